@@ -75,6 +75,9 @@ func (l *Loop) unsettled(ctx context.Context, row ralph.Session, why error) erro
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if store.NoRoom(why) { // that is no fault of this session's: the run ends, and the next one settles it
+		return fmt.Errorf("session %s of TASK-%d: %w", row.ID, row.TaskID, why)
+	}
 	var news bool
 	err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		news, err = tx.NoteUnsettled(row.ID, session.Shortly(why))

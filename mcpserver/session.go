@@ -94,6 +94,9 @@ const (
 	tryFor   = 4 * time.Minute
 	tryAfter = 100 * time.Millisecond // doubled each time, up to
 	tryEvery = 5 * time.Second
+
+	// On a full disk: it seldom passes by itself, and the session is over if it does not.
+	tryForRoom = 8 * time.Second
 )
 
 // patiently retries while the database fails for a temporary reason: an
@@ -101,7 +104,7 @@ const (
 func patiently(ctx context.Context, try func() error) error {
 	for begun, wait := time.Now(), tryAfter; ; wait = min(2*wait, tryEvery) {
 		err := try()
-		if !store.Passes(err) || time.Since(begun) > tryFor {
+		if !store.Passes(err) || time.Since(begun) > tryFor || store.NoRoom(err) && time.Since(begun)+wait > tryForRoom {
 			return err
 		}
 		select {

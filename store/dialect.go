@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"syscall"
 	"time"
 
 	sqlite3 "github.com/mattn/go-sqlite3"
@@ -19,12 +20,15 @@ type dialect struct {
 	driver   string
 	writeDSN func(path string, patience time.Duration) string
 	readDSN  func(path string, patience time.Duration) string
+	fixed    string // what follows the DSN of a database that nobody can change
 	setUp    func(ctx context.Context, db *sql.DB) error // once, before the first migration
 	backup   func(ctx context.Context, db *sql.DB, path string) error
-	check    func(ctx context.Context, db *sql.DB) error
-	dangling string            // finds references that point nowhere; "" where there are none
-	version  string            // changes with each commit of another connection
-	explain  func(error) error // adds advice to a driver's error
+	check    func(ctx context.Context, db *sql.DB) error // that all of it is readable and consistent
+	durable  func(ctx context.Context, db *sql.DB) error // that commits survive a power cut
+	dangling string                                      // finds references that point nowhere; "" where there are none
+	changes  string                                      // counts the rows that this connection has changed
+	version  string                                      // changes with each commit of another connection
+	explain  func(error) error                           // adds advice to a driver's error
 }
 
 // busyTimeout is how long a transaction waits for those of other processes. Transactions last
@@ -49,6 +53,7 @@ var sqlite = dialect{
 	readDSN: func(path string, patience time.Duration) string {
 		return uri(path) + "?mode=ro&_query_only=1" + shared(patience)
 	},
+	fixed: "&immutable=1", // SQLite cannot make the log and its index, without which it reads nothing else
 	setUp: func(ctx context.Context, db *sql.DB) error {
 		var mode string
 		if err := db.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode); err != nil {
@@ -64,7 +69,9 @@ var sqlite = dialect{
 		return err
 	},
 	check:    checkSQLite,
+	durable:  durableSQLite,
 	dangling: `SELECT "table" || ' ' || coalesce(rowid, 0) || ' → ' || parent FROM pragma_foreign_key_check`,
+	changes:  `SELECT total_changes()`,
 	version:  `PRAGMA data_version`,
 	explain:  explainSQLite,
 }
@@ -77,6 +84,10 @@ func checkSQLite(ctx context.Context, db *sql.DB) error {
 	if result != "ok" {
 		return fmt.Errorf("integrity check: %s", result)
 	}
+	return nil
+}
+
+func durableSQLite(ctx context.Context, db *sql.DB) error {
 	var synchronous, foreignKeys int
 	if err := db.QueryRowContext(ctx, `PRAGMA synchronous`).Scan(&synchronous); err != nil {
 		return err
@@ -94,9 +105,16 @@ func checkSQLite(ctx context.Context, db *sql.DB) error {
 // database, or the disk is full. Nothing of the transaction was stored.
 func Passes(err error) bool {
 	var e sqlite3.Error
-	return errors.As(err, &e) && slices.Contains([]sqlite3.ErrNo{
+	return NoRoom(err) || errors.As(err, &e) && slices.Contains([]sqlite3.ErrNo{
 		sqlite3.ErrBusy, sqlite3.ErrLocked, sqlite3.ErrFull, sqlite3.ErrCantOpen,
 	}, e.Code)
+}
+
+// NoRoom reports whether an error means that the disk is full.
+func NoRoom(err error) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && (e.Code == sqlite3.ErrFull || e.SystemErrno == syscall.ENOSPC) ||
+		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // explainSQLite adds advice to the errors that people meet.
@@ -106,6 +124,9 @@ func explainSQLite(err error) error {
 		return err
 	}
 	const restore = "; `ralph db restore FILE` brings back a copy, where there is one in the folder backups beside it"
+	if NoRoom(err) {
+		e.Code = sqlite3.ErrFull
+	}
 	advice := map[sqlite3.ErrNo]string{
 		sqlite3.ErrFull:     "the disk is full; free some space, nothing that was stored is lost",
 		sqlite3.ErrReadonly: "the database cannot be written; check the permissions of the file and its folder",

@@ -62,6 +62,7 @@ var tables = []struct{ name, about string }{
 	{"usage_windows", "A subscription's windows, as the agent last told."},
 	{"agent_states", "What is known of agents across runs, by their names in ralph.yaml."},
 	{"agent_accounts", "The accounts of which that is known, and what is known of usage windows."},
+	{"progress", "One row: how far the database has got; `ralph.db.mark` beside it says the same."},
 	{"schema_migrations", "The changes of the schema that were applied."},
 }
 
@@ -171,6 +172,8 @@ var meanings = map[string]string{
 	"tasks.files": "globs of the files that it is expected to change, as JSON", "disciplines.parallel": "how many of its tasks are worked on at once; 0 for as many as there are lanes",
 	"runs.idle": "why fewer sessions work than may", "sessions.lane": "of its run, from 1",
 	"schema_migrations.applied": "",
+	"progress.id":               "1", "progress.database": own + "tells it from others; copies share it",
+	"progress.commits": own + "transactions that have changed anything",
 }
 
 // TestTheDatabaseIsDocumented: docs/database.md lists every table and column with its type,

@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	"ralph"
 )
 
 // invariants are the rules of ralph's own that the database does not enforce. Each query names the
@@ -84,38 +82,39 @@ func (db *DB) Vacuum(ctx context.Context) (freed int64, err error) {
 	return before - size(), err
 }
 
-// Restore replaces the database file at path by a backup. It checks the backup first, and keeps the
-// replaced file under the returned name. The caller makes sure that nobody uses the database.
+// ErrNoBackup says that a file is not a copy of a queue.
+var ErrNoBackup = errors.New("this is no backup")
+
+// Restore replaces the database file at path by a copy, with the log beside that if there is one. It
+// checks the copy first, and keeps the replaced file under the returned name. The caller makes sure
+// that nobody uses the database.
 func Restore(ctx context.Context, backup, path, stamp string) (kept string, err error) {
 	info, err := os.Stat(backup)
 	if err != nil {
 		return "", err
 	}
 	if !info.Mode().IsRegular() || info.Size() == 0 {
-		return "", &ralph.FieldError{Field: "backup " + backup, Problem: "is not a copy of a database"}
+		return "", fmt.Errorf("%s: %w: it is empty or no file; nothing was changed", backup, ErrNoBackup)
 	}
 	// It opens a copy of the backup: opening migrates, and may leave files beside it.
 	trial := path + ".restoring"
-	if err := copyFile(backup, trial); err != nil {
+	defer func() { err = errors.Join(err, removeDatabase(trial)) }()
+	if err := removeDatabase(trial); err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, removeDatabase(trial)) }()
-	db, err := Open(ctx, trial, Options{})
-	if err != nil {
-		return "", fmt.Errorf("the backup cannot be used: %w", err)
+	for _, end := range []string{"", "-wal"} {
+		if err := copyFile(backup+end, trial+end); err != nil && (end == "" || !errors.Is(err, os.ErrNotExist)) {
+			return "", err
+		}
 	}
-	// A copy is not in WAL mode, without which readers and writers block each other.
-	if err = db.dialect.setUp(ctx, db.write); err == nil {
-		err = db.Check(ctx)
-	}
-	if err = errors.Join(err, db.Close()); err != nil {
-		return "", fmt.Errorf("the backup cannot be used: %w", err)
+	if err := tryOut(ctx, trial); err != nil {
+		return "", fmt.Errorf("the backup cannot be used: %s: %w; nothing was changed", backup, err)
 	}
 	aside := filepath.Join(filepath.Dir(path), "backups", "replaced-"+stamp+".db")
 	// The write-ahead log moves too: it may hold the latest rows, and a leftover log would be
 	// applied to the restored copy.
-	for _, end := range []string{"", "-wal", "-shm"} {
-		if _, err := os.Stat(path + end); errors.Is(err, os.ErrNotExist) {
+	for _, end := range databaseFiles {
+		if !exists(path + end) {
 			continue
 		}
 		if err := os.MkdirAll(filepath.Dir(aside), 0o700); err != nil {
@@ -128,12 +127,39 @@ func Restore(ctx context.Context, backup, path, stamp string) (kept string, err 
 			kept = aside
 		}
 	}
-	return kept, os.Rename(trial, path)
+	return kept, errors.Join(os.Rename(MarkFile(trial), MarkFile(path)), os.Rename(trial, path), syncFolder(filepath.Dir(path)))
 }
+
+// tryOut makes a copy of a database usable, or says why it cannot be used.
+func tryOut(ctx context.Context, path string) (err error) {
+	judge := func(f Found) error {
+		switch {
+		case f.Damage != "":
+			return errors.New(f.Damage)
+		case !f.Tables:
+			return fmt.Errorf("%w: it has no tables; a copy of ralph.db that was made without ralph.db-wal may have none", ErrNoBackup)
+		case !f.Tasks:
+			return fmt.Errorf("%w: there is no task in it", ErrNoBackup)
+		}
+		return nil
+	}
+	db, err := Open(ctx, path, Options{Judge: judge})
+	if err != nil {
+		return err
+	}
+	// A copy is not in WAL mode, without which readers and writers block each other.
+	if err = db.dialect.setUp(ctx, db.write); err == nil {
+		err = db.Check(ctx)
+	}
+	return errors.Join(err, db.Close())
+}
+
+// databaseFiles are the ends of the names of a database's files.
+var databaseFiles = []string{"", "-wal", "-shm", ".mark"}
 
 func removeDatabase(path string) error {
 	var errs []error
-	for _, end := range []string{"", "-wal", "-shm", ".migrate"} {
+	for _, end := range append([]string{".migrate", ".turn"}, databaseFiles...) {
 		if err := os.Remove(path + end); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}

@@ -189,7 +189,7 @@ func PutMoved(ctx context.Context, path string) error {
 		return err
 	}
 	var errs []error
-	for _, end := range []string{"-wal", "-shm", ".turn", ".migrate"} {
+	for _, end := range []string{"-wal", "-shm", ".turn", ".migrate", ".mark"} {
 		if err := os.Remove(path + end); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -28,6 +29,10 @@ import (
 
 // A DB is an open database. It may be used by several goroutines at once.
 type DB struct {
+	// Hindered is called when changes begin to fail because the disk is full, or when one has waited for
+	// [stall], and with nil once they are stored again; nil tells nobody. It is set before work begins.
+	Hindered func(error)
+
 	path    string
 	write   *sql.DB // one connection; its transactions take the write lock when they begin
 	read    *sql.DB // read-only connections
@@ -39,7 +44,10 @@ type DB struct {
 	refuse  error       // the error of transactions that would commit writes
 	file    os.FileInfo // the database file's identity when it was opened
 	beside  []beside    // the identities of the files beside it
+	bearing *bearing    // its mark
+	changes int64       // rows that the writing connection had changed when it committed last
 	watch   watcher
+	full    atomic.Pointer[error] // why changes cannot be stored now; nil if they can
 }
 
 // Options of Open; the zero value is right for everything but tests.
@@ -52,6 +60,8 @@ type Options struct {
 	// Statement is called with every statement before it runs, and with the COMMIT of a transaction
 	// that has written; nil means nobody. Tests count and explain them.
 	Statement func(query string)
+	// Judge is asked whether what was found may be opened, before anything is changed; nil allows all.
+	Judge func(Found) error
 	// Patience is how long a transaction waits for those of other processes; 0 is 30 seconds.
 	Patience time.Duration
 }
@@ -75,43 +85,84 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	db.watch.poke = make(chan struct{}, 1)
 	db.watch.ctx, db.watch.close = context.WithCancel(context.Background())
 	var err error
-	patience := cmp.Or(opts.Patience, busyTimeout)
-	if db.write, err = sql.Open(db.dialect.driver, db.dialect.writeDSN(path, patience)); err != nil {
+	patience, more := cmp.Or(opts.Patience, busyTimeout), ""
+	if fixed(path) {
+		more = db.dialect.fixed
+	}
+	if db.write, err = sql.Open(db.dialect.driver, db.dialect.writeDSN(path, patience)+more); err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
 	db.write.SetMaxOpenConns(1)
-	if db.read, err = sql.Open(db.dialect.driver, db.dialect.readDSN(path, patience)); err != nil {
+	if db.read, err = sql.Open(db.dialect.driver, db.dialect.readDSN(path, patience)+more); err != nil {
 		return nil, errors.Join(fmt.Errorf("database %s: %w", path, err), db.write.Close())
 	}
-	err = db.prepare(ctx, opts.MustExist)
-	if err == nil {
-		err = db.recognize()
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("database %s: %w", path, err), db.Close())
+	if err = db.open(ctx, opts); err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
+}
+
+// open looks at the database, brings it to the current schema, and begins to mark how far it gets.
+func (db *DB) open(ctx context.Context, opts Options) (err error) {
+	wrap := func(err error) error {
+		if err == nil {
+			return nil
+		}
+		return fmt.Errorf("database %s: %w", db.path, err)
+	}
+	var alone bool
+	if db.bearing, alone, err = enter(ctx, db.path, false); err != nil {
+		return wrap(err)
+	}
+	if opts.Judge != nil {
+		found, err := db.look(ctx, alone)
+		if err == nil {
+			err = opts.Judge(found)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := db.prepare(ctx, opts.MustExist); err != nil {
+		return wrap(err)
+	}
+	if db.bearing.lock == nil && !opts.MustExist {
+		if db.bearing, _, err = enter(ctx, db.path, true); err != nil {
+			return wrap(err)
+		}
+	}
+	if err := db.bear(ctx, opts.MustExist); err != nil {
+		return wrap(db.dialect.explain(err))
+	}
+	db.bearing.share()
+	return wrap(db.recognize())
 }
 
 // Path is the database's file.
 func (db *DB) Path() string { return db.path }
 
-// longLog is the size of the write-ahead log, in bytes, from which Close merges it into the
-// database: the next one to open it would read all of it.
-const longLog = 8 << 20
-
-// Close closes the database. Committed data is durable already.
+// Close closes the database. Committed data is durable already. The last process that has it open
+// merges the write-ahead log, so that the file alone is the database while nothing runs.
 func (db *DB) Close() error {
-	var err error
-	if log, serr := os.Stat(db.path + "-wal"); serr == nil && log.Size() > longLog {
-		// It does not wait: another process that reads keeps the log.
-		_, err = db.write.Exec(`PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)`)
+	err := errors.Join(db.watch.end(), db.read.Close())
+	last := db.bearing != nil && db.bearing.last()
+	err = errors.Join(err, db.write.Close()) // SQLite merges the log with the last connection, if that may write
+	if last {
+		err = errors.Join(err, db.stamp())
 	}
-	err = errors.Join(err, db.watch.end(), db.write.Close(), db.read.Close())
+	if db.bearing != nil {
+		err = errors.Join(err, db.bearing.leave())
+	}
 	if db.empty != "" {
 		err = errors.Join(err, os.RemoveAll(db.empty))
 	}
 	return err
+}
+
+// Merge merges the write-ahead log into the database, as far as those who read at this moment allow.
+func (db *DB) Merge(ctx context.Context) error {
+	_, err := db.write.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
+	return db.dialect.explain(err)
 }
 
 // OpenEmpty opens an empty temporary database, for callers that read where there is none. Close
@@ -194,17 +245,49 @@ func (db *DB) backupBeforeMigration(ctx context.Context) error {
 	return db.Backup(ctx, filepath.Join(dir, name))
 }
 
-// Backup writes a consistent copy of the live database to a file that must not exist yet.
-func (db *DB) Backup(ctx context.Context, path string) error {
-	if _, err := os.Stat(path); err == nil {
+// Backup writes a consistent copy of the live database to a file that must not exist yet. A copy that
+// was not completed never has that name.
+func (db *DB) Backup(ctx context.Context, path string) (err error) {
+	if exists(path) {
 		return fmt.Errorf("%s exists already", path)
 	}
-	return db.dialect.backup(ctx, db.write, path)
+	part := path + ".part"
+	if err := removeDatabase(part); err != nil {
+		return err
+	}
+	if err := db.dialect.backup(ctx, db.write, part); err != nil {
+		return errors.Join(db.dialect.explain(err), removeDatabase(part))
+	}
+	f, err := os.OpenFile(part, os.O_RDWR, 0)
+	if err == nil {
+		err = errors.Join(f.Sync(), f.Close())
+	}
+	if err == nil {
+		err = os.Rename(part, path)
+	}
+	if err != nil {
+		return errors.Join(err, removeDatabase(part))
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// Commits returns how many transactions have changed anything.
+func (tx *Tx) Commits() (int64, error) { return value[int64](tx, `SELECT commits FROM progress`) }
+
+// Touch writes a row, to find out whether that is possible.
+func (tx *Tx) Touch() error {
+	_, err := tx.exec(`UPDATE progress SET commits = commits`)
+	return err
 }
 
 // Check verifies the database's integrity and its durability settings. It returns the first
 // problem.
-func (db *DB) Check(ctx context.Context) error { return db.dialect.check(ctx, db.write) }
+func (db *DB) Check(ctx context.Context) error {
+	if err := db.dialect.check(ctx, db.write); err != nil {
+		return err
+	}
+	return db.dialect.durable(ctx, db.write)
+}
 
 // A Tx is one transaction; all that it writes has the same time. It holds its context because it
 // lives for one call of [DB.Tx] or [DB.View].
@@ -223,12 +306,41 @@ func (tx *Tx) Now() ralph.Time { return tx.now }
 // Tx runs f in a transaction that may write, and commits it durably if f returns nil. f must not
 // wait for anything but the database.
 func (db *DB) Tx(ctx context.Context, f func(tx *Tx) error) error {
+	waits := time.AfterFunc(stall, func() {
+		db.tell(fmt.Errorf("a change has waited for %s to be stored: the disk, or another process, holds it up", stall))
+	})
+	defer waits.Stop()
 	leave, err := db.turns.take(ctx)
 	defer leave()
 	if err != nil {
 		return err
 	}
-	return db.run(ctx, db.write, nil, f)
+	err = db.run(ctx, db.write, nil, f)
+	if NoRoom(err) {
+		if db.full.Swap(&err) == nil {
+			db.tell(err)
+		}
+	} else if err == nil && db.full.Load() != nil && db.full.Swap(nil) != nil {
+		db.tell(nil)
+	}
+	return err
+}
+
+// stall is the time after which a change that waits is said to.
+const stall = 10 * time.Second
+
+func (db *DB) tell(err error) {
+	if db.Hindered != nil {
+		db.Hindered(err)
+	}
+}
+
+// Full returns why the last change could not be stored for want of room; nil if it was stored.
+func (db *DB) Full() error {
+	if why := db.full.Load(); why != nil {
+		return *why
+	}
+	return nil
 }
 
 // View runs f in a read-only transaction, which sees one state of the database.
@@ -264,12 +376,22 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func
 	if opts == nil && db.refuse != nil {
 		return db.refuse
 	}
+	var commits int64
+	if opts == nil {
+		if commits, err = db.count(ctx, inner); err != nil {
+			return db.dialect.explain(err)
+		}
+	}
 	if tx.wrote {
 		tx.tell("COMMIT")
 	}
 	err = inner.Commit()
 	if opts == nil {
 		db.watch.committed()
+	}
+	if err == nil && commits > 0 {
+		// It is committed, whatever becomes of the mark: one that lags only notices less.
+		_ = db.bearing.put(Mark{Database: db.bearing.name, Commits: commits})
 	}
 	return db.dialect.explain(err)
 }

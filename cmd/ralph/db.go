@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"strings"
 	"time"
 
@@ -115,7 +113,7 @@ func newDBRestore(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := os.Remove(p.File(state.Gone)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := p.Restored(); err != nil {
 			return err
 		}
 		said := ""

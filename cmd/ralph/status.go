@@ -1,12 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"ralph/internal/project"
 	"ralph/internal/show"
+	"ralph/internal/state"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -27,6 +29,9 @@ func newStatus(a *app) *cobra.Command {
 			v.Running = active && v.Run != nil && v.Run.EndedAt.IsZero()
 			v.Ports = [2]int{p.Config.Place.Ports.From, p.Config.Place.Ports.Each}
 			v.Between, v.Strange = p.Config.Between, loop.Outside(v.Outside)
+			if full := state.Full(p.State); full != "" {
+				fmt.Fprintf(a.err, "ralph: %s: a run cannot store what happens\n", full)
+			}
 			if v.Limits = p.Limits(); v.Running {
 				v.Limits = v.Run.Limits
 			}

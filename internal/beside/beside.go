@@ -69,10 +69,11 @@ func (b Bystanders) Close() {
 	}
 }
 
-// tidyEvery is the interval at which old transcripts are cleaned up during a long run.
+// tidyEvery is the interval at which old transcripts are cleaned up, and the queue is copied, during a
+// long run.
 const tidyEvery = 24 * time.Hour
 
-// tidy keeps the transcripts within their limits until ctx ends.
+// tidy keeps the transcripts within their limits, and a copy of the queue, until ctx ends.
 func (b Bystanders) tidy(ctx context.Context) {
 	tick := time.NewTicker(tidyEvery)
 	defer tick.Stop()
@@ -83,6 +84,9 @@ func (b Bystanders) tidy(ctx context.Context) {
 		case <-tick.C:
 			if err := b.project.Tidy(ctx, b.db); err != nil {
 				b.project.Log.Warn("cannot clean up old transcripts", "error", err)
+			}
+			if err := b.project.Backup(ctx, b.db, false); err != nil {
+				b.project.Log.Warn("there is no copy of the queue of today", "error", err)
 			}
 		}
 	}
@@ -100,6 +104,26 @@ func (b Bystanders) Start(ctx context.Context, from int64, over <-chan struct{})
 		}
 	})
 	running.Go(func() { b.tidy(serving) })
+	hindered := make(chan error, 1)
+	b.db.Hindered = func(err error) {
+		b.project.LogHindrance(err)
+		if store.NoRoom(err) {
+			select {
+			case hindered <- err:
+			default: // it is being told
+			}
+		}
+	}
+	running.Go(func() {
+		for {
+			select {
+			case <-serving.Done():
+				return
+			case why := <-hindered:
+				b.notifier.Full(serving, why, time.Now())
+			}
+		}
+	})
 	if b.listener != nil {
 		running.Go(func() {
 			if err := b.metrics.ServeMetrics(serving, b.listener); err != nil {

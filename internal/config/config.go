@@ -57,6 +57,7 @@ var enums = map[string][]string{
 	"events": {
 		"question.asked", "task.failed", "task.blocked", "task.completed",
 		"flag.blocking", "run.ended", "limit.reached", "agent.unavailable",
+		"storage.full",
 	},
 }
 

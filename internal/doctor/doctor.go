@@ -68,10 +68,11 @@ func Examine(
 	}
 	db, err := p.Open(ctx)
 	if err != nil {
-		return append(findings, Finding{"database", false, err.Error(), "do as it says"})
+		return append(findings, Finding{"database", false, err.Error(), "do as it says; `ralph db restore` keeps what is there now"})
 	}
 	defer db.Close()
 	note(database(ctx, p, db)...)
+	note(needs(ctx, p, db)...)
 	note(unsettled(ctx, db)...)
 	note(merges(ctx, p, db)...)
 	note(Agent(ctx, p)...)
@@ -233,6 +234,23 @@ func database(ctx context.Context, p *project.Project, db *store.DB) []Finding {
 		findings = append(findings, Finding{
 			"verdicts", false, loop.Outside(unaccepted), "`ralph db check` names what contradicts itself",
 		})
+	}
+	return findings
+}
+
+// needs checks what every run needs, as a run does.
+func needs(ctx context.Context, p *project.Project, db *store.DB) (findings []Finding) {
+	if !p.Blank {
+		if err := p.Stores(ctx, db); err != nil {
+			findings = append(findings, Finding{
+				"state", false, "nothing that happens in a run could be stored: " + err.Error(), "make room, or make it writable: " + p.State,
+			})
+		} else {
+			findings = append(findings, Finding{"state", true, p.State + " can be written", ""})
+		}
+	}
+	if err := p.Whole(ctx); err != nil {
+		findings = append(findings, Finding{"repository", false, err.Error(), project.HowToMend})
 	}
 	return findings
 }

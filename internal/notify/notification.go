@@ -26,6 +26,7 @@ const (
 	RunEnded         Type = "run.ended"         // for whatever reason
 	LimitReached     Type = "limit.reached"     // the run ended at a limit, or stagnated
 	AgentUnavailable Type = "agent.unavailable" // the run ended for lack of the agent, or waits long for it
+	StorageFull      Type = "storage.full"      // a run cannot store what happens: its disk is full
 
 	typeTest Type = "test" // `ralph notify test`
 )
@@ -33,6 +34,7 @@ const (
 // Types lists the types that a receiver can subscribe to.
 var Types = []Type{
 	QuestionAsked, TaskFailed, TaskBlocked, TaskCompleted, FlagBlocking, RunEnded, LimitReached, AgentUnavailable,
+	StorageFull,
 }
 
 // sources are the types of events that may cause notifications.
@@ -178,6 +180,15 @@ func note(t Type, e ralph.Event, d Data) Notification {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%d\n%s\n%s\n%d\n%s\n%d\n%s", t, e.ID, e.Type, e.Created, e.TaskID, e.SessionID, e.RunID, e.Payload)
 	return Notification{ID: "msg_" + hex.EncodeToString(h.Sum(nil)[:16]), Type: t, Timestamp: e.Created, Data: d}
+}
+
+// fullNote returns the notification of a disk that is full, which no event can tell of.
+func fullNote(project string, why error, now time.Time) Notification {
+	d := Data{
+		Project: project, Title: "the disk of the queue is full", Text: "No progress is stored before there is room.",
+		Reason: why.Error(), Command: "ralph doctor",
+	}
+	return note(StorageFull, ralph.Event{Type: string(StorageFull), Created: ralph.At(now), Payload: json.RawMessage(`{}`)}, d)
 }
 
 // testNote returns the notification of `ralph notify test`.

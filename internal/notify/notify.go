@@ -323,6 +323,33 @@ func (n *Notifier) Test(ctx context.Context, now time.Time) ([]TestResult, error
 	return results, g.Wait()
 }
 
+// Full tells the receivers, once, that nothing can be stored. It needs no database.
+func (n *Notifier) Full(ctx context.Context, why error, now time.Time) {
+	lines, err := n.lines()
+	if err != nil || len(lines) == 0 {
+		return
+	}
+	defer lines[0].client.CloseIdleConnections()
+	note := fullNote(n.Project, why, now)
+	var g errgroup.Group
+	for _, l := range lines {
+		g.Go(func() error {
+			if !l.to.wants(note.Type) {
+				return nil
+			}
+			masked, err := l.masked([]Notification{note})
+			if err == nil {
+				err = l.send(ctx, masked[0])
+			}
+			if err != nil {
+				l.Log.Warn("nobody was told that the disk is full", "receiver", l.name, "error", err)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // what failed is logged
+}
+
 // refersTo loads the details that an event refers to.
 func refersTo(tx *store.Tx, e ralph.Event) (about About, err error) {
 	if !slices.Contains(sources, e.Type) {

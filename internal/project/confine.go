@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"ralph"
 	"ralph/internal/proc"
@@ -343,6 +345,16 @@ func (p *Project) paths(names []string, home string) (list []string) {
 	return list
 }
 
+// makeHome creates an agent's own folder. Where the home folder cannot be written there is none, and the
+// agent says what it lacks, if anything.
+func makeHome(dir string) error {
+	err := os.MkdirAll(dir, 0o700)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return nil
+	}
+	return err
+}
+
 // prepare creates the folders that the sandbox treats differently from their parents. With plain,
 // also folders that the agent could not create in its own folder.
 func (p *Project) prepare(plain bool) error {
@@ -350,12 +362,12 @@ func (p *Project) prepare(plain bool) error {
 	if folder, own, _, _ := claude.Folder(p.agentEnv, p.Root); filepath.IsAbs(folder) {
 		for i, path := range own {
 			if i == 0 || plain && filepath.Ext(path) == "" {
-				errs = append(errs, os.MkdirAll(path, 0o700))
+				errs = append(errs, makeHome(path))
 			}
 		}
 	}
 	for _, own := range p.agentHomes() {
-		errs = append(errs, os.MkdirAll(own.dir, 0o700))
+		errs = append(errs, makeHome(own.dir))
 	}
 	if p.Git {
 		for _, name := range []string{"hooks", "info"} {

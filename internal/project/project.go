@@ -209,6 +209,9 @@ func (p *Project) Queue(ctx context.Context, db *store.DB) (q exchange.Queue, er
 
 // Preflight finds problems that would stop the first session, before one is opened.
 func (p *Project) Preflight(ctx context.Context, l *loop.Loop) error {
+	if err := p.needs(ctx, l.Store); err != nil {
+		return err
+	}
 	if err := Placed(ctx, l); err != nil {
 		return err
 	}

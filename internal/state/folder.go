@@ -234,7 +234,8 @@ func (h *Home) known() error {
 		return fmt.Errorf("%s is gone, which says whose the queue in %s is: %s makes it anew", h.record(), h.base, adopt)
 	case state.ID != "":
 		return fmt.Errorf("the queue in %s is another project's than the one that %s names (%s, and not %s): "+
-			"move away what does not belong here, then %s", h.base, h.marker(), state.ID, marker.ID, adopt)
+			"move away what does not belong here, or remove that file if %s alone is damaged; then %s",
+			h.base, h.marker(), state.ID, marker.ID, h.record(), adopt)
 	}
 	there, err := read(filepath.Join(marker.State, recordName))
 	switch {
@@ -268,6 +269,7 @@ func (r record) elsewhere(place string) bool {
 
 // Make creates the state folder and connects it with the project.
 func (h *Home) Make() error {
+	fresh := !Exists(h.State)
 	if err := os.MkdirAll(h.State, 0o700); err != nil {
 		return fmt.Errorf("the folder for ralph's state: %w", err)
 	}
@@ -278,6 +280,11 @@ func (h *Home) Make() error {
 	state, err := read(h.record())
 	if err != nil {
 		return err
+	}
+	if fresh = fresh || state.ID == ""; fresh && !Exists(h.File(Database)) {
+		if err := os.WriteFile(h.File(beginning), nil, 0o600); err != nil {
+			return err
+		}
 	}
 	if state.ID == "" {
 		if err := write(h.record(), record{ID: uuid.NewString(), Place: h.place}, true); err != nil {

@@ -34,7 +34,7 @@ func (h *Home) Inside(ctx context.Context, environ []string, dir, command string
 	if len(markers) == 0 && !within {
 		return "", nil
 	}
-	db, err := store.Open(ctx, h.File(Database), store.Options{MustExist: true})
+	db, err := h.Reopen(ctx, true)
 	if err != nil {
 		for _, socket := range channels {
 			if session, err := h.tell(ctx, socket, dir, command); err == nil {

@@ -169,7 +169,7 @@ func (h *Home) rootOfQueue(ctx context.Context) (root string, err error) {
 	if there, err := all.HasQueue(ctx); err != nil || !there {
 		return "", err
 	}
-	db, err := store.Open(ctx, all.File(Database), store.Options{})
+	db, err := all.Reopen(ctx, false)
 	if err != nil {
 		return "", err
 	}

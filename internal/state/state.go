@@ -206,12 +206,17 @@ func Exists(path string) bool {
 	return err == nil
 }
 
-// Gone is the file that a run leaves in the state folder when it has lost its database: any
-// database found there later is not to be used.
-const Gone = "database-lost"
+// Files and folders beside the database.
+const (
+	// Gone is the file that a run leaves in the state folder when it has lost its database: any
+	// database found there later is not to be used.
+	Gone      = "database-lost"
+	backups   = "backups"
+	beginning = "beginning" // exists from the making of the folder until its database is complete
+)
 
 // traces are files that show that a state folder without a database had one.
-var traces = []string{Gone, lockName, "sessions", "backups", Database + "-wal"}
+var traces = []string{Gone, lockName, "sessions", backups, Database + "-wal"}
 
 // present reports whether a path exists. It returns an error if that is unknown.
 func present(path string) (bool, error) {
@@ -302,55 +307,83 @@ func (h *Home) HasQueue(ctx context.Context) (bool, error) {
 	if err := h.TakeOver(ctx); err != nil {
 		return false, err
 	}
-	path := h.File(Database)
-	if text, err := os.ReadFile(h.File(Gone)); err == nil {
-		return false, fmt.Errorf("%s; %s; where all is as it should be, remove %s",
-			strings.TrimSpace(string(text)), h.HowToRestore(), h.File(Gone))
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("cannot tell whether the queue exists: %w", err)
+	f, err := h.folder()
+	if err != nil {
+		return false, err
 	}
-	info, err := os.Stat(path)
+	size, err := sizeOf(h.File(Database))
+	if err != nil {
+		return false, err
+	}
+	if size > 0 && f.Note == "" {
+		return true, nil // what is in it is looked at when it is opened
+	}
+	f.Found.Size = size
+	f.Found.Mark, f.Found.MarkErr = store.ReadMark(h.File(Database))
+	return false, h.judge(f)
+}
+
+// Reopen opens the database of the state folder after a look at what lies there; see
+// [Folder.Standing]. With asIs it is not migrated.
+func (h *Home) Reopen(ctx context.Context, asIs bool) (*store.DB, error) {
+	f, err := h.folder()
+	if err != nil {
+		return nil, err
+	}
+	return store.Open(ctx, h.File(Database), store.Options{MustExist: asIs, Judge: func(found store.Found) error {
+		f.Found = found
+		return h.judge(f)
+	}})
+}
+
+// judge returns an error that says what to do unless a queue may be used, or begun, in the folder.
+func (h *Home) judge(f Folder) error {
+	standing, why := f.Standing()
+	switch standing {
+	case New, Sound:
+		return nil
+	case Damaged:
+		return fmt.Errorf("the queue is damaged: %s: %s; %s", h.File(Database), why, h.HowToRestore())
+	default:
+		return fmt.Errorf("the queue is lost: %s: %s; %s", h.File(Database), why, h.HowToRestore())
+	}
+}
+
+// newestBackup returns the newest of the copies that ralph has made; "" if there is none.
+func (h *Home) newestBackup() (path string, at time.Time, err error) {
+	dir := h.File(backups)
+	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("cannot tell whether the queue exists: %w", err)
+		return "", at, err
 	}
-	if err == nil && info.Size() > 0 {
-		return true, nil
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && filepath.Ext(e.Name()) == ".db" && !strings.HasPrefix(e.Name(), "replaced-") &&
+			info.Mode().IsRegular() && info.Size() > 0 && info.ModTime().After(at) {
+			path, at = filepath.Join(dir, e.Name()), info.ModTime()
+		}
 	}
-	left, terr := tracesIn(h.State, traces)
-	if terr != nil || len(left) == 0 {
-		return false, terr
-	}
-	what := "is gone"
-	if err == nil {
-		what = "is empty"
-	}
-	return false, fmt.Errorf("the database %s %s, but what it belongs to is there (%s): this is no new project; "+
-		"%s; to begin a new queue, move %s away",
-		path, what, strings.Join(left, ", "), h.HowToRestore(), h.State)
+	return path, at, nil
 }
 
 // HowToRestore says how to restore the database from the newest copy, and what is lost by that.
 func (h *Home) HowToRestore() string {
-	dir := h.File("backups")
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	newest, at, err := h.newestBackup()
+	if err != nil {
 		return "the copies cannot be listed: " + err.Error()
 	}
-	newest, at := "", time.Time{}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err == nil && filepath.Ext(e.Name()) == ".db" &&
-			info.Mode().IsRegular() && info.Size() > 0 && info.ModTime().After(at) {
-			newest, at = filepath.Join(dir, e.Name()), info.ModTime()
-		}
+	advice := "ralph has made no copy of it; " +
+		"if you have one, bring it back with `ralph db restore FILE`, which keeps what is there now"
+	if newest != "" {
+		advice = fmt.Sprintf("bring the newest copy back, of %s, with `ralph db restore %s`, "+
+			"which lacks all that happened since and keeps what is there now",
+			at.Local().Format("Jan 2 2006 15:04:05"), newest)
 	}
-	if newest == "" {
-		return "ralph has made no copy of it; " +
-			"if you have one, bring it back with `ralph db restore FILE`, which keeps what is there now"
+	if size, err := sizeOf(h.File(Database)); err == nil && size > 0 {
+		advice += fmt.Sprintf("; or, if the file that is there is the right one, go on with it: `ralph db restore %s`",
+			h.File(Database))
 	}
-	return fmt.Sprintf("bring the newest copy back, of %s, with `ralph db restore %s`, "+
-		"which lacks all that happened since and keeps what is there now",
-		at.Local().Format("Jan 2 2006 15:04:05"), newest)
+	return advice
 }
 
 // ErrNoQueue says that a project has no database yet.
@@ -365,7 +398,10 @@ func (h *Home) Begin(ctx context.Context) (*store.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, h.File(Database), store.Options{})
+	db, err := h.Reopen(ctx, false)
+	if err == nil {
+		err = h.complete()
+	}
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("%w: ralph keeps its state there and must be able to write it", err)
 	}
@@ -394,14 +430,14 @@ func After(err error, look func() error) error {
 // Lost handles a run whose database was removed: it saves the content of the database, which is
 // still open, and leaves a note for later commands.
 func (h *Home) Lost(ctx context.Context, db *store.DB, gone error) error {
-	backups := h.File("backups")
-	if err := os.MkdirAll(backups, 0o700); err != nil {
+	dir := h.File(backups)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return errors.Join(gone, err)
 	}
 	now := time.Now()
 	text := fmt.Sprintf("a run ended on %s: %s\n", now.Format(time.DateTime), gone)
 	err := os.WriteFile(h.File(Gone), []byte(text), 0o600)
-	saved := filepath.Join(backups, "rescued-"+now.UTC().Format("20060102T150405.000")+".db")
+	saved := filepath.Join(dir, "rescued-"+now.UTC().Format("20060102T150405.000")+".db")
 	if rerr := db.Backup(context.WithoutCancel(ctx), saved); rerr != nil {
 		err = errors.Join(err, fmt.Errorf("what the database held could not be saved: %w", rerr), os.RemoveAll(saved))
 	}

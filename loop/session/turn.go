@@ -44,6 +44,8 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	switch {
 	case err != nil:
 		return agent.Answer{}, err
+	case closing.Payload == nil && s.Store.Full() != nil: // its signal could not be stored, nor could the next one
+		return agent.Answer{Over: true}, s.Store.Full()
 	case closing.Payload == nil && s.reminded < s.Limits.Reminders:
 		s.reminded++
 		return agent.Say(reminder(agent.ProfileOf(s.Agent))), nil

@@ -1,0 +1,63 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ralph/internal/state"
+	"ralph/internal/worktree"
+	"ralph/store"
+)
+
+// fsckTime limits how long the repository is examined before a run; what is not known by then is no
+// reason against it.
+const fsckTime = 3 * time.Second
+
+// Stores reports why what happens in a run could not be stored: it writes a file and a row, and looks
+// for room.
+func (p *Project) Stores(ctx context.Context, db *store.DB) error {
+	if err := state.Writable(p.State); err != nil {
+		return err
+	}
+	return db.Tx(ctx, (*store.Tx).Touch)
+}
+
+// Whole reports what the repository lacks, as far as that can be found out within some seconds.
+func (p *Project) Whole(ctx context.Context) error {
+	if !p.Git {
+		return nil
+	}
+	tree, err := worktree.Open(ctx, p.Root, p.Own()...)
+	if err != nil {
+		return err
+	}
+	if lacks := tree.Broken(ctx, fsckTime); lacks != "" {
+		return errors.New(lacks)
+	}
+	return nil
+}
+
+// HowToMend says what to do about a repository that is broken.
+const HowToMend = "`git fsck` says what is lost; fetch it from a remote or another clone, or clone anew"
+
+// needs checks what every run needs, as `ralph doctor` does.
+func (p *Project) needs(ctx context.Context, db *store.DB) error {
+	if err := p.Stores(ctx, db); err != nil {
+		return fmt.Errorf("nothing that happens could be stored: %w", err)
+	}
+	if err := p.Whole(ctx); err != nil {
+		return fmt.Errorf("the repository is broken: %w; %s", err, HowToMend)
+	}
+	return nil
+}
+
+// LogHindrance logs that changes cannot be stored, or nil that they can again.
+func (p *Project) LogHindrance(err error) {
+	if err == nil {
+		p.Log.Info("changes can be stored again")
+		return
+	}
+	p.Log.Error("nothing can be stored now; sessions that need it end", "state", p.State, "error", err)
+}

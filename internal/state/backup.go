@@ -1,0 +1,64 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"ralph/store"
+)
+
+const (
+	copyName   = "queue-"       // begins the names of the copies that runs make
+	copiesKept = 3              // of those
+	smallQueue = 32 << 20       // bytes of a database that is copied in a moment
+	copyAge    = 24 * time.Hour // after which a larger one is copied again
+	spareRoom  = 16 << 20       // bytes that a copy has to leave free
+)
+
+// Backup copies the queue into the folder of backups unless that has a copy of it as it is, and
+// removes all but the newest copies that it has made. With lazily it leaves a large queue alone of
+// which there is a copy of the last day.
+func (h *Home) Backup(ctx context.Context, db *store.DB, lazily bool) error {
+	_, at, err := h.newestBackup()
+	if err != nil {
+		return err
+	}
+	size, err := sizeOf(h.File(Database))
+	if err != nil || lazily && size > smallQueue && time.Since(at) < copyAge {
+		return err
+	}
+	if room, known := free(h.State); known && room < size+spareRoom {
+		return fmt.Errorf("only %d MiB are free in %s", room>>20, h.State)
+	}
+	dir := h.File(backups)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	commits, err := store.Read(ctx, db, (*store.Tx).Commits)
+	if err != nil {
+		return err
+	}
+	had, err := filepath.Glob(filepath.Join(dir, copyName+"*.db"))
+	if err != nil {
+		return err
+	}
+	slices.Sort(had)
+	end := fmt.Sprintf("-%d.db", commits)
+	if len(had) > 0 && strings.HasSuffix(had[len(had)-1], end) {
+		return nil
+	}
+	name := filepath.Join(dir, copyName+time.Now().UTC().Format("20060102T150405.000")+end)
+	if err := db.Backup(ctx, name); err != nil {
+		return err
+	}
+	for len(had) >= copiesKept {
+		err, had = errors.Join(err, os.Remove(had[0])), had[1:]
+	}
+	return err
+}

@@ -1,0 +1,33 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// minRoom is the number of bytes that a run needs at least in its state folder.
+const minRoom = 1 << 20
+
+// Writable reports why files could not be written to a state folder: it writes one, of as much as a
+// run needs at least.
+func Writable(dir string) (err error) {
+	f, err := os.CreateTemp(dir, "try-*")
+	if err != nil {
+		return fmt.Errorf("the state folder cannot be written: %w", err)
+	}
+	_, err = f.Write(make([]byte, minRoom))
+	if err = errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name())); err != nil {
+		return fmt.Errorf("the disk of the state folder is full, or fails: %w", err)
+	}
+	return nil
+}
+
+// Full says that there is no room for a run in a state folder; "" if there is, or if that is unknown.
+func Full(dir string) string {
+	room, known := free(dir)
+	if !known || room >= minRoom {
+		return ""
+	}
+	return fmt.Sprintf("the disk of the state folder is full: %d KiB are free in %s", room>>10, dir)
+}
