@@ -20,7 +20,7 @@ type dialect struct {
 	driver   string
 	writeDSN func(path string, patience time.Duration) string
 	readDSN  func(path string, patience time.Duration) string
-	fixed    string // what follows the DSN of a database that nobody can change
+	fixed    string                                      // what follows the DSN of a database that nobody can change
 	setUp    func(ctx context.Context, db *sql.DB) error // once, before the first migration
 	backup   func(ctx context.Context, db *sql.DB, path string) error
 	check    func(ctx context.Context, db *sql.DB) error // that all of it is readable and consistent
