@@ -110,6 +110,12 @@ func Passes(err error) bool {
 	}, e.Code)
 }
 
+// Corrupt reports whether an error means that the database is damaged.
+func Corrupt(err error) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && (e.Code == sqlite3.ErrCorrupt || e.Code == sqlite3.ErrNotADB)
+}
+
 // NoRoom reports whether an error means that the disk is full.
 func NoRoom(err error) bool {
 	var e sqlite3.Error

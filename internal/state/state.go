@@ -330,10 +330,14 @@ func (h *Home) Reopen(ctx context.Context, asIs bool) (*store.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store.Open(ctx, h.File(Database), store.Options{MustExist: asIs, Judge: func(found store.Found) error {
+	db, err := store.Open(ctx, h.File(Database), store.Options{MustExist: asIs, Judge: func(found store.Found) error {
 		f.Found = found
 		return h.judge(f)
 	}})
+	if store.Corrupt(err) { // in what the look did not need
+		err = fmt.Errorf("the queue is damaged: %w; %s", err, h.HowToRestore())
+	}
+	return db, err
 }
 
 // judge returns an error that says what to do unless a queue may be used, or begun, in the folder.
