@@ -55,7 +55,7 @@ type damaged struct {
 func newDamaged(t *testing.T, tasks int, killed bool) *damaged {
 	t.Helper()
 	s := newScriptedProject(t, "task 1\n  run echo x > made.txt\n  done {\"summary\": \"made\"}\ntask *\n  learned {\"text\": \"x\", \"kind\": \"discovery\"}\n  hang\n",
-		"sandbox: off\ngit: {snapshot: false}\nverify: {on_red: go}\nlimits: {max_sessions: 1}\n")
+		"sandbox: off\nverify: {on_red: go}\nlimits: {max_sessions: 1}\n")
 	d := &damaged{scriptedProject: s, tasks: tasks, saved: filepath.Join(t.TempDir(), "saved")}
 	var list strings.Builder
 	for i := range tasks {
@@ -64,6 +64,8 @@ func newDamaged(t *testing.T, tasks int, killed bool) *damaged {
 	if err := os.WriteFile(filepath.Join(s.dir, "list.md"), []byte(list.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	s.git("add", "-A")
+	s.git("commit", "-qm", "base")
 	s.ralph(0, "import", "list.md")
 	d.folder = s.state()
 	s.ralph(5, "run") // the limit

@@ -42,7 +42,9 @@ func TestADiskThatFillsUp(t *testing.T) {
 			t.Parallel()
 			s := newScriptedProject(t, "task *\n  learned {\"text\": \"the first thing\", \"kind\": \"discovery\"}\n  run echo x > made.txt; sleep 0.5\n"+
 				"  learned {\"text\": \"another one, later\", \"kind\": \"discovery\"}\n  run sleep 0.5\n  done {\"summary\": \"made\"}\n",
-				"sandbox: off\nverify: {commands: ['test -f made.txt'], on_red: go}\ngit: {snapshot: false}\n")
+				"sandbox: off\nverify: {commands: ['test -f made.txt'], on_red: go}\n")
+			s.git("add", "-A")
+			s.git("commit", "-qm", "base")
 			disk := smallDisk(t, s)
 			s.ralph(0, "task", "add", "Make")
 			s.ralph(0, "task", "add", "Make more")
