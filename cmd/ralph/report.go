@@ -86,7 +86,7 @@ func (o runOptions) leaving(a *app) (l report.Leaving, err error) {
 	if err := o.checkReport(a); err != nil || o.report == "" && o.format != formatGitHub {
 		return l, err
 	}
-	l = report.Leaving{Actions: o.format == formatGitHub, Out: a.out, Summary: a.getenv("GITHUB_STEP_SUMMARY")}
+	l = report.Leaving{Actions: o.format == formatGitHub, Out: a.out, Err: a.err, Summary: a.getenv("GITHUB_STEP_SUMMARY")}
 	if o.report != "" {
 		l.File, err = a.path(o.report)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -243,7 +244,10 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	if err := o.beside.Listen(ctx, dashboard); err != nil {
 		return errors.Join(err, unlock())
 	}
-	status, err := leaving.Of(ctx, db, follow.Lasting{Writer: a.out}, func() (int, error) { return drive(ctx, a, o, l) })
+	out := &follow.Lasting{Writer: a.out, Lost: func(err error) {
+		fmt.Fprintf(a.err, "ralph: not everything is shown: %v; the run goes on, and `ralph report` has its results\n", err)
+	}}
+	status, err := leaving.Of(ctx, db, out, func() (int, error) { return drive(ctx, a, o, l, out) })
 	err = p.AfterRun(ctx, db, l, err)
 	o.beside.Close()
 	if err = errors.Join(err, unlock()); err != nil {
@@ -277,7 +281,7 @@ func (o runOptions) setTimes(l *loop.Loop, hours string) (err error) {
 
 // drive runs the loop, prints its progress, and stops it on signals: the first signal ends it after
 // the session in progress, the second at once.
-func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error) {
+func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop, out io.Writer) (int, error) {
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
@@ -289,7 +293,6 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop) (int, error)
 	closed := make(chan os.Signal, 1)
 	signal.Notify(closed, syscall.SIGPIPE)
 	defer signal.Stop(closed)
-	out := follow.Lasting{Writer: a.out}
 	stop := make(chan struct{})
 	l.Stop = stop
 	now, cancel := context.WithCancel(ctx)

@@ -9,6 +9,7 @@ import (
 
 	"ralph"
 	"ralph/internal/project"
+	"ralph/internal/show"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -68,9 +69,19 @@ func newResume(a *app) *cobra.Command {
 
 // control sends a request to the active run.
 func (a *app) control(ctx context.Context, name, what string) error {
-	err := a.with(ctx, func(p *project.Project, db *store.DB) error { return p.Control(ctx, db, what) })
+	var open []ralph.Session
+	err := a.with(ctx, func(p *project.Project, db *store.DB) (err error) {
+		if err = p.Control(ctx, db, what); err == nil {
+			open, err = store.Read(ctx, db, (*store.Tx).OpenSessions)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	return a.say(map[string]string{"control": what}, "%s: the run has been told", name)
+	said := name + ": the run has been told"
+	if after := show.After(open); after != "" && what == ralph.ControlStop {
+		said = "stopping" + after
+	}
+	return a.say(map[string]string{"control": what}, "%s", said)
 }

@@ -41,7 +41,7 @@ func TestTheScreenFollowsARun(t *testing.T) {
 		{"comment on TASK-1 >", "mind IPv6\r"},
 		{"comment 1 on TASK-1", "x"},
 		{"end the run after this session? y/n", "y"},
-		{"the run has been told", "s"},
+		{"stopping after TASK-1", "s"},
 		{"go on with another task? y/n", "y"},
 		{"is being stopped", "q"},
 	}

@@ -66,7 +66,7 @@ func (l Lane) Line(now ralph.Time, width int) string {
 	if l.Port > 0 {
 		more += fmt.Sprintf("  :%d", l.Port)
 	}
-	took := now.Sub(l.Session.StartedAt.Time).Truncate(time.Second)
+	took := max(0, now.Sub(l.Session.StartedAt.Time)).Truncate(time.Second)
 	if took >= time.Minute {
 		took = took.Truncate(time.Minute)
 	}

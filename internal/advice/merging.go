@@ -48,7 +48,7 @@ func MergingLines(q store.MergeQueue, list []ralph.Change, titles map[int64]stri
 			on += fmt.Sprintf("@%.4s", c.From)
 		}
 		add("merging: %s on %s, %s for %s", strings.Join(batch, " + "), text.Line(on, 100), c.State,
-			now.Sub(c.Updated.Time).Round(time.Second))
+			max(0, now.Sub(c.Updated.Time)).Round(time.Second))
 		batch = nil
 	}
 	for i, c := range list {

@@ -3,18 +3,24 @@ package follow
 import (
 	"errors"
 	"io"
+	"sync"
 	"syscall"
 )
 
-// Lasting is an output whose reader may leave before the run ends, such as a closed terminal or
-// `head`: that must not end the run.
-type Lasting struct{ io.Writer }
+// Lasting is the output of a run. Its reader may leave before the run ends, such as a closed terminal or
+// `head`, or its disk may be full: that must not end the run, or change what it ends with.
+type Lasting struct {
+	io.Writer
+	Lost func(error) // called once, when something could not be written although there may be a reader
 
-// Write writes to the output; nothing once its reader has left.
-func (l Lasting) Write(p []byte) (int, error) {
-	n, err := l.Writer.Write(p)
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EIO) {
-		return len(p), nil
+	once sync.Once
+}
+
+// Write writes to the output what it takes. It always succeeds.
+func (l *Lasting) Write(p []byte) (int, error) {
+	_, err := l.Writer.Write(p)
+	if err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.EIO) {
+		l.once.Do(func() { l.Lost(err) })
 	}
-	return n, err
+	return len(p), nil
 }

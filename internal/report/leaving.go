@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 
 	"ralph"
@@ -17,9 +18,11 @@ type Leaving struct {
 	Actions bool      // annotations and the summary of the step, for GitHub Actions
 	Out     io.Writer // for the annotations
 	Summary string    // the file of the step's summary; "" for none
+	Err     io.Writer // is told of a report that could not be written
 }
 
-// Of runs drive, which executes a run, and writes its reports. Meanwhile it keeps GitHub Actions
+// Of runs drive, which executes a run, and writes its reports. One that cannot be written is told to Err and
+// changes neither the status nor the error. Meanwhile it keeps GitHub Actions
 // from interpreting what agents write to out as commands.
 func (l Leaving) Of(ctx context.Context, db *store.DB, out io.Writer, drive func() (int, error)) (int, error) {
 	before, err := LastRun(ctx, db)
@@ -47,7 +50,10 @@ func (l Leaving) Of(ctx context.Context, db *store.DB, out io.Writer, drive func
 	if rerr == nil {
 		rerr = l.leave(r)
 	}
-	return status, errors.Join(err, rerr)
+	if rerr != nil { // the run has ended as it has
+		fmt.Fprintf(l.Err, "ralph: %v; the run is over, and `ralph report` has its results\n", rerr)
+	}
+	return status, err
 }
 
 // NotBegun writes the reports of a run that could not begin, and returns why. Without them, an

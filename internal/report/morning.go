@@ -209,7 +209,7 @@ func (r Report) Morning() []string {
 	}
 	took := ""
 	if !r.Since.IsZero() && !r.Until.IsZero() {
-		took = ", " + r.Until.Sub(r.Since.Time).Round(time.Second).String()
+		took = ", " + max(0, r.Until.Sub(r.Since.Time)).Round(time.Second).String()
 	}
 	lines := []string{fmt.Sprintf("%s: %s on %s, %s%s", strings.Join(parts, ", "), text.Count(sessions, "session"),
 		text.Count(len(r.Tasks), "task"), text.Money(r.CostUSD), took)}

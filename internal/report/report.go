@@ -108,7 +108,7 @@ func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string]
 		c.Tokens.CacheCreation += s.Tokens.CacheCreation
 		c.Tokens.ContextWindow = max(c.Tokens.ContextWindow, s.Tokens.ContextWindow)
 		if !s.CompletedAt.IsZero() {
-			c.Seconds += s.CompletedAt.Sub(s.StartedAt.Time).Seconds()
+			c.Seconds += max(0, s.CompletedAt.Sub(s.StartedAt.Time).Seconds())
 		}
 		if len(s.Verify) > 0 {
 			c.Verify = s.Verify

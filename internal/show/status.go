@@ -158,7 +158,7 @@ func Status(w io.Writer, v StatusView, all bool) {
 	case v.Running:
 		doing := ralph.Doing(v.Run.State, text.Line(v.Run.StateReason, 400), "")
 		if v.Run.State != "ending" && (v.Run.Control == ralph.ControlStop || v.Run.Control == ralph.ControlStopNow) {
-			doing = "stopping" + after(v.Sessions) + "; `ralph resume` goes on, `ralph stop --now` does not wait"
+			doing = "stopping" + After(v.Sessions) + "; `ralph resume` goes on, `ralph stop --now` does not wait"
 		}
 		fmt.Fprintf(w, "running since %s (process %d), %s\n", v.Run.StartedAt.Local().Format("Jan 2 15:04"), v.Run.PID, doing)
 		if until := v.Run.WaitUntil; !until.IsZero() {
@@ -283,7 +283,7 @@ func limits(w io.Writer, v StatusView) {
 	var r ralph.Run
 	elapsed := "0s"
 	if v.Running {
-		r, elapsed = *v.Run, now.Sub(v.Run.StartedAt.Time).Round(time.Second).String()
+		r, elapsed = *v.Run, max(0, now.Sub(v.Run.StartedAt.Time)).Round(time.Second).String()
 		fmt.Fprintln(w, "limits of this run:")
 	} else {
 		fmt.Fprintln(w, "limits of the next run:")
@@ -318,11 +318,13 @@ func span(seconds float64) string {
 	return config.FormatDuration(time.Duration(seconds * float64(time.Second)))
 }
 
-// after names the tasks whose sessions a run that is stopping waits for.
-func after(sessions []ralph.Session) string {
+// After names the tasks whose sessions a run that is stopping waits for (" after TASK-9"); "" if there are none.
+func After(sessions []ralph.Session) string {
 	var tasks []string
 	for _, s := range sessions {
-		tasks = append(tasks, fmt.Sprintf("TASK-%d", s.TaskID))
+		if s.Origin == ralph.FromLoop && s.Worker == "" {
+			tasks = append(tasks, fmt.Sprintf("TASK-%d", s.TaskID))
+		}
 	}
 	if len(tasks) == 0 {
 		return ""

@@ -53,7 +53,7 @@ func newReceipt(t ralph.Task, sessions []ralph.Session) Receipt {
 	r := Receipt{Attempts: t.Attempts, Sessions: len(sessions), Verify: []ralph.Check{}, Why: t.StatusReason}
 	for _, s := range sessions {
 		if !s.CompletedAt.IsZero() {
-			r.Seconds += s.CompletedAt.Sub(s.StartedAt.Time).Seconds()
+			r.Seconds += max(0, s.CompletedAt.Sub(s.StartedAt.Time).Seconds())
 		}
 		r.CostUSD += s.CostUSD
 		r.Tokens.Input += s.Tokens.Input

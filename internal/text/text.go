@@ -143,6 +143,7 @@ func Money(usd float64) string { return fmt.Sprintf("$%.2f", usd) }
 
 // Span formats a duration in seconds.
 func Span(seconds float64) string {
+	seconds = max(0, seconds) // the clock may have been set back
 	if seconds < 10 {
 		return fmt.Sprintf("%.1f s", seconds)
 	}

@@ -340,6 +340,7 @@ func (a *app) control(what string) http.HandlerFunc {
 	said := map[string]string{
 		ralph.ControlPause: "The run starts no further session until it is resumed.",
 		ralph.ControlNone:  "The run goes on.", ralph.ControlStop: "The run ends after the session in progress.",
+		ralph.ControlStopNow: "The run ends now; the tasks of its sessions go back to the queue.",
 	}[what]
 	return func(w http.ResponseWriter, r *http.Request) {
 		a.answered(w, r, said, a.Control(context.WithoutCancel(r.Context()), what))

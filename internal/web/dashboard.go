@@ -174,7 +174,7 @@ func (a *app) route(mux *http.ServeMux) {
 		mux.HandleFunc("POST "+path, a.act(act))
 	}
 	for path, control := range map[string]string{
-		"pause": ralph.ControlPause, "resume": ralph.ControlNone, "stop": ralph.ControlStop,
+		"pause": ralph.ControlPause, "resume": ralph.ControlNone, "stop": ralph.ControlStop, "stop-now": ralph.ControlStopNow,
 	} {
 		mux.HandleFunc("POST /run/"+path, a.control(control))
 	}

@@ -210,7 +210,7 @@ func TestTheRunIsControlled(t *testing.T) {
 		return err
 	})
 	has(t, b.get("/"), "running", "0 of 9", "Pause")
-	for path, want := range map[string]string{"/run/pause": ralph.ControlPause, "/run/stop": ralph.ControlStop} {
+	for path, want := range map[string]string{"/run/pause": ralph.ControlPause, "/run/stop": ralph.ControlStop, "/run/stop-now": ralph.ControlStopNow} {
 		b.done(path)
 		s.write(func(tx *store.Tx) error {
 			run, _, err := tx.LastRun()

@@ -9,7 +9,7 @@ import (
 )
 
 // span formats a duration in seconds.
-func span(seconds float64) string { return text.Span(max(0, seconds)) }
+func span(seconds float64) string { return text.Span(seconds) }
 
 // moment formats a time, without the date if it is today.
 func moment(t, now ralph.Time) string {

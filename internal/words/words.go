@@ -93,7 +93,7 @@ func Short(e ralph.Event, now time.Time) string {
 			return "… waiting " + why
 		}
 		return fmt.Sprintf("… waiting until %s (%s from now): %s",
-			d.Until.Local().Format("Jan 2 15:04:05"), d.Until.Sub(now).Round(time.Second), why)
+			d.Until.Local().Format("Jan 2 15:04:05"), max(0, d.Until.Sub(now)).Round(time.Second), why)
 	}
 	return ""
 }
