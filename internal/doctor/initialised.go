@@ -85,8 +85,9 @@ func (o *Initialised) Try(ctx context.Context, p *project.Project, db *store.DB)
 
 // SayPlace prints what makes the clones ready in which sessions will work.
 func (o Initialised) SayPlace(w io.Writer) {
+	o.Say(w, "place", "agents work in clones of what is committed")
 	for _, s := range o.Setup {
-		o.Say(w, "place", "to get a clone ready: %s", s)
+		o.Say(w, "", "to get a clone ready: %s", s)
 	}
 	for _, f := range o.Looked {
 		if f.Check == "permissions" {

@@ -24,6 +24,7 @@ type hunt struct {
 	wrapper string // name of wrapper processes, which are not leftovers either; "" for none
 	seen    map[identity]bool
 	prey    []process
+	kept    map[identity]bool // by the last Prune: if it is killed then, they are not leftovers either
 }
 
 // newHunt hunts all descendants of this process, a supervisor, and the processes in the command's
@@ -131,7 +132,11 @@ func (h *hunt) kill(keep []int) (caught []process, err error) {
 		}
 		before := len(caught)
 		for _, p := range found {
-			if p.dead() || stopped[p.identity] || slices.Contains(keep, p.pid) {
+			if slices.Contains(keep, p.pid) {
+				h.kept[p.identity] = true
+				continue
+			}
+			if p.dead() || stopped[p.identity] {
 				continue
 			}
 			stopped[p.identity] = true
@@ -165,12 +170,15 @@ func (h *hunt) note(p process) {
 func (h *hunt) leftovers() []Leftover {
 	var list []Leftover
 	for _, p := range h.prey {
-		if p.pid != h.command && (h.wrapper == "" || p.name != h.wrapper) {
+		if p.pid != h.command && !h.kept[p.identity] && (h.wrapper == "" || p.name != h.wrapper) {
 			list = append(list, Leftover{p.pid, p.command})
 		}
 	}
 	return list
 }
+
+// endedByItself forgets what was kept for the command, which needs it no more.
+func (h *hunt) endedByItself() { h.kept = nil }
 
 // alive lists the hunted processes that are alive.
 func (h *hunt) alive() []process {

@@ -20,6 +20,8 @@ func newHunt(leader int, _ string, _ cgroup) *hunt { return &hunt{leader} }
 // interrupt cannot tell a wrapper from the command here.
 func (h *hunt) interrupt(bool) bool { return false }
 
+func (*hunt) endedByItself() {}
+
 func (h *hunt) strike() error {
 	if err := syscall.Kill(-h.group, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("process group %d: %w", h.group, err)

@@ -25,7 +25,8 @@ func (p *Process) Members() ([]Member, error) {
 	return e.Members, nil
 }
 
-// Prune kills the processes of the command that keep refuses, and those that start meanwhile, until none is left.
+// Prune kills the processes of the command that keep refuses, and those that start meanwhile, until a look finds
+// none. What starts others all the time may get away; it is killed when the command ends.
 // The error says that ctx ended, or that some are still there after 10 seconds; with [os.ErrProcessDone], that the
 // command has ended. Elsewhere than on Linux it is [errors.ErrUnsupported].
 func (p *Process) Prune(ctx context.Context, keep func(Member) bool) (killed []Leftover, err error) {
@@ -82,6 +83,7 @@ func (s *supervisor) obey(o order) {
 		e.Members = s.hunt.members(found)
 	} else {
 		var caught []process
+		s.hunt.kept = map[identity]bool{}
 		caught, err = s.hunt.kill(o.Keep)
 		for _, p := range caught {
 			e.Killed = append(e.Killed, Leftover{p.pid, p.command})

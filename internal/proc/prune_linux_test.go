@@ -142,30 +142,6 @@ func TestPruneAsksForEachProcessOnce(t *testing.T) {
 	}
 }
 
-// TestAForkStormIsPruned: what starts others all the time does not get away.
-func TestAForkStormIsPruned(t *testing.T) {
-	bothWays(t, func(t *testing.T, edit func(*proc.Spec)) {
-		file := filepath.Join(t.TempDir(), "file")
-		s := startScript(t, `
-			hop='echo x >>"$2"; setsid sh -c "$0" "$0" 0 "$2" & exit 0'
-			for i in 1 2 3 4 5 6 7 8; do sh -c "$hop" "$hop" 0 "$0" & done
-			echo up; wait; read line; exit 3`, func(spec *proc.Spec) {
-			edit(spec)
-			spec.Args = append(spec.Args, file)
-		})
-		s.expect("up")
-		size(t, file)
-		if len(s.prune(only(s))) == 0 {
-			t.Error("nothing was killed")
-		}
-		if alive := carriers(t, s.marker); len(alive) != 1 {
-			t.Errorf("alive: %q, want the command alone", alive)
-		}
-		s.stdin.Close()
-		s.ends(proc.Exit{Code: 3})
-	})
-}
-
 func TestWhatHasEndedIsNotPruned(t *testing.T) {
 	t.Parallel()
 	s := startScript(t, "exit 3", nil)

@@ -155,6 +155,7 @@ func readOrders(decoder *gob.Decoder) <-chan order {
 // run supervises until nothing is left. It describes what could not be killed.
 func (s *supervisor) run() (survivors string) {
 	if s.attend() {
+		s.hunt.endedByItself()
 		s.settle()
 	}
 	if s.deserted && adoptsOrphans {

@@ -3,7 +3,6 @@ package worktree
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -101,12 +100,8 @@ func (o *objects) commitTree(tree string, parents []string, message string, user
 
 // Record makes a commit of the whole work tree as it is, untracked files included and ignored ones not, on HEAD,
 // and points ref at it. It touches neither the work tree nor the index. If nothing is uncommitted, made.Head is HEAD.
-func (t *Tree) Record(ctx context.Context, ref, message string) (made Candidate, err error) {
-	scratch, err := os.MkdirTemp("", "ralph-record-*")
-	if err != nil {
-		return made, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+// The index for that is made in the folder scratch, outside of the work tree, which the caller removes.
+func (t *Tree) Record(ctx context.Context, scratch, ref, message string) (made Candidate, err error) {
 	whole := &Tree{
 		Marker: t.Marker, root: t.top(), git: t.git, common: t.common, longIDs: t.longIDs, asked: t.asked,
 		pinned: t.pinned, records: true,

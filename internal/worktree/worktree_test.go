@@ -30,7 +30,7 @@ func sh(t testing.TB, dir, script string) string {
 // record returns the work tree as a commit.
 func record(t *testing.T, tree *worktree.Tree, name string) string {
 	t.Helper()
-	made, err := tree.Record(t.Context(), "refs/ralph/test/"+name, name)
+	made, err := tree.Record(t.Context(), t.TempDir(), "refs/ralph/test/"+name, name)
 	if err != nil {
 		t.Fatal(err)
 	}

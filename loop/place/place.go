@@ -80,7 +80,12 @@ func (p *Place) Look(ctx context.Context, scratch string) (worktree.Snapshot, er
 // happens in the place afterwards.
 func (p *Place) Candidate(ctx context.Context, ref, message string) (at worktree.Snapshot, made worktree.Candidate, err error) {
 	if p.Slot == nil {
-		if made, err = p.Tree.Record(ctx, ref, message); err != nil {
+		scratch, err := os.MkdirTemp(p.State, "record-*")
+		if err != nil {
+			return at, made, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+		if made, err = p.Tree.Record(ctx, scratch, ref, message); err != nil {
 			return at, made, untold(err)
 		}
 		at.Head = p.Tree.At(ctx)
