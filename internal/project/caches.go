@@ -96,15 +96,12 @@ func (l *layering) caches() {
 		}
 		dir := c.dir
 		inside := slices.ContainsFunc(l.view.Layers, func(layer sandbox.Layer) bool { return within(c.dir, layer.At) })
-		switch lower := l.lower(c.name); {
-		case inside && c.only: // it is seen there
-		case (!c.exists || within(l.upper, c.dir)) && c.name != place.GoBuild: // one cannot lie below the other
+		switch {
+		case inside && c.exists: // it is seen there
+		case !c.exists || within(l.upper, c.dir): // one cannot lie below the other
 			dir = filepath.Join(l.mounts, c.name) // in the layer of all that the user does not have
-		case !c.exists || within(l.upper, c.dir):
-			dir = l.mounts + "-" + c.name
-			l.add(dir, c.name, append(lower, l.empty))
 		default:
-			l.add(dir, c.name, append(lower, c.dir))
+			l.add(dir, c.name, append(l.lower(c.name), c.dir))
 		}
 		if c.variable != "" {
 			l.env = append(l.env, c.variable+"="+dir)

@@ -333,10 +333,11 @@ var goEntry = regexp.MustCompile(`^[0-9a-f]{2}/[0-9a-f]{64}-[ad]$`)
 // must not decide what another builds.
 func (p *Place) KeepWarm() error {
 	s := p.Slot
-	warm, built := filepath.Join(s.slots.Dir, Warm), filepath.Join(s.dropped(), GoBuild)
-	if !s.slots.Layers || exists(warm) || !exists(built) {
+	warm, name := filepath.Join(s.slots.Dir, Warm), s.built()
+	if !s.slots.Layers || exists(warm) || name == "" {
 		return nil
 	}
+	built := filepath.Join(s.dropped(), name)
 	if err := filepath.WalkDir(built, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -353,8 +354,20 @@ func (p *Place) KeepWarm() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(os.Rename(built, filepath.Join(kept, GoBuild)), os.Rename(kept, warm)); err != nil {
+	to := filepath.Join(kept, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.Rename(built, to), os.Rename(kept, warm)); err != nil {
 		return errors.Join(err, files.RemoveAll(kept)) // another process was faster
 	}
 	return nil
+}
+
+// built returns where Go's build cache is in what a check wrote: in the layer of the user's caches, in that
+// of caches that the user does not have, or in one of its own; "" if it is in none.
+func (s *Slot) built() string {
+	for _, layer := range []string{"xdg", "caches", ""} {
+		if name := filepath.Join(layer, GoBuild); exists(filepath.Join(s.dropped(), name)) {
+			return name
+		}
+	}
+	return ""
 }
