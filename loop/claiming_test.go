@@ -35,7 +35,7 @@ func (r *reader) Work(ctx context.Context, a agent.Assignment) (agent.Report, er
 	return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 }
 
-func (*reader) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
+func (*reader) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
 // run works through the queue; once, between reading a task and claiming it, something happens.
 func (b *workshop) run(l *loop.Loop, between func()) (loop.Result, *reader) {

@@ -198,7 +198,7 @@ func (e everybody) Work(ctx context.Context, a agent.Assignment) (agent.Report, 
 	return agent.Report{Ending: ralph.Finished, CostUSD: 0.01, CostKnown: true}, nil
 }
 
-func (everybody) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
+func (everybody) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
 // TestNoStatementOfTheLoopReadsAWholeTable explains the actual statements
 // of the loop, workers and people, in sessions that use every feature.

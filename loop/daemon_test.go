@@ -53,7 +53,7 @@ func (w *worker) Work(ctx context.Context, a agent.Assignment) (agent.Report, er
 	return agent.Report{Ending: ralph.Finished, CostUSD: 1, CostKnown: true}, err
 }
 
-func (w *worker) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
+func (w *worker) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
 // heart records beats that come later than promised.
 type heart struct {

@@ -39,7 +39,7 @@ func (s speaker) Work(ctx context.Context, a agent.Assignment) (agent.Report, er
 	return agent.Report{Ending: ralph.Finished, CostUSD: 1, CostKnown: true}, os.WriteFile(filepath.Join(a.Dir, a.SessionID), nil, 0o600)
 }
 
-func (speaker) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
+func (speaker) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
 // TestAnyWriteMayFail has the database refuse every write from the Nth event on, for every N,
 // as a full disk would. ralph reports this and ends; the next run finds a consistent state.

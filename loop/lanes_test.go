@@ -59,7 +59,7 @@ func (r *roster) Work(ctx context.Context, a agent.Assignment) (agent.Report, er
 	return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 }
 
-func (*roster) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
+func (*roster) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
 // enlist makes the bench's agent a roster, in so many lanes.
 func (b *bench) enlist(t *testing.T, lanes int, tasks ...ralph.Task) *roster {

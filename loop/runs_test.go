@@ -60,7 +60,7 @@ func (p *performer) Work(ctx context.Context, a agent.Assignment) (agent.Report,
 	return now.report, nil
 }
 
-func (p *performer) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
+func (p *performer) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
 // perform makes the bench's agent play these acts.
 func (b *bench) perform(acts ...act) *performer {

@@ -65,7 +65,7 @@ func (p *speech) Work(ctx context.Context, a agent.Assignment) (agent.Report, er
 	return agent.Report{Ending: p.ending, Reason: "it ended", CostKnown: true}, nil
 }
 
-func (*speech) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
+func (*speech) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
 // repository is [workshop.tree] in a git repository with one commit.
 func (b *workshop) repository(verify ...string) *loop.Loop {

@@ -79,7 +79,7 @@ func (c *crew) Work(ctx context.Context, a agent.Assignment) (r agent.Report, er
 	return r, err
 }
 
-func (*crew) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
+func (*crew) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
 // invariants checks what must hold at any moment.
 func (c *crew) invariants(a agent.Assignment) {

@@ -26,7 +26,7 @@ type deed func(ctx context.Context, a agent.Assignment) (agent.Report, error)
 
 func (d deed) Work(ctx context.Context, a agent.Assignment) (agent.Report, error) { return d(ctx, a) }
 
-func (deed) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
+func (deed) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
 // control sends a request to the active run.
 func (b *workshop) control(c string) func() {
@@ -135,7 +135,7 @@ type salvager struct {
 	err    error
 }
 
-func (s salvager) Salvage(string) (agent.Report, error) { return s.report, s.err }
+func (s salvager) Salvage(string, agent.Death) (agent.Report, error) { return s.report, s.err }
 
 // TestWhatALostSessionLeft is settled by the next run, by the usual rules.
 func TestWhatALostSessionLeft(t *testing.T) {

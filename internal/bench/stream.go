@@ -28,7 +28,7 @@ const readArg = "__read"
 // readTranscript reads a transcript as ralph does: the session while it runs and
 // Salvage after a crash share the reader.
 func readTranscript(dir string) error {
-	_, err := claude.New(claude.Options{}).Salvage(dir)
+	_, err := claude.New(claude.Options{}).Salvage(dir, agent.Unseen)
 	return err
 }
 

@@ -42,7 +42,7 @@ func (silent) Work(ctx context.Context, _ agent.Assignment) (agent.Report, error
 }
 
 // Salvage implements agent.Agent.
-func (silent) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
+func (silent) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
 // waiting is what the database is asked meanwhile in which nothing happens: by a session
 // whose agent is silent, and by a daemon without work.

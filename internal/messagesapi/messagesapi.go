@@ -11,6 +11,7 @@ package messagesapi
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -25,6 +26,7 @@ type Turn struct {
 	Hang  bool // send nothing until the client goes away
 
 	Status  int               // an HTTP error instead of an answer
+	Body    string            // its whole body, which clients may retry; "" for one made of the fields below
 	Kind    string            // the error's type, such as rate_limit_error
 	Headers map[string]string // of the answer
 	Resets  int64             // end of a limit, for APIs whose error body has it; Unix seconds
@@ -138,6 +140,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case turn.Hang:
 		<-r.Context().Done()
+	case turn.Body != "":
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(turn.Status)
+		_, _ = io.WriteString(w, turn.Body) // the client may be gone
 	case turn.Status != 0:
 		w.Header().Set("x-should-retry", "false")
 		w.Header().Set("Content-Type", "application/json")

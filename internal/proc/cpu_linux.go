@@ -12,10 +12,10 @@ import (
 // every Linux.
 const clockTick = 10 * time.Millisecond
 
-// CPUTime returns the CPU time used so far by the commands that this process started with a
-// [Spec.Marker], including their descendants and those that have ended. It grows while such a
-// command runs.
-func CPUTime(marker string) (time.Duration, error) {
+// CPUTime returns the CPU time used so far by what was started by the commands that this process started with a
+// [Spec.Marker], including what has ended. Of the commands' own processes it counts nothing: those whose command line
+// own accepts, and their ancestors. If it accepts none, or is nil, all count.
+func CPUTime(marker string, own func(command string) bool) (time.Duration, error) {
 	all, _, err := processes()
 	if err != nil {
 		return 0, err
@@ -25,8 +25,25 @@ func CPUTime(marker string) (time.Duration, error) {
 		if of, ok := supervised.Load(top.pid); !ok || of != marker {
 			continue
 		}
-		for _, p := range append(descendants(all, top.pid), top) { // with reaped children
-			if n, err := cpuTicks(p.pid); err == nil { // otherwise it has just ended
+		below := append(descendants(all, top.pid), top)
+		its := map[int]bool{}
+		if own != nil {
+			parents := map[int]int{}
+			for _, p := range below {
+				parents[p.pid] = p.parent
+			}
+			for _, p := range below {
+				if p.pid == top.pid || !own(p.named().command) {
+					continue
+				}
+				for pid := p.pid; pid != top.pid && !its[pid]; pid = parents[pid] {
+					its[pid] = true
+				}
+				its[top.pid] = true
+			}
+		}
+		for _, p := range below {
+			if n, err := cpuTicks(p.pid, !its[p.pid]); err == nil { // otherwise it has just ended
 				ticks += n
 			}
 		}
@@ -34,8 +51,8 @@ func CPUTime(marker string) (time.Duration, error) {
 	return time.Duration(ticks) * clockTick, nil
 }
 
-// cpuTicks returns the CPU time of a process and its reaped children, in clock ticks.
-func cpuTicks(pid int) (ticks uint64, err error) {
+// cpuTicks returns the CPU time of a process's reaped children, and its own if that counts, in clock ticks.
+func cpuTicks(pid int, own bool) (ticks uint64, err error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return 0, err
@@ -45,7 +62,11 @@ func cpuTicks(pid int) (ticks uint64, err error) {
 	if len(fields) <= last {
 		return 0, fmt.Errorf("too few fields in the process state %q", stat)
 	}
-	for _, f := range fields[first : last+1] {
+	from := first
+	if !own {
+		from = first + 2
+	}
+	for _, f := range fields[from : last+1] {
 		n, err := strconv.ParseUint(f, 10, 64)
 		if err != nil {
 			return 0, err

@@ -8,4 +8,4 @@ import (
 )
 
 // CPUTime is not available here.
-func CPUTime(string) (time.Duration, error) { return 0, errors.ErrUnsupported }
+func CPUTime(string, func(string) bool) (time.Duration, error) { return 0, errors.ErrUnsupported }

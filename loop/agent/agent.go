@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"ralph"
@@ -20,9 +21,9 @@ import (
 // no permission, disk full). An agent that ran and failed is a Report.
 type Agent interface {
 	Work(ctx context.Context, a Assignment) (Report, error)
-	// Salvage reads after a crash what a session's folder says about it: its
-	// cost and last words. The caller decides on the ending.
-	Salvage(logDir string) (Report, error)
+	// Salvage reads what a session's folder says about it, whose end d was as far as that is known:
+	// what it used, its last words, and what its end comes to.
+	Salvage(logDir string, d Death) (Report, error)
 }
 
 // A Program is an agent that runs a program, which may not be installed.
@@ -38,6 +39,21 @@ type Program interface {
 type Accounted interface {
 	// Account returns a value that differs between accounts. It is not secret.
 	Account() string
+}
+
+// A TimeUp is the cause of a context that ends because a session's time is up: all of it, or what it may be silent.
+type TimeUp interface {
+	error
+	TimeUp() (after time.Duration, silent bool)
+}
+
+// Cut adds to a death that ctx has ended, and whether that was for time.
+func (d *Death) Cut(ctx context.Context) {
+	d.Stopped = true
+	var t TimeUp
+	if errors.As(context.Cause(ctx), &t) {
+		d.After, d.Silent = t.TimeUp()
+	}
 }
 
 // TranscriptFile is the file in a session's folder that has the agent's output, byte for byte.

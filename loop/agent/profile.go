@@ -44,6 +44,10 @@ type Profile struct {
 	// Windows says that it reports the use of its account's limits, and
 	// ResetTime that it reports when a limit ends.
 	Windows, ResetTime bool
+	// NeedsTools says that it does not begin a session without ralph's tools.
+	NeedsTools bool
+	// ErrorWord begins what it says in the place of its model when the service fails; "" if it reports errors as such.
+	ErrorWord string
 	// SilentRetry says that it retries without a word while its account is limited.
 	SilentRetry bool
 	// Escalates says that escalation_model names one of its models.

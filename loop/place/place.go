@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"ralph/internal/proc"
@@ -134,8 +135,11 @@ func (e *GitError) Unwrap() error { return e.error }
 // Marker returns the variable that marks a session's processes in their environment.
 func Marker(session string) string { return "RALPH_SESSION_ID=" + session }
 
-// CPUTime returns the CPU time that a session's processes have used so far.
-func (p *Place) CPUTime(session string) (time.Duration, error) { return proc.CPUTime(Marker(session)) }
+// CPUTime returns the CPU time that what a session's agent has started has used so far. The agent itself uses some
+// while it only waits for its model.
+func (p *Place) CPUTime(session string) (time.Duration, error) {
+	return proc.CPUTime(Marker(session), func(command string) bool { return strings.HasSuffix(command, " mcp") })
+}
 
 // Sweep kills the processes that a session left running. Where they cannot
 // be found, it does nothing.

@@ -54,6 +54,18 @@ var requests = map[string]Cause{
 // Error returns the reason.
 func (c Cause) Error() string { return causes[c].words }
 
+// A spent is a cause that the session's time is up, after so long.
+type spent struct {
+	Cause
+	after time.Duration
+}
+
+// Unwrap returns the cause.
+func (s spent) Unwrap() error { return s.Cause }
+
+// TimeUp implements [agent.TimeUp].
+func (s spent) TimeUp() (after time.Duration, silent bool) { return s.after, s.Cause == wasIdle }
+
 // causeOf returns the cause of a context's end; "" if it is none of these,
 // for example because the session's results cannot be stored.
 func causeOf(err error) (c Cause) {

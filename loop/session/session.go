@@ -144,7 +144,7 @@ type End struct {
 func (s *Session) Work(ctx context.Context) End {
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	s.clock = newClock(s.Limits.Time, func() { stop(timeUp) })
+	s.clock = newClock(s.Limits.Time, func() { stop(spent{timeUp, s.Limits.Time}) })
 	defer s.clock.pause()
 	s.idle = newIdleness(s.Limits.Idle, s.cpu, s.content)
 	s.observer = newObserver(s.verify.All(), s.windows, s.Limits.CheckpointAt)
@@ -155,7 +155,12 @@ func (s *Session) Work(ctx context.Context) End {
 		MaxTurns: s.Limits.Turns, MaxCost: s.Limits.CostUSD, Dir: s.Place.Dir, LogDir: s.folder(),
 		Env:     s.Place.Environ(),
 		Profile: agent.ProfileOf(s.Agent), Say: say, TurnEnded: s.turnEnded,
-		Seen: func(e agent.Event) { s.idle.event(); s.observer.event(e, time.Now()) },
+		Seen: func(e agent.Event) {
+			if e.Kind != agent.Troubled { // trying again is no life
+				s.idle.event()
+			}
+			s.observer.event(e, time.Now())
+		},
 	}
 	if task.Profile.NoIdentity {
 		task.Author = s.Place.Tree.User(ctx)
@@ -245,7 +250,7 @@ func (s *Session) salvage() (agent.Report, error) {
 	if _, err := os.Stat(folder); err != nil {
 		return agent.Report{}, errors.Join(err, os.MkdirAll(folder, 0o700))
 	}
-	return s.Agent.Salvage(folder)
+	return s.Agent.Salvage(folder, agent.Unseen)
 }
 
 // reopen loads an open session that another process started.

@@ -53,7 +53,7 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 				s.Log.Warn("cannot tell whether the session is idle", "session", s.Row.ID, "error", err)
 			}
 			if idle {
-				stop(wasIdle)
+				stop(spent{wasIdle, s.Limits.Idle})
 			}
 		case <-s.observer.news:
 			s.observed(ctx)

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -10,13 +11,12 @@ import (
 	"ralph/internal/jsonrpc"
 	"ralph/internal/text"
 	"ralph/loop/agent"
-	"ralph/loop/agent/conversation"
 )
 
 // Bounds of what is remembered of a conversation, however long it lasts.
 const (
 	maxWords   = 2000 // characters of the last words
-	maxReason  = 400  // characters of a reason
+	maxReason  = 400  // characters of an error
 	maxDenials = 100
 	maxCalls   = 1000 // tool calls that are known by their ids
 	maxID      = 100  // characters of an id
@@ -35,13 +35,20 @@ type history struct {
 	told      bool     // tokens were
 	costUSD   *float64 // of the whole session; nil if it does not tell
 	lastWords string
-	said      bool // the last thing that was seen is a part of what it says
+	chunk     string          // the last part of it that came alone
+	running   map[string]bool // ids of tool calls that have not ended
+	toolCut   bool            // there were some when the turn was called off
+	said      bool            // the last thing that was seen is a part of what it says
 	denials   []string
 	refused   bool // the last use of a tool was
 
 	open   bool // a turn is under way
 	active bool // something was seen of one
 	worked bool // and of this one
+	at     struct {
+		calls  int
+		tokens ralph.Tokens
+	} // what had been used when it began
 	untold bool // nobody has told what one of them has used
 	turns  int
 	last   ended          // of the turn that has ended last
@@ -77,6 +84,7 @@ func (h *history) update(u update) {
 	switch now.Kind {
 	case "agent_message_chunk":
 		words := now.Contents.text()
+		h.chunk = text.ClipEnd(words, maxWords)
 		if h.said {
 			words = h.lastWords + words
 		}
@@ -86,6 +94,7 @@ func (h *history) update(u update) {
 		return
 	case "tool_call", "tool_call_update":
 		h.call(now.ID)
+		h.runs(now.toolCall)
 	case "usage_update":
 		if c := now.Cost; c != nil && c.Currency == "USD" && c.Amount >= 0 && c.Amount < maxCost {
 			h.costUSD = &c.Amount
@@ -112,8 +121,28 @@ func (h *history) call(id string) {
 	h.refused = false
 }
 
+// runs notes whether a tool call is still at work.
+func (h *history) runs(c toolCall) {
+	id := text.Clip(c.ID, maxID)
+	if c.Status == "completed" || c.Status == "failed" {
+		delete(h.running, id)
+	} else if len(h.running) < maxCalls {
+		if h.running == nil {
+			h.running = map[string]bool{}
+		}
+		h.running[id] = true
+	}
+}
+
+// cancel notes that the turn is called off.
+func (h *history) cancel() { h.toolCut = len(h.running) > 0 }
+
 // begin notes that a turn begins.
-func (h *history) begin() { h.open, h.worked, h.failed, h.said = true, false, nil, false }
+func (h *history) begin() {
+	h.open, h.worked, h.failed, h.said, h.chunk = true, false, nil, false, ""
+	h.at.calls, h.at.tokens = h.toolCalls, h.tokens
+	clear(h.running) // some agents do not say how a call ended
+}
 
 // end notes that a turn has ended.
 func (h *history) end(e ended, err error) {
@@ -176,87 +205,75 @@ func (h *history) began() bool {
 	return h.turns > 0 && h.failed == nil || h.open || h.active || h.turns > 1
 }
 
-// classify says how a session ended and why, in one sentence. It goes by structure only.
-func (h *history) classify(d conversation.Death) (ralph.Ending, string) {
-	name := h.profile.Title
-	if d.Stopped {
-		return ralph.Interrupted, "stopped by ralph"
+// trace is what was seen of it, for the verdict.
+func (h *history) trace() agent.Trace {
+	t := agent.Trace{
+		Open: h.open, Asking: len(h.running) == 0 && !h.toolCut, Words: h.chunk, Calls: h.toolCalls, Tokens: h.tokens,
+		Said: h.lastWords != "", Nothing: h.toolCalls == h.at.calls && h.tokens == h.at.tokens,
 	}
-	if d.Over != "" {
-		return ralph.TimedOut, d.Over
-	}
-	if h.failed != nil {
-		if ending := serviceClass(h.failed); ending != "" {
-			return ending, conversation.Sentence(h.failed.Message)
-		}
-	}
-	if d.Toolless && d.Refusal == "" {
-		return ralph.MCPFailed, conversation.Sentence(name+" was not told ralph's tools", text.LastLine(d.Stderr))
-	}
-	completed := h.turns > 0 && h.failed == nil && !h.open
-	crashed := d.Signal != "" || d.Code > 128 || d.Code < 0
 	switch {
-	case d.Refusal != "":
-		return ralph.NoWork, conversation.Sentence(name+" does not begin", d.Refusal, text.LastLine(d.Stderr))
-	case completed && h.last.StopReason == "max_turn_requests":
-		return ralph.TimedOut, name + " has reached its own limit of turns"
-	case completed && h.last.StopReason == "cancelled":
-		return ralph.Lost, "the agent was interrupted, and not by ralph"
-	case !completed && h.failed == nil && crashed:
-		return ralph.Lost, conversation.Sentence(d.About(name), text.LastLine(d.Stderr))
-	case h.toolCalls == 0 && h.lastWords == "":
-		why := ""
-		if h.failed != nil {
-			why = h.failed.Message
-		}
-		return ralph.NoWork, conversation.Sentence(name+" did nothing", why, d.About(name), text.LastLine(d.Stderr))
-	case completed:
-		return ralph.Finished, "the agent ended its turn"
+	case h.turns == 0:
 	case h.failed != nil:
-		return ralph.Lost, conversation.Sentence(name+" ended its turn with an error", h.failed.Message)
+		t.Last = agent.Failed
+	case h.last.StopReason == "max_turn_requests":
+		t.Last = agent.Limited
+	case h.last.StopReason == "cancelled":
+		t.Last = agent.Aborted
+	default:
+		t.Last = agent.Completed
 	}
-	return ralph.Lost, conversation.Sentence(d.About(name)+" in the middle of its work", text.LastLine(d.Stderr))
+	if word := h.profile.ErrorWord; h.failed != nil {
+		t.Failure = failureOf(h.failed)
+	} else if word != "" && strings.HasPrefix(h.chunk, word) {
+		t.Failure = &agent.Failure{Text: h.chunk}
+	}
+	return t
+}
+
+// useless reports whether the turn that has just ended shows that the service does not work.
+func (h *history) useless() bool {
+	t := h.trace()
+	return t.Failure != nil || t.Nothing && h.profile.Tokens != agent.Never
 }
 
 // authRequired is the protocol's code of an agent that has no credentials.
 const authRequired = -32000
 
-// serviceClass is the class of the service's error that ended a turn; "" if it is none. The
-// protocol has no word for it: agents give an HTTP status as the error's code, or a class in its data.
-func serviceClass(e *jsonrpc.Error) ralph.Ending {
+// failureOf is what an agent's error says of the service. The protocol has no word for it: agents give an
+// HTTP status as the error's code, or a class in its data, under names of their own.
+func failureOf(e *jsonrpc.Error) *agent.Failure {
 	var data struct {
-		Kind  string  `json:"errorKind"`
-		Codex string  `json:"codexErrorInfo"`
-		Code  float64 `json:"status"`
+		Kind    string  `json:"errorKind"`
+		Name    string  `json:"errorName"`
+		Codex   string  `json:"codexErrorInfo"`
+		Status  float64 `json:"status"`
+		Message string  `json:"message"`
+		Details string  `json:"details"`
 	}
 	_ = tolerant(json.Unmarshal(e.Data, &data)) // a text, say
-	code := e.Code
-	if code < 0 && data.Code > 0 {
-		code = int(count(data.Code))
+	f := &agent.Failure{Code: cmp.Or(data.Kind, data.Name, data.Codex), Text: e.Message, Status: int(count(data.Status))}
+	// JSON-RPC's words for any error say nothing of the service.
+	said := strings.TrimPrefix(strings.TrimPrefix(e.Message, "Internal error"), ": ")
+	if more := cmp.Or(data.Details, data.Message); said == "" || more != "" && more != said {
+		said = agent.Sentence(said, more)
 	}
-	switch {
-	case code == 429, data.Kind == "rate_limit", data.Codex == "usageLimitExceeded":
-		return ralph.RateLimited
-	case code == 401, code == 403, e.Code == authRequired, data.Kind == "authentication_failed",
-		data.Codex == "unauthorized":
-		return ralph.AuthFailed
-	case code == 402, data.Kind == "billing_error":
-		return ralph.Billing
-	case code == 413:
-		return ralph.PromptTooLong
-	case code >= 500 && code < 600, data.Kind == "overloaded", data.Kind == "server_error":
-		return ralph.Overloaded
+	f.Text = cmp.Or(said, e.Message)
+	if e.Code >= 400 && e.Code < 600 {
+		f.Status = e.Code
 	}
-	return ""
+	if e.Code == authRequired && f.Code == "" {
+		f.Code = "auth_required"
+	}
+	return f
 }
 
 // report is what the conversation and its end come to.
-func (h *history) report(d conversation.Death, price agent.Pricing) agent.Report {
+func (h *history) report(d agent.Death, price agent.Pricing) agent.Report {
 	r := agent.Report{
 		Model: h.model, Version: h.version, Turns: h.steps(), ToolCalls: h.toolCalls, Tokens: h.tokens,
 		LastWords: h.lastWords, Denials: h.denials, Unreadable: h.unreadable, Began: h.began(),
 	}
-	r.Ending, r.Reason = h.classify(d)
+	r.Judge(&h.profile.Profile, h.trace(), d)
 	r.CostUSD, r.CostKnown = h.cost(price)
 	return r
 }

@@ -94,7 +94,7 @@ var Profiles = []*Profile{
 			Name: "copilot", Title: "Copilot CLI", Kind: kind, Command: []string{"copilot", "--acp"},
 			Install: "npm install -g @github/copilot", LogIn: "log in with `copilot`, or set GH_TOKEN",
 			Tested: "1.0.102", ToolPrefix: "ralph-", Dot: "-", MCP: agent.ByFlag, Guard: agent.Question, RefusalEnds: true,
-			Cost: agent.Never, Tokens: agent.AtTurnsEnd, EndsAlone: true,
+			Cost: agent.Never, Tokens: agent.AtTurnsEnd, EndsAlone: true, ErrorWord: "Error: ",
 			Variables: environment.Own{Account: providers("COPILOT_* GH_TOKEN GITHUB_TOKEN")},
 			Credentials: strings.Fields("COPILOT_GITHUB_TOKEN GH_TOKEN GITHUB_TOKEN COPILOT_PROVIDER_API_KEY " +
 				"~/.copilot/config.json"),
@@ -149,7 +149,7 @@ var Profiles = []*Profile{
 	{
 		Profile: agent.Profile{
 			Name: "acp", Title: "any other agent of the protocol", Kind: kind, ToolPrefix: "ralph_", MCP: agent.BySession,
-			Guard: agent.None, RefusalEnds: true, Cost: agent.AtTurnsEnd, Tokens: agent.AtTurnsEnd,
+			Guard: agent.None, RefusalEnds: true, Cost: agent.AtTurnsEnd, Tokens: agent.Never,
 			Variables: environment.Own{Account: providers("")},
 		},
 		Mine: func(c toolCall) bool { return c.Kind == "other" && ours(c.Title) },

@@ -70,7 +70,7 @@ func seenOf(t *testing.T, path string) string {
 	if err := os.WriteFile(filepath.Join(dir, agent.TranscriptFile), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := New(Options{Profile: profile, Cost: price}).Salvage(dir)
+	r, err := New(Options{Profile: profile, Cost: price}).Salvage(dir, agent.Unseen)
 	if err != nil {
 		t.Fatal(err)
 	}

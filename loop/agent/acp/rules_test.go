@@ -7,6 +7,7 @@ import (
 
 	"ralph"
 	"ralph/internal/jsonrpc"
+	"ralph/loop/agent"
 )
 
 // TestWhatAQuestionIsAbout: what cannot be read of one is not allowed, and a description is no
@@ -74,10 +75,13 @@ func TestErrorsOfTheService(t *testing.T) {
 		{jsonrpc.Error{Code: authRequired}, ralph.AuthFailed},
 		{jsonrpc.Error{Code: 402}, ralph.Billing},
 		{jsonrpc.Error{Code: 413}, ralph.PromptTooLong},
-		{jsonrpc.Error{Code: -32603, Message: "429 rate limit", Data: json.RawMessage(`"429"`)}, ""}, // prose is none
+		{jsonrpc.Error{Code: -32603, Message: "429 rate limit", Data: json.RawMessage(`"429"`)}, ralph.RateLimited},
+		{jsonrpc.Error{Code: -32603, Message: "Internal error", Data: json.RawMessage(`{"details":"401 Incorrect API key provided"}`)},
+			ralph.AuthFailed},
+		{jsonrpc.Error{Code: -32603, Message: "no", Data: json.RawMessage(`{"errorName":"ProviderAuthError"}`)}, ralph.AuthFailed},
 		{jsonrpc.Error{Code: 404}, ""},
 	} {
-		if got := serviceClass(&tt.e); got != tt.want {
+		if got := agent.Class(*failureOf(&tt.e)); got != tt.want {
 			t.Errorf("%d %s: got %q, want %q", tt.e.Code, tt.e.Data, got, tt.want)
 		}
 	}

@@ -207,6 +207,9 @@ func (s *session) Turn(ctx context.Context, messages []agent.Message) (completed
 	defer giveUp()
 	defer context.AfterFunc(ctx, func() {
 		time.AfterFunc(conversation.Parting, giveUp)
+		s.mu.Lock()
+		s.history.cancel()
+		s.mu.Unlock()
 		// That it cannot be told its end will say.
 		_ = s.conn.Notify("session/cancel", map[string]string{"sessionId": s.id})
 	})()
@@ -218,7 +221,16 @@ func (s *session) Turn(ctx context.Context, messages []agent.Message) (completed
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.history.end(e, err)
-	return err == nil, nil
+	return err == nil && !s.history.useless(), nil
+}
+
+// Refused says what the service told the agent, as far as it says so.
+func (s *session) Refused(err error) *agent.Failure {
+	var refused *jsonrpc.Error
+	if errors.As(err, &refused) {
+		return failureOf(refused)
+	}
+	return &agent.Failure{Text: err.Error()}
 }
 
 // Steer tells nothing: the protocol has no word for it.
@@ -248,6 +260,6 @@ func (s *session) explained(alone bool) (blocks []map[string]string) {
 }
 
 // Report is what is known after the end.
-func (s *session) Report(d conversation.Death) agent.Report {
+func (s *session) Report(d agent.Death) agent.Report {
 	return s.history.report(d, s.options.Cost)
 }

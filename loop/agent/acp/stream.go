@@ -222,26 +222,27 @@ func telling(raw json.RawMessage) string {
 	return ""
 }
 
-// Salvage reads the transcript of a session whose end ralph did not see; see [agent.Agent].
-func (a *Agent) Salvage(logDir string) (agent.Report, error) {
+// Salvage reads the transcript of a session; see [agent.Agent].
+func (a *Agent) Salvage(logDir string, d agent.Death) (agent.Report, error) {
 	h := history{profile: a.options.Profile}
 	prompts := map[string]bool{}
-	d, ok, err := conversation.Salvage(logDir, func(l jsonrpc.Line) { h.read(l, prompts) })
+	ok, err := conversation.Salvage(logDir, &d, func(l jsonrpc.Line) { h.read(l, prompts) })
 	if !ok {
 		return agent.Report{}, err
 	}
-	r := h.report(d, a.options.Cost)
-	r.StderrTail = d.Stderr
-	return r, nil
+	return h.report(d, a.options.Cost), nil
 }
 
 // read takes in a line of a transcript; prompts are the ids of ralph's that have no answer.
 func (h *history) read(l jsonrpc.Line, prompts map[string]bool) {
 	switch id := string(l.Message.ID); {
 	case l.To == jsonrpc.ToAgent:
-		if l.Message.Method == "session/prompt" {
+		switch l.Message.Method {
+		case "session/prompt":
 			prompts[id] = true
 			h.begin()
+		case "session/cancel":
+			h.cancel()
 		}
 	case l.Message.Method == "" && prompts[id]:
 		var failed error

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"ralph"
-	"ralph/loop/agent/claude"
+	"ralph/loop/agent"
 )
 
 // What an agent without a reported cost is charged depends on whether it may have called its model.
@@ -26,7 +26,7 @@ func TestWhetherAnAgentBegan(t *testing.T) {
 		{"it reported", success, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := read(t, tt.stream, claude.Death{Code: 1}).Began; got != tt.want {
+			if got := read(t, tt.stream, agent.Death{Code: 1}).Began; got != tt.want {
 				t.Errorf("got %t, want %t", got, tt.want)
 			}
 		})
@@ -40,14 +40,14 @@ func TestWhoEndedAnAgent(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		stream string
-		death  claude.Death
+		death  agent.Death
 		ending ralph.Ending
 		why    string
 	}{
-		{"it closed its output and hung", initOK + work, claude.Death{Code: -1, Signal: "SIGINT", Stderr: "KeyboardInterrupt", Mute: true}, ralph.Lost, "the agent closed its output and did not end, so that ralph ended it"},
-		{"somebody else killed it", initOK + work, claude.Death{Code: -1, Signal: "SIGINT", Stderr: "KeyboardInterrupt"}, ralph.Lost, "the agent was killed by SIGINT: KeyboardInterrupt"},
-		{"somebody else interrupted it", initOK + work + aborted, claude.Death{Code: 1}, ralph.Lost, "the agent was interrupted, and not by ralph"},
-		{"ralph stopped it", initOK + work + aborted, claude.Death{Code: 1, Stopped: true}, ralph.Interrupted, "stopped by ralph"},
+		{"it closed its output and hung", initOK + work, agent.Death{Code: -1, Signal: "SIGINT", Stderr: "KeyboardInterrupt", Mute: true}, ralph.Lost, "Claude Code closed its output and did not end, so that ralph ended it"},
+		{"somebody else killed it", initOK + work, agent.Death{Code: -1, Signal: "SIGINT", Stderr: "KeyboardInterrupt"}, ralph.Lost, "Claude Code was killed by SIGINT: KeyboardInterrupt"},
+		{"somebody else interrupted it", initOK + work + aborted, agent.Death{Code: 1}, ralph.Lost, "the agent was interrupted, and not by ralph"},
+		{"ralph stopped it", initOK + work + aborted, agent.Death{Code: 1, Stopped: true}, ralph.Interrupted, "stopped by ralph"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if r := read(t, tt.stream, tt.death); r.Ending != tt.ending || !strings.HasPrefix(r.Reason, tt.why) {

@@ -1,113 +1,65 @@
 package claude
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
-	"ralph"
 	"ralph/internal/text"
+	"ralph/loop/agent"
 )
 
-// A death says how the process ended, apart from its output.
-type death struct {
-	stopped bool   // ralph stopped it in the middle of its work
-	code    int    // exit status; -1 if a signal ended it or it is unknown
-	signal  string // the signal that ended it, such as "SIGKILL"
-	stderr  string // the end of its standard error
-	server  string // what may have kept the agent from ralph's MCP server
-	mute    bool   // ralph stopped it because it had closed its output
-}
-
-// crashed reports whether it did not exit by itself.
-func (d death) crashed() bool { return d.signal != "" || d.code > 128 || d.code < 0 }
-
-func (d death) String() string {
-	if d.mute {
-		return "the agent closed its output and did not end, so that ralph ended it"
-	}
-	if d.signal != "" {
-		return "the agent was killed by " + d.signal
-	}
-	if d.code < 0 {
-		return "the agent is gone, and how it ended is unknown"
-	}
-	return fmt.Sprintf("the agent exited with status %d", d.code)
-}
-
-// classify says how a session ended and why, in one sentence. It tries the classes in the order
-// of the table of agent errors (pipeline, "Agent errors") and relies on structure only: prose,
-// and a result's subtype "success", do not count. The time is when a rate limit ends, if known.
-func classify(h *history, d death) (ralph.Ending, string, time.Time) {
-	if d.stopped {
-		return ralph.Interrupted, "stopped by ralph", time.Time{}
-	}
-	completed := h.last != nil && !h.last.IsError && (!h.turnOpen || h.over)
-	if !completed {
-		if ending := h.apiClass(); ending != "" {
-			var reset time.Time
-			if ending == ralph.RateLimited {
-				reset = h.resetAt
-			}
-			return ending, h.why(d), reset
-		}
-	}
-	if h.mcpError != "" {
-		return ralph.MCPFailed, sentence(h.mcpError, d.server), time.Time{}
-	}
-	if h.limitReached() {
-		return ralph.TimedOut, h.why(d), time.Time{}
-	}
-	ending, reason := h.otherwise(d, completed)
-	return ending, reason, time.Time{}
-}
-
-// otherwise handles sessions that fit no class of errors.
-func (h *history) otherwise(d death, completed bool) (ralph.Ending, string) {
+// trace is what was seen of the conversation, for the verdict. It relies on structure only: prose, and a result's
+// subtype "success", do not count.
+func (h *history) trace() agent.Trace {
 	_, cost, _ := h.usage()
-	idle := h.toolCalls == 0 && cost == 0
-	failed := h.last != nil && h.last.IsError && !h.turnOpen
-	switch {
-	case failed && strings.HasPrefix(h.last.TerminalReason, "aborted"):
-		return ralph.Lost, "the agent was interrupted, and not by ralph"
-	case d.mute && !completed && !failed:
-		return ralph.Lost, d.String() // what it said while being ended explains nothing
-	case !completed && !failed && d.crashed():
-		return ralph.Lost, sentence(d.String(), text.LastLine(d.stderr))
-	case idle:
-		return ralph.NoWork, h.why(d)
-	case completed:
-		return ralph.Finished, "the agent ended its turn"
-	case failed:
-		return ralph.Lost, h.why(d)
+	t := agent.Trace{
+		Open: h.turnOpen && !h.over || h.last == nil && h.started, Calls: h.toolCalls, Said: cost > 0, Words: cmp.Or(h.said(), h.lastWords),
+		Nothing: h.nothing,
 	}
-	return ralph.Lost, sentence(d.String()+" in the middle of its work", text.LastLine(d.stderr))
+	t.Tokens, _, _ = h.usage()
+	t.Asking = len(h.stream.open) == 0 && (h.last == nil || h.last.TerminalReason != "aborted_tools")
+	switch {
+	case h.overTurns:
+		t.Last, t.Open, t.Limit = agent.Limited, false, fmt.Sprintf("reached the limit of turns after %d", h.turns)
+	case h.last == nil:
+	case !h.last.IsError:
+		t.Last = agent.Completed
+	case h.last.TerminalReason == "max_turns" || strings.HasPrefix(h.last.Subtype, "error_max_"):
+		t.Last, t.Limit = agent.Limited, h.said() // only the subtype tells that the budget is used up
+	case strings.HasPrefix(h.last.TerminalReason, "aborted"):
+		t.Last = agent.Aborted
+	default:
+		t.Last = agent.Failed
+	}
+	if t.Last != agent.Completed || t.Open {
+		t.Failure = h.failure(t)
+	}
+	return t
 }
 
-// apiClass returns the class of the API error that ended the conversation; "" if there is none.
-func (h *history) apiClass() ralph.Ending {
-	code, terminal := 0, ""
-	if h.last != nil && !h.turnOpen {
-		code, terminal = status(h.last.APIErrorStatus), h.last.TerminalReason
+// failure is the error of the service that ended the conversation, or that it was retrying after; nil if there
+// is none.
+func (h *history) failure(t agent.Trace) *agent.Failure {
+	f := &agent.Failure{Code: h.apiError, Text: h.said(), ResetAt: h.resetAt}
+	terminal := ""
+	if h.last != nil && !t.Open {
+		f.Status, terminal = status(h.last.APIErrorStatus), h.last.TerminalReason
 	}
-	if code == 0 && h.apiError == "" && h.retrying {
-		code = h.retry // it ended during a retry
+	if f.Status == 0 && h.apiError == "" && h.retrying {
+		f.Status = h.retry // it ended during a retry
 	}
 	switch {
-	case h.rejected, h.apiError == "rate_limit", code == 429:
-		return ralph.RateLimited
-	case h.unreached(code):
-		return ralph.Network
-	case h.apiError == "server_error", h.apiError == "overloaded", code >= 500:
-		return ralph.Overloaded
-	case h.apiError == "authentication_failed", code == 401, code == 403:
-		return ralph.AuthFailed
-	case h.apiError == "billing_error", code == 402:
-		return ralph.Billing
-	case terminal == "prompt_too_long", code == 413:
-		return ralph.PromptTooLong
+	case h.rejected:
+		f.Code = "rate_limit"
+	case h.unreached(f.Status):
+		f.Code, f.Status = "connection", 0
+	case terminal == "prompt_too_long":
+		f.Code = terminal
+	case f.Code == "" && f.Status == 0 && t.Last != agent.Failed:
+		return nil
 	}
-	return ""
+	return f
 }
 
 // unreached reports whether the service did not respond, or something else did
@@ -143,37 +95,18 @@ func (h *history) limitReached() bool {
 	return h.last.TerminalReason == "max_turns" || strings.HasPrefix(h.last.Subtype, "error_max_")
 }
 
-// why returns the agent's own account of what went wrong, if it has one.
-func (h *history) why(d death) string {
-	if h.overTurns {
-		return fmt.Sprintf("reached the limit of turns after %d", h.turns)
-	}
+// said returns the agent's own account of what went wrong; "" if it has none.
+func (h *history) said() string {
 	if h.apiText != "" {
-		return sentence(h.apiText)
+		return h.apiText
 	}
 	if h.last != nil && !h.turnOpen {
-		if s := sentence(strings.Join(append([]string{h.last.Result}, h.last.Errors...), " ")); s != "" {
+		if s := text.Flat(strings.Join(append([]string{h.last.Result}, h.last.Errors...), " ")); s != "" {
 			return s
 		}
 	}
 	if h.retrying {
-		return sentence(d.String()+" while it tried to reach the service again", text.LastLine(d.stderr))
+		return "it ended while it tried to reach the service again"
 	}
-	for _, s := range []string{text.LastLine(d.stderr), h.rubbish, h.lastWords} {
-		if s != "" {
-			return sentence(d.String(), s)
-		}
-	}
-	return d.String() + " without having said anything"
-}
-
-// sentence joins the parts that are not empty with colons, on one line of limited length.
-func sentence(parts ...string) string {
-	var all []string
-	for _, p := range parts {
-		if p = text.Flat(p); p != "" {
-			all = append(all, p)
-		}
-	}
-	return text.Clip(strings.Join(all, ": "), maxReason)
+	return h.rubbish
 }

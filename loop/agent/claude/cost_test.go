@@ -26,7 +26,7 @@ func TestReadingAnEventCostsLittle(t *testing.T) {
 			t.Fatal(err)
 		}
 		return testing.AllocsPerRun(5, func() {
-			if _, err := works.Salvage(dir); err != nil {
+			if _, err := works.Salvage(dir, agent.Unseen); err != nil {
 				t.Fatal(err)
 			}
 		})

@@ -7,22 +7,13 @@ import (
 	"ralph/loop/agent"
 )
 
-// A Death says how a process ended; see death.
-type Death struct {
-	Stopped bool
-	Code    int
-	Signal  string
-	Stderr  string
-	Mute    bool
-}
-
 // Read reads a stream to its end, as a session does, and classifies it.
-func Read(r io.Reader, spool io.Writer, tools []string, d Death) (agent.Report, error) {
+func Read(r io.Reader, spool io.Writer, tools []string, d agent.Death) (agent.Report, error) {
 	h := &history{tools: tools}
 	if err := h.read(r, spool); err != nil {
 		return agent.Report{}, err
 	}
-	return h.report(death{stopped: d.Stopped, code: d.Code, signal: d.Signal, stderr: d.Stderr, mute: d.Mute}), nil
+	return h.report(d), nil
 }
 
 // Squeeze returns a line as kept in memory if strings are cut to limit.

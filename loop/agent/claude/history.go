@@ -15,7 +15,7 @@ import (
 // Limits of what is remembered of a conversation, however long it lasts.
 const (
 	maxWords   = 2000 // characters of the last words
-	maxReason  = 400  // characters of a reason
+	maxReason  = 400  // characters of an error
 	maxInput   = 200  // characters of a refused tool's input
 	maxDenials = 100
 	maxRubbish = 500 // bytes of a line that is not an event
@@ -35,7 +35,9 @@ type history struct {
 	last      *event // the last result
 	turnOpen  bool   // something was seen since the last result
 	toolCalls int
-	turns     int // in the turns with a result
+	nothing   bool // the last turn had no tool call, no tokens and no cost
+	before    int  // tool calls before it
+	turns     int  // in the turns with a result
 	tokens    ralph.Tokens
 	costUSD   float64 // of the turns with a result
 
@@ -189,6 +191,8 @@ func (h *history) addResult(e event) {
 	window := h.tokens.ContextWindow
 	h.tokens = sum(h.tokens, tokens(e.Usage))
 	h.tokens.ContextWindow = e.contextWindow(h.model, window)
+	h.nothing = tokens(e.Usage).Sum() == 0 && h.toolCalls == h.before && (e.CostUSD == nil || *e.CostUSD <= h.costUSD)
+	h.before = h.toolCalls
 	if e.CostUSD != nil && *e.CostUSD > h.costUSD { // cumulative, never decreases
 		h.costUSD = *e.CostUSD
 	}

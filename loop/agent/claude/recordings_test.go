@@ -47,7 +47,7 @@ var recordings = map[string]struct {
 	"max_budget":                {1, ralph.TimedOut, "Reached maximum budget ($0.01)"},
 	"interrupted_by_sigint":     {0, ralph.Lost, "the agent was interrupted, and not by ralph"},
 	"model_not_found":           {1, ralph.NoWork, "There's an issue with the selected model (nope-1). It may not exist or you may not have access to it. Run --model to pick a different model."},
-	"slash_command":             {0, ralph.NoWork, "Total cost: $0.0000 Total duration (API): 0s Total duration (wall): 0s Total code changes: 0 lines added, 0 lines removed Usage: 0 input, 0 output, 0 cache read, 0 cache write"},
+	"slash_command":             {0, ralph.NoWork, "Claude Code did nothing: Total cost: $0.0000 Total duration (API): 0s Total duration (wall): 0s Total code changes: 0 lines added, 0 lines removed Usage: 0 input, 0 output, 0 cache read, 0 cache write"},
 }
 
 // tools are in all recordings with a connected server.
@@ -65,7 +65,7 @@ func TestRecordings(t *testing.T) {
 			if !ok {
 				t.Fatal("a recording without a row in the table")
 			}
-			r := record(t, name, claude.Death{Code: want.exit})
+			r := record(t, name, agent.Death{Code: want.exit})
 			if r.Ending != want.ending || r.Reason != want.reason {
 				t.Errorf("got %s: %s\nwant %s: %s", r.Ending, r.Reason, want.ending, want.reason)
 			}
@@ -77,7 +77,7 @@ func TestRecordings(t *testing.T) {
 }
 
 // record reads a recording.
-func record(t *testing.T, name string, d claude.Death) agent.Report {
+func record(t *testing.T, name string, d agent.Death) agent.Report {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name+".jsonl"))
 	if err != nil {
@@ -87,7 +87,7 @@ func record(t *testing.T, name string, d claude.Death) agent.Report {
 }
 
 // read reads a stream; lines begin with "{".
-func read(t *testing.T, stream string, d claude.Death) agent.Report {
+func read(t *testing.T, stream string, d agent.Death) agent.Report {
 	t.Helper()
 	var spool bytes.Buffer
 	r, err := claude.Read(strings.NewReader(stream), &spool, tools, d)
@@ -101,7 +101,7 @@ func read(t *testing.T, stream string, d claude.Death) agent.Report {
 }
 
 func TestARecordedSessionIsReported(t *testing.T) {
-	got := record(t, "two_turns", claude.Death{})
+	got := record(t, "two_turns", agent.Death{})
 	want := agent.Report{
 		Ending: ralph.Finished, Reason: "the agent ended its turn",
 		Model: "claude-opus-4-8[1m]", Version: "2.1.197", CostUSD: 0.034875, CostKnown: true, Began: true,
@@ -114,7 +114,7 @@ func TestARecordedSessionIsReported(t *testing.T) {
 }
 
 func TestDenialsAreListedOnce(t *testing.T) {
-	got := record(t, "permission_denied", claude.Death{}).Denials
+	got := record(t, "permission_denied", agent.Death{}).Denials
 	want := []string{
 		"Write: /home/dev/project/greeting.txt",
 		`mcp__ralph__ralph_signal_done: {"summary":"Added the greeting file."}`,
@@ -148,42 +148,42 @@ func TestEndings(t *testing.T) {
 	tests := []struct {
 		name   string
 		stream string
-		death  claude.Death
+		death  agent.Death
 		want   ralph.Ending
 	}{
-		{"a session that speaks of rate limits has none", initOK + work + says("API Error: 429 rate_limit, credit balance is too low") + success, claude.Death{}, ralph.Finished},
-		{"a warning of the usage window is telemetry", initOK + allowed + work + success, claude.Death{}, ralph.Finished},
-		{"a warning does not explain an error", initOK + work + allowed + errorResult(`"x":1`), claude.Death{Code: 1}, ralph.Lost},
-		{"a rejection that was recovered from is none", initOK + rejected + work + success, claude.Death{}, ralph.Finished},
-		{"a rejection long ago does not explain a crash", initOK + rejected + work, claude.Death{Code: -1, Signal: "SIGSEGV"}, ralph.Lost},
-		{"a rejection at the end does", initOK + work + rejected, claude.Death{Code: 1}, ralph.RateLimited},
-		{"a used-up window that is paid for goes on", initOK + overage + work, claude.Death{Code: -1, Signal: "SIGKILL"}, ralph.Lost},
-		{"retries before a success are nothing", initOK + retry529 + retryNone + work + success, claude.Death{}, ralph.Finished},
-		{"an end amid retries without an answer is the network", initOK + work + retryNone, claude.Death{Code: 1}, ralph.Network},
-		{"an end amid refused retries is an overload", initOK + work + retry529, claude.Death{Code: 1}, ralph.Overloaded},
-		{"a status tells without an error's name", initOK + work + errorResult(`"api_error_status":503`), claude.Death{Code: 1}, ralph.Overloaded},
-		{"payment required is billing", initOK + work + errorResult(`"api_error_status":402`), claude.Death{Code: 1}, ralph.Billing},
-		{"an error that nobody knows, after work, is a lost session", initOK + work + errorResult(`"api_error_status":418`), claude.Death{Code: 1}, ralph.Lost},
-		{"an error that nobody knows, before any, is no work", `{"type":"result","is_error":true,"api_error_status":418}`, claude.Death{Code: 1}, ralph.NoWork},
-		{"killed in the middle is lost", initOK + work, claude.Death{Code: -1, Signal: "SIGKILL"}, ralph.Lost},
-		{"terminated in the middle is lost", initOK + work, claude.Death{Code: 143}, ralph.Lost},
-		{"killed before it did anything is lost too", initOK, claude.Death{Code: 137}, ralph.Lost},
-		{"gone in the middle with status 0 is lost", initOK + work, claude.Death{}, ralph.Lost},
-		{"killed in a second turn is lost", initOK + work + success + work, claude.Death{Code: 143}, ralph.Lost},
-		{"killed after the result has finished", initOK + work + success, claude.Death{Code: -1, Signal: "SIGKILL"}, ralph.Finished},
-		{"stopped in the middle is interrupted", initOK + work, claude.Death{Stopped: true, Code: 143}, ralph.Interrupted},
-		{"rubbish and status 0 is no work", "Segmentation fault\nnode:internal/x\n", claude.Death{}, ralph.NoWork},
-		{"nothing at all is no work", "", claude.Death{Code: 1, Stderr: "error: unknown option '--x'"}, ralph.NoWork},
-		{"words without a tool call that cost something are work", initOK + says("hello") + success, claude.Death{}, ralph.Finished},
-		{"a missing server fails", `{"type":"system","subtype":"init","tools":["mcp__ralph__ralph_signal_done"],"mcp_servers":[]}` + "\n" + work + success, claude.Death{}, ralph.MCPFailed},
-		{"a server that is still pending fails", strings.Replace(initOK, "connected", "pending", 1) + work + success, claude.Death{}, ralph.MCPFailed},
-		{"a server without a tool fails", strings.Replace(initOK, "signal_done", "signal_do", 1) + work + success, claude.Death{}, ralph.MCPFailed},
-		{"only the first init is judged", initOK + work + success + strings.Replace(initOK, "connected", "failed", 1) + work + success, claude.Death{}, ralph.Finished},
-		{"a rate limit outranks the missing server", strings.Replace(initOK, "connected", "failed", 1) + errorResult(`"api_error_status":429`), claude.Death{Code: 1}, ralph.RateLimited},
-		{"unknown events, subtypes and fields are normal", initOK + `{"type":"hologram","x":[1]}` + "\n" + `{"type":"system","subtype":"new"}` + "\n" + `{"y":1}` + "\n" + work + success, claude.Death{}, ralph.Finished},
-		{"a field of an unexpected type is skipped", initOK + work + `{"type":"result","num_turns":"many","usage":[],"modelUsage":3,"is_error":false,"total_cost_usd":0.5,"errors":{}}` + "\n", claude.Death{}, ralph.Finished},
-		{"a torn last line is no event", initOK + work + success[:40], claude.Death{Code: 143}, ralph.Lost},
-		{"a last line without its newline is one", initOK + work + strings.TrimSpace(success), claude.Death{}, ralph.Finished},
+		{"a session that speaks of rate limits has none", initOK + work + says("API Error: 429 rate_limit, credit balance is too low") + success, agent.Death{}, ralph.Finished},
+		{"a warning of the usage window is telemetry", initOK + allowed + work + success, agent.Death{}, ralph.Finished},
+		{"a warning does not explain an error", initOK + work + allowed + errorResult(`"x":1`), agent.Death{Code: 1}, ralph.Lost},
+		{"a rejection that was recovered from is none", initOK + rejected + work + success, agent.Death{}, ralph.Finished},
+		{"a rejection long ago does not explain a crash", initOK + rejected + work, agent.Death{Code: -1, Signal: "SIGSEGV"}, ralph.Lost},
+		{"a rejection at the end does", initOK + work + rejected, agent.Death{Code: 1}, ralph.RateLimited},
+		{"a used-up window that is paid for goes on", initOK + overage + work, agent.Death{Code: -1, Signal: "SIGKILL"}, ralph.Lost},
+		{"retries before a success are nothing", initOK + retry529 + retryNone + work + success, agent.Death{}, ralph.Finished},
+		{"an end amid retries without an answer is the network", initOK + work + retryNone, agent.Death{Code: 1}, ralph.Network},
+		{"an end amid refused retries is an overload", initOK + work + retry529, agent.Death{Code: 1}, ralph.Overloaded},
+		{"a status tells without an error's name", initOK + work + errorResult(`"api_error_status":503`), agent.Death{Code: 1}, ralph.Overloaded},
+		{"payment required is billing", initOK + work + errorResult(`"api_error_status":402`), agent.Death{Code: 1}, ralph.Billing},
+		{"an error that nobody knows, after work, is a lost session", initOK + work + errorResult(`"api_error_status":418`), agent.Death{Code: 1}, ralph.Lost},
+		{"an error that nobody knows, before any, is no work", `{"type":"result","is_error":true,"api_error_status":418}`, agent.Death{Code: 1}, ralph.NoWork},
+		{"killed in the middle is lost", initOK + work, agent.Death{Code: -1, Signal: "SIGKILL"}, ralph.Lost},
+		{"terminated in the middle is lost", initOK + work, agent.Death{Code: 143}, ralph.Lost},
+		{"killed before it did anything is lost too", initOK, agent.Death{Code: 137}, ralph.Lost},
+		{"gone in the middle with status 0 is lost", initOK + work, agent.Death{}, ralph.Lost},
+		{"killed in a second turn is lost", initOK + work + success + work, agent.Death{Code: 143}, ralph.Lost},
+		{"killed after the result has finished", initOK + work + success, agent.Death{Code: -1, Signal: "SIGKILL"}, ralph.Finished},
+		{"stopped in the middle is interrupted", initOK + work, agent.Death{Stopped: true, Code: 143}, ralph.Interrupted},
+		{"rubbish and status 0 is no work", "Segmentation fault\nnode:internal/x\n", agent.Death{}, ralph.NoWork},
+		{"nothing at all is no work", "", agent.Death{Code: 1, Stderr: "error: unknown option '--x'"}, ralph.NoWork},
+		{"words without a tool call that cost something are work", initOK + says("hello") + success, agent.Death{}, ralph.Finished},
+		{"a missing server fails", `{"type":"system","subtype":"init","tools":["mcp__ralph__ralph_signal_done"],"mcp_servers":[]}` + "\n" + work + success, agent.Death{}, ralph.MCPFailed},
+		{"a server that is still pending fails", strings.Replace(initOK, "connected", "pending", 1) + work + success, agent.Death{}, ralph.MCPFailed},
+		{"a server without a tool fails", strings.Replace(initOK, "signal_done", "signal_do", 1) + work + success, agent.Death{}, ralph.MCPFailed},
+		{"only the first init is judged", initOK + work + success + strings.Replace(initOK, "connected", "failed", 1) + work + success, agent.Death{}, ralph.Finished},
+		{"a rate limit outranks the missing server", strings.Replace(initOK, "connected", "failed", 1) + errorResult(`"api_error_status":429`), agent.Death{Code: 1}, ralph.RateLimited},
+		{"unknown events, subtypes and fields are normal", initOK + `{"type":"hologram","x":[1]}` + "\n" + `{"type":"system","subtype":"new"}` + "\n" + `{"y":1}` + "\n" + work + success, agent.Death{}, ralph.Finished},
+		{"a field of an unexpected type is skipped", initOK + work + `{"type":"result","num_turns":"many","usage":[],"modelUsage":3,"is_error":false,"total_cost_usd":0.5,"errors":{}}` + "\n", agent.Death{}, ralph.Finished},
+		{"a torn last line is no event", initOK + work + success[:40], agent.Death{Code: 143}, ralph.Lost},
+		{"a last line without its newline is one", initOK + work + strings.TrimSpace(success), agent.Death{}, ralph.Finished},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -196,14 +196,14 @@ func TestEndings(t *testing.T) {
 
 func TestResetTimes(t *testing.T) {
 	want := time.Unix(1795213319, 0).UTC()
-	if got := record(t, "rate_limit_subscription", claude.Death{Code: 1}).ResetAt; !got.Equal(want) {
+	if got := record(t, "rate_limit_subscription", agent.Death{Code: 1}).ResetAt; !got.Equal(want) {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := record(t, "rate_limit_api_key", claude.Death{Code: 1}).ResetAt; !got.IsZero() {
+	if got := record(t, "rate_limit_api_key", agent.Death{Code: 1}).ResetAt; !got.IsZero() {
 		t.Errorf("got %s of an error without a reset time", got)
 	}
 	huge := strings.Replace(rejected, "1795213319", "1e300", 1) + errorResult(`"api_error_status":429`)
-	if got := read(t, huge, claude.Death{Code: 1}); got.Ending != ralph.RateLimited || !got.ResetAt.IsZero() {
+	if got := read(t, huge, agent.Death{Code: 1}); got.Ending != ralph.RateLimited || !got.ResetAt.IsZero() {
 		t.Errorf("got %s until %s of an impossible reset time", got.Ending, got.ResetAt)
 	}
 }
@@ -212,14 +212,14 @@ func TestReasons(t *testing.T) {
 	tests := []struct {
 		name   string
 		stream string
-		death  claude.Death
+		death  agent.Death
 		want   string
 	}{
-		{"a signal is named, with the last line of stderr", initOK + work, claude.Death{Code: -1, Signal: "SIGSEGV", Stderr: "a\nout of memory\n\n"}, "the agent was killed by SIGSEGV: out of memory"},
-		{"a broken CLI is quoted", "oops\n", claude.Death{}, "the agent exited with status 0: oops"},
-		{"a refused start is quoted", "", claude.Death{Code: 1, Stderr: "error: unknown option '--x'\n"}, "the agent exited with status 1: error: unknown option '--x'"},
-		{"missing tools are named", strings.Replace(initOK, "signal_done", "x", 1), claude.Death{Code: 1}, "the MCP server ralph lacks mcp__ralph__ralph_signal_done"},
-		{"a long reason is cut", errorResult(`"api_error_status":429,"result":"` + strings.Repeat("é", 500) + `"`), claude.Death{Code: 1}, strings.Repeat("é", 399) + "…"},
+		{"a signal is named, with the last line of stderr", initOK + work, agent.Death{Code: -1, Signal: "SIGSEGV", Stderr: "a\nout of memory\n\n"}, "Claude Code was killed by SIGSEGV: out of memory"},
+		{"a broken CLI is quoted", "oops\n", agent.Death{}, "Claude Code did nothing: Claude Code exited with status 0: oops"},
+		{"a refused start is quoted", "", agent.Death{Code: 1, Stderr: "error: unknown option '--x'\n"}, "Claude Code did nothing: Claude Code exited with status 1: error: unknown option '--x'"},
+		{"missing tools are named", strings.Replace(initOK, "signal_done", "x", 1), agent.Death{Code: 1}, "the MCP server ralph lacks mcp__ralph__ralph_signal_done"},
+		{"a long reason is cut", errorResult(`"api_error_status":429,"result":"` + strings.Repeat("é", 500) + `"`), agent.Death{Code: 1}, strings.Repeat("é", 399) + "…"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -231,15 +231,15 @@ func TestReasons(t *testing.T) {
 }
 
 func TestCostWithoutAResultIsEstimated(t *testing.T) {
-	r := read(t, initOK+work+work, claude.Death{Code: 143})
+	r := read(t, initOK+work+work, agent.Death{Code: 143})
 	if r.CostKnown || cents(r) != 300 { // a million tokens of input, in a message on two lines
 		t.Errorf("got %v, known %v; want an estimate of 3.00", r.CostUSD, r.CostKnown)
 	}
-	r = read(t, initOK+work+success+work, claude.Death{Code: 143})
+	r = read(t, initOK+work+success+work, agent.Death{Code: 143})
 	if r.CostKnown || cents(r) != 350 {
 		t.Errorf("got %v, known %v; want 0.5 and an estimate of 3.0", r.CostUSD, r.CostKnown)
 	}
-	r = read(t, initOK+work+success, claude.Death{})
+	r = read(t, initOK+work+success, agent.Death{})
 	if !r.CostKnown || r.CostUSD != 0.5 {
 		t.Errorf("got %v, known %v; want 0.5 as reported", r.CostUSD, r.CostKnown)
 	}
@@ -249,16 +249,16 @@ func cents(r agent.Report) int { return int(r.CostUSD*100 + 0.5) }
 
 func TestGiantLines(t *testing.T) {
 	giant := fmt.Sprintf(`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"%s"}]}}`+"\n", strings.Repeat(`\"\\é\u00e9{`, 1<<20))
-	r := read(t, initOK+work+giant+success, claude.Death{})
+	r := read(t, initOK+work+giant+success, agent.Death{})
 	if r.Ending != ralph.Finished || r.Unreadable != 0 {
 		t.Errorf("got %s, %d unreadable lines", r.Ending, r.Unreadable)
 	}
 	result := fmt.Sprintf(`{"type":"result","result":"%s","is_error":true,"api_error_status":429}`, strings.Repeat("x", 10<<20))
-	if r := read(t, initOK+work+result, claude.Death{}); r.Ending != ralph.RateLimited {
+	if r := read(t, initOK+work+result, agent.Death{}); r.Ending != ralph.RateLimited {
 		t.Errorf("got %s: what follows a giant string was not read", r.Ending)
 	}
 	list := `{"type":"x","list":[` + strings.Repeat("1,", 4<<20) + "1]}\n"
-	if r := read(t, initOK+work+list+success, claude.Death{}); r.Ending != ralph.Finished || r.Unreadable != 1 {
+	if r := read(t, initOK+work+list+success, agent.Death{}); r.Ending != ralph.Finished || r.Unreadable != 1 {
 		t.Errorf("got %s, %d unreadable lines; want the giant one counted", r.Ending, r.Unreadable)
 	}
 }
@@ -268,7 +268,7 @@ func TestAGiantLineTakesLittleMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	line := io.MultiReader(strings.NewReader(`{"type":"user","x":"`), io.LimitReader(forever('x'), size), strings.NewReader(`"}`+"\n"+success))
-	if _, err := claude.Read(line, io.Discard, tools, claude.Death{}); err != nil {
+	if _, err := claude.Read(line, io.Discard, tools, agent.Death{}); err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
@@ -302,7 +302,7 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(initOK + work + retryNone + rejected + success))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		var spool bytes.Buffer
-		r, err := claude.Read(bytes.NewReader(stream), &spool, tools, claude.Death{Code: 1})
+		r, err := claude.Read(bytes.NewReader(stream), &spool, tools, agent.Death{Code: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -328,7 +328,7 @@ func FuzzStream(f *testing.F) {
 }
 
 func TestAFullDiskIsAnError(t *testing.T) {
-	if _, err := claude.Read(strings.NewReader(initOK), fullDisk{}, tools, claude.Death{}); err == nil {
+	if _, err := claude.Read(strings.NewReader(initOK), fullDisk{}, tools, agent.Death{}); err == nil {
 		t.Error("no error although nothing could be kept")
 	}
 }

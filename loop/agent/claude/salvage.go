@@ -12,9 +12,8 @@ import (
 	"ralph/loop/agent/process"
 )
 
-// Salvage reads the transcript of a session whose end ralph did not see; see
-// [agent.Agent]. For a session that never printed anything, the report is empty.
-func (a *Agent) Salvage(logDir string) (agent.Report, error) {
+// Salvage reads the transcript of a session; see [agent.Agent]. For a session that never printed anything, the report is empty.
+func (a *Agent) Salvage(logDir string, d agent.Death) (agent.Report, error) {
 	f, err := os.Open(filepath.Join(logDir, agent.TranscriptFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return agent.Report{}, nil
@@ -27,11 +26,12 @@ func (a *Agent) Salvage(logDir string) (agent.Report, error) {
 	if err := h.read(f, io.Discard); err != nil {
 		return agent.Report{}, fmt.Errorf("transcript: %w", err)
 	}
-	stderr, err := process.StderrTail(logDir)
-	if err != nil {
-		return agent.Report{}, err
+	if d.Stderr == "" {
+		if d.Stderr, err = process.StderrTail(logDir); err != nil {
+			return agent.Report{}, err
+		}
 	}
-	return h.report(death{code: -1, stderr: stderr}), nil
+	return h.report(d), nil
 }
 
 // read processes a whole stream.

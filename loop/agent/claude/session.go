@@ -34,7 +34,8 @@ type session struct {
 
 	history history
 	phase   phase
-	stopped bool // ralph ended it before the end of its conversation
+	stopped bool        // ralph ended it before the end of its conversation
+	death   agent.Death // why, if its context has ended
 	failure error
 
 	outbox   []agent.Message // not yet handed to the writer
@@ -90,6 +91,7 @@ func (s *session) run(ctx context.Context) error {
 		select {
 		case <-done:
 			done = nil
+			s.death.Cut(ctx)
 			s.stop()
 		case <-listed:
 			listed = nil
@@ -317,11 +319,13 @@ func (s *session) processEnded() {
 
 // report returns what is known after the end.
 func (s *session) report() agent.Report {
-	d := death{
-		stopped: s.stopped, mute: s.mute, code: s.exit.Code, signal: s.exit.Signal,
-		stderr: s.process.StderrTail(),
-		server: fmt.Sprintf("the agent cannot start `%s`, or that does not reach the run at %s",
-			strings.Join(s.options.MCPCommand, " "), s.task.Channel.Socket),
+	d := s.death
+	d.Stopped, d.Mute, d.Code, d.Signal = s.stopped, s.mute, s.exit.Code, s.exit.Signal
+	d.Stderr = s.process.StderrTail()
+	if s.history.mcpError != "" {
+		d.Toolless = agent.Sentence(s.history.mcpError, fmt.Sprintf(
+			"the agent cannot start `%s`, or that does not reach the run at %s",
+			strings.Join(s.options.MCPCommand, " "), s.task.Channel.Socket))
 	}
 	r := s.history.report(d)
 	if code := s.exit.Code; code >= 0 {
@@ -332,12 +336,15 @@ func (s *session) report() agent.Report {
 }
 
 // report combines the conversation and its end.
-func (h *history) report(d death) agent.Report {
+func (h *history) report(d agent.Death) agent.Report {
 	r := agent.Report{
 		Model: h.model, Version: h.version, Turns: h.turns + h.messages, ToolCalls: h.toolCalls, LastWords: h.lastWords,
-		StderrTail: d.stderr, Denials: h.denials, Unreadable: h.unreadable, Began: h.began(),
+		Denials: h.denials, Unreadable: h.unreadable, Began: h.began(),
 	}
-	r.Ending, r.Reason, r.ResetAt = classify(h, d)
+	if h.mcpError != "" && d.Toolless == "" {
+		d.Toolless = h.mcpError
+	}
+	r.Judge(&Profile, h.trace(), d)
 	r.Tokens, r.CostUSD, r.CostKnown = h.usage()
 	for _, name := range slices.Sorted(maps.Keys(h.usages)) {
 		r.Usage = append(r.Usage, h.usages[name])

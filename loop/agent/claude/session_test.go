@@ -346,11 +346,11 @@ func TestSalvage(t *testing.T) {
 	task := assignment(t)
 	a := fake("crashing")
 	run(t, a, task)
-	r, err := a.Salvage(task.LogDir)
+	r, err := a.Salvage(task.LogDir, agent.Unseen)
 	if err != nil || r.ToolCalls != 1 || r.CostUSD < 3 || r.CostKnown || r.Version != "2.1.197" {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if r, err := a.Salvage(t.TempDir()); err != nil || r.Ending != "" {
+	if r, err := a.Salvage(t.TempDir(), agent.Unseen); err != nil || r.Ending != "" {
 		t.Errorf("of a session that never began: %+v, %v", r, err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"ralph/internal/jsonrpc"
 	"ralph/internal/text"
 	"ralph/loop/agent"
-	"ralph/loop/agent/conversation"
 )
 
 // Bounds of what is remembered of a conversation, however long it lasts.
@@ -45,7 +44,9 @@ type history struct {
 	last     *turn // that has ended last
 	open     bool  // a turn is under way
 	retrying *turnError
-	unasked  string // what it did without asking first
+	unasked  string                     // what it did without asking first
+	running  map[string]bool            // ids of tools that are at work
+	at       struct{ calls, turns int } // when the turn began
 
 	unreadable int
 }
@@ -89,7 +90,7 @@ func (h *history) add(m jsonrpc.Message, ok bool) {
 		case !own:
 			h.of(p.ThreadID).open = now
 		case now:
-			h.open, h.retrying = true, nil
+			h.begin()
 		default:
 			h.open, h.last = false, &p.Turn
 		}
@@ -120,10 +121,18 @@ func (h *history) add(m jsonrpc.Message, ok bool) {
 			h.unasked = text.Line("typed into a program: "+p.Typed, 200)
 		}
 	case "item/completed":
+		delete(h.running, text.Clip(p.Item.ID, maxID))
 		if own && p.Item.Type == "agentMessage" && strings.TrimSpace(p.Item.Text) != "" {
 			h.lastWords = text.ClipEnd(p.Item.Text, maxWords)
 		}
 	}
+}
+
+// begin notes that a turn begins.
+func (h *history) begin() {
+	h.open, h.retrying = true, nil
+	h.at.calls, h.at.turns = h.toolCalls, h.turns
+	clear(h.running)
 }
 
 // start takes in what begins.
@@ -132,6 +141,12 @@ func (h *history) start(i item) {
 	switch i.Type {
 	case "commandExecution", "fileChange", "mcpToolCall", "webSearch":
 		h.toolCalls++
+		if h.running == nil {
+			h.running = map[string]bool{}
+		}
+		if len(h.running) < maxAsked {
+			h.running[text.Clip(i.ID, maxID)] = true
+		}
 	case "subAgentActivity":
 		if i.Model != "" {
 			h.of(i.SubAgent).model = text.Clip(i.Model, maxID)
@@ -192,89 +207,55 @@ func (h *history) resetTime() (at time.Time) {
 	return at
 }
 
-// classify says how a session ended and why, in one sentence. It goes by structure only; the
-// time is when a limit ends, if that is known.
-func (h *history) classify(d conversation.Death) (ralph.Ending, string, time.Time) {
-	none := time.Time{}
-	if d.Stopped {
-		return ralph.Interrupted, "stopped by ralph", none
+// trace is what was seen of it, for the verdict.
+func (h *history) trace() agent.Trace {
+	t := agent.Trace{
+		Open: h.open, Asking: len(h.running) == 0, Calls: h.toolCalls, Words: h.lastWords,
+		Said: h.lastWords != "", Nothing: h.toolCalls == h.at.calls && h.turns == h.at.turns,
 	}
-	if d.Over != "" {
-		return ralph.TimedOut, d.Over, none
+	for _, s := range h.threads {
+		t.Tokens.Input += s.tokens.Sum()
 	}
-	if h.unasked != "" {
-		return ralph.MCPFailed, "codex did this without asking ralph first, and was stopped: " + h.unasked, none
+	if h.last != nil {
+		t.Last = map[string]agent.Closed{
+			"completed": agent.Completed, "failed": agent.Failed, "interrupted": agent.Aborted,
+		}[h.last.Status]
 	}
-	failed := h.last != nil && h.last.Status == "failed" && !h.open
-	var e turnError
 	switch {
-	case failed:
-		e = h.last.Error
-	case h.open && h.retrying != nil: // it ended while it tried again
-		e = *h.retrying
+	case h.open && h.retrying != nil:
+		t.Failure = h.failure(*h.retrying)
+	case t.Last == agent.Failed && !h.open:
+		t.Failure = h.failure(h.last.Error)
 	}
-	if ending := h.serviceClass(e); ending != "" {
-		if ending == ralph.RateLimited {
-			return ending, conversation.Sentence(e.Message), h.resetTime()
-		}
-		return ending, conversation.Sentence(e.Message, e.Details), none
-	}
-	if d.Toolless {
-		why := conversation.Sentence("codex was not told ralph's tools", d.Refusal, text.LastLine(d.Stderr))
-		return ralph.MCPFailed, why, none
-	}
-	completed := h.last != nil && h.last.Status == "completed" && !h.open
-	switch {
-	case d.Refusal != "":
-		return ralph.NoWork, conversation.Sentence("codex does not begin", d.Refusal), none
-	case h.toolCalls == 0 && h.turns == 0:
-		why := conversation.Sentence("codex did nothing", e.Message, d.About("codex"), text.LastLine(d.Stderr))
-		return ralph.NoWork, why, none
-	case completed:
-		return ralph.Finished, "the agent ended its turn", none
-	case failed:
-		return ralph.Lost, conversation.Sentence("codex ended its turn with an error", e.Message), none
-	case h.last != nil && h.last.Status == "interrupted" && !h.open:
-		return ralph.Lost, "the agent was interrupted, and not by ralph", none
-	}
-	return ralph.Lost, conversation.Sentence(d.About("codex")+" in the middle of its work", text.LastLine(d.Stderr)), none
+	return t
 }
 
-// serviceClass is the class of the service's error that ended a turn; "" if it is none.
-func (h *history) serviceClass(e turnError) ralph.Ending {
-	class, status := e.failure()
-	if class == "other" && h.retrying != nil { // what it was is told while it is tried again
-		class, status = h.retrying.failure()
+// failure is what an error says of the service.
+func (h *history) failure(e turnError) *agent.Failure {
+	code, status := e.failure()
+	if code == "other" && h.retrying != nil { // what it was is told while it is tried again
+		code, status = h.retrying.failure()
 	}
+	f := &agent.Failure{Status: status, Code: code, Text: agent.Sentence(e.Message, e.Details), ResetAt: h.resetTime()}
 	switch {
-	case class == "usageLimitExceeded" && h.credits, status == 402:
-		return ralph.Billing
-	case class == "usageLimitExceeded", class == "rateLimitExceeded", status == 429:
-		return ralph.RateLimited
-	case class == "unauthorized", status == 401, status == 403:
-		return ralph.AuthFailed
-	case class == "contextWindowExceeded", status == 413:
-		return ralph.PromptTooLong
-	case slices.Contains(overloaded, class), status >= 500:
-		return ralph.Overloaded
-	case connection(class) && (status == 0 || status == 408):
-		return ralph.Network
+	case code == "usageLimitExceeded" && h.credits:
+		f.Code = "credits_depleted"
+	case connection(code) && (status == 0 || status == 408):
+		f.Code = "connection"
 	}
-	return ""
-}
-
-// overloaded are the classes of a service that cannot work now.
-var overloaded = []string{
-	"serverOverloaded", "internalServerError", "policyCapacityUnavailable", "flexUnavailable",
+	return f
 }
 
 // report is what the conversation and its end come to.
-func (h *history) report(d conversation.Death, price agent.Pricing) agent.Report {
+func (h *history) report(d agent.Death, price agent.Pricing) agent.Report {
 	r := agent.Report{
 		Model: h.model, Version: h.version, Turns: h.turns, ToolCalls: h.toolCalls,
 		LastWords: h.lastWords, Denials: h.denials, Unreadable: h.unreadable, Began: h.began,
 	}
-	r.Ending, r.Reason, r.ResetAt = h.classify(d)
+	if d.Breach = ""; h.unasked != "" {
+		d.Breach = "codex did this without asking ralph first, and was stopped: " + h.unasked
+	}
+	r.Judge(&Profile, h.trace(), d)
 	r.CostUSD, r.CostKnown = h.cost(price)
 	for _, t := range h.threads {
 		r.Tokens.Input += t.tokens.Input

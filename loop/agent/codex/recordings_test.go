@@ -12,7 +12,6 @@ import (
 	"ralph"
 	"ralph/internal/jsonrpc"
 	"ralph/loop/agent"
-	"ralph/loop/agent/conversation"
 )
 
 // price is that of the tests: a dollar a million tokens of any kind.
@@ -28,7 +27,7 @@ func salvage(t *testing.T, name string) agent.Report {
 	}
 	var r agent.Report
 	if err == nil {
-		r, err = New(Options{Cost: price}).Salvage(dir)
+		r, err = New(Options{Cost: price}).Salvage(dir, agent.Unseen)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +135,8 @@ func TestClasses(t *testing.T) {
 			h.add(note(t, "error", `{"willRetry":true,"error":{"message":"Reconnecting","codexErrorInfo":`+tt.retrying+`}}`), true)
 		}
 		h.add(note(t, "turn/completed", `{"turn":{"id":"1","status":"failed","error":{"message":"why","codexErrorInfo":`+tt.info+`}}}`), true)
-		ending, reason, reset := h.classify(conversation.Death{})
+		r := h.report(agent.Death{}, nil)
+		ending, reason, reset := r.Ending, r.Reason, r.ResetAt
 		if at := time.Unix(tt.reset, 0).UTC(); ending != tt.ending || tt.reset == 0 != reset.IsZero() || tt.reset != 0 && !reset.Equal(at) ||
 			!strings.Contains(reason, "why") {
 			t.Errorf("%s: got %s %q, reset %s", tt.name, ending, reason, reset)
@@ -156,39 +156,39 @@ func TestHowASessionEnded(t *testing.T) {
 		name   string
 		h      history
 		seen   []jsonrpc.Message
-		d      conversation.Death
+		d      agent.Death
 		ending ralph.Ending
 		says   string
 	}{
-		{"it ended its turn", history{}, []jsonrpc.Message{used, completed}, conversation.Death{}, ralph.Finished, "ended its turn"},
-		{"ralph stopped it", history{}, []jsonrpc.Message{used}, conversation.Death{Stopped: true}, ralph.Interrupted, "stopped by ralph"},
-		{"killed", history{}, []jsonrpc.Message{used}, conversation.Death{Code: -1, Signal: "SIGKILL"}, ralph.Lost, "codex was killed by SIGKILL in the middle of its work"},
-		{"gone before it began", history{}, nil, conversation.Death{Code: 1, Stderr: "no home"}, ralph.NoWork, "codex did nothing: codex exited with status 1: no home"},
-		{"its thread is refused, with ralph's tools", history{}, nil, conversation.Death{Refusal: "bad model"}, ralph.NoWork, "bad model"},
-		{"its thread is refused, without", history{}, nil, conversation.Death{Refusal: "servers failed", Toolless: true}, ralph.MCPFailed, "servers failed"},
-		{"without tools to the end of a turn", history{}, []jsonrpc.Message{used, completed}, conversation.Death{Toolless: true}, ralph.MCPFailed, "not told ralph's tools"},
-		{"too dear", history{}, []jsonrpc.Message{used}, conversation.Death{Over: "reached the limit of cost"}, ralph.TimedOut, "limit of cost"},
-		{"it asked first", history{guarded: true}, []jsonrpc.Message{asked, ran, used, completed}, conversation.Death{}, ralph.Finished, ""},
-		{"it did not ask", history{guarded: true}, []jsonrpc.Message{ran, used, completed}, conversation.Death{}, ralph.MCPFailed, "without asking ralph first, and was stopped: git push"},
+		{"it ended its turn", history{}, []jsonrpc.Message{used, completed}, agent.Death{}, ralph.Finished, "ended its turn"},
+		{"ralph stopped it", history{}, []jsonrpc.Message{used}, agent.Death{Stopped: true}, ralph.Interrupted, "stopped by ralph"},
+		{"killed", history{}, []jsonrpc.Message{used}, agent.Death{Code: -1, Signal: "SIGKILL"}, ralph.Lost, "Codex was killed by SIGKILL"},
+		{"gone before it began", history{}, nil, agent.Death{Code: 1, Stderr: "no home"}, ralph.NoWork, "Codex did nothing: Codex exited with status 1: no home"},
+		{"its thread is refused, with ralph's tools", history{}, nil, agent.Death{Refusal: &agent.Failure{Text: "bad day"}}, ralph.NoWork, "bad day"},
+		{"its thread is refused, without", history{}, nil, agent.Death{Refusal: &agent.Failure{Text: "servers failed"}, Toolless: "not told ralph's tools: servers failed"}, ralph.MCPFailed, "servers failed"},
+		{"without tools to the end of a turn", history{}, []jsonrpc.Message{used, completed}, agent.Death{Toolless: "not told ralph's tools"}, ralph.MCPFailed, "not told ralph's tools"},
+		{"too dear", history{}, []jsonrpc.Message{used}, agent.Death{Over: "reached the limit of cost"}, ralph.TimedOut, "limit of cost"},
+		{"it asked first", history{guarded: true}, []jsonrpc.Message{asked, ran, used, completed}, agent.Death{}, ralph.Finished, ""},
+		{"it did not ask", history{guarded: true}, []jsonrpc.Message{ran, used, completed}, agent.Death{}, ralph.MCPFailed, "without asking ralph first, and was stopped: git push"},
 		{"it asked about another call", history{guarded: true}, []jsonrpc.Message{
 			note(t, "hook/started", `{"run":{"id":"pre-tool-use:0:/x:b"}}`), ran, used, completed,
-		}, conversation.Death{}, ralph.MCPFailed, "git push"},
-		{"it asks for two by one", history{guarded: true}, []jsonrpc.Message{asked, ran, ran, used, completed}, conversation.Death{}, ralph.MCPFailed, "git push"},
+		}, agent.Death{}, ralph.MCPFailed, "git push"},
+		{"it asks for two by one", history{guarded: true}, []jsonrpc.Message{asked, ran, ran, used, completed}, agent.Death{}, ralph.MCPFailed, "git push"},
 		{"it typed something into a program", history{guarded: true}, []jsonrpc.Message{
 			note(t, "item/commandExecution/terminalInteraction", `{"stdin":"git push\n"}`), used, completed,
-		}, conversation.Death{}, ralph.MCPFailed, "typed into a program: git push"},
+		}, agent.Death{}, ralph.MCPFailed, "typed into a program: git push"},
 		{"it looked again at one", history{guarded: true}, []jsonrpc.Message{
 			note(t, "item/commandExecution/terminalInteraction", `{"stdin":""}`), used, completed,
-		}, conversation.Death{}, ralph.Finished, ""},
-		{"nobody is to be asked", history{}, []jsonrpc.Message{ran, used, completed}, conversation.Death{}, ralph.Finished, ""},
+		}, agent.Death{}, ralph.Finished, ""},
+		{"nobody is to be asked", history{}, []jsonrpc.Message{ran, used, completed}, agent.Death{}, ralph.Finished, ""},
 	} {
 		for i, m := range append([]jsonrpc.Message{note(t, "turn/started", turnStarted)}, tt.seen...) {
 			if i > 0 || len(tt.seen) > 0 {
 				tt.h.add(m, true)
 			}
 		}
-		if ending, reason, _ := tt.h.classify(tt.d); ending != tt.ending || !strings.Contains(reason, tt.says) {
-			t.Errorf("%s: got %s %q", tt.name, ending, reason)
+		if r := tt.h.report(tt.d, nil); r.Ending != tt.ending || !strings.Contains(r.Reason, tt.says) {
+			t.Errorf("%s: got %s %q", tt.name, r.Ending, r.Reason)
 		}
 	}
 }
@@ -224,7 +224,7 @@ func TestAnAgentOfItsOwn(t *testing.T) {
 			t.Errorf("%s %s: got %v, %t, open %t", tt.m.Method, tt.m.Params, usd, known, h.open)
 		}
 	}
-	r := h.report(conversation.Death{}, by)
+	r := h.report(agent.Death{}, by)
 	if r.Ending != ralph.Finished || r.Tokens.Input != 7 {
 		t.Errorf("got %s, %d tokens", r.Ending, r.Tokens.Input)
 	}

@@ -133,7 +133,7 @@ func (s *session) Turn(ctx context.Context, messages []agent.Message) (completed
 		Turn turn `json:"turn"`
 	}
 	s.mu.Lock()
-	s.history.open = true
+	s.history.begin()
 	s.mu.Unlock()
 	err = s.conn.Call(ctx, "turn/start", s.input(messages), &began)
 	var refused *jsonrpc.Error
@@ -151,10 +151,10 @@ func (s *session) Turn(ctx context.Context, messages []agent.Message) (completed
 			return false, ctx.Err()
 		case <-s.ended:
 			s.mu.Lock()
-			last := s.history.last
+			last, worked := s.history.last, !s.history.trace().Nothing
 			s.mu.Unlock()
 			if last != nil && last.ID == began.Turn.ID {
-				return last.Status == "completed", nil
+				return last.Status == "completed" && worked, nil
 			}
 		}
 	}
@@ -173,10 +173,13 @@ func (s *session) Steer(ctx context.Context, m agent.Message) bool {
 	return true
 }
 
+// Refused says what codex said.
+func (s *session) Refused(err error) *agent.Failure { return &agent.Failure{Text: err.Error()} }
+
 // Unsaid is nothing: the hook has told it all.
 func (s *session) Unsaid() bool { return false }
 
 // Report is what is known after the end.
-func (s *session) Report(d conversation.Death) agent.Report {
+func (s *session) Report(d agent.Death) agent.Report {
 	return s.history.report(d, s.options.Cost)
 }

@@ -175,10 +175,10 @@ func said(raw json.RawMessage) string {
 	return fmt.Sprint(string(raw))
 }
 
-// Salvage reads the transcript of a session whose end ralph did not see; see [agent.Agent].
-func (a *Agent) Salvage(logDir string) (agent.Report, error) {
+// Salvage reads the transcript of a session; see [agent.Agent].
+func (a *Agent) Salvage(logDir string, d agent.Death) (agent.Report, error) {
 	h := history{}
-	d, ok, err := conversation.Salvage(logDir, func(l jsonrpc.Line) {
+	ok, err := conversation.Salvage(logDir, &d, func(l jsonrpc.Line) {
 		if l.To == jsonrpc.ToClient {
 			h.add(l.Message, true)
 		}
@@ -186,7 +186,5 @@ func (a *Agent) Salvage(logDir string) (agent.Report, error) {
 	if !ok {
 		return agent.Report{}, err
 	}
-	r := h.report(d, a.options.Cost)
-	r.StderrTail = d.Stderr
-	return r, nil
+	return h.report(d, a.options.Cost), nil
 }

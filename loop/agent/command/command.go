@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"ralph"
 	"ralph/internal/text"
 	"ralph/loop/agent"
 	"ralph/loop/agent/process"
@@ -107,35 +106,36 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 		copying = nil
 	}
 	r := agent.Report{
-		Version: version, LastWords: said.tail(), StderrTail: p.StderrTail(), Began: true,
+		Version: version, LastWords: said.tail(), Began: true,
 		Leftovers: process.Leftovers(exit, undead),
 	}
 	if code := exit.Code; code >= 0 {
 		r.Exit = &code
 	}
-	r.Ending, r.Reason = ending(stopped, exit.Code, exit.Signal, r.StderrTail)
+	d := agent.Death{Code: exit.Code, Signal: exit.Signal, Stderr: p.StderrTail()}
+	if stopped {
+		d.Cut(ctx)
+	}
+	r.Judge(&named, trace(&d), d)
 	return r, errors.Join(err, copying, p.Close())
 }
 
-// ending says how a session of the command ended, based on its exit status alone.
-func ending(stopped bool, code int, signal, stderr string) (ralph.Ending, string) {
-	why := ""
-	if last := text.LastLine(stderr); last != "" {
-		why = ": " + text.Line(last, 300)
-	}
+// named is the profile under the name that sentences have for it.
+var named = func() agent.Profile { p := Profile; p.Title = "the command"; return p }()
+
+// trace is what the end of the command says: nothing else is known of it.
+func trace(d *agent.Death) agent.Trace {
+	t := agent.Trace{Last: agent.Completed, Said: true, Calls: 1}
+	last := text.LastLine(d.Stderr)
 	switch {
-	case stopped:
-		return ralph.Interrupted, "stopped by ralph"
-	case signal != "":
-		return ralph.Lost, "the command was killed by " + signal + why
-	case code < 0:
-		return ralph.Lost, "the command is gone, and how it ended is unknown" + why
-	case code == 126 || code == 127: // a shell's status for a missing program
-		return ralph.NoWork, fmt.Sprintf("the command exited with status %d%s", code, why)
-	case code != 0:
-		return ralph.Lost, fmt.Sprintf("the command exited with status %d%s", code, why)
+	case d.Signal != "" || d.Code < 0:
+		t.Last = agent.NoTurn
+	case d.Code == 126 || d.Code == 127: // a shell's status for a missing program
+		d.Refusal = &agent.Failure{Text: fmt.Sprintf("it exited with status %d", d.Code)}
+	case d.Code != 0:
+		t.Last, t.Failure = agent.Failed, &agent.Failure{Text: agent.Sentence(fmt.Sprintf("exit status %d", d.Code), last)}
 	}
-	return ralph.Finished, "the command ended"
+	return t
 }
 
 // words keeps the end of the output.
@@ -170,13 +170,15 @@ func (reader) Line(line []byte) []agent.Event {
 func (r reader) Clone() agent.Reader { return r }
 
 // Salvage reads what a session's folder says about it; see [agent.Agent].
-func (a *Agent) Salvage(logDir string) (agent.Report, error) {
+func (a *Agent) Salvage(logDir string, d agent.Death) (agent.Report, error) {
 	b, err := os.ReadFile(filepath.Join(logDir, agent.TranscriptFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return agent.Report{}, fmt.Errorf("transcript: %w", err)
 	}
 	said := &words{}
 	_, _ = said.Write(b) // it never fails
-	stderr, err := process.StderrTail(logDir)
-	return agent.Report{LastWords: said.tail(), StderrTail: stderr, Began: true}, err
+	d.Stderr, err = process.StderrTail(logDir)
+	r := agent.Report{LastWords: said.tail(), Began: true}
+	r.Judge(&named, trace(&d), d)
+	return r, err
 }

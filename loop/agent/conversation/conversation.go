@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -25,11 +24,8 @@ import (
 // Parting is how long an agent may take to say what a turn has used that ralph has called off.
 const Parting = 2 * time.Second
 
-// maxReason is how long a sentence is, in characters, and maxName what names a model or a version.
-const (
-	maxReason = 400
-	maxName   = 200
-)
+// maxName is how long what names a model or a version is, in characters.
+const maxName = 200
 
 // A Dialect is how one kind of agents is spoken to. Hear and Answer are called while the others
 // are; of these one is called at a time, but for Steer, which is called in the middle of Turn.
@@ -44,6 +40,8 @@ type Dialect interface {
 	// Steer tells the agent something in the middle of its turn. What it cannot be told is told
 	// with the next one.
 	Steer(ctx context.Context, m agent.Message) bool
+	// Refused says what the service told the agent if the error of Begin or Turn has that.
+	Refused(err error) *agent.Failure
 	// Unsaid tells that the agent is to be told something in another turn, whatever others say.
 	Unsaid() bool
 	// Hear takes in what the agent says; ok tells that it is a message.
@@ -51,7 +49,7 @@ type Dialect interface {
 	// Answer answers what the agent asks; cut tells that a part of that is missing.
 	Answer(ctx context.Context, m jsonrpc.Message, cut bool) (any, error)
 	// Report is what is known after the end.
-	Report(d Death) agent.Report
+	Report(d agent.Death) agent.Report
 }
 
 // Heard is what the conversation comes to with a message.
@@ -62,45 +60,13 @@ type Heard struct {
 	Stop   bool    // it must not go on
 }
 
-// A Death is how a session ended, besides what the agent has said.
-type Death struct {
-	Stopped  bool   // ralph stopped it in the middle of its work
-	Over     string // why ralph ended it at a limit of its own
-	Toolless bool   // ralph's tools have not reached it
-	Refusal  string // why its session, or a turn, could not begin
-	Code     int    // exit status; -1 if a signal ended it or nobody knows
-	Signal   string
-	Stderr   string // its end
-}
-
-// About says how the process of an agent ended.
-func (d Death) About(name string) string {
-	switch {
-	case d.Signal != "":
-		return name + " was killed by " + d.Signal
-	case d.Code < 0:
-		return name + " is gone, and how it ended is unknown"
-	}
-	return fmt.Sprintf("%s exited with status %d", name, d.Code)
-}
-
-// Sentence joins what is not empty by colons, on one line of limited length.
-func Sentence(parts ...string) string {
-	var all []string
-	for _, p := range parts {
-		if p = text.Flat(p); p != "" {
-			all = append(all, p)
-		}
-	}
-	return text.Clip(strings.Join(all, ": "), maxReason)
-}
-
 // Options say how a conversation is run.
 type Options struct {
-	Alone time.Duration // in which the process ends by itself when its input is closed
-	Wait  time.Duration // for what a person is about to say
-	Tools time.Duration // in which ralph's reach the agent after a turn has begun
-	Bare  bool          // messages are without the protocol's version
+	Profile *agent.Profile
+	Alone   time.Duration // in which the process ends by itself when its input is closed
+	Wait    time.Duration // for what a person is about to say
+	Tools   time.Duration // in which ralph's reach the agent after a turn has begun
+	Bare    bool          // messages are without the protocol's version
 }
 
 // A session is one running process and its conversation.
@@ -113,7 +79,7 @@ type session struct {
 
 	outbox []agent.Message // what is to be told next
 	stop   func()          // the talk, now
-	death  Death
+	death  agent.Death
 	exit   proc.Exit
 	undead error
 }
@@ -129,7 +95,6 @@ func Run(
 	})
 	err := s.run(ctx)
 	r := d.Report(s.death)
-	r.StderrTail = s.death.Stderr
 	r.Model, r.Version = text.Clip(r.Model, maxName), text.Clip(r.Version, maxName)
 	if code := s.exit.Code; code >= 0 {
 		r.Exit = &code
@@ -196,7 +161,9 @@ func (s *session) run(ctx context.Context) error {
 	hush()
 	err := s.process.Stdin.Close() // which also ends what is being written
 	<-talked
-	s.death.Stopped = ctx.Err() != nil && !finished
+	if ctx.Err() != nil && !finished {
+		s.death.Cut(ctx)
+	}
 	err = errors.Join(err, s.end(stopped, exited))
 	work.Wait()
 	if errors.Is(served, os.ErrDeadlineExceeded) {
@@ -251,7 +218,10 @@ func (s *session) talk(whole, ctx context.Context) bool {
 	if ctx.Err() != nil || errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, syscall.EPIPE) {
 		return false // it is gone, and its end says why
 	}
-	s.death.Refusal, s.death.Toolless = err.Error(), s.toolless()
+	s.death.Refusal = s.dialect.Refused(err)
+	if s.toolless() && s.options.Profile.NeedsTools {
+		s.missTools(s.death.Refusal.Text)
+	}
 	return true
 }
 
@@ -263,6 +233,11 @@ func (s *session) toolless() bool {
 	default:
 		return s.task.Channel.Listed != nil
 	}
+}
+
+// missTools notes that they have not, and why if that is known.
+func (s *session) missTools(why string) {
+	s.death.Toolless = agent.Sentence(s.options.Profile.Title+" was not told ralph's tools", why)
 }
 
 // turn is one of the agent's, with what people say meanwhile. It is false if the conversation
@@ -287,7 +262,7 @@ func (s *session) turn(ctx context.Context) (more bool, err error) {
 			case ctx.Err() != nil || errors.Is(err, jsonrpc.ErrClosed):
 				return false, nil
 			case err == nil && s.toolless():
-				s.death.Toolless = true
+				s.missTools("")
 				return false, nil
 			}
 			return more, err
@@ -296,7 +271,7 @@ func (s *session) turn(ctx context.Context) (more bool, err error) {
 			s.process.FindOwn() // before its first tool
 		case <-tools.C:
 			if s.toolless() {
-				s.death.Toolless = true
+				s.missTools("")
 				over()
 				<-ended
 				return false, nil
@@ -350,20 +325,22 @@ func Told(messages ...agent.Message) {
 	}
 }
 
-// Salvage reads the transcript of a session whose end ralph did not see, line by line. It is
-// false if there is none.
-func Salvage(logDir string, line func(l jsonrpc.Line)) (d Death, ok bool, err error) {
+// Salvage reads the transcript of a session, line by line, and the end of its standard error where d has none.
+// It is false if there is none.
+func Salvage(logDir string, d *agent.Death, line func(l jsonrpc.Line)) (ok bool, err error) {
 	f, err := os.Open(filepath.Join(logDir, agent.TranscriptFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return Death{}, false, nil
+		return false, nil
 	}
 	if err == nil {
 		defer f.Close()
 		err = jsonrpc.Read(f, line)
 	}
 	if err != nil {
-		return Death{}, false, fmt.Errorf("transcript: %w", err)
+		return false, fmt.Errorf("transcript: %w", err)
 	}
-	stderr, err := process.StderrTail(logDir)
-	return Death{Code: -1, Stderr: stderr}, err == nil, err
+	if d.Stderr == "" {
+		d.Stderr, err = process.StderrTail(logDir)
+	}
+	return err == nil, err
 }

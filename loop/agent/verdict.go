@@ -1,0 +1,346 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ralph"
+	"ralph/internal/text"
+)
+
+// A Death says how the process of a session ended, and what ralph had to do with it.
+type Death struct {
+	Stopped  bool          // ralph stopped it in the middle of its work
+	After    time.Duration // because its time was up after this long; 0 otherwise
+	Silent   bool          // that is how long nothing had been heard from it
+	Over     string        // ralph ended it at this limit of the session
+	Breach   string        // ralph ended it because of this, which it did without asking
+	Toolless string        // ralph's tools did not reach it; what is known about that
+	Refusal  *Failure      // its session, or a turn, could not begin
+	Mute     bool          // ralph ended it because it had closed its output
+	Code     int           // exit status; -1 if a signal ended it or nobody knows
+	Signal   string        // the signal that ended it, such as "SIGKILL"
+	Stderr   string        // the end of its standard error
+}
+
+// Unseen is the death of a process whose end ralph did not see.
+var Unseen = Death{Code: -1}
+
+// crashed reports whether it did not exit by itself.
+func (d Death) crashed() bool { return d.Mute || d.Signal != "" || d.Code > 128 || d.Code < 0 }
+
+// about says how the process of an agent ended.
+func (d Death) about(name string) string {
+	switch {
+	case d.Mute:
+		return name + " closed its output and did not end, so that ralph ended it"
+	case d.Signal != "":
+		return name + " was killed by " + d.Signal
+	case d.Code < 0:
+		return name + " is gone, and how it ended is unknown"
+	}
+	return fmt.Sprintf("%s exited with status %d", name, d.Code)
+}
+
+// A Closed is how a turn of a conversation ended.
+type Closed string
+
+// The ways in which a turn ends.
+const (
+	NoTurn    Closed = ""          // none has ended
+	Completed Closed = "completed" // by itself
+	Failed    Closed = "failed"    // with an error
+	Limited   Closed = "limited"   // at a limit of the agent's own
+	Aborted   Closed = "aborted"   // somebody interrupted it
+)
+
+// A Failure is an error that an agent reported, or is retrying after.
+type Failure struct {
+	Status  int       // HTTP status; 0 if unknown
+	Code    string    // its class, in the words of the agent or of the API; "" if unknown
+	Text    string    // what it says to people
+	ResetAt time.Time // when a limit ends; zero if unknown
+}
+
+// A Trace is what was seen of a conversation by its end.
+type Trace struct {
+	Last    Closed   // how its last turn ended
+	Open    bool     // another one is under way
+	Asking  bool     // no tool was at work when it ended, or was stopped: it waited for its model
+	Failure *Failure // the last turn's error, or the one that it is retrying after; nil if none
+	Nothing bool     // the last turn had no tool call and no tokens
+	Words   string   // what was said in the last turn, at its end
+	Calls   int      // tool calls of the conversation
+	Tokens  ralph.Tokens
+	Said    bool   // the agent said something in the conversation
+	Limit   string // its own limit that the last turn reached, in its words
+}
+
+// A Verdict is what the end of an agent was.
+type Verdict struct {
+	Ending  ralph.Ending
+	Reason  string    // one sentence for people
+	ResetAt time.Time // when a limit ends; zero if unknown
+}
+
+// Judge decides what the end of an agent was. It is the only place that does. What the agent reported as an
+// error is classed by its structure first, and by its words only where it has none; what a model says in a
+// turn that worked decides nothing.
+func Judge(p *Profile, t Trace, d Death) Verdict {
+	name := p.Title
+	last := text.LastLine(d.Stderr)
+	completed := t.Last == Completed && !t.Open
+	failed := t.Last == Failed && !t.Open
+	failure := t.Failure
+	if failure == nil && completed && t.Nothing && p.Tokens != Never {
+		failure = &Failure{Text: t.Words} // the service said that, not the model
+	}
+	if failure == nil {
+		failure = d.Refusal
+	}
+	class := ralph.Ending("")
+	if failure != nil {
+		class = Class(*failure)
+	}
+	as := func(e ralph.Ending, parts ...string) Verdict { return Verdict{Ending: e, Reason: Sentence(parts...)} }
+	service := func() Verdict {
+		v := as(class, readable(failure.Text))
+		if v.Reason == "" {
+			v.Reason = d.about(name)
+		}
+		if class == ralph.RateLimited {
+			v.ResetAt = failure.ResetAt
+		}
+		return v
+	}
+	switch {
+	case d.Stopped && d.Silent && t.Asking && (t.Open || t.Last != Completed):
+		if class != "" {
+			return service()
+		}
+		return as(ralph.RateLimited, fmt.Sprintf("%s said nothing for %s while its model was to answer", name, d.After))
+	case d.Stopped && d.After > 0 && t.Calls == 0 && !t.Said:
+		return as(ralph.NoWork, fmt.Sprintf("%s did nothing for %s", name, d.After))
+	case d.Stopped:
+		return as(ralph.Interrupted, "stopped by ralph")
+	case d.Over != "":
+		return as(ralph.TimedOut, d.Over)
+	case d.Breach != "":
+		return as(ralph.MCPFailed, d.Breach)
+	case class != "":
+		return service()
+	case d.Toolless != "":
+		return as(ralph.MCPFailed, d.Toolless, last)
+	case d.Refusal != nil:
+		return as(ralph.NoWork, name+" does not begin", readable(d.Refusal.Text), last)
+	case t.Last == Limited && !t.Open:
+		return as(ralph.TimedOut, cmp.Or(t.Limit, name+" has reached its own limit of turns"))
+	case t.Last == Aborted && !t.Open:
+		return as(ralph.Lost, "the agent was interrupted, and not by ralph")
+	case !completed && !failed && d.crashed():
+		if d.Mute {
+			last = "" // what it said while being ended explains nothing
+		}
+		return as(ralph.Lost, d.about(name), last)
+	case failure != nil && t.Calls == 0 && (failed || t.Nothing):
+		return as(ralph.NoWork, name+" did nothing", readable(failure.Text), last)
+	case t.Calls == 0 && !t.Said && t.Tokens.Sum() == 0:
+		return as(ralph.NoWork, name+" did nothing", d.about(name), cmp.Or(last, t.Words))
+	case completed:
+		return as(ralph.Finished, "the agent ended its turn")
+	case failed && failure != nil:
+		return as(ralph.Lost, name+" ended its turn with an error", readable(failure.Text))
+	}
+	return as(ralph.Lost, d.about(name)+" in the middle of its work", last)
+}
+
+// Judge puts into a report what the end of the agent was.
+func (r *Report) Judge(p *Profile, t Trace, d Death) {
+	v := Judge(p, t, d)
+	r.Ending, r.Reason, r.ResetAt, r.StderrTail = v.Ending, v.Reason, v.ResetAt, d.Stderr
+	if v.Ending.AgentError() && r.ToolCalls == 0 && r.Tokens.Sum() == 0 && r.CostUSD == 0 && !d.crashed() {
+		r.Began, r.CostKnown = false, true // the service answered nothing
+	}
+}
+
+// maxReason is the length of a sentence in characters.
+const maxReason = 400
+
+// Sentence joins the parts that are not empty with colons, on one line of limited length.
+func Sentence(parts ...string) string {
+	var all []string
+	for _, p := range parts {
+		if p = text.Flat(p); p != "" {
+			all = append(all, p)
+		}
+	}
+	return text.Clip(strings.Join(all, ": "), maxReason)
+}
+
+// A class is an ending with what tells of it: codes, as letters only, HTTP statuses, and words for people.
+type class struct {
+	ending   ralph.Ending
+	codes    string
+	statuses []int
+	words    *regexp.Regexp
+	within   []int // statuses with which the words say more than the status; 0 is none
+}
+
+// classes has the sharper ones first: no credit is often called a limit, and a prompt that is too long an error.
+var classes = []class{
+	{
+		ralph.Billing,
+		"billingerror billingnotactive insufficientquota insufficientcredits creditsdepleted paymentrequired " +
+			"billinghardlimitreached",
+		[]int{402},
+		regexp.MustCompile(`(?i)credit balance|credits? (are|is) (depleted|exhausted)|out of credits?|no credits? left|` +
+			`insufficient (credit|balance|funds|quota)|payment required|billing (is )?not (active|enabled)|` +
+			`check your (plan and )?billing`),
+		[]int{0, 400, 429},
+	},
+	{
+		ralph.NoWork, // the model is unknown, which people have to mend
+		"modelnotfound notfounderror",
+		nil,
+		regexp.MustCompile(`(?i)\bmodels?\b.{0,80}(not (be )?(found|exist|supported|available)|unknown)|selected model|` +
+			`(unknown|invalid|unsupported) model`),
+		[]int{0, 400, 404, 500},
+	},
+	{
+		ralph.PromptTooLong,
+		"contextwindowexceeded contextlengthexceeded prompttoolong requesttoolarge contextoverflowerror",
+		[]int{413},
+		regexp.MustCompile(`(?i)prompt is too long|(input|prompt|request|context|conversation).{0,60}(exceed|too (long|large))|` +
+			`context (window|length)|maximum (number of tokens|context)|too many tokens`),
+		[]int{0, 400, 500},
+	},
+	{
+		ralph.RateLimited,
+		"ratelimit ratelimited ratelimiterror ratelimitexceeded usagelimitexceeded usagelimitreached resourceexhausted " +
+			"toomanyrequests quotaexceeded",
+		[]int{429},
+		regexp.MustCompile(`(?i)rate.?limit|usage limit|too many requests|quota|resource.{0,10}exhausted`),
+		[]int{0},
+	},
+	{
+		ralph.AuthFailed,
+		"authenticationfailed authenticationerror unauthorized unauthenticated invalidapikey apikeyinvalid permissiondenied " +
+			"permissionerror authrequired providerautherror forbidden",
+		[]int{401, 403},
+		regexp.MustCompile(`(?i)api.?key|unauthori[sz]ed|authenticat|credential|not (logged|signed) in|permission denied|` +
+			`(log|sign) ?in (again|first|to|with|required)|missing environment variable|territory not supported`),
+		[]int{0, 400},
+	},
+	{
+		ralph.Overloaded,
+		"overloaded overloadederror serveroverloaded servererror internalservererror internal unavailable " +
+			"serviceunavailable policycapacityunavailable flexunavailable",
+		[]int{500, 502, 503, 504, 529},
+		regexp.MustCompile(`(?i)overloaded|internal (server )?error|unavailable|server had an error|bad gateway`),
+		[]int{0},
+	},
+	{
+		ralph.Network,
+		"connection timeout econnrefused econnreset enotfound etimedout apiconnectionerror",
+		[]int{408},
+		regexp.MustCompile(`(?i)ECONN\w+|ENOTFOUND|ETIMEDOUT|EAI_AGAIN|connect(ion)? (error|refused|reset|closed|failed)|` +
+			`fetch failed|(unable|not|cannot|can't|failed to) connect|socket|network|timed? ?out|` +
+			`stream (disconnected|closed|ended)|transient api error|failed to parse|response body|incomplete json`),
+		[]int{0},
+	},
+}
+
+// sharp is how many of the first classes say more than a limit or an error of the server that came with them.
+const sharp = 3
+
+// Class returns the ending that an agent's error tells of; "" if it tells of none. A code says more than
+// a status, and that more than words.
+func Class(f Failure) ralph.Ending {
+	in := inside(f.Text)
+	codes := append([]string{letters(f.Code)}, in.codes...)
+	status := cmp.Or(f.Status, in.status)
+	coded := slices.IndexFunc(classes, func(c class) bool {
+		return slices.ContainsFunc(codes, func(code string) bool {
+			return code != "" && slices.Contains(strings.Fields(c.codes), code)
+		})
+	})
+	worded := slices.IndexFunc(classes, func(c class) bool {
+		return slices.Contains(c.within, status) && c.words.MatchString(f.Text)
+	})
+	known := slices.IndexFunc(classes, func(c class) bool { return slices.Contains(c.statuses, status) })
+	vague := coded < 0 || classes[coded].ending == ralph.Overloaded || classes[coded].ending == ralph.RateLimited
+	// Google says "check your plan and billing details" of any limit.
+	google := slices.Contains(codes, "resourceexhausted") && !creditsGone.MatchString(f.Text)
+	switch {
+	case vague && worded >= 0 && worded < sharp && !(google && worded == 0):
+		return classes[worded].ending
+	case coded >= 0 && !(classes[coded].ending == ralph.Overloaded && known >= 0):
+		return classes[coded].ending
+	case known >= 0:
+		return classes[known].ending
+	case status >= 500 && status < 600:
+		return ralph.Overloaded
+	case worded >= 0:
+		return classes[worded].ending
+	}
+	return ""
+}
+
+// creditsGone are words that are said of credit alone.
+var creditsGone = regexp.MustCompile(`(?i)credit`)
+
+// letters returns a code in a form in which all spellings of it are one.
+func letters(code string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return -1
+	}, code)
+}
+
+// An inner is what is found of an API's answer in an agent's text.
+type inner struct {
+	status int
+	codes  []string
+}
+
+var (
+	innerCode   = regexp.MustCompile(`\\?"(?:code|type|status|reason)\\?"\s*:\s*\\?"([A-Za-z_]+)\\?"`)
+	innerStatus = regexp.MustCompile(
+		`(?i)(?:\b(?:error|status|code|http)\b\\?"?[ :(]{1,3}(?:code[ :]{1,2})?|^\W*|\()([45]\d\d)\b`)
+)
+
+// inside finds what an API answered in an agent's text: many quote it.
+func inside(said string) (i inner) {
+	said = text.Clip(said, 4000)
+	for _, m := range innerCode.FindAllStringSubmatch(said, 10) {
+		i.codes = append(i.codes, letters(m[1]))
+	}
+	if m := innerStatus.FindStringSubmatch(said); m != nil {
+		i.status, _ = strconv.Atoi(m[1]) // three digits
+	}
+	return i
+}
+
+// readable returns what an API's answer says to people, if a text is one as a whole.
+func readable(said string) string {
+	var body struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal([]byte(said), &body) == nil && body.Error.Message != "" {
+		return body.Error.Message
+	}
+	return said
+}
