@@ -79,17 +79,19 @@ func Doing(state, reason, until string) string {
 }
 
 // Limits are the bounds of a run and its sessions. Durations are in seconds. Every
-// limit has a finite default; only Parallel and Waiting give zero a meaning of its own.
+// limit has a finite default; only Parallel, Waiting and SessionTokens give zero a meaning of its own.
 type Limits struct {
 	MaxSessions     int     `json:"max_sessions"`
 	MaxTasks        int     `json:"max_tasks"`
 	MaxSeconds      float64 `json:"max_seconds"`
 	MaxCostUSD      float64 `json:"max_cost_usd"`
-	MaxDayCostUSD   float64 `json:"max_cost_per_day_usd"` // from midnight to midnight, across all runs
+	MaxDayCostUSD   float64 `json:"max_cost_per_day_usd"`   // from midnight to midnight, across all runs
+	MaxMonthCostUSD float64 `json:"max_cost_per_month_usd"` // from the first of the month on, across all runs
 	SessionSeconds  float64 `json:"session_seconds"`
 	IdleSeconds     float64 `json:"idle_seconds"` // of a session
 	SessionTurns    int     `json:"session_turns"`
 	SessionCostUSD  float64 `json:"session_cost_usd"`
+	SessionTokens   int64   `json:"session_tokens"`  // of a session; 0 leaves it to the cost, at the dearest known price
 	SessionMinUSD   float64 `json:"session_min_usd"` // minimum for a session beside others; with less left, it waits
 	Parallel        int     `json:"parallel"`        // sessions at once; 0 is 1
 	Waiting         int     `json:"waiting"`         // how many tasks may wait for people; 0 is no limit

@@ -152,7 +152,7 @@ const (
 	Billing       Ending = "billing"         // no credit
 	PromptTooLong Ending = "prompt_too_long" // the prompt exceeds the model's context
 	MCPFailed     Ending = "mcp_failed"      // ralph's tools were missing
-	NoWork        Ending = "no_work"         // no tool call, no cost
+	NoWork        Ending = "no_work"         // it did nothing, for a reason that is none of these: no tool call, no tokens
 )
 
 // Endings lists every ending.
@@ -165,6 +165,16 @@ var Endings = []Ending{
 func (e Ending) AgentError() bool {
 	switch e {
 	case RateLimited, Overloaded, Network, AuthFailed, Billing, PromptTooLong, MCPFailed, NoWork:
+		return true
+	}
+	return false
+}
+
+// StandsIn reports whether another agent may take a task over after this ending. Work that is refused or beyond an
+// agent is no reason.
+func (e Ending) StandsIn() bool {
+	switch e {
+	case RateLimited, Overloaded, Billing, AuthFailed, NoWork:
 		return true
 	}
 	return false

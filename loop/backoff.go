@@ -52,19 +52,22 @@ func afterError(
 		}
 		return stop("ralph's tools did not reach the agent, twice in a row: %s", report.Reason)
 	case ralph.NoWork:
-		if repeats < 2 {
+		switch {
+		case others:
+		case repeats < 2:
 			return pause{}
+		default:
+			return stop("the agent did nothing at all, twice in a row: %s", report.Reason)
 		}
-		return stop("the agent did nothing at all, twice in a row: %s", report.Reason)
 	case ralph.RateLimited, ralph.Overloaded, ralph.Network:
 	default:
 		return pause{}
 	}
 	what := cmp.Or(unusableWhy[report.Ending], map[ralph.Ending]string{
 		ralph.RateLimited: "rate limit", ralph.Overloaded: "the service is overloaded",
-		ralph.Network: "the service could not be reached",
+		ralph.Network: "the service could not be reached", ralph.NoWork: "the agent did nothing",
 	}[report.Ending])
-	instead := others && fallsBack(report.Ending)
+	instead := others && report.Ending.StandsIn()
 	if !noWait && !instead && report.Ending != ralph.RateLimited && failures > b.Tries {
 		return stop("%s, %d times in a row: %s", what, failures, report.Reason)
 	}

@@ -22,7 +22,7 @@ func TestADoneOfARunThatIsStoppedIsNotJudgedBlindly(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
-		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
 		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
 	}
 	l.Agent = deed(func(_ context.Context, a agent.Assignment) (agent.Report, error) {
@@ -79,7 +79,7 @@ func TestADoneOfARunThatIsStoppedShowsItsCheck(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
-		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
 		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
 	}
 	l.Agent = deed(func(_ context.Context, a agent.Assignment) (agent.Report, error) {

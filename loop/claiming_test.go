@@ -43,7 +43,7 @@ func (b *workshop) run(l *loop.Loop, between func()) (loop.Result, *reader) {
 	agent := &reader{db: b.db}
 	l.Agent = agent
 	l.Limits = ralph.Limits{
-		MaxSessions: 20, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
+		MaxSessions: 20, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
 		SessionTurns: 10, SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 20,
 	}
 	var once sync.Once

@@ -57,7 +57,7 @@ func statements(t *testing.T, tasks int) (list []string, db *store.DB) {
 	l := &loop.Loop{
 		Store: db, Agent: speaker{db}, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 		Limits: ralph.Limits{
-			MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
+			MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 			SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
 		},
 		Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 10000},
@@ -229,7 +229,7 @@ func TestNoStatementOfTheLoopReadsAWholeTable(t *testing.T) {
 	l := &loop.Loop{
 		Store: db, Agent: agent, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 		Limits: ralph.Limits{
-			MaxSessions: 12, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
+			MaxSessions: 12, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 			SessionCostUSD: 10, Attempts: 2, StagnantMaximum: 100, Usage: map[string]int{"five_hour": 80},
 		},
 		Rules: signals.Rules{StuckLimit: 2, VerifyFailures: 2, Attempts: 2, ReviewProtect: true}, Prompts: loop.Prompts{Tokens: 10000}, OnRed: loop.RedGo,

@@ -14,7 +14,7 @@ import (
 )
 
 func TestLimitsOfARun(t *testing.T) {
-	limits := ralph.Limits{MaxSessions: 3, MaxSeconds: 60, MaxCostUSD: 5, MaxDayCostUSD: 8, StagnantMaximum: 2, SessionCostUSD: 4}
+	limits := ralph.Limits{MaxSessions: 3, MaxSeconds: 60, MaxCostUSD: 5, MaxDayCostUSD: 8, MaxMonthCostUSD: 8, StagnantMaximum: 2, SessionCostUSD: 4}
 	for want, s := range map[string]loop.Spending{
 		"": loop.Spend(2, 1, 59*time.Second, 4.99, 7.99),
 		"the limit of 3 sessions per run is reached":                                        loop.Spend(3, 0, 0, 0, 0),
@@ -33,7 +33,7 @@ func TestLimitsOfARun(t *testing.T) {
 // TestTheAllowanceOfASession: a session alone may spend whatever is left. Beside others
 // it gets its share, at least the minimum, and nothing that the others may still spend.
 func TestTheAllowanceOfASession(t *testing.T) {
-	limits := ralph.Limits{MaxCostUSD: 10, MaxDayCostUSD: 20, SessionCostUSD: 4, SessionMinUSD: 0.5}
+	limits := ralph.Limits{MaxCostUSD: 10, MaxDayCostUSD: 20, MaxMonthCostUSD: 20, SessionCostUSD: 4, SessionMinUSD: 0.5}
 	for _, tt := range []struct {
 		name  string
 		spent store.Spending

@@ -8,16 +8,6 @@ import (
 	"ralph/store"
 )
 
-// fallsBack reports whether another agent stands in after this ending. A
-// refused done, or work that is beyond an agent, is no reason.
-func fallsBack(ending ralph.Ending) bool {
-	switch ending {
-	case ralph.RateLimited, ralph.Overloaded, ralph.Billing, ralph.AuthFailed:
-		return true
-	}
-	return false
-}
-
 // A turn says which agent works now. If none can, name is "", and until says when one can again.
 type turn struct {
 	name  string
@@ -39,7 +29,7 @@ func choose(
 		its, waited, broken := turn{name: name}, false, false
 		for _, s := range states {
 			if s.Agent == name && s.WaitUntil.After(now) {
-				its.until, its.why, waited = s.WaitUntil.Time, s.Reason, !fallsBack(s.Ending)
+				its.until, its.why, waited = s.WaitUntil.Time, s.Reason, !s.Ending.StandsIn()
 				broken = unusableWhy[s.Ending] != ""
 			}
 		}

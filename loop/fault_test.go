@@ -82,7 +82,7 @@ func failAfter(t *testing.T, events int) (refused bool) {
 		l := &loop.Loop{
 			Store: db, Agent: speaker{db}, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 			Limits: ralph.Limits{
-				MaxSessions: 20, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
+				MaxSessions: 20, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
 			},
 			Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 10000},

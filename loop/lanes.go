@@ -384,7 +384,7 @@ func (l *lane) mayBegin(tx *store.Tx, again bool) (usd float64, err error) {
 	if err != nil {
 		return usd, err
 	}
-	s, err := tx.Spending(l.id, l.since, Midnight(time.Now()))
+	s, err := tx.Spending(l.id, from(l.since, time.Now()), worth)
 	if err != nil {
 		return usd, err
 	}
@@ -405,7 +405,7 @@ func (l *lane) mayBegin(tx *store.Tx, again bool) (usd float64, err error) {
 // room returns why no session can begin beside those in progress; "" if one can.
 func (r *runner) room(ctx context.Context) (why string, err error) {
 	s, err := store.Read(ctx, r.Store, func(tx *store.Tx) (store.Spending, error) {
-		return tx.Spending(r.id, r.since(), Midnight(time.Now()))
+		return tx.Spending(r.id, from(r.since(), time.Now()), worth)
 	})
 	if err != nil {
 		return "", err

@@ -210,7 +210,7 @@ func TestAStateThatIsTakenAwayIsNotMadeAnew(t *testing.T) {
 	l.Agent, l.OnRed, l.Limits = deed(func(context.Context, agent.Assignment) (agent.Report, error) {
 		return agent.Report{Ending: ralph.Finished, CostKnown: true}, os.RemoveAll(b.state)
 	}), loop.RedGo, ralph.Limits{
-		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
 		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
 	}
 	if _, err := l.Run(t.Context()); err == nil {
@@ -273,7 +273,7 @@ func TestWhatIsTakenAwayIsNotMadeAnew(t *testing.T) {
 	l := b.tree()
 	b.add(ralph.Task{Title: "A"})
 	l.Limits = ralph.Limits{
-		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
 		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
 	}
 	l.Agent = deed(func(context.Context, agent.Assignment) (agent.Report, error) {

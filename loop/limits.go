@@ -9,16 +9,18 @@ import (
 
 	"ralph"
 	"ralph/internal/text"
+	"ralph/loop/agent"
 	"ralph/store"
 )
 
 // spending is what a run has used of its limits.
 type spending struct {
-	per      string // the period of the limits: "run", or "day" in a daemon
-	sessions int
-	stagnant int // different tasks in a row whose sessions changed nothing
-	elapsed  time.Duration
-	run, day float64 // USD
+	per             string // the period of the limits: "run", or "day" in a daemon
+	sessions        int
+	stagnant        int // different tasks in a row whose sessions changed nothing
+	elapsed         time.Duration
+	run, day, month float64 // USD
+	unpriced        float64 // of what the run has spent, for tokens whose price is unknown
 }
 
 // since returns the start of the period that the run's limits count for.
@@ -37,21 +39,43 @@ func reached(l ralph.Limits, s spending) string {
 	case s.elapsed >= seconds(l.MaxSeconds):
 		return fmt.Sprintf("the limit of %s per %s is reached", seconds(l.MaxSeconds), s.per)
 	case s.run >= l.MaxCostUSD:
-		return fmt.Sprintf("the limit of $%.2f per %s is reached ($%.2f spent)", l.MaxCostUSD, s.per, s.run)
+		return fmt.Sprintf("the limit of $%.2f per %s is reached ($%.2f spent%s)", l.MaxCostUSD, s.per, s.run, s.held())
 	case s.day >= l.MaxDayCostUSD:
 		return fmt.Sprintf("the limit of $%.2f per day is reached ($%.2f spent since midnight, over all runs)",
 			l.MaxDayCostUSD, s.day)
+	case s.month >= l.MaxMonthCostUSD:
+		return fmt.Sprintf("the limit of $%.2f per month is reached ($%.2f spent since the month began, over all runs)",
+			l.MaxMonthCostUSD, s.month)
 	case s.stagnant >= l.StagnantMaximum:
 		return fmt.Sprintf("the sessions of %s in a row changed nothing", text.Count(s.stagnant, "task"))
 	}
 	return ""
 }
 
+// held says how much of the spending is no cost, but tokens of models whose price is unknown.
+func (s spending) held() string {
+	if s.unpriced == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", of which $%.2f are tokens of models without a known price, at the dearest known one: set their "+
+		"prices (agents.NAME.prices)", s.unpriced)
+}
+
+// worth is what a million tokens count for whose price is unknown; see [store.Tx.Spending].
+var worth = [4]float64{agent.Dearest.Input, agent.Dearest.Output, agent.Dearest.Cached, agent.Dearest.Write}
+
+// from returns since when spending counts at a time; run is when the run's limits begin to.
+func from(run, now time.Time) store.Since {
+	day := Midnight(now)
+	return store.Since{Run: run, Day: day, Month: day.AddDate(0, 0, 1-day.Day())}
+}
+
 // allowance returns how much the next session may spend: its own limit, or its share of what
 // the run and the day have left once the sessions in progress have spent all that they may.
 // Beside others, a session does not begin with less than the minimum; why then says so.
 func allowance(l ralph.Limits, s store.Spending, width int) (usd float64, why string) {
-	left := min(l.MaxCostUSD-s.USD-s.Reserved, l.MaxDayCostUSD-s.DayUSD-s.DayReserved)
+	left := min(l.MaxCostUSD-s.USD-s.Reserved, l.MaxDayCostUSD-s.DayUSD-s.DayReserved,
+		l.MaxMonthCostUSD-s.MonthUSD-s.DayReserved)
 	least := min(l.SessionMinUSD, l.SessionCostUSD)
 	if s.Open > 0 && left < least {
 		return 0, fmt.Sprintf("sessions in progress may spend all but $%.2f, and another one needs "+
@@ -71,11 +95,11 @@ func Midnight(now time.Time) time.Time {
 func (r *runner) spent(ctx context.Context) (s spending, err error) {
 	now := time.Now()
 	total, err := store.Read(context.WithoutCancel(ctx), r.Store, func(tx *store.Tx) (store.Spending, error) {
-		return tx.Spending(r.id, r.since(), Midnight(now))
+		return tx.Spending(r.id, from(r.since(), now), worth)
 	})
 	return spending{
 		per: r.per(), sessions: total.Sessions, stagnant: len(r.stagnant), elapsed: now.Sub(r.started),
-		run: total.USD, day: total.DayUSD,
+		run: total.USD, day: total.DayUSD, month: total.MonthUSD, unpriced: total.Unpriced,
 	}, err
 }
 
@@ -130,8 +154,11 @@ func (r *runner) waitForDay(ctx context.Context, task int64) error {
 	if why == "" {
 		return nil
 	}
-	until := Midnight(now).AddDate(0, 0, 1)
-	if err := r.state(ctx, "waiting", why+"; it goes on at midnight", until); err != nil {
+	until, when := Midnight(now).AddDate(0, 0, 1), "at midnight"
+	if s.month >= r.Limits.MaxMonthCostUSD {
+		until, when = from(now, now).Month.AddDate(0, 1, 0), "with the next month"
+	}
+	if err := r.state(ctx, "waiting", why+"; it goes on "+when, until); err != nil {
 		return err
 	}
 	return r.await(ctx, until, nil)

@@ -100,7 +100,7 @@ func (m Models) choose(t ralph.Task, d ralph.Discipline) string {
 func (l *Loop) needs() session.Needs {
 	limits := l.Session
 	limits.Time, limits.Idle = seconds(l.Limits.SessionSeconds), seconds(l.Limits.IdleSeconds)
-	limits.Turns = l.Limits.SessionTurns
+	limits.Turns, limits.Tokens = l.Limits.SessionTurns, l.Limits.SessionTokens
 	return session.Needs{
 		Store: l.Store, Place: l.Place, Check: l.Check, Agent: l.Agent, Log: l.Log, Stop: l.Stop,
 		Asked: session.Asked{Prompt: l.firstPrompt(nil), Who: l.who}, Channel: l.Channel, Rules: l.Rules, Limits: limits,

@@ -16,7 +16,7 @@ func TestLooksAtTheWorkTreeEndWithTheRunThatWasKilled(t *testing.T) {
 		b := newWorkshop(t)
 		l := b.tree()
 		l.Agent, l.Place.Tree.Marker = everybody{}, "RALPH_LOOK="+b.state
-		l.Limits = ralph.Limits{MaxSessions: 1, MaxTasks: 1, MaxSeconds: 60, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionCostUSD: 1, StagnantMaximum: 1, Attempts: 1}
+		l.Limits = ralph.Limits{MaxSessions: 1, MaxTasks: 1, MaxSeconds: 60, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionCostUSD: 1, StagnantMaximum: 1, Attempts: 1}
 		err := b.db.Tx(t.Context(), func(tx *store.Tx) error {
 			run, err := tx.StartRun(1, l.Limits, l.Sandbox)
 			if err == nil && ended {

@@ -69,7 +69,7 @@ func TestARunThatBeginsRed(t *testing.T) {
 			}
 			b.add(two)
 			l.Limits = ralph.Limits{
-				MaxSessions: 5, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionCostUSD: 10,
+				MaxSessions: 5, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionCostUSD: 10,
 				Attempts: 10, StagnantMaximum: 20,
 			}
 			var tasks []int64
@@ -164,7 +164,7 @@ func TestWhatWasRedBefore(t *testing.T) {
 			b.add(ralph.Task{Title: "one"})
 			b.add(ralph.Task{Title: "two"})
 			l.Limits = ralph.Limits{
-				MaxSessions: 2, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100,
+				MaxSessions: 2, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100,
 				SessionSeconds: 3600, IdleSeconds: 3600, SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 5,
 			}
 			l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
@@ -317,7 +317,7 @@ func TestARunSaysWhatItWaitsForBeforeASession(t *testing.T) {
 		b.add(ralph.Task{Title: "A"})
 		b.add(ralph.Task{Title: "B"})
 		l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
-			MaxSessions: 2, MaxTasks: 2, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+			MaxSessions: 2, MaxTasks: 2, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
 			SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
 		}
 		reason := func() string {

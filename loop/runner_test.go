@@ -64,7 +64,7 @@ func TestWhenASessionMayBegin(t *testing.T) {
 	errUndone := errors.New("undone")
 	try := func(task int64, again bool, set func(tx *store.Tx, l *lane) error) (usd float64, err error) {
 		l := &lane{course: course{&Loop{Limits: ralph.Limits{
-			MaxSessions: 9, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionCostUSD: 10, SessionMinUSD: 1,
+			MaxSessions: 9, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionCostUSD: 10, SessionMinUSD: 1,
 		}}, run}, task: task}
 		if undone := db.Tx(t.Context(), func(tx *store.Tx) error {
 			if err := set(tx, l); err != nil {
@@ -144,7 +144,7 @@ func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
 		{"the one may spend all", 1, 9, 7, "sessions in progress may spend all but $0.00, and another one needs at least $1.00 (limits.session_min_usd)"},
 	} {
 		r := newRunner(&Loop{Store: db, Limits: ralph.Limits{
-			MaxSessions: tt.sessions, MaxCostUSD: tt.usd, MaxDayCostUSD: 100, SessionCostUSD: 10, SessionMinUSD: 1,
+			MaxSessions: tt.sessions, MaxCostUSD: tt.usd, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionCostUSD: 10, SessionMinUSD: 1,
 		}}, run)
 		for i := range tt.lanes {
 			r.lanes[i+1] = &lane{}

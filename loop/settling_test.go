@@ -95,7 +95,7 @@ func (b *workshop) onceWithin(ctx context.Context, l *loop.Loop, agent agent.Age
 	b.t.Helper()
 	l.Agent, l.OnRed = agent, loop.RedGo
 	l.Limits = ralph.Limits{
-		MaxSessions: 1, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
+		MaxSessions: 1, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
 		SessionTurns: 10, SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 1,
 	}
 	result, err := l.Run(ctx)

@@ -199,7 +199,7 @@ func TestSessionsInSlotsThatChangeNothingEndARun(t *testing.T) {
 		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
 		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 	}), loop.RedGo, ralph.Limits{
-		MaxSessions: 2, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		MaxSessions: 2, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
 		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 1,
 	}
 	if result, err := l.Run(t.Context()); err != nil || began != 1 || result.Reasons[0] != "the sessions of 1 task in a row changed nothing" {
@@ -312,7 +312,7 @@ func TestASessionThatGetsNoSlotIsNotBegunElsewhere(t *testing.T) {
 	write(t, l.Slots.Dir, "no folder")
 	id := b.add(ralph.Task{Title: "A"})
 	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
-		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
 		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
 	}
 	l.Agent = deed(func(context.Context, agent.Assignment) (agent.Report, error) {
@@ -415,7 +415,7 @@ func TestAClaimThatCannotBeEndedIsNotCalledOver(t *testing.T) {
 
 // ninefold are limits that a few sessions do not reach.
 var ninefold = ralph.Limits{
-	MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
+	MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
 	SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 9,
 }
 

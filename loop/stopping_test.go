@@ -81,7 +81,7 @@ func TestADoneOfARunThatIsStopped(t *testing.T) {
 				stop = b.control(tt.how)
 			}
 			l.Limits = ralph.Limits{
-				MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600, SessionCostUSD: 1,
+				MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600, SessionCostUSD: 1,
 				Attempts: 10, StagnantMaximum: 2,
 			}
 			l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {

@@ -47,6 +47,7 @@ func TestAfterAnAgentError(t *testing.T) {
 		{"a finished session leads to nothing", ralph.Finished, time.Time{}, 9, 9, false, false, 0, false},
 		{"a lost one is the task's affair", ralph.Lost, time.Time{}, 9, 9, false, false, 0, false},
 		{"refused credentials have another one work", ralph.AuthFailed, time.Time{}, 1, 1, false, true, time.Minute, false},
+		{"and so has one that did nothing", ralph.NoWork, time.Time{}, 1, 1, false, true, 10 * time.Second, false},
 		{"so has an empty account", ralph.Billing, time.Time{}, 1, 1, false, true, time.Minute, false},
 		{"an overloaded service for long, too", ralph.Overloaded, time.Time{}, 9, 9, false, true, time.Minute, false},
 		{"one that is not reached is nobody else's work", ralph.Network, time.Time{}, 5, 1, false, true, 0, true},

@@ -202,7 +202,7 @@ func (s *saboteur) watch(t *testing.T, fails string, play func(*workshop, *loop.
 	var log bytes.Buffer
 	l.Log, l.OnRed = slog.New(slog.NewTextHandler(&log, nil)), loop.RedGo
 	l.Limits = ralph.Limits{
-		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100,
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100,
 		SessionSeconds: 3600, IdleSeconds: 3600, SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 2,
 	}
 	l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
@@ -230,7 +230,7 @@ func TestARunWhoseAgentFailsSaysWhatItCannotRead(t *testing.T) {
 	b.tx(func(tx *store.Tx) error { return tx.PutDiscipline(ralph.Discipline{Name: "ui"}) })
 	b.add(ralph.Task{Title: "A", Discipline: "ui"})
 	l.NoWait, l.OnRed, l.Limits = true, loop.RedGo, ralph.Limits{
-		MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 9, MaxDayCostUSD: 9, SessionSeconds: 3600, IdleSeconds: 3600,
+		MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 9, MaxDayCostUSD: 9, MaxMonthCostUSD: 9, SessionSeconds: 3600, IdleSeconds: 3600,
 		SessionCostUSD: 9, Attempts: 9, StagnantMaximum: 9,
 	}
 	l.Agent = deed(func(context.Context, agent.Assignment) (agent.Report, error) {

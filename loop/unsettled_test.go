@@ -120,7 +120,7 @@ func TestWhatIsWrittenToTheDatabaseDuringASession(t *testing.T) {
 		b.add(ralph.Task{Title: "B"})
 		l.Rules.StuckLimit, l.OnRed, l.Log = 1, loop.RedGo, slog.New(slog.NewTextHandler(t.Output(), nil))
 		l.Limits = ralph.Limits{
-			MaxSessions: 4, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
+			MaxSessions: 4, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
 			SessionTurns: 10, SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 20,
 		}
 		l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
@@ -280,7 +280,7 @@ func TestTroubleWithGitThatPassesEndsNoRun(t *testing.T) {
 		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 	})
 	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
-		MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 9, MaxDayCostUSD: 9, SessionSeconds: 3600, IdleSeconds: 3600,
+		MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 9, MaxDayCostUSD: 9, MaxMonthCostUSD: 9, SessionSeconds: 3600, IdleSeconds: 3600,
 		SessionTurns: 9, SessionCostUSD: 9, Attempts: 9, StagnantMaximum: 9,
 	}
 	result, err := l.Run(t.Context())

@@ -95,23 +95,34 @@ type Spending struct {
 	Sessions              int     // of this run, begun since its limits count
 	Open                  int     // of this run, in progress
 	USD, DayUSD           float64 // cost of ended sessions: of this run since its limits count; of all runs since midnight
+	MonthUSD              float64 // of all runs since the month began
 	Reserved, DayReserved float64 // limit of the cost of sessions in progress: of this run; of all runs
+	Unpriced              float64 // what is in USD for tokens whose price is unknown
 }
 
-// Spending reads a run's spending. The run's limits count from since; the zero Time means its
-// beginning.
-func (tx *Tx) Spending(run int64, since, midnight time.Time) (s Spending, err error) {
+// Since says from when on spending counts: towards the run's limits (the zero Time is its beginning), those of the
+// day and those of the month.
+type Since struct{ Run, Day, Month time.Time }
+
+// Spending reads a run's spending. Tokens whose price is unknown are worth so much per million: input, output, read from
+// a cache and written to it.
+func (tx *Tx) Spending(run int64, since Since, worth [4]float64) (s Spending, err error) {
 	// Unsettled sessions are left out: their reservation is unknown.
+	const unpriced = `(CASE WHEN s.cost_known = 0 AND s.cost_usd = 0.0 THEN (s.tokens_input * $5 + s.tokens_output * $6 +
+		s.tokens_cache_read * $7 + s.tokens_cache_creation * $8) / 1000000.0 ELSE 0.0 END)`
 	return s, tx.row(`
 		SELECT
 			coalesce(sum(CASE WHEN s.started_at >= $1 THEN 1 ELSE 0 END), 0),
 			coalesce(sum(CASE WHEN s.completed_at = '' THEN 1 ELSE 0 END), 0),
-			coalesce(sum(CASE WHEN s.completed_at >= $1 THEN s.cost_usd ELSE 0.0 END), 0.0),
+			coalesce(sum(CASE WHEN s.completed_at >= $1 THEN s.cost_usd + `+unpriced+` ELSE 0.0 END), 0.0),
+			coalesce(sum(CASE WHEN s.completed_at >= $1 THEN `+unpriced+` ELSE 0.0 END), 0.0),
 			coalesce(sum(CASE WHEN s.completed_at = '' AND s.unsettled = '' THEN s.cost_limit_usd ELSE 0.0 END), 0.0),
 			(SELECT coalesce(sum(o.cost_limit_usd), 0.0) FROM sessions o WHERE o.completed_at = '' AND o.unsettled = ''),
-			(SELECT coalesce(sum(o.cost_usd), 0.0) FROM sessions o WHERE o.completed_at >= $2)
-		FROM sessions s WHERE s.run_id = $3`, ralph.At(since), ralph.At(midnight), run).
-		Scan(&s.Sessions, &s.Open, &s.USD, &s.Reserved, &s.DayReserved, &s.DayUSD)
+			(SELECT coalesce(sum(s.cost_usd + `+unpriced+`), 0.0) FROM sessions s WHERE s.completed_at >= $2),
+			(SELECT coalesce(sum(s.cost_usd + `+unpriced+`), 0.0) FROM sessions s WHERE s.completed_at >= $4)
+		FROM sessions s WHERE s.run_id = $3`, ralph.At(since.Run), ralph.At(since.Day), run, ralph.At(since.Month),
+		worth[0], worth[1], worth[2], worth[3]).
+		Scan(&s.Sessions, &s.Open, &s.USD, &s.Unpriced, &s.Reserved, &s.DayReserved, &s.DayUSD, &s.MonthUSD)
 }
 
 // NoteVerifying records the command that a run executes outside of sessions, and why; both are ""

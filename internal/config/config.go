@@ -120,20 +120,22 @@ type Price struct{ Input, Cached, Output float64 }
 
 // Limits bound a run and its sessions (unattended, "Limits"). None can be disabled.
 type Limits struct {
-	MaxSessions      int           `json:"max_sessions" default:"100" min:"1"`
-	MaxTasks         int           `json:"max_tasks" default:"100" min:"1"`
-	MaxDuration      time.Duration `json:"max_duration" default:"12h"`
-	MaxCostUSD       float64       `json:"max_cost_usd" default:"50"`
-	MaxCostPerDayUSD float64       `json:"max_cost_per_day_usd" default:"100"`
-	SessionTimeout   time.Duration `json:"session_timeout" default:"45m"`
-	IdleTimeout      time.Duration `json:"idle_timeout" default:"10m"`
-	SessionTurns     int           `json:"session_turns" default:"200" min:"1"`
-	SessionCostUSD   float64       `json:"session_cost_usd" default:"10"`
-	SessionMinUSD    float64       `json:"session_min_usd" default:"0.5"`
-	Waiting          int           `json:"waiting" default:"0" min:"0"`
-	Attempts         int           `json:"attempts" default:"10" min:"1"`
-	StagnantSessions int           `json:"stagnant_sessions" default:"5" min:"1"`
-	Usage            Percentages   `json:"usage" default:"{five_hour: 80%, seven_day: 90%}"`
+	MaxSessions        int           `json:"max_sessions" default:"100" min:"1"`
+	MaxTasks           int           `json:"max_tasks" default:"100" min:"1"`
+	MaxDuration        time.Duration `json:"max_duration" default:"12h"`
+	MaxCostUSD         float64       `json:"max_cost_usd" default:"50"`
+	MaxCostPerDayUSD   float64       `json:"max_cost_per_day_usd" default:"100"`
+	MaxCostPerMonthUSD float64       `json:"max_cost_per_month_usd" default:"1000"`
+	SessionTimeout     time.Duration `json:"session_timeout" default:"45m"`
+	IdleTimeout        time.Duration `json:"idle_timeout" default:"10m"`
+	SessionTurns       int           `json:"session_turns" default:"200" min:"1"`
+	SessionCostUSD     float64       `json:"session_cost_usd" default:"10"`
+	SessionTokens      int           `json:"session_tokens" default:"0" min:"0"`
+	SessionMinUSD      float64       `json:"session_min_usd" default:"0.5"`
+	Waiting            int           `json:"waiting" default:"0" min:"0"`
+	Attempts           int           `json:"attempts" default:"10" min:"1"`
+	StagnantSessions   int           `json:"stagnant_sessions" default:"5" min:"1"`
+	Usage              Percentages   `json:"usage" default:"{five_hour: 80%, seven_day: 90%}"`
 }
 
 // Verify says how the claim that a task is done is checked (pipeline, "Verification").

@@ -51,9 +51,13 @@ var docs = map[string]string{
 	"limits.max_cost_usd": "Cost of a run in USD; in a daemon without a schedule of a day.",
 	"limits.max_cost_per_day_usd": "Cost of a day, from midnight to " +
 		"midnight, over all runs, in USD. A daemon then waits for midnight.",
+	"limits.max_cost_per_month_usd": "Cost of a month, from its first day on, over all runs, in USD. A daemon then waits for " +
+		"the next month.",
+	"limits.session_tokens": "Tokens of a session, of every kind. 0: as many as `session_cost_usd` pays for, at the dearest " +
+		"price that ralph knows where the model's own is unknown.",
 	"limits.session_timeout": "Wall time of a session.",
 	"limits.idle_timeout": "A session is stopped after this time without an " +
-		"event, a signal, CPU use of its processes or a change in the work tree.",
+		"event, a signal, CPU use of what it started or a change in the work tree.",
 	"limits.session_turns":    "Turns of a session.",
 	"limits.session_cost_usd": "Cost of a session in USD.",
 	"limits.session_min_usd": "What a session is given at least, in USD: where those in progress may spend so much " +

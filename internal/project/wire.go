@@ -206,7 +206,8 @@ func (p *Project) Limits() ralph.Limits {
 	c := p.Config.Limits
 	return ralph.Limits{
 		MaxSessions: c.MaxSessions, MaxTasks: c.MaxTasks, MaxSeconds: c.MaxDuration.Seconds(),
-		MaxCostUSD: c.MaxCostUSD, MaxDayCostUSD: c.MaxCostPerDayUSD, Usage: c.Usage,
+		MaxCostUSD: c.MaxCostUSD, MaxDayCostUSD: c.MaxCostPerDayUSD,
+		MaxMonthCostUSD: c.MaxCostPerMonthUSD, SessionTokens: int64(c.SessionTokens), Usage: c.Usage,
 		SessionSeconds: c.SessionTimeout.Seconds(), IdleSeconds: c.IdleTimeout.Seconds(), SessionTurns: c.SessionTurns,
 		SessionCostUSD: c.SessionCostUSD, SessionMinUSD: c.SessionMinUSD, Parallel: p.Config.Parallel,
 		Waiting:  c.Waiting,

@@ -44,7 +44,7 @@ func newSite(t testing.TB) *site {
 	s := &site{t: t, db: db, files: map[string]string{}, log: &bytes.Buffer{}}
 	s.server = &web.Server{
 		Store: db, Project: "calc", Person: "ada", Version: "test", Token: token,
-		Limits: ralph.Limits{MaxSessions: 10, MaxSeconds: 3600, MaxCostUSD: 5, MaxDayCostUSD: 20},
+		Limits: ralph.Limits{MaxSessions: 10, MaxSeconds: 3600, MaxCostUSD: 5, MaxDayCostUSD: 20, MaxMonthCostUSD: 20},
 		Log:    slog.New(slog.NewTextHandler(s.log, nil)),
 		Active: func() (bool, error) { return true, nil },
 		Reader: claude.NewReader,

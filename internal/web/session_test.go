@@ -206,7 +206,7 @@ func TestTheRunIsControlled(t *testing.T) {
 		t.Errorf("pausing no run: %d", w.Code)
 	}
 	s.write(func(tx *store.Tx) error {
-		_, err := tx.StartRun(1, ralph.Limits{MaxSessions: 9, MaxCostUSD: 5, MaxDayCostUSD: 9, MaxSeconds: 60}, "")
+		_, err := tx.StartRun(1, ralph.Limits{MaxSessions: 9, MaxCostUSD: 5, MaxDayCostUSD: 9, MaxMonthCostUSD: 9, MaxSeconds: 60}, "")
 		return err
 	})
 	has(t, b.get("/"), "running", "0 of 9", "Pause")

@@ -68,6 +68,7 @@ type Assignment struct {
 	Model      string    // "" leaves it to the agent
 	MaxTurns   int       // limit of this session
 	MaxCost    float64   // limit of this session in USD
+	MaxTokens  int64     // limit of this session's tokens; 0 leaves it to MaxCost
 	Dir        string    // the project's root: where the agent works
 	Env        []string  // variables of the place
 	LogDir     string    // the existing folder for its transcript and standard error
@@ -207,7 +208,7 @@ type Report struct {
 	Model      string    // the model that it reports it used
 	Version    string    // the agent's version
 	CostUSD    float64
-	CostKnown  bool // false: there was no result, and CostUSD is computed from the streamed usage
+	CostKnown  bool // false: CostUSD is an estimate, or 0 as nobody knows what Tokens cost
 	Began      bool // it may have called its model; if not, it cost nothing
 	Tokens     ralph.Tokens
 	Turns      int

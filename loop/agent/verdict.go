@@ -164,7 +164,8 @@ func Judge(p *Profile, t Trace, d Death) Verdict {
 func (r *Report) Judge(p *Profile, t Trace, d Death) {
 	v := Judge(p, t, d)
 	r.Ending, r.Reason, r.ResetAt, r.StderrTail = v.Ending, v.Reason, v.ResetAt, d.Stderr
-	if v.Ending.AgentError() && r.ToolCalls == 0 && r.Tokens.Sum() == 0 && r.CostUSD == 0 && !d.crashed() {
+	answered := r.ToolCalls > 0 || r.Tokens.Sum() > 0 || r.CostUSD > 0
+	if v.Ending.AgentError() && !answered && (t.Failure != nil || t.Nothing || d.Refusal != nil) {
 		r.Began, r.CostKnown = false, true // the service answered nothing
 	}
 }

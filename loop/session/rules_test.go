@@ -164,20 +164,30 @@ func TestWhatASessionIsCharged(t *testing.T) {
 		{"what its agent reported", agent.Report{Began: true, CostUSD: 0.5, CostKnown: true}, 0.5, true},
 		{"nothing, where that is what it reported", agent.Report{Began: true, CostKnown: true}, 0, true},
 		{"what was streamed, where it did not come to report", agent.Report{Began: true, CostUSD: 0.25}, 0.25, false},
-		{"its limit, where it may have called its model and nothing is known", agent.Report{Began: true}, limit, false},
+		{"one turn, where it may have called its model and nothing is known", agent.Report{Began: true}, 0.25, false},
+		{"no money for tokens whose price is unknown", agent.Report{Began: true, Tokens: ralph.Tokens{Input: 9}}, 0, false},
 		{"nothing, where it never came so far", agent.Report{}, 0, true},
 		{"nothing, however it ended", agent.Report{Ending: ralph.Interrupted}, 0, true},
 		{"what the request cost that reached its limit", agent.Report{CostUSD: limit + overshoot, CostKnown: true}, limit + overshoot, true},
 		{"its limit, where its agent cannot have spent so much", agent.Report{CostUSD: 1000, CostKnown: true}, limit, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if usd, known := charge(tt.report, limit); usd != tt.usd || known != tt.known {
+			if usd, known := charge(tt.report, limit, 0.25, 9); usd != tt.usd || known != tt.known {
 				t.Errorf("got %g, %t, want %g, %t", usd, known, tt.usd, tt.known)
 			}
 		})
 	}
-	if usd, known := charge(agent.Report{CostUSD: 1000, CostKnown: true}, 0); usd != 1000 || !known {
+	if usd, known := charge(agent.Report{CostUSD: 1000, CostKnown: true}, 0, 1, 1); usd != 1000 || !known {
 		t.Errorf("without a limit: %g, %t", usd, known)
+	}
+}
+
+// TestAMuteSession: who tells nothing is charged by the time that it took, and never more than its limit.
+func TestAMuteSession(t *testing.T) {
+	for seconds, want := range map[float64]float64{1: 0.25, 25: 0.75, 3600: 10} {
+		if usd, known := charge(agent.Report{Began: true}, 10, 0.25, seconds); usd != want || known {
+			t.Errorf("after %g s: %g, %t, want %g", seconds, usd, known, want)
+		}
 	}
 }
 

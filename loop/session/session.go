@@ -89,6 +89,7 @@ type Limits struct {
 	Deadline     time.Time     // end of the run's time
 	Turns        int
 	CostUSD      float64       // the session's allowance
+	Tokens       int64         // of every kind; 0 leaves it to the allowance
 	Reminders    int           // how often to ask for a missing closing signal
 	Retries      int           // refusals that the agent is told of in the same conversation
 	Grace        time.Duration // grace period when the run is stopped
@@ -152,7 +153,7 @@ func (s *Session) Work(ctx context.Context) End {
 	s.told, s.passedBy = map[string]bool{}, map[string]bool{}
 	task := agent.Assignment{
 		SessionID: s.Row.ID, TaskID: s.Row.TaskID, Discipline: s.Task.Discipline, Prompt: s.prompt, Model: s.Row.Model,
-		MaxTurns: s.Limits.Turns, MaxCost: s.Limits.CostUSD, Dir: s.Place.Dir, LogDir: s.folder(),
+		MaxTurns: s.Limits.Turns, MaxCost: s.Limits.CostUSD, MaxTokens: s.Limits.Tokens, Dir: s.Place.Dir, LogDir: s.folder(),
 		Env:     s.Place.Environ(),
 		Profile: agent.ProfileOf(s.Agent), Say: say, TurnEnded: s.turnEnded,
 		Seen: func(e agent.Event) {

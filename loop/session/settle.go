@@ -3,9 +3,12 @@ package session
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"time"
 
 	"ralph"
 	"ralph/loop/agent"
@@ -131,27 +134,53 @@ func (s *Session) take(r agent.Report) {
 	if r.Model != "" {
 		s.Row.Model = r.Model
 	}
-	s.Row.CostUSD, s.Row.CostKnown = charge(r, s.Limits.CostUSD)
+	s.Row.CostUSD, s.Row.CostKnown = charge(r, s.Limits.CostUSD, oneTurn(s.Row.Model, s.prompt), s.lasted())
 }
 
 // overshoot is how many USD an agent may plausibly spend beyond its limit,
 // with the request that reached the limit.
 const overshoot = 20
 
-// charge returns what a session is charged, and whether that is its full cost. It is
-// the cost that the agent reported, or else the cost of the streamed usage, or else,
-// if the model may have been called, the session's own limit: an unknown cost is
-// never taken for zero (decision 18). An agent that never got that far cost nothing.
-func charge(r agent.Report, limit float64) (usd float64, known bool) {
+// lasted returns for how many seconds the agent worked, as far as its transcript tells.
+func (s *Session) lasted() float64 {
+	end := time.Now()
+	if info, err := os.Stat(filepath.Join(s.folder(), agent.TranscriptFile)); err == nil && s.reopened {
+		end = info.ModTime() // nobody knows when it was lost
+	}
+	return max(0, end.Sub(s.Row.StartedAt.Time).Seconds())
+}
+
+// One request of a coding agent: tokens of its own instructions and tools, and of an answer.
+const (
+	ownTokens    = 20_000
+	answerTokens = 1_000
+	// askSeconds is about how often an agent asks its model.
+	askSeconds = 10
+)
+
+// oneTurn returns about what one request with the prompt costs in USD.
+func oneTurn(model, prompt string) float64 {
+	price, ok := agent.PriceOf(model)
+	if !ok {
+		price = agent.Dearest
+	}
+	return price.Of(ralph.Tokens{Input: int64(len(prompt)/3 + ownTokens), Output: answerTokens})
+}
+
+// charge returns what a session is charged, and whether that is a bill: the cost that the agent reported, or else
+// that of the tokens that were seen. Tokens at an unknown price are charged nothing: they are counted as such. Of a
+// session that called its model and told nothing it is the requests that there was time for, at one turn each and at
+// most its own limit. An agent that never got that far cost nothing.
+func charge(r agent.Report, limit, turn, seconds float64) (usd float64, known bool) {
 	switch {
 	case limit > 0 && r.CostUSD > limit+overshoot:
 		return limit, false // somebody else wrote to its output
 	case r.CostKnown:
 		return r.CostUSD, true
-	case r.CostUSD > 0:
+	case r.CostUSD > 0 || r.Tokens.Sum() > 0:
 		return r.CostUSD, false
 	case !r.Began:
 		return 0, true
 	}
-	return limit, false
+	return min(limit, turn*(1+math.Floor(seconds/askSeconds))), false
 }

@@ -26,7 +26,7 @@ const serverName = "ralph"
 type Options struct {
 	process.Options
 	Profile *Profile
-	// Cost is what tokens of a model cost in USD, and whether that is known; nil knows nothing.
+	// Cost is what tokens of a model cost; nil goes by list prices.
 	Cost agent.Pricing
 }
 
@@ -44,6 +44,9 @@ var (
 // New returns an agent. Nothing is started or looked for yet.
 func New(o Options) *Agent {
 	o.Options = o.WithDefaults()
+	if o.Cost == nil {
+		o.Cost = agent.Listed
+	}
 	return &Agent{options: o}
 }
 

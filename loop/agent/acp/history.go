@@ -183,10 +183,11 @@ func (h *history) spent(price agent.Pricing) (usd float64, known bool) {
 	switch {
 	case h.costUSD != nil:
 		return *h.costUSD, true
-	case price == nil || !h.told || h.profile.LastOnly:
+	case !h.told:
 		return 0, false
 	}
-	return price(h.model, h.tokens)
+	usd, known = price(h.model, h.tokens)
+	return usd, known && !h.profile.LastOnly
 }
 
 // cost is what it has cost in the end. Of a turn that was cut off nothing is known.
@@ -195,7 +196,7 @@ func (h *history) cost(price agent.Pricing) (usd float64, known bool) {
 	case !h.began():
 		return 0, true
 	case h.open || h.untold:
-		return 0, false
+		return usd, false
 	}
 	return usd, known
 }
@@ -273,7 +274,7 @@ func (h *history) report(d agent.Death, price agent.Pricing) agent.Report {
 		Model: h.model, Version: h.version, Turns: h.steps(), ToolCalls: h.toolCalls, Tokens: h.tokens,
 		LastWords: h.lastWords, Denials: h.denials, Unreadable: h.unreadable, Began: h.began(),
 	}
-	r.Judge(&h.profile.Profile, h.trace(), d)
 	r.CostUSD, r.CostKnown = h.cost(price)
+	r.Judge(&h.profile.Profile, h.trace(), d)
 	return r
 }

@@ -116,7 +116,7 @@ func TestTheCostOfACut(t *testing.T) {
 		t.Errorf("got %v, %t", usd, known)
 	}
 	h.begin()
-	if usd, known := h.cost(price); usd != 0 || known {
+	if usd, known := h.cost(price); usd != 2 || known {
 		t.Errorf("the second turn was cut off: got %v, %t", usd, known)
 	}
 	limited := &jsonrpc.Error{Code: 429}

@@ -42,7 +42,7 @@ func (s *session) Hear(m jsonrpc.Message, ok bool) conversation.Heard {
 	defer s.mu.Unlock()
 	s.history.add(m, ok)
 	usd, _ := s.history.spent(s.options.Cost)
-	return conversation.Heard{Events: s.stream.events(m), USD: usd, Steps: s.history.steps()}
+	return conversation.Heard{Events: s.stream.events(m), USD: usd, Tokens: s.history.tokens, Steps: s.history.steps()}
 }
 
 // Answer answers what the agent asks: whether it may use a tool. It has all that it needs

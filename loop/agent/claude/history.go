@@ -228,7 +228,11 @@ func (h *history) usage() (t ralph.Tokens, costUSD float64, known bool) {
 	}
 	streamed := h.streamed
 	streamed.Output = max(streamed.Output, h.written/4)
-	return sum(h.tokens, streamed), h.costUSD + estimate(h.model, streamed), false
+	price, ok := agent.PriceOf(h.model)
+	if !ok {
+		price, _ = agent.PriceOf("claude-opus-4")
+	}
+	return sum(h.tokens, streamed), h.costUSD + price.Of(streamed), false
 }
 
 // began reports whether the agent may have called its model: it was ready,

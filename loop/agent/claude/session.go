@@ -344,8 +344,8 @@ func (h *history) report(d agent.Death) agent.Report {
 	if h.mcpError != "" && d.Toolless == "" {
 		d.Toolless = h.mcpError
 	}
-	r.Judge(&Profile, h.trace(), d)
 	r.Tokens, r.CostUSD, r.CostKnown = h.usage()
+	r.Judge(&Profile, h.trace(), d)
 	for _, name := range slices.Sorted(maps.Keys(h.usages)) {
 		r.Usage = append(r.Usage, h.usages[name])
 	}

@@ -56,7 +56,7 @@ type Options struct {
 	process.Options
 	// Guarded has it ask by its hook; else it asks nobody.
 	Guarded bool
-	// Cost is what tokens of a model cost in USD, and whether that is known; nil knows nothing.
+	// Cost is what tokens of a model cost; nil goes by list prices.
 	Cost agent.Pricing
 }
 
@@ -71,6 +71,9 @@ var _ agent.Program = (*Agent)(nil)
 // New returns an agent. Nothing is started or looked for yet.
 func New(o Options) *Agent {
 	o.Options = o.WithDefaults()
+	if o.Cost == nil {
+		o.Cost = agent.Listed
+	}
 	if len(o.Command) == 0 {
 		o.Command = Profile.Command
 	}

@@ -213,9 +213,7 @@ func (h *history) trace() agent.Trace {
 		Open: h.open, Asking: len(h.running) == 0, Calls: h.toolCalls, Words: h.lastWords,
 		Said: h.lastWords != "", Nothing: h.toolCalls == h.at.calls && h.turns == h.at.turns,
 	}
-	for _, s := range h.threads {
-		t.Tokens.Input += s.tokens.Sum()
-	}
+	t.Tokens = h.spent()
 	if h.last != nil {
 		t.Last = map[string]agent.Closed{
 			"completed": agent.Completed, "failed": agent.Failed, "interrupted": agent.Aborted,
@@ -252,34 +250,40 @@ func (h *history) report(d agent.Death, price agent.Pricing) agent.Report {
 		Model: h.model, Version: h.version, Turns: h.turns, ToolCalls: h.toolCalls,
 		LastWords: h.lastWords, Denials: h.denials, Unreadable: h.unreadable, Began: h.began,
 	}
+	r.CostUSD, r.CostKnown = h.cost(price)
+	r.Tokens = h.spent()
 	if d.Breach = ""; h.unasked != "" {
 		d.Breach = "codex did this without asking ralph first, and was stopped: " + h.unasked
 	}
 	r.Judge(&Profile, h.trace(), d)
-	r.CostUSD, r.CostKnown = h.cost(price)
-	for _, t := range h.threads {
-		r.Tokens.Input += t.tokens.Input
-		r.Tokens.Output += t.tokens.Output
-		r.Tokens.CacheRead += t.tokens.CacheRead
-		r.Tokens.CacheCreation += t.tokens.CacheCreation
-	}
-	r.Tokens.ContextWindow = h.of("").tokens.ContextWindow
 	for _, name := range slices.Sorted(maps.Keys(h.windows)) {
 		r.Usage = append(r.Usage, h.windows[name])
 	}
 	return r
 }
 
+// spent are the tokens of all threads.
+func (h *history) spent() (sum ralph.Tokens) {
+	for _, t := range h.threads {
+		sum.Input += t.tokens.Input
+		sum.Output += t.tokens.Output
+		sum.CacheRead += t.tokens.CacheRead
+		sum.CacheCreation += t.tokens.CacheCreation
+	}
+	sum.ContextWindow = h.of("").tokens.ContextWindow
+	return sum
+}
+
 // cost is what the tokens come to so far. A turn that is under way may have used more.
 func (h *history) cost(price agent.Pricing) (usd float64, known bool) {
-	if price == nil || h.turns == 0 {
+	if h.turns == 0 {
 		return 0, !h.began
 	}
 	known = !h.open
 	for _, t := range h.threads {
 		its, priced := price(cmp.Or(t.model, h.model), t.tokens)
 		usd += its
-		known = known && (priced || t.tokens == ralph.Tokens{}) && !t.open
+		known = known && (priced || t.tokens.Sum() == 0) && !t.open
 	}
 	return usd, known
 }

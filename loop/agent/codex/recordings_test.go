@@ -135,7 +135,7 @@ func TestClasses(t *testing.T) {
 			h.add(note(t, "error", `{"willRetry":true,"error":{"message":"Reconnecting","codexErrorInfo":`+tt.retrying+`}}`), true)
 		}
 		h.add(note(t, "turn/completed", `{"turn":{"id":"1","status":"failed","error":{"message":"why","codexErrorInfo":`+tt.info+`}}}`), true)
-		r := h.report(agent.Death{}, nil)
+		r := h.report(agent.Death{}, price)
 		ending, reason, reset := r.Ending, r.Reason, r.ResetAt
 		if at := time.Unix(tt.reset, 0).UTC(); ending != tt.ending || tt.reset == 0 != reset.IsZero() || tt.reset != 0 && !reset.Equal(at) ||
 			!strings.Contains(reason, "why") {
@@ -187,7 +187,7 @@ func TestHowASessionEnded(t *testing.T) {
 				tt.h.add(m, true)
 			}
 		}
-		if r := tt.h.report(tt.d, nil); r.Ending != tt.ending || !strings.Contains(r.Reason, tt.says) {
+		if r := tt.h.report(tt.d, price); r.Ending != tt.ending || !strings.Contains(r.Reason, tt.says) {
 			t.Errorf("%s: got %s %q", tt.name, r.Ending, r.Reason)
 		}
 	}

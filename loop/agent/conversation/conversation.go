@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"ralph"
 	"ralph/internal/jsonrpc"
 	"ralph/internal/proc"
 	"ralph/internal/text"
@@ -55,9 +56,10 @@ type Dialect interface {
 // Heard is what the conversation comes to with a message.
 type Heard struct {
 	Events []agent.Event
-	USD    float64 // that it has cost until now, as far as that is known
-	Steps  int     // requests of the model
-	Stop   bool    // it must not go on
+	USD    float64      // that it has cost until now, as far as that is known
+	Tokens ralph.Tokens // that it has used
+	Steps  int          // requests of the model
+	Stop   bool         // it must not go on
 }
 
 // Options say how a conversation is run.
@@ -106,7 +108,12 @@ func Run(
 // seen takes in what the agent says.
 func (s *session) seen(m jsonrpc.Message, ok bool) {
 	heard := s.dialect.Hear(m, ok)
-	switch limit := s.task; {
+	switch limit, most := s.task, agent.Dearest.Of(heard.Tokens); {
+	case limit.MaxTokens > 0 && heard.Tokens.Sum() > limit.MaxTokens:
+		s.death.Over = fmt.Sprintf("reached the limit of %d tokens", limit.MaxTokens)
+	case limit.MaxTokens == 0 && limit.MaxCost > 0 && heard.USD == 0 && most > limit.MaxCost:
+		s.death.Over = fmt.Sprintf("reached the limit of tokens: %d, of a model whose price is unknown, are worth %s at the "+
+			"dearest known price (set its price, or limits.session_tokens)", heard.Tokens.Sum(), text.Money(most))
 	case limit.MaxCost > 0 && heard.USD > limit.MaxCost:
 		s.death.Over = fmt.Sprintf("reached the limit of cost: %s of %s", text.Money(heard.USD), text.Money(limit.MaxCost))
 	case limit.MaxTurns > 0 && heard.Steps > limit.MaxTurns:
