@@ -255,6 +255,8 @@ type SessionEnded struct {
 	Announce     []int64  `json:"announce"` // blocking flags
 	ClosingVerb  Verb     `json:"closing_verb"`
 	CostUSD      float64  `json:"cost_usd"`
+	CostKnown    bool     `json:"cost_known"` // false: an estimate, or 0 as the price of its tokens is unknown
+	Tokens       int64    `json:"tokens"`
 	Ending       Ending   `json:"ending"`
 	Files        int      `json:"files"` // how many it changed
 	Leftovers    []string `json:"leftovers"`
@@ -357,6 +359,8 @@ type RunWaiting struct {
 // RunEnded reports why a run ended, and its totals.
 type RunEnded struct {
 	CostUSD    float64 `json:"cost_usd"`
+	CostKnown  bool    `json:"cost_known"` // false: that of a session is an estimate, or unknown
+	Tokens     int64   `json:"tokens"`
 	ExitStatus int     `json:"exit_status"`
 	Reason     string  `json:"reason"`
 	Sessions   int     `json:"sessions"`

@@ -58,6 +58,8 @@ type Run struct {
 	Sessions    int     `json:"sessions"` // launched so far
 	Tasks       int     `json:"tasks"`    // distinct tasks worked on so far
 	CostUSD     float64 `json:"cost_usd"`
+	CostKnown   bool    `json:"cost_known"`  // false: that of a session is an estimate, or unknown
+	Tokens      int64   `json:"tokens"`      // of its sessions that have ended
 	ExitStatus  *int    `json:"exit_status"` // null while it runs
 	Reason      string  `json:"reason"`      // one sentence: why it ended
 }

@@ -3,7 +3,9 @@ package ralph
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -286,6 +288,55 @@ type Session struct {
 	Progress      *Progress `json:"progress"`       // the last report of a person's chat; null if none
 	Checking      string    `json:"checking"`       // the command that is checking its done now, if it takes long
 	CheckingSince Time      `json:"checking_since"` // since when; null if nothing is being checked
+}
+
+// By is who worked in a session.
+type By struct {
+	Agent   string `json:"agent"`   // its name in ralph.yaml
+	Version string `json:"version"` // as its program reports it
+	Model   string `json:"model"`
+}
+
+// By returns who works in the session; it is empty for a person and for an agent that ralph did not start.
+func (s Session) By() By {
+	if s.Worker != "" || s.Origin == FromHuman {
+		return By{}
+	}
+	return By{s.Agent, s.AgentVersion, s.Model}
+}
+
+// Workers lists who worked in sessions, each once.
+func Workers(sessions ...Session) []By {
+	list := []By{}
+	for _, s := range sessions {
+		if by := s.By(); by.Agent != "" && !slices.Contains(list, by) {
+			list = append(list, by)
+		}
+	}
+	return list
+}
+
+// NamesOf joins names of agents for a sentence.
+func NamesOf(list []By) string {
+	names := make([]string, len(list))
+	for i, by := range list {
+		names[i] = by.String()
+	}
+	return strings.Join(names, ", ")
+}
+
+var versionNumber = regexp.MustCompile(`\d+\.\d+(\.\d+)*`)
+
+// String names an agent, its version and its model: "codex 0.169.0 (gpt-5.5)".
+func (b By) String() string {
+	name := b.Agent
+	if v := versionNumber.FindString(b.Version); v != "" {
+		name += " " + v
+	}
+	if b.Model != "" {
+		name += " (" + b.Model + ")"
+	}
+	return name
 }
 
 // Verifies names the command that is checking the session's done, and for

@@ -24,6 +24,9 @@ var runs = reads("runs r", func(r *ralph.Run) []field {
 		{"r.sessions", &r.Sessions},
 		{"(SELECT count(DISTINCT s.task_id) FROM sessions s WHERE s.run_id = r.id)", &r.Tasks},
 		{"r.cost_usd", &r.CostUSD},
+		{"NOT EXISTS (SELECT 1 FROM sessions u WHERE u.run_id = r.id AND u.cost_known = 0 AND u.completed_at <> '')", &r.CostKnown},
+		{"(SELECT coalesce(sum(t.tokens_input + t.tokens_output + t.tokens_cache_read + t.tokens_cache_creation), 0) " +
+			"FROM sessions t WHERE t.run_id = r.id)", &r.Tokens},
 		{"r.exit_status", &r.ExitStatus},
 		{"r.reason", &r.Reason},
 	}
@@ -108,8 +111,8 @@ type Since struct{ Run, Day, Month time.Time }
 // a cache and written to it.
 func (tx *Tx) Spending(run int64, since Since, worth [4]float64) (s Spending, err error) {
 	// Unsettled sessions are left out: their reservation is unknown.
-	const unpriced = `(CASE WHEN s.cost_known = 0 AND s.cost_usd = 0.0 THEN (s.tokens_input * $5 + s.tokens_output * $6 +
-		s.tokens_cache_read * $7 + s.tokens_cache_creation * $8) / 1000000.0 ELSE 0.0 END)`
+	const unpriced = `(CASE WHEN s.cost_known = 0 AND s.cost_usd = 0.0 THEN (s.tokens_input * $2 + s.tokens_output * $3 +
+		s.tokens_cache_read * $4 + s.tokens_cache_creation * $5) / 1000000.0 ELSE 0.0 END)`
 	return s, tx.row(`
 		SELECT
 			coalesce(sum(CASE WHEN s.started_at >= $1 THEN 1 ELSE 0 END), 0),
@@ -118,10 +121,10 @@ func (tx *Tx) Spending(run int64, since Since, worth [4]float64) (s Spending, er
 			coalesce(sum(CASE WHEN s.completed_at >= $1 THEN `+unpriced+` ELSE 0.0 END), 0.0),
 			coalesce(sum(CASE WHEN s.completed_at = '' AND s.unsettled = '' THEN s.cost_limit_usd ELSE 0.0 END), 0.0),
 			(SELECT coalesce(sum(o.cost_limit_usd), 0.0) FROM sessions o WHERE o.completed_at = '' AND o.unsettled = ''),
-			(SELECT coalesce(sum(s.cost_usd + `+unpriced+`), 0.0) FROM sessions s WHERE s.completed_at >= $2),
-			(SELECT coalesce(sum(s.cost_usd + `+unpriced+`), 0.0) FROM sessions s WHERE s.completed_at >= $4)
-		FROM sessions s WHERE s.run_id = $3`, ralph.At(since.Run), ralph.At(since.Day), run, ralph.At(since.Month),
-		worth[0], worth[1], worth[2], worth[3]).
+			(SELECT coalesce(sum(s.cost_usd + `+unpriced+`), 0.0) FROM sessions s WHERE s.completed_at >= $6),
+			(SELECT coalesce(sum(s.cost_usd + `+unpriced+`), 0.0) FROM sessions s WHERE s.completed_at >= $7)
+		FROM sessions s WHERE s.run_id = $8`, ralph.At(since.Run), worth[0], worth[1], worth[2], worth[3],
+		ralph.At(since.Day), ralph.At(since.Month), run).
 		Scan(&s.Sessions, &s.Open, &s.USD, &s.Unpriced, &s.Reserved, &s.DayReserved, &s.DayUSD, &s.MonthUSD)
 }
 
@@ -174,6 +177,7 @@ func (tx *Tx) EndRun(id int64, exitStatus int, reason string) error {
 	}
 	return tx.record(ralph.Event{RunID: id}, ralph.RunEnded{
 		ExitStatus: exitStatus, Reason: reason, Sessions: r.Sessions, Tasks: r.Tasks, CostUSD: r.CostUSD,
+		CostKnown: r.CostKnown, Tokens: r.Tokens,
 	})
 }
 

@@ -62,6 +62,18 @@ func newSessionList(a *app) *cobra.Command {
 	return cmd
 }
 
+// money is a session's cost for a column: "~" before an estimate, "?" if it is unknown.
+func money(s show.SessionView) string {
+	switch cost := text.Money(s.CostUSD); {
+	case s.CostKnown || s.CostUSD == 0 && s.Tokens.Sum() == 0:
+		return cost
+	case s.CostUSD == 0:
+		return "?"
+	default:
+		return "~" + cost
+	}
+}
+
 func listSession(w io.Writer, s show.SessionView) {
 	state := string(s.State)
 	if s.State == ralph.PhaseFailed {
@@ -69,7 +81,7 @@ func listSession(w io.Writer, s show.SessionView) {
 	}
 	fmt.Fprintf(w, "%.8s  %s  TASK-%-5d %-22s %-8s %8s %7s %7s  %s\n",
 		s.ID, show.Minute(s.StartedAt.Time), s.TaskID, state, s.Outcome,
-		show.Seconds(show.Total(s.Stays)), text.Money(s.CostUSD), show.Thousands(s.Tokens.Sum()), text.Line(s.Reason, 120))
+		show.Seconds(show.Total(s.Stays)), money(s), show.Thousands(s.Tokens.Sum()), text.Line(s.Reason, 120))
 }
 
 // sessionOf finds the named session, or else the newest, and the folder of its files.

@@ -212,7 +212,7 @@ func (r Report) Morning() []string {
 		took = ", " + max(0, r.Until.Sub(r.Since.Time)).Round(time.Second).String()
 	}
 	lines := []string{fmt.Sprintf("%s: %s on %s, %s%s", strings.Join(parts, ", "), text.Count(sessions, "session"),
-		text.Count(len(r.Tasks), "task"), text.Money(r.CostUSD), took)}
+		text.Count(len(r.Tasks), "task"), text.Cost(r.CostUSD, r.CostKnown, r.tokens()), took)}
 	if r.ExitStatus != nil {
 		lines = append(lines, r.ending())
 	}

@@ -104,7 +104,7 @@ func TestTheMorning(t *testing.T) {
 	at := func(s int) ralph.Time { return ralph.At(time.Date(2026, 6, 1, 6, 0, s, 0, time.UTC)) }
 	status := 3
 	r := Report{
-		Since: at(0), Until: at(75), ExitStatus: &status, Reason: "failed: TASK-2", CostUSD: 1.5,
+		Since: at(0), Until: at(75), ExitStatus: &status, Reason: "failed: TASK-2", CostUSD: 1.5, CostKnown: true,
 		Tasks: []Receipt{
 			{Status: ralph.Completed, Sessions: 2},
 			{Status: ralph.Failed, Sessions: 3},

@@ -31,6 +31,7 @@ type Report struct {
 	Reason     string     `json:"reason"`
 	Sandbox    string     `json:"sandbox"` // what confined the run's agents
 	CostUSD    float64    `json:"cost_usd"`
+	CostKnown  bool       `json:"cost_known"` // false: that of a session is an estimate, or unknown
 	Changed    Changed    `json:"changed"`
 	Tasks      []Receipt  `json:"tasks"`
 	Waiting    []Waiting  `json:"waiting"`
@@ -39,17 +40,20 @@ type Report struct {
 
 // A Receipt is the result of one task.
 type Receipt struct {
-	TaskID   int64         `json:"task_id"`
-	Title    string        `json:"title"`
-	Feature  string        `json:"feature"`
-	Status   ralph.Status  `json:"status"`
-	Reason   string        `json:"status_reason"`
-	Attempts int           `json:"attempts"` // over the task's whole life
-	Sessions int           `json:"sessions"` // in the time of the report
-	Seconds  float64       `json:"seconds"`
-	CostUSD  float64       `json:"cost_usd"`
-	Tokens   ralph.Tokens  `json:"tokens"`
-	Verify   []ralph.Check `json:"verify"` // of the last session
+	TaskID   int64        `json:"task_id"`
+	Title    string       `json:"title"`
+	Feature  string       `json:"feature"`
+	Status   ralph.Status `json:"status"`
+	Reason   string       `json:"status_reason"`
+	Attempts int          `json:"attempts"` // over the task's whole life
+	Sessions int          `json:"sessions"` // in the time of the report
+	Seconds  float64      `json:"seconds"`
+	CostUSD  float64      `json:"cost_usd"`
+	// false: that of a session is an estimate, or 0 as the price of its tokens is unknown
+	CostKnown bool          `json:"cost_known"`
+	Agents    []ralph.By    `json:"agents"` // who worked on it, each once
+	Tokens    ralph.Tokens  `json:"tokens"`
+	Verify    []ralph.Check `json:"verify"` // of the last session
 	// Unresolved warnings and blocking problems that its sessions reported.
 	Flags []Flag   `json:"flags"`
 	Notes []string `json:"notes"` // what people should know of its sessions
@@ -59,6 +63,14 @@ type Receipt struct {
 	Bounces      int     `json:"bounces"`       // how often its work could not be merged
 
 	Changed Changed `json:"changed"`
+}
+
+// tokens are those of all tasks.
+func (r Report) tokens() (sum int64) {
+	for _, c := range r.Tasks {
+		sum += c.Tokens.Sum()
+	}
+	return sum
 }
 
 // A Flag is a problem that an agent reported.
@@ -80,8 +92,8 @@ type Waiting struct {
 // New sums up sessions, oldest first, by task, with the flags of each session.
 func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string][]Flag) Report {
 	none := Changed{Branches: []string{}, Commits: []string{}, Kept: []string{}}
-	r := Report{Tasks: []Receipt{}, Waiting: []Waiting{}, Changed: none, Merging: []string{}}
-	at := map[int64]int{}
+	r := Report{CostKnown: true, Tasks: []Receipt{}, Waiting: []Waiting{}, Changed: none, Merging: []string{}}
+	at, of := map[int64]int{}, map[int64][]ralph.Session{}
 	for _, s := range sessions {
 		i, ok := at[s.TaskID]
 		if !ok {
@@ -92,11 +104,15 @@ func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string]
 				TaskID: t.ID, Title: t.Title, Feature: t.Feature,
 				Status: t.Status, Reason: t.StatusReason, Attempts: t.Attempts,
 				Verify: []ralph.Check{}, Flags: []Flag{}, Notes: []string{}, Lanes: []int{}, Changed: none,
+				CostKnown: true, Agents: []ralph.By{},
 			})
 		}
 		c := &r.Tasks[i]
 		c.Sessions++
 		c.CostUSD += s.CostUSD
+		c.CostKnown = c.CostKnown && (s.CostKnown || s.CompletedAt.IsZero())
+		of[s.TaskID] = append(of[s.TaskID], s)
+		c.Agents = ralph.Workers(of[s.TaskID]...)
 		if s.Lane > 0 && !slices.Contains(c.Lanes, s.Lane) {
 			c.Lanes = append(c.Lanes, s.Lane)
 		}
@@ -114,6 +130,7 @@ func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string]
 			c.Verify = s.Verify
 		}
 		r.CostUSD += s.CostUSD
+		r.CostKnown = r.CostKnown && c.CostKnown
 	}
 	return r
 }
@@ -166,7 +183,14 @@ func (r Report) lanes() bool {
 // took says what the task took; lanes says to name its lanes.
 func (c Receipt) took(lanes bool) string {
 	spent := time.Duration(c.Seconds) * time.Second
-	took := fmt.Sprintf("%s, %s, $%.2f, %d tokens", text.Count(c.Sessions, "session"), spent, c.CostUSD, c.Tokens.Sum())
+	cost := text.Cost(c.CostUSD, c.CostKnown, c.Tokens.Sum())
+	if !strings.Contains(cost, "tokens") {
+		cost += fmt.Sprintf(", %d tokens", c.Tokens.Sum())
+	}
+	took := fmt.Sprintf("%s, %s, %s", text.Count(c.Sessions, "session"), spent, cost)
+	if len(c.Agents) > 0 {
+		took += ", " + text.Line(ralph.NamesOf(c.Agents), 200)
+	}
 	if lanes && len(c.Lanes) > 0 {
 		numbers := make([]string, len(c.Lanes))
 		for i, lane := range c.Lanes {

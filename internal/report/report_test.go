@@ -31,9 +31,9 @@ func sample(text string) report.Report {
 		3: {ID: 3, Title: "Ask", Status: ralph.NeedsInput, StatusReason: "waits for an answer"},
 	}
 	r := report.New([]ralph.Session{
-		{ID: "a", TaskID: 1, Lane: 1, StartedAt: at(0), CompletedAt: at(30), CostUSD: 0.5, Tokens: ralph.Tokens{Input: 10, Output: 5}},
-		{TaskID: 2, Lane: 2, StartedAt: at(31), CompletedAt: at(41), CostUSD: 0.25, Verify: []ralph.Check{{Command: "make test " + text, Exit: 2, Tail: "line one\n" + text}}},
-		{TaskID: 1, Lane: 3, StartedAt: at(42), CompletedAt: at(52), CostUSD: 0.1, Verify: []ralph.Check{{Command: "make test", Passed: true}}},
+		{ID: "a", TaskID: 1, Lane: 1, StartedAt: at(0), CompletedAt: at(30), CostUSD: 0.5, CostKnown: true, Agent: "codex", AgentVersion: "codex-cli 0.169.0", Model: "gpt-5.5", Tokens: ralph.Tokens{Input: 10, Output: 5}},
+		{TaskID: 2, Lane: 2, StartedAt: at(31), CompletedAt: at(41), CostUSD: 0.25, CostKnown: true, Verify: []ralph.Check{{Command: "make test " + text, Exit: 2, Tail: "line one\n" + text}}},
+		{TaskID: 1, Lane: 3, StartedAt: at(42), CompletedAt: at(52), CostUSD: 0.1, Agent: "claude", AgentVersion: "2.1.197 (Claude Code)", Verify: []ralph.Check{{Command: "make test", Passed: true}}},
 		{TaskID: 3, StartedAt: at(53), CompletedAt: at(55)},
 	}, tasks, map[string][]report.Flag{"a": {{Comment: 8, Severity: "blocking", Category: "bug", What: "broken " + text}}})
 	r.Tasks[0].MergeSeconds, r.Tasks[0].Bounces = 12.5, 1

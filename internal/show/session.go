@@ -74,9 +74,9 @@ func Thousands(n int64) string {
 
 // Session writes everything that is known of a session; dir is the folder of its files.
 func Session(w io.Writer, s ralph.Session, dir string) {
-	cost := text.Money(s.CostUSD)
-	if !s.CostKnown {
-		cost += " (estimated: the agent gave no total)"
+	cost := text.Cost(s.CostUSD, s.CostKnown, s.Tokens.Sum())
+	if !s.CostKnown && s.Tokens.Sum() == 0 && s.CostUSD > 0 {
+		cost += " (it told nothing: this is what it had time for)"
 	}
 	whose := ""
 	if s.Worker != "" {

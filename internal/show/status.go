@@ -294,7 +294,7 @@ func limits(w io.Writer, v StatusView) {
 	line("sessions", "%d of %d", r.Sessions, l.MaxSessions)
 	line("tasks", "%d of %d", r.Tasks, l.MaxTasks)
 	line("time", "%s of %s", elapsed, span(l.MaxSeconds))
-	line("cost", "%s of %s", text.Money(r.CostUSD), text.Money(l.MaxCostUSD))
+	line("cost", "%s of %s", text.Cost(r.CostUSD, r.CostKnown, r.Tokens), text.Money(l.MaxCostUSD))
 	line("cost today", "%s of %s", text.Money(v.Today), text.Money(l.MaxDayCostUSD))
 	line("hours", "%s", v.Between)
 	line("without a change", "%d sessions in a row", l.StagnantMaximum)

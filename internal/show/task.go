@@ -38,19 +38,25 @@ func Suggested(t ralph.Task) string {
 
 // A Receipt sums up what a task took.
 type Receipt struct {
-	Attempts int           `json:"attempts"`
-	Sessions int           `json:"sessions"`
-	Seconds  float64       `json:"seconds"`
-	CostUSD  float64       `json:"cost_usd"`
-	Tokens   ralph.Tokens  `json:"tokens"`
-	Verify   []ralph.Check `json:"verify"` // of the latest session
-	Why      string        `json:"why"`
+	Attempts int     `json:"attempts"`
+	Sessions int     `json:"sessions"`
+	Seconds  float64 `json:"seconds"`
+	CostUSD  float64 `json:"cost_usd"`
+	// false: that of a session is an estimate, or 0 as the price of its tokens is unknown
+	CostKnown bool          `json:"cost_known"`
+	Agents    []ralph.By    `json:"agents"` // who worked on it, each once
+	Tokens    ralph.Tokens  `json:"tokens"`
+	Verify    []ralph.Check `json:"verify"` // of the latest session
+	Why       string        `json:"why"`
 
 	Changed report.Changed `json:"changed"`
 }
 
 func newReceipt(t ralph.Task, sessions []ralph.Session) Receipt {
-	r := Receipt{Attempts: t.Attempts, Sessions: len(sessions), Verify: []ralph.Check{}, Why: t.StatusReason}
+	r := Receipt{Attempts: t.Attempts, Sessions: len(sessions), Verify: []ralph.Check{}, Why: t.StatusReason,
+		Agents: ralph.Workers(sessions...), CostKnown: !slices.ContainsFunc(sessions, func(s ralph.Session) bool {
+			return !s.CostKnown && !s.CompletedAt.IsZero()
+		})}
 	for _, s := range sessions {
 		if !s.CompletedAt.IsZero() {
 			r.Seconds += max(0, s.CompletedAt.Sub(s.StartedAt.Time).Seconds())
@@ -123,7 +129,8 @@ func Task(w io.Writer, v TaskView) {
 	}
 	r := v.Receipt
 	line("receipt", fmt.Sprintf("%s, %s, %.0f s, %s", text.Count(r.Attempts, "attempt"),
-		text.Count(r.Sessions, "session"), r.Seconds, text.Money(r.CostUSD)))
+		text.Count(r.Sessions, "session"), r.Seconds, text.Cost(r.CostUSD, r.CostKnown, r.Tokens.Sum())))
+	line("agents", ralph.NamesOf(r.Agents))
 	line("changed", r.Changed.String())
 	for _, c := range r.Verify {
 		said := "passed"

@@ -141,6 +141,18 @@ func Plural(n int, noun string) string {
 // Money formats an amount.
 func Money(usd float64) string { return fmt.Sprintf("$%.2f", usd) }
 
+// Cost formats an amount of which it is said whether it is a bill, and what was used for it: an estimate is "about" so
+// much, and what has no known price is "unknown".
+func Cost(usd float64, known bool, tokens int64) string {
+	switch {
+	case known || usd == 0 && tokens == 0:
+		return Money(usd)
+	case usd == 0:
+		return fmt.Sprintf("cost unknown: %d tokens", tokens)
+	}
+	return "about " + Money(usd)
+}
+
 // Span formats a duration in seconds.
 func Span(seconds float64) string {
 	seconds = max(0, seconds) // the clock may have been set back

@@ -100,7 +100,7 @@ func Short(e ralph.Event, now time.Time) string {
 
 func ended(e ralph.Event, d ralph.SessionEnded) string {
 	line := fmt.Sprintf("■ TASK-%d → %s: %s (%.0f s, %s)",
-		e.TaskID, d.Status, text.Line(d.StatusReason, 200), d.Seconds, text.Money(d.CostUSD))
+		e.TaskID, d.Status, text.Line(d.StatusReason, 200), d.Seconds, text.Cost(d.CostUSD, d.CostKnown, d.Tokens))
 	for _, n := range d.Notes {
 		line += "\n          ! " + text.Line(n, 400)
 	}
@@ -122,7 +122,8 @@ func red(d ralph.BaselineRed) string {
 // Batch describes the end of a batch in one line.
 func Batch(d ralph.RunEnded) string {
 	return fmt.Sprintf("● batch ended: %s (%s on %s, %s, status %d)", text.Line(d.Reason, 200),
-		text.Count(d.Sessions, "session"), text.Count(d.Tasks, "task"), text.Money(d.CostUSD), d.ExitStatus)
+		text.Count(d.Sessions, "session"), text.Count(d.Tasks, "task"),
+		text.Cost(d.CostUSD, d.CostKnown, d.Tokens), d.ExitStatus)
 }
 
 // Listed describes any event in one independent line, as for a list of all events.

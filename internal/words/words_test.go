@@ -69,7 +69,7 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		{ralph.DoneRefused{Reason: "exit 1"}, "    refused: exit 1", "TASK-7 refused: exit 1", ""},
 		{ralph.CommandRefused{Command: "ralph answer"}, "    refused: `ralph answer`, which only people may do", "TASK-7 refused: `ralph answer`, which only people may do", ""},
 		{
-			ralph.SessionEnded{Status: "completed", StatusReason: "done", Seconds: 4, CostUSD: 0.5, Notes: []string{"n"}},
+			ralph.SessionEnded{Status: "completed", StatusReason: "done", Seconds: 4, CostUSD: 0.5, CostKnown: true, Notes: []string{"n"}},
 			"■ TASK-7 → completed: done (4 s, $0.50)\n          ! n", "=", "",
 		},
 		{ralph.ChangeQueued{ChangeID: 3, Head: "abc"}, "", "change.queued TASK-7 change 3, abc", ""},
@@ -137,7 +137,7 @@ func TestWhatHasSeveralForms(t *testing.T) {
 			"! your tests fail before any work:\n            make: FAILED with exit status 2 (0.0 s)\n" +
 				"              | a\n              | b\n            → it is first",
 		},
-		{"a batch", words.Batch(ralph.RunEnded{Reason: "empty", Sessions: 1, Tasks: 2, CostUSD: 1}), "● batch ended: empty (1 session on 2 tasks, $1.00, status 0)"},
+		{"a batch", words.Batch(ralph.RunEnded{Reason: "empty", Sessions: 1, Tasks: 2, CostUSD: 1, CostKnown: true}), "● batch ended: empty (1 session on 2 tasks, $1.00, status 0)"},
 		{"a chat's report", words.Chat(event(t, ralph.SessionProgressed{Progress: ralph.Progress{
 			Iteration: 2, TestsStatus: "red", FilesModified: []string{"a"}, Notes: "n",
 		}}), now), "iteration 2, tests: red, 1 files: n"},
