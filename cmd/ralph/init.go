@@ -8,7 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,11 +23,13 @@ import (
 	"ralph/internal/state"
 	"ralph/internal/words"
 	"ralph/internal/worktree"
+	"ralph/loop/agent/kinds"
 )
 
 func newInit(a *app) *cobra.Command {
 	var noCheck, own, git bool
 	var verify []string
+	var use string
 	cmd := newCommand("init", func(cmd *cobra.Command, _ []string) error {
 		root, err := a.dir()
 		if err == nil {
@@ -34,11 +38,12 @@ func newInit(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.init(cmd.Context(), root, noCheck, own, verify)
+		return a.init(cmd.Context(), root, noCheck, own, verify, use)
 	})
 	cmd.Flags().BoolVar(&git, "git", false, "make a git repository and a first commit of what is here, where they are missing")
 	cmd.Flags().StringArrayVar(&verify, "verify", nil, "a `COMMAND` that must pass before any task is done (repeatable); "+
 		"without it, the one that ralph finds")
+	cmd.Flags().StringVar(&use, "agent", "", "the `AGENT` that works; without it, claude or the first one that ralph finds")
 	cmd.Flags().BoolVar(&noCheck, "no-check", false, "do not run the verification commands")
 	cmd.Flags().BoolVar(&own, "package", false,
 		"make this part of a repository a project of its own, with its own queue, in which agents and commands work")
@@ -76,7 +81,7 @@ func (a *app) inGit(ctx context.Context, root string, yes bool) error {
 	return err
 }
 
-func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify []string) error {
+func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify []string, use string) error {
 	path := filepath.Join(root, state.ConfigName)
 	text, written, err := configured(path)
 	if err != nil {
@@ -86,6 +91,13 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 	lacks := !written && !section(text, "verify")
 	if again != nil && !(lacks && errors.Is(again, state.ErrProject)) {
 		return again
+	}
+	if !written && use != "" {
+		return usage(fmt.Errorf("%s exists already: set agent.use in it, and name the agent below agents", path))
+	}
+	installed, err := present(&use)
+	if err != nil {
+		return err
 	}
 	if !written && !lacks && len(verify) > 0 {
 		return usage(fmt.Errorf("%s exists already: set verify in it", path))
@@ -103,7 +115,7 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 		}
 		switch {
 		case written:
-			text = string(config.Starter(commands, reports...))
+			text = string(config.Starter(use, commands, reports...))
 		case len(commands) == 0:
 			return usage(fmt.Errorf("%w; nothing checks a \"done\" yet: `ralph init --verify COMMAND` adds what does", again))
 		default:
@@ -131,6 +143,9 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 		Config: path, Written: written, Added: added, Git: p.Git, Common: p.Common, State: p.State,
 		Verify: p.Config.Verify.Commands, Checks: []ralph.Check{},
 		Looked: append(doctor.Agent(ctx, p), append(doctor.Confinement(ctx, p), doctor.Hooks(ctx, p)...)...),
+	}
+	if written {
+		out.Agent, out.Agents = use, installed
 	}
 	if !own {
 		out.Part = p.Part()
@@ -172,6 +187,25 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 		out.SayPlace(a.out)
 	}
 	return a.print(out, func(w io.Writer) { out.SayNext(w, noCheck) })
+}
+
+// present lists the agents whose programs are in PATH, and sets use to that which works unless it is named: claude
+// if it is there, else the first one.
+func present(use *string) (names []string, err error) {
+	for _, p := range kinds.Present(func(program string) bool { _, err := exec.LookPath(program); return err == nil }) {
+		names = append(names, p.Name)
+	}
+	if *use != "" {
+		_, err := kinds.ProfileOf(*use, config.NamedAgent{})
+		if err != nil {
+			err = usage(fmt.Errorf("--agent %s: %w", *use, err))
+		}
+		return names, err
+	}
+	if *use = ralph.DefaultAgent; len(names) > 0 && !slices.Contains(names, *use) {
+		*use = names[0]
+	}
+	return names, nil
 }
 
 // configured returns the text of a configuration; none is true if there is none yet.

@@ -248,7 +248,7 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 		valid      bool
 	}{
 		{"an empty file", "", true},
-		{"the starter", string(config.Starter([]string{"go test ./..."})), true},
+		{"the starter", string(config.Starter("claude", []string{"go test ./..."})), true},
 		{"every default", allDefaults(), true},
 		{"a list as shorthand", "verify: [make test]", true},
 		{"one text as shorthand", "verify: make test", true},
@@ -331,24 +331,24 @@ func orEmpty(s string) string {
 func TestStarter(t *testing.T) {
 	awkward := []string{"go test ./...", "make -j4 lint && make test", "a: b # c", "- x", "yes", "true", "12", `echo "ü\n"`, "line\nbreak", "*x", "{a}"}
 	t.Run("is short and friendly", func(t *testing.T) {
-		golden(t, "testdata/starter.yaml", config.Starter([]string{"go build ./...", "go test ./... && go vet ./..."}))
-		golden(t, "testdata/starter_empty.yaml", config.Starter(nil))
+		golden(t, "testdata/starter.yaml", config.Starter("claude", []string{"go build ./...", "go test ./... && go vet ./..."}))
+		golden(t, "testdata/starter_empty.yaml", config.Starter("claude", nil))
 	})
 	t.Run("has the commands exactly", func(t *testing.T) {
-		l := mustLoad(t, string(config.Starter(awkward)))
+		l := mustLoad(t, string(config.Starter("claude", awkward)))
 		if got := l.Verify.Commands; fmt.Sprintf("%q", got) != fmt.Sprintf("%q", awkward) {
 			t.Errorf("got %q, want %q", got, awkward)
 		}
 	})
 	t.Run("changes nothing else", func(t *testing.T) {
-		for _, v := range mustLoad(t, string(config.Starter(awkward))).Values() {
+		for _, v := range mustLoad(t, string(config.Starter("claude", awkward))).Values() {
 			if v.Source != "default" && v.Key != "verify.commands" {
 				t.Errorf("%+v", v)
 			}
 		}
 	})
 	t.Run("is valid and changes nothing when its settings are uncommented", func(t *testing.T) {
-		text := regexp.MustCompile(`(?m)^# ( *[a-z_]+:.*|  - .*)$`).ReplaceAllString(string(config.Starter(nil)), "$1")
+		text := regexp.MustCompile(`(?m)^# ( *[a-z_]+:.*|  - .*)$`).ReplaceAllString(string(config.Starter("claude", nil)), "$1")
 		l, defaults := mustLoad(t, text), mustLoad(t, "")
 		set := 0
 		for i, v := range l.Values() {

@@ -3,12 +3,14 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"ralph"
 )
 
-// Starter returns the ralph.yaml that `ralph init` writes: the commands that verify the project,
+// Starter returns the ralph.yaml that `ralph init` writes: the agent to use, the commands that verify the project,
 // and the most used keys with their defaults, as comments. Without commands, verify is a comment
 // too. junit are the files with their test results, if any.
-func Starter(verify []string, junit ...string) []byte {
+func Starter(use string, verify []string, junit ...string) []byte {
 	var b strings.Builder
 	b.WriteString(`# Settings of ralph for this project. A line that is commented out shows the
 # default; "ralph config" lists every key, its value and where it came from.
@@ -24,8 +26,12 @@ func Starter(verify []string, junit ...string) []byte {
 	commented(&b, "limits", "max_sessions", "max_duration", "max_cost_usd", "session_timeout", "session_cost_usd")
 	b.WriteString("\n# What an agent may do without you, beside the built-in rules.\n")
 	commented(&b, "permissions", "allow", "ask", "deny")
-	b.WriteString("\n# The agent.\n")
-	commented(&b, "agent", "command")
+	if use == ralph.DefaultAgent {
+		b.WriteString("\n# The agent.\n")
+		commented(&b, "agent", "command")
+	} else {
+		fmt.Fprintf(&b, "\n# The agent; docs/agents.md has others.\nagent:\n  use: %[1]s\nagents:\n  %[1]s: {}\n", use)
+	}
 	return []byte(b.String())
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"ralph"
 	"ralph/internal/project"
@@ -26,6 +28,9 @@ type Initialised struct {
 	Missing string        `json:"missing,omitempty"` // what a command needs and is not installed
 	Checks  []ralph.Check `json:"checks"`            // results of the commands; empty if they were not run
 	Red     bool          `json:"red"`               // a failing command prevents a run
+
+	Agent  string   `json:"agent,omitempty"`  // which works, if the configuration was written
+	Agents []string `json:"agents,omitempty"` // those whose programs are in PATH
 
 	Looked []Finding `json:"looked"` // agent, credentials, sandbox
 }
@@ -88,6 +93,15 @@ func (o Initialised) SayPlace(w io.Writer) {
 	o.Say(w, "place", "agents work in clones of what is committed")
 	for _, s := range o.Setup {
 		o.Say(w, "", "to get a clone ready: %s", s)
+	}
+	others := slices.DeleteFunc(slices.Clone(o.Agents), func(n string) bool { return n == o.Agent })
+	const change = "another one: agent.use in ralph.yaml, and its name below agents"
+	switch {
+	case len(others) > 0:
+		o.Say(w, "agent", "%s works; in PATH there are %s too. %s (`ralph init --agent %s` writes both where there is "+
+			"no ralph.yaml)", o.Agent, strings.Join(others, ", "), change, others[0])
+	case o.Agent != "" && o.Agent != ralph.DefaultAgent:
+		o.Say(w, "agent", "%s works, the only one in PATH; %s", o.Agent, change)
 	}
 	for _, f := range o.Looked {
 		if f.Check == "permissions" {

@@ -182,5 +182,15 @@ func ProfileOf(name string, c config.NamedAgent) (*agent.Profile, error) {
 	return nil, fmt.Errorf("there is no agent of kind %s", c.Kind)
 }
 
+// Present lists the profiles whose programs look finds, the built-in one first.
+func Present(look func(program string) bool) (list []*agent.Profile) {
+	for _, p := range Profiles {
+		if len(p.Command) > 0 && p.Name != "claude-agent-acp" && look(p.Command[0]) { // Claude Code has its own way
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
 // NewReader returns a reader of any agent's transcript, from its beginning.
 func NewReader() agent.Reader { return &reader{} }
