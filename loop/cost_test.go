@@ -104,7 +104,7 @@ func TestASessionAsksLittleOfTheDatabase(t *testing.T) {
 var few = map[string]string{
 	"agent_states": "a row an agent", "usage_windows": "about six an agent", "protected_files": "those of the work tree", "configuration_files": "about three", "c": "configuration_files", "k": "conflicts of learnings",
 	"r": "runs, of which the newest is taken", "latest": "the comments that a prompt has room for",
-	"d": "one row",
+	"d": "one row", "own": "one row", "held": "one row", "today": "one row", "month": "one row",
 }
 
 // scanned is a table that a plan reads completely. A named index was made

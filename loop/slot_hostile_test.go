@@ -46,7 +46,7 @@ func (p *vandal) Work(ctx context.Context, a agent.Assignment) (agent.Report, er
 	return agent.Report{Ending: ralph.Finished, Began: true, CostKnown: true}, nil
 }
 
-func (*vandal) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
+func (*vandal) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
 // TestAHostileSlot: whatever a session leaves in its slot, its done is refused in the conversation with the
 // file's name, or taken without it. Nothing waits, and the next task of the run is done as if nothing had been.

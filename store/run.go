@@ -110,22 +110,37 @@ type Since struct{ Run, Day, Month time.Time }
 // Spending reads a run's spending. Tokens whose price is unknown are worth so much per million: input, output, read from
 // a cache and written to it.
 func (tx *Tx) Spending(run int64, since Since, worth [4]float64) (s Spending, err error) {
-	// Unsettled sessions are left out: their reservation is unknown.
-	const unpriced = `(CASE WHEN s.cost_known = 0 AND s.cost_usd = 0.0 THEN (s.tokens_input * $2 + s.tokens_output * $3 +
-		s.tokens_cache_read * $4 + s.tokens_cache_creation * $5) / 1000000.0 ELSE 0.0 END)`
-	return s, tx.row(`
-		SELECT
-			coalesce(sum(CASE WHEN s.started_at >= $1 THEN 1 ELSE 0 END), 0),
-			coalesce(sum(CASE WHEN s.completed_at = '' THEN 1 ELSE 0 END), 0),
-			coalesce(sum(CASE WHEN s.completed_at >= $1 THEN s.cost_usd + `+unpriced+` ELSE 0.0 END), 0.0),
-			coalesce(sum(CASE WHEN s.completed_at >= $1 THEN `+unpriced+` ELSE 0.0 END), 0.0),
-			coalesce(sum(CASE WHEN s.completed_at = '' AND s.unsettled = '' THEN s.cost_limit_usd ELSE 0.0 END), 0.0),
-			(SELECT coalesce(sum(o.cost_limit_usd), 0.0) FROM sessions o WHERE o.completed_at = '' AND o.unsettled = ''),
-			(SELECT coalesce(sum(s.cost_usd + `+unpriced+`), 0.0) FROM sessions s WHERE s.completed_at >= $6),
-			(SELECT coalesce(sum(s.cost_usd + `+unpriced+`), 0.0) FROM sessions s WHERE s.completed_at >= $7)
-		FROM sessions s WHERE s.run_id = $8`, ralph.At(since.Run), worth[0], worth[1], worth[2], worth[3],
-		ralph.At(since.Day), ralph.At(since.Month), run).
+	// Unsettled sessions are left out: their reservation is unknown. The inner queries read what has an index alone.
+	err = tx.row(`
+		SELECT own.begun, own.open, own.usd, own.unpriced, own.reserved, held.reserved,
+			today.usd + today.unpriced, month.usd + month.unpriced FROM (
+			SELECT
+				coalesce(sum(CASE WHEN s.started_at >= $1 THEN 1 ELSE 0 END), 0) AS begun,
+				coalesce(sum(CASE WHEN s.completed_at = '' THEN 1 ELSE 0 END), 0) AS open,
+				coalesce(sum(CASE WHEN s.completed_at >= $1 THEN s.cost_usd ELSE 0.0 END), 0.0) AS usd,
+				coalesce(sum(CASE WHEN s.completed_at >= $1 AND s.cost_known = 0 AND s.cost_usd = 0.0
+					THEN (s.tokens_input * $2 + s.tokens_output * $3 + s.tokens_cache_read * $4 + s.tokens_cache_creation * $5) /
+					1000000.0 ELSE 0.0 END), 0.0) AS unpriced,
+				coalesce(sum(CASE WHEN s.completed_at = '' AND s.unsettled = '' THEN s.cost_limit_usd ELSE 0.0 END), 0.0) AS reserved
+			FROM sessions s WHERE s.run_id = $6) own, (
+			SELECT coalesce(sum(s.cost_limit_usd), 0.0) AS reserved
+			FROM sessions s WHERE s.completed_at = '' AND s.unsettled = '') held, (
+			SELECT
+				coalesce(sum(s.cost_usd), 0.0) AS usd,
+				coalesce(sum(CASE WHEN s.cost_known = 0 AND s.cost_usd = 0.0
+					THEN (s.tokens_input * $2 + s.tokens_output * $3 + s.tokens_cache_read * $4 + s.tokens_cache_creation * $5) /
+					1000000.0 ELSE 0.0 END), 0.0) AS unpriced
+			FROM sessions s WHERE s.completed_at >= $7) today, (
+			SELECT
+				coalesce(sum(s.cost_usd), 0.0) AS usd,
+				coalesce(sum(CASE WHEN s.cost_known = 0 AND s.cost_usd = 0.0
+					THEN (s.tokens_input * $2 + s.tokens_output * $3 + s.tokens_cache_read * $4 + s.tokens_cache_creation * $5) /
+					1000000.0 ELSE 0.0 END), 0.0) AS unpriced
+			FROM sessions s WHERE s.completed_at >= $8) month`,
+		ralph.At(since.Run), worth[0], worth[1], worth[2], worth[3], run, ralph.At(since.Day), ralph.At(since.Month)).
 		Scan(&s.Sessions, &s.Open, &s.USD, &s.Unpriced, &s.Reserved, &s.DayReserved, &s.DayUSD, &s.MonthUSD)
+	s.USD += s.Unpriced
+	return s, err
 }
 
 // NoteVerifying records the command that a run executes outside of sessions, and why; both are ""

@@ -64,7 +64,7 @@ func TestWithoutAnySourceAllIsDefault(t *testing.T) {
 	}
 	// The rest is in the golden documentation.
 	want := config.Limits{
-		MaxSessions: 100, MaxTasks: 100, MaxDuration: 12 * time.Hour, MaxCostUSD: 50, MaxCostPerDayUSD: 100, SessionTimeout: 45 * time.Minute, IdleTimeout: 10 * time.Minute,
+		MaxSessions: 100, MaxTasks: 100, MaxDuration: 12 * time.Hour, MaxCostUSD: 50, MaxCostPerDayUSD: 100, MaxCostPerMonthUSD: 1000, SessionTimeout: 45 * time.Minute, IdleTimeout: 10 * time.Minute,
 		SessionTurns: 200, SessionCostUSD: 10, SessionMinUSD: 0.5, Attempts: 10, StagnantSessions: 5, Usage: config.Percentages{"five_hour": 80, "seven_day": 90},
 	}
 	if diff := cmp.Diff(want, l.Limits); diff != "" {

@@ -21,9 +21,9 @@ func TestEnding(t *testing.T) {
 		{"stopped", true, -1, "SIGKILL", "", ralph.Interrupted, "stopped by ralph"},
 		{"killed by somebody", false, -1, "SIGKILL", "", ralph.Lost, "the command was killed by SIGKILL"},
 		{"nobody knows", false, -1, "", "", ralph.Lost, "the command is gone, and how it ended is unknown"},
-		{"it failed", false, 3, "", "one\ntwo\n", ralph.Lost, "the command ended its turn with an error: exit status 3: two"},
+		{"it failed", false, 3, "", "one\ntwo\n", ralph.Lost, "the command ended its turn with an error: it exited with status 3: two"},
 		{"there is none", false, 127, "", "", ralph.NoWork, "the command does not begin: it exited with status 127"},
-		{"it was limited", false, 1, "", "Error: 429 Too Many Requests", ralph.RateLimited, "exit status 1: Error: 429 Too Many Requests"},
+		{"it was limited", false, 1, "", "Error: 429 Too Many Requests", ralph.RateLimited, "it exited with status 1: Error: 429 Too Many Requests"},
 	} {
 		d := agent.Death{Stopped: tt.stopped, Code: tt.code, Signal: tt.signal, Stderr: tt.stderr}
 		if v := agent.Judge(&named, trace(&d), d); v.Ending != tt.ending || v.Reason != tt.reason {

@@ -59,6 +59,7 @@ func TestDocumentOfAgents(t *testing.T) {
 	for _, p := range kinds.Profiles {
 		row(func(i int) string { return columns[i].of(p) })
 	}
+	b.WriteString(badDays(t))
 	for _, p := range kinds.Profiles {
 		fmt.Fprintf(&b, "\n## %s\n\n", p.Title)
 		item := func(what string, said ...string) {
@@ -142,6 +143,48 @@ func codes(list []string) []string {
 	return shown
 }
 
+// badDays is the section on what ends are taken for.
+func badDays(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "troubles", "verdicts.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		was[f[0]+"/"+f[1]] = strings.ReplaceAll(f[2], "_", " ")
+	}
+	var b strings.Builder
+	b.WriteString(badDay)
+	fmt.Fprintf(&b, "| | %s |\n|---%s|\n", strings.Join(troubled, " | "), strings.Repeat("|---", len(troubled)))
+	for _, trouble := range troubles {
+		fmt.Fprintf(&b, "| %s ", strings.ReplaceAll(trouble, "-", " "))
+		for _, name := range troubled {
+			fmt.Fprintf(&b, "| %s ", was[name+"/"+trouble])
+		}
+		b.WriteString("|\n")
+	}
+	return b.String()
+}
+
+const badDay = `
+## On a bad day
+
+What the end of an agent was is decided by one rule, whichever agent it is, and tested with recordings of the real ones. None of these is an
+attempt at the task, or costs more than the tokens that were seen (at least one request, where it was cut off in one).
+
+- *auth*, *billing*, *no work* (the model is unknown, say): a stand-in works; without one the run ends with status 6 and the agent's words.
+- *rate limited*, *overloaded*: a stand-in works; without one the run waits, until the limit's end where that is told. Silence for
+  ` + "`limits.idle_timeout`" + ` while the model was to answer is a limit.
+- *network*: the run waits. *prompt too long*: the task is tried with half the prompt, then a quarter, and then waits for you as failed.
+- *lost*: the task is tried again, later each time.
+
+` + "`429 once`" + ` is a request that is refused once, ` + "`later`" + ` is after work was done. codex was told to try nothing again. opencode shortens a prompt
+that is too large until its time is up.
+
+`
+
 const intro = `# Agents
 
 <!-- Generated from the profiles in loop/agent by "go test ./loop/agent/kinds -update". Do not edit. -->
@@ -151,7 +194,7 @@ Claude Code is built in, and what is set in ` + "`agent`" + ` is its own. Others
 ` + "```yaml" + `
 agents:
   gemini: {}                                  # a name of the table below is enough
-  codex: {model: gpt-5.5, prices: {gpt-5.5: [1.25, 0.125, 10]}}
+  codex: {model: gpt-5.5, prices: {gpt-5.5: [5, 0.5, 30]}}   # USD per million: input, cached, output
   local: {profile: opencode, model: ollama/qwen3}
   goose: {kind: acp, command: [goose, acp]}   # whatever speaks the Agent Client Protocol
   other: {kind: command, command: [my-agent, --stdin], unguarded: false}
@@ -168,9 +211,10 @@ knows from its own side: if none was listed when the first turn ends, or after a
 - **Permissions.** The rules of [permissions](permissions.md) hold for every agent that asks, by the same names: a command is ` + "`Bash(…)`" + `, an edit
   ` + "`Edit(…)`" + `, an address ` + "`WebFetch(…)`" + `, anything else the tool's own name. What cannot be read of a question is refused. An agent
   that asks nobody works in a sandbox, or with ` + "`unguarded: true`" + `.
-- **Money.** A cost that the agent tells counts as it is told. Tokens alone are multiplied by ` + "`prices`" + `: of a model without a price those of the dearest,
-  marked as an estimate. Of an agent that tells nothing, or was cut off before it did, a session counts as its whole
-  ` + "`limits.session_cost_usd`" + `. ralph ends a session whose known cost passes its limit.
+- **Money.** A cost that the agent tells counts as it is told, and so do its tokens at the ` + "`prices`" + ` that you set. Other tokens count at list
+  prices (of ` + agent.PricesOf + `), which is said as "about". A model of which ralph knows no price has an unknown cost: its tokens are
+  counted, and held by ` + "`limits.session_tokens`" + ` or, without it, by the money's limits at the dearest list price. Of a session that called
+  its model and told nothing, a request each ten seconds is charged. ralph ends a session that passes its limit.
 - **Limits.** What is known of them is the account's: with another login or key the next run asks anew.
 - **Models.** ` + "`model`" + ` of an agent goes for its sessions; one that stands in for another knows no model but its own.
 
