@@ -53,7 +53,7 @@ func (s *shift) Work(ctx context.Context, a agent.Assignment) (agent.Report, err
 	return agent.Report{Ending: ralph.Finished, CostUSD: s.costs, CostKnown: true}, err
 }
 
-func (*shift) Salvage(string) (agent.Report, error) { return agent.Report{}, nil }
+func (*shift) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
 // shift makes the bench's agent a shift, in so many lanes, with so many tasks.
 func (b *bench) shift(t *testing.T, lanes, tasks int) *shift {
