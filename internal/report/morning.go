@@ -15,15 +15,14 @@ import (
 
 // Changed is what a task, or all tasks of a report, changed in the project.
 type Changed struct {
-	Branch      string   `json:"branch"`      // that has the last of the commits; "" if none or unknown
-	Branches    []string `json:"branches"`    // all that have commits, oldest first
-	Commits     []string `json:"commits"`     // ids, oldest first
-	Files       int      `json:"files"`       // changed files
-	Added       int      `json:"added"`       // lines, summed over sessions
-	Removed     int      `json:"removed"`     // lines, summed over sessions
-	Uncommitted int      `json:"uncommitted"` // files in the person's folder, the person's own included
-	KeptFiles   int      `json:"kept_files"`  // changed files that are not merged
-	Kept        []string `json:"kept"`        // refs of work in slots that is not merged
+	Branch    string   `json:"branch"`     // that has the last of the commits; "" if none or unknown
+	Branches  []string `json:"branches"`   // all that have commits, oldest first
+	Commits   []string `json:"commits"`    // ids, oldest first
+	Files     int      `json:"files"`      // changed files
+	Added     int      `json:"added"`      // lines, summed over sessions
+	Removed   int      `json:"removed"`    // lines, summed over sessions
+	KeptFiles int      `json:"kept_files"` // changed files that are not merged
+	Kept      []string `json:"kept"`       // refs of work in slots that is not merged
 
 	files, kept map[string]bool // by path
 }
@@ -53,9 +52,6 @@ func (c Changed) String() string {
 	}
 	if c.Files > 0 {
 		parts = append(parts, fmt.Sprintf("%s (+%d -%d)", text.Count(c.Files, "file"), c.Added, c.Removed))
-	}
-	if c.Uncommitted > 0 {
-		parts = append(parts, text.Count(c.Uncommitted, "uncommitted file")+" in your folder")
 	}
 	all := strings.Join(parts, ", ")
 	if len(c.Kept) == 0 {
@@ -131,7 +127,6 @@ func (c *Changed) merge(o Changed) {
 	for _, branch := range o.Branches {
 		c.on(branch)
 	}
-	c.Uncommitted = max(c.Uncommitted, o.Uncommitted)
 	c.Added, c.Removed = c.Added+o.Added, c.Removed+o.Removed
 }
 

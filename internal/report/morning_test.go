@@ -14,9 +14,7 @@ import (
 func TestWhatWasChanged(t *testing.T) {
 	const id = "0123456789012345678901234567890123456789"
 	files := []ralph.FileChange{{Path: "a.go", Added: 3, Removed: 1}, {Path: "b.go", Added: 2}}
-	here := ralph.Session{
-		ID: "s", Commits: []string{id}, Files: files, Decision: `{"evidence":{"git":true,"branch":"main","uncommitted":2}}`,
-	}
+	said := ralph.Session{ID: "s", Commits: []string{id}, Files: files}
 	for _, tt := range []struct {
 		name     string
 		sessions []ralph.Session
@@ -24,12 +22,12 @@ func TestWhatWasChanged(t *testing.T) {
 		want     string
 	}{
 		{"nothing", []ralph.Session{{}}, nil, ""},
-		{"in the person's folder", []ralph.Session{here}, nil, "1 commit on main (0123456), 2 files (+5 -1), 2 uncommitted files in your folder"},
+		{"commits without a change", []ralph.Session{said}, nil, "1 commit (0123456), 2 files (+5 -1)"},
 		{
 			"the same files twice",
-			[]ralph.Session{here, {Commits: []string{id}, Files: files}},
+			[]ralph.Session{said, {Commits: []string{id}, Files: files}},
 			nil,
-			"2 commits on main (0123456, 0123456), 2 files (+10 -2), 2 uncommitted files in your folder",
+			"2 commits (0123456, 0123456), 2 files (+10 -2)",
 		},
 		{
 			"landed",

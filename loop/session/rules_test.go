@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"ralph"
 	"ralph/loop/agent"
+	"ralph/loop/landing"
 	"ralph/store"
 )
 
@@ -72,10 +74,10 @@ func TestASessionsClock(t *testing.T) {
 // A watcher is a log that runs a check whenever a line is written.
 type watcher struct {
 	slog.Handler
-	look func()
+	look func(line string)
 }
 
-func (w watcher) Handle(context.Context, slog.Record) error { w.look(); return nil }
+func (w watcher) Handle(_ context.Context, r slog.Record) error { w.look(r.Message); return nil }
 
 // TestATurnIsNotOfTheSessionsTime: the session's clock stops while ralph judges a
 // turn. If the signals cannot be read, the agent is not told that there are none.
@@ -87,12 +89,21 @@ func TestATurnIsNotOfTheSessionsTime(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s := &Session{Needs: Needs{Store: db, Limits: Limits{Reminders: 1}}, clock: newClock(time.Hour, func() {})}
+	s := &Session{
+		Needs: Needs{
+			Store: db, Limits: Limits{Reminders: 1},
+			Landing: Landing{Lander: &landing.Lander{Line: &landing.Line{}}},
+		},
+		clock: newClock(time.Hour, func() {}),
+	}
 	defer s.clock.pause()
 	looked := 0
-	s.Log = slog.New(watcher{slog.NewTextHandler(io.Discard, nil), func() {
+	s.Log = slog.New(watcher{slog.NewTextHandler(io.Discard, nil), func(line string) {
 		if looked++; !s.clock.paused() {
 			t.Error("it runs while the turn is looked at")
+		}
+		if !strings.Contains(line, "is checked only after its session") {
+			t.Errorf("it says %q", line)
 		}
 	}})
 	if got := s.turnEnded(t.Context(), agent.Turn{}); got != (agent.Answer{}) || looked != 1 || s.clock.paused() {
