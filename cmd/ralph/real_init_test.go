@@ -9,8 +9,8 @@ import (
 	"ralph/internal/messagesapi"
 )
 
-// TestRealFirstTask: three commands to a first landed task, with no agent but one in PATH. The receipt names it, and says
-// "about" of money that is no bill.
+// TestRealFirstTask: three commands to a first landed task, with no agent but one in PATH. The receipt names it, and
+// of its own choice of a model, whose price is unknown, the tokens.
 func TestRealFirstTask(t *testing.T) {
 	for name, of := range map[string]struct {
 		stage   stageMaker
@@ -47,8 +47,8 @@ func TestRealFirstTask(t *testing.T) {
 			s.git("commit", "-qm", "first")
 			s.has(s.run(0, "init"), "agent       "+name+" works, the only one in PATH")
 			s.has(s.run(0, "run", "Make it", "--verify", "test -f hi.txt"), "landed")
-			s.has(s.run(0, "task", "show", "1"), of.by, "about $")
-			s.has(s.run(0, "report"), of.by, "about $")
+			s.has(s.run(0, "task", "show", "1"), of.by, "cost unknown: 3750 tokens")
+			s.has(s.run(0, "report"), of.by, "cost unknown: 3750 tokens")
 			s.has(s.run(0, "report", "--json"), `"agent": "`+name+`"`, `"cost_known": false`)
 		})
 	}
@@ -58,11 +58,12 @@ func TestRealFirstTask(t *testing.T) {
 func TestRealUnpricedCodex(t *testing.T) {
 	t.Parallel()
 	s := newCodexStage(t, func(_ int, r messagesapi.Request) messagesapi.Turn {
-		if strings.Contains(r.Body, `function_call_output`) {
-			return done("did it")
-		}
-		return bash("date +%N > $RALPH_TASK_ID.txt")
+		step := strings.Count(r.Body, `"function_call_output"`) // of its own conversation
+		return turns(bash("date +%N > $RALPH_TASK_ID.txt"), done("did it"))(step, r)
 	})
+	s.write(map[string]string{"README": "x"})
+	s.git("add", "-A")
+	s.git("commit", "-qm", "first")
 	s.replace("    prices: {gpt-5.5: [1.25, 0.125, 10]}\n", "")
 	for range 8 {
 		s.run(0, "task", "add", "Make", "--verify", "ls *.txt")
