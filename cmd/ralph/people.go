@@ -70,7 +70,6 @@ var powers = map[string]string{
 	"place list": reads, "place open": useNothing, "place reset": useNothing, "place remove": useNothing,
 	"merge list": reads, "merge show": reads, "merge retry": useNothing, "merge drop": useNothing,
 	"merge pause": useNothing, "merge resume": useNothing,
-	"snapshot list": reads, "snapshot restore": useNothing,
 
 	"db check": reads, "db backup": reads, "db restore": useNothing, "db vacuum": useNothing, "db adopt": useNothing,
 

@@ -35,7 +35,7 @@ func taskFlags(cmd *cobra.Command, t *ralph.Task) {
 	f.StringArrayVar(&t.Files, "files", nil,
 		"a `GLOB` of files that it may touch (repeatable): tasks whose files overlap are not worked on at the same time")
 	f.StringArrayVar(&t.Allow, "allow", nil,
-		"what it may change without anybody being asked: `tests`, or a pattern of files (repeatable)")
+		"`WHAT` it may change without anybody being asked: tests, or a pattern of files (repeatable)")
 	f.StringVar(&t.Model, "model", "", "the `MODEL` to use")
 	f.StringVar(&t.Agent, "agent", "", "the agent to use, by its `NAME` in ralph.yaml")
 }
