@@ -37,7 +37,13 @@ func TestTheInboxIsGoneThroughWithKeys(t *testing.T) {
 	p.sees("Enter closes it", "!"+open)
 	p.press("\r")
 	p.sees("Enter opens it", open)
+	eval[bool](p, `(() => {
+		const real = window.fetch;
+		window.fetch = (to, how) => how?.method !== "POST" ? real(to, how) : (window.fetch = real, Promise.reject(new TypeError("broken")));
+		return true;
+	})()`)
 	p.press("2")
+	p.reads("[id^=w-question] .undo", "Not sent: ralph cannot be reached. It will be tried again.")
 	p.reads(".flash", "Settled")
 	p.sees("it waits no longer", "!"+question)
 	p.sees("what stands in its place is open", `document.activeElement.matches("article.item") && document.activeElement.querySelector("details").open`)

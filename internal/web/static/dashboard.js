@@ -34,10 +34,32 @@
         if (answer.type !== "opaqueredirect") throw new Error("refused");
         if (item) { delete e.target.dataset.dirty; settled = [...document.querySelectorAll("article.item")].indexOf(item); stays = !!sure; }
       })
-      .catch(() => { delete e.target.dataset.sent; e.target.dataset.aloud = "yes"; if (item) e.target.requestSubmit(e.submitter); }) // which shows why
+      .catch((why) => {
+        if (why.message !== "refused") { unsent(e.target, e.submitter, sure); return; }
+        delete e.target.dataset.sent;
+        e.target.dataset.aloud = "yes";
+        if (item) e.target.requestSubmit(e.submitter); // which shows why
+      })
       .finally(() => { e.submitter?.blur(); dispatchEvent(new Event("answered")); });
   });
   addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach((f) => delete f.dataset.sent));
+
+  // What could not be sent says so, and is tried again until ralph answers.
+  function unsent(form, button, sure) {
+    const note = document.createElement("p");
+    note.className = "undo";
+    note.dataset.keep = "";
+    note.setAttribute("role", "status");
+    note.textContent = "Not sent: ralph cannot be reached. It will be tried again.";
+    form.after(note);
+    setTimeout(() => {
+      note.remove();
+      delete form.dataset.sent;
+      if (!form.isConnected) return;
+      if (sure) form.dataset.sure = sure;
+      form.requestSubmit(button);
+    }, 3000);
+  }
 
   let settled = -1; // the place of what was decided last, until the page is without it
   let stays = false; // the focus has gone on since
