@@ -514,3 +514,13 @@ func (tx *Tx) ChangeBy(session string) (c ralph.Change, ended ralph.Time, ok boo
 	}
 	return c, ended, true, err
 }
+
+// BeginAfter records that the commands for a change's branch are about to run, and returns whether
+// that is the first time.
+func (tx *Tx) BeginAfter(change int64) (first bool, err error) {
+	begun, err := value[bool](tx, `SELECT after_begun FROM changes WHERE id = $1`, change)
+	if err != nil || begun {
+		return false, err
+	}
+	return true, tx.set("changes", change, cells{"after_begun": true})
+}

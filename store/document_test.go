@@ -85,7 +85,8 @@ var meanings = map[string]string{
 	"sessions.unsettled":    own + "why it could not be settled although it is over",
 	"tasks.prompt_too_long": own + "how often its prompt was halved", "tasks.external_id": "its id where it was imported from", "tasks.external_source": "where that is: format and file",
 	"tasks.imported": own + "what it was when it was imported last", "tasks.normal_title": own + "what titles are compared by", "tasks.source_comment": "the suggestion that it came from; null for none",
-	"tasks.claimed_by": "who holds it", "tasks.claim_expires": "until when", "tasks.completed_at": "", "tasks.auto_approved": "1 if it entered the queue without a person's word",
+	"tasks.claimed_by": "who holds it", "tasks.claim_expires": "until when", "tasks.completed_at": "", "tasks.accepted": "1 if ralph completed it; `status` looks for others",
+	"tasks.auto_approved": "1 if it entered the queue without a person's word",
 
 	"task_dependencies.task_id": "the task that waits", "task_dependencies.depends_on": "the task that is waited for", "task_dependencies.source": "who said so",
 
@@ -162,6 +163,7 @@ var meanings = map[string]string{
 	"changes.session_id": "whose work it is; refs/ralph/changes/ID keeps it", "changes.base": "the commit that the session began with",
 	"changes.head": "the commit that it came to", "changes.tree": "of that commit", "changes.state": "held, or on its way through the queue",
 	"changes.from_commit": own + "what the target was when its landing began", "changes.to_commit": own + "what it was to become", "changes.reason": "why it is where it is",
+	"changes.after_begun": "1 once `merge.after` was begun for it",
 	"changes.conflicts": "files, as JSON", "merge_queue.id": "1", "merge_queue.target": "the branch into which the queue goes", "merge_queue.paused": "why nothing is merged; empty if changes are",
 	"merge_queue.wait_until": "when a remote is asked again", "merge_queue.failures": "of the remote, in a row", "merge_queue.behind": "why the target branch could not follow", "merge_queue.ahead": "by how many landings it has not", "merge_queue.command": "with which it follows",
 	"usage_windows.agent": "whose, by its name in ralph.yaml", "usage_windows.utilization": "0 to 1", "usage_windows.resets_at": "", "usage_windows.seen": "when the agent told",

@@ -148,8 +148,8 @@ func (tx *Tx) OpenSessions() ([]ralph.Session, error) {
 
 // LastCompleted is the session that completed a task last; ok is false if none has.
 func (tx *Tx) LastCompleted() (s ralph.Session, ok bool, err error) {
-	return sessions.first(tx, `JOIN tasks t ON t.id = s.task_id
-		WHERE s.accepted = 1 AND s.completed_at <> '' AND t.status = 'completed' ORDER BY s.completed_at DESC`)
+	return sessions.first(tx, `WHERE s.accepted = 1 AND s.completed_at <> ''
+		AND EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.task_id AND t.status = 'completed') ORDER BY s.completed_at DESC`)
 }
 
 // Claimable returns an error that wraps [ralph.ErrConflict] if a task cannot be claimed now, with

@@ -276,7 +276,7 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 // putBack makes a task in progress again whose session has not been settled: ralph never moves it
 // meanwhile, so something else has written to the database.
 func (tx *Tx) putBack(t ralph.Task, why string) error {
-	claimed := cells{"status": ralph.InProgress, "status_reason": why, "completed_at": ""}
+	claimed := cells{"status": ralph.InProgress, "status_reason": why, "completed_at": "", "accepted": false}
 	if err := tx.set("tasks", t.ID, claimed); err != nil {
 		return err
 	}

@@ -662,6 +662,22 @@ func TestABranchForEachTask(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(text), "ralph/TASK-1-edit-the-file-a\nTASK-1: Edit the file a!\n") {
 		t.Errorf("%q, %v", text, err)
 	}
+
+	// A run was killed while the commands ran: they do not run again.
+	c = y.work("Edit b", map[string]string{"b": "y\n"})
+	y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error {
+		if first, err := tx.BeginAfter(c.ID); err != nil || !first {
+			t.Errorf("%t, %v", first, err)
+		}
+		return nil
+	}))
+	y.land()
+	if again, err := os.ReadFile(seen); err != nil || string(again) != string(text) {
+		t.Errorf("%q, %v", again, err)
+	}
+	if task := y.task(c.TaskID); task.Status != ralph.Completed {
+		t.Errorf("%s: %s", task.Status, task.StatusReason)
+	}
 }
 
 // TestTheOthersLandBeforeOneThatIsToLandAlone: what is done and fits does not wait for its next session.

@@ -119,10 +119,21 @@ func (l *Lander) push(ctx context.Context, c ralph.Change) (pushed bool, err err
 // maxAfterOutput is how many bytes of a failed command's output are quoted.
 const maxAfterOutput = 2000
 
-// runAfter runs the commands configured for a verified branch.
+// runAfter runs the commands configured for a verified branch, at most once: what they do is seen by
+// others and cannot be taken back, such as a pull request.
 func (l *Lander) runAfter(ctx context.Context, c ralph.Change, branch string) (err error) {
 	if len(l.After) == 0 {
 		return nil
+	}
+	var first bool
+	if err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+		first, err = tx.BeginAfter(c.ID)
+		return err
+	}); err != nil {
+		return err
+	}
+	if !first {
+		return errors.New("ralph was killed after it had begun; it is not run a second time, look at what it did")
 	}
 	receipt, err := os.CreateTemp(l.State, "receipt-*.md")
 	if err != nil {

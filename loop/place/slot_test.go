@@ -95,7 +95,7 @@ func TestAFreshSlotIsNotedAsItIs(t *testing.T) {
 		"an ignored one":    {"echo x > x.log; git add -f x.log; git commit -qm log", nil},
 		"ralph's own":       {"mkdir .ralph; echo x > .ralph/x; git add -f .ralph; git commit -qm own", nil},
 		"other line ends":   {"echo '* text eol=crlf' > .gitattributes; git add -A; git commit -qm crlf", nil},
-		"a repository":      {"git init -q in; git -C in commit -q --allow-empty -m in; git add in 2>/dev/null; git commit -qm in", nil},
+		"a repository":      {"git init -q in; git -C in -c user.name=a -c user.email=a commit -q --allow-empty -m in; git add in 2>/dev/null; git commit -qm in", nil},
 		"a copy":            {"echo x > x.log", func(s *Slots) { s.Copy = []string{"x.log"} }},
 		"a set-up":          {"true", func(s *Slots) { s.Setup = []string{"echo x > made"} }},
 		"an earlier set-up": {"true", func(s *Slots) { s.Setup = []string{"echo x > made.log"} }},
