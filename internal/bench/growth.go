@@ -16,8 +16,13 @@ import (
 // landedTasks are after how many landed tasks commands and sessions are measured; the first is the floor.
 var landedTasks = []int{0, 500, 5_000}
 
-// inOneRun are the tasks of a run of which a session's share is measured.
-const inOneRun = 5
+// inOneRun are the tasks of a run of which a session's share is measured; aNight are those of each run
+// that is made up, and between two such runs are so many hours.
+const (
+	inOneRun  = 5
+	aNight    = 30
+	hoursEach = 6
+)
 
 // growth is what commands and sessions cost by how much has landed.
 func (b *bench) growth(ctx context.Context) (rows []row) {
@@ -84,7 +89,7 @@ func (b *bench) landed(ctx context.Context, n int) project {
 	write := func(name, text string) { check(os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600)) }
 	write("claude.script", writesAFile)
 	write(".gitignore", "*.sessions\n")
-	write("ralph.yaml", string(must(os.ReadFile(filepath.Join(p.dir, "ralph.yaml"))))+"place: {kind: slot}\nverify: [\"true\"]\n")
+	write("ralph.yaml", string(must(os.ReadFile(filepath.Join(p.dir, "ralph.yaml"))))+"verify: [\"true\"]\n")
 	p.time(ctx, "git", "add", "-A")
 	p.time(ctx, "git", "commit", "-qm", "the project")
 	p.time(ctx, "git", "branch", "-qM", "main")
@@ -98,7 +103,7 @@ func (b *bench) landed(ctx context.Context, n int) project {
 	tx := must(db.BeginTx(ctx, nil))
 	first := 1_000_000
 	for _, table := range []string{
-		"tasks", "sessions", "changes", "events", "verifications", "baselines", "task_comments", "permission_requests", "landed_files",
+		"runs", "tasks", "sessions", "changes", "events", "verifications", "baselines", "task_comments", "permission_requests",
 	} {
 		copyRows(ctx, tx, table, first, n)
 	}
@@ -111,7 +116,7 @@ func (b *bench) landed(ctx context.Context, n int) project {
 	return p
 }
 
-// copyRows repeats what the only task left in a table, for tasks from a number on.
+// copyRows repeats what the only task left in a table, for tasks from a number on, each in its run.
 func copyRows(ctx context.Context, tx *sql.Tx, table string, first, n int) {
 	columns := func() (names []string) { // but for generated ones
 		rows := must(tx.QueryContext(ctx, "SELECT name FROM pragma_table_info($1)", table))
@@ -126,10 +131,18 @@ func copyRows(ctx context.Context, tx *sql.Tx, table string, first, n int) {
 	}()
 	var into, from []string
 	const session = "printf('00000000-0000-4000-8000-%012d', n.i)"
+	run := fmt.Sprintf("(%d + (n.i - %[1]d) / %d)", first, aNight)
+	earlier := fmt.Sprintf("'-' || (%d * ((%d - n.i) / %d + 1)) || ' hours'", hoursEach, first+n, aNight)
 	where := "1 = 1"
 	for _, c := range columns {
 		value := "t." + c
 		switch {
+		case strings.HasSuffix(c, "_at"), c == "created", c == "updated":
+			value = fmt.Sprintf("CASE t.%s WHEN '' THEN '' ELSE strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', t.%[1]s, %s) END", c, earlier)
+		case c == "id" && table == "runs":
+			value, where = run, fmt.Sprintf("t.id = 1 AND (n.i - %d) %% %d = 0", first, aNight)
+		case c == "run_id":
+			value = run
 		case c == "id" && table == "tasks":
 			value, where = "n.i", "t.id = 1"
 		case c == "id" && table == "sessions", c == "session_id":
@@ -140,8 +153,6 @@ func copyRows(ctx context.Context, tx *sql.Tx, table string, first, n int) {
 			value, where = "n.i", "t.task_id = 1"
 		case table == "verifications" && c == "content":
 			value = "t.content || n.i"
-		case table == "landed_files" && c == "path":
-			value = "'made' || n.i || '.txt'"
 		}
 		into, from = append(into, c), append(from, value)
 	}
