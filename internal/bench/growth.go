@@ -103,7 +103,8 @@ func (b *bench) landed(ctx context.Context, n int) project {
 	tx := must(db.BeginTx(ctx, nil))
 	first := 1_000_000
 	for _, table := range []string{
-		"runs", "tasks", "sessions", "changes", "events", "verifications", "baselines", "task_comments", "permission_requests",
+		"runs", "tasks", "sessions", "changes", "events", "verifications", "baselines", "task_comments",
+		"permission_requests",
 	} {
 		copyRows(ctx, tx, table, first, n)
 	}
@@ -138,7 +139,8 @@ func copyRows(ctx context.Context, tx *sql.Tx, table string, first, n int) {
 		value := "t." + c
 		switch {
 		case strings.HasSuffix(c, "_at"), c == "created", c == "updated":
-			value = fmt.Sprintf("CASE t.%s WHEN '' THEN '' ELSE strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', t.%[1]s, %s) END", c, earlier)
+			value = fmt.Sprintf("CASE t.%s WHEN '' THEN '' ELSE strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', t.%[1]s, %s) END",
+				c, earlier)
 		case c == "id" && table == "runs":
 			value, where = run, fmt.Sprintf("t.id = 1 AND (n.i - %d) %% %d = 0", first, aNight)
 		case c == "run_id":
@@ -171,7 +173,8 @@ func (p project) commits(ctx context.Context, n int) (list [][3]string) {
 		if i == 0 {
 			base = "refs/heads/main^0"
 		}
-		file := fmt.Sprintf("M 100644 inline made%d.txt\n%s", i, data(fmt.Sprintf("made %d\n", i)))
+		// Files that are there already: what is measured is how much has landed, not how large the project is.
+		file := fmt.Sprintf("M 100644 inline src/0000/file%02d.go\n%s", i%100, data(fmt.Sprintf("package p\n\n// %d\n", i)))
 		fmt.Fprintf(&in, "commit refs/heads/made\nmark :%d\n%s%sfrom %s\n%s", 2*i+1, who, data("It was done."), base, file)
 		fmt.Fprintf(&in, "commit refs/heads/main\nmark :%d\n%s%sfrom %s\nmerge :%d\n%s",
 			2*i+2, who, data(fmt.Sprintf("TASK-%d: Write a file", i)), base, 2*i+1, file)
