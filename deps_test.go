@@ -116,7 +116,7 @@ var imports = map[string][]string{
 		"ralph/loop/gate",
 		"ralph/loop/place",
 	},
-	"ralph/loop/place": {"ralph/store", "ralph/internal/files", "ralph/internal/proc", "ralph/internal/worktree"},
+	"ralph/loop/place": {"ralph", "ralph/store", "ralph/internal/files", "ralph/internal/proc", "ralph/internal/worktree"},
 	"ralph/loop/agent": {"ralph", "ralph/internal/environment", "ralph/internal/permission", "ralph/internal/proc"},
 	// What all agents that are programs have in common.
 	"ralph/loop/agent/process": {
@@ -124,7 +124,7 @@ var imports = map[string][]string{
 	},
 	// The same for those that speak JSON-RPC.
 	"ralph/loop/agent/conversation": {
-		"ralph/loop/agent", "ralph/loop/agent/process", "ralph/internal/jsonrpc", "ralph/internal/proc",
+		"ralph", "ralph/loop/agent", "ralph/loop/agent/process", "ralph/internal/jsonrpc", "ralph/internal/proc",
 	},
 	"ralph/loop/agent/scripted": {"ralph"},
 	"ralph/loop/agent/acp": {
@@ -157,7 +157,7 @@ var imports = map[string][]string{
 	"ralph/cmd/ralph": {
 		"ralph/internal/advice",
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop",
-		"ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/scripted", "ralph/loop/place", "ralph/loop/session",
+		"ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/kinds", "ralph/loop/agent/scripted", "ralph/loop/place", "ralph/loop/session",
 		"ralph/internal/beside", "ralph/internal/config", "ralph/internal/demo", "ralph/internal/doctor",
 		"ralph/internal/exchange", "ralph/internal/files", "ralph/internal/follow", "ralph/internal/inbox", "ralph/internal/notify", "ralph/internal/permission",
 		"ralph/internal/hook", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/project", "ralph/internal/replay", "ralph/internal/report",
