@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -58,35 +59,50 @@ func (b *workshop) tree(verify ...string) *loop.Loop {
 // at returns a loop that works in a folder.
 func (b *workshop) at(dir string, verify ...string) *loop.Loop {
 	b.t.Helper()
-	tree, err := worktree.Open(b.t.Context(), dir)
-	if errors.Is(err, worktree.ErrNoRepo) {
-		b.git(dir, "init", "-q", "-b", "main")
-		b.git(dir, "add", "-A")
-		b.git(dir, "commit", "-q", "--allow-empty", "-m", "begin")
-		tree, err = worktree.Open(b.t.Context(), dir)
-	}
-	if err != nil {
-		b.t.Fatal(err)
-	}
 	l := &loop.Loop{
-		Store: b.db, Place: &place.Place{Dir: dir, Tree: tree, State: b.state}, Log: slog.New(slog.DiscardHandler),
+		Store: b.db, Place: &place.Place{Dir: dir, State: b.state}, Log: slog.New(slog.DiscardHandler),
 		Limits:  ralph.Limits{Attempts: 10},
 		Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
 		Check:   check.Rules{Commands: verify, Timeout: 10 * time.Minute, Env: os.Environ()},
 		Session: session.Limits{Retries: 2},
 		Prompts: loop.Prompts{Tokens: 24_000},
 	}
+	slotted(b.t, l)
+	return l
+}
+
+// slotted gives a loop whose place is a folder what it needs to work in slots and to land. The folder becomes
+// a repository unless it is one.
+func slotted(t *testing.T, l *loop.Loop) {
+	t.Helper()
+	dir, state := l.Place.Dir, l.Place.State
+	tree, err := worktree.Open(t.Context(), dir, ".ralph")
+	if errors.Is(err, worktree.ErrNoRepo) {
+		for _, args := range [][]string{
+			{"init", "-q", "-b", "main"}, {"add", "-A", "--", ".", ":!.ralph"}, {"commit", "-q", "--allow-empty", "-m", "begin"},
+		} {
+			git := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=Ann", "-c", "user.email=ann@example.org"}, args...)...)
+			git.Dir = dir
+			if out, err := git.CombinedOutput(); err != nil {
+				t.Fatalf("git %q: %v\n%s", args, err, out)
+			}
+		}
+		tree, err = worktree.Open(t.Context(), dir, ".ralph")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Place.Tree = tree
 	l.Slots = &place.Slots{
-		Here: l.Place, Dir: filepath.Join(b.t.TempDir(), "places"), Name: "project", Env: os.Environ(), Timeout: time.Minute, Log: l.Log,
+		Here: l.Place, Dir: filepath.Join(t.TempDir(), "places"), Name: "project", Env: os.Environ(), Timeout: time.Minute, Log: l.Log,
 	}
 	l.Lander = &landing.Lander{
 		Rules: landing.Rules{
-			Into: "main", Bounces: 2, Wait: time.Minute, Message: "{task}: {title}", Timeout: time.Minute, State: b.state,
+			Into: "main", Bounces: 2, Wait: time.Minute, Message: "{task}: {title}", Timeout: time.Minute, State: state,
 		},
-		Store: b.db, Tree: l.Place.Tree, Line: &landing.Line{}, Log: l.Log, Check: l.Check,
+		Store: l.Store, Tree: l.Place.Tree, Line: &landing.Line{}, Log: l.Log, Check: l.Check,
 	}
 	l.Rules.Bounces = 2
-	return l
 }
 
 func (b *workshop) add(t ralph.Task) (id int64) {
@@ -112,6 +128,12 @@ func (b *workshop) claim(l *loop.Loop, id int64, worker string) *session.Claim {
 		b.t.Fatal(err)
 	}
 	return c
+}
+
+// slotOf is the folder that a claim's worker works in.
+func slotOf(c *session.Claim) string {
+	dir, _ := c.Slot()
+	return dir
 }
 
 func (b *workshop) say(c *session.Claim, p signals.Payload) {
@@ -140,7 +162,7 @@ func TestALapsedClaimIsNotJudgedInAnotherWorkTree(t *testing.T) {
 	here, elsewhere := b.tree("test ! -e broken"), b.tree("test ! -e broken")
 	id := b.add(ralph.Task{Title: "A"})
 	c := b.claim(here, id, "ann")
-	write(t, filepath.Join(here.Place.Dir, "broken"), "x")
+	write(t, filepath.Join(slotOf(c), "broken"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	again, _, err := c.Close(t.Context())
 	if err != nil || !strings.Contains(again, "does not hold") {
@@ -176,12 +198,12 @@ func TestALapsedClaimIsJudgedInItsOwnWorkTree(t *testing.T) {
 	id := b.add(ralph.Task{Title: "A"})
 	c := b.claim(l, id, "ann")
 	b.say(c, signals.Done{Summary: "made it"})
-	write(t, filepath.Join(l.Place.Dir, "made"), "x")
+	write(t, filepath.Join(slotOf(c), "made"), "x")
 	b.passed.Store(int64(session.Lease + time.Second))
 	if err := l.Lapse(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if task := b.task(id); task.Status != ralph.Completed {
+	if task := b.task(id); task.Status != ralph.Merging {
 		t.Errorf("got %s: %s", task.Status, task.StatusReason)
 	}
 }
@@ -245,6 +267,7 @@ func TestALeaseLastsForTheVerification(t *testing.T) {
 	l := b.tree()
 	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
 	c := b.claim(l, id, "ann")
+	write(t, filepath.Join(slotOf(c), "made"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	type ending struct {
 		d   signals.Decision
@@ -374,7 +397,7 @@ func TestAClaimTakesTheBaseline(t *testing.T) {
 	l := b.tree(red)
 	id := b.add(ralph.Task{Title: "A"})
 	c := b.claim(l, id, "ann")
-	write(t, filepath.Join(l.Place.Dir, "made"), "x")
+	write(t, filepath.Join(slotOf(c), "made"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	again, d, err := c.Close(t.Context())
 	if err != nil || d.Status != ralph.Completed {
@@ -544,6 +567,7 @@ func TestADoneThatIsCheckedAtTheReleaseIsJudgedThere(t *testing.T) {
 	l, other := b.tree(), b.tree()
 	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
 	c := b.claim(l, id, "ann")
+	write(t, filepath.Join(slotOf(c), "made"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	released := make(chan error, 1)
 	go func() {
@@ -569,6 +593,7 @@ func TestALapsedClaimIsSettledOnce(t *testing.T) {
 	l, other := b.tree(), b.tree()
 	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
 	c := b.claim(l, id, "ann")
+	write(t, filepath.Join(slotOf(c), "made"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	b.passed.Store(int64(session.Lease + time.Second))
 	settled := make(chan error, 1)
@@ -582,7 +607,7 @@ func TestALapsedClaimIsSettledOnce(t *testing.T) {
 	if err := errors.Join(err, <-settled); err != nil {
 		t.Error(err)
 	}
-	if task := b.task(id); task.Status != ralph.Completed {
+	if task := b.task(id); task.Status != ralph.Merging {
 		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
 	}
 }

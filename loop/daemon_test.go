@@ -16,7 +16,6 @@ import (
 
 	"ralph"
 	"ralph/internal/schedule"
-	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/place"
@@ -110,19 +109,16 @@ func inBubble(t *testing.T, f func(t *testing.T, b *bench)) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		tree, err := worktree.Open(t.Context(), dir, ".ralph")
-		if err != nil {
-			t.Fatal(err)
-		}
 		b.worker = &worker{db: db, takes: 10 * time.Minute}
 		b.Loop = &loop.Loop{
-			Store: db, Agent: b.worker, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
+			Store: db, Agent: b.worker, Place: &place.Place{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 			Limits: ralph.Limits{
 				MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
 			},
 			Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 10000}, Stop: b.stop, Heart: b.heart,
 		}
+		slotted(t, b.Loop)
 		f(t, b)
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"ralph"
-	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/place"
 	"ralph/loop/session"
@@ -30,14 +29,11 @@ func TestAClaimLapses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	tree, err := worktree.Open(t.Context(), dir, ".ralph")
-	if err != nil {
-		t.Fatal(err)
-	}
 	l := &loop.Loop{
-		Store: db, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
+		Store: db, Place: &place.Place{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 		Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 24_000},
 	}
+	slotted(t, l)
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error { _, err := tx.AddTask(ralph.Task{Title: "A"}, "human"); return err }); err != nil {
 		t.Fatal(err)
 	}
@@ -97,10 +93,6 @@ func TestAClaimLapses(t *testing.T) {
 func TestWorkersClaimOneAfterTheOther(t *testing.T) {
 	const workers = 8
 	dir := t.TempDir()
-	tree, err := worktree.Open(t.Context(), dir, ".ralph")
-	if err != nil {
-		t.Fatal(err)
-	}
 	db, err := store.Open(t.Context(), filepath.Join(dir, ".ralph", "ralph.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -117,9 +109,10 @@ func TestWorkersClaimOneAfterTheOther(t *testing.T) {
 	begin := make(chan struct{})
 	for range workers {
 		l := &loop.Loop{
-			Store: db, Place: &place.Place{Dir: dir, Tree: tree, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
+			Store: db, Place: &place.Place{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 			Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 24_000},
 		}
+		slotted(t, l)
 		loop.SetClaiming(l, func() {
 			looks.Add(1)
 			time.Sleep(100 * time.Millisecond) // as in a large work tree
