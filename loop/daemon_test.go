@@ -328,8 +328,8 @@ func TestADaemonThatWaitsForMidnightIsStopped(t *testing.T) {
 func TestADaemonStillEndsWithoutProgress(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Daemon, b.Limits.StagnantMaximum, b.worker.idle = true, 2, true
-		b.add(t, "one")
-		b.expect(t, b.serve(t)(), ralph.ExitLimit, "01 00:00", "01 00:10")
+		b.add(t, "one", "two")
+		b.expect(t, b.serve(t)(), ralph.ExitLimit, "01 00:00", "01 00:10", "01 00:20", "01 00:30")
 	})
 }
 
