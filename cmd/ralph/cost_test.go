@@ -18,23 +18,17 @@ func TestASessionStartsFewGitProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		name, script, prepare, config string
-		most                          int // processes of each session but the first
+		name, script, config string
+		most                 int // processes of each session but the first
 	}{
-		{"that changes nothing", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "git add -A; git commit -qm begin", "", 6},
-		{"on files that are not committed", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "git add -A; git commit -qm begin; echo x > draft", "", 6},
-		{"that commits", "task *\n  run echo x >> made; git add -A; git commit -qm made\n  done {\"summary\": \"made\"}\n", "git add -A; git commit -qm begin", "", 5},
-		{"in a slot, that lands", "task *\n  run echo x >> made\n  done {\"summary\": \"made\"}\n", "git add -A; git commit -qm begin", "verify: [\"true\"]\n", 20},
+		{"that changes nothing", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "", 12},
+		{"that commits", "task *\n  run echo x >> made; git add -A; git commit -qm made\n  done {\"summary\": \"made\"}\n", "", 21},
+		{"that lands", "task *\n  run echo x >> made\n  done {\"summary\": \"made\"}\n", "verify: [\"true\"]\n", 20},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			count := func(sessions int) int {
 				s := newScriptedProject(t, tt.script, "limits: {max_sessions: 1000, stagnant_sessions: 1000}\n"+tt.config)
-				shell := exec.CommandContext(t.Context(), "sh", "-ec", tt.prepare)
-				shell.Dir, shell.Env = s.dir, s.env
-				if out, err := shell.CombinedOutput(); err != nil {
-					t.Fatalf("%v\n%s", err, out)
-				}
 				bin, log := t.TempDir(), filepath.Join(t.TempDir(), "log")
 				// The agent's own commands have GIT_AUTHOR_NAME, which ralph takes away from its.
 				text := "#!/bin/sh\n[ -n \"$GIT_AUTHOR_NAME\" ] || echo \"$@\" >> '" + log + "'\nexec '" + git + "' \"$@\"\n"

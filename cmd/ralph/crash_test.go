@@ -342,11 +342,9 @@ func newScriptedProject(t *testing.T, script, config string) *scriptedProject {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), "git", "init", "-q")
-	cmd.Dir = s.dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	s.git("init", "-q")
+	s.git("add", "-A")
+	s.git("commit", "-qm", "project")
 	return s
 }
 

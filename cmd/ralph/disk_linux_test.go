@@ -13,8 +13,6 @@ import (
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "task *\n  learned {\"text\": \"x\", \"kind\": \"discovery\"}\n  run echo x > made.txt\n  flood 3000000\n  done {\"summary\": \"made\"}\n", "verify: {commands: ['test -f made.txt'], on_red: go}\n")
-	s.git("add", "-A")
-	s.git("commit", "-qm", "base")
 	disk := smallDisk(t, s)
 	s.ralph(0, "task", "add", "Make")
 	filler := filepath.Join(disk, "filler")

@@ -43,8 +43,6 @@ func TestADiskThatFillsUp(t *testing.T) {
 			s := newScriptedProject(t, "task *\n  learned {\"text\": \"the first thing\", \"kind\": \"discovery\"}\n  run echo x > made.txt; sleep 0.5\n"+
 				"  learned {\"text\": \"another one, later\", \"kind\": \"discovery\"}\n  run sleep 0.5\n  done {\"summary\": \"made\"}\n",
 				"sandbox: off\nverify: {commands: ['test -f made.txt'], on_red: go}\n")
-			s.git("add", "-A")
-			s.git("commit", "-qm", "base")
 			disk := smallDisk(t, s)
 			s.ralph(0, "task", "add", "Make")
 			s.ralph(0, "task", "add", "Make more")

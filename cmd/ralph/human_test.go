@@ -158,7 +158,7 @@ func TestAPersonAndAChatWorkOnATask(t *testing.T) {
 	}
 
 	// The loop leaves it alone, and completes the other one.
-	s.has(s.ralph(0, "run"), "TASK-2 → completed")
+	s.has(s.ralph(0, "run"), "TASK-2 landed")
 	s.has(s.ralph(0, "task", "list"), "in_progress P0  Make a.txt")
 
 	c.want("agentic_task_complete", `{"task_id":1}`, "Command: test -f a.txt", true)
@@ -308,8 +308,6 @@ func TestTwoPeoplesTasksSideBySide(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
-	git("add", ".")
-	git("commit", "-qm", "one")
 	other := filepath.Join(t.TempDir(), "other")
 	git("worktree", "add", "-q", "-b", "feature", other)
 	s.ralph(0, "task", "add", "Here", "--verify", "test -f here")
@@ -393,7 +391,7 @@ func TestContextAndCheckpoints(t *testing.T) {
 	s.ralph(0, "token", "checkpoint", "1", "--iteration", "6", "--completed", "all but one", "--remaining", "the last")
 	s.ralph(0, "task", "release", "1")
 	s.has(s.ralph(0, "prompt", "1"), "## Checkpoint", "- all but one", "- the last", "2 failing")
-	s.has(s.ralph(0, "run"), "TASK-1 → completed")
+	s.has(s.ralph(0, "run"), "TASK-1 landed")
 }
 
 // TestACancelledClaimIsOver: nobody watches over a person's session, so that the

@@ -57,7 +57,7 @@ func TestRealGeminiDone(t *testing.T) {
 	t.Parallel()
 	s := newGeminiStage(t, turns(bash("echo hi > hi.txt && git add hi.txt && git commit -qm hi"), done("did it")))
 	s.run(0, "task", "add", "First", "--verify", "test -f hi.txt")
-	s.has(s.run(0, "run"), "TASK-1 → completed: done and verified")
+	s.has(s.run(0, "run"), "TASK-1 → merging: done and verified")
 	s.has(s.run(0, "session", "list", "--json"), `"agent": "gemini"`, `"agent_version": "`+geminiVersion, `"model": "gemini-2.5-pro"`,
 		`"output": 150`, `"cost_known": true`)
 	if shown := s.api.Requests()[0].Text; !strings.Contains(shown, "`mcp_ralph_ralph.signal.done`") {
@@ -96,7 +96,7 @@ func TestRealGeminiRefused(t *testing.T) {
 func wantRefusedThenDone(s *stage) {
 	s.t.Helper()
 	s.run(0, "task", "add", "Reach out")
-	s.has(s.run(0, "run"), "TASK-1 → completed")
+	s.has(s.run(0, "run"), "TASK-1 landed")
 	sessions := s.run(0, "session", "list", "--json")
 	s.has(sessions, `"permission_denials": [`, "sudo -n id")
 	if n := strings.Count(sessions, `"attempt":`); n != 1 {
@@ -182,7 +182,7 @@ func TestOtherAgents(t *testing.T) {
 			t.Run("done", func(t *testing.T) {
 				s := newOtherStage(t, name, turns(bash("echo hi > hi.txt && git add hi.txt && git commit -qm hi"), done("did it")))
 				s.run(0, "task", "add", "First", "--verify", "test -f hi.txt")
-				s.has(s.run(0, "run"), "TASK-1 → completed: done and verified")
+				s.has(s.run(0, "run"), "TASK-1 → merging: done and verified")
 				sessions := s.run(0, "session", "list", "--json")
 				s.has(sessions, `"agent": "`+name+`"`, `"agent_version": "`+a.version, `"cost_known": true`)
 				if strings.Contains(sessions, `"output": 0,`) {

@@ -28,16 +28,11 @@ func TestRealAmendment(t *testing.T) {
 	})
 	s.run(0, "task", "add", "Make", "--verify", "test -f a.txt")
 	s.run(0, "amendment", "propose", "1", "--patch", `{"contracts":{"verify":["test -f b.txt"]}}`, "--rationale", "it is called b.txt")
-	person := make(chan error, 1)
-	go func() {
-		waitFor(t, func() bool { return state.Exists(filepath.Join(s.dir, "half.txt")) })
-		person <- s.command("amendment", "approve", "1").Run()
-	}()
-	out := s.run(0, "run")
-	if err := <-person; err != nil {
-		t.Fatal(err)
-	}
-	s.has(out, "interrupted: what its task asks for was changed", "TASK-1 → completed: done and verified")
+	_, wait := s.start("run")
+	waitFor(t, func() bool { return state.Exists(filepath.Join(s.slot(), "half.txt")) })
+	s.run(0, "amendment", "approve", "1")
+	out := wait(0)
+	s.has(out, "interrupted: what its task asks for was changed", "TASK-1 → merging: done and verified")
 	if requests := s.api.Requests(); len(requests) < 2 || !strings.Contains(requests[1].Text, "it is called b.txt") {
 		t.Error("the amendment is not in the next prompt")
 	}

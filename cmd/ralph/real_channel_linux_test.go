@@ -21,9 +21,9 @@ func TestRealWithoutState(t *testing.T) {
 	const look = `for e in $(grep -lzs "^RALPH_SESSION_ID=$RALPH_SESSION_ID" /proc/[0-9]*/environ); do
 		p=${e%%/environ}
 		echo "process $(tr '\0' ' ' <$p/cmdline | cut -c1-500)"
-		cat $p/environ $p/cmdline | tr '\0' '\n' | grep -aE '%[1]s' && echo "NAMED"
-		ls -l $p/fd | grep -E '%[1]s' && echo "OPEN"
-	done; echo "files: $(ls $(printf %%s '%[1]s' | tr -d '[]') | wc -l)"`
+		cat $p/environ $p/cmdline | tr '\0' '\n' | grep -aE '%[1]s($|[^/]|/[^p])' && echo "NAMED"
+		ls -l $p/fd | grep -E '%[1]s($|[^/]|/[^p])' && echo "OPEN"
+	done; echo "files:" $(ls $(printf %%s '%[1]s' | tr -d '[]'))`
 	s := newStage(t, func(n int, _ messagesapi.Request) messagesapi.Turn {
 		switch n {
 		case 0, 2: // a script, for a command that names what is ralph's is denied
@@ -39,15 +39,18 @@ func TestRealWithoutState(t *testing.T) {
 		}
 		return messagesapi.Turn{Text: "Finished."}
 	})
-	files <- filepath.Join(s.dir, "made.txt")
-	files <- filepath.Join(s.dir, "made.txt")
+	files <- filepath.Join(s.slot(), "made.txt")
+	files <- filepath.Join(s.slot(), "made.txt")
 	s.run(0, "task", "add", "Make", "--verify", "test -f made.txt")
 	home := stateOf(t, s.dir, s.command().Env)
 	last := len(home) - 1
 	for range 2 {
 		script <- fmt.Sprintf(look, home[:last]+"["+home[last:]+"]") // which is not itself what it looks for
 	}
-	hide := []string{"unshare", "-rm", "sh", "-c", `mount -t tmpfs none "$0" && exec "$@"`, home}
+	hide := []string{"unshare", "-rm", "sh", "-c", `
+		mkdir -p "$0/places" /tmp/ralph-places && mount -t tmpfs none /tmp/ralph-places && mkdir /tmp/ralph-places/kept &&
+		mount --rbind "$0/places" /tmp/ralph-places/kept && mount -t tmpfs none "$0" && mkdir "$0/places" &&
+		mount --rbind /tmp/ralph-places/kept "$0/places" && cd "$PWD" && exec "$@"`, home}
 	if out, err := exec.CommandContext(t.Context(), hide[0], append(hide[1:], "true")...).CombinedOutput(); err != nil {
 		t.Skipf("a folder cannot be hidden here: %v: %s", err, out)
 	}
@@ -57,12 +60,12 @@ func TestRealWithoutState(t *testing.T) {
 	}
 	s.write(map[string]string{"ralph.yaml": "agent: {command: [" + strings.Join(command, ", ") +
 		"], allowed_tools: [], exit_grace: 5s}\nsessions: {enforce: true}\nsandbox: off\n"})
-	s.has(s.run(0, "run"), "TASK-1 → completed")
+	s.has(s.run(0, "run"), "TASK-1 landed")
 	requests := s.api.Requests()
 	s.has(requests[1].Text, "Report your phase before you change files")
 	s.has(requests[4].Text, "denied by ralph (root)")
 	seen := requests[5].Text
-	s.has(seen, "process "+program, "/ralph mcp", "files: 0")
+	s.has(seen, "process "+program, "/ralph mcp", "files: places")
 	for _, never := range []string{"NAMED", "OPEN"} {
 		if strings.Contains(seen, never+"\n") {
 			t.Errorf("the agent can see the state:\n%s", seen)

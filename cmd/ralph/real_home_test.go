@@ -66,8 +66,9 @@ func (s *stage) useElsewhere(config, name string) {
 	s.dir = s.t.TempDir()
 	s.write(map[string]string{"ralph.yaml": config})
 	s.git("init", "-q")
+	s.commit()
 	s.run(0, "task", "add", "Make", "--verify", "test -f made.txt")
-	s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 → completed: done and verified")
+	s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 → merging: done and verified")
 }
 
 // moveHome moves the agent's folder, puts a link in its place and says by a variable where that is, if the agent

@@ -31,6 +31,7 @@ func TestRealHooksBeforeReady(t *testing.T) {
 			s.configure("verify: {in_session_retries: 1}\nmax_verify_failures: 1")
 			s.write(map[string]string{".claude/settings.json": `{"hooks": {"SessionStart": [{"hooks": [{` + tt.settings + `"type": "command", "command": "` +
 				fmt.Sprintf(tt.hook, escape) + `"}]}]}}`})
+			s.commit()
 			s.run(0, "task", "add", "Make", "--verify", "! flock -n made.txt true")
 			s.has(s.run(3, "run"), "refused: `! flock -n made.txt true` exits 1")
 			s.has(s.run(0, "session", "show"), escape)

@@ -101,7 +101,7 @@ func TestRealRewindIsItsOwn(t *testing.T) {
 	}
 	s.run(0, "task", "add", "Rewind")
 	s.run(0, "task", "add", "Honest")
-	s.has(s.run(3, "run"), "TASK-1 → failed: stuck", "! it changed ralph.yaml", "which are put back as people left them: tests/check.txt", "TASK-2 → completed: done and verified")
+	s.has(s.run(3, "run"), "TASK-1 → failed: stuck", "! it changed ralph.yaml", "which are put back as people left them: tests/check.txt", "TASK-2 → merging: done and verified")
 	if text, err := os.ReadFile(filepath.Join(s.dir, "tests", "check.txt")); err != nil || string(text) != "wish\n" {
 		t.Errorf("the test is %q, %v", text, err)
 	}

@@ -145,9 +145,8 @@ func newStage(t *testing.T, answer func(n int, r messagesapi.Request) messagesap
 	if err := os.WriteFile(filepath.Join(s.dir, "ralph.yaml"), []byte("agent: {command: ["+claude+"], exit_grace: 5s}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", s.dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	s.git("init", "-q", "-b", "main")
+	s.commit()
 	return s
 }
 
@@ -178,6 +177,19 @@ func (s *stage) file(path, text string) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// commit commits all that is in the project: agents work on what is committed.
+func (s *stage) commit() {
+	s.t.Helper()
+	s.git("add", "-A")
+	s.git("commit", "-qm", "project")
+}
+
+// slot is the folder in which the first session works.
+func (s *stage) slot() string {
+	s.t.Helper()
+	return filepath.Join(stateOf(s.t, s.dir, s.command().Env), "places", "1", "tree")
 }
 
 // git is what a person does in the project with git.
@@ -266,7 +278,7 @@ func TestRealTwoTasks(t *testing.T) {
 		s.run(0, "task", "add", "First", "--verify", "test -f hi.txt")
 		s.run(0, "task", "add", "Second")
 		out := s.run(0, "run")
-		s.has(out, "TASK-1 → completed: done and verified", "TASK-2 → completed")
+		s.has(out, "TASK-1 → merging: done and verified", "TASK-2 landed")
 		s.has(s.run(0, "task", "show", "1", "--json"), `"path": "hi.txt"`)
 		sessions := s.run(0, "session", "list", "--json")
 		s.has(sessions, `"agent": "`+filepath.Base(t.Name())+`"`, `"cost_known": true`)
@@ -332,11 +344,11 @@ func TestRealAsk(t *testing.T) {
 			}
 			return messagesapi.Turn{Text: "Finished."}
 		})
-		dir <- s.dir
+		dir <- s.slot()
 		s.run(0, "task", "add", "Paint")
 		s.has(s.run(4, "run"), "needs_input")
 		s.run(0, "answer", "1", "blue, of course")
-		s.has(s.run(0, "run"), "TASK-1 → completed")
+		s.has(s.run(0, "run"), "TASK-1 landed")
 		s.has(s.api.Requests()[2].Text, `ANSWER to your question "red or blue?": blue, of course`)
 	})
 }
@@ -360,7 +372,7 @@ func TestRealPermissions(t *testing.T) {
 			return messagesapi.Turn{Text: "Finished."}
 		})
 		s.run(0, "task", "add", "Reach out")
-		s.has(s.run(0, "run"), "TASK-1 → completed")
+		s.has(s.run(0, "run"), "TASK-1 landed")
 		if state.Exists(outside) || !state.Exists(filepath.Join(s.dir, "fine.txt")) {
 			t.Error("the rules did not hold, or refused what they should not")
 		}
@@ -457,7 +469,7 @@ func TestRealSandbox(t *testing.T) {
 		s.configure("permissions: {guards: false}") // which would refuse to look
 		folder <- stateOf(t, s.dir, s.command().Env)
 		s.run(0, "task", "add", "Look", "--verify", "test -f where.txt && git log -1 --format=%s | grep where && ! cat ~/.ssh/id")
-		s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 → completed: done and verified")
+		s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 → merging: done and verified")
 		wantGone(t, escape)
 		s.has(s.run(0, "session", "list", "--json"), ": "+escape+`"`)
 		said := s.api.Requests()[1].Text
@@ -491,7 +503,7 @@ func TestRealSteering(t *testing.T) {
 		// An agent has no business with ralph's commands; here it stands for a person.
 		s.configure("permissions: {guards: false}")
 		s.run(0, "task", "add", "Paint")
-		s.has(s.run(0, "run"), "TASK-1 → completed")
+		s.has(s.run(0, "run"), "TASK-1 landed")
 		heard := false
 		for _, r := range s.api.Requests() {
 			heard = heard || strings.Contains(r.Text, "use green paint")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"os/exec"
 	"strings"
@@ -33,10 +34,21 @@ func (s *stage) pulls() string {
 func TestRealWorker(t *testing.T) {
 	t.Parallel()
 	claim := tools(messagesapi.Tool{Name: "mcp__ralph__claim_task", Input: map[string]any{}})
-	s := newStage(t, turns(
-		claim, done("made it"), reportsPhase("implementing"), bash("echo x > a.txt"), done("made it, really"), finished,
-		claim, bash("echo x > b.txt"), finished,
-	))
+	list := turns(
+		claim, done("made it"), reportsPhase("implementing"), finished, done("made it, really"), finished,
+		claim,
+	)
+	dir := ""
+	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+		dir = cmp.Or(folder.FindString(r.Text), dir) // where it is told to work
+		switch n {
+		case 3:
+			return bash("echo x > " + dir + "/a.txt")
+		case 7:
+			return bash("echo x > " + dir + "/b.txt")
+		}
+		return list(n, r)
+	})
 	s.run(0, "task", "add", "Make a.txt", "--verify", "test -f a.txt")
 	s.run(0, "task", "add", "Make b.txt")
 	s.pulls()

@@ -381,7 +381,6 @@ func (tt situation) play(t *testing.T, mode, claude string) {
 	}
 	maps.Copy(files, tt.files)
 	s.write(files)
-	s.git("symbolic-ref", "HEAD", "refs/heads/main")
 	s.git("add", "-A")
 	s.git("commit", "-qm", "first")
 	s.git("commit", "-qm", "second", "--allow-empty")
