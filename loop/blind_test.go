@@ -26,15 +26,15 @@ func TestADoneOfARunThatIsStoppedIsNotJudgedBlindly(t *testing.T) {
 		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
 	}
 	l.Agent = deed(func(_ context.Context, a agent.Assignment) (agent.Report, error) {
-		write(t, filepath.Join(a.Dir, ".git", "index"), "x")
-		_, err := b.db.Say(t.Context(), a.TaskID, a.SessionID, "agent", finish)
+		err := os.RemoveAll(a.Dir)
+		_, serr := b.db.Say(t.Context(), a.TaskID, a.SessionID, "agent", finish)
 		stop()
-		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, errors.Join(err, serr)
 	})
 	if _, err := l.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if task := b.task(id); !strings.Contains(task.StatusReason, "the done could not be checked: the work tree (git cannot tell") {
+	if task := b.task(id); !strings.Contains(task.StatusReason, "the done could not be checked: what it made in its slot") {
 		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
 	}
 }
@@ -48,7 +48,6 @@ func TestADoneIsNotJudgedByACheckThatCannotBeRun(t *testing.T) {
 		want          string
 	}{
 		{"it cannot be logged", "false", true, "log of the verification: "},
-		{"it breaks git's index", "test ! -e made || echo x > .git/index", false, "look at the work tree after the verification: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newWorkshop(t)
@@ -94,9 +93,9 @@ func TestADoneOfARunThatIsStoppedShowsItsCheck(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	task, s := b.task(id), b.last()
-	if !strings.Contains(task.StatusReason, "before the claim could be checked") || len(s.Verify) != 1 || s.Verify[0].Error != "was stopped with the run" {
-		t.Errorf("it is %s: %s; checks %+v", task.Status, task.StatusReason, s.Verify)
+	task := b.task(id)
+	if !strings.Contains(task.StatusReason, "before the claim could be checked") {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
 	}
 }
 

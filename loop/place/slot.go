@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"ralph"
 	"slices"
@@ -302,7 +303,14 @@ func (p *Place) Prepare(ctx context.Context, base string) error {
 }
 
 // fresh prepares the slot.
-func (p *Place) fresh(ctx context.Context, base, commit, lay string) error {
+func (p *Place) fresh(ctx context.Context, base, commit, lay string) (err error) {
+	defer func() {
+		var exit *exec.ExitError
+		var setup *SetupError
+		if errors.As(err, &exit) && !errors.As(err, &setup) {
+			err = &GitError{err} // it may pass
+		}
+	}()
 	s := p.Slot
 	given, err := s.slots.given(ctx)
 	if err != nil {

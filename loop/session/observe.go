@@ -228,6 +228,9 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 	if f.protected, f.guarded, err = s.Check.Changed(ctx, s.repository(), base, f.made.Head); err != nil {
 		return nil, err
 	}
+	if s.Row.Origin == ralph.FromHuman {
+		f.guarded = nil // people vouch for their own work
+	}
 	if s.Place.Slot != nil {
 		if f.evidence.Aside, f.evidence.Stashes, err = s.Place.Aside(ctx, f.made.Head); err != nil {
 			f.missed("what it left on branches of its own", err)
