@@ -9,12 +9,24 @@ import (
 
 	"ralph"
 	"ralph/internal/inbox"
+	"ralph/internal/show"
 	"ralph/internal/text"
 	"ralph/store"
 )
 
 func newApprove(a *app) *cobra.Command {
 	cmd := newCommand("approve ITEM [WORDS]", func(cmd *cobra.Command, args []string) error {
+		if show.Terminal(a.out) && !a.json {
+			list, err := read(cmd.Context(), a, func(tx *store.Tx) ([]store.InboxItem, error) {
+				return inbox.Named(tx, args[:1])
+			})
+			if err == nil {
+				err = a.showReviewed(cmd.Context(), a.out, list[0])
+			}
+			if err != nil {
+				return err
+			}
+		}
 		return a.decide(cmd.Context(), args, true)
 	})
 	cmd.PostRunE = a.endClaims

@@ -15,12 +15,22 @@ import (
 
 func newInbox(a *app) *cobra.Command {
 	var interactive bool
-	cmd := newCommand("inbox", func(cmd *cobra.Command, _ []string) error {
+	cmd := newCommand("inbox [ITEM]", func(cmd *cobra.Command, args []string) error {
 		if interactive {
 			return inbox.Dialogue{
 				In: bufio.NewScanner(a.in), Out: a.out, Do: a.again,
 				Inbox: func(ctx context.Context) ([]store.InboxItem, error) { return read(ctx, a, advice.Inbox) },
 			}.Run(cmd.Context())
+		}
+		if len(args) > 0 {
+			named := func(tx *store.Tx) ([]store.InboxItem, error) { return inbox.Named(tx, args) }
+			list, err := read(cmd.Context(), a, named)
+			if err != nil || a.json {
+				return showOf(cmd.Context(), a, read, named, nil)
+			}
+			inbox.Item(a.out, list[0], false)
+			fmt.Fprintf(a.out, "           → %s\n", list[0].Command)
+			return a.showReviewed(cmd.Context(), a.out, list[0])
 		}
 		return showOf(cmd.Context(), a, read, advice.Inbox, func(w io.Writer, list []store.InboxItem) {
 			if len(list) == 0 {

@@ -50,7 +50,7 @@ func newRoot(a *app) *cobra.Command {
 			newSuggestion(a), newAmendment(a), newPermission(a),
 		}},
 		{"look", "Look back:", []*cobra.Command{
-			newReport(a), newSession(a), newTimeline(a), newEvents(a), newLearning(a), newPrompt(a), newReplay(a),
+			newReport(a), newDiff(a), newSession(a), newTimeline(a), newEvents(a), newLearning(a), newPrompt(a), newReplay(a),
 		}},
 		{"yourself", "Work on a task yourself:", []*cobra.Command{newChat(a), newInitMCP(a), newMCP(a)}},
 		{"keep", "Look after the database:", []*cobra.Command{newDB(a)}},
@@ -187,7 +187,7 @@ var meant = map[string]string{
 	"add": "task add", "new": "task add", "list": "task list", "ls": "task list", "show": "task show", "edit": "task edit",
 	"retry": "task retry", "cancel": "task cancel", "log": "session log", "logs": "session log", "history": "timeline",
 	"start": "run", "work": "run", "loop": "run", "kill": "stop --now", "dashboard": "serve", "web": "serve",
-	"claim": "chat claim", "complete": "chat complete", "release": "chat release", "diff": "task show", "check": "verify",
+	"claim": "chat claim", "complete": "chat complete", "release": "chat release", "check": "verify",
 	"deny": "reject", "allow": "approve", "task done": "chat complete",
 	"task remove": "task cancel", "task delete": "task cancel", "task rm": "task cancel", "task ls": "task list",
 	"task new": "task add", "task create": "task add",

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ralph"
+	"ralph/internal/inbox"
+	"ralph/internal/show"
+	"ralph/internal/text"
+	"ralph/store"
+)
+
+// A difference is what `ralph diff --json` prints: what a change does, or the part of it that waits for a person.
+type difference struct {
+	TaskID  int64    `json:"task_id"`
+	Session string   `json:"session"`
+	From    string   `json:"from"`  // the commit on which the session began
+	To      string   `json:"to"`    // the commit with its work
+	Files   []string `json:"files"` // the files that wait for a person, from the top of the repository; empty for all
+	Diff    string   `json:"diff"`  // as git prints it; secrets are masked
+}
+
+func newDiff(a *app) *cobra.Command {
+	var stat bool
+	cmd := newCommand("diff TASK|SESSION|ITEM", func(cmd *cobra.Command, args []string) error {
+		d, err := read(cmd.Context(), a, func(tx *store.Tx) (difference, error) { return changeNamed(tx, args[0]) })
+		if err != nil {
+			return err
+		}
+		if err := a.fill(cmd.Context(), &d, stat); err != nil {
+			return err
+		}
+		if a.json || !show.Terminal(a.out) {
+			return a.print(d, func(w io.Writer) { fmt.Fprint(w, text.Visible(d.Diff)) })
+		}
+		return a.page(cmd.Context(), text.Visible(d.Diff))
+	})
+	cmd.Flags().BoolVar(&stat, "stat", false, "only the files, with how many lines differ")
+	return cmd
+}
+
+// changeNamed finds the change of a task, a session or an inbox item.
+func changeNamed(tx *store.Tx, name string) (d difference, err error) {
+	var c ralph.Change
+	ok := false
+	if items, ierr := inbox.Named(tx, []string{name}); ierr == nil && items[0].Ref.Of == store.OfComment {
+		return reviewed(tx, items[0])
+	}
+	if id, perr := ralph.ParseTaskID(name); perr == nil {
+		if err := tx.CheckTask(id); err != nil {
+			return d, err
+		}
+		c, ok, err = tx.ChangeOf(id)
+		d.TaskID = id
+	} else {
+		var s ralph.Session
+		if s, err = tx.Session(name); err == nil {
+			c, _, ok, err = tx.ChangeBy(s.ID)
+			d.TaskID = s.TaskID
+		}
+	}
+	switch {
+	case errors.Is(err, ralph.ErrNotFound):
+		return d, ralph.NotFound("%q is no task, no session and nothing that waits in the inbox", name)
+	case err != nil:
+		return d, err
+	case !ok:
+		return d, ralph.NotFound("%s has changed nothing that is kept", name)
+	}
+	d.TaskID, d.Session, d.From, d.To, d.Files = c.TaskID, c.SessionID, c.Base, c.Head, []string{}
+	return d, nil
+}
+
+// reviewed returns the part of a change on which a person is to decide.
+func reviewed(tx *store.Tx, i store.InboxItem) (d difference, err error) {
+	r, err := tx.Review(i.Ref.ID)
+	if err != nil {
+		return d, err
+	}
+	c, ok, err := tx.ChangeOf(i.TaskID)
+	if err != nil || !ok || r.Kind() == "" {
+		return d, errors.Join(err, ralph.NotFound("%s has no difference to show; `ralph diff TASK-%d` may have", i.Item, i.TaskID))
+	}
+	return difference{i.TaskID, c.SessionID, c.Base, c.Head, r.Paths(), ""}, nil
+}
+
+// fill adds the lines.
+func (a *app) fill(ctx context.Context, d *difference, stat bool) error {
+	p, tree, err := a.tree(ctx)
+	if err != nil {
+		return err
+	}
+	var options []string
+	if stat {
+		options = []string{"--stat"}
+	}
+	lines, err := tree.Patch(ctx, d.From, d.To, d.Files, options...)
+	if err != nil {
+		return fmt.Errorf("the commits of TASK-%d cannot be compared: %w", d.TaskID, err)
+	}
+	d.Diff = p.Mask().Text(lines)
+	return nil
+}
+
+// page shows a text with the person's pager.
+func (a *app) page(ctx context.Context, said string) error {
+	pager := strings.Fields(a.getenv("PAGER"))
+	if len(pager) == 0 {
+		pager = []string{"less", "-FRX"}
+	}
+	program, err := exec.LookPath(pager[0])
+	if err != nil {
+		_, err = io.WriteString(a.out, said)
+		return err
+	}
+	cmd := exec.CommandContext(ctx, program, pager[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = strings.NewReader(said), a.out, os.Stderr, a.environ
+	return cmd.Run()
+}
+
+// showReviewed prints the part of a change on which a person is to decide, if the item has one.
+func (a *app) showReviewed(ctx context.Context, w io.Writer, i store.InboxItem) error {
+	if i.Ref.Of != store.OfComment {
+		return nil
+	}
+	d, err := read(ctx, a, func(tx *store.Tx) (difference, error) { return reviewed(tx, i) })
+	if errors.Is(err, ralph.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = a.fill(ctx, &d, false)
+	}
+	if err == nil && d.Diff != "" {
+		_, err = fmt.Fprintf(w, "\n%s", text.Visible(d.Diff))
+	}
+	return err
+}
