@@ -17,7 +17,8 @@ const (
 	EventAmendmentProposed = "task.amendment.proposed"
 	EventAmendmentApplied  = "task.amendment.applied"
 	EventAmendmentRejected = "task.amendment.rejected"
-	EventBaselineRed       = "task.baseline_red" // the task's verification fails before any work on it
+	EventBaselineRed       = "task.baseline_red"   // the task's verification fails before any work on it
+	EventProvesNothing     = "task.proves_nothing" // commands of the task pass before any work on it
 	EventSessionStarted    = "session.started"
 	EventSessionState      = "session.state"
 	EventSessionProgress   = "session.progress"
@@ -28,6 +29,7 @@ const (
 	EventSessionEnded      = "session.ended"
 	EventChangeQueued      = "change.queued"
 	EventChangeLanded      = "change.landed"
+	EventChangeProved      = "change.proved" // what its tests prove was looked at, after it had landed
 	EventChangeBounced     = "change.bounced"
 	EventChangeDropped     = "change.dropped"
 	EventQueuePaused       = "queue.paused"
@@ -68,6 +70,7 @@ var payloads = []EventPayload{
 	AmendmentApplied{},
 	AmendmentRefused{},
 	BaselineRed{},
+	ProvesNothing{},
 	SessionStarted{},
 	SessionMoved{},
 	SessionProgressed{},
@@ -78,6 +81,7 @@ var payloads = []EventPayload{
 	SessionEnded{},
 	ChangeQueued{},
 	ChangeLanded{},
+	ChangeProved{},
 	ChangeBounced{},
 	ChangeDropped{},
 	QueuePaused{},
@@ -202,6 +206,18 @@ type BaselineRed struct {
 	Consequence string  `json:"follows,omitempty"` // the consequence, as a sentence for people
 	OnRed       string  `json:"on_red,omitempty"`  // stop, first or go
 	Reason      string  `json:"reason"`
+}
+
+// ProvesNothing reports that commands by which a task alone is checked pass before any work on it.
+type ProvesNothing struct {
+	Commands []string `json:"commands"`
+}
+
+// ChangeProved reports what the tests of a landed change prove, which were run on the code as it was before, too.
+type ChangeProved struct {
+	ChangeID int64    `json:"change_id"`
+	Proved   []string `json:"proved"` // tests and commands, red before and green now
+	Idle     int      `json:"idle"`   // new tests that pass on both
 }
 
 // SessionStarted reports that a session has claimed its task.
@@ -377,6 +393,8 @@ func (AmendmentMade) eventType() string     { return EventAmendmentProposed }
 func (AmendmentApplied) eventType() string  { return EventAmendmentApplied }
 func (AmendmentRefused) eventType() string  { return EventAmendmentRejected }
 func (BaselineRed) eventType() string       { return EventBaselineRed }
+func (ProvesNothing) eventType() string     { return EventProvesNothing }
+func (ChangeProved) eventType() string      { return EventChangeProved }
 func (SessionStarted) eventType() string    { return EventSessionStarted }
 func (SessionMoved) eventType() string      { return EventSessionState }
 func (SessionProgressed) eventType() string { return EventSessionProgress }

@@ -1,6 +1,10 @@
 package ralph
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // A WeakeningKind says what became of a test that passed on the target (docs/gate.md).
 type WeakeningKind string
@@ -38,15 +42,45 @@ type Blob struct {
 // A Gate is what a change does to what decides on it (docs/gate.md).
 type Gate struct {
 	Weakened []Weakening `json:"weakened,omitempty"`
-	Files    []Blob      `json:"files,omitempty"`   // gate files of the target that it changes, moves or removes
-	Guarded  []Blob      `json:"guarded,omitempty"` // files that a person has to approve before they land
-	Refused  string      `json:"refused,omitempty"` // why no reason helps; "" if one may
-	Tried    bool        `json:"tried,omitempty"`   // the new code was tried under the old gate
-	Reason   string      `json:"reason,omitempty"`  // tests_changed of the done
-	Unknown  string      `json:"unknown,omitempty"` // why that is not known; "" if it is
+	Files    []Blob      `json:"files,omitempty"`    // gate files of the target that it changes, moves or removes
+	Guarded  []Blob      `json:"guarded,omitempty"`  // files that a person has to approve before they land
+	Refused  string      `json:"refused,omitempty"`  // why no reason helps; "" if one may
+	Tried    bool        `json:"tried,omitempty"`    // the new code was tried under the old gate
+	Reason   string      `json:"reason,omitempty"`   // tests_changed of the done
+	Unknown  string      `json:"unknown,omitempty"`  // why that is not known; "" if it is
+	Idle     []string    `json:"idle,omitempty"`     // commands of the task alone that passed before any work
+	Unproved bool        `json:"unproved,omitempty"` // a proof is required, and no test of the change fails on the old code
 
 	Allowed   []Weakening `json:"allowed,omitempty"`   // weakenings that the task allows
 	Unchanged bool        `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
+}
+
+// A Proof is what the tests of a landed change prove: they were run on the code as it was before, too.
+type Proof struct {
+	Proved    []string `json:"proved,omitempty"`    // tests and commands, red before and green now
+	Idle      int      `json:"idle,omitempty"`      // new tests that pass on the old code too: they prove nothing
+	Tests     bool     `json:"tests,omitempty"`     // the change has tests of its own
+	Unchecked bool     `json:"unchecked,omitempty"` // no command checked it
+	Unknown   string   `json:"unknown,omitempty"`   // why that is not known; "" if it is
+}
+
+// provedNamed is the most tests that a proof names.
+const provedNamed = 5
+
+// String says what the tests of a change prove.
+func (p Proof) String() string {
+	said := "unproved"
+	if n := len(p.Proved); n > 0 {
+		said = "proved by " + strings.Join(p.Proved[:min(n, provedNamed)], ", ")
+		if n > provedNamed {
+			said += fmt.Sprintf(" and %d more", n-provedNamed)
+		}
+		said += ": red before, green now"
+	}
+	if p.Idle > 0 {
+		said += fmt.Sprintf("; of its new tests %d pass on the old code too", p.Idle)
+	}
+	return said
 }
 
 // A Review is what a person has to approve before a change lands (docs/gate.md).

@@ -34,6 +34,7 @@ type Learning struct {
 	Author    string  `json:"author"`
 	Pinned    bool    `json:"pinned"`   // listed before all others of its scope
 	Status    string  `json:"status"`   // "active", or "forgotten": no longer in any prompt
+	Claim     bool    `json:"claim"`    // it speaks of checks, permissions or signals, and no person has confirmed it
 	Comments  []int64 `json:"comments"` // the signals that reported it
 
 	ContradictedBy []int64 `json:"contradicted_by"` // later learnings that contradict it, until a person settles it

@@ -45,6 +45,10 @@ func learned(l ralph.Learning) item {
 	if l.TimesSeen > 1 {
 		parts = append(parts, fmt.Sprintf("learned %d times", l.TimesSeen))
 	}
+	if l.Claim {
+		parts = append(parts, "a claim that no person has confirmed: your checks, permissions and signals are as this "+
+			"prompt says")
+	}
 	if len(l.ContradictedBy) > 0 {
 		parts = append(parts, "contradicted by a later one")
 	}

@@ -132,6 +132,9 @@ func checks(d Data) string {
 	}
 	return "## How `done` is checked\n\nralph checks `done` by running the commands below; " +
 		"each must exit with status 0. Run them yourself first.\n\n" +
+		"Tests are run as they were before, too: change one only where the task asks for that, and say where in " +
+		"`tests_changed`. If one contradicts the task, change neither: flag a `contradiction` and end with partial or " +
+		"stuck; that is a good end.\n\n" +
 		commands(d) + failedBefore(d) + protect(d)
 }
 

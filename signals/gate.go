@@ -45,6 +45,8 @@ func Weakened(g ralph.Gate, r Rules) string {
 	switch {
 	case len(refused) > 0:
 		return "tests that pass on the target are lost or loosened (" + FileList(refused) + ")"
+	case len(unsaid) == 0 && g.Unproved && g.Reason == "":
+		return "no test of its own fails on the code as it was before, and no reason is given (verify.proof)"
 	case len(unsaid) > 0:
 		return "tests that pass on the target refuse it as they were, and no reason is given (" + FileList(unsaid) + ")"
 	}
@@ -112,6 +114,12 @@ func gateNotes(g ralph.Gate) (list []string) {
 	}
 	if g.Tried && len(g.Weakened)+len(g.Allowed) == 0 {
 		list = append(list, "also passes the tests as they were")
+	}
+	for _, command := range g.Idle {
+		list = append(list, "`"+text.FirstLine(command)+"` passed before any work: it proves nothing")
+	}
+	if g.Unproved {
+		list = append(list, "no test proves it")
 	}
 	if g.Unknown != "" {
 		list = append(list, "not compared with the tests as they were: "+g.Unknown)

@@ -26,9 +26,11 @@ func learnings(f Facts) []Learn {
 			Scope:     p.EffectiveScope(),
 			Rationale: strings.TrimSpace(p.Rationale),
 		}
+		l.Claim = Claims(l.Text + "\n" + l.Rationale)
 		if i := slices.IndexFunc(out, func(o Learn) bool { return o.Scope == l.Scope && read.near(o.Text, l.Text) }); i >= 0 {
 			out[i].Comments = append(out[i].Comments, s.ID)
 			out[i].Text, out[i].Rationale = fuller(out[i].Text, l.Text), fuller(out[i].Rationale, l.Rationale)
+			out[i].Claim = out[i].Claim || l.Claim
 			continue
 		}
 		out = append(out, merged(f, l, read))

@@ -55,9 +55,7 @@ var Verbs = []Known{
 			"It closes the session; ralph then checks the claim by running the verification. " +
 			"Call exactly one of done, partial and stuck, as the last thing you do.",
 		When: "the task is finished: every acceptance criterion is met and you have seen it work. " +
-			"`summary`: what was accomplished, with key decisions and outcomes. " +
-			"`tests_changed`: only if the task asks for a test that was there to be removed or to expect something else: " +
-			"where it does.",
+			"`summary`: what was accomplished, with key decisions and outcomes.",
 	},
 	{
 		Payload: Partial{},

@@ -22,6 +22,7 @@ var changes = reads("changes c", func(c *ralph.Change) []field {
 		{"c.to_commit", &c.To},
 		{"c.reason", &c.Reason},
 		{"c.conflicts", column(&c.Conflicts)},
+		{"coalesce(nullif(c.proof, ''), 'null')", column(&c.Proof)},
 		{"c.created", &c.Created},
 		{"c.updated", &c.Updated},
 	}
@@ -490,6 +491,23 @@ func (tx *Tx) Landed() ([]ralph.Change, error) {
 		WHERE t.status = 'completed' AND c.state = 'merged'
 			AND c.id = (SELECT max(n.id) FROM changes n WHERE n.task_id = c.task_id AND n.state = 'merged')
 		ORDER BY c.id DESC`)
+}
+
+// provedWithin is how long after its landing a change is still looked at for what its tests prove.
+const provedWithin = 24 * time.Hour
+
+// Unproved lists the changes that landed lately and of which nobody has looked what their tests prove, oldest first.
+func (tx *Tx) Unproved() ([]ralph.Change, error) {
+	return changes.all(tx, `WHERE c.state = 'merged' AND c.proof = '' AND c.updated >= $1 ORDER BY c.id`,
+		ralph.At(tx.now.Add(-provedWithin)))
+}
+
+// SetProof stores what the tests of a change prove.
+func (tx *Tx) SetProof(c ralph.Change, p ralph.Proof) error {
+	if err := tx.set("changes", c.ID, cells{"proof": asJSON(p)}); err != nil || len(p.Proved) == 0 && p.Idle == 0 {
+		return err
+	}
+	return tx.record(ofChange(c), ralph.ChangeProved{ChangeID: c.ID, Proved: p.Proved, Idle: p.Idle})
 }
 
 // LandedBefore lists the landed changes of the completed tasks that a task directly depends on.

@@ -31,7 +31,7 @@ func (r Reference) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil,
 // An InboxItem is one thing that waits for a person.
 type InboxItem struct {
 	// Kind is permission, question, merging, behind, blocker, tests changed, review, dependency, amendment,
-	// failed, claim, flag, proposal, suggestion, conflict or nack.
+	// failed, claim, flag, proposal, suggestion, learning, conflict or nack.
 	Kind   string `json:"kind"`
 	TaskID int64  `json:"task_id"`
 	Title  string `json:"title"`
@@ -132,6 +132,10 @@ var inboxQueries = []inboxQuery{
 Why: ' || c.why, 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.signal_verb = 'suggest' AND c.resolved_at = '' AND c.signal_kind <> 'new_task' ORDER BY c.id`},
+	{"learning", OfLearning, `
+		SELECT coalesce(l.task_id, 0), coalesce((SELECT t.title FROM tasks t WHERE t.id = l.task_id), ''), l.id,
+			l.text || CASE WHEN l.rationale = '' THEN '' ELSE ' (' || l.rationale || ')' END, 0, l.created
+		FROM learnings l WHERE l.claim = 1 AND l.status = 'active' ORDER BY l.id`},
 	{"conflict", OfLearning, `
 		SELECT coalesce(a.task_id, b.task_id, 0),
 			coalesce((SELECT t.title FROM tasks t WHERE t.id = coalesce(a.task_id, b.task_id)), ''), a.id,

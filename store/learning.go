@@ -27,6 +27,7 @@ var learnings = reads("learnings l", func(l *ralph.Learning) []field {
 		{"l.author", &l.Author},
 		{"l.pinned", &l.Pinned},
 		{"l.status", &l.Status},
+		{"l.claim", &l.Claim},
 		{`(SELECT string_agg(CAST(lc.comment_id AS TEXT), ',' ORDER BY lc.comment_id)
 			FROM learning_comments lc WHERE lc.learning_id = l.id)`, idList{&l.Comments}},
 		{"l.terms", &l.Terms},
@@ -160,8 +161,10 @@ func (tx *Tx) learn(t ralph.Task, s ralph.Session, author string, l signals.Lear
 	}
 	if id != 0 {
 		_, err = tx.exec(`
-			UPDATE learnings SET times_seen = times_seen + $1, last_seen = $2, text = $3, rationale = $4, terms = $5
-			WHERE id = $6`, len(l.Comments), tx.now, l.Text, l.Rationale, terms(l.Text, l.Rationale), id)
+			UPDATE learnings SET times_seen = times_seen + $1, last_seen = $2, text = $3, rationale = $4, terms = $5,
+				claim = CASE WHEN $6 AND text <> $3 THEN 1 ELSE claim END
+			WHERE id = $7`, len(l.Comments), tx.now, l.Text, l.Rationale, terms(l.Text, l.Rationale),
+			l.Claim && origin != ralph.ByHuman, id)
 	} else {
 		var feature *int64
 		if feature, err = value[*int64](tx, `SELECT feature_id FROM tasks WHERE id = $1`, t.ID); err != nil {
@@ -179,6 +182,7 @@ func (tx *Tx) learn(t ralph.Task, s ralph.Session, author string, l signals.Lear
 			"last_seen":  tx.now,
 			"created":    tx.now,
 			"times_seen": len(l.Comments),
+			"claim":      l.Claim && origin != ralph.ByHuman,
 			"terms":      terms(l.Text, l.Rationale),
 		})
 	}
@@ -326,6 +330,7 @@ func (tx *Tx) ChangeLearning(l ralph.Learning) error {
 		"rationale": l.Rationale,
 		"pinned":    l.Pinned,
 		"status":    l.Status,
+		"claim":     l.Claim,
 		"terms":     terms(l.Text, l.Rationale),
 	}); err != nil {
 		return err

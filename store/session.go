@@ -251,6 +251,11 @@ func (tx *Tx) NoteRed(task int64, reason string) error {
 	return tx.record(ralph.Event{TaskID: task}, ralph.BaselineRed{Reason: reason})
 }
 
+// NoteIdle records commands of a task that pass before any work on it.
+func (tx *Tx) NoteIdle(task int64, commands []string) error {
+	return tx.record(ralph.Event{TaskID: task}, ralph.ProvesNothing{Commands: commands})
+}
+
 // NoteChecking records the command that is checking a session's done; "" when the check is over.
 func (tx *Tx) NoteChecking(session, command string) error {
 	s, err := tx.Session(session)

@@ -283,6 +283,7 @@ func TestSituations(t *testing.T) {
 // numbered gives situations the names that the page has: numbers, and findings with a letter.
 func numbered(honest, liars []situation) []situation {
 	forms := map[string]byte{}
+	liars = append(liars, cheats()...)
 	for i := range honest {
 		honest[i].id = strconv.Itoa(i + 1)
 	}

@@ -25,6 +25,7 @@ var kinds = map[string]struct{ item, settledBy string }{
 	"flag":          {"C{id}", "ralph resolve C{id} DECISION"},
 	"proposal":      {"TASK-{task}", "ralph approve TASK-{task}, or ralph reject TASK-{task}"},
 	"suggestion":    {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
+	"learning":      {"K{id}", "ralph approve K{id} (it holds), or ralph reject K{id} (forget it)"},
 	"conflict":      {"L{id}", "ralph approve L{id} (both hold), or ralph reject L{id} (forget it)"},
 	"nack":          {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
 }

@@ -65,23 +65,37 @@ var decisions = map[string]struct{ approve, reject decision }{
 			return "nothing is done about it", tx.Resolve(i.Ref.ID, cmp.Or(words, noReason), person)
 		},
 	},
+	"learning": {
+		func(tx *store.Tx, i store.InboxItem, _, _ string) (string, error) {
+			l, err := tx.Learning(i.Ref.ID)
+			if err == nil {
+				l.Claim = false
+				err = tx.ChangeLearning(l)
+			}
+			return "it holds", err
+		},
+		forget,
+	},
 	"conflict": {
 		func(tx *store.Tx, i store.InboxItem, _, person string) (string, error) {
 			_, err := tx.Reconcile(i.Ref.ID, person)
 			return "both hold", err
 		},
-		func(tx *store.Tx, i store.InboxItem, _, _ string) (string, error) {
-			l, err := tx.Learning(i.Ref.ID)
-			if err == nil {
-				l.Status = ralph.Forgotten
-				err = tx.ChangeLearning(l)
-			}
-			return "it is forgotten", err
-		},
+		forget,
 	},
 	"tests changed": {reviewed(true), reviewed(false)},
 	"review":        {reviewed(true), reviewed(false)},
 	"nack":          {reviewed(true), reviewed(false)},
+}
+
+// forget takes a learning out of all prompts.
+func forget(tx *store.Tx, i store.InboxItem, _, _ string) (string, error) {
+	l, err := tx.Learning(i.Ref.ID)
+	if err == nil {
+		l.Status = ralph.Forgotten
+		err = tx.ChangeLearning(l)
+	}
+	return "it is forgotten", err
 }
 
 // reviewed decides on a change of protected files or a proposal to cancel a task.

@@ -73,6 +73,8 @@ func choices(i store.InboxItem) []choice {
 		return []choice{does("a", "allow", "approve", i.Item), does("d", "deny", "reject", i.Item)}
 	case "blocker", "flag":
 		return []choice{does("", "how it was resolved", "resolve", comment)}
+	case "learning":
+		return []choice{does("a", "it holds", "approve", i.Item), does("f", "forget it", "reject", i.Item)}
 	case "conflict":
 		return []choice{
 			does("f", "forget learning "+comment, "learning", "forget", comment),

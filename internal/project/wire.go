@@ -86,7 +86,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect,
 			Guard: p.guard(),
 			Enter: p.Confinement.Enter(checkRole), Containment: p.Confinement.Containment,
-			Tests: c.Verify.Tests,
+			Tests: c.Verify.Tests, Proof: c.Verify.Proof,
 		},
 		Prompts: loop.Prompts{
 			Tokens: c.Prompt.MaxTokens, Template: template, StateTool: mcpserver.StateTool, CommentTool: mcpserver.CommentTool,

@@ -15,14 +15,15 @@ import (
 
 // Changed is what a task, or all tasks of a report, changed in the project.
 type Changed struct {
-	Branch    string   `json:"branch"`     // that has the last of the commits; "" if none or unknown
-	Branches  []string `json:"branches"`   // all that have commits, oldest first
-	Commits   []string `json:"commits"`    // ids, oldest first
-	Files     int      `json:"files"`      // changed files
-	Added     int      `json:"added"`      // lines, summed over sessions
-	Removed   int      `json:"removed"`    // lines, summed over sessions
-	KeptFiles int      `json:"kept_files"` // changed files that are not merged
-	Kept      []string `json:"kept"`       // refs of work in slots that is not merged
+	Proof     *ralph.Proof `json:"proof,omitempty"` // what its own tests prove; of a task alone
+	Branch    string       `json:"branch"`          // that has the last of the commits; "" if none or unknown
+	Branches  []string     `json:"branches"`        // all that have commits, oldest first
+	Commits   []string     `json:"commits"`         // ids, oldest first
+	Files     int          `json:"files"`           // changed files
+	Added     int          `json:"added"`           // lines, summed over sessions
+	Removed   int          `json:"removed"`         // lines, summed over sessions
+	KeptFiles int          `json:"kept_files"`      // changed files that are not merged
+	Kept      []string     `json:"kept"`            // refs of work in slots that is not merged
 
 	files, kept map[string]bool // by path
 }
@@ -85,6 +86,7 @@ func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string) {
 		c.Commits = append(c.Commits, s.Commits...)
 	case change.State == ralph.Merged:
 		c.on(branch)
+		c.Proof = change.Proof
 		if !slices.Contains(c.Commits, change.To) {
 			c.Commits = append(c.Commits, change.To)
 		}
@@ -178,6 +180,36 @@ func (r Report) ending() string {
 	return fmt.Sprintf("ended: %s (exit status %d)", line(r.Reason), *r.ExitStatus)
 }
 
+// proofs says how much of what is done is proved by tests, red before and green now; "" if nothing of it has tests of
+// its own, or nobody has looked.
+func (r Report) proofs() string {
+	var proved, alone, un int
+	for _, t := range r.Tasks {
+		switch p := t.Changed.Proof; {
+		case t.Status != ralph.Completed || p == nil || p.Unknown != "":
+		case len(p.Proved) > 0:
+			proved++
+		case p.Tests || p.Unchecked:
+			un++
+		default:
+			alone++
+		}
+	}
+	if proved+un == 0 {
+		return ""
+	}
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{{proved, "proved"}, {alone, "by your commands alone"}, {un, "unproved"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
 // Morning is what a person wants to know first: what is done, failed or waiting, cost and duration,
 // why the run ended, and what changed. It is the same wherever it is shown, one line each.
 func (r Report) Morning() []string {
@@ -188,7 +220,7 @@ func (r Report) Morning() []string {
 		sessions += t.Sessions
 	}
 	done, failed, merging := counts[ralph.Completed], counts[ralph.Failed], counts[ralph.Merging]
-	parts := []string{fmt.Sprintf("%d done", done)}
+	parts := []string{fmt.Sprintf("%d done", done) + r.proofs()}
 	for _, p := range []struct {
 		n    int
 		what string

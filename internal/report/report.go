@@ -243,6 +243,9 @@ func (r Report) tasks(w *bytes.Buffer) {
 		if changed := t.Changed.String(); changed != "" {
 			fmt.Fprintf(w, "           changed: %s\n", changed)
 		}
+		if p := t.Changed.Proof; p != nil && len(p.Proved)+p.Idle > 0 {
+			fmt.Fprintf(w, "           %s\n", line(p.String()))
+		}
 		for _, c := range t.Verify {
 			if !c.Passed {
 				fmt.Fprintf(w, "           failed: %s (exit %d)\n", line(c.Command), c.Exit)

@@ -56,6 +56,7 @@ var waits = map[string]look{
 	"failed":        {"✕", "Failed", "red"},
 	"proposal":      {"💭", "Suggested task", "teal"},
 	"suggestion":    {"💭", "Suggestion", "teal"},
+	"learning":      {"💡", "A claim about checks", "yellow"},
 	"conflict":      {"⚡", "Contradiction", "red"},
 	"amendment":     {"✎", "Amendment", "blue"},
 	"merging":       {"⇢", "Merging is paused", "red"},

@@ -41,6 +41,11 @@ func Short(e ralph.Event, now time.Time) string {
 		}
 		return fmt.Sprintf("! your tests fail before TASK-%d is begun, and its \"done\" is refused until they pass: %s",
 			e.TaskID, text.Line(d.Reason, 200))
+	case ralph.ProvesNothing:
+		return fmt.Sprintf("! passes before any work on TASK-%d, and proves nothing: %s", e.TaskID,
+			text.Line(strings.Join(d.Commands, ", "), 200))
+	case ralph.ChangeProved:
+		return fmt.Sprintf("⇢ TASK-%d is %s", e.TaskID, text.Line(ralph.Proof{Proved: d.Proved, Idle: d.Idle}.String(), 400))
 	case ralph.SlowCheck:
 		indent := ""
 		if e.TaskID != 0 {

@@ -49,11 +49,11 @@ func (o Outcome) Names() *testresult.Results {
 	return o.Text
 }
 
-// Baseline runs the project's and the feature's commands before the first session of a task,
-// or reuses their results for the same commit (pipeline, "Verification"). For a task that
-// was worked on before, it runs only new commands.
+// Baseline runs the commands of a task before its first session, or reuses their results for the same commit
+// (pipeline, "Verification"). For a task that was worked on before, it runs only new commands. Those of the task alone
+// that pass already prove nothing, which is said.
 func (v *Verifier) Baseline(ctx context.Context, task ralph.Task) error {
-	var shared []string
+	var shared, own []string
 	var before []Outcome
 	err := v.Store.View(ctx, func(tx *store.Tx) error {
 		c, err := v.Of(tx, task)
@@ -63,23 +63,34 @@ func (v *Verifier) Baseline(ctx context.Context, task ralph.Task) error {
 		if _, err := tx.Baseline(task.ID, &before); err != nil {
 			return err
 		}
-		shared = slices.DeleteFunc(c.Shared, func(command string) bool { return knows(before, command) })
+		known := func(command string) bool { return knows(before, command) }
+		shared, own = slices.DeleteFunc(c.Shared, known), slices.DeleteFunc(c.Own, known)
 		return nil
 	})
-	if err != nil || len(shared) == 0 {
+	if err != nil || len(shared)+len(own) == 0 {
 		return err
 	}
-	results, err := v.suite(ctx, shared, false)
+	results, err := v.suite(ctx, slices.Concat(shared, own), false)
 	if err != nil || ctx.Err() != nil {
 		return err // a stopped command says nothing
 	}
 	var red []ralph.Check
-	for _, r := range results {
-		red = append(red, Judge(r, []Outcome{r}, shared, v.Strict))
+	var idle []string
+	for i, r := range results {
+		if i < len(shared) {
+			red = append(red, Judge(r, []Outcome{r}, shared, v.Strict))
+		} else if r.Check.Passed {
+			idle = append(idle, r.Check.Command)
+		}
 	}
 	return v.Store.Tx(ctx, func(tx *store.Tx) error {
 		if red := signals.Refused(red, nil, ralph.Evidence{}, signals.Rules{}); red != "" {
 			if err := tx.NoteRed(task.ID, red); err != nil {
+				return err
+			}
+		}
+		if len(idle) > 0 {
+			if err := tx.NoteIdle(task.ID, idle); err != nil {
 				return err
 			}
 		}

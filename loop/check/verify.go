@@ -29,11 +29,20 @@ type Rules struct {
 	Strict      bool                      // refuse tests that failed before the task began, too
 	JUnit       []string                  // globs of the files into which commands write JUnit XML, relative to the root
 	Protect     []string                  // globs of the files that a session must not change, relative to the root
+	Proof       string                    // [ProofAuto] and so on; "" is never
 	Tests       []string                  // globs of test files, "auto" for the conventions
 	Guard       Guard                     // what else people decide on
 	Enter       proc.Enter                // runs the commands in a sandbox; nil is no sandbox
 	Containment proc.Containment
 }
+
+// The values of [Rules.Proof]: when the tests of a change are run on the code as it was before, too.
+const (
+	ProofAuto    = "auto"    // after it has landed, where a check takes less than a minute
+	ProofAlways  = "always"  // after it has landed
+	ProofRequire = "require" // before it lands: a done without a proof needs a reason
+	ProofOff     = "off"
+)
 
 // verifyTail is how many bytes of a failed command's output are quoted.
 const verifyTail = 4 << 10

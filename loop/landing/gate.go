@@ -46,6 +46,11 @@ func (l *Lander) Gate(
 	if err != nil {
 		return g, err
 	}
+	for _, o := range own {
+		if o.Check.Passed {
+			g.Idle = append(g.Idle, o.Check.Command)
+		}
+	}
 	shared, err := l.results(ctx, tip, tree, commands.Shared)
 	if err != nil || ctx.Err() != nil {
 		return g, err
@@ -65,6 +70,16 @@ func (l *Lander) Gate(
 			return g, err
 		}
 		g.Weakened, g.Refused = gate.Judge(r)
+	}
+	if l.Check.Proof == check.ProofRequire && len(pairs) > 0 {
+		if r.New == nil && len(r.Files) > 0 {
+			r.New, err = l.swapped(ctx, tip, b.Commit, gate.New(r.Files), commands.All())
+			if err != nil || ctx.Err() != nil {
+				return g, err
+			}
+		}
+		proved, _ := gate.Prove(r)
+		g.Unproved = len(proved) == 0 && !slices.ContainsFunc(own, func(o check.Outcome) bool { return !o.Check.Passed })
 	}
 	if len(g.Weakened) == 0 {
 		return g, nil

@@ -2,7 +2,9 @@ package landing
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,6 +79,10 @@ var projects = map[string]project{
 		"summing.py":   "def total(a, b):\n    return a + b\n",
 		"test_sums.py": pyTest("def test_sum(self):\n        self.assertEqual(total(1, 2), 3)", "def test_zero(self):\n        self.assertEqual(total(0, 0), 0)"),
 	}},
+	"pytest": {"pytest", "pytest -v -p no:cacheprovider", map[string]string{
+		"summing.py":   "def total(a, b):\n    return a + b\n",
+		"test_sums.py": "from summing import total\n\n\ndef test_sum():\n    assert total(1, 2) == 3\n\n\ndef test_zero():\n    assert total(0, 0) == 0\n",
+	}},
 	"make": {"make", "make test", map[string]string{
 		"Makefile":           "S = sum.sh\n\n.PHONY: test\ntest: $(S)\n\tsh run.sh\n\nlint:\n\ttrue\n",
 		"run.sh":             "set -e\nfor t in tests/*.sh; do sh $t; done\n",
@@ -113,7 +119,7 @@ func TestGateOfRealProjects(t *testing.T) {
 		{"skipped", "go", files{"sum.go": goMinus, "sum_test.go": strings.Replace(goTests, "\tif Sum(1, 2)", "\tt.Skip()\n\tif Sum(1, 2)", 1)}, nil, "lost sum.TestSum", 0},
 		{"os.Exit(0) in a TestMain of a new file", "go", files{"sum.go": goMinus, "main_test.go": "package sum\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(m *testing.M) { os.Exit(0) }\n"}, nil, "refused", 0},
 		{"a build tag", "go", files{"sum.go": goMinus, "sum_test.go": "//go:build never\n\n" + goTests, "other_test.go": "package sum\n\nimport \"testing\"\n\nfunc TestOther(t *testing.T) {}\n"}, nil, "lost sum.TestSum", 0},
-		{"only", "node", files{"sum.js": jsMinus, "sum.test.js": jsHead + "test('adds', { skip: true }, () => { assert.equal(sum(1, 2), 3); });\ntest('adds nothing', () => { assert.equal(sum(0, 0), 0); });\n"}, nil, "lost adds", 0},
+		{"only", "node", files{"sum.js": jsMinus, "package.json": `{"scripts": {"test": "node --test --test-only"}, "dependencies": {}}`, "sum.test.js": jsHead + "test('adds', () => { assert.equal(sum(1, 2), 3); });\ntest('adds nothing', { only: true }, () => { assert.equal(sum(0, 0), 0); });\n"}, nil, "lost adds", 0},
 		{"an assertion loosened", "node", files{"sum.js": jsMinus, "sum.test.js": jsHead + "test('adds', () => { assert.ok(Number.isInteger(sum(1, 2))); });\ntest('adds nothing', () => { assert.equal(sum(0, 0), 0); });\n"}, nil, "loosened adds", 0},
 		{"a script with || true", "node", files{"sum.js": jsMinus, "package.json": `{"scripts": {"test": "node --test || true"}, "dependencies": {}}`}, nil, "lost adds", 0},
 		{"an expected value changed", "python", files{"summing.py": pyMinus, "test_sums.py": pyTest(strings.Replace(sum, "3", "-1", 1), zero)}, nil, "changed test_sums.Sums.test_sum", 0},
@@ -129,6 +135,8 @@ func TestGateOfRealProjects(t *testing.T) {
 		{"a Makefile before the other", "make", files{"sum.sh": shMinus, "GNUmakefile": "test:\n\ttrue\n"}, nil, "lost `make test`", 0},
 		{"a fixture changed", "make", files{"sum.sh": shMinus, "tests/fixtures/sum": "-1\n"}, nil, "changed `make test`", 0},
 		{"a guarded file", "make", files{".GitHub/Workflows/ci.yml": "on: push\n"}, nil, "guarded .GitHub/Workflows/ci.yml", 0},
+		{"a conftest.py that rewrites results", "pytest", files{"summing.py": pyMinus, "conftest.py": "import pytest\n\n\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n    got = yield\n    got.get_result().outcome = 'passed'\n"}, nil, "lost test_sums.py::test_sum", 0},
+		{"a setting of the runner", "pytest", files{"summing.py": pyMinus, "pytest.ini": "[pytest]\naddopts = --deselect test_sums.py::test_sum\n"}, nil, "lost test_sums.py::test_sum", 0},
 		{"deleted, though the code is whole", "python", files{"test_sums.py": pyTest(zero)}, nil, "lost test_sums.Sums.test_sum", 0},
 		{"the new code is right, but the tests of another behaviour are gone", "make", files{"tests/sum.sh": "", "tests/other.sh": "true\n", "sum.sh": shMinus}, nil, "lost `make test`", 0},
 
@@ -143,6 +151,16 @@ func TestGateOfRealProjects(t *testing.T) {
 		{"a dependency added", "node", files{"package.json": `{"scripts": {"test": "node --test"}, "dependencies": {"left-pad": "1.0.0"}}`}, nil, "", 0},
 		{"a source added", "make", files{"Makefile": strings.Replace(projects["make"].files["Makefile"], "lint:\n\ttrue", "lint:\n\tsh lint.sh", 1)}, nil, "", 0},
 		{"code alone", "go", files{"sum.go": "package sum\n\nfunc Sum(a, b int) int { return b + a }\n"}, nil, "", 0},
+	}
+	page, err := os.ReadFile("../../docs/situations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range cases {
+		row := fmt.Sprintf("| G%d | %s (%s) | %s |", i+1, c.name, c.project, cmp.Or(c.want, "nothing"))
+		if !strings.Contains(string(page), strings.ReplaceAll(row, "||", `\|\|`)) {
+			t.Errorf("docs/situations.md lacks the row\n%s", row)
+		}
 	}
 	for name, p := range projects {
 		t.Run(name, func(t *testing.T) {

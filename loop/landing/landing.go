@@ -113,7 +113,14 @@ func (l *Lander) Land(ctx context.Context) (why string, err error) {
 			if err := l.Tree.Pack(ctx); err != nil && ctx.Err() == nil {
 				l.Log.Warn("cannot pack refs", "error", err)
 			}
-			return step.Reason, l.FastForward(ctx)
+			if err := l.FastForward(ctx); err != nil {
+				return step.Reason, err
+			}
+			gaveWay, err := l.prove(ctx)
+			if gaveWay {
+				continue
+			}
+			return step.Reason, err
 		}
 		g = gathering{}
 		switch step.Do {

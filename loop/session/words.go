@@ -126,6 +126,11 @@ func weakened(g ralph.Gate, lines string) string {
 			"Have them run again, then call the done tool again.\n", g.Refused)
 		return b.String()
 	}
+	if len(g.Weakened) == 0 {
+		return "ralph checked your `done`: its commands pass, but no test of yours fails on the code as it was before, so that " +
+			"nothing proves your work. Add a test that does, then call the done tool again; if there can be none, say why " +
+			"in `tests_changed`.\n"
+	}
 	b.WriteString("ralph checked your `done`: its commands pass. But it ran the tests as they were on the target, too, and " +
 		"these do not hold any more:\n")
 	for _, w := range g.Weakened[:min(len(g.Weakened), maxEvidence)] {
