@@ -102,6 +102,7 @@ func slotted(t *testing.T, l *loop.Loop) {
 		},
 		Store: l.Store, Tree: l.Place.Tree, Line: &landing.Line{}, Log: l.Log, Check: l.Check,
 	}
+	l.Lander.Slots, l.Slots.Merged = l.Slots, l.Lander.Tip
 	l.Rules.Bounces = 2
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -121,6 +122,17 @@ func inBubble(t *testing.T, f func(t *testing.T, b *bench)) {
 		slotted(t, b.Loop)
 		f(t, b)
 	})
+}
+
+// commit has a person commit a new file.
+func (b *bench) commit(t *testing.T, name string) {
+	t.Helper()
+	write(t, filepath.Join(b.Place.Dir, name), "x")
+	commit := exec.Command("sh", "-ec", "git add "+name+"; git -c user.name=Ann -c user.email=ann@example.org commit -qm "+name)
+	commit.Dir = b.Place.Dir
+	if out, err := commit.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 func (b *bench) add(t *testing.T, titles ...string) {

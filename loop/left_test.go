@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -232,23 +231,6 @@ func TestARefusalThatCannotBeRecordedIsTold(t *testing.T) {
 	b.once(l, &speech{b: b, turns: []turn{{write: []string{"made"}, say: finish, answer: "does not hold"}}, ending: ralph.Finished})
 	if !strings.Contains(log.String(), "the disk is full") {
 		t.Errorf("logged is %q", log.String())
-	}
-}
-
-// TestWhatIsTakenAwayCannotBeCompared: ralph says that the changed files
-// are unknown, rather than that there are none.
-func TestWhatIsTakenAwayCannotBeCompared(t *testing.T) {
-	b := newWorkshop(t)
-	l := b.repository()
-	id := b.add(ralph.Task{Title: "A"})
-	write(t, filepath.Join(l.Place.Dir, "mine"), "x")
-	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-		write(t, filepath.Join(a.Dir, "made"), "x")
-		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
-		return agent.Report{Ending: ralph.Finished, CostKnown: true}, errors.Join(err, os.RemoveAll(filepath.Join(a.LogDir, "objects")))
-	}))
-	if task := b.task(id); !strings.Contains(task.StatusReason, "could not be looked at: which files were changed (") {
-		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
 	}
 }
 

@@ -35,7 +35,6 @@ func TestARunThatBeginsRed(t *testing.T) {
 		status  int
 		reason  string
 		tasks   []int64 // the sessions' tasks
-		later   bool    // a person breaks it after the first task
 		hint    bool    // the message says that named tests would be excused
 		noted   int     // how often the failure is recorded
 		timeout time.Duration
@@ -53,7 +52,6 @@ func TestARunThatBeginsRed(t *testing.T) {
 		{name: "but the one for its task", verify: []string{"true"}, feature: []string{"false"}, only: 2, onRed: loop.RedStop, status: ralph.ExitUsage, reason: "`false` exits 1", hint: true, noted: 1},
 		{name: "the first task mends it", verify: []string{green}, onRed: loop.RedFirst, mends: 1, tasks: []int64{1, 2}, noted: 1},
 		{name: "the first task does not, until it fails", verify: []string{green}, onRed: loop.RedFirst, status: ralph.ExitUsage, reason: "your tests still fail after TASK-1, which is failed, and the others wait for them: ", tasks: []int64{1, 1}, hint: true, noted: 2},
-		{name: "red only later", verify: []string{"test ! -e broken"}, onRed: loop.RedStop, status: ralph.ExitFailed, reason: "failed: TASK-2", tasks: []int64{1, 2, 2}, later: true},
 		{name: "no matter", verify: []string{green}, onRed: loop.RedGo, mends: 1, tasks: []int64{1, 2}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -74,13 +72,7 @@ func TestARunThatBeginsRed(t *testing.T) {
 			}
 			var tasks []int64
 			var heart heart
-			if l.Heart = &heart; tt.later {
-				l.Heart = beat(func() {
-					if b.task(1).Status == ralph.Completed {
-						write(t, filepath.Join(l.Place.Dir, "broken"), "x")
-					}
-				})
-			}
+			l.Heart = &heart
 			l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 				tasks = append(tasks, a.TaskID)
 				name := a.SessionID
@@ -104,7 +96,7 @@ func TestARunThatBeginsRed(t *testing.T) {
 			if noted := b.red(); len(noted) != tt.noted {
 				t.Errorf("it is noted %d times: %+v", len(noted), noted)
 			}
-			if said := strings.Contains(strings.Join(heart.statuses, "\n"), "verifies the project"); said != (tt.verify != nil && !tt.later) {
+			if said := strings.Contains(strings.Join(heart.statuses, "\n"), "verifies the project"); said != (tt.verify != nil) {
 				t.Errorf("it said %q", heart.statuses)
 			}
 		})
@@ -138,8 +130,7 @@ func redOf(t *testing.T, db *store.DB) (noted []ralph.BaselineRed) {
 	return noted
 }
 
-// TestWhatWasRedBefore: a failure in a session's unfinished work does not
-// count. Other failures of an earlier run are run again, once.
+// TestWhatWasRedBefore: failures of an earlier run are run again, once.
 func TestWhatWasRedBefore(t *testing.T) {
 	const named = `echo '{"Action":"run","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p"}'; exit 1`
 	for _, tt := range []struct {
@@ -151,9 +142,6 @@ func TestWhatWasRedBefore(t *testing.T) {
 		ran     [2]int // how often the command has run after each run
 		noted   int
 	}{
-		{"a session's, which goes on with it", "test ! -e broken", true, loop.RedStop, ralph.ExitLimit, [2]int{1, 2}, 0},
-		{"where tests failed before it that are excused", "test ! -e broken || exit 3; " + named, true, loop.RedStop, ralph.ExitLimit, [2]int{1, 2}, 0},
-		{"unless all else is to wait for it", "test ! -e broken", true, loop.RedFirst, ralph.ExitLimit, [2]int{1, 2}, 1},
 		{"people's", "false", false, loop.RedFirst, ralph.ExitLimit, [2]int{1, 2}, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -263,9 +251,9 @@ func TestADaemonWaitsUntilItsVerificationPasses(t *testing.T) {
 		verified int
 		starts   []string
 	}{
-		{"the work tree is mended", func(b *bench) { write(t, filepath.Join(b.Place.Dir, "made"), "x") }, nil, 2, []string{"01 00:01"}},
+		{"the work tree is mended", func(b *bench) { b.commit(t, "made") }, nil, 2, []string{"01 00:01"}},
 		{"nobody mends it", nil, nil, 1, nil},
-		{"something else is changed", func(b *bench) { write(t, filepath.Join(b.Place.Dir, "other"), "x") }, nil, 2, nil},
+		{"something else is changed", func(b *bench) { b.commit(t, "other") }, nil, 2, nil},
 		{"other commands are configured", nil, func() ([]string, error) { return []string{"true"}, nil }, 2, []string{"01 00:01"}},
 		{"the configuration is broken meanwhile", nil, func() ([]string, error) { return nil, broken }, 1, nil},
 		{"one more command is configured", nil, func() ([]string, error) { return []string{"test -e made || test -e " + elsewhere, "true"}, nil }, 2, nil},
@@ -305,53 +293,5 @@ func TestADaemonWaitsUntilItsVerificationPasses(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// TestARunSaysWhatItWaitsForBeforeASession, and says it no longer in the session.
-func TestARunSaysWhatItWaitsForBeforeASession(t *testing.T) {
-	for _, fails := range []bool{false, true} { // to note that it waits no longer
-		b := newWorkshop(t)
-		proceed := filepath.Join(t.TempDir(), "proceed")
-		l := b.tree("[ ! -e made ] || while [ ! -e " + proceed + " ]; do sleep 0.01; done")
-		b.add(ralph.Task{Title: "A"})
-		b.add(ralph.Task{Title: "B"})
-		l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
-			MaxSessions: 2, MaxTasks: 2, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
-			SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
-		}
-		reason := func() string {
-			run, err := store.Read(context.WithoutCancel(t.Context()), b.db, func(tx *store.Tx) (ralph.Run, error) {
-				run, _, err := tx.LastRun()
-				return run, err
-			})
-			if err != nil {
-				t.Error(err)
-			}
-			return run.StateReason
-		}
-		var said []string
-		worked := make(chan struct{}, 2)
-		l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-			b.raw(`DROP TRIGGER IF EXISTS full`)
-			said = append(said, reason())
-			write(t, filepath.Join(a.Dir, "made"), "x")
-			worked <- struct{}{}
-			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Blocked{On: "the key", Kind: "external"})
-			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
-		})
-		ended := make(chan error, 1)
-		go func() { _, err := l.Run(context.WithoutCancel(t.Context())); ended <- err }()
-		<-worked // the verification before it does not wait
-		until(t, "the reason", func() bool { return strings.HasPrefix(reason(), "verifying before the first session") })
-		want := []string{"", ""}
-		if fails {
-			want = want[:1]
-			b.raw(`CREATE TRIGGER full BEFORE UPDATE ON runs WHEN old.state_reason LIKE 'verifying%' AND new.state_reason = '' BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`)
-		}
-		write(t, proceed, "")
-		if err := <-ended; (err != nil) != fails || !slices.Equal(said, want) {
-			t.Errorf("in the sessions it says %q, %v", said, err)
-		}
 	}
 }

@@ -251,27 +251,17 @@ func TestWhatASessionShowsIsBounded(t *testing.T) {
 	}
 }
 
-// TestADoneOfAWorkerIsCheckedWhereItWorked, and not against what another worker left
-// in another work tree. People are told that its agent was free to go on.
+// TestADoneOfAWorkerIsCheckedWhereItWorked: people are told that its agent was free to go on.
 func TestADoneOfAWorkerIsCheckedWhereItWorked(t *testing.T) {
 	b := newWorkshop(t)
-	here, there := b.repository("true"), b.repository("true")
-	b.git(there.Place.Dir, "checkout", "-q", "-b", "y")
+	l := b.repository("true")
 	id := b.add(ralph.Task{Title: "A"})
-	work := func(l *loop.Loop, say signals.Payload, args ...string) {
-		c := b.claim(l, id, "ann")
-		b.passed.Add(int64(time.Minute))
-		write(t, filepath.Join(l.Place.Dir, "made"), "x")
-		if len(args) > 0 {
-			b.git(l.Place.Dir, args...)
-		}
-		b.say(c, say)
-		if again, _, err := c.Close(t.Context()); again != "" || err != nil {
-			t.Errorf("it is told %q, %v", again, err)
-		}
+	c := b.claim(l, id, "ann")
+	write(t, filepath.Join(slotOf(c), "made"), "x")
+	b.say(c, finish)
+	if again, _, err := c.Close(t.Context()); again != "" || err != nil {
+		t.Errorf("it is told %q, %v", again, err)
 	}
-	work(here, halt, "checkout", "-q", "-b", "x")
-	work(there, finish)
 	if task := b.task(id); task.Status != ralph.Completed || !strings.Contains(task.StatusReason, "agent not contained") {
 		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
 	}

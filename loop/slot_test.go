@@ -49,7 +49,7 @@ func TestASessionInASlot(t *testing.T) {
 		{"what it has verified stays where it was verified", []string{"touch b"}, []turn{{write: []string{"a"}, say: done, answer: "over"}}, ralph.Completed, "done and verified: made it", "a"},
 		{"wherever it committed that", []string{"test -f a"}, []turn{
 			{write: []string{"a"}, git: "checkout -q -b other;add a;commit -q -m one;checkout -q --orphan third", say: done, answer: "over"},
-		}, ralph.Completed, "done and verified (1 commit on other is not on third, so it was not verified): made it", "a"},
+		}, ralph.Completed, "done and verified (1 commit on other is not part of the work, so it was not verified): made it", "a"},
 		{"a repository within that nobody else could get does not", nil, []turn{
 			{write: []string{"a"}, git: "init -q sub;-C sub commit -q --allow-empty -m one", say: done, answer: "sub is at "},
 		}, ralph.Pending, "done was refused: ", ""},
@@ -209,23 +209,17 @@ func TestSessionsInSlotsThatChangeNothingEndARun(t *testing.T) {
 
 // TestATreeIsVerifiedOnce: the next task starts from the tree that a done was checked with.
 func TestATreeIsVerifiedOnce(t *testing.T) {
-	for _, apart := range []bool{false, true} {
-		b := newWorkshop(t)
-		count := filepath.Join(t.TempDir(), "count")
-		verify := "echo >> " + count
-		l := b.repository(verify)
-		if apart {
-			l = b.tree(verify)
-		}
-		b.add(ralph.Task{Title: "A"})
-		b.add(ralph.Task{Title: "B"})
-		for _, file := range []string{"a", "b"} {
-			b.once(l, &speech{b: b, turns: []turn{{write: []string{file}, say: signals.Done{Summary: "made it"}, answer: "over"}}, ending: ralph.Finished})
-		}
-		ran, err := os.ReadFile(count)
-		if err != nil || len(ran) != 3 {
-			t.Errorf("in a slot: %t: it was verified %d times, %v: want once before all work, and at each done", apart, len(ran), err)
-		}
+	b := newWorkshop(t)
+	count := filepath.Join(t.TempDir(), "count")
+	l := b.tree("echo >> " + count)
+	b.add(ralph.Task{Title: "A"})
+	b.add(ralph.Task{Title: "B"})
+	for _, file := range []string{"a", "b"} {
+		b.once(l, &speech{b: b, turns: []turn{{write: []string{file}, say: signals.Done{Summary: "made it"}, answer: "over"}}, ending: ralph.Finished})
+	}
+	ran, err := os.ReadFile(count)
+	if err != nil || len(ran) != 3 {
+		t.Errorf("it was verified %d times, %v: want once before all work, and at each done", len(ran), err)
 	}
 }
 

@@ -210,7 +210,7 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 		return nil, err
 	}
 	s.changed = s.changed.or(now.differ(s.reference))
-	from, base, err := s.from(ctx, f.made.Head)
+	from, base, err := s.from(ctx, f.made)
 	if err != nil {
 		return nil, err
 	}
@@ -251,13 +251,14 @@ func (s *Session) repository() *worktree.Tree { return s.Place.Here().Tree }
 
 // from returns the commits that a session's own work and all that is to land are compared with: where it began, and
 // the target there. If it has merged what has landed since, that is the target as it was shown to it.
-func (s *Session) from(ctx context.Context, head string) (from, base string, err error) {
+func (s *Session) from(ctx context.Context, made worktree.Candidate) (from, base string, err error) {
 	var before worktree.Snapshot
 	err = s.Store.View(ctx, func(tx *store.Tx) error {
 		var started hashes
 		_, err := tx.Beginning(s.Row.ID, &before, &started)
 		return err
 	})
+	before.Head = cmp.Or(before.Head, made.Base) // of a session that was recorded without one
 	shown, base := s.shown, before.Head
 	if s.Place.Slot != nil {
 		base = s.Place.Slot.Base
@@ -269,7 +270,7 @@ func (s *Session) from(ctx context.Context, head string) (from, base string, err
 	}
 	newer, err := s.Lander.Tree.Ancestor(ctx, before.Head, shown)
 	if err == nil && newer {
-		newer, err = s.Lander.Tree.Ancestor(ctx, shown, head)
+		newer, err = s.Lander.Tree.Ancestor(ctx, shown, made.Head)
 	}
 	if err != nil || !newer {
 		return before.Head, base, err
