@@ -278,7 +278,7 @@ func TestRealTwoTasks(t *testing.T) {
 		s.run(0, "task", "add", "First", "--verify", "test -f hi.txt")
 		s.run(0, "task", "add", "Second")
 		out := s.run(0, "run")
-		s.has(out, "TASK-1 → merging: done and verified", "TASK-2 landed")
+		s.has(out, "TASK-1 → merging: done and verified", "TASK-2 → completed")
 		s.has(s.run(0, "task", "show", "1", "--json"), `"path": "hi.txt"`)
 		sessions := s.run(0, "session", "list", "--json")
 		s.has(sessions, `"agent": "`+filepath.Base(t.Name())+`"`, `"cost_known": true`)
@@ -321,7 +321,7 @@ func TestRealRefusedDone(t *testing.T) {
 			return messagesapi.Turn{Text: "Finished."}
 		})
 		s.run(0, "task", "add", "Make", "--verify", "test -f made")
-		s.has(s.run(0, "run"), "refused: `test -f made` exits 1", "uncommitted files): mended", "1 session on 1 task")
+		s.has(s.run(0, "run"), "refused: `test -f made` exits 1", "done and verified: mended", "1 session on 1 task")
 		if r := s.api.Requests(); !strings.Contains(r[2].Text, "does not hold") {
 			t.Error("the model was not told of the refusal")
 		}

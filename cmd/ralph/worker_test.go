@@ -92,7 +92,7 @@ func TestTwoWorkersRaceForTasks(t *testing.T) {
 				mu.Lock()
 				taken[m[1]]++
 				mu.Unlock()
-				if err := os.WriteFile(filepath.Join(s.dir, "made-"+m[1]), []byte("x"), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(folder.FindString(text), "made-"+m[1]), []byte("x"), 0o600); err != nil {
 					t.Error(err)
 				}
 				if text, refused := c.call("ralph_signal_done", `{"summary":"made it"}`); refused || !strings.Contains(text, "TASK-"+m[1]+" is completed") {
@@ -130,7 +130,7 @@ func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
 	c.want("ralph_signal_done", `{"summary":"x"}`, "you have not claimed a task", true)
 	c.want("get_next_actionable", `{}`, "TASK-1 Make a.txt", false)
 	c.want("claim_task", `{"task_id":3}`, "TASK-3 cannot be claimed, it is blocked", true)
-	c.want("claim_task", `{"task_id":"TASK-1"}`, "You hold TASK-1", false)
+	dir := c.takes(`{"task_id":"TASK-1"}`, "You hold TASK-1")
 	c.want("claim_task", `{}`, "you hold TASK-1; close or release it first", true)
 	c.want("update_session_state", `{"state":"implementing"}`, `"newState": "implementing"`, false)
 	s.ralph(0, "comment", "1", "mind unicode")
@@ -143,10 +143,11 @@ func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
 		t.Errorf("it is not noted that the worker has the comment:\n%s", out)
 	}
 	c.want("ralph_signal_done", `{"summary":"made it"}`, "It does not close the task yet", false)
-	if err := os.WriteFile(filepath.Join(s.dir, "a.txt"), []byte("x"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.want("ralph_signal_done", `{"summary":"made it"}`, "TASK-1 is completed: done and verified", false)
+	text, _ := c.call("ralph_signal_done", `{"summary":"made it"}`)
+	s.has(text, "TASK-1 is completed: landed on", "; done and verified")
 	c.want("claim_task", `{}`, "You hold TASK-2", false)
 	c.want("release_task", `{"task_id":3}`, "you hold TASK-2, not TASK-3", true)
 	c.want("release_task", `{"task_id":2}`, "TASK-2 is back in the queue", false)
@@ -335,10 +336,13 @@ func TestWhoLeavesOrIsStoppedGivesTheTaskBack(t *testing.T) {
 func TestACallWhileADoneIsChecked(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "", "")
-	s.ralph(0, "task", "add", "One", "--verify", "touch running; until test -f proceed; do sleep 0.1; done")
+	s.ralph(0, "task", "add", "One", "--verify", "touch "+s.dir+"/../running; until test -f "+s.dir+"/../proceed; do sleep 0.1; done")
 	s.ralph(0, "comment", "1", "an early word")
 	c := newClient(t, s.command("mcp", "--profile", "worker", "--name", "codex"))
-	c.want("claim_task", `{}`, "an early word", false)
+	dir := c.takes(`{}`, "an early word")
+	if err := os.WriteFile(filepath.Join(dir, "made"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if text, _ := c.call("ralph_signal_flag", `{"what":"x","severity":"info","category":"bug"}`); strings.Contains(text, "early word") {
 		t.Errorf("what is in the task's text is handed over again: %s", text)
 	}
@@ -347,7 +351,7 @@ func TestACallWhileADoneIsChecked(t *testing.T) {
 		defer close(closed)
 		c.want("ralph_signal_done", `{"summary":"made it"}`, "TASK-1 is completed", false)
 	}()
-	for !state.Exists(filepath.Join(s.dir, "running")) {
+	for !state.Exists(filepath.Join(s.dir, "..", "running")) {
 		if t.Context().Err() != nil {
 			t.Fatal(t.Context().Err())
 		}
@@ -356,7 +360,7 @@ func TestACallWhileADoneIsChecked(t *testing.T) {
 	c.want("propose_task_amendment", `{"task_id":1,"patch":{"title":"t"},"rationale":"r"}`, "a person decides", false)
 	c.want("get_next_actionable", `{}`, "No task can be claimed now", false)
 	s.ralph(0, "task", "add", "Two")
-	if err := os.WriteFile(filepath.Join(s.dir, "proceed"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, "..", "proceed"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	<-closed
