@@ -81,7 +81,7 @@ var inboxQueries = []inboxQuery{
 				WHERE e.task_id IS NULL AND e.type = 'target.behind' ORDER BY e.id DESC LIMIT 1), '')
 		FROM merge_queue q WHERE q.id = 1 AND q.behind NOT IN ('', '` + AsConfigured + `')`},
 	{"blocker", OfComment, `
-		SELECT t.id, t.title, c.id, coalesce(c.waits_for, c.body)
+		SELECT t.id, t.title, c.id, coalesce(c.waits_for, c.what, c.body)
 			|| CASE WHEN coalesce(c.detail, '') = '' THEN '' ELSE ': ' || c.detail END
 			|| CASE WHEN c.hold_reason = '' THEN '' ELSE ' (' || c.hold_reason || ')' END` + because + `, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
@@ -114,7 +114,7 @@ var inboxQueries = []inboxQuery{
 	{"flag", OfComment, `
 		SELECT t.id, t.title, c.id, c.severity || ', ' || c.category || ': ' || c.what, 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.signal_verb = 'flag' AND c.resolved_at = '' AND c.severity <> 'info'
+		WHERE c.signal_verb = 'flag' AND c.resolved_at = '' AND c.severity <> 'info' AND c.holding = 0
 		ORDER BY CASE WHEN c.severity = 'blocking' THEN 0 ELSE 1 END, c.id`},
 	{"question", OfComment, `
 		SELECT t.id, t.title, c.id, coalesce(c.question, c.body` + because + `), 0, c.created

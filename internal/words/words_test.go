@@ -50,6 +50,8 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 			ralph.BaselineRed{Reason: "exit status 1"},
 			"! your tests fail before TASK-7 is begun, and its \"done\" is refused until they pass: exit status 1", "=", "",
 		},
+		{ralph.ProvesNothing{Commands: []string{"test -f a"}}, "! passes before any work on TASK-7, and proves nothing: test -f a", "=", ""},
+		{ralph.ChangeProved{Proved: []string{"TestA"}, Idle: 1}, "⇢ TASK-7 is proved by TestA: red before, green now; of its new tests 1 pass on the old code too", "=", ""},
 		{ralph.SessionStarted{Title: "A", Attempt: 2, Agent: "codex"}, "▶ TASK-7 A (attempt 2, session abcdef01, by codex)", "=", ""},
 		{ralph.SessionStarted{Title: "A", Attempt: 2, Agent: "claude"}, "▶ TASK-7 A (attempt 2, session abcdef01)", "=", ""},
 		{ralph.SessionStarted{Title: "A", Attempt: 2, Lane: 3}, "▶ TASK-7 A (attempt 2, session abcdef01, lane 3)", "=", ""},
