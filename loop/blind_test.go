@@ -11,6 +11,7 @@ import (
 	"ralph"
 	"ralph/loop"
 	"ralph/loop/agent"
+	"ralph/signals"
 	"ralph/store"
 )
 
@@ -36,6 +37,28 @@ func TestADoneOfARunThatIsStoppedIsNotJudgedBlindly(t *testing.T) {
 	}
 	if task := b.task(id); !strings.Contains(task.StatusReason, "the done could not be checked: what it made in its slot") {
 		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+}
+
+// TestWhatCannotBeLookedAtIsNotJudged: a done is not, and what else was said is.
+func TestWhatCannotBeLookedAtIsNotJudged(t *testing.T) {
+	for _, tt := range []struct {
+		say  signals.Payload
+		want string
+	}{
+		{finish, "the done could not be checked: "},
+		{halt, "partial: the rest; could not be looked at: what it made in its slot, which is kept there ("},
+	} {
+		b := newWorkshop(t)
+		id := b.add(ralph.Task{Title: "A"})
+		b.once(b.repository("true"), deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+			err := os.RemoveAll(a.Dir)
+			_, serr := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", tt.say)
+			return agent.Report{Ending: ralph.Finished, CostKnown: true}, errors.Join(err, serr)
+		}))
+		if task := b.task(id); task.Status != ralph.Pending || task.VerifyFailures != 0 || !strings.HasPrefix(task.StatusReason, tt.want) {
+			t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+		}
 	}
 }
 
@@ -93,9 +116,9 @@ func TestADoneOfARunThatIsStoppedShowsItsCheck(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	task := b.task(id)
-	if !strings.Contains(task.StatusReason, "before the claim could be checked") {
-		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	task, s := b.task(id), b.last()
+	if !strings.Contains(task.StatusReason, "before the claim could be checked") || len(s.Verify) != 1 || s.Verify[0].Error != "was stopped with the run" {
+		t.Errorf("it is %s: %s; checks %+v", task.Status, task.StatusReason, s.Verify)
 	}
 }
 
@@ -121,6 +144,7 @@ func TestADoneOfASessionIsCheckedOnce(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newWorkshop(t)
 			running := filepath.Join(t.TempDir(), "running")
+			ran := func() string { text, _ := os.ReadFile(running); return string(text) }
 			wait := map[bool]string{true: "sleep 2", false: "true"}[tt.stop != nil]
 			l := b.tree("[ ! -e made ] || { echo x >> " + running + "; " + wait + "; }")
 			id := b.add(ralph.Task{Title: "A"})
@@ -130,7 +154,7 @@ func TestADoneOfASessionIsCheckedOnce(t *testing.T) {
 				over := make(chan bool)
 				go func() { over <- a.TurnEnded(ctx, agent.Turn{}).Over }()
 				if tt.stop != nil {
-					until(t, "the check", func() bool { return exists(running) })
+					until(t, "the check", func() bool { return ran() == "x\n" })
 					err = errors.Join(err, b.db.Tx(t.Context(), func(tx *store.Tx) error { return tt.stop(tx, a) }))
 				}
 				if !<-over {
@@ -139,9 +163,8 @@ func TestADoneOfASessionIsCheckedOnce(t *testing.T) {
 				return agent.Report{Ending: tt.ending, CostKnown: true}, err
 			}))
 			task := b.task(id)
-			runs, err := os.ReadFile(running)
-			if err != nil || string(runs) != "x\n" || task.Status != tt.want || !strings.Contains(task.StatusReason, tt.reason) {
-				t.Errorf("it is %s: %s; checked %q, %v", task.Status, task.StatusReason, runs, err)
+			if runs := ran(); runs != "x\n" || task.Status != tt.want || !strings.Contains(task.StatusReason, tt.reason) {
+				t.Errorf("it is %s: %s; checked %q", task.Status, task.StatusReason, runs)
 			}
 		})
 	}
@@ -149,30 +172,24 @@ func TestADoneOfASessionIsCheckedOnce(t *testing.T) {
 
 // TestADoneOfASessionThatIsRefusedIsNoted with the reason, while its agent goes on.
 func TestADoneOfASessionThatIsRefusedIsNoted(t *testing.T) {
-	for _, tt := range []struct{ verify, git, answer, want string }{
-		{"test -e made", "", "does not hold", "`test -e made` exits 1"},
-		{"true", "add mine; commit -q -m mine", "These files had changes of a person's", "it committed what a person had not: mine"},
-	} {
-		b := newWorkshop(t)
-		l := b.repository(tt.verify)
-		write(t, filepath.Join(l.Place.Dir, "mine"), "a person's")
-		b.add(ralph.Task{Title: "A"})
-		b.once(l, &speech{b: b, ending: ralph.Finished, turns: []turn{
-			{git: tt.git, say: finish, answer: tt.answer},
-			{write: []string{"made"}, say: finish, answer: "over"},
-		}})
-		var why []string
-		b.tx(func(tx *store.Tx) error {
-			list, err := tx.Events(0, 1000)
-			for _, e := range list {
-				if e.Type == ralph.EventDoneRefused {
-					why = append(why, string(e.Payload))
-				}
+	b := newWorkshop(t)
+	l := b.repository("test -e made")
+	b.add(ralph.Task{Title: "A"})
+	b.once(l, &speech{b: b, ending: ralph.Finished, turns: []turn{
+		{say: finish, answer: "does not hold"},
+		{write: []string{"made"}, say: finish, answer: "over"},
+	}})
+	var why []string
+	b.tx(func(tx *store.Tx) error {
+		list, err := tx.Events(0, 1000)
+		for _, e := range list {
+			if e.Type == ralph.EventDoneRefused {
+				why = append(why, string(e.Payload))
 			}
-			return err
-		})
-		if len(why) != 1 || !strings.Contains(why[0], tt.want) {
-			t.Errorf("noted are %q, want %q", why, tt.want)
 		}
+		return err
+	})
+	if len(why) != 1 || !strings.Contains(why[0], "`test -e made` exits 1") {
+		t.Errorf("noted are %q", why)
 	}
 }

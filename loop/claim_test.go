@@ -237,11 +237,11 @@ func TestAClaimThatItsWorkerEndedIsNotJudgedAgain(t *testing.T) {
 	}
 }
 
-// blocker is a command that reports when it runs and ends on request. A
-// second one at the same time fails at once.
+// blocker is a command that fails before anybody has made the file "made". With it the command reports that it runs,
+// and ends on request. A second one at the same time fails at once.
 func blocker(dir string) (command string, running, proceed string) {
 	running, proceed = filepath.Join(dir, "running"), filepath.Join(dir, "proceed")
-	return "[ ! -e " + running + " ] || exit 1; echo > " + running + "; while [ ! -e " + proceed + " ]; do sleep 0.01; done", running, proceed
+	return "[ -e made ] && [ ! -e " + running + " ] || exit 1; echo > " + running + "; while [ ! -e " + proceed + " ]; do sleep 0.01; done", running, proceed
 }
 
 // until waits for something done by another goroutine or process.
@@ -301,6 +301,7 @@ func TestADoneThatIsCheckedWhileTheTaskIsAmendedDoesNotCount(t *testing.T) {
 	l := b.tree()
 	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
 	c := b.claim(l, id, "ann")
+	write(t, filepath.Join(slotOf(c), "made"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	closed := make(chan error, 1)
 	go func() {
@@ -345,6 +346,7 @@ func TestAClaimThatIsRenewedInTimeDoesNotLapse(t *testing.T) {
 	l := b.tree()
 	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
 	c := b.claim(l, id, "ann")
+	write(t, filepath.Join(slotOf(c), "made"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	b.passed.Store(int64(session.Lease + time.Second))
 	lapsed := make(chan error, 1)

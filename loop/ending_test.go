@@ -206,7 +206,7 @@ func TestARefusedDoneIsNoStagnation(t *testing.T) {
 			b := newWorkshop(t)
 			l := b.tree("! test -e broken")
 			l.Limits = ralph.Limits{
-				MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+				MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
 				SessionCostUSD: 1, Attempts: 1, StagnantMaximum: 1,
 			}
 			for range 3 {

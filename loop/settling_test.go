@@ -49,7 +49,10 @@ func (p *speech) Work(ctx context.Context, a agent.Assignment) (agent.Report, er
 		}
 		for command := range strings.SplitSeq(now.git, ";") {
 			if words := strings.Fields(command); len(words) > 0 {
-				p.b.git(a.Dir, words...)
+				if _, err := p.b.tryGit(a.Dir, words...); err != nil {
+					p.b.t.Error(err)
+					return agent.Report{}, err
+				}
 			}
 		}
 		if now.say != nil {
@@ -74,15 +77,24 @@ func (b *workshop) repository(verify ...string) *loop.Loop {
 	return b.at(dir, verify...)
 }
 
+// git is tryGit, for the test's own goroutine: in an agent's the run would wait for its session for ever.
 func (b *workshop) git(dir string, args ...string) string {
 	b.t.Helper()
+	out, err := b.tryGit(dir, args...)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return out
+}
+
+func (b *workshop) tryGit(dir string, args ...string) (string, error) {
 	git := exec.CommandContext(b.t.Context(), "git", append([]string{"-c", "user.name=Ann", "-c", "user.email=ann@example.org"}, args...)...)
 	git.Dir = dir
 	out, err := git.CombinedOutput()
 	if err != nil {
-		b.t.Fatalf("git %q: %v\n%s", args, err, out)
+		return "", fmt.Errorf("git %q: %w\n%s", args, err, out)
 	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(string(out)), nil
 }
 
 // once runs the queue for one session and returns it.
@@ -166,33 +178,39 @@ func TestWhatBecomesOfASession(t *testing.T) {
 			{say: finish, answer: "nothing in the work tree has changed"},
 			{answer: "over"},
 		}, ralph.Pending, "done without any change, and not confirmed", "", 0, true},
-		{"what shows it without a change is the check", []string{"true"}, []turn{
+		{"what shows it without a change is a check that failed before", []string{
+			`test -e "$RALPH_ROOT/mended" || { : > "$RALPH_ROOT/mended"; false; }`,
+		}, []turn{{say: finish, answer: "over"}}, ralph.Completed, "no changes): made it", "", 0, true},
+		{"one that passed before shows nothing: a person decides on its reason", []string{"true"}, []turn{
+			{say: finish, answer: "all commands that check the task passed before your session: they prove nothing"},
 			{say: finish, answer: "over"},
-		}, ralph.Completed, "no changes): made it", "", 0, true},
+		}, ralph.NeedsInput, "waits for approval of a done that changed nothing", "", 0, true},
 		{"what was changed before a check, and taken back after it, was a change", []string{"false"}, []turn{
 			{write: []string{"made"}, say: finish, answer: "does not hold"},
 			{remove: []string{"made"}, say: halt},
 		}, ralph.Pending, "partial: the rest", "", 0, false},
-		{"where it is to be elsewhere, that is asked about", []string{"true"}, []turn{
-			{write: []string{"made"}, git: "checkout -q -b x; add made; commit -q -m x; checkout -q main", say: finish, answer: "Your commits are on other branches"},
+		{"where it is to be elsewhere, that is asked about", nil, []turn{
+			{write: []string{"made"}, git: "checkout -q -b x; add made; commit -q -m x; checkout -q -", say: finish, answer: "Your commits are on other branches"},
 			{say: finish, answer: "over"},
 		}, ralph.Completed, "1 commit on x is not part of the work, so it was not verified", "", 0, true},
+		{"and a person decides, if what checks it passed before", []string{"true"}, []turn{
+			{write: []string{"made"}, git: "checkout -q -b x; add made; commit -q -m x; checkout -q -", say: finish, answer: "Your commits are on other branches"},
+			{say: finish, answer: "over"},
+		}, ralph.NeedsInput, "1 commit on x is not part of the work, so it was not verified", "", 0, true},
 		{"a protected file is not to be changed", []string{"true"}, []turn{
 			{write: []string{"a.golden"}, say: finish, answer: "These files are protected"},
-			{remove: []string{"a.golden"}, say: finish, answer: "over"},
-		}, ralph.Completed, "done and verified", "", 0, false},
+			{write: []string{"made"}, remove: []string{"a.golden"}, say: finish, answer: "over"},
+		}, ralph.Completed, "done and verified", "made", 0, false},
 		{"nor by the check", []string{"test ! -e made || echo x > a.golden", "echo x >> b"}, []turn{
 			{write: []string{"made"}, say: finish, answer: "a.golden is protected and was changed while `test ! -e made || echo x > a.golden` ran"},
-		}, ralph.Pending, "done was refused: protected files were changed (a.golden)", "a.golden made", 1, false},
+			{say: finish, answer: "a.golden is protected and was changed while"}, // its result is known, and so is that
+		}, ralph.Pending, "done was refused: a.golden is protected and was changed while", "made", 1, false},
 		{"what the check runs is named", []string{"test -e made || sh made"}, []turn{
 			{write: []string{"made"}, say: finish, answer: "over"},
 		}, ralph.Completed, "changed made, which `test -e made || sh made` runs", "made", 0, false},
-		{"what cannot be looked at is not judged", []string{"true"}, []turn{
+		{"what it does to git's index blinds nobody", []string{"true"}, []turn{
 			{write: []string{"made", ".git/index"}, say: finish, answer: "over"},
-		}, ralph.Pending, "the done could not be checked: git cannot tell the state of the work tree", "", 0, false},
-		{"nor does it keep another outcome from being settled", []string{"true"}, []turn{
-			{write: []string{"made", ".git/index"}, say: halt},
-		}, ralph.Pending, "partial: the rest; could not be looked at: the work tree (", "", 0, false},
+		}, ralph.Completed, "done and verified", "made", 0, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newWorkshop(t)

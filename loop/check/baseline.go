@@ -20,7 +20,21 @@ import (
 type Outcome struct {
 	Check ralph.Check         `json:"check"`
 	Tests *testresult.Results `json:"tests,omitempty"`
-	Text  *testresult.Results `json:"text,omitempty"` // what its output for people says, if it has no such report
+	Text  *testresult.Results `json:"text,omitempty"`  // what its output for people says, if it has no such report
+	Wrote []string            `json:"wrote,omitempty"` // protected files that it changed in a check slot, at most [MaxWrote]
+}
+
+// MaxWrote is how many protected files that commands changed are named.
+const MaxWrote = 100
+
+// Rewritten returns the protected files that commands changed, at most [MaxWrote].
+func Rewritten(list []Outcome) (touches []ralph.Touch) {
+	for _, o := range list {
+		for _, file := range o.Wrote[:min(len(o.Wrote), MaxWrote-len(touches))] {
+			touches = append(touches, ralph.Touch{File: file, Command: o.Check.Command})
+		}
+	}
+	return touches
 }
 
 // A Verifier runs commands on a commit that is checked out in a place.

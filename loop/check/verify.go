@@ -93,7 +93,7 @@ type Round struct {
 	Made    string   // where what the commands write in Dir is found; "" is there
 	Env     []string // of the place, in addition to the rules'
 	Log     string
-	Between func(command string) // called after each command; nil for none
+	Between func()               // called after each command; nil for none
 	Slow    func(command string) // is told of a command that runs longer than a second; nil for nobody
 }
 
@@ -116,7 +116,7 @@ func (r Rules) Run(ctx context.Context, round Round, commands []string) (results
 		}
 		results = append(results, result)
 		if round.Between != nil {
-			round.Between(command)
+			round.Between()
 		}
 	}
 	return results, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/loop/check"
 	"ralph/store"
 )
 
@@ -363,7 +364,7 @@ func (l *Lander) passes(ctx context.Context, changes []ralph.Change, b *Built) (
 		return false, err
 	}
 	said, err := l.said(ctx, b.Commit, b.Tree, commands.All())
-	return err == nil && !failed(said), err
+	return err == nil && !failed(said) && len(check.Rewritten(said)) == 0, err
 }
 
 // trial merges changes that may have no ids yet with a target. Nothing of that lands, so that nothing is signed.

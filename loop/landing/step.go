@@ -52,10 +52,11 @@ type Built struct {
 	Target    Target
 	Commit    string // the commit that would land; "" if the first change conflicts with the target
 	Tree      string
-	Conflicts []string // the conflicting files
-	Left      int64    // the first change that conflicts; 0 for none
-	Verified  bool     // it was verified, and Refused is the result
-	Refused   string   // why it was refused; "" if it passed
+	Conflicts []string      // the conflicting files
+	Left      int64         // the first change that conflicts; 0 for none
+	Verified  bool          // it was verified, and Refused is the result
+	Refused   string        // why it was refused; "" if it passed
+	Rewritten []ralph.Touch // protected files that the commands changed, for which it is refused
 }
 
 // A Step is the next thing to do.

@@ -78,18 +78,22 @@ func (l *Lander) Try(ctx context.Context, c ralph.Change, spare time.Duration) (
 		began := time.Now()
 		l.Line.check(c, on)
 		checks, err := l.judge(ctx, []ralph.Change{c}, b, false)
+		if ctx.Err() != nil && !a.Verified {
+			a.Checks = checks
+		}
 		if err != nil || ctx.Err() != nil {
 			return a, err
 		}
 		if until.IsZero() {
 			until, again = time.Now().Add(l.Wait), time.Since(began) <= spare
 		}
-		if why := refused(checks); a.Verified && why != "" {
+		if why := refused(checks, b.Rewritten); a.Verified && why != "" {
 			why = fmt.Sprintf("%s has moved, and merged with it the change is refused: %s", l.Into, why)
+			b.Rewritten = nil // alone it changes none
 			return Attempt{Built: *b, Conflict: why, Checks: a.Checks, Merged: checks}, nil
 		}
 		a = Attempt{Built: *b, Checks: checks}
-		a.Verified, a.Refused = true, refused(a.Checks)
+		a.Verified, a.Refused = true, refused(a.Checks, a.Rewritten)
 		if a.Refused != "" || on.Gone != "" {
 			return a, nil
 		}
@@ -100,18 +104,19 @@ func (l *Lander) Try(ctx context.Context, c ralph.Change, spare time.Duration) (
 func (l *Lander) verify(ctx context.Context, list []ralph.Change, b *Built) error {
 	checks, err := l.judge(ctx, list, b, len(list) == 1)
 	if err == nil && ctx.Err() == nil {
-		b.Verified, b.Refused = true, refused(checks)
+		b.Verified, b.Refused = true, refused(checks, b.Rewritten)
 	}
 	return err
 }
 
-func refused(checks []ralph.Check) string {
-	return signals.Refused(checks, nil, ralph.Evidence{}, signals.Rules{})
+func refused(checks []ralph.Check, rewritten []ralph.Touch) string {
+	return signals.Refused(checks, nil, ralph.Evidence{Rewritten: rewritten}, signals.Rules{})
 }
 
 // judge compares the commands' results on the commit that would land with those on the tip. If
 // a single change in the queue fails, the tip is verified again: if it now fails although it
-// passed when it landed, nobody is at fault, and the queue is paused until a person has looked.
+// passed when it landed, nobody is at fault, and the queue is paused until a person has looked. If ctx ends, the checks
+// are those of the commands that have begun.
 func (l *Lander) judge(
 	ctx context.Context, list []ralph.Change, b *Built, alone bool,
 ) (checks []ralph.Check, err error) {
@@ -120,9 +125,16 @@ func (l *Lander) judge(
 		return nil, err
 	}
 	now, err := l.said(ctx, b.Commit, b.Tree, commands.All())
-	if err != nil || ctx.Err() != nil {
+	if err != nil {
 		return nil, err
 	}
+	if ctx.Err() != nil {
+		for _, o := range now {
+			checks = append(checks, o.Check)
+		}
+		return checks, nil
+	}
+	b.Rewritten = check.Rewritten(now)
 	var before []check.Outcome
 	if failed(now) && b.Commit != b.Target.Tip && len(commands.Shared) > 0 {
 		tree, err := l.Tree.Whole(ctx, b.Target.Tip)
@@ -208,7 +220,7 @@ func (l *Lander) said(ctx context.Context, commit, tree string, commands []strin
 	return l.run(ctx, commit, tree, commands)
 }
 
-// run runs the commands and stores their results.
+// run runs the commands and stores their results, unless ctx ends: stopped commands say nothing of the tree.
 func (l *Lander) run(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
 	if len(commands) == 0 {
 		return nil, nil
@@ -216,7 +228,7 @@ func (l *Lander) run(ctx context.Context, commit, tree string, commands []string
 	began := time.Now()
 	list, err := l.Place.Verify(ctx, commit, commands)
 	if err != nil || ctx.Err() != nil {
-		return nil, err // stopped commands say nothing
+		return list, err
 	}
 	l.Line.lasted(time.Since(began))
 	return list, l.Store.Tx(ctx, func(tx *store.Tx) error {

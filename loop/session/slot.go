@@ -69,21 +69,18 @@ func (s *Session) alone(ctx context.Context, f *finding, round check.Round) erro
 	if len(s.verify.All()) == 0 {
 		return nil
 	}
-	at := s.apartIn(f, round)
+	at := s.apartIn(round)
 	results, err := at.Verify(ctx, f.made.Head, s.verify.All())
 	for _, r := range results {
 		f.checks = append(f.checks, check.Judge(r, s.before, s.verify.Shared, s.Check.Strict))
 	}
+	f.evidence.Rewritten = check.Rewritten(results)
 	return err
 }
 
 // apartIn returns the place in which a candidate is checked.
-func (s *Session) apartIn(f *finding, round check.Round) *Apart {
-	return &Apart{Take: s.Checks, Check: s.Check, Round: round, Rewritten: func(t ralph.Touch) {
-		if len(f.evidence.Rewritten) < maxEvidence {
-			f.evidence.Rewritten = append(f.evidence.Rewritten, t)
-		}
-	}}
+func (s *Session) apartIn(round check.Round) *Apart {
+	return &Apart{Take: s.Checks, Check: s.Check, Round: round}
 }
 
 // refusedBy says what of a slot's .git is refused.
@@ -110,7 +107,7 @@ const spareShare = 10
 // has landed in the target meanwhile. A conflict makes it bounce.
 func (s *Session) apart(ctx context.Context, f *finding, round check.Round) error {
 	lander := *s.Lander
-	lander.Place = s.apartIn(f, round)
+	lander.Place = s.apartIn(round)
 	if s.late {
 		lander.Wait = 0 // no agent could be told, and who waits here may be who is to land the others
 	}
@@ -121,7 +118,7 @@ func (s *Session) apart(ctx context.Context, f *finding, round check.Round) erro
 	tried, err := lander.Try(ctx, ralph.Change{
 		TaskID: s.Row.TaskID, SessionID: s.Row.ID, Base: f.made.Base, Head: f.made.Head, Tree: f.made.Tree,
 	}, spare)
-	f.checks = append(f.checks, tried.Checks...)
+	f.checks, f.evidence.Rewritten = append(f.checks, tried.Checks...), tried.Rewritten
 	f.conflict, f.conflicts, f.merged = tried.Conflict, tried.Conflicts, tried.Merged
 	if err == nil && ctx.Err() == nil && tried.Conflict == "" && tried.Refused == "" {
 		return s.gate(ctx, f, lander, tried.Built)
@@ -152,6 +149,8 @@ func (s *Session) gate(ctx context.Context, f *finding, lander landing.Lander, b
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
+	// Without a change the target's results are those of this check: what failed before has been mended elsewhere.
+	g.Unchanged = g.Unchanged && !slices.ContainsFunc(s.before, func(o check.Outcome) bool { return !o.Check.Passed })
 	if done, ok := closing.Payload.(signals.Done); ok {
 		g.Reason = done.TestsChanged
 	}
@@ -193,8 +192,6 @@ type Apart struct {
 	Take  func(ctx context.Context) (*place.Place, error)
 	Check check.Rules
 	Round check.Round
-	// Rewritten is told of protected files that a command changed; nil for nobody.
-	Rewritten func(ralph.Touch)
 }
 
 // Verify runs commands on a commit. If the slot's set-up fails, that counts as a failed command.
@@ -214,16 +211,17 @@ func (a *Apart) Verify(ctx context.Context, commit string, commands []string) (l
 	before := at.Digests(a.Check.Protect)
 	round := a.Round
 	round.Dir, round.Made, round.Env = at.Dir, at.Made(), at.Environ()
-	round.Between = func(command string) {
+	var wrote [][]string
+	round.Between = func() {
 		now := at.Digests(a.Check.Protect)
-		for _, path := range differs(before, now) {
-			if a.Rewritten != nil {
-				a.Rewritten(ralph.Touch{File: path, Command: command})
-			}
-		}
-		before = now
+		names := differs(before, now)
+		wrote, before = append(wrote, names[:min(len(names), check.MaxWrote)]), now
 	}
-	return a.Check.Run(ctx, round, commands)
+	list, err = a.Check.Run(ctx, round, commands)
+	for i := range list {
+		list[i].Wrote = wrote[i]
+	}
+	return list, err
 }
 
 // differs returns the names whose digests differ.

@@ -118,6 +118,9 @@ func (s *Session) objection(
 			return "", nil, err
 		}
 		return bounce(f), func(tx *store.Tx) error { return tx.NoteBounce(s.Row, f.conflict, f.conflicts) }, nil
+	case len(f.evidence.Aside) > 0 && !s.changed.workTree && s.doubted == 0:
+		s.doubted = done
+		return elsewhere(f.evidence.Aside), nil, nil
 	case f.evidence.Gate.Unchanged && s.doubted == 0 && s.Row.Worker == "":
 		s.doubted = done
 		return unchanged, nil, nil
@@ -126,9 +129,6 @@ func (s *Session) objection(
 		return flagged(flags), nil, nil
 	case s.changed.workTree || s.doubted != 0:
 		return "", nil, nil
-	case len(f.evidence.Aside) > 0:
-		s.doubted = done
-		return elsewhere(f.evidence.Aside), nil, nil
 	case s.Row.Worker != "" && s.Place.Slot != nil && f.made.Head == f.made.Base: // it may have worked elsewhere
 		s.doubted = done
 		return fmt.Sprintf(confirmationIn, s.Place.Dir), nil, nil
