@@ -88,7 +88,7 @@ func TestAHostileSlot(t *testing.T) {
 			}
 			l.Agent, l.OnRed = &vandal{b: b, does: does}, loop.RedGo
 			l.Limits = ralph.Limits{
-				MaxSessions: 2, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, SessionSeconds: 3600,
+				MaxSessions: 2, MaxTasks: 20, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600,
 				IdleSeconds: 3600, SessionTurns: 10, SessionCostUSD: 10, Attempts: 1, StagnantMaximum: 9,
 			}
 			if _, err := l.Run(t.Context()); err != nil {
@@ -104,7 +104,7 @@ func TestAHostileSlot(t *testing.T) {
 				return err
 			})
 			if task := b.task(id); task.Status != want || len(list) != 1 || want == ralph.Failed && !strings.Contains(list[0].Reason, tt.told) {
-				t.Errorf("it is %s after %d sessions: %s", task.Status, len(list), list[0].Reason)
+				t.Errorf("it is %s after the sessions %+v", task.Status, list)
 			}
 			if task := b.task(next); task.Status != ralph.Completed {
 				t.Errorf("the next one is %s: %s", task.Status, task.StatusReason)

@@ -223,18 +223,24 @@ func TestATreeIsVerifiedOnce(t *testing.T) {
 	}
 }
 
-// TestAWorkersEmptySlotIsAskedAboutOnce: it may have worked elsewhere.
+// TestAWorkersEmptySlotIsAskedAboutOnce: it may have worked elsewhere. Where what checks the task passed before, a
+// person decides then.
 func TestAWorkersEmptySlotIsAskedAboutOnce(t *testing.T) {
-	b := newWorkshop(t)
-	c := b.claim(b.tree("true"), b.add(ralph.Task{Title: "A"}), "ann")
-	dir, _ := c.Slot()
-	b.say(c, signals.Done{Summary: "made it"})
-	if again, _, err := c.Close(t.Context()); err != nil || !strings.Contains(again, "nothing has changed in your folder") || !strings.Contains(again, dir) {
-		t.Fatalf("it is told %q, %v", again, err)
-	}
-	b.say(c, signals.Done{Summary: "there was nothing to do"})
-	if again, d, err := c.Close(t.Context()); err != nil || again != "" || d.Status != ralph.Completed {
-		t.Errorf("it is told %q, and the task is %s, %v", again, d.Status, err)
+	for _, tt := range []struct {
+		verify []string
+		want   ralph.Status
+	}{{nil, ralph.Completed}, {[]string{"true"}, ralph.NeedsInput}} {
+		b := newWorkshop(t)
+		c := b.claim(b.tree(tt.verify...), b.add(ralph.Task{Title: "A"}), "ann")
+		dir, _ := c.Slot()
+		b.say(c, signals.Done{Summary: "made it"})
+		if again, _, err := c.Close(t.Context()); err != nil || !strings.Contains(again, "nothing has changed in your folder") || !strings.Contains(again, dir) {
+			t.Fatalf("it is told %q, %v", again, err)
+		}
+		b.say(c, signals.Done{Summary: "there was nothing to do"})
+		if again, d, err := c.Close(t.Context()); err != nil || again != "" || d.Status != tt.want {
+			t.Errorf("verified by %q: it is told %q, and the task is %s, want %s, %v", tt.verify, again, d.Status, tt.want, err)
+		}
 	}
 }
 
@@ -439,6 +445,7 @@ func TestSlotsAreCheckedOutWhileTheVerificationRuns(t *testing.T) {
 				if _, err := os.Stat(filepath.Join(out, "set-up-"+filepath.Base(filepath.Dir(a.Dir)))); err != nil {
 					t.Errorf("the slot is not set up: %v", err)
 				}
+				write(t, filepath.Join(a.Dir, a.SessionID), "")
 				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
 				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 			})
