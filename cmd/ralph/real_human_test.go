@@ -52,7 +52,7 @@ func TestRealChat(t *testing.T) {
 		t.Fatalf("the chat did not complete the task: %v\n%s", err, text)
 	}
 	follow := watched(0)
-	s.has(follow, "iteration 1, tests: failing: looked around", "checkpoint kept", "TASK-1 landed")
+	s.has(follow, "iteration 1, tests: failing: looked around", "checkpoint kept", "TASK-1 → completed")
 	seen := ""
 	for _, r := range s.api.Requests() {
 		seen = r.Text

@@ -76,6 +76,14 @@ func (p *Place) Look(ctx context.Context, scratch string) (worktree.Snapshot, er
 	return look, untold(err)
 }
 
+// Mark commits what a person's folder contains before they begin to work on a task, under the ref: what they had
+// changed by then is not the task's. Where nothing is uncommitted, that is HEAD.
+func (p *Place) Mark(ctx context.Context, ref string) (began worktree.Snapshot, err error) {
+	began, made, err := p.Candidate(ctx, ref, "What was there before the task was claimed\n")
+	began.Head = made.Head
+	return began, err
+}
+
 // Candidate commits what the place contains now, in the person's repository under the ref: in a slot, on top of
 // its base; in a person's folder, on HEAD, without touching folder or index. The commit does not change, whatever
 // happens in the place afterwards.

@@ -43,8 +43,14 @@ func (n Needs) Open(ctx context.Context, start store.Start, task int64) (s *Sess
 	if err != nil {
 		return nil, err
 	}
+	began := snapshot
+	if start.Origin == ralph.FromHuman {
+		if began, err = n.Place.Mark(ctx, ralph.Change{SessionID: s.Row.ID}.Ref()); err != nil {
+			return nil, err
+		}
+	}
 	files := n.Place.Files()
-	start.ID, start.Task, start.Snapshot, start.Dir = s.Row.ID, task, snapshot, n.Place.Dir
+	start.ID, start.Task, start.Snapshot, start.Dir = s.Row.ID, task, began, n.Place.Dir
 	start.CostLimitUSD = n.Limits.CostUSD
 	if start.Origin == ralph.FromHuman {
 		start.Branch = n.Place.Tree.Branch(ctx)
