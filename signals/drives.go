@@ -19,7 +19,7 @@ func Drives(shared, own, changed []string) []ralph.Touch {
 		for _, f := range changed {
 			drives := func(pattern string) bool { return drivenBy(pattern, f) }
 			if slices.ContainsFunc(known, drives) ||
-				slices.ContainsFunc(named, drives) && (slices.Contains(shared, c) || isCheck(f)) {
+				slices.ContainsFunc(named, drives) && (slices.Contains(shared, c) || IsCheck(f)) {
 				list = append(list, ralph.Touch{File: f, Command: c})
 			}
 		}
@@ -27,12 +27,13 @@ func Drives(shared, own, changed []string) []ralph.Touch {
 	return list
 }
 
-// isCheck reports whether a file's name suggests that it is a check.
-func isCheck(file string) bool {
+// IsCheck reports whether a file's name suggests that it is a check.
+func IsCheck(file string) bool {
 	words := strings.FieldsFunc(strings.ToLower(file), func(r rune) bool { return !unicode.IsLetter(r) })
 	return slices.ContainsFunc(words, func(w string) bool {
 		return slices.Contains([]string{
 			"test", "tests", "check", "checks", "spec", "specs", "verify", "lint", "ci", "e2e", "conftest", "testdata",
+			"helper", "helpers",
 		}, w)
 	})
 }

@@ -139,7 +139,7 @@ func TestALiveSessionIsSteeredInABrowser(t *testing.T) {
 	s := newScriptedProject(t, `task *
   say I look around
   write a.txt "x\n"
-  run sh -c 'until test -f .git/go; do sleep 0.05; done'
+  run sh -c 'until test -f "$RALPH_ROOT/.git/go"; do sleep 0.05; done'
 turn
   say I have heard it
   call done {"summary": "Did it, with IPv6."}

@@ -159,7 +159,7 @@ func TestTheRunIsClosedToOthers(t *testing.T) {
 	})
 	run("ralph", "task", "add", "Try", "--verify", "closed() { ! cat /proc/$1/environ && ! cat /proc/$1/mem; }; closed $PPID && "+
 		"p=$(cut -d' ' -f4 /proc/$PPID/stat) && grep -q on-red /proc/$p/cmdline && closed $p && test -f made.txt")
-	if said := run("ralph", "run", "--on-red", "go"); !strings.Contains(said, "TASK-1 → completed: done and verified") {
+	if said := run("ralph", "run", "--on-red", "go"); !strings.Contains(said, "TASK-1 → merging: done and verified") {
 		t.Error(said)
 	}
 }
@@ -177,7 +177,7 @@ func TestRequiredWithoutBubblewrap(t *testing.T) {
 	m := sandbox.Find(t.Context(), "", sandbox.Policy{})
 	want := []string{"bwrap is not installed: install bubblewrap", "set sandbox: auto, which takes what there is (" + m.Name + ")", "status 2"}
 	if m.RefusesSockets() {
-		want = []string{"sandbox: Landlock", "TASK-1 → completed: done and verified", "status 0"}
+		want = []string{"sandbox: Landlock", "TASK-1 landed on main", "status 0"}
 	}
 	said := run("sh", "-c", "ralph run; echo status $?")
 	for _, w := range want {

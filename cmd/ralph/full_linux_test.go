@@ -40,7 +40,7 @@ func TestADiskThatFillsUp(t *testing.T) {
 	for i := range moments {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			s := newScriptedProject(t, "task *\n  learned {\"text\": \"the first thing\", \"kind\": \"discovery\"}\n  run echo x > made.txt; sleep 0.5\n"+
+			s := newScriptedProject(t, "task *\n  learned {\"text\": \"the first thing\", \"kind\": \"discovery\"}\n  run date +%N > made.txt; sleep 0.5\n"+
 				"  learned {\"text\": \"another one, later\", \"kind\": \"discovery\"}\n  run sleep 0.5\n  done {\"summary\": \"made\"}\n",
 				"sandbox: off\nverify: {commands: ['test -f made.txt'], on_red: go}\n")
 			disk := smallDisk(t, s)

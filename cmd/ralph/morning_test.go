@@ -25,7 +25,7 @@ func TestTheHeadlineIsTheSameEverywhere(t *testing.T) {
 	s.ralph(0, "task", "add", "Bad", "--verify", "false")
 	lines := strings.Split(strings.TrimSpace(s.ralph(3, "run")), "\n")
 	want := lines[len(lines)-3:]
-	if !strings.HasPrefix(want[0], "1 done, 1 failed, 1 waiting for you: ") || !strings.HasPrefix(want[1], "ended: ") || !strings.HasPrefix(want[2], "changed: ") {
+	if !strings.HasPrefix(want[0], "1 done (1 proved), 1 failed, 1 waiting for you: ") || !strings.HasPrefix(want[1], "ended: ") || !strings.HasPrefix(want[2], "changed: ") {
 		t.Fatalf("the run ends with\n%s", strings.Join(want, "\n"))
 	}
 	said := map[string]string{}

@@ -88,7 +88,8 @@ func (c *crowd) add() {
 func (c *crowd) red() (list []string) {
 	c.t.Helper()
 	dir := c.t.TempDir()
-	for _, id := range strings.Fields(c.git("log", "--first-parent", "--format=%H")) {
+	empty := strings.TrimSpace(c.git("rev-list", "--max-parents=0", "HEAD")) // before there was anything to verify
+	for _, id := range strings.Fields(c.git("log", "--first-parent", "--format=%H", "HEAD", "^"+empty)) {
 		at := filepath.Join(dir, id)
 		cmd := exec.CommandContext(c.t.Context(), "sh", "-c",
 			`git -C "$1" archive "$2" --prefix="$2/" | tar -x -C "$3" && cd "$3/$2" && sh verify.sh`, "sh", c.dir, id, dir)

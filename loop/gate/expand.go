@@ -3,6 +3,7 @@ package gate
 import (
 	"encoding/json"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -10,19 +11,26 @@ import (
 // deepest is how far scripts are followed that run scripts.
 const deepest = 3
 
+// sourcing finds what shell scripts read into themselves.
+var sourcing = regexp.MustCompile(`(?:^|[\s"'(])(?:\.|source)\s+[^\s"';&|()]+`)
+
 // commandsOf returns the commands that commands run in turn: scripts of package.json, recipes of a Makefile, and
-// the lines of shell scripts. It follows what is plain to see, and no more.
-func commandsOf(commands []string, read func(name string) []byte) (more []string) {
+// the lines of shell scripts; and apart from them what those scripts source, which is as often the code that is
+// tested as a helper. It follows what is plain to see, and no more.
+func commandsOf(commands []string, read func(name string) []byte) (more, sourced []string) {
 	seen := map[string]bool{}
 	next := commands
 	for range deepest {
 		var found []string
 		for _, c := range next {
-			found = append(found, within(c, read, seen)...)
+			for _, f := range within(c, read, seen) {
+				sourced = append(sourced, sourcing.FindAllString(f, -1)...)
+				found = append(found, sourcing.ReplaceAllString(f, " "))
+			}
 		}
 		more, next = append(more, found...), found
 	}
-	return more
+	return more, sourced
 }
 
 // within returns the commands that one command runs in turn.

@@ -110,6 +110,7 @@ type File struct {
 type Changed struct {
 	File
 	Kind Kind
+	Code bool // a command runs it, but nothing else tells that it is a check: it may be what is tested
 	// Of a file of which only parts decide: the candidate's with the target's parts, and the target's with
 	// the candidate's. Nil means that the whole file does.
 	Old, New []byte
@@ -127,9 +128,9 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 	for i, f := range files {
 		paths[i] = f.Path
 	}
-	more := commandsOf(slices.Concat(r.Shared, r.Own), read)
+	more, sourced := commandsOf(slices.Concat(r.Shared, r.Own), read)
 	run := map[string]bool{}
-	for _, t := range signals.Drives(slices.Concat(r.Shared, more), r.Own, paths) {
+	for _, t := range signals.Drives(slices.Concat(r.Shared, more), slices.Concat(r.Own, sourced), paths) {
 		run[t.File] = true
 	}
 	patterns, auto := slices.Clone(r.Tests), slices.Contains(r.Tests, Auto)
@@ -159,7 +160,7 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 				c.Kind = Test
 			}
 		case run[f.Path]:
-			c.Kind = Setting
+			c.Kind, c.Code = Setting, !signals.IsCheck(f.Path)
 		default:
 			continue
 		}
@@ -197,6 +198,16 @@ func Old(list []Changed) (edits []Edit) {
 		edits = append(edits, Edit{c.Path, c.Old})
 	}
 	return edits
+}
+
+// OldButCode is like [Old], with the candidate's files that may be what is tested: as on the target, they would
+// pass old tests whatever the candidate made of them. It is nil if that makes no other tree.
+func OldButCode(list []Changed) []Edit {
+	sure := slices.DeleteFunc(slices.Clone(list), func(c Changed) bool { return c.Code })
+	if len(sure) == len(list) || !Alters(sure) {
+		return nil
+	}
+	return Old(sure)
 }
 
 // New returns how the target's tree becomes old code under the new gate. The other side is the candidate.

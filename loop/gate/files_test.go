@@ -1,11 +1,13 @@
 package gate_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"ralph/internal/testresult"
 	"ralph/loop/gate"
 )
 
@@ -33,10 +35,11 @@ func TestGateFiles(t *testing.T) {
 
 func TestWhatCommandsRun(t *testing.T) {
 	files := map[string]string{
-		"package.json":     `{"scripts": {"pretest": "sh scripts/pre.sh", "test": "node run.js"}}`,
-		"Makefile":         "all: app\n\ntest: unit\n\t@sh scripts/all.sh\n\nunit:\n\t./unit\n\nlint:\n\tsh scripts/lint.sh\n",
-		"scripts/all.sh":   "#!/bin/sh\nsh scripts/inner.sh\n",
-		"unit":             "#!/bin/sh\npython3 runner.py\n",
+		"package.json":   `{"scripts": {"pretest": "sh scripts/pre.sh", "test": "node run.js"}}`,
+		"Makefile":       "all: app\n\ntest: unit\n\t@sh scripts/all.sh\n\nunit:\n\t./unit\n\nlint:\n\tsh scripts/lint.sh\n",
+		"scripts/all.sh": "#!/bin/sh\nsh scripts/inner.sh\nfor t in a b; do sh -c \". ./lib.sh; . helpers.sh\"; done\nsource deploy.sh\n",
+		"unit":           "#!/bin/sh\npython3 runner.py\n",
+		"lib.sh":         "true\n", "helpers.sh": "true\n", "deploy.sh": "true\n",
 		"scripts/inner.sh": "true\n", "scripts/lint.sh": "true\n", "scripts/pre.sh": "true\n", "run.js": "1\n", "runner.py": "1\n",
 	}
 	read := func(name string) []byte {
@@ -47,13 +50,13 @@ func TestWhatCommandsRun(t *testing.T) {
 	}
 	for command, want := range map[string]string{
 		"npm test":  "run.js scripts/pre.sh",
-		"make test": "runner.py scripts/all.sh scripts/inner.sh unit",
+		"make test": "helpers.sh runner.py scripts/all.sh scripts/inner.sh unit", // lib.sh and deploy.sh may be what is tested
 		"make":      "",
 		"make lint": "scripts/lint.sh",
 	} {
 		var changed []gate.File
 		for _, name := range []string{
-			"run.js", "runner.py", "scripts/all.sh", "scripts/inner.sh", "scripts/lint.sh", "scripts/pre.sh", "unit",
+			"deploy.sh", "helpers.sh", "lib.sh", "run.js", "runner.py", "scripts/all.sh", "scripts/inner.sh", "scripts/lint.sh", "scripts/pre.sh", "unit",
 		} {
 			changed = append(changed, gate.File{Path: name, Was: read(name), Is: []byte("exit 0\n")})
 		}
@@ -180,5 +183,41 @@ func TestGuarded(t *testing.T) {
 		if (len(got) == 1) != c.want {
 			t.Errorf("%s: %v", c.file, got)
 		}
+	}
+}
+
+// TestCodeThatCommandsRun: as on the target it would pass the old tests whatever became of it, so old tests are
+// also run with the candidate's.
+func TestCodeThatCommandsRun(t *testing.T) {
+	rules := gate.Rules{Shared: []string{"sh run_tests.sh", "./tool --self-test"}, Tests: []string{gate.Auto}}
+	for _, c := range []struct{ changed, want string }{
+		{"tool", ""}, {"run_tests.sh", ""}, {"tool run_tests.sh", "run_tests.sh"}, {"tool a_test.go", "a_test.go"}, {"main.go tool", ""},
+	} {
+		var files []gate.File
+		for name := range strings.FieldsSeq(c.changed) {
+			files = append(files, gate.File{Path: name, Was: []byte("was"), Is: []byte("is")})
+		}
+		var got []string
+		for _, e := range gate.OldButCode(rules.Changes(files, func(string) []byte { return nil })) {
+			got = append(got, e.Path)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %q, want %q", c.changed, got, c.want)
+		}
+	}
+	result := func(passed bool, tests ...string) []gate.Run {
+		r := &testresult.Results{Tests: map[string]testresult.Status{}}
+		for _, name := range []string{"a", "b", "c"} {
+			r.Tests[name] = testresult.Failed
+			if slices.Contains(tests, name) {
+				r.Tests[name] = testresult.Passed
+			}
+		}
+		return []gate.Run{{Command: "t", Passed: passed, Tests: r}}
+	}
+	both := gate.Both(result(true, "a", "b"), result(false, "b", "c"))[0]
+	if both.Passed || both.Tests.Tests["b"] != testresult.Passed || both.Tests.Tests["a"] != testresult.Failed ||
+		both.Tests.Tests["c"] != testresult.Failed {
+		t.Errorf("both: %+v %+v", both, both.Tests)
 	}
 }

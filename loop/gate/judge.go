@@ -22,6 +22,27 @@ func (r *Run) passed(test string) bool {
 	return r != nil && r.Tests != nil && r.Tests.Tests[test] == testresult.Passed
 }
 
+// Both returns what holds in both of two verifications with the same commands.
+func Both(a, b []Run) (list []Run) {
+	for i, r := range a {
+		if i < len(b) {
+			r.Passed = r.Passed && b[i].Passed
+			if r.Tests != nil && b[i].Tests != nil {
+				tests := *r.Tests
+				tests.Tests = maps.Clone(tests.Tests)
+				for name, other := range b[i].Tests.Tests {
+					if tests.Tests[name] == testresult.Passed {
+						tests.Tests[name] = other
+					}
+				}
+				r.Tests = &tests
+			}
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
 // count returns how many tests passed, as far as is known.
 func (r *Run) count() int {
 	if r == nil || r.Tests == nil {

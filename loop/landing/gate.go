@@ -63,6 +63,13 @@ func (l *Lander) Gate(
 		if r.Old, err = l.swapped(ctx, b.Commit, tip, gate.Old(r.Files), commands.All()); err != nil || ctx.Err() != nil {
 			return g, err
 		}
+		if edits := gate.OldButCode(r.Files); edits != nil {
+			again, err := l.swapped(ctx, b.Commit, tip, edits, commands.All())
+			if err != nil || ctx.Err() != nil {
+				return g, err
+			}
+			r.Old = gate.Both(r.Old, again)
+		}
 	}
 	g.Weakened, g.Refused = gate.Judge(r)
 	if slices.ContainsFunc(g.Weakened, func(w ralph.Weakening) bool { return w.Kind == ralph.TestChanged }) {
