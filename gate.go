@@ -49,7 +49,7 @@ type Gate struct {
 	Reason   string      `json:"reason,omitempty"`   // tests_changed of the done
 	Unknown  string      `json:"unknown,omitempty"`  // why that is not known; "" if it is
 	Idle     []string    `json:"idle,omitempty"`     // commands of the task alone that passed before any work
-	Unproved bool        `json:"unproved,omitempty"` // a proof is required, and no test of the change fails on the old code
+	Unproved bool        `json:"unproved,omitempty"` // a proof is required; no test of the change fails on the old code
 
 	Allowed   []Weakening `json:"allowed,omitempty"`   // weakenings that the task allows
 	Unchanged bool        `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before

@@ -92,14 +92,16 @@ func TestARunThatHasDecidedToEndSaysSo(t *testing.T) {
 	}{
 		{
 			"and ends", func(*testing.T, *bench, *shift) {}, 5 * time.Minute,
-			"ending", stagnant + "; queued and left: 3 tasks; `ralph resume` goes on", ralph.ExitLimit, []int64{1, 2},
+			"ending", stagnant + "; queued and left: 3 tasks; `ralph resume` goes on", ralph.ExitLimit,
+			[]int64{1, 2},
 		},
 		{
 			"and waits for the second of three, then for the third", func(_ *testing.T, b *bench, s *shift) {
 				b.Parallel, s.minutes[3] = 3, 20
 			}, 15 * time.Minute, "ending",
 			"the sessions of 1 task in a row changed nothing; it waits for TASK-3; queued and left: 2 tasks; `ralph resume` goes on",
-			ralph.ExitLimit, []int64{1, 2, 3},
+			ralph.ExitLimit,
+			[]int64{1, 2, 3},
 		},
 		{
 			"and goes on", func(t *testing.T, b *bench, s *shift) {
@@ -118,13 +120,15 @@ func TestARunThatHasDecidedToEndSaysSo(t *testing.T) {
 				s.idle[1], b.Session.Grace = false, time.Hour
 				b.asks(t, 30*time.Second, ralph.ControlStop)
 			}, 5 * time.Minute, "ending",
-			"stopped by `ralph stop`; it waits for TASK-2; queued and left: 2 tasks; `ralph resume` goes on", ralph.ExitStopped, []int64{1, 2},
+			"stopped by `ralph stop`; it waits for TASK-2; queued and left: 2 tasks; `ralph resume` goes on", ralph.ExitStopped,
+			[]int64{1, 2},
 		},
 		{
 			"and offers nothing where a limit stays", func(_ *testing.T, b *bench, s *shift) {
 				s.idle[1], s.costs, b.Limits.MaxCostUSD = false, 5, 5
 			}, 5 * time.Minute, "ending",
-			"the limit of $5.00 per run is reached ($5.00 spent); it waits for TASK-2; queued and left: 2 tasks", ralph.ExitLimit, []int64{1, 2},
+			"the limit of $5.00 per run is reached ($5.00 spent); it waits for TASK-2; queued and left: 2 tasks", ralph.ExitLimit,
+			[]int64{1, 2},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -132,7 +132,6 @@ func redOf(t *testing.T, db *store.DB) (noted []ralph.BaselineRed) {
 
 // TestWhatWasRedBefore: failures of an earlier run are run again, once.
 func TestWhatWasRedBefore(t *testing.T) {
-	const named = `echo '{"Action":"run","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p"}'; exit 1`
 	for _, tt := range []struct {
 		name    string
 		command string

@@ -4,9 +4,10 @@ import "regexp"
 
 // What a learning speaks of that decides on work, and how it would have others take it.
 var (
-	deciding = regexp.MustCompile(`(?i)\b(tests?|suites?|checks?|checked|verif\w+|lint\w*|ci|gates?|permissions?|signals?|` +
-		`hooks?|ralph|sandbox|done|approv\w+|guard\w*|reviews?)\b`)
-	steering = regexp.MustCompile(`(?i)\b(skip\w*|ignor\w+|bypass\w*|disabl\w+|without|flaky|unreliable|broken|always (pass|fail)\w*|` +
+	deciding = regexp.MustCompile(`(?i)\b(tests?|suites?|checks?|checked|verif\w+|lint\w*|ci|gates?|permissions?|` +
+		`signals?|hooks?|ralph|sandbox|done|approv\w+|guard\w*|reviews?)\b`)
+	steering = regexp.MustCompile(`(?i)\b(skip\w*|ignor\w+|bypass\w*|disabl\w+|without|flaky|unreliable|broken|` +
+		`always (pass|fail)\w*|` +
 		`(say|signal|call|claim|report) (it )?(as )?done|not? need(ed)?|need not|don'?t (run|need|wait|ask|check|bother)|` +
 		`do not (run|need|wait|ask|check|bother)|never (run|ask|check|flag)|no-verify|tests_changed|flags_settled|` +
 		`(pre-?)?approved|(is|are|be) allowed|may be (removed|deleted|changed)|` +

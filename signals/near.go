@@ -180,7 +180,8 @@ func Near(a, b string) bool { return Compare(a, b) == Repeats }
 // facts merged into one lose a fact (docs/learnings.md has measurements).
 func Compare(a, b string) Relation { return compare(tokenise(a), tokenise(b)) }
 
-// The shares of common words from which texts are the same or opposite; of common pairs of neighbours; and of the shorter text's words in the longer one.
+// The shares of common words from which texts are the same or opposite; of common pairs of neighbours; and of the
+// shorter text's words in the longer one.
 const (
 	sameShare     = 0.7
 	oppositeShare = 0.6

@@ -127,7 +127,8 @@ func Restore(ctx context.Context, backup, path, stamp string) (kept string, err 
 			kept = aside
 		}
 	}
-	return kept, errors.Join(os.Rename(MarkFile(trial), MarkFile(path)), os.Rename(trial, path), syncFolder(filepath.Dir(path)))
+	return kept, errors.Join(
+		os.Rename(MarkFile(trial), MarkFile(path)), os.Rename(trial, path), syncFolder(filepath.Dir(path)))
 }
 
 // tryOut makes a copy of a database usable, or says why it cannot be used.
@@ -137,7 +138,8 @@ func tryOut(ctx context.Context, path string) (err error) {
 		case f.Damage != "":
 			return errors.New(f.Damage)
 		case !f.Tables:
-			return fmt.Errorf("%w: it has no tables; a copy of ralph.db that was made without ralph.db-wal may have none", ErrNoBackup)
+			return fmt.Errorf(
+				"%w: it has no tables; a copy of ralph.db that was made without ralph.db-wal may have none", ErrNoBackup)
 		case !f.Tasks:
 			return fmt.Errorf("%w: there is no task in it", ErrNoBackup)
 		}

@@ -118,7 +118,7 @@ func enter(ctx context.Context, path string, create bool) (b *bearing, alone boo
 		return b, true, nil
 	}
 	if err != nil { // the folder cannot be written
-		if b.file, err = nil, nil; !exists(name) {
+		if b.file = nil; !exists(name) {
 			return b, true, nil
 		}
 	}
@@ -238,7 +238,8 @@ func (db *DB) inside(ctx context.Context, f *Found) (err error) {
 	if f.Tables, err = tableExists(ctx, db.read, "tasks"); err != nil || !f.Tables {
 		return err
 	}
-	if err := db.read.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM tasks LIMIT 1) t`).Scan(&f.Tasks); err != nil {
+	err = db.read.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM tasks LIMIT 1) t`).Scan(&f.Tasks)
+	if err != nil {
 		return err
 	}
 	if !f.Tasks {

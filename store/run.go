@@ -24,7 +24,8 @@ var runs = reads("runs r", func(r *ralph.Run) []field {
 		{"r.sessions", &r.Sessions},
 		{"(SELECT count(DISTINCT s.task_id) FROM sessions s WHERE s.run_id = r.id)", &r.Tasks},
 		{"r.cost_usd", &r.CostUSD},
-		{"NOT EXISTS (SELECT 1 FROM sessions u WHERE u.run_id = r.id AND u.cost_known = 0 AND u.completed_at <> '')", &r.CostKnown},
+		{"NOT EXISTS (SELECT 1 FROM sessions u WHERE u.run_id = r.id " +
+			"AND u.cost_known = 0 AND u.completed_at <> '')", &r.CostKnown},
 		{"(SELECT coalesce(sum(t.tokens_input + t.tokens_output + t.tokens_cache_read + t.tokens_cache_creation), 0) " +
 			"FROM sessions t WHERE t.run_id = r.id)", &r.Tokens},
 		{"r.exit_status", &r.ExitStatus},
@@ -107,8 +108,8 @@ type Spending struct {
 // day and those of the month.
 type Since struct{ Run, Day, Month time.Time }
 
-// Spending reads a run's spending. Tokens whose price is unknown are worth so much per million: input, output, read from
-// a cache and written to it.
+// Spending reads a run's spending. Tokens whose price is unknown are worth so much per million: input, output, read
+// from a cache and written to it.
 func (tx *Tx) Spending(run int64, since Since, worth [4]float64) (s Spending, err error) {
 	// Unsettled sessions are left out: their reservation is unknown. The inner queries read what has an index alone.
 	err = tx.row(`
@@ -121,7 +122,8 @@ func (tx *Tx) Spending(run int64, since Since, worth [4]float64) (s Spending, er
 				coalesce(sum(CASE WHEN s.completed_at >= $1 AND s.cost_known = 0 AND s.cost_usd = 0.0
 					THEN (s.tokens_input * $2 + s.tokens_output * $3 + s.tokens_cache_read * $4 + s.tokens_cache_creation * $5) /
 					1000000.0 ELSE 0.0 END), 0.0) AS unpriced,
-				coalesce(sum(CASE WHEN s.completed_at = '' AND s.unsettled = '' THEN s.cost_limit_usd ELSE 0.0 END), 0.0) AS reserved
+				coalesce(sum(CASE WHEN s.completed_at = '' AND s.unsettled = '' THEN s.cost_limit_usd ELSE 0.0 END), 0.0)
+					AS reserved
 			FROM sessions s WHERE s.run_id = $6) own, (
 			SELECT coalesce(sum(s.cost_limit_usd), 0.0) AS reserved
 			FROM sessions s WHERE s.completed_at = '' AND s.unsettled = '') held, (

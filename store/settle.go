@@ -367,7 +367,8 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 	return tx.record(during(s), ralph.SessionEnded{
 		Ending: s.Ending, Outcome: d.Outcome, ClosingVerb: d.Signalled(), Reason: d.Reason, CostUSD: s.CostUSD,
 		CostKnown: s.CostKnown, Tokens: s.Tokens.Sum(),
-		Turns: s.Turns, Seconds: max(0, tx.now.Sub(s.StartedAt.Time).Seconds()), Status: d.Status, StatusReason: d.StatusReason,
+		Turns: s.Turns, Seconds: max(0, tx.now.Sub(s.StartedAt.Time).Seconds()),
+		Status: d.Status, StatusReason: d.StatusReason,
 		Files: len(s.Files), Announce: d.Announce, Leftovers: s.Leftovers,
 		Notes: s.Notes,
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 
 	"ralph"
 	"ralph/internal/inbox"
+	"ralph/internal/proc"
 	"ralph/internal/show"
 	"ralph/internal/text"
 	"ralph/store"
@@ -87,7 +87,8 @@ func reviewed(tx *store.Tx, i store.InboxItem) (d difference, err error) {
 	}
 	c, ok, err := tx.ChangeOf(i.TaskID)
 	if err != nil || !ok || r.Kind() == "" {
-		return d, errors.Join(err, ralph.NotFound("%s has no difference to show; `ralph diff TASK-%d` may have", i.Item, i.TaskID))
+		return d, errors.Join(err,
+			ralph.NotFound("%s has no difference to show; `ralph diff TASK-%d` may have", i.Item, i.TaskID))
 	}
 	return difference{i.TaskID, c.SessionID, c.Base, c.Head, r.Paths(), ""}, nil
 }
@@ -121,9 +122,8 @@ func (a *app) page(ctx context.Context, said string) error {
 		_, err = io.WriteString(a.out, said)
 		return err
 	}
-	cmd := exec.CommandContext(ctx, program, pager[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = strings.NewReader(said), a.out, os.Stderr, a.environ
-	return cmd.Run()
+	pager[0] = program
+	return proc.Foreground(ctx, pager, a.environ, strings.NewReader(said))
 }
 
 // showReviewed prints the part of a change on which a person is to decide, if the item has one.

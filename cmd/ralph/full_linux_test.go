@@ -64,7 +64,7 @@ func TestADiskThatFillsUp(t *testing.T) {
 			var over bool
 			for !over && time.Since(full) < 15*time.Second && !says(out.String()) {
 				select {
-				case <-ended:
+				case <-ended: //nolint:errcheck // that it ended counts, and what it said
 					over = true
 				case <-time.After(20 * time.Millisecond):
 				}
@@ -72,7 +72,7 @@ func TestADiskThatFillsUp(t *testing.T) {
 			if !says(out.String()) && run.ProcessState == nil {
 				t.Errorf("nothing was said within 15 s:\n%s", out)
 			}
-			said, _ := s.command("status").CombinedOutput() //nolint:errcheck // its output is what counts
+			said, _ := s.command("status").CombinedOutput()
 			if !strings.Contains(string(said), "full") {
 				t.Errorf("status: %s", said)
 			}

@@ -37,8 +37,10 @@ func TestRealFirstTask(t *testing.T) {
 					kept = append(kept, dir)
 				}
 			}
-			s.environ = []string{"PATH=" + strings.Join(kept, string(filepath.ListSeparator)), "SCRIPTED_KEY=k", "GEMINI_API_KEY=k",
-				"GOOGLE_GEMINI_BASE_URL=" + s.api.URL, "RALPH_AGENT_ENV_PASS=SCRIPTED_KEY"}
+			s.environ = []string{
+				"PATH=" + strings.Join(kept, string(filepath.ListSeparator)), "SCRIPTED_KEY=k", "GEMINI_API_KEY=k",
+				"GOOGLE_GEMINI_BASE_URL=" + s.api.URL, "RALPH_AGENT_ENV_PASS=SCRIPTED_KEY",
+			}
 			if err := os.Remove(filepath.Join(s.dir, "ralph.yaml")); err != nil {
 				t.Fatal(err)
 			}

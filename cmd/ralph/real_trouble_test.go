@@ -30,34 +30,48 @@ type trouble struct {
 
 // troubles are those of the table in docs/agents.md.
 var troubles = []trouble{
-	{name: "401", status: 401, anthropic: apiError{"authentication_error", "invalid x-api-key"},
+	{
+		name: "401", status: 401, anthropic: apiError{"authentication_error", "invalid x-api-key"},
 		openai: apiError{"invalid_api_key", "Incorrect API key provided: k. You can find your API key at https://platform.openai.com/account/api-keys."},
-		gemini: apiError{"UNAUTHENTICATED", "API key not valid. Please pass a valid API key."}},
-	{name: "402", status: 402, anthropic: apiError{"billing_error", "There's an issue with your billing or payment information."},
+		gemini: apiError{"UNAUTHENTICATED", "API key not valid. Please pass a valid API key."},
+	},
+	{
+		name: "402", status: 402, anthropic: apiError{"billing_error", "There's an issue with your billing or payment information."},
 		openai: apiError{"billing_not_active", "Your account is not active, please check your billing details on our website."},
-		gemini: apiError{"FAILED_PRECONDITION", "Billing is not enabled for this project."}},
-	{name: "403", status: 403, anthropic: apiError{"permission_error", "Your API key does not have permission to use the specified resource."},
+		gemini: apiError{"FAILED_PRECONDITION", "Billing is not enabled for this project."},
+	},
+	{
+		name: "403", status: 403, anthropic: apiError{"permission_error", "Your API key does not have permission to use the specified resource."},
 		openai: apiError{"unsupported_country_region_territory", "Country, region, or territory not supported"},
-		gemini: apiError{"PERMISSION_DENIED", "Your API key was reported as leaked. Please use another API key."}},
+		gemini: apiError{"PERMISSION_DENIED", "Your API key was reported as leaked. Please use another API key."},
+	},
 	{name: "429-once", status: 429, once: true, anthropic: rateLimits[0], openai: rateLimits[1], gemini: rateLimits[2]},
 	{name: "429", status: 429, anthropic: rateLimits[0], openai: rateLimits[1], gemini: rateLimits[2]},
-	{name: "500", status: 500, anthropic: apiError{"api_error", "Internal server error"},
+	{
+		name: "500", status: 500, anthropic: apiError{"api_error", "Internal server error"},
 		openai: apiError{"server_error", "The server had an error while processing your request. Sorry about that!"},
-		gemini: apiError{"INTERNAL", "An internal error has occurred."}},
-	{name: "529", status: 529, anthropic: apiError{"overloaded_error", "Overloaded"},
+		gemini: apiError{"INTERNAL", "An internal error has occurred."},
+	},
+	{
+		name: "529", status: 529, anthropic: apiError{"overloaded_error", "Overloaded"},
 		openai: apiError{"overloaded", "The engine is currently overloaded, please try again later"},
-		gemini: apiError{"UNAVAILABLE", "The model is overloaded. Please try again later."}},
+		gemini: apiError{"UNAVAILABLE", "The model is overloaded. Please try again later."},
+	},
 	{name: "too-large", status: 400, anthropic: tooLarge[0], openai: tooLarge[1], gemini: tooLarge[2]},
 	{name: "too-large-later", status: 400, late: true, anthropic: tooLarge[0], openai: tooLarge[1], gemini: tooLarge[2]},
-	{name: "no-model", status: 404, anthropic: apiError{"not_found_error", "model: m"},
+	{
+		name: "no-model", status: 404, anthropic: apiError{"not_found_error", "model: m"},
 		openai: apiError{"model_not_found", "The model `m` does not exist or you do not have access to it."},
-		gemini: apiError{"NOT_FOUND", "models/m is not found for API version v1beta, or is not supported for generateContent."}},
+		gemini: apiError{"NOT_FOUND", "models/m is not found for API version v1beta, or is not supported for generateContent."},
+	},
 	{name: "refused", does: "refuse"},
 	{name: "hangs", does: "hang"},
-	{name: "no-credit", status: 429,
+	{
+		name: "no-credit", status: 429,
 		anthropic: apiError{"invalid_request_error", "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits."},
 		openai:    apiError{"insufficient_quota", "You exceeded your current quota, please check your plan and billing details. For more information on this error, read the docs: https://platform.openai.com/docs/guides/error-codes/api-errors."},
-		gemini:    apiError{"RESOURCE_EXHAUSTED", "You exceeded your current quota, please check your plan and billing details."}},
+		gemini:    apiError{"RESOURCE_EXHAUSTED", "You exceeded your current quota, please check your plan and billing details."},
+	},
 	{name: "logged-out", does: "logout"},
 	{name: "killed", does: "kill", late: true},
 	{name: "garbage", does: "garbage"},
@@ -164,8 +178,10 @@ func TestRecordTroubles(t *testing.T) {
 				case "refuse":
 					s.api.Close()
 				case "logout":
-					for _, key := range []string{"GEMINI_API_KEY: k, ", "OPENAI_API_KEY: 'k'", "COPILOT_OFFLINE: 'true'", "COPILOT_PROVIDER_API_KEY: 'k'",
-						"COPILOT_PROVIDER_BASE_URL: '" + s.api.URL + "/v1'", "COPILOT_PROVIDER_TYPE: 'openai'", "env: {SCRIPTED_KEY: k}", `,"apiKey":"k"`} {
+					for _, key := range []string{
+						"GEMINI_API_KEY: k, ", "OPENAI_API_KEY: 'k'", "COPILOT_OFFLINE: 'true'", "COPILOT_PROVIDER_API_KEY: 'k'",
+						"COPILOT_PROVIDER_BASE_URL: '" + s.api.URL + "/v1'", "COPILOT_PROVIDER_TYPE: 'openai'", "env: {SCRIPTED_KEY: k}", `,"apiKey":"k"`,
+					} {
 						s.replace(key, "")
 					}
 					s.key = "NOBODY=1"

@@ -102,7 +102,7 @@ func (a *app) editParts(cmd *cobra.Command, s exchange.Splitting) (parts []ralph
 		return nil, err
 	}
 	editor := cmp.Or(strings.TrimSpace(a.getenv("VISUAL")), strings.TrimSpace(a.getenv("EDITOR")), "vi")
-	if err := proc.Foreground(cmd.Context(), append(strings.Fields(editor), path), a.environ); err != nil {
+	if err := proc.Foreground(cmd.Context(), append(strings.Fields(editor), path), a.environ, nil); err != nil {
 		return nil, fmt.Errorf("editor %s (set VISUAL or EDITOR): %w; the text is in %s", editor, err, path)
 	}
 	text, err := os.ReadFile(path)

@@ -69,7 +69,10 @@ func (p project) bounded(ctx context.Context, after string) []row {
 	const mostRefs, mostLoose = 20, 7_000
 	return []row{
 		{what: "refs of ralph " + after, value: fmt.Sprint(refs), aim: fmt.Sprintf("≤ %d", mostRefs), met: refs <= mostRefs},
-		{what: "loose objects " + after, value: fmt.Sprint(loose), aim: fmt.Sprintf("≤ %d", mostLoose), met: loose <= mostLoose},
+		{
+			what: "loose objects " + after, value: fmt.Sprint(loose), aim: fmt.Sprintf("≤ %d", mostLoose),
+			met: loose <= mostLoose,
+		},
 	}
 }
 
@@ -109,7 +112,8 @@ func (b *bench) landed(ctx context.Context, n int) project {
 		copyRows(ctx, tx, table, first, n)
 	}
 	for i, c := range commits {
-		must(tx.ExecContext(ctx, `UPDATE changes SET base = $1, head = $2, from_commit = $1, to_commit = $3 WHERE task_id = $4`,
+		must(tx.ExecContext(ctx, `
+			UPDATE changes SET base = $1, head = $2, from_commit = $1, to_commit = $3 WHERE task_id = $4`,
 			c[0], c[1], c[2], first+i))
 	}
 	check(tx.Commit())
@@ -121,7 +125,7 @@ func (b *bench) landed(ctx context.Context, n int) project {
 func copyRows(ctx context.Context, tx *sql.Tx, table string, first, n int) {
 	columns := func() (names []string) { // but for generated ones
 		rows := must(tx.QueryContext(ctx, "SELECT name FROM pragma_table_info($1)", table))
-		defer rows.Close()
+		defer rows.Close() //nolint:errcheck // rows.Err tells
 		for rows.Next() {
 			var name string
 			check(rows.Scan(&name))
@@ -158,7 +162,8 @@ func copyRows(ctx context.Context, tx *sql.Tx, table string, first, n int) {
 		}
 		into, from = append(into, c), append(from, value)
 	}
-	must(tx.ExecContext(ctx, fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT $1 UNION ALL SELECT i + 1 FROM n WHERE i < $1 + $2 - 1)
+	must(tx.ExecContext(ctx, fmt.Sprintf(`
+		WITH RECURSIVE n(i) AS (SELECT $1 UNION ALL SELECT i + 1 FROM n WHERE i < $1 + $2 - 1)
 		INSERT INTO %s (%s) SELECT %s FROM %s t, n WHERE %s ORDER BY n.i`,
 		table, strings.Join(into, ", "), strings.Join(from, ", "), table, where), first, n))
 }
@@ -193,8 +198,10 @@ func (p project) commits(ctx context.Context, n int) (list [][3]string) {
 		list = append(list, [3]string{ids[fmt.Sprint(2*i)], ids[fmt.Sprint(2*i+1)], ids[fmt.Sprint(2*i+2)]})
 	}
 	for _, args := range [][]string{
-		{"reset", "-q", "--hard"}, {"branch", "-qD", "made"},
-		{"update-ref", "refs/ralph/target/main", "main"}, {"update-ref", "refs/ralph/seen/main", "main"},
+		{"reset", "-q", "--hard"},
+		{"branch", "-qD", "made"},
+		{"update-ref", "refs/ralph/target/main", "main"},
+		{"update-ref", "refs/ralph/seen/main", "main"},
 	} {
 		p.time(ctx, "git", args...)
 	}

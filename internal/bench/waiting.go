@@ -84,7 +84,8 @@ func (b *bench) wait(ctx context.Context, tasks int) (statements, looks samples)
 		Store: db, Agent: silent{}, Place: &place.Place{Dir: p.dir, Tree: tree, State: p.state()},
 		Log: slog.New(slog.DiscardHandler), Daemon: true, Prompts: loop.Prompts{Tokens: 24_000},
 		Limits: ralph.Limits{
-			MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionSeconds: 3600,
+			MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600,
+			MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionSeconds: 3600,
 			IdleSeconds: 3600, SessionTurns: 10, SessionCostUSD: 1, Attempts: 1, StagnantMaximum: 1,
 		},
 	}

@@ -51,10 +51,10 @@ var docs = map[string]string{
 	"limits.max_cost_usd": "Cost of a run in USD; in a daemon without a schedule of a day.",
 	"limits.max_cost_per_day_usd": "Cost of a day, from midnight to " +
 		"midnight, over all runs, in USD. A daemon then waits for midnight.",
-	"limits.max_cost_per_month_usd": "Cost of a month, from its first day on, over all runs, in USD. A daemon then waits for " +
-		"the next month.",
-	"limits.session_tokens": "Tokens of a session, of every kind. 0: as many as `session_cost_usd` pays for, at the dearest " +
-		"price that ralph knows where the model's own is unknown.",
+	"limits.max_cost_per_month_usd": "Cost of a month, from its first day on, over all runs, in USD. A daemon then " +
+		"waits for the next month.",
+	"limits.session_tokens": "Tokens of a session, of every kind. 0: as many as `session_cost_usd` pays for, at the " +
+		"dearest price that ralph knows where the model's own is unknown.",
 	"limits.session_timeout": "Wall time of a session.",
 	"limits.idle_timeout": "A session is stopped after this time without an " +
 		"event, a signal, CPU use of what it started or a change in the work tree.",
@@ -88,10 +88,10 @@ var docs = map[string]string{
 		"before one that takes files out; auto stands for the conventions of the languages that ralph knows (docs/gate.md).",
 	"verify.lost": "What a done comes to by which tests of the target run no more, or no longer tell old code from new: " +
 		"a person is asked, it is refused, or it is noted.",
-	"verify.changed": "What a done comes to by which tests of the target expect another behaviour: a person is asked, or " +
-		"it is noted.",
-	"verify.proof": "Whether the tests of a change are run on the old code, too, once it has landed: where a check takes " +
-		"less than a minute (auto), always, never (off), or before it lands, which it then needs (require).",
+	"verify.changed": "What a done comes to by which tests of the target expect another behaviour: a person is asked, " +
+		"or it is noted.",
+	"verify.proof": "Whether the tests of a change are run on the old code, too, once it has landed: where a check " +
+		"takes less than a minute (auto), always, never (off), or before it lands, which it then needs (require).",
 
 	"max_verify_failures": "A task fails after so many claims of being done that verification refused.",
 	"stuck_limit":         "A task fails after so many stuck sessions in a row.",

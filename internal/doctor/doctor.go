@@ -68,7 +68,9 @@ func Examine(
 	}
 	db, err := p.Open(ctx)
 	if err != nil {
-		return append(findings, Finding{"database", false, err.Error(), "do as it says; `ralph db restore` keeps what is there now"})
+		return append(findings, Finding{
+			"database", false, err.Error(), "do as it says; `ralph db restore` keeps what is there now",
+		})
 	}
 	defer db.Close()
 	note(database(ctx, p, db)...)
@@ -243,7 +245,8 @@ func needs(ctx context.Context, p *project.Project, db *store.DB) (findings []Fi
 	if !p.Blank {
 		if err := p.Stores(ctx, db); err != nil {
 			findings = append(findings, Finding{
-				"state", false, "nothing that happens in a run could be stored: " + err.Error(), "make room, or make it writable: " + p.State,
+				"state", false, "nothing that happens in a run could be stored: " + err.Error(),
+				"make room, or make it writable: " + p.State,
 			})
 		} else {
 			findings = append(findings, Finding{"state", true, p.State + " can be written", ""})

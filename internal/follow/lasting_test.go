@@ -19,7 +19,9 @@ func TestAnOutputOutlivesItsReaderAndItsDisk(t *testing.T) {
 		to   io.Writer
 		told int
 	}{
-		{"written", &out, 0}, {"its reader has left", failing{syscall.EPIPE}, 0}, {"a closed terminal", failing{syscall.EIO}, 0},
+		{"written", &out, 0},
+		{"its reader has left", failing{syscall.EPIPE}, 0},
+		{"a closed terminal", failing{syscall.EIO}, 0},
 		{"a full disk", failing{syscall.ENOSPC}, 1},
 	} {
 		told := 0

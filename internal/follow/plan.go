@@ -111,7 +111,8 @@ const looseNamed = 5
 
 // sayPlace prints where a run works, and which uncommitted files are not there.
 func sayPlace(ctx context.Context, w io.Writer, l *loop.Loop) {
-	fmt.Fprintf(w, "agents work in clones of what is committed; what passes is merged into %s\n", text.Line(l.Lander.Into, 200))
+	fmt.Fprintf(w, "agents work in clones of what is committed; what passes is merged into %s\n",
+		text.Line(l.Lander.Into, 200))
 	files, err := l.Place.Tree.Uncommitted(ctx)
 	if err != nil {
 		fmt.Fprintf(w, "uncommitted files cannot be listed: %s\n", text.Line(err.Error(), 300))

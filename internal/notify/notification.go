@@ -188,7 +188,8 @@ func fullNote(project string, why error, now time.Time) Notification {
 		Project: project, Title: "the disk of the queue is full", Text: "No progress is stored before there is room.",
 		Reason: why.Error(), Command: "ralph doctor",
 	}
-	return note(StorageFull, ralph.Event{Type: string(StorageFull), Created: ralph.At(now), Payload: json.RawMessage(`{}`)}, d)
+	e := ralph.Event{Type: string(StorageFull), Created: ralph.At(now), Payload: json.RawMessage(`{}`)}
+	return note(StorageFull, e, d)
 }
 
 // testNote returns the notification of `ralph notify test`.

@@ -2,15 +2,19 @@ package proc
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/exec"
 )
 
 // Foreground runs an interactive program, such as an editor, on this terminal, and waits for it to
-// end. It is neither supervised nor limited.
-func Foreground(ctx context.Context, argv, env []string) error {
+// end. It reads in, or the terminal if that is nil. It is neither supervised nor limited.
+func Foreground(ctx context.Context, argv, env []string, in io.Reader) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = env
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, os.Stdout, os.Stderr
+	if in == nil {
+		cmd.Stdin = os.Stdin
+	}
 	return cmd.Run()
 }

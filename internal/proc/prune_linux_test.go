@@ -52,19 +52,6 @@ func (s *session) ends(want proc.Exit) proc.Exit {
 	return exit
 }
 
-// size is the size of a file that is written all the time, once it is there.
-func size(t *testing.T, file string) (n int64) {
-	t.Helper()
-	waitFor(t, "the file to be written", func() bool {
-		info, err := os.Stat(file)
-		if err == nil {
-			n = info.Size()
-		}
-		return n > 0
-	})
-	return n
-}
-
 var killed = proc.Exit{Code: -1, Signal: "SIGKILL"}
 
 // TestTheCommandIsKeptAndGoesOn while all that it has started is killed, twice.

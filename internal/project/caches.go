@@ -43,10 +43,20 @@ var cacheTable = []cache{
 // homeTable lists what programs look for in the home directory, which is empty for checks, and the
 // variables that tell them where it is.
 var homeTable = []struct{ variable, theirs string }{
-	{"RUSTUP_HOME", ".rustup"}, {"GOENV", ".config/go/env"}, {"GIT_CONFIG_GLOBAL", ".gitconfig"},
-	{"NPM_CONFIG_USERCONFIG", ".npmrc"}, {"PIP_CONFIG_FILE", ".config/pip/pip.conf"}, {"PYTHONUSERBASE", ".local"},
-	{"PYENV_ROOT", ".pyenv"}, {"RBENV_ROOT", ".rbenv"}, {"NODENV_ROOT", ".nodenv"}, {"NVM_DIR", ".nvm"},
-	{"VOLTA_HOME", ".volta"}, {"ASDF_DATA_DIR", ".asdf"}, {"SDKMAN_DIR", ".sdkman"}, {"DENO_DIR", ".cache/deno"},
+	{"RUSTUP_HOME", ".rustup"},
+	{"GOENV", ".config/go/env"},
+	{"GIT_CONFIG_GLOBAL", ".gitconfig"},
+	{"NPM_CONFIG_USERCONFIG", ".npmrc"},
+	{"PIP_CONFIG_FILE", ".config/pip/pip.conf"},
+	{"PYTHONUSERBASE", ".local"},
+	{"PYENV_ROOT", ".pyenv"},
+	{"RBENV_ROOT", ".rbenv"},
+	{"NODENV_ROOT", ".nodenv"},
+	{"NVM_DIR", ".nvm"},
+	{"VOLTA_HOME", ".volta"},
+	{"ASDF_DATA_DIR", ".asdf"},
+	{"SDKMAN_DIR", ".sdkman"},
+	{"DENO_DIR", ".cache/deno"},
 }
 
 // A cached is a cache as this user has it.

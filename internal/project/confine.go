@@ -63,7 +63,8 @@ func (p *Project) Confine(ctx context.Context) (c Confinement, err error) {
 		c.Cannot = append(c.Cannot, "checks reach the network and this machine's ports (verify.network: true)")
 	}
 	if c.Unlayered != "" {
-		c.Cannot = append(c.Cannot, "checks have no layers to write to ("+c.Unlayered+"): what set-up made is copied, and put back")
+		c.Cannot = append(c.Cannot,
+			"checks have no layers to write to ("+c.Unlayered+"): what set-up made is copied, and put back")
 		if c.Sandbox.Name != sandbox.Bubblewrap && !p.Config.Verify.Network {
 			c.Cannot = append(c.Cannot, "checks share the network and /dev/shm with sessions")
 		}
@@ -98,7 +99,8 @@ func (c Confinement) Contains(files []string) bool {
 	if c.project == nil || !c.Sandbox.RefusesSockets() {
 		return false
 	}
-	policy := c.project.policy(c.project.File(filepath.Join("places", "1", "tree")), c.Sandbox.Name == sandbox.Landlock, false)
+	policy := c.project.policy(
+		c.project.File(filepath.Join("places", "1", "tree")), c.Sandbox.Name == sandbox.Landlock, false)
 	for _, file := range files {
 		for _, path := range []string{file, filepath.Dir(file)} {
 			if real, err := filepath.EvalSymlinks(path); err == nil && policy.Of(real) == sandbox.Writable {

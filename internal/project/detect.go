@@ -68,7 +68,10 @@ func LikelyChecks(root string) (list []Likely) {
 var packageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // notPackages are folders with other people's packages, or with those that tests work on.
-var notPackages = []string{"node_modules", "vendor", "third_party", "testdata", "examples", "venv", "target", "dist", "build"}
+var notPackages = []string{
+	"node_modules", "vendor", "third_party", "testdata", "examples", "venv",
+	"target", "dist", "build",
+}
 
 // packages returns the folders one level below a project's root that may be packages, by name.
 func packages(root string) (folders []string) {

@@ -139,7 +139,8 @@ func (p *Project) Slots(here *place.Place) *place.Slots {
 		PortsFrom: c.Ports.From, Ports: c.Ports.Each,
 		Env: p.workEnvironment(), Through: p.Mask().Reader,
 		Enter: p.Confinement.Enter(agentRole), Prepare: p.Confinement.Enter(setupRole), Layers: p.Confinement.Sandbox.Layers,
-		Caches: p.warmCaches(), MinFree: uint64(c.MinFree) << 20, Forges: p.Confinement.Sandbox.Name == sandbox.None && os.Geteuid() == 0,
+		Caches: p.warmCaches(), MinFree: uint64(c.MinFree) << 20,
+		Forges:      p.Confinement.Sandbox.Name == sandbox.None && os.Geteuid() == 0,
 		Containment: p.Confinement.Containment, Timeout: p.Config.Verify.Timeout, Log: p.Log,
 	}
 }

@@ -33,7 +33,7 @@ type View struct {
 
 // provided creates the folders of the layers. gone removes those that are of no use afterwards.
 func (v View) provided() (made View, gone func(), err error) {
-	made, gone = v, func() {}
+	made = v
 	made.Layers = slices.Clone(v.Layers)
 	var works []string
 	gone = func() {

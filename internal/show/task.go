@@ -53,10 +53,12 @@ type Receipt struct {
 }
 
 func newReceipt(t ralph.Task, sessions []ralph.Session) Receipt {
-	r := Receipt{Attempts: t.Attempts, Sessions: len(sessions), Verify: []ralph.Check{}, Why: t.StatusReason,
+	r := Receipt{
+		Attempts: t.Attempts, Sessions: len(sessions), Verify: []ralph.Check{}, Why: t.StatusReason,
 		Agents: ralph.Workers(sessions...), CostKnown: !slices.ContainsFunc(sessions, func(s ralph.Session) bool {
 			return !s.CostKnown && !s.CompletedAt.IsZero()
-		})}
+		}),
+	}
 	for _, s := range sessions {
 		if !s.CompletedAt.IsZero() {
 			r.Seconds += max(0, s.CompletedAt.Sub(s.StartedAt.Time).Seconds())

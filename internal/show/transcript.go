@@ -62,7 +62,8 @@ func (p *Printer) End(s ralph.Session) error {
 		return err
 	}
 	took := text.Span(s.CompletedAt.Sub(s.StartedAt.Time).Seconds())
-	end := fmt.Sprintf("%s: %s (%s, %s)", s.State, text.Line(s.Reason, 500), took, text.Cost(s.CostUSD, s.CostKnown, s.Tokens.Sum()))
+	end := fmt.Sprintf("%s: %s (%s, %s)", s.State, text.Line(s.Reason, 500), took,
+		text.Cost(s.CostUSD, s.CostKnown, s.Tokens.Sum()))
 	colour := "32"
 	if s.State == ralph.PhaseFailed {
 		colour = "31"

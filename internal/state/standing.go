@@ -62,12 +62,14 @@ func (f Folder) Standing() (standing Standing, why string) {
 	case !marked && f.Commits == 0:
 		return Sound, "" // it was made a moment ago
 	case !marked:
-		return Damaged, fmt.Sprintf("the file that says how far it had got cannot be used (%v), so that a loss could not be noticed",
+		return Damaged, fmt.Sprintf(
+			"the file that says how far it had got cannot be used (%v), so that a loss could not be noticed",
 			f.MarkErr)
 	case f.Name != f.Mark.Database:
 		return Lost, "this is another database than the one that was there"
 	case f.Commits < f.Mark.Commits:
-		return Lost, fmt.Sprintf("it has %d of %d changes: it is an older copy, or its write-ahead log was removed or damaged",
+		return Lost, fmt.Sprintf(
+			"it has %d of %d changes: it is an older copy, or its write-ahead log was removed or damaged",
 			f.Commits, f.Mark.Commits)
 	case f.Had:
 		return Lost, "there is no task in it, but it tells of some"
@@ -87,9 +89,11 @@ func (h *Home) folder() (f Folder, err error) {
 	if f.Beginning, err = present(h.File(beginning)); err != nil {
 		return f, err
 	}
-	f.Traces, err = tracesIn(h.State, append([]string{recordName, store.MarkFile(Database), Database + ".turn"}, traces...))
+	f.Traces, err = tracesIn(h.State, slices.Concat(
+		[]string{recordName, store.MarkFile(Database), Database + ".turn"}, traces))
 	if packages, perr := present(filepath.Join(h.State, packagesName)); perr != nil || packages {
-		f.Traces = slices.DeleteFunc(f.Traces, func(name string) bool { return name == recordName }) // it may be for those alone
+		// The record may be for the packages alone.
+		f.Traces = slices.DeleteFunc(f.Traces, func(name string) bool { return name == recordName })
 		err = errors.Join(err, perr)
 	}
 	if h.State != h.base && Exists(h.State) {

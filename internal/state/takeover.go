@@ -129,7 +129,8 @@ func (m *mover) move(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, unlock()) }()
 	begun := filepath.Join(m.to, begunName)
 	making := filepath.Join(m.to, beginning)
-	if err := errors.Join(os.WriteFile(making, nil, 0o600), os.WriteFile(begun, nil, 0o600), syncFolder(m.to)); err != nil {
+	err = errors.Join(os.WriteFile(making, nil, 0o600), os.WriteFile(begun, nil, 0o600), syncFolder(m.to))
+	if err != nil {
 		return err
 	}
 	if err := m.done("lock"); err != nil {

@@ -23,7 +23,7 @@ const (
 // Results are the tests of one run of a command.
 type Results struct {
 	Tests  map[string]Status `json:"tests"`            // by name, such as "example.org/pkg.TestName"
-	Count  int               `json:"count,omitempty"`  // how many ran, according to a summary for people; 0 if none says so
+	Count  int               `json:"count,omitempty"`  // how many ran, as a summary for people says; 0 if none does
 	Broken string            `json:"broken,omitempty"` // why the report cannot be trusted; "" if it can
 }
 

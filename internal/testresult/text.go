@@ -17,12 +17,18 @@ type form struct {
 
 // forms are the lines of runners that print names where nothing else was asked for.
 var forms = []form{
-	{regexp.MustCompile(`^test (\S.*?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b`), 1, 2, ""},            // cargo
-	{regexp.MustCompile(`^\w+ \((\S+)\)(?:\s.*)? \.\.\. (ok|FAIL|ERROR|skipped|expected failure)\b`), 1, 2, ""}, // unittest -v
-	{regexp.MustCompile(`^(\S+::\S.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b`), 1, 2, ""},                 // pytest -v
-	{regexp.MustCompile(`^\s*--- (PASS|FAIL|SKIP): (\S+) \(`), 2, 1, ""},                                        // go test -v
-	{regexp.MustCompile(`^\s*(ok|not ok) \d+(?: -)? (.*)$`), 2, 1, ""},                                          // TAP
-	{regexp.MustCompile(`^\s*[✓✔√] (.+)$`), 1, 0, Passed},                                                       // vitest, jest, mocha, node
+	// cargo
+	{regexp.MustCompile(`^test (\S.*?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b`), 1, 2, ""},
+	// unittest -v
+	{regexp.MustCompile(`^\w+ \((\S+)\)(?:\s.*)? \.\.\. (ok|FAIL|ERROR|skipped|expected failure)\b`), 1, 2, ""},
+	// pytest -v
+	{regexp.MustCompile(`^(\S+::\S.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b`), 1, 2, ""},
+	// go test -v
+	{regexp.MustCompile(`^\s*--- (PASS|FAIL|SKIP): (\S+) \(`), 2, 1, ""},
+	// TAP
+	{regexp.MustCompile(`^\s*(ok|not ok) \d+(?: -)? (.*)$`), 2, 1, ""},
+	// vitest, jest, mocha, node
+	{regexp.MustCompile(`^\s*[✓✔√] (.+)$`), 1, 0, Passed},
 	{regexp.MustCompile(`^\s*[✗✖×✕] (.+)$`), 1, 0, Failed},
 	{regexp.MustCompile(`^\s*[﹣○↓] (.+)$`), 1, 0, Skipped},
 }
@@ -30,7 +36,8 @@ var forms = []form{
 // statuses are the words of runners.
 var statuses = map[string]Status{
 	"ok": Passed, "PASSED": Passed, "PASS": Passed, "XPASS": Passed,
-	"ignored": Skipped, "skipped": Skipped, "SKIPPED": Skipped, "SKIP": Skipped, "XFAIL": Skipped, "expected failure": Skipped,
+	"ignored": Skipped, "skipped": Skipped, "SKIPPED": Skipped, "SKIP": Skipped, "XFAIL": Skipped,
+	"expected failure": Skipped,
 }
 
 // counts match the lines that say how many tests ran or passed.

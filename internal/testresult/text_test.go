@@ -38,12 +38,21 @@ test src/lib.rs - add (line 3) ... ok
 		{"pytest", "..s   [100%]\n2 passed, 1 skipped in 0.01s\n", nil, 2},
 		{"pytest -v", "tests/test_a.py::test_a PASSED  [ 50%]\ntests/test_a.py::test_b[1-2] FAILED [100%]\n" +
 			"===== 1 failed, 1 passed in 0.01s =====\n", results{"tests/test_a.py::test_a": "passed", "tests/test_a.py::test_b[1-2]": "failed"}, 1},
-		{"go test -v", "=== RUN   TestA\n    --- PASS: TestA/b (0.00s)\n--- PASS: TestA (0.00s)\n--- SKIP: TestB (0.00s)\n",
-			results{"TestA/b": "passed", "TestA": "passed", "TestB": "skipped"}, 0},
-		{"TAP", "TAP version 13\n# Subtest: adds\nok 1 - adds\n    not ok 1 - inner\nok 2 - later # SKIP\n1..2\n# pass 1\n",
-			results{"adds": "passed", "inner": "failed", "later": "skipped"}, 1},
-		{"node", "✔ adds (0.5ms)\n▶ suite\n  ✔ inner 1.5 (1.2ms)\n  ﹣ later (0.1ms) # SKIP\n▶ suite (3ms)\n✖ fails (1ms)\nℹ pass 2\n",
-			results{"adds": "passed", "inner 1.5": "passed", "later": "skipped", "fails": "failed"}, 2},
+		{
+			"go test -v", "=== RUN   TestA\n    --- PASS: TestA/b (0.00s)\n--- PASS: TestA (0.00s)\n--- SKIP: TestB (0.00s)\n",
+			results{"TestA/b": "passed", "TestA": "passed", "TestB": "skipped"},
+			0,
+		},
+		{
+			"TAP", "TAP version 13\n# Subtest: adds\nok 1 - adds\n    not ok 1 - inner\nok 2 - later # SKIP\n1..2\n# pass 1\n",
+			results{"adds": "passed", "inner": "failed", "later": "skipped"},
+			1,
+		},
+		{
+			"node", "✔ adds (0.5ms)\n▶ suite\n  ✔ inner 1.5 (1.2ms)\n  ﹣ later (0.1ms) # SKIP\n▶ suite (3ms)\n✖ fails (1ms)\nℹ pass 2\n",
+			results{"adds": "passed", "inner 1.5": "passed", "later": "skipped", "fails": "failed"},
+			2,
+		},
 		{"jest", "PASS ./a.test.js\n  \x1b[32m✓\x1b[0m adds (2 ms)\n\nTests:       1 failed, 2 passed, 3 total\n", results{"adds": "passed"}, 2},
 		{"vitest", " ✓ src/a.test.ts (3 tests) 4ms\n      Tests  3 passed (3)\n", results{"src/a.test.ts": "passed"}, 3},
 		{"mocha", "    ✔ adds\n  1 passing (3ms)\n", results{"adds": "passed"}, 1},

@@ -139,8 +139,8 @@ func (t *Tree) filteredBy(ctx context.Context, filters map[string]bool) string {
 }
 
 // Fresh checks out a commit, whatever the work tree contains, and recreates .git. It removes
-// untracked files, and with all also ignored ones. An error may say that git cannot remove something. hidden lists further patterns for git to ignore;
-// user is the committer's name and address.
+// untracked files, and with all also ignored ones. An error may say that git cannot remove something. hidden lists
+// further patterns for git to ignore; user is the committer's name and address.
 func (c *Clone) Fresh(ctx context.Context, commit string, hidden []string, user [2]string, all bool) error {
 	found, err := walk(ctx, c.dir)
 	if err == nil && found.endless() != "" {

@@ -30,20 +30,6 @@ func Find(ctx context.Context, dir string) (top, common string, err error) {
 	return lines[0], lines[1], nil
 }
 
-// commonOf returns the git directory that all work trees of a repository share, from the .git of
-// one of them.
-func commonOf(at string) (string, error) {
-	dir, err := gitDirOf(at)
-	if err != nil {
-		return "", err
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "commondir"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return dir, nil
-	}
-	return inside(dir, strings.TrimRight(string(text), "\r\n")), err
-}
-
 // gitDirOf returns the git directory that a .git is or points to.
 func gitDirOf(at string) (string, error) {
 	info, err := os.Stat(at)

@@ -51,8 +51,7 @@ type entry struct {
 	name    []byte
 }
 
-func (e *entry) get(at int) uint16    { return binary.BigEndian.Uint16(e.index[at:]) }
-func (e *entry) set(at int, f uint16) { binary.BigEndian.PutUint16(e.index[at:], f) }
+func (e *entry) get(at int) uint16 { return binary.BigEndian.Uint16(e.index[at:]) }
 
 // link returns the commit of a nested repository's entry; "" for a file.
 func (e *entry) link() string {

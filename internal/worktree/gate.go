@@ -105,7 +105,7 @@ func (t *Tree) Content(ctx context.Context, commit, name string) []byte {
 		if err != nil {
 			return nil, err
 		}
-		defer r.Close() //nolint:errcheck // it was only read
+		defer r.Close()
 		return io.ReadAll(io.LimitReader(r, maxLines))
 	}, func() ([]byte, error) { return t.run(ctx, nil, "cat-file", "blob", commit+":"+name) })
 	if err != nil {
@@ -128,7 +128,7 @@ func (t *Tree) Exchanged(ctx context.Context, tree, from string, files []Exchang
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(scratch) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(scratch)
 	env := []string{"GIT_INDEX_FILE=" + filepath.Join(scratch, "index"), "GIT_LITERAL_PATHSPECS=1"}
 	if _, err := t.run(ctx, env, "read-tree", tree); err != nil {
 		return "", err

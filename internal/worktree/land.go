@@ -364,10 +364,14 @@ func (t *Tree) smudged(ctx context.Context, commit string, files []string) (list
 // The file names stand between begins and ends.
 var refusals = []struct{ begins, ends, why, first string }{
 	{"changes to the following files would be overwritten by merge:", "Please", "you have edits in ", "commit them first"},
-	{"untracked working tree files would be overwritten by merge:", "Please",
-		"you have untracked files in the way: ", "move or commit them first"},
-	{"untracked working tree files would be removed by merge:", "Please",
-		"you have untracked files in the way: ", "move or commit them first"},
+	{
+		"untracked working tree files would be overwritten by merge:", "Please",
+		"you have untracked files in the way: ", "move or commit them first",
+	},
+	{
+		"untracked working tree files would be removed by merge:", "Please",
+		"you have untracked files in the way: ", "move or commit them first",
+	},
 }
 
 // refusal says in one line why git did not move a checkout. Own are files that it names and that are ralph's.

@@ -28,7 +28,8 @@ func (t *Tree) addStaged(ctx context.Context, env []string, index string, untake
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return among(name, untaken) })
 	if len(names) > 0 {
-		_, err = t.runInput(ctx, env, strings.Join(names, "\x00"), "-C", t.top(), "update-index", "--add", "--remove", "-z", "--stdin")
+		_, err = t.runInput(ctx, env, strings.Join(names, "\x00"),
+			"-C", t.top(), "update-index", "--add", "--remove", "-z", "--stdin")
 	}
 	if err == nil && links != "" {
 		_, err = t.runInput(ctx, env, links, "update-index", "-z", "--index-info")

@@ -78,7 +78,8 @@ func (s survey) refused(ignored map[string]bool) (list []ralph.Untaken) {
 	for _, dir := range s.deep {
 		if !ignored[dir] {
 			list = append(list, ralph.Untaken{
-				Path: dir, Why: fmt.Sprintf("is deeper than %d folders, or its path is longer than %d bytes"+mend, maxDepth, maxPath),
+				Path: dir,
+				Why:  fmt.Sprintf("is deeper than %d folders, or its path is longer than %d bytes"+mend, maxDepth, maxPath),
 			})
 		}
 	}
@@ -102,14 +103,17 @@ func overweight(files []weight) (list []ralph.Untaken) {
 			return is
 		})
 		list = append(list, ralph.Untaken{
-			Path: dir, Why: fmt.Sprintf("has %d new or changed files, and %d are the most in one change"+mend, in, maxFiles),
+			Path: dir,
+			Why:  fmt.Sprintf("has %d new or changed files, and %d are the most in one change"+mend, in, maxFiles),
 		})
 	}
 	var sum int64
 	for _, f := range files {
 		sum += f.size
 	}
-	slices.SortFunc(files, func(a, b weight) int { return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.path, b.path)) })
+	slices.SortFunc(files, func(a, b weight) int {
+		return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.path, b.path))
+	})
 	for _, f := range files {
 		if sum <= maxBytes {
 			break

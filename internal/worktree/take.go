@@ -100,7 +100,8 @@ func (t *Tree) untaken(
 
 // pending returns the files of which an index does not have the present state, from the top.
 func (t *Tree) pending(ctx context.Context, env []string) ([]string, error) {
-	out, err := t.run(ctx, env, "-C", t.top(), "ls-files", "-z", "--others", "--modified", "--deleted", "--exclude-standard")
+	out, err := t.run(ctx, env, "-C", t.top(), "ls-files", "-z",
+		"--others", "--modified", "--deleted", "--exclude-standard")
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), err
 }
 
@@ -185,7 +186,7 @@ func Refused(err error) bool {
 	return complains(err) || errors.Is(err, errSlow) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// A Limited context is one for a whole look at a clone, with all of its git commands.
+// Limited returns a context for a whole look at a clone, with all of its git commands.
 func Limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, lookLimit)
 }

@@ -217,8 +217,8 @@ var classes = []class{
 		ralph.PromptTooLong,
 		"contextwindowexceeded contextlengthexceeded prompttoolong requesttoolarge contextoverflowerror",
 		[]int{413},
-		regexp.MustCompile(`(?i)prompt is too long|(input|prompt|request|context|conversation).{0,60}(exceed|too (long|large))|` +
-			`context (window|length)|maximum (number of tokens|context)|too many tokens`),
+		regexp.MustCompile(`(?i)prompt is too long|(input|prompt|request|context|conversation).{0,60}` +
+			`(exceed|too (long|large))|context (window|length)|maximum (number of tokens|context)|too many tokens`),
 		[]int{0, 400, 500},
 	},
 	{
@@ -231,8 +231,8 @@ var classes = []class{
 	},
 	{
 		ralph.AuthFailed,
-		"authenticationfailed authenticationerror unauthorized unauthenticated invalidapikey apikeyinvalid permissiondenied " +
-			"permissionerror authrequired providerautherror forbidden",
+		"authenticationfailed authenticationerror unauthorized unauthenticated invalidapikey apikeyinvalid " +
+			"permissiondenied permissionerror authrequired providerautherror forbidden",
 		[]int{401, 403},
 		regexp.MustCompile(`(?i)api.?key|unauthori[sz]ed|authenticat|credential|not (logged|signed) in|permission denied|` +
 			`(log|sign) ?in (again|first|to|with|required)|missing environment variable|territory not supported`),

@@ -41,7 +41,7 @@ func Rewritten(list []Outcome) (touches []ralph.Touch) {
 type Verifier struct {
 	Rules
 	Store *store.DB
-	Place *place.Place         // nil if only what is known counts: a command without a result is then not run, but [ErrUnknown]
+	Place *place.Place         // nil if only what is known counts: a command without a result is then [ErrUnknown]
 	Key   string               // of results on the commit, see [place.Apart]
 	State string               // the folder for ralph's own files
 	Busy  func(time.Duration)  // is told how long the next step may take; nil for nobody
@@ -194,8 +194,9 @@ func (v *Verifier) known(ctx context.Context, command, dir string, anew bool) (r
 // round returns the round for commands outside of a session.
 func (v *Verifier) round(dir string) Round {
 	return Round{
-		Dir: v.Place.Dir, Made: v.Place.Made(), Env: v.Place.Environ(), Session: "baseline-" + filepath.Base(dir) + "-" + v.State,
-		Log: filepath.Join(dir, "verify.log"), Slow: v.Slow,
+		Dir: v.Place.Dir, Made: v.Place.Made(), Env: v.Place.Environ(),
+		Session: "baseline-" + filepath.Base(dir) + "-" + v.State,
+		Log:     filepath.Join(dir, "verify.log"), Slow: v.Slow,
 	}
 }
 

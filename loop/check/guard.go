@@ -58,7 +58,9 @@ func (g Guard) Steers(ctx context.Context, tree *worktree.Tree, from, to string)
 
 // steering returns those of the names, relative to the top, that steer agents: by their name, or because a text at
 // a commit that does imports them.
-func (g Guard) steering(ctx context.Context, tree *worktree.Tree, at string, names []string) (list []string, err error) {
+func (g Guard) steering(
+	ctx context.Context, tree *worktree.Tree, at string, names []string,
+) (list []string, err error) {
 	var others []string
 	for _, name := range names {
 		name, within := strings.CutPrefix(name, tree.Below(""))
@@ -79,7 +81,8 @@ func (g Guard) steering(ctx context.Context, tree *worktree.Tree, at string, nam
 	}
 	var texts []string
 	for _, name := range all {
-		if strings.EqualFold(filepath.Ext(name), ".md") && place.MatchesFolded(g.Steering, name) && !place.Matches(g.Own, name) {
+		steers := strings.EqualFold(filepath.Ext(name), ".md") && place.MatchesFolded(g.Steering, name)
+		if steers && !place.Matches(g.Own, name) {
 			texts = append(texts, name)
 		}
 	}

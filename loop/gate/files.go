@@ -57,7 +57,8 @@ var tests = []string{
 // settings are the files by which runners of tests are set up, and those that they load by themselves.
 var settings = []string{
 	"**/conftest.py", "**/{,.}pytest.ini", "**/tox.ini", "**/noxfile.py", "**/.coveragerc",
-	"**/{site,user}customize.py", "**/*.pth", "**/{pytest,unittest,_pytest,pluggy}.py", "**/{pytest,_pytest,unittest,pluggy}/**",
+	"**/{site,user}customize.py", "**/*.pth",
+	"**/{pytest,unittest,_pytest,pluggy}.py", "**/{pytest,_pytest,unittest,pluggy}/**",
 	"**/{jest,vitest,vite,playwright,cypress,ava,karma,web-test-runner,wdio}.{config,conf,setup,workspace}.*",
 	"**/.mocharc*", "**/mocha.opts", "**/.taprc", "**/babel.config.*", "**/.babelrc*", "**/.nycrc*", "**/.npmrc",
 	"**/{setupTests,setup-tests,test-setup}.*",

@@ -76,36 +76,52 @@ func TestParts(t *testing.T) {
 		decides                      bool
 		old                          string // new code under the old gate; "" if the whole file is put back
 	}{
-		{"a dependency", "package.json", "npm test", `{"scripts":{"test":"node --test"},"dependencies":{}}`,
-			`{"scripts": {"test": "node --test"}, "dependencies": {"a": "1"}}`, false, ""},
-		{"a script", "package.json", "npm test", `{"scripts":{"test":"node --test"},"dependencies":{}}`,
+		{
+			"a dependency", "package.json", "npm test", `{"scripts":{"test":"node --test"},"dependencies":{}}`,
+			`{"scripts": {"test": "node --test"}, "dependencies": {"a": "1"}}`, false, "",
+		},
+		{
+			"a script", "package.json", "npm test", `{"scripts":{"test":"node --test"},"dependencies":{}}`,
 			`{"scripts":{"test":"node --test || true"},"dependencies":{"a":"1"}}`, true,
-			"{\n  \"dependencies\": {\n    \"a\": \"1\"\n  },\n  \"scripts\": {\n    \"test\": \"node --test\"\n  }\n}\n"},
+			"{\n  \"dependencies\": {\n    \"a\": \"1\"\n  },\n  \"scripts\": {\n    \"test\": \"node --test\"\n  }\n}\n",
+		},
 		{"no JSON any more", "package.json", "npm test", `{"scripts":{"test":"node --test"}}`, `{`, true, ""},
 		{"a Python dependency", "pyproject.toml", "pytest", "[project]\ndependencies = []\n", "[project]\ndependencies = ['a']\n", false, ""},
-		{"pytest's options", "pyproject.toml", "pytest", "[project]\nname = 'a'\n",
-			"[project]\nname = 'b'\n[tool.pytest.ini_options]\naddopts = '-k none'\n", true, "[project]\nname = 'b'\n\n"},
+		{
+			"pytest's options", "pyproject.toml", "pytest", "[project]\nname = 'a'\n",
+			"[project]\nname = 'b'\n[tool.pytest.ini_options]\naddopts = '-k none'\n", true, "[project]\nname = 'b'\n\n",
+		},
 		{"a crate", "Cargo.toml", "cargo test", "[package]\nname='a'\n[dependencies]\n", "[package]\nname='a'\n[dependencies]\nb='1'\n", false, ""},
 		{"a crate without tests", "Cargo.toml", "cargo test", "[package]\nname='a'\n", "[package]\nname='a'\nautotests=false\n", true, ""},
 		{"a library without tests", "Cargo.toml", "cargo test", "[package]\nname='a'\n", "[package]\nname='a'\n[lib]\ntest=false\n", true, ""},
-		{"Rust code", "src/lib.rs", "cargo test", "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() {}\n}\n",
-			"fn b() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() {}\n}\n", false, ""},
-		{"a Rust test", "src/lib.rs", "cargo test", "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() { old() }\n}\n",
+		{
+			"Rust code", "src/lib.rs", "cargo test", "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() {}\n}\n",
+			"fn b() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() {}\n}\n", false, "",
+		},
+		{
+			"a Rust test", "src/lib.rs", "cargo test", "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() { old() }\n}\n",
 			"fn b() {}\n\n#[cfg(test)]\nmod tests {\n}\n", true,
-			"fn b() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() { old() }\n}\n"},
-		{"a Gradle dependency", "build.gradle", "gradle test", "dependencies {\n  a\n}\ntest {\n  useJUnit()\n}\n",
-			"dependencies {\n  a\n  b\n}\ntest {\n  useJUnit()\n}\n", false, ""},
+			"fn b() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() { old() }\n}\n",
+		},
+		{
+			"a Gradle dependency", "build.gradle", "gradle test", "dependencies {\n  a\n}\ntest {\n  useJUnit()\n}\n",
+			"dependencies {\n  a\n  b\n}\ntest {\n  useJUnit()\n}\n", false, "",
+		},
 		{"a Gradle test task", "build.gradle.kts", "gradle test", "test {\n  useJUnit()\n}\n", "test {\n  enabled = false\n}\n", true, ""},
-		{"a Maven dependency", "pom.xml", "mvn test", "<project><dependencies><a/></dependencies></project>",
-			"<project><dependencies><b/></dependencies></project>", false, ""},
+		{
+			"a Maven dependency", "pom.xml", "mvn test", "<project><dependencies><a/></dependencies></project>",
+			"<project><dependencies><b/></dependencies></project>", false, "",
+		},
 		{"Maven skips tests", "pom.xml", "mvn test", "<project></project>", "<project><skipTests>true</skipTests></project>", true, ""},
 		{"another target", "Makefile", "make test", "test:\n\tsh t.sh\n", "test:\n\tsh t.sh\n\nlint:\n\ttrue\n", false, ""},
 		{"layout of a target", "Makefile", "make test", "test:\n\tsh t.sh\n", "# tests\ntest:\n\tsh t.sh  \n", false, ""},
 		{"the target", "Makefile", "make test", "test:\n\tsh t.sh\n", "test:\n\ttrue\n", true, ""},
 		{"what it needs", "Makefile", "make test", ".PHONY: unit\ntest: unit\nunit:\n\tsh t.sh\n", ".PHONY: unit\ntest: unit\nunit:\n\ttrue\n", true, ""},
 		{"a need that is gone", "Makefile", "make test", "test: unit\nunit:\n\tsh t.sh\n", "test:\nunit:\n\tsh t.sh\n", true, ""},
-		{"a source of the program", "Makefile", "make test", "S = a.c\ntest: app\n\t./app\napp: $(S)\n\tcc $(S)\n",
-			"S = a.c b.c\ntest: app\n\t./app\napp: $(S)\n\tcc $(S)\n", false, ""},
+		{
+			"a source of the program", "Makefile", "make test", "S = a.c\ntest: app\n\t./app\napp: $(S)\n\tcc $(S)\n",
+			"S = a.c b.c\ntest: app\n\t./app\napp: $(S)\n\tcc $(S)\n", false, "",
+		},
 		{"a variable of the target", "Makefile", "make test", "T = all\ntest:\n\tsh t.sh $(T)\n", "T = none\ntest:\n\tsh t.sh $(T)\n", true, ""},
 		{"the shell", "Makefile", "make test", "test:\n\tsh t.sh\n", "SHELL = /bin/true\ntest:\n\tsh t.sh\n", true, ""},
 		{"errors ignored", "Makefile", "make test", "test:\n\tsh t.sh\n", ".IGNORE:\ntest:\n\tsh t.sh\n", true, ""},
@@ -169,14 +185,23 @@ func TestGuarded(t *testing.T) {
 		file, was, is string
 		want          bool
 	}{
-		{".github/workflows/ci.yml", "a", "b", true}, {".GitHub/Workflows/ci.yml", "", "b", true},
-		{"Claude.md", "a", "b", true}, {"sub/AGENTS.MD", "a", "b", true}, {".Claude/settings.json", "", "b", true},
-		{".envrc", "", "b", true}, {".vscode/tasks.json", "", "b", true}, {".vscode/extensions.json", "", "b", false},
-		{"ralph.yaml", "a", "b", true}, {".husky/pre-commit", "a", "", true}, {"src/a.go", "a", "b", false},
-		{".gitattributes", "*.go text\n", "*.go text\n*.txt filter=evil\n", true}, {".gitattributes", "", "*.go text\n", false},
+		{".github/workflows/ci.yml", "a", "b", true},
+		{".GitHub/Workflows/ci.yml", "", "b", true},
+		{"Claude.md", "a", "b", true},
+		{"sub/AGENTS.MD", "a", "b", true},
+		{".Claude/settings.json", "", "b", true},
+		{".envrc", "", "b", true},
+		{".vscode/tasks.json", "", "b", true},
+		{".vscode/extensions.json", "", "b", false},
+		{"ralph.yaml", "a", "b", true},
+		{".husky/pre-commit", "a", "", true},
+		{"src/a.go", "a", "b", false},
+		{".gitattributes", "*.go text\n", "*.go text\n*.txt filter=evil\n", true},
+		{".gitattributes", "", "*.go text\n", false},
 		{"package.json", `{"scripts":{}}`, `{"scripts":{"postinstall":"sh x"}}`, true},
 		{"package.json", `{"scripts":{}}`, `{"scripts":{"test":"x"},"dependencies":{"a":"1"}}`, false},
-		{"docs/secret.md", "a", "b", true}, {"tools/.envrc", "a", "b", false},
+		{"docs/secret.md", "a", "b", true},
+		{"tools/.envrc", "a", "b", false},
 	} {
 		f := gate.File{Path: c.file, Was: []byte(c.was), Is: []byte(c.is)}
 		got := gate.Guarded([]gate.File{f}, []string{"**/CLAUDE.md", "**/AGENTS.md", ".claude/**", "docs/Secret.md", "!tools/**"})

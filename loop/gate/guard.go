@@ -11,7 +11,8 @@ import (
 var guarded = []string{
 	".github/workflows/**", ".github/actions/**", ".gitlab-ci.yml", ".circleci/**", "jenkinsfile", "azure-pipelines.yml",
 	".buildkite/**", ".husky/**", ".githooks/**", "**/.pre-commit-config.yaml", "**/lefthook.y*ml", "**/.envrc",
-	"**/.vscode/{tasks,launch,settings}.json", "**/.idea/runconfigurations/**", "**/.devcontainer/**", "**/.devcontainer.json",
+	"**/.vscode/{tasks,launch,settings}.json", "**/.idea/runconfigurations/**",
+	"**/.devcontainer/**", "**/.devcontainer.json",
 	"**/.npmrc", "**/.gitmodules", "**/ralph.yaml",
 }
 

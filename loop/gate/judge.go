@@ -226,7 +226,8 @@ func (j judgement) byCommand(removed bool) []ralph.Weakening {
 	case removed:
 		w.Kind, w.Why = ralph.TestLost, "fails with the tests that were removed"
 	case j.anew != nil && j.anew.Passed:
-		w.Kind, w.Why = ralph.TestLoosened, "its tests pass on the old code too, while their former selves fail with the new code"
+		w.Kind = ralph.TestLoosened
+		w.Why = "its tests pass on the old code too, while their former selves fail with the new code"
 	default:
 		w.Kind, w.Why = ralph.TestChanged, "its former tests fail with the new code"
 	}

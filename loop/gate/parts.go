@@ -37,7 +37,8 @@ func partsOf(name string) func(name string, commands []string) part {
 	case slices.Contains([]string{"Makefile", "makefile", "GNUmakefile"}, base):
 		return targets
 	case strings.HasPrefix(base, "build.gradle"):
-		return without(`(?ms)^[ \t]*(dependencies|plugins|repositories)\s*\{.*?^[ \t]*\}|^(version|group|description)\s*=.*?$`)
+		return without(`(?ms)^[ \t]*(dependencies|plugins|repositories)\s*\{.*?^[ \t]*\}|` +
+			`^(version|group|description)\s*=.*?$`)
 	case base == "pom.xml":
 		return without(`(?s)<dependenc(y|ies|yManagement)>.*?</dependenc(ies|yManagement)>|<version>[^<]*</version>`)
 	case slices.Contains([]string{"mix.exs", "Package.swift", "CMakeLists.txt", "BUILD", "BUILD.bazel"}, base),

@@ -75,8 +75,11 @@ func TestThePersonsCheckout(t *testing.T) {
 			}
 		}, "", []string{"ran", "(ran is not there)"}, true},
 		{"a lock of the index", func(y *yard) { y.write(".git/index.lock", "") }, "it is locked by .git/index.lock", []string{"a", lines("a")}, true},
-		{"a lock of the branch", func(y *yard) { y.write(".git/refs/heads/main.lock", "") }, "it is locked by .git/refs/heads/main.lock",
-			[]string{"a", lines("a")}, true},
+		{
+			"a lock of the branch", func(y *yard) { y.write(".git/refs/heads/main.lock", "") }, "it is locked by .git/refs/heads/main.lock",
+			[]string{"a", lines("a")},
+			true,
+		},
 		{"a lock of the branch, which is not checked out", func(y *yard) {
 			y.git("checkout", "-qb", "other")
 			y.write(".git/refs/heads/main.lock", "")

@@ -87,7 +87,9 @@ func (p *Place) Mark(ctx context.Context, ref string) (began worktree.Snapshot, 
 // Candidate commits what the place contains now, in the person's repository under the ref: in a slot, on top of
 // its base; in a person's folder, on HEAD, without touching folder or index. The commit does not change, whatever
 // happens in the place afterwards.
-func (p *Place) Candidate(ctx context.Context, ref, message string) (at worktree.Snapshot, made worktree.Candidate, err error) {
+func (p *Place) Candidate(
+	ctx context.Context, ref, message string,
+) (at worktree.Snapshot, made worktree.Candidate, err error) {
 	if p.Slot == nil {
 		scratch, err := os.MkdirTemp(p.State, "record-*")
 		if err != nil {

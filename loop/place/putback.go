@@ -161,6 +161,7 @@ func (m mirror) same(name string, e fs.DirEntry) bool {
 }
 
 func sameText(a, b io.Reader) bool {
+	ended := func(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 	left, right := make([]byte, 64<<10), make([]byte, 64<<10)
 	for {
 		n, aerr := io.ReadFull(a, left)
@@ -169,7 +170,7 @@ func sameText(a, b io.Reader) bool {
 			return false
 		}
 		if aerr != nil || berr != nil {
-			return aerr == berr && (errors.Is(aerr, io.EOF) || errors.Is(aerr, io.ErrUnexpectedEOF))
+			return ended(aerr) && ended(berr)
 		}
 	}
 }

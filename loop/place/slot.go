@@ -12,11 +12,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"ralph"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"ralph"
 
 	"github.com/gofrs/flock"
 
@@ -45,17 +46,19 @@ type Slots struct {
 	PortsFrom, Ports int      // the first port, and the number of ports per slot; 0 is none
 
 	// How ralph's own commands run in slots.
-	Env            []string
-	Through        func(io.Reader) io.Reader                 // masks secrets in their output; nil masks nothing
-	Enter, Prepare proc.Enter                                // run them in the sandbox of sessions, or of checks with the network; nil is no sandbox
-	Layers         bool                                      // what the sandbox of checks runs writes to layers
-	Caches         map[string]string                         // the user's caches that slots without layers get copies of, by name
-	MinFree        uint64                                    // bytes of disk that those copies leave free
-	Forges         bool                                      // checks may set the time of a file's last change
-	Merged         func(ctx context.Context) (string, error) // the last commit of the target; nil is any
-	Containment    proc.Containment
-	Timeout        time.Duration
-	Log            *slog.Logger
+	Env     []string
+	Through func(io.Reader) io.Reader // masks secrets in their output; nil masks nothing
+	// Enter and Prepare run them in the sandbox of sessions, and in that of checks with the network; nil is no sandbox.
+	Enter, Prepare proc.Enter
+	Layers         bool              // what the sandbox of checks runs writes to layers
+	Caches         map[string]string // the user's caches that slots without layers get copies of, by name
+	MinFree        uint64            // bytes of disk that those copies leave free
+	Forges         bool              // checks may set the time of a file's last change
+
+	Merged      func(ctx context.Context) (string, error) // the last commit of the target; nil is any
+	Containment proc.Containment
+	Timeout     time.Duration
+	Log         *slog.Logger
 }
 
 // A Slot is the part of a Place that only ralph's own clones have.
@@ -665,7 +668,8 @@ func (s *Slot) discard(path string) error {
 	if rerr != nil {
 		return errors.Join(err, rerr)
 	}
-	s.slots.Log.Warn("cannot remove files of a slot, and moved them aside", "slot", s.name(), "folder", folder, "error", err)
+	s.slots.Log.Warn("cannot remove files of a slot, and moved them aside",
+		"slot", s.name(), "folder", folder, "error", err)
 	return nil
 }
 

@@ -33,8 +33,8 @@ const confirmationIn = "You signalled done, but nothing has changed in your fold
 // elsewhere questions a done whose commits are all on branches that are not verified.
 func elsewhere(aside []ralph.Aside) string {
 	var b strings.Builder
-	b.WriteString("You signalled done, but nothing has changed where ralph verifies the task: in your work tree as it is. " +
-		"Your commits are on other branches:\n")
+	b.WriteString("You signalled done, but nothing has changed where ralph verifies the task: in your work tree as it " +
+		"is. Your commits are on other branches:\n")
 	for _, a := range aside {
 		fmt.Fprintf(&b, "- %s: %d\n", a.Branch, a.Commits)
 	}
@@ -127,12 +127,12 @@ func weakened(g ralph.Gate, lines string) string {
 		return b.String()
 	}
 	if len(g.Weakened) == 0 {
-		return "ralph checked your `done`: its commands pass, but no test of yours fails on the code as it was before, so that " +
-			"nothing proves your work. Add a test that does, then call the done tool again; if there can be none, say why " +
-			"in `tests_changed`.\n"
+		return "ralph checked your `done`: its commands pass, but no test of yours fails on the code as it was before, " +
+			"so that nothing proves your work. Add a test that does, then call the done tool again; if there can be none, " +
+			"say why in `tests_changed`.\n"
 	}
-	b.WriteString("ralph checked your `done`: its commands pass. But it ran the tests as they were on the target, too, and " +
-		"these do not hold any more:\n")
+	b.WriteString("ralph checked your `done`: its commands pass. But it ran the tests as they were on the target, " +
+		"too, and these do not hold any more:\n")
 	for _, w := range g.Weakened[:min(len(g.Weakened), maxEvidence)] {
 		fmt.Fprintf(&b, "- %s (%s): %s\n", w.Name(), w.Kind, w.Why)
 	}
@@ -147,9 +147,9 @@ func weakened(g ralph.Gate, lines string) string {
 }
 
 // unchanged questions a done that changed nothing, where all commands passed before.
-const unchanged = "You signalled done, but nothing has changed, and all commands that check the task passed before your " +
-	"session: they prove nothing. Do the work now. If there is really nothing to do, call the done tool again with a " +
-	"summary that says why and what shows it: a person decides. Otherwise call partial or stuck."
+const unchanged = "You signalled done, but nothing has changed, and all commands that check the task passed " +
+	"before your session: they prove nothing. Do the work now. If there is really nothing to do, call the done tool " +
+	"again with a summary that says why and what shows it: a person decides. Otherwise call partial or stuck."
 
 // flagged tells the agent of flags that keep its done from being accepted.
 func flagged(open []int64) string {

@@ -76,8 +76,10 @@ func TestErrorsOfTheService(t *testing.T) {
 		{jsonrpc.Error{Code: 402}, ralph.Billing},
 		{jsonrpc.Error{Code: 413}, ralph.PromptTooLong},
 		{jsonrpc.Error{Code: -32603, Message: "429 rate limit", Data: json.RawMessage(`"429"`)}, ralph.RateLimited},
-		{jsonrpc.Error{Code: -32603, Message: "Internal error", Data: json.RawMessage(`{"details":"401 Incorrect API key provided"}`)},
-			ralph.AuthFailed},
+		{
+			jsonrpc.Error{Code: -32603, Message: "Internal error", Data: json.RawMessage(`{"details":"401 Incorrect API key provided"}`)},
+			ralph.AuthFailed,
+		},
 		{jsonrpc.Error{Code: -32603, Message: "no", Data: json.RawMessage(`{"errorName":"ProviderAuthError"}`)}, ralph.AuthFailed},
 		{jsonrpc.Error{Code: 404}, ""},
 	} {

@@ -14,7 +14,8 @@ import (
 func (h *history) trace() agent.Trace {
 	_, cost, _ := h.usage()
 	t := agent.Trace{
-		Open: h.turnOpen && !h.over || h.last == nil && h.started, Calls: h.toolCalls, Said: cost > 0, Words: cmp.Or(h.said(), h.lastWords),
+		Open: h.turnOpen && !h.over || h.last == nil && h.started, Calls: h.toolCalls, Said: cost > 0,
+		Words:   cmp.Or(h.said(), h.lastWords),
 		Nothing: h.nothing,
 	}
 	t.Tokens, _, _ = h.usage()
@@ -81,18 +82,6 @@ func (h *history) unreached(code int) bool {
 		return h.retrying && h.retry == 0
 	}
 	return false
-}
-
-// limitReached reports whether the session reached its own limit of turns
-// or cost (decision 7). Only the subtype tells that the budget is used up.
-func (h *history) limitReached() bool {
-	if h.overTurns {
-		return true
-	}
-	if h.last == nil || !h.last.IsError || h.turnOpen {
-		return false
-	}
-	return h.last.TerminalReason == "max_turns" || strings.HasPrefix(h.last.Subtype, "error_max_")
 }
 
 // said returns the agent's own account of what went wrong; "" if it has none.

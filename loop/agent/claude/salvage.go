@@ -12,7 +12,8 @@ import (
 	"ralph/loop/agent/process"
 )
 
-// Salvage reads the transcript of a session; see [agent.Agent]. For a session that never printed anything, the report is empty.
+// Salvage reads the transcript of a session; see [agent.Agent]. The report of a session that printed nothing is
+// empty.
 func (a *Agent) Salvage(logDir string, d agent.Death) (agent.Report, error) {
 	f, err := os.Open(filepath.Join(logDir, agent.TranscriptFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -33,7 +33,8 @@ var Profile = agent.Profile{
 	Name: "codex", Title: "Codex", Kind: "codex", Command: []string{"codex", "app-server"},
 	Install: "npm install -g @openai/codex",
 	LogIn:   "log in with `codex login`, or set OPENAI_API_KEY and log in with `codex login --with-api-key`",
-	Tested:  "0.169.0", ToolPrefix: toolPrefix, MCP: agent.ByFlag, Guard: agent.Hook, Uses: uses, Steered: true, NeedsTools: true,
+	Tested:  "0.169.0", ToolPrefix: toolPrefix, MCP: agent.ByFlag, Guard: agent.Hook, Uses: uses,
+	Steered: true, NeedsTools: true,
 	Note: "What is typed into a program that runs comes to no hook: terminals are off, and a session that types " +
 		"all the same is stopped as `mcp_failed`.",
 	Cost: agent.Never, Tokens: agent.WithRequest, Windows: true, ResetTime: true, EndsAlone: true,

@@ -42,7 +42,8 @@ func (s *session) Hear(m jsonrpc.Message, ok bool) conversation.Heard {
 		}
 	}
 	return conversation.Heard{
-		Events: s.stream.events(m), USD: usd, Tokens: s.history.spent(), Steps: s.history.turns, Stop: s.history.unasked != "",
+		Events: s.stream.events(m), USD: usd, Tokens: s.history.spent(), Steps: s.history.turns,
+		Stop: s.history.unasked != "",
 	}
 }
 

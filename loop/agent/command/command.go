@@ -133,7 +133,8 @@ func trace(d *agent.Death) agent.Trace {
 	case d.Code == 126 || d.Code == 127: // a shell's status for a missing program
 		d.Refusal = &agent.Failure{Text: fmt.Sprintf("it exited with status %d", d.Code)}
 	case d.Code != 0:
-		t.Last, t.Failure = agent.Failed, &agent.Failure{Text: agent.Sentence(fmt.Sprintf("it exited with status %d", d.Code), last)}
+		t.Last = agent.Failed
+		t.Failure = &agent.Failure{Text: agent.Sentence(fmt.Sprintf("it exited with status %d", d.Code), last)}
 	}
 	return t
 }
