@@ -2,6 +2,7 @@ package files_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,24 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// TestRemoveAllNeedsAName: a path that was lost on the way is not the folder that ralph works in.
+func TestRemoveAllNeedsAName(t *testing.T) {
+	top := t.TempDir()
+	kept := filepath.Join(top, "dir", "kept")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(kept), 0o700), os.WriteFile(kept, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Dir(kept))
+	for _, path := range []string{"", ".", "./", "..", "../dir/.", "../dir/..", kept + "/..", kept + "/../."} {
+		if err := files.RemoveAll(path); !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("%q: %v", path, err)
+		}
+		if _, err := os.Stat(kept); err != nil {
+			t.Fatalf("%q: %v", path, err)
+		}
+	}
 }
 
 func TestRemoveAllWhateverTheModes(t *testing.T) {

@@ -13,8 +13,12 @@ import (
 
 // RemoveAll removes a file or a folder with everything in it, whatever the modes of its folders and
 // however deep they are. It works through handles of folders, so that it follows no link, waits for
-// no pipe and needs no path that is too long. An error names the first entry that stays.
+// no pipe and needs no path that is too long. An error names the first entry that stays. A path that names no
+// entry of a folder, such as "" or ".", is an error, and nothing is removed.
 func RemoveAll(path string) error {
+	if base := filepath.Base(path); path == "" || base == "." || base == ".." || base == string(filepath.Separator) {
+		return &fs.PathError{Op: "remove", Path: path, Err: fs.ErrInvalid}
+	}
 	parent, err := openDir(unix.AT_FDCWD, filepath.Dir(path))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil

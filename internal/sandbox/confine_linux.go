@@ -170,18 +170,19 @@ func ownFolder() (dir string, leave func(), err error) {
 // lockedFolder creates and locks a folder. [os.ErrNotExist] means that it was removed before it was
 // locked.
 func lockedFolder(base, prefix string) (dir string, leave func(), err error) {
-	if dir, err = os.MkdirTemp(base, prefix); err != nil {
+	made, err := os.MkdirTemp(base, prefix)
+	if err != nil {
 		return "", nil, err
 	}
-	unlock := lockFolder(dir)
+	unlock := lockFolder(made)
 	if unlock == nil {
-		return "", nil, fmt.Errorf("%s cannot be locked: %w", dir, os.ErrNotExist)
+		return "", nil, fmt.Errorf("%s cannot be locked: %w", made, os.ErrNotExist)
 	}
 	leave = func() {
-		_ = files.RemoveAll(dir)
+		_ = files.RemoveAll(made)
 		unlock()
 	}
-	if dir, err = filepath.EvalSymlinks(dir); err == nil {
+	if dir, err = filepath.EvalSymlinks(made); err == nil {
 		err = os.Mkdir(filepath.Join(dir, "tmp"), 0o700)
 	}
 	if err != nil {

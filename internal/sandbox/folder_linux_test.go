@@ -1,14 +1,19 @@
 package sandbox
 
 import (
+	"os"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// TestFoldersOfCommandsAreMadeAtOnce: none is taken for what a killed one has left.
+// TestFoldersOfCommandsAreMadeAtOnce: none is taken for what a killed one has left, and nothing else is removed.
 func TestFoldersOfCommandsAreMadeAtOnce(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("kept", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var jobs errgroup.Group
 	for range 8 {
 		jobs.Go(func() error {
@@ -23,6 +28,9 @@ func TestFoldersOfCommandsAreMadeAtOnce(t *testing.T) {
 		})
 	}
 	if err := jobs.Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat("kept"); err != nil {
 		t.Error(err)
 	}
 }
