@@ -283,7 +283,7 @@ func TestRealDoctorOfAgents(t *testing.T) {
 	// One that begins none.
 	s.file(program, "#!/bin/sh\n[ $1 = --version ] && echo codex-cli 9.9.9 && exit\necho no home >&2; exit 3\n")
 	s.replace("mine: {kind: command", "mine: {kind: codex")
-	s.has(s.run(1, "doctor", "--no-check"), "codex-cli 9.9.9", "FAIL agent mine", "ralph's tools do not reach it: codex", ": no home")
+	s.has(s.run(1, "doctor", "--no-check"), "codex-cli 9.9.9", "FAIL agent mine", "ralph's tools do not reach it: Codex did nothing", ": no home")
 }
 
 // TestRealDemoWithCodex: the demo's project, with codex.
