@@ -468,7 +468,7 @@ func TestRealSandbox(t *testing.T) {
 		s.file(filepath.Join(s.home, ".claude", "settings.json"), "{}")
 		s.configure("permissions: {guards: false}") // which would refuse to look
 		folder <- stateOf(t, s.dir, s.command().Env)
-		s.run(0, "task", "add", "Look", "--verify", "test -f where.txt && git log -1 --format=%s | grep where && ! cat ~/.ssh/id")
+		s.run(0, "task", "add", "Look", "--verify", "test -f where.txt && ! cat ~/.ssh/id")
 		s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 → merging: done and verified")
 		wantGone(t, escape)
 		s.has(s.run(0, "session", "list", "--json"), ": "+escape+`"`)
