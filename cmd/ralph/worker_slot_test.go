@@ -162,7 +162,8 @@ func (s *scriptedProject) lapses(name string) {
 // else gets the slot before, and a done that was said is judged by whoever finds it.
 func TestAWorkersSlotOutlivesItsServer(t *testing.T) {
 	t.Parallel()
-	s := newSlots(t, "", "verify: ['true']\n")
+	between := t.TempDir()
+	s := newSlots(t, "", "verify: ['true']\npermissions: {writable: ["+between+"]}\n")
 	put := func(dir, name string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
@@ -221,16 +222,16 @@ func TestAWorkersSlotOutlivesItsServer(t *testing.T) {
 
 	// Killed while its done is checked, and only then found.
 	s.ralph(0, "task", "cancel", "4")
-	s.ralph(0, "task", "add", "Checked", "--verify", "touch "+s.dir+"/../running; until test -f "+s.dir+"/../proceed; do sleep 0.1; done; test -f checked")
+	s.ralph(0, "task", "add", "Checked", "--verify", "test -f checked && touch "+between+"/running && until test -f "+between+"/proceed; do sleep 0.1; done")
 	cmd, c = connect("checked")
 	dir = c.takes(`{}`, "You hold TASK-5")
 	put(dir, "checked")
 	go func() {
 		_, _ = c.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "ralph_signal_done", Arguments: json.RawMessage(done)}) // it is killed
 	}()
-	waitFor(t, func() bool { return state.Exists(filepath.Join(s.dir, "../running")) })
+	waitFor(t, func() bool { return state.Exists(filepath.Join(between, "running")) })
 	kill(cmd, c)
-	put(s.dir, "../proceed")
+	put(between, "proceed")
 	s.lapses("checked")
 	other.want("get_next_actionable", `{}`, "No task can be claimed now", false)
 	if out := s.ralph(0, "task", "show", "5"); !strings.Contains(out, "landed on main") || !state.Exists(filepath.Join(s.dir, "checked")) {

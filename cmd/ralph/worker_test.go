@@ -335,8 +335,9 @@ func TestWhoLeavesOrIsStoppedGivesTheTaskBack(t *testing.T) {
 // database is free for everybody.
 func TestACallWhileADoneIsChecked(t *testing.T) {
 	t.Parallel()
-	s := newScriptedProject(t, "", "")
-	s.ralph(0, "task", "add", "One", "--verify", "touch "+s.dir+"/../running; until test -f "+s.dir+"/../proceed; do sleep 0.1; done")
+	between := t.TempDir()
+	s := newScriptedProject(t, "", "permissions: {writable: ["+between+"]}\n")
+	s.ralph(0, "task", "add", "One", "--verify", "test -f made && touch "+between+"/running && until test -f "+between+"/proceed; do sleep 0.1; done")
 	s.ralph(0, "comment", "1", "an early word")
 	c := newClient(t, s.command("mcp", "--profile", "worker", "--name", "codex"))
 	dir := c.takes(`{}`, "an early word")
@@ -351,7 +352,7 @@ func TestACallWhileADoneIsChecked(t *testing.T) {
 		defer close(closed)
 		c.want("ralph_signal_done", `{"summary":"made it"}`, "TASK-1 is completed", false)
 	}()
-	for !state.Exists(filepath.Join(s.dir, "..", "running")) {
+	for !state.Exists(filepath.Join(between, "running")) {
 		if t.Context().Err() != nil {
 			t.Fatal(t.Context().Err())
 		}
@@ -360,7 +361,7 @@ func TestACallWhileADoneIsChecked(t *testing.T) {
 	c.want("propose_task_amendment", `{"task_id":1,"patch":{"title":"t"},"rationale":"r"}`, "a person decides", false)
 	c.want("get_next_actionable", `{}`, "No task can be claimed now", false)
 	s.ralph(0, "task", "add", "Two")
-	if err := os.WriteFile(filepath.Join(s.dir, "..", "proceed"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(between, "proceed"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	<-closed
