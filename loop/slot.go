@@ -327,7 +327,7 @@ func (r *runner) landingRests(ctx context.Context) (bool, error) {
 }
 
 // landNow lands what can be landed, and returns what the rest waits for. Runs and workers do that one after
-// the other. What fails pauses the queue. Early is [landing.Lander.Early].
+// the other. What fails pauses the queue, unless it is the database or a full disk. Early is [landing.Lander.Early].
 func (l *Loop) landNow(ctx context.Context, take taker, wait time.Duration, early bool) (why string, err error) {
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -353,8 +353,8 @@ func (l *Loop) landNow(ctx context.Context, take taker, wait time.Duration, earl
 		l.Log.Warn("merging failed; trying once more", "error", err)
 		why, err = lander.Land(ctx)
 	}
-	if err == nil || ctx.Err() != nil || l.Store.Intact() != nil || l.Place.Tree.Intact() != nil {
-		return why, err
+	if err == nil || ctx.Err() != nil || l.Store.Intact() != nil || l.Place.Tree.Intact() != nil || store.Failed(err) {
+		return why, err // what is queued lands with the next run, without anybody's having to resume the queue
 	}
 	// No session is to blame, and none is lost: their work waits in the queue until a person has looked.
 	reason := err.Error()

@@ -110,6 +110,11 @@ func Passes(err error) bool {
 	}, e.Code)
 }
 
+// Failed reports whether an error is the database's, or that there is no room for it.
+func Failed(err error) bool {
+	return NoRoom(err) || errors.As(err, new(sqlite3.Error))
+}
+
 // Corrupt reports whether an error means that the database is damaged.
 func Corrupt(err error) bool {
 	var e sqlite3.Error

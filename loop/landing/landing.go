@@ -155,8 +155,10 @@ func (l *Lander) look(ctx context.Context, built *Built, suspects []int64) (q Qu
 		if q.Changes, err = tx.QueuedChanges(); err != nil {
 			return err
 		}
-		if q.Alone, err = tx.LandsAlone(l.Bounces); err != nil {
-			return err
+		if len(q.Changes) > 0 || l.Early {
+			if q.Alone, err = tx.LandsAlone(l.Bounces); err != nil {
+				return err
+			}
 		}
 		state, err := tx.MergeQueue()
 		q.Paused, q.Waits = state.Paused, state.WaitUntil.After(tx.Now().Time)
