@@ -14,6 +14,7 @@ var scope = []target{
 	{files: "signals/near.go", functions: []string{
 		"learnings", "merged", "Against", "headOf", "alike", "sameAudience", "taughtNew", "fuller",
 	}, judges: []string{"signals"}},
+	{files: "loop/gate/*.go", judges: []string{"loop/gate"}},
 	{files: "loop/**/*.go", functions: []string{ // limits, clocks, models, costs, what a session changed
 		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError",
 		`Models\.choose`, `Limits\.withCause`,

@@ -639,7 +639,7 @@ func TestSimulatedFleet(t *testing.T) {
 	for seed := first; seed < first+number("RALPH_TEST_STORM", 2); seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				t.Log(simulate(t, uint64(seed), number("RALPH_TEST_WORKERS", 40), number("RALPH_TEST_TASKS", 200)))
+				t.Log(simulate(t, uint64(seed), number("RALPH_TEST_WORKERS", 30), number("RALPH_TEST_TASKS", 80)))
 			})
 		})
 	}
