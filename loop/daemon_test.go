@@ -336,7 +336,8 @@ func TestADaemonThatWaitsForMidnightIsStopped(t *testing.T) {
 	})
 }
 
-// TestADaemonStillEndsWithoutProgress: this limit is not a daily one.
+// TestADaemonStillEndsWithoutProgress: this limit is not a daily one. The first task fails after its three sessions,
+// and with the first one of the second task two in a row have changed nothing.
 func TestADaemonStillEndsWithoutProgress(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Daemon, b.Limits.StagnantMaximum, b.worker.idle = true, 2, true
