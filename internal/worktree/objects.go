@@ -27,7 +27,7 @@ import (
 )
 
 // Objects, refs and what is derived from them are read with go-git, in this process. Native git is
-// used where go-git fails (errNative), and in the cases that docs/decisions/git.md lists.
+// used where go-git fails (errNative), and where it is faster.
 
 // errNative says that go-git cannot answer.
 var errNative = errors.New("go-git cannot read it")
