@@ -30,7 +30,7 @@ ralph's commands only: the rules of [statuses](task-status.md), the log of event
     sqlite3 -readonly ~/.local/state/ralph/my-app-*/ralph.db "SELECT id, title, status_reason FROM tasks WHERE status = 'failed'"
 
 Times are RFC 3339 texts in UTC with milliseconds. Lists and objects are JSON texts, whose fields are those of [--json](cli.md#json).
-An empty text is "none". The tables are STRICT.
+An empty text is "none". The tables are STRICT. A column without a type is text.
 `
 
 // tables describe each table, in the order of the page.
@@ -125,7 +125,7 @@ var meanings = map[string]string{
 	"sessions.uncommitted": "list of files that were not committed when it began", "sessions.snapshot_id": "the saved state that has them; 0 if none was needed", "sessions.gone": "list of those that are not there any more",
 	"sessions.checking":       "the command that its done is being checked by, once it has taken a second; empty when it is over",
 	"sessions.checking_since": "since when",
-	"sessions.commit_due":     "what a person approved is still to be committed (`git.commit`)",
+	"sessions.commit_due":     "unused",
 	"sessions.notes":          "list of sentences: what it tried that only people may do, and what it changed that is theirs",
 	"sessions.branch":         "git's branch there; empty if that is not known", "sessions.progress": "what a person's chat reported last, as an object",
 	"sessions.halted_by": "who asked for this one to be stopped", "sessions.worker": "who claimed the task: an agent that pulls work by itself, or a person; empty for the loop", "sessions.dir": "its work tree; empty if that is not known",
@@ -214,7 +214,7 @@ func databasePage(t *testing.T, tx *store.Tx) (string, error) {
 			continue
 		}
 		there = slices.Delete(there, i, i+1)
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| column | type | meaning |\n|---|---|---|\n", table.name, table.about)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", table.name, table.about)
 		if err := columnRows(t, tx, &b, table.name, used); err != nil {
 			return "", err
 		}
@@ -260,7 +260,14 @@ func columnRows(t *testing.T, tx *store.Tx, b *strings.Builder, table string, us
 			list := "`" + strings.Join(strings.Split(strings.NewReplacer("'", "", " ", "").Replace(values[1]), ","), "`, `") + "`"
 			meaning = strings.TrimPrefix(meaning+"; one of "+strings.Replace(list, "``", "empty", 1), "; ")
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", name, strings.ToLower(kind), strings.ReplaceAll(meaning, "|", `\|`))
+		fmt.Fprintf(b, "- `%s`", name)
+		if kind = strings.ToLower(kind); kind != "text" {
+			b.WriteString(" " + kind)
+		}
+		if meaning != "" {
+			b.WriteString(": " + meaning)
+		}
+		b.WriteString("\n")
 	}
 	return nil
 }

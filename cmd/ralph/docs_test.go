@@ -140,7 +140,10 @@ func describeCommand(b *strings.Builder, c *cobra.Command) {
 	if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
 		return
 	}
-	fmt.Fprintf(b, "\n### `%s`\n\n%s.\n", c.UseLine(), c.Short)
+	fmt.Fprintf(b, "\n### `%s`\n", c.UseLine())
+	if !strings.HasPrefix(c.Long, c.Short) {
+		fmt.Fprintf(b, "\n%s.\n", c.Short)
+	}
 	if c.Long != "" {
 		fmt.Fprintf(b, "\n%s\n", c.Long)
 	}
@@ -157,7 +160,6 @@ func describeCommand(b *strings.Builder, c *cobra.Command) {
 }
 
 func flags(b *strings.Builder, set *pflag.FlagSet) {
-	b.WriteString("| flag | meaning | default |\n|---|---|---|\n")
 	set.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" {
 			return
@@ -167,13 +169,11 @@ func flags(b *strings.Builder, set *pflag.FlagSet) {
 		if f.Shorthand != "" {
 			short = "-" + f.Shorthand + ", "
 		}
-		def := f.DefValue
-		if def == "[]" || def == "false" || def == "" {
-			def = ""
-		} else {
-			def = "`" + def + "`"
+		def := ""
+		if f.DefValue != "[]" && f.DefValue != "false" && f.DefValue != "" {
+			def = " (`" + f.DefValue + "`)"
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", strings.TrimSpace(short+"--"+f.Name+" "+name), strings.ReplaceAll(text, "|", `\|`), def)
+		fmt.Fprintf(b, "- `%s`: %s%s\n", strings.TrimSpace(short+"--"+f.Name+" "+name), text, def)
 	})
 }
 
@@ -238,7 +238,7 @@ func objectReference() (string, error) {
 	b.WriteString("\n## JSON\n\nWhat `--json` prints has these fields. Their names are stable; further ones may be added. Times are RFC 3339 in UTC, null where there is none.\n")
 	for _, o := range objects {
 		typ := reflect.TypeOf(o.value)
-		fmt.Fprintf(&b, "\n### %s\n\nOf %s.\n\n| field | type | meaning |\n|---|---|---|\n", cmp.Or(o.name, typ.Name()), o.where)
+		fmt.Fprintf(&b, "\n### %s\n\nOf %s.\n\n", cmp.Or(o.name, typ.Name()), o.where)
 		for f := range typ.Fields() {
 			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if name == "" || name == "-" {
@@ -248,7 +248,11 @@ func objectReference() (string, error) {
 			if options == "omitempty" {
 				kind = strings.TrimSuffix(kind, " or null") + ", optional"
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, kind, strings.ReplaceAll(comments[typ.String()+"."+f.Name], "|", `\|`))
+			fmt.Fprintf(&b, "- `%s` %s", name, kind)
+			if meaning := comments[typ.String()+"."+f.Name]; meaning != "" {
+				b.WriteString(": " + meaning)
+			}
+			b.WriteString("\n")
 		}
 	}
 	return b.String(), nil

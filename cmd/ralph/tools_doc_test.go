@@ -184,7 +184,7 @@ func fields(t *testing.T, input any) string {
 		return a && !b || a == b && names[i] < names[j]
 	})
 	var b strings.Builder
-	b.WriteString("\n| field | type | meaning |\n|---|---|---|\n")
+	b.WriteString("\n")
 	for _, name := range names {
 		p := schema.Properties[name]
 		kind := strings.ReplaceAll(strings.Trim(fmt.Sprint(p.Type), "[]"), " ", " or ")
@@ -201,7 +201,7 @@ func fields(t *testing.T, input any) string {
 		if len(p.Enum) > 0 {
 			meaning = strings.TrimPrefix(strings.TrimSuffix(meaning, ".")+"; one of `"+strings.Join(p.Enum, "`, `")+"`", "; ")
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, kind, strings.ReplaceAll(meaning, "|", `\|`))
+		fmt.Fprintf(&b, "- `%s` %s: %s\n", name, kind, meaning)
 	}
 	return b.String()
 }

@@ -171,7 +171,7 @@ func documentation() []byte {
 What people set is on [one page](configuration.md). ` + "`ralph.yaml`" + ` is in the project's root. Each value comes from the first of these that sets it:
 
 1. a flag of the command,
-2. the environment variable in the table,
+2. the environment variable: ` + "`RALPH_`" + ` and the key, such as ` + "`RALPH_LIMITS_MAX_SESSIONS`" + ` for ` + "`limits.max_sessions`" + `,
 3. ` + "`ralph.yaml`" + `,
 4. ` + "`~/.config/ralph/config.yaml`" + ` (the system's directory for configuration),
 5. the built-in default.
@@ -190,12 +190,11 @@ column; a variable that begins with ` + "`RALPH_`" + ` and sets nothing is warne
 
 [ralph.schema.json](ralph.schema.json) is the JSON Schema of the file.
 
-| Key | Type | Default | Meaning | Environment variable |
-|---|---|---|---|---|
+| Key | Type | Default | Meaning |
+|---|---|---|---|
 `)
 	for _, k := range config.Keys() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | `%s` |\n",
-			k.Name, k.Type, defaultOf(k), meaningOf(k.Description, k.Accepted), k.Env)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Name, k.Type, defaultOf(k), meaningOf(k.Description, k.Accepted))
 	}
 	for _, k := range config.Keys() {
 		if k.Items == nil {
