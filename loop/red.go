@@ -23,21 +23,16 @@ const (
 	RedGo    OnRed = "go"    // the run goes on regardless
 )
 
-// redLook is how often a daemon checks whether the verification is still red,
-// and redLookMax how often at least, in a work tree that takes long to scan.
-const (
-	redLook    = 5 * time.Second
-	redLookMax = time.Minute
-)
+// redLook is how often a daemon checks whether the verification is still red.
+const redLook = 5 * time.Second
 
 // A suspense is what a run knows about a verification that is red before any work.
 type suspense struct {
 	green     bool  // it passed, or it does not matter
 	mending   int64 // the task that is to make it pass; 0 if there is none yet
 	announced string
-	waits     bool          // the daemon waits until it passes
-	look      time.Duration // how long the last check for news took
-	asked     bool          // it ran in this run: earlier results are older than any fix
+	waits     bool // the daemon waits until it passes
+	asked     bool // it ran in this run: earlier results are older than any fix
 }
 
 // ready runs the verification before the first session, and returns the
@@ -127,8 +122,6 @@ func (r *runner) announce(ctx context.Context, red []ralph.Check, consequence st
 // hasNews reports whether a red verification is worth another run: the
 // files or the commands changed, or it passed when run by hand.
 func (r *runner) hasNews(ctx context.Context) bool {
-	began := time.Now()
-	defer func() { r.red.look = time.Since(began) }()
 	if r.Commands != nil {
 		configured, err := r.Commands()
 		if err != nil {
@@ -141,17 +134,21 @@ func (r *runner) hasNews(ctx context.Context) bool {
 	if err != nil {
 		return true // the next run of the verification reports the error
 	}
-	var red bool
-	err = r.onTip(ctx, r.takeCheck, func(v *check.Verifier) (err error) {
-		red, err = v.KnownRed(ctx, commands)
-		return err
-	})
+	tip, err := r.Lander.Tip(ctx)
+	if err != nil {
+		return true
+	}
+	v, err := r.verifier(ctx, tip, nil) // what is known needs no slot
+	if err != nil {
+		return true
+	}
+	red, err := v.KnownRed(ctx, commands)
 	return err != nil || !red
 }
 
 // waitForGreen waits until the next look is due.
 func (r *runner) waitForGreen(ctx context.Context) error {
-	return r.await(ctx, time.Now().Add(min(max(redLook, 20*r.red.look), redLookMax)), nil)
+	return r.await(ctx, time.Now().Add(redLook), nil)
 }
 
 // redNow runs the commands of the project and of the features with open tasks,
