@@ -68,6 +68,9 @@ func (t *Tree) objects() (*objects, error) {
 func (o *objects) treeID(commit, folder string) (string, error) {
 	c, err := object.GetCommit(o, plumbing.NewHash(commit))
 	if err != nil {
+		if _, terr := object.GetTree(o, plumbing.NewHash(commit)); terr == nil && folder == "" {
+			return commit, nil // it is one
+		}
 		return "", err
 	}
 	if folder == "" {

@@ -56,6 +56,13 @@ func (l *Lander) prove(ctx context.Context) (gaveWay bool, err error) {
 
 // proof returns what the tests of one change prove, compared with the target before its landing.
 func (l *Lander) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error) {
+	commands, err := l.commands(ctx, []ralph.Change{c})
+	if err != nil {
+		return nil, err
+	}
+	if len(commands.All()) == 0 {
+		return &ralph.Proof{Unchecked: true}, nil
+	}
 	before, err := l.Tree.Ref(ctx, c.To+"^1")
 	if err != nil {
 		return nil, err
@@ -67,18 +74,11 @@ func (l *Lander) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error
 	if len(m.Conflicts) > 0 {
 		return &ralph.Proof{Unknown: "it landed together with what it needs"}, nil
 	}
-	commands, err := l.commands(ctx, []ralph.Change{c})
-	if err != nil {
-		return nil, err
-	}
 	now, all, err := l.stored(ctx, m.Tree, commands.All())
 	if err != nil || !all {
 		return &ralph.Proof{Unknown: "it was verified together with others"}, err
 	}
 	r := gate.Results{Now: runs(now)}
-	if len(now) == 0 {
-		return &ralph.Proof{Unchecked: true}, nil
-	}
 	tree, err := l.Tree.Whole(ctx, before)
 	if err != nil {
 		return nil, err
