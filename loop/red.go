@@ -128,7 +128,10 @@ func (r *runner) hasNews(ctx context.Context) bool {
 			r.Log.Warn("cannot read the configuration; the daemon keeps the old one", "error", err)
 			return false
 		}
-		r.Check.Commands = configured
+		if r.merges {
+			return false // what is under way is verified as it began
+		}
+		r.Check.Commands, r.Lander.Check.Commands = configured, configured
 	}
 	commands, err := r.suiteCommands(ctx)
 	if err != nil {

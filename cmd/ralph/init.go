@@ -55,6 +55,9 @@ func newInit(a *app) *cobra.Command {
 // inGit sees to it that a folder is in a git repository with a commit: agents work in clones of it. What is missing
 // is made with yes, or if the person at the terminal wants it.
 func (a *app) inGit(ctx context.Context, root string, yes bool) error {
+	if err := state.CheckPath(root); err != nil {
+		return err
+	}
 	lacks, err := worktree.Lacks(ctx, root)
 	if err != nil || lacks == "" {
 		return err

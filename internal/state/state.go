@@ -141,7 +141,7 @@ func (h *Home) sit(ctx context.Context, environ []string, own bool) error {
 	if h.Git && own {
 		h.State = filepath.Join(h.base, packageFolder(h.Top, h.Root))
 	}
-	if err := checkPath(h.Root, h.State); err != nil {
+	if err := CheckPath(h.Root, h.State); err != nil {
 		return err
 	}
 	for _, dir := range []string{h.Root, h.Top} {
@@ -189,8 +189,8 @@ func (h *Home) Own() []string {
 	return own
 }
 
-// checkPath refuses paths that JSON cannot represent: an agent's tools would not reach ralph.
-func checkPath(paths ...string) error {
+// CheckPath refuses, as usage errors, paths that JSON cannot represent: an agent's tools would not reach ralph.
+func CheckPath(paths ...string) error {
 	for _, path := range paths {
 		if !utf8.ValidString(path) {
 			return ralph.Usage(fmt.Errorf("the path %q is not UTF-8, so that it cannot be told to the agent; "+

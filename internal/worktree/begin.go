@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -31,8 +32,11 @@ func Lacks(ctx context.Context, dir string) (string, error) {
 // in the person's name: all but what the lines of ignore leave out, which become the .gitignore of a
 // folder that has none. It returns the commit. Hooks do not run.
 func Begin(ctx context.Context, dir string, ignore []string) (commit string, err error) {
+	who := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return !strings.HasPrefix(v, "GIT_AUTHOR_") && !strings.HasPrefix(v, "GIT_COMMITTER_")
+	})
 	git := func(args ...string) (string, error) {
-		out, err := runWithin(ctx, gitLimit, dir, nil, "", args...)
+		out, err := runWithin(ctx, gitLimit, dir, who, "", args...)
 		return strings.TrimSpace(string(out)), err
 	}
 	if _, err := git("var", "GIT_AUTHOR_IDENT"); err != nil {

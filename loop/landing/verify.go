@@ -136,6 +136,9 @@ func (l *Lander) judge(
 	}
 	b.Rewritten = check.Rewritten(now)
 	var before []check.Outcome
+	if b.Commit == b.Target.Tip { // nothing was changed: what fails here fails on the tip
+		before = now
+	}
 	if failed(now) && b.Commit != b.Target.Tip && len(commands.Shared) > 0 {
 		tree, err := l.Tree.Whole(ctx, b.Target.Tip)
 		if err != nil {

@@ -235,7 +235,13 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 		if f.evidence.Aside, f.evidence.Stashes, err = s.Place.Aside(ctx, f.made.Head); err != nil {
 			f.missed("what it left on branches of its own", err)
 		}
-		f.evidence.Secrets = s.secrets(f.files)
+		lands := f.files // and what earlier sessions of the task have left
+		if from != base {
+			if lands, err = s.repository().Changes(ctx, base, f.made.Head); err != nil {
+				f.missed("whether a secret was committed", err)
+			}
+		}
+		f.evidence.Secrets = s.secrets(lands)
 	}
 	if err := s.saveDiffs(ctx, f, from, commits); err != nil { // they are for people to read, and decide nothing
 		s.Log.Warn("what the session changed is not kept line by line", "session", s.Row.ID, "error", err)
