@@ -18,6 +18,8 @@ type Evidence struct {
 	Untaken     []Untaken `json:"untaken,omitempty"`
 	Uncontained bool      `json:"uncontained,omitempty"` // the agent was started by somebody else, outside of any sandbox
 
+	Hidden []string `json:"hidden,omitempty"` // titles of the checks that it did not see and that failed
+
 	Gate Gate `json:"gate,omitzero"` // what the change does to the tests and other files that decide on it
 }
 

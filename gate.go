@@ -39,6 +39,12 @@ type Blob struct {
 	To   string `json:"to,omitempty"`
 }
 
+// A Hidden is a check of a done that no session sees (docs/gate.md).
+type Hidden struct {
+	Title   string `json:"title"`   // what it checks, in words that an agent may read
+	Command string `json:"command"` // a shell command that must exit 0
+}
+
 // A Gate is what a change does to what decides on it (docs/gate.md).
 type Gate struct {
 	Weakened []Weakening `json:"weakened,omitempty"`

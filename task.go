@@ -106,6 +106,7 @@ type Task struct {
 	Acceptance     []string `json:"-"` // criteria in words
 	Verify         []string `json:"-"` // shell commands that must exit 0
 	Allow          []string `json:"-"` // what may be changed unasked: "tests", or globs of files
+	Hidden         []Hidden `json:"-"` // checks that no session sees
 	Files          []string `json:"-"` // globs of the files it may touch, a hint for scheduling; empty if unknown
 	Model          string   `json:"-"` // "" leaves the choice to the discipline, then to the configuration
 	Agent          string   `json:"-"` // a name from ralph.yaml; "" leaves the choice as for Model

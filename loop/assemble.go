@@ -107,7 +107,7 @@ func (l *Loop) addRules(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) 
 	if err != nil {
 		return err
 	}
-	d.Verify, d.Protect = c.All(), l.Check.Protect
+	d.Verify, d.Protect, d.Unseen = c.All(), l.Check.Protect, len(c.Hidden) > 0
 	var before []check.Outcome
 	if _, err := tx.Baseline(t.ID, &before); err != nil {
 		return err

@@ -26,6 +26,7 @@ type Data struct {
 	FeatureLearnings []ralph.Learning
 
 	Task         ralph.Task
+	Unseen       bool               // there are checks beside these that nobody names to an agent
 	Verify       []string           // every command that checks a `done`: the project's, the feature's, the task's
 	Protect      []string           // globs of files that must not be changed
 	FailedBefore []FailedBefore     // commands that failed before the task began

@@ -128,14 +128,22 @@ func checks(d Data) string {
 	if len(d.Verify) == 0 {
 		return "## How `done` is checked\n\nralph has no command to check a `done` with. " +
 			"Check the work yourself, and say in its summary what you ran and what came of it.\n\n" +
-			protect(d)
+			unseen(d) + protect(d)
 	}
 	return "## How `done` is checked\n\nralph checks `done` by running the commands below; " +
 		"each must exit with status 0. Run them yourself first.\n\n" +
 		"Tests are run as they were before, too: change one only where the task asks for that, and say where in " +
 		"`tests_changed`. If one contradicts the task, change neither: flag a `contradiction` and end with partial or " +
 		"stuck; that is a good end.\n\n" +
-		commands(d) + failedBefore(d) + protect(d)
+		commands(d) + failedBefore(d) + unseen(d) + protect(d)
+}
+
+// unseen says that there are checks of which nothing more is said.
+func unseen(d Data) string {
+	if !d.Unseen {
+		return ""
+	}
+	return "There are more checks, which you do not see: do what the task asks for, not what the commands need.\n\n"
 }
 
 // commands quotes the verification commands.

@@ -40,6 +40,9 @@ func Problems(e ralph.Evidence) []string {
 	if n := len(e.Untaken) - filesNamed; n > 0 {
 		list = append(list, fmt.Sprintf("%s more cannot be taken either", text.Count(n, "file")))
 	}
+	for _, title := range e.Hidden {
+		list = append(list, "a check that you do not see failed: "+text.FirstLine(title))
+	}
 	if n := len(e.Within); n > 0 {
 		list = append(list, fmt.Sprintf("%s, so that nobody else could have what lands: push %s there, or have the files "+
 			"be the project's own", strings.Join(e.Within, ", "), one(n, "that commit", "those commits")))

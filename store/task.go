@@ -59,6 +59,7 @@ var tasks = reads("tasks t", func(t *ralph.Task) []field {
 		{"t.acceptance", column(&t.Acceptance)},
 		{"t.verify", column(&t.Verify)},
 		{"t.allow", column(&t.Allow)},
+		{"t.hidden", column(&t.Hidden)},
 		{"t.files", column(&t.Files)},
 		{"t.model", &t.Model},
 		{"t.agent", &t.Agent},
@@ -259,6 +260,13 @@ func checkTask(t ralph.Task) error {
 	if err := CheckCommands(t.Verify); err != nil {
 		return err
 	}
+	for _, h := range t.Hidden {
+		err := errors.Join(
+			ralph.CheckText("title of a hidden check", h.Title, true), ralph.CheckText("hidden check", h.Command, true))
+		if err != nil {
+			return err
+		}
+	}
 	for _, f := range slices.Concat(t.Files, t.Allow) {
 		if err := ralph.CheckText("file", f, true); err != nil {
 			return err
@@ -289,6 +297,7 @@ func (tx *Tx) definition(t ralph.Task) (cells, error) {
 		"verify":        asJSON(t.Verify),
 		"files":         asJSON(append([]string{}, t.Files...)),
 		"allow":         asJSON(append([]string{}, t.Allow...)),
+		"hidden":        asJSON(append([]ralph.Hidden{}, t.Hidden...)),
 		"priority":      t.Priority,
 		"model":         t.Model,
 		"agent":         t.Agent,

@@ -81,7 +81,7 @@ var powers = map[string]string{
 // make a reading command decide.
 var (
 	readsAfterAll   = map[string]string{"run": "dry-run", "import": "dry-run"}
-	decidesAfterAll = map[string]string{"inbox": "interactive"}
+	decidesAfterAll = map[string]string{"inbox": "interactive", "session show": "hidden"}
 )
 
 // forPeople makes every deciding command refuse to run inside a session.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"ralph/internal/project"
 	"ralph/internal/show"
 	"ralph/internal/text"
+	"ralph/loop/place"
 	"ralph/store"
 )
 
@@ -109,7 +111,7 @@ func sessionNamed(tx *store.Tx, args []string) (ralph.Session, error) {
 }
 
 func newSessionShow(a *app) *cobra.Command {
-	var prompt, decision bool
+	var prompt, decision, hidden bool
 	cmd := newCommand("show [ID]", func(cmd *cobra.Command, args []string) error {
 		s, dir, err := a.sessionOf(cmd, args)
 		if err != nil {
@@ -123,6 +125,16 @@ func newSessionShow(a *app) *cobra.Command {
 			}
 			_, err = a.out.Write(text)
 			return err
+		case hidden:
+			text, err := os.ReadFile(filepath.Join(dir, place.HiddenLog))
+			if errors.Is(err, fs.ErrNotExist) {
+				return ralph.NotFound("no hidden check ran on session %s", s.ID)
+			}
+			if err != nil {
+				return err
+			}
+			_, err = a.out.Write(text)
+			return err
 		case decision:
 			_, err := fmt.Fprintln(a.out, s.Decision)
 			return err
@@ -131,6 +143,7 @@ func newSessionShow(a *app) *cobra.Command {
 		return a.print(v, func(w io.Writer) { show.Session(w, s, dir) })
 	})
 	cmd.Flags().BoolVar(&prompt, "prompt", false, "print the prompt that it got")
+	cmd.Flags().BoolVar(&hidden, "hidden", false, "print what the checks said that it did not see")
 	cmd.Flags().BoolVar(&decision, "decision", false, "print what the rules made of it, as JSON")
 	return cmd
 }

@@ -43,6 +43,7 @@ func taskFlags(cmd *cobra.Command, t *ralph.Task) {
 func newTaskAdd(a *app) *cobra.Command {
 	var t ralph.Task
 	var depends []string
+	var hidden ralph.Hidden
 	cmd := newCommand("add TITLE", func(cmd *cobra.Command, args []string) (err error) {
 		titles := args
 		if args[0] == "-" {
@@ -57,6 +58,12 @@ func newTaskAdd(a *app) *cobra.Command {
 			if err := ralph.CheckTitle("title", title); err != nil {
 				return err
 			}
+		}
+		if (hidden.Command == "") != (hidden.Title == "") {
+			return usage(errors.New("--hidden-verify and --title belong together: the agent is told the title alone"))
+		}
+		if hidden.Command != "" {
+			t.Hidden = []ralph.Hidden{hidden}
 		}
 		if t.Description, err = a.text("description", t.Description); err != nil {
 			return err
@@ -95,6 +102,8 @@ func newTaskAdd(a *app) *cobra.Command {
 		return a.print(shown, func(w io.Writer) { each(w, added, sayAdded) })
 	})
 	taskFlags(cmd, &t)
+	cmd.Flags().StringVar(&hidden.Command, "hidden-verify", "", "a shell `COMMAND` that must pass and that no session sees")
+	cmd.Flags().StringVar(&hidden.Title, "title", "", "with --hidden-verify: what it checks, in `WORDS` that an agent may read")
 	cmd.Flags().StringArrayVar(&depends, "depends-on", nil, "a task `ID` that must be completed first (repeatable)")
 	return cmd
 }

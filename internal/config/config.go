@@ -140,19 +140,21 @@ type Limits struct {
 
 // Verify says how the claim that a task is done is checked (pipeline, "Verification").
 type Verify struct {
-	Commands         []string      `json:"commands" default:"[]"`
-	Timeout          time.Duration `json:"timeout" default:"10m"`
-	InSessionRetries int           `json:"in_session_retries" default:"2" min:"0"`
-	Baseline         string        `json:"baseline" default:"new-failures" enum:"new-failures|strict"`
-	OnRed            string        `json:"on_red" default:"stop" enum:"stop|first|go"`
-	JUnit            []string      `json:"junit" default:"[]"`
-	Protect          []string      `json:"protect" default:"[ralph.yaml]"`
-	ProtectMode      string        `json:"protect_mode" default:"refuse" enum:"refuse|review"`
-	Network          bool          `json:"network" default:"false"`
-	Tests            []string      `json:"tests" default:"[auto]"`
-	Lost             string        `json:"lost" default:"ask" enum:"ask|refuse|note"`
-	Changed          string        `json:"changed" default:"ask" enum:"ask|note"`
-	Proof            string        `json:"proof" default:"auto" enum:"auto|always|require|off"`
+	Commands         []string          `json:"commands" default:"[]"`
+	Timeout          time.Duration     `json:"timeout" default:"10m"`
+	InSessionRetries int               `json:"in_session_retries" default:"2" min:"0"`
+	Baseline         string            `json:"baseline" default:"new-failures" enum:"new-failures|strict"`
+	OnRed            string            `json:"on_red" default:"stop" enum:"stop|first|go"`
+	JUnit            []string          `json:"junit" default:"[]"`
+	Protect          []string          `json:"protect" default:"[ralph.yaml]"`
+	ProtectMode      string            `json:"protect_mode" default:"refuse" enum:"refuse|review"`
+	Network          bool              `json:"network" default:"false"`
+	Tests            []string          `json:"tests" default:"[auto]"`
+	Lost             string            `json:"lost" default:"ask" enum:"ask|refuse|note"`
+	Changed          string            `json:"changed" default:"ask" enum:"ask|note"`
+	Hidden           map[string]string `json:"hidden" default:"{}"`
+	HiddenFiles      string            `json:"hidden_files" default:""`
+	Proof            string            `json:"proof" default:"auto" enum:"auto|always|require|off"`
 }
 
 // Permissions are the rules by which an agent's requests are answered (docs/permissions.md).

@@ -90,6 +90,10 @@ var docs = map[string]string{
 		"a person is asked, it is refused, or it is noted.",
 	"verify.changed": "What a done comes to by which tests of the target expect another behaviour: a person is asked, " +
 		"or it is noted.",
+	"verify.hidden": "Checks that no session sees (docs/gate.md): what each checks in words, and its command. Set it in " +
+		"~/.config/ralph/config.yaml or by RALPH_VERIFY_HIDDEN: agents read ralph.yaml.",
+	"verify.hidden_files": "A folder outside of the project with what hidden checks need. It is copied over the work, " +
+		"for them alone.",
 	"verify.proof": "Whether the tests of a change are run on the old code, too, once it has landed: where a check " +
 		"takes less than a minute (auto), always, never (off), or before it lands, which it then needs (require).",
 

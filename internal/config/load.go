@@ -19,8 +19,11 @@ const (
 	maxProblems   = 10 // reported at once
 )
 
+// hiddenKey is the key of checks that no agent may read.
+const hiddenKey = "verify.hidden"
+
 // secretKeys are the keys whose values are never quoted.
-var secretKeys = []string{"agent.env", "agents", "notify.receivers"}
+var secretKeys = []string{"agent.env", "agents", "notify.receivers", hiddenKey}
 
 // protocol are the variables of ralph's own processes and tests, which are not settings; a name
 // that ends in "*" stands for all that begin so.
@@ -76,6 +79,10 @@ func Load(s Sources) (Loaded, error) {
 		}
 		settings, bad := readFile(file.path, file.name)
 		problems = append(problems, bad...)
+		if v, ok := settings[hiddenKey]; ok && file.name == FileName {
+			problems = append(problems, &Error{Key: hiddenKey, Source: v.source, Problem: "stands where agents read it: " +
+				"set it in ~/.config/ralph/config.yaml, or by RALPH_VERIFY_HIDDEN"})
+		}
 		for _, f := range fields {
 			if v, ok := settings[f.name]; ok {
 				l.put(f, v.source, v.value)

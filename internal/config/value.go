@@ -159,7 +159,8 @@ func (f field) check(v any) (index int, err error) {
 		}
 	case map[string]string:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if name == "" || strings.ContainsAny(name, "= \t\n") || f.checkText(name) != nil {
+			inWords := f.name == hiddenKey
+			if name == "" || !inWords && strings.ContainsAny(name, "= \t\n") || f.checkText(name) != nil {
 				return -1, fmt.Errorf("%s cannot be the name of a variable", quoted(name))
 			}
 			if err := f.checkText(v[name]); err != nil {

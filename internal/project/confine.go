@@ -35,6 +35,10 @@ type Confinement struct {
 // first: it may move this process into another cgroup.
 func (p *Project) Confine(ctx context.Context) (c Confinement, err error) {
 	c.project = p
+	if at := p.hiddenFiles(); at != "" && within(at, p.Root) {
+		return c, ralph.Usage(fmt.Errorf("verify.hidden_files is %s, where every session sees it: "+
+			"move it out of the project", at))
+	}
 	r := p.Config.Resources
 	c.Containment, c.Missing = proc.Contain(proc.Limits{
 		Memory: int64(r.MemoryMiB) << 20, Processes: r.Processes, Nice: r.Nice,
@@ -230,6 +234,10 @@ func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 	}
 	policy.Add(sandbox.Hidden, p.paths(p.Config.Sandbox.Hide, home)...)
 
+	policy.Add(sandbox.Hidden, p.hiddenFiles())
+	if len(p.Config.Verify.Hidden) > 0 {
+		policy.Add(sandbox.Hidden, p.userFile)
+	}
 	policy.Add(sandbox.Hidden, p.Guarded())
 	if all := filepath.Dir(p.Guarded()); filepath.Base(all) == "ralph" {
 		policy.Add(sandbox.Hidden, all) // includes the states of other projects

@@ -87,6 +87,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 			Guard: p.guard(),
 			Enter: p.Confinement.Enter(checkRole), Containment: p.Confinement.Containment,
 			Tests: c.Verify.Tests, Proof: c.Verify.Proof,
+			Hidden: p.hidden(), HiddenFiles: p.hiddenFiles(),
 		},
 		Prompts: loop.Prompts{
 			Tokens: c.Prompt.MaxTokens, Template: template, StateTool: mcpserver.StateTool, CommentTool: mcpserver.CommentTool,
@@ -338,6 +339,22 @@ func (p *Project) Rules() signals.Rules {
 		r.AutoApprove = c.AutoApproveMax
 	}
 	return r
+}
+
+// hidden returns the project's checks that no session sees, by title.
+func (p *Project) hidden() (list []ralph.Hidden) {
+	for _, title := range slices.Sorted(maps.Keys(p.Config.Verify.Hidden)) {
+		list = append(list, ralph.Hidden{Title: title, Command: p.Config.Verify.Hidden[title]})
+	}
+	return list
+}
+
+// hiddenFiles returns the folder of what hidden checks need; "" for none.
+func (p *Project) hiddenFiles() string {
+	if p.Config.Verify.HiddenFiles == "" {
+		return ""
+	}
+	return p.paths([]string{p.Config.Verify.HiddenFiles}, p.agentEnv("HOME"))[0]
 }
 
 // protocol are the variables by which systemd talks to a service.

@@ -23,6 +23,8 @@ import (
 // Rules configure how a done is checked.
 type Rules struct {
 	Commands    []string                  // the project's; features and tasks add their own
+	Hidden      []ralph.Hidden            // the project's checks that no session sees; tasks add their own
+	HiddenFiles string                    // folder of the files that these need, outside of the project; "" for none
 	Timeout     time.Duration             // per command
 	Env         []string                  // the environment of the commands
 	Through     func(io.Reader) io.Reader // masks secrets in their output; nil masks nothing
@@ -54,9 +56,10 @@ const maxVerifyLog = 256 << 20
 type Commands struct {
 	Shared []string // the project's and the feature's
 	Own    []string // the task's, without those
+	Hidden []ralph.Hidden
 }
 
-// All returns all of them.
+// All returns all that a session may see.
 func (c Commands) All() []string { return slices.Concat(c.Shared, c.Own) }
 
 // Of returns the commands that check a task's done, each once.
@@ -71,7 +74,7 @@ func (r Rules) Of(tx *store.Tx, t ralph.Task) (c Commands, err error) {
 	}
 	// The baseline never excuses a task's own command, even if the project has it too.
 	c.Shared = slices.DeleteFunc(c.Shared, func(s string) bool { return slices.Contains(t.Verify, s) })
-	c.Own = Once(nil, t.Verify)
+	c.Own, c.Hidden = Once(nil, t.Verify), slices.Concat(r.Hidden, t.Hidden)
 	return c, nil
 }
 

@@ -50,6 +50,9 @@ func (p *Place) Folder(session string) string { return filepath.Join(p.State, "s
 // [ralph.Differences].
 const DiffsFile = "changes.json"
 
+// HiddenLog is the file in a session's folder with the output of the checks that it did not see.
+const HiddenLog = "hidden.log"
+
 // Scratch returns the folder for the objects of a session's snapshots,
 // which is removed once it is settled.
 func (p *Place) Scratch(session string) string {

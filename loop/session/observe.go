@@ -175,7 +175,7 @@ func (s *Session) check(ctx context.Context) (*finding, error) {
 	round := check.Round{Session: s.Row.ID, Log: filepath.Join(s.folder(), "verify.log"), Slow: s.checking}
 	defer s.checking("")
 	if s.Place.Slot == nil {
-		return f, s.alone(ctx, f, round)
+		return f, errors.Join(s.alone(ctx, f, round), s.hidden(ctx, f, f.made.Head, round))
 	}
 	return f, s.apart(ctx, f, round)
 }

@@ -121,6 +121,9 @@ func (s *Session) apart(ctx context.Context, f *finding, round check.Round) erro
 	f.checks, f.evidence.Rewritten = append(f.checks, tried.Checks...), tried.Rewritten
 	f.conflict, f.conflicts, f.merged = tried.Conflict, tried.Conflicts, tried.Merged
 	if err == nil && ctx.Err() == nil && tried.Conflict == "" && tried.Refused == "" {
+		if err := s.hidden(ctx, f, tried.Built.Commit, round); err != nil {
+			return err
+		}
 		return s.gate(ctx, f, lander, tried.Built)
 	}
 	if err != nil {
@@ -192,6 +195,7 @@ type Apart struct {
 	Take  func(ctx context.Context) (*place.Place, error)
 	Check check.Rules
 	Round check.Round
+	Over  string // a folder whose files are laid over the commit's while its commands run; "" for none
 }
 
 // Verify runs commands on a commit. If the slot's set-up fails, that counts as a failed command.
@@ -207,6 +211,13 @@ func (a *Apart) Verify(ctx context.Context, commit string, commands []string) (l
 		return []check.Outcome{{Check: failed}}, nil
 	} else if err != nil {
 		return nil, err
+	}
+	if a.Over != "" {
+		undo, err := laid(a.Over, at.Dir)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("verify.hidden_files: %w", err), undo())
+		}
+		defer func() { err = errors.Join(err, undo()) }()
 	}
 	before := at.Digests(a.Check.Protect)
 	round := a.Round
