@@ -171,6 +171,7 @@ var meanings = map[string]string{
 	"agent_states.agent": "its name", "agent_states.wait_until": "no session of it starts before", "agent_states.reason": "",
 	"agent_states.ending": "of its last session", "agent_states.failures": "errors in a row; 0: nothing stands in its way",
 	"learnings.claim": "1 if it speaks of checks, permissions or signals, and no person has confirmed it",
+	"tasks.hidden":    "checks that no session sees, as JSON: what each checks, and its command",
 	"tasks.allow":     "what it may change without anybody being asked, as JSON: tests, or globs of files", "changes.proof": "what the change's own tests prove, as JSON; empty as long as nobody has looked",
 	"tasks.files": "globs of the files that it is expected to change, as JSON", "disciplines.parallel": "how many of its tasks are worked on at once; 0 for as many as there are lanes",
 	"runs.idle": "why fewer sessions work than may", "sessions.lane": "of its run, from 1",
