@@ -153,7 +153,7 @@ type Verify struct {
 	Lost             string            `json:"lost" default:"ask" enum:"ask|refuse|note"`
 	Changed          string            `json:"changed" default:"ask" enum:"ask|note"`
 	Hidden           map[string]string `json:"hidden" default:"{}"`
-	HiddenFiles      string            `json:"hidden_files" default:""`
+	HiddenFiles      string            `json:"hidden_files"`
 	Proof            string            `json:"proof" default:"auto" enum:"auto|always|require|off"`
 }
 

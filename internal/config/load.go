@@ -79,7 +79,8 @@ func Load(s Sources) (Loaded, error) {
 		}
 		settings, bad := readFile(file.path, file.name)
 		problems = append(problems, bad...)
-		if v, ok := settings[hiddenKey]; ok && file.name == FileName {
+		v := settings[hiddenKey]
+		if list, ok := v.value.(map[string]string); ok && len(list) > 0 && file.name == FileName {
 			problems = append(problems, &Error{Key: hiddenKey, Source: v.source, Problem: "stands where agents read it: " +
 				"set it in ~/.config/ralph/config.yaml, or by RALPH_VERIFY_HIDDEN"})
 		}
