@@ -140,7 +140,7 @@ func describeCommand(b *strings.Builder, c *cobra.Command) {
 	if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
 		return
 	}
-	fmt.Fprintf(b, "\n### `%s`\n", c.UseLine())
+	fmt.Fprintf(b, "\n### `%s`\n", strings.TrimSuffix(c.UseLine(), " [flags]"))
 	if !strings.HasPrefix(c.Long, c.Short) {
 		fmt.Fprintf(b, "\n%s.\n", c.Short)
 	}
@@ -151,7 +151,7 @@ func describeCommand(b *strings.Builder, c *cobra.Command) {
 		b.WriteString("\n")
 		flags(b, c.LocalNonPersistentFlags())
 	}
-	if c.Example != "" {
+	if c.Example != "" && strings.TrimSpace(c.Example) != c.CommandPath() {
 		fmt.Fprintf(b, "\n```sh\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(c.Example, "  "), "\n  ", "\n"))
 	}
 	for _, sub := range c.Commands() {

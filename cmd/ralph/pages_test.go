@@ -351,7 +351,8 @@ var varying = []struct {
 	{regexp.MustCompile(`\bpython3?\b`), "python"},
 	{regexp.MustCompile(`\b\d+m\d+s\b|\b\d+(\.\d+)? ?(ms|s|m)\b`), "DURATION"},
 	{regexp.MustCompile(`[\d.,]+k? tokens`), "TOKENS"},
-	{regexp.MustCompile(`^(sandbox: |ok +sandbox ).*`), "SANDBOX"},
+	{regexp.MustCompile(`^(sandbox:? |ok +sandbox ).*`), "SANDBOX"},
+	{regexp.MustCompile(`, DURATION until it was merged`), ""}, // said where the machine is busy
 	{regexp.MustCompile(`/\S*/git$`), "GIT"},
 	{regexp.MustCompile(`\d+ characters`), "SIZE"},
 	{regexp.MustCompile(`[ \t]+`), " "},
