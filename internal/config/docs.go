@@ -150,7 +150,7 @@ var docs = map[string]string{
 	"merge.queue": "Whether changes that wait are verified and land one after the other (serial), or together, and if " +
 		"that is refused in halves (batch). With auto they are a batch as soon as more than one waits; squashed ones land " +
 		"one after the other.",
-	"merge.wait": "How long a session that is done stands still after its check for what you commit, or others land, " +
+	"merge.wait": "How long a session that is done waits after its check for what you commit, or others land, " +
 		"meanwhile; then its change waits for the queue. The queue waits at most so long for changes that pass soon.",
 	"merge.bounces": "How often a change may come back, for a conflict or because it is refused once merged, before its " +
 		"task lands alone.",
