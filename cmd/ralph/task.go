@@ -102,8 +102,10 @@ func newTaskAdd(a *app) *cobra.Command {
 		return a.print(shown, func(w io.Writer) { each(w, added, sayAdded) })
 	})
 	taskFlags(cmd, &t)
-	cmd.Flags().StringVar(&hidden.Command, "hidden-verify", "", "a shell `COMMAND` that must pass and that no session sees")
-	cmd.Flags().StringVar(&hidden.Title, "title", "", "with --hidden-verify: what it checks, in `WORDS` that an agent may read")
+	cmd.Flags().StringVar(&hidden.Command, "hidden-verify", "",
+		"a shell `COMMAND` that must pass and that no session sees")
+	cmd.Flags().StringVar(&hidden.Title, "title", "",
+		"with --hidden-verify: what it checks, in `WORDS` that an agent may read")
 	cmd.Flags().StringArrayVar(&depends, "depends-on", nil, "a task `ID` that must be completed first (repeatable)")
 	return cmd
 }

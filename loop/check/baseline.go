@@ -21,7 +21,7 @@ type Outcome struct {
 	Check ralph.Check         `json:"check"`
 	Tests *testresult.Results `json:"tests,omitempty"`
 	Text  *testresult.Results `json:"text,omitempty"`  // what its output for people says, if it has no such report
-	Wrote []string            `json:"wrote,omitempty"` // protected files that it changed in a check slot, at most [MaxWrote]
+	Wrote []string            `json:"wrote,omitempty"` // protected files that it changed in its slot, at most [MaxWrote]
 }
 
 // MaxWrote is how many protected files that commands changed are named.
