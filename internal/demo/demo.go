@@ -25,7 +25,6 @@ type demo struct {
 	home    string // folder of the project and of the script
 	dir     string // the project
 	agent   string // the agent: Scripted, or one that costs money
-	slots   bool   // git supports the clones for slots
 	environ []string
 	out     io.Writer
 	err     io.Writer
@@ -37,27 +36,11 @@ const Scripted = "scripted"
 // Run runs the demo in a new directory, or in dir, which is kept, with an agent: [Scripted], claude
 // or codex.
 func Run(ctx context.Context, agent, dir string, keep bool, environ []string, out, stderr io.Writer) (err error) {
-	self, err := os.Executable()
+	d, done, err := begin(agent, "calc", dir, keep || agent != Scripted, environ, out, stderr)
 	if err != nil {
 		return err
 	}
-	home, err := makeHome(dir)
-	if err != nil {
-		return err
-	}
-	d := &demo{
-		self: self, home: home, dir: filepath.Join(home, "calc"), agent: agent,
-		environ: append(plain(environ), "XDG_STATE_HOME="+filepath.Join(home, "state")), out: out, err: stderr,
-	}
-	keep = keep || dir != "" || agent != Scripted
-	defer func() {
-		if keep || err != nil {
-			fmt.Fprintf(out, "\nThe project is kept in %s: look at it with\n  XDG_STATE_HOME=%s ralph -C %s task list\n",
-				d.dir, filepath.Join(home, "state"), d.dir)
-			return
-		}
-		err = os.RemoveAll(home)
-	}()
+	defer func() { err = done(err) }()
 	if err := d.setUp(ctx); err != nil {
 		return err
 	}
@@ -65,6 +48,30 @@ func Run(ctx context.Context, agent, dir string, keep bool, environ []string, ou
 		return err
 	}
 	return d.summarize(ctx)
+}
+
+// begin makes the folder of a demo with a project by that name. done removes it, unless it is to be kept.
+func begin(agent, name, dir string, keep bool, environ []string, out, stderr io.Writer) (d *demo, done func(error) error, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	home, err := makeHome(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	d = &demo{
+		self: self, home: home, dir: filepath.Join(home, name), agent: agent,
+		environ: append(plain(environ), "XDG_STATE_HOME="+filepath.Join(home, "state")), out: out, err: stderr,
+	}
+	return d, func(err error) error {
+		if keep || dir != "" || err != nil {
+			fmt.Fprintf(out, "\nThe project is kept in %s: look at it with\n  XDG_STATE_HOME=%s ralph -C %s task list\n",
+				d.dir, filepath.Join(home, "state"), d.dir)
+			return err
+		}
+		return os.RemoveAll(home)
+	}, nil
 }
 
 // makeHome creates the directory of the demo.
@@ -98,36 +105,17 @@ func plain(environ []string) []string {
 // setUp creates the project and fills the queue.
 func (d *demo) setUp(ctx context.Context) error {
 	d.title("A project with a calculator, its test, and five tasks")
-	for _, dir := range []string{d.dir, filepath.Dir(d.script())} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			return err
-		}
-	}
+	texts := map[string]string{filepath.Join(d.dir, state.ConfigName): configuration(d, "sh test.sh", 2, 3)}
 	for name, path := range map[string]string{
 		"calc.sh": filepath.Join(d.dir, "calc.sh"), "test.sh": filepath.Join(d.dir, "test.sh"), "agent.script": d.script(),
 	} {
 		text, err := files.ReadFile(name)
-		if err == nil {
-			err = os.WriteFile(path, text, 0o644)
-		}
 		if err != nil {
 			return err
 		}
+		texts[path] = string(text)
 	}
-	if err := d.git(ctx, [][]string{
-		{"init", "-q"},
-		{"config", "user.name", "Ralph's demo"},
-		{"config", "user.email", "demo@localhost"},
-		{"config", "commit.gpgsign", "false"},
-		{"commit", "-q", "--allow-empty", "-m", "Begin"},
-	}); err != nil {
-		return err
-	}
-	d.slots = d.git(ctx, [][]string{{"merge-tree", "--write-tree", "HEAD", "HEAD"}}) == nil // before 2.38 it cannot
-	if err := os.WriteFile(filepath.Join(d.dir, state.ConfigName), []byte(configuration(d)), 0o644); err != nil {
-		return err
-	}
-	if err := d.git(ctx, [][]string{{"add", "-A"}, {"commit", "-q", "-m", "A calculator that can add"}}); err != nil {
+	if err := errors.Join(d.write(texts), d.commit(ctx, "A calculator that can add")); err != nil {
 		return err
 	}
 	for _, t := range tasks {
@@ -138,9 +126,29 @@ func (d *demo) setUp(ctx context.Context) error {
 	return nil
 }
 
-// git runs several git commands in the project.
-func (d *demo) git(ctx context.Context, commands [][]string) error {
-	for _, args := range commands {
+// write writes files, each with its folder.
+func (d *demo) write(files map[string]string) error {
+	for path, text := range files {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commit makes the project's repository and its first commit.
+func (d *demo) commit(ctx context.Context, message string) error {
+	for _, args := range [][]string{
+		{"init", "-q"},
+		{"config", "user.name", "Ralph's demo"},
+		{"config", "user.email", "demo@localhost"},
+		{"config", "commit.gpgsign", "false"},
+		{"add", "-A"},
+		{"commit", "-q", "-m", message},
+	} {
 		cmd := exec.CommandContext(ctx, "git", args...)
 		cmd.Dir, cmd.Env = d.dir, d.environ
 		if output, err := cmd.CombinedOutput(); err != nil {
