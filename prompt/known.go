@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"sort"
@@ -178,7 +179,7 @@ func said(c ralph.Comment, isNew bool) item {
 	}
 	kind := ""
 	if c.Kind != ralph.Note {
-		kind = tag(string(c.Kind))
+		kind = tag(cmp.Or(string(c.Kind), string(c.Verb)))
 	}
 	said := c.Body
 	if text.Clean(c.Rationale) != "" {
