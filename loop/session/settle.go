@@ -40,7 +40,7 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 			return err
 		}
 		f.Ending, f.EndingWhy, f.Changed, f.Rules = s.Row.Ending, report.Reason, s.changed.any(), s.Rules
-		f.Verify, f.Protected, f.Untouched = saw.checks, saw.protected, !s.changed.workTree
+		f.Verify, f.Protected, f.Untouched = saw.checks, saw.protected, !s.changed.workTree && !s.carries(&saw.finding)
 		f.Evidence, f.Lands = saw.evidence, s.Row.Change != nil
 		f.Conflict, f.Conflicts = saw.conflict, saw.conflicts
 		f.Moved = saw.moved

@@ -127,7 +127,7 @@ func (s *Session) objection(
 	case len(flags) > 0 && !s.bared:
 		s.bared = true
 		return flagged(flags), nil, nil
-	case s.changed.workTree || s.doubted != 0:
+	case s.changed.workTree || s.doubted != 0 || s.carries(f):
 		return "", nil, nil
 	case s.Row.Worker != "" && s.Place.Slot != nil && f.made.Head == f.made.Base: // it may have worked elsewhere
 		s.doubted = done
@@ -138,6 +138,9 @@ func (s *Session) objection(
 	}
 	return "", nil, nil
 }
+
+// carries reports whether something would land, such as what an earlier session of the task had left in the slot.
+func (s *Session) carries(f *finding) bool { return s.Place.Slot != nil && f.made.Head != f.made.Base }
 
 // testLines returns the lines in which a change differs from the target in what decides on it.
 func (s *Session) testLines(ctx context.Context, f *finding) (string, error) {
