@@ -129,11 +129,17 @@ func Task(w io.Writer, v TaskView) {
 	for _, f := range v.Files {
 		line("files", f)
 	}
+	for _, h := range v.Hidden {
+		line("unseen", "a check that no session sees: "+text.Line(h.Title, 200))
+	}
 	r := v.Receipt
 	line("receipt", fmt.Sprintf("%s, %s, %.0f s, %s", text.Count(r.Attempts, "attempt"),
 		text.Count(r.Sessions, "session"), r.Seconds, text.Cost(r.CostUSD, r.CostKnown, r.Tokens.Sum())))
 	line("agents", ralph.NamesOf(r.Agents))
 	line("changed", r.Changed.String())
+	if p := r.Changed.Proof; p != nil && len(p.Proved)+p.Idle > 0 {
+		line("proof", p.String())
+	}
 	for _, c := range r.Verify {
 		said := "passed"
 		switch {
