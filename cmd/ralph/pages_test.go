@@ -338,6 +338,7 @@ var varying = []struct {
 	what *regexp.Regexp
 	name string
 }{
+	{regexp.MustCompile(`\((scripted|claude-[a-z0-9-]+(\[1m\])?)\)`), "MODEL"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?Z?`), "TIME"},
 	{regexp.MustCompile(`\d{8}T\d{6}\.\d+`), "TIME"},
 	{regexp.MustCompile(`\d\d:\d\d(:\d\d)?`), "TIME"},

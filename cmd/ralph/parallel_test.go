@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -288,16 +289,17 @@ func TestACrowdThatIsKilled(t *testing.T) {
 	}
 }
 
+// yourTask finds the title in a prompt.
+var yourTask = regexp.MustCompile(`Your task: TASK-\d+ ([A-Za-z0-9 ]+)`)
+
 // TestRealACrowdThatIsKilled is that with four real CLIs at once. RALPH_TEST_REAL_KILLS says
 // how often they are killed.
 func TestRealACrowdThatIsKilled(t *testing.T) {
 	t.Parallel()
 	st := newStage(t, func(_ int, r messagesapi.Request) messagesapi.Turn {
-		at, title := len(r.Text), ""
-		for other := range chores { // others are named further down
-			if i := strings.Index(r.Text, other); i >= 0 && i < at {
-				at, title = i, other
-			}
+		title := ""
+		if m := yourTask.FindStringSubmatch(r.Text); m != nil {
+			title = m[1]
 		}
 		switch n := answered(t, r); {
 		case n > 40 || title == "":

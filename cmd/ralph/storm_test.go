@@ -18,34 +18,18 @@ import (
 	"ralph"
 )
 
-// TestWorkersBesideADaemon: workers take tasks from the queue of a daemon, half of
-// them in its work tree and half in one of their own, or all in slots beside its two
-// lanes, and every second one is killed with SIGKILL in the middle. Each task is done
+// TestWorkersBesideADaemon: workers take tasks from the queue of a daemon, all in slots beside
+// its two lanes, and every second one is killed with SIGKILL in the middle. Each task is done
 // once, and the daemon goes on.
 // RALPH_TEST_WORKERS says how many there are, with four tasks each.
 func TestWorkersBesideADaemon(t *testing.T) {
 	t.Parallel()
-	t.Run("here", func(t *testing.T) {
-		t.Parallel()
-		workersBesideADaemon(t, "date +%N >made-by-the-daemon", "", false)
-	})
-	t.Run("in slots", func(t *testing.T) {
-		t.Parallel()
-		workersBesideADaemon(t, "mktemp made-by-the-daemon-XXXXXXXX", "parallel: 2\n", true)
-	})
-}
-
-func workersBesideADaemon(t *testing.T, makes, config string, slots bool) {
 	workers, random := testNumber(t, "RALPH_TEST_WORKERS", 5), chance(t)
-	s := newScriptedProject(t, "task *\n  run "+makes+"\n  done {\"summary\": \"made\"}\n",
-		"verify: {commands: ['test -f files/0/0'], on_red: go}\nlimits: {max_sessions: 10000, max_cost_usd: 1000, max_cost_per_day_usd: 1000, stagnant_sessions: 10000}\n"+config)
+	s := newScriptedProject(t, "task *\n  run mktemp made-by-the-daemon-XXXXXXXX\n  done {\"summary\": \"made\"}\n",
+		"verify: {commands: ['test -f files/0/0'], on_red: go}\nparallel: 2\n"+
+			"limits: {max_sessions: 10000, max_cost_usd: 1000, max_cost_per_day_usd: 1000, stagnant_sessions: 10000}\n")
 	st := &storm{scriptedProject: s, tasks: 4 * workers, over: make(chan struct{}), done: map[string]string{}}
 	st.populate(min(3000, 60*workers))
-	trees := []string{s.dir}
-	for i := range workers / 2 {
-		trees = append(trees, filepath.Join(t.TempDir(), fmt.Sprint(i)))
-		st.git("worktree", "add", "-q", "--detach", trees[i+1])
-	}
 	db, err := sql.Open("sqlite3", "file:"+filepath.Join(s.state(), "ralph.db")+"?_busy_timeout=30000")
 	if err != nil {
 		t.Fatal(err)
@@ -65,14 +49,11 @@ func workersBesideADaemon(t *testing.T, makes, config string, slots bool) {
 	waitFor(t, func() bool { return st.count(`SELECT count(*) FROM sessions`) > 0 })
 	var busy sync.WaitGroup
 	for w := range workers {
-		tree, life := trees[0], time.Duration(0)
-		if w%2 == 1 && !slots {
-			tree = trees[(w+1)/2]
-		}
+		life := time.Duration(0)
 		if w%4 < 2 { // of both kinds
 			life = 1 + time.Duration(random.Int64N(int64(time.Second)))
 		}
-		busy.Go(func() { st.work(tree, fmt.Sprintf("w%d", w), life) })
+		busy.Go(func() { st.work(s.dir, fmt.Sprintf("w%d", w), life) })
 	}
 	st.await(ended, &out)
 	close(st.over)
@@ -88,20 +69,16 @@ func workersBesideADaemon(t *testing.T, makes, config string, slots bool) {
 	for task, worker := range st.done {
 		none("dones that were acknowledged and are not there: TASK-"+task, `SELECT 1 - count(*) FROM sessions WHERE task_id = $1 AND worker = $2 AND outcome = 'success'`, task, worker)
 	}
-	for _, dir := range trees {
-		wantDeserted(t, dir)
+	wantDeserted(t, s.dir)
+	landed := s.git("ls-tree", "--name-only", "HEAD")
+	for task := range st.done {
+		if !strings.Contains(landed, "made-"+task+"\n") {
+			t.Errorf("what was made for TASK-%s has not landed", task)
+		}
 	}
-	if slots {
-		landed := s.git("ls-tree", "--name-only", "HEAD")
-		for task := range st.done {
-			if !strings.Contains(landed, "made-"+task+"\n") {
-				t.Errorf("what was made for TASK-%s has not landed", task)
-			}
-		}
-		if refs := s.git("for-each-ref", "refs/ralph/lost"); refs != "" {
-			t.Errorf("work was set aside:\n%s\n%s\n%s", refs, s.git("log", "--stat", "--format=%h %s", "--glob=refs/ralph/lost", "--not", "HEAD"),
-				s.ralph(0, "session", "list"))
-		}
+	if refs := s.git("for-each-ref", "refs/ralph/lost"); refs != "" {
+		t.Errorf("work was set aside:\n%s\n%s\n%s", refs, s.git("log", "--stat", "--format=%h %s", "--glob=refs/ralph/lost", "--not", "HEAD"),
+			s.ralph(0, "session", "list"))
 	}
 	byDaemon := st.count(`SELECT count(*) FROM sessions WHERE worker = '' AND outcome = 'success'`)
 	if byDaemon == 0 {
