@@ -356,3 +356,24 @@ func TestAWorkersServerMergesIntoOneBranch(t *testing.T) {
 		}
 	}
 }
+
+// TestAPersonTakesWhatAWorkerLeft: a claim whose worker is gone holds nobody up once it has lapsed, also where no run
+// is there to see it.
+func TestAPersonTakesWhatAWorkerLeft(t *testing.T) {
+	t.Parallel()
+	s := newSlots(t, "", "")
+	s.ralph(0, "task", "add", "Left")
+	cmd := s.command("mcp", "--profile", "worker", "--name", "gone")
+	c := newClient(t, cmd)
+	c.takes(`{}`, "You hold TASK-1")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.session.Wait() // it was killed
+	s.ralph(2, "task", "claim", "1")
+	s.lapses("gone")
+	s.ralph(0, "task", "claim", "1")
+	if out := s.ralph(0, "session", "list", "--task", "1"); !strings.Contains(out, "lost: its worker gone is gone") {
+		t.Errorf("got %s", out)
+	}
+}
