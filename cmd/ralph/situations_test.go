@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,8 +38,6 @@ type situation struct {
 	open    bool     // the commands are as rules can read them, not covert
 	needs   string   // what it does not hold without: "sandbox"
 	only    string   // the mode in which alone it is played
-	loose   []string // what is printed besides where nothing is out of reach
-	or      string   // what is printed instead where bubblewrap keeps git's settings in their place
 	environ []string // what ralph's own environment has besides
 
 	gate    string            // what the task is verified by; "" for the usual one
@@ -77,9 +74,6 @@ const wanders = "echo x > aside.txt && git checkout -qb aside && git add -A && g
 const reaches = `for it in 'echo x > $RALPH_ROOT/broken-in.txt' 'git -C $RALPH_ROOT branch evil' 'git push -q $RALPH_ROOT HEAD:refs/heads/evil'` +
 	` 'git -C $RALPH_ROOT stash -u' 'git -C $RALPH_ROOT update-ref refs/ralph/target/main HEAD~1' 'touch $PWD/../../2 $PWD/../git/x $PWD/../../check-1/tree/x';` +
 	` do if sh -c "$it" >/dev/null 2>&1; then echo "did $it"; else printf "refused "; fi; done > made.txt`
-
-// anyCommit is the short id of a commit, or of a session, as sentences have it.
-var anyCommit = regexp.MustCompile(`((?:at|in main:|as session) )[0-9a-f]{7,8}\b`)
 
 // takes has a person claim TASK-1 when the run has picked it: ralph asks git for the
 // state of the work tree then, and git waits for the person.
@@ -125,7 +119,7 @@ func situations(escape string) []situation {
 	}
 	return []situation{
 		{
-			name: "an honest agent", task: "completed", exit: 0, sentence: "done and verified (main at 1f3c9ab, 1 uncommitted file): made it",
+			name: "an honest agent", task: "completed", exit: 0, sentence: "done and verified: made it",
 			script: "run echo x > made.txt\ndone {\"summary\": \"made it\"}",
 			model:  turns(bash("echo x > made.txt"), done("made it")),
 		},
@@ -163,12 +157,12 @@ func situations(escape string) []situation {
 		},
 		{
 			name: "a hang after output", task: "failed", exit: 3, sentence: "stuck: timed out after",
-			script: "say I am on it.\nhang", args: []string{"--session-timeout", "4s"},
+			script: "run echo on it\nhang", args: []string{"--session-timeout", "4s"},
 			model: again(bash("echo on it"), messagesapi.Turn{Hang: true}),
 		},
 		{
 			name: "children that setsid", task: "completed", exit: 0,
-			sentence: "done and verified (main at 1f3c9ab, 1 uncommitted file; killed: " + escape + "): made it",
+			sentence: "done and verified (killed: " + escape + "): made it",
 			script:   "spawn exec " + escape + "\nrun echo x > made.txt\ndone {\"summary\": \"made it\"}",
 			model:    turns(bash("setsid "+escape+" >/dev/null 2>&1 & echo x > made.txt"), done("made it")),
 		},
@@ -183,26 +177,23 @@ func situations(escape string) []situation {
 				s.run(1, "status")
 			},
 			mend:  func(s *stage) { s.file(filepath.Join(s.home, ".gitconfig"), "") },
-			after: func(s *stage) { s.has(s.run(0, "run"), "TASK-1 → completed: done and verified") },
+			after: func(s *stage) { s.has(s.run(0, "run"), "TASK-1 landed on main as") },
 		},
 		{
 			name: "a person who takes the task that the run has just picked", task: "completed", exit: 0, earlier: "Taken",
-			sentence: "TASK-2 → completed: done and verified",
+			sentence: "TASK-2 → merging: done and verified",
 			script:   "run echo x > made.txt\ndone {\"summary\": \"made it\"}",
 			model:    turns(bash("echo x > made.txt"), done("made it")),
 			before:   takes,
 			after:    func(s *stage) { s.has(s.run(0, "task", "show", "1"), "in_progress") },
 		},
 		{
-			name: "an agent that leaves garbage in git's index", task: "pending", exit: 1,
-			sentence: "the done could not be checked: git cannot tell the state of the work tree (`git status` says why): git write-tree: exit status 128: fatal: the index: index file smaller than expected",
-			also:     []string{"ralph: git cannot tell the state of the work tree"},
-			script:   "session 1\nrun echo garbage > .git/index\ndone {\"summary\": \"made it\"}\ntask *\nrun echo x > made.txt\ndone {\"summary\": \"made it\"}",
+			name: "an agent that leaves garbage in git's index", task: "completed", exit: 0,
+			sentence: "done and verified: made it", also: []string{"refused: `" + gate + "` exits 1", "TASK-1 landed on main as"},
+			script: "session 1\nrun echo garbage > .git/index\ndone {\"summary\": \"made it\"}\ntask *\nrun echo x > made.txt\ndone {\"summary\": \"made it\"}",
 			model: func(n int, _ messagesapi.Request) messagesapi.Turn {
 				return []messagesapi.Turn{bash("echo garbage > .git/index"), done("made it"), finished, bash("echo x > made.txt"), done("made it"), finished}[min(n, 5)]
 			},
-			mend:  func(s *stage) { s.git("read-tree", "HEAD") },
-			after: func(s *stage) { s.has(s.run(0, "run"), "TASK-1 → completed: done and verified") },
 		},
 		{
 			name: "an agent that puts a folder in place of a file that counts as progress", task: "completed", exit: 0,
@@ -248,13 +239,9 @@ func situations(escape string) []situation {
 			},
 		},
 		{
-			name: "an agent that has git ignore everything", task: "completed", exit: 0, remains: []string{"made.txt"},
-			sentence: "done and verified (main at 1f3c9ab, 2 uncommitted files; ignored by git since this session: made.txt): made it",
-			script:   "run echo x > made.txt; echo '*' > .gitignore\ndone {\"summary\": \"made it\"}",
-			model:    turns(bash("echo x > made.txt; echo '*' > .gitignore"), done("made it")),
-			after: func(s *stage) {
-				s.has(s.run(0, "task", "show", "1", "--json"), `"path": "made.txt"`)
-			},
+			name: "an agent that has git ignore everything", task: "failed", exit: 3, lacks: []string{"made.txt"},
+			sentence: "done was refused: `" + gate + "` exits 1; refused 3 times",
+			script:   "run echo x > made.txt; echo '*' > .gitignore\n" + insist, model: insisting("echo x > made.txt; echo '*' > .gitignore"),
 		},
 	}
 }
@@ -308,8 +295,7 @@ func playSituations(t *testing.T, mode string) {
 	}
 	for i := range numbered(situations(""), liars("")) {
 		tt := numbered(situations(escape(i)), liars(escape(i)))[i]
-		if mode == "scripted" && tt.script == "" || mode == "unconfined" && (tt.lie == "" || tt.needs == "sandbox") || tt.only != "" && mode != tt.only ||
-			mode == "codex" && tt.lie != "" || mode == "gemini" && i >= 10 {
+		if !tt.isPlayed(mode) {
 			continue
 		}
 		t.Run(tt.id+" "+tt.name, func(t *testing.T) {
@@ -318,6 +304,24 @@ func playSituations(t *testing.T, mode string) {
 			wantGone(t, escape(i))
 		})
 	}
+}
+
+// isPlayed reports whether a mode plays the situation: the real CLIs what the scripted agent cannot, and what their own
+// streams, ends and processes decide; without a sandbox what that makes a difference to.
+func (tt situation) isPlayed(mode string) bool {
+	some := map[string][]string{
+		"claude":     {"1", "2", "6", "8", "10", "16", "17", "T1a", "T1b", "T4a"},
+		"codex":      {"1", "2", "6", "8", "9", "10", "16"},
+		"gemini":     {"1", "2", "8", "10"},
+		"unconfined": {"T1a", "T4c", "T4e", "T5a", "T6a", "T6b", "T14a", "T15b"},
+	}
+	switch {
+	case tt.only != "" && mode != tt.only, tt.needs == "sandbox" && mode == "unconfined":
+		return false
+	case mode == "scripted":
+		return tt.script != ""
+	}
+	return slices.Contains(some[mode], tt.id) || mode == "claude" && tt.script == ""
 }
 
 // play plays a situation with an agent.
@@ -374,8 +378,8 @@ func (tt situation) play(t *testing.T, mode, claude string) {
 		files["ralph.yaml"] = "agent: {use: gemini, exit_grace: 5s}\nagents:\n" + s.geminiAgent(filepath.Join(s.dir, "agent.sh")) + config
 		sentence, _, _ = strings.Cut(sentence, "You've") // in its own words
 	}
-	if mode == "gemini" && strings.Contains(sentence, "; killed: ") {
-		tt.or = "1 uncommitted file): made it" // it may have ended that itself
+	if mode == "gemini" && strings.Contains(sentence, "(killed: ") {
+		sentence = "TASK-1 landed on main as" // it may have ended that itself
 	}
 	if tt.hook != "" && real {
 		files[".claude/settings.json"] = hooks("SessionEnd", tt.hook)
@@ -403,13 +407,8 @@ func (tt situation) play(t *testing.T, mode, claude string) {
 		tt.before(s)
 	}
 	out := s.run(tt.exit, append([]string{"run"}, tt.args...)...)
-	if tt.or == "" || !strings.Contains(out, tt.or) {
-		s.has(anyCommit.ReplaceAllString(out, "${1}1f3c9ab"), sentence)
-	}
+	s.has(out, sentence)
 	s.has(out, tt.also...)
-	if mode == "unconfined" {
-		s.has(out, tt.loose...)
-	}
 	if tt.mend != nil {
 		tt.mend(s)
 	}
