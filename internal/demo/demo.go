@@ -51,7 +51,9 @@ func Run(ctx context.Context, agent, dir string, keep bool, environ []string, ou
 }
 
 // begin makes the folder of a demo with a project by that name. done removes it, unless it is to be kept.
-func begin(agent, name, dir string, keep bool, environ []string, out, stderr io.Writer) (d *demo, done func(error) error, err error) {
+func begin(
+	agent, name, dir string, keep bool, environ []string, out, stderr io.Writer,
+) (d *demo, done func(error) error, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, err
