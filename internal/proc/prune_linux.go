@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -46,7 +47,13 @@ func (p *Process) Prune(ctx context.Context, keep func(Member) bool) (killed []L
 		if err != nil || len(again.Killed) == 0 {
 			return killed, err
 		}
-		killed = append(killed, again.Killed...)
+		for _, k := range again.Killed { // one that takes its time to die is found again
+			if i := slices.IndexFunc(killed, func(l Leftover) bool { return l.Pid == k.Pid }); i >= 0 {
+				killed[i] = k // it has become another program meanwhile
+			} else {
+				killed = append(killed, k)
+			}
+		}
 	}
 }
 
