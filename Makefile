@@ -17,7 +17,7 @@ demo: build ## the whole loop on a small project, with the scripted agent
 	./ralph demo
 
 test: lint ## everything that CI checks
-	go test -timeout 30m ./...
+	go test -timeout 60m ./...
 
 lint: ## formatting and static checks; .golangci.yml says which, and why
 	go tool -modfile=internal/tools/go.mod golangci-lint run
