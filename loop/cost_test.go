@@ -101,7 +101,7 @@ func TestASessionAsksLittleOfTheDatabase(t *testing.T) {
 // few lists the tables and aliases that may be read completely: they do not
 // grow with a project's history, or are read from the newest row on.
 var few = map[string]string{
-	"agent_states": "a row an agent", "usage_windows": "about six an agent", "configuration_files": "about three", "c": "configuration_files", "k": "conflicts of learnings",
+	"agent_states": "a row an agent", "usage_windows": "about six an agent", "k": "conflicts of learnings",
 	"r": "runs, of which the newest is taken", "latest": "the comments that a prompt has room for",
 	"d": "one row", "own": "one row", "held": "one row", "today": "one row", "month": "one row",
 }

@@ -1,8 +1,9 @@
 // Package migrations updates the schema of a database.
 //
-// Each database has a folder of plain SQL files that could be pasted into its shell: forward only,
-// applied in the order of their names, each recorded when applied. The package never opens, locks
-// or backs up a database; store does that. Either all pending migrations are applied or none.
+// Each database has a folder of plain SQL files that could be pasted into its shell: the first makes
+// the schema, later ones change it; they are applied in the order of their names, each recorded when
+// applied. The package never opens, locks or backs up a database; store does that. Either all pending
+// migrations are applied or none.
 package migrations
 
 import (
@@ -51,7 +52,7 @@ func Names(dialect string) ([]string, error) {
 // table of an older design in its place.
 func SignalsView(dialect string) (string, error) {
 	const begin = "CREATE VIEW task_signals AS"
-	text, err := files.ReadFile(dialect + "/0001_initial.sql")
+	text, err := files.ReadFile(dialect + "/0001_schema.sql")
 	if err != nil {
 		return "", fmt.Errorf("view task_signals: %w", err)
 	}

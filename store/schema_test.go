@@ -161,32 +161,6 @@ func TestTheTableOfCommentsRefuses(t *testing.T) {
 		{"signal_has_session", []row{with(done, "session_id", nil)}},
 		{"rationale_given", []row{{"kind": "blocker"}, {"kind": "nack", "rationale": " "}}},
 	}
-	fields := func(verb ralph.Verb, wrong ...string) {
-		var rows []row
-		for _, payload := range wrong {
-			rows = append(rows, signal(verb, payload))
-		}
-		refused = append(refused, struct {
-			rule string
-			rows []row
-		}{string(verb) + "_fields", rows})
-	}
-	fields(ralph.VerbDone, `{}`, `{"summary":" "}`, `{"summary":7}`, `{"summary":null}`)
-	fields(ralph.VerbPartial, `{"summary":"a"}`, `{"remaining":"a"}`, `{"summary":" ","remaining":"a"}`, `{"summary":"a","remaining":" "}`,
-		`{"summary":7,"remaining":"a"}`, `{"summary":"a","remaining":7}`)
-	fields(ralph.VerbStuck, `{}`, `{"reason":""}`, `{"reason":["a"]}`)
-	fields(ralph.VerbAsk, `{"question":"a"}`, `{"blocking":true}`, `{"question":" ","blocking":true}`, `{"question":7,"blocking":true}`,
-		`{"question":"a","blocking":"true"}`, `{"question":"a","blocking":1}`, `{"question":"a","blocking":true,"options":"x"}`, `{"question":"a","blocking":true,"preferred":["x"]}`)
-	fields(ralph.VerbFlag, `{"what":"a","severity":"urgent","category":"bug"}`, `{"what":"a","severity":"info","category":"odd"}`, `{"what":" ","severity":"info","category":"bug"}`,
-		`{"what":7,"severity":"info","category":"bug"}`, `{"severity":"info","category":"bug"}`, `{"what":"a","category":"bug"}`, `{"what":"a","severity":"info"}`)
-	fields(ralph.VerbLearned, `{"text":"a","kind":"rumour"}`, `{"text":"a"}`, `{"kind":"decision"}`, `{"text":" ","kind":"decision"}`, `{"text":7,"kind":"decision"}`,
-		`{"text":"a","kind":"decision","rationale":7}`, `{"text":"a","kind":"decision","scope":"world"}`)
-	fields(ralph.VerbSuggest, `{"what":"a","kind":"split"}`, `{"what":"a","why":"b"}`, `{"kind":"split","why":"b"}`, `{"what":"a","kind":"magic","why":"b"}`,
-		`{"what":" ","kind":"split","why":"b"}`, `{"what":"a","kind":"split","why":" "}`, `{"what":7,"kind":"split","why":"b"}`, `{"what":"a","kind":"split","why":7}`,
-		`{"what":"a","kind":"split","why":"b","feature":7}`)
-	fields(ralph.VerbBlocked, `{"on":"a","kind":"magic"}`, `{"on":"a"}`, `{"kind":"external"}`, `{"on":" ","kind":"external"}`, `{"on":7,"kind":"external"}`,
-		`{"on":"a","kind":"external","detail":7}`)
-
 	tried := map[string]bool{}
 	for _, rule := range refused {
 		tried[rule.rule] = true
