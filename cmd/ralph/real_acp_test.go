@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 )
 
 // geminiVersion is the version of the Gemini CLI that was measured.

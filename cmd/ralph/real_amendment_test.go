@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 	"ralph/internal/state"
 )
 

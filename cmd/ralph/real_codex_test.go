@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 	"ralph/internal/state"
 )
 

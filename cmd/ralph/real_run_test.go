@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 	"ralph/internal/state"
 )
 

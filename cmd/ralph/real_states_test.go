@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"ralph"
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 	"ralph/internal/state"
 	"ralph/loop/agent/claude"
 )

@@ -12,7 +12,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 )
 
 // escapes are what steers a terminal.
