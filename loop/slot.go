@@ -105,7 +105,7 @@ func (l *lane) take(ctx context.Context) (*place.Place, error) {
 // enter prepares a slot for a session; leave gives it back.
 func (l *Loop) enter(ctx context.Context, task ralph.Task, take taker) (n session.Needs, leave func(), err error) {
 	leave = func() {}
-	kept, bounced, err := l.kept(ctx, task.ID)
+	was, kept, err := l.kept(ctx, task)
 	if err != nil {
 		return n, leave, err
 	}
@@ -117,14 +117,17 @@ func (l *Loop) enter(ctx context.Context, task ralph.Task, take taker) (n sessio
 	if err != nil {
 		return n, leave, err
 	}
-	conflicts, err := slot.Begin(ctx, tip, kept)
+	conflicts, err := slot.Begin(ctx, tip, kept, was.Conflicts...)
 	if err != nil {
 		return n, leave, unready(errors.Join(err, slot.Release()))
 	}
 	if err := l.lay(ctx, slot, kept); err != nil {
 		return n, leave, errors.Join(err, slot.Release())
 	}
-	about := &prompt.Slot{Target: l.Lander.Into, Kept: kept != "", Conflicts: conflicts, Bounced: bounced}
+	about := &prompt.Slot{Target: l.Lander.Into, Kept: kept != "", Conflicts: conflicts}
+	if was.State == ralph.Bounced {
+		about.Bounced = was.Reason
+	}
 	return l.needsIn(slot, about), func() {
 		if err := slot.Release(); err != nil {
 			l.Log.Warn("cannot release a slot", "error", err)
@@ -145,22 +148,21 @@ func (l *Loop) lay(ctx context.Context, slot *place.Place, kept string) error {
 	return slot.Lay(ctx, slot.Slot.Base, names)
 }
 
-// kept returns the commit that an earlier session of a task left in a
-// slot, "" for none, and why it bounced from the merge queue, if it did.
-func (l *Loop) kept(ctx context.Context, task int64) (commit, bounced string, err error) {
-	var c ralph.Change
+// kept returns what an earlier session of a task has left, and the commit from which the next one goes on: none if there
+// is nothing, or if it conflicted so often that the task begins anew.
+func (l *Loop) kept(ctx context.Context, task ralph.Task) (c ralph.Change, commit string, err error) {
 	var ok bool
 	if err := l.Store.View(ctx, func(tx *store.Tx) error {
-		c, ok, err = tx.ChangeOf(task)
+		c, ok, err = tx.ChangeOf(task.ID)
 		return err
 	}); err != nil || !ok || c.State != ralph.Held && c.State != ralph.Bounced {
-		return "", "", err
+		return ralph.Change{}, "", err
 	}
-	if c.State == ralph.Bounced {
-		bounced = c.Reason
+	if c.State == ralph.Bounced && len(c.Conflicts) > 0 && task.Bounces >= l.Lander.Bounces {
+		return c, "", nil
 	}
 	commit, err = l.Place.Tree.Ref(ctx, c.Ref())
-	return commit, bounced, err
+	return c, commit, err
 }
 
 // unready ends the run if a slot's set-up failed: no other slot would fare better.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -95,107 +96,140 @@ func TestTheNextSessionInASlotGoesOn(t *testing.T) {
 	}
 }
 
-// TestAConflictIsToldWhileTheAgentCanMendIt, even without verification commands.
-func TestAConflictIsToldWhileTheAgentCanMendIt(t *testing.T) {
+// A clash is a task whose session and a person write the same file. Its agent knows no git.
+type clash struct {
+	*workshop
+	l  *loop.Loop
+	id int64
+}
+
+func newClash(t *testing.T) clash {
 	b := newWorkshop(t)
-	l := b.tree()
-	id := b.add(ralph.Task{Title: "A"})
-	write := func(dir, name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Error(err)
+	return clash{b, b.tree(), b.add(ralph.Task{Title: "A"})}
+}
+
+// theirs has a person commit another version of the file.
+func (c clash) theirs(text string) {
+	write(c.t, filepath.Join(c.l.Place.Dir, "shared"), text)
+	c.git(c.l.Place.Dir, "add", "shared")
+	c.git(c.l.Place.Dir, "commit", "-q", "-m", "meanwhile")
+}
+
+// works has a session do it, which gets the content of the file, and a function by which it says done.
+func (c clash) works(do func(file, was string, say func() agent.Answer)) (ralph.Task, ralph.Session) {
+	_, session := c.once(c.l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		file := filepath.Join(a.Dir, "shared")
+		was, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			c.t.Error(err)
 		}
-	}
-	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-		say := func() agent.Answer {
-			if _, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"}); err != nil {
-				t.Error(err)
+		do(file, string(was), func() agent.Answer {
+			if _, err := c.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"}); err != nil {
+				c.t.Error(err)
 			}
 			return a.TurnEnded(ctx, agent.Turn{})
-		}
-		write(a.Dir, "shared", "mine")
-		write(l.Place.Dir, "shared", "theirs")
-		b.git(l.Place.Dir, "add", "shared")
-		b.git(l.Place.Dir, "commit", "-q", "-m", "meanwhile")
-		if answer := say(); answer.Over || !strings.Contains(answer.Text, "shared") {
+		})
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, nil
+	}))
+	return c.task(c.id), session
+}
+
+// marked returns the two sides between the conflict marks of a text.
+func marked(text string) string {
+	return regexp.MustCompile(`(?m)^(<<<<<<< |=======|>>>>>>> ).*\n?`).ReplaceAllString(text, "")
+}
+
+// TestAConflictIsMergedIntoTheSlot while the agent can mend it, even without verification commands.
+func TestAConflictIsMergedIntoTheSlot(t *testing.T) {
+	c := newClash(t)
+	task, _ := c.works(func(file, _ string, say func() agent.Answer) {
+		write(t, file, "mine\n")
+		write(t, filepath.Join(filepath.Dir(file), "own"), "mine")
+		c.theirs("theirs\n")
+		if answer := say(); answer.Over || !strings.Contains(answer.Text, "- shared\n") {
 			t.Errorf("it is told %+v", answer)
 		}
-		b.git(a.Dir, "checkout", "-q", "--force", place.TipBranch)
-		write(a.Dir, "own", "mine")
+		text, err := os.ReadFile(file)
+		if err != nil || marked(string(text)) != "theirs\nmine\n" {
+			t.Errorf("the file has %q, %v", text, err)
+		}
+		write(t, file, marked(string(text)))
 		if answer := say(); !answer.Over {
 			t.Errorf("then it is told %+v", answer)
 		}
-		return agent.Report{Ending: ralph.Finished, CostKnown: true}, nil
-	}))
-	if task := b.task(id); task.Status != ralph.Completed {
+	})
+	if task.Status != ralph.Completed {
 		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
 	}
-	for name, want := range map[string]string{"shared": "theirs", "own": "mine"} {
-		if got, err := os.ReadFile(filepath.Join(l.Place.Dir, name)); err != nil || string(got) != want {
+	for name, want := range map[string]string{"shared": "theirs\nmine\n", "own": "mine"} {
+		if got, err := os.ReadFile(filepath.Join(c.l.Place.Dir, name)); err != nil || string(got) != want {
 			t.Errorf("%s is %q, %v", name, got, err)
 		}
 	}
 }
 
-// TestAConflictThatIsNotMended is counted each time, but is not an attempt. A task whose changes
-// bounced too often waits for a person, unless something landed that its agent did not hear of.
+// TestAConflictThatIsNotMended has the task begin anew: with its work, and its marks, then once more without. Each
+// session counts once, as no attempt.
 func TestAConflictThatIsNotMended(t *testing.T) {
-	b := newWorkshop(t)
-	l := b.tree()
-	id := b.add(ralph.Task{Title: "A"})
-	for i, tt := range []struct {
-		told    bool // it hears of the conflict while it works
-		bounces int
-		status  ralph.Status
+	for _, last := range []struct {
+		name      string
+		meanwhile bool // it conflicts again
+		status    ralph.Status
+		bounces   int
+		attempts  int
 	}{
-		{true, 2, ralph.Pending},
-		{false, 3, ralph.Pending},
-		{true, 5, ralph.Blocked},
+		{"without its work it fits", false, ralph.Completed, 0, 1},
+		{"then a person is asked", true, ralph.Blocked, 3, 0},
 	} {
-		_, session := b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-			write(t, filepath.Join(a.Dir, "shared"), fmt.Sprint("mine ", i))
-			write(t, filepath.Join(l.Place.Dir, "shared"), fmt.Sprint("theirs ", i))
-			b.git(l.Place.Dir, "add", "shared")
-			b.git(l.Place.Dir, "commit", "-q", "-m", "meanwhile")
-			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
-			if tt.told {
-				a.TurnEnded(ctx, agent.Turn{})
+		t.Run(last.name, func(t *testing.T) {
+			c := newClash(t)
+			leaves := func(say func() agent.Answer, told int) {
+				t.Helper()
+				for range told {
+					if answer := say(); answer.Over {
+						t.Error("it is not told")
+					}
+				}
+				if answer := say(); !answer.Over {
+					t.Errorf("it is told %+v", answer)
+				}
 			}
-			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
-		}))
-		task := b.task(id)
-		if task.Bounces != tt.bounces || task.Attempts != 0 || task.Status != tt.status || !strings.Contains(session.Reason, "shared") {
-			t.Fatalf("after session %d it has come back %d times, with %d attempts, and is %s: %s",
-				i+1, task.Bounces, task.Attempts, task.Status, session.Reason)
-		}
-		b.tx(func(tx *store.Tx) error {
-			c, _, err := tx.ChangeOf(id)
-			if strings.Join(c.Conflicts, " ") != "shared" {
-				t.Errorf("the change conflicts in %q", c.Conflicts)
+			wants := func(task ralph.Task, session ralph.Session, bounces, attempts int, status ralph.Status) {
+				t.Helper()
+				if task.Bounces != bounces || task.Attempts != attempts || task.Status != status {
+					t.Fatalf("it has come back %d times, with %d attempts, and is %s: %s", task.Bounces, task.Attempts, task.Status, session.Reason)
+				}
 			}
-			return err
+			task, session := c.works(func(file, _ string, say func() agent.Answer) {
+				write(t, file, "mine\n")
+				c.theirs("theirs\n")
+				leaves(say, 1)
+			})
+			wants(task, session, 1, 0, ralph.Pending)
+			if want := "conflict marks are left in shared"; session.Reason != want {
+				t.Errorf("it ended since %s", session.Reason)
+			}
+			task, session = c.works(func(_, was string, say func() agent.Answer) {
+				if marked(was) != "theirs\nmine\n" || !strings.HasPrefix(was, "<<<<<<< ") {
+					t.Errorf("the next one finds %q", was)
+				}
+				leaves(say, 0)
+			})
+			wants(task, session, 2, 0, ralph.Pending)
+			task, session = c.works(func(file, was string, say func() agent.Answer) {
+				if was != "theirs\n" {
+					t.Errorf("the last one finds %q", was)
+				}
+				write(t, file, was+"anew\n")
+				if last.meanwhile {
+					c.theirs("others\n")
+					leaves(say, 1)
+				} else {
+					leaves(say, 0)
+				}
+			})
+			wants(task, session, last.bounces, last.attempts, last.status)
 		})
-	}
-}
-
-// TestAConflictIsNotToldForever: if its agent mends nothing, a person is asked.
-func TestAConflictIsNotToldForever(t *testing.T) {
-	b := newWorkshop(t)
-	l := b.tree()
-	id := b.add(ralph.Task{Title: "A"})
-	told := 0
-	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-		write(t, filepath.Join(a.Dir, "shared"), "mine")
-		write(t, filepath.Join(l.Place.Dir, "shared"), "theirs")
-		b.git(l.Place.Dir, "add", "shared")
-		b.git(l.Place.Dir, "commit", "-q", "-m", "meanwhile")
-		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
-		for told < 5 && !a.TurnEnded(ctx, agent.Turn{}).Over {
-			told++
-		}
-		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
-	}))
-	if task := b.task(id); told != 2 || task.Status != ralph.Blocked {
-		t.Errorf("it was told %d times; the task is %s: %s", told, task.Status, task.StatusReason)
 	}
 }
 

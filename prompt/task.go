@@ -65,9 +65,13 @@ func slot(s Slot) string {
 	if s.Kept {
 		said += "What an earlier session of this task left is in it.\n\n"
 	}
-	if s.Bounced != "" {
+	switch {
+	case s.Bounced != "" && s.Kept:
 		said += "It was done, and could not be merged. Mend that, and call done again:\n\n" +
 			fence("why", text.Flat(s.Bounced))
+	case s.Bounced != "":
+		said += "Earlier sessions did it, and what they made could not be merged, so that you begin anew, without " +
+			"their work:\n\n" + fence("why", text.Flat(s.Bounced))
 	}
 	if len(s.Conflicts) == 0 {
 		return said

@@ -36,6 +36,7 @@ type Facts struct {
 	Lands       bool     // the work was done in a slot and has to be merged first
 	Conflict    string   // why the work cannot be merged with what has landed since; "" if it can
 	Conflicts   []string // the conflicting files
+	Told        bool     // its agent was told of the conflict, and that was counted
 	Moved       bool     // something has landed since the agent last saw the target
 	Head        string   // the commit that would land; "" if nothing was changed
 
@@ -294,8 +295,12 @@ func bounced(f Facts, d *Decision) {
 	if d.Bounced == "" {
 		return
 	}
-	d.Bounces = f.Task.Bounces + 1
-	why := BouncedAlone(f.Task.Bounces, f.Rules.Bounces, d.Bounced)
+	before := f.Task.Bounces
+	if f.Told {
+		before--
+	}
+	d.Bounces = before + 1
+	why := BouncedAlone(before, f.Rules.Bounces, d.Bounced)
 	if why != "" && !f.Moved && d.Status == ralph.Pending {
 		d.Blocker = why
 		d.Status, d.StatusReason = ralph.Blocked, WaitingReason(0, 1, 0)+"; "+d.Blocker

@@ -60,6 +60,12 @@ func TestDecide(t *testing.T) {
 		{"the third conflict, with which it landed alone, waits for a person", signals.Facts{
 			Task: ralph.Task{Bounces: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved",
 		}, ralph.Blocked, 0},
+		{"so does the one of which its agent was told", signals.Facts{
+			Task: ralph.Task{Bounces: 3}, Ending: ralph.Finished, Said: say(done), Conflict: "marks are left", Told: true,
+		}, ralph.Blocked, 0},
+		{"the second of which its agent was told does not", signals.Facts{
+			Task: ralph.Task{Bounces: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "marks are left", Told: true,
+		}, ralph.Pending, 0},
 		{"it does not where something landed meanwhile", signals.Facts{
 			Task: ralph.Task{Bounces: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved", Moved: true,
 		}, ralph.Pending, 0},

@@ -26,6 +26,7 @@ type record struct {
 	Conflict    string             `json:"conflict,omitempty"`
 	Conflicts   []string           `json:"conflicts,omitempty"`
 	Moved       bool               `json:"moved,omitempty"`
+	Told        bool               `json:"told,omitempty"`
 	Head        string             `json:"head,omitempty"`
 	Reviewed    []ralph.Review     `json:"reviewed,omitempty"`
 	OpenFlags   []int64            `json:"open_flags,omitempty"`
@@ -72,7 +73,7 @@ func (f Facts) Record() ([]byte, error) {
 		},
 		Ending: f.Ending, EndingWhy: f.EndingWhy, Changed: f.Changed, Untouched: f.Untouched, Confirmed: f.Confirmed,
 		Protected: f.Protected, Evidence: f.Evidence, Void: f.Void, Lands: f.Lands,
-		Conflict: f.Conflict, Conflicts: f.Conflicts, Moved: f.Moved,
+		Conflict: f.Conflict, Conflicts: f.Conflicts, Moved: f.Moved, Told: f.Told,
 		Head: f.Head, Reviewed: f.Reviewed, OpenFlags: f.OpenFlags,
 		CancelledBy: f.CancelledBy, Unchecked: f.Unchecked, Unseen: f.Unseen,
 		Questions: f.OpenQuestions, Blockers: f.OpenBlockers, Unfinished: f.Unfinished,
@@ -111,7 +112,7 @@ func Recorded(text []byte) (Facts, error) {
 		CancelledBy: r.CancelledBy, Unchecked: r.Unchecked, Unseen: r.Unseen,
 		OpenQuestions: r.Questions, OpenBlockers: r.Blockers, Unfinished: r.Unfinished,
 		Upstream: r.Upstream, Titles: r.Titles, Features: r.Features, Approved: r.Approved, Lands: r.Lands,
-		Conflict: r.Conflict, Conflicts: r.Conflicts, Moved: r.Moved,
+		Conflict: r.Conflict, Conflicts: r.Conflicts, Moved: r.Moved, Told: r.Told,
 		Head: r.Head, Reviewed: r.Reviewed, OpenFlags: r.OpenFlags,
 	}
 	for _, s := range r.Said {

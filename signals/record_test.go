@@ -29,7 +29,7 @@ func full(t *testing.T) signals.Facts {
 			{ID: 7, Payload: partial},
 			{ID: 8, Payload: done},
 		},
-		Changed: true, Untouched: true, Confirmed: true, Void: true, Lands: true, Conflict: "main has moved", Conflicts: []string{"a.go"}, Moved: true,
+		Changed: true, Untouched: true, Confirmed: true, Void: true, Lands: true, Conflict: "main has moved", Conflicts: []string{"a.go"}, Moved: true, Told: true,
 		Head: "1f3c9ab0", Reviewed: []ralph.Review{{Unchanged: true}}, OpenFlags: []int64{3},
 		Verify: []ralph.Check{{Command: "make test", Exit: 1, Seconds: 2, Tail: "long", Error: "timed out", Failures: []string{"TestA"}, Excused: []string{"TestB"}}},
 		Evidence: ralph.Evidence{

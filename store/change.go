@@ -146,6 +146,9 @@ func (tx *Tx) addSessionChange(s ralph.Session, d signals.Decision) error {
 	if err != nil || d.Bounced == "" {
 		return err
 	}
+	if t, err := tx.Task(s.TaskID); err != nil || t.Bounces >= d.Bounces {
+		return err // it was counted when its agent was told
+	}
 	return tx.countBounce(ofChange(c), ralph.ChangeBounced{ChangeID: id, Reason: d.Bounced, Conflicts: d.Conflicts})
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"regexp"
 	"strings"
 	"testing"
@@ -33,10 +34,13 @@ var chores = map[string]string{
 // crowdFiles has what the benchmark has, too.
 const crowdFiles = "../../internal/tools/bench/testdata/crowd"
 
-func newCrowd(t *testing.T, sleep string, resolves bool, config string) *crowd {
+func newCrowd(t *testing.T, sleep string, resolves bool, config string, stubborn ...string) *crowd {
 	t.Helper()
 	var script strings.Builder
 	for title, chore := range chores {
+		if slices.Contains(stubborn, chore) {
+			chore += " stubborn"
+		}
 		done := fmt.Sprintf("  done {\"summary\": %q}\n", title)
 		fmt.Fprintf(&script, "task %s\n  run sh agent.sh %s %s\n%s", title, sleep, chore, done)
 		for range 8 {
@@ -172,6 +176,27 @@ func TestACrowdOfSessionsBesideAPerson(t *testing.T) {
 	}
 	if got := c.git("branch", "--list") + c.git("stash", "list") + c.git("worktree", "list"); strings.Count(got, "\n") != 2 {
 		t.Errorf("there is left:\n%s", got)
+	}
+}
+
+// TestACrowdThatKnowsNoGit edits files alone. One of the four that conflict leaves the conflict marks in whenever it is
+// told, and says done again: it begins anew until its work fits, and nobody is asked.
+func TestACrowdThatKnowsNoGit(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, "0.2", true, "", "dog")
+	out := c.ralph(0, "run", "--parallel", "4")
+	c.sound(out)
+	got := c.git("show", "HEAD:list.txt")
+	for _, name := range []string{"ant", "bee", "cat", "dog"} {
+		if strings.Count(got, name+"\n") != 1 {
+			t.Errorf("%s is not there once:\n%s", name, got)
+		}
+	}
+	if strings.Contains(got, "<<<") {
+		t.Errorf("conflict marks were merged:\n%s", got)
+	}
+	if got := c.ralph(0, "inbox"); !strings.Contains(got, "nothing waits") {
+		t.Errorf("somebody is asked:\n%s", got)
 	}
 }
 

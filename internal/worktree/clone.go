@@ -370,7 +370,7 @@ type Candidate struct {
 
 // Candidate makes a commit of a tree that was written from the clone: HEAD itself if it has that
 // tree, else a new commit on HEAD. If base is not an ancestor of HEAD, it makes one commit on base.
-// user is the author.
+// In the midst of a merge, what is merged is a parent, too. user is the author.
 func (c *Clone) Candidate(
 	ctx context.Context, base, tree, message string, user [2]string,
 ) (made Candidate, err error) {
@@ -384,13 +384,88 @@ func (c *Clone) Candidate(
 			return made, err
 		}
 	}
-	if is, err := c.treeOf(ctx, parent, ""); err != nil || is == tree {
+	parents := []string{parent}
+	if other := c.merging(); other != "" {
+		_, err := c.run(ctx, nil, "merge-base", "--is-ancestor", other, parent)
+		var not *exitError // exit status 1; what is no commit is no parent
+		if errors.As(err, &not) && not.ExitCode() == 1 {
+			parents = append(parents, other)
+		} else if err != nil && (!complains(err) || ctx.Err() != nil) {
+			return made, err
+		}
+	}
+	if is, err := c.treeOf(ctx, parent, ""); err != nil || is == tree && len(parents) == 1 {
 		made.Head = parent
 		return made, err
 	}
-	made.Head, err = c.CommitTree(ctx, tree, []string{parent}, message, user)
+	made.Head, err = c.CommitTree(ctx, tree, parents, message, user)
 	return made, err
 }
+
+// mergeHead is the file of a .git that names the commit which is being merged.
+const mergeHead = "MERGE_HEAD"
+
+// merging returns the commit that is being merged in the clone; "" for none.
+func (c *Clone) merging() string {
+	text, err := readSmall(filepath.Join(c.theirs, mergeHead), maxHead)
+	if id := strings.TrimSpace(string(text)); err == nil && isID(id) {
+		return id
+	}
+	return ""
+}
+
+// Merge leaves the clone in the midst of a merge with a commit: it has the files of a tree, the result of that merge,
+// where they differ from the tree was, which it has now. It follows no links that a session has made.
+func (c *Clone) Merge(ctx context.Context, commit, was, tree string) (err error) {
+	out, err := c.lender.run(ctx, nil, "diff-tree", "-r", "-z", "--raw", "--no-renames", was, tree)
+	if err != nil {
+		return err
+	}
+	index := filepath.Join(c.Scratch(), "merge")
+	if _, err := c.run(ctx, []string{"GIT_INDEX_FILE=" + index}, "read-tree", tree); err != nil {
+		return err
+	}
+	staged, err := os.ReadFile(index)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(c.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	fields := strings.Split(string(out), "\x00")
+	for i := 0; i+1 < len(fields); i += 2 {
+		f := strings.Fields(strings.TrimPrefix(fields[i], ":"))
+		if len(f) < 4 {
+			return fmt.Errorf("git diff-tree answers %q", fields[i])
+		}
+		if f[0] == moduleMode || f[1] == moduleMode {
+			continue
+		}
+		var v Version
+		if strings.Trim(f[3], "0") != "" {
+			v.Mode = f[1]
+			if v.Content, err = c.lender.run(ctx, nil, "cat-file", "blob", f[3]); err != nil {
+				return err
+			}
+		}
+		if err := v.Write(root, fields[i+1]); err != nil {
+			return err
+		}
+	}
+	for name, content := range map[string][]byte{
+		"index": staged, mergeHead: []byte(commit + "\n"), "MERGE_MSG": []byte("Merge what has landed\n"),
+	} {
+		if err := (Version{"100644", content}).Write(root, ".git/"+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moduleMode is git's mode of a submodule.
+const moduleMode = "160000"
 
 // Root returns the project's folder in the clone.
 func (c *Clone) Root() string { return c.root }

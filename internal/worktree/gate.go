@@ -77,7 +77,7 @@ func (t *Tree) Pairs(ctx context.Context, from, to string) ([]Pair, error) {
 					continue
 				}
 				*side.id, *side.content = id, []byte(id)
-				if f[n] == "160000" {
+				if f[n] == moduleMode {
 					continue
 				}
 				if b, err := t.run(ctx, nil, "cat-file", "blob", id); err == nil && len(b) <= maxLines {

@@ -408,6 +408,24 @@ type Version struct {
 	Content []byte // for a link, its target
 }
 
+// Write writes the file into a folder, or removes it there if the commit has none. It follows no links.
+func (v Version) Write(root *os.Root, name string) error {
+	name = filepath.FromSlash(name)
+	if err := root.RemoveAll(name); err != nil || v.Mode == "" {
+		return err
+	}
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	switch v.Mode {
+	case "120000":
+		return root.Symlink(string(v.Content), name)
+	case "100755":
+		return root.WriteFile(name, v.Content, 0o755)
+	}
+	return root.WriteFile(name, v.Content, 0o644)
+}
+
 // Version returns a file of the project in a commit.
 func (t *Tree) Version(ctx context.Context, commit, name string) (v Version, err error) {
 	literal := []string{"GIT_LITERAL_PATHSPECS=1"}

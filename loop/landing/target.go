@@ -406,7 +406,7 @@ func (l *Lander) diverged(ctx context.Context, b ralph.TargetBehind, local, git 
 		b.Reason = "you have made other commits meanwhile, with which it was not verified"
 	}
 	if !strings.HasPrefix(b.Command, git+" merge") {
-		b.Command = fmt.Sprintf("git checkout %s, then %s", l.Into, "git merge "+PointRef(l.Into))
+		b.Command = fmt.Sprintf("git checkout %s && %s", l.Into, "git merge "+PointRef(l.Into))
 	}
 	return b, err
 }

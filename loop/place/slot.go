@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -258,15 +259,68 @@ func (s *Slot) baseRef() string { return baseRefs + s.name() }
 
 // Begin prepares the slot for a session: at the base, with the commit that
 // an earlier session of the task left merged onto it, if kept is not "".
-// Conflicts are the files that do not merge; they have conflict markers.
-func (p *Place) Begin(ctx context.Context, base, kept string) (conflicts []string, err error) {
+// Marked are files of that commit in which ralph had put conflict marks.
+// Conflicts are the files that have such marks now.
+func (p *Place) Begin(ctx context.Context, base, kept string, marked ...string) (conflicts []string, err error) {
 	start, lay := base, ""
 	if kept != "" {
 		if start, lay, conflicts, err = p.Slot.merged(ctx, base, kept); err != nil {
 			return nil, fmt.Errorf("merge what an earlier session of the task left: %w", err)
 		}
+		for _, name := range p.Slot.marks(ctx, kept, marked) {
+			if !slices.Contains(conflicts, name) {
+				conflicts = append(conflicts, name)
+			}
+		}
 	}
-	return conflicts, p.fresh(ctx, base, start, lay)
+	return conflicts, errors.Join(p.fresh(ctx, base, start, lay), p.Slot.mark(conflicts))
+}
+
+// Merge merges a commit of the target into the slot, in which a session has made the candidate, and returns the files
+// that conflict: they have conflict marks. The next candidate has both as parents.
+func (p *Place) Merge(ctx context.Context, tip string, made worktree.Candidate) (conflicts []string, err error) {
+	m, err := p.Slot.slots.Here.Tree.MergeTree(ctx, tip, made.Head)
+	if err != nil {
+		return nil, err
+	}
+	return m.Conflicts, errors.Join(p.Slot.mark(m.Conflicts), p.Slot.clone.Merge(ctx, tip, made.Tree, m.Tree))
+}
+
+// mark records the files of the slot, from its top, in which ralph has put conflict marks.
+func (s *Slot) mark(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	b, err := json.Marshal(names)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.folder, marksFile), b, 0o600)
+}
+
+// Marks returns those of the files in which ralph has put conflict marks that a candidate still has with one.
+func (p *Place) Marks(ctx context.Context, head string) ([]string, error) {
+	b, err := os.ReadFile(filepath.Join(p.Slot.folder, marksFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	if err == nil {
+		err = json.Unmarshal(b, &names)
+	}
+	return p.Slot.marks(ctx, head, names), err
+}
+
+// conflictMark matches the begin and the end of a conflict as git merge-tree marks it, with a commit's id.
+var conflictMark = regexp.MustCompile(`(?m)^(<{7}|>{7}) ([0-9a-f]{40}|[0-9a-f]{64})(:|\r?$)`)
+
+func (s *Slot) marks(ctx context.Context, commit string, names []string) (marked []string) {
+	for _, name := range names {
+		if conflictMark.Match(s.slots.Here.Tree.Content(ctx, commit, name)) {
+			marked = append(marked, name)
+		}
+	}
+	return marked
 }
 
 // merged returns the commit from which a session continues the kept work,
@@ -352,7 +406,7 @@ func (p *Place) checkOut(ctx context.Context, wanted ready, given given) error {
 			return err
 		}
 	}
-	if err := errors.Join(s.forget(leftFile), s.forget(laidFile), s.forget(ownerFile)); err != nil {
+	if err := errors.Join(s.forget(leftFile), s.forget(laidFile), s.forget(marksFile), s.forget(ownerFile)); err != nil {
 		return err
 	}
 	if err := s.slots.Here.Tree.SetRef(ctx, s.baseRef(), wanted.base); err != nil {
@@ -400,6 +454,7 @@ const (
 	setupFile   = "setup"   // a digest of the set-up's input
 	spoiledFile = "spoiled" // its ignored files are left from a refused change
 	laidFile    = "laid"    // files that differ on purpose from the session's first commit
+	marksFile   = "marks"   // files in which ralph has put conflict marks
 	ownerFile   = "owner"   // the ref for the work in it, until that was inspected
 )
 
@@ -438,7 +493,7 @@ func (p *Place) Lay(ctx context.Context, commit string, names []string) error {
 	for _, name := range names {
 		v, err := p.Slot.slots.Here.Tree.Version(ctx, commit, name)
 		if err == nil {
-			err = write(root, filepath.FromSlash(name), v)
+			err = v.Write(root, name)
 		}
 		if err == nil {
 			l.Files[name], err = Digest(p.Path(name))
@@ -452,23 +507,6 @@ func (p *Place) Lay(ctx context.Context, commit string, names []string) error {
 		err = os.WriteFile(filepath.Join(p.Slot.folder, laidFile), b, 0o600)
 	}
 	return errors.Join(err, p.Note(ctx))
-}
-
-// write writes a file as a commit has it, or removes it.
-func write(root *os.Root, name string, v worktree.Version) error {
-	if err := root.RemoveAll(name); err != nil || v.Mode == "" {
-		return err
-	}
-	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return err
-	}
-	switch v.Mode {
-	case "120000":
-		return root.Symlink(string(v.Content), name)
-	case "100755":
-		return root.WriteFile(name, v.Content, 0o755)
-	}
-	return root.WriteFile(name, v.Content, 0o644)
 }
 
 // lifted returns the tree of the whole repository with the laid files as the commit has them.

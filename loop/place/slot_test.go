@@ -369,3 +369,50 @@ func TestASlotOfASessionWithoutAVerdict(t *testing.T) {
 		t.Errorf("it is %v, %v", gone, err)
 	}
 }
+
+// TestAMergeIntoASlot writes both versions of what conflicts, follows no link that a session has made, and makes the next
+// candidate a merge.
+func TestAMergeIntoASlot(t *testing.T) {
+	t.Parallel()
+	s := slotted(t, "printf '\\0one' > bin; echo one > text; echo one > x.sh; chmod +x x.sh; git add -A; git commit -qm more")
+	p := begun(t, s)
+	outside := filepath.Join(t.TempDir(), "outside")
+	sh(t, p.Dir, "printf '\\0mine' > bin; echo mine > text; echo mine > own; rm .git/index; echo theirs > '"+outside+"'; ln -s '"+outside+"' .git/index")
+	made := candidate(t, p, "refs/ralph/changes/x")
+	sh(t, s.Here.Dir, "printf '\\0theirs' > bin; echo theirs > text; mkdir new; echo two > new/x.sh; git mv x.sh new/run.sh; git add -A; git commit -qm theirs")
+	at := tip(t, s)
+	conflicts, err := p.Merge(t.Context(), at, made)
+	if err != nil || fmt.Sprint(conflicts) != "[bin text]" {
+		t.Fatalf("conflicts: %v, %v", conflicts, err)
+	}
+	got := sh(t, p.Dir, "tr -d '\\0' <bin; echo; sed 's/^\\([<>]* \\).*/\\1/' text; cat own new/x.sh new/run.sh; test -x new/run.sh; test ! -e x.sh; cat '"+outside+"'")
+	if want := "theirs\n<<<<<<< \ntheirs\n=======\nmine\n>>>>>>> \nmine\ntwo\none\ntheirs\n"; got != want {
+		t.Errorf("there is\n%s\nand not\n%s", got, want)
+	}
+	marks := func(head string) []string {
+		list, err := p.Marks(t.Context(), head)
+		if err != nil {
+			t.Error(err)
+		}
+		return list
+	}
+	left := candidate(t, p, "refs/ralph/changes/x")
+	if list := marks(left.Head); fmt.Sprint(list) != "[text]" {
+		t.Errorf("marks are left in %v", list)
+	}
+	sh(t, p.Dir, "echo both > text")
+	mended := candidate(t, p, "refs/ralph/changes/x")
+	if list := marks(mended.Head); list != nil {
+		t.Errorf("then marks are left in %v", list)
+	}
+	if parents := sh(t, s.Here.Dir, "git rev-parse "+mended.Head+"^2"); parents != at+"\n" {
+		t.Errorf("its second parent is %s", parents)
+	}
+	// What was left with its marks is known to have them by whoever goes on with it.
+	if err := p.Note(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := p.Begin(t.Context(), at, left.Head, "text", "own"); err != nil || fmt.Sprint(list) != "[text]" {
+		t.Errorf("the next session finds %v, %v", list, err)
+	}
+}

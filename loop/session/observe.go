@@ -37,6 +37,7 @@ type finding struct {
 	moved     bool               // something has landed since the session last saw the target
 	conflict  string             // why the candidate cannot be merged with what has landed; "" if it can
 	conflicts []string           // the conflicting files
+	marks     []string           // those of its files that still have conflict marks of ralph's
 	merged    []ralph.Check      // or the results of the commands on the merge
 	gateFrom  string             // the target and the merge of which the evidence's gate is; "" if there is none
 	gateTo    string
@@ -171,6 +172,10 @@ func (s *Session) check(ctx context.Context) (*finding, error) {
 	if err != nil || len(f.evidence.Untaken) > 0 {
 		return f, err // it is refused, whatever the commands say
 	}
+	if len(f.marks) > 0 {
+		f.conflict, f.conflicts = "conflict marks are left in "+signals.FileList(f.marks), f.marks
+		return f, nil
+	}
 	s.takes(time.Duration(len(s.verify.All())) * s.Check.Timeout)
 	round := check.Round{Session: s.Row.ID, Log: filepath.Join(s.folder(), "verify.log"), Slow: s.checking}
 	defer s.checking("")
@@ -242,6 +247,9 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 			}
 		}
 		f.evidence.Secrets = s.secrets(lands)
+		if f.marks, err = s.Place.Marks(ctx, f.made.Head); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.saveDiffs(ctx, f, from, commits); err != nil { // they are for people to read, and decide nothing
 		s.Log.Warn("what the session changed is not kept line by line", "session", s.Row.ID, "error", err)

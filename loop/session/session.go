@@ -123,6 +123,7 @@ type Session struct {
 	retried  int
 	shown    string // the target's tip that it was last shown; "" if only its base
 	doubted  int64  // the done that the agent was asked to confirm
+	clashed  bool   // the agent was told of a conflict
 	weighed  bool   // the agent was asked why it changed tests
 	bared    bool   // the agent was told of its open flags
 	heard    int64  // the last comment for which the conversation was continued

@@ -43,7 +43,7 @@ func (s *Session) Settle(ctx context.Context, report agent.Report) (d signals.De
 		f.Verify, f.Protected, f.Untouched = saw.checks, saw.protected, !s.changed.workTree && !s.carries(&saw.finding)
 		f.Evidence, f.Lands = saw.evidence, s.Row.Change != nil
 		f.Conflict, f.Conflicts = saw.conflict, saw.conflicts
-		f.Moved = saw.moved
+		f.Moved, f.Told = saw.moved, s.clashed && !saw.moved
 		if s.Row.Change != nil {
 			f.Head = s.Row.Change.Head
 		}

@@ -275,6 +275,8 @@ func (s *Session) saveMade(ctx context.Context, saw *observation) {
 		saw.missed("what it committed beside what it came to, or stashed", err)
 	}
 	if saw.made.Head != saw.made.Base {
-		s.Row.Change = &ralph.Change{Base: saw.made.Base, Head: saw.made.Head, Tree: saw.made.Tree}
+		s.Row.Change = &ralph.Change{
+			Base: saw.made.Base, Head: saw.made.Head, Tree: saw.made.Tree, Conflicts: saw.marks,
+		}
 	}
 }

@@ -113,11 +113,7 @@ func (s *Session) objection(
 		s.retried++
 		return refusal(f) + s.ignored(ctx), noteRefusal, nil
 	case f.conflict != "":
-		t, err := store.Read(ctx, s.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(s.Row.TaskID) })
-		if err != nil || !f.moved && signals.BouncedAlone(t.Bounces, s.Rules.Bounces, f.conflict) != "" {
-			return "", nil, err
-		}
-		return bounce(f), func(tx *store.Tx) error { return tx.NoteBounce(s.Row, f.conflict, f.conflicts) }, nil
+		return s.clash(ctx, f)
 	case len(f.evidence.Aside) > 0 && !s.changed.workTree && s.doubted == 0:
 		s.doubted = done
 		return elsewhere(f.evidence.Aside), nil, nil
@@ -137,6 +133,20 @@ func (s *Session) objection(
 		return confirmation, nil, nil
 	}
 	return "", nil, nil
+}
+
+// clash merges what has landed into the slot and tells the agent of the conflict, which is counted. Who was told of it and
+// mends nothing begins anew, in another session.
+func (s *Session) clash(ctx context.Context, f *finding) (said string, note func(*store.Tx) error, err error) {
+	if len(f.marks) > 0 || s.clashed && !f.moved {
+		return "", nil, nil
+	}
+	marked, err := s.Place.Merge(ctx, s.shown, f.made)
+	if err != nil {
+		return "", nil, fmt.Errorf("merge what has landed into the slot: %w", err)
+	}
+	s.clashed = true
+	return bounce(f, marked), func(tx *store.Tx) error { return tx.NoteBounce(s.Row, f.conflict, f.conflicts) }, nil
 }
 
 // carries reports whether something would land, such as what an earlier session of the task had left in the slot.

@@ -49,31 +49,27 @@ func refusal(f *finding) string {
 	b.WriteString("ralph checked your `done`, and it does not hold. Mend what fails, then call the done tool again; " +
 		"if you cannot, call partial or stuck instead.\n")
 	explainRefusal(&b, f)
-	switch {
-	case f.conflict != "":
-		b.WriteString("\n" + conflicting(f))
-	case f.moved:
+	if f.moved {
 		b.WriteString("\nIt was checked merged with what has landed since you began: that is the branch " +
 			place.TipBranch + " here.\n")
 	}
 	return b.String()
 }
 
-// bounce tells the agent that its work conflicts with what has landed.
-func bounce(f *finding) string {
-	return "Your `done` cannot land yet, which is not held against you: " + conflicting(f)
-}
-
-// conflicting says what to do about a conflict.
-func conflicting(f *finding) string {
+// bounce tells the agent that its work conflicts with what has landed, which ralph has merged into its slot.
+func bounce(f *finding, marked []string) string {
 	var b strings.Builder
-	both := ""
-	if len(f.conflicts) > 0 {
-		both = "; both have changed " + strings.Join(f.conflicts, ", ")
+	fmt.Fprintf(&b, "Your `done` cannot be merged yet, which is not held against you: %s. ralph has merged what has come "+
+		"(the branch %s here) into your folder", f.conflict, place.TipBranch)
+	if len(marked) > 0 {
+		fmt.Fprintf(&b, ". These files changed on both sides:\n\n- %s\n\nBetween the marks <<<<<<<, ======= and >>>>>>> "+
+			"stands first what has come, then yours; a file without marks is as it has come. Edit each so that both changes "+
+			"hold and no mark is left", strings.Join(marked, "\n- "))
+	} else {
+		b.WriteString("; mend what fails")
 	}
-	fmt.Fprintf(&b, "%s. The new tip is the branch %s here: bring your work on top of it (`git merge %[2]s`, or "+
-		"rebase%s), see that it still does what it was to do, and call the done tool again.\n",
-		f.conflict, place.TipBranch, both)
+	b.WriteString(". See that your work still does what it was to do, and call the done tool again. You need no git for it; " +
+		"a commit would be the merge.\n")
 	explainChecks(&b, f.merged)
 	return b.String()
 }
