@@ -50,6 +50,7 @@ type Change struct {
 	To        string      `json:"to"`   // the commit point after the landing
 	Reason    string      `json:"reason"`
 	Conflicts []string    `json:"conflicts"` // files
+	Undo      Status      `json:"undo"`      // what its task becomes once it has taken back what landed; "" for other changes
 	Proof     *Proof      `json:"proof"`     // what its tests prove; null as long as nobody has looked
 	Created   Time        `json:"created"`
 	Updated   Time        `json:"updated"`

@@ -281,6 +281,8 @@ var Moves = []Move{
 	{Merging, NeedsInput, Lander, "merged, it changes protected files"},
 	{Merging, Blocked, Lander, "the target branch is gone, or it bounced too often"},
 	{Merging, Pending, Person, "what the task asks for was changed, or `ralph merge drop`"},
+	{Completed, Merging, Person, "`ralph undo`: the reverse of its change waits to be merged"},
+	{Merging, Cancelled, Lander, "`ralph undo --cancel`: the reverse is in the target branch"},
 	{Merging, Cancelled, Person, "the task is called off (refused while the change is landing)"},
 	{Pending, Merging, Person, "`ralph merge retry`: the change is tried again as it is"},
 	{Blocked, Merging, Person, "`ralph merge retry`: the change is tried again as it is"},

@@ -22,6 +22,7 @@ var changes = reads("changes c", func(c *ralph.Change) []field {
 		{"c.to_commit", &c.To},
 		{"c.reason", &c.Reason},
 		{"c.conflicts", column(&c.Conflicts)},
+		{"c.undo", &c.Undo},
 		{"coalesce(nullif(c.proof, ''), 'null')", column(&c.Proof)},
 		{"c.created", &c.Created},
 		{"c.updated", &c.Updated},
@@ -123,7 +124,7 @@ func (tx *Tx) AddChange(c ralph.Change) (int64, error) {
 	}
 	id, err := tx.add("changes", cells{
 		"task_id": c.TaskID, "session_id": c.SessionID, "base": c.Base, "head": c.Head, "tree": c.Tree, "state": c.State,
-		"reason": c.Reason, "conflicts": asJSON(append([]string{}, c.Conflicts...)), "created": tx.now, "updated": tx.now,
+		"undo": c.Undo, "reason": c.Reason, "conflicts": asJSON(append([]string{}, c.Conflicts...)), "created": tx.now, "updated": tx.now,
 	})
 	if err != nil || c.State != ralph.Queued {
 		return id, err
@@ -219,6 +220,9 @@ func (tx *Tx) withdraw(task int64, keep bool, why string) error {
 		return err
 	case c.State == ralph.Landing:
 		return landing(c)
+	case c.Undo != "" && keep:
+		return ralph.Conflict("TASK-%d is being undone; edit it when it has been, or stop that with `ralph merge drop %d`",
+			task, task)
 	case !keep:
 		return tx.dropOpen(task, why)
 	}
@@ -270,6 +274,9 @@ func (tx *Tx) CompleteChange(c ralph.Change, into, behind string) error {
 	if err := tx.set("tasks", t.ID, cells{"bounces": 0}); err != nil {
 		return err
 	}
+	if c.Undo != "" {
+		return tx.undone(c)
+	}
 	why := fmt.Sprintf("landed on %s as %.10s; %s", into, c.To, t.StatusReason)
 	if behind != "" {
 		why = fmt.Sprintf("passed as %.10s, which %s did not follow at once: %s; %s", c.To, into, behind, t.StatusReason)
@@ -280,6 +287,9 @@ func (tx *Tx) CompleteChange(c ralph.Change, into, behind string) error {
 // Bounce takes a change that cannot land out of the queue. Its task is tried again; if blocked is
 // not "", only after a person has resolved that blocker.
 func (tx *Tx) Bounce(c ralph.Change, reason string, conflicts []string, blocked string) error {
+	if c.Undo != "" {
+		return tx.notUndone(c, reason)
+	}
 	if err := tx.SetChange(c.ID, c.State, ralph.Bounced); err != nil {
 		return err
 	}
@@ -310,6 +320,9 @@ func (tx *Tx) leaveQueue(task int64, reason, blocked string) error {
 // BlockChange holds a change that cannot land until a person has acted; its task waits behind a
 // blocker.
 func (tx *Tx) BlockChange(c ralph.Change, why string) error {
+	if c.Undo != "" {
+		return tx.notUndone(c, why)
+	}
 	if err := tx.SetChange(c.ID, c.State, ralph.Held); err != nil {
 		return err
 	}
@@ -382,6 +395,9 @@ func (tx *Tx) DropChange(task int64, by string) error {
 	}
 	if t.Status != ralph.Merging {
 		return tx.dropOpen(task, why)
+	}
+	if c.Undo != "" && c.State != ralph.Landing {
+		return tx.notUndone(c, why)
 	}
 	if err := tx.withdraw(task, false, why); err != nil {
 		return err
@@ -501,7 +517,7 @@ const provedWithin = 24 * time.Hour
 
 // Unproved lists the changes that landed lately and of which nobody has looked what their tests prove, oldest first.
 func (tx *Tx) Unproved() ([]ralph.Change, error) {
-	return changes.all(tx, `WHERE c.state = 'merged' AND c.proof = '' AND c.updated >= $1 ORDER BY c.id`,
+	return changes.all(tx, `WHERE c.state = 'merged' AND c.proof = '' AND c.undo = '' AND c.updated >= $1 ORDER BY c.id`,
 		ralph.At(tx.now.Add(-provedWithin)))
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"ralph/internal/tools/messagesapi"
+	"ralph/internal/messagesapi"
 )
 
 // What agents that cheat do.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"ralph/internal/tools/messagesapi"
+	"ralph/internal/messagesapi"
 	"ralph/loop/agent/claude"
 	"ralph/loop/agent/scripted"
 )

@@ -47,6 +47,7 @@ var powers = map[string]string{
 	"serve":         "read with `ralph status`, `ralph inbox` and `ralph report`",
 	"service print": reads, "service status": reads, "service install": useNothing, "service uninstall": useNothing,
 
+	"undo": useNothing,
 	"diff": reads, "inbox": reads, "answer": useAsk, "comment": useComment, "resolve": useAsk,
 	"approve": useNothing, "reject": useNothing,
 	"suggestion list": reads, "suggestion approve": useNothing, "suggestion reject": useNothing,

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/internal/tools/messagesapi"
+	"ralph/internal/messagesapi"
 	"ralph/loop/agent/claude"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"ralph/internal/tools/messagesapi"
+	"ralph/internal/messagesapi"
 	"ralph/internal/state"
 )
 

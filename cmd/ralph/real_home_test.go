@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/internal/tools/messagesapi"
+	"ralph/internal/messagesapi"
 	"ralph/internal/sandbox"
 	"ralph/loop/agent"
 	"ralph/loop/agent/kinds"

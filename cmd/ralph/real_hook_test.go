@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"ralph/internal/tools/messagesapi"
+	"ralph/internal/messagesapi"
 )
 
 // TestRealHooksBeforeReady: what hooks have started before the agent was ready is no part

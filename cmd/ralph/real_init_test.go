@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/internal/tools/messagesapi"
+	"ralph/internal/messagesapi"
 )
 
 // TestRealFirstTask: three commands to a first landed task, with no agent but one in PATH. The receipt names it, and

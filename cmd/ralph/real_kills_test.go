@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"ralph"
-	"ralph/internal/tools/messagesapi"
+	"ralph/internal/messagesapi"
 )
 
 // TestRealKilledAtAnyMoment kills ralph with SIGKILL while it works with the real

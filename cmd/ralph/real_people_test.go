@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/internal/tools/messagesapi"
+	"ralph/internal/messagesapi"
 )
 
 // TestRealAgentIsNoPerson: an agent that has asked answers itself, in spellings that

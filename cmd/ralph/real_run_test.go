@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"ralph/internal/tools/messagesapi"
+	"ralph/internal/messagesapi"
 	"ralph/internal/state"
 )
 

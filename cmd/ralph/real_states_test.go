@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"ralph"
-	"ralph/internal/tools/messagesapi"
+	"ralph/internal/messagesapi"
 	"ralph/internal/state"
 	"ralph/loop/agent/claude"
 )

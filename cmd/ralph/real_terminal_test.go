@@ -12,7 +12,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"ralph/internal/tools/messagesapi"
+	"ralph/internal/messagesapi"
 )
 
 // escapes are what steers a terminal.

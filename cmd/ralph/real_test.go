@@ -17,7 +17,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"ralph/internal/tools/messagesapi"
+	"ralph/internal/messagesapi"
 	"ralph/internal/sandbox"
 	"ralph/internal/state"
 	"ralph/loop/agent/claude"

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"ralph/internal/tools/messagesapi"
+	"ralph/internal/messagesapi"
 )
 
 // An apiError is how an API refuses, as its provider documents it: the body's parts.

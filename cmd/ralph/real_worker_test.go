@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/internal/tools/messagesapi"
+	"ralph/internal/messagesapi"
 )
 
 // pulls has the real CLI work by itself with ralph's worker profile.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"ralph/internal/tools/messagesapi"
+	"ralph/internal/messagesapi"
 	"ralph/internal/state"
 )
 

@@ -436,7 +436,11 @@ func (l *Lander) message(ctx context.Context, c ralph.Change) (string, error) {
 		}
 		return err
 	})
-	body := strings.NewReplacer("{task}", fmt.Sprintf("TASK-%d", t.ID), "{title}", t.Title, "{summary}", summary,
+	title := t.Title
+	if c.Undo != "" {
+		title, summary = "undo "+title, c.Reason
+	}
+	body := strings.NewReplacer("{task}", fmt.Sprintf("TASK-%d", t.ID), "{title}", title, "{summary}", summary,
 		"{session}", c.SessionID).Replace(l.Message)
 	return strings.TrimSpace(body) + "\n\n" + ralph.Trailers(c.TaskID, c.SessionID), err
 }

@@ -382,6 +382,7 @@ CREATE TABLE changes (
   to_commit   TEXT NOT NULL DEFAULT '', -- that it is to become
   reason      TEXT NOT NULL DEFAULT '',
   conflicts   TEXT NOT NULL DEFAULT '[]', -- files, JSON
+  undo        TEXT NOT NULL DEFAULT '' CHECK (undo IN ('', 'pending', 'cancelled')), -- what its task becomes once it has undone it
   created     TEXT NOT NULL,
   updated     TEXT NOT NULL,
   proof       TEXT NOT NULL DEFAULT '', -- what its own tests prove, JSON; '' until that was looked at

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"ralph"
+	"ralph/internal/project"
+	"ralph/internal/text"
+	"ralph/loop"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// An undone task is what `ralph undo --json` prints.
+type undone struct {
+	TaskID    int64        `json:"task_id"`
+	Status    ralph.Status `json:"status"`
+	Reason    string       `json:"status_reason"`
+	Conflicts []string     `json:"conflicts"` // files in which later commits stand in the way; empty if it is undone
+	Agent     int64        `json:"agent"`     // the task by which an agent undoes it; 0 if none was added
+}
+
+func newUndo(a *app) *cobra.Command {
+	var u loop.Undoing
+	var byAgent bool
+	cmd := newCommand("undo TASK...", func(cmd *cobra.Command, args []string) error {
+		ids, err := parseTasks(args)
+		if err != nil {
+			return err
+		}
+		if u.Why, err = a.text("--reason", u.Why); err != nil {
+			return err
+		}
+		if err := ralph.CheckText("--reason", u.Why, false); err != nil {
+			return err
+		}
+		u.By = a.person()
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return a.with(ctx, func(p *project.Project, db *store.DB) error {
+			if p.Confinement, err = p.Confine(ctx); err != nil { // the reverse is verified
+				return err
+			}
+			l, err := p.Loop(ctx, db)
+			if err != nil {
+				return err
+			}
+			return a.undo(ctx, l, ids, u, byAgent)
+		})
+	})
+	cmd.Flags().StringVar(&u.Why, "reason", "", "why, for the task's next session: `TEXT`, @FILE, or - for standard input")
+	cmd.Flags().BoolVar(&u.Cancel, "cancel", false, "call the task off, instead of having it done again")
+	cmd.Flags().BoolVar(&byAgent, "agent", false, "where later commits stand in the way, add a task for an agent to undo it")
+	return cmd
+}
+
+// undo undoes tasks, the newest first, and lands that.
+func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoing, byAgent bool) error {
+	list := make([]undone, len(ids))
+	waits := ""
+	for i, id := range ids {
+		conflicts, err := l.Undo(ctx, id, u)
+		if err != nil {
+			return err
+		}
+		list[i] = undone{TaskID: id, Conflicts: append([]string{}, conflicts...)}
+		switch {
+		case len(conflicts) == 0: // each builds on what the one before has come to
+			waits, err = l.LandQueued(ctx)
+		case byAgent:
+			list[i].Agent, err = a.undoByAgent(ctx, l.Store, id, conflicts, u)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := l.Store.View(ctx, func(tx *store.Tx) error {
+		for i, id := range ids {
+			t, err := tx.Task(id)
+			if err != nil {
+				return err
+			}
+			list[i].Status, list[i].Reason = t.Status, t.StatusReason
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := a.print(list, func(w io.Writer) {
+		for _, v := range list {
+			v.say(w, waits)
+		}
+	}); err != nil {
+		return err
+	}
+	for _, v := range list {
+		if v.Status == ralph.Completed && v.Agent == 0 {
+			return &ralph.ExitError{Status: ralph.ExitFailed}
+		}
+		if v.Status == ralph.Merging {
+			return &ralph.ExitError{Status: ralph.ExitWaiting}
+		}
+	}
+	return nil
+}
+
+// say says in a line what has become of a task.
+func (v undone) say(w io.Writer, waits string) {
+	switch {
+	case v.Agent != 0:
+		fmt.Fprintf(w, "TASK-%d conflicts with later commits in %s; TASK-%d is for an agent to undo it\n",
+			v.TaskID, text.VisibleLine(signals.FileList(v.Conflicts)), v.Agent)
+	case len(v.Conflicts) > 0:
+		fmt.Fprintf(w, "TASK-%d is not undone: later commits changed the same lines of %s; "+
+			"undo those first, or have an agent do it: ralph undo %d --agent\n",
+			v.TaskID, text.VisibleLine(signals.FileList(v.Conflicts)), v.TaskID)
+	case v.Status == ralph.Merging:
+		fmt.Fprintf(w, "TASK-%d will be undone: its reverse waits to be merged (%s)\n",
+			v.TaskID, text.VisibleLine(waits))
+	default:
+		fmt.Fprintf(w, "TASK-%d is %s: %s\n", v.TaskID, v.Status, text.VisibleLine(v.Reason))
+	}
+}
+
+// undoByAgent adds a task by which an agent undoes another one.
+func (a *app) undoByAgent(
+	ctx context.Context, db *store.DB, id int64, conflicts []string, u loop.Undoing,
+) (added int64, err error) {
+	err = db.Tx(ctx, func(tx *store.Tx) error {
+		t, err := tx.Task(id)
+		if err != nil {
+			return err
+		}
+		c, err := tx.Undoable(id)
+		if err != nil {
+			return err
+		}
+		why := []string{
+			fmt.Sprintf("Take back what TASK-%d (%s) changed: commit %s. Later commits changed the same lines of %s; "+
+				"keep what they did.", t.ID, t.Title, c.Head, strings.Join(conflicts, ", ")),
+		}
+		if u.Why != "" {
+			why = append(why, "Why: "+u.Why)
+		}
+		title := []rune("Undo: " + t.Title)
+		added, err = tx.AddTask(ralph.Task{
+			Title: string(title[:min(len(title), ralph.MaxTitle)]), Description: strings.Join(why, "\n\n"),
+			Feature: t.Feature, Priority: t.Priority, Origin: ralph.ByHuman, Status: ralph.Pending, Allow: []string{"tests"},
+		}, "human")
+		return err
+	})
+	return added, err
+}
+
+// parseTasks parses ids of tasks, none of them twice.
+func parseTasks(args []string) (ids []int64, err error) {
+	seen := map[int64]bool{}
+	for _, arg := range args {
+		id, err := ralph.ParseTaskID(arg)
+		if err != nil {
+			return nil, err
+		}
+		if seen[id] {
+			return nil, usage(fmt.Errorf("TASK-%d is named twice", id))
+		}
+		seen[id], ids = true, append(ids, id)
+	}
+	return ids, nil
+}
