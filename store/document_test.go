@@ -155,6 +155,7 @@ var meanings = map[string]string{
 	"changes.head": "the commit that it came to", "changes.tree": "of that commit", "changes.state": "held, or on its way through the queue",
 	"changes.from_commit": own + "what the target was when its landing began", "changes.to_commit": own + "what it was to become", "changes.reason": "why it is where it is",
 	"changes.after_begun": "1 once `merge.after` was begun for it",
+	"changes.undo":        "what its task becomes once it has taken back what the task had landed: pending or cancelled; empty for other changes",
 	"changes.conflicts":   "files, as JSON", "merge_queue.id": "1", "merge_queue.target": "the branch into which the queue goes", "merge_queue.paused": "why nothing is merged; empty if changes are",
 	"merge_queue.wait_until": "when a remote is asked again", "merge_queue.failures": "of the remote, in a row", "merge_queue.behind": "why the target branch could not follow", "merge_queue.ahead": "by how many landings it has not", "merge_queue.command": "with which it follows",
 	"usage_windows.agent": "whose, by its name in ralph.yaml", "usage_windows.utilization": "0 to 1", "usage_windows.resets_at": "", "usage_windows.seen": "when the agent told",
