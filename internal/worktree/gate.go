@@ -170,6 +170,16 @@ func (t *Tree) Exchanged(ctx context.Context, tree, from string, files []Exchang
 	return strings.TrimSpace(string(out)), err
 }
 
+// Variant makes a commit like another one with another tree: what runs in it cannot tell them apart by their history.
+func (t *Tree) Variant(ctx context.Context, commit, tree string) (string, error) {
+	out, err := t.run(ctx, nil, "show", "--no-patch", "--format=%P%x00%B", commit)
+	if err != nil {
+		return "", err
+	}
+	parents, message, _ := strings.Cut(string(out), "\x00")
+	return t.CommitTree(ctx, tree, strings.Fields(parents), strings.TrimSpace(message)+"\n", t.User(ctx))
+}
+
 // Patch returns how two commits differ, as git shows it, in the files with the given paths, relative to the top; none
 // means all. Options are those of git diff.
 func (t *Tree) Patch(ctx context.Context, from, to string, paths []string, options ...string) (string, error) {

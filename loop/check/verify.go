@@ -202,8 +202,14 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	if err != nil {
 		return Outcome{}, fmt.Errorf("output of %s: %w", command, err)
 	}
+	var controls []string
+	if !check.Passed {
+		if controls, err = testresult.Controls(io.NewSectionReader(log, begin, maxVerifyLog)); err != nil {
+			return Outcome{}, fmt.Errorf("output of %s: %w", command, err)
+		}
+	}
 	_, err = fmt.Fprintf(log, "\n→ exit %d after %.1f s %s\n\n", check.Exit, check.Seconds, check.Error)
-	return Outcome{Check: check, Tests: tests, Text: said}, err
+	return Outcome{Check: check, Tests: tests, Text: said, Controls: controls}, err
 }
 
 // output returns what a command's output for people says of its tests.

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -57,7 +58,7 @@ var tests = []string{
 // settings are the files by which runners of tests are set up, and those that they load by themselves.
 var settings = []string{
 	"**/conftest.py", "**/{,.}pytest.ini", "**/tox.ini", "**/noxfile.py", "**/.coveragerc",
-	"**/{site,user}customize.py", "**/*.pth",
+	"**/{site,user}customize.py", "**/*.pth", "**/{,.}pytest.toml", "**/node_modules/**",
 	"**/{pytest,unittest,_pytest,pluggy}.py", "**/{pytest,_pytest,unittest,pluggy}/**",
 	"**/{jest,vitest,vite,playwright,cypress,ava,karma,web-test-runner,wdio}.{config,conf,setup,workspace}.*",
 	"**/.mocharc*", "**/mocha.opts", "**/.taprc", "**/babel.config.*", "**/.babelrc*", "**/.nycrc*", "**/.npmrc",
@@ -129,11 +130,7 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 	for i, f := range files {
 		paths[i] = f.Path
 	}
-	more, sourced := commandsOf(slices.Concat(r.Shared, r.Own), read)
-	run := map[string]bool{}
-	for _, t := range signals.Drives(slices.Concat(r.Shared, more), slices.Concat(r.Own, sourced), paths) {
-		run[t.File] = true
-	}
+	run, more := r.run(paths, read)
 	patterns, auto := slices.Clone(r.Tests), slices.Contains(r.Tests, Auto)
 	if auto {
 		patterns = slices.Concat(tests, patterns)
@@ -170,15 +167,60 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 	return list
 }
 
+// run returns those of the files that the commands run, and the commands that these run in turn.
+func (r Rules) run(files []string, read func(name string) []byte) (run map[string]bool, more []string) {
+	more, sourced := commandsOf(slices.Concat(r.Shared, r.Own), read)
+	run = map[string]bool{}
+	for _, t := range signals.Drives(slices.Concat(r.Shared, more), slices.Concat(r.Own, sourced), files) {
+		run[t.File] = true
+	}
+	return run, more
+}
+
 // isScript reports whether a file is a script that runs tests rather than a test.
 func isScript(name string) bool {
 	return slices.Contains([]string{"", ".sh", ".bash", ".mk"}, path.Ext(name))
 }
 
-// takesOver reports whether a new test file changes how the others run: Go runs such functions by itself.
+// takesOver reports whether a new test file may change how others run: Go and unittest run such functions by
+// themselves, and what it replaces in the code stays replaced.
 func takesOver(f File) bool {
-	return path.Ext(f.Path) == ".go" &&
-		(bytes.Contains(f.Is, []byte("func TestMain(")) || bytes.Contains(f.Is, []byte("func init()")))
+	switch language(f.Path) {
+	case ".go":
+		return takingGo.Match(f.Is)
+	case ".py":
+		return path.Base(f.Path) == "__init__.py" && len(bytes.TrimSpace(f.Is)) > 0 || takingPython.Match(f.Is) ||
+			replaces(f.Is, importedPython)
+	case ".js":
+		return takingJS.Match(f.Is) || replaces(f.Is, importedJS)
+	}
+	return false
+}
+
+var (
+	takingGo = either(`func TestMain\(|func init\(\)`,
+		`(?m)^var [^=\n]*=\s*func\(`, `(?m)^\s+[A-Za-z_]\w*\s*=\s*func\(`)
+	takingPython = either(`(?m)^\s*(def (load_tests|setUpModule|pytest_\w+)\b|sys\.exit|os\._exit)`,
+		`\b(setattr|vars|globals)\(|\b(atexit|builtins)\b|sys\.modules|__dict__|importlib\.reload`,
+		`\.start\(\)|pytest_plugins|autouse\s*=\s*True`)
+	takingJS = either(`\bprocess\.(exit|on|reallyExit)\b|require\.cache`,
+		`\bglobal(This)?\.\w+\s*=[^=]|Object\.(assign|defineProperty)\(`)
+	// The names that a file imports, and those of what it may replace in them.
+	importedPython = regexp.MustCompile(`(?m)^\s*(?:import|from\s+\S+\s+import)\s+(.+)$`)
+	importedJS     = either(`(?m)^\s*(?:import|const|let|var)\s+([^=;]+?)\s*(?:from|=\s*(?:await\s+import|require)\()`)
+	wordsOf        = regexp.MustCompile(`[A-Za-z_$][\w$]*`)
+	replacing      = regexp.MustCompile(`(?m)^\s*([A-Za-z_$][\w$]*)(?:\.[\w$]+|\[[^\]\n]+\])+\s*=[^=>]`)
+)
+
+// replaces reports whether a text assigns to what is in a name that it imports.
+func replaces(text []byte, imported *regexp.Regexp) bool {
+	names := map[string]bool{}
+	for _, m := range imported.FindAllSubmatch(text, -1) {
+		for _, name := range wordsOf.FindAll(m[1], -1) {
+			names[string(name)] = true
+		}
+	}
+	return slices.ContainsFunc(replacing.FindAllSubmatch(text, -1), func(m [][]byte) bool { return names[string(m[1])] })
 }
 
 // Alters reports whether a change touches what decides on the target: then new code has to pass the old gate.

@@ -129,6 +129,21 @@ func TestParts(t *testing.T) {
 		{"the first target", "Makefile", "make", "test:\n\tsh t.sh\n", "nothing:\n\ttrue\ntest:\n\tsh t.sh\n", true, ""},
 		{"a Makefile in another", "Makefile", "make test", "test:\n\tsh t.sh\n", "-include x.mk\ntest:\n\tsh t.sh\n", true, ""},
 		{"no make", "Makefile", "go test ./...", "test:\n\tsh t.sh\n", "test:\n\ttrue\n", false, ""},
+		{"a variable for all", "Makefile", "make test", "test:\n\tsh t.sh\n", "export ONLY = none\ntest:\n\tsh t.sh\n", true, ""},
+		{"a variable that make evaluates", "Makefile", "make test", "test:\n\tsh t.sh\n", "X := $(shell echo true > t.sh)\ntest:\n\tsh t.sh\n", true, ""},
+		{"a rule by pattern", "Makefile", "make test", "test: a_test\n", "test: a_test\n%_test:\n\ttrue\n", true, ""},
+		{"a Go dependency", "go.mod", "go test ./...", "module a\n\ngo 1.22\n", "module a\n\ngo 1.23\n\nrequire b v1.0.0\n", false, ""},
+		{
+			"a Go dependency replaced", "go.mod", "go test ./...", "module a\n", "module a\n\nrequire b v1.0.0\n\nreplace (\n\tb => ./b\n)\n", true,
+			"module a\n\nrequire b v1.0.0\n\n",
+		},
+		{"a folder that is not tested", "go.mod", "go test ./...", "module a\n", "module a\n\nignore ./sub\n", true, "module a\n\n"},
+		{"a module in the module", "sub/go.mod", "go test ./...", "", "module a/sub\n", true, ""},
+		{
+			"a Rust test in one line", "src/lib.rs", "cargo test", "fn a() {}\n#[cfg(test)] mod tests {\n    #[test] fn t() { old() }\n}\n",
+			"fn b() {}\n#[cfg(test)] mod tests {\n    #[test] fn t() {}\n}\n", true,
+			"fn b() {}\n\n#[cfg(test)] mod tests {\n    #[test] fn t() { old() }\n}\n",
+		},
 		{"a Makefile before the other", "GNUmakefile", "make test", "", "test:\n\ttrue\n", true, ""},
 	} {
 		f := gate.File{Path: c.file, Was: []byte(c.was), Is: []byte(c.is)}
@@ -158,6 +173,14 @@ func TestAlters(t *testing.T) {
 	}{
 		{"a test that is added", "b_test.go", "", go1, false},
 		{"a test that takes over", "b_test.go", "", init1, true},
+		{"a Go test that replaces code as it is loaded", "b_test.go", "", "package a\nvar _ = func() int { F = G; return 1 }()\n", true},
+		{"a Go test with a pattern", "b_test.go", "", "package a\nvar re = regexp.MustCompile(`a`)\n", false},
+		{"a Python test that replaces code", "test_b.py", "", "import code\ncode.f = lambda: 3\n", true},
+		{"a Python test that loads no others", "tests/__init__.py", "", "def load_tests(*args): return None\n", true},
+		{"a Python package of tests", "tests/__init__.py", "", "", false},
+		{"a Python test with a mock", "test_b.py", "", "from unittest import mock\n\n\ndef test_a():\n    m = mock.Mock()\n    m.x = 3\n", false},
+		{"a JavaScript test that replaces code", "b.test.js", "", "const s = require('./s')\ns.f = () => 3\n", true},
+		{"a JavaScript test", "b.test.js", "", "const s = require('./s')\ntest('a', () => { expect(s.f()).toBe(3) })\n", false},
 		{"a test that is changed", "b_test.go", go1, init1, true},
 		{"a test that is removed", "b_test.go", go1, "", true},
 		{"a fixture that is added", "testdata/a", "", "x", false},

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +16,8 @@ type Run struct {
 	Command string
 	Passed  bool
 	Tests   *testresult.Results // nil if it names none
+
+	Controls []string // the marks of controls that it says have failed
 }
 
 // passed reports whether the command names a test as passed.
@@ -98,7 +101,7 @@ func Judge(r Results) (findings []ralph.Weakening, refused string) {
 		one := judgement{was: &was, now: now, old: old, anew: anew, set: set}
 		found := one.byName()
 		if len(found) == 0 {
-			found = one.byCommand(removed)
+			found = one.byCommand(removed, vanished(r.Files))
 		}
 		findings = append(findings, found...)
 	}
@@ -212,13 +215,17 @@ func split(test string) (suite, name string) {
 }
 
 // byCommand judges a command whose tests have no names, or all pass.
-func (j judgement) byCommand(removed bool) []ralph.Weakening {
+// Vanished are the test files that are gone for good.
+func (j judgement) byCommand(removed bool, vanished []string) []ralph.Weakening {
 	w := ralph.Weakening{Command: j.was.Command}
 	if was, now := j.was.count(), j.now.count(); now < was && j.was.names() < was {
 		w.Kind, w.Why = ralph.TestLost, fmt.Sprintf("runs %d tests, %d on the target", now, was)
 		return []ralph.Weakening{w}
 	}
 	switch {
+	case len(vanished) > 0 && j.was.Passed && j.old != nil && (j.was.Tests == nil || j.was.names() == 0):
+		w.Kind, w.Why = ralph.TestLost, shown(vanished)+" removed, and no other file has what it tested"
+		return []ralph.Weakening{w}
 	case j.old == nil || j.old.Passed || !j.was.Passed:
 		return nil
 	case j.set:
@@ -232,6 +239,36 @@ func (j judgement) byCommand(removed bool) []ralph.Weakening {
 		w.Kind, w.Why = ralph.TestChanged, "its former tests fail with the new code"
 	}
 	return []ralph.Weakening{w}
+}
+
+// vanished returns the test files that are removed and of whose lines no file that is added has half.
+func vanished(files []Changed) (list []string) {
+	has := map[string]bool{}
+	for _, f := range files {
+		if f.Kind == Test && f.Is != nil {
+			for line := range bytes.Lines(f.Is) {
+				has[string(bytes.TrimSpace(line))] = true
+			}
+		}
+	}
+	for _, f := range files {
+		if f.Kind != Test || !f.Removed() || interferes()[language(f.Path)] == nil {
+			continue // of fixtures nobody knows what they test
+		}
+		all, kept := 0, 0
+		for line := range bytes.Lines(f.Was) {
+			if line = bytes.TrimSpace(line); len(line) > 0 {
+				all++
+				if has[string(line)] {
+					kept++
+				}
+			}
+		}
+		if kept*2 < all {
+			list = append(list, f.Path)
+		}
+	}
+	return list
 }
 
 // named reports whether a run's tests have names.

@@ -39,7 +39,7 @@ func run(text string) []gate.Run {
 }
 
 func TestJudge(t *testing.T) {
-	const test, setting, removed = "test", "setting", "removed"
+	const test, setting, removed, moved = "test", "setting", "removed", "moved"
 	for _, c := range []struct {
 		name, files           string
 		target, now, old, new string
@@ -83,6 +83,9 @@ func TestJudge(t *testing.T) {
 		{"passes under the old gate", test, "none", "none", "none", "", ""},
 		{"a script was changed", setting, "none", "none", "red none", "none", "lost check"},
 		{"a test was removed", removed, "none", "none", "red none", "none", "lost check"},
+		{"a test was removed that the new code passes", removed, "none", "none", "none", "", "lost check"},
+		{"a test was removed, and counts are as before", removed, "2", "2", "2", "", "lost check"},
+		{"a test was moved", moved, "none", "none", "none", "", ""},
 		{"a test was loosened", test, "none", "none", "red none", "none", "loosened check"},
 		{"a test was changed", test, "none", "none", "red none", "red none", "changed check"},
 		{"it was red before", test, "red none", "none", "red none", "none", ""},
@@ -97,9 +100,12 @@ func TestJudge(t *testing.T) {
 				files = []gate.Changed{{File: file, Kind: gate.Test}}
 			case setting:
 				files = []gate.Changed{{File: file, Kind: gate.Setting}}
-			case removed:
+			case removed, moved:
 				file.Is = nil
 				files = []gate.Changed{{File: file, Kind: gate.Test}}
+				if c.files == moved {
+					files = append(files, gate.Changed{File: gate.File{Path: "b_test.go", Is: file.Was}, Kind: gate.Test})
+				}
 			}
 			found, refused := gate.Judge(gate.Results{
 				Files: files, Target: run(c.target), Now: run(c.now), Old: run(c.old), New: run(c.new),

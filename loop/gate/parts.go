@@ -3,6 +3,7 @@ package gate
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -34,6 +35,8 @@ func partsOf(name string) func(name string, commands []string) part {
 		return sections(`^(tool:pytest|pytest|aliases|coverage.*)$`, "")
 	case base == "Cargo.toml":
 		return sections(`^(test|lib|bin|bench|example|workspace|profile\.test.*)$`, `^(autotests|autobins|build|workspace)\b`)
+	case base == "go.mod":
+		return module
 	case slices.Contains([]string{"Makefile", "makefile", "GNUmakefile"}, base):
 		return targets
 	case strings.HasPrefix(base, "build.gradle"):
@@ -138,6 +141,43 @@ func sections(names, keys string) func(string, []string) part {
 	}
 }
 
+// module tells apart what of a go.mod decides which tests there are, and what they import: that there is one, whose
+// folder is then no part of the module above, and what it replaces and ignores.
+func module(string, []string) part {
+	split := func(text []byte) (decides, rest string) {
+		in, whole := false, false // in a directive that decides, and in a block of it
+		for line := range strings.Lines(string(text)) {
+			word, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+			if !whole {
+				in = slices.Contains([]string{"replace", "ignore", "replace(", "ignore("}, word)
+				whole = in && strings.HasSuffix(strings.TrimSpace(line), "(")
+			} else if word == ")" {
+				whole = false
+			}
+			if in {
+				decides += line
+			} else {
+				rest += line
+			}
+		}
+		return decides, rest
+	}
+	return part{
+		decides: func(text []byte) string {
+			if text == nil {
+				return ""
+			}
+			d, _ := split(text)
+			return "a module\n" + squeezed(d, "//")
+		},
+		with: func(text, parts []byte) []byte {
+			d, _ := split(parts)
+			_, rest := split(text)
+			return []byte(strings.TrimRight(rest, "\n") + "\n\n" + d)
+		},
+	}
+}
+
 // squeezed leaves out empty lines, comments and the space at the ends of lines.
 func squeezed(text, comment string) string {
 	var b strings.Builder
@@ -174,18 +214,30 @@ func mentions(pattern string) func(string, []string) part {
 	}
 }
 
+// testOnly matches an attribute of what is only compiled for tests, and what follows in its line.
+var testOnly = regexp.MustCompile(`^\s*#\[(?:cfg\((?:test|all\(test\b[^\]]*\))\)|(?:\w+::)?test(?:\([^\]]*\))?)\](.*)`)
+
 // rust tells apart the modules that are only compiled for tests. As rustfmt has it, a module ends with a brace in
 // the column of its beginning.
 func rust(string, []string) part {
 	split := func(text []byte) (decides, rest string) {
 		lines := slices.Collect(strings.Lines(string(text)))
 		for i := 0; i < len(lines); i++ {
-			if strings.TrimSpace(lines[i]) != "#[cfg(test)]" {
+			m := testOnly.FindStringSubmatch(lines[i])
+			if m == nil {
 				rest += lines[i]
 				continue
 			}
 			indent, _, _ := strings.Cut(lines[i], "#")
 			end := i + 1
+			if strings.TrimSpace(m[1]) != "" { // the item begins in the line
+				end = i
+				if strings.Count(m[1], "{") <= strings.Count(m[1], "}") {
+					decides += lines[i]
+					continue
+				}
+				end++
+			}
 			for end < len(lines) && !strings.HasPrefix(lines[end], indent+"}") {
 				if strings.HasSuffix(strings.TrimSpace(lines[end]), ";") && end == i+1 {
 					break // a module or an item in one line
@@ -220,6 +272,7 @@ type makefile struct {
 	rules  map[string]*rule
 	vars   map[string]string // all assignments of a name
 	phony  []string
+	always string // assignments that count whoever refers to them: exported, or evaluated by make itself
 	first  string // the target that make takes where none is named
 	opaque bool   // it has conditions, includes or definitions, which are not read
 }
@@ -228,6 +281,7 @@ var (
 	assignment = regexp.MustCompile(`^(?:export\s+|override\s+)*([A-Za-z0-9_.-]+)\s*(?:[:+?!]|::)?=\s*(.*)$`)
 	ruleLine   = regexp.MustCompile(`^([^\s#:=][^:=#]*?)\s*::?(?:\s+([^=].*)|\s*|([^=\s].*))$`)
 	reference  = regexp.MustCompile(`\$[({]([A-Za-z0-9_.-]+)[)}:]`)
+	always     = regexp.MustCompile(`^(override\s+)*export\s|\$[({](shell|eval|file|guile|call)\b|!=`)
 	directive  = regexp.MustCompile(`^\s*(-?include|sinclude|ifn?eq|ifn?def|else|endif|define|endef|vpath|\$\()`)
 )
 
@@ -253,6 +307,9 @@ func readMakefile(text []byte) *makefile {
 		in = nil
 		if a := assignment.FindStringSubmatch(line); a != nil {
 			m.vars[a[1]] += line + "\n"
+			if always.MatchString(line) {
+				m.always += line + "\n"
+			}
 			continue
 		}
 		found := ruleLine.FindStringSubmatch(line)
@@ -323,11 +380,13 @@ func targets(_ string, commands []string) part {
 			return squeezed(string(text), "#")
 		}
 		var b strings.Builder
+		b.WriteString(m.always)
 		for _, name := range []string{"SHELL", ".SHELLFLAGS", "MAKEFLAGS", ".RECIPEPREFIX", ".DEFAULT_GOAL", "PATH"} {
 			b.WriteString(m.vars[name])
 		}
-		for _, name := range []string{".IGNORE", ".ONESHELL", ".SILENT", ".POSIX", "%"} {
-			if r := m.rules[name]; r != nil {
+		for _, name := range slices.Sorted(maps.Keys(m.rules)) {
+			special := strings.HasPrefix(name, ".") && name == strings.ToUpper(name) && name != ".PHONY"
+			if r := m.rules[name]; special || strings.Contains(name, "%") {
 				b.WriteString(name + ": " + strings.Join(r.needs, " ") + "\n" + r.recipe)
 			}
 		}
@@ -353,6 +412,9 @@ func targets(_ string, commands []string) part {
 			}
 			seen[name] = true
 			b.WriteString(name + ":")
+			if named && slices.Contains(m.phony, name) {
+				b.WriteString(" phony ")
+			}
 			if named || slices.Contains(m.phony, name) {
 				b.WriteString(strings.Join(r.needs, " "))
 				variables(r.recipe)

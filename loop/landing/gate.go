@@ -78,6 +78,11 @@ func (l *Lander) Gate(
 		}
 		g.Weakened, g.Refused = gate.Judge(r)
 	}
+	if g.Refused == "" && gate.Interferes(files, r.Files) {
+		if g.Refused, err = l.inert(ctx, b, tip, l.gateRules(commands), commands.All()); err != nil || ctx.Err() != nil {
+			return g, err
+		}
+	}
 	if l.Check.Proof == check.ProofRequire && len(pairs) > 0 {
 		if r.New == nil && len(r.Files) > 0 {
 			r.New, err = l.swapped(ctx, tip, b.Commit, gate.New(r.Files), commands.All())
@@ -88,18 +93,50 @@ func (l *Lander) Gate(
 		proved, _ := gate.Prove(r)
 		g.Unproved = len(proved) == 0 && !slices.ContainsFunc(own, func(o check.Outcome) bool { return !o.Check.Passed })
 	}
-	if len(g.Weakened) == 0 {
-		return g, nil
-	}
 	var paths []string
 	for _, f := range r.Files {
-		g.Files = append(g.Files, blobs[f.Path])
 		paths = append(paths, f.Path)
 	}
-	if slices.Contains(t.Allow, gate.AllowTests) || len(paths) > 0 && gate.Allows(t.Allow, paths) {
-		g.Allowed, g.Weakened = g.Weakened, nil
+	if len(g.Weakened) > 0 {
+		for _, name := range paths {
+			g.Files = append(g.Files, blobs[name])
+		}
+		if slices.Contains(t.Allow, gate.AllowTests) || len(paths) > 0 && gate.Allows(t.Allow, paths) {
+			g.Allowed, g.Weakened = g.Weakened, nil
+		}
+	}
+	for _, w := range gate.Suspects(files, r.Files) {
+		if len(commands.All()) > 0 && !gate.Allows(t.Allow, []string{w.Test}) {
+			w.Command = commands.All()[0]
+			g.Weakened, g.Files = append(g.Weakened, w), append(g.Files, blobs[w.Test])
+		}
 	}
 	return g, nil
+}
+
+// inert returns why a change is refused whose tests cannot fail, as controls show; "" if they can.
+func (l *Lander) inert(ctx context.Context, b Built, tip string, rules gate.Rules, commands []string) (string, error) {
+	trial := func(commit string) (runs []gate.Run, marks map[string]string, err error) {
+		names, err := l.Tree.Names(ctx, commit)
+		if err != nil {
+			return nil, nil, err
+		}
+		edits, marks := rules.Controls(names, l.reads(ctx, commit), b.Tree)
+		if len(edits) == 0 {
+			return nil, nil, nil
+		}
+		runs, err = l.swapped(ctx, commit, commit, edits, commands)
+		return runs, marks, err
+	}
+	now, marks, err := trial(b.Commit)
+	if err != nil || ctx.Err() != nil || gate.Covered(now, marks) {
+		return "", err
+	}
+	was, had, err := trial(tip)
+	if err != nil || ctx.Err() != nil {
+		return "", err
+	}
+	return gate.Inert(was, now, had, marks), nil
 }
 
 // gateRules returns which files of the project decide.
@@ -193,7 +230,7 @@ func (l *Lander) swapped(
 	list, all, err := l.stored(ctx, tree, commands)
 	if err == nil && !all {
 		var made string
-		made, err = l.Tree.CommitTree(ctx, tree, []string{commit}, "Trial of a gate\n", l.Tree.User(ctx))
+		made, err = l.Tree.Variant(ctx, commit, tree)
 		if err == nil {
 			list, err = l.run(ctx, made, tree, commands)
 		}
@@ -204,7 +241,9 @@ func (l *Lander) swapped(
 // runs returns what a judgement depends on.
 func runs(list []check.Outcome) (runs []gate.Run) {
 	for _, o := range list {
-		runs = append(runs, gate.Run{Command: o.Check.Command, Passed: o.Check.Passed, Tests: o.Names()})
+		runs = append(runs, gate.Run{
+			Command: o.Check.Command, Passed: o.Check.Passed, Tests: o.Names(), Controls: o.Controls,
+		})
 	}
 	return runs
 }

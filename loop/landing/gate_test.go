@@ -46,6 +46,9 @@ func (r *runner) Verify(ctx context.Context, commit string, commands []string) (
 			o.Text, err = testresult.ParseText(bytes.NewReader(out))
 			r.no(err)
 		}
+		if o.Controls, err = testresult.Controls(bytes.NewReader(out)); err != nil {
+			r.t.Fatal(err)
+		}
 		list = append(list, o)
 	}
 	return list, nil
@@ -82,6 +85,10 @@ var projects = map[string]project{
 	"pytest": {"pytest", "pytest -v -p no:cacheprovider", map[string]string{
 		"summing.py":   "def total(a, b):\n    return a + b\n",
 		"test_sums.py": "from summing import total\n\n\ndef test_sum():\n    assert total(1, 2) == 3\n\n\ndef test_zero():\n    assert total(0, 0) == 0\n",
+	}},
+	"script": {"python3", "python3 check_sums.py", map[string]string{
+		"summing.py":    "def total(a, b):\n    return a + b\n",
+		"check_sums.py": "from summing import total\n\nassert total(1, 2) == 3\n",
 	}},
 	"make": {"make", "make test", map[string]string{
 		"Makefile":           "S = sum.sh\n\n.PHONY: test\ntest: $(S)\n\tsh run.sh\n\nlint:\n\ttrue\n",
@@ -139,8 +146,17 @@ func TestGateOfRealProjects(t *testing.T) {
 		{"a setting of the runner", "pytest", files{"summing.py": pyMinus, "pytest.ini": "[pytest]\naddopts = --deselect test_sums.py::test_sum\n"}, nil, "lost test_sums.py::test_sum", 0},
 		{"deleted, though the code is whole", "python", files{"test_sums.py": pyTest(zero)}, nil, "lost test_sums.Sums.test_sum", 0},
 		{"the new code is right, but the tests of another behaviour are gone", "make", files{"tests/sum.sh": "", "tests/other.sh": "true\n", "sum.sh": shMinus}, nil, "lost `make test`", 0},
+		{"an exit as the code is loaded", "go", files{"sum.go": "package sum\n\nimport \"os\"\n\nfunc init() { os.Exit(0) }\n\nfunc Sum(a, b int) int { return a - b }\n"}, nil, "refused", 0},
+		{"results printed, and an exit", "go", files{"sum.go": "package sum\n\nimport (\n\t\"fmt\"\n\t\"os\"\n)\n\nfunc init() {\n\tfor _, n := range []string{\"TestSum\", \"TestZero\"} {\n\t\tfmt.Printf(\"=== RUN   %s\\n--- PASS: %s (0.00s)\\n\", n, n)\n\t}\n\tfmt.Println(\"PASS\")\n\tos.Exit(0)\n}\n\nfunc Sum(a, b int) int { return a - b }\n"}, nil, "refused", 0},
+		{"assertions replaced by the code", "python", files{"summing.py": "import unittest\nunittest.TestCase.assertEqual = print\n\n\n" + pyMinus}, nil, "refused", 0},
+		{"the code replaced by a new test", "python", files{"summing.py": pyMinus, "test_a.py": "import unittest\nimport summing\n\nsumming.total = lambda a, b: a + b\n\n\nclass A(unittest.TestCase):\n    def test_a(self):\n        pass\n"}, nil, "lost test_sums.Sums.test_sum", 0},
+		{"a comparison that is always true", "python", files{"summing.py": "class Any(int):\n    def __eq__(self, other):\n        return True\n\n\ndef total(a, b):\n    return Any(a - b)\n"}, nil, "loosened summing.py", 0},
+		{"code that reads its test", "python", files{"summing.py": "TEST = open('test_sums.py').read()\n\n\ndef total(a, b):\n    return a + b\n"}, nil, "loosened summing.py", 0},
+		{"assertions replaced in a loop", "node", files{"sum.js": "const a = require('ass' + 'ert');\nfor (const k of Object.keys(a)) if (typeof a[k] === 'function') a[k] = () => {};\n" + jsMinus}, nil, "refused", 0},
+		{"an exit on import, and no test has a name", "script", files{"summing.py": "import os\ngetattr(os, '_ex' + 'it')(0)\n"}, nil, "refused", 0},
 
 		// Honest changes.
+		{"code that exits", "script", files{"summing.py": "import sys\n\n\ndef total(a, b):\n    return b + a\n\n\ndef main():\n    sys.exit(total(1, 2))\n"}, nil, "", 1},
 		{"tests added", "python", files{"summing.py": "def total(a, b):\n    return b + a\n", "test_more.py": pyTest("def test_more(self):\n        self.assertEqual(total(2, 2), 4)")}, nil, "", 0},
 		{"a test formatted", "python", files{"summing.py": "def total(a, b):\n    return b + a\n", "test_sums.py": strings.ReplaceAll(projects["python"].files["test_sums.py"], "1, 2", "1,  2")}, nil, "", 1},
 		{"a test renamed", "python", files{"test_sums.py": pyTest(strings.Replace(sum, "test_sum", "test_total", 1), zero)}, nil, "", 0},
@@ -223,7 +239,7 @@ func TestGateOfRealProjects(t *testing.T) {
 				if c.want == "" && len(got) > 0 || c.want != "" && !slices.Contains(got, c.want) {
 					t.Errorf("%s: %q, want %q (%+v)", c.name, got, c.want, g)
 				}
-				if most := len(got) + 1; c.want == "" && r.ran != c.runs || r.ran > most {
+				if most := len(got) + 2; c.want == "" && r.ran != c.runs || r.ran > most {
 					t.Errorf("%s: %d commits verified, want %d", c.name, r.ran, c.runs)
 				}
 				if len(c.allow) > 0 && len(g.Allowed) == 0 {

@@ -25,10 +25,12 @@ type Git interface {
 	Pairs(ctx context.Context, from, to string) ([]worktree.Pair, error)
 	Content(ctx context.Context, commit, name string) []byte
 	Exchanged(ctx context.Context, tree, from string, files []worktree.Exchange, state string) (string, error)
+	Names(ctx context.Context, commit string) ([]string, error)
 	Links(ctx context.Context, from, to string) ([]worktree.Link, error)
 
 	MergeTree(ctx context.Context, ours, theirs string) (worktree.Merge, error)
 	CommitTree(ctx context.Context, tree string, parents []string, message string, user [2]string) (string, error)
+	Variant(ctx context.Context, commit, tree string) (string, error)
 	SignTree(ctx context.Context, tree string, parents []string, message string) (string, error)
 	User(ctx context.Context) [2]string
 

@@ -156,6 +156,10 @@ func (m *model) Pairs(context.Context, string, string) ([]worktree.Pair, error) 
 
 func (m *model) Content(context.Context, string, string) []byte { return nil }
 
+func (m *model) Variant(context.Context, string, string) (string, error) { return "", nil }
+
+func (m *model) Names(context.Context, string) ([]string, error) { return nil, nil }
+
 func (m *model) Exchanged(context.Context, string, string, []worktree.Exchange, string) (string, error) {
 	return "", nil
 }
