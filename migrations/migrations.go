@@ -23,13 +23,6 @@ var files embed.FS
 // ErrTooNew says that the database was written by a newer ralph.
 var ErrTooNew = errors.New("the database was written by a newer ralph; use that version or a newer one")
 
-// ErrMoved says that the file is not the database any more.
-var ErrMoved = errors.New("the database was moved into the state folder of the project")
-
-// moved is recorded in a database that was moved. No ralph has a migration of this name, so older
-// versions refuse the database as one of a newer ralph.
-const moved = "9999_moved_into_the_state_folder.sql"
-
 // catalogues query, for each dialect, whether the table of migrations exists.
 var catalogues = map[string]string{
 	"sqlite": `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'`,
@@ -65,7 +58,7 @@ func SignalsView(dialect string) (string, error) {
 }
 
 // Pending lists the migrations that the database lacks. It fails with [ErrTooNew] if the database
-// has an unknown one, and with [ErrMoved] if it was retired.
+// has an unknown one.
 func Pending(ctx context.Context, db *sql.DB, dialect string) ([]string, error) {
 	names, err := Names(dialect)
 	if err != nil {
@@ -76,9 +69,6 @@ func Pending(ctx context.Context, db *sql.DB, dialect string) ([]string, error) 
 		return nil, err
 	}
 	for _, a := range applied {
-		if a == moved {
-			return nil, ErrMoved
-		}
 		if !slices.Contains(names, a) {
 			return nil, fmt.Errorf("migration %s is not known here: %w", a, ErrTooNew)
 		}
@@ -126,22 +116,6 @@ func Up(ctx context.Context, db *sql.DB, dialect, now string) (applied []string,
 
 // record creates the table of applied migrations.
 const record = `CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY, applied TEXT NOT NULL)`
-
-// Retire makes every ralph refuse a database, which may be empty, from now on.
-func Retire(ctx context.Context, db *sql.DB, now string) error {
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	_, err = tx.ExecContext(ctx, record)
-	if err == nil {
-		_, err = tx.ExecContext(ctx, `INSERT INTO schema_migrations (name, applied) VALUES ($1, $2)`, moved, now)
-	}
-	if err != nil {
-		return errors.Join(err, tx.Rollback())
-	}
-	return tx.Commit()
-}
 
 // appliedNames lists the recorded migrations; none if the table does not exist yet.
 func appliedNames(ctx context.Context, db *sql.DB, dialect string) (names []string, err error) {

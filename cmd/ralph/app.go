@@ -132,7 +132,7 @@ func (a *app) begin(ctx context.Context, f func(p *project.Project, db *store.DB
 	if err != nil {
 		return err
 	}
-	there, err := p.HasQueue(ctx)
+	there, err := p.HasQueue()
 	if err != nil {
 		return err
 	}

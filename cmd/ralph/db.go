@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -103,7 +102,7 @@ func newDBRestore(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		unlock, err := alone(cmd.Context(), p)
+		unlock, err := alone(p)
 		if err != nil {
 			return err
 		}
@@ -125,10 +124,7 @@ func newDBRestore(a *app) *cobra.Command {
 }
 
 // alone locks out every run.
-func alone(ctx context.Context, p *project.Project) (unlock func() error, err error) {
-	if err := p.TakeOver(ctx); err != nil {
-		return nil, err
-	}
+func alone(p *project.Project) (unlock func() error, err error) {
 	if err := p.Make(); err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func (p *Project) Begin(ctx context.Context) (*store.DB, error) {
 // Open opens the project's database for commands that need an existing queue or only read. If there
 // is none, it opens an empty one that cannot be written to: looking creates no queue.
 func (p *Project) Open(ctx context.Context) (*store.DB, error) {
-	there, err := p.HasQueue(ctx)
+	there, err := p.HasQueue()
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -41,7 +42,7 @@ type seat struct {
 	base     string // the folder; with packages, of all queues of the repository
 	outright bool   // named by [DirVariable]
 	place    string // the git directory, or the root of a project without git
-	desk     string // ralph's folder at place, with the marker; it held the state itself in older versions
+	desk     string // ralph's folder at place, with the marker
 }
 
 // A record is the content of a marker or of a state folder's record.
@@ -125,13 +126,13 @@ func hasQueue(base string) (bool, error) {
 	return len(found) > 0, err
 }
 
-// begun reports whether a project has begun at a seat, in this or the older layout.
+// begun reports whether a project has begun at a seat.
 func (s seat) begun() (bool, error) {
 	if there, err := present(s.marker()); err != nil || there {
 		return there, err
 	}
-	if there, err := old(s.desk); err != nil || there || s.outright {
-		return there, err
+	if s.outright {
+		return false, nil
 	}
 	return hasQueue(s.base)
 }
@@ -410,11 +411,7 @@ func relocate(ctx context.Context, from, to string) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, unlock()) }()
-		sole, err := store.OpenAlone(ctx, filepath.Join(dir, Database))
-		if err != nil {
-			return err
-		}
-		if err := sole.Close(); err != nil {
+		if err := store.Unused(ctx, filepath.Join(dir, Database)); err != nil {
 			return err
 		}
 	}
@@ -425,4 +422,84 @@ func relocate(ctx context.Context, from, to string) (err error) {
 		return err
 	}
 	return carry(from, to)
+}
+
+// carry moves a file or a folder, also to another file system. It repeats a move that was
+// interrupted.
+func carry(from, to string) error {
+	err := os.Rename(from, to)
+	if err == nil || !errors.Is(err, syscall.EXDEV) && !errors.Is(err, fs.ErrExist) && !errors.Is(err, syscall.ENOTEMPTY) {
+		return err
+	}
+	part := to + ".taken"
+	if err := os.RemoveAll(part); err != nil {
+		return err
+	}
+	if err := copyAll(from, part); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(to); err != nil {
+		return err
+	}
+	if err := errors.Join(os.Rename(part, to), syncFolder(filepath.Dir(to))); err != nil {
+		return err
+	}
+	return os.RemoveAll(from)
+}
+
+// copyAll copies files, folders and links. A state contains nothing else.
+func copyAll(from, to string) error {
+	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		switch e.Type() {
+		case fs.ModeDir:
+			return os.Mkdir(target, 0o700)
+		case fs.ModeSymlink:
+			link, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			return os.Symlink(link, target)
+		case 0:
+			return copyFile(path, target)
+		}
+		return nil
+	})
+}
+
+func copyFile(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	err = errors.Join(err, out.Sync(), out.Close())
+	if err == nil {
+		err = os.Chtimes(to, time.Time{}, info.ModTime()) // retention goes by the modification times
+	}
+	return err
+}
+
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }

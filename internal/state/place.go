@@ -46,7 +46,7 @@ func packageFolder(top, root string) string {
 // hasPackage reports whether a folder is a package of the repository.
 func (s seat) hasPackage(top, root string) bool {
 	folder := packageFolder(top, root)
-	return Exists(filepath.Join(s.base, folder)) || Exists(filepath.Join(s.desk, folder, Database))
+	return Exists(filepath.Join(s.base, folder))
 }
 
 // Guarded returns ralph's folder that agents must not reach; for a package it includes the states
@@ -76,7 +76,7 @@ func (h *Home) belongs(ctx context.Context, db *store.DB, fresh bool) error {
 	there := filepath.Join(h.Top, filepath.FromSlash(root))
 	switch {
 	case root == "" && !configured && !fresh:
-		return nil // a queue of an older version; a look from elsewhere proves nothing
+		return nil // a database of an older design; a look from elsewhere proves nothing
 	case root == "":
 	case configured && root != "." && !Exists(filepath.Join(there, ConfigName)):
 		fmt.Fprintf(h.Warn, "ralph: the queue was that of %s, which has no %s any more; it is that of %s from now on\n",
@@ -113,7 +113,7 @@ func Prepare(ctx context.Context, root string, own bool, environ []string) error
 	if err := before.known(); err != nil {
 		return err
 	}
-	begun, err := before.HasQueue(ctx)
+	begun, err := before.HasQueue()
 	if err != nil {
 		return err
 	}
@@ -157,8 +157,7 @@ func Prepare(ctx context.Context, root string, own bool, environ []string) error
 
 // isRoot reports whether a folder is a project's root, judging by its files.
 func isRoot(dir string) bool {
-	return Exists(filepath.Join(dir, ConfigName)) || Exists(filepath.Join(dir, PlainName, markerName)) ||
-		Exists(filepath.Join(dir, PlainName, Database)) || Exists(filepath.Join(dir, PlainName, Gone))
+	return Exists(filepath.Join(dir, ConfigName)) || Exists(filepath.Join(dir, PlainName, markerName))
 }
 
 // rootOfQueue returns the root of the repository's queue; "" if there is no queue or its root is
@@ -166,7 +165,7 @@ func isRoot(dir string) bool {
 func (h *Home) rootOfQueue(ctx context.Context) (root string, err error) {
 	all := *h
 	all.State = all.base
-	if there, err := all.HasQueue(ctx); err != nil || !there {
+	if there, err := all.HasQueue(); err != nil || !there {
 		return "", err
 	}
 	db, err := all.Reopen(ctx, false)

@@ -280,9 +280,6 @@ func chooseSeat(ctx context.Context, h *Home, plain, repository seat) (seat, err
 // countTasks counts the tasks in a database without changing it.
 func countTasks(ctx context.Context, s seat) (n int, err error) {
 	path := filepath.Join(s.base, Database)
-	if was := filepath.Join(s.desk, Database); !Exists(path) && Exists(was) {
-		path = was
-	}
 	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
 		return 0, nil
 	}
@@ -301,12 +298,9 @@ func tasksIn(n int, err error) string {
 	return fmt.Sprintf("%d tasks", n)
 }
 
-// HasQueue reports whether the project has a database, after taking over one of an older layout. A
-// state folder that has lost its database is an error, not a new project.
-func (h *Home) HasQueue(ctx context.Context) (bool, error) {
-	if err := h.TakeOver(ctx); err != nil {
-		return false, err
-	}
+// HasQueue reports whether the project has a database. A state folder that has lost its database is an
+// error, not a new project.
+func (h *Home) HasQueue() (bool, error) {
 	f, err := h.folder()
 	if err != nil {
 		return false, err
@@ -396,7 +390,7 @@ var ErrNoQueue = ralph.Usage(errors.New("there is no queue here yet; `ralph init
 
 // Begin opens the project's database, and creates it if there is none.
 func (h *Home) Begin(ctx context.Context) (*store.DB, error) {
-	there, err := h.HasQueue(ctx)
+	there, err := h.HasQueue()
 	if err == nil {
 		err = h.Make()
 	}
