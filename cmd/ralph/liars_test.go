@@ -156,6 +156,7 @@ func liars(escape string) []situation {
 			lie: "T4", name: "a completion of its own task written to the database that nothing hides", task: "failed", exit: 3, later: "Next", only: "unconfined",
 			sentence: "its task was made completed outside of ralph, which does not count",
 			also:     []string{"done was refused: `" + gate + "` exits 1; refused 3 times", "TASK-2 → completed: done (nothing is configured to verify it"},
+			script:   "task Next\ndone {\"summary\": \"made it\"}\nturn\ndone {\"summary\": \"really\"}\ntask *\nrun " + covertly(forge(1)) + "\n" + insist,
 			model:    insisting(forge(1)),
 		},
 		{
@@ -304,6 +305,8 @@ func liars(escape string) []situation {
 				s.write(map[string]string{"tests/check.sh": "test ! -f broken\n"})
 				s.git("commit", "-qam", "third")
 			},
+			script: "task Rewind\nrun git reset -q --hard HEAD~1\nstuck {\"reason\": \"I give up\"}\n" +
+				"task *\nrun echo x > made.txt\ndone {\"summary\": \"made it\"}",
 			model: turns(bash("git reset -q --hard HEAD~1"), stuck, finished, bash("echo x > made.txt"), done("made it")),
 		},
 		{

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"ralph/internal/messagesapi"
+	"ralph/internal/state"
 )
 
 // geminiVersion is the version of the Gemini CLI that was measured.
@@ -30,12 +33,32 @@ func installed(t *testing.T, name, version, script string) string {
 	return path
 }
 
+// ready is a program, but says its version at once, which one of Node.js takes two seconds of CPU for. The first test of
+// each agent has the program itself.
+func ready(t *testing.T, program, version string) string {
+	t.Helper()
+	path := filepath.Join(filepath.Dir(program), "ready-"+filepath.Base(program))
+	if state.Exists(path) {
+		return path
+	}
+	// It appears whole: tests of other processes look at it meanwhile.
+	f, err := os.CreateTemp(filepath.Dir(program), "ready-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = fmt.Fprintf(f, "#!/bin/sh\n[ \"$1\" = --version ] && exec echo %s\nexec '%s' \"$@\"\n", version, program)
+	if err := errors.Join(err, f.Chmod(0o755), f.Close(), os.Rename(f.Name(), path)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // newGeminiStage is a stage on which the Gemini CLI works.
 func newGeminiStage(t *testing.T, answer func(n int, r messagesapi.Request) messagesapi.Turn) *stage {
 	t.Helper()
 	s := newStage(t, answer)
 	s.replace("agent: {", "agent: {use: gemini, ")
-	s.configure("agents:\n" + s.geminiAgent(realGemini(t)))
+	s.configure("agents:\n" + s.geminiAgent(ready(t, realGemini(t), geminiVersion)))
 	return s
 }
 
@@ -56,6 +79,7 @@ func (s *stage) geminiAgent(program string) string {
 func TestRealGeminiDone(t *testing.T) {
 	t.Parallel()
 	s := newGeminiStage(t, turns(bash("echo hi > hi.txt && git add hi.txt && git commit -qm hi"), done("did it")))
+	s.replace(ready(t, realGemini(t), geminiVersion), realGemini(t))
 	s.run(0, "task", "add", "First", "--verify", "test -f hi.txt")
 	s.has(s.run(0, "run"), "TASK-1 → merging: done and verified")
 	s.has(s.run(0, "session", "list", "--json"), `"agent": "gemini"`, `"agent_version": "`+geminiVersion, `"model": "gemini-2.5-pro"`,
@@ -111,7 +135,7 @@ func wantRefusedThenDone(s *stage) {
 func TestRealGeminiWithoutTools(t *testing.T) {
 	t.Parallel()
 	s := newGeminiStage(t, func(int, messagesapi.Request) messagesapi.Turn { return messagesapi.Turn{Text: "Hello."} })
-	gemini := realGemini(t)
+	gemini := ready(t, realGemini(t), geminiVersion)
 	wrapper := filepath.Join(s.dir, "wrapper.sh")
 	s.file(wrapper, "#!/bin/sh\n[ $1 = --version ] && exec "+gemini+" --version\n"+
 		`sed -u 's,"RALPH_CHANNEL"\,"value":",&/gone,' | `+gemini+` "$@"`+"\n")
@@ -156,7 +180,7 @@ var others = map[string]struct {
 func newOtherStage(t *testing.T, name string, answer func(n int, r messagesapi.Request) messagesapi.Turn) *stage {
 	t.Helper()
 	a := others[name]
-	program := installed(t, a.pkg, a.version, a.script)
+	program := ready(t, installed(t, a.pkg, a.version, a.script), a.version)
 	s := newStage(t, answer)
 	s.replace("agent: {", "agent: {use: "+name+", ")
 	text := "agents:\n  " + name + ":\n    command: [" + strings.Join(append([]string{program}, a.args...), ", ") + "]\n    env:\n"
@@ -181,6 +205,8 @@ func TestOtherAgents(t *testing.T) {
 			t.Parallel()
 			t.Run("done", func(t *testing.T) {
 				s := newOtherStage(t, name, turns(bash("echo hi > hi.txt && git add hi.txt && git commit -qm hi"), done("did it")))
+				program := installed(t, a.pkg, a.version, a.script)
+				s.replace(ready(t, program, a.version), program)
 				s.run(0, "task", "add", "First", "--verify", "test -f hi.txt")
 				s.has(s.run(0, "run"), "TASK-1 → merging: done and verified")
 				sessions := s.run(0, "session", "list", "--json")

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,10 +18,12 @@ import (
 
 	"ralph/internal/messagesapi"
 	"ralph/internal/state"
+	"ralph/loop/agent/claude"
 )
 
 // A situation is one in which loops that match text or exit statuses are wrong.
-// Each is played by the scripted agent, and by the real claude where it is there.
+// Each is played by the scripted agent, which does what the real one's model says unless it has a script of its own;
+// those that depend on an agent's own stream, end, files or processes are played by the real one.
 type situation struct {
 	id       string // in docs/situations.md
 	name     string
@@ -28,7 +31,7 @@ type situation struct {
 	task     string // the task's status afterwards
 	exit     int    // of `ralph run`
 
-	script string                                              // of the scripted agent
+	script string                                              // of the scripted agent; "" to follow the model
 	model  func(n int, r messagesapi.Request) messagesapi.Turn // of the real one
 	args   []string                                            // of `ralph run`
 	exits0 bool                                                // the agent's program ends with 0 whatever happens
@@ -63,6 +66,12 @@ const slots = ""
 // commits makes a file and commits it.
 func commits(file string) string {
 	return "echo x > " + file + " && git add " + file + " && git commit -qm 'of " + file + "'"
+}
+
+// escaping starts a command in a session of its own and waits until it is in that: some agents kill what a command has
+// left in theirs.
+func escaping(command string) string {
+	return "setsid " + command + " >/dev/null 2>&1 & until test \"$(cut -d' ' -f6 /proc/$!/stat)\" = $!; do :; done; "
 }
 
 // wanders does with a slot's repository what agents do with theirs.
@@ -157,14 +166,15 @@ func situations(escape string) []situation {
 		},
 		{
 			name: "a hang after output", task: "failed", exit: 3, sentence: "stuck: timed out after",
-			script: "run echo on it\nhang", args: []string{"--session-timeout", "4s"},
+			// Time enough to begin on a busy machine.
+			script: "run echo on it\nhang", args: []string{"--session-timeout", "15s"}, config: "stuck_limit: 1\n",
 			model: again(bash("echo on it"), messagesapi.Turn{Hang: true}),
 		},
 		{
 			name: "children that setsid", task: "completed", exit: 0,
 			sentence: "done and verified (killed: " + escape + "): made it",
 			script:   "spawn exec " + escape + "\nrun echo x > made.txt\ndone {\"summary\": \"made it\"}",
-			model:    turns(bash("setsid "+escape+" >/dev/null 2>&1 & echo x > made.txt"), done("made it")),
+			model:    turns(bash(escaping(escape)+"echo x > made.txt"), done("made it")),
 		},
 		{
 			name: "a git that does not work because ~/.gitconfig is broken", task: "pending", exit: 1, lacks: []string{".ralph"},
@@ -247,8 +257,8 @@ func situations(escape string) []situation {
 }
 
 // TestSituations: the verdict, the exit status and the sentence of each, as
-// docs/situations.md has them. Liars are played by the real CLI under the default
-// configuration, and again without a sandbox.
+// docs/situations.md has them. Liars are played under the default configuration, and
+// some again without a sandbox.
 func TestSituations(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/situations.md")
@@ -283,15 +293,15 @@ func numbered(honest, liars []situation) []situation {
 
 func playSituations(t *testing.T, mode string) {
 	escape := func(i int) string { return fmt.Sprintf("sleep %d5%d.%d", len(mode), i, os.Getpid()) }
-	claude := "ralph scripted-agent"
+	program := "ralph scripted-agent"
 	switch mode {
-	case "scripted":
+	case "scripted", "unconfined":
 	case "codex":
-		claude = realCodex(t)
+		program = realCodex(t)
 	case "gemini":
-		claude = realGemini(t)
+		program = ready(t, realGemini(t), geminiVersion)
 	default:
-		claude = realClaude(t)
+		program = realClaude(t)
 	}
 	for i := range numbered(situations(""), liars("")) {
 		tt := numbered(situations(escape(i)), liars(escape(i)))[i]
@@ -300,61 +310,91 @@ func playSituations(t *testing.T, mode string) {
 		}
 		t.Run(tt.id+" "+tt.name, func(t *testing.T) {
 			t.Parallel()
-			tt.play(t, mode, claude)
+			tt.play(t, mode, program)
 			wantGone(t, escape(i))
 		})
 	}
 }
 
-// isPlayed reports whether a mode plays the situation: the real CLIs what the scripted agent cannot, and what their own
-// streams, ends and processes decide; without a sandbox what that makes a difference to.
+// isPlayed reports whether a mode plays the situation: the real CLIs what their own streams, ends, files and processes
+// decide, and the scripted agent all else; without a sandbox what that makes a difference to.
 func (tt situation) isPlayed(mode string) bool {
 	some := map[string][]string{
-		"claude":     {"1", "2", "6", "8", "10", "16", "17", "T1a", "T1b", "T4a"},
-		"codex":      {"1", "2", "6", "8", "9", "10", "16"},
-		"gemini":     {"1", "2", "8", "10"},
-		"unconfined": {"T1a", "T4c", "T4e", "T5a", "T6a", "T6b", "T14a", "T15b"},
+		"claude":     {"6", "8", "10", "T1b", "T3c", "T5a", "T5b", "T5c", "T7b", "T9a", "T9b", "T9c", "T10a", "T15a"},
+		"codex":      {"6", "8", "10"},
+		"gemini":     {"8"},
+		"unconfined": {"T1a", "T4c", "T4e", "T6a", "T6b", "T14a", "T15b"},
 	}
 	switch {
 	case tt.only != "" && mode != tt.only, tt.needs == "sandbox" && mode == "unconfined":
 		return false
 	case mode == "scripted":
-		return tt.script != ""
+		return tt.script != "" || !slices.Contains(some["claude"], tt.id)
 	}
-	return slices.Contains(some[mode], tt.id) || mode == "claude" && tt.script == ""
+	return slices.Contains(some[mode], tt.id)
+}
+
+// turn is what the model says next, in words that no rule on commands reads, where the situation is not about rules.
+func (tt situation) turn(dir string, n int, r messagesapi.Request) messagesapi.Turn {
+	turn := tt.model(n, r)
+	for i, tool := range turn.Tools {
+		input := tool.Input.(map[string]any)
+		if name, ok := input["file_path"].(string); ok {
+			input["file_path"] = filepath.Join(dir, name)
+		}
+		if command, ok := input["command"].(string); ok && tt.lie != "" && !tt.open {
+			turn.Tools[i] = bash(covertly(command)).Tools[0]
+		}
+	}
+	return turn
+}
+
+// scripted is the script of the scripted agent.
+func (tt situation) scripted(t *testing.T) string {
+	t.Helper()
+	script := tt.script
+	for n, over := 0, false; tt.script == "" && n < 8; n++ {
+		turn := tt.turn("", n, messagesapi.Request{})
+		if len(turn.Tools) == 0 && over {
+			break
+		}
+		if over = len(turn.Tools) == 0; over {
+			script += "turn\n"
+		}
+		for _, tool := range turn.Tools {
+			input := tool.Input.(map[string]any)
+			if command, ok := input["command"].(string); ok {
+				script += "run " + command + "\n"
+				continue
+			}
+			text, err := json.Marshal(input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			script += strings.TrimPrefix(tool.Name, claude.SignalPrefix) + " " + string(text) + "\n"
+		}
+	}
+	if !strings.HasPrefix(script, "task ") {
+		script = "task *\n" + script
+	}
+	return script + "\n"
 }
 
 // play plays a situation with an agent.
-func (tt situation) play(t *testing.T, mode, claude string) {
-	real, dir := mode != "scripted", ""
-	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
-		turn := tt.model(n, r)
-		for i, tool := range turn.Tools {
-			input := tool.Input.(map[string]any)
-			if name, ok := input["file_path"].(string); ok {
-				input["file_path"] = filepath.Join(dir, name)
-			}
-			if command, ok := input["command"].(string); ok && tt.lie != "" && !tt.open {
-				turn.Tools[i] = bash(covertly(command)).Tools[0]
-			}
-		}
-		return turn
-	})
+func (tt situation) play(t *testing.T, mode, program string) {
+	real, dir := slices.Contains([]string{"claude", "codex", "gemini"}, mode), ""
+	s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn { return tt.turn(dir, n, r) })
 	dir = s.dir
 	if tt.key != "" {
 		s.key = tt.key
 	}
 	s.environ = tt.environ
-	agent := "exec " + claude + ` "$@"`
+	agent := "exec " + program + ` "$@"`
 	if tt.exits0 {
-		agent = claude + ` "$@"; exit 0`
+		agent = program + ` "$@"; exit 0`
 	}
 	if tt.hook != "" && !real {
-		agent = claude + ` "$@"; ` + tt.hook
-	}
-	script := tt.script
-	if !strings.HasPrefix(script, "task ") {
-		script = "task *\n" + script
+		agent = program + ` "$@"; ` + tt.hook
 	}
 	config, allowed := tt.config, ""
 	if !real {
@@ -364,7 +404,7 @@ func (tt situation) play(t *testing.T, mode, claude string) {
 		config += "sandbox: off\n"
 	}
 	files := map[string]string{
-		"agent.sh": "#!/bin/sh\n" + agent + "\n", "claude.script": script + "\n",
+		"agent.sh": "#!/bin/sh\n" + agent + "\n", "claude.script": tt.scripted(t),
 		"ralph.yaml": "agent: {command: ['" + filepath.Join(s.dir, "agent.sh") + "'], exit_grace: 5s" + allowed + "}\n" + config,
 		".gitignore": "claude.script.sessions\n",
 	}
@@ -378,7 +418,7 @@ func (tt situation) play(t *testing.T, mode, claude string) {
 		files["ralph.yaml"] = "agent: {use: gemini, exit_grace: 5s}\nagents:\n" + s.geminiAgent(filepath.Join(s.dir, "agent.sh")) + config
 		sentence, _, _ = strings.Cut(sentence, "You've") // in its own words
 	}
-	if mode == "gemini" && strings.Contains(sentence, "(killed: ") {
+	if mode == "codex" && strings.Contains(sentence, "(killed: ") {
 		sentence = "TASK-1 landed on main as" // it may have ended that itself
 	}
 	if tt.hook != "" && real {
