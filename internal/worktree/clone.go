@@ -102,19 +102,13 @@ func (t *Tree) Uncloned(ctx context.Context) string {
 	if head, _ := t.head(ctx); head == "" {
 		return "the repository has no commit yet: `ralph init --git` makes one of what is here"
 	}
-	list, _ := t.configured(ctx,
-		`^(extensions\.partialclone|remote\..*\.promisor|filter\..*\.(clean|smudge|process))$`)
+	list, _ := t.configured(ctx, `^filter\..*\.(clean|smudge|process)$`)
 	names := map[string]bool{}
 	for _, s := range list {
-		rest, filter := strings.CutPrefix(s.key, "filter.")
-		switch {
-		case !filter:
-			return "the repository is a partial clone, which lacks objects"
-		default:
-			names[rest[:strings.LastIndexByte(rest, '.')]] = true
-		}
+		rest := strings.TrimPrefix(s.key, "filter.")
+		names[rest[:strings.LastIndexByte(rest, '.')]] = true
 	}
-	delete(names, "lfs") // LFS files are committed as pointers
+	delete(names, "lfs")
 	return t.filteredBy(ctx, names)
 }
 
@@ -161,6 +155,9 @@ func (c *Clone) Fresh(ctx context.Context, commit string, hidden []string, user 
 }
 
 func (c *Clone) fresh(ctx context.Context, commit string, hidden []string, user [2]string, all bool) error {
+	if err := c.lender.complete(ctx, commit); err != nil {
+		return err
+	}
 	c.at = ""
 	if err := os.Remove(c.atFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -42,10 +42,11 @@ func (t *Tree) filtered(ctx context.Context, files []string) (list []string, err
 	if len(files) == 0 {
 		return nil, nil
 	}
+	lfs := len(t.lfs(ctx)) > 0
 	out, err := t.runInput(ctx, nil, strings.Join(files, "\x00"), "check-attr", "-z", "--stdin", "filter")
 	fields := strings.Split(string(out), "\x00")
 	for i := 0; i+2 < len(fields); i += 3 {
-		if value := fields[i+2]; value != "unspecified" && value != "unset" {
+		if value := fields[i+2]; value != "unspecified" && value != "unset" && (value != "lfs" || !lfs) {
 			list = append(list, fields[i])
 		}
 	}

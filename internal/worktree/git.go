@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -200,14 +202,46 @@ func subcommand(args []string) string {
 }
 
 // overrides returns the environment that disables the filters, hooks and merge drivers in the
-// configuration, for commands that read or write files.
+// configuration, for commands that read or write files. Git LFS alone stays.
 func (t *Tree) overrides(ctx context.Context) ([]string, error) {
 	list, err := t.configured(ctx, `^(filter|hook|merge)\.`)
 	keys := make([]string, len(list))
 	for i, s := range list {
 		keys[i] = s.key
 	}
-	return overridesOf(keys), err
+	return asEnv(append(disabled(keys), t.lfs(ctx)...)), err
+}
+
+// lfsFilter is what Git LFS itself configures. Of all filters it alone starts nothing that a session could have written.
+var lfsFilter = map[string]string{
+	"filter.lfs.clean": "git-lfs clean -- %f", "filter.lfs.smudge": "git-lfs smudge -- %f",
+	"filter.lfs.process": "git-lfs filter-process", "filter.lfs.required": "true",
+}
+
+// lfs returns the settings of Git LFS if the person's git runs it: its files are theirs, and nothing is fetched.
+func (t *Tree) lfs(ctx context.Context) (list []setting) {
+	of := t
+	if t.lender != nil {
+		of = t.lender
+	}
+	found, err := of.configured(ctx, `^filter\.lfs\.`)
+	if err != nil || len(found) == 0 {
+		return nil
+	}
+	for _, s := range found {
+		if want, ok := lfsFilter[s.key]; ok && s.value != want {
+			return nil
+		}
+	}
+	if _, err := exec.LookPath("git-lfs"); err != nil {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(lfsFilter)) {
+		list = append(list, setting{key, lfsFilter[key]})
+	}
+	// What they do not have stays a pointer, whatever address a session has put into .lfsconfig.
+	return append(list, setting{"filter.lfs.required", "false"}, setting{"lfs.url", "file:///nowhere"},
+		setting{"lfs.storage", filepath.Join(of.common, "lfs")})
 }
 
 // A setting is a key of the configuration with its value.
@@ -241,10 +275,8 @@ func (t *Tree) configured(ctx context.Context, pattern string) (list []setting, 
 	return list, err
 }
 
-// overridesOf returns the settings that disable configuration keys. They are not options: -c cannot
-// express a key with an equals sign.
-func overridesOf(keys []string) (env []string) {
-	n := 1
+// disabled returns the settings that disable configuration keys.
+func disabled(keys []string) (list []setting) {
 	for _, key := range keys {
 		dot := strings.LastIndexByte(key, '.')
 		value := ""
@@ -259,8 +291,16 @@ func overridesOf(keys []string) (env []string) {
 		default:
 			continue
 		}
-		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", n, key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", n, value))
-		n++
+		list = append(list, setting{key, value})
 	}
-	return append(env, fmt.Sprintf("GIT_CONFIG_COUNT=%d", n))
+	return list
+}
+
+// asEnv returns settings as the environment has them. They are not options: -c cannot express a key with an equals
+// sign. The last of several values counts.
+func asEnv(list []setting) (env []string) {
+	for i, s := range list {
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i+1, s.key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i+1, s.value))
+	}
+	return append(env, fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(list)+1))
 }

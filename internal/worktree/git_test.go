@@ -81,7 +81,7 @@ func TestWhatAKeyIsOverriddenWith(t *testing.T) {
 		{"filter.lfs.other", []string{"GIT_CONFIG_COUNT=1"}},
 		{"", []string{"GIT_CONFIG_COUNT=1"}},
 	} {
-		if got := overridesOf([]string{tt.key}); !slices.Equal(got, tt.want) {
+		if got := asEnv(disabled([]string{tt.key})); !slices.Equal(got, tt.want) {
 			t.Errorf("%q is overridden with %q, want %q", tt.key, got, tt.want)
 		}
 	}

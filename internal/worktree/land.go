@@ -1,13 +1,13 @@
 package worktree
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -346,19 +346,27 @@ func (t *Tree) smudged(ctx context.Context, commit string, files []string) (list
 	if list, err = t.filtered(ctx, files); err != nil {
 		return nil, err
 	}
+	lfs := len(t.lfs(ctx)) > 0
 	for _, file := range files { // attributes that come with the commit
 		if filepath.Base(file) != ".gitattributes" {
 			continue
 		}
 		text, err := t.run(ctx, nil, "cat-file", "blob", commit+":"+file)
-		if err == nil && bytes.Contains(text, []byte("filter=")) {
-			list = append(list, file)
-		} else if err != nil && !complains(err) {
+		if err != nil && !complains(err) {
 			return nil, err
+		}
+		for _, m := range filterAttribute.FindAllSubmatch(text, -1) {
+			if !lfs || string(m[1]) != "lfs" {
+				list = append(list, file)
+				break
+			}
 		}
 	}
 	return list, nil
 }
+
+// filterAttribute matches a filter in a text of attributes.
+var filterAttribute = regexp.MustCompile(`\bfilter=(\S+)`)
 
 // refusals are git's reasons for not moving a checkout, their wording for people, and what to do first.
 // The file names stand between begins and ends.

@@ -2,6 +2,8 @@ package worktree
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,13 +43,7 @@ func (t *Tree) Remote(ctx context.Context, name, dir string, env []string) (*Rem
 	if at := filepath.Join(t.top(), r.url); !strings.Contains(r.url, ":") && !filepath.IsAbs(r.url) && exists(at) {
 		r.url = at
 	}
-	for _, entry := range env {
-		if key, _, _ := strings.Cut(entry, "="); !slices.Contains(repositoryEnv, key) {
-			r.env = append(r.env, entry)
-		}
-	}
-	r.env = append(r.env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_DIR="+dir,
-		"GIT_OBJECT_DIRECTORY="+filepath.Join(t.common, "objects"))
+	r.env = append(passedOn(env), "GIT_DIR="+dir, "GIT_OBJECT_DIRECTORY="+filepath.Join(t.common, "objects"))
 	r.env = append(r.env, sshQuiet(env)...)
 	if shallow := filepath.Join(t.common, "shallow"); exists(shallow) {
 		r.env = append(r.env, "GIT_SHALLOW_FILE="+shallow)
@@ -68,6 +64,52 @@ func (t *Tree) Remote(ctx context.Context, name, dir string, env []string) (*Rem
 func (r *Remote) run(ctx context.Context, args ...string) ([]byte, error) {
 	own := []string{"-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "maintenance.auto=false"}
 	return runExactly(ctx, remoteLimit, r.dir, r.env, "", append(own, args...))
+}
+
+// complete fetches what a partial clone lacks of the files of a commit, as the person's own git would for a checkout.
+func (t *Tree) complete(ctx context.Context, commit string) error {
+	list, err := t.configured(ctx, `^remote\..*\.promisor$`)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	name := strings.TrimSuffix(strings.TrimPrefix(list[0].key, "remote."), ".promisor")
+	env := slices.Concat(passedOn(os.Environ()), sshQuiet(os.Environ()), t.here())
+	for lacks := ""; ; {
+		out, err := t.run(ctx, nil, "rev-list", "--objects", "--missing=print", "--no-walk", commit)
+		if err != nil {
+			return err
+		}
+		var missing strings.Builder
+		for line := range strings.Lines(string(out)) {
+			if id, ok := strings.CutPrefix(line, "?"); ok {
+				missing.WriteString(id)
+			}
+		}
+		if missing.Len() == 0 {
+			return nil
+		}
+		if missing.String() == lacks {
+			return fmt.Errorf("remote %s does not have all files of %.10s, which this partial clone lacks", name, commit)
+		}
+		lacks = missing.String() // what is in a folder that was missing, too, is missing then
+		if _, err := runExactly(ctx, remoteLimit, t.root, env, lacks, []string{
+			"-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "maintenance.auto=false",
+			"-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
+			"--no-recurse-submodules", "--filter=blob:none", "--stdin", name,
+		}); err != nil {
+			return fmt.Errorf("fetch what this partial clone lacks: %w", err)
+		}
+	}
+}
+
+// passedOn returns an environment for git that talks to a remote, without what selects another repository.
+func passedOn(env []string) (list []string) {
+	for _, entry := range env {
+		if key, _, _ := strings.Cut(entry, "="); !slices.Contains(repositoryEnv, key) {
+			list = append(list, entry)
+		}
+	}
+	return append(list, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0")
 }
 
 // sshQuiet makes ssh ask no questions, unless the user has configured the ssh command.

@@ -1,6 +1,7 @@
 package landing
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,7 +86,7 @@ func TestThePersonsCheckout(t *testing.T) {
 			y.write(".git/refs/heads/main.lock", "")
 		}, "refs/heads/main.lock", []string{"a", lines("a")}, true},
 		{"a file with a filter", func(y *yard) {
-			y.write(".gitattributes", "a filter=lfs\n")
+			y.write(".gitattributes", "a filter=up\n")
 			y.git("add", ".")
 			y.git("commit", "-qm", "Attributes")
 		}, "a filter has to write a", []string{"a", lines("a")}, true},
@@ -307,6 +308,24 @@ func TestARemote(t *testing.T) {
 		done(y, c)
 		if y.in(remote, "log", "--format=%s", "-1", "main") != "TASK-1: One" || y.read("a") != "x\n" || y.git("status", "--porcelain") != "" {
 			t.Error(y.in(remote, "log", "--oneline", "main"))
+		}
+	})
+	t.Run("it is asked once for all that look within seconds", func(t *testing.T) {
+		y, _ := begin(t)
+		log := filepath.Join(t.TempDir(), "git.log")
+		y.AfterEnv = append(os.Environ(), "GIT_TRACE2_EVENT="+log)
+		for i := range 8 {
+			y.work(fmt.Sprint("Task ", i), map[string]string{fmt.Sprint("file", i): "x\n"})
+		}
+		for range 4 {
+			if _, err := y.Tip(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		y.land()
+		b, err := os.ReadFile(log)
+		if n := strings.Count(string(b), `"name":"fetch"`); err != nil || n != 1 {
+			t.Errorf("%d fetches, %v", n, err)
 		}
 	})
 	t.Run("somebody else has pushed", func(t *testing.T) {

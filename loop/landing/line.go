@@ -21,6 +21,7 @@ import (
 // It is a hint: what lands is decided by the queue. The zero Line is empty.
 type Line struct {
 	entering sync.Mutex // of two that conflict one comes first
+	remote   lookout
 
 	mu     sync.Mutex
 	list   []inLine

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"ralph"
@@ -36,10 +37,16 @@ func (l *Lander) fetch(ctx context.Context) (string, error) {
 	if commit == "" {
 		return "", nil
 	}
-	if was, err := l.Tree.Ref(ctx, l.remoteRef()); err != nil || was == commit {
-		return commit, err
+	return commit, l.sawRemote(ctx, commit)
+}
+
+// sawRemote notes where the remote's branch is.
+func (l *Lander) sawRemote(ctx context.Context, commit string) error {
+	if err := l.Tree.SetRef(ctx, l.remoteRef(), commit); err != nil {
+		return err
 	}
-	return commit, l.Tree.SetRef(ctx, l.remoteRef(), commit)
+	l.Line.remote.see(time.Now())
+	return nil
 }
 
 // known returns the commit of the remote's branch or, while the remote
@@ -53,12 +60,57 @@ func (l *Lander) known(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if !waits {
-		commit, err := l.fetch(ctx)
+		commit, err := l.fetched(ctx)
 		if !errors.Is(err, ralph.ErrConflict) {
 			return commit, err
 		}
 	}
 	return l.Tree.Ref(ctx, l.remoteRef())
+}
+
+// remoteFresh is how long what was seen of a remote counts: a landing that is built on less finds its lease lost.
+const remoteFresh = 5 * time.Second
+
+// A lookout is when the remote of one target was seen last, by whoever works on that.
+type lookout struct {
+	fetching sync.Mutex
+
+	mu   sync.Mutex
+	seen time.Time // zero if that does not count any more
+}
+
+// see notes when the remote was seen.
+func (o *lookout) see(at time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen = at
+}
+
+// fresh reports whether what was seen counts still.
+func (o *lookout) fresh() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return time.Since(o.seen) < remoteFresh
+}
+
+// fetched returns the commit of the remote's branch, of which no two ask at once: who comes while another one does,
+// which may take long, goes by what is known.
+func (l *Lander) fetched(ctx context.Context) (string, error) {
+	remote := &l.Line.remote
+	if remote.fresh() {
+		return l.Tree.Ref(ctx, l.remoteRef())
+	}
+	if !remote.fetching.TryLock() {
+		if commit, err := l.Tree.Ref(ctx, l.remoteRef()); err != nil || commit != "" {
+			return commit, err
+		}
+		remote.fetching.Lock() // nothing is known yet
+	}
+	defer remote.fetching.Unlock()
+	if remote.fresh() {
+		return l.Tree.Ref(ctx, l.remoteRef())
+	}
+	return l.fetch(ctx)
 }
 
 // Limits for waiting for a remote.
@@ -101,8 +153,15 @@ func (l *Lander) push(ctx context.Context, c ralph.Change) (pushed bool, err err
 	if err != nil {
 		return false, l.unreachable(ctx, err)
 	}
-	if said.Stale && l.Branch {
+	switch {
+	case said.Stale && l.Branch:
 		said.Refused = "it has a branch of that name already"
+	case said.Stale:
+		l.Line.remote.see(time.Time{})
+	case said.Refused == "" && !l.Branch:
+		if err := l.sawRemote(ctx, c.To); err != nil {
+			return false, err
+		}
 	}
 	return said == (worktree.Pushed{}), l.Store.Tx(ctx, func(tx *store.Tx) error {
 		if said.Refused != "" {

@@ -148,6 +148,9 @@ func (l *Lander) point(ctx context.Context, c ralph.Change) (string, error) {
 	case l.Branch:
 		return l.branchPoint(ctx, c)
 	case l.Push != "":
+		if l.Line.remote.fresh() { // this process has pushed it
+			return l.Tree.Ref(ctx, l.remoteRef())
+		}
 		return l.fetch(ctx)
 	}
 	return l.Tree.Ref(ctx, PointRef(l.Into))

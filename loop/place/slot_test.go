@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"ralph/internal/worktree"
 )
@@ -112,7 +113,7 @@ func TestAFreshSlotIsNotedAsItIs(t *testing.T) {
 				if err := p.Note(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if d := cmp.Diff(noted(t, p), was); d != "" {
+				if d := gocmp.Diff(noted(t, p), was); d != "" {
 					t.Errorf("it is noted otherwise than it is:\n%s", d)
 				}
 				if err := p.Release(); err != nil {
@@ -414,5 +415,72 @@ func TestAMergeIntoASlot(t *testing.T) {
 	}
 	if list, err := p.Begin(t.Context(), at, left.Head, "text", "own"); err != nil || fmt.Sprint(list) != "[text]" {
 		t.Errorf("the next session finds %v, %v", list, err)
+	}
+}
+
+// TestSlotsOfOddRepositories contain what the person's own work tree would: their work is a commit there like any other.
+func TestSlotsOfOddRepositories(t *testing.T) {
+	t.Parallel()
+	const ann = "git config user.name Ann; git config user.email ann@example.com; "
+	for name, tt := range map[string]struct {
+		script string // makes the repository in the folder repo
+		work   string // what a session does
+		want   string // what git says of its commit then
+		needs  string // a program
+	}{
+		"sha256":    {"git init -q -b main --object-format=sha256 repo; cd repo; " + ann + "echo a > a; git add a; git commit -qm a", "cat a > b", "git show $C:b", ""},
+		"reftables": {"git init -q -b main --ref-format=reftable repo; cd repo; " + ann + "echo a > a; git add a; git commit -qm a", "cat a > b", "git show $C:b", "reftable"},
+		"a partial clone": {
+			"git init -q -b main src; cd src; " + ann + "git config uploadpack.allowFilter true; git config uploadpack.allowAnySHA1InWant true; mkdir d; echo a > d/a; git add -A; git commit -qm a; cd ..; " +
+				"git clone -q --no-checkout --filter=tree:0 file://$PWD/src repo; cd repo; " + ann,
+			"cat d/a > b", "git show $C:b", "",
+		},
+		"a sparse checkout": {
+			"git init -q -b main repo; cd repo; " + ann + "mkdir in out; echo a > in/a; echo a > out/a; git add -A; git commit -qm a; git sparse-checkout set in; test ! -e out",
+			"cat out/a > b", "git show $C:b", "",
+		},
+		"a work tree": {
+			"git init -q -b other main; cd main; " + ann + "echo a > a; git add a; git commit -qm a; git worktree add -q -b main ../repo; cd ../repo",
+			"cat a > b", "git show $C:b", "",
+		},
+		"Git LFS": {
+			"git init -q -b main repo; cd repo; " + ann + "git lfs install --local --skip-repo >/dev/null; echo '*.bin filter=lfs' > .gitattributes; echo a > a.bin; git add -A; git commit -qm a",
+			"test \"$(cat a.bin)\" = a; echo new > b.bin", "git show $C:b.bin | sed -n 's/ https.*//p'; git cat-file -p $C:b.bin | git lfs smudge", "git-lfs",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(cmp.Or(tt.needs, "git")); err != nil && tt.needs != "reftable" {
+				t.Skip("there is no " + tt.needs)
+			}
+			top := t.TempDir()
+			if tt.needs == "reftable" && exec.Command("git", "-C", top, "init", "-q", "--ref-format=reftable", "x").Run() != nil {
+				t.Skip("this git knows no reftables")
+			}
+			sh(t, top, tt.script)
+			dir := filepath.Join(top, "repo")
+			tree, err := worktree.Open(t.Context(), dir, ".ralph")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if why := tree.Uncloned(t.Context()); why != "" {
+				t.Fatal(why)
+			}
+			s := &Slots{
+				Here: &Place{Dir: dir, Tree: tree, State: t.TempDir()}, Dir: t.TempDir(), Name: "repo",
+				Timeout: time.Minute, Log: slog.New(slog.DiscardHandler),
+			}
+			p := begun(t, s)
+			if got := sh(t, p.Dir, "git status --porcelain"); got != "" {
+				t.Errorf("a fresh slot has\n%s", got)
+			}
+			sh(t, p.Dir, tt.work)
+			made := candidate(t, p, "refs/ralph/changes/x")
+			got := sh(t, dir, "C="+made.Head+"; "+tt.want+"; git diff --name-only "+tip(t, s)+" $C")
+			want := map[string]string{"Git LFS": "version\nnew\nb.bin\n"}[name]
+			if got != cmp.Or(want, "a\nb\n") {
+				t.Errorf("it made\n%s", got)
+			}
+		})
 	}
 }
