@@ -240,8 +240,8 @@ func (t *Tree) lfs(ctx context.Context) (list []setting) {
 		list = append(list, setting{key, lfsFilter[key]})
 	}
 	// What they do not have stays a pointer, whatever address a session has put into .lfsconfig.
-	return append(list, setting{"filter.lfs.required", "false"}, setting{"lfs.url", "file:///nowhere"},
-		setting{"lfs.storage", filepath.Join(of.common, "lfs")})
+	return append(list, setting{"lfs.url", "file:///nowhere"},
+		setting{"lfs.skipdownloaderrors", "true"}, setting{"lfs.storage", filepath.Join(of.common, "lfs")})
 }
 
 // A setting is a key of the configuration with its value.
