@@ -188,7 +188,7 @@ func TestACrowdThatKnowsNoGit(t *testing.T) {
 	c.sound(out)
 	got := c.git("show", "HEAD:list.txt")
 	for _, name := range []string{"ant", "bee", "cat", "dog"} {
-		if strings.Count(got, name+"\n") != 1 {
+		if strings.Count(got, "\n"+name) != 1 {
 			t.Errorf("%s is not there once:\n%s", name, got)
 		}
 	}

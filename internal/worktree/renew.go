@@ -86,6 +86,11 @@ func (t *Tree) renew(ctx context.Context, commit, ignored string, user [2]string
 		who = fmt.Sprintf("[user]\n\tname = %s\n\temail = %s\n", value(user[0]), value(user[1]))
 	}
 	who += "[commit]\n\tgpgsign = false\n[tag]\n\tgpgsign = false\n[gc]\n\tauto = 0\n"
+	for _, s := range t.lfs(ctx) {
+		if key, is := strings.CutPrefix(s.key, "filter.lfs."); is {
+			who += fmt.Sprintf("[filter \"lfs\"]\n\t%s = %s\n", key, value(s.value))
+		}
+	}
 	mine := "\tbare = false\n\tcommitGraph = false\n\tmultiPackIndex = false\n\tsplitIndex = false\n" +
 		"\tuntrackedCache = false\n[uploadpack]\n\tallowAnySHA1InWant = true\n"
 	alternates := []string{quoted(person), quoted(filepath.Join(theirs, "objects")), quoted(scratch)}
