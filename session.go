@@ -201,6 +201,15 @@ type Tokens struct {
 // Sum returns the total of input, output and cache tokens.
 func (t Tokens) Sum() int64 { return t.Input + t.Output + t.CacheRead + t.CacheCreation }
 
+// Add returns the tokens of both; the context window is t's.
+func (t Tokens) Add(o Tokens) Tokens {
+	t.Input += o.Input
+	t.Output += o.Output
+	t.CacheRead += o.CacheRead
+	t.CacheCreation += o.CacheCreation
+	return t
+}
+
 // A FileChange is a file that differs between the start and the end of a session.
 type FileChange struct {
 	Path    string `json:"path"` // slash-separated, relative to the project's root

@@ -186,7 +186,6 @@ var objects = []struct {
 }{
 	{ralph.Task{}, "`task list`, `task show`, `suggestion`, `feature show`", ""},
 	{show.TaskView{}, "`task show`, beside those of a task", "TaskView"},
-	{show.Receipt{}, "`receipt` of `task show`", "TaskReceipt"},
 	{store.InboxItem{}, "`inbox`", ""},
 	{suggestion{}, "`suggestion list`", "Suggestion"},
 	{ralph.Comment{}, "`timeline`, `task show`", ""},
@@ -215,7 +214,7 @@ var objects = []struct {
 	{store.ImportedResult{}, "`tasks` of `import`", ""},
 	{follow.Plan{}, "`run --dry-run`", "Plan"},
 	{report.Report{}, "`report`", ""},
-	{report.Receipt{}, "`tasks` of `report`", ""},
+	{report.Receipt{}, "`tasks` of `report`, `receipt` of `task show`", ""},
 	{report.Flag{}, "`flags` of `report`", ""},
 	{report.Waiting{}, "`waiting` of `report`", ""},
 	{report.Changed{}, "`changed` of `report`, of its `tasks`, and of a receipt", ""},

@@ -51,6 +51,15 @@ func Since(tx *store.Tx, since time.Time) (Report, error) {
 	return r, err
 }
 
+// OfTask returns the receipt of a task over all its sessions.
+func OfTask(tx *store.Tx, t ralph.Task) (Receipt, error) {
+	r, err := gather(tx, store.SessionFilter{Task: t.ID})
+	if err != nil || len(r.Tasks) == 0 {
+		return receiptOf(t), err
+	}
+	return r.Tasks[0], nil
+}
+
 // MorningOf returns the summary of a run, given the number of waiting items. It reads less than a
 // full report, for frequent use.
 func MorningOf(tx *store.Tx, run ralph.Run, waiting int) ([]string, error) {
@@ -117,7 +126,7 @@ func (r *Report) merge(tx *store.Tx, f store.SessionFilter, sessions []ralph.Ses
 
 // change adds what sessions of a filter, oldest first, changed.
 func (r *Report) change(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session) error {
-	changed, err := ChangedBy(tx, f, sessions)
+	changed, err := changedBy(tx, f, sessions)
 	if err != nil {
 		return err
 	}

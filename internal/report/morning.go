@@ -132,8 +132,8 @@ func (c *Changed) merge(o Changed) {
 	c.Added, c.Removed = c.Added+o.Added, c.Removed+o.Removed
 }
 
-// ChangedBy returns the changes of a filter's sessions, given oldest first, by task.
-func ChangedBy(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session) (map[int64]*Changed, error) {
+// changedBy returns the changes of a filter's sessions, given oldest first, by task.
+func changedBy(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session) (map[int64]*Changed, error) {
 	queue, err := tx.MergeQueue()
 	if err != nil {
 		return nil, err
@@ -150,7 +150,8 @@ func ChangedBy(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session) (m
 	all := map[int64]*Changed{}
 	for _, s := range sessions {
 		if all[s.TaskID] == nil {
-			all[s.TaskID] = &Changed{Branches: []string{}, Commits: []string{}, Kept: []string{}}
+			none := nothing()
+			all[s.TaskID] = &none
 		}
 		branch := queue.Target
 		if change := became[s.ID]; change != nil {

@@ -89,23 +89,29 @@ type Waiting struct {
 	Command string `json:"command"` // that settles it
 }
 
+// nothing is the change of a task that has none.
+func nothing() Changed { return Changed{Branches: []string{}, Commits: []string{}, Kept: []string{}} }
+
+// receiptOf returns the receipt of a task without sessions.
+func receiptOf(t ralph.Task) Receipt {
+	return Receipt{
+		TaskID: t.ID, Title: t.Title, Feature: t.Feature,
+		Status: t.Status, Reason: t.StatusReason, Attempts: t.Attempts,
+		Verify: []ralph.Check{}, Flags: []Flag{}, Notes: []string{}, Lanes: []int{}, Changed: nothing(),
+		CostKnown: true, Agents: []ralph.By{},
+	}
+}
+
 // New sums up sessions, oldest first, by task, with the flags of each session.
 func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string][]Flag) Report {
-	none := Changed{Branches: []string{}, Commits: []string{}, Kept: []string{}}
-	r := Report{CostKnown: true, Tasks: []Receipt{}, Waiting: []Waiting{}, Changed: none, Merging: []string{}}
+	r := Report{CostKnown: true, Tasks: []Receipt{}, Waiting: []Waiting{}, Changed: nothing(), Merging: []string{}}
 	at, of := map[int64]int{}, map[int64][]ralph.Session{}
 	for _, s := range sessions {
 		i, ok := at[s.TaskID]
 		if !ok {
-			t := tasks[s.TaskID]
 			i = len(r.Tasks)
 			at[s.TaskID] = i
-			r.Tasks = append(r.Tasks, Receipt{
-				TaskID: t.ID, Title: t.Title, Feature: t.Feature,
-				Status: t.Status, Reason: t.StatusReason, Attempts: t.Attempts,
-				Verify: []ralph.Check{}, Flags: []Flag{}, Notes: []string{}, Lanes: []int{}, Changed: none,
-				CostKnown: true, Agents: []ralph.By{},
-			})
+			r.Tasks = append(r.Tasks, receiptOf(tasks[s.TaskID]))
 		}
 		c := &r.Tasks[i]
 		c.Sessions++
@@ -118,10 +124,7 @@ func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string]
 		}
 		c.Flags = append(c.Flags, flags[s.ID]...)
 		c.Notes = append(c.Notes, s.Notes...)
-		c.Tokens.Input += s.Tokens.Input
-		c.Tokens.Output += s.Tokens.Output
-		c.Tokens.CacheRead += s.Tokens.CacheRead
-		c.Tokens.CacheCreation += s.Tokens.CacheCreation
+		c.Tokens = c.Tokens.Add(s.Tokens)
 		c.Tokens.ContextWindow = max(c.Tokens.ContextWindow, s.Tokens.ContextWindow)
 		if !s.CompletedAt.IsZero() {
 			c.Seconds += max(0, s.CompletedAt.Sub(s.StartedAt.Time).Seconds())

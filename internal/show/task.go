@@ -3,7 +3,6 @@ package show
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"ralph"
@@ -25,7 +24,7 @@ type TaskView struct {
 	Source      string          `json:"external_source"` // the format, and the name of its file
 	Comments    []ralph.Comment `json:"comments"`
 	Sessions    []ralph.Session `json:"sessions"`
-	Receipt     Receipt         `json:"receipt"`
+	Receipt     report.Receipt  `json:"receipt"`
 }
 
 // Suggested marks a task that an agent suggested, after other text; "" for others.
@@ -34,45 +33,6 @@ func Suggested(t ralph.Task) string {
 		return ", suggested by an agent"
 	}
 	return ""
-}
-
-// A Receipt sums up what a task took.
-type Receipt struct {
-	Attempts int     `json:"attempts"`
-	Sessions int     `json:"sessions"`
-	Seconds  float64 `json:"seconds"`
-	CostUSD  float64 `json:"cost_usd"`
-	// false: that of a session is an estimate, or 0 as the price of its tokens is unknown
-	CostKnown bool          `json:"cost_known"`
-	Agents    []ralph.By    `json:"agents"` // who worked on it, each once
-	Tokens    ralph.Tokens  `json:"tokens"`
-	Verify    []ralph.Check `json:"verify"` // of the latest session
-	Why       string        `json:"why"`
-
-	Changed report.Changed `json:"changed"`
-}
-
-func newReceipt(t ralph.Task, sessions []ralph.Session) Receipt {
-	r := Receipt{
-		Attempts: t.Attempts, Sessions: len(sessions), Verify: []ralph.Check{}, Why: t.StatusReason,
-		Agents: ralph.Workers(sessions...), CostKnown: !slices.ContainsFunc(sessions, func(s ralph.Session) bool {
-			return !s.CostKnown && !s.CompletedAt.IsZero()
-		}),
-	}
-	for _, s := range sessions {
-		if !s.CompletedAt.IsZero() {
-			r.Seconds += max(0, s.CompletedAt.Sub(s.StartedAt.Time).Seconds())
-		}
-		r.CostUSD += s.CostUSD
-		r.Tokens.Input += s.Tokens.Input
-		r.Tokens.Output += s.Tokens.Output
-		r.Tokens.CacheRead += s.Tokens.CacheRead
-		r.Tokens.CacheCreation += s.Tokens.CacheCreation
-	}
-	if len(sessions) > 0 {
-		r.Verify = sessions[0].Verify
-	}
-	return r
 }
 
 // ReadTask reads everything that is shown of a task.
@@ -88,16 +48,10 @@ func ReadTask(tx *store.Tx, id int64) (v TaskView, err error) {
 	v.Files = append([]string{}, v.Task.Files...)
 	v.Agent = v.Task.Agent
 	v.ExternalID, v.Source = v.Task.ExternalID, v.Task.ExternalSource
-	v.Receipt = newReceipt(v.Task, v.Sessions)
 	if err != nil {
 		return v, err
 	}
-	oldest := slices.Clone(v.Sessions)
-	slices.Reverse(oldest)
-	changed, err := report.ChangedBy(tx, store.SessionFilter{Task: id}, oldest)
-	if c := changed[id]; c != nil {
-		v.Receipt.Changed = *c
-	}
+	v.Receipt, err = report.OfTask(tx, v.Task)
 	return v, err
 }
 

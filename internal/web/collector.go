@@ -78,10 +78,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		t := s.totals[outcome]
 		counter(sessions, float64(t.Sessions), outcome)
 		sum.CostUSD += t.CostUSD
-		sum.Tokens.Input += t.Tokens.Input
-		sum.Tokens.Output += t.Tokens.Output
-		sum.Tokens.CacheRead += t.Tokens.CacheRead
-		sum.Tokens.CacheCreation += t.Tokens.CacheCreation
+		sum.Tokens = sum.Tokens.Add(t.Tokens)
 	}
 	counter(cost, sum.CostUSD)
 	counter(tokens, float64(sum.Tokens.Input), "input")

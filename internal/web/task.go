@@ -65,13 +65,11 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	v.Sessions = all[:min(len(all), taskSessions)]
-	if len(all) > 0 {
-		if all[0].CompletedAt.IsZero() {
-			v.Session = &all[0]
-		}
-		oldest := slices.Clone(all)
-		slices.Reverse(oldest)
-		v.Receipt = report.New(oldest, map[int64]ralph.Task{id: v.Task}, nil).Tasks[0]
+	if len(all) > 0 && all[0].CompletedAt.IsZero() {
+		v.Session = &all[0]
+	}
+	if v.Receipt, err = report.OfTask(tx, v.Task); err != nil {
+		return view{}, err
 	}
 	if v.Task.Splittable() {
 		v.Parts = exchange.Splitting{Task: v.Task}.Form()

@@ -79,7 +79,7 @@ func (h *history) update(u update) {
 	}
 	if used := now.Meta.Usage; used != nil {
 		h.requests++
-		h.tokens, h.told = sum(h.tokens, used.tokens()), true
+		h.tokens, h.told = h.tokens.Add(used.tokens()), true
 	}
 	switch now.Kind {
 	case "agent_message_chunk":
@@ -160,19 +160,10 @@ func (h *history) end(e ended, err error) {
 	case e.Usage != nil && h.profile.Total:
 		h.tokens, h.told = e.Usage.tokens(), true
 	case e.Usage != nil:
-		h.tokens, h.told = sum(h.tokens, e.Usage.tokens()), true
+		h.tokens, h.told = h.tokens.Add(e.Usage.tokens()), true
 	case quota != nil:
-		h.tokens, h.told = sum(h.tokens, ralph.Tokens{Input: count(quota.Input), Output: count(quota.Output)}), true
+		h.tokens, h.told = h.tokens.Add(ralph.Tokens{Input: count(quota.Input), Output: count(quota.Output)}), true
 	}
-}
-
-// sum adds up.
-func sum(a, b ralph.Tokens) ralph.Tokens {
-	a.Input += b.Input
-	a.Output += b.Output
-	a.CacheRead += b.CacheRead
-	a.CacheCreation += b.CacheCreation
-	return a
 }
 
 // steps are how many requests of the model there were, as far as one can see.

@@ -177,7 +177,7 @@ func (h *history) addAssistant(e event) {
 	if e.Message.ID != "" && e.Message.ID != h.message {
 		h.message = e.Message.ID
 		h.messages++
-		h.streamed = sum(h.streamed, tokens(e.Message.Usage))
+		h.streamed = h.streamed.Add(tokens(e.Message.Usage))
 	}
 }
 
@@ -189,7 +189,7 @@ func (h *history) addResult(e event) {
 	h.turnOpen = false
 	h.turns += int(count(e.Turns))
 	window := h.tokens.ContextWindow
-	h.tokens = sum(h.tokens, tokens(e.Usage))
+	h.tokens = h.tokens.Add(tokens(e.Usage))
 	h.tokens.ContextWindow = e.contextWindow(h.model, window)
 	h.nothing = tokens(e.Usage).Sum() == 0 && h.toolCalls == h.before && (e.CostUSD == nil || *e.CostUSD <= h.costUSD)
 	h.before = h.toolCalls
@@ -232,7 +232,7 @@ func (h *history) usage() (t ralph.Tokens, costUSD float64, known bool) {
 	if !ok {
 		price, _ = agent.PriceOf("claude-opus-4")
 	}
-	return sum(h.tokens, streamed), h.costUSD + price.Of(streamed), false
+	return h.tokens.Add(streamed), h.costUSD + price.Of(streamed), false
 }
 
 // began reports whether the agent may have called its model: it was ready,
@@ -264,15 +264,6 @@ func tokens(u usage) ralph.Tokens {
 		Input: count(u.Input), Output: count(u.Output),
 		CacheRead: count(u.CacheRead), CacheCreation: count(u.CacheCreation),
 	}
-}
-
-// sum adds two usages; the context window is a's.
-func sum(a, b ralph.Tokens) ralph.Tokens {
-	a.Input += b.Input
-	a.Output += b.Output
-	a.CacheRead += b.CacheRead
-	a.CacheCreation += b.CacheCreation
-	return a
 }
 
 // count converts a number of the stream to a safe range.

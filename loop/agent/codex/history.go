@@ -265,10 +265,7 @@ func (h *history) report(d agent.Death, price agent.Pricing) agent.Report {
 // spent are the tokens of all threads.
 func (h *history) spent() (sum ralph.Tokens) {
 	for _, t := range h.threads {
-		sum.Input += t.tokens.Input
-		sum.Output += t.tokens.Output
-		sum.CacheRead += t.tokens.CacheRead
-		sum.CacheCreation += t.tokens.CacheCreation
+		sum = sum.Add(t.tokens)
 	}
 	sum.ContextWindow = h.of("").tokens.ContextWindow
 	return sum
