@@ -48,6 +48,7 @@ var rows = []struct {
 	{"commands", (*bench).commands},
 	{"growth", (*bench).growth},
 	{"slots", (*bench).slots},
+	{"gate", (*bench).gate},
 	{"crowd", (*bench).crowds},
 	{"waiting", (*bench).waiting},
 	{"idle", (*bench).idle},
