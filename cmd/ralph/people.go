@@ -60,7 +60,7 @@ var powers = map[string]string{
 	"verify":   "run the commands themselves: what `ralph verify` finds is kept as ralph's own",
 	"timeline": reads, "prompt": reads, "report": reads, "events": reads, "replay": reads,
 	"session list": reads, "session show": reads, "session log": reads,
-	"session states": reads,
+	"session states": reads, "session open": useNothing,
 	"chat claim":     useNothing, "chat complete": useClose, "chat release": useClose,
 	"chat info": reads, "chat watch": reads,
 	"chat start": useNothing, "chat stop": useNothing, "chat clear": useNothing,

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/creack/pty"
 
 	"ralph/internal/messagesapi"
+	"ralph/loop/place"
 )
 
 // escapes are what steers a terminal.
@@ -108,4 +110,74 @@ func TestRealChatInATerminal(t *testing.T) {
 	for _, r := range s.api.Requests()[2:3] {
 		s.has(r.Text, "the person did not confirm that the task is done; it stays claimed")
 	}
+}
+
+// TestRealSessionGoesOnInATerminal: a person opens a session that stopped in its agent's own terminal. The agent knows
+// what was said; the person has it go on, and the task lands.
+func TestRealSessionGoesOnInATerminal(t *testing.T) {
+	onEach(t, func(t *testing.T, newStage stageMaker) {
+		name := filepath.Base(t.Name())
+		s := newStage(t, func(_ int, r messagesapi.Request) messagesapi.Turn {
+			lacks := func(text string) bool { return !strings.Contains(r.Body, text) }
+			switch opened := !lacks("A person goes on with you"); {
+			case lacks("echo x > half"):
+				return bash("echo x > half.txt")
+			case lacks("the other half"):
+				return tools(say("partial", map[string]any{"summary": "half of it", "remaining": "the other half"}))
+			case !opened:
+				return finished
+			case lacks("please-finish-it"):
+				return messagesapi.Turn{Text: "I stopped HALFWAY."}
+			case lacks("cat half.txt"):
+				return bash("cat half.txt > made.txt")
+			case lacks("the person said so"):
+				return done("the person said so")
+			}
+			return messagesapi.Turn{Text: "It is MERGED."}
+		})
+		slot := filepath.Join(filepath.Dir(filepath.Dir(s.slot())), strconv.Itoa(place.FirstWorker), "tree")
+		state, err := json.Marshal(map[string]any{ // what the first start asks once has been answered
+			"hasCompletedOnboarding": true, "theme": "dark", "customApiKeyResponses": map[string]any{"approved": []string{"fake"}},
+			"projects": map[string]any{slot: map[string]any{"hasTrustDialogAccepted": true}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.file(filepath.Join(s.home, ".claude.json"), string(state))
+		s.file(filepath.Join(s.home, ".claude", "settings.json"), `{"permissions": {"allow": ["Bash"]}}`)
+		if name == "codex" {
+			path := filepath.Join(s.home, ".codex", "config.toml")
+			config, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.file(path, "approval_policy = \"never\"\nsandbox_mode = \"danger-full-access\"\n"+string(config)+"\n[projects.\""+slot+"\"]\ntrust_level = \"trusted\"\n")
+		}
+		s.run(0, "task", "add", "Make", "--verify", "test -f made.txt && test -f half.txt")
+		s.run(5, "run", "--max-sessions", "1")
+		open := s.command("session", "open")
+		open.Env = append(open.Env, "TERM=xterm-256color")
+		screen := newTerminal(t, open)
+		t.Cleanup(func() {
+			if t.Failed() {
+				screen.mu.Lock()
+				defer screen.mu.Unlock()
+				t.Logf("the screen: %s", escapes.ReplaceAllString(screen.text.String(), ""))
+			}
+		})
+		waitFor(t, func() bool { return screen.shows("HALFWAY") })
+		for _, keys := range []string{"please-finish-it", "\r"} {
+			if _, err := screen.WriteString(keys); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, func() bool { return keys == "\r" || screen.shows("finish-it") })
+		}
+		waitFor(t, func() bool { return screen.shows("MERGED") })
+		waitFor(t, func() bool {
+			_, err := screen.WriteString("\x03") // until it has ended
+			return err != nil || screen.shows("TASK-1 is completed")
+		})
+		s.has(s.run(0, "task", "show", "1"), "completed", "landed on main")
+		s.has(s.git("ls-tree", "--name-only", "main"), "half.txt", "made.txt")
+	}, "gemini")
 }

@@ -20,7 +20,7 @@ import (
 )
 
 func newSession(a *app) *cobra.Command {
-	return noun("session", newSessionList(a), newSessionShow(a), newSessionLog(a), newSessionStates(a))
+	return noun("session", newSessionList(a), newSessionShow(a), newSessionLog(a), newSessionStates(a), newSessionOpen(a))
 }
 
 // sessions reads the sessions that the flags --task and --limit select.

@@ -35,6 +35,24 @@ type Program interface {
 	Version(ctx context.Context, dir string) (string, error)
 }
 
+// A Resumer is an agent with which a person can go on in its own terminal where a session stopped.
+type Resumer interface {
+	Program
+	// Resume returns the command for that, with its arguments, and what it needs in the environment beside
+	// the person's own. The error wraps [ralph.ErrNotFound] if the conversation is gone.
+	Resume(r Resumption) (command, env []string, err error)
+}
+
+// A Resumption is a conversation that a person goes on with.
+type Resumption struct {
+	SessionID string // of the session that it was
+	LogDir    string // with that session's transcript
+	From, Dir string // where it worked, and where it works from now on
+	Socket    string // on which ralph's tools answer
+	Model     string // "" leaves it to the agent
+	Prompt    string // what the agent is told first
+}
+
 // An Accounted agent works with an account.
 type Accounted interface {
 	// Account returns a value that differs between accounts. It is not secret.

@@ -117,13 +117,18 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 	return report, err
 }
 
-// Arguments are those for one session, behind the command.
-func Arguments(o Options, a agent.Assignment) []string {
+// tools are the arguments by which codex has ralph's tools.
+func tools(o Options, a agent.Assignment) []string {
 	// The variables of a server of tools are its own: codex passes none of its on.
 	env := fmt.Sprintf("{%s=%s,RALPH_SESSION_ID=%s}", pipe.Variable, quoted(a.Channel.Socket), quoted(a.SessionID))
-	args := []string{"-c", fmt.Sprintf("mcp_servers.%s={command=%s,args=%s,env=%s,required=true,"+
+	return []string{"-c", fmt.Sprintf("mcp_servers.%s={command=%s,args=%s,env=%s,required=true,"+
 		`default_tools_approval_mode="approve",startup_timeout_sec=60,tool_timeout_sec=3600}`,
 		serverName, quoted(o.MCPCommand[0]), quoted(o.MCPCommand[1:]), env)}
+}
+
+// Arguments are those for one session, behind the command.
+func Arguments(o Options, a agent.Assignment) []string {
+	args := tools(o, a)
 	if a.Channel.Socket != "" {
 		// Its databases are a session's: several would share those in its home folder, which may be
 		// written to in part alone.

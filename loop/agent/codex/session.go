@@ -71,7 +71,7 @@ func (s *session) Begin(ctx context.Context, conn *jsonrpc.Conn) error {
 		config["hooks.state"] = trusted
 	}
 	start := map[string]any{
-		"cwd": s.task.Dir, "approvalPolicy": "never", "sandbox": "danger-full-access", "ephemeral": true,
+		"cwd": s.task.Dir, "approvalPolicy": "never", "sandbox": "danger-full-access",
 		"config": config, "developerInstructions": instructions,
 	}
 	if s.task.Model != "" {

@@ -76,6 +76,25 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
+// Getenv returns a variable as it is configured for agents, or else as it is in ralph's environment.
+func (o Options) Getenv(name string) string {
+	for _, entry := range slices.Backward(slices.Concat(o.Environ, o.Added())) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Added returns the configured variables, sorted, as NAME=VALUE.
+func (o Options) Added() (list []string) {
+	for name, value := range o.Env {
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	return list
+}
+
 // Environment returns the whole environment of an agent, sorted, each name once: the variables
 // of ralph's own that reach it, those that the profile sets, those that are configured (added),
 // which override both, and the place's. Of ralph's own variables it has only those that mark

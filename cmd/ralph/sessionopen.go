@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ralph"
+	"ralph/internal/project"
+	"ralph/internal/show"
+	"ralph/internal/text"
+	"ralph/loop"
+	"ralph/loop/agent"
+	"ralph/mcpserver"
+	"ralph/store"
+)
+
+func newSessionOpen(a *app) *cobra.Command {
+	return newCommand("open [ID]", func(cmd *cobra.Command, args []string) error {
+		return a.withLoop(cmd.Context(), func(p *project.Project, l *loop.Loop) error {
+			if err := project.Placed(cmd.Context(), l); err != nil {
+				return err
+			}
+			row, err := store.Read(cmd.Context(), l.Store, func(tx *store.Tx) (ralph.Session, error) {
+				return sessionNamed(tx, args)
+			})
+			if err != nil {
+				return err
+			}
+			return a.goOn(cmd.Context(), p, l, row)
+		})
+	})
+}
+
+// goOn has a person go on with a session in the terminal of its agent.
+func (a *app) goOn(ctx context.Context, p *project.Project, l *loop.Loop, row ralph.Session) (err error) {
+	if row.CompletedAt.IsZero() {
+		return ralph.Conflict("session %.8s is at work: `ralph stop --session %[1]s` ends it first", row.ID)
+	}
+	resumer, ok := l.Agents.All[row.Agent].(agent.Resumer)
+	if !ok {
+		return usage(fmt.Errorf("session %.8s is %s's, with which nobody can go on in a terminal: "+
+			"claude and codex can, where they are configured", row.ID, text.Line(row.Agent+row.Worker, 100)))
+	}
+	folder, err := os.MkdirTemp("", "ralph-open-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	o := mcpserver.WorkerOptions{Version: version(), Name: a.person(), Dotted: true, Scopes: mcpserver.Scopes}
+	task, err := mcpserver.Attend(ctx, o, l, row.TaskID, folder)
+	if err != nil {
+		return err
+	}
+	werr := a.inTerminal(ctx, p, resumer, row, task)
+	said, err := task.Leave(context.WithoutCancel(ctx))
+	if err = errors.Join(werr, err); err != nil {
+		return err
+	}
+	t, err := store.Read(ctx, l.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(row.TaskID) })
+	if err != nil {
+		return err
+	}
+	if said == "" {
+		said = fmt.Sprintf("TASK-%d is %s: %s", t.ID, t.Status, t.StatusReason)
+	}
+	return a.say(map[string]any{"task_id": t.ID, "status": t.Status, "status_reason": t.StatusReason},
+		"%s", text.Line(said, 400))
+}
+
+// inTerminal runs the agent until the person leaves it, and asks then whether the task is done unless that was said.
+func (a *app) inTerminal(
+	ctx context.Context, p *project.Project, resumer agent.Resumer, row ralph.Session, task *mcpserver.Attended,
+) error {
+	dir, env := task.Slot()
+	command, added, err := resumer.Resume(agent.Resumption{
+		SessionID: row.ID, LogDir: p.Session(row.ID), From: row.Dir, Dir: dir, Socket: task.Socket(), Model: row.Model,
+		Prompt: fmt.Sprintf("A person goes on with you from here, in this terminal. Your folder is now %s: it has what you left, "+
+			"on the newest commit. Say in a sentence or two where you stopped, and wait. When the person says that it is done, "+
+			"call ralph's tool for done again.", dir),
+	})
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(command[0], command[1:]...) //nolint:noctx // the person ends it
+	cmd.Dir, cmd.Env = dir, append(append(a.environ, env...), added...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out, a.err
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt) // it is the agent's, and what follows is to be completed
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) { // its status says nothing of the task
+		return err
+	}
+	if !task.Held() || !show.Terminal(a.in) {
+		return nil
+	}
+	fmt.Fprintf(a.out, "Is TASK-%d done? [y/N] ", row.TaskID)
+	answer, err := bufio.NewReader(a.in).ReadString('\n')
+	if err != nil || !strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y") {
+		return nil //nolint:nilerr // who says nothing says no
+	}
+	said, err := task.Done(ctx, a.person()+" completed it in a terminal")
+	if err == nil && task.Held() {
+		fmt.Fprintln(a.out, text.Visible(said))
+	}
+	return err
+}

@@ -1,0 +1,92 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"ralph/loop"
+	"ralph/loop/session"
+	"ralph/signals"
+)
+
+// An Attended task is worked on in an agent's own terminal, by a person. The agent has a worker's tools, on a
+// socket. The claim lasts as long as the terminal.
+type Attended struct {
+	*session.Claim
+	w        *worker
+	listener net.Listener
+	over     context.Context
+	end      context.CancelFunc
+	beside   sync.WaitGroup
+}
+
+// Attend claims a task and serves its tools from an empty folder until [Attended.Leave].
+func Attend(ctx context.Context, o WorkerOptions, l *loop.Loop, task int64, folder string) (*Attended, error) {
+	listener, err := net.Listen("unix", filepath.Join(folder, socketFile))
+	if err != nil {
+		return nil, err
+	}
+	claim, err := l.Claim(ctx, task, o.Name)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	a := &Attended{Claim: claim, w: &worker{loop: l, name: o.Name}, listener: listener}
+	a.w.claim.Store(claim)
+	a.over, a.end = context.WithCancel(context.WithoutCancel(ctx))
+	a.beside.Go(a.renew)
+	a.beside.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			a.beside.Go(func() {
+				defer context.AfterFunc(a.over, func() { _ = conn.Close() })()
+				_ = Serve(a.over, newWorker(o, a.w), conn, conn) // one client's error does not matter to the others
+			})
+		}
+	})
+	return a, nil
+}
+
+// renew keeps the claim while a person thinks.
+func (a *Attended) renew() {
+	tick := time.NewTicker(session.Lease / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-a.over.Done():
+			return
+		case <-tick.C:
+			_ = a.w.alive(a.over) // what has become of the claim is told by the next call
+		}
+	}
+}
+
+// Socket returns the path that the agent's server of tools connects to.
+func (a *Attended) Socket() string { return a.listener.Addr().String() }
+
+// Held reports whether the task is still claimed: nothing has closed it.
+func (a *Attended) Held() bool { return a.w.claim.Load() != nil }
+
+// Done says for the person that the task is done, and returns what has become of it.
+func (a *Attended) Done(ctx context.Context, summary string) (string, error) {
+	return a.w.say(ctx, signals.Done{Summary: summary})
+}
+
+// Leave stops serving, and gives the task back if it is still claimed. It returns what has become of it then.
+func (a *Attended) Leave(ctx context.Context) (said string, err error) {
+	a.end()
+	err = a.listener.Close()
+	a.beside.Wait()
+	if !a.Held() {
+		return "", err
+	}
+	v, rerr := a.w.release(ctx, onTask{})
+	said, _ = v.(string)
+	return said, errors.Join(err, rerr)
+}
