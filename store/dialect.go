@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -118,7 +119,13 @@ func Failed(err error) bool {
 // Corrupt reports whether an error means that the database is damaged.
 func Corrupt(err error) bool {
 	var e sqlite3.Error
-	return errors.As(err, &e) && (e.Code == sqlite3.ErrCorrupt || e.Code == sqlite3.ErrNotADB)
+	return misread(err) || errors.As(err, &e) && (e.Code == sqlite3.ErrCorrupt || e.Code == sqlite3.ErrNotADB)
+}
+
+// misread reports whether an error is of a value that ralph cannot have written. Package database/sql has no type
+// for it.
+func misread(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "sql: Scan error on column ")
 }
 
 // NoRoom reports whether an error means that the disk is full.
@@ -131,6 +138,9 @@ func NoRoom(err error) bool {
 // explainSQLite adds advice to the errors that people meet.
 func explainSQLite(err error) error {
 	var e sqlite3.Error
+	if misread(err) {
+		return fmt.Errorf("a value in the database is not as ralph wrote it: %w", err)
+	}
 	if !errors.As(err, &e) {
 		return err
 	}

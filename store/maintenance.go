@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -60,6 +61,20 @@ func (db *DB) Examine(ctx context.Context) (problems []Problem, err error) {
 		return nil
 	})
 	return problems, err
+}
+
+// readable returns an error unless every value of what people and runs read is as ralph writes it.
+func readable(tx *Tx) error {
+	for _, read := range []func(*Tx) error{
+		tasks.readable, sessions.readable, comments.readable, events.readable, runs.readable, changes.readable,
+		amendments.readable, learnings.readable, features.readable, disciplines.readable, permissions.readable,
+		checkpoints.readable,
+	} {
+		if err := read(tx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Vacuum rebuilds the file without the space of deleted rows, and empties the write-ahead log. It
@@ -154,6 +169,15 @@ func tryOut(ctx context.Context, path string) (err error) {
 		err = db.Check(ctx)
 	}
 	return errors.Join(err, db.Close())
+}
+
+// Sound returns an error unless a copy that [DB.Backup] made is whole. It changes nothing.
+func Sound(ctx context.Context, path string) error {
+	db, err := sql.Open(sqlite.driver, sqlite.readDSN(path, busyTimeout)+sqlite.fixed)
+	if err != nil {
+		return err
+	}
+	return errors.Join(sqlite.check(ctx, db), db.Close())
 }
 
 // databaseFiles are the ends of the names of a database's files.

@@ -50,6 +50,12 @@ func (r reader[T]) all(tx *Tx, rest string, args ...any) ([]T, error) {
 	return all(tx, r.scan, r.query+rest, args...)
 }
 
+// readable reads every row and keeps none.
+func (r reader[T]) readable(tx *Tx) error {
+	_, err := all(tx, func(row scanner) (none struct{}, err error) { _, err = r.scan(row); return none, err }, r.query)
+	return err
+}
+
 // first reads the first row; ok is false if there is none.
 func (r reader[T]) first(tx *Tx, rest string, args ...any) (v T, ok bool, err error) {
 	v, err = r.scan(tx.row(r.query+rest+" LIMIT 1", args...))

@@ -263,6 +263,9 @@ func (db *DB) Backup(ctx context.Context, path string) (err error) {
 		err = errors.Join(f.Sync(), f.Close())
 	}
 	if err == nil {
+		err = Sound(ctx, part) // what is copied of a damaged database is no copy
+	}
+	if err == nil {
 		err = os.Rename(part, path)
 	}
 	if err != nil {
@@ -284,6 +287,9 @@ func (tx *Tx) Touch() error {
 // problem.
 func (db *DB) Check(ctx context.Context) error {
 	if err := db.dialect.check(ctx, db.write); err != nil {
+		return err
+	}
+	if err := db.View(ctx, readable); err != nil {
 		return err
 	}
 	return db.dialect.durable(ctx, db.write)

@@ -228,6 +228,36 @@ func TestWhatIsNoDatabaseIsNamed(t *testing.T) {
 	}
 }
 
+// TestAValueThatNobodyWroteIsDamage: who reads it is told so, and so is who checks the database.
+func TestAValueThatNobodyWroteIsDamage(t *testing.T) {
+	t.Parallel()
+	for _, change := range []string{
+		`UPDATE tasks SET created = replace(created, '-', '%')`, `UPDATE tasks SET acceptance = 'x'`,
+		`UPDATE sessions SET started_at = '2026-11-25T38:00:00Z'`, `UPDATE events SET created = 'x'`,
+	} {
+		db, _ := working(t)
+		if err := db.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		write(t, db, func(tx *store.Tx) error {
+			_, err := tx.ExecContext(t.Context(), "PRAGMA ignore_check_constraints = 1")
+			if err == nil {
+				_, err = tx.ExecContext(t.Context(), change)
+			}
+			return err
+		})
+		err := db.View(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.Tasks(store.TaskFilter{})
+			_, serr := tx.Sessions(store.SessionFilter{})
+			_, eerr := tx.Events(0, 100)
+			return errors.Join(err, serr, eerr)
+		})
+		if cerr := db.Check(t.Context()); !store.Corrupt(err) || !store.Corrupt(cerr) {
+			t.Errorf("after %s: %v, and the check says %v", change, err, cerr)
+		}
+	}
+}
+
 func TestBlockersAndDependenciesDeriveTheStatus(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	want := func(id int64, status ralph.Status) {

@@ -123,7 +123,15 @@ func (a *app) with(ctx context.Context, f func(p *project.Project, db *store.DB)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(p, db), db.Close())
+	return errors.Join(damaged(p, f(p, db)), db.Close())
+}
+
+// damaged adds to an error of a damaged database how it is brought back.
+func damaged(p *project.Project, err error) error {
+	if store.Corrupt(err) {
+		err = fmt.Errorf("the queue is damaged: %w; %s", err, p.HowToRestore())
+	}
+	return err
 }
 
 // begin is with for commands that may create the queue.
@@ -140,7 +148,7 @@ func (a *app) begin(ctx context.Context, f func(p *project.Project, db *store.DB
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f(p, db), db.Close()); err != nil || there || state.Exists(p.Path(state.ConfigName)) {
+	if err := errors.Join(damaged(p, f(p, db)), db.Close()); err != nil || there || state.Exists(p.Path(state.ConfigName)) {
 		return err
 	}
 	_, err = fmt.Fprintf(a.err, "ralph: %s has no %s yet, so nothing checks every task: "+

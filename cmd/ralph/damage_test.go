@@ -43,8 +43,8 @@ func TestDamagedState(t *testing.T) {
 	}
 }
 
-// A damaged is a project whose state is damaged again and again.
-type damaged struct {
+// A damagedProject is a project whose state is damaged again and again.
+type damagedProject struct {
 	*scriptedProject
 	random                    *rand.Rand
 	tasks                     int
@@ -52,11 +52,11 @@ type damaged struct {
 	harmless, named, restored int
 }
 
-func newDamaged(t *testing.T, tasks int, killed bool) *damaged {
+func newDamaged(t *testing.T, tasks int, killed bool) *damagedProject {
 	t.Helper()
 	s := newScriptedProject(t, "task 1\n  run echo x > made.txt\n  done {\"summary\": \"made\"}\ntask *\n  learned {\"text\": \"x\", \"kind\": \"discovery\"}\n  hang\n",
 		"sandbox: off\nverify: {on_red: go}\nlimits: {max_sessions: 1}\n")
-	d := &damaged{scriptedProject: s, tasks: tasks, saved: filepath.Join(t.TempDir(), "saved")}
+	d := &damagedProject{scriptedProject: s, tasks: tasks, saved: filepath.Join(t.TempDir(), "saved")}
 	var list strings.Builder
 	for i := range tasks {
 		fmt.Fprintf(&list, "- [ ] task %d\n", i)
@@ -82,7 +82,7 @@ type hanging struct {
 	out *bytes.Buffer
 }
 
-func (d *damaged) start() hanging {
+func (d *damagedProject) start() hanging {
 	cmd, said := d.command("run"), &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = said, said
 	if err := cmd.Start(); err != nil {
@@ -107,7 +107,7 @@ func (h hanging) kill() {
 }
 
 // copy copies a folder with the times of its files.
-func (d *damaged) copy(from, to string) {
+func (d *damagedProject) copy(from, to string) {
 	d.t.Helper()
 	if err := os.RemoveAll(to); err != nil {
 		d.t.Fatal(err)
@@ -118,7 +118,7 @@ func (d *damaged) copy(from, to string) {
 }
 
 // hurt damages one to three files, and says how.
-func (d *damaged) hurt() (what []string) {
+func (d *damagedProject) hurt() (what []string) {
 	var files []string
 	err := filepath.WalkDir(d.folder, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() && !strings.Contains(path, "/backups/") && !strings.Contains(path, "/places/") {
@@ -163,7 +163,7 @@ func (d *damaged) hurt() (what []string) {
 	return what
 }
 
-func (d *damaged) write(path string, part []byte, at int64) error {
+func (d *damagedProject) write(path string, part []byte, at int64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (d *damaged) write(path string, part []byte, at int64) error {
 }
 
 // try runs a command.
-func (d *damaged) try(args ...string) (status int, out string) {
+func (d *damagedProject) try(args ...string) (status int, out string) {
 	cmd := d.command(args...)
 	text, err := cmd.CombinedOutput()
 	if err != nil && cmd.ProcessState == nil {
@@ -186,7 +186,7 @@ func (d *damaged) try(args ...string) (status int, out string) {
 }
 
 // listed counts the tasks that are listed; -1 if the command fails.
-func (d *damaged) listed() (n int, out string) {
+func (d *damagedProject) listed() (n int, out string) {
 	status, out := d.try("task", "list", "--all", "--json")
 	var tasks []struct{}
 	if begin := strings.IndexByte(out, '['); status == 0 && begin >= 0 && json.Unmarshal([]byte(out[begin:]), &tasks) == nil {
@@ -206,7 +206,7 @@ var (
 	remedyNote    = regexp.MustCompile(`restore|adopt|remove|\.mark|init`)
 )
 
-func (d *damaged) once(name string, live bool) {
+func (d *damagedProject) once(name string, live bool) {
 	t := d.t
 	t.Helper()
 	d.copy(d.saved, d.folder)
@@ -233,7 +233,8 @@ func (d *damaged) once(name string, live bool) {
 			continue
 		}
 		status, said := d.try(args...)
-		if n < 0 && status == 0 && !live {
+		unread := args[0] == "status" && strings.Contains(out, "a value in the database") // of what it does not show
+		if n < 0 && status == 0 && !live && !unread {
 			fail("ralph %s ends with 0: %.300s\nand the list with: %s", args[0], said, out)
 		}
 	}
@@ -263,7 +264,7 @@ func (d *damaged) once(name string, live bool) {
 }
 
 // mend does what an error says.
-func (d *damaged) mend(out string, fail func(string, ...any)) {
+func (d *damagedProject) mend(out string, fail func(string, ...any)) {
 	said := out
 	for range 4 {
 		if !remedyNote.MatchString(out) {

@@ -61,7 +61,7 @@ var powers = map[string]string{
 	"timeline": reads, "prompt": reads, "report": reads, "events": reads, "replay": reads,
 	"session list": reads, "session show": reads, "session log": reads,
 	"session states": reads, "session open": useNothing,
-	"chat claim":     useNothing, "chat complete": useClose, "chat release": useClose,
+	"chat claim": useNothing, "chat complete": useClose, "chat release": useClose,
 	"chat info": reads, "chat watch": reads,
 	"chat start": useNothing, "chat stop": useNothing, "chat clear": useNothing,
 	"chat tokens": reads, "chat checkpoint": "report your phase with the tool update_session_state",

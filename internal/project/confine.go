@@ -292,10 +292,10 @@ func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 }
 
 // An agentHome is a folder of an agent's own, with the paths in it that its sessions may change
-// permanently, all of it if there are none, and those of which each session has a copy.
+// permanently, all of it if there are none, those of these that are made, and those of which each session has a copy.
 type agentHome struct {
-	dir            string
-	data, replaced []string
+	dir                  string
+	data, kept, replaced []string
 }
 
 // agentHomes lists the folders of the configured agents, except Claude's.
@@ -321,6 +321,11 @@ func (p *Project) agentHomes() (list []agentHome) {
 				own.replaced = append(own.replaced, filepath.Join(dir, name))
 			}
 			for _, glob := range profile.Data {
+				if strings.HasSuffix(glob, "/") {
+					own.kept = append(own.kept, filepath.Join(dir, glob))
+					own.data = append(own.data, filepath.Join(dir, glob))
+					continue
+				}
 				found, err := filepath.Glob(filepath.Join(dir, glob))
 				if err != nil {
 					continue // the folder's name is not a valid glob: nothing in it is writable
@@ -377,7 +382,9 @@ func (p *Project) prepare(plain bool) error {
 		}
 	}
 	for _, own := range p.agentHomes() {
-		errs = append(errs, makeHome(own.dir))
+		for _, dir := range append([]string{own.dir}, own.kept...) {
+			errs = append(errs, makeHome(dir))
+		}
 	}
 	if p.Git {
 		for _, name := range []string{"hooks", "info"} {

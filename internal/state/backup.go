@@ -25,7 +25,7 @@ const (
 // removes all but the newest copies that it has made. With lazily it leaves a large queue alone of
 // which there is a copy of the last day.
 func (h *Home) Backup(ctx context.Context, db *store.DB, lazily bool) error {
-	_, at, err := h.newestBackup()
+	_, at, err := h.newestBackup(func(string) bool { return true })
 	if err != nil {
 		return err
 	}

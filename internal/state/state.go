@@ -348,8 +348,8 @@ func (h *Home) judge(f Folder) error {
 	}
 }
 
-// newestBackup returns the newest of the copies that ralph has made; "" if there is none.
-func (h *Home) newestBackup() (path string, at time.Time, err error) {
+// newestBackup returns the newest of the copies that ralph has made and that can be used; "" if there is none.
+func (h *Home) newestBackup(usable func(path string) bool) (path string, at time.Time, err error) {
 	dir := h.File(backups)
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -358,7 +358,8 @@ func (h *Home) newestBackup() (path string, at time.Time, err error) {
 	for _, e := range entries {
 		info, err := e.Info()
 		if err == nil && filepath.Ext(e.Name()) == ".db" && !strings.HasPrefix(e.Name(), "replaced-") &&
-			info.Mode().IsRegular() && info.Size() > 0 && info.ModTime().After(at) {
+			info.Mode().IsRegular() && info.Size() > 0 && info.ModTime().After(at) &&
+			usable(filepath.Join(dir, e.Name())) {
 			path, at = filepath.Join(dir, e.Name()), info.ModTime()
 		}
 	}
@@ -367,7 +368,7 @@ func (h *Home) newestBackup() (path string, at time.Time, err error) {
 
 // HowToRestore says how to restore the database from the newest copy, and what is lost by that.
 func (h *Home) HowToRestore() string {
-	newest, at, err := h.newestBackup()
+	newest, at, err := h.newestBackup(func(path string) bool { return store.Sound(context.Background(), path) == nil })
 	if err != nil {
 		return "the copies cannot be listed: " + err.Error()
 	}

@@ -48,7 +48,7 @@ var Profile = agent.Profile{
 	AccountID:   "~/.codex/auth.json tokens.account_id",
 	Home:        []string{"~/.codex"}, HomeVariable: "CODEX_HOME",
 	// Not config.toml, hooks, skills, plugins, prompts, rules and memories, which are people's.
-	Data: strings.Fields(`auth.json sessions log cache .tmp tmp shell_snapshots installation_id .sandbox_migration
+	Data: strings.Fields(`auth.json sessions/ log cache .tmp tmp shell_snapshots installation_id .sandbox_migration
 		version.json models_cache.json`),
 }
 
