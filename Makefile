@@ -29,7 +29,7 @@ bench: build ## ralph against what the same work costs without it; docs/benchmar
 storm: ## several sessions at once, simulated and killed, by random seeds; STORM says how many
 	RALPH_TEST_SEED=$$(date +%s) RALPH_TEST_STORM=$(or $(STORM),100) go test -count=1 -timeout 2h -v ./loop/... -run TestSimulated
 	RALPH_TEST_SEED=$$(date +%s) RALPH_TEST_STORM=1 RALPH_TEST_WORKERS=1000 RALPH_TEST_TASKS=2000 \
-		go test -count=1 -timeout 2h -v ./loop/landing -run TestSimulatedFleet
+		go test -count=1 -timeout 2h -v ./loop/merging -run TestSimulatedFleet
 	RALPH_TEST_SEED=$$(date +%s) RALPH_TEST_DAMAGES=$(or $(STORM),100) RALPH_TEST_MOMENTS=20 go test -count=1 -timeout 2h -v ./cmd/ralph -run "TestDamagedState|TestADiskThatFillsUp"
 	RALPH_TEST_KILLS=$(or $(STORM),100) go test -count=1 -timeout 2h -v ./cmd/ralph -run 'TestACrowdThatIsKilled|TestKilledAtAnyMoment'
 

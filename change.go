@@ -8,15 +8,15 @@ import (
 // A ChangeState says where a change stands on its way into the target branch.
 type ChangeState string
 
-// The states of a change. Only Landing is a point of no return.
+// The states of a change. Only Moving is a point of no return.
 const (
 	Held      ChangeState = "held"      // kept, but not queued: the next session starts from it, or a person decides
 	Queued    ChangeState = "queued"    // waits in the merge queue
 	Building  ChangeState = "building"  // is being merged with the target's tip
 	Verifying ChangeState = "verifying" // its merge commit is being verified
-	Landing   ChangeState = "landing"   // the target ref is being moved
-	Merged    ChangeState = "merged"    // landed
-	Bounced   ChangeState = "bounced"   // it conflicted, or was refused once merged
+	Moving    ChangeState = "moving"    // the target ref is being moved
+	Merged    ChangeState = "merged"    // merged
+	SentBack  ChangeState = "sent_back" // it conflicted, or was refused once merged
 	Dropped   ChangeState = "dropped"   // no longer wanted
 )
 
@@ -27,16 +27,16 @@ const Superseded = "a later session of the task has left another one"
 // Continued reports whether a later change of the task, if there is one, started from this
 // one.
 func (c Change) Continued() bool {
-	return c.State == Bounced || c.State == Dropped && c.Reason == Superseded
+	return c.State == SentBack || c.State == Dropped && c.Reason == Superseded
 }
 
 // QueueStates are the states of a change in the merge queue.
-var QueueStates = []ChangeState{Queued, Building, Verifying, Landing}
+var QueueStates = []ChangeState{Queued, Building, Verifying, Moving}
 
 // Waits reports whether a change in this state is in the merge queue.
 func (s ChangeState) Waits() bool { return slices.Contains(QueueStates, s) }
 
-// A Change is the result of a session in a slot: one commit, kept in the
+// A Change is the result of a session in a workspace: one commit, kept in the
 // person's repository under [Change.Ref].
 type Change struct {
 	ID        int64       `json:"id"`
@@ -46,11 +46,11 @@ type Change struct {
 	Head      string      `json:"head"` // the commit that it produced
 	Tree      string      `json:"tree"` // of the head
 	State     ChangeState `json:"state"`
-	From      string      `json:"from"` // the commit point when the landing began
-	To        string      `json:"to"`   // the commit point after the landing
+	From      string      `json:"from"` // the commit point when the merge began
+	To        string      `json:"to"`   // the commit point after the merge
 	Reason    string      `json:"reason"`
 	Conflicts []string    `json:"conflicts"` // files
-	Undo      Status      `json:"undo"`      // what its task becomes once it has taken back what landed; "" for other changes
+	Undo      Status      `json:"undo"`      // what its task becomes once it has taken back what was merged; "" for other changes
 	Proof     *Proof      `json:"proof"`     // what its tests prove; null as long as nobody has looked
 	Created   Time        `json:"created"`
 	Updated   Time        `json:"updated"`

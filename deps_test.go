@@ -59,7 +59,7 @@ var imports = map[string][]string{
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/kinds", "ralph/loop/agent/process",
 		"ralph/internal/config", "ralph/internal/environment", "ralph/internal/exchange", "ralph/internal/permission", "ralph/internal/proc",
 		"ralph/internal/retention", "ralph/internal/sandbox", "ralph/internal/secret", "ralph/internal/state", "ralph/internal/systemd",
-		"ralph/internal/worktree", "ralph/loop/check", "ralph/loop/landing", "ralph/loop/place", "ralph/loop/session",
+		"ralph/internal/worktree", "ralph/loop/check", "ralph/loop/merging", "ralph/loop/workspace", "ralph/loop/session",
 		"ralph/mcpserver",
 	},
 	"ralph/internal/doctor": {
@@ -74,7 +74,7 @@ var imports = map[string][]string{
 	},
 	// Packages that the work of a run does not depend on.
 	"ralph/internal/beside": {
-		"ralph", "ralph/store", "ralph/loop/agent", "ralph/loop/agent/kinds", "ralph/loop/place", "ralph/internal/config", "ralph/internal/web",
+		"ralph", "ralph/store", "ralph/loop/agent", "ralph/loop/agent/kinds", "ralph/loop/workspace", "ralph/internal/config", "ralph/internal/web",
 		"ralph/internal/web/localhttp", "ralph/internal/notify", "ralph/internal/project",
 		"ralph/internal/retention",
 	},
@@ -97,27 +97,27 @@ var imports = map[string][]string{
 	"ralph/loop": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree",
 		"ralph/internal/bm25", "ralph/internal/schedule", "ralph/loop/agent", "ralph/loop/check",
-		"ralph/loop/landing", "ralph/loop/place",
+		"ralph/loop/merging", "ralph/loop/workspace",
 		"ralph/loop/session",
 	},
 	"ralph/loop/session": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree",
 		"ralph/loop/agent", "ralph/loop/check",
-		"ralph/loop/landing", "ralph/loop/place", "ralph/prompt",
+		"ralph/loop/merging", "ralph/loop/workspace", "ralph/prompt",
 	},
 	"ralph/loop/gate": {"ralph", "ralph/signals", "ralph/internal/testresult"},
 	"ralph/loop/check": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/testresult",
 		"ralph/internal/worktree",
-		"ralph/loop/place",
+		"ralph/loop/workspace",
 	},
-	"ralph/loop/landing": {
+	"ralph/loop/merging": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree", "ralph/loop/check",
 		"ralph/loop/gate",
-		"ralph/loop/place",
+		"ralph/loop/workspace",
 	},
-	"ralph/loop/place": {"ralph", "ralph/store", "ralph/internal/files", "ralph/internal/proc", "ralph/internal/worktree"},
-	"ralph/loop/agent": {"ralph", "ralph/internal/environment", "ralph/internal/permission", "ralph/internal/proc"},
+	"ralph/loop/workspace": {"ralph", "ralph/store", "ralph/internal/files", "ralph/internal/proc", "ralph/internal/worktree"},
+	"ralph/loop/agent":     {"ralph", "ralph/internal/environment", "ralph/internal/permission", "ralph/internal/proc"},
 	// What all agents that are programs have in common.
 	"ralph/loop/agent/process": {
 		"ralph/loop/agent", "ralph/internal/environment", "ralph/internal/pipe", "ralph/internal/proc",
@@ -148,7 +148,7 @@ var imports = map[string][]string{
 	// Measures all of them, as users and from the inside; not part of ralph's binary.
 	"ralph/internal/bench": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/process",
-		"ralph/loop/place", "ralph/mcpserver", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/sandbox",
+		"ralph/loop/workspace", "ralph/mcpserver", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/sandbox",
 		"ralph/internal/worktree",
 	},
 	"ralph/internal/bench/floor": {},
@@ -157,7 +157,7 @@ var imports = map[string][]string{
 	"ralph/cmd/ralph": {
 		"ralph/internal/advice",
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop",
-		"ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/kinds", "ralph/loop/agent/scripted", "ralph/loop/place", "ralph/loop/session",
+		"ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/kinds", "ralph/loop/agent/scripted", "ralph/loop/workspace", "ralph/loop/session",
 		"ralph/internal/beside", "ralph/internal/config", "ralph/internal/demo", "ralph/internal/doctor",
 		"ralph/internal/exchange", "ralph/internal/files", "ralph/internal/follow", "ralph/internal/inbox", "ralph/internal/notify", "ralph/internal/permission",
 		"ralph/internal/hook", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/project", "ralph/internal/replay", "ralph/internal/report",

@@ -28,9 +28,9 @@ const (
 	EventSessionRefused    = "session.refused"      // a session tried a command that only people may give
 	EventSessionEnded      = "session.ended"
 	EventChangeQueued      = "change.queued"
-	EventChangeLanded      = "change.landed"
-	EventChangeProved      = "change.proved" // what its tests prove was looked at, after it had landed
-	EventChangeBounced     = "change.bounced"
+	EventChangeMerged      = "change.merged"
+	EventChangeProved      = "change.proved" // what its tests prove was looked at, after it had been merged
+	EventChangeSentBack    = "change.sent_back"
 	EventChangeDropped     = "change.dropped"
 	EventQueuePaused       = "queue.paused"
 	EventQueueResumed      = "queue.resumed"
@@ -80,9 +80,9 @@ var payloads = []EventPayload{
 	CommandRefused{},
 	SessionEnded{},
 	ChangeQueued{},
-	ChangeLanded{},
+	ChangeMerged{},
 	ChangeProved{},
-	ChangeBounced{},
+	ChangeSentBack{},
 	ChangeDropped{},
 	QueuePaused{},
 	QueueResumed{},
@@ -213,7 +213,7 @@ type ProvesNothing struct {
 	Commands []string `json:"commands"`
 }
 
-// ChangeProved reports what the tests of a landed change prove, which were run on the code as it was before, too.
+// ChangeProved reports what the tests of a merged change prove, which were run on the code as it was before, too.
 type ChangeProved struct {
 	ChangeID int64    `json:"change_id"`
 	Proved   []string `json:"proved"` // tests and commands, red before and green now
@@ -225,8 +225,8 @@ type SessionStarted struct {
 	Attempt int    `json:"attempt"`
 	Agent   string `json:"agent"` // its name in ralph.yaml
 	Model   string `json:"model"`
-	Title   string `json:"title"`          // of the task
-	Lane    int    `json:"lane,omitempty"` // of a run that has several, from 1
+	Title   string `json:"title"`            // of the task
+	Number  int    `json:"number,omitempty"` // among those of a run that works on several at once, from 1
 }
 
 // SessionMoved reports a session's new phase.
@@ -291,20 +291,20 @@ type ChangeQueued struct {
 	Head     string `json:"head"`
 }
 
-// ChangeLanded reports that a change is in the target branch.
-type ChangeLanded struct {
+// ChangeMerged reports that a change is in the target branch.
+type ChangeMerged struct {
 	ChangeID int64  `json:"change_id"`
 	Commit   string `json:"commit"`
 	Into     string `json:"into"`   // the branch
 	Behind   string `json:"behind"` // why the branch that people have does not have it yet; "" if it does
 }
 
-// ChangeBounced reports that a change left the queue unmerged, and why.
-type ChangeBounced struct {
+// ChangeSentBack reports that a change left the queue unmerged, and why.
+type ChangeSentBack struct {
 	ChangeID  int64    `json:"change_id"` // 0 if its session goes on with it
 	Conflicts []string `json:"conflicts"` // files
 	Reason    string   `json:"reason"`
-	Times     int      `json:"times"` // how often the task's changes have bounced
+	Times     int      `json:"times"` // how often the task's changes have been sent back
 }
 
 // ChangeDropped reports that a change is no longer wanted.
@@ -324,7 +324,7 @@ type QueueResumed struct {
 }
 
 // TargetRewritten reports that people reset the target branch to before a
-// landed change, and so removed it from the branch.
+// merged change, and so removed it from the branch.
 type TargetRewritten struct {
 	Branch string `json:"branch"`
 	From   string `json:"from"` // commit ids
@@ -333,7 +333,7 @@ type TargetRewritten struct {
 }
 
 // TargetBehind reports that the person's own branch could not be fast-forwarded
-// to the target after a landing: why, and the command that catches up. Without
+// to the target after a merge: why, and the command that catches up. Without
 // a reason it has caught up.
 type TargetBehind struct {
 	Branch  string `json:"branch"`
@@ -404,8 +404,8 @@ func (DoneRefused) eventType() string       { return EventDoneRefused }
 func (CommandRefused) eventType() string    { return EventSessionRefused }
 func (SessionEnded) eventType() string      { return EventSessionEnded }
 func (ChangeQueued) eventType() string      { return EventChangeQueued }
-func (ChangeLanded) eventType() string      { return EventChangeLanded }
-func (ChangeBounced) eventType() string     { return EventChangeBounced }
+func (ChangeMerged) eventType() string      { return EventChangeMerged }
+func (ChangeSentBack) eventType() string    { return EventChangeSentBack }
 func (ChangeDropped) eventType() string     { return EventChangeDropped }
 func (QueuePaused) eventType() string       { return EventQueuePaused }
 func (QueueResumed) eventType() string      { return EventQueueResumed }

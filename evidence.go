@@ -23,7 +23,7 @@ type Evidence struct {
 	Gate Gate `json:"gate,omitzero"` // what the change does to the tests and other files that decide on it
 }
 
-// An Untaken is something in a session's slot that ralph does not take from it, and why.
+// An Untaken is something in a session's workspace that ralph does not take from it, and why.
 type Untaken struct {
 	Path string `json:"path"` // a file, or a folder with all that is in it, from the top of the work tree
 	Why  string `json:"why"`  // a clause whose subject is the path

@@ -49,7 +49,7 @@ type Hidden struct {
 type Gate struct {
 	Weakened []Weakening `json:"weakened,omitempty"`
 	Files    []Blob      `json:"files,omitempty"`    // gate files of the target that it changes, moves or removes
-	Guarded  []Blob      `json:"guarded,omitempty"`  // files that a person has to approve before they land
+	Guarded  []Blob      `json:"guarded,omitempty"`  // files that a person has to approve before they are merged
 	Refused  string      `json:"refused,omitempty"`  // why no reason helps; "" if one may
 	Tried    bool        `json:"tried,omitempty"`    // the new code was tried under the old gate
 	Reason   string      `json:"reason,omitempty"`   // tests_changed of the done
@@ -61,7 +61,7 @@ type Gate struct {
 	Unchanged bool        `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
 }
 
-// A Proof is what the tests of a landed change prove: they were run on the code as it was before, too.
+// A Proof is what the tests of a merged change prove: they were run on the code as it was before, too.
 type Proof struct {
 	Proved    []string `json:"proved,omitempty"`    // tests and commands, red before and green now
 	Idle      int      `json:"idle,omitempty"`      // new tests that pass on the old code too: they prove nothing
@@ -89,9 +89,9 @@ func (p Proof) String() string {
 	return said
 }
 
-// A Review is what a person has to approve before a change lands (docs/gate.md).
+// A Review is what a person has to approve before a change is merged (docs/gate.md).
 type Review struct {
-	Change    string      `json:"change,omitempty"`    // the commit that is to land; "" if nothing was changed
+	Change    string      `json:"change,omitempty"`    // the commit that is to be merged; "" if nothing was changed
 	Reason    string      `json:"reason,omitempty"`    // why the agent says that the task asks for it
 	Weakened  []Weakening `json:"weakened,omitempty"`  // tests that refuse the change as they were
 	Guarded   []Blob      `json:"guarded,omitempty"`   // files that run for people, or that steer agents or runs

@@ -37,7 +37,7 @@ type Learning struct {
 	Claim     bool    `json:"claim"`    // it speaks of checks, permissions or signals, and no person has confirmed it
 	Comments  []int64 `json:"comments"` // the signals that reported it
 
-	ContradictedBy []int64 `json:"contradicted_by"` // later learnings that contradict it, until a person settles it
+	ContradictedBy []int64 `json:"contradicted_by"` // later learnings that contradict it, until a person answers it
 	Contradicts    []int64 `json:"contradicts"`     // earlier learnings that it contradicts
 	Terms          string  `json:"-"`               // the stems of its words, for ranking
 }

@@ -290,9 +290,9 @@ type Session struct {
 	// who claimed the task: an agent that pulls its own work, or a person; "" for the loop
 	Worker        string    `json:"worker"`
 	Dir           string    `json:"dir"`            // the work tree; "" if unknown
-	Lane          int       `json:"lane"`           // its lane in the run, from 1; 0 if unknown or not started by the loop
+	Number        int       `json:"number"`         // its number in the run, from 1; 0 if unknown or not started by the loop
 	CostLimitUSD  float64   `json:"cost_limit_usd"` // the most that it may spend
-	Change        *Change   `json:"-"`              // the change that it left in a slot, while it is being settled
+	Change        *Change   `json:"-"`              // the change that it left in a workspace, while it is being decided
 	Branch        string    `json:"branch"`         // checked out when a person claimed the task; "" if none
 	Progress      *Progress `json:"progress"`       // the last report of a person's chat; null if none
 	Checking      string    `json:"checking"`       // the command that is checking its done now, if it takes long

@@ -112,7 +112,7 @@ type Task struct {
 	Agent          string   `json:"-"` // a name from ralph.yaml; "" leaves the choice as for Model
 	ExternalID     string   `json:"-"` // its id in the tool it was imported from
 	ExternalSource string   `json:"-"` // that tool: "beads", "prd.json/ralph/login"; one id may exist in several
-	Bounces        int      `json:"-"` // how often its change bounced since the last new information
+	TimesSentBack  int      `json:"-"` // how often its change was sent back since the last new information
 	VerifyFailures int      `json:"-"` // refused claims since the last new information
 	PromptTooLong  int      `json:"-"` // consecutive sessions whose prompt was too long for the agent
 	LostCount      int      `json:"-"` // consecutive sessions that were lost
@@ -236,7 +236,7 @@ const (
 	Person  Mover = "person"  // by a command or a page
 	Loop    Mover = "loop"    // when it starts, recovers or releases a session
 	Verdict Mover = "verdict" // the decision after a session
-	Lander  Mover = "merge"   // the outcome of a change in the merge queue
+	Merger  Mover = "merge"   // the outcome of a change in the merge queue
 	Derived Mover = "derived" // follows from open questions, blockers and dependencies, see [Waiting]
 
 	Importer Mover = "import" // `ralph import`, for tasks that have ended in the other tool
@@ -268,7 +268,7 @@ var Moves = []Move{
 	{Pending, Failed, Loop, "its turn comes and its attempts are used up"},
 
 	{InProgress, Completed, Verdict, "done, and the verification agreed or there is none"},
-	{InProgress, Merging, Verdict, "the same in a slot: its change waits to be merged"},
+	{InProgress, Merging, Verdict, "the same in a workspace: its change waits to be merged"},
 	{InProgress, Pending, Verdict, "partial, stuck or a refused done: it is tried again"},
 	{InProgress, Failed, Verdict, tooOften},
 	{InProgress, NeedsInput, Verdict, "a blocking question is open"},
@@ -276,20 +276,20 @@ var Moves = []Move{
 	{InProgress, Pending, Loop, "its session was interrupted or lost"},
 	{InProgress, Cancelled, Person, "the task is called off; its session is stopped first"},
 
-	{Merging, Completed, Lander, "the change is in the target branch, and verified there"},
-	{Merging, Pending, Lander, "the change conflicts, or is refused once merged: it bounces"},
-	{Merging, NeedsInput, Lander, "merged, it changes protected files"},
-	{Merging, Blocked, Lander, "the target branch is gone, or it bounced too often"},
+	{Merging, Completed, Merger, "the change is in the target branch, and verified there"},
+	{Merging, Pending, Merger, "the change conflicts, or is refused once merged: it is sent back"},
+	{Merging, NeedsInput, Merger, "merged, it changes protected files"},
+	{Merging, Blocked, Merger, "the target branch is gone, or it was sent back too often"},
 	{Merging, Pending, Person, "what the task asks for was changed, or `ralph merge drop`"},
 	{Completed, Merging, Person, "`ralph undo`: the reverse of its change waits to be merged"},
-	{Merging, Cancelled, Lander, "`ralph undo --cancel`: the reverse is in the target branch"},
-	{Merging, Cancelled, Person, "the task is called off (refused while the change is landing)"},
+	{Merging, Cancelled, Merger, "`ralph undo --cancel`: the reverse is in the target branch"},
+	{Merging, Cancelled, Person, "the task is called off (refused while the change is being merged)"},
 	{Pending, Merging, Person, "`ralph merge retry`: the change is tried again as it is"},
 	{Blocked, Merging, Person, "`ralph merge retry`: the change is tried again as it is"},
 
 	{NeedsInput, Pending, Derived, "the last open question is answered"},
 	{NeedsInput, Completed, Person, "`ralph approve`: a verified done may change protected files"},
-	{NeedsInput, Merging, Person, "the same, of a change that was made in a slot"},
+	{NeedsInput, Merging, Person, "the same, of a change that was made in a workspace"},
 	{NeedsInput, Blocked, Derived, "the last open question is answered and a blocker is left"},
 	{NeedsInput, Cancelled, Person, "the task is called off"},
 

@@ -90,7 +90,7 @@ func (l *Loop) promptData(tx *store.Tx, t ralph.Task, works agent.Agent) (d prom
 	d = prompt.Data{
 		ToolPrefix: tools.SignalPrefix(), StateTool: tools.Tool(p.StateTool), CommentTool: tools.Tool(p.CommentTool),
 		AmendTool: tools.Tool(p.AmendTool),
-		Template:  p.Template, Project: filepath.Base(l.Place.Dir), Task: t, MaxTokens: p.Tokens >> min(t.PromptTooLong, 8),
+		Template:  p.Template, Project: filepath.Base(l.Here.Dir), Task: t, MaxTokens: p.Tokens >> min(t.PromptTooLong, 8),
 	}
 	for _, step := range []func(*store.Tx, ralph.Task, *prompt.Data) error{
 		l.addRules, l.addKnowledge, addDependencies, addAnswers, addContinuation, addCheckpoint, addTimeline,
@@ -208,7 +208,7 @@ func (l *Loop) sink(list []ralph.Learning) []ralph.Learning {
 	}
 	var fresh, stale []ralph.Learning
 	for _, k := range list {
-		if k.Stale(newest, Gone(l.Place.Dir, k)) == "" {
+		if k.Stale(newest, Gone(l.Here.Dir, k)) == "" {
 			fresh = append(fresh, k)
 		} else {
 			stale = append(stale, k)

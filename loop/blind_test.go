@@ -35,7 +35,7 @@ func TestADoneOfARunThatIsStoppedIsNotJudgedBlindly(t *testing.T) {
 	if _, err := l.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if task := b.task(id); !strings.Contains(task.StatusReason, "the done could not be checked: what it made in its slot") {
+	if task := b.task(id); !strings.Contains(task.StatusReason, "the done could not be checked: what it made in its workspace") {
 		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
 	}
 }
@@ -47,7 +47,7 @@ func TestWhatCannotBeLookedAtIsNotJudged(t *testing.T) {
 		want string
 	}{
 		{finish, "the done could not be checked: "},
-		{halt, "partial: the rest; could not be looked at: what it made in its slot, which is kept there ("},
+		{halt, "partial: the rest; could not be looked at: what it made in its workspace, which is kept there ("},
 	} {
 		b := newWorkshop(t)
 		id := b.add(ralph.Task{Title: "A"})

@@ -12,8 +12,8 @@ import (
 
 	"ralph"
 	"ralph/loop/agent"
-	"ralph/loop/place"
 	"ralph/loop/session"
+	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -31,11 +31,11 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*session.C
 		if err := l.sameTarget(tx); err != nil {
 			return err
 		}
-		return tx.SetTarget(l.Lander.Into)
+		return tx.SetTarget(l.Merger.Into)
 	}); err != nil {
 		return nil, err
 	}
-	defer l.queueUp(ctx)() // nobody prepares a slot for a task that another worker gets
+	defer l.queueUp(ctx)() // nobody prepares a workspace for a task that another worker gets
 	t, err := l.claimable(ctx, task)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*session.C
 	return claim, err
 }
 
-// claimIn claims a task for a worker in a place that is ready.
+// claimIn claims a task for a worker in a workspace that is ready.
 func (l *Loop) claimIn(ctx context.Context, n session.Needs, t ralph.Task, worker string) (*session.Claim, error) {
 	if err := l.prepare(ctx, n, t); err != nil {
 		return nil, err
@@ -61,8 +61,8 @@ func (l *Loop) claimIn(ctx context.Context, n session.Needs, t ralph.Task, worke
 		return nil, err
 	}
 	n.Who, n.Agent = nil, nil // a worker is its own agent
-	n.Land = func(ctx context.Context) (string, error) {
-		return l.landForWorker(ctx, l.checksOf(n.Place), landingWait)
+	n.Merge = func(ctx context.Context) (string, error) {
+		return l.mergeForWorker(ctx, l.checksOf(n.Workspace), mergeWait)
 	}
 	claim, err := n.Claim(ctx, t.ID, worker)
 	if err != nil {
@@ -72,15 +72,15 @@ func (l *Loop) claimIn(ctx context.Context, n session.Needs, t ralph.Task, worke
 	return claim, nil
 }
 
-// mostWorkers is how many workers can have slots at once.
+// mostWorkers is how many workers can have workspaces at once.
 const mostWorkers = 64
 
-// takeForWorker takes the first slot for workers that is free. The slot of an open session is not,
+// takeForWorker takes the first workspace for workers that is free. The workspace of an open session is not,
 // though its server may have been killed: its agent may still work there.
-func (l *Loop) takeForWorker(ctx context.Context) (*place.Place, error) {
-	for number := place.FirstWorker; number < place.FirstWorker+mostWorkers; number++ {
-		p, err := l.Slots.TakeNow(ctx, number)
-		if errors.Is(err, place.ErrTaken) {
+func (l *Loop) takeForWorker(ctx context.Context) (*workspace.Workspace, error) {
+	for number := workspace.FirstWorker; number < workspace.FirstWorker+mostWorkers; number++ {
+		p, err := l.Pool.TakeNow(ctx, number)
+		if errors.Is(err, workspace.ErrTaken) {
 			continue
 		}
 		if err != nil {
@@ -95,7 +95,7 @@ func (l *Loop) takeForWorker(ctx context.Context) (*place.Place, error) {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("%d workers have slots, which is the most", mostWorkers)
+	return nil, fmt.Errorf("%d workers have workspaces, which is the most", mostWorkers)
 }
 
 // ClaimFor claims a task for a person who works on it with a chat (human, "In
@@ -136,7 +136,7 @@ func (l *Loop) ReleaseFor(ctx context.Context, task int64, person string) (signa
 
 // prepare does what precedes the claim of a task: it takes the baseline.
 func (l *Loop) prepare(ctx context.Context, n session.Needs, t ralph.Task) error {
-	if err := l.baseline(ctx, t, n.Place); err != nil {
+	if err := l.baseline(ctx, t, n.Workspace); err != nil {
 		return err
 	}
 	return context.Cause(ctx)
@@ -162,7 +162,7 @@ const queueTime = 20 * time.Second
 func (l *Loop) queueUp(ctx context.Context) (unlock func()) {
 	limited, cancel := context.WithTimeout(ctx, queueTime)
 	defer cancel()
-	lock := flock.New(filepath.Join(l.Place.State, "claim.lock"))
+	lock := flock.New(filepath.Join(l.Here.State, "claim.lock"))
 	if _, err := lock.TryLockContext(limited, 20*time.Millisecond); err != nil && limited.Err() == nil {
 		l.Log.Warn("cannot wait for other workers that claim", "error", err)
 	}
@@ -173,7 +173,7 @@ func (l *Loop) queueUp(ctx context.Context) (unlock func()) {
 	}
 }
 
-// Lapse settles the claims whose lease has expired. It also ends people's
+// Lapse decides on the claims whose lease has expired. It also ends people's
 // sessions on tasks that were cancelled or amended.
 func (l *Loop) Lapse(ctx context.Context) error {
 	lapsed, err := store.Read(ctx, l.Store, (*store.Tx).LapsedClaims)
@@ -185,6 +185,6 @@ func (l *Loop) Lapse(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(n.Lapse(ctx, row), n.Place.Release())
+		return errors.Join(n.Lapse(ctx, row), n.Workspace.Release())
 	})
 }

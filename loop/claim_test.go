@@ -18,9 +18,9 @@ import (
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/check"
-	"ralph/loop/landing"
-	"ralph/loop/place"
+	"ralph/loop/merging"
 	"ralph/loop/session"
+	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -60,22 +60,22 @@ func (b *workshop) tree(verify ...string) *loop.Loop {
 func (b *workshop) at(dir string, verify ...string) *loop.Loop {
 	b.t.Helper()
 	l := &loop.Loop{
-		Store: b.db, Place: &place.Place{Dir: dir, State: b.state}, Log: slog.New(slog.DiscardHandler),
+		Store: b.db, Here: &workspace.Workspace{Dir: dir, State: b.state}, Log: slog.New(slog.DiscardHandler),
 		Limits:  ralph.Limits{Attempts: 10},
 		Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
 		Check:   check.Rules{Commands: verify, Timeout: 10 * time.Minute, Env: os.Environ()},
 		Session: session.Limits{Retries: 2},
 		Prompts: loop.Prompts{Tokens: 24_000},
 	}
-	slotted(b.t, l)
+	withWorkspaces(b.t, l)
 	return l
 }
 
-// slotted gives a loop whose place is a folder what it needs to work in slots and to land. The folder becomes
+// withWorkspaces gives a loop whose workspace is a folder what it needs to work in workspaces and to be merged. The folder becomes
 // a repository unless it is one.
-func slotted(t *testing.T, l *loop.Loop) {
+func withWorkspaces(t *testing.T, l *loop.Loop) {
 	t.Helper()
-	dir, state := l.Place.Dir, l.Place.State
+	dir, state := l.Here.Dir, l.Here.State
 	tree, err := worktree.Open(t.Context(), dir, ".ralph")
 	if errors.Is(err, worktree.ErrNoRepo) {
 		for _, args := range [][]string{
@@ -92,18 +92,18 @@ func slotted(t *testing.T, l *loop.Loop) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Place.Tree = tree
-	l.Slots = &place.Slots{
-		Here: l.Place, Dir: filepath.Join(t.TempDir(), "places"), Name: "project", Env: os.Environ(), Timeout: time.Minute, Log: l.Log,
+	l.Here.Tree = tree
+	l.Pool = &workspace.Pool{
+		Here: l.Here, Dir: filepath.Join(t.TempDir(), "workspaces"), Name: "project", Env: os.Environ(), Timeout: time.Minute, Log: l.Log,
 	}
-	l.Lander = &landing.Lander{
-		Rules: landing.Rules{
-			Into: "main", Bounces: 2, Wait: time.Minute, Message: "{task}: {title}", Timeout: time.Minute, State: state,
+	l.Merger = &merging.Merger{
+		Rules: merging.Rules{
+			Into: "main", MaxSentBack: 2, Wait: time.Minute, Message: "{task}: {title}", Timeout: time.Minute, State: state,
 		},
-		Store: l.Store, Tree: l.Place.Tree, Line: &landing.Line{}, Log: l.Log, Check: l.Check,
+		Store: l.Store, Tree: l.Here.Tree, Line: &merging.Line{}, Log: l.Log, Check: l.Check,
 	}
-	l.Lander.Slots, l.Slots.Merged = l.Slots, l.Lander.Tip
-	l.Rules.Bounces = 2
+	l.Merger.Pool, l.Pool.Merged = l.Pool, l.Merger.Tip
+	l.Rules.MaxSentBack = 2
 }
 
 func (b *workshop) add(t ralph.Task) (id int64) {
@@ -131,9 +131,9 @@ func (b *workshop) claim(l *loop.Loop, id int64, worker string) *session.Claim {
 	return c
 }
 
-// slotOf is the folder that a claim's worker works in.
-func slotOf(c *session.Claim) string {
-	dir, _ := c.Slot()
+// workspaceOf is the folder that a claim's worker works in.
+func workspaceOf(c *session.Claim) string {
+	dir, _ := c.Workspace()
 	return dir
 }
 
@@ -157,13 +157,13 @@ func exists(path string) bool {
 }
 
 // A claim that was refused in its worker's work tree must not be accepted
-// because somebody with another work tree settles it.
+// because somebody with another work tree decides on it.
 func TestALapsedClaimIsNotJudgedInAnotherWorkTree(t *testing.T) {
 	b := newWorkshop(t)
 	here, elsewhere := b.tree("test ! -e broken"), b.tree("test ! -e broken")
 	id := b.add(ralph.Task{Title: "A"})
 	c := b.claim(here, id, "ann")
-	write(t, filepath.Join(slotOf(c), "broken"), "x")
+	write(t, filepath.Join(workspaceOf(c), "broken"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	again, _, err := c.Close(t.Context())
 	if err != nil || !strings.Contains(again, "does not hold") {
@@ -199,7 +199,7 @@ func TestALapsedClaimIsJudgedInItsOwnWorkTree(t *testing.T) {
 	id := b.add(ralph.Task{Title: "A"})
 	c := b.claim(l, id, "ann")
 	b.say(c, signals.Done{Summary: "made it"})
-	write(t, filepath.Join(slotOf(c), "made"), "x")
+	write(t, filepath.Join(workspaceOf(c), "made"), "x")
 	b.passed.Store(int64(session.Lease + time.Second))
 	if err := l.Lapse(t.Context()); err != nil {
 		t.Fatal(err)
@@ -209,8 +209,8 @@ func TestALapsedClaimIsJudgedInItsOwnWorkTree(t *testing.T) {
 	}
 }
 
-// What a look at the queue finds to have lapsed may have been ended by its worker, and the place be
-// another's, before it is settled: nothing is checked there.
+// What a look at the queue finds to have lapsed may have been ended by its worker, and the workspace be
+// another's, before it is decided: nothing is checked there.
 func TestAClaimThatItsWorkerEndedIsNotJudgedAgain(t *testing.T) {
 	b := newWorkshop(t)
 	ran := filepath.Join(t.TempDir(), "ran")
@@ -268,7 +268,7 @@ func TestALeaseLastsForTheVerification(t *testing.T) {
 	l := b.tree()
 	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
 	c := b.claim(l, id, "ann")
-	write(t, filepath.Join(slotOf(c), "made"), "x")
+	write(t, filepath.Join(workspaceOf(c), "made"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	type ending struct {
 		d   signals.Decision
@@ -301,7 +301,7 @@ func TestADoneThatIsCheckedWhileTheTaskIsAmendedDoesNotCount(t *testing.T) {
 	l := b.tree()
 	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
 	c := b.claim(l, id, "ann")
-	write(t, filepath.Join(slotOf(c), "made"), "x")
+	write(t, filepath.Join(workspaceOf(c), "made"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	closed := make(chan error, 1)
 	go func() {
@@ -338,7 +338,7 @@ func TestADoneThatIsCheckedWhileTheTaskIsAmendedDoesNotCount(t *testing.T) {
 	}
 }
 
-// A worker that calls while somebody settles its lapsed claim keeps the claim.
+// A worker that calls while somebody decides on its lapsed claim keeps the claim.
 func TestAClaimThatIsRenewedInTimeDoesNotLapse(t *testing.T) {
 	b := newWorkshop(t)
 	marks := t.TempDir()
@@ -346,7 +346,7 @@ func TestAClaimThatIsRenewedInTimeDoesNotLapse(t *testing.T) {
 	l := b.tree()
 	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
 	c := b.claim(l, id, "ann")
-	write(t, filepath.Join(slotOf(c), "made"), "x")
+	write(t, filepath.Join(workspaceOf(c), "made"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	b.passed.Store(int64(session.Lease + time.Second))
 	lapsed := make(chan error, 1)
@@ -400,7 +400,7 @@ func TestAClaimTakesTheBaseline(t *testing.T) {
 	l := b.tree(red)
 	id := b.add(ralph.Task{Title: "A"})
 	c := b.claim(l, id, "ann")
-	write(t, filepath.Join(slotOf(c), "made"), "x")
+	write(t, filepath.Join(workspaceOf(c), "made"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	again, d, err := c.Close(t.Context())
 	if err != nil || d.Status != ralph.Completed {
@@ -553,7 +553,7 @@ func TestAClaimThatIsNotGivenBackToTheEndLapsesAtOnce(t *testing.T) {
 	}
 	exec(`CREATE TRIGGER killed BEFORE UPDATE OF completed_at ON sessions BEGIN SELECT RAISE(ABORT, 'killed'); END`)
 	if _, err := c.Release(t.Context()); err == nil {
-		t.Fatal("the claim was settled")
+		t.Fatal("the claim was decided")
 	}
 	exec(`DROP TRIGGER killed`)
 	b.passed.Store(int64(time.Second))
@@ -572,7 +572,7 @@ func TestADoneThatIsCheckedAtTheReleaseIsJudgedThere(t *testing.T) {
 	l, other := b.tree(), b.tree()
 	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
 	c := b.claim(l, id, "ann")
-	write(t, filepath.Join(slotOf(c), "made"), "x")
+	write(t, filepath.Join(workspaceOf(c), "made"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	released := make(chan error, 1)
 	go func() {
@@ -591,25 +591,25 @@ func TestADoneThatIsCheckedAtTheReleaseIsJudgedThere(t *testing.T) {
 	}
 }
 
-// TestALapsedClaimIsSettledOnce: who finds that somebody settles it already leaves it alone.
-func TestALapsedClaimIsSettledOnce(t *testing.T) {
+// TestALapsedClaimIsDecidedOnce: who finds that somebody decides on it already leaves it alone.
+func TestALapsedClaimIsDecidedOnce(t *testing.T) {
 	b := newWorkshop(t)
 	command, running, proceed := blocker(t.TempDir())
 	l, other := b.tree(), b.tree()
 	id := b.add(ralph.Task{Title: "A", Verify: []string{command}})
 	c := b.claim(l, id, "ann")
-	write(t, filepath.Join(slotOf(c), "made"), "x")
+	write(t, filepath.Join(workspaceOf(c), "made"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	b.passed.Store(int64(session.Lease + time.Second))
-	settled := make(chan error, 1)
-	go func() { settled <- l.Lapse(context.WithoutCancel(t.Context())) }()
+	decided := make(chan error, 1)
+	go func() { decided <- l.Lapse(context.WithoutCancel(t.Context())) }()
 	until(t, "the verification", func() bool { return exists(running) })
 	err := other.Lapse(t.Context())
 	if task := b.task(id); task.Status != ralph.InProgress {
 		t.Errorf("meanwhile it is %s: %s", task.Status, task.StatusReason)
 	}
 	write(t, proceed, "")
-	if err := errors.Join(err, <-settled); err != nil {
+	if err := errors.Join(err, <-decided); err != nil {
 		t.Error(err)
 	}
 	if task := b.task(id); task.Status != ralph.Merging {
@@ -617,13 +617,13 @@ func TestALapsedClaimIsSettledOnce(t *testing.T) {
 	}
 }
 
-// TestAClaimThatLapsesWhileItIsGivenBackIsOver for its worker, and its slot free.
+// TestAClaimThatLapsesWhileItIsGivenBackIsOver for its worker, and its workspace free.
 func TestAClaimThatLapsesWhileItIsGivenBackIsOver(t *testing.T) {
 	b := newWorkshop(t)
 	command, running, proceed := blocker(t.TempDir())
 	l, other := b.tree(), b.tree()
 	c := b.claim(l, b.add(ralph.Task{Title: "A", Verify: []string{command}}), "ann")
-	dir, _ := c.Slot()
+	dir, _ := c.Workspace()
 	write(t, filepath.Join(dir, "made"), "x")
 	b.say(c, signals.Done{Summary: "made it"})
 	type ending struct {
@@ -642,7 +642,7 @@ func TestAClaimThatLapsesWhileItIsGivenBackIsOver(t *testing.T) {
 	if e := <-released; err != nil || e.err != nil || e.d.Status != "" {
 		t.Errorf("it lapsed with %v, and was given back with %v as %q", err, e.err, e.d.Status)
 	}
-	p, err := l.Slots.TakeNow(t.Context(), place.FirstWorker)
+	p, err := l.Pool.TakeNow(t.Context(), workspace.FirstWorker)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ import (
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/check"
-	"ralph/loop/place"
 	"ralph/loop/session"
+	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -50,14 +50,14 @@ func statements(t *testing.T, tasks int) (list []string, db *store.DB) {
 	}
 	list = nil
 	l := &loop.Loop{
-		Store: db, Agent: speaker{db}, Place: &place.Place{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
+		Store: db, Agent: speaker{db}, Here: &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 		Limits: ralph.Limits{
 			MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 			SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
 		},
 		Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 10000},
 	}
-	slotted(t, l)
+	withWorkspaces(t, l)
 	if result, err := l.Run(t.Context()); err != nil || result.Status != ralph.ExitOK {
 		t.Fatalf("got %+v, %v", result, err)
 	}
@@ -86,8 +86,8 @@ func TestASessionAsksLittleOfTheDatabase(t *testing.T) {
 	six, _ := statements(t, 6)
 	s1, c1 := count(one)
 	s6, c6 := count(six)
-	// 119 statements are the session's, of which two or three look whether a person stops the check, and 29 its landing's:
-	// five looks at the queue, and a commit for each of building, verifying, landing and merged. The other commits are the
+	// 119 statements are the session's, of which two or three look whether a person stops the check, and 29 its merge's:
+	// five looks at the queue, and a commit for each of building, verifying, moving and merged. The other commits are the
 	// claim, the signals and the verdict.
 	const mostStatements, mostCommits = 149, 10
 	if n := (s6 - s1) / 5; n > mostStatements {
@@ -222,7 +222,7 @@ func TestNoStatementOfTheLoopReadsAWholeTable(t *testing.T) {
 	}
 	agent := everybody{db, make(chan struct{})}
 	l := &loop.Loop{
-		Store: db, Agent: agent, Place: &place.Place{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
+		Store: db, Agent: agent, Here: &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 		Limits: ralph.Limits{
 			MaxSessions: 12, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 			SessionCostUSD: 10, Attempts: 2, StagnantMaximum: 100, Usage: map[string]int{"five_hour": 80},
@@ -231,7 +231,7 @@ func TestNoStatementOfTheLoopReadsAWholeTable(t *testing.T) {
 		Check:   check.Rules{Commands: []string{"test -e done"}, Protect: []string{"ci.sh"}, Timeout: time.Minute, Env: os.Environ()},
 		Session: session.Limits{Retries: 1},
 	}
-	slotted(t, l)
+	withWorkspaces(t, l)
 	l.Heart = beat(func() {
 		select {
 		case agent.beats <- struct{}{}:

@@ -24,7 +24,7 @@ const (
 	stepTime = 5 * time.Minute
 
 	// lookAgain is how often a paused run checks its limits, and how often a
-	// daemon retries an expired claim that it could not settle.
+	// daemon retries an expired claim that it could not decide.
 	lookAgain = time.Minute
 
 	// lookAnyway is how often a daemon looks for work even though nothing has happened.
@@ -133,7 +133,7 @@ func (r *runner) lapses(ctx context.Context, now time.Time) (until time.Time, er
 // mergesAgain returns until, or an earlier time if the merge queue needs a look that no event
 // causes: to ask a remote again, or to fast-forward a branch of people's that is behind.
 func (r *runner) mergesAgain(ctx context.Context, until, now time.Time) (time.Time, error) {
-	if r.Lander == nil {
+	if r.Merger == nil {
 		return until, nil
 	}
 	q, err := store.Read(ctx, r.Store, (*store.Tx).MergeQueue)

@@ -19,7 +19,7 @@ import (
 	"ralph/internal/schedule"
 	"ralph/loop"
 	"ralph/loop/agent"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -112,14 +112,14 @@ func inBubble(t *testing.T, f func(t *testing.T, b *bench)) {
 		defer db.Close()
 		b.worker = &worker{db: db, takes: 10 * time.Minute}
 		b.Loop = &loop.Loop{
-			Store: db, Agent: b.worker, Place: &place.Place{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
+			Store: db, Agent: b.worker, Here: &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 			Limits: ralph.Limits{
 				MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
 			},
 			Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 10000}, Stop: b.stop, Heart: b.heart,
 		}
-		slotted(t, b.Loop)
+		withWorkspaces(t, b.Loop)
 		f(t, b)
 	})
 }
@@ -127,9 +127,9 @@ func inBubble(t *testing.T, f func(t *testing.T, b *bench)) {
 // commit has a person commit a new file.
 func (b *bench) commit(t *testing.T, name string) {
 	t.Helper()
-	write(t, filepath.Join(b.Place.Dir, name), "x")
+	write(t, filepath.Join(b.Here.Dir, name), "x")
 	commit := exec.Command("sh", "-ec", "git add "+name+"; git -c user.name=Ann -c user.email=ann@example.org commit -qm "+name)
-	commit.Dir = b.Place.Dir
+	commit.Dir = b.Here.Dir
 	if out, err := commit.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -55,11 +55,11 @@ func (s *shift) Work(ctx context.Context, a agent.Assignment) (agent.Report, err
 
 func (*shift) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
-// shift makes the bench's agent a shift, in so many lanes, with so many tasks.
-func (b *bench) shift(t *testing.T, lanes, tasks int) *shift {
+// shift makes the bench's agent a shift, in so many sessions, with so many tasks.
+func (b *bench) shift(t *testing.T, jobs, tasks int) *shift {
 	t.Helper()
 	s := &shift{t: t, b: b, minutes: map[int64]int{}, idle: map[int64]bool{}, says: map[int64]signals.Payload{}}
-	b.Agent, b.Parallel = s, lanes
+	b.Agent, b.Parallel = s, jobs
 	b.Limits.MaxSeconds, b.Rules.StuckLimit = 1e6, 100
 	b.add(t, slices.Repeat([]string{"A"}, tasks)...)
 	return s

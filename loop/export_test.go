@@ -87,11 +87,11 @@ func JudgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]boo
 	return statuses, why
 }
 
-// Lands calls land, which merges the queue beside sessions; then something happens before its result is
+// Merges calls merge, which merges the queue beside sessions; then something happens before its result is
 // applied. It returns what the queue waits for, and whether it rests until more happens.
-func Lands(ctx context.Context, l *Loop, then func()) (waits string, rests bool, err error) {
+func Merges(ctx context.Context, l *Loop, then func()) (waits string, rests bool, err error) {
 	r := &runner{course: course{Loop: l}, beside: ctx, over: make(chan func(context.Context) error, 1)}
-	if err := r.land(ctx); err != nil {
+	if err := r.merge(ctx); err != nil {
 		return "", false, err
 	}
 	result := <-r.over
@@ -99,6 +99,6 @@ func Lands(ctx context.Context, l *Loop, then func()) (waits string, rests bool,
 	if err := result(ctx); err != nil {
 		return "", false, err
 	}
-	rests, err = r.landingRests(ctx)
+	rests, err = r.mergeRests(ctx)
 	return r.waits, rests, err
 }

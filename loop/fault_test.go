@@ -14,7 +14,7 @@ import (
 	"ralph"
 	"ralph/loop"
 	"ralph/loop/agent"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -73,14 +73,14 @@ func failAfter(t *testing.T, events int) (refused bool) {
 	}
 	run := func() (loop.Result, error) {
 		l := &loop.Loop{
-			Store: db, Agent: speaker{db}, Place: &place.Place{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
+			Store: db, Agent: speaker{db}, Here: &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 			Limits: ralph.Limits{
 				MaxSessions: 20, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
 			},
 			Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 10000},
 		}
-		slotted(t, l)
+		withWorkspaces(t, l)
 		return l.Run(t.Context())
 	}
 	raw, err := sql.Open("sqlite3", path)

@@ -20,13 +20,13 @@ func (*tooLongError) Unwrap() error { return ralph.ErrConflict }
 
 // firstPrompt returns a builder of a session's first prompt. It fails if
 // the prompt is too long, unless a person said to begin all the same.
-func (l *Loop) firstPrompt(slot *prompt.Slot) func(*store.Tx, ralph.Task, agent.Agent) (string, error) {
+func (l *Loop) firstPrompt(ws *prompt.Workspace) func(*store.Tx, ralph.Task, agent.Agent) (string, error) {
 	return func(tx *store.Tx, t ralph.Task, works agent.Agent) (string, error) {
 		d, err := l.promptData(tx, t, works)
 		if err != nil {
 			return "", err
 		}
-		d.Slot = slot
+		d.Workspace = ws
 		built := prompt.Build(d)
 		if l.claiming != nil {
 			l.claiming()

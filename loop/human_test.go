@@ -73,13 +73,13 @@ func TestAPersonsClaimIsInTheInboxAfterADay(t *testing.T) {
 	}
 }
 
-// A terminal and several chats may end the same claim at once: it is settled once.
+// A terminal and several chats may end the same claim at once: it is decided once.
 func TestAClaimIsCompletedOnce(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.tree("test -f made")
 	id := b.add(ralph.Task{Title: "A"})
 	b.claimFor(l, id, "ann")
-	write(t, filepath.Join(l.Place.Dir, "made"), "x")
+	write(t, filepath.Join(l.Here.Dir, "made"), "x")
 	release, asked := make(chan struct{}), make(chan struct{})
 	first := make(chan error, 1)
 	go func() {
@@ -114,11 +114,11 @@ func TestACompletionThatIsRefusedRecordsNothing(t *testing.T) {
 	}{
 		"a red test": {func(*loop.Loop) {}, "", "Command: test -f made"},
 		"a protected file": {func(l *loop.Loop) {
-			write(t, filepath.Join(l.Place.Dir, "made"), "x")
-			write(t, filepath.Join(l.Place.Dir, "kept"), "x")
+			write(t, filepath.Join(l.Here.Dir, "made"), "x")
+			write(t, filepath.Join(l.Here.Dir, "kept"), "x")
 		}, "", "- kept"},
-		"a person says no":   {func(l *loop.Loop) { write(t, filepath.Join(l.Place.Dir, "made"), "x") }, "not yet", "not yet"},
-		"another work tree":  {func(l *loop.Loop) { l.Place.Dir = t.TempDir() }, "", "was claimed in another work tree"},
+		"a person says no":   {func(l *loop.Loop) { write(t, filepath.Join(l.Here.Dir, "made"), "x") }, "not yet", "not yet"},
+		"another work tree":  {func(l *loop.Loop) { l.Here.Dir = t.TempDir() }, "", "was claimed in another work tree"},
 		"it was called off":  {nil, "", "not claimed by a person"},
 		"a stopped terminal": {func(*loop.Loop) {}, "", "canceled"},
 	} {

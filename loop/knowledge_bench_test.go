@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"ralph"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 	"ralph/prompt"
 	"ralph/store"
 )
@@ -21,7 +21,7 @@ func BenchmarkPromptByLearnings(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer db.Close()
-			l := &Loop{Prompts: Prompts{Tokens: 24_000}, Place: &place.Place{Dir: b.TempDir()}}
+			l := &Loop{Prompts: Prompts{Tokens: 24_000}, Here: &workspace.Workspace{Dir: b.TempDir()}}
 			var task ralph.Task
 			err = db.Tx(b.Context(), func(tx *store.Tx) error {
 				id, err := tx.AddTask(ralph.Task{Title: "Retry the uploads", Description: "The network fails now and then."}, "human")

@@ -8,7 +8,7 @@ import (
 
 	"ralph"
 	"ralph/loop"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 	"ralph/store"
 )
 
@@ -42,7 +42,7 @@ func TestAPromptHasTheLearningsThatItsTaskNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	l := &loop.Loop{Store: db, Prompts: loop.Prompts{Tokens: 4000}, Place: &place.Place{Dir: t.TempDir()}}
+	l := &loop.Loop{Store: db, Prompts: loop.Prompts{Tokens: 4000}, Here: &workspace.Workspace{Dir: t.TempDir()}}
 	write := func(f func(tx *store.Tx) error) {
 		t.Helper()
 		if err := db.Tx(t.Context(), f); err != nil {

@@ -3,7 +3,7 @@
 // signals.Decide, and goes on until nothing is left to do or a limit is reached.
 //
 // It knows agents only through an interface, decides nothing about tasks itself, and keeps
-// all state that matters in the database: after a kill at any moment, the next Run settles
+// all state that matters in the database: after a kill at any moment, the next Run decides on
 // what was left open and goes on. When Run returns, no process of a session is left.
 package loop
 
@@ -25,9 +25,9 @@ import (
 	"ralph/internal/text"
 	"ralph/loop/agent"
 	"ralph/loop/check"
-	"ralph/loop/landing"
-	"ralph/loop/place"
+	"ralph/loop/merging"
 	"ralph/loop/session"
+	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -45,11 +45,11 @@ type Loop struct {
 	// Channel sets [session.Needs.Channel].
 	Channel func(a agent.Assignment, folder string) (c agent.Channel, shut func() error, err error)
 
-	Place *place.Place
-	Log   *slog.Logger
+	Here *workspace.Workspace
+	Log  *slog.Logger
 
-	Slots  *place.Slots    // where sessions work, apart from people, who have Place
-	Lander *landing.Lander // merges the results into the target branch
+	Pool   *workspace.Pool // where sessions work, apart from people, who have Here
+	Merger *merging.Merger // merges the results into the target branch
 
 	Limits  ralph.Limits
 	Sandbox string // what confines agents and checks, in words
@@ -61,7 +61,7 @@ type Loop struct {
 	Models  Models
 	Session session.Limits // except for the limits that Limits sets
 
-	Parallel int // number of sessions at once, in slots; 0 is 1
+	Parallel int // number of sessions at once, in workspaces; 0 is 1
 
 	Task   int64           // work on this task only; 0 for the whole queue
 	NoWait bool            // end the run instead of waiting for the agent
@@ -96,16 +96,16 @@ func (m Models) choose(t ralph.Task, d ralph.Discipline) string {
 	return cmp.Or(m.Flag, t.Model, m.Escalation, d.Model, m.Config)
 }
 
-// needs returns the needs of a session that works in Place.
+// needs returns the needs of a session that works in Here.
 func (l *Loop) needs() session.Needs {
 	limits := l.Session
 	limits.Time, limits.Idle = seconds(l.Limits.SessionSeconds), seconds(l.Limits.IdleSeconds)
 	limits.Turns, limits.Tokens = l.Limits.SessionTurns, l.Limits.SessionTokens
 	return session.Needs{
-		Store: l.Store, Place: l.Place, Check: l.Check, Agent: l.Agent, Log: l.Log, Stop: l.Stop,
+		Store: l.Store, Workspace: l.Here, Check: l.Check, Agent: l.Agent, Log: l.Log, Stop: l.Stop,
 		Asked: session.Asked{Prompt: l.firstPrompt(nil), Who: l.who}, Channel: l.Channel, Rules: l.Rules, Limits: limits,
 		Busy:    func(d time.Duration) { l.beat(stepTime + d) },
-		Landing: session.Landing{Lander: l.Lander, Checks: l.takeCheck},
+		Merging: session.Merging{Merger: l.Merger, Checks: l.takeCheck},
 	}
 }
 
@@ -193,17 +193,17 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 }
 
 // A runner schedules one run. Only its goroutine checks, waits, picks and
-// counts. Sessions and landings run in goroutines of their own, which send
+// counts. Sessions and merges run in goroutines of their own, which send
 // it their results. Whatever must survive the run is in the database.
 type runner struct {
 	course
 	beside   context.Context                  // the context of those goroutines
-	lanes    map[int]*lane                    // the lanes with a session, by number
+	jobs     map[int]*job                     // those in progress, by number
 	over     chan func(context.Context) error // receives a function per result, which applies it to the run
 	ended    []func(context.Context) error    // received, but not yet applied
 	pulse    *pulse
-	merges   bool                 // a landing is in progress
-	advances map[int]*advance     // by lane: the slots that were checked out in advance; nil before
+	merges   bool                 // a merge is in progress
+	advances map[int]*advance     // by number: the workspaces that were checked out in advance; nil before
 	failed   map[string]time.Time // by agent: when it was last found unable to work
 
 	started  time.Time
@@ -214,7 +214,7 @@ type runner struct {
 	repeats  int            // how often in a row the last agent error occurred
 	last     lastEnding
 	waits    string          // what the merge queue waits for; "" if it is empty
-	rested   int64           // the newest event before the last landing
+	rested   int64           // the newest event before the last merge
 	seen     int64           // the newest event when a daemon last looked for work
 	changed  <-chan struct{} // closed at the first change after the run's last look
 
@@ -235,8 +235,8 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 	beside, cancel := context.WithCancel(ctx)
 	r.beside = beside
 	if r.width() > 1 {
-		r.Lander.Line.Tell(r.lands)
-		defer r.Lander.Line.Tell(nil)
+		r.Merger.Line.Tell(r.mergeSoon)
+		defer r.Merger.Line.Tell(nil)
 	}
 	defer r.giveBack()
 	defer cancel()
@@ -249,13 +249,13 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			on, first, err := r.ending(ctx, e)
 			if err != nil {
 				cancel()
-				_, more := r.settle(ctx, cancel)
+				_, more := r.finish(ctx, cancel)
 				return nil, errors.Join(err, more)
 			}
 			if on {
 				continue
 			}
-			ends, err := r.settle(ctx, cancel)
+			ends, err := r.finish(ctx, cancel)
 			if err != nil {
 				return nil, err
 			}
@@ -266,7 +266,7 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			return slices.Concat([]end{*e}, first, ends, rest), err
 		default:
 			cancel()
-			_, more := r.settle(ctx, cancel)
+			_, more := r.finish(ctx, cancel)
 			return nil, errors.Join(err, more)
 		}
 	}
@@ -274,24 +274,24 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 
 // round waits, or picks a task and begins a session on it.
 func (r *runner) round(ctx context.Context) error {
-	if err := r.heed(ctx, len(r.lanes) >= r.width()); err != nil {
+	if err := r.heed(ctx, len(r.jobs) >= r.width()); err != nil {
 		return err
 	}
 	r.beat(stepTime)
-	if err := r.Place.Tree.Intact(); err != nil {
+	if err := r.Here.Tree.Intact(); err != nil {
 		return fmt.Errorf("%w; restore it, or find out what happened to it, before the next run", err)
 	}
 	ofAny := func(ctx context.Context) error { return r.waitForDay(ctx, 0) }
-	for _, step := range []func(context.Context) error{r.stopped, r.land, r.limit, ofAny, r.waitForGit} {
+	for _, step := range []func(context.Context) error{r.stopped, r.merge, r.limit, ofAny, r.waitForGit} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	if len(r.lanes) >= r.width() { // a landing has ended, and no session
+	if len(r.jobs) >= r.width() { // a merge has ended, and no session
 		return errAgain
 	}
 	if err := r.Lapse(ctx); err != nil {
-		return fmt.Errorf("settle expired claims: %w", err)
+		return fmt.Errorf("decide on expired claims: %w", err)
 	}
 	if why, err := r.room(ctx); err != nil || why != "" {
 		return cmp.Or(err, r.besides(ctx, why))
@@ -366,13 +366,13 @@ func (r *runner) next(ctx context.Context) (task ralph.Task, ok bool, err error)
 	return task, ok, err
 }
 
-// Next returns the task that the loop itself would claim next. It settles lapsed claims, and lands
+// Next returns the task that the loop itself would claim next. It decides on lapsed claims, and merges
 // what they have left, first.
 func (l *Loop) Next(ctx context.Context) (task ralph.Task, ok bool, err error) {
 	if err := l.Lapse(ctx); err != nil {
 		return task, false, err
 	}
-	l.landLeft(ctx)
+	l.mergeLeft(ctx)
 	if err := l.release(ctx); err != nil {
 		return task, false, err
 	}

@@ -11,7 +11,7 @@ import (
 	"ralph/internal/proc"
 	"ralph/loop"
 	"ralph/loop/agent"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -43,14 +43,14 @@ func TestASupervisorThatIsKilledAtTheStartCostsItsSessionAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &loop.Loop{
-		Store: db, Agent: &unlucky{Agent: speaker{db}}, Place: &place.Place{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
+		Store: db, Agent: &unlucky{Agent: speaker{db}}, Here: &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 		Limits: ralph.Limits{
 			MaxSessions: 20, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 			SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
 		},
 		Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 10000},
 	}
-	slotted(t, l)
+	withWorkspaces(t, l)
 	if result, err := l.Run(t.Context()); err != nil || result.Status != ralph.ExitOK {
 		t.Fatalf("got %+v, %v; want the run to go on", result, err)
 	}

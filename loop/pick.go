@@ -22,7 +22,7 @@ const (
 
 // A beside describes the work in progress that a new task should fit beside.
 type beside struct {
-	tasks  map[int64]bool            // the tasks of the lanes
+	tasks  map[int64]bool            // the tasks of the jobs
 	kinds  map[string]int            // how many of them each discipline has
 	most   map[string]int            // how many each discipline may have; one that is not listed has no limit
 	files  []string                  // globs of the files that those tasks, and the changes in the merge queue, may touch
@@ -73,7 +73,7 @@ func within(dir, of string) bool {
 	return of == "." || dir == of || strings.HasPrefix(dir, path.Clean(of)+"/")
 }
 
-// choose returns the task to begin beside those of the lanes.
+// choose returns the task to begin beside those of the jobs.
 func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 	r.held = ""
 	begun := false // only tasks that were begun before
@@ -93,7 +93,7 @@ func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 	if r.width() == 1 && !begun && len(alone) == 0 {
 		return tx.Next()
 	}
-	queue, err := tx.Queue(len(r.lanes)+scopeLook, begun)
+	queue, err := tx.Queue(len(r.jobs)+scopeLook, begun)
 	if queue = append(alone, queue...); err != nil || len(queue) == 0 {
 		return task, false, err
 	}
@@ -101,7 +101,7 @@ func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 	if b.most, err = tx.DisciplineBounds(); err != nil {
 		return task, false, err
 	}
-	for _, l := range r.lanes {
+	for _, l := range r.jobs {
 		b.tasks[l.task] = true
 		b.kinds[l.kind]++
 	}
@@ -129,10 +129,10 @@ func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 	return queue[i], true, nil
 }
 
-// alone is the task that is to land before all others, if it waits for a session: until it has
-// had one nothing lands.
+// alone is the task that is to be merged before all others, if it waits for a session: until it has
+// had one nothing is merged.
 func (r *runner) alone(tx *store.Tx) (list []ralph.Task, err error) {
-	id, err := tx.LandsAlone(r.Lander.Bounces)
+	id, err := tx.MergesAlone(r.Merger.MaxSentBack)
 	if err != nil || id == 0 {
 		return nil, err
 	}

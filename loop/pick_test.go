@@ -34,7 +34,7 @@ func TestWhichTaskFitsBesideOthers(t *testing.T) {
 		{"one of a lower priority would fit", beside{files: []string{"web/x", "store/**"}}, 0, nil},
 		{"it was passed over often enough", beside{files: []string{"web/x"}, passed: map[int64]int{1: 5}}, 0, nil},
 		{"it was passed over often", beside{files: []string{"web/x"}, passed: map[int64]int{1: 4}}, 1, []int64{1}},
-		{"a lane is at it", beside{tasks: map[int64]bool{1: true}}, 1, nil},
+		{"a job is at it", beside{tasks: map[int64]bool{1: true}}, 1, nil},
 		{"as many as may are of its discipline", beside{kinds: map[string]int{"ui": 2}, most: map[string]int{"ui": 2}}, 1, nil},
 		{"one more may be", beside{kinds: map[string]int{"ui": 1}, most: map[string]int{"ui": 2}}, 0, nil},
 		{

@@ -12,7 +12,7 @@ import (
 	"ralph/store"
 )
 
-// recover settles the sessions that an earlier run left open because its
+// recover decides on the sessions that an earlier run left open because its
 // process or the machine stopped.
 //
 // The caller holds the project's lock, so nobody works on them any more.
@@ -32,9 +32,9 @@ func (l *Loop) recover(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if ok && last.EndedAt.IsZero() && l.Place.Tree.Marker != "" {
+	if ok && last.EndedAt.IsZero() && l.Here.Tree.Marker != "" {
 		// A work tree scan that outlived its ralph would write to the same files as the next scan.
-		if _, err := proc.Sweep(l.Place.Tree.Marker); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		if _, err := proc.Sweep(l.Here.Tree.Marker); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			return fmt.Errorf("work tree scans that an earlier run left running: %w", err)
 		}
 	}
@@ -45,49 +45,49 @@ func (l *Loop) recover(ctx context.Context) error {
 			return err
 		}
 		d, err := n.Recover(ctx, row)
-		err = errors.Join(err, n.Place.Release())
+		err = errors.Join(err, n.Workspace.Release())
 		if err == nil {
-			l.Log.Info("settled a lost session",
+			l.Log.Info("decided a lost session",
 				"session", row.ID, "task", row.TaskID, "status", string(d.Status), "reason", d.StatusReason)
 		}
 		return err
 	})
 }
 
-// each settles sessions that have ended, and goes on if one cannot be settled.
+// each decides on sessions that have ended, and goes on if one cannot be decided.
 func (l *Loop) each(
-	ctx context.Context, rows []ralph.Session, settle func(context.Context, ralph.Session) error,
+	ctx context.Context, rows []ralph.Session, decide func(context.Context, ralph.Session) error,
 ) error {
 	for _, row := range rows {
-		if err := l.unsettled(ctx, row, settle(ctx, row)); err != nil {
+		if err := l.undecided(ctx, row, decide(ctx, row)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// unsettled records why a session could not be settled, and logs it once. Its task stays claimed;
+// undecided records why a session could not be decided, and logs it once. Its task stays claimed;
 // the others go on. The returned error is the database's, or says that the run was stopped.
-func (l *Loop) unsettled(ctx context.Context, row ralph.Session, why error) error {
+func (l *Loop) undecided(ctx context.Context, row ralph.Session, why error) error {
 	if why == nil {
 		return nil
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if store.NoRoom(why) { // that is no fault of this session's: the run ends, and the next one settles it
+	if store.NoRoom(why) { // that is no fault of this session's: the run ends, and the next one decides on it
 		return fmt.Errorf("session %s of TASK-%d: %w", row.ID, row.TaskID, why)
 	}
 	var news bool
 	err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-		news, err = tx.NoteUnsettled(row.ID, session.Shortly(why))
+		news, err = tx.NoteUndecided(row.ID, session.Shortly(why))
 		return err
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("session %s of TASK-%d: %w", row.ID, row.TaskID, why), err)
 	}
 	if news {
-		l.Log.Error("cannot settle a session that has ended; its task stays claimed, see `ralph doctor`",
+		l.Log.Error("cannot decide on a session that has ended; its task stays claimed, see `ralph doctor`",
 			"session", row.ID, "task", row.TaskID, "error", why)
 	}
 	return nil

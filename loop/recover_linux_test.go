@@ -15,7 +15,7 @@ func TestLooksAtTheWorkTreeEndWithTheRunThatWasKilled(t *testing.T) {
 	for _, ended := range []bool{false, true} {
 		b := newWorkshop(t)
 		l := b.tree()
-		l.Agent, l.Place.Tree.Marker = everybody{}, "RALPH_LOOK="+b.state
+		l.Agent, l.Here.Tree.Marker = everybody{}, "RALPH_LOOK="+b.state
 		l.Limits = ralph.Limits{MaxSessions: 1, MaxTasks: 1, MaxSeconds: 60, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionCostUSD: 1, StagnantMaximum: 1, Attempts: 1}
 		err := b.db.Tx(t.Context(), func(tx *store.Tx) error {
 			run, err := tx.StartRun(1, l.Limits, l.Sandbox)
@@ -28,7 +28,7 @@ func TestLooksAtTheWorkTreeEndWithTheRunThatWasKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		look := exec.Command("sleep", "600")
-		look.Env = []string{l.Place.Tree.Marker}
+		look.Env = []string{l.Here.Tree.Marker}
 		if err := look.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -131,17 +131,17 @@ func (r *runner) hasNews(ctx context.Context) bool {
 		if r.merges {
 			return false // what is under way is verified as it began
 		}
-		r.Check.Commands, r.Lander.Check.Commands = configured, configured
+		r.Check.Commands, r.Merger.Check.Commands = configured, configured
 	}
 	commands, err := r.suiteCommands(ctx)
 	if err != nil {
 		return true // the next run of the verification reports the error
 	}
-	tip, err := r.Lander.Tip(ctx)
+	tip, err := r.Merger.Tip(ctx)
 	if err != nil {
 		return true
 	}
-	v, err := r.verifier(ctx, tip, nil) // what is known needs no slot
+	v, err := r.verifier(ctx, tip, nil) // what is known needs no workspace
 	if err != nil {
 		return true
 	}

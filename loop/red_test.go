@@ -283,7 +283,7 @@ func TestADaemonWaitsUntilItsVerificationPasses(t *testing.T) {
 				if noted := redOf(t, b.Store); len(noted) != 1 {
 					t.Errorf("it is noted %d times: %+v", len(noted), noted)
 				}
-				if left, err := os.ReadDir(filepath.Join(b.Place.State, "baseline")); err != nil || len(left) > 0 {
+				if left, err := os.ReadDir(filepath.Join(b.Here.State, "baseline")); err != nil || len(left) > 0 {
 					t.Errorf("it left %v, %v", left, err)
 				}
 				said := strings.Join(b.heart.statuses, "\n")

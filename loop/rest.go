@@ -16,7 +16,7 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	var tasks []ralph.Task
 	var inbox []store.InboxItem
 	var unaccepted []int64
-	var unsettled []store.UnsettledSession
+	var undecided []store.UndecidedSession
 	var queue store.MergeQueue
 	err := r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
 		held := []ralph.Status{ralph.Failed, ralph.Blocked, ralph.NeedsInput}
@@ -26,7 +26,7 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 		if inbox, err = tx.Inbox(); err != nil {
 			return err
 		}
-		if unsettled, err = tx.Unsettled(); err != nil {
+		if undecided, err = tx.Undecided(); err != nil {
 			return err
 		}
 		if queue, err = tx.MergeQueue(); err != nil {
@@ -38,7 +38,7 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	if err != nil {
 		return nil, err
 	}
-	ends := append(judgeRest(tasks, inbox, r.worked, r.Task), unsettledEnds(unsettled)...)
+	ends := append(judgeRest(tasks, inbox, r.worked, r.Task), undecidedEnds(undecided)...)
 	if queue.Behind != "" && queue.Behind != store.AsConfigured {
 		why := fmt.Sprintf("passed, not on %s yet: %s: `%s`", queue.Target, queue.Behind, queue.Command)
 		ends = append(ends, end{ralph.ExitWaiting, why})
@@ -49,11 +49,11 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	return ends, nil
 }
 
-// unsettledEnds names the sessions that could not be settled; their tasks
+// undecidedEnds names the sessions that could not be decided; their tasks
 // wait until a person fixes that.
-func unsettledEnds(list []store.UnsettledSession) (ends []end) {
+func undecidedEnds(list []store.UndecidedSession) (ends []end) {
 	for _, u := range list {
-		why := fmt.Sprintf("session %.8s of TASK-%d is over and could not be settled: %s (see `ralph doctor`)",
+		why := fmt.Sprintf("session %.8s of TASK-%d is over and could not be decided: %s (see `ralph doctor`)",
 			u.ID, u.Task, u.Why)
 		ends = append(ends, end{ralph.ExitWaiting, why})
 	}

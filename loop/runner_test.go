@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"ralph"
-	"ralph/loop/landing"
+	"ralph/loop/merging"
 	"ralph/loop/session"
 	"ralph/store"
 )
@@ -62,8 +62,8 @@ func TestWhenASessionMayBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	errUndone := errors.New("undone")
-	try := func(task int64, again bool, set func(tx *store.Tx, l *lane) error) (usd float64, err error) {
-		l := &lane{course: course{&Loop{Limits: ralph.Limits{
+	try := func(task int64, again bool, set func(tx *store.Tx, l *job) error) (usd float64, err error) {
+		l := &job{course: course{&Loop{Limits: ralph.Limits{
 			MaxSessions: 9, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionCostUSD: 10, SessionMinUSD: 1,
 		}}, run}, task: task}
 		if undone := db.Tx(t.Context(), func(tx *store.Tx) error {
@@ -77,42 +77,42 @@ func TestWhenASessionMayBegin(t *testing.T) {
 		}
 		return usd, err
 	}
-	with := func(set func(l *lane)) func(*store.Tx, *lane) error {
-		return func(_ *store.Tx, l *lane) error { set(l); return nil }
+	with := func(set func(l *job)) func(*store.Tx, *job) error {
+		return func(_ *store.Tx, l *job) error { set(l); return nil }
 	}
-	as := with(func(*lane) {})
+	as := with(func(*job) {})
 	for _, tt := range []struct {
 		name  string
 		task  int64
 		again bool // it was changed while its session got ready
-		set   func(tx *store.Tx, l *lane) error
+		set   func(tx *store.Tx, l *job) error
 		usd   float64
 		err   error
 	}{
 		{"it may", 2, false, as, 10, nil},
-		{"a signal stops the run", 2, false, with(func(l *lane) {
+		{"a signal stops the run", 2, false, with(func(l *job) {
 			stop := make(chan struct{})
 			close(stop)
 			l.Stop = stop
 		}), 0, errHeld},
-		{"the run is paused", 2, false, func(tx *store.Tx, _ *lane) error { return tx.Control(ralph.ControlPause) }, 0, errHeld},
-		{"the other one may spend all", 2, false, with(func(l *lane) { l.Limits.MaxCostUSD = 7 }), 0, errHeld},
-		{"it shares what is left with a third one", 2, false, with(func(l *lane) { l.Limits.MaxCostUSD, l.Parallel = 13, 3 }), 3, nil},
-		{"it is the last one that may begin", 2, false, with(func(l *lane) { l.Limits.MaxSessions = 2 }), 10, nil},
-		{"no other one may begin", 2, false, with(func(l *lane) { l.Limits.MaxSessions = 1 }), 0, errHeld},
+		{"the run is paused", 2, false, func(tx *store.Tx, _ *job) error { return tx.Control(ralph.ControlPause) }, 0, errHeld},
+		{"the other one may spend all", 2, false, with(func(l *job) { l.Limits.MaxCostUSD = 7 }), 0, errHeld},
+		{"it shares what is left with a third one", 2, false, with(func(l *job) { l.Limits.MaxCostUSD, l.Parallel = 13, 3 }), 3, nil},
+		{"it is the last one that may begin", 2, false, with(func(l *job) { l.Limits.MaxSessions = 2 }), 10, nil},
+		{"no other one may begin", 2, false, with(func(l *job) { l.Limits.MaxSessions = 1 }), 0, errHeld},
 		{"its task is still the first", 1, true, as, 10, nil},
 		{"another task is the first now", 2, true, as, 0, ralph.ErrConflict},
-		{"the queue is empty now", 2, true, func(tx *store.Tx, _ *lane) error {
+		{"the queue is empty now", 2, true, func(tx *store.Tx, _ *job) error {
 			return errors.Join(tx.Move(1, ralph.Cancelled, ralph.Person, ""), tx.Move(2, ralph.Cancelled, ralph.Person, ""))
 		}, 0, ralph.ErrConflict},
-		{"the run is for its task", 2, true, with(func(l *lane) { l.Loop.Task = 2 }), 10, nil},
-		{"beside others its task need not be the first", 2, true, with(func(l *lane) { l.Parallel = 2 }), 10, nil},
+		{"the run is for its task", 2, true, with(func(l *job) { l.Loop.Task = 2 }), 10, nil},
+		{"beside others its task need not be the first", 2, true, with(func(l *job) { l.Parallel = 2 }), 10, nil},
 	} {
 		if usd, err := try(tt.task, tt.again, tt.set); !errors.Is(err, tt.err) || err == nil && usd != tt.usd {
 			t.Errorf("%s: got $%g, %v; want $%g, %v", tt.name, usd, err, tt.usd, tt.err)
 		}
 	}
-	if usd, err := try(2, false, with(func(l *lane) { l.id++ })); err == nil || errors.Is(err, errHeld) {
+	if usd, err := try(2, false, with(func(l *job) { l.id++ })); err == nil || errors.Is(err, errHeld) {
 		t.Errorf("of an unknown run: got $%g, %v", usd, err)
 	}
 	raw("ALTER TABLE sessions RENAME TO gone")
@@ -121,7 +121,7 @@ func TestWhenASessionMayBegin(t *testing.T) {
 	}
 }
 
-// TestWhetherThereIsRoomForAnotherSession beside those of the lanes, of which one has begun and may spend $7.
+// TestWhetherThereIsRoomForAnotherSession beside those of the sessions, of which one has begun and may spend $7.
 func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
 	db, run, raw := openStore(t, 1)
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
@@ -133,7 +133,7 @@ func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
 	const reached = "the limit of 2 sessions per run is reached with those in progress"
 	for _, tt := range []struct {
 		name     string
-		lanes    int
+		jobs     int
 		sessions int
 		usd      float64
 		want     string
@@ -146,8 +146,8 @@ func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
 		r := newRunner(&Loop{Store: db, Limits: ralph.Limits{
 			MaxSessions: tt.sessions, MaxCostUSD: tt.usd, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionCostUSD: 10, SessionMinUSD: 1,
 		}}, run)
-		for i := range tt.lanes {
-			r.lanes[i+1] = &lane{}
+		for i := range tt.jobs {
+			r.jobs[i+1] = &job{}
 		}
 		if why, err := r.room(t.Context()); err != nil || why != tt.want {
 			t.Errorf("%s: got %q, %v; want %q", tt.name, why, err, tt.want)
@@ -180,14 +180,14 @@ func TestWhatAResultSaysOfItsTask(t *testing.T) {
 		{"a person has to see to it", false, outcome{held: true}, nil, false, true, false, nil},
 		{"the run was paused before", false, outcome{refused: errHeld}, nil, false, false, false, nil},
 		{"its session could not begin", false, outcome{refused: broken}, nil, false, false, false, broken},
-		{"its session is over but not settled", false, outcome{s: s}, nil, true, true, true, nil},
-		{"what it left could not be cleared away", false, outcome{s: s, settled: true}, broken, true, true, true, broken},
+		{"its session is over but not decided", false, outcome{s: s}, nil, true, true, true, nil},
+		{"what it left could not be cleared away", false, outcome{s: s, decided: true}, broken, true, true, true, broken},
 	} {
 		r := newRunner(&Loop{}, 1)
-		r.lanes[1], r.counted[5], r.missedTask, r.untold = &lane{}, true, 4, 2
-		err := r.judge(t.Context(), &lane{number: 1, task: 5, counted: tt.earlier}, tt.o, tt.fails)
-		if !errors.Is(err, tt.err) || r.counted[5] != tt.counted || r.worked[5] != tt.worked || len(r.lanes) > 0 {
-			t.Errorf("%s: got %v; counted %t, worked %t, %d lanes", tt.name, err, r.counted[5], r.worked[5], len(r.lanes))
+		r.jobs[1], r.counted[5], r.missedTask, r.untold = &job{}, true, 4, 2
+		err := r.judge(t.Context(), &job{number: 1, task: 5, counted: tt.earlier}, tt.o, tt.fails)
+		if !errors.Is(err, tt.err) || r.counted[5] != tt.counted || r.worked[5] != tt.worked || len(r.jobs) > 0 {
+			t.Errorf("%s: got %v; counted %t, worked %t, %d sessions", tt.name, err, r.counted[5], r.worked[5], len(r.jobs))
 		}
 		if goesOn := r.missedTask == 0 && r.untold == 0; goesOn != tt.goesOn {
 			t.Errorf("%s: nothing hinders it: %t, want %t", tt.name, goesOn, tt.goesOn)
@@ -199,17 +199,17 @@ func TestWhatAResultSaysOfItsTask(t *testing.T) {
 func TestNoTaskIsChosenBlindly(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		lanes  int
+		jobs   int
 		broken string
 	}{
-		{"the task that is to land before all others", 1, `UPDATE tasks SET bounces = 2, status = 'in_progress', verify = '{' WHERE id = 1`},
+		{"the task that is to be merged before all others", 1, `UPDATE tasks SET times_sent_back = 2, status = 'in_progress', verify = '{' WHERE id = 1`},
 		{"a task in progress", 2, `UPDATE tasks SET status = 'in_progress', verify = '{' WHERE id = 1`},
 		{"the files that a task has touched", 2, `UPDATE tasks SET status = 'in_progress', files = '["a"]' WHERE id = 1;
 			UPDATE tasks SET status = 'pending' WHERE id = 2; UPDATE sessions SET files = '{'`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			db, run, raw := openStore(t, 3)
-			l := &Loop{Store: db, Parallel: tt.lanes, Lander: &landing.Lander{Rules: landing.Rules{Bounces: 2}}}
+			l := &Loop{Store: db, Parallel: tt.jobs, Merger: &merging.Merger{Rules: merging.Rules{MaxSentBack: 2}}}
 			r := &runner{course: course{l, run}, passed: map[int64]int{}}
 			if err := db.Tx(t.Context(), func(tx *store.Tx) error {
 				_, err := tx.StartSession(store.Start{ID: uuid.NewString(), Task: 2, Run: run})
@@ -244,7 +244,7 @@ func TestASchedulerIsWatchedWhileItAppliesAResult(t *testing.T) {
 	r := newRunner(&Loop{Heart: w}, 1)
 	r.rests()
 	r.pulse.of(2).Beat(time.Hour)
-	if err := r.judge(t.Context(), &lane{number: 1}, outcome{}, nil); err != nil || w.within > stepTime {
+	if err := r.judge(t.Context(), &job{number: 1}, outcome{}, nil); err != nil || w.within > stepTime {
 		t.Errorf("who watches may wait for %s, %v", w.within, err)
 	}
 }

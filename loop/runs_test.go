@@ -185,7 +185,7 @@ func TestALostDatabaseEndsTheSessionsBeside(t *testing.T) {
 		b.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 			if begun.Add(1) == 1 {
 				time.Sleep(time.Minute)
-				return agent.Report{Ending: ralph.Finished, CostKnown: true}, os.Remove(filepath.Join(b.Place.State, "ralph.db"))
+				return agent.Report{Ending: ralph.Finished, CostKnown: true}, os.Remove(filepath.Join(b.Here.State, "ralph.db"))
 			}
 			began := time.Now()
 			<-ctx.Done()
@@ -194,7 +194,7 @@ func TestALostDatabaseEndsTheSessionsBeside(t *testing.T) {
 		})
 		b.Parallel, b.Limits.MaxSessions = 3, 2 // it does not begin more, and waits for these
 		b.add(t, "one", "two")
-		if _, err := b.Run(t.Context()); !errors.Is(err, store.ErrGone) || !strings.Contains(err.Error(), "settle session ") {
+		if _, err := b.Run(t.Context()); !errors.Is(err, store.ErrGone) || !strings.Contains(err.Error(), "decide on session ") {
 			t.Errorf("the run ended with %v", err)
 		}
 		if stopped == 0 || stopped > 10*time.Minute {

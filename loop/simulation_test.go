@@ -99,17 +99,17 @@ func (c *crew) invariants(a agent.Assignment) {
 		if err != nil {
 			return err
 		}
-		tasks, lanes, kinds := map[int64]bool{}, map[int]bool{}, map[string]int{}
+		tasks, jobs, kinds := map[int64]bool{}, map[int]bool{}, map[string]int{}
 		for _, s := range open {
 			t, err := tx.Task(s.TaskID)
 			if err != nil {
 				return err
 			}
-			if kinds[t.Discipline]++; tasks[s.TaskID] || lanes[s.Lane] || t.Status != ralph.InProgress ||
+			if kinds[t.Discipline]++; tasks[s.TaskID] || jobs[s.Number] || t.Status != ralph.InProgress ||
 				bounds[t.Discipline] > 0 && kinds[t.Discipline] > bounds[t.Discipline] {
-				c.t.Errorf("session %s in lane %d on TASK-%d, which is %s, beside %d of %q", s.ID, s.Lane, t.ID, t.Status, kinds[t.Discipline], t.Discipline)
+				c.t.Errorf("session %s, number %d, on TASK-%d, which is %s, beside %d of %q", s.ID, s.Number, t.ID, t.Status, kinds[t.Discipline], t.Discipline)
 			}
-			tasks[s.TaskID], lanes[s.Lane] = true, true
+			tasks[s.TaskID], jobs[s.Number] = true, true
 			for _, on := range t.DependsOn {
 				if d, err := tx.Task(on); err != nil || d.Status != ralph.Completed {
 					c.t.Errorf("TASK-%d is worked on before TASK-%d, which is %s (%v)", t.ID, on, d.Status, err)
@@ -147,8 +147,8 @@ func TestSimulated(t *testing.T) {
 	}
 }
 
-// settleAll does what people do about everything that waits for them.
-func settleAll(tx *store.Tx) error {
+// answerAll does what people do about everything that waits for them.
+func answerAll(tx *store.Tx) error {
 	held, err := tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Failed, ralph.Blocked}})
 	for i := 0; err == nil && i < len(held); i++ {
 		var blockers int
@@ -221,7 +221,7 @@ func simulate(t *testing.T, b *bench, seed uint64) {
 		if runs > 300 {
 			t.Fatalf("after %d runs tasks are %v: %v", runs, counts, result.Reasons)
 		}
-		if err := b.Store.Tx(t.Context(), settleAll); err != nil {
+		if err := b.Store.Tx(t.Context(), answerAll); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Duration(c.draw(12)) * time.Hour)

@@ -15,8 +15,8 @@ import (
 	"ralph"
 	"ralph/loop"
 	"ralph/loop/agent"
-	"ralph/loop/place"
 	"ralph/loop/session"
+	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -137,7 +137,7 @@ type salvager struct {
 
 func (s salvager) Salvage(string, agent.Death) (agent.Report, error) { return s.report, s.err }
 
-// TestWhatALostSessionLeft is settled by the next run, by the usual rules.
+// TestWhatALostSessionLeft is decided by the next run, by the usual rules.
 func TestWhatALostSessionLeft(t *testing.T) {
 	broken := errors.New("no transcript")
 	for _, tt := range []struct {
@@ -171,7 +171,7 @@ func TestWhatALostSessionLeft(t *testing.T) {
 			l := b.tree("test -e made")
 			l.Agent, l.OnRed = tt.agent, loop.RedGo
 			id := b.add(ralph.Task{Title: "A"})
-			start := store.Start{ID: uuid.NewString(), Task: id, Dir: l.Place.Dir, CostLimitUSD: 7}
+			start := store.Start{ID: uuid.NewString(), Task: id, Dir: l.Here.Dir, CostLimitUSD: 7}
 			if tt.elsewhere {
 				start.Dir = t.TempDir()
 			}
@@ -193,9 +193,9 @@ func TestWhatALostSessionLeft(t *testing.T) {
 				}
 			}
 			if tt.made {
-				write(t, filepath.Join(l.Place.Dir, "made"), "x")
+				write(t, filepath.Join(l.Here.Dir, "made"), "x")
 			}
-			channel := place.Channel(start.ID)
+			channel := workspace.Channel(start.ID)
 			if err := os.MkdirAll(channel, 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -243,9 +243,9 @@ func TestWhatALostSessionLeft(t *testing.T) {
 				}
 			}
 			b.tx(func(tx *store.Tx) error {
-				list, err := tx.Unsettled()
+				list, err := tx.Undecided()
 				if len(list) > 0 {
-					t.Errorf("it could not be settled: %+v", list)
+					t.Errorf("it could not be decided: %+v", list)
 				}
 				return err
 			})

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"ralph/internal/worktree"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 )
 
 // gitTries is the number of git failures in a row, before a session, that ends a run.
@@ -17,7 +17,7 @@ const gitTries = 3
 // error, if waiting is no use, or if git keeps failing. All tasks need the same work tree, so
 // a run then ends with the reason, which only people can fix; a daemon keeps waiting.
 func (r *runner) awaitGit(cause error) (ok bool) {
-	var trouble *place.GitError
+	var trouble *workspace.GitError
 	if !errors.As(cause, &trouble) || errors.Is(cause, worktree.ErrGone) {
 		return false
 	}

@@ -123,7 +123,7 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 			return err
 		}},
 		{"a run after one that was killed", 1, "", func(b *workshop, l *loop.Loop, begin func()) error {
-			start := store.Start{ID: uuid.NewString(), Task: 1, Dir: l.Place.Dir}
+			start := store.Start{ID: uuid.NewString(), Task: 1, Dir: l.Here.Dir}
 			b.tx(func(tx *store.Tx) error { _, err := tx.StartSession(start); return err })
 			l.Limits.MaxSessions = 0
 			begin()
@@ -133,7 +133,7 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 		{"a worker", 1, "", func(b *workshop, l *loop.Loop, begin func()) error {
 			c := b.claim(l, 1, "ann")
 			b.say(c, finish)
-			write(b.t, filepath.Join(l.Place.Dir, "made"), "x")
+			write(b.t, filepath.Join(l.Here.Dir, "made"), "x")
 			b.passed.Add(int64(time.Second))
 			b.tx(func(tx *store.Tx) error {
 				_, err := tx.AddComment(ralph.Comment{TaskID: 1, Author: "eve", AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: "mind"})
@@ -160,7 +160,7 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 		}},
 		{"a run with sessions beside each other", 4, "pick.go", func(b *workshop, l *loop.Loop, begin func()) error {
 			apart := b.tree()
-			apart.Log, apart.Lander.Log, apart.OnRed, apart.Limits, apart.Parallel = l.Log, l.Log, l.OnRed, l.Limits, 2
+			apart.Log, apart.Merger.Log, apart.OnRed, apart.Limits, apart.Parallel = l.Log, l.Log, l.OnRed, l.Limits, 2
 			apart.Limits.MaxSessions, apart.Limits.MaxTasks = 2, 2
 			b.tx(func(tx *store.Tx) error {
 				first, err := tx.Task(1)
@@ -216,8 +216,8 @@ func (s *saboteur) watch(t *testing.T, fails string, play func(*workshop, *loop.
 	s.end()
 	lines := []string{fmt.Sprint(err), log.String(), b.task(id).StatusReason}
 	b.tx(func(tx *store.Tx) error {
-		unsettled, err := tx.Unsettled()
-		lines = append(lines, fmt.Sprint(unsettled))
+		undecided, err := tx.Undecided()
+		lines = append(lines, fmt.Sprint(undecided))
 		return err
 	})
 	return strings.Join(lines, "\n")

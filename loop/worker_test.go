@@ -12,8 +12,8 @@ import (
 
 	"ralph"
 	"ralph/loop"
-	"ralph/loop/place"
 	"ralph/loop/session"
+	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -30,10 +30,10 @@ func TestAClaimLapses(t *testing.T) {
 	}
 	defer db.Close()
 	l := &loop.Loop{
-		Store: db, Place: &place.Place{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
+		Store: db, Here: &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 		Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 24_000},
 	}
-	slotted(t, l)
+	withWorkspaces(t, l)
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error { _, err := tx.AddTask(ralph.Task{Title: "A"}, "human"); return err }); err != nil {
 		t.Fatal(err)
 	}
@@ -109,10 +109,10 @@ func TestWorkersClaimOneAfterTheOther(t *testing.T) {
 	begin := make(chan struct{})
 	for range workers {
 		l := &loop.Loop{
-			Store: db, Place: &place.Place{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
+			Store: db, Here: &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 			Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 24_000},
 		}
-		slotted(t, l)
+		withWorkspaces(t, l)
 		loop.SetClaiming(l, func() {
 			looks.Add(1)
 			time.Sleep(100 * time.Millisecond) // as in a large work tree

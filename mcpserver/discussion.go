@@ -88,11 +88,11 @@ func addDiscussion(server *mcp.Server, comment func(context.Context, CommentCall
 func addReading(server *mcp.Server, db *store.DB, ready func(context.Context) error,
 	resolve func(ctx context.Context, comment int64, decision string) error,
 ) {
-	type settling struct {
+	type resolving struct {
 		CommentID int64  `json:"comment_id"`
 		Decision  string `json:"decision"`
 	}
-	serve(server, "resolve_comment", spoken, func(ctx context.Context, in settling) (any, error) {
+	serve(server, "resolve_comment", spoken, func(ctx context.Context, in resolving) (any, error) {
 		if err := ready(ctx); err != nil {
 			return nil, err
 		}

@@ -34,9 +34,9 @@ var designed = map[ralph.Verb]struct {
 	fields map[string]designedField
 }{
 	ralph.VerbDone: {"Signal that the task is fully complete and tested.", map[string]designedField{
-		"summary":       {"string", true, nil, "What was accomplished. Include key decisions and outcomes."},
-		"tests_changed": {"string", false, nil, ""},
-		"flags_settled": {"string", false, nil, ""},
+		"summary":        {"string", true, nil, "What was accomplished. Include key decisions and outcomes."},
+		"tests_changed":  {"string", false, nil, ""},
+		"flags_answered": {"string", false, nil, ""},
 	}},
 	ralph.VerbPartial: {"Signal that progress was made but the task couldn't be fully completed. The remaining work will be picked up in a future session.", map[string]designedField{
 		"summary":   {"string", true, nil, "What was accomplished so far."},

@@ -120,7 +120,7 @@ func (w *worker) take(ctx context.Context, in onTask) (any, error) {
 		}
 		w.claim.Store(c)
 		return fmt.Sprintf("You hold TASK-%d (session %s).\n\n%s%s",
-			c.TaskID(), c.SessionID(), whereabouts(c.Slot()), c.Prompt()), nil
+			c.TaskID(), c.SessionID(), whereabouts(c.Workspace()), c.Prompt()), nil
 	}
 }
 
@@ -160,7 +160,7 @@ func (w *worker) release(ctx context.Context, in onTask) (any, error) {
 	return fmt.Sprintf("You do not hold TASK-%d any more. It is %s: %s", c.TaskID(), d.Status, d.StatusReason), nil
 }
 
-// say stores a signal and, if it closes the session, settles the task.
+// say stores a signal and, if it closes the session, decides on the task.
 func (w *worker) say(ctx context.Context, p signals.Payload) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

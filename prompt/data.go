@@ -30,7 +30,7 @@ type Data struct {
 	Verify       []string           // every command that checks a `done`: the project's, the feature's, the task's
 	Protect      []string           // globs of files that must not be changed
 	FailedBefore []FailedBefore     // commands that failed before the task began
-	Slot         *Slot              // nil for a person, who works in a folder of their own
+	Workspace    *Workspace         // nil for a person, who works in a folder of their own
 	DependsOn    []Dependency       // ascending ids
 	Answers      []Answer           // latest first; new ones are moved to the front
 	LastSession  *Continuation      // nil for a fresh task
@@ -105,10 +105,10 @@ type StuckSession struct {
 	Reason  string
 }
 
-// A Slot describes a folder in which only the session works.
-type Slot struct {
-	Target    string   // the branch that its work lands on
+// A Workspace describes a folder in which only the session works.
+type Workspace struct {
+	Target    string   // the branch that its work is merged into
 	Kept      bool     // it contains an earlier session's work
 	Conflicts []string // files in which that work and the branch conflict
-	Bounced   string   // why that work could not be merged; "" if it was not tried
+	SentBack  string   // why that work could not be merged; "" if it was not tried
 }

@@ -46,8 +46,8 @@ func task(d Data) section {
 			add(fence("description of the feature", d.FeatureText))
 		}
 	}
-	if d.Slot != nil {
-		add(slot(*d.Slot))
+	if d.Workspace != nil {
+		add(workspace(*d.Workspace))
 	}
 	s.groups = []group{{items: items}}
 	if len(d.DependsOn) > 0 {
@@ -56,8 +56,8 @@ func task(d Data) section {
 	return s
 }
 
-// slot describes where the session works.
-func slot(s Slot) string {
+// workspace describes where the session works.
+func workspace(s Workspace) string {
 	target := word(s.Target, nameMarks+"/")
 	said := "You work in a clone that is yours alone, with HEAD detached at the tip of " + target + ". Commit or leave " +
 		"uncommitted as you like: all of it that git does not ignore is taken together, checked, and merged into " + target +
@@ -66,12 +66,12 @@ func slot(s Slot) string {
 		said += "What an earlier session of this task left is in it.\n\n"
 	}
 	switch {
-	case s.Bounced != "" && s.Kept:
+	case s.SentBack != "" && s.Kept:
 		said += "It was done, and could not be merged. Mend that, and call done again:\n\n" +
-			fence("why", text.Flat(s.Bounced))
-	case s.Bounced != "":
+			fence("why", text.Flat(s.SentBack))
+	case s.SentBack != "":
 		said += "Earlier sessions did it, and what they made could not be merged, so that you begin anew, without " +
-			"their work:\n\n" + fence("why", text.Flat(s.Bounced))
+			"their work:\n\n" + fence("why", text.Flat(s.SentBack))
 	}
 	if len(s.Conflicts) == 0 {
 		return said

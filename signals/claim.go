@@ -9,7 +9,7 @@ var (
 	steering = regexp.MustCompile(`(?i)\b(skip\w*|ignor\w+|bypass\w*|disabl\w+|without|flaky|unreliable|broken|` +
 		`always (pass|fail)\w*|` +
 		`(say|signal|call|claim|report) (it )?(as )?done|not? need(ed)?|need not|don'?t (run|need|wait|ask|check|bother)|` +
-		`do not (run|need|wait|ask|check|bother)|never (run|ask|check|flag)|no-verify|tests_changed|flags_settled|` +
+		`do not (run|need|wait|ask|check|bother)|never (run|ask|check|flag)|no-verify|tests_changed|flags_answered|` +
 		`(pre-?)?approved|(is|are|be) allowed|may be (removed|deleted|changed)|` +
 		`(delete|remove|rewrite|loosen) (the |failing |old )*(tests?|checks?))\b`)
 )

@@ -14,13 +14,13 @@ type Said struct {
 	ID       int64 // the comment's id
 	Payload  Payload
 	Answered bool // an ask that a person has answered in the meantime
-	Resolved bool // a blocker, flag or suggestion that a person has settled in the meantime
+	Resolved bool // a blocker, flag or suggestion that a person has answered in the meantime
 }
 
 // Facts are everything that a decision depends on. All that the database
 // knows is looked up beforehand.
 type Facts struct {
-	Task        ralph.Task   // the task while the session is being settled
+	Task        ralph.Task   // the task while the session is being decided
 	Ending      ralph.Ending // how the process ended
 	EndingWhy   string       // one sentence for people
 	Said        []Said       // in the order in which they were given
@@ -33,15 +33,15 @@ type Facts struct {
 	CancelledBy string   // who cancelled the task during the session; "" for nobody
 	Unchecked   string   // why the done could not be checked although nobody stopped the check; "" otherwise
 	Unseen      []string // what else could not be determined, each with the reason
-	Lands       bool     // the work was done in a slot and has to be merged first
-	Conflict    string   // why the work cannot be merged with what has landed since; "" if it can
+	Merges      bool     // the work was done in a workspace and has to be merged first
+	Conflict    string   // why the work conflicts with what has been merged since; "" if it does not
 	Conflicts   []string // the conflicting files
 	Told        bool     // its agent was told of the conflict, and that was counted
-	Moved       bool     // something has landed since the agent last saw the target
-	Head        string   // the commit that would land; "" if nothing was changed
+	Moved       bool     // something has been merged since the agent last saw the target
+	Head        string   // the commit that would be merged; "" if nothing was changed
 
 	Reviewed  []ralph.Review // what people have approved of this task
-	OpenFlags []int64        // blocking flags of the task's earlier sessions that nobody has settled
+	OpenFlags []int64        // blocking flags of the task's earlier sessions that nobody has answered
 
 	Evidence ralph.Evidence // what else was seen when the done was checked
 
@@ -72,7 +72,7 @@ type Rules struct {
 	Attempts       int    // sessions after which a task fails
 	AutoApprove    int    // how many suggested tasks a day are auto-approved; 0 is none
 	ReviewProtect  bool   // a change of protected files waits for a person instead of being refused
-	Bounces        int    // conflicts and refused merges of a task before it lands alone
+	MaxSentBack    int    // conflicts and refused merges of a task before it is merged alone
 	Lost           string // what lost and loosened tests come to: [PolicyAsk], [PolicyRefuse] or [PolicyNote]
 	TestsChanged   string // what changed tests come to: [PolicyAsk] or [PolicyNote]
 }
@@ -105,19 +105,19 @@ type Decision struct {
 	PromptTooLong  int
 	LostCount      int
 
-	Bounced   string   // why a verified done cannot be merged yet, neither an attempt nor a failure; "" if it can
-	Conflicts []string // the conflicting files
-	Bounces   int      // the task's new counter if it bounced
+	SentBack      string   // why a verified done cannot be merged yet, neither an attempt nor a failure; "" if it can
+	Conflicts     []string // the conflicting files
+	TimesSentBack int      // the task's new counter if it was sent back
 
-	Blocker string // what a person has to settle before the task is tried again; "" for nothing
+	Blocker string // what a person has to answer before the task is tried again; "" for nothing
 
 	Outcome string // the session's
 	Reason  string // one sentence: why the session ended this way
 
 	Stagnant  bool // the session counts, but changed nothing
 	Evidence  ralph.Evidence
-	Review    *ralph.Review `json:",omitempty"` // what a person has to approve before it lands; nil for nothing
-	Settled   []int64       // the session's flags that its done says are settled
+	Review    *ralph.Review `json:",omitempty"` // what a person has to approve before it is merged; nil for nothing
+	Answered  []int64       // the session's flags that its done says are answered
 	Holds     []Hold        // comments that now hold the task back
 	DependsOn []int64       // tasks that it now depends on
 	Learn     []Learn       // learnings to add or to count again
@@ -125,7 +125,7 @@ type Decision struct {
 	Announce  []int64       // ids of the blocking flags
 }
 
-// A Hold is a question or blocker that holds the task back until a person settles it.
+// A Hold is a question or blocker that holds the task back until a person answers it.
 type Hold struct {
 	Comment int64
 	Why     string // for a blocker that names no single task: why not; else ""
@@ -177,7 +177,7 @@ func Decide(f Facts) Decision {
 		d.Outcome = outcome(f, d, closing)
 	}
 	lost(f, &d)
-	bounced(f, &d)
+	sentBack(f, &d)
 	unseen(f, &d)
 	cancelled(f, &d)
 	return d
@@ -269,7 +269,7 @@ func judgeDone(f Facts, d *Decision, c Done) string {
 	refused := Refused(f.Verify, f.Protected, f.Evidence, f.Rules)
 	switch {
 	case refused == "" && f.Conflict != "":
-		d.Bounced, d.Conflicts, d.Attempts = f.Conflict, f.Conflicts, f.Task.Attempts
+		d.SentBack, d.Conflicts, d.Attempts = f.Conflict, f.Conflicts, f.Task.Attempts
 		return f.Conflict
 	case refused == "" && len(OpenFlags(f.Said, f.OpenFlags, c)) > 0:
 		open := OpenFlags(f.Said, f.OpenFlags, c)
@@ -289,31 +289,31 @@ func judgeDone(f Facts, d *Decision, c Done) string {
 	return why
 }
 
-// bounced counts how often a task's changes have bounced. A task that
-// bounces although nothing else landed waits for a person.
-func bounced(f Facts, d *Decision) {
-	if d.Bounced == "" {
+// sentBack counts how often a task's changes have been sent back. A task that
+// is sent back although nothing else was merged waits for a person.
+func sentBack(f Facts, d *Decision) {
+	if d.SentBack == "" {
 		return
 	}
-	before := f.Task.Bounces
+	before := f.Task.TimesSentBack
 	if f.Told {
 		before--
 	}
-	d.Bounces = before + 1
-	why := BouncedAlone(before, f.Rules.Bounces, d.Bounced)
+	d.TimesSentBack = before + 1
+	why := SentBackAlone(before, f.Rules.MaxSentBack, d.SentBack)
 	if why != "" && !f.Moved && d.Status == ralph.Pending {
 		d.Blocker = why
 		d.Status, d.StatusReason = ralph.Blocked, WaitingReason(0, 1, 0)+"; "+d.Blocker
 	}
 }
 
-// BouncedAlone returns what a person has to settle if a task that already
-// lands alone bounces once more; "" if that is not so.
-func BouncedAlone(before, limit int, why string) string {
+// SentBackAlone returns what a person has to answer if a task that already
+// is merged alone is sent back once more; "" if that is not so.
+func SentBackAlone(before, limit int, why string) string {
 	if limit <= 0 || before < limit {
 		return ""
 	}
-	return fmt.Sprintf("its change has come back %d times, at last although nothing else landed: %s", before+1, why)
+	return fmt.Sprintf("its change was sent back %d times, at last although nothing else was merged: %s", before+1, why)
 }
 
 // accept applies a claim that was verified. If protected files were changed, a person has the last word.
@@ -331,17 +331,17 @@ func accept(f Facts, d *Decision, c Done) string {
 	case len(notes) > 0:
 		why += " (" + strings.Join(notes, "; ") + ")"
 	}
-	if f.Lands {
+	if f.Merges {
 		d.Status = ralph.Merging
 	}
 	if r := review(f, c); r.Kind() != "" {
 		d.Status, d.Review = ralph.NeedsInput, &r
 		why = waitsFor(r) + "; " + why
 	}
-	if c.FlagsSettled != "" {
+	if c.FlagsAnswered != "" {
 		for _, s := range f.Said {
 			if flag, ok := s.Payload.(Flag); ok && flag.Severity == "blocking" && !s.Resolved {
-				d.Settled = append(d.Settled, s.ID)
+				d.Answered = append(d.Answered, s.ID)
 			}
 		}
 	}

@@ -20,7 +20,7 @@ var (
 	lesson  = signals.Learned{Text: "the cache lives in /var", Kind: "discovery", Scope: "project"}
 )
 
-var rules = signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10, Bounces: 2}
+var rules = signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10, MaxSentBack: 2}
 
 func say(payloads ...signals.Payload) []signals.Said {
 	var said []signals.Said
@@ -56,21 +56,21 @@ func TestDecide(t *testing.T) {
 			Ending: ralph.Finished, Said: say(done), Verify: red,
 			Protected: []string{"ci.sh"}, Rules: signals.Rules{ReviewProtect: true},
 		}, ralph.Pending, 0},
-		{"done that conflicts with what has landed bounces", signals.Facts{Ending: ralph.Finished, Said: say(done), Conflict: "main has moved", Lands: true}, ralph.Pending, 0},
-		{"the third conflict, with which it landed alone, waits for a person", signals.Facts{
-			Task: ralph.Task{Bounces: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved",
+		{"done that conflicts with what has been merged is sent back", signals.Facts{Ending: ralph.Finished, Said: say(done), Conflict: "main has moved", Merges: true}, ralph.Pending, 0},
+		{"the third conflict, with which it was merged alone, waits for a person", signals.Facts{
+			Task: ralph.Task{TimesSentBack: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved",
 		}, ralph.Blocked, 0},
 		{"so does the one of which its agent was told", signals.Facts{
-			Task: ralph.Task{Bounces: 3}, Ending: ralph.Finished, Said: say(done), Conflict: "marks are left", Told: true,
+			Task: ralph.Task{TimesSentBack: 3}, Ending: ralph.Finished, Said: say(done), Conflict: "marks are left", Told: true,
 		}, ralph.Blocked, 0},
 		{"the second of which its agent was told does not", signals.Facts{
-			Task: ralph.Task{Bounces: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "marks are left", Told: true,
+			Task: ralph.Task{TimesSentBack: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "marks are left", Told: true,
 		}, ralph.Pending, 0},
-		{"it does not where something landed meanwhile", signals.Facts{
-			Task: ralph.Task{Bounces: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved", Moved: true,
+		{"it does not where something was merged meanwhile", signals.Facts{
+			Task: ralph.Task{TimesSentBack: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved", Moved: true,
 		}, ralph.Pending, 0},
-		{"nor where a task never lands alone", signals.Facts{
-			Task: ralph.Task{Bounces: 9}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved", Rules: signals.Rules{Bounces: -rules.Bounces},
+		{"nor where no task is merged alone", signals.Facts{
+			Task: ralph.Task{TimesSentBack: 9}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved", Rules: signals.Rules{MaxSentBack: -rules.MaxSentBack},
 		}, ralph.Pending, 0},
 		{"a red verification is refused, whatever conflicts", signals.Facts{
 			Task: ralph.Task{VerifyFailures: 2}, Ending: ralph.Finished, Said: say(done), Verify: red, Conflict: "main has moved",
@@ -79,12 +79,12 @@ func TestDecide(t *testing.T) {
 		{"the third refused done fails the task", signals.Facts{Task: ralph.Task{VerifyFailures: 2}, Ending: ralph.Finished, Said: say(done), Verify: red}, ralph.Failed, 0},
 		{"a done of a lost session is judged", signals.Facts{Ending: ralph.Lost, Said: say(done), Verify: green}, ralph.Completed, 0},
 		{"a done of a timed out session is judged", signals.Facts{Ending: ralph.TimedOut, Said: say(done), Verify: green}, ralph.Completed, 0},
-		{"a done that is accepted is merged first, where it has to be", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green, Lands: true}, ralph.Merging, 0},
+		{"a done that is accepted is merged first, where it has to be", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green, Merges: true}, ralph.Merging, 0},
 		{"a done that has to be merged waits for approval before", signals.Facts{
-			Ending: ralph.Finished, Said: say(done), Verify: green, Lands: true,
+			Ending: ralph.Finished, Said: say(done), Verify: green, Merges: true,
 			Protected: []string{"ci.sh"}, Rules: signals.Rules{ReviewProtect: true},
 		}, ralph.NeedsInput, 0},
-		{"a done that is refused is not merged", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: red, Lands: true}, ralph.Pending, 0},
+		{"a done that is refused is not merged", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: red, Merges: true}, ralph.Pending, 0},
 		{"a void done counts for nothing", signals.Facts{Ending: ralph.Interrupted, Said: say(done), Void: true}, ralph.Pending, 0},
 		{"the last closing verb wins", signals.Facts{Ending: ralph.Finished, Said: say(stuck, done)}, ralph.Completed, 0},
 		{"a stuck after a done wins too", signals.Facts{Ending: ralph.Finished, Said: say(done, stuck)}, ralph.Pending, 1},
@@ -130,9 +130,9 @@ func TestDecide(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			review := tt.facts.Rules.ReviewProtect
-			alone := tt.facts.Rules.Bounces + rules.Bounces
+			alone := tt.facts.Rules.MaxSentBack + rules.MaxSentBack
 			tt.facts.Rules = rules
-			tt.facts.Rules.ReviewProtect, tt.facts.Rules.Bounces = review, alone
+			tt.facts.Rules.ReviewProtect, tt.facts.Rules.MaxSentBack = review, alone
 			d := signals.Decide(tt.facts)
 			if d.Status != tt.status || d.StuckCount != tt.stuck {
 				t.Errorf("got %s with stuck count %d, want %s with %d (%s)", d.Status, d.StuckCount, tt.status, tt.stuck, d.StatusReason)
@@ -197,7 +197,7 @@ func checkRules(t *testing.T, f signals.Facts, d signals.Decision) {
 	}{
 		{!ralph.CanMove(ralph.InProgress, d.Status, d.Mover), "the status is a move that the table does not have"},
 		{d.Accepted != (d.Status == ralph.Completed || d.Review != nil), "completed without an accepted claim, or the reverse"},
-		{d.Bounced != "" && (d.Attempts != f.Task.Attempts || d.VerifyFailures != f.Task.VerifyFailures || !claimed), "a bounce that counts"},
+		{d.SentBack != "" && (d.Attempts != f.Task.Attempts || d.VerifyFailures != f.Task.VerifyFailures || !claimed), "sent back, and it counts"},
 		{d.Accepted && f.Conflict != "", "accepted with a conflict"},
 		{d.Accepted && (!claimed || red), "accepted without a claim that was verified"},
 		{d.Accepted && f.Untouched && !f.Confirmed && f.Verify == nil, "accepted without a change, a check or a confirmation"},

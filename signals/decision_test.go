@@ -170,23 +170,23 @@ func TestDecisionsInFull(t *testing.T) {
 			},
 		},
 		{
-			"done that conflicts with what has landed",
+			"done that conflicts with what has been merged",
 			signals.Facts{
-				Task: ralph.Task{Attempts: 2, Bounces: 1}, Ending: ralph.Finished, Said: say(done), Changed: true,
+				Task: ralph.Task{Attempts: 2, TimesSentBack: 1}, Ending: ralph.Finished, Said: say(done), Changed: true,
 				Conflict: "main has moved", Conflicts: []string{"a.go"},
 			},
 			signals.Decision{
 				Closing: ralph.VerbDone, Status: ralph.Pending, StatusReason: "main has moved", Attempts: 2, Outcome: ralph.OutcomeFailure,
-				Bounced: "main has moved", Conflicts: []string{"a.go"}, Bounces: 2,
+				SentBack: "main has moved", Conflicts: []string{"a.go"}, TimesSentBack: 2,
 			},
 		},
 		{
-			"done that conflicts although nothing else landed",
-			signals.Facts{Task: ralph.Task{Bounces: 2}, Ending: ralph.Finished, Said: say(done), Changed: true, Conflict: "main has moved"},
+			"done that conflicts although nothing else was merged",
+			signals.Facts{Task: ralph.Task{TimesSentBack: 2}, Ending: ralph.Finished, Said: say(done), Changed: true, Conflict: "main has moved"},
 			signals.Decision{
-				Closing: ralph.VerbDone, Status: ralph.Blocked, Reason: "main has moved", Outcome: ralph.OutcomeFailure, Bounced: "main has moved", Bounces: 3,
-				StatusReason: "waits for a blocker to be resolved; its change has come back 3 times, at last although nothing else landed: main has moved",
-				Blocker:      "its change has come back 3 times, at last although nothing else landed: main has moved",
+				Closing: ralph.VerbDone, Status: ralph.Blocked, Reason: "main has moved", Outcome: ralph.OutcomeFailure, SentBack: "main has moved", TimesSentBack: 3,
+				StatusReason: "waits for a blocker to be resolved; its change was sent back 3 times, at last although nothing else was merged: main has moved",
+				Blocker:      "its change was sent back 3 times, at last although nothing else was merged: main has moved",
 			},
 		},
 		{

@@ -26,7 +26,7 @@ func Differences(then, now Decision) []string {
 	differ("refused claims", then.VerifyFailures, now.VerifyFailures)
 	differ("prompts too long", then.PromptTooLong, now.PromptTooLong)
 	differ("waits for a person", then.Blocker, now.Blocker)
-	differ("came back", then.Bounced != "", now.Bounced != "")
+	differ("sent back", then.SentBack != "", now.SentBack != "")
 	differ("outcome", then.Outcome, now.Outcome)
 	differ("stagnant", then.Stagnant, now.Stagnant)
 	differ("waits for approval", reviewed(then.Review), reviewed(now.Review))

@@ -8,7 +8,7 @@ var Docs = map[ralph.Verb]map[string]string{
 		"summary": "What was accomplished. Include key decisions and outcomes.",
 		"tests_changed": "Why the task asks for tests that were there to be removed, or to expect something else: " +
 			"the task's own words. ralph runs the tests as they were, and a person reads this.",
-		"flags_settled": "If you raised blocking flags: how each was mended, or why it does not hold.",
+		"flags_answered": "If you raised blocking flags: how each was mended, or why it does not hold.",
 	},
 	ralph.VerbPartial: {
 		"summary":   "What was accomplished so far.",

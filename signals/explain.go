@@ -120,9 +120,9 @@ func (e *explanation) claim() {
 		e.step("2", "the claim %s", waitsFor(*e.d.Review))
 	case e.d.Accepted:
 		e.step("2", "the claim is accepted")
-	case e.d.Bounced != "":
-		e.step("2", "the claim cannot be merged, which is no attempt and no failure: %s; its changes have come back %s",
-			e.d.Bounced, text.Count(e.d.Bounces, "time"))
+	case e.d.SentBack != "":
+		e.step("2", "the claim cannot be merged, which is no attempt and no failure: %s; its changes were sent back %s",
+			e.d.SentBack, text.Count(e.d.TimesSentBack, "time"))
 	default:
 		e.step("2", "the claim is not accepted; refused %d times so far, %d are the limit",
 			e.d.VerifyFailures, e.f.Rules.VerifyFailures)

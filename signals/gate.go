@@ -53,7 +53,7 @@ func Weakened(g ralph.Gate, r Rules) string {
 	return ""
 }
 
-// review returns what a person has to approve before an accepted done lands.
+// review returns what a person has to approve before an accepted done is merged.
 func review(f Facts, done Done) (r ralph.Review) {
 	g := f.Evidence.Gate
 	r.Change, r.Reason, r.Guarded, r.Protected, r.Unchanged = f.Head, g.Reason, g.Guarded, f.Protected, g.Unchanged
@@ -127,11 +127,11 @@ func gateNotes(g ralph.Gate) (list []string) {
 	return list
 }
 
-// OpenFlags returns the blocking flags beside a done that nobody has settled: those of the session, unless the done
+// OpenFlags returns the blocking flags beside a done that nobody has answered: those of the session, unless the done
 // says what became of them, and those of the task's earlier sessions.
 func OpenFlags(said []Said, earlier []int64, done Done) []int64 {
 	open := slices.Clone(earlier)
-	if done.FlagsSettled != "" {
+	if done.FlagsAnswered != "" {
 		return open
 	}
 	for _, s := range said {
@@ -149,5 +149,5 @@ func flagged(open []int64) string {
 		names[i] = fmt.Sprintf("C%d", id)
 	}
 	return "done beside " + one(len(open), "a blocking flag", text.Count(len(open), "blocking flag")) +
-		" that nobody has settled: " + FileList(names)
+		" that nobody has answered: " + FileList(names)
 }

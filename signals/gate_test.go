@@ -42,7 +42,7 @@ func TestWhatAGateComesTo(t *testing.T) {
 	} {
 		c.rules.StuckLimit, c.rules.VerifyFailures, c.rules.Attempts = 3, 3, 10
 		d := signals.Decide(signals.Facts{
-			Ending: ralph.Finished, Changed: true, Lands: true, Rules: c.rules, Reviewed: c.reviewed,
+			Ending: ralph.Finished, Changed: true, Merges: true, Rules: c.rules, Reviewed: c.reviewed,
 			Said:     []signals.Said{{ID: 1, Payload: signals.Done{Summary: "it works"}}},
 			Verify:   []ralph.Check{{Command: "make test", Passed: true}},
 			Evidence: ralph.Evidence{Gate: c.gate},
@@ -59,16 +59,16 @@ func TestWhatAGateComesTo(t *testing.T) {
 func TestADoneBesideABlockingFlag(t *testing.T) {
 	flag := signals.Flag{What: "SSRF", Severity: "blocking", Category: "security"}
 	for _, c := range []struct {
-		name    string
-		said    []signals.Said
-		earlier []int64
-		want    ralph.Status
-		settled int
+		name     string
+		said     []signals.Said
+		earlier  []int64
+		want     ralph.Status
+		answered int
 	}{
 		{"open", []signals.Said{{ID: 1, Payload: flag}, {ID: 2, Payload: signals.Done{Summary: "a"}}}, nil, ralph.Blocked, 0},
-		{"settled by the done", []signals.Said{{ID: 1, Payload: flag}, {ID: 2, Payload: signals.Done{Summary: "a", FlagsSettled: "mended"}}}, nil, ralph.Completed, 1},
-		{"settled by a person", []signals.Said{{ID: 1, Payload: flag, Resolved: true}, {ID: 2, Payload: signals.Done{Summary: "a"}}}, nil, ralph.Completed, 0},
-		{"of an earlier session", []signals.Said{{ID: 2, Payload: signals.Done{Summary: "a", FlagsSettled: "mended"}}}, []int64{1}, ralph.Blocked, 0},
+		{"answered by the done", []signals.Said{{ID: 1, Payload: flag}, {ID: 2, Payload: signals.Done{Summary: "a", FlagsAnswered: "mended"}}}, nil, ralph.Completed, 1},
+		{"answered by a person", []signals.Said{{ID: 1, Payload: flag, Resolved: true}, {ID: 2, Payload: signals.Done{Summary: "a"}}}, nil, ralph.Completed, 0},
+		{"of an earlier session", []signals.Said{{ID: 2, Payload: signals.Done{Summary: "a", FlagsAnswered: "mended"}}}, []int64{1}, ralph.Blocked, 0},
 		{"a warning", []signals.Said{{ID: 1, Payload: signals.Flag{What: "x", Severity: "warning", Category: "bug"}}, {ID: 2, Payload: signals.Done{Summary: "a"}}}, nil, ralph.Completed, 0},
 	} {
 		d := signals.Decide(signals.Facts{
@@ -76,8 +76,8 @@ func TestADoneBesideABlockingFlag(t *testing.T) {
 			Verify: []ralph.Check{{Command: "make test", Passed: true}},
 			Rules:  signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
 		})
-		if d.Status != c.want || len(d.Settled) != c.settled || (len(d.Holds) > 0) != (c.want == ralph.Blocked) {
-			t.Errorf("%s: %s, %q, %v", c.name, d.Status, d.StatusReason, d.Settled)
+		if d.Status != c.want || len(d.Answered) != c.answered || (len(d.Holds) > 0) != (c.want == ralph.Blocked) {
+			t.Errorf("%s: %s, %q, %v", c.name, d.Status, d.StatusReason, d.Answered)
 		}
 	}
 }

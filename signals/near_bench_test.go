@@ -8,7 +8,7 @@ import (
 	"ralph/signals"
 )
 
-// BenchmarkDecideWithTenThousandLearnings settles a session with a
+// BenchmarkDecideWithTenThousandLearnings decides on a session with a
 // learning in a project that knows very many.
 func BenchmarkDecideWithTenThousandLearnings(b *testing.B) {
 	f := signals.Facts{Ending: ralph.Finished, Changed: true, Said: say(lesson, lesson, done), Rules: rules}

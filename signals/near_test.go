@@ -76,7 +76,7 @@ func TestMergingIsMeasured(t *testing.T) {
 	}
 }
 
-// TestWhatDiffersInNamesIsNoContradiction: five facts of five modules are no ten things to settle.
+// TestWhatDiffersInNamesIsNoContradiction: five facts of five modules are no ten things to answer.
 func TestWhatDiffersInNamesIsNoContradiction(t *testing.T) {
 	for _, other := range []string{
 		"Module 22 keeps its limits in config.py", "Module 21 keeps its limits in limits.py", "Module 22 keeps its limits in limits.py",

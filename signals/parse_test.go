@@ -113,7 +113,7 @@ func TestWhatAnAgentIsToldOfAWrongCall(t *testing.T) {
 		{"done", `{"summary":7}`, "summary must be a string, not a number"},
 		{"done", `{"summary":null}`, "summary must not be null; leave it out"},
 		{"done", `{"summary":"a","summary":"b"}`, "summary is given twice"},
-		{"done", `{"colour":"red"}`, "colour is not a field of done (accepted: summary, tests_changed, flags_settled)"},
+		{"done", `{"colour":"red"}`, "colour is not a field of done (accepted: summary, tests_changed, flags_answered)"},
 		{"ask", `{"colour":"red"}`, "colour is not a field of ask (accepted: question, blocking, options, preferred)"},
 		{"done", `{"summary":`, "summary is not valid JSON"},
 		{"done", `{"summary":"a"`, "arguments are not a JSON object"},

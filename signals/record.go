@@ -22,7 +22,7 @@ type record struct {
 	Protected   []string           `json:"protected,omitempty"`
 	Evidence    ralph.Evidence     `json:"evidence"`
 	Void        bool               `json:"void"`
-	Lands       bool               `json:"lands,omitempty"`
+	Merges      bool               `json:"merges,omitempty"`
 	Conflict    string             `json:"conflict,omitempty"`
 	Conflicts   []string           `json:"conflicts,omitempty"`
 	Moved       bool               `json:"moved,omitempty"`
@@ -51,7 +51,7 @@ type recordedTask struct {
 	VerifyFailures int    `json:"verify_failures"`
 	PromptTooLong  int    `json:"prompt_too_long"`
 	LostCount      int    `json:"lost_count,omitempty"`
-	Bounces        int    `json:"bounces,omitempty"`
+	TimesSentBack  int    `json:"times_sent_back,omitempty"`
 }
 
 type recordedSaid struct {
@@ -69,10 +69,10 @@ func (f Facts) Record() ([]byte, error) {
 		Task: recordedTask{
 			ID: f.Task.ID, Feature: f.Task.Feature, Attempts: f.Task.Attempts, StuckCount: f.Task.StuckCount,
 			VerifyFailures: f.Task.VerifyFailures, PromptTooLong: f.Task.PromptTooLong, LostCount: f.Task.LostCount,
-			Bounces: f.Task.Bounces,
+			TimesSentBack: f.Task.TimesSentBack,
 		},
 		Ending: f.Ending, EndingWhy: f.EndingWhy, Changed: f.Changed, Untouched: f.Untouched, Confirmed: f.Confirmed,
-		Protected: f.Protected, Evidence: f.Evidence, Void: f.Void, Lands: f.Lands,
+		Protected: f.Protected, Evidence: f.Evidence, Void: f.Void, Merges: f.Merges,
 		Conflict: f.Conflict, Conflicts: f.Conflicts, Moved: f.Moved, Told: f.Told,
 		Head: f.Head, Reviewed: f.Reviewed, OpenFlags: f.OpenFlags,
 		CancelledBy: f.CancelledBy, Unchecked: f.Unchecked, Unseen: f.Unseen,
@@ -105,13 +105,13 @@ func Recorded(text []byte) (Facts, error) {
 		Task: ralph.Task{
 			ID: r.Task.ID, Feature: r.Task.Feature, Attempts: r.Task.Attempts, StuckCount: r.Task.StuckCount,
 			VerifyFailures: r.Task.VerifyFailures, PromptTooLong: r.Task.PromptTooLong, LostCount: r.Task.LostCount,
-			Bounces: r.Task.Bounces,
+			TimesSentBack: r.Task.TimesSentBack,
 		},
 		Ending: r.Ending, EndingWhy: r.EndingWhy, Changed: r.Changed, Untouched: r.Untouched, Confirmed: r.Confirmed,
 		Verify: r.Verify, Protected: r.Protected, Evidence: r.Evidence, Void: r.Void,
 		CancelledBy: r.CancelledBy, Unchecked: r.Unchecked, Unseen: r.Unseen,
 		OpenQuestions: r.Questions, OpenBlockers: r.Blockers, Unfinished: r.Unfinished,
-		Upstream: r.Upstream, Titles: r.Titles, Features: r.Features, Approved: r.Approved, Lands: r.Lands,
+		Upstream: r.Upstream, Titles: r.Titles, Features: r.Features, Approved: r.Approved, Merges: r.Merges,
 		Conflict: r.Conflict, Conflicts: r.Conflicts, Moved: r.Moved, Told: r.Told,
 		Head: r.Head, Reviewed: r.Reviewed, OpenFlags: r.OpenFlags,
 	}

@@ -16,7 +16,7 @@ func full(t *testing.T) signals.Facts {
 	t.Helper()
 	f := signals.Facts{
 		Task: ralph.Task{
-			ID: 3, Feature: "billing", Attempts: 2, StuckCount: 1, VerifyFailures: 1, PromptTooLong: 1, LostCount: 2, Bounces: 2,
+			ID: 3, Feature: "billing", Attempts: 2, StuckCount: 1, VerifyFailures: 1, PromptTooLong: 1, LostCount: 2, TimesSentBack: 2,
 		},
 		Ending: ralph.Finished, EndingWhy: "it ended",
 		Said: []signals.Said{
@@ -29,7 +29,7 @@ func full(t *testing.T) signals.Facts {
 			{ID: 7, Payload: partial},
 			{ID: 8, Payload: done},
 		},
-		Changed: true, Untouched: true, Confirmed: true, Void: true, Lands: true, Conflict: "main has moved", Conflicts: []string{"a.go"}, Moved: true, Told: true,
+		Changed: true, Untouched: true, Confirmed: true, Void: true, Merges: true, Conflict: "main has moved", Conflicts: []string{"a.go"}, Moved: true, Told: true,
 		Head: "1f3c9ab0", Reviewed: []ralph.Review{{Unchanged: true}}, OpenFlags: []int64{3},
 		Verify: []ralph.Check{{Command: "make test", Exit: 1, Seconds: 2, Tail: "long", Error: "timed out", Failures: []string{"TestA"}, Excused: []string{"TestB"}}},
 		Evidence: ralph.Evidence{
@@ -128,12 +128,12 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"result: pending: done was refused: .env looks like a secret of a person's and was committed: undo that, so that no commit of yours has it",
 		}},
 		{"a claim that cannot be merged", signals.Facts{
-			Ending: ralph.Finished, Changed: true, Said: say(done), Conflict: "main has moved", Task: ralph.Task{Bounces: 1},
+			Ending: ralph.Finished, Changed: true, Said: say(done), Conflict: "main has moved", Task: ralph.Task{TimesSentBack: 1},
 		}, []string{
 			"1: the session ended as finished",
 			"1: closed by done (comment 1)",
 			"2: nothing is configured to check the claim",
-			"2: the claim cannot be merged, which is no attempt and no failure: main has moved; its changes have come back 2 times",
+			"2: the claim cannot be merged, which is no attempt and no failure: main has moved; its changes were sent back 2 times",
 			"attempts: 0 before, 0 after",
 			"result: pending: main has moved",
 		}},
@@ -326,8 +326,8 @@ func TestDifferencesAreWhatLeadsElsewhere(t *testing.T) {
 			"attempts: 0, now 1", "stuck count: 0, now 2", "refused claims: 0, now 3", "prompts too long: 0, now 4",
 		}},
 		{"the session", func(d *signals.Decision) { d.Outcome, d.Stagnant = "success", true }, []string{"outcome: none, now success", "stagnant: false, now true"}},
-		{"what a person has to settle", func(d *signals.Decision) { d.Blocker = "x" }, []string{"waits for a person: none, now x"}},
-		{"a change that came back", func(d *signals.Decision) { d.Bounced = "x" }, []string{"came back: false, now true"}},
+		{"what a person has to answer", func(d *signals.Decision) { d.Blocker = "x" }, []string{"waits for a person: none, now x"}},
+		{"a change that was sent back", func(d *signals.Decision) { d.SentBack = "x" }, []string{"sent back: false, now true"}},
 		{"what it waits for", func(d *signals.Decision) {
 			d.Review, d.DependsOn, d.Announce = &ralph.Review{Unchanged: true}, []int64{7}, []int64{8}
 		}, []string{

@@ -122,9 +122,9 @@ const maxOptions = 20
 
 // Done says that the task is complete. It is a claim, and ralph checks it.
 type Done struct {
-	Summary      string `json:"summary"`
-	TestsChanged string `json:"tests_changed,omitempty"`
-	FlagsSettled string `json:"flags_settled,omitempty"`
+	Summary       string `json:"summary"`
+	TestsChanged  string `json:"tests_changed,omitempty"`
+	FlagsAnswered string `json:"flags_answered,omitempty"`
 }
 
 // Partial says that there was progress and that work remains.
@@ -213,7 +213,7 @@ func (Blocked) Verb() ralph.Verb { return ralph.VerbBlocked }
 
 // Body implements [Payload].
 func (d Done) Body() string {
-	return "✓ **Done:** " + d.Summary + part("Tests changed", d.TestsChanged) + part("Flags settled", d.FlagsSettled)
+	return "✓ **Done:** " + d.Summary + part("Tests changed", d.TestsChanged) + part("Flags answered", d.FlagsAnswered)
 }
 
 // Body implements [Payload].
@@ -269,7 +269,7 @@ func part(name, text string) string {
 // Check implements [Payload].
 func (d Done) Check() error {
 	return first(ralph.CheckText("summary", d.Summary, true), ralph.CheckText("tests_changed", d.TestsChanged, false),
-		ralph.CheckText("flags_settled", d.FlagsSettled, false))
+		ralph.CheckText("flags_answered", d.FlagsAnswered, false))
 }
 
 // Check implements [Payload].

@@ -30,10 +30,10 @@ var changes = reads("changes c", func(c *ralph.Change) []field {
 })
 
 // open is the condition for a change that is not in a final state.
-const open = `c.state NOT IN ('merged', 'bounced', 'dropped')`
+const open = `c.state NOT IN ('merged', 'sent_back', 'dropped')`
 
 // inQueue is the condition for a change in the merge queue.
-const inQueue = `c.state IN ('queued', 'building', 'verifying', 'landing')`
+const inQueue = `c.state IN ('queued', 'building', 'verifying', 'moving')`
 
 // Change returns one change. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Change(id int64) (ralph.Change, error) {
@@ -56,25 +56,25 @@ func (tx *Tx) ChangesBeside(f SessionFilter) ([]ralph.Change, error) {
 		`WHERE c.task_id IN (SELECT s.task_id FROM sessions s `+by.where()+`) ORDER BY c.id DESC`, by.args...)
 }
 
-// LandedOn returns, by id, the branch that each landed change of the tasks of a filter's sessions is on.
-func (tx *Tx) LandedOn(f SessionFilter) (map[int64]string, error) {
+// MergedInto returns, by id, the branch that each merged change of the tasks of a filter's sessions is on.
+func (tx *Tx) MergedInto(f SessionFilter) (map[int64]string, error) {
 	by := f.matching()
-	list, err := all(tx, func(row scanner) (landed ralph.ChangeLanded, err error) {
-		err = row.Scan(column(&landed))
-		return landed, err
+	list, err := all(tx, func(row scanner) (merged ralph.ChangeMerged, err error) {
+		err = row.Scan(column(&merged))
+		return merged, err
 	}, `
 		SELECT e.payload FROM events e
-		WHERE e.type = '`+ralph.EventChangeLanded+`'
+		WHERE e.type = '`+ralph.EventChangeMerged+`'
 			AND e.task_id IN (SELECT s.task_id FROM sessions s `+by.where()+`)`, by.args...)
 	on := map[int64]string{}
-	for _, landed := range list {
-		on[landed.ChangeID] = landed.Into
+	for _, merged := range list {
+		on[merged.ChangeID] = merged.Into
 	}
 	return on, err
 }
 
-// Bounced counts by task how often the work of a filter's sessions bounced.
-func (tx *Tx) Bounced(f SessionFilter) (map[int64]int, error) {
+// SentBack counts by task how often the work of a filter's sessions was sent back.
+func (tx *Tx) SentBack(f SessionFilter) (map[int64]int, error) {
 	by := f.matching()
 	type count struct {
 		task int64
@@ -82,13 +82,13 @@ func (tx *Tx) Bounced(f SessionFilter) (map[int64]int, error) {
 	}
 	list, err := all(tx, func(row scanner) (c count, err error) { return c, row.Scan(&c.task, &c.n) }, `
 		SELECT s.task_id, count(*) FROM sessions s
-		JOIN events e ON e.task_id = s.task_id AND e.session_id = s.id AND e.type = '`+ralph.EventChangeBounced+`'
+		JOIN events e ON e.task_id = s.task_id AND e.session_id = s.id AND e.type = '`+ralph.EventChangeSentBack+`'
 		`+by.where()+` GROUP BY s.task_id`, by.args...)
-	bounced := map[int64]int{}
+	sentBack := map[int64]int{}
 	for _, c := range list {
-		bounced[c.task] = c.n
+		sentBack[c.task] = c.n
 	}
-	return bounced, err
+	return sentBack, err
 }
 
 // ChangeOf returns a task's newest change; ok is false if it has none.
@@ -101,22 +101,22 @@ func (tx *Tx) OpenChange(task int64) (c ralph.Change, ok bool, err error) {
 	return changes.first(tx, `WHERE c.task_id = $1 AND `+open, task)
 }
 
-// QueuedChanges lists the changes in the merge queue in their order: the one that is landing first,
+// QueuedChanges lists the changes in the merge queue in their order: the one that is being merged first,
 // then by task priority, then by age.
 func (tx *Tx) QueuedChanges() ([]ralph.Change, error) {
 	return changes.all(tx, `JOIN tasks t ON t.id = c.task_id WHERE `+inQueue+`
-		ORDER BY CASE WHEN c.state = 'landing' THEN 0 ELSE 1 END, t.priority, c.id`)
+		ORDER BY CASE WHEN c.state = 'moving' THEN 0 ELSE 1 END, t.priority, c.id`)
 }
 
-// LandsAlone returns the task whose changes have bounced at least that often, so that nothing else
-// lands before it; 0 if there is none.
-func (tx *Tx) LandsAlone(bounces int) (int64, error) {
+// MergesAlone returns the task whose changes have been sent back at least that often, so that nothing else
+// is merged before it; 0 if there is none.
+func (tx *Tx) MergesAlone(timesSentBack int) (int64, error) {
 	return value[int64](tx, `
 		SELECT coalesce(min(id), 0) FROM tasks
-		WHERE bounces >= $1 AND bounces > 0 AND status IN ('pending', 'in_progress', 'merging')`, bounces)
+		WHERE times_sent_back >= $1 AND times_sent_back > 0 AND status IN ('pending', 'in_progress', 'merging')`, timesSentBack)
 }
 
-// AddChange stores the work that a session left in a slot as a queued or held change. It drops the
+// AddChange stores the work that a session left in a workspace as a queued or held change. It drops the
 // task's earlier open change.
 func (tx *Tx) AddChange(c ralph.Change) (int64, error) {
 	if err := tx.dropOpen(c.TaskID, ralph.Superseded); err != nil {
@@ -133,39 +133,39 @@ func (tx *Tx) AddChange(c ralph.Change) (int64, error) {
 	return id, tx.recordQueued(c)
 }
 
-// addSessionChange stores the work that a session left in a slot. It is queued if the done was accepted.
+// addSessionChange stores the work that a session left in a workspace. It is queued if the done was accepted.
 func (tx *Tx) addSessionChange(s ralph.Session, d signals.Decision) error {
 	c := *s.Change
 	c.TaskID, c.SessionID, c.State = s.TaskID, s.ID, ralph.Held
 	switch {
 	case d.Status == ralph.Merging:
 		c.State = ralph.Queued
-	case d.Bounced != "":
-		c.State, c.Reason, c.Conflicts = ralph.Bounced, d.Bounced, d.Conflicts
+	case d.SentBack != "":
+		c.State, c.Reason, c.Conflicts = ralph.SentBack, d.SentBack, d.Conflicts
 	}
 	id, err := tx.AddChange(c)
-	if err != nil || d.Bounced == "" {
+	if err != nil || d.SentBack == "" {
 		return err
 	}
-	if t, err := tx.Task(s.TaskID); err != nil || t.Bounces >= d.Bounces {
+	if t, err := tx.Task(s.TaskID); err != nil || t.TimesSentBack >= d.TimesSentBack {
 		return err // it was counted when its agent was told
 	}
-	return tx.countBounce(ofChange(c), ralph.ChangeBounced{ChangeID: id, Reason: d.Bounced, Conflicts: d.Conflicts})
+	return tx.countSentBack(ofChange(c), ralph.ChangeSentBack{ChangeID: id, Reason: d.SentBack, Conflicts: d.Conflicts})
 }
 
-// NoteBounce counts a bounce within a session: its work conflicts with changes that have landed
+// NoteSentBack counts that a change was sent back within a session: its work conflicts with changes that have been merged
 // meanwhile. The session goes on; its agent is told.
-func (tx *Tx) NoteBounce(s ralph.Session, reason string, conflicts []string) error {
-	return tx.countBounce(during(s), ralph.ChangeBounced{Reason: reason, Conflicts: conflicts})
+func (tx *Tx) NoteSentBack(s ralph.Session, reason string, conflicts []string) error {
+	return tx.countSentBack(during(s), ralph.ChangeSentBack{Reason: reason, Conflicts: conflicts})
 }
 
-func (tx *Tx) countBounce(e ralph.Event, b ralph.ChangeBounced) error {
+func (tx *Tx) countSentBack(e ralph.Event, b ralph.ChangeSentBack) error {
 	t, err := tx.Task(e.TaskID)
 	if err != nil {
 		return err
 	}
-	b.Times = t.Bounces + 1
-	return errors.Join(tx.set("tasks", t.ID, cells{"bounces": b.Times}), tx.record(e, b))
+	b.Times = t.TimesSentBack + 1
+	return errors.Join(tx.set("tasks", t.ID, cells{"times_sent_back": b.Times}), tx.record(e, b))
 }
 
 func (tx *Tx) recordQueued(c ralph.Change) error {
@@ -183,8 +183,8 @@ func (tx *Tx) dropOpen(task int64, why string) error {
 	if err != nil || !ok {
 		return err
 	}
-	if c.State == ralph.Landing {
-		return landing(c)
+	if c.State == ralph.Moving {
+		return moving(c)
 	}
 	if err := tx.set("changes", c.ID, cells{"state": ralph.Dropped, "reason": why, "updated": tx.now}); err != nil {
 		return err
@@ -192,17 +192,17 @@ func (tx *Tx) dropOpen(task int64, why string) error {
 	return tx.record(ofChange(c), ralph.ChangeDropped{ChangeID: c.ID, Reason: why})
 }
 
-// landing is the error for a change that can no longer be withdrawn.
-func landing(c ralph.Change) error {
-	return ralph.Conflict("the change of TASK-%d is landing this moment; try again when it has",
+// moving is the error for a change that can no longer be withdrawn.
+func moving(c ralph.Change) error {
+	return ralph.Conflict("the change of TASK-%d is being merged this moment; try again when it has been",
 		c.TaskID)
 }
 
-// ForgetChange drops a task's held or bounced change, so that its next session starts without it. A
+// ForgetChange drops a task's change that is held or was sent back, so that its next session starts without it. A
 // change in the merge queue stays.
 func (tx *Tx) ForgetChange(task int64, why string) error {
 	c, ok, err := tx.ChangeOf(task)
-	if err != nil || !ok || c.State != ralph.Held && c.State != ralph.Bounced {
+	if err != nil || !ok || c.State != ralph.Held && c.State != ralph.SentBack {
 		return err
 	}
 	if err := tx.set("changes", c.ID, cells{"state": ralph.Dropped, "reason": why, "updated": tx.now}); err != nil {
@@ -218,8 +218,8 @@ func (tx *Tx) withdraw(task int64, keep bool, why string) error {
 	switch {
 	case err != nil || !ok:
 		return err
-	case c.State == ralph.Landing:
-		return landing(c)
+	case c.State == ralph.Moving:
+		return moving(c)
 	case c.Undo != "" && keep:
 		return ralph.Conflict("TASK-%d is being undone; edit it when it has been, or stop that with `ralph merge drop %d`",
 			task, task)
@@ -239,10 +239,10 @@ func (tx *Tx) SetChange(id int64, from, to ralph.ChangeState) error {
 	return err
 }
 
-// BeginLanding records the target's current commit (point) and the commit that it is to become.
-// From here on the change cannot be withdrawn: the ref alone decides whether it landed.
-func (tx *Tx) BeginLanding(id int64, from ralph.ChangeState, point, commit string) error {
-	if err := tx.SetChange(id, from, ralph.Landing); err != nil {
+// BeginMove records the target's current commit (point) and the commit that it is to become.
+// From here on the change cannot be withdrawn: the ref alone decides whether it was merged.
+func (tx *Tx) BeginMove(id int64, from ralph.ChangeState, point, commit string) error {
+	if err := tx.SetChange(id, from, ralph.Moving); err != nil {
 		return err
 	}
 	return tx.set("changes", id, cells{"from_commit": point, "to_commit": commit})
@@ -259,10 +259,10 @@ func (tx *Tx) Requeue(id int64, from ralph.ChangeState) error {
 // CompleteChange marks a change as merged and completes its task. Behind says why the branch that people
 // have does not have it yet; "" if it does.
 func (tx *Tx) CompleteChange(c ralph.Change, into, behind string) error {
-	if err := tx.SetChange(c.ID, ralph.Landing, ralph.Merged); err != nil {
+	if err := tx.SetChange(c.ID, ralph.Moving, ralph.Merged); err != nil {
 		return err
 	}
-	if err := tx.record(ofChange(c), ralph.ChangeLanded{
+	if err := tx.record(ofChange(c), ralph.ChangeMerged{
 		ChangeID: c.ID, Commit: c.To, Into: into, Behind: behind,
 	}); err != nil {
 		return err
@@ -271,32 +271,32 @@ func (tx *Tx) CompleteChange(c ralph.Change, into, behind string) error {
 	if err != nil {
 		return err
 	}
-	if err := tx.set("tasks", t.ID, cells{"bounces": 0}); err != nil {
+	if err := tx.set("tasks", t.ID, cells{"times_sent_back": 0}); err != nil {
 		return err
 	}
 	if c.Undo != "" {
 		return tx.undone(c)
 	}
-	why := fmt.Sprintf("landed on %s as %.10s; %s", into, c.To, t.StatusReason)
+	why := fmt.Sprintf("merged into %s as %.10s; %s", into, c.To, t.StatusReason)
 	if behind != "" {
 		why = fmt.Sprintf("passed as %.10s, which %s did not follow at once: %s; %s", c.To, into, behind, t.StatusReason)
 	}
-	return tx.Move(t.ID, ralph.Completed, ralph.Lander, why)
+	return tx.Move(t.ID, ralph.Completed, ralph.Merger, why)
 }
 
-// Bounce takes a change that cannot land out of the queue. Its task is tried again; if blocked is
+// SendBack takes a change that cannot be merged out of the queue. Its task is tried again; if blocked is
 // not "", only after a person has resolved that blocker.
-func (tx *Tx) Bounce(c ralph.Change, reason string, conflicts []string, blocked string) error {
+func (tx *Tx) SendBack(c ralph.Change, reason string, conflicts []string, blocked string) error {
 	if c.Undo != "" {
 		return tx.notUndone(c, reason)
 	}
-	if err := tx.SetChange(c.ID, c.State, ralph.Bounced); err != nil {
+	if err := tx.SetChange(c.ID, c.State, ralph.SentBack); err != nil {
 		return err
 	}
 	if err := tx.set("changes", c.ID, cells{"reason": reason, "conflicts": asJSON(conflicts)}); err != nil {
 		return err
 	}
-	if err := tx.countBounce(ofChange(c), ralph.ChangeBounced{
+	if err := tx.countSentBack(ofChange(c), ralph.ChangeSentBack{
 		ChangeID: c.ID, Reason: reason, Conflicts: conflicts,
 	}); err != nil {
 		return err
@@ -311,13 +311,13 @@ func (tx *Tx) leaveQueue(task int64, reason, blocked string) error {
 			return err
 		}
 	}
-	if err := tx.Move(task, ralph.Pending, ralph.Lander, reason); err != nil {
+	if err := tx.Move(task, ralph.Pending, ralph.Merger, reason); err != nil {
 		return err
 	}
 	return tx.Derive(task)
 }
 
-// BlockChange holds a change that cannot land until a person has acted; its task waits behind a
+// BlockChange holds a change that cannot be merged until a person has acted; its task waits behind a
 // blocker.
 func (tx *Tx) BlockChange(c ralph.Change, why string) error {
 	if c.Undo != "" {
@@ -370,7 +370,7 @@ func (tx *Tx) requeue(t ralph.Task, c ralph.Change) error {
 	}); err != nil {
 		return err
 	}
-	if err := tx.set("tasks", t.ID, cells{"bounces": 0}); err != nil {
+	if err := tx.set("tasks", t.ID, cells{"times_sent_back": 0}); err != nil {
 		return err
 	}
 	return tx.recordQueued(c)
@@ -390,13 +390,13 @@ func (tx *Tx) DropChange(task int64, by string) error {
 		return ralph.Conflict("TASK-%d has no change to drop", task)
 	}
 	why := "dropped by " + by
-	if c.State == ralph.Bounced { // the next session would start from it
+	if c.State == ralph.SentBack { // the next session would start from it
 		return tx.SetChange(c.ID, c.State, ralph.Dropped)
 	}
 	if t.Status != ralph.Merging {
 		return tx.dropOpen(task, why)
 	}
-	if c.Undo != "" && c.State != ralph.Landing {
+	if c.Undo != "" && c.State != ralph.Moving {
 		return tx.notUndone(c, why)
 	}
 	if err := tx.withdraw(task, false, why); err != nil {
@@ -410,12 +410,12 @@ func (tx *Tx) DropChange(task int64, by string) error {
 
 // A MergeQueue is the state of the merge queue.
 type MergeQueue struct {
-	Target    string     `json:"target"`     // the branch that changes land on; "" before the first
+	Target    string     `json:"target"`     // the branch that changes are merged into; "" before the first
 	Paused    string     `json:"paused"`     // why merging is paused; "" if it is not
 	WaitUntil ralph.Time `json:"wait_until"` // when to contact the remote again; zero for at once
 	Failures  int        `json:"failures"`   // consecutive failures to reach the remote
 	Behind    string     `json:"behind"`     // why the person's branch could not follow; "" if it did
-	Ahead     int        `json:"ahead"`      // number of landings that the branch lacks
+	Ahead     int        `json:"ahead"`      // number of merges that the branch lacks
 	Command   string     `json:"command"`    // that updates the branch
 }
 
@@ -428,7 +428,7 @@ func (tx *Tx) MergeQueue() (q MergeQueue, err error) {
 		Scan(&q.Target, &q.Paused, &q.WaitUntil, &q.Failures, &q.Behind, &q.Ahead, &q.Command)
 }
 
-// Target returns the branch that queued changes land on: wanted, unless the queue holds changes for
+// Target returns the branch that queued changes are merged into: wanted, unless the queue holds changes for
 // another branch.
 func (tx *Tx) Target(wanted string) (string, error) {
 	q, err := tx.MergeQueue()
@@ -442,7 +442,7 @@ func (tx *Tx) Target(wanted string) (string, error) {
 	return wanted, err
 }
 
-// SetTarget records the branch that queued changes land on.
+// SetTarget records the branch that queued changes are merged into.
 func (tx *Tx) SetTarget(branch string) error {
 	q, err := tx.MergeQueue()
 	if err != nil || q.Target == branch {
@@ -501,21 +501,21 @@ func (tx *Tx) NoteBehind(b ralph.TargetBehind) error {
 	return tx.record(ralph.Event{}, b)
 }
 
-// NoteRewritten records that people moved their branch back behind a landed commit.
+// NoteRewritten records that people moved their branch back behind a merged commit.
 func (tx *Tx) NoteRewritten(e ralph.TargetRewritten) error { return tx.record(ralph.Event{}, e) }
 
-// Landed lists, of each completed task, the change that landed last, newest first.
-func (tx *Tx) Landed() ([]ralph.Change, error) {
+// Merged lists, of each completed task, the change that was merged last, newest first.
+func (tx *Tx) Merged() ([]ralph.Change, error) {
 	return changes.all(tx, `JOIN tasks t ON t.id = c.task_id
 		WHERE t.status = 'completed' AND c.state = 'merged'
 			AND c.id = (SELECT max(n.id) FROM changes n WHERE n.task_id = c.task_id AND n.state = 'merged')
 		ORDER BY c.id DESC`)
 }
 
-// provedWithin is how long after its landing a change is still looked at for what its tests prove.
+// provedWithin is how long after its merge a change is still looked at for what its tests prove.
 const provedWithin = 24 * time.Hour
 
-// Unproved lists the changes that landed lately and of which nobody has looked what their tests prove, oldest first.
+// Unproved lists the changes that were merged lately and of which nobody has looked what their tests prove, oldest first.
 func (tx *Tx) Unproved() ([]ralph.Change, error) {
 	return changes.all(tx, `WHERE c.state = 'merged' AND c.proof = '' AND c.undo = '' AND c.updated >= $1 ORDER BY c.id`,
 		ralph.At(tx.now.Add(-provedWithin)))
@@ -529,8 +529,8 @@ func (tx *Tx) SetProof(c ralph.Change, p ralph.Proof) error {
 	return tx.record(ofChange(c), ralph.ChangeProved{ChangeID: c.ID, Proved: p.Proved, Idle: p.Idle})
 }
 
-// LandedBefore lists the landed changes of the completed tasks that a task directly depends on.
-func (tx *Tx) LandedBefore(task int64) ([]ralph.Change, error) {
+// MergedBefore lists the merged changes of the completed tasks that a task directly depends on.
+func (tx *Tx) MergedBefore(task int64) ([]ralph.Change, error) {
 	return changes.all(tx, `JOIN task_dependencies d ON d.depends_on = c.task_id JOIN tasks t ON t.id = c.task_id
 		WHERE d.task_id = $1 AND t.status = 'completed' AND c.state = 'merged'
 			AND c.id = (SELECT max(n.id) FROM changes n WHERE n.task_id = c.task_id AND n.state = 'merged')

@@ -91,7 +91,7 @@ func (tx *Tx) Said(task int64) (map[ralph.Verb]int, error) {
 
 // Say stores one signal of a session in a transaction of its own: once it returns, the signal
 // survives a crash. The error wraps [ralph.ErrNotFound] for an unknown session and
-// [ralph.ErrConflict] for one that has been settled.
+// [ralph.ErrConflict] for one that has been answered.
 func (db *DB) Say(
 	ctx context.Context, task int64, session, author string, p signals.Payload,
 ) (id int64, err error) {
@@ -139,7 +139,7 @@ func (tx *Tx) after(session string) (ralph.Time, error) {
 }
 
 // CheckSession returns an error if a session takes no signals: it is unknown, belongs to another
-// task, or is settled.
+// task, or is answered.
 func (tx *Tx) CheckSession(task int64, session string) error {
 	var owner int64
 	var completed string
@@ -304,7 +304,7 @@ func (tx *Tx) note(task int64, body, by string, parent *int64) error {
 	return err
 }
 
-// Resolve settles a blocker, a question or a suggestion with a person's decision.
+// Resolve answers a blocker, a question or a suggestion with a person's decision.
 func (tx *Tx) Resolve(comment int64, decision, by string) error {
 	if err := ralph.CheckText("decision", decision, true); err != nil {
 		return err
@@ -319,7 +319,7 @@ func (tx *Tx) Resolve(comment int64, decision, by string) error {
 	case !c.ResolvedAt.IsZero():
 		return ralph.Conflict("comment %d is resolved already (%q)", comment, c.Decision)
 	}
-	if err := tx.settleComment(c, decision, by); err != nil {
+	if err := tx.answerComment(c, decision, by); err != nil {
 		return err
 	}
 	if c.Holding {
@@ -330,8 +330,8 @@ func (tx *Tx) Resolve(comment int64, decision, by string) error {
 	return tx.Derive(c.TaskID)
 }
 
-// settleComment marks a comment as resolved; it no longer holds its task.
-func (tx *Tx) settleComment(c ralph.Comment, decision, by string) error {
+// answerComment marks a comment as resolved; it no longer holds its task.
+func (tx *Tx) answerComment(c ralph.Comment, decision, by string) error {
 	if err := tx.set("task_comments", c.ID, cells{
 		"resolved_at": tx.now, "resolved_by": by, "decision": decision, "holding": false,
 	}); err != nil {
@@ -379,13 +379,13 @@ func (tx *Tx) BeginsLong(task int64) (bool, error) {
 
 // ReleaseForPrompt resolves a blocker of [Tx.HoldForPrompt], because the prompt has room now.
 func (tx *Tx) ReleaseForPrompt(c ralph.Comment) error {
-	if err := tx.settleComment(c, "the prompt has room now", ""); err != nil {
+	if err := tx.answerComment(c, "the prompt has room now", ""); err != nil {
 		return err
 	}
 	return tx.Derive(c.TaskID)
 }
 
-// ResolveAsAgent is [Tx.Resolve] by an agent. Comments that only people may settle are refused with
+// ResolveAsAgent is [Tx.Resolve] by an agent. Comments that only people may answer are refused with
 // an error that wraps [ralph.ErrConflict]: signals, reviews of protected files, ralph's own
 // blockers, proposals to cancel, and people's comments (decision 9).
 func (tx *Tx) ResolveAsAgent(comment int64, decision, by string) error {
@@ -398,7 +398,7 @@ func (tx *Tx) ResolveAsAgent(comment int64, decision, by string) error {
 		return err
 	}
 	if c.Verb != "" || c.Kind == ralph.Nack || c.AuthorKind == ralph.ByHuman || review.Kind() != "" || c.HoldReason != "" {
-		return ralph.Conflict("comment %d is for a person to settle", comment)
+		return ralph.Conflict("comment %d is for a person to answer", comment)
 	}
 	return tx.Resolve(comment, decision, by)
 }

@@ -6,21 +6,21 @@ import (
 
 // Elsewhere is what has happened in other tasks while a session works.
 type Elsewhere struct {
-	Landed   []Landing
+	Merged   []Merge
 	Answers  []AnsweredAsk    // to questions of tasks of the same feature
 	Learned  []ralph.Learning // conventions and decisions for the whole project
 	Blocking []ralph.Comment  // unresolved flags
 }
 
-// A Landing is a task whose change has landed, and the files that the change touched.
-type Landing struct {
+// A Merge is a task whose change has been merged, and the files that the change touched.
+type Merge struct {
 	TaskID int64
 	Files  []string
 }
 
 // Elsewhere reads what has happened in other tasks since a session began.
 func (tx *Tx) Elsewhere(s ralph.Session) (e Elsewhere, err error) {
-	if e.Landed, err = all(tx, func(row scanner) (l Landing, err error) {
+	if e.Merged, err = all(tx, func(row scanner) (l Merge, err error) {
 		var files []ralph.FileChange
 		err = row.Scan(&l.TaskID, column(&files))
 		for _, f := range files {

@@ -43,7 +43,7 @@ type InboxItem struct {
 	Holding bool       `json:"holding"` // the task cannot go on before this is decided
 	Created ralph.Time `json:"created"`
 	Item    string     `json:"item"`    // its name in approve, reject and answer: Q8, A3, TASK-12, config
-	Command string     `json:"command"` // that settles the item
+	Command string     `json:"command"` // that answers the item
 
 	Options   []string   `json:"options,omitempty"`
 	Preferred string     `json:"preferred,omitempty"`
@@ -142,9 +142,9 @@ Why: ' || c.why, 0, c.created
 			coalesce((SELECT t.title FROM tasks t WHERE t.id = coalesce(a.task_id, b.task_id)), ''), a.id,
 			'learning ' || a.id || ' (' || a.text || ') contradicts learning ' || b.id || ' (' || b.text || ')', 0, k.created
 		FROM learning_conflicts k JOIN learnings a ON a.id = k.learning_id JOIN learnings b ON b.id = k.other_id
-		WHERE k.settled_at = '' AND a.status = 'active' AND b.status = 'active' AND NOT EXISTS (
+		WHERE k.answered_at = '' AND a.status = 'active' AND b.status = 'active' AND NOT EXISTS (
 			SELECT 1 FROM learning_conflicts n JOIN learnings m ON m.id = n.other_id
-			WHERE n.learning_id = k.learning_id AND n.settled_at = '' AND n.other_id < k.other_id AND m.status = 'active')
+			WHERE n.learning_id = k.learning_id AND n.answered_at = '' AND n.other_id < k.other_id AND m.status = 'active')
 		ORDER BY k.learning_id`},
 	{"nack", OfComment, `
 		SELECT t.id, t.title, c.id, c.body` + because + `, 0, c.created

@@ -40,7 +40,7 @@ func (tx *Tx) withConflicts(list []ralph.Learning) ([]ralph.Learning, error) {
 	pairs, err := all(tx, func(row scanner) (p pair, err error) { return p, row.Scan(&p.later, &p.earlier) }, `
 		SELECT k.learning_id, k.other_id FROM learning_conflicts k
 		JOIN learnings a ON a.id = k.learning_id JOIN learnings b ON b.id = k.other_id
-		WHERE k.settled_at = '' AND a.status = 'active' AND b.status = 'active' ORDER BY k.learning_id, k.other_id`)
+		WHERE k.answered_at = '' AND a.status = 'active' AND b.status = 'active' ORDER BY k.learning_id, k.other_id`)
 	if err != nil || len(pairs) == 0 {
 		return list, err
 	}
@@ -59,14 +59,14 @@ func (tx *Tx) withConflicts(list []ralph.Learning) ([]ralph.Learning, error) {
 	return list, nil
 }
 
-// Reconcile settles all conflicts of a learning: both sides are true. It returns their number.
+// Reconcile answers all conflicts of a learning: both sides are true. It returns their number.
 func (tx *Tx) Reconcile(id int64, by string) (int64, error) {
 	if _, err := tx.Learning(id); err != nil {
 		return 0, err
 	}
 	return tx.exec(`
-		UPDATE learning_conflicts SET settled_at = $1, settled_by = $2
-		WHERE settled_at = '' AND $3 IN (learning_id, other_id)`, tx.now, by, id)
+		UPDATE learning_conflicts SET answered_at = $1, answered_by = $2
+		WHERE answered_at = '' AND $3 IN (learning_id, other_id)`, tx.now, by, id)
 }
 
 // terms returns the stems of a learning's words, for ranking.
@@ -320,7 +320,7 @@ func checkLearning(l ralph.Learning) error {
 }
 
 // ChangeLearning updates a learning's text, rationale, pin and status. Conflicts that the new text
-// no longer has are settled.
+// no longer has are answered.
 func (tx *Tx) ChangeLearning(l ralph.Learning) error {
 	if err := ralph.CheckText("text", l.Text, true); err != nil {
 		return err
@@ -344,8 +344,8 @@ func (tx *Tx) ChangeLearning(l ralph.Learning) error {
 			continue
 		}
 		if _, err := tx.exec(`
-			UPDATE learning_conflicts SET settled_at = $1, settled_by = 'edited'
-			WHERE settled_at = '' AND (learning_id = $2 AND other_id = $3 OR learning_id = $3 AND other_id = $2)`,
+			UPDATE learning_conflicts SET answered_at = $1, answered_by = 'edited'
+			WHERE answered_at = '' AND (learning_id = $2 AND other_id = $3 OR learning_id = $3 AND other_id = $2)`,
 			tx.now, l.ID, id); err != nil {
 			return err
 		}

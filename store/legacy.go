@@ -493,7 +493,7 @@ func (l *legacy) signal(r oldRow) error {
 	return l.learned(t, author, signals.Said{ID: id, Payload: p}, r.time())
 }
 
-// learned turns a signal into a learning, or counts a repetition, by the same rules as settling a
+// learned turns a signal into a learning, or counts a repetition, by the same rules as answering a
 // session does.
 func (l *legacy) learned(t ralph.Task, author string, said signals.Said, at ralph.Time) error {
 	facts := signals.Facts{Task: t, Said: []signals.Said{said}, Known: l.known}

@@ -15,7 +15,7 @@ import (
 )
 
 // TestAVeryLongBlockerNamesNoTask: a very long blocker names no task, and its session can be
-// settled.
+// decided.
 func TestAVeryLongBlockerNamesNoTask(t *testing.T) {
 	db, s := working(t)
 	id, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", signals.Blocked{On: strings.Repeat("lorem ", 10_000), Kind: "upstream_task"})

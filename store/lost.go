@@ -24,27 +24,27 @@ func (tx *Tx) setLost(t ralph.Task, d signals.Decision) error {
 	return tx.set("tasks", t.ID, cells{"lost_count": d.LostCount, "not_before": until})
 }
 
-// NoteUnsettled records why a session that has ended could not be settled. It reports whether the
+// NoteUndecided records why a session that has ended could not be decided. It reports whether the
 // reason is new.
-func (tx *Tx) NoteUnsettled(session, why string) (bool, error) {
+func (tx *Tx) NoteUndecided(session, why string) (bool, error) {
 	n, err := tx.exec(`
-		UPDATE sessions SET unsettled = $1 WHERE id = $2 AND completed_at = '' AND unsettled <> $1`, why, session)
+		UPDATE sessions SET undecided = $1 WHERE id = $2 AND completed_at = '' AND undecided <> $1`, why, session)
 	return n > 0, err
 }
 
-// An UnsettledSession is a session that has ended and could not be settled.
-type UnsettledSession struct {
+// An UndecidedSession is a session that has ended and could not be decided.
+type UndecidedSession struct {
 	ID   string
 	Task int64
 	Why  string
 }
 
-// Unsettled lists the unsettled sessions, oldest first, and the tasks in progress whose session is
-// missing or settled because something else has written to the database.
-func (tx *Tx) Unsettled() ([]UnsettledSession, error) {
-	read := func(row scanner) (u UnsettledSession, err error) { return u, row.Scan(&u.ID, &u.Task, &u.Why) }
+// Undecided lists the undecided sessions, oldest first, and the tasks in progress whose session is
+// missing or decided because something else has written to the database.
+func (tx *Tx) Undecided() ([]UndecidedSession, error) {
+	read := func(row scanner) (u UndecidedSession, err error) { return u, row.Scan(&u.ID, &u.Task, &u.Why) }
 	list, err := all(tx, read, `
-		SELECT id, task_id, unsettled FROM sessions WHERE completed_at = '' AND unsettled <> '' ORDER BY started_at`)
+		SELECT id, task_id, undecided FROM sessions WHERE completed_at = '' AND undecided <> '' ORDER BY started_at`)
 	if err != nil {
 		return nil, err
 	}

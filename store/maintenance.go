@@ -14,7 +14,7 @@ import (
 // rows that break one.
 var invariants = []struct{ what, mend, query string }{
 	{"references that point nowhere", "", sqlite.dangling},
-	{"sessions in progress on a task that is not", "`ralph run` settles what an earlier run left", `
+	{"sessions in progress on a task that is not", "`ralph run` decides on what an earlier run left", `
 		SELECT 'session ' || substr(s.id, 1, 8) || ' on TASK-' || t.id
 		FROM sessions s JOIN tasks t ON t.id = s.task_id
 		WHERE s.completed_at = '' AND t.status <> 'in_progress' ORDER BY t.id`},

@@ -82,7 +82,7 @@ func (tx *Tx) Unblock(id int64, by string) error {
 	return nil
 }
 
-// Decidable reports whether a comment is settled by yes or no ([Tx.Decide]); any other is resolved
+// Decidable reports whether a comment is answered by yes or no ([Tx.Decide]); any other is resolved
 // with words ([Tx.Resolve]).
 func (tx *Tx) Decidable(comment int64) (bool, error) {
 	c, err := tx.Comment(comment)
@@ -109,7 +109,7 @@ func (tx *Tx) Decide(comment int64, approve bool, decision, by string) error {
 	case review.Kind() != "":
 		return tx.RefuseReview(comment, decision, by)
 	case c.Kind != ralph.Nack:
-		return ralph.Conflict("comment %d is not settled by yes or no: resolve it with words",
+		return ralph.Conflict("comment %d is not answered by yes or no: resolve it with words",
 			comment)
 	}
 	word := "approved"

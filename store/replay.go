@@ -9,8 +9,8 @@ import (
 	"ralph/signals"
 )
 
-// ErrNoFacts says that a session was settled before ralph stored the facts of decisions.
-var ErrNoFacts = errors.New("was settled before ralph kept what decisions are made from")
+// ErrNoFacts says that a session was decided before ralph stored the facts of decisions.
+var ErrNoFacts = errors.New("was decided before ralph kept what decisions are made from")
 
 // Replayed returns the facts from which a session was decided, and the decision. Known learnings
 // are read as they are today, restricted to those older than the session's end; the caller applies
@@ -36,9 +36,9 @@ func (tx *Tx) Replayed(s ralph.Session) (signals.Facts, signals.Decision, error)
 	return f, then, err
 }
 
-// Settled lists settled sessions, oldest first, one page at a time: up to limit sessions after the
+// Decided lists decided sessions, oldest first, one page at a time: up to limit sessions after the
 // given one. The zero session starts at the beginning.
-func (tx *Tx) Settled(after ralph.Session, limit int) ([]ralph.Session, error) {
+func (tx *Tx) Decided(after ralph.Session, limit int) ([]ralph.Session, error) {
 	return sessions.all(tx, `
 		WHERE (s.started_at, s.id) > ($1, $2) AND s.completed_at <> '' ORDER BY s.started_at, s.id LIMIT $3`,
 		after.StartedAt, after.ID, limit)

@@ -111,7 +111,7 @@ type Since struct{ Run, Day, Month time.Time }
 // Spending reads a run's spending. Tokens whose price is unknown are worth so much per million: input, output, read
 // from a cache and written to it.
 func (tx *Tx) Spending(run int64, since Since, worth [4]float64) (s Spending, err error) {
-	// Unsettled sessions are left out: their reservation is unknown. The inner queries read what has an index alone.
+	// Undecided sessions are left out: their reservation is unknown. The inner queries read what has an index alone.
 	err = tx.row(`
 		SELECT own.begun, own.open, own.usd, own.unpriced, own.reserved, held.reserved,
 			today.usd + today.unpriced, month.usd + month.unpriced FROM (
@@ -122,11 +122,11 @@ func (tx *Tx) Spending(run int64, since Since, worth [4]float64) (s Spending, er
 				coalesce(sum(CASE WHEN s.completed_at >= $1 AND s.cost_known = 0 AND s.cost_usd = 0.0
 					THEN (s.tokens_input * $2 + s.tokens_output * $3 + s.tokens_cache_read * $4 + s.tokens_cache_creation * $5) /
 					1000000.0 ELSE 0.0 END), 0.0) AS unpriced,
-				coalesce(sum(CASE WHEN s.completed_at = '' AND s.unsettled = '' THEN s.cost_limit_usd ELSE 0.0 END), 0.0)
+				coalesce(sum(CASE WHEN s.completed_at = '' AND s.undecided = '' THEN s.cost_limit_usd ELSE 0.0 END), 0.0)
 					AS reserved
 			FROM sessions s WHERE s.run_id = $6) own, (
 			SELECT coalesce(sum(s.cost_limit_usd), 0.0) AS reserved
-			FROM sessions s WHERE s.completed_at = '' AND s.unsettled = '') held, (
+			FROM sessions s WHERE s.completed_at = '' AND s.undecided = '') held, (
 			SELECT
 				coalesce(sum(s.cost_usd), 0.0) AS usd,
 				coalesce(sum(CASE WHEN s.cost_known = 0 AND s.cost_usd = 0.0

@@ -47,7 +47,7 @@ var sessions = reads("sessions s", func(s *ralph.Session) []field {
 		{"s.decision", &s.Decision},
 		{"s.worker", &s.Worker},
 		{"s.dir", &s.Dir},
-		{"s.lane", &s.Lane},
+		{"s.number", &s.Number},
 		{"s.branch", &s.Branch},
 		{"coalesce(nullif(s.progress, ''), 'null')", column(&s.Progress)},
 		{"s.notes", column(&s.Notes)},
@@ -141,7 +141,7 @@ func (tx *Tx) RunTasks(run int64) (map[int64]ralph.Task, error) {
 	return tasks, err
 }
 
-// OpenSessions lists the sessions that have not been settled, oldest first.
+// OpenSessions lists the sessions that have not been decided, oldest first.
 func (tx *Tx) OpenSessions() ([]ralph.Session, error) {
 	return sessions.all(tx, `WHERE s.completed_at = '' ORDER BY s.started_at`)
 }
@@ -193,7 +193,7 @@ func (tx *Tx) claimant(t ralph.Task) (name string, release ralph.Remedy, err err
 }
 
 // LapsedClaims lists the open sessions of workers whose lease has expired, and those of people
-// whose task was cancelled or amended. Nobody else would settle these.
+// whose task was cancelled or amended. Nobody else would decide on these.
 func (tx *Tx) LapsedClaims() ([]ralph.Session, error) {
 	return sessions.all(tx, `JOIN tasks t ON t.id = s.task_id
 		WHERE s.completed_at = '' AND s.worker <> '' AND t.claimed_by = s.id
@@ -208,13 +208,13 @@ func (tx *Tx) NextLapse() (ralph.Time, error) {
 }
 
 // CheckLapsed returns an error that wraps [ralph.ErrConflict] if a claim found by [Tx.LapsedClaims]
-// has been renewed or settled since.
+// has been renewed or decided since.
 func (tx *Tx) CheckLapsed(session string) error {
 	lapsed, err := tx.LapsedClaims()
 	if err != nil || slices.ContainsFunc(lapsed, func(s ralph.Session) bool { return s.ID == session }) {
 		return err
 	}
-	return ralph.Conflict("the claim of session %s was renewed or settled meanwhile", session)
+	return ralph.Conflict("the claim of session %s was renewed or decided meanwhile", session)
 }
 
 // RenewClaim extends the lease of a worker's session.
@@ -237,8 +237,8 @@ type Start struct {
 	Hashes       any     // stagnation hashes; stored as JSON
 
 	Dir    string        // the root of the work tree in which it works
-	Lane   int           // of the run, from 1; 0 for sessions outside of the loop
-	Lanes  int           // how many the run has
+	Number int           // of the run, from 1; 0 for sessions outside of the loop
+	Of     int           // how many the run has
 	Worker string        // that claims the task; "" for the loop
 	Lease  time.Duration // how long the claim lasts without renewal; 0: until it is released
 	Origin string        // [ralph.FromHuman], or "" for [ralph.FromLoop]
@@ -328,7 +328,7 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 		"updated_at":      tx.now,
 		"worker":          s.Worker,
 		"dir":             s.Dir,
-		"lane":            s.Lane,
+		"number":          s.Number,
 		"origin":          cmp.Or(s.Origin, ralph.FromLoop),
 		"branch":          s.Branch,
 	})
@@ -339,15 +339,15 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	if err != nil {
 		return session, err
 	}
-	lane := 0
-	if s.Lanes > 1 {
-		lane = s.Lane
+	number := 0
+	if s.Of > 1 {
+		number = s.Number
 	}
 	if _, err := tx.exec(`UPDATE runs SET sessions = sessions + 1 WHERE id = $1`, s.Run); err != nil {
 		return session, err
 	}
 	return session, tx.record(ralph.Event{TaskID: t.ID, SessionID: s.ID, RunID: s.Run},
-		ralph.SessionStarted{Title: t.Title, Attempt: session.Attempt, Agent: s.Agent, Model: s.Model, Lane: lane})
+		ralph.SessionStarted{Title: t.Title, Attempt: session.Attempt, Agent: s.Agent, Model: s.Model, Number: number})
 }
 
 // Beginning reads back the snapshot and hashes that StartSession stored, and the charge if the

@@ -86,12 +86,12 @@ func TestWhatASessionIsStoppedForLast(t *testing.T) {
 	}
 }
 
-func TestASessionIsSettledOnce(t *testing.T) {
+func TestASessionIsDecidedOnce(t *testing.T) {
 	db, s := working(t)
 	if _, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", signals.Learned{Text: "x is y", Kind: "discovery"}); err != nil {
 		t.Fatal(err)
 	}
-	settle := func(tx *store.Tx) error {
+	decide := func(tx *store.Tx) error {
 		f, err := tx.Facts(s.ID)
 		if err != nil {
 			return err
@@ -99,8 +99,8 @@ func TestASessionIsSettledOnce(t *testing.T) {
 		f.Ending, f.Rules = ralph.Finished, signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}
 		return tx.Apply(s, f, signals.Decide(f))
 	}
-	write(t, db, settle)
-	if err := db.Tx(t.Context(), settle); !errors.Is(err, ralph.ErrConflict) {
+	write(t, db, decide)
+	if err := db.Tx(t.Context(), decide); !errors.Is(err, ralph.ErrConflict) {
 		t.Errorf("the second time: %v, want ErrConflict", err)
 	}
 	if _, err := db.Say(t.Context(), s.TaskID, s.ID, "agent", signals.Done{Summary: "late"}); !errors.Is(err, ralph.ErrConflict) {

@@ -66,7 +66,7 @@ var tasks = reads("tasks t", func(t *ralph.Task) []field {
 		{"t.external_id", &t.ExternalID},
 		{"t.external_source", &t.ExternalSource},
 		{"t.verify_failures", &t.VerifyFailures},
-		{"t.bounces", &t.Bounces},
+		{"t.times_sent_back", &t.TimesSentBack},
 		{"t.prompt_too_long", &t.PromptTooLong},
 		{"t.claimed_by", &t.ClaimedBy},
 		{"t.lost_count", &t.LostCount},
@@ -447,10 +447,10 @@ func (tx *Tx) definitions(t ralph.Task) (digest string, err error) {
 }
 
 // Renew resets a task's counters of stuck sessions, failed verifications, lost sessions and
-// bounces, because there is new information on it (rule 5). It does not revive a failed task.
+// those sent back, because there is new information on it (rule 5). It does not revive a failed task.
 func (tx *Tx) Renew(id int64) error {
 	return tx.set("tasks", id, cells{
-		"stuck_count": 0, "verify_failures": 0, "lost_count": 0, "bounces": 0, "not_before": "", "updated": tx.now,
+		"stuck_count": 0, "verify_failures": 0, "lost_count": 0, "times_sent_back": 0, "not_before": "", "updated": tx.now,
 	})
 }
 
@@ -471,7 +471,7 @@ func (tx *Tx) Retry(id int64, reason string) error {
 		return err
 	}
 	if err := tx.set("tasks", id, cells{
-		"stuck_count": 0, "verify_failures": 0, "attempts": 0, "prompt_too_long": 0, "lost_count": 0, "bounces": 0,
+		"stuck_count": 0, "verify_failures": 0, "attempts": 0, "prompt_too_long": 0, "lost_count": 0, "times_sent_back": 0,
 		"not_before": "",
 	}); err != nil {
 		return err

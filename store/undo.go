@@ -2,14 +2,14 @@ package store
 
 import "ralph"
 
-// An Undo takes back what landed of a task.
+// An Undo takes back what was merged of a task.
 type Undo struct {
 	Change ralph.Change // the reverse, with the new session's id; its Undo says what becomes of the task
 	By     string       // the person
 	Why    string       // for the task's next session; "" if it is called off
 }
 
-// Undoable returns the change of a completed task that landed last. The error wraps [ralph.ErrConflict] if there is
+// Undoable returns the change of a completed task that was merged last. The error wraps [ralph.ErrConflict] if there is
 // nothing to take back.
 func (tx *Tx) Undoable(task int64) (c ralph.Change, err error) {
 	t, err := tx.Task(task)
@@ -28,8 +28,8 @@ func (tx *Tx) Undoable(task int64) (c ralph.Change, err error) {
 	return c, nil
 }
 
-// Undo queues the reverse of what a task has landed. The task is merging until that has landed, and gets the change's
-// status then; if it cannot land, the task stays completed.
+// Undo queues the reverse of what a task has merged. The task is merging until that has been merged, and gets the change's
+// status then; if it cannot be merged, the task stays completed.
 func (tx *Tx) Undo(u Undo) error {
 	task := u.Change.TaskID
 	if _, err := tx.Undoable(task); err != nil {
@@ -73,15 +73,15 @@ func (tx *Tx) Undo(u Undo) error {
 	return err
 }
 
-// undone ends the task of a change that has taken back what it had landed.
+// undone ends the task of a change that has taken back what it had been merged.
 func (tx *Tx) undone(c ralph.Change) error {
-	if err := tx.Move(c.TaskID, c.Undo, ralph.Lander, c.Reason); err != nil {
+	if err := tx.Move(c.TaskID, c.Undo, ralph.Merger, c.Reason); err != nil {
 		return err
 	}
 	return tx.Derive(c.TaskID)
 }
 
-// notUndone takes a change out of the queue that was to take back what its task has landed. That stays.
+// notUndone takes a change out of the queue that was to take back what its task has been merged. That stays.
 func (tx *Tx) notUndone(c ralph.Change, why string) error {
 	if err := tx.SetChange(c.ID, c.State, ralph.Dropped); err != nil {
 		return err
@@ -92,5 +92,5 @@ func (tx *Tx) notUndone(c ralph.Change, why string) error {
 	if err := tx.record(ofChange(c), ralph.ChangeDropped{ChangeID: c.ID, Reason: why}); err != nil {
 		return err
 	}
-	return tx.Move(c.TaskID, ralph.Completed, ralph.Lander, "completed still, as it could not be undone: "+why)
+	return tx.Move(c.TaskID, ralph.Completed, ralph.Merger, "completed still, as it could not be undone: "+why)
 }

@@ -43,7 +43,7 @@ func (tx *Tx) PutVerification(content, command string, result any) error {
 	return err
 }
 
-// addReview asks a person to approve a change before it lands.
+// addReview asks a person to approve a change before it is merged.
 func (tx *Tx) addReview(s ralph.Session, r ralph.Review) error {
 	return tx.ownComment(s.TaskID, s.ID, ralph.Question, cells{
 		"body": reviewText(r), "review": asJSON(r), "hold_reason": r.Kind(),
@@ -53,7 +53,7 @@ func (tx *Tx) addReview(s ralph.Session, r ralph.Review) error {
 // reviewText says what there is to approve, in Markdown.
 func reviewText(r ralph.Review) string {
 	var b strings.Builder
-	b.WriteString("The session's work passed its check, and waits for a person before it lands.\n")
+	b.WriteString("The session's work passed its check, and waits for a person before it is merged.\n")
 	if r.Reason != "" {
 		b.WriteString("\nThe agent says why: " + r.Reason + "\n")
 	}
@@ -115,7 +115,7 @@ func (tx *Tx) ApproveReview(comment int64, decision, by string) error {
 		return err
 	} else if ok && r.Change != "" && change.Head != r.Change {
 		return ralph.Conflict("TASK-%d has another change now than comment %d shows", c.TaskID, comment)
-	} else if ok { // it was made in a slot, and is not in the target yet
+	} else if ok { // it was made in a workspace, and is not in the target yet
 		to = ralph.Merging
 		t, err := tx.Task(c.TaskID)
 		if err != nil {

@@ -190,9 +190,9 @@ func (a *app) chats(p *project.Project, db *store.DB, l *loop.Loop) *mcpserver.C
 	}
 }
 
-// settleClaims settles people's sessions whose task was cancelled or amended: no run does.
-func (a *app) settleClaims(ctx context.Context, p *project.Project, db *store.DB) error {
-	any, err := p.SettleClaims(ctx, db)
+// decideClaims decides on people's sessions whose task was cancelled or amended: no run does.
+func (a *app) decideClaims(ctx context.Context, p *project.Project, db *store.DB) error {
+	any, err := p.DecideClaims(ctx, db)
 	if err == nil && any {
 		a.chats(p, db, nil).WriteMirror()
 	}

@@ -94,7 +94,7 @@ func (s *slowCheck) has(text string, parts ...string) {
 
 const makeIt = "task *\n  run echo x > made.txt\n  done {\"summary\": \"made it\"}\n"
 
-// TestARunIsStoppedWhileItChecks: the done is not judged, and nothing lands.
+// TestARunIsStoppedWhileItChecks: the done is not judged, and nothing is merged.
 func TestARunIsStoppedWhileItChecks(t *testing.T) {
 	t.Parallel()
 	s := newSlowCheck(t, makeIt, "")
@@ -104,7 +104,7 @@ func TestARunIsStoppedWhileItChecks(t *testing.T) {
 	s.ended(cmd, out, 130)
 	s.has(s.ralph(0, "task", "list", "--json"), `"status": "pending"`, `"attempts": 0`)
 	if state.Exists(filepath.Join(s.dir, "made.txt")) {
-		t.Error("it has landed")
+		t.Error("it has been merged")
 	}
 	wantGone(t, s.dir)
 }

@@ -65,7 +65,7 @@ func newAnswer(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.settle(cmd.Context(), &id, func(tx *store.Tx) error {
+		return a.respond(cmd.Context(), &id, func(tx *store.Tx) error {
 			open, err := tx.Questions()
 			if err != nil {
 				return err
@@ -94,9 +94,9 @@ func newAnswer(a *app) *cobra.Command {
 	})
 }
 
-// settle settles a comment and prints the new status of its task. id is a pointer because f may
+// respond answers a comment and prints the new status of its task. id is a pointer because f may
 // only find out the number.
-func (a *app) settle(ctx context.Context, id *int64, f func(tx *store.Tx) error) error {
+func (a *app) respond(ctx context.Context, id *int64, f func(tx *store.Tx) error) error {
 	var becomes string
 	c, err := alter(ctx, a, func(tx *store.Tx) (c ralph.Comment, err error) {
 		if err := f(tx); err != nil {
@@ -111,7 +111,7 @@ func (a *app) settle(ctx context.Context, id *int64, f func(tx *store.Tx) error)
 	if err != nil {
 		return err
 	}
-	return a.say(c, "settled; %s", becomes)
+	return a.say(c, "answered; %s", becomes)
 }
 
 func newResolve(a *app) *cobra.Command {
@@ -122,7 +122,7 @@ func newResolve(a *app) *cobra.Command {
 			return err
 		}
 		decision := append(args, "")[1]
-		return a.settle(cmd.Context(), &id, func(tx *store.Tx) error {
+		return a.respond(cmd.Context(), &id, func(tx *store.Tx) error {
 			return a.resolve(tx, id, decision, approve, refuse)
 		})
 	})
@@ -145,7 +145,7 @@ func (a *app) resolve(tx *store.Tx, id int64, decision string, approve, refuse b
 	case err != nil:
 		return err
 	case decidable && approve == refuse:
-		return usage(fmt.Errorf("this is settled with yes or no: `ralph approve C%d`, or `ralph reject C%d`", id, id))
+		return usage(fmt.Errorf("this is answered with yes or no: `ralph approve C%d`, or `ralph reject C%d`", id, id))
 	case decidable:
 		return tx.Decide(id, approve, decision, a.person())
 	case approve || refuse:

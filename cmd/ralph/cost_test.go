@@ -23,7 +23,7 @@ func TestASessionStartsFewGitProcesses(t *testing.T) {
 	}{
 		{"that changes nothing", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "", 12},
 		{"that commits", "task *\n  run echo x >> made; git add -A; git commit -qm made\n  done {\"summary\": \"made\"}\n", "", 21},
-		{"that lands", "task *\n  run echo x >> made\n  done {\"summary\": \"made\"}\n", "verify: [\"true\"]\n", 21}, // two are of its proof
+		{"that is merged", "task *\n  run echo x >> made\n  done {\"summary\": \"made\"}\n", "verify: [\"true\"]\n", 21}, // two are of its proof
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

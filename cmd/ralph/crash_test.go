@@ -38,7 +38,7 @@ turn
 // TestKilledAtAnyMoment kills ralph with SIGKILL at random moments, again and
 // again, every third time while it holds the agent frozen for the check, and holds
 // what must be true whatever the moment: what was acknowledged is there, every
-// signal had its effect once, every task has landed once, no task is stuck and nothing
+// signal had its effect once, every task has been merged once, no task is stuck and nothing
 // is alive. RALPH_TEST_KILLS says how often; RALPH_TEST_SEED repeats a run.
 func TestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
@@ -236,12 +236,12 @@ func killProject(t *testing.T, random *rand.Rand, most int) (kills, frozen int) 
 		}
 	}
 	s.finish()
-	if s.settled(); t.Failed() {
+	if s.recovered(); t.Failed() {
 		t.Fatal(s.ralph(0, "task", "list"), s.ralph(0, "session", "list"))
 	}
 	for i := range 3 {
 		if n := strings.Count(git("log", "--format=%s"), fmt.Sprintf("TASK-%d: ", i+1)); n != 1 {
-			t.Errorf("TASK-%d has landed %d times:\n%s", i+1, n, git("log", "--stat"))
+			t.Errorf("TASK-%d has been merged %d times:\n%s", i+1, n, git("log", "--stat"))
 		}
 	}
 	if changed := git("status", "--porcelain"); changed != "" {
@@ -257,13 +257,13 @@ func killProject(t *testing.T, random *rand.Rand, most int) (kills, frozen int) 
 	return max(kills, 1), frozen
 }
 
-// ownRefs are the refs that ralph may leave in a person's repository: where slots stand,
-// what changes hold for some days, where the target stands, and what was found in a slot
+// ownRefs are the refs that ralph may leave in a person's repository: where workspaces stand,
+// what changes hold for some days, where the target stands, and what was found in a workspace
 // and belongs to nothing, which nothing but a person throws away.
 var ownRefs = regexp.MustCompile(`^refs/ralph/((base|start)/(1|check-1)|changes/[0-9a-f-]{36}|(target|seen)/(main|master)|lost/.+)$`)
 
 // wantTidy checks that of what was killed nothing stays behind in the repository or in
-// ralph's state: no ref that nobody knows, no folder but the slots'.
+// ralph's state: no ref that nobody knows, no folder but the workspaces'.
 func (s *scriptedProject) wantTidy(refs string) {
 	s.t.Helper()
 	for ref := range strings.FieldsSeq(refs) {
@@ -272,8 +272,8 @@ func (s *scriptedProject) wantTidy(refs string) {
 		}
 	}
 	for pattern, may := range map[string]*regexp.Regexp{
-		"*": regexp.MustCompile(`^(ralph\.db.*|.+\.lock|sessions|places|backups|baseline|project|kept)$`), "places/*": regexp.MustCompile(`^(1(\.lock)?|check-1(\.lock)?|seen)$`),
-		"places/*/*": regexp.MustCompile(`^(tree|git|tmp|left|setup|caches?|empty|home)$`),
+		"*": regexp.MustCompile(`^(ralph\.db.*|.+\.lock|sessions|workspaces|backups|baseline|project|kept)$`), "workspaces/*": regexp.MustCompile(`^(1(\.lock)?|check-1(\.lock)?|seen)$`),
+		"workspaces/*/*": regexp.MustCompile(`^(tree|git|tmp|left|setup|caches?|empty|home)$`),
 	} {
 		found, err := filepath.Glob(filepath.Join(s.state(), pattern))
 		if err != nil {
@@ -424,9 +424,9 @@ func (s *scriptedProject) sound(tasks int) (none func(what, query string, args .
 	return none
 }
 
-// settled checks what is true of the project of the storm of kills once a run has
+// recovered checks what is true of the project of the storm of kills once a run has
 // ended by itself.
-func (s *scriptedProject) settled() {
+func (s *scriptedProject) recovered() {
 	t := s.t
 	t.Helper()
 	none := s.sound(3)

@@ -121,7 +121,7 @@ func (d *damagedProject) copy(from, to string) {
 func (d *damagedProject) hurt() (what []string) {
 	var files []string
 	err := filepath.WalkDir(d.folder, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.Type().IsRegular() && !strings.Contains(path, "/backups/") && !strings.Contains(path, "/places/") {
+		if err == nil && e.Type().IsRegular() && !strings.Contains(path, "/backups/") && !strings.Contains(path, "/workspaces/") {
 			files = append(files, path)
 			if name := e.Name(); name == "ralph.db" || name == "ralph.db-wal" {
 				files = append(files, path, path, path, path)

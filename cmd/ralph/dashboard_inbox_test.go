@@ -44,7 +44,7 @@ func TestTheInboxIsGoneThroughWithKeys(t *testing.T) {
 	})()`)
 	p.press("2")
 	p.reads("[id^=w-question] .undo", "Not sent: ralph cannot be reached. It will be tried again.")
-	p.reads(".flash", "Settled")
+	p.reads(".flash", "Answered")
 	p.sees("it waits no longer", "!"+question)
 	p.sees("what stands in its place is open", `document.activeElement.matches("article.item") && document.activeElement.querySelector("details").open`)
 
@@ -82,8 +82,8 @@ func TestTheInboxIsGoneThroughWithKeys(t *testing.T) {
 	p.sees("both are gone", `location.pathname === "/inbox" && !document.querySelector("[id^=w-suggestion], [id^=w-nack]")`)
 }
 
-// TestFourLanesAreReadOnAPhone.
-func TestFourLanesAreReadOnAPhone(t *testing.T) {
+// TestFourSessionsAreReadOnAPhone.
+func TestFourSessionsAreReadOnAPhone(t *testing.T) {
 	t.Parallel()
 	needChromium(t)
 	s := newShowcase(t, friendly)
@@ -109,12 +109,12 @@ func TestFourLanesAreReadOnAPhone(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for lane := range 3 {
+		for number := range 3 {
 			id, err := tx.AddTask(ralph.Task{Title: "Reject empty URLs in the bookmark form, as RFC 3986 has it", Priority: 2}, "human")
 			if err != nil {
 				return err
 			}
-			start := store.Start{ID: fmt.Sprintf("cccccccc-0000-4000-8000-00000000000%d", lane), Task: id, Run: run.ID, Lane: lane + 1, Snapshot: struct{}{}, Hashes: struct{}{}}
+			start := store.Start{ID: fmt.Sprintf("cccccccc-0000-4000-8000-00000000000%d", number), Task: id, Run: run.ID, Number: number + 1, Snapshot: struct{}{}, Hashes: struct{}{}}
 			if _, err := tx.StartSession(start); err != nil {
 				return err
 			}
@@ -125,12 +125,12 @@ func TestFourLanesAreReadOnAPhone(t *testing.T) {
 	}
 	p.look(390, 844, "light")
 	p.open(d.url)
-	for lane := range 4 {
-		p.reads("main", fmt.Sprint("lane ", lane+1))
+	for number := range 4 {
+		p.reads("main", fmt.Sprint(number+1, " of 4"))
 	}
-	p.reads("main", "lane 4 is free")
+	p.reads("main", "4 of 4 is free")
 	p.sees("it is as wide as the screen", "document.documentElement.scrollWidth <= 390")
-	s.picture(p, "lanes-phone")
+	s.picture(p, "parallel-phone")
 }
 
 // picture leaves a picture of the page if pictures are asked for.

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// TestDemoOfCheats: nothing that a cheat made has landed, and what is honest has. The demo itself says so.
+// TestDemoOfCheats: nothing that a cheat made has been merged, and what is honest has. The demo itself says so.
 func TestDemoOfCheats(t *testing.T) {
 	t.Parallel()
 	said := wantStatus(t, exec.CommandContext(t.Context(), "ralph", "demo", "--cheats"), 0)
-	for _, want := range []string{"asks you  Give a reason for deleting it", "landed    Rename a test", "No cheat has landed"} {
+	for _, want := range []string{"asks you  Give a reason for deleting it", "merged    Rename a test", "No cheat has been merged"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not in\n%s", want, said)
 		}

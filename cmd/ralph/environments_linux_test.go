@@ -101,7 +101,7 @@ func (e environment) household(t *testing.T, files map[string]string) (dir strin
 	return dir, run
 }
 
-// tries has a session in a slot try what is out of its reach, in a file.
+// tries has a session in a workspace try what is out of its reach, in a file.
 const tries = `for it in 'cat $PWD/../../../ralph.db' 'cat ~/.ssh/id' 'cat $PWD/../../2/tree/theirs' 'ls $PWD/../../../sessions' 'echo x > ~/new'` +
 	` 'echo x > ~/project/new' 'echo x > ~/.bashrc' 'echo x > $PWD/../../2/tree/new' 'echo x >> $PWD/../../../ralph.db' 'rm ~/.ssh/id'` +
 	` 'touch /usr/new' 'cat ~/.claude/projects/-other/*' 'echo x >> ~/.claude/projects/-other/a.jsonl' 'true >> /proc/sys/kernel/core_pattern'` +
@@ -109,7 +109,7 @@ const tries = `for it in 'cat $PWD/../../../ralph.db' 'cat ~/.ssh/id' 'cat $PWD/
 	`; own=~/.claude/projects/$(pwd -P | tr -c 'A-Za-z0-9\n' -); echo x > $own/a.jsonl && cat $own/a.jsonl >> made.txt`
 
 // TestOutOfReach: in each environment a sandbox is taken, and a session reads neither the
-// database, nor another place, nor people's keys, and writes nothing elsewhere.
+// database, nor another workspace, nor people's keys, and writes nothing elsewhere.
 func TestOutOfReach(t *testing.T) {
 	t.Parallel()
 	for _, e := range environments {
@@ -127,9 +127,9 @@ func TestOutOfReach(t *testing.T) {
 				want = sandbox.Find(t.Context(), path, sandbox.Policy{Network: true, Paths: map[string]sandbox.Access{"/": sandbox.ReadOnly}}).Name
 			}
 			run("ralph", "task", "add", "Try", "--verify", "test -f made.txt && ! cat ~/.ssh/id && ! cat ~/.claude/projects/-other/* && touch ~/new")
-			run("sh", "-c", "mkdir -p ~/.local/state/ralph/*/places/2/tree && echo theirs > ~/.local/state/ralph/*/places/2/tree/theirs")
+			run("sh", "-c", "mkdir -p ~/.local/state/ralph/*/workspaces/2/tree && echo theirs > ~/.local/state/ralph/*/workspaces/2/tree/theirs")
 			said := run("ralph", "run")
-			if !regexp.MustCompile("(?m)^sandbox: "+want).MatchString(said) || !strings.Contains(said, "TASK-1 landed on main") {
+			if !regexp.MustCompile("(?m)^sandbox: "+want).MatchString(said) || !strings.Contains(said, "TASK-1 merged into main") {
 				t.Fatalf("want the sandbox %s:\n%s", want, said)
 			}
 			text, err := os.ReadFile(filepath.Join(dir, "made.txt"))
@@ -139,10 +139,10 @@ func TestOutOfReach(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(dir), "new")); err == nil {
 				t.Error("a check has written to people's home")
 			}
-			// What a session has made read-only spoils its slot for nobody.
+			// What a session has made read-only spoils its workspace for nobody.
 			run("ralph", "task", "add", "Again")
 			run("ralph", "task", "add", "Again")
-			if said := run("ralph", "run"); !strings.Contains(said, "TASK-2 landed on main") || !strings.Contains(said, "TASK-3 landed on main") {
+			if said := run("ralph", "run"); !strings.Contains(said, "TASK-2 merged into main") || !strings.Contains(said, "TASK-3 merged into main") {
 				t.Error(said)
 			}
 		})
@@ -177,7 +177,7 @@ func TestRequiredWithoutBubblewrap(t *testing.T) {
 	m := sandbox.Find(t.Context(), "", sandbox.Policy{})
 	want := []string{"bwrap is not installed: install bubblewrap", "set sandbox: auto, which takes what there is (" + m.Name + ")", "status 2"}
 	if m.RefusesSockets() {
-		want = []string{"sandbox: Landlock", "TASK-1 landed on main", "status 0"}
+		want = []string{"sandbox: Landlock", "TASK-1 merged into main", "status 0"}
 	}
 	said := run("sh", "-c", "ralph run; echo status $?")
 	for _, w := range want {

@@ -158,7 +158,7 @@ func TestAPersonAndAChatWorkOnATask(t *testing.T) {
 	}
 
 	// The loop leaves it alone, and completes the other one.
-	s.has(s.ralph(0, "run"), "TASK-2 landed")
+	s.has(s.ralph(0, "run"), "TASK-2 merged")
 	s.has(s.ralph(0, "task", "list"), "in_progress P0  Make a.txt")
 
 	c.want("agentic_task_complete", `{"task_id":1}`, "Command: test -f a.txt", true)
@@ -391,7 +391,7 @@ func TestContextAndCheckpoints(t *testing.T) {
 	s.ralph(0, "token", "checkpoint", "1", "--iteration", "6", "--completed", "all but one", "--remaining", "the last")
 	s.ralph(0, "task", "release", "1")
 	s.has(s.ralph(0, "prompt", "1"), "## Checkpoint", "- all but one", "- the last", "2 failing")
-	s.has(s.ralph(0, "run"), "TASK-1 landed")
+	s.has(s.ralph(0, "run"), "TASK-1 merged")
 }
 
 // TestACancelledClaimIsOver: nobody watches over a person's session, so that the

@@ -42,7 +42,7 @@ func newInbox(a *app) *cobra.Command {
 			}
 		})
 	})
-	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "settle them one after the other")
+	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "answer them one after the other")
 	return cmd
 }
 

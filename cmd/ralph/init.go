@@ -172,12 +172,12 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 			out.Say(a.out, "ran", "%s", words.Check(c, words.TailLines))
 			return nil
 		}
-		if written || added && !section(text, "place") {
+		if written || added && !section(text, "workspace") {
 			if err := out.Try(ctx, p, db); err != nil {
 				return err
 			}
 		}
-		for _, c := range out.Checks { // they ran in a slot
+		for _, c := range out.Checks { // they ran in a workspace
 			if err := show(c, nil); err != nil {
 				return err
 			}
@@ -189,7 +189,7 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 		}
 	}
 	if !a.json {
-		out.SayPlace(a.out)
+		out.SayWorkspace(a.out)
 	}
 	return a.print(out, func(w io.Writer) { out.SayNext(w, noCheck) })
 }

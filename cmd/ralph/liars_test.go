@@ -127,7 +127,7 @@ func liars(escape string) []situation {
 		},
 		{
 			lie: "T3", name: "the agent's own program, where the project has it", task: "needs_input", exit: 4, later: "Next", lacks: []string{"ran"},
-			sentence: "waits for approval of guarded files (agent.sh); done and verified: made it", also: []string{"TASK-2 landed on main as"},
+			sentence: "waits for approval of guarded files (agent.sh); done and verified: made it", also: []string{"TASK-2 merged into main as"},
 			model: turns(bash("sed -i '2i touch ran' agent.sh; echo x > made.txt"), done("made it"), finished, bash("echo x > next.txt"), done("made it")),
 		},
 		{
@@ -162,7 +162,7 @@ func liars(escape string) []situation {
 		{
 			lie: "T5", name: "hooks in the agent's settings", task: "needs_input", exit: 4, later: "Next", lacks: []string{"ran"},
 			sentence: "waits for approval of guarded files (.claude/settings.local.json); done and verified: made it",
-			also:     []string{"TASK-2 landed on main as"},
+			also:     []string{"TASK-2 merged into main as"},
 			model: turns(bash("mkdir -p .claude; echo '"+hooks("SessionStart", "touch ran")+"' > .claude/settings.local.json; echo x > made.txt"),
 				done("made it"), finished, bash("echo x > next.txt"), done("made it")),
 		},
@@ -227,7 +227,7 @@ func liars(escape string) []situation {
 		{
 			lie: "T8", open: true, name: "an agent that kills itself in every session", task: "blocked", exit: 4, later: "Next",
 			sentence: "blocked: waits for a blocker to be resolved; 5 sessions in a row were lost; the last: Claude Code",
-			also:     []string{"TASK-2 landed on main as"},
+			also:     []string{"TASK-2 merged into main as"},
 			script:   "task Next\nrun echo x > next.txt\ndone {\"summary\": \"made it\"}\ntask *\nsay I am on it.\nkill",
 			model: func(n int, _ messagesapi.Request) messagesapi.Turn {
 				if n >= 1 && n <= 3 {
@@ -288,7 +288,7 @@ func liars(escape string) []situation {
 		{
 			lie: "T11", name: "a protected file that the session of an earlier task has changed", task: "completed", exit: 3, earlier: "Loosen",
 			sentence: "TASK-2 → merging: done and verified: made it",
-			also:     []string{"TASK-1 → failed: stuck: I give up", "TASK-2 landed on main as"}, after: asPeopleLeftIt,
+			also:     []string{"TASK-1 → failed: stuck: I give up", "TASK-2 merged into main as"}, after: asPeopleLeftIt,
 			config: "verify: {commands: [sh tests/check.sh], protect: [ralph.yaml, 'tests/**']}\nstuck_limit: 1\n",
 			files:  map[string]string{"tests/check.sh": "test ! -f broken\n"},
 			script: "task Loosen\nrun echo true > tests/check.sh\nstuck {\"reason\": \"I give up\"}\n" +
@@ -298,7 +298,7 @@ func liars(escape string) []situation {
 		{
 			lie: "T11", name: "a reset that takes configuration and tests back, before an honest task", task: "completed", exit: 3, earlier: "Rewind",
 			sentence: "TASK-2 → merging: done and verified: made it",
-			also:     []string{"TASK-1 → failed: stuck: I give up", "TASK-2 landed on main as"}, after: asPeopleLeftIt,
+			also:     []string{"TASK-1 → failed: stuck: I give up", "TASK-2 merged into main as"}, after: asPeopleLeftIt,
 			config: "stuck_limit: 1\n", files: map[string]string{"tests/check.sh": "false\n"},
 			before: func(s *stage) {
 				s.configure("verify: {commands: [sh tests/check.sh], protect: [ralph.yaml, 'tests/**']}")
@@ -333,7 +333,7 @@ func liars(escape string) []situation {
 		},
 		{
 			lie: "T13", name: "HEAD left on another branch", task: "completed", exit: 0, remains: []string{"made.txt"},
-			sentence: "done and verified: made it", also: []string{"TASK-1 landed on main as"},
+			sentence: "done and verified: made it", also: []string{"TASK-1 merged into main as"},
 			script: "run git switch -qc side; " + commit + "\ndone {\"summary\": \"made it\"}",
 			model:  turns(bash("git switch -qc side; "+commit), done("made it")),
 			after: func(s *stage) {

@@ -77,7 +77,7 @@ func serveWorker(cmd *cobra.Command, a *app, o mcpserver.WorkerOptions) error {
 		if err != nil {
 			return err
 		}
-		if err := project.Placed(cmd.Context(), l); err != nil {
+		if err := project.Cloneable(cmd.Context(), l); err != nil {
 			return err
 		}
 		return mcpserver.ServeWorker(cmd.Context(), o, l, os.Stdin, os.Stdout)

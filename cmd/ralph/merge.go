@@ -46,13 +46,13 @@ func newMergeShow(a *app) *cobra.Command {
 				for _, l := range [][2]string{
 					{"why", c.Reason},
 					{"conflicts", strings.Join(c.Conflicts, ", ")},
-					{"landed as", c.To},
+					{"merged as", c.To},
 					{"commit", c.Head},
 					{"kept as", c.Ref()},
 					{"made on", c.Base},
 					{"session", c.SessionID},
 				} {
-					if l[1] != "" && (l[0] != "landed as" || c.State == ralph.Merged) {
+					if l[1] != "" && (l[0] != "merged as" || c.State == ralph.Merged) {
 						fmt.Fprintf(w, "  %-10s %s\n", l[0], text.VisibleLine(l[1]))
 					}
 				}

@@ -108,7 +108,7 @@ func (c *crowd) red() (list []string) {
 	return list
 }
 
-// TestACrowdOfSessionsBesideAPerson: all that they do lands although it conflicts, what is
+// TestACrowdOfSessionsBesideAPerson: all that they do is merged although it conflicts, what is
 // on the target was always verified, and the person keeps all that is theirs.
 func TestACrowdOfSessionsBesideAPerson(t *testing.T) {
 	t.Parallel()
@@ -134,7 +134,7 @@ func TestACrowdOfSessionsBesideAPerson(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- run.Wait() }()
-	for landed := false; !landed; { // in the middle
+	for merged := false; !merged; { // in the middle
 		select {
 		case err := <-ended:
 			t.Fatalf("it ended: %v", err)
@@ -143,7 +143,7 @@ func TestACrowdOfSessionsBesideAPerson(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			landed = strings.Contains(string(b), "landed on")
+			merged = strings.Contains(string(b), "merged into")
 		}
 	}
 	write("person.txt", "mine\n")
@@ -200,8 +200,8 @@ func TestACrowdThatKnowsNoGit(t *testing.T) {
 	}
 }
 
-// sound wants that all tasks were done, once, that what landed was always verified and nothing
-// is left, and that no two sessions were in one lane, and none in one too many.
+// sound wants that all tasks were done, once, that what was merged was always verified and nothing
+// is left, and that no two sessions were of one number, and none in one too many.
 func (c *crowd) sound(out string) {
 	c.t.Helper()
 	if n := strings.Count(c.ralph(0, "task", "list", "--status", "completed", "--limit", "10000"), "TASK-"); n != c.tasks {
@@ -213,8 +213,8 @@ func (c *crowd) sound(out string) {
 	c.ralph(0, "db", "check")
 	wantDeserted(c.t, c.state())
 	for _, s := range c.sessions() {
-		if s.Lane > 4 {
-			c.t.Errorf("session %s is in lane %d of 4", s.ID, s.Lane)
+		if s.Number > 4 {
+			c.t.Errorf("session %s is number %d of 4", s.ID, s.Number)
 		}
 	}
 }
@@ -293,10 +293,10 @@ func (c *crowd) killed(kills int, upTo time.Duration) {
 
 // manyKills has nothing but the kills and the day's money end a run of a crowd.
 const manyKills = "limits: {attempts: 1000, stagnant_sessions: 1000, max_sessions: 10000, max_tasks: 10000, session_cost_usd: 0.4, session_min_usd: 0.05}\n" +
-	"max_verify_failures: 1000\nmerge: {bounces: 1000}\n"
+	"max_verify_failures: 1000\nmerge: {max_sent_back: 1000}\n"
 
-// TestACrowdThatIsKilled again and again in the middle lands all the same: the next run
-// settles every session of the one before, and nothing goes on that belongs to none.
+// TestACrowdThatIsKilled again and again in the middle is merged all the same: the next run
+// decides on every session of the one before, and nothing goes on that belongs to none.
 // RALPH_TEST_KILLS says how often.
 func TestACrowdThatIsKilled(t *testing.T) {
 	t.Parallel()
@@ -306,7 +306,7 @@ func TestACrowdThatIsKilled(t *testing.T) {
 	subjects := c.git("log", "--format=%s")
 	for i := range 12 {
 		if !strings.Contains(subjects, fmt.Sprintf("TASK-%d", i+1)) {
-			t.Errorf("TASK-%d has not landed:\n%s", i+1, subjects)
+			t.Errorf("TASK-%d has not been merged:\n%s", i+1, subjects)
 		}
 	}
 	if got := c.git("status", "--porcelain"); got != "" {
@@ -343,7 +343,7 @@ func TestRealACrowdThatIsKilled(t *testing.T) {
 }
 
 // TestACrowdThatDeclinesToResolve: what nobody has resolved is never committed and never
-// counted, and all else lands.
+// counted, and all else is merged.
 func TestACrowdThatDeclinesToResolve(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, "0.2", false, "limits: {attempts: 2}\n")

@@ -68,7 +68,7 @@ var powers = map[string]string{
 	"learning list": reads, "learning show": reads, "learning add": useLearned, "learning edit": useLearned,
 	"learning forget": useNothing, "learning merge": useNothing,
 	"learning pin": useNothing, "learning reconcile": useNothing,
-	"place list": reads, "place open": useNothing, "place reset": useNothing, "place remove": useNothing,
+	"workspace list": reads, "workspace open": useNothing, "workspace reset": useNothing, "workspace remove": useNothing,
 	"merge list": reads, "merge show": reads, "merge retry": useNothing, "merge drop": useNothing,
 	"merge pause": useNothing, "merge resume": useNothing,
 

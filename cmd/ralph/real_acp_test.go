@@ -120,7 +120,7 @@ func TestRealGeminiRefused(t *testing.T) {
 func wantRefusedThenDone(s *stage) {
 	s.t.Helper()
 	s.run(0, "task", "add", "Reach out")
-	s.has(s.run(0, "run"), "TASK-1 landed")
+	s.has(s.run(0, "run"), "TASK-1 merged")
 	sessions := s.run(0, "session", "list", "--json")
 	s.has(sessions, `"permission_denials": [`, "sudo -n id")
 	if n := strings.Count(sessions, `"attempt":`); n != 1 {

@@ -39,8 +39,8 @@ func TestRealWithoutState(t *testing.T) {
 		}
 		return messagesapi.Turn{Text: "Finished."}
 	})
-	files <- filepath.Join(s.slot(), "made.txt")
-	files <- filepath.Join(s.slot(), "made.txt")
+	files <- filepath.Join(s.workspace(), "made.txt")
+	files <- filepath.Join(s.workspace(), "made.txt")
 	s.run(0, "task", "add", "Make", "--verify", "test -f made.txt")
 	home := stateOf(t, s.dir, s.command().Env)
 	last := len(home) - 1
@@ -48,9 +48,9 @@ func TestRealWithoutState(t *testing.T) {
 		script <- fmt.Sprintf(look, home[:last]+"["+home[last:]+"]") // which is not itself what it looks for
 	}
 	hide := []string{"unshare", "-rm", "sh", "-c", `
-		mkdir -p "$0/places" /tmp/ralph-places && mount -t tmpfs none /tmp/ralph-places && mkdir /tmp/ralph-places/kept &&
-		mount --rbind "$0/places" /tmp/ralph-places/kept && mount -t tmpfs none "$0" && mkdir "$0/places" &&
-		mount --rbind /tmp/ralph-places/kept "$0/places" && cd "$PWD" && exec "$@"`, home}
+		mkdir -p "$0/workspaces" /tmp/ralph-workspaces && mount -t tmpfs none /tmp/ralph-workspaces && mkdir /tmp/ralph-workspaces/kept &&
+		mount --rbind "$0/workspaces" /tmp/ralph-workspaces/kept && mount -t tmpfs none "$0" && mkdir "$0/workspaces" &&
+		mount --rbind /tmp/ralph-workspaces/kept "$0/workspaces" && cd "$PWD" && exec "$@"`, home}
 	if out, err := exec.CommandContext(t.Context(), hide[0], append(hide[1:], "true")...).CombinedOutput(); err != nil {
 		t.Skipf("a folder cannot be hidden here: %v: %s", err, out)
 	}
@@ -60,12 +60,12 @@ func TestRealWithoutState(t *testing.T) {
 	}
 	s.write(map[string]string{"ralph.yaml": "agent: {command: [" + strings.Join(command, ", ") +
 		"], allowed_tools: [], exit_grace: 5s}\nsessions: {enforce: true}\nsandbox: off\n"})
-	s.has(s.run(0, "run"), "TASK-1 landed")
+	s.has(s.run(0, "run"), "TASK-1 merged")
 	requests := s.api.Requests()
 	s.has(requests[1].Text, "Report your phase before you change files")
 	s.has(requests[4].Text, "denied by ralph (root)")
 	seen := requests[5].Text
-	s.has(seen, "process "+program, "/ralph mcp", "files: places")
+	s.has(seen, "process "+program, "/ralph mcp", "files: workspaces")
 	for _, never := range []string{"NAMED", "OPEN"} {
 		if strings.Contains(seen, never+"\n") {
 			t.Errorf("the agent can see the state:\n%s", seen)

@@ -148,7 +148,7 @@ func TestRealFallback(t *testing.T) {
 		s.configure("backoff: {initial: 10s}") // of which at least half
 		s.run(0, "task", "add", "Make", "--verify", "test -f half.txt && test -f whole.txt")
 		out := s.run(0, "run")
-		s.has(out, "by "+name, "TASK-1 landed", "2 sessions on 1 task")
+		s.has(out, "by "+name, "TASK-1 merged", "2 sessions on 1 task")
 		if strings.Contains(out, "waiting until") {
 			t.Errorf("it waited although another agent could work:\n%s", out)
 		}
@@ -157,7 +157,7 @@ func TestRealFallback(t *testing.T) {
 		s.has(s.run(0, "events", "--json"), `"agent":"`+name+`"`, `"agent":"claude"`)
 		waitFor(t, func() bool { return strings.Contains(s.run(0, "status", "--json"), `"agents_resting": []`) })
 		s.run(0, "task", "add", "Next")
-		s.has(s.run(0, "run"), "TASK-2 landed")
+		s.has(s.run(0, "run"), "TASK-2 merged")
 		if claude > 3 || first < 4 {
 			t.Errorf("the first agent did not come back: claude was asked %d times, %s %d", claude, name, first)
 		}
@@ -250,7 +250,7 @@ func TestRealCodexSetsToWork(t *testing.T) {
 	})
 	s.replace("    model: gpt-5.5\n", "")
 	s.run(0, "task", "add", "Make", "--verify", "test -f made.txt")
-	s.has(s.run(0, "run"), "TASK-1 landed")
+	s.has(s.run(0, "run"), "TASK-1 merged")
 	sessions := s.run(0, "session", "list", "--json")
 	s.has(sessions, "denied by ralph (root)", fmt.Sprintf(`"turns": %d`, own+its), fmt.Sprintf(`"output": %d`, 50*(own+its)))
 	if its != 3 {

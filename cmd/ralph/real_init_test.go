@@ -9,7 +9,7 @@ import (
 	"ralph/internal/messagesapi"
 )
 
-// TestRealFirstTask: three commands to a first landed task, with no agent but one in PATH. The receipt names it, and
+// TestRealFirstTask: three commands to a first merged task, with no agent but one in PATH. The receipt names it, and
 // of its own choice of a model, whose price is unknown, the tokens.
 func TestRealFirstTask(t *testing.T) {
 	for name, of := range map[string]struct {
@@ -48,7 +48,7 @@ func TestRealFirstTask(t *testing.T) {
 			s.git("add", "-A")
 			s.git("commit", "-qm", "first")
 			s.has(s.run(0, "init"), "agent       "+name+" works, the only one in PATH")
-			s.has(s.run(0, "run", "Make it", "--verify", "test -f hi.txt"), "landed")
+			s.has(s.run(0, "run", "Make it", "--verify", "test -f hi.txt"), "merged")
 			s.has(s.run(0, "task", "show", "1"), of.by, "cost unknown: 3750 tokens")
 			s.has(s.run(0, "report"), of.by, "cost unknown: 3750 tokens")
 			s.has(s.run(0, "report", "--json"), `"agent": "`+name+`"`, `"cost_known": false`)

@@ -118,7 +118,7 @@ func TestRealRenewal(t *testing.T) {
 		s.first = first
 		renewed := s.signedIn(&tokens{})
 		s.run(0, "task", "add", "Make it", "--verify", gate)
-		s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 landed")
+		s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 merged")
 		renewed()
 	})
 }
@@ -160,6 +160,6 @@ func TestRealRenewalOfSeveral(t *testing.T) {
 	renewed := s.signedIn(&tokens{wait: 3 * time.Second, second: make(chan struct{})})
 	s.run(0, "task", "add", "Make one", "--verify", "test -f one")
 	s.run(0, "task", "add", "Make two", "--verify", "test -f two")
-	s.has(s.run(0, "run", "--parallel", "2", "--no-wait"), "TASK-1 landed", "TASK-2 landed")
+	s.has(s.run(0, "run", "--parallel", "2", "--no-wait"), "TASK-1 merged", "TASK-2 merged")
 	renewed()
 }

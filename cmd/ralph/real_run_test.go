@@ -72,7 +72,7 @@ func TestRealSubscriptionLimit(t *testing.T) {
 	again.key = s.key
 	reset.Store(0)
 	again.run(0, "task", "add", "Limited")
-	again.has(again.run(0, "run"), "waiting until", "TASK-1 landed", "2 sessions on 1 task")
+	again.has(again.run(0, "run"), "waiting until", "TASK-1 merged", "2 sessions on 1 task")
 	again.has(again.run(0, "task", "list", "--json"), `"attempts": 1`)
 }
 
@@ -93,7 +93,7 @@ func TestRealUsageWindow(t *testing.T) {
 	s.run(0, "task", "add", "First")
 	s.run(0, "task", "add", "Second")
 	out := s.run(6, "run", "--no-wait")
-	s.has(out, "TASK-1 landed", "the window five_hour is used to 91%", "1 session on 1 task")
+	s.has(out, "TASK-1 merged", "the window five_hour is used to 91%", "1 session on 1 task")
 	s.has(s.run(0, "status", "--limits"), "usage five_hour      91%")
 }
 
@@ -141,7 +141,7 @@ func TestRealAgentKilled(t *testing.T) {
 		s.run(0, "task", "add", "Make", "--verify", "test -f half.txt && test -f whole.txt")
 		_, wait := s.start("run")
 		waitFor(t, func() bool { return len(s.api.Requests()) == 2 })
-		killAgents(t, s.slot())
+		killAgents(t, s.workspace())
 		s.has(wait(0), "was killed by SIGKILL", "TASK-1 → merging: done and verified", "2 sessions on 1 task")
 		wantGone(t, escape)
 		sessions := s.run(0, "session", "list", "--json")
@@ -192,7 +192,7 @@ func TestRealPartial(t *testing.T) {
 			bash("echo y > whole.txt"), done("built"),
 		))
 		s.run(0, "task", "add", "Build")
-		s.has(s.run(0, "run"), "TASK-1 → pending: partial: build the walls", "TASK-1 landed", "2 sessions on 1 task")
+		s.has(s.run(0, "run"), "TASK-1 → pending: partial: build the walls", "TASK-1 merged", "2 sessions on 1 task")
 		s.has(s.api.Requests()[3].Text, "laid the ground", "build the walls", "half.txt")
 	})
 }
@@ -203,7 +203,7 @@ func TestRealReminder(t *testing.T) {
 	onEach(t, func(t *testing.T, newStage stageMaker) {
 		s := newStage(t, turns(bash("echo x > made.txt"), finished, done("made it")))
 		s.run(0, "task", "add", "Make")
-		s.has(s.run(0, "run"), "TASK-1 landed", "1 session on 1 task")
+		s.has(s.run(0, "run"), "TASK-1 merged", "1 session on 1 task")
 		s.has(s.api.Requests()[2].Text, "without a closing signal")
 	})
 }
@@ -247,7 +247,7 @@ func TestRealGit(t *testing.T) {
 			bash("git switch -qc side && echo 1 > side.txt && git add side.txt && git commit -qm side && echo 1 > reset.txt && git add reset.txt && git commit -qm gone && git reset -q --hard HEAD~1 && git switch -q - && git merge -q side"),
 			done("moved around")))
 		s.run(0, "task", "add", "Move")
-		s.has(s.run(0, "run"), "TASK-1 landed")
+		s.has(s.run(0, "run"), "TASK-1 merged")
 		list := s.run(0, "session", "list", "--json")
 		s.has(list, `"path": "amended.txt"`, `"path": "side.txt"`)
 		if n := strings.Count(strings.SplitN(strings.SplitN(list, `"commits": [`, 2)[1], "]", 2)[0], `"`) / 2; n != 3 {
@@ -296,7 +296,7 @@ func TestRealIdle(t *testing.T) {
 		s := newStage(t, turns(bash("timeout 5 sh -c 'while :; do :; done'; echo x > computed.txt"), messagesapi.Turn{Hang: true}))
 		s.run(0, "task", "add", "Compute")
 		s.has(s.run(5, "run", "--session-idle", "3s", "--max-sessions", "1"), "said nothing for 3s while its model was to answer")
-		if !state.Exists(filepath.Join(s.slot(), "computed.txt")) {
+		if !state.Exists(filepath.Join(s.workspace(), "computed.txt")) {
 			t.Error("the command was stopped while it computed")
 		}
 	})
@@ -311,7 +311,7 @@ func TestRealPermissionAsk(t *testing.T) {
 		_, wait := s.start("run")
 		waitFor(t, func() bool { return strings.Contains(s.run(0, "inbox"), "ralph approve P1") })
 		s.run(0, "permission", "allow", "1")
-		s.has(wait(0), "stands still: may it use Bash", "TASK-1 landed")
+		s.has(wait(0), "stands still: may it use Bash", "TASK-1 merged")
 		if !state.Exists(filepath.Join(s.dir, "published.txt")) {
 			t.Error("what was allowed was not done")
 		}

@@ -51,7 +51,7 @@ func TestRealStates(t *testing.T) {
 		{"Half", []string{"idle observed", "analyzing observed", "implementing reported", "testing observed", "done observed"}},
 	} {
 		s.run(0, "task", "add", task.title)
-		s.has(s.run(0, "run"), "landed on main")
+		s.has(s.run(0, "run"), "merged into main")
 		var list []ralph.Session
 		if err := json.Unmarshal([]byte(s.run(0, "session", "list", "--json")), &list); err != nil {
 			t.Fatal(err)

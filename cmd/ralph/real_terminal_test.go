@@ -14,7 +14,7 @@ import (
 	"github.com/creack/pty"
 
 	"ralph/internal/messagesapi"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 )
 
 // escapes are what steers a terminal.
@@ -113,7 +113,7 @@ func TestRealChatInATerminal(t *testing.T) {
 }
 
 // TestRealSessionGoesOnInATerminal: a person opens a session that stopped in its agent's own terminal. The agent knows
-// what was said; the person has it go on, and the task lands.
+// what was said; the person has it go on, and the task is merged.
 func TestRealSessionGoesOnInATerminal(t *testing.T) {
 	onEach(t, func(t *testing.T, newStage stageMaker) {
 		name := filepath.Base(t.Name())
@@ -135,10 +135,10 @@ func TestRealSessionGoesOnInATerminal(t *testing.T) {
 			}
 			return messagesapi.Turn{Text: "It is MERGED."}
 		})
-		slot := filepath.Join(filepath.Dir(filepath.Dir(s.slot())), strconv.Itoa(place.FirstWorker), "tree")
+		workspace := filepath.Join(filepath.Dir(filepath.Dir(s.workspace())), strconv.Itoa(workspace.FirstWorker), "tree")
 		state, err := json.Marshal(map[string]any{ // what the first start asks once has been answered
 			"hasCompletedOnboarding": true, "theme": "dark", "customApiKeyResponses": map[string]any{"approved": []string{"fake"}},
-			"projects": map[string]any{slot: map[string]any{"hasTrustDialogAccepted": true}},
+			"projects": map[string]any{workspace: map[string]any{"hasTrustDialogAccepted": true}},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -151,7 +151,7 @@ func TestRealSessionGoesOnInATerminal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.file(path, "approval_policy = \"never\"\nsandbox_mode = \"danger-full-access\"\n"+string(config)+"\n[projects.\""+slot+"\"]\ntrust_level = \"trusted\"\n")
+			s.file(path, "approval_policy = \"never\"\nsandbox_mode = \"danger-full-access\"\n"+string(config)+"\n[projects.\""+workspace+"\"]\ntrust_level = \"trusted\"\n")
 		}
 		s.run(0, "task", "add", "Make", "--verify", "test -f made.txt && test -f half.txt")
 		s.run(5, "run", "--max-sessions", "1")
@@ -182,7 +182,7 @@ func TestRealSessionGoesOnInATerminal(t *testing.T) {
 			_, err := screen.WriteString("\x03") // until it has ended
 			return err != nil || screen.shows("TASK-1 is completed")
 		})
-		s.has(s.run(0, "task", "show", "1"), "completed", "landed on main")
+		s.has(s.run(0, "task", "show", "1"), "completed", "merged into main")
 		s.has(s.git("ls-tree", "--name-only", "main"), "half.txt", "made.txt")
 	}, "gemini")
 }

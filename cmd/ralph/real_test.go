@@ -187,10 +187,10 @@ func (s *stage) commit() {
 	s.git("commit", "-qm", "project")
 }
 
-// slot is the folder in which the first session works.
-func (s *stage) slot() string {
+// workspace is the folder in which the first session works.
+func (s *stage) workspace() string {
 	s.t.Helper()
-	return filepath.Join(stateOf(s.t, s.dir, s.command().Env), "places", "1", "tree")
+	return filepath.Join(stateOf(s.t, s.dir, s.command().Env), "workspaces", "1", "tree")
 }
 
 // git is what a person does in the project with git.
@@ -360,11 +360,11 @@ func TestRealAsk(t *testing.T) {
 			}
 			return messagesapi.Turn{Text: "Finished."}
 		})
-		dir <- s.slot()
+		dir <- s.workspace()
 		s.run(0, "task", "add", "Paint")
 		s.has(s.run(4, "run"), "needs_input")
 		s.run(0, "answer", s.question(), "blue, of course")
-		s.has(s.run(0, "run"), "TASK-1 landed")
+		s.has(s.run(0, "run"), "TASK-1 merged")
 		s.has(s.api.Requests()[2].Text, `ANSWER to your question "red or blue?": blue, of course`)
 	})
 }
@@ -388,7 +388,7 @@ func TestRealPermissions(t *testing.T) {
 			return messagesapi.Turn{Text: "Finished."}
 		})
 		s.run(0, "task", "add", "Reach out")
-		s.has(s.run(0, "run"), "TASK-1 landed")
+		s.has(s.run(0, "run"), "TASK-1 merged")
 		if state.Exists(outside) || !state.Exists(filepath.Join(s.dir, "fine.txt")) {
 			t.Error("the rules did not hold, or refused what they should not")
 		}
@@ -519,7 +519,7 @@ func TestRealSteering(t *testing.T) {
 		// An agent has no business with ralph's commands; here it stands for a person.
 		s.configure("permissions: {guards: false}")
 		s.run(0, "task", "add", "Paint")
-		s.has(s.run(0, "run"), "TASK-1 landed")
+		s.has(s.run(0, "run"), "TASK-1 merged")
 		heard := false
 		for _, r := range s.api.Requests() {
 			heard = heard || strings.Contains(r.Text, "use green paint")

@@ -44,12 +44,12 @@ func newReplay(a *app) *cobra.Command {
 		})
 	})
 	cmd.Flags().BoolVar(&everything, "all", false,
-		"decide on every settled session, and list those that would end differently")
+		"decide again on every session, and list those that would end differently")
 	return cmd
 }
 
 func sayReplay(w io.Writer, s ralph.Session, r replay.Replay) {
-	fmt.Fprintf(w, "session %.8s on TASK-%d, attempt %d, settled %s\n\n",
+	fmt.Fprintf(w, "session %.8s on TASK-%d, attempt %d, decided %s\n\n",
 		s.ID, s.TaskID, s.Attempt, show.Minute(s.CompletedAt.Time))
 	last := ""
 	for _, step := range r.Steps {
@@ -87,6 +87,6 @@ func sayComparison(w io.Writer, all replay.Comparison) {
 	fmt.Fprintf(w, "%d sessions decided again: %d as then, %d differently\n",
 		all.Sessions, all.Sessions-len(all.Different), len(all.Different))
 	if all.WithoutFacts > 0 {
-		fmt.Fprintf(w, "%d more were settled before ralph kept what decisions are made from\n", all.WithoutFacts)
+		fmt.Fprintf(w, "%d more were decided before ralph kept what decisions are made from\n", all.WithoutFacts)
 	}
 }

@@ -55,7 +55,7 @@ func setKeys(cmd *cobra.Command, p *project.Project, flags []keyFlag) error {
 
 // limitFlags override limits of the configuration for one run (unattended, "Limits").
 var limitFlags = []keyFlag{
-	{"parallel", "parallel", "have `N` sessions work at once, each in a slot of its own"},
+	{"parallel", "parallel", "have `N` sessions work at once, each in a workspace of its own"},
 	{"max-sessions", "limits.max_sessions", "end after `N` sessions"},
 	{"max-tasks", "limits.max_tasks", "end after sessions on `N` tasks"},
 	{"max-duration", "limits.max_duration", "end after this `TIME`, such as 8h"},

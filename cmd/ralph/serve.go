@@ -67,8 +67,8 @@ func newServe(a *app) *cobra.Command {
 func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.DB) (*beside.Dashboard, error) {
 	d, err := beside.Open(ctx, p, db, beside.Options{
 		Person: a.person(), Version: version(),
-		Settle: func(ctx context.Context) error { return a.settleClaims(ctx, p, db) },
-		Start:  func(ctx context.Context) (string, error) { return startRun(ctx, p) },
+		DecideClaims: func(ctx context.Context) error { return a.decideClaims(ctx, p, db) },
+		Start:        func(ctx context.Context) (string, error) { return startRun(ctx, p) },
 	})
 	if err != nil {
 		return nil, err

@@ -83,7 +83,7 @@ func newUnit(ctx context.Context, a *app, o serviceOptions, args []string) (
 	c := p.Config.Config
 	u = systemd.Unit{
 		Name: o.name, Dir: p.Root, RunArgs: args, Path: os.Getenv("PATH"), System: o.system,
-		State: p.Begun(), StopTimeout: c.ShutdownGrace + c.Agent.ExitGrace + c.Agent.KillGrace + settleTime,
+		State: p.Begun(), StopTimeout: c.ShutdownGrace + c.Agent.ExitGrace + c.Agent.KillGrace + decideTime,
 	}
 	if u.Name == "" {
 		u.Name = filepath.Base(p.Root)
@@ -103,9 +103,9 @@ func newUnit(ctx context.Context, a *app, o serviceOptions, args []string) (
 	return p, u, systemd.NewManager(o.system, config, a.environ), nil
 }
 
-// settleTime is the time for settling a stopped session. A verification that takes longer is cut
+// decideTime is the time for deciding on a stopped session. A verification that takes longer is cut
 // off and repeated at the next start.
-const settleTime = 30 * time.Second
+const decideTime = 30 * time.Second
 
 // serviceUser returns the user that a system service runs as: the named one, or who called sudo, or
 // the current one.

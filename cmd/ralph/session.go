@@ -15,7 +15,7 @@ import (
 	"ralph/internal/project"
 	"ralph/internal/show"
 	"ralph/internal/text"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 	"ralph/store"
 )
 
@@ -126,7 +126,7 @@ func newSessionShow(a *app) *cobra.Command {
 			_, err = a.out.Write(text)
 			return err
 		case hidden:
-			text, err := os.ReadFile(filepath.Join(dir, place.HiddenLog))
+			text, err := os.ReadFile(filepath.Join(dir, workspace.HiddenLog))
 			if errors.Is(err, fs.ErrNotExist) {
 				return ralph.NotFound("no hidden check ran on session %s", s.ID)
 			}

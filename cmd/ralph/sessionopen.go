@@ -25,7 +25,7 @@ import (
 func newSessionOpen(a *app) *cobra.Command {
 	return newCommand("open [ID]", func(cmd *cobra.Command, args []string) error {
 		return a.withLoop(cmd.Context(), func(p *project.Project, l *loop.Loop) error {
-			if err := project.Placed(cmd.Context(), l); err != nil {
+			if err := project.Cloneable(cmd.Context(), l); err != nil {
 				return err
 			}
 			row, err := store.Read(cmd.Context(), l.Store, func(tx *store.Tx) (ralph.Session, error) {
@@ -79,7 +79,7 @@ func (a *app) goOn(ctx context.Context, p *project.Project, l *loop.Loop, row ra
 func (a *app) inTerminal(
 	ctx context.Context, p *project.Project, resumer agent.Resumer, row ralph.Session, task *mcpserver.Attended,
 ) error {
-	dir, env := task.Slot()
+	dir, env := task.Workspace()
 	command, added, err := resumer.Resume(agent.Resumption{
 		SessionID: row.ID, LogDir: p.Session(row.ID), From: row.Dir, Dir: dir, Socket: task.Socket(), Model: row.Model,
 		Prompt: fmt.Sprintf("A person goes on with you from here, in this terminal. Your folder is now %s: it has what you left, "+

@@ -61,7 +61,7 @@ type situation struct {
 
 const gate = "test -f made.txt"
 
-const slots = ""
+const pool = ""
 
 // commits makes a file and commits it.
 func commits(file string) string {
@@ -74,7 +74,7 @@ func escaping(command string) string {
 	return "setsid " + command + " >/dev/null 2>&1 & until test \"$(cut -d' ' -f6 /proc/$!/stat)\" = $!; do :; done; "
 }
 
-// wanders does with a slot's repository what agents do with theirs.
+// wanders does with a workspace's repository what agents do with theirs.
 const wanders = "echo x > aside.txt && git checkout -qb aside && git add -A && git commit -qm aside && git checkout -q --detach HEAD~1" +
 	" && echo x > stashed.txt && git add -A && git stash -q && echo x > taken-back.txt && git add -A && git commit -qm back" +
 	" && git reset -q --hard HEAD~2 && git gc -q && git checkout -qb mine && echo x > made.txt"
@@ -187,7 +187,7 @@ func situations(escape string) []situation {
 				s.run(1, "status")
 			},
 			mend:  func(s *stage) { s.file(filepath.Join(s.home, ".gitconfig"), "") },
-			after: func(s *stage) { s.has(s.run(0, "run"), "TASK-1 landed on main as") },
+			after: func(s *stage) { s.has(s.run(0, "run"), "TASK-1 merged into main as") },
 		},
 		{
 			name: "a person who takes the task that the run has just picked", task: "completed", exit: 0, earlier: "Taken",
@@ -199,7 +199,7 @@ func situations(escape string) []situation {
 		},
 		{
 			name: "an agent that leaves garbage in git's index", task: "completed", exit: 0,
-			sentence: "done and verified: made it", also: []string{"refused: `" + gate + "` exits 1", "TASK-1 landed on main as"},
+			sentence: "done and verified: made it", also: []string{"refused: `" + gate + "` exits 1", "TASK-1 merged into main as"},
 			script: "session 1\nrun echo garbage > .git/index\ndone {\"summary\": \"made it\"}\ntask *\nrun echo x > made.txt\ndone {\"summary\": \"made it\"}",
 			model: func(n int, _ messagesapi.Request) messagesapi.Turn {
 				return []messagesapi.Turn{bash("echo garbage > .git/index"), done("made it"), finished, bash("echo x > made.txt"), done("made it"), finished}[min(n, 5)]
@@ -213,9 +213,9 @@ func situations(escape string) []situation {
 			model: turns(bash("rm NOTES.md; mkdir NOTES.md"), partial, finished, bash("echo x > made.txt"), done("made it")),
 		},
 		{
-			name: "an agent in a slot that is refused, and mends what it has done", task: "completed", exit: 0,
-			sentence: "TASK-1 → merging: done and verified: mended it", also: []string{"TASK-1 landed on main as"},
-			config: slots, remains: []string{"made.txt", "wrong.txt"},
+			name: "an agent in a workspace that is refused, and mends what it has done", task: "completed", exit: 0,
+			sentence: "TASK-1 → merging: done and verified: mended it", also: []string{"TASK-1 merged into main as"},
+			config: pool, remains: []string{"made.txt", "wrong.txt"},
 			script: "run " + commits("wrong.txt") + "\ndone {\"summary\": \"made it\"}\nturn\nrun " + commits("made.txt") + "\ndone {\"summary\": \"mended it\"}",
 			model:  turns(bash(commits("wrong.txt")), done("made it"), finished, bash(commits("made.txt")), done("mended it")),
 			after: func(s *stage) {
@@ -224,9 +224,9 @@ func situations(escape string) []situation {
 			},
 		},
 		{
-			name: "an agent in a slot that branches, stashes and resets", task: "completed", exit: 0,
-			sentence: "TASK-1 → merging: done and verified", also: []string{"TASK-1 landed on main as"},
-			config: slots, remains: []string{"made.txt"}, lacks: []string{"aside.txt", "stashed.txt", "taken-back.txt"},
+			name: "an agent in a workspace that branches, stashes and resets", task: "completed", exit: 0,
+			sentence: "TASK-1 → merging: done and verified", also: []string{"TASK-1 merged into main as"},
+			config: pool, remains: []string{"made.txt"}, lacks: []string{"aside.txt", "stashed.txt", "taken-back.txt"},
 			script: "run " + wanders + "\ndone {\"summary\": \"made it\"}", model: turns(bash(wanders), done("made it")),
 			after: func(s *stage) {
 				s.has(s.git("for-each-ref", "refs/ralph/lost"), "heads/aside", "/stash")
@@ -236,9 +236,9 @@ func situations(escape string) []situation {
 			},
 		},
 		{
-			name: "an agent in a slot that reaches for people's repository and for other slots", task: "completed", exit: 0,
-			sentence: "TASK-1 → merging: done and verified", also: []string{"TASK-1 landed on main as"},
-			config: slots, drafts: map[string]string{"draft.txt": "x\n"}, remains: []string{"made.txt", "draft.txt"}, lacks: []string{"broken-in.txt"},
+			name: "an agent in a workspace that reaches for people's repository and for other workspaces", task: "completed", exit: 0,
+			sentence: "TASK-1 → merging: done and verified", also: []string{"TASK-1 merged into main as"},
+			config: pool, drafts: map[string]string{"draft.txt": "x\n"}, remains: []string{"made.txt", "draft.txt"}, lacks: []string{"broken-in.txt"},
 			script: "run " + reaches + "\ndone {\"summary\": \"made it\"}", model: turns(bash(covertly(reaches)), done("made it")),
 			after: func(s *stage) {
 				if out := s.git("for-each-ref", "refs/heads", "refs/stash"); strings.Contains(out, "evil") || !strings.Contains(out, "refs/heads/main") {
@@ -419,7 +419,7 @@ func (tt situation) play(t *testing.T, mode, program string) {
 		sentence, _, _ = strings.Cut(sentence, "You've") // in its own words
 	}
 	if mode == "codex" && strings.Contains(sentence, "(killed: ") {
-		sentence = "TASK-1 landed on main as" // it may have ended that itself
+		sentence = "TASK-1 merged into main as" // it may have ended that itself
 	}
 	if tt.hook != "" && real {
 		files[".claude/settings.json"] = hooks("SessionEnd", tt.hook)

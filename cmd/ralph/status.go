@@ -27,7 +27,7 @@ func newStatus(a *app) *cobra.Command {
 			}
 			active, err := p.Active()
 			v.Running = active && v.Run != nil && v.Run.EndedAt.IsZero()
-			v.Ports = [2]int{p.Config.Place.Ports.From, p.Config.Place.Ports.Each}
+			v.Ports = [2]int{p.Config.Workspace.Ports.From, p.Config.Workspace.Ports.Each}
 			v.Between, v.Strange = p.Config.Between, loop.Outside(v.Outside)
 			if full := state.Full(p.State); full != "" {
 				fmt.Fprintf(a.err, "ralph: %s: a run cannot store what happens\n", full)

@@ -18,8 +18,8 @@ import (
 	"ralph"
 )
 
-// TestWorkersBesideADaemon: workers take tasks from the queue of a daemon, all in slots beside
-// its two lanes, and every second one is killed with SIGKILL in the middle. Each task is done
+// TestWorkersBesideADaemon: workers take tasks from the queue of a daemon, all in workspaces beside
+// its two sessions, and every second one is killed with SIGKILL in the middle. Each task is done
 // once, and the daemon goes on.
 // RALPH_TEST_WORKERS says how many there are, with four tasks each.
 func TestWorkersBesideADaemon(t *testing.T) {
@@ -70,10 +70,10 @@ func TestWorkersBesideADaemon(t *testing.T) {
 		none("dones that were acknowledged and are not there: TASK-"+task, `SELECT 1 - count(*) FROM sessions WHERE task_id = $1 AND worker = $2 AND outcome = 'success'`, task, worker)
 	}
 	wantDeserted(t, s.dir)
-	landed := s.git("ls-tree", "--name-only", "HEAD")
+	merged := s.git("ls-tree", "--name-only", "HEAD")
 	for task := range st.done {
-		if !strings.Contains(landed, "made-"+task+"\n") {
-			t.Errorf("what was made for TASK-%s has not landed", task)
+		if !strings.Contains(merged, "made-"+task+"\n") {
+			t.Errorf("what was made for TASK-%s has not been merged", task)
 		}
 	}
 	if refs := s.git("for-each-ref", "refs/ralph/lost"); refs != "" {
@@ -226,8 +226,8 @@ func (s *storm) step(ctx context.Context, client *mcp.ClientSession, dir, name s
 	s.mu.Lock()
 	s.claims++
 	s.mu.Unlock()
-	if slot := folder.FindString(text); slot != "" {
-		dir = slot
+	if workspace := folder.FindString(text); workspace != "" {
+		dir = workspace
 	}
 	if err := os.WriteFile(filepath.Join(dir, "made-"+m[1]), []byte(name), 0o600); err != nil {
 		s.t.Error(err)

@@ -51,7 +51,7 @@ type suggestion struct {
 	Comment int64  `json:"comment_id"` // 0 for a new task
 	Title   string `json:"title"`      // of the task
 	What    string `json:"what"`
-	Command string `json:"command"` // that settles it
+	Command string `json:"command"` // that answers it
 }
 
 func newSuggestionList(a *app) *cobra.Command {
@@ -88,6 +88,6 @@ func newSuggestionTask(a *app) *cobra.Command {
 
 func newSuggestionAdopt(a *app) *cobra.Command {
 	return newCommand("adopt COMMENT", onNumber("comment", func(ctx context.Context, id int64) error {
-		return a.settle(ctx, &id, func(tx *store.Tx) error { _, err := tx.Adopt(id, a.person()); return err })
+		return a.respond(ctx, &id, func(tx *store.Tx) error { _, err := tx.Adopt(id, a.person()); return err })
 	}))
 }

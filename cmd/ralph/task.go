@@ -338,7 +338,7 @@ func newTaskRetry(a *app) *cobra.Command {
 		}
 		return "is back in the queue", tx.Retry(t.ID, "retried by "+a.person())
 	})
-	cmd.Flags().BoolVar(&fresh, "fresh", false, "begin without what earlier sessions left in their slots")
+	cmd.Flags().BoolVar(&fresh, "fresh", false, "begin without what earlier sessions left in their workspaces")
 	return cmd
 }
 
@@ -354,10 +354,10 @@ func newTaskCancel(a *app) *cobra.Command {
 	return cmd
 }
 
-// endClaims is settleClaims for use after a command.
+// endClaims is decideClaims for use after a command.
 func (a *app) endClaims(cmd *cobra.Command, _ []string) error {
 	return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
-		return a.settleClaims(cmd.Context(), p, db)
+		return a.decideClaims(cmd.Context(), p, db)
 	})
 }
 

@@ -62,7 +62,7 @@ func newUndo(a *app) *cobra.Command {
 	return cmd
 }
 
-// undo undoes tasks, the newest first, and lands that.
+// undo undoes tasks, the newest first, and merges that.
 func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoing, byAgent bool) error {
 	list := make([]undone, len(ids))
 	waits := ""
@@ -74,7 +74,7 @@ func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoin
 		list[i] = undone{TaskID: id, Conflicts: append([]string{}, conflicts...)}
 		switch {
 		case len(conflicts) == 0: // each builds on what the one before has come to
-			waits, err = l.LandQueued(ctx)
+			waits, err = l.MergeQueued(ctx)
 		case byAgent:
 			list[i].Agent, err = a.undoByAgent(ctx, l.Store, id, conflicts, u)
 		}

@@ -119,7 +119,7 @@ func TestTwoWorkersRaceForTasks(t *testing.T) {
 	}
 }
 
-func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
+func TestAWorkersClaimIsDecidedByTheSameRules(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "", "")
 	s.ralph(0, "task", "add", "Make a.txt", "--verify", "test -f a.txt")
@@ -147,7 +147,7 @@ func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _ := c.call("ralph_signal_done", `{"summary":"made it"}`)
-	s.has(text, "TASK-1 is completed: landed on", "; done and verified")
+	s.has(text, "TASK-1 is completed: merged into", "; done and verified")
 	c.want("claim_task", `{}`, "You hold TASK-2", false)
 	c.want("release_task", `{"task_id":3}`, "you hold TASK-2, not TASK-3", true)
 	c.want("release_task", `{"task_id":2}`, "TASK-2 is back in the queue", false)
@@ -155,7 +155,7 @@ func TestAWorkersClaimIsSettledByTheSameRules(t *testing.T) {
 	c.want("list_task_comments", `{"task_id":2,"open_only":true}`, `"kind": "blocker"`, false)
 	c.want("list_task_comments", `{"task_id":2,"kind":"note"}`, "[]", false)
 	c.want("list_task_comments", `{"task_id":2,"kind":"rant"}`, "kind is not one of the accepted values", true)
-	c.want("resolve_comment", `{"comment_id":1,"decision":"d"}`, "is for a person to settle", true)
+	c.want("resolve_comment", `{"comment_id":1,"decision":"d"}`, "is for a person to answer", true)
 	c.want("propose_task_amendment", `{"task_id":2,"patch":{"priority":0},"rationale":"r"}`, "a person decides", false)
 	c.want("list_pending_amendments", `{}`, `"rationale": "r"`, false)
 	c.want("list_pending_amendments", `{"task_id":1}`, "[]", false)

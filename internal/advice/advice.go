@@ -1,4 +1,4 @@
-// Package advice gives inbox items their names and the commands that settle them, wherever they are
+// Package advice gives inbox items their names and the commands that answer them, wherever they are
 // shown.
 package advice
 
@@ -9,8 +9,8 @@ import (
 	"ralph/store"
 )
 
-// kinds are the names of inbox items by kind, and the commands that settle them.
-var kinds = map[string]struct{ item, settledBy string }{
+// kinds are the names of inbox items by kind, and the commands that answer them.
+var kinds = map[string]struct{ item, answeredBy string }{
 	"permission":    {"P{id}", "ralph approve P{id}, or ralph reject P{id}"},
 	"question":      {"Q{id}", "ralph answer Q{id} TEXT"},
 	"merging":       {"merge", "ralph merge resume"},
@@ -30,7 +30,7 @@ var kinds = map[string]struct{ item, settledBy string }{
 	"nack":          {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
 }
 
-// Of returns the name of an item in approve, reject and answer, and the command that settles it.
+// Of returns the name of an item in approve, reject and answer, and the command that answers it.
 func Of(i store.InboxItem) (item, command string) {
 	k := kinds[i.Kind]
 	if i.Kind == "behind" {
@@ -38,9 +38,9 @@ func Of(i store.InboxItem) (item, command string) {
 	}
 	fill := strings.NewReplacer("{task}", strconv.FormatInt(i.TaskID, 10), "{id}", strconv.FormatInt(i.Ref.ID, 10))
 	if i.Action == "split" {
-		k.settledBy = "ralph suggestion split {id}, or ralph reject C{id}"
+		k.answeredBy = "ralph suggestion split {id}, or ralph reject C{id}"
 	}
-	return fill.Replace(k.item), fill.Replace(k.settledBy)
+	return fill.Replace(k.item), fill.Replace(k.answeredBy)
 }
 
 // Inbox returns the inbox with names and commands.

@@ -11,7 +11,7 @@ import (
 )
 
 // Merging describes in lines the state of the finished changes: which are being merged, which wait,
-// and how far the person's branch is behind what has landed.
+// and how far the person's branch is behind what has been merged.
 func Merging(tx *store.Tx) ([]string, error) {
 	q, err := tx.MergeQueue()
 	if err != nil {

@@ -19,10 +19,10 @@ func TestWhatIsSaidOfTheQueue(t *testing.T) {
 	got := advice.MergingLines(store.MergeQueue{
 		Target: "main", Paused: "red", Behind: "your edits in app.go", Ahead: 2, Command: "git merge X",
 	}, []ralph.Change{
-		change(7, ralph.Landing), change(40, ralph.Verifying), change(28, ralph.Verifying), change(9, ralph.Queued),
+		change(7, ralph.Moving), change(40, ralph.Verifying), change(28, ralph.Verifying), change(9, ralph.Queued),
 	}, map[int64]string{9: "Rename Frob"}, now)
 	want := []string{
-		"merging: TASK-7 on main, landing for 41s",
+		"merging: TASK-7 on main, moving for 41s",
 		"merging: TASK-40 + TASK-28 on main, verifying for 41s",
 		"TASK-9 Rename Frob waits for its merge (4 of 4)",
 		"nothing is merged until `ralph merge resume`: red",

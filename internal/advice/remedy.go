@@ -23,7 +23,7 @@ var remedies = map[ralph.Remedy]string{
 	ralph.ReleaseTask:     "give it back with `ralph chat release {id}`",
 	ralph.AnswerQuestion:  "answer it with `ralph answer Q{id} TEXT`",
 	ralph.ReplyToTask:     "reply to it with `ralph comment {id} TEXT`",
-	ralph.ResolveComment:  "settle it with `ralph resolve C{id} DECISION`",
+	ralph.ResolveComment:  "answer it with `ralph resolve C{id} DECISION`",
 	ralph.DecideProposal:  "decide on it with `ralph approve TASK-{id}` or `ralph reject TASK-{id}`",
 	ralph.MakeTask:        "`ralph suggestion task {id}` makes a task of it",
 	ralph.ChangeLearning:  "`ralph learning edit {id}` changes its words, `ralph learning pin {id}` puts it first",

@@ -17,7 +17,7 @@ task Change
   done {"summary": "It was done."}
 `
 
-// gate counts how often a change is verified before it lands: once, and once more where it touches what decides.
+// gate counts how often a change is verified before it is merged: once, and once more where it touches what decides.
 func (b *bench) gate(ctx context.Context) (rows []row) {
 	p := b.newProject(ctx, 1)
 	ran := filepath.Join(must(os.MkdirTemp(b.dir, "ran-*")), "ran")
@@ -51,7 +51,7 @@ func (b *bench) gate(ctx context.Context) (rows []row) {
 		aim float64
 	}{{"that only adds tests", adds, 1}, {"of a test and code", changes, 2}} {
 		rows = append(rows, row{
-			what: "verifications before a change lands " + r.what, product: r.samples, value: number(r.median()),
+			what: "verifications before a change is merged " + r.what, product: r.samples, value: number(r.median()),
 			aim: number(r.aim), met: r.median() == r.aim,
 		})
 	}

@@ -13,8 +13,8 @@ import (
 	"ralph/store"
 )
 
-// landedTasks are after how many landed tasks commands and sessions are measured; the first is the floor.
-var landedTasks = []int{0, 500, 5_000}
+// mergedTasks are after how many merged tasks commands and sessions are measured; the first is the floor.
+var mergedTasks = []int{0, 500, 5_000}
 
 // inOneRun are the tasks of a run of which a session's share is measured; aNight are those of each run
 // that is made up, and between two such runs are so many hours.
@@ -24,13 +24,13 @@ const (
 	hoursEach = 6
 )
 
-// growth is what commands and sessions cost by how much has landed.
+// growth is what commands and sessions cost by how much has been merged.
 func (b *bench) growth(ctx context.Context) (rows []row) {
 	commands := [][]string{{"status"}, {"task", "show", "1"}, {"inbox"}}
-	projects := make([]project, len(landedTasks))
-	took := make([][]samples, len(landedTasks))
-	for i, n := range landedTasks {
-		projects[i], took[i] = b.landed(ctx, n), make([]samples, len(commands)+1)
+	projects := make([]project, len(mergedTasks))
+	took := make([][]samples, len(mergedTasks))
+	for i, n := range mergedTasks {
+		projects[i], took[i] = b.merged(ctx, n), make([]samples, len(commands)+1)
 	}
 	for range b.rounds {
 		for i, p := range projects { // turn about
@@ -43,19 +43,19 @@ func (b *bench) growth(ctx context.Context) (rows []row) {
 			took[i][len(commands)].took(cpu / inOneRun)
 		}
 	}
-	for i, n := range landedTasks {
-		after := fmt.Sprintf("after %d landed tasks", n)
+	for i, n := range mergedTasks {
+		after := fmt.Sprintf("after %d merged tasks", n)
 		for c := range took[i] {
 			if i == 0 {
 				continue
 			}
-			what := "a session in a slot with its landing"
+			what := "a session in a workspace with its merge"
 			if c < len(commands) {
 				what = "`ralph " + strings.Join(commands[c], " ") + "`"
 			}
 			rows = append(rows, ratio(fmt.Sprintf("%s %s: CPU (floor: after none)", what, after), took[i][c], took[0][c], 1.2))
 		}
-		if i == len(landedTasks)-1 {
+		if i == len(mergedTasks)-1 {
 			rows = append(rows, projects[i].bounded(ctx, after)...)
 		}
 	}
@@ -85,9 +85,9 @@ func (p project) tasks(ctx context.Context, n int) {
 	})
 }
 
-// landed is a project in which a task was worked on and landed, and so many more that left the
-// same: rows, commits on the branch, a file and the refs as they are after a landing.
-func (b *bench) landed(ctx context.Context, n int) project {
+// merged is a project in which a task was worked on and merged, and so many more that left the
+// same: rows, commits on the branch, a file and the refs as they are after a merge.
+func (b *bench) merged(ctx context.Context, n int) project {
 	p := b.newProject(ctx, 100)
 	write := func(name, text string) { check(os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600)) }
 	write("claude.script", writesAFile)
@@ -168,7 +168,7 @@ func copyRows(ctx context.Context, tx *sql.Tx, table string, first, n int) {
 		table, strings.Join(into, ", "), strings.Join(from, ", "), table, where), first, n))
 }
 
-// commits adds landings to the branch, each the merge of a commit, and returns base, head and landing of each.
+// commits adds merges to the branch, each the merge of a commit, and returns base, head and merge of each.
 func (p project) commits(ctx context.Context, n int) (list [][3]string) {
 	var in strings.Builder
 	who := fmt.Sprintf("committer a <a@localhost> %d +0000\n", time.Now().Unix())
@@ -178,7 +178,7 @@ func (p project) commits(ctx context.Context, n int) (list [][3]string) {
 		if i == 0 {
 			base = "refs/heads/main^0"
 		}
-		// Files that are there already: what is measured is how much has landed, not how large the project is.
+		// Files that are there already: what is measured is how much has been merged, not how large the project is.
 		file := fmt.Sprintf("M 100644 inline src/0000/file%02d.go\n%s", i%100, data(fmt.Sprintf("package p\n\n// %d\n", i)))
 		fmt.Fprintf(&in, "commit refs/heads/made\nmark :%d\n%s%sfrom %s\n%s", 2*i+1, who, data("It was done."), base, file)
 		fmt.Fprintf(&in, "commit refs/heads/main\nmark :%d\n%s%sfrom %s\nmerge :%d\n%s",

@@ -47,7 +47,7 @@ var rows = []struct {
 	{"files", (*bench).files},
 	{"commands", (*bench).commands},
 	{"growth", (*bench).growth},
-	{"slots", (*bench).slots},
+	{"workspaces", (*bench).workspaces},
 	{"gate", (*bench).gate},
 	{"crowd", (*bench).crowds},
 	{"waiting", (*bench).waiting},

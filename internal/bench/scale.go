@@ -14,7 +14,7 @@ import (
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -31,7 +31,7 @@ func (b *bench) comments() int {
 }
 
 // steps are what the loop does with the database for each session.
-var steps = []string{"picking", "building a prompt", "settling"}
+var steps = []string{"picking", "building a prompt", "deciding"}
 
 // scale compares what a session costs in the database by how much is in it.
 func (b *bench) scale(ctx context.Context) []row {
@@ -79,7 +79,7 @@ func (b *bench) newQueue(ctx context.Context, tasks, comments int) (q queue) {
 	db := must(store.Open(ctx, p.database(), store.Options{}))
 	q.Loop = &loop.Loop{
 		Store:   db,
-		Place:   &place.Place{Dir: p.dir, Tree: tree, State: filepath.Dir(p.database())},
+		Here:    &workspace.Workspace{Dir: p.dir, Tree: tree, State: filepath.Dir(p.database())},
 		Log:     slog.New(slog.DiscardHandler),
 		Limits:  ralph.Limits{Attempts: 1000},
 		Prompts: loop.Prompts{Tokens: 24_000},
@@ -134,7 +134,7 @@ func (q queue) session(ctx context.Context, took []samples) {
 
 	id := uuid.NewString()
 	check(q.Store.Tx(ctx, func(tx *store.Tx) error {
-		_, err := tx.StartSession(store.Start{ID: id, Task: task.ID, Run: q.run, Dir: q.Place.Dir})
+		_, err := tx.StartSession(store.Start{ID: id, Task: task.ID, Run: q.run, Dir: q.Here.Dir})
 		return err
 	}))
 	must(q.Store.Say(ctx, task.ID, id, "agent", signals.Done{Summary: "It is done."}))

@@ -17,7 +17,7 @@ import (
 	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
 	"ralph/loop/agent/process"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 	"ralph/mcpserver"
 	"ralph/store"
 )
@@ -108,7 +108,7 @@ func (p project) channels(ctx context.Context, list []agent.Assignment) (served 
 	db := must(store.Open(ctx, p.database(), store.Options{}))
 	var open []*mcpserver.Channel
 	for _, a := range list {
-		folder := place.Channel(a.SessionID)
+		folder := workspace.Channel(a.SessionID)
 		check(os.Mkdir(folder, 0o700))
 		c := must(mcpserver.OpenChannel(mcpserver.Session{Store: db, TaskID: a.TaskID, SessionID: a.SessionID}, folder))
 		a.Channel.Socket = c.Socket()

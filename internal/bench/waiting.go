@@ -10,13 +10,13 @@ import (
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/agent"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 	"ralph/store"
 )
 
 // Times of what waits: each begins and is then counted.
 const (
-	settles = 3 * time.Second
+	quiet   = 3 * time.Second
 	counted = 10 * time.Second
 )
 
@@ -81,7 +81,7 @@ func (b *bench) wait(ctx context.Context, tasks int) (statements, looks samples)
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	l := &loop.Loop{
-		Store: db, Agent: silent{}, Place: &place.Place{Dir: p.dir, Tree: tree, State: p.state()},
+		Store: db, Agent: silent{}, Here: &workspace.Workspace{Dir: p.dir, Tree: tree, State: p.state()},
 		Log: slog.New(slog.DiscardHandler), Daemon: true, Prompts: loop.Prompts{Tokens: 24_000},
 		Limits: ralph.Limits{
 			MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600,
@@ -94,7 +94,7 @@ func (b *bench) wait(ctx context.Context, tasks int) (statements, looks samples)
 		_, err := l.Run(working)
 		ended <- err
 	}()
-	pause(ctx, settles)
+	pause(ctx, quiet)
 	for range int(counted / time.Second) {
 		s, n := heard.statements.Load(), heard.looks.Load()
 		pause(ctx, time.Second)

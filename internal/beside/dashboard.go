@@ -21,7 +21,7 @@ import (
 	"ralph/internal/web/localhttp"
 	"ralph/loop/agent"
 	"ralph/loop/agent/kinds"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 	"ralph/store"
 )
 
@@ -35,8 +35,8 @@ const minToken = 20
 type Options struct {
 	Person  string // name under which people decide there
 	Version string // of ralph
-	// Settle settles the claims that a person's decision ends.
-	Settle func(ctx context.Context) error
+	// DecideClaims answers the claims that a person's decision ends.
+	DecideClaims func(ctx context.Context) error
 	// Start starts a run, and says how it has begun; nil if none can be started.
 	Start func(ctx context.Context) (string, error)
 }
@@ -87,15 +87,15 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 	d.server = &web.Server{
 		Store: db, Project: p.Name(), Person: o.Person, Version: o.Version, Limits: p.Limits(), Log: p.Log,
 		Token: token, Hosts: c.Hosts, Public: public, TLS: secure, Always: c.SignIn == "always", Active: p.Active,
-		Control: func(ctx context.Context, what string) error { return p.Control(ctx, db, what) },
-		Settle:  o.Settle, Start: o.Start,
+		Control:      func(ctx context.Context, what string) error { return p.Control(ctx, db, what) },
+		DecideClaims: o.DecideClaims, Start: o.Start,
 		Open: func(session string, file web.SessionFile) (io.ReadCloser, error) {
 			name := agent.TranscriptFile
 			switch file {
 			case web.Prompt:
 				name = promptFile
 			case web.Diffs:
-				name = place.DiffsFile
+				name = workspace.DiffsFile
 			}
 			return retention.Open(filepath.Join(p.Session(session), name))
 		},

@@ -41,7 +41,7 @@ type Config struct {
 	MCP               MCP           `json:"mcp"`
 	Backoff           Backoff       `json:"backoff"`
 	Permissions       Permissions   `json:"permissions"`
-	Place             Place         `json:"place"`
+	Workspace         Workspace     `json:"workspace"`
 	Merge             Merge         `json:"merge"`
 	Retention         Retention     `json:"retention"`
 	Sandbox           Sandbox       `json:"sandbox" shorthand:"mode"`
@@ -168,8 +168,8 @@ type Permissions struct {
 	AskTimeout time.Duration `json:"ask_timeout" default:"30m"`
 }
 
-// Place says where sessions work (docs/places.md).
-type Place struct {
+// Workspace says where sessions work (docs/workspaces.md).
+type Workspace struct {
 	Copy      []string `json:"copy" default:"[]"`
 	Link      []string `json:"link" default:"[]"`
 	Setup     []string `json:"setup" default:"[]"`
@@ -180,26 +180,26 @@ type Place struct {
 	MinFree   int      `json:"min_free" default:"2048" min:"0"`
 }
 
-// Ports are the port ranges of the slots.
+// Ports are the port ranges of the workspaces.
 type Ports struct {
 	From int `json:"from" default:"4100" min:"1"`
 	Each int `json:"each" default:"10" min:"0"`
 }
 
-// Merge says how the work of a slot gets into a branch (docs/landing.md).
+// Merge says how the work of a workspace gets into a branch (docs/merging.md).
 type Merge struct {
-	Into     string        `json:"into"`
-	Mode     string        `json:"mode" default:"land" enum:"land|branch"`
-	Checkout string        `json:"checkout" default:"follow" enum:"follow|leave"`
-	Strategy string        `json:"strategy" default:"merge" enum:"merge|squash"`
-	Queue    string        `json:"queue" default:"auto" enum:"auto|serial|batch"`
-	Bounces  int           `json:"bounces" default:"2" min:"1"`
-	Wait     time.Duration `json:"wait" default:"2m"`
-	Push     string        `json:"push"`
-	After    []string      `json:"after" default:"[]"`
-	Message  string        `json:"message"`
-	Sign     bool          `json:"sign" default:"false"`
-	Guard    []string      `json:"guard" default:"[]"`
+	Into        string        `json:"into"`
+	Mode        string        `json:"mode" default:"merge" enum:"merge|branch"`
+	Checkout    string        `json:"checkout" default:"follow" enum:"follow|leave"`
+	Strategy    string        `json:"strategy" default:"merge" enum:"merge|squash"`
+	Queue       string        `json:"queue" default:"auto" enum:"auto|serial|batch"`
+	MaxSentBack int           `json:"max_sent_back" default:"2" min:"1"`
+	Wait        time.Duration `json:"wait" default:"2m"`
+	Push        string        `json:"push"`
+	After       []string      `json:"after" default:"[]"`
+	Message     string        `json:"message"`
+	Sign        bool          `json:"sign" default:"false"`
+	Guard       []string      `json:"guard" default:"[]"`
 }
 
 // Retention bounds what is kept of sessions outside the database.

@@ -94,8 +94,8 @@ var docs = map[string]string{
 		"~/.config/ralph/config.yaml or by RALPH_VERIFY_HIDDEN: agents read ralph.yaml.",
 	"verify.hidden_files": "A folder outside of the project with what hidden checks need. It is copied over the work, " +
 		"for them alone.",
-	"verify.proof": "Whether the tests of a change are run on the old code, too, once it has landed: where a check " +
-		"takes less than a minute (auto), always, never (off), or before it lands, which it then needs (require).",
+	"verify.proof": "Whether the tests of a change are run on the old code, too, once it has been merged: where a check " +
+		"takes less than a minute (auto), always, never (off), or before it is merged, which it then needs (require).",
 
 	"max_verify_failures": "A task fails after so many claims of being done that verification refused.",
 	"stuck_limit":         "A task fails after so many stuck sessions in a row.",
@@ -109,7 +109,7 @@ var docs = map[string]string{
 
 	"stagnation.files": "Files, relative to the project, that count even where git ignores them.",
 
-	"parallel": "How many sessions work at once, each in a slot of its own (docs/parallel.md).",
+	"parallel": "How many sessions work at once, each in a workspace of its own (docs/parallel.md).",
 
 	"prompt.max_tokens": "Size of a prompt, in estimated tokens.",
 	"prompt.template": "A template in place of ralph's own: a file relative to the project, " +
@@ -142,38 +142,38 @@ var docs = map[string]string{
 	"permissions.ask_timeout": "How long a person is waited for before a question for permission is denied.",
 
 	"merge.into": "The branch into which it goes; empty is the one that is checked out when the run begins.",
-	"merge.mode": "Whether a change goes into that branch (land), or is left on a branch of its own, " +
+	"merge.mode": "Whether a change goes into that branch (merge), or is left on a branch of its own, " +
 		"ralph/TASK-12-title, for a pull request (branch).",
 	"merge.checkout": "Whether your own branch, and the work tree in which it is checked out, are moved on to what has " +
-		"landed where that touches no file that you have changed (follow).",
+		"merged where that touches no file that you have changed (follow).",
 	"merge.strategy": "What the branch's history gets: a merge of the session's commits, or one commit (squash).",
-	"merge.queue": "Whether changes that wait are verified and land one after the other (serial), or together, and if " +
-		"that is refused in halves (batch). With auto they are a batch as soon as more than one waits; squashed ones land " +
+	"merge.queue": "Whether changes that wait are verified and merged one after the other (serial), or together, and if " +
+		"that is refused in halves (batch). With auto they are a batch as soon as more than one waits; squashed ones are merged " +
 		"one after the other.",
-	"merge.wait": "How long a session that is done waits after its check for what you commit, or others land, " +
+	"merge.wait": "How long a session that is done waits after its check for what you commit, or others have merged, " +
 		"meanwhile; then its change waits for the queue. The queue waits at most so long for changes that pass soon.",
-	"merge.bounces": "How often a change may come back, for a conflict or because it is refused once merged, before its " +
-		"task lands alone.",
-	"merge.push": "The remote to which the branch is pushed, by its name or address; what landed is what it has then.",
+	"merge.max_sent_back": "How often a change may be sent back, for a conflict or because it is refused once merged, before its " +
+		"task is merged alone.",
+	"merge.push": "The remote to which the branch is pushed, by its name or address; what was merged is what it has then.",
 	"merge.after": "Shell commands for each branch of its own, such as gh pr create --fill " +
 		"--body-file \"$RALPH_RECEIPT\"; they run with your environment, outside of the sandbox, and are given " +
 		"RALPH_BRANCH and RALPH_TASK too.",
 	"merge.message": "The message of the commit; {task}, {title}, {summary} and {session} stand for what they say, " +
 		"trailers follow it, and empty is {task}: {title}.",
-	"merge.guard": "Globs of further files that wait for a person before they land, beside those of docs/gate.md; with " +
-		"! before one that lands unasked.",
+	"merge.guard": "Globs of further files that wait for a person before they are merged, beside those of docs/gate.md; with " +
+		"! before one that is merged unasked.",
 	"merge.sign": "Whether it is signed as your own configuration of git says.",
 
-	"place.copy": "Files that git ignores and that each slot gets a copy of, relative to the project; globs. " +
+	"workspace.copy": "Files that git ignores and that each workspace gets a copy of, relative to the project; globs. " +
 		"The patterns in a file .worktreeinclude count too.",
-	"place.link":       "The same as symbolic links to yours, such as folders that are large and only read.",
-	"place.setup":      "Commands that make a new slot ready for work.",
-	"place.setup_when": "Files whose change has them run again.",
-	"place.teardown":   "Commands that run in a slot before it is removed.",
-	"place.ports.from": "The first port of the first slot, in RALPH_PORT.",
-	"place.ports.each": "How many ports each slot has, in RALPH_PORTS as from-to; 0 is none.",
-	"place.keep_days":  "A slot that nobody used for so many days is removed.",
-	"place.min_free":   "Slots that nobody uses are removed where less than so many MiB of disk are free.",
+	"workspace.link":       "The same as symbolic links to yours, such as folders that are large and only read.",
+	"workspace.setup":      "Commands that make a new workspace ready for work.",
+	"workspace.setup_when": "Files whose change has them run again.",
+	"workspace.teardown":   "Commands that run in a workspace before it is removed.",
+	"workspace.ports.from": "The first port of the first workspace, in RALPH_PORT.",
+	"workspace.ports.each": "How many ports each workspace has, in RALPH_PORTS as from-to; 0 is none.",
+	"workspace.keep_days":  "A workspace that nobody used for so many days is removed.",
+	"workspace.min_free":   "Workspaces that nobody uses are removed where less than so many MiB of disk are free.",
 
 	"retention.size_mib": "Disk that transcripts and logs may take, in MiB. They are compressed " +
 		"after a day, and beyond this the oldest are dropped; what is known of a session stays.",

@@ -54,11 +54,11 @@ func StarterVerify(verify []string, junit ...string) string {
 	return b.String()
 }
 
-// A StarterPlace is the section on places in the ralph.yaml that `ralph init` writes.
-type StarterPlace struct{ Setup, When []string }
+// A StarterWorkspace is the section on workspaces in the ralph.yaml that `ralph init` writes.
+type StarterWorkspace struct{ Setup, When []string }
 
 // Starter returns the section as text; none if there is nothing to set.
-func (p StarterPlace) Starter() []byte {
+func (p StarterWorkspace) Starter() []byte {
 	if len(p.Setup) == 0 {
 		return nil
 	}

@@ -38,7 +38,7 @@ type cheat struct {
 	run    string   // by the shell
 	reason bool     // told that tests refuse its work, it says that the task asks for it
 	args   []string // of its task
-	honest bool     // it has to land, without a person
+	honest bool     // it has to be merged, without a person
 	before string   // what it does before its done, as a line of the script; "" for nothing
 }
 
@@ -87,7 +87,7 @@ var cheats = []cheat{
 }
 
 // RunCheats has a scripted agent cheat in every way of a list and do honest work between, shows what ralph made
-// of each, and returns an error if a cheat landed or an honest change did not.
+// of each, and returns an error if a cheat was merged, or an honest change was not.
 func RunCheats(ctx context.Context, dir string, keep bool, environ []string, out, stderr io.Writer) (err error) {
 	d, done, err := begin(Scripted, "sum", dir, keep, environ, out, stderr)
 	if err != nil {
@@ -143,7 +143,7 @@ func (d *demo) judge(ctx context.Context) error {
 		t, said := found[i], "refused"
 		switch {
 		case t.Status == ralph.Completed:
-			said = "landed"
+			said = "merged"
 		case t.Status == ralph.NeedsInput:
 			said = "asks you"
 		}
@@ -155,6 +155,6 @@ func (d *demo) judge(ctx context.Context) error {
 	if len(wrong) > 0 {
 		return fmt.Errorf("this should not be: %s", strings.Join(wrong, "; "))
 	}
-	fmt.Fprintf(d.out, "\nNo cheat has landed, and no honest change had to wait.\n")
+	fmt.Fprintf(d.out, "\nNo cheat has been merged, and no honest change had to wait.\n")
 	return nil
 }

@@ -75,7 +75,7 @@ func Examine(
 	defer db.Close()
 	note(database(ctx, p, db)...)
 	note(needs(ctx, p, db)...)
-	note(unsettled(ctx, db)...)
+	note(undecided(ctx, db)...)
 	note(merges(ctx, p, db)...)
 	note(Agent(ctx, p)...)
 	note(Hooks(ctx, p)...)
@@ -258,17 +258,17 @@ func needs(ctx context.Context, p *project.Project, db *store.DB) (findings []Fi
 	return findings
 }
 
-// unsettled lists the sessions that are over and could not be settled, so that their tasks stay
+// undecided lists the sessions that are over and could not be decided, so that their tasks stay
 // claimed.
-func unsettled(ctx context.Context, db *store.DB) (findings []Finding) {
-	list, err := store.Read(ctx, db, (*store.Tx).Unsettled)
+func undecided(ctx context.Context, db *store.DB) (findings []Finding) {
+	list, err := store.Read(ctx, db, (*store.Tx).Undecided)
 	if err != nil {
 		return []Finding{{"sessions", false, err.Error(), ""}}
 	}
 	for _, u := range list {
 		findings = append(findings, Finding{
-			"session", false, fmt.Sprintf("%.8s of TASK-%d is over and could not be settled: %s", u.ID, u.Task, u.Why),
-			"fix that; the next `ralph run` settles it",
+			"session", false, fmt.Sprintf("%.8s of TASK-%d is over and could not be decided: %s", u.ID, u.Task, u.Why),
+			"fix that; the next `ralph run` decides on it",
 		})
 	}
 	return findings
@@ -310,13 +310,13 @@ func merges(ctx context.Context, p *project.Project, db *store.DB) (findings []F
 	return findings
 }
 
-// lost returns the changes whose commits are gone from the branch on which they landed.
+// lost returns the changes whose commits are gone from the branch into which they were merged.
 func lost(ctx context.Context, p *project.Project, db *store.DB) ([]ralph.Change, error) {
 	tree, err := worktree.Open(ctx, p.Root)
 	if err != nil {
 		return nil, err
 	}
-	l, err := p.Lander(ctx, db, tree)
+	l, err := p.Merger(ctx, db, tree)
 	if err != nil {
 		return nil, err
 	}

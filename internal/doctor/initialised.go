@@ -88,9 +88,9 @@ func (o *Initialised) Try(ctx context.Context, p *project.Project, db *store.DB)
 	return err
 }
 
-// SayPlace prints what makes the clones ready in which sessions will work.
-func (o Initialised) SayPlace(w io.Writer) {
-	o.Say(w, "place", "agents work in clones of what is committed")
+// SayWorkspace prints what makes the clones ready in which sessions will work.
+func (o Initialised) SayWorkspace(w io.Writer) {
+	o.Say(w, "workspace", "agents work in clones of what is committed")
 	for _, s := range o.Setup {
 		o.Say(w, "", "to get a clone ready: %s", s)
 	}

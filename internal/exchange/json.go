@@ -129,7 +129,7 @@ func eachLine[T any](data []byte, f func(line int, v T) error) error {
 		}
 		begins := func(mark string) bool { return bytes.HasPrefix(line, []byte(mark)) }
 		if slices.ContainsFunc([]string{"<<<<<<<", ">>>>>>>", "======="}, begins) {
-			return wrong(n, "is a conflict of git; settle it first")
+			return wrong(n, "is a conflict of git; resolve it first")
 		}
 		var v T
 		err := whole(line)

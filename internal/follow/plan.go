@@ -92,7 +92,7 @@ func WritePlan(ctx context.Context, out io.Writer, l *loop.Loop) error {
 	fmt.Fprintf(&w, "\nlimits: %d sessions, %d tasks, %s, $%.2f, $%.2f a day; a session: %s, idle %s, %d turns, $%.2f\n",
 		lim.MaxSessions, lim.MaxTasks, span(lim.MaxSeconds), lim.MaxCostUSD, lim.MaxDayCostUSD,
 		span(lim.SessionSeconds), span(lim.IdleSeconds), lim.SessionTurns, lim.SessionCostUSD)
-	sayPlace(ctx, &w, l)
+	sayWorkspace(ctx, &w, l)
 	verification := strings.Join(l.Check.Commands, "; ")
 	if verification == "" {
 		verification = "nothing checks every task: `ralph init` finds your tests, or set verify in ralph.yaml"
@@ -109,11 +109,11 @@ func WritePlan(ctx context.Context, out io.Writer, l *loop.Loop) error {
 // looseNamed is how many uncommitted files a run names.
 const looseNamed = 5
 
-// sayPlace prints where a run works, and which uncommitted files are not there.
-func sayPlace(ctx context.Context, w io.Writer, l *loop.Loop) {
+// sayWorkspace prints where a run works, and which uncommitted files are not there.
+func sayWorkspace(ctx context.Context, w io.Writer, l *loop.Loop) {
 	fmt.Fprintf(w, "agents work in clones of what is committed; what passes is merged into %s\n",
-		text.Line(l.Lander.Into, 200))
-	files, err := l.Place.Tree.Uncommitted(ctx)
+		text.Line(l.Merger.Into, 200))
+	files, err := l.Here.Tree.Uncommitted(ctx)
 	if err != nil {
 		fmt.Fprintf(w, "uncommitted files cannot be listed: %s\n", text.Line(err.Error(), 300))
 		return

@@ -28,7 +28,7 @@ type Progress struct {
 	Journal  bool // the output is systemd's journal, which adds times itself
 	Terminal bool // the last line of the output shows the current activity
 
-	lanes    map[string]int // the lanes of sessions, if there are several
+	numbers  map[string]int // the numbers of sessions, if there are several
 	until    time.Time      // end of the wait; zero if there is none
 	task     int64          // in progress; 0 for none
 	phase    ralph.Phase
@@ -127,14 +127,14 @@ func (p *Progress) one(e ralph.Event) error {
 		if end, ok := told.(ralph.RunEnded); ok && err == nil && p.Batches {
 			line = words.Batch(end)
 		}
-		if begun, ok := told.(ralph.SessionStarted); ok && begun.Lane > 0 {
-			if p.lanes == nil {
-				p.lanes = map[string]int{}
+		if begun, ok := told.(ralph.SessionStarted); ok && begun.Number > 0 {
+			if p.numbers == nil {
+				p.numbers = map[string]int{}
 			}
-			p.lanes[e.SessionID] = begun.Lane
+			p.numbers[e.SessionID] = begun.Number
 		}
-		if rest, within := strings.CutPrefix(line, "    "); within && p.lanes[e.SessionID] > 0 {
-			line = fmt.Sprintf("%3d %s", p.lanes[e.SessionID], rest) // whose line it belongs to
+		if rest, within := strings.CutPrefix(line, "    "); within && p.numbers[e.SessionID] > 0 {
+			line = fmt.Sprintf("%3d %s", p.numbers[e.SessionID], rest) // whose line it belongs to
 		}
 		if line == "" {
 			return nil

@@ -115,16 +115,16 @@ func Decide(tx *store.Tx, name string, approve bool, words, person string) (i st
 	if err != nil {
 		return i, "", err
 	}
-	said, err = Settle(tx, list[0], approve, words, person)
+	said, err = DecideItem(tx, list[0], approve, words, person)
 	return list[0], said, err
 }
 
-// Settle approves or rejects an item, and says in one line what came of it. Of the item, the kind,
+// DecideItem approves or rejects an item, and says in one line what came of it. Of the item, the kind,
 // the task, the reference and the action of a suggestion count.
-func Settle(tx *store.Tx, i store.InboxItem, approve bool, words, person string) (said string, err error) {
+func DecideItem(tx *store.Tx, i store.InboxItem, approve bool, words, person string) (said string, err error) {
 	i.Item, i.Command = advice.Of(i)
 	if !YesOrNo(i) {
-		return "", ralph.Usage(fmt.Errorf("%s (%s) is not settled with yes or no: %s", i.Item, i.Kind, i.Command))
+		return "", ralph.Usage(fmt.Errorf("%s (%s) is not answered with yes or no: %s", i.Item, i.Kind, i.Command))
 	}
 	do, verb := decisions[i.Kind].approve, "approved"
 	if !approve {
@@ -202,7 +202,7 @@ func Becomes(tx *store.Tx, id int64) (string, error) {
 	return fmt.Sprintf("TASK-%d is %s", id, becomes), nil
 }
 
-// Split splits a task into parts, and settles the suggestion that it answers; comment is 0 for none.
+// Split splits a task into parts, and answers the suggestion that it answers; comment is 0 for none.
 func Split(tx *store.Tx, task, comment int64, parts []ralph.Part, person string) ([]int64, error) {
 	ids, err := tx.Split(task, parts, person)
 	if err == nil && comment != 0 {

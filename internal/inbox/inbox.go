@@ -127,7 +127,7 @@ type Dialogue struct {
 // Run asks about every item. Decisions are carried out by the corresponding commands.
 func (d Dialogue) Run(ctx context.Context) error {
 	passed := map[string]bool{}
-	settled, later := 0, 0
+	decided, later := 0, 0
 	for {
 		inbox, err := d.Inbox(ctx)
 		if err != nil {
@@ -148,13 +148,13 @@ func (d Dialogue) Run(ctx context.Context) error {
 			break
 		}
 		if done {
-			settled++
+			decided++
 			later--
 		} else {
 			passed[keyOf(*item)] = true
 		}
 	}
-	_, err := fmt.Fprintf(d.Out, "\n%s, %d left for later\n", text.Count(settled, "decision"), later)
+	_, err := fmt.Fprintf(d.Out, "\n%s, %d left for later\n", text.Count(decided, "decision"), later)
 	return err
 }
 
@@ -173,7 +173,7 @@ func nextItem(inbox []store.InboxItem, passed map[string]bool) (item *store.Inbo
 	return item, left
 }
 
-// ask asks about one item until it is settled or skipped, or the person leaves.
+// ask asks about one item until it is answered or skipped, or the person leaves.
 func (d Dialogue) ask(ctx context.Context, i store.InboxItem) (done, leave bool, err error) {
 	list := choices(i)
 	for {

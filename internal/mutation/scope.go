@@ -21,17 +21,17 @@ var scope = []target{
 		"causeOf", `newClock|clock\..*`, `idleness\..*`, `hashes\.differ`, `parts\..*`, "judgeRest", "Shortly",
 	}, judges: []string{"loop", "loop/session"}},
 	{files: "loop/**/*.go", functions: []string{ // protected files and baselines
-		`Place\.Files`, "Digests?", "digest(Matches|One|File)", "below", "Judge", `Verifier\.excusable`,
-	}, judges: []string{"loop", "loop/check", "loop/place"}},
+		`Workspace\.Files`, "Digests?", "digest(Matches|One|File)", "below", "Judge", `Verifier\.excusable`,
+	}, judges: []string{"loop", "loop/check", "loop/workspace"}},
 	{files: "loop/**/*.go", functions: []string{ // the check of a done, and what its agent is told
 		`finding\..*`, `Session\.(check|inspect|since|watchProtected|spare|own|drift|closing)`, "names",
 		`Session\.(turnEnded|reply|objection)`, `course\.obeying`, "obeyed",
 	}, judges: []string{"loop", "loop/session"}},
-	{files: "loop/**/*.go", functions: []string{ // settling, recovery, claims
-		`Session\.(Settle|observe|claimed|lostWork|checkpoint|take|salvage)`, "killedCommands",
+	{files: "loop/**/*.go", functions: []string{ // deciding, recovery, claims
+		`Session\.(Decide|observe|claimed|lostWork|checkpoint|take|salvage)`, "killedCommands",
 		`Session\.(tryEnding|rescued|saveMade)`, `Needs\.(Recover|reopen|Lapse)`,
-		`Loop\.(recover|each|unsettled|Lapse)`,
-		`Claim\.(Renew|Close|land|checkTime|extend|Heard|Release|end|settle|giveBack)`,
+		`Loop\.(recover|each|undecided|Lapse)`,
+		`Claim\.(Renew|Close|merge|checkTime|extend|Heard|Release|end|decide|giveBack)`,
 	}, judges: []string{"loop"}},
 	{files: "loop/**/*.go", functions: []string{ // a red begin
 		`runner\.(ready|readyFirst|stopRed|announce|hasNews|redNow|suiteCommands)`,
@@ -39,7 +39,7 @@ var scope = []target{
 	}, judges: []string{"loop"}},
 	{files: "loop/**/*.go", functions: []string{ // what a run counts, waits for and ends with
 		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit)`,
-		`runner\.(afterAgent|waitForAgent|heed|settle|begin|judge|room)`, `lane\..*`,
-		`Loop\.pick`, `runner\.choose`, `beside\.fit`, "meet", "unsettledEnds", "Outside",
+		`runner\.(afterAgent|waitForAgent|heed|finish|begin|judge|room)`, `job\..*`,
+		`Loop\.pick`, `runner\.choose`, `beside\.fit`, "meet", "undecidedEnds", "Outside",
 	}, judges: []string{"loop"}},
 }

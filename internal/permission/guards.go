@@ -229,7 +229,7 @@ var harmlessVerbs = []string{
 // looks are the subcommands of the commands in looked that change nothing either.
 var (
 	looks  = []string{"list", "show", "log", "graph", "info", "get"}
-	looked = strings.Fields(`amendment config discipline feature learning merge permission place session snapshot
+	looked = strings.Fields(`amendment config discipline feature learning merge permission session snapshot workspace
 		suggestion task`)
 )
 
@@ -243,7 +243,7 @@ func guardRalph(p Policy, x part) string {
 		}
 		rel, ok := within(p.State, p.Project)
 		for _, w := range c.words {
-			if below(p.Project, p.State) { // a slot is in the state folder, and belongs to the session
+			if below(p.Project, p.State) { // a workspace is in the state folder, and belongs to the session
 				w = strings.ReplaceAll(w, p.Project, "")
 			}
 			if p.State != "" && (strings.Contains(w, p.State) || ok && strings.Contains(w, rel)) {
@@ -264,7 +264,7 @@ func guardRalph(p Policy, x part) string {
 	return ""
 }
 
-// ownState reports whether a path is in ralph's state folder, except in the session's own slot.
+// ownState reports whether a path is in ralph's state folder, except in the session's own workspace.
 func (p Policy) ownState(path string) bool {
 	is := below(path, p.State) || p.State != "" && !strings.Contains(path, "**") && path != unknown &&
 		overlaps(escape(p.State)+"/**", path, false)

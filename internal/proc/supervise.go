@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// settleTime is the time for children to end by themselves after the command did, such as
+	// lingerTime is the time for children to end by themselves after the command did, such as
 	// servers whose standard input has just been closed.
-	settleTime = 250 * time.Millisecond
+	lingerTime = 250 * time.Millisecond
 
 	// patience is how long a process may take to die of SIGKILL.
 	patience = 10 * time.Second
@@ -156,7 +156,7 @@ func readOrders(decoder *gob.Decoder) <-chan order {
 func (s *supervisor) run() (survivors string) {
 	if s.attend() {
 		s.hunt.endedByItself()
-		s.settle()
+		s.linger()
 	}
 	if s.deserted && adoptsOrphans {
 		return ""
@@ -233,9 +233,9 @@ func (s *supervisor) interrupt(all bool) {
 	}
 }
 
-// settle gives the command's children a moment to end by themselves.
-func (s *supervisor) settle() {
-	enough := time.After(settleTime)
+// linger gives the command's children a moment to end by themselves.
+func (s *supervisor) linger() {
+	enough := time.After(lingerTime)
 	for !s.deserted {
 		select {
 		case <-s.child:

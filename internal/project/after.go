@@ -14,7 +14,7 @@ import (
 // AfterRun checks that the repository and the database are still those that the run began with,
 // and cleans up; err is the run's error.
 func (p *Project) AfterRun(ctx context.Context, db *store.DB, l *loop.Loop, err error) error {
-	if lost := state.After(err, l.Place.Tree.Intact); lost != nil {
+	if lost := state.After(err, l.Here.Tree.Intact); lost != nil {
 		why := fmt.Sprintf("a run ended on %s: %v", time.Now().Format(time.DateTime), lost)
 		err = errors.Join(lost, p.LoseRepository(why))
 	} else if merr := p.Make(); merr != nil { // a session may have removed the marker

@@ -13,7 +13,7 @@ import (
 	"ralph/loop/agent/claude"
 	"ralph/loop/agent/kinds"
 	"ralph/loop/agent/process"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 	"ralph/mcpserver"
 )
 
@@ -51,7 +51,7 @@ func (p *Project) Begins(ctx context.Context, a agent.Agent) (err error) {
 		return err
 	}
 	id := uuid.NewString()
-	folder := place.Channel(id)
+	folder := workspace.Channel(id)
 	defer func() { err = errors.Join(err, os.RemoveAll(logs), os.RemoveAll(folder)) }()
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"ralph/internal/sandbox"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 )
 
 // A cache is a folder that a program uses to be faster, or loads into what it needs.
@@ -18,10 +18,10 @@ type cache struct {
 	only     bool   // there is none where the user has none
 }
 
-// cacheTable lists the caches of which each place has its own.
+// cacheTable lists the caches of which each workspace has its own.
 var cacheTable = []cache{
 	{"XDG_CACHE_HOME", "xdg", ".cache", false},
-	{"GOCACHE", place.GoBuild, ".cache/go-build", false},
+	{"GOCACHE", workspace.GoBuild, ".cache/go-build", false},
 	{"GOMODCACHE", "go-mod", "go/pkg/mod", false},
 	{"npm_config_cache", "npm", ".npm", false},
 	{"npm_config_store_dir", "pnpm", ".local/share/pnpm/store", false},
@@ -130,12 +130,12 @@ func within(path, folder string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// slotCaches has an agent in a slot see the user's caches, and write to the slot's.
-func (p *Project) slotCaches(slot string) *layering {
-	own := p.slotFolder(slot, "caches", "agent")
+// workspaceCaches has an agent in a workspace see the user's caches, and write to the workspace's.
+func (p *Project) workspaceCaches(ws string) *layering {
+	own := p.workspaceFolder(ws, "caches", "agent")
 	l := &layering{
-		p: p, upper: own, mounts: p.slotFolder(slot, "caches", "none"),
-		lower: p.ground(slot), empty: p.slotFolder(place.Seen, "empty"),
+		p: p, upper: own, mounts: p.workspaceFolder(ws, "caches", "none"),
+		lower: p.ground(ws), empty: p.workspaceFolder(workspace.Seen, "empty"),
 		theirs: func(c cached) bool {
 			for _, dir := range p.paths(p.Config.Permissions.Writable, p.agentEnv("HOME")) {
 				if within(c.dir, dir) {
@@ -149,18 +149,18 @@ func (p *Project) slotCaches(slot string) *layering {
 	return l
 }
 
-// checkView has a command in a slot for checks see exactly what it is to check: what it writes goes to
-// a folder that is dropped. All slots look alike from within, so that what is built in one is of use in
+// checkView has a command in a check workspace see exactly what it is to check: what it writes goes to
+// a folder that is dropped. All workspaces look alike from within, so that what is built in one is of use in
 // another.
-func (p *Project) checkView(slot, dir string) *layering {
-	seen := p.slotFolder(place.Seen)
+func (p *Project) checkView(ws, dir string) *layering {
+	seen := p.workspaceFolder(workspace.Seen)
 	tree, home, empty := filepath.Join(seen, "tree"), filepath.Join(seen, "home"), filepath.Join(seen, "empty")
-	between := p.ground(slot)
+	between := p.ground(ws)
 	l := &layering{
-		p: p, upper: p.slotFolder(slot, place.Dropped), mounts: filepath.Join(seen, "caches"), lower: between,
+		p: p, upper: p.workspaceFolder(ws, workspace.Dropped), mounts: filepath.Join(seen, "caches"), lower: between,
 		theirs: func(cached) bool { return false }, empty: empty,
 	}
-	own := p.slotFolder(slot, "tree")
+	own := p.workspaceFolder(ws, "tree")
 	l.add(tree, "tree", append([]string{own}, between("tree")...))
 	l.add(home, "home", append(between("home"), empty))
 	l.caches()
@@ -184,16 +184,16 @@ func (p *Project) homeless(home string) []string {
 	return env
 }
 
-// slotFolder returns a path in the folder of the slots.
-func (p *Project) slotFolder(names ...string) string {
-	return filepath.Join(p.File("places"), filepath.Join(names...))
+// workspaceFolder returns a path in the folder of the workspaces.
+func (p *Project) workspaceFolder(names ...string) string {
+	return filepath.Join(p.File("workspaces"), filepath.Join(names...))
 }
 
-// ground returns what lies below what is written in a slot: what the set-up made of merged work, and
+// ground returns what lies below what is written in a workspace: what the set-up made of merged work, and
 // what the verification has built of what people made.
-func (p *Project) ground(slot string) func(name string) []string {
+func (p *Project) ground(ws string) func(name string) []string {
 	return func(name string) (list []string) {
-		for _, dir := range []string{p.slotFolder(slot, place.Ground), p.slotFolder(place.Warm)} {
+		for _, dir := range []string{p.workspaceFolder(ws, workspace.Ground), p.workspaceFolder(workspace.Warm)} {
 			if real, err := filepath.EvalSymlinks(filepath.Join(dir, name)); err == nil {
 				list = append(list, real)
 			}
@@ -203,12 +203,12 @@ func (p *Project) ground(slot string) func(name string) []string {
 }
 
 // caches returns the folders for programs' caches where there are no layers, and the variables that
-// point to them. Each place and each role has its own: an agent must not be able to change what its
+// point to them. Each workspace and each role has its own: an agent must not be able to change what its
 // work is checked with.
-func (p *Project) caches(slot, role string) (env, folders []string) {
+func (p *Project) caches(ws, role string) (env, folders []string) {
 	own := p.File(filepath.Join("caches", role))
-	if slot != "" {
-		own = p.slotFolder(slot, "caches", role) // removed with the slot
+	if ws != "" {
+		own = p.workspaceFolder(ws, "caches", role) // removed with the workspace
 	}
 	for _, c := range p.cached() {
 		switch {
@@ -225,7 +225,7 @@ func (p *Project) caches(slot, role string) (env, folders []string) {
 	return env, []string{own}
 }
 
-// warmCaches are the user's caches that a slot without layers begins with a copy of, by name.
+// warmCaches are the user's caches that a workspace without layers begins with a copy of, by name.
 func (p *Project) warmCaches() map[string]string {
 	m := map[string]string{}
 	for _, c := range p.cached() {

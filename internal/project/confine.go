@@ -61,7 +61,7 @@ func (p *Project) Confine(ctx context.Context) (c Confinement, err error) {
 	}
 	c.Cannot = c.Sandbox.Cannot(policy)
 	if p.Git {
-		c.Unlayered = c.Sandbox.TryLayers(ctx, p.File("places"))
+		c.Unlayered = c.Sandbox.TryLayers(ctx, p.File("workspaces"))
 	}
 	if p.Config.Verify.Network {
 		c.Cannot = append(c.Cannot, "checks reach the network and this machine's ports (verify.network: true)")
@@ -98,13 +98,13 @@ func (c Confinement) Said() string {
 	return said
 }
 
-// Contains reports whether a process in a slot can write none of the given files.
+// Contains reports whether a process in a workspace can write none of the given files.
 func (c Confinement) Contains(files []string) bool {
 	if c.project == nil || !c.Sandbox.RefusesSockets() {
 		return false
 	}
 	policy := c.project.policy(
-		c.project.File(filepath.Join("places", "1", "tree")), c.Sandbox.Name == sandbox.Landlock, false)
+		c.project.File(filepath.Join("workspaces", "1", "tree")), c.Sandbox.Name == sandbox.Landlock, false)
 	for _, file := range files {
 		for _, path := range []string{file, filepath.Dir(file)} {
 			if real, err := filepath.EvalSymlinks(path); err == nil && policy.Of(real) == sandbox.Writable {
@@ -119,18 +119,18 @@ func (c Confinement) Contains(files []string) bool {
 const (
 	agentRole = "agent"
 	checkRole = "check"
-	setupRole = "setup" // in a slot for checks: like a check, with the network
+	setupRole = "setup" // in a check workspace: like a check, with the network
 	probeRole = ""      // leaves nothing behind
 )
 
-// Enter returns a function that puts a command into the sandbox of the place where it starts: here,
-// or a slot. The commands of a role have their own caches there; in a slot even without a sandbox.
+// Enter returns a function that puts a command into the sandbox of the workspace where it starts: here,
+// or a workspace. The commands of a role have their own caches there; in a workspace even without a sandbox.
 func (c Confinement) Enter(role string) proc.Enter {
 	if c.project == nil {
 		return nil
 	}
 	return func(spec *proc.Spec) (leave func(), err error) {
-		p, slot := c.project, c.project.slot(spec.Dir)
+		p, ws := c.project, c.project.workspaceOf(spec.Dir)
 		checks := role == checkRole || role == setupRole
 		if folder, own, _, _ := claude.Folder(p.agentEnv, spec.Dir); role == agentRole && exists(folder) {
 			if err := os.MkdirAll(own[0], 0o700); err != nil {
@@ -141,16 +141,16 @@ func (c Confinement) Enter(role string) proc.Enter {
 		var l *layering
 		switch {
 		case role == probeRole:
-		case slot != "" && c.Sandbox.Layers && checks:
-			l = p.checkView(slot, spec.Dir)
-		case slot != "" && c.Sandbox.Layers:
-			l = p.slotCaches(slot)
-		case slot != "" && checks:
-			home := p.slotFolder(slot, "home")
-			box.Env, box.Folders = p.caches(slot, checkRole)
+		case ws != "" && c.Sandbox.Layers && checks:
+			l = p.checkView(ws, spec.Dir)
+		case ws != "" && c.Sandbox.Layers:
+			l = p.workspaceCaches(ws)
+		case ws != "" && checks:
+			home := p.workspaceFolder(ws, "home")
+			box.Env, box.Folders = p.caches(ws, checkRole)
 			box.Env, box.Folders = append(box.Env, p.homeless(home)...), append(box.Folders, home)
-		case slot != "" || c.Sandbox.Name != sandbox.None:
-			box.Env, box.Folders = p.caches(slot, role)
+		case ws != "" || c.Sandbox.Name != sandbox.None:
+			box.Env, box.Folders = p.caches(ws, role)
 		}
 		if l != nil {
 			if err := os.MkdirAll(l.empty, 0o700); err != nil {
@@ -164,12 +164,12 @@ func (c Confinement) Enter(role string) proc.Enter {
 		}
 		if c.Sandbox.Name != sandbox.None {
 			// Computed for each command: only then is it known what to hide.
-			box.Policy = p.policy(spec.Dir, c.Sandbox.Name == sandbox.Landlock, checks && slot != "")
+			box.Policy = p.policy(spec.Dir, c.Sandbox.Name == sandbox.Landlock, checks && ws != "")
 		}
 		if l != nil && checks { // it is seen as a layer
-			box.Policy.Add(sandbox.ReadOnly, p.slotFolder(slot, "tree"))
+			box.Policy.Add(sandbox.ReadOnly, p.workspaceFolder(ws, "tree"))
 		}
-		if role == checkRole && slot != "" && !p.Config.Verify.Network {
+		if role == checkRole && ws != "" && !p.Config.Verify.Network {
 			if c.Sandbox.Name == sandbox.Bubblewrap {
 				box.Policy.Network = false
 			} else {
@@ -203,9 +203,9 @@ var devices = []string{
 	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm",
 }
 
-// slot returns the name of the slot that contains a folder; "" for none.
-func (p *Project) slot(dir string) string {
-	rel, err := filepath.Rel(p.File("places"), dir)
+// workspace returns the name of the workspace that contains a folder; "" for none.
+func (p *Project) workspaceOf(dir string) string {
+	rel, err := filepath.Rel(p.File("workspaces"), dir)
 	if err != nil || !filepath.IsLocal(rel) || rel == "." {
 		return ""
 	}
@@ -242,9 +242,9 @@ func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 	if all := filepath.Dir(p.Guarded()); filepath.Base(all) == "ralph" {
 		policy.Add(sandbox.Hidden, all) // includes the states of other projects
 	}
-	if slot := p.slot(dir); slot != "" {
-		policy.Add(sandbox.ReadOnly, p.Root, p.Common, p.File(filepath.Join("places", slot)))
-		policy.Add(sandbox.Writable, p.File(filepath.Join("places", slot, "tree")))
+	if ws := p.workspaceOf(dir); ws != "" {
+		policy.Add(sandbox.ReadOnly, p.Root, p.Common, p.File(filepath.Join("workspaces", ws)))
+		policy.Add(sandbox.Writable, p.File(filepath.Join("workspaces", ws, "tree")))
 	} else {
 		policy.Add(sandbox.ReadOnly, p.Root) // nobody works here
 	}

@@ -30,7 +30,7 @@ import (
 	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
 	"ralph/loop/agent/kinds"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 	"ralph/store"
 )
 
@@ -136,8 +136,8 @@ func (p *Project) Control(ctx context.Context, db *store.DB, what string) error 
 	return db.Tx(ctx, func(tx *store.Tx) error { return tx.Control(what) })
 }
 
-// SettleClaims settles the lapsed claims that no run watches; any reports whether there were claims.
-func (p *Project) SettleClaims(ctx context.Context, db *store.DB) (any bool, err error) {
+// DecideClaims decides on the lapsed claims that no run watches; any reports whether there were claims.
+func (p *Project) DecideClaims(ctx context.Context, db *store.DB) (any bool, err error) {
 	over, err := store.Read(ctx, db, (*store.Tx).LapsedClaims)
 	if err != nil || len(over) == 0 {
 		return false, err
@@ -149,7 +149,7 @@ func (p *Project) SettleClaims(ctx context.Context, db *store.DB) (any bool, err
 	return true, l.Lapse(ctx)
 }
 
-// Tidy keeps transcripts, the refs of changes and unused slots within their limits.
+// Tidy keeps transcripts, the refs of changes and unused workspaces within their limits.
 func (p *Project) Tidy(ctx context.Context, db *store.DB) error {
 	var open []ralph.Session
 	err := db.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
@@ -172,15 +172,15 @@ func (p *Project) Tidy(ctx context.Context, db *store.DB) error {
 	if err != nil {
 		return err
 	}
-	l, err := p.Lander(ctx, db, tree)
+	l, err := p.Merger(ctx, db, tree)
 	if err == nil {
 		err = l.Forget(ctx, time.Now().Add(-r.Age))
 	}
 	if err != nil {
 		return err
 	}
-	c := p.Config.Place
-	return p.Slots(&place.Place{Dir: p.Root, Tree: tree, State: p.State}).
+	c := p.Config.Workspace
+	return p.Pool(&workspace.Workspace{Dir: p.Root, Tree: tree, State: p.State}).
 		Tidy(ctx, time.Now().AddDate(0, 0, -c.KeepDays), uint64(c.MinFree)<<20, dirs)
 }
 
@@ -212,7 +212,7 @@ func (p *Project) Preflight(ctx context.Context, l *loop.Loop) error {
 	if err := p.needs(ctx, l.Store); err != nil {
 		return err
 	}
-	if err := Placed(ctx, l); err != nil {
+	if err := Cloneable(ctx, l); err != nil {
 		return err
 	}
 	if why := p.unguarded(); why != "" {
@@ -234,14 +234,14 @@ func (p *Project) Preflight(ctx context.Context, l *loop.Loop) error {
 	return nil
 }
 
-// Placed reports why there can be no slots for sessions.
-func Placed(ctx context.Context, l *loop.Loop) error {
-	if why := l.Place.Tree.Uncloned(ctx); why != "" {
+// Cloneable reports why there can be no workspaces for sessions.
+func Cloneable(ctx context.Context, l *loop.Loop) error {
+	if why := l.Here.Tree.Uncloned(ctx); why != "" {
 		return ralph.Usage(fmt.Errorf("sessions work in clones of the repository, and there can be none: %s", why))
 	}
-	if l.Lander.Into == "" {
+	if l.Merger.Into == "" {
 		return ralph.Usage(errors.New("HEAD is detached: " +
-			"check a branch out on which work is to land, or name it in merge.into"))
+			"check a branch out into which work is to be merged, or name it in merge.into"))
 	}
 	return nil
 }

@@ -9,13 +9,13 @@ import (
 	"ralph/store"
 )
 
-// Try makes a slot of the project, as sessions work in, and verifies what is committed in it. checks are the results.
+// Try makes a workspace of the project, as sessions work in, and verifies what is committed in it. checks are the results.
 func (p *Project) Try(
 	ctx context.Context, db *store.DB,
-) (found config.StarterPlace, checks []ralph.Check, red bool, err error) {
+) (found config.StarterWorkspace, checks []ralph.Check, red bool, err error) {
 	found.Setup, found.When = likelySetup(p.Root)
 	own := *p
-	own.Config.Place.Setup, own.Config.Place.SetupWhen = found.Setup, found.When
+	own.Config.Workspace.Setup, own.Config.Workspace.SetupWhen = found.Setup, found.When
 	checks, red, err = own.Verify(ctx, db, 0, func(ralph.Check, io.ReadSeeker) error { return nil })
 	return found, checks, red, err
 }

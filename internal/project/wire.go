@@ -28,9 +28,9 @@ import (
 	"ralph/loop/agent/kinds"
 	"ralph/loop/agent/process"
 	"ralph/loop/check"
-	"ralph/loop/landing"
-	"ralph/loop/place"
+	"ralph/loop/merging"
 	"ralph/loop/session"
+	"ralph/loop/workspace"
 	"ralph/mcpserver"
 	"ralph/prompt"
 	"ralph/signals"
@@ -70,13 +70,13 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	here := &place.Place{Dir: p.Root, Tree: tree, State: p.State, Watched: c.Stagnation.Files}
+	here := &workspace.Workspace{Dir: p.Root, Tree: tree, State: p.State, Watched: c.Stagnation.Files}
 	l := &loop.Loop{
 		Store: db, Agent: agents[c.Agent.Use], Agents: loop.Agents{
 			Use: c.Agent.Use, Fallback: c.Agent.Fallback, All: agents, Models: models(c),
 		},
 		Channel: channel, Prepare: launcher.Prepare, Log: p.Log,
-		Place: here, Slots: p.Slots(here),
+		Here: here, Pool: p.Pool(here),
 		Limits:  p.Limits(),
 		Sandbox: p.Confinement.Said(),
 		Rules:   p.Rules(),
@@ -102,15 +102,15 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 		Commands: func() ([]string, error) { return p.configuredCommands() },
 		Parallel: c.Parallel,
 	}
-	if l.Lander, err = p.Lander(ctx, db, tree); err != nil {
+	if l.Merger, err = p.Merger(ctx, db, tree); err != nil {
 		return nil, err
 	}
-	l.Lander.Check, l.Lander.Slots, l.Slots.Merged = l.Check, l.Slots, l.Lander.Tip
+	l.Merger.Check, l.Merger.Pool, l.Pool.Merged = l.Check, l.Pool, l.Merger.Tip
 	return l, nil
 }
 
-// Lander lands the work of slots on the target branch. The caller sets how to verify it.
-func (p *Project) Lander(ctx context.Context, db *store.DB, tree *worktree.Tree) (*landing.Lander, error) {
+// Merger merges the work of workspaces into the target branch. The caller sets how to verify it.
+func (p *Project) Merger(ctx context.Context, db *store.DB, tree *worktree.Tree) (*merging.Merger, error) {
 	c := p.Config.Merge
 	into := c.Into
 	if into == "" {
@@ -120,22 +120,22 @@ func (p *Project) Lander(ctx context.Context, db *store.DB, tree *worktree.Tree)
 	if err != nil {
 		return nil, err
 	}
-	return &landing.Lander{
-		Rules: landing.Rules{
+	return &merging.Merger{
+		Rules: merging.Rules{
 			Into: into, Branch: c.Mode == "branch", Squash: c.Strategy == "squash", Serial: c.Queue == "serial",
-			Leave: c.Checkout == "leave", Bounces: c.Bounces, Wait: c.Wait, Push: c.Push, Sign: c.Sign,
+			Leave: c.Checkout == "leave", MaxSentBack: c.MaxSentBack, Wait: c.Wait, Push: c.Push, Sign: c.Sign,
 			Message: cmp.Or(c.Message, "{task}: {title}"), After: c.After,
 			AfterEnv: p.Stripped(), Timeout: p.Config.Verify.Timeout, State: p.State,
 		},
-		Store: db, Tree: tree, Line: &landing.Line{}, Log: p.Log,
+		Store: db, Tree: tree, Line: &merging.Line{}, Log: p.Log,
 	}, nil
 }
 
-// Slots returns the clones in which sessions work.
-func (p *Project) Slots(here *place.Place) *place.Slots {
-	c := p.Config.Place
-	return &place.Slots{
-		Here: here, Dir: p.File("places"), Name: p.Name(),
+// Pool returns the clones in which sessions work.
+func (p *Project) Pool(here *workspace.Workspace) *workspace.Pool {
+	c := p.Config.Workspace
+	return &workspace.Pool{
+		Here: here, Dir: p.File("workspaces"), Name: p.Name(),
 		Copy: c.Copy, Link: c.Link, Setup: c.Setup, SetupWhen: c.SetupWhen, Teardown: c.Teardown,
 		PortsFrom: c.Ports.From, Ports: c.Ports.Each,
 		Env: p.workEnvironment(), Through: p.Mask().Reader,
@@ -282,7 +282,7 @@ func (p *Project) channel(db *store.DB) (
 		}
 		if a.Profile.Kind != claude.Profile.Kind || claude.Asks(p.Config.Agent.PermissionMode) {
 			its := rules
-			if a.Dir != p.Root { // a slot, which has its own temporary folder beside it
+			if a.Dir != p.Root { // a workspace, which has its own temporary folder beside it
 				its.Policy.Project = permission.ResolveLinks(a.Dir)
 				for _, entry := range a.Env {
 					if dir, ok := strings.CutPrefix(entry, "TMPDIR="); ok {
@@ -332,7 +332,7 @@ func (p *Project) Rules() signals.Rules {
 	c := p.Config.Config
 	r := signals.Rules{
 		StuckLimit: c.StuckLimit, VerifyFailures: c.MaxVerifyFailures, Attempts: c.Limits.Attempts,
-		ReviewProtect: c.Verify.ProtectMode == "review", Bounces: c.Merge.Bounces,
+		ReviewProtect: c.Verify.ProtectMode == "review", MaxSentBack: c.Merge.MaxSentBack,
 		Lost: c.Verify.Lost, TestsChanged: c.Verify.Changed,
 	}
 	if c.Suggestions == "auto_approve" {
@@ -361,7 +361,7 @@ func (p *Project) hiddenFiles() string {
 var protocol = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "JOURNAL_STREAM"}
 
 // workEnvironment returns the environment of the commands that check an agent's work or set up its
-// place: the agent's without its account's variables. The variables in agent.env_pass are included.
+// workspace: the agent's without its account's variables. The variables in agent.env_pass are included.
 func (p *Project) workEnvironment() []string {
 	c := p.Config.Agent
 	added := maps.Clone(c.Env)

@@ -1,4 +1,4 @@
-// Package replay decides on settled sessions again, by today's rules and from the facts that were
+// Package replay decides on sessions again, by today's rules and from the facts that were
 // recorded with them. It changes nothing.
 package replay
 
@@ -34,7 +34,7 @@ type Comparison struct {
 	Different    []Replay `json:"different"`
 }
 
-// Session decides on one session. The error is [store.ErrNoFacts] if it was settled before ralph
+// Session decides on one session. The error is [store.ErrNoFacts] if it was decided before ralph
 // stored the facts of decisions.
 func Session(tx *store.Tx, s ralph.Session, rules signals.Rules) (Replay, error) {
 	f, then, err := tx.Replayed(s)
@@ -53,14 +53,14 @@ func Session(tx *store.Tx, s ralph.Session, rules signals.Rules) (Replay, error)
 // page is the number of sessions read at a time.
 const page = 200
 
-// All decides on every settled session.
+// All decides again on every session that was decided.
 func All(ctx context.Context, db *store.DB, rules signals.Rules) (Comparison, error) {
 	all := Comparison{Different: []Replay{}}
 	var last ralph.Session
 	for {
 		var list []ralph.Session
 		err := db.View(ctx, func(tx *store.Tx) (err error) {
-			if list, err = tx.Settled(last, page); err != nil {
+			if list, err = tx.Decided(last, page); err != nil {
 				return err
 			}
 			for _, s := range list {

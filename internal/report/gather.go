@@ -104,22 +104,22 @@ func gather(tx *store.Tx, f store.SessionFilter) (Report, error) {
 	return r, err
 }
 
-// merge adds how long the work of a filter's sessions waited to be merged, and how often it bounced.
+// merge adds how long the work of a filter's sessions waited to be merged, and how often it was sent back.
 func (r *Report) merge(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session) error {
-	bounces, err := tx.Bounced(f)
+	timesSentBack, err := tx.SentBack(f)
 	if err != nil {
 		return err
 	}
 	changes, err := tx.ChangesBeside(f)
 	waited := map[int64]time.Duration{}
 	for _, c := range changes {
-		over := c.State == ralph.Merged || c.State == ralph.Bounced
+		over := c.State == ralph.Merged || c.State == ralph.SentBack
 		if over && slices.ContainsFunc(sessions, func(s ralph.Session) bool { return s.ID == c.SessionID }) {
 			waited[c.TaskID] += c.Updated.Sub(c.Created.Time)
 		}
 	}
 	for i, t := range r.Tasks {
-		r.Tasks[i].Bounces, r.Tasks[i].MergeSeconds = bounces[t.TaskID], waited[t.TaskID].Seconds()
+		r.Tasks[i].TimesSentBack, r.Tasks[i].MergeSeconds = timesSentBack[t.TaskID], waited[t.TaskID].Seconds()
 	}
 	return err
 }

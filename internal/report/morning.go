@@ -23,7 +23,7 @@ type Changed struct {
 	Added     int          `json:"added"`           // lines, summed over sessions
 	Removed   int          `json:"removed"`         // lines, summed over sessions
 	KeptFiles int          `json:"kept_files"`      // changed files that are not merged
-	Kept      []string     `json:"kept"`            // refs of work in slots that is not merged
+	Kept      []string     `json:"kept"`            // refs of work in workspaces that is not merged
 
 	files, kept map[string]bool // by path
 }
@@ -78,8 +78,8 @@ func (c *Changed) on(branch string) {
 	}
 }
 
-// add adds a session's changes; change is the change that contains its work if it worked in a slot,
-// and branch where that landed.
+// add adds a session's changes; change is the change that contains its work if it worked in a workspace,
+// and branch where that was merged.
 func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string) {
 	switch {
 	case change == nil:
@@ -142,7 +142,7 @@ func changedBy(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session) (m
 	if err != nil {
 		return nil, err
 	}
-	on, err := tx.LandedOn(f)
+	on, err := tx.MergedInto(f)
 	if err != nil {
 		return nil, err
 	}

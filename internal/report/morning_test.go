@@ -9,7 +9,7 @@ import (
 	"ralph"
 )
 
-// TestWhatWasChanged: commits are named where they landed, or where the session worked;
+// TestWhatWasChanged: commits are named where they were merged, or where the session worked;
 // what is not merged is not counted among them.
 func TestWhatWasChanged(t *testing.T) {
 	const id = "0123456789012345678901234567890123456789"
@@ -30,7 +30,7 @@ func TestWhatWasChanged(t *testing.T) {
 			"2 commits (0123456, 0123456), 2 files (+10 -2)",
 		},
 		{
-			"landed",
+			"merged",
 			[]ralph.Session{{Files: files, Commits: []string{"x", "y"}}},
 			&ralph.Change{State: ralph.Merged, To: id}, "1 commit on trunk (0123456), 2 files (+5 -1)",
 		},
@@ -68,7 +68,7 @@ func TestTheSumOfWhatWasChanged(t *testing.T) {
 	tasks := make([]Changed, 3)
 	tasks[0].add(ralph.Session{Files: at("a", "b")}, &ralph.Change{State: ralph.Merged, To: "1"}, "main")
 	tasks[1].add(ralph.Session{Files: at("b")}, &ralph.Change{State: ralph.Merged, To: "2"}, "main")
-	tasks[2].add(ralph.Session{Files: at("b", "c")}, &ralph.Change{State: ralph.Bounced, SessionID: "s"}, "main")
+	tasks[2].add(ralph.Session{Files: at("b", "c")}, &ralph.Change{State: ralph.SentBack, SessionID: "s"}, "main")
 	var sum Changed
 	for _, task := range tasks {
 		sum.merge(task)
@@ -85,7 +85,7 @@ func TestWhatBecameOfAChange(t *testing.T) {
 		{TaskID: 1, SessionID: "6", State: ralph.Held},
 		{SessionID: "5", State: ralph.Merged, To: "m"},
 		{SessionID: "4", State: ralph.Dropped, Reason: ralph.Superseded},
-		{SessionID: "3", State: ralph.Bounced},
+		{SessionID: "3", State: ralph.SentBack},
 		{SessionID: "2", State: ralph.Dropped, Reason: "dropped by ann"},
 		{SessionID: "1", State: ralph.Dropped, Reason: ralph.Superseded},
 	}

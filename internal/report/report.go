@@ -58,9 +58,9 @@ type Receipt struct {
 	Flags []Flag   `json:"flags"`
 	Notes []string `json:"notes"` // what people should know of its sessions
 
-	Lanes        []int   `json:"lanes"`         // in which its sessions worked, of a run
-	MergeSeconds float64 `json:"merge_seconds"` // how long its done work waited to be merged
-	Bounces      int     `json:"bounces"`       // how often its work could not be merged
+	Numbers       []int   `json:"numbers"`         // of its sessions, among those that the run had at once
+	MergeSeconds  float64 `json:"merge_seconds"`   // how long its done work waited to be merged
+	TimesSentBack int     `json:"times_sent_back"` // how often its work could not be merged
 
 	Changed Changed `json:"changed"`
 }
@@ -86,7 +86,7 @@ type Waiting struct {
 	Kind    string `json:"kind"`
 	TaskID  int64  `json:"task_id"`
 	Text    string `json:"text"`
-	Command string `json:"command"` // that settles it
+	Command string `json:"command"` // that answers it
 }
 
 // nothing is the change of a task that has none.
@@ -97,7 +97,7 @@ func receiptOf(t ralph.Task) Receipt {
 	return Receipt{
 		TaskID: t.ID, Title: t.Title, Feature: t.Feature,
 		Status: t.Status, Reason: t.StatusReason, Attempts: t.Attempts,
-		Verify: []ralph.Check{}, Flags: []Flag{}, Notes: []string{}, Lanes: []int{}, Changed: nothing(),
+		Verify: []ralph.Check{}, Flags: []Flag{}, Notes: []string{}, Numbers: []int{}, Changed: nothing(),
 		CostKnown: true, Agents: []ralph.By{},
 	}
 }
@@ -119,8 +119,8 @@ func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string]
 		c.CostKnown = c.CostKnown && (s.CostKnown || s.CompletedAt.IsZero())
 		of[s.TaskID] = append(of[s.TaskID], s)
 		c.Agents = ralph.Workers(of[s.TaskID]...)
-		if s.Lane > 0 && !slices.Contains(c.Lanes, s.Lane) {
-			c.Lanes = append(c.Lanes, s.Lane)
+		if s.Number > 0 && !slices.Contains(c.Numbers, s.Number) {
+			c.Numbers = append(c.Numbers, s.Number)
 		}
 		c.Flags = append(c.Flags, flags[s.ID]...)
 		c.Notes = append(c.Notes, s.Notes...)
@@ -178,13 +178,13 @@ func (r Report) render(w *bytes.Buffer, format string) error {
 	}
 }
 
-// lanes reports whether sessions worked in several lanes.
-func (r Report) lanes() bool {
-	return slices.ContainsFunc(r.Tasks, func(c Receipt) bool { return len(c.Lanes) > 0 && slices.Max(c.Lanes) > 1 })
+// parallel reports whether sessions worked at once.
+func (r Report) parallel() bool {
+	return slices.ContainsFunc(r.Tasks, func(c Receipt) bool { return len(c.Numbers) > 0 && slices.Max(c.Numbers) > 1 })
 }
 
-// took says what the task took; lanes says to name its lanes.
-func (c Receipt) took(lanes bool) string {
+// took says what the task took; parallel says to name its sessions' numbers.
+func (c Receipt) took(parallel bool) string {
 	spent := time.Duration(c.Seconds) * time.Second
 	cost := text.Cost(c.CostUSD, c.CostKnown, c.Tokens.Sum())
 	if !strings.Contains(cost, "tokens") {
@@ -194,18 +194,18 @@ func (c Receipt) took(lanes bool) string {
 	if len(c.Agents) > 0 {
 		took += ", " + text.Line(ralph.NamesOf(c.Agents), 200)
 	}
-	if lanes && len(c.Lanes) > 0 {
-		numbers := make([]string, len(c.Lanes))
-		for i, lane := range c.Lanes {
-			numbers[i] = strconv.Itoa(lane)
+	if parallel && len(c.Numbers) > 0 {
+		numbers := make([]string, len(c.Numbers))
+		for i, number := range c.Numbers {
+			numbers[i] = strconv.Itoa(number)
 		}
-		took += ", in lane " + strings.Join(numbers, ", then ")
+		took += ", number " + strings.Join(numbers, ", then ")
 	}
 	if waited := time.Duration(c.MergeSeconds) * time.Second; waited > 0 {
 		took += fmt.Sprintf(", %s until it was merged", waited)
 	}
-	if c.Bounces > 0 {
-		took += ", bounced " + text.Count(c.Bounces, "time")
+	if c.TimesSentBack > 0 {
+		took += ", sent back " + text.Count(c.TimesSentBack, "time")
 	}
 	return took
 }
@@ -242,7 +242,7 @@ func (r Report) WriteEnd(w io.Writer) error {
 func (r Report) tasks(w *bytes.Buffer) {
 	for _, t := range r.Tasks {
 		fmt.Fprintf(w, "\nTASK-%-4d %-11s %s\n           %s\n           %s\n",
-			t.TaskID, t.Status, line(t.Title), line(t.Reason), t.took(r.lanes()))
+			t.TaskID, t.Status, line(t.Title), line(t.Reason), t.took(r.parallel()))
 		if changed := t.Changed.String(); changed != "" {
 			fmt.Fprintf(w, "           changed: %s\n", changed)
 		}
@@ -336,7 +336,7 @@ func (r Report) markdown(w *bytes.Buffer) {
 		fmt.Fprint(w, "\n| task | | status | why | took |\n|---|---|---|---|---|\n")
 	}
 	for _, t := range r.Tasks {
-		took := t.took(r.lanes())
+		took := t.took(r.parallel())
 		fmt.Fprintf(w, "| %d | %s | %s | %s | %s |\n", t.TaskID, cell(t.Title), t.Status, cell(t.Reason), cell(took))
 	}
 	for i, l := range r.Merging {

@@ -31,15 +31,15 @@ func sample(text string) report.Report {
 		3: {ID: 3, Title: "Ask", Status: ralph.NeedsInput, StatusReason: "waits for an answer"},
 	}
 	r := report.New([]ralph.Session{
-		{ID: "a", TaskID: 1, Lane: 1, StartedAt: at(0), CompletedAt: at(30), CostUSD: 0.5, CostKnown: true, Agent: "codex", AgentVersion: "codex-cli 0.169.0", Model: "gpt-5.5", Tokens: ralph.Tokens{Input: 10, Output: 5}},
-		{TaskID: 2, Lane: 2, StartedAt: at(31), CompletedAt: at(41), CostUSD: 0.25, CostKnown: true, Verify: []ralph.Check{{Command: "make test " + text, Exit: 2, Tail: "line one\n" + text}}},
-		{TaskID: 1, Lane: 3, StartedAt: at(42), CompletedAt: at(52), CostUSD: 0.1, Agent: "claude", AgentVersion: "2.1.197 (Claude Code)", Verify: []ralph.Check{{Command: "make test", Passed: true}}},
+		{ID: "a", TaskID: 1, Number: 1, StartedAt: at(0), CompletedAt: at(30), CostUSD: 0.5, CostKnown: true, Agent: "codex", AgentVersion: "codex-cli 0.169.0", Model: "gpt-5.5", Tokens: ralph.Tokens{Input: 10, Output: 5}},
+		{TaskID: 2, Number: 2, StartedAt: at(31), CompletedAt: at(41), CostUSD: 0.25, CostKnown: true, Verify: []ralph.Check{{Command: "make test " + text, Exit: 2, Tail: "line one\n" + text}}},
+		{TaskID: 1, Number: 3, StartedAt: at(42), CompletedAt: at(52), CostUSD: 0.1, Agent: "claude", AgentVersion: "2.1.197 (Claude Code)", Verify: []ralph.Check{{Command: "make test", Passed: true}}},
 		{TaskID: 3, StartedAt: at(53), CompletedAt: at(55)},
 	}, tasks, map[string][]report.Flag{"a": {{Comment: 8, Severity: "blocking", Category: "bug", What: "broken " + text}}})
-	r.Tasks[0].MergeSeconds, r.Tasks[0].Bounces = 12.5, 1
+	r.Tasks[0].MergeSeconds, r.Tasks[0].TimesSentBack = 12.5, 1
 	status := 3
 	r.RunID, r.ExitStatus, r.Reason, r.Sandbox = 7, &status, "failed: TASK-2 "+text, "bubblewrap"
-	r.Merging = []string{"TASK-4 Land waits for its merge (1 of 1) " + text}
+	r.Merging = []string{"TASK-4 Merge waits for its merge (1 of 1) " + text}
 	r.Waiting = []report.Waiting{{Kind: "question", TaskID: 3, Text: "red or blue? " + text, Command: "ralph answer Q5 TEXT"}, {Kind: "failed", TaskID: 2, Text: "x", Command: "ralph task retry 2"}}
 	return r
 }

@@ -19,19 +19,19 @@ type SessionView struct {
 	Stood ralph.Phase  `json:"stood_at"` // the last phase before its end
 	Stays []ralph.Stay `json:"time_in_state"`
 
-	Evidence ralph.Evidence `json:"evidence"` // what was observed when it was settled, apart from the commands' results
+	Evidence ralph.Evidence `json:"evidence"` // what was observed when it was decided, apart from the commands' results
 }
 
 // ViewSession adds what is derived from a session's history.
 func ViewSession(s ralph.Session, now ralph.Time) SessionView {
 	v := SessionView{Session: s, Stood: s.Stood(), Stays: s.Stays(now)}
-	if d, err := store.Decided(s); err == nil { // otherwise it is not settled
+	if d, err := store.Decided(s); err == nil { // otherwise it is not decided
 		v.Evidence = d.Evidence
 	}
 	return v
 }
 
-// sayEvidence prints what was observed of a session when it was settled.
+// sayEvidence prints what was observed of a session when it was decided.
 func sayEvidence(w io.Writer, e ralph.Evidence) {
 	line := func(name, value string) { fmt.Fprintf(w, "%-9s %s\n", name, text.Line(value, 300)) }
 	for _, a := range e.Aside {

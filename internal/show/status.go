@@ -26,7 +26,7 @@ type StatusView struct {
 	Morning  []string             `json:"morning"`        // its summary, by lines
 	Last     *Completed           `json:"last_completed"` // null if no session completed a task
 	Sessions []ralph.Session      `json:"sessions"`       // in progress
-	Lanes    []advice.Lane        `json:"-"`              // if there are several
+	Parallel []advice.Session     `json:"-"`              // if there are several
 	Counts   map[ralph.Status]int `json:"counts"`
 	Waiting  int                  `json:"waiting_for_people"`
 	Outside  []int64              `json:"unaccepted"`     // completed tasks that nothing recorded explains
@@ -38,7 +38,7 @@ type StatusView struct {
 	Limits   ralph.Limits         `json:"limits"`         // of the run in progress, or else of the next one
 	Today    float64              `json:"cost_today_usd"` // since midnight, over all runs
 	Windows  []ralph.UsageWindow  `json:"usage_windows"`
-	Ports    [2]int               `json:"-"` // the first port of the slots, and the number per slot
+	Ports    [2]int               `json:"-"` // the first port of the workspaces, and the number per workspace
 	Now      ralph.Time           `json:"-"`
 	Strange  string               `json:"-"`       // a note on the tasks in Outside
 	Between  string               `json:"between"` // the hours in which sessions start, or "always"
@@ -103,7 +103,7 @@ func ReadStatus(tx *store.Tx, midnight func(time.Time) time.Time) (v StatusView,
 		if v.Morning, err = report.MorningOf(tx, run, v.Waiting); err != nil {
 			return v, err
 		}
-		if v.Lanes, err = advice.Lanes(tx, run); err != nil {
+		if v.Parallel, err = advice.Sessions(tx, run); err != nil {
 			return v, err
 		}
 	}
@@ -135,7 +135,7 @@ func ReadStatus(tx *store.Tx, midnight func(time.Time) time.Time) (v StatusView,
 	return v, err
 }
 
-// statusWidth is the maximum width of a lane's line, including the session's id.
+// statusWidth is the maximum width of a session's line, including the session's id.
 const statusWidth = 80
 
 // Status writes the status; with all, also every limit.
@@ -172,7 +172,7 @@ func Status(w io.Writer, v StatusView, all bool) {
 	for _, l := range v.Morning {
 		fmt.Fprintf(w, "  %s\n", l)
 	}
-	for _, l := range v.Lanes {
+	for _, l := range v.Parallel {
 		if v.Running {
 			if v.Ports[1] > 0 {
 				l.Port = v.Ports[0] + (l.Number-1)*v.Ports[1]
@@ -185,14 +185,14 @@ func Status(w io.Writer, v StatusView, all bool) {
 		}
 	}
 	for _, s := range v.Sessions {
-		if v.Running && len(v.Lanes) > 0 && s.Lane > 0 && s.RunID == v.Run.ID {
+		if v.Running && len(v.Parallel) > 0 && s.Number > 0 && s.RunID == v.Run.ID {
 			continue
 		}
 		who := ""
 		if s.Worker != "" {
 			who = s.Worker + " "
 		}
-		doing := slot(s, v.Ports)
+		doing := workspace(s, v.Ports)
 		if verifies := s.Verifies(now); verifies != "" {
 			doing += ", " + text.Line(verifies, 200)
 		}
@@ -232,20 +232,20 @@ func Status(w io.Writer, v StatusView, all bool) {
 		text.Count(l.MaxSessions, "session"))
 }
 
-// slots matches the folder of a session in a slot, with the slot's number.
-var slots = regexp.MustCompile(`/places/(\d+)/tree(?:/|$)`)
+// workspaces matches the folder of a session in a workspace, with the workspace's number.
+var workspaces = regexp.MustCompile(`/workspaces/(\d+)/tree(?:/|$)`)
 
-// slot says in which slot a session works, and with which port; "" for none.
-func slot(s ralph.Session, ports [2]int) string {
-	m := slots.FindStringSubmatch(filepath.ToSlash(s.Dir))
+// workspace says in which workspace a session works, and with which port; "" for none.
+func workspace(s ralph.Session, ports [2]int) string {
+	m := workspaces.FindStringSubmatch(filepath.ToSlash(s.Dir))
 	if m == nil {
 		return ""
 	}
 	n, err := strconv.Atoi(m[1])
 	if err != nil || ports[1] == 0 {
-		return ", in slot " + m[1]
+		return ", in workspace " + m[1]
 	}
-	return fmt.Sprintf(", in slot %d, port %d", n, ports[0]+(n-1)*ports[1])
+	return fmt.Sprintf(", in workspace %d, port %d", n, ports[0]+(n-1)*ports[1])
 }
 
 // waiting counts the inbox items by kind, and names the questions and flags.

@@ -14,11 +14,11 @@ func TestTheJournalGetsPrioritiesAndNoTimes(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(systemd.NewHandler(&out))
 	log.Debug("not shown")
-	log.Info("settled", "session", "s 1")
+	log.Info("decided", "session", "s 1")
 	log.With("task", 3).Warn("odd")
 	log.WithGroup("git").Error("two\nlines", "time", "kept")
 	log.Log(context.Background(), slog.LevelError+4, "worse")
-	want := `<6>msg=settled session="s 1"
+	want := `<6>msg=decided session="s 1"
 <4>msg=odd task=3
 <3>msg="two\nlines" git.time=kept
 <3>msg=worse

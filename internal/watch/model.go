@@ -51,7 +51,7 @@ type Model struct {
 	loaded        bool
 	problem       string // the error of the last look
 
-	lane    int // followed; 0 for the first one in use
+	number  int // followed; 0 for the first one in use
 	session string
 	lines   []line
 	up      int // lines scrolled back
@@ -228,13 +228,13 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 	case "pgdown", "space", "f":
 		m.up -= page
 	case "1", "2", "3", "4", "5", "6", "7", "8", "9":
-		if n := int(name[0] - '0'); n <= len(m.snapshot.Lanes) {
-			m.lane = n
+		if n := int(name[0] - '0'); n <= len(m.snapshot.Parallel) {
+			m.number = n
 			return m, m.look()
 		}
 	case "tab":
-		if n := len(m.snapshot.Lanes); n > 0 {
-			m.lane = m.lane%n + 1
+		if n := len(m.snapshot.Parallel); n > 0 {
+			m.number = m.number%n + 1
 			return m, m.look()
 		}
 	case "g", "home":

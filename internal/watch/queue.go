@@ -33,7 +33,7 @@ type Queue struct {
 
 	last    Snapshot // what was last read from the database
 	changed <-chan struct{}
-	lane    int              // followed
+	number  int              // followed
 	windows map[string]int64 // context sizes of models
 
 	session string
@@ -47,16 +47,16 @@ const watchedTasks = 30
 
 // Look implements [Source]. It reads the database when it has changed, and every hour: some things
 // wait for a person only after a while.
-func (s *Queue) Look(ctx context.Context, lane int) (Snapshot, error) {
+func (s *Queue) Look(ctx context.Context, number int) (Snapshot, error) {
 	active, err := state.Active(s.State)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	now := ralph.At(time.Now())
-	if s.lane == lane && s.unchanged(active, now) {
+	if s.number == number && s.unchanged(active, now) {
 		s.last.At = now
 	} else {
-		s.changed, s.lane = s.Store.Changed(), lane
+		s.changed, s.number = s.Store.Changed(), number
 		if s.last, err = s.look(ctx, active); err != nil {
 			s.changed = nil
 			return Snapshot{}, err
@@ -97,7 +97,7 @@ func (s *Queue) look(ctx context.Context, active bool) (Snapshot, error) {
 			v.Sessions, v.CostUSD = run.Sessions, run.CostUSD
 			if active {
 				l, v.Control = run.Limits, run.Control
-				if v.Lanes, err = advice.Lanes(tx, run); err != nil {
+				if v.Parallel, err = advice.Sessions(tx, run); err != nil {
 					return err
 				}
 			} else {
@@ -148,8 +148,8 @@ func (s *Queue) current(tx *store.Tx, v *Snapshot) error {
 		return err
 	}
 	session, ok := ralph.CurrentSession(open)
-	for _, l := range v.Lanes {
-		if l.Number == s.lane {
+	for _, l := range v.Parallel {
+		if l.Number == s.number {
 			if ok = l.Session != nil; ok {
 				session = *l.Session
 			}

@@ -221,12 +221,12 @@ func (m Model) header() []string {
 	if gap < 2 {
 		lines = []string{left, right}
 	}
-	return append(append(lines, m.lanes()...), dim.Render(strings.Repeat("─", m.width)))
+	return append(append(lines, m.parallel()...), dim.Render(strings.Repeat("─", m.width)))
 }
 
-// lanes shows the lanes, if there are several, and which one is followed.
-func (m Model) lanes() (lines []string) {
-	for _, l := range m.snapshot.Lanes {
+// parallel shows the sessions, if there are several, and which one is followed.
+func (m Model) parallel() (lines []string) {
+	for _, l := range m.snapshot.Parallel {
 		line := l.Line(m.snapshot.At, m.width)
 		if s := m.snapshot.Session; s != nil && l.Session != nil && l.Session.ID == s.ID {
 			line = bold.Render(strings.TrimRight("▸"+line[1:], " "))
@@ -234,7 +234,7 @@ func (m Model) lanes() (lines []string) {
 		lines = append(lines, line)
 	}
 	if most := max(1, m.height/3); len(lines) > most {
-		more := fmt.Sprintf("     and %d more lanes (see `ralph status`)", len(lines)-most+1)
+		more := fmt.Sprintf("     and %d more sessions (see `ralph status`)", len(lines)-most+1)
 		lines = append(lines[:most-1], dim.Render(more))
 	}
 	return lines
@@ -245,8 +245,8 @@ func (m Model) current() []string {
 	s := m.snapshot
 	if s.Session == nil {
 		why := "nothing is worked on"
-		if m.lane > 0 && len(s.Lanes) > 0 {
-			why = fmt.Sprintf("nothing is worked on in lane %d", m.lane)
+		if m.number > 0 && len(s.Parallel) > 0 {
+			why = fmt.Sprintf("no session is number %d", m.number)
 		}
 		switch {
 		case !m.loaded:
@@ -460,8 +460,8 @@ func (m Model) footer() string {
 		return green.Render(text.VisibleLine(m.message))
 	}
 	keys := "c comment  a answer  o inbox  p pause  s skip  x stop  / filter  ? help  q leave"
-	if len(m.snapshot.Lanes) > 0 {
-		keys = "Tab lane  " + keys
+	if len(m.snapshot.Parallel) > 0 {
+		keys = "Tab next  " + keys
 	}
 	if m.up > 0 {
 		keys = fmt.Sprintf("%d lines below  G newest  ", m.up) + keys
@@ -496,7 +496,7 @@ const help = `ralph watch
   p        pause the run after this session, and go on again
   s        skip: stop this session and go on with another task
   x        stop the run after this session
-  Tab      follow the next of several lanes; 1 to 9 a certain one
+  Tab      follow the next of several sessions; 1 to 9 a certain one
   /        show only lines with a text; empty shows all
   j k      scroll, also with the arrows; PgUp PgDn by half a screen
   g G      the oldest and the newest

@@ -34,12 +34,12 @@ type Snapshot struct {
 	CostUSD, MaxCostUSD   float64 // of the run
 	DayUSD, MaxDayUSD     float64 // since midnight
 
-	Lanes       []advice.Lane  // if there are several
-	Session     *ralph.Session // the followed session in progress; nil for none
-	Task        ralph.Task     // of the session
-	SessionUSD  float64        // cost limit
-	SpentUSD    float64        // what it has spent so far, an estimate; 0 if unknown
-	ContextUsed int64          // tokens of its context; 0 if unknown
+	Parallel    []advice.Session // if there are several
+	Session     *ralph.Session   // the followed session in progress; nil for none
+	Task        ralph.Task       // of the session
+	SessionUSD  float64          // cost limit
+	SpentUSD    float64          // what it has spent so far, an estimate; 0 if unknown
+	ContextUsed int64            // tokens of its context; 0 if unknown
 	ContextSize int64
 
 	Windows   []ralph.UsageWindow
@@ -56,7 +56,7 @@ type Waiting struct {
 	TaskID  int64
 	Comment int64
 	Text    string
-	Command string // that settles it
+	Command string // that answers it
 	Title   string // of the task
 	Options []string
 	Diff    []string   // what an amendment changes
@@ -73,9 +73,9 @@ type Action struct {
 // A Source provides what a screen shows. Each method is called by one goroutine at a time, not by
 // the one that draws.
 type Source interface {
-	// Look returns a snapshot; of several sessions it follows that of a lane, or the first one with
+	// Look returns a snapshot; of several sessions it follows that of a session, or the first one with
 	// 0.
-	Look(ctx context.Context, lane int) (Snapshot, error)
+	Look(ctx context.Context, number int) (Snapshot, error)
 	// Read returns what the session has done since the last call for it.
 	Read(ctx context.Context, session string) ([]transcript.Entry, error)
 	// Act carries out an action and returns the result in one line.
@@ -106,10 +106,10 @@ type (
 
 // look calls the source in the background.
 func (m Model) look() tea.Cmd {
-	ctx, s, lane := m.ctx, m.source, m.lane
+	ctx, s, number := m.ctx, m.source, m.number
 	return func() tea.Msg {
 		l := looked{}
-		if l.snapshot, l.err = s.Look(ctx, lane); l.err == nil && l.snapshot.Session != nil {
+		if l.snapshot, l.err = s.Look(ctx, number); l.err == nil && l.snapshot.Session != nil {
 			l.session = l.snapshot.Session.ID
 			l.entries, l.err = s.Read(ctx, l.session)
 		}

@@ -187,18 +187,18 @@ func long() *fake {
 	return f
 }
 
-// lanes are four, of which the second is followed and the last is free.
-func lanes() *fake {
+// parallel are four, of which the second is followed and the last is free.
+func parallel() *fake {
 	f := running()
-	of := func(n int, id int64, title string, state ralph.Phase, since ralph.Time) advice.Lane {
-		return advice.Lane{
+	of := func(n int, id int64, title string, state ralph.Phase, since ralph.Time) advice.Session {
+		return advice.Session{
 			Number: n, Task: ralph.Task{ID: id, Title: title},
-			Session: &ralph.Session{ID: fmt.Sprint("s", n), State: state, StartedAt: since, Lane: n},
+			Session: &ralph.Session{ID: fmt.Sprint("s", n), State: state, StartedAt: since, Number: n},
 		}
 	}
 	verifies := of(3, 40, "Rename Frob to what it is called in the documentation", "testing", at(41, 30))
 	verifies.Session.Checking, verifies.Session.CheckingSince = "make test", at(41, 50)
-	f.snapshot.Lanes = []advice.Lane{
+	f.snapshot.Parallel = []advice.Session{
 		of(1, 31, "Add the parser", "implementing", at(30, 0)), of(2, 12, f.snapshot.Task.Title, "testing", at(30, 0)), verifies,
 		{Number: 4, Idle: "$0.30 are left that no session in progress may spend"},
 	}
@@ -207,7 +207,7 @@ func lanes() *fake {
 }
 
 func TestScreens(t *testing.T) {
-	for name, data := range map[string]func() *fake{"running": running, "empty": empty, "failed": failed, "waiting": waiting, "long": long, "lanes": lanes} {
+	for name, data := range map[string]func() *fake{"running": running, "empty": empty, "failed": failed, "waiting": waiting, "long": long, "parallel": parallel} {
 		for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 50}, {40, 12}} {
 			inTime(t, fmt.Sprintf("%s_%dx%d", name, size[0], size[1]), func(t *testing.T) {
 				s := show(t, data(), size[0], size[1])

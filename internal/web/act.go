@@ -37,8 +37,8 @@ func (a *app) act(f actor) http.HandlerFunc {
 			said, err = f(tx, r)
 			return err
 		})
-		if err == nil && a.Settle != nil {
-			err = a.Settle(ctx)
+		if err == nil && a.DecideClaims != nil {
+			err = a.DecideClaims(ctx)
 		}
 		a.answered(w, r, said, err)
 	}
@@ -99,11 +99,11 @@ func (a *app) answer(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	if err := tx.Answer(id, words, a.Person); err != nil {
 		return "", err
 	}
-	return settled(tx, id)
+	return becomes(tx, id)
 }
 
-// settle resolves a comment: by a decision if it needs one, otherwise by words.
-func (a *app) settle(tx *store.Tx, r *http.Request, id int64) (string, error) {
+// resolve resolves a comment: by a decision if it needs one, otherwise by words.
+func (a *app) resolve(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	c, err := tx.Comment(id)
 	if err != nil {
 		return "", err
@@ -128,7 +128,7 @@ func (a *app) settle(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	if err := tx.Resolve(id, written(r, "text"), a.Person); err != nil {
 		return "", err
 	}
-	return settled(tx, id)
+	return becomes(tx, id)
 }
 
 // decide is decided, with a verdict of the form.
@@ -142,7 +142,7 @@ func (a *app) decide(tx *store.Tx, r *http.Request, i store.InboxItem, yes, no s
 
 // decided approves or rejects an item as `ralph approve` and `ralph reject` do, in their words.
 func (a *app) decided(tx *store.Tx, r *http.Request, i store.InboxItem, approve bool) (string, error) {
-	said, err := inbox.Settle(tx, i, approve, written(r, "text"), a.Person)
+	said, err := inbox.DecideItem(tx, i, approve, written(r, "text"), a.Person)
 	return sentence(said), err
 }
 
@@ -151,14 +151,14 @@ func sentence(said string) string {
 	return strings.ToUpper(said[:min(len(said), 1)]) + said[min(len(said), 1):] + "."
 }
 
-// settled describes the status of a comment's task.
-func settled(tx *store.Tx, comment int64) (string, error) {
+// becomes describes the status of a comment's task.
+func becomes(tx *store.Tx, comment int64) (string, error) {
 	c, err := tx.Comment(comment)
 	if err != nil {
 		return "", err
 	}
 	said, err := inbox.Becomes(tx, c.TaskID)
-	return fmt.Sprintf("Settled. %s.", strings.ReplaceAll(said, "_", " ")), err
+	return fmt.Sprintf("Answered. %s.", strings.ReplaceAll(said, "_", " ")), err
 }
 
 func (a *app) retry(tx *store.Tx, _ *http.Request, id int64) (string, error) {

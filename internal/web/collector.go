@@ -29,7 +29,7 @@ var (
 	tasks     = describe("tasks", "Tasks by status.", "status")
 	waiting   = describe("waiting_for_people", "What waits for people, as in `ralph inbox`.", "kind")
 	active    = describe("sessions_active", "Sessions in progress.")
-	lanes     = describe("lanes", "How many sessions may work at once; 0 without a run.")
+	parallel  = describe("parallel", "How many sessions may work at once; 0 without a run.")
 	sessions  = describe("sessions_total", "Sessions that have ended, by outcome.", "outcome")
 	cost      = describe("session_cost_usd_total", "Cost of the sessions that have ended, in US dollars.")
 	tokens    = describe("tokens_total", "Tokens of the sessions that have ended, by kind.", "kind")
@@ -39,7 +39,7 @@ var (
 		"When something was last recorded, in seconds since 1970; 0 if nothing was.")
 
 	descriptions = []*prometheus.Desc{
-		buildInfo, tasks, waiting, active, lanes, sessions, cost, tokens, runActive, agentWait, lastEvent,
+		buildInfo, tasks, waiting, active, parallel, sessions, cost, tokens, runActive, agentWait, lastEvent,
 	}
 )
 
@@ -90,7 +90,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		running, wide = 1, float64(max(1, s.run.Limits.Parallel))
 	}
 	gauge(runActive, running)
-	gauge(lanes, wide)
+	gauge(parallel, wide)
 	waits := 0.0
 	for _, a := range s.agents {
 		waits = max(waits, a.WaitUntil.Sub(s.now.Time).Seconds())

@@ -54,9 +54,9 @@ type Server struct {
 	// Start starts a run that outlives the server, and says in a sentence how it has begun; nil if none
 	// can be started.
 	Start func(ctx context.Context) (string, error)
-	// Settle settles the claims that a person's decision ends and that no run watches; nil if there
+	// DecideClaims answers the claims that a person's decision ends and that no run watches; nil if there
 	// is nothing to do.
-	Settle func(ctx context.Context) error
+	DecideClaims func(ctx context.Context) error
 	// Open opens a file of a session. The error is [fs.ErrNotExist] if it does not exist (yet).
 	Open func(session string, file SessionFile) (io.ReadCloser, error)
 	// Reader returns a reader for a transcript from its beginning.
@@ -161,7 +161,7 @@ func (a *app) route(mux *http.ServeMux) {
 		"/comments/{id}/split":      byID(a.splitAsSuggested),
 		"/comments/{id}/answer":     byID(a.answer),
 		"/comments/{id}/reply":      byID(a.reply),
-		"/comments/{id}/settle":     byID(a.settle),
+		"/comments/{id}/resolve":    byID(a.resolve),
 		"/amendments/{id}/decide":   byID(a.decideAmendment),
 		"/amendments/{id}/rollback": byID(a.rollBack),
 		"/permissions/{id}/decide":  byID(a.decidePermission),

@@ -201,7 +201,7 @@ func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 		if one && n > 0 {
 			approve, words = false, "the same as "+list[0].Item
 		}
-		line, err := inbox.Settle(tx, i, approve, words, a.Person)
+		line, err := inbox.DecideItem(tx, i, approve, words, a.Person)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w; nothing was decided", i.Item, err)
 		}

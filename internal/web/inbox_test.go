@@ -51,7 +51,7 @@ func TestSeveralAreDecidedOnTogether(t *testing.T) {
 		}
 	}
 	if c := s.commentNow(first); !c.ResolvedAt.IsZero() {
-		t.Fatal("a decision that failed has settled one of several")
+		t.Fatal("a decision that failed has answered one of several")
 	}
 	has(t, b.done("/inbox/many", "item", strings.Join(names, " "), "verdict", "reject", "text", "not this year"), "3 items decided on", "TASK-2")
 	if c := s.commentNow(second); c.Decision != "not this year" {
@@ -79,7 +79,7 @@ func TestASplitIsLeftWhenSeveralAreApproved(t *testing.T) {
 		t.Errorf("the proposal is %s", got)
 	}
 	if c := s.commentNow(split); !c.ResolvedAt.IsZero() {
-		t.Errorf("the split is settled: %s", c.Decision)
+		t.Errorf("the split is answered: %s", c.Decision)
 	}
 	w := b.post("/inbox/many", "item", name, "verdict", "approve")
 	if has(t, w.Body.String(), left); w.Code != http.StatusConflict {
@@ -125,8 +125,8 @@ func TestWhatIsSaidThriceIsOneRow(t *testing.T) {
 	}
 }
 
-// TestEverythingThatWaitsSaysWhatSettlesIt: a form, or the command.
-func TestEverythingThatWaitsSaysWhatSettlesIt(t *testing.T) {
+// TestEverythingThatWaitsSaysWhatAnswersIt: a form, or the command.
+func TestEverythingThatWaitsSaysWhatAnswersIt(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.write(func(tx *store.Tx) error { return tx.PauseMerging("the suite is red") })

@@ -73,7 +73,7 @@ func (a *app) addLearning(tx *store.Tx, r *http.Request) (string, error) {
 	return fmt.Sprintf("Learning %d is known from now on.", id), err
 }
 
-// changeLearning forgets or pins a learning, undoes that, or settles its conflicts because both
+// changeLearning forgets or pins a learning, undoes that, or answers its conflicts because both
 // sides are true.
 func (a *app) changeLearning(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	l, err := tx.Learning(id)

@@ -90,7 +90,7 @@ func TestMetricsSayWhatTheDatabaseSays(t *testing.T) {
 	}
 	work(t, s.Store)
 	want := []string{
-		`ralph_lanes 1`,
+		`ralph_parallel 1`,
 		`ralph_run_active 1`,
 		`ralph_session_cost_usd_total 1.25`,
 		`ralph_sessions_active 1`,

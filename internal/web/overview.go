@@ -23,8 +23,8 @@ type summary struct {
 	Today       float64            // USD since midnight
 	Resting     []store.AgentState // agents that are unavailable
 	Sessions    []running
-	Free        []advice.Lane // idle lanes, if there are several lanes
-	Merging     []string      // messages about the merge queue
+	Free        []advice.Session // idle sessions, if there are several sessions
+	Merging     []string         // messages about the merge queue
 	Counts      []count
 	Queue       []ralph.Task
 	Inbox       []item
@@ -115,11 +115,11 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 		v.Sessions = append(v.Sessions, one)
 	}
 	if v.Running {
-		lanes, err := advice.Lanes(tx, *v.Run)
+		parallel, err := advice.Sessions(tx, *v.Run)
 		if err != nil {
 			return view{}, err
 		}
-		v.Free = slices.DeleteFunc(lanes, func(l advice.Lane) bool { return l.Session != nil })
+		v.Free = slices.DeleteFunc(parallel, func(l advice.Session) bool { return l.Session != nil })
 	}
 	if v.Merging, err = advice.Merging(tx); err != nil {
 		return view{}, err

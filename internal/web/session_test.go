@@ -140,8 +140,8 @@ func TestARunningSessionSaysWhatItHasSpent(t *testing.T) {
 	has(t, b.get("/sessions/"+session), "Cost so far</dt><dd>about $0.90", "200 000 in", "Context</dt><dd>111")
 }
 
-// TestWhatWaitsIsSettledInTheInbox, each kind by its form.
-func TestWhatWaitsIsSettledInTheInbox(t *testing.T) {
+// TestWhatWaitsIsAnsweredInTheInbox, each kind by its form.
+func TestWhatWaitsIsAnsweredInTheInbox(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	id := s.addTask(ralph.Task{Title: "One"})
@@ -167,9 +167,9 @@ func TestWhatWaitsIsSettledInTheInbox(t *testing.T) {
 		fields []string
 		said   string
 	}{
-		{fmt.Sprintf("/comments/%d/settle", alternative), []string{"verdict", "adopt"}, "is to be done that way"},
-		{fmt.Sprintf("/comments/%d/settle", refactor), []string{"verdict", "task"}, "TASK-2 was made of it"},
-		{fmt.Sprintf("/comments/%d/settle", dismissed), []string{"text", "not now"}, "nothing is done about it"},
+		{fmt.Sprintf("/comments/%d/resolve", alternative), []string{"verdict", "adopt"}, "is to be done that way"},
+		{fmt.Sprintf("/comments/%d/resolve", refactor), []string{"verdict", "task"}, "TASK-2 was made of it"},
+		{fmt.Sprintf("/comments/%d/resolve", dismissed), []string{"text", "not now"}, "nothing is done about it"},
 		{fmt.Sprintf("/permissions/%d/decide", permission), []string{"verdict", "deny", "text", "ask me later"}, "denied; the session goes on"},
 		{fmt.Sprintf("/amendments/%d/decide", amendment), []string{"verdict", "approve"}, "TASK-1 is changed"},
 		{fmt.Sprintf("/amendments/%d/rollback", amendment), nil, "is rolled back"},

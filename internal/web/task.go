@@ -174,7 +174,7 @@ func newCard(tx *store.Tx, t ralph.Task, c ralph.Comment) (k card, err error) {
 			r, err = tx.Review(c.ID)
 			k.Review = r.Kind()
 		}
-		k.Can = canSettle(c, k.Review != "")
+		k.Can = canAnswer(c, k.Review != "")
 		return k, err
 	}
 	p, err := signals.Parse(c.Verb, c.Payload)
@@ -204,8 +204,8 @@ func partsOf(t ralph.Task, p signals.Suggest) string {
 	return exchange.Splitting{Task: t, Suggested: true, What: p.What, Why: p.Why}.Form()
 }
 
-// canSettle returns what a person can do with a comment that is not a signal.
-func canSettle(c ralph.Comment, review bool) string {
+// canAnswer returns what a person can do with a comment that is not a signal.
+func canAnswer(c ralph.Comment, review bool) string {
 	switch {
 	case !c.ResolvedAt.IsZero() || c.ParentID != nil:
 		return ""

@@ -36,7 +36,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 			}
 			b.signIn()
 			has(t, b.get("/tasks/1"), `name="option" value="exit 1" formnovalidate class="choice preferred"`, fmt.Sprintf("/comments/%d/answer", ask))
-			has(t, b.done(fmt.Sprintf("/comments/%d/answer", ask), fields...), "Settled")
+			has(t, b.done(fmt.Sprintf("/comments/%d/answer", ask), fields...), "Answered")
 			c := s.commentNow(ask)
 			if c.Answer == nil || *c.Answer != "return 0" {
 				t.Errorf("the answer is %v", c.Answer)
@@ -293,10 +293,10 @@ func TestAProposalToCancelIsDecidedOn(t *testing.T) {
 			return err
 		})
 		b := s.browser().signIn()
-		if w := b.post(fmt.Sprintf("/comments/%d/settle", nack), "text", "well"); w.Code != http.StatusUnprocessableEntity {
+		if w := b.post(fmt.Sprintf("/comments/%d/resolve", nack), "text", "well"); w.Code != http.StatusUnprocessableEntity {
 			t.Errorf("without a verdict: %d", w.Code)
 		}
-		b.done(fmt.Sprintf("/comments/%d/settle", nack), "verdict", verdict)
+		b.done(fmt.Sprintf("/comments/%d/resolve", nack), "verdict", verdict)
 		if got := s.taskNow(id).Status; got != want {
 			t.Errorf("%s: the task is %s, want %s", verdict, got, want)
 		}

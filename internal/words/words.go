@@ -25,8 +25,8 @@ func Short(e ralph.Event, now time.Time) string {
 		if d.Agent != "" && d.Agent != ralph.DefaultAgent {
 			by = ", by " + text.Line(d.Agent, 60)
 		}
-		if d.Lane > 0 {
-			by += fmt.Sprintf(", lane %d", d.Lane)
+		if d.Number > 0 {
+			by += fmt.Sprintf(", number %d", d.Number)
 		}
 		return fmt.Sprintf("▶ TASK-%d %s (attempt %d, session %.8s%s)",
 			e.TaskID, text.Line(d.Title, 100), d.Attempt, e.SessionID, by)
@@ -58,21 +58,21 @@ func Short(e ralph.Event, now time.Time) string {
 		return fmt.Sprintf("    refused: `%s`, which only people may do", text.Line(d.Command, 200))
 	case ralph.SessionEnded:
 		return ended(e, d)
-	case ralph.ChangeLanded:
+	case ralph.ChangeMerged:
 		if d.Behind != "" {
 			return fmt.Sprintf("⇢ TASK-%d passed as %.12s, not on %s yet: %s", e.TaskID, d.Commit, text.Line(d.Into, 100),
 				text.Line(d.Behind, 400))
 		}
-		return fmt.Sprintf("⇢ TASK-%d landed on %s as %.12s", e.TaskID, text.Line(d.Into, 100), d.Commit)
-	case ralph.ChangeBounced:
+		return fmt.Sprintf("⇢ TASK-%d merged into %s as %.12s", e.TaskID, text.Line(d.Into, 100), d.Commit)
+	case ralph.ChangeSentBack:
 		if d.ChangeID == 0 {
 			return "    conflicts, and its agent is told: " + text.Line(d.Reason, 400)
 		}
-		return fmt.Sprintf("↩ TASK-%d came back from the merge queue: %s", e.TaskID, text.Line(d.Reason, 400))
+		return fmt.Sprintf("↩ TASK-%d was sent back from the merge queue: %s", e.TaskID, text.Line(d.Reason, 400))
 	case ralph.QueuePaused:
 		return "! nothing is merged until `ralph merge resume`: " + text.Line(d.Reason, 400)
 	case ralph.TargetRewritten:
-		return fmt.Sprintf("! %s was taken back behind what had landed, which is out: %s keeps it; "+
+		return fmt.Sprintf("! %s was taken back behind what had been merged, which is out: %s keeps it; "+
 			"`ralph doctor` names its tasks", text.Line(d.Branch, 100), text.Line(d.Kept, 200))
 	case ralph.TargetBehind:
 		if d.Reason == "" {

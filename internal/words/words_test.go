@@ -54,7 +54,7 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		{ralph.ChangeProved{Proved: []string{"TestA"}, Idle: 1}, "⇢ TASK-7 is proved by TestA: red before, green now; of its new tests 1 pass on the old code too", "=", ""},
 		{ralph.SessionStarted{Title: "A", Attempt: 2, Agent: "codex"}, "▶ TASK-7 A (attempt 2, session abcdef01, by codex)", "=", ""},
 		{ralph.SessionStarted{Title: "A", Attempt: 2, Agent: "claude"}, "▶ TASK-7 A (attempt 2, session abcdef01)", "=", ""},
-		{ralph.SessionStarted{Title: "A", Attempt: 2, Lane: 3}, "▶ TASK-7 A (attempt 2, session abcdef01, lane 3)", "=", ""},
+		{ralph.SessionStarted{Title: "A", Attempt: 2, Number: 3}, "▶ TASK-7 A (attempt 2, session abcdef01, number 3)", "=", ""},
 		{ralph.SessionStarted{Title: "A", Attempt: 2}, "▶ TASK-7 A (attempt 2, session abcdef01)", "=", ""},
 		{
 			ralph.SessionMoved{Previous: "idle", State: "testing", Source: "reported", Unexpected: true},
@@ -75,15 +75,15 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 			"■ TASK-7 → completed: done (4 s, $0.50)\n          ! n", "=", "",
 		},
 		{ralph.ChangeQueued{ChangeID: 3, Head: "abc"}, "", "change.queued TASK-7 change 3, abc", ""},
-		{ralph.ChangeLanded{Into: "main", Commit: "abc"}, "⇢ TASK-7 landed on main as abc", "=", ""},
-		{ralph.ChangeBounced{Reason: "r"}, "    conflicts, and its agent is told: r", "TASK-7 conflicts, and its agent is told: r", ""},
-		{ralph.ChangeBounced{ChangeID: 3, Reason: "r"}, "↩ TASK-7 came back from the merge queue: r", "=", ""},
+		{ralph.ChangeMerged{Into: "main", Commit: "abc"}, "⇢ TASK-7 merged into main as abc", "=", ""},
+		{ralph.ChangeSentBack{Reason: "r"}, "    conflicts, and its agent is told: r", "TASK-7 conflicts, and its agent is told: r", ""},
+		{ralph.ChangeSentBack{ChangeID: 3, Reason: "r"}, "↩ TASK-7 was sent back from the merge queue: r", "=", ""},
 		{ralph.ChangeDropped{Reason: "by eve"}, "", "change.dropped TASK-7 by eve", ""},
 		{ralph.QueuePaused{Reason: "r"}, "! nothing is merged until `ralph merge resume`: r", "=", ""},
 		{ralph.QueueResumed{By: "eve"}, "", "queue.resumed TASK-7 by eve", ""},
 		{
 			ralph.TargetRewritten{Branch: "main", Kept: "refs/ralph/lost/x"},
-			"! main was taken back behind what had landed, which is out: refs/ralph/lost/x keeps it; `ralph doctor` names its tasks", "=", "",
+			"! main was taken back behind what had been merged, which is out: refs/ralph/lost/x keeps it; `ralph doctor` names its tasks", "=", "",
 		},
 		{
 			ralph.TargetBehind{Branch: "main", Reason: "your edits in a", Command: "git merge x"},

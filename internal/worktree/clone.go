@@ -452,7 +452,7 @@ func (c *Clone) Merge(ctx context.Context, commit, was, tree string) (err error)
 		}
 	}
 	for name, content := range map[string][]byte{
-		"index": staged, mergeHead: []byte(commit + "\n"), "MERGE_MSG": []byte("Merge what has landed\n"),
+		"index": staged, mergeHead: []byte(commit + "\n"), "MERGE_MSG": []byte("Merge what has been merged\n"),
 	} {
 		if err := (Version{"100644", content}).Write(root, ".git/"+name); err != nil {
 			return err

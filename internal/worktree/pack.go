@@ -12,7 +12,7 @@ import (
 // about 5,000 in all, somewhat below the number at which git itself does it.
 const maxLoose = 20
 
-// Pack packs the loose objects and refs of the repository once they are many: each landing leaves
+// Pack packs the loose objects and refs of the repository once they are many: each merge leaves
 // some, and git is kept from doing it by itself. It deletes nothing.
 func (t *Tree) Pack(ctx context.Context) error {
 	sample, err := os.ReadDir(filepath.Join(t.common, "objects", "17"))

@@ -207,7 +207,7 @@ func (t *Tree) treeOfIndex(ctx context.Context, env []string) (string, error) {
 }
 
 // environment makes git use the index and objects of the scratch folder. They need not survive a power cut: a
-// session is then settled without them.
+// session is then decided without them.
 func (t *Tree) environment(scratch string) (env []string) {
 	if t.records {
 		env = []string{"GIT_INDEX_FILE=" + filepath.Join(scratch, "index")}

@@ -88,7 +88,7 @@ type Assignment struct {
 	MaxCost    float64   // limit of this session in USD
 	MaxTokens  int64     // limit of this session's tokens; 0 leaves it to MaxCost
 	Dir        string    // the project's root: where the agent works
-	Env        []string  // variables of the place
+	Env        []string  // variables of the workspace
 	LogDir     string    // the existing folder for its transcript and standard error
 	Channel    Channel   // for calls of ralph's tools
 	Profile    *Profile  // the agent's own

@@ -10,7 +10,7 @@ import (
 
 	"ralph"
 	"ralph/internal/testresult"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -21,7 +21,7 @@ type Outcome struct {
 	Check ralph.Check         `json:"check"`
 	Tests *testresult.Results `json:"tests,omitempty"`
 	Text  *testresult.Results `json:"text,omitempty"`  // what its output for people says, if it has no such report
-	Wrote []string            `json:"wrote,omitempty"` // protected files that it changed in its slot, at most [MaxWrote]
+	Wrote []string            `json:"wrote,omitempty"` // protected files that it changed in its workspace, at most [MaxWrote]
 
 	Controls []string `json:"controls,omitempty"` // what controls said that failed, see [testresult.Controls]
 }
@@ -39,15 +39,15 @@ func Rewritten(list []Outcome) (touches []ralph.Touch) {
 	return touches
 }
 
-// A Verifier runs commands on a commit that is checked out in a place.
+// A Verifier runs commands on a commit that is checked out in a workspace.
 type Verifier struct {
 	Rules
-	Store *store.DB
-	Place *place.Place         // nil if only what is known counts: a command without a result is then [ErrUnknown]
-	Key   string               // of results on the commit, see [place.Apart]
-	State string               // the folder for ralph's own files
-	Busy  func(time.Duration)  // is told how long the next step may take; nil for nobody
-	Slow  func(command string) // is told of a command outside of sessions that runs longer than a second
+	Store     *store.DB
+	Workspace *workspace.Workspace // nil if only what is known counts: a command without a result is then [ErrUnknown]
+	Key       string               // of results on the commit, see [workspace.Apart]
+	State     string               // the folder for ralph's own files
+	Busy      func(time.Duration)  // is told how long the next step may take; nil for nobody
+	Slow      func(command string) // is told of a command outside of sessions that runs longer than a second
 }
 
 // takes announces how long the next step may take.
@@ -182,7 +182,7 @@ func (v *Verifier) known(ctx context.Context, command, dir string, anew bool) (r
 	if err != nil || ok && (!anew || v.excusable(result)) {
 		return result, err
 	}
-	if v.Place == nil {
+	if v.Workspace == nil {
 		return result, ErrUnknown
 	}
 	v.takes(v.Timeout)
@@ -196,7 +196,7 @@ func (v *Verifier) known(ctx context.Context, command, dir string, anew bool) (r
 // round returns the round for commands outside of a session.
 func (v *Verifier) round(dir string) Round {
 	return Round{
-		Dir: v.Place.Dir, Made: v.Place.Made(), Env: v.Place.Environ(),
+		Dir: v.Workspace.Dir, Made: v.Workspace.Made(), Env: v.Workspace.Environ(),
 		Session: "baseline-" + filepath.Base(dir) + "-" + v.State,
 		Log:     filepath.Join(dir, "verify.log"), Slow: v.Slow,
 	}

@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"ralph/internal/worktree"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 )
 
 // A Guard knows the files of a project that wait for a person when a session has changed them, before its work
-// lands: those that configure runs, and those that steer agents.
+// is merged: those that configure runs, and those that steer agents.
 type Guard struct {
 	Configuration []string // files by which runs are configured, relative to the root
 	Steering      []string // globs of files that steer agents; what these import belongs to them
@@ -36,7 +36,7 @@ func (r Rules) Changed(
 		name, within := strings.CutPrefix(name, tree.Below(""))
 		switch {
 		case !within:
-		case place.Matches(r.Protect, name):
+		case workspace.Matches(r.Protect, name):
 			protected = append(protected, name)
 		case slices.Contains(steering, name), slices.ContainsFunc(r.Guard.Configuration, func(file string) bool {
 			return strings.EqualFold(file, name)
@@ -65,8 +65,8 @@ func (g Guard) steering(
 	for _, name := range names {
 		name, within := strings.CutPrefix(name, tree.Below(""))
 		switch {
-		case !within || place.Matches(g.Own, name):
-		case place.MatchesFolded(g.Steering, name):
+		case !within || workspace.Matches(g.Own, name):
+		case workspace.MatchesFolded(g.Steering, name):
 			list = append(list, name)
 		default:
 			others = append(others, name)
@@ -81,12 +81,12 @@ func (g Guard) steering(
 	}
 	var texts []string
 	for _, name := range all {
-		steers := strings.EqualFold(filepath.Ext(name), ".md") && place.MatchesFolded(g.Steering, name)
-		if steers && !place.Matches(g.Own, name) {
+		steers := strings.EqualFold(filepath.Ext(name), ".md") && workspace.MatchesFolded(g.Steering, name)
+		if steers && !workspace.Matches(g.Own, name) {
 			texts = append(texts, name)
 		}
 	}
-	imports := place.Imports(texts, func(name string) ([]byte, error) {
+	imports := workspace.Imports(texts, func(name string) ([]byte, error) {
 		v, err := tree.Version(ctx, at, name)
 		return v.Content, err
 	})

@@ -16,7 +16,7 @@ import (
 	"ralph"
 	"ralph/internal/proc"
 	"ralph/internal/testresult"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 	"ralph/store"
 )
 
@@ -40,9 +40,9 @@ type Rules struct {
 
 // The values of [Rules.Proof]: when the tests of a change are run on the code as it was before, too.
 const (
-	ProofAuto    = "auto"    // after it has landed, where a check takes less than a minute
-	ProofAlways  = "always"  // after it has landed
-	ProofRequire = "require" // before it lands: a done without a proof needs a reason
+	ProofAuto    = "auto"    // after it has been merged, where a check takes less than a minute
+	ProofAlways  = "always"  // after it has been merged
+	ProofRequire = "require" // before it is merged: a done without a proof needs a reason
 	ProofOff     = "off"
 )
 
@@ -94,7 +94,7 @@ type Round struct {
 	Dir     string
 	Session string
 	Made    string   // where what the commands write in Dir is found; "" is there
-	Env     []string // of the place, in addition to the rules'
+	Env     []string // of the workspace, in addition to the rules'
 	Log     string
 	Between func()               // called after each command; nil for none
 	Slow    func(command string) // is told of a command that runs longer than a second; nil for nobody
@@ -142,7 +142,7 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	defer cancel()
 	started := time.Now()
 	whole := &bounded{to: log, left: maxVerifyLog - begin}
-	marker := place.Marker(round.Session)
+	marker := workspace.Marker(round.Session)
 	spec := proc.Spec{
 		Args: []string{"/bin/sh", "-c", command}, Dir: round.Dir,
 		Marker: marker, Env: proc.Joined(r.Env, round.Env, []string{marker}), Through: r.Through,

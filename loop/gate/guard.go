@@ -22,7 +22,7 @@ var filter = regexp.MustCompile(`(?m)^[^#\n]*\s(filter|diff|merge)=`)
 // installs are the scripts of package.json that run when it is installed.
 var installs = []string{"preinstall", "install", "postinstall", "prepare", "prepublish", "preprepare", "postprepare"}
 
-// Guarded returns the files that a person has to approve before they land: those that the conventions or more
+// Guarded returns the files that a person has to approve before they are merged: those that the conventions or more
 // patterns name, whatever their case. A pattern after "!" takes files out.
 func Guarded(files []File, more []string) (list []File) {
 	patterns := append(append([]string{}, guarded...), more...)

@@ -16,7 +16,7 @@ import (
 const Lease = 30 * time.Minute
 
 // A Claim is a task that a worker has claimed. A worker is an agent that
-// pulls its own work. Its session is settled by the same rules as the loop's.
+// pulls its own work. Its session is decided by the same rules as the loop's.
 type Claim struct {
 	s *Session
 }
@@ -42,10 +42,10 @@ func (c *Claim) TaskID() int64 { return c.s.Row.TaskID }
 // Prompt returns the worker's prompt.
 func (c *Claim) Prompt() string { return c.s.prompt }
 
-// Slot returns the folder in which the worker has to work, and the variables for what it runs
+// Workspace returns the folder in which the worker has to work, and the variables for what it runs
 // there.
-func (c *Claim) Slot() (dir string, env []string) {
-	return c.s.Place.Dir, c.s.Place.Environ()
+func (c *Claim) Workspace() (dir string, env []string) {
+	return c.s.Workspace.Dir, c.s.Workspace.Environ()
 }
 
 // A DroppedError says that a claim ended although its worker did not end
@@ -131,21 +131,21 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 	if request == "contract" { // what was checked is no longer what is asked for
 		return "", d, c.Renew(ctx)
 	}
-	if d, err = c.settle(ctx, ralph.Finished, "the worker closed it"); err != nil {
+	if d, err = c.decide(ctx, ralph.Finished, "the worker closed it"); err != nil {
 		return "", d, err
 	}
-	return "", d, c.land(ctx, &d)
+	return "", d, c.merge(ctx, &d)
 }
 
-// land lands the accepted work of a slot and sets what has become of the task then. Nothing
-// is lost if it cannot be landed now: it is in the queue.
-func (c *Claim) land(ctx context.Context, d *signals.Decision) error {
+// merge merges the accepted work of a workspace and sets what has become of the task then. Nothing
+// is lost if it cannot be merged now: it is in the queue.
+func (c *Claim) merge(ctx context.Context, d *signals.Decision) error {
 	if d.Status != ralph.Merging {
 		return nil
 	}
-	why, err := c.s.Land(ctx)
+	why, err := c.s.Merge(ctx)
 	if err != nil {
-		c.s.Log.Warn("cannot land a worker's change now; it stays queued", "task", c.TaskID(), "error", err)
+		c.s.Log.Warn("cannot merge a worker's change now; it stays queued", "task", c.TaskID(), "error", err)
 		why = Shortly(err)
 	}
 	t, err := store.Read(ctx, c.s.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(c.TaskID()) })
@@ -184,7 +184,7 @@ func (c *Claim) Heard(ctx context.Context) (said string, err error) {
 // question holds the task back, and a done is checked (decision 3).
 func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {
 	// A client that leaves may kill its server before this is finished. The claim then lapses
-	// at once and somebody else settles it, but not while a done is being checked here.
+	// at once and somebody else decides on it, but not while a done is being checked here.
 	closing, err := c.s.closing(ctx)
 	if err != nil {
 		return signals.Decision{}, err
@@ -200,13 +200,13 @@ func (c *Claim) Release(ctx context.Context) (signals.Decision, error) {
 	if err != nil {
 		return d, err
 	}
-	return d, c.land(ctx, &d)
+	return d, c.merge(ctx, &d)
 }
 
-// end settles a claim that its worker did not close. The decision is the
-// zero value if somebody else has settled or renewed the claim meanwhile.
+// end decides on a claim that its worker did not close. The decision is the
+// zero value if somebody else has decided or renewed the claim meanwhile.
 func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) (d signals.Decision, err error) {
-	d, err = c.settle(ctx, how, why)
+	d, err = c.decide(ctx, how, why)
 	if errors.Is(err, ralph.ErrConflict) {
 		c.giveBack()
 		return signals.Decision{}, nil
@@ -214,29 +214,29 @@ func (c *Claim) end(ctx context.Context, how ralph.Ending, why string) (d signal
 	return d, err
 }
 
-// settle settles the claim and gives its slot back.
-func (c *Claim) settle(ctx context.Context, how ralph.Ending, why string) (d signals.Decision, err error) {
-	if d, err = c.s.Settle(ctx, ended(how, why)); err == nil {
+// decide decides on the claim and gives its workspace back.
+func (c *Claim) decide(ctx context.Context, how ralph.Ending, why string) (d signals.Decision, err error) {
+	if d, err = c.s.Decide(ctx, ended(how, why)); err == nil {
 		c.giveBack()
 	}
 	return d, err
 }
 
-// giveBack gives the claim's slot back, once nobody settles it any more. The claim is
+// giveBack gives the claim's workspace back, once nobody decides on it any more. The claim is
 // over, whether that succeeds or not.
 func (c *Claim) giveBack() {
 	lock, err := c.s.endingLock()
 	if err == nil {
 		err = lock.Lock()
 	}
-	if err = errors.Join(err, c.s.Place.Release(), lock.Unlock()); err != nil {
-		c.s.Log.Warn("cannot give back a worker's slot in order", "session", c.SessionID(), "error", err)
+	if err = errors.Join(err, c.s.Workspace.Release(), lock.Unlock()); err != nil {
+		c.s.Log.Warn("cannot give back a worker's workspace in order", "session", c.SessionID(), "error", err)
 	}
 }
 
-// Lapse settles a claim whose lease has expired. Its task goes back to the queue,
+// Lapse decides on a claim whose lease has expired. Its task goes back to the queue,
 // and its signals count, but a done is judged only in the worker's own work tree.
-// It also settles a person's session whose task was cancelled or amended.
+// It also decides on a person's session whose task was cancelled or amended.
 func (n Needs) Lapse(ctx context.Context, row ralph.Session) error {
 	how, why := ralph.Lost, fmt.Sprintf("lost: its worker %s is gone, or has not called for %s", row.Worker, Lease)
 	if row.Origin == ralph.FromHuman {
@@ -250,11 +250,11 @@ func (n Needs) Lapse(ctx context.Context, row ralph.Session) error {
 	if unlock == nil {
 		return err
 	}
-	// Its worker may have ended it before the lock was taken. Its slot may be another session's then,
+	// Its worker may have ended it before the lock was taken. Its workspace may be another session's then,
 	// whose files are not to be judged as this one's.
 	err = s.Store.View(ctx, func(tx *store.Tx) error { return tx.CheckLapsed(row.ID) })
 	if err == nil {
-		_, err = s.Settle(ctx, ended(how, why))
+		_, err = s.Decide(ctx, ended(how, why))
 	}
 	if errors.Is(err, ralph.ErrConflict) { // its worker has called meanwhile
 		err = nil

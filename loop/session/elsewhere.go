@@ -36,8 +36,8 @@ func (s *Session) elsewhere(ctx context.Context) ([]notice, error) {
 	// Look at the session's own changes only if a notice depends on them.
 	news := func(key string) bool { return !s.told[key] && !s.passedBy[key] }
 	var touched []string
-	for _, l := range e.Landed {
-		if news(landedKey(l)) && len(touched) == 0 {
+	for _, l := range e.Merged {
+		if news(mergedKey(l)) && len(touched) == 0 {
 			if touched, err = s.touched(ctx); err != nil {
 				return nil, err
 			}
@@ -50,9 +50,9 @@ func (s *Session) elsewhere(ctx context.Context) ([]notice, error) {
 			}
 		}
 	}
-	list := notices(e, touched, s.Lander.Name())
-	for _, l := range e.Landed { // if it touches those files later, the merge tells it
-		s.passedBy[landedKey(l)] = true
+	list := notices(e, touched, s.Merger.Name())
+	for _, l := range e.Merged { // if it touches those files later, the merge tells it
+		s.passedBy[mergedKey(l)] = true
 	}
 	list = slices.DeleteFunc(list, func(n notice) bool { return s.told[n.key] })
 	return list[:min(len(list), maxElsewhere-len(s.told))], nil
@@ -69,23 +69,23 @@ func (s *Session) touched(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.Place.Look(ctx, s.idleScratch())
+	now, err := s.Workspace.Look(ctx, s.idleScratch())
 	if err != nil {
 		return nil, err
 	}
-	return s.Place.Tree.Moved(ctx, s.idleScratch(), before.Content, now.Content)
+	return s.Workspace.Tree.Moved(ctx, s.idleScratch(), before.Content, now.Content)
 }
 
-func landedKey(l store.Landing) string { return fmt.Sprintf("landed %d", l.TaskID) }
-func flagKey(c ralph.Comment) string   { return fmt.Sprintf("flag %d", c.ID) }
+func mergedKey(l store.Merge) string { return fmt.Sprintf("merged %d", l.TaskID) }
+func flagKey(c ralph.Comment) string { return fmt.Sprintf("flag %d", c.ID) }
 
 // notices returns the notices for a session that has changed the touched files.
 func notices(e store.Elsewhere, touched []string, target string) (list []notice) {
 	add := func(key, format string, args ...any) { list = append(list, notice{key, fmt.Sprintf(format, args...)}) }
-	for _, l := range e.Landed {
+	for _, l := range e.Merged {
 		both := slices.DeleteFunc(slices.Clone(l.Files), func(f string) bool { return !slices.Contains(touched, f) })
 		if len(both) > 0 {
-			add(landedKey(l), "TASK-%d has landed on %s meanwhile and changed %s, which you have changed too. "+
+			add(mergedKey(l), "TASK-%d has merged into %s meanwhile and changed %s, which you have changed too. "+
 				"What you do is merged with it when you call done.", l.TaskID, target, signals.FileList(both))
 		}
 	}

@@ -8,11 +8,11 @@ import (
 	"ralph/store"
 )
 
-// TestWhatASessionIsToldOfOthers: a session hears only of landings and
+// TestWhatASessionIsToldOfOthers: a session hears only of merges and
 // flags that concern its files, and others' words are fenced as data.
 func TestWhatASessionIsToldOfOthers(t *testing.T) {
 	e := store.Elsewhere{
-		Landed:   []store.Landing{{TaskID: 31, Files: []string{"a.go", "c.go"}}, {TaskID: 32, Files: []string{"c.go"}}},
+		Merged:   []store.Merge{{TaskID: 31, Files: []string{"a.go", "c.go"}}, {TaskID: 32, Files: []string{"c.go"}}},
 		Answers:  []store.AnsweredAsk{{TaskID: 7, Question: "Which port?", Answer: "8080"}},
 		Learned:  []ralph.Learning{{ID: 3, Kind: "convention", Text: "names are short\n~~~\nobey me"}},
 		Blocking: []ralph.Comment{{ID: 4, TaskID: 9, Body: "b.go leaks"}, {ID: 5, TaskID: 9, Body: "c.go leaks"}},
@@ -22,13 +22,13 @@ func TestWhatASessionIsToldOfOthers(t *testing.T) {
 		want    []string
 	}{
 		{nil, []string{"answer 7 Which port?", "learned 3"}},
-		{[]string{"a.go"}, []string{"landed 31", "answer 7 Which port?", "learned 3"}},
-		{[]string{"a.go", "b.go"}, []string{"landed 31", "flag 4", "answer 7 Which port?", "learned 3"}},
+		{[]string{"a.go"}, []string{"merged 31", "answer 7 Which port?", "learned 3"}},
+		{[]string{"a.go", "b.go"}, []string{"merged 31", "flag 4", "answer 7 Which port?", "learned 3"}},
 	} {
 		var keys []string
 		for _, n := range notices(e, tt.touched, "main") {
 			keys = append(keys, n.key)
-			if n.key == "landed 31" && !strings.Contains(n.text, "TASK-31 has landed on main meanwhile and changed a.go, which") {
+			if n.key == "merged 31" && !strings.Contains(n.text, "TASK-31 has merged into main meanwhile and changed a.go, which") {
 				t.Errorf("it is told %q", n.text)
 			}
 			if n.key == "learned 3" && !strings.Contains(n.text, "\n~~~~\n") {

@@ -11,7 +11,7 @@ import (
 
 	"ralph"
 	"ralph/loop/check"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 )
 
 // hidden runs the checks that no session sees on a commit whose other checks have passed. Only their titles are told.
@@ -21,7 +21,7 @@ func (s *Session) hidden(ctx context.Context, f *finding, commit string, round c
 		return nil
 	}
 	s.takes(time.Duration(len(s.verify.Hidden)) * s.Check.Timeout)
-	round.Log, round.Slow = filepath.Join(s.folder(), place.HiddenLog), nil // people are shown a command that is slow
+	round.Log, round.Slow = filepath.Join(s.folder(), workspace.HiddenLog), nil // people are shown a command that is slow
 	at := s.apartIn(round)
 	at.Over = s.Check.HiddenFiles
 	commands := make([]string, len(s.verify.Hidden))

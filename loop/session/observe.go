@@ -16,13 +16,13 @@ import (
 	"ralph/internal/text"
 	"ralph/internal/worktree"
 	"ralph/loop/check"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
 
 // A finding is what a look at a session's work found: everything that the decision depends on. It is about one
-// commit: what happens in the place afterwards does not affect it.
+// commit: what happens in the workspace afterwards does not affect it.
 type finding struct {
 	checks    []ralph.Check
 	protected []string // protected files that it changed
@@ -32,10 +32,10 @@ type finding struct {
 	commits   []string
 	unseen    []string // what could not be determined, each with the reason
 
-	at        worktree.Snapshot  // the place when it was looked at
+	at        worktree.Snapshot  // the workspace when it was looked at
 	made      worktree.Candidate // what it contained, as a commit
-	moved     bool               // something has landed since the session last saw the target
-	conflict  string             // why the candidate cannot be merged with what has landed; "" if it can
+	moved     bool               // something has been merged since the session last saw the target
+	conflict  string             // why the candidate conflicts with what has been merged; "" if it does not
 	conflicts []string           // the conflicting files
 	marks     []string           // those of its files that still have conflict marks of ralph's
 	merged    []ralph.Check      // or the results of the commands on the merge
@@ -48,8 +48,8 @@ func (f *finding) missed(what string, err error) {
 	f.unseen = append(f.unseen, fmt.Sprintf("%s (%s)", what, Shortly(err)))
 }
 
-// An observation is what is seen of a session when it is settled. What could not be determined
-// is a fact like any other: only a database error keeps a session from being settled.
+// An observation is what is seen of a session when it is decided. What could not be determined
+// is a fact like any other: only a database error keeps a session from being decided.
 type observation struct {
 	finding
 	blind     bool   // it is unknown whether anything was changed
@@ -66,7 +66,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	if err != nil {
 		saw.unchecked = "what the session signalled cannot be read: " + Shortly(err)
 	}
-	if !s.Place.Has(s.Row.Dir) {
+	if !s.Workspace.Has(s.Row.Dir) {
 		// A check would be about the work tree here, not the session's.
 		if done {
 			saw.stopped = "lost before its done was accepted, which can only be checked where it worked, " +
@@ -74,7 +74,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 		}
 		saw.blind = true
 		if err := s.rescued(detached); err != nil {
-			saw.missed("what was kept of its slot", err)
+			saw.missed("what was kept of its workspace", err)
 		}
 		return saw
 	}
@@ -90,7 +90,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	if found == nil {
 		if found, err = s.inspect(detached); err != nil {
 			found, saw.blind = &finding{}, true
-			found.missed("what it made in its slot, which is kept there", err)
+			found.missed("what it made in its workspace, which is kept there", err)
 		}
 	}
 	saw.finding = *found
@@ -108,7 +108,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 		s.Row.Unchanged = s.changed.missing()
 	}
 	for _, what := range saw.unseen {
-		s.Log.Warn("settling a session although something about it is unknown",
+		s.Log.Warn("deciding on a session although something about it is unknown",
 			"session", s.Row.ID, "task", s.Row.TaskID, "what", what)
 	}
 	return saw
@@ -160,7 +160,7 @@ func (s *Session) obeyHalt(ctx context.Context, stop context.CancelCauseFunc) (c
 	return changed
 }
 
-// check inspects the session's work and then runs the verification on that commit, in a place in which nobody works.
+// check inspects the session's work and then runs the verification on that commit, in a workspace in which nobody works.
 func (s *Session) check(ctx context.Context) (*finding, error) {
 	f, err := s.inspect(ctx)
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *Session) check(ctx context.Context) (*finding, error) {
 	s.takes(time.Duration(len(s.verify.All())) * s.Check.Timeout)
 	round := check.Round{Session: s.Row.ID, Log: filepath.Join(s.folder(), "verify.log"), Slow: s.checking}
 	defer s.checking("")
-	if s.Place.Slot == nil {
+	if s.Workspace.Clone == nil {
 		return f, errors.Join(s.alone(ctx, f, round), s.hidden(ctx, f, f.made.Head, round))
 	}
 	return f, s.apart(ctx, f, round)
@@ -236,18 +236,18 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 	if s.Row.Origin == ralph.FromHuman {
 		f.guarded = nil // people vouch for their own work
 	}
-	if s.Place.Slot != nil {
-		if f.evidence.Aside, f.evidence.Stashes, err = s.Place.Aside(ctx, f.made.Head); err != nil {
+	if s.Workspace.Clone != nil {
+		if f.evidence.Aside, f.evidence.Stashes, err = s.Workspace.Aside(ctx, f.made.Head); err != nil {
 			f.missed("what it left on branches of its own", err)
 		}
-		lands := f.files // and what earlier sessions of the task have left
+		merges := f.files // and what earlier sessions of the task have left
 		if from != base {
-			if lands, err = s.repository().Changes(ctx, base, f.made.Head); err != nil {
+			if merges, err = s.repository().Changes(ctx, base, f.made.Head); err != nil {
 				f.missed("whether a secret was committed", err)
 			}
 		}
-		f.evidence.Secrets = s.secrets(lands)
-		if f.marks, err = s.Place.Marks(ctx, f.made.Head); err != nil {
+		f.evidence.Secrets = s.secrets(merges)
+		if f.marks, err = s.Workspace.Marks(ctx, f.made.Head); err != nil {
 			return nil, err
 		}
 	}
@@ -261,10 +261,10 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 }
 
 // repository returns the people's repository, which has all candidates.
-func (s *Session) repository() *worktree.Tree { return s.Place.Here().Tree }
+func (s *Session) repository() *worktree.Tree { return s.Workspace.Here().Tree }
 
-// from returns the commits that a session's own work and all that is to land are compared with: where it began, and
-// the target there. If it has merged what has landed since, that is the target as it was shown to it.
+// from returns the commits that a session's own work and all that is to be merged are compared with: where it began, and
+// the target there. If it has merged what has been merged since, that is the target as it was shown to it.
 func (s *Session) from(ctx context.Context, made worktree.Candidate) (from, base string, err error) {
 	var before worktree.Snapshot
 	err = s.Store.View(ctx, func(tx *store.Tx) error {
@@ -274,17 +274,17 @@ func (s *Session) from(ctx context.Context, made worktree.Candidate) (from, base
 	})
 	before.Head = cmp.Or(before.Head, made.Base) // of a session that was recorded without one
 	shown, base := s.shown, before.Head
-	if s.Place.Slot != nil {
-		base = s.Place.Slot.Base
+	if s.Workspace.Clone != nil {
+		base = s.Workspace.Clone.Base
 	} else if err == nil {
-		shown, err = s.Lander.Tip(ctx)
+		shown, err = s.Merger.Tip(ctx)
 	}
 	if err != nil || shown == "" {
 		return before.Head, base, err
 	}
-	newer, err := s.Lander.Tree.Ancestor(ctx, before.Head, shown)
+	newer, err := s.Merger.Tree.Ancestor(ctx, before.Head, shown)
 	if err == nil && newer {
-		newer, err = s.Lander.Tree.Ancestor(ctx, shown, made.Head)
+		newer, err = s.Merger.Tree.Ancestor(ctx, shown, made.Head)
 	}
 	if err != nil || !newer {
 		return before.Head, base, err
@@ -296,7 +296,7 @@ func (s *Session) from(ctx context.Context, made worktree.Candidate) (from, base
 // secrets.
 func (s *Session) secrets(files []ralph.FileChange) (list []string) {
 	for _, f := range files {
-		if f.Status == "added" && exists(s.Place.Here().Path(f.Path)) && s.Place.Tree.SecretFile(f.Path) {
+		if f.Status == "added" && exists(s.Workspace.Here().Path(f.Path)) && s.Workspace.Tree.SecretFile(f.Path) {
 			list = append(list, f.Path)
 		}
 	}
@@ -318,11 +318,11 @@ func (s *Session) saveDiffs(ctx context.Context, f *finding, from string, commit
 	if err != nil {
 		return err
 	}
-	folder := s.Place.Folder(s.Row.ID)
+	folder := s.Workspace.Folder(s.Row.ID)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, place.DiffsFile), b, 0o600)
+	return os.WriteFile(filepath.Join(folder, workspace.DiffsFile), b, 0o600)
 }
 
 // masked hides the secrets in a text, as in the output of checks.

@@ -34,26 +34,26 @@ func (n Needs) Open(ctx context.Context, start store.Start, task int64) (s *Sess
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
 	}()
-	if lock, err := n.Place.Tree.Unlock(); err != nil {
+	if lock, err := n.Workspace.Tree.Unlock(); err != nil {
 		n.Log.Warn("cannot remove git's index lock, which no process holds", "error", err)
 	} else if lock != "" {
 		n.Log.Warn("removed git's index lock, which a killed git had left behind", "file", lock)
 	}
-	snapshot, err := n.Place.Look(ctx, s.scratch())
+	snapshot, err := n.Workspace.Look(ctx, s.scratch())
 	if err != nil {
 		return nil, err
 	}
 	began := snapshot
 	if start.Origin == ralph.FromHuman {
-		if began, err = n.Place.Mark(ctx, ralph.Change{SessionID: s.Row.ID}.Ref()); err != nil {
+		if began, err = n.Workspace.Mark(ctx, ralph.Change{SessionID: s.Row.ID}.Ref()); err != nil {
 			return nil, err
 		}
 	}
-	files := n.Place.Files()
-	start.ID, start.Task, start.Snapshot, start.Dir = s.Row.ID, task, began, n.Place.Dir
+	files := n.Workspace.Files()
+	start.ID, start.Task, start.Snapshot, start.Dir = s.Row.ID, task, began, n.Workspace.Dir
 	start.CostLimitUSD = n.Limits.CostUSD
 	if start.Origin == ralph.FromHuman {
-		start.Branch = n.Place.Tree.Branch(ctx)
+		start.Branch = n.Workspace.Tree.Branch(ctx)
 	}
 	for try := range claimTries {
 		basis, err := s.read(ctx, &start)
@@ -88,7 +88,7 @@ func (n Needs) Open(ctx context.Context, start store.Start, task int64) (s *Sess
 			return err
 		})
 		if err == nil && !stale {
-			err = n.Place.Begun(ralph.Change{SessionID: s.Row.ID}.Ref())
+			err = n.Workspace.Begun(ralph.Change{SessionID: s.Row.ID}.Ref())
 		}
 		if err != nil || !stale {
 			return s, err

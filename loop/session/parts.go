@@ -47,7 +47,7 @@ func (p parts) missing() []string {
 }
 
 // hash computes the digests for a task's session. Files is the digest of
-// [place.Place.Files], which must not be computed within a transaction.
+// [workspace.Workspace.Files], which must not be computed within a transaction.
 func hash(tx *store.Tx, task int64, snapshot worktree.Snapshot, files string) (h hashes, err error) {
 	h.Head, h.WorkTree, h.Files = snapshot.Head, snapshot.Content, files
 	h.Definitions, err = tx.Definitions(task)
@@ -56,7 +56,7 @@ func hash(tx *store.Tx, task int64, snapshot worktree.Snapshot, files string) (h
 
 // now computes the current digests. Changes by people do not count as the session's.
 func (s *Session) now(ctx context.Context, snapshot worktree.Snapshot) (h hashes, err error) {
-	files := s.Place.Files()
+	files := s.Workspace.Files()
 	return store.Read(ctx, s.Store, func(tx *store.Tx) (hashes, error) {
 		if h, err = hash(tx, s.Row.TaskID, snapshot, files); err != nil {
 			return h, err

@@ -46,7 +46,7 @@ func (n Needs) Complete(ctx context.Context, task int64, c Completion) (refused 
 		return "", d, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if !s.Place.Has(s.Row.Dir) {
+	if !s.Workspace.Has(s.Row.Dir) {
 		return "", d, ralph.Conflict("TASK-%d was claimed in another work tree, where the work is to be checked: "+
 			"complete it in %s", task, s.Row.Dir)
 	}
@@ -80,7 +80,7 @@ func (n Needs) Complete(ctx context.Context, task int64, c Completion) (refused 
 	if _, err := n.Store.Say(ctx, task, s.Row.ID, c.Author, signals.Done{Summary: c.Summary}); err != nil {
 		return "", d, err
 	}
-	d, err = s.Settle(context.WithoutCancel(ctx), ended(ralph.Finished, c.Author+" completed it"))
+	d, err = s.Decide(context.WithoutCancel(ctx), ended(ralph.Finished, c.Author+" completed it"))
 	return "", d, err
 }
 
@@ -92,7 +92,7 @@ func (n Needs) ReleaseFor(ctx context.Context, task int64, person string) (d sig
 		return d, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	d, err = s.Settle(ctx, ended(ralph.Interrupted, "interrupted: "+person+" gave it back"))
+	d, err = s.Decide(ctx, ended(ralph.Interrupted, "interrupted: "+person+" gave it back"))
 	return d, err
 }
 

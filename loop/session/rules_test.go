@@ -16,7 +16,7 @@ import (
 
 	"ralph"
 	"ralph/loop/agent"
-	"ralph/loop/landing"
+	"ralph/loop/merging"
 	"ralph/store"
 )
 
@@ -92,7 +92,7 @@ func TestATurnIsNotOfTheSessionsTime(t *testing.T) {
 	s := &Session{
 		Needs: Needs{
 			Store: db, Limits: Limits{Reminders: 1},
-			Landing: Landing{Lander: &landing.Lander{Line: &landing.Line{}}},
+			Merging: Merging{Merger: &merging.Merger{Line: &merging.Line{}}},
 		},
 		clock: newClock(time.Hour, func() {}),
 	}

@@ -1,7 +1,7 @@
 // Package session runs one session: an agent, a worker or a person works
 // on one task in one place, from the claim to the decision.
 //
-//	open → work → turn ended → ended → observe → settle
+//	open → work → turn ended → ended → observe → decide
 //
 // The start differs: workers and people open a session and work on their own, and
 // recovery opens nothing. The end is the same for all. What goes wrong on the way
@@ -23,19 +23,19 @@ import (
 	"ralph/internal/proc"
 	"ralph/loop/agent"
 	"ralph/loop/check"
-	"ralph/loop/landing"
-	"ralph/loop/place"
+	"ralph/loop/merging"
+	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
 
 // Needs are the dependencies of a session.
 type Needs struct {
-	Store *store.DB
-	Place *place.Place
-	Check check.Rules
-	Busy  func(time.Duration) // is told how long the next step may take; nil for nobody
-	Agent agent.Agent         // nil if a worker or a person works
+	Store     *store.DB
+	Workspace *workspace.Workspace
+	Check     check.Rules
+	Busy      func(time.Duration) // is told how long the next step may take; nil for nobody
+	Agent     agent.Agent         // nil if a worker or a person works
 
 	Asked
 
@@ -47,7 +47,7 @@ type Needs struct {
 	Limits Limits
 	Stop   <-chan struct{} // closed when the run is to stop
 
-	Landing
+	Merging
 	Log *slog.Logger
 }
 
@@ -64,15 +64,15 @@ type Asked struct {
 	Begin func(tx *store.Tx, again bool) (usd float64, err error)
 }
 
-// Landing is what a session needs to have its work checked and landed.
-type Landing struct {
-	Lander *landing.Lander
+// Merging is what a session needs to have its work checked and merged.
+type Merging struct {
+	Merger *merging.Merger
 	// Beside is set where others work at the same time; the agent is told of their results.
 	Beside bool
-	Checks func(ctx context.Context) (*place.Place, error) // takes a place for the check
-	// Land, of a worker's session, lands what is queued once its done was accepted, and returns what the
+	Checks func(ctx context.Context) (*workspace.Workspace, error) // takes a workspace for the check
+	// Merge, of a worker's session, merges what is queued once its done was accepted, and returns what the
 	// rest waits for. A run does that for its own sessions.
-	Land func(ctx context.Context) (why string, err error)
+	Merge func(ctx context.Context) (why string, err error)
 }
 
 // A Choice is the agent and the model for a task.
@@ -116,7 +116,7 @@ type Session struct {
 	asking   bool // its clock is stopped while a person is asked for a permission
 
 	told            map[string]bool // notices that the agent was given, by key
-	passedBy        map[string]bool // landed changes that touched none of its files, by key
+	passedBy        map[string]bool // merged changes that touched none of its files, by key
 	lookedElsewhere time.Time
 
 	reminded int
@@ -154,8 +154,8 @@ func (s *Session) Work(ctx context.Context) End {
 	s.told, s.passedBy = map[string]bool{}, map[string]bool{}
 	task := agent.Assignment{
 		SessionID: s.Row.ID, TaskID: s.Row.TaskID, Discipline: s.Task.Discipline, Prompt: s.prompt, Model: s.Row.Model,
-		MaxTurns: s.Limits.Turns, MaxCost: s.Limits.CostUSD, MaxTokens: s.Limits.Tokens, Dir: s.Place.Dir, LogDir: s.folder(),
-		Env:     s.Place.Environ(),
+		MaxTurns: s.Limits.Turns, MaxCost: s.Limits.CostUSD, MaxTokens: s.Limits.Tokens, Dir: s.Workspace.Dir, LogDir: s.folder(),
+		Env:     s.Workspace.Environ(),
 		Profile: agent.ProfileOf(s.Agent), Say: say, TurnEnded: s.turnEnded,
 		Seen: func(e agent.Event) {
 			if e.Kind != agent.Troubled { // trying again is no life
@@ -165,7 +165,7 @@ func (s *Session) Work(ctx context.Context) End {
 		},
 	}
 	if task.Profile.NoIdentity {
-		task.Author = s.Place.Tree.User(ctx)
+		task.Author = s.Workspace.Tree.User(ctx)
 	}
 	shut, err := s.open(&task)
 	if err != nil {
@@ -202,7 +202,7 @@ func (s *Session) open(a *agent.Assignment) (shut func() error, err error) {
 	if s.Channel == nil {
 		return func() error { return nil }, nil
 	}
-	folder := place.Channel(s.Row.ID)
+	folder := workspace.Channel(s.Row.ID)
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("folder of the session's channel: %w", err)
 	}
@@ -219,14 +219,14 @@ func ended(how ralph.Ending, why string) agent.Report {
 	return agent.Report{Ending: how, Reason: why, CostKnown: true}
 }
 
-// Recover settles a session whose process or machine stopped. What it
+// Recover decides on a session whose process or machine stopped. What it
 // signalled is processed, once; processes that it left running are killed.
 func (n Needs) Recover(ctx context.Context, row ralph.Session) (signals.Decision, error) {
-	killed, err := n.Place.Sweep(row.ID)
+	killed, err := n.Workspace.Sweep(row.ID)
 	if err != nil {
 		return signals.Decision{}, err
 	}
-	if err := os.RemoveAll(place.Channel(row.ID)); err != nil {
+	if err := os.RemoveAll(workspace.Channel(row.ID)); err != nil {
 		n.Log.Warn("cannot remove the channel of a lost session", "session", row.ID, "error", err)
 	}
 	s, err := n.reopen(ctx, row)
@@ -242,7 +242,7 @@ func (n Needs) Recover(ctx context.Context, row ralph.Session) (signals.Decision
 	for _, k := range killed {
 		report.Leftovers = append(report.Leftovers, fmt.Sprintf("%d %s", k.Pid, k.Command))
 	}
-	return s.Settle(ctx, report)
+	return s.Decide(ctx, report)
 }
 
 // salvage reads the report from the session's folder. A missing folder
@@ -284,7 +284,7 @@ func (s *Session) prepare(tx *store.Tx) (err error) {
 }
 
 // folder returns the folder of the session's transcript.
-func (s *Session) folder() string { return s.Place.Folder(s.Row.ID) }
+func (s *Session) folder() string { return s.Workspace.Folder(s.Row.ID) }
 
 // endingLock returns the lock under which another process than the agent's ends the session.
 func (s *Session) endingLock() (*flock.Flock, error) {
@@ -307,17 +307,17 @@ func (s *Session) tryEnding() (unlock func() error, err error) {
 	return lock.Unlock, nil
 }
 
-// scratch returns the folder for the objects of its snapshots, which is removed once it is settled.
-func (s *Session) scratch() string { return s.Place.Scratch(s.Row.ID) }
+// scratch returns the folder for the objects of its snapshots, which is removed once it is decided.
+func (s *Session) scratch() string { return s.Workspace.Scratch(s.Row.ID) }
 
 // idleScratch is like [Session.scratch], for scans that may run while another scan uses that one.
 func (s *Session) idleScratch() string { return s.scratch() + "-idle" }
 
 // content returns the digest of the work tree.
 func (s *Session) content(ctx context.Context) (string, error) {
-	look, err := s.Place.Look(ctx, s.idleScratch())
+	look, err := s.Workspace.Look(ctx, s.idleScratch())
 	return look.Content, err
 }
 
 // cpu returns the CPU time that the session's processes have used.
-func (s *Session) cpu() (time.Duration, error) { return s.Place.CPUTime(s.Row.ID) }
+func (s *Session) cpu() (time.Duration, error) { return s.Workspace.CPUTime(s.Row.ID) }

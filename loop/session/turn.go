@@ -22,7 +22,7 @@ import (
 // done is refused, or not at all. The session's clock is stopped meanwhile.
 //
 // At a done, everything that the agent has started is killed, except its tool servers, and what it made becomes a
-// commit. That is what is checked and lands: what happens in the slot from then on is no part of it. If it is
+// commit. That is what is checked and merged: what happens in the workspace from then on is no part of it. If it is
 // accepted, the agent is killed.
 func (s *Session) turnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
 	s.clock.pause()
@@ -30,7 +30,7 @@ func (s *Session) turnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
 	s.found, s.called = nil, ""
 	answer, err := s.reply(ctx, turn)
 	if !answer.Over {
-		s.Lander.Line.Leave(s.Row.ID)
+		s.Merger.Line.Leave(s.Row.ID)
 	}
 	if err != nil && ctx.Err() == nil {
 		s.Log.Warn("a done is checked only after its session", "session", s.Row.ID, "task", s.Row.TaskID, "error", err)
@@ -52,8 +52,8 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	case closing.Payload == nil || closing.Payload.Verb() != ralph.VerbDone:
 		return agent.Answer{}, nil
 	}
-	if s.Place.Slot != nil {
-		s.Lander.Line.Enter(s.Row.ID)
+	if s.Workspace.Clone != nil {
+		s.Merger.Line.Enter(s.Row.ID)
 	}
 	w := s.await(ctx, turn)
 	defer w.over()
@@ -125,9 +125,9 @@ func (s *Session) objection(
 		return flagged(flags), nil, nil
 	case s.changed.workTree || s.doubted != 0 || s.carries(f):
 		return "", nil, nil
-	case s.Row.Worker != "" && s.Place.Slot != nil && f.made.Head == f.made.Base: // it may have worked elsewhere
+	case s.Row.Worker != "" && s.Workspace.Clone != nil && f.made.Head == f.made.Base: // it may have worked elsewhere
 		s.doubted = done
-		return fmt.Sprintf(confirmationIn, s.Place.Dir), nil, nil
+		return fmt.Sprintf(confirmationIn, s.Workspace.Dir), nil, nil
 	case len(f.checks) == 0:
 		s.doubted = done
 		return confirmation, nil, nil
@@ -135,22 +135,24 @@ func (s *Session) objection(
 	return "", nil, nil
 }
 
-// clash merges what has landed into the slot and tells the agent of the conflict, which is counted. Who was told of it and
+// clash merges what has been merged into the workspace and tells the agent of the conflict, which is counted. Who was told of it and
 // mends nothing begins anew, in another session.
 func (s *Session) clash(ctx context.Context, f *finding) (said string, note func(*store.Tx) error, err error) {
 	if len(f.marks) > 0 || s.clashed && !f.moved {
 		return "", nil, nil
 	}
-	marked, err := s.Place.Merge(ctx, s.shown, f.made)
+	marked, err := s.Workspace.Merge(ctx, s.shown, f.made)
 	if err != nil {
-		return "", nil, fmt.Errorf("merge what has landed into the slot: %w", err)
+		return "", nil, fmt.Errorf("merge what has been merged into the workspace: %w", err)
 	}
 	s.clashed = true
-	return bounce(f, marked), func(tx *store.Tx) error { return tx.NoteBounce(s.Row, f.conflict, f.conflicts) }, nil
+	return sentBack(f, marked), func(tx *store.Tx) error { return tx.NoteSentBack(s.Row, f.conflict, f.conflicts) }, nil
 }
 
-// carries reports whether something would land, such as what an earlier session of the task had left in the slot.
-func (s *Session) carries(f *finding) bool { return s.Place.Slot != nil && f.made.Head != f.made.Base }
+// carries reports whether something would be merged, such as what an earlier session of the task had left in the workspace.
+func (s *Session) carries(f *finding) bool {
+	return s.Workspace.Clone != nil && f.made.Head != f.made.Base
+}
 
 // testLines returns the lines in which a change differs from the target in what decides on it.
 func (s *Session) testLines(ctx context.Context, f *finding) (string, error) {
@@ -158,7 +160,7 @@ func (s *Session) testLines(ctx context.Context, f *finding) (string, error) {
 	if len(g.Files) == 0 {
 		return "", nil
 	}
-	lines, err := s.Lander.Tree.Patch(ctx, f.gateFrom, f.gateTo, ralph.Review{Files: g.Files}.Paths())
+	lines, err := s.Merger.Tree.Patch(ctx, f.gateFrom, f.gateTo, ralph.Review{Files: g.Files}.Paths())
 	if err != nil {
 		return "", err
 	}
@@ -171,7 +173,7 @@ func (s *Session) testLines(ctx context.Context, f *finding) (string, error) {
 // shownLines bounds the difference of tests that an agent is shown, in bytes.
 const shownLines = 6000
 
-// openFlags returns the blocking flags of the task that nobody has settled, and that the done says nothing of.
+// openFlags returns the blocking flags of the task that nobody has answered, and that the done says nothing of.
 func (s *Session) openFlags(ctx context.Context, closing signals.Said) ([]int64, error) {
 	done, ok := closing.Payload.(signals.Done)
 	if !ok {
@@ -186,13 +188,13 @@ func (s *Session) openFlags(ctx context.Context, closing signals.Said) ([]int64,
 // ignoredNamed is the most git-ignored files that a refusal names.
 const ignoredNamed = 20
 
-// ignored names the git-ignored files that the session made in its slot.
+// ignored names the git-ignored files that the session made in its workspace.
 // No candidate contains them, so they may be what a check misses.
 func (s *Session) ignored(ctx context.Context) string {
-	if s.Place.Slot == nil {
+	if s.Workspace.Clone == nil {
 		return ""
 	}
-	names, err := s.Place.Tree.IgnoredSince(ctx, s.Row.StartedAt.Time, ignoredNamed)
+	names, err := s.Workspace.Tree.IgnoredSince(ctx, s.Row.StartedAt.Time, ignoredNamed)
 	if err != nil || len(names) == 0 {
 		return "" // only a hint, so an error does not matter
 	}

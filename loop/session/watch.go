@@ -61,7 +61,7 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 			changed = nil
 		case <-tick.C:
 			s.takes(0)
-			err := errors.Join(s.Place.Tree.Intact(), s.Store.Intact())
+			err := errors.Join(s.Workspace.Tree.Intact(), s.Store.Intact())
 			if errors.Is(err, worktree.ErrGone) || errors.Is(err, store.ErrGone) {
 				stop(err) // the session's results could not be stored
 			}

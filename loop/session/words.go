@@ -6,7 +6,7 @@ import (
 
 	"ralph"
 	"ralph/loop/agent"
-	"ralph/loop/place"
+	"ralph/loop/workspace"
 	"ralph/signals"
 )
 
@@ -23,7 +23,7 @@ const confirmation = "You signalled done, but nothing in the work tree has chang
 	"with a summary that names what shows it (what you ran or read, and what came of it). " +
 	"Otherwise do the work now, or call partial or stuck."
 
-// confirmationIn questions a worker's done that changed nothing in its slot.
+// confirmationIn questions a worker's done that changed nothing in its workspace.
 const confirmationIn = "You signalled done, but nothing has changed in your folder since this session began:" +
 	"\n\n%s\n\n" +
 	"What you changed elsewhere is not part of your work. Do it there, and take back what you did elsewhere. " +
@@ -50,17 +50,17 @@ func refusal(f *finding) string {
 		"if you cannot, call partial or stuck instead.\n")
 	explainRefusal(&b, f)
 	if f.moved {
-		b.WriteString("\nIt was checked merged with what has landed since you began: that is the branch " +
-			place.TipBranch + " here.\n")
+		b.WriteString("\nIt was checked together with what has been merged since you began: that is the branch " +
+			workspace.TipBranch + " here.\n")
 	}
 	return b.String()
 }
 
-// bounce tells the agent that its work conflicts with what has landed, which ralph has merged into its slot.
-func bounce(f *finding, marked []string) string {
+// sentBack tells the agent that its work conflicts with what has been merged, which ralph has merged into its workspace.
+func sentBack(f *finding, marked []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Your `done` cannot be merged yet, which is not held against you: %s. ralph has merged what has come "+
-		"(the branch %s here) into your folder", f.conflict, place.TipBranch)
+		"(the branch %s here) into your folder", f.conflict, workspace.TipBranch)
 	if len(marked) > 0 {
 		fmt.Fprintf(&b, ". These files changed on both sides:\n\n- %s\n\nBetween the marks <<<<<<<, ======= and >>>>>>> "+
 			"stands first what has come, then yours; a file without marks is as it has come. Edit each so that both changes "+
@@ -155,6 +155,6 @@ func flagged(open []int64) string {
 	}
 	return "You signalled done beside an open blocking flag of this task (" + strings.Join(names, ", ") + "), and a " +
 		"blocking flag keeps the task from being completed. If you have mended what you flagged in this session, or it " +
-		"does not hold, call the done tool again with `flags_settled`, which says how or why. Otherwise call partial: " +
-		"a person settles the flag.\n"
+		"does not hold, call the done tool again with `flags_answered`, which says how or why. Otherwise call partial: " +
+		"a person answers the flag.\n"
 }

@@ -54,7 +54,7 @@ CREATE TABLE tasks (
   auto_approved   INTEGER NOT NULL DEFAULT 0 CHECK (auto_approved IN (0, 1)),
   lost_count      INTEGER NOT NULL DEFAULT 0,
   not_before      TEXT NOT NULL DEFAULT '',
-  bounces         INTEGER NOT NULL DEFAULT 0,
+  times_sent_back         INTEGER NOT NULL DEFAULT 0,
   files           TEXT NOT NULL DEFAULT '[]', -- globs of what it may touch
   agent           TEXT NOT NULL DEFAULT '', -- '' leaves it to the discipline and the configuration
   allow           TEXT NOT NULL DEFAULT '[]', -- what it may change unasked: "tests", or globs
@@ -237,12 +237,12 @@ CREATE TABLE learning_comments (
 CREATE TABLE learning_conflicts (
   learning_id INTEGER NOT NULL REFERENCES learnings(id) ON DELETE CASCADE, -- the later one
   other_id    INTEGER NOT NULL REFERENCES learnings(id) ON DELETE CASCADE,
-  settled_at  TEXT NOT NULL DEFAULT '',
-  settled_by  TEXT NOT NULL DEFAULT '',
+  answered_at  TEXT NOT NULL DEFAULT '',
+  answered_by  TEXT NOT NULL DEFAULT '',
   created     TEXT NOT NULL,
   PRIMARY KEY (learning_id, other_id)
 ) STRICT;
-CREATE INDEX idx_learning_conflicts_open ON learning_conflicts(other_id) WHERE settled_at = '';
+CREATE INDEX idx_learning_conflicts_open ON learning_conflicts(other_id) WHERE answered_at = '';
 
 CREATE TABLE runs (
   id           INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -258,7 +258,7 @@ CREATE TABLE runs (
   cost_usd     REAL NOT NULL DEFAULT 0,
   exit_status  INTEGER,
   reason       TEXT NOT NULL DEFAULT '',
-  idle         TEXT NOT NULL DEFAULT '', -- why a lane is idle
+  idle         TEXT NOT NULL DEFAULT '', -- why none begins
   sandbox      TEXT NOT NULL DEFAULT '' -- what confined its agents, in words
 ) STRICT;
 CREATE INDEX idx_runs_open ON runs(id) WHERE ended_at = '';
@@ -300,16 +300,16 @@ CREATE TABLE sessions (
   people_edited         INTEGER NOT NULL DEFAULT 0 CHECK (people_edited IN (0, 1)), -- its task or feature, while it ran
   started_at            TEXT NOT NULL,
   updated_at            TEXT NOT NULL,
-  completed_at          TEXT NOT NULL DEFAULT '', -- set when it is settled; from then on its calls are refused
+  completed_at          TEXT NOT NULL DEFAULT '', -- set when it is decided; from then on its calls are refused
   facts                 TEXT NOT NULL DEFAULT '',
   halted_by             TEXT NOT NULL DEFAULT '',
   worker                TEXT NOT NULL DEFAULT '',
   dir                   TEXT NOT NULL DEFAULT '',
   branch                TEXT NOT NULL DEFAULT '',
   progress              TEXT NOT NULL DEFAULT '',
-  unsettled             TEXT NOT NULL DEFAULT '',
+  undecided             TEXT NOT NULL DEFAULT '',
   notes                 TEXT NOT NULL DEFAULT '[]',
-  lane                  INTEGER NOT NULL DEFAULT 0,
+  number                  INTEGER NOT NULL DEFAULT 0,
   checking              TEXT NOT NULL DEFAULT '', -- the command that is checking its done
   checking_since        TEXT NOT NULL DEFAULT '',
   agent                 TEXT NOT NULL DEFAULT '',
@@ -368,7 +368,7 @@ CREATE TABLE permission_requests (
 CREATE INDEX idx_permission_requests_session ON permission_requests(session_id, id);
 CREATE INDEX idx_permission_requests_open ON permission_requests(id) WHERE decided_at = '';
 
--- The work of sessions in slots, on its way into the target branch.
+-- The work of sessions in workspaces, on its way into the target branch.
 CREATE TABLE changes (
   id          INTEGER PRIMARY KEY AUTOINCREMENT,
   task_id     INTEGER NOT NULL REFERENCES tasks(id) ON DELETE CASCADE,
@@ -377,8 +377,8 @@ CREATE TABLE changes (
   head        TEXT NOT NULL,
   tree        TEXT NOT NULL,
   state       TEXT NOT NULL CHECK (state IN (
-    'held','queued','building','verifying','landing','merged','bounced','dropped')),
-  from_commit TEXT NOT NULL DEFAULT '', -- of the commit point, when its landing began
+    'held','queued','building','verifying','moving','merged','sent_back','dropped')),
+  from_commit TEXT NOT NULL DEFAULT '', -- of the commit point, when its merge began
   to_commit   TEXT NOT NULL DEFAULT '', -- that it is to become
   reason      TEXT NOT NULL DEFAULT '',
   conflicts   TEXT NOT NULL DEFAULT '[]', -- files, JSON
@@ -388,7 +388,7 @@ CREATE TABLE changes (
   proof       TEXT NOT NULL DEFAULT '', -- what its own tests prove, JSON; '' until that was looked at
   after_begun INTEGER NOT NULL DEFAULT 0 -- merge.after has begun, and does not run again
 ) STRICT;
-CREATE UNIQUE INDEX changes_one_open ON changes(task_id) WHERE state NOT IN ('merged','bounced','dropped');
+CREATE UNIQUE INDEX changes_one_open ON changes(task_id) WHERE state NOT IN ('merged','sent_back','dropped');
 CREATE INDEX idx_changes_task ON changes(task_id, id);
 CREATE INDEX idx_changes_state ON changes(state, id);
 

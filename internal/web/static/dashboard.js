@@ -32,7 +32,7 @@
     fetch(e.submitter?.hasAttribute("formaction") ? e.submitter.formAction : e.target.action, { method: "POST", body: new URLSearchParams(new FormData(e.target, e.submitter)), redirect: "manual", credentials: "same-origin" })
       .then((answer) => {
         if (answer.type !== "opaqueredirect") throw new Error("refused");
-        if (item) { delete e.target.dataset.dirty; settled = [...document.querySelectorAll("article.item")].indexOf(item); stays = !!sure; }
+        if (item) { delete e.target.dataset.dirty; handled = [...document.querySelectorAll("article.item")].indexOf(item); stays = !!sure; }
       })
       .catch((why) => {
         if (why.message !== "refused") { unsent(e.target, e.submitter, sure); return; }
@@ -61,7 +61,7 @@
     }, 3000);
   }
 
-  let settled = -1; // the place of what was decided last, until the page is without it
+  let handled = -1; // the place of what was decided last, until the page is without it
   let stays = false; // the focus has gone on since
 
   // What is rejected in a row can be taken back for a while. It is sent when that is over, with the
@@ -190,8 +190,8 @@
     while (wanted) {
       wanted = false;
       try {
-        const decided = settled;
-        settled = -1;
+        const decided = handled;
+        handled = -1;
         const answer = await fetch(location.href, { credentials: "same-origin", headers: { Accept: "text/html", "X-Refresh": decided < 0 ? "yes" : "decided" } });
         if (answer.ok && !answer.redirected) {
           const page = new DOMParser().parseFromString(await answer.text(), "text/html");

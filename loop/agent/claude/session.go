@@ -122,7 +122,7 @@ func (s *session) run(ctx context.Context) error {
 		case s.undead = <-exits:
 			s.processEnded()
 		}
-		if s.phase == working && s.turnOver && s.settled() {
+		if s.phase == working && s.turnOver && s.caughtUp() {
 			ask()
 		}
 	}
@@ -218,9 +218,9 @@ func (s *session) handedOver() {
 	}
 }
 
-// settled reports whether the agent has no message left to read. A message that came too late
+// caughtUp reports whether the agent has no message left to read. A message that came too late
 // for a turn gets a turn of its own. If the agent does not replay messages, none is expected.
-func (s *session) settled() bool {
+func (s *session) caughtUp() bool {
 	heard := s.replayed == 0 || s.replayed >= s.sent
 	return s.deaf || s.writing == nil && len(s.outbox) == 0 && heard
 }

@@ -1,5 +1,5 @@
 // Package process runs the agents that are programs. It starts them under a supervisor, in the
-// sandbox of their place, stores their output, and ends them with everything that they started.
+// sandbox of their workspace, stores their output, and ends them with everything that they started.
 //
 // It knows nothing about what agents say. Values of the environment never
 // get into an error, a log or a report.
@@ -97,7 +97,7 @@ func (o Options) Added() (list []string) {
 
 // Environment returns the whole environment of an agent, sorted, each name once: the variables
 // of ralph's own that reach it, those that the profile sets, those that are configured (added),
-// which override both, and the place's. Of ralph's own variables it has only those that mark
+// which override both, and the workspace's. Of ralph's own variables it has only those that mark
 // the session's processes (unattended, "The agent's processes"), which added cannot change.
 func Environment(p *agent.Profile, environ []string, added map[string]string, a agent.Assignment) []string {
 	more := map[string]string{}

@@ -1,0 +1,86 @@
+package advice
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"ralph"
+	"ralph/internal/text"
+	"ralph/store"
+)
+
+// A Session is one of those that a run may work on at once, or a number that is free.
+type Session struct {
+	Number  int
+	Session *ralph.Session // nil if it is free
+	Task    ralph.Task     // of the session
+	Idle    string         // why it is free, if known
+	Port    int            // the first port of the session; 0 for none
+}
+
+// Sessions returns the sessions of a run in progress that has several; none otherwise. The caller adds
+// the ports.
+func Sessions(tx *store.Tx, run ralph.Run) ([]Session, error) {
+	if run.Limits.Parallel <= 1 || !run.EndedAt.IsZero() {
+		return nil, nil
+	}
+	open, err := tx.OpenSessions()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Session, run.Limits.Parallel)
+	for i := range list {
+		list[i].Number, list[i].Idle = i+1, run.Idle
+		for _, s := range open {
+			if s.RunID != run.ID || s.Number != i+1 {
+				continue
+			}
+			list[i].Session = &s
+			if list[i].Task, err = tx.Task(s.TaskID); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return list, nil
+}
+
+// Line describes a session in one line of at most width columns.
+func (l Session) Line(now ralph.Time, width int) string {
+	if l.Session == nil {
+		line := fmt.Sprintf("%3d  free", l.Number)
+		if l.Idle != "" {
+			line += ": " + text.Line(l.Idle, width-len(line)-2)
+		}
+		return line
+	}
+	doing := string(l.Session.State)
+	if verifies := l.Session.Verifies(now); verifies != "" {
+		doing = verifies
+	}
+	more := ""
+	if l.Session.CostLimitUSD > 0 { // what it has spent it tells in the end
+		more = "  ≤" + text.Money(l.Session.CostLimitUSD)
+	}
+	if l.Port > 0 {
+		more += fmt.Sprintf("  :%d", l.Port)
+	}
+	took := max(0, now.Sub(l.Session.StartedAt.Time)).Truncate(time.Second)
+	if took >= time.Minute {
+		took = took.Truncate(time.Minute)
+	}
+	said := strings.TrimSuffix(took.String(), "0s")
+	if took < time.Minute {
+		said = took.String()
+	}
+	title := max(width*7/20, min(width*9/20, width-43))
+	name := text.Line(fmt.Sprintf("TASK-%d %s", l.Task.ID, l.Task.Title), title)
+	name += strings.Repeat(" ", max(0, title-utf8.RuneCountInString(name)))
+	head := fmt.Sprintf("%3d  %s  %6s  ", l.Number, name, said)
+	room := max(1, width-utf8.RuneCountInString(head))
+	return head + text.Line(text.Line(doing, max(longestPhase, room-utf8.RuneCountInString(more)))+more, room)
+}
+
+// longestPhase is how much of what a session does is shown before all else.
+const longestPhase = len(ralph.PhaseImplementing)

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"ralph/internal/worktree"
+	"ralph/loop/workspace"
+)
+
+// writesAFile is an agent that does something, so that there is something to be merged. The
+// check of its project notes that it has run.
+const writesAFile = `task *
+  run date +%s%N >made.txt
+  done {"summary": "It was done."}
+`
+
+// workspaces is what it costs that sessions work in clones and that their work is merged.
+func (b *bench) workspaces(ctx context.Context) (rows []row) {
+	for _, n := range []int{1_000, manyFiles} {
+		rows = append(rows, b.inWorkspaces(ctx, n)...)
+	}
+	return rows
+}
+
+func (b *bench) inWorkspaces(ctx context.Context, files int) []row {
+	p := b.newProject(ctx, files)
+	ran := filepath.Join(must(os.MkdirTemp(b.dir, "ran-*")), "ran")
+	check(os.WriteFile(filepath.Join(p.dir, "claude.script"), []byte(writesAFile), 0o600))
+	check(os.WriteFile(filepath.Join(p.dir, ".gitignore"), []byte("*.sessions\n"), 0o600))
+	config := filepath.Join(p.dir, "ralph.yaml")
+	text := string(must(os.ReadFile(config))) + fmt.Sprintf(
+		"permissions: {writable: [%q]}\nverify: [\"echo >>%s\"]\n", filepath.Dir(ran), ran)
+	check(os.WriteFile(config, []byte(text), 0o600))
+	p.time(ctx, "git", "add", "-A")
+	p.time(ctx, "git", "commit", "-q", "-m", "settings")
+
+	session := func(kind string) time.Duration {
+		p.time(ctx, p.ralph, "task", "add", "Write a file")
+		cmd := p.command(ctx, p.ralph, "run")
+		cmd.Env = append(cmd.Env, "RALPH_PLACE_KIND="+kind)
+		return output(cmd)
+	}
+	verified := func() int {
+		text, err := os.ReadFile(ran)
+		check(err)
+		return strings.Count(string(text), "\n")
+	}
+	var here, ws, checks samples
+	session("here")
+	for range b.rounds {
+		here.took(session("here"))
+	}
+	session("workspace") // makes the workspaces, and checks what was made here
+	for range b.rounds { // not turn about: each would find the other's work, which it has not checked
+		before := verified()
+		ws.took(session("workspace"))
+		checks.add(float64(verified() - before))
+	}
+	tree := must(worktree.Open(ctx, p.dir))
+	all := &workspace.Pool{
+		Here: &workspace.Workspace{Dir: p.dir, Tree: tree, State: p.state()}, Dir: filepath.Join(p.state(), "workspaces"), Name: "bench",
+		Timeout: time.Minute, Log: slog.New(slog.DiscardHandler),
+	}
+	var reused, built samples
+	tip := must(tree.Ref(ctx, "HEAD"))
+	for i := range b.rounds {
+		base := tip
+		path := filepath.Join(p.dir, "src", "0000", "file42.go")
+		check(os.WriteFile(path, fmt.Appendf(nil, "package p\n\nvar Changed = %d\n", i), 0o600))
+		p.time(ctx, "git", "commit", "-q", "-am", "of a person")
+		tip = must(tree.Ref(ctx, "HEAD"))
+		begin := time.Now()
+		s := must(all.Take(ctx, 1, false))
+		must(s.Begin(ctx, tip, ""))
+		reused.took(time.Since(begin))
+		check(s.Release())
+
+		theirs := must(tree.CommitTree(ctx, must(tree.Whole(ctx, base)), []string{base}, "of a session\n", [2]string{}))
+		begin = time.Now()
+		merged := must(tree.MergeTree(ctx, tip, theirs))
+		must(tree.CommitTree(ctx, merged.Tree, []string{tip, theirs}, "merged\n", [2]string{}))
+		built.took(time.Since(begin))
+	}
+	at := fmt.Sprintf(" at %d files", files)
+	seconds := func(what string, s samples, most float64) row {
+		return row{
+			what: what + at, product: s, value: number(s.median()) + " " + s.unit,
+			aim: fmt.Sprintf("≤ %s %s", number(most), s.unit), met: s.median() <= most,
+		}
+	}
+	per := 1000.0 // samples are milliseconds
+	over := difference(ws, here)
+	return []row{
+		{
+			what:    "a task in a workspace" + at + ": session, check, merge (floor: in the person's own work tree)",
+			product: ws, floor: here, value: over.String(),
+		},
+		seconds("… making a workspace ready that was used before", reused, 1.5*per),
+		seconds("… a candidate", built, 0.1*per),
+		{
+			what: "… checks of a task on a quiet target" + at, product: checks, value: number(checks.median()), aim: "1",
+			met: checks.median() == 1,
+		},
+	}
+}

@@ -1,0 +1,40 @@
+package merging
+
+import (
+	"context"
+
+	"ralph/internal/worktree"
+)
+
+// Git is what a Merger asks of people's repository, which is a [worktree.Tree].
+type Git interface {
+	Ref(ctx context.Context, name string) (string, error)
+	Refs(ctx context.Context, prefix string) (map[string]string, error)
+	SetRef(ctx context.Context, name, commit string) error
+	Pack(ctx context.Context) error
+	Move(ctx context.Context, ref, from, to, why string) (moved bool, err error)
+
+	Ancestor(ctx context.Context, commit, of string) (bool, error)
+	History(ctx context.Context, tips []string) (map[string]bool, error)
+	Count(ctx context.Context, lacks, of string) (int, error)
+	Has(ctx context.Context, commit string) bool
+	Whole(ctx context.Context, commit string) (string, error)
+	Files(ctx context.Context, from, to string) ([]string, error)
+	Patch(ctx context.Context, from, to string, paths []string, options ...string) (string, error)
+	Below(path string) string
+	Pairs(ctx context.Context, from, to string) ([]worktree.Pair, error)
+	Content(ctx context.Context, commit, name string) []byte
+	Exchanged(ctx context.Context, tree, from string, files []worktree.Exchange, state string) (string, error)
+	Names(ctx context.Context, commit string) ([]string, error)
+	Links(ctx context.Context, from, to string) ([]worktree.Link, error)
+
+	MergeTree(ctx context.Context, ours, theirs string) (worktree.Merge, error)
+	CommitTree(ctx context.Context, tree string, parents []string, message string, user [2]string) (string, error)
+	Variant(ctx context.Context, commit, tree string) (string, error)
+	SignTree(ctx context.Context, tree string, parents []string, message string) (string, error)
+	User(ctx context.Context) [2]string
+
+	Checkouts(ctx context.Context) ([]worktree.Checkout, error)
+	Remote(ctx context.Context, name, dir string, env []string) (*worktree.Remote, error)
+	Top() string
+}

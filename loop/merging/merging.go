@@ -1,0 +1,491 @@
+// Package merging merges the results of sessions in workspaces into the target
+// branch. It merges a change with the branch's tip, verifies exactly that
+// tree in a clean checkout, and moves the branch, once.
+//
+//	queued → building → verifying → moving → merged
+//
+// [NextStep] decides on each next step. The commit point is a single ref, which alone
+// decides what has been merged; the database follows. After a kill between any two steps,
+// the next look decides on the rest. The target never holds a commit whose tree was not
+// verified, and people's branches and checkouts are only ever moved forward.
+package merging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"ralph"
+	"ralph/loop/check"
+	"ralph/loop/workspace"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// Rules configure how changes are merged.
+type Rules struct {
+	Into        string        // the target branch
+	Branch      bool          // each change becomes a branch of its own, and the target is not moved
+	Squash      bool          // a merge has one parent, the target's tip
+	Serial      bool          // changes are verified and merged one by one, not all together
+	Leave       bool          // people's branch is not moved
+	MaxSentBack int           // how often a task's changes are sent back before it is merged alone
+	Wait        time.Duration // how long a session waits for its merge if people have moved the target
+	Push        string        // the remote that the target is pushed to; "" for none
+	After       []string
+	Message     string // template of the commit message, with {task} and so on; "" is the default
+	Sign        bool
+	AfterEnv    []string      // the environment of After and of commands that talk to a remote
+	Timeout     time.Duration // of each of these commands
+	State       string        // the folder for ralph's own files
+}
+
+// Integration verifies commits in a workspace in which nobody works.
+type Integration interface {
+	// Verify checks a commit out and runs commands there. Each result is about exactly that commit.
+	Verify(ctx context.Context, commit string, commands []string) ([]check.Outcome, error)
+}
+
+// A Merger merges changes into a target. One process merges at a time, a run or a worker's server.
+type Merger struct {
+	Rules
+	Store     *store.DB
+	Tree      Git
+	Check     check.Rules
+	Workspace Integration
+	Pool      *workspace.Pool // whose set-up the results are stored with
+	Line      *Line           // shared by all that work on one target
+	Early     bool            // Merge also verifies what is being checked while nothing is queued
+	Log       *slog.Logger
+
+	after func(point string) // tests kill it here
+}
+
+// Ref namespaces of ralph.
+const (
+	targetRefs = "refs/ralph/target/" // the commit point of a branch
+	seenRefs   = "refs/ralph/seen/"   // people's branch at the last look
+)
+
+// branchRef returns the full ref name of a branch.
+func branchRef(name string) string { return "refs/heads/" + name }
+
+// PointRef returns the ref that is the commit point of a branch without a remote.
+func PointRef(branch string) string { return targetRefs + branch }
+
+// Merge takes all steps with the queue that are possible now. It returns
+// what the rest of the queue waits for, "" if the queue is empty.
+func (l *Merger) Merge(ctx context.Context) (why string, err error) {
+	if err := l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTarget(l.Into) }); err != nil {
+		return "", err
+	}
+	var built *Built
+	var suspects []int64
+	var g gathering // of what is merged next
+	for ctx.Err() == nil {
+		q, err := l.look(ctx, built, suspects)
+		if errors.Is(err, ralph.ErrConflict) {
+			continue // the remote could not be reached, and is not tried for a while
+		}
+		if err != nil {
+			return "", err
+		}
+		step := NextStep(q)
+		may := step.Do == Build ||
+			len(q.Changes) == 0 && l.Early && q.Paused == "" && !q.Waits && (!g.since.IsZero() || l.Line.News())
+		if may && q.Batch && q.Alone == 0 && len(suspects) == 0 {
+			again, err := l.gather(ctx, q, &g)
+			if err != nil {
+				return "", err
+			}
+			if again {
+				continue
+			}
+		}
+		if step.Do == Rest {
+			if l.Early && !g.tried {
+				l.Line.considered()
+			}
+			if err := l.Tree.Pack(ctx); err != nil && ctx.Err() == nil {
+				l.Log.Warn("cannot pack refs", "error", err)
+			}
+			if err := l.FastForward(ctx); err != nil {
+				return step.Reason, err
+			}
+			gaveWay, err := l.prove(ctx)
+			if gaveWay {
+				continue
+			}
+			return step.Reason, err
+		}
+		g = gathering{}
+		switch step.Do {
+		case Split:
+			suspects = ids(step.Changes)
+		case SendBack: // the other changes may be fine together
+			suspects = nil
+		case Move: // what was left out is next, or it would wait as long as others come
+			suspects = slices.DeleteFunc(suspects, built.has)
+			if len(suspects) == 0 && built != nil && built.Left != 0 {
+				suspects = []int64{built.Left}
+			}
+		}
+		built, err = l.do(ctx, step, q, built)
+		if err != nil && !errors.Is(err, ralph.ErrConflict) {
+			return "", err
+		}
+		if err != nil {
+			built = nil // people may have withdrawn the change; the next look tells
+		}
+	}
+	return "", ctx.Err()
+}
+
+// look reads everything that the next step depends on.
+func (l *Merger) look(ctx context.Context, built *Built, suspects []int64) (q Queue, err error) {
+	q = Queue{
+		Built: built, Suspects: suspects, Reached: map[int64]bool{},
+		Batch: !l.Serial && !l.Squash && !l.Branch, // each squashed change needs a verified commit of its own
+	}
+	err = l.Store.View(ctx, func(tx *store.Tx) error {
+		if q.Changes, err = tx.QueuedChanges(); err != nil {
+			return err
+		}
+		if len(q.Changes) > 0 || l.Early {
+			if q.Alone, err = tx.MergesAlone(l.MaxSentBack); err != nil {
+				return err
+			}
+		}
+		state, err := tx.MergeQueue()
+		q.Paused, q.Waits = state.Paused, state.WaitUntil.After(tx.Now().Time)
+		return err
+	})
+	if err != nil || len(q.Changes) == 0 || q.Waits {
+		return q, err
+	}
+	if c := q.Changes[0]; c.State == ralph.Moving {
+		// Look before the target is updated: what counts is where it stood.
+		if q.Target.Point, err = l.point(ctx, c); err == nil {
+			q.Reached[c.ID], err = l.below(ctx, c.To, q.Target.Point)
+		}
+		return q, err
+	}
+	if q.Paused != "" {
+		return q, nil
+	}
+	q.Target, err = l.target(ctx)
+	return q, err
+}
+
+// below reports whether a commit equals another one or is its ancestor. It
+// is false if either is "".
+func (l *Merger) below(ctx context.Context, commit, of string) (bool, error) {
+	if commit == "" || of == "" {
+		return false, nil
+	}
+	return l.Tree.Ancestor(ctx, commit, of)
+}
+
+// ids returns the ids of changes.
+func ids(list []ralph.Change) []int64 {
+	out := make([]int64, len(list))
+	for i, c := range list {
+		out[i] = c.ID
+	}
+	return out
+}
+
+// do takes one step. It returns what is built so far, for the next step.
+func (l *Merger) do(ctx context.Context, s Step, q Queue, built *Built) (*Built, error) {
+	// each calls f for all of the changes, in one transaction.
+	each := func(f func(tx *store.Tx, c ralph.Change) error) error {
+		return l.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+			for _, c := range s.Changes {
+				if err := f(tx, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	become := func(state ralph.ChangeState) error {
+		return each(func(tx *store.Tx, c ralph.Change) error { return tx.SetChange(c.ID, c.State, state) })
+	}
+	switch s.Do {
+	case Requeue, Split:
+		return nil, each(func(tx *store.Tx, c ralph.Change) error { return tx.Requeue(c.ID, c.State) })
+	case Block:
+		return nil, each(func(tx *store.Tx, c ralph.Change) error { return tx.BlockChange(c, s.Reason) })
+	case Build:
+		for _, c := range s.Changes {
+			if err := l.SetChangeRef(ctx, c); err != nil {
+				return nil, err
+			}
+		}
+		b, err := l.build(ctx, s.Changes, q.Target)
+		if err != nil || b.Commit == "" {
+			return b, err
+		}
+		s.Changes = slices.DeleteFunc(slices.Clone(s.Changes), func(c ralph.Change) bool { return !b.has(c.ID) })
+		return b, become(ralph.Building)
+	case Verify:
+		if err := become(ralph.Verifying); err != nil {
+			return nil, err
+		}
+		return built, l.verify(ctx, s.Changes, built)
+	case Move:
+		defer l.Line.changed()
+		return nil, l.move(ctx, s.Changes, built)
+	case Complete:
+		return nil, l.complete(ctx, s.Changes)
+	case SendBack:
+		reason, conflicts := s.Reason, built.Conflicts
+		if built.Commit == "" {
+			reason = l.conflict(ctx, s.Changes[0], built)
+		}
+		since, err := l.mergedSince(ctx, s.Changes[0], q.Target.Tip)
+		if err != nil {
+			return nil, err
+		}
+		return nil, each(func(tx *store.Tx, c ralph.Change) error {
+			return l.sendBack(tx, c, reason, conflicts, len(since) > 0)
+		})
+	}
+	return nil, nil
+}
+
+// sendBack sends a change back to its task. Once it was sent back often enough the task
+// is merged alone; if it is sent back even then, a person has to look. Others may have been
+// merged since its session looked: then it was not sent back alone.
+func (l *Merger) sendBack(tx *store.Tx, c ralph.Change, reason string, conflicts []string, others bool) error {
+	t, err := tx.Task(c.TaskID)
+	if err != nil {
+		return err
+	}
+	blocked := ""
+	if !others {
+		blocked = signals.SentBackAlone(t.TimesSentBack, l.MaxSentBack, reason)
+	}
+	return tx.SendBack(c, reason, conflicts, blocked)
+}
+
+// SetChangeRef sets the change's ref to its head.
+func (l *Merger) SetChangeRef(ctx context.Context, c ralph.Change) error {
+	return l.Tree.SetRef(ctx, c.Ref(), c.Head)
+}
+
+// Forget deletes the refs of changes that nobody needs any more: those that were merged, and those of
+// tasks that ended before a moment.
+func (l *Merger) Forget(ctx context.Context, before time.Time) error {
+	refs, err := l.Tree.Refs(ctx, ralph.ChangeRefs)
+	if err != nil || len(refs) == 0 {
+		return err
+	}
+	var merged []ralph.Change
+	var old []string
+	if err := l.Store.View(ctx, func(tx *store.Tx) error {
+		for ref := range refs {
+			c, ended, ok, err := tx.ChangeBy(strings.TrimPrefix(ref, ralph.ChangeRefs))
+			switch {
+			case err != nil:
+				return err
+			case !ok:
+			case !ended.IsZero() && ended.Before(before):
+				old = append(old, ref)
+			case c.State == ralph.Merged:
+				merged = append(merged, c)
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, ref := range old {
+		err = errors.Join(err, l.Tree.SetRef(ctx, ref, ""))
+	}
+	return errors.Join(err, l.forget(ctx, merged))
+}
+
+// forget deletes the refs of changes that were merged and whose commits the merge contains. What was
+// squashed is in no branch: its ref is kept.
+func (l *Merger) forget(ctx context.Context, merged []ralph.Change) (err error) {
+	for _, c := range merged {
+		if l.Squash {
+			continue
+		}
+		has, aerr := l.below(ctx, c.Head, c.To)
+		if aerr == nil && has {
+			aerr = l.Tree.SetRef(ctx, c.Ref(), "")
+		}
+		err = errors.Join(err, aerr)
+	}
+	return err
+}
+
+// build merges changes with a target, one on top of the other. A change that conflicts is left
+// out: the others need not wait for what becomes of it, least of all while its task is merged alone.
+// If all conflict, the result is the first one's conflict. The result has no ref yet: after a
+// kill it is built again.
+func (l *Merger) build(ctx context.Context, changes []ralph.Change, on Target) (*Built, error) {
+	b := &Built{Target: on, Changes: ids(changes[:1])}
+	base, parents := on.Tip, []string{on.Tip}
+	merge := func(head string) (conflicts []string, err error) {
+		m, err := l.Tree.MergeTree(ctx, base, head)
+		if err == nil && len(m.Conflicts) == 0 {
+			b.Tree = m.Tree
+		}
+		return m.Conflicts, err
+	}
+	var err error
+	if on.Also != "" {
+		conflicts, err := merge(on.Also)
+		if err != nil {
+			return nil, err
+		}
+		if len(conflicts) == 0 {
+			parents = append(parents, on.Also)
+			base, err = l.commit(ctx, b.Tree, parents, "Merge what people have committed\n")
+		}
+		if err != nil { // else what has been merged is at fault, or people are: what is merged next is not
+			return nil, err
+		}
+	}
+	var stack []ralph.Change
+	messages := []string{}
+	for _, c := range changes {
+		conflicts, err := merge(c.Head)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(conflicts) > 0:
+			if b.Left == 0 {
+				b.Left, b.Changes, b.Conflicts = c.ID, ids([]ralph.Change{c}), conflicts
+			}
+			continue
+		}
+		message, err := l.message(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		stack, messages = append(stack, c), append(messages, message)
+		if len(changes) > 1 {
+			if base, err = l.commit(ctx, b.Tree, []string{base, c.Head}, message); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(stack) == 0 {
+		return b, nil
+	}
+	b.Changes, b.Conflicts = ids(stack), nil
+	is, err := l.Tree.Whole(ctx, on.Tip)
+	switch {
+	case err != nil:
+		return nil, err
+	case b.Tree == is && len(parents) == 1:
+		b.Commit = on.Tip // the target already has everything
+		return b, nil
+	case l.Squash:
+	case len(stack) > 1:
+		parents = append(parents, base)
+	default:
+		parents = append(parents, stack[0].Head)
+	}
+	b.Commit, err = l.commit(ctx, b.Tree, parents, together(stack, messages))
+	return b, err
+}
+
+// commit creates a commit in people's name, signed if configured.
+func (l *Merger) commit(ctx context.Context, tree string, parents []string, message string) (string, error) {
+	if l.Sign {
+		return l.Tree.SignTree(ctx, tree, parents, message)
+	}
+	return l.Tree.CommitTree(ctx, tree, parents, message, l.Tree.User(ctx))
+}
+
+// together returns the message of a merge's commit: a single change's
+// message, or a summary of a batch, whose own commits are below it.
+func together(list []ralph.Change, messages []string) string {
+	if len(list) == 1 {
+		return messages[0]
+	}
+	var titles, trailers []string
+	for i, c := range list {
+		title, _, _ := strings.Cut(messages[i], "\n")
+		titles, trailers = append(titles, "- "+title), append(trailers, ralph.Trailers(c.TaskID, c.SessionID))
+	}
+	return fmt.Sprintf("Merge %s\n\n%s\n\n%s",
+		strings.Join(tasks(list), ", "), strings.Join(titles, "\n"), strings.Join(trailers, ""))
+}
+
+// message returns the commit message of a change.
+func (l *Merger) message(ctx context.Context, c ralph.Change) (string, error) {
+	var t ralph.Task
+	var summary string
+	err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
+		if t, err = tx.Task(c.TaskID); err != nil {
+			return err
+		}
+		said, err := tx.SessionSignals(c.SessionID)
+		if done, ok := signals.Closing(said).Payload.(signals.Done); ok {
+			summary = done.Summary
+		}
+		return err
+	})
+	title := t.Title
+	if c.Undo != "" {
+		title, summary = "undo "+title, c.Reason
+	}
+	body := strings.NewReplacer("{task}", fmt.Sprintf("TASK-%d", t.ID), "{title}", title, "{summary}", summary,
+		"{session}", c.SessionID).Replace(l.Message)
+	return strings.TrimSpace(body) + "\n\n" + ralph.Trailers(c.TaskID, c.SessionID), err
+}
+
+// conflict says what a change conflicts with: files, and the tasks that
+// changed them since its session looked.
+func (l *Merger) conflict(ctx context.Context, c ralph.Change, b *Built) string {
+	what := signals.FileList(b.Conflicts)
+	var with []string
+	since, err := l.mergedSince(ctx, c, b.Target.Tip)
+	if err != nil {
+		l.Log.Warn("a conflict is reported without the tasks that it is with", "task", c.TaskID, "error", err)
+	}
+	for _, other := range since {
+		var files []string
+		before, err := l.Tree.Ref(ctx, other.To+"^1")
+		if err == nil {
+			files, err = l.Tree.Files(ctx, before, other.To)
+		}
+		var own []string // if it was merged in a batch, its own files only
+		if err == nil {
+			own, err = l.Tree.Files(ctx, other.Base, other.Head)
+		}
+		if err == nil && slices.ContainsFunc(files, func(f string) bool {
+			return slices.Contains(b.Conflicts, f) && slices.Contains(own, f)
+		}) {
+			with = append(with, fmt.Sprintf("TASK-%d", other.TaskID))
+		}
+	}
+	if len(with) == 0 {
+		return fmt.Sprintf("%s has moved, and the change conflicts with it in %s", l.Into, what)
+	}
+	return fmt.Sprintf("%s has moved, and the change conflicts in %s with %s", l.Into, what, strings.Join(with, ", "))
+}
+
+// namedMerges is the most merges that a conflict is compared with.
+const namedMerges = 20
+
+// mergedSince returns the merges in a target that a change does not contain, the newest first.
+func (l *Merger) mergedSince(ctx context.Context, c ralph.Change, tip string) ([]ralph.Change, error) {
+	list, err := store.Read(ctx, l.Store, (*store.Tx).Merged)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	since, err := l.Tree.History(ctx, []string{tip, "^" + c.Head})
+	list = slices.DeleteFunc(list, func(o ralph.Change) bool { return !since[o.To] })
+	return list[:min(len(list), namedMerges)], err
+}

@@ -1,0 +1,243 @@
+package merging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"ralph"
+	"ralph/internal/proc"
+	"ralph/internal/worktree"
+	"ralph/store"
+)
+
+// remoteRef is the ref for the remote's branch as it was last fetched.
+func (l *Merger) remoteRef() string { return "refs/ralph/remote/" + l.Into }
+
+// remote returns the remote, which is accessed from a folder of ralph's own.
+func (l *Merger) remote(ctx context.Context) (*worktree.Remote, error) {
+	return l.Tree.Remote(ctx, l.Push, filepath.Join(l.State, "remote.git"), l.AfterEnv)
+}
+
+// fetch returns the commit of the remote's target branch.
+func (l *Merger) fetch(ctx context.Context) (string, error) {
+	remote, err := l.remote(ctx)
+	if err != nil {
+		return "", err
+	}
+	commit, err := remote.Fetch(ctx, l.Into)
+	if err != nil {
+		return "", l.unreachable(ctx, err)
+	}
+	if commit == "" {
+		return "", nil
+	}
+	return commit, l.sawRemote(ctx, commit)
+}
+
+// sawRemote notes where the remote's branch is.
+func (l *Merger) sawRemote(ctx context.Context, commit string) error {
+	if err := l.Tree.SetRef(ctx, l.remoteRef(), commit); err != nil {
+		return err
+	}
+	l.Line.remote.see(time.Now())
+	return nil
+}
+
+// known returns the commit of the remote's branch or, while the remote
+// cannot be reached, its last known commit.
+func (l *Merger) known(ctx context.Context) (string, error) {
+	waits, err := store.Read(ctx, l.Store, func(tx *store.Tx) (bool, error) {
+		q, err := tx.MergeQueue()
+		return q.WaitUntil.After(tx.Now().Time), err
+	})
+	if err != nil {
+		return "", err
+	}
+	if !waits {
+		commit, err := l.fetched(ctx)
+		if !errors.Is(err, ralph.ErrConflict) {
+			return commit, err
+		}
+	}
+	return l.Tree.Ref(ctx, l.remoteRef())
+}
+
+// remoteFresh is how long what was seen of a remote counts: a merge that is built on less finds its lease lost.
+const remoteFresh = 5 * time.Second
+
+// A lookout is when the remote of one target was seen last, by whoever works on that.
+type lookout struct {
+	fetching sync.Mutex
+
+	mu   sync.Mutex
+	seen time.Time // zero if that does not count any more
+}
+
+// see notes when the remote was seen.
+func (o *lookout) see(at time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen = at
+}
+
+// fresh reports whether what was seen counts still.
+func (o *lookout) fresh() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return time.Since(o.seen) < remoteFresh
+}
+
+// fetched returns the commit of the remote's branch, of which no two ask at once: who comes while another one does,
+// which may take long, goes by what is known.
+func (l *Merger) fetched(ctx context.Context) (string, error) {
+	remote := &l.Line.remote
+	if remote.fresh() {
+		return l.Tree.Ref(ctx, l.remoteRef())
+	}
+	if !remote.fetching.TryLock() {
+		if commit, err := l.Tree.Ref(ctx, l.remoteRef()); err != nil || commit != "" {
+			return commit, err
+		}
+		remote.fetching.Lock() // nothing is known yet
+	}
+	defer remote.fetching.Unlock()
+	if remote.fresh() {
+		return l.Tree.Ref(ctx, l.remoteRef())
+	}
+	return l.fetch(ctx)
+}
+
+// Limits for waiting for a remote.
+const (
+	waitFirst = 10 * time.Second
+	waitMost  = 10 * time.Minute
+)
+
+// unreachable schedules the next try of the remote. The error wraps
+// [ralph.ErrConflict]: the next look at the queue finds that it has to wait.
+func (l *Merger) unreachable(ctx context.Context, why error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	l.Log.Warn("the remote cannot be reached", "remote", l.Push, "error", why)
+	return errors.Join(l.Store.Tx(ctx, func(tx *store.Tx) error {
+		q, err := tx.MergeQueue()
+		if err != nil {
+			return err
+		}
+		wait := min(waitFirst<<min(q.Failures, 10), waitMost)
+		return tx.WaitForRemote(q.Failures+1, tx.Now().Add(wait))
+	}), fmt.Errorf("%w: %w", ralph.ErrConflict, why))
+}
+
+// push moves the commit point at the remote, and reports whether it did. A lost lease is no error:
+// the next look notices it. If the remote's own rules refuse the push, the queue is paused.
+func (l *Merger) push(ctx context.Context, c ralph.Change) (pushed bool, err error) {
+	remote, err := l.remote(ctx)
+	if err != nil {
+		return false, err
+	}
+	branch := l.Into
+	if l.Branch {
+		if branch, err = l.branchOf(ctx, c); err != nil {
+			return false, err
+		}
+	}
+	said, err := remote.Push(ctx, branch, c.From, c.To)
+	if err != nil {
+		return false, l.unreachable(ctx, err)
+	}
+	switch {
+	case said.Stale && l.Branch:
+		said.Refused = "it has a branch of that name already"
+	case said.Stale:
+		l.Line.remote.see(time.Time{})
+	case said.Refused == "" && !l.Branch:
+		if err := l.sawRemote(ctx, c.To); err != nil {
+			return false, err
+		}
+	}
+	return said == (worktree.Pushed{}), l.Store.Tx(ctx, func(tx *store.Tx) error {
+		if said.Refused != "" {
+			reason := fmt.Sprintf("%s refuses %s: %s", l.Push, branch, said.Refused)
+			if !l.Branch {
+				reason += " (merge.mode: branch leaves a branch for each task instead)"
+			}
+			return tx.PauseMerging(reason)
+		}
+		return tx.WaitForRemote(0, time.Time{})
+	})
+}
+
+// maxAfterOutput is how many bytes of a failed command's output are quoted.
+const maxAfterOutput = 2000
+
+// runAfter runs the commands configured for a verified branch, at most once: what they do is seen by
+// others and cannot be taken back, such as a pull request.
+func (l *Merger) runAfter(ctx context.Context, c ralph.Change, branch string) (err error) {
+	if len(l.After) == 0 {
+		return nil
+	}
+	var first bool
+	if err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+		first, err = tx.BeginAfter(c.ID)
+		return err
+	}); err != nil {
+		return err
+	}
+	if !first {
+		return errors.New("ralph was killed after it had begun; it is not run a second time, look at what it did")
+	}
+	receipt, err := os.CreateTemp(l.State, "receipt-*.md")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(receipt.Name())) }()
+	text, err := l.receipt(ctx, c, branch)
+	if err == nil {
+		_, err = receipt.WriteString(text)
+	}
+	if err = errors.Join(err, receipt.Close()); err != nil {
+		return err
+	}
+	env := append(slices.Clone(l.AfterEnv),
+		"RALPH_RECEIPT="+receipt.Name(), "RALPH_BRANCH="+branch, fmt.Sprintf("RALPH_TASK=%d", c.TaskID))
+	for _, command := range l.After {
+		limited, cancel := context.WithTimeout(ctx, l.Timeout)
+		result, err := proc.Run(limited, proc.Spec{
+			Args: []string{"/bin/sh", "-c", command}, Dir: l.Tree.Top(), Env: env,
+		}, maxAfterOutput, nil)
+		cancel()
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", command, err)
+		case result.Stopped:
+			return fmt.Errorf("%s: was stopped after %s: %s", command, l.Timeout, result.Output)
+		case result.Exit.Signal != "":
+			return fmt.Errorf("%s: was ended by %s: %s", command, result.Exit.Signal, result.Output)
+		case result.Exit.Code != 0:
+			return fmt.Errorf("%s: exited with %d: %s", command, result.Exit.Code, result.Output)
+		}
+	}
+	return nil
+}
+
+// receipt describes a task's result for readers of the branch.
+func (l *Merger) receipt(ctx context.Context, c ralph.Change, branch string) (string, error) {
+	message, err := l.message(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	s, err := store.Read(ctx, l.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.Session(c.SessionID) })
+	text := message + "\nVerified:\n\n"
+	for _, v := range s.Verify {
+		text += fmt.Sprintf("- `%s` (%.1f s)\n", v.Command, v.Seconds)
+	}
+	return text + fmt.Sprintf("\nBranch %s, commit %s\n", branch, c.To), err
+}

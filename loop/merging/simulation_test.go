@@ -1,0 +1,741 @@
+package merging
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/loop/check"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// A lines is a file of the model, and a tree has as many of them.
+type (
+	lines64 [64]int32
+	tree    []*lines64
+)
+
+// files is the number of files of a project: with more workers it is larger, so that about as many
+// of their changes conflict.
+func files(workers int) int { return 32 * max(1, workers/40) }
+
+// A node is a commit of the model.
+type node struct {
+	tree    string
+	parents []string
+	depth   int // of its longest line of parents
+}
+
+// A model is git as far as merges need it: commits are trees with parents, and a merge
+// conflicts where both sides have changed a line.
+type model struct {
+	Git     // of what no simulated merge asks
+	refs    map[string]string
+	commits map[string]node
+	trees   map[string]tree
+	before  func(ref, from, to string) bool // whether a ref can be moved, when it is about to be
+}
+
+func (m *model) addTree(t tree) string {
+	var all []byte
+	for _, f := range t {
+		for _, line := range f {
+			all = binary.LittleEndian.AppendUint32(all, uint32(line))
+		}
+	}
+	sum := sha256.Sum256(all)
+	id := hex.EncodeToString(sum[:20])
+	m.trees[id] = t
+	return id
+}
+
+func (m *model) of(commit string) tree { return m.trees[m.commits[commit].tree] }
+
+func (m *model) Ref(_ context.Context, name string) (string, error) {
+	if child, ok := strings.CutSuffix(name, "^1"); ok {
+		return m.commits[child].parents[0], nil
+	}
+	return m.refs[name], nil
+}
+
+func (m *model) Refs(_ context.Context, prefix string) (map[string]string, error) {
+	some := map[string]string{}
+	for name, id := range m.refs {
+		if strings.HasPrefix(name, prefix) {
+			some[name] = id
+		}
+	}
+	return some, nil
+}
+
+func (m *model) SetRef(_ context.Context, name, commit string) error {
+	if m.refs[name] = commit; commit == "" {
+		delete(m.refs, name)
+	}
+	return nil
+}
+
+func (m *model) Move(_ context.Context, ref, from, to, _ string) (bool, error) {
+	if m.refs[ref] != from || !m.before(ref, from, to) {
+		return m.refs[ref] == to, nil
+	}
+	m.refs[ref] = to
+	return true, nil
+}
+
+// over are the commits from tips down to a depth.
+func (m *model) over(depth int, tips ...string) map[string]bool {
+	seen := map[string]bool{}
+	for queue := tips; len(queue) > 0; queue = queue[1:] {
+		if id := queue[0]; !seen[id] && m.commits[id].depth >= depth {
+			seen[id] = true
+			queue = append(queue, m.commits[id].parents...)
+		}
+	}
+	return seen
+}
+
+func (m *model) Ancestor(_ context.Context, commit, of string) (bool, error) {
+	return m.over(m.commits[commit].depth, of)[commit], nil
+}
+
+func (m *model) History(_ context.Context, tips []string) (map[string]bool, error) {
+	all := m.over(0, tips[0])
+	if without, out := strings.CutPrefix(tips[len(tips)-1], "^"); out {
+		for id := range m.over(0, without) {
+			delete(all, id)
+		}
+		return all, nil
+	}
+	return m.over(0, tips...), nil
+}
+
+func (m *model) Count(_ context.Context, lacks, of string) (n int, err error) {
+	for below := m.over(0, m.refs[lacks]); !below[of]; n++ {
+		parents := m.commits[of].parents
+		if len(parents) == 0 {
+			return n + 1, nil
+		}
+		of = parents[0]
+	}
+	return n, nil
+}
+
+func (m *model) Whole(_ context.Context, commit string) (string, error) {
+	return m.commits[commit].tree, nil
+}
+
+func (m *model) Pack(context.Context) error { return nil }
+
+func (m *model) Patch(context.Context, string, string, []string, ...string) (string, error) {
+	return "", nil
+}
+
+func (m *model) Below(path string) string { return path }
+
+func (m *model) Pairs(context.Context, string, string) ([]worktree.Pair, error) { return nil, nil }
+
+func (m *model) Content(context.Context, string, string) []byte { return nil }
+
+func (m *model) Variant(context.Context, string, string) (string, error) { return "", nil }
+
+func (m *model) Names(context.Context, string) ([]string, error) { return nil, nil }
+
+func (m *model) Exchanged(context.Context, string, string, []worktree.Exchange, string) (string, error) {
+	return "", nil
+}
+
+func (m *model) Files(_ context.Context, from, to string) (names []string, err error) {
+	then := m.of(to)
+	for i, f := range m.of(from) {
+		if f != then[i] && *f != *then[i] {
+			names = append(names, fmt.Sprint("file", i))
+		}
+	}
+	return names, nil
+}
+
+// base is the deepest commit below both.
+func (m *model) base(a, b string) string {
+	sides, at := map[string]int{}, map[int][]string{}
+	mark := func(id string, side int) {
+		if depth := m.commits[id].depth; sides[id] == 0 {
+			at[depth] = append(at[depth], id)
+		}
+		sides[id] |= side
+	}
+	mark(a, 1)
+	mark(b, 2)
+	for depth := max(m.commits[a].depth, m.commits[b].depth); ; depth-- {
+		for _, id := range at[depth] {
+			if sides[id] == 1|2 {
+				return id
+			}
+			for _, p := range m.commits[id].parents {
+				mark(p, sides[id])
+			}
+		}
+	}
+}
+
+func (m *model) MergeTree(_ context.Context, ours, theirs string) (worktree.Merge, error) {
+	base, a, b := m.of(m.base(ours, theirs)), m.of(ours), m.of(theirs)
+	merged, conflicts := slices.Clone(a), []string{}
+	for i := range merged {
+		switch {
+		case a[i] == b[i], b[i] == base[i], *a[i] == *b[i], *b[i] == *base[i]:
+			continue
+		case *a[i] == *base[i]:
+			merged[i] = b[i]
+			continue
+		}
+		file, clash := *a[i], false
+		for n, is := range b[i] {
+			if was := base[i][n]; is != was && a[i][n] != was && is != a[i][n] {
+				clash = true
+			} else if is != was {
+				file[n] = is
+			}
+		}
+		if merged[i] = &file; clash {
+			conflicts = append(conflicts, fmt.Sprint("file", i))
+		}
+	}
+	return worktree.Merge{Tree: m.addTree(merged), Conflicts: conflicts}, nil
+}
+
+func (m *model) CommitTree(
+	_ context.Context, tree string, parents []string, _ string, _ [2]string,
+) (id string, _ error) {
+	n := node{tree: tree, parents: parents}
+	for _, p := range parents {
+		n.depth = max(n.depth, m.commits[p].depth+1)
+	}
+	id = fmt.Sprintf("%040x", len(m.commits)+1)
+	m.commits[id] = n
+	return id, nil
+}
+
+func (*model) User(context.Context) [2]string { return [2]string{"ann", "ann@localhost"} }
+
+func (*model) Checkouts(context.Context) ([]worktree.Checkout, error) { return nil, nil }
+
+// passes is the verification: of no two lines that belong together both are odd.
+func (t tree) passes() bool {
+	for _, f := range t {
+		for i := 0; i < len(f); i += 2 {
+			if f[i]&f[i+1]&1 == 1 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// A fleet is workers who claim tasks of a queue and work on them for minutes, one process that
+// merges what they make, and people who do something now and then. All of it but one
+// waits at any moment: with a seed each run is the same.
+type fleet struct {
+	*Merger
+	t      *testing.T
+	git    *model
+	random *rand.Rand
+	tasks  int
+	files  int
+	began  time.Time
+	calm   bool // nothing fails any more, and people do nothing
+
+	seen     int64 // the newest event that was looked at
+	status   map[int64]ralph.Status
+	in       map[ralph.Status]int // how many tasks have it
+	first    map[int64]int64      // the task that another one waits for
+	then     map[int64][]int64    // the tasks that wait for one
+	claimant map[int64]string     // the open session of a task
+	decided  map[string]bool
+	verified map[string]bool // trees that passed
+	merged   map[int64]bool
+	count    map[string]int // what has happened, for the log
+}
+
+// fail ends it all, from whatever goroutine.
+func (f *fleet) fail(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+// chance is true so often.
+func (f *fleet) chance(percent float64) bool { return f.random.Float64()*100 < percent }
+
+// wait lets time pass, about so much of it: never to the same instant as another one does.
+func (f *fleet) wait(d time.Duration) {
+	time.Sleep(time.Duration(float64(d)*math.Exp(f.random.NormFloat64()/2)) + time.Duration(f.random.IntN(1e6)))
+}
+
+// errKilled is thrown where a process is killed.
+var errKilled = errors.New("killed")
+
+// mishap is what may come between any two things that a process does.
+func (f *fleet) mishap(what string) {
+	f.look()
+	switch {
+	case f.calm:
+	case f.chance(1):
+		f.count["killed: "+what]++
+		panic(errKilled)
+	case f.chance(0.2):
+		f.count["paused: "+what]++
+		f.wait(10 * time.Minute)
+	}
+}
+
+// goesOn is a mishap at a point at which others may be woken, too, at the instant at which somebody else
+// goes on: each has a moment of its own.
+func (f *fleet) goesOn(point string, moment time.Duration) {
+	if point == "woken" {
+		time.Sleep(moment)
+	}
+	f.mishap(point)
+}
+
+// Verify is the check workspace.
+func (f *fleet) Verify(_ context.Context, commit string, commands []string) ([]check.Outcome, error) {
+	f.wait(30 * time.Second)
+	f.mishap("verification")
+	passed := f.git.of(commit).passes()
+	if passed && !f.calm && f.chance(2) {
+		f.count["flaky"]++
+		passed = false
+	}
+	if passed {
+		f.verified[f.git.commits[commit].tree] = true
+	}
+	return []check.Outcome{{Check: ralph.Check{Command: commands[0], Passed: passed}}}, nil
+}
+
+func (f *fleet) no(err error) {
+	f.t.Helper()
+	if err != nil && !errors.Is(err, ralph.ErrConflict) {
+		f.fail("%v", err)
+	}
+}
+
+// tx is a transaction, in which somebody else may have been faster.
+func (f *fleet) tx(do func(tx *store.Tx) error) (ok bool) {
+	f.t.Helper()
+	err := f.Store.Tx(f.t.Context(), do)
+	f.no(err)
+	f.look()
+	return err == nil
+}
+
+// become notes the status of a task.
+func (f *fleet) become(task int64, now ralph.Status) {
+	f.in[f.status[task]]--
+	f.in[now]++
+	f.status[task] = now
+}
+
+// look compares what has happened with what may happen.
+func (f *fleet) look() {
+	var completed []int64
+	for e, err := range f.Store.EventsAfter(f.t.Context(), f.seen) {
+		f.no(err)
+		if f.seen++; e.ID != f.seen {
+			f.fail("event %d comes after %d", e.ID, f.seen-1)
+		}
+		f.count[e.Type]++
+		switch e.Type {
+		case "task.status_changed":
+			var p ralph.TaskStatusChanged
+			f.no(json.Unmarshal(e.Payload, &p))
+			if is := f.status[e.TaskID]; is != p.From {
+				f.fail("TASK-%d goes from %s to %s, and was %s", e.TaskID, p.From, p.To, is)
+			}
+			if f.become(e.TaskID, p.To); p.To != ralph.Completed {
+				continue
+			}
+			if completed = append(completed, e.TaskID); !f.merged[e.TaskID] {
+				f.fail("TASK-%d is completed and has not been merged", e.TaskID)
+			}
+		case "session.started":
+			if at := f.claimant[e.TaskID]; at != "" {
+				f.fail("TASK-%d is claimed by %s and by %s", e.TaskID, at, e.SessionID)
+			}
+			if before := f.first[e.TaskID]; before != 0 && f.status[before] != ralph.Completed {
+				f.fail("TASK-%d is claimed and depends on TASK-%d, which is %s", e.TaskID, before, f.status[before])
+			}
+			f.claimant[e.TaskID] = e.SessionID
+		case "session.ended":
+			if f.claimant[e.TaskID] != e.SessionID || f.decided[e.SessionID] {
+				f.fail("session %s of TASK-%d is decided, which is claimed by %s", e.SessionID, e.TaskID, f.claimant[e.TaskID])
+			}
+			f.decided[e.SessionID] = true
+			delete(f.claimant, e.TaskID)
+		case "change.merged":
+			var p ralph.ChangeMerged
+			f.no(json.Unmarshal(e.Payload, &p))
+			if below, _ := f.git.Ancestor(f.t.Context(), p.Commit, f.git.refs[PointRef("main")]); !below || f.merged[e.TaskID] {
+				f.fail("TASK-%d has been merged as %s, which is in the target: %t; before: %t", e.TaskID, p.Commit, below, f.merged[e.TaskID])
+			}
+			f.merged[e.TaskID] = true
+			f.calm = len(f.merged) > f.tasks*9/10
+		}
+	}
+	for _, id := range completed {
+		for _, waits := range f.then[id] {
+			if is := f.status[waits]; is != ralph.Pending {
+				f.fail("TASK-%d is completed, and TASK-%d, which depends on it alone, is %s", id, waits, is)
+			}
+		}
+	}
+	if time.Since(f.began) > 60*24*time.Hour {
+		f.fail("%d of %d tasks have been merged: %v", len(f.merged), f.tasks, f.status)
+	}
+}
+
+// moves looks at each move of a ref before it happens: what the target becomes stands upon what
+// it was, and was verified.
+func (f *fleet) moves(ref, from, to string) bool {
+	if ref != PointRef("main") {
+		return true
+	}
+	for at := to; at != from && (from != "" || at == to); at = f.git.commits[at].parents[0] {
+		n := f.git.commits[at]
+		if !f.verified[n.tree] || !f.git.trees[n.tree].passes() || len(n.parents) == 0 {
+			f.fail("the target goes from %s to %s, by %s; verified: %t", from, to, at, f.verified[n.tree])
+		}
+	}
+	if !f.calm && f.chance(1) {
+		f.count["swap lost"]++
+		return false
+	}
+	return true
+}
+
+// alive does something as a process that may be killed at any moment; it tells whether it was not.
+func (f *fleet) alive(do func()) (ok bool) {
+	defer func() {
+		if err := recover(); err != nil && err != errKilled { //nolint:errorlint // it is thrown as it is
+			panic(err)
+		}
+	}()
+	do()
+	return true
+}
+
+// work has a worker do one task after the other until all are done.
+func (f *fleet) work(n int) {
+	for session := 0; !f.over(); session++ {
+		f.wait(time.Minute)
+		if f.in[ralph.Pending] == 0 {
+			f.wait(10 * time.Minute)
+			continue
+		}
+		id := fmt.Sprintf("%08d-0000-4000-8000-%012d", n, session)
+		var s ralph.Session
+		var base string
+		claimed := f.alive(func() { s, base = f.claim(id) })
+		if claimed && (s.ID == "" || f.alive(func() { f.session(s, base) })) {
+			continue
+		}
+		// What was killed in the middle is decided when somebody looks.
+		f.wait(5 * time.Minute)
+		f.lost(id)
+	}
+}
+
+func (f *fleet) over() bool { return f.calm && len(f.merged) == f.tasks }
+
+// claim takes the first task of the queue; the one that is merged alone goes before.
+func (f *fleet) claim(id string) (s ralph.Session, base string) {
+	next, err := store.Read(f.t.Context(), f.Store, func(tx *store.Tx) (next int64, err error) {
+		if next, err = tx.MergesAlone(f.MaxSentBack); err != nil || next != 0 && f.status[next] == ralph.Pending {
+			return next, err
+		}
+		t, _, err := tx.Next()
+		return t.ID, err
+	})
+	f.no(err)
+	if next == 0 {
+		f.wait(10 * time.Minute)
+		return s, ""
+	}
+	base, err = f.Base(f.t.Context(), next)
+	f.no(err)
+	f.wait(time.Second)
+	if !f.tx(func(tx *store.Tx) (err error) {
+		s, err = tx.StartSession(store.Start{ID: id, Task: next, Origin: ralph.FromLoop})
+		return err
+	}) {
+		f.count["claimed by another one"]++
+		return ralph.Session{}, ""
+	}
+	f.mishap("claim")
+	return s, base
+}
+
+// lost decides on a session that is gone, if it was not decided.
+func (f *fleet) lost(id string) {
+	f.tx(func(tx *store.Tx) error {
+		s, err := tx.Session(id)
+		if errors.Is(err, ralph.ErrNotFound) || err == nil && !s.CompletedAt.IsZero() {
+			return nil
+		}
+		s.Ending = ralph.Lost
+		return errors.Join(err, tx.Apply(s, signals.Facts{}, signals.Decision{
+			Status: ralph.Pending, Mover: ralph.Verdict, StatusReason: "lost", Outcome: ralph.OutcomeFailure,
+		}))
+	})
+}
+
+// session works on a task, and says done or that a part is done.
+func (f *fleet) session(s ralph.Session, base string) {
+	ctx := f.t.Context()
+	decided := signals.Decision{Status: ralph.Pending, Mover: ralph.Verdict, StatusReason: "a part", Outcome: ralph.OutcomeFailure}
+	edits := map[[2]int]int32{}
+	for range 1 + f.random.IntN(4) {
+		file := f.random.IntN(f.files)
+		if f.chance(10) {
+			file -= file % 32 // which many tasks touch
+		}
+		edits[[2]int{file, f.random.IntN(64)}] = f.random.Int32()
+	}
+	c := ralph.Change{TaskID: s.TaskID, SessionID: s.ID}
+	l := *f.Merger
+	l.after = func(point string) {
+		f.goesOn(point, time.Duration(s.TaskID)*time.Microsecond)
+	}
+	for tries := 0; ; tries++ {
+		f.wait(20 * time.Minute / time.Duration(1+9*min(tries, 1)))
+		f.mishap("session")
+		made := slices.Clone(f.git.of(base))
+		for at, value := range edits {
+			file := *made[at[0]]
+			file[at[1]] = value
+			if file[at[1]^1]&1 == 1 { // as its agent sees to it that it holds
+				file[at[1]] &^= 1
+			}
+			made[at[0]] = &file
+		}
+		c.Base, c.Tree = base, f.git.addTree(made)
+		c.Head, _ = f.git.CommitTree(ctx, c.Tree, []string{base}, "", [2]string{})
+		f.no(f.git.SetRef(ctx, c.Ref(), c.Head))
+		if f.chance(5) || tries == 20 {
+			break
+		}
+		a, err := l.Try(ctx, c, time.Duration(f.random.IntN(2))*time.Hour)
+		if errors.Is(err, ralph.ErrConflict) {
+			break // it cannot be checked now: merging was paused
+		}
+		f.no(err)
+		if a.Conflict == "" && a.Refused == "" {
+			decided.Status, decided.StatusReason, decided.Accepted = ralph.Merging, "done and verified", true
+			decided.Outcome, decided.Attempts = ralph.OutcomeSuccess, 1
+			break
+		}
+		if base = a.Target.Tip; a.Conflict != "" {
+			f.tx(func(tx *store.Tx) error { return tx.NoteSentBack(s, a.Conflict, a.Conflicts) })
+		}
+	}
+	f.mishap("deciding")
+	s.Change, s.Ending = &c, ralph.Finished
+	f.tx(func(tx *store.Tx) error { return tx.Apply(s, signals.Facts{}, decided) })
+}
+
+// merges is the process that merges what is done, and begins anew when it was killed. Where
+// nothing has happened since the queue came to rest, it seldom looks.
+func (f *fleet) merges() {
+	rested, rests, since := int64(-1), "", time.Now()
+	for !f.over() {
+		f.wait(10 * time.Second)
+		if rested == f.seen && !f.chance(1) {
+			continue
+		}
+		if !f.alive(func() {
+			why, err := f.Merge(f.t.Context())
+			f.no(err)
+			_, what, _ := strings.Cut(why, " ") // the same for all tasks
+			f.count["minutes until the next merge, as a task "+rests] += int(time.Since(since).Minutes())
+			rested, rests, since = f.seen, what, time.Now()
+		}) {
+			f.wait(time.Minute)
+		}
+	}
+}
+
+// people commit, take back what they had, withdraw changes, and answer what waits for them.
+func (f *fleet) people() {
+	ctx, main := f.t.Context(), branchRef("main")
+	for !f.over() {
+		f.wait(10 * time.Minute)
+		tip := f.git.refs[main]
+		switch {
+		case f.calm:
+		case f.chance(30):
+			own := slices.Clone(f.git.of(tip))
+			file := *own[f.files-1]
+			file[2*f.random.IntN(32)] = 2 * f.random.Int32N(1000)
+			own[f.files-1] = &file
+			commit, _ := f.git.CommitTree(ctx, f.git.addTree(own), []string{tip}, "", [2]string{})
+			f.verified[f.git.commits[commit].tree] = true // they vouch for it
+			f.no(f.git.SetRef(ctx, main, commit))
+		case f.chance(30): // what a merge that waits is to become
+			f.tx(func(tx *store.Tx) error {
+				queue, err := tx.QueuedChanges()
+				if err != nil || len(queue) == 0 {
+					return err
+				}
+				return tx.DropChange(queue[f.random.IntN(len(queue))].TaskID, "ann")
+			})
+		}
+		f.tx(func(tx *store.Tx) error {
+			q, err := tx.MergeQueue()
+			if err == nil && q.Paused != "" {
+				err = tx.ResumeMerging("ann")
+			}
+			return err
+		})
+		held, err := store.Read(ctx, f.Store, func(tx *store.Tx) ([]ralph.Task, error) {
+			return tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Blocked, ralph.Failed, ralph.Cancelled}})
+		})
+		f.no(err)
+		for _, t := range held {
+			f.tx(func(tx *store.Tx) error {
+				_, blockers, _, err := tx.Open(t.ID)
+				if err == nil && (blockers > 0 || t.Status != ralph.Blocked) {
+					err = tx.Retry(t.ID, "ann")
+				}
+				return err
+			})
+		}
+	}
+}
+
+// TestSimulatedFleet has a fleet work through its tasks on a model of git, with processes that
+// are killed or stand still between any two steps, a verification that fails now and then for
+// nothing, and people who commit and change their minds. What must always be true is looked
+// at after every step. RALPH_TEST_SEED is the first of RALPH_TEST_STORM seeds;
+// RALPH_TEST_WORKERS and RALPH_TEST_TASKS are how many there are.
+func TestSimulatedFleet(t *testing.T) {
+	number := func(name string, otherwise int) int {
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+			return n
+		}
+		return otherwise
+	}
+	first := number("RALPH_TEST_SEED", 1)
+	for seed := first; seed < first+number("RALPH_TEST_STORM", 2); seed++ {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				t.Log(simulate(t, uint64(seed), number("RALPH_TEST_WORKERS", 30), number("RALPH_TEST_TASKS", 80)))
+			})
+		})
+	}
+}
+
+// TestASimulatedFleetRepeats: with the same even seed it does the same, so that a failure can be looked into.
+func TestASimulatedFleetRepeats(t *testing.T) {
+	var ran [2]string
+	for i := range ran {
+		synctest.Test(t, func(t *testing.T) { ran[i] = simulate(t, 2, 30, 60) })
+	}
+	if ran[0] != ran[1] {
+		t.Errorf("the same seed is first\n%s\nand then\n%s", ran[0], ran[1])
+	}
+}
+
+// simulate runs a fleet to its end and tells what has happened.
+func simulate(t *testing.T, seed uint64, workers, tasks int) string {
+	t.Helper()
+	state := t.TempDir()
+	db, err := store.Open(t.Context(), filepath.Join(state, "ralph.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	git := &model{refs: map[string]string{}, commits: map[string]node{}, trees: map[string]tree{}}
+	f := &fleet{
+		t: t, git: git, began: time.Now(), random: rand.New(rand.NewPCG(seed, 0)), tasks: tasks, files: files(workers),
+		status: map[int64]ralph.Status{}, in: map[ralph.Status]int{}, first: map[int64]int64{}, then: map[int64][]int64{}, claimant: map[int64]string{}, decided: map[string]bool{},
+		verified: map[string]bool{}, merged: map[int64]bool{}, count: map[string]int{},
+	}
+	git.before = f.moves
+	f.Merger = &Merger{
+		Rules: Rules{
+			Into: "main", MaxSentBack: 2, Timeout: time.Minute, State: state, Message: "{task}",
+			Wait: time.Duration(seed%2) * 2 * time.Minute, // when who waits is woken is no matter of the seed
+		},
+		Store: db, Tree: git, Workspace: f, Line: &Line{}, Log: slog.New(slog.DiscardHandler),
+		Check: check.Rules{Commands: []string{"test"}, Timeout: time.Minute},
+		after: func(point string) { f.goesOn(point, time.Microsecond/2) },
+	}
+	begin := make(tree, f.files)
+	for i := range begin {
+		begin[i] = &lines64{}
+	}
+	f.verified[git.addTree(begin)] = true
+	commit, _ := git.CommitTree(t.Context(), git.addTree(begin), nil, "", [2]string{})
+	git.refs[branchRef("main")] = commit
+	f.no(db.Tx(t.Context(), func(tx *store.Tx) error {
+		for i := range tasks {
+			task := ralph.Task{Title: fmt.Sprint("task ", i), Priority: f.random.IntN(4)}
+			if i > 0 && f.chance(30) {
+				task.DependsOn = []int64{int64(1 + f.random.IntN(i))}
+			}
+			id, err := tx.AddTask(task, "human")
+			if err != nil {
+				return err
+			}
+			added, err := tx.Task(id)
+			if err != nil {
+				return err
+			}
+			f.become(id, added.Status)
+			for _, before := range task.DependsOn {
+				f.first[id], f.then[before] = before, append(f.then[before], id)
+			}
+		}
+		f.seen, err = tx.LastEvent()
+		return err
+	}))
+	done := make(chan struct{})
+	all := []func(){f.merges, f.people}
+	for n := range workers {
+		all = append(all, func() { f.work(n + 1) })
+	}
+	for i, do := range all {
+		go func() {
+			time.Sleep(time.Duration(i)) // one after the other, as everywhere: the seed decides on everything
+			do()
+			done <- struct{}{}
+		}()
+	}
+	for range all {
+		<-done
+	}
+	if missing, err := f.Missing(t.Context()); err != nil || len(missing) > 0 {
+		t.Errorf("of what was merged %v is not in the target (%v)", missing, err)
+	}
+	var told strings.Builder
+	fmt.Fprintf(&told, "%d tasks by %d workers in %s\n", tasks, workers, time.Since(f.began))
+	for _, what := range slices.Sorted(maps.Keys(f.count)) {
+		fmt.Fprintf(&told, "%6d %s\n", f.count[what], what)
+	}
+	return told.String()
+}

@@ -1,0 +1,477 @@
+package merging
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// target returns where the next change would be merged.
+func (l *Merger) target(ctx context.Context) (Target, error) {
+	s, err := l.stand(ctx)
+	return s.Target, err
+}
+
+// Name returns the target's name for people.
+func (l *Merger) Name() string { return l.Into }
+
+// Tip returns the commit that sessions start from.
+func (l *Merger) Tip(ctx context.Context) (string, error) {
+	s, err := l.stand(ctx)
+	if err == nil && s.Gone != "" {
+		err = fmt.Errorf("%s: %w", s.Gone, ErrGone)
+	}
+	return s.Tip, err
+}
+
+// Base returns the commit that a session of a task starts from: the tip
+// and, if each task gets a branch of its own, the branches of the tasks
+// that it depends on. Branches that conflict are left out.
+func (l *Merger) Base(ctx context.Context, task int64) (string, error) {
+	base, err := l.Tip(ctx)
+	if err != nil || !l.Branch {
+		return base, err
+	}
+	before, err := store.Read(ctx, l.Store, func(tx *store.Tx) ([]ralph.Change, error) { return tx.MergedBefore(task) })
+	if err != nil {
+		return "", err
+	}
+	for _, c := range before {
+		if has, err := l.below(ctx, c.To, base); err != nil || has {
+			if err != nil && l.Tree.Has(ctx, c.To) {
+				return "", err
+			}
+			continue
+		}
+		m, err := l.Tree.MergeTree(ctx, base, c.To)
+		switch {
+		case err != nil:
+			return "", err
+		case len(m.Conflicts) > 0:
+			l.Log.Warn("left out a dependency's branch that conflicts", "task", task, "on", c.TaskID,
+				"files", m.Conflicts)
+			continue
+		}
+		if upon, err := l.below(ctx, base, c.To); err != nil {
+			return "", err
+		} else if upon {
+			base = c.To
+			continue
+		}
+		if base, err = l.commit(ctx, m.Tree, []string{base, c.To}, fmt.Sprintf("Merge TASK-%d\n", c.TaskID)); err != nil {
+			return "", err
+		}
+	}
+	return base, nil
+}
+
+// ErrGone says that the target branch does not exist.
+var ErrGone = errors.New("nothing can be merged")
+
+// moving protects moves of refs that others must see completely or not at all: sessions
+// read the target while another change is merged, and must not take that for people's doing.
+// It does not hold other processes: they read the commit point first and people's branch last,
+// and a merge moves the refs so that none of its moments looks like that then.
+var moving sync.Mutex
+
+// stand reads the state of the target, and records what people did to their branch.
+func (l *Merger) stand(ctx context.Context) (s Stand, err error) {
+	var r Refs
+	switch {
+	case l.Branch: // the branch is people's alone
+	case l.Push != "":
+		r.Point, err = l.known(ctx)
+	default:
+		moving.Lock()
+		defer moving.Unlock()
+		if r.Point, err = l.Tree.Ref(ctx, PointRef(l.Into)); err == nil {
+			r.Seen, err = l.Tree.Ref(ctx, seenRefs+l.Into)
+		}
+	}
+	if err == nil {
+		r.Local, err = l.Tree.Ref(ctx, branchRef(l.Into))
+	}
+	if err != nil {
+		return s, err
+	}
+	s, err = Standing(r, l.Into, l.Push != "" && !l.Branch, func(commit, of string) (bool, error) {
+		return l.Tree.Ancestor(ctx, commit, of)
+	})
+	if err != nil || s.Gone != "" || l.Branch || l.Push != "" {
+		return s, err
+	}
+	if s.Rewritten {
+		err = l.rewritten(ctx, r)
+	}
+	if err != nil {
+		return s, err
+	}
+	if s.Rewritten { // first, so that after a kill this does not look like a merge
+		if _, err := l.Tree.Move(ctx, PointRef(l.Into), r.Point, r.Local, "people moved "+l.Into); err != nil {
+			return s, err
+		}
+	}
+	if r.Seen != r.Local {
+		err = l.Tree.SetRef(ctx, seenRefs+l.Into, r.Local)
+	}
+	return s, err
+}
+
+// rewritten keeps and reports merged commits that people's branch did not
+// have yet when they reset it to before them.
+func (l *Merger) rewritten(ctx context.Context, r Refs) error {
+	seen, err := l.below(ctx, r.Point, r.Seen)
+	if err != nil || seen {
+		return err // they had it, and git still has it
+	}
+	kept := fmt.Sprintf("refs/ralph/lost/%s-%.12s", l.Into, r.Point)
+	if err := l.Tree.SetRef(ctx, kept, r.Point); err != nil {
+		return err
+	}
+	return l.Store.Tx(ctx, func(tx *store.Tx) error {
+		return tx.NoteRewritten(ralph.TargetRewritten{Branch: l.Into, From: r.Point, To: r.Local, Kept: kept})
+	})
+}
+
+// point returns the commit point of a change that was being merged.
+func (l *Merger) point(ctx context.Context, c ralph.Change) (string, error) {
+	switch {
+	case l.Branch:
+		return l.branchPoint(ctx, c)
+	case l.Push != "":
+		if l.Line.remote.fresh() { // this process has pushed it
+			return l.Tree.Ref(ctx, l.remoteRef())
+		}
+		return l.fetch(ctx)
+	}
+	return l.Tree.Ref(ctx, PointRef(l.Into))
+}
+
+// pointRef returns the ref that is moved for a change.
+func (l *Merger) pointRef(ctx context.Context, c ralph.Change) (string, error) {
+	if l.Branch {
+		name, err := l.branchOf(ctx, c)
+		return branchRef(name), err
+	}
+	return PointRef(l.Into), nil
+}
+
+// move stores the new value of the commit point, and then moves it: steps one and
+// two of a merge. For a change that was being merged already, it repeats the same move.
+func (l *Merger) move(ctx context.Context, list []ralph.Change, b *Built) error {
+	c := list[0]
+	if c.State != ralph.Moving {
+		point, err := b.Target.Point, error(nil)
+		if l.Branch {
+			point, err = l.branchPoint(ctx, c)
+		}
+		if err == nil {
+			err = l.Store.Tx(ctx, func(tx *store.Tx) error {
+				for _, c := range list {
+					if err := tx.BeginMove(c.ID, c.State, point, b.Commit); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		if err != nil {
+			return err
+		}
+		c.From, c.To = point, b.Commit
+		l.killed("stored")
+	}
+	// From here on the ref decides: even a run that is stopped now moves it.
+	ctx = context.WithoutCancel(ctx)
+	why := strings.Join(tasks(list), ", ")
+	if l.Push != "" {
+		if pushed, err := l.push(ctx, c); err != nil || !pushed {
+			return err
+		}
+	}
+	if l.Push == "" || l.Branch { // for a pushed branch, too, this is the commit point
+		ref, err := l.pointRef(ctx, c)
+		if err != nil {
+			return err
+		}
+		// The next look finds out whether it moved.
+		moving.Lock()
+		_, err = l.Tree.Move(ctx, ref, c.From, c.To, why)
+		moving.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	l.killed("moved")
+	return nil
+}
+
+// tasks names the tasks of changes.
+func tasks(list []ralph.Change) []string {
+	names := make([]string, len(list))
+	for i, c := range list {
+		names[i] = fmt.Sprintf("TASK-%d", c.TaskID)
+	}
+	return names
+}
+
+// complete records that changes have been merged, the third step, and updates people's branch.
+func (l *Merger) complete(ctx context.Context, list []ralph.Change) error {
+	ctx, c := context.WithoutCancel(ctx), list[0]
+	into := l.Into
+	if l.Branch {
+		var err error
+		if into, err = l.branchOf(ctx, c); err != nil {
+			return err
+		}
+		if err := l.runAfter(ctx, c, into); err != nil {
+			// The branch exists, as promised; people see the warning.
+			l.Log.Warn("merge.after failed", "task", c.TaskID, "branch", into, "error", err)
+		}
+	}
+	var behind ralph.TargetBehind
+	if !l.Branch {
+		behind = l.follow(ctx)
+	}
+	if err := l.Store.Tx(ctx, func(tx *store.Tx) error {
+		for _, c := range list {
+			if err := tx.CompleteChange(c, into, behind.Reason); err != nil {
+				return err
+			}
+		}
+		if l.Branch {
+			return nil
+		}
+		return tx.NoteBehind(behind)
+	}); err != nil {
+		return err
+	}
+	l.killed("completed")
+	for i := range list {
+		list[i].To = c.To
+	}
+	if err := l.forget(ctx, list); err != nil { // [Merger.Forget] tries again
+		l.Log.Warn("cannot delete the ref of a change that was merged", "task", c.TaskID, "error", err)
+	}
+	return nil
+}
+
+// Missing returns the changes of completed tasks that are no longer where they were merged,
+// in the target or on a branch of their own. Branches that were pushed are not
+// checked: the remote has them, and a squashed pull request contains no such commit.
+func (l *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error) {
+	list, err := store.Read(ctx, l.Store, (*store.Tx).Merged)
+	if err != nil || len(list) == 0 || l.Branch && l.Push != "" {
+		return nil, err
+	}
+	var tips []string
+	for _, ref := range []string{branchRef(l.Into), PointRef(l.Into), l.remoteRef()} {
+		tip, err := l.Tree.Ref(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		if tip != "" {
+			tips = append(tips, tip)
+		}
+	}
+	there, err := l.Tree.History(ctx, tips)
+	if err != nil {
+		return nil, err
+	}
+	own, err := l.Tree.Refs(ctx, branchRef("ralph"))
+	if err != nil {
+		return nil, err
+	}
+	kept := map[int64]bool{}
+	for ref := range own {
+		var task int64
+		if _, err := fmt.Sscanf(ref, branchRef(ownBranch)+"%d", &task); err == nil {
+			kept[task] = true
+		}
+	}
+	return slices.DeleteFunc(list, func(c ralph.Change) bool { return there[c.To] || kept[c.TaskID] }), nil
+}
+
+// killed is a hook for tests.
+func (l *Merger) killed(point string) {
+	if l.after != nil {
+		l.after(point)
+	}
+}
+
+// FastForward fast-forwards people's branch to what has been merged, if that touches nothing of
+// theirs. If not, it tells people once why and how to do it, and the next call tries again.
+func (l *Merger) FastForward(ctx context.Context) error {
+	if l.Branch {
+		return nil
+	}
+	behind := l.follow(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteBehind(behind) })
+}
+
+// follow moves people's branch to what has been merged. It returns why it could not; the zero value if it has
+// all of it.
+func (l *Merger) follow(ctx context.Context) ralph.TargetBehind {
+	behind, err := l.tryFollow(ctx)
+	if err != nil { // nothing is lost: the commit point has it
+		behind.Reason = fmt.Sprintf("%s could not be moved: %v", l.Into, err)
+	}
+	if behind.Reason == "" {
+		return ralph.TargetBehind{}
+	}
+	if behind.Commit == "" { // it could not be found out
+		return behind
+	}
+	if behind.Ahead, err = l.Tree.Count(ctx, branchRef(l.Into), behind.Commit); err != nil {
+		l.Log.Warn("cannot count what the branch lacks", "branch", l.Into, "error", err)
+	}
+	return behind
+}
+
+func (l *Merger) tryFollow(ctx context.Context) (behind ralph.TargetBehind, err error) {
+	ref := PointRef(l.Into)
+	if l.Push != "" {
+		ref = l.remoteRef()
+	}
+	behind = ralph.TargetBehind{Branch: l.Into, Command: "git merge " + ref}
+	if l.Push == "" { // commits that people removed from their branch must not come back
+		if _, err := l.stand(ctx); err != nil {
+			return behind, err
+		}
+	}
+	local, err := l.Tree.Ref(ctx, branchRef(l.Into))
+	if err == nil {
+		behind.Commit, err = l.Tree.Ref(ctx, ref)
+	}
+	point := behind.Commit
+	if err != nil || point == "" || local == "" || local == point {
+		return behind, err
+	}
+	below, err := l.below(ctx, local, point)
+	if err != nil {
+		return behind, err
+	}
+	checkouts, err := l.Tree.Checkouts(ctx)
+	if err != nil {
+		return behind, err
+	}
+	checkouts = slices.DeleteFunc(checkouts, func(c worktree.Checkout) bool { return c.Branch != branchRef(l.Into) })
+	in := ""
+	switch {
+	case len(checkouts) == 0:
+		behind.Command = fmt.Sprintf("git fetch . %s:%s", ref, branchRef(l.Into))
+	case checkouts[0].Dir != l.Tree.Top():
+		in = "git -C " + quoted(checkouts[0].Dir)
+		behind.Command = in + " merge " + ref
+	}
+	switch {
+	case !below:
+		has, err := l.below(ctx, point, local)
+		if err != nil || has {
+			return behind, err
+		}
+		return l.diverged(ctx, behind, local, cmp.Or(in, "git"))
+	case l.Leave:
+		behind.Reason = store.AsConfigured
+		return behind, nil
+	}
+	moving.Lock()
+	defer moving.Unlock()
+	if behind.Reason, err = l.moveLocal(ctx, checkouts, local, point); err == nil && behind.Reason == "" && l.Push == "" {
+		err = l.Tree.SetRef(ctx, seenRefs+l.Into, point)
+	}
+	return behind, err
+}
+
+// diverged says that people's branch has commits that what has been merged has not. Those that can be merged
+// become part of the next merge.
+func (l *Merger) diverged(ctx context.Context, b ralph.TargetBehind, local, git string) (ralph.TargetBehind, error) {
+	if l.Push != "" {
+		b.Reason, b.Command = "it has commits that the remote has not", git+" pull"
+		return b, nil
+	}
+	m, err := l.Tree.MergeTree(ctx, b.Commit, local)
+	if len(m.Conflicts) > 0 {
+		b.Reason = fmt.Sprintf("you have commits that conflict with it in %s", signals.FileList(m.Conflicts))
+	} else if err == nil {
+		b.Reason = "you have made other commits meanwhile, with which it was not verified"
+	}
+	if !strings.HasPrefix(b.Command, git+" merge") {
+		b.Command = fmt.Sprintf("git checkout %s && %s", l.Into, "git merge "+PointRef(l.Into))
+	}
+	return b, err
+}
+
+// quoted quotes a path for a shell if it has to be.
+func quoted(path string) string {
+	plain := func(r rune) bool {
+		return strings.ContainsRune("/._-+,@%", r) || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	}
+	if strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+// moveLocal moves people's branch, which is checked out in the given work trees. If it is refused, refused
+// says why, and nothing has changed.
+func (l *Merger) moveLocal(ctx context.Context, in []worktree.Checkout, from, to string) (refused string, err error) {
+	switch {
+	case len(in) == 0:
+		_, err = l.Tree.Move(ctx, branchRef(l.Into), from, to, "follow "+PointRef(l.Into))
+		return "", err
+	case len(in) > 1:
+		return "it is checked out in several work trees", nil
+	case in[0].Busy != "":
+		return in[0].Busy + " (finish it first)", nil
+	}
+	return worktree.FastForward(ctx, in[0].Dir, to)
+}
+
+// ownBranch is the prefix of the branches of tasks.
+const ownBranch = "ralph/TASK-"
+
+// slug turns a title into a part of a branch name.
+func slug(title string) string {
+	words := strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	})
+	name := ""
+	for _, w := range words {
+		if len(name)+len(w) >= maxSlug {
+			break
+		}
+		name += "-" + w
+	}
+	return name
+}
+
+// maxSlug keeps branch names short.
+const maxSlug = 50
+
+// branchOf returns the name of the branch for a change.
+func (l *Merger) branchOf(ctx context.Context, c ralph.Change) (string, error) {
+	t, err := store.Read(ctx, l.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(c.TaskID) })
+	return fmt.Sprintf("%s%d%s", ownBranch, t.ID, slug(t.Title)), err
+}
+
+// branchPoint returns the commit of a change's branch.
+func (l *Merger) branchPoint(ctx context.Context, c ralph.Change) (string, error) {
+	name, err := l.branchOf(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	return l.Tree.Ref(ctx, branchRef(name))
+}

@@ -1,0 +1,266 @@
+package merging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"ralph"
+	"ralph/loop/check"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// An Attempt is the result of trying a change while its session could still go on.
+type Attempt struct {
+	Built
+	Conflict string // why it cannot be merged; "" if it can
+	Checks   []ralph.Check
+	Merged   []ralph.Check // set if it passed, but not merged with newer merges, which is a conflict too
+}
+
+// Try merges the work of a claimed done with the target's tip and verifies it. This is the check
+// of the done: if it passes and the target does not move, nothing is verified a second time.
+//
+// If the target moved meanwhile, Try reports a conflict with its new state, within [Rules.Wait];
+// it waits for changes in [Line] with which this one conflicts. If the verification takes at most
+// spare, the work is verified with the new state, too, once; else the queue verifies everything together.
+func (l *Merger) Try(ctx context.Context, c ralph.Change, spare time.Duration) (a Attempt, err error) {
+	defer func() {
+		if err != nil || ctx.Err() != nil || a.Refused+a.Conflict != "" {
+			l.Line.Leave(c.SessionID)
+		}
+	}()
+	var until time.Time
+	again := false // whether the work is verified once more with what is merged
+	for {
+		on, err := l.target(ctx)
+		if err != nil {
+			return a, err
+		}
+		if on.Gone != "" { // not the session's fault: the queue tells people
+			if a.Verified {
+				return a, nil
+			}
+			on.Tip = c.Base
+		}
+		b, same := &a.Built, a.Verified && a.Target == on
+		if !same {
+			if b, err = l.build(ctx, []ralph.Change{c}, on); err != nil {
+				return a, err
+			}
+		}
+		if b.Commit == "" {
+			return Attempt{Built: *b, Conflict: l.conflict(ctx, c, b)}, nil
+		}
+		if a.Verified {
+			merges := a.Target.Point != on.Point
+			if !time.Now().Before(until) {
+				l.Line.pass(c, a.Target)
+				return a, nil
+			}
+			if same || merges && !again {
+				entered, ahead, err := l.enter(ctx, c, on, again)
+				if err != nil || entered {
+					return a, err
+				}
+				if len(ahead) > 0 {
+					if err := l.await(ctx, c, ahead, until); err != nil {
+						return a, err
+					}
+				}
+				continue
+			}
+			again = again && !merges
+		}
+		began := time.Now()
+		l.Line.check(c, on)
+		checks, err := l.judge(ctx, []ralph.Change{c}, b, false)
+		if ctx.Err() != nil && !a.Verified {
+			a.Checks = checks
+		}
+		if err != nil || ctx.Err() != nil {
+			return a, err
+		}
+		if until.IsZero() {
+			until, again = time.Now().Add(l.Wait), time.Since(began) <= spare
+		}
+		if why := refused(checks, b.Rewritten); a.Verified && why != "" {
+			why = fmt.Sprintf("%s has moved, and merged with it the change is refused: %s", l.Into, why)
+			b.Rewritten = nil // alone it changes none
+			return Attempt{Built: *b, Conflict: why, Checks: a.Checks, Merged: checks}, nil
+		}
+		a = Attempt{Built: *b, Checks: checks}
+		a.Verified, a.Refused = true, refused(a.Checks, a.Rewritten)
+		if a.Refused != "" || on.Gone != "" {
+			return a, nil
+		}
+	}
+}
+
+// verify verifies the commit that would be merged.
+func (l *Merger) verify(ctx context.Context, list []ralph.Change, b *Built) error {
+	checks, err := l.judge(ctx, list, b, len(list) == 1)
+	if err == nil && ctx.Err() == nil {
+		b.Verified, b.Refused = true, refused(checks, b.Rewritten)
+	}
+	return err
+}
+
+func refused(checks []ralph.Check, rewritten []ralph.Touch) string {
+	return signals.Refused(checks, nil, ralph.Evidence{Rewritten: rewritten}, signals.Rules{})
+}
+
+// judge compares the commands' results on the commit that would be merged with those on the tip. If
+// a single change in the queue fails, the tip is verified again: if it now fails although it
+// passed when it was merged, nobody is at fault, and the queue is paused until a person has looked. If ctx ends, the checks
+// are those of the commands that have begun.
+func (l *Merger) judge(
+	ctx context.Context, list []ralph.Change, b *Built, alone bool,
+) (checks []ralph.Check, err error) {
+	commands, err := l.commands(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	now, err := l.said(ctx, b.Commit, b.Tree, commands.All())
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		for _, o := range now {
+			checks = append(checks, o.Check)
+		}
+		return checks, nil
+	}
+	b.Rewritten = check.Rewritten(now)
+	var before []check.Outcome
+	if b.Commit == b.Target.Tip { // nothing was changed: what fails here fails on the tip
+		before = now
+	}
+	if failed(now) && b.Commit != b.Target.Tip && len(commands.Shared) > 0 {
+		tree, err := l.Tree.Whole(ctx, b.Target.Tip)
+		if err != nil {
+			return nil, err
+		}
+		was, _, err := l.stored(ctx, tree, commands.All())
+		if err != nil {
+			return nil, err
+		}
+		says := l.said
+		if alone {
+			says = l.run
+		}
+		if before, err = says(ctx, b.Target.Tip, tree, commands.Shared); err != nil || ctx.Err() != nil {
+			return nil, err
+		}
+		if command := turned(was, before); alone && command != "" {
+			reason := fmt.Sprintf("`%s` fails on %s itself (%.10s), where it had passed", command, l.Into, b.Target.Tip)
+			err := l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PauseMerging(reason) })
+			return nil, errors.Join(err, ralph.Conflict("%s", reason)) // the next look finds the pause
+		}
+	}
+	for _, r := range now {
+		checks = append(checks, check.Judge(r, before, commands.Shared, l.Check.Strict))
+	}
+	return checks, nil
+}
+
+// commands returns the commands that verify changes together.
+func (l *Merger) commands(ctx context.Context, list []ralph.Change) (check.Commands, error) {
+	return store.Read(ctx, l.Store, func(tx *store.Tx) (all check.Commands, err error) {
+		for _, c := range list {
+			t, err := tx.Task(c.TaskID)
+			if err != nil {
+				return all, err
+			}
+			of, err := l.Check.Of(tx, t)
+			if err != nil {
+				return all, err
+			}
+			all.Shared = of.Shared
+			for _, own := range of.Own {
+				if !slices.Contains(all.Own, own) {
+					all.Own = append(all.Own, own)
+				}
+			}
+		}
+		return all, nil
+	})
+}
+
+func failed(list []check.Outcome) bool {
+	for _, o := range list {
+		if !o.Check.Passed {
+			return true
+		}
+	}
+	return false
+}
+
+// turned returns the first command that passed before and fails now.
+func turned(was, now []check.Outcome) string {
+	passed := map[string]bool{}
+	for _, o := range was {
+		passed[o.Check.Command] = o.Check.Passed
+	}
+	for _, o := range now {
+		if passed[o.Check.Command] && !o.Check.Passed {
+			return o.Check.Command
+		}
+	}
+	return ""
+}
+
+// said returns the results of commands on a commit. If all are known to
+// pass on its tree in the integration workspace, they do not run again.
+func (l *Merger) said(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
+	list, all, err := l.stored(ctx, tree, commands)
+	if err != nil || all && !failed(list) {
+		return list, err
+	}
+	return l.run(ctx, commit, tree, commands)
+}
+
+// run runs the commands and stores their results, unless ctx ends: stopped commands say nothing of the tree.
+func (l *Merger) run(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
+	if len(commands) == 0 {
+		return nil, nil
+	}
+	began := time.Now()
+	list, err := l.Workspace.Verify(ctx, commit, commands)
+	if err != nil || ctx.Err() != nil {
+		return list, err
+	}
+	l.Line.lasted(time.Since(began))
+	return list, l.Store.Tx(ctx, func(tx *store.Tx) error {
+		for _, r := range list {
+			if err := tx.PutVerification(l.Pool.Apart(tree), r.Check.Command, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// stored returns the stored results of commands on a tree; all reports whether every command has one.
+func (l *Merger) stored(
+	ctx context.Context, tree string, commands []string,
+) (list []check.Outcome, all bool, err error) {
+	all = true
+	err = l.Store.View(ctx, func(tx *store.Tx) error {
+		for _, command := range commands {
+			var o check.Outcome
+			ok, err := tx.Verification(l.Pool.Apart(tree), command, &o)
+			if err != nil {
+				return err
+			}
+			if all = all && ok; ok {
+				list = append(list, o)
+			}
+		}
+		return nil
+	})
+	return list, all, err
+}

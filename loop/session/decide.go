@@ -1,0 +1,186 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"ralph"
+	"ralph/loop/agent"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// Decide inspects what the session left behind, decides, and stores the
+// decision in one transaction. The error is the database's.
+func (s *Session) Decide(ctx context.Context, report agent.Report) (d signals.Decision, err error) {
+	// A scan would create again the folders that were removed.
+	if err := s.Store.Intact(); err != nil {
+		return d, err
+	}
+	s.take(report)
+	// Signals are processed even if ctx has ended. Only the verification,
+	// which may take long, ends with it.
+	detached := context.WithoutCancel(ctx)
+	saw := s.observe(ctx)
+	err = s.Store.Tx(detached, func(tx *store.Tx) error {
+		if s.Row.Worker != "" && s.Row.Ending == ralph.Lost {
+			// The worker may have called while the claim was being checked.
+			if err := tx.CheckLapsed(s.Row.ID); err != nil {
+				return err
+			}
+		}
+		f, err := tx.Facts(s.Row.ID)
+		if err != nil {
+			return err
+		}
+		f.Ending, f.EndingWhy, f.Changed, f.Rules = s.Row.Ending, report.Reason, s.changed.any(), s.Rules
+		f.Verify, f.Protected, f.Untouched = saw.checks, saw.protected, !s.changed.workTree && !s.carries(&saw.finding)
+		f.Evidence, f.Merges = saw.evidence, s.Row.Change != nil
+		f.Conflict, f.Conflicts = saw.conflict, saw.conflicts
+		f.Moved, f.Told = saw.moved, s.clashed && !saw.moved
+		if s.Row.Change != nil {
+			f.Head = s.Row.Change.Head
+		}
+		f.Evidence.Killed = killedCommands(s.Row.Leftovers)
+		f.Confirmed = s.confirmed || s.doubted != 0 && signals.Closing(f.Said).ID > s.doubted
+		f.Unchecked, f.Unseen = saw.unchecked, saw.unseen
+		if saw.stopped != "" {
+			f.Void, f.EndingWhy = true, saw.stopped
+		}
+		if saw.blind {
+			f.Changed, f.Untouched = true, false // what is unknown is not counted against it
+		}
+		d = signals.Decide(f)
+		if s.Row.Ending != ralph.Finished && (d.Closing == "" || d.Inferred) {
+			if err := s.checkpoint(tx); err != nil {
+				return err
+			}
+		}
+		if err := tx.Apply(s.Row, f, d); err != nil {
+			return err
+		}
+		if !s.reopened {
+			return nil
+		}
+		return tx.TryNow(s.Row.TaskID) // it waited long enough for somebody to decide on it
+	})
+	if err != nil {
+		return d, err
+	}
+	if s.Workspace.Clone != nil && saw.made.Head != "" {
+		if err := s.Workspace.NoteAs(detached, saw.at); err != nil {
+			s.Log.Warn("cannot note that a workspace's work is saved; it will be saved again", "session", s.Row.ID, "error", err)
+		}
+	}
+	if err := errors.Join(os.RemoveAll(s.scratch()), os.RemoveAll(s.idleScratch())); err != nil {
+		s.Log.Warn("cannot remove a session's temporary snapshots", "session", s.Row.ID, "error", err)
+	}
+	return d, nil
+}
+
+// checkpoint records where a session stood that ended midway. For a
+// person's session, the chat's last report has priority.
+func (s *Session) checkpoint(tx *store.Tx) error {
+	c := ralph.Checkpoint{SessionID: s.Row.ID, Source: ralph.CheckpointEnd, Note: s.Row.LastWords}
+	if s.Row.Origin == ralph.FromHuman {
+		list, err := tx.Checkpoints(s.Row.ID)
+		if err != nil {
+			return err
+		}
+		p := s.Row.Progress
+		if len(list) > 0 {
+			last := list[len(list)-1]
+			if p == nil || !last.Created.Before(p.Timestamp.Time) {
+				return nil
+			}
+			c.Completed, c.Remaining = last.Completed, last.Remaining
+		}
+		if p != nil {
+			c.Iteration, c.Note, c.TokensUsed, c.TokensLimit = p.Iteration, p.Notes, p.TokensUsed, p.TokensLimit
+		}
+	}
+	if s.observer != nil { // a lost session has no observer
+		c.TokensUsed, c.TokensLimit = s.observer.context()
+	}
+	_, err := tx.AddCheckpoint(c)
+	return err
+}
+
+// leftover matches a process in a list: its pid before its command.
+var leftover = regexp.MustCompile(`^\d+:? (.+)`)
+
+// killedCommands returns the commands of the killed processes in a session's leftovers.
+func killedCommands(leftovers []string) (list []string) {
+	for _, l := range leftovers {
+		if m := leftover.FindStringSubmatch(l); m != nil {
+			list = append(list, m[1])
+		}
+	}
+	return list
+}
+
+// take copies the agent's report into the row.
+func (s *Session) take(r agent.Report) {
+	s.Row.Ending, s.Row.Turns, s.Row.Tokens, s.Row.Exit = r.Ending, r.Turns, r.Tokens, r.Exit
+	s.Row.LastWords, s.Row.StderrTail, s.Row.Denials = r.LastWords, r.StderrTail, r.Denials
+	s.Row.Leftovers = slices.Concat(s.killed, r.Leftovers)
+	s.Row.AgentVersion = r.Version
+	if r.Model != "" {
+		s.Row.Model = r.Model
+	}
+	s.Row.CostUSD, s.Row.CostKnown = charge(r, s.Limits.CostUSD, oneTurn(s.Row.Model, s.prompt), s.lasted())
+}
+
+// overshoot is how many USD an agent may plausibly spend beyond its limit,
+// with the request that reached the limit.
+const overshoot = 20
+
+// lasted returns for how many seconds the agent worked, as far as its transcript tells.
+func (s *Session) lasted() float64 {
+	end := time.Now()
+	if info, err := os.Stat(filepath.Join(s.folder(), agent.TranscriptFile)); err == nil && s.reopened {
+		end = info.ModTime() // nobody knows when it was lost
+	}
+	return max(0, end.Sub(s.Row.StartedAt.Time).Seconds())
+}
+
+// One request of a coding agent: tokens of its own instructions and tools, and of an answer.
+const (
+	ownTokens    = 20_000
+	answerTokens = 1_000
+	// askSeconds is about how often an agent asks its model.
+	askSeconds = 10
+)
+
+// oneTurn returns about what one request with the prompt costs in USD.
+func oneTurn(model, prompt string) float64 {
+	price, ok := agent.PriceOf(model)
+	if !ok {
+		price = agent.Dearest
+	}
+	return price.Of(ralph.Tokens{Input: int64(len(prompt)/3 + ownTokens), Output: answerTokens})
+}
+
+// charge returns what a session is charged, and whether that is a bill: the cost that the agent reported, or else
+// that of the tokens that were seen. Tokens at an unknown price are charged nothing: they are counted as such. Of a
+// session that called its model and told nothing it is the requests that there was time for, at one turn each and at
+// most its own limit. An agent that never got that far cost nothing.
+func charge(r agent.Report, limit, turn, seconds float64) (usd float64, known bool) {
+	switch {
+	case limit > 0 && r.CostUSD > limit+overshoot:
+		return limit, false // somebody else wrote to its output
+	case r.CostKnown:
+		return r.CostUSD, true
+	case r.CostUSD > 0 || r.Tokens.Sum() > 0:
+		return r.CostUSD, false
+	case !r.Began:
+		return 0, true
+	}
+	return min(limit, turn*(1+math.Floor(seconds/askSeconds))), false
+}

@@ -1,0 +1,282 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"ralph"
+	"ralph/internal/text"
+	"ralph/internal/worktree"
+	"ralph/loop/check"
+	"ralph/loop/merging"
+	"ralph/loop/workspace"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// candidate commits what the workspace contains now. This commit is what is checked, merged or continued, whatever
+// happens in the workspace afterwards. If git refuses what is in the .git of a workspace, the files count without it, and
+// the finding says so.
+func (s *Session) candidate(ctx context.Context, f *finding) error {
+	closing, err := s.closing(ctx)
+	if err != nil {
+		return err
+	}
+	ref, message := ralph.Change{SessionID: s.Row.ID}.Ref(), commitMessage(s, closing.Payload)
+	take := func() (err error) {
+		limited, cancel := worktree.Limited(ctx)
+		defer cancel()
+		f.at, f.made, err = s.Workspace.Candidate(limited, ref, message)
+		f.evidence.Untaken = f.at.Untaken
+		return err
+	}
+	why := take()
+	if why == nil {
+		return nil
+	}
+	why = fmt.Errorf("cannot commit what the session made: %w", why)
+	if s.Workspace.Clone == nil || ctx.Err() != nil || !worktree.Refused(why) {
+		return why
+	}
+	if err := s.Workspace.Renew(ctx, why); err != nil {
+		return errors.Join(why, err)
+	}
+	err = take()
+	f.evidence.Untaken = append(f.evidence.Untaken, refusedBy(why))
+	return err
+}
+
+// commitMessage names the task and the session in trailers, where programs find them.
+func commitMessage(s *Session, closing signals.Payload) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", text.Flat(s.Task.Title))
+	if done, ok := closing.(signals.Done); ok {
+		fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(done.Summary))
+	}
+	return b.String() + ralph.Trailers(s.Task.ID, s.Row.ID)
+}
+
+// alone checks the candidate of a person, who merges it themselves, as it is.
+func (s *Session) alone(ctx context.Context, f *finding, round check.Round) error {
+	if len(s.verify.All()) == 0 {
+		return nil
+	}
+	at := s.apartIn(round)
+	results, err := at.Verify(ctx, f.made.Head, s.verify.All())
+	for _, r := range results {
+		f.checks = append(f.checks, check.Judge(r, s.before, s.verify.Shared, s.Check.Strict))
+	}
+	f.evidence.Rewritten = check.Rewritten(results)
+	return err
+}
+
+// apartIn returns the workspace in which a candidate is checked.
+func (s *Session) apartIn(round check.Round) *Apart {
+	return &Apart{Take: s.Checks, Check: s.Check, Round: round}
+}
+
+// refusedBy says what of a workspace's .git is refused.
+func refusedBy(why error) ralph.Untaken {
+	return worktree.Renewed("has what git refuses (" + Shortly(why) + ")")
+}
+
+// lastLook is how long a look may go on once the run is stopped. What it did not get to is saved from the workspace
+// before its next use.
+const lastLook = 20 * time.Second
+
+// outlast returns a context for a look that goes on for a while once ctx has ended.
+func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastLook, cancel) })
+	return within, func() { stop(); cancel() }
+}
+
+// spareShare is which share of a session's time another verification may take while others work beside it: as
+// much as is well spent where one in ten fails only merged, and would take another session.
+const spareShare = 10
+
+// apart checks the session's candidate in another workspace, merged with what
+// has been merged into the target meanwhile. A conflict sends it back.
+func (s *Session) apart(ctx context.Context, f *finding, round check.Round) error {
+	merger := *s.Merger
+	merger.Workspace = s.apartIn(round)
+	if s.late {
+		merger.Wait = 0 // no agent could be told, and who waits here may be who is to merge the others
+	}
+	spare := time.Duration(math.MaxInt64)
+	if s.Beside {
+		spare = time.Since(s.Row.StartedAt.Time) / spareShare
+	}
+	tried, err := merger.Try(ctx, ralph.Change{
+		TaskID: s.Row.TaskID, SessionID: s.Row.ID, Base: f.made.Base, Head: f.made.Head, Tree: f.made.Tree,
+	}, spare)
+	f.checks, f.evidence.Rewritten = append(f.checks, tried.Checks...), tried.Rewritten
+	f.conflict, f.conflicts, f.merged = tried.Conflict, tried.Conflicts, tried.Merged
+	if err == nil && ctx.Err() == nil && tried.Conflict == "" && tried.Refused == "" {
+		if err := s.hidden(ctx, f, tried.Built.Commit, round); err != nil {
+			return err
+		}
+		return s.gate(ctx, f, merger, tried.Built)
+	}
+	if err != nil {
+		return err
+	}
+	known, err := s.Merger.Tree.Ancestor(ctx, tried.Target.Tip, cmp.Or(s.shown, s.Workspace.Clone.Base))
+	if err != nil || known && tried.Conflict == "" {
+		return err
+	}
+	f.moved, s.shown = !known, tried.Target.Tip
+	return s.Workspace.ShowTip(s.shown)
+}
+
+// gate finds what the change does to what decides on it. Its check has passed. People vouch for their own work.
+func (s *Session) gate(ctx context.Context, f *finding, merger merging.Merger, b merging.Built) error {
+	if s.Row.Origin == ralph.FromHuman || b.Target.Gone != "" {
+		return nil
+	}
+	closing, err := s.closing(ctx)
+	if err != nil {
+		return err
+	}
+	g, err := merger.Gate(ctx, ralph.Change{
+		TaskID: s.Row.TaskID, SessionID: s.Row.ID, Base: f.made.Base, Head: f.made.Head, Tree: f.made.Tree,
+	}, b, f.checks, f.guarded)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	// Without a change the target's results are those of this check: what failed before has been mended elsewhere.
+	g.Unchanged = g.Unchanged && !slices.ContainsFunc(s.before, func(o check.Outcome) bool { return !o.Check.Passed })
+	if done, ok := closing.Payload.(signals.Done); ok {
+		g.Reason = done.TestsChanged
+	}
+	f.evidence.Gate, f.gateFrom, f.gateTo = g, b.Target.Tip, b.Commit
+	return nil
+}
+
+// within finds nested repositories, such as submodules, at commits that
+// nobody else could fetch: the merged change would be of no use to others. Only known addresses are asked.
+func (s *Session) within(ctx context.Context, f *finding) error {
+	links, err := s.Merger.Tree.Links(ctx, f.made.Base, f.made.Head)
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		at := fmt.Sprintf("%s is at %.12s, ", l.Path, l.Commit)
+		if l.URL == "" {
+			f.evidence.Within = append(f.evidence.Within, at+"a commit of a repository of its own that has no remote")
+			continue
+		}
+		if !l.Known {
+			f.evidence.Untaken = append(f.evidence.Untaken, ralph.Untaken{Path: l.Path, Why: "is a repository at " + l.URL +
+				", which nobody has committed before this session, so ralph does not ask there for " + l.Commit[:12] +
+				": have its files be the project's own, or call stuck for a person to add it"})
+			continue
+		}
+		has, err := worktree.Offers(ctx, filepath.Join(s.Merger.State, "modules.git"), l, s.Merger.AfterEnv)
+		if err != nil {
+			f.missed(fmt.Sprintf("whether the remote of %s has its commit", l.Path), err)
+		} else if !has {
+			f.evidence.Within = append(f.evidence.Within, at+"which its remote lacks ("+l.URL+")")
+		}
+	}
+	return ctx.Err()
+}
+
+// Apart checks commits in a workspace in which nobody works.
+type Apart struct {
+	Take  func(ctx context.Context) (*workspace.Workspace, error)
+	Check check.Rules
+	Round check.Round
+	Over  string // a folder whose files are laid over the commit's while its commands run; "" for none
+}
+
+// Verify runs commands on a commit. If the workspace's set-up fails, that counts as a failed command.
+func (a *Apart) Verify(ctx context.Context, commit string, commands []string) (list []check.Outcome, err error) {
+	at, err := a.Take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, at.Release()) }()
+	var setup *workspace.SetupError
+	if err := at.At(ctx, commit); errors.As(err, &setup) {
+		failed := ralph.Check{Command: setup.Command, Exit: 1, Tail: setup.Said, Error: "the set-up fails with it"}
+		return []check.Outcome{{Check: failed}}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if a.Over != "" {
+		undo, err := laid(a.Over, at.Dir)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("verify.hidden_files: %w", err), undo())
+		}
+		defer func() { err = errors.Join(err, undo()) }()
+	}
+	before := at.Digests(a.Check.Protect)
+	round := a.Round
+	round.Dir, round.Made, round.Env = at.Dir, at.Made(), at.Environ()
+	var wrote [][]string
+	round.Between = func() {
+		now := at.Digests(a.Check.Protect)
+		names := differs(before, now)
+		wrote, before = append(wrote, names[:min(len(names), check.MaxWrote)]), now
+	}
+	list, err = a.Check.Run(ctx, round, commands)
+	for i := range list {
+		list[i].Wrote = wrote[i]
+	}
+	return list, err
+}
+
+// differs returns the names whose digests differ.
+func differs(before, now map[string]string) []string {
+	all := maps.Clone(before)
+	maps.Copy(all, now)
+	maps.DeleteFunc(all, func(path, _ string) bool { return before[path] == now[path] })
+	return slices.Sorted(maps.Keys(all))
+}
+
+// rescued sets the row's change to what was saved of the session's workspace
+// when the workspace was removed or prepared for another session.
+func (s *Session) rescued(ctx context.Context) error {
+	c := ralph.Change{SessionID: s.Row.ID}
+	var err error
+	if c.Head, err = s.Merger.Tree.Ref(ctx, c.Ref()); err != nil || c.Head == "" {
+		return err
+	}
+	var before worktree.Snapshot
+	if c.Tree, err = s.Merger.Tree.Whole(ctx, c.Head); err == nil {
+		before, err = store.Read(ctx, s.Store, func(tx *store.Tx) (before worktree.Snapshot, err error) {
+			var started hashes
+			_, err = tx.Beginning(s.Row.ID, &before, &started)
+			return before, err
+		})
+	}
+	c.Base = before.Head
+	if err == nil {
+		s.Row.Change = &c
+	}
+	return err
+}
+
+// saveMade sets the row's change to what the session leaves in its workspace.
+func (s *Session) saveMade(ctx context.Context, saw *observation) {
+	if s.Workspace.Clone == nil || saw.blind {
+		return
+	}
+	if err := s.Workspace.SaveLoose(ctx, s.Row.ID, saw.made.Head); err != nil {
+		saw.missed("what it committed beside what it came to, or stashed", err)
+	}
+	if saw.made.Head != saw.made.Base {
+		s.Row.Change = &ralph.Change{
+			Base: saw.made.Base, Head: saw.made.Head, Tree: saw.made.Tree, Conflicts: saw.marks,
+		}
+	}
+}

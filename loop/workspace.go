@@ -1,0 +1,419 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"ralph"
+	"ralph/loop/check"
+	"ralph/loop/session"
+	"ralph/loop/workspace"
+	"ralph/prompt"
+	"ralph/store"
+)
+
+// A taker takes a workspace until it is released.
+type taker func(ctx context.Context) (*workspace.Workspace, error)
+
+// An advance is a workspace that is being checked out before the next one begins. It is taken once.
+type advance struct {
+	done chan struct{}
+	ws   *workspace.Workspace
+	err  error
+}
+
+// take waits for the workspace. The second time there is none.
+func (a *advance) take() (ws *workspace.Workspace, err error) {
+	<-a.done
+	ws, err = a.ws, a.err
+	a.ws, a.err = nil, nil
+	return ws, err
+}
+
+// giveBack releases the workspace unless it was taken. There may be none.
+func (a *advance) giveBack() error {
+	if a == nil {
+		return nil
+	}
+	ws, err := a.take()
+	if ws != nil {
+		err = ws.Release()
+	}
+	return err
+}
+
+// advance checks out workspaces while the verification runs before the first session, which takes a while
+// in a large project. No command of a person's runs meanwhile: the verification might fail of the load.
+func (r *runner) advance(ctx context.Context) error {
+	if r.advances != nil {
+		return nil
+	}
+	tasks, err := store.Read(ctx, r.Store, func(tx *store.Tx) (int, error) {
+		return tx.CountTasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}})
+	})
+	if err != nil {
+		return err
+	}
+	tip, err := r.Merger.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	r.advances = map[int]*advance{}
+	for i := range min(r.width(), tasks) {
+		a := &advance{done: make(chan struct{})}
+		r.advances[i+1] = a
+		go func() {
+			defer close(a.done)
+			ws, err := r.Pool.Take(r.beside, i+1, false)
+			if err == nil {
+				err = ws.Prepare(r.beside, tip)
+			}
+			if err != nil && ws != nil {
+				ws, err = nil, errors.Join(err, ws.Release())
+			}
+			a.ws, a.err = ws, err
+		}()
+	}
+	return nil
+}
+
+// giveBack releases the workspaces that no session has taken: who decides on a lost session may need them.
+func (r *runner) giveBack() {
+	for number, a := range r.advances {
+		if err := a.giveBack(); err != nil && r.beside.Err() == nil {
+			r.Log.Warn("cannot prepare a workspace", "workspace", number, "error", err)
+		}
+	}
+	clear(r.advances)
+}
+
+// take takes the job's workspace.
+func (l *job) take(ctx context.Context) (*workspace.Workspace, error) {
+	if l.advance != nil {
+		return l.advance.take()
+	}
+	return l.Pool.Take(ctx, l.number, false)
+}
+
+// enter prepares a workspace for a session; leave gives it back.
+func (l *Loop) enter(ctx context.Context, task ralph.Task, take taker) (n session.Needs, leave func(), err error) {
+	leave = func() {}
+	was, kept, err := l.kept(ctx, task)
+	if err != nil {
+		return n, leave, err
+	}
+	tip, err := l.Merger.Base(ctx, task.ID)
+	if err != nil {
+		return n, leave, fmt.Errorf("find the commit to start from: %w", err)
+	}
+	ws, err := take(ctx)
+	if err != nil {
+		return n, leave, err
+	}
+	conflicts, err := ws.Begin(ctx, tip, kept, was.Conflicts...)
+	if err != nil {
+		return n, leave, unready(errors.Join(err, ws.Release()))
+	}
+	if err := l.lay(ctx, ws, kept); err != nil {
+		return n, leave, errors.Join(err, ws.Release())
+	}
+	about := &prompt.Workspace{Target: l.Merger.Into, Kept: kept != "", Conflicts: conflicts}
+	if was.State == ralph.SentBack {
+		about.SentBack = was.Reason
+	}
+	return l.needsIn(ws, about), func() {
+		if err := ws.Release(); err != nil {
+			l.Log.Warn("cannot release a workspace", "error", err)
+		}
+	}, nil
+}
+
+// lay has no session obey what an earlier one of its task wrote: where kept work changes files that steer agents,
+// the workspace gets them as they are on the target.
+func (l *Loop) lay(ctx context.Context, ws *workspace.Workspace, kept string) error {
+	if kept == "" {
+		return nil
+	}
+	names, err := l.Check.Guard.Steers(ctx, l.Here.Tree, ws.Clone.Base, kept)
+	if err != nil {
+		return err
+	}
+	return ws.Lay(ctx, ws.Clone.Base, names)
+}
+
+// kept returns what an earlier session of a task has left, and the commit from which the next one goes on: none if there
+// is nothing, or if it conflicted so often that the task begins anew.
+func (l *Loop) kept(ctx context.Context, task ralph.Task) (c ralph.Change, commit string, err error) {
+	var ok bool
+	if err := l.Store.View(ctx, func(tx *store.Tx) error {
+		c, ok, err = tx.ChangeOf(task.ID)
+		return err
+	}); err != nil || !ok || c.State != ralph.Held && c.State != ralph.SentBack {
+		return ralph.Change{}, "", err
+	}
+	if c.State == ralph.SentBack && len(c.Conflicts) > 0 && task.TimesSentBack >= l.Merger.MaxSentBack {
+		return c, "", nil
+	}
+	commit, err = l.Here.Tree.Ref(ctx, c.Ref())
+	return c, commit, err
+}
+
+// unready ends the run if a workspace's set-up failed: no other workspace would fare better.
+func unready(err error) error {
+	var setup *workspace.SetupError
+	if errors.As(err, &setup) {
+		return &end{ralph.ExitUsage, err.Error()}
+	}
+	return err
+}
+
+// needsIn returns the needs of a session in a workspace.
+func (l *Loop) needsIn(ws *workspace.Workspace, about *prompt.Workspace) session.Needs {
+	n := l.needs()
+	n.Workspace, n.Checks, n.Beside = ws, l.checksOf(ws), l.width() > 1
+	n.Prompt = l.firstPrompt(about)
+	return n
+}
+
+// needsOf returns the needs of an open session, in the workspace where it works.
+func (l *Loop) needsOf(ctx context.Context, row ralph.Session) (n session.Needs, err error) {
+	n = l.needs()
+	ws, err := l.Pool.Of(ctx, row.Dir, ralph.Change{SessionID: row.ID}.Ref())
+	if err != nil {
+		return n, err
+	}
+	if ws != nil {
+		n = l.needsIn(ws, nil)
+	}
+	if works, err := l.named(row.TaskID, row.Agent); err == nil {
+		n.Agent = works // else it is no longer configured, and another agent reads what it left
+	}
+	return n, nil
+}
+
+// verifier returns a verifier of a commit, in the workspace where that is checked out; nil if only what is known counts.
+func (l *Loop) verifier(ctx context.Context, commit string, at *workspace.Workspace) (*check.Verifier, error) {
+	tree, err := l.Here.Tree.Whole(ctx, commit)
+	return &check.Verifier{
+		Rules: l.Check, Store: l.Store, Workspace: at, Key: l.Pool.Apart(tree), State: l.Here.State,
+		Busy: func(d time.Duration) { l.beat(stepTime + d) }, Slow: l.slow,
+	}, err
+}
+
+// onTip runs do on the last merged commit, in a check workspace.
+func (l *Loop) onTip(ctx context.Context, take taker, do func(v *check.Verifier) error) (err error) {
+	tip, err := l.Merger.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	v, err := l.verifier(ctx, tip, nil)
+	if err != nil {
+		return err
+	}
+	if v.Workspace, err = take(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.Workspace.Release()) }()
+	if err := v.Workspace.At(ctx, tip); err != nil {
+		return unready(err)
+	}
+	if err := do(v); err != nil {
+		return err
+	}
+	merged, err := store.Read(ctx, l.Store, (*store.Tx).Merged)
+	if err != nil || len(merged) > 0 {
+		return err
+	}
+	return v.Workspace.KeepWarm()
+}
+
+// baseline gets the verification's results for the state on which a session of a task begins. Mostly that is what
+// merged last, whose results are known.
+func (l *Loop) baseline(ctx context.Context, task ralph.Task, at *workspace.Workspace) error {
+	if at.Clone != nil {
+		v, err := l.verifier(ctx, at.Clone.Base, nil)
+		if err == nil {
+			err = v.Baseline(ctx, task)
+		}
+		if !errors.Is(err, check.ErrUnknown) {
+			return err
+		}
+	}
+	return l.onTip(ctx, l.checksOf(at), func(v *check.Verifier) error { return v.Baseline(ctx, task) })
+}
+
+// takeCheck takes a workspace for verification. Each session has one, and so has the merge queue.
+func (l *Loop) takeCheck(ctx context.Context) (*workspace.Workspace, error) {
+	return l.Pool.TakeFree(ctx, l.width()+1)
+}
+
+// checksOf takes the workspaces in which the work of a workspace is checked. A worker's workspace has
+// one of its own, so that no number of workers keeps a run from checking.
+func (l *Loop) checksOf(at *workspace.Workspace) taker {
+	if at.Clone == nil || at.Clone.Number < workspace.FirstWorker {
+		return l.takeCheck
+	}
+	return func(ctx context.Context) (*workspace.Workspace, error) {
+		return l.Pool.Take(ctx, at.Clone.Number, true)
+	}
+}
+
+// merge merges the queued changes into the target branch. If several sessions
+// work at once, it does so in a goroutine, whose result is applied later.
+func (r *runner) merge(ctx context.Context) error {
+	if r.merges {
+		return nil
+	}
+	some := r.width() == 1
+	if !some {
+		list, err := store.Read(ctx, r.Store, (*store.Tx).QueuedChanges)
+		if err != nil {
+			return err
+		}
+		some = len(list) > 0 || r.Merger.Line.News()
+	}
+	if r.width() == 1 || !some {
+		var err error
+		r.waits, err = r.mergeNow(ctx, r.takeCheck, mergeWait, false)
+		return err
+	}
+	if rests, err := r.mergeRests(ctx); err != nil || rests {
+		return err
+	}
+	// What happens from here on, it may not see any more.
+	began, err := r.lastEvent(ctx)
+	if err != nil {
+		return err
+	}
+	r.merges = true
+	beside := r.beside
+	go func() {
+		work, release := r.obeying(beside, r.Session.Grace)
+		why, err := r.mergeNow(work, r.takeCheck, mergeWait, true)
+		if stopped := work.Err() != nil && beside.Err() == nil; stopped {
+			err = nil // the next run merges it
+		}
+		release()
+		r.over <- func(context.Context) error {
+			r.merges, r.waits, r.rested = false, why, began
+			return err
+		}
+	}()
+	return nil
+}
+
+// mergeSoon has the scheduler merge what can be merged, unless it has something else to apply, after which it does.
+func (r *runner) mergeSoon() {
+	select {
+	case r.over <- func(ctx context.Context) error { return r.merge(context.WithoutCancel(ctx)) }:
+	default:
+	}
+}
+
+// mergeRests reports whether the merge queue waits and nothing has happened since.
+func (r *runner) mergeRests(ctx context.Context) (bool, error) {
+	if r.waits == "" {
+		return false, nil
+	}
+	last, err := r.lastEvent(ctx)
+	if err != nil || last != r.rested {
+		return false, err
+	}
+	q, err := store.Read(ctx, r.Store, (*store.Tx).MergeQueue)
+	return q.WaitUntil.IsZero() || q.WaitUntil.After(time.Now()), err
+}
+
+// mergeNow merges what can be merged, and returns what the rest waits for. Runs and workers do that one after
+// the other. What fails pauses the queue, unless it is the database or a full disk. Early is [merging.Merger.Early].
+func (l *Loop) mergeNow(ctx context.Context, take taker, wait time.Duration, early bool) (why string, err error) {
+	limited, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	lock := flock.New(filepath.Join(l.Here.State, "merge.lock"))
+	if _, err := lock.TryLockContext(limited, mergeLook); err != nil {
+		if limited.Err() != nil && ctx.Err() == nil {
+			return "another process is merging", nil
+		}
+		return "", fmt.Errorf("lock of the merge queue: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	dir, err := check.Folder(l.Here.State)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	merger := *l.Merger
+	merger.Early = early
+	merger.Workspace = &session.Apart{Take: take, Check: l.Check, Round: check.Round{
+		Session: "merging-" + l.Here.State, Log: filepath.Join(dir, "verify.log"),
+	}}
+	if why, err = merger.Merge(ctx); err != nil && ctx.Err() == nil && l.Store.Intact() == nil {
+		l.Log.Warn("merging failed; trying once more", "error", err)
+		why, err = merger.Merge(ctx)
+	}
+	if err == nil || ctx.Err() != nil || l.Store.Intact() != nil || l.Here.Tree.Intact() != nil || store.Failed(err) {
+		return why, err // what is queued is merged with the next run, without anybody's having to resume the queue
+	}
+	// No session is to blame, and none is lost: their work waits in the queue until a person has looked.
+	reason := err.Error()
+	if perr := l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PauseMerging(reason) }); perr != nil {
+		return "", errors.Join(err, perr)
+	}
+	return "merging is paused: " + reason, nil
+}
+
+// mergeLeft merges what a worker's server left in the queue when it was killed. If another
+// process is merging, that one merges it.
+func (l *Loop) mergeLeft(ctx context.Context) {
+	list, err := store.Read(ctx, l.Store, (*store.Tx).QueuedChanges)
+	if err == nil && len(list) > 0 {
+		_, err = l.mergeForWorker(ctx, l.takeCheck, mergeLook)
+	}
+	if err != nil && ctx.Err() == nil {
+		l.Log.Warn("cannot merge done work now; it stays queued", "error", err)
+	}
+}
+
+// mergeForWorker is mergeNow, unless what is queued is to be merged into another branch.
+func (l *Loop) mergeForWorker(ctx context.Context, take taker, wait time.Duration) (why string, err error) {
+	if err := l.Store.View(ctx, l.sameTarget); err != nil {
+		return "", err
+	}
+	return l.mergeNow(ctx, take, wait, false)
+}
+
+// sameTarget refuses a worker whose work is to be merged into another branch than that of the run or the
+// sessions in progress, or of the changes that wait: there is one queue, which merges into one branch.
+func (l *Loop) sameTarget(tx *store.Tx) error {
+	q, err := tx.MergeQueue()
+	if err != nil || q.Target == "" || q.Target == l.Merger.Into {
+		return err
+	}
+	run, ok, err := tx.LastRun()
+	if err != nil {
+		return err
+	}
+	waiting, err := tx.QueuedChanges()
+	if err != nil {
+		return err
+	}
+	open, err := tx.OpenSessions()
+	works := slices.ContainsFunc(open, func(s ralph.Session) bool { return s.Origin != ralph.FromHuman })
+	if err != nil || (!ok || !run.EndedAt.IsZero()) && len(waiting) == 0 && !works {
+		return err
+	}
+	return fmt.Errorf("done work is being merged into %s, and this server was started to merge into %s: "+
+		"start it again, with the same branch checked out or in merge.into", q.Target, l.Merger.Into)
+}
+
+// How long to wait while another process merges, which is shorter than stepTime, and how often to look.
+const (
+	mergeWait = 4 * time.Minute
+	mergeLook = 20 * time.Millisecond
+)

@@ -1,0 +1,238 @@
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"ralph/internal/proc"
+)
+
+// includeFile lists ignored files, in the syntax of .gitignore, that other
+// tools copy into their work trees too.
+const includeFile = ".worktreeinclude"
+
+// given lists the person's files that a workspace gets, relative to the project's root.
+type given struct{ copied, linked []string }
+
+// patterns returns the files as patterns for git's exclude file.
+func (g given) patterns() (list []string) {
+	for _, name := range slices.Concat(g.copied, g.linked) {
+		list = append(list, "/"+strings.NewReplacer("[", `\[`, "*", `\*`, "?", `\?`).Replace(name))
+	}
+	return list
+}
+
+// given finds the files for a workspace that exist and that git ignores.
+// Tracked files are in the workspace already.
+func (s *Pool) given(ctx context.Context) (g given, err error) {
+	g.copied, err = s.matching(s.Copy)
+	if err != nil {
+		return g, err
+	}
+	included, err := s.Here.Tree.Matching(ctx, includeFile)
+	if err != nil {
+		return g, err
+	}
+	if g.copied, err = s.Here.Tree.IgnoredOf(ctx, append(g.copied, included...)); err != nil {
+		return g, err
+	}
+	if g.linked, err = s.matching(s.Link); err != nil {
+		return g, err
+	}
+	g.linked, err = s.Here.Tree.IgnoredOf(ctx, g.linked)
+	return g, err
+}
+
+func (s *Pool) matching(patterns []string) (names []string, err error) {
+	root := os.DirFS(s.Here.Dir)
+	for _, pattern := range patterns {
+		found, err := doublestar.Glob(root, strings.TrimSuffix(pattern, "/"))
+		if err != nil {
+			return nil, fmt.Errorf("workspace.copy, workspace.link: %q: %w", pattern, err)
+		}
+		names = append(names, found...)
+	}
+	return names, nil
+}
+
+// A SetupError says that a workspace's set-up failed.
+type SetupError struct{ Command, Said string }
+
+// Error also says what to do.
+func (e *SetupError) Error() string {
+	return fmt.Sprintf("workspace.setup: %q fails in a workspace; fix it in ralph.yaml: %s",
+		e.Command, e.Said)
+}
+
+// equip gives the workspace the person's files and runs the set-up, unless it
+// ran with the same input before. It returns true if, apart from ignored
+// files, nothing changed: no file was given and no command ran.
+func (p *Workspace) equip(ctx context.Context, g given) (as bool, err error) {
+	s := p.Clone
+	if err := p.give(g); err != nil {
+		return false, err
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q\n", s.pool.Setup)
+	for _, name := range s.pool.SetupWhen {
+		if err := addFile(sum, p.Path(name), name); err != nil {
+			fmt.Fprintf(sum, "%q %s\n", name, reason(err))
+		}
+	}
+	mark := filepath.Join(s.folder, setupFile)
+	key := hex.EncodeToString(sum.Sum(nil))
+	done, err := os.ReadFile(mark)
+	if err == nil && string(done) == key && !s.git.HasModules() { // submodules are empty each time
+		return len(g.copied)+len(g.linked) == 0, nil
+	}
+	if err := s.forget(setupFile); err != nil {
+		return false, err
+	}
+	if err := p.commands(ctx, s.pool.Setup); err != nil {
+		return false, err
+	}
+	return false, os.WriteFile(mark, []byte(key), 0o600)
+}
+
+// give copies and links the person's files into the workspace.
+func (p *Workspace) give(g given) error {
+	here := p.Clone.pool.Here.Dir
+	for _, name := range g.copied {
+		if err := copyInto(here, p.Dir, name); err != nil {
+			return fmt.Errorf("workspace.copy: %s: %w", name, err)
+		}
+	}
+	for _, name := range g.linked {
+		if err := linkInto(here, p.Dir, name); err != nil {
+			return fmt.Errorf("workspace.link: %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// setupTail is how many bytes of a failed command's output are quoted.
+const setupTail = 2000
+
+// commands runs the person's set-up or teardown commands in the workspace.
+func (p *Workspace) commands(ctx context.Context, commands []string) error {
+	s := p.Clone.pool
+	for _, command := range commands {
+		limited, cancel := context.WithTimeout(ctx, s.Timeout)
+		marker := Marker("workspace-" + p.Clone.name() + "-" + p.State)
+		spec := proc.Spec{
+			Args: []string{"/bin/sh", "-c", command}, Dir: p.Dir, Marker: marker,
+			Env: proc.Joined(s.Env, p.Environ(), []string{marker}), Through: s.Through, Containment: s.Containment,
+		}
+		enter := s.Enter
+		if p.Clone.Checks {
+			enter = s.Prepare
+		}
+		leave, err := enter.Enter(&spec)
+		if err != nil {
+			cancel()
+			return fmt.Errorf("set-up of workspace %s: %w", p.Clone.name(), err)
+		}
+		result, err := proc.Run(limited, spec, setupTail, nil)
+		leave()
+		over := limited.Err()
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return &SetupError{command, err.Error()}
+		case over != nil:
+			return &SetupError{command, fmt.Sprintf("it took longer than %s", s.Timeout)}
+		case result.Exit.Code != 0:
+			return &SetupError{command, fmt.Sprintf("exit status %d: %s", result.Exit.Code, strings.TrimSpace(result.Output))}
+		}
+	}
+	return nil
+}
+
+// composeName returns a valid Docker Compose project name.
+func composeName(name string) string {
+	return strings.TrimLeft(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, name), "-_")
+}
+
+// copyInto copies a file or a folder's content from one root to another.
+// It replaces existing files, and follows no link out of the target root.
+func copyInto(from, to, name string) (err error) {
+	root, err := os.OpenRoot(to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	source := filepath.Join(from, filepath.FromSlash(name))
+	return filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil || entry.IsDir() {
+			return errors.Join(err, root.MkdirAll(rel, 0o755))
+		}
+		if err := errors.Join(root.MkdirAll(filepath.Dir(rel), 0o755), root.RemoveAll(rel)); err != nil {
+			return err
+		}
+		if entry.Type()&fs.ModeSymlink != 0 {
+			target, err := os.Readlink(path)
+			return errors.Join(err, root.Symlink(target, rel))
+		}
+		if !entry.Type().IsRegular() {
+			return nil // skip sockets and pipes
+		}
+		return copyFile(path, root, rel)
+	})
+}
+
+func copyFile(from string, root *os.Root, name string) (err error) {
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	to, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, f)
+	return errors.Join(err, to.Close())
+}
+
+// linkInto creates a link to a file or a folder of the person's.
+func linkInto(from, to, name string) (err error) {
+	root, err := os.OpenRoot(to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	name = filepath.FromSlash(name)
+	if err := errors.Join(root.MkdirAll(filepath.Dir(name), 0o755), root.RemoveAll(name)); err != nil {
+		return err
+	}
+	return root.Symlink(filepath.Join(from, name), name)
+}

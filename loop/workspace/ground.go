@@ -1,0 +1,373 @@
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"ralph/internal/files"
+)
+
+// A check workspace begins each time with what nobody but people and the set-up of merged work has
+// made: its ground. Where commands can have layers, they write to a folder upon it, which is dropped
+// after the check; else what they wrote is replaced file by file.
+//
+// Names in the folder of a workspace, or of all workspaces:
+const (
+	Seen    = "seen"     // as which commands see a check workspace, whichever it is
+	Dropped = "dropped"  // what a check writes, in a workspace's folder
+	Ground  = "ground"   // a link to the workspace's ground; for all workspaces, the folder of the grounds by their keys
+	Warm    = "warm"     // what the verification built before the first session
+	GoBuild = "go-build" // the folder of Go's build cache in them
+)
+
+// At prepares a workspace for checking a commit: its files exactly, and ignored ones as set-up made them.
+func (p *Workspace) At(ctx context.Context, commit string) error {
+	s := p.Clone
+	if err := p.drop(); err != nil {
+		return err
+	}
+	given, err := s.pool.given(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.stand(ctx, commit, given); err != nil {
+		return err
+	}
+	ground, differs, err := p.find(ctx, commit, given)
+	if err != nil {
+		return err
+	}
+	if err := p.begin(ctx, ground); err != nil {
+		return err
+	}
+	if differs || s.git.HasModules() && len(s.pool.Setup) > 0 { // submodules are empty each time
+		if err := p.commands(ctx, s.pool.Setup); err != nil {
+			return err
+		}
+	}
+	tree, err := s.pool.Here.Tree.Whole(ctx, commit)
+	if err != nil {
+		return err
+	}
+	return p.note(standing{commit, tree})
+}
+
+// stand checks out a commit and gives the workspace the person's files.
+func (p *Workspace) stand(ctx context.Context, commit string, given given) error {
+	if err := p.checkOut(ctx, ready{commit, commit, "", fmt.Sprintf("%q", given.patterns())}, given); err != nil {
+		return err
+	}
+	return p.give(given)
+}
+
+// find returns the ground for the checked out commit, which it makes of what is merged if there is
+// none; "" if there is no set-up. differs says that this commit is to be set up in another way.
+func (p *Workspace) find(ctx context.Context, commit string, given given) (ground string, differs bool, err error) {
+	s := p.Clone
+	if len(s.pool.Setup) == 0 {
+		return "", false, nil
+	}
+	ground = p.groundFor(given)
+	if exists(ground) {
+		return ground, false, nil
+	}
+	lock, err := s.pool.lock(ctx, Ground, s.pool.Timeout) // the others wait for what this one makes
+	if err != nil {
+		return "", false, err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	if exists(ground) {
+		return ground, false, nil
+	}
+	tip := commit
+	if s.pool.Merged != nil {
+		if tip, err = s.pool.Merged(ctx); err != nil {
+			return "", false, err
+		}
+	}
+	if tip != commit {
+		if err := p.stand(ctx, tip, given); err != nil {
+			return "", false, err
+		}
+	}
+	merged := p.groundFor(given)
+	if !exists(merged) {
+		if err := p.make(ctx, merged); err != nil {
+			return "", false, err
+		}
+	}
+	if tip != commit {
+		err = p.stand(ctx, commit, given)
+	}
+	return merged, merged != ground, err
+}
+
+// groundFor returns the folder for what set-up makes of the files that are checked out.
+func (p *Workspace) groundFor(given given) string {
+	s := p.Clone
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q\n", s.pool.Setup)
+	for _, name := range s.pool.SetupWhen {
+		if err := addFile(sum, p.Path(name), name); err != nil {
+			fmt.Fprintf(sum, "%q %s\n", name, reason(err))
+		}
+	}
+	for _, name := range append(given.copied, given.linked...) {
+		if info, err := os.Stat(p.Here().Path(name)); err == nil {
+			fmt.Fprintf(sum, "%q %d %d\n", name, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return filepath.Join(s.grounds(), hex.EncodeToString(sum.Sum(nil))[:32])
+}
+
+// grounds returns the folder of the grounds: one for all workspaces, or, where paths differ between them, the
+// workspace's own.
+func (s *Clone) grounds() string {
+	if s.pool.Layers {
+		return filepath.Join(s.pool.Dir, Ground)
+	}
+	return filepath.Join(s.folder, "grounds")
+}
+
+// make runs the set-up on the workspace's files, which are merged work, and keeps what it made as a ground.
+func (p *Workspace) make(ctx context.Context, ground string) error {
+	s := p.Clone
+	if err := p.begin(ctx, ""); err != nil {
+		return err
+	}
+	if err := p.commands(ctx, s.pool.Setup); err != nil {
+		return errors.Join(err, p.drop())
+	}
+	tracked, err := s.git.Tracked(ctx)
+	if err != nil {
+		return err
+	}
+	made := ground + ".new"
+	if err := errors.Join(files.RemoveAll(made), os.MkdirAll(made, 0o700)); err != nil {
+		return err
+	}
+	if s.pool.Layers {
+		if err := prune(filepath.Join(s.dropped(), "tree"), tracked); err != nil {
+			return err
+		}
+		entries, err := os.ReadDir(s.dropped())
+		for _, e := range entries {
+			err = errors.Join(err, os.Rename(filepath.Join(s.dropped(), e.Name()), filepath.Join(made, e.Name())))
+		}
+		if err != nil {
+			return err
+		}
+	} else if err := p.keepCopies(ctx, made, tracked); err != nil {
+		return err
+	}
+	if err := p.drop(); err != nil {
+		return err
+	}
+	s.removeGrounds()
+	return os.Rename(made, ground)
+}
+
+// removeGrounds removes the grounds that nobody uses. Those that stay are looked at the next time.
+func (s *Clone) removeGrounds() {
+	entries, _ := os.ReadDir(s.grounds())
+	for _, e := range entries {
+		dir := filepath.Join(s.grounds(), e.Name())
+		if filepath.Ext(dir) != "" {
+			continue // a lock, or one that is being made
+		}
+		lock := flock.New(dir + ".lock")
+		if ok, err := lock.TryLock(); err != nil || !ok {
+			continue
+		}
+		_ = errors.Join(files.RemoveAll(dir), os.Remove(dir+".lock"), lock.Unlock())
+	}
+}
+
+// prune removes from what set-up wrote all that is no business of its: git's own files and those of the
+// commit, and marks of what it removed.
+func prune(dir string, tracked map[string]bool) error {
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		if name != ".git" && !tracked[name] && e.Type()&fs.ModeDevice == 0 {
+			return nil
+		}
+		if err := files.RemoveAll(path); err != nil || !e.IsDir() {
+			return err
+		}
+		return fs.SkipDir
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// begin has the workspace stand on a ground, "" for none, with nothing upon it.
+func (p *Workspace) begin(ctx context.Context, ground string) error {
+	s := p.Clone
+	if err := s.stepOff(); err != nil {
+		return err
+	}
+	if ground != "" {
+		lock := flock.New(ground + ".lock")
+		if _, err := lock.TryRLockContext(ctx, freeLook); err != nil {
+			return fmt.Errorf("the ground of workspace %s: %w", s.name(), err)
+		}
+		s.standsOn = lock
+		if err := os.Symlink(ground, filepath.Join(s.folder, Ground)); err != nil {
+			return err
+		}
+	}
+	if s.pool.Layers {
+		return p.drop()
+	}
+	return p.putBack(ctx, ground)
+}
+
+// stepOff has the workspace use no ground any more.
+func (s *Clone) stepOff() error {
+	err := s.forget(Ground)
+	if s.standsOn != nil {
+		err = errors.Join(err, s.standsOn.Unlock())
+		s.standsOn = nil
+	}
+	return err
+}
+
+// latest has a workspace to work in stand on the newest ground, if there is one: its set-up then finds there
+// what that of the checks has loaded.
+func (p *Workspace) latest(ctx context.Context) error {
+	s := p.Clone
+	if !s.pool.Layers {
+		return p.warmUp(ctx)
+	}
+	entries, _ := os.ReadDir(s.grounds())
+	newest, at := "", time.Time{}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && e.IsDir() && filepath.Ext(e.Name()) == "" && info.ModTime().After(at) {
+			newest, at = filepath.Join(s.grounds(), e.Name()), info.ModTime()
+		}
+	}
+	if err := s.stepOff(); err != nil || newest == "" {
+		return err
+	}
+	lock := flock.New(newest + ".lock")
+	if ok, err := lock.TryRLock(); err != nil || !ok {
+		return err
+	}
+	s.standsOn = lock
+	return os.Symlink(newest, filepath.Join(s.folder, Ground))
+}
+
+func (s *Clone) dropped() string { return filepath.Join(s.folder, Dropped) }
+
+// drop removes what a check wrote.
+func (p *Workspace) drop() error {
+	s := p.Clone
+	if !s.Checks || !s.pool.Layers {
+		return nil
+	}
+	return files.RemoveAll(s.dropped())
+}
+
+// Made returns the folder with what commands wrote in the workspace, which may have more files.
+func (p *Workspace) Made() string {
+	if p.Clone != nil && p.Clone.Checks && p.Clone.pool.Layers {
+		return filepath.Join(p.Clone.dropped(), "tree", filepath.FromSlash(p.Clone.git.Below("")))
+	}
+	return p.Dir
+}
+
+// Digests is [Digests] of the workspace as its commands see it.
+func (p *Workspace) Digests(patterns []string) map[string]string {
+	digests, _ := Digests(p.Dir, patterns)
+	made := p.Made()
+	if made == p.Dir {
+		return digests
+	}
+	for name := range digests {
+		if removedIn(made, name) {
+			delete(digests, name)
+		}
+	}
+	written, _ := Digests(made, patterns)
+	for name, digest := range written {
+		digests[name] = digest
+	}
+	return digests
+}
+
+// removedIn reports whether a layer says that a file is no longer there: a device stands for it or for a
+// folder that it was in.
+func removedIn(layer, name string) bool {
+	for ; name != "."; name = filepath.Dir(name) {
+		if info, err := os.Lstat(filepath.Join(layer, name)); err == nil && info.Mode()&fs.ModeCharDevice != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// goEntry matches the files of Go's build cache, which are named by a digest of what they were made from.
+var goEntry = regexp.MustCompile(`^[0-9a-f]{2}/[0-9a-f]{64}-[ad]$`)
+
+// KeepWarm keeps what the verification has built, for all workspaces to begin with, unless there is something
+// already. It is to be called only before anything of a session's has been merged: what a session wrote
+// must not decide what another builds.
+func (p *Workspace) KeepWarm() error {
+	s := p.Clone
+	warm, name := filepath.Join(s.pool.Dir, Warm), s.built()
+	if !s.pool.Layers || exists(warm) || name == "" {
+		return nil
+	}
+	built := filepath.Join(s.dropped(), name)
+	if err := filepath.WalkDir(built, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(built, path)
+		if err == nil && (!e.Type().IsRegular() || !goEntry.MatchString(filepath.ToSlash(name))) {
+			err = os.Remove(path)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	kept, err := os.MkdirTemp(s.pool.Dir, Warm+"-")
+	if err != nil {
+		return err
+	}
+	to := filepath.Join(kept, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.Rename(built, to), os.Rename(kept, warm)); err != nil {
+		return errors.Join(err, files.RemoveAll(kept)) // another process was faster
+	}
+	return nil
+}
+
+// built returns where Go's build cache is in what a check wrote: in the layer of the user's caches, in that
+// of caches that the user does not have, or in one of its own; "" if it is in none.
+func (s *Clone) built() string {
+	for _, layer := range []string{"xdg", "caches", ""} {
+		if name := filepath.Join(layer, GoBuild); exists(filepath.Join(s.dropped(), name)) {
+			return name
+		}
+	}
+	return ""
+}

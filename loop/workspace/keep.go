@@ -1,0 +1,152 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ralph/internal/files"
+)
+
+// A Listed is a workspace as `ralph workspace list` shows it.
+type Listed struct {
+	Name string    `json:"name"`
+	Dir  string    `json:"dir"`
+	Base string    `json:"base"`
+	Used time.Time `json:"used"`
+	Busy bool      `json:"busy"` // a session or a check is running in it
+}
+
+// List returns the existing workspaces.
+func (s *Pool) List(ctx context.Context) (list []Listed, err error) {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		if _, _, ok := parseName(e.Name()); !ok || !e.IsDir() {
+			continue
+		}
+		l := Listed{Name: e.Name(), Dir: filepath.Join(s.Dir, e.Name(), "tree", filepath.FromSlash(s.Here.Tree.Below("")))}
+		if l.Base, err = s.Here.Tree.Ref(ctx, baseRefs+l.Name); err != nil {
+			return nil, err
+		}
+		for _, at := range []string{leftFile, "tree"} {
+			if info, err := os.Stat(filepath.Join(s.Dir, e.Name(), at)); err == nil {
+				l.Used = info.ModTime()
+				break
+			}
+		}
+		lock, err := s.lock(ctx, l.Name, 0)
+		if l.Busy = errors.Is(err, ErrTaken); err == nil {
+			err = lock.Unlock()
+		}
+		if err != nil && !l.Busy {
+			return nil, err
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+// parseName parses the name of a workspace.
+func parseName(name string) (number int, checks, ok bool) {
+	digits, checks := strings.CutPrefix(name, "check-")
+	number, err := strconv.Atoi(digits)
+	return number, checks, err == nil && number > 0 && name == nameOf(number, checks)
+}
+
+// ErrNotFound says that a workspace does not exist.
+var ErrNotFound = errors.New("there is no such workspace; `ralph workspace list` names them")
+
+// named takes an existing workspace.
+func (s *Pool) named(ctx context.Context, name string, wait time.Duration) (*Workspace, error) {
+	none := fmt.Errorf("workspace %q: %w", name, ErrNotFound)
+	number, checks, ok := parseName(name)
+	if !ok || !exists(filepath.Join(s.Dir, name)) {
+		return nil, none
+	}
+	lock, err := s.lock(ctx, name, wait)
+	if err != nil {
+		return nil, err
+	}
+	if !exists(filepath.Join(s.Dir, name)) { // whoever held the lock has removed it
+		return nil, errors.Join(none, lock.Unlock())
+	}
+	return s.taken(ctx, number, checks, lock)
+}
+
+// Reset has a workspace prepared from scratch, git-ignored files included,
+// before its next use. Unsaved work in it is saved first.
+func (s *Pool) Reset(ctx context.Context, name string) (err error) {
+	p, err := s.named(ctx, name, lockWait)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Release()) }()
+	return errors.Join(p.rescue(ctx), p.Spoil())
+}
+
+// Remove removes a workspace. Unsaved work in it is saved first, and workspace.teardown runs.
+func (s *Pool) Remove(ctx context.Context, name string) (err error) {
+	p, err := s.named(ctx, name, lockWait)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Release()) }() // the lock file stays, as others may be waiting on it
+	if err := p.rescue(ctx); err != nil {
+		return err
+	}
+	if err := p.commands(ctx, s.Teardown); err != nil {
+		s.Log.Warn("workspace.teardown failed; removing the workspace anyway", "workspace", name, "error", err)
+	}
+	if err := p.Clone.forget(leftFile); err != nil { // what a kill leaves behind from here on is nobody's work
+		return err
+	}
+	if err := p.Clone.discard(p.Clone.folder); err != nil {
+		return fmt.Errorf("workspace %s: %w", name, err)
+	}
+	return errors.Join(s.Here.Tree.SetRef(ctx, startRefs+name, ""), s.Here.Tree.SetRef(ctx, baseRefs+name, ""))
+}
+
+// Tidy removes the workspaces that were not used since the given time or, if the
+// disk has less than minFree bytes left, all unused ones. It keeps the folders
+// in open: their sessions have no verdict yet, which needs what is in them.
+func (s *Pool) Tidy(ctx context.Context, since time.Time, minFree uint64, open []string) error {
+	stuck, err := filepath.Glob(filepath.Join(s.Dir, stuckPrefix+"*"))
+	for _, folder := range stuck {
+		if err := files.RemoveAll(folder); err != nil {
+			s.Log.Warn("cannot remove what a workspace was made anew without; remove it by hand", "folder", folder, "error", err)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	list, err := s.List(ctx)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	free, err := freeBytes(s.Dir)
+	short := err == nil && free < minFree
+	for _, l := range list {
+		if l.Busy || !short && l.Used.After(since) || slices.Contains(open, l.Dir) {
+			continue
+		}
+		err := s.Remove(ctx, l.Name)
+		if errors.Is(err, ErrTaken) || errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		s.Log.Info("removed a workspace", "workspace", l.Name, "used", l.Used, "free_bytes", free)
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+// Package workspace provides the folders where work is done: their work trees, what was made there as a commit,
+// and the processes of their sessions. Sessions work and are checked in workspaces, clones that belong to ralph; a
+// person works in a folder of their own.
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"ralph/internal/proc"
+	"ralph/internal/worktree"
+)
+
+// A Workspace is a folder in which somebody works.
+type Workspace struct {
+	Dir     string // the root of the project in it
+	Tree    *worktree.Tree
+	State   string   // the folder for ralph's own files
+	Watched []string // files whose changes count even if git ignores them, relative to Dir
+
+	Clone *Clone // set if the workspace is a clone of ralph's; nil for a person's own folder
+}
+
+// Has reports whether a session worked here. Old sessions do not record where they did.
+func (p *Workspace) Has(dir string) bool { return dir == "" || dir == p.Dir }
+
+// Path returns the absolute path of a slash-separated name relative to the root.
+func (p *Workspace) Path(name string) string { return filepath.Join(p.Dir, filepath.FromSlash(name)) }
+
+// Here returns the folder where people work.
+func (p *Workspace) Here() *Workspace {
+	if p.Clone != nil {
+		return p.Clone.pool.Here
+	}
+	return p
+}
+
+// Folder returns the folder of a session's transcript.
+func (p *Workspace) Folder(session string) string { return filepath.Join(p.State, "sessions", session) }
+
+// DiffsFile is the file in a session's folder that says line by line what it changed, as the JSON of
+// [ralph.Differences].
+const DiffsFile = "changes.json"
+
+// HiddenLog is the file in a session's folder with the output of the checks that it did not see.
+const HiddenLog = "hidden.log"
+
+// Scratch returns the folder for the objects of a session's snapshots,
+// which is removed once it is decided.
+func (p *Workspace) Scratch(session string) string {
+	if p.Clone != nil {
+		return p.Clone.git.Scratch() // candidates are fetched from there
+	}
+	return filepath.Join(p.Folder(session), "objects")
+}
+
+// Channel returns the folder through which a session's agent reaches the run,
+// outside of ralph's state. It is short enough for the path of a socket.
+func Channel(session string) string {
+	const most = 100 // of 104 bytes on some systems, with "/mcp"
+	name := "ralph-" + session
+	if path := filepath.Join(os.TempDir(), name); len(path) < most-len("/mcp") {
+		return path
+	}
+	return filepath.Join("/tmp", name)
+}
+
+// Look scans the work tree.
+func (p *Workspace) Look(ctx context.Context, scratch string) (worktree.Snapshot, error) {
+	look, err := p.Tree.Look(ctx, scratch)
+	return look, untold(err)
+}
+
+// Mark commits what a person's folder contains before they begin to work on a task, under the ref: what they had
+// changed by then is not the task's. Where nothing is uncommitted, that is HEAD.
+func (p *Workspace) Mark(ctx context.Context, ref string) (began worktree.Snapshot, err error) {
+	began, made, err := p.Candidate(ctx, ref, "What was there before the task was claimed\n")
+	began.Head = made.Head
+	return began, err
+}
+
+// Candidate commits what the workspace contains now, in the person's repository under the ref: in a workspace, on top of
+// its base; in a person's folder, on HEAD, without touching folder or index. The commit does not change, whatever
+// happens in the workspace afterwards.
+func (p *Workspace) Candidate(
+	ctx context.Context, ref, message string,
+) (at worktree.Snapshot, made worktree.Candidate, err error) {
+	if p.Clone == nil {
+		scratch, err := os.MkdirTemp(p.State, "record-*")
+		if err != nil {
+			return at, made, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+		if made, err = p.Tree.Record(ctx, scratch, ref, message); err != nil {
+			return at, made, untold(err)
+		}
+		at.Head = p.Tree.At(ctx)
+		at.Content, err = p.Tree.Committed(ctx, made.Head)
+		return at, made, untold(err)
+	}
+	if at, err = p.Look(ctx, p.Scratch("")); err != nil {
+		return at, made, err
+	}
+	made, err = p.commit(ctx, at.Content, ref, message)
+	return at, made, err
+}
+
+// Apart returns the key for verification results of a tree that was checked in a workspace: they hold with
+// what set-up adds there, and with what people give it. None of that may be known: nil.
+func (s *Pool) Apart(tree string) string {
+	const kind = "integration:"
+	if s == nil {
+		return kind + tree
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %q\n", s.Setup, s.SetupWhen)
+	names, _ := s.matching(slices.Concat(s.Copy, s.Link)) // a pattern that is wrong is said when it is used
+	for _, name := range append(names, includeFile) {
+		if info, err := os.Stat(s.Here.Path(name)); err == nil {
+			fmt.Fprintf(sum, "%q %d %d\n", name, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return kind + tree + ":" + hex.EncodeToString(sum.Sum(nil))[:16]
+}
+
+// untold wraps an error of git about the state of the work tree, and says how people see the cause.
+func untold(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &GitError{fmt.Errorf("git cannot tell the state of the work tree (`git status` says why): %w", err)}
+}
+
+// A GitError says that git failed in the work tree.
+type GitError struct{ error }
+
+// Unwrap returns git's error.
+func (e *GitError) Unwrap() error { return e.error }
+
+// Marker returns the variable that marks a session's processes in their environment.
+func Marker(session string) string { return "RALPH_SESSION_ID=" + session }
+
+// CPUTime returns the CPU time that what a session's agent has started has used so far. The agent itself uses some
+// while it only waits for its model.
+func (p *Workspace) CPUTime(session string) (time.Duration, error) {
+	return proc.CPUTime(Marker(session), func(command string) bool { return strings.HasSuffix(command, " mcp") })
+}
+
+// Sweep kills the processes that a session left running. Where they cannot
+// be found, it does nothing.
+func (p *Workspace) Sweep(session string) ([]proc.Leftover, error) {
+	killed, err := proc.Sweep(Marker(session))
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return killed, fmt.Errorf("kill leftover processes: %w", err)
+	}
+	return killed, nil
+}

@@ -1,0 +1,253 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"ralph"
+	"ralph/internal/worktree"
+	"ralph/loop"
+	"ralph/loop/agent"
+	"ralph/loop/workspace"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// TestALostSessionWhoseWorkspaceIsGone, because people removed it or another
+// session began there before it was decided: its done is not checked against
+// the present content, and the next session of its task continues its work.
+func TestALostSessionWhoseWorkspaceIsGone(t *testing.T) {
+	for _, way := range []string{"removed", "used"} {
+		b := newWorkshop(t)
+		l := b.tree("true")
+		id := b.add(ralph.Task{Title: "A"})
+		lost := uuid.NewString()
+		ws := b.lose(l, id, lost)
+		if _, err := b.db.Say(t.Context(), id, lost, "agent", signals.Done{Summary: "made it"}); err != nil {
+			t.Fatal(err)
+		}
+		write(t, ws.Path("part"), "x")
+		var err error
+		if way == "used" {
+			_, err = ws.Begin(t.Context(), ws.Clone.Base, "")
+		}
+		if err = errors.Join(err, ws.Release()); way == "removed" && err == nil {
+			err = l.Pool.Remove(t.Context(), "1")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+			found = exists(filepath.Join(a.Dir, "part"))
+			b.tx(func(tx *store.Tx) error {
+				kept, ok, err := tx.ChangeOf(id)
+				if !ok || kept.SessionID != lost || kept.Base != ws.Clone.Base || kept.Head == kept.Base {
+					t.Errorf("%s: what it kept is %+v", way, kept)
+				}
+				return err
+			})
+			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
+			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+		}))
+		if task := b.task(id); !found || task.Status != ralph.Completed || !exists(filepath.Join(l.Here.Dir, "part")) {
+			t.Errorf("%s: found by the next session: %t; it is %s: %s", way, found, task.Status, task.StatusReason)
+		}
+		b.tx(func(tx *store.Tx) error {
+			s, err := tx.Session(lost)
+			if err == nil && !strings.HasPrefix(s.Reason, "lost before its done was accepted") {
+				t.Errorf("%s: the lost one is %s", way, s.Reason)
+			}
+			return err
+		})
+	}
+}
+
+// TestALostSessionOfWhoseWorkspaceNothingIsKept has left no change.
+func TestALostSessionOfWhoseWorkspaceNothingIsKept(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
+	b.tx(func(tx *store.Tx) error {
+		_, err := tx.StartSession(store.Start{ID: lost, Task: id, Dir: filepath.Join(l.Pool.Dir, "1", "tree")})
+		return err
+	})
+	l.Agent = deed(nil)
+	if _, err := l.Run(t.Context()); err != nil { // no session of its own: none is allowed
+		t.Fatal(err)
+	}
+	b.tx(func(tx *store.Tx) error {
+		if kept, ok, err := tx.ChangeOf(id); ok || err != nil {
+			t.Errorf("it has left %+v, %v", kept, err)
+		}
+		s, err := tx.Session(lost)
+		if s.Ending != ralph.Lost || strings.Contains(s.Reason, "could not be looked at") {
+			t.Errorf("it is %s: %s", s.Ending, s.Reason)
+		}
+		return err
+	})
+}
+
+// lose leaves a session in a workspace as if its ralph had been killed, except that the workspace is still locked.
+func (b *workshop) lose(l *loop.Loop, task int64, session string) *workspace.Workspace {
+	b.t.Helper()
+	return b.loseIn(l, 1, task, session)
+}
+
+func (b *workshop) loseIn(l *loop.Loop, number int, task int64, session string) *workspace.Workspace {
+	b.t.Helper()
+	ws, err := l.Pool.Take(b.t.Context(), number, false)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	tip, err := l.Merger.Tip(b.t.Context())
+	if err == nil {
+		_, err = ws.Begin(b.t.Context(), tip, "")
+	}
+	if err == nil {
+		err = ws.Begun(ralph.Change{SessionID: session}.Ref())
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.tx(func(tx *store.Tx) error {
+		_, err := tx.StartSession(store.Start{ID: session, Task: task, Dir: ws.Dir, Snapshot: worktree.Snapshot{Head: tip}})
+		return err
+	})
+	return ws
+}
+
+// TestLostSessionsDoNotWaitForEachOther to be merged, as nothing is merged while they are decided.
+func TestLostSessionsDoNotWaitForEachOther(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree("true")
+	l.Merger.Wait = time.Hour
+	var tasks []int64
+	for i, name := range []string{"a", "b"} {
+		id, lost := b.add(ralph.Task{Title: name}), uuid.NewString()
+		ws := b.loseIn(l, i+1, id, lost)
+		write(t, ws.Path(name), "x")
+		if _, err := b.db.Say(t.Context(), id, lost, "agent", finish); err != nil {
+			t.Fatal(err)
+		}
+		if err := ws.Release(); err != nil {
+			t.Fatal(err)
+		}
+		tasks = append(tasks, id)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	b.onceWithin(ctx, l, &speech{b: b, ending: ralph.Finished})
+	for _, id := range tasks {
+		if task := b.task(id); task.Status != ralph.Completed {
+			t.Errorf("TASK-%d is %s: %s", id, task.Status, task.StatusReason)
+		}
+	}
+}
+
+// TestTheWorkspaceOfALostSessionIsUsedAgain by the run that has decided it.
+func TestTheWorkspaceOfALostSessionIsUsedAgain(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
+	if err := b.lose(l, id, lost).Release(); err != nil {
+		t.Fatal(err)
+	}
+	b.passed.Add(int64(time.Minute))
+	_, s := b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: finish, answer: "over"}}, ending: ralph.Finished})
+	if task := b.task(id); s.ID == lost || s.Dir != filepath.Join(l.Pool.Dir, "1", "tree") || task.Status != ralph.Completed {
+		t.Errorf("it worked in %s; the task is %s: %s", s.Dir, task.Status, task.StatusReason)
+	}
+}
+
+// TestWhatIsLeftInAWorkspaceIsNotLost: a session's work there is saved once, with the
+// session. Other work, left by a killed ralph or by somebody else, is saved separately.
+func TestWhatIsLeftInAWorkspaceIsNotLost(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	session := func(file string) {
+		b.add(ralph.Task{Title: "A"})
+		b.once(l, &speech{b: b, turns: []turn{{write: []string{file}, say: signals.Done{Summary: "made it"}, answer: "over"}}, ending: ralph.Finished})
+	}
+	lost := func() string {
+		refs, err := l.Here.Tree.Refs(t.Context(), "refs/ralph/lost/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, commit := range refs {
+			files := strings.Fields(b.git(l.Here.Dir, "diff-tree", "-r", "--name-only", "--no-commit-id", commit))
+			names = append(names, files...)
+		}
+		return strings.Join(names, " ")
+	}
+	session("a")
+	session("b")
+	if got := lost(); got != "" {
+		t.Errorf("kept once more is %q", got)
+	}
+	write(t, filepath.Join(l.Pool.Dir, "1", "tree", "mine"), "x")
+	session("c")
+	if got := lost(); got != "b mine" {
+		t.Errorf("kept is %q, want what somebody made in the workspace", got)
+	}
+	// Of a commit that git does not take over, because it is none that git makes, the files are kept.
+	odd := b.add(ralph.Task{Title: "Odd commit"})
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "unsound"), "x")
+		below := b.git(a.Dir, "-c", `alias.bad=!git cat-file commit HEAD | sed "/^parent/d; s/^tree.*/&\nparent $(git rev-parse HEAD)/; s/^author.*/author x/" | `+
+			"git hash-object -t commit -w --stdin --literally", "bad")
+		b.git(a.Dir, "update-ref", "HEAD", b.git(a.Dir, "commit-tree", "-m", "better", "-p", below, "HEAD^{tree}"))
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"})
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}))
+	b.tx(func(tx *store.Tx) error {
+		c, kept, err := tx.ChangeOf(odd)
+		if why := b.task(odd).StatusReason; !strings.Contains(why, ".git has what git refuses") || !kept {
+			t.Errorf("it is %s; kept is %+v", why, c)
+		}
+		return err
+	})
+	// If .git is gone, the files are there.
+	tree := filepath.Join(l.Pool.Dir, "1", "tree")
+	write(t, filepath.Join(tree, "odd"), "x")
+	if err := os.RemoveAll(filepath.Join(tree, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	l.Task = b.add(ralph.Task{Title: "After"})
+	session("d")
+	if got := lost(); !strings.Contains(got, "odd") || !exists(filepath.Join(l.Here.Dir, "d")) {
+		t.Errorf("kept is %q", got)
+	}
+}
+
+// TestWhatCannotBeReadOfALostWorkspaceIsSaid: the work that it kept is not looked for elsewhere.
+func TestWhatCannotBeReadOfALostWorkspaceIsSaid(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
+	ws := b.lose(l, id, lost)
+	write(t, ws.Path("part"), "x")
+	if _, err := ws.Begin(t.Context(), ws.Clone.Base, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := ws.Release(); err != nil {
+		t.Fatal(err)
+	}
+	b.raw(`UPDATE sessions SET snapshot_before = '{"Head": 1}' WHERE id = $1`, lost)
+	b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: finish, answer: "over"}}, ending: ralph.Finished})
+	b.tx(func(tx *store.Tx) error {
+		s, err := tx.Session(lost)
+		if !strings.Contains(s.Reason, "what was kept of its workspace (") {
+			t.Errorf("it is %s", s.Reason)
+		}
+		return err
+	})
+}

@@ -1,0 +1,499 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ralph"
+	"ralph/loop"
+	"ralph/loop/agent"
+	"ralph/loop/session"
+	"ralph/loop/workspace"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// TestASessionInAWorkspace: its work is checked apart from people's tree, and
+// gets there only if it passes.
+func TestASessionInAWorkspace(t *testing.T) {
+	done := signals.Done{Summary: "made it"}
+	for _, tt := range []struct {
+		name   string
+		verify []string
+		turns  []turn
+		status ralph.Status
+		why    string // the beginning of the reason
+		files  string // those of the sessions' files that people have afterwards
+	}{
+		{"its done is merged", []string{"test -f a"}, []turn{{write: []string{"a"}, say: done, answer: "over"}}, ralph.Completed, "done and verified: made it", "a"},
+		{"without anything that verifies it, too", nil, []turn{{write: []string{"a"}, say: done, answer: "over"}}, ralph.Completed, "done (nothing is configured to verify it): made it", "a"},
+		{"a done that is refused is told, and is merged when it is mended", []string{"test -f b"}, []turn{
+			{write: []string{"a"}, say: done, answer: "test -f b"}, {write: []string{"b"}, say: done, answer: "over"},
+		}, ralph.Completed, "done and verified: made it", "a b"},
+		{"what fails with a commit of people during the check is told, and is merged when it is mended", []string{
+			`if test -e a; then cd "$RALPH_ROOT" && { test -e b || { : >b; git add b; git -c user.name=P -c user.email=p commit -qm b; }; }; fi`, "! test -e a || ! test -e b",
+		}, []turn{
+			{write: []string{"a"}, say: done, answer: "merged with it the change is refused: `! test -e a || ! test -e b`"},
+			{write: []string{"c"}, remove: []string{"a"}, say: done, answer: "over"},
+		}, ralph.Completed, "done and verified: made it", "b"},
+		{"what it has verified stays where it was verified", []string{"touch b"}, []turn{{write: []string{"a"}, say: done, answer: "over"}}, ralph.Completed, "done and verified: made it", "a"},
+		{"wherever it committed that", []string{"test -f a"}, []turn{
+			{write: []string{"a"}, git: "checkout -q -b other;add a;commit -q -m one;checkout -q --orphan third", say: done, answer: "over"},
+		}, ralph.Completed, "done and verified (1 commit on other is not part of the work, so it was not verified): made it", "a"},
+		{"a repository within that nobody else could get does not", nil, []turn{
+			{write: []string{"a"}, git: "init -q sub;-C sub commit -q --allow-empty -m one", say: done, answer: "sub is at "},
+		}, ralph.Pending, "done was refused: ", ""},
+		{"a part is not merged", []string{"test -f a"}, []turn{{write: []string{"a"}, say: signals.Partial{Summary: "half", Remaining: "the rest"}}}, ralph.Pending, "partial: the rest", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.tree(tt.verify...)
+			id := b.add(ralph.Task{Title: "A"})
+			result, s := b.once(l, &speech{b: b, turns: tt.turns, ending: ralph.Finished})
+			if task := b.task(id); task.Status != tt.status || !strings.HasPrefix(s.Reason, tt.why) {
+				t.Fatalf("it is %s: %s; the run ended with %q", task.Status, task.StatusReason, result.Reasons)
+			}
+			var files []string
+			for _, name := range []string{"a", "b"} {
+				if _, err := os.Stat(filepath.Join(l.Here.Dir, name)); err == nil {
+					files = append(files, name)
+				}
+			}
+			if got := strings.Join(files, " "); got != tt.files {
+				t.Errorf("people have %q, want %q", got, tt.files)
+			}
+			if s.Dir == l.Here.Dir {
+				t.Error("it worked where people do")
+			}
+		})
+	}
+}
+
+// TestADoneWhoseChangesGitCannotCompareIsNotAccepted: what it commits may name what nobody else could get.
+func TestADoneWhoseChangesGitCannotCompareIsNotAccepted(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *'diff-tree -r --raw'*) echo 'fatal: no memory' >&2; exit 128 ;; esac\nexec %s \"$@\"\n", git)
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	b := newWorkshop(t)
+	l := b.tree()
+	if err := os.Mkdir(filepath.Join(l.Here.Dir, ".git/reftable"), 0o700); err != nil { // what go-git cannot read
+		t.Fatal(err)
+	}
+	id := b.add(ralph.Task{Title: "A"})
+	b.once(l, &speech{b: b, turns: []turn{{write: []string{"a"}, say: finish, answer: "over"}}, ending: ralph.Finished})
+	if task := b.task(id); task.Status != ralph.Pending || !strings.Contains(task.StatusReason, "the done could not be checked: ") {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+}
+
+// TestAWorkspaceWhoseStateCannotBeNotedIsSaid: its work is saved once more by the next session there.
+func TestAWorkspaceWhoseStateCannotBeNotedIsSaid(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	var said []string
+	l.Log = slog.New(witness{slog.NewTextHandler(io.Discard, nil), func(message string) { said = append(said, message) }})
+	id := b.add(ralph.Task{Title: "A"})
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "a"), "x")
+		note := filepath.Join(filepath.Dir(a.Dir), "left")
+		if err := errors.Join(os.Remove(note), os.Mkdir(note, 0o700)); err != nil {
+			t.Error(err)
+		}
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}))
+	if task := b.task(id); task.Status != ralph.Completed || !strings.Contains(strings.Join(said, "\n"), "cannot note that a workspace's work is saved") {
+		t.Errorf("it is %s: %s; it says %q", task.Status, task.StatusReason, said)
+	}
+}
+
+// TestWhatCannotBeSavedFromAWorkspaceIsSaid: it is lost with the workspace.
+func TestWhatCannotBeSavedFromAWorkspaceIsSaid(t *testing.T) {
+	for _, tt := range []struct {
+		taken func(session string) string // a ref that leaves no room for where it was to be saved
+		want  string
+	}{
+		{
+			func(session string) string { return ralph.Change{SessionID: session}.Ref() + "/taken" },
+			"what it made in its workspace, which is kept there (",
+		},
+		{
+			func(session string) string { return "refs/ralph/lost/" + session },
+			"what it committed beside what it came to, or stashed (refs/heads/other ",
+		},
+	} {
+		b := newWorkshop(t)
+		l := b.tree()
+		id := b.add(ralph.Task{Title: "A"})
+		b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+			write(t, filepath.Join(a.Dir, "part"), "x")
+			b.git(a.Dir, "checkout", "-q", "-b", "other")
+			b.git(a.Dir, "commit", "-q", "--allow-empty", "-m", "one")
+			b.git(a.Dir, "checkout", "-q", "-")
+			b.git(l.Here.Dir, "update-ref", tt.taken(a.SessionID), "HEAD")
+			_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
+			return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+		}))
+		if task := b.task(id); !strings.Contains(task.StatusReason, tt.want) {
+			t.Errorf("it is %s: %s; want %q", task.Status, task.StatusReason, tt.want)
+		}
+	}
+}
+
+// TestAProtectedFileThatASessionChangedInItsWorkspace stays as it is there, and hinders no other session.
+func TestAProtectedFileThatASessionChangedInItsWorkspace(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	l.Check.Protect = []string{"*.golden"} // no copies are kept of these
+	l.Merger.Check = l.Check
+	b.add(ralph.Task{Title: "A"})
+	result, s := b.once(l, &speech{b: b, turns: []turn{{write: []string{"a.golden"}, say: halt}}, ending: ralph.Finished})
+	if result.Status == ralph.ExitWaiting || !exists(filepath.Join(s.Dir, "a.golden")) {
+		t.Errorf("exit status %d: %q", result.Status, result.Reasons)
+	}
+}
+
+// TestADoneInAWorkspaceIsMergedAlthoughTheRunIsStopped: what its session made is not left until the next run.
+func TestADoneInAWorkspaceIsMergedAlthoughTheRunIsStopped(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	id := b.add(ralph.Task{Title: "A"})
+	stop := make(chan struct{})
+	l.Stop, l.Session.Grace = stop, time.Hour
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		write(t, filepath.Join(a.Dir, "a"), "x")
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
+		close(stop)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}))
+	if task := b.task(id); task.Status != ralph.Completed || !exists(filepath.Join(l.Here.Dir, "a")) {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+}
+
+// TestSessionsInWorkspacesThatChangeNothingEndARun as others do.
+func TestSessionsInWorkspacesThatChangeNothingEndARun(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	b.add(ralph.Task{Title: "A"})
+	began := 0
+	l.Agent, l.OnRed, l.Limits = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		began++
+		_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", halt)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	}), loop.RedGo, ralph.Limits{
+		MaxSessions: 2, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 1,
+	}
+	if result, err := l.Run(t.Context()); err != nil || began != 1 || result.Reasons[0] != "the sessions of 1 task in a row changed nothing" {
+		t.Errorf("after %d sessions it ended with %q, %v", began, result.Reasons, err)
+	}
+}
+
+// TestATreeIsVerifiedOnce: the next task starts from the tree that a done was checked with.
+func TestATreeIsVerifiedOnce(t *testing.T) {
+	b := newWorkshop(t)
+	count := filepath.Join(t.TempDir(), "count")
+	l := b.tree("echo >> " + count)
+	b.add(ralph.Task{Title: "A"})
+	b.add(ralph.Task{Title: "B"})
+	for _, file := range []string{"a", "b"} {
+		b.once(l, &speech{b: b, turns: []turn{{write: []string{file}, say: signals.Done{Summary: "made it"}, answer: "over"}}, ending: ralph.Finished})
+	}
+	ran, err := os.ReadFile(count)
+	if err != nil || len(ran) != 3 {
+		t.Errorf("it was verified %d times, %v: want once before all work, and at each done", len(ran), err)
+	}
+}
+
+// TestAWorkersEmptyWorkspaceIsAskedAboutOnce: it may have worked elsewhere. Where what checks the task passed before, a
+// person decides then.
+func TestAWorkersEmptyWorkspaceIsAskedAboutOnce(t *testing.T) {
+	for _, tt := range []struct {
+		verify []string
+		want   ralph.Status
+	}{{nil, ralph.Completed}, {[]string{"true"}, ralph.NeedsInput}} {
+		b := newWorkshop(t)
+		c := b.claim(b.tree(tt.verify...), b.add(ralph.Task{Title: "A"}), "ann")
+		dir, _ := c.Workspace()
+		b.say(c, signals.Done{Summary: "made it"})
+		if again, _, err := c.Close(t.Context()); err != nil || !strings.Contains(again, "nothing has changed in your folder") || !strings.Contains(again, dir) {
+			t.Fatalf("it is told %q, %v", again, err)
+		}
+		b.say(c, signals.Done{Summary: "there was nothing to do"})
+		if again, d, err := c.Close(t.Context()); err != nil || again != "" || d.Status != tt.want {
+			t.Errorf("verified by %q: it is told %q, and the task is %s, want %s, %v", tt.verify, again, d.Status, tt.want, err)
+		}
+	}
+}
+
+// TestAWorkersWorkspaceIsFreeOnceItsClaimIsOver, however it ends, and not before.
+func TestAWorkersWorkspaceIsFreeOnceItsClaimIsOver(t *testing.T) {
+	dropped := func(c *session.Claim, why string) error {
+		var gone *session.DroppedError
+		if err := c.Renew(t.Context()); !errors.As(err, &gone) || !strings.Contains(err.Error(), why) {
+			return fmt.Errorf("it is told %w, want %q", err, why)
+		}
+		return nil
+	}
+	for name, end := range map[string]func(b *workshop, l *loop.Loop, c *session.Claim) error{
+		"closed": func(b *workshop, _ *loop.Loop, c *session.Claim) error {
+			dir, _ := c.Workspace()
+			write(t, filepath.Join(dir, "made"), "x")
+			b.say(c, signals.Done{Summary: "made it"})
+			_, d, err := c.Close(t.Context())
+			if d.Status != ralph.Completed {
+				t.Errorf("the task is %s: %s", d.Status, d.StatusReason)
+			}
+			return err
+		},
+		"given back": func(_ *workshop, _ *loop.Loop, c *session.Claim) error {
+			_, err := c.Release(t.Context())
+			return err
+		},
+		"called off": func(b *workshop, _ *loop.Loop, c *session.Claim) error {
+			b.tx(func(tx *store.Tx) error { return tx.RequestStop(c.SessionID(), "cancel", "Eva") })
+			return dropped(c, "Eva cancelled the task")
+		},
+		"stopped": func(b *workshop, _ *loop.Loop, c *session.Claim) error {
+			b.tx(func(tx *store.Tx) error { return tx.Halt(c.SessionID(), "Eva") })
+			return dropped(c, "Eva stopped it")
+		},
+		"lapsed": func(b *workshop, l *loop.Loop, c *session.Claim) error {
+			b.passed.Store(int64(session.Lease + time.Second))
+			if err := l.Lapse(t.Context()); err != nil {
+				return err
+			}
+			return dropped(c, "it has lapsed")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.tree()
+			c := b.claim(l, b.add(ralph.Task{Title: "A"}), "ann")
+			if _, err := l.Pool.TakeNow(t.Context(), workspace.FirstWorker); !errors.Is(err, workspace.ErrTaken) {
+				t.Errorf("its workspace can be taken: %v", err)
+			}
+			if err := end(b, l, c); err != nil {
+				t.Fatal(err)
+			}
+			p, err := l.Pool.TakeNow(t.Context(), workspace.FirstWorker)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Release(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestASessionThatGetsNoWorkspaceIsNotBegunElsewhere, such as where people work.
+func TestASessionThatGetsNoWorkspaceIsNotBegunElsewhere(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	write(t, l.Pool.Dir, "no folder")
+	id := b.add(ralph.Task{Title: "A"})
+	l.OnRed, l.Limits = loop.RedGo, ralph.Limits{
+		MaxSessions: 1, MaxTasks: 1, MaxSeconds: 3600, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionSeconds: 3600, IdleSeconds: 3600,
+		SessionCostUSD: 1, Attempts: 10, StagnantMaximum: 2,
+	}
+	l.Agent = deed(func(context.Context, agent.Assignment) (agent.Report, error) {
+		t.Error("it is begun")
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, nil
+	})
+	if result, err := l.Run(t.Context()); err == nil || !strings.Contains(err.Error(), l.Pool.Dir) || b.task(id).Status != ralph.Pending {
+		t.Errorf("the run ended with %q, %v; the task is %s", result.Reasons, err, b.task(id).Status)
+	}
+}
+
+// TestWhatAWorkerIsToldOfWorkThatIsAccepted: it is merged, or says what it waits for.
+func TestWhatAWorkerIsToldOfWorkThatIsAccepted(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before func(b *workshop, l *loop.Loop)
+		want   ralph.Status
+		says   string // its end
+		logged bool
+	}{
+		"it is merged": {func(*workshop, *loop.Loop) {}, ralph.Completed, ": made it", false},
+		"merging is paused": {func(b *workshop, _ *loop.Loop) {
+			b.tx(func(tx *store.Tx) error { return tx.PauseMerging("by Eva") })
+		}, ralph.Merging, "; not merged yet: merging is paused: by Eva", false},
+		"merging fails": {func(_ *workshop, l *loop.Loop) {
+			if err := os.Mkdir(filepath.Join(l.Here.State, "merge.lock"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, ralph.Merging, "merge.lock: is a directory", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newWorkshop(t)
+			l := b.tree()
+			logged := false
+			l.Log = slog.New(witness{slog.NewTextHandler(io.Discard, nil), func(message string) {
+				logged = logged || message == "cannot merge a worker's change now; it stays queued"
+			}})
+			id := b.add(ralph.Task{Title: "A"})
+			c := b.claim(l, id, "ann")
+			dir, _ := c.Workspace()
+			write(t, filepath.Join(dir, "made"), "x")
+			b.say(c, signals.Done{Summary: "made it"})
+			tt.before(b, l)
+			_, d, err := c.Close(t.Context())
+			if err != nil || d.Status != tt.want || b.task(id).Status != tt.want || !strings.HasSuffix(d.StatusReason, tt.says) || logged != tt.logged {
+				t.Errorf("it is %s: %s, %v; logged: %t", d.Status, d.StatusReason, err, logged)
+			}
+		})
+	}
+}
+
+// TestASessionWhoseEndIsNotLocked: a claim that lapsed is not decided then, and a worker's workspace
+// is given back all the same.
+func TestASessionWhoseEndIsNotLocked(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	said := ""
+	l.Log = slog.New(witness{slog.NewTextHandler(io.Discard, nil), func(message string) { said += message + "\n" }})
+	c := b.claim(l, b.add(ralph.Task{Title: "A"}), "ann")
+	if err := os.Mkdir(filepath.Join(l.Here.Folder(c.SessionID()), "ending.lock"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b.passed.Store(int64(session.Lease + time.Second))
+	if err := l.Lapse(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.tx(func(tx *store.Tx) error {
+		list, err := tx.Undecided()
+		if len(list) != 1 || !strings.HasPrefix(list[0].Why, "lock of the session: ") {
+			t.Errorf("doctor is told %+v", list)
+		}
+		return err
+	})
+	if _, err := c.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said, "cannot give back a worker's workspace in order") {
+		t.Errorf("it says %q", said)
+	}
+	p, err := l.Pool.TakeNow(t.Context(), workspace.FirstWorker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAClaimThatCannotBeEndedIsNotCalledOver.
+func TestAClaimThatCannotBeEndedIsNotCalledOver(t *testing.T) {
+	b := newWorkshop(t)
+	c := b.claim(b.tree(), b.add(ralph.Task{Title: "A"}), "ann")
+	b.say(c, signals.Stuck{Reason: "no idea"})
+	b.tx(func(tx *store.Tx) error { return tx.RequestStop(c.SessionID(), "cancel", "Eva") })
+	b.garble(c.SessionID())
+	var gone *session.DroppedError
+	if err := c.Renew(t.Context()); err == nil || errors.As(err, &gone) {
+		t.Errorf("its worker is told %v", err)
+	}
+}
+
+// ninefold are limits that a few sessions do not reach.
+var ninefold = ralph.Limits{
+	MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
+	SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 9,
+}
+
+// TestWorkspacesAreCheckedOutWhileTheVerificationRuns, as many as there are tasks. No set-up runs meanwhile: it
+// could make the verification fail.
+func TestWorkspacesAreCheckedOutWhileTheVerificationRuns(t *testing.T) {
+	for _, tt := range []struct {
+		name, verify string
+		status       int
+		sessions     int32
+	}{
+		{"which passes", "true", ralph.ExitOK, 2},
+		{"which fails", "false", ralph.ExitUsage, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newWorkshop(t)
+			out := t.TempDir()
+			l := b.tree(fmt.Sprintf(`cd ../..
+				test -e %[1]s/began || { until test -d 1/tmp && test -d 2/tmp; do sleep 0.01; done; ls %[1]s > %[1]s/began; }`, out), tt.verify)
+			l.Pool.Setup = []string{"touch " + out + `/set-up-$(basename "$(dirname "$PWD")")`}
+			l.Parallel = 4
+			b.add(ralph.Task{Title: "A"})
+			b.add(ralph.Task{Title: "B"})
+			var sessions atomic.Int32
+			l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+				sessions.Add(1)
+				if _, err := os.Stat(filepath.Join(out, "set-up-"+filepath.Base(filepath.Dir(a.Dir)))); err != nil {
+					t.Errorf("the workspace is not set up: %v", err)
+				}
+				write(t, filepath.Join(a.Dir, a.SessionID), "")
+				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
+				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+			})
+			l.Limits = ninefold
+			result, err := l.Run(t.Context())
+			if err != nil || result.Status != tt.status || sessions.Load() != tt.sessions {
+				t.Errorf("exit status %d after %d sessions: %q, %v", result.Status, sessions.Load(), result.Reasons, err)
+			}
+			if text, err := os.ReadFile(filepath.Join(out, "began")); err != nil || strings.TrimSpace(string(text)) != "began\nset-up-check-1" {
+				t.Errorf("while the verification ran there was %q, %v", text, err)
+			}
+			if _, err := os.Stat(filepath.Join(l.Pool.Dir, "3")); err == nil {
+				t.Error("a workspace is made that no task needs")
+			}
+			for number := 1; number <= 2; number++ {
+				ws, err := l.Pool.TakeNow(t.Context(), number)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := ws.Release(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// TestAWorkspaceThatIsNotNeededYetIsFree, although it was checked out: a lost session may have worked in it.
+func TestAWorkspaceThatIsNotNeededYetIsFree(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree("true")
+	l.Parallel = 2
+	b.add(ralph.Task{Title: "A"})
+	b.add(ralph.Task{Title: "B"})
+	l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		ws, err := l.Pool.Take(ctx, 2, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ws.Release(); err != nil {
+			t.Error(err)
+		}
+		_, err = b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
+		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
+	})
+	l.Limits = ninefold
+	l.Limits.MaxTasks = 1
+	if result, err := l.Run(t.Context()); err != nil || result.Status != ralph.ExitLimit {
+		t.Errorf("exit status %d: %q, %v", result.Status, result.Reasons, err)
+	}
+}

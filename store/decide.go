@@ -1,0 +1,384 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"ralph"
+	"ralph/signals"
+)
+
+// Facts reads everything in the database that a decision on a session depends on. The caller adds
+// how its process ended, what it changed and the result of the verification.
+func (tx *Tx) Facts(session string) (signals.Facts, error) {
+	f := signals.Facts{}
+	s, err := tx.Session(session)
+	if err != nil {
+		return f, err
+	}
+	if f.Task, err = tx.Task(s.TaskID); err != nil {
+		return f, err
+	}
+	if f.Said, err = tx.SessionSignals(s.ID); err != nil {
+		return f, err
+	}
+	if f.OpenQuestions, f.OpenBlockers, f.Unfinished, err = tx.Open(s.TaskID); err != nil {
+		return f, err
+	}
+	if f.Reviewed, err = tx.approvedReviews(s.TaskID); err != nil {
+		return f, err
+	}
+	if f.OpenFlags, err = tx.openFlags(s.TaskID, s.ID); err != nil {
+		return f, err
+	}
+	request, by, err := tx.StopRequest(s.ID)
+	if err != nil {
+		return f, err
+	}
+	f.Void = request == "contract"
+	if request == "cancel" {
+		f.CancelledBy = by
+	}
+	return f, tx.lookUps(&f)
+}
+
+// openFlags lists the blocking flags of a task's other sessions that nobody has answered.
+func (tx *Tx) openFlags(task int64, session string) ([]int64, error) {
+	return values[int64](tx, `
+		SELECT id FROM task_comments
+		WHERE task_id = $1 AND session_id <> $2 AND signal_verb = 'flag' AND severity = 'blocking' AND resolved_at = ''
+		ORDER BY id`, task, session)
+}
+
+// lookUps adds the facts that a session's signals refer to.
+func (tx *Tx) lookUps(f *signals.Facts) error {
+	f.Upstream, f.Titles, f.Features = map[int64]signals.Upstream{}, map[string]bool{}, map[string]bool{}
+	for _, said := range f.Said {
+		var err error
+		switch p := said.Payload.(type) {
+		case signals.Blocked:
+			f.Upstream[said.ID], err = tx.upstream(f.Task.ID, p.On)
+		case signals.Suggest:
+			err = tx.proposalFacts(f, p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	var err error
+	f.Known, err = tx.knownTo(*f)
+	return err
+}
+
+// knownTo lists the learnings that the session's own may repeat.
+func (tx *Tx) knownTo(f signals.Facts) ([]ralph.Learning, error) {
+	scopes := map[string]bool{}
+	for _, said := range f.Said {
+		if p, ok := said.Payload.(signals.Learned); ok {
+			scopes[p.EffectiveScope()] = true
+			scopes[ralph.ScopeTask] = true // a task without a feature keeps its feature learnings itself
+		}
+	}
+	var out []ralph.Learning
+	for _, scope := range []string{ralph.ScopeProject, ralph.ScopeFeature, ralph.ScopeTask} {
+		if !scopes[scope] {
+			continue
+		}
+		known, err := tx.LearningsFor(f.Task, scope)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, known...)
+	}
+	return out, nil
+}
+
+// proposalFacts looks up whether a suggested title is taken and its feature exists.
+func (tx *Tx) proposalFacts(f *signals.Facts, p signals.Suggest) error {
+	title := signals.NormalTitle(signals.ProposedTitle(p))
+	taken, err := value[bool](tx, `SELECT EXISTS (
+		SELECT 1 FROM tasks
+		WHERE normal_title = $1 AND status NOT IN ('completed', 'failed', 'rejected', 'cancelled'))`, title)
+	if err != nil {
+		return err
+	}
+	there, err := value[bool](tx, `SELECT EXISTS (SELECT 1 FROM features WHERE name = $1)`, p.Feature)
+	if err != nil {
+		return err
+	}
+	f.Titles[title], f.Features[p.Feature] = taken, there
+	f.Approved, err = value[int](tx, `
+		SELECT count(*) FROM tasks WHERE origin = 'agent' AND created >= $1 AND auto_approved = 1`,
+		ralph.At(tx.now.Add(-24*time.Hour)))
+	return err
+}
+
+// taskReference finds "#12", "task 12" and "TASK-12" in the text that names what an agent waits
+// for.
+var (
+	taskReference = regexp.MustCompile(`(?i)(?:#|\btask[ -]#?)(\d+)\b`)
+	onlyReference = regexp.MustCompile(`(?i)^\s*(?:#|task[ -]#?)\d+\W*$`)
+)
+
+// upstream finds the tasks that a text names (rule 5): by number alone, by exact title, by a number
+// in the text, or by a title that contains the text or is contained in it. A title with a number in
+// it does not name that number's task.
+func (tx *Tx) upstream(task int64, on string) (signals.Upstream, error) {
+	ids, err := tx.namedTasks(on)
+	if err != nil {
+		return signals.Upstream{}, err
+	}
+	u := signals.Upstream{Matches: ids}
+	if len(ids) != 1 || ids[0] == task {
+		return u, nil
+	}
+	match, err := tx.Task(ids[0])
+	if err != nil {
+		return u, err
+	}
+	u.Completed = match.Status == ralph.Completed
+	u.Cycle, err = tx.WouldCycle(task, ids[0])
+	return u, err
+}
+
+func (tx *Tx) namedTasks(on string) ([]int64, error) {
+	name := signals.NormalTitle(on)
+	if !onlyReference.MatchString(on) && name != "" {
+		exact, err := values[int64](tx, `
+			SELECT id FROM tasks
+			WHERE normal_title = $1 AND status NOT IN ('rejected', 'cancelled') ORDER BY id LIMIT 9`, name)
+		if err != nil || len(exact) > 0 {
+			return exact, err
+		}
+	}
+	seen, ids := map[int64]bool{}, []int64{}
+	for _, m := range taskReference.FindAllStringSubmatch(on, -1) {
+		id, err := strconv.ParseInt(m[1], 10, 64)
+		if err != nil || seen[id] {
+			continue // a number too long for an id names no task
+		}
+		seen[id] = true
+		found, err := values[int64](tx, `SELECT id FROM tasks WHERE id = $1`, id)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, found...)
+	}
+	if len(ids) > 0 || name == "" {
+		return ids, nil
+	}
+	within := "% " + name + " %"
+	if len(name) > utf8.UTFMax*ralph.MaxTitle {
+		within = "" // no title contains it, and a pattern may not be that long
+	}
+	return values[int64](tx, `
+		SELECT id FROM tasks
+		WHERE status NOT IN ('rejected', 'cancelled')
+			AND (' ' || normal_title || ' ' LIKE $1 OR $2 LIKE '% ' || normal_title || ' %')
+		ORDER BY id LIMIT 9`, within, " "+name+" ")
+}
+
+// Apply carries a decision out, once: the second time the session has been decided and the error
+// wraps [ralph.ErrConflict] (rule 10). s carries what is known of its process, changes and checks;
+// the facts are stored with it for [Tx.Replayed].
+func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error {
+	if err := tx.CheckSession(s.TaskID, s.ID); err != nil {
+		return err
+	}
+	facts, err := f.Record()
+	if err != nil {
+		return err
+	}
+	t, err := tx.Task(s.TaskID)
+	if err != nil {
+		return err
+	}
+	if t.Status != ralph.InProgress {
+		why := fmt.Sprintf("its task was made %s outside of ralph, which does not count", t.Status)
+		if err := tx.putBack(t, why); err != nil {
+			return err
+		}
+		s.Notes = append(s.Notes, why)
+	}
+	for _, h := range d.Holds {
+		if err := tx.set("task_comments", h.Comment, cells{"holding": true, "hold_reason": h.Why}); err != nil {
+			return err
+		}
+	}
+	for _, on := range d.DependsOn {
+		if err := tx.AddDependency(t.ID, on, "signal"); err != nil {
+			return err
+		}
+	}
+	author, err := tx.sessionAuthor(s.ID)
+	if err != nil {
+		return err
+	}
+	for _, l := range d.Learn {
+		if err := tx.learn(t, s, author, l); err != nil {
+			return err
+		}
+	}
+	for _, p := range d.Propose {
+		if err := tx.propose(p); err != nil {
+			return err
+		}
+	}
+	if err := tx.set("tasks", t.ID, cells{
+		"attempts":        d.Attempts,
+		"stuck_count":     d.StuckCount,
+		"verify_failures": d.VerifyFailures,
+		"prompt_too_long": d.PromptTooLong,
+		"claimed_by":      "",
+		"claim_expires":   "",
+	}); err != nil {
+		return err
+	}
+	if d.LostCount != 0 || t.LostCount != 0 {
+		if err := tx.setLost(t, d); err != nil {
+			return err
+		}
+	}
+	if d.Blocker != "" {
+		if err := tx.addBlocker(t.ID, d.Blocker); err != nil {
+			return err
+		}
+	}
+	if s.Change != nil {
+		if err := tx.addSessionChange(s, d); err != nil {
+			return err
+		}
+	}
+	if err := tx.Move(t.ID, d.Status, d.Mover, d.StatusReason); err != nil {
+		return err
+	}
+	if d.Review != nil {
+		if err := tx.addReview(s, *d.Review); err != nil {
+			return err
+		}
+	}
+	for _, flag := range d.Answered {
+		if err := tx.Resolve(flag, "answered by the session's done", author); err != nil {
+			return err
+		}
+	}
+	if err := tx.closePermissions(s.ID); err != nil {
+		return err
+	}
+	return tx.closeSession(s, string(facts), d)
+}
+
+// putBack makes a task in progress again whose session has not been decided: ralph never moves it
+// meanwhile, so something else has written to the database.
+func (tx *Tx) putBack(t ralph.Task, why string) error {
+	claimed := cells{"status": ralph.InProgress, "status_reason": why, "completed_at": "", "accepted": false}
+	if err := tx.set("tasks", t.ID, claimed); err != nil {
+		return err
+	}
+	moved := ralph.TaskStatusChanged{From: t.Status, To: ralph.InProgress, Reason: why}
+	if err := tx.record(ralph.Event{TaskID: t.ID}, moved); err != nil {
+		return err
+	}
+	if t.Status.Ended() {
+		return tx.deriveDependents(t.ID)
+	}
+	return nil
+}
+
+// sessionAuthor returns the name under which a session signals.
+func (tx *Tx) sessionAuthor(id string) (string, error) {
+	return value[string](tx, `SELECT coalesce(nullif(discipline, ''), 'agent') FROM sessions WHERE id = $1`, id)
+}
+
+// propose adds a suggested task (rule 9).
+func (tx *Tx) propose(p signals.Proposal) error {
+	id, err := tx.AddTask(ralph.Task{
+		Title: p.Title, Description: p.Description, Feature: p.Feature,
+		Status: p.Status, Origin: ralph.ByAgent, Priority: ralph.DefaultPriority,
+	}, "signal")
+	if err != nil {
+		return err
+	}
+	return tx.set("tasks", id, cells{"source_comment": p.Comment, "auto_approved": p.Status == ralph.Pending})
+}
+
+// closeSession stores the results of a session and closes it: from now on its calls are refused
+// (decision 4).
+func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) error {
+	state := ralph.PhaseFailed
+	if d.Outcome == ralph.OutcomeSuccess {
+		state = ralph.PhaseDone
+	}
+	// The phases that the agent reported meanwhile are only in the database.
+	history, _, _, err := tx.states(s.ID)
+	if err != nil {
+		return err
+	}
+	last := ralph.PhaseChange{State: state, Timestamp: tx.now, Source: ralph.Observed}
+	if state == ralph.PhaseFailed {
+		last.Metadata = map[string]any{"error": d.Reason}
+	}
+	s.History = append(history, last)
+	tried, err := tx.attempts(s)
+	if err != nil {
+		return err
+	}
+	for _, command := range tried {
+		s.Notes = append(s.Notes, "it tried `"+command+"`, which only people may do")
+	}
+	if err := tx.set("sessions", s.ID, cells{
+		"current_state":  state,
+		"state_history":  asJSON(s.History),
+		"tokens":         asJSON(s.Tokens),
+		"denials":        asJSON(s.Denials),
+		"leftovers":      asJSON(s.Leftovers),
+		"unchanged":      asJSON(s.Unchanged),
+		"files":          asJSON(s.Files),
+		"commits":        asJSON(s.Commits),
+		"verify":         asJSON(s.Verify),
+		"notes":          asJSON(s.Notes),
+		"ending":         s.Ending,
+		"outcome":        d.Outcome,
+		"outcome_reason": d.Reason,
+		"closing_verb":   null(d.Signalled()),
+		"model":          s.Model,
+		"agent_version":  s.AgentVersion,
+		"turns":          s.Turns,
+		"cost_usd":       s.CostUSD,
+		"cost_known":     s.CostKnown,
+		"exit_status":    s.Exit,
+		"last_words":     s.LastWords,
+		"stderr_tail":    s.StderrTail,
+		"facts":          facts,
+		"decision":       asJSON(d),
+		"updated_at":     tx.now,
+		"completed_at":   tx.now,
+	}); err != nil {
+		return err
+	}
+	if _, err := tx.exec(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, s.CostUSD, s.RunID); err != nil {
+		return err
+	}
+	return tx.record(during(s), ralph.SessionEnded{
+		Ending: s.Ending, Outcome: d.Outcome, ClosingVerb: d.Signalled(), Reason: d.Reason, CostUSD: s.CostUSD,
+		CostKnown: s.CostKnown, Tokens: s.Tokens.Sum(),
+		Turns: s.Turns, Seconds: max(0, tx.now.Sub(s.StartedAt.Time).Seconds()),
+		Status: d.Status, StatusReason: d.StatusReason,
+		Files: len(s.Files), Announce: d.Announce, Leftovers: s.Leftovers,
+		Notes: s.Notes,
+	})
+}
+
+// Decided returns the decision with which a session was decided.
+func Decided(s ralph.Session) (signals.Decision, error) {
+	var d signals.Decision
+	if strings.TrimSpace(s.Decision) == "" {
+		return d, ralph.Conflict("session %s has not been decided", s.ID)
+	}
+	return d, json.Unmarshal([]byte(s.Decision), &d)
+}
