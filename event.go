@@ -227,6 +227,7 @@ type SessionStarted struct {
 	Model   string `json:"model"`
 	Title   string `json:"title"`            // of the task
 	Number  int    `json:"number,omitempty"` // among those of a run that works on several at once, from 1
+	Of      int    `json:"of,omitempty"`     // how many such a run may work on at once
 }
 
 // SessionMoved reports a session's new phase.

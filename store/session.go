@@ -339,15 +339,17 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	if err != nil {
 		return session, err
 	}
-	number := 0
+	number, of := 0, 0
 	if s.Of > 1 {
-		number = s.Number
+		number, of = s.Number, s.Of
 	}
 	if _, err := tx.exec(`UPDATE runs SET sessions = sessions + 1 WHERE id = $1`, s.Run); err != nil {
 		return session, err
 	}
 	return session, tx.record(ralph.Event{TaskID: t.ID, SessionID: s.ID, RunID: s.Run},
-		ralph.SessionStarted{Title: t.Title, Attempt: session.Attempt, Agent: s.Agent, Model: s.Model, Number: number})
+		ralph.SessionStarted{
+			Title: t.Title, Attempt: session.Attempt, Agent: s.Agent, Model: s.Model, Number: number, Of: of,
+		})
 }
 
 // Beginning reads back the snapshot and hashes that StartSession stored, and the charge if the

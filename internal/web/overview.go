@@ -23,7 +23,8 @@ type summary struct {
 	Today       float64            // USD since midnight
 	Resting     []store.AgentState // agents that are unavailable
 	Sessions    []running
-	Free        []advice.Session // idle sessions, if there are several sessions
+	Of          int              // how many sessions the run in progress may have at once
+	Free        []advice.Session // the numbers that are free, if it may have several
 	Merging     []string         // messages about the merge queue
 	Counts      []count
 	Queue       []ralph.Task
@@ -115,6 +116,7 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 		v.Sessions = append(v.Sessions, one)
 	}
 	if v.Running {
+		v.Of = v.Run.Limits.Parallel
 		parallel, err := advice.Sessions(tx, *v.Run)
 		if err != nil {
 			return view{}, err

@@ -26,7 +26,7 @@ func Short(e ralph.Event, now time.Time) string {
 			by = ", by " + text.Line(d.Agent, 60)
 		}
 		if d.Number > 0 {
-			by += fmt.Sprintf(", number %d", d.Number)
+			by += fmt.Sprintf(", %d of %d", d.Number, d.Of)
 		}
 		return fmt.Sprintf("▶ TASK-%d %s (attempt %d, session %.8s%s)",
 			e.TaskID, text.Line(d.Title, 100), d.Attempt, e.SessionID, by)

@@ -54,7 +54,7 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		{ralph.ChangeProved{Proved: []string{"TestA"}, Idle: 1}, "⇢ TASK-7 is proved by TestA: red before, green now; of its new tests 1 pass on the old code too", "=", ""},
 		{ralph.SessionStarted{Title: "A", Attempt: 2, Agent: "codex"}, "▶ TASK-7 A (attempt 2, session abcdef01, by codex)", "=", ""},
 		{ralph.SessionStarted{Title: "A", Attempt: 2, Agent: "claude"}, "▶ TASK-7 A (attempt 2, session abcdef01)", "=", ""},
-		{ralph.SessionStarted{Title: "A", Attempt: 2, Number: 3}, "▶ TASK-7 A (attempt 2, session abcdef01, number 3)", "=", ""},
+		{ralph.SessionStarted{Title: "A", Attempt: 2, Number: 3, Of: 4}, "▶ TASK-7 A (attempt 2, session abcdef01, 3 of 4)", "=", ""},
 		{ralph.SessionStarted{Title: "A", Attempt: 2}, "▶ TASK-7 A (attempt 2, session abcdef01)", "=", ""},
 		{
 			ralph.SessionMoved{Previous: "idle", State: "testing", Source: "reported", Unexpected: true},
