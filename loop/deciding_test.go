@@ -151,7 +151,7 @@ func TestWhatBecomesOfASession(t *testing.T) {
 			{answer: "without a closing signal"},
 			{write: []string{"made"}, say: finish, answer: "over"},
 		}, ralph.Completed, "done (nothing is configured", "made", 0, false},
-		{"and then left alone", nil, []turn{{answer: "without a closing signal"}, {}}, ralph.Pending, "without closing signal", "", 0, true},
+		{"and then left alone", nil, []turn{{answer: "without a closing signal"}, {}}, ralph.Pending, "without a verdict", "", 0, true},
 		{"a partial is not checked", []string{"false"}, []turn{{write: []string{"made"}, say: halt}}, ralph.Pending, "partial: the rest", "made", 0, false},
 		{"what fails is told, and mended", []string{"test -e made"}, []turn{
 			{say: finish, answer: "does not hold"},

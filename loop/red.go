@@ -59,7 +59,7 @@ func (r *runner) ready(ctx context.Context, task ralph.Task) (ralph.Task, error)
 	if r.OnRed == RedFirst {
 		return r.readyFirst(ctx, task, red, said)
 	}
-	return task, r.stopRed(ctx, red, "your tests fail before any work, and nothing was begun: "+said)
+	return task, r.stopRed(ctx, red, "your tests fail already; nothing was spent: "+said)
 }
 
 // readyFirst has one task at a time work until the verification passes.
@@ -88,9 +88,7 @@ func (r *runner) stopRed(ctx context.Context, red []ralph.Check, why string) err
 		return err
 	}
 	if !r.Daemon {
-		return &end{ralph.ExitUsage, why + ". Fix them first (`ralph verify` runs them)" + r.nameTests(red) +
-			", or run with --on-red first, and the first task works until they pass, as in a project that begins empty; " +
-			"--on-red go works on all tasks regardless"}
+		return &end{ralph.ExitUsage, why + ". Fix them" + r.nameTests(red) + ", or `ralph run --on-red first`"}
 	}
 	r.red.waits = true
 	reason := "until your tests pass: " + why + " (`ralph verify` runs them; verify.on_red)"
@@ -103,8 +101,7 @@ func (l *Loop) nameTests(red []ralph.Check) string {
 	if l.Check.Strict || !slices.ContainsFunc(red, unnamed) {
 		return ""
 	}
-	return ", or have them name what fails, so that it is excused " +
-		"(`go test -json`, or JUnit XML in verify.junit)"
+	return ", name what fails (`go test -json`, or JUnit XML in verify.junit)"
 }
 
 // announce records what fails, with the end of its output, once per kind of failure.

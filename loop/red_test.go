@@ -41,12 +41,12 @@ func TestARunThatBeginsRed(t *testing.T) {
 	}{
 		{name: "green", verify: []string{"true"}, onRed: loop.RedStop, tasks: []int64{1, 2}},
 		{name: "nothing verifies", onRed: loop.RedStop, tasks: []int64{1, 2}},
-		{name: "red", verify: []string{"true", green}, onRed: loop.RedStop, mends: 1, status: ralph.ExitUsage, reason: "your tests fail before any work, and nothing was begun: `test -e made1` exits 1", hint: true, noted: 1},
-		{name: "red, where nobody has chosen", verify: []string{green}, mends: 1, status: ralph.ExitUsage, reason: "nothing was begun", hint: true, noted: 1},
-		{name: "red for it takes too long", verify: []string{"sleep 600"}, onRed: loop.RedStop, timeout: 10 * time.Millisecond, status: ralph.ExitUsage, reason: "nothing was begun", noted: 1},
-		{name: "red by one that has no names, strictly", verify: []string{green}, onRed: loop.RedStop, strict: true, status: ralph.ExitUsage, reason: "nothing was begun", noted: 1},
+		{name: "red", verify: []string{"true", green}, onRed: loop.RedStop, mends: 1, status: ralph.ExitUsage, reason: "your tests fail already; nothing was spent: `test -e made1` exits 1", hint: true, noted: 1},
+		{name: "red, where nobody has chosen", verify: []string{green}, mends: 1, status: ralph.ExitUsage, reason: "nothing was spent", hint: true, noted: 1},
+		{name: "red for it takes too long", verify: []string{"sleep 600"}, onRed: loop.RedStop, timeout: 10 * time.Millisecond, status: ralph.ExitUsage, reason: "nothing was spent", noted: 1},
+		{name: "red by one that has no names, strictly", verify: []string{green}, onRed: loop.RedStop, strict: true, status: ralph.ExitUsage, reason: "nothing was spent", noted: 1},
 		{name: "red by tests that have names", verify: []string{named}, onRed: loop.RedStop, tasks: []int64{1, 2}},
-		{name: "strictly", verify: []string{named}, onRed: loop.RedStop, strict: true, status: ralph.ExitUsage, reason: "nothing was begun", noted: 1},
+		{name: "strictly", verify: []string{named}, onRed: loop.RedStop, strict: true, status: ralph.ExitUsage, reason: "nothing was spent", noted: 1},
 		{name: "red by a feature's command", verify: []string{"true"}, feature: []string{"false"}, onRed: loop.RedStop, status: ralph.ExitUsage, reason: "`false` exits 1", hint: true, noted: 1},
 		{name: "which a run for another task does not need", verify: []string{"true"}, feature: []string{"false"}, only: 1, onRed: loop.RedStop, tasks: []int64{1}},
 		{name: "but the one for its task", verify: []string{"true"}, feature: []string{"false"}, only: 2, onRed: loop.RedStop, status: ralph.ExitUsage, reason: "`false` exits 1", hint: true, noted: 1},
@@ -90,7 +90,7 @@ func TestARunThatBeginsRed(t *testing.T) {
 			if result.Status != tt.status || !strings.Contains(strings.Join(result.Reasons, "\n"), tt.reason) || !slices.Equal(tasks, tt.tasks) {
 				t.Errorf("exit status %d after sessions on %v: %q", result.Status, tasks, result.Reasons)
 			}
-			if hint := strings.Contains(strings.Join(result.Reasons, "\n"), "have them name what fails"); hint != tt.hint {
+			if hint := strings.Contains(strings.Join(result.Reasons, "\n"), "name what fails"); hint != tt.hint {
 				t.Errorf("it is hinted %t at tests with names: %q", hint, result.Reasons)
 			}
 			if noted := b.red(); len(noted) != tt.noted {

@@ -223,7 +223,7 @@ func verdict(f Facts, d *Decision) (Payload, string) {
 			d.StuckCount = 0
 			return closing, "partial: " + text.FirstLine(c.Remaining)
 		}
-		return closing, stuckOnce(f, d, "partial without any change: "+text.FirstLine(c.Summary))
+		return closing, stuckOnce(f, d, "stopped; changed nothing: "+text.FirstLine(c.Summary))
 	case Stuck:
 		return closing, stuckOnce(f, d, "stuck: "+text.FirstLine(c.Reason))
 	}
@@ -235,7 +235,7 @@ func inferred(f Facts) string {
 	if f.Ending == ralph.TimedOut {
 		return f.EndingWhy
 	}
-	return "session ended without closing signal"
+	return "the agent stopped without a verdict"
 }
 
 // unjudged is the other half of rule 1: a session without a claim that was
@@ -313,7 +313,7 @@ func SentBackAlone(before, limit int, why string) string {
 	if limit <= 0 || before < limit {
 		return ""
 	}
-	return fmt.Sprintf("its change was sent back %d times, at last although nothing else was merged: %s", before+1, why)
+	return fmt.Sprintf("%s; sent back %d times, at last although nothing else was merged before it", why, before+1)
 }
 
 // accept applies a claim that was verified. If protected files were changed, a person has the last word.

@@ -127,7 +127,7 @@ func TestDecisionsInFull(t *testing.T) {
 			"no closing verb",
 			signals.Facts{Ending: ralph.Finished, EndingWhy: "it ended", Changed: true},
 			signals.Decision{
-				Closing: ralph.VerbStuck, Inferred: true, Status: ralph.Pending, StatusReason: "stuck: session ended without closing signal",
+				Closing: ralph.VerbStuck, Inferred: true, Status: ralph.Pending, StatusReason: "stuck: the agent stopped without a verdict",
 				Attempts: 1, StuckCount: 1, Outcome: ralph.OutcomeFailure,
 			},
 		},
@@ -185,8 +185,8 @@ func TestDecisionsInFull(t *testing.T) {
 			signals.Facts{Task: ralph.Task{TimesSentBack: 2}, Ending: ralph.Finished, Said: say(done), Changed: true, Conflict: "main has moved"},
 			signals.Decision{
 				Closing: ralph.VerbDone, Status: ralph.Blocked, Reason: "main has moved", Outcome: ralph.OutcomeFailure, SentBack: "main has moved", TimesSentBack: 3,
-				StatusReason: "waits for a blocker to be resolved; its change was sent back 3 times, at last although nothing else was merged: main has moved",
-				Blocker:      "its change was sent back 3 times, at last although nothing else was merged: main has moved",
+				StatusReason: "waits for a blocker to be resolved; main has moved; sent back 3 times, at last although nothing else was merged before it",
+				Blocker:      "main has moved; sent back 3 times, at last although nothing else was merged before it",
 			},
 		},
 		{
@@ -256,7 +256,7 @@ func TestDecisionsInFull(t *testing.T) {
 			"a partial that changed nothing is no success",
 			signals.Facts{Ending: ralph.Finished, Said: say(partial)},
 			signals.Decision{
-				Closing: ralph.VerbPartial, Status: ralph.Pending, StatusReason: "partial without any change: half",
+				Closing: ralph.VerbPartial, Status: ralph.Pending, StatusReason: "stopped; changed nothing: half",
 				Attempts: 1, StuckCount: 1, Outcome: ralph.OutcomeFailure, Stagnant: true,
 			},
 		},
@@ -264,7 +264,7 @@ func TestDecisionsInFull(t *testing.T) {
 			"the third partial in a row that changed nothing",
 			signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.Finished, Said: say(partial)},
 			signals.Decision{
-				Closing: ralph.VerbPartial, Status: ralph.Failed, StatusReason: "partial without any change: half (stuck 3 times)",
+				Closing: ralph.VerbPartial, Status: ralph.Failed, StatusReason: "stopped; changed nothing: half (stuck 3 times)",
 				Attempts: 1, StuckCount: 3, Outcome: ralph.OutcomeFailure, Stagnant: true,
 			},
 		},

@@ -185,7 +185,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"8: repeats learning 4, which counts for more now",
 			"stagnation: the session left nothing behind; so many in a row end a run",
 			"attempts: 0 before, 1 after",
-			"result: pending: partial without any change: half",
+			"result: pending: stopped; changed nothing: half",
 		}},
 		{"what holds back", signals.Facts{
 			Ending: ralph.Finished, Said: say(ask, mention, outside, up, signals.Blocked{On: "#8", Kind: "upstream_task"}, partial), Changed: true, OpenBlockers: 1,

@@ -142,7 +142,7 @@ func (tx *Tx) ApproveAmendment(id int64, note, by string) (claimDropped bool, er
 		return false, err
 	}
 	if t.Status.Ended() && t.Status != ralph.Failed {
-		return false, fmt.Errorf("TASK-%d is %s: %w", t.ID, t.Status, ralph.ErrConflict)
+		return false, ralph.Conflict("TASK-%d is %s; it cannot be amended", t.ID, t.Status)
 	}
 	if err := tx.UpdateTask(m.Patch.Apply(t)); err != nil {
 		return false, err

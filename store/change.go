@@ -279,7 +279,7 @@ func (tx *Tx) CompleteChange(c ralph.Change, into, behind string) error {
 	}
 	why := fmt.Sprintf("merged into %s as %.10s; %s", into, c.To, t.StatusReason)
 	if behind != "" {
-		why = fmt.Sprintf("passed as %.10s, which %s did not follow at once: %s; %s", c.To, into, behind, t.StatusReason)
+		why = fmt.Sprintf("passed as %.10s, not on %s at once: %s; %s", c.To, into, behind, t.StatusReason)
 	}
 	return tx.Move(t.ID, ralph.Completed, ralph.Merger, why)
 }

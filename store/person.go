@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"slices"
 
 	"ralph"
@@ -18,7 +17,7 @@ func (tx *Tx) Cancel(id int64, by string) (stopping bool, err error) {
 		return true, tx.RequestStop(t.ClaimedBy, "cancel", by)
 	}
 	if t.Status.Ended() && t.Status != ralph.Failed {
-		return false, fmt.Errorf("TASK-%d is %s: %w", t.ID, t.Status, ralph.ErrConflict)
+		return false, ralph.Conflict("TASK-%d is %s; it cannot be cancelled", t.ID, t.Status)
 	}
 	return false, tx.Move(t.ID, ralph.Cancelled, ralph.Person, "cancelled by "+by)
 }

@@ -54,7 +54,7 @@ func TestTheDashboardInABrowser(t *testing.T) {
 		}
 	}
 	p.press("\r")
-	p.reads(".flash", "Answered. TASK-1 is pending.")
+	p.reads(".flash", "Answered. TASK-1 is queued again.")
 	p.reads("#timeline .card.yellow .outcome", "an error")
 
 	t.Log("approving the amendment and the suggestion in the inbox")

@@ -72,7 +72,7 @@ var limitFlags = []keyFlag{
 	{"session-turns", "limits.session_turns", "end a session after `N` turns"},
 	{"session-cost", "limits.session_cost_usd", "end a session when it has spent this much, in `USD`"},
 	{"metrics-addr", "metrics.addr", "serve /metrics and /healthz on `ADDRESS`, such as 127.0.0.1:9469"},
-	{"on-red", "verify.on_red", "what to do when your tests fail before any work, `HOW`: stop, first or go"},
+	{"on-red", "verify.on_red", "what to do when your tests fail already, `HOW`: stop, first or go"},
 }
 
 // formatGitHub is the output format for GitHub Actions.

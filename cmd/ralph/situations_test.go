@@ -138,16 +138,16 @@ func situations(escape string) []situation {
 			model:  again(done("made it"), finished),
 		},
 		{
-			name: "a promise quoted in a tool result", task: "failed", exit: 3, sentence: "stuck: session ended without closing signal (stuck 3 times)",
+			name: "a promise quoted in a tool result", task: "failed", exit: 3, sentence: "stuck: the agent stopped without a verdict (stuck 3 times)",
 			script: "run echo '" + promise + "'\nsay " + promise,
 			model:  again(bash("echo '"+promise+"'"), messagesapi.Turn{Text: promise}, messagesapi.Turn{Text: promise}),
 		},
 		{
-			name: "a silent agent", task: "failed", exit: 3, sentence: "stuck: session ended without closing signal (stuck 3 times)",
+			name: "a silent agent", task: "failed", exit: 3, sentence: "stuck: the agent stopped without a verdict (stuck 3 times)",
 			script: "run true", model: again(bash("true"), messagesapi.Turn{Text: "."}, messagesapi.Turn{Text: "."}),
 		},
 		{
-			name: "a usage limit as text", task: "failed", exit: 3, sentence: "stuck: session ended without closing signal (stuck 3 times)",
+			name: "a usage limit as text", task: "failed", exit: 3, sentence: "stuck: the agent stopped without a verdict (stuck 3 times)",
 			script: "run true\nsay You've hit your limit · resets 3am", args: []string{"--no-wait"},
 			model: again(bash("true"), messagesapi.Turn{Text: "Claude AI usage limit reached|1795213319"}, messagesapi.Turn{Text: "You've hit your limit"}),
 		},

@@ -80,8 +80,8 @@ func (a *app) control(ctx context.Context, name, what string) error {
 		return err
 	}
 	said := name + ": the run has been told"
-	if after := show.After(open); after != "" && what == ralph.ControlStop {
-		said = "stopping" + after
+	if what == ralph.ControlStop {
+		said = "stopping" + show.After(open)
 	}
 	return a.say(map[string]string{"control": what}, "%s", said)
 }

@@ -318,7 +318,19 @@ func newTaskMove(a *app) *cobra.Command {
 		if err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("moved next to TASK-%d", other), tx.MoveRank(t.ID, other, after != "")
+		where := "before"
+		if after != "" {
+			where = "after"
+		}
+		said := fmt.Sprintf("is now %s TASK-%d", where, other)
+		if err := tx.MoveRank(t.ID, other, after != ""); err != nil {
+			return "", err
+		}
+		now, err := tx.Task(t.ID)
+		if now.Priority != t.Priority {
+			said += fmt.Sprintf(" (P%d → P%d)", t.Priority, now.Priority)
+		}
+		return said, err
 	})
 	cmd.Flags().StringVar(&before, "before", "", "the task `ID` to go before")
 	cmd.Flags().StringVar(&after, "after", "", "the task `ID` to go after")

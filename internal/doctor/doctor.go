@@ -35,7 +35,7 @@ type Finding struct {
 }
 
 // Excused says how tests that fail already are treated.
-const Excused = "tests that fail by name before a task is begun are excused, and no others"
+const Excused = "tests that failed before are ignored; new failures are not"
 
 // Examine checks everything that a run needs. It calls verifying before it runs the project's
 // commands, with the time limit of each; nil skips them.

@@ -129,7 +129,7 @@ func sayWorkspace(ctx context.Context, w io.Writer, l *loop.Loop) {
 	if n := len(files) - len(names); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	fmt.Fprintf(w, "uncommitted, and not in the clones: %s%s\n", strings.Join(names, ", "), more)
+	fmt.Fprintf(w, "your uncommitted files, left alone: %s%s\n", strings.Join(names, ", "), more)
 }
 
 // span formats a duration in seconds for people.

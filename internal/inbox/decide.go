@@ -190,6 +190,9 @@ func Becomes(tx *store.Tx, id int64) (string, error) {
 		return "", err
 	}
 	becomes := string(t.Status)
+	if t.Status == ralph.Pending {
+		becomes = "queued again"
+	}
 	if t.ClaimedBy != "" {
 		stop, _, err := tx.StopRequest(t.ClaimedBy)
 		if err != nil {

@@ -221,6 +221,13 @@ func (r Report) Morning() []string {
 		sessions += t.Sessions
 	}
 	done, failed, merging := counts[ralph.Completed], counts[ralph.Failed], counts[ralph.Merging]
+	rest := len(r.Tasks) - done - failed - merging
+	for _, t := range r.Tasks {
+		waits := slices.ContainsFunc(r.Waiting, func(w Waiting) bool { return w.TaskID == t.TaskID })
+		if waits && (t.Status == ralph.NeedsInput || t.Status == ralph.Blocked) {
+			rest-- // that is said of what waits
+		}
+	}
 	parts := []string{fmt.Sprintf("%d done", done) + r.proofs()}
 	for _, p := range []struct {
 		n    int
@@ -228,7 +235,7 @@ func (r Report) Morning() []string {
 	}{
 		{failed, "failed"},
 		{merging, "being merged"},
-		{len(r.Tasks) - done - failed - merging, "not done yet"},
+		{rest, "not done yet"},
 		{len(r.Waiting), "waiting for you"},
 	} {
 		if p.n > 0 {

@@ -160,7 +160,11 @@ func Status(w io.Writer, v StatusView, all bool) {
 		if v.Run.State != "ending" && (v.Run.Control == ralph.ControlStop || v.Run.Control == ralph.ControlStopNow) {
 			doing = "stopping" + After(v.Sessions) + "; `ralph resume` goes on, `ralph stop --now` does not wait"
 		}
-		fmt.Fprintf(w, "running since %s (process %d), %s\n", v.Run.StartedAt.Local().Format("Jan 2 15:04"), v.Run.PID, doing)
+		since := fmt.Sprintf("running since %s (process %d)", v.Run.StartedAt.Local().Format("Jan 2 15:04"), v.Run.PID)
+		if doing != "running" {
+			since += ", " + doing
+		}
+		fmt.Fprintln(w, since)
 		if until := v.Run.WaitUntil; !until.IsZero() {
 			fmt.Fprintf(w, "waits until %s\n", until.Local().Format("Jan 2 15:04:05"))
 		}

@@ -114,7 +114,7 @@ func ended(e ralph.Event, d ralph.SessionEnded) string {
 
 // red describes commands that fail before any work, with the end of their output, and the consequence.
 func red(d ralph.BaselineRed) string {
-	lines := []string{"! your tests fail before any work:"}
+	lines := []string{"! your tests fail already:"}
 	for _, c := range d.Checks {
 		lines = append(lines, Check(c, TailLines))
 	}

@@ -136,7 +136,7 @@ func TestWhatHasSeveralForms(t *testing.T) {
 		},
 		{
 			"red before any work", words.Short(red, now),
-			"! your tests fail before any work:\n            make: FAILED with exit status 2 (0.0 s)\n" +
+			"! your tests fail already:\n            make: FAILED with exit status 2 (0.0 s)\n" +
 				"              | a\n              | b\n            → it is first",
 		},
 		{"a batch", words.Batch(ralph.RunEnded{Reason: "empty", Sessions: 1, Tasks: 2, CostUSD: 1, CostKnown: true}), "● batch ended: empty (1 session on 2 tasks, $1.00, status 0)"},
