@@ -111,7 +111,7 @@ func TestTheMorning(t *testing.T) {
 		},
 		Waiting: []Waiting{{}, {}}, Changed: Changed{Files: 1, Added: 4},
 	}
-	want := "1 done, 1 failed, 1 being merged, 1 not done yet, 2 waiting for you: 7 sessions on 4 tasks, $1.50, 1m15s\n" +
+	want := "1 done, 1 failed, 1 being merged, 2 waiting for you: 7 sessions on 4 tasks, $1.50, 1m15s\n" +
 		"ended: failed: TASK-2 (exit status 3)\nchanged: 1 file (+4 -0)"
 	if got := strings.Join(r.Morning(), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
