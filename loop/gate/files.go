@@ -58,7 +58,11 @@ var tests = []string{
 // settings are the files by which runners of tests are set up, and those that they load by themselves.
 var settings = []string{
 	"**/conftest.py", "**/{,.}pytest.ini", "**/tox.ini", "**/noxfile.py", "**/.coveragerc",
-	"**/{site,user}customize.py", "**/*.pth", "**/{,.}pytest.toml", "**/node_modules/**",
+	"**/{site,user}customize.py", "**/*.pth", "**/{,.}pytest.toml",
+	// What tests are written with, where a project has it of its own.
+	"**/{node_modules,site-packages,.venv,venv}/**", "**/vendor/{github.com/{stretchr/testify,onsi,google/go-cmp}," +
+		"github.com/{frankban/quicktest,matryer/is},gopkg.in/check.v1,gotest.tools}/**",
+	"**/.env.{test,ci}*", "**/tsconfig*.json",
 	"**/{pytest,unittest,_pytest,pluggy}.py", "**/{pytest,_pytest,unittest,pluggy}/**",
 	"**/{jest,vitest,vite,playwright,cypress,ava,karma,web-test-runner,wdio}.{config,conf,setup,workspace}.*",
 	"**/.mocharc*", "**/mocha.opts", "**/.taprc", "**/babel.config.*", "**/.babelrc*", "**/.nycrc*", "**/.npmrc",
@@ -157,6 +161,8 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 			if p.test {
 				c.Kind = Test
 			}
+		case slices.Contains(made(slices.Concat(r.Shared, more, r.Own)), f.Path):
+			c.Kind = Setting // a file that has the name of a target is taken for what make should make
 		case run[f.Path]:
 			c.Kind, c.Code = Setting, !signals.IsCheck(f.Path)
 		default:
