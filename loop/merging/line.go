@@ -215,50 +215,34 @@ type early struct {
 // has reports whether a session's change is in the merge.
 func (e *early) has(session string) bool { return e != nil && slices.Contains(e.sessions, session) }
 
-// A gathering is what [Merger.gather] does before the next changes are merged.
+// A gathering is what a [Crowd] depends on from one look to the next, until something is done with the queue.
 type gathering struct {
-	since time.Time     // when it began; zero before that
-	most  time.Duration // what a verification takes, or what the queue may wait, if that is less
-	tried bool          // something was verified early
-	early *early        // what was, if it passed
-	until time.Time     // how long it waits for the rest of that
-}
+	since  time.Time     // when it began; zero before that
+	most   time.Duration // [Crowd.Most]
+	tried  bool          // something was verified early
+	early  *early        // what was, if it passed
+	until  time.Time     // how long it waits for the rest of that
+	others []inLine      // what may be verified early
 
-// The shares of the time that a verification takes for which the queue waits: for changes whose
-// checks are about to begin, and for those that it has verified, and whose own checks last longer.
-const (
-	enterShare = 4
-	earlyShare = 2
-)
+	changed, moved <-chan struct{} // closed when another look may find something else
+}
 
 // earlyTimes is how many times as long as the last verification an early one may last: a check that hangs must
 // not hold up the others, whose own verification has no such limit.
 const earlyTimes = 2
 
-// gather verifies what is queued together with what is being checked, once before something is merged, and
-// waits until that has passed, too. It returns true if the queue is to be looked at again.
-func (l *Merger) gather(ctx context.Context, q Queue, g *gathering) (again bool, err error) {
+// crowd returns what is known of those in line that are not queued.
+func (l *Merger) crowd(q Queue, g *gathering) *Crowd {
 	n := l.Line
-	changed := l.Store.Changed()
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	if g.since.IsZero() {
 		g.since, g.most = time.Now(), min(n.took, l.Wait)
 	}
-	most := g.most
-	joined := false
-	err = l.Store.View(ctx, func(tx *store.Tx) error {
-		queued, err := tx.QueuedChanges()
-		joined = !slices.Equal(ids(queued), ids(q.Changes))
-		return cmp.Or(err, n.tidy(tx, queued))
-	})
-	others := n.soon(q.Changes, most/earlyShare)
-	missing := slices.ContainsFunc(others, func(p inLine) bool { return g.early.has(p.change.SessionID) })
-	known := len(q.Changes) == 1 && slices.ContainsFunc(n.list, func(p inLine) bool {
-		return p.passed && p.on == q.Target && p.in(q.Changes)
-	})
+	g.others = n.soon(q.Changes, g.most/earlyShare)
 	enters := false
 	for session, since := range n.coming {
-		if time.Since(since) >= most/enterShare {
+		if time.Since(since) >= g.most/enterShare {
 			delete(n.coming, session) // it does not come soon
 			continue
 		}
@@ -267,36 +251,37 @@ func (l *Merger) gather(ctx context.Context, q Queue, g *gathering) (again bool,
 	if n.moved == nil {
 		n.moved = make(chan struct{})
 	}
-	moved := n.moved
-	n.mu.Unlock()
-	until := g.until
-	switch {
-	case err != nil || known || most == 0:
-		return false, err
-	case joined:
-		return time.Since(g.since) < most || time.Now().Before(g.until), nil
-	case !g.tried && enters && time.Since(g.since) < most/enterShare:
-		until = g.since.Add(most / enterShare)
-	case !g.tried && len(others) > 0:
+	g.moved = n.moved
+	return &Crowd{
+		Since: time.Since(g.since), Most: g.most, Enters: enters, Others: len(g.others), Tried: g.tried,
+		Known: len(q.Changes) == 1 && slices.ContainsFunc(n.list, func(p inLine) bool {
+			return p.passed && p.on == q.Target && p.in(q.Changes)
+		}),
+		Missing: slices.ContainsFunc(g.others, func(p inLine) bool { return g.early.has(p.change.SessionID) }),
+		Left:    time.Until(g.until),
+	}
+}
+
+// gather takes a step that waits for a crowd, or verifies it early.
+func (l *Merger) gather(ctx context.Context, s Step, q Queue, g *gathering) (err error) {
+	if s.Do == Early {
 		g.tried = true
-		if g.early, err = l.verifyEarly(ctx, q, others); err != nil { // what is merged is verified all the same
+		if g.early, err = l.verifyEarly(ctx, q, g.others); err != nil { // what is merged is verified all the same
 			l.Log.Warn("cannot verify what is being checked together with what waits", "error", err)
 		}
-		g.until = time.Now().Add(most / earlyShare)
-		return g.early != nil, ctx.Err()
-	case !missing || !time.Now().Before(until):
-		return false, nil
+		g.until = time.Now().Add(g.most / earlyShare)
+		return ctx.Err()
 	}
 	l.killed("gathers")
 	select {
-	case <-changed:
-	case <-moved:
-	case <-time.After(time.Until(until)):
+	case <-g.changed:
+	case <-g.moved:
+	case <-time.After(s.Wait):
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return ctx.Err()
 	}
 	l.killed("woken")
-	return true, nil
+	return nil
 }
 
 // soon returns the changes in line that are not queued, but for those that take longer than expected.

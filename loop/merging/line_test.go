@@ -530,23 +530,3 @@ func TestWhatNeedsNoVerificationWaitsForNobody(t *testing.T) {
 		t.Errorf("the change is %s", c.State)
 	}
 }
-
-// TestWhoJoinsTheQueueIsVerifiedWithTheOthers, also if that happened after the last look at it.
-func TestWhoJoinsTheQueueIsVerifiedWithTheOthers(t *testing.T) {
-	y := newYard(t, "true")
-	base := y.git("rev-parse", "main")
-	y.workOn(base, "First", map[string]string{"a": "new\n"})
-	q, err := y.look(t.Context(), nil, nil)
-	y.no(err)
-	y.workOn(base, "Second", map[string]string{"b": "new\n"})
-	y.Line.took, y.Wait = time.Hour, time.Hour
-	for _, tt := range []struct {
-		since  time.Duration
-		waited bool
-	}{{0, true}, {-2 * time.Hour, false}} {
-		waited, err := y.gather(t.Context(), q, &gathering{since: time.Now().Add(tt.since), most: time.Hour})
-		if y.no(err); waited != tt.waited {
-			t.Errorf("since %s: waited: %t", tt.since, waited)
-		}
-	}
-}

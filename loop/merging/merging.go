@@ -87,7 +87,7 @@ func (l *Merger) Merge(ctx context.Context) (why string, err error) {
 	var suspects []int64
 	var g gathering // of what is merged next
 	for ctx.Err() == nil {
-		q, err := l.look(ctx, built, suspects)
+		q, err := l.look(ctx, built, suspects, &g)
 		if errors.Is(err, ralph.ErrConflict) {
 			continue // the remote could not be reached, and is not tried for a while
 		}
@@ -95,16 +95,11 @@ func (l *Merger) Merge(ctx context.Context) (why string, err error) {
 			return "", err
 		}
 		step := NextStep(q)
-		may := step.Do == Build ||
-			len(q.Changes) == 0 && l.Early && q.Paused == "" && !q.Waits && (!g.since.IsZero() || l.Line.News())
-		if may && q.Batch && q.Alone == 0 && len(suspects) == 0 {
-			again, err := l.gather(ctx, q, &g)
-			if err != nil {
+		if step.Do == Await || step.Do == Early {
+			if err := l.gather(ctx, step, q, &g); err != nil {
 				return "", err
 			}
-			if again {
-				continue
-			}
+			continue
 		}
 		if step.Do == Rest {
 			if l.Early && !g.tried {
@@ -146,11 +141,13 @@ func (l *Merger) Merge(ctx context.Context) (why string, err error) {
 }
 
 // look reads everything that the next step depends on.
-func (l *Merger) look(ctx context.Context, built *Built, suspects []int64) (q Queue, err error) {
+func (l *Merger) look(ctx context.Context, built *Built, suspects []int64, g *gathering) (q Queue, err error) {
+	g.changed = l.Store.Changed()
 	q = Queue{
 		Built: built, Suspects: suspects, Reached: map[int64]bool{},
 		Batch: !l.Serial && !l.Squash && !l.Branch, // each squashed change needs a verified commit of its own
 	}
+	l.Line.mu.Lock()
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
 		if q.Changes, err = tx.QueuedChanges(); err != nil {
 			return err
@@ -162,10 +159,17 @@ func (l *Merger) look(ctx context.Context, built *Built, suspects []int64) (q Qu
 		}
 		state, err := tx.MergeQueue()
 		q.Paused, q.Waits = state.Paused, state.WaitUntil.After(tx.Now().Time)
-		return err
+		return errors.Join(err, l.Line.tidy(tx, q.Changes))
 	})
-	if err != nil || len(q.Changes) == 0 || q.Waits {
+	l.Line.mu.Unlock()
+	if err != nil || q.Waits {
 		return q, err
+	}
+	if len(q.Changes) == 0 {
+		if l.Early && q.Batch && q.Alone == 0 && len(suspects) == 0 && q.Paused == "" && (!g.since.IsZero() || l.Line.News()) {
+			q.Crowd = l.crowd(q, g)
+		}
+		return q, nil
 	}
 	if c := q.Changes[0]; c.State == ralph.Moving {
 		// Look before the target is updated: what counts is where it stood.
@@ -178,6 +182,9 @@ func (l *Merger) look(ctx context.Context, built *Built, suspects []int64) (q Qu
 		return q, nil
 	}
 	q.Target, err = l.target(ctx)
+	if q.Batch && q.Alone == 0 && len(suspects) == 0 {
+		q.Crowd = l.crowd(q, g)
+	}
 	return q, err
 }
 

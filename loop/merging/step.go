@@ -3,6 +3,7 @@ package merging
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"ralph"
 )
@@ -13,6 +14,8 @@ type Action string
 // The actions.
 const (
 	Rest     Action = "rest"      // nothing can be done now
+	Await    Action = "await"     // wait for changes that are about to be queued
+	Early    Action = "early"     // verify those that are expected with what is queued, before they have passed
 	Requeue  Action = "requeue"   // a kill left changes half done: they start again
 	Build    Action = "build"     // merge the changes with the target's tip
 	Verify   Action = "verify"    // verify the commit that would be merged
@@ -36,6 +39,40 @@ type Queue struct {
 	Reached map[int64]bool // of changes that are being merged: whether their commit is in the target
 
 	Built *Built // what this process has built of the first changes; nil if nothing yet
+	Crowd *Crowd // what is expected to be queued; nil if that is not waited for
+}
+
+// A Crowd is what is known of changes that are checked and not queued yet, when those that are could be built.
+type Crowd struct {
+	Since   time.Duration // that they could be
+	Most    time.Duration // what a verification takes, or what the queue may wait, if that is less; 0 for not at all
+	Known   bool          // the only one that is queued has passed its own check on this target
+	Enters  bool          // checks are about to begin
+	Others  int           // changes that are being checked, or have passed, and are not late
+	Tried   bool          // they were verified together with what is queued
+	Missing bool          // which has passed, and of which not all is queued
+	Left    time.Duration // how long that is waited for
+}
+
+// The shares of the time that a verification takes for which the queue waits: for changes whose
+// checks are about to begin, and for those that it has verified, and whose own checks last longer.
+const (
+	enterShare = 4
+	earlyShare = 2
+)
+
+// next says whether others are waited for, and how long, or verified early; "" if what is queued is merged now.
+func (c *Crowd) next() (do Action, wait time.Duration) {
+	switch {
+	case c.Known || c.Most == 0:
+	case !c.Tried && c.Enters && c.Since < c.Most/enterShare:
+		return Await, c.Most/enterShare - c.Since
+	case !c.Tried && c.Others > 0:
+		return Early, 0
+	case c.Missing && c.Left > 0:
+		return Await, c.Left
+	}
+	return "", 0
 }
 
 // A Target is the state of the commit point, and what the next merge builds on.
@@ -64,12 +101,26 @@ type Step struct {
 	Do      Action
 	Changes []ralph.Change // the changes concerned; just one for a conflict, a refusal or a block
 	Reason  string
+	Wait    time.Duration // the longest, of [Await]
 }
 
 // NextStep returns the next step. Merges happen one at a time: a single
 // change, or all queued changes as a batch, whose commit passes or fails
 // as a whole. A refused batch is halved until a single change is at fault.
+// What is about to be queued is verified with the batch, if that is in time.
 func NextStep(q Queue) Step {
+	step := q.step()
+	if q.Crowd == nil || step.Do != Build && (step.Do != Rest || len(q.Changes) > 0) {
+		return step
+	}
+	if do, wait := q.Crowd.next(); do != "" {
+		return Step{Do: do, Changes: q.Changes, Wait: wait}
+	}
+	return step
+}
+
+// step is [NextStep] for what is queued alone.
+func (q Queue) step() Step {
 	if q.Waits {
 		return Step{Do: Rest, Reason: "waiting for the remote"} // only the remote knows what became of a merge
 	}
@@ -78,18 +129,18 @@ func NextStep(q Queue) Step {
 		moving = slices.DeleteFunc(moving, func(c ralph.Change) bool { return c.To != first.To })
 		switch {
 		case q.Reached[first.ID]:
-			return Step{Complete, moving, ""}
+			return Step{Do: Complete, Changes: moving}
 		case q.Target.Point == first.From && q.Paused == "":
-			return Step{Move, moving, ""}
+			return Step{Do: Move, Changes: moving}
 		case q.Target.Point == first.From:
-			return Step{Requeue, moving, "it could not be merged"}
+			return Step{Do: Requeue, Changes: moving, Reason: "it could not be merged"}
 		}
-		return Step{Requeue, moving, "the target has moved meanwhile"}
+		return Step{Do: Requeue, Changes: moving, Reason: "the target has moved meanwhile"}
 	}
 	half := q.those(func(c ralph.Change) bool { return c.State != ralph.Queued && !q.Built.has(c.ID) })
 	switch {
 	case len(half) > 0:
-		return Step{Requeue, half, "an earlier run was killed"}
+		return Step{Do: Requeue, Changes: half, Reason: "an earlier run was killed"}
 	case len(q.Changes) == 0:
 		return Step{Do: Rest}
 	case q.Paused != "":
@@ -100,23 +151,23 @@ func NextStep(q Queue) Step {
 		return Step{Do: Rest, Reason: fmt.Sprintf("TASK-%d is to be merged alone, and a session is working on it", q.Alone)}
 	}
 	if q.Target.Gone != "" {
-		return Step{Block, next[:1], q.Target.Gone}
+		return Step{Do: Block, Changes: next[:1], Reason: q.Target.Gone}
 	}
 	b, in := q.Built, q.those(func(c ralph.Change) bool { return q.Built.has(c.ID) })
 	switch {
 	case b == nil || b.Target != q.Target || len(in) != len(b.Changes),
 		q.Alone != 0 && (len(in) != 1 || in[0].TaskID != q.Alone):
-		return Step{Build, next, ""}
+		return Step{Do: Build, Changes: next}
 	case b.Commit == "":
-		return Step{SendBack, in, "it conflicts with what has been merged"}
+		return Step{Do: SendBack, Changes: in, Reason: "it conflicts with what has been merged"}
 	case !b.Verified:
-		return Step{Verify, in, ""}
+		return Step{Do: Verify, Changes: in}
 	case b.Refused != "" && len(in) > 1:
-		return Step{Split, in, b.Refused}
+		return Step{Do: Split, Changes: in, Reason: b.Refused}
 	case b.Refused != "":
-		return Step{SendBack, in, "merged, it is refused: " + b.Refused}
+		return Step{Do: SendBack, Changes: in, Reason: "merged, it is refused: " + b.Refused}
 	}
-	return Step{Move, in, ""}
+	return Step{Do: Move, Changes: in}
 }
 
 // those returns the changes for which are is true.

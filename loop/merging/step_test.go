@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ralph"
 )
@@ -63,6 +64,46 @@ func TestNextStep(t *testing.T) {
 		got := NextStep(tt.q)
 		if got.Do != tt.want || !slices.Equal(ids(got.Changes), tt.changes) || !strings.Contains(got.Reason, tt.reason) || (got.Reason == "") != (tt.reason == "") {
 			t.Errorf("%s: got %s of %v (%s), want %s of %v (%s)", tt.name, got.Do, ids(got.Changes), got.Reason, tt.want, tt.changes, tt.reason)
+		}
+	}
+}
+
+// TestWhatIsExpected is waited for, or verified early, before what is queued is merged, and while nothing is.
+func TestWhatIsExpected(t *testing.T) {
+	const most = 8 * time.Second
+	on, queued := Target{Point: "p", Tip: "t"}, []ralph.Change{{ID: 1, State: ralph.Queued}}
+	for _, tt := range []struct {
+		name  string
+		crowd Crowd
+		want  Action // where something is queued; nothing is awaited with the same, or else rested
+		wait  time.Duration
+	}{
+		{"nothing", Crowd{Most: most}, Build, 0},
+		{"a check is about to begin", Crowd{Most: most, Enters: true}, Await, 2 * time.Second},
+		{"it has not begun for a while", Crowd{Most: most, Enters: true, Since: time.Second}, Await, time.Second},
+		{"it does not come soon", Crowd{Most: most, Enters: true, Since: 2 * time.Second}, Build, 0},
+		{"one is being checked", Crowd{Most: most, Others: 1}, Early, 0},
+		{"one is being checked, and another one about to be", Crowd{Most: most, Others: 1, Enters: true}, Await, 2 * time.Second},
+		{"what is queued is known to pass", Crowd{Most: most, Others: 1, Enters: true, Known: true}, Build, 0},
+		{"nobody may wait", Crowd{Others: 1, Enters: true, Missing: true, Left: time.Second}, Build, 0},
+		{"they did not pass together", Crowd{Most: most, Others: 1, Enters: true, Tried: true, Left: time.Second}, Build, 0},
+		{"they passed, and one is not queued yet", Crowd{Most: most, Others: 1, Tried: true, Missing: true, Left: time.Second}, Await, time.Second},
+		{"that one takes too long", Crowd{Most: most, Others: 1, Tried: true, Missing: true}, Build, 0},
+	} {
+		crowd := tt.crowd
+		if got := NextStep(Queue{Changes: queued, Batch: true, Target: on, Crowd: &crowd}); got.Do != tt.want || got.Wait != tt.wait {
+			t.Errorf("%s: %s for %s, want %s for %s", tt.name, got.Do, got.Wait, tt.want, tt.wait)
+		}
+		idle := tt.want
+		if idle == Build {
+			idle = Rest
+		}
+		if got := NextStep(Queue{Batch: true, Crowd: &crowd}); got.Do != idle {
+			t.Errorf("%s, while nothing is queued: %s, want %s", tt.name, got.Do, idle)
+		}
+		built := &Built{Changes: []int64{1}, Target: on, Commit: "c"}
+		if got := NextStep(Queue{Changes: queued, Target: on, Built: built, Crowd: &crowd}); got.Do != Verify {
+			t.Errorf("%s, while something is built: %s", tt.name, got.Do)
 		}
 	}
 }
