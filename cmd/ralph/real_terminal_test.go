@@ -117,8 +117,8 @@ func TestRealChatInATerminal(t *testing.T) {
 func TestRealSessionGoesOnInATerminal(t *testing.T) {
 	onEach(t, func(t *testing.T, newStage stageMaker) {
 		name := filepath.Base(t.Name())
-		if name == "codex" && os.Getenv("RALPH_TEST_AGENTS") != "all" {
-			t.Skip("skipped: RALPH_TEST_AGENTS is not all")
+		if name == "codex" && os.Getenv("RALPH_TEST_TERMINALS") == "" {
+			t.Skip("skipped: set RALPH_TEST_TERMINALS to try codex on its screen, which asks about models first")
 		}
 		s := newStage(t, func(_ int, r messagesapi.Request) messagesapi.Turn {
 			lacks := func(text string) bool { return !strings.Contains(r.Body, text) }
