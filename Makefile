@@ -2,6 +2,9 @@
 # be as fast for ralph and builds in half the time.
 export CGO_CFLAGS ?= -O1
 
+# Tools of our own: modules beside ralph's, which its tests (messagesapi) and make start.
+own := internal/tools/bench internal/tools/messagesapi internal/tools/mutation
+
 .PHONY: help build install demo test lint bench storm mutation dist
 
 help: ## show this list
@@ -18,13 +21,15 @@ demo: build ## the whole loop on a small project, with the scripted agent
 
 test: lint ## everything that CI checks
 	go test -timeout 60m ./...
+	for tool in $(own); do go test -C $$tool ./... || exit 1; done
 
 lint: ## formatting and static checks; .golangci.yml says which, and why
 	go tool -modfile=internal/tools/go.mod golangci-lint run
+	lint=$$(go tool -n -modfile=internal/tools/go.mod golangci-lint) && for tool in $(own); do (cd $$tool && $$lint run) || exit 1; done
 	GOOS=darwin CGO_ENABLED=0 go build ./internal/proc ./internal/sandbox ./internal/pipe # what differs on macOS compiles
 
 bench: build ## ralph against what the same work costs without it; docs/benchmarks.md
-	go run ./internal/bench $(BENCH)
+	go run -C internal/tools/bench . -C $(CURDIR) $(BENCH)
 
 storm: ## several sessions at once, simulated and killed, by random seeds; STORM says how many
 	RALPH_TEST_SEED=$$(date +%s) RALPH_TEST_STORM=$(or $(STORM),100) go test -count=1 -timeout 2h -v ./loop/... -run TestSimulated
@@ -34,7 +39,7 @@ storm: ## several sessions at once, simulated and killed, by random seeds; STORM
 	RALPH_TEST_KILLS=$(or $(STORM),100) go test -count=1 -timeout 2h -v ./cmd/ralph -run 'TestACrowdThatIsKilled|TestKilledAtAnyMoment'
 
 mutation: ## break the rules, one change at a time, and list what no test notices; CONTRIBUTING.md
-	go run ./internal/mutation $(MUTATION)
+	go run -C internal/tools/mutation . -C $(CURDIR) $(MUTATION)
 
 dist: ## build the release in dist/; .ci/dist says what it takes
 	.ci/dist

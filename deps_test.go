@@ -34,7 +34,6 @@ var imports = map[string][]string{
 	"ralph/internal/schedule":    {},
 	"ralph/internal/systemd":     {"ralph/internal/proc"},
 	"ralph/internal/config":      {"ralph"},
-	"ralph/internal/messagesapi": {},
 	"ralph/internal/permission":  {"ralph"},
 	"ralph/internal/environment": {},
 	"ralph/internal/secret":      {},
@@ -145,15 +144,6 @@ var imports = map[string][]string{
 		"ralph", "ralph/internal/config", "ralph/loop/agent", "ralph/loop/agent/acp", "ralph/loop/agent/claude",
 		"ralph/loop/agent/codex", "ralph/loop/agent/command", "ralph/loop/agent/process",
 	},
-	// Measures all of them, as users and from the inside; not part of ralph's binary.
-	"ralph/internal/bench": {
-		"ralph", "ralph/signals", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/process",
-		"ralph/loop/workspace", "ralph/mcpserver", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/sandbox",
-		"ralph/internal/worktree",
-	},
-	"ralph/internal/bench/floor": {},
-	// Breaks rules on purpose, to see whether tests notice; not part of ralph's binary.
-	"ralph/internal/mutation": {},
 	"ralph/cmd/ralph": {
 		"ralph/internal/advice",
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop",
@@ -207,11 +197,11 @@ var claudes = []string{
 
 // knowing lists the files that contain such names all the same, and why.
 var knowing = map[string]string{
-	"loop/agent/scripted/":  "stands in for Claude, down to its flags",
-	"loop/agent/profile.go": "the assumed profile of an unknown agent",
-	"loop/agent/acp/":       "names tools as permission rules do",
-	"loop/agent/codex/":     "has hooks of the same form",
-	"internal/messagesapi/": "scripts name tools as Claude does",
+	"loop/agent/scripted/":        "stands in for Claude, down to its flags",
+	"loop/agent/profile.go":       "the assumed profile of an unknown agent",
+	"loop/agent/acp/":             "names tools as permission rules do",
+	"loop/agent/codex/":           "has hooks of the same form",
+	"internal/tools/messagesapi/": "scripts name tools as Claude does",
 }
 
 // TestClaudesNamesStandInItsPackage checks that no other package contains

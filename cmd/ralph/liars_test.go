@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 )
 
 // What agents that cheat do.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 	"ralph/loop/agent/claude"
 	"ralph/loop/agent/scripted"
 )

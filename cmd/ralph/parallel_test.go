@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"ralph"
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 )
 
 // A crowd is a project of twelve tasks, of which four insert at the same place of one file
@@ -32,7 +32,7 @@ var chores = map[string]string{
 }
 
 // crowdFiles has what the benchmark has, too.
-const crowdFiles = "../../internal/bench/testdata/crowd"
+const crowdFiles = "../../internal/tools/bench/testdata/crowd"
 
 func newCrowd(t *testing.T, sleep string, resolves bool, config string, stubborn ...string) *crowd {
 	t.Helper()

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/internal/messagesapi"
 	"ralph/internal/state"
+	"ralph/internal/tools/messagesapi"
 )
 
 // geminiVersion is the version of the Gemini CLI that was measured.

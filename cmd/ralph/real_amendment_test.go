@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/internal/messagesapi"
 	"ralph/internal/state"
+	"ralph/internal/tools/messagesapi"
 )
 
 // TestRealAmendment: approving an amendment of the contract while the agent works

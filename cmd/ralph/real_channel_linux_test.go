@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 	"ralph/loop/agent/claude"
 )
 

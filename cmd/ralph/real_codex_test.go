@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"ralph/internal/messagesapi"
 	"ralph/internal/state"
+	"ralph/internal/tools/messagesapi"
 )
 
 // codexVersion is the version of codex that was measured.

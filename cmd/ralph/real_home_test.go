@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/internal/messagesapi"
 	"ralph/internal/sandbox"
+	"ralph/internal/tools/messagesapi"
 	"ralph/loop/agent"
 	"ralph/loop/agent/kinds"
 )

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 )
 
 // TestRealHooksBeforeReady: what hooks have started before the agent was ready is no part

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 )
 
 // TestRealChat: a person's whole session with Claude Code: the task is claimed in the

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 )
 
 // TestRealFirstTask: three commands to a first merged task, with no agent but one in PATH. The receipt names it, and

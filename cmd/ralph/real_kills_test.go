@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"ralph"
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 )
 
 // TestRealKilledAtAnyMoment kills ralph with SIGKILL while it works with the real

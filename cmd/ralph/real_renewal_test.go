@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 )
 
 // tokens hands out credentials: each refresh token is good for once, and each access token

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"ralph/internal/messagesapi"
 	"ralph/internal/state"
+	"ralph/internal/tools/messagesapi"
 )
 
 // bash is a use of the agent's shell.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"ralph"
-	"ralph/internal/messagesapi"
 	"ralph/internal/state"
+	"ralph/internal/tools/messagesapi"
 	"ralph/loop/agent/claude"
 )
 

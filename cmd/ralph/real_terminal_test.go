@@ -13,7 +13,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 	"ralph/loop/workspace"
 )
 

@@ -18,9 +18,9 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"ralph/internal/messagesapi"
 	"ralph/internal/sandbox"
 	"ralph/internal/state"
+	"ralph/internal/tools/messagesapi"
 	"ralph/loop/agent/claude"
 )
 

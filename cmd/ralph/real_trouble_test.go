@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 )
 
 // An apiError is how an API refuses, as its provider documents it: the body's parts.

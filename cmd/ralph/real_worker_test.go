@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/internal/messagesapi"
+	"ralph/internal/tools/messagesapi"
 )
 
 // pulls has the real CLI work by itself with ralph's worker profile.

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"ralph/internal/messagesapi"
 	"ralph/internal/state"
+	"ralph/internal/tools/messagesapi"
 	"ralph/loop/agent/claude"
 )
 

@@ -1,7 +1,9 @@
 package permission
 
 import (
+	"cmp"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,7 +31,7 @@ var guards = []guard{
 		"root",
 		"root rights: sudo, su, doas, pkexec, run0",
 		"Work without root rights, or signal blocked (external) and say what is missing.",
-		eachCommand(asksForRoot),
+		matching(`^(sudo|su|doas|pkexec|run0|sudoedit)( |$)`, ``, "a session works without root rights"),
 	},
 	{
 		"nested-agent",
@@ -47,7 +49,7 @@ var guards = []guard{
 		"force-push",
 		"rewriting or deleting what is on a remote: git push with --force, --mirror, --delete, a leading + or :",
 		"Push without force, or leave it to people.",
-		eachCommand(pushesWithForce),
+		func(p Policy, x part) string { return cmp.Or(pushesWithForce(p, x), pushesBySetting(p, x)) },
 	},
 	{
 		"git-config",
@@ -85,20 +87,25 @@ func Guards() [][2]string {
 	return list
 }
 
-func eachCommand(hit func(c command) string) func(Policy, part) string {
+// matching is a guard against simple commands, normalized: the program's name and the words behind it, without
+// and with the program's own options. What is harmless is let pass. In why stands $1 for the first group.
+func matching(denied, harmless, why string) func(Policy, part) string {
+	is, but := regexp.MustCompile(`(?s)`+denied), regexp.MustCompile(`(?s)`+cmp.Or(harmless, `^$`))
 	return func(_ Policy, x part) string {
 		if x.command == nil {
 			return ""
 		}
-		return hit(*x.command)
+		for _, words := range [][]string{subcommand(*x.command), x.command.args()} {
+			text := x.command.name()
+			for _, w := range words {
+				text += " " + strings.ReplaceAll(w, " ", unknown) // a blank parts words, and nothing else
+			}
+			if found := is.FindStringSubmatchIndex(text); found != nil && !but.MatchString(text) {
+				return string(is.ExpandString(nil, why, text, found))
+			}
+		}
+		return ""
 	}
-}
-
-func asksForRoot(c command) string {
-	if slices.Contains([]string{"sudo", "su", "doas", "pkexec", "run0", "sudoedit"}, c.name()) {
-		return "a session works without root rights"
-	}
-	return ""
 }
 
 // agents are the programs and packages of coding agents.
@@ -128,62 +135,6 @@ func startsAgent(c command, own string) string {
 	return "another coding agent (" + name + ") would work outside of this session's rules, limits and record"
 }
 
-func pushesWithForce(c command) string {
-	args := gitArgs(c)
-	if len(args) == 0 || args[0] != "push" && args[0] != "send-pack" {
-		return ""
-	}
-	for _, setting := range gitSettings(c) {
-		key, value, _ := strings.Cut(setting, "=")
-		key = strings.ToLower(key)
-		if strings.HasSuffix(key, ".push") && (strings.HasPrefix(value, "+") || strings.HasPrefix(value, ":")) ||
-			strings.HasSuffix(key, ".mirror") {
-			return "git push with " + setting + " rewrites what others may have"
-		}
-	}
-	for _, a := range args[1:] {
-		long, _, _ := strings.Cut(a, "=")
-		abbreviates := func(full string, least int) bool { return len(long) >= least && strings.HasPrefix(full, long) }
-		switch {
-		case shortly([]string{a}, "fd"), strings.HasPrefix(a, "--force"), abbreviates("--force", len("--fo")+1),
-			abbreviates("--mirror", len("--m")), abbreviates("--delete", len("--de")), abbreviates("--prune", len("--pru")):
-			return "git push " + a + " rewrites what others may have"
-		case len(a) > 1 && (a[0] == '+' || a[0] == ':'):
-			return "git push with " + a + " rewrites what others may have"
-		}
-	}
-	return ""
-}
-
-// changesGit says how a git command would change the configuration; "" if it would not.
-func changesGit(c command) string {
-	args := gitArgs(c)
-	if len(args) == 0 {
-		return ""
-	}
-	rest := args[1:]
-	names := plain(rest)
-	switch args[0] {
-	case "config":
-		reads := has(rest, "--get", "--get-all", "--get-regexp", "--get-urlmatch", "-l", "--list", "--get-color",
-			"--get-colorbool")
-		if len(names) > 0 && slices.Contains([]string{"get", "list"}, names[0]) {
-			reads = true
-		}
-		writes := has(rest, "--unset", "--unset-all", "--remove-section", "-e", "--edit", "--add")
-		if reads || len(names) == 1 && !writes && !slices.Contains([]string{"edit", "set", "unset"}, names[0]) {
-			return ""
-		}
-		return "git config changes git's configuration"
-	case "remote":
-		if len(names) == 0 || slices.Contains([]string{"show", "get-url"}, names[0]) {
-			return ""
-		}
-		return "git remote " + names[0] + " changes the remotes"
-	}
-	return ""
-}
-
 // touches returns the project file that a part would write to, or remove with a folder, if a glob
 // matches it; "" if none does.
 func (p Policy) touches(x part, globs ...string) string {
@@ -206,9 +157,25 @@ func (p Policy) touches(x part, globs ...string) string {
 	return ""
 }
 
+var (
+	pushesWithForce = matching(`^git (?:push|send-pack) (?:.* )?`+
+		`(-[a-zA-Z]*[fd][a-zA-Z]*|--(?:for|m|de|pru)\S*|[+:]\S+)(?: |$)`, ``, "git push $1 rewrites what others may have")
+	pushesBySetting = matching(
+		`(?i)^git (?:-.* )?-c ?(\S+\.(?:push=[+:]\S*|mirror\S*)) (?:.* )?(?:push|send-pack)(?: |$)`, ``,
+		"git push with $1 rewrites what others may have")
+
+	changesConfig = matching(`^git config `,
+		`^git config (?:.* )?(?:--get|--get-all|--get-regexp|--get-urlmatch|-l|--list|--get-color|`+
+			`--get-colorbool)(?: |$)|^git config (?:-\S+ )*(?:get|list)(?: |$)|`+
+			`^git config (?:--(?:global|local|system|worktree|null|show-\S+|type=\S+) |-z )*[^- ][^ ]*\.[^ ]*$`,
+		"git config changes git's configuration")
+	changesRemotes = matching(`^git remote (?:-\S+ )*([^- ]\S*)`, `^git remote (?:-\S+ )*(?:show|get-url)(?: |$)`,
+		"git remote $1 changes the remotes")
+)
+
 func guardGit(p Policy, x part) string {
 	if x.command != nil {
-		return changesGit(*x.command)
+		return cmp.Or(changesConfig(p, x), changesRemotes(p, x))
 	}
 	if rel := p.touches(x, ".git/config*", ".git/hooks/**", ".git/info/**"); rel != "" && x.file.removes {
 		return rel + " holds git's own directory"

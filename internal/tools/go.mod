@@ -1,4 +1,4 @@
-// The tools of `make lint`, apart from ralph's own requirements.
+// The tools of `make lint` and `make dist`, apart from ralph's own requirements.
 module ralph/internal/tools
 
 go 1.26.0

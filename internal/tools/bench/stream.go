@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
+	"time"
 
 	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
@@ -50,11 +50,10 @@ func (b *bench) readStream(ctx context.Context, what, dir string) []row {
 	mb := float64(must(os.Stat(path)).Size()) / 1e6
 	product, floor, rss := samples{unit: "MB/s"}, samples{unit: "MB/s"}, samples{unit: "MB"}
 	for range max(b.rounds/3, 1) {
-		cmd := exec.CommandContext(ctx, self, readArg, dir)
-		product.add(mb / output(cmd).Seconds())
-		if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-			rss.add(float64(usage.Maxrss) * 1024 / 1e6)
-		}
+		begin := time.Now()
+		_, memory := b.used(ctx, exec.CommandContext(ctx, self, readArg, dir))
+		product.add(mb / time.Since(begin).Seconds())
+		rss.add(memory)
 		floor.add(mb / output(exec.CommandContext(ctx, "wc", "-l", path)).Seconds())
 	}
 	const least, most = 400, 64

@@ -155,7 +155,7 @@ func TestTheListOfAcceptedSurvivors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := inScope(filepath.Join("..", ".."))
+	found, err := inScope(filepath.Join("..", "..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,9 +93,6 @@ func run(args []string, out, log io.Writer) (err error) {
 	if len(args) == 2 && args[0] == readArg {
 		return readTranscript(args[1])
 	}
-	if len(args) > 1 && args[0] == useArg {
-		return use(out, args[1:])
-	}
 	var names []string
 	for _, r := range rows {
 		names = append(names, r.name)
@@ -103,6 +100,7 @@ func run(args []string, out, log io.Writer) (err error) {
 	b := &bench{log: log}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(log)
+	root := flags.String("C", ".", "the root of ralph's module, to which the other paths are relative")
 	flags.StringVar(&b.ralph, "ralph", "./ralph", "the binary to measure")
 	flags.IntVar(&b.rounds, "rounds", 10, "how often each measurement is made")
 	flags.BoolVar(&b.full, "full", false, "the idle hour and 5 million comments, too: about two hours")
@@ -111,6 +109,7 @@ func run(args []string, out, log io.Writer) (err error) {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	check(os.Chdir(*root))
 	b.ralph, b.module = must(filepath.Abs(b.ralph)), must(os.Getwd())
 	b.dir = must(os.MkdirTemp("", "ralph-bench-*"))
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()

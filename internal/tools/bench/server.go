@@ -7,19 +7,19 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
-	"ralph/loop/agent"
-
 	_ "github.com/mattn/go-sqlite3" // the driver of the store, for the same INSERT without it
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ralph"
 	"ralph/internal/pipe"
+	"ralph/loop/agent"
 	"ralph/mcpserver"
 	"ralph/store"
 )
@@ -30,11 +30,14 @@ const starts = 10
 // calls is how many signals a server is sent in a round.
 const calls = 100
 
-// buildFloor builds the smallest server.
-func (b *bench) buildFloor(ctx context.Context) (path string) {
-	path = filepath.Join(b.dir, "floor")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "./internal/bench/floor")
-	cmd.Dir = b.module
+// program builds the program in that folder of the bench, unless it is there.
+func (b *bench) program(ctx context.Context, name string) (path string) {
+	path = filepath.Join(b.dir, name)
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "./"+name)
+	cmd.Dir = filepath.Join(b.module, "internal", "tools", "bench")
 	output(cmd)
 	return path
 }
@@ -112,7 +115,7 @@ const learnedTool = "ralph.signal.learned"
 // servers compares `ralph mcp` with the smallest server of the same SDK: until it is
 // there, and from a signal to its durable reply.
 func (b *bench) servers(ctx context.Context) []row {
-	floor := b.buildFloor(ctx)
+	floor := b.program(ctx, "floor")
 	p, list := b.withSessions(ctx, 10, 1)
 	list, shut := p.channels(ctx, list)
 	defer shut()

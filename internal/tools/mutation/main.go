@@ -55,6 +55,7 @@ type options struct {
 	all  bool
 	jobs int
 	only string
+	root string
 }
 
 func run(args []string, out, log io.Writer) error {
@@ -70,6 +71,7 @@ func run(args []string, out, log io.Writer) error {
 			"REGEXP chooses mutants by how -list prints them, such as 'signals/decide.go.* exhausted:'.")
 		flags.PrintDefaults()
 	}
+	flags.StringVar(&o.root, "C", ".", "the root of ralph's module")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -81,7 +83,7 @@ func run(args []string, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	root, err := filepath.Abs(".")
+	root, err := filepath.Abs(o.root)
 	if err != nil {
 		return err
 	}
@@ -261,7 +263,7 @@ func compare(found, alive []suspect, accepted map[string]string) error {
 	}
 	if unexplained > 0 {
 		errs = append(errs, fmt.Errorf("%d survived without a reason: write a test that notices, "+
-			"take out what makes no difference, or say in internal/mutation/accepted.txt why no test can", unexplained))
+			"take out what makes no difference, or say in internal/tools/mutation/accepted.txt why no test can", unexplained))
 	}
 	return errors.Join(errs...)
 }

@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"ralph"
@@ -107,29 +105,21 @@ func (p project) works(ctx context.Context, sessions int) {
 
 // used is the processor's time of a command, and its memory at most, in MB (10⁶ bytes).
 func (p project) used(ctx context.Context, args []string) (cpu time.Duration, memory float64) {
-	cmd := p.command(ctx, must(os.Executable()), append([]string{useArg, p.ralph}, args...)...)
+	return p.bench.used(ctx, p.command(ctx, p.ralph, args...))
+}
+
+// used runs a command by the program of that name, which says what [project.used] returns.
+func (b *bench) used(ctx context.Context, cmd *exec.Cmd) (cpu time.Duration, memory float64) {
+	program := b.program(ctx, "used")
+	cmd.Args, cmd.Path = append([]string{program, cmd.Path}, cmd.Args[1:]...), program
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	text, err := cmd.Output()
 	if err == nil {
 		_, err = fmt.Sscan(string(text), &cpu, &memory)
 	}
 	if err != nil {
-		check(fmt.Errorf("%s: %w", strings.Join(args, " "), err))
+		check(fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args[1:], " "), err, stderr.String()))
 	}
-	return cpu, memory
-}
-
-// useArg has this program run a command and print what [project.used] returns: a process begins with
-// the memory that its parent had at most, so the parent has to be a small one.
-const useArg = "__use"
-
-func use(out io.Writer, args []string) error {
-	cmd := exec.Command(args[0], args[1:]...)
-	output(cmd)
-	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	if !ok {
-		return fmt.Errorf("%s: its memory is not known", strings.Join(args, " "))
-	}
-	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	_, err := fmt.Fprintln(out, int64(cpu), float64(usage.Maxrss)*1024/1e6)
-	return err
+	return cpu, memory / 1e6
 }
