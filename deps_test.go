@@ -137,7 +137,7 @@ var imports = map[string][]string{
 	},
 	"ralph/loop/agent/claude": {
 		"ralph", "ralph/loop/agent", "ralph/loop/agent/process", "ralph/internal/environment", "ralph/internal/pipe",
-		"ralph/internal/proc", "ralph/internal/jsonl", "ralph/internal/permission",
+		"ralph/internal/files", "ralph/internal/proc", "ralph/internal/jsonl", "ralph/internal/permission",
 	},
 	// Every agent, for callers that know none by name.
 	"ralph/loop/agent/kinds": {

@@ -17,6 +17,8 @@ const (
 	NameSession     Remedy = "name a session"    // several could be meant
 	ClaimTask       Remedy = "claim a task"      // the task
 	ReleaseTask     Remedy = "release a task"    // the task
+	RetryTask       Remedy = "retry a task"      // the task
+	DropChange      Remedy = "drop a change"     // the task
 	AnswerQuestion  Remedy = "answer"            // the question
 	ReplyToTask     Remedy = "reply"             // the task
 	ResolveComment  Remedy = "resolve"           // the comment

@@ -221,8 +221,7 @@ func (tx *Tx) withdraw(task int64, keep bool, why string) error {
 	case c.State == ralph.Moving:
 		return moving(c)
 	case c.Undo != "" && keep:
-		return ralph.Conflict("TASK-%d is being undone; edit it when it has been, or stop that with `ralph merge drop %d`",
-			task, task)
+		return refused(ralph.DropChange, task, "TASK-%d is being undone, and can be edited when it has been", task)
 	case !keep:
 		return tx.dropOpen(task, why)
 	}

@@ -23,7 +23,7 @@ func (tx *Tx) Undoable(task int64) (c ralph.Change, err error) {
 	case t.Status != ralph.Completed:
 		return c, ralph.Conflict("TASK-%d is %s: only what a completed task has merged can be undone", task, t.Status)
 	case !ok || c.Undo != "":
-		return c, ralph.Conflict("TASK-%d has merged no change; `ralph task retry %d` has it done again", task, task)
+		return c, refused(ralph.RetryTask, task, "TASK-%d has merged no change", task)
 	}
 	return c, nil
 }

@@ -21,6 +21,8 @@ var remedies = map[ralph.Remedy]string{
 	ralph.NameSession:     "say which with --session ID (see `ralph status`)",
 	ralph.ClaimTask:       "claim it with `ralph chat claim {id}`",
 	ralph.ReleaseTask:     "give it back with `ralph chat release {id}`",
+	ralph.RetryTask:       "have it done again with `ralph task retry {id}`",
+	ralph.DropChange:      "stop that with `ralph merge drop {id}`",
 	ralph.AnswerQuestion:  "answer it with `ralph answer Q{id} TEXT`",
 	ralph.ReplyToTask:     "reply to it with `ralph comment {id} TEXT`",
 	ralph.ResolveComment:  "answer it with `ralph resolve C{id} DECISION`",
