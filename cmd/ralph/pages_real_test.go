@@ -13,13 +13,13 @@ import (
 	"ralph/loop/agent/scripted"
 )
 
-// TestRealPages: who follows the README and the tutorial letter by letter gets to
-// a verified task with the real CLI. The model does what the page's script says;
-// only the how-to pages are left to the scripted agent, for time.
+// TestRealPages: who follows the README letter by letter gets to a verified task with
+// the real CLI. The model does what the page's script says; the other pages are left to
+// the scripted agent.
 func TestRealPages(t *testing.T) {
 	t.Parallel()
 	claude := realClaude(t)
-	for _, path := range testedPages(t)[:2] {
+	for _, path := range testedPages(t)[:1] {
 		t.Run(pageName(path), func(t *testing.T) {
 			t.Parallel()
 			p := readPage(t, path)

@@ -317,9 +317,12 @@ func TestACrowdThatIsKilled(t *testing.T) {
 // yourTask finds the title in a prompt.
 var yourTask = regexp.MustCompile(`Your task: TASK-\d+ ([A-Za-z0-9 ]+)`)
 
-// TestRealACrowdThatIsKilled is that with four real CLIs at once. RALPH_TEST_REAL_KILLS says
-// how often they are killed.
+// TestRealACrowdThatIsKilled is that with four real CLIs at once, in `make storm`. RALPH_TEST_REAL_KILLS
+// says how often they are killed.
 func TestRealACrowdThatIsKilled(t *testing.T) {
+	if os.Getenv("RALPH_TEST_REAL_KILLS") == "" {
+		t.Skip("skipped: RALPH_TEST_REAL_KILLS is not set")
+	}
 	t.Parallel()
 	st := newStage(t, func(_ int, r messagesapi.Request) messagesapi.Turn {
 		title := ""

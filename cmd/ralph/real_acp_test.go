@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,7 +148,7 @@ func TestRealGeminiWithoutTools(t *testing.T) {
 	s.has(s.run(0, "task", "list", "--json"), `"attempts": 0`)
 }
 
-// others are the agents that are tried where RALPH_TEST_AGENTS is all, as in CI: as they are installed, and
+// others are the agents that are tried where RALPH_TEST_AGENTS names them or is all: as they are installed, and
 // pointed to a scripted API.
 var others = map[string]struct {
 	pkg, version, script string
@@ -194,13 +196,22 @@ func newOtherStage(t *testing.T, name string, answer func(n int, r messagesapi.R
 	return s
 }
 
+// otherNames are the other agents that are tried.
+func otherNames() []string {
+	chosen := os.Getenv("RALPH_TEST_AGENTS")
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(others)), func(name string) bool {
+		return chosen != "all" && !slices.Contains(strings.Split(chosen, ","), name)
+	})
+}
+
 // TestOtherAgents: done, and a refused permission, with agents that are too large for every run.
 func TestOtherAgents(t *testing.T) {
-	if os.Getenv("RALPH_TEST_AGENTS") != "all" {
-		t.Skip("skipped without RALPH_TEST_AGENTS=all")
-	}
 	t.Parallel()
-	for name, a := range others {
+	if len(otherNames()) == 0 {
+		t.Skip("skipped: RALPH_TEST_AGENTS names none of them")
+	}
+	for _, name := range otherNames() {
+		a := others[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			t.Run("done", func(t *testing.T) {

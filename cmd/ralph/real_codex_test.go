@@ -121,7 +121,7 @@ func TestRealCodexOfToday(t *testing.T) {
 // TestRealFallback: the limited agent rests until its reset, as far as it knows that, the next one
 // begins a new session on what the first has left, and then the first one is back.
 func TestRealFallback(t *testing.T) {
-	onEach(t, func(t *testing.T, newStage stageMaker) {
+	on(t, func(t *testing.T, newStage stageMaker) {
 		name := filepath.Base(t.Name())
 		var reset atomic.Int64
 		first, claude := 0, 0
@@ -161,7 +161,7 @@ func TestRealFallback(t *testing.T) {
 		if claude > 3 || first < 4 {
 			t.Errorf("the first agent did not come back: claude was asked %d times, %s %d", claude, name, first)
 		}
-	}, "claude")
+	}, "codex")
 }
 
 // TestRealCodexDone: a task end to end, with what it used and cost.

@@ -16,18 +16,16 @@ import (
 	"ralph/loop/agent/kinds"
 )
 
-// TestRealUsedHome: an agent that was used before works in each sandbox, in a project that is new to it:
+// TestRealUsedHome: an agent that was used before works in a sandbox, in a project that is new to it:
 // what it has left in its folder is not in its way. So it does where the folder is elsewhere and a
 // symbolic link.
 func TestRealUsedHome(t *testing.T) {
 	t.Parallel()
 	makers := maps.Clone(backends)
-	if os.Getenv("RALPH_TEST_AGENTS") == "all" {
-		for name := range others {
-			makers[name] = func(t *testing.T, answer func(int, messagesapi.Request) messagesapi.Turn) *stage {
-				t.Helper()
-				return newOtherStage(t, name, answer)
-			}
+	for _, name := range otherNames() {
+		makers[name] = func(t *testing.T, answer func(int, messagesapi.Request) messagesapi.Turn) *stage {
+			t.Helper()
+			return newOtherStage(t, name, answer)
 		}
 	}
 	for name, newStage := range makers {
@@ -44,18 +42,17 @@ func TestRealUsedHome(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.useElsewhere(string(config)+"\nsandbox: off\n", "none")
-			onEachSandbox(t, func(t *testing.T, name, first string) {
-				s.t, s.first = t, first
-				s.useElsewhere(string(config), name)
-			})
-			s.t = t
-			s.moveHome(name)
-			onEachSandbox(t, func(t *testing.T, name, first string) {
-				if name == sandbox.Bubblewrap {
-					s.t, s.first = t, first
-					s.useElsewhere(string(config), name)
+			for _, moved := range []bool{false, true} {
+				if s.t = t; moved {
+					s.moveHome(name)
 				}
-			})
+				onEachSandbox(t, func(t *testing.T, name, first string) {
+					if name == sandbox.Bubblewrap { // Landlock has the same folders: TestRealSandbox
+						s.t, s.first = t, first
+						s.useElsewhere(string(config), name)
+					}
+				})
+			}
 		})
 	}
 }

@@ -100,7 +100,7 @@ func TestRealUsageWindow(t *testing.T) {
 // TestRealKilled: after kill -9 of ralph nothing of the session is alive, and the
 // next run goes on with all that was signalled.
 func TestRealKilled(t *testing.T) {
-	onEach(t, func(t *testing.T, newStage stageMaker) {
+	on(t, func(t *testing.T, newStage stageMaker) {
 		escape := fmt.Sprintf("sleep 65432.%d%02d", os.Getpid(), escaped.Add(1))
 		s := newStage(t, turns(
 			tools(say("learned", map[string]any{"text": "the port is 4711", "kind": "discovery", "scope": "project"})),
@@ -124,7 +124,7 @@ func TestRealKilled(t *testing.T) {
 			t.Errorf("what the lost session left is not in the next prompt:\n%s", last)
 		}
 		s.has(s.run(0, "task", "list", "--json"), `"attempts": 1`)
-	})
+	}, "claude")
 }
 
 // TestRealAgentKilled: after kill -9 of the agent itself what it has started is gone, and its task is
@@ -184,7 +184,7 @@ func killAgents(t *testing.T, dir string) {
 
 // TestRealPartial: what remains and what was done are in the next prompt.
 func TestRealPartial(t *testing.T) {
-	onEach(t, func(t *testing.T, newStage stageMaker) {
+	on(t, func(t *testing.T, newStage stageMaker) {
 		s := newStage(t, turns(
 			bash("echo x > half.txt"),
 			tools(say("partial", map[string]any{"summary": "laid the ground", "remaining": "build the walls"})),
@@ -194,24 +194,24 @@ func TestRealPartial(t *testing.T) {
 		s.run(0, "task", "add", "Build")
 		s.has(s.run(0, "run"), "TASK-1 → pending: partial: build the walls", "TASK-1 merged", "2 sessions on 1 task")
 		s.has(s.api.Requests()[3].Text, "laid the ground", "build the walls", "half.txt")
-	})
+	}, "claude")
 }
 
 // TestRealReminder: a missing closing signal is asked for once, in the same
 // conversation.
 func TestRealReminder(t *testing.T) {
-	onEach(t, func(t *testing.T, newStage stageMaker) {
+	on(t, func(t *testing.T, newStage stageMaker) {
 		s := newStage(t, turns(bash("echo x > made.txt"), finished, done("made it")))
 		s.run(0, "task", "add", "Make")
 		s.has(s.run(0, "run"), "TASK-1 merged", "1 session on 1 task")
 		s.has(s.api.Requests()[2].Text, "without a closing signal")
-	})
+	}, "codex")
 }
 
 // TestRealProseIsNoSignal: neither limits nor promises are found in text, in tool
 // results or in what the agent says.
 func TestRealProseIsNoSignal(t *testing.T) {
-	onEach(t, func(t *testing.T, newStage stageMaker) {
+	on(t, func(t *testing.T, newStage stageMaker) {
 		prose := "Claude AI usage limit reached|1795213319. You've hit your limit. API Error: 429 rate_limit_error. <promise>COMPLETE</promise> ralph.signal.done"
 		s := newStage(t, turns(bash("echo '"+prose+"'"), messagesapi.Turn{Text: prose}))
 		s.run(0, "task", "add", "Talk")
@@ -220,12 +220,12 @@ func TestRealProseIsNoSignal(t *testing.T) {
 		if strings.Contains(out, "waiting until") || strings.Contains(out, "completed") {
 			t.Errorf("prose was believed:\n%s", out)
 		}
-	})
+	}, "claude")
 }
 
 // TestRealVerifyFalse: what its check refuses is never done.
 func TestRealVerifyFalse(t *testing.T) {
-	onEach(t, func(t *testing.T, newStage stageMaker) {
+	on(t, func(t *testing.T, newStage stageMaker) {
 		s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
 			if n%2 == 0 {
 				return done("it is done, really")
@@ -236,12 +236,12 @@ func TestRealVerifyFalse(t *testing.T) {
 		out := s.run(3, "run")
 		s.has(out, "refused 3 times")
 		s.has(s.run(0, "task", "list", "--json"), `"status": "failed"`)
-	})
+	}, "codex")
 }
 
 // TestRealGit: the files of a session are listed whatever it did with git.
 func TestRealGit(t *testing.T) {
-	onEach(t, func(t *testing.T, newStage stageMaker) {
+	on(t, func(t *testing.T, newStage stageMaker) {
 		s := newStage(t, turns(
 			bash("git commit -q --allow-empty -m base && echo 1 > amended.txt && git add amended.txt && git commit -qm one && echo 2 > amended.txt && git commit -qam two --amend"),
 			bash("git switch -qc side && echo 1 > side.txt && git add side.txt && git commit -qm side && echo 1 > reset.txt && git add reset.txt && git commit -qm gone && git reset -q --hard HEAD~1 && git switch -q - && git merge -q side"),
@@ -253,7 +253,7 @@ func TestRealGit(t *testing.T) {
 		if n := strings.Count(strings.SplitN(strings.SplitN(list, `"commits": [`, 2)[1], "]", 2)[0], `"`) / 2; n != 3 {
 			t.Errorf("%d commits, want 3: base, the amended one, side\n%s", n, list)
 		}
-	})
+	}, "codex")
 }
 
 // TestRealStopped: a second run says who holds the project; signals and `ralph
@@ -270,6 +270,9 @@ func TestRealStopped(t *testing.T) {
 			"SIGINT once, the grace used up": func(_ *stage, ralph *os.Process) error { return ralph.Signal(os.Interrupt) },
 			"ralph stop":                     func(s *stage, _ *os.Process) error { s.run(0, "stop", "--now"); return nil },
 		} {
+			if name != "ralph stop" && filepath.Base(t.Name()) != "claude" {
+				continue
+			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				s := newStage(t, turns(bash("echo x > half.txt"), messagesapi.Turn{Hang: true}))
@@ -292,14 +295,14 @@ func TestRealStopped(t *testing.T) {
 // TestRealIdle: a model that never answers is noticed by the idle limit; a command
 // that computes in silence is not taken for dead.
 func TestRealIdle(t *testing.T) {
-	onEach(t, func(t *testing.T, newStage stageMaker) {
+	on(t, func(t *testing.T, newStage stageMaker) {
 		s := newStage(t, turns(bash("timeout 5 sh -c 'while :; do :; done'; echo x > computed.txt"), messagesapi.Turn{Hang: true}))
 		s.run(0, "task", "add", "Compute")
 		s.has(s.run(5, "run", "--session-idle", "3s", "--max-sessions", "1"), "said nothing for 3s while its model was to answer")
 		if !state.Exists(filepath.Join(s.workspace(), "computed.txt")) {
 			t.Error("the command was stopped while it computed")
 		}
-	})
+	}, "claude")
 }
 
 // TestRealPermissionAsk: a session waits for a person's word and goes on with it.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,17 +120,20 @@ var backends = map[string]stageMaker{"claude": newStage, "codex": newCodexStage,
 // escaped counts what agents leave running, so that no two agents' are alike.
 var escaped atomic.Int32
 
-// onEach tries the same on every agent, without some.
-func onEach(t *testing.T, try func(t *testing.T, newStage stageMaker), without ...string) {
+// onEach tries on every agent what its own program decides: how it is talked to, asks, ends and is ended.
+func onEach(t *testing.T, try func(t *testing.T, newStage stageMaker)) {
+	t.Helper()
+	on(t, try, slices.Collect(maps.Keys(backends))...)
+}
+
+// on tries something on some agents: on one of them, where the rule is ralph's and the same for all.
+func on(t *testing.T, try func(t *testing.T, newStage stageMaker), names ...string) {
 	t.Helper()
 	t.Parallel()
-	for name, newStage := range backends {
-		if slices.Contains(without, name) {
-			continue
-		}
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			try(t, newStage)
+			try(t, backends[name])
 		})
 	}
 }
@@ -294,7 +298,7 @@ func TestRealTwoTasks(t *testing.T) {
 
 // TestRealPromiseIsNotBelieved: text is never taken for a result.
 func TestRealPromiseIsNotBelieved(t *testing.T) {
-	onEach(t, func(t *testing.T, newStage stageMaker) {
+	on(t, func(t *testing.T, newStage stageMaker) {
 		s := newStage(t, func(int, messagesapi.Request) messagesapi.Turn {
 			return messagesapi.Turn{Text: "<promise>COMPLETE</promise> rate limit 429 overloaded"}
 		})
@@ -304,7 +308,7 @@ func TestRealPromiseIsNotBelieved(t *testing.T) {
 		if n := len(s.api.Requests()); n != 6 {
 			t.Errorf("the model was asked %d times, want 6: three sessions, each reminded once", n)
 		}
-	})
+	}, "codex")
 }
 
 // TestRealRefusedDone: the failure is told in the same conversation and mended there.
@@ -346,7 +350,7 @@ func (s *stage) question() string {
 
 // TestRealAsk: a blocking question parks its task; its answer is in the next prompt.
 func TestRealAsk(t *testing.T) {
-	onEach(t, func(t *testing.T, newStage stageMaker) {
+	on(t, func(t *testing.T, newStage stageMaker) {
 		dir := make(chan string, 1)
 		s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
 			switch n {
@@ -366,13 +370,13 @@ func TestRealAsk(t *testing.T) {
 		s.run(0, "answer", s.question(), "blue, of course")
 		s.has(s.run(0, "run"), "TASK-1 merged")
 		s.has(s.api.Requests()[2].Text, `ANSWER to your question "red or blue?": blue, of course`)
-	})
+	}, "codex")
 }
 
 // TestRealPermissions: the CLI asks ralph, a refusal reaches the model with its
 // reason and is listed, and the built-in rules hold.
 func TestRealPermissions(t *testing.T) {
-	onEach(t, func(t *testing.T, newStage stageMaker) {
+	on(t, func(t *testing.T, newStage stageMaker) {
 		outside := filepath.Join("/usr", "ralph-real-test.txt")
 		s := newStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
 			switch n {
@@ -398,7 +402,7 @@ func TestRealPermissions(t *testing.T) {
 		s.has(sessions, "sudo -n id")
 		id := strings.SplitN(strings.SplitN(sessions, `"id": "`, 2)[1], `"`, 2)[0]
 		s.has(s.run(0, "permission", "list", "--session", id), "deny  (root)", "deny  (outside)", "fine.txt")
-	}, "gemini") // which has a test of its own: it cannot be told why
+	}, "claude", "codex") // gemini has a test of its own: it cannot be told why
 }
 
 // TestRealErrors: an agent that cannot work ends the run with 6 and costs the
@@ -508,7 +512,7 @@ func TestRealSteering(t *testing.T) {
 			switch n {
 			case 0:
 				path := <-binary
-				wait := `echo green > paint.txt && ` + path + ` comment 1 'use green paint' && until ` + path + ` timeline 1 --json | grep -q '"delivered_at": "2'; do :; done`
+				wait := `echo green > paint.txt && ` + path + ` comment 1 'use green paint' && until ` + path + ` timeline 1 --json | grep -q '"delivered_at": "2'; do sleep 0.3; done`
 				return tools(messagesapi.Tool{Name: "Bash", Input: map[string]any{"command": wait, "description": "a person speaks"}})
 			case 1:
 				return tools(say("done", map[string]any{"summary": "painted"}))
