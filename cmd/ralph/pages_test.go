@@ -247,7 +247,7 @@ func (r *reader) scriptedAgent(t *testing.T) {
 // shell runs a script, in the directory in which the page begins.
 func (r *reader) shell(t *testing.T, script string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)
 	cmd.Dir, cmd.Env = r.start, r.environ
