@@ -115,7 +115,7 @@ func TestRealChatInATerminal(t *testing.T) {
 // TestRealSessionGoesOnInATerminal: a person opens a session that stopped in its agent's own terminal. The agent knows
 // what was said; the person has it go on, and the task is merged.
 func TestRealSessionGoesOnInATerminal(t *testing.T) {
-	onEach(t, func(t *testing.T, newStage stageMaker) {
+	on(t, func(t *testing.T, newStage stageMaker) {
 		name := filepath.Base(t.Name())
 		if name == "codex" && os.Getenv("RALPH_TEST_TERMINALS") == "" {
 			t.Skip("skipped: set RALPH_TEST_TERMINALS to try codex on its screen, which asks about models first")
@@ -187,5 +187,5 @@ func TestRealSessionGoesOnInATerminal(t *testing.T) {
 		})
 		s.has(s.run(0, "task", "show", "1"), "completed", "merged into main")
 		s.has(s.git("ls-tree", "--name-only", "main"), "half.txt", "made.txt")
-	}, "gemini")
+	}, "claude", "codex")
 }
