@@ -418,7 +418,7 @@ func holdBack(f Facts, d *Decision) {
 	}
 	waiting := ralph.Waiting(questions, blockers, dependencies)
 	if waiting != ralph.Pending {
-		d.Status, d.StatusReason = waiting, WaitingReason(questions, blockers, dependencies)+"; "+d.StatusReason
+		d.Status, d.StatusReason = waiting, WaitingReason(questions, blockers, dependencies, d.DependsOn...)+"; "+d.StatusReason
 	}
 }
 
@@ -451,13 +451,22 @@ func taskList(ids []int64) string {
 	return strings.Join(names, ", ")
 }
 
-// WaitingReason says what a task waits for; "" if nothing holds it back.
-func WaitingReason(questions, blockers, dependencies int) string {
+// WaitingReason says what a task waits for; "" if nothing holds it back. The tasks that it waits for are named
+// where all of them are given.
+func WaitingReason(questions, blockers, dependencies int, on ...int64) string {
+	others := "a task that it depends on"
+	if len(on) > 0 && len(on) == dependencies {
+		names := make([]string, len(on))
+		for i, id := range on {
+			names[i] = fmt.Sprintf("TASK-%d", id)
+		}
+		others = strings.Join(names, " and ")
+	}
 	var parts []string
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{questions, "an answer"}, {blockers, "a blocker to be resolved"}, {dependencies, "a task that it depends on"}} {
+	}{{questions, "an answer"}, {blockers, "a blocker to be resolved"}, {dependencies, others}} {
 		if p.n > 0 {
 			parts = append(parts, p.what)
 		}

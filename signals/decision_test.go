@@ -334,7 +334,7 @@ func TestDecisionsInFull(t *testing.T) {
 			},
 			signals.Decision{
 				Closing: ralph.VerbStuck, Status: ralph.NeedsInput, Reason: "stuck: no idea (stuck 3 times)",
-				StatusReason: "waits for an answer and a blocker to be resolved and a task that it depends on; stuck: no idea (stuck 3 times)",
+				StatusReason: "waits for an answer and a blocker to be resolved and TASK-7; stuck: no idea (stuck 3 times)",
 				Attempts:     10, StuckCount: 3, Outcome: ralph.OutcomeFailure, Stagnant: true,
 				Holds: []signals.Hold{{Comment: 2, Why: "waits for something outside"}, {Comment: 3}}, DependsOn: []int64{7},
 			},
@@ -343,7 +343,7 @@ func TestDecisionsInFull(t *testing.T) {
 			"a task upstream",
 			signals.Facts{Ending: ralph.Finished, Said: say(up, stuck), Upstream: upstream(signals.Upstream{Matches: []int64{7}})},
 			signals.Decision{
-				Closing: ralph.VerbStuck, Status: ralph.Blocked, StatusReason: "waits for a task that it depends on; stuck: no idea", Reason: "stuck: no idea",
+				Closing: ralph.VerbStuck, Status: ralph.Blocked, StatusReason: "waits for TASK-7; stuck: no idea", Reason: "stuck: no idea",
 				Attempts: 1, StuckCount: 1, Outcome: ralph.OutcomeFailure, Stagnant: true, DependsOn: []int64{7},
 			},
 		},
@@ -456,15 +456,18 @@ func TestOnlySessionsWithTheTaskToThemselvesAreAttempts(t *testing.T) {
 func TestWhatATaskWaitsFor(t *testing.T) {
 	for _, tt := range []struct {
 		questions, blockers, dependencies int
+		on                                []int64
 		want                              string
 	}{
-		{0, 0, 0, ""},
-		{2, 0, 0, "waits for an answer"},
-		{0, 3, 0, "waits for a blocker to be resolved"},
-		{0, 0, 1, "waits for a task that it depends on"},
-		{1, 0, 1, "waits for an answer and a task that it depends on"},
+		{0, 0, 0, nil, ""},
+		{2, 0, 0, nil, "waits for an answer"},
+		{0, 3, 0, nil, "waits for a blocker to be resolved"},
+		{0, 0, 1, nil, "waits for a task that it depends on"},
+		{0, 0, 2, []int64{3, 4}, "waits for TASK-3 and TASK-4"},
+		{0, 0, 2, []int64{3}, "waits for a task that it depends on"},
+		{1, 0, 1, nil, "waits for an answer and a task that it depends on"},
 	} {
-		if got := signals.WaitingReason(tt.questions, tt.blockers, tt.dependencies); got != tt.want {
+		if got := signals.WaitingReason(tt.questions, tt.blockers, tt.dependencies, tt.on...); got != tt.want {
 			t.Errorf("%+v: got %q", tt, got)
 		}
 	}

@@ -130,7 +130,7 @@ func TestTheHardestSessionsOfTheDesign(t *testing.T) {
 				signals.Blocked{On: "the Slack thread with the rules", Kind: "external"},
 				signals.Stuck{Reason: "Nothing to review with"},
 			), Upstream: map[int64]signals.Upstream{1: {Matches: []int64{8}}},
-		}, ralph.Blocked, "waits for a blocker to be resolved and a task that it depends on", func(d signals.Decision) string {
+		}, ralph.Blocked, "waits for a blocker to be resolved and TASK-8", func(d signals.Decision) string {
 			if len(d.DependsOn) != 1 || d.DependsOn[0] != 8 || len(d.Holds) != 1 || d.Holds[0].Comment != 2 {
 				return "it does not wait for both"
 			}

@@ -201,7 +201,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"5: comment 5 (blocked on #8): that task has completed already",
 			"5: open from before: 0 questions, 1 blockers, 0 dependencies",
 			"attempts: 0 before, 1 after",
-			"result: needs_input: waits for an answer and a blocker to be resolved and a task that it depends on; partial: the rest",
+			"result: needs_input: waits for an answer and a blocker to be resolved and TASK-7; partial: the rest",
 		}},
 		{"the third of several closing verbs", signals.Facts{Ending: ralph.Finished, EndingWhy: "\n it ended\nwell", Changed: true, Said: say(done, stuck, partial)}, []string{
 			"1: the session ended as finished: it ended",

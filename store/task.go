@@ -415,7 +415,13 @@ func (tx *Tx) Derive(id int64) error {
 	if to == t.Status {
 		return nil
 	}
-	return tx.Move(id, to, ralph.Derived, signals.WaitingReason(questions, blockers, unfinished))
+	on, err := values[int64](tx, `
+		SELECT d.depends_on FROM task_dependencies d JOIN tasks t ON t.id = d.depends_on
+		WHERE d.task_id = $1 AND t.status <> 'completed' ORDER BY d.depends_on`, id)
+	if err != nil {
+		return err
+	}
+	return tx.Move(id, to, ralph.Derived, signals.WaitingReason(questions, blockers, unfinished, on...))
 }
 
 // Definitions returns a digest of the definition of a task and its feature, without statuses,

@@ -104,8 +104,11 @@ func Short(e ralph.Event, now time.Time) string {
 }
 
 func ended(e ralph.Event, d ralph.SessionEnded) string {
-	line := fmt.Sprintf("■ TASK-%d → %s: %s (%.0f s, %s)",
-		e.TaskID, d.Status, text.Line(d.StatusReason, 200), d.Seconds, text.Cost(d.CostUSD, d.CostKnown, d.Tokens))
+	became := fmt.Sprintf("%s: %s", d.Status, text.Line(d.StatusReason, 200))
+	if on, ok := strings.CutPrefix(d.StatusReason, "waits for TASK-"); ok { // blocked is what needs a person
+		became = "waiting for TASK-" + text.Line(on, 200)
+	}
+	line := fmt.Sprintf("■ TASK-%d → %s (%.0f s, %s)", e.TaskID, became, d.Seconds, text.Cost(d.CostUSD, d.CostKnown, d.Tokens))
 	for _, n := range d.Notes {
 		line += "\n          ! " + text.Line(n, 400)
 	}
