@@ -50,7 +50,7 @@ type Change struct {
 	To        string      `json:"to"`   // the commit point after the merge
 	Reason    string      `json:"reason"`
 	Conflicts []string    `json:"conflicts"` // files
-	Undo      Status      `json:"undo"`      // what its task becomes once it has taken back what was merged; "" for other changes
+	Undo      Status      `json:"undo"`      // its task's status once what was merged is taken back; "" for other changes
 	Proof     *Proof      `json:"proof"`     // what its tests prove; null as long as nobody has looked
 	Created   Time        `json:"created"`
 	Updated   Time        `json:"updated"`

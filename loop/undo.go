@@ -14,8 +14,8 @@ type Undoing struct {
 	Cancel bool   // the task is called off, instead of being done again
 }
 
-// Undo queues the reverse of what a task has merged. It is merged like any change, with [Loop.MergeQueued] or the run in
-// progress. Conflicts are the files in which later commits stand in its way; nothing is queued then. The error wraps
+// Undo queues the reverse of what a task has merged. It is merged like any change, with [Loop.MergeQueued] or the run
+// in progress. Conflicts are the files in which later commits stand in its way; nothing is queued then. The error wraps
 // [ralph.ErrConflict] if there is nothing to undo.
 func (l *Loop) Undo(ctx context.Context, task int64, u Undoing) (conflicts []string, err error) {
 	merged, err := store.Read(ctx, l.Store, func(tx *store.Tx) (ralph.Change, error) { return tx.Undoable(task) })

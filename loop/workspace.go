@@ -148,8 +148,8 @@ func (l *Loop) lay(ctx context.Context, ws *workspace.Workspace, kept string) er
 	return ws.Lay(ctx, ws.Clone.Base, names)
 }
 
-// kept returns what an earlier session of a task has left, and the commit from which the next one goes on: none if there
-// is nothing, or if it conflicted so often that the task begins anew.
+// kept returns what an earlier session of a task has left, and the commit from which the next one goes on: none if
+// there is nothing, or if it conflicted so often that the task begins anew.
 func (l *Loop) kept(ctx context.Context, task ralph.Task) (c ralph.Change, commit string, err error) {
 	var ok bool
 	if err := l.Store.View(ctx, func(tx *store.Tx) error {
@@ -198,7 +198,8 @@ func (l *Loop) needsOf(ctx context.Context, row ralph.Session) (n session.Needs,
 	return n, nil
 }
 
-// verifier returns a verifier of a commit, in the workspace where that is checked out; nil if only what is known counts.
+// verifier returns a verifier of a commit, in the workspace where that is checked out; nil if only what is known
+// counts.
 func (l *Loop) verifier(ctx context.Context, commit string, at *workspace.Workspace) (*check.Verifier, error) {
 	tree, err := l.Here.Tree.Whole(ctx, commit)
 	return &check.Verifier{

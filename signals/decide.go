@@ -418,7 +418,8 @@ func holdBack(f Facts, d *Decision) {
 	}
 	waiting := ralph.Waiting(questions, blockers, dependencies)
 	if waiting != ralph.Pending {
-		d.Status, d.StatusReason = waiting, WaitingReason(questions, blockers, dependencies, d.DependsOn...)+"; "+d.StatusReason
+		d.Status = waiting
+		d.StatusReason = WaitingReason(questions, blockers, dependencies, d.DependsOn...) + "; " + d.StatusReason
 	}
 }
 

@@ -44,7 +44,8 @@ func Problems(e ralph.Evidence) []string {
 		list = append(list, "a check that you do not see failed: "+text.FirstLine(title))
 	}
 	if n := len(e.Within); n > 0 {
-		list = append(list, fmt.Sprintf("%s, so that nobody else could have what is merged: push %s there, or have the files "+
+		list = append(list, fmt.Sprintf("%s, so that nobody else could have what is merged: push %s there, "+
+			"or have the files "+
 			"be the project's own", strings.Join(e.Within, ", "), one(n, "that commit", "those commits")))
 	}
 	if n := len(e.Secrets); n > 0 {

@@ -113,7 +113,8 @@ func (tx *Tx) QueuedChanges() ([]ralph.Change, error) {
 func (tx *Tx) MergesAlone(timesSentBack int) (int64, error) {
 	return value[int64](tx, `
 		SELECT coalesce(min(id), 0) FROM tasks
-		WHERE times_sent_back >= $1 AND times_sent_back > 0 AND status IN ('pending', 'in_progress', 'merging')`, timesSentBack)
+		WHERE times_sent_back >= $1 AND times_sent_back > 0 AND status IN ('pending', 'in_progress', 'merging')`,
+		timesSentBack)
 }
 
 // AddChange stores the work that a session left in a workspace as a queued or held change. It drops the
@@ -124,7 +125,8 @@ func (tx *Tx) AddChange(c ralph.Change) (int64, error) {
 	}
 	id, err := tx.add("changes", cells{
 		"task_id": c.TaskID, "session_id": c.SessionID, "base": c.Base, "head": c.Head, "tree": c.Tree, "state": c.State,
-		"undo": c.Undo, "reason": c.Reason, "conflicts": asJSON(append([]string{}, c.Conflicts...)), "created": tx.now, "updated": tx.now,
+		"undo": c.Undo, "reason": c.Reason, "conflicts": asJSON(append([]string{}, c.Conflicts...)),
+		"created": tx.now, "updated": tx.now,
 	})
 	if err != nil || c.State != ralph.Queued {
 		return id, err
@@ -153,8 +155,8 @@ func (tx *Tx) addSessionChange(s ralph.Session, d signals.Decision) error {
 	return tx.countSentBack(ofChange(c), ralph.ChangeSentBack{ChangeID: id, Reason: d.SentBack, Conflicts: d.Conflicts})
 }
 
-// NoteSentBack counts that a change was sent back within a session: its work conflicts with changes that have been merged
-// meanwhile. The session goes on; its agent is told.
+// NoteSentBack counts that a change was sent back within a session: its work conflicts with changes that have been
+// merged meanwhile. The session goes on; its agent is told.
 func (tx *Tx) NoteSentBack(s ralph.Session, reason string, conflicts []string) error {
 	return tx.countSentBack(during(s), ralph.ChangeSentBack{Reason: reason, Conflicts: conflicts})
 }
@@ -514,7 +516,8 @@ func (tx *Tx) Merged() ([]ralph.Change, error) {
 // provedWithin is how long after its merge a change is still looked at for what its tests prove.
 const provedWithin = 24 * time.Hour
 
-// Unproved lists the changes that were merged lately and of which nobody has looked what their tests prove, oldest first.
+// Unproved lists the changes that were merged lately and of which nobody has looked what their tests prove, oldest
+// first.
 func (tx *Tx) Unproved() ([]ralph.Change, error) {
 	return changes.all(tx, `WHERE c.state = 'merged' AND c.proof = '' AND c.undo = '' AND c.updated >= $1 ORDER BY c.id`,
 		ralph.At(tx.now.Add(-provedWithin)))

@@ -28,8 +28,8 @@ func (tx *Tx) Undoable(task int64) (c ralph.Change, err error) {
 	return c, nil
 }
 
-// Undo queues the reverse of what a task has merged. The task is merging until that has been merged, and gets the change's
-// status then; if it cannot be merged, the task stays completed.
+// Undo queues the reverse of what a task has merged. The task is merging until that has been merged, and gets the
+// change's status then; if it cannot be merged, the task stays completed.
 func (tx *Tx) Undo(u Undo) error {
 	task := u.Change.TaskID
 	if _, err := tx.Undoable(task); err != nil {

@@ -148,7 +148,8 @@ func (a *app) begin(ctx context.Context, f func(p *project.Project, db *store.DB
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(damaged(p, f(p, db)), db.Close()); err != nil || there || state.Exists(p.Path(state.ConfigName)) {
+	err = errors.Join(damaged(p, f(p, db)), db.Close())
+	if err != nil || there || state.Exists(p.Path(state.ConfigName)) {
 		return err
 	}
 	_, err = fmt.Fprintf(a.err, "ralph: %s has no %s yet, so nothing checks every task: "+

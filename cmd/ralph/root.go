@@ -50,7 +50,8 @@ func newRoot(a *app) *cobra.Command {
 			newSuggestion(a), newAmendment(a), newPermission(a),
 		}},
 		{"look", "Look back:", []*cobra.Command{
-			newReport(a), newDiff(a), newUndo(a), newSession(a), newTimeline(a), newEvents(a), newLearning(a), newPrompt(a), newReplay(a),
+			newReport(a), newDiff(a), newUndo(a), newSession(a), newTimeline(a), newEvents(a), newLearning(a), newPrompt(a),
+			newReplay(a),
 		}},
 		{"yourself", "Work on a task yourself:", []*cobra.Command{newChat(a), newInitMCP(a), newMCP(a)}},
 		{"keep", "Look after the database:", []*cobra.Command{newDB(a)}},

@@ -82,14 +82,15 @@ func (a *app) inTerminal(
 	dir, env := task.Workspace()
 	command, added, err := resumer.Resume(agent.Resumption{
 		SessionID: row.ID, LogDir: p.Session(row.ID), From: row.Dir, Dir: dir, Socket: task.Socket(), Model: row.Model,
-		Prompt: fmt.Sprintf("A person goes on with you from here, in this terminal. Your folder is now %s: it has what you left, "+
-			"on the newest commit. Say in a sentence or two where you stopped, and wait. When the person says that it is done, "+
-			"call ralph's tool for done again.", dir),
+		Prompt: fmt.Sprintf("A person goes on with you from here, in this terminal. Your folder is now %s: "+
+			"it has what you left, on the newest commit. Say in a sentence or two where you stopped, and wait. "+
+			"When the person says that it is done, call ralph's tool for done again.", dir),
 	})
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(command[0], command[1:]...) //nolint:noctx // the person ends it
+	//nolint:forbidigo // it is a person's program on their terminal, and they end it
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir, cmd.Env = dir, append(append(a.environ, env...), added...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out, a.err
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt) // it is the agent's, and what follows is to be completed

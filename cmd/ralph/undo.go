@@ -58,7 +58,8 @@ func newUndo(a *app) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&u.Why, "reason", "", "why, for the task's next session: `TEXT`, @FILE, or - for standard input")
 	cmd.Flags().BoolVar(&u.Cancel, "cancel", false, "call the task off, instead of having it done again")
-	cmd.Flags().BoolVar(&byAgent, "agent", false, "where later commits stand in the way, add a task for an agent to undo it")
+	cmd.Flags().BoolVar(&byAgent, "agent", false,
+		"where later commits stand in the way, add a task for an agent to undo it")
 	return cmd
 }
 

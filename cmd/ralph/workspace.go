@@ -17,7 +17,9 @@ import (
 func newWorkspace(a *app) *cobra.Command {
 	return noun("workspace",
 		newCommand("list", func(cmd *cobra.Command, _ []string) error { return a.listWorkspaces(cmd.Context()) }),
-		newCommand("open WORKSPACE", func(cmd *cobra.Command, args []string) error { return a.openWorkspace(cmd.Context(), args[0]) }),
+		newCommand("open WORKSPACE", func(cmd *cobra.Command, args []string) error {
+			return a.openWorkspace(cmd.Context(), args[0])
+		}),
 		newCommand("reset WORKSPACE", func(cmd *cobra.Command, args []string) error {
 			return a.changeWorkspace(cmd.Context(), args[0], "made anew before its next use", (*workspace.Pool).Reset)
 		}),
@@ -90,7 +92,9 @@ func (a *app) changeWorkspace(
 		}
 		return err
 	}
-	return a.print(map[string]string{"workspace": name}, func(w io.Writer) { fmt.Fprintf(w, "workspace %s: %s\n", name, what) })
+	return a.print(map[string]string{"workspace": name}, func(w io.Writer) {
+		fmt.Fprintf(w, "workspace %s: %s\n", name, what)
+	})
 }
 
 // tree opens the project's work tree.

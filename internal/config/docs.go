@@ -148,20 +148,20 @@ var docs = map[string]string{
 		"merged where that touches no file that you have changed (follow).",
 	"merge.strategy": "What the branch's history gets: a merge of the session's commits, or one commit (squash).",
 	"merge.queue": "Whether changes that wait are verified and merged one after the other (serial), or together, and if " +
-		"that is refused in halves (batch). With auto they are a batch as soon as more than one waits; squashed ones are merged " +
-		"one after the other.",
+		"that is refused in halves (batch). With auto they are a batch as soon as more than one waits; squashed ones are " +
+		"merged one after the other.",
 	"merge.wait": "How long a session that is done waits after its check for what you commit, or others have merged, " +
 		"meanwhile; then its change waits for the queue. The queue waits at most so long for changes that pass soon.",
-	"merge.max_sent_back": "How often a change may be sent back, for a conflict or because it is refused once merged, before its " +
-		"task is merged alone.",
+	"merge.max_sent_back": "How often a change may be sent back, for a conflict or because it is refused once merged, " +
+		"before its task is merged alone.",
 	"merge.push": "The remote to which the branch is pushed, by its name or address; what was merged is what it has then.",
 	"merge.after": "Shell commands for each branch of its own, such as gh pr create --fill " +
 		"--body-file \"$RALPH_RECEIPT\"; they run with your environment, outside of the sandbox, and are given " +
 		"RALPH_BRANCH and RALPH_TASK too.",
 	"merge.message": "The message of the commit; {task}, {title}, {summary} and {session} stand for what they say, " +
 		"trailers follow it, and empty is {task}: {title}.",
-	"merge.guard": "Globs of further files that wait for a person before they are merged, beside those of docs/gate.md; with " +
-		"! before one that is merged unasked.",
+	"merge.guard": "Globs of further files that wait for a person before they are merged, beside those of docs/gate.md; " +
+		"with ! before one that is merged unasked.",
 	"merge.sign": "Whether it is signed as your own configuration of git says.",
 
 	"workspace.copy": "Files that git ignores and that each workspace gets a copy of, relative to the project; globs. " +

@@ -125,7 +125,8 @@ func (o Initialised) SayNext(w io.Writer, noCheck bool) {
 		fmt.Fprintf(w, "A run does not begin before %s is installed, or verify in ralph.yaml is changed.\n", o.Missing)
 		return
 	case o.Red:
-		fmt.Fprintln(w, "Your tests fail already. Fix them, or `ralph run --on-red first`: the first task works until they pass.")
+		fmt.Fprintln(w, "Your tests fail already. Fix them, or `ralph run --on-red first`: "+
+			"the first task works until they pass.")
 		return
 	case !ralph.Green(o.Checks):
 		fmt.Fprintln(w, "A run begins all the same: "+Excused+".")

@@ -9,7 +9,8 @@ import (
 	"ralph/store"
 )
 
-// Try makes a workspace of the project, as sessions work in, and verifies what is committed in it. checks are the results.
+// Try makes a workspace of the project, as sessions work in, and verifies what is committed in it. checks are the
+// results.
 func (p *Project) Try(
 	ctx context.Context, db *store.DB,
 ) (found config.StarterWorkspace, checks []ralph.Check, red bool, err error) {

@@ -108,7 +108,8 @@ func ended(e ralph.Event, d ralph.SessionEnded) string {
 	if on, ok := strings.CutPrefix(d.StatusReason, "waits for TASK-"); ok { // blocked is what needs a person
 		became = "waiting for TASK-" + text.Line(on, 200)
 	}
-	line := fmt.Sprintf("■ TASK-%d → %s (%.0f s, %s)", e.TaskID, became, d.Seconds, text.Cost(d.CostUSD, d.CostKnown, d.Tokens))
+	cost := text.Cost(d.CostUSD, d.CostKnown, d.Tokens)
+	line := fmt.Sprintf("■ TASK-%d → %s (%.0f s, %s)", e.TaskID, became, d.Seconds, cost)
 	for _, n := range d.Notes {
 		line += "\n          ! " + text.Line(n, 400)
 	}

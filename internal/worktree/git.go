@@ -212,7 +212,8 @@ func (t *Tree) overrides(ctx context.Context) ([]string, error) {
 	return asEnv(append(disabled(keys), t.lfs(ctx)...)), err
 }
 
-// lfsFilter is what Git LFS itself configures. Of all filters it alone starts nothing that a session could have written.
+// lfsFilter is what Git LFS itself configures. Of all filters it alone starts nothing that a session could have
+// written.
 var lfsFilter = map[string]string{
 	"filter.lfs.clean": "git-lfs clean -- %f", "filter.lfs.smudge": "git-lfs smudge -- %f",
 	"filter.lfs.process": "git-lfs filter-process", "filter.lfs.required": "true",
@@ -300,7 +301,8 @@ func disabled(keys []string) (list []setting) {
 // sign. The last of several values counts.
 func asEnv(list []setting) (env []string) {
 	for i, s := range list {
-		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i+1, s.key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i+1, s.value))
+		env = append(env,
+			fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i+1, s.key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i+1, s.value))
 	}
 	return append(env, fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(list)+1))
 }

@@ -72,8 +72,8 @@ type Profile struct {
 	// Home lists its own folders, as "~/…"; HomeVariable names a variable for another
 	// location, with the path below that if there is one: "VARIABLE/path". It may write
 	// there. If Data is set, with globs of files and folders in Home, only those changes
-	// last: the rest is a person's settings. A folder that ends in "/" is made. Replaced are files in Home that are neither,
-	// and that it cannot work without replacing: each session has copies of its own.
+	// last: the rest is a person's settings. A folder that ends in "/" is made. Replaced are files in Home that are
+	// neither, and that it cannot work without replacing: each session has copies of its own.
 	Home         []string
 	HomeVariable string
 	Replaced     []string

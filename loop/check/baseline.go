@@ -21,7 +21,7 @@ type Outcome struct {
 	Check ralph.Check         `json:"check"`
 	Tests *testresult.Results `json:"tests,omitempty"`
 	Text  *testresult.Results `json:"text,omitempty"`  // what its output for people says, if it has no such report
-	Wrote []string            `json:"wrote,omitempty"` // protected files that it changed in its workspace, at most [MaxWrote]
+	Wrote []string            `json:"wrote,omitempty"` // protected files that it changed there, at most [MaxWrote]
 
 	Controls []string `json:"controls,omitempty"` // what controls said that failed, see [testresult.Controls]
 }

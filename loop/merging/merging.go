@@ -166,7 +166,8 @@ func (l *Merger) look(ctx context.Context, built *Built, suspects []int64, g *ga
 		return q, err
 	}
 	if len(q.Changes) == 0 {
-		if l.Early && q.Batch && q.Alone == 0 && len(suspects) == 0 && q.Paused == "" && (!g.since.IsZero() || l.Line.News()) {
+		if l.Early && q.Batch && q.Alone == 0 && len(suspects) == 0 && q.Paused == "" &&
+			(!g.since.IsZero() || l.Line.News()) {
 			q.Crowd = l.crowd(q, g)
 		}
 		return q, nil

@@ -8,9 +8,9 @@ import (
 	"ralph"
 )
 
-// Reverse makes the change that takes back what another one has been merged: what that did alone is undone on the target's
-// tip. Conflicts are the files in which later commits stand in its way. The error wraps [ralph.ErrConflict] if the
-// target has nothing of it any more.
+// Reverse makes the change that takes back what another one has been merged: what that did alone is undone on the
+// target's tip. Conflicts are the files in which later commits stand in its way. The error wraps [ralph.ErrConflict] if
+// the target has nothing of it any more.
 func (l *Merger) Reverse(ctx context.Context, c ralph.Change) (r ralph.Change, conflicts []string, err error) {
 	tip, err := l.Tip(ctx)
 	if err != nil {

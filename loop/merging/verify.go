@@ -115,8 +115,8 @@ func refused(checks []ralph.Check, rewritten []ralph.Touch) string {
 
 // judge compares the commands' results on the commit that would be merged with those on the tip. If
 // a single change in the queue fails, the tip is verified again: if it now fails although it
-// passed when it was merged, nobody is at fault, and the queue is paused until a person has looked. If ctx ends, the checks
-// are those of the commands that have begun.
+// passed when it was merged, nobody is at fault, and the queue is paused until a person has looked. If ctx ends, the
+// checks are those of the commands that have begun.
 func (l *Merger) judge(
 	ctx context.Context, list []ralph.Change, b *Built, alone bool,
 ) (checks []ralph.Check, err error) {

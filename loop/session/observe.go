@@ -160,7 +160,8 @@ func (s *Session) obeyHalt(ctx context.Context, stop context.CancelCauseFunc) (c
 	return changed
 }
 
-// check inspects the session's work and then runs the verification on that commit, in a workspace in which nobody works.
+// check inspects the session's work and then runs the verification on that commit, in a workspace in which nobody
+// works.
 func (s *Session) check(ctx context.Context) (*finding, error) {
 	f, err := s.inspect(ctx)
 	if err != nil {
@@ -263,8 +264,8 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 // repository returns the people's repository, which has all candidates.
 func (s *Session) repository() *worktree.Tree { return s.Workspace.Here().Tree }
 
-// from returns the commits that a session's own work and all that is to be merged are compared with: where it began, and
-// the target there. If it has merged what has been merged since, that is the target as it was shown to it.
+// from returns the commits that a session's own work and all that is to be merged are compared with: where it began,
+// and the target there. If it has merged what has been merged since, that is the target as it was shown to it.
 func (s *Session) from(ctx context.Context, made worktree.Candidate) (from, base string, err error) {
 	var before worktree.Snapshot
 	err = s.Store.View(ctx, func(tx *store.Tx) error {

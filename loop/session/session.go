@@ -154,7 +154,8 @@ func (s *Session) Work(ctx context.Context) End {
 	s.told, s.passedBy = map[string]bool{}, map[string]bool{}
 	task := agent.Assignment{
 		SessionID: s.Row.ID, TaskID: s.Row.TaskID, Discipline: s.Task.Discipline, Prompt: s.prompt, Model: s.Row.Model,
-		MaxTurns: s.Limits.Turns, MaxCost: s.Limits.CostUSD, MaxTokens: s.Limits.Tokens, Dir: s.Workspace.Dir, LogDir: s.folder(),
+		MaxTurns: s.Limits.Turns, MaxCost: s.Limits.CostUSD, MaxTokens: s.Limits.Tokens,
+		Dir: s.Workspace.Dir, LogDir: s.folder(),
 		Env:     s.Workspace.Environ(),
 		Profile: agent.ProfileOf(s.Agent), Say: say, TurnEnded: s.turnEnded,
 		Seen: func(e agent.Event) {

@@ -135,8 +135,8 @@ func (s *Session) objection(
 	return "", nil, nil
 }
 
-// clash merges what has been merged into the workspace and tells the agent of the conflict, which is counted. Who was told of it and
-// mends nothing begins anew, in another session.
+// clash merges what has been merged into the workspace and tells the agent of the conflict, which is counted. Who was
+// told of it and mends nothing begins anew, in another session.
 func (s *Session) clash(ctx context.Context, f *finding) (said string, note func(*store.Tx) error, err error) {
 	if len(f.marks) > 0 || s.clashed && !f.moved {
 		return "", nil, nil
@@ -149,7 +149,8 @@ func (s *Session) clash(ctx context.Context, f *finding) (said string, note func
 	return sentBack(f, marked), func(tx *store.Tx) error { return tx.NoteSentBack(s.Row, f.conflict, f.conflicts) }, nil
 }
 
-// carries reports whether something would be merged, such as what an earlier session of the task had left in the workspace.
+// carries reports whether something would be merged, such as what an earlier session of the task had left in the
+// workspace.
 func (s *Session) carries(f *finding) bool {
 	return s.Workspace.Clone != nil && f.made.Head != f.made.Base
 }

@@ -56,7 +56,8 @@ func refusal(f *finding) string {
 	return b.String()
 }
 
-// sentBack tells the agent that its work conflicts with what has been merged, which ralph has merged into its workspace.
+// sentBack tells the agent that its work conflicts with what has been merged, which ralph has merged into its
+// workspace.
 func sentBack(f *finding, marked []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Your `done` cannot be merged yet, which is not held against you: %s. ralph has merged what has come "+
@@ -68,7 +69,8 @@ func sentBack(f *finding, marked []string) string {
 	} else {
 		b.WriteString("; mend what fails")
 	}
-	b.WriteString(". See that your work still does what it was to do, and call the done tool again. You need no git for it; " +
+	b.WriteString(". See that your work still does what it was to do, and call the done tool again. " +
+		"You need no git for it; " +
 		"a commit would be the merge.\n")
 	explainChecks(&b, f.merged)
 	return b.String()

@@ -23,8 +23,8 @@ import (
 )
 
 // candidate commits what the workspace contains now. This commit is what is checked, merged or continued, whatever
-// happens in the workspace afterwards. If git refuses what is in the .git of a workspace, the files count without it, and
-// the finding says so.
+// happens in the workspace afterwards. If git refuses what is in the .git of a workspace, the files count without it,
+// and the finding says so.
 func (s *Session) candidate(ctx context.Context, f *finding) error {
 	closing, err := s.closing(ctx)
 	if err != nil {

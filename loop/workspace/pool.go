@@ -62,7 +62,7 @@ type Pool struct {
 	Log         *slog.Logger
 }
 
-// A Workspace is the part of a Workspace that only ralph's own clones have.
+// A Clone is the part of a [Workspace] that only ralph's own clones have.
 type Clone struct {
 	Number int // of the session, from 1
 	Checks bool
@@ -276,8 +276,8 @@ func (p *Workspace) Begin(ctx context.Context, base, kept string, marked ...stri
 	return conflicts, errors.Join(p.fresh(ctx, base, start, lay), p.Clone.mark(conflicts))
 }
 
-// Merge merges a commit of the target into the workspace, in which a session has made the candidate, and returns the files
-// that conflict: they have conflict marks. The next candidate has both as parents.
+// Merge merges a commit of the target into the workspace, in which a session has made the candidate, and returns the
+// files that conflict: they have conflict marks. The next candidate has both as parents.
 func (p *Workspace) Merge(ctx context.Context, tip string, made worktree.Candidate) (conflicts []string, err error) {
 	m, err := p.Clone.pool.Here.Tree.MergeTree(ctx, tip, made.Head)
 	if err != nil {
@@ -630,7 +630,8 @@ func (p *Workspace) rescue(ctx context.Context) error {
 	return nil
 }
 
-// taking has do take what is in the workspace, once more with a .git of ralph's if git refuses what is in the workspace's.
+// taking has do take what is in the workspace, once more with a .git of ralph's if git refuses what is in the
+// workspace's.
 func (p *Workspace) taking(ctx context.Context, do func(ctx context.Context) error) error {
 	limited, cancel := worktree.Limited(ctx)
 	err := do(limited)
@@ -721,7 +722,8 @@ func (s *Clone) candidate(ctx context.Context, tree, message string) (worktree.C
 	return s.git.Candidate(ctx, s.Base, tree, message, s.user)
 }
 
-// commit commits the scanned tree of a session's workspace on top of the base, in the person's repository under the ref.
+// commit commits the scanned tree of a session's workspace on top of the base, in the person's repository under the
+// ref.
 func (p *Workspace) commit(ctx context.Context, tree, ref, message string) (worktree.Candidate, error) {
 	s := p.Clone
 	if s.git.Below("") != "" { // the project is only a part of the repository

@@ -87,8 +87,8 @@ func (p *Workspace) Mark(ctx context.Context, ref string) (began worktree.Snapsh
 	return began, err
 }
 
-// Candidate commits what the workspace contains now, in the person's repository under the ref: in a workspace, on top of
-// its base; in a person's folder, on HEAD, without touching folder or index. The commit does not change, whatever
+// Candidate commits what the workspace contains now, in the person's repository under the ref: in a workspace, on top
+// of its base; in a person's folder, on HEAD, without touching folder or index. The commit does not change, whatever
 // happens in the workspace afterwards.
 func (p *Workspace) Candidate(
 	ctx context.Context, ref, message string,
