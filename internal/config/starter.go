@@ -63,7 +63,7 @@ func (p StarterWorkspace) Starter() []byte {
 		return nil
 	}
 	var b strings.Builder
-	b.WriteString("\n# Each session works in a clone of its own, which this makes ready.\nplace:\n")
+	b.WriteString("\n# Each session works in a clone of its own, which this makes ready.\nworkspace:\n")
 	for _, list := range []struct {
 		key   string
 		items []string
