@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"ralph"
 	"ralph/internal/text"
@@ -35,7 +36,7 @@ func Problems(e ralph.Evidence) []string {
 		list = append(list, fmt.Sprintf("%s is protected and was changed while `%s` ran", t.File, text.FirstLine(t.Command)))
 	}
 	for _, u := range e.Untaken[:min(len(e.Untaken), filesNamed)] {
-		list = append(list, text.Short(u.Path, pathWidth)+" "+text.Short(u.Why, whyWidth))
+		list = append(list, NotTaken(u))
 	}
 	if n := len(e.Untaken) - filesNamed; n > 0 {
 		list = append(list, fmt.Sprintf("%s more cannot be taken either", text.Count(n, "file")))
@@ -56,8 +57,18 @@ func Problems(e ralph.Evidence) []string {
 	return list
 }
 
-// How much is said of something that is not taken, and of its path.
-const whyWidth, pathWidth = 400, 200
+// How much is said of something that is not taken, and of its path: all of it, or how it begins.
+const whyWidth, pathWidth, pathBegin = 400, 200, 60
+
+// NotTaken says in a sentence what is not taken and why. Of a path that would fill the line alone it says how it
+// begins, and how deep it goes.
+func NotTaken(u ralph.Untaken) string {
+	path := text.Short(u.Path, pathWidth+1)
+	if utf8.RuneCountInString(path) > pathWidth {
+		path = fmt.Sprintf("%s (%d levels deep)", text.Short(path, pathBegin), strings.Count(u.Path, "/")+1)
+	}
+	return path + " " + text.Short(u.Why, whyWidth)
+}
 
 // one returns single if n is 1, else many.
 func one(n int, single, many string) string {

@@ -87,3 +87,16 @@ func TestVerdictOfADone(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsNotTakenIsSaid: a path is said whole unless it would fill the line, and the reason is always there.
+func TestWhatIsNotTakenIsSaid(t *testing.T) {
+	for _, tt := range []struct{ path, want string }{
+		{"a/b.txt", "a/b.txt is deep"},
+		{strings.Repeat("x/", 99) + "xy", strings.Repeat("x/", 99) + "xy is deep"},
+		{strings.Repeat("x/", 100) + "x", strings.Repeat("x/", 29) + "x… (101 levels deep) is deep"},
+	} {
+		if got := signals.NotTaken(ralph.Untaken{Path: tt.path, Why: "is deep"}); got != tt.want {
+			t.Errorf("of %s it says %q, want %q", tt.path, got, tt.want)
+		}
+	}
+}

@@ -84,7 +84,11 @@ func (p *Project) Confine(ctx context.Context) (c Confinement, err error) {
 func (c Confinement) Said() string {
 	said := c.Sandbox.Name
 	if c.project != nil && c.project.Config.Sandbox.Mode == "off" {
-		return said + " (sandbox: off)"
+		said += " (sandbox: off)"
+		if os.Geteuid() == 0 {
+			said += "; as root, from whom it keeps nothing: ralph's own tokens can be read (docs/sandbox.md)"
+		}
+		return said
 	}
 	if len(c.Cannot) > 0 {
 		said += ": " + strings.Join(c.Cannot, "; ")

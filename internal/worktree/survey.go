@@ -77,10 +77,11 @@ func (s survey) refused(ignored map[string]bool) (list []ralph.Untaken) {
 	}
 	for _, dir := range s.deep {
 		if !ignored[dir] {
-			list = append(list, ralph.Untaken{
-				Path: dir,
-				Why:  fmt.Sprintf("is deeper than %d folders, or its path is longer than %d bytes"+mend, maxDepth, maxPath),
-			})
+			why := fmt.Sprintf("is deeper than %d folders", maxDepth)
+			if len(dir) > maxPath {
+				why = fmt.Sprintf("has a path of more than %d bytes", maxPath)
+			}
+			list = append(list, ralph.Untaken{Path: dir, Why: why + mend})
 		}
 	}
 	if s.ended.Path != "" {

@@ -97,7 +97,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	s.saveMade(detached, &saw)
 	if !done {
 		for _, u := range saw.evidence.Untaken {
-			saw.unseen = append(saw.unseen, text.Short(u.Path, 100)+" "+text.Short(u.Why, 200))
+			saw.unseen = append(saw.unseen, signals.NotTaken(u))
 		}
 	}
 	if done && saw.blind && saw.unchecked == "" {

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"ralph"
+	"ralph/internal/sandbox"
+)
+
+// A hostile session leaves something in its workspace, or reaches for something, that has stopped ralph or its git,
+// or got past them. It is one task of a run; the next one is done as if nothing had been.
+type hostile struct {
+	id, name string
+	script   string       // of the session's shell, besides what makes the task's file
+	verify   string       // that its check runs besides
+	mend     string       // of the shell, once its done is refused; "" where it is not refused, or not mended
+	task     ralph.Status // afterwards
+	sentence string       // that ralph prints
+	lacks    bool         // the task's file is not merged
+}
+
+const deep = `perl -e 'for (0..399) { mkdir "folder-$_"; chdir "folder-$_" } open F, ">x"'`
+
+// hostiles are played in one run, in this order. Nobody may ask what listens at address.
+func hostiles(address string) []hostile {
+	entry := func(name string) string { // makes a commit whose tree has it, which no git adds
+		return `git add -A; git commit -qm a; t=$(perl -e 'print "40000 ` + name + `\0", pack("H*", shift)' $(git rev-parse HEAD:) | ` +
+			`git hash-object -t tree -w --stdin --literally); git reset -q --soft $(git commit-tree -p HEAD -m evil $t)`
+	}
+	const object = "f=$(printf %s $f | sed 's,^..,.git/objects/&/,'); " // the file of the object f
+	return []hostile{
+		{
+			id: "Q1a", name: "the program that the kernel runs at a crash, reached for", task: ralph.Completed, sentence: "done and verified",
+			script: "if true 2>/dev/null >> /proc/sys/kernel/core_pattern; then rm $made; fi",
+		},
+		{
+			id: "Q3a", name: "an encoding in which git cannot add a file", task: ralph.Completed, sentence: "made-Q3a.txt is not taken by git",
+			script: "echo '*.txt working-tree-encoding=UTF-16' > .gitattributes", mend: "rm .gitattributes",
+		},
+		{
+			id: "Q4a", name: "400 folders in each other, and it stays with that", task: ralph.Failed, sentence: "is deeper than 128 folders",
+			script: deep, mend: "true", lacks: true,
+		},
+		{
+			id: "Q4b", name: "400 folders in each other, made by the check", task: ralph.Completed, sentence: "done and verified",
+			verify: "mkdir made.log && cd made.log && " + deep,
+		},
+		{
+			id: "Q6a", name: "a named pipe for .gitignore", task: ralph.Completed, sentence: ".gitignore is a named pipe, which ralph has removed",
+			script: "rm .gitignore; mkfifo .gitignore", mend: "git checkout -q .gitignore",
+		},
+		{
+			id: "Q6b", name: "named pipes for .git/packed-refs and for an object", task: ralph.Completed, sentence: "done and verified",
+			script: "rm -f .git/packed-refs; mkfifo .git/packed-refs; f=$(git hash-object -w $made); " + object + "rm -f $f; mkfifo $f",
+		},
+		{
+			id: "Q7a", name: "a file of 40 GiB", task: ralph.Completed, sentence: "big.bin has 40.0 GiB, and 1.0 GiB are the most in one change",
+			script: "truncate -s 40G big.bin", mend: "rm big.bin",
+		},
+		{
+			id: "Q8a", name: "the transcript of another project, read and continued", task: ralph.Completed, sentence: "done and verified",
+			script: "if cat ~/.claude/projects/-other/a.jsonl 2>/dev/null || echo x 2>/dev/null >> ~/.claude/projects/-other/a.jsonl; then rm $made; fi",
+			verify: "! cat ~/.claude/projects/-other/a.jsonl",
+		},
+		{
+			id: "Q9a", name: "a submodule at an address of the session's own, without a network", task: ralph.Completed,
+			sentence: "which nobody has committed before this session",
+			script: "git init -q in; git -C in commit -q --allow-empty -m x; " +
+				"git config -f .gitmodules submodule.in.path in; git config -f .gitmodules submodule.in.url " + address,
+			mend: "rm -rf in .gitmodules; git rm -rq --cached --ignore-unmatch in .gitmodules",
+		},
+		{
+			id: "Q10a", name: "the repository removed", task: ralph.Completed, sentence: ".git was removed",
+			script: "rm -rf .git", mend: "true",
+		},
+		{
+			id: "Q10b", name: "an object of its commit damaged", task: ralph.Completed, sentence: ".git has what git refuses",
+			script: "echo y > old; git add old; git commit -qm a; f=$(git rev-parse :old); git rm -q old; git commit -qm b; " + object +
+				"chmod u+w $f; echo x > $f", mend: "true",
+		},
+		{
+			id: "Q10c", name: "a commit whose tree has an entry .git", task: ralph.Completed, sentence: ".git has what git refuses",
+			script: entry(".git"), mend: "true",
+		},
+		{
+			id: "Q10d", name: "a commit whose tree has an entry ..", task: ralph.Completed, sentence: ".git has what git refuses",
+			script: entry(".."), mend: "true",
+		},
+		{
+			id: "Q11a", name: "steering files in other letters", task: ralph.NeedsInput,
+			sentence: "waits for approval of guarded files (.Claude/settings.json, AGENTS.MD, Claude.md)", lacks: true,
+			script: "mkdir .Claude; echo '{}' > .Claude/settings.json; echo x > Claude.md; echo x > AGENTS.MD",
+		},
+	}
+}
+
+// unheld is what no sandbox keeps from root, which is said where there is none.
+var unheld = hostile{
+	id: "Q12a", name: "`sandbox: off` as root", task: ralph.Completed,
+	sentence: "sandbox: none (sandbox: off); as root, from whom it keeps nothing: ralph's own tokens can be read (docs/sandbox.md)",
+}
+
+// TestHostileWorkspaces: whatever a session leaves in its workspace or reaches for, its task ends as docs/situations.md
+// says, and the next one of the same run is done as if nothing had been.
+func TestHostileWorkspaces(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/situations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range append(hostiles(""), unheld) {
+		row := fmt.Sprintf("| %s | %s | `%s` | %s |", h.id, h.name, h.task, h.sentence)
+		if !strings.Contains(string(page), row) {
+			t.Errorf("docs/situations.md lacks the row\n%s", row)
+		}
+	}
+	t.Run("as root", func(t *testing.T) {
+		t.Parallel()
+		environment{want: sandbox.Bubblewrap}.playHostiles(t, "{network: false}", hostiles(noAnswer(t))...)
+	})
+	t.Run("as a user, with Landlock", func(t *testing.T) {
+		t.Parallel()
+		e := environments[0] // an unprivileged user
+		e.bare, e.want = true, sandbox.Landlock
+		e.playHostiles(t, "{network: false}", hostiles(noAnswer(t))...)
+	})
+	t.Run("as root without a sandbox", func(t *testing.T) {
+		t.Parallel()
+		environment{want: sandbox.None}.playHostiles(t, "off", unheld)
+	})
+}
+
+// noAnswer listens at an address, at which nobody may ask.
+func noAnswer(t *testing.T) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			asked.Add(1)
+			_ = c.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		if n := asked.Load(); n > 0 {
+			t.Errorf("an address that a session has chosen was asked %d times", n)
+		}
+		_ = listener.Close()
+	})
+	return "http://" + listener.Addr().String() + "/secret"
+}
+
+// playHostiles has all of them in one run, one after the other, and an honest task after the last one. Each begins by
+// looking at what the one before has left, so that each is the next task of another.
+func (e environment) playHostiles(t *testing.T, mode string, all ...hostile) {
+	const clean = "test -z \"$(git status --porcelain)\" && git log -1 >/dev/null"
+	var script, queue strings.Builder
+	tasks := 0
+	add := func(title, file, run, verify string) {
+		tasks++
+		fmt.Fprintf(&script, "task %s\nrun %s && echo x > %s; %s\ndone {\"summary\": \"made it\"}\n", title, clean, file, run)
+		line, err := json.Marshal(map[string]any{"ralph": "task", "id": strconv.Itoa(tasks), "title": title, "verify": []string{"test -f " + file + " && " + verify}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&queue, "%s\n", line)
+	}
+	for _, h := range all {
+		made := "made-" + h.id + ".txt"
+		add("Make "+h.id, made, "made="+made+"; "+cmp.Or(h.script, "true"), cmp.Or(h.verify, "true"))
+		if h.mend != "" {
+			fmt.Fprintf(&script, "turn\nrun %s\ndone {\"summary\": \"mended it\"}\nturn\ndone {\"summary\": \"made it\"}\n", h.mend)
+		}
+	}
+	add("Follow", "follows.txt", "true", "true")
+	dir, run := e.household(t, map[string]string{
+		"queue.jsonl": queue.String(), ".claude/projects/-other/a.jsonl": "theirs",
+		"project/ralph.yaml": "agent: {command: [ralph, scripted-agent]}\npermissions: {guards: false}\nmax_verify_failures: 1\n" +
+			"sandbox: " + mode + "\n",
+		"project/claude.script": script.String(), "project/.gitignore": "*.log\n",
+	})
+	run("ralph", "import", "../queue.jsonl")
+	said := run("sh", "-c", "ralph run; echo status $?")
+	status := 0
+	if slices.ContainsFunc(all, func(h hostile) bool { return h.task == ralph.Failed }) {
+		status = 3
+	}
+	for _, want := range []string{"\nsandbox: " + e.want, fmt.Sprintf("\nstatus %d\n", status)} {
+		if !strings.Contains("\n"+said, want) {
+			t.Errorf("%q is not in\n%s", want, said)
+		}
+	}
+	list := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^TASK-(\d+) +(\S+) `).FindAllStringSubmatch(run("ralph", "task", "list", "--all"), -1) {
+		list[m[1]] = m[2]
+	}
+	files := strings.Fields(run("git", "ls-tree", "-r", "--name-only", "main"))
+	var merged []string
+	for i, h := range all {
+		task := i + 1
+		if got := h.told(said, task); !strings.Contains(got, h.sentence) {
+			t.Errorf("%s %s: want %q of it, and it says\n%s", h.id, h.name, h.sentence, got)
+		}
+		if got := list[strconv.Itoa(task)]; got != string(h.task) {
+			t.Errorf("%s %s: it is %q, want %q", h.id, h.name, got, h.task)
+		}
+		if n := strings.Count(said, fmt.Sprintf("▶ TASK-%d ", task)); n != 1 {
+			t.Errorf("%s %s: it had %d sessions", h.id, h.name, n)
+		}
+		if !h.lacks {
+			merged = append(merged, "made-"+h.id+".txt")
+		}
+	}
+	merged = append(merged, "follows.txt", "ralph.yaml", "claude.script", ".gitignore")
+	slices.Sort(merged)
+	slices.Sort(files)
+	if !slices.Equal(merged, files) {
+		t.Errorf("main has\n%q, want\n%q\n%s", files, merged, said)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "../.claude/projects/-other/a.jsonl")); err != nil || string(text) != "theirs" {
+		t.Errorf("the other project's transcript is %q, %v", text, err)
+	}
+}
+
+// told is what a run printed of a task, and of all of them before the first one.
+func (hostile) told(said string, task int) string {
+	var b strings.Builder
+	of := ""
+	for line := range strings.Lines(said) {
+		if m := ofTask.FindStringSubmatch(line); m != nil {
+			of = m[1]
+		}
+		if of == "" || of == strconv.Itoa(task) {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+var ofTask = regexp.MustCompile(`^\S+ +\S TASK-(\d+) `)
