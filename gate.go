@@ -22,6 +22,7 @@ type Weakening struct {
 	Test    string        `json:"test,omitempty"` // "" if the command names no tests
 	Command string        `json:"command"`
 	Why     string        `json:"why"`
+	Unseen  bool          `json:"unseen,omitempty"` // sessions of the same feature wrote it, and no person has seen it
 }
 
 // Name returns the test, or the command if it names no tests.

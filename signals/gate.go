@@ -17,11 +17,14 @@ const (
 )
 
 // policy returns what a weakening comes to.
-func (r Rules) policy(k ralph.WeakeningKind) string {
-	if k == ralph.TestChanged {
-		return r.TestsChanged
+func (r Rules) policy(w ralph.Weakening) string {
+	switch {
+	case w.Kind != ralph.TestChanged:
+		return r.Lost
+	case w.Unseen:
+		return PolicyNote
 	}
-	return r.Lost
+	return r.TestsChanged
 }
 
 // Weakened says why a done is refused that weakens the tests which decide on it; "" if it does not, or with a reason
@@ -32,7 +35,7 @@ func Weakened(g ralph.Gate, r Rules) string {
 	}
 	var refused, unsaid []string
 	for _, w := range g.Weakened {
-		switch r.policy(w.Kind) {
+		switch r.policy(w) {
 		case PolicyRefuse:
 			refused = append(refused, w.Name())
 		case PolicyNote:
@@ -61,7 +64,7 @@ func review(f Facts, done Done) (r ralph.Review) {
 		r.Reason = done.Summary
 	}
 	for _, w := range g.Weakened {
-		if f.Rules.policy(w.Kind) != PolicyNote {
+		if f.Rules.policy(w) != PolicyNote {
 			r.Weakened = append(r.Weakened, w)
 		}
 	}
@@ -96,9 +99,14 @@ func waitsFor(r ralph.Review) string {
 func weakenings(list []ralph.Weakening) (names []string) {
 	for _, kind := range []ralph.WeakeningKind{ralph.TestLost, ralph.TestLoosened, ralph.TestChanged} {
 		for _, w := range list {
-			if w.Kind == kind {
-				names = append(names, w.Name()+" "+string(kind))
+			if w.Kind != kind {
+				continue
 			}
+			name := w.Name() + " " + string(kind)
+			if w.Unseen && kind == ralph.TestChanged {
+				name += ", written for the same feature"
+			}
+			names = append(names, name)
 		}
 	}
 	return names

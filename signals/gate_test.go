@@ -16,6 +16,10 @@ func TestWhatAGateComesTo(t *testing.T) {
 	approved := func(b ralph.Blob, list ...ralph.Weakening) []ralph.Review {
 		return []ralph.Review{{Weakened: list, Files: []ralph.Blob{b}}}
 	}
+	unseen := func(w ralph.Weakening) ralph.Weakening {
+		w.Unseen = true
+		return w
+	}
 	for _, c := range []struct {
 		name     string
 		gate     ralph.Gate
@@ -31,6 +35,8 @@ func TestWhatAGateComesTo(t *testing.T) {
 		{"refused whatever the reason", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{lost}}, signals.Rules{Lost: signals.PolicyRefuse}, nil, ralph.Pending, "tests that pass on the target are lost or loosened (TestA)"},
 		{"only lost is refused", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{changed}}, signals.Rules{Lost: signals.PolicyRefuse}, nil, ralph.NeedsInput, "TestB changed"},
 		{"changed is noted", ralph.Gate{Weakened: []ralph.Weakening{changed}}, signals.Rules{TestsChanged: signals.PolicyNote}, nil, ralph.Merging, "tests: TestB changed"},
+		{"changed, and sessions of the same feature wrote it", ralph.Gate{Weakened: []ralph.Weakening{unseen(changed)}}, signals.Rules{}, nil, ralph.Merging, "tests: TestB changed, written for the same feature"},
+		{"lost, and sessions of the same feature wrote it", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{unseen(lost), unseen(changed)}}, signals.Rules{}, nil, ralph.NeedsInput, "waits for approval of changed tests (TestA lost); done and verified"},
 		{"no test runs", ralph.Gate{Reason: "x", Refused: "it runs no test"}, signals.Rules{}, nil, ralph.Pending, "done was refused: it runs no test"},
 		{"the task allows it", ralph.Gate{Tried: true, Allowed: []ralph.Weakening{lost}}, signals.Rules{}, nil, ralph.Merging, "tests, as the task allows: TestA lost"},
 		{"a guarded file", ralph.Gate{Guarded: []ralph.Blob{ci}}, signals.Rules{}, nil, ralph.NeedsInput, "waits for approval of guarded files (.github/workflows/ci.yml)"},

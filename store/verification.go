@@ -97,9 +97,18 @@ func (tx *Tx) Review(comment int64) (r ralph.Review, err error) {
 
 // approvedReviews are what people have approved of a task.
 func (tx *Tx) approvedReviews(task int64) ([]ralph.Review, error) {
+	return tx.approved(`c.task_id = $1`, task)
+}
+
+// ApprovedFor are what people have approved of the tasks of a feature.
+func (tx *Tx) ApprovedFor(feature string) ([]ralph.Review, error) {
+	return tx.approved(`c.task_id IN (`+ofFeature+`)`, feature)
+}
+
+func (tx *Tx) approved(which string, of any) ([]ralph.Review, error) {
 	return all(tx, func(row scanner) (r ralph.Review, err error) { return r, row.Scan(column(&r)) }, `
-		SELECT review FROM task_comments
-		WHERE task_id = $1 AND review <> '' AND resolved_by <> '' AND decision LIKE 'approved%' ORDER BY id`, task)
+		SELECT c.review FROM task_comments c
+		WHERE `+which+` AND c.review <> '' AND c.resolved_by <> '' AND c.decision LIKE 'approved%' ORDER BY c.id`, of)
 }
 
 // ApproveReview approves what a change waits for and queues it for merging, or completes the task if there is no

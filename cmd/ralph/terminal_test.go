@@ -65,3 +65,29 @@ func TestTheLastLineOfARun(t *testing.T) {
 		})
 	}
 }
+
+// TestApproveShowsTheDifference: who approves on a terminal is shown what they approve.
+func TestApproveShowsTheDifference(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "task *\n  write .envrc \"export A=1\\n\"\n  write a.txt \"x\\n\"\n  done {\"summary\": \"made it\"}\n", "")
+	s.ralph(0, "task", "add", "Made", "--verify", "test -f a.txt")
+	s.has(s.ralph(4, "run"), "waits for approval of guarded files (.envrc)")
+	s.has(s.ralph(0, "inbox", "C2"), "\n+export A=1\n")
+	cmd := s.command("approve", "C2")
+	screen, err := pty.Start(cmd)
+	if err != nil {
+		t.Skip("skipped: no pseudo-terminal: ", err)
+	}
+	defer screen.Close()
+	shown, err := io.ReadAll(screen)
+	if err != nil && !errors.Is(err, syscall.EIO) { // its other end is closed
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("ralph approve: %v", err)
+	}
+	s.has(string(shown), "\n+export A=1\r\n", "TASK-1 is merging")
+	if strings.Contains(string(shown), "a.txt") {
+		t.Errorf("it shows what waits for nobody:\n%s", shown)
+	}
+}

@@ -78,6 +78,9 @@ func (l *Merger) Gate(
 		}
 		g.Weakened, g.Refused = gate.Judge(r)
 	}
+	if err := l.markUnseen(ctx, t.Feature, g.Weakened, r.Files, blobs, commands); err != nil {
+		return g, err
+	}
 	if g.Refused == "" && gate.Interferes(files, r.Files) {
 		if g.Refused, err = l.inert(ctx, b, tip, l.gateRules(commands), commands.All()); err != nil || ctx.Err() != nil {
 			return g, err
@@ -98,9 +101,7 @@ func (l *Merger) Gate(
 		paths = append(paths, f.Path)
 	}
 	if len(g.Weakened) > 0 {
-		for _, name := range paths {
-			g.Files = append(g.Files, blobs[name])
-		}
+		g.Files = append(g.Files, blobsOf(r.Files, blobs)...)
 		if slices.Contains(t.Allow, gate.AllowTests) || len(paths) > 0 && gate.Allows(t.Allow, paths) {
 			g.Allowed, g.Weakened = g.Weakened, nil
 		}
@@ -112,6 +113,68 @@ func (l *Merger) Gate(
 		}
 	}
 	return g, nil
+}
+
+// markUnseen marks changed tests that sessions of the same feature wrote, and that no person has seen since. The tests
+// are in the gate files of the target that the change alters.
+func (l *Merger) markUnseen(
+	ctx context.Context, feature string, found []ralph.Weakening, files []gate.Changed, blobs map[string]ralph.Blob,
+	commands check.Commands,
+) error {
+	changed := func(w ralph.Weakening) bool { return w.Kind == ralph.TestChanged }
+	if feature == "" || !slices.ContainsFunc(found, changed) {
+		return nil
+	}
+	var list []ralph.Change
+	var approved []ralph.Review
+	err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
+		if list, err = tx.MergedFor(feature); err == nil {
+			approved, err = tx.ApprovedFor(feature)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var merged [][]ralph.Blob
+	for _, c := range list {
+		if !l.Tree.Has(ctx, c.To) || !l.Tree.Has(ctx, c.Head) {
+			continue // what it wrote counts as a person's
+		}
+		// A session that changed nothing of its own may have merged what people had committed.
+		if nothing, err := l.below(ctx, c.To, c.Head); err != nil || nothing {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		before, m, err := l.alone(ctx, c)
+		if err != nil {
+			return err
+		}
+		if len(m.Conflicts) > 0 {
+			continue
+		}
+		pairs, err := l.Tree.Pairs(ctx, before, m.Tree)
+		if err != nil {
+			return err
+		}
+		theirs, ids := l.ours(pairs)
+		merged = append(merged, blobsOf(l.gateRules(commands).Changes(theirs, l.reads(ctx, before)), ids))
+	}
+	unseen := gate.Unseen(blobsOf(files, blobs), merged, approved)
+	for i, w := range found {
+		found[i].Unseen = unseen && changed(w)
+	}
+	return nil
+}
+
+// blobsOf returns git's ids of gate files.
+func blobsOf(files []gate.Changed, blobs map[string]ralph.Blob) (list []ralph.Blob) {
+	for _, f := range files {
+		list = append(list, blobs[f.Path])
+	}
+	return list
 }
 
 // inert returns why a change is refused whose tests cannot fail, as controls show; "" if they can.

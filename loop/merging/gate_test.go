@@ -17,6 +17,7 @@ import (
 	"ralph/internal/testresult"
 	"ralph/loop/check"
 	"ralph/loop/gate"
+	"ralph/signals"
 	"ralph/store"
 )
 
@@ -253,4 +254,109 @@ func TestGateOfRealProjects(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTestsOfTheSameFeature: that sessions change the tests of their own feature is noted until a person has seen them.
+func TestTestsOfTheSameFeature(t *testing.T) {
+	y := newYard(t, "for t in tests/*.sh; do sh $t || exit 1; done")
+	y.Check.Tests = []string{gate.Auto}
+	answers := func(n string) map[string]string {
+		return map[string]string{"answer.sh": "echo " + n + "\n", "tests/answer.sh": "test $(sh answer.sh) = " + n + "\n"}
+	}
+	one, two := answers("1"), answers("2")
+	y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error {
+		for _, name := range []string{"sums", "texts"} {
+			if err := tx.PutFeature(ralph.Feature{Name: name}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	y.write("tests/true.sh", "true\n")
+	y.git("add", "-A")
+	y.git("commit", "--quiet", "-m", "Project")
+	// made is a change of a task of a feature at the tip, in its session.
+	made := func(feature string, files map[string]string) ralph.Change {
+		t.Helper()
+		tip, err := y.Tip(t.Context())
+		y.no(err)
+		c := y.made(tip, "Answer", files)
+		y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) (err error) {
+			c.TaskID, err = tx.AddTask(ralph.Task{Title: "Answer", Priority: 2, Feature: feature}, "human")
+			return err
+		}))
+		return c
+	}
+	// unseen is what the gate says of the one test that a change changes.
+	unseen := func(feature string, files map[string]string) (bool, ralph.Gate) {
+		t.Helper()
+		c := made(feature, files)
+		tried, err := y.Try(t.Context(), c, time.Hour)
+		y.no(err)
+		y.Line.Leave(c.SessionID)
+		g, err := y.Gate(t.Context(), c, tried.Built, tried.Checks, nil)
+		y.no(err)
+		if len(g.Weakened) != 1 || g.Weakened[0].Kind != ralph.TestChanged {
+			t.Fatalf("found %+v (%+v)", g, tried)
+		}
+		return g.Weakened[0].Unseen, g
+	}
+	want := func(who string, want bool, feature string, files map[string]string) {
+		t.Helper()
+		if got, g := unseen(feature, files); got != want {
+			t.Errorf("%s: unseen is %t: %+v", who, got, g)
+		}
+	}
+	c := y.queue("", made("sums", one))
+	y.merge()
+	y.merged(c)
+	is, g := unseen("sums", two)
+	if !is {
+		t.Errorf("the same feature: %+v", g)
+	}
+	want("another feature", false, "texts", two)
+	want("no feature", false, "", two)
+	two["tests/true.sh"] = "exit 0\n"
+	want("a person's test beside it", false, "sums", two)
+	delete(two, "tests/true.sh")
+
+	c = y.start("", made("sums", two))
+	y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error {
+		s, err := tx.Session(c.SessionID)
+		if err != nil {
+			return err
+		}
+		s.Change, s.Ending = &c, ralph.Finished
+		return tx.Apply(s, signals.Facts{}, signals.Decision{
+			Status: ralph.NeedsInput, Mover: ralph.Verdict, StatusReason: "waits", Attempts: 1, Outcome: ralph.OutcomeSuccess,
+			Review: &ralph.Review{Change: c.Head, Weakened: g.Weakened, Files: g.Files},
+		})
+	}))
+	y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.ApproveReview(1, "", "Ann") }))
+	y.merge()
+	want("a person has approved it", false, "sums", one)
+	c = y.queue("", made("sums", answers("3")))
+	y.merge()
+	y.merged(c)
+	want("a session has changed it after that", true, "sums", one)
+
+	tip, err := y.Tip(t.Context())
+	y.no(err)
+	y.git("reset", "--quiet", "--hard", tip)
+	for name, text := range answers("4") {
+		y.write(name, text)
+	}
+	y.git("commit", "--quiet", "-am", "A person's")
+	want("a person has changed it", false, "sums", one)
+
+	y.git("reset", "--quiet", "--hard", tip)
+	c = made("sums", answers("5"))
+	y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.StartSession(store.Start{ID: c.SessionID, Task: c.TaskID, Origin: ralph.FromHuman, Worker: "Ann"})
+		return err
+	}))
+	c = y.end("", c)
+	y.merge()
+	y.merged(c)
+	want("a person's session has changed it", false, "sums", one)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/worktree"
 	"ralph/loop/check"
 	"ralph/loop/gate"
 	"ralph/store"
@@ -63,11 +64,7 @@ func (l *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error
 	if len(commands.All()) == 0 {
 		return &ralph.Proof{Unchecked: true}, nil
 	}
-	before, err := l.Tree.Ref(ctx, c.To+"^1")
-	if err != nil {
-		return nil, err
-	}
-	m, err := l.Tree.MergeTree(ctx, before, c.Head)
+	before, m, err := l.alone(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +110,15 @@ func (l *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error
 	proved, idle := gate.Prove(r)
 	p.Proved, p.Idle = append(p.Proved, proved...), idle
 	return p, nil
+}
+
+// alone merges a merged change with the target as it was before. It conflicts if it was merged together with what it
+// needs.
+func (l *Merger) alone(ctx context.Context, c ralph.Change) (before string, m worktree.Merge, err error) {
+	if before, err = l.Tree.Ref(ctx, c.To+"^1"); err == nil {
+		m, err = l.Tree.MergeTree(ctx, before, c.Head)
+	}
+	return before, m, err
 }
 
 // of returns the result of a command; nil if there is none.

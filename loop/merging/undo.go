@@ -16,11 +16,7 @@ func (l *Merger) Reverse(ctx context.Context, c ralph.Change) (r ralph.Change, c
 	if err != nil {
 		return r, nil, err
 	}
-	before, err := l.Tree.Ref(ctx, c.To+"^1")
-	if err != nil {
-		return r, nil, err
-	}
-	alone, err := l.Tree.MergeTree(ctx, before, c.Head)
+	before, alone, err := l.alone(ctx, c)
 	if err != nil {
 		return r, nil, err
 	}

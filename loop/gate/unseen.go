@@ -1,0 +1,34 @@
+package gate
+
+import (
+	"slices"
+
+	"ralph"
+)
+
+// Unseen reports whether the files that a change alters were written from their beginning by changes that sessions have
+// merged, and no person has seen what they are now. Each element of merged has the gate files of one such change;
+// approved is what people were shown.
+//
+// A change that also alters gate files of others counts for nothing: it may have moved their tests.
+func Unseen(files []ralph.Blob, merged [][]ralph.Blob, approved []ralph.Review) bool {
+	type content struct{ path, id string }
+	own := map[content]bool{}
+	others := func(b ralph.Blob) bool { return b.From != "" && !own[content{b.Path, b.From}] }
+	for known := -1; known != len(own); { // in whatever order they were merged
+		known = len(own)
+		for _, c := range merged {
+			if !slices.ContainsFunc(c, others) {
+				for _, b := range c {
+					own[content{b.Path, b.To}] = true
+				}
+			}
+		}
+	}
+	for _, r := range approved {
+		for _, b := range r.Files {
+			delete(own, content{b.Path, b.To})
+		}
+	}
+	return !slices.ContainsFunc(files, others)
+}
