@@ -519,7 +519,8 @@ const ofFeature = `SELECT t.id FROM tasks t JOIN features f ON f.id = t.feature_
 // MergedFor lists what sessions of the loop have merged for the tasks of a feature.
 func (tx *Tx) MergedFor(feature string) ([]ralph.Change, error) {
 	return changes.all(tx, `JOIN sessions s ON s.id = c.session_id
-		WHERE c.task_id IN (`+ofFeature+`) AND c.state = 'merged' AND s.origin <> '`+ralph.FromHuman+`' ORDER BY c.id`, feature)
+		WHERE c.task_id IN (`+ofFeature+`) AND c.state = 'merged' AND s.origin <> '`+ralph.FromHuman+`'
+		ORDER BY c.id`, feature)
 }
 
 // provedWithin is how long after its merge a change is still looked at for what its tests prove.
