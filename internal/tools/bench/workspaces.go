@@ -65,7 +65,7 @@ func (b *bench) inWorkspaces(ctx context.Context, files int) []row {
 	tree := must(worktree.Open(ctx, p.dir))
 	all := &workspace.Pool{
 		Here: &workspace.Workspace{Dir: p.dir, Tree: tree, State: p.state()},
-		Dir: filepath.Join(p.state(), "workspaces"), Name: "bench",
+		Dir:  filepath.Join(p.state(), "workspaces"), Name: "bench",
 		Timeout: time.Minute, Log: slog.New(slog.DiscardHandler),
 	}
 	var reused, built samples
