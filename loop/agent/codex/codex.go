@@ -48,8 +48,8 @@ var Profile = agent.Profile{
 	AccountID:   "~/.codex/auth.json tokens.account_id",
 	Home:        []string{"~/.codex"}, HomeVariable: "CODEX_HOME",
 	// Not config.toml, hooks, skills, plugins, prompts, rules and memories, which are people's.
-	Data: strings.Fields(`auth.json sessions/ log cache .tmp tmp shell_snapshots installation_id .sandbox_migration
-		version.json models_cache.json`),
+	Data: strings.Fields(`auth.json sessions/ thread-writer-locks/ log cache .tmp tmp shell_snapshots installation_id
+		.sandbox_migration version.json models_cache.json`),
 }
 
 // Options say how codex is run.
