@@ -21,8 +21,8 @@ func TestRealWithoutState(t *testing.T) {
 	const look = `for e in $(grep -lzs "^RALPH_SESSION_ID=$RALPH_SESSION_ID" /proc/[0-9]*/environ); do
 		p=${e%%/environ}
 		echo "process $(tr '\0' ' ' <$p/cmdline | cut -c1-500)"
-		cat $p/environ $p/cmdline | tr '\0' '\n' | grep -aE '%[1]s($|[^/]|/[^p])' && echo "NAMED"
-		ls -l $p/fd | grep -E '%[1]s($|[^/]|/[^p])' && echo "OPEN"
+		cat $p/environ $p/cmdline | tr '\0' '\n' | grep -aE '%[1]s($|[^/]|/[^w])' && echo "NAMED"
+		ls -l $p/fd | grep -E '%[1]s($|[^/]|/[^w])' && echo "OPEN"
 	done; echo "files:" $(ls $(printf %%s '%[1]s' | tr -d '[]'))`
 	s := newStage(t, func(n int, _ messagesapi.Request) messagesapi.Turn {
 		switch n {

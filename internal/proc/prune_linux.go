@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -48,10 +49,12 @@ func (p *Process) Prune(ctx context.Context, keep func(Member) bool) (killed []L
 			return killed, err
 		}
 		for _, k := range again.Killed { // one that takes its time to die is found again
-			if i := slices.IndexFunc(killed, func(l Leftover) bool { return l.Pid == k.Pid }); i >= 0 {
-				killed[i] = k // it has become another program meanwhile
-			} else {
+			i := slices.IndexFunc(killed, func(l Leftover) bool { return l.Pid == k.Pid })
+			switch dying := strings.HasPrefix(k.Command, "["); { // its arguments are gone by then
+			case i < 0:
 				killed = append(killed, k)
+			case !dying:
+				killed[i] = k // it has become another program meanwhile
 			}
 		}
 	}
