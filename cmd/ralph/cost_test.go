@@ -22,8 +22,8 @@ func TestASessionStartsFewGitProcesses(t *testing.T) {
 		most                 int // processes of each session but the first
 	}{
 		{"that changes nothing", "task *\n  done {\"summary\": \"seen\"}\nturn\n  done {\"summary\": \"seen\"}\n", "", 12},
-		{"that commits", "task *\n  run echo x >> made; git add -A; git commit -qm made\n  done {\"summary\": \"made\"}\n", "", 21},
-		{"that is merged", "task *\n  run echo x >> made\n  done {\"summary\": \"made\"}\n", "verify: [\"true\"]\n", 21}, // two are of its proof
+		{"that commits", "task *\n  run echo x >> made; git add -A; git commit -qm made\n  done {\"summary\": \"made\"}\n", "", 22},
+		{"that is merged", "task *\n  run echo x >> made\n  done {\"summary\": \"made\"}\n", "verify: [\"true\"]\n", 22}, // two are of its proof
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
