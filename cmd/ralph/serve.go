@@ -68,7 +68,7 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 	d, err := beside.Open(ctx, p, db, beside.Options{
 		Person: a.person(), Version: version(),
 		DecideClaims: func(ctx context.Context) error { return a.decideClaims(ctx, p, db) },
-		Start:        func(ctx context.Context) (string, error) { return startRun(ctx, p) },
+		Start:        func(ctx context.Context) (string, error) { return startRun(ctx, p, db) },
 	})
 	if err != nil {
 		return nil, err
@@ -96,8 +96,8 @@ const runLog = "run.log"
 
 // startRun starts `ralph run` as a process of its own, which outlives the dashboard, and waits until
 // it has begun.
-func startRun(ctx context.Context, p *project.Project) (string, error) {
-	active, err := p.Active()
+func startRun(ctx context.Context, p *project.Project, db *store.DB) (string, error) {
+	active, err := p.Active(ctx, db)
 	if err != nil {
 		return "", err
 	}
@@ -133,7 +133,7 @@ func startRun(ctx context.Context, p *project.Project) (string, error) {
 			}
 			return "The run has ended: " + text.Short(text.ClipEnd(string(said), 300), 300), nil
 		case <-tick.C:
-			if active, err := p.Active(); err != nil || active {
+			if active, err := p.Active(ctx, db); err != nil || active {
 				return "The run has begun.", err
 			}
 		case <-patience.Done():

@@ -31,7 +31,7 @@ type Bystanders struct {
 // New creates the bystanders from the project's configuration. It starts nothing.
 func New(p *project.Project, db *store.DB, version string) (b Bystanders, err error) {
 	b.project, b.db = p, db
-	b.metrics = &web.Server{Store: db, Version: version, Log: plainLog(p), Active: p.Active}
+	b.metrics = &web.Server{Store: db, Version: version, Log: plainLog(p)}
 	b.notifier, err = Notifier(p, db)
 	return b, err
 }
