@@ -8,12 +8,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"ralph"
 )
 
 // invariants are the rules of ralph's own that the database does not enforce. Each query names the
 // rows that break one.
 var invariants = []struct{ what, mend, query string }{
-	{"references that point nowhere", "", sqlite.dangling},
 	{"sessions in progress on a task that is not", "`ralph run` decides on what an earlier run left", `
 		SELECT 'session ' || substr(s.id, 1, 8) || ' on TASK-' || t.id
 		FROM sessions s JOIN tasks t ON t.id = s.task_id
@@ -49,6 +50,15 @@ type Problem struct {
 // see [DB.Check].
 func (db *DB) Examine(ctx context.Context) (problems []Problem, err error) {
 	err = db.View(ctx, func(tx *Tx) error {
+		if tx.db.dialect.dangling != "" {
+			rows, err := values[string](tx, tx.db.dialect.dangling)
+			if err != nil {
+				return fmt.Errorf("references that point nowhere: %w", err)
+			}
+			if len(rows) > 0 {
+				problems = append(problems, Problem{What: "references that point nowhere", Rows: rows})
+			}
+		}
 		for _, i := range invariants {
 			rows, err := values[string](tx, i.query)
 			if err != nil {
@@ -80,6 +90,9 @@ func readable(tx *Tx) error {
 // Vacuum rebuilds the file without the space of deleted rows, and empties the write-ahead log. It
 // returns the number of bytes that the file has shrunk by.
 func (db *DB) Vacuum(ctx context.Context) (freed int64, err error) {
+	if db.url != "" {
+		return 0, ralph.Usage(errors.New("the database is a server's, which does that by itself"))
+	}
 	size := func() int64 {
 		info, serr := os.Stat(db.path)
 		if serr != nil {
