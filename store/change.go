@@ -221,7 +221,7 @@ func (tx *Tx) withdraw(task int64, keep bool, why string) error {
 	case c.State == ralph.Moving:
 		return moving(c)
 	case c.Undo != "" && keep:
-		return ralph.Conflict("TASK-%d is being undone; edit it when it has been, or stop that with `ralph merge drop %d`",
+		return ralph.Conflict("TASK-%d is being undone; edit it when it has been, or stop that with `ralph task retry %d --fresh`",
 			task, task)
 	case !keep:
 		return tx.dropOpen(task, why)
@@ -329,7 +329,7 @@ func (tx *Tx) BlockChange(c ralph.Change, why string) error {
 	if err := tx.set("changes", c.ID, cells{"reason": why}); err != nil {
 		return err
 	}
-	return tx.leaveQueue(c.TaskID, why, why+"; `ralph merge retry` puts the change into the queue again as it is")
+	return tx.leaveQueue(c.TaskID, why, why+"; `ralph task retry --as-is` puts the change into the queue again as it is")
 }
 
 // RetryChange puts a task's newest change back into the queue as it is, on behalf of a person.

@@ -15,9 +15,9 @@ var remedies = map[ralph.Remedy]string{
 	ralph.ListLearnings:   "`ralph learning list` shows those that there are",
 	ralph.ListComments:    "`ralph inbox` and `ralph timeline` show those that there are",
 	ralph.ListAmendments:  "`ralph amendment list` shows those that there are",
-	ralph.ListPermissions: "`ralph permission list` shows those that there are",
-	ralph.AddFeature:      "add it with `ralph feature add`",
-	ralph.AddDiscipline:   "add it with `ralph discipline add`",
+	ralph.ListPermissions: "`ralph permission` shows those that there are",
+	ralph.AddFeature:      "add it with `ralph feature NAME`",
+	ralph.AddDiscipline:   "add it with `ralph discipline NAME`",
 	ralph.NameSession:     "say which with --session ID (see `ralph status`)",
 	ralph.ClaimTask:       "claim it with `ralph chat claim {id}`",
 	ralph.ReleaseTask:     "give it back with `ralph chat release {id}`",
@@ -25,8 +25,8 @@ var remedies = map[ralph.Remedy]string{
 	ralph.ReplyToTask:     "reply to it with `ralph comment {id} TEXT`",
 	ralph.ResolveComment:  "answer it with `ralph resolve C{id} DECISION`",
 	ralph.DecideProposal:  "decide on it with `ralph approve TASK-{id}` or `ralph reject TASK-{id}`",
-	ralph.MakeTask:        "`ralph suggestion task {id}` makes a task of it",
-	ralph.ChangeLearning:  "`ralph learning edit {id}` changes its words, `ralph learning pin {id}` puts it first",
+	ralph.MakeTask:        "`ralph suggestion adopt {id} --task` makes a task of it",
+	ralph.ChangeLearning:  "`ralph learning edit {id}` changes its words, `ralph learning edit {id} --pin` puts it first",
 	ralph.RecallLearning:  "`ralph learning forget {id} --undo` brings it back",
 }
 
