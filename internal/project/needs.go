@@ -11,9 +11,9 @@ import (
 	"ralph/store"
 )
 
-// fsckTime limits how long the repository is examined before a run; what is not known by then is no
+// examineTime limits how long the repository is examined before a run; what is not known by then is no
 // reason against it.
-const fsckTime = 3 * time.Second
+const examineTime = 3 * time.Second
 
 // Stores reports why what happens in a run could not be stored: it writes a file and a row, and looks
 // for room.
@@ -33,7 +33,7 @@ func (p *Project) Whole(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if lacks := tree.Broken(ctx, fsckTime); lacks != "" {
+	if lacks := tree.Broken(ctx, examineTime); lacks != "" {
 		return errors.New(lacks)
 	}
 	return nil
