@@ -232,7 +232,7 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := p.Backup(ctx, db, true); err != nil {
+	if err := p.Backup(ctx, db); err != nil {
 		fmt.Fprintf(a.err, "ralph: there is no copy of the queue as this run finds it: %v\n", err)
 	}
 	// It listens under the lock: a second run should fail because of the first, not because of its

@@ -85,7 +85,7 @@ func (b Bystanders) tidy(ctx context.Context) {
 			if err := b.project.Tidy(ctx, b.db); err != nil {
 				b.project.Log.Warn("cannot clean up old transcripts", "error", err)
 			}
-			if err := b.project.Backup(ctx, b.db, false); err != nil {
+			if err := b.project.Backup(ctx, b.db); err != nil {
 				b.project.Log.Warn("there is no copy of the queue of today", "error", err)
 			}
 		}

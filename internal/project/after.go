@@ -29,7 +29,7 @@ func (p *Project) AfterRun(ctx context.Context, db *store.DB, l *loop.Loop, err 
 	if kerr := p.Tidy(ctx, db); kerr != nil {
 		l.Log.Warn("cannot clean up old transcripts", "error", kerr)
 	}
-	if kerr := errors.Join(p.Backup(ctx, db, false), db.Merge(ctx)); kerr != nil {
+	if kerr := errors.Join(p.Backup(ctx, db), db.Merge(ctx)); kerr != nil {
 		l.Log.Warn("there is no copy of the queue as this run left it", "error", kerr)
 	}
 	return err

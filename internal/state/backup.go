@@ -17,20 +17,23 @@ const (
 	copyName   = "queue-"       // begins the names of the copies that runs make
 	copiesKept = 3              // of those
 	smallQueue = 32 << 20       // bytes of a database that is copied in a moment
-	copyAge    = 24 * time.Hour // after which a larger one is copied again
+	copyAge    = time.Hour      // after which a larger one is copied again
 	spareRoom  = 16 << 20       // bytes that a copy has to leave free
 )
 
+// due reports whether a queue of so many bytes is copied again after so long.
+func due(size int64, since time.Duration) bool { return size <= smallQueue || since >= copyAge }
+
 // Backup copies the queue into the folder of backups unless that has a copy of it as it is, and
-// removes all but the newest copies that it has made. With lazily it leaves a large queue alone of
-// which there is a copy of the last day.
-func (h *Home) Backup(ctx context.Context, db *store.DB, lazily bool) error {
+// removes all but the newest copies that it has made. A large queue it leaves alone while there is a copy of the
+// last hour: what a run costs must not grow with what was done.
+func (h *Home) Backup(ctx context.Context, db *store.DB) error {
 	_, at, err := h.newestBackup(func(string) bool { return true })
 	if err != nil {
 		return err
 	}
 	size, err := sizeOf(h.File(Database))
-	if err != nil || lazily && size > smallQueue && time.Since(at) < copyAge {
+	if err != nil || !due(size, time.Since(at)) {
 		return err
 	}
 	if room, known := free(h.State); known && room < size+spareRoom {

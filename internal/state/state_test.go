@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"ralph"
 )
@@ -121,6 +122,24 @@ func TestAStateFolderIsMoved(t *testing.T) {
 	for _, gone := range []string{from, to + ".taken", filepath.Join(to, "half")} {
 		if Exists(gone) {
 			t.Errorf("%s is left", gone)
+		}
+	}
+}
+
+// TestALargeQueueIsCopiedOnceAnHour: a small one by each run.
+func TestALargeQueueIsCopiedOnceAnHour(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		size  int64
+		since time.Duration
+		want  bool
+	}{
+		{smallQueue, 0, true},
+		{smallQueue + 1, time.Hour - 1, false},
+		{smallQueue + 1, time.Hour, true},
+	} {
+		if got := due(c.size, c.since); got != c.want {
+			t.Errorf("%d bytes, copied %s ago: %v", c.size, c.since, got)
 		}
 	}
 }
