@@ -104,7 +104,8 @@ var imports = map[string][]string{
 		"ralph/loop/agent", "ralph/loop/check",
 		"ralph/loop/merging", "ralph/loop/workspace", "ralph/prompt",
 	},
-	"ralph/loop/gate": {"ralph", "ralph/signals", "ralph/internal/testresult"},
+	"ralph/loop/gate":          {"ralph", "ralph/signals", "ralph/internal/testresult"},
+	"ralph/loop/gate/gatetest": {},
 	"ralph/loop/check": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/testresult",
 		"ralph/internal/worktree",

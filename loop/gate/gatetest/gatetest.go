@@ -1,0 +1,121 @@
+// Package gatetest has small projects, and what agents have done to their tests: cheats, and honest changes that look
+// like them. Tests play them: those of the gate without an agent, others with one.
+package gatetest
+
+import (
+	"embed"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+)
+
+//go:embed testdata
+var testdata embed.FS
+
+// A Project is a small one, whose command passes.
+type Project struct {
+	Name    string // what docs/situations.md calls it
+	Needs   string // a program that it cannot do without
+	Command string
+	Files   map[string]string
+	Cases   []Case // those that cheat, and after them honest ones
+}
+
+// A Case is what a session makes of a project.
+type Case struct {
+	ID, Name string // as in docs/situations.md
+	Files    map[string]string
+	Removes  []string
+	Allows   []string // by its task
+
+	Found string // a weakening, "refused" or "guarded FILE"; "" for an honest one, of which nothing is found
+	Runs  int    // of an honest one, how many trees are verified after its own
+}
+
+// Shell returns a command of one line that makes the case of a checkout of the project.
+func (c Case) Shell() string {
+	var b strings.Builder
+	escapes := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\t", `\t`, `'`, `'\''`)
+	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
+		fmt.Fprintf(&b, "mkdir -p '%s' && printf '%%b' '%s' > '%s' && ", path.Dir(name), escapes.Replace(c.Files[name]), name)
+	}
+	for _, name := range c.Removes {
+		fmt.Fprintf(&b, "rm '%s' && ", name)
+	}
+	return b.String() + "true"
+}
+
+// begin matches the name of an archive's entry with which a case begins.
+var begin = regexp.MustCompile(`^(G\d+): (.+)$`)
+
+// Read returns all projects, by their names. The error names the archive and what is wrong in it.
+func Read() (list []Project, err error) {
+	entries, err := testdata.ReadDir("testdata")
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		text, err := testdata.ReadFile(path.Join("testdata", e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		p, err := read(strings.TrimSuffix(e.Name(), ".txtar"), text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Name(), err)
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// read reads a project: its comment has what it needs and its command. Entries before the first case are its files,
+// those after one the case's.
+func read(name string, text []byte) (Project, error) {
+	archive := txtar.Parse(text)
+	p := Project{Name: name, Files: map[string]string{}}
+	err := lines(archive.Comment, map[string]func(string) error{
+		"needs": set(&p.Needs), "command": set(&p.Command),
+	})
+	files := p.Files
+	for _, f := range archive.Files {
+		m := begin.FindStringSubmatch(f.Name)
+		if m == nil {
+			files[f.Name] = string(f.Data)
+			continue
+		}
+		c := Case{ID: m[1], Name: m[2], Files: map[string]string{}}
+		if e := lines(f.Data, map[string]func(string) error{
+			"removes": func(s string) error { c.Removes = append(c.Removes, s); return nil },
+			"allows":  func(s string) error { c.Allows = append(c.Allows, s); return nil },
+			"found":   set(&c.Found),
+			"runs":    func(s string) (err error) { c.Runs, err = strconv.Atoi(s); return err },
+		}); err == nil && e != nil {
+			err = fmt.Errorf("%s: %w", c.ID, e)
+		}
+		p.Cases, files = append(p.Cases, c), c.Files
+	}
+	return p, err
+}
+
+func set(to *string) func(string) error { return func(s string) error { *to = s; return nil } }
+
+// lines reads lines of "key: value".
+func lines(text []byte, keys map[string]func(string) error) error {
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		take := keys[key]
+		if take == nil {
+			return fmt.Errorf("what is %q?", key)
+		}
+		if err := take(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
