@@ -89,6 +89,9 @@ func playCases(t *testing.T, agent string, p gatetest.Project) {
 		files["claude.script"], files[".gitignore"] = script.String(), "claude.script.sessions\n"
 	}
 	s.configure(each + "verify: {commands: ['" + p.Command + "'], in_session_retries: 1}")
+	if p.Needs == "go" {
+		s.warmGo()
+	}
 	s.write(files)
 	s.commit()
 	tip := s.git("rev-parse", "main")
