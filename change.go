@@ -48,12 +48,15 @@ type Change struct {
 	State     ChangeState `json:"state"`
 	From      string      `json:"from"` // the commit point when the merge began
 	To        string      `json:"to"`   // the commit point after the merge
-	Reason    string      `json:"reason"`
-	Conflicts []string    `json:"conflicts"` // files
-	Undo      Status      `json:"undo"`      // its task's status once what was merged is taken back; "" for other changes
-	Proof     *Proof      `json:"proof"`     // what its tests prove; null as long as nobody has looked
-	Created   Time        `json:"created"`
-	Updated   Time        `json:"updated"`
+	// the commit that merged it alone: To, or one below it if it was merged with others; "" if the target had it already
+	Commit    string       `json:"commit"`
+	Files     []FileChange `json:"files"` // how that commit differs from its first parent; empty until it is being merged
+	Reason    string       `json:"reason"`
+	Conflicts []string     `json:"conflicts"` // files
+	Undo      Status       `json:"undo"`      // its task's status once what was merged is taken back; "" for other changes
+	Proof     *Proof       `json:"proof"`     // what its tests prove; null as long as nobody has looked
+	Created   Time         `json:"created"`
+	Updated   Time         `json:"updated"`
 }
 
 // ChangeRefs is the ref namespace that keeps the heads of changes.

@@ -210,9 +210,9 @@ func (t Tokens) Add(o Tokens) Tokens {
 	return t
 }
 
-// A FileChange is a file that differs between the start and the end of a session.
+// A FileChange is a file that differs between two commits.
 type FileChange struct {
-	Path    string `json:"path"` // slash-separated, relative to the project's root
+	Path    string `json:"path"` // slash-separated, relative to the project's root, also of a file outside of that
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
 	Status  string `json:"status"` // "added", "modified", "deleted" or "renamed"

@@ -20,6 +20,8 @@ var changes = reads("changes c", func(c *ralph.Change) []field {
 		{"c.state", &c.State},
 		{"c.from_commit", &c.From},
 		{"c.to_commit", &c.To},
+		{"c.own_commit", &c.Commit},
+		{"c.files", column(&c.Files)},
 		{"c.reason", &c.Reason},
 		{"c.conflicts", column(&c.Conflicts)},
 		{"c.undo", &c.Undo},
@@ -240,21 +242,26 @@ func (tx *Tx) SetChange(id int64, from, to ralph.ChangeState) error {
 	return err
 }
 
-// BeginMove records the target's current commit (point) and the commit that it is to become.
-// From here on the change cannot be withdrawn: the ref alone decides whether it was merged.
-func (tx *Tx) BeginMove(id int64, from ralph.ChangeState, point, commit string) error {
-	if err := tx.SetChange(id, from, ralph.Moving); err != nil {
+// BeginMove records the target's current commit, the commit that it is to become, and what c alone does there: its
+// From, To, Commit and Files. From here on the change cannot be withdrawn: the ref alone decides whether it was merged.
+func (tx *Tx) BeginMove(c ralph.Change) error {
+	if err := tx.SetChange(c.ID, c.State, ralph.Moving); err != nil {
 		return err
 	}
-	return tx.set("changes", id, cells{"from_commit": point, "to_commit": commit})
+	return tx.set("changes", c.ID, cells{
+		"from_commit": c.From, "to_commit": c.To, "own_commit": c.Commit, "files": asJSON(c.Files),
+	})
 }
+
+// unmoved are the cells of a change that is not being merged any more.
+var unmoved = cells{"from_commit": "", "to_commit": "", "own_commit": "", "files": "[]"}
 
 // Requeue sends a change back to the start of the merge queue.
 func (tx *Tx) Requeue(id int64, from ralph.ChangeState) error {
 	if err := tx.SetChange(id, from, ralph.Queued); err != nil {
 		return err
 	}
-	return tx.set("changes", id, cells{"from_commit": "", "to_commit": ""})
+	return tx.set("changes", id, unmoved)
 }
 
 // CompleteChange marks a change as merged and completes its task. Behind says why the branch that people
@@ -367,8 +374,11 @@ func (tx *Tx) RetryChange(task int64, by string) error {
 // requeue puts a change that has left the queue back into it.
 func (tx *Tx) requeue(t ralph.Task, c ralph.Change) error {
 	if err := tx.set("changes", c.ID, cells{
-		"state": ralph.Queued, "reason": "", "conflicts": "[]", "from_commit": "", "to_commit": "", "updated": tx.now,
+		"state": ralph.Queued, "reason": "", "conflicts": "[]", "updated": tx.now,
 	}); err != nil {
+		return err
+	}
+	if err := tx.set("changes", c.ID, unmoved); err != nil {
 		return err
 	}
 	if err := tx.set("tasks", t.ID, cells{"times_sent_back": 0}); err != nil {

@@ -153,7 +153,8 @@ var meanings = map[string]string{
 
 	"changes.session_id": "whose work it is; refs/ralph/changes/ID keeps it", "changes.base": "the commit that the session began with",
 	"changes.head": "the commit that it came to", "changes.tree": "of that commit", "changes.state": "held, or on its way through the queue",
-	"changes.from_commit": own + "what the target was when its merge began", "changes.to_commit": own + "what it was to become", "changes.reason": "why it is where it is",
+	"changes.from_commit": own + "what the target was when its merge began", "changes.to_commit": own + "what it was to become",
+	"changes.own_commit": own + "the commit that merges it alone", "changes.files": "a list of `{path, added, removed, status}`: how that differs from its first parent", "changes.reason": "why it is where it is",
 	"changes.after_begun": "1 once `merge.after` was begun for it",
 	"changes.undo":        "what its task becomes once it has taken back what of the task was merged: pending or cancelled; empty for other changes",
 	"changes.conflicts":   "files, as JSON", "merge_queue.id": "1", "merge_queue.target": "the branch into which the queue goes", "merge_queue.paused": "why nothing is merged; empty if changes are",

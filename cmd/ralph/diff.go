@@ -22,8 +22,8 @@ import (
 type difference struct {
 	TaskID  int64    `json:"task_id"`
 	Session string   `json:"session"`
-	From    string   `json:"from"`  // the commit on which the session began
-	To      string   `json:"to"`    // the commit with its work
+	From    string   `json:"from"`  // the first parent of to if that is merged, else the commit on which the session began
+	To      string   `json:"to"`    // the commit with the work
 	Files   []string `json:"files"` // the files that wait for a person, from the top of the repository; empty for all
 	Diff    string   `json:"diff"`  // as git prints it; secrets are masked
 }
@@ -76,6 +76,9 @@ func changeNamed(tx *store.Tx, name string) (d difference, err error) {
 		return d, ralph.NotFound("%s has changed nothing that is kept", name)
 	}
 	d.TaskID, d.Session, d.From, d.To, d.Files = c.TaskID, c.SessionID, c.Base, c.Head, []string{}
+	if c.State == ralph.Merged && c.Commit != "" {
+		d.From, d.To = c.Commit+"^1", c.Commit
+	}
 	return d, nil
 }
 
@@ -102,6 +105,11 @@ func (a *app) fill(ctx context.Context, d *difference, stat bool) error {
 	var options []string
 	if stat {
 		options = []string{"--stat"}
+	}
+	if strings.HasSuffix(d.From, "^1") {
+		if d.From, err = tree.Ref(ctx, d.From); err != nil {
+			return err
+		}
 	}
 	lines, err := tree.Patch(ctx, d.From, d.To, d.Files, options...)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"ralph"
 	"ralph/internal/project"
+	"ralph/internal/report"
 	"ralph/internal/show"
 	"ralph/internal/text"
 	"ralph/loop/workspace"
@@ -140,7 +141,14 @@ func newSessionShow(a *app) *cobra.Command {
 			return err
 		}
 		v := show.ViewSession(s, ralph.At(time.Now()))
-		return a.print(v, func(w io.Writer) { show.Session(w, s, dir) })
+		r, err := read(cmd.Context(), a, func(tx *store.Tx) (report.Receipt, error) {
+			return report.OfTask(tx, ralph.Task{ID: s.TaskID})
+		})
+		v.Task = &r.Changed
+		if err != nil {
+			return err
+		}
+		return a.print(v, func(w io.Writer) { show.Session(w, v, dir) })
 	})
 	cmd.Flags().BoolVar(&prompt, "prompt", false, "print the prompt that it got")
 	cmd.Flags().BoolVar(&hidden, "hidden", false, "print what the checks said that it did not see")

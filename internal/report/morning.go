@@ -20,8 +20,8 @@ type Changed struct {
 	Branches  []string     `json:"branches"`        // all that have commits, oldest first
 	Commits   []string     `json:"commits"`         // ids, oldest first
 	Files     int          `json:"files"`           // changed files
-	Added     int          `json:"added"`           // lines, summed over sessions
-	Removed   int          `json:"removed"`         // lines, summed over sessions
+	Added     int          `json:"added"`           // lines, summed over what was merged
+	Removed   int          `json:"removed"`         // lines, summed over what was merged
 	KeptFiles int          `json:"kept_files"`      // changed files that are not merged
 	Kept      []string     `json:"kept"`            // refs of work in workspaces that is not merged
 
@@ -79,17 +79,19 @@ func (c *Changed) on(branch string) {
 }
 
 // add adds a session's changes; change is the change that contains its work if it worked in a workspace,
-// and branch where that was merged.
+// and branch where that was merged. What was merged is what the merge changed, whatever sessions did on the way.
 func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string) {
+	files := s.Files
 	switch {
 	case change == nil:
 		c.Commits = append(c.Commits, s.Commits...)
 	case change.State == ralph.Merged:
-		c.on(branch)
 		c.Proof = change.Proof
-		if !slices.Contains(c.Commits, change.To) {
-			c.Commits = append(c.Commits, change.To)
+		if change.Commit == "" || slices.Contains(c.Commits, change.Commit) {
+			return // the branch had it already, or another session of the task is part of it
 		}
+		c.on(branch)
+		c.Commits, files = append(c.Commits, change.Commit), change.Files
 	case change.State == ralph.Dropped:
 		return
 	default:
@@ -100,9 +102,9 @@ func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string) {
 		c.KeptFiles = len(c.kept)
 		return
 	}
-	c.files = withPaths(c.files, s.Files)
+	c.files = withPaths(c.files, files)
 	c.Files = len(c.files)
-	for _, f := range s.Files {
+	for _, f := range files {
 		c.Added, c.Removed = c.Added+f.Added, c.Removed+f.Removed
 	}
 }

@@ -30,10 +30,12 @@ func TestWhatWasChanged(t *testing.T) {
 			"2 commits (0123456, 0123456), 2 files (+10 -2)",
 		},
 		{
-			"merged",
-			[]ralph.Session{{Files: files, Commits: []string{"x", "y"}}},
-			&ralph.Change{State: ralph.Merged, To: id}, "1 commit on trunk (0123456), 2 files (+5 -1)",
+			"merged, by several sessions",
+			[]ralph.Session{{Files: files, Commits: []string{"x", "y"}}, {Files: files[:1]}},
+			&ralph.Change{State: ralph.Merged, To: "batch", Commit: id, Files: append(files, ralph.FileChange{Path: "c", Added: 1})},
+			"1 commit on trunk (0123456), 3 files (+6 -1)",
 		},
+		{"the branch had it already", []ralph.Session{{Files: files}}, &ralph.Change{State: ralph.Merged, To: id}, ""},
 		{
 			"not merged",
 			[]ralph.Session{{Files: files}},
@@ -66,8 +68,8 @@ func TestTheSumOfWhatWasChanged(t *testing.T) {
 		return files
 	}
 	tasks := make([]Changed, 3)
-	tasks[0].add(ralph.Session{Files: at("a", "b")}, &ralph.Change{State: ralph.Merged, To: "1"}, "main")
-	tasks[1].add(ralph.Session{Files: at("b")}, &ralph.Change{State: ralph.Merged, To: "2"}, "main")
+	tasks[0].add(ralph.Session{}, &ralph.Change{State: ralph.Merged, To: "2", Commit: "1", Files: at("a", "b")}, "main")
+	tasks[1].add(ralph.Session{}, &ralph.Change{State: ralph.Merged, To: "2", Commit: "2", Files: at("b")}, "main")
 	tasks[2].add(ralph.Session{Files: at("b", "c")}, &ralph.Change{State: ralph.SentBack, SessionID: "s"}, "main")
 	var sum Changed
 	for _, task := range tasks {
@@ -133,7 +135,7 @@ func TestTheBranchesOfWhatWasChanged(t *testing.T) {
 		{"ralph/TASK-4-d", "5 commits on 4 branches"},
 	} {
 		var task Changed
-		task.add(ralph.Session{}, &ralph.Change{State: ralph.Merged, To: strconv.Itoa(len(sum.Commits) + 1)}, tt.branch)
+		task.add(ralph.Session{}, &ralph.Change{State: ralph.Merged, Commit: strconv.Itoa(len(sum.Commits) + 1)}, tt.branch)
 		sum.merge(task)
 		if got := sum.String(); got != tt.want || sum.Branch != tt.branch {
 			t.Errorf("with %s: %q, the last on %s; want %q", tt.branch, got, sum.Branch, tt.want)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/report"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -20,6 +21,9 @@ type SessionView struct {
 	Stays []ralph.Stay `json:"time_in_state"`
 
 	Evidence ralph.Evidence `json:"evidence"` // what was observed when it was decided, apart from the commands' results
+
+	// what all sessions of its task have changed, as it was merged; null in lists
+	Task *report.Changed `json:"task_changed,omitempty"`
 }
 
 // ViewSession adds what is derived from a session's history.
@@ -73,7 +77,8 @@ func Thousands(n int64) string {
 }
 
 // Session writes everything that is known of a session; dir is the folder of its files.
-func Session(w io.Writer, s ralph.Session, dir string) {
+func Session(w io.Writer, v SessionView, dir string) {
+	s := v.Session
 	cost := text.Cost(s.CostUSD, s.CostKnown, s.Tokens.Sum())
 	if !s.CostKnown && s.Tokens.Sum() == 0 && s.CostUSD > 0 {
 		cost += " (it told nothing: this is what it had time for)"
@@ -125,7 +130,7 @@ func Session(w io.Writer, s ralph.Session, dir string) {
 			fmt.Fprintln(w, text.Clean(c.Tail))
 		}
 	}
-	sayEvidence(w, ViewSession(s, ralph.At(time.Now())).Evidence)
+	sayEvidence(w, v.Evidence)
 	for _, f := range s.Files {
 		fmt.Fprintf(w, "%-8s %s +%d -%d\n", f.Status, text.Line(f.Path, 200), f.Added, f.Removed)
 	}
@@ -142,6 +147,9 @@ func Session(w io.Writer, s ralph.Session, dir string) {
 		for _, i := range list.items {
 			fmt.Fprintf(w, "%-9s %s\n", list.name, text.Line(i, 200))
 		}
+	}
+	if changed := v.Task.String(); changed != "" {
+		fmt.Fprintf(w, "TASK-%d changed: %s\n", s.TaskID, changed)
 	}
 	if s.LastWords != "" {
 		fmt.Fprintf(w, "last words: %s\n", text.Line(s.LastWords, 500))

@@ -63,8 +63,12 @@ func lastCompleted(tx *store.Tx) (*Completed, error) {
 	if err != nil {
 		return nil, err
 	}
+	r, err := report.OfTask(tx, t)
+	if err != nil {
+		return nil, err
+	}
 	learned, err := tx.Timeline(t.ID, store.CommentFilter{Session: s.ID, Verbs: []ralph.Verb{ralph.VerbLearned}})
-	return &Completed{t.ID, t.Title, s.CompletedAt, len(s.Commits), len(learned)}, err
+	return &Completed{t.ID, t.Title, s.CompletedAt, len(r.Changed.Commits), len(learned)}, err
 }
 
 // waits reads the counts of the inbox, and the items that a status names.

@@ -32,11 +32,11 @@ func (t *Tree) Diffs(
 			return d, err
 		}
 	}
-	was, err := t.Committed(ctx, from)
+	was, err := t.Whole(ctx, from)
 	if err != nil {
 		return d, err
 	}
-	is, err := t.Committed(ctx, to)
+	is, err := t.Whole(ctx, to)
 	if err != nil {
 		return d, err
 	}
@@ -47,7 +47,7 @@ func (t *Tree) Diffs(
 		}
 		at, secret := map[string]delta{}, map[plumbing.Hash]bool{}
 		for _, d := range list {
-			at[d.path] = d
+			at[t.relative(d.path)] = d
 			if t.SecretFile(d.path) {
 				secret[d.was.Hash], secret[d.is.Hash] = true, true
 			}

@@ -273,13 +273,14 @@ func (t *Tree) copyIndex(from, to string) (links []gitlink, err error) {
 	return links, os.Chtimes(to, time.Time{}, info.ModTime())
 }
 
-// Changes returns the files of the project that differ between two commits, by path.
+// Changes returns the files that differ between two commits, by path. Those of the repository that are outside of the
+// project's folder count, too.
 func (t *Tree) Changes(ctx context.Context, from, to string) ([]ralph.FileChange, error) {
-	was, err := t.Committed(ctx, from)
+	was, err := t.Whole(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	is, err := t.Committed(ctx, to)
+	is, err := t.Whole(ctx, to)
 	if err != nil || was == is {
 		return []ralph.FileChange{}, err
 	}
@@ -293,7 +294,20 @@ func (t *Tree) Changes(ctx context.Context, from, to string) ([]ralph.FileChange
 		}
 		return parseChanges(out)
 	})
+	for i := range files {
+		files[i].Path = t.relative(files[i].Path)
+	}
 	return sorted(files), err
+}
+
+// relative is the inverse of [Tree.Below]. Files outside of the root begin with "../".
+func (t *Tree) relative(path string) string {
+	if t.prefix == "" {
+		return path
+	}
+	// Both are below the same folder, so that there always is such a path.
+	path, _ = filepath.Rel(filepath.FromSlash(t.prefix), filepath.FromSlash(path))
+	return filepath.ToSlash(path)
 }
 
 // sorted sorts files by path; it never returns nil.

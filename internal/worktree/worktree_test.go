@@ -131,7 +131,7 @@ func TestNothingOfTheRepositoryRuns(t *testing.T) {
 	}
 }
 
-func TestAProjectBelowTheTopSeesOnlyItsOwn(t *testing.T) {
+func TestAProjectBelowTheTopSeesAllOfTheRepository(t *testing.T) {
 	dir := t.TempDir()
 	sh(t, dir, "git init -q; mkdir sub; echo x > sub/a; echo x > b; git add .; git commit -qm base")
 	sub := filepath.Join(dir, "sub")
@@ -142,7 +142,8 @@ func TestAProjectBelowTheTopSeesOnlyItsOwn(t *testing.T) {
 	before := record(t, tree, "before")
 	sh(t, dir, "echo y >> sub/a; echo y >> b")
 	files := changes(t, tree, before, record(t, tree, "after"))
-	if want := []ralph.FileChange{{Path: "a", Added: 1, Status: "modified"}}; !cmp.Equal(files, want) {
+	want := []ralph.FileChange{{Path: "../b", Added: 1, Status: "modified"}, {Path: "a", Added: 1, Status: "modified"}}
+	if !cmp.Equal(files, want) {
 		t.Errorf("got %v; want %v", files, want)
 	}
 }

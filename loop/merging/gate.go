@@ -220,7 +220,7 @@ func (l *Merger) ours(pairs []worktree.Pair) (files []gate.File, blobs map[strin
 }
 
 // guarded returns the files that a person has to approve and that the task does not allow. They count wherever they
-// are in the repository.
+// are in the repository, and so does each file outside of the project, of which its commands say nothing.
 func (l *Merger) guarded(pairs []worktree.Pair, known, allow []string) (list []ralph.Blob) {
 	var patterns []string
 	for _, name := range known {
@@ -235,7 +235,7 @@ func (l *Merger) guarded(pairs []worktree.Pair, known, allow []string) (list []r
 		}
 		for _, name := range names {
 			f := gate.File{Path: name, Was: p.Was, Is: p.Is}
-			if len(gate.Guarded([]gate.File{f}, patterns)) > 0 && !gate.Allows(allow, []string{name}) {
+			if (!ours || len(gate.Guarded([]gate.File{f}, patterns)) > 0) && !gate.Allows(allow, []string{name}) {
 				list = append(list, p.Blob)
 				break
 			}

@@ -3,6 +3,7 @@ package merging
 import (
 	"context"
 
+	"ralph"
 	"ralph/internal/worktree"
 )
 
@@ -20,6 +21,7 @@ type Git interface {
 	Has(ctx context.Context, commit string) bool
 	Whole(ctx context.Context, commit string) (string, error)
 	Files(ctx context.Context, from, to string) ([]string, error)
+	Changes(ctx context.Context, from, to string) ([]ralph.FileChange, error)
 	Patch(ctx context.Context, from, to string, paths []string, options ...string) (string, error)
 	Below(path string) string
 	Pairs(ctx context.Context, from, to string) ([]worktree.Pair, error)

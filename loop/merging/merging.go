@@ -340,7 +340,7 @@ func (l *Merger) forget(ctx context.Context, merged []ralph.Change) (err error) 
 // kill it is built again.
 func (l *Merger) build(ctx context.Context, changes []ralph.Change, on Target) (*Built, error) {
 	b := &Built{Target: on, Changes: ids(changes[:1])}
-	base, parents := on.Tip, []string{on.Tip}
+	base := on.Tip
 	merge := func(head string) (conflicts []string, err error) {
 		m, err := l.Tree.MergeTree(ctx, base, head)
 		if err == nil && len(m.Conflicts) == 0 {
@@ -355,13 +355,13 @@ func (l *Merger) build(ctx context.Context, changes []ralph.Change, on Target) (
 			return nil, err
 		}
 		if len(conflicts) == 0 {
-			parents = append(parents, on.Also)
-			base, err = l.commit(ctx, b.Tree, parents, "Merge what people have committed\n")
+			base, err = l.commit(ctx, b.Tree, []string{on.Tip, on.Also}, "Merge what people have committed\n")
 		}
 		if err != nil { // else what has been merged is at fault, or people are: what is merged next is not
 			return nil, err
 		}
 	}
+	also := base != on.Tip
 	var stack []ralph.Change
 	messages := []string{}
 	for _, c := range changes {
@@ -380,11 +380,14 @@ func (l *Merger) build(ctx context.Context, changes []ralph.Change, on Target) (
 			return nil, err
 		}
 		stack, messages = append(stack, c), append(messages, message)
-		if len(changes) > 1 {
-			if base, err = l.commit(ctx, b.Tree, []string{base, c.Head}, message); err != nil {
+		own := Own{Onto: base}
+		if also || len(changes) > 1 {
+			if base, err = l.commit(ctx, b.Tree, l.parents(base, c.Head), message); err != nil {
 				return nil, err
 			}
 		}
+		own.Commit = base
+		b.Own = append(b.Own, own)
 	}
 	if len(stack) == 0 {
 		return b, nil
@@ -394,17 +397,24 @@ func (l *Merger) build(ctx context.Context, changes []ralph.Change, on Target) (
 	switch {
 	case err != nil:
 		return nil, err
-	case b.Tree == is && len(parents) == 1:
-		b.Commit = on.Tip // the target already has everything
+	case b.Tree == is && !also: // the target already has everything
+		b.Commit, b.Own = on.Tip, make([]Own, len(stack))
 		return b, nil
-	case l.Squash:
-	case len(stack) > 1:
-		parents = append(parents, base)
-	default:
-		parents = append(parents, stack[0].Head)
+	case also || len(stack) > 1:
+		b.Commit, err = l.commit(ctx, b.Tree, []string{on.Tip, base}, together(stack, messages))
+		return b, err
 	}
-	b.Commit, err = l.commit(ctx, b.Tree, parents, together(stack, messages))
+	b.Commit, err = l.commit(ctx, b.Tree, l.parents(on.Tip, stack[0].Head), messages[0])
+	b.Own[0].Commit = b.Commit
 	return b, err
+}
+
+// parents are those of the commit that merges one change.
+func (l *Merger) parents(onto, head string) []string {
+	if l.Squash {
+		return []string{onto}
+	}
+	return []string{onto, head}
 }
 
 // commit creates a commit in people's name, signed if configured.
@@ -415,12 +425,8 @@ func (l *Merger) commit(ctx context.Context, tree string, parents []string, mess
 	return l.Tree.CommitTree(ctx, tree, parents, message, l.Tree.User(ctx))
 }
 
-// together returns the message of a merge's commit: a single change's
-// message, or a summary of a batch, whose own commits are below it.
+// together returns the message of the commit of a batch, whose own commits are below it.
 func together(list []ralph.Change, messages []string) string {
-	if len(list) == 1 {
-		return messages[0]
-	}
 	var titles, trailers []string
 	for i, c := range list {
 		title, _, _ := strings.Cut(messages[i], "\n")
@@ -463,18 +469,15 @@ func (l *Merger) conflict(ctx context.Context, c ralph.Change, b *Built) string 
 		l.Log.Warn("a conflict is reported without the tasks that it is with", "task", c.TaskID, "error", err)
 	}
 	for _, other := range since {
+		if other.Commit == "" {
+			continue
+		}
 		var files []string
-		before, err := l.Tree.Ref(ctx, other.To+"^1")
+		before, err := l.Tree.Ref(ctx, other.Commit+"^1")
 		if err == nil {
-			files, err = l.Tree.Files(ctx, before, other.To)
+			files, err = l.Tree.Files(ctx, before, other.Commit)
 		}
-		var own []string // if it was merged in a batch, its own files only
-		if err == nil {
-			own, err = l.Tree.Files(ctx, other.Base, other.Head)
-		}
-		if err == nil && slices.ContainsFunc(files, func(f string) bool {
-			return slices.Contains(b.Conflicts, f) && slices.Contains(own, f)
-		}) {
+		if err == nil && slices.ContainsFunc(files, func(f string) bool { return slices.Contains(b.Conflicts, f) }) {
 			with = append(with, fmt.Sprintf("TASK-%d", other.TaskID))
 		}
 	}

@@ -174,6 +174,14 @@ func (m *model) Files(_ context.Context, from, to string) (names []string, err e
 	return names, nil
 }
 
+func (m *model) Changes(ctx context.Context, from, to string) (list []ralph.FileChange, err error) {
+	names, err := m.Files(ctx, from, to)
+	for _, name := range names {
+		list = append(list, ralph.FileChange{Path: name})
+	}
+	return list, err
+}
+
 // base is the deepest commit below both.
 func (m *model) base(a, b string) string {
 	sides, at := map[string]int{}, map[int][]string{}

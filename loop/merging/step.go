@@ -86,6 +86,7 @@ type Target struct {
 // A Built is the merge of changes with a target.
 type Built struct {
 	Changes   []int64 // the merged changes; those that conflict with them wait
+	Own       []Own   // of each of them
 	Target    Target
 	Commit    string // the commit that would be merged; "" if the first change conflicts with the target
 	Tree      string
@@ -94,6 +95,12 @@ type Built struct {
 	Verified  bool          // it was verified, and Refused is the result
 	Refused   string        // why it was refused; "" if it passed
 	Rewritten []ralph.Touch // protected files that the commands changed, for which it is refused
+}
+
+// An Own is the commit that merges one change alone.
+type Own struct {
+	Commit string // "" if the target has the change already
+	Onto   string // its first parent
 }
 
 // A Step is the next thing to do.

@@ -175,9 +175,12 @@ func (l *Merger) move(ctx context.Context, list []ralph.Change, b *Built) error 
 			point, err = l.branchPoint(ctx, c)
 		}
 		if err == nil {
+			err = l.describe(ctx, list, point, b)
+		}
+		if err == nil {
 			err = l.Store.Tx(ctx, func(tx *store.Tx) error {
 				for _, c := range list {
-					if err := tx.BeginMove(c.ID, c.State, point, b.Commit); err != nil {
+					if err := tx.BeginMove(c); err != nil {
 						return err
 					}
 				}
@@ -187,7 +190,7 @@ func (l *Merger) move(ctx context.Context, list []ralph.Change, b *Built) error 
 		if err != nil {
 			return err
 		}
-		c.From, c.To = point, b.Commit
+		c = list[0]
 		l.killed("stored")
 	}
 	// From here on the ref decides: even a run that is stopped now moves it.
@@ -212,6 +215,22 @@ func (l *Merger) move(ctx context.Context, list []ralph.Change, b *Built) error 
 		}
 	}
 	l.killed("moved")
+	return nil
+}
+
+// describe fills in what becomes of changes, which are those of b, once the commit point moves away from point.
+func (l *Merger) describe(ctx context.Context, list []ralph.Change, point string, b *Built) (err error) {
+	for i := range list {
+		c := &list[i]
+		own := b.Own[slices.Index(b.Changes, c.ID)]
+		c.From, c.To, c.Commit = point, b.Commit, own.Commit
+		if own.Commit == "" {
+			continue
+		}
+		if c.Files, err = l.Tree.Changes(ctx, own.Onto, own.Commit); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

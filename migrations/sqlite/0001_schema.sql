@@ -380,6 +380,8 @@ CREATE TABLE changes (
     'held','queued','building','verifying','moving','merged','sent_back','dropped')),
   from_commit TEXT NOT NULL DEFAULT '', -- of the commit point, when its merge began
   to_commit   TEXT NOT NULL DEFAULT '', -- that it is to become
+  own_commit  TEXT NOT NULL DEFAULT '', -- that merges this change alone: to_commit, or one below it
+  files       TEXT NOT NULL DEFAULT '[]', -- how own_commit differs from its first parent, JSON
   reason      TEXT NOT NULL DEFAULT '',
   conflicts   TEXT NOT NULL DEFAULT '[]', -- files, JSON
   undo        TEXT NOT NULL DEFAULT '' CHECK (undo IN ('', 'pending', 'cancelled')), -- what its task becomes once it has undone it
