@@ -130,6 +130,15 @@ func (o trouble) answers(home func() string) func(int, messagesapi.Request) mess
 	}
 }
 
+// side answers what an agent asks its model beside the conversation, such as to shorten what is too large.
+func (o trouble) side(r messagesapi.Request) messagesapi.Turn {
+	if o.status == 0 || o.once || o.late && !strings.Contains(r.Body, "echo hi") {
+		return messagesapi.Turn{Text: "A title"}
+	}
+	status, body := o.body(r.Path)
+	return messagesapi.Turn{Status: status, Body: body}
+}
+
 // killAgentsOf kills the agents, and what they have started, of a home folder.
 func killAgentsOf(home string) {
 	found, _ := filepath.Glob("/proc/[0-9]*")
@@ -173,7 +182,8 @@ func TestRecordTroubles(t *testing.T) {
 				t.Parallel()
 				var s *stage
 				s = newStage(t, o.answers(func() string { return s.home }))
-				s.configure("limits: {idle_timeout: 90s, session_timeout: 6m, max_sessions: 1}")
+				s.api.Side = o.side
+				s.configure("limits: {session_timeout: 14m, max_sessions: 1}")
 				switch o.does {
 				case "refuse":
 					s.api.Close()

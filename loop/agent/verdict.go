@@ -135,7 +135,7 @@ func Judge(p *Profile, t Trace, d Death) Verdict {
 		return as(ralph.MCPFailed, d.Breach)
 	case class != "":
 		return service()
-	case d.Toolless != "":
+	case d.Toolless != "" && !(d.Refusal != nil && ofFiles.MatchString(d.Refusal.Text)):
 		return as(ralph.MCPFailed, d.Toolless, last)
 	case d.Refusal != nil:
 		return as(ralph.NoWork, name+" does not begin", readable(d.Refusal.Text), last)
@@ -263,6 +263,9 @@ const sharp = 3
 // Class returns the ending that an agent's error tells of; "" if it tells of none. A code says more than
 // a status, and that more than words.
 func Class(f Failure) ralph.Ending {
+	if ofFiles.MatchString(f.Text) {
+		return "" // it is about this machine, whatever it is called
+	}
 	in := inside(f.Text)
 	codes := append([]string{letters(f.Code)}, in.codes...)
 	status := cmp.Or(f.Status, in.status)
@@ -292,6 +295,10 @@ func Class(f Failure) ralph.Ending {
 	}
 	return ""
 }
+
+// ofFiles are a file system's words.
+var ofFiles = regexp.MustCompile(`(?i)\(os error (1|2|5|13|17|20|21|23|24|28|30|39)\)|\b(EACCES|EPERM|ENOENT|EROFS|ENOSPC|EMFILE|EIO)\b|` +
+	`no such file or directory|read-only file system|no space left on device|too many open files`)
 
 // creditsGone are words that are said of credit alone.
 var creditsGone = regexp.MustCompile(`(?i)credit`)

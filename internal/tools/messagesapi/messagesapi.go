@@ -4,8 +4,8 @@
 //
 // A test provides a function that answers each of the model's turns; the server wraps the answers
 // in the API's server-sent events and keeps every request, so that a test can see what the model
-// was shown. Side calls of the CLI (titles, summaries: requests without tools) are answered by the
-// server itself and not kept. It listens on 127.0.0.1 only.
+// was shown. Side calls of the CLI (titles, summaries: requests without tools) are not kept, and answered by the
+// server itself unless the test says how. It listens on 127.0.0.1 only.
 package messagesapi
 
 import (
@@ -57,6 +57,7 @@ type Request struct {
 // A Server answers the CLI.
 type Server struct {
 	*httptest.Server
+	Side   func(r Request) Turn // answers side calls, several at a time; set before the first; nil gives all a title
 	answer func(n int, r Request) Turn
 
 	mu       sync.Mutex
@@ -121,19 +122,21 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if d.offers() == 0 {
-		stream(w, d, 0, Turn{Text: "A title"})
-		return
-	}
 	request := Request{Body: string(body), Path: r.URL.Path}
 	var text strings.Builder
 	d.text(&text)
 	request.Text = text.String()
-	s.mu.Lock()
-	n := len(s.requests)
-	s.requests = append(s.requests, request)
-	turn := s.answer(n, request)
-	s.mu.Unlock()
+	n, turn := 0, Turn{Text: "A title"}
+	switch {
+	case d.offers() > 0:
+		s.mu.Lock()
+		n = len(s.requests)
+		s.requests = append(s.requests, request)
+		turn = s.answer(n, request)
+		s.mu.Unlock()
+	case s.Side != nil:
+		turn = s.Side(request)
+	}
 	for k, v := range turn.Headers {
 		w.Header().Set(k, v)
 	}

@@ -82,6 +82,9 @@ func TestErrorsOfTheService(t *testing.T) {
 		},
 		{jsonrpc.Error{Code: -32603, Message: "no", Data: json.RawMessage(`{"errorName":"ProviderAuthError"}`)}, ralph.AuthFailed},
 		{jsonrpc.Error{Code: 404}, ""},
+		{jsonrpc.Error{Code: -32603, Message: "Internal error: failed to create the session: Permission denied (os error 13)"}, ""},
+		{jsonrpc.Error{Code: -32603, Message: "EACCES: permission denied, mkdir '/home/dev/.x'"}, ""},
+		{jsonrpc.Error{Code: -32603, Message: "tcp connect error: Connection refused (os error 111)"}, ralph.Network},
 	} {
 		if got := agent.Class(*failureOf(&tt.e)); got != tt.want {
 			t.Errorf("%d %s: got %q, want %q", tt.e.Code, tt.e.Data, got, tt.want)

@@ -166,6 +166,10 @@ func TestHowASessionEnded(t *testing.T) {
 		{"gone before it began", history{}, nil, agent.Death{Code: 1, Stderr: "no home"}, ralph.NoWork, "Codex did nothing: Codex exited with status 1: no home"},
 		{"its thread is refused, with ralph's tools", history{}, nil, agent.Death{Refusal: &agent.Failure{Text: "bad day"}}, ralph.NoWork, "bad day"},
 		{"its thread is refused, without", history{}, nil, agent.Death{Refusal: &agent.Failure{Text: "servers failed"}, Toolless: "not told ralph's tools: servers failed"}, ralph.MCPFailed, "servers failed"},
+		{"its folder cannot be written to", history{}, nil, agent.Death{
+			Refusal:  &agent.Failure{Text: "Internal error: cannot create the lock: Permission denied (os error 13) (-32603)"},
+			Toolless: "not told ralph's tools",
+		}, ralph.NoWork, "Codex does not begin: Internal error: cannot create the lock"},
 		{"without tools to the end of a turn", history{}, []jsonrpc.Message{used, completed}, agent.Death{Toolless: "not told ralph's tools"}, ralph.MCPFailed, "not told ralph's tools"},
 		{"too dear", history{}, []jsonrpc.Message{used}, agent.Death{Over: "reached the limit of cost"}, ralph.TimedOut, "limit of cost"},
 		{"it asked first", history{guarded: true}, []jsonrpc.Message{asked, ran, used, completed}, agent.Death{}, ralph.Finished, ""},
