@@ -39,6 +39,7 @@ storm: ## several sessions at once, simulated and killed, by random seeds; STORM
 	RALPH_TEST_KILLS=$(or $(STORM),100) go test -count=1 -timeout 2h -v ./cmd/ralph -run 'TestACrowdThatIsKilled|TestKilledAtAnyMoment'
 	RALPH_TEST_REAL_KILLS=$(or $(STORM),20) go test -count=1 -timeout 2h -v ./cmd/ralph -run 'TestRealKilledAtAnyMoment|TestRealACrowdThatIsKilled'
 	RALPH_TEST_CHEATS=all go test -count=1 -timeout 2h -v ./cmd/ralph -run 'TestGateWithAgents|TestRealChecksAreThrownAway'
+	RALPH_TEST_AGENTS=all RALPH_TEST_TROUBLES=1 go test -count=1 -timeout 2h -v ./cmd/ralph -run TestRealTroubles
 
 mutation: ## break the rules, one change at a time, and list what no test notices; CONTRIBUTING.md
 	go run -C internal/tools/mutation . -C $(CURDIR) $(MUTATION)

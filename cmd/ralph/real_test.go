@@ -405,28 +405,6 @@ func TestRealPermissions(t *testing.T) {
 	}, "claude", "codex") // gemini has a test of its own: it cannot be told why
 }
 
-// TestRealErrors: an agent that cannot work ends the run with 6 and costs the
-// task nothing.
-func TestRealErrors(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name string
-		turn messagesapi.Turn
-		says string
-	}{
-		{"rate limit", messagesapi.Turn{Status: 429, Kind: "rate_limit_error", Text: "too many tokens"}, "rate limit"},
-		{"credentials", messagesapi.Turn{Status: 401, Kind: "authentication_error", Text: "token expired"}, "credentials were refused"},
-		{"no credit", messagesapi.Turn{Status: 400, Kind: "invalid_request_error", Text: "Your credit balance is too low to access the Anthropic API"}, "no credit"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s := newStage(t, func(int, messagesapi.Request) messagesapi.Turn { return tt.turn })
-			s.run(0, "task", "add", "Try")
-			s.has(s.run(6, "run", "--no-wait"), tt.says)
-			s.has(s.run(0, "task", "list", "--json"), `"attempts": 0`, `"stuck_count": 0`, `"status": "pending"`)
-		})
-	}
-}
-
 // TestRealHang: a model that never answers is a timeout, and nothing stays alive.
 func TestRealHang(t *testing.T) {
 	onEach(t, func(t *testing.T, newStage stageMaker) {

@@ -170,7 +170,8 @@ func oneTurn(model, prompt string) float64 {
 // charge returns what a session is charged, and whether that is a bill: the cost that the agent reported, or else
 // that of the tokens that were seen. Tokens at an unknown price are charged nothing: they are counted as such. Of a
 // session that called its model and told nothing it is the requests that there was time for, at one turn each and at
-// most its own limit. An agent that never got that far cost nothing.
+// most its own limit; where the service refused in the end, it is those that tools were called by, as the time went by
+// with refused ones. An agent that never got that far cost nothing.
 func charge(r agent.Report, limit, turn, seconds float64) (usd float64, known bool) {
 	switch {
 	case limit > 0 && r.CostUSD > limit+overshoot:
@@ -182,5 +183,9 @@ func charge(r agent.Report, limit, turn, seconds float64) (usd float64, known bo
 	case !r.Began:
 		return 0, true
 	}
-	return min(limit, turn*(1+math.Floor(seconds/askSeconds))), false
+	requests := 1 + math.Floor(seconds/askSeconds)
+	if r.Ending.AgentError() {
+		requests = min(requests, float64(max(1, r.ToolCalls)))
+	}
+	return min(limit, turn*requests), false
 }

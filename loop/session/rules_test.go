@@ -195,6 +195,10 @@ func TestWhatASessionIsCharged(t *testing.T) {
 
 // TestAMuteSession: who tells nothing is charged by the time that it took, and never more than its limit.
 func TestAMuteSession(t *testing.T) {
+	refused := agent.Report{Began: true, Ending: ralph.RateLimited, ToolCalls: 2}
+	if usd, known := charge(refused, 10, 0.25, 3600); usd != 0.5 || known {
+		t.Errorf("refused for an hour after two calls: %g, %t", usd, known)
+	}
 	for seconds, want := range map[float64]float64{1: 0.25, 25: 0.75, 3600: 10} {
 		if usd, known := charge(agent.Report{Began: true}, 10, 0.25, seconds); usd != want || known {
 			t.Errorf("after %g s: %g, %t, want %g", seconds, usd, known, want)

@@ -156,7 +156,12 @@ func badDays(t *testing.T) string {
 		was[f[0]+"/"+f[1]] = strings.ReplaceAll(f[2], "_", " ")
 	}
 	var b strings.Builder
-	b.WriteString(badDay)
+	var then strings.Builder
+	for _, f := range follows {
+		instead := map[bool]string{true: "yes", false: "no"}[f.ending.StandsIn()]
+		fmt.Fprintf(&then, "| %s | %s | %s |\n", strings.ReplaceAll(string(f.ending), "_", " "), instead, f.then)
+	}
+	fmt.Fprintf(&b, badDay, then.String())
 	fmt.Fprintf(&b, "| | %s |\n|---%s|\n", strings.Join(troubled, " | "), strings.Repeat("|---", len(troubled)))
 	for _, trouble := range troubles {
 		fmt.Fprintf(&b, "| %s ", strings.ReplaceAll(trouble, "-", " "))
@@ -171,19 +176,32 @@ func badDays(t *testing.T) string {
 const badDay = `
 ## On a bad day
 
-What the end of an agent was is decided by one rule, whichever agent it is, and tested with recordings of the real ones. None of these is an
-attempt at the task, or costs more than the tokens that were seen (at least one request, where it was cut off in one).
+What the end of an agent was is decided by one rule, whichever agent it is. The table is tested with recordings of the real ones, and with
+the real ones against scripted APIs. None of these is an attempt at the task, or costs more than the tokens that were seen (at least one
+request, where it was cut off in one). In the report, the run's lines and ` + "`ralph task show`" + ` stand the agent's own words.
 
-- *auth*, *billing*, *no work* (the model is unknown, say): a stand-in works; without one the run ends with status 6 and the agent's words.
-- *rate limited*, *overloaded*: a stand-in works; without one the run waits, until the limit's end where that is told. Silence for
-  ` + "`limits.idle_timeout`" + ` while the model was to answer is a limit.
-- *network*: the run waits. *prompt too long*: the task is tried with half the prompt, then a quarter, and then waits for you as failed.
-- *lost*: the task is tried again, later each time.
-
-` + "`429 once`" + ` is a request that is refused once, ` + "`later`" + ` is after work was done. codex was told to try nothing again. opencode shortens a prompt
-that is too large until its time is up.
+| it was | a stand-in works | without one |
+|---|---|---|
+%s
+` + "`429 once`" + ` is a request that is refused once, ` + "`later`" + ` is after work was done. codex was told to try nothing again. Silence for
+` + "`limits.idle_timeout`" + ` while the model was to answer is a limit: qwen tries again for longer without a word.
 
 `
+
+// follows says what happens after an ending where nobody stands in.
+var follows = []struct {
+	ending ralph.Ending
+	then   string
+}{
+	{ralph.AuthFailed, "the run ends with status 6"},
+	{ralph.Billing, "the run ends with status 6"},
+	{ralph.NoWork, "it is tried once more, then the run ends with status 6: the model is unknown, say"},
+	{ralph.RateLimited, "the run waits, until the limit's end where that is told"},
+	{ralph.Overloaded, "the run waits"},
+	{ralph.Network, "the run waits"},
+	{ralph.PromptTooLong, "the task is tried with half the prompt, then a quarter, and then waits for you as failed"},
+	{ralph.Lost, "the task is tried again, later each time"},
+}
 
 const intro = `# Agents
 

@@ -96,10 +96,7 @@ func TestTroubles(t *testing.T) {
 				cost = "about " + cost
 			}
 			fmt.Fprintf(&b, "%-9s %-15s %-15s %-13s %s\n", name, trouble, r.Ending, cost, r.Reason)
-			switch {
-			case trouble == "429-once": // it went on by itself
-				continue
-			case name == "opencode" && strings.HasPrefix(trouble, "too-large"): // it compacts until its time is up
+			if trouble == "429-once" { // it went on by itself
 				continue
 			}
 			if r.Ending != ralph.Lost && !r.Ending.AgentError() {
