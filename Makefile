@@ -36,6 +36,7 @@ storm: ## several sessions at once, simulated and killed, by random seeds; STORM
 	RALPH_TEST_SEED=$$(date +%s) RALPH_TEST_STORM=1 RALPH_TEST_WORKERS=1000 RALPH_TEST_TASKS=2000 \
 		go test -count=1 -timeout 2h -v ./loop/merging -run TestSimulatedFleet
 	RALPH_TEST_SEED=$$(date +%s) RALPH_TEST_DAMAGES=$(or $(STORM),100) RALPH_TEST_MOMENTS=20 go test -count=1 -timeout 2h -v ./cmd/ralph -run "TestDamagedState|TestADiskThatFillsUp"
+	RALPH_TEST_STORM=1 go test -count=1 -timeout 2h -v ./cmd/ralph -run TestHostileWorkspaces
 	RALPH_TEST_KILLS=$(or $(STORM),100) go test -count=1 -timeout 2h -v ./cmd/ralph -run 'TestACrowdThatIsKilled|TestKilledAtAnyMoment'
 	RALPH_TEST_REAL_KILLS=$(or $(STORM),20) go test -count=1 -timeout 2h -v ./cmd/ralph -run 'TestRealKilledAtAnyMoment|TestRealACrowdThatIsKilled'
 	RALPH_TEST_CHEATS=all go test -count=1 -timeout 2h -v ./cmd/ralph -run 'TestGateWithAgents|TestRealChecksAreThrownAway'

@@ -14,6 +14,9 @@ import (
 // rows that break one.
 var invariants = []struct{ what, mend, query string }{
 	{"references that point nowhere", "", sqlite.dangling},
+	{"tasks that are gone (removed outside of ralph?)", "`ralph db restore` of a copy brings them back", `
+		SELECT DISTINCT 'TASK-' || e.task_id FROM events e
+		WHERE e.type = 'task.created' AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = e.task_id) ORDER BY 1`},
 	{"sessions in progress on a task that is not", "`ralph run` decides on what an earlier run left", `
 		SELECT 'session ' || substr(s.id, 1, 8) || ' on TASK-' || t.id
 		FROM sessions s JOIN tasks t ON t.id = s.task_id
@@ -100,30 +103,41 @@ func (db *DB) Vacuum(ctx context.Context) (freed int64, err error) {
 // ErrNoBackup says that a file is not a copy of a queue.
 var ErrNoBackup = errors.New("this is no backup")
 
+// A Restored database is a copy in the place of another one.
+type Restored struct {
+	Kept  string // the file of the replaced one; "" if there was none
+	Lacks int64  // how many of the changes of the replaced one the copy does not have; 0 if that is not known
+}
+
 // Restore replaces the database file at path by a copy, with the log beside that if there is one. It
-// checks the copy first, and keeps the replaced file under the returned name. The caller makes sure
-// that nobody uses the database.
-func Restore(ctx context.Context, backup, path, stamp string) (kept string, err error) {
+// checks the copy first. The caller makes sure that nobody uses the database.
+func Restore(ctx context.Context, backup, path, stamp string) (r Restored, err error) {
 	info, err := os.Stat(backup)
 	if err != nil {
-		return "", err
+		return r, err
 	}
 	if !info.Mode().IsRegular() || info.Size() == 0 {
-		return "", fmt.Errorf("%s: %w: it is empty or no file; nothing was changed", backup, ErrNoBackup)
+		return r, fmt.Errorf("%s: %w: it is empty or no file; nothing was changed", backup, ErrNoBackup)
 	}
 	// It opens a copy of the backup: opening migrates, and may leave files beside it.
 	trial := path + ".restoring"
 	defer func() { err = errors.Join(err, removeDatabase(trial)) }()
 	if err := removeDatabase(trial); err != nil {
-		return "", err
+		return r, err
 	}
 	for _, end := range []string{"", "-wal"} {
 		if err := copyFile(backup+end, trial+end); err != nil && (end == "" || !errors.Is(err, os.ErrNotExist)) {
-			return "", err
+			return r, err
 		}
 	}
 	if err := tryOut(ctx, trial); err != nil {
-		return "", fmt.Errorf("the backup cannot be used: %s: %w; nothing was changed", backup, err)
+		return r, fmt.Errorf("the backup cannot be used: %s: %w; nothing was changed", backup, err)
+	}
+	// Both marks may be missing: then nothing is said.
+	if before, err := ReadMark(path); err == nil {
+		if now, err := ReadMark(trial); err == nil && now.Database == before.Database {
+			r.Lacks = max(0, before.Commits-now.Commits)
+		}
 	}
 	aside := filepath.Join(filepath.Dir(path), "backups", "replaced-"+stamp+".db")
 	// The write-ahead log moves too: it may hold the latest rows, and a leftover log would be
@@ -133,16 +147,16 @@ func Restore(ctx context.Context, backup, path, stamp string) (kept string, err 
 			continue
 		}
 		if err := os.MkdirAll(filepath.Dir(aside), 0o700); err != nil {
-			return "", err
+			return r, err
 		}
 		if err := os.Rename(path+end, aside+end); err != nil {
-			return "", err
+			return r, err
 		}
 		if end == "" {
-			kept = aside
+			r.Kept = aside
 		}
 	}
-	return kept, errors.Join(
+	return r, errors.Join(
 		os.Rename(MarkFile(trial), MarkFile(path)), os.Rename(trial, path), syncFolder(filepath.Dir(path)))
 }
 

@@ -12,6 +12,7 @@ import (
 	"ralph"
 	"ralph/internal/project"
 	"ralph/internal/state"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -108,7 +109,7 @@ func newDBRestore(a *app) *cobra.Command {
 		}
 		defer func() { err = errors.Join(err, unlock()) }()
 		stamp := time.Now().UTC().Format("20060102T150405.000")
-		kept, err := store.Restore(cmd.Context(), file, p.File(state.Database), stamp)
+		r, err := store.Restore(cmd.Context(), file, p.File(state.Database), stamp)
 		if err != nil {
 			return err
 		}
@@ -116,10 +117,13 @@ func newDBRestore(a *app) *cobra.Command {
 			return err
 		}
 		said := ""
-		if kept != "" {
-			said = "; what was there is kept as " + kept
+		if r.Kept != "" {
+			said = "; what was there is kept as " + r.Kept
 		}
-		return a.say(map[string]string{"restored": file, "replaced": kept}, "restored from %s%s", file, said)
+		if r.Lacks > 0 {
+			said += ", with " + text.Count(int(r.Lacks), "change") + " that this copy lacks"
+		}
+		return a.say(map[string]any{"restored": file, "replaced": r.Kept, "lacks": r.Lacks}, "restored from %s%s", file, said)
 	})
 }
 

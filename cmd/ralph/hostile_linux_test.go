@@ -19,7 +19,7 @@ import (
 )
 
 // A hostile session leaves something in its workspace, or reaches for something, that has stopped ralph or its git,
-// or got past them. It is one task of a run; the next one is done as if nothing had been.
+// or got past them. It is one task of a run; the next one is honest, and is done as if nothing had been.
 type hostile struct {
 	id, name string
 	script   string       // of the session's shell, besides what makes the task's file
@@ -125,16 +125,29 @@ func TestHostileWorkspaces(t *testing.T) {
 			t.Errorf("docs/situations.md lacks the row\n%s", row)
 		}
 	}
-	t.Run("as root", func(t *testing.T) {
-		t.Parallel()
-		environment{want: sandbox.Bubblewrap}.playHostiles(t, "{network: false}", hostiles(noAnswer(t))...)
-	})
-	t.Run("as a user, with Landlock", func(t *testing.T) {
-		t.Parallel()
-		e := environments[0] // an unprivileged user
-		e.bare, e.want = true, sandbox.Landlock
-		e.playHostiles(t, "{network: false}", hostiles(noAnswer(t))...)
-	})
+	user := environments[0] // without privileges
+	userInLandlock := user
+	userInLandlock.bare, userInLandlock.want = true, sandbox.Landlock
+	user.want = sandbox.Bubblewrap
+	for _, kind := range []struct {
+		name string
+		environment
+		all bool // sessions; else those that a sandbox stops, and all of them by make storm
+	}{
+		{"as root", environment{want: sandbox.Bubblewrap}, true},
+		{"as root, with Landlock", environment{bare: true, want: sandbox.Landlock}, false},
+		{"as a user", user, false},
+		{"as a user, with Landlock", userInLandlock, true},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			all := hostiles(noAnswer(t))
+			if !kind.all && testNumber(t, "RALPH_TEST_STORM", 0) == 0 {
+				all = slices.DeleteFunc(all, func(h hostile) bool { return !slices.Contains([]string{"Q1a", "Q6a", "Q8a", "Q9a"}, h.id) })
+			}
+			kind.playHostiles(t, "{network: false}", all...)
+		})
+	}
 	t.Run("as root without a sandbox", func(t *testing.T) {
 		t.Parallel()
 		environment{want: sandbox.None}.playHostiles(t, "off", unheld)
@@ -168,29 +181,31 @@ func noAnswer(t *testing.T) (address string) {
 	return "http://" + listener.Addr().String() + "/secret"
 }
 
-// playHostiles has all of them in one run, one after the other, and an honest task after the last one. Each begins by
-// looking at what the one before has left, so that each is the next task of another.
+// playHostiles has all of them in one run, one after the other, and an honest task after each. Every session begins by
+// looking at what the one before has left.
 func (e environment) playHostiles(t *testing.T, mode string, all ...hostile) {
 	const clean = "test -z \"$(git status --porcelain)\" && git log -1 >/dev/null"
+	var tasks []hostile
+	for _, h := range all {
+		tasks = append(tasks, h, hostile{id: "after-" + h.id, name: "an honest session", task: ralph.Completed, sentence: "done and verified: made it"})
+	}
 	var script, queue strings.Builder
-	tasks := 0
-	add := func(title, file, run, verify string) {
-		tasks++
-		fmt.Fprintf(&script, "task %s\nrun %s && echo x > %s; %s\ndone {\"summary\": \"made it\"}\n", title, clean, file, run)
-		line, err := json.Marshal(map[string]any{"ralph": "task", "id": strconv.Itoa(tasks), "title": title, "verify": []string{"test -f " + file + " && " + verify}})
+	for i, h := range tasks {
+		made := "made-" + h.id + ".txt"
+		fmt.Fprintf(&script, "task Make %s\nrun made=%s; %s && echo x > $made; %s\ndone {\"summary\": \"made it\"}\n",
+			h.id, made, clean, cmp.Or(h.script, "true"))
+		if h.mend != "" {
+			fmt.Fprintf(&script, "turn\nrun %s\ndone {\"summary\": \"mended it\"}\nturn\ndone {\"summary\": \"made it\"}\n", h.mend)
+		}
+		line, err := json.Marshal(map[string]any{
+			"ralph": "task", "id": strconv.Itoa(i + 1), "title": "Make " + h.id,
+			"verify": []string{"test -f " + made + " && " + cmp.Or(h.verify, clean)},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(&queue, "%s\n", line)
 	}
-	for _, h := range all {
-		made := "made-" + h.id + ".txt"
-		add("Make "+h.id, made, "made="+made+"; "+cmp.Or(h.script, "true"), cmp.Or(h.verify, "true"))
-		if h.mend != "" {
-			fmt.Fprintf(&script, "turn\nrun %s\ndone {\"summary\": \"mended it\"}\nturn\ndone {\"summary\": \"made it\"}\n", h.mend)
-		}
-	}
-	add("Follow", "follows.txt", "true", "true")
 	dir, run := e.household(t, map[string]string{
 		"queue.jsonl": queue.String(), ".claude/projects/-other/a.jsonl": "theirs",
 		"project/ralph.yaml": "agent: {command: [ralph, scripted-agent]}\npermissions: {guards: false}\nmax_verify_failures: 1\n" +
@@ -214,7 +229,7 @@ func (e environment) playHostiles(t *testing.T, mode string, all ...hostile) {
 	}
 	files := strings.Fields(run("git", "ls-tree", "-r", "--name-only", "main"))
 	var merged []string
-	for i, h := range all {
+	for i, h := range tasks {
 		task := i + 1
 		if got := h.told(said, task); !strings.Contains(got, h.sentence) {
 			t.Errorf("%s %s: want %q of it, and it says\n%s", h.id, h.name, h.sentence, got)
@@ -229,7 +244,7 @@ func (e environment) playHostiles(t *testing.T, mode string, all ...hostile) {
 			merged = append(merged, "made-"+h.id+".txt")
 		}
 	}
-	merged = append(merged, "follows.txt", "ralph.yaml", "claude.script", ".gitignore")
+	merged = append(merged, "ralph.yaml", "claude.script", ".gitignore")
 	slices.Sort(merged)
 	slices.Sort(files)
 	if !slices.Equal(merged, files) {
@@ -240,11 +255,14 @@ func (e environment) playHostiles(t *testing.T, mode string, all ...hostile) {
 	}
 }
 
-// told is what a run printed of a task, and of all of them before the first one.
+// told is what a run printed of a task while it worked, and of all of them before the first one.
 func (hostile) told(said string, task int) string {
 	var b strings.Builder
 	of := ""
 	for line := range strings.Lines(said) {
+		if line == "\n" { // receipts follow
+			break
+		}
 		if m := ofTask.FindStringSubmatch(line); m != nil {
 			of = m[1]
 		}
