@@ -7,9 +7,21 @@ import (
 	"time"
 )
 
-// lookEvery is how often to check for commits of other processes. A check reads no table and takes
-// some microseconds.
-const lookEvery = 200 * time.Millisecond
+// How often to check for commits of other processes. A check reads no table and takes some
+// microseconds; what costs is that it wakes several threads, all day, in an idle daemon.
+const (
+	lookEvery    = 200 * time.Millisecond
+	looksClosely = 50 // how many in a row without a change
+	lookIdly     = time.Second
+)
+
+// nextLook returns how long to wait before the next check, after some that have found no change.
+func nextLook(unchanged int) time.Duration {
+	if unchanged < looksClosely {
+		return lookEvery
+	}
+	return lookIdly
+}
 
 // A watcher notices commits, once for the whole process.
 type watcher struct {
@@ -51,11 +63,12 @@ func (db *DB) Changed() <-chan struct{} {
 // await polls until something has changed, then closes the channel.
 func (db *DB) await() {
 	w := &db.watch
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for changed := false; !changed; {
+	pause := time.NewTimer(lookEvery)
+	defer pause.Stop()
+	for unchanged, changed := 0, false; !changed; unchanged++ {
+		pause.Reset(nextLook(unchanged))
 		select {
-		case <-tick.C:
+		case <-pause.C:
 		case <-w.poke:
 		case <-w.ctx.Done():
 		}
@@ -78,11 +91,12 @@ func (db *DB) version() (version int64) {
 		db.told(db.dialect.version)
 	}
 	var err error
+	ctx := context.WithoutCancel(w.ctx) // for one that may end, each query starts a goroutine
 	if w.conn == nil {
-		w.conn, err = db.read.Conn(w.ctx)
+		w.conn, err = db.read.Conn(ctx)
 	}
 	if err == nil {
-		err = w.conn.QueryRowContext(w.ctx, db.dialect.version).Scan(&version)
+		err = w.conn.QueryRowContext(ctx, db.dialect.version).Scan(&version)
 	}
 	if err != nil {
 		return -1

@@ -1,0 +1,15 @@
+package store
+
+import (
+	"testing"
+	"time"
+)
+
+// TestWhoWaitsLongLooksRarely: an idle daemon hardly wakes, and who has just seen a change sees the next one at once.
+func TestWhoWaitsLongLooksRarely(t *testing.T) {
+	for unchanged, want := range map[int]time.Duration{0: 200 * time.Millisecond, 49: 200 * time.Millisecond, 50: time.Second, 1 << 40: time.Second} {
+		if got := nextLook(unchanged); got != want {
+			t.Errorf("after %d looks: %v, want %v", unchanged, got, want)
+		}
+	}
+}
