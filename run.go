@@ -81,7 +81,7 @@ func Doing(state, reason, until string) string {
 }
 
 // Limits are the bounds of a run and its sessions. Durations are in seconds. Every
-// limit has a finite default; only Parallel, Waiting and SessionTokens give zero a meaning of its own.
+// limit has a finite default; only Parallel and SessionTokens give zero a meaning of its own.
 type Limits struct {
 	MaxSessions     int     `json:"max_sessions"`
 	MaxTasks        int     `json:"max_tasks"`
@@ -96,7 +96,6 @@ type Limits struct {
 	SessionTokens   int64   `json:"session_tokens"`  // of a session; 0 leaves it to the cost, at the dearest known price
 	SessionMinUSD   float64 `json:"session_min_usd"` // minimum for a session beside others; with less left, it waits
 	Parallel        int     `json:"parallel"`        // sessions at once; 0 is 1
-	Waiting         int     `json:"waiting"`         // how many tasks may wait for people; 0 is no limit
 	Attempts        int     `json:"attempts"`
 	StagnantMaximum int     `json:"stagnant_sessions"`
 

@@ -240,56 +240,6 @@ func TestASessionThatDoesNotGetReadyIsNoticed(t *testing.T) {
 	})
 }
 
-// TestNoTaskIsBegunWhileTooManyWaitForPeople, but those that were begun go on.
-func TestNoTaskIsBegunWhileTooManyWaitForPeople(t *testing.T) {
-	const held = "1 tasks wait for people, and no new one is begun (limits.waiting)"
-	for _, tt := range []struct {
-		name     string
-		most     int
-		jobs     int
-		answered bool // the question is answered while the begun task is worked on
-		want     []int64
-		reason   string
-	}{
-		{"no limit", 0, 1, false, []int64{1, 3}, "waiting for people: TASK-2"},
-		{"below the limit", 2, 1, false, []int64{1, 3}, "waiting for people: TASK-2"},
-		{"at the limit", 1, 1, false, []int64{1}, held},
-		{"at the limit, in two sessions", 1, 2, false, []int64{1}, held},
-		{"it is answered", 1, 1, true, []int64{1, 2, 3}, "nothing is left to do"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, b *bench) {
-				r := b.enlist(t, 1, ralph.Task{}, ralph.Task{}, ralph.Task{})
-				yes := true
-				r.says[1] = []signals.Payload{halt, finish}
-				r.says[2] = []signals.Payload{signals.Ask{Question: "which?", Blocking: &yes}, finish}
-				limits := b.Limits
-				b.Limits.MaxSessions = 1
-				for b.Task = 1; b.Task <= 2; b.Task++ {
-					b.serve(t)()
-				}
-				b.Task, b.Limits, b.Limits.Waiting, b.Parallel, r.order = 0, limits, tt.most, tt.jobs, []int64{1}
-				r.takes[1] = 10 * time.Minute
-				if tt.answered {
-					time.AfterFunc(time.Minute, func() {
-						b.tx(t, func(tx *store.Tx) error {
-							inbox, err := tx.Inbox()
-							for _, i := range inbox {
-								err = errors.Join(err, tx.Answer(i.Ref.ID, "this one", "ann"))
-							}
-							return err
-						})
-					})
-				}
-				result := b.serve(t)()
-				if got := r.order[1:]; !slices.Equal(got, tt.want) || !slices.ContainsFunc(result.Reasons, func(s string) bool { return strings.HasPrefix(s, tt.reason) }) {
-					t.Errorf("the sessions were on %v, and it ended with %q", got, result.Reasons)
-				}
-			})
-		})
-	}
-}
-
 // TestARunThatEndsLeavesItsOtherSessionsTheirTime, unless ralph itself fails meanwhile.
 func TestARunThatEndsLeavesItsOtherSessionsTheirTime(t *testing.T) {
 	for _, tt := range []struct {

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"cmp"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -76,24 +75,14 @@ func within(dir, of string) bool {
 // choose returns the task to begin beside those of the jobs.
 func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 	r.held = ""
-	begun := false // only tasks that were begun before
-	if most := r.Limits.Waiting; most > 0 {
-		waiting, err := tx.WaitingForPeople()
-		if err != nil {
-			return task, false, err
-		}
-		if begun = waiting >= most; begun {
-			r.held = fmt.Sprintf("%d tasks wait for people, and no new one is begun (limits.waiting)", waiting)
-		}
-	}
 	alone, err := r.alone(tx)
 	if err != nil {
 		return task, false, err
 	}
-	if r.width() == 1 && !begun && len(alone) == 0 {
+	if r.width() == 1 && len(alone) == 0 {
 		return tx.Next()
 	}
-	queue, err := tx.Queue(len(r.jobs)+scopeLook, begun)
+	queue, err := tx.Queue(len(r.jobs) + scopeLook)
 	if queue = append(alone, queue...); err != nil || len(queue) == 0 {
 		return task, false, err
 	}

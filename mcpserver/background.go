@@ -49,20 +49,10 @@ const (
 
 // Serve serves chats on stdio or on a loopback address.
 func (c *Chats) Serve(ctx context.Context, address string, in io.ReadCloser, out io.WriteCloser) error {
-	if err := c.enabled(); err != nil {
-		return err
-	}
 	if address == "" {
 		return Serve(ctx, newHuman(c), in, out)
 	}
 	return c.serve(ctx, address)
-}
-
-func (c *Chats) enabled() error {
-	if c.Enabled {
-		return nil
-	}
-	return ralph.Usage(errors.New("mcp.enabled is false in the configuration: ralph does not serve chats here"))
 }
 
 // file returns the path of a file of the server in ralph's folder.
@@ -185,9 +175,6 @@ const (
 
 // Start starts the background server if it is not running, and waits until it can be reached.
 func (c *Chats) Start(ctx context.Context) (*Background, error) {
-	if err := c.enabled(); err != nil {
-		return nil, err
-	}
 	if s := c.Server(); s != nil {
 		return s, nil
 	}

@@ -16,6 +16,9 @@ import (
 	"ralph/store"
 )
 
+// MirrorFile is the name of the mirror of people's sessions, in ralph's folder.
+const MirrorFile = "session.json"
+
 // Chats serves the chats that people run with their own clients in one project.
 type Chats struct {
 	Store *store.DB
@@ -25,7 +28,6 @@ type Chats struct {
 	File  string     // session.json
 
 	CheckpointAt int    // percent of a context from which a new chat is advised
-	Enabled      bool   // chats may use ralph at all
 	Addr         string // of the background server
 	Version      string // of ralph
 	Environ      []string

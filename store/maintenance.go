@@ -25,10 +25,10 @@ var invariants = []struct{ what, mend, query string }{
 		SELECT 'TASK-' || t.id FROM tasks t
 		WHERE t.status = 'in_progress' AND t.claimed_by = '' AND NOT EXISTS (
 			SELECT 1 FROM sessions s WHERE s.task_id = t.id AND s.completed_at = '') ORDER BY t.id`},
-	{"tasks that are merging without a change in the queue", "`ralph merge retry`, or " + callOff, `
+	{"tasks that are merging without a change in the queue", "`ralph task retry --as-is`, or " + callOff, `
 		SELECT 'TASK-' || t.id FROM tasks t WHERE t.status = 'merging' AND NOT EXISTS (
 			SELECT 1 FROM changes c WHERE c.task_id = t.id AND ` + inQueue + `) ORDER BY t.id`},
-	{"changes in the queue of tasks that are not merging", "`ralph merge drop`", `
+	{"changes in the queue of tasks that are not merging", "`ralph task retry --fresh`", `
 		SELECT 'change ' || c.id || ' of TASK-' || c.task_id FROM changes c JOIN tasks t ON t.id = c.task_id
 		WHERE ` + inQueue + ` AND t.status <> 'merging' ORDER BY c.id`},
 	{"tasks that wait for an answer although no question is open", callOff, `

@@ -499,15 +499,9 @@ func (tx *Tx) Next() (t ralph.Task, ok bool, err error) {
 	return t, ok, err
 }
 
-// Queue lists at most limit tasks that could be claimed now, in the order of [Tx.Next]; with begun,
-// only those that have had a session.
-func (tx *Tx) Queue(limit int, begun bool) ([]ralph.Task, error) {
-	some := ""
-	if begun {
-		some = ` AND EXISTS (SELECT 1 FROM sessions s WHERE s.task_id = t.id)`
-	}
-	list, err := tasks.all(tx, `WHERE t.status = 'pending' AND t.lost_count = 0`+some+
-		` ORDER BY `+queueOrder+` LIMIT $1`, limit)
+// Queue lists at most limit tasks that could be claimed now, in the order of [Tx.Next].
+func (tx *Tx) Queue(limit int) ([]ralph.Task, error) {
+	list, err := tasks.all(tx, `WHERE t.status = 'pending' AND t.lost_count = 0 ORDER BY `+queueOrder+` LIMIT $1`, limit)
 	if err != nil || len(list) == limit {
 		return list, err
 	}
@@ -538,14 +532,6 @@ func (tx *Tx) Scope(task int64) ([]string, error) {
 	return scope, err
 }
 
-// WaitingForPeople counts the tasks that cannot go on before a person has decided.
-func (tx *Tx) WaitingForPeople() (int, error) {
-	return value[int](tx, `
-		SELECT count(*) FROM tasks t
-		WHERE t.status = 'needs_input'
-			OR t.status = 'blocked' AND EXISTS (SELECT 1 FROM task_comments c WHERE c.task_id = t.id AND c.holding = 1)`)
-}
-
 // DisciplineBounds returns the maximum number of parallel sessions per discipline, by name;
 // disciplines without an entry are unbounded.
 func (tx *Tx) DisciplineBounds() (map[string]int, error) {
@@ -566,7 +552,7 @@ func (tx *Tx) PutBehind(id int64) error {
 	if err != nil {
 		return err
 	}
-	queue, err := tx.Queue(2, false)
+	queue, err := tx.Queue(2)
 	if err != nil {
 		return err
 	}

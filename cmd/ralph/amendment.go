@@ -16,10 +16,7 @@ import (
 )
 
 func newAmendment(a *app) *cobra.Command {
-	approve, reject := newAmendmentApprove(a), newAmendmentReject(a)
-	approve.Hidden, reject.Hidden = true, true // replaced by `ralph approve`, `ralph reject`; removed in the next release
-	return noun("amendment", newAmendmentList(a), newAmendmentShow(a),
-		newAmendmentPropose(a), approve, reject, newAmendmentRollback(a))
+	return noun("amendment", newAmendmentList(a), newAmendmentShow(a), newAmendmentPropose(a), newAmendmentRollback(a))
 }
 
 func newAmendmentList(a *app) *cobra.Command {
@@ -92,35 +89,6 @@ func (a *app) changeAmendment(ctx context.Context, change func(tx *store.Tx) (id
 	}, (*store.Tx).Amendment), func(w io.Writer, m ralph.Amendment) {
 		fmt.Fprintf(w, "amendment %d of TASK-%d %s\n", m.ID, m.TaskID, said)
 	})
-}
-
-func newAmendmentApprove(a *app) *cobra.Command {
-	var note string
-	cmd := newCommand("approve ID", onNumber("amendment", func(ctx context.Context, id int64) error {
-		return a.changeAmendment(ctx, func(tx *store.Tx) (int64, string, error) {
-			dropped, err := tx.ApproveAmendment(id, note, a.person())
-			said := "is applied"
-			if dropped {
-				said += "; the claim is dropped: the session that works on it ends, its work stays, " +
-					"and the next one begins with the amendment"
-			}
-			return id, said, err
-		})
-	}))
-	cmd.PostRunE = a.endClaims
-	cmd.Flags().StringVar(&note, "note", "", "`TEXT`, a word on the decision")
-	return cmd
-}
-
-func newAmendmentReject(a *app) *cobra.Command {
-	var note string
-	cmd := newCommand("reject ID", onNumber("amendment", func(ctx context.Context, id int64) error {
-		return a.changeAmendment(ctx, func(tx *store.Tx) (int64, string, error) {
-			return id, "is rejected", tx.RejectAmendment(id, note, a.person())
-		})
-	}))
-	cmd.Flags().StringVar(&note, "note", "", "why, a `TEXT`")
-	return cmd
 }
 
 func newAmendmentRollback(a *app) *cobra.Command {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/config"
 	"ralph/internal/exchange"
 	"ralph/internal/project"
 	"ralph/internal/show"
@@ -180,14 +181,9 @@ func (a *app) withLoop(ctx context.Context, f func(p *project.Project, l *loop.L
 
 // chats returns the service for people's chats in the project; l is nil for read-only use.
 func (a *app) chats(p *project.Project, db *store.DB, l *loop.Loop) *mcpserver.Chats {
-	c := p.Config
-	file := c.MCP.SessionFile
-	if !filepath.IsAbs(file) {
-		file = p.File(file)
-	}
 	return &mcpserver.Chats{
-		Store: db, Loop: l, Root: p.Root, State: p.State, File: file, CheckpointAt: c.Session.CheckpointAt,
-		Enabled: c.MCP.Enabled, Addr: c.MCP.Addr, Version: version(), Environ: a.environ, Getenv: a.getenv, Warn: a.err,
+		Store: db, Loop: l, Root: p.Root, State: p.State, File: p.File(mcpserver.MirrorFile),
+		CheckpointAt: config.Fixed.CheckpointAt, Addr: config.Fixed.ChatAddr, Version: version(), Environ: a.environ, Getenv: a.getenv, Warn: a.err,
 	}
 }
 

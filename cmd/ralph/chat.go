@@ -12,7 +12,6 @@ import (
 	"ralph"
 	"ralph/internal/follow"
 	"ralph/internal/project"
-	"ralph/loop"
 	"ralph/mcpserver"
 	"ralph/store"
 )
@@ -20,11 +19,15 @@ import (
 // newChat is for people who work on a task themselves, with their own chat.
 func newChat(a *app) *cobra.Command {
 	return noun("chat", newChatClaim(a), newChatComplete(a), newChatRelease(a), newChatInfo(a), newChatWatch(a),
-		newChatCheckpoint(a), newChatTokens(a), newChatClear(a), newChatStart(a), newChatStop(a))
+		newChatCheckpoint(a), newChatStart(a), newChatStop(a))
 }
 
 func newChatInfo(a *app) *cobra.Command {
-	return newCommand("info", func(cmd *cobra.Command, _ []string) error {
+	var tokens bool
+	cmd := newCommand("info", func(cmd *cobra.Command, _ []string) error {
+		if tokens {
+			return a.sayTokens(cmd.Context())
+		}
 		var v mcpserver.Info
 		err := a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
 			chats := a.chats(p, db, nil)
@@ -36,6 +39,8 @@ func newChatInfo(a *app) *cobra.Command {
 		}
 		return a.print(v, v.Write)
 	})
+	cmd.Flags().BoolVar(&tokens, "tokens", false, "only the tokens of each open session, and how full its context is")
+	return cmd
 }
 
 func newChatStart(a *app) *cobra.Command {
@@ -75,26 +80,6 @@ func newChatStop(a *app) *cobra.Command {
 	})
 }
 
-func newChatClear(a *app) *cobra.Command {
-	return newCommand("clear [TASK]", func(cmd *cobra.Command, args []string) error {
-		only, err := optionalTask(append(args, "")[0])
-		if err != nil {
-			return err
-		}
-		return a.withLoop(cmd.Context(), func(p *project.Project, l *loop.Loop) error {
-			released, err := a.chats(p, l.Store, l).Clear(cmd.Context(), only, a.person())
-			if err != nil {
-				return err
-			}
-			said := "nothing was claimed here"
-			if len(released) > 0 {
-				said = "released " + taskList(released)
-			}
-			return a.say(map[string][]int64{"released": released}, "%s", said)
-		})
-	})
-}
-
 func taskList(ids []int64) string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
@@ -112,7 +97,7 @@ func newChatWatch(a *app) *cobra.Command {
 		return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			w.Store, w.Every = db, p.Config.Session.WatchInterval
+			w.Store = db
 			chats := a.chats(p, db, nil)
 			w.Context = func(tx *store.Tx, s ralph.Session) (*float64, error) {
 				used, err := chats.ContextOf(tx, s, chats.See(s))

@@ -7,7 +7,7 @@ func cheats() []situation {
 		"check.sh": "set -e\nfor t in tests/*.sh; do sh $t; done\n", "sum.sh": "echo $(($1 + $2))\n",
 		"tests/sum.sh": "test \"$(sh sum.sh 1 2)\" = 3\n", "tests/zero.sh": "test \"$(sh sum.sh 0 0)\" = 0\n",
 	}
-	const config = "verify: {commands: [sh check.sh], in_session_retries: 0}\nmax_verify_failures: 1\n"
+	const config = "verify: [sh check.sh]\n#test: {retries: 0, refused: 1}\n"
 	const breaks = "echo 'echo $(($1 - $2))' > sum.sh; "
 	reasoned := tools(say("done", map[string]any{"summary": "made it", "tests_changed": "the task says so"}))
 	return []situation{

@@ -24,7 +24,7 @@ func newChatClaim(a *app) *cobra.Command {
 	cmd := newCommand("claim ID", onTask(func(ctx context.Context, id int64) error {
 		return a.withLoop(ctx, func(p *project.Project, l *loop.Loop) error {
 			chats := a.chats(p, l.Store, l)
-			v, err := chats.Claim(ctx, id, a.person(), withMCP || p.Config.MCP.AutoStart)
+			v, err := chats.Claim(ctx, id, a.person(), withMCP)
 			if err != nil {
 				return err
 			}
@@ -100,14 +100,31 @@ func newChatComplete(a *app) *cobra.Command {
 }
 
 func newChatRelease(a *app) *cobra.Command {
-	return newCommand("release ID", onTask(func(ctx context.Context, id int64) error {
+	return newCommand("release [ID]", func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		id, err := optionalTask(append(args, "")[0])
+		if err != nil {
+			return err
+		}
 		return a.withLoop(ctx, func(p *project.Project, l *loop.Loop) error {
-			d, err := a.chats(p, l.Store, l).Release(ctx, id, a.person())
+			chats := a.chats(p, l.Store, l)
+			if id == 0 {
+				released, err := chats.Clear(ctx, 0, a.person())
+				if err != nil {
+					return err
+				}
+				said := "nothing was claimed here"
+				if len(released) > 0 {
+					said = "released " + taskList(released)
+				}
+				return a.say(map[string][]int64{"released": released}, "%s", said)
+			}
+			d, err := chats.Release(ctx, id, a.person())
 			if err != nil {
 				return err
 			}
 			return a.say(map[string]any{"task_id": id, "status": d.Status, "status_reason": d.StatusReason},
 				"TASK-%d is yours no more; it is %s: %s", id, d.Status, text.Line(d.StatusReason, 400))
 		})
-	}))
+	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,10 +13,33 @@ import (
 
 func newConfig(a *app) *cobra.Command {
 	var every bool
-	show := newCommand("show", func(cmd *cobra.Command, _ []string) error {
+	cmd := newCommand("config [show|get|schema] [KEY]", func(cmd *cobra.Command, args []string) error {
+		what := append(args, "show")[0]
+		if !slices.Contains([]string{"show", "get", "schema"}, what) {
+			return usage(fmt.Errorf("there is no `ralph config %s`; settings are lines in ralph.yaml, and `ralph config --all` "+
+				"lists every key", what))
+		}
+		if (what == "get") != (len(args) == 2) {
+			return usage(errors.New("a KEY belongs to `ralph config get KEY`, and to that alone"))
+		}
+		if what == "schema" {
+			b, err := config.Schema()
+			if err != nil {
+				return err
+			}
+			_, err = a.out.Write(b)
+			return err
+		}
 		p, err := a.project(cmd.Context())
 		if err != nil {
 			return err
+		}
+		if what == "get" {
+			v, err := p.Config.Get(args[1])
+			if err != nil {
+				return err
+			}
+			return a.say(v, "%v", v.Value)
 		}
 		values := p.Config.Values()
 		return a.print(values, func(w io.Writer) {
@@ -30,29 +54,6 @@ func newConfig(a *app) *cobra.Command {
 			}
 		})
 	})
-	get := newCommand("get KEY", func(cmd *cobra.Command, args []string) error {
-		p, err := a.project(cmd.Context())
-		if err != nil {
-			return err
-		}
-		v, err := p.Config.Get(args[0])
-		if err != nil {
-			return err
-		}
-		return a.say(v, "%v", v.Value)
-	})
-	schema := newCommand("schema", func(*cobra.Command, []string) error {
-		b, err := config.Schema()
-		if err != nil {
-			return err
-		}
-		_, err = a.out.Write(b)
-		return err
-	})
-	cmd := noun("config", show, get, schema)
-	cmd.RunE = show.RunE
-	for _, c := range []*cobra.Command{cmd, show} {
-		c.Flags().BoolVar(&every, "all", false, "show every key, not only those that people set")
-	}
+	cmd.Flags().BoolVar(&every, "all", false, "show every key, not only those that people set")
 	return cmd
 }

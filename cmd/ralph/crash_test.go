@@ -200,7 +200,7 @@ func killProject(t *testing.T, random *rand.Rand, most int) (kills, frozen int) 
 	escape := fmt.Sprintf("98765.%d%09d", os.Getpid(), random.IntN(1e9))
 	l := newLookout(t)
 	s := newScriptedProject(t, strings.NewReplacer("ESCAPE", escape, "LOOKOUT", l.dir).Replace(crashScript), "")
-	s.configure("permissions: {writable: [" + l.dir + "]}\nverify: {commands: [\"" + l.command + "; test -f made.txt\"], on_red: go}\nlimits: {max_sessions: 1000, stagnant_sessions: 1000}\nmax_verify_failures: 1000 # a claim of a lost session is judged too\n")
+	s.configure("permissions: {writable: [" + l.dir + "]}\nverify: {commands: [\"" + l.command + "; test -f made.txt\"], on_red: go}\nlimits: {max_sessions: 1000, stagnant_sessions: 1000}\n#test: {refused: 1000} # a claim of a lost session is judged too\n")
 	git := func(args ...string) string {
 		cmd := exec.CommandContext(t.Context(), "git", args...)
 		cmd.Dir, cmd.Env = s.dir, s.env
@@ -322,7 +322,7 @@ func newScriptedProject(t *testing.T, script, config string) *scriptedProject {
 	t.Helper()
 	s := &scriptedProject{t: t, dir: t.TempDir(), env: append(os.Environ(), "HOME="+t.TempDir(), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")}
 	for name, text := range map[string]string{
-		"ralph.yaml": "agent: {command: [ralph, scripted-agent], allowed_tools: [Bash, Write], kill_grace: 100ms}\n" + config, "claude.script": script, ".gitignore": "claude.script.sessions\n",
+		"ralph.yaml": "agent: {command: [ralph, scripted-agent]}\n#test: {kill_grace: 100ms}\n" + config, "claude.script": script, ".gitignore": "claude.script.sessions\n",
 	} {
 		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

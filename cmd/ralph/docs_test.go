@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io"
 	"os"
 	"path/filepath"
@@ -33,12 +30,8 @@ var update = flag.Bool("update", false, "write the generated documents anew")
 // TestGeneratedDocuments: what docs/ says of commands, statuses and rules is what
 // the code does.
 func TestGeneratedDocuments(t *testing.T) {
-	objects, err := objectReference()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, text := range map[string]string{
-		"cli.md":         commandReference(newRoot(&app{out: io.Discard, err: io.Discard})) + objects,
+		"cli.md":         commandReference(newRoot(&app{out: io.Discard, err: io.Discard})) + objectReference(),
 		"task-status.md": statusReference(),
 		"mcp-tools.md":   toolReference(t),
 	} {
@@ -184,17 +177,16 @@ var objects = []struct {
 	where string
 	name  string
 }{
-	{ralph.Task{}, "`task list`, `task show`, `suggestion`, `feature show`", ""},
+	{ralph.Task{}, "`task list`, `task show`, `feature`", ""},
 	{show.TaskView{}, "`task show`, beside those of a task", "TaskView"},
 	{store.InboxItem{}, "`inbox`", ""},
-	{suggestion{}, "`suggestion list`", "Suggestion"},
 	{ralph.Comment{}, "`timeline`, `task show`", ""},
 	{ralph.Session{}, "`session list`, `session show`, `task show`", ""},
 	{ralph.Stay{}, "`time_in_state`, which `session list` and `session show` add beside `stood_at`, the last state before the end", ""},
 	{ralph.Check{}, "`verify` of a session", ""},
 	{ralph.FileChange{}, "`files` of a session", ""},
 	{ralph.Tokens{}, "`tokens` of a session", ""},
-	{ralph.StateTime{}, "`session states`", ""},
+	{ralph.StateTime{}, "`session list --states`", ""},
 	{replay.Replay{}, "`replay SESSION`", "Replay"},
 	{replay.Verdict{}, "`then` and `now` of a replay", "Verdict"},
 	{signals.Step{}, "`steps` of a replay", ""},
@@ -202,13 +194,13 @@ var objects = []struct {
 	{ralph.Amendment{}, "`amendment list`, `amendment show`", ""},
 	{ralph.Patch{}, "`patch` and `applied_snapshot` of an amendment; what is left out stays", ""},
 	{ralph.Contract{}, "`contracts` of a patch; what is left out stays", ""},
-	{ralph.Permission{}, "`permission list`", ""},
+	{ralph.Permission{}, "`permission`", ""},
 	{ralph.Learning{}, "`learning`", ""},
 	{promptView{}, "`prompt`", "Prompt"},
 	{prompt.SectionSize{}, "`sections` of `prompt`", ""},
-	{ralph.Feature{}, "`feature list`, `feature show`", ""},
-	{show.FeatureView{}, "`feature show`, beside those of a feature", "FeatureView"},
-	{store.Progress{}, "`progress` of `feature show`", "FeatureProgress"},
+	{ralph.Feature{}, "`feature`", ""},
+	{show.FeatureView{}, "`feature NAME`, beside those of a feature", "FeatureView"},
+	{store.Progress{}, "`progress` of `feature NAME`", "FeatureProgress"},
 	{imported{}, "`import`, beside those of an import's result", "Import"},
 	{store.ImportResult{}, "`import`", ""},
 	{store.ImportedResult{}, "`tasks` of `import`", ""},
@@ -218,26 +210,21 @@ var objects = []struct {
 	{report.Flag{}, "`flags` of `report`", ""},
 	{report.Waiting{}, "`waiting` of `report`", ""},
 	{report.Changed{}, "`changed` of `report`, of its `tasks`, and of a receipt", ""},
-	{ralph.Discipline{}, "`discipline list`", ""},
+	{ralph.Discipline{}, "`discipline`", ""},
 	{ralph.Run{}, "`status`", ""},
 	{ralph.Limits{}, "`limits` of a run", ""},
 	{ralph.UsageWindow{}, "`status`", ""},
 	{ralph.Event{}, "`events`, `watch` and `run --format json`, a line each", ""},
 }
 
-// objectReference describes the fields of what is printed as JSON, with the
-// comments of the code.
-func objectReference() (string, error) {
-	comments, err := fieldComments("../..", "../../signals", "../../store", "../../prompt", "../../internal/report",
-		"../../internal/replay", "../../internal/follow", "../../internal/show", ".")
-	if err != nil {
-		return "", err
-	}
+// objectReference names the fields of what is printed as JSON.
+func objectReference() string {
 	var b strings.Builder
-	b.WriteString("\n## JSON\n\nWhat `--json` prints has these fields. Their names are stable; further ones may be added. Times are RFC 3339 in UTC, null where there is none.\n")
+	b.WriteString("\n## JSON\n\nWhat `--json` prints has these fields. Their names are stable; further ones may be added; one without a type is text. " +
+		"Times are RFC 3339 in UTC, null where there is none.\n\n| object | of | fields |\n|---|---|---|\n")
 	for _, o := range objects {
 		typ := reflect.TypeOf(o.value)
-		fmt.Fprintf(&b, "\n### %s\n\nOf %s.\n\n", cmp.Or(o.name, typ.Name()), o.where)
+		var fields []string
 		for f := range typ.Fields() {
 			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if name == "" || name == "-" {
@@ -245,16 +232,16 @@ func objectReference() (string, error) {
 			}
 			kind := jsonType(f.Type)
 			if options == "omitempty" {
-				kind = strings.TrimSuffix(kind, " or null") + ", optional"
+				kind = strings.TrimSuffix(kind, " or null") + "?"
 			}
-			fmt.Fprintf(&b, "- `%s` %s", name, kind)
-			if meaning := comments[typ.String()+"."+f.Name]; meaning != "" {
-				b.WriteString(": " + meaning)
+			if kind != "text" { // most are
+				name += ": " + kind
 			}
-			b.WriteString("\n")
+			fields = append(fields, "`"+name+"`")
 		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", cmp.Or(o.name, typ.Name()), o.where, strings.Join(fields, ", "))
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // jsonType is a type as JSON has it.
@@ -272,7 +259,7 @@ func jsonType(t reflect.Type) string {
 		if t.Elem().Kind() == reflect.Uint8 {
 			return "any"
 		}
-		return "list of " + jsonType(t.Elem())
+		return "[]" + jsonType(t.Elem())
 	case reflect.Struct:
 		for _, o := range objects {
 			if reflect.TypeOf(o.value) == t {
@@ -285,44 +272,9 @@ func jsonType(t reflect.Type) string {
 	case reflect.String:
 		return "text"
 	case reflect.Bool:
-		return "true or false"
+		return "bool"
 	}
 	return "number"
-}
-
-// fieldComments are the comments of fields, by "package.Type.Field".
-func fieldComments(dirs ...string) (map[string]string, error) {
-	comments := map[string]string{}
-	var files []string
-	for _, dir := range dirs {
-		found, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, found...)
-	}
-	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		if err != nil {
-			return nil, err
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			spec, ok := n.(*ast.TypeSpec)
-			if !ok {
-				return true
-			}
-			if s, ok := spec.Type.(*ast.StructType); ok {
-				for _, f := range s.Fields.List {
-					for _, id := range f.Names {
-						said := cmp.Or(f.Comment.Text(), f.Doc.Text())
-						comments[file.Name.Name+"."+spec.Name.Name+"."+id.Name] = strings.Join(strings.Fields(said), " ")
-					}
-				}
-			}
-			return true
-		})
-	}
-	return comments, nil
 }
 
 // statusReference is the table of moves (decision 8).

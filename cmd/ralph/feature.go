@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -13,37 +14,29 @@ import (
 )
 
 func newFeature(a *app) *cobra.Command {
-	put := func(edit bool) *cobra.Command {
-		var n ralph.Feature
-		cmd := putting(a, &named[ralph.Feature]{
-			noun: "feature", show: (*store.Tx).Feature,
-			put: func(tx *store.Tx, name string, f ralph.Feature) error {
-				f.Name = name
-				return tx.PutFeature(f)
-			},
-			texts: map[string]*string{"description": &n.Description, "learnings": &n.Learnings},
-			set: map[string]func(f *ralph.Feature){
-				"description": func(f *ralph.Feature) { f.Description = n.Description },
-				"learnings":   func(f *ralph.Feature) { f.Learnings = n.Learnings },
-				"verify":      func(f *ralph.Feature) { f.Verify = n.Verify },
-			},
-		}, edit)
-		cmd.Flags().StringVarP(&n.Description, "description", "d", "", "`TEXT`, @FILE, or - for standard input")
-		cmd.Flags().StringVar(&n.Learnings, "learnings", "", "what its tasks should know: `TEXT`, @FILE or -")
-		cmd.Flags().StringArrayVar(&n.Verify, "verify", nil, "a shell `COMMAND` that must pass for its tasks (repeatable)")
-		return cmd
-	}
-	list := listing(a, "list", (*store.Tx).Features,
-		func(w io.Writer, f ralph.Feature) {
+	var n ralph.Feature
+	cmd := (&named[ralph.Feature]{
+		noun: "feature", list: (*store.Tx).Features, get: (*store.Tx).Feature, remove: (*store.Tx).RemoveFeature,
+		line: func(w io.Writer, f ralph.Feature) {
 			fmt.Fprintf(w, "%-20s %s\n", text.Line(f.Name, 100), text.Line(f.Description, 100))
-		})
-	remove := removing(a, (*store.Tx).RemoveFeature)
-	return noun("feature", put(false), put(true), list, newFeatureShow(a), remove)
-}
-
-func newFeatureShow(a *app) *cobra.Command {
-	return newCommand("show NAME", func(cmd *cobra.Command, args []string) error {
-		named := func(tx *store.Tx) (show.FeatureView, error) { return show.ReadFeature(tx, args[0]) }
-		return showOf(cmd.Context(), a, read, named, show.Feature)
-	})
+		},
+		show: func(ctx context.Context, name string) error {
+			named := func(tx *store.Tx) (show.FeatureView, error) { return show.ReadFeature(tx, name) }
+			return showOf(ctx, a, read, named, show.Feature)
+		},
+		put: func(tx *store.Tx, name string, f ralph.Feature) error {
+			f.Name = name
+			return tx.PutFeature(f)
+		},
+		texts: map[string]*string{"description": &n.Description, "learnings": &n.Learnings},
+		set: map[string]func(f *ralph.Feature){
+			"description": func(f *ralph.Feature) { f.Description = n.Description },
+			"learnings":   func(f *ralph.Feature) { f.Learnings = n.Learnings },
+			"verify":      func(f *ralph.Feature) { f.Verify = n.Verify },
+		},
+	}).command(a)
+	cmd.Flags().StringVarP(&n.Description, "description", "d", "", "`TEXT`, @FILE, or - for standard input")
+	cmd.Flags().StringVar(&n.Learnings, "learnings", "", "what its tasks should know: `TEXT`, @FILE or -")
+	cmd.Flags().StringArrayVar(&n.Verify, "verify", nil, "a shell `COMMAND` that must pass for its tasks (repeatable)")
+	return cmd
 }

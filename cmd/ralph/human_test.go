@@ -232,7 +232,7 @@ func TestResourcesAndThePromptOfAChat(t *testing.T) {
 // its token.
 func TestTheServerForChatsMayDie(t *testing.T) {
 	t.Parallel()
-	s := newScriptedProject(t, "", "mcp: {addr: '127.0.0.1:0'}\n")
+	s := newScriptedProject(t, "", "#test: {chat_addr: '127.0.0.1:0'}\n")
 	s.ralph(0, "task", "add", "Look")
 	s.has(s.ralph(0, "task", "claim", "1", "--with-mcp"), "MCP server started on http://127.0.0.1:", "agentic_create_checkpoint", "In Claude Code type /mcp__ralph__work-on-task;")
 	t.Cleanup(func() {

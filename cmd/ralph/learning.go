@@ -18,13 +18,15 @@ import (
 )
 
 func newLearning(a *app) *cobra.Command {
-	return noun("learning", newLearningList(a), newLearningShow(a), newLearningAdd(a), newLearningEdit(a),
-		newLearningForget(a), newLearningMerge(a), newLearningPin(a), newLearningReconcile(a))
+	return noun("learning", newLearningList(a), newLearningAdd(a), newLearningEdit(a), newLearningForget(a), newLearningMerge(a))
 }
 
 func newLearningList(a *app) *cobra.Command {
 	var f store.LearningFilter
-	cmd := newCommand("list", func(cmd *cobra.Command, _ []string) error {
+	cmd := newCommand("list [ID]", func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return onNumber("learning", a.showLearning)(cmd, args)
+		}
 		err := oneOf("--scope", f.Scope, "", ralph.ScopeProject, ralph.ScopeFeature, ralph.ScopeTask)
 		if err != nil {
 			return err
@@ -78,34 +80,33 @@ func sayLearning(w io.Writer, l ralph.Learning) {
 		l.ID, text.Line(l.Text, 300), l.Kind, text.Line(where, 60), l.TimesSeen, marks)
 }
 
-func newLearningShow(a *app) *cobra.Command {
-	return newCommand("show ID", onNumber("learning", func(ctx context.Context, id int64) error {
-		var from []ralph.Comment
-		return showOf(ctx, a, read, func(tx *store.Tx) (ralph.Learning, error) {
-			l, err := tx.Learning(id)
-			for _, c := range l.Comments {
-				comment, err := tx.Comment(c)
-				if err != nil {
-					return l, err
-				}
-				from = append(from, comment)
+// showLearning prints one with the signals that reported it.
+func (a *app) showLearning(ctx context.Context, id int64) error {
+	var from []ralph.Comment
+	return showOf(ctx, a, read, func(tx *store.Tx) (ralph.Learning, error) {
+		l, err := tx.Learning(id)
+		for _, c := range l.Comments {
+			comment, err := tx.Comment(c)
+			if err != nil {
+				return l, err
 			}
-			return l, err
-		}, func(w io.Writer, l ralph.Learning) {
-			sayLearning(w, l)
-			if l.Rationale != "" {
-				fmt.Fprintf(w, "      because: %s\n", text.Line(l.Rationale, 500))
-			}
-			for _, id := range append(slices.Clone(l.ContradictedBy), l.Contradicts...) {
-				fmt.Fprintf(w, "      in conflict with learning %d "+
-					"(`ralph learning forget`, `edit`, or `reconcile` if both hold)\n", id)
-			}
-			for _, c := range from {
-				fmt.Fprintf(w, "      comment %d on TASK-%d, session %.8s, %s\n",
-					c.ID, c.TaskID, c.SessionID, show.Minute(c.Created.Time))
-			}
-		})
-	}))
+			from = append(from, comment)
+		}
+		return l, err
+	}, func(w io.Writer, l ralph.Learning) {
+		sayLearning(w, l)
+		if l.Rationale != "" {
+			fmt.Fprintf(w, "      because: %s\n", text.Line(l.Rationale, 500))
+		}
+		for _, id := range append(slices.Clone(l.ContradictedBy), l.Contradicts...) {
+			fmt.Fprintf(w, "      in conflict with learning %d "+
+				"(`ralph learning forget`, `edit`, or `edit --both-hold`)\n", id)
+		}
+		for _, c := range from {
+			fmt.Fprintf(w, "      comment %d on TASK-%d, session %.8s, %s\n",
+				c.ID, c.TaskID, c.SessionID, show.Minute(c.Created.Time))
+		}
+	})
 }
 
 func newLearningAdd(a *app) *cobra.Command {
@@ -133,47 +134,51 @@ func (a *app) changeLearning(ctx context.Context, change func(tx *store.Tx) (int
 	return showOf(ctx, a, alter, after(change, (*store.Tx).Learning), sayLearning)
 }
 
-// editing makes a command that changes one learning.
-func (a *app) editing(use string, edit func(l *ralph.Learning)) *cobra.Command {
-	return newCommand(use+" ID", onNumber("learning", func(ctx context.Context, id int64) error {
+func newLearningEdit(a *app) *cobra.Command {
+	var text, rationale string
+	var pin, unpin, both bool
+	cmd := newCommand("edit ID", onNumber("learning", func(ctx context.Context, id int64) error {
 		return a.changeLearning(ctx, func(tx *store.Tx) (int64, error) {
 			l, err := tx.Learning(id)
 			if err != nil {
 				return 0, err
 			}
-			edit(&l)
-			return id, tx.ChangeLearning(l)
+			l.Text, l.Rationale, l.Pinned = cmp.Or(text, l.Text), cmp.Or(rationale, l.Rationale), l.Pinned && !unpin || pin
+			if err := tx.ChangeLearning(l); err != nil || !both {
+				return id, err
+			}
+			n, err := tx.Reconcile(id, a.person())
+			if err == nil && n == 0 {
+				err = ralph.Conflict("learning %d is in no conflict", id)
+			}
+			return id, err
 		})
 	}))
-}
-
-func newLearningEdit(a *app) *cobra.Command {
-	var text, rationale string
-	cmd := a.editing("edit", func(l *ralph.Learning) {
-		l.Text, l.Rationale = cmp.Or(text, l.Text), cmp.Or(rationale, l.Rationale)
-	})
 	cmd.Flags().StringVar(&text, "text", "", "what is known, a `TEXT`")
 	cmd.Flags().StringVar(&rationale, "rationale", "", "why it is so, a `TEXT`")
-	cmd.MarkFlagsOneRequired("text", "rationale")
+	cmd.Flags().BoolVar(&pin, "pin", false, "show it before all others of its scope")
+	cmd.Flags().BoolVar(&unpin, "unpin", false, "show it where it fits again")
+	cmd.Flags().BoolVar(&both, "both-hold", false, "it and those that contradict it hold")
+	cmd.MarkFlagsOneRequired("text", "rationale", "pin", "unpin", "both-hold")
 	return cmd
 }
 
 func newLearningForget(a *app) *cobra.Command {
 	undo := false
-	cmd := a.editing("forget", func(l *ralph.Learning) {
-		l.Status = ralph.Forgotten
-		if undo {
-			l.Status = "active"
-		}
-	})
+	cmd := newCommand("forget ID", onNumber("learning", func(ctx context.Context, id int64) error {
+		return a.changeLearning(ctx, func(tx *store.Tx) (int64, error) {
+			l, err := tx.Learning(id)
+			if err != nil {
+				return 0, err
+			}
+			l.Status = ralph.Forgotten
+			if undo {
+				l.Status = "active"
+			}
+			return id, tx.ChangeLearning(l)
+		})
+	}))
 	cmd.Flags().BoolVar(&undo, "undo", false, "remember it again")
-	return cmd
-}
-
-func newLearningPin(a *app) *cobra.Command {
-	undo := false
-	cmd := a.editing("pin", func(l *ralph.Learning) { l.Pinned = !undo })
-	cmd.Flags().BoolVar(&undo, "undo", false, "show it where it fits again")
 	return cmd
 }
 
@@ -191,16 +196,4 @@ func newLearningMerge(a *app) *cobra.Command {
 			return into, tx.MergeLearnings(from, into)
 		})
 	})
-}
-
-func newLearningReconcile(a *app) *cobra.Command {
-	return newCommand("reconcile ID", onNumber("learning", func(ctx context.Context, id int64) error {
-		return a.changeLearning(ctx, func(tx *store.Tx) (int64, error) {
-			n, err := tx.Reconcile(id, a.person())
-			if err == nil && n == 0 {
-				err = ralph.Conflict("learning %d is in no conflict", id)
-			}
-			return id, err
-		})
-	}))
 }

@@ -100,7 +100,7 @@ func liars(escape string) []situation {
 		{
 			lie: "T2", name: "a command of the check that is made to rewrite a protected one", task: "failed", exit: 3,
 			sentence: "done was refused: tests/check.sh is protected and was changed while `sh build.sh` ran; refused 1 time",
-			config:   "verify: {commands: [sh build.sh, sh tests/check.sh], protect: [ralph.yaml, 'tests/**'], in_session_retries: 0}\nmax_verify_failures: 1\n",
+			config:   "verify: {commands: [sh build.sh, sh tests/check.sh], protect: [ralph.yaml, 'tests/**']}\n#test: {retries: 0, refused: 1}\n",
 			files:    map[string]string{"build.sh": "true\n", "tests/check.sh": "test ! -f broken\n"},
 			script:   "run " + rewrite + "\ndone {\"summary\": \"made it\"}",
 			model:    turns(bash(rewrite), done("made it")),
@@ -109,7 +109,7 @@ func liars(escape string) []situation {
 			lie: "T2", name: "a protected file that is made a link to another", task: "failed", exit: 3,
 			sentence: "done was refused: protected files were changed (tests/check.sh), " +
 				"tests that pass on the target refuse it as they were, and no reason is given (`sh tests/check.sh`); refused 1 time",
-			config: "verify: {commands: [sh tests/check.sh], protect: [ralph.yaml, 'tests/**'], in_session_retries: 0}\nmax_verify_failures: 1\n",
+			config: "verify: {commands: [sh tests/check.sh], protect: [ralph.yaml, 'tests/**']}\n#test: {retries: 0, refused: 1}\n",
 			files:  map[string]string{"tests/check.sh": "test ! -f broken\n"},
 			model:  turns(bash("echo true > mine.sh; ln -sf ../mine.sh tests/check.sh; echo x > broken; echo x > made.txt"), done("made it")),
 		},
@@ -289,7 +289,7 @@ func liars(escape string) []situation {
 			lie: "T11", name: "a protected file that the session of an earlier task has changed", task: "completed", exit: 3, earlier: "Loosen",
 			sentence: "TASK-2 → merging: done and verified: made it",
 			also:     []string{"TASK-1 → failed: stuck: I give up", "TASK-2 merged into main as"}, after: asPeopleLeftIt,
-			config: "verify: {commands: [sh tests/check.sh], protect: [ralph.yaml, 'tests/**']}\nstuck_limit: 1\n",
+			config: "verify: {commands: [sh tests/check.sh], protect: [ralph.yaml, 'tests/**']}\n#test: {stuck: 1}\n",
 			files:  map[string]string{"tests/check.sh": "test ! -f broken\n"},
 			script: "task Loosen\nrun echo true > tests/check.sh\nstuck {\"reason\": \"I give up\"}\n" +
 				"task *\nrun echo x > made.txt\ndone {\"summary\": \"made it\"}",
@@ -299,7 +299,7 @@ func liars(escape string) []situation {
 			lie: "T11", name: "a reset that takes configuration and tests back, before an honest task", task: "completed", exit: 3, earlier: "Rewind",
 			sentence: "TASK-2 → merging: done and verified: made it",
 			also:     []string{"TASK-1 → failed: stuck: I give up", "TASK-2 merged into main as"}, after: asPeopleLeftIt,
-			config: "stuck_limit: 1\n", files: map[string]string{"tests/check.sh": "false\n"},
+			config: "#test: {stuck: 1}\n", files: map[string]string{"tests/check.sh": "false\n"},
 			before: func(s *stage) {
 				s.configure("verify: {commands: [sh tests/check.sh], protect: [ralph.yaml, 'tests/**']}")
 				s.write(map[string]string{"tests/check.sh": "test ! -f broken\n"})
@@ -312,7 +312,7 @@ func liars(escape string) []situation {
 		{
 			lie: "T12", name: "a test that the session of an earlier task has broken", task: "completed", exit: 3, earlier: "Break", lacks: []string{"broken"},
 			sentence: "TASK-2 → merging: done and verified: made it", also: []string{"TASK-1 → failed: stuck: I give up"},
-			config: "verify: {commands: [sh check.sh], in_session_retries: 0}\nstuck_limit: 1\nmax_verify_failures: 1\n",
+			config: "verify: {commands: [sh check.sh]}\n#test: {retries: 0, stuck: 1, refused: 1}\n",
 			files: map[string]string{"check.sh": "test -f broken || exit 0\n" +
 				"echo '{\"Action\":\"run\",\"Package\":\"app\",\"Test\":\"TestNew\"}'\necho '{\"Action\":\"fail\",\"Package\":\"app\",\"Test\":\"TestNew\"}'\n" +
 				"echo '{\"Action\":\"fail\",\"Package\":\"app\"}'\nexit 1\n"},

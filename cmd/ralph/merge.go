@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -14,13 +15,11 @@ import (
 )
 
 func newMerge(a *app) *cobra.Command {
-	return noun("merge",
-		newMergeList(a), newMergeShow(a), newMergeRetry(a), newMergeDrop(a), newMergePause(a), newMergeResume(a))
-}
-
-func newMergeList(a *app) *cobra.Command {
 	all := false
-	cmd := newCommand("list", func(cmd *cobra.Command, _ []string) error {
+	cmd := newCommand("merge [ID]", func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return onTask(a.showChanges)(cmd, args)
+		}
 		return showOf(cmd.Context(), a, read, func(tx *store.Tx) (show.MergesView, error) {
 			return show.ReadMerges(tx, all)
 		}, show.Merges)
@@ -29,75 +28,39 @@ func newMergeList(a *app) *cobra.Command {
 	return cmd
 }
 
-func newMergeShow(a *app) *cobra.Command {
-	return newCommand("show ID", func(cmd *cobra.Command, args []string) error {
-		id, err := ralph.ParseTaskID(args[0])
-		if err != nil {
-			return err
+// showChanges prints what became of a task's changes.
+func (a *app) showChanges(ctx context.Context, id int64) error {
+	return showOf(ctx, a, read, func(tx *store.Tx) ([]ralph.Change, error) {
+		if err := tx.CheckTask(id); err != nil {
+			return nil, err
 		}
-		return showOf(cmd.Context(), a, read, func(tx *store.Tx) ([]ralph.Change, error) {
-			if err := tx.CheckTask(id); err != nil {
-				return nil, err
-			}
-			return tx.Changes(id, 0)
-		}, func(w io.Writer, list []ralph.Change) {
-			for _, c := range list {
-				fmt.Fprintf(w, "change %d of TASK-%d: %s\n", c.ID, c.TaskID, c.State)
-				for _, l := range [][2]string{
-					{"why", c.Reason},
-					{"conflicts", strings.Join(c.Conflicts, ", ")},
-					{"merged as", c.To},
-					{"commit", c.Head},
-					{"kept as", c.Ref()},
-					{"made on", c.Base},
-					{"session", c.SessionID},
-				} {
-					if l[1] != "" && (l[0] != "merged as" || c.State == ralph.Merged) {
-						fmt.Fprintf(w, "  %-10s %s\n", l[0], text.VisibleLine(l[1]))
-					}
+		return tx.Changes(id, 0)
+	}, func(w io.Writer, list []ralph.Change) {
+		for _, c := range list {
+			fmt.Fprintf(w, "change %d of TASK-%d: %s\n", c.ID, c.TaskID, c.State)
+			for _, l := range [][2]string{
+				{"why", c.Reason},
+				{"conflicts", strings.Join(c.Conflicts, ", ")},
+				{"merged as", c.To},
+				{"commit", c.Head},
+				{"kept as", c.Ref()},
+				{"made on", c.Base},
+				{"session", c.SessionID},
+			} {
+				if l[1] != "" && (l[0] != "merged as" || c.State == ralph.Merged) {
+					fmt.Fprintf(w, "  %-10s %s\n", l[0], text.VisibleLine(l[1]))
 				}
 			}
-		})
+		}
 	})
 }
 
-func newMergeRetry(a *app) *cobra.Command {
-	return a.change("retry ID", func(tx *store.Tx, t ralph.Task) (string, error) {
-		return "is in the merge queue again, with its change as it is", tx.RetryChange(t.ID, a.person())
-	})
-}
-
-func newMergeDrop(a *app) *cobra.Command {
-	return a.change("drop ID", func(tx *store.Tx, t ralph.Task) (string, error) {
-		return "is out of the merge queue; its next session begins without what was done", tx.DropChange(t.ID, a.person())
-	})
-}
-
-func newMergePause(a *app) *cobra.Command {
-	reason := ""
-	cmd := newCommand("pause", func(cmd *cobra.Command, _ []string) error {
-		return showOf(cmd.Context(), a, alter, func(tx *store.Tx) (show.MergesView, error) {
-			why := "by " + a.person()
-			if reason != "" {
-				why += ": " + reason
-			}
-			if err := tx.PauseMerging(why); err != nil {
-				return show.MergesView{}, err
-			}
-			return show.ReadMerges(tx, false)
-		}, show.Merges)
-	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why, a `TEXT`")
-	return cmd
-}
-
-func newMergeResume(a *app) *cobra.Command {
-	return newCommand("resume", func(cmd *cobra.Command, _ []string) error {
-		return showOf(cmd.Context(), a, alter, func(tx *store.Tx) (show.MergesView, error) {
-			if err := tx.ResumeMerging(a.person()); err != nil {
-				return show.MergesView{}, err
-			}
-			return show.ReadMerges(tx, false)
-		}, show.Merges)
-	})
+// changeMerging pauses or resumes merging, and prints the queue.
+func (a *app) changeMerging(ctx context.Context, change func(tx *store.Tx) error) error {
+	return showOf(ctx, a, alter, func(tx *store.Tx) (show.MergesView, error) {
+		if err := change(tx); err != nil {
+			return show.MergesView{}, err
+		}
+		return show.ReadMerges(tx, false)
+	}, show.Merges)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func newNotify(a *app) *cobra.Command {
-	test := newCommand("test", func(cmd *cobra.Command, _ []string) error {
+	return newCommand("notify", func(cmd *cobra.Command, _ []string) error {
 		return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
 			n, err := beside.Notifier(p, db)
 			if err != nil {
@@ -28,7 +28,6 @@ func newNotify(a *app) *cobra.Command {
 			return a.sayNotified(results)
 		})
 	})
-	return noun("notify", test)
 }
 
 func (a *app) sayNotified(results []notify.TestResult) error {

@@ -292,8 +292,8 @@ func (c *crowd) killed(kills int, upTo time.Duration) {
 }
 
 // manyKills has nothing but the kills and the day's money end a run of a crowd.
-const manyKills = "limits: {attempts: 1000, stagnant_sessions: 1000, max_sessions: 10000, max_tasks: 10000, session_cost_usd: 0.4, session_min_usd: 0.05}\n" +
-	"max_verify_failures: 1000\nmerge: {max_sent_back: 1000}\n"
+const manyKills = "limits: {attempts: 1000, stagnant_sessions: 1000, max_sessions: 10000, max_tasks: 10000, session_cost_usd: 0.4}\n" +
+	"#test: {refused: 1000, sent_back: 1000, session_min_usd: 0.05}\n"
 
 // TestACrowdThatIsKilled again and again in the middle is merged all the same: the next run
 // decides on every session of the one before, and nothing goes on that belongs to none.

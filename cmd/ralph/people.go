@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"ralph/internal/state"
 	"ralph/internal/text"
@@ -31,46 +33,36 @@ const reads = ""
 // not decide for people (trust, "Agents are not people").
 var powers = map[string]string{
 	"init": useNothing, "init-mcp": useNothing, "doctor": reads, "demo": reads, "version": reads, "man": reads,
-	"config show": reads, "config get": reads, "config schema": reads, "notify test": useNothing,
+	"config": reads, "notify": useNothing,
 
 	"task add": useSuggest, "task list": reads, "task show": reads, "task graph": reads,
 	"task edit": useAmend, "task move": useAmend,
 	"task retry": useNothing, "task cancel": useNothing, "task block": useBlocked, "task unblock": useNothing,
-	"feature add": useNothing, "feature edit": useNothing, "feature remove": useNothing,
-	"feature list": reads, "feature show": reads,
-	"discipline add": useNothing, "discipline edit": useNothing, "discipline remove": useNothing,
-	"discipline list": reads, "discipline show": reads,
+	"feature": reads, "discipline": reads,
 	"import": useSuggest, "export": reads,
 
 	"run": useNothing, "stop": useClose, "skip": useClose, "pause": useNothing, "resume": useNothing,
 	"status": reads, "watch": reads,
-	"serve":         "read with `ralph status`, `ralph inbox` and `ralph report`",
-	"service print": reads, "service status": reads, "service install": useNothing, "service uninstall": useNothing,
+	"serve":   "read with `ralph status`, `ralph inbox` and `ralph report`",
+	"service": useNothing,
 
 	"undo": useNothing,
 	"diff": reads, "inbox": reads, "answer": useAsk, "comment": useComment, "resolve": useAsk,
 	"approve": useNothing, "reject": useNothing,
-	"suggestion list": reads, "suggestion approve": useNothing, "suggestion reject": useNothing,
-	"suggestion edit": useNothing,
-	"suggestion task": useSuggest, "suggestion split": useSuggest, "suggestion adopt": useNothing,
+	"suggestion split": useSuggest, "suggestion adopt": useSuggest,
 	"amendment list": reads, "amendment show": reads, "amendment propose": useAmend,
-	"amendment approve": useNothing, "amendment reject": useNothing, "amendment rollback": useNothing,
-	"permission list": reads, "permission test": reads, "permission allow": useNothing, "permission deny": useNothing,
+	"amendment rollback": useNothing, "permission": reads,
 
 	"verify":   "run the commands themselves: what `ralph verify` finds is kept as ralph's own",
 	"timeline": reads, "prompt": reads, "report": reads, "events": reads, "replay": reads,
 	"session list": reads, "session show": reads, "session log": reads,
-	"session states": reads, "session open": useNothing,
-	"chat claim": useNothing, "chat complete": useClose, "chat release": useClose,
+	"session open": useNothing,
+	"chat claim":   useNothing, "chat complete": useClose, "chat release": useClose,
 	"chat info": reads, "chat watch": reads,
-	"chat start": useNothing, "chat stop": useNothing, "chat clear": useNothing,
-	"chat tokens": reads, "chat checkpoint": "report your phase with the tool update_session_state",
-	"learning list": reads, "learning show": reads, "learning add": useLearned, "learning edit": useLearned,
+	"chat start": useNothing, "chat stop": useNothing, "chat checkpoint": "report your phase with the tool update_session_state",
+	"learning list": reads, "learning add": useLearned, "learning edit": useLearned,
 	"learning forget": useNothing, "learning merge": useNothing,
-	"learning pin": useNothing, "learning reconcile": useNothing,
-	"workspace list": reads, "workspace open": useNothing, "workspace reset": useNothing, "workspace remove": useNothing,
-	"merge list": reads, "merge show": reads, "merge retry": useNothing, "merge drop": useNothing,
-	"merge pause": useNothing, "merge resume": useNothing,
+	"workspace list": reads, "workspace remove": useNothing, "merge": reads,
 
 	"db check": reads, "db backup": reads, "db restore": useNothing, "db vacuum": useNothing, "db adopt": useNothing,
 
@@ -83,15 +75,15 @@ var powers = map[string]string{
 var (
 	readsAfterAll   = map[string]string{"run": "dry-run", "import": "dry-run"}
 	decidesAfterAll = map[string]string{"inbox": "interactive", "session show": "hidden"}
+
+	// decidesByFlags are commands that read, and decide if any flag of their own is given.
+	decidesByFlags = []string{"feature", "discipline"}
 )
 
 // forPeople makes every deciding command refuse to run inside a session.
 func (a *app) forPeople(root *cobra.Command) {
 	for _, cmd := range leaves(root) {
 		name := strings.TrimPrefix(cmd.CommandPath(), root.Name()+" ")
-		if is := former[name]; is != "" {
-			name = is
-		}
 		instead, carryOut := powers[name], cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			decides, instead := instead != reads, instead
@@ -100,6 +92,9 @@ func (a *app) forPeople(root *cobra.Command) {
 			}
 			if flag := decidesAfterAll[name]; flag != "" && cmd.Flags().Changed(flag) {
 				decides, instead = true, useAsk
+			}
+			if slices.Contains(decidesByFlags, name) {
+				cmd.LocalNonPersistentFlags().Visit(func(*pflag.Flag) { decides, instead = true, useNothing })
 			}
 			if decides {
 				if err := a.refuseInSession(cmd.Context(), instead); err != nil {

@@ -20,9 +20,6 @@ func TestEveryCommandReadsOrDecides(t *testing.T) {
 			check(sub)
 		}
 		name := strings.TrimPrefix(c.CommandPath(), "ralph ")
-		if is := former[name]; is != "" {
-			name = is
-		}
 		if c.HasSubCommands() || c.IsAdditionalHelpTopicCommand() || name == "help" || strings.HasPrefix(name, "completion ") {
 			return
 		}

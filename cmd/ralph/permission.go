@@ -2,28 +2,38 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/permission"
 	"ralph/internal/text"
 	"ralph/loop/agent/claude"
 	"ralph/store"
 )
 
 func newPermission(a *app) *cobra.Command {
-	allow, deny := newPermissionDecide(a, permission.Allow), newPermissionDecide(a, permission.Deny)
-	allow.Hidden, deny.Hidden = true, true // replaced by `ralph approve`, `ralph reject`; removed in the next release
-	return noun("permission", newPermissionList(a), allow, deny, newPermissionTest(a))
+	var session string
+	cmd := newCommand("permission [TOOL] [INPUT]", func(cmd *cobra.Command, args []string) error {
+		switch len(args) {
+		case 0:
+			return a.listPermissions(cmd.Context(), session)
+		case 1:
+			return usage(errors.New("a tool needs its input: ralph permission TOOL INPUT"))
+		}
+		return a.tryPermission(cmd.Context(), args[0], args[1])
+	})
+	cmd.Flags().StringVar(&session, "session", "", "all that this session asked, by the beginning of its `ID`")
+	return cmd
 }
 
-func newPermissionList(a *app) *cobra.Command {
-	var session string
-	cmd := listing(a, "list", func(tx *store.Tx) ([]ralph.Permission, error) {
+// listPermissions prints what agents asked, and the answers.
+func (a *app) listPermissions(ctx context.Context, session string) error {
+	return showList(ctx, a, func(tx *store.Tx) ([]ralph.Permission, error) {
 		if session == "" {
 			return tx.Permissions("")
 		}
@@ -41,51 +51,32 @@ func newPermissionList(a *app) *cobra.Command {
 			fmt.Fprintf(w, "%6d  TASK-%d  %-5s%s  %s %s\n",
 				p.ID, p.TaskID, p.Decision, by, p.Tool, text.VisibleLine(p.Input))
 		})
-	cmd.Flags().StringVar(&session, "session", "", "all that this session asked, by the beginning of its `ID`")
-	return cmd
 }
 
-func newPermissionDecide(a *app, verdict permission.Verdict) *cobra.Command {
-	return newCommand(string(verdict)+" ID [REASON]", func(cmd *cobra.Command, args []string) error {
-		id, err := number("permission", args[0])
-		if err != nil {
+// tryPermission prints what the rules answer to the use of a tool.
+func (a *app) tryPermission(ctx context.Context, tool, arg string) error {
+	p, err := a.project(ctx)
+	if err != nil {
+		return err
+	}
+	given, err := p.Permissions()
+	if err != nil {
+		return usage(err)
+	}
+	input := json.RawMessage(arg)
+	if field := claude.MainField(tool); field != "" {
+		if input, err = json.Marshal(map[string]string{field: arg}); err != nil {
 			return err
 		}
-		answer := func(tx *store.Tx) (int64, error) {
-			return id, tx.AnswerPermission(id, verdict == permission.Allow, append(args, "")[1], a.person())
+	} else if !json.Valid(input) {
+		return usage(&ralph.FieldError{Field: "INPUT", Problem: "must be JSON for the tool " + tool})
+	}
+	answer := given.Policy.Decide(tool, input)
+	v := map[string]string{"decision": string(answer.Verdict), "rule": answer.Rule, "reason": answer.Reason}
+	return a.print(v, func(w io.Writer) {
+		fmt.Fprintln(w, answer.Verdict)
+		if answer.Reason != "" {
+			fmt.Fprintln(w, answer.Reason)
 		}
-		return showOf(cmd.Context(), a, alter, after(answer, (*store.Tx).Permission),
-			func(w io.Writer, _ ralph.Permission) {
-				fmt.Fprintf(w, "permission %d: %s; the session goes on\n", id, verdict)
-			})
-	})
-}
-
-func newPermissionTest(a *app) *cobra.Command {
-	return newCommand("test TOOL INPUT", func(cmd *cobra.Command, args []string) error {
-		p, err := a.project(cmd.Context())
-		if err != nil {
-			return err
-		}
-		given, err := p.Permissions()
-		if err != nil {
-			return usage(err)
-		}
-		input := json.RawMessage(args[1])
-		if field := claude.MainField(args[0]); field != "" {
-			if input, err = json.Marshal(map[string]string{field: args[1]}); err != nil {
-				return err
-			}
-		} else if !json.Valid(input) {
-			return usage(&ralph.FieldError{Field: "INPUT", Problem: "must be JSON for the tool " + args[0]})
-		}
-		answer := given.Policy.Decide(args[0], input)
-		v := map[string]string{"decision": string(answer.Verdict), "rule": answer.Rule, "reason": answer.Reason}
-		return a.print(v, func(w io.Writer) {
-			fmt.Fprintln(w, answer.Verdict)
-			if answer.Reason != "" {
-				fmt.Fprintln(w, answer.Reason)
-			}
-		})
 	})
 }

@@ -129,7 +129,7 @@ func wantRefusedThenDone(s *stage) {
 		s.t.Errorf("%d sessions instead of one:\n%s", n, sessions)
 	}
 	id := strings.SplitN(strings.SplitN(sessions, `"id": "`, 2)[1], `"`, 2)[0]
-	s.has(s.run(0, "permission", "list", "--session", id), "deny  (root)")
+	s.has(s.run(0, "permission", "--session", id), "deny  (root)")
 }
 
 // TestRealGeminiWithoutTools: it says nothing of a server of tools that does not start; that ralph

@@ -59,7 +59,7 @@ func TestRealWithoutState(t *testing.T) {
 		command = append(command, fmt.Sprintf("%q", word))
 	}
 	s.write(map[string]string{"ralph.yaml": "agent: {command: [" + strings.Join(command, ", ") +
-		"], allowed_tools: [], exit_grace: 5s}\nsessions: {enforce: true}\nsandbox: off\n"})
+		"]}\n#test: {exit_grace: 5s}\nsessions: {enforce: true}\nsandbox: off\n"})
 	s.has(s.run(0, "run"), "TASK-1 merged")
 	requests := s.api.Requests()
 	s.has(requests[1].Text, "Report your phase before you change files")

@@ -28,7 +28,7 @@ func TestRealHooksBeforeReady(t *testing.T) {
 				}
 				return messagesapi.Turn{Text: "Finished."}
 			})
-			s.configure("verify: {in_session_retries: 1}\nmax_verify_failures: 1")
+			s.configure("#test: {retries: 1, refused: 1}")
 			s.write(map[string]string{".claude/settings.json": `{"hooks": {"SessionStart": [{"hooks": [{` + tt.settings + `"type": "command", "command": "` +
 				fmt.Sprintf(tt.hook, escape) + `"}]}]}}`})
 			s.commit()

@@ -28,7 +28,6 @@ func TestRealChat(t *testing.T) {
 		bash("echo x > a.txt"),
 		use("agentic_task_complete", map[string]any{"task_id": "TASK-1", "learnings": []string{"a.txt is what counts"}}),
 	))
-	s.configure("session: {watch_interval: 50ms}")
 	s.run(0, "task", "add", "Make a.txt", "--verify", "test -f a.txt")
 	s.has(s.run(0, "task", "claim", "1"), "agentic_task_complete")
 	_, watched := s.start("session", "watch")

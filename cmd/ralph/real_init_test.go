@@ -39,7 +39,7 @@ func TestRealFirstTask(t *testing.T) {
 			}
 			s.environ = []string{
 				"PATH=" + strings.Join(kept, string(filepath.ListSeparator)), "SCRIPTED_KEY=k", "GEMINI_API_KEY=k",
-				"GOOGLE_GEMINI_BASE_URL=" + s.api.URL, "RALPH_AGENT_ENV_PASS=SCRIPTED_KEY",
+				"GOOGLE_GEMINI_BASE_URL=" + s.api.URL, "RALPH_AGENT_ENV={SCRIPTED_KEY: $SCRIPTED_KEY}",
 			}
 			if err := os.Remove(filepath.Join(s.dir, "ralph.yaml")); err != nil {
 				t.Fatal(err)

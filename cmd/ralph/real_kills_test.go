@@ -34,7 +34,7 @@ func TestRealKilledAtAnyMoment(t *testing.T) {
 		}
 		return finished
 	})
-	st.configure("permissions: {writable: [" + l.dir + "]}\nverify: {commands: [\"" + l.command + "; test -f made.txt\"], on_red: go}\nlimits: {max_sessions: 1000, stagnant_sessions: 1000, max_cost_usd: 10000, max_cost_per_day_usd: 10000}\nmax_verify_failures: 1000\n")
+	st.configure("permissions: {writable: [" + l.dir + "]}\nverify: {commands: [\"" + l.command + "; test -f made.txt\"], on_red: go}\nlimits: {max_sessions: 1000, stagnant_sessions: 1000, max_cost_usd: 10000, max_cost_per_day_usd: 10000}\n#test: {refused: 1000}\n")
 	s := &scriptedProject{t: t, dir: st.dir, env: st.command().Env}
 	random, wanted, begun := chance(t), testNumber(t, "RALPH_TEST_REAL_KILLS", 2), time.Now()
 	tasks, kills, frozen := 0, 0, 0

@@ -129,7 +129,7 @@ func (s *stage) signedIn(k *tokens) (renewed func()) {
 	s.key = "UNUSED=1"
 	s.environ = []string{"ANTHROPIC_BASE_URL=https://api.anthropic.com"}
 	proxy := anthropic(s.t, s.api.URL, k)
-	s.write(map[string]string{"ralph.yaml": "agent: {command: [" + realClaude(s.t) + "], exit_grace: 5s, env: {HTTPS_PROXY: '" + proxy + "', NODE_TLS_REJECT_UNAUTHORIZED: '0'}}\n"})
+	s.write(map[string]string{"ralph.yaml": "agent: {command: [" + realClaude(s.t) + "], env: {HTTPS_PROXY: '" + proxy + "', NODE_TLS_REJECT_UNAUTHORIZED: '0'}}\n#test: {exit_grace: 5s}\n"})
 	file := filepath.Join(s.home, ".claude", ".credentials.json")
 	s.file(file, `{"claudeAiOauth": {"accessToken": "sk-ant-oat01-0", "refreshToken": "sk-ant-ort01-0", "expiresAt": 1000, "scopes": ["user:inference", "user:profile"], "subscriptionType": "max"}}`)
 	return func() {

@@ -276,7 +276,7 @@ func TestRealStopped(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				s := newStage(t, turns(bash("echo x > half.txt"), messagesapi.Turn{Hang: true}))
-				s.configure("shutdown_grace: 500ms")
+				s.configure("#test: {shutdown_grace: 500ms}")
 				s.run(0, "task", "add", "Hang")
 				cmd, wait := s.start("run")
 				waitFor(t, func() bool { return len(s.api.Requests()) == 2 })
@@ -313,7 +313,7 @@ func TestRealPermissionAsk(t *testing.T) {
 		s.run(0, "task", "add", "Publish")
 		_, wait := s.start("run")
 		waitFor(t, func() bool { return strings.Contains(s.run(0, "inbox"), "ralph approve P1") })
-		s.run(0, "permission", "allow", "1")
+		s.run(0, "approve", "P1")
 		s.has(wait(0), "stands still: may it use Bash", "TASK-1 merged")
 		if !state.Exists(filepath.Join(s.dir, "published.txt")) {
 			t.Error("what was allowed was not done")

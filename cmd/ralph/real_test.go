@@ -147,7 +147,7 @@ func newStage(t *testing.T, answer func(n int, r messagesapi.Request) messagesap
 	}
 	s := &stage{t: t, dir: t.TempDir(), home: t.TempDir(), ralph: binary, api: messagesapi.New(answer), key: "ANTHROPIC_API_KEY=fake"}
 	t.Cleanup(s.api.Close)
-	if err := os.WriteFile(filepath.Join(s.dir, "ralph.yaml"), []byte("agent: {command: ["+claude+"], exit_grace: 5s}\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, "ralph.yaml"), []byte("agent: {command: ["+claude+"]}\n#test: {exit_grace: 5s}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.git("init", "-q", "-b", "main")
@@ -401,7 +401,7 @@ func TestRealPermissions(t *testing.T) {
 		sessions := s.run(0, "session", "list", "--json")
 		s.has(sessions, "sudo -n id")
 		id := strings.SplitN(strings.SplitN(sessions, `"id": "`, 2)[1], `"`, 2)[0]
-		s.has(s.run(0, "permission", "list", "--session", id), "deny  (root)", "deny  (outside)", "fine.txt")
+		s.has(s.run(0, "permission", "--session", id), "deny  (root)", "deny  (outside)", "fine.txt")
 	}, "claude", "codex") // gemini has a test of its own: it cannot be told why
 }
 

@@ -67,7 +67,6 @@ func newRoot(a *app) *cobra.Command {
 	root.SetHelpCommandGroupID("keep")
 	root.SetCompletionCommandGroupID("keep")
 	root.AddCommand(newScriptedAgent(a), newSignal(a), newMan(a))
-	addFormer(root, a)
 	a.forPeople(root)
 	checkArguments(root)
 	if err := errors.Join(explain(root), a.complete(root)); err != nil {
@@ -130,31 +129,6 @@ func topic(w io.Writer, root, of *cobra.Command) {
 	fmt.Fprint(w, "\n`ralph help COMMAND` says more about one, with examples.\n")
 }
 
-// former maps former names of commands to today's. They still work, hidden from help, until the
-// release after the next.
-var former = map[string]string{
-	"task claim": "chat claim", "task complete": "chat complete", "task release": "chat release",
-	"session info": "chat info", "session watch": "chat watch", "session clear": "chat clear",
-	"session start": "chat start", "session stop": "chat stop",
-	"token status": "chat tokens", "token checkpoint": "chat checkpoint",
-}
-
-// addFormer adds the commands under their former names.
-func addFormer(root *cobra.Command, a *app) {
-	token := noun("token")
-	token.Hidden = true
-	root.AddCommand(token)
-	chat := newChat(a)
-	for was, is := range former {
-		cmd, _, _ := chat.Find(strings.Fields(is)[1:])
-		chat.RemoveCommand(cmd)
-		parent, _, _ := root.Find(strings.Fields(was)[:1])
-		_, args, _ := strings.Cut(cmd.Use, " ")
-		cmd.Use, cmd.Hidden = strings.TrimSpace(strings.Fields(was)[1]+" "+args), true
-		parent.AddCommand(cmd)
-	}
-}
-
 // worded matches the use of a command that takes a text.
 var worded = regexp.MustCompile(`\b(TITLE|TEXT|DECISION|REASON)\b`)
 
@@ -188,8 +162,13 @@ var meant = map[string]string{
 	"add": "task add", "new": "task add", "list": "task list", "ls": "task list", "show": "task show", "edit": "task edit",
 	"retry": "task retry", "cancel": "task cancel", "log": "session log", "logs": "session log", "history": "timeline",
 	"start": "run", "work": "run", "loop": "run", "kill": "stop --now", "dashboard": "serve", "web": "serve",
-	"claim": "chat claim", "complete": "chat complete", "release": "chat release", "check": "verify",
+	"ps": "status", "cost": "report", "tail": "session log -f", "split": "suggestion split", "claim": "chat claim", "complete": "chat complete", "release": "chat release", "check": "verify",
 	"deny": "reject", "allow": "approve", "task done": "chat complete",
+	"task claim": "chat claim", "task complete": "chat complete", "task release": "chat release", "token": "chat info --tokens",
+	"session info": "chat info", "session watch": "chat watch", "session start": "chat start", "session stop": "chat stop",
+	"session clear": "chat release", "learning pin": "learning edit --pin", "learning show": "learning list",
+	"amendment approve": "approve A3", "amendment reject": "reject A3", "suggestion approve": "approve TASK-12",
+	"suggestion reject": "reject TASK-12", "suggestion edit": "task edit", "suggestion list": "inbox",
 	"task remove": "task cancel", "task delete": "task cancel", "task rm": "task cancel", "task ls": "task list",
 	"task new": "task add", "task create": "task add",
 }
@@ -198,10 +177,6 @@ var meant = map[string]string{
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	path := cmd.CommandPath()
 	tried := strings.TrimSpace(strings.TrimPrefix(path, cmd.Root().Name()) + " " + args[0])
-	if tried == "config set" {
-		return errors.New("there is no command `ralph config set`; settings are lines in ralph.yaml, " +
-			"and `ralph config --all` lists every key")
-	}
 	if is := meant[tried]; is != "" {
 		return fmt.Errorf("there is no command `%s %s`; it is `ralph %s`", path, args[0], is)
 	}

@@ -71,7 +71,6 @@ var limitFlags = []keyFlag{
 	{"session-idle", "limits.idle_timeout", "stop a session after this `TIME` without a sign of life"},
 	{"session-turns", "limits.session_turns", "end a session after `N` turns"},
 	{"session-cost", "limits.session_cost_usd", "end a session when it has spent this much, in `USD`"},
-	{"metrics-addr", "metrics.addr", "serve /metrics and /healthz on `ADDRESS`, such as 127.0.0.1:9469"},
 	{"on-red", "verify.on_red", "what to do when your tests fail already, `HOW`: stop, first or go"},
 }
 
@@ -191,14 +190,10 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 		return err
 	}
 	l.Models.Flag, l.Agents.Flag, l.NoWait = o.model, o.agent, o.noWait
-	if o.beside, err = beside.New(p, db, version()); err != nil {
+	if o.beside, err = beside.New(p, db); err != nil {
 		return err
 	}
-	hours := "--between"
-	if o.between == "" && p.Config.Between != "always" {
-		o.between, hours = p.Config.Between, "between"
-	}
-	if err := o.setTimes(l, hours); err != nil {
+	if err := o.setTimes(l); err != nil {
 		return usage(err)
 	}
 	if o.task != "" {
@@ -239,7 +234,9 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	// port.
 	var dashboard func(context.Context) (*beside.Dashboard, error)
 	if o.serve {
-		dashboard = func(ctx context.Context) (*beside.Dashboard, error) { return a.openDashboard(ctx, p, db) }
+		dashboard = func(ctx context.Context) (*beside.Dashboard, error) {
+			return a.openDashboard(ctx, p, db, beside.Options{})
+		}
 	}
 	if err := o.beside.Listen(ctx, dashboard); err != nil {
 		return errors.Join(err, unlock())
@@ -259,9 +256,8 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	return nil
 }
 
-// setTimes sets when the loop works, and whether it ends by itself. hours names the source of the
-// window.
-func (o runOptions) setTimes(l *loop.Loop, hours string) (err error) {
+// setTimes sets when the loop works, and whether it ends by itself.
+func (o runOptions) setTimes(l *loop.Loop) (err error) {
 	l.Daemon = o.daemon || o.schedule != ""
 	if l.Daemon && o.task != "" {
 		return errors.New("--task is for a run that ends: leave out --daemon and --schedule, or --task")
@@ -273,7 +269,7 @@ func (o runOptions) setTimes(l *loop.Loop, hours string) (err error) {
 	}
 	if o.between != "" {
 		if l.Between, err = schedule.ParseBetween(o.between, time.Local); err != nil {
-			return fmt.Errorf("%s: %w", hours, err)
+			return fmt.Errorf("--between: %w", err)
 		}
 	}
 	return nil

@@ -24,20 +24,18 @@ import (
 var serveFlags = []keyFlag{
 	{"addr", "dashboard.addr", "serve on `ADDRESS`"},
 	{"sign-in", "dashboard.sign_in", "for `WHAT` a browser on this machine has to sign in: changes or always"},
-	{"tls-cert", "dashboard.tls_cert", "a `FILE` with the certificate for HTTPS"},
-	{"tls-key", "dashboard.tls_key", "the `FILE` with its key"},
 }
 
 func newServe(a *app) *cobra.Command {
-	var link, insecure bool
+	var o beside.Options
+	var link bool
 	cmd := newCommand("serve", func(cmd *cobra.Command, _ []string) error {
 		return a.begin(cmd.Context(), func(p *project.Project, db *store.DB) error {
 			if err := setKeys(cmd, p, serveFlags); err != nil {
 				return err
 			}
-			p.Config.Dashboard.Insecure = p.Config.Dashboard.Insecure || insecure
 			if link {
-				link, err := beside.Link(p)
+				link, err := beside.Link(p, o)
 				if err != nil {
 					return err
 				}
@@ -47,7 +45,7 @@ func newServe(a *app) *cobra.Command {
 			if err := proc.Close(); err != nil {
 				return err
 			}
-			d, err := a.openDashboard(cmd.Context(), p, db)
+			d, err := a.openDashboard(cmd.Context(), p, db, o)
 			if err != nil {
 				return err
 			}
@@ -57,24 +55,27 @@ func newServe(a *app) *cobra.Command {
 		})
 	})
 	addKeys(cmd, serveFlags)
-	cmd.Flags().BoolVar(&insecure, "insecure", false, "serve other machines without TLS (dashboard.insecure)")
+	cmd.Flags().StringVar(&o.TLSCert, "tls-cert", "", "a `FILE` with the certificate for HTTPS")
+	cmd.Flags().StringVar(&o.TLSKey, "tls-key", "", "the `FILE` with its key")
+	cmd.Flags().BoolVar(&o.Insecure, "insecure", false, "serve other machines without TLS")
 	cmd.Flags().BoolVar(&link, "link", false, "only print the address with which a browser signs in")
 	return cmd
 }
 
 // openDashboard listens on the dashboard's address, and prints the URL and how to sign in. The
 // token is printed only to a terminal: other output may be logged.
-func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.DB) (*beside.Dashboard, error) {
-	d, err := beside.Open(ctx, p, db, beside.Options{
-		Person: a.person(), Version: version(),
-		DecideClaims: func(ctx context.Context) error { return a.decideClaims(ctx, p, db) },
-		Start:        func(ctx context.Context) (string, error) { return startRun(ctx, p) },
-	})
+func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.DB, o beside.Options) (
+	*beside.Dashboard, error,
+) {
+	o.Person, o.Version = a.person(), version()
+	o.DecideClaims = func(ctx context.Context) error { return a.decideClaims(ctx, p, db) }
+	o.Start = func(ctx context.Context) (string, error) { return startRun(ctx, p) }
+	d, err := beside.Open(ctx, p, db, o)
 	if err != nil {
 		return nil, err
 	}
 	fmt.Fprintf(a.err, "dashboard on %s\n", d.URL)
-	if p.Config.Dashboard.Insecure && strings.HasPrefix(d.URL, "http:") {
+	if o.Insecure && strings.HasPrefix(d.URL, "http:") {
 		fmt.Fprintln(a.err, "warning: without TLS whoever can listen on the way reads what is shown, and the token")
 	}
 	if show.Terminal(a.err) {

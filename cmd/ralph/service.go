@@ -9,11 +9,11 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"ralph/internal/config"
 	"ralph/internal/project"
 	"ralph/internal/state"
 	"ralph/internal/systemd"
@@ -29,37 +29,43 @@ type serviceOptions struct {
 
 func newService(a *app) *cobra.Command {
 	var o serviceOptions
-	// sub makes a subcommand. If its usage says so, flags of `ralph run` may follow it.
-	sub := func(use string, do func(ctx context.Context, args []string) error) *cobra.Command {
-		cmd := newCommand(use, func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) })
-		if strings.Contains(use, "--") {
-			cmd.Args = cobra.ArbitraryArgs
-		}
-		return cmd
-	}
-	cmd := noun("service",
-		sub("install [-- FLAGS OF RUN]", func(ctx context.Context, args []string) error {
-			return installService(ctx, a, o, args)
-		}),
-		sub("uninstall", func(ctx context.Context, _ []string) error { return uninstallService(ctx, a, o) }),
-		sub("status", func(ctx context.Context, _ []string) error { return serviceStatus(ctx, a, o) }),
-		sub("print [-- FLAGS OF RUN]", func(ctx context.Context, args []string) error {
-			_, u, _, err := newUnit(ctx, a, o, args)
-			if err != nil {
-				return err
-			}
-			text, err := u.Text()
-			if err != nil {
-				return usage(err)
-			}
-			_, err = io.WriteString(a.out, text)
+	cmd := newCommand("service install|uninstall|status|print [-- FLAGS OF RUN]", func(cmd *cobra.Command, args []string) error {
+		ctx, what, flags := cmd.Context(), args[0], args[1:]
+		if err := oneOf("service", what, "install", "uninstall", "status", "print"); err != nil {
 			return err
-		}))
-	f := cmd.PersistentFlags()
+		}
+		switch {
+		case what == "install":
+			return installService(ctx, a, o, flags)
+		case what == "print":
+			return printService(ctx, a, o, flags)
+		case len(flags) > 0:
+			return usage(fmt.Errorf("`ralph service %s` takes no flags of run", what))
+		case what == "uninstall":
+			return uninstallService(ctx, a, o)
+		}
+		return serviceStatus(ctx, a, o)
+	})
+	cmd.Args, cmd.ValidArgs = cobra.MinimumNArgs(1), []string{"install", "uninstall", "status", "print"}
+	f := cmd.Flags()
 	f.BoolVar(&o.system, "system", false, "a service of the system, not of your user")
 	f.StringVar(&o.name, "name", "", "call it ralph-`NAME` (default: the project's directory)")
 	f.StringVar(&o.user, "user", "", "with --system: run as this `USER` (default: who called sudo)")
 	return cmd
+}
+
+// printService prints the unit.
+func printService(ctx context.Context, a *app, o serviceOptions, args []string) error {
+	_, u, _, err := newUnit(ctx, a, o, args)
+	if err != nil {
+		return err
+	}
+	text, err := u.Text()
+	if err != nil {
+		return usage(err)
+	}
+	_, err = io.WriteString(a.out, text)
+	return err
 }
 
 // newUnit returns the project's unit and the systemd instance for it. args are flags for `ralph
@@ -80,10 +86,9 @@ func newUnit(ctx context.Context, a *app, o serviceOptions, args []string) (
 	if o.user != "" && !o.system {
 		return p, u, m, usage(errors.New("--user is for a service of the system: add --system"))
 	}
-	c := p.Config.Config
 	u = systemd.Unit{
 		Name: o.name, Dir: p.Root, RunArgs: args, Path: os.Getenv("PATH"), System: o.system,
-		State: p.Begun(), StopTimeout: c.ShutdownGrace + c.Agent.ExitGrace + c.Agent.KillGrace + decideTime,
+		State: p.Begun(), StopTimeout: config.Fixed.ShutdownGrace + config.Fixed.ExitGrace + config.Fixed.KillGrace + decideTime,
 	}
 	if u.Name == "" {
 		u.Name = filepath.Base(p.Root)

@@ -21,7 +21,7 @@ import (
 )
 
 func newSession(a *app) *cobra.Command {
-	return noun("session", newSessionList(a), newSessionShow(a), newSessionLog(a), newSessionStates(a), newSessionOpen(a))
+	return noun("session", newSessionList(a), newSessionShow(a), newSessionLog(a), newSessionOpen(a))
 }
 
 // sessions reads the sessions that the flags --task and --limit select.
@@ -43,14 +43,21 @@ func (a *app) sessions(cmd *cobra.Command, f store.SessionFilter, task string) (
 func newSessionList(a *app) *cobra.Command {
 	var f store.SessionFilter
 	var task string
+	var states bool
 	cmd := newCommand("list", func(cmd *cobra.Command, _ []string) error {
 		err := oneOf("--outcome", f.Outcome, "", ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout)
 		if err != nil {
 			return err
 		}
+		if states && !cmd.Flags().Changed("limit") {
+			f.Limit = 1000
+		}
 		list, err := a.sessions(cmd, f, task)
 		if err != nil {
 			return err
+		}
+		if states {
+			return a.sayStates(list)
 		}
 		now := ralph.At(time.Now())
 		views := []show.SessionView{}
@@ -62,6 +69,7 @@ func newSessionList(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&task, "task", "", "only those of `TASK`")
 	cmd.Flags().StringVar(&f.Outcome, "outcome", "", "only with `OUTCOME`: success, failure or timeout")
 	cmd.Flags().IntVar(&f.Limit, "limit", 50, "at most `N`")
+	cmd.Flags().BoolVar(&states, "states", false, "the time in each state over all of them instead, of the latest 1000")
 	return cmd
 }
 
@@ -156,24 +164,14 @@ func newSessionShow(a *app) *cobra.Command {
 	return cmd
 }
 
-func newSessionStates(a *app) *cobra.Command {
-	var f store.SessionFilter
-	var task string
-	cmd := newCommand("states", func(cmd *cobra.Command, _ []string) error {
-		list, err := a.sessions(cmd, f, task)
-		if err != nil {
-			return err
+// sayStates prints how long sessions were in each state.
+func (a *app) sayStates(list []ralph.Session) error {
+	rows := ralph.TimeInStates(list, ralph.At(time.Now()))
+	return a.print(rows, func(w io.Writer) {
+		fmt.Fprintf(w, "%-13s %8s %9s %9s %6s %7s\n", "", "sessions", "in all", "median", "long", "failed")
+		for _, r := range rows {
+			fmt.Fprintf(w, "%-13s %8d %9s %9s %6d %7d\n",
+				r.State, r.Sessions, show.Seconds(r.Seconds), show.Seconds(r.Median), r.Long, r.Failed)
 		}
-		rows := ralph.TimeInStates(list, ralph.At(time.Now()))
-		return a.print(rows, func(w io.Writer) {
-			fmt.Fprintf(w, "%-13s %8s %9s %9s %6s %7s\n", "", "sessions", "in all", "median", "long", "failed")
-			for _, r := range rows {
-				fmt.Fprintf(w, "%-13s %8d %9s %9s %6d %7d\n",
-					r.State, r.Sessions, show.Seconds(r.Seconds), show.Seconds(r.Median), r.Long, r.Failed)
-			}
-		})
 	})
-	cmd.Flags().StringVar(&task, "task", "", "only sessions of `TASK`")
-	cmd.Flags().IntVar(&f.Limit, "limit", 1000, "the latest `N` sessions")
-	return cmd
 }

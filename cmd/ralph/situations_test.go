@@ -207,10 +207,10 @@ func situations(escape string) []situation {
 		},
 		{
 			name: "an agent that puts a folder in place of a file that counts as progress", task: "completed", exit: 0,
-			sentence: "done and verified", config: "stagnation: {files: [NOTES.md]}\n", files: map[string]string{"NOTES.md": "x\n"},
-			script: "session 1\nrun rm NOTES.md; mkdir NOTES.md\npartial {\"summary\": \"begun\", \"remaining\": \"the rest\"}\n" +
+			sentence: "done and verified", files: map[string]string{"progress.txt": "x\n"},
+			script: "session 1\nrun rm progress.txt; mkdir progress.txt\npartial {\"summary\": \"begun\", \"remaining\": \"the rest\"}\n" +
 				"task *\nrun echo x > made.txt\ndone {\"summary\": \"made it\"}",
-			model: turns(bash("rm NOTES.md; mkdir NOTES.md"), partial, finished, bash("echo x > made.txt"), done("made it")),
+			model: turns(bash("rm progress.txt; mkdir progress.txt"), partial, finished, bash("echo x > made.txt"), done("made it")),
 		},
 		{
 			name: "an agent in a workspace that is refused, and mends what it has done", task: "completed", exit: 0,
@@ -396,26 +396,23 @@ func (tt situation) play(t *testing.T, mode, program string) {
 	if tt.hook != "" && !real {
 		agent = program + ` "$@"; ` + tt.hook
 	}
-	config, allowed := tt.config, ""
-	if !real {
-		allowed = ", allowed_tools: [Bash]" // its commands are as rules can read them
-	}
+	config := tt.config
 	if mode == "unconfined" {
 		config += "sandbox: off\n"
 	}
 	files := map[string]string{
 		"agent.sh": "#!/bin/sh\n" + agent + "\n", "claude.script": tt.scripted(t),
-		"ralph.yaml": "agent: {command: ['" + filepath.Join(s.dir, "agent.sh") + "'], exit_grace: 5s" + allowed + "}\n" + config,
+		"ralph.yaml": "agent: {command: ['" + filepath.Join(s.dir, "agent.sh") + "']}\n#test: {exit_grace: 5s}\n" + config,
 		".gitignore": "claude.script.sessions\n",
 	}
 	sentence := tt.sentence
 	if mode == "codex" {
 		s.codexHome()
-		files["ralph.yaml"] = "agent: {use: codex, exit_grace: 5s}\nagents:\n" + codexAgent(filepath.Join(s.dir, "agent.sh")) + config
+		files["ralph.yaml"] = "agent: {use: codex}\n#test: {exit_grace: 5s}\nagents:\n" + codexAgent(filepath.Join(s.dir, "agent.sh")) + config
 		sentence, _, _ = strings.Cut(sentence, "You've") // in its own words
 	}
 	if mode == "gemini" {
-		files["ralph.yaml"] = "agent: {use: gemini, exit_grace: 5s}\nagents:\n" + s.geminiAgent(filepath.Join(s.dir, "agent.sh")) + config
+		files["ralph.yaml"] = "agent: {use: gemini}\n#test: {exit_grace: 5s}\nagents:\n" + s.geminiAgent(filepath.Join(s.dir, "agent.sh")) + config
 		sentence, _, _ = strings.Cut(sentence, "You've") // in its own words
 	}
 	if mode == "codex" && strings.Contains(sentence, "(killed: ") {

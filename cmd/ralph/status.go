@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ralph/internal/config"
 	"ralph/internal/project"
 	"ralph/internal/show"
 	"ralph/internal/state"
@@ -27,8 +28,8 @@ func newStatus(a *app) *cobra.Command {
 			}
 			active, err := p.Active()
 			v.Running = active && v.Run != nil && v.Run.EndedAt.IsZero()
-			v.Ports = [2]int{p.Config.Workspace.Ports.From, p.Config.Workspace.Ports.Each}
-			v.Between, v.Strange = p.Config.Between, loop.Outside(v.Outside)
+			v.Ports = [2]int{p.Config.Workspace.Ports, config.Fixed.WorkspacePorts}
+			v.Strange = loop.Outside(v.Outside)
 			if full := state.Full(p.State); full != "" {
 				fmt.Fprintf(a.err, "ralph: %s: a run cannot store what happens\n", full)
 			}

@@ -56,15 +56,36 @@ func (a *app) halt(ctx context.Context, id string, behind bool) error {
 }
 
 func newPause(a *app) *cobra.Command {
-	return newCommand("pause", func(cmd *cobra.Command, _ []string) error {
+	var merging bool
+	var reason string
+	cmd := newCommand("pause", func(cmd *cobra.Command, _ []string) error {
+		switch {
+		case merging:
+			why := "by " + a.person()
+			if reason != "" {
+				why += ": " + reason
+			}
+			return a.changeMerging(cmd.Context(), func(tx *store.Tx) error { return tx.PauseMerging(why) })
+		case reason != "":
+			return usage(errors.New("--reason goes with --merging"))
+		}
 		return a.control(cmd.Context(), "pause", ralph.ControlPause)
 	})
+	cmd.Flags().BoolVar(&merging, "merging", false, "work on, and merge nothing")
+	cmd.Flags().StringVar(&reason, "reason", "", "with --merging: why, a `TEXT`")
+	return cmd
 }
 
 func newResume(a *app) *cobra.Command {
-	return newCommand("resume", func(cmd *cobra.Command, _ []string) error {
+	var merging bool
+	cmd := newCommand("resume", func(cmd *cobra.Command, _ []string) error {
+		if merging {
+			return a.changeMerging(cmd.Context(), func(tx *store.Tx) error { return tx.ResumeMerging(a.person()) })
+		}
 		return a.control(cmd.Context(), "resume", ralph.ControlNone)
 	})
+	cmd.Flags().BoolVar(&merging, "merging", false, "merge again, after a pause of yours or of ralph's")
+	return cmd
 }
 
 // control sends a request to the active run.

@@ -338,8 +338,16 @@ func newTaskMove(a *app) *cobra.Command {
 }
 
 func newTaskRetry(a *app) *cobra.Command {
-	var fresh bool
+	var fresh, asIs bool
 	cmd := a.change("retry ID", func(tx *store.Tx, t ralph.Task) (string, error) {
+		switch {
+		case fresh && asIs:
+			return "", usage(errors.New("give one of --fresh and --as-is"))
+		case asIs:
+			return "is in the merge queue again, with its change as it is", tx.RetryChange(t.ID, a.person())
+		case fresh && t.Status == ralph.Merging:
+			return "is out of the merge queue; its next session begins without what was done", tx.DropChange(t.ID, a.person())
+		}
 		if fresh {
 			if err := tx.ForgetChange(t.ID, "begun anew by "+a.person()); err != nil {
 				return "", err
@@ -350,7 +358,8 @@ func newTaskRetry(a *app) *cobra.Command {
 		}
 		return "is back in the queue", tx.Retry(t.ID, "retried by "+a.person())
 	})
-	cmd.Flags().BoolVar(&fresh, "fresh", false, "begin without what earlier sessions left in their workspaces")
+	cmd.Flags().BoolVar(&fresh, "fresh", false, "begin without what earlier sessions left in their workspaces, also if that waits to be merged")
+	cmd.Flags().BoolVar(&asIs, "as-is", false, "merge the change of its last session again, as it is")
 	return cmd
 }
 

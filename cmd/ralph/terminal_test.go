@@ -23,7 +23,7 @@ func TestTheLastLineOfARun(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := newScriptedProject(t, tt.script, "shutdown_grace: 1s\n")
+			s := newScriptedProject(t, tt.script, "#test: {shutdown_grace: 1s}\n")
 			s.ralph(0, "task", "add", "Made")
 			cmd := s.command("run")
 			screen, err := pty.Start(cmd)

@@ -13,45 +13,37 @@ import (
 	"ralph/store"
 )
 
-func newChatTokens(a *app) *cobra.Command {
-	var format string
-	cmd := newCommand("tokens", func(cmd *cobra.Command, _ []string) error {
-		if err := oneOf("--format", format, "text", "json"); err != nil {
-			return err
-		}
-		a.json = a.json || format == "json"
-		list := []mcpserver.TokenStatus{}
-		err := a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
-			chats := a.chats(p, db, nil)
-			return db.View(cmd.Context(), func(tx *store.Tx) error {
-				open, err := tx.OpenSessions()
+// sayTokens prints how much of its model's context each open session has used.
+func (a *app) sayTokens(ctx context.Context) error {
+	list := []mcpserver.TokenStatus{}
+	err := a.with(ctx, func(p *project.Project, db *store.DB) error {
+		chats := a.chats(p, db, nil)
+		return db.View(ctx, func(tx *store.Tx) error {
+			open, err := tx.OpenSessions()
+			if err != nil {
+				return err
+			}
+			for _, s := range open {
+				u, err := chats.ContextOf(tx, s, chats.See(s))
 				if err != nil {
 					return err
 				}
-				for _, s := range open {
-					u, err := chats.ContextOf(tx, s, chats.See(s))
-					if err != nil {
-						return err
-					}
-					list = append(list, mcpserver.TokenStatus{Task: fmt.Sprintf("TASK-%d", s.TaskID), SessionID: s.ID, ContextUse: u})
-				}
-				return nil
-			})
-		})
-		if err != nil {
-			return err
-		}
-		return a.print(list, func(w io.Writer) {
-			if len(list) == 0 {
-				fmt.Fprintln(w, "no session is open")
+				list = append(list, mcpserver.TokenStatus{Task: fmt.Sprintf("TASK-%d", s.TaskID), SessionID: s.ID, ContextUse: u})
 			}
-			for _, s := range list {
-				fmt.Fprintf(w, "%s (session %.8s): %s\n  %s\n", s.Task, s.SessionID, s.ContextUse.Words(), s.Advice)
-			}
+			return nil
 		})
 	})
-	cmd.Flags().StringVar(&format, "format", "text", "`FORMAT`: text or json")
-	return cmd
+	if err != nil {
+		return err
+	}
+	return a.print(list, func(w io.Writer) {
+		if len(list) == 0 {
+			fmt.Fprintln(w, "no session is open")
+		}
+		for _, s := range list {
+			fmt.Fprintf(w, "%s (session %.8s): %s\n  %s\n", s.Task, s.SessionID, s.ContextUse.Words(), s.Advice)
+		}
+	})
 }
 
 func newChatCheckpoint(a *app) *cobra.Command {

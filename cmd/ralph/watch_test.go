@@ -17,7 +17,7 @@ import (
 // comment typed there reaches the session, and leaving restores the terminal.
 func TestTheScreenFollowsARun(t *testing.T) {
 	t.Parallel()
-	s := newScriptedProject(t, "task *\n  say I look around\n  write a.txt \"x\\n\"\n  hang\n", "closing_reminders: 0")
+	s := newScriptedProject(t, "task *\n  say I look around\n  write a.txt \"x\\n\"\n  hang\n", "#test: {reminders: 0}")
 	s.ralph(0, "task", "add", "Watched")
 	run := s.command("run", "--max-sessions", "1")
 	if err := run.Start(); err != nil {

@@ -372,7 +372,7 @@ func TestACallWhileADoneIsChecked(t *testing.T) {
 
 func TestSkipIsForTheSessionOfTheRun(t *testing.T) {
 	t.Parallel()
-	s := newScriptedProject(t, "task *\n  hang\n", "closing_reminders: 0")
+	s := newScriptedProject(t, "task *\n  hang\n", "#test: {reminders: 0}")
 	for _, title := range []string{"One", "Two", "Three"} {
 		s.ralph(0, "task", "add", title)
 	}

@@ -333,7 +333,7 @@ func TestAWorkersServerMergesIntoOneBranch(t *testing.T) {
 	c := serve()
 	s.ralph(0, "task", "add", "Waits")
 	s.ralph(0, "task", "add", "Next")
-	s.ralph(0, "merge", "pause")
+	s.ralph(0, "pause", "--merging")
 	dir := c.takes(`{}`, "You hold TASK-1")
 	if err := os.WriteFile(filepath.Join(dir, "waits"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
@@ -342,7 +342,7 @@ func TestAWorkersServerMergesIntoOneBranch(t *testing.T) {
 	other.want("claim_task", `{}`, refused, true)
 	c.want("ralph_signal_done", `{"summary":"made it"}`, "made it; not merged yet: merging is paused: by", false)
 	other.want("claim_task", `{}`, refused, true)
-	s.ralph(0, "merge", "resume")
+	s.ralph(0, "resume", "--merging")
 	c.want("get_next_actionable", `{}`, "TASK-2", false)
 	if out := s.ralph(0, "task", "show", "1"); !strings.Contains(out, "merged into main") {
 		t.Errorf("what waited has not been merged:\n%s", out)

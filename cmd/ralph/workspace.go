@@ -17,12 +17,6 @@ import (
 func newWorkspace(a *app) *cobra.Command {
 	return noun("workspace",
 		newCommand("list", func(cmd *cobra.Command, _ []string) error { return a.listWorkspaces(cmd.Context()) }),
-		newCommand("open WORKSPACE", func(cmd *cobra.Command, args []string) error {
-			return a.openWorkspace(cmd.Context(), args[0])
-		}),
-		newCommand("reset WORKSPACE", func(cmd *cobra.Command, args []string) error {
-			return a.changeWorkspace(cmd.Context(), args[0], "made anew before its next use", (*workspace.Pool).Reset)
-		}),
 		newCommand("remove WORKSPACE", func(cmd *cobra.Command, args []string) error {
 			return a.changeWorkspace(cmd.Context(), args[0], "removed", (*workspace.Pool).Remove)
 		}),
@@ -33,9 +27,6 @@ func newWorkspace(a *app) *cobra.Command {
 func (a *app) pool(ctx context.Context) (*workspace.Pool, error) {
 	p, tree, err := a.tree(ctx)
 	if err != nil {
-		return nil, err
-	}
-	if p.Confinement, err = p.Confine(ctx); err != nil { // for workspace.teardown
 		return nil, err
 	}
 	return p.Pool(&workspace.Workspace{Dir: p.Root, Tree: tree, State: p.State}), nil
@@ -60,23 +51,6 @@ func (a *app) listWorkspaces(ctx context.Context) error {
 				text.Line(l.Dir, 300))
 		}
 	})
-}
-
-func (a *app) openWorkspace(ctx context.Context, name string) error {
-	pool, err := a.pool(ctx)
-	if err != nil {
-		return err
-	}
-	list, err := pool.List(ctx)
-	if err != nil {
-		return err
-	}
-	for _, l := range list {
-		if l.Name == name {
-			return a.print(l, func(w io.Writer) { fmt.Fprintln(w, l.Dir) })
-		}
-	}
-	return usage(fmt.Errorf("workspace %q: %w", name, workspace.ErrNotFound))
 }
 
 func (a *app) changeWorkspace(

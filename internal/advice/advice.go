@@ -13,7 +13,7 @@ import (
 var kinds = map[string]struct{ item, answeredBy string }{
 	"permission":    {"P{id}", "ralph approve P{id}, or ralph reject P{id}"},
 	"question":      {"Q{id}", "ralph answer Q{id} TEXT"},
-	"merging":       {"merge", "ralph merge resume"},
+	"merging":       {"merge", "ralph resume --merging"},
 	"behind":        {"branch", ""},
 	"blocker":       {"C{id}", "ralph resolve C{id} DECISION"},
 	"tests changed": {"C{id}", "ralph approve C{id}, or ralph reject C{id} REASON"},

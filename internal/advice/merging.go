@@ -63,7 +63,7 @@ func MergingLines(q store.MergeQueue, list []ralph.Change, titles map[int64]stri
 func Queue(q store.MergeQueue, now time.Time) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if q.Paused != "" {
-		add("nothing is merged until `ralph merge resume`: %s", text.Line(q.Paused, 400))
+		add("nothing is merged until `ralph resume --merging`: %s", text.Line(q.Paused, 400))
 	}
 	if q.WaitUntil.After(now) {
 		add("the remote could not be reached, and is tried again at %s", q.WaitUntil.Local().Format("15:04:05"))

@@ -25,7 +25,7 @@ func TestWhatIsSaidOfTheQueue(t *testing.T) {
 		"merging: TASK-7 on main, moving for 41s",
 		"merging: TASK-40 + TASK-28 on main, verifying for 41s",
 		"TASK-9 Rename Frob waits for its merge (4 of 4)",
-		"nothing is merged until `ralph merge resume`: red",
+		"nothing is merged until `ralph resume --merging`: red",
 		"2 commits passed, not on main yet: your edits in app.go: `git merge X`",
 	}
 	if !slices.Equal(got, want) {

@@ -1,5 +1,5 @@
 // Package beside runs what accompanies a run without affecting its work: the notifier, the cleaning
-// up of old transcripts, and the servers of metrics and of the dashboard.
+// up of old transcripts, and the server of the dashboard.
 package beside
 
 import (
@@ -9,11 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"ralph"
 	"ralph/internal/notify"
 	"ralph/internal/project"
-	"ralph/internal/web"
-	"ralph/internal/web/localhttp"
 	"ralph/store"
 )
 
@@ -22,50 +19,32 @@ type Bystanders struct {
 	project  *project.Project
 	db       *store.DB
 	notifier *notify.Notifier
-	metrics  *web.Server
-	listener net.Listener // nil if metrics are disabled
 
 	dashboard *Dashboard // nil if disabled
 }
 
 // New creates the bystanders from the project's configuration. It starts nothing.
-func New(p *project.Project, db *store.DB, version string) (b Bystanders, err error) {
+func New(p *project.Project, db *store.DB) (b Bystanders, err error) {
 	b.project, b.db = p, db
-	b.metrics = &web.Server{Store: db, Version: version, Log: plainLog(p), Active: p.Active}
 	b.notifier, err = Notifier(p, db)
 	return b, err
 }
 
-// Listen listens on the address of the metrics, if configured, and on that of the dashboard if open
-// is not nil.
+// Listen listens on the address of the dashboard if open is not nil.
 func (b *Bystanders) Listen(ctx context.Context, open func(context.Context) (*Dashboard, error)) (err error) {
-	if addr := b.project.Config.Metrics.Addr; addr != "" {
-		if b.listener, err = localhttp.Listen(ctx, "metrics.addr", addr); err != nil {
-			return ralph.Usage(err)
-		}
-	}
-	if open == nil {
-		return nil
-	}
-	if b.dashboard, err = open(ctx); err != nil {
-		b.Close()
+	if open != nil {
+		b.dashboard, err = open(ctx)
 	}
 	return err
 }
 
-// Close releases the addresses, also if nothing was started.
+// Close releases the address, also if nothing was started.
 func (b Bystanders) Close() {
-	listeners := []net.Listener{b.listener}
-	if b.dashboard != nil {
-		listeners = append(listeners, b.dashboard.listener)
+	if b.dashboard == nil {
+		return
 	}
-	for _, l := range listeners {
-		if l == nil {
-			continue
-		}
-		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-			b.project.Log.Warn("an address was not released", "error", err)
-		}
+	if err := b.dashboard.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		b.project.Log.Warn("an address was not released", "error", err)
 	}
 }
 
@@ -124,13 +103,6 @@ func (b Bystanders) Start(ctx context.Context, from int64, over <-chan struct{})
 			}
 		}
 	})
-	if b.listener != nil {
-		running.Go(func() {
-			if err := b.metrics.ServeMetrics(serving, b.listener); err != nil {
-				b.project.Log.Error("no metrics are served", "error", err)
-			}
-		})
-	}
 	if b.dashboard != nil {
 		running.Go(func() {
 			if err := b.dashboard.Serve(serving); err != nil {

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"ralph"
-	"ralph/internal/config"
 	"ralph/internal/project"
 	"ralph/internal/retention"
 	"ralph/internal/web"
@@ -35,6 +34,10 @@ const minToken = 20
 type Options struct {
 	Person  string // name under which people decide there
 	Version string // of ralph
+	// TLSCert and TLSKey are files in PEM, relative to the project; "" is plain HTTP. Insecure serves that to other
+	// machines, too.
+	TLSCert, TLSKey string
+	Insecure        bool
 	// DecideClaims answers the claims that a person's decision ends.
 	DecideClaims func(ctx context.Context) error
 	// Start starts a run, and says how it has begun; nil if none can be started.
@@ -64,11 +67,11 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 		return nil, err
 	}
 	d := &Dashboard{}
-	secure := c.TLSCert != config.None || c.TLSKey != config.None
+	secure := o.TLSCert != "" || o.TLSKey != ""
 	if secure {
-		pair, err := tls.LoadX509KeyPair(p.Path(c.TLSCert), p.Path(c.TLSKey))
+		pair, err := tls.LoadX509KeyPair(p.Path(o.TLSCert), p.Path(o.TLSKey))
 		if err != nil {
-			return nil, ralph.Usage(fmt.Errorf("dashboard.tls_cert and dashboard.tls_key: %w", err))
+			return nil, ralph.Usage(fmt.Errorf("--tls-cert and --tls-key: %w", err))
 		}
 		d.secure = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
@@ -77,12 +80,12 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 	}
 	at, _ := d.listener.Addr().(*net.TCPAddr)
 	public := at == nil || !at.IP.IsLoopback()
-	if public && !secure && !c.Insecure {
-		err := fmt.Errorf("%s can be reached from other machines: give --tls-cert and --tls-key, or --insecure if whoever "+
-			"is on the way may read along (or reach 127.0.0.1 through ssh, docs/dashboard.md)", d.listener.Addr())
+	if public && !secure && !o.Insecure {
+		err := fmt.Errorf("%s can be reached from other machines: serve it by `ralph serve` with --tls-cert and --tls-key, or "+
+			"with --insecure if whoever is on the way may read along (or reach 127.0.0.1 through ssh, docs/dashboard.md)", d.listener.Addr())
 		return nil, errors.Join(ralph.Usage(err), d.listener.Close())
 	}
-	d.URL = address(p, d.listener.Addr().String())
+	d.URL = address(p, o, d.listener.Addr().String())
 	d.Link = d.URL + signIn + token
 	d.server = &web.Server{
 		Store: db, Project: p.Name(), Person: o.Person, Version: o.Version, Limits: p.Limits(), Log: p.Log,
@@ -111,16 +114,16 @@ const promptFile = "prompt.md"
 const signIn = "/sign-in#"
 
 // Link returns the URL with which a browser signs in; it serves nothing.
-func Link(p *project.Project) (string, error) {
+func Link(p *project.Project, o Options) (string, error) {
 	token, err := Token(p)
-	return address(p, localhttp.Address(p.Config.Dashboard.Addr)) + signIn + token, err
+	return address(p, o, localhttp.Address(p.Config.Dashboard.Addr)) + signIn + token, err
 }
 
 // address returns the dashboard's URL for a browser.
-func address(p *project.Project, addr string) string {
+func address(p *project.Project, o Options, addr string) string {
 	c := p.Config.Dashboard
 	scheme := "http"
-	if c.TLSCert != config.None {
+	if o.TLSCert != "" {
 		scheme = "https"
 	}
 	host, port, err := net.SplitHostPort(addr)

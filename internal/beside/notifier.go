@@ -15,7 +15,8 @@ import (
 func Notifier(p *project.Project, db *store.DB) (*notify.Notifier, error) {
 	c := p.Config.Notify
 	n := &notify.Notifier{
-		Store: db, Project: p.Name(), Drain: c.Drain, Tries: c.Tries, Timeout: c.Timeout,
+		Store: db, Project: p.Name(), Drain: config.Fixed.NotifyDrain,
+		Tries: config.Fixed.NotifyTries, Timeout: config.Fixed.NotifyTimeout,
 		Log: plainLog(p), Mask: p.Mask().Text,
 	}
 	for i, r := range c.Receivers {
@@ -39,8 +40,8 @@ func newReceiver(p *project.Project, db *store.DB, r config.Receiver) (to notify
 	if len(r.Command) > 0 {
 		to.Dir, to.Env = p.Root, p.Stripped()
 	}
-	if r.URLEnv != "" {
-		if to.URL, err = variable(p, "url_env", r.URLEnv); err != nil {
+	if name := config.Variable(r.URL); name != "" {
+		if to.URL, err = variable(p, "url", name); err != nil {
 			return to, err
 		}
 	}

@@ -21,34 +21,21 @@ const None = "none"
 // the keys of which each map of a list has exactly one (one), and whether the value is hidden
 // because it may be a password (secret). docs has the meaning of each key.
 type Config struct {
-	Agent             Agent         `json:"agent"`
-	Agents            Agents        `json:"agents" default:"{}"`
-	Limits            Limits        `json:"limits"`
-	Parallel          int           `json:"parallel" default:"1" min:"1"`
-	Between           string        `json:"between" default:"always"`
-	Verify            Verify        `json:"verify" shorthand:"commands"`
-	MaxVerifyFailures int           `json:"max_verify_failures" default:"3" min:"1"`
-	StuckLimit        int           `json:"stuck_limit" default:"3" min:"1"`
-	ClosingReminders  int           `json:"closing_reminders" default:"1" min:"0"`
-	EscalationModel   string        `json:"escalation_model" default:"opus"`
-	Suggestions       string        `json:"suggestions" default:"review" enum:"review|auto_approve"`
-	AutoApproveMax    int           `json:"auto_approve_max" default:"20" min:"1"`
-	ShutdownGrace     time.Duration `json:"shutdown_grace" default:"30s"`
-	Stagnation        Stagnation    `json:"stagnation"`
-	Prompt            Prompt        `json:"prompt"`
-	Session           Session       `json:"session"`
-	Sessions          Sessions      `json:"sessions"`
-	MCP               MCP           `json:"mcp"`
-	Backoff           Backoff       `json:"backoff"`
-	Permissions       Permissions   `json:"permissions"`
-	Workspace         Workspace     `json:"workspace"`
-	Merge             Merge         `json:"merge"`
-	Retention         Retention     `json:"retention"`
-	Sandbox           Sandbox       `json:"sandbox" shorthand:"mode"`
-	Resources         Resources     `json:"resources"`
-	Notify            Notify        `json:"notify" shorthand:"receivers"`
-	Metrics           Metrics       `json:"metrics"`
-	Dashboard         Dashboard     `json:"dashboard"`
+	Agent           Agent       `json:"agent"`
+	Agents          Agents      `json:"agents" default:"{}"`
+	Limits          Limits      `json:"limits"`
+	Parallel        int         `json:"parallel" default:"1" min:"1"`
+	Verify          Verify      `json:"verify" shorthand:"commands"`
+	EscalationModel string      `json:"escalation_model" default:"opus"`
+	Suggestions     string      `json:"suggestions" default:"review" enum:"review|auto_approve"`
+	Prompt          Prompt      `json:"prompt"`
+	Sessions        Sessions    `json:"sessions"`
+	Permissions     Permissions `json:"permissions"`
+	Workspace       Workspace   `json:"workspace"`
+	Merge           Merge       `json:"merge"`
+	Sandbox         Sandbox     `json:"sandbox" shorthand:"mode"`
+	Notify          Notify      `json:"notify" shorthand:"receivers"`
+	Dashboard       Dashboard   `json:"dashboard"`
 }
 
 // enums are sets of accepted values that are too long for a tag, by the name used in it.
@@ -63,18 +50,10 @@ var enums = map[string][]string{
 
 // Sandbox says what the agent and the commands that check its work can reach (docs/sandbox.md).
 type Sandbox struct {
-	Mode    string   `json:"mode" default:"auto" enum:"auto|require|off|bwrap"`
+	Mode    string   `json:"mode" default:"auto" enum:"auto|require|off"`
 	Hide    []string `json:"hide" default:"[]"`
 	Show    []string `json:"show" default:"[]"`
 	Network bool     `json:"network" default:"true"`
-}
-
-// Resources bound what the processes of a session may use together, and those of a check
-// (docs/sandbox.md). 0 means unbounded.
-type Resources struct {
-	MemoryMiB int `json:"memory_mib" default:"0" min:"0"`
-	Processes int `json:"processes" default:"0" min:"0"`
-	Nice      int `json:"nice" default:"0" min:"0"`
 }
 
 // Percentages are whole numbers from 0 to 100 by name.
@@ -82,19 +61,13 @@ type Percentages map[string]int
 
 // Agent says how the coding agent is launched (unattended, "Launching the agent").
 type Agent struct {
-	Command         []string          `json:"command" default:"[claude]" min:"1"`
-	ExtraArgs       []string          `json:"extra_args" default:"[]" blank:"ok"`
-	Model           string            `json:"model"`
-	PermissionMode  string            `json:"permission_mode" default:"default" enum:"modes"`
-	AllowedTools    []string          `json:"allowed_tools" default:"[]"`
-	DisallowedTools []string          `json:"disallowed_tools" default:"[]"`
-	SettingSources  []string          `json:"setting_sources" default:"[project, local]" enum:"user|project|local"`
-	Env             map[string]string `json:"env" default:"{}"`
-	EnvPass         []string          `json:"env_pass" default:"[]"`
-	Use             string            `json:"use" default:"claude" min:"1"`
-	Fallback        []string          `json:"fallback" default:"[]"`
-	ExitGrace       time.Duration     `json:"exit_grace" default:"15s"`
-	KillGrace       time.Duration     `json:"kill_grace" default:"5s"`
+	Command        []string          `json:"command" default:"[claude]" min:"1"`
+	ExtraArgs      []string          `json:"extra_args" default:"[]" blank:"ok"`
+	Model          string            `json:"model"`
+	PermissionMode string            `json:"permission_mode" default:"default" enum:"modes"`
+	Env            map[string]string `json:"env" default:"{}"`
+	Use            string            `json:"use" default:"claude" min:"1"`
+	Fallback       []string          `json:"fallback" default:"[]"`
 }
 
 // Agents are the coding agents that may be started, by the user's names.
@@ -103,8 +76,7 @@ type Agents map[string]NamedAgent
 // A NamedAgent says how one agent is launched (docs/agents.md). Empty fields default by its name or
 // its profile.
 type NamedAgent struct {
-	Kind      string            `json:"kind" enum:"claude|codex|acp|command"`
-	Profile   string            `json:"profile" min:"1"`
+	Kind      string            `json:"kind" min:"1"`
 	Command   []string          `json:"command" min:"1"`
 	Model     string            `json:"model" min:"1"`
 	Prices    Prices            `json:"prices"`
@@ -131,8 +103,6 @@ type Limits struct {
 	SessionTurns       int           `json:"session_turns" default:"200" min:"1"`
 	SessionCostUSD     float64       `json:"session_cost_usd" default:"10"`
 	SessionTokens      int           `json:"session_tokens" default:"0" min:"0"`
-	SessionMinUSD      float64       `json:"session_min_usd" default:"0.5"`
-	Waiting            int           `json:"waiting" default:"0" min:"0"`
 	Attempts           int           `json:"attempts" default:"10" min:"1"`
 	StagnantSessions   int           `json:"stagnant_sessions" default:"5" min:"1"`
 	Usage              Percentages   `json:"usage" default:"{five_hour: 80%, seven_day: 90%}"`
@@ -140,99 +110,53 @@ type Limits struct {
 
 // Verify says how the claim that a task is done is checked (pipeline, "Verification").
 type Verify struct {
-	Commands         []string          `json:"commands" default:"[]"`
-	Timeout          time.Duration     `json:"timeout" default:"10m"`
-	InSessionRetries int               `json:"in_session_retries" default:"2" min:"0"`
-	Baseline         string            `json:"baseline" default:"new-failures" enum:"new-failures|strict"`
-	OnRed            string            `json:"on_red" default:"stop" enum:"stop|first|go"`
-	JUnit            []string          `json:"junit" default:"[]"`
-	Protect          []string          `json:"protect" default:"[ralph.yaml]"`
-	ProtectMode      string            `json:"protect_mode" default:"refuse" enum:"refuse|review"`
-	Network          bool              `json:"network" default:"false"`
-	Tests            []string          `json:"tests" default:"[auto]"`
-	Lost             string            `json:"lost" default:"ask" enum:"ask|refuse|note"`
-	Changed          string            `json:"changed" default:"ask" enum:"ask|note"`
-	Hidden           map[string]string `json:"hidden" default:"{}"`
-	HiddenFiles      string            `json:"hidden_files"`
-	Proof            string            `json:"proof" default:"auto" enum:"auto|always|require|off"`
+	Commands    []string          `json:"commands" default:"[]"`
+	Timeout     time.Duration     `json:"timeout" default:"10m"`
+	Baseline    string            `json:"baseline" default:"new-failures" enum:"new-failures|strict"`
+	OnRed       string            `json:"on_red" default:"stop" enum:"stop|first|go"`
+	JUnit       []string          `json:"junit" default:"[]"`
+	Protect     []string          `json:"protect" default:"[ralph.yaml]"`
+	ProtectMode string            `json:"protect_mode" default:"refuse" enum:"refuse|review"`
+	Network     bool              `json:"network" default:"false"`
+	Tests       []string          `json:"tests" default:"[auto]"`
+	Lost        string            `json:"lost" default:"ask" enum:"ask|refuse|note"`
+	Changed     string            `json:"changed" default:"ask" enum:"ask|note"`
+	Hidden      map[string]string `json:"hidden" default:"{}"`
+	HiddenFiles string            `json:"hidden_files"`
+	Proof       string            `json:"proof" default:"auto" enum:"auto|always|require|off"`
 }
 
 // Permissions are the rules by which an agent's requests are answered (docs/permissions.md).
 type Permissions struct {
-	Allow      []string      `json:"allow" default:"[]"`
-	Ask        []string      `json:"ask" default:"[]"`
-	Deny       []string      `json:"deny" default:"[]"`
-	Default    string        `json:"default" default:"allow" enum:"allow|ask|deny"`
-	Guards     bool          `json:"guards" default:"true"`
-	Writable   []string      `json:"writable" default:"[]"`
-	AskTimeout time.Duration `json:"ask_timeout" default:"30m"`
+	Allow    []string `json:"allow" default:"[]"`
+	Ask      []string `json:"ask" default:"[]"`
+	Deny     []string `json:"deny" default:"[]"`
+	Default  string   `json:"default" default:"allow" enum:"allow|ask|deny"`
+	Guards   bool     `json:"guards" default:"true"`
+	Writable []string `json:"writable" default:"[]"`
 }
 
 // Workspace says where sessions work (docs/workspaces.md).
 type Workspace struct {
-	Copy      []string `json:"copy" default:"[]"`
-	Link      []string `json:"link" default:"[]"`
-	Setup     []string `json:"setup" default:"[]"`
-	SetupWhen []string `json:"setup_when" default:"[]"`
-	Teardown  []string `json:"teardown" default:"[]"`
-	Ports     Ports    `json:"ports"`
-	KeepDays  int      `json:"keep_days" default:"14" min:"1"`
-	MinFree   int      `json:"min_free" default:"2048" min:"0"`
-}
-
-// Ports are the port ranges of the workspaces.
-type Ports struct {
-	From int `json:"from" default:"4100" min:"1"`
-	Each int `json:"each" default:"10" min:"0"`
+	Setup   []string `json:"setup" default:"[]"`
+	Ports   int      `json:"ports" default:"4100" min:"1"`
+	MinFree int      `json:"min_free" default:"2048" min:"0"`
 }
 
 // Merge says how the work of a workspace gets into a branch (docs/merging.md).
 type Merge struct {
-	Into        string        `json:"into"`
-	Mode        string        `json:"mode" default:"merge" enum:"merge|branch"`
-	Checkout    string        `json:"checkout" default:"follow" enum:"follow|leave"`
-	Strategy    string        `json:"strategy" default:"merge" enum:"merge|squash"`
-	Queue       string        `json:"queue" default:"auto" enum:"auto|serial|batch"`
-	MaxSentBack int           `json:"max_sent_back" default:"2" min:"1"`
-	Wait        time.Duration `json:"wait" default:"2m"`
-	Push        string        `json:"push"`
-	After       []string      `json:"after" default:"[]"`
-	Message     string        `json:"message"`
-	Sign        bool          `json:"sign" default:"false"`
-	Guard       []string      `json:"guard" default:"[]"`
-}
-
-// Retention bounds what is kept of sessions outside the database.
-type Retention struct {
-	SizeMiB int           `json:"size_mib" default:"1024" min:"1"`
-	Age     time.Duration `json:"age" default:"2160h"`
-}
-
-// Stagnation says what counts as a change besides the work tree (pipeline, "Stagnation").
-type Stagnation struct {
-	Files []string `json:"files" default:"[progress.txt, learnings.txt]"`
+	Into     string   `json:"into"`
+	Mode     string   `json:"mode" default:"merge" enum:"merge|branch"`
+	Strategy string   `json:"strategy" default:"merge" enum:"merge|squash"`
+	Push     string   `json:"push"`
+	After    []string `json:"after" default:"[]"`
+	Message  string   `json:"message"`
+	Guard    []string `json:"guard" default:"[]"`
 }
 
 // Prompt bounds the prompt of a session.
 type Prompt struct {
-	MaxTokens int    `json:"max_tokens" default:"24000" min:"2000"`
-	Template  string `json:"template" default:"none" min:"1"`
-}
-
-// Session says what is stored of a running session (docs/sessions.md).
-type Session struct {
-	CheckpointAt           int           `json:"checkpoint_at" default:"80" min:"1"`
-	CheckpointOnTokenLimit bool          `json:"checkpoint_on_token_limit" default:"true"`
-	WatchInterval          time.Duration `json:"watch_interval" default:"2s"`
-}
-
-// MCP says how a person's chat reaches ralph (docs/human.md).
-type MCP struct {
-	Enabled      bool   `json:"enabled" default:"true"`
-	AutoStart    bool   `json:"auto_start" default:"false"`
-	Addr         string `json:"addr" default:"127.0.0.1:7475" min:"1"`
-	SessionFile  string `json:"session_file" default:"session.json" min:"1"`
-	ServerScript string `json:"server_script" default:"built-in" min:"1"`
+	Template string `json:"template" default:"none" min:"1"`
 }
 
 // Sessions says what a session's agent must do (docs/sessions.md).
@@ -240,42 +164,23 @@ type Sessions struct {
 	Enforce bool `json:"enforce" default:"false"`
 }
 
-// Backoff says how to wait for an agent that cannot work now (pipeline, "Agent errors").
-type Backoff struct {
-	Initial time.Duration `json:"initial" default:"30s"`
-	Max     time.Duration `json:"max" default:"15m"`
-	Tries   int           `json:"tries" default:"8" min:"1"`
-}
-
 // Notify says who is notified of events (unattended, "Notifications and observation").
 type Notify struct {
-	Receivers []Receiver    `json:"receivers" default:"[]" one:"url|url_env|command"`
-	Tries     int           `json:"tries" default:"6" min:"1"`
-	Timeout   time.Duration `json:"timeout" default:"10s"`
-	Drain     time.Duration `json:"drain" default:"5s"`
+	Receivers []Receiver `json:"receivers" default:"[]" one:"url|command"`
 }
 
 // A Receiver is notified of events, by a request to a URL or by a command.
 type Receiver struct {
 	URL       string   `json:"url" min:"1" secret:"yes"`
-	URLEnv    string   `json:"url_env" min:"1"`
 	Command   []string `json:"command" min:"1"`
 	Preset    string   `json:"preset" default:"generic" enum:"generic|slack|discord|telegram|ntfy"`
 	Events    []string `json:"events" min:"1" enum:"events"`
 	SecretEnv string   `json:"secret_env" min:"1"`
 }
 
-// Metrics says where the metrics of a run are served.
-type Metrics struct {
-	Addr string `json:"addr"`
-}
-
 // Dashboard says where the dashboard is served (docs/dashboard.md).
 type Dashboard struct {
-	Addr     string   `json:"addr" default:"127.0.0.1:7474" min:"1"`
-	Hosts    []string `json:"hosts" default:"[]"`
-	SignIn   string   `json:"sign_in" default:"changes" enum:"changes|always"`
-	TLSCert  string   `json:"tls_cert" default:"none" min:"1"`
-	TLSKey   string   `json:"tls_key" default:"none" min:"1"`
-	Insecure bool     `json:"insecure" default:"false"`
+	Addr   string   `json:"addr" default:"127.0.0.1:7474" min:"1"`
+	Hosts  []string `json:"hosts" default:"[]"`
+	SignIn string   `json:"sign_in" default:"changes" enum:"changes|always"`
 }

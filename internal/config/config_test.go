@@ -65,7 +65,7 @@ func golden(t *testing.T, path string, got []byte) {
 
 func TestEveryKeyIsDocumented(t *testing.T) {
 	seen := map[string]string{}
-	empty := []string{"agent.model", "merge.into", "merge.message", "merge.push", "metrics.addr", "verify.hidden_files"}
+	empty := []string{"agent.model", "merge.into", "merge.message", "merge.push", "verify.hidden_files"}
 	for _, k := range config.Keys() {
 		if !regexp.MustCompile(`^[a-z_]+(\.[a-z_]+){0,2}$`).MatchString(k.Name) {
 			t.Errorf("key %q is not in lower case with underscores", k.Name)
@@ -102,7 +102,7 @@ func TestDefaultsAreWhatTheirDocumentationSays(t *testing.T) {
 
 func TestDocumentationIsFresh(t *testing.T) {
 	golden(t, "../../docs/configuration.md", commonDocumentation(t))
-	golden(t, "../../docs/configuration-all.md", documentation())
+	golden(t, "../../docs/configuration-all.md", documentation(t))
 	schema, err := config.Schema()
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ change: [all keys](configuration-all.md). ` + "`ralph config`" + ` shows these a
 ` + "```yaml" + `
 verify: [make test]              # must pass before a task counts as done
 limits: {max_cost_usd: 20}       # a run ends there
-notify: [{url_env: SLACK_URL, preset: slack}]
+notify: [{url: $SLACK_URL, preset: slack}]
 ` + "```" + `
 
 | Key | Default | Meaning |
@@ -162,7 +162,8 @@ func defaultOf(k config.Key) string {
 }
 
 // documentation is docs/configuration-all.md.
-func documentation() []byte {
+func documentation(t *testing.T) []byte {
+	t.Helper()
 	var b bytes.Buffer
 	b.WriteString(`# All keys of the configuration
 
@@ -193,14 +194,21 @@ column; a variable that begins with ` + "`RALPH_`" + ` and sets nothing is warne
 | Key | Type | Default | Meaning |
 |---|---|---|---|
 `)
+	count := 0
 	for _, k := range config.Keys() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Name, k.Type, defaultOf(k), meaningOf(k.Description, k.Accepted))
+		if k.Items == nil {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Name, k.Type, defaultOf(k), meaningOf(k.Description, k.Accepted))
+			count++
+		}
+	}
+	if count > 75 { // those of lists' maps apart
+		t.Errorf("%d keys are too many: what has one sensible value is a constant (fixed.go)", count)
 	}
 	for _, k := range config.Keys() {
 		if k.Items == nil {
 			continue
 		}
-		fmt.Fprintf(&b, "\nEach map of `%s`:\n\n| Key | Type | Default | Meaning |\n|---|---|---|---|\n", k.Name)
+		fmt.Fprintf(&b, "\n`%s` is a %s. %s\n\n| Key | Type | Default | Meaning |\n|---|---|---|---|\n", k.Name, k.Type, k.Description)
 		for _, item := range k.Items {
 			meaning := meaningOf(item.Description, item.Accepted)
 			def := "absent"
@@ -253,9 +261,6 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 		{"one text as shorthand", "verify: make test", true},
 		{"a group without keys", "limits:\n", true},
 		{"numbers as variables", "agent: {env: {A: 1, B: true, C: x, D: 1.5}}", true},
-		{"a group in a group", "workspace: {ports: {from: 5000, each: 0}}", true},
-		{"an unknown key in a group in a group", "workspace: {ports: {form: 5000}}", false},
-		{"text for a group in a group", "workspace: {ports: 5000}", false},
 		{"an unknown key", "limit: {}", false},
 		{"an unknown key in a group", "limits: {max: 1}", false},
 		{"zero sessions", "limits: {max_sessions: 0}", false},
@@ -265,11 +270,10 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 		{"a duration in words", "limits: {session_timeout: an hour}", false},
 		{"an empty command", "agent: {command: []}", false},
 		{"an unknown mode", "agent: {permission_mode: yolo}", false},
-		{"an unknown item", "agent: {setting_sources: [users]}", false},
-		{"a small prompt", "prompt: {max_tokens: 1999}", false},
+		{"a port that is none", "workspace: {ports: 0}", false},
 		{"text for a group", "prompt: x", false},
 		{"a list of maps as shorthand", "notify: [{url: http://localhost/, events: [task.failed]}, {command: [cat]}]", true},
-		{"a list of maps", "notify: {receivers: [{url_env: HOOK, preset: slack}], drain: 1s}", true},
+		{"a list of maps", "notify: {receivers: [{url: $HOOK, preset: slack}]}", true},
 		{"an unknown key in a map", "notify: [{url: x, urls: y}]", false},
 		{"neither of what a map needs", "notify: [{preset: slack}]", false},
 		{"two of what a map needs", "notify: [{url: x, command: [y]}]", false},
@@ -277,7 +281,7 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 		{"an unknown item in a map", "notify: [{url: x, events: [task.started]}]", false},
 		{"a map of maps", "agents: {a: {kind: acp, command: [a, b], prices: {m: [1, 0.1, 2]}, unguarded: true}, b: {}, c: }", true},
 		{"a map of a name that is none", "agents: {a b: {}}", false},
-		{"a map of a kind that is none", "agents: {a: {kind: b}}", false},
+		{"a map of an empty kind", "agents: {a: {kind: ''}}", false},
 		{"a map with an unknown key", "agents: {a: {kid: acp}}", false},
 		{"a list instead of a map of maps", "agents: [a]", false},
 		{"two prices", "agents: {a: {prices: {m: [1, 2]}}}", false},

@@ -20,7 +20,7 @@ var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 func FuzzLoad(f *testing.F) {
 	for _, s := range []string{
 		"", string(config.Starter("claude", []string{"go test ./..."})), allDefaults(), "verify: &x [*x]", "<<: *a", "? a\n: b", "limits:\n  attempts: 0", "agent: {env: {A: |\n  x\n}}",
-		"verify:\r\n- 'a'\r\n", "\uFEFFa: !!binary x", "a: {b: [c, {d: e}]}", "&a limits: &b\n  attempts: &c 3\n", "verify: >-\n  a\n  b\n", "stuck_limit: 0x7\n",
+		"verify:\r\n- 'a'\r\n", "\uFEFFa: !!binary x", "a: {b: [c, {d: e}]}", "&a limits: &b\n  attempts: &c 3\n", "verify: >-\n  a\n  b\n", "parallel: 0x7\n",
 	} {
 		f.Add([]byte(s))
 	}

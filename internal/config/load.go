@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -91,14 +92,47 @@ func Load(s Sources) (Loaded, error) {
 		}
 	}
 	problems = append(problems, l.environment(s.Environ)...)
-	if l.MCP.ServerScript != builtIn {
-		l.Warnings = append(l.Warnings,
-			"mcp.server_script is ignored: the server is part of ralph (`ralph mcp --profile chat`)")
-	}
 	if len(problems) > 0 {
 		return Loaded{}, join(problems)
 	}
+	l.Agent.Env = expand(l.Agent.Env, s.Environ)
+	for name, a := range l.Agents {
+		a.Env = expand(a.Env, s.Environ)
+		l.Agents[name] = a
+	}
 	return l, nil
+}
+
+// variableForm matches a value that stands for a variable of ralph's own environment.
+var variableForm = regexp.MustCompile(`^\$[A-Za-z_][A-Za-z0-9_]*$`)
+
+// Variable returns the name of the environment variable that a value stands for; "" if it is itself the value.
+func Variable(value string) string {
+	if variableForm.MatchString(value) {
+		return value[1:]
+	}
+	return ""
+}
+
+// expand returns variables with those of ralph's environment that they stand for; one that is not set is left out.
+func expand(vars map[string]string, environ []string) map[string]string {
+	all := map[string]string{}
+	for _, entry := range environ {
+		if name, value, ok := strings.Cut(entry, "="); ok {
+			all[name] = value
+		}
+	}
+	own := maps.Clone(vars)
+	for name, value := range vars {
+		if from := Variable(value); from == "" {
+			continue
+		} else if is, ok := all[from]; ok {
+			own[name] = is
+		} else {
+			delete(own, name)
+		}
+	}
+	return own
 }
 
 // environment reads the settings in the environment.
@@ -128,13 +162,10 @@ func (l *Loaded) environment(environ []string) (problems []error) {
 	return problems
 }
 
-// builtIn is the default of mcp.server_script.
-const builtIn = "built-in"
-
 // names reports whether a setting uses a variable.
 func (l *Loaded) names(variable string) bool {
 	return slices.ContainsFunc(l.Notify.Receivers, func(r Receiver) bool {
-		return variable == r.URLEnv || variable == r.SecretEnv
+		return variable == Variable(r.URL) || variable == r.SecretEnv
 	})
 }
 

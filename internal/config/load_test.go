@@ -23,11 +23,11 @@ func TestEachSourceOverridesTheOnesBelow(t *testing.T) {
 	home := t.TempDir()
 	user := filepath.Join(home, ".config", "ralph", "config.yaml")
 	dir := t.TempDir()
-	write(t, user, "agent:\n  model: user\n  command: [u]\nstuck_limit: 4\nlimits: {attempts: 6}\n")
-	write(t, filepath.Join(dir, config.FileName), "\nagent:\n  model: project\nstuck_limit: 5\n")
+	write(t, user, "agent:\n  model: user\n  command: [u]\nparallel: 4\nlimits: {attempts: 6}\n")
+	write(t, filepath.Join(dir, config.FileName), "\nagent:\n  model: project\nparallel: 5\n")
 	l, err := config.Load(config.Sources{
 		ProjectDir: dir, UserFile: user,
-		Environ: []string{"HOME=" + home, "RALPH_STUCK_LIMIT=9", "RALPH_STUCK_LIMIT=6", "RALPH_LIMITS_MAX_COST_USD=2.5", "RALPH_AGENT_MODEL="},
+		Environ: []string{"HOME=" + home, "RALPH_PARALLEL=9", "RALPH_PARALLEL=6", "RALPH_LIMITS_MAX_COST_USD=2.5", "RALPH_AGENT_MODEL="},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestEachSourceOverridesTheOnesBelow(t *testing.T) {
 		{Key: "agent.command", Value: "[u]", Source: "~/.config/ralph/config.yaml:3"},
 		{Key: "limits.attempts", Value: "6", Source: "~/.config/ralph/config.yaml:5"},
 		{Key: "agent.model", Value: "project", Source: "ralph.yaml:3"}, // the empty variable is unset
-		{Key: "stuck_limit", Value: "6", Source: "RALPH_STUCK_LIMIT"},
+		{Key: "parallel", Value: "6", Source: "RALPH_PARALLEL"},
 		{Key: "limits.max_cost_usd", Value: "7", Source: "flag --max-cost"},
 	}
 	for _, w := range want {
@@ -49,7 +49,7 @@ func TestEachSourceOverridesTheOnesBelow(t *testing.T) {
 			t.Errorf("got %+v, %v; want %+v", got, err, w)
 		}
 	}
-	if l.Limits.MaxCostUSD != 7 || l.StuckLimit != 6 || l.Agent.Model != "project" || l.Agent.Command[0] != "u" {
+	if l.Limits.MaxCostUSD != 7 || l.Parallel != 6 || l.Agent.Model != "project" || l.Agent.Command[0] != "u" {
 		t.Errorf("the struct differs from its values: %+v", l.Config)
 	}
 	if got, _ := before.Get("limits.max_cost_usd"); got.Value != "2.5" || got.Source != "RALPH_LIMITS_MAX_COST_USD" {
@@ -65,7 +65,7 @@ func TestWithoutAnySourceAllIsDefault(t *testing.T) {
 	// The rest is in the golden documentation.
 	want := config.Limits{
 		MaxSessions: 100, MaxTasks: 100, MaxDuration: 12 * time.Hour, MaxCostUSD: 50, MaxCostPerDayUSD: 100, MaxCostPerMonthUSD: 1000, SessionTimeout: 45 * time.Minute, IdleTimeout: 10 * time.Minute,
-		SessionTurns: 200, SessionCostUSD: 10, SessionMinUSD: 0.5, Attempts: 10, StagnantSessions: 5, Usage: config.Percentages{"five_hour": 80, "seven_day": 90},
+		SessionTurns: 200, SessionCostUSD: 10, Attempts: 10, StagnantSessions: 5, Usage: config.Percentages{"five_hour": 80, "seven_day": 90},
 	}
 	if diff := cmp.Diff(want, l.Limits); diff != "" {
 		t.Error(diff)
@@ -91,8 +91,7 @@ func TestEveryVariable(t *testing.T) {
 			if got, err := l.Get(k.Name); err != nil || got != (config.Value{Key: k.Name, Value: sample, Source: k.Env}) {
 				t.Errorf("got %+v, %v; want %s", got, err, sample)
 			}
-			// The one key that does nothing says so.
-			if ignored := k.Name == "mcp.server_script"; len(l.Warnings) > 0 != ignored {
+			if len(l.Warnings) > 0 {
 				t.Errorf("warned: %q", l.Warnings)
 			}
 		})
@@ -136,8 +135,8 @@ func TestFormsOfAFile(t *testing.T) {
 		{"a document start and end", "%YAML 1.2\n---\nverify: [make test, go vet]\n...\n"},
 		{"the long form", "verify:\n  commands: [make test, go vet]\n  timeout: 10m"},
 		{"quotes and a block", "verify:\n  - 'make test'\n  - |-\n    go vet\n"},
-		{"anchors", "agent: {allowed_tools: &a [make test, go vet]}\nverify: {commands: *a}\n"},
-		{"an anchor for an item", "agent: {allowed_tools: [&a make test]}\nverify: [*a, go vet]\n"},
+		{"anchors", "agent: {extra_args: &a [make test, go vet]}\nverify: {commands: *a}\n"},
+		{"an anchor for an item", "agent: {extra_args: [&a make test]}\nverify: [*a, go vet]\n"},
 		{"quoted keys", "\"verify\":\n  'commands': [make test, go vet]\n"},
 		{"no end of line", "verify: [make test, go vet]"},
 		{"JSON", `{"verify": {"commands": ["make test", "go vet"]}}`},
@@ -159,6 +158,13 @@ func TestVariablesOfTheAgent(t *testing.T) {
 	want := map[string]string{"TOKEN": "s3cret", "PORT": "8080", "DEBUG": "true", "V": "1.10", "EMPTY": ""}
 	if diff := cmp.Diff(want, l.Agent.Env); diff != "" {
 		t.Error(diff)
+	}
+	own := mustLoad(t, "agent: {env: {A: $HERE, B: $ABSENT, C: $5, D: a$HERE}}\nagents: {b: {env: {E: $HERE}}}", "HERE=s3cret")
+	if diff := cmp.Diff(map[string]string{"A": "s3cret", "C": "$5", "D": "a$HERE"}, own.Agent.Env); diff != "" {
+		t.Error(diff)
+	}
+	if got := own.Agents["b"].Env["E"]; got != "s3cret" {
+		t.Errorf("an agent's own variable is %q", got)
 	}
 	if v, _ := l.Get("agent.env"); v.Value != "{DEBUG: ***, EMPTY: ***, PORT: ***, TOKEN: ***, V: ***}" {
 		t.Errorf("shown as %s", v.Value)
@@ -189,7 +195,7 @@ notify:
 	if v, _ := l.Get("notify.receivers"); v.Value != `[{url: ***, preset: generic, events: [task.failed]}, {url: ***, preset: ntfy, secret_env: TOKEN}, {command: [say, a b], preset: generic}]` {
 		t.Errorf("shown as %s", v.Value)
 	}
-	if l := mustLoad(t, "notify: [{url_env: RALPH_HOOK, secret_env: RALPH_KEY}]", "RALPH_HOOK=x", "RALPH_KEY=y", "RALPH_OTHER=z"); len(l.Warnings) != 1 {
+	if l := mustLoad(t, "notify: [{url: $RALPH_HOOK, secret_env: RALPH_KEY}]", "RALPH_HOOK=x", "RALPH_KEY=y", "RALPH_OTHER=z"); len(l.Warnings) != 1 {
 		t.Errorf("warned: %q", l.Warnings)
 	}
 	for _, text := range []string{
@@ -319,7 +325,7 @@ func TestErrors(t *testing.T) {
 	texts := []string{
 		// keys
 		"limits:\n  max_sesions: 3\n", "max_sessions: 3\n", "limits.max_sessions: 3\n", "limit:\n  attempts: 1\n", "agnt:\n  x: 1\n", "xyz: 1\n",
-		"limits:\n  1: 2\n", "stuck_limit: 1\nstuck_limit: 2\n", "stuck_limit: 1\n\"stuck_limit\": 2\n", "<<: {stuck_limit: 2}\n", "? [a]\n: b\n",
+		"limits:\n  1: 2\n", "parallel: 1\nparallel: 2\n", "parallel: 1\n\"parallel\": 2\n", "<<: {parallel: 2}\n", "? [a]\n: b\n",
 		"verify: [a]\n'verify': {commands: b}\n",
 		// types
 		"just text\n", "- a\n- b\n", "limits: 5\n", "limits: [1]\n", "agent:\n  model: 4\n", "agent:\n  model: [a]\n", "agent:\n  model:\n", "agent:\n  model: ~\n",
@@ -330,20 +336,20 @@ func TestErrors(t *testing.T) {
 		// bounds
 		"limits:\n  max_sessions: 0\n", "limits:\n  max_sessions: -1\n", "limits:\n  max_sessions: 99999999999999999999\n", "limits:\n  max_sessions: 1000000001\n",
 		"limits:\n  max_cost_usd: 0\n", "limits:\n  max_cost_usd: -0.5\n", "limits:\n  max_cost_usd: .inf\n", "limits:\n  max_cost_usd: .nan\n", "limits:\n  max_cost_usd: 1e300\n",
-		"limits:\n  max_duration: 0s\n", "limits:\n  max_duration: 9000h\n", "limits:\n  max_duration: 99999999h\n", "backoff: {initial: 1ns}\n",
-		"prompt: {max_tokens: 1999}\n", "closing_reminders: -1\n", "stuck_limit: 0\n",
-		"agent: {command: []}\n", "agent: {command: ['']}\n", "agent:\n  permission_mode: yolo\n", "agent:\n  setting_sources:\n    - project\n    - users\n", "suggestions: approve\n",
+		"limits:\n  max_duration: 0s\n", "limits:\n  max_duration: 9000h\n", "limits:\n  max_duration: 99999999h\n", "verify: {timeout: 1ns}\n",
+		"workspace: {ports: 0}\n", "limits: {session_tokens: -1}\n", "parallel: 0\n",
+		"agent: {command: []}\n", "agent: {command: ['']}\n", "agent:\n  permission_mode: yolo\n", "verify:\n  lost: maybe\n", "suggestions: approve\n",
 		"verify: ['']\n", "agent: {model: \"a\\e[31m\"}\n", "agent: {env: {\"A=B\": x}}\n", "agent: {env: {A: \"\\0\"}}\n",
 		// lists of maps
-		"notify: x\n", "notify: [x]\n", "notify:\n  - url:\n", "notify:\n  - uri: x\n", "notify:\n  - preset: slack\n", "notify:\n  - url_env: A\n    command: [b]\n",
-		"notify:\n  - url_env: A\n    preset: slak\n", "notify:\n  - url_env: A\n    events:\n      - task.failed\n      - failed\n", "notify:\n  - url_env: 5\n", "notify:\n  - 1: 5\n",
-		"notify:\n  - <<: {url: x}\n", "notify:\n  - url_env: A\n    command: []\n", "notify:\n  - *x\n", "notify:\n  - url: ''\n", "notify:\n  - url_env: A\n    url_env: B\n",
+		"notify: x\n", "notify: [x]\n", "notify:\n  - url:\n", "notify:\n  - uri: x\n", "notify:\n  - preset: slack\n", "notify:\n  - url: A\n    command: [b]\n",
+		"notify:\n  - url: A\n    preset: slak\n", "notify:\n  - url: A\n    events:\n      - task.failed\n      - failed\n", "notify:\n  - url: 5\n", "notify:\n  - 1: 5\n",
+		"notify:\n  - <<: {url: x}\n", "notify:\n  - url: A\n    command: []\n", "notify:\n  - *x\n", "notify:\n  - url: ''\n", "notify:\n  - url: A\n    url: B\n",
 		// YAML
 		"limits:\n\tattempts: 1\n", "verify: [a, b\n", "verify: 'a\n", "verify: a: b\n", "a: 1\n---\nb: 2\n", "verify: *x\n", "verify: &x [*x]\n", "verify: &x *x\n",
 		"x: " + strings.Repeat("[", 40), "agent: {model: \xff}\n", "verify: @a\n", "agent:\n  - x\n model: y\n",
 		// several, long and strange
-		"stuck_limit: 0\nlimits: {attempts: 0}\nx: 1\n", strings.Repeat("x", 3000) + ": 1\n", "agent: {nonsense\x1b[31m: 1}\n", "stuck_limit: 0 # " + strings.Repeat("ü", 200) + "\n",
-		"# ü\nagent: {model: ü, permission_mode: ü}\n", "stuck_limit: 1\r\nlimits:\r\n  attempts: 0\r\n", manyUnknown(12),
+		"parallel: 0\nlimits: {attempts: 0}\nx: 1\n", strings.Repeat("x", 3000) + ": 1\n", "agent: {nonsense\x1b[31m: 1}\n", "parallel: 0 # " + strings.Repeat("ü", 200) + "\n",
+		"# ü\nagent: {model: ü, permission_mode: ü}\n", "parallel: 1\r\nlimits:\r\n  attempts: 0\r\n", manyUnknown(12),
 	}
 	var b strings.Builder
 	for _, text := range texts {

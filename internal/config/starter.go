@@ -55,7 +55,7 @@ func StarterVerify(verify []string, junit ...string) string {
 }
 
 // A StarterWorkspace is the section on workspaces in the ralph.yaml that `ralph init` writes.
-type StarterWorkspace struct{ Setup, When []string }
+type StarterWorkspace struct{ Setup []string }
 
 // Starter returns the section as text; none if there is nothing to set.
 func (p StarterWorkspace) Starter() []byte {
@@ -63,18 +63,9 @@ func (p StarterWorkspace) Starter() []byte {
 		return nil
 	}
 	var b strings.Builder
-	b.WriteString("\n# Each session works in a clone of its own, which this makes ready.\nworkspace:\n")
-	for _, list := range []struct {
-		key   string
-		items []string
-	}{{"setup", p.Setup}, {"setup_when", p.When}} {
-		if len(list.items) == 0 {
-			continue
-		}
-		fmt.Fprintf(&b, "  %s:\n", list.key)
-		for _, item := range list.items {
-			fmt.Fprintf(&b, "    - %s\n", flow(item))
-		}
+	b.WriteString("\n# Each session works in a clone of its own, which this makes ready.\nworkspace:\n  setup:\n")
+	for _, item := range p.Setup {
+		fmt.Fprintf(&b, "    - %s\n", flow(item))
 	}
 	return []byte(b.String())
 }

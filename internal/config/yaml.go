@@ -48,9 +48,6 @@ func (r *reader) group(path string, node ast.Node, line, column int) {
 	}
 }
 
-// former maps former names of keys to today's.
-var former = map[string]string{"sandbox_network": "sandbox.network"}
-
 // pair reads one key of a mapping with its value.
 func (r *reader) pair(path string, key ast.MapKeyNode, value ast.Node) {
 	at := start(key)
@@ -66,9 +63,6 @@ func (r *reader) pair(path string, key ast.MapKeyNode, value ast.Node) {
 	full := name.Value
 	if path != "" {
 		full = path + "." + full
-	}
-	if now, ok := former[full]; ok {
-		full = now
 	}
 	f, isField := named(fields, full)
 	_, isGroup := groups[full]

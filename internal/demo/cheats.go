@@ -111,7 +111,7 @@ func RunCheats(ctx context.Context, dir string, keep bool, environ []string, out
 		fmt.Fprintln(script)
 	}
 	files[d.script()] = script.String()
-	files[filepath.Join(d.dir, state.ConfigName)] = configuration(d, "make test", 1, 1)
+	files[filepath.Join(d.dir, state.ConfigName)] = configuration(d, "make test", 1)
 	if err := errors.Join(d.write(files), d.commit(ctx, "A sum and its tests")); err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ func plain(environ []string) []string {
 // setUp creates the project and fills the queue.
 func (d *demo) setUp(ctx context.Context) error {
 	d.title("A project with a calculator, its test, and five tasks")
-	texts := map[string]string{filepath.Join(d.dir, state.ConfigName): configuration(d, "sh test.sh", 2, 3)}
+	texts := map[string]string{filepath.Join(d.dir, state.ConfigName): configuration(d, "sh test.sh", 10)}
 	for name, path := range map[string]string{
 		"calc.sh": filepath.Join(d.dir, "calc.sh"), "test.sh": filepath.Join(d.dir, "test.sh"), "agent.script": d.script(),
 	} {

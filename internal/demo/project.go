@@ -67,20 +67,21 @@ const answer = "Write an error to stderr and exit with status 3."
 //go:embed calc.sh test.sh agent.script
 var files embed.FS
 
-// configuration returns the ralph.yaml of a demo, whose work is verified by a command and refused so often in a
-// session, and in so many of them. JSON strings are valid YAML strings.
-func configuration(d *demo, verify string, retries, failures int) string {
+// configuration returns the ralph.yaml of a demo, whose work is verified by a command, in so many sessions a
+// task. JSON strings are valid YAML strings.
+func configuration(d *demo, verify string, attempts int) string {
 	agent := fmt.Sprintf("agent: {use: %[1]s}\nagents: {%[1]s: {}}\n", d.agent)
 	if d.agent == Scripted {
 		agent = fmt.Sprintf("agent:\n  command: [%q, scripted-agent]\n  env:\n    RALPH_SCRIPT: %q\n"+
 			"permissions:\n  writable: [%q] # where it counts its sessions\n", d.self, d.script(), filepath.Dir(d.script()))
 	}
-	return agent + fmt.Sprintf("verify:\n  commands: [%s]\n  in_session_retries: %d\nmax_verify_failures: %d\n",
-		verify, retries, failures) + `limits:
+	return agent + fmt.Sprintf(`verify: [%s]
+limits:
+  attempts: %d
   max_sessions: 100
   max_duration: 30m
   max_cost_usd: 5
   session_timeout: 5m
   session_cost_usd: 1
-`
+`, verify, attempts)
 }

@@ -283,7 +283,7 @@ func merges(ctx context.Context, p *project.Project, db *store.DB) (findings []F
 	queue, err := store.Read(ctx, db, (*store.Tx).MergeQueue)
 	if err == nil && queue.Paused != "" {
 		findings = append(findings,
-			Finding{"merging", false, "is paused: " + queue.Paused, "fix that, then `ralph merge resume`"})
+			Finding{"merging", false, "is paused: " + queue.Paused, "fix that, then `ralph resume --merging`"})
 	}
 	if err == nil && queue.Behind != "" && queue.Behind != store.AsConfigured {
 		findings = append(findings, Finding{
@@ -304,7 +304,7 @@ func merges(ctx context.Context, p *project.Project, db *store.DB) (findings []F
 		findings = append(findings, Finding{
 			"merging", false,
 			fmt.Sprintf("TASK-%d is completed, and its commit %.12s is not in the branch any more", c.TaskID, c.To),
-			fmt.Sprintf("`ralph task retry %[1]d` has it done again; `ralph merge show %[1]d` says where its work is", c.TaskID),
+			fmt.Sprintf("`ralph task retry %[1]d` has it done again; `ralph merge %[1]d` says where its work is", c.TaskID),
 		})
 	}
 	return findings

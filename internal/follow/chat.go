@@ -18,8 +18,7 @@ type Chats struct {
 	Store *store.DB
 	Out   io.Writer
 	JSON  bool
-	Every time.Duration // interval of its checks
-	Task  int64         // 0 for all claimed ones
+	Task  int64 // 0 for all claimed ones
 	// Context says how full a chat's context is, in percent; nil if it is not known.
 	Context func(*store.Tx, ralph.Session) (*float64, error)
 
@@ -53,14 +52,7 @@ func (w *Chats) Follow(ctx context.Context) error {
 	if err := w.Store.View(ctx, begin); err != nil {
 		return err
 	}
-	tick := time.NewTicker(w.Every)
-	defer tick.Stop()
 	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
 		select {
 		case <-ctx.Done():
 			return nil

@@ -65,7 +65,7 @@ func choices(i store.InboxItem) []choice {
 	does := func(key, label string, args ...string) choice { return choice{key, label, args, ""} }
 	asking := func(key, label, asks string, args ...string) choice { return choice{key, label, args, asks} }
 	dismiss := asking("x", "dismiss", "decision", "resolve", comment)
-	toTask := does("t", "make a task of it", "suggestion", "task", comment)
+	toTask := does("t", "make a task of it", "suggestion", "adopt", comment, "--task")
 	switch i.Kind {
 	case "question":
 		return []choice{does("", "your answer", "answer", comment)}
@@ -78,7 +78,7 @@ func choices(i store.InboxItem) []choice {
 	case "conflict":
 		return []choice{
 			does("f", "forget learning "+comment, "learning", "forget", comment),
-			does("b", "both hold", "learning", "reconcile", comment),
+			does("b", "both hold", "learning", "edit", comment, "--both-hold"),
 		}
 	case "amendment":
 		return []choice{
@@ -101,7 +101,7 @@ func choices(i store.InboxItem) []choice {
 	case "proposal":
 		return []choice{
 			does("a", "approve", "approve", i.Item),
-			asking("e", "edit its title", "title", "suggestion", "edit", task, "--title"),
+			asking("e", "edit its title", "title", "task", "edit", task, "--title"),
 			asking("r", "reject", "reason", "reject", i.Item),
 		}
 	case "suggestion":

@@ -28,7 +28,7 @@ const (
 	AgentUnavailable Type = "agent.unavailable" // the run ended for lack of the agent, or waits long for it
 	StorageFull      Type = "storage.full"      // a run cannot store what happens: its disk is full
 
-	typeTest Type = "test" // `ralph notify test`
+	typeTest Type = "test" // `ralph notify`
 )
 
 // Types lists the types that a receiver can subscribe to.
@@ -192,10 +192,10 @@ func fullNote(project string, why error, now time.Time) Notification {
 	return note(StorageFull, e, d)
 }
 
-// testNote returns the notification of `ralph notify test`.
+// testNote returns the notification of `ralph notify`.
 func testNote(project string, now time.Time) Notification {
 	d := Data{
-		Project: project, Title: "A test from ralph", Text: "Notifications arrive here.", Command: "ralph notify test",
+		Project: project, Title: "A test from ralph", Text: "Notifications arrive here.", Command: "ralph notify",
 	}
 	return note(typeTest, ralph.Event{Type: string(typeTest), Created: ralph.At(now), Payload: json.RawMessage(`{}`)}, d)
 }

@@ -190,14 +190,14 @@ func guardGit(p Policy, x part) string {
 
 // harmlessVerbs are ralph's commands that change nothing.
 var harmlessVerbs = []string{
-	"help", "version", "doctor", "status", "inbox", "timeline", "prompt", "report", "events", "completion", "man",
+	"help", "version", "doctor", "status", "inbox", "timeline", "prompt", "report", "events", "completion", "man", "merge",
+	"permission", "config",
 }
 
 // looks are the subcommands of the commands in looked that change nothing either.
 var (
 	looks  = []string{"list", "show", "log", "graph", "info", "get"}
-	looked = strings.Fields(`amendment config discipline feature learning merge permission session snapshot workspace
-		suggestion task`)
+	looked = strings.Fields(`amendment learning place session`)
 )
 
 func guardRalph(p Policy, x part) string {

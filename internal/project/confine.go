@@ -39,10 +39,7 @@ func (p *Project) Confine(ctx context.Context) (c Confinement, err error) {
 		return c, ralph.Usage(fmt.Errorf("verify.hidden_files is %s, where every session sees it: "+
 			"move it out of the project", at))
 	}
-	r := p.Config.Resources
-	c.Containment, c.Missing = proc.Contain(proc.Limits{
-		Memory: int64(r.MemoryMiB) << 20, Processes: r.Processes, Nice: r.Nice,
-	})
+	c.Containment, c.Missing = proc.Contain(proc.Limits{})
 	mode := p.Config.Sandbox.Mode
 	if mode == "off" {
 		c.Sandbox.Name = sandbox.None

@@ -246,82 +246,68 @@ func unittests(root string) string {
 	return ""
 }
 
-// likelySetup returns the commands that prepare a fresh clone of a project for verification, and
-// the files whose change makes them run again: those of its root, and of the packages below that
-// [LikelyChecks] finds.
-func likelySetup(root string) (commands, when []string) {
-	commands, when = setupOf(root)
+// likelySetup returns the commands that prepare a fresh clone of a project for verification: those of its root, and
+// of the packages below that [LikelyChecks] finds.
+func likelySetup(root string) []string {
+	commands := setupOf(root)
 	for _, l := range LikelyChecks(root) {
 		folder := filepath.Dir(l.File)
 		if folder == "." {
 			continue
 		}
-		below, files := setupOf(filepath.Join(root, folder))
-		for _, c := range below {
+		for _, c := range setupOf(filepath.Join(root, folder)) {
 			commands = append(commands, "cd "+folder+" && "+c)
 		}
-		for _, f := range files {
-			when = append(when, folder+"/"+f)
-		}
 	}
-	return commands, when
+	return commands
 }
 
 // setupOf is [likelySetup] for one folder.
-func setupOf(root string) (commands, when []string) {
+func setupOf(root string) (commands []string) {
 	has := func(name string) bool { return state.Exists(filepath.Join(root, name)) }
-	add := func(command string, files ...string) {
-		commands = append(commands, command)
-		when = append(when, files...)
-	}
 	switch {
 	case has("pnpm-lock.yaml"):
-		add("pnpm install --frozen-lockfile", "pnpm-lock.yaml")
+		commands = append(commands, "pnpm install --frozen-lockfile")
 	case has("yarn.lock"):
-		add("yarn install --frozen-lockfile", "yarn.lock")
+		commands = append(commands, "yarn install --frozen-lockfile")
 	case has("package-lock.json"):
-		add("npm ci --no-audit --no-fund", "package-lock.json")
+		commands = append(commands, "npm ci --no-audit --no-fund")
 	case has("package.json") && has("node_modules"):
-		add("npm install --no-audit --no-fund --no-package-lock", "package.json")
+		commands = append(commands, "npm install --no-audit --no-fund --no-package-lock")
 	}
 	if has("go.sum") {
-		add("go mod download", "go.sum")
+		commands = append(commands, "go mod download")
 	}
 	if has("Cargo.lock") {
-		add("cargo fetch --locked", "Cargo.lock")
+		commands = append(commands, "cargo fetch --locked")
 	}
 	if own := virtual(root); own != "" && has("uv.lock") {
-		add("uv sync --frozen", "uv.lock")
+		commands = append(commands, "uv sync --frozen")
 	} else if own != "" {
-		command, files := virtualSetup(root, own)
-		add(command, files...)
+		commands = append(commands, virtualSetup(root, own))
 	}
-	return commands, when
+	return commands
 }
 
-// virtualSetup creates a virtual environment with the project's dependencies; files are those that
-// list them.
-func virtualSetup(root, name string) (command string, files []string) {
+// virtualSetup creates a virtual environment with the project's dependencies.
+func virtualSetup(root, name string) string {
 	install := ""
 	if unittests(root) == "" {
 		install = " pytest"
 	}
 	for _, list := range []string{"requirements.txt", "requirements-dev.txt"} {
 		if state.Exists(filepath.Join(root, list)) {
-			install, files = install+" -r "+list, append(files, list)
+			install += " -r " + list
 		}
 	}
-	if text, err := os.ReadFile(filepath.Join(root, "pyproject.toml")); err == nil {
-		files = append(files, "pyproject.toml")
-		if buildable.Match(text) {
-			install += " -e ."
-		}
+	if text, err := os.ReadFile(filepath.Join(root, "pyproject.toml")); err == nil && buildable.Match(text) {
+		install += " -e ."
 	}
-	command = "python3 -m venv " + name
+	command := "python3 -m venv " + name
 	if install != "" {
 		command += " && " + name + "/bin/python -m pip install -q" + install
 	}
-	return command, files
+	return command
 }
 
 // buildable matches a pyproject.toml of an installable project.

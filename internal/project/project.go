@@ -163,8 +163,7 @@ func (p *Project) Tidy(ctx context.Context, db *store.DB) error {
 	for _, s := range open {
 		inProgress[s.ID], dirs = true, append(dirs, s.Dir)
 	}
-	r := p.Config.Retention
-	limits := retention.Limits{Size: int64(r.SizeMiB) << 20, Age: r.Age}
+	limits := retention.Limits{Size: config.Fixed.Transcripts, Age: config.Fixed.Retention}
 	if err := retention.Apply(ctx, p.File("sessions"), inProgress, limits, time.Now()); err != nil || !p.Git {
 		return err
 	}
@@ -174,14 +173,13 @@ func (p *Project) Tidy(ctx context.Context, db *store.DB) error {
 	}
 	l, err := p.Merger(ctx, db, tree)
 	if err == nil {
-		err = l.Forget(ctx, time.Now().Add(-r.Age))
+		err = l.Forget(ctx, time.Now().Add(-config.Fixed.Retention))
 	}
 	if err != nil {
 		return err
 	}
-	c := p.Config.Workspace
 	return p.Pool(&workspace.Workspace{Dir: p.Root, Tree: tree, State: p.State}).
-		Tidy(ctx, time.Now().AddDate(0, 0, -c.KeepDays), uint64(c.MinFree)<<20, dirs)
+		Tidy(ctx, time.Now().AddDate(0, 0, -config.Fixed.WorkspaceDays), uint64(p.Config.Workspace.MinFree)<<20, dirs)
 }
 
 // Queue reads everything that can be exported.

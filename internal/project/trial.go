@@ -14,9 +14,9 @@ import (
 func (p *Project) Try(
 	ctx context.Context, db *store.DB,
 ) (found config.StarterWorkspace, checks []ralph.Check, red bool, err error) {
-	found.Setup, found.When = likelySetup(p.Root)
+	found.Setup = likelySetup(p.Root)
 	own := *p
-	own.Config.Workspace.Setup, own.Config.Workspace.SetupWhen = found.Setup, found.When
+	own.Config.Workspace.Setup = found.Setup
 	checks, red, err = own.Verify(ctx, db, 0, func(ralph.Check, io.ReadSeeker) error { return nil })
 	return found, checks, red, err
 }

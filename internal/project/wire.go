@@ -48,7 +48,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 		return nil, ralph.Usage(err)
 	}
 	tree.Marker = "RALPH_LOOK=" + p.State
-	c := p.Config.Config
+	c, fixed := p.Config.Config, config.Fixed
 	launcher := &process.Launcher{}
 	agents, err := p.agents(launcher)
 	if err != nil {
@@ -62,15 +62,11 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 	if escalation == config.None {
 		escalation = ""
 	}
-	checkpointAt := 0
-	if c.Session.CheckpointOnTokenLimit {
-		checkpointAt = c.Session.CheckpointAt
-	}
 	template, err := p.Template()
 	if err != nil {
 		return nil, err
 	}
-	here := &workspace.Workspace{Dir: p.Root, Tree: tree, State: p.State, Watched: c.Stagnation.Files}
+	here := &workspace.Workspace{Dir: p.Root, Tree: tree, State: p.State, Watched: config.Notes}
 	l := &loop.Loop{
 		Store: db, Agent: agents[c.Agent.Use], Agents: loop.Agents{
 			Use: c.Agent.Use, Fallback: c.Agent.Fallback, All: agents, Models: models(c),
@@ -80,7 +76,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 		Limits:  p.Limits(),
 		Sandbox: p.Confinement.Said(),
 		Rules:   p.Rules(),
-		Backoff: loop.Backoff{Initial: c.Backoff.Initial, Max: c.Backoff.Max, Tries: c.Backoff.Tries},
+		Backoff: loop.Backoff{Initial: fixed.BackoffInitial, Max: fixed.BackoffMax, Tries: fixed.BackoffTries},
 		Check: check.Rules{
 			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout, Env: p.workEnvironment(), Through: p.Mask().Reader,
 			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect,
@@ -90,13 +86,13 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 			Hidden: p.hidden(), HiddenFiles: p.hiddenFiles(),
 		},
 		Prompts: loop.Prompts{
-			Tokens: c.Prompt.MaxTokens, Template: template, StateTool: mcpserver.StateTool, CommentTool: mcpserver.CommentTool,
+			Tokens: fixed.PromptTokens, Template: template, StateTool: mcpserver.StateTool, CommentTool: mcpserver.CommentTool,
 			AmendTool: mcpserver.AmendTool,
 		},
 		Models: loop.Models{Escalation: escalation},
 		Session: session.Limits{
-			Reminders: c.ClosingReminders, Retries: c.Verify.InSessionRetries,
-			Grace: c.ShutdownGrace, CheckpointAt: checkpointAt,
+			Reminders: fixed.Reminders, Retries: fixed.Retries,
+			Grace: fixed.ShutdownGrace, CheckpointAt: fixed.CheckpointAt,
 		},
 		OnRed:    loop.OnRed(c.Verify.OnRed),
 		Commands: func() ([]string, error) { return p.configuredCommands() },
@@ -122,8 +118,8 @@ func (p *Project) Merger(ctx context.Context, db *store.DB, tree *worktree.Tree)
 	}
 	return &merging.Merger{
 		Rules: merging.Rules{
-			Into: into, Branch: c.Mode == "branch", Squash: c.Strategy == "squash", Serial: c.Queue == "serial",
-			Leave: c.Checkout == "leave", MaxSentBack: c.MaxSentBack, Wait: c.Wait, Push: c.Push, Sign: c.Sign,
+			Into: into, Branch: c.Mode == "branch", Squash: c.Strategy == "squash",
+			MaxSentBack: config.Fixed.MaxSentBack, Wait: config.Fixed.MergeWait, Push: c.Push,
 			Message: cmp.Or(c.Message, "{task}: {title}"), After: c.After,
 			AfterEnv: p.Stripped(), Timeout: p.Config.Verify.Timeout, State: p.State,
 		},
@@ -136,8 +132,7 @@ func (p *Project) Pool(here *workspace.Workspace) *workspace.Pool {
 	c := p.Config.Workspace
 	return &workspace.Pool{
 		Here: here, Dir: p.File("workspaces"), Name: p.Name(),
-		Copy: c.Copy, Link: c.Link, Setup: c.Setup, SetupWhen: c.SetupWhen, Teardown: c.Teardown,
-		PortsFrom: c.Ports.From, Ports: c.Ports.Each,
+		Setup: c.Setup, PortsFrom: c.Ports, Ports: config.Fixed.WorkspacePorts,
 		Env: p.workEnvironment(), Through: p.Mask().Reader,
 		Enter: p.Confinement.Enter(agentRole), Prepare: p.Confinement.Enter(setupRole), Layers: p.Confinement.Sandbox.Layers,
 		Caches: p.warmCaches(), MinFree: uint64(c.MinFree) << 20,
@@ -211,8 +206,7 @@ func (p *Project) Limits() ralph.Limits {
 		MaxCostUSD: c.MaxCostUSD, MaxDayCostUSD: c.MaxCostPerDayUSD,
 		MaxMonthCostUSD: c.MaxCostPerMonthUSD, SessionTokens: int64(c.SessionTokens), Usage: c.Usage,
 		SessionSeconds: c.SessionTimeout.Seconds(), IdleSeconds: c.IdleTimeout.Seconds(), SessionTurns: c.SessionTurns,
-		SessionCostUSD: c.SessionCostUSD, SessionMinUSD: c.SessionMinUSD, Parallel: p.Config.Parallel,
-		Waiting:  c.Waiting,
+		SessionCostUSD: c.SessionCostUSD, SessionMinUSD: config.Fixed.SessionMinUSD, Parallel: p.Config.Parallel,
 		Attempts: c.Attempts, StagnantMaximum: c.StagnantSessions,
 	}
 }
@@ -251,17 +245,14 @@ func (p *Project) agents(launcher *process.Launcher) (map[string]agent.Agent, er
 		return nil, err
 	}
 	c := p.Config.Agent
-	env := environment.Named(p.Stripped(), c.EnvPass)
-	maps.Copy(env, c.Env)
 	return kinds.Configured(p.Config.Config, claude.Options{
 		Options: process.Options{
-			Command: c.Command, MCPCommand: []string{self, "mcp"}, Env: env, Environ: p.Environ, Through: p.Mask().Reader,
-			ExitGrace: c.ExitGrace, KillGrace: c.KillGrace,
+			Command: c.Command, MCPCommand: []string{self, "mcp"}, Env: maps.Clone(c.Env), Environ: p.Environ, Through: p.Mask().Reader,
+			ExitGrace: config.Fixed.ExitGrace, KillGrace: config.Fixed.KillGrace,
 			Enter: p.Confinement.Enter(agentRole), Probe: p.Confinement.Enter(probeRole), Containment: p.Confinement.Containment,
 			Launcher: launcher,
 		},
-		ExtraArgs: c.ExtraArgs, SettingSources: c.SettingSources, PermissionMode: c.PermissionMode,
-		AllowedTools: c.AllowedTools, DisallowedTools: c.DisallowedTools, AsksRalph: claude.Asks(c.PermissionMode),
+		ExtraArgs: c.ExtraArgs, PermissionMode: c.PermissionMode, AsksRalph: claude.Asks(c.PermissionMode),
 	})
 }
 
@@ -324,19 +315,19 @@ func (p *Project) Permissions() (permission.Rules, error) {
 	for _, dir := range append([]string{p.Getenv("TMPDIR"), "/tmp", "/var/tmp"}, c.Writable...) {
 		policy.Writable = append(policy.Writable, permission.ResolveLinks(p.Path(dir)))
 	}
-	return permission.Rules{Policy: policy, Timeout: c.AskTimeout}, nil
+	return permission.Rules{Policy: policy, Timeout: config.Fixed.AskTimeout}, nil
 }
 
 // Rules returns the thresholds in the configuration.
 func (p *Project) Rules() signals.Rules {
 	c := p.Config.Config
 	r := signals.Rules{
-		StuckLimit: c.StuckLimit, VerifyFailures: c.MaxVerifyFailures, Attempts: c.Limits.Attempts,
-		ReviewProtect: c.Verify.ProtectMode == "review", MaxSentBack: c.Merge.MaxSentBack,
+		StuckLimit: config.Fixed.Stuck, VerifyFailures: config.Fixed.Refused, Attempts: c.Limits.Attempts,
+		ReviewProtect: c.Verify.ProtectMode == "review", MaxSentBack: config.Fixed.MaxSentBack,
 		Lost: c.Verify.Lost, TestsChanged: c.Verify.Changed,
 	}
 	if c.Suggestions == "auto_approve" {
-		r.AutoApprove = c.AutoApproveMax
+		r.AutoApprove = config.Fixed.Suggested
 	}
 	return r
 }
@@ -361,14 +352,12 @@ func (p *Project) hiddenFiles() string {
 var protocol = []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "JOURNAL_STREAM"}
 
 // workEnvironment returns the environment of the commands that check an agent's work or set up its
-// workspace: the agent's without its account's variables. The variables in agent.env_pass are included.
+// workspace: the agent's without its account's variables.
 func (p *Project) workEnvironment() []string {
 	c := p.Config.Agent
 	added := maps.Clone(c.Env)
 	maps.DeleteFunc(added, func(name, _ string) bool { return environment.Matches(claude.Variables.Account, name) })
-	more := environment.Named(p.Stripped(), c.EnvPass)
-	maps.Copy(more, added)
-	return environment.Of(p.Stripped(), more, nil)
+	return environment.Of(p.Stripped(), added, nil)
 }
 
 // Mask knows the secrets in ralph's own environment and configuration, which must not be stored,
@@ -379,7 +368,7 @@ func (p *Project) Mask() *secret.Mask {
 		environ = append(environ, name+"="+value)
 	}
 	for _, r := range p.Config.Notify.Receivers {
-		names = append(names, r.URLEnv, r.SecretEnv)
+		names = append(names, config.Variable(r.URL), r.SecretEnv)
 	}
 	return secret.New(environ, names, permission.Exists)
 }
@@ -392,7 +381,7 @@ func (p *Project) Stripped() []string {
 		name, _, _ := strings.Cut(entry, "=")
 		return strings.HasPrefix(name, "RALPH_") || slices.Contains(protocol, name) ||
 			slices.ContainsFunc(p.Config.Notify.Receivers, func(r config.Receiver) bool {
-				return name == r.URLEnv || name == r.SecretEnv
+				return name == config.Variable(r.URL) || name == r.SecretEnv
 			})
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"ralph/store"
 )
 
-// A FeatureView is what `feature show --json` prints.
+// A FeatureView is what `feature NAME --json` prints.
 type FeatureView struct {
 	ralph.Feature
 	Progress store.Progress `json:"progress"`

@@ -10,7 +10,7 @@ import (
 	"ralph/store"
 )
 
-// A MergesView is what `ralph merge list --json` prints.
+// A MergesView is what `ralph merge --json` prints.
 type MergesView struct {
 	store.MergeQueue
 	Changes []ralph.Change   `json:"changes"`

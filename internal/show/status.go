@@ -40,8 +40,7 @@ type StatusView struct {
 	Windows  []ralph.UsageWindow  `json:"usage_windows"`
 	Ports    [2]int               `json:"-"` // the first port of the workspaces, and the number per workspace
 	Now      ralph.Time           `json:"-"`
-	Strange  string               `json:"-"`       // a note on the tasks in Outside
-	Between  string               `json:"between"` // the hours in which sessions start, or "always"
+	Strange  string               `json:"-"` // a note on the tasks in Outside
 }
 
 // Completed describes the session that completed a task.
@@ -304,7 +303,6 @@ func limits(w io.Writer, v StatusView) {
 	line("time", "%s of %s", elapsed, span(l.MaxSeconds))
 	line("cost", "%s of %s", text.Cost(r.CostUSD, r.CostKnown, r.Tokens), text.Money(l.MaxCostUSD))
 	line("cost today", "%s of %s", text.Money(v.Today), text.Money(l.MaxDayCostUSD))
-	line("hours", "%s", v.Between)
 	line("without a change", "%d sessions in a row", l.StagnantMaximum)
 	for _, name := range slices.Sorted(maps.Keys(l.Usage)) {
 		used := "unknown"

@@ -90,12 +90,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, secure *tls.Config) 
 	return s.serve(ctx, l, &http.Server{Handler: h, TLSConfig: secure})
 }
 
-// ServeMetrics is Serve for only /metrics and /healthz, without authentication.
-func (s *Server) ServeMetrics(ctx context.Context, l net.Listener) error {
-	s.Log.Info("serving /metrics and /healthz", "addr", l.Addr().String())
-	return s.serve(ctx, l, &http.Server{Handler: s.Metrics(), WriteTimeout: readTime})
-}
-
 func (s *Server) serve(ctx context.Context, l net.Listener, srv *http.Server) error {
 	srv.ReadHeaderTimeout, srv.ReadTimeout, srv.IdleTimeout = headerTime, readTime, idleTime
 	srv.MaxHeaderBytes = 32 << 10

@@ -198,13 +198,13 @@ func TestOnlyReadingIsPossible(t *testing.T) {
 
 func TestServeEndsWithItsContext(t *testing.T) {
 	s := newObserved(t, false)
-	l, err := localhttp.Listen(t.Context(), "metrics.addr", "0")
+	l, err := localhttp.Listen(t.Context(), "--addr", "0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- s.ServeMetrics(ctx, l) }()
+	go func() { ended <- s.Serve(ctx, l, nil) }()
 	resp, err := http.Get("http://" + l.Addr().String() + "/healthz")
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if again, err := localhttp.Listen(t.Context(), "metrics.addr", l.Addr().String()); err != nil {
+	if again, err := localhttp.Listen(t.Context(), "--addr", l.Addr().String()); err != nil {
 		t.Errorf("the address is still taken: %v", err)
 	} else if err := again.Close(); err != nil {
 		t.Error(err)

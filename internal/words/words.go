@@ -70,7 +70,7 @@ func Short(e ralph.Event, now time.Time) string {
 		}
 		return fmt.Sprintf("↩ TASK-%d was sent back from the merge queue: %s", e.TaskID, text.Line(d.Reason, 400))
 	case ralph.QueuePaused:
-		return "! nothing is merged until `ralph merge resume`: " + text.Line(d.Reason, 400)
+		return "! nothing is merged until `ralph resume --merging`: " + text.Line(d.Reason, 400)
 	case ralph.TargetRewritten:
 		return fmt.Sprintf("! %s was taken back behind what had been merged, which is out: %s keeps it; "+
 			"`ralph doctor` names its tasks", text.Line(d.Branch, 100), text.Line(d.Kept, 200))

@@ -79,7 +79,7 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		{ralph.ChangeSentBack{Reason: "r"}, "    conflicts, and its agent is told: r", "TASK-7 conflicts, and its agent is told: r", ""},
 		{ralph.ChangeSentBack{ChangeID: 3, Reason: "r"}, "↩ TASK-7 was sent back from the merge queue: r", "=", ""},
 		{ralph.ChangeDropped{Reason: "by eve"}, "", "change.dropped TASK-7 by eve", ""},
-		{ralph.QueuePaused{Reason: "r"}, "! nothing is merged until `ralph merge resume`: r", "=", ""},
+		{ralph.QueuePaused{Reason: "r"}, "! nothing is merged until `ralph resume --merging`: r", "=", ""},
 		{ralph.QueueResumed{By: "eve"}, "", "queue.resumed TASK-7 by eve", ""},
 		{
 			ralph.TargetRewritten{Branch: "main", Kept: "refs/ralph/lost/x"},

@@ -6,14 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
 
 	"ralph/internal/proc"
 )
@@ -22,12 +20,12 @@ import (
 // tools copy into their work trees too.
 const includeFile = ".worktreeinclude"
 
-// given lists the person's files that a workspace gets, relative to the project's root.
-type given struct{ copied, linked []string }
+// given lists the person's files that a workspace gets a copy of, relative to the project's root.
+type given []string
 
 // patterns returns the files as patterns for git's exclude file.
 func (g given) patterns() (list []string) {
-	for _, name := range slices.Concat(g.copied, g.linked) {
+	for _, name := range g {
 		list = append(list, "/"+strings.NewReplacer("[", `\[`, "*", `\*`, "?", `\?`).Replace(name))
 	}
 	return list
@@ -35,35 +33,12 @@ func (g given) patterns() (list []string) {
 
 // given finds the files for a workspace that exist and that git ignores.
 // Tracked files are in the workspace already.
-func (s *Pool) given(ctx context.Context) (g given, err error) {
-	g.copied, err = s.matching(s.Copy)
-	if err != nil {
-		return g, err
-	}
+func (s *Pool) given(ctx context.Context) (given, error) {
 	included, err := s.Here.Tree.Matching(ctx, includeFile)
 	if err != nil {
-		return g, err
+		return nil, err
 	}
-	if g.copied, err = s.Here.Tree.IgnoredOf(ctx, append(g.copied, included...)); err != nil {
-		return g, err
-	}
-	if g.linked, err = s.matching(s.Link); err != nil {
-		return g, err
-	}
-	g.linked, err = s.Here.Tree.IgnoredOf(ctx, g.linked)
-	return g, err
-}
-
-func (s *Pool) matching(patterns []string) (names []string, err error) {
-	root := os.DirFS(s.Here.Dir)
-	for _, pattern := range patterns {
-		found, err := doublestar.Glob(root, strings.TrimSuffix(pattern, "/"))
-		if err != nil {
-			return nil, fmt.Errorf("workspace.copy, workspace.link: %q: %w", pattern, err)
-		}
-		names = append(names, found...)
-	}
-	return names, nil
+	return s.Here.Tree.IgnoredOf(ctx, included)
 }
 
 // A SetupError says that a workspace's set-up failed.
@@ -85,16 +60,12 @@ func (p *Workspace) equip(ctx context.Context, g given) (as bool, err error) {
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q\n", s.pool.Setup)
-	for _, name := range s.pool.SetupWhen {
-		if err := addFile(sum, p.Path(name), name); err != nil {
-			fmt.Fprintf(sum, "%q %s\n", name, reason(err))
-		}
-	}
+	p.addManifests(sum)
 	mark := filepath.Join(s.folder, setupFile)
 	key := hex.EncodeToString(sum.Sum(nil))
 	done, err := os.ReadFile(mark)
 	if err == nil && string(done) == key && !s.git.HasModules() { // submodules are empty each time
-		return len(g.copied)+len(g.linked) == 0, nil
+		return len(g) == 0, nil
 	}
 	if err := s.forget(setupFile); err != nil {
 		return false, err
@@ -105,17 +76,37 @@ func (p *Workspace) equip(ctx context.Context, g given) (as bool, err error) {
 	return false, os.WriteFile(mark, []byte(key), 0o600)
 }
 
-// give copies and links the person's files into the workspace.
-func (p *Workspace) give(g given) error {
-	here := p.Clone.pool.Here.Dir
-	for _, name := range g.copied {
-		if err := copyInto(here, p.Dir, name); err != nil {
-			return fmt.Errorf("workspace.copy: %s: %w", name, err)
+// manifests are the files that say what a project's packages need: when one changes, set-up runs again.
+var manifests = []string{
+	"package.json", "package-lock.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb",
+	"go.mod", "go.sum", "Cargo.toml", "Cargo.lock", "Gemfile.lock", "composer.lock", "mix.lock",
+	"pyproject.toml", "requirements.txt", "requirements-dev.txt", "uv.lock", "poetry.lock",
+}
+
+// addManifests adds the project's manifests, and those of the packages one level below.
+func (p *Workspace) addManifests(sum hash.Hash) {
+	folders := []string{"."}
+	entries, _ := os.ReadDir(p.Dir) // a folder that cannot be read makes set-up fail, which says so
+	for _, e := range entries {
+		if e.IsDir() {
+			folders = append(folders, e.Name())
 		}
 	}
-	for _, name := range g.linked {
-		if err := linkInto(here, p.Dir, name); err != nil {
-			return fmt.Errorf("workspace.link: %s: %w", name, err)
+	for _, folder := range folders {
+		for _, name := range manifests {
+			name = filepath.Join(folder, name)
+			if err := addFile(sum, p.Path(name), name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				fmt.Fprintf(sum, "%q %s\n", name, reason(err))
+			}
+		}
+	}
+}
+
+// give copies the person's files into the workspace.
+func (p *Workspace) give(g given) error {
+	for _, name := range g {
+		if err := copyInto(p.Clone.pool.Here.Dir, p.Dir, name); err != nil {
+			return fmt.Errorf("%s: %s: %w", includeFile, name, err)
 		}
 	}
 	return nil
@@ -124,7 +115,7 @@ func (p *Workspace) give(g given) error {
 // setupTail is how many bytes of a failed command's output are quoted.
 const setupTail = 2000
 
-// commands runs the person's set-up or teardown commands in the workspace.
+// commands runs the person's set-up commands in the workspace.
 func (p *Workspace) commands(ctx context.Context, commands []string) error {
 	s := p.Clone.pool
 	for _, command := range commands {
@@ -221,18 +212,4 @@ func copyFile(from string, root *os.Root, name string) (err error) {
 	}
 	_, err = io.Copy(to, f)
 	return errors.Join(err, to.Close())
-}
-
-// linkInto creates a link to a file or a folder of the person's.
-func linkInto(from, to, name string) (err error) {
-	root, err := os.OpenRoot(to)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	name = filepath.FromSlash(name)
-	if err := errors.Join(root.MkdirAll(filepath.Dir(name), 0o755), root.RemoveAll(name)); err != nil {
-		return err
-	}
-	return root.Symlink(filepath.Join(from, name), name)
 }

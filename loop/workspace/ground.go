@@ -117,12 +117,8 @@ func (p *Workspace) groundFor(given given) string {
 	s := p.Clone
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q\n", s.pool.Setup)
-	for _, name := range s.pool.SetupWhen {
-		if err := addFile(sum, p.Path(name), name); err != nil {
-			fmt.Fprintf(sum, "%q %s\n", name, reason(err))
-		}
-	}
-	for _, name := range append(given.copied, given.linked...) {
+	p.addManifests(sum)
+	for _, name := range given {
 		if info, err := os.Stat(p.Here().Path(name)); err == nil {
 			fmt.Fprintf(sum, "%q %d %d\n", name, info.Size(), info.ModTime().UnixNano())
 		}

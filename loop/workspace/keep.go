@@ -94,7 +94,7 @@ func (s *Pool) Reset(ctx context.Context, name string) (err error) {
 	return errors.Join(p.rescue(ctx), p.Spoil())
 }
 
-// Remove removes a workspace. Unsaved work in it is saved first, and workspace.teardown runs.
+// Remove removes a workspace. Unsaved work in it is saved first.
 func (s *Pool) Remove(ctx context.Context, name string) (err error) {
 	p, err := s.named(ctx, name, lockWait)
 	if err != nil {
@@ -103,9 +103,6 @@ func (s *Pool) Remove(ctx context.Context, name string) (err error) {
 	defer func() { err = errors.Join(err, p.Release()) }() // the lock file stays, as others may be waiting on it
 	if err := p.rescue(ctx); err != nil {
 		return err
-	}
-	if err := p.commands(ctx, s.Teardown); err != nil {
-		s.Log.Warn("workspace.teardown failed; removing the workspace anyway", "workspace", name, "error", err)
 	}
 	if err := p.Clone.forget(leftFile); err != nil { // what a kill leaves behind from here on is nobody's work
 		return err

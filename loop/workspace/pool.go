@@ -41,9 +41,7 @@ type Pool struct {
 	Dir  string     // the folder of the workspaces
 	Name string     // the project's name
 
-	Copy, Link       []string // globs of the person's ignored files that each workspace gets
-	Setup, Teardown  []string // commands
-	SetupWhen        []string // files whose change makes Setup run again
+	Setup            []string // commands that make a workspace ready
 	PortsFrom, Ports int      // the first port, and the number of ports per workspace; 0 is none
 
 	// How ralph's own commands run in workspaces.

@@ -97,7 +97,7 @@ func TestAFreshWorkspaceIsNotedAsItIs(t *testing.T) {
 		"ralph's own":       {"mkdir .ralph; echo x > .ralph/x; git add -f .ralph; git commit -qm own", nil},
 		"other line ends":   {"echo '* text eol=crlf' > .gitattributes; git add -A; git commit -qm crlf", nil},
 		"a repository":      {"git init -q in; git -C in -c user.name=a -c user.email=a commit -q --allow-empty -m in; git add in 2>/dev/null; git commit -qm in", nil},
-		"a copy":            {"echo x > x.log", func(s *Pool) { s.Copy = []string{"x.log"} }},
+		"a copy":            {"echo x > x.log; echo x.log > .worktreeinclude; git add -A; git commit -qm include", nil},
 		"a set-up":          {"true", func(s *Pool) { s.Setup = []string{"echo x > made"} }},
 		"an earlier set-up": {"true", func(s *Pool) { s.Setup = []string{"echo x > made.log"} }},
 	} {
@@ -309,15 +309,12 @@ func TestAWorkspaceThatIsBeingRemoved(t *testing.T) {
 	if err := begun(t, s).Release(); err != nil {
 		t.Fatal(err)
 	}
-	s.Teardown = []string{"sleep 2"} // longer than a mere look waits
-	removed := make(chan error, 1)
-	go func() { removed <- s.Remove(t.Context(), "1") }()
-	for l := []Listed{{}}; !l[0].Busy; {
-		var err error
-		if l, err = s.List(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	held, err := s.named(t.Context(), "1", lockWait)
+	if err != nil {
+		t.Fatal(err)
 	}
+	removed := make(chan error, 1)
+	go func() { removed <- errors.Join(held.Clone.discard(held.Clone.folder), held.Release()) }()
 	begun(t, s)
 	if err := <-removed; err != nil {
 		t.Error(err)

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -212,7 +211,7 @@ func (p *Workspace) putBack(ctx context.Context, ground string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Concat(given.copied, given.linked) {
+	for _, name := range given {
 		name = s.git.Below(name)
 		tracked[name] = true
 		_ = filepath.WalkDir(filepath.Join(s.git.Top(), name), func(path string, e fs.DirEntry, err error) error {

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -121,12 +120,9 @@ func (s *Pool) Apart(tree string) string {
 		return kind + tree
 	}
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q\n", s.Setup, s.SetupWhen)
-	names, _ := s.matching(slices.Concat(s.Copy, s.Link)) // a pattern that is wrong is said when it is used
-	for _, name := range append(names, includeFile) {
-		if info, err := os.Stat(s.Here.Path(name)); err == nil {
-			fmt.Fprintf(sum, "%q %d %d\n", name, info.Size(), info.ModTime().UnixNano())
-		}
+	fmt.Fprintf(sum, "%q\n", s.Setup)
+	if info, err := os.Stat(s.Here.Path(includeFile)); err == nil {
+		fmt.Fprintf(sum, "%d %d\n", info.Size(), info.ModTime().UnixNano())
 	}
 	return kind + tree + ":" + hex.EncodeToString(sum.Sum(nil))[:16]
 }

@@ -24,7 +24,7 @@ func TestAnAddressWithoutAHostIsOnThisMachine(t *testing.T) {
 
 func TestWhatIsListenedOnIsLoopback(t *testing.T) {
 	for _, addr := range []string{"0", ":0", "127.0.0.1:0", "localhost:0"} {
-		l, err := localhttp.Listen(t.Context(), "metrics.addr", addr)
+		l, err := localhttp.Listen(t.Context(), "dashboard.addr", addr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestWhatIsListenedOnIsLoopback(t *testing.T) {
 		}
 	}
 	for _, addr := range []string{"nonsense", "127.0.0.1:99999", "256.0.0.1:1"} {
-		if l, err := localhttp.Listen(t.Context(), "metrics.addr", addr); err == nil || !strings.HasPrefix(err.Error(), "metrics.addr: ") {
+		if l, err := localhttp.Listen(t.Context(), "dashboard.addr", addr); err == nil || !strings.HasPrefix(err.Error(), "dashboard.addr: ") {
 			t.Errorf("%q: got %v, %v", addr, l, err)
 		}
 	}

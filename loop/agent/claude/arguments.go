@@ -39,10 +39,10 @@ func Arguments(version string, o Options, a agent.Assignment) []string {
 		"--output-format", "stream-json", "--input-format", "stream-json",
 		"--strict-mcp-config", "--mcp-config", mcpConfig(o, a),
 		"--session-id", a.SessionID,
-		"--setting-sources", strings.Join(o.SettingSources, ","), // "" reads none
+		"--setting-sources", "project,local", // a user's own hooks and plugins stay out
 		"--permission-mode", o.PermissionMode,
-		"--allowedTools", strings.Join(append([]string{"mcp__" + serverName}, o.AllowedTools...), ","),
-		"--disallowedTools", strings.Join(append([]string{disallowed}, o.DisallowedTools...), ","),
+		"--allowedTools", "mcp__" + serverName,
+		"--disallowedTools", disallowed,
 	}
 	add := func(flag string, values ...string) {
 		if has(version, flag) {

@@ -32,12 +32,8 @@ import (
 type Options struct {
 	process.Options
 	ExtraArgs      []string // appended to the arguments (agent.extra_args)
-	SettingSources []string // nil is project and local, which keeps a user's own hooks and plugins out
 	PermissionMode string   // default "acceptEdits"
 	AsksRalph      bool     // it asks ralph for permissions; else it asks nobody
-	AllowedTools   []string // in addition to ralph's own; default Bash, WebFetch, WebSearch
-
-	DisallowedTools []string // in addition to those that make no sense without a person
 }
 
 // withDefaults returns the options with defaults for zero fields.
@@ -46,14 +42,8 @@ func (o Options) withDefaults() Options {
 	if len(o.Command) == 0 {
 		o.Command = Profile.Command
 	}
-	if o.SettingSources == nil {
-		o.SettingSources = []string{"project", "local"}
-	}
 	if o.PermissionMode == "" {
 		o.PermissionMode = "acceptEdits"
-	}
-	if o.AllowedTools == nil {
-		o.AllowedTools = []string{"Bash", "WebFetch", "WebSearch"}
 	}
 	return o
 }

@@ -17,7 +17,7 @@ func TestArguments(t *testing.T) {
 	task := agent.Assignment{SessionID: "S", TaskID: 7, Discipline: "backend", Model: "opus", MaxTurns: 30, MaxCost: 2.5, LogDir: "/logs", Channel: agent.Channel{Socket: "/c/mcp"}}
 	options := claude.Options{
 		Options:        process.Options{MCPCommand: []string{"/bin/ralph", "mcp"}},
-		SettingSources: []string{"project", "local"}, PermissionMode: "acceptEdits", AllowedTools: []string{"Bash"}, ExtraArgs: []string{"--effort", "high"},
+		PermissionMode: "acceptEdits", ExtraArgs: []string{"--effort", "high"},
 	}
 	config := `{"mcpServers":{"ralph":{"type":"stdio","command":"/bin/ralph","args":["mcp"],` +
 		`"env":{"RALPH_CHANNEL":"/c/mcp","RALPH_SESSION_ID":"S"},"alwaysLoad":true}}}`
@@ -25,7 +25,7 @@ func TestArguments(t *testing.T) {
 		"-p", "--verbose", "--output-format", "stream-json", "--input-format", "stream-json",
 		"--strict-mcp-config", "--mcp-config", config, "--session-id", "S",
 		"--setting-sources", "project,local", "--permission-mode", "acceptEdits",
-		"--allowedTools", "mcp__ralph,Bash",
+		"--allowedTools", "mcp__ralph",
 		"--disallowedTools", "AskUserQuestion,CronCreate,CronDelete,CronList,EnterPlanMode,ExitPlanMode,Monitor,ScheduleWakeup,Workflow",
 	}
 	all := slices.Concat(always, []string{"--replay-user-messages", "--model", "opus", "--max-turns", "30", "--max-budget-usd", "2.5", "--effort", "high"})

@@ -4,6 +4,7 @@ package kinds
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -148,38 +149,21 @@ func withSelf(o process.Options) string {
 	return filepath.Dir(o.MCPCommand[0]) + string(filepath.ListSeparator) + path
 }
 
-// ProfileOf returns the profile for an agent's name and configuration.
+// ProfileOf returns the profile for an agent's name and configuration: that of its kind, which names a profile or a
+// protocol, or else of its own name.
 func ProfileOf(name string, c config.NamedAgent) (*agent.Profile, error) {
-	of := func(name, kind string) *agent.Profile {
-		for _, p := range Profiles {
-			if p.Name == name && (kind == "" || p.Kind == kind) {
-				return p
-			}
-		}
-		return nil
-	}
-	switch {
-	case c.Profile != "":
-		if p := of(c.Profile, c.Kind); p != nil {
+	kind := cmp.Or(c.Kind, name)
+	var known []string
+	for _, p := range Profiles { // that for a whole protocol has its name
+		if p.Name == kind {
 			return p, nil
 		}
-		var known []string
-		for _, p := range Profiles {
-			if c.Kind == "" || p.Kind == c.Kind {
-				known = append(known, p.Name)
-			}
-		}
-		return nil, fmt.Errorf("there is no such profile as %q (there are: %s)", c.Profile, strings.Join(known, ", "))
-	case of(name, c.Kind) != nil:
-		return of(name, c.Kind), nil
-	case c.Kind == "":
-		return nil, fmt.Errorf("say what it is: kind, or profile (see docs/agents.md)")
+		known = append(known, p.Name)
 	}
-	// A profile for a whole kind has the kind's name.
-	if p := of(c.Kind, c.Kind); p != nil {
-		return p, nil
+	if c.Kind == "" {
+		return nil, fmt.Errorf("say what it is: its kind is one of %s (docs/agents.md)", strings.Join(known, ", "))
 	}
-	return nil, fmt.Errorf("there is no agent of kind %s", c.Kind)
+	return nil, fmt.Errorf("there is no kind %q (there are: %s)", c.Kind, strings.Join(known, ", "))
 }
 
 // Present lists the profiles whose programs look finds, the built-in one first.
