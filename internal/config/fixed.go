@@ -41,8 +41,8 @@ type Constants struct {
 	// and how long a workspace that nobody uses.
 	Transcripts    int64         `yaml:"transcripts"`
 	Retention      time.Duration `yaml:"retention"`
-	WorkspaceDays  int           `yaml:"slot_days"`
-	WorkspacePorts int           `yaml:"slot_ports"` // how many ports each workspace has: what a server and its debugger need
+	WorkspaceDays  int           `yaml:"workspace_days"`
+	WorkspacePorts int           `yaml:"workspace_ports"` // how many ports each workspace has: what a server and its debugger need
 
 	ChatAddr string `yaml:"chat_addr"` // of `ralph chat start`, one beside the dashboard's; any free port if it is taken
 }

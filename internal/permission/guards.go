@@ -197,7 +197,7 @@ var harmlessVerbs = []string{
 // looks are the subcommands of the commands in looked that change nothing either.
 var (
 	looks  = []string{"list", "show", "log", "graph", "info", "get"}
-	looked = strings.Fields(`amendment learning place session`)
+	looked = strings.Fields(`amendment learning session task workspace`)
 )
 
 func guardRalph(p Policy, x part) string {

@@ -213,7 +213,7 @@ Claude Code is built in, and what is set in ` + "`agent`" + ` is its own. Others
 agents:
   gemini: {}                                  # a name of the table below is enough
   codex: {model: gpt-5.5, prices: {gpt-5.5: [5, 0.5, 30]}}   # USD per million: input, cached, output
-  local: {profile: opencode, model: ollama/qwen3}
+  local: {kind: opencode, model: ollama/qwen3}
   goose: {kind: acp, command: [goose, acp]}   # whatever speaks the Agent Client Protocol
   other: {kind: command, command: [my-agent, --stdin], unguarded: false}
 agent:
