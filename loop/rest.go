@@ -39,7 +39,7 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 		return nil, err
 	}
 	ends := append(judgeRest(tasks, inbox, r.worked, r.Task), undecidedEnds(undecided)...)
-	if queue.Behind != "" && queue.Behind != store.AsConfigured {
+	if queue.Behind != "" {
 		why := fmt.Sprintf("passed, not on %s yet: %s: `%s`", queue.Target, queue.Behind, queue.Command)
 		ends = append(ends, end{ralph.ExitWaiting, why})
 	}

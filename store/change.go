@@ -430,9 +430,6 @@ type MergeQueue struct {
 	Command   string     `json:"command"`    // that updates the branch
 }
 
-// AsConfigured is why a person's branch is behind if that is what they have configured; nobody waits for it then.
-const AsConfigured = "merge.checkout is leave"
-
 // MergeQueue returns the state of the merge queue.
 func (tx *Tx) MergeQueue() (q MergeQueue, err error) {
 	return q, tx.row(`SELECT target, paused, wait_until, failures, behind, ahead, command FROM merge_queue WHERE id = 1`).

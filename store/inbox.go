@@ -79,7 +79,7 @@ var inboxQueries = []inboxQuery{
 		SELECT 0, 'passed, not on ' || q.target || ' yet', 0, q.behind, 1,
 			coalesce((SELECT e.created FROM events e
 				WHERE e.task_id IS NULL AND e.type = 'target.behind' ORDER BY e.id DESC LIMIT 1), '')
-		FROM merge_queue q WHERE q.id = 1 AND q.behind NOT IN ('', '` + AsConfigured + `')`},
+		FROM merge_queue q WHERE q.id = 1 AND q.behind <> ''`},
 	{"blocker", OfComment, `
 		SELECT t.id, t.title, c.id, coalesce(c.waits_for, c.what, c.body)
 			|| CASE WHEN coalesce(c.detail, '') = '' THEN '' ELSE ': ' || c.detail END

@@ -178,9 +178,6 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 		if p.Confinement, err = p.Confine(ctx); err != nil {
 			return err
 		}
-		for _, m := range p.Confinement.Missing {
-			fmt.Fprintf(a.err, "ralph: %s\n", m)
-		}
 	}
 	if err := p.CheckAgent(o.agent); err != nil {
 		return err

@@ -285,7 +285,7 @@ func merges(ctx context.Context, p *project.Project, db *store.DB) (findings []F
 		findings = append(findings,
 			Finding{"merging", false, "is paused: " + queue.Paused, "fix that, then `ralph resume --merging`"})
 	}
-	if err == nil && queue.Behind != "" && queue.Behind != store.AsConfigured {
+	if err == nil && queue.Behind != "" {
 		findings = append(findings, Finding{
 			"merging", false, fmt.Sprintf("what passed is not on %s yet: %s", queue.Target, queue.Behind), queue.Command,
 		})
@@ -448,9 +448,6 @@ func Confinement(ctx context.Context, p *project.Project) (findings []Finding) {
 		findings = append(findings, Finding{"sandbox", false, err.Error(), ""})
 	} else {
 		findings = append(findings, Finding{"sandbox", true, c.Said(), ""})
-	}
-	for _, m := range c.Missing {
-		findings = append(findings, Finding{"resources", false, m, "run ralph as a service, or as the text says"})
 	}
 	return findings
 }

@@ -25,30 +25,7 @@ func newGroup(e enclosure) (cgroup, error) {
 	if err != nil {
 		return "", fmt.Errorf("the cgroup of the command: %w", err)
 	}
-	g := cgroup(dir)
-	if err := g.limit(e); err != nil {
-		return "", errors.Join(fmt.Errorf("the cgroup of the command: %w", err), g.remove())
-	}
-	return g, nil
-}
-
-func (g cgroup) limit(e enclosure) error {
-	if !e.Meters {
-		return nil
-	}
-	if e.Limits.Memory > 0 {
-		if err := put(string(g), "memory.max", strconv.FormatInt(e.Limits.Memory, 10)); err != nil {
-			return err
-		}
-		// The file does not exist where swap is not accounted.
-		if err := put(string(g), "memory.swap.max", "0"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	if e.Limits.Processes > 0 {
-		return put(string(g), "pids.max", strconv.Itoa(e.Limits.Processes))
-	}
-	return nil
+	return cgroup(dir), nil
 }
 
 // maxGroupName bounds the part of a marker in a name; file systems allow 255 bytes.
@@ -177,35 +154,4 @@ func (g cgroup) remove() error {
 		}
 	}
 	return nil
-}
-
-// reached describes the limits that were reached.
-func (g cgroup) reached() []string {
-	var list []string
-	if n := g.count("memory.events", "oom_kill"); n > 0 {
-		list = append(list, fmt.Sprintf("the limit of memory was reached; processes killed for it: %d", n))
-	}
-	if n := g.count("pids.events", "max"); n > 0 {
-		list = append(list, fmt.Sprintf("the limit of processes was reached; times that one could not be started: %d", n))
-	}
-	return list
-}
-
-// count reads a number from a file of lines "name number"; it is 0 if there is no such file,
-// because nothing is limited.
-func (g cgroup) count(file, name string) int {
-	text, err := os.ReadFile(filepath.Join(string(g), file))
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(text)) {
-		if key, value, _ := strings.Cut(strings.TrimSpace(line), " "); key == name {
-			n, err := strconv.Atoi(value)
-			if err != nil {
-				return 0
-			}
-			return n
-		}
-	}
-	return 0
 }

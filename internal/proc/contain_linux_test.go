@@ -1,8 +1,6 @@
 package proc_test
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,7 +37,7 @@ func TestCgroupsAreFound(t *testing.T) {
 // needCgroups skips a test where no cgroup can be made.
 func needCgroups(t *testing.T) proc.Containment {
 	t.Helper()
-	c, _ := proc.Contain(proc.Limits{})
+	c := proc.Contain()
 	if c.Cgroup() == "" {
 		t.Skip("skipped: this process may not make cgroups of version 2 below its own")
 	}
@@ -182,7 +179,7 @@ func TestACgroupHasWhatHasClearedItsEnvironment(t *testing.T) {
 
 // contain is a ralph that runs a shell script in a cgroup.
 func contain(args []string) error {
-	c, _ := proc.Contain(proc.Limits{})
+	c := proc.Contain()
 	marker := args[0]
 	p, err := proc.Start(proc.Spec{
 		Args: []string{"sh", "-c", args[1]}, Env: []string{"PATH=" + os.Getenv("PATH"), marker},
@@ -193,139 +190,4 @@ func contain(args []string) error {
 	}
 	_, err = p.Wait()
 	return err
-}
-
-// A confinement is what contained reports.
-type confinement struct {
-	Missing []string
-	Result  proc.Result
-}
-
-// contained is a ralph that runs a shell script under limits: bytes of memory,
-// processes, nice value.
-func contained(args []string) error {
-	var n [3]int
-	for i := range n {
-		var err error
-		if n[i], err = strconv.Atoi(args[i]); err != nil {
-			return err
-		}
-	}
-	var r confinement
-	c, missing := proc.Contain(proc.Limits{Memory: int64(n[0]), Processes: n[1], Nice: n[2]})
-	r.Missing = missing
-	marker := newMarker()
-	var err error
-	r.Result, err = proc.Run(context.Background(), proc.Spec{
-		Args: []string{"sh", "-c", args[3]},
-		Env:  []string{"PATH=" + os.Getenv("PATH"), marker}, Marker: marker, Containment: c,
-	}, 10_000, nil)
-	return errors.Join(err, json.NewEncoder(os.Stdout).Encode(r))
-}
-
-// confine runs contained; edit may change how.
-func confine(t *testing.T, memory, processes, nice int, script string, edit func(*exec.Cmd)) confinement {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "helper", "contained", strconv.Itoa(memory), strconv.Itoa(processes), strconv.Itoa(nice), script)
-	cmd.Dir = "/"
-	if edit != nil {
-		edit(cmd)
-	}
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	var c confinement
-	if err = errors.Join(err, json.Unmarshal(out, &c)); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return c
-}
-
-func TestACommandIsNice(t *testing.T) {
-	was := confine(t, 0, 0, 0, "nice", nil)
-	got := confine(t, 0, 0, 7, "nice; (setsid nice)", nil)
-	n, err := strconv.Atoi(strings.TrimSpace(was.Result.Output))
-	if want := fmt.Sprintf("%[1]d\n%[1]d\n", min(n+7, 19)); err != nil || got.Result.Output != want {
-		t.Errorf("got the nice values %q, %v; want %q", got.Result.Output, err, want)
-	}
-}
-
-// inGroupBelow has a process start in a cgroup of its own, as a service does.
-func inGroupBelow(t *testing.T, parent string) func(*exec.Cmd) {
-	t.Helper()
-	group, err := os.MkdirTemp(parent, "ralph-test.*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.Open(group)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(dir.Close(), os.Remove(filepath.Join(group, "ralph-run")), os.Remove(group)); err != nil {
-			t.Error(err)
-		}
-	})
-	return func(cmd *exec.Cmd) {
-		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
-	}
-}
-
-// fork is a script that needs 60 processes.
-const fork = `n=0; while [ $n -lt 60 ]; do sleep 1000 & n=$((n+1)); done; echo forked $n`
-
-func TestACgroupLimitsMemoryAndProcesses(t *testing.T) {
-	parent := needCgroups(t).Cgroup()
-	for _, controller := range []string{"+memory", "+pids"} {
-		if err := os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte(controller), 0); err != nil {
-			t.Skip("skipped: this process's cgroup has no memory and processes to hand out: ", err)
-		}
-	}
-	const eat = `head -c 100000000 /dev/zero | tail -n 1 | wc -c`
-	tests := []struct {
-		name              string
-		memory, processes int
-		script            string
-		output, reached   string
-	}{
-		{"enough memory", 1 << 30, 0, eat, "100000000\n", ""},
-		{"too little memory", 64 << 20, 0, eat, "0\n", "the limit of memory was reached; processes killed for it: 1"},
-		{"enough processes", 0, 100, fork, "forked 60\n", ""},
-		{"too few processes", 0, 30, fork, "", "the limit of processes was reached; times that one could not be started: "},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			got := confine(t, test.memory, test.processes, 0, test.script, inGroupBelow(t, parent))
-			if got.Missing != nil {
-				t.Errorf("missing: %q", got.Missing)
-			}
-			if reached := strings.Join(got.Result.Exit.Reached, "; "); !strings.HasPrefix(reached, test.reached) || test.reached == "" && reached != "" {
-				t.Errorf("reached: %q, want %q", reached, test.reached)
-			}
-			if !strings.HasPrefix(got.Result.Output, test.output) || test.output == "" && strings.Contains(got.Result.Output, "forked") {
-				t.Errorf("got %+v, want the output %q", got.Result, test.output)
-			}
-		})
-	}
-}
-
-func TestProcessesAreLimitedOnTopOfTheUsers(t *testing.T) {
-	// As a user who has no cgroup to give, and whom the kernel does not exempt.
-	binary := filepath.Join(t.TempDir(), "test")
-	text, err := os.ReadFile(os.Args[0])
-	if err = errors.Join(err, os.WriteFile(binary, text, 0o755), os.Chmod(filepath.Dir(filepath.Dir(binary)), 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	nobody := func(cmd *exec.Cmd) {
-		cmd.Path = binary
-		if os.Getuid() == 0 {
-			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-		}
-	}
-	if got := confine(t, 0, 1000, 0, fork, nobody); got.Result.Output != "forked 60\n" {
-		t.Errorf("with room for 1000 processes: %+v", got)
-	}
-	got := confine(t, 0, 30, 0, fork, nobody)
-	if got.Result.Exit.Code == 0 || len(got.Result.Exit.Leftovers) > 30 {
-		t.Errorf("with room for 30 processes: %+v", got)
-	}
 }

@@ -45,7 +45,6 @@ var escapeHelpers = map[string]func([]string) error{
 	"timeouts":  timeouts,
 	"disguised": disguised,
 	"headless":  headless,
-	"contained": contained,
 	"contain":   contain,
 	"wrap":      wrap,
 	"stops":     stops,
@@ -75,7 +74,7 @@ func timeouts(args []string) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	inGroup, _ := proc.Contain(proc.Limits{})
+	inGroup := proc.Contain()
 	for i := range n {
 		var c proc.Containment
 		if i%2 == 1 {

@@ -127,7 +127,6 @@ type Exit struct {
 	Code      int    // exit status; -1 if a signal ended it or it is unknown
 	Signal    string // the signal that ended it, such as "SIGKILL"; "" if it exited
 	Leftovers []Leftover
-	Reached   []string // limits of the containment that were reached, in words
 }
 
 // A Leftover is a process, other than the command itself, that was still alive when the command had

@@ -101,7 +101,6 @@ func supervise() error {
 		grace: r.KillGrace, hunt: newHunt(leader, r.Wrapper, group), tell: tell,
 	}
 	survivors := s.run()
-	s.exit.Reached = s.group.reached()
 	if err := s.group.remove(); err != nil && survivors == "" {
 		survivors = err.Error()
 	}

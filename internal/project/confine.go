@@ -24,22 +24,20 @@ type Confinement struct {
 	Sandbox     sandbox.Mechanism
 	Cannot      []string // what the sandbox does not enforce, in words
 	Containment proc.Containment
-	Missing     []string // limits that cannot be enforced, in words
-	Unlayered   string   // why commands cannot have layers; "" if they can
+	Unlayered   string // why commands cannot have layers; "" if they can
 
 	project *Project
 }
 
 // Confine finds out how the configured confinement can be had on this machine. If a required
-// sandbox is not available, it returns an error; limits are enforced as far as possible. Call it
-// first: it may move this process into another cgroup.
+// sandbox is not available, it returns an error.
 func (p *Project) Confine(ctx context.Context) (c Confinement, err error) {
 	c.project = p
 	if at := p.hiddenFiles(); at != "" && within(at, p.Root) {
 		return c, ralph.Usage(fmt.Errorf("verify.hidden_files is %s, where every session sees it: "+
 			"move it out of the project", at))
 	}
-	c.Containment, c.Missing = proc.Contain(proc.Limits{})
+	c.Containment = proc.Contain()
 	mode := p.Config.Sandbox.Mode
 	if mode == "off" {
 		c.Sandbox.Name = sandbox.None

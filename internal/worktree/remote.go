@@ -180,24 +180,3 @@ func (t *Tree) Whole(ctx context.Context, commit string) (string, error) {
 
 // Top returns the top of the work tree.
 func (t *Tree) Top() string { return t.top() }
-
-// SignTree makes a signed commit with the user's global signing configuration: the project's
-// configuration cannot choose the program.
-func (t *Tree) SignTree(ctx context.Context, tree string, parents []string, message string) (string, error) {
-	args := []string{}
-	for key, usual := range map[string]string{
-		"gpg.format": "openpgp", "gpg.program": "gpg", "gpg.ssh.program": "ssh-keygen", "gpg.x509.program": "gpgsm",
-	} {
-		out, err := t.run(ctx, nil, "config", "--global", "--get", key)
-		if value := strings.TrimSpace(string(out)); err == nil && value != "" {
-			usual = value
-		}
-		args = append(args, "-c", key+"="+usual)
-	}
-	args = append(args, "commit-tree", "-S", "-F", "-")
-	for _, p := range parents {
-		args = append(args, "-p", p)
-	}
-	out, err := t.runInput(ctx, nil, message, append(args, tree)...)
-	return strings.TrimSpace(string(out)), err
-}

@@ -181,9 +181,6 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	if check.Exit == noProgram {
 		check.Error = missing(check.Tail)
 	}
-	if reached := result.Exit.Reached; !check.Passed && len(reached) > 0 {
-		check.Error = strings.TrimPrefix(check.Error+"; ", "; ") + strings.Join(reached, "; ")
-	}
 	for _, l := range result.Exit.Leftovers {
 		if _, err := fmt.Fprintf(log, "killed what it left running: %d %s\n", l.Pid, l.Command); err != nil {
 			return Outcome{}, err

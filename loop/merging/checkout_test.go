@@ -53,7 +53,6 @@ func TestThePersonsCheckout(t *testing.T) {
 				y.t.Fatal("the rebase met no conflict")
 			}
 		}, "a rebase is under way", nil, false},
-		{"merge.checkout: leave", func(y *yard) { y.Leave = true }, "merge.checkout is leave", []string{"a", lines("a")}, true},
 		{"a sparse checkout", func(y *yard) {
 			y.write("dir/file", "x\n")
 			y.git("add", ".")

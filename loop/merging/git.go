@@ -33,7 +33,6 @@ type Git interface {
 	MergeTree(ctx context.Context, ours, theirs string) (worktree.Merge, error)
 	CommitTree(ctx context.Context, tree string, parents []string, message string, user [2]string) (string, error)
 	Variant(ctx context.Context, commit, tree string) (string, error)
-	SignTree(ctx context.Context, tree string, parents []string, message string) (string, error)
 	User(ctx context.Context) [2]string
 
 	Checkouts(ctx context.Context) ([]worktree.Checkout, error)

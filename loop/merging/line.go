@@ -353,7 +353,7 @@ func (l *Merger) passes(ctx context.Context, changes []ralph.Change, b *Built) (
 	return err == nil && !failed(said) && len(check.Rewritten(said)) == 0, err
 }
 
-// trial merges changes that may have no ids yet with a target. Nothing of that is merged, so that nothing is signed.
+// trial merges changes that may have no ids yet with a target. Nothing of that is merged.
 func (l *Merger) trial(
 	ctx context.Context, changes []ralph.Change, on Target,
 ) (b *Built, merged []ralph.Change, err error) {
@@ -361,9 +361,7 @@ func (l *Merger) trial(
 	for i := range changes {
 		changes[i].ID = int64(i + 1) // they get theirs when their sessions are decided
 	}
-	unsigned := *l
-	unsigned.Sign = false
-	if b, err = unsigned.build(ctx, changes, on); err != nil || b.Commit == "" {
+	if b, err = l.build(ctx, changes, on); err != nil || b.Commit == "" {
 		return b, nil, err
 	}
 	return b, slices.DeleteFunc(changes, func(c ralph.Change) bool { return !b.has(c.ID) }), nil

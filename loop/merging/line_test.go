@@ -196,42 +196,6 @@ func TestATargetThatGoesDuringACheck(t *testing.T) {
 	}
 }
 
-// A signer counts what is signed, which people may have to confirm each time.
-type signer struct {
-	Git
-	signed int
-}
-
-func (s *signer) SignTree(ctx context.Context, tree string, parents []string, message string) (string, error) {
-	s.signed++
-	return s.CommitTree(ctx, tree, parents, message, s.User(ctx))
-}
-
-// TestOnlyWhatMayBeMergedIsSigned, and not what is built to find a conflict.
-func TestOnlyWhatMayBeMergedIsSigned(t *testing.T) {
-	y := newYard(t, "true")
-	signs := &signer{Git: y.Tree}
-	y.Tree, y.Sign, y.Wait = signs, true, time.Hour
-	base := y.git("rev-parse", "main")
-	before := y.workOn(base, "Before", map[string]string{"a": "one\n"})
-	mine := y.workOn(base, "Mine", map[string]string{"a": "two\n"})
-	waits := 0
-	y.after = func(point string) {
-		if point == "waits" {
-			waits++
-			y.goesOn(before.SessionID)
-		}
-	}
-	for _, c := range []ralph.Change{before, mine} {
-		if a, err := y.Try(t.Context(), c, 0); err != nil || a.Conflict != "" {
-			t.Errorf("%q, %v", a.Conflict, err)
-		}
-	}
-	if signs.signed != 2 || waits != 1 {
-		t.Errorf("%d commits are signed for two changes; it waits %d times", signs.signed, waits)
-	}
-}
-
 // TestWhatIsBeingCheckedIsVerifiedWithWhatWaits: what has passed when that ends is merged at once. What comes to
 // nothing meanwhile holds nobody up.
 func TestWhatIsBeingCheckedIsVerifiedWithWhatWaits(t *testing.T) {
@@ -248,7 +212,7 @@ func TestWhatIsBeingCheckedIsVerifiedWithWhatWaits(t *testing.T) {
 		file    string        // that the other writes
 		took    time.Duration
 		wait    time.Duration
-		serial  bool
+		squash  bool
 		during  func() // what happens while both are verified
 		waits   func() // what happens when that is waited for; nil if nothing is
 		checked int
@@ -270,7 +234,7 @@ func TestWhatIsBeingCheckedIsVerifiedWithWhatWaits(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			y = newYard(t, "! { grep -q new a && grep -q new c; }")
-			y.Serial = tt.serial
+			y.Squash = tt.squash
 			base := y.git("rev-parse", "main")
 			y.workOn(base, "First", map[string]string{"a": "new\n"})
 			other = y.start("Second", y.made(base, "Second", map[string]string{tt.file: "new " + tt.file + "\n"}))

@@ -31,14 +31,11 @@ type Rules struct {
 	Into        string        // the target branch
 	Branch      bool          // each change becomes a branch of its own, and the target is not moved
 	Squash      bool          // a merge has one parent, the target's tip
-	Serial      bool          // changes are verified and merged one by one, not all together
-	Leave       bool          // people's branch is not moved
 	MaxSentBack int           // how often a task's changes are sent back before it is merged alone
 	Wait        time.Duration // how long a session waits for its merge if people have moved the target
 	Push        string        // the remote that the target is pushed to; "" for none
 	After       []string
-	Message     string // template of the commit message, with {task} and so on; "" is the default
-	Sign        bool
+	Message     string        // template of the commit message, with {task} and so on; "" is the default
 	AfterEnv    []string      // the environment of After and of commands that talk to a remote
 	Timeout     time.Duration // of each of these commands
 	State       string        // the folder for ralph's own files
@@ -145,7 +142,7 @@ func (l *Merger) look(ctx context.Context, built *Built, suspects []int64, g *ga
 	g.changed = l.Store.Changed()
 	q = Queue{
 		Built: built, Suspects: suspects, Reached: map[int64]bool{},
-		Batch: !l.Serial && !l.Squash && !l.Branch, // each squashed change needs a verified commit of its own
+		Batch: !l.Squash && !l.Branch, // each squashed change needs a verified commit of its own
 	}
 	l.Line.mu.Lock()
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
@@ -417,11 +414,8 @@ func (l *Merger) parents(onto, head string) []string {
 	return []string{onto, head}
 }
 
-// commit creates a commit in people's name, signed if configured.
+// commit creates a commit in people's name.
 func (l *Merger) commit(ctx context.Context, tree string, parents []string, message string) (string, error) {
-	if l.Sign {
-		return l.Tree.SignTree(ctx, tree, parents, message)
-	}
 	return l.Tree.CommitTree(ctx, tree, parents, message, l.Tree.User(ctx))
 }
 

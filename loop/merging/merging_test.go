@@ -463,31 +463,28 @@ func TestSquash(t *testing.T) {
 // TestKilledWhileMerging: at whatever point the process is killed, each change is merged once.
 func TestKilledWhileMerging(t *testing.T) {
 	for _, point := range []string{"stored", "moved", "completed"} {
-		for _, leave := range []bool{false, true} {
-			y := newYard(t, "true")
-			y.Leave = leave
-			one := y.work("One", map[string]string{"a": "x\n"})
-			two := y.work("Two", map[string]string{"b": "x\n"})
-			y.after = func(at string) {
-				if at == point {
-					panic("killed")
-				}
+		y := newYard(t, "true")
+		one := y.work("One", map[string]string{"a": "x\n"})
+		two := y.work("Two", map[string]string{"b": "x\n"})
+		y.after = func(at string) {
+			if at == point {
+				panic("killed")
 			}
-			func() {
-				defer func() {
-					if recover() == nil {
-						t.Errorf("it was not killed at %s", point)
-					}
-				}()
-				_, _ = y.Merge(t.Context())
-			}()
-			y.after = nil
-			if why := y.merge(); why != "" {
-				t.Fatal(why)
-			}
-			y.merged(one)
-			y.merged(two)
 		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("it was not killed at %s", point)
+				}
+			}()
+			_, _ = y.Merge(t.Context())
+		}()
+		y.after = nil
+		if why := y.merge(); why != "" {
+			t.Fatal(why)
+		}
+		y.merged(one)
+		y.merged(two)
 	}
 }
 

@@ -395,16 +395,12 @@ func (l *Merger) tryFollow(ctx context.Context) (behind ralph.TargetBehind, err 
 		in = "git -C " + quoted(checkouts[0].Dir)
 		behind.Command = in + " merge " + ref
 	}
-	switch {
-	case !below:
+	if !below {
 		has, err := l.below(ctx, point, local)
 		if err != nil || has {
 			return behind, err
 		}
 		return l.diverged(ctx, behind, local, cmp.Or(in, "git"))
-	case l.Leave:
-		behind.Reason = store.AsConfigured
-		return behind, nil
 	}
 	moving.Lock()
 	defer moving.Unlock()

@@ -271,7 +271,6 @@ func Leftovers(exit proc.Exit, undead error) (list []string) {
 	for _, l := range exit.Leftovers {
 		list = append(list, fmt.Sprintf("%d: %s", l.Pid, strings.TrimSpace(l.Command)))
 	}
-	list = append(list, exit.Reached...)
 	if undead != nil {
 		list = append(list, undead.Error())
 	}
