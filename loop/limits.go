@@ -79,7 +79,7 @@ func allowance(l ralph.Limits, s store.Spending, width int) (usd float64, why st
 	least := min(l.SessionMinUSD, l.SessionCostUSD)
 	if s.Open > 0 && left < least {
 		return 0, fmt.Sprintf("sessions in progress may spend all but $%.2f, and another one needs "+
-			"at least $%.2f (limits.session_min_usd)", max(left, 0), least)
+			"at least $%.2f", max(left, 0), least)
 	}
 	share := max(left/float64(max(width-s.Open, 1)), least)
 	return min(l.SessionCostUSD, share, left), ""

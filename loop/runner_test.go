@@ -141,7 +141,7 @@ func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
 		{"there is", 1, 2, 100, ""},
 		{"the last one gets ready", 2, 2, 100, reached},
 		{"there is beside one that gets ready", 2, 3, 100, ""},
-		{"the one may spend all", 1, 9, 7, "sessions in progress may spend all but $0.00, and another one needs at least $1.00 (limits.session_min_usd)"},
+		{"the one may spend all", 1, 9, 7, "sessions in progress may spend all but $0.00, and another one needs at least $1.00"},
 	} {
 		r := newRunner(&Loop{Store: db, Limits: ralph.Limits{
 			MaxSessions: tt.sessions, MaxCostUSD: tt.usd, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionCostUSD: 10, SessionMinUSD: 1,

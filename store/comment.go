@@ -350,8 +350,8 @@ const promptTooLong = "no session begins until the prompt has room"
 func (tx *Tx) HoldForPrompt(task int64, why string) error {
 	id, err := tx.AddComment(ralph.Comment{
 		TaskID: task, Author: "ralph", AuthorKind: ralph.ByAgent, Kind: ralph.Blocker, Body: why,
-		Rationale: "An agent must not begin without them. Raise prompt.max_tokens in ralph.yaml, shorten the task, " +
-			"or resolve the flags; resolve this to begin with the long prompt.",
+		Rationale: "An agent must not begin without them. Shorten the task or resolve the flags; " +
+			"resolve this to begin with the long prompt.",
 	})
 	if err == nil {
 		err = tx.set("task_comments", id, cells{"hold_reason": promptTooLong})

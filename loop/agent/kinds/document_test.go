@@ -222,7 +222,7 @@ agent:
 ` + "```" + `
 
 Who works on a task is said by ` + "`ralph run --agent NAME`" + `, else by the task (` + "`ralph task add --agent NAME`" + `), else by its discipline, else
-by ` + "`agent.use`" + `. An agent that is not configured is never started. All of them are launched, held, frozen at a ` + "`done`" + `, checked and
+by ` + "`agent.use`" + `. An agent that is not configured is never started. All of them are launched, held, checked and
 ended in the same way; the verdict comes from ralph's own tools and from the checks alone. That the tools have reached the agent ralph
 knows from its own side: if none was listed when the first turn ends, or after a minute, the session ends as ` + "`mcp_failed`" + `.
 
