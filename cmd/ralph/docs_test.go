@@ -112,12 +112,7 @@ func commandReference(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString(generated + "# Command line\n\n" + root.Long + "\n\nEvery command takes these flags:\n\n")
 	flags(&b, root.PersistentFlags())
-	b.WriteString("\n## Exit statuses\n\n| status | meaning |\n|---|---|\n")
-	for _, row := range exitStatuses {
-		fmt.Fprintf(&b, "| %d | %s |\n", row.status, row.meaning)
-	}
-	b.WriteString("\nWhen several apply to a run, the first of 1, 130, 6, 5, 3, 4, 0 counts, and the summary names them all. " +
-		"[Exit statuses](exit-statuses.md) says what to do about each.\n")
+	b.WriteString("\n[Exit statuses](exit-statuses.md) have a page of their own.\n")
 	for _, group := range root.Groups() {
 		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(group.Title, ":"))
 		for _, c := range root.Commands() {
