@@ -156,8 +156,8 @@ func Changes(before, after Task) map[string]Edit {
 }
 
 // NewContract reports whether an edit to a task ends the session that works on it, because the
-// session began with other terms. An agent's session ends if anything it was asked to do
-// changed. A person's session goes on, since people edit both, unless an amendment changed the
+// session began with other terms. An agent's session ends if what it was asked to do changed; another
+// title asks for nothing else. A person's session goes on, since people edit both, unless an amendment changed the
 // criteria or the verification: that is the outcome of a discussion, not the person's own edit.
 func NewContract(before, after Task, person, amended bool) bool {
 	if person && !amended {
@@ -165,7 +165,7 @@ func NewContract(before, after Task, person, amended bool) bool {
 	}
 	asked := []string{"acceptance", "verify"}
 	if !person {
-		asked = append(asked, "title", "description")
+		asked = append(asked, "description")
 	}
 	changed := Changes(before, after)
 	return slices.ContainsFunc(asked, func(name string) bool { _, ok := changed[name]; return ok })

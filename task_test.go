@@ -15,7 +15,7 @@ func TestWhichChangesEndASession(t *testing.T) {
 		people bool // ends a person's session, if it is an amendment
 	}{
 		{"nothing", func(*ralph.Task) {}, false, false},
-		{"the title", func(t *ralph.Task) { t.Title = "B" }, true, false},
+		{"the title", func(t *ralph.Task) { t.Title = "B" }, false, false},
 		{"the description", func(t *ralph.Task) { t.Description = "b" }, true, false},
 		{"the criteria", func(t *ralph.Task) { t.Acceptance = nil }, true, true},
 		{"the verification", func(t *ralph.Task) { t.Verify = []string{"make"} }, true, true},

@@ -216,14 +216,23 @@ func (tx *Tx) RollBack(id int64, by string) (conflicts []string, err error) {
 // StopForContract asks the session that works on a task to stop if a change of the task gives it a
 // new contract; see [ralph.NewContract]. It reports whether it did.
 func (tx *Tx) StopForContract(before, after ralph.Task, amended bool, by string) (stopped bool, err error) {
+	session, err := tx.EndedBy(before, after, amended)
+	if err != nil || session == "" {
+		return false, err
+	}
+	return true, tx.RequestStop(session, "contract", by)
+}
+
+// EndedBy returns the id of the session that a change of its task gives a new contract; "" for none.
+func (tx *Tx) EndedBy(before, after ralph.Task, amended bool) (string, error) {
 	if before.Status != ralph.InProgress || before.ClaimedBy == "" {
-		return false, nil
+		return "", nil
 	}
 	s, err := tx.Session(before.ClaimedBy)
 	if err != nil || !ralph.NewContract(before, after, s.Origin == ralph.FromHuman, amended) {
-		return false, err
+		return "", err
 	}
-	return true, tx.RequestStop(s.ID, "contract", by)
+	return s.ID, nil
 }
 
 // changedSince names the keys of a patch whose current values differ from those that it set.

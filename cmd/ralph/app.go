@@ -98,6 +98,14 @@ func read[T any](ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (
 	return v, err
 }
 
+// look is read for what waits for people, as it is now.
+func look[T any](ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (v T, err error) {
+	err = a.looking(ctx, func(_ *project.Project, db *store.DB) error {
+		return db.View(ctx, func(tx *store.Tx) (err error) { v, err = f(tx); return err })
+	})
+	return v, err
+}
+
 // alter changes the project's database in one transaction and returns f's result.
 func alter[T any](ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (v T, err error) {
 	err = a.with(ctx, func(_ *project.Project, db *store.DB) error {
@@ -125,6 +133,16 @@ func (a *app) with(ctx context.Context, f func(p *project.Project, db *store.DB)
 		return err
 	}
 	return errors.Join(damaged(p, f(p, db)), db.Close())
+}
+
+// looking is with for commands that show what waits: they say what is so now, and not when a run looked last.
+func (a *app) looking(ctx context.Context, f func(p *project.Project, db *store.DB) error) error {
+	return a.with(ctx, func(p *project.Project, db *store.DB) error {
+		if err := p.CaughtUp(ctx, db); err != nil { // it is shown as a run left it
+			p.Log.Warn("cannot look at the branch", "error", err)
+		}
+		return f(p, db)
+	})
 }
 
 // damaged adds to an error of a damaged database how it is brought back.

@@ -19,7 +19,7 @@ func newInbox(a *app) *cobra.Command {
 		if interactive {
 			return inbox.Dialogue{
 				In: bufio.NewScanner(a.in), Out: a.out, Do: a.again,
-				Inbox: func(ctx context.Context) ([]store.InboxItem, error) { return read(ctx, a, advice.Inbox) },
+				Inbox: func(ctx context.Context) ([]store.InboxItem, error) { return look(ctx, a, advice.Inbox) },
 			}.Run(cmd.Context())
 		}
 		if len(args) > 0 {
@@ -32,7 +32,7 @@ func newInbox(a *app) *cobra.Command {
 			fmt.Fprintf(a.out, "           → %s\n", list[0].Command)
 			return a.showReviewed(cmd.Context(), a.out, list[0])
 		}
-		return showOf(cmd.Context(), a, read, advice.Inbox, func(w io.Writer, list []store.InboxItem) {
+		return showOf(cmd.Context(), a, look, advice.Inbox, func(w io.Writer, list []store.InboxItem) {
 			if len(list) == 0 {
 				fmt.Fprintln(w, "nothing waits for you")
 			}

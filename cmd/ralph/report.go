@@ -5,17 +5,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"ralph"
 	"ralph/internal/report"
+	"ralph/loop"
 	"ralph/store"
 )
 
 func newReport(a *app) *cobra.Command {
-	var since time.Duration
+	var since string
 	var run int64
 	var format, output string
 	cmd := newCommand("report", func(cmd *cobra.Command, _ []string) error {
@@ -23,8 +25,9 @@ func newReport(a *app) *cobra.Command {
 		if f.Changed("since") && f.Changed("run") {
 			return usage(errors.New("--since and --run exclude each other"))
 		}
-		if f.Changed("since") && since <= 0 {
-			return usage(&ralph.FieldError{Field: "--since", Problem: "must be greater than 0"})
+		from, err := sinceWhen(since, time.Now())
+		if err != nil {
+			return usage(err)
 		}
 		if !f.Changed("format") && output != "" {
 			if format = report.FormatOf(output); format == "" {
@@ -39,7 +42,7 @@ func newReport(a *app) *cobra.Command {
 		}
 		r, err := read(cmd.Context(), a, func(tx *store.Tx) (report.Report, error) {
 			if f.Changed("since") {
-				return report.Since(tx, tx.Now().Add(-since))
+				return report.Since(tx, from)
 			}
 			return report.OfRun(tx, run)
 		})
@@ -56,11 +59,34 @@ func newReport(a *app) *cobra.Command {
 		return r.WriteFile(path, format)
 	})
 	f := cmd.Flags()
-	f.DurationVar(&since, "since", 0, "of all runs in this `TIME`, such as 24h")
+	f.StringVar(&since, "since", "", "of all runs since this `TIME`: 24h, 7d, today, yesterday, 2026-11-20")
 	f.Int64Var(&run, "run", 0, "of the run of this `NUMBER`; the last one if it is not given")
 	f.StringVar(&format, "format", "text", "`FORMAT`: text, md, json or junit")
 	f.StringVar(&output, "output", "", "write to `FILE` instead of printing; its ending chooses the format")
 	return cmd
+}
+
+// sinceWhen reads a span of time that ends now, or a day; "" is now.
+func sinceWhen(text string, now time.Time) (time.Time, error) {
+	days, isDays := strings.CutSuffix(text, "d")
+	n, err := strconv.Atoi(days)
+	switch {
+	case text == "":
+		return now, nil
+	case text == "today":
+		return loop.Midnight(now), nil
+	case text == "yesterday":
+		return loop.Midnight(now).AddDate(0, 0, -1), nil
+	case isDays && err == nil && n > 0:
+		return now.AddDate(0, 0, -n), nil
+	}
+	if day, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
+		return day, nil
+	}
+	if span, err := time.ParseDuration(text); err == nil && span > 0 {
+		return now.Add(-span), nil
+	}
+	return now, fmt.Errorf("--since %s: say 24h, 7d, today, yesterday, or a day as 2026-11-20", text)
 }
 
 // checkReport finds problems that would lose the report at the end, before anything starts.

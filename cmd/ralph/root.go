@@ -162,7 +162,7 @@ var meant = map[string]string{
 	"add": "task add", "new": "task add", "list": "task list", "ls": "task list", "show": "task show", "edit": "task edit",
 	"retry": "task retry", "cancel": "task cancel", "log": "session log", "logs": "session log", "history": "timeline",
 	"start": "run", "work": "run", "loop": "run", "kill": "stop --now", "dashboard": "serve", "web": "serve",
-	"ps": "status", "cost": "report", "tail": "session log -f", "split": "suggestion split", "claim": "chat claim", "complete": "chat complete", "release": "chat release", "check": "verify",
+	"ps": "status", "cost": "report", "tail": "session log -f", "revert": "undo", "split": "suggestion split", "claim": "chat claim", "complete": "chat complete", "release": "chat release", "check": "verify",
 	"deny": "reject", "allow": "approve", "task done": "chat complete",
 	"task claim": "chat claim", "task complete": "chat complete", "task release": "chat release", "token": "chat info --tokens",
 	"session info": "chat info", "session watch": "chat watch", "session start": "chat start", "session stop": "chat stop",

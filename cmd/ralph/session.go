@@ -87,7 +87,10 @@ func money(s show.SessionView) string {
 
 func listSession(w io.Writer, s show.SessionView) {
 	state := string(s.State)
-	if s.State == ralph.PhaseFailed {
+	switch {
+	case s.State == ralph.PhaseFailed && s.ClosingVerb == ralph.VerbDone:
+		state = "refused"
+	case s.State == ralph.PhaseFailed:
 		state += " at " + string(s.Stood)
 	}
 	fmt.Fprintf(w, "%.8s  %s  TASK-%-5d %-22s %-8s %8s %7s %7s  %s\n",

@@ -18,7 +18,7 @@ func newStatus(a *app) *cobra.Command {
 	var all bool
 	cmd := newCommand("status", func(cmd *cobra.Command, _ []string) error {
 		var v show.StatusView
-		err := a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+		err := a.looking(cmd.Context(), func(p *project.Project, db *store.DB) error {
 			err := db.View(cmd.Context(), func(tx *store.Tx) (err error) {
 				v, err = show.ReadStatus(tx, loop.Midnight)
 				return err

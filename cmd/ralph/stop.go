@@ -24,9 +24,9 @@ func newStop(a *app) *cobra.Command {
 		case session != "":
 			return a.halt(cmd.Context(), session, false)
 		case now:
-			return a.control(cmd.Context(), "stop", ralph.ControlStopNow)
+			return a.control(cmd.Context(), ralph.ControlStopNow)
 		}
-		return a.control(cmd.Context(), "stop", ralph.ControlStop)
+		return a.control(cmd.Context(), ralph.ControlStop)
 	})
 	cmd.Flags().BoolVar(&now, "now", false, "stop the session in progress too")
 	cmd.Flags().StringVar(&session, "session", "",
@@ -69,7 +69,7 @@ func newPause(a *app) *cobra.Command {
 		case reason != "":
 			return usage(errors.New("--reason goes with --merging"))
 		}
-		return a.control(cmd.Context(), "pause", ralph.ControlPause)
+		return a.control(cmd.Context(), ralph.ControlPause)
 	})
 	cmd.Flags().BoolVar(&merging, "merging", false, "work on, and merge nothing")
 	cmd.Flags().StringVar(&reason, "reason", "", "with --merging: why, a `TEXT`")
@@ -82,14 +82,14 @@ func newResume(a *app) *cobra.Command {
 		if merging {
 			return a.changeMerging(cmd.Context(), func(tx *store.Tx) error { return tx.ResumeMerging(a.person()) })
 		}
-		return a.control(cmd.Context(), "resume", ralph.ControlNone)
+		return a.control(cmd.Context(), ralph.ControlNone)
 	})
 	cmd.Flags().BoolVar(&merging, "merging", false, "merge again, after a pause of yours or of ralph's")
 	return cmd
 }
 
 // control sends a request to the active run.
-func (a *app) control(ctx context.Context, name, what string) error {
+func (a *app) control(ctx context.Context, what string) error {
 	var open []ralph.Session
 	err := a.with(ctx, func(p *project.Project, db *store.DB) (err error) {
 		if err = p.Control(ctx, db, what); err == nil {
@@ -100,9 +100,9 @@ func (a *app) control(ctx context.Context, name, what string) error {
 	if err != nil {
 		return err
 	}
-	said := name + ": the run has been told"
-	if what == ralph.ControlStop {
-		said = "stopping" + show.After(open)
+	said := map[string]string{
+		ralph.ControlNone: "going on", ralph.ControlPause: "pausing" + show.After(open), ralph.ControlStop: "stopping" + show.After(open),
+		ralph.ControlStopNow: "stopping now",
 	}
-	return a.say(map[string]string{"control": what}, "%s", said)
+	return a.say(map[string]string{"control": what}, "%s", said[what])
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -188,12 +189,9 @@ func newTaskEdit(a *app) *cobra.Command {
 		if err := a.checkAgent(cmd.Context(), n.Agent); err != nil {
 			return err
 		}
-		return showOf(cmd.Context(), a, alter, func(tx *store.Tx) (e editedTask, err error) {
-			before, err := tx.Task(id)
-			if err != nil {
-				return e, err
-			}
-			t := before
+		edit := func(tx *store.Tx) (before, t ralph.Task, err error) {
+			before, err = tx.Task(id)
+			t = before
 			for _, f := range []struct {
 				name string
 				set  func()
@@ -216,14 +214,24 @@ func newTaskEdit(a *app) *cobra.Command {
 					f.set()
 				}
 			}
-			e = editedTask{t, ralph.Changes(before, t)}
+			return before, t, err
+		}
+		if yes, err := a.mayStop(cmd.Context(), edit); err != nil || !yes {
+			return err
+		}
+		return showOf(cmd.Context(), a, alter, func(tx *store.Tx) (e editedTask, err error) {
+			before, t, err := edit(tx)
+			if err != nil {
+				return e, err
+			}
+			e = editedTask{Task: t, Changes: ralph.Changes(before, t)}
 			if len(e.Changes) == 0 {
 				return e, nil
 			}
 			if err := tx.UpdateTask(t); err != nil {
 				return e, err
 			}
-			_, err = tx.StopForContract(before, t, false, a.person())
+			e.Stopped, err = tx.StopForContract(before, t, false, a.person())
 			return e, err
 		}, sayEdited)
 	})
@@ -234,6 +242,26 @@ func newTaskEdit(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&clearVerify, "clear-verify", false,
 		"drop the verification commands that it has; --verify then begins a new list")
 	return cmd
+}
+
+// mayStop asks on a terminal whether an edit may stop the session that works on the task.
+func (a *app) mayStop(ctx context.Context, edit func(tx *store.Tx) (before, t ralph.Task, err error)) (bool, error) {
+	if a.json || !show.Terminal(a.in) || !show.Terminal(a.out) {
+		return true, nil
+	}
+	session, err := read(ctx, a, func(tx *store.Tx) (string, error) {
+		before, t, err := edit(tx)
+		if err != nil {
+			return "", err
+		}
+		return tx.EndedBy(before, t, false)
+	})
+	if err != nil || session == "" {
+		return err == nil, err
+	}
+	fmt.Fprintf(a.out, "Session %.8s works on it, and is stopped by this. Go on? [y/N] ", session)
+	answer, err := bufio.NewReader(a.in).ReadString('\n')
+	return err == nil && strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y"), nil //nolint:nilerr // who says nothing says no
 }
 
 // added returns a copy of list with the missing elements of more.
@@ -251,6 +279,7 @@ func added(list, more []string) []string {
 type editedTask struct {
 	ralph.Task
 	Changes map[string]ralph.Edit `json:"changes"`
+	Stopped bool                  `json:"stopped"` // the session that works on it
 }
 
 // sayEdited prints what an edit changed, one line each.
@@ -259,7 +288,11 @@ func sayEdited(w io.Writer, e editedTask) {
 		fmt.Fprintf(w, "TASK-%d is as it was: it has all of that already\n", e.ID)
 		return
 	}
-	fmt.Fprintf(w, "TASK-%d changed\n", e.ID)
+	stopped := ""
+	if e.Stopped {
+		stopped = "; the session that works on it is stopped, and the next one begins with what it asks for now"
+	}
+	fmt.Fprintf(w, "TASK-%d changed%s\n", e.ID, stopped)
 	line := func(sign, name, value string) {
 		fmt.Fprintf(w, "  %s %-11s %s\n", sign, name, strings.ReplaceAll(text.Visible(value), "\n", "\n                "))
 	}

@@ -280,6 +280,9 @@ func merges(ctx context.Context, p *project.Project, db *store.DB) (findings []F
 	if !p.Git {
 		return nil
 	}
+	if err := p.CaughtUp(ctx, db); err != nil {
+		findings = append(findings, Finding{"merging", false, err.Error(), ""})
+	}
 	queue, err := store.Read(ctx, db, (*store.Tx).MergeQueue)
 	if err == nil && queue.Paused != "" {
 		findings = append(findings,

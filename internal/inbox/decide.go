@@ -161,10 +161,14 @@ func Named(tx *store.Tx, names []string) (list []store.InboxItem, err error) {
 	return list, nil
 }
 
-// waitingAs finds the item of a name.
+// waitingAs finds the item of a name, which may be the name of a task where one thing waits.
 func waitingAs(inbox []store.InboxItem, name string) (found store.InboxItem, err error) {
 	var close []string // items with the same number
+	var of []store.InboxItem
 	for _, i := range inbox {
+		if strings.EqualFold(fmt.Sprintf("TASK-%d", i.TaskID), name) {
+			of = append(of, i)
+		}
 		switch {
 		case strings.EqualFold(i.Item, name):
 			if found.Item == "" || YesOrNo(i) {
@@ -177,6 +181,8 @@ func waitingAs(inbox []store.InboxItem, name string) (found store.InboxItem, err
 	switch {
 	case found.Item != "":
 		return found, nil
+	case len(of) == 1: // the only thing that waits there
+		return of[0], nil
 	case len(close) > 0:
 		return found, ralph.Usage(fmt.Errorf("nothing waits as %q; did you mean %s?", name, strings.Join(close, " or ")))
 	}

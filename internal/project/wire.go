@@ -127,6 +127,24 @@ func (p *Project) Merger(ctx context.Context, db *store.DB, tree *worktree.Tree)
 	}, nil
 }
 
+// CaughtUp looks whether people have merged themselves what their branch lacked when a run looked last.
+func (p *Project) CaughtUp(ctx context.Context, db *store.DB) error {
+	queue, err := store.Read(ctx, db, (*store.Tx).MergeQueue)
+	if err != nil || queue.Behind == "" || !p.Git {
+		return err
+	}
+	tree, err := worktree.Open(ctx, p.Root, p.Own()...)
+	if err != nil {
+		return err
+	}
+	m, err := p.Merger(ctx, db, tree)
+	if err != nil {
+		return err
+	}
+	m.Into = queue.Target
+	return m.CaughtUp(ctx)
+}
+
 // Pool returns the clones in which sessions work.
 func (p *Project) Pool(here *workspace.Workspace) *workspace.Pool {
 	c := p.Config.Workspace

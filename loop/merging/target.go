@@ -340,6 +340,27 @@ func (l *Merger) FastForward(ctx context.Context) error {
 	return l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteBehind(behind) })
 }
 
+// CaughtUp notes that people's branch has all that has been merged, if people have merged it themselves.
+func (l *Merger) CaughtUp(ctx context.Context) error {
+	ref := PointRef(l.Into)
+	if l.Push != "" {
+		ref = l.remoteRef()
+	}
+	local, err := l.Tree.Ref(ctx, branchRef(l.Into))
+	if err != nil {
+		return err
+	}
+	point, err := l.Tree.Ref(ctx, ref)
+	if err != nil || point == "" || local == "" {
+		return err
+	}
+	has, err := l.below(ctx, point, local)
+	if err != nil || !has {
+		return err
+	}
+	return l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteBehind(ralph.TargetBehind{}) })
+}
+
 // follow moves people's branch to what has been merged. It returns why it could not; the zero value if it has
 // all of it.
 func (l *Merger) follow(ctx context.Context) ralph.TargetBehind {
