@@ -313,7 +313,7 @@ func SentBackAlone(before, limit int, why string) string {
 	if limit <= 0 || before < limit {
 		return ""
 	}
-	return fmt.Sprintf("%s; sent back %d times, at last although nothing else was merged before it", why, before+1)
+	return fmt.Sprintf("could not be merged, %d times, at last by itself: %s", before+1, why)
 }
 
 // accept applies a claim that was verified. If protected files were changed, a person has the last word.

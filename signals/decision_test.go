@@ -185,8 +185,8 @@ func TestDecisionsInFull(t *testing.T) {
 			signals.Facts{Task: ralph.Task{TimesSentBack: 2}, Ending: ralph.Finished, Said: say(done), Changed: true, Conflict: "main has moved"},
 			signals.Decision{
 				Closing: ralph.VerbDone, Status: ralph.Blocked, Reason: "main has moved", Outcome: ralph.OutcomeFailure, SentBack: "main has moved", TimesSentBack: 3,
-				StatusReason: "waits for a blocker to be resolved; main has moved; sent back 3 times, at last although nothing else was merged before it",
-				Blocker:      "main has moved; sent back 3 times, at last although nothing else was merged before it",
+				StatusReason: "waits for a blocker to be resolved; could not be merged, 3 times, at last by itself: main has moved",
+				Blocker:      "could not be merged, 3 times, at last by itself: main has moved",
 			},
 		},
 		{
