@@ -28,7 +28,7 @@ func TestPeopleChangeATaskThatIsWorkedOn(t *testing.T) {
 	}{
 		{"another place in the queue", func(tx *store.Tx) error { return tx.MoveRank(1, 2, false) }, false},
 		{"another priority", amend(ralph.Patch{Priority: &first}), false},
-		{"another title", amend(ralph.Patch{Title: &text}), true},
+		{"another title", amend(ralph.Patch{Title: &text}), false},
 		{"another description", amend(ralph.Patch{Description: &text}), true},
 		{"other criteria", amend(ralph.Patch{Contracts: &ralph.Contract{Acceptance: &[]string{"it works"}}}), true},
 		{"the same title", amend(ralph.Patch{Title: &same}), false},
