@@ -107,6 +107,25 @@ func TestHelpNamesWhatAFlagTakes(t *testing.T) {
 	look(newRoot(&app{out: io.Discard, err: io.Discard}))
 }
 
+// TestCommandsStayFew, groups counted: a further one needs a person who cannot do without.
+func TestCommandsStayFew(t *testing.T) {
+	n := 0
+	var count func(c *cobra.Command)
+	count = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			topic := !sub.Runnable() && !sub.HasSubCommands()
+			if !sub.Hidden && !topic && sub.Name() != "help" && sub.Name() != "completion" {
+				n++
+				count(sub)
+			}
+		}
+	}
+	count(newRoot(&app{out: io.Discard, err: io.Discard}))
+	if n > 90 {
+		t.Errorf("there are %d commands, 90 are the most", n)
+	}
+}
+
 // commandReference describes every command that people use.
 func commandReference(root *cobra.Command) string {
 	var b strings.Builder
