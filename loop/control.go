@@ -8,8 +8,8 @@ import (
 	"ralph"
 )
 
-// glance is the delay before the first look at what people ask for. Later looks follow each commit.
-const glance = 200 * time.Millisecond
+// shortWait is the delay before the first look at what people ask for. Later looks follow each commit.
+const shortWait = 200 * time.Millisecond
 
 // obeying returns a context for work outside of a session's own time, such as
 // verification. `ralph stop --now` cancels it at once; `ralph stop` or a first
@@ -28,7 +28,7 @@ func (c course) obeying(ctx context.Context, grace time.Duration) (work context.
 			case <-over:
 				return
 			case <-stopping:
-			case <-time.After(glance):
+			case <-time.After(shortWait):
 			}
 			changed := c.Store.Changed()
 			control, err := c.control(work)

@@ -122,7 +122,7 @@ func (r *runner) besides(ctx context.Context, why string) error {
 	}
 	changed := r.changed
 	r.changed = nil // running sessions cause many events: look once for several of them
-	r.sleep(ctx, time.Now().Add(glance))
+	r.sleep(ctx, time.Now().Add(shortWait))
 	r.changed = changed
 	r.sleep(ctx, time.Now().Add(besidesLook))
 	return errAgain
@@ -187,7 +187,7 @@ func (r *runner) goesOn(ctx context.Context) (on bool, err error) {
 // untilChange waits for a result, or for what changes after the first moment: running sessions cause many events.
 func (r *runner) untilChange(ctx context.Context, changed <-chan struct{}) {
 	r.rests()
-	soon := time.NewTimer(glance)
+	soon := time.NewTimer(shortWait)
 	defer soon.Stop()
 	for changes := (<-chan struct{})(nil); len(r.ended) == 0; {
 		select {

@@ -202,9 +202,9 @@ func syncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// look finds out what lies at the place of the database. It reads all of it if alone and if it is not
+// inspect finds out what lies at the place of the database. It reads all of it if alone and if it is not
 // as the last process closed it: a copy may have replaced it, or a process was killed.
-func (db *DB) look(ctx context.Context, alone bool) (f Found, err error) {
+func (db *DB) inspect(ctx context.Context, alone bool) (f Found, err error) {
 	f.Size = -1
 	f.Mark, f.MarkErr = ReadMark(db.path) // before the database, which may only grow
 	info, err := os.Stat(db.path)

@@ -115,7 +115,7 @@ func (db *DB) open(ctx context.Context, opts Options) (err error) {
 		return wrap(err)
 	}
 	if opts.Judge != nil {
-		found, err := db.look(ctx, alone)
+		found, err := db.inspect(ctx, alone)
 		if err == nil {
 			err = opts.Judge(found)
 		}

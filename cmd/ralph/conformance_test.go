@@ -63,7 +63,7 @@ func TestConformance(t *testing.T) {
 	inspector := filepath.Join(bin, "mcp-inspector")
 	t.Run("Inspector as a person's chat", func(t *testing.T) {
 		s.ralph(0, "task", "add", "Claimed by a person", "--verify", "test -f made")
-		s.ralph(0, "task", "claim", "2")
+		s.ralph(0, "chat", "claim", "2")
 		chat := func(want string, more ...string) {
 			t.Helper()
 			text, err := run(append(append([]string{inspector, "--cli"}, more...), s.command().Path, "mcp", "--profile", "human")...)

@@ -132,8 +132,8 @@ func TestAPersonAndAChatWorkOnATask(t *testing.T) {
 	c.want("agentic_get_token_status", `{}`, `"error": "No active session"`, false)
 	c.want("agentic_task_update_progress", `{"task_id":"1","iteration":1}`, `"error": "TASK-1 is pending and not claimed by a person; claim it with `+"`ralph chat claim 1`", true)
 
-	s.has(s.ralph(0, "task", "claim", "TASK-1"), "Claimed task TASK-1 on branch ", "3. Read first what the description names, as far as it is there: `docs/spec.md`, ", "agentic_task_complete", "1. it is there", "$ test -f a.txt", "TIP: `ralph init-mcp`")
-	s.has(s.ralph(2, "task", "claim", "1"), "who claimed it")
+	s.has(s.ralph(0, "chat", "claim", "TASK-1"), "Claimed task TASK-1 on branch ", "3. Read first what the description names, as far as it is there: `docs/spec.md`, ", "agentic_task_complete", "1. it is there", "$ test -f a.txt", "TIP: `ralph init-mcp`")
+	s.has(s.ralph(2, "chat", "claim", "1"), "who claimed it")
 	c.want("agentic_get_active_task", `{}`, `"id": "TASK-1"`, false)
 	text, _ := c.call("agentic_get_active_task", `{}`)
 	s.has(text, `"title": "Make a.txt"`, `"specRefs": [
@@ -187,7 +187,7 @@ func TestAClientThatCannotAskHasToSayItTwiceIfNothingSupportsIt(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "", "")
 	s.ralph(0, "task", "add", "Look")
-	s.ralph(0, "task", "claim", "1")
+	s.ralph(0, "chat", "claim", "1")
 	c := s.chat(nil)
 	c.want("agentic_task_complete", `{"task_id":1}`, "nothing has changed since the task was claimed", true)
 	c.want("agentic_task_complete", `{"task_id":1}`, `"status": "completed"`, false)
@@ -210,7 +210,7 @@ func TestResourcesAndThePromptOfAChat(t *testing.T) {
 			t.Errorf("%s: got %q, want an error", uri, text)
 		}
 	}
-	s.ralph(0, "task", "claim", "1")
+	s.ralph(0, "chat", "claim", "1")
 	s.ralph(0, "comment", "1", "mind IPv6")
 	for uri, want := range map[string]string{
 		"ralph://task/active": "TASK-1  Look at it", "ralph://task/1": "TASK-1  Look at it", "ralph://task/TASK-1/timeline": "mind IPv6",
@@ -234,9 +234,9 @@ func TestTheServerForChatsMayDie(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "", "#test: {chat_addr: '127.0.0.1:0'}\n")
 	s.ralph(0, "task", "add", "Look")
-	s.has(s.ralph(0, "task", "claim", "1", "--with-mcp"), "MCP server started on http://127.0.0.1:", "agentic_create_checkpoint", "In Claude Code type /mcp__ralph__work-on-task;")
+	s.has(s.ralph(0, "chat", "claim", "1", "--with-mcp"), "MCP server started on http://127.0.0.1:", "agentic_create_checkpoint", "In Claude Code type /mcp__ralph__work-on-task;")
 	t.Cleanup(func() {
-		stop := exec.CommandContext(context.Background(), "ralph", "session", "stop") // the test's own context has ended
+		stop := exec.CommandContext(context.Background(), "ralph", "chat", "stop") // the test's own context has ended
 		stop.Dir, stop.Env = s.dir, s.env
 		if out, err := stop.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
@@ -247,7 +247,7 @@ func TestTheServerForChatsMayDie(t *testing.T) {
 		Registered bool
 	},
 	) {
-		if err := json.Unmarshal([]byte(s.ralph(0, "session", "info", "--json")), &v); err != nil {
+		if err := json.Unmarshal([]byte(s.ralph(0, "chat", "info", "--json")), &v); err != nil {
 			t.Fatal(err)
 		}
 		return v
@@ -270,21 +270,21 @@ func TestTheServerForChatsMayDie(t *testing.T) {
 	}
 	c := connect(before.Server)
 	c.want("agentic_task_update_progress", `{"task_id":1,"iteration":3,"notes":"half"}`, "progress updated", false)
-	s.has(s.ralph(0, "session", "start"), before.Server.URL) // it runs already
+	s.has(s.ralph(0, "chat", "start"), before.Server.URL) // it runs already
 	if err := syscall.Kill(before.Server.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	for info().Server != nil {
 		continue // until the lock of the dead one is free
 	}
-	s.ralph(0, "session", "start")
+	s.ralph(0, "chat", "start")
 	c = connect(info().Server)
 	c.want("agentic_get_active_task", `{}`, `"id": "TASK-1"`, false)
 	if m := s.mirror(); m.Progress == nil || m.Progress.Iteration != 3 || !m.MCPEnabled {
 		t.Errorf("session.json is %+v", m)
 	}
-	s.has(s.ralph(0, "session", "stop"), "the MCP server is stopped")
-	s.has(s.ralph(0, "session", "stop"), "no MCP server was running")
+	s.has(s.ralph(0, "chat", "stop"), "the MCP server is stopped")
+	s.has(s.ralph(0, "chat", "stop"), "no MCP server was running")
 	s.has(s.ralph(0, "task", "list"), "in_progress")
 }
 
@@ -312,8 +312,8 @@ func TestTwoPeoplesTasksSideBySide(t *testing.T) {
 	git("worktree", "add", "-q", "-b", "feature", other)
 	s.ralph(0, "task", "add", "Here", "--verify", "test -f here")
 	s.ralph(0, "task", "add", "There", "--verify", "test -f there")
-	s.ralph(0, "task", "claim", "1")
-	s.has(s.ralph(0, "-C", other, "task", "claim", "2"), "on branch feature")
+	s.ralph(0, "chat", "claim", "1")
+	s.has(s.ralph(0, "-C", other, "chat", "claim", "2"), "on branch feature")
 	here, there := s.chat(nil), chatOn(t, &mcp.CommandTransport{Command: s.command("-C", other, "mcp", "--profile", "human")}, nil)
 	here.want("agentic_get_active_task", `{}`, `"id": "TASK-1"`, false)
 	there.want("agentic_get_active_task", `{}`, `"id": "TASK-2"`, false)
@@ -336,12 +336,12 @@ func TestTwoPeoplesTasksSideBySide(t *testing.T) {
 	s.write("here", "x")
 	here.want("agentic_task_complete", `{"task_id":2}`, "complete it in "+other, true)
 	here.want("agentic_task_complete", `{"task_id":1}`, `"status": "completed"`, false)
-	s.has(s.ralph(0, "session", "clear"), "nothing was claimed here")
+	s.has(s.ralph(0, "chat", "release"), "nothing was claimed here")
 	// A work tree that is gone holds nothing for ever.
 	if err := os.RemoveAll(other); err != nil {
 		t.Fatal(err)
 	}
-	s.has(s.ralph(0, "task", "release", "2"), "it is pending")
+	s.has(s.ralph(0, "chat", "release", "2"), "it is pending")
 }
 
 // TestContextAndCheckpoints: what Claude Code writes of a chat tells how full its
@@ -350,7 +350,7 @@ func TestContextAndCheckpoints(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "task *\n  run echo x > a.txt\n  call done {\"summary\": \"made it\"}\n", "")
 	s.ralph(0, "task", "add", "Make a.txt")
-	s.ralph(0, "task", "claim", "1")
+	s.ralph(0, "chat", "claim", "1")
 	c := s.chat(nil)
 	c.want("agentic_get_token_status", `{}`, `"source": "unknown"`, false)
 	c.want("agentic_task_update_progress", `{"task_id":1,"iteration":1,"tokens_used":50000,"tokens_limit":100000}`, "progress updated", false)
@@ -376,7 +376,7 @@ func TestContextAndCheckpoints(t *testing.T) {
 	use(45_000)
 	text, _ := c.call("agentic_get_token_status", `{}`)
 	s.has(text, `"used": 45000`, `"limit": 200000`, `"percent": 22.5`, `"source": "transcript"`, `"model": "claude-x"`, `"advice": "go on"`)
-	s.has(s.ralph(0, "token", "status"), "45000 of 200000 tokens (22.5 %, from the chat's transcript)")
+	s.has(s.ralph(0, "chat", "info", "--tokens"), "45000 of 200000 tokens (22.5 %, from the chat's transcript)")
 	c.want("agentic_create_checkpoint", `{"task_id":1,"iteration":2,"work_completed":["the parser"],"remaining_work":["its tests"]}`, `"status": "checkpoint created"`, false)
 	s.has(s.ralph(0, "prompt", "--chat", "1"), "A chat before this one stood here.", "- the parser", "- its tests", "iteration 2")
 	use(170_000)
@@ -388,8 +388,8 @@ func TestContextAndCheckpoints(t *testing.T) {
 		t.Errorf("%d checkpoints, want two that were asked for and one by itself", got)
 	}
 	s.has(s.ralph(0, "prompt", "--chat", "1"), "iteration 5", "85 % full", "- the parser", "- its tests", "2 failing", "a.go", "on the tests")
-	s.ralph(0, "token", "checkpoint", "1", "--iteration", "6", "--completed", "all but one", "--remaining", "the last")
-	s.ralph(0, "task", "release", "1")
+	s.ralph(0, "chat", "checkpoint", "1", "--iteration", "6", "--completed", "all but one", "--remaining", "the last")
+	s.ralph(0, "chat", "release", "1")
 	s.has(s.ralph(0, "prompt", "1"), "## Checkpoint", "- all but one", "- the last", "2 failing")
 	s.has(s.ralph(0, "run"), "TASK-1 merged")
 }
@@ -400,7 +400,7 @@ func TestACancelledClaimIsOver(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "", "")
 	s.ralph(0, "task", "add", "Look")
-	s.ralph(0, "task", "claim", "1")
+	s.ralph(0, "chat", "claim", "1")
 	s.ralph(0, "task", "edit", "1", "--accept", "more") // people change what people work on
 	c := s.chat(nil)
 	c.want("agentic_task_show", `{"task_id":1}`, `"more"`, false)
@@ -419,7 +419,7 @@ func TestACancelInTheBrowserEndsAClaim(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "", "dashboard: {addr: '127.0.0.1:0'}\n")
 	s.ralph(0, "task", "add", "Look")
-	s.ralph(0, "task", "claim", "1")
+	s.ralph(0, "chat", "claim", "1")
 	server := s.command("serve")
 	server.Env = append(slices.Clone(s.env), beside.TokenVariable+"=a-token-that-is-long-enough")
 	out, err := server.StderrPipe()

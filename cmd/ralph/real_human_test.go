@@ -29,8 +29,8 @@ func TestRealChat(t *testing.T) {
 		use("agentic_task_complete", map[string]any{"task_id": "TASK-1", "learnings": []string{"a.txt is what counts"}}),
 	))
 	s.run(0, "task", "add", "Make a.txt", "--verify", "test -f a.txt")
-	s.has(s.run(0, "task", "claim", "1"), "agentic_task_complete")
-	_, watched := s.start("session", "watch")
+	s.has(s.run(0, "chat", "claim", "1"), "agentic_task_complete")
+	_, watched := s.start("chat", "watch")
 
 	// Claude Code in the project's folder, as a person starts it, but for the screen.
 	self := s.command("mcp", "--profile", "human")

@@ -94,7 +94,7 @@ func TestRealStates(t *testing.T) {
 			t.Errorf("%s: events\n got %q\nwant %q", task.title, told, want)
 		}
 	}
-	s.has(s.run(0, "session", "states"), "analyzing", "committing")
+	s.has(s.run(0, "session", "list", "--states"), "analyzing", "committing")
 }
 
 // TestRealEnforce: with sessions.enforce a file is changed only after a report, and

@@ -76,7 +76,7 @@ func TestRealChatInATerminal(t *testing.T) {
 	complete := tools(messagesapi.Tool{Name: "mcp__ralph__agentic_task_complete", Input: map[string]any{"task_id": "TASK-1"}})
 	s := newStage(t, turns(bash("echo looked"), complete, complete))
 	s.run(0, "task", "add", "Look", "--verify", "true")
-	s.run(0, "task", "claim", "1")
+	s.run(0, "chat", "claim", "1")
 	self := s.command("mcp", "--profile", "human")
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"ralph": map[string]any{"command": self.Path, "args": self.Args[1:]}}})
 	if err != nil {

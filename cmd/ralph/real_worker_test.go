@@ -59,7 +59,7 @@ func TestRealWorker(t *testing.T) {
 	s.has(s.run(0, "session", "list"), "success")
 	s.pulls()
 	// Its server ends after it, and may be killed while it gives the task back.
-	waitFor(t, func() bool { return s.command("task", "claim", "2").Run() == nil })
+	waitFor(t, func() bool { return s.command("chat", "claim", "2").Run() == nil })
 	if list := s.run(0, "session", "list", "--task", "2"); !strings.Contains(list, "its worker gave the task back") && !strings.Contains(list, "lost: its worker") {
 		t.Errorf("the task was not given back:\n%s", list)
 	}

@@ -368,9 +368,9 @@ func TestAPersonTakesWhatAWorkerLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = c.session.Wait() // it was killed
-	s.ralph(2, "task", "claim", "1")
+	s.ralph(2, "chat", "claim", "1")
 	s.lapses("gone")
-	s.ralph(0, "task", "claim", "1")
+	s.ralph(0, "chat", "claim", "1")
 	if out := s.ralph(0, "session", "list", "--task", "1"); !strings.Contains(out, "lost: its worker gone is gone") {
 		t.Errorf("got %s", out)
 	}

@@ -59,7 +59,7 @@ func (w *Chats) Follow(ctx context.Context) error {
 		case <-changed:
 		}
 		changed = w.Store.Changed()
-		over, err := w.look(ctx)
+		over, err := w.poll(ctx)
 		if err != nil || over {
 			if ctx.Err() != nil {
 				return nil
@@ -96,8 +96,8 @@ func (w *Chats) introduce(tx *store.Tx, s ralph.Session) error {
 	return err
 }
 
-// look prints new events; over reports that nothing is left to follow.
-func (w *Chats) look(ctx context.Context) (over bool, err error) {
+// poll prints new events; over reports that nothing is left to follow.
+func (w *Chats) poll(ctx context.Context) (over bool, err error) {
 	for e, err := range w.Store.EventsAfter(ctx, w.after) {
 		if err != nil {
 			return false, err

@@ -46,8 +46,8 @@ func family() (found []process, sure bool, err error) {
 	return descendants(all, os.Getpid()), sure, err
 }
 
-// look lists the processes to hunt, each once, parents first.
-func (h *hunt) look() (found []process, err error) {
+// list lists the processes to hunt, each once, parents first.
+func (h *hunt) list() (found []process, err error) {
 	if found, h.sure, err = h.find(); err != nil || len(h.groups) == 0 {
 		return found, err
 	}
@@ -86,7 +86,7 @@ func (h *hunt) members(list []process) []Member {
 // interrupt skips a wrapper: it interrupts the command itself, or all of its group, and returns
 // false if there is no command (yet).
 func (h *hunt) interrupt(all bool) (any bool) {
-	found, err := h.look()
+	found, err := h.list()
 	if err != nil {
 		return false
 	}
@@ -126,7 +126,7 @@ func (h *hunt) strike() error {
 func (h *hunt) kill(keep []int) (caught []process, err error) {
 	stopped := map[identity]bool{}
 	for begin := time.Now(); time.Since(begin) < patience; {
-		found, err := h.look()
+		found, err := h.list()
 		if err != nil {
 			return caught, err
 		}

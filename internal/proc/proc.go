@@ -155,7 +155,7 @@ func (s Spec) resolve() (path, dir string, args []string, err error) {
 	if err != nil {
 		return "", "", nil, fmt.Errorf("start %s: working directory: %w", s.Args[0], err)
 	}
-	if path, err = s.look(s.Args[0], dir); err != nil {
+	if path, err = s.program(s.Args[0], dir); err != nil {
 		return "", "", nil, fmt.Errorf("start %s: %w", s.Args[0], err)
 	}
 	first := slices.Concat(s.First, s.Wrapper, s.Before)
@@ -163,15 +163,15 @@ func (s Spec) resolve() (path, dir string, args []string, err error) {
 		return path, dir, s.Args, nil
 	}
 	args = slices.Concat(first, []string{path}, s.Args[1:])
-	if path, err = s.look(first[0], dir); err != nil {
+	if path, err = s.program(first[0], dir); err != nil {
 		return "", "", nil, fmt.Errorf("start %s: %w", first[0], err)
 	}
 	return path, dir, args, nil
 }
 
-// look finds a program. Unlike [exec.LookPath] it uses the command's own PATH, so that the
+// program finds the path of a program. Unlike [exec.LookPath] it uses the command's own PATH, so that the
 // command's configuration applies.
-func (s Spec) look(name, dir string) (string, error) {
+func (s Spec) program(name, dir string) (string, error) {
 	if filepath.Base(name) != name {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(dir, name)

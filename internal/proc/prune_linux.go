@@ -89,7 +89,7 @@ func (s *supervisor) obey(o order) {
 	var err error
 	if o.Do == listAll {
 		var found []process
-		found, err = s.hunt.look()
+		found, err = s.hunt.list()
 		e.Members = s.hunt.members(found)
 	} else {
 		var caught []process

@@ -34,7 +34,7 @@ func Sweep(marker string) ([]Leftover, error) {
 		return nil, fmt.Errorf("sweep: this process itself carries the marker %q", marker)
 	}
 	c := &census{marker: marker, others: map[int]bool{}}
-	h := &hunt{find: c.look, groups: groupsOf(marker), seen: map[identity]bool{}}
+	h := &hunt{find: c.take, groups: groupsOf(marker), seen: map[identity]bool{}}
 	begin := time.Now()
 	caught, last := begin, begin // the last catch, and the last irregularity
 	doubts := 0                  // strikes since then that were not sure
@@ -81,9 +81,9 @@ type census struct {
 	others map[int]bool // processes known not to carry it
 }
 
-// look lists the processes that carry the marker, and stops each as soon as it is found: otherwise
+// take lists the processes that carry the marker, and stops each as soon as it is found: otherwise
 // it might be replaced by a child.
-func (c *census) look() (found []process, sure bool, err error) {
+func (c *census) take() (found []process, sure bool, err error) {
 	found = c.chase()
 	ids, err := pids()
 	if err != nil {

@@ -90,7 +90,7 @@ func (s Session) compressible(f File, now time.Time) bool {
 func Apply(ctx context.Context, dir string, inProgress map[string]bool, l Limits, now time.Time) error {
 	// What to delete for size is only known after compressing.
 	for range 2 {
-		sessions, err := look(dir, inProgress)
+		sessions, err := sessionsIn(dir, inProgress)
 		if err != nil {
 			return err
 		}
@@ -115,8 +115,8 @@ func (c Cleanup) run(ctx context.Context, dir string) error {
 	return errors.Join(errs...)
 }
 
-// look lists the folders of the sessions.
-func look(dir string, inProgress map[string]bool) ([]Session, error) {
+// sessionsIn lists the folders of the sessions.
+func sessionsIn(dir string, inProgress map[string]bool) ([]Session, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

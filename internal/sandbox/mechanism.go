@@ -50,7 +50,7 @@ func Find(ctx context.Context, path string, p Policy) Mechanism {
 
 // try checks that bwrap works. The error says what to do.
 func (m *Mechanism) try(ctx context.Context, path string, p Policy) (err error) {
-	if m.Program = look(path); m.Program == "" {
+	if m.Program = bwrapIn(path); m.Program == "" {
 		return errors.New("bwrap is not installed: install bubblewrap (apt install bubblewrap, dnf install bubblewrap)")
 	}
 	limited, cancel := context.WithTimeout(ctx, trial)
@@ -73,8 +73,8 @@ func (m *Mechanism) try(ctx context.Context, path string, p Policy) (err error) 
 	return nil
 }
 
-// look finds bwrap in a PATH, except in relative folders.
-func look(path string) string {
+// bwrapIn finds bwrap in a PATH, except in relative folders.
+func bwrapIn(path string) string {
 	for _, dir := range filepath.SplitList(path) {
 		file := filepath.Join(dir, "bwrap")
 		info, err := os.Stat(file)

@@ -218,7 +218,7 @@ func (h *Home) known() error {
 		}
 		return errors.Join(err, fmt.Errorf("%s; its queue is as it was, in %s: bring the repository back, "+
 			"or make a new one, and %s goes on with it", state.Lost, h.lost, adopt))
-	case (marker.ID == "" || marker.ID == state.ID) && state.elsewhere(h.place):
+	case (marker.ID == "" || marker.ID == state.ID) && state.claimedAt(h.place):
 		return fmt.Errorf("the queue in %s is that of %s: a copy of that has its own, for which %s is to be removed",
 			h.base, state.Place, h.marker())
 	case marker.ID == state.ID && marker.ID != "":
@@ -254,8 +254,8 @@ func (h *Home) known() error {
 		there.Place, marker.State, adopt)
 }
 
-// elsewhere reports whether a state belongs to another place that still claims it.
-func (r record) elsewhere(place string) bool {
+// claimedAt reports whether a state belongs to another place that still claims it.
+func (r record) claimedAt(place string) bool {
 	if r.Place == "" || r.Place == place {
 		return false
 	}
@@ -367,7 +367,7 @@ func (h *Home) Adopt(ctx context.Context, environ []string) (from, to string, er
 		}
 		return "", "", ralph.Usage(errors.New("there is no state to adopt: none is known of what was here before"))
 	}
-	if state.elsewhere(h.place) && state.elsewhere(target.place) {
+	if state.claimedAt(h.place) && state.claimedAt(target.place) {
 		return "", "", ralph.Usage(fmt.Errorf("%s is the state of %s, which is still there: a copy of that begins a queue "+
 			"of its own when %s is removed", from, state.Place, h.marker()))
 	}

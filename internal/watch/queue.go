@@ -57,7 +57,7 @@ func (s *Queue) Look(ctx context.Context, number int) (Snapshot, error) {
 		s.last.At = now
 	} else {
 		s.changed, s.number = s.Store.Changed(), number
-		if s.last, err = s.look(ctx, active); err != nil {
+		if s.last, err = s.snapshot(ctx, active); err != nil {
 			s.changed = nil
 			return Snapshot{}, err
 		}
@@ -81,8 +81,8 @@ func (s *Queue) unchanged(active bool, now ralph.Time) bool {
 	}
 }
 
-// look reads a snapshot from the database.
-func (s *Queue) look(ctx context.Context, active bool) (Snapshot, error) {
+// snapshot reads a snapshot from the database.
+func (s *Queue) snapshot(ctx context.Context, active bool) (Snapshot, error) {
 	v := Snapshot{Project: s.Project, Running: active}
 	l := s.Limits
 	err := s.Store.View(ctx, func(tx *store.Tx) error {

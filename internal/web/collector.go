@@ -54,7 +54,7 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 func (c collector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
-	s, err := c.look(ctx)
+	s, err := c.readState(ctx)
 	if err != nil {
 		to <- prometheus.NewInvalidMetric(tasks, err)
 		return
@@ -116,7 +116,7 @@ type state struct {
 	lastEvent ralph.Time
 }
 
-func (s *Server) look(ctx context.Context) (state, error) {
+func (s *Server) readState(ctx context.Context) (state, error) {
 	seen := state{totals: map[string]store.Totals{}}
 	err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
 		seen.now = tx.Now()

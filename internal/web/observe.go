@@ -59,7 +59,7 @@ func (s *Server) health(w http.ResponseWriter, req *http.Request) {
 func (s *Server) examine(ctx context.Context) Health {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	seen, err := s.look(ctx)
+	seen, err := s.readState(ctx)
 	if err != nil {
 		return Health{Status: "failing", Reason: err.Error(), Run: "none"}
 	}

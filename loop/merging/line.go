@@ -54,8 +54,8 @@ func (n *Line) Enter(session string) {
 	n.coming[session] = time.Now()
 }
 
-// check puts a change in line that is being checked on a target.
-func (n *Line) check(c ralph.Change, on Target) {
+// noteChecking puts a change in line that is being checked on a target.
+func (n *Line) noteChecking(c ralph.Change, on Target) {
 	n.put(c.SessionID, inLine{change: c, since: time.Now(), on: on})
 	n.changed()
 }
@@ -90,23 +90,23 @@ func (n *Line) changed() {
 	}
 }
 
-// verifies notes what is being verified early; nil for nothing.
-func (n *Line) verifies(e *early) {
+// noteEarly notes what is being verified early; nil for nothing.
+func (n *Line) noteEarly(e *early) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.early = e
 }
 
-// considered notes that there are no news, and returns what the last verification took.
-func (n *Line) considered() time.Duration {
+// takeNews notes that there are no news, and returns what the last verification took.
+func (n *Line) takeNews() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.news = false
 	return n.took
 }
 
-// lasted notes what a verification took.
-func (n *Line) lasted(took time.Duration) {
+// noteTook notes what a verification took.
+func (n *Line) noteTook(took time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.took = took
@@ -129,9 +129,9 @@ func (n *Line) put(session string, by ...inLine) {
 	}
 }
 
-// enter notes that a change passed its check on a target, unless the target has moved, or the change has
+// notePassed notes that a change passed its check on a target, unless the target has moved, or the change has
 // to wait for one that is ahead of it: for any if all is set, else for one with which it conflicts.
-func (l *Merger) enter(
+func (l *Merger) notePassed(
 	ctx context.Context, c ralph.Change, on Target, all bool,
 ) (entered bool, ahead []ralph.Change, err error) {
 	l.Line.entering.Lock()
@@ -272,7 +272,7 @@ func (l *Merger) gather(ctx context.Context, s Step, q Queue, g *gathering) (err
 		g.until = time.Now().Add(g.most / earlyShare)
 		return ctx.Err()
 	}
-	l.killed("gathers")
+	l.reached("gathers")
 	select {
 	case <-g.changed:
 	case <-g.moved:
@@ -280,7 +280,7 @@ func (l *Merger) gather(ctx context.Context, s Step, q Queue, g *gathering) (err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	l.killed("woken")
+	l.reached("woken")
 	return nil
 }
 
@@ -302,7 +302,7 @@ func (n *Line) soon(queued []ralph.Change, late time.Duration) (list []inLine) {
 // takes far longer than the last verification, or is the same as the check of a single one, and if one of the
 // others comes to nothing meanwhile.
 func (l *Merger) verifyEarly(ctx context.Context, q Queue, others []inLine) (*early, error) {
-	most := earlyTimes * l.Line.considered()
+	most := earlyTimes * l.Line.takeNews()
 	on, err := q.Target, error(nil)
 	if len(q.Changes) == 0 {
 		on, err = l.target(ctx)
@@ -317,13 +317,13 @@ func (l *Merger) verifyEarly(ctx context.Context, q Queue, others []inLine) (*ea
 		all = append(all, p.change)
 	}
 	e := newEarly(all, stop)
-	l.Line.verifies(e)
-	defer l.Line.verifies(nil)
+	l.Line.noteEarly(e)
+	defer l.Line.noteEarly(nil)
 	b, merged, err := l.trial(work, all, on)
 	passed := false
 	if err == nil && len(merged) > 0 {
 		e = newEarly(merged, stop)
-		l.Line.verifies(e)
+		l.Line.noteEarly(e)
 		passed, err = l.passes(work, merged, b)
 	}
 	switch {
@@ -379,7 +379,7 @@ func (l *Merger) await(ctx context.Context, c ralph.Change, ahead []ralph.Change
 		if err != nil || slices.ContainsFunc(ahead, gone) {
 			return err
 		}
-		l.killed("waits")
+		l.reached("waits")
 		select {
 		case <-changed:
 		case <-late:
@@ -387,7 +387,7 @@ func (l *Merger) await(ctx context.Context, c ralph.Change, ahead []ralph.Change
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		l.killed("woken")
+		l.reached("woken")
 	}
 }
 

@@ -283,7 +283,7 @@ func TestWhatIsBeingCheckedIsVerifiedBeforeAnythingWaits(t *testing.T) {
 		list = append(list, c)
 		on, err := y.target(t.Context())
 		y.no(err)
-		y.Line.check(c, on)
+		y.Line.noteChecking(c, on)
 		if !y.Line.News() || told != len(list) {
 			t.Errorf("news: %t, told %d times", y.Line.News(), told)
 		}
@@ -324,7 +324,7 @@ func TestWhatBeginsBeforeTheTargetMoves(t *testing.T) {
 	other := y.start("Other", y.made(base, "Other", map[string]string{"b": "new\n"}))
 	on, err := y.target(t.Context())
 	y.no(err)
-	y.Line.check(other, on) // nothing was verified yet
+	y.Line.noteChecking(other, on) // nothing was verified yet
 	y.Early, y.Wait = true, time.Hour
 	y.after = func(point string) {
 		switch point {
@@ -358,7 +358,7 @@ func TestWhoseCheckIsAboutToBegin(t *testing.T) {
 			if point == "gathers" {
 				waited++
 				if comes {
-					y.Line.check(other, Target{})
+					y.Line.noteChecking(other, Target{})
 				}
 			}
 		}
@@ -400,7 +400,7 @@ func TestACheckThatHangsHoldsUpNobody(t *testing.T) {
 			<-ctx.Done()
 		}
 	}}
-	y.Line.check(hangs, Target{})
+	y.Line.noteChecking(hangs, Target{})
 	y.merge()
 	if c := y.change(first.ID); c.State != ralph.Merged {
 		t.Errorf("the change is %s", c.State)
@@ -428,7 +428,7 @@ func TestWhatCannotBeVerifiedEarlyHoldsUpNobody(t *testing.T) {
 	first := y.workOn(base, "First", map[string]string{"a": "new\n"})
 	other := y.start("Other", y.made(base, "Other", map[string]string{"b": "new\n"}))
 	y.Line.took, y.Wait = time.Hour, time.Hour
-	y.Line.check(other, Target{})
+	y.Line.noteChecking(other, Target{})
 	y.Tree = &breaker{Git: y.Tree}
 	y.merge()
 	if c := y.change(first.ID); c.State != ralph.Merged || len(y.checked) != 1 {
@@ -454,7 +454,7 @@ func TestWhoGoesOnDuringTheMerge(t *testing.T) {
 	first := y.workOn(base, "First", map[string]string{"a": "new\n"})
 	other := y.start("Other", y.made(base, "Other", map[string]string{"b": "new\n"}))
 	y.Line.took, y.Wait = time.Hour, time.Hour
-	y.Line.check(other, Target{})
+	y.Line.noteChecking(other, Target{})
 	y.Tree = &leaver{y.Tree, func() { y.Line.Leave(other.SessionID) }}
 	y.merge()
 	if c := y.change(first.ID); c.State != ralph.Merged || len(y.checked) != 1 {

@@ -84,7 +84,7 @@ func (l *Merger) Merge(ctx context.Context) (why string, err error) {
 	var suspects []int64
 	var g gathering // of what is merged next
 	for ctx.Err() == nil {
-		q, err := l.look(ctx, built, suspects, &g)
+		q, err := l.readQueue(ctx, built, suspects, &g)
 		if errors.Is(err, ralph.ErrConflict) {
 			continue // the remote could not be reached, and is not tried for a while
 		}
@@ -100,7 +100,7 @@ func (l *Merger) Merge(ctx context.Context) (why string, err error) {
 		}
 		if step.Do == Rest {
 			if l.Early && !g.tried {
-				l.Line.considered()
+				l.Line.takeNews()
 			}
 			if err := l.Tree.Pack(ctx); err != nil && ctx.Err() == nil {
 				l.Log.Warn("cannot pack refs", "error", err)
@@ -137,8 +137,8 @@ func (l *Merger) Merge(ctx context.Context) (why string, err error) {
 	return "", ctx.Err()
 }
 
-// look reads everything that the next step depends on.
-func (l *Merger) look(ctx context.Context, built *Built, suspects []int64, g *gathering) (q Queue, err error) {
+// readQueue reads everything that the next step depends on.
+func (l *Merger) readQueue(ctx context.Context, built *Built, suspects []int64, g *gathering) (q Queue, err error) {
 	g.changed = l.Store.Changed()
 	q = Queue{
 		Built: built, Suspects: suspects, Reached: map[int64]bool{},

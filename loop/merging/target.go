@@ -191,7 +191,7 @@ func (l *Merger) move(ctx context.Context, list []ralph.Change, b *Built) error 
 			return err
 		}
 		c = list[0]
-		l.killed("stored")
+		l.reached("stored")
 	}
 	// From here on the ref decides: even a run that is stopped now moves it.
 	ctx = context.WithoutCancel(ctx)
@@ -214,7 +214,7 @@ func (l *Merger) move(ctx context.Context, list []ralph.Change, b *Built) error 
 			return err
 		}
 	}
-	l.killed("moved")
+	l.reached("moved")
 	return nil
 }
 
@@ -274,7 +274,7 @@ func (l *Merger) complete(ctx context.Context, list []ralph.Change) error {
 	}); err != nil {
 		return err
 	}
-	l.killed("completed")
+	l.reached("completed")
 	for i := range list {
 		list[i].To = c.To
 	}
@@ -320,8 +320,8 @@ func (l *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error
 	return slices.DeleteFunc(list, func(c ralph.Change) bool { return there[c.To] || kept[c.TaskID] }), nil
 }
 
-// killed is a hook for tests.
-func (l *Merger) killed(point string) {
+// reached is a hook for tests.
+func (l *Merger) reached(point string) {
 	if l.after != nil {
 		l.after(point)
 	}

@@ -62,7 +62,7 @@ func (l *Merger) Try(ctx context.Context, c ralph.Change, spare time.Duration) (
 				return a, nil
 			}
 			if same || merges && !again {
-				entered, ahead, err := l.enter(ctx, c, on, again)
+				entered, ahead, err := l.notePassed(ctx, c, on, again)
 				if err != nil || entered {
 					return a, err
 				}
@@ -76,7 +76,7 @@ func (l *Merger) Try(ctx context.Context, c ralph.Change, spare time.Duration) (
 			again = again && !merges
 		}
 		began := time.Now()
-		l.Line.check(c, on)
+		l.Line.noteChecking(c, on)
 		checks, err := l.judge(ctx, []ralph.Change{c}, b, false)
 		if ctx.Err() != nil && !a.Verified {
 			a.Checks = checks
@@ -233,7 +233,7 @@ func (l *Merger) run(ctx context.Context, commit, tree string, commands []string
 	if err != nil || ctx.Err() != nil {
 		return list, err
 	}
-	l.Line.lasted(time.Since(began))
+	l.Line.noteTook(time.Since(began))
 	return list, l.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, r := range list {
 			if err := tx.PutVerification(l.Pool.Apart(tree), r.Check.Command, r); err != nil {
