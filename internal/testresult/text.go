@@ -41,17 +41,36 @@ var statuses = map[string]Status{
 }
 
 // counts match the lines that say how many tests ran or passed.
-var counts = []*regexp.Regexp{
-	regexp.MustCompile(`^Ran (\d+) tests? in `),                                 // unittest
-	regexp.MustCompile(`^(?:=+ )?(?:\d+ failed, )?(\d+) passed\b`),              // pytest
-	regexp.MustCompile(`^\s*Tests:?\s+(?:\d+ \w+(?:,| \|) )*?(\d+) passed\b`),   // jest, vitest
-	regexp.MustCompile(`^\s*(\d+) passing\b`),                                   // mocha
-	regexp.MustCompile(`^(?:\d+ doctests?, )?(\d+) (?:examples|tests), \d+ fa`), // rspec, mix
-	regexp.MustCompile(`^(?:OK \(|Tests: )(\d+)(?: tests?)?, `),                 // phpunit
-	regexp.MustCompile(`^ok \| (\d+) passed\b`),                                 // deno
-	regexp.MustCompile(`^(?:\[\w+\] )?Tests run: (\d+), `),                      // maven
-	regexp.MustCompile(`^Passed!\s.*Passed:\s*(\d+)`),                           // dotnet
-	regexp.MustCompile(`^(?:#|ℹ) pass (\d+)$`),                                  // node
+var counts = []struct {
+	line *regexp.Regexp
+	all  bool // those that were skipped are counted, too
+}{
+	{regexp.MustCompile(`^Ran (\d+) tests? in `), true},                                 // unittest; [unpassed] follows
+	{regexp.MustCompile(`^(?:=+ )?(?:\d+ failed, )?(\d+) passed\b`), false},             // pytest
+	{regexp.MustCompile(`^\s*Tests:?\s+(?:\d+ \w+(?:,| \|) )*?(\d+) passed\b`), false},  // jest, vitest
+	{regexp.MustCompile(`^\s*(\d+) passing\b`), false},                                  // mocha
+	{regexp.MustCompile(`^(?:\d+ doctests?, )?(\d+) (?:examples|tests), \d+ fa`), true}, // rspec, mix
+	{regexp.MustCompile(`^(?:OK \(|Tests: )(\d+)(?: tests?)?, `), true},                 // phpunit
+	{regexp.MustCompile(`^ok \| (\d+) passed\b`), false},                                // deno
+	{regexp.MustCompile(`^(?:\[\w+\] )?Tests run: (\d+), `), true},                      // maven
+	{regexp.MustCompile(`^Passed!\s.*Passed:\s*(\d+)`), false},                          // dotnet
+	{regexp.MustCompile(`^(?:#|ℹ) pass (\d+)$`), false},                                 // node
+}
+
+// unpassed matches how many of the tests of such a line have not passed, or of unittest's, in a line of its own.
+var (
+	unpassed = regexp.MustCompile(`\b(?:[Ss]kipped|Incomplete|expected failures)[=:] ?(\d+)|\b(\d+) (?:pending|skipped|excluded)\b`)
+	unittest = regexp.MustCompile(`^OK \(.*=\d+\)$`)
+)
+
+// less returns how many tests a line says have not passed.
+func less(line string) (sum int) {
+	for _, m := range unpassed.FindAllStringSubmatch(line, -1) {
+		if n, err := strconv.Atoi(m[1] + m[2]); err == nil {
+			sum += n
+		}
+	}
+	return sum
 }
 
 var (
@@ -89,11 +108,18 @@ func ParseText(r io.Reader) (*Results, error) {
 			results.add(suite+duration.ReplaceAllString(name, ""), status)
 			return
 		}
+		if unittest.MatchString(line) {
+			results.Count -= less(line)
+			return
+		}
 		for _, c := range counts {
-			if m := c.FindStringSubmatch(line); m != nil {
+			if m := c.line.FindStringSubmatch(line); m != nil {
 				if n, err := strconv.Atoi(m[1]); err == nil {
 					seen = true
 					results.Count += n
+					if c.all {
+						results.Count -= less(line)
+					}
 				}
 				return
 			}

@@ -30,6 +30,10 @@ test src/lib.rs - add (line 3) ... ok
 			"a::src/lib.rs - add (line 3)": "passed",
 		}, 0},
 		{"unittest", "...\n----\nRan 3 tests in 0.001s\n\nOK\n", nil, 3},
+		{"unittest of which some do not count", "Ran 4 tests in 0.001s\n\nOK (skipped=2, expected failures=1)\n", nil, 1},
+		{"rspec with pending ones", "3 examples, 0 failures, 1 pending\n", nil, 2},
+		{"phpunit with others", "Tests: 5, Assertions: 3, Skipped: 1, Incomplete: 1.\n", nil, 3},
+		{"maven with skipped ones", "[INFO] Tests run: 4, Failures: 0, Errors: 0, Skipped: 1\n", nil, 3},
 		{"unittest of one", "Ran 1 test in 0.001s\n", nil, 1},
 		{"unittest -v", "test_a (tests.test_a.T.test_a) ... ok\ntest_b (tests.test_a.T.test_b) ... skipped 'why'\n" +
 			"test_c (tests.test_a.T.test_c) ... FAIL\nRan 3 tests in 0.001s\n", results{

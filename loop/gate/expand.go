@@ -53,7 +53,7 @@ func within(command string, read func(name string) []byte, seen map[string]bool)
 					name = m.first
 				}
 				if r := m.rules[name]; r != nil && once("make "+name) {
-					list = append(list, strings.Split(strings.TrimSpace(r.recipe), "\n")...)
+					list = append(list, strings.Split(strings.TrimSpace(m.expanded(r.recipe)), "\n")...)
 					for _, n := range r.needs {
 						add(n)
 					}

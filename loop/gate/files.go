@@ -49,8 +49,8 @@ var tests = []string{
 	"**/*_{spec,test}.rb", "**/spec/**", "**/features/**/*.feature", // Ruby
 	"**/*{Test,Tests}.cs", "**/*.{Tests,Test,UnitTests,IntegrationTests}/**/*.cs", // C#
 	"**/*Test.php", "**/*.phpt", // PHP
-	"**/*_test.exs",                                                                                       // Elixir
-	"**/*.bats", "**/*[-_.]{test,tests}.sh", "**/{test,tests}[-_.]*.sh", "**/{test,tests}.sh", "**/t/*.t", // shell
+	"**/*_test.exs",                                                                                                                 // Elixir
+	"**/*.bats", "**/*[-_.]{test,tests}.sh", "**/{test,tests}[-_.]*.{sh,bash}", "**/{test,tests}.sh", "**/t/**/*.{t,sh,bash,pl,pm}", // shell
 	"**/*_test.{c,cc,cpp,cxx}", "**/test_*.{c,cc,cpp,cxx}", "**/*Tests.swift",
 	"**/{test,tests,Tests}/**", "**/{fixtures,snapshots,golden}/**", "**/*.golden", // all
 }
@@ -146,9 +146,11 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 			c.Kind = Setting
 		case matches(patterns, f.Path):
 			c.Kind = Test
-			if f.Was == nil && takesOver(f) || run[f.Path] && isScript(f.Path) {
+			if f.Was == nil && (takesOver(f) || shadows(f, files)) || run[f.Path] && isScript(f.Path) {
 				c.Kind = Setting
 			}
+		case f.Was == nil && auto && hides(f, files, read):
+			c.Kind = Setting
 		case partsOf(f.Path) != nil:
 			p := partsOf(f.Path)(f.Path, slices.Concat(r.Shared, more, r.Own))
 			if p.decides(f.Was) == p.decides(f.Is) {
@@ -203,7 +205,48 @@ func takesOver(f File) bool {
 	return false
 }
 
+// library are modules of Python's library that tests and checks use.
+var library = regexp.MustCompile(`(?:^|/)(abc|argparse|array|ast|asyncio|bisect|collections|contextlib|copy|csv|dataclasses|datetime|decimal|difflib|` +
+	`doctest|enum|filecmp|fnmatch|fractions|functools|glob|hashlib|heapq|importlib|inspect|io|itertools|json|logging|math|` +
+	`operator|os|pathlib|pickle|platform|pprint|queue|random|re|runpy|selectors|shlex|shutil|signal|socket|sqlite3|statistics|string|` +
+	`struct|subprocess|sys|tempfile|textwrap|threading|time|traceback|types|typing|urllib|uuid|warnings|weakref|zlib)(?:\.py|/__init__\.py)$`)
+
+// hides reports whether a new file is found by Python in the place of its own library: it is in no package.
+func hides(f File, files []File, read func(name string) []byte) bool {
+	at := library.FindStringIndex(f.Path)
+	if at == nil {
+		return false
+	}
+	beside := path.Join(f.Path[:at[0]], "__init__.py")
+	return read(beside) == nil && !slices.ContainsFunc(files, func(f File) bool { return f.Path == beside && f.Is != nil })
+}
+
+// shadows reports whether a new file among the tests may be taken for code of the same name: a module or a class that is found
+// first where tests run, a mock, or in Go a function that the change takes out of the code.
+func shadows(f File, files []File) bool {
+	switch base := path.Base(f.Path); language(f.Path) {
+	case ".py", ".rb", ".java", ".kt", ".groovy", ".scala":
+		return !testName.MatchString(base) && len(bytes.TrimSpace(f.Is)) > 0
+	case ".js":
+		return strings.Contains("/"+f.Path, "/__mocks__/")
+	case ".go":
+		has := map[string]bool{}
+		for _, m := range function.FindAllSubmatch(f.Is, -1) {
+			has[string(m[1])] = true
+		}
+		return slices.ContainsFunc(files, func(other File) bool {
+			return path.Dir(other.Path) == path.Dir(f.Path) && path.Ext(other.Path) == ".go" && !strings.HasSuffix(other.Path, "_test.go") &&
+				slices.ContainsFunc(function.FindAllSubmatch(other.Was, -1), func(m [][]byte) bool { return has[string(m[1])] })
+		})
+	}
+	return false
+}
+
 var (
+	// testName matches the names of files that runners take for tests.
+	testName = regexp.MustCompile(`^(test[-_.]|tests?\.)|[-_.](test|spec|tests)\.\w+$|(Test|Tests|IT|Spec)\.\w+$`)
+	function = regexp.MustCompile(`(?m)^func (?:\([^)]*\) )?(\w+)[\[(]`)
+
 	takingGo = either(`func TestMain\(|func init\(\)`,
 		`(?m)^var [^=\n]*=\s*func\(`, `(?m)^\s+[A-Za-z_]\w*\s*=\s*func\(`)
 	takingPython = either(`(?m)^\s*(def (load_tests|setUpModule|pytest_\w+)\b|sys\.exit|os\._exit)`,

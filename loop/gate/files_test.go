@@ -36,10 +36,48 @@ func TestGateFiles(t *testing.T) {
 	}
 }
 
+// TestNewFilesInTheWay: what is found in the place of code or of a library decides as a setting does.
+func TestNewFilesInTheWay(t *testing.T) {
+	for _, c := range []struct {
+		name, text, code, is string // the new file; code that a Go file beside it had, and has
+		want                 gate.Kind
+	}{
+		{name: "tests/summing.py", text: "total = max\n", want: gate.Setting},
+		{name: "tests/summing/__init__.py", text: "total = max\n", want: gate.Setting},
+		{name: "tests/__init__.py", text: "", want: gate.Test},
+		{name: "tests/test_summing.py", text: "def test_a(): pass\n", want: gate.Test},
+		{name: "tests/data.json", text: "{}\n", want: gate.Test},
+		{name: "src/test/java/Sum.java", text: "class Sum {}\n", want: gate.Setting},
+		{name: "src/test/java/SumTest.java", text: "class SumTest {}\n", want: gate.Test},
+		{name: "spec/sum.rb", text: "def sum = 3\n", want: gate.Setting},
+		{name: "spec/sum_spec.rb", text: "it\n", want: gate.Test},
+		{name: "lib/__mocks__/dep.js", text: "exports.a = 1\n", want: gate.Setting},
+		{name: "tools/subprocess.py", text: "run = print\n", want: gate.Setting},
+		{name: "app/queue.py", text: "x = 1\n", want: ""}, // in a package
+		{name: "sum_helper_test.go", text: "package sum\n\nfunc Sum() int { return 3 }\n", code: "func Sum() int { return 3 }\n", want: gate.Setting},
+		{name: "a/sum_helper_test.go", text: "package a\n\nfunc Sum() int { return 3 }\n", code: "func Sum() int { return 3 }\n", want: gate.Test},
+		{name: "sum_helper_test.go", text: "package sum\n\nfunc check() {}\n", code: "func Sum() int { return 3 }\n", want: gate.Test},
+	} {
+		files := []gate.File{{Path: c.name, Is: []byte(c.text)}}
+		if c.code != "" {
+			files = append(files, gate.File{Path: "sum.go", Was: []byte(c.code), Is: []byte("package sum\n")})
+		}
+		got := (gate.Rules{Tests: []string{gate.Auto}}).Changes(files, func(name string) []byte {
+			if name == "app/__init__.py" {
+				return []byte("\n")
+			}
+			return nil
+		})
+		if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || got[0].Kind != c.want) {
+			t.Errorf("%s: %+v, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 func TestWhatCommandsRun(t *testing.T) {
 	files := map[string]string{
 		"package.json":   `{"scripts": {"pretest": "sh scripts/pre.sh", "test": "node run.js"}}`,
-		"Makefile":       "all: app\n\ntest: unit\n\t@sh scripts/all.sh\n\nunit:\n\t./unit\n\nlint:\n\tsh scripts/lint.sh\n",
+		"Makefile":       "all: app\nRUN = sh scripts/all.sh\n\ntest: unit\n\t@$(RUN)\n\nunit:\n\t./unit\n\nlint:\n\tsh scripts/lint.sh\n",
 		"scripts/all.sh": "#!/bin/sh\nsh scripts/inner.sh\nfor t in a b; do sh -c \". ./lib.sh; . helpers.sh\"; done\nsource deploy.sh\n",
 		"unit":           "#!/bin/sh\npython3 runner.py\n",
 		"lib.sh":         "true\n", "helpers.sh": "true\n", "deploy.sh": "true\n",

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -71,6 +73,7 @@ type Results struct {
 	Now    []Run     // the candidate
 	Old    []Run     // new code under the old gate; nil if that was not tried
 	New    []Run     // old code under the new gate; nil if that was not tried
+	Moved  bool      // the change only moves files ([Moved])
 }
 
 // of returns a command's run; nil if there is none.
@@ -98,7 +101,7 @@ func Judge(r Results) (findings []ralph.Weakening, refused string) {
 		if n := was.count(); n > 0 && now.count() == 0 {
 			return nil, fmt.Sprintf("`%s` passes, but runs no test, where %s on the target", was.Command, runs(n))
 		}
-		one := judgement{was: &was, now: now, old: old, anew: anew, set: set}
+		one := judgement{was: &was, now: now, old: old, anew: anew, set: set, moved: r.Moved}
 		found := one.byName()
 		if len(found) == 0 {
 			found = one.byCommand(removed, vanished(r.Files))
@@ -119,6 +122,7 @@ func runs(n int) string {
 type judgement struct {
 	was, now, old, anew *Run
 	set                 bool // a setting was changed, or what the command runs
+	moved               bool // former selves cannot run where they were
 }
 
 // byName judges the tests that passed on the target.
@@ -129,7 +133,7 @@ func (j judgement) byName() (found []ralph.Weakening) {
 	add := func(kind ralph.WeakeningKind, test, why string) {
 		found = append(found, ralph.Weakening{Kind: kind, Test: test, Command: j.was.Command, Why: why})
 	}
-	var gone []string
+	var gone, away []string
 	for _, test := range slices.Sorted(maps.Keys(j.was.Tests.Tests)) {
 		if !j.was.passed(test) {
 			continue
@@ -146,9 +150,11 @@ func (j judgement) byName() (found []ralph.Weakening) {
 			add(ralph.TestLost, test, "is skipped")
 		case !there && formerly:
 			gone = append(gone, test)
+		case !there && j.moved:
+			away = append(away, test)
 		case !there:
 			add(ralph.TestLost, test, "does not run any more")
-		case j.old == nil || formerly:
+		case j.old == nil || formerly || j.moved:
 		case j.set:
 			add(ralph.TestLost, test, "fails with what ran it on the target")
 		case j.anew.passed(test):
@@ -157,15 +163,15 @@ func (j judgement) byName() (found []ralph.Weakening) {
 			add(ralph.TestChanged, test, "its former self fails with the new code")
 		}
 	}
-	for _, test := range j.missing(gone) {
+	for _, test := range j.missing(gone, away) {
 		add(ralph.TestLost, test, "does not run any more")
 	}
 	return found
 }
 
 // missing returns those of the tests that are gone, and whose former selves pass, for which there is no new one: of
-// the same name elsewhere, or another one in the same file.
-func (j judgement) missing(gone []string) (missing []string) {
+// the same name elsewhere, or another one in the same file; and of those that are away if there is none of the same name.
+func (j judgement) missing(gone, away []string) (missing []string) {
 	added := map[string]bool{}
 	for test := range j.now.Tests.Tests {
 		if _, known := j.was.Tests.Tests[test]; !known && j.now.passed(test) {
@@ -189,7 +195,7 @@ func (j judgement) missing(gone []string) (missing []string) {
 		suite, _ := split(test)
 		return take(func(other string) bool { s, _ := split(other); return s == suite })
 	}
-	return slices.DeleteFunc(slices.DeleteFunc(gone, moved), renamed)
+	return append(slices.DeleteFunc(away, moved), slices.DeleteFunc(slices.DeleteFunc(gone, moved), renamed)...)
 }
 
 // split returns the suite of a test, such as its package, class or file, and its own name.
@@ -226,7 +232,7 @@ func (j judgement) byCommand(removed bool, vanished []string) []ralph.Weakening 
 	case len(vanished) > 0 && j.was.Passed && j.old != nil && (j.was.Tests == nil || j.was.names() == 0):
 		w.Kind, w.Why = ralph.TestLost, shown(vanished)+" removed, and no other file has what it tested"
 		return []ralph.Weakening{w}
-	case j.old == nil || j.old.Passed || !j.was.Passed:
+	case j.old == nil || j.old.Passed || !j.was.Passed || j.moved && (!removed || named(j.was)):
 		return nil
 	case j.set:
 		w.Kind, w.Why = ralph.TestLost, "fails with what it ran on the target"
@@ -269,6 +275,39 @@ func vanished(files []Changed) (list []string) {
 		}
 	}
 	return list
+}
+
+// importing matches the lines that say where things are. They change when files are moved.
+var importing = regexp.MustCompile(`^(package|import|from|use|mod|pub mod|namespace|export .* from|#include)\b|\b(require|import)(_relative)?\b\s*[('"]|` +
+	`^["'][^"']*["']$|^\} from|^[()]$`)
+
+// Moved reports whether a change does nothing but move files: what it adds it has removed elsewhere, and what else it changes
+// are imports. Code that is moved cannot be tried with its tests where they were.
+func Moved(files []File) bool {
+	body := func(text []byte) string {
+		var b strings.Builder
+		for line := range bytes.Lines(text) {
+			if line = bytes.TrimSpace(line); len(line) > 0 && !importing.Match(line) {
+				b.Write(append(line, '\n'))
+			}
+		}
+		return b.String()
+	}
+	removed, added := map[string]int{}, map[string]int{}
+	for _, f := range files {
+		switch {
+		case path.Ext(f.Path) == ".md":
+		case f.Was == nil:
+			added[body(f.Is)]++
+		case f.Is == nil:
+			removed[body(f.Was)]++
+		case body(f.Was) != body(f.Is):
+			return false
+		}
+	}
+	delete(added, "") // such as an __init__.py
+	delete(removed, "")
+	return len(removed) > 0 && maps.Equal(removed, added)
 }
 
 // named reports whether a run's tests have names.

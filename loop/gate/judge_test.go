@@ -39,7 +39,7 @@ func run(text string) []gate.Run {
 }
 
 func TestJudge(t *testing.T) {
-	const test, setting, removed, moved = "test", "setting", "removed", "moved"
+	const test, setting, removed, moved, away = "test", "setting", "removed", "moved", "away"
 	for _, c := range []struct {
 		name, files           string
 		target, now, old, new string
@@ -79,7 +79,14 @@ func TestJudge(t *testing.T) {
 		{"fewer are counted in a file with a name", test, "a.test.js 3", "a.test.js 2", "a.test.js 3", "", "lost check"},
 		{"more are counted", "", "3", "4", "", "", ""},
 
+		{"moved with its code", away, "a.TestA", "b/a.TestA", "red", "", ""},
+		{"moved with its code under the same name", away, "TestA", "TestA", "red -TestA", "red", ""},
+		{"moved with its code, and one is missing", away, "a.TestA a.TestB", "b/a.TestA", "red", "", "lost a.TestB"},
+		{"moved with its code, and another one in its place", away, "a.TestA", "a.TestC", "red", "", "lost a.TestA"},
+
 		// Commands without names.
+		{"moved with its code, without names", away, "none", "none", "red none", "", "lost check"},
+		{"imports changed with moved code, without names", "imports", "none", "none", "red none", "", ""},
 		{"passes under the old gate", test, "none", "none", "none", "", ""},
 		{"a script was changed", setting, "none", "none", "red none", "none", "lost check"},
 		{"a test was removed", removed, "none", "none", "red none", "none", "lost check"},
@@ -96,19 +103,19 @@ func TestJudge(t *testing.T) {
 			var files []gate.Changed
 			file := gate.File{Path: "a_test.go", Was: []byte("a"), Is: []byte("b")}
 			switch c.files {
-			case test:
+			case test, "imports":
 				files = []gate.Changed{{File: file, Kind: gate.Test}}
 			case setting:
 				files = []gate.Changed{{File: file, Kind: gate.Setting}}
-			case removed, moved:
+			case removed, moved, away:
 				file.Is = nil
 				files = []gate.Changed{{File: file, Kind: gate.Test}}
-				if c.files == moved {
+				if c.files != removed {
 					files = append(files, gate.Changed{File: gate.File{Path: "b_test.go", Is: file.Was}, Kind: gate.Test})
 				}
 			}
 			found, refused := gate.Judge(gate.Results{
-				Files: files, Target: run(c.target), Now: run(c.now), Old: run(c.old), New: run(c.new),
+				Moved: c.files == away || c.files == "imports", Files: files, Target: run(c.target), Now: run(c.now), Old: run(c.old), New: run(c.new),
 			})
 			var got []string
 			for _, f := range found {
@@ -142,5 +149,44 @@ func TestProve(t *testing.T) {
 		if strings.Join(proved, " ") != c.want || idle != c.idle {
 			t.Errorf("%s: %q, %d", c.name, proved, idle)
 		}
+	}
+}
+
+// TestMoved: what only moves files changes nothing that a test could tell.
+func TestMoved(t *testing.T) {
+	const code, test, calc = "package sum\n\nfunc Sum() int { return 3 }\n", "import \"sum\"\n\nfunc TestSum() { Sum() }\n", "func Calc() {}\n"
+	type files map[string]string
+	for _, c := range []struct {
+		name    string
+		was, is files
+		want    bool
+	}{
+		{"all of it", files{"sum.go": code, "sum_test.go": test}, files{"calc/sum.go": "package calc\n\nfunc Sum() int { return 3 }\n", "calc/sum_test.go": "import \"calc\"\n\nfunc TestSum() { Sum() }\n"}, true},
+		{"and who imports it", files{"sum.py": code, "a.py": "import sum\na\n"}, files{"calc.py": code, "a.py": "import calc\na\n", "README.md": "calc\n"}, true},
+		{"with another body", files{"sum.go": code, "sum_test.go": test}, files{"calc/sum.go": "package calc\n\nfunc Sum() int { return 4 }\n", "calc/sum_test.go": test}, false},
+		{"with another test", files{"sum.go": code, "sum_test.go": test}, files{"calc/sum.go": code, "calc/sum_test.go": "func TestSum() {}\n"}, false},
+		{"with more code", files{"sum.js": code, "sum.test.js": test}, files{"calc/sum.js": code, "calc/sum.test.js": test, "sum.mjs": calc}, false},
+		{"and another one changed", files{"sum.go": code, "calc.go": calc}, files{"calc/sum.go": code, "calc.go": "func Calc() { panic(1) }\n"}, false},
+		{"and one is gone", files{"sum.go": code, "calc.go": calc}, files{"calc/sum.go": code}, false},
+		{"nothing", nil, files{"more.go": code}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var list []gate.File
+			for name, text := range c.was {
+				f := gate.File{Path: name, Was: []byte(text)}
+				if is, ok := c.is[name]; ok {
+					f.Is = []byte(is)
+				}
+				list = append(list, f)
+			}
+			for name, text := range c.is {
+				if _, ok := c.was[name]; !ok {
+					list = append(list, gate.File{Path: name, Is: []byte(text)})
+				}
+			}
+			if got := gate.Moved(list); got != c.want {
+				t.Errorf("%t", got)
+			}
+		})
 	}
 }

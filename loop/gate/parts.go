@@ -339,6 +339,22 @@ func readMakefile(text []byte) *makefile {
 	return m
 }
 
+// expanded returns a text with the values of the variables that it refers to.
+func (m *makefile) expanded(text string) string {
+	for range deepest {
+		text = reference.ReplaceAllStringFunc(text, func(r string) string {
+			var values []string
+			for line := range strings.Lines(m.vars[reference.FindStringSubmatch(r)[1]]) {
+				if a := assignment.FindStringSubmatch(strings.TrimSpace(line)); a != nil {
+					values = append(values, a[2])
+				}
+			}
+			return strings.Join(values, " ")
+		})
+	}
+	return text
+}
+
 // made returns the targets that commands have make make: "" stands for the first.
 func made(commands []string) (list []string) {
 	for _, c := range commands {

@@ -13,9 +13,11 @@ import (
 // the name of what it is compared with.
 var equal = sync.OnceValue(func() map[string]*regexp.Regexp {
 	return map[string]*regexp.Regexp{
-		".py":   either(`def __eq__\(\s*\w+\s*,\s*(\w+)[^\n]*?\)[^:\n]*:`, `__eq__\s*=\s*lambda\s+\w+\s*,\s*(\w+)\s*:`),
+		".py": either(`def __eq__\(\s*\w+\s*,\s*(\w+)[^\n]*?\)[^:\n]*:`, `__eq__\s*=\s*lambda\s+\w+\s*,\s*(\w+)\s*:`,
+			`def __eq__\(\s*\*`, `["']__eq__["']`, `(?m)^\s*__eq__\s*=\s*\w+\s*$`, `\bmock\b.*\bANY\b`),
+		".go":   either(`func \([^)]*\) Equal\((\w+)\s+[^)]+\)\s*bool\s*\{`, `func \([^)]*\) Equal\([^\s)]+\)\s*bool\s*\{`),
 		".rs":   either(`fn eq\(\s*&self\s*,\s*(\w+)\s*:[^)]*\)\s*->\s*bool\s*\{`),
-		".js":   either(`\[Symbol\.toPrimitive\]`, `\bvalueOf\s*(?:\(\s*\)\s*\{|[:=])`),
+		".js":   either(`\[Symbol\.toPrimitive\]`, `\bvalueOf\s*(?:\(\s*\)\s*\{|[:=])`, `\basymmetricMatch\b`),
 		".rb":   either(`def ==\(?\s*(\w+)\)?`),
 		".java": either(`boolean equals\(\s*\w+\s+(\w+)\s*\)\s*\{`),
 		".kt":   either(`fun equals\(\s*(\w+)\s*:[^)]*\)[^{=]*[{=]`),
@@ -28,10 +30,24 @@ var observes = sync.OnceValue(func() *regexp.Regexp {
 	return either(`PYTEST_CURRENT_TEST|PYTEST_VERSION|\bJEST_WORKER_ID\b|\bVITEST(?:_\w+)?\b|\bNODE_TEST_CONTEXT\b`,
 		`["'](?:_?pytest|unittest|nose|jest|vitest|mocha)["']\s+(?:not\s+)?in\s+(?:sys\.|globals|set\()`,
 		`\btesting\.Testing\(\)|Lookup\("test\.|HasSuffix\(os\.Args\[0\],\s*"\.test"|\bcfg!\((?:not\()?test\b`,
-		`\bRALPH_SESSION|\bco_name\b`,
+		`\bRALPH_[A-Z]+\b|\bco_name\b|\bNODE_ENV\W{1,12}test\b|\bcfg\(not\(test\)\)`,
 		`(?:open|[rR]ead\w*|Path|join|require|import)\s*\(.*["'][^"']*`+
 			`(?:\btests?/|\btest_\w+\.py|_test\.(?:go|sh)|\.(?:test|spec)\.[cm]?[jt]s)`)
 })
+
+// callers matches how code asks who calls it, and which program it is part of; naming how it names tests.
+var (
+	callers = sync.OnceValue(func() *regexp.Regexp {
+		return either(`\bruntime\.Callers?\(|\bdebug\.(?:Stack|ReadBuildInfo)\(|\bos\.Args\[0\]|\bos\.Executable\(`,
+			`\binspect\.(?:stack|currentframe|getframeinfo)\b|\b_getframe\b|\bf_back\b|\btraceback\.\w+_stack\b`,
+			`\bsys\.(?:argv\[0\]|orig_argv)|\b__main__\b.*\b__file__\b`,
+			`\.stack\b|\b(?:captureStackTrace|prepareStackTrace)\b|\brequire\.main\b|\bprocess\.(?:argv\[1\]|execArgv)`,
+			`\bcaller(?:_locations)?\b|\bgetStackTrace\(|\bdebug_backtrace\(|\benv::(?:args|current_exe)\(`)
+	})
+	naming = sync.OnceValue(func() *regexp.Regexp {
+		return either("[\"'`/][^\"'`\\n]*(?i:test|\\bspecs?\\b)")
+	})
+)
 
 // ends matches where the next declaration begins.
 var ends = regexp.MustCompile(`\n\s*(?:def|fn|fun|class|public|impl|@)\b`)
@@ -54,11 +70,22 @@ func Suspects(files []File, decides []Changed) (list []ralph.Weakening) {
 		switch {
 		case equals(l, f.Is) > equals(l, f.Was):
 			add("what it compares does not depend on what that is compared with")
-		case interferes()[l] != nil && l != ".sh" && slices.ContainsFunc(added(f), observes().Match):
+		case programs[l] && asks(added(f)):
 			add("it asks whether it is tested, or reads tests")
 		}
 	}
 	return list
+}
+
+// programs are the endings of what may ask whether it is tested.
+var programs = map[string]bool{
+	".go": true, ".py": true, ".js": true, ".rs": true, ".rb": true, ".java": true, ".kt": true, ".php": true, ".cs": true,
+}
+
+// asks reports whether lines ask whether they are tested.
+func asks(lines [][]byte) bool {
+	return slices.ContainsFunc(lines, observes().Match) ||
+		slices.ContainsFunc(lines, callers().Match) && slices.ContainsFunc(lines, naming().Match)
 }
 
 // equals counts the comparisons in a text that do not look at what they compare with.
@@ -87,6 +114,6 @@ func equals(language string, text []byte) (n int) {
 // looks reports whether code looks at what is in a name, or compares it.
 func looks(body, name string) bool {
 	return slices.ContainsFunc([]string{
-		name + ".", name + "[", "= " + name, name + " =", "(" + name + ")", name + "?.", " is " + name,
+		name + ".", name + "[", "= " + name, name + " =", "(" + name + ")", name + "?.", " is " + name, ", " + name + ")", name + " !=",
 	}, func(s string) bool { return strings.Contains(body, s) })
 }

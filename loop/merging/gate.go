@@ -34,7 +34,7 @@ func (l *Merger) Gate(
 	}
 	files, blobs := l.ours(pairs)
 	g.Guarded = l.guarded(pairs, guarded, t.Allow)
-	r := gate.Results{Files: l.gateRules(commands).Changes(files, l.reads(ctx, tip))}
+	r := gate.Results{Files: l.gateRules(commands).Changes(files, l.reads(ctx, tip)), Moved: gate.Moved(files)}
 	if r.Now, err = l.passing(ctx, b.Tree, commands.All(), now); err != nil {
 		return g, err
 	}

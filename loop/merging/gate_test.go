@@ -110,35 +110,18 @@ func playGate(t *testing.T, p gatetest.Project) {
 		y.git("commit", "--quiet", "-m", "Change")
 		head := y.git("rev-parse", "main")
 		y.git("reset", "--quiet", "--hard", tip)
-		change := ralph.Change{
-			SessionID: "00000000-0000-4000-8000-000000000001", Base: tip, Head: head, Tree: y.git("rev-parse", head+"^{tree}"),
-		}
-		y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) (err error) {
-			change.TaskID, err = tx.AddTask(ralph.Task{Title: "Change", Priority: 2, Allow: c.Allows}, "human")
-			return err
-		}))
+		change := y.changed(tip, head, c.Allows...)
 		tried, err := y.Try(t.Context(), change, time.Hour)
 		y.no(err)
 		y.Line.Leave(change.SessionID)
 		if tried.Refused != "" || tried.Conflict != "" {
-			if c.Found != "red" {
-				t.Errorf("%s %s: its check does not pass: %s%s\n%s", c.ID, c.Name, tried.Refused, tried.Conflict, tried.Checks[0].Tail)
-			}
+			t.Errorf("%s %s: its check does not pass: %s%s\n%s", c.ID, c.Name, tried.Refused, tried.Conflict, tried.Checks[0].Tail)
 			continue
 		}
 		r.ran = 0
 		g, err := y.Gate(t.Context(), change, tried.Built, tried.Checks, nil)
 		y.no(err)
-		var got []string
-		for _, w := range g.Weakened {
-			got = append(got, string(w.Kind)+" "+w.Name())
-		}
-		for _, b := range g.Guarded {
-			got = append(got, "guarded "+b.Path)
-		}
-		if g.Refused != "" {
-			got = append(got, "refused")
-		}
+		got := found(g)
 		if c.Found == "" && len(got) > 0 || c.Found != "" && !slices.Contains(got, c.Found) {
 			t.Errorf("%s %s: %q, want %q (%+v)", c.ID, c.Name, got, c.Found, g)
 		}
@@ -154,6 +137,88 @@ func playGate(t *testing.T, p gatetest.Project) {
 			t.Errorf("%s %s: again: %d commits verified, %v, %+v", c.ID, c.Name, r.ran, err, again)
 		}
 	}
+}
+
+// changed is a change of a session from one commit to another, of a task that allows something.
+func (y *yard) changed(base, head string, allow ...string) ralph.Change {
+	y.t.Helper()
+	c := ralph.Change{
+		SessionID: "00000000-0000-4000-8000-000000000001", Base: base, Head: head, Tree: y.git("rev-parse", head+"^{tree}"),
+	}
+	y.no(y.Store.Tx(y.t.Context(), func(tx *store.Tx) (err error) {
+		c.TaskID, err = tx.AddTask(ralph.Task{Title: "Change", Priority: 2, Allow: allow}, "human")
+		return err
+	}))
+	return c
+}
+
+// found names what a gate has found.
+func found(g ralph.Gate) (list []string) {
+	for _, w := range g.Weakened {
+		list = append(list, string(w.Kind)+" "+w.Name())
+	}
+	for _, b := range g.Guarded {
+		list = append(list, "guarded "+b.Path)
+	}
+	if g.Refused != "" {
+		list = append(list, "refused")
+	}
+	return list
+}
+
+// TestGateOfHistory replays the last commits of a project as changes of sessions without a reason, those that are green and
+// whose parents are, and says what is found of each: the false alarms of docs/gate.md. RALPH_TEST_HISTORY is a repository,
+// RALPH_TEST_HISTORY_CHECK the command that verifies it, with what it needs to be set up, and RALPH_TEST_HISTORY_CHANGES
+// how many are wanted.
+func TestGateOfHistory(t *testing.T) {
+	history, command := os.Getenv("RALPH_TEST_HISTORY"), os.Getenv("RALPH_TEST_HISTORY_CHECK")
+	if history == "" {
+		t.Skip("RALPH_TEST_HISTORY names no repository")
+	}
+	wanted := 30
+	if n := os.Getenv("RALPH_TEST_HISTORY_CHANGES"); n != "" {
+		_, err := fmt.Sscan(n, &wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	y := newYard(t, command)
+	r := &runner{yard: y}
+	y.Workspace, y.Check.Tests = r, []string{gate.Auto}
+	y.Check.Timeout, y.Timeout = 10*time.Minute, 10*time.Minute
+	y.git("fetch", "--quiet", history, "HEAD:refs/heads/history")
+	counts := map[string]int{}
+	for _, commit := range strings.Fields(y.git("rev-list", "--no-merges", "--min-parents=1", "history")) {
+		if counts["changes"] == wanted {
+			break
+		}
+		parent := y.git("rev-parse", commit+"^")
+		y.git("reset", "--quiet", "--hard", parent)
+		list, err := y.said(t.Context(), parent, y.git("rev-parse", parent+"^{tree}"), []string{command})
+		y.no(err)
+		if failed(list) {
+			continue
+		}
+		change := y.changed(parent, commit)
+		tried, err := y.Try(t.Context(), change, time.Hour)
+		y.no(err)
+		y.Line.Leave(change.SessionID)
+		if tried.Refused != "" || tried.Conflict != "" {
+			continue
+		}
+		g, err := y.Gate(t.Context(), change, tried.Built, tried.Checks, nil)
+		y.no(err)
+		got, worst := found(g), "nothing"
+		for _, kind := range []string{"guarded", "changed", "loosened", "lost", "refused"} {
+			if slices.ContainsFunc(got, func(f string) bool { return strings.HasPrefix(f, kind) }) {
+				worst = kind
+			}
+		}
+		counts["changes"]++
+		counts[worst]++
+		t.Logf("%s %s %q%s", y.git("log", "-1", "--format=%h %cs %s", commit), worst, got, g.Refused)
+	}
+	t.Log(counts)
 }
 
 // TestTestsOfTheSameFeature: that sessions change the tests of their own feature is noted until a person has seen them.
