@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // invariants are the rules of ralph's own that the database does not enforce. Each query names the
@@ -185,13 +186,33 @@ func tryOut(ctx context.Context, path string) (err error) {
 	return errors.Join(err, db.Close())
 }
 
-// Sound returns an error unless a copy that [DB.Backup] made is whole. It changes nothing.
+// Sound returns an error unless [Restore] would take a copy that [DB.Backup] made. It changes nothing, so that of a
+// copy by a former version of ralph it does not read the values.
 func Sound(ctx context.Context, path string) error {
-	db, err := sql.Open(sqlite.driver, sqlite.readDSN(path, busyTimeout)+sqlite.fixed)
+	pool, err := openCopy(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(sqlite.check(ctx, db), db.Close())
+	db := &DB{path: path, dialect: sqlite, read: pool, now: time.Now}
+	if err = sqlite.check(ctx, pool); err == nil {
+		if err = db.View(ctx, readable); !Corrupt(err) {
+			err = nil
+		}
+	}
+	return errors.Join(err, pool.Close())
+}
+
+// whole returns an error unless a copy has all of its pages, as they were written.
+func whole(ctx context.Context, path string) error {
+	pool, err := openCopy(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(sqlite.check(ctx, pool), pool.Close())
+}
+
+func openCopy(path string) (*sql.DB, error) {
+	return sql.Open(sqlite.driver, sqlite.readDSN(path, busyTimeout)+sqlite.fixed)
 }
 
 // databaseFiles are the ends of the names of a database's files.

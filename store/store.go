@@ -263,7 +263,7 @@ func (db *DB) Backup(ctx context.Context, path string) (err error) {
 		err = errors.Join(f.Sync(), f.Close())
 	}
 	if err == nil {
-		err = Sound(ctx, part) // what is copied of a damaged database is no copy
+		err = whole(ctx, part) // what is copied of a damaged database is no copy; its values are read when it is needed
 	}
 	if err == nil {
 		err = os.Rename(part, path)

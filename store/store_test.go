@@ -228,7 +228,7 @@ func TestWhatIsNoDatabaseIsNamed(t *testing.T) {
 	}
 }
 
-// TestAValueThatNobodyWroteIsDamage: who reads it is told so, and so is who checks the database.
+// TestAValueThatNobodyWroteIsDamage: who reads it is told so, and so is who checks the database or a copy of it.
 func TestAValueThatNobodyWroteIsDamage(t *testing.T) {
 	t.Parallel()
 	for _, change := range []string{
@@ -254,6 +254,14 @@ func TestAValueThatNobodyWroteIsDamage(t *testing.T) {
 		})
 		if cerr := db.Check(t.Context()); !store.Corrupt(err) || !store.Corrupt(cerr) {
 			t.Errorf("after %s: %v, and the check says %v", change, err, cerr)
+		}
+		// A run may copy it before anybody reads it. Nobody is told to restore that copy.
+		copied := filepath.Join(t.TempDir(), "copy.db")
+		if err := db.Backup(t.Context(), copied); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Sound(t.Context(), copied); !store.Corrupt(err) {
+			t.Errorf("after %s a copy is taken for sound: %v", change, err)
 		}
 	}
 }
