@@ -103,7 +103,7 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 	if err != nil {
 		return agent.Report{}, err
 	}
-	how := conversation.Options{Profile: a.Profile(), Wait: o.ExitGrace, Tools: o.ToolsWait}
+	how := conversation.Options{Profile: a.Profile(), Wait: o.ExitGrace, Start: o.StartWait, Tools: o.ToolsWait}
 	if o.Profile.EndsAlone {
 		how.Alone = o.ExitGrace
 	}

@@ -67,6 +67,7 @@ type Options struct {
 	Profile *agent.Profile
 	Alone   time.Duration // in which the process ends by itself when its input is closed
 	Wait    time.Duration // for what a person is about to say
+	Start   time.Duration // in which the first turn can begin
 	Tools   time.Duration // in which ralph's reach the agent after a turn has begun
 	Bare    bool          // messages are without the protocol's version
 }
@@ -199,7 +200,10 @@ func (s *session) end(stopped context.Context, exited <-chan struct{}) error {
 
 // talk leads the conversation. It is true when that has come to its own end.
 func (s *session) talk(whole, ctx context.Context) bool {
-	err := s.dialect.Begin(ctx, s.conn)
+	start, started := context.WithTimeout(ctx, s.options.Start)
+	err := s.dialect.Begin(start, s.conn)
+	late := err != nil && start.Err() != nil
+	started()
 	if err == nil && !s.toolless() {
 		s.process.FindOwn()
 	}
@@ -225,7 +229,10 @@ func (s *session) talk(whole, ctx context.Context) bool {
 	if ctx.Err() != nil || errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, syscall.EPIPE) {
 		return false // it is gone, and its end says why
 	}
-	s.death.Refusal = s.dialect.Refused(err)
+	if s.death.Refusal = s.dialect.Refused(err); late {
+		s.death.Refusal = &agent.Failure{Text: fmt.Sprintf("it was not ready after %s", s.options.Start)}
+		return true
+	}
 	if s.toolless() && s.options.Profile.NeedsTools {
 		s.missTools(s.death.Refusal.Text)
 	}

@@ -148,6 +148,7 @@ var wrongs = []struct {
 	words  string // the last ones
 	stop   bool   // ralph stops it when it has said something
 	lacks  bool   // ralph's tools
+	slow   bool   // it takes longer to begin than it may
 	more   bool   // another turn
 }{
 	{name: "half a message", does: func(f *fake) int {
@@ -196,6 +197,7 @@ var wrongs = []struct {
 		f.works("one")
 		return f.stays()
 	}, ending: ralph.Interrupted, says: "stopped by ralph", stop: true},
+	{name: "no beginning", kinds: "acp codex", slow: true, does: func(f *fake) int { return f.stays() }, ending: ralph.NoWork, says: "does not begin: it was not ready after 100ms"},
 	{name: "no end of a turn", does: func(f *fake) int {
 		f.begin()
 		f.works("one")
@@ -334,6 +336,9 @@ func TestAgentsThatSpeakWrongly(t *testing.T) {
 				o := process.Options{
 					Command: []string{self}, MCPCommand: []string{self, "mcp"}, Environ: os.Environ(), Env: map[string]string{fakeAgent: kind + "/" + tt.name},
 					ExitGrace: 100 * time.Millisecond, KillGrace: time.Second, MaxTranscript: 4 * mib,
+				}
+				if tt.slow {
+					o.StartWait = 100 * time.Millisecond
 				}
 				listed := make(chan struct{})
 				if tt.lacks {

@@ -44,6 +44,7 @@ type Options struct {
 
 	ExitGrace     time.Duration // time to exit after the end of the conversation; default 15 s
 	KillGrace     time.Duration // from an interrupt to the kill; default 10 s
+	StartWait     time.Duration // time for the agent to begin its conversation; default 2 min
 	ToolsWait     time.Duration // time for ralph's tools to reach the agent in a turn; default 1 min
 	MaxTranscript int64         // size limit of the transcript in bytes; default 256 MiB
 
@@ -63,6 +64,9 @@ func (o Options) WithDefaults() Options {
 	}
 	if o.KillGrace == 0 {
 		o.KillGrace = 10 * time.Second
+	}
+	if o.StartWait == 0 {
+		o.StartWait = 2 * time.Minute
 	}
 	if o.ToolsWait == 0 {
 		o.ToolsWait = time.Minute
