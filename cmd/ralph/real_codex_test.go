@@ -145,7 +145,7 @@ func TestRealFallback(t *testing.T) {
 			return turns(bash("echo z > next.txt"), done("went on"))(first-3, r)
 		})
 		s.replace("use: "+name+", ", "use: "+name+", fallback: [claude], ")
-		s.configure("backoff: {initial: 10s}") // of which at least half
+		s.configure("#test: {backoff_initial: 10s}") // of which at least half
 		s.run(0, "task", "add", "Make", "--verify", "test -f half.txt && test -f whole.txt")
 		out := s.run(0, "run")
 		s.has(out, "by "+name, "TASK-1 merged", "2 sessions on 1 task")

@@ -361,7 +361,7 @@ func (s *stage) patience() {
 	if os.Getenv("RALPH_TEST_TROUBLES") != "" {
 		idle = "6m"
 	}
-	s.configure("limits: {idle_timeout: " + idle + "}\nbackoff: {initial: 10s, max: 10s}")
+	s.configure("limits: {idle_timeout: " + idle + "}\n#test: {backoff_initial: 10s, backoff_max: 10s}")
 	s.environ = append(s.environ, "CLAUDE_CODE_MAX_RETRIES=1")
 }
 
@@ -369,7 +369,11 @@ func (s *stage) patience() {
 func checkTrouble(t *testing.T, name string, o trouble, is badSession, want map[string]ralph.Ending) {
 	t.Helper()
 	t.Logf("%-9s %-15s %-15s %.4f %t, %s", name, o.name, is.Ending, is.Cost, is.Known, is.Why)
-	if w := want[name+"/"+o.name]; is.Ending != w {
+	w := want[name+"/"+o.name]
+	if o.does == "hang" && is.Ending == ralph.Network { // it may not wait for so long, and ask again
+		w = ralph.Network
+	}
+	if is.Ending != w {
 		t.Errorf("%s was %s (%s), and its recording is %s", o.name, is.Ending, is.Why, w)
 	}
 	// One request at most, at a price that may be unknown, was cut off without a word about its tokens.
@@ -392,7 +396,7 @@ func (b *badDay) play(t *testing.T, name string, want map[string]ralph.Ending) {
 	}
 	_, itself, _ := strings.Cut(string(config), "\n  "+name+":\n")
 	for _, o := range b.troubles { // each has an agent of its own, as one rests after most of them
-		s.configure("  " + name + "-" + o.name + ":\n    profile: " + name + "\n" + itself)
+		s.configure("  " + name + "-" + o.name + ":\n    kind: " + name + "\n" + itself)
 	}
 	s.configure("  spare: {kind: command, command: [" + program + "]}")
 	s.replace("agent: {", "agent: {fallback: [spare], ")

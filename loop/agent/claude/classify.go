@@ -90,7 +90,13 @@ func (h *history) said() string {
 		return h.apiText
 	}
 	if h.last != nil && !h.turnOpen {
-		if s := text.Flat(strings.Join(append([]string{h.last.Result}, h.last.Errors...), " ")); s != "" {
+		said := []string{h.last.Result}
+		for _, s := range h.last.Errors {
+			if !strings.HasPrefix(s, "[ede_diagnostic]") { // its own developers' words
+				said = append(said, s)
+			}
+		}
+		if s := text.Flat(strings.Join(said, " ")); s != "" {
 			return s
 		}
 	}
