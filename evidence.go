@@ -6,7 +6,6 @@ import "fmt"
 type Evidence struct {
 	Aside   []Aside  `json:"aside,omitempty"`   // the session's commits that are not in its candidate
 	Stashes []string `json:"stashes,omitempty"` // messages of the stashes that the session made
-	Outside []string `json:"outside,omitempty"` // files that it changed outside of the project, which is a part of the repository
 	Secrets []string `json:"secrets,omitempty"` // a person's ignored files that it committed and that look like secrets
 
 	Rewritten []Touch `json:"rewritten,omitempty"` // protected files that a verification command changed

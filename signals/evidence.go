@@ -49,11 +49,6 @@ func Problems(e ralph.Evidence) []string {
 			"or have the files "+
 			"be the project's own", strings.Join(e.Within, ", "), one(n, "that commit", "those commits")))
 	}
-	if n := len(e.Outside); n > 0 {
-		list = append(list, fmt.Sprintf("%s %s outside of this project, where its checks look at nothing: take %s back, "+
-			"and suggest a task for what has to change there",
-			FileList(e.Outside), one(n, "lies", "lie"), one(n, "that change", "those changes")))
-	}
 	if n := len(e.Secrets); n > 0 {
 		list = append(list, fmt.Sprintf("%s %s and %s committed: undo that, so that no commit of yours has %s",
 			strings.Join(e.Secrets, ", "), one(n, "looks like a secret of a person's", "look like secrets of a person's"),

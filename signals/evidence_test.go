@@ -44,12 +44,6 @@ func TestVerdictOfADone(t *testing.T) {
 			"done and verified (killed: " + strings.Repeat("x", 60) + "): it works",
 		},
 		{
-			"a file outside of a package",
-			signals.Facts{Verify: green, Evidence: ralph.Evidence{Outside: []string{"web/hack.txt"}}},
-			"done was refused: web/hack.txt lies outside of this project, where its checks look at nothing: take that change back, " +
-				"and suggest a task for what has to change there",
-		},
-		{
 			"a secret",
 			signals.Facts{Verify: green, Evidence: ralph.Evidence{Secrets: []string{".env"}}},
 			"done was refused: .env looks like a secret of a person's and was committed: undo that, so that no commit of yours has it",

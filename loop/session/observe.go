@@ -248,9 +248,6 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 			}
 		}
 		f.evidence.Secrets = s.secrets(merges)
-		if f.evidence.Outside, err = s.outside(ctx, base, f.made.Head); err != nil {
-			return nil, err
-		}
 		if f.marks, err = s.Workspace.Marks(ctx, f.made.Head); err != nil {
 			return nil, err
 		}
@@ -294,22 +291,6 @@ func (s *Session) from(ctx context.Context, made worktree.Candidate) (from, base
 		return before.Head, base, err
 	}
 	return shown, shown, nil
-}
-
-// outside returns the files that a session changed outside of a project that is a part of its repository; people vouch
-// for theirs.
-func (s *Session) outside(ctx context.Context, base, head string) (list []string, err error) {
-	below := s.repository().Below("")
-	if below == "" || s.Row.Origin == ralph.FromHuman {
-		return nil, nil
-	}
-	files, err := s.repository().Files(ctx, base, head)
-	for _, f := range files {
-		if !strings.HasPrefix(f, below) {
-			list = append(list, f)
-		}
-	}
-	return list[:min(len(list), maxEvidence)], err
 }
 
 // secrets returns those of the added files that are a person's, who has them ignored by git, and that look like
