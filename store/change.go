@@ -58,8 +58,8 @@ func (tx *Tx) ChangesBeside(f SessionFilter) ([]ralph.Change, error) {
 		`WHERE c.task_id IN (SELECT s.task_id FROM sessions s `+by.where()+`) ORDER BY c.id DESC`, by.args...)
 }
 
-// MergedInto returns, by id, the branch that each merged change of the tasks of a filter's sessions is on.
-func (tx *Tx) MergedInto(f SessionFilter) (map[int64]string, error) {
+// MergedInto returns, by id, what was recorded of each merged change of the tasks of a filter's sessions.
+func (tx *Tx) MergedInto(f SessionFilter) (map[int64]ralph.ChangeMerged, error) {
 	by := f.matching()
 	list, err := all(tx, func(row scanner) (merged ralph.ChangeMerged, err error) {
 		err = row.Scan(column(&merged))
@@ -68,9 +68,9 @@ func (tx *Tx) MergedInto(f SessionFilter) (map[int64]string, error) {
 		SELECT e.payload FROM events e
 		WHERE e.type = '`+ralph.EventChangeMerged+`'
 			AND e.task_id IN (SELECT s.task_id FROM sessions s `+by.where()+`)`, by.args...)
-	on := map[int64]string{}
+	on := map[int64]ralph.ChangeMerged{}
 	for _, merged := range list {
-		on[merged.ChangeID] = merged.Into
+		on[merged.ChangeID] = merged
 	}
 	return on, err
 }

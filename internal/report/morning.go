@@ -19,6 +19,7 @@ type Changed struct {
 	Branch    string       `json:"branch"`          // that has the last of the commits; "" if none or unknown
 	Branches  []string     `json:"branches"`        // all that have commits, oldest first
 	Commits   []string     `json:"commits"`         // ids, oldest first
+	Lacking   int          `json:"lacking"`         // how many of these have passed, and are not on their branch yet
 	Files     int          `json:"files"`           // changed files
 	Added     int          `json:"added"`           // lines, summed over what was merged
 	Removed   int          `json:"removed"`         // lines, summed over what was merged
@@ -41,6 +42,12 @@ func (c Changed) String() string {
 			on = fmt.Sprintf(" on %d branches", len(b))
 		case len(b) > 0:
 			on = " on " + line(strings.Join(b, ", "))
+		}
+		switch {
+		case c.Lacking >= n:
+			on = " passed, not" + on + " yet"
+		case c.Lacking > 0:
+			on += fmt.Sprintf(", %d of them not yet", c.Lacking)
 		}
 		if n <= fewCommits {
 			var ids []string
@@ -79,8 +86,8 @@ func (c *Changed) on(branch string) {
 }
 
 // add adds a session's changes; change is the change that contains its work if it worked in a workspace,
-// and branch where that was merged. What was merged is what the merge changed, whatever sessions did on the way.
-func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string) {
+// and branch where that was merged; lacking is set while it is not there yet. What was merged is what the merge changed, whatever sessions did on the way.
+func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string, lacking bool) {
 	files := s.Files
 	switch {
 	case change == nil:
@@ -92,6 +99,9 @@ func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string) {
 		}
 		c.on(branch)
 		c.Commits, files = append(c.Commits, change.Commit), change.Files
+		if lacking {
+			c.Lacking++
+		}
 	case change.State == ralph.Dropped:
 		return
 	default:
@@ -126,7 +136,7 @@ func (c *Changed) merge(o Changed) {
 	}
 	maps.Copy(c.files, o.files)
 	maps.Copy(c.kept, o.kept)
-	c.Files, c.KeptFiles = len(c.files), len(c.kept)
+	c.Files, c.KeptFiles, c.Lacking = len(c.files), len(c.kept), c.Lacking+o.Lacking
 	c.Commits, c.Kept = append(c.Commits, o.Commits...), append(c.Kept, o.Kept...)
 	for _, branch := range o.Branches {
 		c.on(branch)
@@ -155,11 +165,12 @@ func changedBy(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session) (m
 			none := nothing()
 			all[s.TaskID] = &none
 		}
-		branch := queue.Target
+		branch, lacking := queue.Target, false
 		if change := became[s.ID]; change != nil {
-			branch = cmp.Or(on[change.ID], branch)
+			merged := on[change.ID]
+			branch, lacking = cmp.Or(merged.Into, branch), merged.Behind != "" && queue.Behind != ""
 		}
-		all[s.TaskID].add(s, became[s.ID], branch)
+		all[s.TaskID].add(s, became[s.ID], branch, lacking)
 	}
 	return all, nil
 }

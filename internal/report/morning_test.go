@@ -50,7 +50,7 @@ func TestWhatWasChanged(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var c Changed
 			for _, s := range tt.sessions {
-				c.add(s, tt.change, "trunk")
+				c.add(s, tt.change, "trunk", false)
 			}
 			if got := c.String(); got != tt.want {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
@@ -68,14 +68,17 @@ func TestTheSumOfWhatWasChanged(t *testing.T) {
 		return files
 	}
 	tasks := make([]Changed, 3)
-	tasks[0].add(ralph.Session{}, &ralph.Change{State: ralph.Merged, To: "2", Commit: "1", Files: at("a", "b")}, "main")
-	tasks[1].add(ralph.Session{}, &ralph.Change{State: ralph.Merged, To: "2", Commit: "2", Files: at("b")}, "main")
-	tasks[2].add(ralph.Session{Files: at("b", "c")}, &ralph.Change{State: ralph.SentBack, SessionID: "s"}, "main")
+	tasks[0].add(ralph.Session{}, &ralph.Change{State: ralph.Merged, To: "2", Commit: "1", Files: at("a", "b")}, "main", false)
+	tasks[1].add(ralph.Session{}, &ralph.Change{State: ralph.Merged, To: "2", Commit: "2", Files: at("b")}, "main", true)
+	tasks[2].add(ralph.Session{Files: at("b", "c")}, &ralph.Change{State: ralph.SentBack, SessionID: "s"}, "main", false)
 	var sum Changed
 	for _, task := range tasks {
 		sum.merge(task)
 	}
-	want := "2 commits on main (1, 2), 2 files (+3 -0); 2 files not merged, and kept as refs/ralph/changes/s"
+	if got, want := tasks[1].String(), "1 commit passed, not on main yet (2), 1 file (+1 -0)"; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	want := "2 commits on main, 1 of them not yet (1, 2), 2 files (+3 -0); 2 files not merged, and kept as refs/ralph/changes/s"
 	if got := sum.String(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
@@ -135,7 +138,7 @@ func TestTheBranchesOfWhatWasChanged(t *testing.T) {
 		{"ralph/TASK-4-d", "5 commits on 4 branches"},
 	} {
 		var task Changed
-		task.add(ralph.Session{}, &ralph.Change{State: ralph.Merged, Commit: strconv.Itoa(len(sum.Commits) + 1)}, tt.branch)
+		task.add(ralph.Session{}, &ralph.Change{State: ralph.Merged, Commit: strconv.Itoa(len(sum.Commits) + 1)}, tt.branch, false)
 		sum.merge(task)
 		if got := sum.String(); got != tt.want || sum.Branch != tt.branch {
 			t.Errorf("with %s: %q, the last on %s; want %q", tt.branch, got, sum.Branch, tt.want)
