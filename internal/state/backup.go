@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	copyName   = "queue-"       // begins the names of the copies that runs make
-	copiesKept = 3              // of those
-	smallQueue = 32 << 20       // bytes of a database that is copied in a moment
-	copyAge    = time.Hour      // after which a larger one is copied again
-	spareRoom  = 16 << 20       // bytes that a copy has to leave free
+	copyName   = "queue-"  // begins the names of the copies that runs make
+	copiesKept = 3         // of those
+	smallQueue = 32 << 20  // bytes of a database that is copied in a moment
+	copyAge    = time.Hour // after which a larger one is copied again
+	spareRoom  = 16 << 20  // bytes that a copy has to leave free
 )
 
 // due reports whether a queue of so many bytes is copied again after so long.
