@@ -182,15 +182,15 @@ func (c *Clone) fresh(ctx context.Context, commit string, hidden []string, user 
 	if _, err := c.run(ctx, overrides, "-C", c.dir, "clean", clean); err != nil {
 		return err
 	}
-	if err := c.emptyModules(ctx, commit); err != nil {
+	if err := c.fillModules(ctx, commit, overrides); err != nil {
 		return err
 	}
 	c.at = commit
 	return errors.Join(replace(c.atFile(), []byte(commit)), c.giveIndex())
 }
 
-// HasModules reports whether the checked out commit has submodules, which are empty after
-// [Clone.Fresh].
+// HasModules reports whether the checked out commit has submodules. [Clone.Fresh] fills them from the user's own
+// copies; those that the user has no copy of are empty.
 func (c *Clone) HasModules() bool { return exists(filepath.Join(c.dir, ".gitmodules")) }
 
 // Tracked returns the names of the checked out files, submodules included.
@@ -203,10 +203,10 @@ func (c *Clone) Tracked(ctx context.Context) (map[string]bool, error) {
 	return names, err
 }
 
-// emptyModules empties the submodules: their repositories went with the .git folder, and an earlier
+// fillModules checks out the submodules anew: their repositories went with the .git folder, and an earlier
 // session's files must not stay. The clone has no remote, so it configures the addresses of those
 // with relative ones.
-func (c *Clone) emptyModules(ctx context.Context, commit string) error {
+func (c *Clone) fillModules(ctx context.Context, commit string, env []string) error {
 	if !c.HasModules() {
 		return nil
 	}
@@ -219,13 +219,15 @@ func (c *Clone) emptyModules(ctx context.Context, commit string) error {
 		return err
 	}
 	addresses := ""
-	for entry := range strings.SplitSeq(string(out), "\x00") {
-		if name, is := strings.CutPrefix(entry, "160000 "); is && err == nil {
-			_, name, _ = strings.Cut(name, "\t")
-			var address string
-			address, err = c.moduleAddress(ctx, commit, name)
-			addresses += address
-			err = errors.Join(err, root.RemoveAll(name), root.MkdirAll(name, 0o755))
+	for _, link := range gitlinks(string(out)) {
+		address, aerr := c.moduleAddress(ctx, commit, link.name)
+		addresses += address
+		err = errors.Join(aerr, root.RemoveAll(link.name), root.MkdirAll(link.name, 0o755))
+		if err == nil {
+			err = c.lender.lendModule(ctx, commit, link, filepath.Join(c.dir, link.name), env)
+		}
+		if err != nil {
+			break
 		}
 	}
 	if err == nil && addresses != "" {

@@ -313,6 +313,57 @@ func TestASubmoduleBesideTheRepository(t *testing.T) {
 	}
 }
 
+// TestSubmodulesComeFromTheUsersCopies: with those that they have themselves, and with nothing of the network. What
+// the user has no copy of is empty.
+func TestSubmodulesComeFromTheUsersCopies(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, script, want string }{
+		{"as they are", "true", "lib deep"},
+		{"addresses are gone", "rm -rf ../lib ../deep", "lib deep"},
+		{"not initialised", "git submodule --quiet deinit -f --all; rm -rf .git/modules", ""},
+		{"emptied", "git submodule --quiet deinit -f --all", "lib deep"},
+		{"the inner one is not there", "rm -rf .git/modules/lib/modules", "lib"},
+		{"a commit that the copy lacks", "git update-index --cacheinfo 160000,$(git rev-parse HEAD),lib; git commit -qm other", ""},
+		{"no copy of what was never a submodule", "git config -f .gitmodules submodule.lib.path elsewhere; git commit -qam odd", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			top := t.TempDir()
+			dir := filepath.Join(top, "app")
+			sh(t, top, `for r in deep lib app; do git init -q -b main $r; echo $r > $r/$r; git -C $r add -A; git -C $r commit -qm $r; done
+				git -C lib -c protocol.file.allow=always submodule --quiet add $PWD/deep in/deep; git -C lib commit -qm deep
+				git -C app -c protocol.file.allow=always submodule --quiet add $PWD/lib lib; git -C app commit -qm lib
+				git -C app -c protocol.file.allow=always submodule --quiet update --init --recursive`)
+			sh(t, dir, tt.script)
+			before := sh(t, dir, "find . -path ./lib -prune -o -type f -print | sort | xargs sha256sum")
+			tree := open(t, dir)
+			c, err := tree.Clone(t.Context(), t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			base := fresh(t, tree, c)
+			got := strings.Join(strings.Fields(sh(t, c.Top(), "cat lib/lib lib/in/deep/deep 2>/dev/null || true")), " ")
+			if got != tt.want {
+				t.Errorf("the clone has %q, want %q", got, tt.want)
+			}
+			look, err := c.Look(t.Context(), c.Scratch())
+			if err != nil {
+				t.Fatal(err)
+			}
+			made, err := c.Candidate(t.Context(), base, look.Content, "x", tree.User(t.Context()))
+			if err != nil || made.Head != base {
+				t.Errorf("it differs from its commit: %v, %v", made, err)
+			}
+			if tt.want != "" {
+				sh(t, c.Top(), "cd lib && echo x > x && git add x && git commit -qm x && git log -1 && git remote get-url origin")
+			}
+			if after := sh(t, dir, "find . -path ./lib -prune -o -type f -print | sort | xargs sha256sum"); after != before {
+				t.Errorf("the user's repository is another: %s\n%s", before, after)
+			}
+		})
+	}
+}
+
 // TestNoCloneOfWhatAFilterWrites: a repository with filtered files is not cloned, except for LFS
 // pointers; a filter without files does not matter.
 func TestNoCloneOfWhatAFilterWrites(t *testing.T) {

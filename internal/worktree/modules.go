@@ -16,6 +16,95 @@ type gitlink struct {
 	id   string
 }
 
+// gitlinks returns the nested repositories in the output of `git ls-files --stage -z`.
+func gitlinks(staged string) (list []gitlink) {
+	for entry := range strings.SplitSeq(staged, "\x00") {
+		if rest, is := strings.CutPrefix(entry, moduleMode+" "); is {
+			said, name, _ := strings.Cut(rest, "\t")
+			id, _, _ := strings.Cut(said, " ")
+			list = append(list, gitlink{name, id})
+		}
+	}
+	return list
+}
+
+// moduleOf returns the git directory of the user's own copy of a submodule at a commit of the repository; "" if
+// there is none.
+func (t *Tree) moduleOf(ctx context.Context, commit, path string) (string, error) {
+	section, _, err := t.moduleSaid(ctx, commit, path)
+	if err != nil {
+		return "", err
+	}
+	places := []string{filepath.Join(t.top(), path, ".git")}
+	if name := strings.TrimPrefix(section, "submodule."); section != "" && filepath.IsLocal(name) {
+		places = append(places, filepath.Join(t.git, "modules", name), filepath.Join(t.common, "modules", name))
+	}
+	for _, dir := range places {
+		if exists(filepath.Join(dir, "objects")) {
+			return dir, nil
+		}
+	}
+	return "", nil
+}
+
+// lendModule makes a repository of a submodule in an empty folder and checks its commit out there, with the submodules
+// that it has itself. It reads objects and the address of origin from the user's copy and writes nothing to it, and
+// asks no network. The folder stays empty if there is no copy, or if it lacks the commit.
+func (t *Tree) lendModule(ctx context.Context, commit string, link gitlink, dir string, env []string) error {
+	from, err := t.moduleOf(ctx, commit, link.name)
+	if err != nil || from == "" {
+		return err
+	}
+	git := func(args ...string) (string, error) {
+		out, err := runWithin(ctx, gitLimit, dir, slices.Concat(env, []string{"GIT_LFS_SKIP_SMUDGE=1"}), "", args...)
+		return strings.TrimSpace(string(out)), err
+	}
+	lacks := func(err error) error {
+		if complains(err) && ctx.Err() == nil {
+			return nil
+		}
+		return err
+	}
+	// A copy may name a work tree that has gone.
+	if _, err := git("--git-dir="+from, "--work-tree="+dir, "cat-file", "-e", link.id+"^{commit}"); err != nil {
+		return lacks(err)
+	}
+	origin, err := git("--git-dir="+from, "--work-tree="+dir, "config", "--get", "remote.origin.url")
+	if lacks(err) != nil {
+		return err
+	}
+	form := "sha1"
+	if t.longIDs {
+		form = "sha256"
+	}
+	if _, err := git("init", "-q", "--object-format="+form); err != nil {
+		return err
+	}
+	objects := []byte(quoted(filepath.Join(from, "objects")) + "\n")
+	if err := os.WriteFile(filepath.Join(dir, ".git", "objects", "info", "alternates"), objects, 0o600); err != nil {
+		return err
+	}
+	if origin != "" {
+		if _, err := git("remote", "add", "origin", withoutUser(origin)); err != nil {
+			return err
+		}
+	}
+	if _, err := git("checkout", "-q", "--detach", link.id); err != nil {
+		return fmt.Errorf("submodule %s: %w", link.name, err)
+	}
+	within, err := git("ls-files", "--stage", "-z")
+	if err != nil || len(gitlinks(within)) == 0 {
+		return err
+	}
+	copied := &Tree{root: dir, git: from, common: from, longIDs: t.longIDs}
+	for _, inner := range gitlinks(within) {
+		if err := copied.lendModule(ctx, link.id, inner, filepath.Join(dir, inner.name), env); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // populated reports whether a gitlink's folder contains a repository.
 func (t *Tree) populated(name string) bool {
 	dir := filepath.Join(t.top(), filepath.FromSlash(name))
