@@ -152,8 +152,9 @@ func standing(p *project.Project, what string, a project.ConfiguredAgent) (findi
 	switch {
 	case profile.Cost != agent.Never:
 	case len(a.Config.Prices) == 0 || profile.Tokens == agent.Never:
-		found := "it does not tell what it costs: a session counts as its whole limits.session_cost_usd"
+		found := "it does not tell what it costs: a session is charged by its time, at most limits.session_cost_usd"
 		if profile.Tokens != agent.Never {
+			found = "it does not tell what it costs: its tokens count at list prices (of " + agent.PricesOf + `), said as "about"`
 			mend = "set agents." + a.Name + ".prices: {MODEL: [input, cached input, output]}"
 		}
 		findings = append(findings, Finding{what, true, found, mend})

@@ -195,7 +195,7 @@ var follows = []struct {
 }{
 	{ralph.AuthFailed, "the run ends with status 6"},
 	{ralph.Billing, "the run ends with status 6"},
-	{ralph.NoWork, "it is tried once more, then the run ends with status 6: the model is unknown, say"},
+	{ralph.NoWork, "it is tried once more, then the run ends with status 6: the model is unknown, or it was not ready after two minutes"},
 	{ralph.RateLimited, "the run waits, until the limit's end where that is told"},
 	{ralph.Overloaded, "the run waits"},
 	{ralph.Network, "the run waits"},
