@@ -154,7 +154,8 @@ func standing(p *project.Project, what string, a project.ConfiguredAgent) (findi
 	case len(a.Config.Prices) == 0 || profile.Tokens == agent.Never:
 		found := "it does not tell what it costs: a session is charged by its time, at most limits.session_cost_usd"
 		if profile.Tokens != agent.Never {
-			found = "it does not tell what it costs: its tokens count at list prices (of " + agent.PricesOf + `), said as "about"`
+			found = "it does not tell what it costs: its tokens count at list prices (of " + agent.PricesOf +
+				`), said as "about"`
 			mend = "set agents." + a.Name + ".prices: {MODEL: [input, cached input, output]}"
 		}
 		findings = append(findings, Finding{what, true, found, mend})

@@ -279,7 +279,8 @@ func Class(f Failure) ralph.Ending {
 	})
 	known := slices.IndexFunc(classes, func(c class) bool { return slices.Contains(c.statuses, status) })
 	vague := coded < 0 || classes[coded].ending == ralph.Overloaded || classes[coded].ending == ralph.RateLimited
-	google := (slices.Contains(codes, "resourceexhausted") || googles.MatchString(f.Text)) && !creditsGone.MatchString(f.Text)
+	google := slices.Contains(codes, "resourceexhausted") || googles.MatchString(f.Text)
+	google = google && !creditsGone.MatchString(f.Text)
 	switch {
 	case status == 500 && unreached.MatchString(f.Text):
 		return ralph.Network // an agent's own status
@@ -298,8 +299,8 @@ func Class(f Failure) ralph.Ending {
 }
 
 // ofFiles are a file system's words.
-var ofFiles = regexp.MustCompile(`(?i)\(os error (1|2|5|13|17|20|21|23|24|28|30|39)\)|\b(EACCES|EPERM|ENOENT|EROFS|ENOSPC|EMFILE|EIO)\b|` +
-	`no such file or directory|read-only file system|no space left on device|too many open files`)
+var ofFiles = regexp.MustCompile(`(?i)\(os error (1|2|5|13|17|20|21|23|24|28|30|39)\)|` +
+	`\b(EACCES|EPERM|ENOENT|EROFS|ENOSPC|EMFILE|EIO)\b|no such file or directory|read-only file system|no space left on device|too many open files`)
 
 // googles are words of Google's API, which says "check your plan and billing details" of any limit.
 var googles = regexp.MustCompile(`ai\.google\.dev|googleapis\.com`)

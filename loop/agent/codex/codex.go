@@ -111,7 +111,8 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 	}
 	report, err := conversation.Run(ctx, newSession(a.options, task), p, task, conversation.Options{
 		Profile: &Profile,
-		Alone:   a.options.ExitGrace, Wait: a.options.ExitGrace, Start: a.options.StartWait, Tools: a.options.ToolsWait, Bare: true,
+		Alone:   a.options.ExitGrace, Wait: a.options.ExitGrace,
+		Start: a.options.StartWait, Tools: a.options.ToolsWait, Bare: true,
 	})
 	report.Version = version
 	return report, err
