@@ -164,6 +164,11 @@ func TestSuspects(t *testing.T) {
 		{"a.js", "", "if (new Error().stack.includes('.test.js')) return 3\n", true},
 		{"a.js", "", "if (require.main === module) main()\n", false},
 		{"a.js", "", "console.error(e.stack)\n", false},
+		{"sum.h", "", "#undef assert\n#define assert(x) ((void)0)\n", true},
+		{"sum.h", "", "#define SUM(a, b) ((a) + (b))\n", false},
+		{"sum.rb", "", "class Minitest::Test\n  def run = nil\nend\n", true},
+		{"sum.rb", "", "at_exit { exit! 0 }\n", true},
+		{"sum.rb", "", "def sum(a, b) = a + b\n", false},
 		{"test_a.py", "", "class Any:\n    def __eq__(self, o):\n        return True\n", false}, // a gate file
 	} {
 		files := []gate.File{{Path: c.file, Was: []byte(c.was), Is: []byte(c.is)}}

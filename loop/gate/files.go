@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -139,6 +140,16 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 	if auto {
 		patterns = slices.Concat(tests, patterns)
 	}
+	loading := sync.OnceValue(func() (texts [][]byte) {
+		for _, name := range runnersSettings {
+			text := read(name)
+			if name == "package.json" {
+				text = []byte(partsOf(name)(name, nil).decides(text))
+			}
+			texts = append(texts, text)
+		}
+		return texts
+	})
 	for _, f := range files {
 		c := Changed{File: f}
 		switch {
@@ -149,7 +160,7 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 			if f.Was == nil && (takesOver(f) || shadows(f, files)) || run[f.Path] && isScript(f.Path) {
 				c.Kind = Setting
 			}
-		case f.Was == nil && auto && hides(f, files, read):
+		case f.Was == nil && auto && hides(f, files, read), auto && setUp(f.Path, loading):
 			c.Kind = Setting
 		case partsOf(f.Path) != nil:
 			p := partsOf(f.Path)(f.Path, slices.Concat(r.Shared, more, r.Own))
@@ -221,6 +232,34 @@ func hides(f File, files []File, read func(name string) []byte) bool {
 	return read(beside) == nil && !slices.ContainsFunc(files, func(f File) bool { return f.Path == beside && f.Is != nil })
 }
 
+// runnersSettings are files that name others which runners load.
+var runnersSettings = slices.Concat([]string{"pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini", "phpunit.xml", ".rspec", "package.json"},
+	variants(".mocharc", "js", "cjs", "json", "yml", "yaml"), variants("jest.config", "js", "ts", "mjs", "cjs", "json"),
+	variants("vitest.config", "js", "ts", "mjs", "mts"), variants("vite.config", "js", "ts", "mjs", "mts"),
+	variants("playwright.config", "js", "ts"))
+
+func variants(base string, endings ...string) (names []string) {
+	for _, e := range endings {
+		names = append(names, base+"."+e)
+	}
+	return names
+}
+
+// setUp reports whether the settings of a runner have it load a file before tests, or to read or report them.
+func setUp(name string, settings func() [][]byte) bool {
+	ext := path.Ext(name)
+	if language(name) != ".js" && ext != ".py" && ext != ".rb" && ext != ".php" {
+		return false
+	}
+	base := regexp.QuoteMeta(strings.TrimSuffix(name, ext))
+	loads := regexp.MustCompile(`(?i)(?:setup\w*|global(?:setup|teardown)|environment|runner|reporters?|serializers?|resolver|transform|require|` +
+		`bootstrap)["']?\s*[:=]?\s*[\[{(]?[^\]})]{0,300}["'\s](?:<rootDir>/|\./)?` + base + `(?:` + regexp.QuoteMeta(ext) + `)?["'\s]`)
+	module := regexp.MustCompile(`-p[ =]?` + strings.ReplaceAll(base, "/", `\.`) + `\b`)
+	return slices.ContainsFunc(settings(), func(text []byte) bool {
+		return loads.Match(text) || ext == ".py" && module.Match(text)
+	})
+}
+
 // shadows reports whether a new file among the tests may be taken for code of the same name: a module or a class that is found
 // first where tests run, a mock, or in Go a function that the change takes out of the code.
 func shadows(f File, files []File) bool {
@@ -258,7 +297,7 @@ var (
 	importedPython = regexp.MustCompile(`(?m)^\s*(?:import|from\s+\S+\s+import)\s+(.+)$`)
 	importedJS     = either(`(?m)^\s*(?:import|const|let|var)\s+([^=;]+?)\s*(?:from|=\s*(?:await\s+import|require)\()`)
 	wordsOf        = regexp.MustCompile(`[A-Za-z_$][\w$]*`)
-	replacing      = regexp.MustCompile(`(?m)^\s*([A-Za-z_$][\w$]*)(?:\.[\w$]+|\[[^\]\n]+\])+\s*=[^=>]`)
+	assigning      = regexp.MustCompile(`(?m)^\s*([A-Za-z_$][\w$]*)(?:\.[\w$]+|\[[^\]\n]+\])+\s*=[^=>]`)
 )
 
 // replaces reports whether a text assigns to what is in a name that it imports.
@@ -269,7 +308,7 @@ func replaces(text []byte, imported *regexp.Regexp) bool {
 			names[string(name)] = true
 		}
 	}
-	return slices.ContainsFunc(replacing.FindAllSubmatch(text, -1), func(m [][]byte) bool { return names[string(m[1])] })
+	return slices.ContainsFunc(assigning.FindAllSubmatch(text, -1), func(m [][]byte) bool { return names[string(m[1])] })
 }
 
 // Alters reports whether a change touches what decides on the target: then new code has to pass the old gate.

@@ -74,6 +74,34 @@ func TestNewFilesInTheWay(t *testing.T) {
 	}
 }
 
+// TestWhatRunnersLoad: files that a runner's settings have it load before tests are settings, and others that they name are not.
+func TestWhatRunnersLoad(t *testing.T) {
+	for _, c := range []struct {
+		settings, text, file string
+		want                 bool
+	}{
+		{"vitest.config.js", "export default { test: { setupFiles: ['./config/up.js'] } }\n", "config/up.js", true},
+		{"jest.config.js", "module.exports = {\n  setupFilesAfterEnv: [\n    '<rootDir>/a.js',\n    '<rootDir>/config/up.js',\n  ],\n}\n", "config/up.js", true},
+		{"package.json", `{"main": "src/sum.js", "jest": {"globalSetup": "./config/up"}}`, "config/up.js", true},
+		{"package.json", `{"main": "src/sum.js", "jest": {"globalSetup": "./config/up"}}`, "src/sum.js", false},
+		{"jest.config.js", "module.exports = { setupFiles: ['./a.js'], collectCoverageFrom: ['src/sum.js'] }\n", "src/sum.js", false},
+		{"pytest.ini", "[pytest]\naddopts = -v -p tools.plugin\n", "tools/plugin.py", true},
+		{"phpunit.xml", "<phpunit bootstrap=\"lib/up.php\">\n", "lib/up.php", true},
+		{"jest.config.js", "module.exports = { setupFiles: ['./up.js'] }\n", "config/up.js", false},
+	} {
+		files := []gate.File{{Path: c.file, Was: []byte("1\n"), Is: []byte("2\n")}}
+		got := (gate.Rules{Tests: []string{gate.Auto}}).Changes(files, func(name string) []byte {
+			if name == c.settings {
+				return []byte(c.text)
+			}
+			return nil
+		})
+		if (len(got) > 0) != c.want {
+			t.Errorf("%s by %s: %+v", c.file, c.text, got)
+		}
+	}
+}
+
 func TestWhatCommandsRun(t *testing.T) {
 	files := map[string]string{
 		"package.json":   `{"scripts": {"pretest": "sh scripts/pre.sh", "test": "node run.js"}}`,

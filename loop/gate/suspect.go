@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -33,6 +34,18 @@ var observes = sync.OnceValue(func() *regexp.Regexp {
 		`\bRALPH_[A-Z]+\b|\bco_name\b|\bNODE_ENV\W{1,12}test\b|\bcfg\(not\(test\)\)`,
 		`(?:open|[rR]ead\w*|Path|join|require|import)\s*\(.*["'][^"']*`+
 			`(?:\btests?/|\btest_\w+\.py|_test\.(?:go|sh)|\.(?:test|spec)\.[cm]?[jt]s)`)
+})
+
+// replacing matches how code replaces what tests are written with, or ends their program, in languages without controls, by
+// the ending of its file.
+var replacing = sync.OnceValue(func() map[string]*regexp.Regexp {
+	c := either(`^\s*#\s*(?:define|undef)\s+(?:assert\w*|NDEBUG|(?:ASSERT|EXPECT|CHECK|REQUIRE|TEST)\w*|main|if|return|exit|abort)\b`,
+		`\batexit\s*\(\s*_?exit\b`)
+	return map[string]*regexp.Regexp{
+		".c": c, ".h": c, ".cc": c, ".cpp": c, ".cxx": c, ".hpp": c, ".hh": c,
+		".rb": either(`^\s*(?:class|module)\s+(?:Minitest|RSpec|Test::Unit)\b`, `\bdef\s+(?:assert|refute|expect)\w*`,
+			`\b(?:Minitest|RSpec|Test::Unit)[\w:]*\.(?:class_eval|prepend|include|send|define_method)\b`, `\bexit!|\bat_exit\b`),
+	}
 })
 
 // callers matches how code asks who calls it, and which program it is part of; naming how it names tests.
@@ -72,6 +85,8 @@ func Suspects(files []File, decides []Changed) (list []ralph.Weakening) {
 			add("what it compares does not depend on what that is compared with")
 		case programs[l] && asks(added(f)):
 			add("it asks whether it is tested, or reads tests")
+		case replacing()[path.Ext(f.Path)] != nil && slices.ContainsFunc(added(f), replacing()[path.Ext(f.Path)].Match):
+			add("it replaces what tests are written with, or ends their program")
 		}
 	}
 	return list
