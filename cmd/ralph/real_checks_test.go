@@ -146,8 +146,10 @@ func (g ground) play(t *testing.T, agent, name, first string) {
 	files := maps.Clone(g.files)
 	files["poison.sh"] = g.poison + "\n"
 	s := acting(t, agent, files, []act{
-		{"Act 1", []string{g.refuses, g.withdraws + "; " + g.breaks}}, {"Act 2", []string{"echo x > made.txt"}},
-		{"Act 3", []string{g.breaks}}, {"Act 4", []string{g.improves}},
+		{"Act 1", []string{g.refuses, g.withdraws + "; " + g.breaks}},
+		{"Act 2", []string{"echo x > made.txt"}},
+		{"Act 3", []string{g.breaks}},
+		{"Act 4", []string{g.improves}},
 	})
 	s.first = first
 	s.configure("permissions: {guards: false}\n#test: {retries: 1, refused: 1}\nverify: {commands: ['" + g.command + "']}")

@@ -58,8 +58,15 @@ func TestRealHiddenCheck(t *testing.T) {
 	}
 	none("what the run prints", []byte(out))
 	for _, args := range [][]string{
-		{"report"}, {"report", "--json"}, {"task", "show", "1"}, {"task", "show", "1", "--json"}, {"session", "list", "--json"}, {"prompt", "1"},
-		{"inbox", "--json"}, {"events", "--json"}, {"status", "--json"},
+		{"report"},
+		{"report", "--json"},
+		{"task", "show", "1"},
+		{"task", "show", "1", "--json"},
+		{"session", "list", "--json"},
+		{"prompt", "1"},
+		{"inbox", "--json"},
+		{"events", "--json"},
+		{"status", "--json"},
 	} {
 		none("ralph "+strings.Join(args, " "), []byte(s.run(0, args...)))
 	}

@@ -59,7 +59,8 @@ var counts = []struct {
 
 // unpassed matches how many of the tests of such a line have not passed, or of unittest's, in a line of its own.
 var (
-	unpassed = regexp.MustCompile(`\b(?:[Ss]kipped|Incomplete|expected failures)[=:] ?(\d+)|\b(\d+) (?:pending|skipped|excluded)\b`)
+	unpassed = regexp.MustCompile(
+		`\b(?:[Ss]kipped|Incomplete|expected failures)[=:] ?(\d+)|\b(\d+) (?:pending|skipped|excluded)\b`)
 	unittest = regexp.MustCompile(`^OK \(.*=\d+\)$`)
 )
 

@@ -38,7 +38,8 @@ var interferes = sync.OnceValue(func() map[string]*regexp.Regexp {
 		".js": either(`\b(process|globalThis|global|eval|Function|Proxy|Reflect|prototype|constructor|defineProperty)\b`,
 			`\b(assert|expect|jest|vi|vitest|mocha|chai|test|child_process|worker_threads|Module|createRequire)\b`,
 			`require\s*\(\s*(?:[^"'\s]|[^)]*[+,])|import\s*\(|\]\s*=[^=]`),
-		".rs": either(`\b(exit|abort|macro_rules|macro_use|link_section|no_mangle|panic|set_hook|catch_unwind|libc|extern|unsafe|asm|ctor)\b`),
+		".rs": either(`\b(exit|abort|macro_rules|macro_use|link_section|no_mangle|panic|set_hook|catch_unwind)\b`,
+			`\b(libc|extern|unsafe|asm|ctor)\b`),
 		".sh": either(`\b(exit|kill|exec|trap|PPID|eval|alias|unset)\b|>`),
 	}
 })

@@ -50,8 +50,9 @@ var tests = []string{
 	"**/*_{spec,test}.rb", "**/spec/**", "**/features/**/*.feature", // Ruby
 	"**/*{Test,Tests}.cs", "**/*.{Tests,Test,UnitTests,IntegrationTests}/**/*.cs", // C#
 	"**/*Test.php", "**/*.phpt", // PHP
-	"**/*_test.exs",                                                                                                                 // Elixir
-	"**/*.bats", "**/*[-_.]{test,tests}.sh", "**/{test,tests}[-_.]*.{sh,bash}", "**/{test,tests}.sh", "**/t/**/*.{t,sh,bash,pl,pm}", // shell
+	"**/*_test.exs",                                                                                  // Elixir
+	"**/*.bats", "**/*[-_.]{test,tests}.sh", "**/{test,tests}[-_.]*.{sh,bash}", "**/{test,tests}.sh", // shell
+	"**/t/**/*.{t,sh,bash,pl,pm}",
 	"**/*_test.{c,cc,cpp,cxx}", "**/test_*.{c,cc,cpp,cxx}", "**/*Tests.swift",
 	"**/{test,tests,Tests}/**", "**/{fixtures,snapshots,golden}/**", "**/*.golden", // all
 }
@@ -217,10 +218,11 @@ func takesOver(f File) bool {
 }
 
 // library are modules of Python's library that tests and checks use.
-var library = regexp.MustCompile(`(?:^|/)(abc|argparse|array|ast|asyncio|bisect|collections|contextlib|copy|csv|dataclasses|datetime|decimal|difflib|` +
-	`doctest|enum|filecmp|fnmatch|fractions|functools|glob|hashlib|heapq|importlib|inspect|io|itertools|json|logging|math|` +
-	`operator|os|pathlib|pickle|platform|pprint|queue|random|re|runpy|selectors|shlex|shutil|signal|socket|sqlite3|statistics|string|` +
-	`struct|subprocess|sys|tempfile|textwrap|threading|time|traceback|types|typing|urllib|uuid|warnings|weakref|zlib)(?:\.py|/__init__\.py)$`)
+var library = regexp.MustCompile(`(?:^|/)(abc|argparse|array|ast|asyncio|bisect|collections|contextlib|copy|csv|` +
+	`dataclasses|datetime|decimal|difflib|doctest|enum|filecmp|fnmatch|fractions|functools|glob|hashlib|heapq|` +
+	`importlib|inspect|io|itertools|json|logging|math|operator|os|pathlib|pickle|platform|pprint|queue|random|re|` +
+	`runpy|selectors|shlex|shutil|signal|socket|sqlite3|statistics|string|struct|subprocess|sys|tempfile|textwrap|` +
+	`threading|time|traceback|types|typing|urllib|uuid|warnings|weakref|zlib)(?:\.py|/__init__\.py)$`)
 
 // hides reports whether a new file is found by Python in the place of its own library: it is in no package.
 func hides(f File, files []File, read func(name string) []byte) bool {
@@ -233,7 +235,8 @@ func hides(f File, files []File, read func(name string) []byte) bool {
 }
 
 // runnersSettings are files that name others which runners load.
-var runnersSettings = slices.Concat([]string{"pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini", "phpunit.xml", ".rspec", "package.json"},
+var runnersSettings = slices.Concat(
+	[]string{"pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini", "phpunit.xml", ".rspec", "package.json"},
 	variants(".mocharc", "js", "cjs", "json", "yml", "yaml"), variants("jest.config", "js", "ts", "mjs", "cjs", "json"),
 	variants("vitest.config", "js", "ts", "mjs", "mts"), variants("vite.config", "js", "ts", "mjs", "mts"),
 	variants("playwright.config", "js", "ts"))
@@ -252,16 +255,17 @@ func setUp(name string, settings func() [][]byte) bool {
 		return false
 	}
 	base := regexp.QuoteMeta(strings.TrimSuffix(name, ext))
-	loads := regexp.MustCompile(`(?i)(?:setup\w*|global(?:setup|teardown)|environment|runner|reporters?|serializers?|resolver|transform|require|` +
-		`bootstrap)["']?\s*[:=]?\s*[\[{(]?[^\]})]{0,300}["'\s](?:<rootDir>/|\./)?` + base + `(?:` + regexp.QuoteMeta(ext) + `)?["'\s]`)
+	loads := regexp.MustCompile(`(?i)(?:setup\w*|global(?:setup|teardown)|environment|runner|reporters?|serializers?|` +
+		`resolver|transform|require|bootstrap)["']?\s*[:=]?\s*[\[{(]?[^\]})]{0,300}` +
+		`["'\s](?:<rootDir>/|\./)?` + base + `(?:` + regexp.QuoteMeta(ext) + `)?["'\s]`)
 	module := regexp.MustCompile(`-p[ =]?` + strings.ReplaceAll(base, "/", `\.`) + `\b`)
 	return slices.ContainsFunc(settings(), func(text []byte) bool {
 		return loads.Match(text) || ext == ".py" && module.Match(text)
 	})
 }
 
-// shadows reports whether a new file among the tests may be taken for code of the same name: a module or a class that is found
-// first where tests run, a mock, or in Go a function that the change takes out of the code.
+// shadows reports whether a new file among the tests may be taken for code of the same name: a module or a class that
+// is found first where tests run, a mock, or in Go a function that the change takes out of the code.
 func shadows(f File, files []File) bool {
 	switch base := path.Base(f.Path); language(f.Path) {
 	case ".py", ".rb", ".java", ".kt", ".groovy", ".scala":
@@ -274,7 +278,8 @@ func shadows(f File, files []File) bool {
 			has[string(m[1])] = true
 		}
 		return slices.ContainsFunc(files, func(other File) bool {
-			return path.Dir(other.Path) == path.Dir(f.Path) && path.Ext(other.Path) == ".go" && !strings.HasSuffix(other.Path, "_test.go") &&
+			return path.Dir(other.Path) == path.Dir(f.Path) && path.Ext(other.Path) == ".go" &&
+				!strings.HasSuffix(other.Path, "_test.go") &&
 				slices.ContainsFunc(function.FindAllSubmatch(other.Was, -1), func(m [][]byte) bool { return has[string(m[1])] })
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -170,7 +169,8 @@ func (j judgement) byName() (found []ralph.Weakening) {
 }
 
 // missing returns those of the tests that are gone, and whose former selves pass, for which there is no new one: of
-// the same name elsewhere, or another one in the same file; and of those that are away if there is none of the same name.
+// the same name elsewhere, or another one in the same file; and of those that are away if there is none of the same
+// name.
 func (j judgement) missing(gone, away []string) (missing []string) {
 	added := map[string]bool{}
 	for test := range j.now.Tests.Tests {
@@ -278,11 +278,11 @@ func vanished(files []Changed) (list []string) {
 }
 
 // importing matches the lines that say where things are. They change when files are moved.
-var importing = regexp.MustCompile(`^(package|import|from|use|mod|pub mod|namespace|export .* from|#include)\b|\b(require|import)(_relative)?\b\s*[('"]|` +
-	`^["'][^"']*["']$|^\} from|^[()]$`)
+var importing = either(`^(package|import|from|use|mod|pub mod|namespace|export .* from|#include)\b`,
+	`\b(require|import)(_relative)?\b\s*[('"]`, `^["'][^"']*["']$`, `^\} from`, `^[()]$`)
 
-// Moved reports whether a change does nothing but move files: what it adds it has removed elsewhere, and what else it changes
-// are imports. Code that is moved cannot be tried with its tests where they were.
+// Moved reports whether a change does nothing but move files: what it adds it has removed elsewhere, and what else it
+// changes are imports. Code that is moved cannot be tried with its tests where they were.
 func Moved(files []File) bool {
 	body := func(text []byte) string {
 		var b strings.Builder

@@ -36,10 +36,11 @@ var observes = sync.OnceValue(func() *regexp.Regexp {
 			`(?:\btests?/|\btest_\w+\.py|_test\.(?:go|sh)|\.(?:test|spec)\.[cm]?[jt]s)`)
 })
 
-// replacing matches how code replaces what tests are written with, or ends their program, in languages without controls, by
-// the ending of its file.
+// replacing matches how code replaces what tests are written with, or ends their program, in languages without
+// controls, by the ending of its file.
 var replacing = sync.OnceValue(func() map[string]*regexp.Regexp {
-	c := either(`^\s*#\s*(?:define|undef)\s+(?:assert\w*|NDEBUG|(?:ASSERT|EXPECT|CHECK|REQUIRE|TEST)\w*|main|if|return|exit|abort)\b`,
+	c := either(`^\s*#\s*(?:define|undef)\s+(?:assert\w*|NDEBUG|main|if|return|exit|abort)\b`,
+		`^\s*#\s*(?:define|undef)\s+(?:ASSERT|EXPECT|CHECK|REQUIRE|TEST)\w*\b`,
 		`\batexit\s*\(\s*_?exit\b`)
 	return map[string]*regexp.Regexp{
 		".c": c, ".h": c, ".cc": c, ".cpp": c, ".cxx": c, ".hpp": c, ".hh": c,
@@ -129,6 +130,7 @@ func equals(language string, text []byte) (n int) {
 // looks reports whether code looks at what is in a name, or compares it.
 func looks(body, name string) bool {
 	return slices.ContainsFunc([]string{
-		name + ".", name + "[", "= " + name, name + " =", "(" + name + ")", name + "?.", " is " + name, ", " + name + ")", name + " !=",
+		name + ".", name + "[", "= " + name, name + " =", "(" + name + ")", name + "?.", " is " + name,
+		", " + name + ")", name + " !=",
 	}, func(s string) bool { return strings.Contains(body, s) })
 }
