@@ -23,6 +23,8 @@ const (
 	EventSessionState      = "session.state"
 	EventSessionProgress   = "session.progress"
 	EventSessionCheckpoint = "session.checkpoint"
+	EventReviewStarted     = "review.started"
+	EventReviewEnded       = "review.ended"
 	EventDoneRefused       = "session.done_refused" // the agent is told why, and its session goes on
 	EventVerifying         = "verifying"            // a verification command takes longer than a second
 	EventSessionRefused    = "session.refused"      // a session tried a command that only people may give
@@ -77,6 +79,8 @@ var payloads = []EventPayload{
 	CheckpointAdded{},
 	SlowCheck{},
 	DoneRefused{},
+	ReviewStarted{},
+	ReviewEnded{},
 	CommandRefused{},
 	SessionEnded{},
 	ChangeQueued{},
@@ -256,6 +260,21 @@ type DoneRefused struct {
 	Reason string `json:"reason"`
 }
 
+// ReviewStarted reports that an agent looks at what a session has made (docs/review.md). The event's session is the
+// reviewer's.
+type ReviewStarted struct {
+	Agent string `json:"agent"`
+	Model string `json:"model"`
+}
+
+// ReviewEnded reports what came of that.
+type ReviewEnded struct {
+	Agent    string  `json:"agent"`
+	Approved bool    `json:"approved"`
+	Said     string  `json:"said"` // in a sentence: what was checked, or what it objects to
+	CostUSD  float64 `json:"cost_usd"`
+}
+
 // SlowCheck reports a verification command that takes longer than a second,
 // for a session's done or, without a session, before a run's first task.
 type SlowCheck struct {
@@ -402,6 +421,8 @@ func (SessionProgressed) eventType() string { return EventSessionProgress }
 func (CheckpointAdded) eventType() string   { return EventSessionCheckpoint }
 func (SlowCheck) eventType() string         { return EventVerifying }
 func (DoneRefused) eventType() string       { return EventDoneRefused }
+func (ReviewStarted) eventType() string     { return EventReviewStarted }
+func (ReviewEnded) eventType() string       { return EventReviewEnded }
 func (CommandRefused) eventType() string    { return EventSessionRefused }
 func (SessionEnded) eventType() string      { return EventSessionEnded }
 func (ChangeQueued) eventType() string      { return EventChangeQueued }

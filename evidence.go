@@ -21,6 +21,9 @@ type Evidence struct {
 	Hidden []string `json:"hidden,omitempty"` // titles of the checks that it did not see and that failed
 
 	Gate Gate `json:"gate,omitzero"` // what the change does to the tests and other files that decide on it
+
+	Reviews []AgentReview `json:"reviews,omitempty"` // by agents, in the order in which they were made
+	Rounds  int           `json:"rounds,omitempty"`  // candidates of the task that reviewers objected to, this one included
 }
 
 // An Untaken is something in a session's workspace that ralph does not take from it, and why.

@@ -19,6 +19,7 @@ type Discipline struct {
 	Model        string `json:"model"`
 	Parallel     int    `json:"parallel"` // how many sessions may work on its tasks at once; 0 is unlimited
 	Agent        string `json:"agent"`    // a name from ralph.yaml, "" for none
+	Review       string `json:"review"`   // the agent that reviews its tasks, "none", or "" as configured
 	Created      Time   `json:"created"`
 	Updated      Time   `json:"updated"`
 }

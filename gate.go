@@ -58,6 +58,8 @@ type Gate struct {
 	Idle     []string    `json:"idle,omitempty"`     // commands of the task alone that passed before any work
 	Unproved bool        `json:"unproved,omitempty"` // a proof is required; no test of the change fails on the old code
 
+	Says      string      `json:"says,omitempty"`      // what a reviewer says of the changed tests
+	Asks      string      `json:"asks,omitempty"`      // whether the task asks for the changed tests, as a reviewer says
 	Allowed   []Weakening `json:"allowed,omitempty"`   // weakenings that the task allows
 	Unchanged bool        `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
 }
@@ -95,14 +97,21 @@ type Review struct {
 	Change    string      `json:"change,omitempty"`    // the commit that is to be merged; "" if nothing was changed
 	Reason    string      `json:"reason,omitempty"`    // why the agent says that the task asks for it
 	Weakened  []Weakening `json:"weakened,omitempty"`  // tests that refuse the change as they were
+	Says      string      `json:"says,omitempty"`      // what a reviewer says of them
 	Guarded   []Blob      `json:"guarded,omitempty"`   // files that run for people, or that steer agents or runs
 	Protected []string    `json:"protected,omitempty"` // files that a session must not change
 	Files     []Blob      `json:"files,omitempty"`     // the gate files behind Weakened
 	Unchanged bool        `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
+
+	Objected   []AgentReview `json:"objected,omitempty"`   // by which reviewers object to it still, after all rounds
+	Unreviewed []AgentReview `json:"unreviewed,omitempty"` // that were to look at it, and did not
+	Summary    string        `json:"summary,omitempty"`    // what the author says that it did, where reviewers object
 }
 
 // The kinds of reviews, as the inbox names them.
 const (
+	ReviewObjected  = "reviewer objects"
+	ReviewNone      = "not reviewed"
 	ReviewTests     = "tests changed"
 	ReviewGuarded   = "guarded files"
 	ReviewProtected = "protected files"
@@ -120,6 +129,10 @@ func (r Review) Kind() string {
 		return ReviewGuarded
 	case r.Unchanged:
 		return ReviewUnchanged
+	case len(r.Objected) > 0:
+		return ReviewObjected
+	case len(r.Unreviewed) > 0:
+		return ReviewNone
 	}
 	return ""
 }
@@ -130,6 +143,11 @@ func (r Review) Paths() (paths []string) {
 		paths = append(paths, b.Path)
 	}
 	paths = append(paths, r.Protected...)
+	for _, review := range r.Objected {
+		for _, o := range review.Blocking() {
+			paths = append(paths, o.File)
+		}
+	}
 	slices.Sort(paths)
 	return slices.Compact(paths)
 }

@@ -257,6 +257,7 @@ type Session struct {
 	TaskID      int64         `json:"task_id"`
 	Attempt     int           `json:"attempt"` // counts from 1 per task and includes every session
 	Origin      string        `json:"origin"`  // "loop" or "human"
+	Role        Role          `json:"role"`
 	State       Phase         `json:"current_state"`
 	History     []PhaseChange `json:"state_history"`
 	Ending      Ending        `json:"ending"` // "" while it runs
@@ -297,6 +298,8 @@ type Session struct {
 	Progress      *Progress `json:"progress"`       // the last report of a person's chat; null if none
 	Checking      string    `json:"checking"`       // the command that is checking its done now, if it takes long
 	CheckingSince Time      `json:"checking_since"` // since when; null if nothing is being checked
+
+	Review *AgentReview `json:"review"` // what a review came to; null for other sessions
 }
 
 // By is who worked in a session.

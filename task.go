@@ -107,6 +107,7 @@ type Task struct {
 	Verify         []string `json:"-"` // shell commands that must exit 0
 	Allow          []string `json:"-"` // what may be changed unasked: "tests", or globs of files
 	Hidden         []Hidden `json:"-"` // checks that no session sees
+	Review         string   `json:"-"` // the agent that reviews it, [NoReview], or "" as configured
 	Files          []string `json:"-"` // globs of the files it may touch, a hint for scheduling; empty if unknown
 	Model          string   `json:"-"` // "" leaves the choice to the discipline, then to the configuration
 	Agent          string   `json:"-"` // a name from ralph.yaml; "" leaves the choice as for Model
@@ -147,6 +148,7 @@ func Changes(before, after Task) map[string]Edit {
 		"verify":      func(t Task) any { return append([]string{}, t.Verify...) },
 		"files":       func(t Task) any { return append([]string{}, t.Files...) },
 		"allow":       func(t Task) any { return append([]string{}, t.Allow...) },
+		"review":      func(t Task) any { return t.Review },
 	} {
 		if c := (Edit{field(before), field(after)}); !reflect.DeepEqual(c.Before, c.After) {
 			changes[name] = c

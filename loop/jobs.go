@@ -352,6 +352,11 @@ func (r *runner) judge(ctx context.Context, l *job, o outcome, err error) error 
 	if err := r.merge(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
+	for _, done := range o.s.Done {
+		if err := r.afterAgent(ctx, done.Session, done.Report); err != nil {
+			return err
+		}
+	}
 	switch ending := o.end.Ending; {
 	case o.d.Stagnant:
 		if !slices.Contains(r.stagnant, l.task) { // a task's own limit is that of its attempts

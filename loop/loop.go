@@ -59,7 +59,9 @@ type Loop struct {
 
 	Prompts Prompts
 	Models  Models
-	Session session.Limits // except for the limits that Limits sets
+	// Reviewers look at what sessions make before it is merged, in this order (docs/review.md).
+	Reviewers []signals.Reviewer
+	Session   session.Limits // except for the limits that Limits sets
 
 	Parallel int // number of sessions at once, in workspaces; 0 is 1
 

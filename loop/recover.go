@@ -27,6 +27,9 @@ func (l *Loop) recover(ctx context.Context) error {
 		if last, ok, err = tx.LastRun(); err != nil {
 			return err
 		}
+		if err := tx.LoseReviews(); err != nil {
+			return err
+		}
 		lost, err = tx.OpenSessions()
 		return err
 	}); err != nil {

@@ -32,6 +32,8 @@ type Session struct {
 	Version    string
 	Mask       func(string) string // masks secrets in the agent's input; nil masks nothing
 
+	Review *ReviewTools // of a session that reviews; nil for one that works
+
 	unreported string // a file that exists until it has reported a phase; "" if none was created
 }
 
@@ -51,6 +53,14 @@ func (s Session) say(ctx context.Context, p signals.Payload) (id int64, err erro
 
 // Server returns the server for a session of the loop.
 func (s Session) Server() *mcp.Server {
+	if s.Review != nil {
+		server := newReview(s.Version, *s.Review)
+		if s.Rules != nil && !s.NoTool {
+			addPermission(server, Options{Permit: s.permit})
+		}
+		server.AddReceivingMiddleware(s.masking)
+		return server
+	}
 	db, o := s.Store, Options{Version: s.Version}
 	o.Say = s.say
 	o.SetState = func(ctx context.Context, c StateChange) (reply StateReply, err error) {

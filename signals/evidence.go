@@ -25,7 +25,7 @@ func Refused(checks []ralph.Check, protected []string, e ralph.Evidence, r Rules
 	if weakened := Weakened(e.Gate, r); weakened != "" {
 		failed = append(failed, weakened)
 	}
-	return strings.Join(append(failed, Problems(e)...), ", ")
+	return strings.Join(append(append(failed, Problems(e)...), objected(e)...), ", ")
 }
 
 // Problems returns the evidence for which a done is refused, one sentence each,
@@ -101,6 +101,11 @@ func notes(f Facts) []string {
 		add("%s", t)
 	}
 	list = append(list, gateNotes(e.Gate)...)
+	for _, r := range e.Reviews {
+		if r.None == "" && len(r.Blocking()) == 0 {
+			list = append(list, "reviewed and "+r.String())
+		}
+	}
 	if len(e.Killed) > 0 {
 		add("killed: %s", commandList(e.Killed))
 	}

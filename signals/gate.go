@@ -14,17 +14,23 @@ const (
 	PolicyAsk    = "ask"    // a person decides
 	PolicyRefuse = "refuse" // no reason helps
 	PolicyNote   = "note"   // it is noted
+	PolicyReview = "review" // an agent is asked whether the task asks for it, and a person if that does not say yes
 )
 
 // policy returns what a weakening comes to.
-func (r Rules) policy(w ralph.Weakening) string {
+func (r Rules) policy(w ralph.Weakening, g ralph.Gate) string {
 	switch {
 	case w.Kind != ralph.TestChanged:
 		return r.Lost
-	case w.Unseen:
+	case w.Unseen, r.TestsChanged == PolicyReview && g.Asks == ralph.AsksYes:
 		return PolicyNote
 	}
 	return r.TestsChanged
+}
+
+// Asks reports whether a reviewer is to say if the task asks for the tests that were changed.
+func (r Rules) Asks(g ralph.Gate) bool {
+	return slices.ContainsFunc(g.Weakened, func(w ralph.Weakening) bool { return r.policy(w, g) == PolicyReview })
 }
 
 // Weakened says why a done is refused that weakens the tests which decide on it; "" if it does not, or with a reason
@@ -35,7 +41,7 @@ func Weakened(g ralph.Gate, r Rules) string {
 	}
 	var refused, unsaid []string
 	for _, w := range g.Weakened {
-		switch r.policy(w) {
+		switch r.policy(w, g) {
 		case PolicyRefuse:
 			refused = append(refused, w.Name())
 		case PolicyNote:
@@ -64,14 +70,23 @@ func review(f Facts, done Done) (r ralph.Review) {
 		r.Reason = done.Summary
 	}
 	for _, w := range g.Weakened {
-		if f.Rules.policy(w) != PolicyNote {
+		if f.Rules.policy(w, g) != PolicyNote {
 			r.Weakened = append(r.Weakened, w)
 		}
 	}
 	if len(r.Weakened) > 0 {
-		r.Files = g.Files
+		r.Files, r.Says = g.Files, g.Says
 	}
-	return r.Without(f.Reviewed)
+	r = r.Without(f.Reviewed)
+	for _, seen := range f.Evidence.Reviews {
+		switch {
+		case seen.None != "":
+			r.Unreviewed = append(r.Unreviewed, seen)
+		case len(seen.Blocking()) > 0:
+			r.Objected, r.Summary = append(r.Objected, seen), done.Summary
+		}
+	}
+	return r
 }
 
 // waitsFor says in a status what a person has to approve.
@@ -91,6 +106,12 @@ func waitsFor(r ralph.Review) string {
 	add("guarded files", guarded)
 	if r.Unchanged {
 		list = append(list, "a done that changed nothing, where all commands passed before")
+	}
+	for _, seen := range r.Objected {
+		list = append(list, fmt.Sprintf("what a reviewer objects to still (%s)", seen))
+	}
+	for _, seen := range r.Unreviewed {
+		list = append(list, fmt.Sprintf("a change that was not reviewed (%s)", seen))
 	}
 	return "waits for approval of " + strings.Join(list, ", ")
 }
@@ -115,7 +136,11 @@ func weakenings(list []ralph.Weakening) (names []string) {
 // gateNotes returns the remarks on a gate in the reason of an accepted done.
 func gateNotes(g ralph.Gate) (list []string) {
 	if len(g.Weakened) > 0 {
-		list = append(list, "tests: "+FileList(weakenings(g.Weakened)))
+		said := "tests: " + FileList(weakenings(g.Weakened))
+		if g.Asks == ralph.AsksYes {
+			said += "; " + g.Says
+		}
+		list = append(list, said)
 	}
 	if len(g.Allowed) > 0 {
 		list = append(list, "tests, as the task allows: "+FileList(weakenings(g.Allowed)))

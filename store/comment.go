@@ -95,35 +95,41 @@ func (tx *Tx) Said(task int64) (map[ralph.Verb]int, error) {
 func (db *DB) Say(
 	ctx context.Context, task int64, session, author string, p signals.Payload,
 ) (id int64, err error) {
+	err = db.Tx(ctx, func(tx *Tx) (err error) {
+		id, err = tx.say(task, session, author, p)
+		return err
+	})
+	return id, err
+}
+
+// say stores one signal of a session.
+func (tx *Tx) say(task int64, session, author string, p signals.Payload) (id int64, err error) {
 	payload, err := json.Marshal(p)
 	if err != nil {
 		return 0, err
 	}
-	err = db.Tx(ctx, func(tx *Tx) error {
-		if err := tx.CheckSession(task, session); err != nil {
-			return err
-		}
-		created, err := tx.after(session)
-		if err != nil {
-			return err
-		}
-		id, err = tx.add("task_comments", cells{
-			"task_id":        task,
-			"session_id":     session,
-			"author":         author,
-			"author_kind":    ralph.ByAgent,
-			"signal_verb":    p.Verb(),
-			"signal_payload": string(payload),
-			"body":           p.Body(),
-			"created":        created,
-		})
-		if err != nil {
-			return err
-		}
-		return tx.record(ralph.Event{TaskID: task, SessionID: session},
-			ralph.SignalGiven{Verb: p.Verb(), CommentID: id, Payload: payload})
+	if err := tx.CheckSession(task, session); err != nil {
+		return 0, err
+	}
+	created, err := tx.after(session)
+	if err != nil {
+		return 0, err
+	}
+	id, err = tx.add("task_comments", cells{
+		"task_id":        task,
+		"session_id":     session,
+		"author":         author,
+		"author_kind":    ralph.ByAgent,
+		"signal_verb":    p.Verb(),
+		"signal_payload": string(payload),
+		"body":           p.Body(),
+		"created":        created,
 	})
-	return id, err
+	if err != nil {
+		return 0, err
+	}
+	return id, tx.record(ralph.Event{TaskID: task, SessionID: session},
+		ralph.SignalGiven{Verb: p.Verb(), CommentID: id, Payload: payload})
 }
 
 // after returns the time of a session's next signal. It is never before the session's previous

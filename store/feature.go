@@ -26,6 +26,7 @@ var disciplines = reads("disciplines", func(d *ralph.Discipline) []field {
 		{"instructions", &d.Instructions},
 		{"model", &d.Model},
 		{"agent", &d.Agent},
+		{"review", &d.Review},
 		{"parallel", &d.Parallel},
 		{"created", &d.Created},
 		{"updated", &d.Updated},
@@ -115,7 +116,7 @@ func (tx *Tx) PutDiscipline(d ralph.Discipline) error {
 		return err
 	}
 	r := cells{
-		"name": d.Name, "instructions": d.Instructions, "model": d.Model, "agent": d.Agent,
+		"name": d.Name, "instructions": d.Instructions, "model": d.Model, "agent": d.Agent, "review": d.Review,
 		"parallel": d.Parallel, "updated": tx.now,
 	}
 	if d.ID == 0 {

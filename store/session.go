@@ -18,6 +18,7 @@ var sessions = reads("sessions s", func(s *ralph.Session) []field {
 		{"s.task_id", &s.TaskID},
 		{"s.attempt", &s.Attempt},
 		{"s.origin", &s.Origin},
+		{"s.role", &s.Role},
 		{"s.current_state", &s.State},
 		{"s.state_history", column(&s.History)},
 		{"s.ending", &s.Ending},
@@ -53,6 +54,7 @@ var sessions = reads("sessions s", func(s *ralph.Session) []field {
 		{"s.notes", column(&s.Notes)},
 		{"s.checking", &s.Checking},
 		{"s.checking_since", &s.CheckingSince},
+		{"coalesce(nullif(s.review, ''), 'null')", column(&s.Review)},
 	}
 })
 
@@ -141,9 +143,9 @@ func (tx *Tx) RunTasks(run int64) (map[int64]ralph.Task, error) {
 	return tasks, err
 }
 
-// OpenSessions lists the sessions that have not been decided, oldest first.
+// OpenSessions lists the sessions on tasks that have not been decided, oldest first.
 func (tx *Tx) OpenSessions() ([]ralph.Session, error) {
-	return sessions.all(tx, `WHERE s.completed_at = '' ORDER BY s.started_at`)
+	return sessions.all(tx, `WHERE s.completed_at = '' AND s.role = 'work' ORDER BY s.started_at`)
 }
 
 // LastCompleted is the session that completed a task last; ok is false if none has.
@@ -304,10 +306,32 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	if err := tx.set("tasks", t.ID, cells{"claimed_by": s.ID, "claim_expires": expires}); err != nil {
 		return ralph.Session{}, err
 	}
-	attempt, err := value[int](tx, `SELECT count(*) + 1 FROM sessions WHERE task_id = $1`, t.ID)
+	attempt, err := value[int](tx, `SELECT count(*) + 1 FROM sessions WHERE task_id = $1 AND role = 'work'`, t.ID)
 	if err != nil {
 		return ralph.Session{}, err
 	}
+	if err := tx.insertSession(s, t, attempt, ralph.RoleWork); err != nil {
+		return ralph.Session{}, err
+	}
+	session, err := tx.Session(s.ID)
+	if err != nil {
+		return session, err
+	}
+	number, of := 0, 0
+	if s.Of > 1 {
+		number, of = s.Number, s.Of
+	}
+	if _, err := tx.exec(`UPDATE runs SET sessions = sessions + 1 WHERE id = $1`, s.Run); err != nil {
+		return session, err
+	}
+	return session, tx.record(ralph.Event{TaskID: t.ID, SessionID: s.ID, RunID: s.Run},
+		ralph.SessionStarted{
+			Title: t.Title, Attempt: session.Attempt, Agent: s.Agent, Model: s.Model, Number: number, Of: of,
+		})
+}
+
+// insertSession adds the row of a session that begins.
+func (tx *Tx) insertSession(s Start, t ralph.Task, attempt int, role ralph.Role) error {
 	begun := ralph.PhaseChange{
 		State: ralph.PhaseIdle, Timestamp: tx.now, Source: ralph.Observed,
 		Metadata: map[string]any{"action": "session_created"},
@@ -331,25 +355,10 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 		"number":          s.Number,
 		"origin":          cmp.Or(s.Origin, ralph.FromLoop),
 		"branch":          s.Branch,
+		"role":            role,
 	})
-	if _, err := tx.exec(text, args...); err != nil {
-		return ralph.Session{}, err
-	}
-	session, err := tx.Session(s.ID)
-	if err != nil {
-		return session, err
-	}
-	number, of := 0, 0
-	if s.Of > 1 {
-		number, of = s.Number, s.Of
-	}
-	if _, err := tx.exec(`UPDATE runs SET sessions = sessions + 1 WHERE id = $1`, s.Run); err != nil {
-		return session, err
-	}
-	return session, tx.record(ralph.Event{TaskID: t.ID, SessionID: s.ID, RunID: s.Run},
-		ralph.SessionStarted{
-			Title: t.Title, Attempt: session.Attempt, Agent: s.Agent, Model: s.Model, Number: number, Of: of,
-		})
+	_, err := tx.exec(text, args...)
+	return err
 }
 
 // Beginning reads back the snapshot and hashes that StartSession stored, and the charge if the

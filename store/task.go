@@ -22,7 +22,7 @@ const acceptedReason = `
 	THEN (SELECT CASE
 			WHEN e.status_to <> 'completed' THEN NULL
 			WHEN e.status_from <> 'in_progress' THEN e.status_reason
-			ELSE (SELECT s.task_reason FROM sessions s WHERE s.task_id = t.id AND s.attempt =
+			ELSE (SELECT s.task_reason FROM sessions s WHERE s.task_id = t.id AND s.role = 'work' AND s.attempt =
 				(SELECT max(a.attempt) FROM sessions a
 				WHERE a.task_id = t.id AND a.completed_at <> '' AND a.accepted = 1))
 		END FROM events e WHERE e.id =
@@ -59,6 +59,7 @@ var tasks = reads("tasks t", func(t *ralph.Task) []field {
 		{"t.acceptance", column(&t.Acceptance)},
 		{"t.verify", column(&t.Verify)},
 		{"t.allow", column(&t.Allow)},
+		{"t.review", &t.Review},
 		{"t.hidden", column(&t.Hidden)},
 		{"t.files", column(&t.Files)},
 		{"t.model", &t.Model},
@@ -297,6 +298,7 @@ func (tx *Tx) definition(t ralph.Task) (cells, error) {
 		"verify":        asJSON(t.Verify),
 		"files":         asJSON(append([]string{}, t.Files...)),
 		"allow":         asJSON(append([]string{}, t.Allow...)),
+		"review":        t.Review,
 		"hidden":        asJSON(append([]ralph.Hidden{}, t.Hidden...)),
 		"priority":      t.Priority,
 		"model":         t.Model,

@@ -57,6 +57,10 @@ func reviewText(r ralph.Review) string {
 	if r.Reason != "" {
 		b.WriteString("\nThe agent says why: " + r.Reason + "\n")
 	}
+	if r.Says != "" {
+		b.WriteString("\n" + r.Says + "\n")
+	}
+	objections(&b, r)
 	list := func(what string, lines []string) {
 		if len(lines) > 0 {
 			b.WriteString("\n" + what + ":\n- " + strings.Join(lines, "\n- ") + "\n")
@@ -85,6 +89,22 @@ func reviewText(r ralph.Review) string {
 		b.WriteString("\nNothing was changed, and all commands passed before the session: they prove nothing.\n")
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// objections adds what reviewers say, and what the author said that it did.
+func objections(b *strings.Builder, r ralph.Review) {
+	for _, seen := range r.Objected {
+		b.WriteString("\n" + seen.By() + " objects:\n")
+		for _, o := range seen.Blocking() {
+			fmt.Fprintf(b, "- `%s`: %s (%s)\n", o.At(), o.What, o.Why)
+		}
+	}
+	if r.Summary != "" {
+		b.WriteString("\nThe author says: " + r.Summary + "\n")
+	}
+	for _, seen := range r.Unreviewed {
+		b.WriteString("\n" + seen.String() + "\n")
+	}
 }
 
 // Review returns what a comment asks to approve; its kind is "" for any other comment.

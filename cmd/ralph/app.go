@@ -90,6 +90,14 @@ func (a *app) checkAgent(ctx context.Context, name string) error {
 	return p.CheckAgent(name)
 }
 
+// checkAgents refuses agents of a task that are not configured.
+func (a *app) checkAgents(ctx context.Context, t ralph.Task) error {
+	if err := a.checkAgent(ctx, t.Agent); err != nil || t.Review == ralph.NoReview {
+		return err
+	}
+	return a.checkAgent(ctx, t.Review)
+}
+
 // read reads from the project's database in one transaction.
 func read[T any](ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (v T, err error) {
 	err = a.with(ctx, func(_ *project.Project, db *store.DB) error {

@@ -97,6 +97,7 @@ func newDiscipline(a *app) *cobra.Command {
 			"instructions": func(d *ralph.Discipline) { d.Instructions = n.Instructions },
 			"model":        func(d *ralph.Discipline) { d.Model = n.Model },
 			"agent":        func(d *ralph.Discipline) { d.Agent = n.Agent },
+			"review":       func(d *ralph.Discipline) { d.Review = n.Review },
 			"parallel":     func(d *ralph.Discipline) { d.Parallel = n.Parallel },
 		},
 	}).command(a)
@@ -104,6 +105,8 @@ func newDiscipline(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&n.Model, "model", "", "the `MODEL` for its tasks")
 	cmd.Flags().IntVar(&n.Parallel, "parallel", 0,
 		"at most `N` sessions at once work on its tasks; 0 is no bound of its own")
+	cmd.Flags().StringVar(&n.Review, "review", "",
+		"the agent that reviews what its tasks change, by its `NAME` in ralph.yaml; none for nobody")
 	cmd.Flags().StringVar(&n.Agent, "agent", "", "the agent for its tasks, by its `NAME` in ralph.yaml")
 	return cmd
 }

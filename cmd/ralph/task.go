@@ -39,6 +39,8 @@ func taskFlags(cmd *cobra.Command, t *ralph.Task) {
 		"`WHAT` it may change without anybody being asked: tests, or a pattern of files (repeatable)")
 	f.StringVar(&t.Model, "model", "", "the `MODEL` to use")
 	f.StringVar(&t.Agent, "agent", "", "the agent to use, by its `NAME` in ralph.yaml")
+	f.StringVar(&t.Review, "review", "",
+		"the agent that reviews its changes, by its `NAME` in ralph.yaml; none for nobody (docs/review.md)")
 }
 
 func newTaskAdd(a *app) *cobra.Command {
@@ -69,7 +71,7 @@ func newTaskAdd(a *app) *cobra.Command {
 		if t.Description, err = a.text("description", t.Description); err != nil {
 			return err
 		}
-		if err := a.checkAgent(cmd.Context(), t.Agent); err != nil {
+		if err := a.checkAgents(cmd.Context(), t); err != nil {
 			return err
 		}
 		for _, d := range depends {
@@ -186,7 +188,7 @@ func newTaskEdit(a *app) *cobra.Command {
 		if n.Description, err = a.text("description", n.Description); err != nil {
 			return err
 		}
-		if err := a.checkAgent(cmd.Context(), n.Agent); err != nil {
+		if err := a.checkAgents(cmd.Context(), n); err != nil {
 			return err
 		}
 		edit := func(tx *store.Tx) (before, t ralph.Task, err error) {
@@ -203,6 +205,7 @@ func newTaskEdit(a *app) *cobra.Command {
 				{"priority", func() { t.Priority = n.Priority }},
 				{"model", func() { t.Model = n.Model }},
 				{"agent", func() { t.Agent = n.Agent }},
+				{"review", func() { t.Review = n.Review }},
 				{"files", func() { t.Files = n.Files }},
 				{"allow", func() { t.Allow = n.Allow }},
 				{"clear-accept", func() { t.Acceptance = nil }},

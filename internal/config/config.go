@@ -32,6 +32,7 @@ type Config struct {
 	Sessions        Sessions    `json:"sessions"`
 	Permissions     Permissions `json:"permissions"`
 	Workspace       Workspace   `json:"workspace"`
+	Review          Reviews     `json:"review" default:"[]" one:"agent"`
 	Merge           Merge       `json:"merge"`
 	Sandbox         Sandbox     `json:"sandbox" shorthand:"mode"`
 	Notify          Notify      `json:"notify" shorthand:"receivers"`
@@ -120,10 +121,27 @@ type Verify struct {
 	Network     bool              `json:"network" default:"false"`
 	Tests       []string          `json:"tests" default:"[auto]"`
 	Lost        string            `json:"lost" default:"ask" enum:"ask|refuse|note"`
-	Changed     string            `json:"changed" default:"ask" enum:"ask|note"`
+	Changed     string            `json:"changed" default:"review" enum:"review|ask|note"`
 	Hidden      map[string]string `json:"hidden" default:"{}"`
 	HiddenFiles string            `json:"hidden_files"`
 	Proof       string            `json:"proof" default:"auto" enum:"auto|always|require|off"`
+}
+
+// Reviews are the agents that review changes, in their order (docs/review.md).
+type Reviews []Review
+
+// A Review is one of them.
+type Review struct {
+	Agent  string `json:"agent" min:"1"`
+	Model  string `json:"model" min:"1"`
+	When   When   `json:"when"`
+	Prompt string `json:"prompt" min:"1"`
+}
+
+// When says which changes are reviewed: those for which all of it holds.
+type When struct {
+	Lines int      // that add and remove at least so many lines; 0 is any
+	Files []string // that touch such files; empty is any
 }
 
 // Permissions are the rules by which an agent's requests are answered (docs/permissions.md).

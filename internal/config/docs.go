@@ -72,14 +72,22 @@ var docs = map[string]string{
 		"before one that takes files out; auto stands for the conventions of the languages that ralph knows (docs/gate.md).",
 	"verify.lost": "What a done comes to by which tests of the target run no more, or no longer tell old code from new: " +
 		"a person is asked, it is refused, or it is noted.",
-	"verify.changed": "What a done comes to by which tests of the target expect another behaviour: a person is asked, " +
-		"or it is noted.",
+	"verify.changed": "What a done comes to by which tests of the target expect another behaviour: an agent is asked " +
+		"whether the task asks for that, and a person unless it says yes (review); a person is asked; or it is noted.",
 	"verify.hidden": "Checks that no session sees (docs/gate.md): what each checks in words, and its command. Set it in " +
 		"~/.config/ralph/config.yaml or by RALPH_VERIFY_HIDDEN: agents read ralph.yaml.",
 	"verify.hidden_files": "A folder outside of the project with what hidden checks need. It is copied over the work, " +
 		"for them alone.",
 	"verify.proof": "Whether the tests of a change are run on the old code, too, once it has been merged: where a check " +
 		"takes less than a minute (auto), always, never (off), or before it is merged, which it then needs (require).",
+
+	"review": "The agents that review a change before it is merged, in this order (docs/review.md): a list of maps with " +
+		"the keys below.",
+	"review.agent": "The agent, by its name below agents.",
+	"review.model": "Its model, if not the agent's own.",
+	"review.when": "Which changes it reviews: always, or a map with lines (that add and remove at least so many), files " +
+		"(that touch such; globs), or both, which must hold together.",
+	"review.prompt": "A file, relative to the project, with what it is to look at beside what ralph asks of it.",
 
 	"escalation_model": "The model for a task that was stuck twice; none switches it off.",
 	"suggestions": "Whether tasks that an agent suggests wait for a " +

@@ -47,6 +47,7 @@ var (
 	typeMap      = reflect.TypeFor[map[string]string]()
 	typePercents = reflect.TypeFor[Percentages]()
 	typePrices   = reflect.TypeFor[Prices]()
+	typeWhen     = reflect.TypeFor[When]()
 
 	kinds = map[reflect.Type]string{
 		reflect.TypeFor[string]():  "text",
@@ -58,6 +59,7 @@ var (
 		typeMap:                    "map",
 		typePercents:               "percentages",
 		typePrices:                 "prices",
+		typeWhen:                   "always, or a map",
 	}
 )
 
@@ -104,7 +106,7 @@ func leaves(t reflect.Type, prefix string, index []int) (list []field) {
 	for f := range t.Fields() {
 		at := append(slices.Clone(index), f.Index...)
 		name := prefix + f.Tag.Get("json")
-		if f.Type.Kind() == reflect.Struct {
+		if f.Type.Kind() == reflect.Struct && f.Type != typeWhen {
 			list = append(list, leaves(f.Type, name+".", at)...)
 			continue
 		}

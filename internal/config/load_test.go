@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +14,7 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"ralph"
 	"ralph/internal/config"
@@ -67,7 +68,7 @@ func TestWithoutAnySourceAllIsDefault(t *testing.T) {
 		MaxSessions: 100, MaxTasks: 100, MaxDuration: 12 * time.Hour, MaxCostUSD: 50, MaxCostPerDayUSD: 100, MaxCostPerMonthUSD: 1000, SessionTimeout: 45 * time.Minute, IdleTimeout: 10 * time.Minute,
 		SessionTurns: 200, SessionCostUSD: 10, Attempts: 10, StagnantSessions: 5, Usage: config.Percentages{"five_hour": 80, "seven_day": 90},
 	}
-	if diff := cmp.Diff(want, l.Limits); diff != "" {
+	if diff := gocmp.Diff(want, l.Limits); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -76,10 +77,10 @@ func TestWithoutAnySourceAllIsDefault(t *testing.T) {
 func TestEveryVariable(t *testing.T) {
 	samples := map[string]string{
 		"text": "1.0", "whole number": "2001", "USD": "0.25", "duration": "1h30m", "true or false": "false", "percentages": "{five_hour: 5%}", "list": "[make test, \"a: b\"]", "map": "{A: ***}",
-		"list of maps": "[{url: ***, preset: generic}]", "map of maps": "{a: {kind: acp, prices: {m-1: [1, 0.5, 2]}, env: {A: ***}}, b: {}}",
+		"list of maps": "[{url: ***, preset: generic}]", "review": "[{agent: a, model: m, when: {lines: 20, files: [auth/**]}, prompt: p.md}]", "map of maps": "{a: {kind: acp, prices: {m-1: [1, 0.5, 2]}, env: {A: ***}}, b: {}}",
 	}
 	for _, k := range config.Keys() {
-		sample := samples[k.Type]
+		sample := cmp.Or(samples[k.Name], samples[k.Type])
 		if k.Accepted != nil {
 			sample = k.Accepted[0]
 			if k.Type == "list" {
@@ -122,7 +123,7 @@ func TestVariablesThatSetNothingAreWarnedOf(t *testing.T) {
 		"RALPH_MODEL sets no key of the configuration; did you mean RALPH_AGENT_MODEL or RALPH_ESCALATION_MODEL?",
 		"RALPH_NONSENSE sets no key of the configuration",
 	}
-	if diff := cmp.Diff(want, l.Warnings); diff != "" {
+	if diff := gocmp.Diff(want, l.Warnings); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -156,11 +157,11 @@ func TestFormsOfAFile(t *testing.T) {
 func TestVariablesOfTheAgent(t *testing.T) {
 	l := mustLoad(t, "agent:\n  env: {TOKEN: s3cret, PORT: 8080, DEBUG: true, V: 1.10, EMPTY: ''}\n")
 	want := map[string]string{"TOKEN": "s3cret", "PORT": "8080", "DEBUG": "true", "V": "1.10", "EMPTY": ""}
-	if diff := cmp.Diff(want, l.Agent.Env); diff != "" {
+	if diff := gocmp.Diff(want, l.Agent.Env); diff != "" {
 		t.Error(diff)
 	}
 	own := mustLoad(t, "agent: {env: {A: $HERE, B: $ABSENT, C: $5, D: a$HERE}}\nagents: {b: {env: {E: $HERE}}}", "HERE=s3cret")
-	if diff := cmp.Diff(map[string]string{"A": "s3cret", "C": "$5", "D": "a$HERE"}, own.Agent.Env); diff != "" {
+	if diff := gocmp.Diff(map[string]string{"A": "s3cret", "C": "$5", "D": "a$HERE"}, own.Agent.Env); diff != "" {
 		t.Error(diff)
 	}
 	if got := own.Agents["b"].Env["E"]; got != "s3cret" {
@@ -189,7 +190,7 @@ notify:
 		{URL: "https://example.com/s3cret", Preset: "ntfy", SecretEnv: "TOKEN"},
 		{Command: []string{"say", "a b"}, Preset: "generic"},
 	}
-	if diff := cmp.Diff(want, l.Notify.Receivers); diff != "" {
+	if diff := gocmp.Diff(want, l.Notify.Receivers); diff != "" {
 		t.Error(diff)
 	}
 	if v, _ := l.Get("notify.receivers"); v.Value != `[{url: ***, preset: generic, events: [task.failed]}, {url: ***, preset: ntfy, secret_env: TOKEN}, {command: [say, a b], preset: generic}]` {
@@ -238,7 +239,7 @@ func TestFlags(t *testing.T) {
 		if err := l.Set(tt.key, "flag --x", tt.values...); err == nil || err.Error() != tt.want {
 			t.Errorf("%s %q: got %v, want %s", tt.key, tt.values, err, tt.want)
 		}
-		if diff := cmp.Diff(before, l.Config); diff != "" {
+		if diff := gocmp.Diff(before, l.Config); diff != "" {
 			t.Errorf("a refused flag changed something: %s", diff)
 		}
 	}

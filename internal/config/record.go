@@ -83,6 +83,35 @@ func (r *reader) prices(node ast.Node) (Prices, misfit) {
 	return all, misfit{}
 }
 
+// when reads which changes are reviewed.
+func (r *reader) when(node ast.Node) (w When, bad misfit) {
+	if text, ok := plainText(node); ok && text == "always" {
+		return w, misfit{}
+	}
+	m, ok := node.(ast.MapNode)
+	if !ok {
+		return w, misfit{node, errors.New("must be always, or a map with lines, files or both")}
+	}
+	for pairs := m.MapRange(); pairs.Next(); {
+		value := r.resolve(pairs.Value())
+		var v any
+		switch name, _ := pairs.Key().(*ast.StringNode); {
+		case name != nil && name.Value == "lines" && value != nil:
+			v, bad = r.value(field{name: "lines", typ: reflect.TypeFor[int](), min: 1}, value)
+			w.Lines, _ = v.(int)
+		case name != nil && name.Value == "files" && value != nil:
+			v, bad = r.value(field{name: "files", typ: typeList, min: 1}, value)
+			w.Files, _ = v.([]string)
+		default:
+			bad = misfit{pairs.Key(), errors.New("must be lines or files, with a value")}
+		}
+		if bad.err != nil {
+			return w, bad
+		}
+	}
+	return w, misfit{}
+}
+
 // record reads one map of a list.
 func (r *reader) record(f field, item ast.Node, into reflect.Value) misfit {
 	m, ok := r.resolve(item).(ast.MapNode)

@@ -125,6 +125,12 @@ func (f field) valueSchema() *jsonschema.Schema {
 			Type: "array", MinItems: &three, MaxItems: &three,
 			Items: &jsonschema.Schema{Type: "number", Minimum: new(float64), Maximum: &highest},
 		})
+	case kinds[typeWhen]:
+		least, highest := 1.0, float64(maxNumber)
+		parts := object("")
+		add(parts, "lines", &jsonschema.Schema{Type: "integer", Minimum: &least, Maximum: &highest})
+		add(parts, "files", field{typ: typeList, min: 1}.valueSchema())
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Enum: []any{"always"}}, parts}}
 	case kindNamed:
 		record := f.recordSchema()
 		record.Type, record.Types = "", []string{"object", "null"}

@@ -226,6 +226,15 @@ func (f field) format(v any) string {
 			items[i] = fmt.Sprintf("%s: [%v, %v, %v]", flow(name), v[name].Input, v[name].Cached, v[name].Output)
 		}
 		return "{" + strings.Join(items, ", ") + "}"
+	case When:
+		var parts []string
+		if v.Lines > 0 {
+			parts = append(parts, fmt.Sprintf("lines: %d", v.Lines))
+		}
+		if len(v.Files) > 0 {
+			parts = append(parts, "files: "+field{typ: typeList}.format(v.Files))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
 	case map[string]string:
 		items := slices.Sorted(maps.Keys(v))
 		for i, name := range items {

@@ -144,6 +144,9 @@ func (r *reader) decode(f field, node ast.Node) (v any, items []ast.Node, bad mi
 	case typePrices:
 		p, bad := r.prices(node)
 		return p, nil, bad
+	case typeWhen:
+		w, bad := r.when(node)
+		return w, nil, bad
 	}
 	switch f.kind() {
 	case kindRecords:

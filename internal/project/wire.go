@@ -66,6 +66,10 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 	if err != nil {
 		return nil, err
 	}
+	reviewers, err := p.reviewers()
+	if err != nil {
+		return nil, err
+	}
 	here := &workspace.Workspace{Dir: p.Root, Tree: tree, State: p.State, Watched: config.Notes}
 	l := &loop.Loop{
 		Store: db, Agent: agents[c.Agent.Use], Agents: loop.Agents{
@@ -89,7 +93,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 			Tokens: fixed.PromptTokens, Template: template, StateTool: mcpserver.StateTool, CommentTool: mcpserver.CommentTool,
 			AmendTool: mcpserver.AmendTool,
 		},
-		Models: loop.Models{Escalation: escalation},
+		Models: loop.Models{Escalation: escalation}, Reviewers: reviewers,
 		Session: session.Limits{
 			Reminders: fixed.Reminders, Retries: fixed.Retries,
 			Grace: fixed.ShutdownGrace, CheckpointAt: fixed.CheckpointAt,
@@ -171,6 +175,11 @@ func (p *Project) guard() check.Guard {
 	files := []string{state.ConfigName}
 	if file := p.templateFile(); file != "" {
 		files = append(files, filepath.ToSlash(file))
+	}
+	for _, r := range p.Config.Review {
+		if r.Prompt != "" && filepath.IsLocal(r.Prompt) {
+			files = append(files, filepath.ToSlash(filepath.Clean(r.Prompt)))
+		}
 	}
 	words := slices.Clone(p.Config.Agent.Command)
 	for _, r := range p.Config.Notify.Receivers {
@@ -289,6 +298,10 @@ func (p *Project) channel(db *store.DB) (
 			Enforce: p.Config.Sessions.Enforce, Version: p.Version, State: p.State, Dir: a.Dir,
 			Mask: p.Mask().Text, Uses: a.Profile.Uses, NoTool: a.Profile.Kind != claude.Profile.Kind,
 		}
+		if r := a.Review; r != nil {
+			s.Review = &mcpserver.ReviewTools{Object: r.Object, Approve: r.Approve, Tests: r.Tests, Only: r.Only}
+			s.Enforce = false
+		}
 		if a.Profile.Kind != claude.Profile.Kind || claude.Asks(p.Config.Agent.PermissionMode) {
 			its := rules
 			if a.Dir != p.Root { // a workspace, which has its own temporary folder beside it
@@ -334,6 +347,25 @@ func (p *Project) Permissions() (permission.Rules, error) {
 		policy.Writable = append(policy.Writable, permission.ResolveLinks(p.Path(dir)))
 	}
 	return permission.Rules{Policy: policy, Timeout: config.Fixed.AskTimeout}, nil
+}
+
+// reviewers returns who reviews changes.
+func (p *Project) reviewers() (list []signals.Reviewer, err error) {
+	for _, r := range p.Config.Review {
+		if err := p.CheckAgent(r.Agent); err != nil {
+			return nil, ralph.Usage(fmt.Errorf("review: %w", err))
+		}
+		who := signals.Reviewer{Agent: r.Agent, Model: r.Model, Lines: r.When.Lines, Files: r.When.Files}
+		if r.Prompt != "" {
+			b, err := os.ReadFile(p.Path(r.Prompt))
+			if err != nil {
+				return nil, ralph.Usage(fmt.Errorf("review.prompt: %w; write the file, or remove the key from ralph.yaml", err))
+			}
+			who.Prompt = string(b)
+		}
+		list = append(list, who)
+	}
+	return list, nil
 }
 
 // Rules returns the thresholds in the configuration.

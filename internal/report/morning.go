@@ -15,16 +15,18 @@ import (
 
 // Changed is what a task, or all tasks of a report, changed in the project.
 type Changed struct {
-	Proof     *ralph.Proof `json:"proof,omitempty"` // what its own tests prove; of a task alone
-	Branch    string       `json:"branch"`          // that has the last of the commits; "" if none or unknown
-	Branches  []string     `json:"branches"`        // all that have commits, oldest first
-	Commits   []string     `json:"commits"`         // ids, oldest first
-	Lacking   int          `json:"lacking"`         // how many of these have passed, and are not on their branch yet
-	Files     int          `json:"files"`           // changed files
-	Added     int          `json:"added"`           // lines, summed over what was merged
-	Removed   int          `json:"removed"`         // lines, summed over what was merged
-	KeptFiles int          `json:"kept_files"`      // changed files that are not merged
-	Kept      []string     `json:"kept"`            // refs of work in workspaces that is not merged
+	Proof *ralph.Proof `json:"proof,omitempty"` // what its own tests prove; of a task alone
+	// tests of it expect another behaviour than before, which a reviewer says that its task asks for; of a task alone
+	Expects   bool     `json:"changed_expectations,omitempty"`
+	Branch    string   `json:"branch"`     // that has the last of the commits; "" if none or unknown
+	Branches  []string `json:"branches"`   // all that have commits, oldest first
+	Commits   []string `json:"commits"`    // ids, oldest first
+	Lacking   int      `json:"lacking"`    // how many of these have passed, and are not on their branch yet
+	Files     int      `json:"files"`      // changed files
+	Added     int      `json:"added"`      // lines, summed over what was merged
+	Removed   int      `json:"removed"`    // lines, summed over what was merged
+	KeptFiles int      `json:"kept_files"` // changed files that are not merged
+	Kept      []string `json:"kept"`       // refs of work in workspaces that is not merged
 
 	files, kept map[string]bool // by path
 }
@@ -94,6 +96,9 @@ func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string, lack
 		c.Commits = append(c.Commits, s.Commits...)
 	case change.State == ralph.Merged:
 		c.Proof = change.Proof
+		if d, err := store.Decided(s); err == nil && d.Accepted {
+			c.Expects = d.Evidence.Gate.Asks == ralph.AsksYes
+		}
 		if change.Commit == "" || slices.Contains(c.Commits, change.Commit) {
 			return // the branch had it already, or another session of the task is part of it
 		}
@@ -197,8 +202,11 @@ func (r Report) ending() string {
 // proofs says how much of what is done is proved by tests, red before and green now; "" if nothing of it has tests of
 // its own, or nobody has looked.
 func (r Report) proofs() string {
-	var proved, alone, un int
+	var proved, alone, un, expects int
 	for _, t := range r.Tasks {
+		if t.Status == ralph.Completed && t.Changed.Expects {
+			expects++
+		}
 		switch p := t.Changed.Proof; {
 		case t.Status != ralph.Completed || p == nil || p.Unknown != "":
 		case len(p.Proved) > 0:
@@ -210,16 +218,19 @@ func (r Report) proofs() string {
 		}
 	}
 	if proved+un == 0 {
-		return ""
+		alone = 0 // nobody has looked, or nothing has tests of its own
 	}
 	var parts []string
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{proved, "proved"}, {alone, "by your commands alone"}, {un, "unproved"}} {
+	}{{proved, "proved"}, {alone, "by your commands alone"}, {un, "unproved"}, {expects, "with changed expectations"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}
+	}
+	if len(parts) == 0 {
+		return ""
 	}
 	return " (" + strings.Join(parts, ", ") + ")"
 }

@@ -52,6 +52,10 @@ func Short(e ralph.Event, now time.Time) string {
 			indent = "    "
 		}
 		return indent + "verifying: " + text.Line(d.Command, 200)
+	case ralph.ReviewStarted:
+		return "    being reviewed by " + text.Line(d.Agent, 60)
+	case ralph.ReviewEnded:
+		return "    " + text.Line(d.Said, 400)
 	case ralph.DoneRefused:
 		return "    refused: " + text.Line(d.Reason, 200)
 	case ralph.CommandRefused:

@@ -68,6 +68,8 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		},
 		{ralph.CheckpointAdded{}, "", "session.checkpoint TASK-7 {", ""},
 		{ralph.SlowCheck{Command: "make test"}, "    verifying: make test", "TASK-7 verifying: make test", ""},
+		{ralph.ReviewStarted{Agent: "codex"}, "    being reviewed by codex", "TASK-7 being reviewed by codex", ""},
+		{ralph.ReviewEnded{Agent: "codex", Said: "approved by codex: it adds"}, "    approved by codex: it adds", "TASK-7 approved by codex: it adds", ""},
 		{ralph.DoneRefused{Reason: "exit 1"}, "    refused: exit 1", "TASK-7 refused: exit 1", ""},
 		{ralph.CommandRefused{Command: "ralph answer"}, "    refused: `ralph answer`, which only people may do", "TASK-7 refused: `ralph answer`, which only people may do", ""},
 		{

@@ -94,6 +94,9 @@ type Assignment struct {
 	Profile    *Profile  // the agent's own
 	Author     [2]string // name and address for commits, if the profile requires them
 
+	// Review, of a session that reviews a change, takes what it says of it; nil for a session that works.
+	Review *Review
+
 	// Dry makes the agent start, list ralph's tools and end, without a word to its model.
 	Dry bool
 
@@ -107,6 +110,26 @@ type Assignment struct {
 	// Seen is called for everything that the agent is seen to do, one call at
 	// a time. It must not block.
 	Seen func(Event)
+}
+
+// A Review takes what a session says that reviews a change.
+type Review struct {
+	Object  func(o ralph.Objection) error
+	Approve func(checked string) error
+	Tests   func(asks, why string) error // nil if it is not asked whether the task asks for the changed tests
+	Only    bool                         // it is asked nothing else
+}
+
+// Tools returns the names of ralph's tools that the session needs.
+func (r *Review) Tools() []string {
+	var names []string
+	if !r.Only {
+		names = append(names, ralph.ObjectTool, ralph.ApproveTool)
+	}
+	if r.Tests != nil {
+		names = append(names, ralph.TestsTool)
+	}
+	return names
 }
 
 // A Channel connects a session's agent with the run. The folder of its

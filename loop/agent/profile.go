@@ -132,6 +132,14 @@ func (p *Profile) Tool(name string) string {
 	return p.ToolPrefix + strings.ReplaceAll(name, ".", cmp.Or(p.Dot, "_"))
 }
 
+// Review returns the name for the agent's model of one of the tools by which a session says what came of a review.
+func (p *Profile) Review(name string) string {
+	if p.MCP == ByChannel {
+		return "ralph signal " + strings.TrimPrefix(name, "review.")
+	}
+	return "`" + p.Tool(name) + "`"
+}
+
 // Own returns a path in one of the agent's own folders, which a variable may have moved: that of
 // HomeVariable the first of them, those of the XDG base directories the others.
 func (p *Profile) Own(path string, getenv func(string) string) string {

@@ -157,7 +157,7 @@ func (c *Claim) merge(ctx context.Context, d *signals.Decision) error {
 
 // checkTime returns the longest time that checking a done may take.
 func (c *Claim) checkTime() time.Duration {
-	return time.Duration(len(c.s.verify.All())) * c.s.Check.Timeout
+	return time.Duration(len(c.s.verify.All()))*c.s.Check.Timeout + c.s.reviewTime()
 }
 
 // extend sets the lease to end that much later than now.

@@ -109,7 +109,7 @@ func notices(e store.Elsewhere, touched []string, target string) (list []notice)
 
 // tell gives the agent its notices, as far as it takes them now.
 func (s *Session) tell(ctx context.Context, say chan<- agent.Message) {
-	if !s.Beside || time.Since(s.lookedElsewhere) < lookElsewhere {
+	if !s.Beside || s.desk != nil || time.Since(s.lookedElsewhere) < lookElsewhere {
 		return
 	}
 	s.lookedElsewhere = time.Now()

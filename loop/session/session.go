@@ -48,7 +48,8 @@ type Needs struct {
 	Stop   <-chan struct{} // closed when the run is to stop
 
 	Merging
-	Log *slog.Logger
+	Reviews Reviewing
+	Log     *slog.Logger
 }
 
 // Asked holds the loop's decisions about a session that begins.
@@ -133,6 +134,9 @@ type Session struct {
 	changed   parts    // the parts known to have changed so far
 	killed    []string // processes killed before its done was checked: pid and command
 	confirmed bool     // a person vouches for the done
+
+	desk *desk      // of a session that reviews; nil for one that works
+	Done []Reviewed // sessions that have reviewed what this one made
 }
 
 // An End is how the work of a session ended.
@@ -163,7 +167,13 @@ func (s *Session) Work(ctx context.Context) End {
 				s.idle.event()
 			}
 			s.observer.event(e, time.Now())
+			if s.desk != nil {
+				s.desk.event(e)
+			}
 		},
+	}
+	if s.desk != nil {
+		task.TurnEnded, task.Review = s.desk.turnEnded, s.desk.review()
 	}
 	if task.Profile.NoIdentity {
 		task.Author = s.Workspace.Tree.User(ctx)

@@ -113,7 +113,7 @@ func (s *Session) asked(ctx context.Context) (wish, error) {
 				w.request = "halt"
 			}
 		}
-		if w.request == "" {
+		if w.request == "" && s.Row.RunID != 0 { // a reviewer of a worker's change has no run
 			run, err := tx.Run(s.Row.RunID)
 			if err != nil {
 				return w, err
@@ -123,7 +123,9 @@ func (s *Session) asked(ctx context.Context) (wish, error) {
 		if w.permission, err = tx.AsksPermission(s.Row.ID); err != nil {
 			return w, err
 		}
-		w.comments, err = tx.Undelivered(s.Row.TaskID, s.Row.StartedAt)
+		if s.desk == nil { // comments are for who works on the task
+			w.comments, err = tx.Undelivered(s.Row.TaskID, s.Row.StartedAt)
+		}
 		return w, err
 	})
 }

@@ -124,7 +124,10 @@ func (s *Session) apart(ctx context.Context, f *finding, round check.Round) erro
 		if err := s.hidden(ctx, f, tried.Built.Commit, round); err != nil {
 			return err
 		}
-		return s.gate(ctx, f, merger, tried.Built)
+		if err := s.gate(ctx, f, merger, tried.Built); err != nil || ctx.Err() != nil {
+			return err
+		}
+		return s.review(ctx, f)
 	}
 	if err != nil {
 		return err

@@ -85,6 +85,9 @@ const firstCheck = 64
 // FirstWorker is the number of the first workspace for workers. A run's sessions have the workspaces below it.
 const FirstWorker = 2*firstCheck + 1
 
+// FirstReview is the number of the first workspace for reviews: so much above that of who made the change.
+const FirstReview = 2 * FirstWorker
+
 // ErrTaken says that a workspace is in use.
 var ErrTaken = errors.New("the workspace is in use")
 
@@ -554,6 +557,20 @@ func (p *Workspace) NoteAs(ctx context.Context, at worktree.Snapshot) error {
 		return p.Note(ctx)
 	}
 	return p.note(standing{at.Head, at.Content})
+}
+
+// Discard makes nothing of what is in the workspace, of which even the ignored files are removed before its next use. It
+// reports whether anything else was changed since the workspace was prepared.
+func (p *Workspace) Discard(ctx context.Context) (changed bool, err error) {
+	b, err := os.ReadFile(filepath.Join(p.Clone.folder, leftFile))
+	var was, now standing
+	if err == nil {
+		err = json.Unmarshal(b, &was)
+	}
+	if err == nil {
+		now, err = p.standing(ctx)
+	}
+	return now != was, errors.Join(err, p.Spoil(), p.Clone.forget(leftFile), p.Clone.forget(ownerFile))
 }
 
 func (p *Workspace) note(now standing) error {

@@ -19,7 +19,8 @@ CREATE TABLE disciplines (
   created      TEXT NOT NULL,
   updated      TEXT NOT NULL,
   parallel     INTEGER NOT NULL DEFAULT 0, -- sessions at once; 0 is no limit
-  agent        TEXT NOT NULL DEFAULT '' -- by its name in ralph.yaml
+  agent        TEXT NOT NULL DEFAULT '', -- by its name in ralph.yaml
+  review       TEXT NOT NULL DEFAULT '' -- as of a task
 ) STRICT;
 
 CREATE TABLE tasks (
@@ -58,6 +59,7 @@ CREATE TABLE tasks (
   files           TEXT NOT NULL DEFAULT '[]', -- globs of what it may touch
   agent           TEXT NOT NULL DEFAULT '', -- '' leaves it to the discipline and the configuration
   allow           TEXT NOT NULL DEFAULT '[]', -- what it may change unasked: "tests", or globs
+  review          TEXT NOT NULL DEFAULT '', -- the agent that reviews it, "none", or '' as configured
   accepted        INTEGER NOT NULL DEFAULT 0, -- 1 if it is completed by a recorded decision
   hidden          TEXT NOT NULL DEFAULT '[]' -- checks that no session sees: titles and commands
 ) STRICT;
@@ -314,6 +316,8 @@ CREATE TABLE sessions (
   checking_since        TEXT NOT NULL DEFAULT '',
   agent                 TEXT NOT NULL DEFAULT '',
   agent_version         TEXT NOT NULL DEFAULT '', -- as its program tells
+  role                  TEXT NOT NULL DEFAULT 'work' CHECK (role IN ('work','review')),
+  review                TEXT NOT NULL DEFAULT '', -- what a review came to
 
   -- The parts of JSON texts that queries use.
   accepted              INTEGER
@@ -332,7 +336,8 @@ CREATE INDEX idx_sessions_completed ON sessions(completed_at, cost_usd);
 CREATE INDEX idx_sessions_workers ON sessions(id) WHERE completed_at = '' AND worker <> '';
 CREATE INDEX idx_sessions_people ON sessions(started_at) WHERE origin = 'human';
 -- One session at a time works on a task.
-CREATE UNIQUE INDEX sessions_one_open ON sessions(task_id) WHERE completed_at = '';
+CREATE UNIQUE INDEX sessions_one_open ON sessions(task_id) WHERE completed_at = '' AND role = 'work';
+CREATE INDEX idx_sessions_reviews ON sessions(task_id, started_at) WHERE role = 'review';
 
 -- Where a session stood, for one that goes on.
 CREATE TABLE checkpoints (

@@ -150,8 +150,15 @@ func mcpConfig(o Options, a agent.Assignment) string {
 	}}})
 }
 
-// toolNames returns the model's names of the signal tools.
-func toolNames() []string {
+// toolNames returns the model's names of the tools by which a session closes.
+func toolNames(review *agent.Review) []string {
+	if review != nil {
+		names := review.Tools()
+		for i, name := range names {
+			names[i] = Profile.Tool(name)
+		}
+		return names
+	}
 	names := make([]string, len(ralph.Verbs))
 	for i, v := range ralph.Verbs {
 		names[i] = SignalPrefix + string(v)

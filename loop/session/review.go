@@ -1,0 +1,388 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"ralph"
+	"ralph/loop/agent"
+	"ralph/loop/workspace"
+	"ralph/prompt"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// Reviewing is how what sessions make is reviewed by agents (docs/review.md).
+type Reviewing struct {
+	// Of returns who reviews a change of a task, in their order; before is what came of reviews of the task so far.
+	Of func(tx *store.Tx, t ralph.Task, files []ralph.FileChange, before []ralph.AgentReview) ([]Reviewer, error)
+	// Asked returns who is asked about changed tests where nobody reviews the change: the task's own agent.
+	Asked func(tx *store.Tx, t ralph.Task) (Reviewer, error)
+	// Place takes a workspace for a review.
+	Place func(ctx context.Context) (*workspace.Workspace, error)
+	// Allowance returns how much a review may spend; why says why it cannot begin.
+	Allowance func(tx *store.Tx) (usd float64, why string, err error)
+	Project   string // its name
+}
+
+// A Reviewer is an agent that reviews a change.
+type Reviewer struct {
+	Choice
+	Else   *Choice // stands in if it cannot work; nil for nobody
+	Unable string  // why neither can work now; "" if one can
+	More   string  // what it is to look at
+}
+
+// A Reviewed is a session that has reviewed, and how its agent ended.
+type Reviewed struct {
+	*Session
+	Report agent.Report
+}
+
+// reviewTries is how many conversations a reviewer has to review a change.
+const reviewTries = 2
+
+// review has agents look at a candidate whose check has passed, and adds what came of it to the finding. Without one
+// that is to look at it, it does nothing.
+func (s *Session) review(ctx context.Context, f *finding) error {
+	if s.Reviews.Of == nil || s.Row.Origin == ralph.FromHuman || s.Workspace.Clone == nil || f.made.Head == f.made.Base ||
+		f.conflict != "" || signals.Refused(f.checks, f.protected, f.evidence, s.Rules) != "" {
+		return nil
+	}
+	closing, err := s.closing(ctx)
+	if err != nil {
+		return err
+	}
+	done, ok := closing.Payload.(signals.Done)
+	if flags, ferr := s.openFlags(ctx, closing); !ok || ferr != nil || len(flags) > 0 {
+		return ferr // it is not accepted anyway
+	}
+	from, to := cmp.Or(f.gateFrom, f.made.Base), cmp.Or(f.gateTo, f.made.Head)
+	files, err := s.repository().Changes(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	asks := s.Rules.Asks(f.evidence.Gate)
+	var before []ralph.AgentReview
+	var reviewers []Reviewer
+	var asked Reviewer
+	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
+		t, err := tx.Task(s.Row.TaskID)
+		if err == nil {
+			before, err = tx.ReviewsOf(t.ID)
+		}
+		if err == nil {
+			reviewers, err = s.Reviews.Of(tx, t, files, before)
+		}
+		if err == nil && asks && len(reviewers) == 0 {
+			asked, err = s.Reviews.Asked(tx, t)
+		}
+		return err
+	}); err != nil || len(reviewers) == 0 && !asks {
+		return err
+	}
+	about, err := s.aboutChange(ctx, f, from, to, files)
+	if err != nil {
+		return err
+	}
+	about.prompt.Summary, about.prompt.Reason, about.prompt.Earlier = done.Summary, f.evidence.Gate.Reason, before
+	if len(reviewers) == 0 {
+		about.prompt.Only, about.prompt.Asks = true, true
+		r, err := s.reviewedBy(ctx, asked, about, before)
+		f.evidence.Gate.Asks, f.evidence.Gate.Says = r.Asks, r.String()
+		return err
+	}
+	for _, who := range reviewers {
+		about.prompt.Asks = asks && f.evidence.Gate.Asks == ""
+		r, err := s.reviewedBy(ctx, who, about, before)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		if r.Asks != "" {
+			f.evidence.Gate.Asks, f.evidence.Gate.Says = r.Asks, r.Answer()
+		}
+		f.evidence.Reviews = append(f.evidence.Reviews, r)
+		about.prompt.Earlier = append(about.prompt.Earlier, r)
+		if r.None != "" {
+			break // a person decides
+		}
+	}
+	f.evidence.Rounds = signals.Rounds(append(before, f.evidence.Reviews...))
+	return nil
+}
+
+// A subject is the change that is reviewed.
+type subject struct {
+	commit, tree string
+	changed      signals.Changed
+	prompt       prompt.Review
+}
+
+// aboutChange collects what reviewers are shown of a change.
+func (s *Session) aboutChange(
+	ctx context.Context, f *finding, from, to string, files []ralph.FileChange,
+) (about subject, err error) {
+	lines, err := s.repository().Diffs(ctx, from, to, files, nil, s.masked)
+	if err != nil {
+		return about, err
+	}
+	var paths []string
+	for _, file := range files {
+		paths = append(paths, file.Path)
+	}
+	patch, err := s.repository().Patch(ctx, from, to, paths)
+	if err == nil {
+		patch, err = s.masked(patch)
+	}
+	return subject{
+		commit: to, tree: f.made.Tree, changed: signals.ChangedLines(lines.Files),
+		prompt: prompt.Review{
+			Project: s.Reviews.Project, Task: s.Task, Base: from, Patch: patch, Checks: f.checks, Gate: f.evidence.Gate,
+		},
+	}, err
+}
+
+// reviewedBy returns what a reviewer says of a change: what it has said of the same one before, or what comes of a
+// new conversation, or of a second one if the first was no review.
+func (s *Session) reviewedBy(
+	ctx context.Context, who Reviewer, about subject, before []ralph.AgentReview,
+) (r ralph.AgentReview, err error) {
+	for _, b := range before {
+		same := b.Tree == about.tree && b.Agent == who.Name && b.None == ""
+		if same && (!about.prompt.Asks || b.Asks != "") && (about.prompt.Only || b.Checked != "" || len(b.Blocking()) > 0) {
+			return b, nil
+		}
+	}
+	r = ralph.AgentReview{Agent: who.Name, Model: who.Model, Tree: about.tree, None: who.Unable}
+	if who.Unable != "" {
+		return r, nil
+	}
+	about.prompt.More = who.More
+	why, choice := "", who.Choice
+	for range reviewTries {
+		reviewed, now, err := s.converse(ctx, choice, about)
+		if err != nil || ctx.Err() != nil {
+			return now, err
+		}
+		r = now
+		r.Before = why
+		if r.None == "" {
+			return r, nil
+		}
+		why = r.None
+		if reviewed != nil && reviewed.Report.Ending.StandsIn() && who.Else != nil {
+			choice = *who.Else
+		}
+	}
+	return r, nil
+}
+
+// converse has an agent review a change, in a conversation and a workspace of its own. What it makes there is thrown
+// away.
+func (s *Session) converse(
+	ctx context.Context, who Choice, about subject,
+) (_ *Reviewed, r ralph.AgentReview, err error) {
+	r = ralph.AgentReview{Agent: who.Name, Model: who.Model, Tree: about.tree}
+	ws, err := s.Reviews.Place(ctx)
+	if err != nil {
+		return nil, r, fmt.Errorf("a workspace for the review: %w", err)
+	}
+	defer func() { err = errors.Join(err, ws.Release()) }()
+	if _, err := ws.Begin(ctx, about.commit, ""); err != nil {
+		var setup *workspace.SetupError
+		if errors.As(err, &setup) {
+			r.None = "the set-up of its workspace failed: " + Shortly(err)
+			return nil, r, nil
+		}
+		return nil, r, err
+	}
+	v := &Session{Needs: s.Needs, Task: s.Task, windows: s.windows, verify: s.verify}
+	v.Workspace, v.Agent, v.Merge, v.Reviews = ws, who.Agent, nil, Reviewing{}
+	v.Row = ralph.Session{ID: uuid.NewString(), TaskID: s.Row.TaskID, Model: who.Model}
+	tools := agent.ProfileOf(who.Agent)
+	d := about.prompt
+	d.Object, d.Approve, d.Tests = tools.Review(ralph.ObjectTool), tools.Review(ralph.ApproveTool),
+		tools.Review(ralph.TestsTool)
+	v.prompt = d.Build()
+	v.desk = &desk{changed: about.changed, only: d.Only, asked: d.Asks, tools: tools}
+	folder := v.folder()
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, r, err
+	}
+	if err := os.WriteFile(filepath.Join(folder, "prompt.md"), []byte(v.prompt), 0o600); err != nil {
+		return nil, r, err
+	}
+	if err := s.Store.Tx(ctx, func(tx *store.Tx) error {
+		usd, why, err := s.Reviews.Allowance(tx)
+		if err != nil || why != "" {
+			r.None = why
+			return err
+		}
+		v.Limits.CostUSD = usd
+		v.Row, err = tx.StartReview(store.Start{
+			ID: v.Row.ID, Task: v.Row.TaskID, Run: s.Row.RunID, Model: who.Model, Agent: who.Name, CostLimitUSD: usd,
+			Dir: ws.Dir, Number: s.Row.Number, Worker: s.Row.Worker,
+		}, s.Row)
+		return err
+	}); err != nil || r.None != "" {
+		return nil, r, errors.Join(err, os.RemoveAll(folder))
+	}
+	s.takes(v.Limits.Time)
+	end := v.Work(ctx)
+	v.take(end.Report)
+	r = v.desk.weigh(end.Report)
+	author := cmp.Or(s.model(), s.Row.Model)
+	r.Session, r.Agent, r.Model, r.Tree = v.Row.ID, who.Name, v.Row.Model, about.tree
+	r.Same = r.Model == author && (author != "" || who.Name == s.Row.Agent)
+	detached := context.WithoutCancel(ctx)
+	if r.Wrote, err = ws.Discard(detached); err != nil {
+		s.Log.Warn("cannot tell whether a reviewer changed its workspace, which is thrown away", "session", v.Row.ID,
+			"error", err)
+	}
+	if ctx.Err() != nil && r.None == "" && !v.desk.closed() {
+		r.None = "it was stopped"
+	}
+	err = s.Store.Tx(detached, func(tx *store.Tx) error {
+		if err := tx.EndReview(v.Row, r); err != nil {
+			return err
+		}
+		return tx.NoteReviewed(s.Row.ID)
+	})
+	done := Reviewed{v, end.Report}
+	s.Done = append(s.Done, done)
+	return &done, r, errors.Join(err, os.RemoveAll(v.scratch()), os.RemoveAll(v.idleScratch()))
+}
+
+// A desk takes what a reviewer says, and decides whether it has reviewed.
+type desk struct {
+	changed     signals.Changed
+	only, asked bool
+	tools       *agent.Profile
+
+	mu       sync.Mutex
+	seen     signals.ReviewSeen
+	astray   []ralph.Objection // about nothing that the change has
+	reminded bool
+}
+
+// review returns where the agent's calls go.
+func (d *desk) review() *agent.Review {
+	r := &agent.Review{Object: d.object, Approve: d.approve, Only: d.only}
+	if d.asked {
+		r.Tests = d.tests
+	}
+	return r
+}
+
+// object takes an objection. The error says what is wrong with it.
+func (d *desk) object(o ralph.Objection) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	o.File = filepath.ToSlash(filepath.Clean(o.File))
+	if why := d.changed.Lacks(o); why != "" {
+		d.astray = append(d.astray, o)
+		return fmt.Errorf("%s: object to lines of the change only", why)
+	}
+	d.seen.Objected = append(d.seen.Objected, o)
+	if o.Severity == ralph.ObjectionBlocking {
+		d.seen.Approved, d.seen.Checked = false, ""
+	}
+	return nil
+}
+
+// approve takes an approval.
+func (d *desk) approve(checked string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if blocking := (ralph.AgentReview{Objections: d.seen.Objected}).Blocking(); len(blocking) > 0 {
+		return fmt.Errorf("you have objected to %s, and a change is approved or objected to: end your turn",
+			blocking[0].At())
+	}
+	d.seen.Approved, d.seen.Checked = true, checked
+	return nil
+}
+
+// tests takes whether the task asks for the changed tests.
+func (d *desk) tests(asks, why string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen.Asks, d.seen.AsksWhy = asks, why
+	return nil
+}
+
+// event counts what the reviewer reads and runs.
+func (d *desk) event(e agent.Event) {
+	if e.Kind == agent.Read || e.Kind == agent.Ran || e.Kind == agent.Asked {
+		d.mu.Lock()
+		d.seen.Looked++
+		d.mu.Unlock()
+	}
+}
+
+// closed reports whether the reviewer has said all that it is to say.
+func (d *desk) closed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	blocking := len((ralph.AgentReview{Objections: d.seen.Objected}).Blocking()) > 0
+	return blocking || (d.seen.Approved || d.only) && (!d.asked || d.seen.Asks != "")
+}
+
+// turnEnded reminds a reviewer, once, to say what came of its review.
+func (d *desk) turnEnded(_ context.Context, _ agent.Turn) agent.Answer {
+	if d.closed() || d.reminded {
+		return agent.Answer{}
+	}
+	d.reminded = true
+	if d.only {
+		return agent.Say("You have ended your turn without an answer. Call " + d.tools.Review(ralph.TestsTool) +
+			" now, then end your turn.")
+	}
+	said := fmt.Sprintf("You have ended your turn without a result. Call %s or %s now", d.tools.Review(ralph.ObjectTool),
+		d.tools.Review(ralph.ApproveTool))
+	if d.asked {
+		said += ", and say with " + d.tools.Review(ralph.TestsTool) + " whether the task asks for the changed tests"
+	}
+	return agent.Say(said + "; then end your turn.")
+}
+
+// weigh decides what came of the review.
+func (d *desk) weigh(report agent.Report) (r ralph.AgentReview) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	seen := d.seen
+	seen.Ending, seen.Why, seen.Only, seen.Asked = report.Ending, report.Reason, d.only, d.asked
+	if len((ralph.AgentReview{Objections: seen.Objected}).Blocking()) == 0 {
+		seen.Objected = append(seen.Objected, d.astray...) // it did not find the line
+	}
+	r.None = signals.Weigh(seen, d.changed)
+	if r.None == "" {
+		r.Checked, r.Objections, r.Asks, r.AsksWhy = seen.Checked, seen.Objected, seen.Asks, seen.AsksWhy
+	}
+	return r
+}
+
+// model returns the model that the session's agent says that it uses; "" if it has not.
+func (s *Session) model() string {
+	if s.observer == nil {
+		return ""
+	}
+	s.observer.mu.Lock()
+	defer s.observer.mu.Unlock()
+	return s.observer.model
+}
+
+// reviewTime is the longest time that reviews of a candidate may take, for leases.
+func (s *Session) reviewTime() time.Duration {
+	if s.Reviews.Of == nil {
+		return 0
+	}
+	return reviewTries * s.Limits.Time
+}

@@ -1,0 +1,47 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"ralph"
+)
+
+// ReviewTools take what a session says that reviews a change. Their errors tell the reviewer how to correct the call.
+type ReviewTools struct {
+	Object  func(o ralph.Objection) error
+	Approve func(checked string) error
+	Tests   func(asks, why string) error // nil if it is not asked about changed tests
+	Only    bool                         // it is asked about nothing else
+}
+
+const reviewInstructions = "These tools are how you say what comes of your review. Nothing else that you write is read."
+
+// newReview returns the server of a session that reviews.
+func newReview(version string, r ReviewTools) *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "ralph", Version: version},
+		&mcp.ServerOptions{Instructions: reviewInstructions, Capabilities: &mcp.ServerCapabilities{}})
+	if !r.Only {
+		serve(server, ralph.ObjectTool, spoken, func(_ context.Context, o ralph.Objection) (any, error) {
+			return fmt.Sprintf("Recorded against %s.", o.At()), r.Object(o)
+		})
+		serve(server, ralph.ApproveTool, spoken, func(_ context.Context, in struct {
+			Checked string `json:"checked"`
+		},
+		) (any, error) {
+			return "Recorded: you approve the change.", r.Approve(in.Checked)
+		})
+	}
+	if r.Tests != nil {
+		serve(server, ralph.TestsTool, spoken, func(_ context.Context, in struct {
+			Asks string `json:"asks"`
+			Why  string `json:"why"`
+		},
+		) (any, error) {
+			return "Recorded: " + in.Asks + ".", r.Tests(in.Asks, in.Why)
+		})
+	}
+	return server
+}

@@ -1,0 +1,143 @@
+package ralph
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Role says what a session is for.
+type Role string
+
+// The roles of sessions.
+const (
+	RoleWork   Role = "work"   // on a task
+	RoleReview Role = "review" // it looks at what another session made (docs/review.md)
+)
+
+// NoReview, in the place of an agent's name, has no agent review a task.
+const NoReview = "none"
+
+// Tools of a session that reviews, as ralph names them.
+const (
+	ObjectTool  = "review.object"
+	ApproveTool = "review.approve"
+	TestsTool   = "review.tests" // whether the task asks for the changed tests
+)
+
+// Severities of objections.
+const (
+	ObjectionBlocking = "blocking" // the change must not be merged as it is
+	ObjectionRemark   = "remark"   // people may want to know it
+)
+
+// An Objection is what a reviewer says against a line of a change.
+type Objection struct {
+	File     string `json:"file"`           // relative to the project
+	Line     int    `json:"line,omitempty"` // as the change leaves the file, from 1; 0 is the file as a whole
+	What     string `json:"what"`
+	Why      string `json:"why"`
+	Severity string `json:"severity"` // [ObjectionBlocking] or [ObjectionRemark]
+}
+
+// At returns where the objection is: "a.go:12".
+func (o Objection) At() string {
+	if o.Line == 0 {
+		return o.File
+	}
+	return fmt.Sprintf("%s:%d", o.File, o.Line)
+}
+
+// The answers to whether a task asks for the tests that a change changes.
+const (
+	AsksYes    = "yes"
+	AsksNo     = "no"
+	AsksUnsure = "unsure"
+)
+
+// An AgentReview is what came of an agent's look at a change, in a conversation of its own.
+type AgentReview struct {
+	Session string `json:"session"`
+	Agent   string `json:"agent"`
+	Model   string `json:"model,omitempty"`
+	Same    bool   `json:"same,omitempty"`    // its model is the author's
+	Tree    string `json:"tree"`              // of the candidate
+	None    string `json:"none,omitempty"`    // why it is no review; "" if it is one
+	Before  string `json:"before,omitempty"`  // why an earlier conversation of the same reviewer was none
+	Checked string `json:"checked,omitempty"` // what an approving reviewer says that it checked
+
+	Objections []Objection `json:"objections,omitempty"`
+	Asks       string      `json:"asks,omitempty"` // whether the task asks for the changed tests; "" if that was not asked
+	AsksWhy    string      `json:"asks_why,omitempty"`
+	Wrote      bool        `json:"wrote,omitempty"` // it changed files of its workspace, which was thrown away
+}
+
+// By names the reviewer, with its model.
+func (r AgentReview) By() string {
+	by := r.Agent
+	switch {
+	case r.Model != "" && r.Same:
+		by += " (" + r.Model + ", the author's model too)"
+	case r.Model != "":
+		by += " (" + r.Model + ")"
+	case r.Same:
+		by += " (the author's model too)"
+	}
+	return by
+}
+
+// Blocking returns the objections that keep the change from being merged.
+func (r AgentReview) Blocking() (list []Objection) { return r.with(ObjectionBlocking) }
+
+// Remarks returns the other objections.
+func (r AgentReview) Remarks() (list []Objection) { return r.with(ObjectionRemark) }
+
+func (r AgentReview) with(severity string) (list []Objection) {
+	for _, o := range r.Objections {
+		if o.Severity == severity {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// Answer says whether the task asks for the changed tests; "" if that was not asked.
+func (r AgentReview) Answer() string {
+	switch r.Asks {
+	case AsksYes:
+		return r.By() + " says that the task asks for the changed tests: " + r.AsksWhy
+	case AsksNo:
+		return r.By() + " says that the task does not ask for the changed tests: " + r.AsksWhy
+	case AsksUnsure:
+		return r.By() + " is unsure whether the task asks for the changed tests: " + r.AsksWhy
+	}
+	return ""
+}
+
+// String says in a sentence what came of it.
+func (r AgentReview) String() string {
+	said := "approved by " + r.By() + ": " + r.Checked
+	blocking := r.Blocking()
+	switch {
+	case r.None == "" && r.Asks != "" && r.Checked == "" && len(blocking) == 0:
+		said = r.Answer()
+	case r.None != "":
+		said = "no review by " + r.By() + ": " + r.None
+	case len(blocking) > 0:
+		at := make([]string, len(blocking))
+		for i, o := range blocking {
+			at[i] = o.At() + ": " + o.What
+		}
+		said = r.By() + " objects: " + strings.Join(at, "; ")
+	}
+	switch {
+	case r.Before == "":
+	case r.Before == r.None:
+		said += " (twice)"
+	default:
+		said += " (in its second conversation; the first was no review: " + r.Before + ")"
+	}
+	if r.Wrote {
+		said += " (it changed files, which were thrown away)"
+	}
+	return said
+}

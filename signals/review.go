@@ -1,0 +1,200 @@
+package signals
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ralph"
+)
+
+// ReviewRounds is after how many candidates of a task to which reviewers object a person decides.
+const ReviewRounds = 2
+
+// ReviewSeen is what a session that reviews was seen to do.
+type ReviewSeen struct {
+	Ending   ralph.Ending // of its agent
+	Why      string       // that the agent ended so
+	Looked   int          // calls by which it read or ran something
+	Asked    bool         // it was asked whether the task asks for the changed tests
+	Only     bool         // it was asked nothing else
+	Approved bool
+	Checked  string // what it says that it checked
+	Asks     string // its answer
+	AsksWhy  string
+	Objected []ralph.Objection
+}
+
+// Weigh decides what came of a review: only who has looked at the change has reviewed it. It returns why it is none,
+// in a clause; "" if it is one.
+func Weigh(seen ReviewSeen, change Changed) (none string) {
+	blocking := slices.ContainsFunc(seen.Objected, func(o ralph.Objection) bool {
+		return o.Severity == ralph.ObjectionBlocking
+	})
+	var astray []string
+	for _, o := range seen.Objected {
+		if change.Lacks(o) != "" {
+			astray = append(astray, o.At())
+		}
+	}
+	closed := seen.Approved || blocking || seen.Only && seen.Asks != ""
+	switch {
+	case !closed && seen.Ending != ralph.Finished:
+		return "its agent could not work: " + seen.Why
+	case seen.Only && !closed:
+		return "it did not say whether the task asks for the changed tests"
+	case !closed && len(astray) == 0:
+		return "it ended without an approval or a blocking objection"
+	case seen.Looked == 0:
+		return "it read nothing and ran nothing"
+	case len(astray) > 0:
+		return "it objects to lines that the change does not have (" + FileList(astray) + ")"
+	case seen.Approved && blocking:
+		return "it approves and objects at once"
+	case seen.Asked && !blocking && seen.Asks == "":
+		return "it did not say whether the task asks for the changed tests"
+	}
+	return ""
+}
+
+// Changed are the lines of a change by file, as it leaves them: those of its hunks, with what surrounds them. A file
+// of which no lines are known counts as a whole.
+type Changed map[string][]Span
+
+// A Span is a range of lines, both counted.
+type Span struct{ From, To int }
+
+// ChangedLines reads the lines of a change from its hunks.
+func ChangedLines(files []ralph.FileDiff) Changed {
+	changed := Changed{}
+	for _, f := range files {
+		changed[f.Path] = nil
+		for line := range strings.Lines(f.Diff) {
+			if span, ok := hunk(line); ok {
+				changed[f.Path] = append(changed[f.Path], span)
+			}
+		}
+	}
+	return changed
+}
+
+// hunk reads the head of a hunk of a unified diff: "@@ -1,3 +1,4 @@".
+func hunk(line string) (s Span, ok bool) {
+	rest, ok := strings.CutPrefix(line, "@@ -")
+	_, rest, found := strings.Cut(rest, " +")
+	if !ok || !found {
+		return s, false
+	}
+	rest, _, found = strings.Cut(rest, " @@")
+	from, count, many := strings.Cut(rest, ",")
+	n := 1
+	var err error
+	if s.From, err = strconv.Atoi(from); err != nil || !found {
+		return s, false
+	}
+	if many {
+		if n, err = strconv.Atoi(count); err != nil {
+			return s, false
+		}
+	}
+	s.To = s.From + max(n, 1) - 1
+	return s, true
+}
+
+// Lacks says in a clause why an objection is about nothing that the change has; "" if it is.
+func (c Changed) Lacks(o ralph.Objection) string {
+	spans, ok := c[o.File]
+	switch {
+	case !ok:
+		return fmt.Sprintf("the change does not touch %s", o.File)
+	case o.Line == 0 || len(spans) == 0:
+		return ""
+	case slices.ContainsFunc(spans, func(s Span) bool { return s.From <= o.Line && o.Line <= s.To }):
+		return ""
+	}
+	list := make([]string, len(spans))
+	for i, s := range spans {
+		list[i] = fmt.Sprintf("%d-%d", s.From, s.To)
+	}
+	return fmt.Sprintf("the change has no line %d of %s; it has %s", o.Line, o.File, FileList(list))
+}
+
+// objected says to what reviewers object, one clause each, as long as the author may mend it.
+func objected(e ralph.Evidence) (list []string) {
+	if e.Rounds >= ReviewRounds {
+		return nil
+	}
+	for _, r := range e.Reviews {
+		if r.None == "" && len(r.Blocking()) > 0 {
+			list = append(list, r.String())
+		}
+	}
+	return list
+}
+
+// ObjectedTo reports whether a reviewer objects to the change of this evidence.
+func ObjectedTo(reviews []ralph.AgentReview) bool {
+	return slices.ContainsFunc(reviews, func(r ralph.AgentReview) bool { return r.None == "" && len(r.Blocking()) > 0 })
+}
+
+// Rounds counts the candidates to which reviewers objected.
+func Rounds(reviews []ralph.AgentReview) int {
+	trees := map[string]bool{}
+	for _, r := range reviews {
+		if ObjectedTo([]ralph.AgentReview{r}) {
+			trees[r.Tree] = true
+		}
+	}
+	return len(trees)
+}
+
+// A Reviewer is who is configured to review changes.
+type Reviewer struct {
+	Agent  string
+	Model  string   // "" leaves it to the agent
+	Lines  int      // changes of at least so many lines; 0 is any
+	Files  []string // changes of such files; none is any
+	Prompt string   // what it is told beside ralph's own words; "" for nothing
+}
+
+// Chosen are the reviewers of a change, in their order: those configured whose conditions hold, or the one that the
+// task or its discipline names. Those who objected to an earlier candidate come first. Match reports whether a file
+// is among the globs.
+func Chosen(
+	configured []Reviewer, named string, files []ralph.FileChange, before []ralph.AgentReview,
+	match func(globs []string, file string) bool,
+) (list []Reviewer) {
+	switch named {
+	case ralph.NoReview:
+		return nil
+	case "":
+		lines := 0
+		for _, f := range files {
+			lines += f.Added + f.Removed
+		}
+		for _, r := range configured {
+			touches := len(r.Files) == 0 ||
+				slices.ContainsFunc(files, func(f ralph.FileChange) bool { return match(r.Files, f.Path) })
+			if lines >= r.Lines && touches {
+				list = append(list, r)
+			}
+		}
+	default:
+		i := slices.IndexFunc(configured, func(r Reviewer) bool { return r.Agent == named })
+		list = []Reviewer{{Agent: named}}
+		if i >= 0 {
+			list[0].Model, list[0].Prompt = configured[i].Model, configured[i].Prompt
+		}
+	}
+	objects := func(r Reviewer) int {
+		for _, b := range before {
+			if b.Agent == r.Agent && ObjectedTo([]ralph.AgentReview{b}) {
+				return 0
+			}
+		}
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b Reviewer) int { return objects(a) - objects(b) })
+	return list
+}

@@ -1,0 +1,125 @@
+package store
+
+import (
+	"ralph"
+	"ralph/signals"
+)
+
+// StartReview opens a session that reviews what another one has made. Its task stays that one's.
+func (tx *Tx) StartReview(s Start, of ralph.Session) (ralph.Session, error) {
+	if err := tx.CheckSession(of.TaskID, of.ID); err != nil {
+		return ralph.Session{}, err
+	}
+	t, err := tx.Task(of.TaskID)
+	if err != nil {
+		return ralph.Session{}, err
+	}
+	if err := tx.insertSession(s, t, of.Attempt, ralph.RoleReview); err != nil {
+		return ralph.Session{}, err
+	}
+	if err := tx.set("sessions", of.ID, cells{"checking": "review by " + s.Agent, "checking_since": tx.now}); err != nil {
+		return ralph.Session{}, err
+	}
+	if _, err := tx.ObserveState(of.ID, ralph.PhaseReviewing, tx.now); err != nil {
+		return ralph.Session{}, err
+	}
+	r, err := tx.Session(s.ID)
+	if err != nil {
+		return r, err
+	}
+	return r, tx.record(during(r), ralph.ReviewStarted{Agent: s.Agent, Model: s.Model})
+}
+
+// EndReview stores what a review came to, and what its session cost. Remarks become flags of the task.
+func (tx *Tx) EndReview(s ralph.Session, r ralph.AgentReview) error {
+	outcome, state := ralph.OutcomeSuccess, ralph.PhaseDone
+	if r.None != "" {
+		outcome, state = ralph.OutcomeFailure, ralph.PhaseFailed
+	}
+	for _, o := range r.Remarks() {
+		if _, err := tx.say(s.TaskID, s.ID, s.Agent, remark(o)); err != nil {
+			return err
+		}
+	}
+	history, _, _, err := tx.states(s.ID)
+	if err != nil {
+		return err
+	}
+	history = append(history, ralph.PhaseChange{State: state, Timestamp: tx.now, Source: ralph.Observed})
+	if err := tx.set("sessions", s.ID, cells{
+		"current_state":  state,
+		"state_history":  asJSON(history),
+		"tokens":         asJSON(s.Tokens),
+		"denials":        asJSON(s.Denials),
+		"leftovers":      asJSON(s.Leftovers),
+		"ending":         s.Ending,
+		"outcome":        outcome,
+		"outcome_reason": r.String(),
+		"model":          s.Model,
+		"agent_version":  s.AgentVersion,
+		"turns":          s.Turns,
+		"cost_usd":       s.CostUSD,
+		"cost_known":     s.CostKnown,
+		"exit_status":    s.Exit,
+		"last_words":     s.LastWords,
+		"stderr_tail":    s.StderrTail,
+		"review":         asJSON(r),
+		"updated_at":     tx.now,
+		"completed_at":   tx.now,
+	}); err != nil {
+		return err
+	}
+	if err := tx.closePermissions(s.ID); err != nil {
+		return err
+	}
+	if _, err := tx.exec(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, s.CostUSD, s.RunID); err != nil {
+		return err
+	}
+	return tx.record(during(s), ralph.ReviewEnded{
+		Agent: s.Agent, Said: r.String(), Approved: r.None == "" && len(r.Blocking()) == 0, CostUSD: s.CostUSD,
+	})
+}
+
+// remark is a reviewer's remark as a flag of the task.
+func remark(o ralph.Objection) signals.Flag {
+	what := o.At() + ": " + o.What
+	if o.Why != "" {
+		what += " (" + o.Why + ")"
+	}
+	return signals.Flag{What: what, Severity: "warning", Category: "bug"}
+}
+
+// NoteReviewed records that no review of what a session has made is going on.
+func (tx *Tx) NoteReviewed(session string) error {
+	return tx.set("sessions", session, cells{"checking": "", "checking_since": ""})
+}
+
+// LoseReviews closes the reviews that an earlier run left open. What they were about is reviewed anew.
+func (tx *Tx) LoseReviews() error {
+	open, err := sessions.all(tx, `WHERE s.completed_at = '' AND s.role = 'review' AND s.worker = ''`)
+	if err != nil {
+		return err
+	}
+	for _, s := range open {
+		s.Ending, s.CostUSD, s.CostKnown = ralph.Lost, s.CostLimitUSD, false
+		if err := tx.EndReview(s, ralph.AgentReview{
+			Session: s.ID, Agent: s.Agent, Model: s.Model, None: "ralph or its machine stopped meanwhile",
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReviewsOf lists what reviews of a task have come to since a person last decided on one of its changes, oldest
+// first. Those before count no more.
+func (tx *Tx) ReviewsOf(task int64) (list []ralph.AgentReview, err error) {
+	rows, err := sessions.all(tx, `
+		WHERE s.task_id = $1 AND s.role = 'review' AND s.review <> '' AND s.started_at > coalesce((
+			SELECT max(c.resolved_at) FROM task_comments c WHERE c.task_id = $1 AND c.review <> '' AND c.resolved_by <> ''), '')
+		ORDER BY s.started_at, s.id`, task)
+	for _, s := range rows {
+		list = append(list, *s.Review)
+	}
+	return list, err
+}
