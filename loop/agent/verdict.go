@@ -300,7 +300,8 @@ func Class(f Failure) ralph.Ending {
 
 // ofFiles are a file system's words.
 var ofFiles = regexp.MustCompile(`(?i)\(os error (1|2|5|13|17|20|21|23|24|28|30|39)\)|` +
-	`\b(EACCES|EPERM|ENOENT|EROFS|ENOSPC|EMFILE|EIO)\b|no such file or directory|read-only file system|no space left on device|too many open files`)
+	`\b(EACCES|EPERM|ENOENT|EROFS|ENOSPC|EMFILE|EIO)\b|no such file or directory|` +
+	`read-only file system|no space left on device|too many open files`)
 
 // googles are words of Google's API, which says "check your plan and billing details" of any limit.
 var googles = regexp.MustCompile(`ai\.google\.dev|googleapis\.com`)
