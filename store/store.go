@@ -73,7 +73,9 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
+	existing := "&mode=rw" // one that is removed after the look at it is not made anew
 	if _, err := os.Stat(path); err != nil {
+		existing = ""
 		if opts.MustExist || !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("database %s: %w", path, err)
 		}
@@ -89,7 +91,7 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if fixed(path) {
 		more = db.dialect.fixed
 	}
-	if db.write, err = sql.Open(db.dialect.driver, db.dialect.writeDSN(path, patience)+more); err != nil {
+	if db.write, err = sql.Open(db.dialect.driver, db.dialect.writeDSN(path, patience)+existing+more); err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
 	db.write.SetMaxOpenConns(1)

@@ -228,6 +228,24 @@ func TestWhatIsNoDatabaseIsNamed(t *testing.T) {
 	}
 }
 
+// TestADatabaseRemovedWhileItIsOpenedIsNotMadeAnew: a new one in its place would be an empty queue, and its mark that of a new project.
+func TestADatabaseRemovedWhileItIsOpenedIsNotMadeAnew(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ralph.db")
+	db := open(t, path)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := store.Open(t.Context(), path, store.Options{Judge: func(store.Found) error { return os.Remove(path) }})
+	if err == nil {
+		_ = again.Close()
+		t.Error("it is opened")
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("there is a new one")
+	}
+}
+
 // TestAValueThatNobodyWroteIsDamage: who reads it is told so, and so is who checks the database or a copy of it.
 func TestAValueThatNobodyWroteIsDamage(t *testing.T) {
 	t.Parallel()
