@@ -209,7 +209,8 @@ func (a *app) withLoop(ctx context.Context, f func(p *project.Project, l *loop.L
 func (a *app) chats(p *project.Project, db *store.DB, l *loop.Loop) *mcpserver.Chats {
 	return &mcpserver.Chats{
 		Store: db, Loop: l, Root: p.Root, State: p.State, File: p.File(mcpserver.MirrorFile),
-		CheckpointAt: config.Fixed.CheckpointAt, Addr: config.Fixed.ChatAddr, Version: version(), Environ: a.environ, Getenv: a.getenv, Warn: a.err,
+		CheckpointAt: config.Fixed.CheckpointAt, Addr: config.Fixed.ChatAddr, Version: version(),
+		Environ: a.environ, Getenv: a.getenv, Warn: a.err,
 	}
 }
 

@@ -47,15 +47,6 @@ func explain(root *cobra.Command) error {
 	return nil
 }
 
-// listing makes a command that prints a list, one item at a time by line.
-func listing[T any](a *app, use string, list func(tx *store.Tx) ([]T, error),
-	line func(w io.Writer, v T),
-) *cobra.Command {
-	return newCommand(use, func(cmd *cobra.Command, _ []string) error {
-		return showList(cmd.Context(), a, list, line)
-	})
-}
-
 // showList prints a list, one item at a time by line.
 func showList[T any](ctx context.Context, a *app, list func(tx *store.Tx) ([]T, error),
 	line func(w io.Writer, v T),

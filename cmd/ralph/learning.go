@@ -18,7 +18,8 @@ import (
 )
 
 func newLearning(a *app) *cobra.Command {
-	return noun("learning", newLearningList(a), newLearningAdd(a), newLearningEdit(a), newLearningForget(a), newLearningMerge(a))
+	return noun("learning",
+		newLearningList(a), newLearningAdd(a), newLearningEdit(a), newLearningForget(a), newLearningMerge(a))
 }
 
 func newLearningList(a *app) *cobra.Command {

@@ -59,8 +59,9 @@ var powers = map[string]string{
 	"session open": useNothing,
 	"chat claim":   useNothing, "chat complete": useClose, "chat release": useClose,
 	"chat info": reads, "chat watch": reads,
-	"chat start": useNothing, "chat stop": useNothing, "chat checkpoint": "report your phase with the tool update_session_state",
-	"learning list": reads, "learning add": useLearned, "learning edit": useLearned,
+	"chat start": useNothing, "chat stop": useNothing,
+	"chat checkpoint": "report your phase with the tool update_session_state",
+	"learning list":   reads, "learning add": useLearned, "learning edit": useLearned,
 	"learning forget": useNothing, "learning merge": useNothing,
 	"workspace list": reads, "workspace remove": useNothing, "merge": reads,
 

@@ -29,7 +29,8 @@ type serviceOptions struct {
 
 func newService(a *app) *cobra.Command {
 	var o serviceOptions
-	cmd := newCommand("service install|uninstall|status|print [-- FLAGS OF RUN]", func(cmd *cobra.Command, args []string) error {
+	const use = "service install|uninstall|status|print [-- FLAGS OF RUN]"
+	cmd := newCommand(use, func(cmd *cobra.Command, args []string) error {
 		ctx, what, flags := cmd.Context(), args[0], args[1:]
 		if err := oneOf("service", what, "install", "uninstall", "status", "print"); err != nil {
 			return err
@@ -88,7 +89,8 @@ func newUnit(ctx context.Context, a *app, o serviceOptions, args []string) (
 	}
 	u = systemd.Unit{
 		Name: o.name, Dir: p.Root, RunArgs: args, Path: os.Getenv("PATH"), System: o.system,
-		State: p.Begun(), StopTimeout: config.Fixed.ShutdownGrace + config.Fixed.ExitGrace + config.Fixed.KillGrace + decideTime,
+		State:       p.Begun(),
+		StopTimeout: config.Fixed.ShutdownGrace + config.Fixed.ExitGrace + config.Fixed.KillGrace + decideTime,
 	}
 	if u.Name == "" {
 		u.Name = filepath.Base(p.Root)

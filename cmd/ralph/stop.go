@@ -101,7 +101,9 @@ func (a *app) control(ctx context.Context, what string) error {
 		return err
 	}
 	said := map[string]string{
-		ralph.ControlNone: "going on", ralph.ControlPause: "pausing" + show.After(open), ralph.ControlStop: "stopping" + show.After(open),
+		ralph.ControlNone:    "going on",
+		ralph.ControlPause:   "pausing" + show.After(open),
+		ralph.ControlStop:    "stopping" + show.After(open),
 		ralph.ControlStopNow: "stopping now",
 	}
 	return a.say(map[string]string{"control": what}, "%s", said[what])

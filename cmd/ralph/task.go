@@ -264,7 +264,8 @@ func (a *app) mayStop(ctx context.Context, edit func(tx *store.Tx) (before, t ra
 	}
 	fmt.Fprintf(a.out, "Session %.8s works on it, and is stopped by this. Go on? [y/N] ", session)
 	answer, err := bufio.NewReader(a.in).ReadString('\n')
-	return err == nil && strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y"), nil //nolint:nilerr // who says nothing says no
+	yes := err == nil && strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y")
+	return yes, nil //nolint:nilerr // who says nothing says no
 }
 
 // added returns a copy of list with the missing elements of more.
@@ -394,7 +395,8 @@ func newTaskRetry(a *app) *cobra.Command {
 		}
 		return "is back in the queue", tx.Retry(t.ID, "retried by "+a.person())
 	})
-	cmd.Flags().BoolVar(&fresh, "fresh", false, "begin without what earlier sessions left in their workspaces, also if that waits to be merged")
+	cmd.Flags().BoolVar(&fresh, "fresh", false,
+		"begin without what earlier sessions left in their workspaces, also if that waits to be merged")
 	cmd.Flags().BoolVar(&asIs, "as-is", false, "merge the change of its last session again, as it is")
 	return cmd
 }

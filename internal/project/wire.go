@@ -274,7 +274,8 @@ func (p *Project) agents(launcher *process.Launcher) (map[string]agent.Agent, er
 	c := p.Config.Agent
 	return kinds.Configured(p.Config.Config, claude.Options{
 		Options: process.Options{
-			Command: c.Command, MCPCommand: []string{self, "mcp"}, Env: maps.Clone(c.Env), Environ: p.Environ, Through: p.Mask().Reader,
+			Command: c.Command, MCPCommand: []string{self, "mcp"}, Env: maps.Clone(c.Env),
+			Environ: p.Environ, Through: p.Mask().Reader,
 			ExitGrace: config.Fixed.ExitGrace, KillGrace: config.Fixed.KillGrace,
 			Enter: p.Confinement.Enter(agentRole), Probe: p.Confinement.Enter(probeRole), Containment: p.Confinement.Containment,
 			Launcher: launcher,

@@ -88,7 +88,8 @@ func (c *Changed) on(branch string) {
 }
 
 // add adds a session's changes; change is the change that contains its work if it worked in a workspace,
-// and branch where that was merged; lacking is set while it is not there yet. What was merged is what the merge changed, whatever sessions did on the way.
+// and branch where that was merged; lacking is set while it is not there yet. What was merged is what the merge
+// changed, whatever sessions did on the way.
 func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string, lacking bool) {
 	files := s.Files
 	switch {
