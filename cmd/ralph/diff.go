@@ -51,15 +51,14 @@ func newDiff(a *app) *cobra.Command {
 func changeNamed(tx *store.Tx, name string) (d difference, err error) {
 	var c ralph.Change
 	ok := false
-	if items, ierr := inbox.Named(tx, []string{name}); ierr == nil && items[0].Ref.Of == store.OfComment {
-		return reviewed(tx, items[0])
-	}
-	if id, perr := ralph.ParseTaskID(name); perr == nil {
+	if id, perr := ralph.ParseTaskID(name); perr == nil { // all of a task's change, also where a part of it waits
 		if err := tx.CheckTask(id); err != nil {
 			return d, err
 		}
 		c, ok, err = tx.ChangeOf(id)
 		d.TaskID = id
+	} else if items, ierr := inbox.Named(tx, []string{name}); ierr == nil && items[0].Ref.Of == store.OfComment {
+		return reviewed(tx, items[0])
 	} else {
 		var s ralph.Session
 		if s, err = tx.Session(name); err == nil {
