@@ -23,7 +23,8 @@ type Evidence struct {
 	Gate Gate `json:"gate,omitzero"` // what the change does to the tests and other files that decide on it
 
 	Reviews []AgentReview `json:"reviews,omitempty"` // by agents, in the order in which they were made
-	Rounds  int           `json:"rounds,omitempty"`  // candidates of the task that reviewers objected to, this one included
+	// candidates of the task that reviewers objected to, this one included
+	Rounds int `json:"rounds,omitempty"`
 }
 
 // An Untaken is something in a session's workspace that ralph does not take from it, and why.

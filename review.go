@@ -14,7 +14,7 @@ const (
 	RoleReview Role = "review" // it looks at what another session made (docs/review.md)
 )
 
-// NoReview, in the place of an agent's name, has no agent review a task.
+// NoReview stands for an agent's name in a task that no agent is to review.
 const NoReview = "none"
 
 // Tools of a session that reviews, as ralph names them.

@@ -69,7 +69,9 @@ func TestWeigh(t *testing.T) {
 
 func TestChosenReviewers(t *testing.T) {
 	configured := []signals.Reviewer{
-		{Agent: "codex"}, {Agent: "claude", Model: "opus", Lines: 200, Prompt: "p"}, {Agent: "gemini", Files: []string{"auth"}},
+		{Agent: "codex"},
+		{Agent: "claude", Model: "opus", Lines: 200, Prompt: "p"},
+		{Agent: "gemini", Files: []string{"auth"}},
 		{Agent: "both", Lines: 5, Files: []string{"auth"}},
 	}
 	objects := []ralph.AgentReview{{Agent: "gemini", Objections: []ralph.Objection{{Severity: ralph.ObjectionBlocking}}}}
@@ -107,7 +109,10 @@ func TestChosenReviewers(t *testing.T) {
 func TestRoundsCountCandidates(t *testing.T) {
 	objects := []ralph.Objection{{Severity: ralph.ObjectionBlocking}}
 	reviews := []ralph.AgentReview{
-		{Tree: "1", Objections: objects}, {Tree: "1", Objections: objects}, {Tree: "2"}, {Tree: "3", None: "n", Objections: objects},
+		{Tree: "1", Objections: objects},
+		{Tree: "1", Objections: objects},
+		{Tree: "2"},
+		{Tree: "3", None: "n", Objections: objects},
 		{Tree: "4", Objections: objects},
 	}
 	if got := signals.Rounds(reviews); got != 2 {

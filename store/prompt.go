@@ -91,12 +91,14 @@ func (tx *Tx) StuckSessions(task int64, n int) ([]ralph.Session, error) {
 
 // LastSessionStart returns when a task's latest session began; zero if it had none.
 func (tx *Tx) LastSessionStart(task int64) (t ralph.Time, err error) {
-	return value[ralph.Time](tx, `SELECT coalesce(max(started_at), '') FROM sessions WHERE task_id = $1 AND role = 'work'`, task)
+	return value[ralph.Time](tx, `SELECT coalesce(max(started_at), '') FROM sessions
+		WHERE task_id = $1 AND role = 'work'`, task)
 }
 
 // LastSessionEnd returns when a task's latest session ended; zero if it had none.
 func (tx *Tx) LastSessionEnd(task int64) (t ralph.Time, err error) {
-	return value[ralph.Time](tx, `SELECT coalesce(max(completed_at), '') FROM sessions WHERE task_id = $1 AND role = 'work'`, task)
+	return value[ralph.Time](tx, `SELECT coalesce(max(completed_at), '') FROM sessions
+		WHERE task_id = $1 AND role = 'work'`, task)
 }
 
 // DoneSummary returns the summary of a task's latest done signal; "" if it has none.

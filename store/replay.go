@@ -40,6 +40,7 @@ func (tx *Tx) Replayed(s ralph.Session) (signals.Facts, signals.Decision, error)
 // given one. The zero session starts at the beginning.
 func (tx *Tx) Decided(after ralph.Session, limit int) ([]ralph.Session, error) {
 	return sessions.all(tx, `
-		WHERE (s.started_at, s.id) > ($1, $2) AND s.completed_at <> '' AND s.role = 'work' ORDER BY s.started_at, s.id LIMIT $3`,
+		WHERE (s.started_at, s.id) > ($1, $2) AND s.completed_at <> ''
+			AND s.role = 'work' ORDER BY s.started_at, s.id LIMIT $3`,
 		after.StartedAt, after.ID, limit)
 }

@@ -78,7 +78,8 @@ func reviewText(r ralph.Review) string {
 		return names
 	}
 	list("It changed what these tests are run from", names(r.Files))
-	list("It changed files that run for people or in their CI, that steer agents or runs, or that are outside of the project",
+	list("It changed files that run for people or in their CI, that steer agents or runs, or that are "+
+		"outside of the project",
 		names(r.Guarded))
 	var protected []string
 	for _, f := range r.Protected {

@@ -166,7 +166,7 @@ var meant = map[string]string{
 	"claim": "chat claim", "complete": "chat complete", "release": "chat release", "check": "verify",
 	"deny": "reject", "allow": "approve", "task done": "chat complete",
 	"task claim": "chat claim", "task complete": "chat complete", "task release": "chat release",
-	"token": "chat info --tokens",
+	"token":        "chat info --tokens",
 	"session info": "chat info", "session watch": "chat watch", "session start": "chat start", "session stop": "chat stop",
 	"session clear": "chat release", "learning pin": "learning edit --pin", "learning show": "learning list",
 	"amendment approve": "approve A3", "amendment reject": "reject A3", "suggestion approve": "approve TASK-12",

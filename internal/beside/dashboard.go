@@ -81,8 +81,10 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 	at, _ := d.listener.Addr().(*net.TCPAddr)
 	public := at == nil || !at.IP.IsLoopback()
 	if public && !secure && !o.Insecure {
-		err := fmt.Errorf("%s can be reached from other machines: serve it by `ralph serve` with --tls-cert and --tls-key, or "+
-			"with --insecure if whoever is on the way may read along (or reach 127.0.0.1 through ssh, docs/dashboard.md)", d.listener.Addr())
+		err := fmt.Errorf("%s can be reached from other machines: serve it by `ralph serve` with "+
+			"--tls-cert and --tls-key, or "+
+			"with --insecure if whoever is on the way may read along (or reach 127.0.0.1 through ssh, "+
+			"docs/dashboard.md)", d.listener.Addr())
 		return nil, errors.Join(ralph.Usage(err), d.listener.Close())
 	}
 	d.URL = address(p, o, d.listener.Addr().String())

@@ -24,7 +24,8 @@ var docs = map[string]string{
 		"its account cannot be used; never on a failed check.",
 	"agents": "The coding agents that may be started, by name (docs/agents.md); claude is always there, and what is " +
 		"set in agent is what it is launched with. No other is ever started.",
-	"agents.kind": "What it is: the name of an agent in docs/agents.md, such as gemini, or of how it is spoken to: claude, codex, acp, " +
+	"agents.kind": "What it is: the name of an agent in docs/agents.md, such as gemini, or of how it " +
+		"is spoken to: claude, codex, acp, " +
 		"command. Without it as its own name says.",
 	"agents.command": "Its program, with first arguments; without it that of its kind.",
 	"agents.model":   "The model of its sessions for which neither task nor discipline names one.",
@@ -33,7 +34,8 @@ var docs = map[string]string{
 	"agents.unguarded": "Whether it may work without a sandbox although it asks nobody what it may do.",
 	"agents.env":       "The same for its environment alone.",
 	"agent.env": "Variables added to the environment of the agent and of checks, beside the usual ones " +
-		"(docs/environment.md); $NAME as a value is that of the variable NAME of ralph's own environment. Values are not shown.",
+		"(docs/environment.md); $NAME as a value is that of the variable NAME of ralph's own environment. " +
+		"Values are not shown.",
 
 	"limits.max_sessions": "Sessions per run; in a daemon without a schedule per day.",
 	"limits.max_tasks":    "Tasks per run; in a daemon without a schedule per day.",
@@ -111,18 +113,22 @@ var docs = map[string]string{
 	"merge.mode": "Whether a change goes into that branch (merge), or is left on a branch of its own, " +
 		"ralph/TASK-12-title, for a pull request (branch).",
 	"merge.strategy": "What the branch's history gets: a merge of the session's commits, or one commit (squash).",
-	"merge.push":     "The remote to which the branch is pushed, by its name or address; what was merged is what it has then.",
+	"merge.push": "The remote to which the branch is pushed, by its name or address; what was " +
+		"merged is what it has then.",
 	"merge.after": "Shell commands for each branch of its own, such as gh pr create --fill " +
 		"--body-file \"$RALPH_RECEIPT\"; they run with your environment, outside of the sandbox, and are given " +
 		"RALPH_BRANCH and RALPH_TASK too.",
 	"merge.message": "The message of the commit; {task}, {title}, {summary} and {session} stand for what they say, " +
 		"trailers follow it, and empty is {task}: {title}.",
-	"merge.guard": "Globs of further files that wait for a person before they are merged, beside those of docs/gate.md; with " +
+	"merge.guard": "Globs of further files that wait for a person before they are merged, beside those " +
+		"of docs/gate.md; with " +
 		"! before one that is merged unasked.",
 
-	"workspace.setup": "Commands that make a new workspace ready for work. They run again when a lock file or a manifest " +
+	"workspace.setup": "Commands that make a new workspace ready for work. They run again when a lock " +
+		"file or a manifest " +
 		"of packages has changed.",
-	"workspace.ports":    "The first port of the first workspace, in RALPH_PORT; each workspace has ten, in RALPH_PORTS as from-to.",
+	"workspace.ports": "The first port of the first workspace, in RALPH_PORT; each workspace has " +
+		"ten, in RALPH_PORTS as from-to.",
 	"workspace.min_free": "Workspaces that nobody uses are removed where less than so many MiB of disk are free.",
 
 	"sandbox.mode": "Whether the agent and the commands that check its work run in a sandbox: the best that works " +
@@ -135,7 +141,8 @@ var docs = map[string]string{
 
 	"notify.receivers": "Who is told of events: a list of maps with " +
 		"the keys below, each with either url or command.",
-	"notify.receivers.url": "Where to send events by POST; $NAME is the value of the variable NAME. It is not shown by ralph.",
+	"notify.receivers.url": "Where to send events by POST; $NAME is the value of the variable NAME. It " +
+		"is not shown by ralph.",
 	"notify.receivers.command": "A program with its arguments; it gets " +
 		"the event as JSON on standard input and its type in RALPH_EVENT.",
 	"notify.receivers.preset": "The form of what is sent; generic is Standard Webhooks.",

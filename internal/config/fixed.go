@@ -14,7 +14,8 @@ type Constants struct {
 	Reminders int `yaml:"reminders"`
 	// What a change may come back before its task is merged alone.
 	MaxSentBack int `yaml:"sent_back"`
-	// With suggestions: auto_approve, so many tasks a day enter the queue: agents that feed each other must come to an end.
+	// With suggestions: auto_approve, so many tasks a day enter the queue: agents that feed each other must
+	// come to an end.
 	Suggested int `yaml:"suggested"`
 	// The least that a session is given: with less it cannot do anything, and would only cost.
 	SessionMinUSD float64 `yaml:"session_min_usd"`
@@ -39,10 +40,11 @@ type Constants struct {
 	NotifyDrain   time.Duration `yaml:"notify_drain"`
 	// What transcripts and logs may take of the disk, in bytes, and how long they and the refs of changes are kept;
 	// and how long a workspace that nobody uses.
-	Transcripts    int64         `yaml:"transcripts"`
-	Retention      time.Duration `yaml:"retention"`
-	WorkspaceDays  int           `yaml:"workspace_days"`
-	WorkspacePorts int           `yaml:"workspace_ports"` // how many ports each workspace has: what a server and its debugger need
+	Transcripts   int64         `yaml:"transcripts"`
+	Retention     time.Duration `yaml:"retention"`
+	WorkspaceDays int           `yaml:"workspace_days"`
+	// how many ports each workspace has: what a server and its debugger need
+	WorkspacePorts int `yaml:"workspace_ports"`
 
 	ChatAddr string `yaml:"chat_addr"` // of `ralph chat start`, one beside the dashboard's; any free port if it is taken
 }

@@ -559,8 +559,8 @@ func (p *Workspace) NoteAs(ctx context.Context, at worktree.Snapshot) error {
 	return p.note(standing{at.Head, at.Content})
 }
 
-// Discard makes nothing of what is in the workspace, of which even the ignored files are removed before its next use. It
-// reports whether anything else was changed since the workspace was prepared.
+// Discard makes nothing of what is in the workspace, of which even the ignored files are removed before its next use.
+// It reports whether anything else was changed since the workspace was prepared.
 func (p *Workspace) Discard(ctx context.Context) (changed bool, err error) {
 	b, err := os.ReadFile(filepath.Join(p.Clone.folder, leftFile))
 	var was, now standing
