@@ -74,13 +74,13 @@ func playCases(t *testing.T, agent string, p gatetest.Project) {
 		return finished
 	}
 	files := maps.Clone(p.Files)
-	const each = "max_verify_failures: 1\nmerge: {mode: branch}\n" // so that each begins with the project as it is
+	const each = "#test: {retries: 1, refused: 1}\nmerge: {mode: branch}\n" // so that each begins with the project as it is
 	s := newStage(t, answer)
 	switch agent {
 	case "codex":
 		s = newCodexStage(t, answer)
 	case "scripted":
-		s.write(map[string]string{"ralph.yaml": "agent: {command: [ralph, scripted-agent], allowed_tools: [Bash]}\n"})
+		s.write(map[string]string{"ralph.yaml": "agent: {command: [ralph, scripted-agent]}\n"})
 		var script strings.Builder
 		for _, c := range p.Cases {
 			fmt.Fprintf(&script, "task Case %s:\nrun %s\ndone {\"summary\": \"made it\"}\n"+
@@ -88,7 +88,7 @@ func playCases(t *testing.T, agent string, p gatetest.Project) {
 		}
 		files["claude.script"], files[".gitignore"] = script.String(), "claude.script.sessions\n"
 	}
-	s.configure(each + "verify: {commands: ['" + p.Command + "'], in_session_retries: 1}")
+	s.configure(each + "verify: {commands: ['" + p.Command + "']}")
 	if p.Needs == "go" {
 		s.warmGo()
 	}

@@ -129,7 +129,7 @@ func acting(t *testing.T, agent string, files map[string]string, acts []act) *st
 			}
 		}
 		s.write(map[string]string{
-			"ralph.yaml":    "agent: {command: [ralph, scripted-agent], allowed_tools: [Bash]}\n",
+			"ralph.yaml":    "agent: {command: [ralph, scripted-agent]}\n",
 			"claude.script": script.String(), ".gitignore": "claude.script.sessions\n",
 		})
 	}
@@ -152,7 +152,7 @@ func (g ground) play(t *testing.T, agent, name, first string) {
 		{"Act 4", []string{g.improves}},
 	})
 	s.first = first
-	s.configure("permissions: {guards: false}\nmax_verify_failures: 1\nverify: {commands: ['" + g.command + "'], in_session_retries: 1}")
+	s.configure("permissions: {guards: false}\n#test: {retries: 1, refused: 1}\nverify: {commands: ['" + g.command + "']}")
 	if g.setup != "" {
 		s.configure("workspace: {setup: ['" + g.setup + "']}")
 	}
@@ -203,7 +203,7 @@ func playServers(t *testing.T, agent, name, first string) {
 		{"Act 4", []string{tell("over") + "; echo x > four.txt"}},
 	})
 	s.first = first
-	s.configure("permissions: {guards: false, writable: [" + shared + "]}\nmax_verify_failures: 1\nparallel: 2\nverify: {commands: [sh check.sh], in_session_retries: 1}")
+	s.configure("permissions: {guards: false, writable: [" + shared + "]}\n#test: {retries: 1, refused: 1}\nparallel: 2\nverify: {commands: [sh check.sh]}")
 	s.commit()
 	for i := range 4 {
 		s.run(0, "task", "add", fmt.Sprintf("Act %d", i+1))

@@ -29,7 +29,7 @@ func TestRealHiddenCheck(t *testing.T) {
 	s.file(filepath.Join(s.home, ".config", "ralph", "config.yaml"), "verify: {hidden_files: ~/unseen}\n")
 	s.file(filepath.Join(s.home, "unseen", "zq-file.sh"), "# zq-inside\nset -- 8 9\ntest \"$(sh add.sh $1 $2)\" = 17 || { echo zq-output: $1 and $2; exit 1; }\n")
 	s.file(notes, "")
-	s.configure("permissions: {guards: false}\nmax_verify_failures: 5\nverify: {in_session_retries: 1}\n" +
+	s.configure("permissions: {guards: false}\n#test: {retries: 1, refused: 5}\n" +
 		"notify: [{command: [sh, -c, 'cat >> " + notes + "'], events: [question.asked, task.failed, task.completed, run.ended]}]")
 	s.commit()
 	s.run(0, "task", "add", "Add two numbers", "--verify", `test "$(sh add.sh 1 2)" = 3`,
