@@ -208,7 +208,7 @@ func (e environment) playHostiles(t *testing.T, mode string, all ...hostile) {
 	}
 	dir, run := e.household(t, map[string]string{
 		"queue.jsonl": queue.String(), ".claude/projects/-other/a.jsonl": "theirs",
-		"project/ralph.yaml": "agent: {command: [ralph, scripted-agent]}\npermissions: {guards: false}\nmax_verify_failures: 1\n" +
+		"project/ralph.yaml": "agent: {command: [ralph, scripted-agent]}\npermissions: {guards: false}\n#test: {retries: 1, refused: 1}\n" +
 			"sandbox: " + mode + "\n",
 		"project/claude.script": script.String(), "project/.gitignore": "*.log\n",
 	})

@@ -167,7 +167,7 @@ func situations(escape string) []situation {
 		{
 			name: "a hang after output", task: "failed", exit: 3, sentence: "stuck: timed out after",
 			// Time enough to begin on a busy machine.
-			script: "run echo on it\nhang", args: []string{"--session-timeout", "15s"}, config: "stuck_limit: 1\n",
+			script: "run echo on it\nhang", args: []string{"--session-timeout", "15s"}, config: "#test: {stuck: 1}\n",
 			model: again(bash("echo on it"), messagesapi.Turn{Hang: true}),
 		},
 		{
@@ -399,6 +399,9 @@ func (tt situation) play(t *testing.T, mode, program string) {
 	config := tt.config
 	if mode == "unconfined" {
 		config += "sandbox: off\n"
+	}
+	if !real && !strings.Contains(config, "permissions:") {
+		config += "permissions: {guards: false}\n" // its commands are as rules can read them
 	}
 	files := map[string]string{
 		"agent.sh": "#!/bin/sh\n" + agent + "\n", "claude.script": tt.scripted(t),
