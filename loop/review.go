@@ -21,6 +21,10 @@ func (l *Loop) reviewing(at *workspace.Workspace) session.Reviewing {
 		return session.Reviewing{}
 	}
 	return session.Reviewing{
+		Wanted: func(tx *store.Tx, t ralph.Task) (bool, error) {
+			named, err := reviewOf(tx, t)
+			return named != ralph.NoReview && (named != "" || len(l.Reviewers) > 0), err
+		},
 		Of: l.reviewers, Asked: l.asked, Allowance: l.reviewAllowance, Project: filepath.Base(l.Here.Dir),
 		Place: func(ctx context.Context) (*workspace.Workspace, error) {
 			return l.Pool.Take(ctx, workspace.FirstReview+at.Clone.Number, false)
@@ -32,13 +36,9 @@ func (l *Loop) reviewing(at *workspace.Workspace) session.Reviewing {
 func (l *Loop) reviewers(
 	tx *store.Tx, t ralph.Task, files []ralph.FileChange, before []ralph.AgentReview,
 ) (list []session.Reviewer, err error) {
-	named := t.Review
-	if t.Discipline != "" && named == "" {
-		d, err := tx.Discipline(t.Discipline)
-		if err != nil {
-			return nil, err
-		}
-		named = d.Review
+	named, err := reviewOf(tx, t)
+	if err != nil {
+		return nil, err
 	}
 	for _, r := range signals.Chosen(l.Reviewers, named, files, before, matches) {
 		who, err := l.reviewer(tx, t, r)
@@ -48,6 +48,15 @@ func (l *Loop) reviewers(
 		list = append(list, who)
 	}
 	return list, nil
+}
+
+// reviewOf returns who a task or its discipline says is to review it; "" for whom the configuration names.
+func reviewOf(tx *store.Tx, t ralph.Task) (string, error) {
+	if t.Discipline == "" || t.Review != "" {
+		return t.Review, nil
+	}
+	d, err := tx.Discipline(t.Discipline)
+	return d.Review, err
 }
 
 // matches reports whether a file is among globs.

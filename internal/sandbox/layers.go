@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"ralph/internal/files"
 	"ralph/internal/proc"
@@ -71,11 +72,29 @@ func (m *Mechanism) TryLayers(ctx context.Context, in string) (why string) {
 	return ""
 }
 
+// trialName begins the names of the folders of trials; the id of the process that tries follows.
+const trialName = ".layers-"
+
+// removeTrials removes what processes that were killed left of their trials.
+func removeTrials(in string) error {
+	left, err := filepath.Glob(filepath.Join(in, trialName+"*"))
+	for _, dir := range left {
+		var pid int
+		if _, serr := fmt.Sscanf(filepath.Base(dir), trialName+"%d-", &pid); serr == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			err = errors.Join(err, files.RemoveAll(dir))
+		}
+	}
+	return err
+}
+
 func (m *Mechanism) tryLayers(ctx context.Context, in string) (err error) {
 	if err := os.MkdirAll(in, 0o700); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(in, ".layers-")
+	if err := removeTrials(in); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(in, fmt.Sprintf("%s%d-", trialName, os.Getpid()))
 	if err != nil {
 		return err
 	}

@@ -83,6 +83,19 @@ print("own")'`, port)
 	}
 }
 
+// TestATrialThatWasKilledIsRemoved: and none of a process that is still at it.
+func TestATrialThatWasKilledIsRemoved(t *testing.T) {
+	in := t.TempDir()
+	gone, busy := filepath.Join(in, ".layers-4194305-1"), filepath.Join(in, fmt.Sprintf(".layers-%d-1", os.Getppid()))
+	write(t, filepath.Join(gone, "at", "file"), "")
+	write(t, filepath.Join(busy, "at", "file"), "")
+	(&sandbox.Mechanism{Name: sandbox.None}).TryLayers(t.Context(), in)
+	left, err := filepath.Glob(filepath.Join(in, ".layers-*"))
+	if err != nil || len(left) != 1 || left[0] != busy {
+		t.Errorf("left: %q, %v", left, err)
+	}
+}
+
 // layered are the mechanisms that work here, with layers.
 func layered(t *testing.T) (list []sandbox.Mechanism) {
 	t.Helper()

@@ -22,6 +22,8 @@ import (
 
 // Reviewing is how what sessions make is reviewed by agents (docs/review.md).
 type Reviewing struct {
+	// Wanted reports whether anybody may be to review a task.
+	Wanted func(tx *store.Tx, t ralph.Task) (bool, error)
 	// Of returns who reviews a change of a task, in their order; before is what came of reviews of the task so far.
 	Of func(tx *store.Tx, t ralph.Task, files []ralph.FileChange, before []ralph.AgentReview) ([]Reviewer, error)
 	// Asked returns who is asked about changed tests where nobody reviews the change: the task's own agent.
@@ -57,6 +59,16 @@ func (s *Session) review(ctx context.Context, f *finding) error {
 		f.conflict != "" || signals.Refused(f.checks, f.protected, f.evidence, s.Rules) != "" {
 		return nil
 	}
+	asks, wanted := s.Rules.Asks(f.evidence.Gate), false
+	if err := s.Store.View(ctx, func(tx *store.Tx) error {
+		t, err := tx.Task(s.Row.TaskID)
+		if err == nil {
+			wanted, err = s.Reviews.Wanted(tx, t)
+		}
+		return err
+	}); err != nil || !wanted && !asks {
+		return err
+	}
 	closing, err := s.closing(ctx)
 	if err != nil {
 		return err
@@ -70,7 +82,6 @@ func (s *Session) review(ctx context.Context, f *finding) error {
 	if err != nil {
 		return err
 	}
-	asks := s.Rules.Asks(f.evidence.Gate)
 	var before []ralph.AgentReview
 	var reviewers []Reviewer
 	var asked Reviewer
