@@ -80,7 +80,8 @@ func removeTrials(in string) error {
 	left, err := filepath.Glob(filepath.Join(in, trialName+"*"))
 	for _, dir := range left {
 		var pid int
-		if _, serr := fmt.Sscanf(filepath.Base(dir), trialName+"%d-", &pid); serr == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		_, serr := fmt.Sscanf(filepath.Base(dir), trialName+"%d-", &pid)
+		if serr == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			err = errors.Join(err, files.RemoveAll(dir))
 		}
 	}
