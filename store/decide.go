@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -331,37 +332,16 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 	for _, command := range tried {
 		s.Notes = append(s.Notes, "it tried `"+command+"`, which only people may do")
 	}
-	if err := tx.set("sessions", s.ID, cells{
-		"current_state":  state,
-		"state_history":  asJSON(s.History),
-		"tokens":         asJSON(s.Tokens),
-		"denials":        asJSON(s.Denials),
-		"leftovers":      asJSON(s.Leftovers),
-		"unchanged":      asJSON(s.Unchanged),
-		"files":          asJSON(s.Files),
-		"commits":        asJSON(s.Commits),
-		"verify":         asJSON(s.Verify),
-		"notes":          asJSON(s.Notes),
-		"ending":         s.Ending,
-		"outcome":        d.Outcome,
-		"outcome_reason": d.Reason,
-		"closing_verb":   null(d.Signalled()),
-		"model":          s.Model,
-		"agent_version":  s.AgentVersion,
-		"turns":          s.Turns,
-		"cost_usd":       s.CostUSD,
-		"cost_known":     s.CostKnown,
-		"exit_status":    s.Exit,
-		"last_words":     s.LastWords,
-		"stderr_tail":    s.StderrTail,
-		"facts":          facts,
-		"decision":       asJSON(d),
-		"updated_at":     tx.now,
-		"completed_at":   tx.now,
+	if err := tx.endSession(s, state, d.Outcome, d.Reason, cells{
+		"unchanged":    asJSON(s.Unchanged),
+		"files":        asJSON(s.Files),
+		"commits":      asJSON(s.Commits),
+		"verify":       asJSON(s.Verify),
+		"notes":        asJSON(s.Notes),
+		"closing_verb": null(d.Signalled()),
+		"facts":        facts,
+		"decision":     asJSON(d),
 	}); err != nil {
-		return err
-	}
-	if _, err := tx.exec(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, s.CostUSD, s.RunID); err != nil {
 		return err
 	}
 	return tx.record(during(s), ralph.SessionEnded{
@@ -372,6 +352,36 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 		Files: len(s.Files), Announce: d.Announce, Leftovers: s.Leftovers,
 		Notes: s.Notes,
 	})
+}
+
+// endSession stores how a session ended, with what its role adds to that, and adds its cost to the run's.
+func (tx *Tx) endSession(s ralph.Session, state ralph.Phase, outcome, reason string, more cells) error {
+	row := cells{
+		"current_state":  state,
+		"state_history":  asJSON(s.History),
+		"tokens":         asJSON(s.Tokens),
+		"denials":        asJSON(s.Denials),
+		"leftovers":      asJSON(s.Leftovers),
+		"ending":         s.Ending,
+		"outcome":        outcome,
+		"outcome_reason": reason,
+		"model":          s.Model,
+		"agent_version":  s.AgentVersion,
+		"turns":          s.Turns,
+		"cost_usd":       s.CostUSD,
+		"cost_known":     s.CostKnown,
+		"exit_status":    s.Exit,
+		"last_words":     s.LastWords,
+		"stderr_tail":    s.StderrTail,
+		"updated_at":     tx.now,
+		"completed_at":   tx.now,
+	}
+	maps.Copy(row, more)
+	if err := tx.set("sessions", s.ID, row); err != nil {
+		return err
+	}
+	_, err := tx.exec(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, s.CostUSD, s.RunID)
+	return err
 }
 
 // Decided returns the decision with which a session was decided.

@@ -45,34 +45,11 @@ func (tx *Tx) EndReview(s ralph.Session, r ralph.AgentReview) error {
 	if err != nil {
 		return err
 	}
-	history = append(history, ralph.PhaseChange{State: state, Timestamp: tx.now, Source: ralph.Observed})
-	if err := tx.set("sessions", s.ID, cells{
-		"current_state":  state,
-		"state_history":  asJSON(history),
-		"tokens":         asJSON(s.Tokens),
-		"denials":        asJSON(s.Denials),
-		"leftovers":      asJSON(s.Leftovers),
-		"ending":         s.Ending,
-		"outcome":        outcome,
-		"outcome_reason": r.String(),
-		"model":          s.Model,
-		"agent_version":  s.AgentVersion,
-		"turns":          s.Turns,
-		"cost_usd":       s.CostUSD,
-		"cost_known":     s.CostKnown,
-		"exit_status":    s.Exit,
-		"last_words":     s.LastWords,
-		"stderr_tail":    s.StderrTail,
-		"review":         asJSON(r),
-		"updated_at":     tx.now,
-		"completed_at":   tx.now,
-	}); err != nil {
+	s.History = append(history, ralph.PhaseChange{State: state, Timestamp: tx.now, Source: ralph.Observed})
+	if err := tx.endSession(s, state, outcome, r.String(), cells{"review": asJSON(r)}); err != nil {
 		return err
 	}
 	if err := tx.closePermissions(s.ID); err != nil {
-		return err
-	}
-	if _, err := tx.exec(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, s.CostUSD, s.RunID); err != nil {
 		return err
 	}
 	return tx.record(during(s), ralph.ReviewEnded{
