@@ -23,7 +23,7 @@ func (l *Loop) reviewing(at *workspace.Workspace) session.Reviewing {
 	return session.Reviewing{
 		Wanted: func(tx *store.Tx, t ralph.Task) (bool, error) {
 			named, err := reviewOf(tx, t)
-			return named != ralph.NoReview && (named != "" || len(l.Reviewers) > 0), err
+			return named != "" || len(l.Reviewers) > 0, err
 		},
 		Of: l.reviewers, Asked: l.asked, Allowance: l.reviewAllowance, Project: filepath.Base(l.Here.Dir),
 		Place: func(ctx context.Context) (*workspace.Workspace, error) {
