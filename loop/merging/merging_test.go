@@ -365,6 +365,11 @@ func TestABatch(t *testing.T) {
 	y.merge()
 	for _, c := range []ralph.Change{one, two, three} {
 		y.merged(c)
+		c = y.change(c.ID) // what it did alone, and none of the others
+		want := y.git("diff", "--numstat", c.Commit+"^1", c.Commit)
+		if f := c.Files; len(f) != 1 || fmt.Sprintf("%d\t%d\t%s", f[0].Added, f[0].Removed, f[0].Path) != want || c.Commit == c.To {
+			t.Errorf("TASK-%d changed %+v by %.10s, and git says %q", c.TaskID, f, c.Commit, want)
+		}
 	}
 	if c := y.change(clash.ID); c.State != ralph.SentBack || c.Reason != "main has moved, and the change conflicts in a with TASK-2, TASK-1" {
 		t.Errorf("%s: %s", c.State, c.Reason)
