@@ -22,7 +22,7 @@ type Evidence struct {
 
 	Gate Gate `json:"gate,omitzero"` // what the change does to the tests and other files that decide on it
 
-	Reviews []AgentReview `json:"reviews,omitempty"` // by agents, in the order in which they were made
+	Reviews []Review `json:"reviews,omitempty"` // by agents, in the order in which they were made
 	// candidates of the task that reviewers objected to, this one included
 	Rounds int `json:"rounds,omitempty"`
 }

@@ -92,8 +92,8 @@ func (p Proof) String() string {
 	return said
 }
 
-// A Review is what a person has to approve before a change is merged (docs/gate.md).
-type Review struct {
+// An Approval is what a person has to approve before a change is merged (docs/gate.md).
+type Approval struct {
 	Change    string      `json:"change,omitempty"`    // the commit that is to be merged; "" if nothing was changed
 	Reason    string      `json:"reason,omitempty"`    // why the agent says that the task asks for it
 	Weakened  []Weakening `json:"weakened,omitempty"`  // tests that refuse the change as they were
@@ -103,47 +103,47 @@ type Review struct {
 	Files     []Blob      `json:"files,omitempty"`     // the gate files behind Weakened
 	Unchanged bool        `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
 
-	Objected   []AgentReview `json:"objected,omitempty"`   // by which reviewers object to it still, after all rounds
-	Unreviewed []AgentReview `json:"unreviewed,omitempty"` // that were to look at it, and did not
-	Summary    string        `json:"summary,omitempty"`    // what the author says that it did, where reviewers object
+	Objected   []Review `json:"objected,omitempty"`   // by which reviewers object to it still, after all rounds
+	Unreviewed []Review `json:"unreviewed,omitempty"` // that were to look at it, and did not
+	Summary    string   `json:"summary,omitempty"`    // what the author says that it did, where reviewers object
 }
 
-// The kinds of reviews, as the inbox names them.
+// The kinds of approvals, as the inbox names them.
 const (
-	ReviewObjected  = "reviewer objects"
-	ReviewNone      = "not reviewed"
-	ReviewTests     = "tests changed"
-	ReviewGuarded   = "guarded files"
-	ReviewProtected = "protected files"
-	ReviewUnchanged = "nothing changed"
+	ApprovalObjected  = "reviewer objects"
+	ApprovalNone      = "not reviewed"
+	ApprovalTests     = "tests changed"
+	ApprovalGuarded   = "guarded files"
+	ApprovalProtected = "protected files"
+	ApprovalUnchanged = "nothing changed"
 )
 
-// Kind returns the gravest reason of the review; "" if there is nothing to review.
-func (r Review) Kind() string {
+// Kind returns the gravest reason of the approval; "" if there is nothing to approve.
+func (a Approval) Kind() string {
 	switch {
-	case len(r.Weakened) > 0:
-		return ReviewTests
-	case len(r.Protected) > 0:
-		return ReviewProtected
-	case len(r.Guarded) > 0:
-		return ReviewGuarded
-	case r.Unchanged:
-		return ReviewUnchanged
-	case len(r.Objected) > 0:
-		return ReviewObjected
-	case len(r.Unreviewed) > 0:
-		return ReviewNone
+	case len(a.Weakened) > 0:
+		return ApprovalTests
+	case len(a.Protected) > 0:
+		return ApprovalProtected
+	case len(a.Guarded) > 0:
+		return ApprovalGuarded
+	case a.Unchanged:
+		return ApprovalUnchanged
+	case len(a.Objected) > 0:
+		return ApprovalObjected
+	case len(a.Unreviewed) > 0:
+		return ApprovalNone
 	}
 	return ""
 }
 
-// Paths returns the files of the review, each once.
-func (r Review) Paths() (paths []string) {
-	for _, b := range slices.Concat(r.Files, r.Guarded) {
+// Paths returns the files of the approval, each once.
+func (a Approval) Paths() (paths []string) {
+	for _, b := range slices.Concat(a.Files, a.Guarded) {
 		paths = append(paths, b.Path)
 	}
-	paths = append(paths, r.Protected...)
-	for _, review := range r.Objected {
+	paths = append(paths, a.Protected...)
+	for _, review := range a.Objected {
 		for _, o := range review.Blocking() {
 			paths = append(paths, o.File)
 		}
@@ -154,27 +154,27 @@ func (r Review) Paths() (paths []string) {
 
 // Without returns what is left to approve where a person has approved others of the same task. What was approved are
 // the contents that were shown: a file with other contents has to be approved again.
-func (r Review) Without(approved []Review) Review {
+func (a Approval) Without(approved []Approval) Approval {
 	seen := map[Blob]bool{}
 	unchanged := false
-	for _, a := range approved {
-		for _, b := range slices.Concat(a.Files, a.Guarded) {
-			seen[b] = true
+	for _, b := range approved {
+		for _, f := range slices.Concat(b.Files, b.Guarded) {
+			seen[f] = true
 		}
-		unchanged = unchanged || a.Unchanged
+		unchanged = unchanged || b.Unchanged
 	}
 	news := func(list []Blob) bool { return slices.ContainsFunc(list, func(b Blob) bool { return !seen[b] }) }
 	known := func(w Weakening) bool {
-		return slices.ContainsFunc(approved, func(a Review) bool {
-			return slices.ContainsFunc(a.Weakened, func(o Weakening) bool { return o.Test == w.Test && o.Command == w.Command })
+		return slices.ContainsFunc(approved, func(b Approval) bool {
+			return slices.ContainsFunc(b.Weakened, func(o Weakening) bool { return o.Test == w.Test && o.Command == w.Command })
 		})
 	}
-	if !news(r.Files) && len(r.Files) > 0 {
-		r.Weakened = slices.DeleteFunc(slices.Clone(r.Weakened), known)
+	if !news(a.Files) && len(a.Files) > 0 {
+		a.Weakened = slices.DeleteFunc(slices.Clone(a.Weakened), known)
 	}
-	if !news(r.Guarded) {
-		r.Guarded = nil
+	if !news(a.Guarded) {
+		a.Guarded = nil
 	}
-	r.Unchanged = r.Unchanged && !unchanged
-	return r
+	a.Unchanged = a.Unchanged && !unchanged
+	return a
 }

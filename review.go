@@ -54,8 +54,8 @@ const (
 	AsksUnsure = "unsure"
 )
 
-// An AgentReview is what came of an agent's look at a change, in a conversation of its own.
-type AgentReview struct {
+// A Review is what came of an agent's look at a change, in a conversation of its own.
+type Review struct {
 	Session string `json:"session"`
 	Agent   string `json:"agent"`
 	Model   string `json:"model,omitempty"`
@@ -72,7 +72,7 @@ type AgentReview struct {
 }
 
 // By names the reviewer, with its model.
-func (r AgentReview) By() string {
+func (r Review) By() string {
 	by := r.Agent
 	switch {
 	case r.Model != "" && r.Same:
@@ -86,12 +86,12 @@ func (r AgentReview) By() string {
 }
 
 // Blocking returns the objections that keep the change from being merged.
-func (r AgentReview) Blocking() (list []Objection) { return r.with(ObjectionBlocking) }
+func (r Review) Blocking() (list []Objection) { return r.with(ObjectionBlocking) }
 
 // Remarks returns the other objections.
-func (r AgentReview) Remarks() (list []Objection) { return r.with(ObjectionRemark) }
+func (r Review) Remarks() (list []Objection) { return r.with(ObjectionRemark) }
 
-func (r AgentReview) with(severity string) (list []Objection) {
+func (r Review) with(severity string) (list []Objection) {
 	for _, o := range r.Objections {
 		if o.Severity == severity {
 			list = append(list, o)
@@ -101,7 +101,7 @@ func (r AgentReview) with(severity string) (list []Objection) {
 }
 
 // Answer says whether the task asks for the changed tests; "" if that was not asked.
-func (r AgentReview) Answer() string {
+func (r Review) Answer() string {
 	switch r.Asks {
 	case AsksYes:
 		return r.By() + " says that the task asks for the changed tests: " + r.AsksWhy
@@ -114,7 +114,7 @@ func (r AgentReview) Answer() string {
 }
 
 // String says in a sentence what came of it.
-func (r AgentReview) String() string {
+func (r Review) String() string {
 	said := "approved by " + r.By() + ": " + r.Checked
 	blocking := r.Blocking()
 	switch {

@@ -299,7 +299,7 @@ type Session struct {
 	Checking      string    `json:"checking"`       // the command that is checking its done now, if it takes long
 	CheckingSince Time      `json:"checking_since"` // since when; null if nothing is being checked
 
-	Review *AgentReview `json:"review"` // what a review came to; null for other sessions
+	Review *Review `json:"review"` // what a review came to; null for other sessions
 }
 
 // By is who worked in a session.

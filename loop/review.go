@@ -34,7 +34,7 @@ func (l *Loop) reviewing(at *workspace.Workspace) session.Reviewing {
 
 // reviewers implements [session.Reviewing].Of.
 func (l *Loop) reviewers(
-	tx *store.Tx, t ralph.Task, files []ralph.FileChange, before []ralph.AgentReview,
+	tx *store.Tx, t ralph.Task, files []ralph.FileChange, before []ralph.Review,
 ) (list []session.Reviewer, err error) {
 	named, err := reviewOf(tx, t)
 	if err != nil {

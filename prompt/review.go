@@ -19,7 +19,7 @@ type Review struct {
 
 	Summary string // what the author says that it did, and Reason why it changed tests
 	Reason  string
-	Earlier []ralph.AgentReview // what others said of this candidate, and anybody of earlier ones
+	Earlier []ralph.Review // what others said of this candidate, and anybody of earlier ones
 
 	Only, Asks bool   // ask whether the task asks for the changed tests: only, or too
 	More       string // what the configuration has it look at

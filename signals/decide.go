@@ -40,8 +40,8 @@ type Facts struct {
 	Moved       bool     // something has been merged since the agent last saw the target
 	Head        string   // the commit that would be merged; "" if nothing was changed
 
-	Reviewed  []ralph.Review // what people have approved of this task
-	OpenFlags []int64        // blocking flags of the task's earlier sessions that nobody has answered
+	Approvals []ralph.Approval // what people have approved of this task
+	OpenFlags []int64          // blocking flags of the task's earlier sessions that nobody has answered
 
 	Evidence ralph.Evidence // what else was seen when the done was checked
 
@@ -116,13 +116,13 @@ type Decision struct {
 
 	Stagnant  bool // the session counts, but changed nothing
 	Evidence  ralph.Evidence
-	Review    *ralph.Review `json:",omitempty"` // what a person has to approve before it is merged; nil for nothing
-	Answered  []int64       // the session's flags that its done says are answered
-	Holds     []Hold        // comments that now hold the task back
-	DependsOn []int64       // tasks that it now depends on
-	Learn     []Learn       // learnings to add or to count again
-	Propose   []Proposal    // tasks to propose
-	Announce  []int64       // ids of the blocking flags
+	Approval  *ralph.Approval `json:",omitempty"` // what a person has to approve before it is merged; nil for nothing
+	Answered  []int64         // the session's flags that its done says are answered
+	Holds     []Hold          // comments that now hold the task back
+	DependsOn []int64         // tasks that it now depends on
+	Learn     []Learn         // learnings to add or to count again
+	Propose   []Proposal      // tasks to propose
+	Announce  []int64         // ids of the blocking flags
 }
 
 // A Hold is a question or blocker that holds the task back until a person answers it.
@@ -334,8 +334,8 @@ func accept(f Facts, d *Decision, c Done) string {
 	if f.Merges {
 		d.Status = ralph.Merging
 	}
-	if r := review(f, c); r.Kind() != "" {
-		d.Status, d.Review = ralph.NeedsInput, &r
+	if r := approval(f, c); r.Kind() != "" {
+		d.Status, d.Approval = ralph.NeedsInput, &r
 		why = waitsFor(r) + "; " + why
 	}
 	if c.FlagsAnswered != "" {

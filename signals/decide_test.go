@@ -196,13 +196,13 @@ func checkRules(t *testing.T, f signals.Facts, d signals.Decision) {
 		what string
 	}{
 		{!ralph.CanMove(ralph.InProgress, d.Status, d.Mover), "the status is a move that the table does not have"},
-		{d.Accepted != (d.Status == ralph.Completed || d.Review != nil), "completed without an accepted claim, or the reverse"},
+		{d.Accepted != (d.Status == ralph.Completed || d.Approval != nil), "completed without an accepted claim, or the reverse"},
 		{d.SentBack != "" && (d.Attempts != f.Task.Attempts || d.VerifyFailures != f.Task.VerifyFailures || !claimed), "sent back, and it counts"},
 		{d.Accepted && f.Conflict != "", "accepted with a conflict"},
 		{d.Accepted && (!claimed || red), "accepted without a claim that was verified"},
 		{d.Accepted && f.Untouched && !f.Confirmed && f.Verify == nil, "accepted without a change, a check or a confirmation"},
 		{d.Status == ralph.Completed && len(f.Protected) > 0, "completed with changed protected files that nobody approved"},
-		{d.Review != nil && d.Status != ralph.NeedsInput, "a review that does not wait"},
+		{d.Approval != nil && d.Status != ralph.NeedsInput, "an approval that does not wait"},
 		{d.Attempts < f.Task.Attempts || d.Attempts > f.Task.Attempts+1, "attempts jump"},
 		{d.StuckCount > f.Task.StuckCount+1, "the stuck count jumps"},
 		{f.Ending.AgentError() && d.Attempts != f.Task.Attempts, "an agent error counts as an attempt"},

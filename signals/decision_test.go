@@ -67,7 +67,7 @@ func TestDecisionsInFull(t *testing.T) {
 			"done with protected files for a person to review",
 			signals.Facts{Ending: ralph.Finished, Said: say(done), Changed: true, Protected: []string{"a", "b", "c", "d", "e"}, Rules: signals.Rules{ReviewProtect: true}},
 			signals.Decision{
-				Closing: ralph.VerbDone, Accepted: true, Status: ralph.NeedsInput, Review: &ralph.Review{Protected: []string{"a", "b", "c", "d", "e"}}, Attempts: 1, Outcome: ralph.OutcomeSuccess,
+				Closing: ralph.VerbDone, Accepted: true, Status: ralph.NeedsInput, Approval: &ralph.Approval{Protected: []string{"a", "b", "c", "d", "e"}}, Attempts: 1, Outcome: ralph.OutcomeSuccess,
 				StatusReason: "waits for approval of changed protected files (a, b, c, d, e); done (nothing is configured to verify it): it works",
 			},
 		},

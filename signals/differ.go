@@ -29,7 +29,7 @@ func Differences(then, now Decision) []string {
 	differ("sent back", then.SentBack != "", now.SentBack != "")
 	differ("outcome", then.Outcome, now.Outcome)
 	differ("stagnant", then.Stagnant, now.Stagnant)
-	differ("waits for approval", reviewed(then.Review), reviewed(now.Review))
+	differ("waits for approval", awaited(then.Approval), awaited(now.Approval))
 	differ("held back by comments", comments(then.Holds), comments(now.Holds))
 	differ("depends on", then.DependsOn, now.DependsOn)
 	differ("learnings", taught(then.Learn), taught(now.Learn))
@@ -46,8 +46,8 @@ func said(v string) string {
 	return v
 }
 
-// reviewed names what a person has to approve.
-func reviewed(r *ralph.Review) string {
+// awaited names what a person has to approve.
+func awaited(r *ralph.Approval) string {
 	if r == nil {
 		return ""
 	}

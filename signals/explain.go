@@ -116,8 +116,8 @@ func (e *explanation) claim() {
 		e.step("2", "the work tree is as it was before the session; %s", confirmed)
 	}
 	switch {
-	case e.d.Review != nil:
-		e.step("2", "the claim %s", waitsFor(*e.d.Review))
+	case e.d.Approval != nil:
+		e.step("2", "the claim %s", waitsFor(*e.d.Approval))
 	case e.d.Accepted:
 		e.step("2", "the claim is accepted")
 	case e.d.SentBack != "":

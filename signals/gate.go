@@ -62,8 +62,8 @@ func Weakened(g ralph.Gate, r Rules) string {
 	return ""
 }
 
-// review returns what a person has to approve before an accepted done is merged.
-func review(f Facts, done Done) (r ralph.Review) {
+// approval returns what a person has to approve before an accepted done is merged.
+func approval(f Facts, done Done) (r ralph.Approval) {
 	g := f.Evidence.Gate
 	r.Change, r.Reason, r.Guarded, r.Protected, r.Unchanged = f.Head, g.Reason, g.Guarded, f.Protected, g.Unchanged
 	if g.Unchanged {
@@ -77,7 +77,7 @@ func review(f Facts, done Done) (r ralph.Review) {
 	if len(r.Weakened) > 0 {
 		r.Files, r.Says = g.Files, g.Says
 	}
-	r = r.Without(f.Reviewed)
+	r = r.Without(f.Approvals)
 	for _, seen := range f.Evidence.Reviews {
 		switch {
 		case seen.None != "":
@@ -90,7 +90,7 @@ func review(f Facts, done Done) (r ralph.Review) {
 }
 
 // waitsFor says in a status what a person has to approve.
-func waitsFor(r ralph.Review) string {
+func waitsFor(r ralph.Approval) string {
 	var list []string
 	add := func(what string, names []string) {
 		if len(names) > 0 {

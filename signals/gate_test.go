@@ -13,8 +13,8 @@ func TestWhatAGateComesTo(t *testing.T) {
 	changed := ralph.Weakening{Kind: ralph.TestChanged, Test: "TestB", Command: "make test"}
 	was, is := ralph.Blob{Path: "a_test.go", From: "1", To: "2"}, ralph.Blob{Path: "a_test.go", From: "1", To: "3"}
 	ci := ralph.Blob{Path: ".github/workflows/ci.yml", To: "4"}
-	approved := func(b ralph.Blob, list ...ralph.Weakening) []ralph.Review {
-		return []ralph.Review{{Weakened: list, Files: []ralph.Blob{b}}}
+	approved := func(b ralph.Blob, list ...ralph.Weakening) []ralph.Approval {
+		return []ralph.Approval{{Weakened: list, Files: []ralph.Blob{b}}}
 	}
 	unseen := func(w ralph.Weakening) ralph.Weakening {
 		w.Unseen = true
@@ -24,7 +24,7 @@ func TestWhatAGateComesTo(t *testing.T) {
 		name     string
 		gate     ralph.Gate
 		rules    signals.Rules
-		reviewed []ralph.Review
+		approved []ralph.Approval
 		want     ralph.Status
 		why      string
 	}{
@@ -44,11 +44,11 @@ func TestWhatAGateComesTo(t *testing.T) {
 		{"approved", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{lost}, Files: []ralph.Blob{was}}, signals.Rules{}, approved(was, lost), ralph.Merging, ""},
 		{"another content than was approved", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{lost}, Files: []ralph.Blob{is}}, signals.Rules{}, approved(was, lost), ralph.NeedsInput, ""},
 		{"another test than was approved", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{lost, changed}, Files: []ralph.Blob{was}}, signals.Rules{}, approved(was, lost), ralph.NeedsInput, "(TestB changed)"},
-		{"a guarded file that was approved", ralph.Gate{Guarded: []ralph.Blob{ci}}, signals.Rules{}, []ralph.Review{{Guarded: []ralph.Blob{ci}}}, ralph.Merging, ""},
+		{"a guarded file that was approved", ralph.Gate{Guarded: []ralph.Blob{ci}}, signals.Rules{}, []ralph.Approval{{Guarded: []ralph.Blob{ci}}}, ralph.Merging, ""},
 	} {
 		c.rules.StuckLimit, c.rules.VerifyFailures, c.rules.Attempts = 3, 3, 10
 		d := signals.Decide(signals.Facts{
-			Ending: ralph.Finished, Changed: true, Merges: true, Rules: c.rules, Reviewed: c.reviewed,
+			Ending: ralph.Finished, Changed: true, Merges: true, Rules: c.rules, Approvals: c.approved,
 			Said:     []signals.Said{{ID: 1, Payload: signals.Done{Summary: "it works"}}},
 			Verify:   []ralph.Check{{Command: "make test", Passed: true}},
 			Evidence: ralph.Evidence{Gate: c.gate},
@@ -56,8 +56,8 @@ func TestWhatAGateComesTo(t *testing.T) {
 		if d.Status != c.want || !strings.Contains(d.StatusReason, c.why) {
 			t.Errorf("%s: %s, %q; want %s, %q", c.name, d.Status, d.StatusReason, c.want, c.why)
 		}
-		if (d.Review != nil) != (c.want == ralph.NeedsInput) {
-			t.Errorf("%s: review %+v", c.name, d.Review)
+		if (d.Approval != nil) != (c.want == ralph.NeedsInput) {
+			t.Errorf("%s: approval %+v", c.name, d.Approval)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func full(t *testing.T) signals.Facts {
 			{ID: 8, Payload: done},
 		},
 		Changed: true, Untouched: true, Confirmed: true, Void: true, Merges: true, Conflict: "main has moved", Conflicts: []string{"a.go"}, Moved: true, Told: true,
-		Head: "1f3c9ab0", Reviewed: []ralph.Review{{Unchanged: true}}, OpenFlags: []int64{3},
+		Head: "1f3c9ab0", Approvals: []ralph.Approval{{Unchanged: true}}, OpenFlags: []int64{3},
 		Verify: []ralph.Check{{Command: "make test", Exit: 1, Seconds: 2, Tail: "long", Error: "timed out", Failures: []string{"TestA"}, Excused: []string{"TestB"}}},
 		Evidence: ralph.Evidence{
 			Aside: []ralph.Aside{{Branch: "x", Commits: 1}}, Stashes: []string{"WIP"}, Secrets: []string{".env"},
@@ -329,7 +329,7 @@ func TestDifferencesAreWhatLeadsElsewhere(t *testing.T) {
 		{"what a person has to answer", func(d *signals.Decision) { d.Blocker = "x" }, []string{"waits for a person: none, now x"}},
 		{"a change that was sent back", func(d *signals.Decision) { d.SentBack = "x" }, []string{"sent back: false, now true"}},
 		{"what it waits for", func(d *signals.Decision) {
-			d.Review, d.DependsOn, d.Announce = &ralph.Review{Unchanged: true}, []int64{7}, []int64{8}
+			d.Approval, d.DependsOn, d.Announce = &ralph.Approval{Unchanged: true}, []int64{7}, []int64{8}
 		}, []string{
 			"waits for approval: none, now waits for approval of a done that changed nothing, where all commands passed before", "depends on: none, now [7]", "announced flags: none, now [8]",
 		}},

@@ -134,15 +134,15 @@ func objected(e ralph.Evidence) (list []string) {
 }
 
 // ObjectedTo reports whether a reviewer objects to the change of this evidence.
-func ObjectedTo(reviews []ralph.AgentReview) bool {
-	return slices.ContainsFunc(reviews, func(r ralph.AgentReview) bool { return r.None == "" && len(r.Blocking()) > 0 })
+func ObjectedTo(reviews []ralph.Review) bool {
+	return slices.ContainsFunc(reviews, func(r ralph.Review) bool { return r.None == "" && len(r.Blocking()) > 0 })
 }
 
 // Rounds counts the candidates to which reviewers objected.
-func Rounds(reviews []ralph.AgentReview) int {
+func Rounds(reviews []ralph.Review) int {
 	trees := map[string]bool{}
 	for _, r := range reviews {
-		if ObjectedTo([]ralph.AgentReview{r}) {
+		if ObjectedTo([]ralph.Review{r}) {
 			trees[r.Tree] = true
 		}
 	}
@@ -162,7 +162,7 @@ type Reviewer struct {
 // task or its discipline names. Those who objected to an earlier candidate come first. Match reports whether a file
 // is among the globs.
 func Chosen(
-	configured []Reviewer, named string, files []ralph.FileChange, before []ralph.AgentReview,
+	configured []Reviewer, named string, files []ralph.FileChange, before []ralph.Review,
 	match func(globs []string, file string) bool,
 ) (list []Reviewer) {
 	switch named {
@@ -189,7 +189,7 @@ func Chosen(
 	}
 	objects := func(r Reviewer) int {
 		for _, b := range before {
-			if b.Agent == r.Agent && ObjectedTo([]ralph.AgentReview{b}) {
+			if b.Agent == r.Agent && ObjectedTo([]ralph.Review{b}) {
 				return 0
 			}
 		}

@@ -74,11 +74,11 @@ func TestChosenReviewers(t *testing.T) {
 		{Agent: "gemini", Files: []string{"auth"}},
 		{Agent: "both", Lines: 5, Files: []string{"auth"}},
 	}
-	objects := []ralph.AgentReview{{Agent: "gemini", Objections: []ralph.Objection{{Severity: ralph.ObjectionBlocking}}}}
+	objects := []ralph.Review{{Agent: "gemini", Objections: []ralph.Objection{{Severity: ralph.ObjectionBlocking}}}}
 	for _, tt := range []struct {
 		named, file string
 		lines       int
-		before      []ralph.AgentReview
+		before      []ralph.Review
 		want        []string
 	}{
 		{"", "main.go", 10, nil, []string{"codex"}},
@@ -108,7 +108,7 @@ func TestChosenReviewers(t *testing.T) {
 
 func TestRoundsCountCandidates(t *testing.T) {
 	objects := []ralph.Objection{{Severity: ralph.ObjectionBlocking}}
-	reviews := []ralph.AgentReview{
+	reviews := []ralph.Review{
 		{Tree: "1", Objections: objects},
 		{Tree: "1", Objections: objects},
 		{Tree: "2"},

@@ -392,18 +392,18 @@ func (tx *Tx) ReleaseForPrompt(c ralph.Comment) error {
 }
 
 // ResolveAsAgent is [Tx.Resolve] by an agent. Comments that only people may answer are refused with
-// an error that wraps [ralph.ErrConflict]: signals, reviews of protected files, ralph's own
+// an error that wraps [ralph.ErrConflict]: signals, approvals of changes, ralph's own
 // blockers, proposals to cancel, and people's comments (decision 9).
 func (tx *Tx) ResolveAsAgent(comment int64, decision, by string) error {
 	c, err := tx.Comment(comment)
 	if err != nil {
 		return err
 	}
-	review, err := tx.Review(comment)
+	approval, err := tx.Approval(comment)
 	if err != nil {
 		return err
 	}
-	if c.Verb != "" || c.Kind == ralph.Nack || c.AuthorKind == ralph.ByHuman || review.Kind() != "" || c.HoldReason != "" {
+	if c.Verb != "" || c.Kind == ralph.Nack || c.AuthorKind == ralph.ByHuman || approval.Kind() != "" || c.HoldReason != "" {
 		return ralph.Conflict("comment %d is for a person to answer", comment)
 	}
 	return tx.Resolve(comment, decision, by)

@@ -31,7 +31,7 @@ func (tx *Tx) Facts(session string) (signals.Facts, error) {
 	if f.OpenQuestions, f.OpenBlockers, f.Unfinished, err = tx.Open(s.TaskID); err != nil {
 		return f, err
 	}
-	if f.Reviewed, err = tx.approvedReviews(s.TaskID); err != nil {
+	if f.Approvals, err = tx.approvals(s.TaskID); err != nil {
 		return f, err
 	}
 	if f.OpenFlags, err = tx.openFlags(s.TaskID, s.ID); err != nil {
@@ -258,8 +258,8 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 	if err := tx.Move(t.ID, d.Status, d.Mover, d.StatusReason); err != nil {
 		return err
 	}
-	if d.Review != nil {
-		if err := tx.addReview(s, *d.Review); err != nil {
+	if d.Approval != nil {
+		if err := tx.askApproval(s, *d.Approval); err != nil {
 			return err
 		}
 	}

@@ -90,12 +90,12 @@ var inboxQueries = []inboxQuery{
 	{"tests changed", OfComment, `
 		SELECT t.id, t.title, c.id, c.body, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.holding = 1 AND c.review <> '' AND c.hold_reason = '` + ralph.ReviewTests + `'
+		WHERE c.holding = 1 AND c.review <> '' AND c.hold_reason = '` + ralph.ApprovalTests + `'
 			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"review", OfComment, `
 		SELECT t.id, t.title, c.id, c.body, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.holding = 1 AND c.review <> '' AND c.hold_reason <> '` + ralph.ReviewTests + `'
+		WHERE c.holding = 1 AND c.review <> '' AND c.hold_reason <> '` + ralph.ApprovalTests + `'
 			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"dependency", OfTask, `
 		SELECT t.id, t.title, u.id, 'depends on TASK-' || u.id || ' (' || u.title || '), which is ' || u.status, 1, t.updated

@@ -88,8 +88,8 @@ func (tx *Tx) Decidable(comment int64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	review, err := tx.Review(comment)
-	return c.Kind == ralph.Nack || review.Kind() != "", err
+	approval, err := tx.Approval(comment)
+	return c.Kind == ralph.Nack || approval.Kind() != "", err
 }
 
 // Decide approves or refuses a proposal to cancel a task or a change of protected files. Approving
@@ -99,14 +99,14 @@ func (tx *Tx) Decide(comment int64, approve bool, decision, by string) error {
 	if err != nil {
 		return err
 	}
-	review, err := tx.Review(comment)
+	approval, err := tx.Approval(comment)
 	switch {
 	case err != nil:
 		return err
-	case review.Kind() != "" && approve:
-		return tx.ApproveReview(comment, decision, by)
-	case review.Kind() != "":
-		return tx.RefuseReview(comment, decision, by)
+	case approval.Kind() != "" && approve:
+		return tx.Approve(comment, decision, by)
+	case approval.Kind() != "":
+		return tx.Refuse(comment, decision, by)
 	case c.Kind != ralph.Nack:
 		return ralph.Conflict("comment %d is not answered by yes or no: resolve it with words",
 			comment)

@@ -31,7 +31,7 @@ func (tx *Tx) StartReview(s Start, of ralph.Session) (ralph.Session, error) {
 }
 
 // EndReview stores what a review came to, and what its session cost. Remarks become flags of the task.
-func (tx *Tx) EndReview(s ralph.Session, r ralph.AgentReview) error {
+func (tx *Tx) EndReview(s ralph.Session, r ralph.Review) error {
 	outcome, state := ralph.OutcomeSuccess, ralph.PhaseDone
 	if r.None != "" {
 		outcome, state = ralph.OutcomeFailure, ralph.PhaseFailed
@@ -79,7 +79,7 @@ func (tx *Tx) LoseReviews() error {
 	}
 	for _, s := range open {
 		s.Ending, s.CostUSD, s.CostKnown = ralph.Lost, s.CostLimitUSD, false
-		if err := tx.EndReview(s, ralph.AgentReview{
+		if err := tx.EndReview(s, ralph.Review{
 			Session: s.ID, Agent: s.Agent, Model: s.Model, None: "ralph or its machine stopped meanwhile",
 		}); err != nil {
 			return err
@@ -90,7 +90,7 @@ func (tx *Tx) LoseReviews() error {
 
 // ReviewsOf lists what reviews of a task have come to since a person last decided on one of its changes, oldest
 // first. Those before count no more.
-func (tx *Tx) ReviewsOf(task int64) (list []ralph.AgentReview, err error) {
+func (tx *Tx) ReviewsOf(task int64) (list []ralph.Review, err error) {
 	rows, err := sessions.all(tx, `
 		WHERE s.task_id = $1 AND s.role = 'review' AND s.review <> '' AND s.started_at > coalesce((
 			SELECT max(c.resolved_at) FROM task_comments c WHERE c.task_id = $1 AND c.review <> '' AND c.resolved_by <> ''), '')

@@ -43,31 +43,31 @@ func (tx *Tx) PutVerification(content, command string, result any) error {
 	return err
 }
 
-// addReview asks a person to approve a change before it is merged.
-func (tx *Tx) addReview(s ralph.Session, r ralph.Review) error {
+// askApproval asks a person to approve a change before it is merged.
+func (tx *Tx) askApproval(s ralph.Session, a ralph.Approval) error {
 	return tx.ownComment(s.TaskID, s.ID, ralph.Question, cells{
-		"body": reviewText(r), "review": asJSON(r), "hold_reason": r.Kind(),
+		"body": approvalText(a), "review": asJSON(a), "hold_reason": a.Kind(),
 	})
 }
 
-// reviewText says what there is to approve, in Markdown.
-func reviewText(r ralph.Review) string {
+// approvalText says what there is to approve, in Markdown.
+func approvalText(a ralph.Approval) string {
 	var b strings.Builder
 	b.WriteString("The session's work passed its check, and waits for a person before it is merged.\n")
-	if r.Reason != "" {
-		b.WriteString("\nThe agent says why: " + r.Reason + "\n")
+	if a.Reason != "" {
+		b.WriteString("\nThe agent says why: " + a.Reason + "\n")
 	}
-	if r.Says != "" {
-		b.WriteString("\n" + r.Says + "\n")
+	if a.Says != "" {
+		b.WriteString("\n" + a.Says + "\n")
 	}
-	objections(&b, r)
+	objections(&b, a)
 	list := func(what string, lines []string) {
 		if len(lines) > 0 {
 			b.WriteString("\n" + what + ":\n- " + strings.Join(lines, "\n- ") + "\n")
 		}
 	}
 	var tests []string
-	for _, w := range r.Weakened {
+	for _, w := range a.Weakened {
 		tests = append(tests, fmt.Sprintf("%s (%s): %s", w.Name(), w.Kind, w.Why))
 	}
 	list("Tests that pass on the target, and what became of them", tests)
@@ -77,74 +77,74 @@ func reviewText(r ralph.Review) string {
 		}
 		return names
 	}
-	list("It changed what these tests are run from", names(r.Files))
+	list("It changed what these tests are run from", names(a.Files))
 	list("It changed files that run for people or in their CI, that steer agents or runs, or that are "+
 		"outside of the project",
-		names(r.Guarded))
+		names(a.Guarded))
 	var protected []string
-	for _, f := range r.Protected {
+	for _, f := range a.Protected {
 		protected = append(protected, "`"+f+"`")
 	}
 	list("It changed protected files", protected)
-	if r.Unchanged {
+	if a.Unchanged {
 		b.WriteString("\nNothing was changed, and all commands passed before the session: they prove nothing.\n")
 	}
 	return strings.TrimSpace(b.String())
 }
 
 // objections adds what reviewers say, and what the author said that it did.
-func objections(b *strings.Builder, r ralph.Review) {
-	for _, seen := range r.Objected {
+func objections(b *strings.Builder, a ralph.Approval) {
+	for _, seen := range a.Objected {
 		b.WriteString("\n" + seen.By() + " objects:\n")
 		for _, o := range seen.Blocking() {
 			fmt.Fprintf(b, "- `%s`: %s (%s)\n", o.At(), o.What, o.Why)
 		}
 	}
-	if r.Summary != "" {
-		b.WriteString("\nThe author says: " + r.Summary + "\n")
+	if a.Summary != "" {
+		b.WriteString("\nThe author says: " + a.Summary + "\n")
 	}
-	for _, seen := range r.Unreviewed {
+	for _, seen := range a.Unreviewed {
 		b.WriteString("\n" + seen.String() + "\n")
 	}
 }
 
-// Review returns what a comment asks to approve; its kind is "" for any other comment.
-func (tx *Tx) Review(comment int64) (r ralph.Review, err error) {
-	err = tx.row(`SELECT coalesce(nullif(review, ''), '{}') FROM task_comments WHERE id = $1`, comment).Scan(column(&r))
+// Approval returns what a comment asks to approve; its kind is "" for any other comment.
+func (tx *Tx) Approval(comment int64) (a ralph.Approval, err error) {
+	err = tx.row(`SELECT coalesce(nullif(review, ''), '{}') FROM task_comments WHERE id = $1`, comment).Scan(column(&a))
 	if err != nil {
-		return r, fmt.Errorf("review of comment %d: %w", comment, err)
+		return a, fmt.Errorf("approval of comment %d: %w", comment, err)
 	}
-	return r, nil
+	return a, nil
 }
 
-// approvedReviews are what people have approved of a task.
-func (tx *Tx) approvedReviews(task int64) ([]ralph.Review, error) {
+// approvals are what people have approved of a task.
+func (tx *Tx) approvals(task int64) ([]ralph.Approval, error) {
 	return tx.approved(`c.task_id = $1`, task)
 }
 
 // ApprovedFor are what people have approved of the tasks of a feature.
-func (tx *Tx) ApprovedFor(feature string) ([]ralph.Review, error) {
+func (tx *Tx) ApprovedFor(feature string) ([]ralph.Approval, error) {
 	return tx.approved(`c.task_id IN (`+ofFeature+`)`, feature)
 }
 
-func (tx *Tx) approved(which string, of any) ([]ralph.Review, error) {
-	return all(tx, func(row scanner) (r ralph.Review, err error) { return r, row.Scan(column(&r)) }, `
+func (tx *Tx) approved(which string, of any) ([]ralph.Approval, error) {
+	return all(tx, func(row scanner) (a ralph.Approval, err error) { return a, row.Scan(column(&a)) }, `
 		SELECT c.review FROM task_comments c
 		WHERE `+which+` AND c.review <> '' AND c.resolved_by <> '' AND c.decision LIKE 'approved%' ORDER BY c.id`, of)
 }
 
-// ApproveReview approves what a change waits for and queues it for merging, or completes the task if there is no
+// Approve approves what a change waits for and queues it for merging, or completes the task if there is no
 // change. What is approved is the change that was shown.
-func (tx *Tx) ApproveReview(comment int64, decision, by string) error {
-	c, r, err := tx.openReview(comment)
+func (tx *Tx) Approve(comment int64, decision, by string) error {
+	c, a, err := tx.openApproval(comment)
 	if err != nil {
 		return err
 	}
-	why := "done; " + r.Kind() + ", which " + by + " approved"
+	why := "done; " + a.Kind() + ", which " + by + " approved"
 	to := ralph.Completed
 	if change, ok, err := tx.OpenChange(c.TaskID); err != nil {
 		return err
-	} else if ok && r.Change != "" && change.Head != r.Change {
+	} else if ok && a.Change != "" && change.Head != a.Change {
 		return ralph.Conflict("TASK-%d has another change now than comment %d shows", c.TaskID, comment)
 	} else if ok { // it was made in a workspace, and is not in the target yet
 		to = ralph.Merging
@@ -162,15 +162,15 @@ func (tx *Tx) ApproveReview(comment int64, decision, by string) error {
 	return tx.Resolve(comment, words("approved", decision), by)
 }
 
-// RefuseReview refuses what a change waits for and sends the task back with the person's words.
-func (tx *Tx) RefuseReview(comment int64, decision, by string) error {
-	c, r, err := tx.openReview(comment)
+// Refuse refuses what a change waits for and sends the task back with the person's words.
+func (tx *Tx) Refuse(comment int64, decision, by string) error {
+	c, a, err := tx.openApproval(comment)
 	if err != nil {
 		return err
 	}
-	note := "This is refused: " + r.Kind() + "."
-	if paths := r.Paths(); len(paths) > 0 {
-		note = "This is refused: " + r.Kind() + ". Put these files back as they were:"
+	note := "This is refused: " + a.Kind() + "."
+	if paths := a.Paths(); len(paths) > 0 {
+		note = "This is refused: " + a.Kind() + ". Put these files back as they were:"
 		for _, f := range paths {
 			note += "\n- `" + f + "`"
 		}
@@ -191,18 +191,18 @@ func words(verdict, decision string) string {
 	return verdict + ": " + decision
 }
 
-func (tx *Tx) openReview(comment int64) (c ralph.Comment, r ralph.Review, err error) {
+func (tx *Tx) openApproval(comment int64) (c ralph.Comment, a ralph.Approval, err error) {
 	if c, err = tx.Comment(comment); err != nil {
-		return c, r, err
+		return c, a, err
 	}
-	if r, err = tx.Review(comment); err != nil {
-		return c, r, err
+	if a, err = tx.Approval(comment); err != nil {
+		return c, a, err
 	}
-	if r.Kind() == "" {
-		return c, r, ralph.Conflict("comment %d puts nothing up for approval", comment)
+	if a.Kind() == "" {
+		return c, a, ralph.Conflict("comment %d puts nothing up for approval", comment)
 	}
 	if !c.ResolvedAt.IsZero() {
-		return c, r, ralph.Conflict("comment %d is resolved already (%q)", comment, c.Decision)
+		return c, a, ralph.Conflict("comment %d is resolved already (%q)", comment, c.Decision)
 	}
-	return c, r, nil
+	return c, a, nil
 }

@@ -83,7 +83,7 @@ func changeNamed(tx *store.Tx, name string) (d difference, err error) {
 
 // reviewed returns the part of a change on which a person is to decide.
 func reviewed(tx *store.Tx, i store.InboxItem) (d difference, err error) {
-	r, err := tx.Review(i.Ref.ID)
+	r, err := tx.Approval(i.Ref.ID)
 	if err != nil {
 		return d, err
 	}

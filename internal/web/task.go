@@ -170,8 +170,8 @@ func newCard(tx *store.Tx, t ralph.Task, c ralph.Comment) (k card, err error) {
 	k = card{Comment: c, Look: verbLook(c.Verb)}
 	if c.Verb == "" {
 		if c.ParentID == nil {
-			var r ralph.Review
-			r, err = tx.Review(c.ID)
+			var r ralph.Approval
+			r, err = tx.Approval(c.ID)
 			k.Review = r.Kind()
 		}
 		k.Can = canAnswer(c, k.Review != "")

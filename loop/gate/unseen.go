@@ -11,7 +11,7 @@ import (
 // approved is what people were shown.
 //
 // A change that also alters gate files of others counts for nothing: it may have moved their tests.
-func Unseen(files []ralph.Blob, merged [][]ralph.Blob, approved []ralph.Review) bool {
+func Unseen(files []ralph.Blob, merged [][]ralph.Blob, approved []ralph.Approval) bool {
 	type content struct{ path, id string }
 	own := map[content]bool{}
 	others := func(b ralph.Blob) bool { return b.From != "" && !own[content{b.Path, b.From}] }

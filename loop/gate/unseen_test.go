@@ -11,12 +11,12 @@ func TestUnseen(t *testing.T) {
 	blob := func(path, from, to string) ralph.Blob { return ralph.Blob{Path: path, From: from, To: to} }
 	type change = []ralph.Blob
 	added, changed := blob("a_test.go", "", "1"), blob("a_test.go", "1", "2")
-	shown := func(b ralph.Blob) []ralph.Review { return []ralph.Review{{Files: change{b}}} }
+	shown := func(b ralph.Blob) []ralph.Approval { return []ralph.Approval{{Files: change{b}}} }
 	for _, c := range []struct {
 		name     string
 		files    change
 		merged   []change
-		approved []ralph.Review
+		approved []ralph.Approval
 		want     bool
 	}{
 		{"a person's", change{changed}, nil, nil, false},

@@ -126,7 +126,7 @@ func (l *Merger) markUnseen(
 		return nil
 	}
 	var list []ralph.Change
-	var approved []ralph.Review
+	var approved []ralph.Approval
 	err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
 		if list, err = tx.MergedFor(feature); err == nil {
 			approved, err = tx.ApprovedFor(feature)

@@ -294,10 +294,10 @@ func TestTestsOfTheSameFeature(t *testing.T) {
 		s.Change, s.Ending = &c, ralph.Finished
 		return tx.Apply(s, signals.Facts{}, signals.Decision{
 			Status: ralph.NeedsInput, Mover: ralph.Verdict, StatusReason: "waits", Attempts: 1, Outcome: ralph.OutcomeSuccess,
-			Review: &ralph.Review{Change: c.Head, Weakened: g.Weakened, Files: g.Files},
+			Approval: &ralph.Approval{Change: c.Head, Weakened: g.Weakened, Files: g.Files},
 		})
 	}))
-	y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.ApproveReview(1, "", "Ann") }))
+	y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.Approve(1, "", "Ann") }))
 	y.merge()
 	want("a person has approved it", false, "sums", one)
 	c = y.queue("", made("sums", answers("3")))

@@ -25,7 +25,7 @@ type Reviewing struct {
 	// Wanted reports whether anybody may be to review a task.
 	Wanted func(tx *store.Tx, t ralph.Task) (bool, error)
 	// Of returns who reviews a change of a task, in their order; before is what came of reviews of the task so far.
-	Of func(tx *store.Tx, t ralph.Task, files []ralph.FileChange, before []ralph.AgentReview) ([]Reviewer, error)
+	Of func(tx *store.Tx, t ralph.Task, files []ralph.FileChange, before []ralph.Review) ([]Reviewer, error)
 	// Asked returns who is asked about changed tests where nobody reviews the change: the task's own agent.
 	Asked func(tx *store.Tx, t ralph.Task) (Reviewer, error)
 	// Place takes a workspace for a review.
@@ -82,7 +82,7 @@ func (s *Session) review(ctx context.Context, f *finding) error {
 	if err != nil {
 		return err
 	}
-	var before []ralph.AgentReview
+	var before []ralph.Review
 	var reviewers []Reviewer
 	var asked Reviewer
 	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
@@ -164,15 +164,15 @@ func (s *Session) aboutChange(
 // reviewedBy returns what a reviewer says of a change: what it has said of the same one before, or what comes of a
 // new conversation, or of a second one if the first was no review.
 func (s *Session) reviewedBy(
-	ctx context.Context, who Reviewer, about subject, before []ralph.AgentReview,
-) (r ralph.AgentReview, err error) {
+	ctx context.Context, who Reviewer, about subject, before []ralph.Review,
+) (r ralph.Review, err error) {
 	for _, b := range before {
 		same := b.Tree == about.tree && b.Agent == who.Name && b.None == ""
 		if same && (!about.prompt.Asks || b.Asks != "") && (about.prompt.Only || b.Checked != "" || len(b.Blocking()) > 0) {
 			return b, nil
 		}
 	}
-	r = ralph.AgentReview{Agent: who.Name, Model: who.Model, Tree: about.tree, None: who.Unable}
+	r = ralph.Review{Agent: who.Name, Model: who.Model, Tree: about.tree, None: who.Unable}
 	if who.Unable != "" {
 		return r, nil
 	}
@@ -200,8 +200,8 @@ func (s *Session) reviewedBy(
 // away.
 func (s *Session) converse(
 	ctx context.Context, who Choice, about subject,
-) (_ *Reviewed, r ralph.AgentReview, err error) {
-	r = ralph.AgentReview{Agent: who.Name, Model: who.Model, Tree: about.tree}
+) (_ *Reviewed, r ralph.Review, err error) {
+	r = ralph.Review{Agent: who.Name, Model: who.Model, Tree: about.tree}
 	ws, err := s.Reviews.Place(ctx)
 	if err != nil {
 		return nil, r, fmt.Errorf("a workspace for the review: %w", err)
@@ -313,7 +313,7 @@ func (d *desk) object(o ralph.Objection) error {
 func (d *desk) approve(checked string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if blocking := (ralph.AgentReview{Objections: d.seen.Objected}).Blocking(); len(blocking) > 0 {
+	if blocking := (ralph.Review{Objections: d.seen.Objected}).Blocking(); len(blocking) > 0 {
 		return fmt.Errorf("you have objected to %s, and a change is approved or objected to: end your turn",
 			blocking[0].At())
 	}
@@ -342,7 +342,7 @@ func (d *desk) event(e agent.Event) {
 func (d *desk) closed() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	blocking := len((ralph.AgentReview{Objections: d.seen.Objected}).Blocking()) > 0
+	blocking := len((ralph.Review{Objections: d.seen.Objected}).Blocking()) > 0
 	return blocking || (d.seen.Approved || d.only) && (!d.asked || d.seen.Asks != "")
 }
 
@@ -365,12 +365,12 @@ func (d *desk) turnEnded(_ context.Context, _ agent.Turn) agent.Answer {
 }
 
 // weigh decides what came of the review.
-func (d *desk) weigh(report agent.Report) (r ralph.AgentReview) {
+func (d *desk) weigh(report agent.Report) (r ralph.Review) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	seen := d.seen
 	seen.Ending, seen.Why, seen.Only, seen.Asked = report.Ending, report.Reason, d.only, d.asked
-	if len((ralph.AgentReview{Objections: seen.Objected}).Blocking()) == 0 {
+	if len((ralph.Review{Objections: seen.Objected}).Blocking()) == 0 {
 		seen.Objected = append(seen.Objected, d.astray...) // it did not find the line
 	}
 	r.None = signals.Weigh(seen, d.changed)

@@ -161,7 +161,7 @@ func (s *Session) testLines(ctx context.Context, f *finding) (string, error) {
 	if len(g.Files) == 0 {
 		return "", nil
 	}
-	lines, err := s.Merger.Tree.Patch(ctx, f.gateFrom, f.gateTo, ralph.Review{Files: g.Files}.Paths())
+	lines, err := s.Merger.Tree.Patch(ctx, f.gateFrom, f.gateTo, ralph.Approval{Files: g.Files}.Paths())
 	if err != nil {
 		return "", err
 	}
