@@ -91,20 +91,12 @@ func packages(root string) (folders []string) {
 // Commands that would fail in any case, such as the placeholder of npm init, are left out.
 func likelyCheck(root string) Likely {
 	report := state.PlainName + "/tests.xml"
-	npm := "mkdir -p " + state.PlainName + " && npm test -- "
-	node := "--test-reporter=spec --test-reporter-destination=stdout --test-reporter=junit --test-reporter-destination="
 	js, unittest := manager(root), unittests(root)
 	for _, l := range []Likely{
 		{"go.work", "go list -f '{{.Dir}}/...' -m | xargs go test -json", nil, nil},
 		{"go.mod", "go test -json ./...", nil, nil},
 		{"Cargo.toml", "cargo test", nil, nil},
-		{
-			"package.json", npm + "--reporter=default --reporter=junit --outputFile.junit=" + report,
-			[]string{report},
-			testScript(vitest),
-		},
-		{"package.json", npm + node + report, []string{report}, testScript(nodeTest)},
-		{"package.json", js + " test", nil, testScript(anyTest)},
+		{"package.json", js + " test", nil, testScript},
 		{"pnpm-workspace.yaml", "pnpm -r test", nil, nil},
 		{"package.json", "npm test --workspaces --if-present", nil, workspaces.Match},
 		{"deno.json", "deno test", nil, nil},
@@ -130,13 +122,6 @@ func likelyCheck(root string) Likely {
 	return Likely{}
 }
 
-// Test scripts of package.json that accept further options.
-var (
-	vitest   = regexp.MustCompile(`^vitest run$`)
-	nodeTest = regexp.MustCompile(`^node --test$`)
-	anyTest  = regexp.MustCompile(`.`)
-)
-
 // workspaces matches a package.json whose packages have their own tests.
 var workspaces = regexp.MustCompile(`"workspaces"\s*:`)
 
@@ -159,16 +144,14 @@ func manager(root string) string {
 // variable.
 var testTarget = regexp.MustCompile(`(?m)^test([ \t][^:=#\n]*)?:([^=]|$)`)
 
-// testScript reports whether package.json has a test script of a form.
-func testScript(form *regexp.Regexp) func(text []byte) bool {
-	return func(text []byte) bool {
-		var manifest struct{ Scripts struct{ Test string } }
-		if json.Unmarshal(text, &manifest) != nil {
-			return false
-		}
-		script := strings.TrimSpace(manifest.Scripts.Test)
-		return !strings.Contains(script, "no test specified") && form.MatchString(script)
+// testScript reports whether a package.json has a test script.
+func testScript(text []byte) bool {
+	var manifest struct{ Scripts struct{ Test string } }
+	if json.Unmarshal(text, &manifest) != nil {
+		return false
 	}
+	script := strings.TrimSpace(manifest.Scripts.Test)
+	return script != "" && !strings.Contains(script, "no test specified")
 }
 
 // virtual returns the virtual environment of a Python project, by its usual names; "" if there is
@@ -331,7 +314,6 @@ func MissingProgram(ctx context.Context, command string) string {
 	if folder, rest, ok := strings.Cut(command, " && "); ok && strings.HasPrefix(folder, "cd ") {
 		command = rest
 	}
-	command = strings.TrimPrefix(command, "mkdir -p "+state.PlainName+" && ")
 	program, _, _ := strings.Cut(command, " ")
 	if !programName.MatchString(program) || slices.Contains(shellWords, program) {
 		return ""

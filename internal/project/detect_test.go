@@ -16,11 +16,9 @@ func TestLikelyChecks(t *testing.T) {
 		python = "python"
 	}
 	const (
-		script  = `{"scripts": {"test": "jest"}}`
-		module  = "import unittest\n"
-		pytest  = " -m pytest -q --junitxml=.ralph/tests.xml"
-		options = "mkdir -p .ralph && npm test -- "
-		node    = "--test-reporter=spec --test-reporter-destination=stdout --test-reporter=junit --test-reporter-destination="
+		script = `{"scripts": {"test": "jest"}}`
+		module = "import unittest\n"
+		pytest = " -m pytest -q --junitxml=.ralph/tests.xml"
 	)
 	for _, tt := range []struct {
 		name  string
@@ -44,12 +42,12 @@ func TestLikelyChecks(t *testing.T) {
 		{
 			"node's own tests",
 			map[string]string{"package.json": `{"scripts": {"test": "node --test"}}`},
-			options + node + ".ralph/tests.xml",
+			"npm test",
 		},
 		{
 			"vitest",
 			map[string]string{"package.json": `{"scripts": {"test": "vitest run"}}`},
-			options + "--reporter=default --reporter=junit --outputFile.junit=.ralph/tests.xml",
+			"npm test",
 		},
 		{
 			"the placeholder of npm init",

@@ -134,6 +134,10 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	if err != nil {
 		return Outcome{}, err
 	}
+	run, report := named(command, round.Dir)
+	if report != "" {
+		r.JUnit = Once([]string{report}, r.JUnit)
+	}
 	before, err := r.reports(cmp.Or(round.Made, round.Dir))
 	if err != nil {
 		return Outcome{}, err
@@ -144,7 +148,7 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	whole := &bounded{to: log, left: maxVerifyLog - begin}
 	marker := workspace.Marker(round.Session)
 	spec := proc.Spec{
-		Args: []string{"/bin/sh", "-c", command}, Dir: round.Dir,
+		Args: []string{"/bin/sh", "-c", run}, Dir: round.Dir,
 		Marker: marker, Env: proc.Joined(r.Env, round.Env, []string{marker}), Through: r.Through,
 		Containment: r.Containment,
 	}

@@ -1,0 +1,77 @@
+package check
+
+import (
+	"cmp"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// npmTest matches what `ralph init` takes for the tests of a package: its test script, run by a manager of packages,
+// in the root or in a folder.
+var npmTest = regexp.MustCompile(`^(?:cd ([\w.-]+) && )?(npm|pnpm|yarn|bun)(?: run)? test$`)
+
+// reporters are the options that test scripts take so that tests are reported by name, beside what is printed. None is
+// added to a script that names files, which node takes for the last of its options.
+var reporters = []reporter{
+	{
+		regexp.MustCompile(`^node(?: --[\w=.-]+)* --test(?: --[\w=.-]+)*$`),
+		"--test-reporter=spec --test-reporter-destination=stdout " +
+			"--test-reporter=junit --test-reporter-destination=" + npmReport,
+	},
+	{
+		regexp.MustCompile(`^vitest run(?: --[\w=.-]+)*$`),
+		"--reporter=default --reporter=junit --outputFile.junit=" + npmReport,
+	},
+}
+
+// A reporter is what a form of test scripts takes.
+type reporter struct {
+	script  *regexp.Regexp
+	options string
+}
+
+// npmReport is the file with that report, relative to the package.
+const npmReport = ".ralph/tests.xml"
+
+// maxManifest is up to which size a package.json is read, in bytes.
+const maxManifest = 1 << 20
+
+// named returns how a command is run in dir so that it reports its tests by name, and the file into which it does so,
+// relative to dir. People read and write `npm test`, and this adds what the script needs for that; any other command
+// runs as it is, and report is "".
+func named(command, dir string) (run, report string) {
+	m := npmTest.FindStringSubmatch(command)
+	if m == nil {
+		return command, ""
+	}
+	script := testScript(filepath.Join(dir, m[1], "package.json"))
+	i := slices.IndexFunc(reporters, func(r reporter) bool { return r.script.MatchString(script) })
+	if i < 0 || strings.Contains(script, "reporter") {
+		return command, "" // it has what it needs, or ralph does not know it
+	}
+	folder := cmp.Or(m[1], ".")
+	run = "cd " + folder + " && mkdir -p " + filepath.Dir(npmReport) + " && " + m[2] + " run test "
+	if m[2] == "npm" {
+		run += "-- " // the others hand on what follows the script's name
+	}
+	return run + reporters[i].options, filepath.Join(folder, npmReport)
+}
+
+// testScript returns the test script of a package.json; "" if it cannot be told.
+func testScript(path string) string {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&fs.ModeType != 0 || info.Size() > maxManifest {
+		return "" // nothing that a session made in its place is waited for
+	}
+	text, err := os.ReadFile(path)
+	var manifest struct{ Scripts struct{ Test string } }
+	if err != nil || json.Unmarshal(text, &manifest) != nil {
+		return ""
+	}
+	return strings.TrimSpace(manifest.Scripts.Test)
+}
