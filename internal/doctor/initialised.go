@@ -53,11 +53,11 @@ func (o Initialised) SayFound(w io.Writer) {
 		o.Say(w, "queue", "the one of the repository in %s; "+
 			"a folder of it that shall have its own: ralph init --package", o.Part)
 	}
-	if !o.Git {
-		o.Say(w, "!", "this is no git repository: "+
-			"what a session changes will not be known, and cannot be brought back. `git init`")
-	}
-	if len(o.Verify) == 0 {
+	switch {
+	case len(o.Verify) == 0 && o.Part != "" && len(project.LikelyChecks(o.Part)) > 0:
+		o.Say(w, "!", "no tests were found in this folder, and there are some in %[1]s: remove this ralph.yaml and run "+
+			"`ralph init` there, or name the command that checks a \"done\" here: ralph init --verify COMMAND", o.Part)
+	case len(o.Verify) == 0:
 		o.Say(w, "!", "no tests were found: nothing checks a \"done\". Name the command that does: "+
 			"ralph init --verify COMMAND, or verify in ralph.yaml")
 	}

@@ -63,9 +63,12 @@ func Hooks(ctx context.Context, root, common string) (list []Hook) {
 	return list
 }
 
-// generated reports whether a hook is the one by which a tool starts its own, which its file names already.
+// generated reports whether a hook is the one by which a tool starts its own, which its file names already, or that of
+// Git LFS, which checks nothing.
 func generated(script []byte) bool {
-	return bytes.Contains(script, []byte("lefthook")) || bytes.Contains(script, []byte("pre-commit.com"))
+	return slices.ContainsFunc([]string{"lefthook", "pre-commit.com", "git lfs"}, func(s string) bool {
+		return bytes.Contains(script, []byte(s))
+	})
 }
 
 // firstCommand returns the first line of a script that does something.
