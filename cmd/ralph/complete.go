@@ -107,7 +107,7 @@ func (a *app) complete(cmd *cobra.Command) error {
 		}
 	}
 	register := func(flag string, offered cobra.CompletionFunc) error {
-		if cmd.LocalFlags().Lookup(flag) == nil {
+		if cmd.Flags().Lookup(flag) == nil {
 			return nil
 		}
 		return cmd.RegisterFlagCompletionFunc(flag, offered)

@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 
 	"ralph"
 	"ralph/internal/advice"
 	"ralph/internal/config"
+	_ "ralph/internal/heap" // before all that takes memory
 	_ "ralph/internal/hook" // `ralph hook` in a session
 	_ "ralph/internal/pipe" // `ralph mcp` in a session, before all else
 	"ralph/internal/state"
@@ -27,9 +27,6 @@ func main() { os.Exit(run()) }
 
 // run is main with a status instead of an exit, for test scripts.
 func run() int {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400) // most commands end before their garbage is worth a quarter of their time
-	}
 	a := &app{out: os.Stdout, err: os.Stderr, in: os.Stdin, environ: os.Environ()}
 	err := newRoot(a).ExecuteContext(context.Background())
 	return complain(a, err)
