@@ -32,8 +32,11 @@ func TestRealUsedHome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, func(_ int, r messagesapi.Request) messagesapi.Turn {
-				if strings.Contains(r.Body, "made-by-the-model") {
-					return done("made it")
+				switch {
+				case strings.Contains(r.Body, "said-by-the-model"):
+					return finished // else it says done again and again until it is stopped
+				case strings.Contains(r.Body, "made-by-the-model"):
+					return done("said-by-the-model")
 				}
 				return bash("echo made-by-the-model > made.txt")
 			})
