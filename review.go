@@ -59,6 +59,7 @@ type Review struct {
 	Session string `json:"session"`
 	Agent   string `json:"agent"`
 	Model   string `json:"model,omitempty"`
+	For     string `json:"for"`               // who is configured to review: an agent, with its model behind a slash
 	Same    bool   `json:"same,omitempty"`    // its model is the author's
 	Tree    string `json:"tree"`              // of the candidate
 	None    string `json:"none,omitempty"`    // why it is no review; "" if it is one
@@ -73,16 +74,20 @@ type Review struct {
 
 // By names the reviewer, with its model.
 func (r Review) By() string {
-	by := r.Agent
-	switch {
-	case r.Model != "" && r.Same:
-		by += " (" + r.Model + ", the author's model too)"
-	case r.Model != "":
-		by += " (" + r.Model + ")"
-	case r.Same:
-		by += " (the author's model too)"
+	var more []string
+	if r.Model != "" {
+		more = append(more, r.Model)
 	}
-	return by
+	if r.Same {
+		more = append(more, "the author's model too")
+	}
+	if wanted, _, _ := strings.Cut(r.For, "/"); wanted != r.Agent && wanted != "" {
+		more = append(more, "in place of "+wanted)
+	}
+	if len(more) == 0 {
+		return r.Agent
+	}
+	return r.Agent + " (" + strings.Join(more, ", ") + ")"
 }
 
 // Blocking returns the objections that keep the change from being merged.

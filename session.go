@@ -182,6 +182,9 @@ func (e Ending) StandsIn() bool {
 	return false
 }
 
+// Rests reports whether the same agent could do nothing now after this ending.
+func (e Ending) Rests() bool { return e == RateLimited || e == Billing || e == AuthFailed }
+
 // Outcomes of a session.
 const (
 	OutcomeSuccess = "success" // done was accepted, or partial left changes behind

@@ -76,7 +76,7 @@ func (l *Loop) asked(tx *store.Tx, t ralph.Task) (session.Reviewer, error) {
 // reviewer returns a reviewer who can work now: the agent that is wanted, or one that stands in for it, with its own
 // model.
 func (l *Loop) reviewer(tx *store.Tx, t ralph.Task, r signals.Reviewer) (who session.Reviewer, err error) {
-	who.Name, who.More = r.Agent, r.Prompt
+	who.Name, who.For, who.More = r.Agent, r.Name(), r.Prompt
 	states, err := tx.AgentStates()
 	if err != nil {
 		return who, err

@@ -71,7 +71,7 @@ func ChangedLines(files []ralph.FileDiff) Changed {
 	for _, f := range files {
 		changed[f.Path] = nil
 		for line := range strings.Lines(f.Diff) {
-			if span, ok := hunk(line); ok {
+			if span, ok := hunk(line); ok && span.From > 0 { // it is 0 of a file that is removed or emptied
 				changed[f.Path] = append(changed[f.Path], span)
 			}
 		}
@@ -158,6 +158,14 @@ type Reviewer struct {
 	Prompt string   // what it is told beside ralph's own words; "" for nothing
 }
 
+// Name tells a reviewer from the others: its agent, with its model behind a slash.
+func (r Reviewer) Name() string {
+	if r.Model == "" {
+		return r.Agent
+	}
+	return r.Agent + "/" + r.Model
+}
+
 // Chosen are the reviewers of a change, in their order: those configured whose conditions hold, or the one that the
 // task or its discipline names. Those who objected to an earlier candidate come first. Match reports whether a file
 // is among the globs.
@@ -189,7 +197,7 @@ func Chosen(
 	}
 	objects := func(r Reviewer) int {
 		for _, b := range before {
-			if b.Agent == r.Agent && ObjectedTo([]ralph.Review{b}) {
+			if b.For == r.Name() && ObjectedTo([]ralph.Review{b}) {
 				return 0
 			}
 		}

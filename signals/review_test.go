@@ -13,6 +13,7 @@ import (
 func TestWeigh(t *testing.T) {
 	change := signals.ChangedLines([]ralph.FileDiff{
 		{Path: "a.go", Diff: "@@ -1,3 +1,4 @@\n a\n+b\n@@ -20 +21,0 @@\n-c\n"}, {Path: "logo.png", Left: "it is not text"},
+		{Path: "gone.go", Diff: "@@ -1,2 +0,0 @@\n-a\n-b\n"},
 	})
 	at := func(file string, line int, severity string) ralph.Objection {
 		return ralph.Objection{File: file, Line: line, What: "w", Why: "y", Severity: severity}
@@ -47,6 +48,9 @@ func TestWeigh(t *testing.T) {
 		{"objected to a file without lines", signals.ReviewSeen{
 			Looked: 1, Objected: []ralph.Objection{at("logo.png", 3, ralph.ObjectionBlocking)},
 		}, ""},
+		{"objected to a line of a removed file", signals.ReviewSeen{
+			Looked: 1, Objected: []ralph.Objection{at("gone.go", 2, ralph.ObjectionBlocking)},
+		}, ""},
 		{"both", signals.ReviewSeen{Looked: 1, Approved: true, Objected: blocking}, "approves and objects at once"},
 		{"could not work", signals.ReviewSeen{Ending: ralph.RateLimited, Why: "limit"}, "its agent could not work: limit"},
 		{"left the question out", signals.ReviewSeen{Looked: 1, Approved: true, Asked: true}, "did not say whether"},
@@ -73,8 +77,11 @@ func TestChosenReviewers(t *testing.T) {
 		{Agent: "claude", Model: "opus", Lines: 200, Prompt: "p"},
 		{Agent: "gemini", Files: []string{"auth"}},
 		{Agent: "both", Lines: 5, Files: []string{"auth"}},
+		{Agent: "codex", Model: "small", Files: []string{"twice"}},
 	}
-	objects := []ralph.Review{{Agent: "gemini", Objections: []ralph.Objection{{Severity: ralph.ObjectionBlocking}}}}
+	against := []ralph.Objection{{Severity: ralph.ObjectionBlocking}}
+	objects := []ralph.Review{{Agent: "stands-in", For: "gemini", Objections: against}}
+	small := []ralph.Review{{Agent: "codex", For: "codex/small", Objections: against}}
 	for _, tt := range []struct {
 		named, file string
 		lines       int
@@ -86,6 +93,7 @@ func TestChosenReviewers(t *testing.T) {
 		{"", "auth", 4, nil, []string{"codex", "gemini"}},
 		{"", "auth", 5, nil, []string{"codex", "gemini", "both"}},
 		{"", "auth", 5, objects, []string{"gemini", "codex", "both"}},
+		{"", "twice", 4, small, []string{"codex/small", "codex"}},
 		{"none", "auth", 500, nil, nil},
 		{"claude", "main.go", 1, nil, []string{"claude"}},
 		{"other", "main.go", 1, nil, []string{"other"}},
@@ -94,7 +102,7 @@ func TestChosenReviewers(t *testing.T) {
 			files := []ralph.FileChange{{Path: tt.file, Added: tt.lines - 1, Removed: 1}}
 			var got []string
 			for _, r := range signals.Chosen(configured, tt.named, files, tt.before, slices.Contains) {
-				got = append(got, r.Agent)
+				got = append(got, strings.TrimSuffix(r.Name(), "/opus"))
 				if r.Agent == "claude" && (r.Model != "opus" || r.Prompt != "p") {
 					t.Errorf("claude has lost its model or prompt: %+v", r)
 				}

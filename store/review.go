@@ -80,7 +80,7 @@ func (tx *Tx) LoseReviews() error {
 	for _, s := range open {
 		s.Ending, s.CostUSD, s.CostKnown = ralph.Lost, s.CostLimitUSD, false
 		if err := tx.EndReview(s, ralph.Review{
-			Session: s.ID, Agent: s.Agent, Model: s.Model, None: "ralph or its machine stopped meanwhile",
+			Session: s.ID, Agent: s.Agent, For: s.Agent, Model: s.Model, None: "ralph or its machine stopped meanwhile",
 		}); err != nil {
 			return err
 		}

@@ -168,17 +168,16 @@ func (tx *Tx) Refuse(comment int64, decision, by string) error {
 	if err != nil {
 		return err
 	}
-	note := "This is refused: " + a.Kind() + "."
-	if paths := a.Paths(); len(paths) > 0 {
-		note = "This is refused: " + a.Kind() + ". Put these files back as they were:"
-		for _, f := range paths {
-			note += "\n- `" + f + "`"
-		}
+	var note strings.Builder
+	note.WriteString("This is refused: " + a.Kind() + ".")
+	back := a
+	back.Objected = nil // what reviewers object to is to be mended
+	if paths := back.Paths(); len(paths) > 0 {
+		note.WriteString(" Put these files back as they were:\n- `" + strings.Join(paths, "`\n- `") + "`")
 	}
-	if decision != "" {
-		note += "\n\n" + decision
-	}
-	if err := tx.note(c.TaskID, note, by, &comment); err != nil {
+	objections(&note, ralph.Approval{Objected: a.Objected})
+	body := strings.TrimSpace(strings.TrimSpace(note.String()) + "\n\n" + decision)
+	if err := tx.note(c.TaskID, body, by, &comment); err != nil {
 		return err
 	}
 	return tx.Resolve(comment, words("refused", decision), by)

@@ -105,6 +105,9 @@ func strictness(a Answer) int {
 	return n
 }
 
+// Denied begins what an agent is told that is not to do something.
+const Denied = "denied by ralph"
+
 const otherwise = "Do without it, or signal blocked (external) and say what you need."
 
 // judge answers for one part.
@@ -116,7 +119,7 @@ func (p Policy) judge(rules []Rule, x part) Answer {
 			}
 			a := Answer{Verdict: verdict, Rule: r.text}
 			if verdict == Deny {
-				a.Reason = fmt.Sprintf("denied by ralph: this project's rules deny %s%s. %s", r.text, p.doubt(r, x), otherwise)
+				a.Reason = fmt.Sprintf(Denied+": this project's rules deny %s%s. %s", r.text, p.doubt(r, x), otherwise)
 			}
 			return a
 		}
@@ -133,7 +136,7 @@ func (p Policy) judge(rules []Rule, x part) Answer {
 			if why == "" || slices.ContainsFunc(allows, func(r Rule) bool { return p.names(r, g) }) {
 				continue
 			}
-			return Answer{Deny, g.name, fmt.Sprintf("denied by ralph (%s): %s. %s", g.name, why, g.instead)}
+			return Answer{Deny, g.name, fmt.Sprintf(Denied+" (%s): %s. %s", g.name, why, g.instead)}
 		}
 	}
 	switch {
@@ -142,7 +145,7 @@ func (p Policy) judge(rules []Rule, x part) Answer {
 	case x.unread != "" && len(rules) > 0 && p.Default != Deny:
 		return Answer{Ask, "", ""} // it may be something that a rule is against
 	case p.Default == Deny && x.needs():
-		return Answer{Deny, "", "denied by ralph: no rule of this project allows it. " + otherwise}
+		return Answer{Deny, "", Denied + ": no rule of this project allows it. " + otherwise}
 	case p.Default == Ask && x.needs():
 		return Answer{Ask, "", ""}
 	}

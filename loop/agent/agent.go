@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"ralph"
@@ -212,6 +213,11 @@ type Event struct {
 	// now; an event that tells of it is [Used]. The cost is an estimate, 0 if there is none.
 	Tokens  ralph.Tokens
 	CostUSD float64
+}
+
+// Denied reports whether the event says that ralph did not let the agent do something.
+func (e Event) Denied() bool {
+	return e.Kind == Answered && e.Failed && strings.Contains(e.Text, permission.Denied)
 }
 
 // An Edit is a part of a file before and after. In a new file, Old is empty.

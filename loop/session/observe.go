@@ -84,7 +84,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 			saw.unchecked = uncheckable + Shortly(err)
 		}
 	}
-	if s.found == nil && done && (s.called != "" || ctx.Err() != nil) && len(s.verify.All()) > 0 {
+	if s.found == nil && done && (s.called != "" || ctx.Err() != nil) && s.isChecked(detached) {
 		saw.stopped = cmp.Or(s.called, runStop).Error() + " before the claim could be checked"
 	}
 	if found == nil {
@@ -112,6 +112,15 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 			"session", s.Row.ID, "task", s.Row.TaskID, "what", what)
 	}
 	return saw
+}
+
+// isChecked reports whether commands or reviewers decide on the session's done.
+func (s *Session) isChecked(ctx context.Context) bool {
+	if len(s.verify.All())+len(s.verify.Hidden) > 0 {
+		return true
+	}
+	wanted, err := s.reviewWanted(ctx)
+	return wanted || err != nil
 }
 
 // uncheckable begins the reason why a done is not judged.

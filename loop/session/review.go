@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,7 @@ type Reviewing struct {
 // A Reviewer is an agent that reviews a change.
 type Reviewer struct {
 	Choice
+	For    string  // who is configured, in whose place the choice may be: [signals.Reviewer.Name]
 	Else   *Choice // stands in if it cannot work; nil for nobody
 	Unable string  // why neither can work now; "" if one can
 	More   string  // what it is to look at
@@ -55,18 +57,12 @@ const reviewTries = 2
 // review has agents look at a candidate whose check has passed, and adds what came of it to the finding. Without one
 // that is to look at it, it does nothing.
 func (s *Session) review(ctx context.Context, f *finding) error {
-	if s.Reviews.Of == nil || s.Row.Origin == ralph.FromHuman || s.Workspace.Clone == nil || f.made.Head == f.made.Base ||
+	if s.unreviewed() || f.made.Head == f.made.Base ||
 		f.conflict != "" || signals.Refused(f.checks, f.protected, f.evidence, s.Rules) != "" {
 		return nil
 	}
-	asks, wanted := s.Rules.Asks(f.evidence.Gate), false
-	if err := s.Store.View(ctx, func(tx *store.Tx) error {
-		t, err := tx.Task(s.Row.TaskID)
-		if err == nil {
-			wanted, err = s.Reviews.Wanted(tx, t)
-		}
-		return err
-	}); err != nil || !wanted && !asks {
+	asks := s.Rules.Asks(f.evidence.Gate)
+	if wanted, err := s.reviewWanted(ctx); err != nil || !wanted && !asks {
 		return err
 	}
 	closing, err := s.closing(ctx)
@@ -107,27 +103,50 @@ func (s *Session) review(ctx context.Context, f *finding) error {
 	about.prompt.Summary, about.prompt.Reason, about.prompt.Earlier = done.Summary, f.evidence.Gate.Reason, before
 	if len(reviewers) == 0 {
 		about.prompt.Only, about.prompt.Asks = true, true
-		r, err := s.reviewedBy(ctx, asked, about, before)
+		r, _, err := s.reviewedBy(ctx, asked, about, before)
 		f.evidence.Gate.Asks, f.evidence.Gate.Says = r.Asks, r.String()
 		return err
 	}
+	insists := false
 	for _, who := range reviewers {
 		about.prompt.Asks = asks && f.evidence.Gate.Asks == ""
-		r, err := s.reviewedBy(ctx, who, about, before)
+		r, known, err := s.reviewedBy(ctx, who, about, before)
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
 		if r.Asks != "" {
 			f.evidence.Gate.Asks, f.evidence.Gate.Says = r.Asks, r.Answer()
 		}
+		insists = insists || known && !s.late && len(r.Blocking()) > 0
 		f.evidence.Reviews = append(f.evidence.Reviews, r)
 		about.prompt.Earlier = append(about.prompt.Earlier, r)
 		if r.None != "" {
 			break // a person decides
 		}
 	}
-	f.evidence.Rounds = signals.Rounds(append(before, f.evidence.Reviews...))
+	if f.evidence.Rounds = signals.Rounds(append(before, f.evidence.Reviews...)); insists {
+		f.evidence.Rounds = signals.ReviewRounds // its author was told, and changes nothing
+	}
 	return nil
+}
+
+// unreviewed reports whether nobody reviews what is made here, whoever is configured.
+func (s *Session) unreviewed() bool {
+	return s.Reviews.Of == nil || s.Row.Origin == ralph.FromHuman || s.Workspace.Clone == nil
+}
+
+// reviewWanted reports whether anybody may be to review what the session makes.
+func (s *Session) reviewWanted(ctx context.Context) (wanted bool, err error) {
+	if s.unreviewed() {
+		return false, nil
+	}
+	return store.Read(ctx, s.Store, func(tx *store.Tx) (bool, error) {
+		t, err := tx.Task(s.Row.TaskID)
+		if err != nil {
+			return false, err
+		}
+		return s.Reviews.Wanted(tx, t)
+	})
 }
 
 // A subject is the change that is reviewed.
@@ -161,47 +180,48 @@ func (s *Session) aboutChange(
 	}, err
 }
 
-// reviewedBy returns what a reviewer says of a change: what it has said of the same one before, or what comes of a
-// new conversation, or of a second one if the first was no review.
+// reviewedBy returns what a reviewer says of a change: what it has said of the same one before, which is known then, or
+// what comes of a new conversation, or of a second one if the first was no review.
 func (s *Session) reviewedBy(
 	ctx context.Context, who Reviewer, about subject, before []ralph.Review,
-) (r ralph.Review, err error) {
+) (r ralph.Review, known bool, err error) {
 	for _, b := range before {
-		same := b.Tree == about.tree && b.Agent == who.Name && b.None == ""
+		same := b.Tree == about.tree && b.For == who.For && b.None == ""
 		if same && (!about.prompt.Asks || b.Asks != "") && (about.prompt.Only || b.Checked != "" || len(b.Blocking()) > 0) {
-			return b, nil
+			return b, true, nil
 		}
 	}
-	r = ralph.Review{Agent: who.Name, Model: who.Model, Tree: about.tree, None: who.Unable}
-	if who.Unable != "" {
-		return r, nil
-	}
+	r = ralph.Review{Agent: who.Name, For: who.For, Model: who.Model, Tree: about.tree, None: who.Unable}
 	about.prompt.More = who.More
 	why, choice := "", who.Choice
-	for range reviewTries {
-		reviewed, now, err := s.converse(ctx, choice, about)
+	for try := 0; try < reviewTries && who.Unable == ""; try++ {
+		reviewed, now, err := s.converse(ctx, choice, who.For, about)
 		if err != nil || ctx.Err() != nil {
-			return now, err
+			return now, false, err
 		}
-		r = now
-		r.Before = why
-		if r.None == "" {
-			return r, nil
+		if r = now; try > 0 && choice.Name == who.Name {
+			r.Before = why
+		}
+		if r.None == "" || reviewed == nil {
+			break
 		}
 		why = r.None
-		if reviewed != nil && reviewed.Report.Ending.StandsIn() && who.Else != nil {
+		switch ending := reviewed.Report.Ending; {
+		case ending.StandsIn() && who.Else != nil:
 			choice = *who.Else
+		case ending.Rests(): // it would be no better now
+			return r, false, nil
 		}
 	}
-	return r, nil
+	return r, false, nil
 }
 
 // converse has an agent review a change, in a conversation and a workspace of its own. What it makes there is thrown
 // away.
 func (s *Session) converse(
-	ctx context.Context, who Choice, about subject,
+	ctx context.Context, who Choice, of string, about subject,
 ) (_ *Reviewed, r ralph.Review, err error) {
-	r = ralph.Review{Agent: who.Name, Model: who.Model, Tree: about.tree}
+	r = ralph.Review{Agent: who.Name, For: of, Model: who.Model, Tree: about.tree}
 	ws, err := s.Reviews.Place(ctx)
 	if err != nil {
 		return nil, r, fmt.Errorf("a workspace for the review: %w", err)
@@ -223,7 +243,7 @@ func (s *Session) converse(
 	d.Object, d.Approve, d.Tests = tools.Review(ralph.ObjectTool), tools.Review(ralph.ApproveTool),
 		tools.Review(ralph.TestsTool)
 	v.prompt = d.Build()
-	v.desk = &desk{changed: about.changed, only: d.Only, asked: d.Asks, tools: tools}
+	v.desk = &desk{dir: ws.Dir, changed: about.changed, only: d.Only, asked: d.Asks, tools: tools}
 	folder := v.folder()
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, r, err
@@ -249,9 +269,9 @@ func (s *Session) converse(
 	s.takes(v.Limits.Time)
 	end := v.Work(ctx)
 	v.take(end.Report)
-	r = v.desk.weigh(end.Report)
+	v.desk.weigh(end.Report, &r)
 	author := cmp.Or(s.model(), s.Row.Model)
-	r.Session, r.Agent, r.Model, r.Tree = v.Row.ID, who.Name, v.Row.Model, about.tree
+	r.Session, r.Model = v.Row.ID, v.Row.Model
 	r.Same = r.Model == author && (author != "" || who.Name == s.Row.Agent)
 	detached := context.WithoutCancel(ctx)
 	if r.Wrote, err = ws.Discard(detached); err != nil {
@@ -274,6 +294,7 @@ func (s *Session) converse(
 
 // A desk takes what a reviewer says, and decides whether it has reviewed.
 type desk struct {
+	dir         string // where the reviewer works
 	changed     signals.Changed
 	only, asked bool
 	tools       *agent.Profile
@@ -297,12 +318,16 @@ func (d *desk) review() *agent.Review {
 func (d *desk) object(o ralph.Objection) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if in, err := filepath.Rel(d.dir, o.File); err == nil && filepath.IsAbs(o.File) {
+		o.File = in
+	}
 	o.File = filepath.ToSlash(filepath.Clean(o.File))
 	if why := d.changed.Lacks(o); why != "" {
 		d.astray = append(d.astray, o)
 		return fmt.Errorf("%s: object to lines of the change only", why)
 	}
 	d.seen.Objected = append(d.seen.Objected, o)
+	d.astray = slices.DeleteFunc(d.astray, func(a ralph.Objection) bool { return a.File == o.File }) // it has found the line
 	if o.Severity == ralph.ObjectionBlocking {
 		d.seen.Approved, d.seen.Checked = false, ""
 	}
@@ -331,12 +356,18 @@ func (d *desk) tests(asks, why string) error {
 
 // event counts what the reviewer reads and runs.
 func (d *desk) event(e agent.Event) {
-	if e.Kind == agent.Read || e.Kind == agent.Ran || e.Kind == agent.Asked {
-		d.mu.Lock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case looks(e.Kind):
 		d.seen.Looked++
-		d.mu.Unlock()
+	case e.Kind == agent.Answered && looks(e.Of) && e.Denied():
+		d.seen.Looked--
 	}
 }
+
+// looks reports whether a call reads or runs something.
+func looks(k agent.Kind) bool { return k == agent.Read || k == agent.Ran || k == agent.Asked }
 
 // closed reports whether the reviewer has said all that it is to say.
 func (d *desk) closed() bool {
@@ -365,7 +396,7 @@ func (d *desk) turnEnded(_ context.Context, _ agent.Turn) agent.Answer {
 }
 
 // weigh decides what came of the review.
-func (d *desk) weigh(report agent.Report) (r ralph.Review) {
+func (d *desk) weigh(report agent.Report, r *ralph.Review) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	seen := d.seen
@@ -377,7 +408,6 @@ func (d *desk) weigh(report agent.Report) (r ralph.Review) {
 	if r.None == "" {
 		r.Checked, r.Objections, r.Asks, r.AsksWhy = seen.Checked, seen.Objected, seen.Asks, seen.AsksWhy
 	}
-	return r
 }
 
 // model returns the model that the session's agent says that it uses; "" if it has not.
