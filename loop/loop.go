@@ -45,6 +45,8 @@ type Loop struct {
 	// Channel sets [session.Needs.Channel].
 	Channel func(a agent.Assignment, folder string) (c agent.Channel, shut func() error, err error)
 
+	Servers bool // agents have the project's own servers of tools (MCP), too
+
 	Here *workspace.Workspace
 	Log  *slog.Logger
 
@@ -106,6 +108,7 @@ func (l *Loop) needs() session.Needs {
 	return session.Needs{
 		Store: l.Store, Workspace: l.Here, Check: l.Check, Agent: l.Agent, Log: l.Log, Stop: l.Stop,
 		Asked: session.Asked{Prompt: l.firstPrompt(nil), Who: l.who}, Channel: l.Channel, Rules: l.Rules, Limits: limits,
+		Servers: l.Servers,
 		Busy:    func(d time.Duration) { l.beat(stepTime + d) },
 		Merging: session.Merging{Merger: l.Merger, Checks: l.takeCheck},
 	}

@@ -80,8 +80,10 @@ func (a *app) inTerminal(
 	ctx context.Context, p *project.Project, resumer agent.Resumer, row ralph.Session, task *mcpserver.Attended,
 ) error {
 	dir, env := task.Workspace()
+	model, effort := agent.SplitEffort(row.Model)
 	command, added, err := resumer.Resume(agent.Resumption{
-		SessionID: row.ID, LogDir: p.Session(row.ID), From: row.Dir, Dir: dir, Socket: task.Socket(), Model: row.Model,
+		SessionID: row.ID, LogDir: p.Session(row.ID), From: row.Dir, Dir: dir, Socket: task.Socket(),
+		Model: model, Effort: effort,
 		Prompt: fmt.Sprintf("A person goes on with you from here, in this terminal. Your folder is now %s: "+
 			"it has what you left, on the newest commit. Say in a sentence or two where you stopped, and wait. "+
 			"When the person says that it is done, call ralph's tool for done again.", dir),

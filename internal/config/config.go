@@ -69,6 +69,7 @@ type Agent struct {
 	Env            map[string]string `json:"env" default:"{}"`
 	Use            string            `json:"use" default:"claude" min:"1"`
 	Fallback       []string          `json:"fallback" default:"[]"`
+	MCP            string            `json:"mcp" default:"none" enum:"none|approved"`
 }
 
 // Agents are the coding agents that may be started, by the user's names.

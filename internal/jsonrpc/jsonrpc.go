@@ -74,6 +74,8 @@ type Options struct {
 	// Transcript receives every message of both directions, as a [Line]. An error of it ends the
 	// connection. An incoming line that is not a message is recorded as {"to":"client","raw":"…"}.
 	Transcript io.Writer
+	// Masked returns what the transcript receives of a line that is sent; nil changes nothing.
+	Masked func(line []byte) []byte
 	// Seen is called for every incoming line, in order, before it is processed; ok reports whether
 	// it is a message. It must not block.
 	Seen func(m Message, ok bool)
@@ -202,7 +204,11 @@ func (c *Conn) send(m Message, content any) error {
 	}
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if err := c.spool.sent(line); err != nil {
+	recorded := line
+	if c.options.Masked != nil {
+		recorded = c.options.Masked(line)
+	}
+	if err := c.spool.sent(recorded); err != nil {
 		return err
 	}
 	_, err = c.out.Write(append(line, '\n'))

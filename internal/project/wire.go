@@ -75,6 +75,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 		Store: db, Agent: agents[c.Agent.Use], Agents: loop.Agents{
 			Use: c.Agent.Use, Fallback: c.Agent.Fallback, All: agents, Models: models(c),
 		},
+		Servers: c.Agent.MCP == "approved",
 		Channel: channel, Prepare: launcher.Prepare, Log: p.Log,
 		Here: here, Pool: p.Pool(here),
 		Limits:  p.Limits(),

@@ -51,7 +51,13 @@ type Resumption struct {
 	From, Dir string // where it worked, and where it works from now on
 	Socket    string // on which ralph's tools answer
 	Model     string // "" leaves it to the agent
+	Effort    string // the same
 	Prompt    string // what the agent is told first
+}
+
+// A Priced agent knows what tokens of a model cost in USD, and whether a person has said so.
+type Priced interface {
+	Cost(model string, t ralph.Tokens) (usd float64, known bool)
 }
 
 // An Accounted agent works with an account.
@@ -85,6 +91,7 @@ type Assignment struct {
 	Discipline string // the name that it signals under; "" for none
 	Prompt     string
 	Model      string    // "" leaves it to the agent
+	Effort     string    // one of [Efforts]; "" leaves it to the agent
 	MaxTurns   int       // limit of this session
 	MaxCost    float64   // limit of this session in USD
 	MaxTokens  int64     // limit of this session's tokens; 0 leaves it to MaxCost
@@ -94,6 +101,8 @@ type Assignment struct {
 	Channel    Channel   // for calls of ralph's tools
 	Profile    *Profile  // the agent's own
 	Author     [2]string // name and address for commits, if the profile requires them
+	Servers    []Server  // the project's own servers of tools, if the profile takes them
+	Project    string    // the person's folder, in which pictures are that no commit has; "" for none
 
 	// Review, of a session that reviews a change, takes what it says of it; nil for a session that works.
 	Review *Review
@@ -131,6 +140,14 @@ func (r *Review) Tools() []string {
 		names = append(names, ralph.TestsTool)
 	}
 	return names
+}
+
+// Pictures returns the pictures that a message to the session's agent names.
+func (a Assignment) Pictures(text string) []Picture {
+	if a.Project == "" {
+		return Pictures(text, a.Dir)
+	}
+	return Pictures(text, a.Dir, a.Project)
 }
 
 // A Channel connects a session's agent with the run. The folder of its

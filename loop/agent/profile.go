@@ -37,6 +37,10 @@ type Profile struct {
 	Note string
 	// RefusalEnds says that a refused permission ends its turn.
 	RefusalEnds bool
+	// NoServers says why it is not given the project's own servers of tools; "" if it is.
+	NoServers string
+	// Effort says that it can be told how much to reason.
+	Effort bool
 	// Steered says that it reads messages in the middle of a turn.
 	Steered bool
 	// Cost and Tokens say when it reports its use.

@@ -132,9 +132,10 @@ func (s *Session) take(r agent.Report) {
 	s.Row.Leftovers = slices.Concat(s.killed, r.Leftovers)
 	s.Row.AgentVersion = r.Version
 	if r.Model != "" {
-		s.Row.Model = r.Model
+		_, effort := agent.SplitEffort(s.Row.Model)
+		s.Row.Model = agent.JoinEffort(r.Model, effort)
 	}
-	s.Row.CostUSD, s.Row.CostKnown = charge(r, s.Limits.CostUSD, oneTurn(s.Row.Model, s.prompt), s.lasted())
+	s.Row.CostUSD, s.Row.CostKnown = charge(r, s.Limits.CostUSD, oneTurn(s.Agent, s.Row.Model, s.prompt), s.lasted())
 }
 
 // overshoot is how many USD an agent may plausibly spend beyond its limit,
@@ -158,13 +159,20 @@ const (
 	askSeconds = 10
 )
 
-// oneTurn returns about what one request with the prompt costs in USD.
-func oneTurn(model, prompt string) float64 {
+// oneTurn returns about what one request of an agent with the prompt costs in USD.
+func oneTurn(a agent.Agent, model, prompt string) float64 {
+	model, _ = agent.SplitEffort(model)
+	tokens := ralph.Tokens{Input: int64(len(prompt)/3 + ownTokens), Output: answerTokens}
+	if priced, ok := a.(agent.Priced); ok {
+		if usd, known := priced.Cost(model, tokens); known {
+			return usd
+		}
+	}
 	price, ok := agent.PriceOf(model)
 	if !ok {
 		price = agent.Dearest
 	}
-	return price.Of(ralph.Tokens{Input: int64(len(prompt)/3 + ownTokens), Output: answerTokens})
+	return price.Of(tokens)
 }
 
 // charge returns what a session is charged, and whether that is a bill: the cost that the agent reported, or else

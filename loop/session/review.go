@@ -270,9 +270,10 @@ func (s *Session) converse(
 	end := v.Work(ctx)
 	v.take(end.Report)
 	v.desk.weigh(end.Report, &r)
-	author := cmp.Or(s.model(), s.Row.Model)
+	author, _ := agent.SplitEffort(cmp.Or(s.model(), s.Row.Model))
 	r.Session, r.Model = v.Row.ID, v.Row.Model
-	r.Same = r.Model == author && (author != "" || who.Name == s.Row.Agent)
+	reviewer, _ := agent.SplitEffort(r.Model)
+	r.Same = reviewer == author && (author != "" || who.Name == s.Row.Agent)
 	detached := context.WithoutCancel(ctx)
 	if r.Wrote, err = ws.Discard(detached); err != nil {
 		s.Log.Warn("cannot tell whether a reviewer changed its workspace, which is thrown away", "session", v.Row.ID,

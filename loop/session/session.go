@@ -43,9 +43,10 @@ type Needs struct {
 	// shut is called; nil if there are none.
 	Channel func(a agent.Assignment, folder string) (c agent.Channel, shut func() error, err error)
 
-	Rules  signals.Rules
-	Limits Limits
-	Stop   <-chan struct{} // closed when the run is to stop
+	Rules   signals.Rules
+	Limits  Limits
+	Servers bool            // the project's own servers of tools are the agent's, too
+	Stop    <-chan struct{} // closed when the run is to stop
 
 	Merging
 	Reviews Reviewing
@@ -157,7 +158,7 @@ func (s *Session) Work(ctx context.Context) End {
 	say := make(chan agent.Message)
 	s.told, s.passedBy = map[string]bool{}, map[string]bool{}
 	task := agent.Assignment{
-		SessionID: s.Row.ID, TaskID: s.Row.TaskID, Discipline: s.Task.Discipline, Prompt: s.prompt, Model: s.Row.Model,
+		SessionID: s.Row.ID, TaskID: s.Row.TaskID, Discipline: s.Task.Discipline, Prompt: s.prompt,
 		MaxTurns: s.Limits.Turns, MaxCost: s.Limits.CostUSD, MaxTokens: s.Limits.Tokens,
 		Dir: s.Workspace.Dir, LogDir: s.folder(),
 		Env:     s.Workspace.Environ(),
@@ -171,6 +172,17 @@ func (s *Session) Work(ctx context.Context) End {
 				s.desk.event(e)
 			}
 		},
+	}
+	task.Model, task.Effort = agent.SplitEffort(s.Row.Model)
+	if here := s.Workspace.Here(); here != s.Workspace {
+		task.Project = here.Dir
+	}
+	if s.desk == nil && s.Servers && task.Profile.NoServers == "" {
+		servers, err := s.servers(ctx)
+		if err != nil {
+			return End{ended(ralph.NoWork, err.Error()), err}
+		}
+		task.Servers = servers
 	}
 	if s.desk != nil {
 		task.TurnEnded, task.Review = s.desk.turnEnded, s.desk.review()
@@ -206,6 +218,16 @@ func (s *Session) Work(ctx context.Context) End {
 		return End{Report: ended(ralph.Lost, "lost: "+err.Error())}
 	}
 	return End{ended(ralph.NoWork, err.Error()), err}
+}
+
+// servers are those that the project has for its agents, as the branch has them into which the work is to be merged:
+// what a session writes there is nobody's server before a person has approved it.
+func (s *Session) servers(ctx context.Context) ([]agent.Server, error) {
+	if s.Workspace.Clone == nil {
+		return nil, nil
+	}
+	tree := s.Workspace.Here().Tree
+	return agent.Servers(tree.Content(ctx, s.Workspace.Clone.Base, tree.Below(agent.ServersFile)))
 }
 
 // open creates the session's channel, which only its agent may see.

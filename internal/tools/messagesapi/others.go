@@ -24,7 +24,7 @@ func named(t Tool, offered []string) (string, map[string]any) {
 			return name, spelled(name, in)
 		}
 	}
-	if own, ok := strings.CutPrefix(t.Name, "mcp__ralph__"); ok {
+	if _, own, ok := strings.Cut(strings.TrimPrefix(t.Name, "mcp__"), "__"); ok {
 		for _, name := range offered {
 			if strings.HasSuffix(strings.NewReplacer(".", "_", "-", "_").Replace(name), own) {
 				return name, in

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"ralph"
 	"ralph/loop/agent"
 	"ralph/loop/agent/conversation"
 	"ralph/loop/agent/process"
@@ -59,6 +60,11 @@ func (a *Agent) Command() []string { return a.options.Command }
 // Account is that of now; see [process.Options.Account].
 func (a *Agent) Account() string { return a.options.Account(a.Profile()) }
 
+// Cost implements [agent.Priced].
+func (a *Agent) Cost(model string, t ralph.Tokens) (usd float64, known bool) {
+	return a.options.Cost(model, t)
+}
+
 // Version is what the program answers to --version; see [process.Prober].
 func (a *Agent) Version(ctx context.Context, dir string) (string, error) {
 	return a.prober.Version(ctx, a.options.Options, a.Profile(), dir)
@@ -95,6 +101,7 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 	if o.Profile.Environment != nil {
 		o.Env = o.Profile.Environment(o.Env)
 	}
+	task.Servers = o.Servers(a.Profile(), task)
 	var args []string
 	if o.Profile.Arguments != nil {
 		args = o.Profile.Arguments(server(o, task), task)

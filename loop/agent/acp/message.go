@@ -21,14 +21,20 @@ type (
 			Name    string `json:"name"`
 			Version string `json:"version"`
 		} `json:"agentInfo"`
+		Capabilities struct {
+			Prompt struct {
+				Image bool `json:"image"`
+			} `json:"promptCapabilities"`
+		} `json:"agentCapabilities"`
 	}
 
 	// began is the answer to session/new.
 	began struct {
 		SessionID string `json:"sessionId"`
 		Options   []struct {
-			ID    string `json:"id"`
-			Value any    `json:"currentValue"`
+			ID       string `json:"id"`
+			Category string `json:"category"`
+			Value    any    `json:"currentValue"`
 		} `json:"configOptions"`
 		Models struct {
 			Current string `json:"currentModelId"`

@@ -99,14 +99,25 @@ var Profiles = []*Profile{
 			Credentials: strings.Fields("COPILOT_GITHUB_TOKEN GH_TOKEN GITHUB_TOKEN COPILOT_PROVIDER_API_KEY " +
 				"~/.copilot/config.json"),
 			Home: []string{"~/.copilot"}, HomeVariable: "COPILOT_HOME",
-			Data: []string{"logs", "session-state", "pkg"},
+			Data: []string{"logs", "session-state", "pkg"}, Effort: true,
 		},
 		ModelByFlag: true,
 		// It takes no server of tools from a session that is a program.
 		Arguments: func(server map[string]any, a agent.Assignment) []string {
 			server["type"], server["tools"] = "local", []string{"*"}
-			servers := jsonOf(map[string]any{"mcpServers": map[string]any{serverName: server}})
-			args := []string{"--no-auto-update", "--additional-mcp-config", servers}
+			servers := map[string]any{serverName: server}
+			for _, s := range a.Servers {
+				own := s.Entry()
+				if own["tools"] = []string{"*"}; s.Type == "stdio" {
+					own["type"] = "local"
+				}
+				servers[s.Name] = own
+			}
+			config := jsonOf(map[string]any{"mcpServers": servers})
+			args := []string{"--no-auto-update", "--additional-mcp-config", config}
+			if a.Effort != "" {
+				args = append(args, "--reasoning-effort", a.Effort)
+			}
 			return append(args, modelFlag("--model")(server, a)...)
 		},
 		Mine:  func(c toolCall) bool { return c.Kind == "other" && ours(c.Title) },
@@ -121,7 +132,8 @@ var Profiles = []*Profile{
 			Variables:   environment.Own{Account: providers("QWEN_* DASHSCOPE_*")},
 			Credentials: strings.Fields("OPENAI_API_KEY DASHSCOPE_API_KEY ~/.qwen/oauth_creds.json"),
 			Home:        []string{"~/.qwen"}, HomeVariable: "QWEN_HOME",
-			Data: strings.Fields("tmp projects debug history oauth_creds.json"),
+			Data:      strings.Fields("tmp projects debug history oauth_creds.json"),
+			NoServers: "it asks about the tools of all servers in the same words, so that no rule could hold for one",
 		},
 		ModelByFlag: true,
 		// Without that tool it shows its model all of ralph's at once.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +24,7 @@ type session struct {
 	task    agent.Assignment
 	conn    *jsonrpc.Conn
 	id      string // of the agent's own session
+	sees    bool   // it takes pictures
 
 	mu      sync.Mutex // of what follows
 	history history
@@ -123,6 +126,7 @@ func (s *session) begin(ctx context.Context) error {
 	s.mu.Lock()
 	s.history.version = hello.AgentInfo.Version
 	s.mu.Unlock()
+	s.sees = hello.Capabilities.Prompt.Image
 	var b began
 	err := s.conn.Call(ctx, "session/new", s.newSession(), &b)
 	var refused *jsonrpc.Error
@@ -149,8 +153,28 @@ func (s *session) newSession() map[string]any {
 		servers = append(servers, map[string]any{
 			"name": serverName, "command": s.options.MCPCommand[0], "args": s.options.MCPCommand[1:], "env": env,
 		})
+		for _, own := range s.task.Servers {
+			servers = append(servers, entry(own))
+		}
 	}
 	return map[string]any{"cwd": s.task.Dir, "mcpServers": servers}
+}
+
+// entry is one of the project's servers, as a session of the protocol has it.
+func entry(s agent.Server) map[string]any {
+	pairs := func(m map[string]string) []map[string]string {
+		list := []map[string]string{}
+		for _, name := range slices.Sorted(maps.Keys(m)) {
+			list = append(list, map[string]string{"name": name, "value": m[name]})
+		}
+		return list
+	}
+	if s.Type != "stdio" {
+		return map[string]any{"type": s.Type, "name": s.Name, "url": s.URL, "headers": pairs(s.Headers)}
+	}
+	return map[string]any{
+		"name": s.Name, "command": s.Command, "args": append([]string{}, s.Args...), "env": pairs(s.Env),
+	}
 }
 
 // login signs in with a key that is set; why is why that is needed.
@@ -178,14 +202,33 @@ func (s *session) choose(ctx context.Context, b began) error {
 	s.mu.Unlock()
 	switch {
 	case want == "" || now == want || s.options.Profile.ModelByFlag:
-		return nil
 	case option:
-		return s.conn.Call(ctx, "session/set_config_option",
-			map[string]string{"sessionId": s.id, "configId": "model", "value": want}, nil)
+		if err := s.set(ctx, "model", want); err != nil {
+			return err
+		}
 	case now != "":
-		return s.conn.Call(ctx, "session/set_model", map[string]string{"sessionId": s.id, "modelId": want}, nil)
+		if err := s.conn.Call(ctx, "session/set_model",
+			map[string]string{"sessionId": s.id, "modelId": want}, nil); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("it does not let a session choose its model, which is to be %s", text.Line(want, 100))
 	}
-	return fmt.Errorf("it does not let a session choose its model, which is to be %s", text.Line(want, 100))
+	if s.task.Effort == "" || s.options.Profile.Effort {
+		return nil
+	}
+	for _, o := range b.Options {
+		if o.Category == "thought_level" {
+			return s.set(ctx, o.ID, s.task.Effort)
+		}
+	}
+	return fmt.Errorf("it cannot be told an effort, which is to be %s: name its model without one", s.task.Effort)
+}
+
+// set chooses a value of one of the session's options.
+func (s *session) set(ctx context.Context, option, value string) error {
+	return s.conn.Call(ctx, "session/set_config_option",
+		map[string]string{"sessionId": s.id, "configId": option, "value": value}, nil)
 }
 
 // Turn is a prompt, and its answer. With the turn's end the protocol tells what it has used:
@@ -194,6 +237,12 @@ func (s *session) Turn(ctx context.Context, messages []agent.Message) (completed
 	blocks := s.explained(len(messages) == 0)
 	for _, m := range messages {
 		blocks = append(blocks, map[string]string{"type": "text", "text": m.Text})
+		if !s.sees {
+			continue
+		}
+		for _, p := range s.task.Pictures(m.Text) {
+			blocks = append(blocks, map[string]string{"type": "image", "mimeType": p.Type, "data": p.Data})
+		}
 	}
 	s.mu.Lock()
 	s.history.begin()

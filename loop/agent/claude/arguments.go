@@ -59,6 +59,9 @@ func Arguments(version string, o Options, a agent.Assignment) []string {
 	if a.Model != "" {
 		add("--model", a.Model)
 	}
+	if a.Effort != "" {
+		add("--effort", a.Effort)
+	}
 	if a.MaxTurns > 0 {
 		add("--max-turns", strconv.Itoa(a.MaxTurns))
 	}
@@ -144,10 +147,14 @@ func mcpConfig(o Options, a agent.Assignment) string {
 		Env        map[string]string `json:"env"`
 		AlwaysLoad bool              `json:"alwaysLoad"`
 	}
-	return jsonOf(map[string]any{"mcpServers": map[string]server{serverName: {
+	servers := map[string]any{serverName: server{
 		Type: "stdio", Command: o.MCPCommand[0], Args: o.MCPCommand[1:], AlwaysLoad: true,
 		Env: map[string]string{pipe.Variable: a.Channel.Socket, "RALPH_SESSION_ID": a.SessionID},
-	}}})
+	}}
+	for _, s := range a.Servers {
+		servers[s.Name] = s.Entry() // it fills in variables itself
+	}
+	return jsonOf(map[string]any{"mcpServers": servers})
 }
 
 // toolNames returns the model's names of the tools by which a session closes.

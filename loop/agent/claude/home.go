@@ -35,6 +35,7 @@ var Profile = agent.Profile{
 	LogIn:   "log in with `claude`, or set ANTHROPIC_API_KEY (a keychain cannot be seen from here)",
 	Tested:  "2.1.197", ToolPrefix: ToolPrefix, MCP: agent.ByFlag, Guard: agent.Hook, Steered: true,
 	Cost: agent.AtTurnsEnd, Tokens: agent.WithRequest, Windows: true, ResetTime: true, EndsAlone: true, Escalates: true,
+	Effort:    true,
 	Variables: Variables, Set: settings,
 	Credentials: []string{
 		"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK",

@@ -14,13 +14,15 @@ import (
 )
 
 func TestArguments(t *testing.T) {
-	task := agent.Assignment{SessionID: "S", TaskID: 7, Discipline: "backend", Model: "opus", MaxTurns: 30, MaxCost: 2.5, LogDir: "/logs", Channel: agent.Channel{Socket: "/c/mcp"}}
+	task := agent.Assignment{SessionID: "S", TaskID: 7, Discipline: "backend", Model: "opus", Effort: "max", MaxTurns: 30, MaxCost: 2.5, LogDir: "/logs", Channel: agent.Channel{Socket: "/c/mcp"},
+		Servers: []agent.Server{{Name: "db", Type: "stdio", Command: "db-mcp", Env: map[string]string{"URL": "${DB_URL}"}}}}
 	options := claude.Options{
 		Options:        process.Options{MCPCommand: []string{"/bin/ralph", "mcp"}},
 		PermissionMode: "acceptEdits", ExtraArgs: []string{"--effort", "high"},
 	}
 	config := `{"mcpServers":{"ralph":{"type":"stdio","command":"/bin/ralph","args":["mcp"],` +
 		`"env":{"RALPH_CHANNEL":"/c/mcp","RALPH_SESSION_ID":"S"},"alwaysLoad":true}}}`
+	config = strings.Replace(config, `"ralph":`, `"db":{"args":[],"command":"db-mcp","env":{"URL":"${DB_URL}"},"type":"stdio"},"ralph":`, 1)
 	always := []string{
 		"-p", "--verbose", "--output-format", "stream-json", "--input-format", "stream-json",
 		"--strict-mcp-config", "--mcp-config", config, "--session-id", "S",
@@ -28,8 +30,8 @@ func TestArguments(t *testing.T) {
 		"--allowedTools", "mcp__ralph",
 		"--disallowedTools", "AskUserQuestion,CronCreate,CronDelete,CronList,EnterPlanMode,ExitPlanMode,Monitor,ScheduleWakeup,Workflow",
 	}
-	all := slices.Concat(always, []string{"--replay-user-messages", "--model", "opus", "--max-turns", "30", "--max-budget-usd", "2.5", "--effort", "high"})
-	old := slices.Concat(always, []string{"--model", "opus", "--max-turns", "30", "--effort", "high"})
+	all := slices.Concat(always, []string{"--replay-user-messages", "--model", "opus", "--effort", "max", "--max-turns", "30", "--max-budget-usd", "2.5", "--effort", "high"})
+	old := slices.Concat(always, []string{"--model", "opus", "--effort", "max", "--max-turns", "30", "--effort", "high"})
 	tests := []struct {
 		name, version string
 		want          []string

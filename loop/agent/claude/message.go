@@ -3,21 +3,32 @@ package claude
 import (
 	"encoding/json"
 	"strings"
+
+	"ralph/loop/agent"
 )
 
-// userMessage returns a line of stream-json input: one message with a block per text. A text that
-// begins with "/" gets a newline before it, or the CLI would take it for one of its commands.
-func userMessage(texts []string) []byte {
-	type block struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
+// userMessage returns a line of stream-json input: one message with a block per text, each with its pictures
+// behind it. A text that begins with "/" gets a newline before it, or the CLI would take it for one of its commands.
+func userMessage(texts []string, pictures func(text string) []agent.Picture) []byte {
+	type source struct {
+		Type  string `json:"type"`
+		Media string `json:"media_type"`
+		Data  string `json:"data"`
 	}
-	blocks := make([]block, len(texts))
-	for i, t := range texts {
+	type block struct {
+		Type   string  `json:"type"`
+		Text   string  `json:"text,omitempty"`
+		Source *source `json:"source,omitempty"`
+	}
+	var blocks []block
+	for _, t := range texts {
 		if strings.HasPrefix(t, "/") {
 			t = "\n" + t
 		}
-		blocks[i] = block{"text", t}
+		blocks = append(blocks, block{Type: "text", Text: t})
+		for _, p := range pictures(t) {
+			blocks = append(blocks, block{Type: "image", Source: &source{"base64", p.Type, p.Data}})
+		}
 	}
 	line, err := json.Marshal(map[string]any{
 		"type":    "user",

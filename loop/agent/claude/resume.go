@@ -44,5 +44,8 @@ func (a *Agent) Resume(r agent.Resumption) (command, env []string, err error) {
 	if r.Model != "" {
 		command = append(command, "--model", r.Model)
 	}
+	if r.Effort != "" {
+		command = append(command, "--effort", r.Effort)
+	}
 	return append(command, "--", r.Prompt), a.options.Added(), nil
 }

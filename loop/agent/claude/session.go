@@ -86,7 +86,7 @@ func (s *session) run(ctx context.Context) error {
 		var out chan<- []byte
 		var next []byte
 		if s.mayWrite() {
-			out, next = feed, userMessage(texts(s.outbox))
+			out, next = feed, userMessage(texts(s.outbox), s.task.Pictures)
 		}
 		select {
 		case <-done:

@@ -12,9 +12,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"ralph"
 	"ralph/internal/environment"
 	"ralph/internal/pipe"
 	"ralph/loop/agent"
@@ -34,7 +37,7 @@ var Profile = agent.Profile{
 	Install: "npm install -g @openai/codex",
 	LogIn:   "log in with `codex login`, or set OPENAI_API_KEY and log in with `codex login --with-api-key`",
 	Tested:  "0.169.0", ToolPrefix: toolPrefix, MCP: agent.ByFlag, Guard: agent.Hook, Uses: uses,
-	Steered: true, NeedsTools: true,
+	Steered: true, NeedsTools: true, Effort: true,
 	Note: "What is typed into a program that runs comes to no hook: terminals are off, and a session that types " +
 		"all the same is stopped as `mcp_failed`.",
 	Cost: agent.Never, Tokens: agent.WithRequest, Windows: true, ResetTime: true, EndsAlone: true,
@@ -90,6 +93,11 @@ func (a *Agent) Command() []string { return a.options.Command }
 // Account is that of now; see [process.Options.Account].
 func (a *Agent) Account() string { return a.options.Account(&Profile) }
 
+// Cost implements [agent.Priced].
+func (a *Agent) Cost(model string, t ralph.Tokens) (usd float64, known bool) {
+	return a.options.Cost(model, t)
+}
+
 // Version is what the program answers to --version; see [process.Prober].
 func (a *Agent) Version(ctx context.Context, dir string) (string, error) {
 	return a.prober.Version(ctx, a.options.Options, &Profile, dir)
@@ -122,9 +130,20 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 func tools(o Options, a agent.Assignment) []string {
 	// The variables of a server of tools are its own: codex passes none of its on.
 	env := fmt.Sprintf("{%s=%s,RALPH_SESSION_ID=%s}", pipe.Variable, quoted(a.Channel.Socket), quoted(a.SessionID))
-	return []string{"-c", fmt.Sprintf("mcp_servers.%s={command=%s,args=%s,env=%s,required=true,"+
+	args := []string{"-c", fmt.Sprintf("mcp_servers.%s={command=%s,args=%s,env=%s,required=true,"+
 		`default_tools_approval_mode="approve",startup_timeout_sec=60,tool_timeout_sec=3600}`,
 		serverName, quoted(o.MCPCommand[0]), quoted(o.MCPCommand[1:]), env)}
+	for _, s := range o.Servers(&Profile, a) {
+		// It asks ralph's hook about their tools, as about its own.
+		what := fmt.Sprintf("url=%s,http_headers=%s", quoted(s.URL), table(s.Headers))
+		if s.Type == "stdio" {
+			what = fmt.Sprintf("command=%s,args=%s,env=%s", quoted(s.Command), quoted(append([]string{}, s.Args...)),
+				table(s.Env))
+		}
+		args = append(args, "-c", "mcp_servers."+s.Name+"={"+what+
+			`,required=false,default_tools_approval_mode="approve",startup_timeout_sec=60}`)
+	}
+	return args
 }
 
 // Arguments are those for one session, behind the command.
@@ -147,6 +166,15 @@ func Arguments(o Options, a agent.Assignment) []string {
 // hookCommand is the command that codex asks before each use of a tool.
 func hookCommand(o Options) string {
 	return "'" + strings.ReplaceAll(o.MCPCommand[0], "'", `'\''`) + "' hook"
+}
+
+// table is a table of texts, as TOML has it.
+func table(m map[string]string) string {
+	var entries []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		entries = append(entries, quoted(name)+"="+quoted(m[name]))
+	}
+	return "{" + strings.Join(entries, ",") + "}"
 }
 
 // quoted is a text, or a list of them, as TOML has it, which is JSON's form too.

@@ -35,5 +35,8 @@ func (a *Agent) Resume(r agent.Resumption) (command, env []string, err error) {
 	if r.Model != "" {
 		command = append(command, "--model", r.Model)
 	}
+	if r.Effort != "" {
+		command = append(command, "-c", "model_reasoning_effort="+quoted(r.Effort))
+	}
 	return append(command, h.thread, r.Prompt), a.options.Added(), nil
 }

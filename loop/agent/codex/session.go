@@ -63,6 +63,9 @@ func (s *session) Begin(ctx context.Context, conn *jsonrpc.Conn) error {
 		return err
 	}
 	config := map[string]any{}
+	if s.task.Effort != "" {
+		config["model_reasoning_effort"] = s.task.Effort
+	}
 	if s.options.Guarded {
 		trusted, err := s.trust(ctx)
 		if err != nil {
@@ -121,11 +124,14 @@ func (s *session) trust(ctx context.Context) (map[string]any, error) {
 
 // input is what a turn is told.
 func (s *session) input(messages []agent.Message) map[string]any {
-	texts := make([]map[string]string, len(messages))
-	for i, m := range messages {
-		texts[i] = map[string]string{"type": "text", "text": m.Text}
+	var parts []map[string]string
+	for _, m := range messages {
+		parts = append(parts, map[string]string{"type": "text", "text": m.Text})
+		for _, p := range s.task.Pictures(m.Text) {
+			parts = append(parts, map[string]string{"type": "image", "url": p.URL()})
+		}
 	}
-	return map[string]any{"threadId": s.thread, "input": texts}
+	return map[string]any{"threadId": s.thread, "input": parts}
 }
 
 // Turn is one of the thread's.

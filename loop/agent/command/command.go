@@ -22,7 +22,7 @@ import (
 // Profile is the profile of such programs.
 var Profile = agent.Profile{
 	Name: "command", Title: "any command", Kind: "command", MCP: agent.ByChannel, Guard: agent.None,
-	Cost: agent.Never, Tokens: agent.Never, EndsAlone: true,
+	Cost: agent.Never, Tokens: agent.Never, EndsAlone: true, NoServers: "it is no client of servers",
 	Note: "Where it takes servers of tools (MCP) by settings of its own, `ralph mcp` is ralph's there: in a session " +
 		"that needs no more words.",
 }

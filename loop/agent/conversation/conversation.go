@@ -94,7 +94,7 @@ func Run(
 ) (agent.Report, error) {
 	s := &session{dialect: d, options: o, task: task, process: p, outbox: []agent.Message{{Text: task.Prompt}}}
 	s.conn = jsonrpc.New(p.Output(), p.Stdin, jsonrpc.Options{
-		Transcript: p.Transcript, Seen: s.seen, Answer: d.Answer, Bare: o.Bare,
+		Transcript: p.Transcript, Masked: p.Masked, Seen: s.seen, Answer: d.Answer, Bare: o.Bare,
 	})
 	err := s.run(ctx)
 	r := d.Report(s.death)

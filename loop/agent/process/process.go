@@ -6,6 +6,7 @@
 package process
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -119,6 +120,15 @@ func Environment(p *agent.Profile, environ []string, added map[string]string, a 
 	return list
 }
 
+// Servers returns the project's servers of tools for the agent, with the values of its environment's variables.
+func (o Options) Servers(p *agent.Profile, a agent.Assignment) (list []agent.Server) {
+	environ := Environment(p, o.Environ, o.Env, a)
+	for _, s := range a.Servers {
+		list = append(list, s.Expand(environ))
+	}
+	return list
+}
+
 // marker returns the variable that marks all processes of a session.
 func marker(a agent.Assignment) string { return "RALPH_SESSION_ID=" + a.SessionID }
 
@@ -134,6 +144,8 @@ type Process struct {
 	host    string       // see [agent.Profile]
 	leave   func()       // leaves the sandbox
 	own     map[int]bool // see FindOwn
+	servers bool         // the project's servers of tools are among its own
+	theirs  map[int]bool // what it had started for these when it was ready
 }
 
 // Start launches the program for a session, with args after the command.
@@ -177,6 +189,7 @@ func (o Options) start(p *agent.Profile, task agent.Assignment, logs *logs, args
 	return &Process{
 		Process: process, Stdin: l.ours[0], Stdout: l.ours[1], Stderr: l.ours[2],
 		Transcript: logs.transcript, options: o, logs: logs, host: p.Host, leave: leave,
+		servers: len(task.Servers) > 0,
 	}, nil
 }
 
@@ -194,6 +207,15 @@ func (o Options) Unusable(p *agent.Profile, err error) error {
 
 // Output returns the agent's output without secrets.
 func (p *Process) Output() io.Reader { return p.through(p.Stdout) }
+
+// Masked returns a line without secrets, for the transcript.
+func (p *Process) Masked(line []byte) []byte {
+	masked, err := io.ReadAll(p.through(bytes.NewReader(line)))
+	if err != nil { // impossible: what is in memory can be read
+		return nil
+	}
+	return masked
+}
 
 // CollectStderr stores the agent's standard error until its end.
 func (p *Process) CollectStderr() { p.logs.stderr.take(p.through(p.Stderr)) }
@@ -222,10 +244,15 @@ func (p *Process) Close() error {
 
 // FindOwn records the agent's own processes when it is ready: its servers of ralph's
 // tools and their ancestors up to the command. All others were started by hooks and
-// the like. Where processes cannot be listed, they cannot be frozen either.
+// the like, unless the project has servers of its own: what runs is theirs, then. Where processes cannot be listed, they cannot be frozen either.
 func (p *Process) FindOwn() {
-	if members, err := p.Members(); err == nil && p.own == nil {
-		p.own = ownOf(members)
+	members, err := p.Members()
+	if err != nil || p.own != nil {
+		return
+	}
+	p.own, p.theirs = ownOf(members), map[int]bool{}
+	for _, m := range members {
+		p.theirs[m.Pid] = p.servers && !p.own[m.Pid]
 	}
 }
 
@@ -256,16 +283,19 @@ func servers() func(proc.Member) bool {
 }
 
 // Turn returns the turn that the agent has ended, with the processes that it needs to go on:
-// those that it had when it was ready, and servers of ralph's tools that it restarted since.
+// those that it had when it was ready, what the project's servers started, and servers of ralph's tools that it
+// restarted since.
 func (p *Process) Turn() agent.Turn {
 	isServer, leader := servers(), p.Pid()
-	own := map[int]bool{}
+	own, theirs := map[int]bool{}, map[int]bool{}
 	maps.Copy(own, p.own)
+	maps.Copy(theirs, p.theirs)
 	return agent.Turn{Process: p.Process, Keep: func(m proc.Member) bool {
 		if m.Pid == leader || own[m.Parent] && isServer(m) {
 			own[m.Pid] = true
 		}
-		return own[m.Pid] || p.host != "" && filepath.Base(m.Exe) == p.host
+		theirs[m.Pid] = theirs[m.Pid] || theirs[m.Parent] // parents come first
+		return own[m.Pid] || theirs[m.Pid] || p.host != "" && filepath.Base(m.Exe) == p.host
 	}}
 }
 

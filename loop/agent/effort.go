@@ -1,0 +1,27 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+)
+
+// Efforts are the efforts of reasoning that may stand behind a model's name. Not every model knows all of them.
+var Efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
+
+// SplitEffort splits what people write for a model, such as "opus@high" or just "@high", into the model's name and
+// the effort; each is "" if it is left to the agent. Other words behind an @ are a part of the name, as the dates
+// of some services are.
+func SplitEffort(written string) (model, effort string) {
+	if at := strings.LastIndexByte(written, '@'); at >= 0 && slices.Contains(Efforts, written[at+1:]) {
+		return written[:at], written[at+1:]
+	}
+	return written, ""
+}
+
+// JoinEffort is the inverse of [SplitEffort].
+func JoinEffort(model, effort string) string {
+	if effort == "" {
+		return model
+	}
+	return model + "@" + effort
+}
