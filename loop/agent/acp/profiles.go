@@ -72,6 +72,7 @@ var Profiles = []*Profile{
 			Credentials: strings.Fields("OPENCODE_API_KEY ANTHROPIC_API_KEY OPENAI_API_KEY ~/.local/share/opencode/auth.json"),
 			Home:        []string{"~/.local/share/opencode", "~/.local/state/opencode", "~/.cache/opencode"},
 			Settings:    []string{"~/.config/opencode"},
+			Note:        "It asks nobody before it uses a tool of a server of the project's.",
 		},
 		// It asks nobody unless it is told to.
 		Environment: func(configured map[string]string) map[string]string {

@@ -30,4 +30,6 @@ func IsEvent(line []byte) bool {
 }
 
 // UserMessage returns what is written to the agent's stdin.
-func UserMessage(texts ...string) string { return string(userMessage(texts, func(string) []agent.Picture { return nil })) }
+func UserMessage(texts ...string) string {
+	return string(userMessage(texts, func(string) []agent.Picture { return nil }))
+}

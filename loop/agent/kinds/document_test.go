@@ -78,6 +78,9 @@ func TestDocumentOfAgents(t *testing.T) {
 		if p.Note != "" {
 			fmt.Fprintf(&b, "- %s\n", p.Note)
 		}
+		if p.NoServers != "" {
+			fmt.Fprintf(&b, "- It has no other servers of tools than ralph's: %s.\n", p.NoServers)
+		}
 		if p.RefusalEnds && p.Guard != agent.None {
 			b.WriteString("- A refused permission ends its turn; ralph tells it why and has it go on.\n")
 		}
@@ -235,5 +238,15 @@ knows from its own side: if none was listed when the first turn ends, or after a
   its model and told nothing, a request each ten seconds is charged. ralph ends a session that passes its limit.
 - **Limits.** What is known of them is the account's: with another login or key the next run asks anew.
 - **Models.** ` + "`model`" + ` of an agent goes for its sessions; one that stands in for another knows no model but its own.
+- **Effort.** Behind each name of a model, of an agent, a task, a discipline, a reviewer or ` + "`--model`" + `, may stand how much it is to
+  reason: ` + "`opus@high`, or `@low`" + ` for the agent's own model. It is one of ` + "`none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`" + `,
+  of which a model may know a few. An agent that
+  cannot be told ends without having begun.
+- **Servers of tools.** With ` + "`agent.mcp: approved`" + ` agents have the servers of the project's ` + "`.mcp.json`" + ` beside ralph's, in their own sandbox.
+  What counts is the file on the branch into which the work is merged: what a session writes there waits for your approval like all
+  that steers agents. ` + "`${NAME}` and `${NAME:-default}`" + ` are variables of the agent's environment. The rules of permissions hold for their tools as
+  ` + "`mcp__SERVER__TOOL`" + ` or as the agent names them.
+- **Pictures.** What a task's description, a comment or a message names as ` + "`![…](docs/wrong.png)`" + ` is shown to an agent whose protocol takes
+  pictures: up to eight files of the project, committed or in your folder alone, of at most 4 MiB each. Others read the name.
 
 `
