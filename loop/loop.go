@@ -107,8 +107,8 @@ func (l *Loop) needs() session.Needs {
 	limits.Turns, limits.Tokens = l.Limits.SessionTurns, l.Limits.SessionTokens
 	return session.Needs{
 		Store: l.Store, Workspace: l.Here, Check: l.Check, Agent: l.Agent, Log: l.Log, Stop: l.Stop,
-		Asked: session.Asked{Prompt: l.firstPrompt(nil), Who: l.who}, Channel: l.Channel, Rules: l.Rules, Limits: limits,
-		Servers: l.Servers,
+		Asked: session.Asked{Prompt: l.firstPrompt(nil), Who: l.who, Servers: l.Servers}, Channel: l.Channel,
+		Rules: l.Rules, Limits: limits,
 		Busy:    func(d time.Duration) { l.beat(stepTime + d) },
 		Merging: session.Merging{Merger: l.Merger, Checks: l.takeCheck},
 	}

@@ -16,8 +16,8 @@ var docs = map[string]string{
 	"agent.extra_args": "Arguments appended to those that ralph gives.",
 	"agent.model": "The model of sessions for which neither task nor discipline names one; " +
 		"empty leaves it to the agent. An effort may stand behind every model: `opus@high`, or `@high` alone.",
-	"agent.mcp": "`approved` gives agents the servers of tools of the project's `.mcp.json` beside ralph's own, " +
-		"as they are on the branch into which the work is merged.",
+	"agent.mcp": "Which servers of tools agents have beside ralph's: `approved` is those of the project's `.mcp.json`, " +
+		"as it is on the branch into which the work is merged.",
 	"agent.permission_mode": "The agent's own permission mode. In default " +
 		"it asks ralph, which answers by the rules of permissions.",
 	"agent.use": "The agent that works where `--agent`, the task and its discipline name none: " +

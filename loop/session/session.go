@@ -43,10 +43,9 @@ type Needs struct {
 	// shut is called; nil if there are none.
 	Channel func(a agent.Assignment, folder string) (c agent.Channel, shut func() error, err error)
 
-	Rules   signals.Rules
-	Limits  Limits
-	Servers bool            // the project's own servers of tools are the agent's, too
-	Stop    <-chan struct{} // closed when the run is to stop
+	Rules  signals.Rules
+	Limits Limits
+	Stop   <-chan struct{} // closed when the run is to stop
 
 	Merging
 	Reviews Reviewing
@@ -64,6 +63,8 @@ type Asked struct {
 	// session may begin and what it may spend. Again says that the task was
 	// changed since it was read. If Begin is nil, the session may begin.
 	Begin func(tx *store.Tx, again bool) (usd float64, err error)
+	// Servers says that the agent has the project's own servers of tools, too.
+	Servers bool
 }
 
 // Merging is what a session needs to have its work checked and merged.
