@@ -50,6 +50,8 @@ var rows = []struct {
 	{"workspaces", (*bench).workspaces},
 	{"gate", (*bench).gate},
 	{"crowd", (*bench).crowds},
+	{"remote", (*bench).remote},
+	{"warm", (*bench).warm},
 	{"waiting", (*bench).waiting},
 	{"idle", (*bench).idle},
 	{"build", (*bench).builds},

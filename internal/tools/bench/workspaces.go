@@ -40,26 +40,20 @@ func (b *bench) inWorkspaces(ctx context.Context, files int) []row {
 	p.time(ctx, "git", "add", "-A")
 	p.time(ctx, "git", "commit", "-q", "-m", "settings")
 
-	session := func(kind string) time.Duration {
+	session := func() time.Duration {
 		p.time(ctx, p.ralph, "task", "add", "Write a file")
-		cmd := p.command(ctx, p.ralph, "run")
-		cmd.Env = append(cmd.Env, "RALPH_PLACE_KIND="+kind)
-		return output(cmd)
+		return p.time(ctx, p.ralph, "run")
 	}
 	verified := func() int {
 		text, err := os.ReadFile(ran)
 		check(err)
 		return strings.Count(string(text), "\n")
 	}
-	var here, ws, checks samples
-	session("here")
+	var ws, checks samples
+	session() // makes the workspaces
 	for range b.rounds {
-		here.took(session("here"))
-	}
-	session("workspace") // makes the workspaces, and checks what was made here
-	for range b.rounds { // not turn about: each would find the other's work, which it has not checked
 		before := verified()
-		ws.took(session("workspace"))
+		ws.took(session())
 		checks.add(float64(verified() - before))
 	}
 	tree := must(worktree.Open(ctx, p.dir))
@@ -96,12 +90,8 @@ func (b *bench) inWorkspaces(ctx context.Context, files int) []row {
 		}
 	}
 	per := 1000.0 // samples are milliseconds
-	over := difference(ws, here)
 	return []row{
-		{
-			what:    "a task in a workspace" + at + ": session, check, merge (floor: in the person's own work tree)",
-			product: ws, floor: here, value: over.String(),
-		},
+		{what: "a task" + at + ": session, check, merge", product: ws, value: number(ws.median()) + " ms"},
 		seconds("… making a workspace ready that was used before", reused, 1.5*per),
 		seconds("… a candidate", built, 0.1*per),
 		{

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"ralph"
+	"ralph/store"
+)
+
+// What the agent of a large build waits, in seconds.
+const thinks = 20
+
+// compiledC is a program whose build takes a minute from nothing, since SQLite is compiled, from one file of C.
+const compiledC = `package main
+
+import (
+	"database/sql"
+	"fmt"
+
+	_ "github.com/mattn/go-sqlite3"
+)
+
+func main() {
+	db, err := sql.Open("sqlite3", ":memory:")
+	fmt.Println(db, err)
+}
+`
+
+// A build is a project with that program, and eight tasks of a file each.
+type build struct {
+	project
+	took string   // the file in which each build of it says who built, and in how many milliseconds
+	env  []string // of the person's caches
+}
+
+const tasksOfBuild = 8
+
+func (b *bench) newBuild(ctx context.Context, env []string) build {
+	p := build{b.newProject(ctx, 0), filepath.Join(must(os.MkdirTemp(b.dir, "took-*")), "took"), env}
+	const driver = "github.com/mattn/go-sqlite3"
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", driver)
+	list.Dir = b.module
+	version := strings.TrimSpace(string(must(list.Output())))
+	config := string(must(os.ReadFile(filepath.Join(p.dir, "ralph.yaml"))))
+	var script strings.Builder
+	for i := range tasksOfBuild {
+		fmt.Fprintf(&script, "task Constant %[1]d.\n  run sleep %[2]d; printf 'package main\\n\\nconst c%[1]d = %[1]d\\n' > c%[1]d.go; "+
+			"sh build.sh session\n  done {\"summary\": \"There is a constant.\"}\n", i, thinks)
+	}
+	for name, text := range map[string]string{
+		"main.go": compiledC, ".gitignore": "*.sessions\nbuilt\n", "claude.script": script.String(),
+		"go.mod": "module m\n\ngo 1.21\n\nrequire " + driver + " " + version + "\n",
+		"go.sum": string(must(os.ReadFile(filepath.Join(b.module, "go.sum")))),
+		"build.sh": "b=$(date +%s%N)\ngo build -o built . || exit 1\necho $1 $((($(date +%s%N) - b) / 1000000)) >>" +
+			p.took + "\n",
+		"ralph.yaml": fmt.Sprintf("%spermissions: {writable: [%q]}\nverify: [sh build.sh check]\n", config, filepath.Dir(p.took)),
+	} {
+		check(os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600))
+	}
+	p.time(ctx, "git", "add", "-A")
+	p.time(ctx, "git", "commit", "-q", "-m", "the program")
+	p.fill(ctx, func(tx *store.Tx) {
+		for i := range tasksOfBuild {
+			must(tx.AddTask(ralph.Task{Title: fmt.Sprintf("Constant %d.", i)}, "human"))
+		}
+	})
+	return p
+}
+
+// work runs a command with the person's caches.
+func (p build) work(ctx context.Context, name string, args ...string) time.Duration {
+	cmd := p.command(ctx, name, args...)
+	cmd.Env = append(cmd.Env, p.env...)
+	return output(cmd)
+}
+
+// first returns how long the first build took of those that came after the first one of who, by their label.
+func (p build) first(label, after string) (took samples) {
+	seen := false
+	for line := range strings.Lines(string(must(os.ReadFile(p.took)))) {
+		who, ms, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if seen = seen || who == after; seen && who == label {
+			took.took(time.Duration(must(strconv.Atoi(ms))) * time.Millisecond)
+			return took
+		}
+	}
+	return took
+}
+
+// warm is what it costs that each session works in a workspace of its own, where a build from nothing takes a minute.
+func (b *bench) warm(ctx context.Context) []row {
+	modules := strings.TrimSpace(string(must(exec.CommandContext(ctx, "go", "env", "GOMODCACHE").Output())))
+	env := []string{"GOMODCACHE=" + modules, "GOCACHE=" + filepath.Join(must(os.MkdirTemp(b.dir, "theirs-*")), "go-build")}
+	one, four := b.newBuild(ctx, env), b.newBuild(ctx, env)
+	var nothing, theirs samples
+	nothing.took(one.work(ctx, "sh", "build.sh", "nothing"))
+	for i := range 3 {
+		path := filepath.Join(one.dir, "mine.go")
+		check(os.WriteFile(path, fmt.Appendf(nil, "package main\n\nconst mine = %d\n", i), 0o600))
+		theirs.took(one.work(ctx, "sh", "build.sh", "person"))
+		check(os.Remove(path))
+	}
+	var alone, together samples
+	alone.took(one.work(ctx, one.ralph, "run"))
+	together.took(four.work(ctx, four.ralph, "run", "--parallel", "4"))
+	times := alone.median() / together.median()
+	const who = "a program with SQLite, which takes %s s to build from nothing: "
+	what := fmt.Sprintf(who, number(nothing.median()/1000))
+	return []row{
+		ratio(what+"the build of the first session (floor: a person's, after a change)", one.first("session", "session"), theirs, 1.3),
+		ratio("… and its check", one.first("check", "session"), theirs, 1.3),
+		{
+			what:    fmt.Sprintf("… eight tasks whose agents wait %d s, 4 sessions at once (floor: one)", thinks),
+			product: together, floor: alone, value: number(times) + "× as fast", aim: "≥ 3×", met: times >= 3,
+		},
+	}
+}
+
+// remote is what a slow remote costs where what is merged is pushed: eight tasks, four sessions at once.
+func (b *bench) remote(ctx context.Context) []row {
+	names := []string{"own0", "own1", "own2", "own3", "own4", "own5", "own6", "own7"}
+	measure := func(delay float64) (took, calls samples) {
+		c := b.newCrowd(ctx, names, "sh verify.sh")
+		// A remote over ssh, whose connections take their time, and are counted.
+		ssh, count := c.dir+"-ssh", c.dir+"-calls"
+		check(os.WriteFile(ssh, fmt.Appendf(nil, "#!/bin/sh\necho >>%s; sleep %g\nfor last; do :; done\nexec sh -c \"$last\"\n",
+			count, delay), 0o700))
+		config := filepath.Join(c.dir, "ralph.yaml")
+		text := must(os.ReadFile(config))
+		check(os.WriteFile(config, append(text, "merge: {push: origin}\n"...), 0o600))
+		c.time(ctx, "git", "commit", "-qam", "push")
+		c.time(ctx, "git", "clone", "-q", "--bare", ".", c.dir+"-remote")
+		c.time(ctx, "git", "remote", "add", "origin", "far:"+c.dir+"-remote")
+		cmd := c.command(ctx, c.ralph, "run", "--parallel", "4")
+		cmd.Env = append(cmd.Env, "GIT_SSH_COMMAND="+ssh)
+		took.took(output(cmd))
+		calls.add(float64(strings.Count(string(must(os.ReadFile(count))), "\n")))
+		return took, calls
+	}
+	near, _ := measure(0)
+	far, calls := measure(1)
+	return []row{
+		ratio("eight tasks, 4 sessions, pushed to a remote that takes 1 s (floor: one that takes none)", far, near, 2),
+		{what: "… connections to it", product: calls, value: number(calls.median())},
+	}
+}
