@@ -53,7 +53,7 @@ func (t *Tree) updateRef(ctx context.Context, env []string, ref string, args ...
 type Checkout struct {
 	Dir    string
 	Branch string // full name of the branch that is checked out or being rebased; "" if detached
-	Busy   string // operation in progress on that branch; "" for none
+	Busy   string // what git is in the middle of there, "merge" or "rebase"; "" for nothing
 }
 
 // Checkouts lists the repository's work trees that exist.
@@ -89,7 +89,9 @@ func (t *Tree) Checkouts(ctx context.Context) (list []Checkout, err error) {
 		if branch, err := rebased(git); err != nil {
 			return nil, err
 		} else if branch != "" {
-			c.Branch, c.Busy = branch, "a rebase is under way"
+			c.Branch, c.Busy = branch, "rebase"
+		} else if _, err := os.Lstat(filepath.Join(git, "MERGE_HEAD")); err == nil {
+			c.Busy = "merge"
 		}
 		list = append(list, c)
 	}
@@ -368,18 +370,25 @@ func (t *Tree) smudged(ctx context.Context, commit string, files []string) (list
 // filterAttribute matches a filter in a text of attributes.
 var filterAttribute = regexp.MustCompile(`\bfilter=(\S+)`)
 
-// refusals are git's reasons for not moving a checkout, their wording for people, and what to do first.
-// The file names stand between begins and ends.
-var refusals = []struct{ begins, ends, why, first string }{
-	{"changes to the following files would be overwritten by merge:", "Please", "you have edits in ", "commit them first"},
-	{
-		"untracked working tree files would be overwritten by merge:", "Please",
-		"you have untracked files in the way: ", "move or commit them first",
-	},
-	{
-		"untracked working tree files would be removed by merge:", "Please",
-		"you have untracked files in the way: ", "move or commit them first",
-	},
+// refusals are git's reasons for not moving a checkout, and their wording for people. The file names stand between
+// begins and ends.
+var refusals = []struct {
+	begins string
+	why    func(files []string) string
+}{
+	{"changes to the following files would be overwritten by merge:", Edits},
+	{"untracked working tree files would be overwritten by merge:", Untracked},
+	{"untracked working tree files would be removed by merge:", Untracked},
+}
+
+// Edits says that people's edits of files keep a checkout from being moved, and what to do first.
+func Edits(files []string) string {
+	return fmt.Sprintf("you have edits in %s (commit them first)", strings.Join(files, ", "))
+}
+
+// Untracked says the same of files that people's commit does not have.
+func Untracked(files []string) string {
+	return fmt.Sprintf("you have untracked files in the way: %s (move or commit them first)", strings.Join(files, ", "))
 }
 
 // refusal says in one line why git did not move a checkout. Own are files that it names and that are ralph's.
@@ -387,10 +396,10 @@ func refusal(err error, own []string) string {
 	said := err.Error()
 	for _, r := range refusals {
 		_, rest, found := strings.Cut(said, r.begins)
-		if files, _, ends := strings.Cut(rest, r.ends); found && ends {
+		if files, _, ends := strings.Cut(rest, "Please"); found && ends {
 			theirs := slices.DeleteFunc(strings.Fields(files), func(f string) bool { return slices.Contains(own, f) })
 			if len(theirs) > 0 {
-				return fmt.Sprintf("%s%s (%s)", r.why, strings.Join(theirs, ", "), r.first)
+				return r.why(theirs)
 			}
 		}
 	}

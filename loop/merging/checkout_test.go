@@ -40,7 +40,7 @@ func TestThePersonsCheckout(t *testing.T) {
 			y.git("commit", "-qam", "Other")
 			y.git("checkout", "-q", "main")
 			y.git("merge", "--no-ff", "--no-commit", "other")
-		}, "You have not concluded your merge", []string{"c", "other\n"}, false},
+		}, "a merge is under way", []string{"c", "other\n"}, false},
 		{"a rebase under way", func(y *yard) {
 			y.write("c", "one\n")
 			y.git("commit", "-qam", "One")
@@ -382,6 +382,47 @@ func TestARemote(t *testing.T) {
 			t.Errorf("%s; %+v", why, y.state())
 		}
 	})
+}
+
+// TestWhyABranchLacksWhatWasMerged: what is said of it is so at each moment, also while nothing runs, and looking moves
+// nothing.
+func TestWhyABranchLacksWhatWasMerged(t *testing.T) {
+	y := newYard(t)
+	const merge = "git merge refs/ralph/target/main"
+	says := func(when, reason, command string) {
+		t.Helper()
+		at := y.git("rev-parse", "main")
+		y.no(y.CaughtUp(t.Context()))
+		if got := y.state(); got.Behind != reason || got.Command != command {
+			t.Errorf("%s: %q, %q", when, got.Behind, got.Command)
+		}
+		if now := y.git("rev-parse", "main"); now != at {
+			t.Errorf("%s: main was moved", when)
+		}
+	}
+	y.write("a", "mine\n")
+	y.work("One", map[string]string{"a": "theirs\n", "new": "theirs\n"})
+	y.merge()
+	says("an edit", "you have edits in a (commit them first)", merge)
+	y.git("add", "a")
+	says("a staged edit", "you have edits in a (commit them first)", merge)
+	y.git("checkout", "-q", "HEAD", "a")
+	y.write("new", "mine\n")
+	y.write(".git/info/exclude", "new\n")
+	says("an ignored file", "you have untracked files in the way: new (move or commit them first)", merge)
+	y.no(os.Remove(filepath.Join(y.dir, "new")))
+	says("neither", "nothing is in its way any more", merge)
+	y.write("a", "mine\n")
+	y.git("commit", "-qam", "Mine")
+	says("a commit", "you have commits that conflict with it in a", merge)
+	if _, err := y.try(y.dir, "merge", "refs/ralph/target/main"); err == nil {
+		t.Fatal("there is no conflict")
+	}
+	says("a merge", "a merge is under way (finish it first)", "git merge --continue")
+	y.write("a", "both\n")
+	y.git("add", "a")
+	y.git("-c", "core.editor=true", "merge", "--continue")
+	says("its end", "", "")
 }
 
 // TestPeoplesConflictIsNobodysElse: what was merged conflicts with what people have committed since. A change of

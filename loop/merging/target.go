@@ -1,10 +1,11 @@
 package merging
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -340,25 +341,30 @@ func (l *Merger) FastForward(ctx context.Context) error {
 	return l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteBehind(behind) })
 }
 
-// CaughtUp notes that people's branch has all that has been merged, if people have merged it themselves.
+// CaughtUp looks at why people's branch lacks what has been merged, as that is now: they may have merged it themselves,
+// or committed, or got out of the way what stood in it. It moves nothing.
 func (l *Merger) CaughtUp(ctx context.Context) error {
-	ref := PointRef(l.Into)
-	if l.Push != "" {
-		ref = l.remoteRef()
-	}
-	local, err := l.Tree.Ref(ctx, branchRef(l.Into))
+	at, err := l.look(ctx)
 	if err != nil {
 		return err
 	}
-	point, err := l.Tree.Ref(ctx, ref)
-	if err != nil || point == "" || local == "" {
+	if at.forward {
+		at.Reason, err = at.inTheWay(ctx)
+	}
+	if err != nil {
 		return err
 	}
-	has, err := l.below(ctx, point, local)
-	if err != nil || !has {
-		return err
-	}
-	return l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteBehind(ralph.TargetBehind{}) })
+	return l.Store.Tx(ctx, func(tx *store.Tx) error {
+		q, err := tx.MergeQueue()
+		if err != nil || q.Behind == "" {
+			return err // a run has moved it meanwhile
+		}
+		if at.Reason == "" {
+			at.TargetBehind = ralph.TargetBehind{}
+		}
+		at.Ahead = q.Ahead
+		return tx.NoteBehind(at.TargetBehind)
+	})
 }
 
 // follow moves people's branch to what has been merged. It returns why it could not; the zero value if it has
@@ -381,54 +387,111 @@ func (l *Merger) follow(ctx context.Context) ralph.TargetBehind {
 }
 
 func (l *Merger) tryFollow(ctx context.Context) (behind ralph.TargetBehind, err error) {
-	ref := PointRef(l.Into)
-	if l.Push != "" {
-		ref = l.remoteRef()
-	}
-	behind = ralph.TargetBehind{Branch: l.Into, Command: "git merge " + ref}
 	if l.Push == "" { // commits that people removed from their branch must not come back
 		if _, err := l.stand(ctx); err != nil {
 			return behind, err
 		}
 	}
-	local, err := l.Tree.Ref(ctx, branchRef(l.Into))
-	if err == nil {
-		behind.Commit, err = l.Tree.Ref(ctx, ref)
-	}
-	point := behind.Commit
-	if err != nil || point == "" || local == "" || local == point {
-		return behind, err
-	}
-	below, err := l.below(ctx, local, point)
-	if err != nil {
-		return behind, err
-	}
-	checkouts, err := l.Tree.Checkouts(ctx)
-	if err != nil {
-		return behind, err
-	}
-	checkouts = slices.DeleteFunc(checkouts, func(c worktree.Checkout) bool { return c.Branch != branchRef(l.Into) })
-	in := ""
-	switch {
-	case len(checkouts) == 0:
-		behind.Command = fmt.Sprintf("git fetch . %s:%s", ref, branchRef(l.Into))
-	case checkouts[0].Dir != l.Tree.Top():
-		in = "git -C " + quoted(checkouts[0].Dir)
-		behind.Command = in + " merge " + ref
-	}
-	if !below {
-		has, err := l.below(ctx, point, local)
-		if err != nil || has {
-			return behind, err
-		}
-		return l.diverged(ctx, behind, local, cmp.Or(in, "git"))
+	at, err := l.look(ctx)
+	if err != nil || !at.forward {
+		return at.TargetBehind, err
 	}
 	moving.Lock()
 	defer moving.Unlock()
-	if behind.Reason, err = l.moveLocal(ctx, checkouts, local, point); err == nil && behind.Reason == "" && l.Push == "" {
-		err = l.Tree.SetRef(ctx, seenRefs+l.Into, point)
+	at.Reason, err = l.moveLocal(ctx, at.in, at.local, at.Commit)
+	if err == nil && at.Reason == "" && l.Push == "" {
+		err = l.Tree.SetRef(ctx, seenRefs+l.Into, at.Commit)
 	}
-	return behind, err
+	return at.TargetBehind, err
+}
+
+// A lag is how people's branch stands to what has been merged. Its reason is "" if it has all of it, or can be moved.
+type lag struct {
+	ralph.TargetBehind
+	forward bool   // it can be fast-forwarded to the commit, as far as commits tell
+	local   string // the commit at which it is
+	in      []worktree.Checkout
+}
+
+// look compares people's branch with what has been merged.
+func (l *Merger) look(ctx context.Context) (at lag, err error) {
+	ref := PointRef(l.Into)
+	if l.Push != "" {
+		ref = l.remoteRef()
+	}
+	at.TargetBehind = ralph.TargetBehind{Branch: l.Into, Command: "git merge " + ref}
+	at.local, err = l.Tree.Ref(ctx, branchRef(l.Into))
+	if err == nil {
+		at.Commit, err = l.Tree.Ref(ctx, ref)
+	}
+	if err != nil || at.Commit == "" || at.local == "" || at.local == at.Commit {
+		return at, err
+	}
+	if has, err := l.below(ctx, at.Commit, at.local); err != nil || has {
+		return at, err
+	}
+	if at.forward, err = l.below(ctx, at.local, at.Commit); err != nil {
+		return at, err
+	}
+	all, err := l.Tree.Checkouts(ctx)
+	if err != nil {
+		return at, err
+	}
+	at.in = slices.DeleteFunc(all, func(c worktree.Checkout) bool { return c.Branch != branchRef(l.Into) })
+	git := "git"
+	switch {
+	case len(at.in) == 0:
+		at.Command = fmt.Sprintf("git fetch . %s:%s", ref, branchRef(l.Into))
+	case at.in[0].Dir != l.Tree.Top():
+		git = "git -C " + quoted(at.in[0].Dir)
+		at.Command = git + " merge " + ref
+	}
+	if len(at.in) == 1 && at.in[0].Busy != "" {
+		at.forward, at.Reason = false, fmt.Sprintf("a %s is under way (finish it first)", at.in[0].Busy)
+		at.Command = fmt.Sprintf("%s %s --continue", git, at.in[0].Busy)
+	} else if !at.forward {
+		at.TargetBehind, err = l.diverged(ctx, at.TargetBehind, at.local, git)
+	}
+	return at, err
+}
+
+// inTheWay says which of people's uncommitted files keep their branch from being moved.
+func (at lag) inTheWay(ctx context.Context) (string, error) {
+	const nothing = "nothing is in its way any more"
+	if len(at.in) == 0 {
+		return nothing, nil
+	}
+	t, err := worktree.Open(ctx, at.in[0].Dir)
+	if err != nil {
+		return "", err
+	}
+	uncommitted, err := t.Uncommitted(ctx)
+	if err != nil {
+		return "", err
+	}
+	files, err := t.Files(ctx, at.local, at.Commit)
+	if err != nil {
+		return "", err
+	}
+	had, err := t.Names(ctx, at.local)
+	if err != nil {
+		return "", err
+	}
+	var edits, others []string
+	for _, f := range files {
+		if _, err := os.Lstat(filepath.Join(at.in[0].Dir, f)); !slices.Contains(had, f) && err == nil {
+			others = append(others, f) // ignored ones, too
+		} else if slices.Contains(uncommitted, f) {
+			edits = append(edits, f)
+		}
+	}
+	switch {
+	case len(edits) > 0:
+		return worktree.Edits(edits), nil
+	case len(others) > 0:
+		return worktree.Untracked(others), nil
+	}
+	return nothing, nil
 }
 
 // diverged says that people's branch has commits that what has been merged has not. Those that can be merged
@@ -470,8 +533,6 @@ func (l *Merger) moveLocal(ctx context.Context, in []worktree.Checkout, from, to
 		return "", err
 	case len(in) > 1:
 		return "it is checked out in several work trees", nil
-	case in[0].Busy != "":
-		return in[0].Busy + " (finish it first)", nil
 	}
 	return worktree.FastForward(ctx, in[0].Dir, to)
 }
