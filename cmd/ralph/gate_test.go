@@ -90,7 +90,7 @@ func playCases(t *testing.T, agent string, p gatetest.Project) {
 	}
 	s.configure(each + "verify: {commands: ['" + p.Command + "']}")
 	if p.Needs == "go" {
-		s.warmGo()
+		s.environ = append(s.environ, warmGo(s.t))
 	}
 	s.write(files)
 	s.commit()

@@ -214,6 +214,9 @@ func newReader(t *testing.T, path string) *reader {
 				if _, err := exec.LookPath(program); err != nil {
 					t.Skip("skipped: no ", program, " here")
 				}
+				if program == "go" {
+					r.environ = append(r.environ, warmGo(t))
+				}
 			}
 			continue
 		}

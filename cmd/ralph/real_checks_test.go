@@ -212,14 +212,14 @@ func playServers(t *testing.T, agent, name, first string) {
 		"TASK-1 merged into main", "TASK-3 merged into main", "TASK-4 merged into main")
 }
 
-// warmGo has the person's build cache be that of the tests: in an empty one all of Go's library is built anew.
-func (s *stage) warmGo() {
-	s.t.Helper()
-	out, err := exec.CommandContext(s.t.Context(), "go", "env", "GOCACHE").Output()
+// warmGo is the build cache of the tests, as a person's: in an empty one all of Go's library is built anew.
+func warmGo(t *testing.T) (environ string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	s.environ = append(s.environ, "GOCACHE="+strings.TrimSpace(string(out)))
+	return "GOCACHE=" + strings.TrimSpace(string(out))
 }
 
 // moduleProxy makes a module that a person has downloaded from a folder.
@@ -246,7 +246,7 @@ func (s *stage) moduleProxy() {
 	s.file(below+".mod", manifest)
 	s.file(below+".zip", packed.String())
 	s.environ = append(s.environ, "GOPROXY=file://"+proxy, "GOSUMDB=off", "GOTOOLCHAIN=local")
-	s.warmGo()
+	s.environ = append(s.environ, warmGo(s.t))
 	tidy := exec.CommandContext(s.t.Context(), "go", "mod", "tidy")
 	tidy.Dir, tidy.Env = s.dir, s.command().Env
 	if out, err := tidy.CombinedOutput(); err != nil {
