@@ -20,7 +20,7 @@ demo: build ## the whole loop on a small project, with the scripted agent
 	./ralph demo
 
 test: lint ## everything that CI checks
-	go test -timeout 60m -parallel 6 ./... # most tests wait for processes
+	.ci/memory go test -timeout 60m -parallel 6 ./... # most tests wait for processes
 	for tool in $(own); do go test -C $$tool ./... || exit 1; done
 
 lint: ## formatting and static checks; .golangci.yml says which, and why
