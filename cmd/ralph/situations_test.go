@@ -320,14 +320,16 @@ func playSituations(t *testing.T, mode string) {
 // decide, and the scripted agent all else; without a sandbox what that makes a difference to.
 func (tt situation) isPlayed(mode string) bool {
 	some := map[string][]string{
-		"claude":     {"6", "8", "10", "T1b", "T3c", "T5a", "T5b", "T5c", "T7b", "T9a", "T9b", "T9c", "T10a", "T15a", "Ga", "Gb", "Gc", "Gd", "Ge"},
-		"codex":      {"6", "8", "10", "Ga", "Gb", "Gc", "Gd"},
+		"claude":     {"6", "8", "10", "T1b", "T3c", "T5a", "T5b", "T5c", "T7b", "T9a", "T9b", "T9c", "T10a", "T15a", "Ga", "Ge"},
+		"codex":      {"6", "8", "10", "Ga"},
 		"gemini":     {"8"},
 		"unconfined": {"T1a", "T4c", "T4e", "T6a", "T6b", "T14a", "T15b"},
 	}
 	switch {
 	case tt.only != "" && mode != tt.only, tt.needs == "sandbox" && mode == "unconfined":
 		return false
+	case tt.lie == "G" && os.Getenv("RALPH_TEST_CHEATS") == "all":
+		return slices.Contains([]string{"scripted", "claude", "codex"}, mode)
 	case mode == "scripted":
 		return tt.script != "" || !slices.Contains(some["claude"], tt.id)
 	}
