@@ -62,6 +62,9 @@ type Run struct {
 	Tokens      int64   `json:"tokens"`      // of its sessions that have ended
 	ExitStatus  *int    `json:"exit_status"` // null while it runs
 	Reason      string  `json:"reason"`      // one sentence: why it ended
+	Machine     string  `json:"machine"`     // the name of the one that it works on
+	Process     string  `json:"-"`           // its process, as only package machine understands it
+	LeaseUntil  Time    `json:"lease_until"` // it is taken for lost after that, unless it is seen to live
 }
 
 // Doing says what a run in the given state does, why, and until when if that is known. A reason

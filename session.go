@@ -294,6 +294,7 @@ type Session struct {
 	// who claimed the task: an agent that pulls its own work, or a person; "" for the loop
 	Worker        string    `json:"worker"`
 	Dir           string    `json:"dir"`            // the work tree; "" if unknown
+	Machine       string    `json:"machine"`        // the one that it worked on, which has its transcript
 	Number        int       `json:"number"`         // in the run, from 1; 0 if unknown or not started by the loop
 	CostLimitUSD  float64   `json:"cost_limit_usd"` // the most that it may spend
 	Change        *Change   `json:"-"`              // the change that it left in a workspace, while it is being decided

@@ -34,9 +34,15 @@ const (
 // Serve works like [Loop.Run]; with a schedule it runs one batch after another. Each batch is a
 // run with limits of its own that waits for its time and ends when nothing is left to do. Serve
 // ends with the batch that is stopped, finds the agent unusable, or fails in ralph itself.
+//
+// A run that was taken for lost begins again as another one.
 func (l *Loop) Serve(ctx context.Context) (Result, error) {
-	if l.Schedule.IsZero() {
-		return l.Run(ctx)
+	for l.Schedule.IsZero() {
+		result, err := l.Run(ctx)
+		if !errors.Is(err, ErrTakenForLost) || ctx.Err() != nil || closed(l.Stop) {
+			return result, err
+		}
+		l.Log.Warn("begins again", "run", result.RunID, "error", err)
 	}
 	for {
 		batch := *l
@@ -44,6 +50,10 @@ func (l *Loop) Serve(ctx context.Context) (Result, error) {
 			return Result{Status: ralph.ExitUsage}, errors.New("the schedule " + l.Schedule.String() + " names no further time")
 		}
 		result, err := batch.Run(ctx)
+		if errors.Is(err, ErrTakenForLost) && ctx.Err() == nil && !closed(l.Stop) {
+			l.Log.Warn("the batch was given up", "run", result.RunID, "error", err)
+			continue
+		}
 		if err != nil || !continues(result.Status) {
 			return result, err
 		}
@@ -118,7 +128,7 @@ func (r *runner) waitForWork(ctx context.Context) error {
 // lapses returns when a daemon without work looks again: when the next
 // claim expires, as that causes no event.
 func (r *runner) lapses(ctx context.Context, now time.Time) (until time.Time, err error) {
-	next, err := store.Read(ctx, r.Store, (*store.Tx).NextLapse)
+	next, err := store.Read(ctx, r.Store, func(tx *store.Tx) (ralph.Time, error) { return tx.NextLapse(r.id) })
 	until = now.Add(lookAnyway)
 	switch {
 	case next.IsZero() || next.After(until):

@@ -15,12 +15,12 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"os/exec"
 	"slices"
 	"time"
 
 	"ralph"
+	"ralph/internal/machine"
 	"ralph/internal/schedule"
 	"ralph/internal/text"
 	"ralph/loop/agent"
@@ -154,6 +154,8 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 	if err := l.recover(ctx); err != nil {
 		return Result{Status: ralph.ExitFailure}, fmt.Errorf("recover what an earlier run left: %w", err)
 	}
+	process, leave := machine.Join()
+	defer leave()
 	var run ralph.Run
 	accounts := l.Agents.accounts()
 	err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
@@ -162,7 +164,7 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 				return err
 			}
 		}
-		run, err = tx.StartRun(os.Getpid(), l.Limits, l.Sandbox)
+		run, err = tx.StartRun(process, l.Limits, l.Sandbox)
 		return err
 	})
 	if err != nil {
@@ -170,7 +172,12 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 	}
 	r := newRunner(l, run.ID)
 	r.slow = r.verifying
+	ctx, release := l.keepAlive(ctx, run.ID)
 	ends, err := r.work(ctx)
+	release()
+	if errors.Is(context.Cause(ctx), ErrTakenForLost) {
+		return Result{RunID: run.ID, Status: ralph.ExitFailure}, errors.Join(ErrTakenForLost, err)
+	}
 	if err != nil {
 		ends = []end{{ralph.ExitFailure, err.Error()}}
 	}
@@ -297,6 +304,9 @@ func (r *runner) round(ctx context.Context) error {
 	}
 	if err := r.Lapse(ctx); err != nil {
 		return fmt.Errorf("decide on expired claims: %w", err)
+	}
+	if err := r.takeOver(ctx); err != nil {
+		return fmt.Errorf("decide on what lost runs left: %w", err)
 	}
 	if why, err := r.room(ctx); err != nil || why != "" {
 		return cmp.Or(err, r.besides(ctx, why))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"ralph"
 	"ralph/internal/proc"
@@ -12,36 +11,39 @@ import (
 	"ralph/store"
 )
 
-// recover decides on the sessions that an earlier run left open because its
-// process or the machine stopped.
-//
-// The caller holds the project's lock, so nobody works on them any more.
+// recover decides on the sessions that earlier runs left open because their
+// process or machine stopped. Those of runs that work elsewhere stay theirs.
 func (l *Loop) recover(ctx context.Context) error {
 	var lost []ralph.Session
-	var last ralph.Run
-	var ok bool
+	var died bool
 	if err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		if err := tx.ReleaseAdrift(); err != nil {
 			return err
 		}
-		if last, ok, err = tx.LastRun(); err != nil {
+		last, ok, err := tx.LastRun()
+		if err != nil {
 			return err
 		}
 		if err := tx.LoseReviews(); err != nil {
 			return err
 		}
-		lost, err = tx.OpenSessions()
+		died = ok && last.EndedAt.IsZero() && !tx.Alive(last)
+		lost, err = tx.LostSessions(true)
 		return err
 	}); err != nil {
 		return err
 	}
-	if ok && last.EndedAt.IsZero() && l.Here.Tree.Marker != "" {
+	if died && l.Here.Tree.Marker != "" {
 		// A work tree scan that outlived its ralph would write to the same files as the next scan.
 		if _, err := proc.Sweep(l.Here.Tree.Marker); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			return fmt.Errorf("work tree scans that an earlier run left running: %w", err)
 		}
 	}
-	lost = slices.DeleteFunc(lost, func(s ralph.Session) bool { return s.Origin != ralph.FromLoop || s.Worker != "" })
+	return l.decideLost(ctx, lost)
+}
+
+// decideLost decides on sessions whose run is lost.
+func (l *Loop) decideLost(ctx context.Context, lost []ralph.Session) error {
 	return l.each(ctx, lost, func(ctx context.Context, row ralph.Session) error {
 		n, err := l.needsOf(ctx, row)
 		if err != nil {
@@ -55,6 +57,24 @@ func (l *Loop) recover(ctx context.Context) error {
 		}
 		return err
 	})
+}
+
+// takeOver decides on what runs have left that were lost while this one works, as those of other machines are.
+func (r *runner) takeOver(ctx context.Context) error {
+	look := func(tx *store.Tx) ([]ralph.Session, error) { return tx.LostSessions(false) }
+	lost, err := store.Read(ctx, r.Store, look)
+	if err != nil || len(lost) == 0 {
+		return err
+	}
+	if err := r.Store.Tx(ctx, func(tx *store.Tx) (err error) { // a run may have renewed its lease meanwhile
+		if err = tx.EndLostRuns(); err == nil {
+			lost, err = look(tx)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return r.decideLost(ctx, lost)
 }
 
 // each decides on sessions that have ended, and goes on if one cannot be decided.

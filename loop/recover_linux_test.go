@@ -4,7 +4,10 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"ralph"
+	"ralph/internal/machine"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -18,7 +21,7 @@ func TestLooksAtTheWorkTreeEndWithTheRunThatWasKilled(t *testing.T) {
 		l.Agent, l.Here.Tree.Marker = everybody{}, "RALPH_LOOK="+b.state
 		l.Limits = ralph.Limits{MaxSessions: 1, MaxTasks: 1, MaxSeconds: 60, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionCostUSD: 1, StagnantMaximum: 1, Attempts: 1}
 		err := b.db.Tx(t.Context(), func(tx *store.Tx) error {
-			run, err := tx.StartRun(1, l.Limits, l.Sandbox)
+			run, err := tx.StartRun(gone(), l.Limits, l.Sandbox)
 			if err == nil && ended {
 				err = tx.EndRun(run.ID, 0, "nothing is left to do")
 			}
@@ -52,6 +55,58 @@ func TestLooksAtTheWorkTreeEndWithTheRunThatWasKilled(t *testing.T) {
 				t.Error(err)
 			}
 			<-gone
+		}
+	}
+}
+
+// gone is a process that is not any more.
+func gone() string {
+	process, leave := machine.Join()
+	leave()
+	return process
+}
+
+// TestARunThatWorksElsewhereKeepsItsSessions: a run with another state folder on the same database takes up what lost
+// runs have left, and nothing else.
+func TestARunThatWorksElsewhereKeepsItsSessions(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	l.Agent = everybody{}
+	l.Limits = ralph.Limits{MaxSessions: 1, MaxTasks: 1, MaxSeconds: 60, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionCostUSD: 1, StagnantMaximum: 1, Attempts: 1}
+	process, leave := machine.Join()
+	defer leave()
+	id := uuid.NewString()
+	var other ralph.Run
+	err := b.db.Tx(t.Context(), func(tx *store.Tx) (err error) {
+		task, err := tx.AddTask(ralph.Task{Title: "Theirs"}, "human")
+		if err == nil {
+			other, err = tx.StartRun(process, l.Limits, "")
+		}
+		if err == nil {
+			_, err = tx.StartSession(store.Start{ID: id, Task: task, Run: other.ID, Dir: "/elsewhere/1/tree"})
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, works := range []bool{true, false} {
+		if !works {
+			leave()
+		}
+		run(t, l)
+		err := b.db.View(t.Context(), func(tx *store.Tx) error {
+			s, err := tx.Session(id)
+			if err == nil && (s.CompletedAt.IsZero() != works || !works && s.Ending != ralph.Lost) {
+				t.Errorf("while its run works %t: the session has ended %q at %s", works, s.Ending, s.CompletedAt)
+			}
+			if other, err = tx.Run(other.ID); err == nil && other.EndedAt.IsZero() != works {
+				t.Errorf("while it works %t: the run has ended at %s", works, other.EndedAt)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

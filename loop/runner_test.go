@@ -29,7 +29,7 @@ func openStore(t *testing.T, tasks int) (db *store.DB, run int64, raw func(state
 		}
 	})
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
-		r, err := tx.StartRun(1, ralph.Limits{}, "")
+		r, err := tx.StartRun("", ralph.Limits{}, "")
 		run = r.ID
 		for range tasks {
 			_, terr := tx.AddTask(ralph.Task{Title: "A"}, "human")

@@ -44,7 +44,7 @@ func sessionsIn(t *testing.T, n int, opts store.Options) (list []mcpserver.Sessi
 		}
 	})
 	err = db.Tx(t.Context(), func(tx *store.Tx) error {
-		run, err := tx.StartRun(os.Getpid(), ralph.Limits{}, "")
+		run, err := tx.StartRun("", ralph.Limits{}, "")
 		if err != nil {
 			return err
 		}

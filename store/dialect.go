@@ -19,6 +19,7 @@ import (
 type dialect struct {
 	name     string // also the folder of its migrations
 	driver   string
+	shared   bool // by several machines
 	writeDSN func(path string, patience time.Duration) string
 	readDSN  func(path string, patience time.Duration) string
 	fixed    string                                      // what follows the DSN of a database that nobody can change

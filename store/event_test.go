@@ -55,7 +55,7 @@ func TestTheEventOfAWaitSaysWhetherItIsForTheAgent(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	until := time.Now().Add(time.Hour)
 	write(t, db, func(tx *store.Tx) error {
-		run, err := tx.StartRun(1, ralph.Limits{}, "")
+		run, err := tx.StartRun("", ralph.Limits{}, "")
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func TestALostRunEndsWithAnEventWhenTheNextBegins(t *testing.T) {
 	var events []ralph.Event
 	write(t, db, func(tx *store.Tx) (err error) {
 		for range 2 {
-			if _, err := tx.StartRun(1, ralph.Limits{}, ""); err != nil {
+			if _, err := tx.StartRun("", ralph.Limits{}, ""); err != nil {
 				return err
 			}
 		}

@@ -2,10 +2,12 @@ package store
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
 	"ralph"
+	"ralph/internal/machine"
 )
 
 var runs = reads("runs r", func(r *ralph.Run) []field {
@@ -30,22 +32,23 @@ var runs = reads("runs r", func(r *ralph.Run) []field {
 			"FROM sessions t WHERE t.run_id = r.id)", &r.Tokens},
 		{"r.exit_status", &r.ExitStatus},
 		{"r.reason", &r.Reason},
+		{"r.machine", &r.Machine},
+		{"r.process", &r.Process},
+		{"r.lease_until", &r.LeaseUntil},
 	}
 })
 
-// StartRun opens a run. The caller holds the project's lock, so an older run without an end was
-// lost; it is ended. sandbox describes in words what confines the run's agents.
-func (tx *Tx) StartRun(pid int, limits ralph.Limits, sandbox string) (ralph.Run, error) {
-	lost, err := values[int64](tx, `SELECT id FROM runs WHERE ended_at = '' ORDER BY id`)
-	if err != nil {
+// StartRun opens a run of this machine, after ending those that were lost. process is the run's identity by
+// [machine.Join]. sandbox describes in words what confines the run's agents.
+func (tx *Tx) StartRun(process string, limits ralph.Limits, sandbox string) (ralph.Run, error) {
+	if err := tx.EndLostRuns(); err != nil {
 		return ralph.Run{}, err
 	}
-	for _, id := range lost {
-		if err := tx.EndRun(id, ralph.ExitFailure, "its process was lost"); err != nil {
-			return ralph.Run{}, err
-		}
-	}
-	id, err := tx.add("runs", cells{"pid": pid, "started_at": tx.now, "limits": asJSON(limits), "sandbox": sandbox})
+	pid := os.Getpid()
+	id, err := tx.add("runs", cells{
+		"pid": pid, "machine": machine.Name(), "process": process, "lease_until": ralph.At(tx.now.Add(LeaseTime)),
+		"started_at": tx.now, "limits": asJSON(limits), "sandbox": sandbox,
+	})
 	if err != nil {
 		return ralph.Run{}, err
 	}
@@ -65,8 +68,11 @@ func (tx *Tx) Runs(limit, skip int) ([]ralph.Run, error) {
 	return runs.all(tx, `ORDER BY r.id DESC LIMIT $1 OFFSET $2`, limit, skip)
 }
 
-// LastRun returns the newest run; ok is false if there was none.
+// LastRun returns the newest run that has not ended, else the newest one; ok is false if there was none.
 func (tx *Tx) LastRun() (r ralph.Run, ok bool, err error) {
+	if r, ok, err = runs.first(tx, `WHERE r.ended_at = '' ORDER BY r.id DESC`); ok || err != nil {
+		return r, ok, err
+	}
 	return runs.first(tx, `ORDER BY r.id DESC`)
 }
 

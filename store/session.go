@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/machine"
 )
 
 var sessions = reads("sessions s", func(s *ralph.Session) []field {
@@ -47,6 +48,7 @@ var sessions = reads("sessions s", func(s *ralph.Session) []field {
 		{"coalesce(s.run_id, 0)", &s.RunID},
 		{"s.decision", &s.Decision},
 		{"s.worker", &s.Worker},
+		{"s.machine", &s.Machine},
 		{"s.dir", &s.Dir},
 		{"s.number", &s.Number},
 		{"s.branch", &s.Branch},
@@ -203,10 +205,13 @@ func (tx *Tx) LapsedClaims() ([]ralph.Session, error) {
 		ORDER BY s.started_at`, tx.now)
 }
 
-// NextLapse returns when the next worker's claim expires; the zero Time if there is none.
-func (tx *Tx) NextLapse() (ralph.Time, error) {
+// NextLapse returns when the next worker's claim expires, or the lease of another run than the given one; the zero
+// Time if there is none.
+func (tx *Tx) NextLapse(run int64) (ralph.Time, error) {
 	return value[ralph.Time](tx, `
-		SELECT coalesce(min(claim_expires), '') FROM tasks WHERE status = 'in_progress' AND claim_expires <> ''`)
+		SELECT coalesce(min(u.at), '') FROM (
+			SELECT claim_expires AS at FROM tasks WHERE status = 'in_progress' AND claim_expires <> ''
+			UNION ALL SELECT lease_until FROM runs WHERE ended_at = '' AND id <> $1) u`, run)
 }
 
 // CheckLapsed returns an error that wraps [ralph.ErrConflict] if a claim found by [Tx.LapsedClaims]
@@ -351,6 +356,7 @@ func (tx *Tx) insertSession(s Start, t ralph.Task, attempt int, role ralph.Role)
 		"started_at":      tx.now,
 		"updated_at":      tx.now,
 		"worker":          s.Worker,
+		"machine":         machine.Name(),
 		"dir":             s.Dir,
 		"number":          s.Number,
 		"origin":          cmp.Or(s.Origin, ralph.FromLoop),

@@ -49,7 +49,7 @@ func working(t *testing.T) (*store.DB, ralph.Session) {
 		if err != nil {
 			return err
 		}
-		run, err := tx.StartRun(1, ralph.Limits{}, "")
+		run, err := tx.StartRun("", ralph.Limits{}, "")
 		if err != nil {
 			return err
 		}

@@ -105,7 +105,7 @@ func TestFourSessionsAreReadOnAPhone(t *testing.T) {
 		}
 	}()
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
-		run, err := tx.StartRun(os.Getpid(), ralph.Limits{MaxSessions: 10, MaxTasks: 10, MaxSeconds: 3600, MaxCostUSD: 5, MaxDayCostUSD: 10, MaxMonthCostUSD: 10, Parallel: 4}, "bubblewrap")
+		run, err := tx.StartRun("", ralph.Limits{MaxSessions: 10, MaxTasks: 10, MaxSeconds: 3600, MaxCostUSD: 5, MaxDayCostUSD: 10, MaxMonthCostUSD: 10, Parallel: 4}, "bubblewrap")
 		if err != nil {
 			return err
 		}

@@ -75,7 +75,7 @@ func newShowcase(t *testing.T, text string) *showcase {
 				return err
 			}
 		}
-		run, err := tx.StartRun(os.Getpid(), ralph.Limits{MaxSessions: 10, MaxTasks: 10, MaxSeconds: 3600, MaxCostUSD: 5, MaxDayCostUSD: 10, MaxMonthCostUSD: 10}, "bubblewrap")
+		run, err := tx.StartRun("", ralph.Limits{MaxSessions: 10, MaxTasks: 10, MaxSeconds: 3600, MaxCostUSD: 5, MaxDayCostUSD: 10, MaxMonthCostUSD: 10}, "bubblewrap")
 		if err != nil {
 			return err
 		}

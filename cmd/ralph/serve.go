@@ -69,7 +69,7 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 ) {
 	o.Person, o.Version = a.person(), version()
 	o.DecideClaims = func(ctx context.Context) error { return a.decideClaims(ctx, p, db) }
-	o.Start = func(ctx context.Context) (string, error) { return startRun(ctx, p) }
+	o.Start = func(ctx context.Context) (string, error) { return startRun(ctx, p, db) }
 	d, err := beside.Open(ctx, p, db, o)
 	if err != nil {
 		return nil, err
@@ -97,8 +97,8 @@ const runLog = "run.log"
 
 // startRun starts `ralph run` as a process of its own, which outlives the dashboard, and waits until
 // it has begun.
-func startRun(ctx context.Context, p *project.Project) (string, error) {
-	active, err := p.Active()
+func startRun(ctx context.Context, p *project.Project, db *store.DB) (string, error) {
+	active, err := p.Active(ctx, db)
 	if err != nil {
 		return "", err
 	}
@@ -134,7 +134,7 @@ func startRun(ctx context.Context, p *project.Project) (string, error) {
 			}
 			return "The run has ended: " + text.Short(text.ClipEnd(string(said), 300), 300), nil
 		case <-tick.C:
-			if active, err := p.Active(); err != nil || active {
+			if active, err := p.Active(ctx, db); err != nil || active {
 				return "The run has begun.", err
 			}
 		case <-patience.Done():

@@ -21,13 +21,12 @@ func newStatus(a *app) *cobra.Command {
 		err := a.looking(cmd.Context(), func(p *project.Project, db *store.DB) error {
 			err := db.View(cmd.Context(), func(tx *store.Tx) (err error) {
 				v, err = show.ReadStatus(tx, loop.Midnight)
+				v.Running = v.Run != nil && tx.Alive(*v.Run)
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			active, err := p.Active()
-			v.Running = active && v.Run != nil && v.Run.EndedAt.IsZero()
 			v.Ports = [2]int{p.Config.Workspace.Ports, config.Fixed.WorkspacePorts}
 			v.Strange = loop.Outside(v.Outside)
 			if full := state.Full(p.State); full != "" {
@@ -36,7 +35,7 @@ func newStatus(a *app) *cobra.Command {
 			if v.Limits = p.Limits(); v.Running {
 				v.Limits = v.Run.Limits
 			}
-			return err
+			return nil
 		})
 		if err != nil {
 			return err

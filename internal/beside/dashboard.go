@@ -91,7 +91,7 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 	d.Link = d.URL + signIn + token
 	d.server = &web.Server{
 		Store: db, Project: p.Name(), Person: o.Person, Version: o.Version, Limits: p.Limits(), Log: p.Log,
-		Token: token, Hosts: c.Hosts, Public: public, TLS: secure, Always: c.SignIn == "always", Active: p.Active,
+		Token: token, Hosts: c.Hosts, Public: public, TLS: secure, Always: c.SignIn == "always",
 		Control:      func(ctx context.Context, what string) error { return p.Control(ctx, db, what) },
 		DecideClaims: o.DecideClaims, Start: o.Start,
 		Open: func(session string, file web.SessionFile) (io.ReadCloser, error) {

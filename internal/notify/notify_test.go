@@ -49,7 +49,7 @@ func newProject(t *testing.T) *project {
 		if p.task, err = tx.AddTask(ralph.Task{Title: "Paint it", Priority: 2}, "human"); err != nil {
 			return err
 		}
-		if p.run, err = tx.StartRun(1, ralph.Limits{}, ""); err != nil {
+		if p.run, err = tx.StartRun("", ralph.Limits{}, ""); err != nil {
 			return err
 		}
 		p.session, err = tx.StartSession(store.Start{ID: "11111111-1111-4111-8111-111111111111", Task: p.task, Run: p.run.ID})

@@ -122,11 +122,16 @@ func (p *Project) Open(ctx context.Context) (*store.DB, error) {
 }
 
 // Active reports whether a run of the project is active.
-func (p *Project) Active() (bool, error) { return state.Active(p.State) }
+func (p *Project) Active(ctx context.Context, db *store.DB) (bool, error) {
+	return store.Read(ctx, db, func(tx *store.Tx) (bool, error) {
+		run, ok, err := tx.LastRun()
+		return ok && tx.Alive(run), err
+	})
+}
 
 // Control sends a request to the active run; the error wraps [ralph.ErrConflict] if there is none.
 func (p *Project) Control(ctx context.Context, db *store.DB, what string) error {
-	active, err := p.Active()
+	active, err := p.Active(ctx, db)
 	if err != nil {
 		return err
 	}

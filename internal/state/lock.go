@@ -1,13 +1,10 @@
 package state
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -15,19 +12,16 @@ import (
 // lockName is the file that a run locks.
 const lockName = "run.lock"
 
-// ErrLocked says that another run is active.
+// ErrLocked says that another run is active with the same state folder.
 var ErrLocked = errors.New("another run is active in this project")
 
-// Lock locks the project for one run. The lock dies with its owner; the error wraps [ErrLocked]
-// and names the owner.
+// Lock locks a state folder, with the workspaces in it, for one run. The lock dies with its owner; the error wraps
+// [ErrLocked] and names the owner. It says nothing of runs with other folders: the database does.
 func Lock(folder string) (unlock func() error, err error) {
 	path := filepath.Join(folder, lockName)
 	lock := flock.New(path)
-	// Checks for an active run hold the lock for an instant.
-	brief, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-	defer cancel()
-	ok, err := lock.TryLockContext(brief, 20*time.Millisecond)
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+	ok, err := lock.TryLock()
+	if err != nil {
 		return nil, fmt.Errorf("lock of the run: %w", err)
 	}
 	if !ok {
@@ -50,23 +44,4 @@ func lockOwner(folder string) string {
 		return "an unknown process"
 	}
 	return string(text)
-}
-
-// Active reports whether a run is active. Unlike the run's row in the database, its lock does not
-// outlive a killed run.
-func Active(folder string) (bool, error) {
-	path := filepath.Join(folder, lockName)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	lock := flock.New(path)
-	// Shared, so that several checks do not see each other.
-	ok, err := lock.TryRLock()
-	if err != nil {
-		return false, fmt.Errorf("lock of the run: %w", err)
-	}
-	if !ok {
-		return true, nil
-	}
-	return false, lock.Unlock()
 }

@@ -13,9 +13,9 @@ import (
 
 	"ralph"
 	"ralph/internal/advice"
+	"ralph/internal/machine"
 	"ralph/internal/report"
 	"ralph/internal/retention"
-	"ralph/internal/state"
 	"ralph/internal/transcript"
 	"ralph/loop"
 	"ralph/loop/agent"
@@ -34,6 +34,7 @@ type Queue struct {
 	last    Snapshot // what was last read from the database
 	changed <-chan struct{}
 	number  int              // followed
+	process string           // of the run
 	windows map[string]int64 // context sizes of models
 
 	session string
@@ -48,19 +49,17 @@ const watchedTasks = 30
 // Look implements [Source]. It reads the database when it has changed, and every hour: some things
 // wait for a person only after a while.
 func (s *Queue) Look(ctx context.Context, number int) (Snapshot, error) {
-	active, err := state.Active(s.State)
-	if err != nil {
-		return Snapshot{}, err
-	}
 	now := ralph.At(time.Now())
-	if s.number == number && s.unchanged(active, now) {
+	if s.number == number && s.unchanged(now) {
 		s.last.At = now
 	} else {
 		s.changed, s.number = s.Store.Changed(), number
-		if s.last, err = s.snapshot(ctx, active); err != nil {
+		last, err := s.snapshot(ctx)
+		if err != nil {
 			s.changed = nil
 			return Snapshot{}, err
 		}
+		s.last = last
 	}
 	v := s.last
 	if v.Session != nil && v.Session.ID == s.session {
@@ -71,19 +70,19 @@ func (s *Queue) Look(ctx context.Context, number int) (Snapshot, error) {
 }
 
 // unchanged reports whether the last snapshot is still current.
-func (s *Queue) unchanged(active bool, now ralph.Time) bool {
+func (s *Queue) unchanged(now ralph.Time) bool {
 	select {
 	case <-s.changed:
 		return false
 	default:
-		return s.changed != nil && s.last.Running == active &&
+		return s.changed != nil && !(s.last.Running && machine.Look(s.process) == machine.Gone) &&
 			s.last.At.Truncate(time.Hour).Equal(now.Truncate(time.Hour))
 	}
 }
 
 // snapshot reads a snapshot from the database.
-func (s *Queue) snapshot(ctx context.Context, active bool) (Snapshot, error) {
-	v := Snapshot{Project: s.Project, Running: active}
+func (s *Queue) snapshot(ctx context.Context) (Snapshot, error) {
+	v := Snapshot{Project: s.Project}
 	l := s.Limits
 	err := s.Store.View(ctx, func(tx *store.Tx) error {
 		v.At = tx.Now()
@@ -95,7 +94,7 @@ func (s *Queue) snapshot(ctx context.Context, active bool) (Snapshot, error) {
 			v.State, v.Reason, v.Until = run.State, run.StateReason, run.WaitUntil
 			v.Since, v.Exit = run.StartedAt, run.ExitStatus
 			v.Sessions, v.CostUSD = run.Sessions, run.CostUSD
-			if active {
+			if v.Running, s.process = tx.Alive(run), run.Process; v.Running {
 				l, v.Control = run.Limits, run.Control
 				if v.Parallel, err = advice.Sessions(tx, run); err != nil {
 					return err

@@ -146,14 +146,12 @@ func (s *Server) readState(ctx context.Context) (state, error) {
 		}
 		run, ok, err := tx.LastRun()
 		if ok {
-			seen.run = &run
+			seen.run, seen.running = &run, tx.Alive(run)
 		}
 		return err
 	})
 	if err != nil {
 		return seen, fmt.Errorf("the database does not answer: %w", err)
 	}
-	locked, err := s.Active()
-	seen.running = locked && seen.run != nil && seen.run.EndedAt.IsZero()
-	return seen, err
+	return seen, nil
 }

@@ -47,8 +47,6 @@ type Server struct {
 	TLS    bool     // served by HTTPS
 	Always bool     // reading requires the token on this machine, too
 
-	// Active reports whether a run is active.
-	Active func() (bool, error)
 	// Control sends a request to the run: one of ralph.Control….
 	Control func(ctx context.Context, control string) error
 	// Start starts a run that outlives the server, and says in a sentence how it has begun; nil if none

@@ -46,7 +46,6 @@ func newSite(t testing.TB) *site {
 		Store: db, Project: "calc", Person: "ada", Version: "test", Token: token,
 		Limits: ralph.Limits{MaxSessions: 10, MaxSeconds: 3600, MaxCostUSD: 5, MaxDayCostUSD: 20, MaxMonthCostUSD: 20},
 		Log:    slog.New(slog.NewTextHandler(s.log, nil)),
-		Active: func() (bool, error) { return true, nil },
 		Reader: claude.NewReader,
 		Control: func(ctx context.Context, what string) error {
 			return db.Tx(ctx, func(tx *store.Tx) error { return tx.Control(what) })

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"ralph"
+	"ralph/internal/machine"
 	"ralph/internal/web"
 	"ralph/internal/web/localhttp"
 	"ralph/signals"
@@ -24,22 +26,26 @@ import (
 
 const observed = "11111111-1111-4111-8111-111111111111"
 
-func newObserved(t *testing.T, active bool) *web.Server {
+func newObserved(t *testing.T) *web.Server {
 	t.Helper()
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() }) // one test closes it itself
-	return &web.Server{Store: db, Active: func() (bool, error) { return active, nil }, Version: "v1", Log: slog.New(slog.DiscardHandler)}
+	return &web.Server{Store: db, Version: "v1", Log: slog.New(slog.DiscardHandler)}
 }
 
 // work leaves one task in progress and one whose session has ended.
-func work(t *testing.T, db *store.DB) (run ralph.Run) {
+func work(t *testing.T, db *store.DB, active bool) (run ralph.Run) {
 	t.Helper()
+	process, leave := machine.Join()
+	if t.Cleanup(leave); !active {
+		leave()
+	}
 	err := db.Tx(t.Context(), func(tx *store.Tx) error {
 		var err error
-		if run, err = tx.StartRun(4711, ralph.Limits{}, ""); err != nil {
+		if run, err = tx.StartRun(process, ralph.Limits{}, ""); err != nil {
 			return err
 		}
 		for _, title := range []string{"A", "B"} {
@@ -72,7 +78,7 @@ func get(t *testing.T, s *web.Server, path string) (status int, body string) {
 }
 
 func TestMetricsSayWhatTheDatabaseSays(t *testing.T) {
-	s := newObserved(t, true)
+	s := newObserved(t)
 	lines := func() (list []string) {
 		status, body := get(t, s, "/metrics")
 		if status != http.StatusOK {
@@ -88,7 +94,7 @@ func TestMetricsSayWhatTheDatabaseSays(t *testing.T) {
 	if got := lines(); got != nil {
 		t.Errorf("of an empty database: %q", got)
 	}
-	work(t, s.Store)
+	work(t, s.Store, true)
 	want := []string{
 		`ralph_parallel 1`,
 		`ralph_run_active 1`,
@@ -109,7 +115,7 @@ func TestMetricsSayWhatTheDatabaseSays(t *testing.T) {
 }
 
 func TestEverySeriesIsThereFromTheStart(t *testing.T) {
-	status, body := get(t, newObserved(t, false), "/metrics")
+	status, body := get(t, newObserved(t), "/metrics")
 	if status != http.StatusOK {
 		t.Fatal(status, body)
 	}
@@ -128,7 +134,7 @@ func TestEverySeriesIsThereFromTheStart(t *testing.T) {
 }
 
 func TestADatabaseThatDoesNotAnswerFailsTheScrape(t *testing.T) {
-	s := newObserved(t, false)
+	s := newObserved(t)
 	if err := s.Store.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -140,24 +146,23 @@ func TestADatabaseThatDoesNotAnswerFailsTheScrape(t *testing.T) {
 func TestHealth(t *testing.T) {
 	tests := []struct {
 		name    string
-		active  bool
 		prepare func(t *testing.T, s *web.Server)
 		status  int
 		want    web.Health
 	}{
-		{"nothing has happened", false, func(*testing.T, *web.Server) {}, 200, web.Health{Status: "ok", Run: "none"}},
-		{"a run is active", true, func(t *testing.T, s *web.Server) { work(t, s.Store) }, 200, web.Health{Status: "ok", Run: "running", RunID: 1, Waiting: 1}},
+		{"nothing has happened", func(*testing.T, *web.Server) {}, 200, web.Health{Status: "ok", Run: "none"}},
+		{"a run is active", func(t *testing.T, s *web.Server) { work(t, s.Store, true) }, 200, web.Health{Status: "ok", Run: "running", RunID: 1, Waiting: 1}},
 		{
-			"a run was lost", false, func(t *testing.T, s *web.Server) { work(t, s.Store) }, 503,
-			web.Health{Status: "failing", Reason: "run 1 (process 4711) was lost; `ralph run` takes up what it left", Run: "lost", RunID: 1, Waiting: 1},
+			"a run was lost", func(t *testing.T, s *web.Server) { work(t, s.Store, false) }, 503,
+			web.Health{Status: "failing", Reason: "run 1 (process PID) was lost; `ralph run` takes up what it left", Run: "lost", RunID: 1, Waiting: 1},
 		},
-		{"a run has ended", false, func(t *testing.T, s *web.Server) {
-			run := work(t, s.Store)
+		{"a run has ended", func(t *testing.T, s *web.Server) {
+			run := work(t, s.Store, true)
 			if err := s.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.EndRun(run.ID, 0, "r") }); err != nil {
 				t.Fatal(err)
 			}
 		}, 200, web.Health{Status: "ok", Run: "none", RunID: 1, Waiting: 1}},
-		{"the database is gone", false, func(t *testing.T, s *web.Server) {
+		{"the database is gone", func(t *testing.T, s *web.Server) {
 			if err := os.Remove(s.Store.Path()); err != nil {
 				t.Fatal(err)
 			}
@@ -165,7 +170,7 @@ func TestHealth(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newObserved(t, tt.active)
+			s := newObserved(t)
 			tt.prepare(t, s)
 			status, body := get(t, s, "/healthz")
 			var got web.Health
@@ -176,7 +181,7 @@ func TestHealth(t *testing.T) {
 				t.Errorf("the last event was at %s", got.LastEvent)
 			}
 			got.LastEvent = ralph.Time{}
-			got.Reason = strings.ReplaceAll(got.Reason, s.Store.Path(), "PATH")
+			got.Reason = strings.NewReplacer(s.Store.Path(), "PATH", strconv.Itoa(os.Getpid()), "PID").Replace(got.Reason)
 			if diff := cmp.Diff(tt.want, got); diff != "" || status != tt.status {
 				t.Errorf("status %d\n%s", status, diff)
 			}
@@ -185,7 +190,7 @@ func TestHealth(t *testing.T) {
 }
 
 func TestOnlyReadingIsPossible(t *testing.T) {
-	s := newObserved(t, false)
+	s := newObserved(t)
 	w := httptest.NewRecorder()
 	s.Metrics().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/healthz", nil))
 	if w.Code != http.StatusMethodNotAllowed {
@@ -197,7 +202,7 @@ func TestOnlyReadingIsPossible(t *testing.T) {
 }
 
 func TestServeEndsWithItsContext(t *testing.T) {
-	s := newObserved(t, false)
+	s := newObserved(t)
 	l, err := localhttp.Listen(t.Context(), "--addr", "0")
 	if err != nil {
 		t.Fatal(err)

@@ -187,11 +187,7 @@ func (a *app) addRun(tx *store.Tx, v *summary) error {
 		}
 		v.Run, v.Morning = &run, r.Morning()
 	}
-	active, err := a.Active()
-	if err != nil {
-		return err
-	}
-	if v.Running = active && ok && run.EndedAt.IsZero(); v.Running {
+	if v.Running = ok && tx.Alive(run); v.Running {
 		v.Limits, v.Elapsed = run.Limits, now.Sub(run.StartedAt.Time).Seconds()
 	}
 	if v.Resting, err = tx.Resting(); err != nil {

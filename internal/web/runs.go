@@ -20,16 +20,11 @@ type runRow struct {
 }
 
 // newRunRows converts runs.
-func (a *app) newRunRows(tx *store.Tx, runs ...ralph.Run) (rows []runRow, err error) {
-	active, err := a.Active()
-	if err != nil {
-		return nil, err
-	}
-	last, _, err := tx.LastRun()
+func newRunRows(tx *store.Tx, runs ...ralph.Run) (rows []runRow) {
 	for _, run := range runs {
-		rows = append(rows, newRunRow(run, active && run.ID == last.ID, tx.Now()))
+		rows = append(rows, newRunRow(run, tx.Alive(run), tx.Now()))
 	}
-	return rows, err
+	return rows
 }
 
 func newRunRow(run ralph.Run, active bool, now ralph.Time) runRow {
@@ -72,8 +67,8 @@ func (a *app) runs(tx *store.Tx, r *http.Request) (view, error) {
 	}
 	list, more := paged(list, runsListed)
 	v := runsView{Pager: newPager(r, more)}
-	v.Runs, err = a.newRunRows(tx, list...)
-	return view{title: "Runs", name: "runs", nav: "/runs", live: true, body: v}, err
+	v.Runs = newRunRows(tx, list...)
+	return view{title: "Runs", name: "runs", nav: "/runs", live: true, body: v}, nil
 }
 
 // A runView is a run's page.
@@ -96,10 +91,7 @@ func (a *app) run(tx *store.Tx, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	rows, err := a.newRunRows(tx, run)
-	if err != nil {
-		return view{}, err
-	}
+	rows := newRunRows(tx, run)
 	v := runView{runRow: rows[0]}
 	if v.Report, err = report.OfRun(tx, id); err != nil {
 		return view{}, err

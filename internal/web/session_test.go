@@ -206,7 +206,7 @@ func TestTheRunIsControlled(t *testing.T) {
 		t.Errorf("pausing no run: %d", w.Code)
 	}
 	s.write(func(tx *store.Tx) error {
-		_, err := tx.StartRun(1, ralph.Limits{MaxSessions: 9, MaxCostUSD: 5, MaxDayCostUSD: 9, MaxMonthCostUSD: 9, MaxSeconds: 60}, "")
+		_, err := tx.StartRun("", ralph.Limits{MaxSessions: 9, MaxCostUSD: 5, MaxDayCostUSD: 9, MaxMonthCostUSD: 9, MaxSeconds: 60}, "")
 		return err
 	})
 	has(t, b.get("/"), "running", "0 of 9", "Pause")
@@ -248,7 +248,7 @@ func TestTheOverviewBeginsWithTheMorning(t *testing.T) {
 	s := newSite(t)
 	s.addTask(ralph.Task{Title: "One"})
 	s.write(func(tx *store.Tx) error {
-		run, err := tx.StartRun(1, ralph.Limits{}, "")
+		run, err := tx.StartRun("", ralph.Limits{}, "")
 		if err != nil {
 			return err
 		}

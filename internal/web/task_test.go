@@ -253,7 +253,6 @@ func TestAFeatureIsAddedAndEdited(t *testing.T) {
 func TestARunIsStartedWhereOneCanBe(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.server.Active = func() (bool, error) { return false, nil }
 	if w := s.browser().signIn().post("/run/start"); w.Code != http.StatusNotFound {
 		t.Errorf("without a way to start one: %d", w.Code)
 	}

@@ -62,6 +62,13 @@ type Merger struct {
 	after func(point string) // tests kill it here
 }
 
+// mergeLease is the lease of who merges. What is merged is safe without it, by the move of the target: it keeps two
+// machines from verifying the same.
+const mergeLease = "merge"
+
+// leaseWait is how long to wait for another machine that merges. What is queued waits for the next look all the same.
+const leaseWait = time.Second
+
 // Ref namespaces of ralph.
 const (
 	targetRefs = "refs/ralph/target/" // the commit point of a branch
@@ -83,6 +90,9 @@ func (l *Merger) Merge(ctx context.Context) (why string, err error) {
 	var built *Built
 	var suspects []int64
 	var g gathering // of what is merged next
+	mine := func() error { return nil }
+	var takes bool
+	defer func() { err = errors.Join(err, mine()) }()
 	for ctx.Err() == nil {
 		q, err := l.readQueue(ctx, built, suspects, &g)
 		if errors.Is(err, ralph.ErrConflict) {
@@ -113,6 +123,15 @@ func (l *Merger) Merge(ctx context.Context) (why string, err error) {
 				continue
 			}
 			return step.Reason, err
+		}
+		if !takes {
+			release, holder, err := l.Store.Lease(ctx, mergeLease, leaseWait)
+			if err != nil || holder != "" {
+				return "another process is merging: " + holder, err
+			}
+			// What was read before may be another's work by now.
+			mine, takes, built = release, true, nil
+			continue
 		}
 		g = gathering{}
 		switch step.Do {

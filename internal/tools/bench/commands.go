@@ -88,7 +88,7 @@ func (b *bench) imported(ctx context.Context, tasks int, line string) project {
 // works gives the queue a night in which so many sessions each completed a task.
 func (p project) works(ctx context.Context, sessions int) {
 	p.fill(ctx, func(tx *store.Tx) {
-		run := must(tx.StartRun(1, ralph.Limits{}, "")).ID
+		run := must(tx.StartRun("", ralph.Limits{}, "")).ID
 		must(tx.ExecContext(ctx, `INSERT INTO sessions (id, task_id, run_id, attempt, outcome, ending, cost_usd,
 				files, commits, decision, facts, started_at, updated_at, completed_at)
 			SELECT lower(hex(randomblob(16))), id, $1, 1, 'success', 'finished', 0.25,

@@ -73,7 +73,7 @@ type queue struct {
 // and each has its share of the comments.
 func (b *bench) newQueue(ctx context.Context, tasks, comments int) (q queue) {
 	p := b.newProject(ctx, 10)
-	p.fill(ctx, func(tx *store.Tx) { q.run = must(tx.StartRun(1, ralph.Limits{}, "")).ID })
+	p.fill(ctx, func(tx *store.Tx) { q.run = must(tx.StartRun("", ralph.Limits{}, "")).ID })
 	fillByHand(ctx, p.database(), tasks, comments)
 	tree := must(worktree.Open(ctx, p.dir))
 	db := must(store.Open(ctx, p.database(), store.Options{}))

@@ -92,7 +92,7 @@ func (b *bench) agentAlone(ctx context.Context) time.Duration {
 func (b *bench) withSessions(ctx context.Context, files, sessions int) (p project, list []agent.Assignment) {
 	p = b.newProject(ctx, files)
 	p.fill(ctx, func(tx *store.Tx) {
-		run := must(tx.StartRun(os.Getpid(), ralph.Limits{}, ""))
+		run := must(tx.StartRun("", ralph.Limits{}, ""))
 		for i := range sessions {
 			a := agent.Assignment{SessionID: uuid.NewString(), LogDir: p.dir}
 			a.TaskID = must(tx.AddTask(ralph.Task{Title: fmt.Sprintf("Task %d", i)}, "human"))

@@ -1,0 +1,73 @@
+// Package machine says which machine and process this is, and what can be told at once of another process.
+//
+// Several machines may work on one database. A process that takes part in that leaves its identity there, with a lease
+// that it renews. The identity is only a hint: on the kernel where the process ran, its end is seen at once; elsewhere
+// the lease alone tells.
+package machine
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+)
+
+// Variable names the machine, where the name of the host does not tell it from others.
+const Variable = "RALPH_MACHINE"
+
+// Name returns the name of this machine.
+var Name = sync.OnceValue(func() string {
+	name := os.Getenv(Variable)
+	if name == "" {
+		name, _ = os.Hostname() //nolint:errcheck // a machine without a name is one of that kind
+	}
+	if name = strings.Join(strings.Fields(name), "-"); name == "" {
+		name = "unnamed"
+	}
+	return name
+})
+
+// Evidence is what this machine can tell of a process without its lease.
+type Evidence int
+
+// The evidence that there may be.
+const (
+	Unknown Evidence = iota // it ran on another kernel, or out of sight: its lease decides
+	Lives
+	Gone
+)
+
+// here are the tokens of what runs in this process.
+var here sync.Map
+
+// Join returns the identity of something that runs in this process until leave is called.
+func Join() (identity string, leave func()) {
+	token := uuid.NewString()
+	here.Store(token, true)
+	return fmt.Sprintf("%s %d %s %s", kernel(), os.Getpid(), started(os.Getpid()), token), func() { here.Delete(token) }
+}
+
+// Look returns the evidence on what [Join] has returned to some process.
+func Look(identity string) Evidence {
+	part := strings.Fields(identity)
+	if len(part) != 4 || part[0] != kernel() || part[0] == unknown {
+		return Unknown
+	}
+	pid, err := strconv.Atoi(part[1])
+	if err != nil {
+		return Unknown
+	}
+	if pid == os.Getpid() && part[2] == started(pid) {
+		if _, runs := here.Load(part[3]); runs {
+			return Lives
+		}
+		return Gone
+	}
+	return look(pid, part[2])
+}
+
+// unknown stands for what cannot be found out.
+const unknown = "-"

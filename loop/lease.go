@@ -1,0 +1,49 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"ralph/store"
+)
+
+// ErrTakenForLost says that a run could not renew its lease in time, as when its machine was asleep or cut off, so that
+// others have its tasks now. It has stopped its agents.
+var ErrTakenForLost = errors.New("this run was taken for lost: it could not tell the database for minutes that it works")
+
+// giveUp is how long a run works without having renewed its lease: a bit less than the lease lasts.
+const giveUp = store.LeaseTime - time.Minute
+
+// keepAlive renews a run's lease until release is called. The context ends with [ErrTakenForLost] if it is too late
+// for that.
+func (l *Loop) keepAlive(ctx context.Context, run int64) (work context.Context, release func()) {
+	work, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		// The wall clock, too: the other one stands still while a machine is asleep.
+		since, tick := time.Now(), time.NewTicker(store.LeaseRenewal)
+		defer tick.Stop()
+		for {
+			select {
+			case <-work.Done():
+				return
+			case <-tick.C:
+			}
+			holds := false
+			limited, stop := context.WithTimeout(work, giveUp)
+			err := l.Store.Tx(limited, func(tx *store.Tx) (err error) { holds, err = tx.RenewRun(run); return err })
+			stop()
+			slept := max(time.Since(since), time.Now().Round(0).Sub(since.Round(0)))
+			switch {
+			case err == nil && holds:
+				since = time.Now()
+			case err == nil, l.Store.Shared() && slept > giveUp:
+				cancel(ErrTakenForLost)
+				return
+			}
+		}
+	}()
+	return work, func() { cancel(nil); <-ended }
+}

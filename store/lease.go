@@ -1,0 +1,175 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"ralph"
+	"ralph/internal/machine"
+)
+
+// Who works on the queue says so with a lease, in the time of the database. A lease that has lapsed is lost; one of a
+// process that was on this kernel is lost as soon as that is gone, and not before.
+const (
+	// LeaseTime is how long a lease lasts without being renewed.
+	LeaseTime = 5 * time.Minute
+	// LeaseRenewal is how often it is renewed.
+	LeaseRenewal = 30 * time.Second
+)
+
+// alive reports whether a lease holds.
+func (tx *Tx) alive(process string, until ralph.Time) bool {
+	switch machine.Look(process) {
+	case machine.Gone:
+		return false
+	case machine.Lives:
+		return true
+	}
+	return until.After(tx.now.Time)
+}
+
+// Alive reports whether a run works, as far as can be told here: it has not ended, and its lease holds.
+func (tx *Tx) Alive(r ralph.Run) bool { return r.EndedAt.IsZero() && tx.alive(r.Process, r.LeaseUntil) }
+
+// RenewRun extends the lease of a run. It reports false if the run was taken for lost meanwhile: what it did may be
+// another one's by now.
+func (tx *Tx) RenewRun(id int64) (bool, error) {
+	n, err := tx.exec(`UPDATE runs SET lease_until = $1 WHERE id = $2 AND ended_at = ''`, ralph.At(tx.now.Add(LeaseTime)), id)
+	return n > 0, err
+}
+
+// EndLostRuns ends the runs that are lost.
+func (tx *Tx) EndLostRuns() error {
+	open, err := runs.all(tx, `WHERE r.ended_at = '' ORDER BY r.id`)
+	for _, r := range open {
+		if err == nil && !tx.Alive(r) {
+			err = tx.EndRun(r.ID, ralph.ExitFailure, "its process was lost")
+		}
+	}
+	return err
+}
+
+// Shared reports whether other machines may use the database. Else whoever works is seen to live or to be gone.
+func (db *DB) Shared() bool { return db.dialect.shared }
+
+// LostSessions lists the open sessions of runs that have ended or are lost, oldest first; with again also those that
+// could not be decided.
+func (tx *Tx) LostSessions(again bool) (lost []ralph.Session, err error) {
+	open, err := sessions.all(tx, `WHERE s.completed_at = '' AND s.origin = 'loop' AND s.worker = ''
+		AND ($1 = 1 OR s.undecided = '') ORDER BY s.started_at`, again)
+	if err != nil || len(open) == 0 {
+		return nil, err
+	}
+	list, err := runs.all(tx, `WHERE r.ended_at = ''`)
+	works := map[int64]bool{}
+	for _, r := range list {
+		works[r.ID] = tx.Alive(r)
+	}
+	for _, s := range open {
+		if !works[s.RunID] {
+			lost = append(lost, s)
+		}
+	}
+	return lost, err
+}
+
+// Lease waits for what one process at a time does, and takes it until release is called. holder is "" then; else it
+// names who has it, who did not release it in time.
+func (db *DB) Lease(ctx context.Context, name string, wait time.Duration) (release func() error, holder string, err error) {
+	process, leave := machine.Join()
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	for {
+		changed := db.Changed()
+		if holder, err = db.takeLease(ctx, name, process); err != nil || holder == "" {
+			break
+		}
+		select {
+		case <-changed:
+			continue
+		case <-time.After(time.Second): // its holder may be gone
+			continue
+		case <-late.C:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		break
+	}
+	if err != nil || holder != "" {
+		leave()
+		return nil, holder, err
+	}
+	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var kept sync.WaitGroup
+	kept.Go(func() { db.keepLease(keeping, name, process) })
+	return func() error {
+		stop()
+		kept.Wait()
+		defer leave()
+		err := db.Tx(context.WithoutCancel(ctx), func(tx *Tx) error {
+			_, err := tx.exec(`DELETE FROM leases WHERE name = $1 AND process = $2`, name, process)
+			return err
+		})
+		if errors.Is(err, ErrGone) {
+			return nil // with the database
+		}
+		return err
+	}, "", nil
+}
+
+// takeLease takes a lease, or returns who has it.
+func (db *DB) takeLease(ctx context.Context, name, process string) (holder string, err error) {
+	look := func(tx *Tx) (err error) {
+		var by, of string
+		var until ralph.Time
+		err = tx.row(`SELECT machine, process, until FROM leases WHERE name = $1`, name).Scan(&by, &of, &until)
+		ok, err := found(err)
+		if holder = ""; ok && tx.alive(of, until) {
+			holder = holderOf(by, of)
+		}
+		return err
+	}
+	if err := db.View(ctx, look); err != nil || holder != "" {
+		return holder, err
+	}
+	err = db.Tx(ctx, func(tx *Tx) error {
+		if err := look(tx); err != nil || holder != "" {
+			return err
+		}
+		return tx.put("leases", "name", cells{
+			"name": name, "machine": machine.Name(), "process": process, "until": ralph.At(tx.now.Add(LeaseTime)),
+		})
+	})
+	return holder, err
+}
+
+// holderOf names a process for people.
+func holderOf(name, process string) string {
+	if part := strings.Fields(process); len(part) > 1 {
+		return fmt.Sprintf("process %s on %s", part[1], name)
+	}
+	return "a process on " + name
+}
+
+// keepLease renews a lease until ctx ends. One that could not be renewed in time is another's: what it is for has to be
+// safe then all the same.
+func (db *DB) keepLease(ctx context.Context, name, process string) {
+	tick := time.NewTicker(LeaseRenewal)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		_ = db.Tx(ctx, func(tx *Tx) error { //nolint:errcheck // it is tried again, and lapses at worst
+			_, err := tx.exec(`UPDATE leases SET until = $1 WHERE name = $2 AND process = $3`,
+				ralph.At(tx.now.Add(LeaseTime)), name, process)
+			return err
+		})
+	}
+}
