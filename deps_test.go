@@ -26,6 +26,7 @@ var imports = map[string][]string{
 		"ralph/internal/words",
 	},
 	"ralph/internal/machine":     {},
+	"ralph/internal/pgtest":      {"ralph/store"}, // for tests
 	"ralph/internal/text":        {},
 	"ralph/internal/proc":        {},
 	"ralph/internal/heap":        {},
@@ -83,7 +84,7 @@ var imports = map[string][]string{
 	"ralph/internal/jsonrpc":    {"ralph/internal/jsonl"},
 	"ralph/internal/transcript": {"ralph/loop/agent", "ralph/internal/jsonl"},
 	"ralph/internal/watch": {
-		"ralph", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/kinds", "ralph/internal/retention", "ralph/internal/state", "ralph/internal/advice",
+		"ralph", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/kinds", "ralph/internal/retention", "ralph/internal/machine", "ralph/internal/advice",
 		"ralph/internal/report", "ralph/internal/transcript",
 	},
 	"ralph/internal/retention":     {},

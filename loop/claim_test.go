@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/check"
@@ -37,7 +38,7 @@ func newWorkshop(t *testing.T) *workshop {
 	t.Helper()
 	b := &workshop{t: t, state: filepath.Join(t.TempDir(), "state")}
 	begin := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-	db, err := store.Open(t.Context(), filepath.Join(b.state, "ralph.db"), store.Options{Now: func() time.Time { return begin.Add(time.Duration(b.passed.Load())) }})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(b.state, "ralph.db")), store.Options{Now: func() time.Time { return begin.Add(time.Duration(b.passed.Load())) }})
 	if err != nil {
 		t.Fatal(err)
 	}

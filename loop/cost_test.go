@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/check"
@@ -31,7 +32,7 @@ func statements(t *testing.T, tasks int) (list []string, db *store.DB) {
 	dir := t.TempDir()
 	var mu sync.Mutex
 	path := filepath.Join(dir, ".ralph", "ralph.db")
-	db, err := store.Open(t.Context(), path, store.Options{Statement: func(query string) {
+	db, err := store.Open(t.Context(), pgtest.Path(t, path), store.Options{Statement: func(query string) {
 		mu.Lock()
 		defer mu.Unlock()
 		list = append(list, strings.Join(strings.Fields(query), " "))
@@ -205,7 +206,7 @@ func TestNoStatementOfTheLoopReadsAWholeTable(t *testing.T) {
 	dir := t.TempDir()
 	var mu sync.Mutex
 	asked := map[string]bool{}
-	db, err := store.Open(t.Context(), filepath.Join(dir, ".ralph", "ralph.db"), store.Options{Statement: func(query string) {
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(dir, ".ralph", "ralph.db")), store.Options{Statement: func(query string) {
 		mu.Lock()
 		defer mu.Unlock()
 		asked[strings.Join(strings.Fields(query), " ")] = true

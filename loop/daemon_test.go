@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/internal/schedule"
 	"ralph/loop"
 	"ralph/loop/agent"
@@ -105,7 +106,7 @@ func inBubble(t *testing.T, f func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		b := &bench{heart: &heart{}, stop: make(chan struct{})}
-		db, err := store.Open(t.Context(), filepath.Join(dir, ".ralph", "ralph.db"), store.Options{Statement: b.hear})
+		db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(dir, ".ralph", "ralph.db")), store.Options{Statement: b.hear})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/workspace"
@@ -60,7 +61,7 @@ func failAfter(t *testing.T, events int) (refused bool) {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".ralph", "ralph.db")
-	db, err := store.Open(t.Context(), path, store.Options{})
+	db, err := store.Open(t.Context(), pgtest.Path(t, path), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

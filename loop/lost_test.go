@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/internal/proc"
 	"ralph/loop"
 	"ralph/loop/agent"
@@ -31,7 +32,7 @@ func (u *unlucky) Work(ctx context.Context, a agent.Assignment) (agent.Report, e
 
 func TestASupervisorThatIsKilledAtTheStartCostsItsSessionAlone(t *testing.T) {
 	dir := t.TempDir()
-	db, err := store.Open(t.Context(), filepath.Join(dir, ".ralph", "ralph.db"), store.Options{})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(dir, ".ralph", "ralph.db")), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -127,7 +128,7 @@ func TestATaskThatIsMissedTwiceIsLeftAMoment(t *testing.T) {
 
 // TestATaskThatIsGoneIsNoError; anything else that is not found is one.
 func TestATaskThatIsGoneIsNoError(t *testing.T) {
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/loop/merging"
 	"ralph/loop/session"
 	"ralph/store"
@@ -19,7 +20,7 @@ import (
 func openStore(t *testing.T, tasks int) (db *store.DB, run int64, raw func(statement string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ralph.db")
-	db, err := store.Open(t.Context(), path, store.Options{})
+	db, err := store.Open(t.Context(), pgtest.Path(t, path), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

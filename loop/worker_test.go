@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/loop"
 	"ralph/loop/session"
 	"ralph/loop/workspace"
@@ -24,7 +25,7 @@ func TestAClaimLapses(t *testing.T) {
 	dir := t.TempDir()
 	var passed atomic.Int64
 	begin := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-	db, err := store.Open(t.Context(), filepath.Join(dir, ".ralph", "ralph.db"), store.Options{Now: func() time.Time { return begin.Add(time.Duration(passed.Load())) }})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(dir, ".ralph", "ralph.db")), store.Options{Now: func() time.Time { return begin.Add(time.Duration(passed.Load())) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestAClaimLapses(t *testing.T) {
 func TestWorkersClaimOneAfterTheOther(t *testing.T) {
 	const workers = 8
 	dir := t.TempDir()
-	db, err := store.Open(t.Context(), filepath.Join(dir, ".ralph", "ralph.db"), store.Options{})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(dir, ".ralph", "ralph.db")), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"ralph"
 	"ralph/internal/permission"
+	"ralph/internal/pgtest"
 	"ralph/mcpserver"
 	"ralph/store"
 )
@@ -34,7 +35,7 @@ func sessions(t *testing.T, n int) (list []mcpserver.Session) {
 
 func sessionsIn(t *testing.T, n int, opts store.Options) (list []mcpserver.Session) {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), opts)
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func learned(t *testing.T, s *mcp.ClientSession, text string) string {
 // heard returns a session's signals as another process reads them.
 func heard(t *testing.T, s mcpserver.Session) (list []string) {
 	t.Helper()
-	db, err := store.Open(t.Context(), s.Store.Path(), store.Options{MustExist: true})
+	db, err := store.Open(t.Context(), pgtest.Path(t, s.Store.Path()), store.Options{MustExist: true})
 	if err != nil {
 		t.Fatal(err)
 	}

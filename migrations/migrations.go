@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-//go:embed sqlite/*.sql
+//go:embed sqlite/*.sql postgres/*.sql
 var files embed.FS
 
 // ErrTooNew says that the database was written by a newer ralph.
@@ -25,10 +25,11 @@ var ErrTooNew = errors.New("the database was written by a newer ralph; use that 
 
 // catalogues query, for each dialect, whether the table of migrations exists.
 var catalogues = map[string]string{
-	"sqlite": `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'`,
+	"sqlite":   `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'`,
+	"postgres": `SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'schema_migrations'`,
 }
 
-// Names lists the migrations of a dialect ("sqlite") in the order of application.
+// Names lists the migrations of a dialect ("sqlite" or "postgres") in the order of application.
 func Names(dialect string) ([]string, error) {
 	entries, err := fs.ReadDir(files, dialect)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/store"
 )
 
@@ -245,7 +246,7 @@ func TestARollbackNamesWhatChangedSince(t *testing.T) {
 func TestOnlyAmendmentsThatStandAreTold(t *testing.T) {
 	var passed atomic.Int64
 	begin := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Now: func() time.Time { return begin.Add(time.Duration(passed.Load())) }})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{Now: func() time.Time { return begin.Add(time.Duration(passed.Load())) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -16,7 +17,7 @@ import (
 // others wait for a person. Tasks added by people do not count.
 func TestSuggestedTasksThatEnterTheQueueOfADay(t *testing.T) {
 	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Now: func() time.Time { return now }})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}

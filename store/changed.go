@@ -34,12 +34,13 @@ type watcher struct {
 	seen  int64     // the data version seen last
 	next  chan struct{}
 	looks sync.WaitGroup
+	listener
 }
 
 // Changed returns a channel that is closed at the next commit, of this process or another one, or
 // when the database is no longer [DB.Intact]. A caller that waits for something takes the channel
 // first, then looks, then waits on the channel: so it misses nothing. The channel may be closed
-// although nothing has changed. On PostgreSQL, LISTEN will replace the polling, in this one place.
+// although nothing has changed.
 func (db *DB) Changed() <-chan struct{} {
 	w := &db.watch
 	w.mu.Lock()
@@ -51,6 +52,10 @@ func (db *DB) Changed() <-chan struct{} {
 	if w.ctx.Err() != nil {
 		close(next) // so that the caller looks, and finds the database closed
 		return next
+	}
+	if w.server != nil && !w.begun {
+		w.begun = true
+		w.looks.Go(db.listen)
 	}
 	if w.conn == nil {
 		w.seen = db.version()
@@ -87,6 +92,9 @@ func (db *DB) await() {
 // be read.
 func (db *DB) version() (version int64) {
 	w := &db.watch
+	if w.server != nil {
+		return w.heard.Load()
+	}
 	if db.told != nil {
 		db.told(db.dialect.version)
 	}

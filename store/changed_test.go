@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/store"
 )
 
@@ -70,7 +71,7 @@ func TestWaitingReadsNoTable(t *testing.T) {
 	var mu sync.Mutex
 	var told []string
 	looked := make(chan struct{}, 1)
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Statement: func(query string) {
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{Statement: func(query string) {
 		mu.Lock()
 		defer mu.Unlock()
 		told = append(told, query)

@@ -19,7 +19,9 @@ import (
 type dialect struct {
 	name     string // also the folder of its migrations
 	driver   string
-	shared   bool // by several machines
+	shared   bool                                                             // by several machines
+	view     *sql.TxOptions                                                   // of a transaction that reads
+	begin    func(ctx context.Context, tx *sql.Tx) (now time.Time, err error) // of one that writes; nil: nothing is needed
 	writeDSN func(path string, patience time.Duration) string
 	readDSN  func(path string, patience time.Duration) string
 	fixed    string                                      // what follows the DSN of a database that nobody can change
@@ -47,6 +49,7 @@ func uri(path string) string { return "file:" + (&url.URL{Path: path}).EscapedPa
 var sqlite = dialect{
 	name:   "sqlite",
 	driver: "sqlite3",
+	view:   &sql.TxOptions{ReadOnly: true},
 	// IMMEDIATE: a transaction that reads and then writes never has to give up half way. FULL:
 	// committed data survives a power cut; the driver's default does not ensure that.
 	writeDSN: func(path string, patience time.Duration) string {
@@ -107,14 +110,14 @@ func durableSQLite(ctx context.Context, db *sql.DB) error {
 // database, or the disk is full. Nothing of the transaction was stored.
 func Passes(err error) bool {
 	var e sqlite3.Error
-	return NoRoom(err) || errors.As(err, &e) && slices.Contains([]sqlite3.ErrNo{
+	return NoRoom(err) || again(err) || pgCode(err) == "55P03" || errors.As(err, &e) && slices.Contains([]sqlite3.ErrNo{
 		sqlite3.ErrBusy, sqlite3.ErrLocked, sqlite3.ErrFull, sqlite3.ErrCantOpen,
 	}, e.Code)
 }
 
 // Failed reports whether an error is the database's, or that there is no room for it.
 func Failed(err error) bool {
-	return NoRoom(err) || errors.As(err, new(sqlite3.Error))
+	return NoRoom(err) || cutOff(err) || pgCode(err) != "" || errors.As(err, new(sqlite3.Error))
 }
 
 // Corrupt reports whether an error means that the database is damaged.
@@ -132,7 +135,7 @@ func misread(err error) bool {
 // NoRoom reports whether an error means that the disk is full.
 func NoRoom(err error) bool {
 	var e sqlite3.Error
-	return errors.As(err, &e) && (e.Code == sqlite3.ErrFull || e.SystemErrno == syscall.ENOSPC) ||
+	return pgCode(err) == "53100" || errors.As(err, &e) && (e.Code == sqlite3.ErrFull || e.SystemErrno == syscall.ENOSPC) ||
 		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/machine"
 	"ralph/store"
 )
 
@@ -113,7 +114,9 @@ func TestALostRunEndsWithAnEventWhenTheNextBegins(t *testing.T) {
 	var events []ralph.Event
 	write(t, db, func(tx *store.Tx) (err error) {
 		for range 2 {
-			if _, err := tx.StartRun("", ralph.Limits{}, ""); err != nil {
+			process, leave := machine.Join()
+			leave()
+			if _, err := tx.StartRun(process, ralph.Limits{}, ""); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"ralph"
 	"ralph/internal/machine"
+	"ralph/internal/pgtest"
 	"ralph/store"
 )
 
@@ -17,7 +18,7 @@ func TestLeasesOfMachinesThatAreOutOfSight(t *testing.T) {
 	gone, left := machine.Join()
 	left()
 	now := time.Now()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Now: func() time.Time { return now }})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func TestLeasesOfMachinesThatAreOutOfSight(t *testing.T) {
 // TestARunThatWasTakenForLostCannotRenew: it learns that its tasks are others' now.
 func TestARunThatWasTakenForLostCannotRenew(t *testing.T) {
 	now := time.Now()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Now: func() time.Time { return now }})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func TestARunThatWasTakenForLostCannotRenew(t *testing.T) {
 
 // TestALeaseHasOneHolder, until it is released or its holder is gone.
 func TestALeaseHasOneHolder(t *testing.T) {
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,12 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"ralph"
 )
 
 // invariants are the rules of ralph's own that the database does not enforce. Each query names the
 // rows that break one.
 var invariants = []struct{ what, mend, query string }{
-	{"references that point nowhere", "", sqlite.dangling},
 	{"tasks that are gone (removed outside of ralph?)", "`ralph db restore` of a copy brings them back", `
 		SELECT DISTINCT 'TASK-' || e.task_id FROM events e
 		WHERE e.type = 'task.created' AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = e.task_id) ORDER BY 1`},
@@ -53,6 +54,15 @@ type Problem struct {
 // see [DB.Check].
 func (db *DB) Examine(ctx context.Context) (problems []Problem, err error) {
 	err = db.View(ctx, func(tx *Tx) error {
+		if tx.db.dialect.dangling != "" {
+			rows, err := values[string](tx, tx.db.dialect.dangling)
+			if err != nil {
+				return fmt.Errorf("references that point nowhere: %w", err)
+			}
+			if len(rows) > 0 {
+				problems = append(problems, Problem{What: "references that point nowhere", Rows: rows})
+			}
+		}
 		for _, i := range invariants {
 			rows, err := values[string](tx, i.query)
 			if err != nil {
@@ -84,6 +94,9 @@ func readable(tx *Tx) error {
 // Vacuum rebuilds the file without the space of deleted rows, and empties the write-ahead log. It
 // returns the number of bytes that the file has shrunk by.
 func (db *DB) Vacuum(ctx context.Context) (freed int64, err error) {
+	if db.url != "" {
+		return 0, ralph.Usage(errors.New("the database is a server's, which does that by itself"))
+	}
 	size := func() int64 {
 		info, serr := os.Stat(db.path)
 		if serr != nil {

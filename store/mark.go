@@ -293,8 +293,8 @@ func (db *DB) bear(ctx context.Context, mustExist bool) error {
 // it has changed nothing.
 func (db *DB) count(ctx context.Context, tx *sql.Tx) (commits int64, err error) {
 	var changes int64
-	if db.bearing.name == "" {
-		return 0, nil // it is being created
+	if db.bearing == nil || db.bearing.name == "" {
+		return 0, nil // it is a server's, or is being created
 	}
 	if err := tx.QueryRowContext(ctx, db.dialect.changes).Scan(&changes); err != nil {
 		return 0, err

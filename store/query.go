@@ -239,6 +239,8 @@ func bound(args []any) []any {
 		switch a := a.(type) {
 		case ralph.Time:
 			args[i] = a.String()
+		case string:
+			args[i] = clean(a)
 		case bool:
 			args[i] = 0
 			if a {
@@ -247,6 +249,26 @@ func bound(args []any) []any {
 		}
 	}
 	return args
+}
+
+// clean returns a text without what a database may refuse: NUL, also in JSON, and what is not UTF-8.
+func clean(s string) string {
+	if strings.Contains(s, `\u0000`) && json.Valid([]byte(s)) {
+		var b strings.Builder
+		for i := 0; i < len(s); i++ {
+			switch {
+			case s[i] == '\\' && strings.HasPrefix(s[i:], `\u0000`):
+				i += len(`\u0000`) - 1
+			case s[i] == '\\' && i+1 < len(s): // so that an escaped backslash begins nothing
+				b.WriteString(s[i : i+2])
+				i++
+			default:
+				b.WriteByte(s[i])
+			}
+		}
+		s = b.String()
+	}
+	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "\uFFFD")
 }
 
 // null returns nil, for NULL, if v is its zero value.
@@ -268,7 +290,7 @@ func (j jsonValue) Value() (driver.Value, error) {
 	if string(b) == "null" && j.v != nil {
 		return "[]", err
 	}
-	return string(b), err
+	return clean(string(b)), err
 }
 
 // column scans JSON text into dest.

@@ -33,7 +33,8 @@ type DB struct {
 	// [stall], and with nil once they are stored again; nil tells nobody. It is set before work begins.
 	Hindered func(error)
 
-	path    string
+	path    string  // or its URL, masked
+	url     string  // "" for a file
 	write   *sql.DB // one connection; its transactions take the write lock when they begin
 	read    *sql.DB // read-only connections
 	dialect dialect
@@ -48,6 +49,7 @@ type DB struct {
 	changes int64       // rows that the writing connection had changed when it committed last
 	watch   watcher
 	full    atomic.Pointer[error] // why changes cannot be stored now; nil if they can
+	ahead   atomic.Int64          // how far the clock of the server was ahead of ours, in nanoseconds
 }
 
 // Options of Open; the zero value is right for everything but tests.
@@ -66,12 +68,15 @@ type Options struct {
 	Patience time.Duration
 }
 
-// Open opens the database file, creating and migrating it if need be. Before a migration it leaves
+// Open opens the database file, or that of a postgres:// URL, creating and migrating it if need be. Before a migration it leaves
 // a copy in the folder "backups" beside it. A database of a newer ralph is refused with
 // [migrations.ErrTooNew].
 func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
+	}
+	if IsURL(path) {
+		return openPostgres(ctx, path, opts)
 	}
 	existing := "&mode=rw" // one that is removed after the look at it is not made anew
 	if _, err := os.Stat(path); err != nil {
@@ -140,7 +145,7 @@ func (db *DB) open(ctx context.Context, opts Options) (err error) {
 	return wrap(db.recognize())
 }
 
-// Path is the database's file.
+// Path is the database's file, or its URL without secrets.
 func (db *DB) Path() string { return db.path }
 
 // Close closes the database. Committed data is durable already. The last process that has it open
@@ -318,12 +323,14 @@ func (db *DB) Tx(ctx context.Context, f func(tx *Tx) error) error {
 		db.tell(fmt.Errorf("a change has waited for %s to be stored: the disk, or another process, holds it up", stall))
 	})
 	defer waits.Stop()
-	leave, err := db.turns.take(ctx)
-	defer leave()
-	if err != nil {
-		return err
+	if db.turns != nil {
+		leave, err := db.turns.take(ctx)
+		defer leave()
+		if err != nil {
+			return err
+		}
 	}
-	err = db.run(ctx, db.write, nil, f)
+	err := db.run(ctx, db.write, nil, f)
 	if NoRoom(err) {
 		if db.full.Swap(&err) == nil {
 			db.tell(err)
@@ -353,10 +360,28 @@ func (db *DB) Full() error {
 
 // View runs f in a read-only transaction, which sees one state of the database.
 func (db *DB) View(ctx context.Context, f func(tx *Tx) error) error {
-	return db.run(ctx, db.read, &sql.TxOptions{ReadOnly: true}, f)
+	return db.run(ctx, db.read, db.dialect.view, f)
 }
 
-func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func(tx *Tx) error) (err error) {
+// run runs f in a transaction, and again if its server was lost before anything was committed.
+func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func(tx *Tx) error) error {
+	for began := time.Now(); ; {
+		commits := false
+		err := db.once(ctx, pool, opts, f, &commits)
+		if err == nil || commits || !db.dialect.shared || !again(err) || time.Since(began) > pgRetry {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (db *DB) once(
+	ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func(tx *Tx) error, reached *bool,
+) (err error) {
 	if err := db.Intact(); err != nil {
 		return err
 	}
@@ -377,7 +402,15 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func
 			err = errors.Join(err, rollback)
 		}
 	}()
-	tx := &Tx{Tx: inner, ctx: ctx, now: ralph.At(db.now()), told: db.told, db: db}
+	tx := &Tx{Tx: inner, ctx: ctx, now: ralph.At(db.now().Add(time.Duration(db.ahead.Load()))), told: db.told, db: db}
+	if opts == nil && db.dialect.begin != nil {
+		now, err := db.dialect.begin(ctx, inner)
+		if err != nil {
+			return db.dialect.explain(err)
+		}
+		tx.now = ralph.At(now)
+		db.ahead.Store(int64(now.Sub(db.now())))
+	}
 	if err := f(tx); err != nil {
 		return db.dialect.explain(err)
 	}
@@ -393,6 +426,7 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func
 	if tx.wrote {
 		tx.tell("COMMIT")
 	}
+	*reached = opts == nil
 	err = inner.Commit()
 	if opts == nil {
 		db.watch.committed()

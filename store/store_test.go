@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/migrations"
 	"ralph/signals"
 	"ralph/store"
@@ -19,7 +20,7 @@ import (
 
 func open(t *testing.T, path string) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), path, store.Options{})
+	db, err := store.Open(t.Context(), pgtest.Path(t, path), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,7 @@ func TestANewerDatabaseIsRefusedAndAMigrationIsBackedUp(t *testing.T) {
 	if _, err := raw.ExecContext(t.Context(), `INSERT INTO schema_migrations VALUES ('9999_future.sql', '')`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Open(t.Context(), path, store.Options{}); !errors.Is(err, migrations.ErrTooNew) {
+	if _, err := store.Open(t.Context(), pgtest.Path(t, path), store.Options{}); !errors.Is(err, migrations.ErrTooNew) {
 		t.Errorf("got %v, want ErrTooNew", err)
 	}
 
@@ -223,7 +224,7 @@ func TestWhatIsNoDatabaseIsNamed(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database ", 100)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Open(t.Context(), path, store.Options{}); err == nil || !strings.Contains(err.Error(), "not a database") {
+	if _, err := store.Open(t.Context(), pgtest.Path(t, path), store.Options{}); err == nil || !strings.Contains(err.Error(), "not a database") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -328,7 +329,7 @@ func TestBlockersAndDependenciesDeriveTheStatus(t *testing.T) {
 // on the clock.
 func TestTheLastSignalIsTheLastAlsoWhenTheClockIsSetBack(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Now: func() time.Time { return now }})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -471,11 +472,11 @@ func TestWritersOfSeveralProcessesTakeTurns(t *testing.T) {
 // database need not read it.
 func TestALongLogIsTakenIn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ralph.db")
-	db, err := store.Open(t.Context(), path, store.Options{})
+	db, err := store.Open(t.Context(), pgtest.Path(t, path), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := store.Open(t.Context(), path, store.Options{})
+	other, err := store.Open(t.Context(), pgtest.Path(t, path), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

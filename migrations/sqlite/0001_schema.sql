@@ -261,7 +261,10 @@ CREATE TABLE runs (
   exit_status  INTEGER,
   reason       TEXT NOT NULL DEFAULT '',
   idle         TEXT NOT NULL DEFAULT '', -- why none begins
-  sandbox      TEXT NOT NULL DEFAULT '' -- what confined its agents, in words
+  sandbox      TEXT NOT NULL DEFAULT '', -- what confined its agents, in words
+  machine      TEXT NOT NULL DEFAULT '', -- the name of the one that it works on
+  process      TEXT NOT NULL DEFAULT '', -- by which its own machine sees at once that it has ended
+  lease_until  TEXT NOT NULL DEFAULT '' -- it is taken for lost after that
 ) STRICT;
 CREATE INDEX idx_runs_open ON runs(id) WHERE ended_at = '';
 
@@ -318,6 +321,7 @@ CREATE TABLE sessions (
   agent_version         TEXT NOT NULL DEFAULT '', -- as its program tells
   role                  TEXT NOT NULL DEFAULT 'work' CHECK (role IN ('work','review')),
   review                TEXT NOT NULL DEFAULT '', -- what a review came to
+  machine               TEXT NOT NULL DEFAULT '', -- where it works, and where its transcript is
 
   -- The parts of JSON texts that queries use.
   accepted              INTEGER
@@ -411,6 +415,14 @@ CREATE TABLE merge_queue (
   command    TEXT NOT NULL DEFAULT '' -- that updates it
 ) STRICT;
 INSERT INTO merge_queue (id) VALUES (1);
+
+-- What one process at a time does, of all machines.
+CREATE TABLE leases (
+  name    TEXT PRIMARY KEY,
+  machine TEXT NOT NULL,
+  process TEXT NOT NULL, -- as in runs
+  until   TEXT NOT NULL
+) STRICT;
 
 -- What the verification said before a task's first session.
 CREATE TABLE baselines (

@@ -1,0 +1,237 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"ralph"
+	"ralph/internal/machine"
+	"ralph/migrations"
+)
+
+// On PostgreSQL one transaction at a time writes, as on SQLite: it takes an advisory lock first. So no rule has to be
+// proved twice, and events have ids in the order of their commits. Those who read take no lock.
+
+// IsURL reports whether a database is named by the URL of a server, and not by the path of a file.
+func IsURL(name string) bool {
+	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
+}
+
+// Masked returns the name of a database without the secrets that a URL has.
+func Masked(name string) string {
+	if !IsURL(name) {
+		return name
+	}
+	u, err := url.Parse(name)
+	if err != nil {
+		return "postgres://…"
+	}
+	if u.User != nil {
+		u.User = url.User(u.User.Username())
+	}
+	q := u.Query()
+	for key := range q {
+		if strings.Contains(key, "pass") {
+			q.Set(key, "…")
+		}
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+const (
+	pgConns = 16
+	// pgIdle is how long a transaction may stand still on the server: it has the lock, and its machine may be frozen.
+	pgIdle = 10 * time.Second
+	// pgRetry is how long to try again with a server that cannot be reached, as while it starts anew.
+	pgRetry = 20 * time.Second
+	// pgLook is how often who hears of no change looks for one.
+	pgLook = 5 * time.Second
+)
+
+var postgres = dialect{
+	name:   "postgres",
+	driver: "pgx",
+	shared: true,
+	view:   &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
+	// The lock is taken first, and the time read after that.
+	begin: func(ctx context.Context, tx *sql.Tx) (now time.Time, err error) {
+		var ms int64
+		err = tx.QueryRowContext(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM (
+			SELECT pg_advisory_xact_lock(hashtextextended('ralph/' || current_schema(), 0)) OFFSET 0) l`).Scan(&ms)
+		return time.UnixMilli(ms), err
+	},
+	check:   func(ctx context.Context, db *sql.DB) error { return db.PingContext(ctx) },
+	durable: durablePostgres,
+	explain: explainPostgres,
+}
+
+// openPostgres opens the database of a URL, as [Open] does that of a file.
+func openPostgres(ctx context.Context, name string, opts Options) (*DB, error) {
+	config, err := pgx.ParseConfig(name)
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", Masked(name), err) // which masks the password
+	}
+	patience := cmp.Or(opts.Patience, busyTimeout)
+	for key, value := range map[string]string{
+		"lock_timeout": ms(patience), "statement_timeout": ms(busyTimeout), "idle_in_transaction_session_timeout": ms(pgIdle),
+		"application_name": "ralph on " + machine.Name(),
+	} {
+		config.RuntimeParams[key] = value
+	}
+	pool := stdlib.OpenDB(*config)
+	pool.SetMaxOpenConns(pgConns)
+	pool.SetMaxIdleConns(pgConns)
+	db := &DB{path: Masked(name), url: name, dialect: postgres, now: opts.Now, told: opts.Statement, write: pool, read: pool}
+	db.dialect.backup = func(ctx context.Context, _ *sql.DB, path string) error { return dumpPostgres(ctx, name, path) }
+	db.watch.poke = make(chan struct{}, 1)
+	db.watch.ctx, db.watch.close = context.WithCancel(context.Background())
+	db.watch.server = config
+	if err := db.preparePostgres(ctx, opts.MustExist); err != nil {
+		return nil, errors.Join(fmt.Errorf("database %s: %w", db.path, explainPostgres(err)), db.Close())
+	}
+	return db, nil
+}
+
+func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// preparePostgres brings the database to the current schema; one process at a time does.
+func (db *DB) preparePostgres(ctx context.Context, mustExist bool) error {
+	pending, err := migrations.Pending(ctx, db.write, db.dialect.name)
+	if err == nil && len(pending) > 0 && mustExist {
+		err = fmt.Errorf("it lacks %d migrations: run any ralph command in the project once", len(pending))
+	}
+	if err == nil {
+		err = db.write.QueryRowContext(ctx, `SELECT current_schema()`).Scan(&db.watch.schema)
+	}
+	if err != nil || len(pending) == 0 {
+		return err
+	}
+	conn, err := db.write.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	const lock = `hashtextextended('ralph migrates ' || current_schema(), 0)`
+	if _, err = conn.ExecContext(ctx, `SELECT pg_advisory_lock(`+lock+`)`); err == nil {
+		_, err = migrations.Up(ctx, db.write, db.dialect.name, ralph.At(db.now()).String())
+		_, uerr := conn.ExecContext(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock(`+lock+`)`)
+		err = errors.Join(err, uerr)
+	}
+	return errors.Join(err, conn.Close())
+}
+
+// dumpPostgres copies the database with PostgreSQL's own program.
+func dumpPostgres(ctx context.Context, name, path string) error {
+	cmd := exec.CommandContext(ctx, "pg_dump", "--format=custom", "--file="+path)
+	cmd.Env = append(cmd.Environ(), "PGDATABASE="+name) // not among the arguments, which others can read
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("pg_dump: %w: %s", err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+func durablePostgres(ctx context.Context, db *sql.DB) error {
+	for _, setting := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
+		var is string
+		if err := db.QueryRowContext(ctx, `SELECT current_setting($1)`, setting).Scan(&is); err != nil {
+			return err
+		}
+		if is == "off" {
+			return fmt.Errorf("%s is off on the server: what is stored does not survive a crash", setting)
+		}
+	}
+	return nil
+}
+
+// pgCode returns the SQLSTATE of an error; "" if it has none.
+func pgCode(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// cutOff reports whether the connection to the server was lost, or could not be had.
+func cutOff(err error) bool {
+	code := pgCode(err)
+	var connect *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &connect) && (code == "" || code == "57P03") || errors.As(err, &network) &&
+		!errors.Is(err, context.DeadlineExceeded) ||
+		strings.HasPrefix(code, "08") || code == "57P01" || code == "57P02" || code == "57P03" || code == "25P03" ||
+		errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, sql.ErrConnDone) ||
+		err != nil && strings.Contains(err.Error(), "conn closed")
+}
+
+// again reports whether a transaction that was not committed may be tried again.
+func again(err error) bool {
+	code := pgCode(err)
+	return cutOff(err) || code == "40001" || code == "40P01"
+}
+
+// explainPostgres adds advice to the errors that people meet.
+func explainPostgres(err error) error {
+	switch code := pgCode(err); {
+	case code == "55P03":
+		return fmt.Errorf("%w: another process kept the database for too long; see who uses it and try again", err)
+	case code == "53100":
+		return fmt.Errorf("%w: the disk of the server is full; free some space, nothing that was stored is lost", err)
+	case cutOff(err):
+		return fmt.Errorf("%w: the database's server cannot be reached, or has ended the connection", err)
+	}
+	return err
+}
+
+// listen counts what the server says of commits, until the database is closed. While nothing is heard it counts now
+// and then, so that those who wait look.
+func (db *DB) listen() {
+	w := &db.watch
+	hear := func() { w.heard.Add(1); w.committed() }
+	for w.ctx.Err() == nil {
+		conn, err := pgx.ConnectConfig(w.ctx, w.server)
+		if err == nil {
+			_, err = conn.Exec(w.ctx, "LISTEN "+pgx.Identifier{"ralph_" + w.schema}.Sanitize())
+		}
+		for err == nil {
+			hear()
+			limited, cancel := context.WithTimeout(w.ctx, pgLook)
+			_, err = conn.WaitForNotification(limited)
+			if cancel(); pgconn.Timeout(err) && w.ctx.Err() == nil {
+				err = nil
+			}
+		}
+		if conn != nil {
+			_ = conn.Close(context.WithoutCancel(w.ctx)) //nolint:errcheck // it is of no use any more
+		}
+		hear()
+		select {
+		case <-w.ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// A listener is what a watcher needs of PostgreSQL.
+type listener struct {
+	server *pgx.ConnConfig // nil for a file
+	schema string
+	heard  atomic.Int64
+	begun  bool
+}
