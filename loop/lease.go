@@ -16,9 +16,12 @@ var ErrTakenForLost = errors.New("this run was taken for lost: it could not tell
 const giveUp = store.LeaseTime - time.Minute
 
 // keepAlive renews a run's lease until release is called. The context ends with [ErrTakenForLost] if it is too late
-// for that.
+// for that. In a file nothing is renewed: those who use it see whether the process lives, or share the run's lock.
 func (l *Loop) keepAlive(ctx context.Context, run int64) (work context.Context, release func()) {
 	work, cancel := context.WithCancelCause(ctx)
+	if !l.Store.Shared() {
+		return work, func() { cancel(nil) }
+	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -39,7 +42,7 @@ func (l *Loop) keepAlive(ctx context.Context, run int64) (work context.Context, 
 			switch {
 			case err == nil && holds:
 				since = time.Now()
-			case err == nil, l.Store.Shared() && slept > giveUp:
+			case err == nil, slept > giveUp:
 				cancel(ErrTakenForLost)
 				return
 			}

@@ -31,6 +31,13 @@ ralph's commands only: the rules of [statuses](task-status.md), the log of event
 
 Times are RFC 3339 texts in UTC with milliseconds. Lists and objects are JSON texts, whose fields are those of [--json](cli.md#json).
 An empty text is "none". The tables are STRICT. A column without a type is text.
+
+## PostgreSQL
+
+With ` + "`RALPH_DATABASE=postgres://…`" + ` the queue is in a PostgreSQL (15 or later) that you run, with the same tables and columns;
+` + "`ralph db url`" + ` says where, without the password. Each project wants a database of its own. Agents are not given the variable. One transaction at a time writes, under an advisory lock; the time is the server's.
+` + "`ralph db backup`" + ` needs ` + "`pg_dump`" + `, ` + "`pg_restore`" + ` brings a copy back, and what ` + "`db vacuum`" + ` does is the server's work. While the server is
+away, commands and runs try again for 20 seconds.
 `
 
 // tables describe each table, in the order of the page.

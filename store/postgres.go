@@ -98,7 +98,13 @@ func openPostgres(ctx context.Context, name string, opts Options) (*DB, error) {
 	pool := stdlib.OpenDB(*config)
 	pool.SetMaxOpenConns(pgConns)
 	pool.SetMaxIdleConns(pgConns)
-	db := &DB{path: Masked(name), url: name, dialect: postgres, now: opts.Now, told: opts.Statement, write: pool, read: pool}
+	db := &DB{
+		path: Masked(name), url: name, dialect: postgres, now: opts.Now, clock: opts.Now == nil, told: opts.Statement,
+		write: pool, read: pool,
+	}
+	if db.clock {
+		db.now = time.Now
+	}
 	db.dialect.backup = func(ctx context.Context, _ *sql.DB, path string) error { return dumpPostgres(ctx, name, path) }
 	db.watch.poke = make(chan struct{}, 1)
 	db.watch.ctx, db.watch.close = context.WithCancel(context.Background())

@@ -35,6 +35,7 @@ type DB struct {
 
 	path    string  // or its URL, masked
 	url     string  // "" for a file
+	clock   bool    // that of the server is used
 	write   *sql.DB // one connection; its transactions take the write lock when they begin
 	read    *sql.DB // read-only connections
 	dialect dialect
@@ -54,7 +55,7 @@ type DB struct {
 
 // Options of Open; the zero value is right for everything but tests.
 type Options struct {
-	// Now is the clock; nil is time.Now.
+	// Now is the clock; nil is that of the database's machine.
 	Now func() time.Time
 	// MustExist refuses to create or migrate the database: for processes that use a database that
 	// another one looks after.
@@ -72,11 +73,11 @@ type Options struct {
 // a copy in the folder "backups" beside it. A database of a newer ralph is refused with
 // [migrations.ErrTooNew].
 func Open(ctx context.Context, path string, opts Options) (*DB, error) {
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
 	if IsURL(path) {
 		return openPostgres(ctx, path, opts)
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
 	}
 	existing := "&mode=rw" // one that is removed after the look at it is not made anew
 	if _, err := os.Stat(path); err != nil {
@@ -408,8 +409,10 @@ func (db *DB) once(
 		if err != nil {
 			return db.dialect.explain(err)
 		}
-		tx.now = ralph.At(now)
-		db.ahead.Store(int64(now.Sub(db.now())))
+		if db.clock { // one for all machines
+			tx.now = ralph.At(now)
+			db.ahead.Store(int64(now.Sub(db.now())))
+		}
 	}
 	if err := f(tx); err != nil {
 		return db.dialect.explain(err)

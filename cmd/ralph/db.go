@@ -17,7 +17,7 @@ import (
 )
 
 func newDB(a *app) *cobra.Command {
-	return noun("db", newDBCheck(a), newDBBackup(a), newDBRestore(a), newDBVacuum(a), newDBAdopt(a))
+	return noun("db", newDBCheck(a), newDBBackup(a), newDBRestore(a), newDBVacuum(a), newDBAdopt(a), newDBURL(a))
 }
 
 // checked is what `ralph db check` found.
@@ -146,6 +146,20 @@ func newDBVacuum(a *app) *cobra.Command {
 			return err
 		}
 		return a.say(map[string]int64{"freed_bytes": freed}, "%d KiB freed", freed>>10)
+	})
+}
+
+func newDBURL(a *app) *cobra.Command {
+	return newCommand("url", func(cmd *cobra.Command, _ []string) error {
+		p, err := a.project(cmd.Context())
+		if err != nil {
+			return err
+		}
+		name := p.File(state.Database)
+		if p.Server != "" {
+			name = store.Masked(p.Server)
+		}
+		return a.say(map[string]string{"database": name}, "%s", name)
 	})
 }
 

@@ -30,7 +30,8 @@ var secretKeys = []string{"agent.env", "agents", "notify.receivers", hiddenKey}
 // that ends in "*" stands for all that begin so.
 var protocol = []string{
 	"RALPH_TASK_ID", "RALPH_SESSION_ID", "RALPH_CHANNEL", "RALPH_SUPERVISOR", "RALPH_STATE_DIR",
-	"RALPH_WORKSPACE", "RALPH_PORT", "RALPH_PORTS", "RALPH_ROOT", "RALPH_REQUIRE_CLAUDE", "RALPH_TEST_*",
+	"RALPH_WORKSPACE", "RALPH_PORT", "RALPH_PORTS", "RALPH_ROOT", "RALPH_REQUIRE_CLAUDE",
+	"RALPH_REQUIRE_POSTGRES", "RALPH_MACHINE", "RALPH_DATABASE", "RALPH_TEST_*",
 }
 
 // Sources say where a configuration is read from.

@@ -47,6 +47,9 @@ type Project struct {
 	userFile string // the user's own configuration; "" if there can be none
 }
 
+// databaseVariable has the URL of the queue's database, which may have a password; "" is a file in the state folder.
+const databaseVariable = "RALPH_DATABASE"
+
 // Open finds the project upwards from a directory and reads its configuration. Warnings are printed
 // to warn.
 func Open(ctx context.Context, dir string, environ []string, warn io.Writer) (*Project, error) {
@@ -63,6 +66,10 @@ func Open(ctx context.Context, dir string, environ []string, warn io.Writer) (*P
 	p := &Project{Home: home, Environ: environ, Log: newLog(warn)}
 	if dir, err := os.UserConfigDir(); err == nil {
 		p.userFile = filepath.Join(dir, "ralph", "config.yaml")
+	}
+	home.Server = p.Getenv(databaseVariable)
+	if home.Server != "" && !store.IsURL(home.Server) {
+		return nil, ralph.Usage(fmt.Errorf("%s is no postgres:// URL (its value is not shown)", databaseVariable))
 	}
 	p.Config, err = p.load()
 	return p, err

@@ -36,6 +36,7 @@ type Home struct {
 	Git    bool
 	Top    string    // of the git work tree
 	Common string    // git directory that all work trees share
+	Server string    // the URL of the queue's database; "" if it is a file in State
 	Warn   io.Writer // receives a message when the queue becomes another folder's
 
 	seat
@@ -301,6 +302,9 @@ func tasksIn(n int, err error) string {
 // HasQueue reports whether the project has a database. A state folder that has lost its database is an
 // error, not a new project.
 func (h *Home) HasQueue() (bool, error) {
+	if h.Server != "" {
+		return true, nil
+	}
 	f, err := h.folder()
 	if err != nil {
 		return false, err
@@ -320,6 +324,9 @@ func (h *Home) HasQueue() (bool, error) {
 // Reopen opens the database of the state folder after a look at what lies there; see
 // [Folder.Standing]. With asIs it is not migrated.
 func (h *Home) Reopen(ctx context.Context, asIs bool) (*store.DB, error) {
+	if h.Server != "" {
+		return store.Open(ctx, h.Server, store.Options{MustExist: asIs})
+	}
 	f, err := h.folder()
 	if err != nil {
 		return nil, err

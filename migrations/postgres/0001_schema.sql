@@ -406,6 +406,7 @@ CREATE TABLE changes (
   to_commit   TEXT COLLATE "C" NOT NULL DEFAULT '', -- that it is to become
   reason      TEXT COLLATE "C" NOT NULL DEFAULT '',
   conflicts   TEXT COLLATE "C" NOT NULL DEFAULT '[]', -- files, JSON
+  undo        TEXT COLLATE "C" NOT NULL DEFAULT '' CHECK (undo IN ('', 'pending', 'cancelled')), -- what its task becomes once it has undone it
   created     TEXT COLLATE "C" NOT NULL,
   updated     TEXT COLLATE "C" NOT NULL,
   proof       TEXT COLLATE "C" NOT NULL DEFAULT '', -- what its own tests prove, JSON; '' until that was looked at
