@@ -73,6 +73,9 @@ func TestARunThatWorksElsewhereKeepsItsSessions(t *testing.T) {
 	l := b.tree()
 	l.Agent = everybody{}
 	l.Limits = ralph.Limits{MaxSessions: 1, MaxTasks: 1, MaxSeconds: 60, MaxCostUSD: 1, MaxDayCostUSD: 1, MaxMonthCostUSD: 1, SessionCostUSD: 1, StagnantMaximum: 1, Attempts: 1}
+	stop := make(chan struct{})
+	close(stop) // it begins no session of its own
+	l.Stop = stop
 	process, leave := machine.Join()
 	defer leave()
 	id := uuid.NewString()
