@@ -97,7 +97,9 @@ func TestARunThatWorksElsewhereKeepsItsSessions(t *testing.T) {
 		if !works {
 			leave()
 		}
-		run(t, l)
+		if _, err := l.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		err := b.db.View(t.Context(), func(tx *store.Tx) error {
 			s, err := tx.Session(id)
 			if err == nil && (s.CompletedAt.IsZero() != works || !works && s.Ending != ralph.Lost) {
