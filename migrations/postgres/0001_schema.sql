@@ -75,7 +75,7 @@ CREATE TABLE tasks (
   auto_approved   BIGINT NOT NULL DEFAULT 0 CHECK (auto_approved IN (0, 1)),
   lost_count      BIGINT NOT NULL DEFAULT 0,
   not_before      TEXT COLLATE "C" NOT NULL DEFAULT '',
-  is sent back         BIGINT NOT NULL DEFAULT 0,
+  times_sent_back         BIGINT NOT NULL DEFAULT 0,
   files           TEXT COLLATE "C" NOT NULL DEFAULT '[]', -- globs of what it may touch
   agent           TEXT COLLATE "C" NOT NULL DEFAULT '', -- '' leaves it to the discipline and the configuration
   allow           TEXT COLLATE "C" NOT NULL DEFAULT '[]', -- what it may change unasked: "tests", or globs
@@ -333,7 +333,7 @@ CREATE TABLE sessions (
   progress              TEXT COLLATE "C" NOT NULL DEFAULT '',
   undecided             TEXT COLLATE "C" NOT NULL DEFAULT '',
   notes                 TEXT COLLATE "C" NOT NULL DEFAULT '[]',
-  session                  BIGINT NOT NULL DEFAULT 0,
+  number                  BIGINT NOT NULL DEFAULT 0,
   checking              TEXT COLLATE "C" NOT NULL DEFAULT '', -- the command that is checking its done
   checking_since        TEXT COLLATE "C" NOT NULL DEFAULT '',
   agent                 TEXT COLLATE "C" NOT NULL DEFAULT '',
