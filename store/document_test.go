@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"ralph/internal/pgtest"
 	"ralph/store"
 )
 
@@ -186,6 +187,7 @@ var meanings = map[string]string{
 // TestTheDatabaseIsDocumented: docs/database.md lists every table and column with its type,
 // accepted values and meaning.
 func TestTheDatabaseIsDocumented(t *testing.T) {
+	pgtest.Files(t)
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	var page string
 	if err := db.View(t.Context(), func(tx *store.Tx) (err error) { page, err = databasePage(t, tx); return err }); err != nil {

@@ -154,8 +154,7 @@ func TestAReaderResumesWhereItStood(t *testing.T) {
 }
 
 // TestNoEventAppearsBehindOneThatWasRead: events of several writers, some of which roll back, have
-// consecutive ids in the order in which they become visible. So a reader that continues after its
-// last id misses none.
+// ids in the order in which they become visible. So a reader that continues after its last id misses none.
 func TestNoEventAppearsBehindOneThatWasRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ralph.db")
 	db := open(t, path)
@@ -185,7 +184,7 @@ func TestNoEventAppearsBehindOneThatWasRead(t *testing.T) {
 			written <- all
 		}()
 	}
-	var seen, finished int64
+	var seen, read, finished int64
 	for {
 		if finished < writers {
 			select {
@@ -203,16 +202,16 @@ func TestNoEventAppearsBehindOneThatWasRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range page {
-			if e.ID != seen+1 {
+			if e.ID <= seen {
 				t.Fatalf("event %d follows %d", e.ID, seen)
 			}
-			seen = e.ID
+			seen, read = e.ID, read+1
 		}
 		if over && len(page) == 0 {
 			break
 		}
 	}
-	if want := int64(1 + writers*each*4/5); seen != want {
-		t.Errorf("%d events were seen, want %d", seen, want)
+	if want := int64(1 + writers*each*4/5); read != want {
+		t.Errorf("%d events were read, want %d", read, want)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"ralph/internal/machine"
 )
 
-// Who works on the queue says so with a lease, in the time of the database. A lease that has lapsed is lost; one of a
-// process that was on this kernel is lost as soon as that is gone, and not before.
+// Who works on the queue says so with a lease, in the time of the database. A lease that has lapsed is lost, and one of a
+// process that was on this kernel as soon as that is gone; in a file not before.
 const (
 	// LeaseTime is how long a lease lasts without being renewed.
 	LeaseTime = 5 * time.Minute
@@ -27,7 +27,9 @@ func (tx *Tx) alive(process string, until ralph.Time) bool {
 	case machine.Gone:
 		return false
 	case machine.Lives:
-		return true
+		if !tx.db.Shared() { // else it may be frozen, and others wait
+			return true
+		}
 	}
 	return until.After(tx.now.Time)
 }

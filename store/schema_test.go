@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/store"
 )
 
@@ -19,6 +20,7 @@ import (
 // its columns, types and indexes are an interface. TestTheTableOfCommentsRefuses tests its
 // constraints.
 func TestTheTableOfCommentsIsAsDesigned(t *testing.T) {
+	pgtest.Files(t)
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
 	type column struct {
 		kind     string
@@ -99,6 +101,7 @@ var payloads = map[ralph.Verb]string{
 
 // TestTheTableOfCommentsRefuses has a row for each rule that the database itself enforces.
 func TestTheTableOfCommentsRefuses(t *testing.T) {
+	pgtest.Files(t)
 	db, s := working(t)
 	raw := rawly(t, db)
 	type row map[string]any
@@ -233,7 +236,11 @@ func TestTheTableOfCommentsRefuses(t *testing.T) {
 // rawly opens the database like another program.
 func rawly(t *testing.T, db *store.DB) *sql.DB {
 	t.Helper()
-	raw, err := sql.Open("sqlite3", "file:"+db.Path()+"?_foreign_keys=1")
+	driver, name := "sqlite3", "file:"+db.Path()+"?_foreign_keys=1"
+	if store.IsURL(db.Path()) {
+		driver, name = "pgx", db.Path()
+	}
+	raw, err := sql.Open(driver, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -187,6 +187,7 @@ func TestSeveralProcessesSignalAtOnce(t *testing.T) {
 }
 
 func TestANewerDatabaseIsRefusedAndAMigrationIsBackedUp(t *testing.T) {
+	pgtest.Files(t)
 	path := filepath.Join(t.TempDir(), "ralph.db")
 	db := open(t, path)
 	if err := db.Check(t.Context()); err != nil {
@@ -220,6 +221,7 @@ func TestANewerDatabaseIsRefusedAndAMigrationIsBackedUp(t *testing.T) {
 }
 
 func TestWhatIsNoDatabaseIsNamed(t *testing.T) {
+	pgtest.Files(t)
 	path := filepath.Join(t.TempDir(), "ralph.db")
 	if err := os.WriteFile(path, []byte(strings.Repeat("this is no database ", 100)), 0o600); err != nil {
 		t.Fatal(err)
@@ -249,6 +251,7 @@ func TestADatabaseRemovedWhileItIsOpenedIsNotMadeAnew(t *testing.T) {
 
 // TestAValueThatNobodyWroteIsDamage: who reads it is told so, and so is who checks the database or a copy of it.
 func TestAValueThatNobodyWroteIsDamage(t *testing.T) {
+	pgtest.Files(t)
 	t.Parallel()
 	for _, change := range []string{
 		`UPDATE tasks SET created = replace(created, '-', '%')`, `UPDATE tasks SET acceptance = 'x'`,
@@ -471,6 +474,7 @@ func TestWritersOfSeveralProcessesTakeTurns(t *testing.T) {
 // TestALongLogIsTakenIn: the log of a large transaction is merged, so that the next one to open the
 // database need not read it.
 func TestALongLogIsTakenIn(t *testing.T) {
+	pgtest.Files(t)
 	path := filepath.Join(t.TempDir(), "ralph.db")
 	db, err := store.Open(t.Context(), pgtest.Path(t, path), store.Options{})
 	if err != nil {

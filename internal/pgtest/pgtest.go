@@ -40,10 +40,10 @@ var (
 )
 
 // Path returns the name of a test's database for [store.Open]: the path itself, or the URL of a database that is new for
-// each path and test.
+// each path and test. A URL is one already.
 func Path(t testing.TB, path string) string {
 	t.Helper()
-	if !Used() {
+	if !Used() || store.IsURL(path) {
 		return path
 	}
 	base := URL(t)
