@@ -404,6 +404,8 @@ CREATE TABLE changes (
     'held','queued','building','verifying','moving','merged','sent_back','dropped')),
   from_commit TEXT COLLATE "C" NOT NULL DEFAULT '', -- of the commit point, when its merge began
   to_commit   TEXT COLLATE "C" NOT NULL DEFAULT '', -- that it is to become
+  own_commit  TEXT COLLATE "C" NOT NULL DEFAULT '', -- that merges this change alone: to_commit, or one below it
+  files       TEXT COLLATE "C" NOT NULL DEFAULT '[]', -- how own_commit differs from its first parent, JSON
   reason      TEXT COLLATE "C" NOT NULL DEFAULT '',
   conflicts   TEXT COLLATE "C" NOT NULL DEFAULT '[]', -- files, JSON
   undo        TEXT COLLATE "C" NOT NULL DEFAULT '' CHECK (undo IN ('', 'pending', 'cancelled')), -- what its task becomes once it has undone it
