@@ -40,7 +40,8 @@ CREATE TABLE disciplines (
   created      TEXT COLLATE "C" NOT NULL,
   updated      TEXT COLLATE "C" NOT NULL,
   parallel     BIGINT NOT NULL DEFAULT 0, -- sessions at once; 0 is no limit
-  agent        TEXT COLLATE "C" NOT NULL DEFAULT '' -- by its name in ralph.yaml
+  agent        TEXT COLLATE "C" NOT NULL DEFAULT '', -- by its name in ralph.yaml
+  review       TEXT COLLATE "C" NOT NULL DEFAULT '' -- as of a task
 );
 
 CREATE TABLE tasks (
@@ -79,6 +80,7 @@ CREATE TABLE tasks (
   files           TEXT COLLATE "C" NOT NULL DEFAULT '[]', -- globs of what it may touch
   agent           TEXT COLLATE "C" NOT NULL DEFAULT '', -- '' leaves it to the discipline and the configuration
   allow           TEXT COLLATE "C" NOT NULL DEFAULT '[]', -- what it may change unasked: "tests", or globs
+  review          TEXT COLLATE "C" NOT NULL DEFAULT '', -- the agent that reviews it, "none", or '' as configured
   accepted        BIGINT NOT NULL DEFAULT 0, -- 1 if it is completed by a recorded decision
   hidden          TEXT COLLATE "C" NOT NULL DEFAULT '[]' -- checks that no session sees: titles and commands
 );
@@ -338,6 +340,8 @@ CREATE TABLE sessions (
   checking_since        TEXT COLLATE "C" NOT NULL DEFAULT '',
   agent                 TEXT COLLATE "C" NOT NULL DEFAULT '',
   agent_version         TEXT COLLATE "C" NOT NULL DEFAULT '', -- as its program tells
+  role                  TEXT COLLATE "C" NOT NULL DEFAULT 'work' CHECK (role IN ('work','review')),
+  review                TEXT COLLATE "C" NOT NULL DEFAULT '', -- what a review came to
   machine               TEXT COLLATE "C" NOT NULL DEFAULT '', -- where it works, and where its transcript is
 
   -- The parts of JSON texts that queries use.
@@ -356,7 +360,8 @@ CREATE INDEX idx_sessions_completed ON sessions(completed_at, cost_usd);
 CREATE INDEX idx_sessions_workers ON sessions(id) WHERE completed_at = '' AND worker <> '';
 CREATE INDEX idx_sessions_people ON sessions(started_at) WHERE origin = 'human';
 -- One session at a time works on a task.
-CREATE UNIQUE INDEX sessions_one_open ON sessions(task_id) WHERE completed_at = '';
+CREATE UNIQUE INDEX sessions_one_open ON sessions(task_id) WHERE completed_at = '' AND role = 'work';
+CREATE INDEX idx_sessions_reviews ON sessions(task_id, started_at) WHERE role = 'review';
 
 -- Where a session stood, for one that goes on.
 CREATE TABLE checkpoints (
