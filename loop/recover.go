@@ -68,6 +68,9 @@ func (r *runner) takeOver(ctx context.Context) error {
 	}
 	if err := r.Store.Tx(ctx, func(tx *store.Tx) (err error) { // a run may have renewed its lease meanwhile
 		if err = tx.EndLostRuns(); err == nil {
+			err = tx.LoseReviews()
+		}
+		if err == nil {
 			lost, err = look(tx)
 		}
 		return err

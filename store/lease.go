@@ -58,11 +58,16 @@ func (tx *Tx) EndLostRuns() error {
 // Shared reports whether other machines may use the database. Else whoever works is seen to live or to be gone.
 func (db *DB) Shared() bool { return db.dialect.shared }
 
-// LostSessions lists the open sessions of runs that have ended or are lost, oldest first; with again also those that
-// could not be decided.
-func (tx *Tx) LostSessions(again bool) (lost []ralph.Session, err error) {
-	open, err := sessions.all(tx, `WHERE s.completed_at = '' AND s.origin = 'loop' AND s.worker = ''
-		AND ($1 = 1 OR s.undecided = '') ORDER BY s.started_at`, again)
+// LostSessions lists the open sessions on tasks of runs that have ended or are lost, oldest first; with again also those
+// that could not be decided.
+func (tx *Tx) LostSessions(again bool) ([]ralph.Session, error) {
+	return tx.lost(`s.role = 'work' AND ($1 = 1 OR s.undecided = '')`, again)
+}
+
+// lost lists the open sessions of a kind whose run has ended or is lost, oldest first. Workers' sessions have claims.
+func (tx *Tx) lost(kind string, args ...any) (lost []ralph.Session, err error) {
+	open, err := sessions.all(tx, `WHERE s.completed_at = '' AND s.origin = 'loop' AND s.worker = '' AND `+kind+`
+		ORDER BY s.started_at`, args...)
 	if err != nil || len(open) == 0 {
 		return nil, err
 	}

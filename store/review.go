@@ -71,9 +71,9 @@ func (tx *Tx) NoteReviewed(session string) error {
 	return tx.set("sessions", session, cells{"checking": "", "checking_since": ""})
 }
 
-// LoseReviews closes the reviews that an earlier run left open. What they were about is reviewed anew.
+// LoseReviews closes the reviews that lost runs left open. What they were about is reviewed anew.
 func (tx *Tx) LoseReviews() error {
-	open, err := sessions.all(tx, `WHERE s.completed_at = '' AND s.role = 'review' AND s.worker = ''`)
+	open, err := tx.lost(`s.role = 'review'`)
 	if err != nil {
 		return err
 	}
