@@ -271,6 +271,7 @@ func TestAnImpossibleClientHarmsNobody(t *testing.T) {
 
 // TestASignalIsTriedAgain while another program locks the database: the agent need not repeat it.
 func TestASignalIsTriedAgain(t *testing.T) {
+	pgtest.Files(t)
 	s := sessionsIn(t, 1, store.Options{Patience: time.Millisecond})[0]
 	other, err := sql.Open("sqlite3", "file:"+s.Store.Path()+"?_txlock=immediate")
 	if err != nil {
