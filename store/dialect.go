@@ -33,6 +33,11 @@ type dialect struct {
 	changes  string                                      // counts the rows that this connection has changed
 	version  string                                      // changes with each commit of another connection
 	explain  func(error) error                           // adds advice to a driver's error
+
+	// What a copy of the database asks: its tables in the order of their creation, the columns of one that are stored, those
+	// of its primary key, and the ids that were given last.
+	tables, columns, keys, ids string
+	setID                      func(tx *Tx, table string, last int64) error
 }
 
 // busyTimeout is how long a transaction waits for those of other processes. Transactions last
@@ -79,6 +84,17 @@ var sqlite = dialect{
 	changes:  `SELECT total_changes()`,
 	version:  `PRAGMA data_version`,
 	explain:  explainSQLite,
+	tables:   `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY rowid`,
+	columns:  `SELECT name FROM pragma_table_info($1) ORDER BY cid`,
+	keys:     `SELECT name FROM pragma_table_info($1) WHERE pk > 0 ORDER BY pk`,
+	ids:      `SELECT name, seq FROM sqlite_sequence`,
+	setID: func(tx *Tx, table string, last int64) error {
+		if _, err := tx.exec(`DELETE FROM sqlite_sequence WHERE name = $1`, table); err != nil {
+			return err
+		}
+		_, err := tx.exec(`INSERT INTO sqlite_sequence (name, seq) VALUES ($1, $2)`, table, last)
+		return err
+	},
 }
 
 func checkSQLite(ctx context.Context, db *sql.DB) error {

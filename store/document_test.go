@@ -35,8 +35,11 @@ An empty text is "none". The tables are STRICT. A column without a type is text.
 
 ## PostgreSQL
 
-With ` + "`RALPH_DATABASE=postgres://…`" + ` the queue is in a PostgreSQL (15 or later) that you run, with the same tables and columns;
-` + "`ralph db url`" + ` says where, without the password. Each project wants a database of its own. Agents are not given the variable. One transaction at a time writes, under an advisory lock; the time is the server's.
+With ` + "`database: postgres://…`" + ` in ` + "`~/.config/ralph/config.yaml`" + `, or ` + "`RALPH_DATABASE`" + `, the queue is in a PostgreSQL (15 or later) that you run, with
+the same tables and columns; ` + "`{project}`" + ` in the URL is the name of the project's folder, as each project wants a database of its own.
+` + "`ralph db url`" + ` says where it is, without the password. ` + "`ralph db move postgres://…`" + ` takes a queue there from its file, and ` + "`ralph db move file`" + ` back: counts and
+digests of all tables are compared. No agent sees the URL, and ` + "`ralph.yaml`" + ` must not have it. One transaction at a time writes, under an advisory
+lock; the time is the server's. Two machines must not work on one database yet: the second run is refused.
 ` + "`ralph db backup`" + ` needs ` + "`pg_dump`" + `, ` + "`pg_restore`" + ` brings a copy back, and what ` + "`db vacuum`" + ` does is the server's work. While the server is
 away, commands and runs try again for 20 seconds.
 `

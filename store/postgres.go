@@ -80,6 +80,18 @@ var postgres = dialect{
 	check:   func(ctx context.Context, db *sql.DB) error { return db.PingContext(ctx) },
 	durable: durablePostgres,
 	explain: explainPostgres,
+	tables: `SELECT relname::text FROM pg_class
+		WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace ORDER BY oid`,
+	columns: `SELECT column_name::text FROM information_schema.columns
+		WHERE table_schema = current_schema() AND table_name = $1 AND is_generated = 'NEVER' ORDER BY ordinal_position`,
+	keys: `SELECT a.attname::text FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey)
+		WHERE i.indrelid = $1::regclass AND i.indisprimary ORDER BY array_position(i.indkey::int2[], a.attnum)`,
+	ids: `SELECT replace(sequencename::text, '_id_seq', ''), last_value FROM pg_sequences
+		WHERE schemaname = current_schema() AND last_value IS NOT NULL`,
+	setID: func(tx *Tx, table string, last int64) error {
+		_, err := tx.exec(`SELECT setval(pg_get_serial_sequence($1, 'id'), $2)`, table, last)
+		return err
+	},
 }
 
 // openPostgres opens the database of a URL, as [Open] does that of a file.

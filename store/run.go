@@ -44,6 +44,14 @@ func (tx *Tx) StartRun(process string, limits ralph.Limits, sandbox string) (ral
 	if err := tx.EndLostRuns(); err != nil {
 		return ralph.Run{}, err
 	}
+	open, err := runs.all(tx, `WHERE r.ended_at = '' AND r.machine <> $1`, machine.Name())
+	if err != nil {
+		return ralph.Run{}, err
+	}
+	if len(open) > 0 {
+		return ralph.Run{}, ralph.Conflict("run %d works on this queue on %s, and two machines must not share one yet",
+			open[0].ID, open[0].Machine)
+	}
 	pid := os.Getpid()
 	id, err := tx.add("runs", cells{
 		"pid": pid, "machine": machine.Name(), "process": process, "lease_until": ralph.At(tx.now.Add(LeaseTime)),

@@ -167,8 +167,12 @@ func (db *DB) Close() error {
 	return err
 }
 
-// Merge merges the write-ahead log into the database, as far as those who read at this moment allow.
+// Merge merges the write-ahead log into the database, as far as those who read at this moment allow. A server does so by
+// itself.
 func (db *DB) Merge(ctx context.Context) error {
+	if db.url != "" {
+		return nil
+	}
 	_, err := db.write.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
 	return db.dialect.explain(err)
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,7 +20,7 @@ import (
 )
 
 func newDB(a *app) *cobra.Command {
-	return noun("db", newDBCheck(a), newDBBackup(a), newDBRestore(a), newDBVacuum(a), newDBAdopt(a), newDBURL(a))
+	return noun("db", newDBCheck(a), newDBBackup(a), newDBRestore(a), newDBVacuum(a), newDBAdopt(a), newDBURL(a), newDBMove(a))
 }
 
 // checked is what `ralph db check` found.
@@ -62,6 +65,8 @@ func sayChecked(w io.Writer, v checked, advice string) {
 		}
 	}
 	switch {
+	case v.Damage != "" && store.IsURL(v.Database):
+		fmt.Fprintf(w, "the database is not sound: %s\n", v.Damage)
 	case v.Damage != "":
 		fmt.Fprintf(w, "the file is damaged: %s\n→ %s\n", v.Damage, advice)
 	case len(v.Problems) > 0:
@@ -102,6 +107,9 @@ func newDBRestore(a *app) *cobra.Command {
 		p, err := a.project(cmd.Context())
 		if err != nil {
 			return err
+		}
+		if p.Server != "" {
+			return usage(errors.New("the queue is on a server: bring a copy back there, with pg_restore"))
 		}
 		unlock, err := alone(p)
 		if err != nil {
@@ -161,6 +169,94 @@ func newDBURL(a *app) *cobra.Command {
 		}
 		return a.say(map[string]string{"database": name}, "%s", name)
 	})
+}
+
+// toFile is what `db move` takes for the file of the state folder.
+const toFile = "file"
+
+func newDBMove(a *app) *cobra.Command {
+	return newCommand("move postgres://…|file", func(cmd *cobra.Command, args []string) (err error) {
+		p, err := a.project(cmd.Context())
+		if err != nil {
+			return err
+		}
+		server, back := args[0], args[0] == toFile
+		if back {
+			server = p.Server
+		}
+		if !store.IsURL(server) {
+			return usage(errors.New("name the postgres:// URL to move the queue to, or `file` to move it back from the configured database"))
+		}
+		unlock, err := alone(p)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, unlock()) }()
+		there, err := store.Open(cmd.Context(), server, store.Options{})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, there.Close()) }()
+		var moved []store.Moved
+		if back {
+			moved, err = moveBack(cmd.Context(), p, there)
+		} else {
+			here := *p.Home
+			here.Server = ""
+			moved, err = moveThere(cmd.Context(), &here, there)
+		}
+		if err != nil {
+			return err
+		}
+		rows := 0
+		for _, m := range moved {
+			rows += int(m.Rows)
+		}
+		next := "set database in ~/.config/ralph/config.yaml, or RALPH_DATABASE; the file stays as it was"
+		if back {
+			next = "remove database from your configuration"
+		}
+		return a.say(map[string]any{"tables": moved}, "%s of %s are the same there; %s", text.Count(rows, "row"), text.Count(len(moved), "table"), next)
+	})
+}
+
+// moveThere copies the queue of a state folder to a server.
+func moveThere(ctx context.Context, home *state.Home, there *store.DB) (moved []store.Moved, err error) {
+	exists, err := home.HasQueue()
+	if err != nil {
+		return nil, err
+	}
+	if !exists {
+		return nil, usage(errors.New("there is no queue in a file to be moved"))
+	}
+	db, err := home.Reopen(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return store.Move(ctx, db, there)
+}
+
+// moveBack makes what is on a server the queue of the state folder. What was there is kept, as by `db restore`.
+func moveBack(ctx context.Context, p *project.Project, there *store.DB) (moved []store.Moved, err error) {
+	dir, err := os.MkdirTemp(p.State, "move-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	file := filepath.Join(dir, state.Database)
+	db, err := store.Open(ctx, file, store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	moved, err = store.Move(ctx, there, db)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return nil, err
+	}
+	if _, err := store.Restore(ctx, file, p.File(state.Database), time.Now().UTC().Format("20060102T150405.000")); err != nil {
+		return nil, err
+	}
+	return moved, p.Restored()
 }
 
 func newDBAdopt(a *app) *cobra.Command {

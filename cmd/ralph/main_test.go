@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"ralph/internal/config"
+	"ralph/internal/pgtest"
 	"ralph/internal/sandbox"
 	"ralph/internal/state"
 )
@@ -76,6 +77,9 @@ func TestStories(t *testing.T) {
 			if cond == "root" {
 				return os.Geteuid() == 0, nil
 			}
+			if cond == "postgres" {
+				return pgtest.Found(), nil
+			}
 			if cond == "landlock" { // instead of bubblewrap, also where that is there
 				return sandbox.Find(t.Context(), "", sandbox.Policy{}).Name == sandbox.Landlock, nil
 			}
@@ -106,6 +110,7 @@ func TestStories(t *testing.T) {
 			return os.WriteFile(env.WorkDir+"/.home/.gitignore", []byte("*\n"), 0o600)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"postgres":   func(ts *testscript.TestScript, _ bool, _ []string) { ts.Setenv("POSTGRES", pgtest.New(t)) },
 			"repository": func(ts *testscript.TestScript, _ bool, _ []string) { repository(ts) },
 		},
 	})

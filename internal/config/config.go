@@ -37,6 +37,7 @@ type Config struct {
 	Sandbox         Sandbox     `json:"sandbox" shorthand:"mode"`
 	Notify          Notify      `json:"notify" shorthand:"receivers"`
 	Dashboard       Dashboard   `json:"dashboard"`
+	Database        string      `json:"database" secret:"yes"`
 }
 
 // enums are sets of accepted values that are too long for a tag, by the name used in it.

@@ -65,7 +65,7 @@ func golden(t *testing.T, path string, got []byte) {
 
 func TestEveryKeyIsDocumented(t *testing.T) {
 	seen := map[string]string{}
-	empty := []string{"agent.model", "merge.into", "merge.message", "merge.push", "verify.hidden_files"}
+	empty := []string{"agent.model", "merge.into", "merge.message", "merge.push", "verify.hidden_files", "database"}
 	for _, k := range config.Keys() {
 		if !regexp.MustCompile(`^[a-z_]+(\.[a-z_]+){0,2}$`).MatchString(k.Name) {
 			t.Errorf("key %q is not in lower case with underscores", k.Name)
@@ -316,7 +316,7 @@ func allDefaults() string {
 		}
 		last = path
 		value := k.Default
-		if len(path) > 1 {
+		if k.Items == nil {
 			value = orEmpty(value)
 		}
 		fmt.Fprintf(&b, "%*s%s: %s\n", 2*(len(path)-1), "", path[len(path)-1], value)

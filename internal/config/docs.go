@@ -158,4 +158,7 @@ var docs = map[string]string{
 		"beside those of this machine. Under them reading takes a sign-in too.",
 	"dashboard.sign_in": "What a browser on this machine has to sign in " +
 		"for: what changes something (changes), or reading too (always).",
+
+	"database": "The postgres:// URL of the queue's database, in which {project} is the name of the project's folder; empty is a " +
+		"file in the state folder (docs/database.md). It is not shown by ralph, and ralph.yaml must not have it.",
 }

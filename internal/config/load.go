@@ -23,15 +23,18 @@ const (
 // hiddenKey is the key of checks that no agent may read.
 const hiddenKey = "verify.hidden"
 
+// databaseKey is the key of the URL of the queue's database, which may have a password.
+const databaseKey = "database"
+
 // secretKeys are the keys whose values are never quoted.
-var secretKeys = []string{"agent.env", "agents", "notify.receivers", hiddenKey}
+var secretKeys = []string{"agent.env", "agents", "notify.receivers", hiddenKey, databaseKey}
 
 // protocol are the variables of ralph's own processes and tests, which are not settings; a name
 // that ends in "*" stands for all that begin so.
 var protocol = []string{
 	"RALPH_TASK_ID", "RALPH_SESSION_ID", "RALPH_CHANNEL", "RALPH_SUPERVISOR", "RALPH_STATE_DIR",
 	"RALPH_WORKSPACE", "RALPH_PORT", "RALPH_PORTS", "RALPH_ROOT", "RALPH_REQUIRE_CLAUDE",
-	"RALPH_REQUIRE_POSTGRES", "RALPH_MACHINE", "RALPH_DATABASE", "RALPH_TEST_*",
+	"RALPH_REQUIRE_POSTGRES", "RALPH_MACHINE", "RALPH_TEST_*",
 }
 
 // Sources say where a configuration is read from.
@@ -85,6 +88,10 @@ func Load(s Sources) (Loaded, error) {
 		if list, ok := v.value.(map[string]string); ok && len(list) > 0 && file.name == FileName {
 			problems = append(problems, &Error{Key: hiddenKey, Source: v.source, Problem: "stands where agents read it: " +
 				"set it in ~/.config/ralph/config.yaml, or by RALPH_VERIFY_HIDDEN"})
+		}
+		if v := settings[databaseKey]; v.value != nil && v.value != "" && file.name == FileName {
+			problems = append(problems, &Error{Key: databaseKey, Source: v.source, Problem: "stands where agents read it: " +
+				"set it in ~/.config/ralph/config.yaml, or by RALPH_DATABASE"})
 		}
 		for _, f := range fields {
 			if v, ok := settings[f.name]; ok {

@@ -76,7 +76,7 @@ func TestWithoutAnySourceAllIsDefault(t *testing.T) {
 // TestEveryVariable sets each key by its variable, and reads it back.
 func TestEveryVariable(t *testing.T) {
 	samples := map[string]string{
-		"text": "1.0", "whole number": "2001", "USD": "0.25", "duration": "1h30m", "true or false": "false", "percentages": "{five_hour: 5%}", "list": "[make test, \"a: b\"]", "map": "{A: ***}",
+		"text": "1.0", "whole number": "2001", "USD": "0.25", "duration": "1h30m", "true or false": "false", "percentages": "{five_hour: 5%}", "database": "***", "list": "[make test, \"a: b\"]", "map": "{A: ***}",
 		"list of maps": "[{url: ***, preset: generic}]", "review": "[{agent: a, model: m, when: {lines: 20, files: [auth/**]}, prompt: p.md}]", "map of maps": "{a: {kind: acp, prices: {m-1: [1, 0.5, 2]}, env: {A: ***}}, b: {}}",
 	}
 	for _, k := range config.Keys() {
@@ -385,4 +385,22 @@ func manyUnknown(n int) string {
 		fmt.Fprintf(&b, "k%d: 1\n", i)
 	}
 	return b.String()
+}
+
+// TestTheDatabaseIsNotNamedInTheProject: agents read ralph.yaml, and the URL may have a password.
+func TestTheDatabaseIsNotNamedInTheProject(t *testing.T) {
+	const url = "postgres://ralph:hunter2@db/app"
+	_, err := load(t, "parallel: 2\ndatabase: "+url)
+	if err == nil || !strings.Contains(err.Error(), "ralph.yaml:2") || !strings.Contains(err.Error(), "RALPH_DATABASE") ||
+		strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("got %v", err)
+	}
+	user := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(user, []byte("database: "+url), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := config.Load(config.Sources{UserFile: user})
+	if err != nil || l.Database != url {
+		t.Errorf("got %q, %v", l.Database, err)
+	}
 }

@@ -194,7 +194,7 @@ func (f field) checkText(s string) error {
 // format formats a value so that parseText can read it. Values of maps and secrets are hidden: they
 // may be passwords.
 func (f field) format(v any) string {
-	if f.secret {
+	if f.secret && v != "" {
 		return "***"
 	}
 	switch f.kind() {

@@ -294,7 +294,7 @@ func (r *reader) problem(key string, at *token.Token, text string) {
 
 // secretLine matches a line on which a secret may begin: variables of the agent, the URL of a
 // receiver.
-var secretLine = regexp.MustCompile(`(^|[\s{,"'])(env|url)["']?\s*:`)
+var secretLine = regexp.MustCompile(`(^|[\s{,"'])(env|url|database)["']?\s*:`)
 
 // locate sets the position of an error, clamped to the file, and the line itself unless it may hold
 // a secret.

@@ -36,7 +36,7 @@ func Files(t testing.TB) {
 
 var (
 	mu    sync.Mutex
-	known = map[string]string{} // databases by path
+	known = map[string]string{} // URLs by path
 )
 
 // Path returns the name of a test's database for [store.Open]: the path itself, or the URL of a database that is new for
@@ -46,16 +46,29 @@ func Path(t testing.TB, path string) string {
 	if !Used() || store.IsURL(path) {
 		return path
 	}
-	base := URL(t)
 	mu.Lock()
 	defer mu.Unlock()
-	name, ok := known[path]
-	if !ok {
-		name = fmt.Sprintf("t%d", len(known)+1)
-		known[path] = name
-		run(t, base, "CREATE DATABASE "+name+" TEMPLATE ralph")
-		t.Cleanup(func() { run(t, base, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
+	if known[path] == "" {
+		known[path] = New(t)
 	}
+	return known[path]
+}
+
+var (
+	making sync.Mutex // two copies of one template are not made at once
+	made   int
+)
+
+// New makes a database for a test and returns its URL.
+func New(t testing.TB) string {
+	t.Helper()
+	base := URL(t)
+	making.Lock()
+	defer making.Unlock()
+	made++
+	name := fmt.Sprintf("t%d", made)
+	run(t, base, "CREATE DATABASE "+name+" TEMPLATE ralph")
+	t.Cleanup(func() { run(t, base, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
 	return strings.Replace(base, "/postgres?", "/"+name+"?", 1)
 }
 
@@ -87,6 +100,12 @@ func execute(base, statement string) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	_, err = db.ExecContext(context.Background(), statement)
 	return err
+}
+
+// Found reports whether there is a PostgreSQL to be started, or has to be.
+func Found() bool {
+	_, err := program("initdb")
+	return err == nil || os.Getenv("RALPH_REQUIRE_POSTGRES") != ""
 }
 
 // program finds a program of PostgreSQL's.

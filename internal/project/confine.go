@@ -234,7 +234,7 @@ func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 	policy.Add(sandbox.Hidden, p.paths(p.Config.Sandbox.Hide, home)...)
 
 	policy.Add(sandbox.Hidden, p.hiddenFiles())
-	if len(p.Config.Verify.Hidden) > 0 {
+	if len(p.Config.Verify.Hidden) > 0 || p.Server != "" {
 		policy.Add(sandbox.Hidden, p.userFile)
 	}
 	policy.Add(sandbox.Hidden, p.Guarded())

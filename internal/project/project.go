@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,9 +48,6 @@ type Project struct {
 	userFile string // the user's own configuration; "" if there can be none
 }
 
-// databaseVariable has the URL of the queue's database, which may have a password; "" is a file in the state folder.
-const databaseVariable = "RALPH_DATABASE"
-
 // Open finds the project upwards from a directory and reads its configuration. Warnings are printed
 // to warn.
 func Open(ctx context.Context, dir string, environ []string, warn io.Writer) (*Project, error) {
@@ -67,12 +65,14 @@ func Open(ctx context.Context, dir string, environ []string, warn io.Writer) (*P
 	if dir, err := os.UserConfigDir(); err == nil {
 		p.userFile = filepath.Join(dir, "ralph", "config.yaml")
 	}
-	home.Server = p.Getenv(databaseVariable)
-	if home.Server != "" && !store.IsURL(home.Server) {
-		return nil, ralph.Usage(fmt.Errorf("%s is no postgres:// URL (its value is not shown)", databaseVariable))
+	if p.Config, err = p.load(); err != nil {
+		return p, err
 	}
-	p.Config, err = p.load()
-	return p, err
+	home.Server = strings.ReplaceAll(p.Config.Database, "{project}", url.PathEscape(p.Name()))
+	if home.Server != "" && !store.IsURL(home.Server) {
+		return nil, ralph.Usage(errors.New("database is no postgres:// URL (its value is not shown)"))
+	}
+	return p, nil
 }
 
 // newLog returns a log for a terminal or for systemd's journal.

@@ -1,0 +1,252 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ralph"
+)
+
+// A table is what a copy of one needs to know: the columns that are stored, and those of the primary key.
+type table struct {
+	name string
+	cols []string
+	key  []string
+}
+
+// Moved is what [Move] has copied of a table.
+type Moved struct {
+	Table  string `json:"table"`
+	Rows   int64  `json:"rows"`
+	Digest string `json:"digest"` // of all rows, in the order of the primary key
+}
+
+// rowsAtOnce is how many rows one statement adds.
+const rowsAtOnce = 100
+
+// Move copies a database into an empty one, of the same kind or not, and compares the counts and digests of all tables
+// before it commits. Nobody may work on the one that is copied: the error wraps [ralph.ErrConflict] if somebody does, or if the other
+// one is not empty.
+func Move(ctx context.Context, from, to *DB) (moved []Moved, err error) {
+	err = from.Tx(ctx, func(src *Tx) error {
+		if err := src.atRest(); err != nil {
+			return err
+		}
+		tables, err := src.tables()
+		if err != nil {
+			return err
+		}
+		return to.Tx(ctx, func(dst *Tx) error {
+			n, err := value[int64](dst, `SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM events)`)
+			if err != nil {
+				return err
+			}
+			if n > 0 {
+				return ralph.Conflict("%s is not empty", to.Path())
+			}
+			moved, err = copyTables(src, dst, tables)
+			return err
+		})
+	})
+	return moved, err
+}
+
+// atRest returns an error that wraps [ralph.ErrConflict] if a run or a session works on the database.
+func (tx *Tx) atRest() error {
+	open, err := runs.all(tx, `WHERE r.ended_at = '' ORDER BY r.id`)
+	if err != nil {
+		return err
+	}
+	for _, r := range open {
+		if tx.Alive(r) {
+			return ralph.Conflict("run %d works on %s: end it with `ralph stop`", r.ID, cmp.Or(r.Machine, "this queue"))
+		}
+	}
+	s, ok, err := sessions.first(tx, `WHERE s.completed_at = '' ORDER BY s.started_at`)
+	if err == nil && ok {
+		err = ralph.Conflict("a session of TASK-%d is open: wait for its end, or let `ralph run` decide on it", s.TaskID)
+	}
+	return err
+}
+
+// tables lists what is copied, what is referred to first. What says how far this very database has got, and who works
+// on it, stays.
+func (tx *Tx) tables() (list []table, err error) {
+	names, err := values[string](tx, tx.db.dialect.tables)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if slices.Contains([]string{"schema_migrations", "progress", "leases"}, name) {
+			continue
+		}
+		t := table{name: name}
+		if t.cols, err = values[string](tx, tx.db.dialect.columns, name); err != nil {
+			return nil, err
+		}
+		if t.key, err = values[string](tx, tx.db.dialect.keys, name); err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// copyTables copies all rows and compares what was written with what was read.
+func copyTables(src, dst *Tx, tables []table) (moved []Moved, err error) {
+	for _, t := range slices.Backward(tables) { // an empty queue has a few rows that every queue has
+		if _, err := dst.exec(`DELETE FROM ` + t.name); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range tables {
+		had, err := copyTable(src, dst, t)
+		if err != nil {
+			return nil, fmt.Errorf("copy %s: %w", t.name, err)
+		}
+		moved = append(moved, had)
+	}
+	if err := copyIDs(src, dst); err != nil {
+		return nil, fmt.Errorf("copy the last ids: %w", err)
+	}
+	for i, t := range tables {
+		var d digest
+		if err := dst.eachRow(t, d.add); err != nil {
+			return nil, err
+		}
+		if got := d.of(t); got != moved[i] {
+			return nil, fmt.Errorf("%s is not the same in both databases: %d rows with the digest %.12s became %d with %.12s; nothing was moved",
+				t.name, moved[i].Rows, moved[i].Digest, got.Rows, got.Digest)
+		}
+	}
+	return moved, nil
+}
+
+// copyTable copies the rows of a table, and returns what was read.
+func copyTable(src, dst *Tx, t table) (Moved, error) {
+	var d digest
+	var batch []any
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		var b strings.Builder
+		fmt.Fprintf(&b, "INSERT INTO %s (%s) VALUES ", t.name, strings.Join(t.cols, ", "))
+		for i := range batch {
+			b.WriteString(map[bool]string{true: "($", false: ", $"}[i%len(t.cols) == 0] + strconv.Itoa(i+1))
+			if i%len(t.cols) == len(t.cols)-1 && i < len(batch)-1 {
+				b.WriteString("), ")
+			}
+		}
+		b.WriteString(")")
+		_, err := dst.exec(b.String(), batch...)
+		batch = batch[:0]
+		return err
+	}
+	err := src.eachRow(t, func(row []any) error {
+		if err := d.add(row); err != nil {
+			return err
+		}
+		batch = append(batch, row...)
+		if len(batch) < rowsAtOnce*len(t.cols) {
+			return nil
+		}
+		return flush()
+	})
+	if err == nil {
+		err = flush()
+	}
+	return d.of(t), err
+}
+
+// eachRow calls f for each row of a table in the order of its key, with what both databases have in the same form.
+func (tx *Tx) eachRow(t table, f func(row []any) error) (err error) {
+	rows, err := tx.QueryContext(tx.ctx, //nolint:gosec // names of the schema
+		`SELECT `+strings.Join(t.cols, ", ")+` FROM `+t.name+` ORDER BY `+strings.Join(t.key, ", "))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		row, to := make([]any, len(t.cols)), make([]any, len(t.cols))
+		for i := range row {
+			to[i] = &row[i]
+		}
+		if err := rows.Scan(to...); err != nil {
+			return err
+		}
+		for i, v := range row {
+			if b, ok := v.([]byte); ok {
+				row[i] = string(b)
+			}
+		}
+		if err := f(row); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// A digest is that of the rows of a table.
+type digest struct {
+	sum  hash.Hash
+	rows int64
+}
+
+// add adds a row.
+func (d *digest) add(row []any) error {
+	if d.sum == nil {
+		d.sum = sha256.New()
+	}
+	d.rows++
+	var b []byte
+	for _, v := range row {
+		switch v := v.(type) {
+		case nil:
+			b = append(b, 'n')
+		case int64:
+			b = binary.BigEndian.AppendUint64(append(b, 'i'), uint64(v)) //nolint:gosec // its bits
+		case float64:
+			b = binary.BigEndian.AppendUint64(append(b, 'f'), math.Float64bits(v))
+		case string:
+			b = append(binary.BigEndian.AppendUint64(append(b, 's'), uint64(len(v))), v...)
+		default:
+			return fmt.Errorf("a value of the type %T", v)
+		}
+	}
+	_, err := d.sum.Write(b)
+	return err
+}
+
+// of returns what was added, as rows of a table.
+func (d *digest) of(t table) Moved {
+	m := Moved{Table: t.name, Rows: d.rows}
+	if d.sum != nil {
+		m.Digest = fmt.Sprintf("%x", d.sum.Sum(nil))
+	}
+	return m
+}
+
+// copyIDs has a database go on after the ids that the other one has given last, so that none is given twice.
+func copyIDs(src, dst *Tx) error {
+	type last struct {
+		table string
+		id    int64
+	}
+	list, err := all(src, func(row scanner) (l last, err error) { return l, row.Scan(&l.table, &l.id) }, src.db.dialect.ids)
+	for _, l := range list {
+		if err == nil {
+			err = dst.db.dialect.setID(dst, l.table, l.id)
+		}
+	}
+	return err
+}
