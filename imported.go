@@ -10,6 +10,16 @@ type Import struct {
 	Tasks       []ImportedTask // in the order of work
 	Learnings   []ImportedLearning
 	Notes       []string // what was left out or changed, one sentence each
+
+	Lost map[string]int // keys of tasks that were not taken over, and of how many
+}
+
+// Lose counts a key of a task that is not taken over.
+func (in *Import) Lose(key string) {
+	if in.Lost == nil {
+		in.Lost = map[string]int{}
+	}
+	in.Lost[key]++
 }
 
 // An ImportedFeature is a feature from a file.
@@ -36,6 +46,8 @@ type ImportedTask struct {
 	Line  int    // its line in the file, from 1
 	Key   string // see [ExternalKey]
 	Needs []Need
+	// Parent is the key of the task of which this one is a part, and which may be in another file; "" for none.
+	Parent string
 }
 
 // A Need is a dependency: a task that has to be completed first.

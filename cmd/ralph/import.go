@@ -195,6 +195,16 @@ func (a *app) taskFiles(arg, format string) (list []taskFile, err error) {
 	if len(list) == 0 {
 		return nil, usage(fmt.Errorf("%s: no file *.md there holds a task", arg))
 	}
+	if format := list[0].in.Format; folder && exchange.Linked(format) {
+		all := make([]ralph.Import, len(list))
+		for i, f := range list {
+			if all[i] = f.in; f.in.Format != format {
+				return nil, usage(fmt.Errorf("%s is %s, and %s %s: import them one by one", f.name, f.in.Format,
+					list[0].name, format))
+			}
+		}
+		list = []taskFile{{name: arg, in: exchange.Join(all)}}
+	}
 	return list, nil
 }
 

@@ -43,7 +43,7 @@ var holding = map[string]bool{"blocks": true, "parent-child": true, "conditional
 // readBeads reads the JSONL of beads, one issue per line.
 func readBeads(data []byte) (in ralph.Import, err error) {
 	left, features := map[string]int{}, map[string]bool{}
-	if err := eachLine(data, func(line int, v beadsIssue) error {
+	if err := eachLine(&in, data, func(line int, v beadsIssue) error {
 		switch {
 		case v.Kind == "memory":
 			if strings.TrimSpace(v.Value) == "" {

@@ -54,6 +54,7 @@ func TestFilesOfOtherToolsAreRead(t *testing.T) {
 		"snarktank.json": "prd.json", "ralph-tui.json": "prd.json", "iannuttall.json": "stories", "ralphy.yaml": "ralphy", "ralphy.json": "ralphy",
 		"taskmaster.json": "taskmaster", "taskmaster-flat.json": "taskmaster", "beads.jsonl": "beads", "github.json": "github",
 		"orchestrator.jsonl": "ralph-orchestrator", "memories.md": "ralph-orchestrator", "checklist.md": "markdown", "plan.md": "markdown",
+		"backlog.md": "backlog.md", "agentic.yaml": "agentic-agent", "spec-kit.md": "markdown",
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := os.ReadFile(filepath.Join("testdata", name))
@@ -142,7 +143,7 @@ func TestMistakesNameTheirLine(t *testing.T) {
 	if in, err := exchange.Parse(own, ""); err != nil || len(in.Tasks) < 200 {
 		t.Errorf("an export of %d bytes: %v", len(own), err)
 	}
-	if _, err := exchange.Parse([]byte("x"), "excel"); err == nil || !strings.Contains(err.Error(), "accepted: beads, github,") {
+	if _, err := exchange.Parse([]byte("x"), "excel"); err == nil || !strings.Contains(err.Error(), "accepted: agentic-agent, backlog.md, beads, github,") {
 		t.Errorf("got %v", err)
 	}
 }

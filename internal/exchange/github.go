@@ -34,7 +34,7 @@ func readGitHub(data []byte) (in ralph.Import, err error) {
 	}
 	left, features := map[string]int{}, map[string]bool{}
 	states := map[string]ralph.Status{"": ralph.Pending, "open": ralph.Pending, "closed": ralph.Completed}
-	if err := each(located{data, 1}, "the whole", func(line int, v gitHubIssue) (err error) {
+	if err := each(&in, located{data, 1}, "the whole", func(line int, v gitHubIssue) (err error) {
 		if v.Number <= 0 {
 			return wrong(line, `an issue has no "number"`)
 		}

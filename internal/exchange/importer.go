@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -29,8 +30,14 @@ const (
 // ownFormat is the format of ralph's own exports.
 const ownFormat = "jsonl"
 
-// Checklist is the format of Markdown with checkboxes.
-const Checklist = "markdown"
+// Formats that a folder may hold: Markdown with checkboxes, and task files of Backlog.md, one a task.
+const (
+	Checklist = "markdown"
+	backlog   = "backlog.md"
+)
+
+// Linked reports whether the files of a format name each other's tasks.
+func Linked(format string) bool { return format == backlog }
 
 // An Error says which line of a file is wrong, and what is expected there.
 type Error struct {
@@ -75,6 +82,8 @@ var readers = []reader{
 	{"github", readGitHub, func(l looks) bool { return l.array && l.has("number", "title") }},
 	{"prd.json", readPRD, func(l looks) bool { return l.object && l.has("userStories") }},
 	{"stories", readStories, func(l looks) bool { return l.object && l.has("stories") }},
+	{backlog, readBacklog, func(l looks) bool { return l.backlog }},
+	{"agentic-agent", readAgentic, func(l looks) bool { return l.yaml && l.items["id"] && !l.items["completed"] }},
 	{"ralphy", readRalphy, func(l looks) bool {
 		return l.yaml || l.object && l.has("tasks") && l.items["completed"] && !l.items["id"]
 	}},
@@ -124,6 +133,13 @@ func Parse(data []byte, format string) (ralph.Import, error) {
 		return ralph.Import{}, err
 	}
 	in.Format = r.name
+	if len(in.Lost) > 0 {
+		var lost []string
+		for _, key := range slices.Sorted(maps.Keys(in.Lost)) {
+			lost = append(lost, fmt.Sprintf("%s (%d)", text.Line(key, 40), in.Lost[key]))
+		}
+		in.Notes = append(in.Notes, "not taken over, with how many tasks have it: "+strings.Join(lost, ", "))
+	}
 	return in, check(&in)
 }
 

@@ -2,14 +2,20 @@ package exchange
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"ralph"
 )
 
 // A located value is JSON with the line where it begins.
@@ -91,7 +97,7 @@ func (l located) child(v gjson.Result) located {
 }
 
 // each decodes the elements of a list and calls f for each; what names the list in errors.
-func each[T any](l located, what string, f func(line int, v T) error) error {
+func each[T any](in *ralph.Import, l located, what string, f func(line int, v T) error) error {
 	list := gjson.ParseBytes(l.raw)
 	if !list.IsArray() {
 		return wrong(l.line, "%s must be a list: […]", what)
@@ -102,11 +108,38 @@ func each[T any](l located, what string, f func(line int, v T) error) error {
 		if err := child.decode(&v); err != nil {
 			return err
 		}
+		lose(in, e, v)
 		if err := f(child.line, v); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// lose counts the keys of an object that are no field of what it was decoded into, so that none is lost in silence.
+func lose(in *ralph.Import, object gjson.Result, v any) {
+	known := fieldsOf(reflect.TypeOf(v))
+	object.ForEach(func(key, value gjson.Result) bool {
+		if !known[strings.ToLower(key.Str)] && value.String() != "" && value.Raw != "[]" && value.Raw != "{}" {
+			in.Lose(key.Str)
+		}
+		return true
+	})
+}
+
+// fieldsOf returns the keys that a struct is decoded from, in lower case.
+func fieldsOf(t reflect.Type) map[string]bool {
+	names := map[string]bool{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct {
+			maps.Copy(names, fieldsOf(f.Type))
+			continue
+		}
+		names[strings.ToLower(cmp.Or(name, f.Name))] = true
+	}
+	return names
 }
 
 // within decodes a document's head and returns the value of a name in it.
@@ -119,7 +152,7 @@ func within(data []byte, head any, name string) (located, error) {
 }
 
 // eachLine decodes the value on each line and calls f for it. It skips blank lines.
-func eachLine[T any](data []byte, f func(line int, v T) error) error {
+func eachLine[T any](in *ralph.Import, data []byte, f func(line int, v T) error) error {
 	n := 0
 	for line := range bytes.Lines(data) {
 		n++
@@ -140,6 +173,7 @@ func eachLine[T any](data []byte, f func(line int, v T) error) error {
 			err = located{line, n}.decode(&v)
 		}
 		if err == nil {
+			lose(in, gjson.ParseBytes(line), v)
 			err = f(n, v)
 		}
 		if err != nil {
@@ -151,11 +185,15 @@ func eachLine[T any](data []byte, f func(line int, v T) error) error {
 
 // looks are the features by which a format is recognized.
 type looks struct {
-	object, array, lines, yaml, memories bool
-	keys                                 map[string]bool // of the object, the first element, or the first line
-	items                                map[string]bool // of the first element of the first list of objects
-	id                                   string          // of the first line
+	object, array, lines, yaml, memories, backlog bool
+
+	keys  map[string]bool // of the object, the first element, or the first line
+	items map[string]bool // of the first element of the first list of objects
+	id    string          // of the first line
 }
+
+// yamlKey is a key in a list of YAML.
+var yamlKey = regexp.MustCompile(`(?m)^ *(?:- +| +)(\w+):`)
 
 func (l looks) has(keys ...string) bool {
 	for _, k := range keys {
@@ -191,9 +229,13 @@ func look(data []byte) looks {
 			l.items = keys(gjson.GetBytes(trimmed, "tasks.0"))
 		}
 	default:
+		l.backlog = isBacklog(trimmed)
 		// A checklist may also contain "tasks:".
 		tasks := bytes.HasPrefix(trimmed, []byte("tasks:")) || bytes.Contains(trimmed, []byte("\ntasks:\n"))
-		l.yaml = tasks && !anyBox.Match(trimmed)
+		l.yaml = tasks && !l.backlog && !anyBox.Match(trimmed)
+		for _, m := range yamlKey.FindAllSubmatch(trimmed, -1) {
+			l.items[string(m[1])] = l.yaml
+		}
 		l.memories = bytes.Contains(data, []byte("\n### mem-"))
 	}
 	return l

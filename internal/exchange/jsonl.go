@@ -51,7 +51,7 @@ var ownStatus = func() map[string]ralph.Status {
 
 // readJSONL reads ralph's own export.
 func readJSONL(data []byte) (in ralph.Import, err error) {
-	return in, eachLine(data, func(line int, v Line) error {
+	return in, eachLine(&in, data, func(line int, v Line) error {
 		switch v.Kind {
 		case "feature":
 			in.Features = append(in.Features, ralph.ImportedFeature{Line: line, Feature: ralph.Feature{

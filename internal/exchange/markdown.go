@@ -1,7 +1,9 @@
 package exchange
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 
 	"ralph"
@@ -20,6 +22,10 @@ var (
 	titleID     = regexp.MustCompile(`^(?:\*\*)?(?:\[([A-Za-z][\w.]*-[\w.-]+)\]|([A-Z][A-Z0-9]*-\d+):)(?:\*\*)?\s+(\S.*)$`)
 	accept      = regexp.MustCompile("`accept:\\s*([^`]+)`")
 	inlineCode  = regexp.MustCompile("^`([^`]+)`$")
+	headLines   = regexp.MustCompile(`\A(?:[\w-]+:.*\n|[ #-].*\n|\n)*\z`) // of YAML
+	specTask    = regexp.MustCompile(`^(?:\*\*)?(T\d{3,}[a-z]?)(?:\*\*)?:?\s+((?:\[[^\]]*\]\s*)*)(\S.*)$`)
+	specNeeds   = regexp.MustCompile(`(?i)\((?:depends on|after|requires) ([^)]*)\)`)
+	specID      = regexp.MustCompile(`\bT\d{3,}[a-z]?\b`)
 	fenceLine   = regexp.MustCompile("^\\s*(```+|~~~+)\\s*(.*?)\\s*$")
 )
 
@@ -29,6 +35,7 @@ type section struct {
 	title string
 	kind  sectionKind
 	text  []string // before and between its boxes
+	used  bool     // a task is below it
 }
 
 type sectionKind int
@@ -97,6 +104,10 @@ type markdownTask struct {
 	boxes    int    // criteria below a heading
 	ticked   int
 	named    bool // the file has its id
+	spec     bool // it is one of Spec Kit: "T012 [P] [US1] …"
+	beside   bool // … that may be done beside those around it
+	marks    string
+	within   []*section
 	text     []string
 	section  *section
 	parent   *markdownTask
@@ -107,6 +118,7 @@ type markdownReader struct {
 	in       ralph.Import
 	title    string // of the document
 	sections []*section
+	all      []*section // that there were
 	tasks    []*markdownTask
 	stack    []*markdownTask // the boxes that a line may belong to
 	current  *markdownTask   // of the current heading
@@ -122,6 +134,10 @@ type markdownReader struct {
 func readMarkdown(data []byte) (ralph.Import, error) {
 	r := &markdownReader{ids: map[string]bool{}}
 	n := 0
+	if m := frontMatter.FindSubmatch(data); m != nil && headLines.Match(m[1]) {
+		n, data = strings.Count(string(m[0]), "\n"), data[len(m[0]):]
+		r.in.Notes = append(r.in.Notes, "left out: the head of the file, between its lines of \"---\"")
+	}
 	for line := range strings.Lines(string(data)) {
 		n++
 		r.line(n, strings.TrimRight(line, "\r\n"))
@@ -180,7 +196,7 @@ func (r *markdownReader) head(n, level int, title string) {
 	}
 	r.stack = nil
 	s := &section{level: level, title: title, kind: kindOf(title)}
-	r.sections = append(r.sections, s)
+	r.sections, r.all = append(r.sections, s), append(r.all, s)
 	if r.current != nil && !r.within(oneTask) {
 		r.current = nil
 	}
@@ -246,6 +262,18 @@ func (r *markdownReader) box(n int, kind sectionKind, indent int, state, title s
 // identify sets the id of a task from its title. Without one, the key is its position: the
 // document, the headings, the boxes above and its title.
 func (r *markdownReader) identify(t *markdownTask, title string) {
+	for _, s := range r.sections {
+		s.used = true
+		if s.title != r.title {
+			t.within = append(t.within, s)
+		}
+	}
+	if m := specTask.FindStringSubmatch(title); m != nil {
+		t.Key, t.Title = ralph.ExternalKey(sourceOf("markdown", r.title), m[1]), strings.TrimSpace(m[3])
+		t.named, t.spec, t.beside = true, true, strings.Contains(m[2], "[P]")
+		t.marks = strings.TrimSpace(strings.ReplaceAll(m[2], "[P]", ""))
+		return
+	}
 	// A word in brackets without a digit, as in "[front-end] …", is not an id.
 	if m := titleID.FindStringSubmatch(title); m != nil && strings.ContainsAny(m[1]+m[2], "0123456789") {
 		t.Key = ralph.ExternalKey(sourceOf("markdown", r.title), m[1]+m[2])
@@ -316,6 +344,7 @@ func (r *markdownReader) text(kind sectionKind, line string) {
 	}
 	r.stack = nil
 	switch n := len(r.sections); {
+	case len(t) > 2 && strings.Trim(t, "-") == "": // a rule between sections
 	case kind == conditions || n == 0 || r.sections[n-1].title == r.title:
 		r.about = append(r.about, line)
 	default:
@@ -337,15 +366,59 @@ func (r *markdownReader) finish() ralph.Import {
 		}
 		feature = featureOf(&r.in, r.title, paragraphs([2]string{"", about}, [2]string{"Success criteria", criteria}))
 	}
+	r.phases()
 	for _, t := range r.tasks {
 		if t.parent == nil {
 			r.add(t, feature)
 		}
 	}
+	var unused []string
+	for _, s := range r.all {
+		if !s.used && s.kind == plain && s.title != r.title && strings.TrimSpace(strings.Join(s.text, "")) != "" {
+			unused = append(unused, s.title)
+		}
+	}
+	if len(unused) > 0 && len(r.tasks) > 0 {
+		r.in.Notes = append(r.in.Notes, "left out: the text of sections without a task: "+strings.Join(unused, ", "))
+	}
 	note(&r.in, map[string]int{
 		"boxes in sections that are no work (Optional, Future, Nice to have, Post-Completion)": r.left,
 	})
 	return r.in
+}
+
+// phases has tasks of Spec Kit wait for those before them: one marked [P] may be done beside those before and after it
+// of the same phase that are marked too; all others come one after the other, and a phase after the one before.
+func (r *markdownReader) phases() {
+	var before, now []*markdownTask
+	for _, t := range r.tasks {
+		if !t.spec {
+			continue
+		}
+		if n := len(now); n == 0 || !t.beside || !now[n-1].beside || phaseOf(now[n-1]) != phaseOf(t) {
+			before, now = now, nil
+		}
+		now = append(now, t)
+		for _, b := range before {
+			t.Needs = append(t.Needs, ralph.Need{Key: b.Key, Optional: true})
+		}
+		if m := specNeeds.FindStringSubmatch(t.Title); m != nil {
+			for _, id := range specID.FindAllString(m[1], -1) {
+				need := ralph.Need{Key: ralph.ExternalKey(sourceOf("markdown", r.title), id), Optional: true}
+				if !slices.Contains(t.Needs, need) {
+					t.Needs = append(t.Needs, need)
+				}
+			}
+		}
+	}
+}
+
+// phaseOf returns the topmost section of a task; nil for none.
+func phaseOf(t *markdownTask) *section {
+	if len(t.within) == 0 {
+		return nil
+	}
+	return t.within[0]
 }
 
 // add adds a task after its subtasks, which it waits for.
@@ -369,7 +442,14 @@ func (r *markdownReader) add(t *markdownTask, feature string) {
 	if t.section != nil {
 		from = [2]string{"From the section " + t.section.title, unindent(t.section.text)}
 	}
-	t.Description = paragraphs([2]string{"", unindent(t.text)}, [2]string{"Part of", part}, from)
+	about := [][2]string{{"", unindent(t.text)}, {"Part of", part}, from}
+	if t.spec {
+		about = append(about, [2]string{"Marked in the file", t.marks})
+		for _, s := range t.within {
+			about = append(about, [2]string{"From the section " + s.title, cmp.Or(unindent(s.text), "(nothing else)")})
+		}
+	}
+	t.Description = paragraphs(about...)
 	t.Verify = append(t.Verify, r.verify...)
 	if !t.named {
 		// Two boxes with the same words in the same place are two tasks.

@@ -30,7 +30,7 @@ func readOrchestrator(data []byte) (in ralph.Import, err error) {
 		Priority                   *int
 		BlockedBy                  []ident `json:"blocked_by"`
 	}
-	return in, eachLine(data, func(line int, v task) (err error) {
+	return in, eachLine(&in, data, func(line int, v task) (err error) {
 		if v.ID == "" {
 			return wrong(line, `a task has no "id"`)
 		}

@@ -37,7 +37,7 @@ func readPRD(data []byte) (in ralph.Import, err error) {
 		DependsOn                 []ident
 	}
 	var list []ordered
-	err = each(stories, `"userStories"`, func(line int, v story) error {
+	err = each(&in, stories, `"userStories"`, func(line int, v story) error {
 		if v.ID == "" {
 			return wrong(line, `a story has no "id"`)
 		}
@@ -103,7 +103,7 @@ func readStories(data []byte) (in ralph.Import, err error) {
 		"in_progress": ralph.Pending,
 		"done":        ralph.Completed,
 	}
-	return in, each(stories, `"stories"`, func(line int, v story) (err error) {
+	return in, each(&in, stories, `"stories"`, func(line int, v story) (err error) {
 		if v.ID == "" {
 			return wrong(line, `a story has no "id"`)
 		}

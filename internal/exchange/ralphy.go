@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -27,7 +29,7 @@ func readRalphy(data []byte) (in ralph.Import, err error) {
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		read = readRalphyJSON
 	}
-	list, err := read(data)
+	list, err := read(&in, data)
 	if err != nil {
 		return in, err
 	}
@@ -46,7 +48,7 @@ func readRalphy(data []byte) (in ralph.Import, err error) {
 	return in, nil
 }
 
-func readRalphyYAML(data []byte) (tasks []ralphyTask, err error) {
+func readRalphyYAML(in *ralph.Import, data []byte) (tasks []ralphyTask, err error) {
 	if err := flat(data); err != nil {
 		return nil, err
 	}
@@ -63,6 +65,15 @@ func readRalphyYAML(data []byte) (tasks []ralphyTask, err error) {
 			v := ralphyTask{line: node.GetToken().Position.Line}
 			if err := yaml.NodeToValue(node, &v); err != nil {
 				return nil, yamlError(err)
+			}
+			r, err := recordOf(node)
+			if err != nil {
+				return nil, err
+			}
+			for _, item := range r.values {
+				if key := fmt.Sprint(item.Key); !fieldsOf(reflect.TypeOf(v))[strings.ToLower(key)] {
+					in.Lose(key)
+				}
 			}
 			tasks = append(tasks, v)
 		}
@@ -120,12 +131,12 @@ func yamlError(err error) error {
 	return wrong(0, "is not valid YAML: %s", first)
 }
 
-func readRalphyJSON(data []byte) (tasks []ralphyTask, err error) {
+func readRalphyJSON(in *ralph.Import, data []byte) (tasks []ralphyTask, err error) {
 	list, err := within(data, &struct{}{}, "tasks")
 	if err != nil {
 		return nil, err
 	}
-	err = each(list, `"tasks"`, func(line int, v ralphyTask) error {
+	err = each(in, list, `"tasks"`, func(line int, v ralphyTask) error {
 		v.line = line
 		tasks = append(tasks, v)
 		return nil

@@ -69,7 +69,7 @@ func readMasterTag(in *ralph.Import, tag string, tasks located) error {
 		feature = featureOf(in, tag, "")
 	}
 	space, begin := sourceOf("taskmaster", tag), len(in.Tasks)
-	if err := each(tasks, `"tasks"`, func(line int, t masterTask) error {
+	if err := each(in, tasks, `"tasks"`, func(line int, t masterTask) error {
 		return addMaster(in, line, space, feature, nil, t)
 	}); err != nil {
 		return err

@@ -1,0 +1,161 @@
+package exchange
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/goccy/go-yaml/parser"
+
+	"ralph"
+)
+
+var (
+	frontMatter = regexp.MustCompile(`(?s)\A---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\z)`)
+	comment     = regexp.MustCompile(`(?m)^[ \t]*<!--[^\n]*-->[ \t]*\n?`)
+	criterion   = regexp.MustCompile(`^#\d+\s+`)
+)
+
+var backlogStatus = map[string]ralph.Status{
+	"": ralph.Pending, "to do": ralph.Pending, "todo": ralph.Pending, "in progress": ralph.Pending,
+	"done": ralph.Completed, "completed": ralph.Completed,
+}
+
+// isBacklog reports whether a text is a task file of Backlog.md: Markdown below a head with an id, a title and a status.
+func isBacklog(data []byte) bool {
+	m := frontMatter.FindSubmatch(data)
+	if m == nil {
+		return false
+	}
+	head := "\n" + string(m[1])
+	return strings.Contains(head, "\nid:") && strings.Contains(head, "\ntitle:") && strings.Contains(head, "\nstatus:")
+}
+
+// readBacklog reads a task file of Backlog.md: one task. Its criteria are those that are not ticked, what ralph has no
+// place for is said in the description. A status of a project's own is for a person to decide on.
+func readBacklog(data []byte) (in ralph.Import, err error) {
+	m := frontMatter.FindSubmatch(data)
+	if m == nil {
+		return in, wrong(1, `a task file of Backlog.md begins with "---", an id, a title and a status`)
+	}
+	if err := flat(m[1]); err != nil {
+		return in, err
+	}
+	file, err := parser.ParseBytes(m[1], 0)
+	if err != nil {
+		return in, yamlError(err)
+	}
+	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		return in, wrong(1, "the head of the file is empty")
+	}
+	r, err := recordOf(file.Docs[0].Body)
+	if err != nil {
+		return in, err
+	}
+	t := ralph.ImportedTask{Line: 1, Task: ralph.Task{Title: r.text("title")}}
+	id := r.text("id")
+	if id == "" || t.Title == "" {
+		return in, wrong(1, `the task has no "id" or no "title"`)
+	}
+	t.Key = backlogKey(id)
+	said := r.text("status")
+	var known bool
+	if t.Status, known = backlogStatus[strings.ToLower(said)]; !known {
+		t.Status = ralph.Proposed
+		in.Notes = append(in.Notes, id+" is "+said+" there: approve it here to have it done")
+	}
+	if t.Priority, err = r.asPriority(); err != nil {
+		return in, err
+	}
+	for _, on := range r.list("dependencies") {
+		t.Needs = append(t.Needs, ralph.Need{Key: backlogKey(on), Optional: true})
+	}
+	if parent := r.text("parent_task_id"); parent != "" {
+		t.Parent = backlogKey(parent)
+	}
+	if milestone := r.text("milestone"); milestone != "" {
+		t.Feature = featureOf(&in, milestone, "")
+	}
+	about := backlogBody(&t, comment.ReplaceAllString(string(data[len(m[0]):]), ""))
+	t.Description = paragraphs([2]string{"", about}, [2]string{"Also in the file", r.rest()})
+	in.Tasks = []ralph.ImportedTask{t}
+	return in, nil
+}
+
+// backlogKey is the key of a task: ids are written in either case.
+func backlogKey(id string) string { return ralph.ExternalKey("backlog.md", strings.ToUpper(id)) }
+
+// backlogBody reads the sections of a task file. Boxes are its criteria; all else is its description.
+func backlogBody(t *ralph.ImportedTask, body string) string {
+	var out []string
+	fence := ""
+	for line := range strings.Lines(body) {
+		line = strings.TrimRight(line, "\n")
+		before := fence
+		fence = fenced(fence, line)
+		inCode := before != "" || fence != ""
+		if m := heading.FindStringSubmatch(line); m != nil && !inCode {
+			if title := strings.TrimSpace(m[2]); !strings.EqualFold(title, "Description") {
+				out = append(out, line)
+			}
+			continue
+		}
+		m := box.FindStringSubmatch(line)
+		if m == nil || inCode {
+			out = append(out, line)
+			continue
+		}
+		words, cmds := acceptCommands(criterion.ReplaceAllString(m[3], ""))
+		if strings.EqualFold(m[2], "x") {
+			words = strings.TrimSpace(words + " (ticked there)")
+		}
+		t.Acceptance, t.Verify = append(t.Acceptance, words), append(t.Verify, cmds...)
+	}
+	return strings.TrimSpace(withoutEmpty(out))
+}
+
+// withoutEmpty joins lines without the headings below which nothing is left.
+func withoutEmpty(lines []string) string {
+	var out []string
+	for i, line := range lines {
+		if m := heading.FindStringSubmatch(line); m != nil {
+			j := i + 1
+			for j < len(lines) && strings.TrimSpace(lines[j]) == "" {
+				j++
+			}
+			if j == len(lines) || len(heading.FindStringSubmatch(lines[j])) > 0 && level(lines[j]) <= level(line) {
+				continue
+			}
+		}
+		if strings.TrimSpace(line) == "" && (len(out) == 0 || out[len(out)-1] == "") {
+			continue
+		}
+		out = append(out, strings.TrimRight(line, " \t"))
+	}
+	return strings.Join(out, "\n")
+}
+
+func level(head string) int { return len(heading.FindStringSubmatch(head)[1]) }
+
+// Join makes one import of several files whose tasks name each other, and has tasks wait for their parts.
+func Join(list []ralph.Import) (in ralph.Import) {
+	features, at := map[string]bool{}, map[string]int{}
+	for _, one := range list {
+		in.Format = one.Format
+		for _, f := range one.Features {
+			if !features[f.Name] {
+				features[f.Name] = true
+				in.Features = append(in.Features, f)
+			}
+		}
+		in.Tasks, in.Notes = append(in.Tasks, one.Tasks...), append(in.Notes, one.Notes...)
+	}
+	for i, t := range in.Tasks {
+		at[t.Key] = i
+	}
+	for _, t := range in.Tasks {
+		if i, ok := at[t.Parent]; ok && t.Parent != "" {
+			in.Tasks[i].Needs = append(in.Tasks[i].Needs, ralph.Need{Key: t.Key, Optional: true})
+		}
+	}
+	return in
+}
