@@ -12,6 +12,7 @@ type Role string
 const (
 	RoleWork   Role = "work"   // on a task
 	RoleReview Role = "review" // it looks at what another session made (docs/review.md)
+	RolePlan   Role = "plan"   // it makes tasks of an idea (docs/howto/plan.md)
 )
 
 // NoReview stands for an agent's name in a task that no agent is to review.

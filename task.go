@@ -102,6 +102,8 @@ type Task struct {
 	Updated      Time    `json:"updated"`
 	CompletedAt  Time    `json:"completed_at"`
 
+	Role           Role     `json:"-"` // of its sessions: [RoleWork] or [RolePlan]
+	Marks          []string `json:"-"` // what was noticed about it when it was planned
 	Description    string   `json:"-"`
 	Acceptance     []string `json:"-"` // criteria in words
 	Verify         []string `json:"-"` // shell commands that must exit 0

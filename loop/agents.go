@@ -39,14 +39,19 @@ func (a Agents) accounts() map[string]string {
 }
 
 // An unknownAgentError says that a task asks for an agent that is not
-// configured. Such a task is never started.
+// configured, or that has no tools to plan with. Such a task is never started.
 type unknownAgentError struct {
-	task int64
-	name string
+	task  int64
+	name  string
+	plans bool
 }
 
 // Error also says what to do about it.
 func (e *unknownAgentError) Error() string {
+	if e.plans {
+		return fmt.Sprintf("%s cannot plan, as it has no tools: name another agent with `ralph task edit %d --agent NAME`",
+			e.name, e.task)
+	}
 	return fmt.Sprintf("it is for the agent %q, which ralph.yaml does not configure: add it below agents, or name "+
 		"another one with `ralph task edit %d --agent NAME`", e.name, e.task)
 }
@@ -65,7 +70,7 @@ func (l *Loop) named(task int64, name string) (agent.Agent, error) {
 		return works, nil
 	}
 	if name != l.Agents.use() {
-		return nil, &unknownAgentError{task, name}
+		return nil, &unknownAgentError{task: task, name: name}
 	}
 	return l.Agent, nil
 }

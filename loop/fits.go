@@ -22,6 +22,9 @@ func (*tooLongError) Unwrap() error { return ralph.ErrConflict }
 // the prompt is too long, unless a person said to begin all the same.
 func (l *Loop) firstPrompt(ws *prompt.Workspace) func(*store.Tx, ralph.Task, agent.Agent) (string, error) {
 	return func(tx *store.Tx, t ralph.Task, works agent.Agent) (string, error) {
+		if t.Role == ralph.RolePlan {
+			return l.planPrompt(tx, t, works)
+		}
 		d, err := l.promptData(tx, t, works)
 		if err != nil {
 			return "", err

@@ -282,7 +282,12 @@ func (l *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) 
 	defer leave()
 	waits, tell := false, l.slow
 	l.slow = func(command string) { waits = true; tell(command) }
-	stopped, err := l.interruptibly(ctx, func(ctx context.Context) error { return l.baseline(ctx, task, n.Workspace) })
+	stopped, err := l.interruptibly(ctx, func(ctx context.Context) error {
+		if task.Role == ralph.RolePlan { // nothing of it is merged
+			return nil
+		}
+		return l.baseline(ctx, task, n.Workspace)
+	})
 	if waits {
 		over := func(tx *store.Tx) error { return tx.NoteVerifying(l.id, "", "") }
 		err = errors.Join(err, l.Store.Tx(context.WithoutCancel(ctx), over))

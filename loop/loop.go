@@ -79,9 +79,14 @@ type Loop struct {
 	OnRed    OnRed                    // what to do if the verification fails before any work; "" is RedStop
 	Commands func() ([]string, error) // returns the project's commands as configured now; nil if they never change
 
-	begins   time.Time            // when the batch begins; set by Serve
-	slow     func(command string) // is told the command that runs outside of a session; nil for nobody
-	claiming func()               // a hook for tests, called between reading a task and claiming it
+	begins time.Time            // when the batch begins; set by Serve
+	slow   func(command string) // is told the command that runs outside of a session; nil for nobody
+	// Attended says that a person answers the questions of sessions that plan while they wait, and Said is told what
+	// these say; nil for nobody.
+	Attended bool
+	Said     func(words string)
+
+	claiming func() // a hook for tests, called between reading a task and claiming it
 }
 
 // Models say which model a session uses.

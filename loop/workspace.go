@@ -178,7 +178,7 @@ func unready(err error) error {
 func (l *Loop) needsIn(ws *workspace.Workspace, about *prompt.Workspace) session.Needs {
 	n := l.needs()
 	n.Workspace, n.Checks, n.Beside = ws, l.checksOf(ws), l.width() > 1
-	n.Prompt, n.Reviews = l.firstPrompt(about), l.reviewing(ws)
+	n.Prompt, n.Reviews, n.Plans = l.firstPrompt(about), l.reviewing(ws), l.planning()
 	return n
 }
 

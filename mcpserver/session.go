@@ -33,6 +33,7 @@ type Session struct {
 	Mask       func(string) string // masks secrets in the agent's input; nil masks nothing
 
 	Review *ReviewTools // of a session that reviews; nil for one that works
+	Plan   *PlanTools   // of a session that plans; nil for others
 
 	unreported string // a file that exists until it has reported a phase; "" if none was created
 }
@@ -53,8 +54,13 @@ func (s Session) say(ctx context.Context, p signals.Payload) (id int64, err erro
 
 // Server returns the server for a session of the loop.
 func (s Session) Server() *mcp.Server {
-	if s.Review != nil {
-		server := newReview(s.Version, *s.Review)
+	if s.Review != nil || s.Plan != nil {
+		var server *mcp.Server
+		if s.Plan != nil {
+			server = newPlan(s.Version, *s.Plan)
+		} else {
+			server = newReview(s.Version, *s.Review)
+		}
 		if s.Rules != nil && !s.NoTool {
 			addPermission(server, Options{Permit: s.permit})
 		}

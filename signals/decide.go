@@ -39,6 +39,7 @@ type Facts struct {
 	Told        bool     // its agent was told of the conflict, and that was counted
 	Moved       bool     // something has been merged since the agent last saw the target
 	Head        string   // the commit that would be merged; "" if nothing was changed
+	Planned     string   // what a session has planned, completely, in a sentence; "" if it has not, or does not plan
 
 	Approvals []ralph.Approval // what people have approved of this task
 	OpenFlags []int64          // blocking flags of the task's earlier sessions that nobody has answered
@@ -259,6 +260,10 @@ func unjudged(f Facts, d *Decision) string {
 
 // judgeDone is rule 2: a claim and its check.
 func judgeDone(f Facts, d *Decision, c Done) string {
+	if f.Planned != "" {
+		d.Accepted, d.Status, d.Outcome, d.StuckCount, d.VerifyFailures = true, ralph.Completed, ralph.OutcomeSuccess, 0, 0
+		return f.Planned + ": " + text.FirstLine(c.Summary)
+	}
 	if f.Untouched && len(f.Verify) == 0 && !f.Confirmed && f.Conflict == "" {
 		why := "done without any change, and not confirmed: " + text.FirstLine(c.Summary)
 		if !counts(f) {

@@ -130,8 +130,8 @@ func (tx *Tx) Spending(run int64, since Since, worth [4]float64) (s Spending, er
 		SELECT own.begun, own.open, own.usd, own.unpriced, own.reserved, held.reserved,
 			today.usd + today.unpriced, month.usd + month.unpriced FROM (
 			SELECT
-				coalesce(sum(CASE WHEN s.started_at >= $1 AND s.role = 'work' THEN 1 ELSE 0 END), 0) AS begun,
-				coalesce(sum(CASE WHEN s.completed_at = '' AND s.role = 'work' THEN 1 ELSE 0 END), 0) AS open,
+				coalesce(sum(CASE WHEN s.started_at >= $1 AND s.role <> 'review' THEN 1 ELSE 0 END), 0) AS begun,
+				coalesce(sum(CASE WHEN s.completed_at = '' AND s.role <> 'review' THEN 1 ELSE 0 END), 0) AS open,
 				coalesce(sum(CASE WHEN s.completed_at >= $1 THEN s.cost_usd ELSE 0.0 END), 0.0) AS usd,
 				coalesce(sum(CASE WHEN s.completed_at >= $1 AND s.cost_known = 0 AND s.cost_usd = 0.0
 					THEN (s.tokens_input * $2 + s.tokens_output * $3 + s.tokens_cache_read * $4 + s.tokens_cache_creation * $5) /

@@ -147,7 +147,7 @@ func (tx *Tx) RunTasks(run int64) (map[int64]ralph.Task, error) {
 
 // OpenSessions lists the sessions on tasks that have not been decided, oldest first.
 func (tx *Tx) OpenSessions() ([]ralph.Session, error) {
-	return sessions.all(tx, `WHERE s.completed_at = '' AND s.role = 'work' ORDER BY s.started_at`)
+	return sessions.all(tx, `WHERE s.completed_at = '' AND s.role <> 'review' ORDER BY s.started_at`)
 }
 
 // LastCompleted is the session that completed a task last; ok is false if none has.
@@ -311,11 +311,11 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	if err := tx.set("tasks", t.ID, cells{"claimed_by": s.ID, "claim_expires": expires}); err != nil {
 		return ralph.Session{}, err
 	}
-	attempt, err := value[int](tx, `SELECT count(*) + 1 FROM sessions WHERE task_id = $1 AND role = 'work'`, t.ID)
+	attempt, err := value[int](tx, `SELECT count(*) + 1 FROM sessions WHERE task_id = $1 AND role <> 'review'`, t.ID)
 	if err != nil {
 		return ralph.Session{}, err
 	}
-	if err := tx.insertSession(s, t, attempt, ralph.RoleWork); err != nil {
+	if err := tx.insertSession(s, t, attempt, t.Role); err != nil {
 		return ralph.Session{}, err
 	}
 	session, err := tx.Session(s.ID)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -22,7 +23,7 @@ const acceptedReason = `
 	THEN (SELECT CASE
 			WHEN e.status_to <> 'completed' THEN NULL
 			WHEN e.status_from <> 'in_progress' THEN e.status_reason
-			ELSE (SELECT s.task_reason FROM sessions s WHERE s.task_id = t.id AND s.role = 'work' AND s.attempt =
+			ELSE (SELECT s.task_reason FROM sessions s WHERE s.task_id = t.id AND s.role <> 'review' AND s.attempt =
 				(SELECT max(a.attempt) FROM sessions a
 				WHERE a.task_id = t.id AND a.completed_at <> '' AND a.accepted = 1))
 		END FROM events e WHERE e.id =
@@ -61,6 +62,8 @@ var tasks = reads("tasks t", func(t *ralph.Task) []field {
 		{"t.allow", column(&t.Allow)},
 		{"t.review", &t.Review},
 		{"t.hidden", column(&t.Hidden)},
+		{"t.role", &t.Role},
+		{"t.marks", column(&t.Marks)},
 		{"t.files", column(&t.Files)},
 		{"t.model", &t.Model},
 		{"t.agent", &t.Agent},
@@ -182,6 +185,7 @@ func (tx *Tx) AddTask(t ralph.Task, source string) (int64, error) {
 		return 0, err
 	}
 	r["status"], r["origin"], r["created"] = t.Status, t.Origin, tx.now
+	r["role"], r["marks"] = cmp.Or(t.Role, ralph.RoleWork), asJSON(append([]string{}, t.Marks...))
 	r["external_id"], r["external_source"] = t.ExternalID, t.ExternalSource
 	id, err := tx.add("tasks", r)
 	if err != nil {

@@ -39,7 +39,7 @@ func (tx *Tx) Undo(u Undo) error {
 	if err != nil {
 		return err
 	}
-	attempt, err := value[int](tx, `SELECT count(*) + 1 FROM sessions WHERE task_id = $1 AND role = 'work'`, task)
+	attempt, err := value[int](tx, `SELECT count(*) + 1 FROM sessions WHERE task_id = $1 AND role <> 'review'`, task)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ var powers = map[string]string{
 	"task add": useSuggest, "task list": reads, "task show": reads, "task graph": reads,
 	"task edit": useAmend, "task move": useAmend,
 	"task retry": useNothing, "task cancel": useNothing, "task block": useBlocked, "task unblock": useNothing,
+	"plan": useSuggest, "plan show": reads, "plan approve": useNothing, "plan reject": useNothing,
 	"feature": reads, "discipline": reads,
 	"import": useSuggest, "export": reads,
 
@@ -112,7 +113,8 @@ func leaves(cmd *cobra.Command) (list []*cobra.Command) {
 	for _, c := range cmd.Commands() {
 		list = append(list, leaves(c)...)
 	}
-	if !cmd.HasSubCommands() && cmd.RunE != nil {
+	if name := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" "); cmd.RunE != nil &&
+		(!cmd.HasSubCommands() || powers[name] != reads) {
 		list = append(list, cmd)
 	}
 	return list

@@ -39,7 +39,7 @@ func newRoot(a *app) *cobra.Command {
 			newInit(a), newDoctor(a), newVerify(a), newConfig(a), newNotify(a), newDemo(a), newVersion(a),
 		}},
 		{"queue", "Fill the queue:", []*cobra.Command{
-			newTask(a), newFeature(a), newDiscipline(a), newImport(a), newExport(a),
+			newTask(a), newPlan(a), newFeature(a), newDiscipline(a), newImport(a), newExport(a),
 		}},
 		{"running", "Run:", []*cobra.Command{
 			newRun(a), newStop(a), newSkip(a), newPause(a), newResume(a), newStatus(a), newWatch(a), newServe(a), newService(a),

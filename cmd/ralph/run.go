@@ -41,7 +41,7 @@ func addKeys(cmd *cobra.Command, flags []keyFlag) {
 // setKeys overrides the keys whose flags were given.
 func setKeys(cmd *cobra.Command, p *project.Project, flags []keyFlag) error {
 	for _, f := range flags {
-		if set := cmd.Flags().Lookup(f.flag); set.Changed {
+		if set := cmd.Flags().Lookup(f.flag); set != nil && set.Changed {
 			if err := p.Config.Set(f.key, "flag", set.Value.String()); err != nil {
 				if wrong := (*config.Error)(nil); errors.As(err, &wrong) {
 					err = fmt.Errorf("--%s %s", f.flag, wrong.Problem) // as it was typed
@@ -81,7 +81,9 @@ const formatGitHub = "github"
 type runOptions struct {
 	task   string
 	model  string
-	title  string // of a task to add
+	title  string                   // of a task to add
+	first  func(tx *store.Tx) error // what is added before it; nil for nothing
+	queued *bool                    // is set if another run does it; nil for nobody
 	add    ralph.Task
 	agent  string
 	dryRun bool
@@ -211,12 +213,29 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	if err := p.Preflight(ctx, l); err != nil {
 		return leaving.NotBegun(ctx, db, err)
 	}
+	addTask := func(tx *store.Tx) (err error) {
+		if o.first != nil {
+			err = o.first(tx)
+		}
+		if err == nil {
+			l.Task, err = tx.AddTask(o.add, "human")
+		}
+		return err
+	}
 	unlock, err := state.Lock(p.State)
+	if errors.Is(err, state.ErrLocked) && o.add.Role == ralph.RolePlan {
+		if err := db.Tx(ctx, addTask); err != nil {
+			return err
+		}
+		*o.queued = true
+		return a.say(map[string]any{"task_id": l.Task, "feature": o.add.Feature}, "TASK-%d added: the run in progress plans; "+
+			"`ralph plan show %s` shows it then", l.Task, o.add.Feature)
+	}
 	if errors.Is(err, state.ErrLocked) && o.title != "" {
 		return fmt.Errorf("%w, or give the task to that run: `ralph task add`", err)
 	}
 	if err == nil && o.title != "" {
-		err = db.Tx(ctx, func(tx *store.Tx) (err error) { l.Task, err = tx.AddTask(o.add, "human"); return err })
+		err = db.Tx(ctx, addTask)
 		if err != nil {
 			err = errors.Join(err, unlock())
 		}

@@ -17,9 +17,10 @@ type Queue struct {
 	Project     string // its name
 	Features    []ralph.Feature
 	Disciplines []ralph.Discipline
-	Tasks       []ralph.Task     // in the order of the queue
-	IDs         map[int64]string // by which ralph's own import recognizes a task
-	Learnings   []ralph.Learning // of the project and of features
+	Tasks       []ralph.Task       // in the order of the queue
+	IDs         map[int64]string   // by which ralph's own import recognizes a task
+	Learnings   []ralph.Learning   // of the project and of features
+	Notes       map[int64][]string // what ralph says of a task: in Markdown, as a quotation
 }
 
 // writers are the export formats by name.
@@ -86,6 +87,17 @@ func writeJSONL(w io.Writer, q Queue) error {
 	return nil
 }
 
+// WriteChecklist writes tasks as a checklist of its own, with what it is about.
+func WriteChecklist(b *strings.Builder, q Queue, about string) {
+	fmt.Fprintf(b, "# %s\n\n", text.Flat(q.Project))
+	if about = strings.TrimSpace(about); about != "" {
+		fmt.Fprintf(b, "%s\n\n", indent(about, ""))
+	}
+	for _, t := range q.Tasks {
+		checklistItem(b, t, q.Notes[t.ID])
+	}
+}
+
 // writeMarkdown writes a checklist for people, one section per feature.
 func writeMarkdown(w io.Writer, q Queue) error {
 	var b strings.Builder
@@ -108,14 +120,14 @@ func writeMarkdown(w io.Writer, q Queue) error {
 			}
 		}
 		for _, t := range tasks {
-			checklistItem(&b, t)
+			checklistItem(&b, t, q.Notes[t.ID])
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func checklistItem(b *strings.Builder, t ralph.Task) {
+func checklistItem(b *strings.Builder, t ralph.Task, notes []string) {
 	mark := " "
 	switch t.Status {
 	case ralph.Completed:
@@ -138,7 +150,15 @@ func checklistItem(b *strings.Builder, t ralph.Task) {
 	for _, on := range t.DependsOn {
 		fmt.Fprintf(b, "  - depends on TASK-%d\n", on)
 	}
+	for _, n := range notes {
+		for line := range strings.Lines(n) {
+			fmt.Fprintf(b, "  %s %s\n", noteMark, strings.TrimRight(line, "\n"))
+		}
+	}
 }
+
+// noteMark begins a line of what ralph says of a task, which is no part of it.
+const noteMark = "> ralph:"
 
 // indent indents each line, and escapes lines that look like a box or a heading.
 func indent(text, blanks string) string {

@@ -304,6 +304,9 @@ func (p *Project) channel(db *store.DB) (
 			s.Review = &mcpserver.ReviewTools{Object: r.Object, Approve: r.Approve, Tests: r.Tests, Only: r.Only}
 			s.Enforce = false
 		}
+		if p := a.Plan; p != nil {
+			s.Plan, s.Enforce = &mcpserver.PlanTools{Task: p.Task, Ask: p.Ask, Done: p.Done}, false
+		}
 		if a.Profile.Kind != claude.Profile.Kind || claude.Asks(p.Config.Agent.PermissionMode) {
 			its := rules
 			if a.Dir != p.Root { // a workspace, which has its own temporary folder beside it

@@ -107,6 +107,9 @@ type Assignment struct {
 	// Review, of a session that reviews a change, takes what it says of it; nil for a session that works.
 	Review *Review
 
+	// Plan, of a session that plans, takes what it says; nil for others.
+	Plan *Plan
+
 	// Dry makes the agent start, list ralph's tools and end, without a word to its model.
 	Dry bool
 
@@ -128,6 +131,25 @@ type Review struct {
 	Approve func(checked string) error
 	Tests   func(asks, why string) error // nil if it is not asked whether the task asks for the changed tests
 	Only    bool                         // it is asked nothing else
+}
+
+// A Plan takes what a session says that plans. The errors tell it how to correct a call.
+type Plan struct {
+	Task func(ctx context.Context, t ralph.PlannedTask) (said string, err error)
+	Ask  func(ctx context.Context, question string, options []string) (said string, err error)
+	Done func(ctx context.Context, summary string) error
+}
+
+// Own returns the names of the tools by which a session speaks to ralph, as ralph names them; none for one that works
+// on a task, which signals.
+func (a Assignment) Own() []string {
+	switch {
+	case a.Review != nil:
+		return a.Review.Tools()
+	case a.Plan != nil:
+		return []string{ralph.PlanTaskTool, ralph.PlanAskTool, ralph.PlanDoneTool}
+	}
+	return nil
 }
 
 // Tools returns the names of ralph's tools that the session needs.

@@ -24,6 +24,9 @@ func (s *Session) Decide(ctx context.Context, report agent.Report) (d signals.De
 		return d, err
 	}
 	s.take(report)
+	if s.Task.Role == ralph.RolePlan {
+		return s.decidePlan(ctx, report)
+	}
 	// Signals are processed even if ctx has ended. Only the verification,
 	// which may take long, ends with it.
 	detached := context.WithoutCancel(ctx)

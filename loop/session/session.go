@@ -49,6 +49,7 @@ type Needs struct {
 
 	Merging
 	Reviews Reviewing
+	Plans   Planning
 	Log     *slog.Logger
 }
 
@@ -138,6 +139,7 @@ type Session struct {
 	confirmed bool     // a person vouches for the done
 
 	desk *desk      // of a session that reviews; nil for one that works
+	plan *planner   // of a session that plans; nil for others
 	Done []Reviewed // sessions that have reviewed what this one made
 }
 
@@ -172,6 +174,9 @@ func (s *Session) Work(ctx context.Context) End {
 			if s.desk != nil {
 				s.desk.event(e)
 			}
+			if s.plan != nil && e.Kind == agent.Said && s.Plans.Said != nil {
+				s.Plans.Said(e.Text)
+			}
 		},
 	}
 	task.Model, task.Effort = agent.SplitEffort(s.Row.Model)
@@ -187,6 +192,13 @@ func (s *Session) Work(ctx context.Context) End {
 	}
 	if s.desk != nil {
 		task.TurnEnded, task.Review = s.desk.turnEnded, s.desk.review()
+	}
+	if s.Task.Role == ralph.RolePlan {
+		var err error
+		if s.plan, err = newPlanner(ctx, s); err != nil {
+			return End{ended(ralph.NoWork, err.Error()), err}
+		}
+		task.TurnEnded, task.Plan = s.plan.turnEnded, s.plan.calls()
 	}
 	if task.Profile.NoIdentity {
 		task.Author = s.Workspace.Tree.User(ctx)

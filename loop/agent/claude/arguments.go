@@ -158,9 +158,8 @@ func mcpConfig(o Options, a agent.Assignment) string {
 }
 
 // toolNames returns the model's names of the tools by which a session closes.
-func toolNames(review *agent.Review) []string {
-	if review != nil {
-		names := review.Tools()
+func toolNames(a agent.Assignment) []string {
+	if names := a.Own(); len(names) > 0 {
 		for i, name := range names {
 			names[i] = Profile.Tool(name)
 		}

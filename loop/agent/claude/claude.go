@@ -83,7 +83,7 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 		return agent.Report{}, err
 	}
 	s := &session{
-		options: a.options, task: task, process: p, history: history{tools: toolNames(task.Review)},
+		options: a.options, task: task, process: p, history: history{tools: toolNames(task)},
 	}
 	if !task.Dry {
 		s.outbox = []agent.Message{{Text: task.Prompt}}

@@ -23,7 +23,7 @@ func (a *Agent) Salvage(logDir string, d agent.Death) (agent.Report, error) {
 		return agent.Report{}, fmt.Errorf("transcript: %w", err)
 	}
 	defer f.Close()
-	h := history{tools: toolNames(nil)}
+	h := history{tools: toolNames(agent.Assignment{})}
 	if err := h.read(f, io.Discard); err != nil {
 		return agent.Report{}, fmt.Errorf("transcript: %w", err)
 	}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"ralph"
+	"ralph/internal/exchange"
+	"ralph/internal/inbox"
+	"ralph/internal/text"
+	"ralph/store"
+)
+
+func newPlan(a *app) *cobra.Command {
+	queued := false
+	o := runOptions{format: "text", queued: &queued}
+	var file string
+	var yes bool
+	cmd := newCommand("plan [IDEA]", func(cmd *cobra.Command, args []string) error {
+		if file == "" && len(args) == 0 {
+			return usage(errors.New("a plan needs an idea: ralph plan \"IDEA\", or --file with one; " +
+				"`ralph plan show` shows what is planned"))
+		}
+		if err := a.checkAgent(cmd.Context(), o.add.Agent); err != nil {
+			return err
+		}
+		idea := append(args, "")[0]
+		if err := a.idea(&o, idea, file); err != nil {
+			return err
+		}
+		err := runQueue(cmd, a, o)
+		if err != nil || queued {
+			return err
+		}
+		if yes {
+			return a.decidePlan(cmd.Context(), o.add.Feature, nil, true)
+		}
+		return a.showPlan(cmd.Context(), o.add.Feature)
+	})
+	cmd.Flags().StringVar(&file, "file", "", "what is wanted, in this `FILE`, or - for standard input")
+	cmd.Flags().StringVar(&o.add.Feature, "feature", "", "plan this `FEATURE`; one that exists is revised")
+	cmd.Flags().StringVar(&o.add.Agent, "agent", "", "have this agent plan, by its `NAME` in ralph.yaml")
+	cmd.Flags().BoolVar(&yes, "yes", false, "approve all of it at once")
+	show := newCommand("show [FEATURE]", func(cmd *cobra.Command, args []string) error {
+		return a.showPlan(cmd.Context(), append(args, "")[0])
+	})
+	cmd.AddCommand(show, newPlanDecide(a, "approve [NAME]...", true), newPlanDecide(a, "reject [NAME]...", false))
+	return cmd
+}
+
+// idea makes the task of a plan.
+func (a *app) idea(o *runOptions, idea, file string) error {
+	title, more, _ := strings.Cut(strings.TrimSpace(idea), "\n")
+	description := strings.TrimSpace(more)
+	if file != "" {
+		_, spec, err := a.readInput(file)
+		if err != nil {
+			return err
+		}
+		said := strings.TrimSpace(string(spec))
+		if title == "" {
+			title = strings.TrimSpace(strings.TrimLeft(text.FirstLine(said), "# "))
+		}
+		description = strings.TrimSpace(description + "\n\n" + said)
+	}
+	o.title = "Plan: " + title
+	if title == "" {
+		return usage(errors.New("the idea is empty"))
+	}
+	if runes := []rune(o.title); len(runes) > ralph.MaxTitle {
+		description = strings.TrimSpace(title + "\n\n" + description)
+		o.title = string(runes[:ralph.MaxTitle-1]) + "…"
+	}
+	o.add.Title, o.add.Description, o.add.Role = o.title, description, ralph.RolePlan
+	if err := errors.Join(ralph.CheckTitle("the idea", o.title), ralph.CheckText("the idea", description, false)); err != nil {
+		return err
+	}
+	own := o.add.Feature == ""
+	if own {
+		o.add.Feature = featureName(title)
+	}
+	// Of a feature that the idea alone names, there is none yet.
+	o.first = func(tx *store.Tx) error {
+		for n := 1; ; n++ {
+			name := o.add.Feature
+			if n > 1 {
+				name = fmt.Sprintf("%s-%d", o.add.Feature, n)
+			}
+			_, err := tx.Feature(name)
+			if errors.Is(err, ralph.ErrNotFound) {
+				o.add.Feature = name
+				return tx.PutFeature(ralph.Feature{Name: name, Description: title})
+			}
+			if err != nil || !own {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// featureName makes a name of the first words of an idea.
+func featureName(idea string) string {
+	words := strings.FieldsFunc(strings.ToLower(idea), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return cmp.Or(strings.Join(words[:min(len(words), 5)], "-"), "plan")
+}
+
+// showPlan prints a plan as Markdown.
+func (a *app) showPlan(ctx context.Context, feature string) error {
+	return showOf(ctx, a, read, func(tx *store.Tx) (inbox.Plan, error) { return inbox.ReadPlan(tx, feature) },
+		func(w io.Writer, p inbox.Plan) { fmt.Fprint(w, text.Visible(planText(p))) })
+}
+
+// planText is a plan as Markdown.
+func planText(p inbox.Plan) string {
+	q := exchange.Queue{Project: p.Feature.Name, Notes: map[int64][]string{}}
+	for _, t := range p.Tasks {
+		t.Task.Feature = "" // the whole text is of it
+		q.Tasks = append(q.Tasks, t.Task)
+		note := func(s string) { q.Notes[t.ID] = append(q.Notes[t.ID], s) }
+		if t.Status == ralph.Proposed {
+			note("proposed" + map[bool]string{true: " as " + t.Name}[t.Name != ""])
+		}
+		for _, m := range t.Marks {
+			note(m)
+		}
+		for _, i := range p.Waits {
+			switch {
+			case i.TaskID != t.ID:
+			case i.Kind == "amendment":
+				note("to be changed (" + i.Item + "):")
+				for _, l := range i.Diff {
+					note(l)
+				}
+			case i.Kind == "nack":
+				note("to be dropped (" + i.Item + "): " + i.Text)
+			}
+		}
+	}
+	var b strings.Builder
+	exchange.WriteChecklist(&b, q, p.Feature.Description)
+	return b.String()
+}
+
+func newPlanDecide(a *app, use string, approve bool) *cobra.Command {
+	var feature string
+	cmd := newCommand(use, func(cmd *cobra.Command, args []string) error {
+		return a.decidePlan(cmd.Context(), feature, args, approve)
+	})
+	cmd.Flags().StringVar(&feature, "feature", "", "of the plan of this `FEATURE`, if several wait")
+	cmd.PostRunE = a.endClaims
+	return cmd
+}
+
+// decidePlan approves or rejects what a plan proposes: all of it, or what it proposes of the tasks named.
+func (a *app) decidePlan(ctx context.Context, feature string, names []string, approve bool) error {
+	return showOf(ctx, a, alter, func(tx *store.Tx) ([]string, error) {
+		return inbox.DecidePlan(tx, feature, names, approve, "", a.person())
+	}, func(w io.Writer, said []string) {
+		for _, s := range said {
+			fmt.Fprintln(w, text.Line(s, 300))
+		}
+	})
+}

@@ -1,0 +1,340 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"ralph"
+	"ralph/internal/text"
+	"ralph/loop/agent"
+	"ralph/loop/check"
+	"ralph/prompt"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// Planning is what a session needs that plans (docs/howto/plan.md).
+type Planning struct {
+	Attended bool                     // a person answers its questions while it waits
+	Meet     func(a, b []string) bool // whether two lists of globs may match the same file
+	Said     func(words string)       // is told what the planner says; nil for nobody
+}
+
+// A planner takes what a session says that plans. What it has said is stored with the session, so that a later one
+// goes on with it; tasks are made of it once the session is decided.
+type planner struct {
+	s     *Session
+	tools *agent.Profile
+
+	mu       sync.Mutex
+	plan     ralph.Plan
+	done     string                 // its summary; "" if the plan is not complete
+	results  map[string]ralph.Check // of the commands that were run, which are run once
+	reminded bool
+}
+
+// newPlanner returns the planner of a session, with what earlier ones have planned.
+func newPlanner(ctx context.Context, s *Session) (*planner, error) {
+	p := &planner{s: s, tools: agent.ProfileOf(s.Agent), results: map[string]ralph.Check{}}
+	return p, s.Store.View(ctx, func(tx *store.Tx) (err error) {
+		p.plan, err = tx.PlanOf(s.Row.TaskID)
+		p.plan.Marks, p.plan.Mended = nil, 0
+		return err
+	})
+}
+
+// calls returns where the agent's calls go.
+func (p *planner) calls() *agent.Plan {
+	return &agent.Plan{Task: p.task, Ask: p.ask, Done: p.finish}
+}
+
+// save stores the plan.
+func (p *planner) save(ctx context.Context) error {
+	return p.s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SavePlan(p.s.Row.ID, p.plan) })
+}
+
+// task takes a task. The error says what is wrong with it.
+func (p *planner) task(ctx context.Context, t ralph.PlannedTask) (said string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := t.Check(); err != nil {
+		return "", err
+	}
+	if p.plan.Find(t.Name) < 0 && len(p.plan.Tasks) >= signals.MaxPlanTasks {
+		return "", fmt.Errorf("the plan has %d tasks, and that is the most: make it smaller, or plan a part of the idea",
+			signals.MaxPlanTasks)
+	}
+	verb := "Planned"
+	if p.plan.Find(t.Name) >= 0 {
+		verb = "Planned anew"
+	}
+	p.plan.Put(t)
+	p.done = ""
+	return fmt.Sprintf("%s: %s. The plan has %s now.", verb, t.Name, text.Count(len(p.plan.Tasks), "task")), p.save(ctx)
+}
+
+// ask records a question, which the plan waits for.
+func (p *planner) ask(ctx context.Context, question string, options []string) (said string, err error) {
+	yes := true
+	a := signals.Ask{Question: question, Options: options, Blocking: &yes}
+	if err := a.Check(); err != nil {
+		return "", err
+	}
+	if _, err := p.s.Store.Say(ctx, p.s.Row.TaskID, p.s.Row.ID, "planner", a); err != nil {
+		return "", err
+	}
+	return "Asked. End your turn now: you go on once it is answered.", nil
+}
+
+// finish takes that the plan is complete. The error says why it is not.
+func (p *planner) finish(ctx context.Context, summary string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := (signals.Done{Summary: summary}).Check(); err != nil {
+		return err
+	}
+	open, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	if open > 0 {
+		return errors.New("a question of yours is not answered yet: end your turn, and call this tool once it is")
+	}
+	problems, err := store.Read(ctx, p.s.Store, func(tx *store.Tx) ([]string, error) {
+		_, problems, err := planFits(tx, p.s.Task.Feature, p.plan)
+		return problems, err
+	})
+	if err != nil {
+		return err
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("the plan cannot be proposed:\n- %s\nMend it with %s, then call this tool again",
+			strings.Join(problems, "\n- "), p.tools.Tool(ralph.PlanTaskTool))
+	}
+	p.done = summary
+	return nil
+}
+
+// PlanProblems returns why a plan of a feature cannot be proposed as it is.
+func PlanProblems(tx *store.Tx, feature string, p ralph.Plan) ([]string, error) {
+	_, problems, err := planFits(tx, feature, p)
+	return problems, err
+}
+
+// planFits is [PlanProblems] with the tasks that the plan may name.
+func planFits(tx *store.Tx, feature string, p ralph.Plan) (known signals.Nameable, problems []string, err error) {
+	if known, err = tx.KnownToPlan(feature); err != nil {
+		return nil, nil, err
+	}
+	list, err := tx.Disciplines()
+	var names []string
+	for _, d := range list {
+		names = append(names, d.Name)
+	}
+	return known, signals.PlanProblems(p, known, names), err
+}
+
+// open counts the session's questions that nobody has answered.
+func (p *planner) open(ctx context.Context) (n int, err error) {
+	said, err := store.Read(ctx, p.s.Store, func(tx *store.Tx) ([]signals.Said, error) {
+		return tx.SessionSignals(p.s.Row.ID)
+	})
+	for _, s := range said {
+		if _, ask := s.Payload.(signals.Ask); ask && !s.Answered {
+			n++
+		}
+	}
+	return n, err
+}
+
+// turnEnded decides how the conversation goes on: with an answer, with what is to be mended, or not at all.
+func (p *planner) turnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
+	p.s.clock.pause()
+	defer p.s.clock.resume()
+	answer, err := p.reply(ctx, turn)
+	if err != nil && ctx.Err() == nil {
+		p.s.Log.Warn("a plan is not complete", "session", p.s.Row.ID, "task", p.s.Row.TaskID, "error", err)
+	}
+	return answer
+}
+
+// asked closes a session whose question a person answers later.
+var asked = signals.Partial{
+	Summary: "asked a question", Remaining: "the plan goes on once the question is answered",
+}
+
+func (p *planner) reply(ctx context.Context, turn agent.Turn) (agent.Answer, error) {
+	open, err := p.open(ctx)
+	if err != nil {
+		return agent.Answer{}, err
+	}
+	if open > 0 {
+		if !p.s.Plans.Attended {
+			_, err := p.s.Store.Say(ctx, p.s.Row.TaskID, p.s.Row.ID, "planner", asked)
+			return agent.Answer{}, err
+		}
+		if err := p.answered(ctx); err != nil {
+			return agent.Answer{}, err
+		}
+	}
+	waiting, err := p.s.unheard(ctx)
+	switch {
+	case err != nil:
+		return agent.Answer{}, err
+	case waiting: // a person's words are on their way to it
+		return agent.Answer{Wait: true}, nil
+	case p.summary() == "" && !p.reminded:
+		p.reminded = true
+		return agent.Say(fmt.Sprintf("You have ended your turn, and the plan is not complete. Call %s once it is, or %s "+
+			"if you need to know something, then end your turn.",
+			p.tools.Tool(ralph.PlanDoneTool), p.tools.Tool(ralph.PlanAskTool))), nil
+	case p.summary() == "":
+		return agent.Answer{}, nil
+	}
+	w := p.s.await(ctx, turn)
+	defer w.over()
+	said, err := p.redFirst(ctx)
+	if err != nil || ctx.Err() != nil {
+		return agent.Answer{Over: true}, errors.Join(err, w.kill())
+	}
+	if said != "" && (turn.Process == nil || w.there()) {
+		return agent.Say(said + w.told()), nil
+	}
+	_, err = p.s.Store.Say(ctx, p.s.Row.TaskID, p.s.Row.ID, "planner", signals.Done{Summary: p.summary()})
+	return agent.Answer{Over: true}, errors.Join(err, w.kill())
+}
+
+func (p *planner) summary() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done
+}
+
+// answered waits until a person has answered the session's questions.
+func (p *planner) answered(ctx context.Context) error {
+	for {
+		changed := p.s.Store.Changed()
+		open, err := p.open(ctx)
+		if err != nil || open == 0 {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// redFirst runs the commands of the plan's tasks once, on the commit that the plan was made for, and marks the tasks.
+// It returns what the planner is to mend; "" for nothing.
+func (p *planner) redFirst(ctx context.Context) (said string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.s
+	var commands []string
+	for _, t := range p.plan.Tasks {
+		if t.Drop == "" {
+			commands = check.Once(commands, t.Verify)
+		}
+	}
+	if err := p.run(ctx, commands); err != nil {
+		return "", fmt.Errorf("run the plan's commands: %w", err)
+	}
+	p.plan.Marks = signals.PlanMarks(p.plan, s.Plans.Meet)
+	var mend strings.Builder
+	for _, t := range p.plan.Tasks {
+		for _, command := range t.Verify {
+			r, ran := p.results[command]
+			if t.Drop != "" || !ran {
+				continue
+			}
+			mark, broken := signals.RedFirst(r, s.Check.Timeout)
+			if mark != "" {
+				p.plan.Marks[t.Name] = append(p.plan.Marks[t.Name], fmt.Sprintf("`%s` %s", text.Short(r.Command, 200), mark))
+			}
+			if broken {
+				fmt.Fprintf(&mend, "\n%s: `%s`\n\n%s", t.Name, r.Command, prompt.Quoted("what it prints", r.Tail))
+			}
+		}
+	}
+	if mend.Len() > 0 && p.plan.Mended < signals.PlanTries {
+		p.plan.Mended++
+		p.done = ""
+		said = fmt.Sprintf("ralph ran each command once before any work, and these fail for another reason than that the "+
+			"work is missing, so that they could never tell whether a task is done:\n%s\nCall %s again for each such task, "+
+			"with a command that can run, then %s. If a task itself makes what is missing, leave it as it is.",
+			mend.String(), p.tools.Tool(ralph.PlanTaskTool), p.tools.Tool(ralph.PlanDoneTool))
+	}
+	return said, p.save(ctx)
+}
+
+// run runs the commands that were not run yet where checks are run, on the commit on which the session began.
+func (p *planner) run(ctx context.Context, commands []string) error {
+	s := p.s
+	defer s.checking("")
+	at := s.apartIn(check.Round{Session: s.Row.ID, Log: filepath.Join(s.folder(), "verify.log"), Slow: s.checking})
+	for _, c := range commands { // each on its own: what one does to the files is no other's
+		if _, ran := p.results[c]; ran {
+			continue
+		}
+		s.takes(s.Check.Timeout)
+		results, err := at.Verify(ctx, s.Workspace.Clone.Base, []string{c})
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		for _, r := range results {
+			p.results[c] = r.Check
+		}
+	}
+	return nil
+}
+
+// decidePlan decides on a session that plans: of a plan that it has completed proposals are made, in the same
+// transaction. What it did in its workspace is thrown away.
+func (s *Session) decidePlan(ctx context.Context, report agent.Report) (d signals.Decision, err error) {
+	detached := context.WithoutCancel(ctx)
+	var known signals.Nameable
+	err = s.Store.Tx(detached, func(tx *store.Tx) error {
+		f, err := tx.Facts(s.Row.ID)
+		if err != nil {
+			return err
+		}
+		p, err := tx.PlanOf(s.Row.TaskID)
+		if err != nil {
+			return err
+		}
+		f.Ending, f.EndingWhy, f.Rules, f.Untouched = s.Row.Ending, report.Reason, s.Rules, true
+		f.Changed = len(p.Tasks) > 0 || len(f.Said) > 0
+		if closing := signals.Closing(f.Said).Payload; closing != nil && closing.Verb() == ralph.VerbDone {
+			var problems []string
+			if known, problems, err = planFits(tx, s.Task.Feature, p); err != nil {
+				return err
+			}
+			if f.Planned = signals.PlanSaid(p, known); len(problems) > 0 {
+				f.Planned, f.Unchecked = "", "the plan does not fit any more: "+problems[0]
+			}
+		}
+		d = signals.Decide(f)
+		if err := tx.Apply(s.Row, f, d); err != nil {
+			return err
+		}
+		if d.Accepted {
+			err = tx.ProposePlan(s.Row, s.Task.Feature, p, known)
+		}
+		if err == nil && s.reopened {
+			err = tx.TryNow(s.Row.TaskID)
+		}
+		return err
+	})
+	if err == nil && s.Workspace.Clone != nil && s.Workspace.Has(s.Row.Dir) {
+		if _, err := s.Workspace.Discard(detached); err != nil {
+			s.Log.Warn("cannot throw a planner's workspace away; its next use does", "session", s.Row.ID, "error", err)
+		}
+	}
+	return d, err
+}

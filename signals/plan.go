@@ -1,0 +1,236 @@
+package signals
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"ralph"
+	"ralph/internal/text"
+)
+
+// MaxPlanTasks is the most tasks that one plan may have.
+const MaxPlanTasks = 50
+
+// PlanTries is how often a planner is given commands back that cannot tell anything.
+const PlanTries = 2
+
+// What a task of a plan is marked with.
+const (
+	MarkPasses  = "passes before any work: proves nothing"
+	MarkNothing = "names no file and no check"
+)
+
+// Nameable are the tasks that a plan may name beside its own, by name: those of its feature by the name that they had in
+// its plan, and all that exist by TASK-3.
+type Nameable map[string]ralph.Task
+
+// Find returns the task of a name.
+func (k Nameable) Find(name string) (ralph.Task, bool) {
+	t, ok := k[name]
+	if !ok {
+		t, ok = k[strings.ToUpper(name)]
+	}
+	return t, ok
+}
+
+// PlanProblems returns why a plan cannot be proposed as it is, one sentence each; none if it can.
+func PlanProblems(p ralph.Plan, known Nameable, disciplines []string) (list []string) {
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	switch n := len(p.Tasks); {
+	case n == 0:
+		add("it has no task: call plan.task for each")
+	case n > MaxPlanTasks:
+		add("it has %d tasks, and %d is the most: make it smaller, or plan a part of the idea", n, MaxPlanTasks)
+	}
+	for _, t := range p.Tasks {
+		old, exists := known.Find(t.Name)
+		switch {
+		case exists:
+			if why := unrevisable(t, old); why != "" {
+				add("%s: %s", t.Name, why)
+			}
+		case t.Drop != "":
+			add("%s: there is no task of that name to drop", t.Name)
+		case strings.TrimSpace(t.Title) == "":
+			add("%s: it has no title", t.Name)
+		}
+		if t.Discipline != "" && !slices.Contains(disciplines, t.Discipline) {
+			among := "there is none"
+			if len(disciplines) > 0 {
+				among = "there are " + strings.Join(disciplines, ", ")
+			}
+			add("%s: the discipline %q is not known: %s", t.Name, t.Discipline, among)
+		}
+		for _, on := range t.DependsOn {
+			if _, ok := known.Find(on); !ok && p.Find(on) < 0 {
+				add("%s: it depends on %q, and neither the plan nor the project has a task of that name", t.Name, on)
+			}
+		}
+	}
+	if c := cycle(p, known); len(c) > 0 {
+		add("these wait for each other, so that none could begin: %s", strings.Join(c, " → "))
+	}
+	return list
+}
+
+// unrevisable returns why a task that exists cannot be changed as planned; "" if it can.
+func unrevisable(t ralph.PlannedTask, old ralph.Task) string {
+	switch {
+	case old.Role == ralph.RolePlan:
+		return fmt.Sprintf("TASK-%d is a plan itself", old.ID)
+	case old.Status == ralph.Completed || old.Status == ralph.Merging:
+		return fmt.Sprintf("TASK-%d is done, and stays: plan what is to be different as a new task", old.ID)
+	case old.Status == ralph.Cancelled || old.Status == ralph.Rejected:
+		return fmt.Sprintf("TASK-%d is %s: plan it anew, by another name", old.ID, old.Status)
+	case len(t.DependsOn)+len(t.Files)+len(t.Allow) > 0 || t.Discipline != "":
+		return fmt.Sprintf("TASK-%d exists: its title, description, acceptance and verify can be changed; for the rest drop it, "+
+			"and plan another one", old.ID)
+	case t.Drop == "" && t.Title+t.Description+t.Estimate == "" && t.Acceptance == nil && t.Verify == nil:
+		return "nothing of it is changed: leave it out"
+	}
+	return ""
+}
+
+// cycle returns names that wait for each other, the first once more at the end; none if there are none.
+func cycle(p ralph.Plan, known Nameable) []string {
+	const open, done = 1, 2
+	state := map[string]int{}
+	var path []string
+	var visit func(name string) []string
+	visit = func(name string) []string {
+		switch state[name] {
+		case done:
+			return nil
+		case open:
+			return append(slices.Clone(path[slices.Index(path, name):]), name)
+		}
+		state[name] = open
+		path = append(path, name)
+		if i := p.Find(name); i >= 0 {
+			for _, on := range p.Tasks[i].DependsOn {
+				if c := visit(on); c != nil {
+					return c
+				}
+			}
+		}
+		path = path[:len(path)-1]
+		state[name] = done
+		return nil
+	}
+	for _, t := range p.Tasks {
+		if c := visit(t.Name); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// PlanMarks returns what people are told of each new task of a plan, by its name, as far as the plan itself shows it.
+// meet reports whether two lists of globs may match the same file.
+func PlanMarks(p ralph.Plan, meet func(a, b []string) bool) map[string][]string {
+	marks := map[string][]string{}
+	waits := reach(p)
+	for i, t := range p.Tasks {
+		if t.Drop != "" {
+			continue
+		}
+		if len(t.Files)+len(t.Verify) == 0 {
+			marks[t.Name] = append(marks[t.Name], MarkNothing)
+		}
+		for _, u := range p.Tasks[:i] {
+			if u.Drop != "" || waits[t.Name][u.Name] || waits[u.Name][t.Name] || !meet(t.Files, u.Files) {
+				continue
+			}
+			hint := "touches files of %s and waits for nothing of it: in parallel they may conflict"
+			marks[t.Name] = append(marks[t.Name], fmt.Sprintf(hint, u.Name))
+			marks[u.Name] = append(marks[u.Name], fmt.Sprintf(hint, t.Name))
+		}
+	}
+	return marks
+}
+
+// reach returns for each task those that it waits for, however indirectly.
+func reach(p ralph.Plan) map[string]map[string]bool {
+	all := map[string]map[string]bool{}
+	for _, t := range p.Tasks {
+		seen := map[string]bool{}
+		todo := slices.Clone(t.DependsOn)
+		for len(todo) > 0 {
+			name := todo[0]
+			todo = todo[1:]
+			if i := p.Find(name); i >= 0 && !seen[name] {
+				todo = append(todo, p.Tasks[i].DependsOn...)
+			}
+			seen[name] = true
+		}
+		all[t.Name] = seen
+	}
+	return all
+}
+
+// broken are what commands and runners say that could not even begin, whatever work is missing.
+var broken = regexp.MustCompile(`(?im)^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: (?:syntax error|[^/\n]*syntax error)|` +
+	`unterminated quoted string|unexpected EOF while looking for|unexpected end of file|` +
+	`no module named ['"]?(?:pytest|unittest2|nose2?|tox|mypy|ruff|black|flake8|coverage)\b|` +
+	`^error: no such (?:sub)?command|^go: unknown command|unknown command:? |^go [a-z]+: unknown command|` +
+	`flag provided but not defined|unknown shorthand flag|unknown (?:option|flag)|unrecognized (?:option|arguments?)|` +
+	`invalid option|illegal option|no such option|npm (?:err!|error) missing script`)
+
+// notFound is what a shell says of a program that is on no path; one of the project's own may be what is to be made.
+var notFound = regexp.MustCompile(`(?m)^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: ([^:\s/]+): (?:command )?not found`)
+
+// RedFirst says what a command's result before any work comes to: what people are told of it, "" for nothing, and
+// whether it fails for another reason than missing work, so that the planner is to mend it.
+func RedFirst(c ralph.Check, limit time.Duration) (mark string, mend bool) {
+	said := func() string { return text.Short(text.FirstLine(lastLine(c.Tail)), 160) }
+	switch {
+	case c.Passed:
+		return MarkPasses, false
+	case strings.HasPrefix(c.Error, "took longer than"):
+		return fmt.Sprintf("does not end: killed after %s", limit), false
+	case notFound.MatchString(c.Tail):
+		m := notFound.FindStringSubmatch(c.Tail)
+		return fmt.Sprintf("cannot run: there is no command %s", m[1]), true
+	case broken.MatchString(c.Tail):
+		return "cannot run: " + said(), true
+	case c.Exit == 126:
+		return "cannot run: " + said(), true
+	}
+	return "", false
+}
+
+// lastLine returns the last line of a text that is not blank.
+func lastLine(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return lines[len(lines)-1]
+}
+
+// PlanSaid says in a line what a plan proposes.
+func PlanSaid(p ralph.Plan, known Nameable) string {
+	var added, changed, dropped int
+	for _, t := range p.Tasks {
+		_, exists := known.Find(t.Name)
+		switch {
+		case t.Drop != "":
+			dropped++
+		case exists:
+			changed++
+		default:
+			added++
+		}
+	}
+	var parts []string
+	if added > 0 {
+		parts = append(parts, text.Count(added, "task"))
+	}
+	if changed > 0 {
+		parts = append(parts, text.Count(changed, "change")+" of tasks")
+	}
+	if dropped > 0 {
+		parts = append(parts, text.Count(dropped, "task")+" to drop")
+	}
+	return "planned: " + strings.Join(parts, ", ") + ", for you to approve"
+}

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	"ralph"
+	"ralph/signals"
+)
+
+// SavePlan stores what a session has planned so far. It changes no task.
+func (tx *Tx) SavePlan(session string, p ralph.Plan) error {
+	return tx.set("sessions", session, cells{"plan": asJSON(p)})
+}
+
+// PlanOf returns what the sessions of a task have planned so far.
+func (tx *Tx) PlanOf(task int64) (p ralph.Plan, err error) {
+	_, err = found(tx.row(`
+		SELECT plan FROM sessions WHERE task_id = $1 AND plan <> '' ORDER BY started_at DESC, id DESC LIMIT 1`, task).
+		Scan(column(&p)))
+	return p, err
+}
+
+// KnownToPlan returns the tasks that a plan of a feature may name.
+func (tx *Tx) KnownToPlan(feature string) (signals.Nameable, error) {
+	all, err := tx.Tasks(TaskFilter{})
+	if err != nil {
+		return nil, err
+	}
+	known := signals.Nameable{}
+	for _, t := range all {
+		known[fmt.Sprintf("TASK-%d", t.ID)] = t
+		if t.ExternalSource == ralph.PlanSource+feature && t.Feature == feature {
+			known[t.ExternalID] = t
+		}
+	}
+	return known, nil
+}
+
+// ProposePlan makes what a session has planned proposals for people: its new tasks, amendments of those that exist,
+// and proposals to cancel tasks. Known are the tasks that it may name.
+func (tx *Tx) ProposePlan(s ralph.Session, feature string, p ralph.Plan, known signals.Nameable) (err error) {
+	ids := map[string]int64{}
+	for name, t := range known {
+		ids[name] = t.ID
+	}
+	for _, t := range p.Tasks {
+		old, exists := known.Find(t.Name)
+		switch {
+		case exists && t.Drop != "":
+			_, err = tx.AddComment(ralph.Comment{
+				TaskID: old.ID, SessionID: s.ID, Author: s.Agent, AuthorKind: ralph.ByAgent, Kind: ralph.Nack,
+				Body: "The plan of " + feature + " drops it: " + t.Drop,
+			})
+		case exists:
+			_, err = tx.Propose(ralph.Amendment{
+				TaskID: old.ID, SessionID: s.ID, Author: s.Agent, AuthorKind: ralph.ByAgent, Patch: revision(t),
+				Rationale: "the plan of " + feature + " was revised",
+			})
+		default:
+			n := t.Task(feature)
+			n.Marks = p.Marks[t.Name]
+			ids[t.Name], err = tx.AddTask(n, "agent")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+	}
+	for _, t := range p.Tasks {
+		for _, on := range t.DependsOn {
+			id, ok := ids[on]
+			if !ok {
+				id = ids[strings.ToUpper(on)]
+			}
+			if err := tx.AddDependency(ids[t.Name], id, "signal"); err != nil {
+				return fmt.Errorf("%s: %w", t.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// revision is what a planned task changes of the one that exists.
+func revision(t ralph.PlannedTask) (p ralph.Patch) {
+	n := t.Task("")
+	if t.Title != "" {
+		p.Title = &n.Title
+	}
+	if n.Description != "" {
+		p.Description = &n.Description
+	}
+	if t.Acceptance != nil || t.Verify != nil {
+		p.Contracts = &ralph.Contract{}
+	}
+	if t.Acceptance != nil {
+		p.Contracts.Acceptance = &t.Acceptance
+	}
+	if t.Verify != nil {
+		p.Contracts.Verify = &t.Verify
+	}
+	return p
+}
