@@ -28,6 +28,7 @@ type record struct {
 	Moved       bool               `json:"moved,omitempty"`
 	Told        bool               `json:"told,omitempty"`
 	Head        string             `json:"head,omitempty"`
+	Planned     string             `json:"planned,omitempty"`
 	Approvals   []ralph.Approval   `json:"approvals,omitempty"`
 	OpenFlags   []int64            `json:"open_flags,omitempty"`
 	CancelledBy string             `json:"cancelled_by,omitempty"`
@@ -74,7 +75,7 @@ func (f Facts) Record() ([]byte, error) {
 		Ending: f.Ending, EndingWhy: f.EndingWhy, Changed: f.Changed, Untouched: f.Untouched, Confirmed: f.Confirmed,
 		Protected: f.Protected, Evidence: f.Evidence, Void: f.Void, Merges: f.Merges,
 		Conflict: f.Conflict, Conflicts: f.Conflicts, Moved: f.Moved, Told: f.Told,
-		Head: f.Head, Approvals: f.Approvals, OpenFlags: f.OpenFlags,
+		Head: f.Head, Planned: f.Planned, Approvals: f.Approvals, OpenFlags: f.OpenFlags,
 		CancelledBy: f.CancelledBy, Unchecked: f.Unchecked, Unseen: f.Unseen,
 		Questions: f.OpenQuestions, Blockers: f.OpenBlockers, Unfinished: f.Unfinished,
 		Upstream: f.Upstream, Titles: f.Titles, Features: f.Features, Approved: f.Approved,
@@ -113,7 +114,7 @@ func Recorded(text []byte) (Facts, error) {
 		OpenQuestions: r.Questions, OpenBlockers: r.Blockers, Unfinished: r.Unfinished,
 		Upstream: r.Upstream, Titles: r.Titles, Features: r.Features, Approved: r.Approved, Merges: r.Merges,
 		Conflict: r.Conflict, Conflicts: r.Conflicts, Moved: r.Moved, Told: r.Told,
-		Head: r.Head, Approvals: r.Approvals, OpenFlags: r.OpenFlags,
+		Head: r.Head, Planned: r.Planned, Approvals: r.Approvals, OpenFlags: r.OpenFlags,
 	}
 	for _, s := range r.Said {
 		payload, err := Parse(s.Verb, s.Payload)

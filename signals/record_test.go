@@ -37,7 +37,7 @@ func full(t *testing.T) signals.Facts {
 			Rewritten: []ralph.Touch{{File: "a", Command: "b"}}, Drives: []ralph.Touch{{File: "c", Command: "d"}},
 			Killed: []string{"sleep"}, Uncontained: true, Within: []string{"sub is at a commit that its remote lacks"},
 		},
-		Protected: []string{"ci.sh"}, CancelledBy: "ann", Unchecked: "no index", Unseen: []string{"the saved files"}, OpenQuestions: 1, OpenBlockers: 2, Unfinished: 3,
+		Protected: []string{"ci.sh"}, CancelledBy: "ann", Unchecked: "no index", Planned: "2 tasks", Unseen: []string{"the saved files"}, OpenQuestions: 1, OpenBlockers: 2, Unfinished: 3,
 		Upstream: map[int64]signals.Upstream{2: {Matches: []int64{7}, Completed: true, Cycle: true}},
 		Titles:   map[string]bool{"split it": true}, Features: map[string]bool{"billing": true}, Approved: 2,
 		Known: []ralph.Learning{{ID: 1}}, Rules: rules,

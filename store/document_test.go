@@ -178,6 +178,8 @@ var meanings = map[string]string{
 	"learnings.claim": "1 if it speaks of checks, permissions or signals, and no person has confirmed it",
 	"tasks.review":    "the agent that reviews it, by its name in ralph.yaml, or none; empty leaves it to the discipline, then to the configuration", "disciplines.review": "the same for its tasks",
 	"sessions.role": "", "sessions.review": "what a review came to, as an object; empty for other sessions",
+	"tasks.role": "of its sessions: it is to be worked on, or an idea of which tasks are made", "sessions.plan": "what it has planned so far, as an object; empty for other sessions",
+	"tasks.marks":  "what was noticed about it when it was planned, as a list of texts",
 	"tasks.hidden": "checks that no session sees, as JSON: what each checks, and its command",
 	"tasks.allow":  "what it may change without anybody being asked, as JSON: tests, or globs of files", "changes.proof": "what the change's own tests prove, as JSON; empty as long as nobody has looked",
 	"tasks.files": "globs of the files that it is expected to change, as JSON", "disciplines.parallel": "how many of its tasks are worked on at once; 0 for as many as the run works on",

@@ -210,7 +210,7 @@ func acceptable(args []string) error {
 	if hidden != nil {
 		return hidden
 	}
-	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
+	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 && !strings.Contains(cmd.Use, " ") {
 		return fmt.Errorf("%s has no command %s", cmd.CommandPath(), cmd.Flags().Arg(0))
 	}
 	return nil
