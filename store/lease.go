@@ -61,7 +61,7 @@ func (db *DB) Shared() bool { return db.dialect.shared }
 // LostSessions lists the open sessions on tasks of runs that have ended or are lost, oldest first; with again also those
 // that could not be decided.
 func (tx *Tx) LostSessions(again bool) ([]ralph.Session, error) {
-	return tx.lost(`s.role = 'work' AND ($1 = 1 OR s.undecided = '')`, again)
+	return tx.lost(`s.role <> 'review' AND ($1 = 1 OR s.undecided = '')`, again)
 }
 
 // lost lists the open sessions of a kind whose run has ended or is lost, oldest first. Workers' sessions have claims.

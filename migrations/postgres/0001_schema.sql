@@ -82,7 +82,9 @@ CREATE TABLE tasks (
   allow           TEXT COLLATE "C" NOT NULL DEFAULT '[]', -- what it may change unasked: "tests", or globs
   review          TEXT COLLATE "C" NOT NULL DEFAULT '', -- the agent that reviews it, "none", or '' as configured
   accepted        BIGINT NOT NULL DEFAULT 0, -- 1 if it is completed by a recorded decision
-  hidden          TEXT COLLATE "C" NOT NULL DEFAULT '[]' -- checks that no session sees: titles and commands
+  hidden          TEXT COLLATE "C" NOT NULL DEFAULT '[]', -- checks that no session sees: titles and commands
+  role            TEXT COLLATE "C" NOT NULL DEFAULT 'work' CHECK (role IN ('work','plan')), -- of its sessions
+  marks           TEXT COLLATE "C" NOT NULL DEFAULT '[]' -- what was noticed about it when it was planned
 );
 CREATE INDEX idx_tasks_feature ON tasks(feature_id, id);
 CREATE INDEX idx_tasks_title ON tasks(normal_title);
@@ -340,9 +342,10 @@ CREATE TABLE sessions (
   checking_since        TEXT COLLATE "C" NOT NULL DEFAULT '',
   agent                 TEXT COLLATE "C" NOT NULL DEFAULT '',
   agent_version         TEXT COLLATE "C" NOT NULL DEFAULT '', -- as its program tells
-  role                  TEXT COLLATE "C" NOT NULL DEFAULT 'work' CHECK (role IN ('work','review')),
+  role                  TEXT COLLATE "C" NOT NULL DEFAULT 'work' CHECK (role IN ('work','review','plan')),
   review                TEXT COLLATE "C" NOT NULL DEFAULT '', -- what a review came to
   machine               TEXT COLLATE "C" NOT NULL DEFAULT '', -- where it works, and where its transcript is
+  plan                  TEXT COLLATE "C" NOT NULL DEFAULT '', -- what it has planned
 
   -- The parts of JSON texts that queries use.
   accepted              BIGINT GENERATED ALWAYS AS (CASE WHEN json_valid(decision) THEN coalesce(json_number(decision, '$.Accepted'), 0) ELSE 0 END) STORED,
@@ -360,7 +363,7 @@ CREATE INDEX idx_sessions_completed ON sessions(completed_at, cost_usd);
 CREATE INDEX idx_sessions_workers ON sessions(id) WHERE completed_at = '' AND worker <> '';
 CREATE INDEX idx_sessions_people ON sessions(started_at) WHERE origin = 'human';
 -- One session at a time works on a task.
-CREATE UNIQUE INDEX sessions_one_open ON sessions(task_id) WHERE completed_at = '' AND role = 'work';
+CREATE UNIQUE INDEX sessions_one_open ON sessions(task_id) WHERE completed_at = '' AND role <> 'review';
 CREATE INDEX idx_sessions_reviews ON sessions(task_id, started_at) WHERE role = 'review';
 
 -- Where a session stood, for one that goes on.
