@@ -46,9 +46,9 @@ type Queue struct {
 // watchedTasks is the maximum number of queued tasks on a screen.
 const watchedTasks = 30
 
-// Look implements [Source]. It reads the database when it has changed, and every hour: some things
+// Snapshot implements [Source]. It reads the database when it has changed, and every hour: some things
 // wait for a person only after a while.
-func (s *Queue) Look(ctx context.Context, number int) (Snapshot, error) {
+func (s *Queue) Snapshot(ctx context.Context, number int) (Snapshot, error) {
 	now := ralph.At(time.Now())
 	if s.number == number && s.unchanged(now) {
 		s.last.At = now

@@ -73,9 +73,9 @@ type Action struct {
 // A Source provides what a screen shows. Each method is called by one goroutine at a time, not by
 // the one that draws.
 type Source interface {
-	// Look returns a snapshot; of several sessions it follows that of a session, or the first one with
+	// Snapshot returns what is shown; of several sessions it follows that of a session, or the first one with
 	// 0.
-	Look(ctx context.Context, number int) (Snapshot, error)
+	Snapshot(ctx context.Context, number int) (Snapshot, error)
 	// Read returns what the session has done since the last call for it.
 	Read(ctx context.Context, session string) ([]transcript.Entry, error)
 	// Act carries out an action and returns the result in one line.
@@ -109,7 +109,7 @@ func (m Model) look() tea.Cmd {
 	ctx, s, number := m.ctx, m.source, m.number
 	return func() tea.Msg {
 		l := looked{}
-		if l.snapshot, l.err = s.Look(ctx, number); l.err == nil && l.snapshot.Session != nil {
+		if l.snapshot, l.err = s.Snapshot(ctx, number); l.err == nil && l.snapshot.Session != nil {
 			l.session = l.snapshot.Session.ID
 			l.entries, l.err = s.Read(ctx, l.session)
 		}

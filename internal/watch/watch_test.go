@@ -31,7 +31,7 @@ type fake struct {
 	err      error
 }
 
-func (f *fake) Look(context.Context, int) (watch.Snapshot, error) { return f.snapshot, f.err }
+func (f *fake) Snapshot(context.Context, int) (watch.Snapshot, error) { return f.snapshot, f.err }
 func (f *fake) Read(context.Context, string) ([]transcript.Entry, error) {
 	e := f.entries
 	f.entries = nil

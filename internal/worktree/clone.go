@@ -74,7 +74,7 @@ func (c *Clone) Top() string { return c.dir }
 // commits contain the whole.
 func (c *Clone) Whole(ctx context.Context) (Snapshot, error) {
 	if c.prefix == "" {
-		return c.Look(ctx, c.Scratch())
+		return c.Snapshot(ctx, c.Scratch())
 	}
 	t := &Tree{
 		Marker: c.Marker, root: c.dir, git: c.git, common: c.common, longIDs: c.longIDs, foreign: true,
@@ -83,7 +83,7 @@ func (c *Clone) Whole(ctx context.Context) (Snapshot, error) {
 	for _, e := range c.exclude {
 		t.exclude = append(t.exclude, c.Below(e))
 	}
-	return t.Look(ctx, c.Scratch())
+	return t.Snapshot(ctx, c.Scratch())
 }
 
 // gitFor is the oldest git version that supports clones: the first whose merge-tree writes trees.

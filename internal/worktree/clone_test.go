@@ -73,7 +73,7 @@ func TestWhatASessionMadeInAClone(t *testing.T) {
 			dir, tree, c := cloned(t, "")
 			base := fresh(t, tree, c)
 			sh(t, c.Top(), tt.session)
-			look, err := c.Look(t.Context(), c.Scratch())
+			look, err := c.Snapshot(t.Context(), c.Scratch())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -168,7 +168,7 @@ func TestGitStaysInItsClone(t *testing.T) {
 			before := sh(t, out, all)
 			sh(t, c.Top(), "export OUT="+out+"; mkdir -p .git/hooks; "+tt.session)
 			// What cannot be looked at or taken is an error, and nothing else.
-			if look, err := c.Look(t.Context(), c.Scratch()); err == nil {
+			if look, err := c.Snapshot(t.Context(), c.Scratch()); err == nil {
 				if made, err := c.Candidate(t.Context(), base, look.Content, "what was made", tree.User(t.Context())); err == nil {
 					_ = tree.Fetch(t.Context(), c, base, made.Head, "refs/ralph/changes/1")
 				}
@@ -250,7 +250,7 @@ func TestClonesOfOddRepositories(t *testing.T) {
 			}
 			base := fresh(t, tree, c)
 			sh(t, c.Top(), "test -f sub/b; echo x > new")
-			look, err := c.Look(t.Context(), c.Scratch())
+			look, err := c.Snapshot(t.Context(), c.Scratch())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -346,7 +346,7 @@ func TestSubmodulesComeFromTheUsersCopies(t *testing.T) {
 			if got != tt.want {
 				t.Errorf("the clone has %q, want %q", got, tt.want)
 			}
-			look, err := c.Look(t.Context(), c.Scratch())
+			look, err := c.Snapshot(t.Context(), c.Scratch())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -110,7 +110,7 @@ func (t *Tree) Record(ctx context.Context, scratch, ref, message string) (made C
 	for _, e := range t.exclude {
 		whole.exclude = append(whole.exclude, t.Below(e))
 	}
-	look, err := whole.Look(ctx, scratch)
+	look, err := whole.Snapshot(ctx, scratch)
 	if err != nil {
 		return made, err
 	}

@@ -15,7 +15,7 @@ import (
 // look returns a tree's current snapshot.
 func look(t *testing.T, tree *worktree.Tree, scratch string) worktree.Snapshot {
 	t.Helper()
-	s, err := tree.Look(t.Context(), scratch)
+	s, err := tree.Snapshot(t.Context(), scratch)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -215,7 +215,7 @@ func (t *Tree) differ(ctx context.Context, from, to string) ([]string, error) {
 	}, func() ([]string, error) { return t.namesOfDiff(ctx, nil, from, to) })
 }
 
-// Moved returns the files that differ between two trees that [Tree.Look] wrote into a scratch folder.
+// Moved returns the files that differ between two trees that [Tree.Snapshot] wrote into a scratch folder.
 func (t *Tree) Moved(ctx context.Context, scratch, from, to string) ([]string, error) {
 	return t.namesOfDiff(ctx, t.environment(scratch), from, to)
 }

@@ -73,9 +73,9 @@ func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
 	return t, t.pin()
 }
 
-// Look takes a snapshot of the work tree. Its objects are kept in the folder scratch, which the caller
+// Snapshot takes a snapshot of the work tree. Its objects are kept in the folder scratch, which the caller
 // removes.
-func (t *Tree) Look(ctx context.Context, scratch string) (s Snapshot, err error) {
+func (t *Tree) Snapshot(ctx context.Context, scratch string) (s Snapshot, err error) {
 	if err := t.Intact(); err != nil {
 		return s, err
 	}

@@ -184,14 +184,14 @@ func TestAnIndexThatWasLeftBehindIsNotBelieved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := tree.Look(t.Context(), scratch)
+	first, err := tree.Snapshot(t.Context(), scratch)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(filepath.Join(scratch, "objects")); err != nil {
 		t.Fatal(err)
 	}
-	again, err := tree.Look(t.Context(), scratch)
+	again, err := tree.Snapshot(t.Context(), scratch)
 	if err != nil || again.Content != first.Content {
 		t.Errorf("got %q, %v; want %q", again.Content, err, first.Content)
 	}
@@ -205,12 +205,12 @@ func TestALockThatWasLeftBehindIsNoObstacle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := tree.Look(t.Context(), t.TempDir())
+	want, err := tree.Snapshot(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	sh(t, scratch, "touch index.lock")
-	if got, err := tree.Look(t.Context(), scratch); err != nil || got.Content != want.Content {
+	if got, err := tree.Snapshot(t.Context(), scratch); err != nil || got.Content != want.Content {
 		t.Errorf("got %q, %v; want %q", got.Content, err, want.Content)
 	}
 }

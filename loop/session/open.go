@@ -39,7 +39,7 @@ func (n Needs) Open(ctx context.Context, start store.Start, task int64) (s *Sess
 	} else if lock != "" {
 		n.Log.Warn("removed git's index lock, which a killed git had left behind", "file", lock)
 	}
-	snapshot, err := n.Workspace.Look(ctx, s.scratch())
+	snapshot, err := n.Workspace.Snapshot(ctx, s.scratch())
 	if err != nil {
 		return nil, err
 	}

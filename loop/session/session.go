@@ -361,7 +361,7 @@ func (s *Session) idleScratch() string { return s.scratch() + "-idle" }
 
 // content returns the digest of the work tree.
 func (s *Session) content(ctx context.Context) (string, error) {
-	look, err := s.Workspace.Look(ctx, s.idleScratch())
+	look, err := s.Workspace.Snapshot(ctx, s.idleScratch())
 	return look.Content, err
 }
 

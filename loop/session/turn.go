@@ -116,7 +116,7 @@ func (s *Session) objection(
 		return s.clash(ctx, f)
 	case len(f.evidence.Aside) > 0 && !s.changed.workTree && s.doubted == 0:
 		s.doubted = done
-		return elsewhere(f.evidence.Aside), nil, nil
+		return onOtherBranches(f.evidence.Aside), nil, nil
 	case f.evidence.Gate.Unchanged && s.doubted == 0 && s.Row.Worker == "":
 		s.doubted = done
 		return unchanged, nil, nil

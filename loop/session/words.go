@@ -31,8 +31,8 @@ const confirmationIn = "You signalled done, but nothing has changed in your fold
 	"If the task is really done without a change, call the done tool again with a summary that names what shows it. " +
 	"If you cannot write there, call stuck."
 
-// elsewhere questions a done whose commits are all on branches that are not verified.
-func elsewhere(aside []ralph.Aside) string {
+// onOtherBranches questions a done whose commits are all on branches that are not verified.
+func onOtherBranches(aside []ralph.Aside) string {
 	var b strings.Builder
 	b.WriteString("You signalled done, but nothing has changed where ralph verifies the task: in your work tree as it " +
 		"is. Your commits are on other branches:\n")

@@ -49,7 +49,7 @@ func TestWhatIsTakenFromAWorkspace(t *testing.T) {
 				}
 			}
 			do(tt.script)
-			look, err := p.Look(t.Context(), p.Scratch("s"))
+			look, err := p.Snapshot(t.Context(), p.Scratch("s"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +62,7 @@ func TestWhatIsTakenFromAWorkspace(t *testing.T) {
 			}
 			if tt.mend != "" {
 				do(tt.mend)
-				if look, err = p.Look(t.Context(), p.Scratch("s")); err != nil || len(look.Untaken) > 0 {
+				if look, err = p.Snapshot(t.Context(), p.Scratch("s")); err != nil || len(look.Untaken) > 0 {
 					t.Fatalf("mended, not taken is %+v, %v", look.Untaken, err)
 				}
 			}

@@ -72,9 +72,9 @@ func Channel(session string) string {
 	return filepath.Join("/tmp", name)
 }
 
-// Look scans the work tree.
-func (p *Workspace) Look(ctx context.Context, scratch string) (worktree.Snapshot, error) {
-	look, err := p.Tree.Look(ctx, scratch)
+// Snapshot scans the work tree.
+func (p *Workspace) Snapshot(ctx context.Context, scratch string) (worktree.Snapshot, error) {
+	look, err := p.Tree.Snapshot(ctx, scratch)
 	return look, untold(err)
 }
 
@@ -105,7 +105,7 @@ func (p *Workspace) Candidate(
 		at.Content, err = p.Tree.Committed(ctx, made.Head)
 		return at, made, untold(err)
 	}
-	if at, err = p.Look(ctx, p.Scratch("")); err != nil {
+	if at, err = p.Snapshot(ctx, p.Scratch("")); err != nil {
 		return at, made, err
 	}
 	made, err = p.commit(ctx, at.Content, ref, message)

@@ -28,7 +28,7 @@ func (b *bench) files(ctx context.Context) []row {
 		p.time(ctx, "git", "status") // which writes that down
 		scratch := must(os.MkdirTemp(b.dir, "scratch-*"))
 		begin := time.Now()
-		start := must(tree.Look(ctx, scratch))
+		start := must(tree.Snapshot(ctx, scratch))
 		before.took(time.Since(begin))
 		for f := range 10 {
 			path := filepath.Join(p.dir, "src", fmt.Sprintf("%04d", f*97), "file42.go")
@@ -37,7 +37,7 @@ func (b *bench) files(ctx context.Context) []row {
 		pause(ctx, aSecond)
 		status.took(p.time(ctx, "git", "--no-optional-locks", "status", "--porcelain"))
 		begin = time.Now()
-		changed := must(tree.Moved(ctx, scratch, start.Content, must(tree.Look(ctx, scratch)).Content))
+		changed := must(tree.Moved(ctx, scratch, start.Content, must(tree.Snapshot(ctx, scratch)).Content))
 		after.took(time.Since(begin))
 		if len(changed) != 10 {
 			check(fmt.Errorf("%d files have changed instead of 10", len(changed)))

@@ -24,8 +24,8 @@ const (
 // A notice tells a session of one such event.
 type notice struct{ key, text string }
 
-// elsewhere returns the notices that have not been given yet.
-func (s *Session) elsewhere(ctx context.Context) ([]notice, error) {
+// pendingNotices returns the notices that have not been given yet.
+func (s *Session) pendingNotices(ctx context.Context) ([]notice, error) {
 	if len(s.told) >= maxElsewhere {
 		return nil, nil
 	}
@@ -69,7 +69,7 @@ func (s *Session) touched(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.Workspace.Look(ctx, s.idleScratch())
+	now, err := s.Workspace.Snapshot(ctx, s.idleScratch())
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (s *Session) tell(ctx context.Context, say chan<- agent.Message) {
 		return
 	}
 	s.lookedElsewhere = time.Now()
-	list, err := s.elsewhere(ctx)
+	list, err := s.pendingNotices(ctx)
 	if err != nil && ctx.Err() == nil {
 		s.Log.Warn("cannot tell a session what happens elsewhere", "session", s.Row.ID, "error", err)
 	}
