@@ -2,8 +2,11 @@ package loop
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -35,6 +38,31 @@ func (l *Loop) Undo(ctx context.Context, task int64, u Undoing) (conflicts []str
 		}
 		return tx.Undo(store.Undo{Change: c, By: u.By, Why: u.Why})
 	})
+}
+
+// UndoByAgent adds a task by which an agent takes back what a task has merged, where later commits stand in the way.
+func (l *Loop) UndoByAgent(ctx context.Context, task int64, conflicts []string, u Undoing) (added int64, err error) {
+	err = l.Store.Tx(ctx, func(tx *store.Tx) error {
+		t, err := tx.Task(task)
+		if err != nil {
+			return err
+		}
+		c, err := tx.Undoable(task)
+		if err != nil {
+			return err
+		}
+		why := fmt.Sprintf("Take back what TASK-%d (%s) changed: commit %s. Later commits changed the same lines of %s; "+
+			"keep what they did.", t.ID, t.Title, c.Head, strings.Join(conflicts, ", "))
+		if u.Why != "" {
+			why += "\n\nWhy: " + u.Why
+		}
+		added, err = tx.AddTask(ralph.Task{
+			Title: text.Clip("Undo: "+t.Title, ralph.MaxTitle), Description: why,
+			Feature: t.Feature, Priority: t.Priority, Origin: ralph.ByHuman, Status: ralph.Pending, Allow: []string{"tests"},
+		}, "human")
+		return err
+	})
+	return added, err
 }
 
 // MergeQueued merges what is queued, and returns what the rest waits for; "" if nothing is left.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"ralph"
 	"ralph/internal/project"
 	"ralph/internal/text"
+	"ralph/internal/web"
 	"ralph/loop"
 	"ralph/signals"
 	"ralph/store"
@@ -77,7 +77,7 @@ func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoin
 		case len(conflicts) == 0: // each builds on what the one before has come to
 			waits, err = l.MergeQueued(ctx)
 		case byAgent:
-			list[i].Agent, err = a.undoByAgent(ctx, l.Store, id, conflicts, u)
+			list[i].Agent, err = l.UndoByAgent(ctx, id, conflicts, u)
 		}
 		if err != nil {
 			return err
@@ -131,34 +131,29 @@ func (v undone) say(w io.Writer, waits string) {
 	}
 }
 
-// undoByAgent adds a task by which an agent undoes another one.
-func (a *app) undoByAgent(
-	ctx context.Context, db *store.DB, id int64, conflicts []string, u loop.Undoing,
-) (added int64, err error) {
-	err = db.Tx(ctx, func(tx *store.Tx) error {
-		t, err := tx.Task(id)
-		if err != nil {
-			return err
-		}
-		c, err := tx.Undoable(id)
-		if err != nil {
-			return err
-		}
-		why := []string{
-			fmt.Sprintf("Take back what TASK-%d (%s) changed: commit %s. Later commits changed the same lines of %s; "+
-				"keep what they did.", t.ID, t.Title, c.Head, strings.Join(conflicts, ", ")),
-		}
-		if u.Why != "" {
-			why = append(why, "Why: "+u.Why)
-		}
-		title := []rune("Undo: " + t.Title)
-		added, err = tx.AddTask(ralph.Task{
-			Title: string(title[:min(len(title), ralph.MaxTitle)]), Description: strings.Join(why, "\n\n"),
-			Feature: t.Feature, Priority: t.Priority, Origin: ralph.ByHuman, Status: ralph.Pending, Allow: []string{"tests"},
-		}, "human")
-		return err
-	})
-	return added, err
+// askUndo has what a task has merged taken back, as the dashboard asks for it, and says in a sentence what comes of it.
+// The run in progress merges that, or the next one.
+func (a *app) askUndo(ctx context.Context, p *project.Project, db *store.DB, task int64, w web.Undoing) (
+	said string, err error,
+) {
+	u := loop.Undoing{By: a.person(), Why: w.Why, Cancel: w.Cancel}
+	l, err := p.Loop(ctx, db)
+	if err != nil {
+		return "", err
+	}
+	conflicts, err := l.Undo(ctx, task, u)
+	switch {
+	case err != nil:
+		return "", err
+	case len(conflicts) == 0:
+		return fmt.Sprintf("TASK-%d will be undone: its reverse is merged by the run, like any change.", task), nil
+	case w.Agent:
+		by, err := l.UndoByAgent(ctx, task, conflicts, u)
+		return fmt.Sprintf("TASK-%d is for an agent to undo TASK-%d: later commits changed the same lines of %s.",
+			by, task, signals.FileList(conflicts)), err
+	}
+	return "", ralph.Conflict("TASK-%d is not undone: later commits changed the same lines of %s; undo those first, "+
+		"or have an agent do it", task, signals.FileList(conflicts))
 }
 
 // parseTasks parses ids of tasks, none of them twice.

@@ -42,6 +42,8 @@ type Options struct {
 	DecideClaims func(ctx context.Context) error
 	// Start starts a run, and says how it has begun; nil if none can be started.
 	Start func(ctx context.Context) (string, error)
+	// Undo has what a task has merged taken back.
+	Undo func(ctx context.Context, task int64, u web.Undoing) (string, error)
 }
 
 // A Dashboard is listening on its address.
@@ -93,7 +95,7 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 		Store: db, Project: p.Name(), Person: o.Person, Version: o.Version, Limits: p.Limits(), Log: p.Log,
 		Token: token, Hosts: c.Hosts, Public: public, TLS: secure, Always: c.SignIn == "always",
 		Control:      func(ctx context.Context, what string) error { return p.Control(ctx, db, what) },
-		DecideClaims: o.DecideClaims, Start: o.Start,
+		DecideClaims: o.DecideClaims, Start: o.Start, Undo: o.Undo,
 		Open: func(session string, file web.SessionFile) (io.ReadCloser, error) {
 			name := agent.TranscriptFile
 			switch file {

@@ -54,6 +54,20 @@ func (a *app) answered(w http.ResponseWriter, r *http.Request, said string, err 
 	http.Redirect(w, r, local(r.PostFormValue("back")), http.StatusSeeOther)
 }
 
+// undo has what a task has merged taken back.
+func (a *app) undo(w http.ResponseWriter, r *http.Request) {
+	id, err := pathID(r)
+	u := Undoing{Why: written(r, "why"), Cancel: r.PostFormValue("cancel") != "", Agent: r.PostFormValue("agent") != ""}
+	said := ""
+	if err == nil {
+		err = ralph.CheckText("the reason", u.Why, false)
+	}
+	if err == nil {
+		said, err = a.Undo(context.WithoutCancel(r.Context()), id, u)
+	}
+	a.answered(w, r, said, err)
+}
+
 // written returns the text in a field of a form, with normalized line ends.
 func written(r *http.Request, name string) string {
 	return strings.TrimSpace(strings.ReplaceAll(r.PostFormValue(name), "\r\n", "\n"))

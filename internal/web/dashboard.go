@@ -55,10 +55,19 @@ type Server struct {
 	// DecideClaims answers the claims that a person's decision ends and that no run watches; nil if there
 	// is nothing to do.
 	DecideClaims func(ctx context.Context) error
+	// Undo has what a task has merged taken back, and says in a sentence what comes of it; nil if it cannot.
+	Undo func(ctx context.Context, task int64, u Undoing) (said string, err error)
 	// Open opens a file of a session. The error is [fs.ErrNotExist] if it does not exist (yet).
 	Open func(session string, file SessionFile) (io.ReadCloser, error)
 	// Reader returns a reader for a transcript from its beginning.
 	Reader func() agent.Reader
+}
+
+// An Undoing is how a person wants a task undone.
+type Undoing struct {
+	Why    string // for the task's next session
+	Cancel bool   // the task is called off, instead of being done again
+	Agent  bool   // where later commits stand in the way, an agent does it
 }
 
 // A SessionFile is a kind of file of a session.
@@ -169,6 +178,9 @@ func (a *app) route(mux *http.ServeMux) {
 		"pause": ralph.ControlPause, "resume": ralph.ControlNone, "stop": ralph.ControlStop, "stop-now": ralph.ControlStopNow,
 	} {
 		mux.HandleFunc("POST /run/"+path, a.control(control))
+	}
+	if a.Undo != nil {
+		mux.HandleFunc("POST /tasks/{id}/undo", a.undo)
 	}
 	if a.Start != nil {
 		mux.HandleFunc("POST /run/start", a.start)

@@ -3,6 +3,7 @@ package web_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -32,6 +33,7 @@ type site struct {
 	mu     sync.Mutex
 	files  map[string]string // of sessions, as "session/transcript"
 	log    *bytes.Buffer
+	undone []string // what was asked to be taken back
 }
 
 func newSite(t testing.TB) *site {
@@ -47,6 +49,10 @@ func newSite(t testing.TB) *site {
 		Limits: ralph.Limits{MaxSessions: 10, MaxSeconds: 3600, MaxCostUSD: 5, MaxDayCostUSD: 20, MaxMonthCostUSD: 20},
 		Log:    slog.New(slog.NewTextHandler(s.log, nil)),
 		Reader: claude.NewReader,
+		Undo: func(_ context.Context, task int64, u web.Undoing) (string, error) {
+			s.undone = append(s.undone, fmt.Sprintf("%d %+v", task, u))
+			return fmt.Sprintf("TASK-%d will be undone.", task), nil
+		},
 		Control: func(ctx context.Context, what string) error {
 			return db.Tx(ctx, func(tx *store.Tx) error { return tx.Control(what) })
 		},

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 
@@ -31,6 +32,7 @@ type taskView struct {
 	Amendments []amendment
 	Kinds      []ralph.CommentKind
 	Parts      string // the form for splitting it; "" where it cannot be split
+	CanUndo    bool   // it has merged something that can be taken back
 }
 
 // A filter selects a part of a timeline.
@@ -73,6 +75,12 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 	}
 	if v.Task.Splittable() {
 		v.Parts = exchange.Splitting{Task: v.Task}.Form()
+	}
+	if a.Undo != nil && v.Task.Status == ralph.Completed {
+		_, err := tx.Undoable(id)
+		if v.CanUndo = err == nil; err != nil && !errors.Is(err, ralph.ErrConflict) {
+			return view{}, err
+		}
 	}
 	if v.Amendments, err = amendmentsOf(tx, v.Task); err != nil {
 		return view{}, err

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -145,6 +146,29 @@ func TestWhatAPersonDoesToATask(t *testing.T) {
 		t.Errorf("a blocker without a rationale: %d", w.Code)
 	} else {
 		has(t, w.Body.String(), "rationale", "no reason given")
+	}
+}
+
+// TestWhatATaskMergedIsUndone where there is something to take back.
+func TestWhatATaskMergedIsUndone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.addTask(ralph.Task{Title: "Open"})
+	b := s.browser().signIn()
+	if strings.Contains(b.get("/tasks/1"), "/tasks/1/undo") {
+		t.Error("a task that has merged nothing can be undone")
+	}
+	const undoneSession = "0b0e7ae4-51a5-4dd4-9d5b-7c2f6d2f1a01"
+	task := s.addTask(ralph.Task{Title: "Merged"})
+	s.start(task, undoneSession)
+	s.write(func(tx *store.Tx) error {
+		change, err := tx.AddChange(ralph.Change{TaskID: task, SessionID: undoneSession, State: ralph.Moving, Base: "b", Head: "h", Tree: "t"})
+		return errors.Join(err, tx.SetChange(change, ralph.Moving, ralph.Merged), tx.Move(task, ralph.Completed, ralph.Verdict, "done"))
+	})
+	has(t, b.get(fmt.Sprintf("/tasks/%d", task)), fmt.Sprintf(`action="/tasks/%d/undo"`, task))
+	b.done(fmt.Sprintf("/tasks/%d/undo", task), "why", "in capitals, please", "cancel", "yes")
+	if want := fmt.Sprintf("%d {Why:in capitals, please Cancel:true Agent:false}", task); !slices.Equal(s.undone, []string{want}) {
+		t.Errorf("asked for %q, want %q", s.undone, want)
 	}
 }
 
