@@ -370,9 +370,6 @@ func checkTrouble(t *testing.T, name string, o trouble, is badSession, want map[
 	t.Helper()
 	t.Logf("%-9s %-15s %-15s %.4f %t, %s", name, o.name, is.Ending, is.Cost, is.Known, is.Why)
 	w := want[name+"/"+o.name]
-	if o.does == "hang" && is.Ending == ralph.Network { // it may not wait for so long, and ask again
-		w = ralph.Network
-	}
 	if is.Ending != w {
 		t.Errorf("%s was %s (%s), and its recording is %s", o.name, is.Ending, is.Why, w)
 	}

@@ -121,7 +121,7 @@ func Judge(p *Profile, t Trace, d Death) Verdict {
 	}
 	switch {
 	case d.Stopped && d.Silent && t.Asking && (t.Open || t.Last != Completed):
-		if class != "" {
+		if class != "" && class != ralph.Network { // who retries without an answer knows no more than ralph
 			return service()
 		}
 		return as(ralph.RateLimited, fmt.Sprintf("%s said nothing for %s while its model was to answer", name, d.After))
@@ -133,6 +133,9 @@ func Judge(p *Profile, t Trace, d Death) Verdict {
 		return as(ralph.TimedOut, d.Over)
 	case d.Breach != "":
 		return as(ralph.MCPFailed, d.Breach)
+	case failure != nil && class == "" && ofContent.MatchString(failure.Text):
+		// Another session, agent or account meets the same task: it is the task's end, and others go on.
+		return as(ralph.Finished, "the service refuses what the task is about", readable(failure.Text))
 	case class != "":
 		return service()
 	case d.Toolless != "" && !(d.Refusal != nil && ofFiles.MatchString(d.Refusal.Text)):
@@ -202,7 +205,7 @@ var classes = []class{
 		[]int{402},
 		regexp.MustCompile(`(?i)credit balance|credits? (are|is) (depleted|exhausted)|out of credits?|no credits? left|` +
 			`insufficient (credit|balance|funds|quota)|payment required|billing (is )?not (active|enabled)|` +
-			`check your (plan and )?billing`),
+			`check your (plan and )?billing|spend(ing)? (limit|cap)\b|budget (has been |was )?exceeded`),
 		[]int{0, 400, 429},
 	},
 	{
@@ -226,7 +229,8 @@ var classes = []class{
 		"ratelimit ratelimited ratelimiterror ratelimitexceeded usagelimitexceeded usagelimitreached resourceexhausted " +
 			"toomanyrequests quotaexceeded",
 		[]int{429},
-		regexp.MustCompile(`(?i)rate.?limit|usage limit|too many requests|quota|resource.{0,10}exhausted`),
+		regexp.MustCompile(`(?i)rate.?limit|usage limit|too many requests|quota|resource.{0,10}exhausted|` +
+			`\b(hit|reached|exceeded) your .{0,30}\blimit|(daily|weekly|monthly|session) limit`),
 		[]int{0},
 	},
 	{
@@ -235,7 +239,8 @@ var classes = []class{
 			"permissiondenied permissionerror authrequired providerautherror forbidden",
 		[]int{401, 403},
 		regexp.MustCompile(`(?i)api.?key|unauthori[sz]ed|authenticat|credential|not (logged|signed) in|permission denied|` +
-			`(log|sign) ?in (again|first|to|with|required)|missing environment variable|territory not supported`),
+			`(log|sign) ?in (again|first|to|with|required)|/login\b|(session|token) (has |is )?expired|missing environment variable|` +
+			`territory not supported|(account|organi[sz]ation)\b.{0,40}(disabled|suspended|deactivated)`),
 		[]int{0, 400},
 	},
 	{
@@ -252,7 +257,8 @@ var classes = []class{
 		[]int{408},
 		regexp.MustCompile(`(?i)ECONN\w+|ENOTFOUND|ETIMEDOUT|EAI_AGAIN|connect(ion)? (error|refused|reset|closed|failed)|` +
 			`fetch failed|(unable|not|cannot|can't|failed to) connect|socket|network|timed? ?out|` +
-			`stream (disconnected|closed|ended)|transient api error|failed to parse|response body|incomplete json`),
+			`stream (disconnected|closed|ended)|transient api error|failed to parse|response body|incomplete json|` +
+			`unexpected (end of|eof)|unterminated string|premature|other side closed|^terminated$|\bEPIPE\b`),
 		[]int{0},
 	},
 }
@@ -268,7 +274,10 @@ func Class(f Failure) ralph.Ending {
 	}
 	in := inside(f.Text)
 	codes := append([]string{letters(f.Code)}, in.codes...)
-	status := cmp.Or(f.Status, in.status)
+	status := in.status
+	if f.Status >= 400 { // an answer may begin well, and tell of an error in the middle
+		status = f.Status
+	}
 	coded := slices.IndexFunc(classes, func(c class) bool {
 		return slices.ContainsFunc(codes, func(code string) bool {
 			return code != "" && slices.Contains(strings.Fields(c.codes), code)
@@ -295,8 +304,18 @@ func Class(f Failure) ralph.Ending {
 	case worded >= 0:
 		return classes[worded].ending
 	}
+	if bare := bareStatus.FindString(f.Text); status == 0 && bare != "" { // in a language that ralph does not know
+		return Class(Failure{Text: "HTTP " + bare})
+	}
 	return ""
 }
+
+// ofContent are words of a service that does not answer because of what it is asked about.
+var ofContent = regexp.MustCompile(`(?i)(usage|content).{0,20}polic(y|ies)|content.?filter|content management policy|` +
+	`blocked by .{0,20}safety|\bsafety (filter|system)|responsible ?ai|recitation|prohibited_content`)
+
+// bareStatus are statuses of HTTP that hardly mean anything else where an error is told.
+var bareStatus = regexp.MustCompile(`\b(401|402|403|429|502|503|504|529)\b`)
 
 // ofFiles are a file system's words.
 var ofFiles = regexp.MustCompile(`(?i)\(os error (1|2|5|13|17|20|21|23|24|28|30|39)\)|` +

@@ -72,7 +72,8 @@ var Profiles = []*Profile{
 			Credentials: strings.Fields("OPENCODE_API_KEY ANTHROPIC_API_KEY OPENAI_API_KEY ~/.local/share/opencode/auth.json"),
 			Home:        []string{"~/.local/share/opencode", "~/.local/state/opencode", "~/.cache/opencode"},
 			Settings:    []string{"~/.config/opencode"},
-			Note:        "It asks nobody before it uses a tool of a server of the project's.",
+			Note: "It asks nobody before it uses a tool of a server of the project's. The tokens that it tells are those of a " +
+				"turn's last request; its cost is whole.",
 		},
 		// It asks nobody unless it is told to.
 		Environment: func(configured map[string]string) map[string]string {
