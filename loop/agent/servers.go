@@ -94,7 +94,8 @@ func (s Server) Expand(environ []string) Server {
 		}
 		return m
 	}
-	s.Command, s.URL, s.Env, s.Headers, s.Args = value(s.Command), value(s.URL), all(s.Env), all(s.Headers), slices.Clone(s.Args)
+	s.Command, s.URL, s.Args = value(s.Command), value(s.URL), slices.Clone(s.Args)
+	s.Env, s.Headers = all(s.Env), all(s.Headers)
 	for i := range s.Args {
 		s.Args[i] = value(s.Args[i])
 	}

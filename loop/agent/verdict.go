@@ -121,7 +121,7 @@ func Judge(p *Profile, t Trace, d Death) Verdict {
 	}
 	switch {
 	case d.Stopped && d.Silent && t.Asking && (t.Open || t.Last != Completed):
-		if class != "" && class != ralph.Network { // who retries without an answer knows no more than ralph
+		if class != "" && failure.Code != noAnswer {
 			return service()
 		}
 		return as(ralph.RateLimited, fmt.Sprintf("%s said nothing for %s while its model was to answer", name, d.After))
@@ -172,6 +172,9 @@ func (r *Report) Judge(p *Profile, t Trace, d Death) {
 		r.Began, r.CostKnown = false, true // the service answered nothing
 	}
 }
+
+// noAnswer is the code of a [Failure] that tells of nothing but that there is no answer, which may be a limit.
+const noAnswer = "connection"
 
 // maxReason is the length of a sentence in characters.
 const maxReason = 400
@@ -239,8 +242,8 @@ var classes = []class{
 			"permissiondenied permissionerror authrequired providerautherror forbidden",
 		[]int{401, 403},
 		regexp.MustCompile(`(?i)api.?key|unauthori[sz]ed|authenticat|credential|not (logged|signed) in|permission denied|` +
-			`(log|sign) ?in (again|first|to|with|required)|/login\b|(session|token) (has |is )?expired|missing environment variable|` +
-			`territory not supported|(account|organi[sz]ation)\b.{0,40}(disabled|suspended|deactivated)`),
+			`(log|sign) ?in (again|first|to|with|required)|/login\b|(session|token) (has |is )?expired|` +
+			`missing environment variable|territory not supported|(account|organi[sz]ation)\b.{0,40}(disabled|suspended|deactivated)`),
 		[]int{0, 400},
 	},
 	{

@@ -50,6 +50,7 @@ func TestOddEnds(t *testing.T) {
 		{"a turn of nothing", agent.Trace{Last: agent.Completed, Nothing: true}, agent.Death{}, ralph.NoWork},
 		{"a turn of nothing but an error", agent.Trace{Last: agent.Completed, Nothing: true, Words: "Error: 429 You exceeded it"}, agent.Death{}, ralph.RateLimited},
 		{"silence while it tries again", retried, silent, ralph.RateLimited},
+		{"silence while it says what it tries again", agent.Trace{Open: true, Asking: true, Failure: &agent.Failure{Text: "Reconnecting... Connection refused"}}, silent, ralph.Network},
 		{"silence of a tool", agent.Trace{Open: true, Calls: 1, Said: true}, silent, ralph.Interrupted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
