@@ -121,7 +121,7 @@ func Judge(p *Profile, t Trace, d Death) Verdict {
 	}
 	switch {
 	case d.Stopped && d.Silent && t.Asking && (t.Open || t.Last != Completed):
-		if class != "" && failure.Code != noAnswer {
+		if class != "" && failure.Code != NoAnswer {
 			return service()
 		}
 		return as(ralph.RateLimited, fmt.Sprintf("%s said nothing for %s while its model was to answer", name, d.After))
@@ -173,8 +173,9 @@ func (r *Report) Judge(p *Profile, t Trace, d Death) {
 	}
 }
 
-// noAnswer is the code of a [Failure] that tells of nothing but that there is no answer, which may be a limit.
-const noAnswer = "connection"
+// NoAnswer is the code of a [Failure] of an agent that tries again, and says nothing but that: the network, or a limit
+// if it is silent for long.
+const NoAnswer = "noanswer"
 
 // maxReason is the length of a sentence in characters.
 const maxReason = 400
@@ -243,7 +244,8 @@ var classes = []class{
 		[]int{401, 403},
 		regexp.MustCompile(`(?i)api.?key|unauthori[sz]ed|authenticat|credential|not (logged|signed) in|permission denied|` +
 			`(log|sign) ?in (again|first|to|with|required)|/login\b|(session|token) (has |is )?expired|` +
-			`missing environment variable|territory not supported|(account|organi[sz]ation)\b.{0,40}(disabled|suspended|deactivated)`),
+			`missing environment variable|territory not supported|` +
+			`(account|organi[sz]ation)\b.{0,40}(disabled|suspended|deactivated)`),
 		[]int{0, 400},
 	},
 	{
@@ -256,7 +258,7 @@ var classes = []class{
 	},
 	{
 		ralph.Network,
-		"connection timeout econnrefused econnreset enotfound etimedout apiconnectionerror",
+		NoAnswer + " connection timeout econnrefused econnreset enotfound etimedout apiconnectionerror",
 		[]int{408},
 		regexp.MustCompile(`(?i)ECONN\w+|ENOTFOUND|ETIMEDOUT|EAI_AGAIN|connect(ion)? (error|refused|reset|closed|failed)|` +
 			`fetch failed|(unable|not|cannot|can't|failed to) connect|socket|network|timed? ?out|` +

@@ -16,7 +16,7 @@ func TestOddEnds(t *testing.T) {
 	}
 	text := func(said string) agent.Trace { return failed(agent.Failure{Text: said}) }
 	silent := agent.Death{Stopped: true, After: time.Minute, Silent: true, Code: -1}
-	retried := agent.Trace{Open: true, Asking: true, Failure: &agent.Failure{Code: "connection"}}
+	retried := agent.Trace{Open: true, Asking: true, Failure: &agent.Failure{Code: agent.NoAnswer}}
 	for _, tt := range []struct {
 		name  string
 		trace agent.Trace
@@ -50,7 +50,7 @@ func TestOddEnds(t *testing.T) {
 		{"a turn of nothing", agent.Trace{Last: agent.Completed, Nothing: true}, agent.Death{}, ralph.NoWork},
 		{"a turn of nothing but an error", agent.Trace{Last: agent.Completed, Nothing: true, Words: "Error: 429 You exceeded it"}, agent.Death{}, ralph.RateLimited},
 		{"silence while it tries again", retried, silent, ralph.RateLimited},
-		{"silence while it says what it tries again", agent.Trace{Open: true, Asking: true, Failure: &agent.Failure{Text: "Reconnecting... Connection refused"}}, silent, ralph.Network},
+		{"silence while it says what it tries again", agent.Trace{Open: true, Asking: true, Failure: &agent.Failure{Code: "connection", Text: "Reconnecting..."}}, silent, ralph.Network},
 		{"silence of a tool", agent.Trace{Open: true, Calls: 1, Said: true}, silent, ralph.Interrupted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

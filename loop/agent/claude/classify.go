@@ -55,6 +55,9 @@ func (h *history) failure(t agent.Trace) *agent.Failure {
 		f.Code = "rate_limit"
 	case h.unreached(f.Status):
 		f.Code, f.Status = "connection", 0
+		if h.apiError == "" {
+			f.Code = agent.NoAnswer
+		}
 	case terminal == "prompt_too_long":
 		f.Code = terminal
 	case f.Code == "" && f.Status == 0 && t.Last != agent.Failed:
