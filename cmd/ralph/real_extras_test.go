@@ -38,7 +38,8 @@ func TestRealExtras(t *testing.T) {
 		}
 	}
 	forecast := tools(messagesapi.Tool{Name: "mcp__weather__forecast", Input: map[string]any{}})
-	evil := `echo '{"mcpServers":{"evil":{"command":"touch","args":["'$HOME'/evil"]}}}' > .mcp.json; echo x > made.txt`
+	// Codex has an opinion of its own of rm -f, and asks.
+	evil := `echo '{"mcpServers":{"evil":{"command":"touch","args":["'$HOME'/evil"]}}}' > .mcp.json; echo x > made.txt; rm -f made.txt; echo x > made.txt`
 	var shot bytes.Buffer
 	if err := png.Encode(&shot, image.NewGray(image.Rect(0, 0, 64, 64))); err != nil {
 		t.Fatal(err)
@@ -68,6 +69,7 @@ func TestRealExtras(t *testing.T) {
 			if effort[name] != "" {
 				add = append(add, "--model", model[name]+"@high")
 			}
+			s.has(s.run(0, "doctor"), "it begins a session, and ralph's tools reach it")
 			s.run(0, add...)
 			s.run(0, "task", "add", "Another", "--verify", "test -f other.txt")
 			s.run(4, "run")

@@ -9,7 +9,9 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"ralph"
@@ -95,13 +97,14 @@ func Examine(
 // Agent checks the agents that may work, the default one first. It starts their programs, but sends
 // nothing to their models.
 func Agent(ctx context.Context, p *project.Project) (findings []Finding) {
-	list, err := p.ConfiguredAgents()
-	if err != nil {
-		return []Finding{{"agent", false, err.Error(), "mend that key in ralph.yaml"}}
-	}
 	own := *p
+	var err error
 	if own.Confinement, err = own.Confine(ctx); err != nil {
 		own.Confinement = project.Confinement{} // the sandbox's finding reports it
+	}
+	list, err := own.ConfiguredAgents() // as they are in a run, in its sandbox
+	if err != nil {
+		return []Finding{{"agent", false, err.Error(), "mend that key in ralph.yaml"}}
 	}
 	for i, a := range list {
 		what, found := "agent", Finding{}
@@ -115,9 +118,10 @@ func Agent(ctx context.Context, p *project.Project) (findings []Finding) {
 		}
 		if i == 0 && agent.ProfileOf(a.Agent).Kind == claude.Profile.Kind {
 			findings = append(findings, credentials(p), permissions(p))
-			continue
+			ok = ok && claude.Program(works.Command()) != ""
+		} else {
+			findings = append(findings, standing(&own, what, a)...)
 		}
-		findings = append(findings, standing(&own, what, a)...)
 		if ok && found.OK {
 			findings = append(findings, begins(ctx, &own, what, a))
 		}
@@ -361,11 +365,35 @@ func version(ctx context.Context, p *project.Project, what string, works agent.P
 		said, _, _ := strings.Cut(err.Error(), ": install ") // which mend says
 		return Finding{what, false, said, mend}
 	case version == "" && profile.Kind != "command":
-		return Finding{what, false, command + " does not answer to --version", mend}
+		return Finding{what, true, command + ", which does not tell its version", ""}
 	case version == "":
 		return Finding{what, true, command, ""}
 	}
-	return Finding{what, true, command + ", " + version, ""}
+	return Finding{what, true, command + ", " + version + compared(version, profile.Tested), ""}
+}
+
+// number is a version in a line.
+var number = regexp.MustCompile(`\d+(\.\d+)+`)
+
+// compared says where a version differs from the one that was tried, which is no error.
+func compared(version, tried string) string {
+	numbers := func(v string) (list []int) {
+		for part := range strings.SplitSeq(number.FindString(v), ".") {
+			n, _ := strconv.Atoi(part) // digits, and what is too long is large
+			list = append(list, n)
+		}
+		return list
+	}
+	if !number.MatchString(version) || tried == "" {
+		return ""
+	}
+	switch slices.Compare(numbers(version), numbers(tried)) {
+	case -1:
+		return "; ralph was tried with the newer " + tried
+	case 1:
+		return "; ralph was tried with the older " + tried
+	}
+	return ""
 }
 
 // credentials describes the visible credentials; only a session shows whether they are valid.

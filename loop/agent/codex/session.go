@@ -47,8 +47,13 @@ func (s *session) Hear(m jsonrpc.Message, ok bool) conversation.Heard {
 	}
 }
 
-// Answer answers nothing: codex asks by its hook.
+// Answer allows what the hook has allowed: codex asks a second time before commands of which it has an opinion of
+// its own, such as rm -f, and refuses them where it may not ask.
 func (s *session) Answer(_ context.Context, m jsonrpc.Message, _ bool) (any, error) {
+	switch m.Method {
+	case "item/commandExecution/requestApproval", "item/fileChange/requestApproval":
+		return map[string]string{"decision": "accept"}, nil
+	}
 	return nil, &jsonrpc.Error{Code: jsonrpc.MethodNotFound, Message: "not supported: " + m.Method}
 }
 
@@ -74,7 +79,7 @@ func (s *session) Begin(ctx context.Context, conn *jsonrpc.Conn) error {
 		config["hooks.state"] = trusted
 	}
 	start := map[string]any{
-		"cwd": s.task.Dir, "approvalPolicy": "never", "sandbox": "danger-full-access",
+		"cwd": s.task.Dir, "approvalPolicy": "on-request", "sandbox": "danger-full-access",
 		"config": config, "developerInstructions": instructions,
 	}
 	if s.task.Model != "" {

@@ -366,8 +366,12 @@ func (v *Prober) Version(ctx context.Context, o Options, p *agent.Profile, dir s
 	v.probed = true
 	if err == nil && r.Exit.Code == 0 {
 		for line := range strings.Lines(r.Output) {
+			line = text.Clip(strings.TrimSpace(line), 100)
+			if v.said == "" {
+				v.said = line // some have a number of another form, or none
+			}
 			if versionForm.MatchString(line) {
-				v.said = text.Clip(strings.TrimSpace(line), 100)
+				v.said = line
 				break
 			}
 		}
