@@ -57,9 +57,6 @@ func folded(list []string) []string {
 // of lines that nearly all differ) are shown as wholly replaced.
 const maxTable = 4 << 20
 
-// LineDiff marks the lines that only one of two texts has with "-" and "+".
-func LineDiff(old, new []string) []string { return lineDiff(old, new) }
-
 // lineDiff marks the lines that only one of two texts has, based on their
 // longest common subsequence.
 func lineDiff(old, new []string) (lines []string) {

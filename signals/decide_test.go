@@ -254,7 +254,7 @@ func TestNearTellsRepetitionFromContradiction(t *testing.T) {
 		{"", "anything", false},
 		{"Wait ... then deploy the site", "Wait then deploy the site", true},
 	} {
-		if got := signals.Near(tt.a, tt.b); got != tt.want {
+		if got := signals.Compare(tt.a, tt.b) == signals.Repeats; got != tt.want {
 			t.Errorf("Near(%q, %q) = %t, want %t", tt.a, tt.b, got, tt.want)
 		}
 	}

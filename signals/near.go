@@ -172,9 +172,6 @@ const (
 	Contradicts Relation = "contradicts" // the same words except for a negation or an opposite
 )
 
-// Near reports whether two texts say the same in nearly the same words.
-func Near(a, b string) bool { return Compare(a, b) == Repeats }
-
 // Compare tells repetitions from contradictions by words alone. It is
 // cautious: two entries for one fact cost a line in a prompt, while two
 // facts merged into one lose a fact (docs/learnings.md has measurements).

@@ -91,17 +91,6 @@ func on(value string) bool {
 	return !slices.Contains([]string{"", "0", "false", "no", "off"}, strings.ToLower(value))
 }
 
-// Named returns the variables of outer that the configuration names.
-func Named(outer, names []string) map[string]string {
-	named := map[string]string{}
-	for _, entry := range outer {
-		if name, value, _ := strings.Cut(entry, "="); Matches(names, name) {
-			named[name] = value
-		}
-	}
-	return named
-}
-
 // passwords are name parts of password variables of tools on the list.
 var passwords = []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "__AUTH", ":_AUTH", "API_KEY", "APIKEY"}
 

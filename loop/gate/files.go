@@ -6,7 +6,6 @@ package gate
 
 import (
 	"bytes"
-	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -27,16 +26,6 @@ type Rules struct {
 	Protect []string
 	Shared  []string // the commands of the project and the feature
 	Own     []string // the task's
-}
-
-// Check returns an error for the first pattern that is no glob.
-func Check(patterns []string) error {
-	for _, p := range patterns {
-		if p = strings.TrimPrefix(p, "!"); !doublestar.ValidatePattern(p) {
-			return fmt.Errorf("%q is no pattern: see https://pkg.go.dev/github.com/bmatcuk/doublestar/v4", p)
-		}
-	}
-	return nil
 }
 
 // tests are the conventions for tests, their fixtures and their snapshots.
