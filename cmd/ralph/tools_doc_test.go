@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -46,14 +47,18 @@ sentence that says what is wrong; nothing is recorded then. Names and fields are
 		if err != nil {
 			t.Fatal(err)
 		}
+		same := map[string][]string{} // the tools that were described with an earlier profile, by that
 		for _, tool := range tools.Tools {
 			description := tool.Description + "\n" + fields(t, tool.InputSchema)
 			if elsewhere := known[description]; elsewhere != "" {
-				description = "As in the profile " + elsewhere + ".\n"
-			} else {
-				known[description] = profile
+				same[elsewhere] = append(same[elsewhere], "`"+tool.Name+"`")
+				continue
 			}
+			known[description] = profile
 			fmt.Fprintf(&b, "\n### `%s`\n\n%s", tool.Name, description)
+		}
+		for _, elsewhere := range slices.Sorted(maps.Keys(same)) {
+			fmt.Fprintf(&b, "\nAs in the profile %s: %s.\n", elsewhere, strings.Join(same[elsewhere], ", "))
 		}
 		describeRest(t, &b, client)
 	}

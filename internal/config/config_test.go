@@ -119,7 +119,7 @@ func commonDocumentation(t *testing.T) []byte {
 <!-- Generated from internal/config by "go test ./internal/config -update". Do not edit. -->
 
 ` + "`ralph init`" + ` writes ` + "`ralph.yaml`" + ` into the project's root. These are the keys that people set. Every other key has a default that few
-change: [all keys](configuration-all.md). ` + "`ralph config`" + ` shows these and whatever is set, and where it came from.
+change: [all keys](configuration-all.md). In brackets stands the default. ` + "`ralph config`" + ` shows these and whatever is set, and where it came from.
 
 ` + "```yaml" + `
 verify: [make test]              # must pass before a task counts as done
@@ -127,8 +127,6 @@ limits: {max_cost_usd: 20}       # a run ends there
 notify: [{url: $SLACK_URL, preset: slack}]
 ` + "```" + `
 
-| Key | Default | Meaning |
-|---|---|---|
 `)
 	if len(config.Common) > 15 {
 		t.Errorf("%d keys are too many for the page that everybody reads", len(config.Common))
@@ -140,7 +138,7 @@ notify: [{url: $SLACK_URL, preset: slack}]
 		}
 		k := config.Keys()[i]
 		meaning := strings.ReplaceAll(meaningOf(k.Description, k.Accepted), "the keys below", "[these keys](configuration-all.md)")
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Name, defaultOf(k), meaning)
+		fmt.Fprintf(&b, "- `%s` (%s): %s\n", k.Name, defaultOf(k), meaning)
 	}
 	b.WriteString("\nA flag of a command wins over the variable of the environment (`limits.max_cost_usd` is `RALPH_LIMITS_MAX_COST_USD`), that over " +
 		"`ralph.yaml`,\nthat over `~/.config/ralph/config.yaml`. What is wrong is refused with line and column.\n")
@@ -191,13 +189,13 @@ column; a variable that begins with ` + "`RALPH_`" + ` and sets nothing is warne
 
 [ralph.schema.json](ralph.schema.json) is the JSON Schema of the file.
 
-| Key | Type | Default | Meaning |
-|---|---|---|---|
+Behind each key stand its type and its default.
+
 `)
 	count := 0
 	for _, k := range config.Keys() {
 		if k.Items == nil {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Name, k.Type, defaultOf(k), meaningOf(k.Description, k.Accepted))
+			fmt.Fprintf(&b, "- `%s` (%s, %s): %s\n", k.Name, k.Type, defaultOf(k), meaningOf(k.Description, k.Accepted))
 			count++
 		}
 	}
@@ -208,14 +206,14 @@ column; a variable that begins with ` + "`RALPH_`" + ` and sets nothing is warne
 		if k.Items == nil {
 			continue
 		}
-		fmt.Fprintf(&b, "\n`%s` is a %s. %s\n\n| Key | Type | Default | Meaning |\n|---|---|---|---|\n", k.Name, k.Type, k.Description)
+		fmt.Fprintf(&b, "\n`%s` is a %s. %s\n\n", k.Name, k.Type, k.Description)
 		for _, item := range k.Items {
 			meaning := meaningOf(item.Description, item.Accepted)
 			def := "absent"
 			if item.Default != "" {
 				def = "`" + item.Default + "`"
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", item.Name, item.Type, def, meaning)
+			fmt.Fprintf(&b, "- `%s` (%s, %s): %s\n", item.Name, item.Type, def, meaning)
 		}
 	}
 	return b.Bytes()
