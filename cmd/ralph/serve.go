@@ -17,7 +17,6 @@ import (
 	"ralph/internal/project"
 	"ralph/internal/show"
 	"ralph/internal/text"
-	"ralph/internal/web"
 	"ralph/store"
 )
 
@@ -71,8 +70,8 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 	o.Person, o.Version = a.person(), version()
 	o.DecideClaims = func(ctx context.Context) error { return a.decideClaims(ctx, p, db) }
 	o.Start = func(ctx context.Context) (string, error) { return startRun(ctx, p, db) }
-	o.Undo = func(ctx context.Context, task int64, u web.Undoing) (string, error) {
-		return a.askUndo(ctx, p, db, task, u)
+	o.Undo = func(ctx context.Context, task int64, why string, cancel, byAgent bool) (string, error) {
+		return a.askUndo(ctx, p, db, task, why, cancel, byAgent)
 	}
 	d, err := beside.Open(ctx, p, db, o)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"ralph"
 	"ralph/internal/project"
 	"ralph/internal/text"
-	"ralph/internal/web"
 	"ralph/loop"
 	"ralph/signals"
 	"ralph/store"
@@ -133,10 +132,10 @@ func (v undone) say(w io.Writer, waits string) {
 
 // askUndo has what a task has merged taken back, as the dashboard asks for it, and says in a sentence what comes of it.
 // The run in progress merges that, or the next one.
-func (a *app) askUndo(ctx context.Context, p *project.Project, db *store.DB, task int64, w web.Undoing) (
-	said string, err error,
-) {
-	u := loop.Undoing{By: a.person(), Why: w.Why, Cancel: w.Cancel}
+func (a *app) askUndo(
+	ctx context.Context, p *project.Project, db *store.DB, task int64, why string, cancel, byAgent bool,
+) (said string, err error) {
+	u := loop.Undoing{By: a.person(), Why: why, Cancel: cancel}
 	l, err := p.Loop(ctx, db)
 	if err != nil {
 		return "", err
@@ -147,7 +146,7 @@ func (a *app) askUndo(ctx context.Context, p *project.Project, db *store.DB, tas
 		return "", err
 	case len(conflicts) == 0:
 		return fmt.Sprintf("TASK-%d will be undone: its reverse is merged by the run, like any change.", task), nil
-	case w.Agent:
+	case byAgent:
 		by, err := l.UndoByAgent(ctx, task, conflicts, u)
 		return fmt.Sprintf("TASK-%d is for an agent to undo TASK-%d: later commits changed the same lines of %s.",
 			by, task, signals.FileList(conflicts)), err

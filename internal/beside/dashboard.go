@@ -43,7 +43,7 @@ type Options struct {
 	// Start starts a run, and says how it has begun; nil if none can be started.
 	Start func(ctx context.Context) (string, error)
 	// Undo has what a task has merged taken back.
-	Undo func(ctx context.Context, task int64, u web.Undoing) (string, error)
+	Undo func(ctx context.Context, task int64, why string, cancel, byAgent bool) (string, error)
 }
 
 // A Dashboard is listening on its address.

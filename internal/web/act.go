@@ -57,13 +57,13 @@ func (a *app) answered(w http.ResponseWriter, r *http.Request, said string, err 
 // undo has what a task has merged taken back.
 func (a *app) undo(w http.ResponseWriter, r *http.Request) {
 	id, err := pathID(r)
-	u := Undoing{Why: written(r, "why"), Cancel: r.PostFormValue("cancel") != "", Agent: r.PostFormValue("agent") != ""}
-	said := ""
+	why, said := written(r, "why"), ""
 	if err == nil {
-		err = ralph.CheckText("the reason", u.Why, false)
+		err = ralph.CheckText("the reason", why, false)
 	}
 	if err == nil {
-		said, err = a.Undo(context.WithoutCancel(r.Context()), id, u)
+		said, err = a.Undo(context.WithoutCancel(r.Context()), id, why, r.PostFormValue("cancel") != "",
+			r.PostFormValue("agent") != "")
 	}
 	a.answered(w, r, said, err)
 }

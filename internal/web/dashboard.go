@@ -55,19 +55,13 @@ type Server struct {
 	// DecideClaims answers the claims that a person's decision ends and that no run watches; nil if there
 	// is nothing to do.
 	DecideClaims func(ctx context.Context) error
-	// Undo has what a task has merged taken back, and says in a sentence what comes of it; nil if it cannot.
-	Undo func(ctx context.Context, task int64, u Undoing) (said string, err error)
+	// Undo has what a task has merged taken back, and says in a sentence what comes of it; nil if it cannot. why is for
+	// the task's next session, or the task is called off; by an agent it is done where later commits stand in the way.
+	Undo func(ctx context.Context, task int64, why string, cancel, byAgent bool) (said string, err error)
 	// Open opens a file of a session. The error is [fs.ErrNotExist] if it does not exist (yet).
 	Open func(session string, file SessionFile) (io.ReadCloser, error)
 	// Reader returns a reader for a transcript from its beginning.
 	Reader func() agent.Reader
-}
-
-// An Undoing is how a person wants a task undone.
-type Undoing struct {
-	Why    string // for the task's next session
-	Cancel bool   // the task is called off, instead of being done again
-	Agent  bool   // where later commits stand in the way, an agent does it
 }
 
 // A SessionFile is a kind of file of a session.

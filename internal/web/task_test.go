@@ -167,7 +167,7 @@ func TestWhatATaskMergedIsUndone(t *testing.T) {
 	})
 	has(t, b.get(fmt.Sprintf("/tasks/%d", task)), fmt.Sprintf(`action="/tasks/%d/undo"`, task))
 	b.done(fmt.Sprintf("/tasks/%d/undo", task), "why", "in capitals, please", "cancel", "yes")
-	if want := fmt.Sprintf("%d {Why:in capitals, please Cancel:true Agent:false}", task); !slices.Equal(s.undone, []string{want}) {
+	if want := fmt.Sprintf("%d %q true false", task, "in capitals, please"); !slices.Equal(s.undone, []string{want}) {
 		t.Errorf("asked for %q, want %q", s.undone, want)
 	}
 }
