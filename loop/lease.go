@@ -10,7 +10,8 @@ import (
 
 // ErrTakenForLost says that a run could not renew its lease in time, as when its machine was asleep or cut off, so that
 // others have its tasks now. It has stopped its agents.
-var ErrTakenForLost = errors.New("this run was taken for lost: it could not tell the database for minutes that it works")
+var ErrTakenForLost = errors.New(
+	"this run was taken for lost: it could not tell the database for minutes that it works")
 
 // giveUp is how long a run works without having renewed its lease: a bit less than the lease lasts.
 const giveUp = store.LeaseTime - time.Minute

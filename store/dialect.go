@@ -34,8 +34,8 @@ type dialect struct {
 	version  string                                      // changes with each commit of another connection
 	explain  func(error) error                           // adds advice to a driver's error
 
-	// What a copy of the database asks: its tables in the order of their creation, the columns of one that are stored, those
-	// of its primary key, and the ids that were given last.
+	// What a copy of the database asks: its tables in the order of their creation, the columns of one that are stored,
+	// those of its primary key, and the ids that were given last.
 	tables, columns, keys, ids string
 	setID                      func(tx *Tx, table string, last int64) error
 }
@@ -84,10 +84,11 @@ var sqlite = dialect{
 	changes:  `SELECT total_changes()`,
 	version:  `PRAGMA data_version`,
 	explain:  explainSQLite,
-	tables:   `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY rowid`,
-	columns:  `SELECT name FROM pragma_table_info($1) ORDER BY cid`,
-	keys:     `SELECT name FROM pragma_table_info($1) WHERE pk > 0 ORDER BY pk`,
-	ids:      `SELECT name, seq FROM sqlite_sequence`,
+	tables: `SELECT name FROM sqlite_master
+		WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY rowid`,
+	columns: `SELECT name FROM pragma_table_info($1) ORDER BY cid`,
+	keys:    `SELECT name FROM pragma_table_info($1) WHERE pk > 0 ORDER BY pk`,
+	ids:     `SELECT name, seq FROM sqlite_sequence`,
 	setID: func(tx *Tx, table string, last int64) error {
 		if _, err := tx.exec(`DELETE FROM sqlite_sequence WHERE name = $1`, table); err != nil {
 			return err
@@ -151,7 +152,8 @@ func misread(err error) bool {
 // NoRoom reports whether an error means that the disk is full.
 func NoRoom(err error) bool {
 	var e sqlite3.Error
-	return pgCode(err) == "53100" || errors.As(err, &e) && (e.Code == sqlite3.ErrFull || e.SystemErrno == syscall.ENOSPC) ||
+	return pgCode(err) == "53100" ||
+		errors.As(err, &e) && (e.Code == sqlite3.ErrFull || e.SystemErrno == syscall.ENOSPC) ||
 		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 

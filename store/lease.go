@@ -40,7 +40,8 @@ func (tx *Tx) Alive(r ralph.Run) bool { return r.EndedAt.IsZero() && tx.alive(r.
 // RenewRun extends the lease of a run. It reports false if the run was taken for lost meanwhile: what it did may be
 // another one's by now.
 func (tx *Tx) RenewRun(id int64) (bool, error) {
-	n, err := tx.exec(`UPDATE runs SET lease_until = $1 WHERE id = $2 AND ended_at = ''`, ralph.At(tx.now.Add(LeaseTime)), id)
+	until := ralph.At(tx.now.Add(LeaseTime))
+	n, err := tx.exec(`UPDATE runs SET lease_until = $1 WHERE id = $2 AND ended_at = ''`, until, id)
 	return n > 0, err
 }
 
@@ -58,8 +59,8 @@ func (tx *Tx) EndLostRuns() error {
 // Shared reports whether other machines may use the database. Else whoever works is seen to live or to be gone.
 func (db *DB) Shared() bool { return db.dialect.shared }
 
-// LostSessions lists the open sessions on tasks of runs that have ended or are lost, oldest first; with again also those
-// that could not be decided.
+// LostSessions lists the open sessions on tasks of runs that have ended or are lost, oldest first; with again also
+// those that could not be decided.
 func (tx *Tx) LostSessions(again bool) ([]ralph.Session, error) {
 	return tx.lost(`s.role <> 'review' AND ($1 = 1 OR s.undecided = '')`, again)
 }
@@ -86,7 +87,9 @@ func (tx *Tx) lost(kind string, args ...any) (lost []ralph.Session, err error) {
 
 // Lease waits for what one process at a time does, and takes it until release is called. holder is "" then; else it
 // names who has it, who did not release it in time.
-func (db *DB) Lease(ctx context.Context, name string, wait time.Duration) (release func() error, holder string, err error) {
+func (db *DB) Lease(
+	ctx context.Context, name string, wait time.Duration,
+) (release func() error, holder string, err error) {
 	process, leave := machine.Join()
 	late := time.NewTimer(wait)
 	defer late.Stop()
@@ -173,7 +176,7 @@ func (db *DB) keepLease(ctx context.Context, name, process string) {
 			return
 		case <-tick.C:
 		}
-		_ = db.Tx(ctx, func(tx *Tx) error { //nolint:errcheck // it is tried again, and lapses at worst
+		_ = db.Tx(ctx, func(tx *Tx) error { // it is tried again, and lapses at worst
 			_, err := tx.exec(`UPDATE leases SET until = $1 WHERE name = $2 AND process = $3`,
 				ralph.At(tx.now.Add(LeaseTime)), name, process)
 			return err

@@ -34,8 +34,8 @@ type Moved struct {
 const rowsAtOnce = 100
 
 // Move copies a database into an empty one, of the same kind or not, and compares the counts and digests of all tables
-// before it commits. Nobody may work on the one that is copied: the error wraps [ralph.ErrConflict] if somebody does, or if the other
-// one is not empty.
+// before it commits. Nobody may work on the one that is copied: the error wraps [ralph.ErrConflict] if somebody does, or
+// if the other one is not empty.
 func Move(ctx context.Context, from, to *DB) (moved []Moved, err error) {
 	err = from.Tx(ctx, func(src *Tx) error {
 		if err := src.atRest(); err != nil {
@@ -124,8 +124,8 @@ func copyTables(src, dst *Tx, tables []table) (moved []Moved, err error) {
 			return nil, err
 		}
 		if got := d.of(t); got != moved[i] {
-			return nil, fmt.Errorf("%s is not the same in both databases: %d rows with the digest %.12s became %d with %.12s; nothing was moved",
-				t.name, moved[i].Rows, moved[i].Digest, got.Rows, got.Digest)
+			return nil, fmt.Errorf("%s is not the same in both databases: %d rows with the digest %.12s became %d with %.12s; "+
+				"nothing was moved", t.name, moved[i].Rows, moved[i].Digest, got.Rows, got.Digest)
 		}
 	}
 	return moved, nil
@@ -242,7 +242,8 @@ func copyIDs(src, dst *Tx) error {
 		table string
 		id    int64
 	}
-	list, err := all(src, func(row scanner) (l last, err error) { return l, row.Scan(&l.table, &l.id) }, src.db.dialect.ids)
+	scan := func(row scanner) (l last, err error) { return l, row.Scan(&l.table, &l.id) }
+	list, err := all(src, scan, src.db.dialect.ids)
 	for _, l := range list {
 		if err == nil {
 			err = dst.db.dialect.setID(dst, l.table, l.id)

@@ -84,7 +84,8 @@ var postgres = dialect{
 		WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace ORDER BY oid`,
 	columns: `SELECT column_name::text FROM information_schema.columns
 		WHERE table_schema = current_schema() AND table_name = $1 AND is_generated = 'NEVER' ORDER BY ordinal_position`,
-	keys: `SELECT a.attname::text FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey)
+	keys: `SELECT a.attname::text
+		FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey)
 		WHERE i.indrelid = $1::regclass AND i.indisprimary ORDER BY array_position(i.indkey::int2[], a.attnum)`,
 	ids: `SELECT replace(sequencename::text, '_id_seq', ''), last_value FROM pg_sequences
 		WHERE schemaname = current_schema() AND last_value IS NOT NULL`,
@@ -156,6 +157,7 @@ func (db *DB) preparePostgres(ctx context.Context, mustExist bool) error {
 
 // dumpPostgres copies the database with PostgreSQL's own program.
 func dumpPostgres(ctx context.Context, name, path string) error {
+	//nolint:forbidigo // PostgreSQL's own program, which starts nothing
 	cmd := exec.CommandContext(ctx, "pg_dump", "--format=custom", "--file="+path)
 	cmd.Env = append(cmd.Environ(), "PGDATABASE="+name) // not among the arguments, which others can read
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -236,7 +238,7 @@ func (db *DB) listen() {
 			}
 		}
 		if conn != nil {
-			_ = conn.Close(context.WithoutCancel(w.ctx)) //nolint:errcheck // it is of no use any more
+			_ = conn.Close(context.WithoutCancel(w.ctx)) // it is of no use any more
 		}
 		hear()
 		select {

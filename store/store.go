@@ -69,8 +69,8 @@ type Options struct {
 	Patience time.Duration
 }
 
-// Open opens the database file, or that of a postgres:// URL, creating and migrating it if need be. Before a migration it leaves
-// a copy in the folder "backups" beside it. A database of a newer ralph is refused with
+// Open opens the database file, or that of a postgres:// URL, creating and migrating it if need be. Before a migration
+// it leaves a copy in the folder "backups" beside a file. A database of a newer ralph is refused with
 // [migrations.ErrTooNew].
 func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	if IsURL(path) {
@@ -167,8 +167,8 @@ func (db *DB) Close() error {
 	return err
 }
 
-// Merge merges the write-ahead log into the database, as far as those who read at this moment allow. A server does so by
-// itself.
+// Merge merges the write-ahead log into the database, as far as those who read at this moment allow. A server does so
+// by itself.
 func (db *DB) Merge(ctx context.Context) error {
 	if db.url != "" {
 		return nil

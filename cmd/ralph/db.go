@@ -20,7 +20,8 @@ import (
 )
 
 func newDB(a *app) *cobra.Command {
-	return noun("db", newDBCheck(a), newDBBackup(a), newDBRestore(a), newDBVacuum(a), newDBAdopt(a), newDBURL(a), newDBMove(a))
+	return noun("db",
+		newDBCheck(a), newDBBackup(a), newDBRestore(a), newDBVacuum(a), newDBAdopt(a), newDBURL(a), newDBMove(a))
 }
 
 // checked is what `ralph db check` found.
@@ -185,7 +186,8 @@ func newDBMove(a *app) *cobra.Command {
 			server = p.Server
 		}
 		if !store.IsURL(server) {
-			return usage(errors.New("name the postgres:// URL to move the queue to, or `file` to move it back from the configured database"))
+			return usage(errors.New(
+				"name the postgres:// URL to move the queue to, or `file` to move it back from the configured database"))
 		}
 		unlock, err := alone(p)
 		if err != nil {
@@ -216,7 +218,8 @@ func newDBMove(a *app) *cobra.Command {
 		if back {
 			next = "remove database from your configuration"
 		}
-		return a.say(map[string]any{"tables": moved}, "%s of %s are the same there; %s", text.Count(rows, "row"), text.Count(len(moved), "table"), next)
+		return a.say(map[string]any{"tables": moved}, "%s of %s are the same there; %s",
+			text.Count(rows, "row"), text.Count(len(moved), "table"), next)
 	})
 }
 
@@ -253,7 +256,8 @@ func moveBack(ctx context.Context, p *project.Project, there *store.DB) (moved [
 	if err = errors.Join(err, db.Close()); err != nil {
 		return nil, err
 	}
-	if _, err := store.Restore(ctx, file, p.File(state.Database), time.Now().UTC().Format("20060102T150405.000")); err != nil {
+	stamp := time.Now().UTC().Format("20060102T150405.000")
+	if _, err := store.Restore(ctx, file, p.File(state.Database), stamp); err != nil {
 		return nil, err
 	}
 	return moved, p.Restored()

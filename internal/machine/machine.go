@@ -22,7 +22,7 @@ const Variable = "RALPH_MACHINE"
 var Name = sync.OnceValue(func() string {
 	name := os.Getenv(Variable)
 	if name == "" {
-		name, _ = os.Hostname() //nolint:errcheck // a machine without a name is one of that kind
+		name, _ = os.Hostname() // without one it is unnamed
 	}
 	if name = strings.Join(strings.Fields(name), "-"); name == "" {
 		name = "unnamed"

@@ -1,5 +1,5 @@
-// Package pgtest gives tests a PostgreSQL of their own. With RALPH_TEST_DATABASE=postgres the tests that call [Path] run on
-// it, else on files. Where there is none they are skipped, unless RALPH_REQUIRE_POSTGRES is set.
+// Package pgtest gives tests a PostgreSQL of their own. With RALPH_TEST_DATABASE=postgres the tests that call [Path] run
+// on it, else on files. Where there is none they are skipped, unless RALPH_REQUIRE_POSTGRES is set.
 package pgtest
 
 import (
@@ -39,8 +39,8 @@ var (
 	known = map[string]string{} // URLs by path
 )
 
-// Path returns the name of a test's database for [store.Open]: the path itself, or the URL of a database that is new for
-// each path and test. A URL is one already.
+// Path returns the name of a test's database for [store.Open]: the path itself, or the URL of a database that is new
+// for each path and test. A URL is one already.
 func Path(t testing.TB, path string) string {
 	t.Helper()
 	if !Used() || store.IsURL(path) {
@@ -126,8 +126,8 @@ kill -QUIT $!
 wait
 rm -rf "$3"`
 
-// held is the standard input of the script.
-var held io.WriteCloser
+// held is the standard input of the script, which is open as long as this process is.
+var held io.WriteCloser //nolint:unused // nobody writes there
 
 // server starts the server of this process.
 var server = sync.OnceValues(func() (base string, err error) {
@@ -143,7 +143,7 @@ var server = sync.OnceValues(func() (base string, err error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command("sh", "-c", script, "sh", initdb, postgres, dir) //nolint:noctx // it ends with the process
+	cmd := exec.Command("sh", "-c", script, "sh", initdb, postgres, dir) //nolint:noctx,forbidigo // it ends with the process
 	cmd.Dir, cmd.Stderr = "/", os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Getuid() == 0 { // which initdb refuses
@@ -167,7 +167,7 @@ var server = sync.OnceValues(func() (base string, err error) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	if err != nil {
-		log, _ := os.ReadFile(dir + "/log") //nolint:errcheck // there may be none
+		log, _ := os.ReadFile(dir + "/log") // there may be none
 		return "", fmt.Errorf("PostgreSQL does not start: %w\n%s", err, log)
 	}
 	db, err := store.Open(context.Background(), strings.Replace(base, "/postgres?", "/ralph?", 1), store.Options{})
