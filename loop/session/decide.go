@@ -181,7 +181,7 @@ func oneTurn(a agent.Agent, model, prompt string) float64 {
 // charge returns what a session is charged, and whether that is a bill: the cost that the agent reported, or else
 // that of the tokens that were seen. Tokens at an unknown price are charged nothing: they are counted as such. Of a
 // session that called its model and told nothing it is the requests that there was time for, at one turn each and at
-// most its own limit; where the service refused in the end, it is those that tools were called by, as the time went by
+// most its own limit; fewer where its uses of tools show them. Where the service refused in the end, the time went by
 // with refused ones. An agent that never got that far cost nothing.
 func charge(r agent.Report, limit, turn, seconds float64) (usd float64, known bool) {
 	switch {
@@ -195,8 +195,11 @@ func charge(r agent.Report, limit, turn, seconds float64) (usd float64, known bo
 		return 0, true
 	}
 	requests := 1 + math.Floor(seconds/askSeconds)
-	if r.Ending.AgentError() {
+	switch {
+	case r.Ending.AgentError():
 		requests = min(requests, float64(max(1, r.ToolCalls)))
+	case r.ToolCalls > 0: // each was asked for by a request, and the last one was under way
+		requests = min(requests, float64(max(r.Turns, r.ToolCalls)+1))
 	}
 	return min(limit, turn*requests), false
 }

@@ -196,6 +196,10 @@ func TestWhatASessionIsCharged(t *testing.T) {
 // TestAMuteSession: who tells nothing is charged by the time that it took, and never more than its limit.
 func TestAMuteSession(t *testing.T) {
 	refused := agent.Report{Began: true, Ending: ralph.RateLimited, ToolCalls: 2}
+	killed := agent.Report{Began: true, Ending: ralph.Lost, ToolCalls: 1}
+	if usd, known := charge(killed, 10, 0.25, 3600); usd != 0.5 || known {
+		t.Errorf("killed in its second request: %g, %t", usd, known)
+	}
 	if usd, known := charge(refused, 10, 0.25, 3600); usd != 0.5 || known {
 		t.Errorf("refused for an hour after two calls: %g, %t", usd, known)
 	}

@@ -235,7 +235,7 @@ knows from its own side: if none was listed when the first turn ends, or after a
 - **Money.** A cost that the agent tells counts as it is told, and so do its tokens at the ` + "`prices`" + ` that you set. Other tokens count at list
   prices (of ` + agent.PricesOf + `), which is said as "about". A model of which ralph knows no price has an unknown cost: its tokens are
   counted, and held by ` + "`limits.session_tokens`" + ` or, without it, by the money's limits at the dearest list price. Of a session that called
-  its model and told nothing, a request each ten seconds is charged. ralph ends a session that passes its limit.
+  its model and told nothing, a request each ten seconds is charged, or those that its uses of tools show. ralph ends a session that passes its limit.
 - **Limits.** What is known of them is the account's: with another login or key the next run asks anew.
 - **Models.** ` + "`model`" + ` of an agent goes for its sessions; one that stands in for another knows no model but its own.
 - **Effort.** Behind each name of a model, of an agent, a task, a discipline, a reviewer or ` + "`--model`" + `, may stand how much it is to
