@@ -80,7 +80,7 @@ func (t PlannedTask) Check() error {
 			return err
 		}
 	}
-	return nil
+	return CheckText("description", t.Task("").Description, false) // with the estimate
 }
 
 // checkPlain is [CheckText] for what people read before anything else does: no control characters but line ends and

@@ -36,6 +36,12 @@ func (k Nameable) Find(name string) (ralph.Task, bool) {
 	return t, ok
 }
 
+// Open reports whether there is a task of that name that a plan may change or drop.
+func (k Nameable) Open(name string) bool {
+	t, ok := k.Find(name)
+	return ok && t.Role == ralph.RoleWork && t.Status != ralph.Merging && (!t.Status.Ended() || t.Status == ralph.Failed)
+}
+
 // PlanProblems returns why a plan cannot be proposed as it is, one sentence each; none if it can.
 func PlanProblems(p ralph.Plan, known Nameable, disciplines []string) (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }

@@ -218,6 +218,12 @@ func (tx *Tx) complete(inbox []InboxItem) (err error) {
 			item.Session, item.Expires = p.SessionID, p.Expires
 		case "amendment":
 			err = tx.addDiff(item)
+		case "proposal":
+			var t ralph.Task
+			t, err = tx.Task(item.TaskID)
+			for _, mark := range t.Marks {
+				item.Text += "\n(ralph: " + mark + ")"
+			}
 		case "behind":
 			var q MergeQueue
 			q, err = tx.MergeQueue()

@@ -50,7 +50,7 @@ func (tx *Tx) ProposePlan(s ralph.Session, feature string, p ralph.Plan, known s
 		case exists && t.Drop != "":
 			_, err = tx.AddComment(ralph.Comment{
 				TaskID: old.ID, SessionID: s.ID, Author: s.Agent, AuthorKind: ralph.ByAgent, Kind: ralph.Nack,
-				Body: "The plan of " + feature + " drops it: " + t.Drop,
+				Body: "The plan of " + feature + " drops it", Rationale: t.Drop,
 			})
 		case exists:
 			_, err = tx.Propose(ralph.Amendment{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -168,4 +169,37 @@ func (a *app) decidePlan(ctx context.Context, feature string, names []string, ap
 			fmt.Fprintln(w, text.Line(s, 300))
 		}
 	})
+}
+
+// converse has a person at a terminal answer the questions of a task that plans, until over is closed.
+func (a *app) converse(ctx context.Context, db *store.DB, task int64, over <-chan struct{}) {
+	lines := bufio.NewReader(a.in)
+	for asked := map[int64]bool{}; ; {
+		changed := db.Changed()
+		questions, err := store.Read(ctx, db, (*store.Tx).Questions)
+		for _, q := range questions {
+			if q.TaskID != task || asked[q.Ref.ID] || err != nil {
+				continue
+			}
+			asked[q.Ref.ID] = true
+			fmt.Fprintf(a.out, "\n%s\n", text.Visible(q.Text))
+			for _, o := range q.Options {
+				fmt.Fprintf(a.out, "  - %s\n", text.Line(o, 200))
+			}
+			fmt.Fprint(a.out, "> ")
+			answer, rerr := lines.ReadString('\n')
+			if answer = strings.TrimSpace(answer); rerr != nil || answer == "" {
+				continue // it waits in the inbox
+			}
+			err = db.Tx(ctx, func(tx *store.Tx) error { return tx.Answer(q.Ref.ID, answer, a.person()) })
+			if err != nil {
+				fmt.Fprintf(a.err, "ralph: not answered: %v\n", err)
+			}
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return
+		}
+	}
 }

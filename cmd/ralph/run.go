@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"ralph/internal/show"
 	"ralph/internal/state"
 	"ralph/internal/systemd"
+	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/store"
 )
@@ -367,6 +369,12 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop, out io.Write
 	if !progress.JSON {
 		if err := follow.WritePlan(ctx, out, l); err != nil {
 			return 0, err
+		}
+	}
+	if o.add.Role == ralph.RolePlan && !progress.JSON {
+		l.Said = func(words string) { fmt.Fprintf(out, "\n%s\n\n", text.Visible(strings.TrimSpace(words))) }
+		if l.Attended = show.Terminal(a.in); l.Attended {
+			go a.converse(ctx, l.Store, l.Task, over)
 		}
 	}
 	leave := o.beside.Start(ctx, from, over)

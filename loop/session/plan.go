@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -68,12 +69,22 @@ func (p *planner) task(ctx context.Context, t ralph.PlannedTask) (said string, e
 		return "", fmt.Errorf("the plan has %d tasks, and that is the most: make it smaller, or plan a part of the idea",
 			signals.MaxPlanTasks)
 	}
+	known, err := store.Read(ctx, p.s.Store, func(tx *store.Tx) (signals.Nameable, error) {
+		return tx.KnownToPlan(p.s.Task.Feature)
+	})
+	if err != nil {
+		return "", err
+	}
+	p.done = ""
+	if i := p.plan.Find(t.Name); t.Drop != "" && i >= 0 && !known.Open(t.Name) {
+		p.plan.Tasks = slices.Delete(p.plan.Tasks, i, i+1)
+		return t.Name + " is not in the plan any more.", p.save(ctx)
+	}
 	verb := "Planned"
 	if p.plan.Find(t.Name) >= 0 {
 		verb = "Planned anew"
 	}
 	p.plan.Put(t)
-	p.done = ""
 	return fmt.Sprintf("%s: %s. The plan has %s now.", verb, t.Name, text.Count(len(p.plan.Tasks), "task")), p.save(ctx)
 }
 

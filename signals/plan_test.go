@@ -1,0 +1,123 @@
+package signals_test
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ralph"
+	"ralph/signals"
+)
+
+func TestPlanProblems(t *testing.T) {
+	task := func(name string, on ...string) ralph.PlannedTask {
+		return ralph.PlannedTask{Name: name, Title: "Do " + name, DependsOn: on}
+	}
+	var many []ralph.PlannedTask
+	for i := range signals.MaxPlanTasks + 1 {
+		many = append(many, task(fmt.Sprintf("t%d", i)))
+	}
+	known := signals.Nameable{
+		"TASK-3": {ID: 3, Status: ralph.Completed, Role: ralph.RoleWork}, "done": {ID: 3, Status: ralph.Completed, Role: ralph.RoleWork},
+		"TASK-4": {ID: 4, Status: ralph.Pending, Role: ralph.RoleWork}, "TASK-5": {ID: 5, Status: ralph.Rejected, Role: ralph.RoleWork},
+		"TASK-1": {ID: 1, Status: ralph.InProgress, Role: ralph.RolePlan},
+	}
+	for _, tt := range []struct {
+		name  string
+		tasks []ralph.PlannedTask
+		want  []string // how each problem begins
+	}{
+		{"tasks that wait for others", []ralph.PlannedTask{task("a"), task("b", "a"), task("c", "a", "b", "done", "task-4")}, nil},
+		{"no task", nil, []string{"it has no task"}},
+		{"as many as there may be", many[:signals.MaxPlanTasks], nil},
+		{"one more", many, []string{"it has 51 tasks"}},
+		{"an unknown name", []ralph.PlannedTask{task("a", "b")}, []string{`a: it depends on "b"`}},
+		{"itself", []ralph.PlannedTask{task("a", "a")}, []string{"these wait for each other, so that none could begin: a → a"}},
+		{"a cycle behind a task", []ralph.PlannedTask{task("a", "b"), task("b", "c"), task("c", "b")},
+			[]string{"these wait for each other, so that none could begin: b → c → b"}},
+		{"no title", []ralph.PlannedTask{{Name: "a"}}, []string{"a: it has no title"}},
+		{"an unknown discipline", []ralph.PlannedTask{{Name: "a", Title: "A", Discipline: "ops"}},
+			[]string{`a: the discipline "ops" is not known: there are web`}},
+		{"an open task changed", []ralph.PlannedTask{{Name: "TASK-4", Title: "Other"}}, nil},
+		{"an open task dropped", []ralph.PlannedTask{{Name: "TASK-4", Drop: "no need"}}, nil},
+		{"an open task not changed", []ralph.PlannedTask{{Name: "TASK-4"}}, []string{"TASK-4: nothing of it is changed"}},
+		{"another order of an open task", []ralph.PlannedTask{task("TASK-4", "done")}, []string{"TASK-4: TASK-4 exists"}},
+		{"a done task changed", []ralph.PlannedTask{{Name: "done", Title: "Other"}}, []string{"done: TASK-3 is done, and stays"}},
+		{"a done task dropped", []ralph.PlannedTask{{Name: "done", Drop: "no need"}}, []string{"done: TASK-3 is done, and stays"}},
+		{"a rejected task changed", []ralph.PlannedTask{{Name: "TASK-5", Title: "Other"}}, []string{"TASK-5: TASK-5 is rejected"}},
+		{"a plan changed", []ralph.PlannedTask{{Name: "TASK-1", Title: "Other"}}, []string{"TASK-1: TASK-1 is a plan itself"}},
+		{"nothing dropped", []ralph.PlannedTask{{Name: "z", Drop: "no need"}}, []string{"z: there is no task of that name to drop"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := signals.PlanProblems(ralph.Plan{Tasks: tt.tasks}, known, []string{"web"})
+			if !slices.EqualFunc(got, tt.want, strings.HasPrefix) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestPlanMarks(t *testing.T) {
+	meet := func(a, b []string) bool {
+		return slices.ContainsFunc(a, func(p string) bool {
+			return slices.ContainsFunc(b, func(q string) bool { ok, _ := path.Match(p, q); return ok || p == q })
+		})
+	}
+	p := ralph.Plan{Tasks: []ralph.PlannedTask{
+		{Name: "a", Files: []string{"x.go"}},
+		{Name: "b", Files: []string{"x.go"}, DependsOn: []string{"m"}},
+		{Name: "m", Files: []string{"m.go"}, DependsOn: []string{"a"}},
+		{Name: "c", Files: []string{"*.go"}, DependsOn: []string{"b"}},
+		{Name: "d", Files: []string{"m.go"}},
+		{Name: "e"},
+		{Name: "f", Verify: []string{"true"}},
+		{Name: "g", Drop: "no need"},
+	}}
+	got := signals.PlanMarks(p, meet)
+	hint := "touches files of %s and waits for nothing of it: in parallel they may conflict"
+	want := map[string][]string{
+		"m": {fmt.Sprintf(hint, "d")}, "d": {fmt.Sprintf(hint, "m")}, "e": {signals.MarkNothing},
+	}
+	if len(got) != len(want) {
+		t.Errorf("got %q", got)
+	}
+	for name, marks := range want {
+		if !slices.Equal(got[name], marks) {
+			t.Errorf("%s: got %q, want %q", name, got[name], marks)
+		}
+	}
+}
+
+func TestRedFirst(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		check ralph.Check
+		mark  string // how it begins
+		mend  bool
+	}{
+		{"it passes", ralph.Check{Passed: true}, signals.MarkPasses, false},
+		{"a test that is missing", ralph.Check{Exit: 1, Tail: "--- FAIL: TestPay\nFAIL"}, "", false},
+		{"a file that is missing", ralph.Check{Exit: 2, Tail: "cat: pay.txt: No such file or directory"}, "", false},
+		{"a program that is to be made", ralph.Check{Exit: 127, Tail: "/bin/sh: 1: ./bin/pay: not found"}, "", false},
+		{"a module that is to be made", ralph.Check{Exit: 1, Tail: "/usr/bin/python3: No module named pay"}, "", false},
+		{"dash knows no such program", ralph.Check{Exit: 127, Tail: "/bin/sh: 1: gotest: not found"}, "cannot run: there is no command gotest", true},
+		{"bash knows no such program", ralph.Check{Exit: 127, Tail: "sh: line 1: gotest: command not found"}, "cannot run: there is no command gotest", true},
+		{"a slip in its syntax", ralph.Check{Exit: 2, Tail: "/bin/sh: 1: Syntax error: Unterminated quoted string"}, "cannot run: ", true},
+		{"another slip", ralph.Check{Exit: 2, Tail: "sh: -c: line 2: syntax error: unexpected end of file"}, "cannot run: ", true},
+		{"no such runner", ralph.Check{Exit: 1, Tail: "/usr/bin/python3: No module named pytest"}, "cannot run: ", true},
+		{"no such flag", ralph.Check{Exit: 2, Tail: "flag provided but not defined: -grep"}, "cannot run: ", true},
+		{"no such script", ralph.Check{Exit: 1, Tail: "npm error Missing script: \"tests\""}, "cannot run: ", true},
+		{"it may not be run", ralph.Check{Exit: 126, Tail: "/bin/sh: 1: ./x.sh: Permission denied"}, "cannot run: ", true},
+		{"it hangs", ralph.Check{Exit: -1, Error: "took longer than 2s"}, "does not end: killed after 2s", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			mark, mend := signals.RedFirst(tt.check, 2*time.Second)
+			if (mark == "") != (tt.mark == "") || !strings.HasPrefix(mark, tt.mark) || mend != tt.mend {
+				t.Errorf("got %q, %v", mark, mend)
+			}
+		})
+	}
+}
