@@ -57,6 +57,14 @@ var statusLooks = map[Status]Look{
 // Look returns how tasks with this status are shown.
 func (s Status) Look() Look { return statusLooks[s] }
 
+// Look returns how the task is shown: as its status, unless it is blocked by another task alone, which needs no person.
+func (t Task) Look() Look {
+	if t.Status == Blocked && strings.HasPrefix(t.StatusReason, "waits for TASK-") {
+		return Look{"○", "Waiting", "gray"}
+	}
+	return t.Status.Look()
+}
+
 // An Origin says whether a person or an agent made a task or a learning.
 type Origin string
 

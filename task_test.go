@@ -34,3 +34,21 @@ func TestWhichChangesEndASession(t *testing.T) {
 		}
 	}
 }
+
+// TestTheLookOfATaskThatWaits: what waits for another task needs no person, and does not look like what does.
+func TestTheLookOfATaskThatWaits(t *testing.T) {
+	for _, tt := range []struct {
+		status ralph.Status
+		reason string
+		want   string
+	}{
+		{ralph.Blocked, "waits for TASK-3", "Waiting"},
+		{ralph.Blocked, "waits for TASK-3, TASK-4", "Waiting"},
+		{ralph.Blocked, "waits for a blocker to be resolved; stuck: no schema", "Blocked"},
+		{ralph.Pending, "waits for TASK-3", "Pending"},
+	} {
+		if got := (ralph.Task{Status: tt.status, StatusReason: tt.reason}).Look().Label; got != tt.want {
+			t.Errorf("%s, %s: %s, want %s", tt.status, tt.reason, got, tt.want)
+		}
+	}
+}

@@ -63,7 +63,11 @@ func Task(w io.Writer, v TaskView) {
 		}
 	}
 	fmt.Fprintf(w, "TASK-%d  %s\n", v.ID, text.Line(v.Title, ralph.MaxTitle))
-	line("status", string(v.Status)+"  "+v.StatusReason)
+	if v.Task.Look() == v.Status.Look() {
+		line("status", string(v.Status)+"  "+v.StatusReason)
+	} else {
+		line("status", "waiting  "+strings.TrimPrefix(v.StatusReason, "waits "))
+	}
 	if v.ExternalID != "" {
 		line("imported", text.Line(v.ExternalID+" of "+v.Source, 200))
 	}

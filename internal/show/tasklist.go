@@ -3,6 +3,7 @@ package show
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"ralph"
 	"ralph/internal/text"
@@ -21,7 +22,12 @@ func (l TaskList) Write(w io.Writer, tasks []ralph.Task) {
 		fmt.Fprintln(w, l.Screen.Paint("1", fmt.Sprintf("%-10s %-11s %-3s %s", "TASK", "STATUS", "PRI", "TITLE")))
 	}
 	for _, t := range tasks {
-		status := l.Screen.Paint(colours[t.Status.Look().Colour], fmt.Sprintf("%-11s", t.Status))
+		look := t.Look()
+		said := string(t.Status)
+		if look != t.Status.Look() {
+			said = strings.ToLower(look.Label)
+		}
+		status := l.Screen.Paint(colours[look.Colour], fmt.Sprintf("%-11s", said))
 		fmt.Fprintf(w, "TASK-%-5d %s P%d  %s\n", t.ID, status, t.Priority, text.Line(t.Title, 100)+Suggested(t))
 	}
 	if l.More > 0 {

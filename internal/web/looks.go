@@ -28,7 +28,13 @@ var phases = map[ralph.Phase]look{
 	ralph.PhaseFailed:       {"✕", "Failed", "red"},
 }
 
-// statusLook returns the look of a task.
+// taskLook returns the look of a task.
+func taskLook(t ralph.Task) look {
+	l := t.Look()
+	return look{l.Icon, l.Label, l.Colour}
+}
+
+// statusLook returns the look of all tasks of a status.
 func statusLook(s ralph.Status) look {
 	l := s.Look()
 	return look{l.Icon, l.Label, l.Colour}

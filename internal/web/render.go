@@ -40,7 +40,7 @@ func parsePages() (p pages, err error) {
 		"moment": moment, "short": func(id string) string { return text.Head(id, 8) },
 		"words": func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
 		"verb":  verbLook, "phase": func(p ralph.Phase) look { return phases[p] },
-		"status": statusLook, "args": args,
+		"status": statusLook, "task": taskLook, "args": args,
 		"sign": sign, "icon": icon, "percent": percent, "left": left,
 	}).ParseFS(files, "templates/layout.html", "templates/parts.html")
 	if err != nil {

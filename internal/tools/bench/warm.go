@@ -33,16 +33,14 @@ func main() {
 }
 `
 
-// A build is a project with that program, and eight tasks of a file each.
+// A build is a project with that program, and tasks of a file each.
 type build struct {
 	project
 	took string   // the file in which each build of it says who built, and in how many milliseconds
 	env  []string // of the person's caches
 }
 
-const tasksOfBuild = 8
-
-func (b *bench) newBuild(ctx context.Context, env []string) build {
+func (b *bench) newBuild(ctx context.Context, env []string, tasks, waits int) build {
 	p := build{b.newProject(ctx, 0), filepath.Join(must(os.MkdirTemp(b.dir, "took-*")), "took"), env}
 	const driver = "github.com/mattn/go-sqlite3"
 	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", driver)
@@ -50,9 +48,9 @@ func (b *bench) newBuild(ctx context.Context, env []string) build {
 	version := strings.TrimSpace(string(must(list.Output())))
 	config := string(must(os.ReadFile(filepath.Join(p.dir, "ralph.yaml"))))
 	var script strings.Builder
-	for i := range tasksOfBuild {
+	for i := range tasks {
 		fmt.Fprintf(&script, "task Constant %[1]d.\n  run sleep %[2]d; printf 'package main\\n\\nconst c%[1]d = %[1]d\\n' > c%[1]d.go; "+
-			"sh build.sh session\n  done {\"summary\": \"There is a constant.\"}\n", i, thinks)
+			"sh build.sh session\n  done {\"summary\": \"There is a constant.\"}\n", i, waits)
 	}
 	for name, text := range map[string]string{
 		"main.go": compiledC, ".gitignore": "*.sessions\nbuilt\n", "claude.script": script.String(),
@@ -67,7 +65,7 @@ func (b *bench) newBuild(ctx context.Context, env []string) build {
 	p.time(ctx, "git", "add", "-A")
 	p.time(ctx, "git", "commit", "-q", "-m", "the program")
 	p.fill(ctx, func(tx *store.Tx) {
-		for i := range tasksOfBuild {
+		for i := range tasks {
 			must(tx.AddTask(ralph.Task{Title: fmt.Sprintf("Constant %d.", i)}, "human"))
 		}
 	})
@@ -81,32 +79,41 @@ func (p build) work(ctx context.Context, name string, args ...string) time.Durat
 	return output(cmd)
 }
 
-// first returns how long the first build took of those that came after the first one of who, by their label.
-func (p build) first(label, after string) (took samples) {
-	seen := false
+// first returns how long the first build of a label took after a session has begun: what comes before verifies the
+// project as it was.
+func (p build) first(label string) time.Duration {
+	begun := false
 	for line := range strings.Lines(string(must(os.ReadFile(p.took)))) {
 		who, ms, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if seen = seen || who == after; seen && who == label {
-			took.took(time.Duration(must(strconv.Atoi(ms))) * time.Millisecond)
-			return took
+		if begun = begun || who == "session"; begun && who == label {
+			return time.Duration(must(strconv.Atoi(ms))) * time.Millisecond
 		}
 	}
-	return took
+	check(fmt.Errorf("no build of %s in %s", label, p.took))
+	return 0
 }
 
 // warm is what it costs that each session works in a workspace of its own, where a build from nothing takes a minute.
 func (b *bench) warm(ctx context.Context) []row {
 	modules := strings.TrimSpace(string(must(exec.CommandContext(ctx, "go", "env", "GOMODCACHE").Output())))
 	env := []string{"GOMODCACHE=" + modules, "GOCACHE=" + filepath.Join(must(os.MkdirTemp(b.dir, "theirs-*")), "go-build")}
-	one, four := b.newBuild(ctx, env), b.newBuild(ctx, env)
-	var nothing, theirs samples
-	nothing.took(one.work(ctx, "sh", "build.sh", "nothing"))
-	for i := range 3 {
-		path := filepath.Join(one.dir, "mine.go")
-		check(os.WriteFile(path, fmt.Appendf(nil, "package main\n\nconst mine = %d\n", i), 0o600))
-		theirs.took(one.work(ctx, "sh", "build.sh", "person"))
-		check(os.Remove(path))
+	var nothing, theirs, session, checked samples
+	for i := range max(b.rounds/2, 3) { // each in workspaces that are made anew
+		p := b.newBuild(ctx, env, 1, 0)
+		if i == 0 {
+			nothing.took(p.work(ctx, "sh", "build.sh", "nothing"))
+		}
+		mine := filepath.Join(p.dir, "mine.go")
+		check(os.WriteFile(mine, fmt.Appendf(nil, "package main\n\nconst mine = %d\n", i), 0o600))
+		theirs.took(p.work(ctx, "sh", "build.sh", "person"))
+		check(os.Remove(mine))
+		p.work(ctx, p.ralph, "run")
+		session.took(p.first("session"))
+		checked.took(p.first("check"))
 	}
+	one, four := b.newBuild(ctx, env, 8, thinks), b.newBuild(ctx, env, 8, thinks)
+	one.work(ctx, "sh", "build.sh", "person")
+	four.work(ctx, "sh", "build.sh", "person")
 	var alone, together samples
 	alone.took(one.work(ctx, one.ralph, "run"))
 	together.took(four.work(ctx, four.ralph, "run", "--parallel", "4"))
@@ -114,8 +121,8 @@ func (b *bench) warm(ctx context.Context) []row {
 	const who = "a program with SQLite, which takes %s s to build from nothing: "
 	what := fmt.Sprintf(who, number(nothing.median()/1000))
 	return []row{
-		ratio(what+"the build of the first session (floor: a person's, after a change)", one.first("session", "session"), theirs, 1.3),
-		ratio("… and its check", one.first("check", "session"), theirs, 1.3),
+		ratio(what+"the build of the first session (floor: a person's, after a change)", session, theirs, 1.3),
+		ratio("… and its check", checked, theirs, 1.3),
 		{
 			what:    fmt.Sprintf("… eight tasks whose agents wait %d s, 4 sessions at once (floor: one)", thinks),
 			product: together, floor: alone, value: number(times) + "× as fast", aim: "≥ 3×", met: times >= 3,
