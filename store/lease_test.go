@@ -1,7 +1,9 @@
 package store_test
 
 import (
+	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,4 +124,26 @@ func TestALeaseHasOneHolder(t *testing.T) {
 	if err := <-got; err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestTwoMachinesDoNotShareADatabase: as long as changes do not travel between them, the second run is refused. In a file
+// the lock of the state folder decides.
+func TestTwoMachinesDoNotShareADatabase(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, name string) {
+		db := handle(t, name, store.Options{})
+		write(t, db, func(tx *store.Tx) error {
+			run, err := tx.StartRun("other-boot/pid:[1] 7 7 token", ralph.Limits{}, "")
+			if err == nil {
+				_, err = tx.ExecContext(t.Context(), `UPDATE runs SET machine = 'elsewhere' WHERE id = $1`, run.ID)
+			}
+			return err
+		})
+		err := db.Tx(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.StartRun("", ralph.Limits{}, "")
+			return err
+		})
+		if db.Shared() != errors.Is(err, ralph.ErrConflict) || err != nil && !strings.Contains(err.Error(), "elsewhere") {
+			t.Errorf("got %v", err)
+		}
+	})
 }
