@@ -90,12 +90,24 @@ func (a *app) checkAgent(ctx context.Context, name string) error {
 	return p.CheckAgent(name)
 }
 
-// checkAgents refuses agents of a task that are not configured.
-func (a *app) checkAgents(ctx context.Context, t ralph.Task) error {
-	if err := a.checkAgent(ctx, t.Agent); err != nil || t.Review == ralph.NoReview {
+// checkReviewer refuses an agent that cannot review.
+func (a *app) checkReviewer(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	p, err := a.project(ctx)
+	if err != nil {
 		return err
 	}
-	return a.checkAgent(ctx, t.Review)
+	return p.CheckReviewer(name)
+}
+
+// checkAgents refuses agents of a task that are not configured.
+func (a *app) checkAgents(ctx context.Context, t ralph.Task) error {
+	if err := a.checkAgent(ctx, t.Agent); err != nil {
+		return err
+	}
+	return a.checkReviewer(ctx, t.Review)
 }
 
 // read reads from the project's database in one transaction.

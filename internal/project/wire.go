@@ -266,6 +266,22 @@ func (p *Project) CheckAgent(name string) error {
 		"ralph.yaml (there are: %s)", name, strings.Join(slices.Compact(known), ", "))}
 }
 
+// CheckReviewer refuses an agent that is not configured, or has no tools with which it could review.
+func (p *Project) CheckReviewer(name string) error {
+	if name == "" || name == ralph.NoReview {
+		return nil
+	}
+	if err := p.CheckAgent(name); err != nil {
+		return err
+	}
+	profile, err := kinds.ProfileOf(name, p.Config.Agents[name])
+	if err == nil && profile.MCP == agent.ByChannel {
+		err = &ralph.FieldError{Field: "review", Problem: fmt.Sprintf("%q is of the kind %q, which has no tools to "+
+			"review with: name another agent (docs/review.md)", name, profile.Kind)}
+	}
+	return err
+}
+
 // agents returns all configured agents by name.
 func (p *Project) agents(launcher *process.Launcher) (map[string]agent.Agent, error) {
 	self, err := os.Executable()
@@ -357,7 +373,7 @@ func (p *Project) Permissions() (permission.Rules, error) {
 // reviewers returns who reviews changes.
 func (p *Project) reviewers() (list []signals.Reviewer, err error) {
 	for _, r := range p.Config.Review {
-		if err := p.CheckAgent(r.Agent); err != nil {
+		if err := p.CheckReviewer(r.Agent); err != nil {
 			return nil, ralph.Usage(fmt.Errorf("review: %w", err))
 		}
 		who := signals.Reviewer{Agent: r.Agent, Model: r.Model, Lines: r.When.Lines, Files: r.When.Files}
