@@ -193,6 +193,36 @@ func TestALapsedClaimIsNotJudgedInAnotherWorkTree(t *testing.T) {
 	}
 }
 
+// A worker that is lost while its done is reviewed leaves the review behind: it ends with the claim.
+func TestTheReviewOfALostWorkerEnds(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree()
+	id := b.add(ralph.Task{Title: "A"})
+	c := b.claim(l, id, "ann")
+	const review = "0b0e7ae4-51a5-4dd4-9d5b-7c2f6d2f1a02"
+	if err := b.db.Tx(t.Context(), func(tx *store.Tx) error {
+		of, err := tx.Session(c.SessionID())
+		if err != nil {
+			return err
+		}
+		_, err = tx.StartReview(store.Start{ID: review, Task: id, Agent: "critic", Worker: of.Worker, Snapshot: struct{}{}, Hashes: struct{}{}}, of)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b.passed.Store(int64(3 * session.Lease))
+	if err := l.Lapse(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Read(t.Context(), b.db, func(tx *store.Tx) (ralph.Session, error) { return tx.Session(review) })
+	if err != nil || s.CompletedAt.IsZero() || s.Review == nil || !strings.Contains(s.Review.None, "stopped meanwhile") {
+		t.Errorf("the review goes on: %+v, %v", s.Review, err)
+	}
+	if task := b.task(id); task.Status != ralph.Pending {
+		t.Errorf("the task is %s", task.Status)
+	}
+}
+
 // In its own work tree it is judged, like a lost session of the loop (decision 3).
 func TestALapsedClaimIsJudgedInItsOwnWorkTree(t *testing.T) {
 	b := newWorkshop(t)

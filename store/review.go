@@ -77,7 +77,20 @@ func (tx *Tx) LoseReviews() error {
 	if err != nil {
 		return err
 	}
-	for _, s := range open {
+	return tx.lose(open)
+}
+
+// LoseReviewsOf closes the reviews of a task whose worker is gone.
+func (tx *Tx) LoseReviewsOf(task int64) error {
+	open, err := sessions.all(tx, `WHERE s.completed_at = '' AND s.role = 'review' AND s.task_id = $1`, task)
+	if err != nil {
+		return err
+	}
+	return tx.lose(open)
+}
+
+func (tx *Tx) lose(reviews []ralph.Session) error {
+	for _, s := range reviews {
 		s.Ending, s.CostUSD, s.CostKnown = ralph.Lost, s.CostLimitUSD, false
 		if err := tx.EndReview(s, ralph.Review{
 			Session: s.ID, Agent: s.Agent, For: s.Agent, Model: s.Model, None: "ralph or its machine stopped meanwhile",
