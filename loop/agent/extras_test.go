@@ -16,8 +16,10 @@ func TestServers(t *testing.T) {
 	for _, tt := range []struct{ name, file, want, wrong string }{
 		{"no file", "", "[]", ""},
 		{"no servers", "{}", "[]", ""},
-		{"in the order of their names", `{"mcpServers":{"web":{"type":"http","url":"https://x/${KEY:-none}","headers":{"A":"${HOST}"}},"db":{"command":"db-mcp","args":["${HOST}:1","${GONE}"],"env":{"K":"${HOST}"}}}}`,
-			`[{"command":"db-mcp","args":["here:1","${GONE}"],"env":{"K":"here"},"type":"stdio"},{"type":"http","url":"https://x/none","headers":{"A":"here"}}]`, ""},
+		{
+			"in the order of their names", `{"mcpServers":{"web":{"type":"http","url":"https://x/${KEY:-none}","headers":{"A":"${HOST}"}},"db":{"command":"db-mcp","args":["${HOST}:1","${GONE}"],"env":{"K":"${HOST}"}}}}`,
+			`[{"command":"db-mcp","args":["here:1","${GONE}"],"env":{"K":"here"},"type":"stdio"},{"type":"http","url":"https://x/none","headers":{"A":"here"}}]`, "",
+		},
 		{"people's own of ralph is not a session's", `{"mcpServers":{"ralph":{"command":"ralph"}}}`, "[]", ""},
 		{"no JSON", "{", "", ".mcp.json: "},
 		{"a name that not every agent takes", `{"mcpServers":{"a.b":{"command":"x"}}}`, "", `server "a.b": its name may have`},

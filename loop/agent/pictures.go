@@ -57,7 +57,7 @@ func picture(folder, name string) (p Picture, ok bool) {
 	if err != nil {
 		return p, false
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	info, err := root.Stat(name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxPicture {
 		return p, false

@@ -14,8 +14,10 @@ import (
 )
 
 func TestArguments(t *testing.T) {
-	task := agent.Assignment{SessionID: "S", TaskID: 7, Discipline: "backend", Model: "opus", Effort: "max", MaxTurns: 30, MaxCost: 2.5, LogDir: "/logs", Channel: agent.Channel{Socket: "/c/mcp"},
-		Servers: []agent.Server{{Name: "db", Type: "stdio", Command: "db-mcp", Env: map[string]string{"URL": "${DB_URL}"}}}}
+	task := agent.Assignment{
+		SessionID: "S", TaskID: 7, Discipline: "backend", Model: "opus", Effort: "max", MaxTurns: 30, MaxCost: 2.5, LogDir: "/logs", Channel: agent.Channel{Socket: "/c/mcp"},
+		Servers: []agent.Server{{Name: "db", Type: "stdio", Command: "db-mcp", Env: map[string]string{"URL": "${DB_URL}"}}},
+	}
 	options := claude.Options{
 		Options:        process.Options{MCPCommand: []string{"/bin/ralph", "mcp"}},
 		PermissionMode: "acceptEdits", ExtraArgs: []string{"--effort", "high"},

@@ -244,7 +244,8 @@ func (p *Process) Close() error {
 
 // FindOwn records the agent's own processes when it is ready: its servers of ralph's
 // tools and their ancestors up to the command. All others were started by hooks and
-// the like, unless the project has servers of its own: what runs is theirs, then. Where processes cannot be listed, they cannot be frozen either.
+// the like, unless the project has servers of its own: what runs is theirs, then. Where processes cannot be
+// listed, they cannot be frozen either.
 func (p *Process) FindOwn() {
 	members, err := p.Members()
 	if err != nil || p.own != nil {
