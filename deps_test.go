@@ -95,7 +95,7 @@ var imports = map[string][]string{
 		"ralph/internal/report", "ralph/loop/agent", "ralph/internal/advice", "ralph/internal/inbox", "ralph/internal/exchange",
 	},
 	"ralph/internal/words":     {"ralph"},
-	"ralph/internal/web/night": {"ralph", "ralph/signals", "ralph/store"}, // a fixture of tests
+	"ralph/internal/web/night": {"ralph", "ralph/internal/machine", "ralph/signals", "ralph/store"}, // a fixture of tests
 	"ralph/internal/notify":    {"ralph", "ralph/store", "ralph/internal/proc", "ralph/internal/report", "ralph/internal/words"},
 	"ralph/loop": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/machine", "ralph/internal/proc", "ralph/internal/worktree",

@@ -66,3 +66,13 @@ func (tx *Tx) Dead(id int64) ([]ralph.Task, error) {
 	return tasks.all(tx, `JOIN task_dependencies td ON td.depends_on = t.id
 		WHERE td.task_id = $1 AND t.status IN ('failed', 'cancelled', 'rejected') ORDER BY t.id`, id)
 }
+
+// Behind counts the tasks that wait for a task, directly or not.
+func (tx *Tx) Behind(id int64) (int, error) {
+	return value[int](tx, `
+		WITH RECURSIVE behind(id) AS (
+			SELECT d.task_id FROM task_dependencies d WHERE d.depends_on = $1
+			UNION SELECT d.task_id FROM task_dependencies d JOIN behind b ON d.depends_on = b.id)
+		SELECT count(*) FROM tasks t WHERE t.id IN (SELECT id FROM behind)
+			AND t.status NOT IN ('completed', 'cancelled', 'rejected')`, id)
+}

@@ -56,15 +56,22 @@ type InboxItem struct {
 // An inboxQuery finds the items of one kind.
 type inboxQuery struct{ kind, of, query string }
 
-// inboxQueries list the kinds in display order: first a paused agent, then items that hold work,
-// then the rest. Each selects task, title, reference, text, holding, created. Questions occur
-// twice: those that hold a task and those that do not. {long} is replaced by the start time before
+// flags finds the flags that nobody has resolved and that hold nothing.
+const flags = `
+		SELECT t.id, t.title, c.id, c.severity || ', ' || c.category || ': ' || c.what, 0, c.created
+		FROM task_comments c JOIN tasks t ON t.id = c.task_id
+		WHERE c.signal_verb = 'flag' AND c.resolved_at = '' AND c.severity <> 'info' AND c.holding = 0`
+
+// inboxQueries list the kinds in display order: first a paused agent and blocking flags, then items that hold work,
+// then the rest. Each selects task, title, reference, text, holding, created. Questions and flags occur
+// twice: those that hold a task, or are blocking, and those that do not. {long} is replaced by the start time before
 // which a claim counts as long.
 var inboxQueries = []inboxQuery{
 	{"permission", OfPermission, `
 		SELECT t.id, t.title, p.id, p.tool || ' ' || p.input, 1, p.created
 		FROM permission_requests p JOIN tasks t ON t.id = p.task_id
 		WHERE p.decided_at = '' ORDER BY p.id`},
+	{"flag", OfComment, flags + ` AND c.severity = 'blocking' ORDER BY c.id`},
 	{"question", OfComment, `
 		SELECT t.id, t.title, c.id, c.question, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
@@ -112,11 +119,7 @@ var inboxQueries = []inboxQuery{
 		SELECT t.id, t.title, 0, s.worker || ' has had it since ' || s.started_at, 0, s.started_at
 		FROM sessions s JOIN tasks t ON t.id = s.task_id
 		WHERE s.origin = 'human' AND s.completed_at = '' AND s.started_at < {long} ORDER BY s.started_at`},
-	{"flag", OfComment, `
-		SELECT t.id, t.title, c.id, c.severity || ', ' || c.category || ': ' || c.what, 0, c.created
-		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.signal_verb = 'flag' AND c.resolved_at = '' AND c.severity <> 'info' AND c.holding = 0
-		ORDER BY CASE WHEN c.severity = 'blocking' THEN 0 ELSE 1 END, c.id`},
+	{"flag", OfComment, flags + ` AND c.severity <> 'blocking' ORDER BY c.id`},
 	{"question", OfComment, `
 		SELECT t.id, t.title, c.id, coalesce(c.question, c.body` + because + `), 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
@@ -274,18 +277,25 @@ func (tx *Tx) InboxPart(kind string, limit, skip int) ([]InboxItem, error) {
 		if kind != "" && kind != q.kind {
 			continue
 		}
-		n, err := tx.inboxCount(q)
-		if err != nil {
-			return nil, err
-		}
-		if gone := min(skip, n); gone < n && len(inbox) < limit {
-			items, err := all(tx, q.scan, tx.inboxQuery(q)+` LIMIT $1 OFFSET $2`, limit-len(inbox), gone)
+		gone := 0
+		if skip > 0 {
+			n, err := tx.inboxCount(q)
 			if err != nil {
 				return nil, err
 			}
-			inbox = append(inbox, items...)
+			gone = min(skip, n)
+			if skip -= gone; gone == n {
+				continue
+			}
 		}
-		skip -= min(skip, n)
+		if len(inbox) >= limit {
+			break
+		}
+		items, err := all(tx, q.scan, tx.inboxQuery(q)+` LIMIT $1 OFFSET $2`, limit-len(inbox), gone)
+		if err != nil {
+			return nil, err
+		}
+		inbox = append(inbox, items...)
 	}
 	return inbox, tx.complete(inbox)
 }

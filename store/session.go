@@ -88,6 +88,7 @@ type SessionFilter struct {
 	Run     int64
 	Outcome string
 	Since   ralph.Time // begun at or after this; zero is no limit
+	Active  ralph.Time // in progress, or ended at or after this; zero is no limit
 	Limit   int        // only the newest; 0 is no limit
 	Skip    int        // leave out this many of the newest; needs Limit
 }
@@ -105,6 +106,9 @@ func (f SessionFilter) matching() (by filter) {
 	}
 	if !f.Since.IsZero() {
 		by.and("s.started_at >= ?", f.Since)
+	}
+	if !f.Active.IsZero() {
+		by.and("(s.completed_at = '' OR s.completed_at >= ?)", f.Active)
 	}
 	return by
 }
@@ -124,20 +128,27 @@ var outlines = reads("sessions s", func(s *ralph.Session) []field {
 		{"s.files", column(&s.Files)},
 		{"s.commits", column(&s.Commits)},
 		{"s.decision", &s.Decision},
+		{"s.role", &s.Role},
+		{"s.cost_known", &s.CostKnown},
+		{"s.tokens", column(&s.Tokens)},
+		{"s.started_at", &s.StartedAt},
+		{"s.completed_at", &s.CompletedAt},
 	}
 })
 
-// Outlines are the sessions of a run, oldest first, with their tasks, what they cost and
+// Outlines are the sessions of a filter, oldest first, with their tasks, times, what they used and
 // changed and what was decided, and nothing else.
-func (tx *Tx) Outlines(run int64) ([]ralph.Session, error) {
-	return outlines.all(tx, `WHERE s.run_id = $1 ORDER BY s.started_at, s.id`, run)
+func (tx *Tx) Outlines(f SessionFilter) ([]ralph.Session, error) {
+	by := f.matching()
+	return outlines.all(tx, by.where()+` ORDER BY s.started_at, s.id`, by.args...)
 }
 
-// RunTasks are the tasks on which sessions of a run worked, with their status and nothing else.
-func (tx *Tx) RunTasks(run int64) (map[int64]ralph.Task, error) {
+// TasksOf are the tasks of the sessions of a filter, with their status and nothing else.
+func (tx *Tx) TasksOf(f SessionFilter) (map[int64]ralph.Task, error) {
+	by := f.matching()
 	list, err := all(tx, func(row scanner) (t ralph.Task, err error) {
 		return t, row.Scan(&t.ID, &t.Status)
-	}, `SELECT t.id, t.status FROM tasks t WHERE t.id IN (SELECT s.task_id FROM sessions s WHERE s.run_id = $1)`, run)
+	}, `SELECT t.id, t.status FROM tasks t WHERE t.id IN (SELECT s.task_id FROM sessions s `+by.where()+`)`, by.args...)
 	tasks := make(map[int64]ralph.Task, len(list))
 	for _, t := range list {
 		tasks[t.ID] = t

@@ -25,3 +25,17 @@ func (tx *Tx) PutUsageWindow(w ralph.UsageWindow) error {
 		"agent": w.Agent, "name": w.Name, "utilization": w.Utilization, "resets_at": w.ResetsAt, "seen": tx.now,
 	})
 }
+
+// LikelyCost returns what one more session on each of some tasks is likely to cost together (USD): for each task the
+// mean of its own sessions so far.
+func (tx *Tx) LikelyCost(tasks ...int64) (usd float64, err error) {
+	for _, id := range tasks {
+		mean, err := value[float64](tx, `
+			SELECT coalesce(avg(cost_usd), 0.0) FROM sessions WHERE task_id = $1 AND completed_at <> '' AND role = 'work'`, id)
+		if err != nil {
+			return 0, err
+		}
+		usd += mean
+	}
+	return usd, nil
+}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -61,13 +62,29 @@ type tab struct {
 // stepTime is what a step in a browser is given. Nothing is meant to take that long.
 const stepTime = time.Minute
 
-// newTab starts a browser with an empty page.
+// browser is the one that all tests share; it ends with the tests.
+var browser = sync.OnceValues(func() (context.Context, error) {
+	path := os.Getenv("RALPH_TEST_CHROMIUM")
+	for _, name := range chromiums {
+		if found, err := exec.LookPath(name); err == nil && path == "" {
+			path = found
+		}
+	}
+	allocated, _ := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Headless, chromedp.WindowSize(1280, 900),
+		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true))
+	ctx, _ := chromedp.NewContext(allocated)
+	return ctx, chromedp.Do(ctx, chromedp.Navigate("about:blank"))
+})
+
+// newTab opens an empty page, with cookies of its own.
 func newTab(t *testing.T) *tab {
 	t.Helper()
-	allocated, end := chromedp.NewExecAllocator(t.Context(), chromedp.ExecPath(needChromium(t)), chromedp.NoSandbox, chromedp.Headless, chromedp.WindowSize(1280, 900),
-		chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true))
-	t.Cleanup(end)
-	ctx, leave := chromedp.NewContext(allocated)
+	needChromium(t)
+	shared, err := browser()
+	if err != nil {
+		t.Fatal("browser: ", err)
+	}
+	ctx, leave := chromedp.NewContext(shared, chromedp.WithNewBrowserContext())
 	t.Cleanup(leave)
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		t.Fatal("browser: ", err)

@@ -219,6 +219,12 @@ func TestEveryPageIsAccessible(t *testing.T) {
 func (s *showcase) check(p *tab, axe, page, look string, rules ...string) {
 	p.t.Helper()
 	s.picture(p, page+"-"+look)
+	s.axe(p, axe, page, look, rules...)
+}
+
+// axe asks axe-core for violations.
+func (s *showcase) axe(p *tab, axe, page, look string, rules ...string) {
+	p.t.Helper()
 	if !eval[bool](p, `"axe" in window`) {
 		eval[bool](p, axe+";true")
 	}

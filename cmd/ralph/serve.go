@@ -73,6 +73,11 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 	o.Undo = func(ctx context.Context, task int64, why string, cancel, byAgent bool) (string, error) {
 		return a.askUndo(ctx, p, db, task, why, cancel, byAgent)
 	}
+	o.Patch = func(ctx context.Context, from, to string) (string, error) {
+		d := difference{From: from, To: to}
+		err := a.fill(ctx, &d, false)
+		return d.Diff, err
+	}
 	d, err := beside.Open(ctx, p, db, o)
 	if err != nil {
 		return nil, err

@@ -3,24 +3,48 @@ package main
 import (
 	"fmt"
 	"io"
+	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"ralph"
 	"ralph/internal/config"
 	"ralph/internal/project"
+	"ralph/internal/retention"
 	"ralph/internal/show"
 	"ralph/internal/state"
 	"ralph/loop"
+	"ralph/loop/agent"
 	"ralph/store"
 )
 
 func newStatus(a *app) *cobra.Command {
 	var all bool
+	var since string
 	cmd := newCommand("status", func(cmd *cobra.Command, _ []string) error {
 		var v show.StatusView
+		var from ralph.Time
+		if since != "" {
+			when, err := sinceWhen(since, time.Now())
+			if err != nil {
+				return usage(err)
+			}
+			from = ralph.At(when)
+		}
 		err := a.looking(cmd.Context(), func(p *project.Project, db *store.DB) error {
 			err := db.View(cmd.Context(), func(tx *store.Tx) (err error) {
-				v, err = show.ReadStatus(tx, loop.Midnight)
+				open, err := tx.OpenSessions()
+				if err != nil {
+					return err
+				}
+				spent, err := show.Spent(open, func(session string) (io.ReadCloser, error) {
+					return retention.Open(filepath.Join(p.Session(session), agent.TranscriptFile))
+				})
+				if err != nil {
+					return err
+				}
+				v, err = show.ReadStatus(tx, loop.Midnight, from, spent)
 				v.Running = v.Run != nil && tx.Alive(*v.Run)
 				return err
 			})
@@ -42,6 +66,8 @@ func newStatus(a *app) *cobra.Command {
 		}
 		return a.print(v, func(w io.Writer) { show.Status(w, v, all) })
 	})
+	cmd.Flags().StringVar(&since, "since", "",
+		"sum up all runs since this `TIME` (24h, 7d, today, yesterday, 2026-11-20), not those of the last night")
 	cmd.Flags().BoolVar(&all, "limits", false, "show every limit, and how far it is used")
 	return cmd
 }

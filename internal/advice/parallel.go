@@ -18,6 +18,8 @@ type Session struct {
 	Task    ralph.Task     // of the session
 	Idle    string         // why it is free, if known
 	Port    int            // the first port of the session; 0 for none
+
+	SpentUSD float64 // so far, about; 0 if unknown
 }
 
 // Sessions returns the sessions of a run in progress that has several; none otherwise. The caller adds
@@ -60,8 +62,12 @@ func (l Session) Line(now ralph.Time, width int) string {
 		doing = verifies
 	}
 	more := ""
-	if l.Session.CostLimitUSD > 0 { // what it has spent it tells in the end
-		more = "  ≤" + text.Money(l.Session.CostLimitUSD)
+	switch limit := text.Money(l.Session.CostLimitUSD); {
+	case l.Session.CostLimitUSD <= 0:
+	case l.SpentUSD > 0:
+		more = "  " + text.Money(l.SpentUSD) + " of " + limit
+	default: // what it has spent is not known
+		more = "  ≤" + limit
 	}
 	if l.Port > 0 {
 		more += fmt.Sprintf("  :%d", l.Port)

@@ -40,6 +40,8 @@ type Options struct {
 	Insecure        bool
 	// DecideClaims answers the claims that a person's decision ends.
 	DecideClaims func(ctx context.Context) error
+	// Patch returns how two commits differ, as git prints it; nil if that cannot be seen.
+	Patch func(ctx context.Context, from, to string) (string, error)
 	// Start starts a run, and says how it has begun; nil if none can be started.
 	Start func(ctx context.Context) (string, error)
 	// Undo has what a task has merged taken back.
@@ -95,7 +97,7 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 		Store: db, Project: p.Name(), Person: o.Person, Version: o.Version, Limits: p.Limits(), Log: p.Log,
 		Token: token, Hosts: c.Hosts, Public: public, TLS: secure, Always: c.SignIn == "always",
 		Control:      func(ctx context.Context, what string) error { return p.Control(ctx, db, what) },
-		DecideClaims: o.DecideClaims, Start: o.Start, Undo: o.Undo,
+		DecideClaims: o.DecideClaims, Start: o.Start, Undo: o.Undo, Patch: o.Patch,
 		Open: func(session string, file web.SessionFile) (io.ReadCloser, error) {
 			name := agent.TranscriptFile
 			switch file {

@@ -60,22 +60,77 @@ func OfTask(tx *store.Tx, t ralph.Task) (Receipt, error) {
 	return r.Tasks[0], nil
 }
 
-// MorningOf returns the summary of a run, given the number of waiting items. It reads less than a
-// full report, for frequent use.
-func MorningOf(tx *store.Tx, run ralph.Run, waiting int) ([]string, error) {
-	sessions, err := tx.Outlines(run.ID)
+// nightGap is the longest time between two runs of one night.
+const nightGap = 4 * time.Hour
+
+// nightRuns is the most runs of a night.
+const nightRuns = 50
+
+// Night returns, of runs that are given newest first, those of the last night: the newest, and before it those that
+// ended at most nightGap before the next one began.
+func Night(runs []ralph.Run) []ralph.Run {
+	for i := 1; i < len(runs); i++ {
+		ended := runs[i].EndedAt
+		if ended.IsZero() { // it was lost
+			ended = runs[i].StartedAt
+		}
+		if runs[i-1].StartedAt.Sub(ended.Time) > nightGap {
+			return runs[:i]
+		}
+	}
+	return runs
+}
+
+// MorningOf returns the summary of everything since a moment, or of the last night if that is zero, given how many
+// items wait and what sessions in progress have spent so far (USD). It reads less than a full report, for frequent use.
+func MorningOf(tx *store.Tx, since ralph.Time, waiting int, spending float64) ([]string, error) {
+	runs, err := tx.Runs(nightRuns, 0)
+	if err != nil || len(runs) == 0 {
+		return nil, err
+	}
+	last, f := runs[0], store.SessionFilter{Active: since}
+	if since.IsZero() {
+		runs = Night(runs)
+		f.Active = runs[len(runs)-1].StartedAt
+		if len(runs) == 1 {
+			f = store.SessionFilter{Run: last.ID}
+		}
+	} else {
+		runs = slices.DeleteFunc(runs, func(r ralph.Run) bool { return !r.EndedAt.IsZero() && r.EndedAt.Before(since.Time) })
+	}
+	sessions, err := tx.Outlines(f)
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := tx.RunTasks(run.ID)
+	tasks, err := tx.TasksOf(f)
 	if err != nil {
 		return nil, err
 	}
 	r := New(sessions, tasks, nil)
-	err = r.change(tx, store.SessionFilter{Run: run.ID}, sessions)
-	r.ExitStatus, r.Reason, r.Since, r.Until = run.ExitStatus, run.Reason, run.StartedAt, run.EndedAt
+	err = r.change(tx, f, sessions)
+	r.spending, r.runs = spending, len(runs)
+	if r.runs > 0 {
+		r.ExitStatus, r.Reason = last.ExitStatus, last.Reason
+	}
+	switch {
+	case !since.IsZero():
+		r.Since, r.named = since, "since "+moment(since, tx.Now())
+	case r.runs > 1:
+		r.Since = runs[len(runs)-1].StartedAt
+		r.named = "since " + moment(r.Since, tx.Now())
+	default:
+		r.Since, r.Until = last.StartedAt, last.EndedAt
+	}
 	r.Waiting = make([]Waiting, waiting)
 	return r.Morning(), err
+}
+
+// moment names a time, without the date if it is today.
+func moment(at, now ralph.Time) string {
+	if at.Local().Format(time.DateOnly) == now.Local().Format(time.DateOnly) {
+		return at.Local().Format("15:04")
+	}
+	return at.Local().Format("Jan 2 15:04")
 }
 
 func gather(tx *store.Tx, f store.SessionFilter) (Report, error) {

@@ -73,6 +73,9 @@ func (c Changed) String() string {
 	if c.KeptFiles > 0 {
 		all += text.Count(c.KeptFiles, "file") + " "
 	}
+	if n := len(c.Kept); n > fewCommits {
+		return all + fmt.Sprintf("not merged, and kept as %d refs below %s", n, strings.TrimSuffix(ralph.ChangeRefs, "/"))
+	}
 	return all + "not merged, and kept as " + strings.Join(c.Kept, ", ")
 }
 
@@ -253,7 +256,11 @@ func (r Report) Morning() []string {
 			rest-- // that is said of what waits
 		}
 	}
-	parts := []string{fmt.Sprintf("%d done", done) + r.proofs()}
+	when := ""
+	if r.named != "" {
+		when = r.named + ", " + text.Count(r.runs, "run") + ": "
+	}
+	parts := []string{when + fmt.Sprintf("%d done", done) + r.proofs()}
 	for _, p := range []struct {
 		n    int
 		what string
@@ -271,8 +278,12 @@ func (r Report) Morning() []string {
 	if !r.Since.IsZero() && !r.Until.IsZero() {
 		took = ", " + max(0, r.Until.Sub(r.Since.Time)).Round(time.Second).String()
 	}
+	cost := text.Cost(r.CostUSD, r.CostKnown, r.tokens())
+	if r.spending > 0 {
+		cost += " and about " + text.Money(r.spending) + " in progress"
+	}
 	lines := []string{fmt.Sprintf("%s: %s on %s, %s%s", strings.Join(parts, ", "), text.Count(sessions, "session"),
-		text.Count(len(r.Tasks), "task"), text.Cost(r.CostUSD, r.CostKnown, r.tokens()), took)}
+		text.Count(len(r.Tasks), "task"), cost, took)}
 	if r.ExitStatus != nil {
 		lines = append(lines, r.ending())
 	}

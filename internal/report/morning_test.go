@@ -145,3 +145,38 @@ func TestTheBranchesOfWhatWasChanged(t *testing.T) {
 		}
 	}
 }
+
+// TestNight: runs are of one night while little time lies between them.
+func TestNight(t *testing.T) {
+	at := func(hour int) ralph.Time { return ralph.At(time.Date(2026, 11, 25, hour, 0, 0, 0, time.UTC)) }
+	run := func(from, to int) ralph.Run { return ralph.Run{StartedAt: at(from), EndedAt: at(to)} }
+	going := ralph.Run{StartedAt: at(12)}
+	for name, tt := range map[string]struct {
+		runs []ralph.Run
+		want int
+	}{
+		"none":                   {nil, 0},
+		"one":                    {[]ralph.Run{run(1, 2)}, 1},
+		"a short while":          {[]ralph.Run{run(8, 9), run(1, 4)}, 2},
+		"a day between":          {[]ralph.Run{run(9, 10), run(1, 4), run(0, 1)}, 1},
+		"one goes on":            {[]ralph.Run{going, run(3, 9), run(0, 1)}, 3},
+		"what was lost counts":   {[]ralph.Run{run(14, 15), going, run(8, 10)}, 3},
+		"lost long ago is apart": {[]ralph.Run{run(20, 21), going}, 1},
+	} {
+		if got := len(Night(tt.runs)); got != tt.want {
+			t.Errorf("%s: %d runs, want %d", name, got, tt.want)
+		}
+	}
+}
+
+// TestTheMorningOfSeveralRuns names their time and number, and what is being spent.
+func TestTheMorningOfSeveralRuns(t *testing.T) {
+	r := New([]ralph.Session{
+		{TaskID: 1, CostUSD: 1, CostKnown: true, CompletedAt: ralph.At(time.Now())},
+		{TaskID: 1, CostUSD: 1, CostKnown: true, CompletedAt: ralph.At(time.Now()), Role: ralph.RoleReview},
+	}, map[int64]ralph.Task{1: {ID: 1, Status: ralph.Completed}}, nil)
+	r.named, r.runs, r.spending = "since 22:04", 5, 0.9
+	if got, want := r.Morning()[0], "since 22:04, 5 runs: 1 done: 1 session on 1 task, $2.00 and about $0.90 in progress"; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}

@@ -36,6 +36,10 @@ type Report struct {
 	Tasks      []Receipt  `json:"tasks"`
 	Waiting    []Waiting  `json:"waiting"`
 	Merging    []string   `json:"merging"` // messages about the merge queue
+
+	spending float64 // USD that sessions in progress have used so far, about
+	runs     int     // in the time
+	named    string  // the time, in words, if it is not that of one run
 }
 
 // A Receipt is the result of one task.
@@ -114,7 +118,9 @@ func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string]
 			r.Tasks = append(r.Tasks, receiptOf(tasks[s.TaskID]))
 		}
 		c := &r.Tasks[i]
-		c.Sessions++
+		if s.Role != ralph.RoleReview {
+			c.Sessions++
+		}
 		c.CostUSD += s.CostUSD
 		c.CostKnown = c.CostKnown && (s.CostKnown || s.CompletedAt.IsZero())
 		of[s.TaskID] = append(of[s.TaskID], s)

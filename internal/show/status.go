@@ -89,9 +89,12 @@ func (v *StatusView) waits(tx *store.Tx) (err error) {
 	return nil
 }
 
-// ReadStatus reads the status. The caller adds what the database does not know: whether a run is
+// ReadStatus reads the status, with the summary of everything since a moment (zero: of the last night), given what
+// sessions in progress have spent so far (USD, by id). The caller adds what the database does not know: whether a run is
 // active, and the limits and hours of the next one.
-func ReadStatus(tx *store.Tx, midnight func(time.Time) time.Time) (v StatusView, err error) {
+func ReadStatus(
+	tx *store.Tx, midnight func(time.Time) time.Time, since ralph.Time, spent map[string]float64,
+) (v StatusView, err error) {
 	v.Now = tx.Now()
 	run, ok, err := tx.LastRun()
 	if err != nil {
@@ -103,11 +106,16 @@ func ReadStatus(tx *store.Tx, midnight func(time.Time) time.Time) (v StatusView,
 	}
 	if ok {
 		v.Run = &run
-		if v.Morning, err = report.MorningOf(tx, run, v.Waiting); err != nil {
+		if v.Morning, err = report.MorningOf(tx, since, v.Waiting, sum(spent)); err != nil {
 			return v, err
 		}
 		if v.Parallel, err = advice.Sessions(tx, run); err != nil {
 			return v, err
+		}
+		for i, l := range v.Parallel {
+			if l.Session != nil {
+				v.Parallel[i].SpentUSD = spent[l.Session.ID]
+			}
 		}
 	}
 	if v.Sessions, err = tx.OpenSessions(); err != nil {
@@ -136,6 +144,13 @@ func ReadStatus(tx *store.Tx, midnight func(time.Time) time.Time) (v StatusView,
 	}
 	v.Resting, err = tx.Resting()
 	return v, err
+}
+
+func sum(amounts map[string]float64) (all float64) {
+	for _, usd := range amounts {
+		all += usd
+	}
+	return all
 }
 
 // statusWidth is the maximum width of a session's line, including the session's id.

@@ -2,8 +2,10 @@ package show
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"unicode"
 
@@ -34,6 +36,32 @@ func NewPrinter(out io.Writer, s Screen, raw, json bool) Printer {
 		out = transform.NewWriter(out, runes.Map(harmless))
 	}
 	return Printer{out: out, raw: raw, json: json, screen: s, reader: transcript.NewReader(kinds.NewReader())}
+}
+
+// Spent returns what sessions in progress have spent so far (USD), by id, as far as their agents have told it in
+// their transcripts, which open opens.
+func Spent(sessions []ralph.Session, open func(session string) (io.ReadCloser, error)) (map[string]float64, error) {
+	spent := map[string]float64{}
+	for _, s := range sessions {
+		file, err := open(s.ID)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has not said anything yet
+		}
+		if err != nil {
+			return nil, err
+		}
+		reader, buffer := transcript.NewReader(kinds.NewReader()), make([]byte, 64<<10)
+		for err == nil {
+			var n int
+			n, err = file.Read(buffer)
+			reader.Feed(buffer[:n])
+		}
+		if err := errors.Join(err, file.Close()); !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		spent[s.ID] = reader.Used().CostUSD
+	}
+	return spent, nil
 }
 
 // Write implements io.Writer. b may end anywhere in a line.

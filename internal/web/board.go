@@ -83,6 +83,7 @@ type listView struct {
 	Statuses []ralph.Status
 	Features []ralph.Feature
 	New      ralph.Task // the fields of one that is added
+	Add      bool       // somebody came to add one
 }
 
 func (a *app) taskList(tx *store.Tx, r *http.Request) (view, error) {
@@ -92,6 +93,7 @@ func (a *app) taskList(tx *store.Tx, r *http.Request) (view, error) {
 		Feature:  q.Get("feature"),
 		Text:     text.Line(q.Get("q"), ralph.MaxTitle),
 		Statuses: ralph.Statuses,
+		Add:      q.Has("add"),
 		New:      ralph.Task{Priority: ralph.DefaultPriority},
 	}
 	// A number means a task, in any notation.
@@ -123,5 +125,5 @@ func (a *app) taskList(tx *store.Tx, r *http.Request) (view, error) {
 		v.Tasks, more = paged(list, listTasks)
 	}
 	v.Pager = newPager(r, more)
-	return view{title: "Tasks", name: "tasks", nav: "/board", live: true, body: v}, nil
+	return view{title: "Tasks", name: "tasks", nav: "/tasks", live: true, body: v}, nil
 }

@@ -58,6 +58,8 @@ type Server struct {
 	// Undo has what a task has merged taken back, and says in a sentence what comes of it; nil if it cannot. why is for
 	// the task's next session, or the task is called off; by an agent it is done where later commits stand in the way.
 	Undo func(ctx context.Context, task int64, why string, cancel, byAgent bool) (said string, err error)
+	// Patch returns how two commits differ, as git prints it, without secrets; nil if there is no repository.
+	Patch func(ctx context.Context, from, to string) (string, error)
 	// Open opens a file of a session. The error is [fs.ErrNotExist] if it does not exist (yet).
 	Open func(session string, file SessionFile) (io.ReadCloser, error)
 	// Reader returns a reader for a transcript from its beginning.
@@ -104,6 +106,8 @@ type app struct {
 	pages       pages
 	key         key
 	transcripts transcripts
+	mornings    mornings
+	patches     patches
 	streams     atomic.Int64 // open ones
 }
 
@@ -126,7 +130,6 @@ func (a *app) route(mux *http.ServeMux) {
 		"/{$}":                  a.overview,
 		"/board":                a.board,
 		"/tasks":                a.taskList,
-		"/tasks/{id}":           a.task,
 		"/inbox":                a.inbox,
 		"/inbox/many":           a.many,
 		"/sessions":             a.sessions,
@@ -141,6 +144,7 @@ func (a *app) route(mux *http.ServeMux) {
 		mux.HandleFunc("GET "+path, a.show(show))
 	}
 	mux.HandleFunc("GET /sessions/{id}", a.readFirst(a.show(a.session)))
+	mux.HandleFunc("GET /tasks/{id}", a.differFirst(a.show(a.task)))
 	for path, act := range map[string]actor{
 		"/tasks":                    a.addTask,
 		"/tasks/{id}/edit":          byID(a.editTask),

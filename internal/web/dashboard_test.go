@@ -152,6 +152,19 @@ func (b *browser) get(path string) string {
 	return w.Body.String()
 }
 
+// inbox is the inbox with all of its items whole.
+func (b *browser) inbox() string {
+	b.t.Helper()
+	page := b.get("/inbox")
+	all, _, _ := strings.Cut(page, `id="pane"`)
+	for _, link := range regexp.MustCompile(`href="(/inbox\?item=[^"]+)"`).FindAllStringSubmatch(all, -1) {
+		_, whole, _ := strings.Cut(b.get(link[1]), `id="pane"`)
+		whole, _, _ = strings.Cut(whole, "</section>")
+		all += whole
+	}
+	return all
+}
+
 func (b *browser) signIn() *browser {
 	b.t.Helper()
 	if w := b.send(http.MethodPost, "/sign-in", url.Values{"token": {token}, "next": {"/inbox"}}); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/inbox" {

@@ -1,14 +1,18 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"strings"
+	"sync"
 
 	"ralph"
+	"ralph/store"
 )
 
 // A diffLine is a line of a difference with its numbers before and after; "" where it is not.
@@ -39,6 +43,128 @@ func numbered(unified string) (lines []diffLine) {
 		}
 	}
 	return lines
+}
+
+// patches keeps how commits differ, which does not change.
+type patches struct {
+	mu    sync.Mutex
+	known map[string][]ralph.FileDiff // by the commits
+}
+
+// keptPatches is the number of differences that are kept, and maxPatch the length (bytes) of one that is shown.
+const (
+	keptPatches = 32
+	maxPatch    = 2 << 20
+)
+
+// commitsOf returns the commits whose difference is what a change does: all that its task has changed if it was merged,
+// whatever its sessions did on the way.
+func commitsOf(c ralph.Change) (from, to string) {
+	if c.State == ralph.Merged && c.Commit != "" {
+		return c.Commit + "^1", c.Commit
+	}
+	return c.Base, c.Head
+}
+
+// differFirst has git compare the commits of a task's change, before its page begins its database transaction.
+func (a *app) differFirst(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		id, err := pathID(r)
+		if err != nil || a.Patch == nil {
+			next(w, r)
+			return
+		}
+		c, err := store.Read(r.Context(), a.Store, func(tx *store.Tx) (ralph.Change, error) {
+			c, _, err := tx.ChangeOf(id)
+			return c, err
+		})
+		if from, to := commitsOf(c); err == nil && to != "" {
+			err = a.compare(r.Context(), from, to)
+		}
+		if err != nil && r.Context().Err() == nil {
+			a.Log.Warn("what a task changed cannot be compared", "task", id, "error", err) // its page says it, too
+		}
+		next(w, r)
+	}
+}
+
+// compare has git compare two commits, once.
+func (a *app) compare(ctx context.Context, from, to string) error {
+	a.patches.mu.Lock()
+	_, known := a.patches.known[from+to]
+	a.patches.mu.Unlock()
+	if known {
+		return nil
+	}
+	patch, err := a.Patch(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	a.patches.mu.Lock()
+	defer a.patches.mu.Unlock()
+	if len(a.patches.known) >= keptPatches || a.patches.known == nil {
+		a.patches.known = map[string][]ralph.FileDiff{}
+	}
+	a.patches.known[from+to] = filesOf(patch)
+	return nil
+}
+
+// filesOf splits what git prints into files.
+func filesOf(patch string) (files []ralph.FileDiff) {
+	hunks := false
+	for line := range strings.Lines(patch) {
+		switch {
+		case strings.HasPrefix(line, "diff --git "):
+			_, name, _ := strings.Cut(strings.TrimSpace(line), " b/")
+			files, hunks = append(files, ralph.FileDiff{Path: name}), false
+			continue
+		case len(files) == 0:
+			continue
+		}
+		f := &files[len(files)-1]
+		switch hunks = hunks || strings.HasPrefix(line, "@@"); {
+		case hunks && len(f.Diff)+len(line) > maxPatch:
+			f.Left = "it is longer than a page shows: `ralph diff` has it"
+		case hunks:
+			f.Diff += line
+		case strings.HasPrefix(line, "Binary files"):
+			f.Left = "it is no text"
+		case strings.HasPrefix(line, "+++ b/"):
+			f.Path = strings.TrimSpace(line[len("+++ b/"):])
+		}
+	}
+	return files
+}
+
+// changedOf returns what a task has changed, as one difference over all of its sessions; unread says why its lines are
+// not known.
+func (a *app) changedOf(c ralph.Change) (files []changed, unread string) {
+	from, to := commitsOf(c)
+	a.patches.mu.Lock()
+	diffs, known := a.patches.known[from+to]
+	a.patches.mu.Unlock()
+	if !known {
+		kept, err := a.differences(c.SessionID)
+		if err != nil {
+			return nil, err.Error()
+		}
+		if diffs = kept.Files; len(diffs) == 0 {
+			return nil, "git cannot compare its commits; `ralph diff` may say why"
+		}
+	}
+	for _, d := range diffs {
+		f := changed{FileChange: ralph.FileChange{Path: d.Path, Status: "modified"}, Lines: numbered(d.Diff), Left: d.Left}
+		for _, l := range f.Lines {
+			switch l.Class {
+			case "add":
+				f.Added++
+			case "del":
+				f.Removed++
+			}
+		}
+		files = append(files, f)
+	}
+	return files, ""
 }
 
 // maxDiffs bounds the file of a session's differences, which are limited to some megabytes.

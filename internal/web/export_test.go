@@ -2,6 +2,7 @@ package web
 
 import (
 	"html/template"
+	"time"
 
 	"ralph"
 	"ralph/store"
@@ -26,6 +27,12 @@ func Looks() (list []string) {
 	}
 	return list
 }
+
+// Since is since when somebody has not looked, and the mark to keep.
+func Since(mark string, now time.Time) (ralph.Time, string) { return since(mark, now) }
+
+// FilesOf are the files of a patch.
+func FilesOf(patch string) []ralph.FileDiff { return filesOf(patch) }
 
 // Icon is a character as pages draw it.
 func Icon(character string) template.HTML { return icon(character) }

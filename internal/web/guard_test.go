@@ -109,6 +109,9 @@ func TestOnlyTheTokenSignsIn(t *testing.T) {
 	has(t, changed.get("/"), "Sign in")
 	for name, value := range cookies {
 		at := strings.IndexByte(value, '.')
+		if at < 0 {
+			continue // nothing is proved by it
+		}
 		b.cookies[name] = "9" + value[:at] + value[at:] // it would last longer
 	}
 	has(t, b.get("/"), "Sign in")

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"ralph"
 	"ralph/internal/advice"
 	"ralph/internal/inbox"
+	"ralph/internal/report"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -19,9 +21,15 @@ type item struct {
 	store.InboxItem
 	Look  look
 	Sort  string // of a suggestion: "split", "alternative", …; of a flag: "blocking, security"
-	Open  bool   // the row is open at first
 	Parts string // the form for splitting the task as suggested; "" for other items
-	Also  []item // further items that say the same
+	Also  []item // further items that wait for the same reason
+
+	// Of an item that is shown whole: its task (nil for none), how many tasks wait behind that, what it took so
+	// far, and what it is likely to cost to retry it with all of its reason (USD).
+	Task     *ralph.Task
+	Behind   int
+	Took     report.Receipt
+	RetryUSD float64
 }
 
 func newItem(i store.InboxItem) item {
@@ -42,8 +50,10 @@ func (i item) Anchor() string { return fmt.Sprintf("w-%s-%d-%d", i.Kind, i.TaskI
 // Choices returns the options that an agent offers for its question.
 func (i item) Choices() []option { return options(i.Options, i.Preferred) }
 
-// YesOrNo reports whether the item can be decided on together with others.
-func (i item) YesOrNo() bool { return inbox.YesOrNo(i.InboxItem) }
+// Together reports whether the item can be decided on together with others.
+func (i item) Together() bool {
+	return inbox.YesOrNo(i.InboxItem) || failed(i.InboxItem) || manyDecisions["resolve"].fits(i.InboxItem)
+}
 
 // Names are the names of the item and of those that say the same.
 func (i item) Names() string {
@@ -57,58 +67,64 @@ func (i item) Names() string {
 // Times is how often the same was said.
 func (i item) Times() int { return 1 + len(i.Also) }
 
-// same returns what two items have in common that say the same; "" for an item that stands alone.
-func (i item) same() string {
-	switch {
-	case i.Kind == "proposal":
-		return i.Kind + "\x00" + i.Title + "\x00" + i.Text
-	case i.Kind == "suggestion" && i.Action == "task":
-		return i.Kind + "\x00" + i.Sort + "\x00" + i.Text
-	}
-	return ""
-}
+// Cost is what retrying the item, and those that wait for the same reason, is likely to cost, in words.
+func (i item) Cost() string { return "about " + text.Money(i.RetryUSD) }
 
-// rows makes rows of inbox items, one of all that say the same.
-func rows(tx *store.Tx, list []store.InboxItem) (items []item, err error) {
-	at := map[string]int{}
-	for _, i := range list {
-		it := newItem(i)
-		if i.Action == "split" {
-			_, said, err := tx.Suggestion(i.Ref.ID)
-			if err != nil {
-				return nil, err
-			}
-			it.Parts = partsOf(ralph.Task{ID: i.TaskID, Title: i.Title}, said)
+// Differs reports whether an item that waits for the same reason says it in other words.
+func (i item) Differs(other item) bool { return i.Text != other.Text }
+
+// rows makes rows of inbox items, one of all that wait for the same reason.
+func rows(list []store.InboxItem) (items []item) {
+	for _, g := range inbox.Groups(list) {
+		it := newItem(g[0])
+		for _, i := range g[1:] {
+			it.Also = append(it.Also, newItem(i))
 		}
-		same := it.same()
-		if first, ok := at[same]; ok && same != "" {
-			items[first].Also = append(items[first].Also, it)
-			continue
-		}
-		at[same] = len(items)
 		items = append(items, it)
 	}
-	for i := range items {
-		items[i].Open = i == 0 || items[i].Holding || len(items) <= openRows
-	}
-	return items, nil
+	return items
 }
 
-// inboxItems is the number of items on a page of the inbox, and openRows the number of rows up to
-// which all are open at first.
-const (
-	inboxItems = 50
-	openRows   = 5
-)
+// whole adds what is shown of an item that is decided on.
+func (i *item) whole(tx *store.Tx) (err error) {
+	if i.Action == "split" {
+		_, said, err := tx.Suggestion(i.Ref.ID)
+		if err != nil {
+			return err
+		}
+		i.Parts = partsOf(ralph.Task{ID: i.TaskID, Title: i.Title}, said)
+	}
+	tasks := []int64{i.TaskID}
+	for _, a := range i.Also {
+		tasks = append(tasks, a.TaskID)
+	}
+	if i.RetryUSD, err = tx.LikelyCost(tasks...); err != nil || i.TaskID == 0 {
+		return err
+	}
+	t, err := tx.Task(i.TaskID)
+	if err != nil {
+		return err
+	}
+	i.Task = &t
+	if i.Behind, err = tx.Behind(t.ID); err != nil {
+		return err
+	}
+	i.Took, err = report.OfTask(tx, t)
+	return err
+}
 
-// An inboxView is a page of the inbox.
+// inboxItems is the number of items on a page of the inbox.
+const inboxItems = 200
+
+// An inboxView is a page of the inbox: rows, and one of them whole.
 type inboxView struct {
-	Items []item
-	Kinds []inboxKind
-	Kind  string
-	Pager pager
-
-	Several bool // some can be decided on together
+	Items  []item
+	Kinds  []inboxKind
+	Kind   string
+	Pager  pager
+	Chosen *item // shown whole; nil for none
+	Asked  bool  // the address names it
+	Query  string
 }
 
 // An inboxKind is the number of items of a kind.
@@ -119,13 +135,14 @@ type inboxKind struct {
 }
 
 func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
-	v := inboxView{Kind: r.URL.Query().Get("kind")}
+	q := r.URL.Query()
+	v := inboxView{Kind: q.Get("kind")}
 	counts, err := tx.InboxCounts()
 	if err != nil {
 		return view{}, err
 	}
 	for _, kind := range store.InboxKinds() {
-		if counts[kind] > 0 {
+		if counts[kind] > 0 && kind != "permission" {
 			v.Kinds = append(v.Kinds, inboxKind{kind, waits[kind], counts[kind]})
 		}
 	}
@@ -134,12 +151,51 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	list, more := paged(list, inboxItems)
-	if v.Items, err = rows(tx, list); err != nil {
-		return view{}, err
+	v.Items = rows(withoutBand(list))
+	v.Asked = q.Has("item")
+	if v.Chosen = find(v.Items, q.Get("item")); v.Chosen != nil {
+		if err := v.Chosen.whole(tx); err != nil {
+			return view{}, err
+		}
 	}
-	v.Several = len(v.Items) > 1 && slices.ContainsFunc(v.Items, item.YesOrNo)
 	v.Pager = newPager(r, more)
+	q.Del("item")
+	if v.Query = q.Encode(); v.Query != "" {
+		v.Query += "&"
+	}
 	return view{title: "Inbox", name: "inbox", nav: "/inbox", live: true, body: v}, nil
+}
+
+// withoutBand leaves out what stands above every page, and is decided on there.
+func withoutBand(list []store.InboxItem) []store.InboxItem {
+	return slices.DeleteFunc(list, func(i store.InboxItem) bool { return i.Kind == "permission" })
+}
+
+// Gist is the item in a line.
+func (i item) Gist() string {
+	said := i.Text
+	switch i.Kind {
+	case "proposal":
+		said = i.Title
+	case "tests changed", "review": // the first thing that is to be approved
+		if _, first, ok := strings.Cut(said, "\n- "); ok {
+			said = first
+		}
+	}
+	return text.Line(text.FirstLine(said), 160)
+}
+
+// find returns the row with an item, or else the first row; nil if there is none.
+func find(rows []item, anchor string) *item {
+	for i, row := range rows {
+		if row.Anchor() == anchor || slices.ContainsFunc(row.Also, func(a item) bool { return a.Anchor() == anchor }) {
+			return &rows[i]
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return &rows[0]
 }
 
 // chosen returns the inbox items that a form names, each once. A field may have several names.
@@ -157,62 +213,129 @@ func chosen(tx *store.Tx, r *http.Request) ([]store.InboxItem, error) {
 }
 
 // A manyView has the items that are to be decided on together, whole.
-type manyView struct{ Items []item }
+type manyView struct {
+	Items []item
+	Cost  string // of retrying what has failed, in words
+
+	YesOrNo, Resolvable, Failed int // how many a verdict fits
+}
 
 func (a *app) many(tx *store.Tx, r *http.Request) (view, error) {
 	list, err := chosen(tx, r)
+	if err != nil {
+		return view{}, err
+	}
 	var v manyView
+	var tasks []int64
 	for _, i := range list {
 		v.Items = append(v.Items, newItem(i))
+		switch {
+		case inbox.YesOrNo(i):
+			v.YesOrNo++
+		case failed(i):
+			v.Failed++
+			tasks = append(tasks, i.TaskID)
+		case manyDecisions["resolve"].fits(i):
+			v.Resolvable++
+		}
 	}
+	usd, err := tx.LikelyCost(tasks...)
+	v.Cost = "about " + text.Money(usd)
 	return view{title: "Decide on several", name: "many", nav: "/inbox", body: v}, err
 }
 
-// decideMany approves or rejects all items that are named, or none; those that are approved one by
-// one are left, and named. With the verdict "one", they say the same: the first is approved, and the
-// others are rejected as its doubles.
+// A manyDecision is what a verdict does to one of several items.
+type manyDecision struct {
+	fits func(i store.InboxItem) bool
+	why  string // it fits no other
+	do   func(tx *store.Tx, i store.InboxItem, words, person string) (said string, err error)
+}
+
+// manyDecisions are the verdicts on several items at once.
+var manyDecisions = map[string]manyDecision{
+	"approve": {approvable, "which you write in the inbox", deciding(true)},
+	"reject":  {inbox.YesOrNo, "which is not answered with yes or no", deciding(false)},
+	"resolve": {
+		func(i store.InboxItem) bool { return i.Kind == "flag" || i.Kind == "blocker" }, "which words do not resolve",
+		func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+			return "resolved " + i.Item, tx.Resolve(i.Ref.ID, words, person)
+		},
+	},
+	"retry": {
+		failed, "which has not failed",
+		func(tx *store.Tx, i store.InboxItem, _, person string) (string, error) {
+			return fmt.Sprintf("TASK-%d is back in the queue", i.TaskID), tx.Retry(i.TaskID, "retried by "+person)
+		},
+	},
+	"cancel": {
+		failed, "which has not failed",
+		func(tx *store.Tx, i store.InboxItem, _, person string) (string, error) {
+			_, err := tx.Cancel(i.TaskID, person)
+			return fmt.Sprintf("TASK-%d is cancelled", i.TaskID), err
+		},
+	},
+}
+
+func failed(i store.InboxItem) bool { return i.Kind == "failed" }
+
+func approvable(i store.InboxItem) bool { return inbox.YesOrNo(i) && !inbox.Alone(i) }
+
+// deciding approves or rejects an item.
+func deciding(approve bool) func(*store.Tx, store.InboxItem, string, string) (string, error) {
+	return func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+		return inbox.DecideItem(tx, i, approve, words, person)
+	}
+}
+
+// decideMany carries one verdict out on all items that are named, or on none; those that it does not fit are left, and
+// named. With the verdict "one", they say the same: the first is approved, and the others are rejected as its doubles.
 func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 	list, err := chosen(tx, r)
 	if err != nil {
 		return "", err
 	}
-	one := r.PostFormValue("verdict") == "one"
-	same, err := rows(tx, list)
-	if err != nil {
-		return "", err
-	}
-	if one && len(same) != 1 {
-		return "", ralph.Conflict("these do not say the same any more, so nothing was decided")
-	}
-	approve := one
-	if !one {
-		if approve, err = verdictOf(r, "approve", "reject"); err != nil {
-			return "", err
+	verdict, words := r.PostFormValue("verdict"), written(r, "text")
+	one := verdict == "one"
+	if one {
+		if verdict = "approve"; len(inbox.Groups(list)) != 1 {
+			return "", ralph.Conflict("these do not say the same any more, so nothing was decided")
 		}
 	}
-	words := written(r, "text")
-	var said, alone []string
+	decision, known := manyDecisions[verdict]
+	if !known {
+		return "", &ralph.FieldError{
+			Field: "verdict", Problem: "is required", Accepted: slices.Sorted(maps.Keys(manyDecisions)),
+		}
+	}
+	var said, left []string
 	for n, i := range list {
-		if approve && inbox.Alone(i) {
-			alone = append(alone, fmt.Sprintf("%s is left: it splits TASK-%d into parts, which you write in the inbox.",
-				i.Item, i.TaskID))
+		if !decision.fits(i) {
+			left = append(left, leftOf(i, decision.why))
 			continue
 		}
 		if one && n > 0 {
-			approve, words = false, "the same as "+list[0].Item
+			decision, words = manyDecisions["reject"], "the same as "+list[0].Item
 		}
-		line, err := inbox.DecideItem(tx, i, approve, words, a.Person)
+		line, err := decision.do(tx, i, words, a.Person)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w; nothing was decided", i.Item, err)
 		}
 		said = append(said, sentence(line))
 	}
-	if n := len(said); n == 0 && len(alone) > 0 {
-		return "", ralph.Conflict("%s", strings.Join(alone, " "))
+	if n := len(said); n == 0 && len(left) > 0 {
+		return "", ralph.Conflict("%s", strings.Join(left, " "))
 	} else if n > 1 && !one {
 		said = slices.Insert(said, 0, text.Count(n, "item")+" decided on.")
 	}
-	return strings.Join(append(said, alone...), " "), nil
+	return strings.Join(append(said, left...), " "), nil
+}
+
+// leftOf says of an item that a verdict does not fit that it is left.
+func leftOf(i store.InboxItem, why string) string {
+	if inbox.Alone(i) {
+		return fmt.Sprintf("%s is left: it splits TASK-%d into parts, which you write in the inbox.", i.Item, i.TaskID)
+	}
+	return fmt.Sprintf("%s is left: it is a %s, %s.", i.Item, i.Kind, why)
 }
 
 // verdictOf parses which of two verdicts a form gives.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -31,7 +32,7 @@ func TestSeveralAreDecidedOnTogether(t *testing.T) {
 		t.Error("a stranger can decide")
 	}
 	b.signIn()
-	has(t, b.get("/inbox"), `form="many" name="item" value="`+names[0]+`"`, "Decide on all that is chosen")
+	has(t, b.inbox(), `form="many" name="item" value="`+names[0]+`"`, "Decide on all that is chosen")
 	has(t, b.get("/inbox/many"+query), "whose end counts", "Drop &lt;it&gt;", "Suggested", "Reject all 3", `name="back" value="/inbox"`)
 	if w := b.send(http.MethodPost, "/inbox/many", url.Values{"item": names, "verdict": {"reject"}}); w.Code != http.StatusForbidden {
 		t.Errorf("without the proof of its page: %d", w.Code)
@@ -104,7 +105,7 @@ func TestWhatIsSaidThriceIsOneRow(t *testing.T) {
 		s.say(id, work, signals.Suggest{What: "Use a table", Kind: "alternative", Why: "shorter"})
 	}
 	b := s.browser().signIn()
-	page := b.get("/inbox")
+	page := b.inbox()
 	has(t, page, "3×", "Make one task of it", "Dismiss all 3", "Two</a>")
 	if n := strings.Count(page, "Merge the parsers</p>"); n != 1 {
 		t.Errorf("what is said three times is shown %d times", n)
@@ -131,9 +132,9 @@ func TestEverythingThatWaitsSaysWhatAnswersIt(t *testing.T) {
 	s := newSite(t)
 	s.write(func(tx *store.Tx) error { return tx.PauseMerging("the suite is red") })
 	b := s.browser().signIn()
-	has(t, b.get("/inbox"), "the suite is red", "Resume merging")
+	has(t, b.inbox(), "the suite is red", "Resume merging")
 	has(t, b.done("/merge/resume"), "merged again")
-	if page := b.get("/inbox"); strings.Contains(page, "the suite is red") {
+	if page := b.inbox(); strings.Contains(page, "the suite is red") {
 		t.Errorf("it still waits:\n%s", page)
 	}
 }
@@ -152,8 +153,8 @@ func TestASessionIsStoppedAfterAQuestion(t *testing.T) {
 	has(t, page, "Yes, stop the session on TASK-1")
 }
 
-// TestWhatWaitsIsAnsweredInTheOverview, where it is shown whole.
-func TestWhatWaitsIsAnsweredInTheOverview(t *testing.T) {
+// TestTheOverviewLeadsToWhatWaits, which is shown whole there.
+func TestTheOverviewLeadsToWhatWaits(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	id := s.addTask(ralph.Task{Title: "One"})
@@ -161,5 +162,56 @@ func TestWhatWaitsIsAnsweredInTheOverview(t *testing.T) {
 	long := strings.Repeat("a long sentence, ", 30) + "whose end counts"
 	ask := s.say(id, session, signals.Ask{Question: long, Options: []string{"yes", "no"}, Preferred: "no", Blocking: new(true)})
 	b := s.browser().signIn()
-	has(t, b.get("/"), "whose end counts", fmt.Sprintf("/comments/%d/answer", ask), `value="yes"`)
+	link := regexp.MustCompile(`href="(/inbox\?item=[^"]+)"`).FindStringSubmatch(b.get("/"))
+	if link == nil {
+		t.Fatal("the overview leads to no item")
+	}
+	has(t, b.get(link[1]), "whose end counts", fmt.Sprintf("/comments/%d/answer", ask), `value="yes"`)
+}
+
+// TestFailuresOfOneReasonAreRetriedTogether, and what that costs is said before.
+func TestFailuresOfOneReasonAreRetriedTogether(t *testing.T) {
+	t.Parallel()
+	s, n := newNight(t)
+	b := s.browser().signIn()
+	page := b.get("/")
+	for _, want := range []string{"Retry all, about $1.04", "×7", "×5", "×3"} {
+		has(t, page, want)
+	}
+	var names []string
+	for _, id := range n.Failed[:7] {
+		names = append(names, fmt.Sprint("TASK-", id))
+	}
+	all := strings.Join(names, " ")
+	has(t, b.get(fmt.Sprintf("/inbox?item=w-failed-%d-0", n.Failed[3])), "Retry all 7, about $1.04", `value="`+all+`"`, "Cancel all 7")
+	has(t, b.get("/inbox/many?item="+url.QueryEscape(all)), "Retry all 7, about $1.04")
+	if w := b.post("/inbox/many", "item", all+" Q66", "verdict", "retry"); w.Code != http.StatusSeeOther {
+		t.Fatalf("%d: %s", w.Code, w.Body)
+	}
+	has(t, b.get("/"), "7 items decided on.", "Q66 is left: it is a question, which has not failed.")
+	for _, id := range n.Failed[:7] {
+		if got := s.taskNow(id).Status; got != ralph.Pending {
+			t.Errorf("TASK-%d is %s", id, got)
+		}
+	}
+}
+
+// TestFlagsAreResolvedTogether, with a word that is required.
+func TestFlagsAreResolvedTogether(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.addTask(ralph.Task{Title: "One"})
+	s.start(id, session)
+	one := s.say(id, session, signals.Flag{What: "stale", Severity: "warning", Category: "stale"})
+	two := s.say(id, session, signals.Flag{What: "old", Severity: "blocking", Category: "stale"})
+	all := fmt.Sprintf("C%d C%d", one, two)
+	b := s.browser().signIn()
+	has(t, b.get("/inbox/many?item="+url.QueryEscape(all)), "Resolve all 2")
+	if w := b.post("/inbox/many", "item", all, "verdict", "resolve"); w.Code != http.StatusUnprocessableEntity {
+		t.Errorf("without a word: %d", w.Code)
+	}
+	b.done("/inbox/many", "item", all, "verdict", "resolve", "text", "both are known")
+	if c := s.commentNow(two); c.Decision != "both are known" {
+		t.Errorf("it is resolved by %q", c.Decision)
+	}
 }

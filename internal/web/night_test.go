@@ -1,9 +1,12 @@
 package web_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"ralph/internal/web"
 	"ralph/internal/web/night"
 	"ralph/store"
 )
@@ -24,10 +27,46 @@ func newNight(t testing.TB) (*site, *night.Night) {
 	return s, n
 }
 
-func TestNight(t *testing.T) {
+// TestTheFiguresOfANight: the overview says what the night came to, what waits by reason, and what was merged last.
+func TestTheFiguresOfANight(t *testing.T) {
+	t.Parallel()
 	s, n := newNight(t)
 	if len(n.Merged) != 29 || len(n.Failed) != 15 || len(n.Running) != 2 {
 		t.Errorf("%d merged, %d failed, %d running", len(n.Merged), len(n.Failed), len(n.Running))
 	}
-	t.Log(s.browser().get("/"))
+	b := s.browser().signIn()
+	page := b.get("/")
+	has(t, page, "2 runs: 29 done (25 proved, 4 unproved), 15 failed, 2 being merged, 4 not done yet, 34 waiting for you: 80 sessions on 50 tasks, $11.88",
+		"(1) ralph", "blocking, security", "proved by limit of part", "2 of 4 free", "verifying")
+	has(t, b.get("/tasks?q=totp"), "Two-factor sign-in by TOTP")
+	for _, path := range []string{"/inbox", "/tasks", "/runs", "/tasks/3", "/sessions"} {
+		has(t, b.get(path), "29 done (25 proved, 4 unproved)", "npm publish --tag next")
+	}
+}
+
+// TestSinceYouLooked: a mark of the browser says when the visit before this one ended.
+func TestSinceYouLooked(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	for name, tt := range map[string]struct {
+		mark       string
+		from, next string
+	}{
+		"never":            {"", "", "0-1000000"},
+		"a moment ago":     {"0-999900", "", "0-1000000"},
+		"the same visit":   {"900000-999900", "900000", "900000-1000000"},
+		"after a night":    {"900000-960000", "960000", "960000-1000000"},
+		"the first return": {"0-960000", "960000", "960000-1000000"},
+		"no mark":          {"rm -rf", "", "0-1000000"},
+		"from tomorrow":    {"2000000-2000000", "", "0-1000000"},
+	} {
+		from, next := web.Since(tt.mark, now)
+		got := ""
+		if !from.IsZero() {
+			got = fmt.Sprint(from.Unix())
+		}
+		if got != tt.from || next != tt.next {
+			t.Errorf("%s: since %q, keeps %q", name, got, next)
+		}
+	}
 }

@@ -3,39 +3,49 @@ package web
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"ralph"
 	"ralph/internal/advice"
 	"ralph/internal/report"
+	"ralph/internal/text"
 	"ralph/loop/agent"
 	"ralph/store"
 )
 
 // A summary is the content of the overview.
 type summary struct {
-	Run         *ralph.Run // newest; nil if there was none
-	Morning     []string   // its summary, by lines
-	Running     bool
-	Limits      ralph.Limits       // of the run in progress, or else of the next one
-	Elapsed     float64            // seconds since the run began
-	Today       float64            // USD since midnight
-	Resting     []store.AgentState // agents that are unavailable
-	Sessions    []running
-	Of          int              // how many sessions the run in progress may have at once
-	Free        []advice.Session // the numbers that are free, if it may have several
-	Merging     []string         // messages about the merge queue
-	Counts      []count
-	Queue       []ralph.Task
-	Inbox       []item
-	More        bool // the inbox has more
-	Windows     []window
-	Results     []report.Receipt
-	ResultsOf   string // "The last 24 hours", or the run
-	MoreResults bool
-	Empty       bool // there are no tasks
-	Startable   bool // a run can be started
+	Run       *ralph.Run // newest; nil if there was none
+	Running   bool
+	Limits    ralph.Limits       // of the run in progress, or else of the next one
+	Elapsed   float64            // seconds since the run began
+	Today     float64            // USD since midnight
+	Spending  float64            // USD that sessions in progress have spent so far, about
+	Resting   []store.AgentState // agents that are unavailable
+	Sessions  []running
+	Of        int      // how many sessions the run in progress may have at once
+	Free      int      // how many of them are not used
+	Idle      string   // why
+	Merging   []merge  // the merge queue, in order
+	Held      []string // why nothing is merged, and how far the branch is behind
+	Target    string   // the branch that is merged into
+	Counts    []count
+	Queue     []ralph.Task
+	MoreQueue int // further tasks in the queue
+	Inbox     []item
+	More      bool // the inbox has more
+	Windows   []window
+	Merged    []report.Receipt // the latest first
+	MoreDone  bool
+	Empty     bool // there are no tasks
+	Startable bool // a run can be started
+}
+
+// A merge is a change in the merge queue.
+type merge struct {
+	ralph.Change
+	Title   string
+	Seconds float64 // in its state
 }
 
 // Before returns the task that one of the queue goes before when it is moved up; 0 for the first.
@@ -51,12 +61,22 @@ func (s summary) SessionsUsed() int {
 	return percent(float64(s.Run.Sessions), float64(s.Limits.MaxSessions))
 }
 
+// About says what sessions in progress have spent besides; "" if that is nothing or unknown.
+func (s summary) About() string {
+	if s.Spending == 0 {
+		return ""
+	}
+	return " and about " + text.Money(s.Spending) + " in progress"
+}
+
 // A running is a session in progress with its task.
 type running struct {
 	ralph.Session
 	Task ralph.Task
 	Now  float64 // seconds since it began
 	Used agent.Event
+
+	Quiet float64 // seconds since its agent was last heard of; 0 if that is not long ago
 }
 
 // A count is the number of tasks with a status.
@@ -83,47 +103,25 @@ func (w window) LimitText() string {
 	return ""
 }
 
-// The parts of the queue, the inbox and the results that the overview shows, and the number of
+// The parts of the queue, the inbox and the merged tasks that the overview shows, and the number of
 // sessions of which it says what they have used so far.
 const (
-	overviewUses    = recentJournals / 2
-	overviewQueue   = 8
-	overviewInbox   = 8
-	overviewResults = 30
+	overviewUses   = recentJournals / 2
+	overviewQueue  = 6
+	overviewInbox  = 8
+	overviewItems  = 100 // of which rows are made
+	overviewMerged = 8
 )
 
 func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 	v := summary{Limits: a.Limits, Startable: a.Start != nil}
-	now := tx.Now()
 	if err := a.addRun(tx, &v); err != nil {
 		return view{}, err
 	}
-	open, err := tx.OpenSessions()
-	if err != nil {
+	if err := a.addSessions(tx, &v); err != nil {
 		return view{}, err
 	}
-	for _, s := range open {
-		t, err := tx.Task(s.TaskID)
-		if err != nil {
-			return view{}, err
-		}
-		one := running{Session: s, Task: t, Now: now.Sub(s.StartedAt.Time).Seconds()}
-		if len(v.Sessions) < overviewUses {
-			if one.Used, err = a.transcripts.used(s.ID); err != nil {
-				return view{}, err
-			}
-		}
-		v.Sessions = append(v.Sessions, one)
-	}
-	if v.Running {
-		v.Of = v.Run.Limits.Parallel
-		parallel, err := advice.Sessions(tx, *v.Run)
-		if err != nil {
-			return view{}, err
-		}
-		v.Free = slices.DeleteFunc(parallel, func(l advice.Session) bool { return l.Session != nil })
-	}
-	if v.Merging, err = advice.Merging(tx); err != nil {
+	if err := v.addMerging(tx); err != nil {
 		return view{}, err
 	}
 	counts, err := tx.Counts()
@@ -140,36 +138,96 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 	if v.Queue, err = tx.Tasks(pending); err != nil {
 		return view{}, err
 	}
-	inbox, err := tx.InboxPart("", overviewInbox+1, 0)
+	v.MoreQueue = counts[ralph.Pending] - len(v.Queue)
+	inbox, err := tx.InboxPart("", overviewItems+1, 0)
 	if err != nil {
 		return view{}, err
 	}
-	inbox, v.More = paged(inbox, overviewInbox)
-	if v.Inbox, err = rows(tx, inbox); err != nil {
-		return view{}, err
-	}
+	inbox, v.More = paged(inbox, overviewItems)
+	list, more := paged(rows(withoutBand(inbox)), overviewInbox)
+	v.Inbox, v.More = list, v.More || more
 	for i := range v.Inbox {
-		v.Inbox[i].Open = false
+		if v.Inbox[i].Kind == "failed" && len(v.Inbox[i].Also) > 0 {
+			if err := v.Inbox[i].whole(tx); err != nil {
+				return view{}, err
+			}
+		}
 	}
 	if v.Windows, err = a.windows(tx, v.Limits); err != nil {
 		return view{}, err
 	}
-	if err := a.addResults(tx, &v); err != nil {
+	merged := store.TaskFilter{Statuses: []ralph.Status{ralph.Completed}, Latest: true, Limit: overviewMerged + 1}
+	done, err := tx.Tasks(merged)
+	if err != nil {
 		return view{}, err
 	}
-	return view{title: "Overview", name: "overview", nav: "/", live: true, body: v}, nil
+	done, v.MoreDone = paged(done, overviewMerged)
+	for _, t := range done {
+		receipt, err := report.OfTask(tx, t)
+		if err != nil {
+			return view{}, err
+		}
+		v.Merged = append(v.Merged, receipt)
+	}
+	return view{title: "Now", name: "overview", nav: "/", live: true, body: v}, nil
 }
 
-// addResults adds the results of the last 24 hours, or of the last run if there are none.
-func (a *app) addResults(tx *store.Tx, v *summary) error {
-	v.ResultsOf = "The last 24 hours"
-	r, err := report.Since(tx, tx.Now().Add(-24*time.Hour))
-	if err == nil && len(r.Tasks) == 0 {
-		v.ResultsOf = "The last run"
-		r, err = report.OfRun(tx, 0)
+// quiet is the silence of an agent from which on it is said.
+const quiet = 5 * time.Minute
+
+// addSessions adds the sessions in progress.
+func (a *app) addSessions(tx *store.Tx, v *summary) error {
+	now := tx.Now()
+	open, err := tx.OpenSessions()
+	if err != nil {
+		return err
 	}
-	slices.Reverse(r.Tasks) // latest first
-	v.Results, v.MoreResults = paged(r.Tasks, overviewResults)
+	busy := 0
+	for _, s := range open {
+		t, err := tx.Task(s.TaskID)
+		if err != nil {
+			return err
+		}
+		one := running{Session: s, Task: t, Now: now.Sub(s.StartedAt.Time).Seconds()}
+		if len(v.Sessions) < overviewUses {
+			used, heard, err := a.transcripts.heard(s.ID)
+			if err != nil {
+				return err
+			}
+			one.Used = used
+			v.Spending += used.CostUSD
+			if silent := now.Sub(heard); !heard.IsZero() && silent >= quiet && s.Checking == "" {
+				one.Quiet = silent.Seconds()
+			}
+		}
+		if v.Running && s.RunID == v.Run.ID {
+			busy++
+		}
+		v.Sessions = append(v.Sessions, one)
+	}
+	if v.Running {
+		v.Of = max(1, v.Run.Limits.Parallel)
+		v.Free, v.Idle = max(0, v.Of-busy), v.Run.Idle
+	}
+	return nil
+}
+
+// addMerging adds the merge queue.
+func (v *summary) addMerging(tx *store.Tx) error {
+	queue, err := tx.MergeQueue()
+	if err != nil {
+		return err
+	}
+	now := tx.Now()
+	v.Target, v.Held = queue.Target, advice.Queue(queue, now.Time)
+	list, err := tx.QueuedChanges()
+	for _, c := range list {
+		t, err := tx.Task(c.TaskID)
+		if err != nil {
+			return err
+		}
+		v.Merging = append(v.Merging, merge{c, t.Title, max(0, now.Sub(c.Updated.Time).Seconds())})
+	}
 	return err
 }
 
@@ -181,11 +239,7 @@ func (a *app) addRun(tx *store.Tx, v *summary) error {
 		return err
 	}
 	if ok {
-		r, err := report.OfRun(tx, run.ID)
-		if err != nil {
-			return err
-		}
-		v.Run, v.Morning = &run, r.Morning()
+		v.Run = &run
 	}
 	if v.Running = ok && tx.Alive(run); v.Running {
 		v.Limits, v.Elapsed = run.Limits, now.Sub(run.StartedAt.Time).Seconds()

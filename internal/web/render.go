@@ -41,7 +41,7 @@ func parsePages() (p pages, err error) {
 		"words": func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
 		"verb":  verbLook, "phase": func(p ralph.Phase) look { return phases[p] },
 		"status": statusLook, "task": taskLook, "args": args,
-		"sign": sign, "icon": icon, "percent": percent, "left": left,
+		"sign": sign, "icon": icon, "percent": percent, "left": left, "ago": ago, "cap": capital, "brief": brief,
 	}).ParseFS(files, "templates/layout.html", "templates/parts.html")
 	if err != nil {
 		return p, err
@@ -125,10 +125,12 @@ type frame struct {
 	SignedIn, Foreign                        bool
 	CSRF, Flash                              string
 	Now                                      ralph.Time
-	Waiting                                  int    // number of inbox items; -1 if unknown
-	Band                                     []item // permissions that paused agents wait for
-	Still                                    bool   // only the band is updated
-	Stream                                   string // URL of the updates; "" for none
+	Group                                    []menuEntry // the pages beside this one
+	Waiting                                  int         // number of inbox items; -1 if unknown
+	Band                                     []item      // permissions that paused agents wait for
+	Still                                    bool        // only the band is updated
+	Stream                                   string      // URL of the updates; "" for none
+	Morning                                  []string    // what it came to since the visitor looked, by lines
 	Body                                     any
 }
 
@@ -161,6 +163,10 @@ func (a *app) show(f shower) http.HandlerFunc {
 			fr.Waiting = 0
 			for _, n := range counts {
 				fr.Waiting += n
+			}
+			since := a.lookedSince(w, r, fr.Now.Time)
+			if fr.Morning, err = a.morning(tx, since, fr.Waiting); err != nil {
+				return err
 			}
 			v, err = f(tx, r)
 			return err
@@ -201,6 +207,7 @@ func (a *app) frame(r *http.Request) frame {
 // render writes a whole page, or an error if it cannot be rendered.
 func (a *app) render(w http.ResponseWriter, status int, f frame, v view) {
 	f.Title, f.Name, f.Nav, f.Body = v.title, v.name, v.nav, v.body
+	f.Nav, f.Group = menu(v.nav)
 	var b bytes.Buffer
 	if err := a.pages.byName[v.name].ExecuteTemplate(&b, "layout", f); err != nil {
 		a.Log.Error("page", "name", v.name, "error", err)

@@ -50,6 +50,7 @@ type sessionView struct {
 	Used     agent.Event // what it has used so far, as far as its agent has said so
 	Window   int64       // of the model; 0 if that is not known
 	Prompt   bool        // it is there to be read
+	Claimed  string      // what the agent said last of its work
 }
 
 // A step is a phase of a session.
@@ -128,6 +129,11 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 	}
 	if v.Signals, err = cards(tx, v.Task, said); err != nil {
 		return view{}, err
+	}
+	for _, c := range said {
+		if c.Verb.Closes() {
+			v.Claimed = c.Body
+		}
 	}
 	if err := v.explain(tx); err != nil {
 		return view{}, err

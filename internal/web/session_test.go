@@ -94,7 +94,7 @@ func TestASessionsPageSaysWhatCameOfIt(t *testing.T) {
 		return tx.Apply(row, facts, signals.Decide(facts))
 	})
 	page := b.get("/sessions/" + session)
-	has(t, page, "What the agent did", "Decision, and why", "exit 1", "--- FAIL: TestX", "old words", "new words", "a command changed it", "unusual order", "Rule 1:", "The prompt as it was sent")
+	has(t, page, "Transcript", "Why: the rules that decided", "exit 1", "--- FAIL: TestX", "old words", "new words", "a command changed it", "unusual order", "Rule 1:", "The prompt as it was sent")
 	s.mu.Lock()
 	s.files[session+"/diffs"] = `{"files":[{"path":"b.go","diff":"@@ -4,2 +4,2 @@\n a<b>\n-old\n+new\u202e\n"},{"path":"a.go","left":"it is no text"}]}`
 	s.mu.Unlock()
@@ -160,7 +160,7 @@ func TestWhatWaitsIsAnsweredInTheInbox(t *testing.T) {
 		return err
 	})
 	b := s.browser()
-	has(t, b.get("/inbox"), "ralph approve C1, or ralph reject C1", "git push", "&#43;   Two")
+	has(t, b.inbox(), "ralph approve C1, or ralph reject C1", "git push", "&#43;   Two")
 	b.signIn()
 	for _, step := range []struct {
 		path   string
@@ -183,7 +183,7 @@ func TestWhatWaitsIsAnsweredInTheInbox(t *testing.T) {
 			t.Errorf("%s: %q, want %q", step.path, said, step.said)
 		}
 	}
-	if page := b.get("/inbox"); !strings.Contains(page, "Nothing waits for you") {
+	if page := b.inbox(); !strings.Contains(page, "Nothing waits for you") {
 		t.Errorf("something still waits:\n%s", page)
 	}
 	has(t, b.get("/learnings"), "Tests need Redis", "pinned")
@@ -255,7 +255,7 @@ func TestTheOverviewBeginsWithTheMorning(t *testing.T) {
 		return tx.EndRun(run.ID, ralph.ExitLimit, "the limit of 9 sessions per run is reached")
 	})
 	page := s.browser().get("/")
-	has(t, page, "0 done: 0 sessions on 0 tasks, $0.00", "ended: the limit of 9 sessions per run is reached (exit status 5)")
+	has(t, page, "0 done: 0 sessions on 0 tasks, $0.00", "Ended: the limit of 9 sessions per run is reached (exit status 5)")
 	if strings.Index(page, "0 done") > strings.Index(page, "Spent and left") {
 		t.Error("the morning is not first")
 	}

@@ -26,6 +26,10 @@ type taskView struct {
 	Session    *ralph.Session // in progress
 	Sessions   []ralph.Session
 	Receipt    report.Receipt
+	Change     *ralph.Change // its newest; nil for none
+	Files      []changed     // what that does
+	Unread     string        // why its lines are not known
+	RetryUSD   float64       // what one more session is likely to cost
 	Cards      []card
 	Pager      pager
 	Filter     filter
@@ -73,6 +77,15 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 	if v.Receipt, err = report.OfTask(tx, v.Task); err != nil {
 		return view{}, err
 	}
+	if c, ok, err := tx.ChangeOf(id); err != nil {
+		return view{}, err
+	} else if ok {
+		v.Change = &c
+		v.Files, v.Unread = a.changedOf(c)
+	}
+	if v.RetryUSD, err = tx.LikelyCost(id); err != nil {
+		return view{}, err
+	}
 	if v.Task.Splittable() {
 		v.Parts = exchange.Splitting{Task: v.Task}.Form()
 	}
@@ -89,7 +102,7 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	return view{
-		title: "TASK-" + r.PathValue("id") + " " + text.Line(v.Task.Title, 80), name: "task", nav: "/board",
+		title: "TASK-" + r.PathValue("id") + " " + text.Line(v.Task.Title, 80), name: "task", nav: "/tasks",
 		task: id, live: true, body: v,
 	}, nil
 }

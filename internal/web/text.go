@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"ralph"
@@ -37,4 +38,34 @@ func number(n int64) string {
 // plural formats a number of things.
 func plural(n int, one string) string {
 	return number(int64(n)) + " " + text.Plural(n, one)
+}
+
+// ago formats how long ago a time is, in its largest unit.
+func ago(t, now ralph.Time) string {
+	d := max(0, now.Sub(t.Time))
+	switch {
+	case t.IsZero():
+		return ""
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d d", int(d.Hours()/24))
+}
+
+// capital begins a sentence.
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// brief leaves out of a line of the summary where work is kept that is not merged.
+func brief(line string) string {
+	said, _, _ := strings.Cut(line, ", and kept as ")
+	return said
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"time"
 
 	"ralph/internal/transcript"
 	"ralph/loop/agent"
@@ -45,13 +46,19 @@ func (t *transcripts) journal(session string) *journal {
 
 // used returns what a session in progress has used so far, as far as its agent has said so.
 func (t *transcripts) used(session string) (agent.Event, error) {
+	used, _, err := t.heard(session)
+	return used, err
+}
+
+// heard is used, with the time at which the agent last said or did something; zero if that is unknown.
+func (t *transcripts) heard(session string) (used agent.Event, at time.Time, err error) {
 	j := t.journal(session)
 	if _, err := j.catchUp(false); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return agent.Event{}, err
+		return used, at, err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.reader.Used(), nil
+	return j.reader.Used(), j.written, nil
 }
 
 // A journal is a transcript that may still grow.
@@ -63,8 +70,9 @@ type journal struct {
 	reader  transcript.Reader
 	read    int64 // bytes
 	entries int
-	ended   bool   // its last line is complete, or was accepted as it is
-	marks   []mark // starting points, between lines
+	written time.Time // when the file was last written; zero if that is unknown
+	ended   bool      // its last line is complete, or was accepted as it is
+	marks   []mark    // starting points, between lines
 	edits   map[string][]transcript.Entry
 	edited  int
 }
@@ -96,6 +104,11 @@ func (j *journal) catchUp(over bool) (entries int, err error) {
 		return 0, err
 	}
 	defer file.Close()
+	if f, ok := file.(fs.File); ok {
+		if info, err := f.Stat(); err == nil {
+			j.written = info.ModTime()
+		}
+	}
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := file.Read(buffer)

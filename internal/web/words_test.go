@@ -46,7 +46,7 @@ func TestWhatAPersonDecidesOnIsSeenWhole(t *testing.T) {
 	})
 	proposed := s.addTask(ralph.Task{Title: "Proposed", Description: words("proposed"), Status: ralph.Proposed, Origin: ralph.ByAgent})
 	for _, b := range []*browser{s.browser(), s.browser().signIn()} {
-		task, inbox := readable(t, b.get("/tasks/1")+b.get(fmt.Sprintf("/tasks/%d", proposed))), readable(t, b.get("/inbox"))
+		task, inbox := readable(t, b.get("/tasks/1")+b.get(fmt.Sprintf("/tasks/%d", proposed))), readable(t, b.inbox())
 		for _, want := range said {
 			of, _, _ := strings.Cut(want, ":")
 			want = strings.Join(strings.Fields(text.Visible(want)), "")

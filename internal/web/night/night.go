@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/machine"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -21,6 +22,7 @@ type Night struct {
 	Running    []string          // ids of the sessions in progress
 	Merged     []int64           // tasks
 	Failed     []int64           // tasks
+	Ended      map[int64]string  // the last session that ended, by task
 	Permission int64             // that a paused agent waits for
 	Files      map[string]string // of sessions, by "SESSION/transcript", "SESSION/prompt" and "SESSION/diffs"
 
@@ -86,7 +88,7 @@ var reasons = []struct {
 
 // Fill writes the night that ends now into a database that was opened with [Night.Now].
 func (n *Night) Fill(ctx context.Context, db *store.DB) error {
-	n.ctx, n.db, n.Files = ctx, db, map[string]string{}
+	n.ctx, n.db, n.Files, n.Ended = ctx, db, map[string]string{}, map[int64]string{}
 	n.set(time.Now().Add(-9 * time.Hour))
 	for _, step := range []func() error{n.queue, n.first, n.second, n.said, n.going} {
 		if err := step(); err != nil {
@@ -138,9 +140,15 @@ func (n *Night) queue() error {
 	})
 }
 
+// process is what works: this one, as long as it lives.
+var process = sync.OnceValue(func() string {
+	identity, _ := machine.Join()
+	return identity
+})
+
 func (n *Night) begin() error {
 	return n.tx(func(tx *store.Tx) (err error) {
-		n.run, err = tx.StartRun(1, limits, "bubblewrap")
+		n.run, err = tx.StartRun(process(), limits, "bubblewrap")
 		return err
 	})
 }
@@ -228,7 +236,7 @@ func (n *Night) decide(task int64, id string, last signals.Payload, more func(f 
 		err = merr
 	}
 	n.Files[id+"/diffs"], n.Files[id+"/prompt"] = string(diffs), "# Your task\n\nDo it.\n"
-	n.Files[id+"/transcript"] = transcript(i)
+	n.Files[id+"/transcript"], n.Ended[task] = transcript(i), id
 	return d, err
 }
 

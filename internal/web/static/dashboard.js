@@ -12,106 +12,205 @@
   };
   if (form) { addEventListener("hashchange", enter); enter(); return; }
 
+  // What is written and not sent is kept in this browser, and given back to its form; it goes with what is sent, and
+  // with signing out.
+  const kind = "draft ";
+  const fields = "form[method=post] textarea, form[method=post] input:not([type=hidden]):not([type=checkbox]):not([type=number])";
+  const draftOf = (field) => kind + new URL(field.form.action).pathname + " " + field.name;
+  function keep(field) {
+    if (field.form?.id === "sign-in" || !field.name) return;
+    if (field.value === field.defaultValue) localStorage.removeItem(draftOf(field)); else localStorage.setItem(draftOf(field), field.value);
+  }
+  function giveBack(within) {
+    for (const field of within.querySelectorAll(fields)) {
+      const kept = localStorage.getItem(draftOf(field));
+      if (kept === null || field.value !== field.defaultValue || kept === field.value) continue;
+      field.value = kept;
+      field.form.dataset.dirty = "yes";
+      const folded = field.closest("details:not([open])");
+      if (folded) folded.open = true;
+    }
+  }
+  const names = (form) => [...form.querySelectorAll(fields)].map(draftOf);
+  const forget = (drafts) => drafts.forEach((d) => localStorage.removeItem(d));
   // A form in which somebody has begun to write is left alone.
-  document.addEventListener("input", (e) => { const f = e.target.closest("form"); if (f && f.method === "post") f.dataset.dirty = "yes"; });
-  // A decision is sent once, however often the button is pressed.
+  document.addEventListener("input", (e) => {
+    const f = e.target.closest("form");
+    if (f && f.method === "post") { f.dataset.dirty = "yes"; keep(e.target); }
+  });
+
+  const streams = document.body.dataset.stream && window.EventSource;
+  const here = (form) => new URL(form.elements.back?.value || location.href, location.href).pathname === location.pathname;
+  // A decision is sent once, however often the button is pressed, and the page with what is written on it stays.
   document.addEventListener("submit", (e) => {
-    if (e.target.method !== "post") return;
-    if (e.target.dataset.sent) { e.preventDefault(); return; }
-    const item = e.target.closest("article.item"), sure = e.target.dataset.sure;
-    if (item && !sure && e.submitter && "undo" in e.submitter.dataset && document.body.dataset.stream && window.EventSource) {
-      e.preventDefault();
-      hold(item, e.target, e.submitter);
+    const form = e.target, button = e.submitter;
+    if (form.method !== "post") return;
+    if (form.action.endsWith("/sign-out")) { Object.keys(localStorage).filter((k) => k.startsWith(kind)).forEach((k) => localStorage.removeItem(k)); return; }
+    if (form.dataset.sent) { e.preventDefault(); return; }
+    form.dataset.sent = "yes";
+    if (!streams || !here(form)) { sessionStorage.setItem("sent", JSON.stringify(names(form))); return; }
+    e.preventDefault();
+    const sent = {
+      to: button?.hasAttribute("formaction") ? button.formAction : form.action, body: new URLSearchParams(new FormData(form, button)),
+      label: (button || form).textContent.trim().split("\n")[0], form, drafts: names(form), tries: 0,
+      row: form.closest("article.item")?.dataset.row,
+    };
+    if (sent.row && !form.action.includes("/permissions/")) hold(sent); else send(sent);
+  });
+  addEventListener("pageshow", () => {
+    document.querySelectorAll("form[data-sent]").forEach((f) => delete f.dataset.sent);
+    if (document.querySelector(".flash:not(.bad)")) forget(JSON.parse(sessionStorage.getItem("sent") || "[]"));
+    sessionStorage.removeItem("sent");
+    giveBack(document);
+  });
+
+  // note says something beside a form, or in the corner if the form is gone.
+  function note(sent, text, bad) {
+    sent.note?.remove();
+    sent.note = null;
+    if (!text) return;
+    const p = sent.note = document.createElement("p");
+    p.className = bad ? "flash bad" : "undo";
+    p.dataset.keep = "";
+    p.setAttribute("role", bad ? "alert" : "status");
+    p.textContent = text;
+    if (sent.form.isConnected && !sent.row) sent.form.after(p); else corner().append(p);
+  }
+  function corner() {
+    let c = document.getElementById("corner");
+    if (!c) {
+      c = document.createElement("div");
+      c.id = "corner";
+      document.body.append(c);
+    }
+    return c;
+  }
+
+  // send carries out what was decided. What could not be sent says so, and is tried again until ralph answers.
+  async function send(sent, last) {
+    let answer;
+    try {
+      answer = await fetch(sent.to, { method: "POST", body: sent.body, redirect: "manual", credentials: "same-origin", keepalive: last });
+    } catch {
+      note(sent, (sent.row ? `“${sent.label}”: ` : "") + "Not sent: ralph cannot be reached. It will be tried again.");
+      sent.tries++;
+      setTimeout(() => send(sent), Math.min(10000, 2000 + 1000 * sent.tries));
       return;
     }
-    delete e.target.dataset.sure;
-    e.target.dataset.sent = "yes";
-    if (!("quiet" in e.target.dataset) && !item || "aloud" in e.target.dataset || !document.body.dataset.stream || !window.EventSource) return;
-    // The page with what is written on it stays.
-    e.preventDefault();
-    fetch(e.submitter?.hasAttribute("formaction") ? e.submitter.formAction : e.target.action, { method: "POST", body: new URLSearchParams(new FormData(e.target, e.submitter)), redirect: "manual", credentials: "same-origin" })
-      .then((answer) => {
-        if (answer.type !== "opaqueredirect") throw new Error("refused");
-        if (item) { delete e.target.dataset.dirty; handled = [...document.querySelectorAll("article.item")].indexOf(item); stays = !!sure; }
-      })
-      .catch((why) => {
-        if (why.message !== "refused") { unsent(e.target, e.submitter, sure); return; }
-        delete e.target.dataset.sent;
-        e.target.dataset.aloud = "yes";
-        if (item) e.target.requestSubmit(e.submitter); // which shows why
-      })
-      .finally(() => { e.submitter?.blur(); dispatchEvent(new Event("answered")); });
-  });
-  addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach((f) => delete f.dataset.sent));
-
-  // What could not be sent says so, and is tried again until ralph answers.
-  function unsent(form, button, sure) {
-    const note = document.createElement("p");
-    note.className = "undo";
-    note.dataset.keep = "";
-    note.setAttribute("role", "status");
-    note.textContent = "Not sent: ralph cannot be reached. It will be tried again.";
-    form.after(note);
-    setTimeout(() => {
-      note.remove();
-      delete form.dataset.sent;
-      if (!form.isConnected) return;
-      if (sure) form.dataset.sure = sure;
-      form.requestSubmit(button);
-    }, 3000);
+    delete sent.form.dataset.sent;
+    note(sent, "");
+    if (answer.type !== "opaqueredirect") {
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      shown(sent.row, true);
+      note(sent, page.querySelector(".flash.bad")?.textContent || "ralph refused it.", true);
+      const refusal = sent.note;
+      setTimeout(() => { if (sent.row) refusal.remove(); }, 20000);
+      refresh();
+      return;
+    }
+    forget(sent.drafts);
+    delete sent.form.dataset.dirty;
+    if (!sent.row) sent.form.reset();
+    decided = true;
+    refresh();
   }
 
-  let handled = -1; // the place of what was decided last, until the page is without it
-  let stays = false; // the focus has gone on since
-
-  // What is rejected in a row can be taken back for a while. It is sent when that is over, with the
-  // next one, and when the page is left; if none of that comes, it still waits.
+  // In the inbox a decision can be taken back for a while. It is sent when that is over, with the next one, and when the
+  // page is left; if none of that comes, it still waits.
   const undoTime = 10000;
-  let held = null;
-  function hold(item, form, button) {
+  const gone = new Set(); // rows that are decided on or left for later, by id
+  let held = null, decided = false;
+  const rows = () => [...document.querySelectorAll("#rows > li:not([hidden])")];
+  function shown(row, yes) {
+    if (!row) return;
+    if (yes) gone.delete(row); else gone.add(row);
+    const li = document.getElementById(row);
+    if (li) li.hidden = !yes;
+  }
+  function hold(sent) {
     release();
-    const note = document.createElement("p"), undo = document.createElement("button");
-    note.className = "undo";
-    note.dataset.keep = "";
-    note.setAttribute("role", "status");
+    const next = beside(sent.row);
+    shown(sent.row, false);
+    note(sent, `“${sent.label}” is carried out in ${undoTime / 1000} seconds. `);
+    const undo = document.createElement("button");
     undo.type = "button";
     undo.textContent = "Undo";
-    undo.addEventListener("click", () => { takeBack(); item.focus(); });
-    note.append(`“${button.textContent.trim()}” is carried out in ${undoTime / 1000} seconds. `, undo);
-    form.after(note);
-    held = { form, button, note, timer: setTimeout(release, undoTime) };
-    const items = [...document.querySelectorAll("article.item")], next = items[items.indexOf(item) + 1];
-    if (next) next.querySelector("details").open = true;
-    (next || item).focus();
+    undo.addEventListener("click", takeBack);
+    sent.note.append(undo);
+    held = { sent, timer: setTimeout(release, undoTime) };
+    go(next);
   }
   function takeBack() {
-    const was = held;
+    if (!held) return;
+    const { sent, timer } = held;
+    clearTimeout(timer);
     held = null;
-    if (was) { clearTimeout(was.timer); was.note.remove(); }
-    return was;
+    note(sent, "");
+    delete sent.form.dataset.sent;
+    shown(sent.row, true);
+    go(document.getElementById(sent.row));
   }
-  function release() {
-    const was = takeBack();
-    if (was && was.form.isConnected) { was.form.dataset.sure = "yes"; was.form.requestSubmit(was.button); }
+  function release(last) {
+    if (!held) return;
+    const { sent, timer } = held;
+    clearTimeout(timer);
+    held = null;
+    note(sent, "");
+    send(sent, last === true);
   }
-  addEventListener("pagehide", () => {
-    const was = takeBack();
-    if (was) fetch(was.button.hasAttribute("formaction") ? was.button.formAction : was.form.action, { method: "POST", body: new URLSearchParams(new FormData(was.form, was.button)), redirect: "manual", credentials: "same-origin", keepalive: true });
+  addEventListener("pagehide", () => release(true));
+
+  // beside is the row after another one, or before it if it is the last: by what it is, not where it was.
+  const current = () => document.querySelector("#pane article.item")?.dataset.row;
+  function beside(row, step = 1) {
+    const all = rows(), at = all.findIndex((r) => r.id === row);
+    return all[at + step] || (step > 0 ? all[at - 1] : all[at]) || null;
+  }
+  // go shows an item whole.
+  let wants = "";
+  function go(row) {
+    const pane = document.getElementById("pane");
+    if (!row) { pane.replaceChildren(); return; }
+    wants = row.id;
+    const link = row.querySelector("a.to");
+    document.querySelectorAll("#rows a.to").forEach((l) => { if (l === link) l.setAttribute("aria-current", "true"); else l.removeAttribute("aria-current"); });
+    history.replaceState(null, "", link.href);
+    document.querySelector(".triage").classList.add("asked");
+    row.scrollIntoView({ block: "nearest" });
+    refresh(true);
+  }
+  document.addEventListener("click", (e) => {
+    const link = e.target.closest?.("#rows a.to");
+    if (!link || e.ctrlKey || e.metaKey || e.shiftKey || !streams) return;
+    e.preventDefault();
+    go(link.closest("li"));
   });
-  // What waits is gone through with j and k and opened with Enter; x chooses it, and digits choose an
-  // answer that is offered. What is closed is only opened: nothing is decided that is not shown.
+  let jump = 0;
   document.addEventListener("keydown", (e) => {
-    if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, textarea, select")) return;
-    const items = [...document.querySelectorAll("article.item")], at = items.indexOf(e.target.closest("article.item"));
-    if (e.key === "u") takeBack();
-    else if (e.key === "j") items[at + 1]?.focus();
-    else if (e.key === "k") items[Math.max(0, at - 1)]?.focus();
-    if (at < 0) return;
-    const row = items[at].querySelector("details"), digit = /^[1-9]$/.test(e.key);
-    if (e.key === "x") items[at].querySelector(".pick input")?.click();
-    else if (e.key === "Enter" && e.target === items[at]) row.open = !row.open;
-    else if (digit && !row.open) row.open = true;
-    else if (digit) items[at].querySelectorAll(".choice")[e.key - 1]?.click();
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    if (e.key === "Escape" && e.target.matches("input, textarea")) { e.target.blur(); return; }
+    if (e.target.closest("input:not([type=checkbox]), textarea, select, dialog")) return;
+    if (e.key === "/") { e.preventDefault(); document.getElementById("find")?.focus(); return; }
+    if (e.key === "?") { document.getElementById("keys")?.showModal(); return; }
+    const places = { n: "/", i: "/inbox", t: "/tasks", h: "/runs" };
+    if (Date.now() - jump < 1500 && places[e.key]) { location.assign(places[e.key]); return; }
+    jump = e.key === "g" ? Date.now() : 0;
+    if (e.key === "u") { takeBack(); return; }
+    const pane = document.getElementById("pane");
+    if (!pane || !streams) return;
+    const row = current();
+    const press = (button) => { if (button) { e.preventDefault(); button.click(); } };
+    if (e.key === "j") go(beside(row) || rows()[0]);
+    else if (e.key === "k") go(beside(row, -1));
+    else if (e.key === "e") { const next = beside(row); shown(row, false); go(next); }
+    else if (e.key === "x") document.getElementById(row)?.querySelector(".pick input")?.click();
+    else if (e.key === "Enter" && !e.target.closest("a, button, summary")) { e.preventDefault(); pane.querySelector("textarea, input:not([type=hidden]), button")?.focus(); }
+    else if (wants && wants !== row) return; // nothing is decided that is not shown yet
+    else if (/^[1-9]$/.test(e.key)) press(pane.querySelectorAll(".choice")[e.key - 1]);
+    else if ("ard".includes(e.key)) {
+      const several = document.querySelectorAll(".pick :checked").length > 0;
+      press(several ? document.querySelector("#many button") : pane.querySelector(`[data-key="${e.key}"]`));
+    }
   });
 
   const body = document.body;
@@ -180,55 +279,68 @@
     }
   }
 
-  // refresh takes the page anew, at most once in a while, and never twice at once.
-  let wanted = false, busy = false;
+  // refresh takes the page anew, at most once in a while, and never twice at once; now is for what a person waits for.
+  let wanted = false, busy = false, wake = null;
   const pause = 700;
-  async function refresh() {
+  async function refresh(now) {
     wanted = true;
+    if (now && wake) wake();
     if (busy) return;
     busy = true;
     while (wanted) {
       wanted = false;
       try {
-        const decided = handled;
-        handled = -1;
-        const answer = await fetch(location.href, { credentials: "same-origin", headers: { Accept: "text/html", "X-Refresh": decided < 0 ? "yes" : "decided" } });
-        if (answer.ok && !answer.redirected) {
+        const flash = decided, address = location.href;
+        decided = false;
+        const answer = await fetch(address, { credentials: "same-origin", headers: { Accept: "text/html", "X-Refresh": flash ? "decided" : "yes" } });
+        if (answer.ok && !answer.redirected && address === location.href) {
           const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-          const fresh = page.getElementById("main");
-          if (fresh && !("still" in body.dataset)) morph(main, document.adoptNode(fresh));
-          const now = page.getElementById("band");
-          if (now) { // it comes and goes above what is read and written, which stays where it is
-            const before = main.getBoundingClientRect().top;
-            morph(band, document.adoptNode(now));
-            const moved = main.getBoundingClientRect().top - before;
-            if (moved) scrollBy({ top: moved, behavior: "instant" });
-          }
-          count();
-          if (decided >= 0) tell(page.querySelector(".said"), decided);
-          const waiting = page.getElementById("nav-waiting");
-          if (waiting) morph(document.getElementById("nav-waiting"), document.adoptNode(waiting));
-          document.title = page.title;
-        }
+          if (address === location.href) take(page, flash);
+        } else if (flash) decided = true;
+        if (address !== location.href) { wanted = true; continue; } // a person went on
       } catch { /* the stream says that nobody answers */ }
-      await new Promise((done) => setTimeout(done, pause));
+      await new Promise((done) => { wake = done; setTimeout(done, pause); });
+      wake = null;
     }
     busy = false;
   }
 
-  addEventListener("answered", refresh);
-
-  // tell says what came of a decision, and goes on with what stands in its place now.
-  function tell(said, place) {
-    const items = document.querySelectorAll("article.item"), next = items[Math.min(place, items.length - 1)];
-    if (next && !stays) {
-      next.querySelector("details").open = true;
-      next.focus({ preventScroll: true });
+  // take brings the page up to date with a newer one.
+  function take(page, flash) {
+    const fresh = page.getElementById("main"), now = page.getElementById("band");
+    if (fresh && !("still" in body.dataset)) {
+      document.adoptNode(fresh);
+      const pane = document.getElementById("pane"), shows = fresh.querySelector("#pane article.item");
+      if (pane && shows?.id !== pane.querySelector("article.item")?.id) {
+        if (wants || !inUse(pane)) pane.replaceChildren(...fresh.querySelector("#pane").childNodes);
+        else fresh.querySelector("#pane").replaceChildren(); // it is gone, and somebody writes in it
+      }
+      if (pane) {
+        pane.classList.toggle("tall", pane.offsetHeight > innerHeight - 120);
+        if (wants && pane.classList.contains("tall")) scrollTo({ top: 0, behavior: "instant" });
+      }
+      if (pane && shows?.dataset.row === wants) wants = "";
+      const before = pane ? document.activeElement : null;
+      morph(main, fresh);
+      for (const id of gone) { const li = document.getElementById(id); if (li) li.hidden = true; }
+      giveBack(main);
+      if (before && !before.isConnected) document.querySelector("#pane article.item")?.focus({ preventScroll: true });
     }
-    const before = main.getBoundingClientRect().top;
-    document.querySelector(".said")?.remove();
-    if (said) main.before(document.adoptNode(said));
-    scrollBy({ top: main.getBoundingClientRect().top - before, behavior: "instant" });
+    const above = main.getBoundingClientRect().top; // what comes and goes above what is read leaves that where it is
+    if (now) morph(band, document.adoptNode(now));
+    const morning = page.getElementById("morning"), mine = document.getElementById("morning");
+    if (morning && mine) morph(mine, document.adoptNode(morning));
+    if (flash) {
+      document.querySelector(".said")?.remove();
+      const said = page.querySelector(".said");
+      if (said) main.before(document.adoptNode(said));
+    }
+    const moved = main.getBoundingClientRect().top - above;
+    if (moved) scrollBy({ top: moved, behavior: "instant" });
+    count();
+    const waiting = page.getElementById("nav-waiting");
+    if (waiting) morph(document.getElementById("nav-waiting"), document.adoptNode(waiting));
+    document.title = page.title;
   }
 
   // say tells how it stands, and screen readers only when that changes.

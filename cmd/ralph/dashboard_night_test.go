@@ -1,0 +1,387 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"ralph"
+	"ralph/internal/web"
+	"ralph/internal/web/night"
+	"ralph/loop/agent/claude"
+	"ralph/store"
+)
+
+// A nightSite is a dashboard over a rich night, with a browser that has signed in.
+type nightSite struct {
+	*tab
+	*night.Night
+	db  *store.DB
+	url string
+}
+
+// newNightSite serves a rich night from this process.
+func newNightSite(t *testing.T) *nightSite {
+	t.Helper()
+	n := &night.Night{}
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Now: n.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Fill(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	const token = "a-token-of-twenty-and-more-characters"
+	server := &web.Server{
+		Store: db, Project: "my-app", Person: "ada", Version: "test", Token: token,
+		Limits: ralph.Limits{MaxSessions: 120, MaxSeconds: 12 * 3600, MaxCostUSD: 20, MaxDayCostUSD: 40, MaxMonthCostUSD: 400},
+		Log:    slog.New(slog.DiscardHandler), Reader: claude.NewReader,
+		Control: func(ctx context.Context, what string) error {
+			return db.Tx(ctx, func(tx *store.Tx) error { return tx.Control(what) })
+		},
+		Open: func(session string, file web.SessionFile) (io.ReadCloser, error) {
+			text, ok := n.Files[session+"/"+string(file)]
+			if !ok {
+				return nil, fs.ErrNotExist
+			}
+			return io.NopCloser(strings.NewReader(text)), nil
+		},
+	}
+	var listen net.ListenConfig
+	l, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var served sync.WaitGroup
+	served.Go(func() {
+		if err := server.Serve(ctx, l, nil); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		served.Wait()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &nightSite{tab: newTab(t), Night: n, db: db, url: "http://" + l.Addr().String()}
+	s.open(s.url + "/sign-in#" + token)
+	s.reads("header button", "Sign out")
+	return s
+}
+
+// tx changes the database, as somebody else does.
+func (s *nightSite) tx(f func(tx *store.Tx) error) {
+	s.t.Helper()
+	if err := s.db.Tx(s.t.Context(), f); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// pages are all that a person looks at in the morning.
+func (s *nightSite) pages() map[string]string {
+	return map[string]string{
+		"now": "/", "inbox": "/inbox", "inbox-item": "/inbox?item=w-failed-3-0", "tasks": "/tasks", "board": "/board", "features": "/features",
+		"task-merged": fmt.Sprint("/tasks/", s.Merged[len(s.Merged)-1]), "task-failed": fmt.Sprint("/tasks/", s.Failed[8]), "task-running": "/tasks/1",
+		"session-running": "/sessions/" + s.Running[0], "session-failed": "/sessions/" + s.Ended[s.Failed[8]], "session-merged": "/sessions/" + s.Ended[s.Merged[3]],
+		"sessions": "/sessions", "runs": "/runs", "run": "/runs/2", "charts": "/charts", "learnings": "/learnings",
+	}
+}
+
+// TestTheMorningLooksLikeThis leaves pictures of all pages of a rich night in the folder RALPH_TEST_SCREENSHOTS, on a
+// wide screen and on a phone, light and dark; and asks axe-core about each.
+func TestTheMorningLooksLikeThis(t *testing.T) {
+	needPages(t)
+	axe, s := axeSource(t), newNightSite(t)
+	show := &showcase{}
+	for name, path := range s.pages() {
+		for _, scheme := range []string{"light", "dark"} {
+			for _, size := range [][2]int64{{1440, 900}, {390, 844}} {
+				s.look(size[0], size[1], scheme)
+				s.open(s.url + path)
+				s.sees("it is as wide as the screen", fmt.Sprintf("document.documentElement.scrollWidth <= %d", size[0]))
+				if folder := os.Getenv("RALPH_TEST_SCREENSHOTS"); folder != "" {
+					shot, err := chromedp.Run(s.ctx, chromedp.CaptureScreenshot())
+					if err == nil {
+						err = os.WriteFile(filepath.Join(folder, fmt.Sprintf("night-%s-%d-%s.png", name, size[0], scheme)), shot, 0o600)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				var rules []string
+				if scheme == "dark" {
+					rules = []string{"color-contrast", "target-size"}
+				}
+				show.axe(s.tab, axe, name, fmt.Sprint(size[0], " ", scheme), rules...)
+			}
+		}
+	}
+}
+
+// TestTheJobsOfAMorning does what people come for, each from the page that is open first, with at most four clicks and
+// keys. What is typed as an answer is one.
+func TestTheJobsOfAMorning(t *testing.T) {
+	t.Parallel()
+	s := newNightSite(t)
+	job := func(name string, steps func(hand *hand)) {
+		t.Log(name)
+		s.open(s.url + "/")
+		s.reads("#live", "live")
+		h := &hand{nightSite: s}
+		steps(h)
+		if h.times > 4 {
+			t.Errorf("%s: %d clicks and keys", name, h.times)
+		}
+	}
+	failed := func(n int) string { return fmt.Sprintf("w-failed-%d-0", s.Failed[n]) }
+	job("what happened tonight", func(h *hand) {
+		h.reads("#morning", "29 done (25 proved, 4 unproved), 15 failed")
+		h.reads("#morning", "29 commits on main")
+	})
+	job("what needs me now", func(h *hand) {
+		h.reads("#band", "npm publish --tag next")
+		h.sees("the title says so", `document.title.startsWith("(1) ralph")`)
+		h.click("#band button[value=deny]")
+		h.sees("it goes on", `!document.querySelector("#band .now")`)
+	})
+	job("why did this fail", func(h *hand) {
+		h.click(`#` + failed(7) + ` a.to`)
+		h.reads("#pane .item", "npm run lint")
+		h.reads("#pane .item", "5×")
+		h.click("#pane .of a")
+		h.click(".sessions a")
+		h.reads("main", "'zone' is not defined")
+	})
+	job("show me what changed, and what proves it", func(h *hand) {
+		h.reads("main", "proved by limit of part")
+		h.click(`[aria-labelledby=last-h] a[href$="#diff-h"]`)
+		h.reads(".diff .add", "exports.limit = 2000;")
+		h.reads("main", "red before, green now")
+	})
+	job("is it stuck", func(h *hand) {
+		h.click(`.running a[href^="/sessions/"]`)
+		h.reads("main", "running for")
+		h.reads("#stream li", "The tests pass; I look at the edge cases now.")
+	})
+	job("steer", func(h *hand) {
+		h.click(`.running a[href^="/sessions/"]`)
+		h.writes("#say-text", "mind IPv6")
+		h.click("#say button")
+		h.reads(".flash", "is told at once")
+	})
+	job("stop one", func(h *hand) {
+		h.click(`.running a[href^="/sessions/"]`)
+		h.click(".sure summary")
+		h.click(".sure button")
+		h.reads(".flash", "is being stopped")
+	})
+	job("stop all", func(h *hand) {
+		h.click(`form[action="/run/stop"] button`)
+		h.reads("main", "Stop now")
+		h.click(`form[action="/run/resume"] button`)
+		h.reads("main", "Pause")
+	})
+	job("retry", func(h *hand) {
+		h.click("#" + failed(12) + " button")
+		h.reads(".flash", "3 items decided on.")
+		h.sees("they wait no longer", fmt.Sprintf("!document.getElementById(%q)", failed(12)))
+	})
+	job("order", func(h *hand) {
+		h.click("#queue li:nth-child(2) button")
+		h.reads("#queue li:first-child", "part 2")
+	})
+	job("add", func(h *hand) {
+		h.click(`a[href^="/tasks?add"]`)
+		h.writes("#title0", "A sitemap")
+		h.click(`form[action="/tasks"] button.primary`)
+		h.reads("main table", "A sitemap")
+	})
+	job("find", func(h *hand) {
+		h.key("/")
+		h.writes(":focus", "totp")
+		h.key("\r")
+		h.reads("main table", "Two-factor sign-in by TOTP")
+	})
+}
+
+// TestTenAreAnsweredByKeys goes through the inbox: one key an item, and one to take it back.
+func TestTenAreAnsweredByKeys(t *testing.T) {
+	t.Parallel()
+	s := newNightSite(t)
+	s.open(s.url + "/inbox")
+	s.reads("#live", "live")
+	row := func() string { return eval[string](s.tab, `document.querySelector("#pane article.item").dataset.row`) }
+	shows := func(kind string) {
+		t.Helper()
+		s.sees("the next is shown: "+kind, fmt.Sprintf(`document.querySelector("#pane article.item")?.dataset.row.startsWith("w-%s")`, kind))
+	}
+	shows("flag")
+	s.press("j")
+	shows("question")
+	question := row()
+	s.press("1")
+	s.reads("#corner", "is carried out in 10 seconds.")
+	shows("tests changed")
+	s.press("u")
+	shows("question")
+	if out := s.question(2); out.Answer != nil {
+		t.Error("what was taken back is answered")
+	}
+	s.sees("its row is there again", fmt.Sprintf("!document.getElementById(%q).hidden", question))
+	// the connection breaks once: what is decided is sent later, and is not lost
+	eval[bool](s.tab, `(() => {
+		const real = window.fetch;
+		window.fetch = (to, how) => how?.method !== "POST" ? real(to, how) : (window.fetch = real, Promise.reject(new TypeError("broken")));
+		return true;
+	})()`)
+	s.press("2")
+	shows("tests changed")
+	s.press("a")
+	s.reads("#corner", "Not sent: ralph cannot be reached. It will be tried again.")
+	shows("amendment")
+	s.press("a")
+	shows("failed")
+	s.press("a") // seven at once
+	shows("failed")
+	s.press("d") // five are cancelled
+	shows("failed")
+	s.press("e") // later
+	shows("flag")
+	s.press("x")
+	s.press("j")
+	s.press("x")
+	s.sees("two are chosen", `document.querySelectorAll(".pick :checked").length === 2`)
+	s.press("a")
+	s.reads("h1", "Decide on 2 items at once")
+	s.write("#many-text", "they are known")
+	s.click("button[value=resolve]")
+	s.reads(".flash", "2 items decided on.")
+	if out := s.question(2); out.Answer == nil || *out.Answer != "no" {
+		t.Errorf("the question is answered with %v", out.Answer)
+	}
+	for n, want := range map[int]ralph.Status{0: ralph.Pending, 6: ralph.Pending, 7: ralph.Cancelled, 11: ralph.Cancelled, 12: ralph.Failed} {
+		if got := s.task(s.Failed[n]).Status; got != want {
+			t.Errorf("TASK-%d is %s, want %s", s.Failed[n], got, want)
+		}
+	}
+}
+
+// TestNothingIsLostWhileEverythingChanges: somebody types, decides and comments while others write as fast as they can.
+func TestNothingIsLostWhileEverythingChanges(t *testing.T) {
+	t.Parallel()
+	s := newNightSite(t)
+	stop := make(chan struct{})
+	var others sync.WaitGroup
+	others.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := s.db.Tx(t.Context(), func(tx *store.Tx) error {
+				_, err := tx.AddComment(ralph.Comment{TaskID: 2, Author: "bob", AuthorKind: ralph.ByHuman, Kind: []ralph.CommentKind{ralph.Note, ralph.Question}[i%2], Body: fmt.Sprint("noise ", i)})
+				return err
+			}); err != nil {
+				t.Error(err)
+				return
+			}
+			<-s.pace()
+		}
+	})
+	defer func() { close(stop); others.Wait() }()
+	s.open(s.url + "/tasks/2")
+	s.reads("#live", "live")
+	s.reads("#timeline", "noise 3")
+	s.write("#say-text", "half a ")
+	s.reads("#timeline", "noise 9")
+	s.write("#say-text", "thought")
+	// a flag is resolved beside it
+	s.write("#timeline .card.red textarea", "it is mended")
+	s.click("#timeline .card.red .act button.primary")
+	s.reads("#timeline .card.red .outcome", "it is mended")
+	if got := eval[string](s.tab, `document.querySelector("#say-text").value`); got != "half a thought" {
+		t.Errorf("the comment being written is %q", got)
+	}
+	// a reload keeps it, and so does another page
+	s.open(s.url + "/inbox?item=w-amendment-49-1")
+	s.write("#pane input[name=text]", "not ")
+	s.press("j")
+	s.press("k")
+	s.open(s.url + "/tasks/2")
+	s.sees("it is still there", `document.querySelector("#say-text").value === "half a thought"`)
+	s.click("#say button")
+	s.reads("#timeline .card.human", "half a thought")
+	s.open(s.url + "/tasks/2")
+	s.reads("#live", "live")
+	if got := eval[string](s.tab, `document.querySelector("#say-text").value`); got != "" {
+		t.Errorf("what was sent is there again: %q", got)
+	}
+	s.open(s.url + "/")
+	s.click(".side button")
+	s.reads("header", "Sign in")
+	if n := eval[int](s.tab, `Object.keys(localStorage).length`); n != 0 {
+		t.Errorf("%d drafts are left in the browser of somebody who signed out", n)
+	}
+}
+
+// A hand counts its clicks and keys.
+type hand struct {
+	*nightSite
+	times int
+}
+
+func (h *hand) click(selector string) {
+	h.t.Helper()
+	h.times++
+	h.nightSite.click(selector)
+}
+
+func (h *hand) key(key string) {
+	h.t.Helper()
+	h.times++
+	h.press(key)
+}
+
+func (h *hand) writes(selector, text string) {
+	h.t.Helper()
+	h.times++
+	h.write(selector, text)
+}
+
+// task is a task as it is now.
+func (s *nightSite) task(id int64) (t ralph.Task) {
+	s.t.Helper()
+	s.tx(func(tx *store.Tx) (err error) { t, err = tx.Task(id); return err })
+	return t
+}
+
+// question is the question of a task's session.
+func (s *nightSite) question(task int64) (c ralph.Comment) {
+	s.t.Helper()
+	s.tx(func(tx *store.Tx) error {
+		said, err := tx.Timeline(task, store.CommentFilter{Verbs: []ralph.Verb{ralph.VerbAsk}, Limit: 1})
+		if err == nil {
+			c = said[0]
+		}
+		return err
+	})
+	return c
+}
+
+// pace is how fast others write: as people and agents would at most.
+func (s *nightSite) pace() <-chan time.Time { return time.After(100 * time.Millisecond) }

@@ -1,0 +1,37 @@
+package inbox
+
+import (
+	"slices"
+	"testing"
+
+	"ralph/store"
+)
+
+// TestGroups: what waits for the same reason is one row, in the place of the first, and nothing else is.
+func TestGroups(t *testing.T) {
+	item := func(kind string, task int64, text string) store.InboxItem {
+		return store.InboxItem{Kind: kind, TaskID: task, Text: text, Title: "T"}
+	}
+	again := store.InboxItem{Kind: "suggestion", TaskID: 9, Text: "refactor: split it", Action: "task"}
+	other := store.InboxItem{Kind: "suggestion", TaskID: 9, Text: "alternative: split it", Action: "adopt"}
+	got := Groups([]store.InboxItem{
+		item("question", 1, "which?"), item("question", 2, "which?"),
+		item("failed", 3, "stuck: the server on :8080 is silent (stuck 3 times)"),
+		item("blocker", 4, "could not be merged, 3 times: it conflicts in app.py"),
+		item("failed", 5, "stuck: the server on :8081 is silent (stuck 2 times)\nmore"),
+		item("failed", 6, "done was refused: `npm test` exits 1"),
+		item("blocker", 7, "could not be merged, 4 times: it conflicts in app.py"),
+		item("proposal", 8, "so"), item("proposal", 8, "so"), item("proposal", 8, "other"),
+		again, again, other, other,
+	})
+	var sizes []int
+	for _, g := range got {
+		sizes = append(sizes, len(g))
+	}
+	if want := []int{1, 1, 2, 2, 1, 2, 1, 2, 1, 1}; !slices.Equal(sizes, want) {
+		t.Errorf("%v, want %v", sizes, want)
+	}
+	if tasks := got[2].Tasks(); !slices.Equal(tasks, []int64{3, 5}) {
+		t.Errorf("the tasks are %v", tasks)
+	}
+}

@@ -1,0 +1,135 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"ralph"
+	"ralph/internal/report"
+	"ralph/store"
+)
+
+// visitGap is the time without a page after which somebody who comes back wants to know what happened meanwhile.
+const visitGap = 30 * time.Minute
+
+// lookedFor is how long a browser keeps when it was last used here.
+const lookedFor = 90 * 24 * time.Hour
+
+// since returns the moment from which on somebody wants to know what happened, and the mark to keep, given the mark of
+// the last page: the end of the visit before this one, and the time of the page. Zero is the last night.
+func since(mark string, now time.Time) (from ralph.Time, next string) {
+	visit, last, _ := strings.Cut(mark, "-")
+	before, _ := strconv.ParseInt(visit, 10, 64)
+	seen, err := strconv.ParseInt(last, 10, 64)
+	if err == nil && seen > 0 && seen <= now.Unix() && now.Sub(time.Unix(seen, 0)) > visitGap {
+		before = seen
+	}
+	if before > 0 && before <= now.Unix() {
+		from = ralph.At(time.Unix(before, 0))
+	} else {
+		before = 0
+	}
+	return from, fmt.Sprintf("%d-%d", before, now.Unix())
+}
+
+// lookedSince returns since when a browser has not looked, and marks that it does. A page that brings itself up to
+// date does not look.
+func (a *app) lookedSince(w http.ResponseWriter, r *http.Request, now time.Time) ralph.Time {
+	mark := ""
+	if c, err := r.Cookie(a.key.cookie("looked")); err == nil {
+		mark = c.Value
+	}
+	from, next := since(mark, now)
+	if r.Header.Get("X-Refresh") == "" {
+		a.setCookie(w, "looked", next, lookedFor)
+	}
+	return from
+}
+
+// mornings keeps the last summary, which every page shows, for as long as nothing has changed.
+type mornings struct {
+	mu    sync.Mutex
+	key   string
+	lines []string
+}
+
+// morning returns what everything came to since a moment, or else in the last night.
+func (a *app) morning(tx *store.Tx, from ralph.Time, waiting int) ([]string, error) {
+	spending, err := a.spending(tx)
+	if err != nil {
+		return nil, err
+	}
+	commits, err := tx.Commits()
+	if err != nil {
+		return nil, err
+	}
+	key := fmt.Sprintf("%d %s %d %.2f", commits, from, waiting, spending)
+	a.mornings.mu.Lock()
+	defer a.mornings.mu.Unlock()
+	if a.mornings.key == key {
+		return a.mornings.lines, nil
+	}
+	if !from.IsZero() {
+		news, err := tx.Sessions(store.SessionFilter{Active: from, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(news) == 0 { // nothing happened since: the last night is more than nothing
+			from = ralph.Time{}
+		}
+	}
+	lines, err := report.MorningOf(tx, from, waiting, spending)
+	if err == nil {
+		a.mornings.key, a.mornings.lines = key, lines
+	}
+	return lines, err
+}
+
+// spending is what sessions in progress have spent so far (USD), as far as their agents have told it.
+func (a *app) spending(tx *store.Tx) (usd float64, err error) {
+	open, err := tx.OpenSessions()
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range open[:min(len(open), overviewUses)] {
+		used, err := a.transcripts.used(s.ID)
+		if err != nil {
+			return 0, err
+		}
+		usd += used.CostUSD
+	}
+	return usd, nil
+}
+
+// A menuEntry is a link to a page.
+type menuEntry struct {
+	To, Name string
+	Current  bool
+}
+
+// menus are the entries of the menu with the pages behind each.
+var menus = map[string][]menuEntry{
+	"/tasks": {{To: "/tasks", Name: "List"}, {To: "/board", Name: "Board"}, {To: "/features", Name: "Features"}},
+	"/runs": {
+		{To: "/runs", Name: "Runs"}, {To: "/sessions", Name: "Sessions"}, {To: "/charts", Name: "Charts"},
+		{To: "/learnings", Name: "Learnings"},
+	},
+}
+
+// menu returns the entry of the menu that a page belongs to, and the pages beside it.
+func menu(page string) (entry string, beside []menuEntry) {
+	for entry, pages := range menus {
+		for i, p := range pages {
+			if p.To == page {
+				beside = append(beside, pages...)
+				beside[i].Current = true
+				return entry, beside
+			}
+		}
+	}
+	return page, nil
+}
