@@ -110,7 +110,10 @@
     }
     forget(sent.drafts);
     delete sent.form.dataset.dirty;
-    if (!sent.row) sent.form.reset();
+    if (!sent.row) {
+      sent.form.reset();
+      if (sent.form.contains(document.activeElement)) document.activeElement.blur(); // it may go
+    }
     decided = true;
     refresh();
   }
@@ -312,8 +315,9 @@
       document.adoptNode(fresh);
       const pane = document.getElementById("pane"), shows = fresh.querySelector("#pane article.item");
       if (pane && shows?.id !== pane.querySelector("article.item")?.id) {
-        if (wants || !inUse(pane)) pane.replaceChildren(...fresh.querySelector("#pane").childNodes);
-        else fresh.querySelector("#pane").replaceChildren(); // it is gone, and somebody writes in it
+        const other = fresh.querySelector("#pane");
+        if (wants || !inUse(pane)) pane.replaceChildren(...other.cloneNode(true).childNodes);
+        else other.replaceChildren(...pane.cloneNode(true).childNodes); // it is gone, and somebody writes in it
       }
       if (pane) {
         pane.classList.toggle("tall", pane.offsetHeight > innerHeight - 120);
