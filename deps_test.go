@@ -207,6 +207,7 @@ var knowing = map[string]string{
 	"loop/agent/profile.go":       "the assumed profile of an unknown agent",
 	"loop/agent/acp/":             "names tools as permission rules do",
 	"loop/agent/codex/":           "has hooks of the same form",
+	"internal/web/night/":         "writes transcripts as Claude does, for tests",
 	"internal/tools/messagesapi/": "scripts name tools as Claude does",
 }
 

@@ -233,7 +233,7 @@ func TestWhatAnOlderDatabaseKnewIsKnown(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 		inbox, err := tx.Inbox()
-		if len(inbox) != 2 || inbox[0].Kind != "blocker" || inbox[0].TaskID != 5 || inbox[1].Kind != "flag" {
+		if len(inbox) != 2 || inbox[0].Kind != "flag" || inbox[1].Kind != "blocker" || inbox[1].TaskID != 5 {
 			t.Errorf("waiting: %+v", inbox)
 		}
 		return err
