@@ -24,8 +24,10 @@ var words = []struct {
 	{regexp.MustCompile(`coalesce\(json_extract\(([^)]*)\), 0\)`), "coalesce(json_number($1), 0)"},
 	{regexp.MustCompile(`strftime\('%Y-%m-%dT%H:%M:%fZ', 'now'\)`), `to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`},
 	{regexp.MustCompile(`group_concat\(o\.value, char\(10\)\)`), "string_agg(o.value, chr(10))"},
-	{regexp.MustCompile(`(?s)(CREATE TRIGGER \w+ BEFORE \w+ ON \w+)\nWHEN (OLD\.status IN \([^)]*\))\nBEGIN SELECT RAISE\(ABORT, ('[^']*')\); END;`),
-		"$1\nFOR EACH ROW WHEN ($2)\nEXECUTE FUNCTION refuse($3);"},
+	{
+		regexp.MustCompile(`(?s)(CREATE TRIGGER \w+ BEFORE \w+ ON \w+)\nWHEN (OLD\.status IN \([^)]*\))\nBEGIN SELECT RAISE\(ABORT, ('[^']*')\); END;`),
+		"$1\nFOR EACH ROW WHEN ($2)\nEXECUTE FUNCTION refuse($3);",
+	},
 }
 
 // TestTheSchemasAreTheSame: that for PostgreSQL is what follows from that for SQLite, between what each needs of its own.

@@ -34,8 +34,8 @@ type Moved struct {
 const rowsAtOnce = 100
 
 // Move copies a database into an empty one, of the same kind or not, and compares the counts and digests of all tables
-// before it commits. Nobody may work on the one that is copied: the error wraps [ralph.ErrConflict] if somebody does, or
-// if the other one is not empty.
+// before it commits. Nobody may work on the one that is copied: the error wraps [ralph.ErrConflict] if somebody does,
+// or if the other one is not empty.
 func Move(ctx context.Context, from, to *DB) (moved []Moved, err error) {
 	err = from.Tx(ctx, func(src *Tx) error {
 		if err := src.atRest(); err != nil {

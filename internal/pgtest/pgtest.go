@@ -1,5 +1,5 @@
-// Package pgtest gives tests a PostgreSQL of their own. With RALPH_TEST_DATABASE=postgres the tests that call [Path] run
-// on it, else on files. Where there is none they are skipped, unless RALPH_REQUIRE_POSTGRES is set.
+// Package pgtest gives tests a PostgreSQL of their own. With RALPH_TEST_DATABASE=postgres the tests that call [Path]
+// run on it, else on files. Where there is none they are skipped, unless RALPH_REQUIRE_POSTGRES is set.
 package pgtest
 
 import (
@@ -143,7 +143,8 @@ var server = sync.OnceValues(func() (base string, err error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command("sh", "-c", script, "sh", initdb, postgres, dir) //nolint:noctx,forbidigo // it ends with the process
+	//nolint:noctx,forbidigo // it ends with the process
+	cmd := exec.Command("sh", "-c", script, "sh", initdb, postgres, dir)
 	cmd.Dir, cmd.Stderr = "/", os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Getuid() == 0 { // which initdb refuses
