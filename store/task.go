@@ -217,6 +217,11 @@ func (tx *Tx) UpdateTask(t ralph.Task) error {
 	if err != nil {
 		return err
 	}
+	changes := ralph.Changes(before, t)
+	_, verify := changes["verify"]
+	if _, files := changes["files"]; verify || files { // they were of what it was
+		r["marks"] = "[]"
+	}
 	if err := tx.set("tasks", t.ID, r); err != nil {
 		return err
 	}
@@ -224,7 +229,7 @@ func (tx *Tx) UpdateTask(t ralph.Task) error {
 		return err
 	}
 	if err := tx.record(ralph.Event{TaskID: t.ID}, ralph.TaskUpdated{
-		Title: t.Title, Changes: ralph.Changes(before, t),
+		Title: t.Title, Changes: changes,
 	}); err != nil {
 		return err
 	}

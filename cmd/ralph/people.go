@@ -38,7 +38,7 @@ var powers = map[string]string{
 	"task add": useSuggest, "task list": reads, "task show": reads, "task graph": reads,
 	"task edit": useAmend, "task move": useAmend,
 	"task retry": useNothing, "task cancel": useNothing, "task block": useBlocked, "task unblock": useNothing,
-	"plan": useSuggest, "plan show": reads, "plan approve": useNothing, "plan reject": useNothing,
+	"plan": useSuggest, "plan show": reads, "plan edit": useNothing, "plan approve": useNothing, "plan reject": useNothing,
 	"feature": reads, "discipline": reads,
 	"import": useSuggest, "export": reads,
 

@@ -141,14 +141,13 @@ func checklistItem(b *strings.Builder, t ralph.Task, notes []string) {
 	if text := strings.TrimSpace(t.Description); text != "" {
 		fmt.Fprintf(b, "%s\n", indent(text, "  "))
 	}
-	for _, c := range t.Acceptance {
-		fmt.Fprintf(b, "  - %s\n", text.Flat(c))
-	}
-	for _, c := range t.Verify {
-		fmt.Fprintf(b, "  - `accept: %s`\n", text.Flat(c))
+	for _, l := range labels {
+		for _, v := range *l.of(&t) {
+			fmt.Fprintf(b, "  - %s: %s\n", l.name, labelled(v))
+		}
 	}
 	for _, on := range t.DependsOn {
-		fmt.Fprintf(b, "  - depends on TASK-%d\n", on)
+		fmt.Fprintf(b, "  - %s: TASK-%d\n", dependsLabel, on)
 	}
 	for _, n := range notes {
 		for line := range strings.Lines(n) {

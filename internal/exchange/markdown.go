@@ -109,6 +109,7 @@ type markdownTask struct {
 	marks    string
 	within   []*section
 	text     []string
+	on       []string // ids of the tasks of this file that it waits for
 	section  *section
 	parent   *markdownTask
 	children []*markdownTask
@@ -327,6 +328,9 @@ func (r *markdownReader) text(kind sectionKind, line string) {
 		return
 	}
 	if owner := r.owner(line); owner != nil {
+		if owner.label(line) || strings.HasPrefix(t, noteMark) {
+			return
+		}
 		words, cmds := acceptCommands(line)
 		owner.Verify = append(owner.Verify, cmds...)
 		if len(cmds) == 0 {
@@ -426,6 +430,9 @@ func (r *markdownReader) add(t *markdownTask, feature string) {
 	for _, c := range t.children {
 		r.add(c, feature)
 		t.Needs = append(t.Needs, ralph.Need{Key: c.Key})
+	}
+	for _, id := range t.on {
+		t.Needs = append(t.Needs, ralph.Need{Key: ralph.ExternalKey(sourceOf("markdown", r.title), id)})
 	}
 	t.Feature, t.Priority, t.Status = feature, ralph.DefaultPriority, ralph.Pending
 	if t.state == "x" || t.boxes > 0 && t.boxes == t.ticked {
