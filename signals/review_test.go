@@ -12,7 +12,8 @@ import (
 
 func TestWeigh(t *testing.T) {
 	change := signals.ChangedLines([]ralph.FileDiff{
-		{Path: "a.go", Diff: "@@ -1,3 +1,4 @@\n a\n+b\n@@ -20 +21,0 @@\n-c\n"}, {Path: "logo.png", Left: "it is not text"},
+		{Path: "a.go", Diff: "@@ -1,3 +1,4 @@\n a\n+b\n@@ -20 +21,0 @@\n-c\n"},
+		{Path: "logo.png", Left: "it is not text"},
 		{Path: "gone.go", Diff: "@@ -1,2 +0,0 @@\n-a\n-b\n"},
 	})
 	at := func(file string, line int, severity string) ralph.Objection {

@@ -403,7 +403,8 @@ func (tx *Tx) ResolveAsAgent(comment int64, decision, by string) error {
 	if err != nil {
 		return err
 	}
-	if c.Verb != "" || c.Kind == ralph.Nack || c.AuthorKind == ralph.ByHuman || approval.Kind() != "" || c.HoldReason != "" {
+	if c.Verb != "" || c.Kind == ralph.Nack || c.AuthorKind == ralph.ByHuman || approval.Kind() != "" ||
+		c.HoldReason != "" {
 		return ralph.Conflict("comment %d is for a person to answer", comment)
 	}
 	return tx.Resolve(comment, decision, by)

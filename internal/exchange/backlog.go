@@ -20,7 +20,7 @@ var backlogStatus = map[string]ralph.Status{
 	"done": ralph.Completed, "completed": ralph.Completed,
 }
 
-// isBacklog reports whether a text is a task file of Backlog.md: Markdown below a head with an id, a title and a status.
+// isBacklog reports whether a text is a task file of Backlog.md: Markdown below a head with id, title and status.
 func isBacklog(data []byte) bool {
 	m := frontMatter.FindSubmatch(data)
 	if m == nil {

@@ -328,7 +328,8 @@ func (d *desk) object(o ralph.Objection) error {
 		return fmt.Errorf("%s: object to lines of the change only", why)
 	}
 	d.seen.Objected = append(d.seen.Objected, o)
-	d.astray = slices.DeleteFunc(d.astray, func(a ralph.Objection) bool { return a.File == o.File }) // it has found the line
+	// It has found the line.
+	d.astray = slices.DeleteFunc(d.astray, func(a ralph.Objection) bool { return a.File == o.File })
 	if o.Severity == ralph.ObjectionBlocking {
 		d.seen.Approved, d.seen.Checked = false, ""
 	}
