@@ -201,14 +201,14 @@
     if (e.key === "u") { takeBack(); return; }
     const pane = document.getElementById("pane");
     if (!pane || !streams) return;
-    const row = current();
+    const row = wants || current(); // keys may be faster than the page
     const press = (button) => { if (button) { e.preventDefault(); button.click(); } };
     if (e.key === "j") go(beside(row) || rows()[0]);
     else if (e.key === "k") go(beside(row, -1));
     else if (e.key === "e") { const next = beside(row); shown(row, false); go(next); }
     else if (e.key === "x") document.getElementById(row)?.querySelector(".pick input")?.click();
     else if (e.key === "Enter" && !e.target.closest("a, button, summary")) { e.preventDefault(); pane.querySelector("textarea, input:not([type=hidden]), button")?.focus(); }
-    else if (wants && wants !== row) return; // nothing is decided that is not shown yet
+    else if (wants && wants !== current()) return; // nothing is decided that is not shown yet
     else if (/^[1-9]$/.test(e.key)) press(pane.querySelectorAll(".choice")[e.key - 1]);
     else if ("ard".includes(e.key)) {
       const several = document.querySelectorAll(".pick :checked").length > 0;
