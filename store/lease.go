@@ -12,8 +12,8 @@ import (
 	"ralph/internal/machine"
 )
 
-// Who works on the queue says so with a lease, in the time of the database. A lease that has lapsed is lost, and that of
-// a process that was on this kernel as soon as it is gone; in a file not before.
+// Who works on the queue says so with a lease, in the time of the database. A lease that has lapsed is lost, and that
+// of a process that was on this kernel as soon as it is gone; in a file not before.
 const (
 	// LeaseTime is how long a lease lasts without being renewed.
 	LeaseTime = 5 * time.Minute
