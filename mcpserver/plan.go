@@ -35,7 +35,8 @@ func newPlan(version string, p PlanTools) *mcp.Server {
 		Summary string `json:"summary"`
 	},
 	) (any, error) {
-		return "Recorded. End your turn now: ralph runs the commands of the plan, and people see it then.", p.Done(ctx, in.Summary)
+		return "Recorded. End your turn now: ralph runs the commands of the plan, and people see it then.",
+			p.Done(ctx, in.Summary)
 	})
 	return server
 }

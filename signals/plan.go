@@ -23,8 +23,8 @@ const (
 	MarkNothing = "names no file and no check"
 )
 
-// Nameable are the tasks that a plan may name beside its own, by name: those of its feature by the name that they had in
-// its plan, and all that exist by TASK-3.
+// Nameable are the tasks that a plan may name beside its own, by name: those of its feature by the name that they had
+// in its plan, and all that exist by TASK-3.
 type Nameable map[string]ralph.Task
 
 // Find returns the task of a name.
@@ -92,8 +92,8 @@ func unrevisable(t ralph.PlannedTask, old ralph.Task) string {
 	case old.Status == ralph.Cancelled || old.Status == ralph.Rejected:
 		return fmt.Sprintf("TASK-%d is %s: plan it anew, by another name", old.ID, old.Status)
 	case len(t.DependsOn)+len(t.Files)+len(t.Allow) > 0 || t.Discipline != "":
-		return fmt.Sprintf("TASK-%d exists: its title, description, acceptance and verify can be changed; for the rest drop it, "+
-			"and plan another one", old.ID)
+		return fmt.Sprintf("TASK-%d exists: its title, description, acceptance and verify can be changed; "+
+			"for the rest drop it, and plan another one", old.ID)
 	case t.Drop == "" && t.Title+t.Description+t.Estimate == "" && t.Acceptance == nil && t.Verify == nil:
 		return "nothing of it is changed: leave it out"
 	}

@@ -80,7 +80,8 @@ func (a *app) idea(o *runOptions, idea, file string) error {
 		o.title = string(runes[:ralph.MaxTitle-1]) + "…"
 	}
 	o.add.Title, o.add.Description, o.add.Role = o.title, description, ralph.RolePlan
-	if err := errors.Join(ralph.CheckTitle("the idea", o.title), ralph.CheckText("the idea", description, false)); err != nil {
+	err := errors.Join(ralph.CheckTitle("the idea", o.title), ralph.CheckText("the idea", description, false))
+	if err != nil {
 		return err
 	}
 	own := o.add.Feature == ""
@@ -109,7 +110,9 @@ func (a *app) idea(o *runOptions, idea, file string) error {
 
 // featureName makes a name of the first words of an idea.
 func featureName(idea string) string {
-	words := strings.FieldsFunc(strings.ToLower(idea), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	words := strings.FieldsFunc(strings.ToLower(idea), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
 	return cmp.Or(strings.Join(words[:min(len(words), 5)], "-"), "plan")
 }
 

@@ -150,8 +150,10 @@ func editTask(tx *store.Tx, id int64, old, n ralph.ImportedTask, person string) 
 		t.Description = unescaping.ReplaceAllString(n.Description, "$1$2")
 	}
 	for _, f := range []struct{ to, old, now *[]string }{
-		{&t.Acceptance, &old.Acceptance, &n.Acceptance}, {&t.Verify, &old.Verify, &n.Verify},
-		{&t.Files, &old.Files, &n.Files}, {&t.Allow, &old.Allow, &n.Allow},
+		{&t.Acceptance, &old.Acceptance, &n.Acceptance},
+		{&t.Verify, &old.Verify, &n.Verify},
+		{&t.Files, &old.Files, &n.Files},
+		{&t.Allow, &old.Allow, &n.Allow},
 	} {
 		if !slices.Equal(*f.old, *f.now) {
 			*f.to = *f.now
