@@ -61,7 +61,10 @@ func (t PlannedTask) Check() error {
 		name string
 		list []string
 	}{
-		{"acceptance", t.Acceptance}, {"verify", t.Verify}, {"depends_on", t.DependsOn}, {"files", t.Files},
+		{"acceptance", t.Acceptance},
+		{"verify", t.Verify},
+		{"depends_on", t.DependsOn},
+		{"files", t.Files},
 		{"allow", t.Allow},
 	}
 	for _, l := range lists {
@@ -75,8 +78,11 @@ func (t PlannedTask) Check() error {
 		}
 	}
 	for _, f := range []struct{ name, text string }{
-		{"title", t.Title}, {"description", t.Description}, {"discipline", t.Discipline},
-		{"estimate", t.Estimate}, {"drop", t.Drop},
+		{"title", t.Title},
+		{"description", t.Description},
+		{"discipline", t.Discipline},
+		{"estimate", t.Estimate},
+		{"drop", t.Drop},
 	} {
 		if err := checkPlain(f.name, f.text, false); err != nil {
 			return err

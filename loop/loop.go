@@ -111,8 +111,8 @@ func (l *Loop) needs() session.Needs {
 	limits.Time, limits.Idle = seconds(l.Limits.SessionSeconds), seconds(l.Limits.IdleSeconds)
 	limits.Turns, limits.Tokens = l.Limits.SessionTurns, l.Limits.SessionTokens
 	return session.Needs{
-		Store: l.Store, Workspace: l.Here, Check: l.Check, Agent: l.Agent, Log: l.Log, Stop: l.Stop,
-		Asked: session.Asked{Prompt: l.firstPrompt(nil), Who: l.who, Servers: l.Servers}, Channel: l.Channel,
+		Store: l.Store, Workspace: l.Here, Check: l.Check, Log: l.Log, Stop: l.Stop, Channel: l.Channel,
+		Asked: session.Asked{Agent: l.Agent, Prompt: l.firstPrompt(nil), Who: l.who, Servers: l.Servers},
 		Rules: l.Rules, Limits: limits,
 		Busy:    func(d time.Duration) { l.beat(stepTime + d) },
 		Merging: session.Merging{Merger: l.Merger, Checks: l.takeCheck},

@@ -68,12 +68,12 @@ func (tx *Tx) atRest() error {
 	}
 	for _, r := range open {
 		if tx.Alive(r) {
-			return ralph.Conflict("run %d works on %s: end it with `ralph stop`", r.ID, cmp.Or(r.Machine, "this queue"))
+			return ralph.Conflict("run %d works on %s: stop it first", r.ID, cmp.Or(r.Machine, "this queue"))
 		}
 	}
 	s, ok, err := sessions.first(tx, `WHERE s.completed_at = '' ORDER BY s.started_at`)
 	if err == nil && ok {
-		err = ralph.Conflict("a session of TASK-%d is open: wait for its end, or let `ralph run` decide on it", s.TaskID)
+		err = ralph.Conflict("a session of TASK-%d is open: it has to be decided first", s.TaskID)
 	}
 	return err
 }

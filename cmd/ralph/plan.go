@@ -52,7 +52,12 @@ func newPlan(a *app) *cobra.Command {
 	show := newCommand("show [FEATURE]", func(cmd *cobra.Command, args []string) error {
 		return a.showPlan(cmd.Context(), append(args, "")[0])
 	})
-	cmd.AddCommand(show, newPlanEdit(a), newPlanDecide(a, "approve [NAME]...", true), newPlanDecide(a, "reject [NAME]...", false))
+	cmd.AddCommand(
+		show,
+		newPlanEdit(a),
+		newPlanDecide(a, "approve [NAME]...", true),
+		newPlanDecide(a, "reject [NAME]...", false),
+	)
 	return cmd
 }
 

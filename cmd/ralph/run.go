@@ -230,8 +230,13 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 			return err
 		}
 		*o.queued = true
-		return a.say(map[string]any{"task_id": l.Task, "feature": o.add.Feature}, "TASK-%d added: the run in progress plans; "+
-			"`ralph plan show %s` shows it then", l.Task, o.add.Feature)
+		return a.say(
+			map[string]any{"task_id": l.Task, "feature": o.add.Feature},
+			"TASK-%d added: the run in progress plans; "+
+				"`ralph plan show %s` shows it then",
+			l.Task,
+			o.add.Feature,
+		)
 	}
 	if errors.Is(err, state.ErrLocked) && o.title != "" {
 		return fmt.Errorf("%w, or give the task to that run: `ralph task add`", err)

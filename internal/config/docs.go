@@ -160,5 +160,6 @@ var docs = map[string]string{
 		"for: what changes something (changes), or reading too (always).",
 
 	"database": "The postgres:// URL of the queue's database, in which {project} is the name of the project's " +
-		"folder; empty is a file in the state folder (docs/database.md). It is not shown by ralph, and ralph.yaml must not have it.",
+		"folder; empty is a file in the state folder (docs/database.md). It is not shown by " +
+		"ralph, and ralph.yaml must not have it.",
 }

@@ -276,9 +276,13 @@ func TestWhatIsHiddenCannotBeRead(t *testing.T) {
 
 func TestACommandHasTemporaryFilesOfItsOwn(t *testing.T) {
 	each(t, func(t *testing.T, m sandbox.Mechanism) {
-		others := filepath.Join("/tmp", "ralph-sandbox-test-"+m.Name)
+		dir, err := os.MkdirTemp("/tmp", "ralph-sandbox-test-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		others := filepath.Join(dir, "file")
 		write(t, others, "another one's\n")
-		defer os.Remove(others)
 		r := run(t, inside(t, m, t.TempDir(), `cat `+others+` 2>/dev/null; echo x > $TMPDIR/file && cat $TMPDIR/file && echo $TMPDIR`, nil))
 		lines := strings.Split(r.Output, "\n")
 		if len(lines) != 3 || lines[0] != "x" {

@@ -90,7 +90,8 @@ func (v *StatusView) waits(tx *store.Tx) (err error) {
 }
 
 // ReadStatus reads the status, with the summary of everything since a moment (zero: of the last night), given what
-// sessions in progress have spent so far (USD, by id). The caller adds what the database does not know: whether a run is
+// sessions in progress have spent so far (USD, by id). The caller adds what the database does not know: whether a run
+// is
 // active, and the limits and hours of the next one.
 func ReadStatus(
 	tx *store.Tx, midnight func(time.Time) time.Time, since ralph.Time, spent map[string]float64,

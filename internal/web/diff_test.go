@@ -20,7 +20,9 @@ func TestFilesOf(t *testing.T) {
 		"diff --git a/long b/long\n--- a/long\n+++ b/long\n@@ -0,0 +1 @@\n" + strings.Repeat("+"+strings.Repeat("y", 1000)+"\n", 3000)
 	files := web.FilesOf(patch)
 	want := []ralph.FileDiff{
-		{Path: "a", Diff: "@@ -1 +1 @@\n-x\n+diff --git a/no b/no\n"}, {Path: "new name"}, {Path: "p.png", Left: "it is no text"},
+		{Path: "a", Diff: "@@ -1 +1 @@\n-x\n+diff --git a/no b/no\n"},
+		{Path: "new name"},
+		{Path: "p.png", Left: "it is no text"},
 		{Path: "gone", Diff: "@@ -1 +0,0 @@\n-x\n\\ No newline at end of file\n"},
 	}
 	if len(files) != 5 {

@@ -115,7 +115,9 @@ type menuEntry struct {
 var menus = map[string][]menuEntry{
 	"/tasks": {{To: "/tasks", Name: "List"}, {To: "/board", Name: "Board"}, {To: "/features", Name: "Features"}},
 	"/runs": {
-		{To: "/runs", Name: "Runs"}, {To: "/sessions", Name: "Sessions"}, {To: "/charts", Name: "Charts"},
+		{To: "/runs", Name: "Runs"},
+		{To: "/sessions", Name: "Sessions"},
+		{To: "/charts", Name: "Charts"},
 		{To: "/learnings", Name: "Learnings"},
 	},
 }

@@ -213,20 +213,20 @@ func (a *app) addSessions(tx *store.Tx, v *summary) error {
 }
 
 // addMerging adds the merge queue.
-func (v *summary) addMerging(tx *store.Tx) error {
+func (s *summary) addMerging(tx *store.Tx) error {
 	queue, err := tx.MergeQueue()
 	if err != nil {
 		return err
 	}
 	now := tx.Now()
-	v.Target, v.Held = queue.Target, advice.Queue(queue, now.Time)
+	s.Target, s.Held = queue.Target, advice.Queue(queue, now.Time)
 	list, err := tx.QueuedChanges()
 	for _, c := range list {
 		t, err := tx.Task(c.TaskID)
 		if err != nil {
 			return err
 		}
-		v.Merging = append(v.Merging, merge{c, t.Title, max(0, now.Sub(c.Updated.Time).Seconds())})
+		s.Merging = append(s.Merging, merge{c, t.Title, max(0, now.Sub(c.Updated.Time).Seconds())})
 	}
 	return err
 }

@@ -62,8 +62,8 @@ type Merger struct {
 	after func(point string) // tests kill it here
 }
 
-// mergeLease is the lease of who merges into a database that machines share; else a lock of the state folder does. What is
-// merged is safe without it, by the move of the target: it keeps two machines from verifying the same.
+// mergeLease is the lease of who merges into a database that machines share; else a lock of the state folder does. What
+// is merged is safe without it, by the move of the target: it keeps two machines from verifying the same.
 const mergeLease = "merge"
 
 // leaseWait is how long to wait for another machine that merges. What is queued waits for the next look all the same.

@@ -35,7 +35,6 @@ type Needs struct {
 	Workspace *workspace.Workspace
 	Check     check.Rules
 	Busy      func(time.Duration) // is told how long the next step may take; nil for nobody
-	Agent     agent.Agent         // nil if a worker or a person works
 
 	Asked
 
@@ -55,6 +54,7 @@ type Needs struct {
 
 // Asked holds the loop's decisions about a session that begins.
 type Asked struct {
+	Agent agent.Agent // nil if a worker or a person works
 	// Who chooses the agent of a task before its prompt is built; nil means
 	// Agent. Prompt builds the prompt; works is nil if the agent is not one of
 	// ralph's.

@@ -63,14 +63,19 @@ func (n *Night) set(at time.Time) {
 var titles = []string{
 	"Block private addresses when a title is fetched", "Take links without a scheme", "Two-factor sign-in by TOTP",
 	"Export bookmarks as CSV", "Import bookmarks from a browser's file", "Show how often a link was opened",
-	"Sort links by their last visit", "Merge duplicate links", "Keep tags when a link is moved", "Answer HEAD for short links",
-	"Rate-limit sign-in by address", "Rotate the session key each week", "Docs of the parser", "Search in titles and tags",
+	"Sort links by their last visit", "Merge duplicate links", "Keep tags when a link is moved",
+	"Answer HEAD for short links",
+	"Rate-limit sign-in by address", "Rotate the session key each week", "Docs of the parser",
+	"Search in titles and tags",
 	"Page through long lists by a cursor", "Reject links longer than 2,000 characters", "Strip tracking parameters",
 	"Check links for being alive once a day", "Remember the last folder", "Undo deleting a folder", "Print a folder",
-	"Share a folder by a secret link", "Dark colours for the reader", "Keyboard shortcuts in lists", "Read RSS of a folder",
+	"Share a folder by a secret link", "Dark colours for the reader", "Keyboard shortcuts in lists",
+	"Read RSS of a folder",
 	"Take pictures of pages", "Store pictures as WebP", "Trim the log to a week", "Warn before a quota is reached",
-	"Back up the database each night", "Hash passwords with argon2id", "A Dockerfile of two stages", "Health endpoint for probes",
-	"Sign in by e-mail link", "Translate messages to German", "Show dates in the reader's zone", "Lock accounts after ten failures",
+	"Back up the database each night", "Hash passwords with argon2id", "A Dockerfile of two stages",
+	"Health endpoint for probes",
+	"Sign in by e-mail link", "Translate messages to German", "Show dates in the reader's zone",
+	"Lock accounts after ten failures",
 	"Log who shared what", "Send a digest on Mondays", "Serve fonts from the own host",
 }
 
@@ -103,7 +108,8 @@ func (n *Night) tx(f func(tx *store.Tx) error) error { return n.db.Tx(n.ctx, f) 
 
 // limits are those of the night's runs.
 var limits = ralph.Limits{
-	MaxSessions: 120, MaxTasks: 100, MaxSeconds: 12 * 3600, MaxCostUSD: 20, MaxDayCostUSD: 40, MaxMonthCostUSD: 400, Parallel: 4,
+	MaxSessions: 120, MaxTasks: 100, MaxSeconds: 12 * 3600, MaxCostUSD: 20, MaxDayCostUSD: 40, MaxMonthCostUSD: 400,
+	Parallel:       4,
 	SessionCostUSD: 4.96, Attempts: 3, SessionSeconds: 2700, IdleSeconds: 900, SessionTurns: 200, StagnantMaximum: 5,
 }
 
@@ -125,8 +131,13 @@ func (n *Night) queue() error {
 			}
 			t := ralph.Task{
 				Title: title, Priority: 1 + i%3, Feature: []string{"links", "accounts"}[i%2],
-				Description: "As somebody who keeps links I want this: " + strings.ToLower(title[:1]) + title[1:] + ".\n\nIt has to work with **ten thousand** links.",
-				Acceptance:  []string{"the new behaviour has a test", "nothing else changes"}, Verify: []string{"npm test"},
+				Description: "As somebody who keeps links I want this: " + strings.ToLower(
+					title[:1],
+				) + title[1:] + ".\n\nIt has to work with **ten thousand** links.",
+				Acceptance: []string{
+					"the new behaviour has a test",
+					"nothing else changes",
+				}, Verify: []string{"npm test"},
 			}
 			if i == 46 || i == 47 {
 				t.DependsOn = []int64{2}
@@ -158,7 +169,12 @@ func (n *Night) end(status int, reason string) error {
 }
 
 // agents are who works, by turns.
-var agents = []struct{ name, model string }{{"claude", "opus-5"}, {"codex", "gpt-5.5"}, {"claude", "opus-5"}, {"claude", "sonnet-5"}}
+var agents = []struct{ name, model string }{
+	{"claude", "opus-5"},
+	{"codex", "gpt-5.5"},
+	{"claude", "opus-5"},
+	{"claude", "sonnet-5"},
+}
 
 // start has a session begin on a task.
 func (n *Night) start(task int64) (id string, err error) {
@@ -167,8 +183,9 @@ func (n *Night) start(task int64) (id string, err error) {
 	who := agents[n.count%len(agents)]
 	err = n.tx(func(tx *store.Tx) error {
 		_, err := tx.StartSession(store.Start{
-			ID: id, Task: task, Run: n.run.ID, Model: who.model, Agent: who.name, Number: 1 + n.count%4, Of: 4, CostLimitUSD: 4.96,
-			Snapshot: struct{}{}, Hashes: struct{}{},
+			ID: id, Task: task, Run: n.run.ID, Model: who.model, Agent: who.name, Number: 1 + n.count%4, Of: 4,
+			CostLimitUSD: 4.96,
+			Snapshot:     struct{}{}, Hashes: struct{}{},
 		})
 		if err == nil {
 			_, err = tx.ReportState(id, ralph.PhaseAnalyzing, nil)
@@ -181,12 +198,26 @@ func (n *Night) start(task int64) (id string, err error) {
 // file is what session number i of the night changes.
 func file(i int) (ralph.FileChange, ralph.FileDiff) {
 	name := fmt.Sprintf("src/part%02d.js", i)
-	diff := "@@ -1,4 +1,6 @@\n \"use strict\";\n-exports.limit = 10;\n+exports.limit = 2000;\n+exports.strict = true;\n+exports.zone = \"local\";\n \n module.exports = exports;\n"
-	return ralph.FileChange{Path: name, Added: 3, Removed: 1, Status: "modified"}, ralph.FileDiff{Path: name, Diff: diff}
+	diff := "@@ -1,4 +1,6 @@\n \"use strict\";\n-exports.limit = 10;\n+exports.limit = 2000;\n" +
+		"+exports.strict = true;\n+exports.zone = \"local\";\n \n module.exports = exports;\n"
+	return ralph.FileChange{
+		Path:    name,
+		Added:   3,
+		Removed: 1,
+		Status:  "modified",
+	}, ralph.FileDiff{
+		Path: name,
+		Diff: diff,
+	}
 }
 
 // decide ends a session with its last signal, and returns what became of it. more changes the facts.
-func (n *Night) decide(task int64, id string, last signals.Payload, more func(f *signals.Facts)) (d signals.Decision, err error) {
+func (n *Night) decide(
+	task int64,
+	id string,
+	last signals.Payload,
+	more func(f *signals.Facts),
+) (d signals.Decision, err error) {
 	for _, p := range []ralph.Phase{ralph.PhaseImplementing, ralph.PhaseTesting} {
 		n.pass(90 * time.Second)
 		if err := n.tx(func(tx *store.Tx) error { _, err := tx.ReportState(id, p, nil); return err }); err != nil {
@@ -222,7 +253,11 @@ func (n *Night) decide(task int64, id string, last signals.Payload, more func(f 
 		d = signals.Decide(f)
 		s.Ending, s.CostKnown, s.Turns = ralph.Finished, true, 20+i%30
 		s.CostUSD = float64(4+i*7%23) / 100
-		s.Tokens = ralph.Tokens{Input: int64(9000 + i*311), Output: int64(4000 + i*97), CacheRead: int64(400_000 + i*9001)}
+		s.Tokens = ralph.Tokens{
+			Input:     int64(9000 + i*311),
+			Output:    int64(4000 + i*97),
+			CacheRead: int64(400_000 + i*9001),
+		}
 		s.Verify, s.LastWords = f.Verify, "That is all: the tests are green."
 		if !f.Changed {
 			s.Files = nil
@@ -250,13 +285,46 @@ func transcript(i int) string {
 	type object = map[string]any
 	line(object{"type": "system", "subtype": "init", "claude_code_version": "2.1.197", "model": "opus-5", "cwd": "/p"})
 	say := func(content ...any) {
-		line(object{"type": "assistant", "message": object{"content": content, "usage": object{"input_tokens": 9000, "output_tokens": 700, "cache_read_input_tokens": 61000}}})
+		line(
+			object{
+				"type": "assistant",
+				"message": object{
+					"content": content,
+					"usage":   object{"input_tokens": 9000, "output_tokens": 700, "cache_read_input_tokens": 61000},
+				},
+			},
+		)
 	}
 	say(object{"type": "text", "text": "I read the parser and its tests first."})
-	say(object{"type": "tool_use", "id": "r", "name": "Read", "input": object{"file_path": fmt.Sprintf("/p/src/part%02d.js", i)}})
-	say(object{"type": "tool_use", "id": "e", "name": "Edit", "input": object{"file_path": fmt.Sprintf("/p/src/part%02d.js", i), "old_string": "exports.limit = 10;", "new_string": "exports.limit = 2000;"}})
+	say(
+		object{
+			"type":  "tool_use",
+			"id":    "r",
+			"name":  "Read",
+			"input": object{"file_path": fmt.Sprintf("/p/src/part%02d.js", i)},
+		},
+	)
+	say(
+		object{
+			"type": "tool_use",
+			"id":   "e",
+			"name": "Edit",
+			"input": object{
+				"file_path":  fmt.Sprintf("/p/src/part%02d.js", i),
+				"old_string": "exports.limit = 10;",
+				"new_string": "exports.limit = 2000;",
+			},
+		},
+	)
 	say(object{"type": "tool_use", "id": "b", "name": "Bash", "input": object{"command": "npm test"}})
-	line(object{"type": "user", "message": object{"content": []any{object{"type": "tool_result", "tool_use_id": "b", "content": "# pass 214"}}}})
+	line(
+		object{
+			"type": "user",
+			"message": object{
+				"content": []any{object{"type": "tool_result", "tool_use_id": "b", "content": "# pass 214"}},
+			},
+		},
+	)
 	say(object{"type": "text", "text": "The tests pass; I look at the edge cases now."})
 	return b.String()
 }
@@ -365,7 +433,10 @@ func (n *Night) fail(task int64, last signals.Payload) error {
 			case signals.Done:
 				f.Verify = []ralph.Check{
 					{Command: "npm test", Passed: true, Seconds: 14.2, Tail: "# pass 214\n"},
-					{Command: "npm run lint", Exit: 1, Seconds: 3.1, Tail: "src/app.js\n  12:3  error  'zone' is not defined  no-undef\n"},
+					{
+						Command: "npm run lint", Exit: 1, Seconds: 3.1,
+						Tail: "src/app.js\n  12:3  error  'zone' is not defined  no-undef\n",
+					},
 				}
 			default:
 				f.Changed, f.Untouched, f.Verify, f.Head = false, true, nil, ""
@@ -399,11 +470,30 @@ func (n *Night) said() error {
 		})
 	}
 	if err == nil {
-		err = say(id, 2, signals.Flag{What: "SSRF: fetch_title() follows redirects to 169.254.169.254", Severity: "blocking", Category: "security"})
+		err = say(
+			id,
+			2,
+			signals.Flag{
+				What:     "SSRF: fetch_title() follows redirects to 169.254.169.254",
+				Severity: "blocking",
+				Category: "security",
+			},
+		)
 	}
-	for i, what := range []string{"The README names no port", "parse() swallows errors of the clock", "a test sleeps for a second", "src/app.js has 3,000 lines"} {
+	for i, what := range []string{
+		"The README names no port", "parse() swallows errors of the clock",
+		"a test sleeps for a second", "src/app.js has 3,000 lines",
+	} {
 		if err == nil {
-			err = say(id, 2, signals.Flag{What: what, Severity: "warning", Category: []string{"stale", "bug", "bug", "ambiguity"}[i]})
+			err = say(
+				id,
+				2,
+				signals.Flag{
+					What:     what,
+					Severity: "warning",
+					Category: []string{"stale", "bug", "bug", "ambiguity"}[i],
+				},
+			)
 		}
 	}
 	for range 3 {
@@ -412,7 +502,16 @@ func (n *Night) said() error {
 		}
 	}
 	if err == nil {
-		err = say(id, 2, signals.Learned{Text: "Links are stored without a trailing slash.", Kind: "convention", Scope: "project", Rationale: "the index is by text"})
+		err = say(
+			id,
+			2,
+			signals.Learned{
+				Text:      "Links are stored without a trailing slash.",
+				Kind:      "convention",
+				Scope:     "project",
+				Rationale: "the index is by text",
+			},
+		)
 	}
 	if err == nil {
 		err = say(id, 2, signals.Partial{Summary: "Half of it is there.", Remaining: "the scheme"})
@@ -430,27 +529,49 @@ func (n *Night) said() error {
 	if err := n.review(50, id); err != nil {
 		return err
 	}
-	if _, err := n.decide(50, id, signals.Done{Summary: "Dates are local now", TestsChanged: "the task asks for local dates"}, func(f *signals.Facts) {
+	if _, err := n.decide(50, id, signals.Done{
+		Summary:      "Dates are local now",
+		TestsChanged: "the task asks for local dates",
+	}, func(f *signals.Facts) {
 		f.Rules.TestsChanged, f.Rules.Lost = signals.PolicyAsk, signals.PolicyAsk
 		f.Evidence.Gate = ralph.Gate{
-			Weakened: []ralph.Weakening{{Kind: ralph.TestChanged, Test: "dates are UTC", Command: "npm test", Why: "it expects UTC, and the change prints local dates"}},
-			Files:    []ralph.Blob{{Path: "test/dates.test.js", From: strings.Repeat("a", 40), To: strings.Repeat("b", 40)}}, Tried: true, Reason: "the task asks for local dates",
+			Weakened: []ralph.Weakening{{
+				Kind: ralph.TestChanged, Test: "dates are UTC", Command: "npm test",
+				Why: "it expects UTC, and the change prints local dates",
+			}},
+			Files: []ralph.Blob{{
+				Path: "test/dates.test.js", From: strings.Repeat("a", 40),
+				To: strings.Repeat("b", 40),
+			}}, Tried: true, Reason: "the task asks for local dates",
 		}
 	}); err != nil {
 		return err
 	}
 	return n.tx(func(tx *store.Tx) error {
-		for _, title := range []string{"Follow no redirects to private addresses", "Split src/app.js", "Split src/app.js", "Split src/app.js"} {
+		for _, title := range []string{
+			"Follow no redirects to private addresses", "Split src/app.js",
+			"Split src/app.js", "Split src/app.js",
+		} {
 			if _, err := tx.AddTask(ralph.Task{
-				Title: title, Description: "It was found on the way.", Status: ralph.Proposed, Origin: ralph.ByAgent, Priority: 2,
+				Title: title, Description: "It was found on the way.", Status: ralph.Proposed, Origin: ralph.ByAgent,
+				Priority: 2,
 			}, "agent"); err != nil {
 				return err
 			}
 		}
 		for _, c := range []ralph.Comment{
-			{TaskID: 49, Author: "ada", AuthorKind: ralph.ByHuman, Kind: ralph.Question, Body: "Which bucket do pictures go to?"},
-			{TaskID: 20, Author: "ada", AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: "Thank you, this is what I meant."},
-			{TaskID: 48, Author: "agent", AuthorKind: ralph.ByAgent, Kind: ralph.Nack, Body: "WebP is not wanted any more", Rationale: "AVIF came with TASK-26"},
+			{
+				TaskID: 49, Author: "ada", AuthorKind: ralph.ByHuman, Kind: ralph.Question,
+				Body: "Which bucket do pictures go to?",
+			},
+			{
+				TaskID: 20, Author: "ada", AuthorKind: ralph.ByHuman, Kind: ralph.Note,
+				Body: "Thank you, this is what I meant.",
+			},
+			{
+				TaskID: 48, Author: "agent", AuthorKind: ralph.ByAgent, Kind: ralph.Nack,
+				Body: "WebP is not wanted any more", Rationale: "AVIF came with TASK-26",
+			},
 		} {
 			if _, err := tx.AddComment(c); err != nil {
 				return err
@@ -458,16 +579,25 @@ func (n *Night) said() error {
 		}
 		title := "Read RSS and Atom of a folder"
 		if _, err := tx.Propose(ralph.Amendment{
-			TaskID: 49, Author: "agent", AuthorKind: ralph.ByAgent, Rationale: "half of the feeds are Atom", Patch: ralph.Patch{Title: &title},
+			TaskID: 49, Author: "agent", AuthorKind: ralph.ByAgent, Rationale: "half of the feeds are Atom",
+			Patch: ralph.Patch{Title: &title},
 		}); err != nil {
 			return err
 		}
 		if _, err := tx.AddLearning(ralph.Learning{
-			Text: "Use node 24; node 22 has no WebSocket.", Kind: "convention", Scope: ralph.ScopeProject, Author: "ada", Pinned: true,
+			Text: "Use node 24; node 22 has no WebSocket.", Kind: "convention", Scope: ralph.ScopeProject,
+			Author: "ada", Pinned: true,
 		}); err != nil {
 			return err
 		}
-		return tx.PutUsageWindow(ralph.UsageWindow{Agent: "claude", Name: "five_hour", Utilization: 0.64, ResetsAt: ralph.At(time.Now().Add(2 * time.Hour))})
+		return tx.PutUsageWindow(
+			ralph.UsageWindow{
+				Agent:       "claude",
+				Name:        "five_hour",
+				Utilization: 0.64,
+				ResetsAt:    ralph.At(time.Now().Add(2 * time.Hour)),
+			},
+		)
 	})
 }
 
@@ -481,15 +611,20 @@ func (n *Night) review(task int64, of string) error {
 		n.count++
 		id := fmt.Sprintf("%08x-0000-4000-8000-%012x", 0x1a2b3c*n.count, n.count)
 		r, err := tx.StartReview(store.Start{
-			ID: id, Task: task, Run: n.run.ID, Model: "gpt-5.5", Agent: "codex", Number: s.Number, Snapshot: struct{}{}, Hashes: struct{}{},
+			ID: id, Task: task, Run: n.run.ID, Model: "gpt-5.5", Agent: "codex", Number: s.Number,
+			Snapshot: struct{}{}, Hashes: struct{}{},
 		}, s)
 		if err != nil {
 			return err
 		}
 		r.Ending, r.CostUSD, r.CostKnown = ralph.Finished, 0.06, true
 		if err := tx.EndReview(r, ralph.Review{
-			Session: r.ID, Agent: "codex", Model: "gpt-5.5", Checked: "read the difference, and ran the tests without it",
-			Objections: []ralph.Objection{{File: "src/dates.js", Line: 12, What: "the zone is read at each call", Why: "it is slow", Severity: ralph.ObjectionRemark}},
+			Session: r.ID, Agent: "codex", Model: "gpt-5.5",
+			Checked: "read the difference, and ran the tests without it",
+			Objections: []ralph.Objection{{
+				File: "src/dates.js", Line: 12, What: "the zone is read at each call",
+				Why: "it is slow", Severity: ralph.ObjectionRemark,
+			}},
 		}); err != nil {
 			return err
 		}
@@ -507,7 +642,11 @@ func (n *Night) going() error {
 		}
 		n.Running = append(n.Running, id)
 		n.Files[id+"/transcript"], n.Files[id+"/prompt"] = transcript(i), "# Your task\n\nDo it.\n"
-		if err := n.tx(func(tx *store.Tx) error { _, err := tx.ReportState(id, ralph.PhaseImplementing, nil); return err }); err != nil {
+		if err := n.tx(func(tx *store.Tx) error {
+			_, err := tx.ReportState(id, ralph.PhaseImplementing,
+				nil)
+			return err
+		}); err != nil {
 			return err
 		}
 	}
@@ -547,8 +686,9 @@ func (n *Night) going() error {
 	}
 	n.set(time.Now().Add(-2 * time.Minute))
 	id, err := n.db.AddPermission(n.ctx, ralph.Permission{
-		TaskID: 1, SessionID: n.Running[0], Tool: "Bash", Input: `{"command":"npm publish --tag next"}`, Decision: "ask",
-		Expires: ralph.At(time.Now().Add(27 * time.Minute)),
+		TaskID: 1, SessionID: n.Running[0], Tool: "Bash", Input: `{"command":"npm publish --tag next"}`,
+		Decision: "ask",
+		Expires:  ralph.At(time.Now().Add(27 * time.Minute)),
 	})
 	n.Permission = id
 	return err
@@ -556,7 +696,10 @@ func (n *Night) going() error {
 
 func (n *Night) add(title string) (id int64, err error) {
 	err = n.tx(func(tx *store.Tx) (err error) {
-		id, err = tx.AddTask(ralph.Task{Title: title, Priority: 2, Feature: "links", Description: "As it says."}, "human")
+		id, err = tx.AddTask(
+			ralph.Task{Title: title, Priority: 2, Feature: "links", Description: "As it says."},
+			"human",
+		)
 		return err
 	})
 	return id, err
