@@ -30,7 +30,7 @@ func (l *Loop) planPrompt(tx *store.Tx, t ralph.Task, works agent.Agent) (string
 	d := prompt.Plan{
 		Project: filepath.Base(l.Here.Dir), Task: t, Verify: all.Verify, Human: all.FeatureHuman, Answers: all.Answers,
 		Learnings: append(all.ProjectLearnings, all.FeatureLearnings...),
-		MaxTasks: signals.MaxPlanTasks, Attended: l.Attended,
+		MaxTasks:  signals.MaxPlanTasks, Attended: l.Attended,
 		TaskTool: "`" + tools.Tool(ralph.PlanTaskTool) + "`", AskTool: "`" + tools.Tool(ralph.PlanAskTool) + "`",
 		DoneTool: "`" + tools.Tool(ralph.PlanDoneTool) + "`",
 	}
