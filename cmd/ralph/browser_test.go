@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,7 +19,9 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // chromiums are the names under which a browser without a screen is found.
@@ -113,10 +116,25 @@ func (p *tab) click(selector string) {
 	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
-// press sends a key to what has the focus.
+// press sends a key to what has the focus. Key and text are one event, as from a keyboard: a page that takes the key has
+// no text typed into what it gives the focus to.
 func (p *tab) press(key string) {
 	p.t.Helper()
-	p.do("press a key", chromedp.KeyEvent(key))
+	p.do("press a key", chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		for _, r := range key {
+			events := kb.Encode(r)
+			if len(events) == 3 {
+				events[0].Text, events[0].UnmodifiedText = events[1].Text, events[1].UnmodifiedText
+				events = slices.Delete(events, 1, 2)
+			}
+			for _, e := range events {
+				if _, err := cdp.Call(ctx, t, input.DispatchKeyEvent, *e); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
 }
 
 func (p *tab) write(selector, text string) {

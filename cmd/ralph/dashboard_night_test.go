@@ -101,34 +101,43 @@ func (s *nightSite) pages() map[string]string {
 	}
 }
 
-// TestTheMorningLooksLikeThis leaves pictures of all pages of a rich night in the folder RALPH_TEST_SCREENSHOTS, on a
-// wide screen and on a phone, light and dark; and asks axe-core about each.
+// TestTheMorningLooksLikeThis asks axe-core about each page of a rich night, and looks whether it fits a phone. With
+// RALPH_TEST_SCREENSHOTS it leaves pictures of all in that folder, on a wide screen and on a phone, light and dark.
 func TestTheMorningLooksLikeThis(t *testing.T) {
+	t.Parallel()
 	needPages(t)
 	axe, s := axeSource(t), newNightSite(t)
 	show := &showcase{}
 	for name, path := range s.pages() {
-		for _, scheme := range []string{"light", "dark"} {
-			for _, size := range [][2]int64{{1440, 900}, {390, 844}} {
-				s.look(size[0], size[1], scheme)
-				s.open(s.url + path)
-				s.sees("it is as wide as the screen", fmt.Sprintf("document.documentElement.scrollWidth <= %d", size[0]))
-				if folder := os.Getenv("RALPH_TEST_SCREENSHOTS"); folder != "" {
-					shot, err := chromedp.Run(s.ctx, chromedp.CaptureScreenshot())
-					if err == nil {
-						err = os.WriteFile(filepath.Join(folder, fmt.Sprintf("night-%s-%d-%s.png", name, size[0], scheme)), shot, 0o600)
-					}
-					if err != nil {
-						t.Fatal(err)
-					}
+		for _, width := range []int64{1440, 390} {
+			height := map[int64]int64{1440: 900, 390: 844}[width]
+			s.look(width, height, "light")
+			s.open(s.url + path)
+			s.sees("it is as wide as the screen", fmt.Sprintf("document.documentElement.scrollWidth <= %d", width))
+			for scheme, rules := range map[string][]string{"light": nil, "dark": {"color-contrast", "target-size"}} {
+				s.look(width, height, scheme)
+				s.screen(fmt.Sprintf("night-%s-%d-%s", name, width, scheme))
+				if (width == 390) == (scheme == "dark") {
+					show.axe(s.tab, axe, name, fmt.Sprint(width, " ", scheme), rules...)
 				}
-				var rules []string
-				if scheme == "dark" {
-					rules = []string{"color-contrast", "target-size"}
-				}
-				show.axe(s.tab, axe, name, fmt.Sprint(size[0], " ", scheme), rules...)
 			}
 		}
+	}
+}
+
+// screen leaves a picture of what is seen first, if pictures are asked for.
+func (s *nightSite) screen(name string) {
+	s.t.Helper()
+	folder := os.Getenv("RALPH_TEST_SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	shot, err := chromedp.Run(s.ctx, chromedp.CaptureScreenshot())
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, name+".png"), shot, 0o600)
+	}
+	if err != nil {
+		s.t.Fatal(err)
 	}
 }
 
@@ -255,11 +264,12 @@ func TestTenAreAnsweredByKeys(t *testing.T) {
 	s.reads("#corner", "Not sent: ralph cannot be reached. It will be tried again.")
 	shows("amendment")
 	s.press("a")
-	shows("failed")
+	failed := func(n int) string { return fmt.Sprintf("failed-%d-", s.Failed[n]) }
+	shows(failed(0))
 	s.press("a") // seven at once
-	shows("failed")
+	shows(failed(7))
 	s.press("d") // five are cancelled
-	shows("failed")
+	shows(failed(12))
 	s.press("e") // later
 	shows("flag")
 	s.press("x")
