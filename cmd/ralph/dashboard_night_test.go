@@ -281,6 +281,7 @@ func TestTenAreAnsweredByKeys(t *testing.T) {
 	s.write("#many-text", "they are known")
 	s.click("button[value=resolve]")
 	s.reads(".flash", "2 items decided on.")
+	s.sees("what could not be sent at first was sent", fmt.Sprintf("!document.getElementById(%q)", question))
 	if out := s.question(2); out.Answer == nil || *out.Answer != "no" {
 		t.Errorf("the question is answered with %v", out.Answer)
 	}

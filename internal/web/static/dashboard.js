@@ -86,7 +86,14 @@
     return c;
   }
 
-  // send carries out what was decided. What could not be sent says so, and is tried again until ralph answers.
+  // send carries out what was decided. What could not be sent says so, and is tried again until ralph answers, and once
+  // more when the page is left.
+  const unsent = new Map(); // what is tried again, by its timer
+  function again(sent, last) {
+    clearTimeout(unsent.get(sent));
+    unsent.delete(sent);
+    send(sent, last);
+  }
   async function send(sent, last) {
     let answer;
     try {
@@ -94,7 +101,7 @@
     } catch {
       note(sent, (sent.row ? `“${sent.label}”: ` : "") + "Not sent: ralph cannot be reached. It will be tried again.");
       sent.tries++;
-      setTimeout(() => send(sent), Math.min(10000, 2000 + 1000 * sent.tries));
+      unsent.set(sent, setTimeout(again, Math.min(10000, 2000 + 1000 * sent.tries), sent));
       return;
     }
     delete sent.form.dataset.sent;
@@ -161,7 +168,7 @@
     note(sent, "");
     send(sent, last === true);
   }
-  addEventListener("pagehide", () => release(true));
+  addEventListener("pagehide", () => { release(true); for (const sent of [...unsent.keys()]) again(sent, true); });
 
   // beside is the row after another one, or before it if it is the last: by what it is, not where it was.
   const current = () => document.querySelector("#pane article.item")?.dataset.row;
@@ -208,12 +215,10 @@
     else if (e.key === "e") { const next = beside(row); shown(row, false); go(next); }
     else if (e.key === "x") document.getElementById(row)?.querySelector(".pick input")?.click();
     else if (e.key === "Enter" && !e.target.closest("a, button, summary")) { e.preventDefault(); pane.querySelector("textarea, input:not([type=hidden]), button")?.focus(); }
+    else if ("ard".includes(e.key) && document.querySelector(".pick :checked")) press(document.querySelector("#many button"));
     else if (wants && wants !== current()) return; // nothing is decided that is not shown yet
     else if (/^[1-9]$/.test(e.key)) press(pane.querySelectorAll(".choice")[e.key - 1]);
-    else if ("ard".includes(e.key)) {
-      const several = document.querySelectorAll(".pick :checked").length > 0;
-      press(several ? document.querySelector("#many button") : pane.querySelector(`[data-key="${e.key}"]`));
-    }
+    else if ("ard".includes(e.key)) press(pane.querySelector(`[data-key="${e.key}"]`));
   });
 
   const body = document.body;
@@ -372,7 +377,7 @@
 
   // The stream. A page that nobody sees gives its connection back: browsers have
   // only a few for each server.
-  let source = null, last = "", again = 0;
+  let source = null, last = "", failures = 0;
   function connect() {
     const to = new URL(body.dataset.stream, location.href);
     if (last) {
@@ -381,14 +386,14 @@
       if (to.searchParams.has("entry")) to.searchParams.set("entry", line);
     }
     source = new EventSource(to);
-    source.onopen = () => { if (again) refresh(); again = 0; say("live", false); };
+    source.onopen = () => { if (failures) refresh(); failures = 0; say("live", false); };
     source.onerror = () => {
       say("reconnecting", true);
-      again++;
+      failures++;
       // Some browsers give up where nobody listens; it may be started anew.
       if (source.readyState === EventSource.CLOSED && !document.hidden) {
         source.close();
-        setTimeout(() => { if (!document.hidden) connect(); }, Math.min(10000, 500 * again));
+        setTimeout(() => { if (!document.hidden) connect(); }, Math.min(10000, 500 * failures));
       }
     };
     source.addEventListener("change", (e) => { last = e.lastEventId; refresh(); });
