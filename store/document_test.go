@@ -40,7 +40,7 @@ the same tables and columns; ` + "`{project}`" + ` in the URL is the name of the
 ` + "`ralph db url`" + ` says where it is, without the password. ` + "`ralph db move postgres://…`" + ` takes a queue there from its file, and ` + "`ralph db move file`" + ` back: counts and
 digests of all tables are compared. No agent sees the URL, and ` + "`ralph.yaml`" + ` must not have it. One transaction at a time writes, under an advisory
 lock; the time is the server's. Two machines must not work on one database yet: the second run is refused.
-` + "`ralph db backup`" + ` needs ` + "`pg_dump`" + `, ` + "`pg_restore`" + ` brings a copy back, and what ` + "`db vacuum`" + ` does is the server's work. While the server is
+` + "`ralph db backup`" + ` needs ` + "`pg_dump`" + `, and ` + "`pg_restore`" + ` brings a copy back. While the server is
 away, commands and runs try again for 20 seconds.
 `
 

@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"ralph"
 )
 
 // invariants are the rules of ralph's own that the database does not enforce. Each query names the
@@ -89,29 +87,6 @@ func readable(tx *Tx) error {
 		}
 	}
 	return nil
-}
-
-// Vacuum rebuilds the file without the space of deleted rows, and empties the write-ahead log. It
-// returns the number of bytes that the file has shrunk by.
-func (db *DB) Vacuum(ctx context.Context) (freed int64, err error) {
-	if db.url != "" {
-		return 0, ralph.Usage(errors.New("the database is a server's, which does that by itself"))
-	}
-	size := func() int64 {
-		info, serr := os.Stat(db.path)
-		if serr != nil {
-			err = errors.Join(err, serr)
-			return 0
-		}
-		return info.Size()
-	}
-	before := size()
-	for _, statement := range []string{`VACUUM`, `PRAGMA wal_checkpoint(TRUNCATE)`} {
-		if _, err := db.write.ExecContext(ctx, statement); err != nil {
-			return 0, db.dialect.explain(err)
-		}
-	}
-	return before - size(), err
 }
 
 // ErrNoBackup says that a file is not a copy of a queue.

@@ -16,12 +16,15 @@ import (
 )
 
 func newAmendment(a *app) *cobra.Command {
-	return noun("amendment", newAmendmentList(a), newAmendmentShow(a), newAmendmentPropose(a), newAmendmentRollback(a))
+	return noun("amendment", newAmendmentList(a), newAmendmentPropose(a), newAmendmentRollback(a))
 }
 
 func newAmendmentList(a *app) *cobra.Command {
 	var task, status string
-	cmd := newCommand("list", func(cmd *cobra.Command, _ []string) (err error) {
+	cmd := newCommand("list [ID]", func(cmd *cobra.Command, args []string) (err error) {
+		if len(args) > 0 {
+			return onNumber("amendment", a.showAmendment)(cmd, args)
+		}
 		f := store.AmendmentFilter{Status: ralph.AmendmentStatus(status)}
 		if f.Task, err = optionalTask(task); err != nil {
 			return err
@@ -44,16 +47,14 @@ func newAmendmentList(a *app) *cobra.Command {
 	return cmd
 }
 
-func newAmendmentShow(a *app) *cobra.Command {
-	return newCommand("show ID", onNumber("amendment", func(ctx context.Context, id int64) error {
-		var t ralph.Task
-		return showOf(ctx, a, read, func(tx *store.Tx) (m ralph.Amendment, err error) {
-			if m, err = tx.Amendment(id); err == nil {
-				t, err = tx.Task(m.TaskID)
-			}
-			return m, err
-		}, func(w io.Writer, m ralph.Amendment) { show.Amendment(w, m, t, a.screen()) })
-	}))
+func (a *app) showAmendment(ctx context.Context, id int64) error {
+	var t ralph.Task
+	return showOf(ctx, a, read, func(tx *store.Tx) (m ralph.Amendment, err error) {
+		if m, err = tx.Amendment(id); err == nil {
+			t, err = tx.Task(m.TaskID)
+		}
+		return m, err
+	}, func(w io.Writer, m ralph.Amendment) { show.Amendment(w, m, t, a.screen()) })
 }
 
 func newAmendmentPropose(a *app) *cobra.Command {
@@ -102,7 +103,7 @@ func newAmendmentRollback(a *app) *cobra.Command {
 		})
 		if errors.Is(err, errDryRun) {
 			return ralph.Conflict("%s of the task changed after amendment %d was applied: nothing was done; "+
-				"see `ralph amendment show %d` and `ralph task edit`",
+				"see `ralph amendment list %d` and `ralph task edit`",
 				strings.Join(conflicts, ", "), id, id)
 		}
 		return err

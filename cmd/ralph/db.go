@@ -21,7 +21,7 @@ import (
 
 func newDB(a *app) *cobra.Command {
 	return noun("db",
-		newDBCheck(a), newDBBackup(a), newDBRestore(a), newDBVacuum(a), newDBAdopt(a), newDBURL(a), newDBMove(a))
+		newDBCheck(a), newDBBackup(a), newDBRestore(a), newDBAdopt(a), newDBURL(a), newDBMove(a))
 }
 
 // checked is what `ralph db check` found.
@@ -142,20 +142,6 @@ func alone(p *project.Project) (unlock func() error, err error) {
 		return nil, err
 	}
 	return state.Lock(p.State)
-}
-
-func newDBVacuum(a *app) *cobra.Command {
-	return newCommand("vacuum", func(cmd *cobra.Command, _ []string) error {
-		var freed int64
-		err := a.queued(cmd.Context(), func(_ *project.Project, db *store.DB) (err error) {
-			freed, err = db.Vacuum(cmd.Context())
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		return a.say(map[string]int64{"freed_bytes": freed}, "%d KiB freed", freed>>10)
-	})
 }
 
 func newDBURL(a *app) *cobra.Command {

@@ -66,7 +66,7 @@ var powers = map[string]string{
 	"learning forget": useNothing, "learning merge": useNothing,
 	"workspace list": reads, "workspace remove": useNothing, "merge": reads,
 
-	"db check": reads, "db backup": reads, "db restore": useNothing, "db vacuum": useNothing, "db adopt": useNothing,
+	"db check": reads, "db backup": reads, "db restore": useNothing, "db adopt": useNothing,
 
 	// What ralph itself starts for a session. newMCP refuses the other profiles.
 	"mcp": reads, "signal": reads, "scripted-agent": reads,

@@ -121,6 +121,15 @@ func rebased(git string) (string, error) {
 	return "", nil
 }
 
+// Filtered says which of a commit's files only a filter can write, as [FastForward] does; "" for none.
+func (t *Tree) Filtered(ctx context.Context, commit string, files []string) (refused string, err error) {
+	filtered, err := t.smudged(ctx, commit, files)
+	if err != nil || len(filtered) == 0 {
+		return "", err
+	}
+	return "a filter has to write " + strings.Join(filtered, ", "), nil
+}
+
 // FastForward moves the branch that is checked out in a folder, with its files, to a descendant
 // commit. It refuses, and changes nothing, if a file to be updated was edited or exists as an
 // untracked or ignored file, if a merge is in progress, or if git could not move the branch. Hooks and
@@ -136,9 +145,8 @@ func FastForward(ctx context.Context, dir, commit string) (refused string, err e
 	if err != nil {
 		return "", err
 	}
-	filtered, err := t.smudged(ctx, commit, files)
-	if err != nil || len(filtered) > 0 {
-		return "a filter has to write " + strings.Join(filtered, ", "), err
+	if refused, err = t.Filtered(ctx, commit, files); err != nil || refused != "" {
+		return refused, err
 	}
 	if refused, err = t.locked(branch); err != nil || refused != "" {
 		return refused, err // git would write the files, and then fail to move the branch

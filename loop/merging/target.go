@@ -1,6 +1,7 @@
 package merging
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -491,7 +492,8 @@ func (at lag) inTheWay(ctx context.Context) (string, error) {
 	case len(others) > 0:
 		return worktree.Untracked(others), nil
 	}
-	return nothing, nil
+	filtered, err := t.Filtered(ctx, at.Commit, files)
+	return cmp.Or(filtered, nothing), err
 }
 
 // diverged says that people's branch has commits that what has been merged has not. Those that can be merged
