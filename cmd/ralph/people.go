@@ -51,7 +51,7 @@ var powers = map[string]string{
 	"diff": reads, "inbox": reads, "answer": useAsk, "comment": useComment, "resolve": useAsk,
 	"approve": useNothing, "reject": useNothing,
 	"suggestion split": useSuggest, "suggestion adopt": useSuggest,
-	"amendment list": reads, "amendment show": reads, "amendment propose": useAmend,
+	"amendment list": reads, "amendment propose": useAmend,
 	"amendment rollback": useNothing, "permission": reads,
 
 	"verify":   "run the commands themselves: what `ralph verify` finds is kept as ralph's own",
@@ -67,6 +67,7 @@ var powers = map[string]string{
 	"workspace list": reads, "workspace remove": useNothing, "merge": reads,
 
 	"db check": reads, "db backup": reads, "db restore": useNothing, "db adopt": useNothing,
+	"db url": reads, "db move": useNothing,
 
 	// What ralph itself starts for a session. newMCP refuses the other profiles.
 	"mcp": reads, "signal": reads, "scripted-agent": reads,

@@ -49,7 +49,8 @@ func (b *bench) newBuild(ctx context.Context, env []string, tasks, waits int) bu
 	config := string(must(os.ReadFile(filepath.Join(p.dir, "ralph.yaml"))))
 	var script strings.Builder
 	for i := range tasks {
-		fmt.Fprintf(&script, "task Constant %[1]d.\n  run sleep %[2]d; printf 'package main\\n\\nconst c%[1]d = %[1]d\\n' > c%[1]d.go; "+
+		fmt.Fprintf(&script, "task Constant %[1]d.\n"+
+			"  run sleep %[2]d; printf 'package main\\n\\nconst c%[1]d = %[1]d\\n' > c%[1]d.go; "+
 			"sh build.sh session\n  done {\"summary\": \"There is a constant.\"}\n", i, waits)
 	}
 	for name, text := range map[string]string{
@@ -58,7 +59,8 @@ func (b *bench) newBuild(ctx context.Context, env []string, tasks, waits int) bu
 		"go.sum": string(must(os.ReadFile(filepath.Join(b.module, "go.sum")))),
 		"build.sh": "b=$(date +%s%N)\ngo build -o built . || exit 1\necho $1 $((($(date +%s%N) - b) / 1000000)) >>" +
 			p.took + "\n",
-		"ralph.yaml": fmt.Sprintf("%spermissions: {writable: [%q]}\nverify: [sh build.sh check]\n", config, filepath.Dir(p.took)),
+		"ralph.yaml": fmt.Sprintf("%spermissions: {writable: [%q]}\nverify: [sh build.sh check]\n",
+			config, filepath.Dir(p.took)),
 	} {
 		check(os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600))
 	}
@@ -137,7 +139,8 @@ func (b *bench) remote(ctx context.Context) []row {
 		c := b.newCrowd(ctx, names, "sh verify.sh")
 		// A remote over ssh, whose connections take their time, and are counted.
 		ssh, count := c.dir+"-ssh", c.dir+"-calls"
-		check(os.WriteFile(ssh, fmt.Appendf(nil, "#!/bin/sh\necho >>%s; sleep %g\nfor last; do :; done\nexec sh -c \"$last\"\n",
+		check(os.WriteFile(ssh, fmt.Appendf(nil, "#!/bin/sh\necho >>%s; sleep %g\n"+
+			"for last; do :; done\nexec sh -c \"$last\"\n",
 			count, delay), 0o700))
 		config := filepath.Join(c.dir, "ralph.yaml")
 		text := must(os.ReadFile(config))
