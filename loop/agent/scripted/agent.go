@@ -35,6 +35,9 @@ type chooser func(prompt string) ([]Turn, error)
 // converse answers messages until there are no more, and returns the exit
 // status. It calls choose for the first message.
 func (a *agent) converse(ctx context.Context, lines <-chan line, choose chooser) (int, error) {
+	if err := a.connect(ctx); err != nil { // as Claude Code does, before it is asked anything
+		return 0, err
+	}
 	var turns []Turn
 	for first := true; ; {
 		text, message, err := next(ctx, lines)
@@ -50,9 +53,6 @@ func (a *agent) converse(ctx context.Context, lines <-chan line, choose chooser)
 		if first {
 			first = false
 			if turns, err = choose(text); err != nil {
-				return 0, err
-			}
-			if err := a.connect(ctx); err != nil {
 				return 0, err
 			}
 		}
