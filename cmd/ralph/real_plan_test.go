@@ -80,19 +80,3 @@ func TestRealPlan(t *testing.T) {
 	s.has(s.git("show", "main:three.txt"), "three again")
 	s.has(s.run(0, "task", "list", "--json"), `"proposed"`)
 }
-
-// TestRealGeminiPlans: the question of a plan that nobody attends waits in the inbox, and with its answer the plan goes on.
-func TestRealGeminiPlans(t *testing.T) {
-	t.Parallel()
-	s := newGeminiStage(t, turns(
-		tools(planned("plan.ask", map[string]any{"question": "red or blue?"})), finished,
-		tools(plannedFile("blue", "grep blue blue.txt")),
-		tools(planned("plan.done", map[string]any{"summary": "blue"})), finished,
-	))
-	s.has(s.run(4, "plan", "Make a file", "--feature", "files"), "needs_input")
-	s.has(s.run(0, "inbox"), "red or blue?")
-	s.run(0, "answer", s.question(), "blue, of course")
-	s.has(s.run(0, "run"), "planned: 1 task")
-	s.has(s.run(0, "plan", "show"), "proposed as blue")
-	s.has(s.api.Requests()[2].Text, "blue, of course")
-}
