@@ -584,7 +584,7 @@ func TestAnInterruptReachesTheCommandAndNotTheSandbox(t *testing.T) {
 		"the command alone": (*proc.Process).Interrupt, "its group": (*proc.Process).InterruptGroup,
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, output := talk(t, inside(t, only(t, sandbox.Bubblewrap), t.TempDir(), `trap 'echo bye; exit 7' INT; echo up; sleep 1000 & wait`, nil))
+			p, output := talk(t, inside(t, only(t, sandbox.Bubblewrap), t.TempDir(), `trap 'echo bye; exit 7' INT; sleep 1000 & echo up; wait`, nil))
 			if err := interrupt(p); err != nil {
 				t.Fatal(err)
 			}

@@ -246,7 +246,7 @@ knows from its own side: if none was listed when the first turn ends, or after a
   What counts is the file on the branch into which the work is merged: what a session writes there waits for your approval like all
   that steers agents. ` + "`${NAME}` and `${NAME:-default}`" + ` are variables of the agent's environment. The rules of permissions hold for their tools as
   ` + "`mcp__SERVER__TOOL`" + ` or as the agent names them.
-- **Pictures.** What a task's description, a comment or a message names as ` + "`![…](docs/wrong.png)`" + ` is shown to an agent whose protocol takes
+- **Pictures.** What a task's description, a comment or a message names as a Markdown image (its path) is shown to an agent whose protocol takes
   pictures: up to eight files of the project, committed or in your folder alone, of at most 4 MiB each. Others read the name.
 
 `
