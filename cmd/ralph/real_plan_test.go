@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"ralph/internal/tools/messagesapi"
@@ -17,7 +18,8 @@ func planned(tool string, input map[string]any) messagesapi.Tool {
 // plannedFile is the call that plans a task which makes a file of its name.
 func plannedFile(name, verify string, after ...string) messagesapi.Tool {
 	return planned("plan.task", map[string]any{
-		"name": name, "title": "Make file " + name, "files": []string{name + ".txt"}, "verify": []string{verify}, "depends_on": after,
+		"name": name, "title": "Make file " + name, "files": []string{name + ".txt"}, "verify": []string{verify},
+		"depends_on": append([]string{}, after...),
 	})
 }
 
@@ -79,4 +81,25 @@ func TestRealPlan(t *testing.T) {
 	s.has(s.run(0, "run", "--no-wait"), "TASK-4 merged")
 	s.has(s.git("show", "main:three.txt"), "three again")
 	s.has(s.run(0, "task", "list", "--json"), `"proposed"`)
+}
+
+// TestRealGeminiPlans: the question of a plan that nobody attends waits in the inbox, and with its answer the plan goes on.
+func TestRealGeminiPlans(t *testing.T) {
+	t.Parallel()
+	const question, answer = "red or blue?", "blue, of course"
+	var step atomic.Int32 // once it is answered
+	s := newGeminiStage(t, func(n int, r messagesapi.Request) messagesapi.Turn {
+		if strings.Contains(r.Body, answer) {
+			return turns(
+				tools(plannedFile("blue", "grep blue blue.txt")),
+				tools(planned("plan.done", map[string]any{"summary": "blue"})),
+			)(int(step.Add(1))-1, r)
+		}
+		return turns(tools(planned("plan.ask", map[string]any{"question": question})))(n, r)
+	})
+	s.has(s.run(4, "plan", "Make a file", "--feature", "files"), "needs_input")
+	s.has(s.run(0, "inbox"), question)
+	s.run(0, "answer", s.question(), answer)
+	s.has(s.run(0, "run"), "planned: 1 task")
+	s.has(s.run(0, "plan", "show"), "proposed as blue")
 }

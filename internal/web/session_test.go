@@ -255,7 +255,7 @@ func TestTheOverviewBeginsWithTheMorning(t *testing.T) {
 		return tx.EndRun(run.ID, ralph.ExitLimit, "the limit of 9 sessions per run is reached")
 	})
 	page := s.browser().get("/")
-	has(t, page, "0 done: 0 sessions on 0 tasks, $0.00", "Ended: the limit of 9 sessions per run is reached (exit status 5)")
+	has(t, page, "0 done: 0 sessions on 0 tasks, $0.00", "ended: the limit of 9 sessions per run is reached (exit status 5)")
 	if strings.Index(page, "0 done") > strings.Index(page, "Spent and left") {
 		t.Error("the morning is not first")
 	}

@@ -56,14 +56,6 @@ func ago(t, now ralph.Time) string {
 	return fmt.Sprintf("%d d", int(d.Hours()/24))
 }
 
-// capital begins a sentence.
-func capital(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
-}
-
 // brief leaves out of a line of the summary where work is kept that is not merged.
 func brief(line string) string {
 	said, _, _ := strings.Cut(line, ", and kept as ")
