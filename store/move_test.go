@@ -1,9 +1,11 @@
 package store_test
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"ralph"
@@ -89,5 +91,35 @@ func TestADatabaseIsMovedAndBack(t *testing.T) {
 		if problems, err := db.Examine(t.Context()); err != nil || len(problems) > 0 {
 			t.Errorf("%s: %v, %v", db.Path(), problems, err)
 		}
+	}
+}
+
+// TestAMoveThatChangesARowIsRefused: the other database changes what it is given, and nothing is moved.
+func TestAMoveThatChangesARowIsRefused(t *testing.T) {
+	pgtest.Files(t)
+	path := filepath.Join(t.TempDir(), "ralph.db")
+	from, to := open(t, filepath.Join(t.TempDir(), "ralph.db")), open(t, path)
+	write(t, from, func(tx *store.Tx) error {
+		_, err := tx.AddTask(ralph.Task{Title: "As it is"}, "human")
+		return err
+	})
+	raw, err := sql.Open("sqlite3", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = raw.ExecContext(t.Context(), `CREATE TRIGGER changed AFTER INSERT ON tasks
+		BEGIN UPDATE tasks SET title = 'another' WHERE id = NEW.id; END`)
+	if err := errors.Join(err, raw.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Move(t.Context(), from, to); err == nil || !strings.Contains(err.Error(), "tasks is not the same in both") {
+		t.Errorf("got %v", err)
+	}
+	tasks, err := store.Read(t.Context(), to, func(tx *store.Tx) (int, error) {
+		list, err := tx.Tasks(store.TaskFilter{})
+		return len(list), err
+	})
+	if err != nil || tasks != 0 {
+		t.Errorf("%d tasks were moved, %v", tasks, err)
 	}
 }
