@@ -126,62 +126,39 @@ func TestCommandsStayFew(t *testing.T) {
 	}
 }
 
-// commandReference describes every command that people use.
+// commandReference lists every command that people use; what its --help says is said there.
 func commandReference(root *cobra.Command) string {
 	var b strings.Builder
-	b.WriteString(generated + "# Command line\n\n" + root.Long + "\n\nEvery command takes these flags:\n\n")
-	flags(&b, root.PersistentFlags())
-	b.WriteString("\n[Exit statuses](exit-statuses.md) have a page of their own.\n")
+	b.WriteString(generated + "# Command line\n\n" + root.Long + "\n\nEvery command takes `--directory DIR` (`-C`), the folder to work in, and `--json`. " +
+		"`ralph COMMAND --help` says what a command does, what each flag means, and shows it at work. " +
+		"[Exit statuses](exit-statuses.md) have a page of their own.\n")
 	for _, group := range root.Groups() {
-		fmt.Fprintf(&b, "\n## %s\n", strings.TrimSuffix(group.Title, ":"))
+		fmt.Fprintf(&b, "\n## %s\n\n| command | | flags |\n|---|---|---|\n", strings.TrimSuffix(group.Title, ":"))
 		for _, c := range root.Commands() {
 			if c.GroupID == group.ID {
-				describeCommand(&b, c)
+				listCommand(&b, c)
 			}
 		}
 	}
 	return b.String()
 }
 
-func describeCommand(b *strings.Builder, c *cobra.Command) {
+func listCommand(b *strings.Builder, c *cobra.Command) {
 	if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
 		return
 	}
-	fmt.Fprintf(b, "\n### `%s`\n", strings.TrimSuffix(c.UseLine(), " [flags]"))
-	if !strings.HasPrefix(c.Long, c.Short) {
-		fmt.Fprintf(b, "\n%s.\n", c.Short)
-	}
-	if c.Long != "" {
-		fmt.Fprintf(b, "\n%s\n", c.Long)
-	}
-	if c.LocalNonPersistentFlags().HasAvailableFlags() {
-		b.WriteString("\n")
-		flags(b, c.LocalNonPersistentFlags())
-	}
-	if c.Example != "" && strings.TrimSpace(c.Example) != c.CommandPath() {
-		fmt.Fprintf(b, "\n```sh\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(c.Example, "  "), "\n  ", "\n"))
-	}
-	for _, sub := range c.Commands() {
-		describeCommand(b, sub)
-	}
-}
-
-func flags(b *strings.Builder, set *pflag.FlagSet) {
-	set.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" {
-			return
+	var flags []string
+	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Name != "help" {
+			value, _ := pflag.UnquoteUsage(f)
+			flags = append(flags, "`"+strings.TrimSpace("--"+f.Name+" "+value)+"`")
 		}
-		name, text := pflag.UnquoteUsage(f)
-		short := ""
-		if f.Shorthand != "" {
-			short = "-" + f.Shorthand + ", "
-		}
-		def := ""
-		if f.DefValue != "[]" && f.DefValue != "false" && f.DefValue != "" {
-			def = " (`" + f.DefValue + "`)"
-		}
-		fmt.Fprintf(b, "- `%s`: %s%s\n", strings.TrimSpace(short+"--"+f.Name+" "+name), text, def)
 	})
+	use := strings.ReplaceAll(strings.TrimSuffix(c.UseLine(), " [flags]"), "|", "\\|")
+	fmt.Fprintf(b, "| `%s` | %s | %s |\n", use, c.Short, strings.Join(flags, ", "))
+	for _, sub := range c.Commands() {
+		listCommand(b, sub)
+	}
 }
 
 // objects are what commands print with --json. One that the code keeps to itself has
