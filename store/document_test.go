@@ -25,7 +25,7 @@ ralph keeps a project's queue, and all that happened, in one SQLite file: ` + "`
 [state folder](git.md#where-the-queue-is), such as ` + "`~/.local/state/ralph/my-app-3f9a1c0b7d52/ralph.db`" + `. ` + "`ralph doctor`" + ` names it.
 
 Scripts may read it, also while a run writes: ` + "`sqlite3 -readonly FILE`" + `, or any library. Tables, columns and what they mean are
-stable; further ones may be added, so name the columns that you select. Columns marked **own** are ralph's own: what is in them may change. Write with
+stable; further ones may be added, so name the columns that you select. What is not listed here is ralph's own, and may change. Write with
 ralph's commands only: the rules of [statuses](task-status.md), the log of events and the notifications hang on them.
 
     sqlite3 -readonly ~/.local/state/ralph/my-app-*/ralph.db "SELECT id, title, status_reason FROM tasks WHERE status = 'failed'"
@@ -58,25 +58,25 @@ var tables = []struct{ name, about string }{
 	{"checkpoints", "Where sessions stood, for those that go on."},
 	{"events", "What happened, in order ([events.md](events.md))."},
 	{"leases", "What one process at a time does, of all machines: `merge`."},
-	{"event_readers", "How far those who read the events have come, such as notifications."},
+	{"event_readers", own + "How far those who read the events have come, such as notifications."},
 	{"learnings", "What sessions learned and people know."},
-	{"learning_comments", "Which signals a learning came from."},
+	{"learning_comments", own + "Which signals a learning came from."},
 	{"learning_conflicts", "Learnings that contradict each other."},
 	{"permission_requests", "What agents asked permission for, and what they were told."},
-	{"baselines", "What verification said before a task's first session."},
+	{"baselines", own + "What verification said before a task's first session."},
 	{"project", "Of which folder the queue is."},
 	{"changes", "What sessions did in workspaces, on its way into the target branch."},
 	{"merge_queue", "One row: whether changes are merged."},
-	{"verifications", "What verification said last of a state of the work tree."},
+	{"verifications", own + "What verification said last of a state of the work tree."},
 	{"usage_windows", "A subscription's windows, as the agent last told."},
 	{"agent_states", "What is known of agents across runs, by their names in ralph.yaml."},
-	{"agent_accounts", "The accounts of which that is known, and what is known of usage windows."},
-	{"progress", "One row: how far the database has got; `ralph.db.mark` beside it says the same."},
-	{"schema_migrations", "The changes of the schema that were applied."},
+	{"agent_accounts", own + "The accounts of which that is known, and what is known of usage windows."},
+	{"progress", own + "One row: how far the database has got; `ralph.db.mark` beside it says the same."},
+	{"schema_migrations", own + "The changes of the schema that were applied."},
 }
 
-// own marks a column for ralph's internal use.
-const own = "**own**: "
+// own marks a table or a column for ralph's internal use, which the page does not list.
+const own = "own: "
 
 // meanings describe columns, by "table.column" or by "column" for all tables.
 var meanings = map[string]string{
@@ -225,9 +225,12 @@ func databasePage(t *testing.T, tx *store.Tx) (string, error) {
 			continue
 		}
 		there = slices.Delete(there, i, i+1)
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", table.name, table.about)
-		if err := columnRows(t, tx, &b, table.name, used); err != nil {
+		var rows strings.Builder
+		if err := columnRows(t, tx, &rows, table.name, used); err != nil {
 			return "", err
+		}
+		if !strings.HasPrefix(table.about, own) {
+			fmt.Fprintf(&b, "\n## %s\n\n%s\n\n%s", table.name, table.about, rows.String())
 		}
 	}
 	for _, name := range there {
@@ -267,6 +270,9 @@ func columnRows(t *testing.T, tx *store.Tx, b *strings.Builder, table string, us
 			}
 		}
 		used[key] = true
+		if strings.HasPrefix(meaning, own) {
+			continue
+		}
 		if values := accepted(definition(ddl, name), name); values != nil && values[1] != "0, 1" {
 			list := "`" + strings.Join(strings.Split(strings.NewReplacer("'", "", " ", "").Replace(values[1]), ","), "`, `") + "`"
 			meaning = strings.TrimPrefix(meaning+"; one of "+strings.Replace(list, "``", "empty", 1), "; ")
