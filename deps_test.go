@@ -94,9 +94,9 @@ var imports = map[string][]string{
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/web/localhttp", "ralph/internal/transcript",
 		"ralph/internal/report", "ralph/loop/agent", "ralph/internal/advice", "ralph/internal/inbox", "ralph/internal/exchange",
 	},
-	"ralph/internal/words":     {"ralph"},
-	"ralph/internal/web/night": {"ralph", "ralph/internal/machine", "ralph/signals", "ralph/store"}, // a fixture of tests
-	"ralph/internal/notify":    {"ralph", "ralph/store", "ralph/internal/proc", "ralph/internal/report", "ralph/internal/words"},
+	"ralph/internal/words":       {"ralph"},
+	"ralph/internal/web/webtest": {"ralph", "ralph/internal/machine", "ralph/signals", "ralph/store"}, // a fixture of tests
+	"ralph/internal/notify":      {"ralph", "ralph/store", "ralph/internal/proc", "ralph/internal/report", "ralph/internal/words"},
 	"ralph/loop": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/machine", "ralph/internal/proc", "ralph/internal/worktree",
 		"ralph/internal/bm25", "ralph/internal/schedule", "ralph/loop/agent", "ralph/loop/check",
@@ -207,7 +207,7 @@ var knowing = map[string]string{
 	"loop/agent/profile.go":       "the assumed profile of an unknown agent",
 	"loop/agent/acp/":             "names tools as permission rules do",
 	"loop/agent/codex/":           "has hooks of the same form",
-	"internal/web/night/":         "writes transcripts as Claude does, for tests",
+	"internal/web/webtest/":       "writes transcripts as Claude does, for tests",
 	"internal/tools/messagesapi/": "scripts name tools as Claude does",
 }
 

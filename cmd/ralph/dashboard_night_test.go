@@ -18,7 +18,7 @@ import (
 
 	"ralph"
 	"ralph/internal/web"
-	"ralph/internal/web/night"
+	"ralph/internal/web/webtest"
 	"ralph/loop/agent/claude"
 	"ralph/store"
 )
@@ -26,7 +26,7 @@ import (
 // A nightSite is a dashboard over a rich night, with a browser that has signed in.
 type nightSite struct {
 	*tab
-	*night.Night
+	*webtest.Night
 	db  *store.DB
 	url string
 }
@@ -34,7 +34,7 @@ type nightSite struct {
 // newNightSite serves a rich night from this process.
 func newNightSite(t *testing.T) *nightSite {
 	t.Helper()
-	n := &night.Night{}
+	n := &webtest.Night{}
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Now: n.Now})
 	if err != nil {
 		t.Fatal(err)

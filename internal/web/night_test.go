@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"ralph/internal/web"
-	"ralph/internal/web/night"
+	"ralph/internal/web/webtest"
 	"ralph/store"
 )
 
 // newNight is a dashboard over a rich night.
-func newNight(t testing.TB) (*site, *night.Night) {
+func newNight(t testing.TB) (*site, *webtest.Night) {
 	t.Helper()
-	s, n := newSite(t), &night.Night{}
+	s, n := newSite(t), &webtest.Night{}
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Now: n.Now})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
-// Package night fills a database with one rich night, for tests of what people see: fifty tasks of four sessions at
+// Package webtest fills a database with one rich night, for tests of what people see: fifty tasks of four sessions at
 // once, of which fifteen failed for three reasons, with flags, questions, changed tests, suggestions and a review. No
 // agent and no git takes part.
-package night
+package webtest
 
 import (
 	"context"
