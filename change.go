@@ -70,3 +70,17 @@ func (c Change) Ref() string { return ChangeRefs + c.SessionID }
 func Trailers(task int64, session string) string {
 	return fmt.Sprintf("Task: TASK-%d\nSession: %s\n", task, session)
 }
+
+// A Reverted is a completed task whose change people have taken back on the target by `git revert`.
+type Reverted struct {
+	TaskID int64  `json:"task_id"`
+	By     Commit `json:"by"`
+	Branch string `json:"branch"`
+}
+
+// String says so in a sentence, and what can be done.
+func (r Reverted) String() string {
+	return fmt.Sprintf("TASK-%[1]d is completed, and %[2]s took it back on %[3]s (%[4]s: %[5]s): `ralph undo %[1]d` "+
+		"has it done again, with --cancel it is called off", r.TaskID, ShortID(r.By.ID), r.Branch,
+		r.By.Author, r.By.Subject)
+}

@@ -315,8 +315,9 @@ type ChangeQueued struct {
 type ChangeMerged struct {
 	ChangeID int64  `json:"change_id"`
 	Commit   string `json:"commit"`
-	Into     string `json:"into"`   // the branch
-	Behind   string `json:"behind"` // why the branch that people have does not have it yet; "" if it does
+	Into     string `json:"into"`           // the branch
+	Behind   string `json:"behind"`         // why the branch that people have does not have it yet; "" if it does
+	Undo     bool   `json:"undo,omitempty"` // it takes back what its task had merged
 }
 
 // ChangeSentBack reports that a change left the queue unmerged, and why.

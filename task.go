@@ -312,6 +312,7 @@ var Moves = []Move{
 	{Failed, Pending, Person, "`ralph task retry`: every counter starts again"},
 	{Failed, Cancelled, Person, "the task is called off"},
 	{Completed, Pending, Person, "`ralph task retry`: it is to be done again"},
+	{Completed, Cancelled, Person, "`ralph undo --cancel`, where people have taken back its change already"},
 	{Cancelled, Pending, Person, "`ralph task retry`: it is wanted after all"},
 	{Rejected, Pending, Person, "`ralph task retry`: it is wanted after all"},
 

@@ -7,6 +7,7 @@ import (
 
 	"ralph"
 	"ralph/internal/text"
+	"ralph/signals"
 	"ralph/store"
 )
 
@@ -15,13 +16,15 @@ type Undoing struct {
 	By     string // the person
 	Why    string // for the task's next session
 	Cancel bool   // the task is called off, instead of being done again
+	Agent  bool   // where later commits stand in the way, an agent is to do it
 }
 
 // Undo queues the reverse of what a task has merged. It is merged like any change, with [Loop.MergeQueued] or the run
-// in progress. Conflicts are the files in which later commits stand in its way; nothing is queued then. The error wraps
-// [ralph.ErrConflict] if there is nothing to undo.
+// in progress. Conflicts are the files in which later commits stand in its way; nothing is queued then. Where people
+// have taken it back already, the task has its status at once. The error wraps [ralph.ErrConflict] if it has merged
+// nothing.
 func (l *Loop) Undo(ctx context.Context, task int64, u Undoing) (conflicts []string, err error) {
-	merged, err := store.Read(ctx, l.Store, func(tx *store.Tx) (ralph.Change, error) { return tx.Undoable(task) })
+	merged, err := store.Read(ctx, l.Store, func(tx *store.Tx) ([]ralph.Change, error) { return tx.Undoable(task) })
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +39,11 @@ func (l *Loop) Undo(ctx context.Context, task int64, u Undoing) (conflicts []str
 		if err := tx.SetTarget(l.Merger.Into); err != nil {
 			return err
 		}
-		return tx.Undo(store.Undo{Change: c, By: u.By, Why: u.Why})
+		undo := store.Undo{Change: c, By: u.By, Why: u.Why}
+		if c.Head == "" {
+			return tx.UndoneAlready(undo, l.Merger.Into+" had nothing of its change any more")
+		}
+		return tx.Undo(undo)
 	})
 }
 
@@ -47,12 +54,16 @@ func (l *Loop) UndoByAgent(ctx context.Context, task int64, conflicts []string, 
 		if err != nil {
 			return err
 		}
-		c, err := tx.Undoable(task)
+		merged, err := tx.Undoable(task)
 		if err != nil {
 			return err
 		}
+		var commits []string
+		for _, c := range merged {
+			commits = append(commits, c.Commit)
+		}
 		why := fmt.Sprintf("Take back what TASK-%d (%s) changed: commit %s. Later commits changed the same lines of %s; "+
-			"keep what they did.", t.ID, t.Title, c.Head, strings.Join(conflicts, ", "))
+			"keep what they did.", t.ID, t.Title, strings.Join(commits, ", "), strings.Join(conflicts, ", "))
 		if u.Why != "" {
 			why += "\n\nWhy: " + u.Why
 		}
@@ -60,9 +71,49 @@ func (l *Loop) UndoByAgent(ctx context.Context, task int64, conflicts []string, 
 			Title: text.Clip("Undo: "+t.Title, ralph.MaxTitle), Description: why,
 			Feature: t.Feature, Priority: t.Priority, Origin: ralph.ByHuman, Status: ralph.Pending, Allow: []string{"tests"},
 		}, "human")
+		if err == nil {
+			_, err = tx.AddComment(ralph.Comment{
+				TaskID: task, Author: u.By, AuthorKind: ralph.ByHuman, Kind: ralph.Reference,
+				Body: fmt.Sprintf("TASK-%d is for an agent to take back what this task has merged.", added),
+			})
+		}
 		return err
 	})
 	return added, err
+}
+
+// AskUndo has what a task has merged taken back, and says in a sentence what comes of it. The run in progress merges
+// that, or the next one.
+func (l *Loop) AskUndo(ctx context.Context, task int64, u Undoing) (said string, err error) {
+	conflicts, err := l.Undo(ctx, task, u)
+	switch {
+	case err != nil:
+		return "", err
+	case len(conflicts) == 0:
+		err = l.Store.View(ctx, func(tx *store.Tx) error {
+			t, err := tx.Task(task)
+			if err != nil {
+				return err
+			}
+			run, ok, err := tx.LastRun()
+			switch {
+			case t.Status != ralph.Merging:
+				said = fmt.Sprintf("TASK-%d is %s: %s.", task, t.Status, t.StatusReason)
+			case ok && tx.Alive(run):
+				said = fmt.Sprintf("TASK-%d will be undone once the run has verified and merged its reverse.", task)
+			default:
+				said = fmt.Sprintf("TASK-%d will be undone once a run merges its reverse: start one.", task)
+			}
+			return err
+		})
+		return said, err
+	case u.Agent:
+		by, err := l.UndoByAgent(ctx, task, conflicts, u)
+		return fmt.Sprintf("TASK-%d is for an agent to undo TASK-%d: later commits changed the same lines of %s.",
+			by, task, signals.FileList(conflicts)), err
+	}
+	return "", ralph.Conflict("TASK-%d is not undone: later commits changed the same lines of %s; undo those first, "+
+		"or have an agent do it", task, signals.FileList(conflicts))
 }
 
 // MergeQueued merges what is queued, and returns what the rest waits for; "" if nothing is left.

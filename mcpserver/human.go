@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ralph"
+	"ralph/loop"
 	"ralph/loop/agent/claude"
 )
 
@@ -41,10 +42,18 @@ type CheckpointCall struct {
 	TokensLimit   int64    `json:"tokens_limit"`
 }
 
+// An UndoCall is a call of agentic_task_undo.
+type UndoCall struct {
+	TaskID  taskID `json:"task_id"`
+	Reason  string `json:"reason"`
+	Cancel  bool   `json:"cancel"`
+	ByAgent bool   `json:"by_agent"`
+}
+
 // HumanTools lists the tools of the human profile, without those for discussion.
 var HumanTools = []string{
 	"agentic_get_active_task", "agentic_task_show", "agentic_task_update_progress",
-	"agentic_task_complete", "agentic_get_token_status", "agentic_create_checkpoint",
+	"agentic_task_complete", "agentic_task_undo", "agentic_get_token_status", "agentic_create_checkpoint",
 }
 
 const humanInstructions = "A person has claimed a task in ralph and works on it with you. " +
@@ -61,6 +70,7 @@ func newHuman(c *Chats) *mcp.Server {
 	serve(server, "agentic_task_show", asJSON, h.show)
 	serve(server, "agentic_task_update_progress", asJSON, h.progress)
 	serveRequest(server, "agentic_task_complete", asJSON, h.completeAsked)
+	serveRequest(server, "agentic_task_undo", asJSON, h.undoAsked)
 	serve(server, "agentic_get_token_status", asJSON, h.tokenStatus)
 	serve(server, "agentic_create_checkpoint", asJSON, h.checkpoint)
 	addDiscussion(server, discussing(h.discuss).comment, discussing(h.discuss).propose)
@@ -98,6 +108,42 @@ func (c *chat) completeAsked(ctx context.Context, req *mcp.CallToolRequest, in C
 		return nil, errors.New("the answer to the question whether the task is to be completed is missing")
 	}
 	return c.complete(ctx, in, func(context.Context, string) (bool, error) { return agreed(said), nil })
+}
+
+// undoAsked takes back what a task has merged, if the person says so in the client's own way: a model cannot.
+func (c *chat) undoAsked(ctx context.Context, req *mcp.CallToolRequest, in UndoCall) (any, error) {
+	if err := ralph.CheckText("reason", in.Reason, false); err != nil {
+		return nil, err
+	}
+	client := req.Session.InitializeParams()
+	if client == nil || client.Capabilities == nil || client.Capabilities.Elicitation == nil || c.headless {
+		return nil, fmt.Errorf("a person has to say so, and this client cannot ask them: "+
+			"`ralph undo %d` in a terminal does it, as does the task's page of the dashboard", in.TaskID)
+	}
+	question := fmt.Sprintf("Take back what TASK-%d has merged, and have it done again?", in.TaskID)
+	if in.Cancel {
+		question = fmt.Sprintf("Take back what TASK-%d has merged, and cancel it?", in.TaskID)
+	}
+	var yes bool
+	switch {
+	case client.ProtocolVersion < modern:
+		said, err := req.Session.Elicit(ctx, elicitation(question))
+		if err != nil {
+			return nil, fmt.Errorf("the person could not be asked whether TASK-%d is to be undone: %w", in.TaskID, err)
+		}
+		yes = agreed(said)
+	case len(req.Params.InputResponses) == 0:
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"confirm": elicitation(question)}}, nil
+	default:
+		said, ok := req.Params.InputResponses["confirm"].(*mcp.ElicitResult)
+		yes = ok && agreed(said)
+	}
+	if !yes {
+		return nil, fmt.Errorf("the person did not confirm it: TASK-%d stays as it is", in.TaskID)
+	}
+	said, err := c.Loop.AskUndo(ctx, int64(in.TaskID),
+		loop.Undoing{By: c.Person, Why: in.Reason, Cancel: in.Cancel, Agent: in.ByAgent})
+	return map[string]string{"result": said}, err
 }
 
 // elicitation asks for just yes or no, which every form offers.

@@ -30,6 +30,7 @@ type Chats struct {
 	CheckpointAt int    // percent of a context from which a new chat is advised
 	Addr         string // of the background server
 	Version      string // of ralph
+	Person       string // whose chats these are
 	Environ      []string
 	Getenv       func(name string) string
 	Warn         io.Writer // gets problems that stop nothing

@@ -271,7 +271,7 @@ func (tx *Tx) CompleteChange(c ralph.Change, into, behind string) error {
 		return err
 	}
 	if err := tx.record(ofChange(c), ralph.ChangeMerged{
-		ChangeID: c.ID, Commit: c.To, Into: into, Behind: behind,
+		ChangeID: c.ID, Commit: c.To, Into: into, Behind: behind, Undo: c.Undo != "",
 	}); err != nil {
 		return err
 	}
@@ -296,7 +296,7 @@ func (tx *Tx) CompleteChange(c ralph.Change, into, behind string) error {
 // not "", only after a person has resolved that blocker.
 func (tx *Tx) SendBack(c ralph.Change, reason string, conflicts []string, blocked string) error {
 	if c.Undo != "" {
-		return tx.notUndone(c, reason)
+		return tx.notUndone(c, reason, false)
 	}
 	if err := tx.SetChange(c.ID, c.State, ralph.SentBack); err != nil {
 		return err
@@ -329,7 +329,7 @@ func (tx *Tx) leaveQueue(task int64, reason, blocked string) error {
 // blocker.
 func (tx *Tx) BlockChange(c ralph.Change, why string) error {
 	if c.Undo != "" {
-		return tx.notUndone(c, why)
+		return tx.notUndone(c, why, false)
 	}
 	if err := tx.SetChange(c.ID, c.State, ralph.Held); err != nil {
 		return err
@@ -408,7 +408,7 @@ func (tx *Tx) DropChange(task int64, by string) error {
 		return tx.dropOpen(task, why)
 	}
 	if c.Undo != "" && c.State != ralph.Moving {
-		return tx.notUndone(c, why)
+		return tx.notUndone(c, why, true)
 	}
 	if err := tx.withdraw(task, false, why); err != nil {
 		return err
@@ -513,11 +513,17 @@ func (tx *Tx) NoteBehind(b ralph.TargetBehind) error {
 func (tx *Tx) NoteRewritten(e ralph.TargetRewritten) error { return tx.record(ralph.Event{}, e) }
 
 // Merged lists, of each completed task, the change that was merged last, newest first.
-func (tx *Tx) Merged() ([]ralph.Change, error) {
-	return changes.all(tx, `JOIN tasks t ON t.id = c.task_id
-		WHERE t.status = 'completed' AND c.state = 'merged'
-			AND c.id = (SELECT max(n.id) FROM changes n WHERE n.task_id = c.task_id AND n.state = 'merged')
-		ORDER BY c.id DESC`)
+func (tx *Tx) Merged() ([]ralph.Change, error) { return tx.LastMerged(0, 0) }
+
+// LastMerged is like [Tx.Merged], of one task unless that is 0, and at most limit ones unless that is 0.
+func (tx *Tx) LastMerged(task int64, limit int) ([]ralph.Change, error) {
+	var by filter
+	if task != 0 {
+		by.and("c.task_id = ?", task)
+	}
+	by.and("t.status = 'completed' AND c.state = 'merged' " +
+		"AND c.id = (SELECT max(n.id) FROM changes n WHERE n.task_id = c.task_id AND n.state = 'merged')")
+	return changes.all(tx, `JOIN tasks t ON t.id = c.task_id `+by.where()+` ORDER BY c.id DESC`+by.page(limit, 0), by.args...)
 }
 
 // ofFeature selects the tasks of a feature.

@@ -102,13 +102,18 @@ func (db *DB) Say(
 	return id, err
 }
 
-// say stores one signal of a session.
+// say stores one signal of a session in progress.
 func (tx *Tx) say(task int64, session, author string, p signals.Payload) (id int64, err error) {
-	payload, err := json.Marshal(p)
-	if err != nil {
+	if err := tx.CheckSession(task, session); err != nil {
 		return 0, err
 	}
-	if err := tx.CheckSession(task, session); err != nil {
+	return tx.signal(task, session, author, p)
+}
+
+// signal stores one signal of a session.
+func (tx *Tx) signal(task int64, session, author string, p signals.Payload) (id int64, err error) {
+	payload, err := json.Marshal(p)
+	if err != nil {
 		return 0, err
 	}
 	created, err := tx.after(session)

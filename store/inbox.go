@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -50,7 +51,7 @@ type InboxItem struct {
 	Diff      []string   `json:"diff,omitempty"`    // what an amendment changes, as [ralph.Patch.Diff] has it
 	Session   string     `json:"session,omitempty"` // that is paused until the permission is answered
 	Expires   ralph.Time `json:"expires,omitzero"`  // when the permission is denied automatically
-	Action    string     `json:"-"`                 // that the suggestion allows now: split, adopt or task
+	Action    string     `json:"-"`                 // that the suggestion allows now: split, adopt or task; undo, of a flag on what is merged
 }
 
 // An inboxQuery finds the items of one kind.
@@ -213,6 +214,8 @@ func (tx *Tx) complete(inbox []InboxItem) (err error) {
 		switch item := &inbox[i]; item.Kind {
 		case "suggestion":
 			err = tx.addAction(item)
+		case "flag":
+			err = tx.addUndo(item)
 		case "question":
 			err = tx.addOptions(item)
 		case "permission":
@@ -256,6 +259,18 @@ func (tx *Tx) addAction(item *InboxItem) error {
 	}
 	item.Action = action
 	return nil
+}
+
+// addUndo sets whether what the task of a flag has merged can be taken back.
+func (tx *Tx) addUndo(item *InboxItem) error {
+	_, err := tx.Undoable(item.TaskID)
+	switch {
+	case err == nil:
+		item.Action = "undo"
+	case errors.Is(err, ralph.ErrConflict):
+		err = nil
+	}
+	return err
 }
 
 // addDiff adds what an amendment changes.

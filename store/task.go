@@ -487,6 +487,11 @@ func (tx *Tx) Retry(id int64, reason string) error {
 	if err := tx.Move(id, ralph.Pending, ralph.Person, reason); err != nil {
 		return err
 	}
+	return tx.startOver(id, reason)
+}
+
+// startOver begins every counter of a task again.
+func (tx *Tx) startOver(id int64, reason string) error {
 	if err := tx.set("tasks", id, cells{
 		"stuck_count": 0, "verify_failures": 0, "attempts": 0, "prompt_too_long": 0, "lost_count": 0, "times_sent_back": 0,
 		"not_before": "",

@@ -222,7 +222,7 @@ func (a *app) chats(p *project.Project, db *store.DB, l *loop.Loop) *mcpserver.C
 	return &mcpserver.Chats{
 		Store: db, Loop: l, Root: p.Root, State: p.State, File: p.File(mcpserver.MirrorFile),
 		CheckpointAt: config.Fixed.CheckpointAt, Addr: config.Fixed.ChatAddr, Version: version(),
-		Environ: a.environ, Getenv: a.getenv, Warn: a.err,
+		Person: a.person(), Environ: a.environ, Getenv: a.getenv, Warn: a.err,
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 
 // chatTools are the tools of the human profile, by decision 10.
 var chatTools = []string{
-	"agentic_create_checkpoint", "agentic_get_active_task", "agentic_get_token_status", "agentic_task_complete", "agentic_task_show", "agentic_task_update_progress",
+	"agentic_create_checkpoint", "agentic_get_active_task", "agentic_get_token_status", "agentic_task_complete", "agentic_task_show", "agentic_task_undo", "agentic_task_update_progress",
 	"comment_on_task", "list_pending_amendments", "list_task_comments", "propose_task_amendment", "resolve_comment",
 }
 

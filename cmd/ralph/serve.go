@@ -17,6 +17,7 @@ import (
 	"ralph/internal/project"
 	"ralph/internal/show"
 	"ralph/internal/text"
+	"ralph/loop"
 	"ralph/store"
 )
 
@@ -71,7 +72,11 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 	o.DecideClaims = func(ctx context.Context) error { return a.decideClaims(ctx, p, db) }
 	o.Start = func(ctx context.Context) (string, error) { return startRun(ctx, p, db) }
 	o.Undo = func(ctx context.Context, task int64, why string, cancel, byAgent bool) (string, error) {
-		return a.askUndo(ctx, p, db, task, why, cancel, byAgent)
+		l, err := p.Loop(ctx, db)
+		if err != nil {
+			return "", err
+		}
+		return l.AskUndo(ctx, task, loop.Undoing{By: a.person(), Why: why, Cancel: cancel, Agent: byAgent})
 	}
 	o.Patch = func(ctx context.Context, from, to string) (string, error) {
 		d := difference{From: from, To: to}

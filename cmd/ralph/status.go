@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -18,6 +19,16 @@ import (
 	"ralph/loop/agent"
 	"ralph/store"
 )
+
+// reverted lists the completed tasks whose changes people have reverted, or that one. What cannot be looked at is a
+// warning.
+func reverted(ctx context.Context, p *project.Project, db *store.DB, task int64) []ralph.Reverted {
+	list, err := p.Reverted(ctx, db, task)
+	if err != nil {
+		p.Log.Warn("cannot look whether people have reverted what was merged", "error", err)
+	}
+	return list
+}
 
 func newStatus(a *app) *cobra.Command {
 	var all bool
@@ -51,6 +62,7 @@ func newStatus(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			v.Reverted = append([]ralph.Reverted{}, reverted(cmd.Context(), p, db, 0)...)
 			v.Ports = [2]int{p.Config.Workspace.Ports, config.Fixed.WorkspacePorts}
 			v.Strange = loop.Outside(v.Outside)
 			if full := state.Full(p.State); full != "" {

@@ -169,7 +169,18 @@ func closed(s ralph.Status) bool { return s.Ended() && s != ralph.Failed }
 
 func newTaskShow(a *app) *cobra.Command {
 	return newCommand("show ID", onTask(func(ctx context.Context, id int64) error {
-		return showOf(ctx, a, read, func(tx *store.Tx) (show.TaskView, error) { return show.ReadTask(tx, id) }, show.Task)
+		var v show.TaskView
+		err := a.with(ctx, func(p *project.Project, db *store.DB) (err error) {
+			v, err = store.Read(ctx, db, func(tx *store.Tx) (show.TaskView, error) { return show.ReadTask(tx, id) })
+			for _, r := range reverted(ctx, p, db, id) {
+				v.Reverted = r.String()
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return a.print(v, func(w io.Writer) { show.Task(w, v) })
 	}))
 }
 

@@ -29,7 +29,6 @@ type undone struct {
 
 func newUndo(a *app) *cobra.Command {
 	var u loop.Undoing
-	var byAgent bool
 	cmd := newCommand("undo TASK...", func(cmd *cobra.Command, args []string) error {
 		ids, err := parseTasks(args)
 		if err != nil {
@@ -52,18 +51,18 @@ func newUndo(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.undo(ctx, l, ids, u, byAgent)
+			return a.undo(ctx, l, ids, u)
 		})
 	})
 	cmd.Flags().StringVar(&u.Why, "reason", "", "why, for the task's next session: `TEXT`, @FILE, or - for standard input")
 	cmd.Flags().BoolVar(&u.Cancel, "cancel", false, "call the task off, instead of having it done again")
-	cmd.Flags().BoolVar(&byAgent, "agent", false,
+	cmd.Flags().BoolVar(&u.Agent, "agent", false,
 		"where later commits stand in the way, add a task for an agent to undo it")
 	return cmd
 }
 
 // undo undoes tasks, the newest first, and merges that.
-func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoing, byAgent bool) error {
+func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoing) error {
 	list := make([]undone, len(ids))
 	waits := ""
 	for i, id := range ids {
@@ -75,7 +74,7 @@ func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoin
 		switch {
 		case len(conflicts) == 0: // each builds on what the one before has come to
 			waits, err = l.MergeQueued(ctx)
-		case byAgent:
+		case u.Agent:
 			list[i].Agent, err = l.UndoByAgent(ctx, id, conflicts, u)
 		}
 		if err != nil {
@@ -128,31 +127,6 @@ func (v undone) say(w io.Writer, waits string) {
 	default:
 		fmt.Fprintf(w, "TASK-%d is %s: %s\n", v.TaskID, v.Status, text.VisibleLine(v.Reason))
 	}
-}
-
-// askUndo has what a task has merged taken back, as the dashboard asks for it, and says in a sentence what comes of it.
-// The run in progress merges that, or the next one.
-func (a *app) askUndo(
-	ctx context.Context, p *project.Project, db *store.DB, task int64, why string, cancel, byAgent bool,
-) (said string, err error) {
-	u := loop.Undoing{By: a.person(), Why: why, Cancel: cancel}
-	l, err := p.Loop(ctx, db)
-	if err != nil {
-		return "", err
-	}
-	conflicts, err := l.Undo(ctx, task, u)
-	switch {
-	case err != nil:
-		return "", err
-	case len(conflicts) == 0:
-		return fmt.Sprintf("TASK-%d will be undone: its reverse is merged by the run, like any change.", task), nil
-	case byAgent:
-		by, err := l.UndoByAgent(ctx, task, conflicts, u)
-		return fmt.Sprintf("TASK-%d is for an agent to undo TASK-%d: later commits changed the same lines of %s.",
-			by, task, signals.FileList(conflicts)), err
-	}
-	return "", ralph.Conflict("TASK-%d is not undone: later commits changed the same lines of %s; undo those first, "+
-		"or have an agent do it", task, signals.FileList(conflicts))
 }
 
 // parseTasks parses ids of tasks, none of them twice.

@@ -309,6 +309,13 @@ func merges(ctx context.Context, p *project.Project, db *store.DB) (findings []F
 	if err != nil {
 		return append(findings, Finding{"merging", false, err.Error(), ""})
 	}
+	reverted, err := p.Reverted(ctx, db, 0)
+	if err != nil {
+		findings = append(findings, Finding{"merging", false, err.Error(), ""})
+	}
+	for _, r := range reverted {
+		findings = append(findings, Finding{"merging", true, r.String(), ""})
+	}
 	for _, c := range missing {
 		findings = append(findings, Finding{
 			"merging", false,

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,7 +73,11 @@ func choices(i store.InboxItem) []choice {
 	case "permission":
 		return []choice{does("a", "allow", "approve", i.Item), does("d", "deny", "reject", i.Item)}
 	case "blocker", "flag":
-		return []choice{does("", "how it was resolved", "resolve", comment)}
+		list := []choice{does("", "how it was resolved", "resolve", comment)}
+		if i.Action == "undo" {
+			list = append(list, does("u", "undo TASK-"+task, "undo", task))
+		}
+		return list
 	case "learning":
 		return []choice{does("a", "it holds", "approve", i.Item), does("f", "forget it", "reject", i.Item)}
 	case "conflict":
@@ -220,7 +225,8 @@ func menu(list []choice, options int) string {
 
 // chosen returns the command for the typed text; nil for none.
 func (d Dialogue) chosen(list []choice, i store.InboxItem, typed string) ([]string, error) {
-	if list[0].key == "" {
+	short := slices.ContainsFunc(list, func(c choice) bool { return c.key == typed })
+	if list[0].key == "" && !short {
 		if n, err := strconv.Atoi(typed); err == nil && n >= 1 && n <= len(i.Options) {
 			typed = i.Options[n-1]
 		}

@@ -150,6 +150,26 @@ func (p *Project) CaughtUp(ctx context.Context, db *store.DB) error {
 	return m.CaughtUp(ctx)
 }
 
+// lookedAt is how many of the changes that were merged last are looked at for reverts.
+const lookedAt = 200
+
+// Reverted lists the completed tasks whose changes people have reverted: of the newest ones, or of a task alone.
+func (p *Project) Reverted(ctx context.Context, db *store.DB, task int64) ([]ralph.Reverted, error) {
+	list, err := store.Read(ctx, db, func(tx *store.Tx) ([]ralph.Change, error) { return tx.LastMerged(task, lookedAt) })
+	if err != nil || len(list) == 0 || !p.Git {
+		return nil, err
+	}
+	tree, err := worktree.Open(ctx, p.Root, p.Own()...)
+	if err != nil {
+		return nil, err
+	}
+	m, err := p.Merger(ctx, db, tree)
+	if err != nil {
+		return nil, err
+	}
+	return m.Reverted(ctx, list)
+}
+
 // Pool returns the clones in which sessions work.
 func (p *Project) Pool(here *workspace.Workspace) *workspace.Pool {
 	c := p.Config.Workspace

@@ -34,6 +34,7 @@ type StatusView struct {
 	Kinds    map[string]int       `json:"inbox_counts"`   // the number of inbox items of each kind
 	Merging  MergesView           `json:"merging"`        // the merge queue
 	Lines    []string             `json:"-"`              // its description
+	Reverted []ralph.Reverted     `json:"reverted"`       // completed tasks whose changes people have reverted
 	Resting  []store.AgentState   `json:"agents_resting"` // agents for which no session starts now, and why
 	Limits   ralph.Limits         `json:"limits"`         // of the run in progress, or else of the next one
 	Today    float64              `json:"cost_today_usd"` // since midnight, over all runs
@@ -243,6 +244,9 @@ func Status(w io.Writer, v StatusView, all bool) {
 	}
 	if len(v.Outside) > 0 {
 		fmt.Fprintln(w, "!", v.Strange)
+	}
+	for _, r := range v.Reverted {
+		fmt.Fprintln(w, "!", text.VisibleLine(r.String()))
 	}
 	waiting(w, v)
 	if all {

@@ -25,6 +25,7 @@ type TaskView struct {
 	Comments    []ralph.Comment `json:"comments"`
 	Sessions    []ralph.Session `json:"sessions"`
 	Receipt     report.Receipt  `json:"receipt"`
+	Reverted    string          `json:"reverted"` // that people have taken its change back; "" if they have not
 }
 
 // Suggested marks a task that an agent suggested, after other text; "" for others.
@@ -68,6 +69,7 @@ func Task(w io.Writer, v TaskView) {
 	} else {
 		line("status", "waiting  "+strings.TrimPrefix(v.StatusReason, "waits "))
 	}
+	line("reverted", v.Reverted)
 	if v.ExternalID != "" {
 		line("imported", text.Line(v.ExternalID+" of "+v.Source, 200))
 	}

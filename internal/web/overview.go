@@ -37,6 +37,7 @@ type summary struct {
 	Windows   []window
 	Merged    []report.Receipt // the latest first
 	MoreDone  bool
+	Undo      bool // what was merged can be taken back
 	Empty     bool // there are no tasks
 	Startable bool // a run can be started
 }
@@ -114,7 +115,7 @@ const (
 )
 
 func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
-	v := summary{Limits: a.Limits, Startable: a.Start != nil}
+	v := summary{Limits: a.Limits, Startable: a.Start != nil, Undo: a.Undo != nil}
 	if err := a.addRun(tx, &v); err != nil {
 		return view{}, err
 	}

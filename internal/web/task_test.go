@@ -162,8 +162,10 @@ func TestWhatATaskMergedIsUndone(t *testing.T) {
 	task := s.addTask(ralph.Task{Title: "Merged"})
 	s.start(task, undoneSession)
 	s.write(func(tx *store.Tx) error {
-		change, err := tx.AddChange(ralph.Change{TaskID: task, SessionID: undoneSession, State: ralph.Moving, Base: "b", Head: "h", Tree: "t"})
-		return errors.Join(err, tx.SetChange(change, ralph.Moving, ralph.Merged), tx.Move(task, ralph.Completed, ralph.Verdict, "done"))
+		c := ralph.Change{TaskID: task, SessionID: undoneSession, State: ralph.Queued, Base: "b", Head: "h", Tree: "t", From: "b", To: "c", Commit: "c"}
+		change, err := tx.AddChange(c)
+		c.ID = change
+		return errors.Join(err, tx.BeginMove(c), tx.SetChange(change, ralph.Moving, ralph.Merged), tx.Move(task, ralph.Completed, ralph.Verdict, "done"))
 	})
 	has(t, b.get(fmt.Sprintf("/tasks/%d", task)), fmt.Sprintf(`action="/tasks/%d/undo"`, task))
 	b.done(fmt.Sprintf("/tasks/%d/undo", task), "why", "in capitals, please", "cancel", "yes")

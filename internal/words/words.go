@@ -67,7 +67,11 @@ func Short(e ralph.Event, now time.Time) string {
 			return fmt.Sprintf("⇢ TASK-%d passed as %.12s, not on %s yet: %s", e.TaskID, d.Commit, text.Line(d.Into, 100),
 				text.Line(d.Behind, 400))
 		}
-		return fmt.Sprintf("⇢ TASK-%d merged into %s as %.12s", e.TaskID, text.Line(d.Into, 100), d.Commit)
+		did := "merged into"
+		if d.Undo {
+			did = "undone on"
+		}
+		return fmt.Sprintf("⇢ TASK-%d %s %s as %.12s", e.TaskID, did, text.Line(d.Into, 100), d.Commit)
 	case ralph.ChangeSentBack:
 		if d.ChangeID == 0 {
 			return "    conflicts, and its agent is told: " + text.Line(d.Reason, 400)

@@ -17,6 +17,7 @@ type Git interface {
 
 	Ancestor(ctx context.Context, commit, of string) (bool, error)
 	History(ctx context.Context, tips []string) (map[string]bool, error)
+	Reverts(ctx context.Context, tips []string, lacks string) ([]worktree.Revert, error)
 	Count(ctx context.Context, lacks, of string) (int, error)
 	Has(ctx context.Context, commit string) bool
 	Whole(ctx context.Context, commit string) (string, error)

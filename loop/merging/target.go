@@ -294,15 +294,9 @@ func (l *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error
 	if err != nil || len(list) == 0 || l.Branch && l.Push != "" {
 		return nil, err
 	}
-	var tips []string
-	for _, ref := range []string{branchRef(l.Into), PointRef(l.Into), l.remoteRef()} {
-		tip, err := l.Tree.Ref(ctx, ref)
-		if err != nil {
-			return nil, err
-		}
-		if tip != "" {
-			tips = append(tips, tip)
-		}
+	tips, err := l.tips(ctx)
+	if err != nil {
+		return nil, err
 	}
 	there, err := l.Tree.History(ctx, tips)
 	if err != nil {
@@ -320,6 +314,61 @@ func (l *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error
 		}
 	}
 	return slices.DeleteFunc(list, func(c ralph.Change) bool { return there[c.To] || kept[c.TaskID] }), nil
+}
+
+// tips returns where the target stands: here, in ralph's ref and on the remote.
+func (l *Merger) tips(ctx context.Context) (tips []string, err error) {
+	for _, ref := range []string{branchRef(l.Into), PointRef(l.Into), l.remoteRef()} {
+		tip, err := l.Tree.Ref(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		if tip != "" {
+			tips = append(tips, tip)
+		}
+	}
+	return tips, nil
+}
+
+// Reverted tells which of some changes, the newest first, people have taken back.
+func (l *Merger) Reverted(ctx context.Context, list []ralph.Change) (reverted []ralph.Reverted, err error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	tips, err := l.tips(ctx)
+	if err != nil || len(tips) == 0 {
+		return nil, err
+	}
+	all, err := l.Tree.Reverts(ctx, tips, list[len(list)-1].From)
+	for _, c := range list {
+		by, ok := takenBack(all, c.Commit)
+		if !ok {
+			by, ok = takenBack(all, c.To)
+		}
+		if !ok {
+			if by, ok = takenBack(all, c.Head); ok { // the work is in it alone
+				before, err := l.Tree.Ref(ctx, c.Head+"^1")
+				ok = err == nil && before == c.Base
+			}
+		}
+		if ok {
+			reverted = append(reverted, ralph.Reverted{TaskID: c.TaskID, By: by, Branch: l.Into})
+		}
+	}
+	return reverted, err
+}
+
+// takenBack returns the last of some reverts, oldest first, that takes a commit back and is not taken back itself.
+func takenBack(all []worktree.Revert, commit string) (by ralph.Commit, ok bool) {
+	for i, r := range all {
+		if !slices.Contains(r.Of, commit) {
+			continue
+		}
+		if _, again := takenBack(all[i+1:], r.ID); !again {
+			by, ok = r.Commit, true
+		}
+	}
+	return by, ok
 }
 
 // reached is a hook for tests.

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// undoable makes a project in which TASK-1 has been merged.
+func undoable(t *testing.T) *scriptedProject {
+	t.Helper()
+	s := newScriptedProject(t, "task Second\n  write second.txt \"x\"\n  done {\"summary\": \"made it\"}\n"+
+		"task *\n  run echo x >> a.txt\n  done {\"summary\": \"made it\"}\n", "verify: ['true']\n")
+	s.ralph(0, "task", "add", "First")
+	s.has(s.ralph(0, "run"), "TASK-1 merged into")
+	s.has(s.git("ls-tree", "--name-only", "HEAD"), "a.txt")
+	return s
+}
+
+// TestABrowserUndoesWhatWasMerged: from the list of what was merged, in a real repository; a run merges the reverse, and
+// does the task again with the reason.
+func TestABrowserUndoesWhatWasMerged(t *testing.T) {
+	t.Parallel()
+	needChromium(t)
+	s := undoable(t)
+	s.ralph(0, "task", "add", "Second")
+	s.ralph(0, "run")
+	d := serveProject(t, s, "127.0.0.1:0")
+	p := newTab(t)
+	p.signIn(s, d)
+	p.open(d.url)
+	p.click(`#d1 a[aria-label="Difference of TASK-1"]`)
+	p.reads("#diff-h", "What it changed")
+	p.open(d.url)
+	p.click(`#d1 a[aria-label="Undo TASK-1"]`)
+	p.write("#undo-why", "in capitals, please")
+	p.click(`form[action="/tasks/1/undo"] button`)
+	p.reads(".flash", "TASK-1 will be undone once a run merges its reverse: start one.")
+	p.open(d.url + "/tasks/2")
+	p.click(`details:has(#undo-why) summary`)
+	p.click(`input[name=cancel]`)
+	p.click(`form[action="/tasks/2/undo"] button`)
+	p.reads(".flash", "TASK-2 will be undone")
+	p.reads(".lead", "is being undone by")
+	s.has(s.ralph(0, "run"), "TASK-1 undone on", "TASK-2 undone on", "TASK-1 merged into")
+	p.reads(".lead", "Cancelled")
+	s.has(s.ralph(0, "prompt", "1", "--json"), "in capitals, please")
+	if files := s.git("ls-tree", "--name-only", "HEAD"); strings.Contains(files, "second.txt") || !strings.Contains(files, "a.txt") {
+		t.Errorf("the branch has\n%s", files)
+	}
+	s.has(s.git("log", "--format=%s"), "TASK-1: undo First", "TASK-2: undo Second")
+}
+
+// TestAChatUndoesWhatAPersonSays: the person is asked, and a client that cannot ask them is refused.
+func TestAChatUndoesWhatAPersonSays(t *testing.T) {
+	t.Parallel()
+	s := undoable(t)
+	s.chat(nil).want("agentic_task_undo", `{"task_id":1}`, "a person has to say so, and this client cannot ask them: `ralph undo 1`", true)
+	p := &person{answer: "decline"}
+	c := s.chat(p)
+	c.want("agentic_task_undo", `{"task_id":1,"cancel":true}`, "the person did not confirm it: TASK-1 stays as it is", true)
+	if want := []string{"Take back what TASK-1 has merged, and cancel it?"}; !slices.Equal(p.asked, want) {
+		t.Errorf("the person was asked %q, want %q", p.asked, want)
+	}
+	p.answer = "accept"
+	c.want("agentic_task_undo", `{"task_id":2}`, "TASK-2: not found", true)
+	c.want("agentic_task_undo", `{"task_id":"TASK-1","cancel":true,"reason":"not wanted"}`, "TASK-1 will be undone once a run merges its reverse", false)
+	c.want("agentic_task_undo", `{"task_id":1}`, "TASK-1 is merging: only what a completed task has merged can be undone", true)
+	s.ralph(0, "run")
+	s.has(s.ralph(0, "task", "show", "1"), "cancelled  undone by", "not wanted")
+	if files := s.git("ls-tree", "--name-only", "HEAD"); strings.Contains(files, "a.txt") {
+		t.Errorf("the branch has\n%s", files)
+	}
+}
