@@ -258,7 +258,14 @@ func needs(ctx context.Context, p *project.Project, db *store.DB) (findings []Fi
 			findings = append(findings, Finding{"state", true, p.State + " can be written", ""})
 		}
 	}
-	if err := p.Whole(ctx); err != nil {
+	if !p.Git {
+		return findings
+	}
+	tree, err := worktree.Open(ctx, p.Root)
+	if err == nil {
+		err = project.Whole(ctx, tree)
+	}
+	if err != nil {
 		findings = append(findings, Finding{"repository", false, err.Error(), project.HowToMend})
 	}
 	return findings

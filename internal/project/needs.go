@@ -8,6 +8,7 @@ import (
 
 	"ralph/internal/state"
 	"ralph/internal/worktree"
+	"ralph/loop"
 	"ralph/store"
 )
 
@@ -25,14 +26,7 @@ func (p *Project) Stores(ctx context.Context, db *store.DB) error {
 }
 
 // Whole reports what the repository lacks, as far as that can be found out within some seconds.
-func (p *Project) Whole(ctx context.Context) error {
-	if !p.Git {
-		return nil
-	}
-	tree, err := worktree.Open(ctx, p.Root, p.Own()...)
-	if err != nil {
-		return err
-	}
+func Whole(ctx context.Context, tree *worktree.Tree) error {
 	if lacks := tree.Broken(ctx, examineTime); lacks != "" {
 		return errors.New(lacks)
 	}
@@ -43,11 +37,11 @@ func (p *Project) Whole(ctx context.Context) error {
 const HowToMend = "`git fsck` says what is lost; fetch it from a remote or another clone, or clone anew"
 
 // needs checks what every run needs, as `ralph doctor` does.
-func (p *Project) needs(ctx context.Context, db *store.DB) error {
-	if err := p.Stores(ctx, db); err != nil {
+func (p *Project) needs(ctx context.Context, l *loop.Loop) error {
+	if err := p.Stores(ctx, l.Store); err != nil {
 		return fmt.Errorf("nothing that happens could be stored: %w", err)
 	}
-	if err := p.Whole(ctx); err != nil {
+	if err := Whole(ctx, l.Here.Tree); err != nil {
 		return fmt.Errorf("the repository is broken: %w; %s", err, HowToMend)
 	}
 	return nil

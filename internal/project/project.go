@@ -219,7 +219,7 @@ func (p *Project) Queue(ctx context.Context, db *store.DB) (q exchange.Queue, er
 
 // Preflight finds problems that would stop the first session, before one is opened.
 func (p *Project) Preflight(ctx context.Context, l *loop.Loop) error {
-	if err := p.needs(ctx, l.Store); err != nil {
+	if err := p.needs(ctx, l); err != nil {
 		return err
 	}
 	if err := Cloneable(ctx, l); err != nil {

@@ -20,12 +20,12 @@ const examined = "200"
 func (t *Tree) Broken(ctx context.Context, limit time.Duration) string {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	head, err := t.run(ctx, nil, "rev-parse", "-q", "--verify", "HEAD")
-	if err != nil || len(head) == 0 {
+	head := t.At(ctx)
+	if head == "" {
 		return "" // there is no commit yet
 	}
 	out, err := t.run(ctx, nil, "rev-list", "--objects", "--quiet", "--exclude-promisor-objects", "--max-count="+examined,
-		strings.TrimSpace(string(head)))
+		head)
 	var exit *exitError
 	if ctx.Err() != nil || !errors.As(err, &exit) {
 		return ""

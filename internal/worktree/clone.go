@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -26,7 +27,7 @@ type Clone struct {
 }
 
 // borrowed matches the settings of a repository that say how its files are written.
-const borrowed = `^core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode|longpaths)$`
+var borrowed = regexp.MustCompile(`^core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode|longpaths)$`)
 
 // Clone opens the clone in a folder, and creates it if it does not exist. Its work tree is in
 // "tree", ralph's own git directory in "git".
@@ -102,7 +103,7 @@ func (t *Tree) Uncloned(ctx context.Context) string {
 	if head, _ := t.head(ctx); head == "" {
 		return "the repository has no commit yet: `ralph init --git` makes one of what is here"
 	}
-	list, _ := t.configured(ctx, `^filter\..*\.(clean|smudge|process)$`)
+	list, _ := t.configured(ctx, filterCommand)
 	names := map[string]bool{}
 	for _, s := range list {
 		rest := strings.TrimPrefix(s.key, "filter.")

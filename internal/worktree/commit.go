@@ -146,7 +146,7 @@ func (t *Tree) Uncommitted(ctx context.Context) (files []string, err error) {
 
 // User returns the name and address of the repository's committer; empty if none is configured.
 func (t *Tree) User(ctx context.Context) (user [2]string) {
-	list, _ := t.configured(ctx, `^user\.(name|email)$`)
+	list, _ := t.configured(ctx, userIs)
 	for _, s := range list {
 		user[slices.Index([]string{"user.name", "user.email"}, s.key)] = strings.TrimSpace(s.value)
 	}

@@ -121,6 +121,18 @@ func rebased(git string) (string, error) {
 	return "", nil
 }
 
+// In returns the work tree of the repository in a folder, its top.
+func (t *Tree) In(ctx context.Context, dir string) (*Tree, error) {
+	if dir == t.root && t.prefix == "" {
+		return t, nil
+	}
+	in, err := Open(ctx, dir)
+	if err == nil {
+		in.asked, in.Marker = t.asked, t.Marker
+	}
+	return in, err
+}
+
 // Filtered says which of a commit's files only a filter can write, as [FastForward] does; "" for none.
 func (t *Tree) Filtered(ctx context.Context, commit string, files []string) (refused string, err error) {
 	filtered, err := t.smudged(ctx, commit, files)
@@ -130,16 +142,12 @@ func (t *Tree) Filtered(ctx context.Context, commit string, files []string) (ref
 	return "a filter has to write " + strings.Join(filtered, ", "), nil
 }
 
-// FastForward moves the branch that is checked out in a folder, with its files, to a descendant
+// FastForward moves the branch that is checked out in the work tree, with its files, to a descendant
 // commit. It refuses, and changes nothing, if a file to be updated was edited or exists as an
 // untracked or ignored file, if a merge is in progress, or if git could not move the branch. Hooks and
 // filters do not run: a file with a filter is a reason to refuse. What an earlier move has left half
 // done, it finishes. The reason is for people, with what to do first in parentheses.
-func FastForward(ctx context.Context, dir, commit string) (refused string, err error) {
-	t, err := Open(ctx, dir)
-	if err != nil {
-		return "", err
-	}
+func (t *Tree) FastForward(ctx context.Context, commit string) (refused string, err error) {
 	head, branch := t.head(ctx)
 	files, err := t.Files(ctx, head, commit)
 	if err != nil {

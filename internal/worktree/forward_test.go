@@ -133,7 +133,7 @@ func TestAFastForwardThatWasLeftHalfDoneIsFinished(t *testing.T) {
 			if test.killed != "" {
 				killing(t, test.killed, false)
 			}
-			refused, err := worktree.FastForward(t.Context(), dir, next)
+			refused, err := open(t, dir).FastForward(t.Context(), next)
 			if err != nil || refused != test.refused {
 				t.Fatalf("refused %q, %v", refused, err)
 			}

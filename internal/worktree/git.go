@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -201,10 +202,19 @@ func subcommand(args []string) string {
 	return args[0]
 }
 
+// What is asked of the configuration.
+var (
+	programs      = regexp.MustCompile(`^(filter|hook|merge)\.`)
+	filterCommand = regexp.MustCompile(`^filter\.(?s:.*)\.(clean|smudge|process)$`)
+	filterLFS     = regexp.MustCompile(`^filter\.lfs\.`)
+	userIs        = regexp.MustCompile(`^user\.(name|email)$`)
+	promisor      = regexp.MustCompile(`^remote\.(?s:.*)\.promisor$`)
+)
+
 // overrides returns the environment that disables the filters, hooks and merge drivers in the
 // configuration, for commands that read or write files. Git LFS alone stays.
 func (t *Tree) overrides(ctx context.Context) ([]string, error) {
-	list, err := t.configured(ctx, `^(filter|hook|merge)\.`)
+	list, err := t.configured(ctx, programs)
 	keys := make([]string, len(list))
 	for i, s := range list {
 		keys[i] = s.key
@@ -225,7 +235,7 @@ func (t *Tree) lfs(ctx context.Context) (list []setting) {
 	if t.lender != nil {
 		of = t.lender
 	}
-	found, err := of.configured(ctx, `^filter\.lfs\.`)
+	found, err := of.configured(ctx, filterLFS)
 	if err != nil || len(found) == 0 {
 		return nil
 	}
@@ -249,27 +259,16 @@ func (t *Tree) lfs(ctx context.Context) (list []setting) {
 type setting struct{ key, value string }
 
 // configured returns the settings whose keys match a pattern, in the order in which they apply.
-func (t *Tree) configured(ctx context.Context, pattern string) (list []setting, err error) {
+func (t *Tree) configured(ctx context.Context, pattern *regexp.Regexp) (list []setting, err error) {
 	// The digest is taken before git reads the configuration, so that a concurrent change is read
 	// the next time.
-	question := ""
-	if digest := t.configDigest(); digest != "" {
-		question = digest + pattern
-	}
-	out, err := t.asked.answer(question, func() ([]byte, error) {
-		out, err := t.run(ctx, nil, "config", "-z", "--get-regexp", pattern)
-		var none *exitError // exit status 1: no such keys
-		if errors.As(err, &none) && none.ExitCode() == 1 {
-			err = nil
-		}
-		return out, err
-	})
+	out, err := t.asked.answer(t.configDigest(), func() ([]byte, error) { return t.run(ctx, nil, "config", "-z", "--list") })
 	for entry := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
 		key, value, ok := strings.Cut(entry, "\n")
 		if !ok {
 			value = "true" // git's reading of a key without a value
 		}
-		if key != "" {
+		if pattern.MatchString(key) {
 			list = append(list, setting{key, value})
 		}
 	}

@@ -77,7 +77,8 @@ func (t *Tree) Refs(ctx context.Context, prefix string) (map[string]string, erro
 		func() (map[string]string, error) { return t.nativeRefs(ctx, prefix) })
 }
 
-// Ref returns the commit that a ref points to; "" if there is no such ref.
+// Ref returns the commit that a ref points to, or the first parent of a commit that is named as ID^1; "" if there is
+// none.
 func (t *Tree) Ref(ctx context.Context, name string) (string, error) {
 	return ask(t, func(o *objects) (string, error) { return o.ref(name) }, func() (string, error) {
 		out, err := t.run(ctx, nil, "rev-parse", "--verify", "--quiet", name+"^{commit}")
@@ -90,6 +91,13 @@ func (t *Tree) Ref(ctx context.Context, name string) (string, error) {
 
 // ref is [Tree.Ref] with go-git.
 func (o *objects) ref(name string) (string, error) {
+	if id, ok := strings.CutSuffix(name, "^1"); ok && isID(id) {
+		c, err := object.GetCommit(o, plumbing.NewHash(id))
+		if err != nil || len(c.ParentHashes) == 0 {
+			return "", cmp.Or(err, errNative)
+		}
+		return c.ParentHashes[0].String(), nil
+	}
 	r, err := o.Reference(plumbing.ReferenceName(name))
 	if errors.Is(err, plumbing.ErrReferenceNotFound) && strings.HasPrefix(name, "refs/") {
 		return "", nil
@@ -243,8 +251,13 @@ type Merge struct {
 	Conflicts []string // files, relative to the top
 }
 
-// MergeTree merges two commits without a work tree.
+// MergeTree merges two commits without a work tree. Of the same two it makes the same: what is verified, proved
+// and merged is one tree.
 func (t *Tree) MergeTree(ctx context.Context, ours, theirs string) (m Merge, err error) {
+	two := [2]string{ours, theirs}
+	if m, ok := t.knownMerge(two); ok {
+		return m, nil
+	}
 	overrides, err := t.overrides(ctx)
 	if err != nil {
 		return m, err
@@ -256,7 +269,24 @@ func (t *Tree) MergeTree(ctx context.Context, ours, theirs string) (m Merge, err
 	}
 	parts := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
 	m.Tree, m.Conflicts = parts[0], parts[1:]
+	t.known.mu.Lock()
+	defer t.known.mu.Unlock()
+	if t.known.merges == nil || len(t.known.merges) >= maxMerges {
+		t.known.merges = map[[2]string]Merge{}
+	}
+	t.known.merges[two] = m
 	return m, nil
+}
+
+// maxMerges bounds the cache of merges.
+const maxMerges = 64
+
+// knownMerge returns the result of a merge of two commits that was made before, if its tree is still there.
+func (t *Tree) knownMerge(two [2]string) (m Merge, ok bool) {
+	t.known.mu.Lock()
+	defer t.known.mu.Unlock()
+	m, ok = t.known.merges[two]
+	return m, ok && isID(two[0]) && isID(two[1]) && exists(filepath.Join(t.common, "objects", m.Tree[:2], m.Tree[2:]))
 }
 
 // Branch returns the branch that is checked out; "" if there is none.

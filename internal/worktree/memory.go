@@ -26,6 +26,8 @@ type memory struct {
 	index   string // digest of an index; content is its tree
 	content string
 
+	merges map[[2]string]Merge // by the ids of two commits
+
 	storage *filesystem.Storage // go-git's storage, valid for these packs
 	packs   string
 	reading sync.Mutex // held while go-git reads: its storage is not safe for concurrent use
@@ -78,8 +80,8 @@ func (t *Tree) configFiles() []string {
 	return files
 }
 
-// configDigest returns a digest of the configuration; "" if a file includes another one or cannot
-// be read.
+// configDigest returns a digest of the configuration, the same in all clones that have the same; "" if a file
+// includes another one or cannot be read.
 func (t *Tree) configDigest() string {
 	sum := sha256.New()
 	for _, name := range t.configFiles() {
@@ -87,7 +89,7 @@ func (t *Tree) configDigest() string {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) || bytes.Contains(bytes.ToLower(text), []byte("include")) {
 			return ""
 		}
-		fmt.Fprintf(sum, "%q %t %d\n%s", name, err == nil, len(text), text)
+		fmt.Fprintf(sum, "%t %d\n%s", err == nil, len(text), text)
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }

@@ -68,7 +68,7 @@ func (r *Remote) run(ctx context.Context, args ...string) ([]byte, error) {
 
 // complete fetches what a partial clone lacks of the files of a commit, as the person's own git would for a checkout.
 func (t *Tree) complete(ctx context.Context, commit string) error {
-	list, err := t.configured(ctx, `^remote\..*\.promisor$`)
+	list, err := t.configured(ctx, promisor)
 	if err != nil || len(list) == 0 {
 		return err
 	}

@@ -37,6 +37,7 @@ type Git interface {
 	User(ctx context.Context) [2]string
 
 	Checkouts(ctx context.Context) ([]worktree.Checkout, error)
+	In(ctx context.Context, dir string) (*worktree.Tree, error)
 	Remote(ctx context.Context, name, dir string, env []string) (*worktree.Remote, error)
 	Top() string
 }

@@ -246,6 +246,9 @@ func (m *model) CommitTree(
 func (*model) User(context.Context) [2]string { return [2]string{"ann", "ann@localhost"} }
 
 func (*model) Checkouts(context.Context) ([]worktree.Checkout, error) { return nil, nil }
+func (*model) In(context.Context, string) (*worktree.Tree, error) {
+	return nil, errors.New("it is checked out nowhere")
+}
 
 // passes is the verification: of no two lines that belong together both are odd.
 func (t tree) passes() bool {

@@ -399,7 +399,7 @@ func (l *Merger) CaughtUp(ctx context.Context) error {
 		return err
 	}
 	if at.forward {
-		at.Reason, err = at.inTheWay(ctx)
+		at.Reason, err = l.inTheWay(ctx, at)
 	}
 	if err != nil {
 		return err
@@ -506,12 +506,12 @@ func (l *Merger) look(ctx context.Context) (at lag, err error) {
 }
 
 // inTheWay says which of people's uncommitted files keep their branch from being moved.
-func (at lag) inTheWay(ctx context.Context) (string, error) {
+func (l *Merger) inTheWay(ctx context.Context, at lag) (string, error) {
 	const nothing = "nothing is in its way any more"
 	if len(at.in) == 0 {
 		return nothing, nil
 	}
-	t, err := worktree.Open(ctx, at.in[0].Dir)
+	t, err := l.Tree.In(ctx, at.in[0].Dir)
 	if err != nil {
 		return "", err
 	}
@@ -585,7 +585,11 @@ func (l *Merger) moveLocal(ctx context.Context, in []worktree.Checkout, from, to
 	case len(in) > 1:
 		return "it is checked out in several work trees", nil
 	}
-	return worktree.FastForward(ctx, in[0].Dir, to)
+	t, err := l.Tree.In(ctx, in[0].Dir)
+	if err != nil {
+		return "", err
+	}
+	return t.FastForward(ctx, to)
 }
 
 // ownBranch is the prefix of the branches of tasks.

@@ -58,6 +58,7 @@ func (p *Workspace) equip(ctx context.Context, g given) (as bool, err error) {
 	if err := p.give(g); err != nil {
 		return false, err
 	}
+	as = len(g) == 0
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q\n", s.pool.Setup)
 	p.addManifests(sum)
@@ -65,7 +66,7 @@ func (p *Workspace) equip(ctx context.Context, g given) (as bool, err error) {
 	key := hex.EncodeToString(sum.Sum(nil))
 	done, err := os.ReadFile(mark)
 	if err == nil && string(done) == key && !s.git.HasModules() { // submodules are empty each time
-		return len(g) == 0, nil
+		return as, nil
 	}
 	if err := s.forget(setupFile); err != nil {
 		return false, err
@@ -73,7 +74,7 @@ func (p *Workspace) equip(ctx context.Context, g given) (as bool, err error) {
 	if err := p.commands(ctx, s.pool.Setup); err != nil {
 		return false, err
 	}
-	return false, os.WriteFile(mark, []byte(key), 0o600)
+	return as && len(s.pool.Setup) == 0 && !s.git.HasModules(), os.WriteFile(mark, []byte(key), 0o600)
 }
 
 // manifests are the files that say what a project's packages need: when one changes, set-up runs again.
