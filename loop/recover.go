@@ -14,7 +14,7 @@ import (
 // recover decides on the sessions that earlier runs left open because their
 // process or machine stopped. Those of runs that work elsewhere stay theirs.
 func (l *Loop) recover(ctx context.Context) error {
-	var lost []ralph.Session
+	var lost, reviews []ralph.Session
 	var died bool
 	if err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		if err := tx.ReleaseAdrift(); err != nil {
@@ -24,7 +24,7 @@ func (l *Loop) recover(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.LoseReviews(); err != nil {
+		if reviews, err = tx.LostReviews(); err != nil {
 			return err
 		}
 		died = ok && last.EndedAt.IsZero() && !tx.Alive(last)
@@ -39,11 +39,20 @@ func (l *Loop) recover(ctx context.Context) error {
 			return fmt.Errorf("work tree scans that an earlier run left running: %w", err)
 		}
 	}
-	return l.decideLost(ctx, lost)
+	return l.decideLost(ctx, reviews, lost)
 }
 
-// decideLost decides on sessions whose run is lost.
-func (l *Loop) decideLost(ctx context.Context, lost []ralph.Session) error {
+// decideLost closes the reviews of lost runs, and decides on their sessions.
+func (l *Loop) decideLost(ctx context.Context, reviews, lost []ralph.Session) error {
+	for _, row := range reviews {
+		n, err := l.needsOf(ctx, row)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(n.LoseReview(ctx, row), n.Workspace.Release()); err != nil {
+			return err
+		}
+	}
 	return l.each(ctx, lost, func(ctx context.Context, row ralph.Session) error {
 		n, err := l.needsOf(ctx, row)
 		if err != nil {
@@ -66,9 +75,10 @@ func (r *runner) takeOver(ctx context.Context) error {
 	if err != nil || len(lost) == 0 {
 		return err
 	}
+	var reviews []ralph.Session
 	if err := r.Store.Tx(ctx, func(tx *store.Tx) (err error) { // a run may have renewed its lease meanwhile
 		if err = tx.EndLostRuns(); err == nil {
-			err = tx.LoseReviews()
+			reviews, err = tx.LostReviews()
 		}
 		if err == nil {
 			lost, err = look(tx)
@@ -77,7 +87,7 @@ func (r *runner) takeOver(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return r.decideLost(ctx, lost)
+	return r.decideLost(ctx, reviews, lost)
 }
 
 // each decides on sessions that have ended, and goes on if one cannot be decided.

@@ -25,7 +25,7 @@ func (l *Loop) reviewing(at *workspace.Workspace) session.Reviewing {
 			named, err := reviewOf(tx, t)
 			return named != "" || len(l.Reviewers) > 0, err
 		},
-		Of: l.reviewers, Asked: l.asked, Allowance: l.reviewAllowance, Project: filepath.Base(l.Here.Dir),
+		Named: l.named, Of: l.reviewers, Asked: l.asked, Allowance: l.reviewAllowance, Project: filepath.Base(l.Here.Dir),
 		Place: func(ctx context.Context) (*workspace.Workspace, error) {
 			return l.Pool.Take(ctx, workspace.FirstReview+at.Clone.Number, false)
 		},

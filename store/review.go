@@ -71,34 +71,12 @@ func (tx *Tx) NoteReviewed(session string) error {
 	return tx.set("sessions", session, cells{"checking": "", "checking_since": ""})
 }
 
-// LoseReviews closes the reviews that lost runs left open. What they were about is reviewed anew.
-func (tx *Tx) LoseReviews() error {
-	open, err := tx.lost(`s.role = 'review'`)
-	if err != nil {
-		return err
-	}
-	return tx.lose(open)
-}
+// LostReviews lists the reviews that lost runs left open.
+func (tx *Tx) LostReviews() ([]ralph.Session, error) { return tx.lost(`s.role = 'review'`) }
 
-// LoseReviewsOf closes the reviews of a task whose worker is gone.
-func (tx *Tx) LoseReviewsOf(task int64) error {
-	open, err := sessions.all(tx, `WHERE s.completed_at = '' AND s.role = 'review' AND s.task_id = $1`, task)
-	if err != nil {
-		return err
-	}
-	return tx.lose(open)
-}
-
-func (tx *Tx) lose(reviews []ralph.Session) error {
-	for _, s := range reviews {
-		s.Ending, s.CostUSD, s.CostKnown = ralph.Lost, s.CostLimitUSD, false
-		if err := tx.EndReview(s, ralph.Review{
-			Session: s.ID, Agent: s.Agent, For: s.Agent, Model: s.Model, None: "ralph or its machine stopped meanwhile",
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
+// OpenReviewsOf lists the open reviews of a task.
+func (tx *Tx) OpenReviewsOf(task int64) ([]ralph.Session, error) {
+	return sessions.all(tx, `WHERE s.completed_at = '' AND s.role = 'review' AND s.task_id = $1`, task)
 }
 
 // ReviewsOf lists what reviews of a task have come to since a person last decided on one of its changes, oldest

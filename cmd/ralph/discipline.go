@@ -21,6 +21,7 @@ type named[T any] struct {
 	list   func(tx *store.Tx) ([]T, error)
 	line   func(w io.Writer, v T)
 	show   func(ctx context.Context, name string) error
+	check  func(ctx context.Context) error // refuses what flags say; nil for nothing
 	get    func(tx *store.Tx, name string) (T, error)
 	put    func(tx *store.Tx, name string, v T) error
 	remove func(tx *store.Tx, name string) error
@@ -47,6 +48,11 @@ func (s *named[T]) command(a *app) *cobra.Command {
 		}
 		for flag, t := range s.texts {
 			if *t, err = a.text(flag, *t); err != nil {
+				return err
+			}
+		}
+		if s.check != nil {
+			if err := s.check(cmd.Context()); err != nil {
 				return err
 			}
 		}
@@ -87,6 +93,9 @@ func newDiscipline(a *app) *cobra.Command {
 				return err
 			}
 			return a.say(d, "%s  %s\n%s", text.Line(d.Name, 100), text.Line(d.Model, 100), text.Visible(d.Instructions))
+		},
+		check: func(ctx context.Context) error {
+			return a.checkAgents(ctx, ralph.Task{Agent: n.Agent, Review: n.Review})
 		},
 		put: func(tx *store.Tx, name string, d ralph.Discipline) error {
 			d.Name = name

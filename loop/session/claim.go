@@ -254,7 +254,7 @@ func (n Needs) Lapse(ctx context.Context, row ralph.Session) error {
 	// whose files are not to be judged as this one's.
 	err = s.Store.View(ctx, func(tx *store.Tx) error { return tx.CheckLapsed(row.ID) })
 	if err == nil {
-		err = s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.LoseReviewsOf(row.TaskID) })
+		err = n.loseReviewsOf(ctx, row.TaskID)
 	}
 	if err == nil {
 		_, err = s.Decide(ctx, ended(how, why))

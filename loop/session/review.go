@@ -33,7 +33,9 @@ type Reviewing struct {
 	Place func(ctx context.Context) (*workspace.Workspace, error)
 	// Allowance returns how much a review may spend; why says why it cannot begin.
 	Allowance func(tx *store.Tx) (usd float64, why string, err error)
-	Project   string // its name
+	// Named returns an agent by its name, for a task.
+	Named   func(task int64, name string) (agent.Agent, error)
+	Project string // its name
 }
 
 // A Reviewer is an agent that reviews a change.
@@ -291,6 +293,42 @@ func (s *Session) converse(
 	done := Reviewed{v, end.Report}
 	s.Done = append(s.Done, done)
 	return &done, r, errors.Join(err, os.RemoveAll(v.scratch()), os.RemoveAll(v.idleScratch()))
+}
+
+// LoseReview closes a review whose ralph, or whose worker, is gone. It has cost what its transcript shows. What it was
+// about is reviewed anew.
+func (n Needs) LoseReview(ctx context.Context, row ralph.Session) error {
+	v := &Session{Needs: n, Row: row, reopened: true}
+	v.Limits.CostUSD = row.CostLimitUSD
+	if n.Reviews.Named != nil {
+		if works, err := n.Reviews.Named(row.TaskID, row.Agent); err == nil {
+			v.Agent = works // else it is no longer configured, and another agent reads what it left
+		}
+	}
+	if _, err := n.Workspace.Sweep(row.ID); err != nil {
+		return err
+	}
+	report, err := v.salvage()
+	if err != nil {
+		n.Log.Warn("cannot read the transcript of a lost review", "session", row.ID, "error", err)
+		report.Began = true // its cost is unknown, which is not zero
+	}
+	report.Ending = ralph.Lost
+	v.take(report)
+	return n.Store.Tx(ctx, func(tx *store.Tx) error {
+		return tx.EndReview(v.Row, ralph.Review{
+			Session: row.ID, Agent: row.Agent, For: row.Agent, Model: row.Model, None: "ralph or its machine stopped meanwhile",
+		})
+	})
+}
+
+// loseReviewsOf closes the open reviews of a task whose worker is gone.
+func (n Needs) loseReviewsOf(ctx context.Context, task int64) error {
+	open, err := store.Read(ctx, n.Store, func(tx *store.Tx) ([]ralph.Session, error) { return tx.OpenReviewsOf(task) })
+	for _, row := range open {
+		err = errors.Join(err, n.LoseReview(ctx, row))
+	}
+	return err
 }
 
 // A desk takes what a reviewer says, and decides whether it has reviewed.

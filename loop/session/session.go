@@ -90,7 +90,7 @@ type Choice struct {
 type Limits struct {
 	Time         time.Duration
 	Idle         time.Duration // without any sign of life
-	Deadline     time.Time     // end of the run's time
+	Deadline     time.Time     // end of the run's time; zero for none
 	Turns        int
 	CostUSD      float64       // the session's allowance
 	Tokens       int64         // of every kind; 0 leaves it to the allowance

@@ -21,8 +21,12 @@ const pollSession = 200 * time.Millisecond
 func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say chan<- agent.Message) {
 	tick := time.NewTicker(pollSession)
 	defer tick.Stop()
-	end := time.NewTimer(time.Until(s.Limits.Deadline))
-	defer end.Stop()
+	var end <-chan time.Time // nil where no run works: for workers, and for what a lost run has left
+	if !s.Limits.Deadline.IsZero() {
+		timer := time.NewTimer(time.Until(s.Limits.Deadline))
+		defer timer.Stop()
+		end = timer.C
+	}
 	look := time.NewTicker(s.idle.interval())
 	defer look.Stop()
 	stopping := s.Stop
@@ -40,7 +44,7 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 		select {
 		case <-ctx.Done():
 			return
-		case <-end.C:
+		case <-end:
 			stop(runLimit)
 		case <-grace:
 			stop(runStop)

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ralph"
+)
+
+// TestAReviewIsKilled before it has said anything, and after its approval: nothing is lost, nothing is merged that was
+// not reviewed, and each conversation costs what it was seen to cost.
+func TestAReviewIsKilled(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, `task review of One
+  run cat a.txt; touch "$RALPH_ROOT/.git/read"; until test -e "$RALPH_ROOT/.git/go1"; do sleep 0.02; done
+  call review.approve {"checked": "read it"}
+  run touch "$RALPH_ROOT/.git/said"; until test -e "$RALPH_ROOT/.git/go2"; do sleep 0.02; done
+task One
+  write a.txt "a\n"
+  done {"summary": "made it"}
+`, "sandbox: off\npermissions: {guards: false}\nagents: {critic: {kind: claude}}\nreview: [{agent: critic}]\nverify: ['true']\n")
+	s.ralph(0, "task", "add", "One")
+	at := func(name string) string { return filepath.Join(s.dir, ".git", name) }
+	killAt := func(mark string) {
+		t.Helper()
+		run := s.command("run")
+		if err := run.Start(); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, func() bool { _, err := os.Stat(at(mark)); return err == nil })
+		if err := run.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		if err := run.Wait(); err == nil {
+			t.Error("the run was not killed")
+		}
+		if files := s.git("ls-tree", "--name-only", "HEAD"); strings.Contains(files, "a.txt") {
+			t.Errorf("what was not reviewed is merged: %s", files)
+		}
+		if err := os.Remove(at(mark)); err != nil {
+			t.Error(err)
+		}
+	}
+	killAt("read")
+	if err := os.WriteFile(at("go1"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	killAt("said")
+	if err := os.WriteFile(at("go2"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.ralph(0, "run")
+	s.has(s.git("ls-tree", "--name-only", "HEAD"), "a.txt")
+	s.has(s.ralph(0, "task", "show", "1"), "approved by critic", "read it")
+	var list []ralph.Session
+	if err := json.Unmarshal([]byte(s.ralph(0, "session", "list", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	lost, reviews := 0, 0
+	for _, one := range list {
+		if one.Role == ralph.RoleReview {
+			reviews++
+		}
+		if one.Role == ralph.RoleReview && one.Ending == ralph.Lost {
+			lost++
+			s.has(one.Reason, "ralph or its machine stopped meanwhile")
+		}
+		if one.CostUSD > 1 {
+			t.Errorf("session %s (%s, %s) is charged $%.2f of its limit of $%.2f", one.ID, one.Role, one.Ending, one.CostUSD, one.CostLimitUSD)
+		}
+	}
+	if lost != 2 || reviews != 3 {
+		t.Errorf("%d of %d reviews were lost, want 2 of 3", lost, reviews)
+	}
+}
+
+// TestAWorkersChangeIsReviewed by the agent that is configured: an objection reaches the worker as the answer to its done.
+func TestAWorkersChangeIsReviewed(t *testing.T) {
+	t.Parallel()
+	s := newWorkspaces(t, `task review
+when echo wrong
+  run cat file.txt
+  call review.object {"file": "file.txt", "line": 1, "what": "it is wrong", "why": "it says so", "severity": "blocking"}
+task review
+  run cat file.txt
+  call review.approve {"checked": "read it"}
+`, "agents: {critic: {kind: claude}}\nreview: [{agent: critic}]\nverify: ['true']\n")
+	s.ralph(0, "task", "add", "Change it")
+	c := newClient(t, s.command("mcp", "--profile", "worker", "--name", "outside"))
+	dir := c.takes(`{}`, "You hold TASK-1")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "file.txt"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("echo wrong\n")
+	c.want("ralph_signal_done", `{"summary":"made it"}`, "file.txt:1: it is wrong (it says so)", false)
+	write("echo right\n")
+	c.want("ralph_signal_done", `{"summary":"mended it"}`, "TASK-1 is completed", false)
+	s.has(s.ralph(0, "task", "show", "1"), "approved by critic", "read it")
+}
