@@ -353,12 +353,22 @@ func (d *desk) review() *agent.Review {
 	return r
 }
 
+// mostObjections is how many objections of a review are taken: people read them all.
+const mostObjections = 50
+
 // object takes an objection. The error says what is wrong with it.
 func (d *desk) object(o ralph.Objection) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if in, err := filepath.Rel(d.dir, o.File); err == nil && filepath.IsAbs(o.File) {
 		o.File = in
+	}
+	if len(d.seen.Objected)+len(d.astray) >= mostObjections {
+		return fmt.Errorf("you have objected %d times, which is the most: end your turn", mostObjections)
+	}
+	if err := errors.Join(ralph.CheckText("file", o.File, true), ralph.CheckText("what", o.What, true),
+		ralph.CheckText("why", o.Why, true)); err != nil {
+		return err
 	}
 	o.File = filepath.ToSlash(filepath.Clean(o.File))
 	if why := d.changed.Lacks(o); why != "" {
