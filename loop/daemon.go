@@ -153,6 +153,9 @@ func (r *runner) mergesAgain(ctx context.Context, until, now time.Time) (time.Ti
 	if q.WaitUntil.After(now) && q.WaitUntil.Before(until) {
 		until = q.WaitUntil.Add(time.Millisecond)
 	}
+	if again := r.tried.Add(lookElsewhere); r.mergesElsewhere() && again.Before(until) {
+		until = again
+	}
 	return until, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"ralph"
 	"ralph/store"
 )
 
@@ -15,6 +16,19 @@ var ErrTakenForLost = errors.New(
 
 // giveUp is how long a run works without having renewed its lease: a bit less than the lease lasts.
 const giveUp = store.LeaseTime - time.Minute
+
+// alone refuses a run beside one of another machine if their changes cannot travel between them.
+func (l *Loop) alone(tx *store.Tx) error {
+	if !l.Store.Shared() || l.Merger.Travels() {
+		return nil
+	}
+	other, ok, err := tx.RunElsewhere()
+	if err == nil && ok {
+		err = ralph.Conflict("run %d works on this queue on %s: for several machines set merge.push to a remote that all "+
+			"of them reach, with merge.mode: merge", other.ID, other.Machine)
+	}
+	return err
+}
 
 // keepAlive renews a run's lease until release is called. The context ends with [ErrTakenForLost] if it is too late
 // for that. In a file nothing is renewed: those who use it see whether the process lives, or share the run's lock.

@@ -155,7 +155,19 @@ var errAgain = errors.New("the round begins again")
 //
 // The error reports a failure of ralph itself. The database then stays as
 // it is, and the next run reconciles it.
+//
+// A run that was taken for lost, as after its machine was asleep, begins again as a new one.
 func (l *Loop) Run(ctx context.Context) (Result, error) {
+	for {
+		result, err := l.run(ctx)
+		if !errors.Is(err, ErrTakenForLost) || ctx.Err() != nil || closed(l.Stop) {
+			return result, err
+		}
+		l.Log.Warn("begins again as a new run", "run", result.RunID, "error", err)
+	}
+}
+
+func (l *Loop) run(ctx context.Context) (Result, error) {
 	if err := l.recover(ctx); err != nil {
 		return Result{Status: ralph.ExitFailure}, fmt.Errorf("recover what an earlier run left: %w", err)
 	}
@@ -168,6 +180,9 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 			if err := tx.WorksWith(name, account); err != nil {
 				return err
 			}
+		}
+		if err := l.alone(tx); err != nil {
+			return err
 		}
 		run, err = tx.StartRun(process, l.Limits, l.Sandbox)
 		return err
@@ -232,6 +247,7 @@ type runner struct {
 	last     lastEnding
 	waits    string          // what the merge queue waits for; "" if it is empty
 	rested   int64           // the newest event before the last merge
+	tried    time.Time       // when that ended
 	seen     int64           // the newest event when a daemon last looked for work
 	changed  <-chan struct{} // closed at the first change after the run's last look
 
@@ -332,6 +348,9 @@ func (r *runner) round(ctx context.Context) error {
 		}
 		if err := r.waitForWork(ctx); err != nil {
 			return err
+		}
+		if waits, err := r.waitsForElsewhere(ctx); err != nil || waits {
+			return cmp.Or(err, r.wait(ctx, r.waits, time.Now().Add(lookElsewhere)))
 		}
 		if r.waits != "" {
 			return &end{ralph.ExitWaiting, "done work is not merged: " + r.waits}

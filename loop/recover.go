@@ -69,11 +69,18 @@ func (l *Loop) decideLost(ctx context.Context, reviews, lost []ralph.Session) er
 }
 
 // takeOver decides on what runs have left that were lost while this one works, as those of other machines are.
-func (r *runner) takeOver(ctx context.Context) error {
+func (r *runner) takeOver(ctx context.Context) (err error) {
 	look := func(tx *store.Tx) ([]ralph.Session, error) { return tx.LostSessions(false) }
 	lost, err := store.Read(ctx, r.Store, look)
 	if err != nil || len(lost) == 0 {
 		return err
+	}
+	if r.Store.Shared() { // one machine does it
+		release, holder, lerr := r.Store.Lease(ctx, "janitor", 0)
+		if lerr != nil || holder != "" {
+			return lerr
+		}
+		defer func() { err = errors.Join(err, release()) }()
 	}
 	var reviews []ralph.Session
 	if err := r.Store.Tx(ctx, func(tx *store.Tx) (err error) { // a run may have renewed its lease meanwhile

@@ -7,12 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
 
 	"ralph"
 	"ralph/loop/check"
+	"ralph/loop/merging"
 	"ralph/loop/session"
 	"ralph/loop/workspace"
 	"ralph/prompt"
@@ -161,7 +163,7 @@ func (l *Loop) kept(ctx context.Context, task ralph.Task) (c ralph.Change, commi
 	if c.State == ralph.SentBack && len(c.Conflicts) > 0 && task.TimesSentBack >= l.Merger.MaxSentBack {
 		return c, "", nil
 	}
-	commit, err = l.Here.Tree.Ref(ctx, c.Ref())
+	commit, err = l.Merger.Obtain(ctx, c)
 	return c, commit, err
 }
 
@@ -303,7 +305,7 @@ func (r *runner) merge(ctx context.Context) error {
 		}
 		release()
 		r.over <- func(context.Context) error {
-			r.merges, r.waits, r.rested = false, why, began
+			r.merges, r.waits, r.rested, r.tried = false, why, began, time.Now()
 			return err
 		}
 	}()
@@ -318,9 +320,26 @@ func (r *runner) mergeSoon() {
 	}
 }
 
+// lookElsewhere is how often a run looks whether another machine merges still, which may have been lost.
+const lookElsewhere = 5 * time.Second
+
+// mergesElsewhere reports whether another machine was merging when this one last tried.
+func (r *runner) mergesElsewhere() bool { return strings.HasPrefix(r.waits, merging.Elsewhere) }
+
+// waitsForElsewhere reports whether another machine, which may be lost at any time, does what the merge queue waits for.
+func (r *runner) waitsForElsewhere(ctx context.Context) (bool, error) {
+	if !r.Store.Shared() || !r.mergesElsewhere() && !strings.HasSuffix(r.waits, merging.Working) {
+		return false, nil
+	}
+	return store.Read(ctx, r.Store, func(tx *store.Tx) (bool, error) {
+		_, ok, err := tx.RunElsewhere()
+		return ok, err
+	})
+}
+
 // mergeRests reports whether the merge queue waits and nothing has happened since.
 func (r *runner) mergeRests(ctx context.Context) (bool, error) {
-	if r.waits == "" {
+	if r.waits == "" || r.mergesElsewhere() && time.Since(r.tried) >= lookElsewhere {
 		return false, nil
 	}
 	last, err := r.lastEvent(ctx)

@@ -1,9 +1,7 @@
 package store_test
 
 import (
-	"errors"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -126,24 +124,35 @@ func TestALeaseHasOneHolder(t *testing.T) {
 	}
 }
 
-// TestTwoMachinesDoNotShareADatabase: as long as changes do not travel between them, the second run is refused. In a file
-// the lock of the state folder decides.
-func TestTwoMachinesDoNotShareADatabase(t *testing.T) {
+// TestARunElsewhere: one of another machine is seen as long as its lease holds, and one of this machine never.
+func TestARunElsewhere(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, name string) {
 		db := handle(t, name, store.Options{})
-		write(t, db, func(tx *store.Tx) error {
-			run, err := tx.StartRun("other-boot/pid:[1] 7 7 token", ralph.Limits{}, "")
-			if err == nil {
-				_, err = tx.ExecContext(t.Context(), `UPDATE runs SET machine = 'elsewhere' WHERE id = $1`, run.ID)
-			}
-			return err
-		})
-		err := db.Tx(t.Context(), func(tx *store.Tx) error {
-			_, err := tx.StartRun("", ralph.Limits{}, "")
-			return err
-		})
-		if db.Shared() != errors.Is(err, ralph.ErrConflict) || err != nil && !strings.Contains(err.Error(), "elsewhere") {
-			t.Errorf("got %v", err)
+		var run ralph.Run
+		elsewhere := func(want bool) {
+			t.Helper()
+			write(t, db, func(tx *store.Tx) error {
+				if r, ok, err := tx.RunElsewhere(); err != nil || ok != want || ok && r.ID != run.ID {
+					t.Errorf("got run %d, %v, %v, want %v", r.ID, ok, err, want)
+				}
+				return nil
+			})
 		}
+		change := func(query string) {
+			t.Helper()
+			write(t, db, func(tx *store.Tx) error {
+				_, err := tx.ExecContext(t.Context(), query, run.ID)
+				return err
+			})
+		}
+		write(t, db, func(tx *store.Tx) (err error) {
+			run, err = tx.StartRun("other-boot/pid:[1] 7 7 token", ralph.Limits{}, "")
+			return err
+		})
+		elsewhere(false)
+		change(`UPDATE runs SET machine = 'elsewhere' WHERE id = $1`)
+		elsewhere(true)
+		change(`UPDATE runs SET lease_until = '2000-01-01T00:00:00.000Z' WHERE id = $1`)
+		elsewhere(false)
 	})
 }

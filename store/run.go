@@ -44,16 +44,6 @@ func (tx *Tx) StartRun(process string, limits ralph.Limits, sandbox string) (ral
 	if err := tx.EndLostRuns(); err != nil {
 		return ralph.Run{}, err
 	}
-	if tx.db.Shared() { // what a run leaves in its machine's repository does not travel yet
-		other, ok, err := runs.first(tx, `WHERE r.ended_at = '' AND r.machine <> $1`, machine.Name())
-		if err == nil && ok {
-			err = ralph.Conflict("run %d works on this queue on %s, and two machines must not share one yet",
-				other.ID, other.Machine)
-		}
-		if err != nil {
-			return ralph.Run{}, err
-		}
-	}
 	pid := os.Getpid()
 	id, err := tx.add("runs", cells{
 		"pid": pid, "machine": machine.Name(), "process": process, "lease_until": ralph.At(tx.now.Add(LeaseTime)),
@@ -66,6 +56,17 @@ func (tx *Tx) StartRun(process string, limits ralph.Limits, sandbox string) (ral
 		return ralph.Run{}, err
 	}
 	return tx.Run(id)
+}
+
+// RunElsewhere returns a run that works on another machine; ok is false if there is none.
+func (tx *Tx) RunElsewhere() (r ralph.Run, ok bool, err error) {
+	list, err := runs.all(tx, `WHERE r.ended_at = '' AND r.machine <> $1 ORDER BY r.id`, machine.Name())
+	for _, r := range list {
+		if tx.Alive(r) {
+			return r, true, err
+		}
+	}
+	return r, false, err
 }
 
 // Run returns one run.

@@ -123,14 +123,20 @@ func sshQuiet(env []string) []string {
 // Fetch fetches a branch of the remote into the repository and returns its commit; "" if the remote
 // has no such branch. No ref of the repository changes.
 func (r *Remote) Fetch(ctx context.Context, branch string) (string, error) {
-	const fetched, have = "refs/ralph/fetched", "refs/ralph/have"
+	return r.FetchRef(ctx, "refs/heads/"+branch)
+}
+
+// FetchRef is [Remote.Fetch] of any ref of the remote, by its full name.
+func (r *Remote) FetchRef(ctx context.Context, ref string) (string, error) {
+	// A ref of its own for each: several may be fetched at once.
+	fetched, have := "refs/ralph/fetched/"+ref, "refs/ralph/have"
 	if r.have != "" { // so that existing objects are not sent again
 		if _, err := r.run(ctx, "update-ref", have, r.have); err != nil {
 			return "", err
 		}
 	}
 	_, err := r.run(ctx, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
-		"--no-auto-maintenance", r.url, "+refs/heads/"+branch+":"+fetched)
+		"--no-auto-maintenance", r.url, "+"+ref+":"+fetched)
 	if err != nil && strings.Contains(err.Error(), "couldn't find remote ref") {
 		return "", nil
 	}
@@ -138,6 +144,9 @@ func (r *Remote) Fetch(ctx context.Context, branch string) (string, error) {
 		return "", err
 	}
 	out, err := r.run(ctx, "rev-parse", "--verify", "--quiet", fetched)
+	if err == nil && !strings.HasPrefix(ref, "refs/heads/") { // it is fetched once
+		_, err = r.run(ctx, "update-ref", "-d", fetched)
+	}
 	return strings.TrimSpace(string(out)), err
 }
 
@@ -170,6 +179,30 @@ func (r *Remote) Push(ctx context.Context, branch, from, to string) (p Pushed, e
 		return Pushed{Stale: true}, nil
 	}
 	return p, err
+}
+
+// HandOver sets a ref of the remote that nobody else moves, such as that of a session's change, to a commit.
+func (r *Remote) HandOver(ctx context.Context, ref, commit string) error {
+	_, err := r.run(ctx, "push", "--quiet", "--no-verify", "--no-follow-tags", "--recurse-submodules=no",
+		r.url, "+"+commit+":"+ref)
+	return err
+}
+
+// Drop deletes refs of the remote. Those that it does not have are left out.
+func (r *Remote) Drop(ctx context.Context, refs []string) error {
+	out, err := r.run(ctx, append([]string{"ls-remote", "--quiet", r.url}, refs...)...)
+	args := []string{"push", "--quiet", "--no-verify", r.url}
+	asked := len(args)
+	for line := range strings.Lines(string(out)) {
+		if _, ref, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok && slices.Contains(refs, ref) {
+			args = append(args, ":"+ref)
+		}
+	}
+	if err != nil || len(args) == asked {
+		return err
+	}
+	_, err = r.run(ctx, args...)
+	return err
 }
 
 // Whole returns the tree of a commit for the whole repository, of which the project may be a

@@ -66,6 +66,13 @@ type Merger struct {
 // is merged is safe without it, by the move of the target: it keeps two machines from verifying the same.
 const mergeLease = "merge"
 
+// Elsewhere begins what [Merger.Merge] returns while another machine merges. Its lease may lapse: it is looked again
+// without any news.
+const Elsewhere = "another process is merging: "
+
+// Working ends what it returns while the task that is merged next is being worked on.
+const Working = "a session is working on it"
+
 // leaseWait is how long to wait for another machine that merges. What is queued waits for the next look all the same.
 const leaseWait = time.Second
 
@@ -127,7 +134,7 @@ func (l *Merger) Merge(ctx context.Context) (why string, err error) {
 		if !takes && l.Store.Shared() {
 			release, holder, err := l.Store.Lease(ctx, mergeLease, leaseWait)
 			if err != nil || holder != "" {
-				return "another process is merging: " + holder, err
+				return Elsewhere + holder, err
 			}
 			// What was read before may be another's work by now.
 			mine, takes, built = release, true, nil
@@ -191,7 +198,10 @@ func (l *Merger) readQueue(ctx context.Context, built *Built, suspects []int64, 
 	if c := q.Changes[0]; c.State == ralph.Moving {
 		// Look before the target is updated: what counts is where it stood.
 		if q.Target.Point, err = l.point(ctx, c); err == nil {
-			q.Reached[c.ID], err = l.below(ctx, c.To, q.Target.Point)
+			// What another machine has built and not pushed is nowhere else: it is built again.
+			if q.Elsewhere = l.Travels() && !l.Tree.Has(ctx, c.To); !q.Elsewhere {
+				q.Reached[c.ID], err = l.below(ctx, c.To, q.Target.Point)
+			}
 		}
 		return q, err
 	}
@@ -246,7 +256,7 @@ func (l *Merger) do(ctx context.Context, s Step, q Queue, built *Built) (*Built,
 		return nil, each(func(tx *store.Tx, c ralph.Change) error { return tx.BlockChange(c, s.Reason) })
 	case Build:
 		for _, c := range s.Changes {
-			if err := l.SetChangeRef(ctx, c); err != nil {
+			if err := l.have(ctx, c); err != nil {
 				return nil, err
 			}
 		}
@@ -328,26 +338,24 @@ func (l *Merger) Forget(ctx context.Context, before time.Time) error {
 	}); err != nil {
 		return err
 	}
-	for _, ref := range old {
-		err = errors.Join(err, l.Tree.SetRef(ctx, ref, ""))
-	}
-	return errors.Join(err, l.forget(ctx, merged))
+	return errors.Join(l.drop(ctx, old), l.forget(ctx, merged))
 }
 
 // forget deletes the refs of changes that were merged and whose commits the merge contains. What was
 // squashed is in no branch: its ref is kept.
 func (l *Merger) forget(ctx context.Context, merged []ralph.Change) (err error) {
+	var refs []string
 	for _, c := range merged {
 		if l.Squash {
 			continue
 		}
 		has, aerr := l.below(ctx, c.Head, c.To)
 		if aerr == nil && has {
-			aerr = l.Tree.SetRef(ctx, c.Ref(), "")
+			refs = append(refs, c.Ref())
 		}
 		err = errors.Join(err, aerr)
 	}
-	return err
+	return errors.Join(err, l.drop(ctx, refs))
 }
 
 // build merges changes with a target, one on top of the other. A change that conflicts is left

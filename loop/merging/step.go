@@ -38,6 +38,8 @@ type Queue struct {
 	Target  Target
 	Reached map[int64]bool // of changes that are being merged: whether their commit is in the target
 
+	Elsewhere bool // what is being moved was built on another machine, and never pushed
+
 	Built *Built // what this process has built of the first changes; nil if nothing yet
 	Crowd *Crowd // what is expected to be queued; nil if that is not waited for
 }
@@ -137,6 +139,8 @@ func (q Queue) step() Step {
 		switch {
 		case q.Reached[first.ID]:
 			return Step{Do: Complete, Changes: moving}
+		case q.Elsewhere:
+			return Step{Do: Requeue, Changes: moving, Reason: "the machine that built it did not push it"}
 		case q.Target.Point == first.From && q.Paused == "":
 			return Step{Do: Move, Changes: moving}
 		case q.Target.Point == first.From:
@@ -155,7 +159,7 @@ func (q Queue) step() Step {
 	}
 	next := q.next()
 	if len(next) == 0 {
-		return Step{Do: Rest, Reason: fmt.Sprintf("TASK-%d is to be merged alone, and a session is working on it", q.Alone)}
+		return Step{Do: Rest, Reason: fmt.Sprintf("TASK-%d is to be merged alone, and "+Working, q.Alone)}
 	}
 	if q.Target.Gone != "" {
 		return Step{Do: Block, Changes: next[:1], Reason: q.Target.Gone}

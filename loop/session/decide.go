@@ -31,6 +31,7 @@ func (s *Session) Decide(ctx context.Context, report agent.Report) (d signals.De
 	// which may take long, ends with it.
 	detached := context.WithoutCancel(ctx)
 	saw := s.observe(ctx)
+	s.handOver(detached, &saw)
 	err = s.Store.Tx(detached, func(tx *store.Tx) error {
 		if s.Row.Worker != "" && s.Row.Ending == ralph.Lost {
 			// The worker may have called while the claim was being checked.

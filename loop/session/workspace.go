@@ -249,9 +249,9 @@ func differs(before, now map[string]string) []string {
 // rescued sets the row's change to what was saved of the session's workspace
 // when the workspace was removed or prepared for another session.
 func (s *Session) rescued(ctx context.Context) error {
-	c := ralph.Change{SessionID: s.Row.ID}
+	c := ralph.Change{TaskID: s.Row.TaskID, SessionID: s.Row.ID}
 	var err error
-	if c.Head, err = s.Merger.Tree.Ref(ctx, c.Ref()); err != nil || c.Head == "" {
+	if c.Head, err = s.Merger.Obtain(ctx, c); err != nil || c.Head == "" {
 		return err
 	}
 	var before worktree.Snapshot
@@ -267,6 +267,36 @@ func (s *Session) rescued(ctx context.Context) error {
 		s.Row.Change = &c
 	}
 	return err
+}
+
+// handOverTime is how long a change is tried to be handed over.
+const handOverTime = 30 * time.Second
+
+// handOver puts the session's change where other machines find it, before they are told of it. A done whose change could
+// not be handed over is not judged: its task goes back, no matter who has its work.
+func (s *Session) handOver(ctx context.Context, saw *observation) {
+	if s.Row.Change == nil || saw.blind {
+		return
+	}
+	c := *s.Row.Change
+	c.TaskID, c.SessionID = s.Row.TaskID, s.Row.ID
+	limited, cancel := context.WithTimeout(ctx, handOverTime)
+	defer cancel()
+	err := s.Merger.HandOver(limited, c)
+	for wait := time.Second; err != nil && limited.Err() == nil; wait *= 2 {
+		select {
+		case <-time.After(wait):
+			err = s.Merger.HandOver(limited, c)
+		case <-limited.Done():
+		}
+	}
+	if err == nil {
+		return
+	}
+	saw.missed("whether other machines have its change", err)
+	if done, cerr := s.claimed(ctx); done || cerr != nil {
+		saw.stopped = cmp.Or(saw.stopped, "its change could not be handed over: "+Shortly(err))
+	}
 }
 
 // saveMade sets the row's change to what the session leaves in its workspace.

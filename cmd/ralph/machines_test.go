@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ralph"
+	"ralph/internal/pgtest"
+	"ralph/store"
+)
+
+// A fleet is machines that work on the queue of one PostgreSQL, each in a clone of one remote.
+type fleet struct {
+	*crowd
+	remote   string
+	machines []*scriptedProject
+	db       *sql.DB
+}
+
+// newFleet makes a crowd whose code travels through a bare remote.
+func newFleet(t *testing.T, machines int, sleep string) *fleet {
+	t.Helper()
+	database := pgtest.New(t)
+	f := &fleet{remote: filepath.Join(t.TempDir(), "remote.git")}
+	t.Setenv("RALPH_DATABASE", database)
+	f.crowd = newCrowd(t, sleep, true, "merge: {push: origin}\n")
+	f.git("branch", "-M", "main")
+	f.git("init", "-q", "--bare", "-b", "main", f.remote)
+	f.git("remote", "add", "origin", f.remote)
+	f.git("push", "-q", "origin", "main")
+	for i := range machines {
+		m := &scriptedProject{t: t, dir: filepath.Join(t.TempDir(), "clone"), env: append(slices.Clone(f.env),
+			fmt.Sprintf("RALPH_MACHINE=m%d", i+1), "XDG_STATE_HOME="+t.TempDir(), "HOME="+t.TempDir())}
+		f.git("clone", "-q", f.remote, m.dir)
+		f.machines = append(f.machines, m)
+	}
+	var err error
+	if f.db, err = sql.Open("pgx", database); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// count reads a number from the database.
+func (f *fleet) count(query string) (n int) {
+	f.t.Helper()
+	if err := f.db.QueryRowContext(f.t.Context(), query).Scan(&n); err != nil {
+		f.t.Fatal(err)
+	}
+	return n
+}
+
+// wantDone checks that each task was completed once, and that what is on the remote was verified.
+func (f *fleet) wantDone() {
+	f.t.Helper()
+	for what, query := range map[string]string{
+		"tasks that are not completed":  `SELECT count(*) FROM tasks WHERE status <> 'completed'`,
+		"sessions without an end":       `SELECT count(*) FROM sessions WHERE completed_at = ''`,
+		"runs without an end":           `SELECT count(*) FROM runs WHERE ended_at = ''`,
+		"leases that are held":          `SELECT count(*) FROM leases`,
+		"tasks that were merged twice":  `SELECT count(*) FROM (SELECT 1 FROM changes WHERE state = 'merged' GROUP BY task_id HAVING count(*) > 1) AS t`,
+		"completed tasks without merge": `SELECT count(*) FROM tasks t WHERE NOT EXISTS (SELECT 1 FROM changes c WHERE c.task_id = t.id AND c.state = 'merged')`,
+	} {
+		if n := f.count(query); n != 0 {
+			f.t.Errorf("%d %s", n, what)
+		}
+	}
+	f.git("fetch", "-q", "origin")
+	f.git("reset", "-q", "--hard", "origin/main")
+	if red := f.red(); len(red) > 0 {
+		f.t.Errorf("not verified:\n%s", strings.Join(red, "\n"))
+	}
+	for ref := range strings.FieldsSeq(f.git("--git-dir="+f.remote, "for-each-ref", "--format=%(refname)", "refs/ralph")) {
+		session := strings.TrimPrefix(ref, ralph.ChangeRefs)
+		if f.count(`SELECT count(*) FROM changes WHERE state = 'merged' AND session_id = '`+session+`'`) > 0 {
+			f.t.Errorf("the remote keeps %s, which was merged", ref)
+		}
+	}
+}
+
+// TestTwoMachines work on one queue: what one has made the other one merges, and goes on from what was sent back.
+func TestTwoMachines(t *testing.T) {
+	f := newFleet(t, 2, "0.3")
+	outs := make([]bytes.Buffer, len(f.machines))
+	var ended []func() error
+	for i, m := range f.machines {
+		run := m.command("run", "--parallel", "2")
+		run.Stdout, run.Stderr = &outs[i], &outs[i]
+		if err := run.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended = append(ended, run.Wait)
+	}
+	for i, wait := range ended {
+		if err := wait(); err != nil {
+			t.Errorf("machine %d: %v\n%s", i+1, err, outs[i].String())
+		}
+	}
+	f.wantDone()
+	for i := range f.machines {
+		if n := f.count(fmt.Sprintf(`SELECT count(*) FROM sessions WHERE machine = 'm%d'`, i+1)); n == 0 {
+			t.Errorf("machine %d did nothing\n%s", i+1, outs[i].String())
+		}
+	}
+}
+
+// TestMachinesWithoutARemote: a second machine is refused where changes cannot travel, and told what to set.
+func TestMachinesWithoutARemote(t *testing.T) {
+	t.Setenv("RALPH_DATABASE", pgtest.New(t))
+	s := newScriptedProject(t, "task *\n  run touch made\n  done {\"summary\": \"made\"}\n", "sandbox: off\npermissions: {guards: false}\nverify: ['true']\n")
+	s.ralph(0, "task", "add", "One")
+	db, err := store.Open(t.Context(), os.Getenv("RALPH_DATABASE"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close() //nolint:errcheck // it is only read from here on
+	set := func(query string) {
+		t.Helper()
+		if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+			if _, ok, err := tx.LastRun(); err != nil || !ok {
+				_, err = tx.StartRun("other-boot/pid:[1] 7 7 token", ralph.Limits{}, "")
+				return err
+			}
+			_, err := tx.ExecContext(t.Context(), query)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("")
+	set(`UPDATE runs SET machine = 'elsewhere'`)
+	if out := s.ralph(ralph.ExitUsage, "run"); !strings.Contains(out, "on elsewhere: for several machines set merge.push") {
+		t.Errorf("got %s", out)
+	}
+	set(`UPDATE runs SET lease_until = '2000-01-01T00:00:00.000Z'`) // it is lost: this machine alone needs no remote
+	s.ralph(0, "run")
+}
