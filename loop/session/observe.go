@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"ralph"
-	"ralph/internal/machine"
 	"ralph/internal/text"
 	"ralph/internal/worktree"
 	"ralph/loop/check"
@@ -67,7 +66,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	if err != nil {
 		saw.unchecked = "what the session signalled cannot be read: " + Shortly(err)
 	}
-	if !s.Workspace.Has(s.Row.Dir) || s.elsewhere() {
+	if !s.Workspace.Has(s.Row.Dir) || s.Store.Elsewhere(s.Row) {
 		// A check would be about the work tree here, not the session's.
 		if done {
 			saw.stopped = "lost before its done was accepted, which can only be checked where it worked, " +
@@ -114,9 +113,6 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	}
 	return saw
 }
-
-// elsewhere reports whether the session worked on another machine, whose folders may have the same names as here.
-func (s *Session) elsewhere() bool { return s.Store.Shared() && s.Row.Machine != machine.Name() }
 
 // isChecked reports whether commands or reviewers decide on the session's done.
 func (s *Session) isChecked(ctx context.Context) bool {
