@@ -14,7 +14,8 @@ func TestADeskTakesSoManyObjections(t *testing.T) {
 	d := &desk{changed: signals.Changed{"a.txt": {{From: 1, To: 9}}}}
 	o := ralph.Objection{File: "a.txt", Line: 1, What: "wrong", Why: "so", Severity: ralph.ObjectionRemark}
 	for _, bad := range []ralph.Objection{
-		{File: "a.txt", What: " ", Why: "so"}, {File: "a.txt", What: strings.Repeat("x", 1<<20), Why: "so"},
+		{File: "a.txt", What: " ", Why: "so"},
+		{File: "a.txt", What: strings.Repeat("x", 1<<20), Why: "so"},
 		{File: "a.txt", What: "wrong", Why: "a\x00b"},
 	} {
 		if err := d.object(bad); err == nil {
