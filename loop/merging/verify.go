@@ -162,7 +162,7 @@ func (l *Merger) judge(
 		}
 	}
 	for _, r := range now {
-		checks = append(checks, check.Judge(r, before, commands.Shared, l.Check.Strict))
+		checks = append(checks, check.Judge(r, before, commands, l.Check.Strict))
 	}
 	return checks, nil
 }

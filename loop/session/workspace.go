@@ -72,7 +72,7 @@ func (s *Session) alone(ctx context.Context, f *finding, round check.Round) erro
 	at := s.apartIn(round)
 	results, err := at.Verify(ctx, f.made.Head, s.verify.All())
 	for _, r := range results {
-		f.checks = append(f.checks, check.Judge(r, s.before, s.verify.Shared, s.Check.Strict))
+		f.checks = append(f.checks, check.Judge(r, s.before, s.verify, s.Check.Strict))
 	}
 	f.evidence.Rewritten = check.Rewritten(results)
 	return err

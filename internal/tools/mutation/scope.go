@@ -42,4 +42,10 @@ var scope = []target{
 		`runner\.(afterAgent|waitForAgent|heed|finish|begin|judge|room)`, `job\..*`,
 		`Loop\.pick`, `runner\.choose`, `beside\.fit`, "meet", "undecidedEnds", "Outside",
 	}, judges: []string{"loop"}},
+	{files: "loop/merging/step.go", judges: []string{"loop/merging"}}, // what is done next with what is queued
+	{files: "store/change.go", functions: []string{ // from which state to which
+		`Tx\.(SetChange|BeginMove|Requeue|BeginAfter|QueuedChanges|MergesAlone|withdraw|leaveQueue|requeue|dropOpen)`,
+	}, judges: []string{"store"}},
+	{files: "store/decide.go", judges: []string{"store"}},
+	{files: "internal/permission/guards.go", judges: []string{"internal/permission"}},
 }
