@@ -89,8 +89,14 @@ type SessionFilter struct {
 	Outcome string
 	Since   ralph.Time // begun at or after this; zero is no limit
 	Active  ralph.Time // in progress, or ended at or after this; zero is no limit
-	Limit   int        // only the newest; 0 is no limit
-	Skip    int        // leave out this many of the newest; needs Limit
+	From    ralph.Time // ended at or after this; zero is no limit
+	To      ralph.Time // ended before this; zero is no limit
+	Agent   *string    // nil for any
+	Model   *string    // nil for any
+	Feature *string    // of the task; nil for any, "" for none
+	ByCost  bool       // the most expensive first, instead of the newest
+	Limit   int        // only the first; 0 is no limit
+	Skip    int        // leave out this many of the first; needs Limit
 }
 
 // matching are the conditions of a filter.
@@ -110,13 +116,38 @@ func (f SessionFilter) matching() (by filter) {
 	if !f.Active.IsZero() {
 		by.and("(s.completed_at = '' OR s.completed_at >= ?)", f.Active)
 	}
+	if !f.From.IsZero() {
+		by.and("s.completed_at >= ?", f.From)
+	}
+	if !f.To.IsZero() {
+		by.and("s.completed_at <> '' AND s.completed_at < ?", f.To)
+	}
+	if f.Agent != nil {
+		by.and("s.agent = ?", *f.Agent)
+	}
+	if f.Model != nil {
+		by.and("s.model = ?", *f.Model)
+	}
+	if f.Feature != nil {
+		by.and(`s.task_id IN (SELECT t.id FROM tasks t LEFT JOIN features f ON f.id = t.feature_id
+			WHERE coalesce(f.name, '') = ?)`, *f.Feature)
+	}
 	return by
 }
 
-// Sessions lists sessions, newest first.
+// Sessions lists sessions, newest first or most expensive first.
 func (tx *Tx) Sessions(f SessionFilter) ([]ralph.Session, error) {
+	by, order := f.matching(), " ORDER BY s.started_at DESC, s.id"
+	if f.ByCost {
+		order = " ORDER BY s.cost_usd DESC, s.started_at DESC, s.id"
+	}
+	return sessions.all(tx, by.where()+order+by.page(f.Limit, f.Skip), by.args...)
+}
+
+// CountSessions returns how many sessions a filter selects, and what those that have ended cost.
+func (tx *Tx) CountSessions(f SessionFilter) (n int, usd float64, err error) {
 	by := f.matching()
-	return sessions.all(tx, by.where()+" ORDER BY s.started_at DESC, s.id"+by.page(f.Limit, f.Skip), by.args...)
+	return n, usd, tx.row(`SELECT count(*), coalesce(sum(s.cost_usd), 0.0) FROM sessions s`+by.where(), by.args...).Scan(&n, &usd)
 }
 
 // outlines read of a session what it cost and changed alone.

@@ -22,27 +22,52 @@ func (tx *Tx) Totals() ([]Totals, error) {
 		FROM sessions WHERE completed_at <> '' GROUP BY coalesce(outcome, '')`)
 }
 
-// Spent is the consumption of one ended session.
+// Spent is what ended sessions consumed that have something in common: what a query groups them by.
 type Spent struct {
-	At      ralph.Time // when it ended
-	Outcome string
-	CostUSD float64
-	Tokens  ralph.Tokens // without the context window
+	Agent, Model, Outcome string
+	Feature               string // its name; "" for none
+	Task                  int64
+	Title                 string // of the task
+
+	Sessions int
+	Merged   int // of the sessions, those whose work was merged
+	CostUSD  float64
+	Known    bool // the cost of each was reported
+	Tokens   ralph.Tokens // without the context window
 }
 
-// SpentSince lists the consumption of the sessions that ended since a moment, oldest first.
-func (tx *Tx) SpentSince(since ralph.Time) ([]Spent, error) {
+// spent are the sums of a query over sessions s, and the condition that they ended between $1 and $2.
+const (
+	spent = `count(*), sum(CASE WHEN s.accepted = 1 AND EXISTS (SELECT 1 FROM changes c
+		WHERE c.task_id = s.task_id AND c.session_id = s.id AND c.state = 'merged') THEN 1 ELSE 0 END),
+		sum(s.cost_usd), min(s.cost_known)`
+	ended = `s.completed_at >= $1 AND s.completed_at < $2`
+)
+
+// Spent sums up the sessions that ended from a moment on and before another one, by agent, model and outcome.
+func (tx *Tx) Spent(from, to ralph.Time) ([]Spent, error) {
 	return all(tx, func(row scanner) (s Spent, err error) {
-		return s, row.Scan(&s.At, &s.Outcome, &s.CostUSD,
+		return s, row.Scan(&s.Agent, &s.Model, &s.Outcome, &s.Sessions, &s.Merged, &s.CostUSD, &s.Known,
 			&s.Tokens.Input, &s.Tokens.Output, &s.Tokens.CacheRead, &s.Tokens.CacheCreation)
-	}, `
-		SELECT completed_at, coalesce(outcome, ''), cost_usd,
-			tokens_input, tokens_output,
-			tokens_cache_read, tokens_cache_creation
-		FROM sessions WHERE completed_at >= $1 AND completed_at <> '' ORDER BY completed_at`, since)
+	}, `SELECT s.agent, s.model, coalesce(s.outcome, ''), `+spent+`,
+			sum(s.tokens_input), sum(s.tokens_output), sum(s.tokens_cache_read), sum(s.tokens_cache_creation)
+		FROM sessions s WHERE `+ended+` GROUP BY s.agent, s.model, coalesce(s.outcome, '')`, from, to)
 }
 
-// Attempts counts tasks by their number of attempts, without those that were never begun.
-func (tx *Tx) Attempts() (map[int]int, error) {
-	return counts[int](tx, `SELECT attempts, count(*) FROM tasks WHERE attempts > 0 GROUP BY attempts`)
+// SpentByFeature is as [Tx.Spent], by the tasks' features, the most expensive first, without tokens.
+func (tx *Tx) SpentByFeature(from, to ralph.Time) ([]Spent, error) {
+	return all(tx, func(row scanner) (s Spent, err error) {
+		return s, row.Scan(&s.Feature, &s.Sessions, &s.Merged, &s.CostUSD, &s.Known)
+	}, `SELECT coalesce(f.name, '') AS feature, `+spent+`
+		FROM sessions s JOIN tasks t ON t.id = s.task_id LEFT JOIN features f ON f.id = t.feature_id
+		WHERE `+ended+` GROUP BY coalesce(f.name, '') ORDER BY sum(s.cost_usd) DESC, coalesce(f.name, '')`, from, to)
+}
+
+// SpentByTask is as [Tx.Spent], by task: only the most expensive, without tokens.
+func (tx *Tx) SpentByTask(from, to ralph.Time, limit int) ([]Spent, error) {
+	return all(tx, func(row scanner) (s Spent, err error) {
+		return s, row.Scan(&s.Task, &s.Title, &s.Sessions, &s.Merged, &s.CostUSD, &s.Known)
+	}, `SELECT s.task_id, max(t.title), `+spent+`
+		FROM sessions s JOIN tasks t ON t.id = s.task_id
+		WHERE `+ended+` GROUP BY s.task_id ORDER BY sum(s.cost_usd) DESC, s.task_id LIMIT $3`, from, to, limit)
 }

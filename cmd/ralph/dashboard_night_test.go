@@ -109,19 +109,22 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 	axe, s := axeSource(t), newNightSite(t)
 	show := &showcase{}
 	for name, path := range s.pages() {
-		for _, width := range []int64{1440, 390} {
-			height := map[int64]int64{1440: 900, 390: 844}[width]
-			s.look(width, height, "light")
-			s.open(s.url + path)
-			s.sees("it is as wide as the screen", fmt.Sprintf("document.documentElement.scrollWidth <= %d", width))
-			for scheme, rules := range map[string][]string{"light": nil, "dark": {"color-contrast", "target-size"}} {
-				s.look(width, height, scheme)
-				s.screen(fmt.Sprintf("night-%s-%d-%s", name, width, scheme))
-				if (width == 390) == (scheme == "dark") {
-					show.axe(s.tab, axe, name, fmt.Sprint(width, " ", scheme), rules...)
+		t.Run(name, func(t *testing.T) {
+			s.t = t
+			for _, width := range []int64{1440, 390} {
+				height := map[int64]int64{1440: 900, 390: 844}[width]
+				s.look(width, height, "light")
+				s.open(s.url + path)
+				s.sees("it is as wide as the screen", fmt.Sprintf("document.documentElement.scrollWidth <= %d", width))
+				for scheme, rules := range map[string][]string{"light": nil, "dark": {"color-contrast", "target-size"}} {
+					s.look(width, height, scheme)
+					s.screen(fmt.Sprintf("night-%s-%d-%s", name, width, scheme))
+					if (width == 390) == (scheme == "dark") {
+						show.axe(s.tab, axe, name, fmt.Sprint(width, " ", scheme), rules...)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 
@@ -219,6 +222,20 @@ func TestTheJobsOfAMorning(t *testing.T) {
 		h.writes("#title0", "A sitemap")
 		h.click(`form[action="/tasks"] button.primary`)
 		h.reads("main table", "A sitemap")
+	})
+	job("what did it cost, and why", func(h *hand) {
+		h.click("#spent-h a")
+		h.reads("main .lead", "for each of 29 merged tasks")
+		h.click("[aria-labelledby=by-task-h] tbody tr:first-child a")
+		h.reads("main .also", "3 sessions, $0.")
+		h.click("main tbody tr:first-child a")
+		h.reads(".verdict", "of $4.96 ·")
+		h.reads("main .lead", "the agent stopped without a verdict")
+	})
+	job("what is in a column", func(h *hand) {
+		h.click("#spent-h a")
+		h.click(".chart svg a:last-of-type")
+		h.reads("main .also", "the most expensive first")
 	})
 	job("find", func(h *hand) {
 		h.key("/")

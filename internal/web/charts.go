@@ -1,12 +1,14 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"ralph"
@@ -14,24 +16,88 @@ import (
 	"ralph/store"
 )
 
-// spans are the periods that charts can show, in days.
-var spans = []int{7, 30, 90}
+// A stretch is how long a column of a chart is.
+type stretch struct {
+	Name string // "day"; in addresses, too
+	back func(from time.Time, n int) time.Time
+}
 
-// stateSessions is the number of sessions that the times in states are computed from.
-const stateSessions = 500
+// stretches are those that charts can show.
+var stretches = []stretch{
+	{"day", func(from time.Time, n int) time.Time { return from.AddDate(0, 0, -n) }},
+	{"week", func(from time.Time, n int) time.Time { return from.AddDate(0, 0, -7*n) }},
+	{"month", func(from time.Time, n int) time.Time { return from.AddDate(0, -n, 0) }},
+}
+
+const (
+	// columns is the most columns of a chart: on a phone each is still wide enough for a finger.
+	columns = 12
+	// partRows is the most rows of what the cost went to.
+	partRows = 10
+	// stateSessions is the number of sessions that the times in states are computed from.
+	stateSessions = 500
+)
+
+// starts returns the moments at which the last columns begin, and the end of the last one, in now's zone. Weeks begin
+// on Mondays.
+func (s stretch) starts(now time.Time) (list []time.Time) {
+	y, m, d := now.Date()
+	last := time.Date(y, m, d, 0, 0, 0, 0, now.Location())
+	switch s.Name {
+	case "week":
+		last = last.AddDate(0, 0, -(int(last.Weekday())+6)%7)
+	case "month":
+		last = last.AddDate(0, 0, 1-d)
+	}
+	for n := columns - 1; n >= -1; n-- {
+		list = append(list, s.back(last, n))
+	}
+	return list
+}
 
 // A chartsView is the page of charts.
 type chartsView struct {
-	Days     int
-	Spans    []int
-	Cost     chart
-	Tokens   chart
-	Outcomes chart
-	Attempts chart
-	States   []stateRow
-	Sessions int // used for States
-	Windows  []window
-	Total    float64 // USD in the period
+	By         string // the length of a column
+	Stretches  []stretch
+	From       time.Time // the first day with work; zero for none
+	All        string    // the address of all sessions that it is about
+	Sessions   int
+	Merged     int
+	CostUSD    float64
+	InProgress float64 // USD that sessions in progress have spent, about
+	Charts     []chart
+	Parts      []costs
+	States     []stateRow
+	Of         int // sessions that States is computed from
+}
+
+// PerMerged is the cost of a merged task, in words; "" if none was merged.
+func (v chartsView) PerMerged() string { return perMerged(v.CostUSD, v.Merged) }
+
+// costs are what the cost went to, divided by one thing.
+type costs struct {
+	Of   string // "model"
+	Rows []costRow
+}
+
+// A costRow is one part of the cost.
+type costRow struct {
+	Name, To string
+	store.Spent
+	Width float64 // of its bar, in thousandths of the widest
+}
+
+// Cost is the cost in words.
+func (r costRow) Cost() string { return text.Cost(r.CostUSD, r.Known, r.Tokens.Sum()) }
+
+// PerMerged is the cost of a merged task, in words; "" if none was merged.
+func (r costRow) PerMerged() string { return perMerged(r.CostUSD, r.Merged) }
+
+func perMerged(usd float64, merged int) string {
+	if merged == 0 {
+		return ""
+	}
+	return text.Money(usd / float64(merged))
 }
 
 // A stateRow is the time in a state and its share.
@@ -41,84 +107,164 @@ type stateRow struct {
 }
 
 func (a *app) charts(tx *store.Tx, r *http.Request) (view, error) {
-	v := chartsView{Days: 30, Spans: spans}
-	if n, err := strconv.Atoi(r.URL.Query().Get("days")); err == nil && slices.Contains(spans, n) {
-		v.Days = n
+	by := stretches[0]
+	for _, s := range stretches {
+		if s.Name == r.URL.Query().Get("by") {
+			by = s
+		}
 	}
-	y, m, d := tx.Now().Local().Date()
-	first := time.Date(y, m, d-v.Days+1, 0, 0, 0, 0, time.Local)
-	spent, err := tx.SpentSince(ralph.At(first))
-	if err != nil {
+	v := chartsView{By: by.Name, Stretches: stretches}
+	var err error
+	if v.InProgress, err = a.spending(tx); err != nil {
 		return view{}, err
 	}
-	v.byDay(spent, first)
-	if most := a.Limits.MaxDayCostUSD; most > 0 {
-		v.Cost.limit(most, text.Money(most)+" a day")
+	starts := by.starts(tx.Now().Local())
+	var spent [][]store.Spent
+	for i := range columns {
+		list, err := tx.Spent(ralph.At(starts[i]), ralph.At(starts[i+1]))
+		if err != nil {
+			return view{}, err
+		}
+		spent = append(spent, list)
 	}
-	attempts, err := tx.Attempts()
-	if err != nil {
-		return view{}, err
+	for len(spent) > 0 && len(spent[0]) == 0 { // the scale begins with work
+		spent, starts = spent[1:], starts[1:]
 	}
-	v.Attempts = newChart("Attempts per task", []legendEntry{{"blue", "tasks"}}, byAttempts(attempts), whole)
-	if err := v.addStates(tx); err != nil {
-		return view{}, err
+	if len(spent) > 0 {
+		if err := v.add(tx, spent, starts, a.Limits.MaxDayCostUSD); err != nil {
+			return view{}, err
+		}
 	}
-	v.Windows, err = a.windows(tx, a.Limits)
+	err = v.addStates(tx)
 	return view{title: "Charts", name: "charts", nav: "/charts", live: true, body: v}, err
 }
 
-// byDay draws the consumption of sessions by the day on which they ended.
-func (v *chartsView) byDay(spent []store.Spent, first time.Time) {
-	outcomes := []string{ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout}
-	cost, tokens, ended := make([]datum, v.Days), make([]datum, v.Days), make([]datum, v.Days)
-	at := map[string]int{}
-	for i := range v.Days {
-		day := first.AddDate(0, 0, i)
-		name, label := day.Format(time.DateOnly), day.Format("Jan 2")
-		at[name] = i
-		cost[i], tokens[i] = datum{name, label, make([]float64, 1)}, datum{name, label, make([]float64, 3)}
-		ended[i] = datum{name, label, make([]float64, len(outcomes))}
+// add adds what was spent by columns that begin at the starts; the last of these is the end. maxDayUSD is the limit of a
+// day, 0 for none.
+func (v *chartsView) add(tx *store.Tx, spent [][]store.Spent, starts []time.Time, maxDayUSD float64) (err error) {
+	from, to := starts[0], starts[len(starts)-1]
+	v.From, v.All = from, sessionsIn(from, to)
+	v.draw(spent, starts)
+	if maxDayUSD > 0 && v.By == "day" {
+		v.Charts[0].limit(maxDayUSD, text.Money(maxDayUSD)+" a day")
 	}
-	for _, s := range spent {
-		i, ok := at[s.At.Local().Format(time.DateOnly)]
-		if !ok {
-			continue
-		}
-		cost[i].Values[0] += s.CostUSD
-		v.Total += s.CostUSD
-		tokens[i].Values[0] += float64(s.Tokens.Output)
-		tokens[i].Values[1] += float64(s.Tokens.Input + s.Tokens.CacheCreation)
-		tokens[i].Values[2] += float64(s.Tokens.CacheRead)
-		if k := slices.Index(outcomes, s.Outcome); k >= 0 {
-			ended[i].Values[k]++
-		}
+	all := slices.Concat(spent...)
+	v.Parts = []costs{
+		{"model", summed(all, func(s store.Spent) (string, string) {
+			return cmp.Or(s.Model, "not known"), sessionsIn(from, to, "model", s.Model)
+		})},
+		{"agent", summed(all, func(s store.Spent) (string, string) {
+			return cmp.Or(s.Agent, "not known"), sessionsIn(from, to, "agent", s.Agent)
+		})},
 	}
-	v.Cost = newChart("Cost per day", []legendEntry{{"blue", "cost"}}, cost, text.Money)
-	v.Tokens = newChart("Tokens per day",
-		[]legendEntry{{"green", "output"}, {"blue", "input"}, {"gray", "read from the cache"}}, tokens, short)
-	v.Outcomes = newChart("Sessions per day, by outcome",
-		[]legendEntry{{"green", "success"}, {"red", "failure"}, {"orange", "timeout"}}, ended, whole)
+	features, err := tx.SpentByFeature(ralph.At(from), ralph.At(to))
+	if err != nil {
+		return err
+	}
+	tasks, err := tx.SpentByTask(ralph.At(from), ralph.At(to), partRows)
+	v.Parts = append(v.Parts, costs{"feature", summed(features, func(s store.Spent) (string, string) {
+		return cmp.Or(s.Feature, "of no feature"), sessionsIn(from, to, "feature", s.Feature)
+	})}, costs{"task", summed(tasks, func(s store.Spent) (string, string) {
+		return fmt.Sprintf("TASK-%d %s", s.Task, s.Title), sessionsIn(from, to, "task", strconv.FormatInt(s.Task, 10))
+	})})
+	return err
 }
 
-// manyAttempts is the number from which attempts are counted together.
-const manyAttempts = 10
-
-func byAttempts(counts map[int]int) (data []datum) {
-	if len(counts) == 0 {
-		return nil
-	}
-	highest := min(manyAttempts, slices.Max(slices.Collect(maps.Keys(counts))))
-	for i := 1; i <= highest; i++ {
-		name := strconv.Itoa(i)
-		if i == manyAttempts {
-			name += " or more"
+// draw draws the columns and counts what they come to.
+func (v *chartsView) draw(spent [][]store.Spent, starts []time.Time) {
+	outcomes := []string{ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout}
+	var cost, merged, ended, tokens []datum
+	for i, list := range spent {
+		from, to := starts[i], starts[i+1]
+		at := func(parts int) datum {
+			return datum{columnName(v.By, from), columnLabel(v.By, from), sessionsIn(from, to), make([]float64, parts)}
 		}
-		data = append(data, datum{name, strconv.Itoa(i), make([]float64, 1)})
+		c, m, e, t := at(1), at(1), at(len(outcomes)), at(3)
+		usd, n := 0.0, 0
+		for _, s := range list {
+			usd, n, v.Sessions = usd+s.CostUSD, n+s.Merged, v.Sessions+s.Sessions
+			if k := slices.Index(outcomes, s.Outcome); k >= 0 {
+				e.Values[k] += float64(s.Sessions)
+			}
+			t.Values[0] += float64(s.Tokens.Output)
+			t.Values[1] += float64(s.Tokens.Input + s.Tokens.CacheCreation)
+			t.Values[2] += float64(s.Tokens.CacheRead)
+		}
+		if c.Values[0] = usd; n > 0 {
+			m.Values[0] = usd / float64(n)
+		}
+		v.CostUSD, v.Merged = v.CostUSD+usd, v.Merged+n
+		cost, merged, ended, tokens = append(cost, c), append(merged, m), append(ended, e), append(tokens, t)
 	}
-	for n, tasks := range counts {
-		data[min(n, highest)-1].Values[0] += float64(tasks)
+	from, to := starts[0], starts[len(starts)-1]
+	of := func(outcome string) string { return sessionsIn(from, to, "outcome", outcome) }
+	v.Charts = []chart{
+		newChart("Cost per "+v.By, []legendEntry{{"blue", "cost", ""}}, cost, text.Money),
+		newChart("Cost per merged task", []legendEntry{{"teal", "cost per merged task", ""}}, merged, text.Money),
+		newChart("Sessions per "+v.By+", by outcome", []legendEntry{
+			{"green", outcomes[0], of(outcomes[0])}, {"red", outcomes[1], of(outcomes[1])}, {"orange", outcomes[2], of(outcomes[2])},
+		}, ended, whole),
+		newChart("Tokens per "+v.By, []legendEntry{
+			{"green", "output", ""}, {"blue", "input", ""}, {"gray", "read from the cache", ""},
+		}, tokens, short),
 	}
-	return data
+}
+
+// columnName names a column in full.
+func columnName(by string, from time.Time) string {
+	switch by {
+	case "week":
+		return "week of " + from.Format("Jan 2")
+	case "month":
+		return from.Format("January 2006")
+	}
+	return from.Format("Mon Jan 2")
+}
+
+// columnLabel names a column in few characters.
+func columnLabel(by string, from time.Time) string {
+	if by == "month" {
+		return from.Format("Jan")
+	}
+	return from.Format("Jan 2")
+}
+
+// sessionsIn is the address of the sessions that ended from one midnight on and before another, the most expensive
+// first, with further conditions as names and values.
+func sessionsIn(from, to time.Time, conditions ...string) string {
+	q := url.Values{
+		"from": {from.Format(time.DateOnly)}, "to": {to.AddDate(0, 0, -1).Format(time.DateOnly)}, "sort": {"cost"},
+	}
+	for i := 0; i+1 < len(conditions); i += 2 {
+		q.Set(conditions[i], conditions[i+1])
+	}
+	return "/sessions?" + q.Encode()
+}
+
+// summed adds up what has the same name, the most expensive first. named returns its name, and the address of what is
+// in it.
+func summed(spent []store.Spent, named func(store.Spent) (name, to string)) (rows []costRow) {
+	for _, s := range spent {
+		name, to := named(s)
+		i := slices.IndexFunc(rows, func(r costRow) bool { return r.To == to })
+		if i < 0 {
+			rows = append(rows, costRow{Name: name, To: to, Spent: s})
+			continue
+		}
+		r := &rows[i]
+		r.Sessions, r.Merged, r.CostUSD = r.Sessions+s.Sessions, r.Merged+s.Merged, r.CostUSD+s.CostUSD
+		r.Known, r.Tokens = r.Known && s.Known, r.Tokens.Add(s.Tokens)
+	}
+	slices.SortStableFunc(rows, func(x, y costRow) int {
+		return cmp.Or(cmp.Compare(y.CostUSD, x.CostUSD), strings.Compare(x.Name, y.Name))
+	})
+	rows = rows[:min(len(rows), partRows)]
+	for i := range rows {
+		if most := rows[0].CostUSD; most > 0 {
+			rows[i].Width = round(rows[i].CostUSD * barWidth / most)
+		}
+	}
+	return rows
 }
 
 // addStates adds how long the latest sessions were in each state.
@@ -127,7 +273,7 @@ func (v *chartsView) addStates(tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	v.Sessions = len(list)
+	v.Of = len(list)
 	all := 0.0
 	times := ralph.TimeInStates(list, tx.Now())
 	for _, s := range times {

@@ -36,3 +36,13 @@ func FilesOf(patch string) []ralph.FileDiff { return filesOf(patch) }
 
 // Icon is a character as pages draw it.
 func Icon(character string) template.HTML { return icon(character) }
+
+// Starts are the moments at which the columns of a chart begin, and the end of the last one.
+func Starts(by string, now time.Time) []time.Time {
+	for _, s := range stretches {
+		if s.Name == by {
+			return s.starts(now)
+		}
+	}
+	return nil
+}

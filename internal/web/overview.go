@@ -80,6 +80,14 @@ type running struct {
 	Quiet float64 // seconds since its agent was last heard of; 0 if that is not long ago
 }
 
+// Cost is what an ended session cost, in words; "" for one in progress.
+func (r running) Cost() string {
+	if r.CompletedAt.IsZero() {
+		return ""
+	}
+	return text.Cost(r.CostUSD, r.CostKnown, r.Tokens.Sum())
+}
+
 // A count is the number of tasks with a status.
 type count struct {
 	Status ralph.Status

@@ -2,13 +2,17 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
+	"net/url"
 	"strconv"
+	"time"
 
 	"ralph"
 	"ralph/internal/text"
@@ -309,19 +313,77 @@ const sessionsListed = 50
 // A sessionsView is a page of the list of sessions.
 type sessionsView struct {
 	Sessions []running
-	Outcome  string
+	Query    url.Values // without a page
+	Narrowed []narrowed
 	Outcomes []string
+	N        int     // of all that are like that
+	CostUSD  float64 // of them, as far as they have ended
 	Pager    pager
+}
+
+// A narrowed is a condition of the list, and the address of the list without it.
+type narrowed struct{ Name, Value, Without string }
+
+// conditions are the parameters that narrow the list of sessions, in the order in which they are shown.
+var conditions = []string{"outcome", "task", "model", "agent", "feature", "run", "from", "to"}
+
+// sessionFilter reads the conditions of a list of sessions.
+func sessionFilter(q url.Values) (f store.SessionFilter, err error) {
+	text := func(name string) *string {
+		if !q.Has(name) {
+			return nil
+		}
+		return new(q.Get(name))
+	}
+	id := func(name string) (n int64) {
+		if v := q.Get(name); v != "" && err == nil {
+			if n, err = ralph.ParseTaskID(v); err != nil {
+				err = &ralph.FieldError{Field: name, Problem: fmt.Sprintf("is no number: %q", v)}
+			}
+		}
+		return n
+	}
+	day := func(name string, further int) (t ralph.Time) {
+		if v := q.Get(name); v != "" && err == nil {
+			at, wrong := time.ParseInLocation(time.DateOnly, v, time.Local)
+			if wrong != nil {
+				err = &ralph.FieldError{Field: name, Problem: fmt.Sprintf("is no day such as 2026-11-26: %q", v)}
+				return t
+			}
+			t = ralph.At(at.AddDate(0, 0, further))
+		}
+		return t
+	}
+	f = store.SessionFilter{
+		Task: id("task"), Run: id("run"), Outcome: q.Get("outcome"), Agent: text("agent"), Model: text("model"),
+		Feature: text("feature"), From: day("from", 0), To: day("to", 1), ByCost: q.Get("sort") == "cost",
+	}
+	return f, err
 }
 
 func (a *app) sessions(tx *store.Tx, r *http.Request) (view, error) {
 	v := sessionsView{
-		Outcome:  r.URL.Query().Get("outcome"),
+		Query:    r.URL.Query(),
 		Outcomes: []string{ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout},
 	}
-	list, err := tx.Sessions(store.SessionFilter{
-		Outcome: v.Outcome, Limit: sessionsListed + 1, Skip: (pageOf(r) - 1) * sessionsListed,
-	})
+	v.Query.Del("page")
+	f, err := sessionFilter(v.Query)
+	if err != nil {
+		return view{}, err
+	}
+	if v.N, v.CostUSD, err = tx.CountSessions(f); err != nil {
+		return view{}, err
+	}
+	for _, name := range conditions {
+		if !v.Query.Has(name) || name == "outcome" && f.Outcome == "" {
+			continue
+		}
+		without := maps.Clone(v.Query)
+		without.Del(name)
+		v.Narrowed = append(v.Narrowed, narrowed{name, cmp.Or(v.Query.Get(name), "none"), "/sessions?" + without.Encode()})
+	}
+	f.Limit, f.Skip = sessionsListed+1, (pageOf(r)-1)*sessionsListed
+	list, err := tx.Sessions(f)
 	if err != nil {
 		return view{}, err
 	}
@@ -339,4 +401,13 @@ func (a *app) sessions(tx *store.Tx, r *http.Request) (view, error) {
 	}
 	v.Pager = newPager(r, more)
 	return view{title: "Sessions", name: "sessions", nav: "/sessions", live: true, body: v}, nil
+}
+
+// Sorted is the address of the list in another order.
+func (v sessionsView) Sorted(by string) string {
+	q := maps.Clone(v.Query)
+	if q.Del("sort"); by != "" {
+		q.Set("sort", by)
+	}
+	return "/sessions?" + q.Encode()
 }

@@ -110,7 +110,7 @@ func TestASessionsPageSaysWhatCameOfIt(t *testing.T) {
 	}
 	has(t, b.get("/sessions/"+session+"/prompt"), "# You work unattended")
 	has(t, b.get("/sessions"), "TASK-1", session[:8])
-	has(t, b.get("/charts"), "Cost per day", "The limit is $20.00 a day.", "Testing", "Failed here")
+	has(t, b.get("/charts"), "Cost per day", "The limit is $20.00 a day.", "Cost by model", "Testing", "Failed here")
 	for _, path := range []string{"/sessions/ffffffff", "/sessions/%2e%2e", "/sessions/x/prompt"} {
 		if w := b.send(http.MethodGet, path, nil); w.Code != http.StatusNotFound && w.Code != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %d", path, w.Code)

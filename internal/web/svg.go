@@ -54,14 +54,16 @@ type chart struct {
 }
 
 type chartColumn struct {
-	X, Width float64
-	Middle   float64
-	Label    string // below it; "" if there is no room
-	Minor    bool   // omit the label on a small screen
-	Name     string // in the table
-	Total    string
-	Parts    []chartPart
-	Texts    []string // of the parts, in the table
+	X, Width   float64
+	Left, Room float64 // where it can be clicked
+	Middle     float64
+	Label      string // below it
+	Minor      bool   // omit the label on a small screen
+	Name       string // in the table
+	To         string // the address of what is in it
+	Total      string
+	Parts      []chartPart
+	Texts      []string // of the parts, in the table
 }
 
 type chartPart struct {
@@ -75,12 +77,14 @@ type chartLine struct {
 	Limit bool
 }
 
-type legendEntry struct{ Class, Name string }
+// A legendEntry names a part of each column. To is the address of what is in it, in all columns; "" for none.
+type legendEntry struct{ Class, Name, To string }
 
 // A datum is the data of one column.
 type datum struct {
 	Name   string    // in the table
 	Label  string    // below the column
+	To     string    // the address of what is in it
 	Values []float64 // one per legend entry
 }
 
@@ -91,6 +95,7 @@ const (
 	chartLeft   = 84
 
 	widestColumn = 60
+	labelledWide = 6 // columns that have labels on a small screen, too
 )
 
 // newChart draws columns. format formats a value.
@@ -112,18 +117,19 @@ func newChart(title string, legend []legendEntry, data []datum, format func(floa
 		}
 	}
 	step := float64(chartWidth-chartLeft) / float64(len(data))
-	every := int(math.Ceil(float64(len(data)) / 12))
 	for i, d := range data {
 		width := min(step*0.76, widestColumn)
 		col := chartColumn{
 			X:      round(chartLeft + float64(i)*step + (step-width)/2),
 			Width:  round(width),
+			Left:   round(chartLeft + float64(i)*step),
+			Room:   round(step),
 			Middle: round(chartLeft + (float64(i)+0.5)*step),
+			Label:  d.Label,
+			Minor:  len(data) > labelledWide && (len(data)-1-i)%3 != 0,
 			Name:   d.Name,
+			To:     d.To,
 			Total:  format(sum(d.Values)),
-		}
-		if i%every == 0 {
-			col.Label, col.Minor = d.Label, i/every%3 != 0 && len(data) > 6
 		}
 		y := float64(chartHeight)
 		for k, v := range d.Values {
