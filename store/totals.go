@@ -32,7 +32,7 @@ type Spent struct {
 	Sessions int
 	Merged   int // of the sessions, those whose work was merged
 	CostUSD  float64
-	Known    bool // the cost of each was reported
+	Known    bool         // the cost of each was reported
 	Tokens   ralph.Tokens // without the context window
 }
 
