@@ -84,9 +84,10 @@ func (tx *Tx) Timeline(task int64, f CommentFilter) ([]ralph.Comment, error) {
 
 // Said counts a task's signals by verb; its other comments are counted under "".
 func (tx *Tx) Said(task int64) (map[ralph.Verb]int, error) {
+	// Every comment has a time; that it is asked for has SQLite read idx_task_comments_timeline, and no row.
 	return counts[ralph.Verb](tx, `
 		SELECT coalesce(signal_verb, ''), count(*) FROM task_comments
-		WHERE task_id = $1 GROUP BY coalesce(signal_verb, '')`, task)
+		WHERE task_id = $1 AND created >= '' GROUP BY coalesce(signal_verb, '')`, task)
 }
 
 // Say stores one signal of a session in a transaction of its own: once it returns, the signal

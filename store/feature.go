@@ -169,6 +169,17 @@ type Progress struct {
 	Learnings int                  `json:"learnings"` // active learnings of the feature
 }
 
+// FeatureTasks counts the tasks of a feature by status, and the questions and blockers that hold some of them.
+func (tx *Tx) FeatureTasks(id int64) (tasks map[ralph.Status]int, open int, err error) {
+	tasks, err = counts[ralph.Status](tx, `
+		SELECT status, count(*) FROM tasks WHERE feature_id = $1 GROUP BY status`, id)
+	if err == nil {
+		open, err = value[int](tx, `SELECT count(*) FROM task_comments c JOIN tasks t ON t.id = c.task_id
+			WHERE c.holding = 1 AND t.feature_id = $1`, id)
+	}
+	return tasks, open, err
+}
+
 // Progress sums up a feature. The error wraps [ralph.ErrNotFound].
 func (tx *Tx) Progress(name string) (Progress, error) {
 	var p Progress
@@ -176,15 +187,12 @@ func (tx *Tx) Progress(name string) (Progress, error) {
 	if err != nil {
 		return p, err
 	}
-	p.Tasks, err = counts[ralph.Status](tx, `
-		SELECT status, count(*) FROM tasks WHERE feature_id = $1 GROUP BY status`, f.ID)
-	if err != nil {
+	if p.Tasks, p.Open, err = tx.FeatureTasks(f.ID); err != nil {
 		return p, err
 	}
 	return p, tx.row(`
-		SELECT (SELECT count(*) FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE t.feature_id = $1),
-			(SELECT coalesce(sum(s.cost_usd), 0) FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE t.feature_id = $1),
-			(SELECT count(*) FROM task_comments c JOIN tasks t ON t.id = c.task_id WHERE c.holding = 1 AND t.feature_id = $1),
-			(SELECT count(*) FROM learnings WHERE scope = 'feature' AND status = 'active' AND feature_id = $1)`, f.ID).
-		Scan(&p.Sessions, &p.CostUSD, &p.Open, &p.Learnings)
+		SELECT count(*), coalesce(sum(s.cost_usd), 0),
+			(SELECT count(*) FROM learnings WHERE scope = 'feature' AND status = 'active' AND feature_id = $1)
+		FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE t.feature_id = $1`, f.ID).
+		Scan(&p.Sessions, &p.CostUSD, &p.Learnings)
 }

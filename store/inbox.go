@@ -66,7 +66,8 @@ const flags = `
 // inboxQueries list the kinds in display order: first a paused agent and blocking flags, then items that hold work,
 // then the rest. Each selects task, title, reference, text, holding, created. Questions and flags occur
 // twice: those that hold a task, or are blocking, and those that do not. {long} is replaced by the start time before
-// which a claim counts as long.
+// which a claim counts as long. CROSS JOIN has SQLite keep to the order that is written: from the few tasks that came
+// to nothing.
 var inboxQueries = []inboxQuery{
 	{"permission", OfPermission, `
 		SELECT t.id, t.title, p.id, p.tool || ' ' || p.input, 1, p.created
@@ -107,8 +108,8 @@ var inboxQueries = []inboxQuery{
 			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
 	{"dependency", OfTask, `
 		SELECT t.id, t.title, u.id, 'depends on TASK-' || u.id || ' (' || u.title || '), which is ' || u.status, 1, t.updated
-		FROM task_dependencies d JOIN tasks t ON t.id = d.task_id JOIN tasks u ON u.id = d.depends_on
-		WHERE u.status IN ('failed', 'cancelled', 'rejected') AND t.status IN ('blocked', 'needs_input', 'pending')
+		FROM tasks u CROSS JOIN task_dependencies d CROSS JOIN tasks t
+		WHERE d.depends_on = u.id AND t.id = d.task_id AND u.status IN ('failed', 'cancelled', 'rejected') AND t.status IN ('blocked', 'needs_input', 'pending')
 		ORDER BY t.id, u.id`},
 	{"amendment", OfAmendment, `
 		SELECT t.id, t.title, m.id, m.rationale, 0, m.created

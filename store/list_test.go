@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -135,6 +136,36 @@ func TestTheInboxIsReadInParts(t *testing.T) {
 		one, err := tx.InboxPart("proposal", 9, 1)
 		if len(one) != 1 || one[0].Title != "C" {
 			t.Errorf("the second proposal is %+v", one)
+		}
+		return err
+	})
+}
+
+// TestWhatWasMergedLastIsFirst, whatever else happened to a task since.
+func TestWhatWasMergedLastIsFirst(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Now: func() time.Time {
+		now = now.Add(time.Minute)
+		return now
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for id := int64(1); id <= 3; id++ {
+		write(t, db, func(tx *store.Tx) error {
+			_, err := tx.AddTask(ralph.Task{Title: fmt.Sprint("Task ", id)}, "human")
+			if err == nil && id < 3 {
+				err = tx.Move(id, ralph.Completed, ralph.Importer, "imported")
+			}
+			return err
+		})
+	}
+	write(t, db, func(tx *store.Tx) error { return tx.UpdateTask(ralph.Task{ID: 1, Title: "Another title"}) })
+	write(t, db, func(tx *store.Tx) error {
+		list, err := tx.Tasks(store.TaskFilter{Merged: true, Limit: 3})
+		if len(list) != 2 || list[0].ID != 2 || list[1].ID != 1 {
+			t.Errorf("it lists %v", list)
 		}
 		return err
 	})

@@ -100,6 +100,7 @@ type TaskFilter struct {
 	Text     string // in the title, ignoring case
 	Begins   int64  // leading digits of its number; 0 for any
 	Latest   bool   // latest change first, instead of the order of the queue
+	Merged   bool   // completed ones alone, that which was completed last first
 	Limit    int    // 0 is no limit
 	Skip     int    // leave out this many of the first; needs Limit
 }
@@ -114,6 +115,9 @@ const queueOrder = `t.priority, t.rank, CASE WHEN t.attempts > 0 THEN 0 ELSE 1 E
 // matching returns the condition of the filter.
 func (f TaskFilter) matching() (by filter) {
 	in(&by, "t.status", f.Statuses)
+	if f.Merged {
+		by.and("t.status = 'completed'")
+	}
 	if f.Feature != "" {
 		by.and("t.feature_id = (SELECT id FROM features WHERE name = ?)", f.Feature)
 	}
@@ -143,7 +147,10 @@ func (tx *Tx) CountTasks(f TaskFilter) (int, error) {
 func (tx *Tx) Tasks(f TaskFilter) ([]ralph.Task, error) {
 	by := f.matching()
 	order := " ORDER BY " + queueOrder
-	if f.Latest {
+	switch {
+	case f.Merged:
+		order = " ORDER BY t.completed_at DESC, t.id DESC"
+	case f.Latest:
 		order = " ORDER BY t.updated DESC, t.id DESC"
 	}
 	matching := by.where()

@@ -55,6 +55,9 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
 	s, err := c.readState(ctx)
+	if err == nil {
+		s.totals, err = c.readTotals(ctx)
+	}
 	if err != nil {
 		to <- prometheus.NewInvalidMetric(tasks, err)
 		return
@@ -111,13 +114,13 @@ type state struct {
 	active    int
 	counts    map[ralph.Status]int
 	inbox     map[string]int
-	totals    map[string]store.Totals
-	agents    []store.AgentState // unavailable ones
+	totals    map[string]store.Totals // by outcome; for metrics alone
+	agents    []store.AgentState      // unavailable ones
 	lastEvent ralph.Time
 }
 
 func (s *Server) readState(ctx context.Context) (state, error) {
-	seen := state{totals: map[string]store.Totals{}}
+	var seen state
 	err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
 		seen.now = tx.Now()
 		if seen.counts, err = tx.Counts(); err != nil {
@@ -131,13 +134,6 @@ func (s *Server) readState(ctx context.Context) (state, error) {
 			return err
 		}
 		seen.active = len(open)
-		totals, err := tx.Totals()
-		if err != nil {
-			return err
-		}
-		for _, t := range totals {
-			seen.totals[t.Outcome] = t
-		}
 		if seen.lastEvent, err = tx.LastEventTime(); err != nil {
 			return err
 		}
@@ -154,4 +150,14 @@ func (s *Server) readState(ctx context.Context) (state, error) {
 		return seen, fmt.Errorf("the database does not answer: %w", err)
 	}
 	return seen, nil
+}
+
+// readTotals sums up all sessions, by outcome.
+func (s *Server) readTotals(ctx context.Context) (map[string]store.Totals, error) {
+	list, err := store.Read(ctx, s.Store, (*store.Tx).Totals)
+	totals := map[string]store.Totals{}
+	for _, t := range list {
+		totals[t.Outcome] = t
+	}
+	return totals, err
 }

@@ -16,11 +16,9 @@ type featureRow struct {
 	Bar       []segment
 }
 
-func newFeatureRow(tx *store.Tx, f ralph.Feature) (row featureRow, err error) {
-	row.Feature = f
-	if row.Progress, err = tx.Progress(f.Name); err != nil {
-		return row, err
-	}
+// newFeatureRow makes the row of a feature, of whose progress the tasks are known, and what holds them.
+func newFeatureRow(f ralph.Feature, p store.Progress) featureRow {
+	row := featureRow{Feature: f, Progress: p}
 	row.Done = row.Progress.Tasks[ralph.Completed]
 	for _, n := range row.Progress.Tasks {
 		row.All += n
@@ -33,7 +31,7 @@ func newFeatureRow(tx *store.Tx, f ralph.Feature) (row featureRow, err error) {
 			x += w
 		}
 	}
-	return row, nil
+	return row
 }
 
 // A featuresView is the list of features.
@@ -49,11 +47,11 @@ func (a *app) features(tx *store.Tx, _ *http.Request) (view, error) {
 	}
 	var v featuresView
 	for _, f := range list {
-		row, err := newFeatureRow(tx, f)
-		if err != nil {
+		var p store.Progress // without sessions and cost: those of all features are too many to sum up for a list
+		if p.Tasks, p.Open, err = tx.FeatureTasks(f.ID); err != nil {
 			return view{}, err
 		}
-		v.Rows = append(v.Rows, row)
+		v.Rows = append(v.Rows, newFeatureRow(f, p))
 	}
 	return view{title: "Features", name: "features", nav: "/features", live: true, body: v}, nil
 }
@@ -72,9 +70,11 @@ func (a *app) feature(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	var v featureView
-	if v.featureRow, err = newFeatureRow(tx, f); err != nil {
+	progress, err := tx.Progress(f.Name)
+	if err != nil {
 		return view{}, err
 	}
+	v.featureRow = newFeatureRow(f, progress)
 	for _, s := range ralph.Statuses {
 		if n := v.Progress.Tasks[s]; n > 0 {
 			v.Counts = append(v.Counts, count{s, n})

@@ -165,8 +165,7 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 	if v.Windows, err = a.windows(tx, v.Limits); err != nil {
 		return view{}, err
 	}
-	merged := store.TaskFilter{Statuses: []ralph.Status{ralph.Completed}, Latest: true, Limit: overviewMerged + 1}
-	done, err := tx.Tasks(merged)
+	done, err := tx.Tasks(store.TaskFilter{Merged: true, Limit: overviewMerged + 1})
 	if err != nil {
 		return view{}, err
 	}

@@ -86,13 +86,16 @@ CREATE TABLE tasks (
   role            TEXT COLLATE "C" NOT NULL DEFAULT 'work' CHECK (role IN ('work','plan')), -- of its sessions
   marks           TEXT COLLATE "C" NOT NULL DEFAULT '[]' -- what was noticed about it when it was planned
 );
-CREATE INDEX idx_tasks_feature ON tasks(feature_id, id);
+CREATE INDEX idx_tasks_feature ON tasks(feature_id, status);
 CREATE INDEX idx_tasks_title ON tasks(normal_title);
 CREATE INDEX idx_tasks_external ON tasks(external_id) WHERE external_id <> '';
 CREATE INDEX idx_tasks_auto_approved ON tasks(created) WHERE origin = 'agent' AND auto_approved = 1;
 -- Picking reads its first entry; the order is that of the queue.
 CREATE INDEX idx_tasks_queue ON tasks(status, priority, rank, (CASE WHEN attempts > 0 THEN 0 ELSE 1 END), id);
 CREATE INDEX idx_tasks_status ON tasks(status, id);
+CREATE INDEX idx_tasks_latest ON tasks(updated, id);
+CREATE INDEX idx_tasks_status_latest ON tasks(status, updated, id);
+CREATE INDEX idx_tasks_completed ON tasks(status, completed_at, id);
 CREATE INDEX idx_tasks_lost ON tasks(status, not_before, id) WHERE lost_count > 0;
 CREATE INDEX idx_tasks_unaccepted ON tasks(id) WHERE status = 'completed' AND accepted = 0;
 
@@ -153,6 +156,7 @@ CREATE TABLE task_comments (
   CONSTRAINT rationale_given CHECK ((kind IS NULL OR kind NOT IN ('blocker','nack') OR trim(rationale) <> '') IS TRUE)
 );
 CREATE INDEX idx_task_comments_task ON task_comments(task_id);
+CREATE INDEX idx_task_comments_timeline ON task_comments(task_id, created, id, signal_verb);
 CREATE INDEX idx_task_comments_session ON task_comments(session_id);
 CREATE INDEX idx_task_comments_verb ON task_comments(signal_verb);
 CREATE INDEX idx_task_comments_holding ON task_comments(task_id) WHERE holding = 1;
@@ -160,16 +164,17 @@ CREATE INDEX idx_task_comments_undelivered ON task_comments(task_id, id)
   WHERE delivered_at = '' AND signal_verb IS NULL AND author_kind = 'human';
 CREATE INDEX idx_task_comments_flags ON task_comments(task_id, id) WHERE signal_verb = 'flag';
 CREATE INDEX idx_task_comments_asks ON task_comments(task_id, id) WHERE signal_verb = 'ask';
-CREATE INDEX idx_task_comments_suggest ON task_comments(id) WHERE signal_verb = 'suggest' AND resolved_at = '';
+-- With two columns in front, so that SQLite, which has no statistics here, does not take idx_task_comments_verb.
+CREATE INDEX idx_task_comments_suggest ON task_comments(signal_verb, resolved_at, id) WHERE signal_verb = 'suggest' AND resolved_at = '';
 CREATE INDEX idx_task_comments_nack ON task_comments(id) WHERE kind = 'nack' AND resolved_at = '';
 CREATE INDEX idx_task_comments_review ON task_comments(id) WHERE holding = 1 AND review <> '';
 -- For the limit of three open blockers of an author on a task.
 CREATE INDEX task_comments_open_blockers_idx ON task_comments(task_id, author)
   WHERE kind = 'blocker' AND resolved_at = '';
 CREATE INDEX idx_task_comments_held ON task_comments(id) WHERE holding = 1;
-CREATE INDEX idx_task_comments_open_flags ON task_comments(id) WHERE signal_verb = 'flag' AND resolved_at = '';
+CREATE INDEX idx_task_comments_open_flags ON task_comments(signal_verb, resolved_at, id) WHERE signal_verb = 'flag' AND resolved_at = '';
 CREATE INDEX idx_task_comments_open_questions ON task_comments(id) WHERE kind = 'question' AND resolved_at = '';
-CREATE INDEX idx_task_comments_unanswered ON task_comments(id) WHERE signal_verb = 'ask' AND signal_answered IS NULL;
+CREATE INDEX idx_task_comments_unanswered ON task_comments(signal_verb, signal_answered, id) WHERE signal_verb = 'ask' AND signal_answered IS NULL;
 
 -- The flat columns of the earliest design, for queries by people.
 CREATE VIEW task_signals AS
@@ -355,7 +360,7 @@ CREATE TABLE sessions (
   tokens_cache_read     BIGINT GENERATED ALWAYS AS (coalesce(json_number(tokens, '$.cache_read'), 0)) STORED,
   tokens_cache_creation BIGINT GENERATED ALWAYS AS (coalesce(json_number(tokens, '$.cache_creation'), 0)) STORED
 );
-CREATE INDEX idx_sessions_task ON sessions(task_id, started_at);
+CREATE INDEX idx_sessions_task ON sessions(task_id, started_at, cost_usd);
 CREATE INDEX idx_sessions_started ON sessions(started_at);
 CREATE INDEX idx_sessions_open ON sessions(id) WHERE completed_at = '';
 CREATE INDEX idx_sessions_run ON sessions(run_id);

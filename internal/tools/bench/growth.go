@@ -16,13 +16,11 @@ import (
 // mergedTasks are after how many merged tasks commands and sessions are measured; the first is the floor.
 var mergedTasks = []int{0, 500, 5_000}
 
-// inOneRun are the tasks of a run of which a session's share is measured; aNight are those of each run
-// that is made up, and between two such runs are so many hours.
-const (
-	inOneRun  = 5
-	aNight    = 30
-	hoursEach = 6
-)
+// inOneRun are the tasks of a run of which a session's share is measured.
+const inOneRun = 5
+
+// nights are runs that are made up: how many tasks each has merged, and how many hours after the one before it began.
+type nights struct{ tasks, hours int }
 
 // growth is what commands and sessions cost by how much has been merged.
 func (b *bench) growth(ctx context.Context) (rows []row) {
@@ -105,12 +103,7 @@ func (b *bench) merged(ctx context.Context, n int) project {
 	db := must(sql.Open("sqlite3", "file:"+p.database()+"?_synchronous=OFF&_txlock=immediate"))
 	tx := must(db.BeginTx(ctx, nil))
 	first := 1_000_000
-	for _, table := range []string{
-		"runs", "tasks", "sessions", "changes", "events", "verifications", "baselines", "task_comments",
-		"permission_requests",
-	} {
-		copyRows(ctx, tx, table, first, n)
-	}
+	nights{30, 6}.copy(ctx, tx, first, n)
 	for i, c := range commits {
 		must(tx.ExecContext(ctx, `
 			UPDATE changes SET base = $1, head = $2, from_commit = $1, to_commit = $3 WHERE task_id = $4`,
@@ -121,8 +114,18 @@ func (b *bench) merged(ctx context.Context, n int) project {
 	return p
 }
 
-// copyRows repeats what the only task left in a table, for tasks from a number on, each in its run.
-func copyRows(ctx context.Context, tx *sql.Tx, table string, first, n int) {
+// copy repeats what the only task left, for n tasks from a number on, each in its run.
+func (o nights) copy(ctx context.Context, tx *sql.Tx, first, n int) {
+	for _, table := range []string{
+		"runs", "tasks", "sessions", "changes", "events", "verifications", "baselines", "task_comments",
+		"permission_requests",
+	} {
+		o.copyRows(ctx, tx, table, first, n)
+	}
+}
+
+// copyRows is copy for one table.
+func (o nights) copyRows(ctx context.Context, tx *sql.Tx, table string, first, n int) {
 	columns := func() (names []string) { // but for generated ones
 		rows := must(tx.QueryContext(ctx, "SELECT name FROM pragma_table_info($1)", table))
 		defer rows.Close() //nolint:errcheck // rows.Err tells
@@ -136,8 +139,8 @@ func copyRows(ctx context.Context, tx *sql.Tx, table string, first, n int) {
 	}()
 	var into, from []string
 	const session = "printf('00000000-0000-4000-8000-%012d', n.i)"
-	run := fmt.Sprintf("(%d + (n.i - %[1]d) / %d)", first, aNight)
-	earlier := fmt.Sprintf("'-' || (%d * ((%d - n.i) / %d + 1)) || ' hours'", hoursEach, first+n, aNight)
+	run := fmt.Sprintf("(%d + (n.i - %[1]d) / %d)", first, o.tasks)
+	earlier := fmt.Sprintf("'-' || (%d * ((%d - n.i) / %d + 1)) || ' hours'", o.hours, first+n, o.tasks)
 	where := "1 = 1"
 	for _, c := range columns {
 		value := "t." + c
@@ -146,7 +149,7 @@ func copyRows(ctx context.Context, tx *sql.Tx, table string, first, n int) {
 			value = fmt.Sprintf("CASE t.%s WHEN '' THEN '' ELSE strftime('%%Y-%%m-%%dT%%H:%%M:%%fZ', t.%[1]s, %s) END",
 				c, earlier)
 		case c == "id" && table == "runs":
-			value, where = run, fmt.Sprintf("t.id = 1 AND (n.i - %d) %% %d = 0", first, aNight)
+			value, where = run, fmt.Sprintf("t.id = 1 AND (n.i - %d) %% %d = 0", first, o.tasks)
 		case c == "run_id":
 			value = run
 		case c == "id" && table == "tasks":

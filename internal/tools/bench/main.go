@@ -47,6 +47,7 @@ var rows = []struct {
 	{"files", (*bench).files},
 	{"commands", (*bench).commands},
 	{"growth", (*bench).growth},
+	{"pages", (*bench).pages},
 	{"workspaces", (*bench).workspaces},
 	{"gate", (*bench).gate},
 	{"crowd", (*bench).crowds},
