@@ -326,7 +326,8 @@ const lookElsewhere = 5 * time.Second
 // mergesElsewhere reports whether another machine was merging when this one last tried.
 func (r *runner) mergesElsewhere() bool { return strings.HasPrefix(r.waits, merging.Elsewhere) }
 
-// waitsForElsewhere reports whether another machine, which may be lost at any time, does what the merge queue waits for.
+// waitsForElsewhere reports whether another machine, which may be lost at any time, does what the merge queue waits
+// for.
 func (r *runner) waitsForElsewhere(ctx context.Context) (bool, error) {
 	if !r.Store.Shared() || !r.mergesElsewhere() && !strings.HasSuffix(r.waits, merging.Working) {
 		return false, nil

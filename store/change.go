@@ -523,7 +523,8 @@ func (tx *Tx) LastMerged(task int64, limit int) ([]ralph.Change, error) {
 	}
 	by.and("t.status = 'completed' AND c.state = 'merged' " +
 		"AND c.id = (SELECT max(n.id) FROM changes n WHERE n.task_id = c.task_id AND n.state = 'merged')")
-	return changes.all(tx, `JOIN tasks t ON t.id = c.task_id `+by.where()+` ORDER BY c.id DESC`+by.page(limit, 0), by.args...)
+	return changes.all(tx,
+		`JOIN tasks t ON t.id = c.task_id `+by.where()+` ORDER BY c.id DESC`+by.page(limit, 0), by.args...)
 }
 
 // ofFeature selects the tasks of a feature.

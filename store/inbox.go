@@ -51,7 +51,7 @@ type InboxItem struct {
 	Diff      []string   `json:"diff,omitempty"`    // what an amendment changes, as [ralph.Patch.Diff] has it
 	Session   string     `json:"session,omitempty"` // that is paused until the permission is answered
 	Expires   ralph.Time `json:"expires,omitzero"`  // when the permission is denied automatically
-	Action    string     `json:"-"`                 // that the suggestion allows now: split, adopt or task; undo, of a flag on what is merged
+	Action    string     `json:"-"`                 // what is allowed now: split, adopt, task; undo of a flag
 }
 
 // An inboxQuery finds the items of one kind.
@@ -109,7 +109,8 @@ var inboxQueries = []inboxQuery{
 	{"dependency", OfTask, `
 		SELECT t.id, t.title, u.id, 'depends on TASK-' || u.id || ' (' || u.title || '), which is ' || u.status, 1, t.updated
 		FROM tasks u CROSS JOIN task_dependencies d CROSS JOIN tasks t
-		WHERE d.depends_on = u.id AND t.id = d.task_id AND u.status IN ('failed', 'cancelled', 'rejected') AND t.status IN ('blocked', 'needs_input', 'pending')
+		WHERE d.depends_on = u.id AND t.id = d.task_id AND u.status IN ('failed', 'cancelled', 'rejected')
+			AND t.status IN ('blocked', 'needs_input', 'pending')
 		ORDER BY t.id, u.id`},
 	{"amendment", OfAmendment, `
 		SELECT t.id, t.title, m.id, m.rationale, 0, m.created

@@ -147,7 +147,8 @@ func (tx *Tx) Sessions(f SessionFilter) ([]ralph.Session, error) {
 // CountSessions returns how many sessions a filter selects, and what those that have ended cost.
 func (tx *Tx) CountSessions(f SessionFilter) (n int, usd float64, err error) {
 	by := f.matching()
-	return n, usd, tx.row(`SELECT count(*), coalesce(sum(s.cost_usd), 0.0) FROM sessions s`+by.where(), by.args...).Scan(&n, &usd)
+	err = tx.row(`SELECT count(*), coalesce(sum(s.cost_usd), 0.0) FROM sessions s`+by.where(), by.args...).Scan(&n, &usd)
+	return n, usd, err
 }
 
 // outlines read of a session what it cost and changed alone.

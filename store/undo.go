@@ -33,8 +33,8 @@ func (tx *Tx) Undoable(task int64) (list []ralph.Change, err error) {
 	}
 	switch {
 	case len(list) == 0 && len(merged) > 0 && merged[0].Undo != "":
-		return nil, ralph.Conflict("TASK-%d is undone already, by commit %[2]s: `git revert %[2]s` brings its work back as it was, "+
-			"a session does it anew", task, merged[0].Commit)
+		return nil, ralph.Conflict("TASK-%d is undone already, by commit %[2]s: "+
+			"`git revert %[2]s` brings its work back as it was, a session does it anew", task, merged[0].Commit)
 	case t.Status != ralph.Completed:
 		return nil, ralph.Conflict("TASK-%d is %s: only what a completed task has merged can be undone", task, t.Status)
 	case len(list) == 0:

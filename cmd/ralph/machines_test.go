@@ -124,7 +124,7 @@ func TestMachinesWithoutARemote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close() //nolint:errcheck // it is only read from here on
+	defer db.Close()
 	set := func(query string) {
 		t.Helper()
 		if err := db.Tx(t.Context(), func(tx *store.Tx) error {

@@ -139,8 +139,8 @@ func (a *app) charts(tx *store.Tx, r *http.Request) (view, error) {
 	return view{title: "Charts", name: "charts", nav: "/charts", live: true, body: v}, err
 }
 
-// add adds what was spent by columns that begin at the starts; the last of these is the end. maxDayUSD is the limit of a
-// day, 0 for none.
+// add adds what was spent by columns that begin at the starts; the last of these is the end. maxDayUSD is the limit of
+// a day, 0 for none.
 func (v *chartsView) add(tx *store.Tx, spent [][]store.Spent, starts []time.Time, maxDayUSD float64) (err error) {
 	from, to := starts[0], starts[len(starts)-1]
 	v.From, v.All = from, sessionsIn(from, to)
@@ -202,7 +202,8 @@ func (v *chartsView) draw(spent [][]store.Spent, starts []time.Time) {
 		newChart("Cost per "+v.By, []legendEntry{{"blue", "cost", ""}}, cost, text.Money),
 		newChart("Cost per merged task", []legendEntry{{"teal", "cost per merged task", ""}}, merged, text.Money),
 		newChart("Sessions per "+v.By+", by outcome", []legendEntry{
-			{"green", outcomes[0], of(outcomes[0])}, {"red", outcomes[1], of(outcomes[1])}, {"orange", outcomes[2], of(outcomes[2])},
+			{"green", outcomes[0], of(outcomes[0])}, {"red", outcomes[1], of(outcomes[1])},
+			{"orange", outcomes[2], of(outcomes[2])},
 		}, ended, whole),
 		newChart("Tokens per "+v.By, []legendEntry{
 			{"green", "output", ""}, {"blue", "input", ""}, {"gray", "read from the cache", ""},

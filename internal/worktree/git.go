@@ -262,7 +262,9 @@ type setting struct{ key, value string }
 func (t *Tree) configured(ctx context.Context, pattern *regexp.Regexp) (list []setting, err error) {
 	// The digest is taken before git reads the configuration, so that a concurrent change is read
 	// the next time.
-	out, err := t.asked.answer(t.configDigest(), func() ([]byte, error) { return t.run(ctx, nil, "config", "-z", "--list") })
+	out, err := t.asked.answer(t.configDigest(), func() ([]byte, error) {
+		return t.run(ctx, nil, "config", "-z", "--list")
+	})
 	for entry := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
 		key, value, ok := strings.Cut(entry, "\n")
 		if !ok {

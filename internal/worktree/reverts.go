@@ -20,8 +20,10 @@ var reverts = regexp.MustCompile(`(?m)^This reverts commit ([0-9a-f]{40,64})\b`)
 // Reverts lists the commits that some tips have and another commit lacks, and that take others back, oldest first. The
 // other commit may be gone: then all of the tips' are looked at.
 func (t *Tree) Reverts(ctx context.Context, tips []string, lacks string) (list []Revert, err error) {
-	args := []string{"log", "--no-show-signature", "--no-decorate", "--no-patch", "--reverse", "--ignore-missing",
-		"--fixed-strings", "--grep=This reverts commit ", "--format=%H%x1f%an%x1f%s%x1f%b%x1e"}
+	args := []string{
+		"log", "--no-show-signature", "--no-decorate", "--no-patch", "--reverse", "--ignore-missing",
+		"--fixed-strings", "--grep=This reverts commit ", "--format=%H%x1f%an%x1f%s%x1f%b%x1e",
+	}
 	out, err := t.run(ctx, nil, append(append(args, tips...), "^"+lacks)...)
 	for entry := range strings.SplitSeq(string(out), "\x1e") {
 		f := strings.SplitN(strings.TrimPrefix(entry, "\n"), "\x1f", 4)

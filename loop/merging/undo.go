@@ -9,8 +9,8 @@ import (
 )
 
 // Reverse makes the change that takes back what other ones of a task, the newest first, have been merged: what each did
-// alone is undone on the target's tip. Conflicts are the files in which later commits stand in its way. It has no head if
-// the target has nothing of them any more.
+// alone is undone on the target's tip. Conflicts are the files in which later commits stand in its way. It has no head
+// if the target has nothing of them any more.
 func (l *Merger) Reverse(ctx context.Context, merged []ralph.Change) (r ralph.Change, conflicts []string, err error) {
 	tip, err := l.Tip(ctx)
 	if err != nil {

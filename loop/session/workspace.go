@@ -272,8 +272,8 @@ func (s *Session) rescued(ctx context.Context) error {
 // handOverTime is how long a change is tried to be handed over.
 const handOverTime = 30 * time.Second
 
-// handOver puts the session's change where other machines find it, before they are told of it. A done whose change could
-// not be handed over is not judged: its task goes back, no matter who has its work.
+// handOver puts the session's change where other machines find it, before they are told of it. A done whose change
+// could not be handed over is not judged: its task goes back, no matter who has its work.
 func (s *Session) handOver(ctx context.Context, saw *observation) {
 	if s.Row.Change == nil || saw.blind {
 		return
