@@ -40,7 +40,8 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	}
 	ends := append(judgeRest(tasks, inbox, r.worked, r.Task), undecidedEnds(undecided)...)
 	if queue.Behind != "" {
-		why := fmt.Sprintf("passed, not on %s yet: %s: `%s`", queue.Target, queue.Behind, queue.Command)
+		// The reason outlives its cause: what is in the way now, the queue says.
+		why := fmt.Sprintf("not all that passed had got onto %s", queue.Target)
 		ends = append(ends, end{ralph.ExitWaiting, why})
 	}
 	if len(unaccepted) > 0 {

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"ralph"
@@ -58,14 +59,22 @@ func (tx *Tx) ChangesBeside(f SessionFilter) ([]ralph.Change, error) {
 		`WHERE c.task_id IN (SELECT s.task_id FROM sessions s `+by.where()+`) ORDER BY c.id DESC`, by.args...)
 }
 
-// MergedInto returns, by id, what was recorded of each merged change of the tasks of a filter's sessions.
+// MergedInto returns, by id, what was recorded of each merged change of the tasks of a filter's sessions. Behind stays
+// only with those that the person's branch lacks still: it has caught up with none since.
 func (tx *Tx) MergedInto(f SessionFilter) (map[int64]ralph.ChangeMerged, error) {
+	caught, err := tx.caughtUp()
+	if err != nil {
+		return nil, err
+	}
 	by := f.matching()
 	list, err := all(tx, func(row scanner) (merged ralph.ChangeMerged, err error) {
-		err = row.Scan(column(&merged))
+		var id int64
+		if err = row.Scan(&id, column(&merged)); id < caught {
+			merged.Behind = ""
+		}
 		return merged, err
 	}, `
-		SELECT e.payload FROM events e
+		SELECT e.id, e.payload FROM events e
 		WHERE e.type = '`+ralph.EventChangeMerged+`'
 			AND e.task_id IN (SELECT s.task_id FROM sessions s `+by.where()+`)`, by.args...)
 	on := map[int64]ralph.ChangeMerged{}
@@ -73,6 +82,29 @@ func (tx *Tx) MergedInto(f SessionFilter) (map[int64]ralph.ChangeMerged, error) 
 		on[merged.ChangeID] = merged
 	}
 	return on, err
+}
+
+// caughtUp returns the id of an event after which nothing that was merged is on the person's branch: of that which
+// says that the branch had caught up last.
+func (tx *Tx) caughtUp() (int64, error) {
+	queue, err := tx.MergeQueue()
+	if err != nil || queue.Behind == "" {
+		return math.MaxInt64, err // it lacks nothing
+	}
+	type behind struct {
+		id int64
+		at ralph.TargetBehind
+	}
+	list, err := all(tx, func(row scanner) (b behind, err error) {
+		err = row.Scan(&b.id, column(&b.at))
+		return b, err
+	}, `SELECT e.id, e.payload FROM events e WHERE e.task_id IS NULL AND e.type = '`+ralph.EventTargetBehind+`' ORDER BY e.id DESC`)
+	for _, b := range list {
+		if b.at.Reason == "" {
+			return b.id, err
+		}
+	}
+	return 0, err
 }
 
 // SentBack counts by task how often the work of a filter's sessions was sent back.

@@ -177,7 +177,7 @@ func changedBy(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session) (m
 		branch, lacking := queue.Target, false
 		if change := became[s.ID]; change != nil {
 			merged := on[change.ID]
-			branch, lacking = cmp.Or(merged.Into, branch), merged.Behind != "" && queue.Behind != ""
+			branch, lacking = cmp.Or(merged.Into, branch), merged.Behind != ""
 		}
 		all[s.TaskID].add(s, became[s.ID], branch, lacking)
 	}
