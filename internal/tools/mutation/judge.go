@@ -473,7 +473,7 @@ func (b *bench) run(
 	test := exec.CommandContext(timed, binary, append(flags,
 		"-test.failfast", "-test.timeout", limit.String(), "-test.run", chosen)...)
 	var out bytes.Buffer
-	test.Dir, test.Stdout, test.Stderr, test.WaitDelay = filepath.Join(b.root, tests[0].pkg), &out, &out, time.Second
+	test.Dir, test.Stdout, test.Stderr, test.WaitDelay = filepath.Join(b.root, tests[0].pkg), &out, &out, 10*time.Second
 	test.Env = append(os.Environ(), "TMPDIR="+temporary, fmt.Sprintf("%s=%d", active, number))
 	err = test.Run()
 	var exit *exec.ExitError
