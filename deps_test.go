@@ -75,7 +75,7 @@ var imports = map[string][]string{
 		"ralph/internal/retention", "ralph/internal/show", "ralph/internal/systemd", "ralph/internal/words",
 	},
 	// Packages that the work of a run does not depend on.
-	"ralph/internal/beside": {
+	"ralph/internal/bystander": {
 		"ralph", "ralph/store", "ralph/loop/agent", "ralph/loop/agent/kinds", "ralph/loop/workspace", "ralph/internal/config", "ralph/internal/web",
 		"ralph/internal/web/localhttp", "ralph/internal/notify", "ralph/internal/project",
 		"ralph/internal/retention",
@@ -153,7 +153,7 @@ var imports = map[string][]string{
 		"ralph/internal/advice",
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop",
 		"ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/kinds", "ralph/loop/agent/scripted", "ralph/loop/workspace", "ralph/loop/session",
-		"ralph/internal/beside", "ralph/internal/config", "ralph/internal/demo", "ralph/internal/doctor",
+		"ralph/internal/bystander", "ralph/internal/config", "ralph/internal/demo", "ralph/internal/doctor",
 		"ralph/internal/exchange", "ralph/internal/files", "ralph/internal/follow", "ralph/internal/inbox", "ralph/internal/notify", "ralph/internal/permission",
 		"ralph/internal/heap", "ralph/internal/hook", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/project",
 		"ralph/internal/replay", "ralph/internal/report",

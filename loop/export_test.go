@@ -90,7 +90,7 @@ func JudgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]boo
 // Merges calls merge, which merges the queue beside sessions; then something happens before its result is
 // applied. It returns what the queue waits for, and whether it rests until more happens.
 func Merges(ctx context.Context, l *Loop, then func()) (waits string, rests bool, err error) {
-	r := &runner{course: course{Loop: l}, beside: ctx, over: make(chan func(context.Context) error, 1)}
+	r := &runner{course: course{Loop: l}, jobsCtx: ctx, over: make(chan func(context.Context) error, 1)}
 	if err := r.merge(ctx); err != nil {
 		return "", false, err
 	}

@@ -265,9 +265,9 @@ func (r *runner) begin(ctx context.Context, task ralph.Task) error {
 	delete(r.passed, task.ID)
 	l.beat(stepTime)
 	r.jobs[l.number], r.counted[task.ID] = l, true
-	beside := r.beside
+	jobsCtx := r.jobsCtx
 	go func() {
-		o, err := l.work(beside, task)
+		o, err := l.work(jobsCtx, task)
 		r.over <- func(ctx context.Context) error { return r.judge(ctx, l, o, err) }
 	}()
 	return nil

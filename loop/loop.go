@@ -229,7 +229,7 @@ func (l *Loop) run(ctx context.Context) (Result, error) {
 // it their results. Whatever must survive the run is in the database.
 type runner struct {
 	course
-	beside   context.Context                  // the context of those goroutines
+	jobsCtx  context.Context                  // that of those goroutines
 	jobs     map[int]*job                     // those in progress, by number
 	over     chan func(context.Context) error // receives a function per result, which applies it to the run
 	ended    []func(context.Context) error    // received, but not yet applied
@@ -265,8 +265,8 @@ type runner struct {
 
 // work runs rounds until one of them ends the run.
 func (r *runner) work(ctx context.Context) ([]end, error) {
-	beside, cancel := context.WithCancel(ctx)
-	r.beside = beside
+	jobsCtx, cancel := context.WithCancel(ctx)
+	r.jobsCtx = jobsCtx
 	if r.width() > 1 {
 		r.Merger.Line.Tell(r.mergeSoon)
 		defer r.Merger.Line.Tell(nil)

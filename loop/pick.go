@@ -19,8 +19,8 @@ const (
 	maxPasses = 5
 )
 
-// A beside describes the work in progress that a new task should fit beside.
-type beside struct {
+// inWork describes the work in progress that a new task should fit beside.
+type inWork struct {
 	tasks  map[int64]bool            // the tasks of the jobs
 	kinds  map[string]int            // how many of them each discipline has
 	most   map[string]int            // how many each discipline may have; one that is not listed has no limit
@@ -32,7 +32,7 @@ type beside struct {
 // fit returns the index of the task to begin next, and the tasks that it
 // passes over. Tasks are passed over only within one priority. File scopes are
 // hints: an overlap is no reason to begin nothing. i is -1 if there is none.
-func (b beside) fit(queue []ralph.Task) (i int, passes []int64) {
+func (b inWork) fit(queue []ralph.Task) (i int, passes []int64) {
 	first := -1
 	for i, t := range queue {
 		if most := b.most[t.Discipline]; b.tasks[t.ID] || most > 0 && b.kinds[t.Discipline] >= most {
@@ -86,7 +86,7 @@ func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 	if queue = append(alone, queue...); err != nil || len(queue) == 0 {
 		return task, false, err
 	}
-	b := beside{tasks: map[int64]bool{}, kinds: map[string]int{}, passed: r.passed}
+	b := inWork{tasks: map[int64]bool{}, kinds: map[string]int{}, passed: r.passed}
 	if b.most, err = tx.DisciplineBounds(); err != nil {
 		return task, false, err
 	}

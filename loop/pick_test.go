@@ -24,27 +24,27 @@ func TestWhichTaskFitsBesideOthers(t *testing.T) {
 	scopes := map[int64][]string{1: {"web/**"}, 2: {"store/a.go"}, 3: {"store/*.go", "doc.md"}}
 	for _, tt := range []struct {
 		name   string
-		b      beside
+		b      inWork
 		want   int
 		passes []int64
 	}{
-		{"nothing else is worked on", beside{}, 0, nil},
-		{"the first does not meet it", beside{files: []string{"store/b.go"}}, 0, nil},
-		{"the first meets it", beside{files: []string{"web/index.html"}}, 1, []int64{1}},
-		{"the first two meet it", beside{files: []string{"web/x", "store/a.go"}}, 0, nil},
-		{"one of a lower priority would fit", beside{files: []string{"web/x", "store/**"}}, 0, nil},
-		{"it was passed over often enough", beside{files: []string{"web/x"}, passed: map[int64]int{1: 5}}, 0, nil},
-		{"it was passed over often", beside{files: []string{"web/x"}, passed: map[int64]int{1: 4}}, 1, []int64{1}},
-		{"a job is at it", beside{tasks: map[int64]bool{1: true}}, 1, nil},
-		{"as many as may are of its discipline", beside{kinds: map[string]int{"ui": 2}, most: map[string]int{"ui": 2}}, 1, nil},
-		{"one more may be", beside{kinds: map[string]int{"ui": 1}, most: map[string]int{"ui": 2}}, 0, nil},
+		{"nothing else is worked on", inWork{}, 0, nil},
+		{"the first does not meet it", inWork{files: []string{"store/b.go"}}, 0, nil},
+		{"the first meets it", inWork{files: []string{"web/index.html"}}, 1, []int64{1}},
+		{"the first two meet it", inWork{files: []string{"web/x", "store/a.go"}}, 0, nil},
+		{"one of a lower priority would fit", inWork{files: []string{"web/x", "store/**"}}, 0, nil},
+		{"it was passed over often enough", inWork{files: []string{"web/x"}, passed: map[int64]int{1: 5}}, 0, nil},
+		{"it was passed over often", inWork{files: []string{"web/x"}, passed: map[int64]int{1: 4}}, 1, []int64{1}},
+		{"a job is at it", inWork{tasks: map[int64]bool{1: true}}, 1, nil},
+		{"as many as may are of its discipline", inWork{kinds: map[string]int{"ui": 2}, most: map[string]int{"ui": 2}}, 1, nil},
+		{"one more may be", inWork{kinds: map[string]int{"ui": 1}, most: map[string]int{"ui": 2}}, 0, nil},
 		{
 			"all that may be are of a lower priority",
-			beside{tasks: map[int64]bool{1: true}, kinds: map[string]int{"db": 1}, most: map[string]int{"db": 1}, files: []string{"**"}},
+			inWork{tasks: map[int64]bool{1: true}, kinds: map[string]int{"db": 1}, most: map[string]int{"db": 1}, files: []string{"**"}},
 			3, nil,
 		},
 		{
-			"none", beside{
+			"none", inWork{
 				tasks: map[int64]bool{1: true, 4: true, 5: true}, kinds: map[string]int{"db": 1}, most: map[string]int{"db": 1},
 			}, -1, nil,
 		},

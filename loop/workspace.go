@@ -73,9 +73,9 @@ func (r *runner) advance(ctx context.Context) error {
 		r.advances[i+1] = a
 		go func() {
 			defer close(a.done)
-			ws, err := r.Pool.Take(r.beside, i+1, false)
+			ws, err := r.Pool.Take(r.jobsCtx, i+1, false)
 			if err == nil {
-				err = ws.Prepare(r.beside, tip)
+				err = ws.Prepare(r.jobsCtx, tip)
 			}
 			if err != nil && ws != nil {
 				ws, err = nil, errors.Join(err, ws.Release())
@@ -89,7 +89,7 @@ func (r *runner) advance(ctx context.Context) error {
 // giveBack releases the workspaces that no session has taken: who decides on a lost session may need them.
 func (r *runner) giveBack() {
 	for number, a := range r.advances {
-		if err := a.giveBack(); err != nil && r.beside.Err() == nil {
+		if err := a.giveBack(); err != nil && r.jobsCtx.Err() == nil {
 			r.Log.Warn("cannot prepare a workspace", "workspace", number, "error", err)
 		}
 	}
@@ -296,11 +296,11 @@ func (r *runner) merge(ctx context.Context) error {
 		return err
 	}
 	r.merges = true
-	beside := r.beside
+	jobsCtx := r.jobsCtx
 	go func() {
-		work, release := r.obeying(beside, r.Session.Grace)
+		work, release := r.obeying(jobsCtx, r.Session.Grace)
 		why, err := r.mergeNow(work, r.takeCheck, mergeWait, true)
-		if stopped := work.Err() != nil && beside.Err() == nil; stopped {
+		if stopped := work.Err() != nil && jobsCtx.Err() == nil; stopped {
 			err = nil // the next run merges it
 		}
 		release()

@@ -17,11 +17,11 @@ import (
 // socket. The claim lasts as long as the terminal.
 type Attended struct {
 	*session.Claim
-	w        *worker
-	listener net.Listener
-	over     context.Context
-	end      context.CancelFunc
-	beside   sync.WaitGroup
+	w          *worker
+	listener   net.Listener
+	over       context.Context
+	end        context.CancelFunc
+	background sync.WaitGroup
 }
 
 // Attend claims a task and serves its tools from an empty folder until [Attended.Leave].
@@ -37,14 +37,14 @@ func Attend(ctx context.Context, o WorkerOptions, l *loop.Loop, task int64, fold
 	a := &Attended{Claim: claim, w: &worker{loop: l, name: o.Name}, listener: listener}
 	a.w.claim.Store(claim)
 	a.over, a.end = context.WithCancel(context.WithoutCancel(ctx))
-	a.beside.Go(a.renew)
-	a.beside.Go(func() {
+	a.background.Go(a.renew)
+	a.background.Go(func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			a.beside.Go(func() {
+			a.background.Go(func() {
 				defer context.AfterFunc(a.over, func() { _ = conn.Close() })()
 				_ = Serve(a.over, newWorker(o, a.w), conn, conn) // one client's error does not matter to the others
 			})
@@ -82,7 +82,7 @@ func (a *Attended) Done(ctx context.Context, summary string) (string, error) {
 func (a *Attended) Leave(ctx context.Context) (said string, err error) {
 	a.end()
 	err = a.listener.Close()
-	a.beside.Wait()
+	a.background.Wait()
 	if !a.Held() {
 		return "", err
 	}

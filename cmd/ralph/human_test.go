@@ -16,7 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"ralph/internal/beside"
+	"ralph/internal/bystander"
 	"ralph/mcpserver"
 )
 
@@ -421,7 +421,7 @@ func TestACancelInTheBrowserEndsAClaim(t *testing.T) {
 	s.ralph(0, "task", "add", "Look")
 	s.ralph(0, "chat", "claim", "1")
 	server := s.command("serve")
-	server.Env = append(slices.Clone(s.env), beside.TokenVariable+"=a-token-that-is-long-enough")
+	server.Env = append(slices.Clone(s.env), bystander.TokenVariable+"=a-token-that-is-long-enough")
 	out, err := server.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ralph/internal/beside"
+	"ralph/internal/bystander"
 	"ralph/internal/notify"
 	"ralph/internal/project"
 	"ralph/internal/text"
@@ -17,7 +17,7 @@ import (
 func newNotify(a *app) *cobra.Command {
 	return newCommand("notify", func(cmd *cobra.Command, _ []string) error {
 		return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
-			n, err := beside.Notifier(p, db)
+			n, err := bystander.Notifier(p, db)
 			if err != nil {
 				return err
 			}

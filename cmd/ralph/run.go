@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/beside"
+	"ralph/internal/bystander"
 	"ralph/internal/config"
 	"ralph/internal/follow"
 	"ralph/internal/proc"
@@ -94,10 +94,10 @@ type runOptions struct {
 	report string
 	serve  bool
 
-	beside   beside.Bystanders
-	daemon   bool
-	schedule string
-	between  string
+	bystanders bystander.Bystanders
+	daemon     bool
+	schedule   string
+	between    string
 }
 
 func newRun(a *app) *cobra.Command {
@@ -191,7 +191,7 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 		return err
 	}
 	l.Models.Flag, l.Agents.Flag, l.NoWait = o.model, o.agent, o.noWait
-	if o.beside, err = beside.New(p, db); err != nil {
+	if o.bystanders, err = bystander.New(p, db); err != nil {
 		return err
 	}
 	if err := o.setTimes(l); err != nil {
@@ -255,13 +255,13 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	}
 	// It listens under the lock: a second run should fail because of the first, not because of its
 	// port.
-	var dashboard func(context.Context) (*beside.Dashboard, error)
+	var dashboard func(context.Context) (*bystander.Dashboard, error)
 	if o.serve {
-		dashboard = func(ctx context.Context) (*beside.Dashboard, error) {
-			return a.openDashboard(ctx, p, db, beside.Options{})
+		dashboard = func(ctx context.Context) (*bystander.Dashboard, error) {
+			return a.openDashboard(ctx, p, db, bystander.Options{})
 		}
 	}
-	if err := o.beside.Listen(ctx, dashboard); err != nil {
+	if err := o.bystanders.Listen(ctx, dashboard); err != nil {
 		return errors.Join(err, unlock())
 	}
 	out := &follow.Lasting{Writer: a.out, Lost: func(err error) {
@@ -269,7 +269,7 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	}}
 	status, err := leaving.Of(ctx, db, out, func() (int, error) { return drive(ctx, a, o, l, out) })
 	err = p.AfterRun(ctx, db, l, err)
-	o.beside.Close()
+	o.bystanders.Close()
 	if err = errors.Join(err, unlock()); err != nil {
 		return err
 	}
@@ -382,7 +382,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop, out io.Write
 			go a.converse(ctx, l.Store, l.Task, over)
 		}
 	}
-	leave := o.beside.Start(ctx, from, over)
+	leave := o.bystanders.Start(ctx, from, over)
 	shown := make(chan error)
 	go func() { shown <- progress.Follow(over) }()
 	result, err := l.Serve(now)

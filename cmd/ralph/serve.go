@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/beside"
+	"ralph/internal/bystander"
 	"ralph/internal/proc"
 	"ralph/internal/project"
 	"ralph/internal/show"
@@ -28,7 +28,7 @@ var serveFlags = []keyFlag{
 }
 
 func newServe(a *app) *cobra.Command {
-	var o beside.Options
+	var o bystander.Options
 	var link bool
 	cmd := newCommand("serve", func(cmd *cobra.Command, _ []string) error {
 		return a.begin(cmd.Context(), func(p *project.Project, db *store.DB) error {
@@ -36,7 +36,7 @@ func newServe(a *app) *cobra.Command {
 				return err
 			}
 			if link {
-				link, err := beside.Link(p, o)
+				link, err := bystander.Link(p, o)
 				if err != nil {
 					return err
 				}
@@ -65,8 +65,8 @@ func newServe(a *app) *cobra.Command {
 
 // openDashboard listens on the dashboard's address, and prints the URL and how to sign in. The
 // token is printed only to a terminal: other output may be logged.
-func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.DB, o beside.Options) (
-	*beside.Dashboard, error,
+func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.DB, o bystander.Options) (
+	*bystander.Dashboard, error,
 ) {
 	o.Person, o.Version = a.person(), version()
 	o.DecideClaims = func(ctx context.Context) error { return a.decideClaims(ctx, p, db) }
@@ -83,7 +83,7 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 		err := a.fill(ctx, &d, false)
 		return d.Diff, err
 	}
-	d, err := beside.Open(ctx, p, db, o)
+	d, err := bystander.Open(ctx, p, db, o)
 	if err != nil {
 		return nil, err
 	}

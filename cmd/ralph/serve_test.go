@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"ralph/internal/beside"
+	"ralph/internal/bystander"
 )
 
 // TestTheDashboardByHTTPS: with a certificate it serves other machines, which have
@@ -36,7 +36,7 @@ func TestTheDashboardByHTTPS(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.env = append(s.env, beside.TokenVariable+"=a-token-for-this-test-alone")
+	s.env = append(s.env, bystander.TokenVariable+"=a-token-for-this-test-alone")
 	d := serveProject(t, s, "0.0.0.0:0", "serve", "--tls-cert", "box.pem", "--tls-key", "box.key")
 	if !strings.HasPrefix(d.url, "https://127.0.0.1:") {
 		t.Fatalf("it is on %s", d.url)
@@ -101,7 +101,7 @@ func TestTheDashboardStartsARun(t *testing.T) {
 	s := newScriptedProject(t, "task *\n  write a.txt \"x\\n\"\n  call done {\"summary\": \"Did it.\"}\n", "")
 	s.ralph(0, "task", "add", "One")
 	const token = "a-token-for-this-test-alone"
-	s.env = append(s.env, beside.TokenVariable+"="+token)
+	s.env = append(s.env, bystander.TokenVariable+"="+token)
 	d := serveProject(t, s, "127.0.0.1:0")
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	send := func(method, path string) *http.Response {

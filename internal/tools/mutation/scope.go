@@ -40,7 +40,7 @@ var scope = []target{
 	{files: "loop/**/*.go", functions: []string{ // what a run counts, waits for and ends with
 		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit)`,
 		`runner\.(afterAgent|waitForAgent|heed|finish|begin|judge|room)`, `job\..*`,
-		`Loop\.pick`, `runner\.choose`, `beside\.fit`, "meet", "undecidedEnds", "Outside",
+		`Loop\.pick`, `runner\.choose`, `inWork\.fit`, "meet", "undecidedEnds", "Outside",
 	}, judges: []string{"loop"}},
 	{files: "loop/merging/step.go", judges: []string{"loop/merging"}}, // what is done next with what is queued
 	{files: "store/change.go", functions: []string{ // from which state to which

@@ -1,6 +1,6 @@
-// Package beside runs what accompanies a run without affecting its work: the notifier, the cleaning
+// Package bystander runs what accompanies a run without affecting its work: the notifier, the cleaning
 // up of old transcripts, and the server of the dashboard.
-package beside
+package bystander
 
 import (
 	"context"
