@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,6 +47,9 @@ func ReadPlan(tx *store.Tx, feature string) (p Plan, err error) {
 		}
 	}
 	if p.Feature, err = tx.Feature(feature); err != nil {
+		if errors.Is(err, ralph.ErrNotFound) {
+			err = ralph.NotFound("there is no feature %q; `ralph plan \"IDEA\" --feature NAME` plans one", feature)
+		}
 		return p, err
 	}
 	tasks, err := tx.Tasks(store.TaskFilter{Feature: feature})
@@ -92,7 +96,7 @@ func waiting(tx *store.Tx, items []store.InboxItem) (string, error) {
 	return "", ralph.Usage(fmt.Errorf("several plans wait: name the feature, %s", strings.Join(names, " or ")))
 }
 
-// Named returns what waits of the tasks of some names, in the plan or TASK-3; all that waits without names.
+// Named returns what waits of the tasks of some names, in the plan or TASK-3, each once; all that waits without names.
 func (p Plan) Named(names []string) (list []store.InboxItem, err error) {
 	if len(names) == 0 {
 		if len(p.Waits) == 0 {
@@ -100,19 +104,24 @@ func (p Plan) Named(names []string) (list []store.InboxItem, err error) {
 		}
 		return p.Waits, nil
 	}
+	taken := map[string]bool{} // a task may be named both ways
 	for _, name := range names {
-		before := len(list)
+		found := false
 		for _, t := range p.Tasks {
 			if t.Name != name && !strings.EqualFold(fmt.Sprintf("TASK-%d", t.ID), name) {
 				continue
 			}
 			for _, i := range p.Waits {
-				if i.TaskID == t.ID {
+				if i.TaskID != t.ID {
+					continue
+				}
+				if found = true; !taken[i.Item] {
 					list = append(list, i)
 				}
+				taken[i.Item] = true
 			}
 		}
-		if len(list) == before {
+		if !found {
 			return nil, ralph.NotFound("nothing waits of %q in the plan of %s; `ralph plan show` shows what does",
 				name, p.Feature.Name)
 		}
