@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/loop"
 	"ralph/loop/workspace"
 	"ralph/store"
@@ -37,7 +38,7 @@ var needed = []struct {
 // TestAPromptHasTheLearningsThatItsTaskNeeds, even if many times as many are known
 // as fit: those that match the task come before those that were seen more often.
 func TestAPromptHasTheLearningsThatItsTaskNeeds(t *testing.T) {
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

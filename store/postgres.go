@@ -77,9 +77,10 @@ var postgres = dialect{
 			SELECT pg_advisory_xact_lock(hashtextextended('ralph/' || current_schema(), 0)) OFFSET 0) l`).Scan(&ms)
 		return time.UnixMilli(ms), err
 	},
-	check:   func(ctx context.Context, db *sql.DB) error { return db.PingContext(ctx) },
-	durable: durablePostgres,
-	explain: explainPostgres,
+	check:    func(ctx context.Context, db *sql.DB) error { return db.PingContext(ctx) },
+	durable:  durablePostgres,
+	snapshot: `SELECT pg_current_snapshot()::text`,
+	explain:  explainPostgres,
 	tables: `SELECT relname::text FROM pg_class
 		WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace ORDER BY oid`,
 	columns: `SELECT column_name::text FROM information_schema.columns

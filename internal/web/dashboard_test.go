@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/internal/web"
 	"ralph/loop/agent/claude"
 	"ralph/signals"
@@ -38,7 +39,7 @@ type site struct {
 
 func newSite(t testing.TB) *site {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,11 +63,11 @@ func (a *app) morning(tx *store.Tx, from ralph.Time, waiting int) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	commits, err := tx.Commits()
+	snapshot, err := tx.Snapshot()
 	if err != nil {
 		return nil, err
 	}
-	key := fmt.Sprintf("%d %s %d %.2f", commits, from, waiting, spending)
+	key := fmt.Sprintf("%s %s %d %.2f", snapshot, from, waiting, spending)
 	a.mornings.mu.Lock()
 	defer a.mornings.mu.Unlock()
 	if a.mornings.key == key {

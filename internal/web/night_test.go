@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"ralph/internal/pgtest"
 	"ralph/internal/web"
 	"ralph/internal/web/webtest"
 	"ralph/store"
@@ -15,7 +16,7 @@ import (
 func newNight(t testing.TB) (*site, *webtest.Night) {
 	t.Helper()
 	s, n := newSite(t), &webtest.Night{}
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Now: n.Now})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{Now: n.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

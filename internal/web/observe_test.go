@@ -18,6 +18,7 @@ import (
 
 	"ralph"
 	"ralph/internal/machine"
+	"ralph/internal/pgtest"
 	"ralph/internal/web"
 	"ralph/internal/web/localhttp"
 	"ralph/signals"
@@ -28,7 +29,7 @@ const observed = "11111111-1111-4111-8111-111111111111"
 
 func newObserved(t *testing.T) *web.Server {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

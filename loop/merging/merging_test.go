@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/internal/worktree"
 	"ralph/loop/check"
 	"ralph/signals"
@@ -61,7 +62,7 @@ func newYard(t *testing.T, commands ...string) *yard {
 func (y *yard) open(commands []string) {
 	y.t.Helper()
 	state := y.t.TempDir()
-	db, err := store.Open(y.t.Context(), filepath.Join(state, "ralph.db"), store.Options{})
+	db, err := store.Open(y.t.Context(), pgtest.Path(y.t, filepath.Join(state, "ralph.db")), store.Options{})
 	y.no(err)
 	y.t.Cleanup(func() { y.no(db.Close()) })
 	tree, err := worktree.Open(y.t.Context(), y.dir)

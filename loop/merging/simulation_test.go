@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/internal/worktree"
 	"ralph/loop/check"
 	"ralph/signals"
@@ -675,7 +676,7 @@ func TestASimulatedFleetRepeats(t *testing.T) {
 func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 	t.Helper()
 	state := t.TempDir()
-	db, err := store.Open(t.Context(), filepath.Join(state, "ralph.db"), store.Options{})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(state, "ralph.db")), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/loop/agent"
 	"ralph/store"
 )
@@ -122,7 +123,7 @@ func TestWhatIsSeenIsHandedOverOnceAndReadingOnlyAtTheBeginning(t *testing.T) {
 }
 
 func TestWhatWasSeenIsWrittenDownAlsoAsTheSessionEnds(t *testing.T) {
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

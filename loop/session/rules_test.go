@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/loop/agent"
 	"ralph/loop/merging"
 	"ralph/store"
@@ -82,7 +83,7 @@ func (w watcher) Handle(_ context.Context, r slog.Record) error { w.look(r.Messa
 // TestATurnIsNotOfTheSessionsTime: the session's clock stops while ralph judges a
 // turn. If the signals cannot be read, the agent is not told that there are none.
 func TestATurnIsNotOfTheSessionsTime(t *testing.T) {
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "state", "ralph.db"), store.Options{})
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "state", "ralph.db")), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
