@@ -5,7 +5,7 @@ export CGO_CFLAGS ?= -O1
 # Tools of our own: modules beside ralph's, which its tests (messagesapi) and make start.
 own := internal/tools/bench internal/tools/messagesapi internal/tools/mutation
 
-.PHONY: help build install demo test lint bench storm mutation dist
+.PHONY: help build install demo test lint bench storm postgres mutation dist
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 10
@@ -41,6 +41,10 @@ storm: ## several sessions at once, simulated and killed, by random seeds; STORM
 	RALPH_TEST_REAL_KILLS=$(or $(STORM),20) go test -count=1 -timeout 2h -v ./cmd/ralph -run 'TestRealKilledAtAnyMoment|TestRealACrowdThatIsKilled'
 	RALPH_TEST_CHEATS=all go test -count=1 -timeout 2h -v ./cmd/ralph -run 'TestGateWithAgents|TestRealChecksAreThrownAway|TestSituations/.*/G'
 	RALPH_TEST_AGENTS=all RALPH_TEST_TROUBLES=1 go test -count=1 -timeout 2h -v ./cmd/ralph -run TestRealTroubles
+
+postgres: ## the tests and stories on PostgreSQL, not on files
+	RALPH_REQUIRE_POSTGRES=1 RALPH_TEST_DATABASE=postgres .ci/memory go test -timeout 60m -p 2 -parallel 4 ./store ./loop/... ./mcpserver ./internal/web
+	RALPH_REQUIRE_POSTGRES=1 RALPH_TEST_DATABASE=postgres .ci/memory go test -timeout 60m -parallel 4 ./cmd/ralph -run TestStories
 
 mutation: ## break the rules, one change at a time, and list what no test notices; CONTRIBUTING.md
 	go run -C internal/tools/mutation . -C $(CURDIR) $(MUTATION)

@@ -39,7 +39,7 @@ With ` + "`database: postgres://…`" + ` in ` + "`~/.config/ralph/config.yaml`"
 the same tables and columns; ` + "`{project}`" + ` in the URL is the name of the project's folder, as each project wants a database of its own.
 ` + "`ralph db url`" + ` says where it is, without the password. ` + "`ralph db move postgres://…`" + ` takes a queue there from its file, and ` + "`ralph db move file`" + ` back: counts and
 digests of all tables are compared. No agent sees the URL, and ` + "`ralph.yaml`" + ` must not have it. One transaction at a time writes, under an advisory
-lock; the time is the server's. Several machines may run on one database if ` + "`merge.push`" + ` names a remote that all of them
+lock; the time is the server's. What was tried and taken back, such as by ` + "`import --dry-run`" + `, leaves a gap in the ids. Several machines may run on one database if ` + "`merge.push`" + ` names a remote that all of them
 reach (else the second is refused): each done travels there as ` + "`refs/ralph/changes/SESSION`" + `, one machine at a time merges, and what a machine
 was doing that has not renewed its lease for five minutes goes back to the queue.
 ` + "`ralph db backup`" + ` needs ` + "`pg_dump`" + `, and ` + "`pg_restore`" + ` brings a copy back. While the server is

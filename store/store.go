@@ -286,6 +286,9 @@ func (db *DB) Backup(ctx context.Context, path string) (err error) {
 	return syncFolder(filepath.Dir(path))
 }
 
+// Commits returns how many transactions have changed anything in a file.
+func (tx *Tx) Commits() (int64, error) { return value[int64](tx, `SELECT commits FROM progress`) }
+
 // Snapshot names the state of the database that the transaction sees. What has changed anything has changed the name.
 func (tx *Tx) Snapshot() (string, error) { return value[string](tx, tx.db.dialect.snapshot) }
 

@@ -80,6 +80,9 @@ func TestStories(t *testing.T) {
 			if cond == "postgres" {
 				return pgtest.Found(), nil
 			}
+			if cond == "files" { // queues are in files, as is usual
+				return !pgtest.Used(), nil
+			}
 			if cond == "landlock" { // instead of bubblewrap, also where that is there
 				return sandbox.Find(t.Context(), "", sandbox.Policy{}).Name == sandbox.Landlock, nil
 			}
@@ -102,6 +105,9 @@ func TestStories(t *testing.T) {
 			}
 			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 			env.Setenv("NO_COLOR", "1")
+			if pgtest.Used() {
+				env.Setenv("RALPH_DATABASE", pgtest.New(t))
+			}
 			// Under the race detector every process would linger a second at its end.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			if err := os.MkdirAll(env.WorkDir+"/.home", 0o700); err != nil {

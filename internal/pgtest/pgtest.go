@@ -119,7 +119,7 @@ func program(name string) (string, error) {
 
 // script starts a server, and ends and removes it when the test's process, which holds its standard input, has ended.
 const script = `"$1" -D "$3/d" -A trust -U ralph --no-sync --no-instructions -E UTF8 --locale=C >/dev/null || exit
-"$2" -D "$3/d" -k "$3" -c listen_addresses= -c fsync=off -c synchronous_commit=off -c full_page_writes=off \
+"$2" -D "$3/d" -k "$3" -c listen_addresses= -c fsync=$4 -c synchronous_commit=$4 -c full_page_writes=$4 \
 	-c max_connections=300 -c shared_buffers=32MB >"$3/log" 2>&1 </dev/null &
 read -r line
 kill -QUIT $!
@@ -143,8 +143,12 @@ var server = sync.OnceValues(func() (base string, err error) {
 	if err != nil {
 		return "", err
 	}
+	durable := "off"
+	if Used() {
+		durable = "on" // `ralph db check` and `ralph doctor` want it
+	}
 	//nolint:noctx,forbidigo // it ends with the process
-	cmd := exec.Command("sh", "-c", script, "sh", initdb, postgres, dir)
+	cmd := exec.Command("sh", "-c", script, "sh", initdb, postgres, dir, durable)
 	cmd.Dir, cmd.Stderr = "/", os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Getuid() == 0 { // which initdb refuses

@@ -164,6 +164,7 @@ func TestHealth(t *testing.T) {
 			}
 		}, 200, web.Health{Status: "ok", Run: "none", RunID: 1, Waiting: 1}},
 		{"the database is gone", func(t *testing.T, s *web.Server) {
+			pgtest.Files(t)
 			if err := os.Remove(s.Store.Path()); err != nil {
 				t.Fatal(err)
 			}

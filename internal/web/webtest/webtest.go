@@ -101,7 +101,10 @@ func (n *Night) Fill(ctx context.Context, db *store.DB) error {
 		}
 	}
 	n.set(time.Time{})
-	return nil
+	return n.tx(func(tx *store.Tx) error {
+		_, err := tx.RenewRun(n.run.ID) // it has done so all the time
+		return err
+	})
 }
 
 func (n *Night) tx(f func(tx *store.Tx) error) error { return n.db.Tx(n.ctx, f) }
