@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ const (
 	writing         // a comment, an answer or a filter
 	confirming      // of an irreversible action
 	reading         // everything that waits, in full
+	opened          // of what waits, the selected one in full
 	helping
 )
 
@@ -57,6 +59,7 @@ type Model struct {
 	up      int // lines scrolled back
 	down    int // lines of the text above the screen
 	filter  string
+	chosen  row // selected; what is gone selects the first that waits
 
 	mode     mode
 	input    textinput.Model
@@ -65,6 +68,66 @@ type Model struct {
 	drafts   map[draft]string
 	message  string // what came of the last action
 	failed   bool
+}
+
+// A row is what can be selected: a session by its number, or what waits.
+type row struct {
+	number        int
+	kind          string
+	task, comment int64
+}
+
+// rows returns what can be selected, from top to bottom, and which of it is.
+func (m Model) rows() (rows []row, at int) {
+	for _, l := range m.snapshot.Parallel {
+		if l.Session != nil {
+			rows = append(rows, row{number: l.Number})
+		}
+	}
+	sessions := len(rows)
+	for _, w := range m.snapshot.Waiting {
+		rows = append(rows, rowOf(w))
+	}
+	if at = slices.Index(rows, m.chosen); at < 0 {
+		at = max(0, min(sessions, len(rows)-1))
+	}
+	return rows, at
+}
+
+func rowOf(w Waiting) row { return row{kind: w.Kind, task: w.TaskID, comment: w.Comment} }
+
+// selected returns the selected row; the zero row if there is none.
+func (m Model) selected() row {
+	if rows, at := m.rows(); len(rows) > 0 {
+		return rows[at]
+	}
+	return row{}
+}
+
+// item returns what waits and is selected; nil for none.
+func (m Model) item() *Waiting {
+	selected := m.selected()
+	for i, w := range m.snapshot.Waiting {
+		if rowOf(w) == selected {
+			return &m.snapshot.Waiting[i]
+		}
+	}
+	return nil
+}
+
+// read returns what was opened; nil if it does not wait any more.
+func (m Model) read() *Waiting {
+	if w := m.item(); w != nil && rowOf(*w) == m.chosen {
+		return w
+	}
+	return nil
+}
+
+// move selects the row that is so many further down.
+func (m *Model) move(by int) {
+	if rows, at := m.rows(); len(rows) > 0 {
+		m.chosen = rows[max(0, min(at+by, len(rows)-1))]
+	}
 }
 
 // New returns a screen without a snapshot.
@@ -190,6 +253,20 @@ func (m Model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 			m.scroll(name)
 		}
 		return m, nil
+	case opened:
+		switch w := m.read(); {
+		case w == nil || name == "esc" || name == "q" || name == "enter":
+			m.mode = normal
+		case name == "a" && w.Kind == "question":
+			m.question = *w
+			return m.answer(0)
+		case (name == "A" || name == "D") && w.Kind == "permission":
+			m.mode = normal
+			return m, m.act(Action{Do: map[string]string{"A": "allow", "D": "deny"}[name], ID: w.Comment})
+		default:
+			m.scroll(name)
+		}
+		return m, nil
 	case confirming:
 		m.mode = normal
 		if name != "y" {
@@ -219,9 +296,13 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 		return m, tea.Quit
 	case "?", "h":
 		m.mode = helping
-	case "k", "up":
+	case "up":
+		m.move(-1)
+	case "down":
+		m.move(1)
+	case "k":
 		m.up++
-	case "j", "down":
+	case "j":
 		m.up--
 	case "pgup", "b":
 		m.up += page
@@ -254,7 +335,9 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 			return m, nil
 		}
 		return m.permit(name)
-	case "o", "enter":
+	case "enter":
+		return m.open()
+	case "o":
 		if len(m.snapshot.Waiting) == 0 {
 			return m.refuse("nothing waits for you")
 		}
@@ -281,6 +364,21 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 		m.mode, m.wanted = confirming, Action{Do: "stop"}
 	}
 	m.up = max(0, min(m.up, len(m.visible())))
+	return m, nil
+}
+
+// open follows the selected session, or shows what is selected of what waits.
+func (m Model) open() (tea.Model, tea.Cmd) {
+	selected := m.selected()
+	switch {
+	case selected == row{}:
+		return m.refuse("nothing waits for you")
+	case selected.number > 0:
+		m.number = selected.number
+		return m, m.look()
+	}
+	// What is read stays, even if something more urgent comes.
+	m.mode, m.down, m.chosen = opened, 0, selected
 	return m, nil
 }
 

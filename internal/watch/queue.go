@@ -100,11 +100,7 @@ func (s *Queue) snapshot(ctx context.Context) (Snapshot, error) {
 					return err
 				}
 			} else {
-				r, err := report.OfRun(tx, run.ID)
-				if err != nil {
-					return err
-				}
-				v.Reason, v.Morning = run.Reason, r.Morning()
+				v.Reason = run.Reason
 			}
 		}
 		v.MaxSessions, v.MaxCostUSD, v.MaxDayUSD = l.MaxSessions, l.MaxCostUSD, l.MaxDayCostUSD
@@ -134,6 +130,9 @@ func (s *Queue) snapshot(ctx context.Context) (Snapshot, error) {
 				Kind: i.Kind, TaskID: i.TaskID, Comment: i.Ref.ID, Text: i.Text, Command: i.Command,
 				Title: i.Title, Options: i.Options, Diff: i.Diff, Expires: i.Expires,
 			})
+		}
+		if v.Morning, err = report.MorningOf(tx, ralph.Time{}, len(inbox), 0); err != nil {
+			return err
 		}
 		return s.current(tx, &v)
 	})

@@ -58,18 +58,19 @@ func (m Model) draw() string {
 		return m.fit(strings.Split(help, "\n"))
 	}
 	if text := m.text(); text != nil {
-		room := m.height - 1
+		foot := m.footer()
+		room := m.height - len(foot)
 		from := max(0, min(m.down, len(text)-room))
 		page := append([]string{}, text[from:min(len(text), from+room)]...)
 		page = append(page, make([]string, room-len(page))...)
-		return m.fit(append(page, m.footer()))
+		return m.fit(append(page, foot...))
 	}
 	// One line of the log and the footer are shown at any height.
-	top := atMost(append(append(m.band(), m.header()...), m.current()...), m.height-2)
-	bottom := []string{m.footer()}
+	bottom := m.footer()
+	top := atMost(append(append(m.band(), m.header()...), m.current()...), m.height-1-len(bottom))
 	side := m.side()
 	if m.width < twoColumns {
-		bottom = append(atMost(m.short(), m.height-2-len(top)), bottom...)
+		bottom = append(atMost(m.short(), m.height-1-len(bottom)-len(top)), bottom...)
 		side = nil
 	}
 	room := max(1, m.height-len(top)-len(bottom))
@@ -165,16 +166,26 @@ func (m Model) text() (lines []string) {
 			lines = append(lines, "", dim.Render("a number chooses"))
 		}
 		lines = append(lines, dim.Render("Tab the next question  Esc keeps what you wrote"))
+	case m.mode == opened:
+		if w := m.read(); w != nil {
+			return m.page(*w)
+		}
+		return []string{"it does not wait for you any more"}
 	case m.mode == reading:
 		for _, w := range m.snapshot.Waiting {
-			lines = append(lines, ralph.Named(yellow.Render(w.Kind), w.TaskID)+" "+text.VisibleLine(w.Title))
-			lines = append(append(lines, m.whole(w)...), dim.Render("  → "+w.Command), "")
+			lines = append(lines, m.page(w)...)
 		}
 		if lines == nil {
 			lines = []string{"nothing waits for you"}
 		}
 	}
 	return lines
+}
+
+// page returns all of what waits, with the command that decides on it.
+func (m Model) page(w Waiting) []string {
+	head := ralph.Named(yellow.Render(w.Kind), w.TaskID) + " " + text.VisibleLine(w.Title)
+	return append(append([]string{head}, m.whole(w)...), dim.Render("  → "+w.Command), "")
 }
 
 // header shows the run.
@@ -221,21 +232,48 @@ func (m Model) header() []string {
 	if gap < 2 {
 		lines = []string{left, right}
 	}
+	if s.Running && len(s.Morning) > 0 && m.height >= 16 {
+		lines = append(lines, text.VisibleLine(s.Morning[0]))
+	}
 	return append(append(lines, m.parallel()...), dim.Render(strings.Repeat("─", m.width)))
 }
 
 // parallel shows the sessions, if there are several, and which one is followed.
 func (m Model) parallel() (lines []string) {
+	selected, at := m.selected().number, 0
+	free, idle := 0, ""
 	for _, l := range m.snapshot.Parallel {
-		line := l.Line(m.snapshot.At, m.width)
-		if s := m.snapshot.Session; s != nil && l.Session != nil && l.Session.ID == s.ID {
-			line = bold.Render(strings.TrimRight("▸"+line[1:], " "))
+		if l.Session == nil {
+			free, idle = free+1, cmp.Or(idle, l.Idle)
+			continue
+		}
+		line := strings.TrimRight(l.Line(m.snapshot.At, m.width)[1:], " ")
+		s := m.snapshot.Session
+		followed := s != nil && l.Session.ID == s.ID
+		switch {
+		case l.Number == selected:
+			line, at = "▸"+line, len(lines)
+		case followed:
+			line = "•" + line
+		default:
+			line = " " + line
+		}
+		if followed {
+			line = bold.Render(line)
 		}
 		lines = append(lines, line)
 	}
-	if most := max(1, m.height/3); len(lines) > most {
-		more := fmt.Sprintf("     and %d more sessions (see `ralph status`)", len(lines)-most+1)
-		lines = append(lines[:most-1], dim.Render(more))
+	if most := max(1, m.height/4); len(lines) > most {
+		from := max(0, min(at-most+2, len(lines)-most+1))
+		more := fmt.Sprintf("     and %d more sessions", len(lines)-most+1)
+		lines = append(slices.Clone(lines[from:from+most-1]), dim.Render(more))
+	}
+	if free > 0 {
+		line := fmt.Sprintf("     %d free", free)
+		if idle != "" {
+			line += ": " + text.VisibleLine(idle)
+		}
+		lines = append(lines, dim.Render(line))
 	}
 	return lines
 }
@@ -401,11 +439,29 @@ func (m Model) side() []string {
 		lines = append(lines, fmt.Sprintf("%s %s", dim.Render(fmt.Sprintf("TASK-%-4d", t.ID)), text.VisibleLine(t.Title)))
 	}
 	lines = append(lines, "", bold.Render("waits for you")+fmt.Sprintf("  %d", len(s.Waiting)))
-	for _, w := range s.Waiting {
-		lines = append(lines,
-			ralph.Named(yellow.Render(w.Kind), w.TaskID), "  "+text.VisibleLine(w.Text), dim.Render("  "+w.Command))
+	selected := m.selected()
+	from, to := m.around(max(1, (m.height-len(lines)-6)/3))
+	for _, w := range s.Waiting[from:to] {
+		lines = append(lines, mark(w, selected)+ralph.Named(yellow.Render(w.Kind), w.TaskID),
+			"  "+text.VisibleLine(w.Text), dim.Render("  "+w.Command))
 	}
 	return lines
+}
+
+// mark shows whether a row is the selected one.
+func mark(w Waiting, selected row) string {
+	if rowOf(w) == selected {
+		return "▸ "
+	}
+	return "  "
+}
+
+// around returns the part of what waits that is shown if so many rows are: the selected one is in it.
+func (m Model) around(most int) (from, to int) {
+	n := len(m.snapshot.Waiting)
+	at := max(0, slices.IndexFunc(m.snapshot.Waiting, func(w Waiting) bool { return rowOf(w) == m.selected() }))
+	from = max(0, min(at-most+1, n-most))
+	return from, min(n, from+most)
 }
 
 // short shows the queue and the inbox in a few lines.
@@ -417,16 +473,14 @@ func (m Model) short() []string {
 		queue += dim.Render("  next: ") + fmt.Sprintf("TASK-%d %s", s.Queue[0].ID, text.VisibleLine(s.Queue[0].Title))
 	}
 	lines = append(lines, queue)
-	shown := 2
-	if m.height < 16 {
-		shown = 1
+	selected := m.selected()
+	from, to := m.around(max(1, m.height/8))
+	for _, w := range s.Waiting[from:to] {
+		lines = append(lines,
+			mark(w, selected)+ralph.Named(yellow.Render(w.Kind), w.TaskID)+": "+text.VisibleLine(w.Text))
 	}
-	for i, w := range s.Waiting {
-		if i == shown {
-			lines = append(lines, dim.Render(fmt.Sprintf("       and %d more (see `ralph inbox`)", len(s.Waiting)-shown)))
-			break
-		}
-		lines = append(lines, ralph.Named(yellow.Render("waits  "+w.Kind), w.TaskID)+": "+text.VisibleLine(w.Text))
+	if more := len(s.Waiting) - (to - from); more > 0 {
+		lines = append(lines, dim.Render(fmt.Sprintf("  and %d more wait for you", more)))
 	}
 	return lines
 }
@@ -441,35 +495,54 @@ func counts(s Snapshot) string {
 	return cmp.Or(strings.Join(parts, ", "), "empty")
 }
 
-// footer shows the keys, the input, or the result of an action.
-func (m Model) footer() string {
+// footer shows the keys in the last line; above it stands what is being written, what is to be confirmed, or what came
+// of an action.
+func (m Model) footer() (lines []string) {
 	switch {
 	case m.mode == writing:
-		return yellow.Render(m.label()) + m.input.View()
-	case m.mode == reading && m.asked() != nil:
-		return dim.Render("A allow  D deny  ↑↓ scroll  Esc back")
-	case m.mode == reading:
-		return dim.Render("↑↓ scroll  Esc back")
+		lines = append(lines, yellow.Render(m.label())+m.input.View())
 	case m.mode == confirming && m.wanted.Do == "skip":
-		return yellow.Render("stop this session and go on with another task? y/n")
+		lines = append(lines, yellow.Render("stop this session and go on with another task? y/n"))
 	case m.mode == confirming:
-		return yellow.Render("end the run after this session? y/n")
+		lines = append(lines, yellow.Render("end the run after this session? y/n"))
 	case m.message != "" && m.failed:
-		return red.Render(text.VisibleLine(m.message))
+		lines = append(lines, red.Render(text.VisibleLine(m.message)))
 	case m.message != "":
-		return green.Render(text.VisibleLine(m.message))
+		lines = append(lines, green.Render(text.VisibleLine(m.message)))
 	}
-	keys := "c comment  a answer  o inbox  p pause  s skip  x stop  / filter  ? help  q leave"
-	if len(m.snapshot.Parallel) > 0 {
-		keys = "Tab next  " + keys
+	return append(lines, dim.Render(m.keys()))
+}
+
+// keys names the keys that have a meaning now; the less a person needs one, the further right it is.
+func (m Model) keys() string {
+	switch m.mode {
+	case writing:
+		return "Enter done  Esc back"
+	case confirming:
+		return "y yes  any other key: no"
+	case reading:
+		if m.asked() != nil {
+			return "A allow  D deny  ↑↓ scroll  Esc back"
+		}
+		return "↑↓ scroll  Esc back"
+	case opened:
+		keys := "↑↓ scroll  Esc back"
+		switch w := m.read(); {
+		case w != nil && w.Kind == "question":
+			keys = "a answer  " + keys
+		case w != nil && w.Kind == "permission":
+			keys = "A allow  D deny  " + keys
+		}
+		return keys
 	}
+	keys := "↑↓ Enter open  c comment  a answer  p pause  s skip  x stop  / find  ? help  q"
 	if m.up > 0 {
 		keys = fmt.Sprintf("%d lines below  G newest  ", m.up) + keys
 	}
 	if m.filter != "" {
-		keys = fmt.Sprintf("filter %q  ", text.VisibleLine(m.filter)) + keys
+		keys = fmt.Sprintf("found %q  ", text.VisibleLine(m.filter)) + keys
 	}
-	return dim.Render(keys)
+	return keys
 }
 
 // label returns the prompt of an input.
@@ -491,14 +564,15 @@ const help = `ralph watch
 
   c        comment on the task that is worked on; the agent hears it at once
   a        answer a question that waits: a number chooses an option, Tab the next question
-  o        all that waits for you, whole; also Enter
+  ↑ ↓      select a session, or what waits for you; Enter shows its transcript, or all of it
+  o        all that waits for you, whole
   A D      allow or deny what an agent stands still for
   p        pause the run after this session, and go on again
   s        skip: stop this session and go on with another task
   x        stop the run after this session
   Tab      follow the next of several sessions; 1 to 9 a certain one
   /        show only lines with a text; empty shows all
-  j k      scroll, also with the arrows; PgUp PgDn by half a screen
+  j k      scroll; PgUp PgDn by half a screen
   g G      the oldest and the newest
   ?        this
   q        leave; the run goes on

@@ -28,10 +28,15 @@ type fake struct {
 	snapshot watch.Snapshot
 	entries  []transcript.Entry
 	acted    []watch.Action
+	number   int // last followed
 	err      error
 }
 
-func (f *fake) Snapshot(context.Context, int) (watch.Snapshot, error) { return f.snapshot, f.err }
+func (f *fake) Snapshot(_ context.Context, number int) (watch.Snapshot, error) {
+	f.number = number
+	return f.snapshot, f.err
+}
+
 func (f *fake) Read(context.Context, string) ([]transcript.Entry, error) {
 	e := f.entries
 	f.entries = nil
@@ -101,6 +106,10 @@ func (s *screen) press(keys ...string) {
 			s.send(tea.KeyPressMsg{Code: tea.KeyEnter})
 		case "esc":
 			s.send(tea.KeyPressMsg{Code: tea.KeyEscape})
+		case "up":
+			s.send(tea.KeyPressMsg{Code: tea.KeyUp})
+		case "down":
+			s.send(tea.KeyPressMsg{Code: tea.KeyDown})
 		case "pgup":
 			s.send(tea.KeyPressMsg{Code: tea.KeyPgUp})
 		default:
@@ -134,6 +143,7 @@ func running() *fake {
 			Session: &ralph.Session{ID: "s", Attempt: 2, State: "testing", History: []ralph.PhaseChange{
 				{State: "idle", Timestamp: at(30, 0)}, {State: "analyzing", Timestamp: at(30, 2)}, {State: "implementing", Timestamp: at(33, 0)}, {State: "testing", Timestamp: at(41, 20)},
 			}},
+			Morning: []string{"12 done (11 proved), 1 not done yet, 3 waiting for you: 14 sessions on 13 tasks, $1.20"},
 			Windows: []ralph.UsageWindow{{Name: "five_hour", Utilization: 0.45}, {Name: "seven_day", Utilization: 0.83}}, MaxWindow: map[string]int{"five_hour": 80},
 			Counts: map[ralph.Status]int{"pending": 3, "in_progress": 1, "needs_input": 1, "completed": 12},
 			Queue:  []ralph.Task{{ID: 13, Title: "Import bookmarks"}, {ID: 15, Title: "Export bookmarks"}, {ID: 16, Title: "Show favicons"}},
@@ -206,9 +216,26 @@ func parallel() *fake {
 	return f
 }
 
+// eight are as many, of which three are free, and a flag that blocks.
+func eight() *fake {
+	f := parallel()
+	for n := 4; n <= 8; n++ {
+		l := f.snapshot.Parallel[0]
+		l.Number, l.Task.ID = n, int64(50+n)
+		if n > 5 {
+			l = advice.Session{Number: n}
+		}
+		f.snapshot.Parallel = append(f.snapshot.Parallel[:n-1], l)
+	}
+	f.snapshot.Waiting = append([]watch.Waiting{
+		{Kind: "flag", TaskID: 2, Comment: 8, Text: "security: SSRF in fetch_title()", Command: "ralph resolve 8"},
+	}, f.snapshot.Waiting...)
+	return f
+}
+
 func TestScreens(t *testing.T) {
-	for name, data := range map[string]func() *fake{"running": running, "empty": empty, "failed": failed, "waiting": waiting, "long": long, "parallel": parallel} {
-		for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 50}, {40, 12}} {
+	for name, data := range map[string]func() *fake{"running": running, "empty": empty, "failed": failed, "waiting": waiting, "long": long, "parallel": parallel, "eight": eight} {
+		for _, size := range [][2]int{{80, 24}, {100, 30}, {120, 40}, {200, 50}, {40, 12}} {
 			inTime(t, fmt.Sprintf("%s_%dx%d", name, size[0], size[1]), func(t *testing.T) {
 				s := show(t, data(), size[0], size[1])
 				content := s.model.View().Content
@@ -346,6 +373,67 @@ func TestAQuestionIsAnsweredWhereItIsSeenWhole(t *testing.T) {
 	})
 }
 
+// TestRowsAreSelectedAndOpened: a session is followed, what waits is shown whole and decided on there.
+func TestRowsAreSelectedAndOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := eight()
+		f.snapshot.Waiting[0].Text = "security: " + strings.Repeat("word ", 60) + "and the end"
+		s := show(t, f, 80, 24)
+		s.has("▸ flag TASK-2", "     3 free")
+		s.press("enter")
+		s.has("and the end", "→ ralph resolve 8")
+		s.press("esc", "down")
+		s.has("▸ question TASK-9")
+		s.press("enter", "a", "async", "enter")
+		if want := []watch.Action{{Do: "answer", ID: 31, Text: "async"}}; fmt.Sprint(f.acted) != fmt.Sprint(want) {
+			t.Errorf("got %v, want %v", f.acted, want)
+		}
+		s.press("down", "down", "down", "down")
+		s.has("▸ proposal TASK-17")
+		for range 7 {
+			s.press("up")
+		}
+		s.press("enter")
+		if f.number != 2 {
+			t.Errorf("session %d is followed, want 2", f.number)
+		}
+	})
+}
+
+// TestWhatIsReadIsWhatIsDecidedOn: a request that is gone while it is read gives its place to no other.
+func TestWhatIsReadIsWhatIsDecidedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := running()
+		ask := watch.Waiting{Kind: "permission", TaskID: 12, Comment: 7, Text: "npm publish"}
+		other := watch.Waiting{Kind: "permission", TaskID: 13, Comment: 8, Text: "rm -r build"}
+		f.snapshot.Waiting = []watch.Waiting{ask, other}
+		s := show(t, f, 80, 24)
+		s.press("enter")
+		s.has("npm publish", "A allow  D deny")
+		f.snapshot.Waiting = []watch.Waiting{other}
+		s.do(s.model.Init())
+		s.has("it does not wait for you any more")
+		s.press("A")
+		if len(f.acted) > 0 {
+			t.Errorf("something else was decided: %v", f.acted)
+		}
+	})
+}
+
+// TestANoteLeavesTheKeysWhereTheyAre in the last line.
+func TestANoteLeavesTheKeysWhereTheyAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := show(t, empty(), 80, 24)
+		lines := strings.Split(strings.TrimSpace(s.text()), "\n")
+		keys := lines[len(lines)-1]
+		s.press("p")
+		s.has("no run is active\n" + keys)
+		if len(keys) == 0 || strings.Contains(keys, "…") {
+			t.Errorf("the keys do not fit: %q", keys)
+		}
+	})
+}
+
 func TestKeys(t *testing.T) { synctest.Test(t, keys) }
 
 func keys(t *testing.T) {
@@ -425,7 +513,7 @@ func scrollingBackAndFiltering(t *testing.T) {
 	s.press("G", "pgup")
 	s.has("12 lines below")
 	s.press("/", "step 29", "enter")
-	s.has("→ Bash step 29", "→ Bash step 299", `filter "step 29"`)
+	s.has("→ Bash step 29", "→ Bash step 299", `found "step 29"`)
 	if strings.Contains(s.text(), "step 28 ") {
 		t.Error("the filter lets other lines through")
 	}
