@@ -10,7 +10,7 @@ type Totals struct {
 	Tokens   ralph.Tokens // without the context window, which cannot be summed
 }
 
-// Totals returns the sums by outcome.
+// Totals returns the sums by outcome. It compares by >, for which SQLite reads idx_sessions_completed, and no row.
 func (tx *Tx) Totals() ([]Totals, error) {
 	return all(tx, func(row scanner) (t Totals, err error) {
 		return t, row.Scan(&t.Outcome, &t.Sessions, &t.CostUSD,
@@ -19,7 +19,7 @@ func (tx *Tx) Totals() ([]Totals, error) {
 		SELECT coalesce(outcome, ''), count(*), sum(cost_usd),
 			sum(tokens_input), sum(tokens_output),
 			sum(tokens_cache_read), sum(tokens_cache_creation)
-		FROM sessions WHERE completed_at <> '' GROUP BY coalesce(outcome, '')`)
+		FROM sessions WHERE completed_at > '' GROUP BY coalesce(outcome, '')`)
 }
 
 // Spent is what ended sessions consumed that have something in common: what a query groups them by.
