@@ -412,6 +412,7 @@ CREATE TABLE changes (
 CREATE UNIQUE INDEX changes_one_open ON changes(task_id) WHERE state NOT IN ('merged','sent_back','dropped');
 CREATE INDEX idx_changes_task ON changes(task_id, id);
 CREATE INDEX idx_changes_state ON changes(state, id);
+CREATE INDEX idx_changes_session ON changes(session_id, state);
 
 -- Whether changes are merged: why not, and until when a remote is left alone. One row.
 CREATE TABLE merge_queue (
