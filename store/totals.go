@@ -1,6 +1,10 @@
 package store
 
-import "ralph"
+import (
+	"strconv"
+
+	"ralph"
+)
 
 // Totals are sums over all ended sessions with one outcome.
 type Totals struct {
@@ -69,5 +73,5 @@ func (tx *Tx) SpentByTask(from, to ralph.Time, limit int) ([]Spent, error) {
 		return s, row.Scan(&s.Task, &s.Title, &s.Sessions, &s.Merged, &s.CostUSD, &s.Known)
 	}, `SELECT s.task_id, max(t.title), `+spent+`
 		FROM sessions s JOIN tasks t ON t.id = s.task_id
-		WHERE `+ended+` GROUP BY s.task_id ORDER BY sum(s.cost_usd) DESC, s.task_id LIMIT $3`, from, to, limit)
+		WHERE `+ended+` GROUP BY s.task_id ORDER BY sum(s.cost_usd) DESC, s.task_id LIMIT `+strconv.Itoa(limit), from, to)
 }
