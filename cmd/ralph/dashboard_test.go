@@ -29,9 +29,10 @@ func TestTheDashboardInABrowser(t *testing.T) {
 	p := newTab(t)
 
 	p.open(d.url)
+	p.reads("h1", "Sign in")
+	p.signIn(s, d)
 	p.reads("h1", "Now")
 	p.reads("#live", "live")
-	p.signIn(s, d)
 
 	t.Log("filtering the timeline")
 	p.open(d.url + "/tasks/1")

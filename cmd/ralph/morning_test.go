@@ -13,6 +13,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
+
+	"ralph/internal/bystander"
 )
 
 // TestTheHeadlineIsTheSameEverywhere: what a night has come to is said in the same words at the
@@ -59,11 +61,14 @@ func TestTheHeadlineIsTheSameEverywhere(t *testing.T) {
 // dashboard returns the text of the first page of a project's dashboard.
 func dashboard(t *testing.T, s *scriptedProject) string {
 	t.Helper()
+	const token = "a-token-for-this-test-alone"
+	s.env = append(s.env, bystander.TokenVariable+"="+token)
 	d := serveProject(t, s, "127.0.0.1:0")
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)

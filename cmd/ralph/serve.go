@@ -24,7 +24,7 @@ import (
 // serveFlags override keys of the configuration.
 var serveFlags = []keyFlag{
 	{"addr", "dashboard.addr", "serve on `ADDRESS`"},
-	{"sign-in", "dashboard.sign_in", "for `WHAT` a browser on this machine has to sign in: changes or always"},
+	{"sign-in", "dashboard.sign_in", "for `WHAT` a browser on this machine has to sign in: always or changes"},
 }
 
 func newServe(a *app) *cobra.Command {

@@ -202,5 +202,5 @@ type Receiver struct {
 type Dashboard struct {
 	Addr   string   `json:"addr" default:"127.0.0.1:7474" min:"1"`
 	Hosts  []string `json:"hosts" default:"[]"`
-	SignIn string   `json:"sign_in" default:"changes" enum:"changes|always"`
+	SignIn string   `json:"sign_in" default:"always" enum:"always|changes"`
 }

@@ -157,7 +157,7 @@ var docs = map[string]string{
 	"dashboard.hosts": "Names under which browsers reach the dashboard, " +
 		"beside those of this machine. Under them reading takes a sign-in too.",
 	"dashboard.sign_in": "What a browser on this machine has to sign in " +
-		"for: what changes something (changes), or reading too (always).",
+		"for: reading too (always), or what changes something alone (changes): then every user of the machine reads all.",
 
 	"database": "The postgres:// URL of the queue's database, in which {project} is the name of the project's " +
 		"folder; empty is a file in the state folder (docs/database.md). It is not shown by " +

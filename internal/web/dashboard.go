@@ -8,8 +8,8 @@
 // other hosts. Texts of agents and people are escaped, or rendered as Markdown and sanitized.
 //
 // It contains no SQL and no rules: decisions go through the same functions of store as the
-// commands. Changes require signing in with the server's token; so does reading, unless server and
-// reader are on the same machine (docs/dashboard.md).
+// commands. Changes require signing in with the server's token; so does reading, unless people have
+// opened it to all users of the machine (docs/dashboard.md).
 package web
 
 import (

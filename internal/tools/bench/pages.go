@@ -82,7 +82,7 @@ type serving struct {
 
 // serve starts the dashboard.
 func (p project) serve(ctx context.Context) serving {
-	cmd := p.command(ctx, p.ralph, "serve", "--addr", "127.0.0.1:0")
+	cmd := p.command(ctx, p.ralph, "serve", "--addr", "127.0.0.1:0", "--sign-in", "changes")
 	said := must(cmd.StderrPipe())
 	check(cmd.Start())
 	lines := bufio.NewScanner(said)
