@@ -3,6 +3,8 @@ package ralph
 import (
 	"fmt"
 	"strings"
+
+	"ralph/internal/text"
 )
 
 // A Role says what a session is for.
@@ -106,21 +108,24 @@ func (r Review) with(severity string) (list []Objection) {
 	return list
 }
 
-// Answer says whether the task asks for the changed tests; "" if that was not asked.
+// Answer says whether the task asks for the changed tests, on one line; "" if that was not asked.
 func (r Review) Answer() string {
+	why := text.VisibleLine(r.AsksWhy)
 	switch r.Asks {
 	case AsksYes:
-		return r.By() + " says that the task asks for the changed tests: " + r.AsksWhy
+		return r.By() + " says that the task asks for the changed tests: " + why
 	case AsksNo:
-		return r.By() + " says that the task does not ask for the changed tests: " + r.AsksWhy
+		return r.By() + " says that the task does not ask for the changed tests: " + why
 	case AsksUnsure:
-		return r.By() + " is unsure whether the task asks for the changed tests: " + r.AsksWhy
+		return r.By() + " is unsure whether the task asks for the changed tests: " + why
 	}
 	return ""
 }
 
-// String says in a sentence what came of it.
-func (r Review) String() string {
+// String says in a sentence what came of it, on one line: no reviewer writes lines that look like ralph's own.
+func (r Review) String() string { return text.VisibleLine(r.said()) }
+
+func (r Review) said() string {
 	said := "approved by " + r.By() + ": " + r.Checked
 	blocking := r.Blocking()
 	switch {

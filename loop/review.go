@@ -50,12 +50,16 @@ func (l *Loop) reviewers(
 	return list, nil
 }
 
-// reviewOf returns who a task or its discipline says is to review it; "" for whom the configuration names.
+// reviewOf returns who a task or its discipline says is to review it; "" for whom the configuration names. An agent
+// that makes a task chooses its discipline: that cannot free the task of its reviews.
 func reviewOf(tx *store.Tx, t ralph.Task) (string, error) {
 	if t.Discipline == "" || t.Review != "" {
 		return t.Review, nil
 	}
 	d, err := tx.Discipline(t.Discipline)
+	if d.Review == ralph.NoReview && t.Origin == ralph.ByAgent {
+		return "", err
+	}
 	return d.Review, err
 }
 

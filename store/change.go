@@ -98,7 +98,9 @@ func (tx *Tx) caughtUp() (int64, error) {
 	list, err := all(tx, func(row scanner) (b behind, err error) {
 		err = row.Scan(&b.id, column(&b.at))
 		return b, err
-	}, `SELECT e.id, e.payload FROM events e WHERE e.task_id IS NULL AND e.type = '`+ralph.EventTargetBehind+`' ORDER BY e.id DESC`)
+	}, `
+		SELECT e.id, e.payload FROM events e
+		WHERE e.task_id IS NULL AND e.type = '`+ralph.EventTargetBehind+`' ORDER BY e.id DESC`)
 	for _, b := range list {
 		if b.at.Reason == "" {
 			return b.id, err

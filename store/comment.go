@@ -187,6 +187,13 @@ func (tx *Tx) SessionSignals(session string) ([]signals.Said, error) {
 	return said, nil
 }
 
+// OpenFlags lists the unresolved flags of a filter's sessions, oldest first.
+func (tx *Tx) OpenFlags(f SessionFilter) ([]ralph.Comment, error) {
+	by := f.matching()
+	return comments.all(tx, `WHERE c.signal_verb = 'flag' AND c.resolved_at = ''
+		AND c.session_id IN (SELECT s.id FROM sessions s `+by.where()+`) ORDER BY c.created, c.id`, by.args...)
+}
+
 // AddComment adds a comment that is not a signal. A person's comment resets the task's failure
 // counters ([Tx.Renew]). A blocker holds the task until it is resolved. Replies go one level deep
 // and stay on their parent's task.

@@ -175,12 +175,14 @@ func (tx *Tx) Outlines(f SessionFilter) ([]ralph.Session, error) {
 	return outlines.all(tx, by.where()+` ORDER BY s.started_at, s.id`, by.args...)
 }
 
-// TasksOf are the tasks of the sessions of a filter, with their status and nothing else.
+// TasksOf are the tasks of the sessions of a filter, with their title, feature, status and attempts, and nothing else.
 func (tx *Tx) TasksOf(f SessionFilter) (map[int64]ralph.Task, error) {
 	by := f.matching()
 	list, err := all(tx, func(row scanner) (t ralph.Task, err error) {
-		return t, row.Scan(&t.ID, &t.Status)
-	}, `SELECT t.id, t.status FROM tasks t WHERE t.id IN (SELECT s.task_id FROM sessions s `+by.where()+`)`, by.args...)
+		return t, row.Scan(&t.ID, &t.Title, &t.Feature, &t.Status, &t.StatusReason, &t.Attempts)
+	}, `SELECT t.id, t.title, coalesce(f.name, ''), t.status, t.status_reason, t.attempts
+		FROM tasks t LEFT JOIN features f ON f.id = t.feature_id
+		WHERE t.id IN (SELECT s.task_id FROM sessions s `+by.where()+`)`, by.args...)
 	tasks := make(map[int64]ralph.Task, len(list))
 	for _, t := range list {
 		tasks[t.ID] = t

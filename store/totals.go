@@ -1,6 +1,10 @@
 package store
 
-import "ralph"
+import (
+	"strconv"
+
+	"ralph"
+)
 
 // Totals are sums over all ended sessions with one outcome.
 type Totals struct {
@@ -10,7 +14,7 @@ type Totals struct {
 	Tokens   ralph.Tokens // without the context window, which cannot be summed
 }
 
-// Totals returns the sums by outcome.
+// Totals returns the sums by outcome. It compares by >, for which SQLite reads idx_sessions_completed, and no row.
 func (tx *Tx) Totals() ([]Totals, error) {
 	return all(tx, func(row scanner) (t Totals, err error) {
 		return t, row.Scan(&t.Outcome, &t.Sessions, &t.CostUSD,
@@ -19,7 +23,7 @@ func (tx *Tx) Totals() ([]Totals, error) {
 		SELECT coalesce(outcome, ''), count(*), sum(cost_usd),
 			sum(tokens_input), sum(tokens_output),
 			sum(tokens_cache_read), sum(tokens_cache_creation)
-		FROM sessions WHERE completed_at <> '' GROUP BY coalesce(outcome, '')`)
+		FROM sessions WHERE completed_at > '' GROUP BY coalesce(outcome, '')`)
 }
 
 // Spent is what ended sessions consumed that have something in common: what a query groups them by.
@@ -69,5 +73,5 @@ func (tx *Tx) SpentByTask(from, to ralph.Time, limit int) ([]Spent, error) {
 		return s, row.Scan(&s.Task, &s.Title, &s.Sessions, &s.Merged, &s.CostUSD, &s.Known)
 	}, `SELECT s.task_id, max(t.title), `+spent+`
 		FROM sessions s JOIN tasks t ON t.id = s.task_id
-		WHERE `+ended+` GROUP BY s.task_id ORDER BY sum(s.cost_usd) DESC, s.task_id LIMIT $3`, from, to, limit)
+		WHERE `+ended+` GROUP BY s.task_id ORDER BY sum(s.cost_usd) DESC, s.task_id LIMIT `+strconv.Itoa(limit), from, to)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // verificationsKept is the number of results that are kept for later baselines: some for each of
@@ -55,7 +56,7 @@ func approvalText(a ralph.Approval) string {
 	var b strings.Builder
 	b.WriteString("The session's work passed its check, and waits for a person before it is merged.\n")
 	if a.Reason != "" {
-		b.WriteString("\nThe agent says why: " + a.Reason + "\n")
+		b.WriteString("\nThe agent says why: " + quoted(a.Reason, "") + "\n")
 	}
 	if a.Says != "" {
 		b.WriteString("\n" + a.Says + "\n")
@@ -97,15 +98,21 @@ func objections(b *strings.Builder, a ralph.Approval) {
 	for _, seen := range a.Objected {
 		b.WriteString("\n" + seen.By() + " objects:\n")
 		for _, o := range seen.Blocking() {
-			fmt.Fprintf(b, "- `%s`: %s (%s)\n", o.At(), o.What, o.Why)
+			fmt.Fprintf(b, "- `%s`: %s (%s)\n", text.VisibleLine(o.At()), quoted(o.What, "  "), quoted(o.Why, "  "))
 		}
 	}
 	if a.Summary != "" {
-		b.WriteString("\nThe author says: " + a.Summary + "\n")
+		b.WriteString("\nThe author says: " + quoted(a.Summary, "") + "\n")
 	}
 	for _, seen := range a.Unreviewed {
 		b.WriteString("\n" + seen.String() + "\n")
 	}
+}
+
+// quoted returns an agent's words, whole, to stand in a sentence. Its further lines, indented, are a quotation in
+// Markdown: none of them reads as ralph's own.
+func quoted(said, indent string) string {
+	return strings.ReplaceAll(text.Visible(strings.TrimSpace(said)), "\n", "\n"+indent+"> ")
 }
 
 // Approval returns what a comment asks to approve; its kind is "" for any other comment.

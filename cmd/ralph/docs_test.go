@@ -130,7 +130,7 @@ func TestCommandsStayFew(t *testing.T) {
 func commandReference(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString(generated + "# Command line\n\n" + root.Long + "\n\nEvery command takes `--directory DIR` (`-C`), the folder to work in, and `--json`. " +
-		"`ralph COMMAND --help` says what a command does, what each flag means, and shows it at work. " +
+		"`--help` behind a command says what it does, what each flag means, and shows it at work. " +
 		"[Exit statuses](exit-statuses.md) have a page of their own.\n")
 	for _, group := range root.Groups() {
 		fmt.Fprintf(&b, "\n## %s\n\n| command | | flags |\n|---|---|---|\n", strings.TrimSuffix(group.Title, ":"))

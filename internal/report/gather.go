@@ -17,8 +17,17 @@ import (
 	"ralph/store"
 )
 
-// OfRun reports on a run; 0 is the last one.
+// OfRun reports on a run, and on what waits for people; 0 is the last run.
 func OfRun(tx *store.Tx, id int64) (Report, error) {
+	r, err := Worked(tx, id)
+	if err == nil && r.RunID != 0 {
+		r, err = WithWaiting(tx, r)
+	}
+	return r, err
+}
+
+// Worked is as [OfRun], without what waits for people.
+func Worked(tx *store.Tx, id int64) (Report, error) {
 	var run ralph.Run
 	var err error
 	if id == 0 {
@@ -33,9 +42,6 @@ func OfRun(tx *store.Tx, id int64) (Report, error) {
 		return Report{}, err
 	}
 	r, err := gather(tx, store.SessionFilter{Run: run.ID})
-	if err == nil {
-		r, err = WithWaiting(tx, r)
-	}
 	r.RunID, r.ExitStatus, r.Reason, r.Since, r.Until = run.ID, run.ExitStatus, run.Reason, run.StartedAt, run.EndedAt
 	r.Sandbox = run.Sandbox
 	return r, err
@@ -139,17 +145,13 @@ func gather(tx *store.Tx, f store.SessionFilter) (Report, error) {
 		return Report{}, err
 	}
 	slices.Reverse(sessions)
-	tasks, flags := map[int64]ralph.Task{}, map[string][]Flag{}
-	for _, s := range sessions {
-		if flags[s.ID], err = Flagged(tx, s.ID); err != nil {
-			return Report{}, err
-		}
-		if _, ok := tasks[s.TaskID]; ok {
-			continue
-		}
-		if tasks[s.TaskID], err = tx.Task(s.TaskID); err != nil {
-			return Report{}, err
-		}
+	tasks, err := tx.TasksOf(f)
+	if err != nil {
+		return Report{}, err
+	}
+	flags, err := flagged(tx, f)
+	if err != nil {
+		return Report{}, err
 	}
 	r := New(sessions, tasks, flags)
 	if err := r.merge(tx, f, sessions); err != nil {
@@ -192,12 +194,18 @@ func (r *Report) change(tx *store.Tx, f store.SessionFilter, sessions []ralph.Se
 	return nil
 }
 
-// Flagged lists the unresolved problems that a session reported, except infos.
-func Flagged(tx *store.Tx, session string) (flags []Flag, err error) {
-	said, err := tx.SessionSignals(session)
-	for _, s := range said {
-		if f, ok := s.Payload.(signals.Flag); ok && !s.Resolved && f.Severity != "info" {
-			flags = append(flags, Flag{Comment: s.ID, Severity: f.Severity, Category: f.Category, What: f.What})
+// flagged lists the unresolved problems that a filter's sessions reported, except infos, by session.
+func flagged(tx *store.Tx, f store.SessionFilter) (map[string][]Flag, error) {
+	list, err := tx.OpenFlags(f)
+	flags := map[string][]Flag{}
+	for _, c := range list {
+		p, err := signals.Parse(c.Verb, c.Payload)
+		if err != nil {
+			return nil, fmt.Errorf("comment %d: %w", c.ID, err)
+		}
+		if f, ok := p.(signals.Flag); ok && f.Severity != "info" {
+			flags[c.SessionID] = append(flags[c.SessionID],
+				Flag{Comment: c.ID, Severity: f.Severity, Category: f.Category, What: f.What})
 		}
 	}
 	return flags, err

@@ -93,7 +93,7 @@ func (a *app) run(tx *store.Tx, r *http.Request) (view, error) {
 	}
 	rows := newRunRows(tx, run)
 	v := runView{runRow: rows[0]}
-	if v.Report, err = report.OfRun(tx, id); err != nil {
+	if v.Report, err = report.Worked(tx, id); err != nil {
 		return view{}, err
 	}
 	tasks := v.Report.Tasks

@@ -264,7 +264,8 @@ func (t *Tree) MergeTree(ctx context.Context, ours, theirs string) (m Merge, err
 	}
 	out, err := t.run(ctx, overrides, "merge-tree", "--write-tree", "--name-only", "-z", "--no-messages", ours, theirs)
 	var exit *exitError
-	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+	// Status 1 says that they conflict, but also that one of them is not here: then there is no tree.
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1 || len(out) == 0) {
 		return m, err
 	}
 	parts := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")

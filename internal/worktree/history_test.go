@@ -48,3 +48,15 @@ func TestAncestor(t *testing.T) {
 		}
 	}
 }
+
+func TestMergingWhatIsNotThereIsAnError(t *testing.T) {
+	tree, dir, first, _ := repository(t)
+	sh(t, dir, "git init -q --bare ../other.git") // a commit that comes later
+	missing := strings.TrimSpace(sh(t, dir, `git -C ../other.git -c user.name=a -c user.email=a@b commit-tree -m x \
+		"$(git -C ../other.git mktree </dev/null)"`))
+	for range 2 { // the second time it would be known
+		if m, err := tree.MergeTree(t.Context(), first, missing); err == nil {
+			t.Errorf("%+v", m)
+		}
+	}
+}

@@ -310,6 +310,11 @@ func (l *Merger) verifyEarly(ctx context.Context, q Queue, others []inLine) (*ea
 	if err != nil || on.Gone != "" || len(q.Changes) == 0 && len(others) == 1 && others[0].on == on {
 		return nil, err
 	}
+	for _, c := range q.Changes { // another machine may have made them
+		if err := l.have(ctx, c); err != nil {
+			return nil, err
+		}
+	}
 	work, stop := context.WithTimeout(ctx, most)
 	defer stop()
 	all := slices.Clone(q.Changes)

@@ -100,13 +100,15 @@ func (l *Merger) Merge(ctx context.Context) (why string, err error) {
 	mine := func() error { return nil }
 	var takes bool
 	defer func() { err = errors.Join(err, mine()) }()
+	refused := 0 // steps in a row
 	for ctx.Err() == nil {
 		q, err := l.readQueue(ctx, built, suspects, &g)
-		if errors.Is(err, ralph.ErrConflict) {
+		if errors.Is(err, ralph.ErrConflict) && refused < mostRefused {
+			refused++
 			continue // the remote could not be reached, and is not tried for a while
 		}
 		if err != nil {
-			return "", err
+			return "", stuck(err)
 		}
 		step := NextStep(q)
 		if step.Do == Await || step.Do == Early {
@@ -153,14 +155,36 @@ func (l *Merger) Merge(ctx context.Context) (why string, err error) {
 			}
 		}
 		built, err = l.do(ctx, step, q, built)
-		if err != nil && !errors.Is(err, ralph.ErrConflict) {
-			return "", err
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+			refused = 0
+		case !errors.Is(err, ralph.ErrConflict) || refused >= mostRefused:
+			return "", stuck(err, step.Changes...)
+		default:
 			built = nil // people may have withdrawn the change; the next look tells
+			refused++
 		}
 	}
 	return "", ctx.Err()
+}
+
+// mostRefused is how many steps in a row are tried again that the database refuses. People who withdraw a change
+// cause one each; what is refused more often has a cause that no other look removes.
+const mostRefused = 20
+
+// stuck says of an error that wraps [ralph.ErrConflict] that what it is about was tried again. The result does not
+// wrap that: who merges must not try again either. Other errors stay as they are.
+func stuck(err error, changes ...ralph.Change) error {
+	if !errors.Is(err, ralph.ErrConflict) {
+		return err
+	}
+	of := "the queue"
+	if len(changes) > 0 {
+		of = strings.Join(tasks(changes), ", ")
+	}
+	//nolint:errorlint // not wrapped on purpose
+	return fmt.Errorf("cannot merge %s, tried %d times: %v; `ralph task show` says what it waits for, and "+
+		"`ralph task cancel` takes it out of the queue", of, mostRefused+1, err)
 }
 
 // readQueue reads everything that the next step depends on.

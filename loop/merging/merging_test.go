@@ -2,6 +2,7 @@ package merging
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -453,6 +454,21 @@ func TestOneOfABatchIsWithdrawn(t *testing.T) {
 	y.merged(two)
 	if y.read("a") != lines("a") || y.task(one.TaskID).Status != ralph.Cancelled {
 		t.Error(y.task(one.TaskID).Status)
+	}
+}
+
+// TestAStepThatIsAlwaysRefused ends with an error that says of which task: its task has another status than its change
+// says, which no look at the queue mends.
+func TestAStepThatIsAlwaysRefused(t *testing.T) {
+	y := newYard(t)
+	c := y.work("One", map[string]string{"a": "x\n"})
+	y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error {
+		return tx.Move(c.TaskID, ralph.Pending, ralph.Merger, "by mistake")
+	}))
+	_, err := y.Merge(t.Context())
+	if err == nil || errors.Is(err, ralph.ErrConflict) ||
+		!strings.Contains(err.Error(), fmt.Sprintf("cannot merge TASK-%d, tried 21 times: ", c.TaskID)) {
+		t.Error(err)
 	}
 }
 

@@ -363,9 +363,10 @@ CREATE TABLE sessions (
 CREATE INDEX idx_sessions_task ON sessions(task_id, started_at, cost_usd);
 CREATE INDEX idx_sessions_started ON sessions(started_at);
 CREATE INDEX idx_sessions_open ON sessions(id) WHERE completed_at = '';
-CREATE INDEX idx_sessions_run ON sessions(run_id);
-CREATE INDEX idx_sessions_completed ON sessions(completed_at, cost_usd, cost_known, agent, model, outcome, task_id, accepted,
+CREATE INDEX idx_sessions_run ON sessions(run_id, task_id, cost_known, completed_at,
   tokens_input, tokens_output, tokens_cache_read, tokens_cache_creation);
+CREATE INDEX idx_sessions_completed ON sessions(completed_at, cost_usd, cost_known, agent, model, outcome, task_id, accepted,
+  tokens_input, tokens_output, tokens_cache_read, tokens_cache_creation, id);
 CREATE INDEX idx_sessions_workers ON sessions(id) WHERE completed_at = '' AND worker <> '';
 CREATE INDEX idx_sessions_people ON sessions(started_at) WHERE origin = 'human';
 -- One session at a time works on a task.
@@ -431,6 +432,7 @@ CREATE TABLE changes (
 CREATE UNIQUE INDEX changes_one_open ON changes(task_id) WHERE state NOT IN ('merged','sent_back','dropped');
 CREATE INDEX idx_changes_task ON changes(task_id, id);
 CREATE INDEX idx_changes_state ON changes(state, id);
+CREATE INDEX idx_changes_session ON changes(session_id, state);
 
 -- Whether changes are merged: why not, and until when a remote is left alone. One row.
 CREATE TABLE merge_queue (

@@ -150,6 +150,7 @@ var wrongs = []struct {
 	lacks  bool   // ralph's tools
 	slow   bool   // it takes longer to begin than it may
 	more   bool   // another turn
+	large  bool   // it prints so much that it goes alone: memory is measured
 }{
 	{name: "half a message", does: func(f *fake) int {
 		f.begin()
@@ -160,14 +161,14 @@ var wrongs = []struct {
 		f.ends()
 		return f.stays()
 	}, ending: ralph.Finished, words: "two"},
-	{name: "a line of 64 MiB", does: func(f *fake) int {
+	{name: "a line of 64 MiB", large: true, does: func(f *fake) int {
 		f.begin()
 		f.works(strings.Repeat("x", 64*mib))
 		f.works("two")
 		f.ends()
 		return f.stays()
 	}, ending: ralph.Finished, words: "two"},
-	{name: "a line of 64 MiB that is no text", does: func(f *fake) int {
+	{name: "a line of 64 MiB that is no text", large: true, does: func(f *fake) int {
 		f.begin()
 		f.works("one")
 		f.say(`{"id":1,"result":[%s1]}`, strings.Repeat("1,", 32*mib))
@@ -175,7 +176,7 @@ var wrongs = []struct {
 		f.ends()
 		return f.stays()
 	}, ending: ralph.Finished, words: "two"},
-	{name: "64 MiB without an end", does: func(f *fake) int {
+	{name: "64 MiB without an end", large: true, does: func(f *fake) int {
 		f.begin()
 		f.works("one")
 		fmt.Print(strings.Repeat(`{"a":`, 64*mib/5))
@@ -286,7 +287,7 @@ var wrongs = []struct {
 		f.ends()
 		select {}
 	}, ending: ralph.Finished, words: "two"},
-	{name: "a flood", does: func(f *fake) int {
+	{name: "a flood", large: true, does: func(f *fake) int {
 		f.begin()
 		for i := range 10000 {
 			f.works(fmt.Sprint("word ", i))
@@ -295,7 +296,7 @@ var wrongs = []struct {
 		f.ends()
 		return f.stays()
 	}, ending: ralph.Finished, words: "two"},
-	{name: "many long names", kinds: "acp", does: func(f *fake) int {
+	{name: "many long names", kinds: "acp", large: true, does: func(f *fake) int {
 		f.begin()
 		long := strings.Repeat("x", mib)
 		for i := range 64 {
@@ -333,6 +334,9 @@ func TestAgentsThatSpeakWrongly(t *testing.T) {
 				continue
 			}
 			t.Run(kind+"/"+tt.name, func(t *testing.T) {
+				if !tt.large {
+					t.Parallel()
+				}
 				o := process.Options{
 					Command: []string{self}, MCPCommand: []string{self, "mcp"}, Environ: os.Environ(), Env: map[string]string{fakeAgent: kind + "/" + tt.name},
 					ExitGrace: 100 * time.Millisecond, KillGrace: time.Second, MaxTranscript: 4 * mib,
