@@ -34,7 +34,6 @@ type sessionView struct {
 	Verifies string // the check of its done in progress
 	Phases   []step
 	Stays    []ralph.Stay
-	Bar      []segment
 	Stood    ralph.Phase
 	Why      []signals.Step
 	Decision string // formatted JSON
@@ -117,7 +116,7 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 	if v.Task, err = tx.Task(s.TaskID); err != nil {
 		return view{}, err
 	}
-	v.Phases, v.Bar = way(s), bar(v.Stays)
+	v.Phases = way(s)
 	asked, err := tx.Permissions(s.ID)
 	if err != nil {
 		return view{}, err

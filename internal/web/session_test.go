@@ -94,7 +94,7 @@ func TestASessionsPageSaysWhatCameOfIt(t *testing.T) {
 		return tx.Apply(row, facts, signals.Decide(facts))
 	})
 	page := b.get("/sessions/" + session)
-	has(t, page, "Transcript", "Why: the rules that decided", "exit 1", "--- FAIL: TestX", "old words", "new words", "a command changed it", "unusual order", "Rule 1:", "The prompt as it was sent")
+	has(t, page, "Transcript", "Why: the rules that decided", "exit 1", "--- FAIL: TestX", "old words", "new words", "a command changed it", "unusual order", "<ol class=\"why\"><li>", "The prompt as it was sent")
 	s.mu.Lock()
 	s.files[session+"/diffs"] = `{"files":[{"path":"b.go","diff":"@@ -4,2 +4,2 @@\n a<b>\n-old\n+new\u202e\n"},{"path":"a.go","left":"it is no text"}]}`
 	s.mu.Unlock()

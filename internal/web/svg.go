@@ -1,10 +1,7 @@
 package web
 
 import (
-	"fmt"
 	"math"
-
-	"ralph"
 )
 
 // A segment is a part of a bar, in thousandths of its width.
@@ -16,25 +13,6 @@ type segment struct {
 
 // barWidth is the width of a bar in its own units.
 const barWidth = 1000
-
-// bar returns the times in the states, in order.
-func bar(stays []ralph.Stay) (list []segment) {
-	whole := 0.0
-	for _, s := range stays {
-		whole += s.Seconds
-	}
-	if whole <= 0 {
-		return nil
-	}
-	x := 0.0
-	for _, s := range stays {
-		w, phase := s.Seconds*barWidth/whole, phases[s.Phase]
-		label := fmt.Sprintf("%s: %s", phase.Label, span(s.Seconds))
-		list = append(list, segment{round(x), round(w), phase.Class, label})
-		x += w
-	}
-	return list
-}
 
 // round shortens the numbers in a drawing.
 func round(x float64) float64 { return math.Round(x*10) / 10 }
