@@ -134,6 +134,7 @@ func (b *workshop) last() ralph.Session {
 // TestWhatBecomesOfASession checks what its agent is told after each turn,
 // the findings, and the decision.
 func TestWhatBecomesOfASession(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name     string
 		verify   []string

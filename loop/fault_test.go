@@ -44,6 +44,7 @@ func (speaker) Salvage(string, agent.Death) (agent.Report, error) { return agent
 // TestAnyWriteMayFail has the database refuse every write from the Nth event on, for every N,
 // as a full disk would. ralph reports this and ends; the next run finds a consistent state.
 func TestAnyWriteMayFail(t *testing.T) {
+	t.Parallel()
 	failed := 0
 	for after := 1; ; after++ { // start after the task
 		if !failAfter(t, after) {
