@@ -202,7 +202,8 @@ func (v *chartsView) draw(spent [][]store.Spent, starts []time.Time) {
 		newChart("Cost per "+v.By, []legendEntry{{"blue", "cost", ""}}, cost, text.Money),
 		newChart("Cost per merged task", []legendEntry{{"teal", "cost per merged task", ""}}, merged, text.Money),
 		newChart("Sessions per "+v.By+", by outcome", []legendEntry{
-			{"green", outcomes[0], of(outcomes[0])}, {"red", outcomes[1], of(outcomes[1])},
+			{"green", outcomes[0], of(outcomes[0])},
+			{"red", outcomes[1], of(outcomes[1])},
 			{"orange", outcomes[2], of(outcomes[2])},
 		}, ended, whole),
 		newChart("Tokens per "+v.By, []legendEntry{
