@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -181,33 +182,80 @@ func (a *app) decidePlan(ctx context.Context, feature string, names []string, ap
 
 // converse has a person at a terminal answer the questions of a task that plans, until over is closed.
 func (a *app) converse(ctx context.Context, db *store.DB, task int64, over <-chan struct{}) {
-	lines := bufio.NewReader(a.in)
-	for asked := map[int64]bool{}; ; {
+	lines := a.typed(over)
+	asked := map[int64]bool{}
+	var waits int64 // the question at the prompt; 0 for none
+	for {
 		changed := db.Changed()
 		questions, err := store.Read(ctx, db, (*store.Tx).Questions)
+		if err != nil {
+			if ctx.Err() == nil {
+				fmt.Fprintf(a.err, "ralph: no more questions are asked here, `ralph inbox` has them: %v\n", err)
+			}
+			return
+		}
+		questions = slices.DeleteFunc(questions, func(q store.InboxItem) bool { return q.TaskID != task })
+		open := func(q store.InboxItem) bool { return q.Ref.ID == waits }
+		if waits != 0 && !slices.ContainsFunc(questions, open) {
+			fmt.Fprint(a.out, "\nanswered elsewhere\n")
+			waits = 0
+		}
 		for _, q := range questions {
-			if q.TaskID != task || asked[q.Ref.ID] || err != nil {
-				continue
+			if waits == 0 && !asked[q.Ref.ID] {
+				waits, asked[q.Ref.ID] = q.Ref.ID, true
+				a.ask(q)
 			}
-			asked[q.Ref.ID] = true
-			fmt.Fprintf(a.out, "\n%s\n", text.Visible(q.Text))
-			for _, o := range q.Options {
-				fmt.Fprintf(a.out, "  - %s\n", text.Line(o, 200))
-			}
-			fmt.Fprint(a.out, "> ")
-			answer, rerr := lines.ReadString('\n')
-			if answer = strings.TrimSpace(answer); rerr != nil || answer == "" {
-				continue // it waits in the inbox
-			}
-			err = db.Tx(ctx, func(tx *store.Tx) error { return tx.Answer(q.Ref.ID, answer, a.person()) })
-			if err != nil {
-				fmt.Fprintf(a.err, "ralph: not answered: %v\n", err)
-			}
+		}
+		answers := lines
+		if waits == 0 {
+			answers = nil
 		}
 		select {
 		case <-changed:
 		case <-over:
 			return
+		case answer, ok := <-answers:
+			if !ok {
+				lines = nil // the input has ended: what is asked from now on waits in the inbox
+			}
+			id := waits
+			if waits = 0; answer == "" {
+				continue // it waits in the inbox
+			}
+			err := db.Tx(ctx, func(tx *store.Tx) error { return tx.Answer(id, answer, a.person()) })
+			if err != nil {
+				fmt.Fprintf(a.err, "ralph: not answered: %v\n", err)
+			}
 		}
 	}
+}
+
+// ask prints a question with its options and a prompt.
+func (a *app) ask(q store.InboxItem) {
+	fmt.Fprintf(a.out, "\n%s\n", text.Visible(q.Text))
+	for _, o := range q.Options {
+		fmt.Fprintf(a.out, "  - %s\n", text.Line(o, 200))
+	}
+	fmt.Fprint(a.out, "> ")
+}
+
+// typed returns the lines that a person types, without the space around them; it is closed at the end of the input.
+// Nothing interrupts a read of a terminal: the last one ends with the process.
+func (a *app) typed(over <-chan struct{}) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for in := bufio.NewReader(a.in); ; {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return
+			}
+			select {
+			case lines <- strings.TrimSpace(line):
+			case <-over:
+				return
+			}
+		}
+	}()
+	return lines
 }

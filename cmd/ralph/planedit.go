@@ -85,7 +85,10 @@ func (a *app) editText(cmd *cobra.Command, form string) (edited, path string, er
 		return "", "", fmt.Errorf("editor %s (set VISUAL or EDITOR): %w; the text is in %s", editor, err, path)
 	}
 	b, err := os.ReadFile(path)
-	return string(b), path, err
+	if err != nil {
+		return "", "", fmt.Errorf("the edited plan cannot be read back, and nothing is changed: %w; the text is in %s", err, path)
+	}
+	return string(b), path, nil
 }
 
 // unescaping matches a line of a description that the form escapes, so that it is not read as a heading or a box.

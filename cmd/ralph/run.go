@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -376,10 +377,11 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop, out io.Write
 			return 0, err
 		}
 	}
+	var talk sync.WaitGroup
 	if o.add.Role == ralph.RolePlan && !progress.JSON {
 		l.Said = func(words string) { fmt.Fprintf(out, "\n%s\n\n", text.Visible(strings.TrimSpace(words))) }
 		if l.Attended = show.Terminal(a.in); l.Attended {
-			go a.converse(ctx, l.Store, l.Task, over)
+			talk.Go(func() { a.converse(ctx, l.Store, l.Task, over) })
 		}
 	}
 	leave := o.bystanders.Start(ctx, from, over)
@@ -387,6 +389,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop, out io.Write
 	go func() { shown <- progress.Follow(over) }()
 	result, err := l.Serve(now)
 	close(over)
+	talk.Wait()
 	<-signals
 	err = errors.Join(err, <-shown)
 	leave()

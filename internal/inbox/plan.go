@@ -31,16 +31,16 @@ type PlanTask struct {
 	Marks       []string `json:"marks"` // what was noticed about it when it was planned
 }
 
-// ofPlans are the kinds of items of which plans consist.
-var ofPlans = []string{"proposal", "amendment", "nack"}
-
 // ReadPlan reads the plan of a feature; "" is the one that waits.
 func ReadPlan(tx *store.Tx, feature string) (p Plan, err error) {
 	items, err := advice.Inbox(tx)
 	if err != nil {
 		return p, err
 	}
-	items = slices.DeleteFunc(items, func(i store.InboxItem) bool { return !slices.Contains(ofPlans, i.Kind) })
+	items, err = planned(tx, items)
+	if err != nil {
+		return p, err
+	}
 	if feature == "" {
 		if feature, err = waiting(tx, items); err != nil {
 			return p, err
@@ -72,6 +72,58 @@ func ReadPlan(tx *store.Tx, feature string) (p Plan, err error) {
 		}
 	}
 	return p, err
+}
+
+// planned returns the items that a session with role plan proposed. A worker proposes tasks and changes too, of which
+// a person decides one by one.
+func planned(tx *store.Tx, items []store.InboxItem) (list []store.InboxItem, err error) {
+	for _, i := range items {
+		var session string
+		switch i.Kind {
+		case "proposal":
+			t, err := tx.Task(i.TaskID)
+			if err != nil {
+				return nil, err
+			}
+			if strings.HasPrefix(t.ExternalSource, ralph.PlanSource) {
+				list = append(list, i)
+			}
+			continue
+		case "amendment":
+			m, err := tx.Amendment(i.Ref.ID)
+			if err != nil {
+				return nil, err
+			}
+			session = m.SessionID
+		case "nack":
+			c, err := tx.Comment(i.Ref.ID)
+			if err != nil {
+				return nil, err
+			}
+			session = c.SessionID
+		}
+		if session == "" {
+			continue
+		}
+		of, err := planner(tx, session)
+		if err != nil {
+			return nil, err
+		}
+		if of {
+			list = append(list, i)
+		}
+	}
+	return list, nil
+}
+
+// planner reports whether a session belongs to a task that plans.
+func planner(tx *store.Tx, session string) (bool, error) {
+	s, err := tx.Session(session)
+	if err != nil || s.TaskID == 0 {
+		return false, err
+	}
+	t, err := tx.Task(s.TaskID)
+	return t.Role == ralph.RolePlan, err
 }
 
 // waiting returns the only feature of which a plan waits.
