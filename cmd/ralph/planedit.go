@@ -86,7 +86,8 @@ func (a *app) editText(cmd *cobra.Command, form string) (edited, path string, er
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", "", fmt.Errorf("the edited plan cannot be read back, and nothing is changed: %w; the text is in %s", err, path)
+		return "", "", fmt.Errorf("the edited plan cannot be read back, and nothing is changed: %w; the text is in %s",
+			err, path)
 	}
 	return string(b), path, nil
 }
