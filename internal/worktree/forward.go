@@ -41,7 +41,7 @@ func (t *Tree) updateRef(ctx context.Context, env []string, ref string, args ...
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	killed := wasKilled(err)
+	killed := Killed(err)
 	removed, uerr := t.unlockRef(ref, killed)
 	if uerr == nil && (killed || removed) { // it may have been updated all the same: the second time changes nothing
 		_, err = t.run(ctx, env, args...)
@@ -166,10 +166,10 @@ func (t *Tree) FastForward(ctx context.Context, commit string) (refused string, 
 	for again := false; ; again = true {
 		_, err = t.run(ctx, slices.Concat(overrides, author), "merge", "--quiet",
 			"--ff-only", "--no-overwrite-ignore", "--no-autostash", "--no-verify-signatures", "--no-stat", commit)
-		if err == nil || ctx.Err() != nil || !complains(err) && !wasKilled(err) {
+		if err == nil || ctx.Err() != nil || !complains(err) && !Killed(err) {
 			return "", err
 		}
-		killed := wasKilled(err)
+		killed := Killed(err)
 		if killed {
 			if err := t.unlockKilled(branch); err != nil {
 				return "", err

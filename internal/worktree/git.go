@@ -129,7 +129,7 @@ func runExactly(
 		return stream(ctx, limit, dir, env, in, &out, args)
 	}
 	err := once()
-	if wasKilled(err) && ctx.Err() == nil && reads[subcommand(args)] {
+	if Killed(err) && ctx.Err() == nil && reads[subcommand(args)] {
 		err = once()
 	}
 	if ctx.Err() != nil || errors.Is(err, errSlow) {
@@ -147,8 +147,8 @@ var reads = map[string]bool{
 	"var": true, "version": true, "worktree": true,
 }
 
-// wasKilled reports whether a git command was ended by a signal that ralph had not sent.
-func wasKilled(err error) bool {
+// Killed reports whether a git command was ended by a signal that ralph had not sent.
+func Killed(err error) bool {
 	var exit *exitError
 	return errors.As(err, &exit) && !exit.Exited()
 }

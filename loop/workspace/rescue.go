@@ -150,8 +150,12 @@ func (p *Workspace) Renew(ctx context.Context, why error) error {
 	return p.Clone.git.Renew(ctx)
 }
 
-// putAway moves a workspace's files aside for people, as nothing can be taken from them.
+// putAway moves a workspace's files aside for people, as nothing can be taken from them. A git that was killed from
+// outside says nothing of them: that is returned, to be tried again.
 func (p *Workspace) putAway(ctx context.Context, why error) error {
+	if worktree.Killed(why) {
+		return untold(why)
+	}
 	if os.Remove(p.Clone.git.Top()) == nil { // it is empty
 		return os.MkdirAll(p.Dir, 0o700)
 	}
