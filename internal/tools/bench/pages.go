@@ -110,7 +110,8 @@ func (s serving) ask(ctx context.Context, path string) time.Duration {
 	before := cpuTime(s.cmd.Process.Pid)
 	for range asks {
 		r := must(http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil))
-		answer := must(http.DefaultClient.Do(r))
+		answer, err := http.DefaultClient.Do(r)
+		check(err)
 		must(io.Copy(io.Discard, answer.Body))
 		check(answer.Body.Close())
 		if answer.StatusCode != http.StatusOK {
