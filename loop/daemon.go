@@ -34,15 +34,9 @@ const (
 // Serve works like [Loop.Run]; with a schedule it runs one batch after another. Each batch is a
 // run with limits of its own that waits for its time and ends when nothing is left to do. Serve
 // ends with the batch that is stopped, finds the agent unusable, or fails in ralph itself.
-//
-// A run that was taken for lost begins again as another one.
 func (l *Loop) Serve(ctx context.Context) (Result, error) {
-	for l.Schedule.IsZero() {
-		result, err := l.Run(ctx)
-		if !errors.Is(err, ErrTakenForLost) || ctx.Err() != nil || closed(l.Stop) {
-			return result, err
-		}
-		l.Log.Warn("begins again", "run", result.RunID, "error", err)
+	if l.Schedule.IsZero() {
+		return l.Run(ctx)
 	}
 	for {
 		batch := *l
@@ -50,10 +44,6 @@ func (l *Loop) Serve(ctx context.Context) (Result, error) {
 			return Result{Status: ralph.ExitUsage}, errors.New("the schedule " + l.Schedule.String() + " names no further time")
 		}
 		result, err := batch.Run(ctx)
-		if errors.Is(err, ErrTakenForLost) && ctx.Err() == nil && !closed(l.Stop) {
-			l.Log.Warn("the batch was given up", "run", result.RunID, "error", err)
-			continue
-		}
 		if err != nil || !continues(result.Status) {
 			return result, err
 		}
@@ -99,8 +89,8 @@ func (r *runner) waitForWork(ctx context.Context) error {
 	if r.held != "" {
 		reasons = append(reasons, r.held)
 	}
-	if r.waits != "" {
-		reasons = append(reasons, "done work is not merged: "+r.waits)
+	if r.waits.Why != "" {
+		reasons = append(reasons, "done work is not merged: "+r.waits.Why)
 	}
 	if err := r.state(ctx, "waiting", strings.Join(reasons, "; "), time.Time{}); err != nil {
 		return err
@@ -153,7 +143,7 @@ func (r *runner) mergesAgain(ctx context.Context, until, now time.Time) (time.Ti
 	if q.WaitUntil.After(now) && q.WaitUntil.Before(until) {
 		until = q.WaitUntil.Add(time.Millisecond)
 	}
-	if again := r.tried.Add(lookElsewhere); r.mergesElsewhere() && again.Before(until) {
+	if again := r.tried.Add(lookElsewhere); r.waits.Elsewhere && again.Before(until) {
 		until = again
 	}
 	return until, err

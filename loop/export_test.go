@@ -100,5 +100,5 @@ func Merges(ctx context.Context, l *Loop, then func()) (waits string, rests bool
 		return "", false, err
 	}
 	rests, err = r.mergeRests(ctx)
-	return r.waits, rests, err
+	return r.waits.Why, rests, err
 }

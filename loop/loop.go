@@ -245,7 +245,7 @@ type runner struct {
 	stagnant []int64        // the tasks whose sessions since the last change of anything changed nothing
 	repeats  int            // how often in a row the last agent error occurred
 	last     lastEnding
-	waits    string          // what the merge queue waits for; "" if it is empty
+	waits    merging.Wait    // what the merge queue waits for
 	rested   int64           // the newest event before the last merge
 	tried    time.Time       // when that ended
 	seen     int64           // the newest event when a daemon last looked for work
@@ -350,10 +350,10 @@ func (r *runner) round(ctx context.Context) error {
 			return err
 		}
 		if waits, err := r.waitsForElsewhere(ctx); err != nil || waits {
-			return cmp.Or(err, r.wait(ctx, r.waits, time.Now().Add(lookElsewhere)))
+			return cmp.Or(err, r.wait(ctx, r.waits.Why, time.Now().Add(lookElsewhere)))
 		}
-		if r.waits != "" {
-			return &end{ralph.ExitWaiting, "done work is not merged: " + r.waits}
+		if r.waits.Why != "" {
+			return &end{ralph.ExitWaiting, "done work is not merged: " + r.waits.Why}
 		}
 		if r.held != "" {
 			return &end{ralph.ExitWaiting, r.held}

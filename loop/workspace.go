@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -299,13 +298,13 @@ func (r *runner) merge(ctx context.Context) error {
 	jobsCtx := r.jobsCtx
 	go func() {
 		work, release := r.obeying(jobsCtx, r.Session.Grace)
-		why, err := r.mergeNow(work, r.takeCheck, mergeWait, true)
+		waits, err := r.mergeNow(work, r.takeCheck, mergeWait, true)
 		if stopped := work.Err() != nil && jobsCtx.Err() == nil; stopped {
 			err = nil // the next run merges it
 		}
 		release()
 		r.over <- func(context.Context) error {
-			r.merges, r.waits, r.rested, r.tried = false, why, began, time.Now()
+			r.merges, r.waits, r.rested, r.tried = false, waits, began, time.Now()
 			return err
 		}
 	}()
@@ -323,13 +322,10 @@ func (r *runner) mergeSoon() {
 // lookElsewhere is how often a run looks whether another machine merges still, which may have been lost.
 const lookElsewhere = 5 * time.Second
 
-// mergesElsewhere reports whether another machine was merging when this one last tried.
-func (r *runner) mergesElsewhere() bool { return strings.HasPrefix(r.waits, merging.Elsewhere) }
-
 // waitsForElsewhere reports whether another machine, which may be lost at any time, does what the merge queue waits
 // for.
 func (r *runner) waitsForElsewhere(ctx context.Context) (bool, error) {
-	if !r.Store.Shared() || !r.mergesElsewhere() && !strings.HasSuffix(r.waits, merging.Working) {
+	if !r.waits.Elsewhere {
 		return false, nil
 	}
 	return store.Read(ctx, r.Store, func(tx *store.Tx) (bool, error) {
@@ -340,7 +336,7 @@ func (r *runner) waitsForElsewhere(ctx context.Context) (bool, error) {
 
 // mergeRests reports whether the merge queue waits and nothing has happened since.
 func (r *runner) mergeRests(ctx context.Context) (bool, error) {
-	if r.waits == "" || r.mergesElsewhere() && time.Since(r.tried) >= lookElsewhere {
+	if r.waits.Why == "" || r.waits.Elsewhere && time.Since(r.tried) >= lookElsewhere {
 		return false, nil
 	}
 	last, err := r.lastEvent(ctx)
@@ -353,20 +349,20 @@ func (r *runner) mergeRests(ctx context.Context) (bool, error) {
 
 // mergeNow merges what can be merged, and returns what the rest waits for. Runs and workers do that one after
 // the other. What fails pauses the queue, unless it is the database or a full disk. Early is [merging.Merger.Early].
-func (l *Loop) mergeNow(ctx context.Context, take taker, wait time.Duration, early bool) (why string, err error) {
+func (l *Loop) mergeNow(ctx context.Context, take taker, wait time.Duration, early bool) (waits merging.Wait, err error) {
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	lock := flock.New(filepath.Join(l.Here.State, "merge.lock"))
 	if _, err := lock.TryLockContext(limited, mergeLook); err != nil {
 		if limited.Err() != nil && ctx.Err() == nil {
-			return "another process is merging", nil
+			return merging.Wait{Why: "another process is merging"}, nil
 		}
-		return "", fmt.Errorf("lock of the merge queue: %w", err)
+		return waits, fmt.Errorf("lock of the merge queue: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	dir, err := check.Folder(l.Here.State)
 	if err != nil {
-		return "", err
+		return waits, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	merger := *l.Merger
@@ -374,19 +370,19 @@ func (l *Loop) mergeNow(ctx context.Context, take taker, wait time.Duration, ear
 	merger.Workspace = &session.Apart{Take: take, Check: l.Check, Round: check.Round{
 		Session: "merging-" + l.Here.State, Log: filepath.Join(dir, "verify.log"),
 	}}
-	if why, err = merger.Merge(ctx); err != nil && ctx.Err() == nil && l.Store.Intact() == nil {
+	if waits, err = merger.Merge(ctx); err != nil && ctx.Err() == nil && l.Store.Intact() == nil {
 		l.Log.Warn("merging failed; trying once more", "error", err)
-		why, err = merger.Merge(ctx)
+		waits, err = merger.Merge(ctx)
 	}
 	if err == nil || ctx.Err() != nil || l.Store.Intact() != nil || l.Here.Tree.Intact() != nil || store.Failed(err) {
-		return why, err // what is queued is merged with the next run, without anybody's having to resume the queue
+		return waits, err // what is queued is merged with the next run, without anybody's having to resume the queue
 	}
 	// No session is to blame, and none is lost: their work waits in the queue until a person has looked.
 	reason := err.Error()
 	if perr := l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PauseMerging(reason) }); perr != nil {
-		return "", errors.Join(err, perr)
+		return waits, errors.Join(err, perr)
 	}
-	return "merging is paused: " + reason, nil
+	return merging.Wait{Why: "merging is paused: " + reason}, nil
 }
 
 // mergeLeft merges what a worker's server left in the queue when it was killed. If another
@@ -406,7 +402,8 @@ func (l *Loop) mergeForWorker(ctx context.Context, take taker, wait time.Duratio
 	if err := l.Store.View(ctx, l.sameTarget); err != nil {
 		return "", err
 	}
-	return l.mergeNow(ctx, take, wait, false)
+	waits, err := l.mergeNow(ctx, take, wait, false)
+	return waits.Why, err
 }
 
 // sameTarget refuses a worker whose work is to be merged into another branch than that of the run or the

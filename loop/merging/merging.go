@@ -66,12 +66,11 @@ type Merger struct {
 // is merged is safe without it, by the move of the target: it keeps two machines from verifying the same.
 const mergeLease = "merge"
 
-// Elsewhere begins what [Merger.Merge] returns while another machine merges. Its lease may lapse: it is looked again
-// without any news.
-const Elsewhere = "another process is merging: "
-
-// Working ends what it returns while the task that is merged next is being worked on.
-const Working = "a session is working on it"
+// A Wait is what the rest of the queue waits for; its zero value is nothing.
+type Wait struct {
+	Why       string // for people
+	Elsewhere bool   // another machine may be doing it, which may be lost without any news
+}
 
 // leaseWait is how long to wait for another machine that merges. What is queued waits for the next look all the same.
 const leaseWait = time.Second
@@ -89,10 +88,10 @@ func branchRef(name string) string { return "refs/heads/" + name }
 func PointRef(branch string) string { return targetRefs + branch }
 
 // Merge takes all steps with the queue that are possible now. It returns
-// what the rest of the queue waits for, "" if the queue is empty.
-func (l *Merger) Merge(ctx context.Context) (why string, err error) {
+// what the rest of the queue waits for.
+func (l *Merger) Merge(ctx context.Context) (waits Wait, err error) {
 	if err := l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTarget(l.Into) }); err != nil {
-		return "", err
+		return Wait{}, err
 	}
 	var built *Built
 	var suspects []int64
@@ -108,12 +107,12 @@ func (l *Merger) Merge(ctx context.Context) (why string, err error) {
 			continue // the remote could not be reached, and is not tried for a while
 		}
 		if err != nil {
-			return "", stuck(err)
+			return Wait{}, stuck(err)
 		}
 		step := NextStep(q)
 		if step.Do == Await || step.Do == Early {
 			if err := l.gather(ctx, step, q, &g); err != nil {
-				return "", err
+				return Wait{}, err
 			}
 			continue
 		}
@@ -124,19 +123,20 @@ func (l *Merger) Merge(ctx context.Context) (why string, err error) {
 			if err := l.Tree.Pack(ctx); err != nil && ctx.Err() == nil {
 				l.Log.Warn("cannot pack refs", "error", err)
 			}
+			waits := Wait{Why: step.Reason, Elsewhere: step.Working && l.Store.Shared()}
 			if err := l.FastForward(ctx); err != nil {
-				return step.Reason, err
+				return waits, err
 			}
 			gaveWay, err := l.prove(ctx)
 			if gaveWay {
 				continue
 			}
-			return step.Reason, err
+			return waits, err
 		}
 		if !takes && l.Store.Shared() {
 			release, holder, err := l.Store.Lease(ctx, mergeLease, leaseWait)
 			if err != nil || holder != "" {
-				return Elsewhere + holder, err
+				return Wait{Why: "another process is merging: " + holder, Elsewhere: true}, err
 			}
 			// What was read before may be another's work by now.
 			mine, takes, built = release, true, nil
@@ -159,13 +159,13 @@ func (l *Merger) Merge(ctx context.Context) (why string, err error) {
 		case err == nil:
 			refused = 0
 		case !errors.Is(err, ralph.ErrConflict) || refused >= mostRefused:
-			return "", stuck(err, step.Changes...)
+			return Wait{}, stuck(err, step.Changes...)
 		default:
 			built = nil // people may have withdrawn the change; the next look tells
 			refused++
 		}
 	}
-	return "", ctx.Err()
+	return Wait{}, ctx.Err()
 }
 
 // mostRefused is how many steps in a row are tried again that the database refuses. People who withdraw a change
@@ -182,7 +182,6 @@ func stuck(err error, changes ...ralph.Change) error {
 	if len(changes) > 0 {
 		of = strings.Join(tasks(changes), ", ")
 	}
-
 	return fmt.Errorf("cannot merge %s, tried %d times: %v; `ralph task show` says what it waits for, and "+
 		"`ralph task cancel` takes it out of the queue", of, mostRefused+1, err)
 }

@@ -249,9 +249,9 @@ func (y *yard) end(title string, c ralph.Change) ralph.Change {
 
 func (y *yard) merge() string {
 	y.t.Helper()
-	why, err := y.Merge(y.t.Context())
+	waits, err := y.Merge(y.t.Context())
 	y.no(err)
-	return why
+	return waits.Why
 }
 
 func (y *yard) task(id int64) (t ralph.Task) {

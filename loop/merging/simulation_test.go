@@ -580,9 +580,9 @@ func (f *fleet) merges() {
 			continue
 		}
 		if !f.alive(func() {
-			why, err := f.Merge(f.t.Context())
+			waits, err := f.Merge(f.t.Context())
 			f.no(err)
-			_, what, _ := strings.Cut(why, " ") // the same for all tasks
+			_, what, _ := strings.Cut(waits.Why, " ") // the same for all tasks
 			f.count["minutes until the next merge, as a task "+rests] += int(time.Since(since).Minutes())
 			rested, rests, since = f.seen, what, time.Now()
 		}) {

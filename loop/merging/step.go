@@ -111,6 +111,7 @@ type Step struct {
 	Changes []ralph.Change // the changes concerned; just one for a conflict, a refusal or a block
 	Reason  string
 	Wait    time.Duration // the longest, of [Await]
+	Working bool          // of [Rest]: a session works on the task that is merged next
 }
 
 // NextStep returns the next step. Merges happen one at a time: a single
@@ -159,7 +160,10 @@ func (q Queue) step() Step {
 	}
 	next := q.next()
 	if len(next) == 0 {
-		return Step{Do: Rest, Reason: fmt.Sprintf("TASK-%d is to be merged alone, and "+Working, q.Alone)}
+		return Step{
+			Do: Rest, Working: true,
+			Reason: fmt.Sprintf("TASK-%d is to be merged alone, and a session is working on it", q.Alone),
+		}
 	}
 	if q.Target.Gone != "" {
 		return Step{Do: Block, Changes: next[:1], Reason: q.Target.Gone}
