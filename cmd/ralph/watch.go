@@ -41,7 +41,7 @@ func newWatch(a *app) *cobra.Command {
 	})
 }
 
-// watchLines prints a line for each event, starting with those of the last run.
+// watchLines prints a line for each event, starting with those of the last run, until no run is at work.
 func (a *app) watchLines(cmd *cobra.Command, db *store.DB) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -49,7 +49,12 @@ func (a *app) watchLines(cmd *cobra.Command, db *store.DB) error {
 	if err != nil {
 		return err
 	}
-	r := follow.Events{Store: db, Out: a.out, JSON: a.json, After: from}
+	r := follow.Events{Store: db, Out: a.out, JSON: a.json, After: from, Over: func(ctx context.Context) (bool, error) {
+		return store.Read(ctx, db, func(tx *store.Tx) (bool, error) {
+			last, ok, err := tx.LastRun()
+			return !ok || !tx.Alive(last), err
+		})
+	}}
 	return r.Follow(ctx)
 }
 

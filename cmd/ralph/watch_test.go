@@ -79,30 +79,16 @@ func TestTheScreenFollowsARun(t *testing.T) {
 	}
 }
 
-// TestWatchWithoutATerminalPrintsLines until it is interrupted.
+// TestWatchWithoutATerminalPrintsLines until the run has ended.
 func TestWatchWithoutATerminalPrintsLines(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "task *\n  write a.txt \"x\\n\"\n  call done {\"summary\": \"did it\"}\n", "")
 	s.ralph(0, "task", "add", "One")
+	if out := s.ralph(0, "watch"); out != "" {
+		t.Errorf("before the first run it prints\n%s", out)
+	}
 	s.ralph(0, "run")
-	cmd := s.command("watch")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if strings.Contains(lines.Text(), "run.ended") || strings.Contains(lines.Text(), "nothing is left to do") {
-			break
-		}
-	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("an interrupted watch: %v, want exit status 0", err)
+	if out := s.ralph(0, "watch"); !strings.Contains(out, "nothing is left to do") {
+		t.Errorf("it prints\n%s", out)
 	}
 }

@@ -28,6 +28,9 @@ type Events struct {
 	After int64    // the last event seen
 	Types []string // only these types; all if empty
 	Task  int64    // only this task; 0 for all
+
+	// Over reports whether nothing more is to come; nil is never.
+	Over func(ctx context.Context) (bool, error)
 }
 
 // Print prints the existing events.
@@ -44,18 +47,25 @@ func (r *Events) Print(ctx context.Context) error {
 	return nil
 }
 
-// Follow prints events as they come until ctx ends or its output is not read any more, which is not
+// Follow prints events as they come until ctx ends, they are over, or its output is not read any more, which is not
 // an error.
 func (r *Events) Follow(ctx context.Context) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
 	for {
 		changed := r.Store.Changed()
-		if err := r.Print(ctx); err != nil {
+		over, err := r.over(ctx) // before what was done until then is read
+		if err == nil {
+			err = r.Print(ctx)
+		}
+		if err != nil {
 			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 				return nil
 			}
 			return err
+		}
+		if over {
+			return nil
 		}
 		for waiting := true; waiting; {
 			select {
@@ -67,9 +77,19 @@ func (r *Events) Follow(ctx context.Context) error {
 				if readerGone(r.Out) {
 					return nil
 				}
+				if over, err := r.over(ctx); over || err != nil { // a run that was killed writes nothing
+					waiting = false
+				}
 			}
 		}
 	}
+}
+
+func (r *Events) over(ctx context.Context) (bool, error) {
+	if r.Over == nil {
+		return false, nil
+	}
+	return r.Over(ctx)
 }
 
 func (r *Events) one(e ralph.Event) error {
