@@ -349,7 +349,9 @@ func (r *runner) mergeRests(ctx context.Context) (bool, error) {
 
 // mergeNow merges what can be merged, and returns what the rest waits for. Runs and workers do that one after
 // the other. What fails pauses the queue, unless it is the database or a full disk. Early is [merging.Merger.Early].
-func (l *Loop) mergeNow(ctx context.Context, take taker, wait time.Duration, early bool) (waits merging.Wait, err error) {
+func (l *Loop) mergeNow(
+	ctx context.Context, take taker, wait time.Duration, early bool,
+) (waits merging.Wait, err error) {
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	lock := flock.New(filepath.Join(l.Here.State, "merge.lock"))
