@@ -20,6 +20,7 @@ type TaskView struct {
 	Files       []string        `json:"files"`
 	Model       string          `json:"model"`
 	Agent       string          `json:"agent"`
+	Review      string          `json:"review"`
 	ExternalID  string          `json:"external_id"`     // in the tool that it was imported from
 	Source      string          `json:"external_source"` // the format, and the name of its file
 	Comments    []ralph.Comment `json:"comments"`
@@ -47,7 +48,7 @@ func ReadTask(tx *store.Tx, id int64) (v TaskView, err error) {
 	v.Sessions, err = tx.Sessions(store.SessionFilter{Task: id})
 	v.Description, v.Acceptance, v.Verify, v.Model = v.Task.Description, v.Task.Acceptance, v.Task.Verify, v.Task.Model
 	v.Files = append([]string{}, v.Task.Files...)
-	v.Agent = v.Task.Agent
+	v.Agent, v.Review = v.Task.Agent, v.Task.Review
 	v.ExternalID, v.Source = v.Task.ExternalID, v.Task.ExternalSource
 	if err != nil {
 		return v, err
@@ -77,6 +78,9 @@ func Task(w io.Writer, v TaskView) {
 	line("priority", fmt.Sprint(v.Priority))
 	line("feature", v.Feature)
 	line("discipline", v.Discipline)
+	line("agent", v.Agent)
+	line("model", v.Model)
+	line("review", v.Review)
 	for _, d := range v.DependsOn {
 		line("depends on", fmt.Sprintf("TASK-%d", d))
 	}
