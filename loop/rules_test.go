@@ -1,10 +1,14 @@
 package loop
 
 import (
+	"errors"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"ralph"
+	"ralph/internal/pgtest"
+	"ralph/store"
 )
 
 func TestTheModelOfASession(t *testing.T) {
@@ -58,6 +62,37 @@ func TestWhatPeopleAskEndsWhatIsDoneNowOrSoon(t *testing.T) {
 	} {
 		if now, soon := obeyed(tt.control, tt.grace); now != tt.now || soon != tt.soon {
 			t.Errorf("%q with a grace of %s: now %t, soon %t", tt.control, tt.grace, now, soon)
+		}
+	}
+}
+
+// TestWhoseWordSparesAReview: a discipline's "none" spares people's tasks. Agents choose the discipline of their own.
+func TestWhoseWordSparesAReview(t *testing.T) {
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		return errors.Join(tx.PutDiscipline(ralph.Discipline{Name: "docs", Review: ralph.NoReview}),
+			tx.PutDiscipline(ralph.Discipline{Name: "core", Review: "critic"}))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		task ralph.Task
+		want string // "" leaves it to the configuration
+	}{
+		{"nothing is said", ralph.Task{Origin: ralph.ByHuman}, ""},
+		{"the discipline of a person's task", ralph.Task{Origin: ralph.ByHuman, Discipline: "docs"}, ralph.NoReview},
+		{"the discipline of an agent's task", ralph.Task{Origin: ralph.ByAgent, Discipline: "docs"}, ""},
+		{"a reviewer of an agent's task", ralph.Task{Origin: ralph.ByAgent, Discipline: "core"}, "critic"},
+		{"the task's own wins", ralph.Task{Origin: ralph.ByAgent, Discipline: "core", Review: ralph.NoReview}, ralph.NoReview},
+	} {
+		got, err := store.Read(t.Context(), db, func(tx *store.Tx) (string, error) { return reviewOf(tx, tt.task) })
+		if err != nil || got != tt.want {
+			t.Errorf("%s: got %q (%v), want %q", tt.name, got, err, tt.want)
 		}
 	}
 }
