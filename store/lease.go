@@ -59,8 +59,8 @@ func (tx *Tx) EndLostRuns() error {
 // Shared reports whether other machines may use the database. Else whoever works is seen to live or to be gone.
 func (db *DB) Shared() bool { return db.dialect.shared }
 
-// Elsewhere reports whether a session worked on another machine, whose folders may have the same names as here.
-func (db *DB) Elsewhere(s ralph.Session) bool { return db.Shared() && s.Machine != machine.Name() }
+// OtherMachine reports whether a session worked on another machine, whose folders may have the same names as here.
+func (db *DB) OtherMachine(s ralph.Session) bool { return db.Shared() && s.Machine != machine.Name() }
 
 // LostSessions lists the open sessions on tasks of runs that have ended or are lost, oldest first; with again also
 // those that could not be decided.

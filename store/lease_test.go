@@ -156,3 +156,16 @@ func TestARunElsewhere(t *testing.T) {
 		elsewhere(false)
 	})
 }
+
+// TestASessionOfAnotherMachine is known only where machines share a database: in a file all folders are this one's.
+func TestASessionOfAnotherMachine(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, name string) {
+		db := handle(t, name, store.Options{})
+		if db.OtherMachine(ralph.Session{Machine: machine.Name()}) {
+			t.Error("a session of this machine is taken for another one's")
+		}
+		if got := db.OtherMachine(ralph.Session{Machine: "another"}); got != db.Shared() {
+			t.Errorf("a session of another machine: %t, where sharing the database is %t", got, db.Shared())
+		}
+	})
+}
