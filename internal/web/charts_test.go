@@ -3,12 +3,15 @@ package web_test
 import (
 	"html"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"ralph"
 	"ralph/internal/web"
+	"ralph/store"
 )
 
 // TestABarLeadsToWhatIsInIt: the list of sessions behind each bar and column has as many sessions and costs as much.
@@ -77,5 +80,45 @@ func TestColumnsOfCharts(t *testing.T) {
 		if got := [3]string{starts[0].Format(time.RFC3339), starts[n-2].Format(time.RFC3339), starts[n-1].Format(time.RFC3339)}; got != want {
 			t.Errorf("by %s: %s", by, got)
 		}
+	}
+}
+
+// TestAMomentIsInOneColumn: what ends as a column does belongs to the next one.
+func TestAMomentIsInOneColumn(t *testing.T) {
+	t.Parallel()
+	s, _ := newNight(t)
+	if err := s.db.View(t.Context(), func(tx *store.Tx) error {
+		sessions, err := tx.Sessions(store.SessionFilter{})
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(sessions, func(s ralph.Session) bool { return !s.CompletedAt.IsZero() })
+		at := sessions[i].CompletedAt
+		in := 0
+		for _, ended := range sessions {
+			if ended.CompletedAt == at {
+				in++
+			}
+		}
+		next := ralph.At(at.Add(time.Millisecond))
+		for _, column := range []struct {
+			from, to ralph.Time
+			n        int
+		}{{at, at, 0}, {at, next, in}} {
+			spent, err := tx.Spent(column.from, column.to)
+			if err != nil {
+				return err
+			}
+			n := 0
+			for _, group := range spent {
+				n += group.Sessions
+			}
+			if n != column.n {
+				t.Errorf("from %s to %s: %d sessions, want %d", column.from, column.to, n, column.n)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
