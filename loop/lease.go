@@ -15,7 +15,7 @@ var ErrTakenForLost = errors.New(
 	"this run was taken for lost: it could not tell the database for minutes that it works")
 
 // giveUp is how long a run works without having renewed its lease: a bit less than the lease lasts.
-const giveUp = store.LeaseTime - time.Minute
+func giveUp() time.Duration { return store.LeaseTime / 5 * 4 }
 
 // alone refuses a run beside one of another machine if their changes cannot travel between them.
 func (l *Loop) alone(tx *store.Tx) error {
@@ -41,7 +41,7 @@ func (l *Loop) keepAlive(ctx context.Context, run int64) (work context.Context, 
 	go func() {
 		defer close(ended)
 		// The wall clock, too: the other one stands still while a machine is asleep.
-		since, tick := time.Now(), time.NewTicker(store.LeaseRenewal)
+		since, tick := time.Now(), time.NewTicker(store.LeaseRenewal())
 		defer tick.Stop()
 		for {
 			select {
@@ -50,14 +50,14 @@ func (l *Loop) keepAlive(ctx context.Context, run int64) (work context.Context, 
 			case <-tick.C:
 			}
 			holds := false
-			limited, stop := context.WithTimeout(work, giveUp)
+			limited, stop := context.WithTimeout(work, giveUp())
 			err := l.Store.Tx(limited, func(tx *store.Tx) (err error) { holds, err = tx.RenewRun(run); return err })
 			stop()
 			slept := max(time.Since(since), time.Now().Round(0).Sub(since.Round(0)))
 			switch {
 			case err == nil && holds:
 				since = time.Now()
-			case err == nil, slept > giveUp:
+			case err == nil, slept > giveUp():
 				cancel(ErrTakenForLost)
 				return
 			}

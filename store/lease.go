@@ -12,14 +12,13 @@ import (
 	"ralph/internal/machine"
 )
 
-// Who works on the queue says so with a lease, in the time of the database. A lease that has lapsed is lost, and that
-// of a process that was on this kernel as soon as it is gone; in a file not before.
-const (
-	// LeaseTime is how long a lease lasts without being renewed.
-	LeaseTime = 5 * time.Minute
-	// LeaseRenewal is how often it is renewed.
-	LeaseRenewal = 30 * time.Second
-)
+// LeaseTime is how long a lease lasts without being renewed, in the time of the database: who works on the queue says so
+// with one. One that has lapsed is lost, and that of a process that was on this kernel as soon as it is gone; in a file
+// not before. Only tests change it, before anything else happens.
+var LeaseTime = 5 * time.Minute
+
+// LeaseRenewal is how often a lease is renewed.
+func LeaseRenewal() time.Duration { return LeaseTime / 10 }
 
 // alive reports whether a lease holds.
 func (tx *Tx) alive(process string, until ralph.Time) bool {
@@ -171,7 +170,7 @@ func holderOf(name, process string) string {
 // keepLease renews a lease until ctx ends. One that could not be renewed in time is another's: what it is for has to be
 // safe then all the same.
 func (db *DB) keepLease(ctx context.Context, name, process string) {
-	tick := time.NewTicker(LeaseRenewal)
+	tick := time.NewTicker(LeaseRenewal())
 	defer tick.Stop()
 	for {
 		select {

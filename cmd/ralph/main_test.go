@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -13,13 +14,14 @@ import (
 	"ralph/internal/pgtest"
 	"ralph/internal/sandbox"
 	"ralph/internal/state"
+	"ralph/store"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(away{m}, map[string]func(){"ralph": func() { quicken(); main() }})
 }
 
-// quicken changes what is fixed, as the variable RALPH_TEST_FIXED and a line "#test: {stuck: 1}" of ralph.yaml say.
+// quicken changes what is fixed, and how long leases last, as the variable RALPH_TEST_FIXED and a line "#test: {stuck: 1}" of ralph.yaml say.
 func quicken() {
 	lines := []string{os.Getenv("RALPH_TEST_FIXED")}
 	if text, err := os.ReadFile("ralph.yaml"); err == nil {
@@ -33,8 +35,12 @@ func quicken() {
 		if line == "" {
 			continue // an empty document would empty the constants
 		}
-		if err := yaml.Unmarshal([]byte(line), &config.Fixed); err != nil {
+		var leases struct{ Lease time.Duration }
+		if err := errors.Join(yaml.Unmarshal([]byte(line), &config.Fixed), yaml.Unmarshal([]byte(line), &leases)); err != nil {
 			panic(err)
+		}
+		if leases.Lease > 0 {
+			store.LeaseTime = leases.Lease
 		}
 	}
 }
