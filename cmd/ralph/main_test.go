@@ -22,7 +22,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(away{m}, map[string]func(){"ralph": func() { quicken(); main() }})
 }
 
-// quicken changes what is fixed, and how long leases last, as the variable RALPH_TEST_FIXED and a line "#test: {stuck: 1}" of ralph.yaml say.
+// quicken changes what is fixed, and how long leases last, as the variable RALPH_TEST_FIXED and a line
+// "#test: {stuck: 1, lease: 5s}" of ralph.yaml say. It is called in a process of its own alone, before all else.
 func quicken() {
 	lines := []string{os.Getenv("RALPH_TEST_FIXED")}
 	if text, err := os.ReadFile("ralph.yaml"); err == nil {
