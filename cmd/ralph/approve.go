@@ -15,6 +15,7 @@ import (
 )
 
 func newApprove(a *app) *cobra.Command {
+	var asTask bool
 	cmd := newCommand("approve ITEM [WORDS]", func(cmd *cobra.Command, args []string) error {
 		if show.Terminal(a.out) && !a.json {
 			list, err := read(cmd.Context(), a, func(tx *store.Tx) ([]store.InboxItem, error) {
@@ -27,29 +28,42 @@ func newApprove(a *app) *cobra.Command {
 				return err
 			}
 		}
-		return a.decide(cmd.Context(), args, true)
+		return a.decide(cmd.Context(), args, true, asTask)
 	})
+	cmd.Flags().BoolVar(&asTask, "task", false, "of a suggestion: make a task of it, rather than have its own task done that way")
 	cmd.PostRunE = a.endClaims
 	return cmd
 }
 
 func newReject(a *app) *cobra.Command {
 	cmd := newCommand("reject ITEM [WORDS]", func(cmd *cobra.Command, args []string) error {
-		return a.decide(cmd.Context(), args, false)
+		return a.decide(cmd.Context(), args, false, false)
 	})
 	cmd.PostRunE = a.endClaims
 	return cmd
 }
 
-// decide approves or rejects the inbox item of a name that `ralph inbox` shows.
-func (a *app) decide(ctx context.Context, args []string, approve bool) error {
+// decide approves or rejects the inbox item of a name that `ralph inbox` shows. asTask makes a task of a
+// suggestion that would be done by the task on which it was made.
+func (a *app) decide(ctx context.Context, args []string, approve, asTask bool) error {
 	words := append(args, "")[1]
 	if err := ralph.CheckText("WORDS", words, false); err != nil {
 		return err
 	}
 	var said string
 	return showOf(ctx, a, alter, func(tx *store.Tx) (i store.InboxItem, err error) {
-		i, said, err = inbox.Decide(tx, args[0], approve, words, a.person())
+		list, err := inbox.Named(tx, args[:1])
+		if err != nil {
+			return i, err
+		}
+		i = list[0]
+		if asTask {
+			if i.Kind != "suggestion" {
+				return i, ralph.Usage(fmt.Errorf("%s (%s) is no suggestion: leave --task out", i.Item, i.Kind))
+			}
+			i.Action = "task"
+		}
+		said, err = inbox.Decide(tx, i, approve, words, a.person())
 		return i, err
 	}, func(w io.Writer, _ store.InboxItem) { fmt.Fprintln(w, text.Line(said, 300)) })
 }

@@ -182,7 +182,7 @@ var objects = []struct {
 	{replay.Verdict{}, "`then` and `now` of a replay", "Verdict"},
 	{signals.Step{}, "`steps` of a replay", ""},
 	{replay.Comparison{}, "`replay --all`", "Comparison"},
-	{ralph.Amendment{}, "`amendment list`, `amendment show`", ""},
+	{ralph.Amendment{}, "`amendment list`", ""},
 	{ralph.Patch{}, "`patch` and `applied_snapshot` of an amendment; what is left out stays", ""},
 	{ralph.Contract{}, "`contracts` of a patch; what is left out stays", ""},
 	{ralph.Permission{}, "`permission`", ""},

@@ -32,13 +32,14 @@ const reads = ""
 // powers gives, for every command, the advice to a session that tries it, or reads. A session must
 // not decide for people (trust, "Agents are not people").
 var powers = map[string]string{
-	"init": useNothing, "init-mcp": useNothing, "doctor": reads, "demo": reads, "version": reads, "man": reads,
+	"init": useNothing, "init-mcp": useNothing, "doctor": reads, "demo": reads, "man": reads,
 	"config": reads, "notify": useNothing,
 
 	"task add": useSuggest, "task list": reads, "task show": reads, "task graph": reads,
 	"task edit": useAmend, "task move": useAmend,
 	"task retry": useNothing, "task cancel": useNothing, "task block": useBlocked, "task unblock": useNothing,
-	"plan": useSuggest, "plan show": reads, "plan edit": useNothing, "plan approve": useNothing, "plan reject": useNothing,
+	"task split": useSuggest,
+	"plan":       useSuggest, "plan show": reads, "plan edit": useNothing, "plan approve": useNothing, "plan reject": useNothing,
 	"feature": reads, "discipline": reads,
 	"import": useSuggest, "export": reads,
 
@@ -50,7 +51,6 @@ var powers = map[string]string{
 	"undo": useNothing,
 	"diff": reads, "inbox": reads, "answer": useAsk, "comment": useComment, "resolve": useAsk,
 	"approve": useNothing, "reject": useNothing,
-	"suggestion split": useSuggest, "suggestion adopt": useSuggest,
 	"amendment list": reads, "amendment propose": useAmend,
 	"amendment rollback": useNothing, "permission": reads,
 

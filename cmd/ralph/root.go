@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ func newRoot(a *app) *cobra.Command {
 	root := noun("ralph")
 	root.Version = version()
 	root.Flags().Bool("version", false, "print the version")
-	root.SetVersionTemplate("ralph {{.Version}}\n")
+	root.SetVersionTemplate(fmt.Sprintf("ralph {{.Version}} (%s %s/%s)\n", runtime.Version(), runtime.GOOS, runtime.GOARCH))
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetOut(a.out)
 	root.SetErr(a.err)
@@ -36,7 +37,7 @@ func newRoot(a *app) *cobra.Command {
 		commands  []*cobra.Command
 	}{
 		{"setup", "Set up:", []*cobra.Command{
-			newInit(a), newDoctor(a), newVerify(a), newConfig(a), newNotify(a), newDemo(a), newVersion(a),
+			newInit(a), newDoctor(a), newVerify(a), newConfig(a), newNotify(a), newDemo(a),
 		}},
 		{"queue", "Fill the queue:", []*cobra.Command{
 			newTask(a), newPlan(a), newFeature(a), newDiscipline(a), newImport(a), newExport(a),
@@ -47,7 +48,7 @@ func newRoot(a *app) *cobra.Command {
 		}},
 		{"decide", "Decide:", []*cobra.Command{
 			newInbox(a), newAnswer(a), newApprove(a), newReject(a), newComment(a), newResolve(a),
-			newSuggestion(a), newAmendment(a), newPermission(a),
+			newAmendment(a), newPermission(a),
 		}},
 		{"look", "Look back:", []*cobra.Command{
 			newReport(a), newDiff(a), newUndo(a), newSession(a), newTimeline(a), newEvents(a), newLearning(a), newPrompt(a),
@@ -162,7 +163,7 @@ var meant = map[string]string{
 	"add": "task add", "new": "task add", "list": "task list", "ls": "task list", "show": "task show", "edit": "task edit",
 	"retry": "task retry", "cancel": "task cancel", "log": "session log", "logs": "session log", "history": "timeline",
 	"start": "run", "work": "run", "loop": "run", "kill": "stop --now", "dashboard": "serve", "web": "serve",
-	"ps": "status", "cost": "report", "tail": "session log -f", "revert": "undo", "split": "suggestion split",
+	"ps": "status", "cost": "report", "tail": "session log -f", "revert": "undo", "split": "task split",
 	"claim": "chat claim", "complete": "chat complete", "release": "chat release", "check": "verify",
 	"deny": "reject", "allow": "approve", "task done": "chat complete",
 	"task claim": "chat claim", "task complete": "chat complete", "task release": "chat release",
@@ -171,6 +172,7 @@ var meant = map[string]string{
 	"session clear": "chat release", "learning pin": "learning edit --pin", "learning show": "learning list",
 	"amendment approve": "approve A3", "amendment reject": "reject A3", "suggestion approve": "approve TASK-12",
 	"suggestion reject": "reject TASK-12", "suggestion edit": "task edit", "suggestion list": "inbox",
+	"suggestion adopt": "approve C31", "suggestion split": "task split", "version": "--version",
 	"task remove": "task cancel", "task delete": "task cancel", "task rm": "task cancel", "task ls": "task list",
 	"task new": "task add", "task create": "task add",
 }

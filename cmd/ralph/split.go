@@ -20,9 +20,9 @@ import (
 	"ralph/store"
 )
 
-func newSuggestionSplit(a *app) *cobra.Command {
+func newTaskSplit(a *app) *cobra.Command {
 	var file string
-	cmd := newCommand("split COMMENT|TASK-ID", func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand("split TASK-ID|COMMENT", func(cmd *cobra.Command, args []string) error {
 		s, comment, err := a.toSplit(cmd, args[0])
 		if err != nil {
 			return err

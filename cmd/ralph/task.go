@@ -21,7 +21,7 @@ import (
 
 func newTask(a *app) *cobra.Command {
 	return noun("task", newTaskAdd(a), newTaskList(a), newTaskShow(a), newTaskEdit(a), newTaskMove(a),
-		newTaskRetry(a), newTaskCancel(a), newTaskBlock(a), newTaskUnblock(a), newTaskGraph(a))
+		newTaskRetry(a), newTaskCancel(a), newTaskBlock(a), newTaskUnblock(a), newTaskSplit(a), newTaskGraph(a))
 }
 
 // taskFlags adds the flags shared by `task add` and `task edit`.

@@ -1,11 +1,6 @@
 package main
 
-import (
-	"runtime"
-	"runtime/debug"
-
-	"github.com/spf13/cobra"
-)
+import "runtime/debug"
 
 // version returns the module's version, or the commit that it was built from.
 func version() string {
@@ -22,11 +17,4 @@ func version() string {
 		}
 	}
 	return "devel"
-}
-
-func newVersion(a *app) *cobra.Command {
-	return newCommand("version", func(*cobra.Command, []string) error {
-		v := map[string]string{"version": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH}
-		return a.say(v, "ralph %s (%s %s/%s)", v["version"], v["go"], v["os"], v["arch"])
-	})
 }

@@ -38,7 +38,7 @@ func Of(i store.InboxItem) (item, command string) {
 	}
 	fill := strings.NewReplacer("{task}", strconv.FormatInt(i.TaskID, 10), "{id}", strconv.FormatInt(i.Ref.ID, 10))
 	if i.Action == "split" {
-		k.answeredBy = "ralph suggestion split {id}, or ralph reject C{id}"
+		k.answeredBy = "ralph task split {id}, or ralph reject C{id}"
 	}
 	return fill.Replace(k.item), fill.Replace(k.answeredBy)
 }

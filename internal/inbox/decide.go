@@ -52,7 +52,7 @@ var decisions = map[string]struct{ approve, reject decision }{
 		func(tx *store.Tx, i store.InboxItem, _, person string) (string, error) {
 			switch i.Action {
 			case "split":
-				return "", ralph.Usage(fmt.Errorf("%s splits TASK-%d: `ralph suggestion split %d` does it, in an editor",
+				return "", ralph.Usage(fmt.Errorf("%s splits TASK-%d: `ralph task split %d` does it, in an editor",
 					i.Item, i.TaskID, i.Ref.ID))
 			case "adopt":
 				_, err := tx.Adopt(i.Ref.ID, person)
@@ -108,20 +108,9 @@ func reviewed(approve bool) decision {
 	}
 }
 
-// Decide approves or rejects what waits under a name, which `ralph inbox` shows, and says in one line
-// what came of it.
-func Decide(tx *store.Tx, name string, approve bool, words, person string) (i store.InboxItem, said string, err error) {
-	list, err := Named(tx, []string{name})
-	if err != nil {
-		return i, "", err
-	}
-	said, err = DecideItem(tx, list[0], approve, words, person)
-	return list[0], said, err
-}
-
-// DecideItem approves or rejects an item, and says in one line what came of it. Of the item, the kind,
-// the task, the reference and the action of a suggestion count.
-func DecideItem(tx *store.Tx, i store.InboxItem, approve bool, words, person string) (said string, err error) {
+// Decide approves or rejects an item, and says in one line what came of it. Of the item, the kind, the
+// task, the reference and the action of a suggestion count.
+func Decide(tx *store.Tx, i store.InboxItem, approve bool, words, person string) (said string, err error) {
 	i.Item, i.Command = advice.Of(i)
 	if !YesOrNo(i) {
 		return "", ralph.Usage(fmt.Errorf("%s (%s) is not answered with yes or no: %s", i.Item, i.Kind, i.Command))

@@ -66,7 +66,7 @@ func choices(i store.InboxItem) []choice {
 	does := func(key, label string, args ...string) choice { return choice{key, label, args, ""} }
 	asking := func(key, label, asks string, args ...string) choice { return choice{key, label, args, asks} }
 	dismiss := asking("x", "dismiss", "decision", "resolve", comment)
-	toTask := does("t", "make a task of it", "suggestion", "adopt", comment, "--task")
+	toTask := does("t", "make a task of it", "approve", i.Item, "--task")
 	switch i.Kind {
 	case "question":
 		return []choice{does("", "your answer", "answer", comment)}
@@ -88,7 +88,7 @@ func choices(i store.InboxItem) []choice {
 	case "amendment":
 		return []choice{
 			does("a", "approve", "approve", i.Item), asking("r", "reject", "reason", "reject", i.Item),
-			does("d", "show what it changes", "amendment", "show", comment),
+			does("d", "show what it changes", "amendment", "list", comment),
 		}
 	case "tests changed", "review":
 		return []choice{does("a", "approve", "approve", i.Item), asking("r", "reject", "reason", "reject", i.Item)}
@@ -112,9 +112,9 @@ func choices(i store.InboxItem) []choice {
 	case "suggestion":
 		switch {
 		case i.Action == "split":
-			return []choice{does("s", "split in an editor", "suggestion", "split", comment), dismiss}
+			return []choice{does("s", "split in an editor", "task", "split", comment), dismiss}
 		case i.Action == "adopt":
-			return []choice{does("o", "adopt", "suggestion", "adopt", comment), toTask, dismiss}
+			return []choice{does("o", "adopt", "approve", i.Item), toTask, dismiss}
 		}
 		return []choice{toTask, dismiss}
 	}
@@ -198,7 +198,7 @@ func (d Dialogue) ask(ctx context.Context, i store.InboxItem) (done, leave bool,
 			err = d.Do(ctx, args)
 		}
 		switch {
-		case err == nil && args[1] == "show":
+		case err == nil && args[1] == "list":
 			continue // shown, but not decided yet
 		case err == nil:
 			return true, false, nil

@@ -193,7 +193,7 @@ func DecidePlan(tx *store.Tx, feature string, names []string, approve bool, word
 	}
 	var said []string
 	for _, i := range items {
-		one, err := DecideItem(tx, i, approve, words, person)
+		one, err := Decide(tx, i, approve, words, person)
 		if err != nil {
 			return nil, err
 		}

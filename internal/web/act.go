@@ -156,7 +156,7 @@ func (a *app) decide(tx *store.Tx, r *http.Request, i store.InboxItem, yes, no s
 
 // decided approves or rejects an item as `ralph approve` and `ralph reject` do, in their words.
 func (a *app) decided(tx *store.Tx, r *http.Request, i store.InboxItem, approve bool) (string, error) {
-	said, err := inbox.DecideItem(tx, i, approve, written(r, "text"), a.Person)
+	said, err := inbox.Decide(tx, i, approve, written(r, "text"), a.Person)
 	return sentence(said), err
 }
 

@@ -283,7 +283,7 @@ func approvable(i store.InboxItem) bool { return inbox.YesOrNo(i) && !inbox.Alon
 // deciding approves or rejects an item.
 func deciding(approve bool) func(*store.Tx, store.InboxItem, string, string) (string, error) {
 	return func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
-		return inbox.DecideItem(tx, i, approve, words, person)
+		return inbox.Decide(tx, i, approve, words, person)
 	}
 }
 
