@@ -59,10 +59,15 @@ func (s Status) Look() Look { return statusLooks[s] }
 
 // Look returns how the task is shown: as its status, unless it is blocked by another task alone, which needs no person.
 func (t Task) Look() Look {
-	if t.Status == Blocked && strings.HasPrefix(t.StatusReason, "waits for TASK-") {
+	if t.Status == Blocked && !t.NeedsPerson() {
 		return Look{"○", "Waiting", "gray"}
 	}
 	return t.Status.Look()
+}
+
+// NeedsPerson reports whether the task goes on once a person has said or done something, and not by itself.
+func (t Task) NeedsPerson() bool {
+	return t.Status == NeedsInput || t.Status == Blocked && !strings.HasPrefix(t.StatusReason, "waits for TASK-")
 }
 
 // An Origin says whether a person or an agent made a task or a learning.

@@ -21,13 +21,15 @@ import (
 // run's end, in status, reports, notifications, on the dashboard and on the live screen.
 func TestTheHeadlineIsTheSameEverywhere(t *testing.T) {
 	t.Parallel()
-	s := newScriptedProject(t, "task *\n  write a.txt \"x\\n\"\n  done {\"summary\": \"did it\"}\n",
+	s := newScriptedProject(t, "task 3\n  ask {\"question\": \"Which one?\", \"blocking\": true}\n  partial {\"summary\": \"some\", \"remaining\": \"the rest\"}\n"+
+		"task *\n  write a.txt \"x\\n\"\n  done {\"summary\": \"did it\"}\n",
 		"permissions: {guards: false}\nnotify: [{command: [sh, -c, 'cat >> .git/notes'], events: [run.ended]}]\n")
 	s.ralph(0, "task", "add", "Good", "--verify", "test -f a.txt")
 	s.ralph(0, "task", "add", "Bad", "--verify", "false")
+	s.ralph(0, "task", "add", "Asks")
 	lines := strings.Split(strings.TrimSpace(s.ralph(3, "run")), "\n")
-	want := lines[len(lines)-3:]
-	if !strings.HasPrefix(want[0], "1 done (1 proved), 1 failed, 1 waiting for you: ") || !strings.HasPrefix(want[1], "ended: ") || !strings.HasPrefix(want[2], "changed: ") {
+	want := lines[len(lines)-4 : len(lines)-1] // the last says what waits besides
+	if !strings.HasPrefix(want[0], "1 done (1 proved), 1 failed, 2 waiting for you: ") || !strings.HasPrefix(want[1], "ended: ") || !strings.HasPrefix(want[2], "changed: ") {
 		t.Fatalf("the run ends with\n%s", strings.Join(want, "\n"))
 	}
 	said := map[string]string{}

@@ -251,8 +251,7 @@ func (r Report) Morning() []string {
 	done, failed, merging := counts[ralph.Completed], counts[ralph.Failed], counts[ralph.Merging]
 	rest := len(r.Tasks) - done - failed - merging
 	for _, t := range r.Tasks {
-		waits := slices.ContainsFunc(r.Waiting, func(w Waiting) bool { return w.TaskID == t.TaskID })
-		if waits && (t.Status == ralph.NeedsInput || t.Status == ralph.Blocked) {
+		if (ralph.Task{Status: t.Status, StatusReason: t.Reason}).NeedsPerson() {
 			rest-- // that is said of what waits
 		}
 	}

@@ -48,7 +48,7 @@ func numbered(unified string) (lines []diffLine) {
 // patches keeps how commits differ, which does not change.
 type patches struct {
 	mu    sync.Mutex
-	known map[string][]ralph.FileDiff // by the commits
+	known map[string][]changed // by the commits
 }
 
 // keptPatches is the number of differences that are kept, and maxPatch the length (bytes) of one that is shown.
@@ -103,37 +103,72 @@ func (a *app) compare(ctx context.Context, from, to string) error {
 	a.patches.mu.Lock()
 	defer a.patches.mu.Unlock()
 	if len(a.patches.known) >= keptPatches || a.patches.known == nil {
-		a.patches.known = map[string][]ralph.FileDiff{}
+		a.patches.known = map[string][]changed{}
 	}
 	a.patches.known[from+to] = filesOf(patch)
 	return nil
 }
 
-// filesOf splits what git prints into files.
-func filesOf(patch string) (files []ralph.FileDiff) {
+// filesOf splits what git prints into files. The lines of a file that is too long for a page are counted all the same.
+func filesOf(patch string) (files []changed) {
 	hunks := false
+	var diff strings.Builder // of the last file
+	end := func() {
+		if len(files) > 0 {
+			files[len(files)-1].Lines = numbered(diff.String())
+		}
+		diff.Reset()
+	}
 	for line := range strings.Lines(patch) {
-		switch {
-		case strings.HasPrefix(line, "diff --git "):
+		if strings.HasPrefix(line, "diff --git ") {
+			end()
 			_, name, _ := strings.Cut(strings.TrimSpace(line), " b/")
-			files, hunks = append(files, ralph.FileDiff{Path: name}), false
+			files, hunks = append(files, changed{FileChange: ralph.FileChange{Path: name, Status: "modified"}}), false
 			continue
-		case len(files) == 0:
+		}
+		if len(files) == 0 {
 			continue
 		}
 		f := &files[len(files)-1]
-		switch hunks = hunks || strings.HasPrefix(line, "@@"); {
-		case hunks && len(f.Diff)+len(line) > maxPatch:
+		if hunks = hunks || strings.HasPrefix(line, "@@"); !hunks {
+			f.header(strings.TrimSpace(line))
+			continue
+		}
+		f.count(line)
+		if diff.Len()+len(line) > maxPatch {
 			f.Left = "it is longer than a page shows: `ralph diff` has it"
-		case hunks:
-			f.Diff += line
-		case strings.HasPrefix(line, "Binary files"):
-			f.Left = "it is no text"
-		case strings.HasPrefix(line, "+++ b/"):
-			f.Path = strings.TrimSpace(line[len("+++ b/"):])
+		} else {
+			diff.WriteString(line)
 		}
 	}
+	end()
 	return files
+}
+
+// header takes what a line before the first hunk says of the file.
+func (c *changed) header(line string) {
+	switch {
+	case strings.HasPrefix(line, "new file"):
+		c.Status = "added"
+	case strings.HasPrefix(line, "deleted file"):
+		c.Status = "deleted"
+	case strings.HasPrefix(line, "rename to "):
+		c.Status = "renamed"
+	case strings.HasPrefix(line, "Binary files"):
+		c.Left = "it is no text"
+	case strings.HasPrefix(line, "+++ b/"):
+		c.Path = line[len("+++ b/"):]
+	}
+}
+
+// count counts a line of a hunk.
+func (c *changed) count(line string) {
+	switch sign(line) {
+	case "add":
+		c.Added++
+	case "del":
+		c.Removed++
+	}
 }
 
 // changedOf returns what a task has changed, as one difference over all of its sessions; unread says why its lines are
@@ -141,30 +176,38 @@ func filesOf(patch string) (files []ralph.FileDiff) {
 func (a *app) changedOf(c ralph.Change) (files []changed, unread string) {
 	from, to := commitsOf(c)
 	a.patches.mu.Lock()
-	diffs, known := a.patches.known[from+to]
+	files, known := a.patches.known[from+to]
 	a.patches.mu.Unlock()
-	if !known {
-		kept, err := a.differences(c.SessionID)
-		if err != nil {
-			return nil, err.Error()
-		}
-		if diffs = kept.Files; len(diffs) == 0 {
-			return nil, "git cannot compare its commits; `ralph diff` may say why"
-		}
+	if known {
+		return files, ""
 	}
-	for _, d := range diffs {
-		f := changed{FileChange: ralph.FileChange{Path: d.Path, Status: "modified"}, Lines: numbered(d.Diff), Left: d.Left}
-		for _, l := range f.Lines {
-			switch l.Class {
-			case "add":
-				f.Added++
-			case "del":
-				f.Removed++
-			}
-		}
-		files = append(files, f)
+	kept, err := a.differences(c.SessionID)
+	if err != nil {
+		return nil, err.Error()
+	}
+	for _, d := range kept.Files {
+		files = append(files, changedBy(d))
+	}
+	if len(files) == 0 {
+		return nil, "git cannot compare its commits; `ralph diff` may say why"
 	}
 	return files, ""
+}
+
+// changedBy is a file by its kept difference, which has the lines alone.
+func changedBy(d ralph.FileDiff) changed {
+	c := changed{FileChange: ralph.FileChange{Path: d.Path, Status: "modified"}, Lines: numbered(d.Diff), Left: d.Left}
+	head, _, _ := strings.Cut(d.Diff, "\n")
+	switch {
+	case strings.HasPrefix(head, "@@ -0,0 "):
+		c.Status = "added"
+	case strings.Contains(head, " +0,0 @@"):
+		c.Status = "deleted"
+	}
+	for line := range strings.Lines(d.Diff) {
+		c.count(line)
+	}
+	return c
 }
 
 // maxDiffs bounds the file of a session's differences, which are limited to some megabytes.

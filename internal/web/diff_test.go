@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -19,23 +20,36 @@ func TestFilesOf(t *testing.T) {
 		"diff --git a/gone b/gone\ndeleted file mode 100644\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n\\ No newline at end of file\n" +
 		"diff --git a/long b/long\n--- a/long\n+++ b/long\n@@ -0,0 +1 @@\n" + strings.Repeat("+"+strings.Repeat("y", 1000)+"\n", 3000)
 	files := web.FilesOf(patch)
-	want := []ralph.FileDiff{
-		{Path: "a", Diff: "@@ -1 +1 @@\n-x\n+diff --git a/no b/no\n"},
-		{Path: "new name"},
-		{Path: "p.png", Left: "it is no text"},
-		{Path: "gone", Diff: "@@ -1 +0,0 @@\n-x\n\\ No newline at end of file\n"},
+	want := []web.Changed{
+		{FileChange: ralph.FileChange{Path: "a", Added: 1, Removed: 1, Status: "modified"}},
+		{FileChange: ralph.FileChange{Path: "new name", Status: "renamed"}},
+		{FileChange: ralph.FileChange{Path: "p.png", Status: "modified"}, Left: "it is no text"},
+		{FileChange: ralph.FileChange{Path: "gone", Removed: 1, Status: "deleted"}},
 	}
 	if len(files) != 5 {
 		t.Fatalf("%d files", len(files))
 	}
 	for i, w := range want {
-		if files[i] != w {
+		if files[i].FileChange != w.FileChange || files[i].Left != w.Left {
 			t.Errorf("%d: %+v", i, files[i])
 		}
 	}
-	if last := files[4]; !strings.Contains(last.Left, "longer") || len(last.Diff) > 2<<20 {
-		t.Errorf("a long one has %d bytes: %q", len(last.Diff), last.Left)
+	if lines := files[0].Lines; len(lines) != 3 || lines[2].Text != "+diff --git a/no b/no" {
+		t.Errorf("the lines are %+v", lines)
 	}
+	if last := files[4]; !strings.Contains(last.Left, "longer") || len(last.Lines) > 2100 || last.Added != 3000 {
+		t.Errorf("a long one has %d lines, of %d: %q", len(last.Lines), last.Added, last.Left)
+	}
+}
+
+// TestWhatIsShownOfAChangeIsWhatItCounts: a task's files, where git is not asked, are those of its receipt, line by line.
+func TestWhatIsShownOfAChangeIsWhatItCounts(t *testing.T) {
+	t.Parallel()
+	s, n := newNight(t)
+	page := s.browser().get(fmt.Sprint("/tasks/", n.Merged[0]))
+	has(t, page, `<span class="badge blue">modified</span>`, `<span class="badge green">added</span>`,
+		`<span class="plus">+3</span> <span class="minus">−1</span>`, `<span class="plus">+3</span> <span class="minus">−0</span>`,
+		"2 files (&#43;6 -1)")
 }
 
 // TestATaskShowsOneDifference over all of its sessions: that of the commit that merged it, which git is asked for once.

@@ -32,7 +32,10 @@ func Looks() (list []string) {
 func Since(mark string, now time.Time) (ralph.Time, string) { return since(mark, now) }
 
 // FilesOf are the files of a patch.
-func FilesOf(patch string) []ralph.FileDiff { return filesOf(patch) }
+func FilesOf(patch string) []Changed { return filesOf(patch) }
+
+// A Changed is a changed file as pages show it.
+type Changed = changed
 
 // Icon is a character as pages draw it.
 func Icon(character string) template.HTML { return icon(character) }

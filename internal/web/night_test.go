@@ -3,6 +3,7 @@ package web_test
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,12 +38,24 @@ func TestTheFiguresOfANight(t *testing.T) {
 	}
 	b := s.browser().signIn()
 	page := b.get("/")
-	has(t, page, "2 runs: 29 done (25 proved, 4 unproved), 15 failed, 2 being merged, 4 not done yet, 34 waiting for you: 80 sessions on 50 tasks, $11.88",
-		"(1) ralph", "blocking, security", "proved by limit of part", "2 of 4 free", "verifying")
+	has(t, page, "2 runs: 29 done (25 proved, 4 unproved), 15 failed, 2 being merged, 2 not done yet, 34 waiting for you: 80 sessions on 50 tasks, $11.88",
+		"29 commits on main, 58 files (&#43;174 -29)", "(1) ralph", "blocking, security", "proved by limit of part", "2 of 4 free", "verifying")
 	has(t, b.get("/tasks?q=totp"), "Two-factor sign-in by TOTP")
 	for _, path := range []string{"/inbox", "/tasks", "/runs", "/tasks/3", "/sessions"} {
 		has(t, b.get(path), "29 done (25 proved, 4 unproved)", "npm publish --tag next")
 	}
+}
+
+// TestARunSaysFirstWhatItCameTo, and then why tasks failed, a reason a row.
+func TestARunSaysFirstWhatItCameTo(t *testing.T) {
+	t.Parallel()
+	s, _ := newNight(t)
+	page := s.browser().get("/runs/2")
+	_, first, _ := strings.Cut(page, "<h1")
+	first, _, _ = strings.Cut(first, "</h1>")
+	has(t, first, "Run 2: 12 done (10 proved, 2 unproved), 15 failed, 2 being merged, 2 not done yet: 63 sessions on 33 tasks, $9.23")
+	has(t, page, "changed: 12 commits on main, 24 files (&#43;72 -12)", "×7", "×5", "×3", "63 of 120 sessions", "$9.23 of $20.00")
+	has(t, s.browser().get("/runs/1"), "Run 1: 17 done", "ended: the limit of $1.80 per run is reached")
 }
 
 // TestSinceYouLooked: a mark of the browser says when the visit before this one ended.

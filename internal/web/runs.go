@@ -2,8 +2,10 @@ package web
 
 import (
 	"net/http"
+	"slices"
 
 	"ralph"
+	"ralph/internal/inbox"
 	"ralph/internal/report"
 	"ralph/store"
 )
@@ -74,9 +76,36 @@ func (a *app) runs(tx *store.Tx, r *http.Request) (view, error) {
 // A runView is a run's page.
 type runView struct {
 	runRow
-	Report report.Report
-	Tasks  []report.Receipt // one page
-	Pager  pager
+	Headline []string         // what it came to
+	Causes   []cause          // why tasks failed
+	Tasks    []report.Receipt // one page
+	Pager    pager
+}
+
+// A cause is why some tasks failed or need a person, in the words of the first.
+type cause struct {
+	Why   string
+	Tasks []report.Receipt
+}
+
+// causesOf groups the tasks that did not get done by why, the most frequent first.
+func causesOf(tasks []report.Receipt) (list []cause) {
+	at := map[string]int{}
+	for _, t := range tasks {
+		if t.Status != ralph.Failed {
+			continue
+		}
+		why := inbox.Cause(store.InboxItem{Kind: "failed", Text: t.Reason})
+		n, known := at[why]
+		if !known {
+			n = len(list)
+			at[why] = n
+			list = append(list, cause{Why: t.Reason})
+		}
+		list[n].Tasks = append(list[n].Tasks, t)
+	}
+	slices.SortStableFunc(list, func(a, b cause) int { return len(b.Tasks) - len(a.Tasks) })
+	return list
 }
 
 // runTasks is the number of tasks on a page of a run.
@@ -93,10 +122,12 @@ func (a *app) run(tx *store.Tx, r *http.Request) (view, error) {
 	}
 	rows := newRunRows(tx, run)
 	v := runView{runRow: rows[0]}
-	if v.Report, err = report.Worked(tx, id); err != nil {
+	worked, err := report.Worked(tx, id)
+	if err != nil {
 		return view{}, err
 	}
-	tasks := v.Report.Tasks
+	tasks := worked.Tasks
+	v.Headline, v.Causes = worked.Morning(), causesOf(tasks)
 	more := false
 	v.Tasks, more = paged(tasks[min(len(tasks), (pageOf(r)-1)*runTasks):], runTasks)
 	v.Pager = newPager(r, more)

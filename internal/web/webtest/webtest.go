@@ -198,20 +198,20 @@ func (n *Night) start(task int64) (id string, err error) {
 	return id, err
 }
 
-// file is what session number i of the night changes.
-func file(i int) (ralph.FileChange, ralph.FileDiff) {
+// file is what a session on a task changes.
+func file(i int64) (ralph.FileChange, ralph.FileDiff) {
 	name := fmt.Sprintf("src/part%02d.js", i)
 	diff := "@@ -1,4 +1,6 @@\n \"use strict\";\n-exports.limit = 10;\n+exports.limit = 2000;\n" +
 		"+exports.strict = true;\n+exports.zone = \"local\";\n \n module.exports = exports;\n"
 	return ralph.FileChange{
-		Path:    name,
-		Added:   3,
-		Removed: 1,
-		Status:  "modified",
-	}, ralph.FileDiff{
-		Path: name,
-		Diff: diff,
-	}
+			Path:    name,
+			Added:   3,
+			Removed: 1,
+			Status:  "modified",
+		}, ralph.FileDiff{
+			Path: name,
+			Diff: diff,
+		}
 }
 
 // decide ends a session with its last signal, and returns what became of it. more changes the facts.
@@ -234,8 +234,8 @@ func (n *Night) decide(
 		}
 	}
 	i := n.count
-	changed, lines := file(i)
-	test := ralph.FileChange{Path: fmt.Sprintf("test/part%02d.test.js", i), Added: 12, Status: "added"}
+	changed, lines := file(task)
+	test := ralph.FileChange{Path: fmt.Sprintf("test/part%02d.test.js", task), Added: 3, Status: "added"}
 	added := "@@ -0,0 +1,3 @@\n+test(\"limit\", () => {\n+  assert.equal(limit, 2000);\n+});\n"
 	err = n.tx(func(tx *store.Tx) error {
 		s, err := tx.Session(id)
@@ -264,7 +264,7 @@ func (n *Night) decide(
 		s.Verify, s.LastWords = f.Verify, "That is all: the tests are green."
 		if !f.Changed {
 			s.Files = nil
-		} else if d.Accepted {
+		} else {
 			s.Change = &ralph.Change{Base: strings.Repeat("1", 40), Head: f.Head, Tree: f.Head}
 		}
 		return tx.Apply(s, f, d)
@@ -274,12 +274,12 @@ func (n *Night) decide(
 		err = merr
 	}
 	n.Files[id+"/diffs"], n.Files[id+"/prompt"] = string(diffs), "# Your task\n\nDo it.\n"
-	n.Files[id+"/transcript"], n.Ended[task] = transcript(i), id
+	n.Files[id+"/transcript"], n.Ended[task] = transcript(task), id
 	return d, err
 }
 
-// transcript is what the agent of session number i did.
-func transcript(i int) string {
+// transcript is what the agent of a session on a task did.
+func transcript(task int64) string {
 	var b strings.Builder
 	line := func(v any) {
 		text, _ := json.Marshal(v)
@@ -304,7 +304,7 @@ func transcript(i int) string {
 			"type":  "tool_use",
 			"id":    "r",
 			"name":  "Read",
-			"input": object{"file_path": fmt.Sprintf("/p/src/part%02d.js", i)},
+			"input": object{"file_path": fmt.Sprintf("/p/src/part%02d.js", task)},
 		},
 	)
 	say(
@@ -313,7 +313,7 @@ func transcript(i int) string {
 			"id":   "e",
 			"name": "Edit",
 			"input": object{
-				"file_path":  fmt.Sprintf("/p/src/part%02d.js", i),
+				"file_path":  fmt.Sprintf("/p/src/part%02d.js", task),
 				"old_string": "exports.limit = 10;",
 				"new_string": "exports.limit = 2000;",
 			},
@@ -375,7 +375,7 @@ func (n *Night) work(task int64) error {
 	if _, err := n.decide(task, id, signals.Done{Summary: "Made it, with a test of its own"}, nil); err != nil {
 		return err
 	}
-	proof := &ralph.Proof{Proved: []string{fmt.Sprintf("limit of part %02d", n.count)}, Tests: true}
+	proof := &ralph.Proof{Proved: []string{fmt.Sprintf("limit of part %02d", task)}, Tests: true}
 	if task%7 == 0 {
 		proof = &ralph.Proof{Tests: true}
 	}
@@ -644,7 +644,7 @@ func (n *Night) going() error {
 			return err
 		}
 		n.Running = append(n.Running, id)
-		n.Files[id+"/transcript"], n.Files[id+"/prompt"] = transcript(i), "# Your task\n\nDo it.\n"
+		n.Files[id+"/transcript"], n.Files[id+"/prompt"] = transcript(task), "# Your task\n\nDo it.\n"
 		if err := n.tx(func(tx *store.Tx) error {
 			_, err := tx.ReportState(id, ralph.PhaseImplementing,
 				nil)
