@@ -177,20 +177,15 @@ func guardGit(p Policy, x part) string {
 	if x.command != nil {
 		return cmp.Or(changesConfig(p, x), changesRemotes(p, x))
 	}
-	if rel := p.touches(x, ".git/config*", ".git/hooks/**", ".git/info/**"); rel != "" && x.file.removes {
-		return rel + " holds git's own directory"
-	} else if rel != "" {
-		return rel + " is git's own"
-	}
-	if rel := p.touches(x, ".git"); rel != "" {
-		return rel + " is git's own"
+	if rel := p.touches(x, ".git", ".git/config*", ".git/hooks/**", ".git/info/**"); rel != "" {
+		return rel + " is git's own, or holds it"
 	}
 	return ""
 }
 
 // harmlessVerbs are ralph's commands that change nothing.
 var harmlessVerbs = []string{
-	"help", "version", "doctor", "status", "inbox", "timeline", "prompt", "report", "events", "completion", "man", "merge",
+	"help", "doctor", "status", "inbox", "timeline", "prompt", "report", "events", "completion", "man", "merge",
 	"permission", "config",
 }
 
@@ -201,19 +196,18 @@ var (
 )
 
 func guardRalph(p Policy, x part) string {
-	if c := x.command; c != nil && len(c.words) > 0 {
+	if c := x.command; c != nil {
 		own := strings.Contains(c.words[0], "/") && below(p.absolute(c.dirs[0], c.words[0]), p.Project)
 		if words := plain(subcommand(*c)); c.name() == "ralph" && len(words) > 0 && !own &&
 			!slices.Contains(harmlessVerbs, words[0]) && !has(c.words, "--help", "-h") &&
 			!(len(words) > 1 && slices.Contains(looked, words[0]) && slices.Contains(looks, words[1])) {
 			return "ralph " + strings.ReplaceAll(words[0], unknown, "$") + " is for people"
 		}
-		rel, ok := within(p.State, p.Project)
 		for _, w := range c.words {
 			if below(p.Project, p.State) { // a workspace is in the state folder, and belongs to the session
 				w = strings.ReplaceAll(w, p.Project, "")
 			}
-			if p.State != "" && (strings.Contains(w, p.State) || ok && strings.Contains(w, rel)) {
+			if p.State != "" && strings.Contains(w, p.State) {
 				return "the state of ralph is its own"
 			}
 		}
@@ -252,13 +246,7 @@ func guardOutside(p Policy, x part) string {
 		places = x.file.paths[:1]
 	}
 	for _, path := range places {
-		if path == unknown {
-			continue
-		}
-		if i := strings.IndexAny(path, "*?["); i >= 0 && x.tool == "" {
-			path = filepath.Dir(path[:i] + "x")
-		}
-		if !p.mayWrite(path) {
+		if path != unknown && !p.mayWrite(path) {
 			return path + " is outside the project"
 		}
 	}
@@ -276,13 +264,4 @@ func (p Policy) mayWrite(path string) bool {
 		}
 	}
 	return false
-}
-
-// within returns a path relative to a folder that contains it.
-func within(path, folder string) (string, bool) {
-	if !below(path, folder) {
-		return "", false
-	}
-	rel, err := filepath.Rel(folder, path)
-	return filepath.ToSlash(rel), err == nil
 }

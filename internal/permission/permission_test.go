@@ -89,6 +89,19 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// TestEachGuardIsListed, with what it denies, and denies some row of commands.txt.
+func TestEachGuardIsListed(t *testing.T) {
+	denied := map[string]bool{}
+	for _, r := range rows(t) {
+		denied[r.rule] = denied[r.rule] || r.verdict == "deny"
+	}
+	for _, g := range permission.Guards() {
+		if !denied[g[0]] || g[1] == "" {
+			t.Errorf("guard %q (%s) denies nothing in commands.txt, or does not say what it denies", g[0], g[1])
+		}
+	}
+}
+
 func TestFilesOfTools(t *testing.T) {
 	for _, tt := range []struct{ tool, field, path, rule string }{
 		{"Write", "file_path", "/p/roj/a.go", ""},
