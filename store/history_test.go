@@ -315,3 +315,37 @@ func TestWithoutTheLockTheHistoryIsWrong(t *testing.T) {
 		})
 	}
 }
+
+// TestOneOfAMachineWaitsForTheLock: a machine that is frozen holds the others up once, and not once for each of its
+// sessions.
+func TestOneOfAMachineWaitsForTheLock(t *testing.T) {
+	name := pgtest.New(t)
+	frozen, other := handle(t, name, store.Options{}), handle(t, name, store.Options{})
+	thaw, has := make(chan struct{}), make(chan struct{}, 3)
+	var work sync.WaitGroup
+	writes := func(db *store.DB, then func()) {
+		work.Go(func() {
+			if err := db.Tx(t.Context(), func(tx *store.Tx) error { then(); return tx.Touch() }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range cap(has) {
+		writes(frozen, func() { has <- struct{}{}; <-thaw })
+	}
+	<-has
+	writes(other, func() {})
+	for waits := 0; waits == 0; {
+		if err := other.View(t.Context(), func(tx *store.Tx) error {
+			return tx.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+				AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waits)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if waits > 1 {
+			t.Fatalf("%d wait for the lock", waits)
+		}
+	}
+	close(thaw)
+	work.Wait()
+}

@@ -56,7 +56,7 @@ func Masked(name string) string {
 }
 
 const (
-	pgConns = 16
+	pgConns = 16 // that read
 	// pgIdle is how long a transaction may stand still on the server: it has the lock, and its machine may be frozen.
 	pgIdle = 10 * time.Second
 	// pgRetry is how long to try again with a server that cannot be reached, as while it starts anew.
@@ -109,12 +109,15 @@ func openPostgres(ctx context.Context, name string, opts Options) (*DB, error) {
 	} {
 		config.RuntimeParams[key] = value
 	}
-	pool := stdlib.OpenDB(*config)
-	pool.SetMaxOpenConns(pgConns)
-	pool.SetMaxIdleConns(pgConns)
+	// One connection writes: those of a machine that is frozen while they wait would get the lock one after the other,
+	// and hold up all others for as long each.
+	write, read := stdlib.OpenDB(*config), stdlib.OpenDB(*config)
+	write.SetMaxOpenConns(1)
+	read.SetMaxOpenConns(pgConns)
+	read.SetMaxIdleConns(pgConns)
 	db := &DB{
 		path: Masked(name), url: name, dialect: postgres, now: opts.Now, clock: opts.Now == nil, told: opts.Statement,
-		write: pool, read: pool,
+		write: write, read: read,
 	}
 	if db.clock {
 		db.now = time.Now
@@ -143,7 +146,7 @@ func (db *DB) preparePostgres(ctx context.Context, mustExist bool) error {
 	if err != nil || len(pending) == 0 {
 		return err
 	}
-	conn, err := db.write.Conn(ctx)
+	conn, err := db.read.Conn(ctx)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ralph"
 	"ralph/internal/pgtest"
@@ -24,12 +25,13 @@ type fleet struct {
 }
 
 // newFleet makes a crowd whose code travels through a bare remote.
-func newFleet(t *testing.T, machines int, sleep string) *fleet {
+func newFleet(t *testing.T, database string, machines int, sleep, config string) *fleet {
 	t.Helper()
-	database := pgtest.New(t)
 	f := &fleet{remote: filepath.Join(t.TempDir(), "remote.git")}
-	t.Setenv("RALPH_DATABASE", database)
-	f.crowd = newCrowd(t, sleep, true, "merge: {push: origin}\n")
+	p := newScriptedProject(t, crowdScript(sleep, true), "merge: {push: origin}\n"+config)
+	p.env = append(p.env, "RALPH_DATABASE="+database)
+	f.crowd = &crowd{scriptedProject: p}
+	f.gather("sandbox: off\n")
 	f.git("branch", "-M", "main")
 	f.git("init", "-q", "--bare", "-b", "main", f.remote)
 	f.git("remote", "add", "origin", f.remote)
@@ -52,13 +54,18 @@ func newFleet(t *testing.T, machines int, sleep string) *fleet {
 	return f
 }
 
-// count reads a number from the database.
+// count reads a number from the database, whose server may start anew.
 func (f *fleet) count(query string) (n int) {
 	f.t.Helper()
-	if err := f.db.QueryRowContext(f.t.Context(), query).Scan(&n); err != nil {
-		f.t.Fatal(err)
+	var err error
+	for range 100 {
+		if err = f.db.QueryRowContext(f.t.Context(), query).Scan(&n); err == nil {
+			return n
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
-	return n
+	f.t.Fatal(err)
+	return 0
 }
 
 // wantDone checks that each task was completed once, and that what is on the remote was verified.
@@ -91,7 +98,8 @@ func (f *fleet) wantDone() {
 
 // TestTwoMachines work on one queue: what one has made the other one merges, and goes on from what was sent back.
 func TestTwoMachines(t *testing.T) {
-	f := newFleet(t, 2, "0.3")
+	t.Parallel()
+	f := newFleet(t, pgtest.New(t), 2, "0.3", "")
 	outs := make([]bytes.Buffer, len(f.machines))
 	var ended []func() error
 	for i, m := range f.machines {

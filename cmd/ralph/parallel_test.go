@@ -36,6 +36,13 @@ const crowdFiles = "../../internal/tools/bench/testdata/crowd"
 
 func newCrowd(t *testing.T, sleep string, resolves bool, config string, stubborn ...string) *crowd {
 	t.Helper()
+	c := &crowd{scriptedProject: newScriptedProject(t, crowdScript(sleep, resolves, stubborn...), config)}
+	c.gather("sandbox: off\n")
+	return c
+}
+
+// crowdScript is what the agents of a crowd do.
+func crowdScript(sleep string, resolves bool, stubborn ...string) string {
 	var script strings.Builder
 	for title, chore := range chores {
 		if slices.Contains(stubborn, chore) {
@@ -51,9 +58,7 @@ func newCrowd(t *testing.T, sleep string, resolves bool, config string, stubborn
 			}
 		}
 	}
-	c := &crowd{scriptedProject: newScriptedProject(t, script.String(), config)}
-	c.gather("sandbox: off\n")
-	return c
+	return script.String()
 }
 
 // gather makes the project and its tasks.

@@ -77,12 +77,18 @@ func URL(t testing.TB) string {
 	t.Helper()
 	base, err := server()
 	if err != nil {
-		if os.Getenv("RALPH_REQUIRE_POSTGRES") == "" {
-			t.Skipf("no PostgreSQL: %v", err)
-		}
-		t.Fatal(err)
+		absent(t, err)
 	}
 	return base
+}
+
+// absent skips a test for want of a server, or fails it.
+func absent(t testing.TB, why error) {
+	t.Helper()
+	if os.Getenv("RALPH_REQUIRE_POSTGRES") == "" {
+		t.Skipf("no PostgreSQL: %v", why)
+	}
+	t.Fatal(why)
 }
 
 func run(t testing.TB, base, statement string) {
@@ -117,67 +123,111 @@ func program(name string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// script starts a server, and ends and removes it when the test's process, which holds its standard input, has ended.
+// script starts a server, and anew for each line of its standard input, without an orderly end before that. It ends and
+// removes it when the test's process, which holds the input, has ended.
 const script = `"$1" -D "$3/d" -A trust -U ralph --no-sync --no-instructions -E UTF8 --locale=C >/dev/null || exit
-"$2" -D "$3/d" -k "$3" -c listen_addresses= -c fsync=$4 -c synchronous_commit=$4 -c full_page_writes=$4 \
-	-c max_connections=300 -c shared_buffers=32MB >"$3/log" 2>&1 </dev/null &
-read -r line
-kill -QUIT $!
-wait
+echo host all all samenet trust >>"$3/d/pg_hba.conf"
+start() {
+	"$2" -D "$3/d" -k "$3" -c listen_addresses="$5" -c fsync=$4 -c full_page_writes=$4 \
+		-c max_connections=300 -c shared_buffers=32MB >>"$3/log" 2>&1 </dev/null &
+}
+end() { kill -QUIT $!; wait; }
+start "$@"
+while read -r line; do end; start "$@"; done
+end
 rm -rf "$3"`
 
-// held is the standard input of the script, which is open as long as this process is.
-var held io.WriteCloser //nolint:unused // nobody writes there
+// A Server is a PostgreSQL.
+type Server struct {
+	URL string // of its first database, by a socket
 
-// server starts the server of this process.
+	held io.WriteCloser // the standard input of the script
+}
+
+// Restart kills the server and starts it anew. What was committed is there then; who is connected is cut off.
+func (s *Server) Restart() error {
+	_, err := io.WriteString(s.held, "\n")
+	return err
+}
+
+// Start starts a server that also listens at an address, for the time of a test. launch starts its process, nil by
+// itself.
+func Start(t testing.TB, address string, launch func(*exec.Cmd) error) *Server {
+	t.Helper()
+	s, ended, err := start(address, launch)
+	if err != nil {
+		absent(t, err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(s.held.Close(), ended()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// server starts the server of this process, with which it ends.
 var server = sync.OnceValues(func() (base string, err error) {
-	initdb, err := program("initdb")
+	s, _, err := start("", nil)
 	if err != nil {
 		return "", err
+	}
+	held = s.held
+	db, err := store.Open(context.Background(), strings.Replace(s.URL, "/postgres?", "/ralph?", 1), store.Options{})
+	if err == nil {
+		err = db.Close()
+	}
+	return s.URL, err
+})
+
+// held is the standard input of that server's script, which is open as long as this process is.
+var held io.WriteCloser //nolint:unused // nobody writes there
+
+// start starts a server with a database "ralph". ended waits for its end.
+func start(address string, launch func(*exec.Cmd) error) (s *Server, ended func() error, err error) {
+	initdb, err := program("initdb")
+	if err != nil {
+		return nil, nil, err
 	}
 	postgres, err := program("postgres")
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
 	dir, err := os.MkdirTemp("/tmp", "ralph-pg-") // short: the name of a socket has its limit
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
 	durable := "off"
 	if Used() {
 		durable = "on" // `ralph db check` and `ralph doctor` want it
 	}
 	//nolint:noctx,forbidigo // it ends with the process
-	cmd := exec.Command("sh", "-c", script, "sh", initdb, postgres, dir, durable)
+	cmd := exec.Command("sh", "-c", script, "sh", initdb, postgres, dir, durable, address)
 	cmd.Dir, cmd.Stderr = "/", os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Getuid() == 0 { // which initdb refuses
 		const nobody = 65534
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 		if err := os.Chown(dir, nobody, nobody); err != nil {
-			return "", err
+			return nil, nil, err
 		}
 	}
-	if held, err = cmd.StdinPipe(); err != nil {
-		return "", err
+	s = &Server{URL: "postgres://ralph@/postgres?host=" + url.QueryEscape(dir)}
+	if s.held, err = cmd.StdinPipe(); err != nil {
+		return nil, nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return "", err
+	if launch == nil {
+		launch = (*exec.Cmd).Start
 	}
-	base = "postgres://ralph@/postgres?host=" + url.QueryEscape(dir)
+	if err := launch(cmd); err != nil {
+		return nil, nil, err
+	}
 	for range 600 {
-		if err = execute(base, "CREATE DATABASE ralph"); err == nil {
-			break
+		if err = execute(s.URL, "CREATE DATABASE ralph"); err == nil {
+			return s, cmd.Wait, nil
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	if err != nil {
-		log, _ := os.ReadFile(dir + "/log") // there may be none
-		return "", fmt.Errorf("PostgreSQL does not start: %w\n%s", err, log)
-	}
-	db, err := store.Open(context.Background(), strings.Replace(base, "/postgres?", "/ralph?", 1), store.Options{})
-	if err == nil {
-		err = db.Close()
-	}
-	return base, err
-})
+	log, _ := os.ReadFile(dir + "/log") // there may be none
+	return nil, nil, fmt.Errorf("PostgreSQL does not start: %w\n%s", err, log)
+}

@@ -127,6 +127,9 @@ func (l *Merger) Merge(ctx context.Context) (waits Wait, err error) {
 			if err := l.FastForward(ctx); err != nil {
 				return waits, err
 			}
+			if l.Store.Shared() && !takes { // who has merged does, and has the commits
+				return waits, nil
+			}
 			gaveWay, err := l.prove(ctx)
 			if gaveWay {
 				continue

@@ -64,6 +64,9 @@ func (l *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error
 	if len(commands.All()) == 0 {
 		return &ralph.Proof{Unchecked: true}, nil
 	}
+	if l.Travels() && !(l.Tree.Has(ctx, c.To) && l.Tree.Has(ctx, c.Head)) {
+		return &ralph.Proof{Unknown: "it was merged on another machine, which alone has its commits"}, nil
+	}
 	before, m, err := l.alone(ctx, c)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,526 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ralph"
+	"ralph/internal/pgtest"
+)
+
+// A network is a namespace of the kernel's, which is gone with its last process when the test has ended.
+type network struct{ at string }
+
+func newNetwork(t *testing.T) network {
+	t.Helper()
+	var file *os.File
+	made := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the thread ends with this function
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err == nil {
+			file, err = os.Open("/proc/thread-self/ns/net")
+		}
+		made <- err
+	}()
+	if err := <-made; err != nil {
+		t.Skipf("skipped: no network of its own for a machine: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := file.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return network{fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), file.Fd())}
+}
+
+// launch starts a command in the network.
+func (n network) launch(cmd *exec.Cmd) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	own, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	other, err := os.Open(n.at)
+	if err != nil {
+		return err
+	}
+	defer other.Close()
+	if err = unix.Setns(int(other.Fd()), unix.CLONE_NEWNET); err != nil {
+		return err
+	}
+	err = cmd.Start()
+	if back := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); back != nil {
+		panic(back) // the thread would be another test's next
+	}
+	return err
+}
+
+// ip configures the network.
+func (n network) ip(t *testing.T, args string) {
+	t.Helper()
+	var out strings.Builder
+	cmd := exec.CommandContext(t.Context(), "ip", strings.Fields(args)...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := n.launch(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		t.Fatalf("ip %s: %v %s", args, err, out.String())
+	}
+}
+
+// hubAddress is where the database and the remote of a storm are.
+const hubAddress = "10.77.0.1"
+
+// A cluster is a fleet each of whose machines has a network and processes of its own. A hub with the database and the
+// remote connects them.
+type cluster struct {
+	*fleet
+	hub    network
+	server *pgtest.Server
+	nodes  []*node
+	began  string // the target's commit at first
+}
+
+// A node is a machine of a cluster.
+type node struct {
+	*scriptedProject
+	net    network
+	number int
+	log    *os.File
+	cmd    *exec.Cmd
+	inside string        // the namespace of its processes
+	ended  chan struct{} // closed when the run has ended
+}
+
+// stormLease is how long leases last in a storm.
+const stormLease = 5 * time.Second
+
+// newStorm makes one with machines that do not run yet.
+func newCluster(t *testing.T, machines int, sleep string) *cluster {
+	t.Helper()
+	for _, program := range []string{"ip", "unshare", "mount"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("skipped: %v", err)
+		}
+	}
+	if os.Getuid() != 0 {
+		t.Skip("skipped: only root can give machines networks of their own")
+	}
+	s := &cluster{hub: newNetwork(t)}
+	s.hub.ip(t, "link set lo up")
+	s.hub.ip(t, "link add hub type bridge")
+	s.hub.ip(t, "addr add "+hubAddress+"/24 dev hub")
+	s.hub.ip(t, "link set hub up")
+	s.server = pgtest.Start(t, hubAddress, s.hub.launch)
+	s.fleet = newFleet(t, strings.Replace(s.server.URL, "/postgres?", "/ralph?", 1), machines, sleep,
+		fmt.Sprintf("#test: {lease: %s}\n", stormLease)+manyKills)
+	s.began = strings.TrimSpace(s.git("rev-parse", "HEAD"))
+	s.serve()
+	s.watchLeases()
+	for i, m := range s.machines {
+		n := &node{scriptedProject: m, number: i + 1, net: newNetwork(t), ended: make(chan struct{})}
+		close(n.ended)
+		n.env = append(n.env, "RALPH_DATABASE=postgres://ralph@"+hubAddress+"/ralph?sslmode=disable")
+		n.git("remote", "set-url", "origin", "git://"+hubAddress+"/"+filepath.Base(s.remote))
+		s.hub.ip(t, fmt.Sprintf("link add port%d type veth peer name eth0 netns %s", n.number, n.net.at))
+		s.hub.ip(t, fmt.Sprintf("link set port%d master hub up", n.number))
+		n.net.ip(t, "link set lo up")
+		n.net.ip(t, fmt.Sprintf("addr add 10.77.0.%d/24 dev eth0", 10+n.number))
+		n.net.ip(t, "link set eth0 up")
+		var err error
+		if n.log, err = os.Create(filepath.Join(t.TempDir(), "log")); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := n.log.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		s.nodes = append(s.nodes, n)
+	}
+	return s
+}
+
+// serve has the remote served to the machines, and waits until it is.
+func (s *cluster) serve() {
+	t := s.t
+	t.Helper()
+	daemon := exec.CommandContext(t.Context(), "git", "daemon", "--export-all", "--enable=receive-pack", "--reuseaddr",
+		"--listen="+hubAddress, "--base-path="+filepath.Dir(s.remote), filepath.Dir(s.remote))
+	daemon.Env, daemon.SysProcAttr = s.env, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	daemon.Cancel = func() error { return syscall.Kill(-daemon.Process.Pid, syscall.SIGKILL) }
+	if err := s.hub.launch(daemon); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = daemon.Wait() }) // it was killed
+	for {
+		look := exec.CommandContext(t.Context(), "git", "ls-remote", "git://"+hubAddress+"/"+filepath.Base(s.remote))
+		err := s.hub.launch(look)
+		if err == nil {
+			err = look.Wait()
+		}
+		if err == nil {
+			return
+		}
+		if t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// run starts the run of a machine.
+func (n *node) run() {
+	n.t.Helper()
+	n.cmd = exec.CommandContext(n.t.Context(), "unshare", "--pid", "--fork", "--kill-child", "--mount-proc",
+		"ralph", "run", "--parallel", "4")
+	n.cmd.Dir, n.cmd.Env, n.cmd.Stdout, n.cmd.Stderr = n.dir, n.env, n.log, n.log
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := n.net.launch(n.cmd); err != nil {
+		n.t.Fatal(err)
+	}
+	for own := ""; own == "" || n.inside == own || n.inside == ""; { // until unshare has made it
+		own, _ = os.Readlink("/proc/self/ns/pid")
+		n.inside, _ = os.Readlink(fmt.Sprintf("/proc/%d/ns/pid_for_children", n.cmd.Process.Pid))
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", n.cmd.Process.Pid)); err != nil {
+			break // it has ended already
+		}
+	}
+	ended, cmd := make(chan struct{}), n.cmd
+	n.ended = ended
+	go func() { _ = cmd.Wait(); close(ended) }() // its exit status says it
+}
+
+// begin starts the runs of all machines.
+func (s *cluster) begin() {
+	for _, n := range s.nodes {
+		n.run()
+	}
+}
+
+// runs reports whether the machine's run has not ended yet.
+func (n *node) runs() bool {
+	select {
+	case <-n.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// processes are those of the machine: its run, and all that this has started.
+func (n *node) processes() (list []int) {
+	n.t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/ns/pid")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for _, link := range links {
+		if in, err := os.Readlink(link); err == nil && in == n.inside {
+			pid, err := strconv.Atoi(strings.Split(link, "/")[2])
+			if err != nil {
+				n.t.Fatal(err)
+			}
+			list = append(list, pid)
+		}
+	}
+	return list
+}
+
+// kill ends the machine at once, and all of its processes.
+func (n *node) kill() {
+	n.t.Helper()
+	if err := n.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		n.t.Fatal(err)
+	}
+	<-n.ended
+	for len(n.processes()) > 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// signal sends a signal to all processes of the machine, until there are no others.
+func (n *node) signal(sig syscall.Signal) {
+	n.t.Helper()
+	for had := []int{}; ; {
+		list := n.processes()
+		if slices.Equal(list, had) {
+			return
+		}
+		for _, pid := range list {
+			if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+				n.t.Fatal(err)
+			}
+		}
+		had = list
+	}
+}
+
+// output is what the machine's runs have printed.
+func (n *node) output() string {
+	n.t.Helper()
+	text, err := os.ReadFile(n.log.Name())
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// until waits until something is so, or no other machine runs than those given.
+func (s *cluster) until(is func() bool, but ...*node) {
+	for !is() && slices.ContainsFunc(s.nodes, func(n *node) bool { return n.runs() && !slices.Contains(but, n) }) {
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// busy waits until a machine has a session in progress, the given one if it has; nil if none will have.
+func (s *cluster) busy(first int) (found *node) {
+	s.t.Helper()
+	s.until(func() bool {
+		for i := range s.nodes {
+			n := s.nodes[(first+i)%len(s.nodes)]
+			if n.runs() && s.count(n.of(`SELECT count(*) FROM sessions WHERE completed_at = '' AND `)) > 0 {
+				found = n
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// of narrows a query to what is the machine's.
+func (n *node) of(query string) string { return fmt.Sprintf("%smachine = 'm%d'", query, n.number) }
+
+// lost waits until the others take the runs of a machine for lost that work now, or have ended.
+func (s *cluster) lost(n *node) {
+	s.t.Helper()
+	open := s.count(n.of(`SELECT coalesce(max(id), 0) FROM runs WHERE ended_at = '' AND `))
+	s.until(func() bool {
+		return s.count(fmt.Sprintf(`SELECT count(*) FROM runs WHERE id = %d AND ended_at = ''`, open)) == 0
+	}, n)
+}
+
+// faults are what a storm does to a machine.
+var faults = map[string]func(s *cluster, n *node){
+	"kill": func(_ *cluster, n *node) {
+		n.kill()
+		n.run()
+	},
+	"freeze": func(s *cluster, n *node) {
+		n.signal(syscall.SIGSTOP)
+		s.lost(n)
+		n.signal(syscall.SIGCONT)
+	},
+	"restart": func(s *cluster, _ *node) {
+		if err := s.server.Restart(); err != nil {
+			s.t.Fatal(err)
+		}
+	},
+	"cut": func(s *cluster, n *node) {
+		s.hub.ip(s.t, fmt.Sprintf("link set port%d down", n.number))
+		s.lost(n)
+		s.hub.ip(s.t, fmt.Sprintf("link set port%d up", n.number))
+	},
+}
+
+// finish has the machines work until nothing is left to do.
+func (s *cluster) finish() {
+	s.t.Helper()
+	for {
+		for _, n := range s.nodes {
+			<-n.ended
+			switch status := n.cmd.ProcessState.ExitCode(); status {
+			case ralph.ExitOK, ralph.ExitWaiting:
+			default:
+				s.t.Errorf("machine %d: exit status %d", n.number, status)
+			}
+		}
+		if s.t.Failed() || s.count(`SELECT count(*) FROM tasks WHERE status <> 'completed'`) == 0 {
+			return
+		}
+		s.retryLost()
+		s.begin()
+	}
+}
+
+// A grant is one change of the leases, as the database saw it.
+type grant struct{ at, op, name, process, until string }
+
+// watchLeases has the database note each change of its leases.
+func (s *cluster) watchLeases() {
+	s.t.Helper()
+	const clock = `to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+	if _, err := s.db.ExecContext(s.t.Context(), `
+		CREATE TABLE grants (id BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY, at TEXT, op TEXT, name TEXT, process TEXT, until TEXT);
+		CREATE FUNCTION note_grant() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF TG_OP = 'DELETE' THEN
+				INSERT INTO grants (at, op, name, process, until) VALUES (`+clock+`, TG_OP, OLD.name, OLD.process, OLD.until);
+			ELSE
+				INSERT INTO grants (at, op, name, process, until) VALUES (`+clock+`, TG_OP, NEW.name, NEW.process, NEW.until);
+			END IF;
+			RETURN NULL;
+		END $$;
+		CREATE TRIGGER grants AFTER INSERT OR UPDATE OR DELETE ON leases FOR EACH ROW EXECUTE FUNCTION note_grant()`); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *cluster) grants() (list []grant) {
+	s.t.Helper()
+	rows, err := s.db.QueryContext(s.t.Context(), `SELECT at, op, name, process, until FROM grants ORDER BY id`)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var g grant
+		if err := rows.Scan(&g.at, &g.op, &g.name, &g.process, &g.until); err != nil {
+			s.t.Fatal(err)
+		}
+		list = append(list, g)
+	}
+	if err := rows.Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	return list
+}
+
+// heldTwice returns the grants of leases that another process still had.
+func heldTwice(list []grant) (found []string) {
+	has := map[string]grant{}
+	for _, g := range list {
+		by, held := has[g.name]
+		switch {
+		case held && by.process != g.process && g.at < by.until:
+			found = append(found, fmt.Sprintf("%s %s: %q of %s, though %s has it until %s", g.at, g.op, g.name, g.process, by.process, by.until))
+		case g.op == "DELETE":
+			delete(has, g.name)
+			continue
+		}
+		has[g.name] = g
+	}
+	return found
+}
+
+func TestHeldTwice(t *testing.T) {
+	take := func(at, process, until string) grant { return grant{at, "INSERT", "merge", process, until} }
+	for name, tt := range map[string]struct {
+		list []grant
+		n    int
+	}{
+		"one after the other":   {[]grant{take("1", "a", "5"), {"2", "DELETE", "merge", "a", "5"}, take("3", "b", "8")}, 0},
+		"renewed":               {[]grant{take("1", "a", "5"), {"2", "UPDATE", "merge", "a", "6"}}, 0},
+		"lapsed":                {[]grant{take("1", "a", "5"), take("5", "b", "9")}, 0},
+		"two leases":            {[]grant{take("1", "a", "5"), {"2", "INSERT", "janitor", "b", "6"}}, 0},
+		"before it has ended":   {[]grant{take("1", "a", "5"), take("4", "b", "9")}, 1},
+		"renewed, and taken":    {[]grant{take("1", "a", "5"), {"4", "UPDATE", "merge", "a", "8"}, take("6", "b", "9")}, 1},
+		"given back by another": {[]grant{take("1", "a", "5"), {"2", "DELETE", "merge", "b", "5"}}, 1},
+	} {
+		if found := heldTwice(tt.list); len(found) != tt.n {
+			t.Errorf("%s: %q", name, found)
+		}
+	}
+}
+
+// weathered checks what is true after a storm.
+func (s *cluster) weathered() {
+	s.t.Helper()
+	s.wantDone()
+	for what, query := range map[string]string{
+		"sessions of a task at one time": `SELECT count(*) FROM sessions a JOIN sessions b ON a.id < b.id AND a.task_id = b.task_id
+			AND a.started_at < b.completed_at AND b.started_at < a.completed_at`,
+		"runs whose sessions' money is not theirs": `SELECT count(*) FROM runs r
+			WHERE abs(r.cost_usd - (SELECT coalesce(sum(cost_usd), 0) FROM sessions s WHERE s.run_id = r.id)) > 1e-6`,
+	} {
+		if n := s.count(query); n != 0 {
+			s.t.Errorf("%d %s", n, what)
+		}
+	}
+	for _, found := range heldTwice(s.grants()) {
+		s.t.Errorf("held twice: %s", found)
+	}
+	for commit := range strings.FieldsSeq(s.git("log", "--first-parent", "--format=%H", s.began+"..origin/main")) {
+		if s.count(`SELECT count(*) FROM changes WHERE state = 'merged' AND to_commit = '`+commit+`'`) == 0 {
+			s.t.Errorf("no merge has made %s of the target", commit)
+		}
+	}
+	for _, n := range s.nodes {
+		if list := n.processes(); len(list) > 0 {
+			s.t.Errorf("machine %d has processes: %v", n.number, list)
+		}
+		wantDeserted(s.t, n.dir)
+		wantDeserted(s.t, n.state())
+	}
+	if s.t.Failed() {
+		s.t.Log(s.ralph(0, "task", "list"), s.ralph(0, "session", "list"))
+		for _, n := range s.nodes {
+			s.t.Logf("machine %d:\n%s", n.number, n.output())
+		}
+	}
+}
+
+// storm does one to a machine that works.
+func (s *cluster) storm(fault string, first int) {
+	s.t.Helper()
+	n := s.busy(first)
+	if n == nil {
+		s.t.Logf("%s: all is done", fault)
+		return
+	}
+	began := time.Now()
+	faults[fault](s, n)
+	s.t.Logf("%s: machine %d, %s, when %d tasks were merged", fault, n.number, time.Since(began).Round(time.Second),
+		s.count(`SELECT count(*) FROM changes WHERE state = 'merged'`))
+}
+
+// TestStormOfMachines: three machines, each in a network of its own, are killed, frozen until they are taken for lost, and
+// cut off, and the database's server is killed: every task is completed once, and nothing is left. RALPH_TEST_STORMS says
+// how often it is done, with 62 tasks each and by random seeds, in `make storm`.
+func TestStormOfMachines(t *testing.T) {
+	t.Parallel()
+	storms := testNumber(t, "RALPH_TEST_STORMS", 0)
+	if storms == 0 {
+		s := newCluster(t, 3, "1")
+		s.begin()
+		for i, fault := range []string{"kill", "freeze", "restart", "cut"} {
+			s.storm(fault, i)
+		}
+		s.finish()
+		s.weathered()
+	}
+	random := chance(t)
+	for i := range storms {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			s := newCluster(t, 3, "1")
+			for s.tasks < 60 {
+				s.add()
+			}
+			s.begin()
+			for range 8 {
+				s.storm(slices.Sorted(maps.Keys(faults))[random.IntN(len(faults))], random.IntN(len(s.nodes)))
+				time.Sleep(time.Duration(random.Int64N(int64(5 * time.Second))))
+			}
+			s.finish()
+			s.weathered()
+		})
+	}
+}
