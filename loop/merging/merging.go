@@ -372,7 +372,7 @@ func (l *Merger) Forget(ctx context.Context, before time.Time) error {
 func (l *Merger) forget(ctx context.Context, merged []ralph.Change) (err error) {
 	var refs []string
 	for _, c := range merged {
-		if l.Squash {
+		if l.Squash || l.Travels() && !l.Tree.Has(ctx, c.To) { // another machine has merged it
 			continue
 		}
 		has, aerr := l.below(ctx, c.Head, c.To)
