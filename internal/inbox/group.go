@@ -41,6 +41,8 @@ func Cause(i store.InboxItem) string {
 		return i.Kind + "\x00" + i.Title + "\x00" + i.Text
 	case i.Kind == "suggestion" && i.Action == "task":
 		return i.Kind + "\x00" + i.Text
+	case i.Kind == "suggestion" && i.Action == "adopt": // what a task is to be done like is decided for that task alone
+		return fmt.Sprint(i.Kind, "\x00", i.TaskID, "\x00", i.Text)
 	}
 	return ""
 }

@@ -13,6 +13,7 @@ func TestGroups(t *testing.T) {
 		return store.InboxItem{Kind: kind, TaskID: task, Text: text, Title: "T"}
 	}
 	again := store.InboxItem{Kind: "suggestion", TaskID: 9, Text: "refactor: split it", Action: "task"}
+	elsewhere := store.InboxItem{Kind: "suggestion", TaskID: 8, Text: "alternative: split it", Action: "adopt"}
 	other := store.InboxItem{Kind: "suggestion", TaskID: 9, Text: "alternative: split it", Action: "adopt"}
 	got := Groups([]store.InboxItem{
 		item("question", 1, "which?"), item("question", 2, "which?"),
@@ -22,13 +23,13 @@ func TestGroups(t *testing.T) {
 		item("failed", 6, "done was refused: `npm test` exits 1"),
 		item("blocker", 7, "could not be merged, 4 times: it conflicts in app.py"),
 		item("proposal", 8, "so"), item("proposal", 8, "so"), item("proposal", 8, "other"),
-		again, again, other, other,
+		again, again, other, other, elsewhere,
 	})
 	var sizes []int
 	for _, g := range got {
 		sizes = append(sizes, len(g))
 	}
-	if want := []int{1, 1, 2, 2, 1, 2, 1, 2, 1, 1}; !slices.Equal(sizes, want) {
+	if want := []int{1, 1, 2, 2, 1, 2, 1, 2, 2, 1}; !slices.Equal(sizes, want) {
 		t.Errorf("%v, want %v", sizes, want)
 	}
 	if tasks := got[2].Tasks(); !slices.Equal(tasks, []int64{3, 5}) {

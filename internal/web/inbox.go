@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -52,7 +53,7 @@ func (i item) Choices() []option { return options(i.Options, i.Preferred) }
 
 // Together reports whether the item can be decided on together with others.
 func (i item) Together() bool {
-	return inbox.YesOrNo(i.InboxItem) || failed(i.InboxItem) || manyDecisions["resolve"].fits(i.InboxItem)
+	return inbox.YesOrNo(i.InboxItem) || failed(i.InboxItem) || asks(i.InboxItem) || resolvable(i.InboxItem)
 }
 
 // Names are the names of the item and of those that say the same.
@@ -217,7 +218,7 @@ type manyView struct {
 	Items []item
 	Cost  string // of retrying what has failed, in words
 
-	YesOrNo, Resolvable, Failed int // how many a verdict fits
+	YesOrNo, Resolvable, Failed, Questions int // how many a verdict fits
 }
 
 func (a *app) many(tx *store.Tx, r *http.Request) (view, error) {
@@ -235,7 +236,9 @@ func (a *app) many(tx *store.Tx, r *http.Request) (view, error) {
 		case failed(i):
 			v.Failed++
 			tasks = append(tasks, i.TaskID)
-		case manyDecisions["resolve"].fits(i):
+		case asks(i):
+			v.Questions++
+		case resolvable(i):
 			v.Resolvable++
 		}
 	}
@@ -255,8 +258,14 @@ type manyDecision struct {
 var manyDecisions = map[string]manyDecision{
 	"approve": {approvable, "which you write in the inbox", deciding(true)},
 	"reject":  {inbox.YesOrNo, "which is not answered with yes or no", deciding(false)},
+	"answer": {
+		asks, "which asks nothing",
+		func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+			return "answered " + i.Item, tx.Answer(i.Ref.ID, words, person)
+		},
+	},
 	"resolve": {
-		func(i store.InboxItem) bool { return i.Kind == "flag" || i.Kind == "blocker" }, "which words do not resolve",
+		resolvable, "which words do not resolve",
 		func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
 			return "resolved " + i.Item, tx.Resolve(i.Ref.ID, words, person)
 		},
@@ -277,6 +286,10 @@ var manyDecisions = map[string]manyDecision{
 }
 
 func failed(i store.InboxItem) bool { return i.Kind == "failed" }
+
+func asks(i store.InboxItem) bool { return i.Kind == "question" }
+
+func resolvable(i store.InboxItem) bool { return i.Kind == "flag" || i.Kind == "blocker" }
 
 func approvable(i store.InboxItem) bool { return inbox.YesOrNo(i) && !inbox.Alone(i) }
 
@@ -315,6 +328,12 @@ func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 		}
 		if one && n > 0 {
 			decision, words = manyDecisions["reject"], "the same as "+list[0].Item
+		}
+		if verdict == "answer" {
+			if words = cmp.Or(written(r, "own-"+i.Item), written(r, "option-"+i.Item)); words == "" {
+				left = append(left, i.Item+" is left: it was given no answer.")
+				continue
+			}
 		}
 		line, err := decision.do(tx, i, words, a.Person)
 		if err != nil {

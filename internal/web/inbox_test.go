@@ -215,3 +215,52 @@ func TestFlagsAreResolvedTogether(t *testing.T) {
 		t.Errorf("it is resolved by %q", c.Decision)
 	}
 }
+
+// TestQuestionsAreAnsweredTogether, each with its own answer; one that is given none still waits.
+func TestQuestionsAreAnsweredTogether(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.addTask(ralph.Task{Title: "One"})
+	s.start(id, session)
+	ask := func(what string, options ...string) int64 {
+		return s.say(id, session, signals.Ask{Question: what, Options: options, Blocking: new(true)})
+	}
+	one, two, three := ask("red or blue?", "red", "blue"), ask("how many?"), ask("why?")
+	all := fmt.Sprintf("Q%d Q%d Q%d", one, two, three)
+	b := s.browser().signIn()
+	has(t, b.inbox(), fmt.Sprintf(`aria-label="Choose Q%d"`, one))
+	has(t, b.get("/inbox/many?item="+url.QueryEscape(all)), "Answer the 3 questions", `value="blue"`)
+	said := b.done("/inbox/many", "item", all, "verdict", "answer", fmt.Sprintf("option-Q%d", one), "blue", fmt.Sprintf("own-Q%d", two), "three")
+	has(t, said, fmt.Sprintf("Q%d is left: it was given no answer.", three))
+	for id, want := range map[int64]string{one: "blue", two: "three", three: ""} {
+		got := ""
+		if c := s.commentNow(id); c.Answer != nil {
+			got = *c.Answer
+		}
+		if got != want {
+			t.Errorf("Q%d is answered with %q, want %q", id, got, want)
+		}
+	}
+}
+
+// TestTheSameAlternativeIsOneRow of its task: it is taken once, and the others are rejected as its doubles.
+func TestTheSameAlternativeIsOneRow(t *testing.T) {
+	t.Parallel()
+	s, _ := newNight(t)
+	b := s.browser().signIn()
+	page := b.get("/inbox")
+	if n := strings.Count(page, "Test the redirects</span>"); n != 1 {
+		t.Errorf("what is suggested three times has %d rows", n)
+	}
+	anchor := regexp.MustCompile(`item=(w-suggestion-2-\d+)"`).FindStringSubmatch(page)
+	page = b.get("/inbox?item=" + anchor[1])
+	names := regexp.MustCompile(`name="item" value="(C\d+ C\d+ C\d+)"><button|name="item" value="(C\d+ C\d+ C\d+)">\s*<button name="verdict" value="one"`).FindStringSubmatch(page)
+	if names == nil {
+		t.Fatalf("there is no form for the three:\n%s", page)
+	}
+	has(t, page, "Do it this way</button>", "Dismiss all 3")
+	b.done("/inbox/many", "item", names[1]+names[2], "verdict", "one")
+	if page := b.get("/inbox"); strings.Contains(page, "Test the redirects") {
+		t.Error("it still waits")
+	}
+}
