@@ -40,6 +40,7 @@ const (
 	ControlStop    = "stop"     // end after the session in progress, which has the grace period to finish
 	ControlGoOn    = "go_on"    // do not end, though the run has decided to
 	ControlStopNow = "stop_now" // end now, and stop the session in progress
+	ControlDrain   = "drain"    // end once the sessions in progress have: no run is to work on this machine
 )
 
 // A Run is one execution of `ralph run`.
@@ -81,6 +82,18 @@ func Doing(state, reason, until string) string {
 		return state + " " + reason + until
 	}
 	return state + until + ": " + reason
+}
+
+// A Machine is one on which runs work or have worked.
+type Machine struct {
+	Name       string `json:"name"`
+	Alive      bool   `json:"alive"`       // a run works there, as far as can be told
+	RunID      int64  `json:"run_id"`      // the newest one
+	LeaseUntil Time   `json:"lease_until"` // it is taken for lost after that; zero if no run is open there
+	Sessions   int    `json:"sessions"`    // in progress
+	DrainedAt  Time   `json:"drained_at"`  // zero unless no run may begin there
+	DrainedBy  string `json:"drained_by"`
+	SeenAt     Time   `json:"seen_at"` // when a run there was last known to work
 }
 
 // Limits are the bounds of a run and its sessions. Durations are in seconds. Every

@@ -326,7 +326,7 @@ func (r *runner) round(ctx context.Context) error {
 	if err := r.Lapse(ctx); err != nil {
 		return fmt.Errorf("decide on expired claims: %w", err)
 	}
-	if err := r.takeOver(ctx); err != nil {
+	if err := r.TakeOver(ctx); err != nil {
 		return fmt.Errorf("decide on what lost runs left: %w", err)
 	}
 	if why, err := r.room(ctx); err != nil || why != "" {
@@ -470,6 +470,8 @@ func (r *runner) stopped(ctx context.Context) error {
 	switch control {
 	case ralph.ControlStop, ralph.ControlStopNow:
 		return &end{ralph.ExitStopped, "stopped by `ralph stop`"}
+	case ralph.ControlDrain:
+		return &end{ralph.ExitStopped, "this machine is drained (`ralph machine list`)"}
 	case ralph.ControlPause:
 		if err := r.state(ctx, "paused", "paused by `ralph pause`", time.Time{}); err != nil {
 			return err

@@ -20,7 +20,7 @@ func (l *Loop) recover(ctx context.Context) error {
 		if err := tx.ReleaseAdrift(); err != nil {
 			return err
 		}
-		last, ok, err := tx.LastRun()
+		last, ok, err := tx.LastRunHere()
 		if err != nil {
 			return err
 		}
@@ -68,22 +68,22 @@ func (l *Loop) decideLost(ctx context.Context, reviews, lost []ralph.Session) er
 	})
 }
 
-// takeOver decides on what runs have left that were lost while this one works, as those of other machines are.
-func (r *runner) takeOver(ctx context.Context) (err error) {
+// TakeOver decides on what runs have left that were lost, as those of other machines are while this one works.
+func (l *Loop) TakeOver(ctx context.Context) (err error) {
 	look := func(tx *store.Tx) ([]ralph.Session, error) { return tx.LostSessions(false) }
-	lost, err := store.Read(ctx, r.Store, look)
+	lost, err := store.Read(ctx, l.Store, look)
 	if err != nil || len(lost) == 0 {
 		return err
 	}
-	if r.Store.Shared() { // one machine does it
-		release, holder, lerr := r.Store.Lease(ctx, "janitor", 0)
+	if l.Store.Shared() { // one machine does it
+		release, holder, lerr := l.Store.Lease(ctx, "janitor", 0)
 		if lerr != nil || holder != "" {
 			return lerr
 		}
 		defer func() { err = errors.Join(err, release()) }()
 	}
 	var reviews []ralph.Session
-	if err := r.Store.Tx(ctx, func(tx *store.Tx) (err error) { // a run may have renewed its lease meanwhile
+	if err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) { // a run may have renewed its lease meanwhile
 		if err = tx.EndLostRuns(); err == nil {
 			reviews, err = tx.LostReviews()
 		}
@@ -94,7 +94,7 @@ func (r *runner) takeOver(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	return r.decideLost(ctx, reviews, lost)
+	return l.decideLost(ctx, reviews, lost)
 }
 
 // each decides on sessions that have ended, and goes on if one cannot be decided.

@@ -60,6 +60,7 @@ var tables = []struct{ name, about string }{
 	{"checkpoints", "Where sessions stood, for those that go on."},
 	{"events", "What happened, in order ([events.md](events.md))."},
 	{"leases", "What one process at a time does, of all machines: `merge`."},
+	{"machines", "The machines on which runs work or have worked."},
 	{"event_readers", own + "How far those who read the events have come, such as notifications."},
 	{"learnings", "What sessions learned and people know."},
 	{"learning_comments", own + "Which signals a learning came from."},
@@ -120,7 +121,7 @@ var meanings = map[string]string{
 
 	"features.learnings": "what its tasks should know, written by people", "disciplines.instructions": "what its agents are told",
 
-	"runs.pid": "the process", "runs.machine": "the name of the one that it works on", "runs.process": own + "by which its own machine sees at once that it has ended", "runs.lease_until": "it is taken for lost after that, unless its machine sees it live", "sessions.machine": "where it works, and where its transcript is", "leases.machine": "who does it", "leases.process": own + "the same, as in runs", "leases.until": "it is another one's to take after that", "runs.started_at": "", "runs.ended_at": "empty while it runs, or if it was lost", "runs.control": "what people asked for", "runs.state": "", "runs.state_reason": "",
+	"runs.pid": "the process", "runs.machine": "the name of the one that it works on", "runs.process": own + "by which its own machine sees at once that it has ended", "runs.lease_until": "it is taken for lost after that, unless its machine sees it live", "sessions.machine": "where it works, and where its transcript is", "machines.drained_at": "empty unless no run may begin there", "machines.drained_by": "who said so", "leases.machine": "who does it", "leases.process": own + "the same, as in runs", "leases.until": "it is another one's to take after that", "runs.started_at": "", "runs.ended_at": "empty while it runs, or if it was lost", "runs.control": "what people asked for", "runs.state": "", "runs.state_reason": "",
 	"runs.wait_until": "when a wait ends", "runs.limits": "its limits, as an object", "runs.sessions": "launched so far", "runs.cost_usd": "", "runs.exit_status": "null while it runs",
 	"runs.reason": "why it ended", "runs.sandbox": "what held its agents, in words",
 

@@ -39,9 +39,13 @@ var runs = reads("runs r", func(r *ralph.Run) []field {
 })
 
 // StartRun opens a run of this machine, after ending those that were lost. process is the run's identity by
-// [machine.Join]. sandbox describes in words what confines the run's agents.
+// [machine.Join]. sandbox describes in words what confines the run's agents. The error wraps [ralph.ErrConflict] if the
+// machine is drained.
 func (tx *Tx) StartRun(process string, limits ralph.Limits, sandbox string) (ralph.Run, error) {
 	if err := tx.EndLostRuns(); err != nil {
+		return ralph.Run{}, err
+	}
+	if err := tx.enlist(machine.Name()); err != nil {
 		return ralph.Run{}, err
 	}
 	pid := os.Getpid()
@@ -77,6 +81,11 @@ func (tx *Tx) Run(id int64) (ralph.Run, error) {
 // Runs lists limit runs, newest first, after the newest skip.
 func (tx *Tx) Runs(limit, skip int) ([]ralph.Run, error) {
 	return runs.all(tx, `ORDER BY r.id DESC LIMIT $1 OFFSET $2`, limit, skip)
+}
+
+// LastRunHere returns the newest run of this machine; ok is false if there was none.
+func (tx *Tx) LastRunHere() (r ralph.Run, ok bool, err error) {
+	return runs.first(tx, `WHERE r.machine = $1 ORDER BY r.id DESC`, machine.Name())
 }
 
 // LastRun returns the newest run that has not ended, else the newest one; ok is false if there was none.
@@ -192,9 +201,10 @@ func (tx *Tx) GoesOn(id int64) (bool, error) {
 	return n > 0, err
 }
 
-// RunControl returns the request that people have sent to a run.
+// RunControl returns the request that people have sent to a run, or to all runs of its machine.
 func (tx *Tx) RunControl(id int64) (control string, err error) {
-	return value[string](tx, `SELECT control FROM runs WHERE id = $1`, id)
+	return value[string](tx, `SELECT CASE WHEN r.control <> 'stop_now' AND m.drained_at <> '' THEN 'drain' ELSE r.control END
+		FROM runs r LEFT JOIN machines m ON m.name = r.machine WHERE r.id = $1`, id)
 }
 
 // EndRun closes a run.

@@ -65,6 +65,7 @@ var powers = map[string]string{
 	"learning list":   reads, "learning add": useLearned, "learning edit": useLearned,
 	"learning forget": useNothing, "learning merge": useNothing,
 	"workspace list": reads, "workspace remove": useNothing, "merge": reads,
+	"machine list": reads, "machine drain": useNothing, "machine remove": useNothing,
 
 	"db check": reads, "db backup": reads, "db restore": useNothing, "db adopt": useNothing,
 	"db url": reads, "db move": useNothing,

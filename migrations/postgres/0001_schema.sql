@@ -455,6 +455,13 @@ CREATE TABLE leases (
   until   TEXT COLLATE "C" NOT NULL
 );
 
+-- The machines on which runs work or have worked.
+CREATE TABLE machines (
+  name       TEXT COLLATE "C" PRIMARY KEY,
+  drained_at TEXT COLLATE "C" NOT NULL DEFAULT '', -- '' unless no run may begin there
+  drained_by TEXT COLLATE "C" NOT NULL DEFAULT ''
+);
+
 -- What the verification said before a task's first session.
 CREATE TABLE baselines (
   task_id BIGINT PRIMARY KEY REFERENCES tasks(id) ON DELETE CASCADE,

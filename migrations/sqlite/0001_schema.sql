@@ -435,6 +435,13 @@ CREATE TABLE leases (
   until   TEXT NOT NULL
 ) STRICT;
 
+-- The machines on which runs work or have worked.
+CREATE TABLE machines (
+  name       TEXT PRIMARY KEY,
+  drained_at TEXT NOT NULL DEFAULT '', -- '' unless no run may begin there
+  drained_by TEXT NOT NULL DEFAULT ''
+) STRICT;
+
 -- What the verification said before a task's first session.
 CREATE TABLE baselines (
   task_id INTEGER PRIMARY KEY REFERENCES tasks(id) ON DELETE CASCADE,

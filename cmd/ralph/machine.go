@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"ralph"
+	"ralph/internal/project"
+	"ralph/internal/text"
+	"ralph/store"
+)
+
+func newMachine(a *app) *cobra.Command {
+	return noun("machine",
+		newCommand("list", func(cmd *cobra.Command, _ []string) error {
+			return showList(cmd.Context(), a, (*store.Tx).Machines, sayMachine)
+		}),
+		newMachineDrain(a),
+		newCommand("remove NAME", func(cmd *cobra.Command, args []string) error {
+			return a.removeMachine(cmd.Context(), args[0])
+		}),
+	)
+}
+
+// sayMachine prints a machine.
+func sayMachine(w io.Writer, m ralph.Machine) {
+	state := "gone"
+	switch {
+	case m.Alive:
+		state = "works"
+	case m.LeaseUntil.IsZero():
+		state = "no run"
+	}
+	fmt.Fprintf(w, "%-16s %-7s run %-5d %-11s seen %s", text.Line(m.Name, 100), state, m.RunID,
+		text.Count(m.Sessions, "session"), m.SeenAt.Local().Format("Jan 2 15:04:05"))
+	if m.Alive && !m.LeaseUntil.IsZero() {
+		fmt.Fprintf(w, ", lease until %s", m.LeaseUntil.Local().Format("15:04:05"))
+	}
+	if !m.DrainedAt.IsZero() {
+		fmt.Fprintf(w, "  drained by %s", text.Line(m.DrainedBy, 100))
+	}
+	fmt.Fprintln(w)
+}
+
+func newMachineDrain(a *app) *cobra.Command {
+	undo := false
+	cmd := newCommand("drain NAME", func(cmd *cobra.Command, args []string) error {
+		m, err := alter(cmd.Context(), a, func(tx *store.Tx) (m ralph.Machine, err error) {
+			if err = tx.Drain(args[0], a.person(), undo); err == nil {
+				m, err = tx.Machine(args[0])
+			}
+			return m, err
+		})
+		if err != nil {
+			return err
+		}
+		said := fmt.Sprintf("no run may begin on %s until `ralph machine drain %[1]s --undo`", m.Name)
+		switch {
+		case undo:
+			said = "runs may begin on " + m.Name
+		case m.Alive:
+			said = fmt.Sprintf("run %d on %s takes no further task, and ends with what is in progress (%s); ",
+				m.RunID, m.Name, text.Count(m.Sessions, "session")) + said
+		}
+		return a.say(m, "%s", said)
+	})
+	cmd.Flags().BoolVar(&undo, "undo", false, "allow runs there again")
+	return cmd
+}
+
+// removeMachine forgets a machine, and decides on what was in progress there.
+func (a *app) removeMachine(ctx context.Context, name string) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return a.with(ctx, func(p *project.Project, db *store.DB) error {
+		if err := db.Tx(ctx, func(tx *store.Tx) error { return tx.RemoveMachine(name) }); err != nil {
+			return err
+		}
+		var err error
+		if p.Confinement, err = p.Confine(ctx); err != nil { // what is done may have to be verified
+			return err
+		}
+		l, err := p.Loop(ctx, db)
+		if err == nil {
+			err = l.TakeOver(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("%s is forgotten; the next run decides on what was in progress there: %w", name, err)
+		}
+		return a.say(map[string]string{"machine": name}, "%s is forgotten, and what was in progress there is decided", name)
+	})
+}

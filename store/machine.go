@@ -1,0 +1,109 @@
+package store
+
+import (
+	"fmt"
+
+	"ralph"
+)
+
+var machines = reads("machines m", func(m *ralph.Machine) []field {
+	return []field{{"m.name", &m.Name}, {"m.drained_at", &m.DrainedAt}, {"m.drained_by", &m.DrainedBy}}
+})
+
+// enlist notes that a run begins on a machine. The error wraps [ralph.ErrConflict] if it is drained.
+func (tx *Tx) enlist(name string) error {
+	m, ok, err := machines.first(tx, `WHERE m.name = $1`, name)
+	if err == nil && ok && !m.DrainedAt.IsZero() {
+		err = ralph.Conflict("no run may begin on %s, which %s drained at %s: `ralph machine drain %[1]s --undo` allows it again",
+			name, m.DrainedBy, m.DrainedAt)
+	}
+	if err != nil || ok {
+		return err
+	}
+	_, err = tx.exec(`INSERT INTO machines (name) VALUES ($1)`, name)
+	return err
+}
+
+// Machines lists the machines on which runs work or have worked, by name.
+func (tx *Tx) Machines() ([]ralph.Machine, error) {
+	list, err := machines.all(tx, `ORDER BY m.name`)
+	for i := range list {
+		if err == nil {
+			err = tx.standing(&list[i])
+		}
+	}
+	return list, err
+}
+
+// Machine returns one machine.
+func (tx *Tx) Machine(name string) (ralph.Machine, error) {
+	m, err := machines.one(tx, fmt.Sprintf("machine %q (`ralph machine list` names all)", name), "", `WHERE m.name = $1`, name)
+	if err == nil {
+		err = tx.standing(&m)
+	}
+	return m, err
+}
+
+// standing reads what a machine is doing.
+func (tx *Tx) standing(m *ralph.Machine) error {
+	list, err := runs.all(tx, `WHERE r.machine = $1 AND (r.ended_at = '' OR r.id = (
+		SELECT max(id) FROM runs WHERE machine = $1)) ORDER BY r.id`, m.Name)
+	for _, r := range list {
+		alive := tx.Alive(r)
+		if m.Alive && !alive { // the newest of those that work, else the newest
+			continue
+		}
+		m.Alive, m.RunID, m.SeenAt, m.LeaseUntil = alive, r.ID, r.EndedAt, ralph.Time{}
+		switch {
+		case !r.EndedAt.IsZero():
+		case alive && !tx.db.Shared(): // its lease is not renewed
+			m.SeenAt = tx.now
+		default:
+			m.LeaseUntil, m.SeenAt = r.LeaseUntil, ralph.At(r.LeaseUntil.Add(-LeaseTime))
+		}
+	}
+	if err == nil {
+		m.Sessions, err = value[int](tx, `SELECT count(*) FROM sessions s
+			WHERE s.completed_at = '' AND s.role <> 'review' AND s.machine = $1`, m.Name)
+	}
+	return err
+}
+
+// Drain lets the runs of a machine end when their sessions have, and no further one begin there; with undo one may
+// again.
+func (tx *Tx) Drain(name, by string, undo bool) error {
+	if _, err := tx.Machine(name); err != nil {
+		return err
+	}
+	at := tx.now
+	if undo {
+		at, by = ralph.Time{}, ""
+	}
+	_, err := tx.exec(`UPDATE machines SET drained_at = $1, drained_by = $2 WHERE name = $3`, at, by, name)
+	return err
+}
+
+// RemoveMachine forgets a machine and ends the runs that were lost there; what they left is to be decided. The error
+// wraps [ralph.ErrConflict] while one works.
+func (tx *Tx) RemoveMachine(name string) error {
+	m, err := tx.Machine(name)
+	if err == nil && m.Alive {
+		err = stillThere(m)
+	}
+	if err == nil {
+		err = tx.EndLostRuns()
+	}
+	if err == nil {
+		_, err = tx.exec(`DELETE FROM machines WHERE name = $1`, name)
+	}
+	return err
+}
+
+// stillThere is why a machine is not removed.
+func stillThere(m ralph.Machine) error {
+	until := ""
+	if !m.LeaseUntil.IsZero() {
+		until = fmt.Sprintf("; if %s is gone, it is taken for lost at %s", m.Name, m.LeaseUntil)
+	}
+	return ralph.Conflict("run %d works on %s: `ralph machine drain %[2]s` lets it end%s", m.RunID, m.Name, until)
+}
