@@ -48,7 +48,7 @@ func (v Info) Write(w io.Writer) {
 	case v.Registered:
 		fmt.Fprintln(w, "chats start ralph themselves (.mcp.json); no server for URLs runs: `ralph chat start`")
 	default:
-		fmt.Fprintln(w, "chats cannot reach ralph: `ralph init-mcp`, and for clients that want a URL `ralph chat start`")
+		fmt.Fprintln(w, "chats cannot reach ralph: `ralph init --mcp`, and for clients that want a URL `ralph chat start`")
 	}
 	fmt.Fprintf(w, "mirror: %s\n", v.File)
 }

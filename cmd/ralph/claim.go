@@ -54,7 +54,7 @@ func sayClaimed(w io.Writer, v mcpserver.Claimed, registered bool) {
 	}
 	fmt.Fprintf(w, "\n%s\n%s\n\n%s%s\n", rule, how, text.Visible(v.Prompt), rule)
 	if v.MCP == nil && !registered {
-		fmt.Fprintln(w, "TIP: `ralph init-mcp` gives a chat in this project ralph's tools.")
+		fmt.Fprintln(w, "TIP: `ralph init --mcp` gives a chat in this project ralph's tools.")
 	}
 	fmt.Fprintf(w, "TIP: follow it with `ralph chat watch`; "+
 		"end with `ralph chat complete %d` or `ralph chat release %d`.\n", v.TaskID, v.TaskID)

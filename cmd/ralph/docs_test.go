@@ -172,6 +172,7 @@ var objects = []struct {
 	{show.TaskView{}, "`task show`, beside those of a task", "TaskView"},
 	{store.InboxItem{}, "`inbox`", ""},
 	{ralph.Comment{}, "`timeline`, `task show`", ""},
+	{ralph.Machine{}, "`machine list`, `machine drain`", ""},
 	{ralph.Session{}, "`session list`, `session show`, `task show`", ""},
 	{ralph.Stay{}, "`time_in_state`, which `session list` and `session show` add beside `stood_at`, the last state before the end", ""},
 	{ralph.Check{}, "`verify` of a session", ""},

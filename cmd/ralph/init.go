@@ -27,10 +27,13 @@ import (
 )
 
 func newInit(a *app) *cobra.Command {
-	var noCheck, own, git bool
+	var noCheck, own, git, mcp bool
 	var verify []string
 	var use string
 	cmd := newCommand("init", func(cmd *cobra.Command, _ []string) error {
+		if mcp {
+			return a.registerTools(cmd.Context())
+		}
 		root, err := a.dir()
 		if err == nil {
 			err = a.inGit(cmd.Context(), root, git)
@@ -49,6 +52,7 @@ func newInit(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&noCheck, "no-check", false, "do not run the verification commands")
 	cmd.Flags().BoolVar(&own, "package", false,
 		"make this part of a repository a project of its own, with its own queue, in which agents and commands work")
+	cmd.Flags().BoolVar(&mcp, "mcp", false, "only give chats in this project ralph's tools, in its .mcp.json")
 	return cmd
 }
 

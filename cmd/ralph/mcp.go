@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -84,23 +85,22 @@ func serveWorker(cmd *cobra.Command, a *app, o mcpserver.WorkerOptions) error {
 	})
 }
 
-func newInitMCP(a *app) *cobra.Command {
-	return newCommand("init-mcp", func(cmd *cobra.Command, _ []string) error {
-		p, err := a.project(cmd.Context())
-		if err != nil {
-			return err
-		}
-		changed, err := mcpserver.Register(p.Root)
-		if err != nil {
-			return usage(err)
-		}
-		said := "has ralph's tools already; it was not changed"
-		if changed {
-			said = "has ralph's tools now; a chat that is open must be restarted"
-		}
-		path := p.Path(mcpserver.ClientFile)
-		return a.say(map[string]any{"file": path, "changed": changed, "allow": claude.AllowTools},
-			"%s %s\nClaude Code asks before it uses each of them; with %q in permissions.allow of %s it does not",
-			path, said, claude.AllowTools, claude.LocalSettings)
-	})
+// registerTools gives chats in the project ralph's tools.
+func (a *app) registerTools(ctx context.Context) error {
+	p, err := a.project(ctx)
+	if err != nil {
+		return err
+	}
+	changed, err := mcpserver.Register(p.Root)
+	if err != nil {
+		return usage(err)
+	}
+	said := "has ralph's tools already; it was not changed"
+	if changed {
+		said = "has ralph's tools now; a chat that is open must be restarted"
+	}
+	path := p.Path(mcpserver.ClientFile)
+	return a.say(map[string]any{"file": path, "changed": changed, "allow": claude.AllowTools},
+		"%s %s\nClaude Code asks before it uses each of them; with %q in permissions.allow of %s it does not",
+		path, said, claude.AllowTools, claude.LocalSettings)
 }

@@ -32,7 +32,7 @@ const reads = ""
 // powers gives, for every command, the advice to a session that tries it, or reads. A session must
 // not decide for people (trust, "Agents are not people").
 var powers = map[string]string{
-	"init": useNothing, "init-mcp": useNothing, "doctor": reads, "demo": reads, "man": reads,
+	"init": useNothing, "doctor": reads, "demo": reads, "man": reads,
 	"config": reads, "notify": useNothing,
 
 	"task add": useSuggest, "task list": reads, "task show": reads, "task graph": reads,

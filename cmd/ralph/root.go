@@ -54,7 +54,7 @@ func newRoot(a *app) *cobra.Command {
 			newReport(a), newDiff(a), newUndo(a), newSession(a), newTimeline(a), newEvents(a), newLearning(a), newPrompt(a),
 			newReplay(a),
 		}},
-		{"yourself", "Work on a task yourself:", []*cobra.Command{newChat(a), newInitMCP(a), newMCP(a)}},
+		{"yourself", "Work on a task yourself:", []*cobra.Command{newChat(a), newMCP(a)}},
 		{"keep", "Look after the database:", []*cobra.Command{newDB(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
