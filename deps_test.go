@@ -46,7 +46,7 @@ var imports = map[string][]string{
 	"ralph/internal/files":       {},
 	"ralph/internal/advice":      {"ralph", "ralph/store"},
 	"ralph/internal/state":       {"ralph", "ralph/store", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/worktree"},
-	"ralph/internal/inbox":       {"ralph", "ralph/store", "ralph/internal/advice"},
+	"ralph/internal/inbox":       {"ralph", "ralph/store", "ralph/internal/advice", "ralph/internal/exchange"},
 	"ralph/internal/replay":      {"ralph", "ralph/signals", "ralph/store"},
 	"ralph/internal/demo":        {"ralph", "ralph/internal/state"},
 	// Text for terminals and chats.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/signals"
 )
 
@@ -24,6 +25,7 @@ const (
 	OfAmendment  = "amendment"
 	OfLearning   = "learning"
 	OfTask       = "task"
+	OfFeature    = "feature"
 )
 
 // MarshalJSON writes the id alone: the item's kind implies what it refers to.
@@ -31,14 +33,14 @@ func (r Reference) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil,
 
 // An InboxItem is one thing that waits for a person.
 type InboxItem struct {
-	// Kind is permission, question, merging, behind, blocker, tests changed, review, dependency, amendment,
+	// Kind is permission, question, merging, behind, blocker, tests changed, review, dependency, plan, amendment,
 	// failed, claim, flag, proposal, suggestion, learning, conflict or nack.
 	Kind   string `json:"kind"`
 	TaskID int64  `json:"task_id"`
 	Title  string `json:"title"`
 
 	// Ref names the comment; for a permission, amendment or learning in conflict, its id; for a
-	// dependency, the task that is waited for; 0 for the task itself.
+	// dependency, the task that is waited for; for a plan, its feature; 0 for the task itself.
 	Ref     Reference  `json:"comment_id"`
 	Text    string     `json:"text"`
 	Holding bool       `json:"holding"` // the task cannot go on before this is decided
@@ -62,6 +64,45 @@ const flags = `
 		SELECT t.id, t.title, c.id, c.severity || ', ' || c.category || ': ' || c.what, 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.signal_verb = 'flag' AND c.resolved_at = '' AND c.severity <> 'info' AND c.holding = 0`
+
+// What of a plan waits: the tasks that it adds, and what it changes and drops of those that exist. A plan is one item;
+// what a worker proposes of a feature is no part of it.
+const (
+	added = `
+		SELECT t.id, t.title, 0, CASE WHEN t.description = '' THEN t.status_reason ELSE t.description END, 0, t.created
+		FROM tasks t WHERE t.status = 'proposed' AND `
+	amended = `
+		SELECT t.id, t.title, m.id, m.rationale, 0, m.created
+		FROM task_amendments m JOIN tasks t ON t.id = m.task_id
+		WHERE m.status = 'proposed' AND t.status NOT IN ('cancelled', 'completed', 'rejected') AND `
+	nacked = `
+		SELECT t.id, t.title, c.id, c.body` + because + `, 0, c.created
+		FROM task_comments c JOIN tasks t ON t.id = c.task_id
+		WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected') AND `
+
+	isAdded   = `(t.feature_id IS NOT NULL AND t.external_source LIKE '` + ralph.PlanSource + `%')`
+	isAmended = `(t.feature_id IS NOT NULL AND EXISTS (` + byPlanner + `m.session_id))`
+	isNacked  = `(t.feature_id IS NOT NULL AND EXISTS (` + byPlanner + `c.session_id))`
+	byPlanner = `SELECT 1 FROM sessions s JOIN tasks p ON p.id = s.task_id WHERE p.role = 'plan' AND s.id = `
+)
+
+// planQueries find what waits of the plan of a feature.
+var planQueries = []inboxQuery{
+	{"proposal", "", added + isAdded + ` AND t.feature_id = $1 ORDER BY t.id`},
+	{"amendment", OfAmendment, amended + isAmended + ` AND t.feature_id = $1 ORDER BY m.id`},
+	{"nack", OfComment, nacked + isNacked + ` AND t.feature_id = $1 ORDER BY c.id`},
+}
+
+// waitingPlans are the features of which a plan waits.
+const waitingPlans = `
+		SELECT 0, f.name, f.id, '', 0, min(w.created)
+		FROM (SELECT t.feature_id, t.created FROM tasks t WHERE t.status = 'proposed' AND ` + isAdded + `
+			UNION ALL SELECT t.feature_id, m.created FROM task_amendments m JOIN tasks t ON t.id = m.task_id
+				WHERE m.status = 'proposed' AND t.status NOT IN ('cancelled', 'completed', 'rejected') AND ` + isAmended + `
+			UNION ALL SELECT t.feature_id, c.created FROM task_comments c JOIN tasks t ON t.id = c.task_id
+				WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected')
+					AND ` + isNacked + `) w
+		JOIN features f ON f.id = w.feature_id GROUP BY f.id, f.name ORDER BY f.id`
 
 // inboxQueries list the kinds in display order: first a paused agent and blocking flags, then items that hold work,
 // then the rest. Each selects task, title, reference, text, holding, created. Questions and flags occur
@@ -112,10 +153,8 @@ var inboxQueries = []inboxQuery{
 		WHERE d.depends_on = u.id AND t.id = d.task_id AND u.status IN ('failed', 'cancelled', 'rejected')
 			AND t.status IN ('blocked', 'needs_input', 'pending')
 		ORDER BY t.id, u.id`},
-	{"amendment", OfAmendment, `
-		SELECT t.id, t.title, m.id, m.rationale, 0, m.created
-		FROM task_amendments m JOIN tasks t ON t.id = m.task_id
-		WHERE m.status = 'proposed' AND t.status NOT IN ('cancelled', 'completed', 'rejected') ORDER BY m.id`},
+	{"plan", OfFeature, waitingPlans},
+	{"amendment", OfAmendment, amended + `NOT ` + isAmended + ` ORDER BY m.id`},
 	{"failed", "", `
 		SELECT t.id, t.title, 0, t.status_reason, 0, t.updated FROM tasks t WHERE t.status = 'failed' ORDER BY t.id`},
 	{"claim", "", `
@@ -130,9 +169,7 @@ var inboxQueries = []inboxQuery{
 				SELECT a.id FROM task_comments a WHERE a.signal_verb = 'ask' AND a.signal_answered IS NULL
 				UNION ALL SELECT q.id FROM task_comments q WHERE q.kind = 'question' AND q.resolved_at = '')
 			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
-	{"proposal", "", `
-		SELECT t.id, t.title, 0, CASE WHEN t.description = '' THEN t.status_reason ELSE t.description END, 0, t.created
-		FROM tasks t WHERE t.status = 'proposed' ORDER BY t.id`},
+	{"proposal", "", added + `NOT ` + isAdded + ` ORDER BY t.id`},
 	{"suggestion", OfComment, `
 		SELECT t.id, t.title, c.id, c.signal_kind || ': ' || c.what || '
 
@@ -152,11 +189,7 @@ Why: ' || c.why, 0, c.created
 			SELECT 1 FROM learning_conflicts n JOIN learnings m ON m.id = n.other_id
 			WHERE n.learning_id = k.learning_id AND n.answered_at = '' AND n.other_id < k.other_id AND m.status = 'active')
 		ORDER BY k.learning_id`},
-	{"nack", OfComment, `
-		SELECT t.id, t.title, c.id, c.body` + because + `, 0, c.created
-		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected')
-		ORDER BY c.id`},
+	{"nack", OfComment, nacked + `NOT ` + isNacked + ` ORDER BY c.id`},
 }
 
 // because appends a comment's rationale to its text, if there is one that says more.
@@ -183,6 +216,19 @@ func (tx *Tx) Inbox() ([]InboxItem, error) {
 		inbox = append(inbox, items...)
 	}
 	return inbox, tx.complete(inbox)
+}
+
+// WaitsOfPlan lists what waits of the plan of a feature, which is one item of the inbox: the tasks that it adds, then
+// its changes, then what it drops.
+func (tx *Tx) WaitsOfPlan(feature int64) (list []InboxItem, err error) {
+	for _, q := range planQueries {
+		items, err := all(tx, q.scan, q.query, feature)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, items...)
+	}
+	return list, tx.complete(list)
 }
 
 // Questions lists the questions that wait for an answer.
@@ -224,6 +270,8 @@ func (tx *Tx) complete(inbox []InboxItem) (err error) {
 			var p ralph.Permission
 			p, err = tx.Permission(item.Ref.ID)
 			item.Session, item.Expires = p.SessionID, p.Expires
+		case "plan":
+			err = tx.addPlan(item)
 		case "amendment":
 			err = tx.addDiff(item)
 		case "proposal":
@@ -273,6 +321,47 @@ func (tx *Tx) addUndo(item *InboxItem) error {
 		err = nil
 	}
 	return err
+}
+
+// addPlan says in lines what a plan adds, changes and drops, with what ralph has marked.
+func (tx *Tx) addPlan(item *InboxItem) error {
+	parts, err := tx.WaitsOfPlan(item.Ref.ID)
+	if err != nil {
+		return err
+	}
+	n := map[string]int{}
+	marked := 0
+	var lines []string
+	for _, p := range parts {
+		n[p.Kind]++
+		verb := map[string]string{"amendment": "changes ", "nack": "drops "}[p.Kind]
+		lines = append(lines, fmt.Sprintf("- %sTASK-%d %s", verb, p.TaskID, p.Title))
+		if p.Kind != "proposal" {
+			continue
+		}
+		t, err := tx.Task(p.TaskID)
+		if err != nil {
+			return err
+		}
+		for _, mark := range t.Marks {
+			lines = append(lines, "  (ralph: "+mark+")")
+		}
+		if len(t.Marks) > 0 {
+			marked++
+		}
+	}
+	var said []string
+	for _, of := range []struct{ kind, verb string }{{"proposal", "adds "}, {"amendment", "changes "}, {"nack", "drops "}} {
+		if n[of.kind] > 0 {
+			said = append(said, of.verb+text.Count(n[of.kind], "task"))
+		}
+	}
+	item.Text = strings.Join(said, ", ")
+	if marked > 0 {
+		item.Text += fmt.Sprintf("; %d marked", marked)
+	}
+	item.Text += "\n" + strings.Join(lines, "\n")
+	return nil
 }
 
 // addDiff adds what an amendment changes.

@@ -100,7 +100,7 @@ type TaskFilter struct {
 	Text     string // in the title, ignoring case
 	Begins   int64  // leading digits of its number; 0 for any
 	Latest   bool   // latest change first, instead of the order of the queue
-	Merged   bool   // completed ones alone, that which was completed last first
+	Merged   bool   // completed work alone, that which was completed last first
 	Limit    int    // 0 is no limit
 	Skip     int    // leave out this many of the first; needs Limit
 }
@@ -116,7 +116,7 @@ const queueOrder = `t.priority, t.rank, CASE WHEN t.attempts > 0 THEN 0 ELSE 1 E
 func (f TaskFilter) matching() (by filter) {
 	in(&by, "t.status", f.Statuses)
 	if f.Merged {
-		by.and("t.status = 'completed'")
+		by.and("t.status = 'completed' AND t.role = 'work'")
 	}
 	if f.Feature != "" {
 		by.and("t.feature_id = (SELECT id FROM features WHERE name = ?)", f.Feature)

@@ -94,7 +94,7 @@ func (s *nightSite) tx(f func(tx *store.Tx) error) {
 // pages are all that a person looks at in the morning.
 func (s *nightSite) pages() map[string]string {
 	return map[string]string{
-		"now": "/", "inbox": "/inbox", "inbox-item": "/inbox?item=w-failed-3-0", "tasks": "/tasks", "board": "/board", "features": "/features",
+		"now": "/", "inbox": "/inbox", "inbox-item": "/inbox?item=w-failed-3-0", "tasks": "/tasks", "board": "/board", "features": "/features", "plan": "/inbox?item=w-plan-0-3", "feature-plan": "/feature?name=invoices",
 		"task-merged": fmt.Sprint("/tasks/", s.Merged[len(s.Merged)-1]), "task-failed": fmt.Sprint("/tasks/", s.Failed[8]), "task-running": "/tasks/1",
 		"session-running": "/sessions/" + s.Running[0], "session-failed": "/sessions/" + s.Ended[s.Failed[8]], "session-merged": "/sessions/" + s.Ended[s.Merged[3]],
 		"sessions": "/sessions", "runs": "/runs", "run": "/runs/2", "charts": "/charts", "learnings": "/learnings",
@@ -107,6 +107,9 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 	t.Parallel()
 	needPages(t)
 	axe, s := axeSource(t), newNightSite(t)
+	if err := s.Plan(); err != nil {
+		t.Fatal(err)
+	}
 	show := &showcase{}
 	for name, path := range s.pages() {
 		t.Run(name, func(t *testing.T) {

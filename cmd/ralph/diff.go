@@ -133,8 +133,12 @@ func (a *app) page(ctx context.Context, said string) error {
 	return proc.Foreground(ctx, pager, a.environ, strings.NewReader(said))
 }
 
-// showReviewed prints the part of a change on which a person is to decide, if the item has one.
+// showReviewed prints the part of a change on which a person is to decide, if the item has one, or the whole plan.
 func (a *app) showReviewed(ctx context.Context, w io.Writer, i store.InboxItem) error {
+	if i.Ref.Of == store.OfFeature {
+		fmt.Fprintln(w)
+		return a.showPlan(ctx, i.Title)
+	}
 	if i.Ref.Of != store.OfComment {
 		return nil
 	}

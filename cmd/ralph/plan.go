@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/internal/exchange"
 	"ralph/internal/inbox"
 	"ralph/internal/text"
 	"ralph/store"
@@ -125,38 +124,7 @@ func featureName(idea string) string {
 // showPlan prints a plan as Markdown.
 func (a *app) showPlan(ctx context.Context, feature string) error {
 	return showOf(ctx, a, read, func(tx *store.Tx) (inbox.Plan, error) { return inbox.ReadPlan(tx, feature) },
-		func(w io.Writer, p inbox.Plan) { fmt.Fprint(w, text.Visible(planText(p))) })
-}
-
-// planText is a plan as Markdown.
-func planText(p inbox.Plan) string {
-	q := exchange.Queue{Project: p.Feature.Name, Notes: map[int64][]string{}}
-	for _, t := range p.Tasks {
-		t.Task.Feature = "" // the whole text is of it
-		q.Tasks = append(q.Tasks, t.Task)
-		note := func(s string) { q.Notes[t.ID] = append(q.Notes[t.ID], s) }
-		if t.Status == ralph.Proposed {
-			note("proposed" + map[bool]string{true: " as " + t.Name}[t.Name != ""])
-		}
-		for _, m := range t.Marks {
-			note(m)
-		}
-		for _, i := range p.Waits {
-			switch {
-			case i.TaskID != t.ID:
-			case i.Kind == "amendment":
-				note("to be changed (" + i.Item + "):")
-				for _, l := range i.Diff {
-					note(l)
-				}
-			case i.Kind == "nack":
-				note("to be dropped (" + i.Item + "): " + i.Text)
-			}
-		}
-	}
-	var b strings.Builder
-	exchange.WriteChecklist(&b, q, p.Feature.Description)
-	return b.String()
+		func(w io.Writer, p inbox.Plan) { fmt.Fprint(w, text.Visible(p.Markdown())) })
 }
 
 func newPlanDecide(a *app, use string, approve bool) *cobra.Command {

@@ -29,7 +29,7 @@ func newPlanEdit(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		form, edited, kept := planText(shown), "", file
+		form, edited, kept := shown.Markdown(), "", file
 		if file != "" {
 			_, b, err := a.readInput(file)
 			if err != nil {
@@ -44,7 +44,7 @@ func newPlanEdit(a *app) *cobra.Command {
 			if err != nil {
 				return nil, err
 			}
-			if planText(now) != form {
+			if now.Markdown() != form {
 				return nil, ralph.Conflict("the plan of %s was changed meanwhile", shown.Feature.Name)
 			}
 			return editPlan(tx, now, form, edited, a.person())

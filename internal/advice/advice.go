@@ -19,6 +19,7 @@ var kinds = map[string]struct{ item, answeredBy string }{
 	"tests changed": {"C{id}", "ralph approve C{id}, or ralph reject C{id} REASON"},
 	"review":        {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
 	"dependency":    {"TASK-{task}", "ralph task retry {id}, or ralph task unblock {task} --on {id}"},
+	"plan":          {"PLAN-{id}", "ralph approve PLAN-{id}, or ralph reject PLAN-{id}; ralph inbox PLAN-{id} has it whole"},
 	"amendment":     {"A{id}", "ralph approve A{id}, or ralph reject A{id}"},
 	"failed":        {"TASK-{task}", "ralph task retry {task}, or ralph task cancel {task}"},
 	"claim":         {"TASK-{task}", "ralph chat complete {task}, or ralph chat release {task}"},
@@ -53,6 +54,12 @@ func Inbox(tx *store.Tx) ([]store.InboxItem, error) {
 func InboxPart(tx *store.Tx, kind string, limit int) ([]store.InboxItem, error) {
 	inbox, err := tx.InboxPart(kind, limit, 0)
 	return named(inbox), err
+}
+
+// WaitsOfPlan is what waits of the plan of a feature, with names and commands.
+func WaitsOfPlan(tx *store.Tx, feature int64) ([]store.InboxItem, error) {
+	parts, err := tx.WaitsOfPlan(feature)
+	return named(parts), err
 }
 
 func named(inbox []store.InboxItem) []store.InboxItem {

@@ -7,6 +7,7 @@ import (
 
 	"ralph"
 	"ralph/internal/advice"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -119,6 +120,19 @@ func Decide(tx *store.Tx, i store.InboxItem, approve bool, words, person string)
 	if !approve {
 		do, verb = decisions[i.Kind].reject, "rejected"
 	}
+	if i.Kind == "plan" {
+		do = func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+			parts, err := tx.WaitsOfPlan(i.Ref.ID)
+			if err == nil && len(parts) == 0 {
+				err = ralph.NotFound("nothing of that plan waits for you any more")
+			}
+			if err != nil {
+				return "", err
+			}
+			_, err = decideAll(tx, parts, approve, words, person)
+			return text.Count(len(parts), "part") + " of the plan of " + i.Title, err
+		}
+	}
 	said, err = do(tx, i, words, person)
 	return fmt.Sprintf("%s %s: %s", verb, i.Item, said), err
 }
@@ -126,7 +140,19 @@ func Decide(tx *store.Tx, i store.InboxItem, approve bool, words, person string)
 // YesOrNo reports whether an item can be approved and rejected.
 func YesOrNo(i store.InboxItem) bool {
 	_, ok := decisions[i.Kind]
-	return ok
+	return ok || i.Kind == "plan"
+}
+
+// decideAll decides on several items alike, and says in a line each what came of it.
+func decideAll(tx *store.Tx, list []store.InboxItem, approve bool, words, person string) (said []string, err error) {
+	for _, i := range list {
+		one, err := Decide(tx, i, approve, words, person)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", i.Title, err)
+		}
+		said = append(said, one)
+	}
+	return said, nil
 }
 
 // Alone reports whether more than a yes is needed to approve an item, so that it is not approved
@@ -134,11 +160,20 @@ func YesOrNo(i store.InboxItem) bool {
 func Alone(i store.InboxItem) bool { return i.Action == "split" }
 
 // Named returns the inbox items of some names, in their order. Of several items of a task, it takes
-// one that can be approved or rejected.
+// one that can be approved or rejected. The parts of a plan, which is one item, have names too.
 func Named(tx *store.Tx, names []string) (list []store.InboxItem, err error) {
 	inbox, err := advice.Inbox(tx)
 	if err != nil {
 		return nil, err
+	}
+	for _, i := range inbox {
+		if i.Kind == "plan" {
+			parts, err := advice.WaitsOfPlan(tx, i.Ref.ID)
+			if err != nil {
+				return nil, err
+			}
+			inbox = append(inbox, parts...)
+		}
 	}
 	for _, name := range names {
 		i, err := waitingAs(inbox, name)

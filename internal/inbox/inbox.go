@@ -103,6 +103,13 @@ func choices(i store.InboxItem) []choice {
 		return []choice{does("r", "retry", "task", "retry", task), does("c", "cancel", "task", "cancel", task)}
 	case "claim":
 		return []choice{does("c", "complete", "chat", "complete", task), does("r", "release", "chat", "release", task)}
+	case "plan":
+		return []choice{
+			does("a", "approve all", "approve", i.Item),
+			asking("c", "approve some", "their names, with spaces between", "plan", "approve", "--feature="+i.Title),
+			asking("r", "reject", "reason", "reject", i.Item),
+			does("s", "show it whole", "inbox", i.Item),
+		}
 	case "proposal":
 		return []choice{
 			does("a", "approve", "approve", i.Item),
@@ -198,7 +205,7 @@ func (d Dialogue) ask(ctx context.Context, i store.InboxItem) (done, leave bool,
 			err = d.Do(ctx, args)
 		}
 		switch {
-		case err == nil && args[1] == "list":
+		case err == nil && (args[1] == "list" || args[0] == "inbox"):
 			continue // shown, but not decided yet
 		case err == nil:
 			return true, false, nil
@@ -244,7 +251,10 @@ func (d Dialogue) chosen(list []choice, i store.InboxItem, typed string) ([]stri
 		if !ok || err != nil || said == "" {
 			return nil, err
 		}
-		if last := c.args[len(c.args)-1]; strings.HasPrefix(last, "--") {
+		switch last := c.args[len(c.args)-1]; {
+		case i.Kind == "plan" && c.key == "c":
+			return append(append(c.args, "--"), strings.Fields(said)...), nil
+		case strings.HasPrefix(last, "--"):
 			return append(c.args, said), nil
 		}
 		return append(c.args, "--", said), nil

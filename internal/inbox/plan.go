@@ -4,25 +4,26 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	"ralph"
 	"ralph/internal/advice"
+	"ralph/internal/exchange"
 	"ralph/store"
 )
 
 // A Plan is what was planned for a feature, and what of it waits for a person.
 type Plan struct {
 	Feature ralph.Feature     `json:"feature"`
-	Tasks   []PlanTask        `json:"tasks"` // oldest first, without those that plan
+	Tasks   []PlanTask        `json:"tasks"` // that were planned, or that it is to change; oldest first
 	Waits   []store.InboxItem `json:"waits"` // proposed tasks, amendments, and proposals to cancel a task
 }
 
 // A PlanTask is a task of a plan.
 type PlanTask struct {
-	Name string `json:"name"` // in the plan; "" for a task that was not planned
+	Name string `json:"name"` // in the plan; "" for a task that it only changes
 	ralph.Task
 	Description string   `json:"description"`
 	Acceptance  []string `json:"acceptance"`
@@ -33,16 +34,8 @@ type PlanTask struct {
 
 // ReadPlan reads the plan of a feature; "" is the one that waits.
 func ReadPlan(tx *store.Tx, feature string) (p Plan, err error) {
-	items, err := advice.Inbox(tx)
-	if err != nil {
-		return p, err
-	}
-	items, err = planned(tx, items)
-	if err != nil {
-		return p, err
-	}
 	if feature == "" {
-		if feature, err = waiting(tx, items); err != nil {
+		if feature, err = waiting(tx); err != nil {
 			return p, err
 		}
 	}
@@ -52,93 +45,38 @@ func ReadPlan(tx *store.Tx, feature string) (p Plan, err error) {
 		}
 		return p, err
 	}
+	if p.Waits, err = advice.WaitsOfPlan(tx, p.Feature.ID); err != nil {
+		return p, err
+	}
 	tasks, err := tx.Tasks(store.TaskFilter{Feature: feature})
 	slices.SortFunc(tasks, func(a, b ralph.Task) int { return cmp.Compare(a.ID, b.ID) })
 	for _, t := range tasks {
-		if t.Role == ralph.RolePlan {
+		planned := strings.HasPrefix(t.ExternalSource, ralph.PlanSource)
+		waits := slices.ContainsFunc(p.Waits, func(i store.InboxItem) bool { return i.TaskID == t.ID })
+		if !planned && !waits {
 			continue
 		}
 		of := PlanTask{
 			Task: t, Description: t.Description, Acceptance: t.Acceptance, Verify: t.Verify, Files: t.Files, Marks: t.Marks,
 		}
-		if strings.HasPrefix(t.ExternalSource, ralph.PlanSource) {
+		if planned {
 			of.Name = t.ExternalID
 		}
 		p.Tasks = append(p.Tasks, of)
-		for _, i := range items {
-			if i.TaskID == t.ID {
-				p.Waits = append(p.Waits, i)
-			}
-		}
 	}
 	return p, err
 }
 
-// planned returns the items that a session with role plan proposed. A worker proposes tasks and changes too, of which
-// a person decides one by one.
-func planned(tx *store.Tx, items []store.InboxItem) (list []store.InboxItem, err error) {
-	for _, i := range items {
-		var session string
-		switch i.Kind {
-		case "proposal":
-			t, err := tx.Task(i.TaskID)
-			if err != nil {
-				return nil, err
-			}
-			if strings.HasPrefix(t.ExternalSource, ralph.PlanSource) {
-				list = append(list, i)
-			}
-			continue
-		case "amendment":
-			m, err := tx.Amendment(i.Ref.ID)
-			if err != nil {
-				return nil, err
-			}
-			session = m.SessionID
-		case "nack":
-			c, err := tx.Comment(i.Ref.ID)
-			if err != nil {
-				return nil, err
-			}
-			session = c.SessionID
-		}
-		if session == "" {
-			continue
-		}
-		of, err := planner(tx, session)
-		if err != nil {
-			return nil, err
-		}
-		if of {
-			list = append(list, i)
-		}
-	}
-	return list, nil
-}
-
-// planner reports whether a session belongs to a task that plans.
-func planner(tx *store.Tx, session string) (bool, error) {
-	s, err := tx.Session(session)
-	if err != nil || s.TaskID == 0 {
-		return false, err
-	}
-	t, err := tx.Task(s.TaskID)
-	return t.Role == ralph.RolePlan, err
-}
-
 // waiting returns the only feature of which a plan waits.
-func waiting(tx *store.Tx, items []store.InboxItem) (string, error) {
-	waits := map[string]bool{}
-	for _, i := range items {
-		t, err := tx.Task(i.TaskID)
-		if err != nil {
-			return "", err
-		}
-		if t.Feature != "" {
-			waits[t.Feature] = true
-		}
+func waiting(tx *store.Tx) (string, error) {
+	plans, err := tx.InboxPart("plan", math.MaxInt32, 0)
+	if err != nil {
+		return "", err
 	}
-	names := slices.Sorted(maps.Keys(waits))
+	var names []string
+	for _, p := range plans {
+		names = append(names, p.Title)
+	}
 	switch len(names) {
 	case 0:
 		return "", ralph.NotFound("no plan waits for you; `ralph plan show FEATURE` shows that of a feature")
@@ -146,6 +84,37 @@ func waiting(tx *store.Tx, items []store.InboxItem) (string, error) {
 		return names[0], nil
 	}
 	return "", ralph.Usage(fmt.Errorf("several plans wait: name the feature, %s", strings.Join(names, " or ")))
+}
+
+// Markdown is a plan as people read and edit it.
+func (p Plan) Markdown() string {
+	q := exchange.Queue{Project: p.Feature.Name, Notes: map[int64][]string{}}
+	for _, t := range p.Tasks {
+		t.Task.Feature = "" // the whole text is of it
+		q.Tasks = append(q.Tasks, t.Task)
+		note := func(s string) { q.Notes[t.ID] = append(q.Notes[t.ID], s) }
+		if t.Status == ralph.Proposed {
+			note("proposed" + map[bool]string{true: " as " + t.Name}[t.Name != ""])
+		}
+		for _, m := range t.Marks {
+			note(m)
+		}
+		for _, i := range p.Waits {
+			switch {
+			case i.TaskID != t.ID:
+			case i.Kind == "amendment":
+				note("to be changed (" + i.Item + "):")
+				for _, l := range i.Diff {
+					note(l)
+				}
+			case i.Kind == "nack":
+				note("to be dropped (" + i.Item + "): " + i.Text)
+			}
+		}
+	}
+	var b strings.Builder
+	exchange.WriteChecklist(&b, q, p.Feature.Description)
+	return b.String()
 }
 
 // Named returns what waits of the tasks of some names, in the plan or TASK-3, each once; all that waits without names.
@@ -191,13 +160,5 @@ func DecidePlan(tx *store.Tx, feature string, names []string, approve bool, word
 	if err != nil {
 		return nil, err
 	}
-	var said []string
-	for _, i := range items {
-		one, err := Decide(tx, i, approve, words, person)
-		if err != nil {
-			return nil, err
-		}
-		said = append(said, one)
-	}
-	return said, nil
+	return decideAll(tx, items, approve, words, person)
 }

@@ -60,6 +60,7 @@ func (a *app) features(tx *store.Tx, _ *http.Request) (view, error) {
 type featureView struct {
 	featureRow
 	Counts []count
+	Plan   *plan // nil if nothing of it waits
 	Known  []ralph.Learning
 	More   bool
 }
@@ -79,6 +80,13 @@ func (a *app) feature(tx *store.Tx, r *http.Request) (view, error) {
 		if n := v.Progress.Tasks[s]; n > 0 {
 			v.Counts = append(v.Counts, count{s, n})
 		}
+	}
+	waits, err := tx.WaitsOfPlan(f.ID)
+	if err == nil && len(waits) > 0 {
+		v.Plan, err = readPlan(tx, f.Name)
+	}
+	if err != nil {
+		return view{}, err
 	}
 	list, err := tx.Learnings(store.LearningFilter{Scope: ralph.ScopeFeature, Feature: f.Name})
 	v.Known, v.More = paged(list, learningsListed)

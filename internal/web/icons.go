@@ -18,6 +18,7 @@ var icons = map[string]string{
 	"✓": `<path d="M20 6 9 17l-5-5"/>`,
 	"✕": `<path d="M18 6 6 18M6 6l12 12"/>`,
 	"–": `<path d="M5 12h14"/>`,
+	"☰": `<path d="M9 6h12M9 12h12M9 18h12M4 6h.1M4 12h.1M4 18h.1"/>`,
 	"↑": `<path d="M12 20V4M5 11l7-7 7 7"/>`,
 	"⇢": `<path d="M3 6h6l6 12h6M3 18h6M17 14l4 4-4 4"/>`,
 	"⚠": `<path d="M12 3 2 21h20zM12 10v5M12 18v.1"/>`,

@@ -24,6 +24,7 @@ type item struct {
 	Sort  string // of a suggestion: "split", "alternative", …; of a flag: "blocking, security"
 	Parts string // the form for splitting the task as suggested; "" for other items
 	Also  []item // further items that wait for the same reason
+	Plan  *plan  // of a plan that is shown whole
 
 	// Of an item that is shown whole: its task (nil for none), how many tasks wait behind that, what it took so
 	// far, and what it is likely to cost to retry it with all of its reason (USD).
@@ -56,8 +57,11 @@ func (i item) Together() bool {
 	return inbox.YesOrNo(i.InboxItem) || failed(i.InboxItem) || asks(i.InboxItem) || resolvable(i.InboxItem)
 }
 
-// Names are the names of the item and of those that say the same.
+// Names are the names of the item and of those that say the same; of a plan, those of the parts that are shown.
 func (i item) Names() string {
+	if i.Plan != nil {
+		return i.Plan.Items
+	}
 	names := i.Item
 	for _, a := range i.Also {
 		names += " " + a.Item
@@ -94,6 +98,10 @@ func (i *item) whole(tx *store.Tx) (err error) {
 			return err
 		}
 		i.Parts = partsOf(ralph.Task{ID: i.TaskID, Title: i.Title}, said)
+	}
+	if i.Kind == "plan" {
+		i.Plan, err = readPlan(tx, i.Title)
+		return err
 	}
 	tasks := []int64{i.TaskID}
 	for _, a := range i.Also {
@@ -178,6 +186,8 @@ func (i item) Gist() string {
 	switch i.Kind {
 	case "proposal":
 		said = i.Title
+	case "plan":
+		said = i.Title + ": " + i.Text
 	case "tests changed", "review": // the first thing that is to be approved
 		if _, first, ok := strings.Cut(said, "\n- "); ok {
 			said = first
@@ -229,7 +239,13 @@ func (a *app) many(tx *store.Tx, r *http.Request) (view, error) {
 	var v manyView
 	var tasks []int64
 	for _, i := range list {
-		v.Items = append(v.Items, newItem(i))
+		it := newItem(i)
+		if i.Kind == "plan" {
+			if err := it.whole(tx); err != nil {
+				return view{}, err
+			}
+		}
+		v.Items = append(v.Items, it)
 		switch {
 		case inbox.YesOrNo(i):
 			v.YesOrNo++
@@ -306,6 +322,9 @@ func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 	list, err := chosen(tx, r)
 	if err != nil {
 		return "", err
+	}
+	if len(list) == 0 {
+		return "", &ralph.FieldError{Field: "item", Problem: "names nothing: choose what you decide on; nothing was decided"}
 	}
 	verdict, words := r.PostFormValue("verdict"), written(r, "text")
 	one := verdict == "one"

@@ -64,6 +64,7 @@ var waits = map[string]look{
 	"suggestion":    {"💭", "Suggestion", "teal"},
 	"learning":      {"💡", "A claim about checks", "yellow"},
 	"conflict":      {"⚡", "Contradiction", "red"},
+	"plan":          {"☰", "Plan", "blue"},
 	"amendment":     {"✎", "Amendment", "blue"},
 	"merging":       {"⇢", "Merging is paused", "red"},
 	"behind":        {"⇢", "Not on your branch yet", "yellow"},
