@@ -88,6 +88,22 @@ func (tx *Tx) LastRunHere() (r ralph.Run, ok bool, err error) {
 	return runs.first(tx, `WHERE r.machine = $1 ORDER BY r.id DESC`, machine.Name())
 }
 
+// ends read of a run when it worked and how it ended alone: no sum over its sessions.
+var ends = reads("runs r", func(r *ralph.Run) []field {
+	return []field{
+		{"r.id", &r.ID},
+		{"r.started_at", &r.StartedAt},
+		{"r.ended_at", &r.EndedAt},
+		{"r.exit_status", &r.ExitStatus},
+		{"r.reason", &r.Reason},
+	}
+})
+
+// RunEnds lists limit runs, newest first: when each worked and how it ended, and nothing else.
+func (tx *Tx) RunEnds(limit int) ([]ralph.Run, error) {
+	return ends.all(tx, `ORDER BY r.id DESC LIMIT $1`, limit)
+}
+
 // LastRun returns the newest run that has not ended, else the newest one; ok is false if there was none.
 func (tx *Tx) LastRun() (r ralph.Run, ok bool, err error) {
 	if r, ok, err = runs.first(tx, `WHERE r.ended_at = '' ORDER BY r.id DESC`); ok || err != nil {

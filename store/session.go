@@ -152,7 +152,9 @@ func (tx *Tx) CountSessions(f SessionFilter) (n int, usd float64, err error) {
 }
 
 // outlines read of a session what it cost and changed alone.
-var outlines = reads("sessions s", func(s *ralph.Session) []field {
+var outlines = reads("sessions s", outline)
+
+func outline(s *ralph.Session) []field {
 	return []field{
 		{"s.id", &s.ID},
 		{"s.task_id", &s.TaskID},
@@ -166,13 +168,47 @@ var outlines = reads("sessions s", func(s *ralph.Session) []field {
 		{"s.started_at", &s.StartedAt},
 		{"s.completed_at", &s.CompletedAt},
 	}
-})
+}
 
 // Outlines are the sessions of a filter, oldest first, with their tasks, times, what they used and
 // changed and what was decided, and nothing else.
 func (tx *Tx) Outlines(f SessionFilter) ([]ralph.Session, error) {
 	by := f.matching()
 	return outlines.all(tx, by.where()+` ORDER BY s.started_at, s.id`, by.args...)
+}
+
+// results read of a session what [outlines] do, who worked, and what was verified and noted.
+var results = reads("sessions s", func(s *ralph.Session) []field {
+	return append(outline(s),
+		field{"s.origin", &s.Origin},
+		field{"s.worker", &s.Worker},
+		field{"s.agent", &s.Agent},
+		field{"s.agent_version", &s.AgentVersion},
+		field{"s.model", &s.Model},
+		field{"s.number", &s.Number},
+		field{"s.verify", column(&s.Verify)},
+		field{"s.notes", column(&s.Notes)},
+	)
+})
+
+// Results are as [Tx.Outlines], with the agents, their numbers, what was verified and noted besides.
+func (tx *Tx) Results(f SessionFilter) ([]ralph.Session, error) {
+	by := f.matching()
+	return results.all(tx, by.where()+` ORDER BY s.started_at, s.id`, by.args...)
+}
+
+// histories read of a session its states alone.
+var histories = reads("sessions s", func(s *ralph.Session) []field {
+	return []field{
+		{"s.current_state", &s.State},
+		{"s.state_history", column(&s.History)},
+		{"coalesce(s.outcome, '')", &s.Outcome},
+	}
+})
+
+// Histories are the latest sessions, newest first, with their states and outcome and nothing else.
+func (tx *Tx) Histories(limit int) ([]ralph.Session, error) {
+	return histories.all(tx, `ORDER BY s.started_at DESC, s.id LIMIT $1`, limit)
 }
 
 // TasksOf are the tasks of the sessions of a filter, with their title, feature, status and attempts, and nothing else.

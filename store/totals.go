@@ -14,7 +14,7 @@ type Totals struct {
 	Tokens   ralph.Tokens // without the context window, which cannot be summed
 }
 
-// Totals returns the sums by outcome. It compares by >, for which SQLite reads idx_sessions_completed, and no row.
+// Totals returns the sums by outcome, from idx_sessions_outcome, in whose order they are, and no row.
 func (tx *Tx) Totals() ([]Totals, error) {
 	return all(tx, func(row scanner) (t Totals, err error) {
 		return t, row.Scan(&t.Outcome, &t.Sessions, &t.CostUSD,
@@ -23,7 +23,7 @@ func (tx *Tx) Totals() ([]Totals, error) {
 		SELECT coalesce(outcome, ''), count(*), sum(cost_usd),
 			sum(tokens_input), sum(tokens_output),
 			sum(tokens_cache_read), sum(tokens_cache_creation)
-		FROM sessions WHERE completed_at > '' GROUP BY coalesce(outcome, '')`)
+		FROM sessions WHERE completed_at <> '' GROUP BY outcome`)
 }
 
 // Spent is what ended sessions consumed that have something in common: what a query groups them by.
@@ -48,23 +48,17 @@ const (
 	ended = `s.completed_at >= $1 AND s.completed_at < $2`
 )
 
-// Spent sums up the sessions that ended from a moment on and before another one, by agent, model and outcome.
+// Spent sums up the sessions that ended from a moment on and before another one, by agent, model, outcome and the
+// tasks' feature.
 func (tx *Tx) Spent(from, to ralph.Time) ([]Spent, error) {
 	return all(tx, func(row scanner) (s Spent, err error) {
-		return s, row.Scan(&s.Agent, &s.Model, &s.Outcome, &s.Sessions, &s.Merged, &s.CostUSD, &s.Known,
+		return s, row.Scan(&s.Agent, &s.Model, &s.Outcome, &s.Feature, &s.Sessions, &s.Merged, &s.CostUSD, &s.Known,
 			&s.Tokens.Input, &s.Tokens.Output, &s.Tokens.CacheRead, &s.Tokens.CacheCreation)
-	}, `SELECT s.agent, s.model, coalesce(s.outcome, ''), `+spent+`,
+	}, `SELECT s.agent, s.model, coalesce(s.outcome, ''),
+			coalesce((SELECT f.name FROM features f WHERE f.id = t.feature_id), ''), `+spent+`,
 			sum(s.tokens_input), sum(s.tokens_output), sum(s.tokens_cache_read), sum(s.tokens_cache_creation)
-		FROM sessions s WHERE `+ended+` GROUP BY s.agent, s.model, coalesce(s.outcome, '')`, from, to)
-}
-
-// SpentByFeature is as [Tx.Spent], by the tasks' features, the most expensive first, without tokens.
-func (tx *Tx) SpentByFeature(from, to ralph.Time) ([]Spent, error) {
-	return all(tx, func(row scanner) (s Spent, err error) {
-		return s, row.Scan(&s.Feature, &s.Sessions, &s.Merged, &s.CostUSD, &s.Known)
-	}, `SELECT coalesce(f.name, '') AS feature, `+spent+`
-		FROM sessions s JOIN tasks t ON t.id = s.task_id LEFT JOIN features f ON f.id = t.feature_id
-		WHERE `+ended+` GROUP BY coalesce(f.name, '') ORDER BY sum(s.cost_usd) DESC, coalesce(f.name, '')`, from, to)
+		FROM sessions s JOIN tasks t ON t.id = s.task_id
+		WHERE `+ended+` GROUP BY s.agent, s.model, coalesce(s.outcome, ''), t.feature_id`, from, to)
 }
 
 // SpentByTask is as [Tx.Spent], by task: only the most expensive, without tokens.
@@ -72,6 +66,8 @@ func (tx *Tx) SpentByTask(from, to ralph.Time, limit int) ([]Spent, error) {
 	return all(tx, func(row scanner) (s Spent, err error) {
 		return s, row.Scan(&s.Task, &s.Title, &s.Sessions, &s.Merged, &s.CostUSD, &s.Known)
 	}, `SELECT s.task_id, max(t.title), `+spent+`
-		FROM sessions s JOIN tasks t ON t.id = s.task_id
-		WHERE `+ended+` GROUP BY s.task_id ORDER BY sum(s.cost_usd) DESC, s.task_id LIMIT `+strconv.Itoa(limit), from, to)
+		FROM (SELECT s.task_id FROM sessions s WHERE `+ended+`
+			GROUP BY s.task_id ORDER BY sum(s.cost_usd) DESC, s.task_id LIMIT `+strconv.Itoa(limit)+`) most
+		JOIN sessions s ON s.task_id = most.task_id JOIN tasks t ON t.id = s.task_id
+		WHERE `+ended+` GROUP BY s.task_id ORDER BY sum(s.cost_usd) DESC, s.task_id`, from, to)
 }

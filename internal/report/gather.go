@@ -90,7 +90,7 @@ func Night(runs []ralph.Run) []ralph.Run {
 // MorningOf returns the summary of everything since a moment, or of the last night if that is zero, given how many
 // items wait and what sessions in progress have spent so far (USD). It reads less than a full report, for frequent use.
 func MorningOf(tx *store.Tx, since ralph.Time, waiting int, spending float64) ([]string, error) {
-	runs, err := tx.Runs(nightRuns, 0)
+	runs, err := tx.RunEnds(nightRuns)
 	if err != nil || len(runs) == 0 {
 		return nil, err
 	}
@@ -112,8 +112,12 @@ func MorningOf(tx *store.Tx, since ralph.Time, waiting int, spending float64) ([
 	if err != nil {
 		return nil, err
 	}
+	changes, err := tx.ChangesBeside(f)
+	if err != nil {
+		return nil, err
+	}
 	r := New(sessions, tasks, nil)
-	err = r.change(tx, f, sessions)
+	err = r.change(tx, f, sessions, changes)
 	r.spending, r.runs = spending, len(runs)
 	if r.runs > 0 {
 		r.ExitStatus, r.Reason = last.ExitStatus, last.Reason
@@ -140,11 +144,10 @@ func moment(at, now ralph.Time) string {
 }
 
 func gather(tx *store.Tx, f store.SessionFilter) (Report, error) {
-	sessions, err := tx.Sessions(f)
+	sessions, err := tx.Results(f)
 	if err != nil {
 		return Report{}, err
 	}
-	slices.Reverse(sessions)
 	tasks, err := tx.TasksOf(f)
 	if err != nil {
 		return Report{}, err
@@ -153,25 +156,29 @@ func gather(tx *store.Tx, f store.SessionFilter) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	r := New(sessions, tasks, flags)
-	if err := r.merge(tx, f, sessions); err != nil {
+	changes, err := tx.ChangesBeside(f)
+	if err != nil {
 		return Report{}, err
 	}
-	err = r.change(tx, f, sessions)
+	r := New(sessions, tasks, flags)
+	if err := r.merge(tx, f, sessions, changes); err != nil {
+		return Report{}, err
+	}
+	err = r.change(tx, f, sessions, changes)
 	return r, err
 }
 
-// merge adds how long the work of a filter's sessions waited to be merged, and how often it was sent back.
-func (r *Report) merge(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session) error {
+// merge adds how long the work of a filter's sessions waited to be merged, and how often it was sent back. changes are
+// those of the sessions' tasks.
+func (r *Report) merge(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session, changes []ralph.Change) error {
 	timesSentBack, err := tx.SentBack(f)
-	if err != nil {
-		return err
+	own := map[string]bool{}
+	for _, s := range sessions {
+		own[s.ID] = true
 	}
-	changes, err := tx.ChangesBeside(f)
 	waited := map[int64]time.Duration{}
 	for _, c := range changes {
-		over := c.State == ralph.Merged || c.State == ralph.SentBack
-		if over && slices.ContainsFunc(sessions, func(s ralph.Session) bool { return s.ID == c.SessionID }) {
+		if own[c.SessionID] && (c.State == ralph.Merged || c.State == ralph.SentBack) {
 			waited[c.TaskID] += c.Updated.Sub(c.Created.Time)
 		}
 	}
@@ -181,9 +188,9 @@ func (r *Report) merge(tx *store.Tx, f store.SessionFilter, sessions []ralph.Ses
 	return err
 }
 
-// change adds what sessions of a filter, oldest first, changed.
-func (r *Report) change(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session) error {
-	changed, err := changedBy(tx, f, sessions)
+// change adds what sessions of a filter, oldest first, changed, given the changes of their tasks, newest first.
+func (r *Report) change(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session, changes []ralph.Change) error {
+	changed, err := changedBy(tx, f, sessions, changes)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -100,8 +101,11 @@ func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string, lack
 		c.Commits = append(c.Commits, s.Commits...)
 	case change.State == ralph.Merged:
 		c.Proof = change.Proof
-		if d, err := store.Decided(s); err == nil && d.Accepted {
-			c.Expects = d.Evidence.Gate.Asks == ralph.AsksYes
+		// Few decisions have this word, and all are long: those without it are not read.
+		if c.Expects || strings.Contains(s.Decision, strconv.Quote(ralph.AsksYes)) {
+			if d, err := store.Decided(s); err == nil && d.Accepted {
+				c.Expects = d.Evidence.Gate.Asks == ralph.AsksYes
+			}
 		}
 		if change.Commit == "" || slices.Contains(c.Commits, change.Commit) {
 			return // the branch had it already, or another session of the task is part of it
@@ -153,13 +157,12 @@ func (c *Changed) merge(o Changed) {
 	c.Added, c.Removed = c.Added+o.Added, c.Removed+o.Removed
 }
 
-// changedBy returns the changes of a filter's sessions, given oldest first, by task.
-func changedBy(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session) (map[int64]*Changed, error) {
+// changedBy returns what a filter's sessions, given oldest first, changed, by task, given the changes of these, newest
+// first.
+func changedBy(
+	tx *store.Tx, f store.SessionFilter, sessions []ralph.Session, changes []ralph.Change,
+) (map[int64]*Changed, error) {
 	queue, err := tx.MergeQueue()
-	if err != nil {
-		return nil, err
-	}
-	list, err := tx.ChangesBeside(f)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +170,7 @@ func changedBy(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session) (m
 	if err != nil {
 		return nil, err
 	}
-	became := becameOf(list)
+	became := becameOf(changes)
 	all := map[int64]*Changed{}
 	for _, s := range sessions {
 		if all[s.TaskID] == nil {

@@ -157,12 +157,8 @@ func (v *chartsView) add(tx *store.Tx, spent [][]store.Spent, starts []time.Time
 			return cmp.Or(s.Agent, "not known"), sessionsIn(from, to, "agent", s.Agent)
 		})},
 	}
-	features, err := tx.SpentByFeature(ralph.At(from), ralph.At(to))
-	if err != nil {
-		return err
-	}
 	tasks, err := tx.SpentByTask(ralph.At(from), ralph.At(to), partRows)
-	v.Parts = append(v.Parts, costs{"feature", summed(features, func(s store.Spent) (string, string) {
+	v.Parts = append(v.Parts, costs{"feature", summed(all, func(s store.Spent) (string, string) {
 		return cmp.Or(s.Feature, "of no feature"), sessionsIn(from, to, "feature", s.Feature)
 	})}, costs{"task", summed(tasks, func(s store.Spent) (string, string) {
 		return fmt.Sprintf("TASK-%d %s", s.Task, s.Title), sessionsIn(from, to, "task", strconv.FormatInt(s.Task, 10))
@@ -271,7 +267,7 @@ func summed(spent []store.Spent, named func(store.Spent) (name, to string)) (row
 
 // addStates adds how long the latest sessions were in each state.
 func (v *chartsView) addStates(tx *store.Tx) error {
-	list, err := tx.Sessions(store.SessionFilter{Limit: stateSessions})
+	list, err := tx.Histories(stateSessions)
 	if err != nil {
 		return err
 	}

@@ -347,6 +347,8 @@ CREATE INDEX idx_sessions_run ON sessions(run_id, task_id, cost_known, completed
   tokens_input, tokens_output, tokens_cache_read, tokens_cache_creation);
 CREATE INDEX idx_sessions_completed ON sessions(completed_at, cost_usd, cost_known, agent, model, outcome, task_id, accepted,
   tokens_input, tokens_output, tokens_cache_read, tokens_cache_creation, id);
+CREATE INDEX idx_sessions_outcome ON sessions(outcome, completed_at, cost_usd,
+  tokens_input, tokens_output, tokens_cache_read, tokens_cache_creation);
 CREATE INDEX idx_sessions_workers ON sessions(id) WHERE completed_at = '' AND worker <> '';
 CREATE INDEX idx_sessions_people ON sessions(started_at) WHERE origin = 'human';
 -- One session at a time works on a task.
