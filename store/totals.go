@@ -71,3 +71,21 @@ func (tx *Tx) SpentByTask(from, to ralph.Time, limit int) ([]Spent, error) {
 		JOIN sessions s ON s.task_id = most.task_id JOIN tasks t ON t.id = s.task_id
 		WHERE `+ended+` GROUP BY s.task_id ORDER BY sum(s.cost_usd) DESC, s.task_id`, from, to)
 }
+
+// SpentOn returns what the sessions of some tasks have cost (USD), of those that had any.
+func (tx *Tx) SpentOn(tasks []int64) (map[int64]float64, error) {
+	usd := map[int64]float64{}
+	if len(tasks) == 0 {
+		return usd, nil
+	}
+	var by filter
+	in(&by, "s.task_id", tasks)
+	_, err := all(tx, func(row scanner) (none struct{}, err error) {
+		var task int64
+		var sum float64
+		err = row.Scan(&task, &sum)
+		usd[task] = sum
+		return none, err
+	}, `SELECT s.task_id, sum(s.cost_usd) FROM sessions s`+by.where()+` GROUP BY s.task_id`, by.args...)
+	return usd, err
+}

@@ -18,7 +18,16 @@ const columnTasks = 30
 type column struct {
 	Status ralph.Status
 	N      int // total number
-	Tasks  []ralph.Task
+	Cards  []taskCard
+}
+
+// A taskCard is a task on the board.
+type taskCard struct {
+	ralph.Task
+	CostUSD float64
+	Session *ralph.Session // in progress
+	Clock   float64        // seconds that its session, or its merge, has taken so far; 0 for none
+	Merge   string         // the state of its change in the merge queue; "" if it has none there
 }
 
 // Total returns N for formatting.
@@ -27,6 +36,7 @@ func (c column) Total() int64 { return int64(c.N) }
 // A boardView is the board, of one feature if Feature is not "".
 type boardView struct {
 	Columns  []column
+	Over     []column // that nothing is left to do in: without cards
 	Feature  string
 	Features []ralph.Feature
 }
@@ -34,7 +44,7 @@ type boardView struct {
 // Empty names the statuses that no task has.
 func (v boardView) Empty() string {
 	var names []string
-	for _, c := range v.Columns {
+	for _, c := range slices.Concat(v.Columns, v.Over) {
 		if c.N == 0 {
 			names = append(names, strings.ToLower(statusLook(c.Status).Label))
 		}
@@ -57,17 +67,70 @@ func (a *app) board(tx *store.Tx, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
+	cards, err := newCards(tx)
+	if err != nil {
+		return view{}, err
+	}
 	for _, s := range ralph.Statuses {
 		c := column{Status: s, N: counts[s]}
+		if s.Ended() && s != ralph.Failed {
+			v.Over = append(v.Over, c)
+			continue
+		}
 		if c.N > 0 {
 			f := store.TaskFilter{Statuses: []ralph.Status{s}, Feature: v.Feature, Limit: columnTasks, Latest: s.Ended()}
-			if c.Tasks, err = tx.Tasks(f); err != nil {
+			list, err := tx.Tasks(f)
+			if err == nil {
+				c.Cards, err = cards.of(tx, list)
+			}
+			if err != nil {
 				return view{}, err
 			}
 		}
 		v.Columns = append(v.Columns, c)
 	}
 	return view{title: "Board", name: "board", nav: "/board", live: true, body: v}, nil
+}
+
+// A cardMaker makes cards from what is going on.
+type cardMaker struct {
+	sessions map[int64]ralph.Session // in progress, by task
+	changes  map[int64]ralph.Change  // in the merge queue, by task
+}
+
+func newCards(tx *store.Tx) (cardMaker, error) {
+	m := cardMaker{map[int64]ralph.Session{}, map[int64]ralph.Change{}}
+	open, err := tx.OpenSessions()
+	if err != nil {
+		return m, err
+	}
+	for _, s := range open {
+		m.sessions[s.TaskID] = s
+	}
+	queued, err := tx.QueuedChanges()
+	for _, c := range queued {
+		m.changes[c.TaskID] = c
+	}
+	return m, err
+}
+
+// of makes cards of tasks.
+func (m cardMaker) of(tx *store.Tx, tasks []ralph.Task) (list []taskCard, err error) {
+	ids := make([]int64, len(tasks))
+	for i, t := range tasks {
+		ids[i] = t.ID
+	}
+	usd, err := tx.SpentOn(ids)
+	for _, t := range tasks {
+		card := taskCard{Task: t, CostUSD: usd[t.ID]}
+		if s, ok := m.sessions[t.ID]; ok {
+			card.Session, card.Clock = &s, tx.Now().Sub(s.StartedAt.Time).Seconds()
+		} else if c, ok := m.changes[t.ID]; ok {
+			card.Merge, card.Clock = string(c.State), max(0, tx.Now().Sub(c.Updated.Time).Seconds())
+		}
+		list = append(list, card)
+	}
+	return list, err
 }
 
 // listTasks is the number of tasks on a page of the list.

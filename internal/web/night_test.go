@@ -84,3 +84,27 @@ func TestSinceYouLooked(t *testing.T) {
 		}
 	}
 }
+
+// TestTheBoardSaysWhatATaskWaitsFor, since when, what it has cost, and which session works on it; what is over is a
+// number.
+func TestTheBoardSaysWhatATaskWaitsFor(t *testing.T) {
+	t.Parallel()
+	s, n := newNight(t)
+	page := s.browser().get("/board")
+	card := func(id int64) string {
+		_, card, ok := strings.Cut(page, fmt.Sprintf(`<li id="t%d"`, id))
+		if !ok {
+			t.Fatalf("TASK-%d is not on the board", id)
+		}
+		card, _, _ = strings.Cut(card, "</li>")
+		return card
+	}
+	has(t, card(2), "waits for an answer", "4 h", "$0.23", "1 attempt")
+	has(t, card(1), `<span class="lane">`, "Implementing", "18 min")
+	has(t, card(55), "verifying", "$0.")
+	has(t, card(n.Failed[0]), "the fixture server on :8080 does not answer")
+	if strings.Contains(page, fmt.Sprintf(`id="t%d"`, n.Merged[0])) {
+		t.Error("what is completed has cards")
+	}
+	has(t, page, "/tasks?status=completed", `<span class="n">29</span>`)
+}
