@@ -68,7 +68,7 @@ func Schema(v signals.Known) (*jsonschema.Schema, error) {
 		return nil, fmt.Errorf("schema of %s: %w", p.Verb(), err)
 	}
 	for name, field := range schema.Properties {
-		field.Description = signals.Docs[p.Verb()][name]
+		field.Description = v.Fields[name]
 		// Pointers and slices come out as "null or …", which would invite null.
 		if len(field.Types) == 2 {
 			field.Type, field.Types = field.Types[1], nil

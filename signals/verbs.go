@@ -14,7 +14,7 @@ import (
 )
 
 // A Payload is the content of one signal: [Done], [Partial], [Stuck], [Ask], [Flag],
-// [Learned], [Suggest] or [Blocked]. [Docs] describes their fields to agents.
+// [Learned], [Suggest] or [Blocked]. [Verbs] describes their fields to agents.
 type Payload interface {
 	// Verb returns the signal's verb.
 	Verb() ralph.Verb
@@ -40,9 +40,10 @@ var (
 
 // A Known is the description of a verb for agents.
 type Known struct {
-	Payload  Payload             // the type of its calls; Docs describes the fields
+	Payload  Payload             // the type of its calls
 	Tool     string              // the description of its tool
 	When     string              // when to use it, as prompts say (docs, "Signals")
+	Fields   map[string]string   // what each field of its payload means
 	Accepted map[string][]string // the values of fields that have a fixed set
 }
 
@@ -56,6 +57,12 @@ var Verbs = []Known{
 			"Call exactly one of done, partial and stuck, as the last thing you do.",
 		When: "the task is finished: every acceptance criterion is met and you have seen it work. " +
 			"`summary`: what was accomplished, with key decisions and outcomes.",
+		Fields: map[string]string{
+			"summary": "What was accomplished. Include key decisions and outcomes.",
+			"tests_changed": "Why the task asks for tests that were there to be removed, or to expect something else: " +
+				"the task's own words. ralph runs the tests as they were, and a person reads this.",
+			"flags_answered": "If you raised blocking flags: how each was mended, or why it does not hold.",
+		},
 	},
 	{
 		Payload: Partial{},
@@ -64,12 +71,19 @@ var Verbs = []Known{
 		When: "there is real progress and something is left, " +
 			"or you need an answer or another's work before you can go on. " +
 			"`remaining`: what is left and why you stopped, precise enough for a session that knows nothing but your words.",
+		Fields: map[string]string{
+			"summary":   "What was accomplished so far.",
+			"remaining": "What still needs to be done and why you stopped. Be specific.",
+		},
 	},
 	{
 		Payload: Stuck{},
 		Tool:    "Signal that you cannot make meaningful progress on this task. It closes the session.",
 		When: "you cannot make meaningful progress. `reason`: what you tried, and what exactly is in the way. " +
 			"A task that should not be done at all, since it is obsolete or impossible, is stuck too.",
+		Fields: map[string]string{
+			"reason": "Why you're stuck. Be specific about what's blocking your ability to work.",
+		},
 	},
 	{
 		Payload: Ask{},
@@ -79,12 +93,25 @@ var Verbs = []Known{
 		When: "you need to know something from a person to do the task well. " +
 			"`blocking: true` if you cannot go on without the answer: then also close with `partial`. " +
 			"Else choose what is most sensible, say what you chose in `preferred`, and go on.",
+		Fields: map[string]string{
+			"question":  "The specific question you need answered.",
+			"options":   "If you've identified possible answers, list them.",
+			"preferred": "If you have a recommendation, state it.",
+			"blocking": "True if you cannot proceed without the answer. " +
+				"False if nice-to-know but you can continue with your best judgment.",
+		},
 	},
 	{
 		Payload: Flag{},
 		Tool:    "Report a problem you discovered during this task.",
 		When: "you found a problem: a bug, a contradiction, a security hole, something stale or left undone. " +
 			"`info` is good to know, `warning` should be seen to, `blocking` keeps this task from being completed.",
+		Fields: map[string]string{
+			"what": "Clear description of the problem.",
+			"severity": "info (FYI, no action needed now), warning (should be addressed, " +
+				"doesn't block this task), blocking (this task can't be fully completed because of this).",
+			"category": "What sort of problem it is.",
+		},
 		Accepted: map[string][]string{"severity": Severities, "category": Categories},
 	},
 	{
@@ -95,6 +122,16 @@ var Verbs = []Known{
 			"`scope: project` if it holds for every task of the project; " +
 			"else it reaches the tasks of this feature (without a feature: the others that have none). " +
 			"Not what you did: that is the summary's.",
+		Fields: map[string]string{
+			"text": "The knowledge to record. Should be specific enough " +
+				"that a different developer on a different task would benefit from it.",
+			"kind": "discovery (factual finding about the codebase), " +
+				"decision (judgment call with rationale), convention (project pattern to follow).",
+			"rationale": "For decisions: why you chose this approach and what alternatives you rejected.",
+			"scope": "project (always relevant), feature (relevant to same feature's tasks), " +
+				"task (only relevant if this task is re-attempted). " +
+				"Default: feature. Tasks without a feature count as one.",
+		},
 		Accepted: map[string][]string{"kind": LearnedKinds, "scope": Scopes},
 	},
 	{
@@ -103,6 +140,12 @@ var Verbs = []Known{
 		When: "something should be done that is not part of your task: " +
 			"a new task, a split, a refactoring, an alternative. " +
 			"Signal it instead of doing it.",
+		Fields: map[string]string{
+			"what":    "What should be done. The first line becomes the title of a new task.",
+			"kind":    "new_task (ralph proposes it to a person as a task), split, refactor, alternative or deprecate.",
+			"why":     "Why this is needed.",
+			"feature": "Which feature this relates to (for new_task suggestions).",
+		},
 		Accepted: map[string][]string{"kind": SuggestKinds},
 	},
 	{
@@ -113,6 +156,12 @@ var Verbs = []Known{
 			"another task's work (`upstream_task`; name it as TASK-12 or by its title) " +
 			"or credentials, a service, infrastructure (`external`). " +
 			"Do what is possible without it, then close with `partial` or `stuck`.",
+		Fields: map[string]string{
+			"on": "What is blocking you. For an upstream task: its number (#12) or its exact title.",
+			"kind": "upstream_task (dependency on another task that's incomplete) " +
+				"or external (credentials, services, human decisions, infrastructure).",
+			"detail": "Additional context about the blocker.",
+		},
 		Accepted: map[string][]string{"kind": BlockedKinds},
 	},
 }

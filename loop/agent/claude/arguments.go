@@ -165,9 +165,11 @@ func toolNames(a agent.Assignment) []string {
 		}
 		return names
 	}
-	names := make([]string, len(ralph.Verbs))
-	for i, v := range ralph.Verbs {
-		names[i] = SignalPrefix + string(v)
+	var names []string
+	for _, v := range ralph.Verbs {
+		if v.Closes() {
+			names = append(names, SignalPrefix+string(v))
+		}
 	}
 	return names
 }

@@ -35,10 +35,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// connected is an init with all of ralph's tools.
+// connected is an init with the tools that close a session.
 const connected = `{"type":"system","subtype":"init","claude_code_version":"2.1.197","model":"claude-sonnet-5","mcp_servers":[{"name":"ralph","status":"connected"}],"tools":["Bash",` +
-	`"mcp__ralph__ralph_signal_done","mcp__ralph__ralph_signal_partial","mcp__ralph__ralph_signal_stuck","mcp__ralph__ralph_signal_ask","mcp__ralph__ralph_signal_flag",` +
-	`"mcp__ralph__ralph_signal_learned","mcp__ralph__ralph_signal_suggest","mcp__ralph__ralph_signal_blocked"]}` + "\n"
+	`"mcp__ralph__ralph_signal_done","mcp__ralph__ralph_signal_partial","mcp__ralph__ralph_signal_stuck"]}` + "\n"
 
 // fakes are agents with one habit each. They return the exit status.
 var fakes = map[string]func(in *bufio.Scanner) int{
