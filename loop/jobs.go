@@ -316,6 +316,11 @@ func (l *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) 
 	deciding, release := l.obeying(ctx, l.Session.Grace)
 	o.d, err = s.Decide(deciding, o.end.Report)
 	release()
+	if errors.Is(err, session.ErrSettled) {
+		l.Log.Warn("a session was taken for lost; what it made and cost is noted with it, see `ralph session show`",
+			"session", s.Row.ID, "task", task.ID, "error", err)
+		return o, nil
+	}
 	if err != nil {
 		if gone := l.Store.Intact(); gone != nil || o.end.Unusable != nil {
 			return o, fmt.Errorf("decide on session %s of TASK-%d: %w", s.Row.ID, task.ID, errors.Join(o.end.Unusable, err))

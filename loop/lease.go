@@ -50,18 +50,23 @@ func (l *Loop) keepAlive(ctx context.Context, run int64) (work context.Context, 
 			case <-tick.C:
 			}
 			holds := false
-			limited, stop := context.WithTimeout(work, giveUp())
+			limited, stop := context.WithTimeout(work, max(step, giveUp()-time.Since(since)))
 			err := l.Store.Tx(limited, func(tx *store.Tx) (err error) { holds, err = tx.RenewRun(run); return err })
 			stop()
-			slept := max(time.Since(since), time.Now().Round(0).Sub(since.Round(0)))
-			switch {
-			case err == nil && holds:
+			if err == nil && holds {
 				since = time.Now()
-			case err == nil, slept > giveUp():
+			}
+			if gone(err, holds, time.Since(since), time.Now().Round(0).Sub(since.Round(0))) {
 				cancel(ErrTakenForLost)
 				return
 			}
 		}
 	}()
 	return work, func() { cancel(nil); <-ended }
+}
+
+// gone reports whether a run has to stop its agents after it tried to renew its lease: others have it, or nobody has
+// acknowledged a renewal for too long, by either clock.
+func gone(err error, holds bool, monotonic, wall time.Duration) bool {
+	return err == nil && !holds || err != nil && max(monotonic, wall) >= giveUp()
 }

@@ -164,6 +164,21 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 			return result, err
 		}
 		l.Log.Warn("begins again as a new run", "run", result.RunID, "error", err)
+		l.awaitStore(ctx)
+	}
+}
+
+// awaitStore waits until the database can be reached.
+func (l *Loop) awaitStore(ctx context.Context) {
+	for ctx.Err() == nil && !closed(l.Stop) {
+		if err := l.Store.View(ctx, func(*store.Tx) error { return nil }); !store.Passes(err) {
+			return // what else is wrong with it the next run says
+		}
+		select {
+		case <-ctx.Done():
+		case <-l.Stop:
+		case <-time.After(step):
+		}
 	}
 }
 

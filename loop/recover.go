@@ -112,7 +112,7 @@ func (l *Loop) each(
 // undecided records why a session could not be decided, and logs it once. Its task stays claimed;
 // the others go on. The returned error is the database's, or says that the run was stopped.
 func (l *Loop) undecided(ctx context.Context, row ralph.Session, why error) error {
-	if why == nil {
+	if why == nil || errors.Is(why, session.ErrSettled) {
 		return nil
 	}
 	if ctx.Err() != nil {

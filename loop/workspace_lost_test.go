@@ -251,3 +251,52 @@ func TestWhatCannotBeReadOfALostWorkspaceIsSaid(t *testing.T) {
 		return err
 	})
 }
+
+// TestASessionThatComesBackLate was settled for lost while its machine was away: what it cost is booked, what it made
+// is kept apart and named with it, and its task is as others left it.
+func TestASessionThatComesBackLate(t *testing.T) {
+	b := newWorkshop(t)
+	l := b.tree("true")
+	id := b.add(ralph.Task{Title: "A"})
+	late := ""
+	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
+		late = a.SessionID
+		write(t, filepath.Join(a.Dir, "part"), "x")
+		if _, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", signals.Done{Summary: "made it"}); err != nil {
+			t.Error(err)
+		}
+		b.tx(func(tx *store.Tx) error { // as the janitor of another machine does
+			s, err := tx.Session(late)
+			f, ferr := tx.Facts(late)
+			s.Ending, s.CostUSD = ralph.Lost, 5
+			f.Ending, f.Void, f.EndingWhy, f.Rules = ralph.Lost, true, "its machine was lost", l.Rules
+			return errors.Join(err, ferr, tx.Apply(s, f, signals.Decide(f)))
+		})
+		return agent.Report{Ending: ralph.Finished, CostUSD: 2, CostKnown: true, Tokens: ralph.Tokens{Output: 7}}, nil
+	}))
+	if task := b.task(id); task.Status != ralph.Pending || task.Attempts != 0 || exists(filepath.Join(l.Here.Dir, "part")) {
+		t.Errorf("its task is %s after %d attempts: %s", task.Status, task.Attempts, task.StatusReason)
+	}
+	ref := workspace.LostRef(late)
+	if made := strings.TrimSpace(b.git(l.Here.Dir, "show", ref+":part")); made != "x" {
+		t.Errorf("%s has %q", ref, made)
+	}
+	if refs, err := l.Here.Tree.Refs(t.Context(), ralph.ChangeRefs); err != nil || len(refs) > 0 {
+		t.Errorf("kept as changes: %v, %v", refs, err)
+	}
+	b.tx(func(tx *store.Tx) error {
+		s, err := tx.Session(late)
+		if s.CostUSD != 2 || !s.CostKnown || s.Tokens.Output != 7 || len(s.Notes) != 1 || !strings.HasSuffix(s.Notes[0], "kept there as "+ref) {
+			t.Errorf("cost $%g (%t), %+v, noted %q", s.CostUSD, s.CostKnown, s.Tokens, s.Notes)
+		}
+		run, rerr := tx.Run(s.RunID)
+		if run.CostUSD != 2 {
+			t.Errorf("its run cost $%g", run.CostUSD)
+		}
+		list, uerr := tx.Undecided()
+		if len(list) > 0 {
+			t.Errorf("undecided: %v", list)
+		}
+		return errors.Join(err, rerr, uerr)
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -391,4 +392,20 @@ func Decided(s ralph.Session) (signals.Decision, error) {
 		return d, ralph.Conflict("session %s has not been decided", s.ID)
 	}
 	return d, json.Unmarshal([]byte(s.Decision), &d)
+}
+
+// BookLate books what a session has cost that was settled for lost before its machine told so, and adds a note to it.
+// A note that it has already changes nothing.
+func (tx *Tx) BookLate(id string, usd float64, known bool, tokens ralph.Tokens, note string) error {
+	s, err := tx.Session(id)
+	if err != nil || slices.Contains(s.Notes, note) {
+		return err
+	}
+	if err := tx.set("sessions", id, cells{
+		"cost_usd": usd, "cost_known": known, "tokens": asJSON(tokens), "notes": asJSON(append(s.Notes, note)),
+	}); err != nil {
+		return err
+	}
+	_, err = tx.exec(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, usd-s.CostUSD, s.RunID)
+	return err
 }

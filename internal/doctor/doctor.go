@@ -79,6 +79,7 @@ func Examine(
 	note(needs(ctx, p, db)...)
 	note(undecided(ctx, db)...)
 	note(merges(ctx, p, db)...)
+	note(loose(ctx, p)...)
 	note(Agent(ctx, p)...)
 	note(Hooks(ctx, p)...)
 	note(verification(ctx, p, db, verifying)...)
@@ -344,6 +345,21 @@ func lost(ctx context.Context, p *project.Project, db *store.DB) ([]ralph.Change
 		return nil, err
 	}
 	return l.Missing(ctx)
+}
+
+// loose names what was found in workspaces and belongs to nothing.
+func loose(ctx context.Context, p *project.Project) []Finding {
+	names, err := p.LostWork(ctx)
+	if err != nil {
+		return []Finding{{"lost work", false, err.Error(), ""}}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []Finding{{
+		"lost work", true, text.Count(len(names), "commit") + " that no task has: " + text.Line(strings.Join(names, ", "), 300),
+		"`git show REF` shows one; what you do not want `git update-ref -d REF` drops",
+	}}
 }
 
 // locks names the lock files that keep git from moving the target branch, or the commit point of it.

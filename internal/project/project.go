@@ -190,8 +190,30 @@ func (p *Project) Tidy(ctx context.Context, db *store.DB) error {
 	if err != nil {
 		return err
 	}
-	return p.Pool(&workspace.Workspace{Dir: p.Root, Tree: tree, State: p.State}).
-		Tidy(ctx, time.Now().AddDate(0, 0, -config.Fixed.WorkspaceDays), uint64(p.Config.Workspace.MinFree)<<20, dirs)
+	pool := p.Pool(&workspace.Workspace{Dir: p.Root, Tree: tree, State: p.State})
+	if err := pool.ForgetLost(ctx, time.Now().Add(-config.Fixed.Retention), func(id string) (time.Time, error) {
+		s, err := store.Read(ctx, db, func(tx *store.Tx) (ralph.Session, error) { return tx.Session(id) })
+		if errors.Is(err, ralph.ErrNotFound) {
+			return time.Time{}, nil
+		}
+		return s.CompletedAt.Time, err
+	}); err != nil {
+		return err
+	}
+	return pool.Tidy(ctx, time.Now().AddDate(0, 0, -config.Fixed.WorkspaceDays), uint64(p.Config.Workspace.MinFree)<<20, dirs)
+}
+
+// LostWork lists the refs of work that was found and belongs to no task.
+func (p *Project) LostWork(ctx context.Context) ([]string, error) {
+	if !p.Git {
+		return nil, nil
+	}
+	tree, err := worktree.Open(ctx, p.Root, p.Own()...)
+	if err != nil {
+		return nil, err
+	}
+	refs, err := p.Pool(&workspace.Workspace{Dir: p.Root, Tree: tree, State: p.State}).Lost(ctx)
+	return slices.Sorted(maps.Keys(refs)), err
 }
 
 // Queue reads everything that can be exported.

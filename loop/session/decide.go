@@ -17,7 +17,7 @@ import (
 )
 
 // Decide inspects what the session left behind, decides, and stores the
-// decision in one transaction. The error is the database's.
+// decision in one transaction. The error is the database's, or wraps [ErrSettled].
 func (s *Session) Decide(ctx context.Context, report agent.Report) (d signals.Decision, err error) {
 	// A scan would create again the folders that were removed.
 	if err := s.Store.Intact(); err != nil {
@@ -74,7 +74,10 @@ func (s *Session) Decide(ctx context.Context, report agent.Report) (d signals.De
 		}
 		return tx.TryNow(s.Row.TaskID) // it waited long enough for somebody to decide on it
 	})
-	if err != nil {
+	if errors.Is(err, ralph.ErrConflict) {
+		err = s.elsewhere(detached, err)
+	}
+	if err != nil && !errors.Is(err, ErrSettled) {
 		return d, err
 	}
 	if s.Workspace.Clone != nil && saw.made.Head != "" {
@@ -82,10 +85,10 @@ func (s *Session) Decide(ctx context.Context, report agent.Report) (d signals.De
 			s.Log.Warn("cannot note that a workspace's work is saved; it will be saved again", "session", s.Row.ID, "error", err)
 		}
 	}
-	if err := errors.Join(os.RemoveAll(s.scratch()), os.RemoveAll(s.idleScratch())); err != nil {
-		s.Log.Warn("cannot remove a session's temporary snapshots", "session", s.Row.ID, "error", err)
+	if rerr := errors.Join(os.RemoveAll(s.scratch()), os.RemoveAll(s.idleScratch())); rerr != nil {
+		s.Log.Warn("cannot remove a session's temporary snapshots", "session", s.Row.ID, "error", rerr)
 	}
-	return d, nil
+	return d, err
 }
 
 // checkpoint records where a session stood that ended midway. For a

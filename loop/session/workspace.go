@@ -275,8 +275,12 @@ const handOverTime = 30 * time.Second
 // handOver puts the session's change where other machines find it, before they are told of it. A done whose change
 // could not be handed over is not judged: its task goes back, no matter who has its work.
 func (s *Session) handOver(ctx context.Context, saw *observation) {
-	if s.Row.Change == nil || saw.blind {
+	if s.Row.Change == nil || saw.blind || !s.Merger.Travels() {
 		return
+	}
+	ours := func(tx *store.Tx) error { return tx.CheckSession(s.Row.TaskID, s.Row.ID) }
+	if err := s.Store.View(ctx, ours); errors.Is(err, ralph.ErrConflict) {
+		return // others have decided on it, and may have what was handed over before
 	}
 	c := *s.Row.Change
 	c.TaskID, c.SessionID = s.Row.TaskID, s.Row.ID

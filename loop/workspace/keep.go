@@ -147,3 +147,41 @@ func (s *Pool) Tidy(ctx context.Context, since time.Time, minFree uint64, open [
 	}
 	return nil
 }
+
+// Lost returns the refs of work that belongs to nothing, and their commits.
+func (s *Pool) Lost(ctx context.Context) (map[string]string, error) {
+	return s.Here.Tree.Refs(ctx, lostRefs)
+}
+
+// lostStamp is when work was found in a workspace, at the end of its ref's name.
+const lostStamp = "20060102T150405.000"
+
+// lostSince returns when the work of a ref was found; the zero Time if that is not known. ended tells when a session
+// has ended.
+func lostSince(ref string, ended func(session string) (time.Time, error)) (time.Time, error) {
+	name := strings.TrimPrefix(ref, lostRefs)
+	if session, _, of := strings.Cut(name, "/"); of {
+		return ended(session)
+	}
+	if at, err := time.Parse(lostStamp, name[strings.LastIndexByte(name, '-')+1:]); err == nil {
+		return at, nil
+	}
+	return time.Time{}, nil
+}
+
+// ForgetLost drops what was found before a moment.
+func (s *Pool) ForgetLost(
+	ctx context.Context, before time.Time, ended func(session string) (time.Time, error),
+) error {
+	refs, err := s.Lost(ctx)
+	for ref := range refs {
+		var at time.Time
+		if err == nil {
+			at, err = lostSince(ref, ended)
+		}
+		if err == nil && !at.IsZero() && at.Before(before) {
+			err = s.Here.Tree.SetRef(ctx, ref, "")
+		}
+	}
+	return err
+}

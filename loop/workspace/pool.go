@@ -25,6 +25,9 @@ const (
 	lostRefs  = "refs/ralph/lost/"  // unsaved work that was found in a workspace
 )
 
+// LostRef returns the ref of what a session has made that others had settled for lost.
+func LostRef(session string) string { return lostRefs + session + "/workspace" }
+
 // Pool are the workspaces of a project apart from the person's work tree: shared
 // clones, some for sessions to work in and some to check their results.
 type Pool struct {

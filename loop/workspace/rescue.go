@@ -94,7 +94,7 @@ func (p *Workspace) rescue(ctx context.Context) error {
 		}
 	}
 	if ref == "" || saved != "" { // the session's work was saved and decided before
-		ref = lostRefs + s.name() + "-" + time.Now().UTC().Format("20060102T150405.000")
+		ref = lostRefs + s.name() + "-" + time.Now().UTC().Format(lostStamp)
 	}
 	if saved != "" {
 		tree, err := s.pool.Here.Tree.Whole(ctx, saved)

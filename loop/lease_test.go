@@ -1,0 +1,32 @@
+package loop
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestWhenARunIsGone: it stops its agents before others may take its lease for lapsed.
+func TestWhenARunIsGone(t *testing.T) {
+	cut := errors.New("the server cannot be reached")
+	tests := []struct {
+		name            string
+		err             error
+		holds           bool
+		monotonic, wall time.Duration
+		want            bool
+	}{
+		{"renewed", nil, true, 0, 0, false},
+		{"renewed after a long sleep in which nobody looked", nil, true, time.Hour, time.Hour, false},
+		{"others have it", nil, false, time.Second, time.Second, true},
+		{"not acknowledged yet", cut, false, giveUp() - 1, giveUp() - 1, false},
+		{"not acknowledged for too long", cut, false, giveUp(), giveUp(), true},
+		{"asleep: the monotonic clock stood still", cut, false, time.Second, giveUp(), true},
+		{"the wall clock was set back", cut, false, giveUp(), -time.Hour, true},
+	}
+	for _, tt := range tests {
+		if got := gone(tt.err, tt.holds, tt.monotonic, tt.wall); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+}

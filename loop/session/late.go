@@ -1,0 +1,69 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ralph"
+	"ralph/loop/workspace"
+	"ralph/store"
+)
+
+// ErrSettled says that a session was taken for lost and decided elsewhere, as when its machine was asleep or cut off.
+var ErrSettled = errors.New("it was decided elsewhere meanwhile, as its run was taken for lost")
+
+// elsewhere is what becomes of a session that could not be decided if others have: what it has made is kept apart, and what
+// it has cost is booked. It returns why as it is if nobody has.
+func (s *Session) elsewhere(ctx context.Context, why error) error {
+	was, err := store.Read(ctx, s.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.Session(s.Row.ID) })
+	if err != nil || was.CompletedAt.IsZero() {
+		return errors.Join(why, err)
+	}
+	settled := fmt.Errorf("%w: %w", ErrSettled, why)
+	if s.reopened { // it was not this process that worked
+		return settled
+	}
+	note := fmt.Sprintf("%s came back after it had been taken for lost, and told what this session had cost", s.Row.Machine)
+	kept, err := s.keepApart(ctx)
+	if kept != "" {
+		note += "; what it had made is kept there as " + kept
+	}
+	return errors.Join(settled, err, s.Store.Tx(ctx, func(tx *store.Tx) error {
+		now, err := tx.Session(s.Row.ID)
+		if err == nil {
+			bill := lateBill(now, s.Row)
+			err = tx.BookLate(now.ID, bill.CostUSD, bill.CostKnown, bill.Tokens, note)
+		}
+		return err
+	}))
+}
+
+// lateBill returns the session whose costs count: the settled one, as others charged it, or itself as its machine tells
+// it in the end. What is known goes before what was guessed, and of two guesses the dearer one counts.
+func lateBill(settled, told ralph.Session) ralph.Session {
+	if settled.CostKnown || !told.CostKnown && told.CostUSD <= settled.CostUSD {
+		return settled
+	}
+	return told
+}
+
+// keepApart keeps what the session has made under a ref that nobody merges, and returns that; "" if it made nothing,
+// or others have it. The change's own ref is theirs: this machine fetches what they have when it is needed.
+func (s *Session) keepApart(ctx context.Context) (ref string, err error) {
+	if s.Row.Change == nil || s.Row.Change.Head == "" {
+		return "", nil
+	}
+	theirs, err := store.Read(ctx, s.Store, func(tx *store.Tx) (ralph.Change, error) {
+		c, _, _, err := tx.ChangeBy(s.Row.ID)
+		return c, err
+	})
+	if err != nil || theirs.Head == s.Row.Change.Head {
+		return "", err
+	}
+	ref, tree := workspace.LostRef(s.Row.ID), s.Merger.Tree
+	if err := tree.SetRef(ctx, ref, s.Row.Change.Head); err != nil {
+		return "", err
+	}
+	return ref, tree.SetRef(ctx, ralph.Change{SessionID: s.Row.ID}.Ref(), "")
+}
