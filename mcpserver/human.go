@@ -53,7 +53,7 @@ type UndoCall struct {
 // HumanTools lists the tools of the human profile, without those for discussion.
 var HumanTools = []string{
 	"agentic_get_active_task", "agentic_task_show", "agentic_task_update_progress",
-	"agentic_task_complete", "agentic_task_undo", "agentic_get_token_status", "agentic_create_checkpoint",
+	"agentic_task_complete", "agentic_task_undo", "agentic_plan_show", "agentic_plan_decide", "agentic_get_token_status", "agentic_create_checkpoint",
 }
 
 const humanInstructions = "A person has claimed a task in ralph and works on it with you. " +
@@ -71,6 +71,8 @@ func newHuman(c *Chats) *mcp.Server {
 	serve(server, "agentic_task_update_progress", asJSON, h.progress)
 	serveRequest(server, "agentic_task_complete", asJSON, h.completeAsked)
 	serveRequest(server, "agentic_task_undo", asJSON, h.undoAsked)
+	serve(server, "agentic_plan_show", asJSON, h.planShown)
+	serveRequest(server, "agentic_plan_decide", asJSON, h.planAsked)
 	serve(server, "agentic_get_token_status", asJSON, h.tokenStatus)
 	serve(server, "agentic_create_checkpoint", asJSON, h.checkpoint)
 	addDiscussion(server, discussing(h.discuss).comment, discussing(h.discuss).propose)
@@ -115,35 +117,53 @@ func (c *chat) undoAsked(ctx context.Context, req *mcp.CallToolRequest, in UndoC
 	if err := ralph.CheckText("reason", in.Reason, false); err != nil {
 		return nil, err
 	}
-	client := req.Session.InitializeParams()
-	if client == nil || client.Capabilities == nil || client.Capabilities.Elicitation == nil || c.headless {
-		return nil, fmt.Errorf("a person has to say so, and this client cannot ask them: "+
-			"`ralph undo %d` in a terminal does it, as does the task's page of the dashboard", in.TaskID)
-	}
 	question := fmt.Sprintf("Take back what TASK-%d has merged, and have it done again?", in.TaskID)
 	if in.Cancel {
 		question = fmt.Sprintf("Take back what TASK-%d has merged, and cancel it?", in.TaskID)
+	}
+	pending, err := c.agrees(ctx, req, question, "", fmt.Sprintf("`ralph undo %d` in a terminal does it, as does the "+
+		"task's page of the dashboard", in.TaskID), fmt.Sprintf("TASK-%d stays as it is", in.TaskID))
+	if err != nil || pending != nil {
+		return pending, err
+	}
+	said, err := c.Loop.AskUndo(ctx, int64(in.TaskID),
+		loop.Undoing{By: c.Person, Why: in.Reason, Cancel: in.Cancel, Agent: in.ByAgent})
+	return map[string]string{"result": said}, err
+}
+
+// agrees asks the person in the client's own way, as a model cannot say yes for them. A client that answers in a second
+// call is sent the question first, as pending, with what was asked about, which that call brings back. The error says why
+// nothing may be done: the client cannot ask, and elsewhere says how else it is done, or the person said no, and stays
+// says what remains as it is.
+func (c *chat) agrees(
+	ctx context.Context, req *mcp.CallToolRequest, question, about, elsewhere, stays string,
+) (pending any, err error) {
+	client := req.Session.InitializeParams()
+	if client == nil || client.Capabilities == nil || client.Capabilities.Elicitation == nil || c.headless {
+		return nil, fmt.Errorf("a person has to say so, and this client cannot ask them: %s", elsewhere)
 	}
 	var yes bool
 	switch {
 	case client.ProtocolVersion < modern:
 		said, err := req.Session.Elicit(ctx, elicitation(question))
 		if err != nil {
-			return nil, fmt.Errorf("the person could not be asked whether TASK-%d is to be undone: %w", in.TaskID, err)
+			return nil, fmt.Errorf("the person could not be asked: %w; %s", err, stays)
 		}
 		yes = agreed(said)
 	case len(req.Params.InputResponses) == 0:
-		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"confirm": elicitation(question)}}, nil
+		return &mcp.CallToolResult{
+			InputRequests: mcp.InputRequestMap{"confirm": elicitation(question)}, RequestState: about,
+		}, nil
 	default:
 		said, ok := req.Params.InputResponses["confirm"].(*mcp.ElicitResult)
-		yes = ok && agreed(said)
+		if yes = ok && agreed(said); yes && req.Params.RequestState != about {
+			return nil, ralph.Conflict("it was changed after the person was asked: %s", stays)
+		}
 	}
 	if !yes {
-		return nil, fmt.Errorf("the person did not confirm it: TASK-%d stays as it is", in.TaskID)
+		return nil, fmt.Errorf("the person did not confirm it: %s", stays)
 	}
-	said, err := c.Loop.AskUndo(ctx, int64(in.TaskID),
-		loop.Undoing{By: c.Person, Why: in.Reason, Cancel: in.Cancel, Agent: in.ByAgent})
-	return map[string]string{"result": said}, err
+	return nil, nil //nolint:nilnil // nothing is pending, and nothing is wrong
 }
 
 // elicitation asks for just yes or no, which every form offers.

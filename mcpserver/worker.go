@@ -77,7 +77,7 @@ func newWorker(o WorkerOptions, w *worker) *mcp.Server {
 // reading lists the tools that change nothing; a worker needs only the scope tasks:read for them.
 var reading = []string{
 	"get_next_actionable", "list_task_comments", "list_pending_amendments",
-	"agentic_get_active_task", "agentic_get_token_status", "agentic_task_show",
+	"agentic_get_active_task", "agentic_get_token_status", "agentic_task_show", "agentic_plan_show",
 }
 
 // scopeOf is the scope that a tool needs.

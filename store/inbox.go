@@ -329,39 +329,50 @@ func (tx *Tx) addPlan(item *InboxItem) error {
 	if err != nil {
 		return err
 	}
+	lines, marked, err := tx.PlanLines(parts)
+	if err != nil {
+		return err
+	}
 	n := map[string]int{}
-	marked := 0
-	var lines []string
 	for _, p := range parts {
 		n[p.Kind]++
-		verb := map[string]string{"amendment": "changes ", "nack": "drops "}[p.Kind]
-		lines = append(lines, fmt.Sprintf("- %sTASK-%d %s", verb, p.TaskID, p.Title))
-		if p.Kind != "proposal" {
-			continue
-		}
-		t, err := tx.Task(p.TaskID)
-		if err != nil {
-			return err
-		}
-		for _, mark := range t.Marks {
-			lines = append(lines, "  (ralph: "+mark+")")
-		}
-		if len(t.Marks) > 0 {
-			marked++
-		}
 	}
 	var said []string
-	for _, of := range []struct{ kind, verb string }{{"proposal", "adds "}, {"amendment", "changes "}, {"nack", "drops "}} {
-		if n[of.kind] > 0 {
-			said = append(said, of.verb+text.Count(n[of.kind], "task"))
+	for _, kind := range []string{"proposal", "amendment", "nack"} {
+		if n[kind] > 0 {
+			said = append(said, planVerbs[kind]+text.Count(n[kind], "task"))
 		}
 	}
 	item.Text = strings.Join(said, ", ")
 	if marked > 0 {
 		item.Text += fmt.Sprintf("; %d marked", marked)
 	}
-	item.Text += "\n" + strings.Join(lines, "\n")
+	item.Text += "\n- " + strings.Join(lines, "\n- ")
 	return nil
+}
+
+// planVerbs say what a part of a plan does.
+var planVerbs = map[string]string{"proposal": "adds ", "amendment": "changes ", "nack": "drops "}
+
+// PlanLines says in a line each what parts of a plan do, with what ralph has marked of new tasks, and counts the marked.
+func (tx *Tx) PlanLines(parts []InboxItem) (lines []string, marked int, err error) {
+	for _, p := range parts {
+		line := fmt.Sprintf("%sTASK-%d %s", planVerbs[p.Kind], p.TaskID, p.Title)
+		if p.Kind == "proposal" {
+			t, err := tx.Task(p.TaskID)
+			if err != nil {
+				return nil, 0, err
+			}
+			for _, mark := range t.Marks {
+				line += "\n  (ralph: " + mark + ")"
+			}
+			if len(t.Marks) > 0 {
+				marked++
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines, marked, nil
 }
 
 // addDiff adds what an amendment changes.

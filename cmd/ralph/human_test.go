@@ -22,7 +22,7 @@ import (
 
 // chatTools are the tools of the human profile, by decision 10.
 var chatTools = []string{
-	"agentic_create_checkpoint", "agentic_get_active_task", "agentic_get_token_status", "agentic_task_complete", "agentic_task_show", "agentic_task_undo", "agentic_task_update_progress",
+	"agentic_create_checkpoint", "agentic_get_active_task", "agentic_get_token_status", "agentic_plan_decide", "agentic_plan_show", "agentic_task_complete", "agentic_task_show", "agentic_task_undo", "agentic_task_update_progress",
 	"comment_on_task", "list_pending_amendments", "list_task_comments", "propose_task_amendment", "resolve_comment",
 }
 
@@ -30,6 +30,7 @@ var chatTools = []string{
 type person struct {
 	answer string // "accept", "decline", …
 	asked  []string
+	slow   func() // what happens before they answer; nil for nothing
 }
 
 func (p *person) options() *mcp.ClientOptions {
@@ -38,6 +39,9 @@ func (p *person) options() *mcp.ClientOptions {
 	}
 	return &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		p.asked = append(p.asked, r.Params.Message)
+		if p.slow != nil {
+			p.slow()
+		}
 		return &mcp.ElicitResult{Action: p.answer, Content: map[string]any{}}, nil
 	}}
 }

@@ -66,6 +66,7 @@ func TestRealPlan(t *testing.T) {
 	s.commit()
 	s.has(s.run(0, "plan", "Make six files", "--feature", "files"), "planned: 6 tasks", "proposed as six",
 		"`test -d .` passes before any work: proves nothing", "`sleep 300` does not end: killed after 10s", "Verify: grep two two.txt")
+	s.has(s.run(0, "session", "log"), "→ plan_task name=six", "two: `nosuchprogram two.txt`", "the turn ended after 3 steps") // both turns
 	s.has(s.api.Requests()[3].Text, "fail for another reason than that the work is missing")
 	s.run(0, "plan", "approve", "one", "two", "three")
 	s.has(s.run(0, "run", "--parallel", "2", "--no-wait"), "refused: codex (gpt-5.5) objects: three.txt:1: it shouts",
