@@ -108,12 +108,13 @@ type app struct {
 	transcripts transcripts
 	mornings    mornings
 	patches     patches
+	feed        feed
 	streams     atomic.Int64 // open ones
 }
 
 // Handler returns the handler of all pages.
 func (s *Server) Handler() (http.Handler, error) {
-	a := &app{Server: s, key: newKey(s.Token)}
+	a := &app{Server: s, key: newKey(s.Token), feed: feed{store: s.Store}}
 	a.transcripts.open, a.transcripts.reader = s.Open, s.Reader
 	var err error
 	if a.pages, err = parsePages(); err != nil {

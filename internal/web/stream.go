@@ -2,14 +2,17 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"ralph"
@@ -26,14 +29,99 @@ const (
 // maxEvents is the number of events read at a time.
 const maxEvents = 200
 
+// keptNews is the number of events that are kept for the streams; one that has fallen behind further reads by itself.
+const keptNews = 1000
+
 // maxStreams is the maximum number of open streams.
 const maxStreams = 200
 
 // news tells a browser that an event happened, so that it reloads, but not its content.
 type news struct {
+	id      int64
 	Type    string `json:"type"`
 	TaskID  int64  `json:"task_id,omitempty"`
 	Session string `json:"session_id,omitempty"`
+}
+
+// A feed reads the events for all streams: once for each change, however many streams there are.
+type feed struct {
+	store *store.DB
+
+	mu      sync.Mutex
+	changed <-chan struct{} // closed when there may be more than what was read; nil before the first look
+	list    []news          // the newest, oldest first
+	start   int64           // of all events after this one, list has those up to the newest
+}
+
+// after returns at most maxEvents events after one, oldest first, and a channel that is closed when there may be more
+// than all of them.
+func (f *feed) after(ctx context.Context, event int64) ([]news, <-chan struct{}, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.changed == nil || closed(f.changed) {
+		if err := f.read(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	if event < f.start {
+		list, err := f.look(ctx, event)
+		return list, f.changed, err
+	}
+	at, _ := slices.BinarySearchFunc(f.list, event+1, func(n news, id int64) int { return cmp.Compare(n.id, id) })
+	return f.list[at:min(len(f.list), at+maxEvents)], f.changed, nil
+}
+
+// read reads what has been added. The lock is held.
+func (f *feed) read(ctx context.Context) error {
+	changed := f.store.Changed() // taken before the look, so that nothing is missed
+	if f.changed == nil {
+		last, err := store.Read(ctx, f.store, (*store.Tx).LastEvent)
+		if err != nil {
+			return err
+		}
+		f.start, f.changed = last, changed
+		return nil
+	}
+	for {
+		newest := f.start
+		if len(f.list) > 0 {
+			newest = f.list[len(f.list)-1].id
+		}
+		more, err := f.look(ctx, newest)
+		if err != nil {
+			return err
+		}
+		f.list = append(f.list, more...)
+		if len(more) < maxEvents {
+			break
+		}
+	}
+	if gone := len(f.list) - keptNews; gone > 0 {
+		f.start = f.list[gone-1].id
+		f.list = slices.Clone(f.list[gone:]) // what was given away stays as it is
+	}
+	f.changed = changed
+	return nil
+}
+
+// look reads events from the database.
+func (f *feed) look(ctx context.Context, after int64) ([]news, error) {
+	events, err := store.Read(ctx, f.store, func(tx *store.Tx) ([]ralph.Event, error) { return tx.Events(after, maxEvents) })
+	list := make([]news, len(events))
+	for i, e := range events {
+		list[i] = news{e.ID, e.Type, e.TaskID, e.SessionID}
+	}
+	return list, err
+}
+
+// closed reports whether a channel is closed on which nothing is sent.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // A position is the progress of a stream. Its text is the id of a message, which the browser sends
@@ -98,7 +186,7 @@ func (s *subscription) find(r *http.Request) error {
 	}
 	return s.app.Store.View(r.Context(), func(tx *store.Tx) error {
 		session, err := tx.Session(id)
-		s.session = session.ID
+		s.session, s.over = session.ID, !session.CompletedAt.IsZero()
 		return err
 	})
 }
@@ -119,13 +207,16 @@ func (s *subscription) run(ctx context.Context) error {
 	var changed <-chan struct{}
 	for {
 		if changed == nil {
-			changed = s.app.Store.Changed()
-			if err := s.news(ctx); err != nil {
+			var err error
+			if changed, err = s.news(ctx); err != nil {
 				return err
 			}
 		}
 		if err := s.entries(); err != nil {
 			return err
+		}
+		if s.over {
+			tick = nil // its transcript does not grow any more
 		}
 		select {
 		case <-ctx.Done():
@@ -141,50 +232,39 @@ func (s *subscription) run(ctx context.Context) error {
 	}
 }
 
-// news sends all new events.
-func (s *subscription) news(ctx context.Context) error {
+// news sends all new events, and returns a channel that is closed when there may be more.
+func (s *subscription) news(ctx context.Context) (<-chan struct{}, error) {
 	for {
-		n, err := s.page(ctx)
-		if err != nil || n < maxEvents {
-			return err
+		list, changed, err := s.app.feed.after(ctx, s.at.event)
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range list {
+			if err := s.tell(n); err != nil {
+				return nil, err
+			}
+		}
+		if len(list) < maxEvents {
+			return changed, nil
 		}
 	}
 }
 
-// page sends a batch of events and returns its size. It also checks whether the followed session
-// has ended.
-func (s *subscription) page(ctx context.Context) (int, error) {
-	var events []ralph.Event
-	if err := s.app.Store.View(ctx, func(tx *store.Tx) (err error) {
-		if s.session != "" {
-			row, err := tx.Session(s.session)
-			if err != nil {
-				return err
-			}
-			s.over = !row.CompletedAt.IsZero()
-		}
-		events, err = tx.Events(s.at.event, maxEvents)
+// tell sends an event, if it is of the page. It also notes that the followed session has ended.
+func (s *subscription) tell(n news) error {
+	s.at.event = n.id
+	s.over = s.over || n.Type == ralph.EventSessionEnded && n.Session == s.session
+	// Every page shows the permissions that agents wait for.
+	everywhere := n.Type == ralph.EventPermissionAsked || n.Type == ralph.EventPermissionDecided ||
+		n.Type == ralph.EventSessionEnded
+	if s.task != "" && s.task != strconv.FormatInt(n.TaskID, 10) && !everywhere {
+		return nil
+	}
+	data, err := json.Marshal(n)
+	if err != nil {
 		return err
-	}); err != nil {
-		return 0, err
 	}
-	for _, e := range events {
-		s.at.event = e.ID
-		// Every page shows the permissions that agents wait for.
-		everywhere := e.Type == ralph.EventPermissionAsked || e.Type == ralph.EventPermissionDecided ||
-			e.Type == ralph.EventSessionEnded
-		if s.task != "" && s.task != strconv.FormatInt(e.TaskID, 10) && !everywhere {
-			continue
-		}
-		data, err := json.Marshal(news{e.Type, e.TaskID, e.SessionID})
-		if err != nil {
-			return 0, err
-		}
-		if err := s.send(fmt.Sprintf("id: %s\nevent: change\ndata: %s\n\n", s.at, data)); err != nil {
-			return 0, err
-		}
-	}
-	return len(events), nil
+	return s.send(fmt.Sprintf("id: %s\nevent: change\ndata: %s\n\n", s.at, data))
 }
 
 // maxSent is the number of entries sent at a time.

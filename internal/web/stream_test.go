@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"ralph"
@@ -153,12 +155,17 @@ func TestASessionIsFollowed(t *testing.T) {
 		return fmt.Sprintf(`{"type":"assistant","message":{"content":[{"type":"text","text":%q}]}}`, text) + "\n"
 	}
 	s.setTranscript(say("one <b>") + say("two"))
-	l := s.listen(t, s.serve(t), "/events?after=99&session="+session+"&entry=1", "")
-	if m := l.next(); m.event != "entry" || m.id != "99.2" || !strings.Contains(m.data, "<p>two</p>") {
+	last, err := store.Read(t.Context(), s.db, (*store.Tx).LastEvent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := fmt.Sprintf("/events?after=%d&session=%s", last, session)
+	l := s.listen(t, s.serve(t), from+"&entry=1", "")
+	if m := l.next(); m.event != "entry" || m.id != fmt.Sprintf("%d.2", last) || !strings.Contains(m.data, "<p>two</p>") {
 		t.Errorf("got %+v", m)
 	}
 	s.setTranscript(say("one <b>") + say("two") + say("three") + `{"type":"assist`)
-	if m := l.next(); m.id != "99.3" || !strings.Contains(m.data, "three") {
+	if m := l.next(); m.id != fmt.Sprintf("%d.3", last) || !strings.Contains(m.data, "three") {
 		t.Errorf("got %+v", m)
 	}
 	s.setTranscript(say("one <b>") + say("two") + say("three") + strings.TrimSuffix(say("four"), "\n"))
@@ -184,13 +191,79 @@ func TestASessionIsFollowed(t *testing.T) {
 		}
 	}
 	// From the beginning, what was said is escaped.
-	again := s.listen(t, s.serve(t), "/events?after=99&session="+session, "")
+	again := s.listen(t, s.serve(t), from, "")
 	for {
 		if m := again.next(); m.event == "entry" {
 			if !strings.HasSuffix(m.id, ".1") || strings.Contains(m.data, "<b>") {
 				t.Errorf("got %+v", m)
 			}
 			break
+		}
+	}
+}
+
+// TestManyStreamsLookOnce: however many pages are open, each change is read once, and all are told of it.
+func TestManyStreamsLookOnce(t *testing.T) {
+	t.Parallel()
+	const pages = 200
+	var looks atomic.Int64
+	name := filepath.Join(t.TempDir(), "ralph.db")
+	db, err := store.Open(t.Context(), name, store.Options{Statement: func(query string) {
+		if strings.Contains(query, "FROM events") {
+			looks.Add(1)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	s := newSite(t)
+	s.db, s.server.Store = db, db
+	s.addTask(ralph.Task{Title: "One"})
+	server := s.serve(t)
+	var listeners []*listener
+	for range pages {
+		listeners = append(listeners, s.listen(t, server, "/events?after=0", ""))
+	}
+	for _, l := range listeners {
+		l.next()
+	}
+	before := looks.Load()
+	const changes = 5
+	for i := range changes {
+		id := s.addTask(ralph.Task{Title: fmt.Sprint("Task ", i)})
+		for _, l := range listeners {
+			if m := l.next(); !strings.Contains(m.data, fmt.Sprintf(`"task_id":%d`, id)) {
+				t.Fatalf("got %+v", m)
+			}
+		}
+	}
+	// One for each change, and as many again: the watcher of the database may notice one twice.
+	if n := looks.Load() - before; n > 2*changes {
+		t.Errorf("%d looks at the events for %d changes", n, changes)
+	}
+}
+
+// TestAStreamThatFellBehindMissesNothing, although no more than the newest events are kept for all.
+func TestAStreamThatFellBehindMissesNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	server := s.serve(t)
+	s.addTask(ralph.Task{Title: "The first"})
+	s.listen(t, server, "/events?after=0", "").next() // from now on events are kept
+	const more = 1500
+	s.write(func(tx *store.Tx) error {
+		for i := range more {
+			if _, err := tx.AddTask(ralph.Task{Title: fmt.Sprint("Task ", i)}, "human"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	l := s.listen(t, server, "/events?after=0", "")
+	for i := range int64(more + 1) {
+		if m := l.next(); m.id != fmt.Sprintf("%d.0", i+1) {
+			t.Fatalf("event %d is %+v", i+1, m)
 		}
 	}
 }
