@@ -185,7 +185,11 @@ func (e Ending) StandsIn() bool {
 // Rests reports whether the same agent could do nothing now after this ending.
 func (e Ending) Rests() bool { return e == RateLimited || e == Billing || e == AuthFailed }
 
-// Outcomes of a session.
+// Ended lists how a session is said to have ended: its agent was done with it, its done was refused, ralph or a
+// person stopped it, or it was lost with its process or to an error of the agent's.
+var Ended = []string{"finished", "refused", "stopped", "lost"}
+
+// Outcomes of a session, as the designs have them.
 const (
 	OutcomeSuccess = "success" // done was accepted, or partial left changes behind
 	OutcomeFailure = "failure" // anything else but a timeout
@@ -264,6 +268,7 @@ type Session struct {
 	State       Phase         `json:"current_state"`
 	History     []PhaseChange `json:"state_history"`
 	Ending      Ending        `json:"ending"` // "" while it runs
+	Ended       string        `json:"ended"`  // one of [Ended]; "" while it runs
 	Outcome     string        `json:"outcome"`
 	Reason      string        `json:"outcome_reason"` // one sentence: why it ended this way
 	ClosingVerb Verb          `json:"closing_verb"`

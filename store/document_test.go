@@ -126,7 +126,7 @@ var meanings = map[string]string{
 	"runs.reason": "why it ended", "runs.sandbox": "what held its agents, in words",
 
 	"sessions.id": "a UUID, the agent's own session id", "sessions.attempt": "counts from 1 for each task", "sessions.origin": "", "sessions.discipline": "its name", "sessions.current_state": "see [sessions.md](sessions.md)",
-	"sessions.state_history": "list of its states with times", "sessions.ending": "how its process ended; empty while it runs", "sessions.outcome": "null while it runs", "sessions.outcome_reason": "one sentence",
+	"sessions.state_history": "list of its states with times", "sessions.ending": "how its process ended; empty while it runs", "sessions.ended": "how it is said to have ended: finished, refused, stopped or lost", "sessions.outcome": "null while it runs", "sessions.outcome_reason": "one sentence",
 	"sessions.closing_verb": "the last one that was signalled; null for none, also where the session counts as stuck", "sessions.model": "the model that the agent named", "sessions.turns": "", "sessions.cost_usd": "", "sessions.cost_known": "0 if cost_usd is what it was charged for want of a report",
 	"sessions.cost_limit_usd": "what it might have spent", "sessions.tokens": "by kind", "sessions.exit_status": "the agent's; null if it was killed or lost", "sessions.last_words": "what the agent said last",
 	"sessions.stderr_tail": "", "sessions.denials": "list of refused permissions", "sessions.leftovers": "list of processes that had to be killed",

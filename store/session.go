@@ -23,6 +23,7 @@ var sessions = reads("sessions s", func(s *ralph.Session) []field {
 		{"s.current_state", &s.State},
 		{"s.state_history", column(&s.History)},
 		{"s.ending", &s.Ending},
+		{"s.ended", &s.Ended},
 		{"coalesce(s.outcome, '')", &s.Outcome},
 		{"s.outcome_reason", &s.Reason},
 		{"coalesce(s.closing_verb, '')", &s.ClosingVerb},
@@ -86,7 +87,7 @@ func (tx *Tx) Session(id string) (ralph.Session, error) {
 type SessionFilter struct {
 	Task    int64
 	Run     int64
-	Outcome string
+	Ended   string
 	Since   ralph.Time // begun at or after this; zero is no limit
 	Active  ralph.Time // in progress, or ended at or after this; zero is no limit
 	From    ralph.Time // ended at or after this; zero is no limit
@@ -107,8 +108,8 @@ func (f SessionFilter) matching() (by filter) {
 	if f.Run != 0 {
 		by.and("s.run_id = ?", f.Run)
 	}
-	if f.Outcome != "" {
-		by.and("s.outcome = ?", f.Outcome)
+	if f.Ended != "" {
+		by.and("s.ended = ?", f.Ended)
 	}
 	if !f.Since.IsZero() {
 		by.and("s.started_at >= ?", f.Since)

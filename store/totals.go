@@ -6,32 +6,32 @@ import (
 	"ralph"
 )
 
-// Totals are sums over all ended sessions with one outcome.
+// Totals are sums over all sessions that ended in one way.
 type Totals struct {
-	Outcome  string
+	Ended    string // one of [ralph.Ended]
 	Sessions int
 	CostUSD  float64
 	Tokens   ralph.Tokens // without the context window, which cannot be summed
 }
 
-// Totals returns the sums by outcome, from idx_sessions_outcome, in whose order they are, and no row.
+// Totals returns the sums by how sessions ended, from idx_sessions_ended, in whose order they are, and no row.
 func (tx *Tx) Totals() ([]Totals, error) {
 	return all(tx, func(row scanner) (t Totals, err error) {
-		return t, row.Scan(&t.Outcome, &t.Sessions, &t.CostUSD,
+		return t, row.Scan(&t.Ended, &t.Sessions, &t.CostUSD,
 			&t.Tokens.Input, &t.Tokens.Output, &t.Tokens.CacheRead, &t.Tokens.CacheCreation)
 	}, `
-		SELECT coalesce(outcome, ''), count(*), sum(cost_usd),
+		SELECT ended, count(*), sum(cost_usd),
 			sum(tokens_input), sum(tokens_output),
 			sum(tokens_cache_read), sum(tokens_cache_creation)
-		FROM sessions WHERE completed_at <> '' GROUP BY outcome`)
+		FROM sessions WHERE completed_at <> '' GROUP BY ended`)
 }
 
 // Spent is what ended sessions consumed that have something in common: what a query groups them by.
 type Spent struct {
-	Agent, Model, Outcome string
-	Feature               string // its name; "" for none
-	Task                  int64
-	Title                 string // of the task
+	Agent, Model, Ended string
+	Feature             string // its name; "" for none
+	Task                int64
+	Title               string // of the task
 
 	Sessions int
 	Merged   int // of the sessions, those whose work was merged
@@ -48,17 +48,17 @@ const (
 	ended = `s.completed_at >= $1 AND s.completed_at < $2`
 )
 
-// Spent sums up the sessions that ended from a moment on and before another one, by agent, model, outcome and the
-// tasks' feature.
+// Spent sums up the sessions that ended from a moment on and before another one, by agent, model, how they ended and
+// the tasks' feature.
 func (tx *Tx) Spent(from, to ralph.Time) ([]Spent, error) {
 	return all(tx, func(row scanner) (s Spent, err error) {
-		return s, row.Scan(&s.Agent, &s.Model, &s.Outcome, &s.Feature, &s.Sessions, &s.Merged, &s.CostUSD, &s.Known,
+		return s, row.Scan(&s.Agent, &s.Model, &s.Ended, &s.Feature, &s.Sessions, &s.Merged, &s.CostUSD, &s.Known,
 			&s.Tokens.Input, &s.Tokens.Output, &s.Tokens.CacheRead, &s.Tokens.CacheCreation)
-	}, `SELECT s.agent, s.model, coalesce(s.outcome, ''),
+	}, `SELECT s.agent, s.model, s.ended,
 			coalesce((SELECT f.name FROM features f WHERE f.id = t.feature_id), ''), `+spent+`,
 			sum(s.tokens_input), sum(s.tokens_output), sum(s.tokens_cache_read), sum(s.tokens_cache_creation)
 		FROM sessions s JOIN tasks t ON t.id = s.task_id
-		WHERE `+ended+` GROUP BY s.agent, s.model, coalesce(s.outcome, ''), t.feature_id`, from, to)
+		WHERE `+ended+` GROUP BY s.agent, s.model, s.ended, t.feature_id`, from, to)
 }
 
 // SpentByTask is as [Tx.Spent], by task: only the most expensive, without tokens.

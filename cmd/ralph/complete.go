@@ -73,10 +73,10 @@ func collect[T any](list []T, err error, line func(T) string) ([]string, error) 
 
 // flagValues are the accepted values of flags, by name.
 var flagValues = map[string][]string{
-	"status":  texts(ralph.Statuses),
-	"verb":    texts(ralph.Verbs),
-	"kind":    texts(ralph.CommentKinds),
-	"outcome": {ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout},
+	"status": texts(ralph.Statuses),
+	"verb":   texts(ralph.Verbs),
+	"kind":   texts(ralph.CommentKinds),
+	"ended":  ralph.Ended,
 }
 
 // flagKinds are the flags that take names from completions, by name.

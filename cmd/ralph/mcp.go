@@ -33,9 +33,6 @@ func newMCP(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if profile == "human" { // its former name
-			profile = "chat"
-		}
 		if err := oneOf("--profile", profile, "loop", "worker", "chat"); err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ func TestRealWorker(t *testing.T) {
 	requests := s.api.Requests()
 	s.has(requests[1].Text, "You hold TASK-1", "## Your task: TASK-1 Make a.txt")
 	s.has(requests[2].Text, "It does not close the task yet", "Exit status: 1")
-	s.has(s.run(0, "session", "list"), "success")
+	s.has(s.run(0, "session", "list"), "finished")
 	s.pulls()
 	// Its server ends after it, and may be killed while it gives the task back.
 	waitFor(t, func() bool { return s.command("chat", "claim", "2").Run() == nil })

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,7 +47,7 @@ func newSessionList(a *app) *cobra.Command {
 	var task string
 	var states bool
 	cmd := newCommand("list", func(cmd *cobra.Command, _ []string) error {
-		err := oneOf("--outcome", f.Outcome, "", ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout)
+		err := oneOf("--ended", f.Ended, append([]string{""}, ralph.Ended...)...)
 		if err != nil {
 			return err
 		}
@@ -67,7 +69,7 @@ func newSessionList(a *app) *cobra.Command {
 		return a.print(views, func(w io.Writer) { each(w, views, listSession) })
 	})
 	cmd.Flags().StringVar(&task, "task", "", "only those of `TASK`")
-	cmd.Flags().StringVar(&f.Outcome, "outcome", "", "only with `OUTCOME`: success, failure or timeout")
+	cmd.Flags().StringVar(&f.Ended, "ended", "", "only those that ended in this `WAY`: "+strings.Join(ralph.Ended, ", "))
 	cmd.Flags().IntVar(&f.Limit, "limit", 50, "at most `N`")
 	cmd.Flags().BoolVar(&states, "states", false, "the time in each state over all of them instead, of the latest 1000")
 	return cmd
@@ -86,15 +88,12 @@ func money(s show.SessionView) string {
 }
 
 func listSession(w io.Writer, s show.SessionView) {
-	state := string(s.State)
-	switch {
-	case s.State == ralph.PhaseFailed && s.ClosingVerb == ralph.VerbDone:
-		state = "refused"
-	case s.State == ralph.PhaseFailed:
+	state := cmp.Or(s.Ended, string(s.State))
+	if s.Ended == "stopped" || s.Ended == "lost" {
 		state += " at " + string(s.Stood)
 	}
-	fmt.Fprintf(w, "%.8s  %s  TASK-%-5d %-22s %-8s %8s %7s %7s  %s\n",
-		s.ID, show.Minute(s.StartedAt.Time), s.TaskID, state, s.Outcome,
+	fmt.Fprintf(w, "%.8s  %s  TASK-%-5d %-24s %8s %7s %7s  %s\n",
+		s.ID, show.Minute(s.StartedAt.Time), s.TaskID, state,
 		show.Seconds(show.Total(s.Stays)), money(s), show.Thousands(s.Tokens.Sum()), text.Line(s.Reason, 120))
 }
 

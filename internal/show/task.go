@@ -129,6 +129,6 @@ func Task(w io.Writer, v TaskView) {
 	}
 	for i := len(v.Sessions) - 1; i >= 0; i-- {
 		s := v.Sessions[i]
-		fmt.Fprintf(w, "\nsession %.8s  %s  %s\n", s.ID, s.Outcome, text.Line(s.Reason, 300))
+		fmt.Fprintf(w, "\nsession %.8s  %s  %s\n", s.ID, s.Ended, text.Line(s.Reason, 300))
 	}
 }

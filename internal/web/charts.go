@@ -168,18 +168,17 @@ func (v *chartsView) add(tx *store.Tx, spent [][]store.Spent, starts []time.Time
 
 // draw draws the columns and counts what they come to.
 func (v *chartsView) draw(spent [][]store.Spent, starts []time.Time) {
-	outcomes := []string{ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout}
 	var cost, merged, ended, tokens []datum
 	for i, list := range spent {
 		from, to := starts[i], starts[i+1]
 		at := func(parts int) datum {
 			return datum{columnName(v.By, from), columnLabel(v.By, from), sessionsIn(from, to), make([]float64, parts)}
 		}
-		c, m, e, t := at(1), at(1), at(len(outcomes)), at(3)
+		c, m, e, t := at(1), at(1), at(len(ralph.Ended)), at(3)
 		usd, n := 0.0, 0
 		for _, s := range list {
 			usd, n, v.Sessions = usd+s.CostUSD, n+s.Merged, v.Sessions+s.Sessions
-			if k := slices.Index(outcomes, s.Outcome); k >= 0 {
+			if k := slices.Index(ralph.Ended, s.Ended); k >= 0 {
 				e.Values[k] += float64(s.Sessions)
 			}
 			t.Values[0] += float64(s.Tokens.Output)
@@ -193,14 +192,14 @@ func (v *chartsView) draw(spent [][]store.Spent, starts []time.Time) {
 		cost, merged, ended, tokens = append(cost, c), append(merged, m), append(ended, e), append(tokens, t)
 	}
 	from, to := starts[0], starts[len(starts)-1]
-	of := func(outcome string) string { return sessionsIn(from, to, "outcome", outcome) }
+	of := func(i int, colour string) legendEntry {
+		return legendEntry{colour, ralph.Ended[i], sessionsIn(from, to, "ended", ralph.Ended[i])}
+	}
 	v.Charts = []chart{
 		newChart("Cost per "+v.By, []legendEntry{{"blue", "cost", ""}}, cost, text.Money),
 		newChart("Cost per merged task", []legendEntry{{"teal", "cost per merged task", ""}}, merged, text.Money),
-		newChart("Sessions per "+v.By+", by outcome", []legendEntry{
-			{"green", outcomes[0], of(outcomes[0])},
-			{"red", outcomes[1], of(outcomes[1])},
-			{"orange", outcomes[2], of(outcomes[2])},
+		newChart("Sessions per "+v.By+", by how they ended", []legendEntry{
+			of(0, "green"), of(1, "red"), of(2, "orange"), of(3, "gray"),
 		}, ended, whole),
 		newChart("Tokens per "+v.By, []legendEntry{
 			{"green", "output", ""}, {"blue", "input", ""}, {"gray", "read from the cache", ""},

@@ -30,7 +30,7 @@ var (
 	waiting   = describe("waiting_for_people", "What waits for people, as in `ralph inbox`.", "kind")
 	active    = describe("sessions_active", "Sessions in progress.")
 	parallel  = describe("parallel", "How many sessions may work at once; 0 without a run.")
-	sessions  = describe("sessions_total", "Sessions that have ended, by outcome.", "outcome")
+	sessions  = describe("sessions_total", "Sessions, by how they ended.", "ended")
 	cost      = describe("session_cost_usd_total", "Cost of the sessions that have ended, in US dollars.")
 	tokens    = describe("tokens_total", "Tokens of the sessions that have ended, by kind.", "kind")
 	runActive = describe("run_active", "1 while a run is active.")
@@ -77,9 +77,9 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(active, float64(s.active))
 	var sum store.Totals
-	for _, outcome := range []string{ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout} {
-		t := s.totals[outcome]
-		counter(sessions, float64(t.Sessions), outcome)
+	for _, ended := range ralph.Ended {
+		t := s.totals[ended]
+		counter(sessions, float64(t.Sessions), ended)
 		sum.CostUSD += t.CostUSD
 		sum.Tokens = sum.Tokens.Add(t.Tokens)
 	}
@@ -114,7 +114,7 @@ type state struct {
 	active    int
 	counts    map[ralph.Status]int
 	inbox     map[string]int
-	totals    map[string]store.Totals // by outcome; for metrics alone
+	totals    map[string]store.Totals // by how they ended; for metrics alone
 	agents    []store.AgentState      // unavailable ones
 	lastEvent ralph.Time
 }
@@ -152,12 +152,12 @@ func (s *Server) readState(ctx context.Context) (state, error) {
 	return seen, nil
 }
 
-// readTotals sums up all sessions, by outcome.
+// readTotals sums up all sessions, by how they ended.
 func (s *Server) readTotals(ctx context.Context) (map[string]store.Totals, error) {
 	list, err := store.Read(ctx, s.Store, (*store.Tx).Totals)
 	totals := map[string]store.Totals{}
 	for _, t := range list {
-		totals[t.Outcome] = t
+		totals[t.Ended] = t
 	}
 	return totals, err
 }

@@ -101,7 +101,7 @@ func TestMetricsSayWhatTheDatabaseSays(t *testing.T) {
 		`ralph_run_active 1`,
 		`ralph_session_cost_usd_total 1.25`,
 		`ralph_sessions_active 1`,
-		`ralph_sessions_total{outcome="failure"} 1`,
+		`ralph_sessions_total{ended="lost"} 1`,
 		`ralph_tasks{status="failed"} 1`,
 		`ralph_tasks{status="in_progress"} 1`,
 		`ralph_tokens_total{kind="cache_creation"} 40`,
@@ -122,7 +122,7 @@ func TestEverySeriesIsThereFromTheStart(t *testing.T) {
 	}
 	for _, want := range []string{
 		`ralph_build_info{goversion="go`, `version="v1"} 1`, `ralph_tasks{status="needs_input"} 0`, `ralph_waiting_for_people{kind="question"} 0`,
-		`ralph_sessions_total{outcome="timeout"} 0`, `ralph_last_event_timestamp_seconds 0`, `ralph_agent_wait_seconds 0`, `go_goroutines `,
+		`ralph_sessions_total{ended="stopped"} 0`, `ralph_last_event_timestamp_seconds 0`, `ralph_agent_wait_seconds 0`, `go_goroutines `,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("there is no %s", want)

@@ -314,7 +314,7 @@ type sessionsView struct {
 	Sessions []running
 	Query    url.Values // without a page
 	Narrowed []narrowed
-	Outcomes []string
+	Ended    []string
 	N        int     // of all that are like that
 	CostUSD  float64 // of them, as far as they have ended
 	Pager    pager
@@ -324,7 +324,7 @@ type sessionsView struct {
 type narrowed struct{ Name, Value, Without string }
 
 // conditions are the parameters that narrow the list of sessions, in the order in which they are shown.
-var conditions = []string{"outcome", "task", "model", "agent", "feature", "run", "from", "to"}
+var conditions = []string{"ended", "task", "model", "agent", "feature", "run", "from", "to"}
 
 // sessionFilter reads the conditions of a list of sessions.
 func sessionFilter(q url.Values) (f store.SessionFilter, err error) {
@@ -354,7 +354,7 @@ func sessionFilter(q url.Values) (f store.SessionFilter, err error) {
 		return t
 	}
 	f = store.SessionFilter{
-		Task: id("task"), Run: id("run"), Outcome: q.Get("outcome"), Agent: text("agent"), Model: text("model"),
+		Task: id("task"), Run: id("run"), Ended: q.Get("ended"), Agent: text("agent"), Model: text("model"),
 		Feature: text("feature"), From: day("from", 0), To: day("to", 1), ByCost: q.Get("sort") == "cost",
 	}
 	return f, err
@@ -362,8 +362,8 @@ func sessionFilter(q url.Values) (f store.SessionFilter, err error) {
 
 func (a *app) sessions(tx *store.Tx, r *http.Request) (view, error) {
 	v := sessionsView{
-		Query:    r.URL.Query(),
-		Outcomes: []string{ralph.OutcomeSuccess, ralph.OutcomeFailure, ralph.OutcomeTimeout},
+		Query: r.URL.Query(),
+		Ended: ralph.Ended,
 	}
 	v.Query.Del("page")
 	f, err := sessionFilter(v.Query)
@@ -374,7 +374,7 @@ func (a *app) sessions(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	for _, name := range conditions {
-		if !v.Query.Has(name) || name == "outcome" && f.Outcome == "" {
+		if !v.Query.Has(name) || name == "ended" && f.Ended == "" {
 			continue
 		}
 		without := maps.Clone(v.Query)

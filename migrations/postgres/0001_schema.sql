@@ -352,6 +352,8 @@ CREATE TABLE sessions (
   machine               TEXT COLLATE "C" NOT NULL DEFAULT '', -- where it works, and where its transcript is
   plan                  TEXT COLLATE "C" NOT NULL DEFAULT '', -- what it has planned
 
+  -- How it is said to have ended.
+  ended                 TEXT COLLATE "C" GENERATED ALWAYS AS (CASE WHEN completed_at = '' THEN '' WHEN outcome = 'success' THEN 'finished' WHEN ending IN ('timed_out','interrupted') THEN 'stopped' WHEN ending <> 'finished' THEN 'lost' WHEN closing_verb = 'done' THEN 'refused' ELSE 'finished' END) STORED,
   -- The parts of JSON texts that queries use.
   accepted              BIGINT GENERATED ALWAYS AS (CASE WHEN json_valid(decision) THEN coalesce(json_number(decision, '$.Accepted'), 0) ELSE 0 END) STORED,
   task_reason           TEXT COLLATE "C" GENERATED ALWAYS AS (CASE WHEN json_valid(decision) THEN json_extract(decision, '$.StatusReason') END) STORED,
@@ -365,9 +367,9 @@ CREATE INDEX idx_sessions_started ON sessions(started_at);
 CREATE INDEX idx_sessions_open ON sessions(id) WHERE completed_at = '';
 CREATE INDEX idx_sessions_run ON sessions(run_id, task_id, cost_known, completed_at,
   tokens_input, tokens_output, tokens_cache_read, tokens_cache_creation);
-CREATE INDEX idx_sessions_completed ON sessions(completed_at, cost_usd, cost_known, agent, model, outcome, task_id, accepted,
+CREATE INDEX idx_sessions_completed ON sessions(completed_at, cost_usd, cost_known, agent, model, ended, task_id, accepted,
   tokens_input, tokens_output, tokens_cache_read, tokens_cache_creation, id);
-CREATE INDEX idx_sessions_outcome ON sessions(outcome, completed_at, cost_usd,
+CREATE INDEX idx_sessions_ended ON sessions(ended, completed_at, cost_usd,
   tokens_input, tokens_output, tokens_cache_read, tokens_cache_creation);
 CREATE INDEX idx_sessions_workers ON sessions(id) WHERE completed_at = '' AND worker <> '';
 CREATE INDEX idx_sessions_people ON sessions(started_at) WHERE origin = 'human';

@@ -331,6 +331,9 @@ CREATE TABLE sessions (
   machine               TEXT NOT NULL DEFAULT '', -- where it works, and where its transcript is
   plan                  TEXT NOT NULL DEFAULT '', -- what it has planned
 
+  -- How it is said to have ended.
+  ended                 TEXT
+    AS (CASE WHEN completed_at = '' THEN '' WHEN outcome = 'success' THEN 'finished' WHEN ending IN ('timed_out','interrupted') THEN 'stopped' WHEN ending <> 'finished' THEN 'lost' WHEN closing_verb = 'done' THEN 'refused' ELSE 'finished' END),
   -- The parts of JSON texts that queries use.
   accepted              INTEGER
     AS (CASE WHEN json_valid(decision) THEN coalesce(json_extract(decision, '$.Accepted'), 0) ELSE 0 END),
@@ -345,9 +348,9 @@ CREATE INDEX idx_sessions_started ON sessions(started_at);
 CREATE INDEX idx_sessions_open ON sessions(id) WHERE completed_at = '';
 CREATE INDEX idx_sessions_run ON sessions(run_id, task_id, cost_known, completed_at,
   tokens_input, tokens_output, tokens_cache_read, tokens_cache_creation);
-CREATE INDEX idx_sessions_completed ON sessions(completed_at, cost_usd, cost_known, agent, model, outcome, task_id, accepted,
+CREATE INDEX idx_sessions_completed ON sessions(completed_at, cost_usd, cost_known, agent, model, ended, task_id, accepted,
   tokens_input, tokens_output, tokens_cache_read, tokens_cache_creation, id);
-CREATE INDEX idx_sessions_outcome ON sessions(outcome, completed_at, cost_usd,
+CREATE INDEX idx_sessions_ended ON sessions(ended, completed_at, cost_usd,
   tokens_input, tokens_output, tokens_cache_read, tokens_cache_creation);
 CREATE INDEX idx_sessions_workers ON sessions(id) WHERE completed_at = '' AND worker <> '';
 CREATE INDEX idx_sessions_people ON sessions(started_at) WHERE origin = 'human';
