@@ -12,6 +12,9 @@ const (
 	ListComments    Remedy = "list comments"
 	ListAmendments  Remedy = "list amendments"
 	ListPermissions Remedy = "list permissions"
+	ListMachines    Remedy = "list machines"
+	DrainMachine    Remedy = "drain a machine"
+	AllowMachine    Remedy = "undo the drain of a machine"
 	AddFeature      Remedy = "add a feature"
 	AddDiscipline   Remedy = "add a discipline"
 	NameSession     Remedy = "name a session"    // several could be meant

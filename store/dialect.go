@@ -17,11 +17,12 @@ import (
 // A dialect has everything in which two databases differ, apart from migrations. Before you add a
 // field, try to write the query so that both accept it.
 type dialect struct {
-	name     string // also the folder of its migrations
-	driver   string
-	shared   bool                                                             // by several machines
-	view     *sql.TxOptions                                                   // of a transaction that reads
-	begin    func(ctx context.Context, tx *sql.Tx) (now time.Time, err error) // of one that writes; nil: nothing is needed
+	name   string // also the folder of its migrations
+	driver string
+	shared bool           // by several machines
+	view   *sql.TxOptions // of a transaction that reads
+	// begin begins a transaction that writes; nil: nothing is needed. id is what the server knows it by afterwards.
+	begin    func(ctx context.Context, tx *sql.Tx) (now time.Time, id string, err error)
 	writeDSN func(path string, patience time.Duration) string
 	readDSN  func(path string, patience time.Duration) string
 	fixed    string                                      // what follows the DSN of a database that nobody can change

@@ -14,8 +14,7 @@ var machines = reads("machines m", func(m *ralph.Machine) []field {
 func (tx *Tx) enlist(name string) error {
 	m, ok, err := machines.first(tx, `WHERE m.name = $1`, name)
 	if err == nil && ok && !m.DrainedAt.IsZero() {
-		err = ralph.Conflict("no run may begin on %s, which %s drained at %s: `ralph machine drain %[1]s --undo` allows it again",
-			name, m.DrainedBy, m.DrainedAt)
+		err = refused(ralph.AllowMachine, 0, "no run may begin on %s, which %s drained at %s", name, m.DrainedBy, m.DrainedAt)
 	}
 	if err != nil || ok {
 		return err
@@ -37,7 +36,7 @@ func (tx *Tx) Machines() ([]ralph.Machine, error) {
 
 // Machine returns one machine.
 func (tx *Tx) Machine(name string) (ralph.Machine, error) {
-	m, err := machines.one(tx, fmt.Sprintf("machine %q (`ralph machine list` names all)", name), "", `WHERE m.name = $1`, name)
+	m, err := machines.one(tx, fmt.Sprintf("machine %q", name), ralph.ListMachines, `WHERE m.name = $1`, name)
 	if err == nil {
 		err = tx.standing(&m)
 	}
@@ -105,5 +104,5 @@ func stillThere(m ralph.Machine) error {
 	if !m.LeaseUntil.IsZero() {
 		until = fmt.Sprintf("; if %s is gone, it is taken for lost at %s", m.Name, m.LeaseUntil)
 	}
-	return ralph.Conflict("run %d works on %s: `ralph machine drain %[2]s` lets it end%s", m.RunID, m.Name, until)
+	return refused(ralph.DrainMachine, 0, "run %d works on %s%s", m.RunID, m.Name, until)
 }

@@ -71,11 +71,12 @@ var postgres = dialect{
 	shared: true,
 	view:   &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
 	// The lock is taken first, and the time read after that.
-	begin: func(ctx context.Context, tx *sql.Tx) (now time.Time, err error) {
+	begin: func(ctx context.Context, tx *sql.Tx) (now time.Time, id string, err error) {
 		var ms int64
-		err = tx.QueryRowContext(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM (
-			SELECT pg_advisory_xact_lock(hashtextextended('ralph/' || current_schema(), 0)) OFFSET 0) l`).Scan(&ms)
-		return time.UnixMilli(ms), err
+		err = tx.QueryRowContext(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+			pg_current_xact_id()::text FROM (
+			SELECT pg_advisory_xact_lock(hashtextextended('ralph/' || current_schema(), 0)) OFFSET 0) l`).Scan(&ms, &id)
+		return time.UnixMilli(ms), id, err
 	},
 	check:    func(ctx context.Context, db *sql.DB) error { return db.PingContext(ctx) },
 	durable:  durablePostgres,
@@ -208,6 +209,48 @@ func cutOff(err error) bool {
 func again(err error) bool {
 	code := pgCode(err)
 	return cutOff(err) || code == "40001" || code == "40P01"
+}
+
+// readBack finds out what became of a transaction whose COMMIT was not answered; why says so. The error is nil if it was
+// stored. stored is false if it was not, so that it may be tried again.
+func (db *DB) readBack(ctx context.Context, id string, why error) (stored bool, err error) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), pgRetry)
+	defer cancel()
+	for {
+		var status sql.NullString
+		err := db.read.QueryRowContext(limited, `SELECT pg_xact_status($1::text::xid8)`, id).Scan(&status)
+		switch f := fateOf(status.String); {
+		case err == nil && f == fateStored:
+			return true, nil
+		case err == nil && f == fateUndone:
+			return false, why
+		}
+		select {
+		case <-limited.Done():
+			return true, fmt.Errorf("it is unknown whether a change was stored: %w", why)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// A fate is what became of a transaction.
+type fate int
+
+const (
+	fateUnknown fate = iota // it is asked for again
+	fateStored
+	fateUndone
+)
+
+// fateOf returns what a status of pg_xact_status says; "" is that of a transaction that the server has forgotten.
+func fateOf(status string) fate {
+	switch status {
+	case "committed":
+		return fateStored
+	case "aborted":
+		return fateUndone
+	}
+	return fateUnknown
 }
 
 // explainPostgres adds advice to the errors that people meet.

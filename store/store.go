@@ -411,9 +411,10 @@ func (db *DB) once(
 		}
 	}()
 	tx := &Tx{Tx: inner, ctx: ctx, now: ralph.At(db.now().Add(time.Duration(db.ahead.Load()))), told: db.told, db: db}
+	id := ""
 	if opts == nil && db.dialect.begin != nil {
-		now, err := db.dialect.begin(ctx, inner)
-		if err != nil {
+		var now time.Time
+		if now, id, err = db.dialect.begin(ctx, inner); err != nil {
 			return db.dialect.explain(err)
 		}
 		if db.clock { // one for all machines
@@ -437,7 +438,9 @@ func (db *DB) once(
 		tx.tell("COMMIT")
 	}
 	*reached = opts == nil
-	err = inner.Commit()
+	if err = inner.Commit(); err != nil && id != "" && (cutOff(err) || ctx.Err() != nil) {
+		*reached, err = db.readBack(ctx, id, err)
+	}
 	if opts == nil {
 		db.watch.committed()
 	}
