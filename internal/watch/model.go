@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+	"sync"
 
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
@@ -47,6 +47,7 @@ type draft struct {
 type Model struct {
 	ctx    context.Context
 	source Source
+	looks  *sync.Mutex // one at a time
 
 	width, height int
 	snapshot      Snapshot
@@ -135,11 +136,11 @@ func New(ctx context.Context, s Source) Model {
 	input := textinput.New()
 	input.CharLimit = 4000
 	input.Prompt = ""
-	return Model{ctx: ctx, source: s, width: 80, height: 24, input: input}
+	return Model{ctx: ctx, source: s, looks: new(sync.Mutex), width: 80, height: 24, input: input}
 }
 
 // Init starts the first look.
-func (m Model) Init() tea.Cmd { return m.look() }
+func (m Model) Init() tea.Cmd { return m.look(true) }
 
 // Update handles a message.
 func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -149,9 +150,12 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.input.SetWidth(m.room())
 	case looked:
 		m.take(msg)
-		return m, tea.Tick(Refresh, func(time.Time) tea.Msg { return tick{} })
+		if !msg.again {
+			return m, nil
+		}
+		return m, m.pause()
 	case tick:
-		return m, m.look()
+		return m, m.look(true)
 	case acted:
 		m.message, m.failed = msg.said, msg.err != nil
 		if msg.err != nil {
@@ -311,12 +315,12 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 	case "1", "2", "3", "4", "5", "6", "7", "8", "9":
 		if n := int(name[0] - '0'); n <= len(m.snapshot.Parallel) {
 			m.number = n
-			return m, m.look()
+			return m, m.look(false)
 		}
 	case "tab":
 		if n := len(m.snapshot.Parallel); n > 0 {
 			m.number = m.number%n + 1
-			return m, m.look()
+			return m, m.look(false)
 		}
 	case "g", "home":
 		m.up = len(m.visible())
@@ -375,7 +379,7 @@ func (m Model) open() (tea.Model, tea.Cmd) {
 		return m.refuse("nothing waits for you")
 	case selected.number > 0:
 		m.number = selected.number
-		return m, m.look()
+		return m, m.look(false)
 	}
 	// What is read stays, even if something more urgent comes.
 	m.mode, m.down, m.chosen = opened, 0, selected

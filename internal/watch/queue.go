@@ -60,6 +60,7 @@ func (s *Queue) Snapshot(ctx context.Context, number int) (Snapshot, error) {
 			return Snapshot{}, err
 		}
 		s.last = last
+		s.last.Changed = s.changed
 	}
 	v := s.last
 	if v.Session != nil && v.Session.ID == s.session {

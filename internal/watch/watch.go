@@ -7,6 +7,7 @@ package watch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -45,9 +46,12 @@ type Snapshot struct {
 	Windows   []ralph.UsageWindow
 	MaxWindow map[string]int // limit of a window by its name, in percent
 	Counts    map[ralph.Status]int
-	Queue     []ralph.Task // the next tasks, in order
-	Merging   []string     // messages about the merge queue
-	Waiting   []Waiting
+
+	Changed <-chan struct{} // closed when there may be something new; nil if that is not known
+
+	Queue   []ralph.Task // the next tasks, in order
+	Merging []string     // messages about the merge queue
+	Waiting []Waiting
 }
 
 // Waiting is one inbox item.
@@ -82,12 +86,21 @@ type Source interface {
 	Act(ctx context.Context, a Action) (string, error)
 }
 
-// Refresh is the interval at which a screen looks for changes.
-const Refresh = 500 * time.Millisecond
+// Refresh is the shortest time between two looks for changes, and that between all of them while something moves.
+// Rest is the longest, while nothing does: for what is told in minutes.
+const (
+	Refresh = 500 * time.Millisecond
+	Rest    = 10 * time.Second
+)
+
+// framesPerSecond is how often the terminal is looked after, all day, whether there is something to draw or not: it is
+// what an idle screen costs. A key is seen within a tenth of a second.
+const framesPerSecond = 10
 
 // Run shows the screen until the person leaves it or ctx ends.
 func Run(ctx context.Context, s Source, options ...tea.ProgramOption) error {
-	_, err := tea.NewProgram(New(ctx, s), append([]tea.ProgramOption{tea.WithContext(ctx)}, options...)...).Run()
+	options = append([]tea.ProgramOption{tea.WithContext(ctx), tea.WithFPS(framesPerSecond)}, options...)
+	_, err := tea.NewProgram(New(ctx, s), options...).Run()
 	return err
 }
 
@@ -97,6 +110,7 @@ type (
 		entries  []transcript.Entry
 		session  string
 		err      error
+		again    bool // more looks follow it
 	}
 	acted struct {
 		said string
@@ -104,17 +118,48 @@ type (
 	}
 )
 
-// look calls the source in the background.
-func (m Model) look() tea.Cmd {
-	ctx, s, number := m.ctx, m.source, m.number
+// look calls the source in the background. With again it is one of the looks that follow each other as long as there
+// is a screen; else it is one more, for what a person waits for.
+func (m Model) look(again bool) tea.Cmd {
+	ctx, s, number, one := m.ctx, m.source, m.number, m.looks
 	return func() tea.Msg {
-		l := looked{}
+		one.Lock()
+		defer one.Unlock()
+		l := looked{again: again}
 		if l.snapshot, l.err = s.Snapshot(ctx, number); l.err == nil && l.snapshot.Session != nil {
 			l.session = l.snapshot.Session.ID
 			l.entries, l.err = s.Read(ctx, l.session)
 		}
 		return l
 	}
+}
+
+// pause waits until it is time to look again.
+func (m Model) pause() tea.Cmd {
+	ctx, s := m.ctx, m.snapshot
+	return func() tea.Msg {
+		if wait(ctx, nil, Refresh); s.rests() {
+			wait(ctx, s.Changed, Rest-Refresh)
+		}
+		return tick{}
+	}
+}
+
+// wait waits until something has changed, for a while at most.
+func wait(ctx context.Context, changed <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-changed:
+	case <-timer.C:
+	}
+}
+
+// rests reports whether nothing on the screen moves by itself: no session works and nothing is counted down.
+func (s Snapshot) rests() bool {
+	counted := func(w Waiting) bool { return !w.Expires.IsZero() }
+	return s.Changed != nil && s.Session == nil && s.Until.IsZero() && !slices.ContainsFunc(s.Waiting, counted)
 }
 
 func (m Model) act(a Action) tea.Cmd {

@@ -29,11 +29,13 @@ type fake struct {
 	entries  []transcript.Entry
 	acted    []watch.Action
 	number   int // last followed
+	looks    int
 	err      error
 }
 
 func (f *fake) Snapshot(_ context.Context, number int) (watch.Snapshot, error) {
 	f.number = number
+	f.looks++
 	return f.snapshot, f.err
 }
 
@@ -547,4 +549,71 @@ func withoutARunKeysSayWhy(t *testing.T) {
 	}
 	s = show(t, &fake{err: errors.New("database is gone")}, 80, 24)
 	s.has("database is gone")
+}
+
+// TestHowOftenAScreenLooks: seldom while nothing moves, at once when something changes, and never more often for keys
+// that look by themselves.
+func TestHowOftenAScreenLooks(t *testing.T) {
+	session := &ralph.Session{ID: "s", Number: 1}
+	sessions := []advice.Session{{Number: 1, Session: session}, {Number: 2, Session: session}}
+	for _, tt := range []struct {
+		name     string
+		snapshot watch.Snapshot
+		change   bool // something changes after 31 seconds
+		keys     int  // that follow another session, at the beginning
+		looks    int  // in 61 seconds
+	}{
+		{"nothing moves", watch.Snapshot{}, false, 0, 7},
+		{"something changes", watch.Snapshot{}, true, 0, 8},
+		{"a session works", watch.Snapshot{Session: session}, false, 0, 123},
+		{"a run waits for a time", watch.Snapshot{Until: ralph.At(time.Now())}, false, 0, 123},
+		{"a permission is denied soon", watch.Snapshot{Waiting: []watch.Waiting{{Expires: ralph.At(time.Now())}}}, false, 0, 123},
+		{"somebody goes from session to session", watch.Snapshot{Session: session, Parallel: sessions}, false, 20, 143},
+	} {
+		inTime(t, tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			f := &fake{snapshot: tt.snapshot}
+			changed := make(chan struct{})
+			f.snapshot.Changed = changed
+			var model tea.Model = watch.New(ctx, f)
+			msgs := make(chan tea.Msg)
+			do := func(cmd tea.Cmd) {
+				if cmd != nil {
+					go func() {
+						select {
+						case msgs <- cmd():
+						case <-ctx.Done():
+						}
+					}()
+				}
+			}
+			do(model.Init())
+			over, half := time.After(61*time.Second+time.Millisecond), time.After(31*time.Second)
+			for keys := tt.keys; ctx.Err() == nil; {
+				var cmd tea.Cmd
+				select {
+				case <-over:
+					cancel()
+				case <-half:
+					if tt.change {
+						f.snapshot.Changed = make(chan struct{})
+						close(changed)
+					}
+				case msg := <-msgs:
+					model, cmd = model.Update(msg)
+					do(cmd)
+					if keys > 0 {
+						keys--
+						model, cmd = model.Update(tea.KeyPressMsg{Code: tea.KeyTab})
+						do(cmd)
+					}
+				}
+			}
+			synctest.Wait()
+			if f.looks != tt.looks {
+				t.Errorf("%d looks in 61 seconds, want %d", f.looks, tt.looks)
+			}
+		})
+	}
 }
