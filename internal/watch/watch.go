@@ -7,6 +7,7 @@ package watch
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"time"
 
@@ -93,12 +94,13 @@ const (
 	Rest    = 10 * time.Second
 )
 
-// framesPerSecond is how often the terminal is looked after, all day, whether there is something to draw or not: it is
-// what an idle screen costs. A key is seen within a tenth of a second.
-const framesPerSecond = 10
+// framesPerSecond is how often the library sees whether there is something to draw, all day, which is what an idle
+// screen costs. A key is seen within a quarter of a second.
+const framesPerSecond = 4
 
 // Run shows the screen until the person leaves it or ctx ends.
 func Run(ctx context.Context, s Source, options ...tea.ProgramOption) error {
+	runtime.GOMAXPROCS(1) // more of them are woken for each frame, and have nothing to do
 	options = append([]tea.ProgramOption{tea.WithContext(ctx), tea.WithFPS(framesPerSecond)}, options...)
 	_, err := tea.NewProgram(New(ctx, s), options...).Run()
 	return err

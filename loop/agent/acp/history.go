@@ -26,14 +26,10 @@ const (
 type history struct {
 	profile *Profile
 
+	tally
 	version   string
-	model     string
-	requests  int // of the model, where they are told
 	calls     []string
 	toolCalls int
-	tokens    ralph.Tokens
-	told      bool     // tokens were
-	costUSD   *float64 // of the whole session; nil if it does not tell
 	lastWords string
 	chunk     string          // the last part of it that came alone
 	running   map[string]bool // ids of tool calls that have not ended
@@ -77,10 +73,7 @@ func (h *history) update(u update) {
 	if strings.HasPrefix(now.Kind, "agent_") || strings.HasPrefix(now.Kind, "tool_call") {
 		h.active, h.worked = true, true
 	}
-	if used := now.Meta.Usage; used != nil {
-		h.requests++
-		h.tokens, h.told = h.tokens.Add(used.tokens()), true
-	}
+	h.tally.update(u)
 	switch now.Kind {
 	case "agent_message_chunk":
 		words := now.Contents.text()
@@ -96,17 +89,10 @@ func (h *history) update(u update) {
 		h.call(now.ID)
 		h.runs(now.toolCall)
 	case "usage_update":
-		if c := now.Cost; c != nil && c.Currency == "USD" && c.Amount >= 0 && c.Amount < maxCost {
-			h.costUSD = &c.Amount
-		}
 		return
 	}
 	h.said = false
 }
-
-// maxCost is what no conversation costs, in USD: whoever writes to the agent's output may
-// write of costs, too.
-const maxCost = 1e5
 
 // call notes a use of a tool, of which there are several messages.
 func (h *history) call(id string) {
@@ -153,17 +139,7 @@ func (h *history) end(e ended, err error) {
 		h.untold = h.untold || h.worked && h.costUSD == nil && h.profile.Tokens == agent.AtTurnsEnd
 		return
 	}
-	for _, m := range e.Meta.Quota.Models {
-		h.model = text.Clip(m.Model, maxID)
-	}
-	switch quota := e.Meta.Quota.Tokens; {
-	case e.Usage != nil && h.profile.Total:
-		h.tokens, h.told = e.Usage.tokens(), true
-	case e.Usage != nil:
-		h.tokens, h.told = h.tokens.Add(e.Usage.tokens()), true
-	case quota != nil:
-		h.tokens, h.told = h.tokens.Add(ralph.Tokens{Input: count(quota.Input), Output: count(quota.Output)}), true
-	}
+	h.tally.end(e, h.profile)
 }
 
 // steps are how many requests of the model there were, as far as one can see.
@@ -171,14 +147,8 @@ func (h *history) steps() int { return max(h.requests, h.toolCalls+h.turns) }
 
 // spent is what the conversation has cost so far, as far as that is told.
 func (h *history) spent(price agent.Pricing) (usd float64, known bool) {
-	switch {
-	case h.costUSD != nil:
-		return *h.costUSD, true
-	case !h.told:
-		return 0, false
-	}
-	usd, known = price(h.model, h.tokens)
-	return usd, known && !h.profile.LastOnly
+	usd, known = h.usd(price)
+	return usd, known && (h.costUSD != nil || !h.profile.LastOnly)
 }
 
 // cost is what it has cost in the end. Of a turn that was cut off nothing is known.

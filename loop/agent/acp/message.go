@@ -89,18 +89,21 @@ type (
 	}
 
 	update struct {
-		Update struct {
-			Kind string `json:"sessionUpdate"`
-			toolCall
-			Used float64 `json:"used"`
-			Cost *struct {
-				Amount   float64 `json:"amount"`
-				Currency string  `json:"currency"`
-			} `json:"cost"`
-			Meta struct {
-				Usage *usage `json:"usage"`
-			} `json:"_meta"`
-		} `json:"update"`
+		Update news `json:"update"`
+	}
+
+	// news is what an agent says or does in a turn.
+	news struct {
+		Kind string `json:"sessionUpdate"`
+		toolCall
+		Used float64 `json:"used"`
+		Cost *struct {
+			Amount   float64 `json:"amount"`
+			Currency string  `json:"currency"`
+		} `json:"cost"`
+		Meta struct {
+			Usage *usage `json:"usage"`
+		} `json:"_meta"`
 	}
 
 	question struct {
@@ -111,6 +114,17 @@ type (
 		} `json:"options"`
 	}
 )
+
+// model is the model that a session begins with; option says that it is one of the session's options.
+func (b began) model() (name string, option bool) {
+	name = b.Models.Current
+	for _, o := range b.Options {
+		if value, ok := o.Value.(string); ok && o.ID == "model" {
+			name, option = value, true
+		}
+	}
+	return name, option
+}
 
 // contents are a list, or one that stands for it.
 type contents []content

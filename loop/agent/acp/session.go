@@ -35,7 +35,7 @@ type session struct {
 func newSession(o Options, task agent.Assignment) *session {
 	return &session{
 		options: o, task: task,
-		history: history{profile: o.Profile, model: task.Model}, stream: stream{profile: o.Profile},
+		history: history{profile: o.Profile, tally: tally{model: task.Model}}, stream: stream{profile: o.Profile},
 	}
 }
 
@@ -190,12 +190,7 @@ func (s *session) login(ctx context.Context, why error) error {
 
 // choose has the session use the model that is wanted, where no flag has said so.
 func (s *session) choose(ctx context.Context, b began) error {
-	now, option := b.Models.Current, false
-	for _, o := range b.Options {
-		if value, ok := o.Value.(string); ok && o.ID == "model" {
-			now, option = value, true
-		}
-	}
+	now, option := b.model()
 	want := s.task.Model
 	s.mu.Lock()
 	s.history.model = cmp.Or(want, now)

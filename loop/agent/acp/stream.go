@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"path/filepath"
@@ -19,6 +20,8 @@ type stream struct {
 	words   strings.Builder // of a message that comes in parts
 	open    map[string]agent.Event
 	prompts map[string]bool // ids of ralph's prompts that have no answer
+	tally
+	context int64 // tokens of it that are used
 }
 
 // NewReader reads a transcript from its beginning. Which agent wrote it, that says itself.
@@ -38,7 +41,10 @@ func (s *stream) Line(line []byte) []agent.Event {
 
 // Clone implements [agent.Reader].
 func (s *stream) Clone() agent.Reader {
-	c := &stream{profile: s.profile, dir: s.dir, open: maps.Clone(s.open), prompts: maps.Clone(s.prompts)}
+	c := &stream{
+		profile: s.profile, dir: s.dir, open: maps.Clone(s.open), prompts: maps.Clone(s.prompts),
+		tally: s.tally, context: s.context,
+	}
 	c.words.WriteString(s.words.String())
 	return c
 }
@@ -50,6 +56,16 @@ func (s *stream) sent(m jsonrpc.Message) []agent.Event {
 		s.dir = read[struct {
 			Cwd string `json:"cwd"`
 		}](m.Params).Cwd
+	case "session/set_model", "session/set_config_option":
+		chosen := read[struct {
+			Model  string `json:"modelId"`
+			Option string `json:"configId"`
+			Value  string `json:"value"`
+		}](m.Params)
+		if chosen.Option == "model" {
+			chosen.Model = chosen.Value
+		}
+		s.model = text.Clip(cmp.Or(chosen.Model, s.model), maxID)
 	case "session/prompt":
 		if s.prompts == nil {
 			s.prompts = map[string]bool{}
@@ -91,16 +107,24 @@ func (s *stream) answered(m jsonrpc.Message) []agent.Event {
 		name := strings.TrimSpace(hello.AgentInfo.Name + " " + hello.AgentInfo.Version)
 		return []agent.Event{{Kind: agent.Started, Text: name}}
 	}
+	if model, _ := read[began](m.Result).model(); model != "" {
+		s.model = text.Clip(model, maxID)
+	}
 	e := read[ended](m.Result)
 	prompt := s.prompts[string(m.ID)]
 	delete(s.prompts, string(m.ID))
 	switch {
 	case e.StopReason != "":
+		s.tally.end(e, s.profile)
 		said := "the turn ended"
 		if e.StopReason != "end_turn" {
 			said += " (" + text.Line(e.StopReason, 40) + ")"
 		}
-		return append(s.flush(), agent.Event{Kind: agent.Ended, Text: said})
+		events := s.flush()
+		if s.told || s.costUSD != nil {
+			events = append(events, s.used())
+		}
+		return append(events, agent.Event{Kind: agent.Ended, Text: said})
 	case m.Error != nil:
 		kind := agent.Troubled
 		if prompt {
@@ -112,8 +136,25 @@ func (s *stream) answered(m jsonrpc.Message) []agent.Event {
 	return nil
 }
 
+// used is what the conversation has used so far. Costs that the agent does not tell are at list prices.
+func (s *stream) used() agent.Event {
+	usd, _ := s.usd(agent.Listed)
+	return agent.Event{Kind: agent.Used, Context: s.context, Tokens: s.tokens, CostUSD: usd}
+}
+
 func (s *stream) update(u update) []agent.Event {
 	now := u.Update
+	if s.tally.update(u) {
+		if now.Kind == "usage_update" {
+			s.context = count(now.Used)
+		}
+		return append(s.done(now), s.used())
+	}
+	return s.done(now)
+}
+
+// done is what the agent says or does, without what it uses.
+func (s *stream) done(now news) []agent.Event {
 	switch now.Kind {
 	case "agent_message_chunk":
 		s.words.WriteString(now.Contents.text())
@@ -125,8 +166,6 @@ func (s *stream) update(u update) []agent.Event {
 		return append(s.flush(), s.started(now.toolCall)...)
 	case "tool_call_update":
 		return append(s.flush(), s.changed(now.toolCall)...)
-	case "usage_update":
-		return []agent.Event{{Kind: agent.Used, Context: count(now.Used)}}
 	}
 	return nil
 }

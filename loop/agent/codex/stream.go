@@ -12,7 +12,7 @@ import (
 )
 
 // A stream makes of the messages what codex was seen to do.
-type stream struct{ thread, dir string }
+type stream struct{ thread, dir, model string }
 
 // NewReader reads a transcript from its beginning.
 func NewReader() agent.Reader { return &stream{} }
@@ -52,17 +52,19 @@ func (s *stream) own(m jsonrpc.Message, p params) []agent.Event {
 		if s.thread != "" {
 			return nil
 		}
-		s.thread, s.dir = p.Thread.ID, p.Thread.Cwd
+		s.thread, s.dir, s.model = p.Thread.ID, p.Thread.Cwd, p.Thread.Model
 		return []agent.Event{{Kind: agent.Started, Text: "codex " + p.Thread.CLIVersion, Model: p.Thread.Model}}
 	case "item/started":
 		return s.started(p.Item)
 	case "item/completed":
 		return s.completed(p.Item)
 	case "thread/tokenUsage/updated":
-		return []agent.Event{{
+		e := agent.Event{
 			Kind: agent.Used, Context: max(p.TokenUsage.Last.Sum, 0),
 			Tokens: p.TokenUsage.Total.tokens(p.TokenUsage.ContextWindow),
-		}}
+		}
+		e.CostUSD, _ = agent.Listed(s.model, e.Tokens)
+		return []agent.Event{e}
 	case "error":
 		what := p.Error.Message
 		if p.Error.Details != "" {

@@ -1,0 +1,63 @@
+package acp
+
+import (
+	"ralph"
+	"ralph/internal/text"
+	"ralph/loop/agent"
+)
+
+// A tally is what a conversation has used so far, as far as its agent has told it.
+type tally struct {
+	model    string
+	requests int // of the model, where they are told
+	tokens   ralph.Tokens
+	told     bool     // tokens were
+	costUSD  *float64 // of the whole session; nil if it does not tell
+}
+
+// maxCost is what no conversation costs, in USD: whoever writes to the agent's output may
+// write of costs, too.
+const maxCost = 1e5
+
+// update takes in news of a turn, and reports whether they told of tokens or costs.
+func (t *tally) update(u update) bool {
+	now := u.Update
+	used := now.Meta.Usage
+	if used != nil {
+		t.requests++
+		t.tokens, t.told = t.tokens.Add(used.tokens()), true
+	}
+	if now.Kind != "usage_update" {
+		return used != nil
+	}
+	if c := now.Cost; c != nil && c.Currency == "USD" && c.Amount >= 0 && c.Amount < maxCost {
+		t.costUSD = &c.Amount
+	}
+	return true
+}
+
+// end takes in the end of a turn.
+func (t *tally) end(e ended, of *Profile) {
+	for _, m := range e.Meta.Quota.Models {
+		t.model = text.Clip(m.Model, maxID)
+	}
+	switch quota := e.Meta.Quota.Tokens; {
+	case e.Usage != nil && of.Total:
+		t.tokens, t.told = e.Usage.tokens(), true
+	case e.Usage != nil:
+		t.tokens, t.told = t.tokens.Add(e.Usage.tokens()), true
+	case quota != nil:
+		t.tokens, t.told = t.tokens.Add(ralph.Tokens{Input: count(quota.Input), Output: count(quota.Output)}), true
+	}
+}
+
+// usd is what that has cost, as the agent told it, or else by prices; known is false if neither is there.
+func (t *tally) usd(price agent.Pricing) (usd float64, known bool) {
+	switch {
+	case t.costUSD != nil:
+		return *t.costUSD, true
+	case !t.told:
+		return 0, false
+	}
+	return price(t.model, t.tokens)
+}
