@@ -24,28 +24,27 @@ import (
 type crew struct {
 	t *testing.T
 	*bench
+	seed uint64
 
-	mu     sync.Mutex
-	random *rand.Rand
-	most   int // most that worked at once
-	begun  int
+	mu       sync.Mutex
+	sessions map[int64]uint64 // of a task, so far
+	most     int              // most that worked at once
 }
 
-// draw returns a random number below n.
-func (c *crew) draw(n int) int {
+// begin returns what a task's next session draws from, whatever other sessions do meanwhile.
+func (c *crew) begin(task int64) *rand.Rand {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.random.IntN(n)
+	c.sessions[task]++
+	return rand.New(rand.NewPCG(c.seed, uint64(task)<<32|c.sessions[task]))
 }
 
 // Work implements agent.Agent.
 func (c *crew) Work(ctx context.Context, a agent.Assignment) (r agent.Report, err error) {
 	c.invariants(a)
-	c.mu.Lock()
-	c.begun++
-	takes := time.Duration(math.Exp(c.random.NormFloat64()) * float64(10*time.Second))
-	c.mu.Unlock()
-	r = agent.Report{Began: true, CostKnown: c.draw(10) > 0, CostUSD: a.MaxCost * float64(c.draw(100)) / 100}
+	random := c.begin(a.TaskID)
+	takes := time.Duration(math.Exp(random.NormFloat64()) * float64(10*time.Second))
+	r = agent.Report{Began: true, CostKnown: random.IntN(10) > 0, CostUSD: a.MaxCost * float64(random.IntN(100)) / 100}
 	select {
 	case <-ctx.Done():
 		r.Ending = ralph.Interrupted
@@ -54,7 +53,7 @@ func (c *crew) Work(ctx context.Context, a agent.Assignment) (r agent.Report, er
 	}
 	defer c.invariants(a)
 	var say signals.Payload
-	switch r.Ending = ralph.Finished; c.draw(12) {
+	switch r.Ending = ralph.Finished; random.IntN(12) {
 	case 0:
 		r.Ending, r.Reason = ralph.RateLimited, "for a minute"
 		r.ResetAt = time.Now().Add(time.Minute)
@@ -162,24 +161,25 @@ func answerAll(tx *store.Tx) error {
 func simulate(t *testing.T, b *bench, seed uint64) {
 	t.Helper()
 	const tasks = 12
-	c := &crew{t: t, bench: b, random: rand.New(rand.NewPCG(seed, 0))}
-	b.Agent, b.Parallel, b.Heart = c, 2+c.draw(7), nil
-	b.Limits.MaxCostUSD, b.Limits.MaxDayCostUSD, b.Limits.SessionMinUSD = float64(20+c.draw(60)), float64(30+c.draw(60)), 0.5
-	b.Limits.MaxSeconds, b.Limits.SessionCostUSD, b.Limits.Attempts = 24*3600, float64(1+c.draw(10)), 1000
+	draw := rand.New(rand.NewPCG(seed, 0)).IntN
+	c := &crew{t: t, bench: b, seed: seed, sessions: map[int64]uint64{}}
+	b.Agent, b.Parallel, b.Heart = c, 2+draw(7), nil
+	b.Limits.MaxCostUSD, b.Limits.MaxDayCostUSD, b.Limits.SessionMinUSD = float64(20+draw(60)), float64(30+draw(60)), 0.5
+	b.Limits.MaxSeconds, b.Limits.SessionCostUSD, b.Limits.Attempts = 24*3600, float64(1+draw(10)), 1000
 	b.Rules.StuckLimit, b.Rules.Attempts = 1000, 1000
 	b.Backoff = loop.Backoff{Initial: time.Second, Max: time.Minute, Tries: 100}
-	b.Limits.MaxSessions = 10 + c.draw(40)
+	b.Limits.MaxSessions = 10 + draw(40)
 	err := b.Store.Tx(t.Context(), func(tx *store.Tx) error {
-		if err := tx.PutDiscipline(ralph.Discipline{Name: "ui", Parallel: 1 + c.draw(2)}); err != nil {
+		if err := tx.PutDiscipline(ralph.Discipline{Name: "ui", Parallel: 1 + draw(2)}); err != nil {
 			return err
 		}
 		for i := range tasks {
-			task := ralph.Task{Title: fmt.Sprint("task ", i), Priority: c.draw(4), Discipline: []string{"", "", "ui"}[c.draw(3)]}
-			if i > 0 && c.draw(3) == 0 {
-				task.DependsOn = []int64{int64(1 + c.draw(i))}
+			task := ralph.Task{Title: fmt.Sprint("task ", i), Priority: draw(4), Discipline: []string{"", "", "ui"}[draw(3)]}
+			if i > 0 && draw(3) == 0 {
+				task.DependsOn = []int64{int64(1 + draw(i))}
 			}
-			if c.draw(2) == 0 {
-				task.Files = []string{fmt.Sprintf("%d/**", c.draw(4))}
+			if draw(2) == 0 {
+				task.Files = []string{fmt.Sprintf("%d/**", draw(4))}
 			}
 			if _, err := tx.AddTask(task, "human"); err != nil {
 				return err
@@ -192,8 +192,8 @@ func simulate(t *testing.T, b *bench, seed uint64) {
 	}
 	for runs := 0; ; runs++ {
 		ctx, cancel := context.WithCancel(t.Context())
-		if c.draw(2) == 0 {
-			time.AfterFunc(time.Duration(c.draw(300))*time.Second, cancel)
+		if draw(2) == 0 {
+			time.AfterFunc(time.Duration(draw(300))*time.Second, cancel)
 		}
 		result, err := b.Run(ctx)
 		cancel()
@@ -215,7 +215,7 @@ func simulate(t *testing.T, b *bench, seed uint64) {
 			t.Fatalf("run %d ended with %v and has left %d sessions", result.RunID, result.Reasons, len(open))
 		}
 		if counts[ralph.Completed] == tasks {
-			t.Logf("%d tasks by %d sessions, %d at once of %d, in %d runs", tasks, c.begun, c.most, b.Parallel, runs+1)
+			t.Logf("%d tasks by %v sessions, %d at once of %d, in %d runs", tasks, c.sessions, c.most, b.Parallel, runs+1)
 			break
 		}
 		if runs > 300 {
@@ -224,7 +224,7 @@ func simulate(t *testing.T, b *bench, seed uint64) {
 		if err := b.Store.Tx(t.Context(), answerAll); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(c.draw(12)) * time.Hour)
+		time.Sleep(time.Duration(draw(12)) * time.Hour)
 	}
 	if c.most < 2 {
 		t.Errorf("%d sessions have worked at once, %d may", c.most, b.Parallel)

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,11 +50,13 @@ type node struct {
 // A model is git as far as merges need it: commits are trees with parents, and a merge
 // conflicts where both sides have changed a line.
 type model struct {
-	Git     // of what no simulated merge asks
+	Git                                    // of what no simulated merge asks
+	before func(ref, from, to string) bool // whether a ref can be moved, when it is about to be
+
+	mu      sync.Mutex // of the maps: what is in them never changes
 	refs    map[string]string
 	commits map[string]node
 	trees   map[string]tree
-	before  func(ref, from, to string) bool // whether a ref can be moved, when it is about to be
 }
 
 func (m *model) addTree(t tree) string {
@@ -65,20 +68,36 @@ func (m *model) addTree(t tree) string {
 	}
 	sum := sha256.Sum256(all)
 	id := hex.EncodeToString(sum[:20])
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.trees[id] = t
 	return id
 }
 
-func (m *model) of(commit string) tree { return m.trees[m.commits[commit].tree] }
+func (m *model) commit(id string) node {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.commits[id]
+}
+
+func (m *model) of(commit string) tree {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.trees[m.commits[commit].tree]
+}
 
 func (m *model) Ref(_ context.Context, name string) (string, error) {
 	if child, ok := strings.CutSuffix(name, "^1"); ok {
-		return m.commits[child].parents[0], nil
+		return m.commit(child).parents[0], nil
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	return m.refs[name], nil
 }
 
 func (m *model) Refs(_ context.Context, prefix string) (map[string]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	some := map[string]string{}
 	for name, id := range m.refs {
 		if strings.HasPrefix(name, prefix) {
@@ -89,22 +108,26 @@ func (m *model) Refs(_ context.Context, prefix string) (map[string]string, error
 }
 
 func (m *model) SetRef(_ context.Context, name, commit string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.refs[name] = commit; commit == "" {
 		delete(m.refs, name)
 	}
 	return nil
 }
 
-func (m *model) Move(_ context.Context, ref, from, to, _ string) (bool, error) {
-	if m.refs[ref] != from || !m.before(ref, from, to) {
-		return m.refs[ref] == to, nil
+func (m *model) Move(ctx context.Context, ref, from, to, _ string) (bool, error) {
+	is, err := m.Ref(ctx, ref)
+	if err != nil || is != from || !m.before(ref, from, to) {
+		return is == to, err
 	}
-	m.refs[ref] = to
-	return true, nil
+	return true, m.SetRef(ctx, ref, to)
 }
 
 // over are the commits from tips down to a depth.
 func (m *model) over(depth int, tips ...string) map[string]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	seen := map[string]bool{}
 	for queue := tips; len(queue) > 0; queue = queue[1:] {
 		if id := queue[0]; !seen[id] && m.commits[id].depth >= depth {
@@ -116,7 +139,7 @@ func (m *model) over(depth int, tips ...string) map[string]bool {
 }
 
 func (m *model) Ancestor(_ context.Context, commit, of string) (bool, error) {
-	return m.over(m.commits[commit].depth, of)[commit], nil
+	return m.over(m.commit(commit).depth, of)[commit], nil
 }
 
 func (m *model) History(_ context.Context, tips []string) (map[string]bool, error) {
@@ -130,19 +153,20 @@ func (m *model) History(_ context.Context, tips []string) (map[string]bool, erro
 	return m.over(0, tips...), nil
 }
 
-func (m *model) Count(_ context.Context, lacks, of string) (n int, err error) {
-	for below := m.over(0, m.refs[lacks]); !below[of]; n++ {
-		parents := m.commits[of].parents
+func (m *model) Count(ctx context.Context, lacks, of string) (n int, err error) {
+	tip, err := m.Ref(ctx, lacks)
+	for below := m.over(0, tip); err == nil && !below[of]; n++ {
+		parents := m.commit(of).parents
 		if len(parents) == 0 {
 			return n + 1, nil
 		}
 		of = parents[0]
 	}
-	return n, nil
+	return n, err
 }
 
 func (m *model) Whole(_ context.Context, commit string) (string, error) {
-	return m.commits[commit].tree, nil
+	return m.commit(commit).tree, nil
 }
 
 func (m *model) Pack(context.Context) error { return nil }
@@ -185,6 +209,8 @@ func (m *model) Changes(ctx context.Context, from, to string) (list []ralph.File
 
 // base is the deepest commit below both.
 func (m *model) base(a, b string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	sides, at := map[string]int{}, map[int][]string{}
 	mark := func(id string, side int) {
 		if depth := m.commits[id].depth; sides[id] == 0 {
@@ -235,6 +261,8 @@ func (m *model) MergeTree(_ context.Context, ours, theirs string) (worktree.Merg
 func (m *model) CommitTree(
 	_ context.Context, tree string, parents []string, _ string, _ [2]string,
 ) (id string, _ error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	n := node{tree: tree, parents: parents}
 	for _, p := range parents {
 		n.depth = max(n.depth, m.commits[p].depth+1)
@@ -265,22 +293,22 @@ func (t tree) passes() bool {
 
 // A fleet is workers who claim tasks of a queue and work on them for minutes, one process that
 // merges what they make, and people who do something now and then. All of it but one
-// waits at any moment: with a seed each run is the same.
+// waits at any moment, and what one draws is no matter of the others: with a seed each run is the same.
 type fleet struct {
-	*Merger
-	t      *testing.T
-	git    *model
-	random *rand.Rand
-	tasks  int
-	files  int
-	began  time.Time
-	calm   bool // nothing fails any more, and people do nothing
+	t     *testing.T
+	db    *store.DB
+	git   *model
+	tasks int
+	files int
+	began time.Time
+	first map[int64]int64   // the task that another one waits for
+	then  map[int64][]int64 // the tasks that wait for one
 
-	seen     int64 // the newest event that was looked at
+	mu       sync.Mutex // of all that follows
+	calm     bool       // nothing fails any more, and people do nothing
+	seen     int64      // the newest event that was looked at
 	status   map[int64]ralph.Status
 	in       map[ralph.Status]int // how many tasks have it
-	first    map[int64]int64      // the task that another one waits for
-	then     map[int64][]int64    // the tasks that wait for one
 	claimant map[int64]string     // the open session of a task
 	decided  map[string]bool
 	verified map[string]bool // trees that passed
@@ -288,14 +316,38 @@ type fleet struct {
 	count    map[string]int // what has happened, for the log
 }
 
+// An actor is one of a fleet: a worker, the process that merges, or people.
+type actor struct {
+	*fleet
+	merger Merger
+	random *rand.Rand
+}
+
 // fail ends it all, from whatever goroutine.
 func (f *fleet) fail(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
+// know reads or notes what has happened.
+func (f *fleet) know(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	do()
+}
+
+// happens counts something.
+func (f *fleet) happens(what string) { f.know(func() { f.count[what]++ }) }
+
+// isCalm reports whether nothing fails any more.
+func (f *fleet) isCalm() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calm
+}
+
 // chance is true so often.
-func (f *fleet) chance(percent float64) bool { return f.random.Float64()*100 < percent }
+func (f *actor) chance(percent float64) bool { return f.random.Float64()*100 < percent }
 
 // wait lets time pass, about so much of it: never to the same instant as another one does.
-func (f *fleet) wait(d time.Duration) {
+func (f *actor) wait(d time.Duration) {
 	time.Sleep(time.Duration(float64(d)*math.Exp(f.random.NormFloat64()/2)) + time.Duration(f.random.IntN(1e6)))
 }
 
@@ -303,22 +355,22 @@ func (f *fleet) wait(d time.Duration) {
 var errKilled = errors.New("killed")
 
 // mishap is what may come between any two things that a process does.
-func (f *fleet) mishap(what string) {
+func (f *actor) mishap(what string) {
 	f.look()
 	switch {
-	case f.calm:
+	case f.isCalm():
 	case f.chance(1):
-		f.count["killed: "+what]++
+		f.happens("killed: " + what)
 		panic(errKilled)
 	case f.chance(0.2):
-		f.count["paused: "+what]++
+		f.happens("paused: " + what)
 		f.wait(10 * time.Minute)
 	}
 }
 
 // goesOn is a mishap at a point at which others may be woken, too, at the instant at which somebody else
 // goes on: each has a moment of its own.
-func (f *fleet) goesOn(point string, moment time.Duration) {
+func (f *actor) goesOn(point string, moment time.Duration) {
 	if point == "woken" {
 		time.Sleep(moment)
 	}
@@ -326,18 +378,24 @@ func (f *fleet) goesOn(point string, moment time.Duration) {
 }
 
 // Verify is the check workspace.
-func (f *fleet) Verify(_ context.Context, commit string, commands []string) ([]check.Outcome, error) {
+func (f *actor) Verify(_ context.Context, commit string, commands []string) ([]check.Outcome, error) {
 	f.wait(30 * time.Second)
 	f.mishap("verification")
 	passed := f.git.of(commit).passes()
-	if passed && !f.calm && f.chance(2) {
-		f.count["flaky"]++
+	if passed && !f.isCalm() && f.chance(2) {
+		f.happens("flaky")
 		passed = false
 	}
 	if passed {
-		f.verified[f.git.commits[commit].tree] = true
+		f.vouch(commit)
 	}
 	return []check.Outcome{{Check: ralph.Check{Command: commands[0], Passed: passed}}}, nil
+}
+
+// vouch notes that a commit passes.
+func (f *fleet) vouch(commit string) {
+	tree := f.git.commit(commit).tree
+	f.know(func() { f.verified[tree] = true })
 }
 
 func (f *fleet) no(err error) {
@@ -350,7 +408,7 @@ func (f *fleet) no(err error) {
 // tx is a transaction, in which somebody else may have been faster.
 func (f *fleet) tx(do func(tx *store.Tx) error) (ok bool) {
 	f.t.Helper()
-	err := f.Store.Tx(f.t.Context(), do)
+	err := f.db.Tx(f.t.Context(), do)
 	f.no(err)
 	f.look()
 	return err == nil
@@ -365,8 +423,10 @@ func (f *fleet) become(task int64, now ralph.Status) {
 
 // look compares what has happened with what may happen.
 func (f *fleet) look() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var completed []int64
-	for e, err := range f.Store.EventsAfter(f.t.Context(), f.seen) {
+	for e, err := range f.db.EventsAfter(f.t.Context(), f.seen) {
 		f.no(err)
 		if f.seen++; e.ID != f.seen {
 			f.fail("event %d comes after %d", e.ID, f.seen-1)
@@ -402,7 +462,8 @@ func (f *fleet) look() {
 		case "change.merged":
 			var p ralph.ChangeMerged
 			f.no(json.Unmarshal(e.Payload, &p))
-			if below, _ := f.git.Ancestor(f.t.Context(), p.Commit, f.git.refs[PointRef("main")]); !below || f.merged[e.TaskID] {
+			point, _ := f.git.Ref(f.t.Context(), PointRef("main"))
+			if below, _ := f.git.Ancestor(f.t.Context(), p.Commit, point); !below || f.merged[e.TaskID] {
 				f.fail("TASK-%d has been merged as %s, which is in the target: %t; before: %t", e.TaskID, p.Commit, below, f.merged[e.TaskID])
 			}
 			f.merged[e.TaskID] = true
@@ -423,18 +484,19 @@ func (f *fleet) look() {
 
 // moves looks at each move of a ref before it happens: what the target becomes stands upon what
 // it was, and was verified.
-func (f *fleet) moves(ref, from, to string) bool {
+func (f *actor) moves(ref, from, to string) bool {
 	if ref != PointRef("main") {
 		return true
 	}
-	for at := to; at != from && (from != "" || at == to); at = f.git.commits[at].parents[0] {
-		n := f.git.commits[at]
-		if !f.verified[n.tree] || !f.git.trees[n.tree].passes() || len(n.parents) == 0 {
-			f.fail("the target goes from %s to %s, by %s; verified: %t", from, to, at, f.verified[n.tree])
+	for at := to; at != from && (from != "" || at == to); at = f.git.commit(at).parents[0] {
+		n, verified := f.git.commit(at), false
+		f.know(func() { verified = f.verified[n.tree] })
+		if !verified || !f.git.of(at).passes() || len(n.parents) == 0 {
+			f.fail("the target goes from %s to %s, by %s; verified: %t", from, to, at, verified)
 		}
 	}
-	if !f.calm && f.chance(1) {
-		f.count["swap lost"]++
+	if !f.isCalm() && f.chance(1) {
+		f.happens("swap lost")
 		return false
 	}
 	return true
@@ -452,10 +514,11 @@ func (f *fleet) alive(do func()) (ok bool) {
 }
 
 // work has a worker do one task after the other until all are done.
-func (f *fleet) work(n int) {
+func (f *actor) work(n int) {
 	for session := 0; !f.over(); session++ {
 		f.wait(time.Minute)
-		if f.in[ralph.Pending] == 0 {
+		pending := 0
+		if f.know(func() { pending = f.in[ralph.Pending] }); pending == 0 {
 			f.wait(10 * time.Minute)
 			continue
 		}
@@ -472,13 +535,19 @@ func (f *fleet) work(n int) {
 	}
 }
 
-func (f *fleet) over() bool { return f.calm && len(f.merged) == f.tasks }
+func (f *fleet) over() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calm && len(f.merged) == f.tasks
+}
 
 // claim takes the first task of the queue; the one that is merged alone goes before.
-func (f *fleet) claim(id string) (s ralph.Session, base string) {
-	next, err := store.Read(f.t.Context(), f.Store, func(tx *store.Tx) (next int64, err error) {
-		if next, err = tx.MergesAlone(f.MaxSentBack); err != nil || next != 0 && f.status[next] == ralph.Pending {
-			return next, err
+func (f *actor) claim(id string) (s ralph.Session, base string) {
+	next, err := store.Read(f.t.Context(), f.db, func(tx *store.Tx) (next int64, err error) {
+		if next, err = tx.MergesAlone(f.merger.MaxSentBack); err != nil || next != 0 {
+			if alone, err := tx.Task(next); err != nil || alone.Status == ralph.Pending {
+				return next, err
+			}
 		}
 		t, _, err := tx.Next()
 		return t.ID, err
@@ -488,14 +557,14 @@ func (f *fleet) claim(id string) (s ralph.Session, base string) {
 		f.wait(10 * time.Minute)
 		return s, ""
 	}
-	base, err = f.Base(f.t.Context(), next)
+	base, err = f.merger.Base(f.t.Context(), next)
 	f.no(err)
 	f.wait(time.Second)
 	if !f.tx(func(tx *store.Tx) (err error) {
 		s, err = tx.StartSession(store.Start{ID: id, Task: next, Origin: ralph.FromLoop})
 		return err
 	}) {
-		f.count["claimed by another one"]++
+		f.happens("claimed by another one")
 		return ralph.Session{}, ""
 	}
 	f.mishap("claim")
@@ -503,7 +572,7 @@ func (f *fleet) claim(id string) (s ralph.Session, base string) {
 }
 
 // lost decides on a session that is gone, if it was not decided.
-func (f *fleet) lost(id string) {
+func (f *actor) lost(id string) {
 	f.tx(func(tx *store.Tx) error {
 		s, err := tx.Session(id)
 		if errors.Is(err, ralph.ErrNotFound) || err == nil && !s.CompletedAt.IsZero() {
@@ -517,7 +586,7 @@ func (f *fleet) lost(id string) {
 }
 
 // session works on a task, and says done or that a part is done.
-func (f *fleet) session(s ralph.Session, base string) {
+func (f *actor) session(s ralph.Session, base string) {
 	ctx := f.t.Context()
 	decided := signals.Decision{Status: ralph.Pending, Mover: ralph.Verdict, StatusReason: "a part", Outcome: ralph.OutcomeFailure}
 	edits := map[[2]int]int32{}
@@ -529,10 +598,7 @@ func (f *fleet) session(s ralph.Session, base string) {
 		edits[[2]int{file, f.random.IntN(64)}] = f.random.Int32()
 	}
 	c := ralph.Change{TaskID: s.TaskID, SessionID: s.ID}
-	l := *f.Merger
-	l.after = func(point string) {
-		f.goesOn(point, time.Duration(s.TaskID)*time.Microsecond)
-	}
+	f.merger.after = func(point string) { f.goesOn(point, time.Duration(s.TaskID)*time.Microsecond) }
 	for tries := 0; ; tries++ {
 		f.wait(20 * time.Minute / time.Duration(1+9*min(tries, 1)))
 		f.mishap("session")
@@ -551,7 +617,7 @@ func (f *fleet) session(s ralph.Session, base string) {
 		if f.chance(5) || tries == 20 {
 			break
 		}
-		a, err := l.Try(ctx, c, time.Duration(f.random.IntN(2))*time.Hour)
+		a, err := f.merger.Try(ctx, c, time.Duration(f.random.IntN(2))*time.Hour)
 		if errors.Is(err, ralph.ErrConflict) {
 			break // it cannot be checked now: merging was paused
 		}
@@ -572,19 +638,22 @@ func (f *fleet) session(s ralph.Session, base string) {
 
 // merges is the process that merges what is done, and begins anew when it was killed. Where
 // nothing has happened since the queue came to rest, it seldom looks.
-func (f *fleet) merges() {
+func (f *actor) merges() {
 	rested, rests, since := int64(-1), "", time.Now()
 	for !f.over() {
 		f.wait(10 * time.Second)
-		if rested == f.seen && !f.chance(1) {
+		seen := int64(0)
+		if f.know(func() { seen = f.seen }); rested == seen && !f.chance(1) {
 			continue
 		}
 		if !f.alive(func() {
-			waits, err := f.Merge(f.t.Context())
+			waits, err := f.merger.Merge(f.t.Context())
 			f.no(err)
 			_, what, _ := strings.Cut(waits.Why, " ") // the same for all tasks
-			f.count["minutes until the next merge, as a task "+rests] += int(time.Since(since).Minutes())
-			rested, rests, since = f.seen, what, time.Now()
+			f.know(func() {
+				f.count["minutes until the next merge, as a task "+rests] += int(time.Since(since).Minutes())
+				rested, rests, since = f.seen, what, time.Now()
+			})
 		}) {
 			f.wait(time.Minute)
 		}
@@ -592,20 +661,21 @@ func (f *fleet) merges() {
 }
 
 // people commit, take back what they had, withdraw changes, and answer what waits for them.
-func (f *fleet) people() {
+func (f *actor) people() {
 	ctx, main := f.t.Context(), branchRef("main")
 	for !f.over() {
 		f.wait(10 * time.Minute)
-		tip := f.git.refs[main]
+		tip, err := f.git.Ref(ctx, main)
+		f.no(err)
 		switch {
-		case f.calm:
+		case f.isCalm():
 		case f.chance(30):
 			own := slices.Clone(f.git.of(tip))
 			file := *own[f.files-1]
 			file[2*f.random.IntN(32)] = 2 * f.random.Int32N(1000)
 			own[f.files-1] = &file
 			commit, _ := f.git.CommitTree(ctx, f.git.addTree(own), []string{tip}, "", [2]string{})
-			f.verified[f.git.commits[commit].tree] = true // they vouch for it
+			f.vouch(commit)
 			f.no(f.git.SetRef(ctx, main, commit))
 		case f.chance(30): // what a merge that waits is to become
 			f.tx(func(tx *store.Tx) error {
@@ -623,7 +693,7 @@ func (f *fleet) people() {
 			}
 			return err
 		})
-		held, err := store.Read(ctx, f.Store, func(tx *store.Tx) ([]ralph.Task, error) {
+		held, err := store.Read(ctx, f.db, func(tx *store.Tx) ([]ralph.Task, error) {
 			return tx.Tasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Blocked, ralph.Failed, ralph.Cancelled}})
 		})
 		f.no(err)
@@ -683,32 +753,31 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 	defer db.Close()
 	git := &model{refs: map[string]string{}, commits: map[string]node{}, trees: map[string]tree{}}
 	f := &fleet{
-		t: t, git: git, began: time.Now(), random: rand.New(rand.NewPCG(seed, 0)), tasks: tasks, files: files(workers),
+		t: t, db: db, git: git, began: time.Now(), tasks: tasks, files: files(workers),
 		status: map[int64]ralph.Status{}, in: map[ralph.Status]int{}, first: map[int64]int64{}, then: map[int64][]int64{}, claimant: map[int64]string{}, decided: map[string]bool{},
 		verified: map[string]bool{}, merged: map[int64]bool{}, count: map[string]int{},
 	}
-	git.before = f.moves
-	f.Merger = &Merger{
+	random := rand.New(rand.NewPCG(seed, 0))
+	merger := Merger{
 		Rules: Rules{
 			Into: "main", MaxSentBack: 2, Timeout: time.Minute, State: state, Message: "{task}",
 			Wait: time.Duration(seed%2) * 2 * time.Minute, // when who waits is woken is no matter of the seed
 		},
-		Store: db, Tree: git, Workspace: f, Line: &Line{}, Log: slog.New(slog.DiscardHandler),
+		Store: db, Tree: git, Line: &Line{}, Log: slog.New(slog.DiscardHandler),
 		Check: check.Rules{Commands: []string{"test"}, Timeout: time.Minute},
-		after: func(point string) { f.goesOn(point, time.Microsecond/2) },
 	}
 	begin := make(tree, f.files)
 	for i := range begin {
 		begin[i] = &lines64{}
 	}
-	f.verified[git.addTree(begin)] = true
 	commit, _ := git.CommitTree(t.Context(), git.addTree(begin), nil, "", [2]string{})
-	git.refs[branchRef("main")] = commit
+	f.vouch(commit)
+	f.no(git.SetRef(t.Context(), branchRef("main"), commit))
 	f.no(db.Tx(t.Context(), func(tx *store.Tx) error {
 		for i := range tasks {
-			task := ralph.Task{Title: fmt.Sprint("task ", i), Priority: f.random.IntN(4)}
-			if i > 0 && f.chance(30) {
-				task.DependsOn = []int64{int64(1 + f.random.IntN(i))}
+			task := ralph.Task{Title: fmt.Sprint("task ", i), Priority: random.IntN(4)}
+			if i > 0 && random.IntN(10) < 3 {
+				task.DependsOn = []int64{int64(1 + random.IntN(i))}
 			}
 			id, err := tx.AddTask(task, "human")
 			if err != nil {
@@ -727,21 +796,27 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 		return err
 	}))
 	done := make(chan struct{})
-	all := []func(){f.merges, f.people}
-	for n := range workers {
-		all = append(all, func() { f.work(n + 1) })
-	}
-	for i, do := range all {
+	for i := range 2 + workers {
+		a := &actor{fleet: f, merger: merger, random: rand.New(rand.NewPCG(seed, uint64(1+i)))}
+		a.merger.Workspace = a
+		do := func() { a.work(i) }
+		switch i {
+		case 0:
+			a.merger.after = func(point string) { a.goesOn(point, time.Microsecond/2) }
+			git.before, do = a.moves, a.merges
+		case 1:
+			do = a.people
+		}
 		go func() {
 			time.Sleep(time.Duration(i)) // one after the other, as everywhere: the seed decides on everything
 			do()
 			done <- struct{}{}
 		}()
 	}
-	for range all {
+	for range 2 + workers {
 		<-done
 	}
-	if missing, err := f.Missing(t.Context()); err != nil || len(missing) > 0 {
+	if missing, err := merger.Missing(t.Context()); err != nil || len(missing) > 0 {
 		t.Errorf("of what was merged %v is not in the target (%v)", missing, err)
 	}
 	var told strings.Builder
