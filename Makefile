@@ -5,7 +5,7 @@ export CGO_CFLAGS ?= -O1
 # Tools of our own: modules beside ralph's, which its tests (messagesapi) and make start.
 own := internal/tools/bench internal/tools/messagesapi internal/tools/mutation
 
-.PHONY: help build install demo test lint bench storm postgres mutation dist
+.PHONY: help build install demo test race lint bench storm postgres mutation dist
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 10
@@ -19,9 +19,17 @@ install: ## install ralph into $(go env GOBIN)
 demo: build ## the whole loop on a small project, with the scripted agent
 	./ralph demo
 
-test: lint ## everything that CI checks
+test: lint race ## everything that CI checks
 	.ci/memory go test -timeout 60m -p 3 -parallel 6 ./... # most tests wait for processes
 	for tool in $(own); do go test -C $$tool ./... || exit 1; done
+
+race: ## what runs at once, under the race detector; CONTRIBUTING.md says why this
+	.ci/memory go test -race -timeout 30m -p 2 -parallel 4 ./internal/follow ./internal/jsonrpc ./internal/notify ./internal/systemd ./internal/watch \
+		./internal/web/localhttp ./loop/agent/... ./loop/session ./mcpserver \
+		-skip 'CostsLittle|Giant|TestAgentsThatSpeakWrongly/.*/(.*64_MiB|a_flood|many_long_names)'
+	RALPH_TEST_STORM=1 .ci/memory go test -race -timeout 30m -p 2 -parallel 4 ./internal/proc ./internal/web ./loop ./loop/merging ./store \
+		-run 'Simulated(Fleet)?$$|AtOnce|Beside|Stream|Followed|TestServe|TestRun[A-Z]|GotReady|OtherSessions|ToStop|WhileTheVerification|Crowd|Processes'
+	.ci/memory go test -race -timeout 30m ./cmd/ralph -run 'TestStories/(notify|parallel|serve)$$'
 
 lint: ## formatting and static checks; .golangci.yml says which, and why
 	go tool -modfile=internal/tools/go.mod golangci-lint run

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,9 +46,10 @@ func TestASessionsClock(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begin := time.Now()
 				var rang time.Duration
-				rings, paused := 0, 0
+				paused := 0
+				var rings atomic.Int32
 				c := newClock(10*time.Second, func() {
-					if rings++; rings == 1 {
+					if rings.Add(1) == 1 {
 						rang = time.Since(begin)
 					}
 				})
@@ -64,8 +66,8 @@ func TestASessionsClock(t *testing.T) {
 				}
 				synctest.Wait()
 				c.pause()
-				if rang != time.Duration(tt.ring)*time.Second || (rings > 0) != (tt.ring > 0) {
-					t.Errorf("rang %d times, first after %s; want %d s", rings, rang, tt.ring)
+				if rang != time.Duration(tt.ring)*time.Second || (rings.Load() > 0) != (tt.ring > 0) {
+					t.Errorf("rang %d times, first after %s; want %d s", rings.Load(), rang, tt.ring)
 				}
 			})
 		})
