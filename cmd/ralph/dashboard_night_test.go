@@ -345,7 +345,7 @@ func TestNothingIsLostWhileEverythingChanges(t *testing.T) {
 	// a flag is resolved beside it
 	s.write("#timeline .card.red textarea", "it is mended")
 	s.click("#timeline .card.red .act button.primary")
-	s.reads("#timeline .card.red .outcome", "it is mended")
+	s.reads("#timeline .card.signal .outcome", "it is mended")
 	if got := eval[string](s.tab, `document.querySelector("#say-text").value`); got != "half a thought" {
 		t.Errorf("the comment being written is %q", got)
 	}

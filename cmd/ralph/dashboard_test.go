@@ -56,7 +56,7 @@ func TestTheDashboardInABrowser(t *testing.T) {
 	}
 	p.press("\r")
 	p.reads(".flash", "Answered. TASK-1 is queued again.")
-	p.reads("#timeline .card.yellow .outcome", "an error")
+	p.reads("#timeline .card.signal .outcome", "an error")
 
 	t.Log("approving the amendment and the suggestion in the inbox")
 	p.click(`nav a[href="/inbox"]`)

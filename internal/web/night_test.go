@@ -108,3 +108,23 @@ func TestTheBoardSaysWhatATaskWaitsFor(t *testing.T) {
 	}
 	has(t, page, "/tasks?status=completed", `<span class="n">29</span>`)
 }
+
+// TestAClaimIsNoVerdict: what an agent says of its own work is set apart from what ralph found, and has no colour.
+func TestAClaimIsNoVerdict(t *testing.T) {
+	t.Parallel()
+	s, n := newNight(t)
+	b := s.browser().signIn()
+	refused, merged := n.Failed[8], n.Merged[3]
+	page := b.get(fmt.Sprint("/tasks/", refused))
+	has(t, page, `<div class="md claim"><p>all green here</p>`, "Not accepted</span> done was refused: `npm run lint` exits 1")
+	if strings.Contains(page, `card signal green`) {
+		t.Error("a done that was refused is green")
+	}
+	has(t, b.get(fmt.Sprint("/tasks/", merged)), "Checked</span> <code>npm test</code>")
+	page = b.get("/sessions/" + n.Ended[refused])
+	has(t, page, "Not merged</span> done was refused", `<dd class="md claim"><p>all green here</p>`, "Retry, about $0.14", "Tell the next session")
+	if strings.Contains(page, "**Done") {
+		t.Error("the claim is shown as Markdown's source")
+	}
+	has(t, b.get("/sessions/"+n.Ended[merged]), "Merged</span> done and verified")
+}

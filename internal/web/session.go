@@ -54,6 +54,9 @@ type sessionView struct {
 	Window   int64       // of the model; 0 if that is not known
 	Prompt   bool        // it is there to be read
 	Claimed  string      // what the agent said last of its work
+	Claims   int         // how often it said something of it
+	Verdict  look        // what ralph decided; zero while it runs
+	RetryUSD float64     // what one more session of the task is likely to cost
 }
 
 // A step is a phase of a session.
@@ -133,12 +136,15 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 	if v.Signals, err = cards(tx, v.Task, said); err != nil {
 		return view{}, err
 	}
-	for _, c := range said {
-		if c.Verb.Closes() {
-			v.Claimed = c.Body
+	for _, k := range v.Signals {
+		if k.Claim && len(k.Fields) > 0 {
+			v.Claims, v.Claimed = v.Claims+1, k.Fields[0].Text
 		}
 	}
 	if err := v.explain(tx); err != nil {
+		return view{}, err
+	}
+	if err := v.judge(tx); err != nil {
 		return view{}, err
 	}
 	if err := a.addTranscript(&v, r); err != nil {
@@ -157,6 +163,33 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 		w.stream, w.entry = s.ID, v.Last
 	}
 	return w, nil
+}
+
+// judge adds what became of a session that is over.
+func (v *sessionView) judge(tx *store.Tx) (err error) {
+	if v.Running {
+		return nil
+	}
+	if v.RetryUSD, err = tx.LikelyCost(v.Task.ID); err != nil {
+		return err
+	}
+	c, changed, err := tx.ChangeOf(v.Task.ID)
+	if err != nil {
+		return err
+	}
+	merged := v.Task.Status == ralph.Completed && (!changed || c.State == ralph.Merged && c.SessionID == v.Session.ID)
+	done := v.Session.ClosingVerb == ralph.VerbDone
+	switch {
+	case v.Session.Role != ralph.RoleWork || v.Session.Outcome == ralph.OutcomeSuccess && !done:
+		v.Verdict = phases[v.Session.State]
+	case v.Session.Outcome != ralph.OutcomeSuccess:
+		v.Verdict = look{"✕", "Not merged", "red"}
+	case merged:
+		v.Verdict = look{"✓", "Merged", "green"}
+	default:
+		v.Verdict = look{"✓", "Accepted", "green"}
+	}
+	return nil
 }
 
 // way returns the usual phases of a session, with those of this one marked.
@@ -265,6 +298,7 @@ func newEntry(e transcript.Entry) shownEntry {
 	s := shownEntry{Entry: e, Name: e.Tool}
 	if verb, ok := signalOf(e); ok {
 		s.Verb, s.Name = verbLook(verb), string(verb)
+		s.Verb.Class = "" // a colour is a state, and this is a word
 	}
 	return s
 }

@@ -159,6 +159,15 @@ type card struct {
 	Sort    string // of a suggestion
 	Parts   string // the form for splitting the task as suggested; "" for other suggestions
 	Review  string // what a person has to approve; "" for nothing
+	Claim   bool   // it is what an agent says of its own work, which is not what ralph found
+	Judged  *judgement
+}
+
+// A judgement is what ralph found when it looked at a done.
+type judgement struct {
+	Look   look
+	Text   string
+	Checks []ralph.Check // that passed
 }
 
 // An option is an answer that an agent offers.
@@ -184,7 +193,58 @@ func cards(tx *store.Tx, t ralph.Task, comments []ralph.Comment) (list []card, e
 		at[c.ID] = len(list)
 		list = append(list, k)
 	}
-	return list, nil
+	return list, judge(tx, list)
+}
+
+// judge adds what was found of each done. Of several of a session, the last is the one that its verdict is about: the
+// others were refused, and their agent was told.
+func judge(tx *store.Tx, list []card) error {
+	sessions, last := map[string]ralph.Session{}, map[string]int64{}
+	for i, k := range list {
+		if k.Verb != ralph.VerbDone || k.SessionID == "" {
+			continue
+		}
+		s, known := sessions[k.SessionID]
+		if !known {
+			var err error
+			if s, err = tx.Session(k.SessionID); err != nil {
+				return err
+			}
+			said, err := tx.Timeline(k.TaskID, store.CommentFilter{
+				Session: s.ID, Verbs: []ralph.Verb{ralph.VerbDone}, Limit: 1,
+			})
+			if err != nil {
+				return err
+			}
+			for _, c := range said {
+				last[s.ID] = c.ID
+			}
+			sessions[s.ID] = s
+		}
+		list[i].Judged = judgementOf(s, k.ID == last[s.ID])
+	}
+	return nil
+}
+
+// judgementOf is what was found of a done, given whether it is the last of its session.
+func judgementOf(s ralph.Session, last bool) *judgement {
+	switch {
+	case !last:
+		return &judgement{Look: look{"✕", "Refused", "red"}, Text: "its agent was told, and went on"}
+	case s.CompletedAt.IsZero() && s.Checking != "":
+		return &judgement{Look: look{"◒", "Being checked", "gray"}, Text: s.Checking}
+	case s.CompletedAt.IsZero():
+		return &judgement{Look: look{"○", "Not checked yet", "gray"}}
+	case s.Outcome == ralph.OutcomeSuccess && s.ClosingVerb == ralph.VerbDone:
+		j := &judgement{Look: look{"✓", "Checked", "green"}}
+		for _, c := range s.Verify {
+			if c.Passed {
+				j.Checks = append(j.Checks, c)
+			}
+		}
+		return j
+	}
+	return &judgement{Look: look{"✕", "Not accepted", "red"}, Text: s.Reason}
 }
 
 func newCard(tx *store.Tx, t ralph.Task, c ralph.Comment) (k card, err error) {
@@ -205,6 +265,9 @@ func newCard(tx *store.Tx, t ralph.Task, c ralph.Comment) (k card, err error) {
 		return k, nil
 	}
 	k.say(p)
+	if k.Claim = c.Verb.Closes(); k.Claim {
+		k.Look.Class = "" // what an agent says of its own work is no state
+	}
 	dead := t.Status == ralph.Cancelled || t.Status == ralph.Rejected
 	switch {
 	case c.Verb == ralph.VerbAsk && c.Answer == nil && !dead:
@@ -216,6 +279,9 @@ func newCard(tx *store.Tx, t ralph.Task, c ralph.Comment) (k card, err error) {
 		}
 	case c.Verb == ralph.VerbFlag && c.ResolvedAt.IsZero(), c.Holding && c.Verb != ralph.VerbAsk:
 		k.Can = "resolve"
+	}
+	if k.Can == "" {
+		k.Look.Class = "" // it is over, or waits for nobody
 	}
 	return k, nil
 }
