@@ -29,6 +29,8 @@ type nightSite struct {
 	*webtest.Night
 	db  *store.DB
 	url string
+
+	undone chan int64 // the tasks that are undone
 }
 
 // newNightSite serves a rich night from this process.
@@ -43,7 +45,12 @@ func newNightSite(t *testing.T) *nightSite {
 		t.Fatal(err)
 	}
 	const token = "a-token-of-twenty-and-more-characters"
+	undone := make(chan int64, 1)
 	server := &web.Server{
+		Undo: func(_ context.Context, task int64, _ string, _, _ bool) (string, error) {
+			undone <- task
+			return fmt.Sprintf("TASK-%d is being undone.", task), nil
+		},
 		Store: db, Project: "my-app", Person: "ada", Version: "test", Token: token,
 		Limits: ralph.Limits{MaxSessions: 120, MaxSeconds: 12 * 3600, MaxCostUSD: 20, MaxDayCostUSD: 40, MaxMonthCostUSD: 400},
 		Log:    slog.New(slog.DiscardHandler), Reader: claude.NewReader,
@@ -77,7 +84,7 @@ func newNightSite(t *testing.T) *nightSite {
 			t.Error(err)
 		}
 	})
-	s := &nightSite{tab: newTab(t), Night: n, db: db, url: "http://" + l.Addr().String()}
+	s := &nightSite{tab: newTab(t), Night: n, db: db, url: "http://" + l.Addr().String(), undone: undone}
 	s.open(s.url + "/sign-in#" + token)
 	s.reads("header button", "Sign out")
 	return s
@@ -214,6 +221,24 @@ func TestTheJobsOfAMorning(t *testing.T) {
 		h.click("#" + failed(12) + " button")
 		h.reads(".flash", "3 items decided on.")
 		h.sees("they wait no longer", fmt.Sprintf("!document.getElementById(%q)", failed(12)))
+	})
+	job("undo", func(h *hand) {
+		last := s.Merged[len(s.Merged)-1]
+		h.click(fmt.Sprintf(`[aria-label="Undo TASK-%d"]`, last))
+		h.click("#task-act .loud button.danger")
+		h.reads(".flash", "is being undone")
+		if got := <-s.undone; got != last {
+			t.Errorf("TASK-%d is undone, want TASK-%d", got, last)
+		}
+	})
+	job("answer", func(h *hand) { // and ten things: TestTenAreAnsweredByKeys
+		h.key("g")
+		h.key("i")
+		h.reads("#live", "live")
+		h.key("j")
+		h.sees("the question is shown", `document.querySelector("#pane article.item")?.dataset.row.startsWith("w-question")`)
+		h.key("1")
+		h.reads("#corner", "is carried out in 10 seconds.")
 	})
 	job("order", func(h *hand) {
 		second := eval[string](s.tab, `document.querySelector("#queue li:nth-child(2)").id`)

@@ -49,3 +49,8 @@ func Starts(by string, now time.Time) []time.Time {
 	}
 	return nil
 }
+
+// NearLimits are the limits of a run that are about to be reached.
+func NearLimits(run ralph.Run, elapsed, today, spending float64) []string {
+	return nearLimits(run, elapsed, today, spending, nil)
+}

@@ -151,7 +151,7 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	for _, kind := range store.InboxKinds() {
-		if counts[kind] > 0 && kind != "permission" {
+		if counts[kind] > 0 && !inBand(kind) {
 			v.Kinds = append(v.Kinds, inboxKind{kind, waits[kind], counts[kind]})
 		}
 	}
@@ -175,9 +175,12 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 	return view{title: "Inbox", name: "inbox", nav: "/inbox", live: true, body: v}, nil
 }
 
+// inBand reports whether items of a kind stand above every page.
+func inBand(kind string) bool { return kind == "permission" || kind == "merging" }
+
 // withoutBand leaves out what stands above every page, and is decided on there.
 func withoutBand(list []store.InboxItem) []store.InboxItem {
-	return slices.DeleteFunc(list, func(i store.InboxItem) bool { return i.Kind == "permission" })
+	return slices.DeleteFunc(list, func(i store.InboxItem) bool { return inBand(i.Kind) })
 }
 
 // Gist is the item in a line.

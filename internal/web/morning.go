@@ -57,12 +57,9 @@ type mornings struct {
 	lines []string
 }
 
-// morning returns what everything came to since a moment, or else in the last night.
-func (a *app) morning(tx *store.Tx, from ralph.Time, waiting int) ([]string, error) {
-	spending, err := a.spending(tx)
-	if err != nil {
-		return nil, err
-	}
+// morning returns what everything came to since a moment, or else in the last night, given how many items wait and
+// what sessions in progress have spent so far (USD).
+func (a *app) morning(tx *store.Tx, from ralph.Time, waiting int, spending float64) ([]string, error) {
 	snapshot, err := tx.Snapshot()
 	if err != nil {
 		return nil, err

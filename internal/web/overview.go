@@ -76,6 +76,7 @@ type running struct {
 	Task ralph.Task
 	Now  float64 // seconds since it began
 	Used agent.Event
+	Last shownEntry // the last thing that it said or did; zero if that is unknown
 
 	Quiet float64 // seconds since its agent was last heard of; 0 if that is not long ago
 }
@@ -198,13 +199,13 @@ func (a *app) addSessions(tx *store.Tx, v *summary) error {
 		}
 		one := running{Session: s, Task: t, Now: now.Sub(s.StartedAt.Time).Seconds()}
 		if len(v.Sessions) < overviewUses {
-			used, heard, err := a.transcripts.heard(s.ID)
+			h, err := a.transcripts.heard(s.ID)
 			if err != nil {
 				return err
 			}
-			one.Used = used
-			v.Spending += used.CostUSD
-			if silent := now.Sub(heard); !heard.IsZero() && silent >= quiet && s.Checking == "" {
+			one.Used, one.Last = h.used, newEntry(h.last)
+			v.Spending += h.used.CostUSD
+			if silent := now.Sub(h.at); !h.at.IsZero() && silent >= quiet && s.Checking == "" {
 				one.Quiet = silent.Seconds()
 			}
 		}
@@ -255,8 +256,7 @@ func (a *app) addRun(tx *store.Tx, v *summary) error {
 	if v.Resting, err = tx.Resting(); err != nil {
 		return err
 	}
-	y, m, d := now.Local().Date()
-	v.Today, err = tx.CostSince(time.Date(y, m, d, 0, 0, 0, 0, time.Local))
+	v.Today, err = tx.CostSince(midnight(now.Time))
 	return err
 }
 

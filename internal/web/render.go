@@ -128,11 +128,15 @@ type frame struct {
 	Group                                    []menuEntry // the pages beside this one
 	Waiting                                  int         // number of inbox items; -1 if unknown
 	Band                                     []item      // permissions that paused agents wait for
+	Notices                                  []notice    // below it
 	Still                                    bool        // only the band is updated
 	Stream                                   string      // URL of the updates; "" for none
 	Morning                                  []string    // what it came to since the visitor looked, by lines
 	Body                                     any
 }
+
+// Urgent is how many things a person should look at now.
+func (f frame) Urgent() int { return len(f.Band) + len(f.Notices) }
 
 // A shower makes the view of a page from one moment of the database.
 type shower func(tx *store.Tx, r *http.Request) (view, error)
@@ -165,7 +169,14 @@ func (a *app) show(f shower) http.HandlerFunc {
 				fr.Waiting += n
 			}
 			since := a.lookedSince(w, r, fr.Now.Time)
-			if fr.Morning, err = a.morning(tx, since, fr.Waiting); err != nil {
+			spending, err := a.spending(tx)
+			if err != nil {
+				return err
+			}
+			if fr.Notices, err = a.notices(tx, spending); err != nil {
+				return err
+			}
+			if fr.Morning, err = a.morning(tx, since, fr.Waiting, spending); err != nil {
 				return err
 			}
 			v, err = f(tx, r)

@@ -24,6 +24,9 @@ type taskView struct {
 	Task       ralph.Task
 	DependsOn  []ralph.Task
 	Session    *ralph.Session // in progress
+	Clock      float64        // seconds since that began
+	Heard      heard          // of it
+	Doing      shownEntry     // its last
 	Sessions   []ralph.Session
 	Receipt    report.Receipt
 	Change     *ralph.Change // its newest; nil for none
@@ -72,7 +75,11 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 	}
 	v.Sessions = all[:min(len(all), taskSessions)]
 	if len(all) > 0 && all[0].CompletedAt.IsZero() {
-		v.Session = &all[0]
+		v.Session, v.Clock = &all[0], tx.Now().Sub(all[0].StartedAt.Time).Seconds()
+		if v.Heard, err = a.transcripts.heard(all[0].ID); err != nil {
+			return view{}, err
+		}
+		v.Doing = newEntry(v.Heard.last)
 	}
 	if v.Receipt, err = report.OfTask(tx, v.Task); err != nil {
 		return view{}, err
@@ -358,6 +365,21 @@ func options(list []string, preferred string) (out []option) {
 	}
 	return out
 }
+
+// SpentUSD is what the session in progress has spent so far, about.
+func (v taskView) SpentUSD() float64 { return v.Heard.used.CostUSD }
+
+// Open reports whether the files are few enough for their lines to be read at once.
+func (v taskView) Open() bool {
+	lines := 0
+	for _, f := range v.Files {
+		lines += len(f.Lines)
+	}
+	return lines <= openLines
+}
+
+// openLines is the most lines of a task's difference that are shown without a click.
+const openLines = 120
 
 // An amendment with its changes.
 type amendment struct {

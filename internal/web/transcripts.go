@@ -46,19 +46,26 @@ func (t *transcripts) journal(session string) *journal {
 
 // used returns what a session in progress has used so far, as far as its agent has said so.
 func (t *transcripts) used(session string) (agent.Event, error) {
-	used, _, err := t.heard(session)
-	return used, err
+	h, err := t.heard(session)
+	return h.used, err
 }
 
-// heard is used, with the time at which the agent last said or did something; zero if that is unknown.
-func (t *transcripts) heard(session string) (used agent.Event, at time.Time, err error) {
+// A heard is what is known of a session in progress by its transcript.
+type heard struct {
+	used agent.Event
+	last transcript.Entry // that says or does something
+	at   time.Time        // when its agent last said or did something; zero if that is unknown
+}
+
+// heard returns what is known of a session in progress.
+func (t *transcripts) heard(session string) (heard, error) {
 	j := t.journal(session)
 	if _, err := j.catchUp(false); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return used, at, err
+		return heard{}, err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.reader.Used(), j.written, nil
+	return heard{j.reader.Used(), j.last, j.written}, nil
 }
 
 // A journal is a transcript that may still grow.
@@ -70,6 +77,7 @@ type journal struct {
 	reader  transcript.Reader
 	read    int64 // bytes
 	entries int
+	last    transcript.Entry
 	written time.Time // when the file was last written; zero if that is unknown
 	ended   bool      // its last line is complete, or was accepted as it is
 	marks   []mark    // starting points, between lines
@@ -165,6 +173,9 @@ func (j *journal) feed(p []byte) {
 func (j *journal) take(list []transcript.Entry) {
 	j.entries += len(list)
 	for _, e := range list {
+		if e.Kind == transcript.Tool || e.Kind == transcript.Text {
+			j.last = e
+		}
 		if e.Diff == nil || j.edited >= maxEdits {
 			continue
 		}

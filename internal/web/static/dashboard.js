@@ -226,8 +226,13 @@
   const main = document.getElementById("main");
   const band = document.getElementById("band");
 
-  // count runs down the time that a person has for an answer.
+  // count runs down the time that a person has for an answer, and up the time that a session takes.
   function count() {
+    for (const e of document.querySelectorAll("[data-clock]")) {
+      if (e.seen !== e.dataset.clock) { e.seen = e.dataset.clock; e.from = performance.now(); }
+      const s = Math.round(+e.seen + (performance.now() - e.from) / 1000), two = (n) => String(n).padStart(2, "0");
+      e.textContent = s < 60 ? s + " s" : s < 3600 ? `${Math.floor(s / 60)} min ${two(s % 60)} s` : `${Math.floor(s / 3600)} h ${two(Math.floor(s / 60) % 60)} min`;
+    }
     for (const e of document.querySelectorAll("[data-left]")) {
       if (e.seen !== e.dataset.left) { e.seen = e.dataset.left; e.from = performance.now(); }
       const left = Math.max(0, Math.round(e.seen - (performance.now() - e.from) / 1000));

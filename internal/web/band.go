@@ -1,0 +1,89 @@
+package web
+
+import (
+	"fmt"
+	"time"
+
+	"ralph"
+	"ralph/internal/text"
+	"ralph/store"
+)
+
+// A notice is something that a person should know now, beside what agents stand still for: work has come to a stop, or
+// soon will.
+type notice struct {
+	ID      string
+	Text    string
+	To      string // where a button posts to; "" for none
+	Label   string // of the button
+	Further string // a page that says more; "" for none
+}
+
+// nearly is the part of a limit from which on it is about to be reached.
+const nearly = 0.9
+
+// notices returns what a person should know now, given what sessions in progress have spent so far (USD).
+func (a *app) notices(tx *store.Tx, spending float64) (list []notice, err error) {
+	queue, err := tx.MergeQueue()
+	if err != nil {
+		return nil, err
+	}
+	if queue.Paused != "" {
+		list = append(list, notice{
+			ID: "merging", Text: "Merging is paused: " + queue.Paused, To: "/merge/resume", Label: "Resume merging",
+		})
+	}
+	run, ok, err := tx.LastRun()
+	if err != nil || !ok || !tx.Alive(run) {
+		return list, err
+	}
+	if run.State == "ending" && run.Control == ralph.ControlNone { // nobody asked for it
+		list = append(list, notice{
+			ID: "ending", Text: "The run is ending: " + run.StateReason, To: "/run/resume", Label: "Go on", Further: "/",
+		})
+	}
+	now := tx.Now()
+	today, err := tx.CostSince(midnight(now.Time))
+	if err != nil {
+		return nil, err
+	}
+	windows, err := a.windows(tx, run.Limits)
+	if err != nil {
+		return nil, err
+	}
+	for i, near := range nearLimits(run, now.Sub(run.StartedAt.Time).Seconds(), today, spending, windows) {
+		list = append(list, notice{ID: fmt.Sprint("limit", i), Text: near, Further: "/#spent-h"})
+	}
+	return list, nil
+}
+
+// nearLimits says which limits of a run are about to be reached, given how long it has taken (seconds), what was spent
+// today and what sessions in progress have spent (USD).
+func nearLimits(run ralph.Run, elapsed, today, spending float64, windows []window) (said []string) {
+	l := run.Limits
+	near := func(used, limit float64) bool { return limit > 0 && used >= nearly*limit }
+	if used := run.CostUSD + spending; near(used, l.MaxCostUSD) {
+		said = append(said, fmt.Sprintf("The run has spent %s of its %s", text.Money(used), text.Money(l.MaxCostUSD)))
+	}
+	if used := today + spending; near(used, l.MaxDayCostUSD) {
+		said = append(said, fmt.Sprintf("%s of the day’s %s are spent", text.Money(used), text.Money(l.MaxDayCostUSD)))
+	}
+	if near(float64(run.Sessions), float64(l.MaxSessions)) {
+		said = append(said, fmt.Sprintf("The run has begun %d of its %d sessions", run.Sessions, l.MaxSessions))
+	}
+	if near(elapsed, l.MaxSeconds) {
+		said = append(said, fmt.Sprintf("The run has taken %s of its %s", span(elapsed), span(l.MaxSeconds)))
+	}
+	for _, w := range windows {
+		if w.Limit > 0 && !w.Over && w.Percent >= w.Limit {
+			said = append(said, fmt.Sprintf("%d %% of %s are used: the limit is %d %%", w.Percent, w.Title(), w.Limit))
+		}
+	}
+	return said
+}
+
+// midnight is the beginning of a time's day, where ralph works.
+func midnight(now time.Time) time.Time {
+	y, m, d := now.Local().Date()
+	return time.Date(y, m, d, 0, 0, 0, 0, time.Local)
+}

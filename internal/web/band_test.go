@@ -1,0 +1,61 @@
+package web_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"ralph"
+	"ralph/internal/web"
+	"ralph/store"
+)
+
+// TestALimitThatIsAboutToBeReachedIsSaid, before it stops anything.
+func TestALimitThatIsAboutToBeReachedIsSaid(t *testing.T) {
+	t.Parallel()
+	limits := ralph.Limits{MaxCostUSD: 20, MaxDayCostUSD: 40, MaxSessions: 100, MaxSeconds: 3600}
+	for name, tt := range map[string]struct {
+		run             ralph.Run
+		elapsed         float64
+		today, spending float64
+		want            []string
+	}{
+		"nothing":                     {},
+		"no limit":                    {run: ralph.Run{CostUSD: 100, Sessions: 1000, Limits: ralph.Limits{}}, elapsed: 1e6, today: 1000},
+		"money":                       {run: ralph.Run{CostUSD: 18, Limits: limits}, want: []string{"The run has spent $18.00 of its $20.00"}},
+		"a little less":               {run: ralph.Run{CostUSD: 17.9, Limits: limits}},
+		"with what is spent just now": {run: ralph.Run{CostUSD: 17, Limits: limits}, spending: 1.5, want: []string{"The run has spent $18.50 of its $20.00"}},
+		"the day's":                   {run: ralph.Run{Limits: limits}, today: 39, want: []string{"$39.00 of the day’s $40.00 are spent"}},
+		"sessions":                    {run: ralph.Run{Sessions: 95, Limits: limits}, want: []string{"The run has begun 95 of its 100 sessions"}},
+		"time":                        {run: ralph.Run{Limits: limits}, elapsed: 3500, want: []string{"The run has taken 58 min 20 s of its 1 h 00 min"}},
+	} {
+		if got := web.NearLimits(tt.run, tt.elapsed, tt.today, tt.spending); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// TestAStoppedQueueStandsAboveEveryPage, with what has it go on, and in the title; it is decided on there alone.
+func TestAStoppedQueueStandsAboveEveryPage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.write(func(tx *store.Tx) error { return tx.PauseMerging("the suite is red on main") })
+	b := s.browser().signIn()
+	for _, path := range []string{"/", "/tasks", "/inbox"} {
+		has(t, b.get(path), "<title>(1) ralph", "Merging is paused: the suite is red on main", "Resume merging")
+	}
+	b.done("/merge/resume")
+	if page := b.get("/"); strings.Contains(page, "(1) ralph") || strings.Contains(page, "the suite is red") {
+		t.Error("it still stands there")
+	}
+}
+
+// TestASessionInProgressSaysWhatItDoes on the first page and on its task's: the last thing, its clock and its limit.
+func TestASessionInProgressSaysWhatItDoes(t *testing.T) {
+	t.Parallel()
+	s, _ := newNight(t)
+	b := s.browser().signIn()
+	for _, path := range []string{"/", "/tasks/1"} {
+		has(t, b.get(path), "The tests pass; I look at the edge cases now.", `<span data-clock="10`, "$4.96")
+	}
+}
