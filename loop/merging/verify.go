@@ -100,6 +100,26 @@ func (l *Merger) Try(ctx context.Context, c ralph.Change, spare time.Duration) (
 	}
 }
 
+// Rejoin puts a change that has passed on a target, and left the line while it was reviewed, back into it. The attempt has
+// a conflict instead if it cannot be merged with what was merged meanwhile.
+func (l *Merger) Rejoin(ctx context.Context, c ralph.Change, passed Target) (a Attempt, err error) {
+	on, err := l.target(ctx)
+	if err != nil || on.Gone != "" {
+		return a, err // the queue tells people
+	}
+	if on != passed {
+		b, err := l.build(ctx, []ralph.Change{c}, on)
+		if err != nil {
+			return a, err
+		}
+		if b.Commit == "" {
+			return Attempt{Built: *b, Conflict: l.conflict(ctx, c, b)}, nil
+		}
+	}
+	l.Line.pass(c, passed)
+	return a, nil
+}
+
 // verify verifies the commit that would be merged.
 func (l *Merger) verify(ctx context.Context, list []ralph.Change, b *Built) error {
 	checks, err := l.judge(ctx, list, b, len(list) == 1)

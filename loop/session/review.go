@@ -268,6 +268,7 @@ func (s *Session) converse(
 	}); err != nil || r.None != "" {
 		return nil, r, errors.Join(err, os.RemoveAll(folder))
 	}
+	s.Merger.Line.Leave(s.Row.ID) // nobody waits for what may take long, and may be refused
 	s.takes(v.Limits.Time)
 	end := v.Work(ctx)
 	v.take(end.Report)

@@ -115,9 +115,10 @@ func (s *Session) apart(ctx context.Context, f *finding, round check.Round) erro
 	if s.Beside {
 		spare = time.Since(s.Row.StartedAt.Time) / spareShare
 	}
-	tried, err := merger.Try(ctx, ralph.Change{
+	change := ralph.Change{
 		TaskID: s.Row.TaskID, SessionID: s.Row.ID, Base: f.made.Base, Head: f.made.Head, Tree: f.made.Tree,
-	}, spare)
+	}
+	tried, err := merger.Try(ctx, change, spare)
 	f.checks, f.evidence.Rewritten = append(f.checks, tried.Checks...), tried.Rewritten
 	f.conflict, f.conflicts, f.merged = tried.Conflict, tried.Conflicts, tried.Merged
 	if err == nil && ctx.Err() == nil && tried.Conflict == "" && tried.Refused == "" {
@@ -127,7 +128,15 @@ func (s *Session) apart(ctx context.Context, f *finding, round check.Round) erro
 		if err := s.gate(ctx, f, merger, tried.Built); err != nil || ctx.Err() != nil {
 			return err
 		}
-		return s.review(ctx, f)
+		held := len(s.Done)
+		if err := s.review(ctx, f); err != nil || ctx.Err() != nil || len(s.Done) == held ||
+			signals.Refused(f.checks, f.protected, f.evidence, s.Rules) != "" {
+			return err
+		}
+		if tried, err = s.Merger.Rejoin(ctx, change, tried.Target); err != nil || tried.Conflict == "" {
+			return err
+		}
+		f.conflict, f.conflicts = tried.Conflict, tried.Conflicts
 	}
 	if err != nil {
 		return err
