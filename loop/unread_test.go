@@ -24,7 +24,7 @@ import (
 	"ralph/store"
 )
 
-// A saboteur refuses one database statement, and records which function asked for each.
+// A saboteur refuses one statement on a database, and records which function asked for each.
 type saboteur struct {
 	mu      sync.Mutex
 	on      bool
@@ -35,10 +35,10 @@ type saboteur struct {
 
 const denied = "not authorized" // in SQLite's words
 
-// sabotage registers the saboteur for every connection that is opened from here on.
-func sabotage(t *testing.T) *saboteur {
+// sabotage has every statement of a connection that is opened from here on looked at by the saboteur of its database, which is
+// found by the database's path.
+func sabotage(t *testing.T) (saboteurs *sync.Map) {
 	t.Helper()
-	s := &saboteur{}
 	db, err := sql.Open("sqlite3", "")
 	if err != nil {
 		t.Fatal(err)
@@ -48,19 +48,26 @@ func sabotage(t *testing.T) *saboteur {
 	if !ok {
 		t.Fatalf("the driver is %T", db.Driver())
 	}
+	saboteurs = &sync.Map{}
 	before := driver.ConnectHook
 	driver.ConnectHook = func(c *sqlite3.SQLiteConn) error {
-		c.RegisterAuthorizer(s.authorize)
+		path := c.GetFilename("main")
+		c.RegisterAuthorizer(func(op int, _, _, _ string) int {
+			if s, ok := saboteurs.Load(path); ok {
+				return s.(*saboteur).authorize(op) //nolint:forcetypeassert // there are no others
+			}
+			return sqlite3.SQLITE_OK
+		})
 		if before != nil {
 			return before(c)
 		}
 		return nil
 	}
 	t.Cleanup(func() { driver.ConnectHook = before })
-	return s
+	return saboteurs
 }
 
-func (s *saboteur) authorize(op int, _, _, _ string) int {
+func (s *saboteur) authorize(op int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch op {
@@ -109,7 +116,7 @@ func (s *saboteur) end() {
 // TestNoFailureOfTheDatabaseIsReadAsAnAbsence: if any one statement fails,
 // somebody is told, by an error, in a reason that people read, or in the log.
 func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
-	s := sabotage(t)
+	saboteurs := sabotage(t)
 	known := map[string]bool{}
 	for _, scene := range []struct {
 		name  string
@@ -176,16 +183,21 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 	} {
 		t.Run(scene.name, func(t *testing.T) {
 			before := len(known)
-			s.watch(t, "", scene.play)
+			s := &saboteur{}
+			s.watch(t, saboteurs, "", scene.play)
 			for _, asker := range s.asked {
 				// Functions that poll look again soon.
 				if known[asker] || !strings.Contains(asker, scene.of) || strings.Contains(asker, "watch.go") || strings.Contains(asker, "control.go") {
 					continue
 				}
 				known[asker] = true
-				if told := s.watch(t, asker, scene.play); s.refused && !strings.Contains(told, denied) {
-					t.Errorf("a statement that %s asked for fails, and nobody is told:\n%s", asker, told)
-				}
+				t.Run(asker, func(t *testing.T) {
+					t.Parallel()
+					s := &saboteur{}
+					if told := s.watch(t, saboteurs, asker, scene.play); s.refused && !strings.Contains(told, denied) {
+						t.Errorf("a statement that %s asked for fails, and nobody is told:\n%s", asker, told)
+					}
+				})
 			}
 			if n := len(known) - before; n < scene.least {
 				t.Errorf("only %d statements were made to fail", n)
@@ -195,9 +207,16 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 }
 
 // watch plays a scene in which one statement is refused, and returns what is reported about it.
-func (s *saboteur) watch(t *testing.T, fails string, play func(*workshop, *loop.Loop, func()) error) (told string) {
+func (s *saboteur) watch(
+	t *testing.T, saboteurs *sync.Map, fails string, play func(*workshop, *loop.Loop, func()) error,
+) (told string) {
 	t.Helper()
 	b := newWorkshop(t)
+	state, err := filepath.EvalSymlinks(b.state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	saboteurs.Store(filepath.Join(state, "ralph.db"), s)
 	l := b.tree("true")
 	var log bytes.Buffer
 	l.Log, l.OnRed = slog.New(slog.NewTextHandler(&log, nil)), loop.RedGo
@@ -212,7 +231,7 @@ func (s *saboteur) watch(t *testing.T, fails string, play func(*workshop, *loop.
 		return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
 	})
 	id := b.add(ralph.Task{Title: "A"})
-	err := play(b, l, func() { s.begin(fails) })
+	err = play(b, l, func() { s.begin(fails) })
 	s.end()
 	lines := []string{fmt.Sprint(err), log.String(), b.task(id).StatusReason}
 	b.tx(func(tx *store.Tx) error {
