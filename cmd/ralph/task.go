@@ -171,7 +171,12 @@ func newTaskShow(a *app) *cobra.Command {
 	return newCommand("show ID", onTask(func(ctx context.Context, id int64) error {
 		var v show.TaskView
 		err := a.with(ctx, func(p *project.Project, db *store.DB) (err error) {
-			v, err = store.Read(ctx, db, func(tx *store.Tx) (show.TaskView, error) { return show.ReadTask(tx, id) })
+			v, err = store.Read(ctx, db, func(tx *store.Tx) (v show.TaskView, err error) {
+				if v, err = show.ReadTask(tx, id); err == nil && a.json {
+					v.Comments, err = tx.Timeline(id, store.CommentFilter{})
+				}
+				return v, err
+			})
 			for _, r := range reverted(ctx, p, db, id) {
 				v.Reverted = r.String()
 			}

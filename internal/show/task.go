@@ -37,12 +37,9 @@ func Suggested(t ralph.Task) string {
 	return ""
 }
 
-// ReadTask reads everything that is shown of a task.
+// ReadTask reads everything that is shown of a task, but for its comments, which a text does not have.
 func ReadTask(tx *store.Tx, id int64) (v TaskView, err error) {
 	if v.Task, err = tx.Task(id); err != nil {
-		return v, err
-	}
-	if v.Comments, err = tx.Timeline(id, store.CommentFilter{}); err != nil {
 		return v, err
 	}
 	v.Sessions, err = tx.Sessions(store.SessionFilter{Task: id})
