@@ -13,8 +13,8 @@ import (
 // ErrSettled says that a session was taken for lost and decided elsewhere, as when its machine was asleep or cut off.
 var ErrSettled = errors.New("it was decided elsewhere meanwhile, as its run was taken for lost")
 
-// elsewhere is what becomes of a session that could not be decided if others have: what it has made is kept apart, and what
-// it has cost is booked. It returns why as it is if nobody has.
+// elsewhere is what becomes of a session that could not be decided if others have: what it has made is kept apart,
+// and what it has cost is booked. It returns why as it is if nobody has.
 func (s *Session) elsewhere(ctx context.Context, why error) error {
 	was, err := store.Read(ctx, s.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.Session(s.Row.ID) })
 	if err != nil || was.CompletedAt.IsZero() {
@@ -24,7 +24,8 @@ func (s *Session) elsewhere(ctx context.Context, why error) error {
 	if s.reopened { // it was not this process that worked
 		return settled
 	}
-	note := fmt.Sprintf("%s came back after it had been taken for lost, and told what this session had cost", s.Row.Machine)
+	const came = "%s came back after it had been taken for lost, and told what this session had cost"
+	note := fmt.Sprintf(came, s.Row.Machine)
 	kept, err := s.keepApart(ctx)
 	if kept != "" {
 		note += "; what it had made is kept there as " + kept
