@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/machine"
 	"ralph/signals"
 )
 
@@ -458,7 +459,8 @@ type MergeQueue struct {
 	Target    string     `json:"target"`     // the branch that changes are merged into; "" before the first
 	Paused    string     `json:"paused"`     // why merging is paused; "" if it is not
 	WaitUntil ralph.Time `json:"wait_until"` // when to contact the remote again; zero for at once
-	Failures  int        `json:"failures"`   // consecutive failures to reach the remote
+	Waits     string     `json:"waits"`      // the machine that could not reach the remote, for which alone that counts
+	Failures  int        `json:"failures"`   // consecutive failures to reach it
 	Behind    string     `json:"behind"`     // why the person's branch could not follow; "" if it did
 	Ahead     int        `json:"ahead"`      // number of merges that the branch lacks
 	Command   string     `json:"command"`    // that updates the branch
@@ -466,8 +468,15 @@ type MergeQueue struct {
 
 // MergeQueue returns the state of the merge queue.
 func (tx *Tx) MergeQueue() (q MergeQueue, err error) {
-	return q, tx.row(`SELECT target, paused, wait_until, failures, behind, ahead, command FROM merge_queue WHERE id = 1`).
-		Scan(&q.Target, &q.Paused, &q.WaitUntil, &q.Failures, &q.Behind, &q.Ahead, &q.Command)
+	return q, tx.row(`SELECT target, paused, wait_until, waits, failures, behind, ahead, command
+		FROM merge_queue WHERE id = 1`).
+		Scan(&q.Target, &q.Paused, &q.WaitUntil, &q.Waits, &q.Failures, &q.Behind, &q.Ahead, &q.Command)
+}
+
+// RemoteAway reports whether the remote is left alone for a while, since this machine could not reach it.
+func (tx *Tx) RemoteAway() (bool, error) {
+	q, err := tx.MergeQueue()
+	return q.Waits == machine.Name() && q.WaitUntil.After(tx.now.Time), err
 }
 
 // Target returns the branch that queued changes are merged into: wanted, unless the queue holds changes for
@@ -511,16 +520,30 @@ func (tx *Tx) ResumeMerging(by string) error {
 	if err != nil || q.Paused == "" && q.WaitUntil.IsZero() {
 		return err
 	}
-	if err := tx.set("merge_queue", 1, cells{"paused": "", "wait_until": "", "failures": 0}); err != nil {
+	if err := tx.set("merge_queue", 1, cells{"paused": "", "wait_until": "", "waits": "", "failures": 0}); err != nil {
 		return err
 	}
 	return tx.record(ralph.Event{}, ralph.QueueResumed{By: by})
 }
 
-// WaitForRemote records consecutive failures to reach the remote, and when to try again; 0 failures
-// mean that it was reached.
-func (tx *Tx) WaitForRemote(failures int, until time.Time) error {
-	return tx.set("merge_queue", 1, cells{"failures": failures, "wait_until": ralph.At(until)})
+// WaitForRemote records that this machine could not reach the remote, and when it tries again: after wait, which
+// doubles with each failure in a row, up to most.
+func (tx *Tx) WaitForRemote(wait, most time.Duration) error {
+	q, err := tx.MergeQueue()
+	if err != nil {
+		return err
+	}
+	if q.Waits != machine.Name() {
+		q.Failures = 0
+	}
+	until := tx.now.Add(min(wait<<min(q.Failures, 10), most))
+	return tx.set("merge_queue", 1, cells{"waits": machine.Name(), "failures": q.Failures + 1, "wait_until": ralph.At(until)})
+}
+
+// ReachedRemote records that this machine has reached the remote.
+func (tx *Tx) ReachedRemote() error {
+	_, err := tx.exec(`UPDATE merge_queue SET waits = '', failures = 0, wait_until = '' WHERE waits = $1`, machine.Name())
+	return err
 }
 
 // NoteBehind records why the person's branch could not be fast-forwarded; the zero value means that

@@ -21,6 +21,7 @@ type dialect struct {
 	driver string
 	shared bool           // by several machines
 	view   *sql.TxOptions // of a transaction that reads
+	retry  time.Duration  // with a server that cannot be reached
 	// begin begins a transaction that writes; nil: nothing is needed. id is what the server knows it by afterwards.
 	begin    func(ctx context.Context, tx *sql.Tx) (now time.Time, id string, err error)
 	writeDSN func(path string, patience time.Duration) string

@@ -349,3 +349,51 @@ func TestOneOfAMachineWaitsForTheLock(t *testing.T) {
 	close(thaw)
 	work.Wait()
 }
+
+// TestATransactionIsTriedAgain whose server was lost, however long ago it began: its machine may have been asleep.
+func TestATransactionIsTriedAgain(t *testing.T) {
+	db := handle(t, pgtest.New(t), store.Options{})
+	db.RetryFor(time.Nanosecond)
+	tries := 0
+	write(t, db, func(tx *store.Tx) error {
+		tries++
+		if tries == 1 {
+			if _, err := tx.ExecContext(t.Context(), `SELECT pg_terminate_backend(pg_backend_pid())`); err != nil {
+				return err
+			}
+		}
+		return tx.Touch()
+	})
+	if tries != 2 {
+		t.Errorf("%d tries", tries)
+	}
+}
+
+// TestWhoCannotReachTheRemote leaves it alone for a while; other machines do not.
+func TestWhoCannotReachTheRemote(t *testing.T) {
+	db := handle(t, pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{})
+	away := func(want bool) {
+		t.Helper()
+		if got, err := store.Read(t.Context(), db, (*store.Tx).RemoteAway); err != nil || got != want {
+			t.Errorf("away: %t, %v", got, err)
+		}
+	}
+	away(false)
+	write(t, db, func(tx *store.Tx) error { return tx.WaitForRemote(time.Hour, 2*time.Hour) })
+	away(true)
+	write(t, db, (*store.Tx).ReachedRemote)
+	away(false)
+	write(t, db, func(tx *store.Tx) error {
+		err := tx.WaitForRemote(time.Hour, 2*time.Hour)
+		if err == nil {
+			_, err = tx.ExecContext(t.Context(), `UPDATE merge_queue SET waits = 'another'`)
+		}
+		return err
+	})
+	away(false)
+	write(t, db, (*store.Tx).ReachedRemote) // says nothing of the other one
+	q, err := store.Read(t.Context(), db, (*store.Tx).MergeQueue)
+	if err != nil || q.Waits != "another" || q.Failures != 1 {
+		t.Errorf("%+v, %v", q, err)
+	}
+}

@@ -12,9 +12,9 @@ import (
 	"ralph/internal/machine"
 )
 
-// LeaseTime is how long a lease lasts without being renewed, in the time of the database: who works on the queue says so
-// with one. One that has lapsed is lost, and that of a process that was on this kernel as soon as it is gone; in a file
-// not before. Only tests change it, before anything else happens.
+// LeaseTime is how long a lease lasts without being renewed, in the time of the database: who works on the queue says
+// so with one. One that has lapsed is lost, and that of a process that was on this kernel as soon as it is gone; in a
+// file not before. Only tests change it, before anything else happens.
 var LeaseTime = 5 * time.Minute
 
 // LeaseRenewal is how often a lease is renewed.

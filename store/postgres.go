@@ -57,8 +57,9 @@ func Masked(name string) string {
 
 const (
 	pgConns = 16 // that read
-	// pgIdle is how long a transaction may stand still on the server: it has the lock, and its machine may be frozen.
-	pgIdle = 10 * time.Second
+	// pgIdle is how long a transaction may stand still on the server: it has the lock, and its machine may be frozen. One
+	// that was only slow is tried again.
+	pgIdle = 3 * time.Second
 	// pgRetry is how long to try again with a server that cannot be reached, as while it starts anew.
 	pgRetry = 20 * time.Second
 	// pgLook is how often who hears of no change looks for one.
@@ -69,6 +70,7 @@ var postgres = dialect{
 	name:   "postgres",
 	driver: "pgx",
 	shared: true,
+	retry:  pgRetry,
 	view:   &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
 	// The lock is taken first, and the time read after that.
 	begin: func(ctx context.Context, tx *sql.Tx) (now time.Time, id string, err error) {

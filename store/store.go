@@ -371,13 +371,17 @@ func (db *DB) View(ctx context.Context, f func(tx *Tx) error) error {
 	return db.run(ctx, db.read, db.dialect.view, f)
 }
 
-// run runs f in a transaction, and again if its server was lost before anything was committed.
+// run runs f in a transaction, and again for some time if its server was lost before anything was committed.
 func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func(tx *Tx) error) error {
-	for began := time.Now(); ; {
+	for failed := (time.Time{}); ; {
 		commits := false
 		err := db.once(ctx, pool, opts, f, &commits)
-		if err == nil || commits || !db.dialect.shared || !again(err) || time.Since(began) > pgRetry {
+		if err == nil || commits || !db.dialect.shared || !again(err) ||
+			!failed.IsZero() && time.Since(failed) > db.dialect.retry {
 			return err
+		}
+		if failed.IsZero() { // not when it began: that may have been before this machine was asleep
+			failed = time.Now()
 		}
 		select {
 		case <-ctx.Done():

@@ -134,7 +134,7 @@ func newCluster(t *testing.T, machines int, sleep string) *cluster {
 		fmt.Sprintf("#test: {lease: %s}\n", stormLease)+manyKills)
 	s.began = strings.TrimSpace(s.git("rev-parse", "HEAD"))
 	s.serve()
-	s.watchLeases()
+	s.note()
 	for i, m := range s.machines {
 		n := &node{scriptedProject: m, number: i + 1, net: newNetwork(t), ended: make(chan struct{})}
 		close(n.ended)
@@ -291,13 +291,19 @@ func (s *cluster) until(is func() bool, but ...*node) {
 	}
 }
 
-// busy waits until a machine has a session in progress, the given one if it has; nil if none will have.
-func (s *cluster) busy(first int) (found *node) {
+// Queries of machines that do something.
+const (
+	works  = `SELECT count(*) FROM sessions WHERE completed_at = '' AND `
+	merges = `SELECT count(*) FROM leases WHERE name = 'merge' AND `
+)
+
+// busy waits until a machine does something, the given one if it does; nil if none will.
+func (s *cluster) busy(what string, first int) (found *node) {
 	s.t.Helper()
 	s.until(func() bool {
 		for i := range s.nodes {
 			n := s.nodes[(first+i)%len(s.nodes)]
-			if n.runs() && s.count(n.of(`SELECT count(*) FROM sessions WHERE completed_at = '' AND `)) > 0 {
+			if n.runs() && s.count(n.of(what)) > 0 {
 				found = n
 				return true
 			}
@@ -310,14 +316,17 @@ func (s *cluster) busy(first int) (found *node) {
 // of narrows a query to what is the machine's.
 func (n *node) of(query string) string { return fmt.Sprintf("%smachine = 'm%d'", query, n.number) }
 
-// lost waits until the others take the runs of a machine for lost that work now, or have ended.
+// lost waits until the lease of a machine has lapsed and the others have decided on its sessions, or have ended.
 func (s *cluster) lost(n *node) {
 	s.t.Helper()
-	open := s.count(n.of(`SELECT coalesce(max(id), 0) FROM runs WHERE ended_at = '' AND `))
 	s.until(func() bool {
-		return s.count(fmt.Sprintf(`SELECT count(*) FROM runs WHERE id = %d AND ended_at = ''`, open)) == 0
+		return s.count(n.of(`SELECT count(*) FROM runs WHERE ended_at = '' AND lease_until > `+databaseClock+` AND `))+
+			s.count(n.of(works)) == 0
 	}, n)
 }
+
+// databaseClock is the time as the database stores it.
+const databaseClock = `to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
 // faults are what a storm does to a machine.
 var faults = map[string]func(s *cluster, n *node){
@@ -365,21 +374,27 @@ func (s *cluster) finish() {
 // A grant is one change of the leases, as the database saw it.
 type grant struct{ at, op, name, process, until string }
 
-// watchLeases has the database note each change of its leases.
-func (s *cluster) watchLeases() {
+// note has the database note each change of its leases, and each commit that is about to become the target's, which is
+// one that was verified.
+func (s *cluster) note() {
 	s.t.Helper()
-	const clock = `to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 	if _, err := s.db.ExecContext(s.t.Context(), `
 		CREATE TABLE grants (id BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY, at TEXT, op TEXT, name TEXT, process TEXT, until TEXT);
 		CREATE FUNCTION note_grant() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			IF TG_OP = 'DELETE' THEN
-				INSERT INTO grants (at, op, name, process, until) VALUES (`+clock+`, TG_OP, OLD.name, OLD.process, OLD.until);
+				INSERT INTO grants (at, op, name, process, until) VALUES (`+databaseClock+`, TG_OP, OLD.name, OLD.process, OLD.until);
 			ELSE
-				INSERT INTO grants (at, op, name, process, until) VALUES (`+clock+`, TG_OP, NEW.name, NEW.process, NEW.until);
+				INSERT INTO grants (at, op, name, process, until) VALUES (`+databaseClock+`, TG_OP, NEW.name, NEW.process, NEW.until);
 			END IF;
 			RETURN NULL;
 		END $$;
-		CREATE TRIGGER grants AFTER INSERT OR UPDATE OR DELETE ON leases FOR EACH ROW EXECUTE FUNCTION note_grant()`); err != nil {
+		CREATE TRIGGER grants AFTER INSERT OR UPDATE OR DELETE ON leases FOR EACH ROW EXECUTE FUNCTION note_grant();
+		CREATE TABLE verified (id TEXT);
+		CREATE FUNCTION note_verified() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			INSERT INTO verified VALUES (NEW.to_commit);
+			RETURN NULL;
+		END $$;
+		CREATE TRIGGER verified AFTER UPDATE OF to_commit ON changes FOR EACH ROW EXECUTE FUNCTION note_verified()`); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -390,7 +405,11 @@ func (s *cluster) grants() (list []grant) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer rows.Close()
+	defer func() {
+		if err := rows.Close(); err != nil {
+			s.t.Error(err)
+		}
+	}()
 	for rows.Next() {
 		var g grant
 		if err := rows.Scan(&g.at, &g.op, &g.name, &g.process, &g.until); err != nil {
@@ -411,7 +430,8 @@ func heldTwice(list []grant) (found []string) {
 		by, held := has[g.name]
 		switch {
 		case held && by.process != g.process && g.at < by.until:
-			found = append(found, fmt.Sprintf("%s %s: %q of %s, though %s has it until %s", g.at, g.op, g.name, g.process, by.process, by.until))
+			found = append(found, fmt.Sprintf("%s %s: %q of %s, though %s has it until %s",
+				g.at, g.op, g.name, g.process, by.process, by.until))
 		case g.op == "DELETE":
 			delete(has, g.name)
 			continue
@@ -459,8 +479,8 @@ func (s *cluster) weathered() {
 		s.t.Errorf("held twice: %s", found)
 	}
 	for commit := range strings.FieldsSeq(s.git("log", "--first-parent", "--format=%H", s.began+"..origin/main")) {
-		if s.count(`SELECT count(*) FROM changes WHERE state = 'merged' AND to_commit = '`+commit+`'`) == 0 {
-			s.t.Errorf("no merge has made %s of the target", commit)
+		if s.count(`SELECT count(*) FROM verified WHERE id = '`+commit+`'`) == 0 {
+			s.t.Errorf("%s of the target was not verified", commit)
 		}
 	}
 	for _, n := range s.nodes {
@@ -471,17 +491,17 @@ func (s *cluster) weathered() {
 		wantDeserted(s.t, n.state())
 	}
 	if s.t.Failed() {
-		s.t.Log(s.ralph(0, "task", "list"), s.ralph(0, "session", "list"))
+		s.t.Log(s.ralph(0, "task", "list", "--all"), s.ralph(0, "session", "list"))
 		for _, n := range s.nodes {
 			s.t.Logf("machine %d:\n%s", n.number, n.output())
 		}
 	}
 }
 
-// storm does one to a machine that works.
-func (s *cluster) storm(fault string, first int) {
+// storm does one to a machine that does something.
+func (s *cluster) storm(fault, what string, first int) {
 	s.t.Helper()
-	n := s.busy(first)
+	n := s.busy(what, first)
 	if n == nil {
 		s.t.Logf("%s: all is done", fault)
 		return
@@ -502,7 +522,7 @@ func TestStormOfMachines(t *testing.T) {
 		s := newCluster(t, 3, "1")
 		s.begin()
 		for i, fault := range []string{"kill", "freeze", "restart", "cut"} {
-			s.storm(fault, i)
+			s.storm(fault, works, i)
 		}
 		s.finish()
 		s.weathered()
@@ -516,7 +536,8 @@ func TestStormOfMachines(t *testing.T) {
 			}
 			s.begin()
 			for range 8 {
-				s.storm(slices.Sorted(maps.Keys(faults))[random.IntN(len(faults))], random.IntN(len(s.nodes)))
+				of := func(list []string) string { return list[random.IntN(len(list))] }
+				s.storm(of(slices.Sorted(maps.Keys(faults))), of([]string{works, merges}), random.IntN(len(s.nodes)))
 				time.Sleep(time.Duration(random.Int64N(int64(5 * time.Second))))
 			}
 			s.finish()

@@ -66,7 +66,7 @@ func Queue(q store.MergeQueue, now time.Time) (lines []string) {
 		add("nothing is merged until `ralph resume --merging`: %s", text.Line(q.Paused, 400))
 	}
 	if q.WaitUntil.After(now) {
-		add("the remote could not be reached, and is tried again at %s", q.WaitUntil.Local().Format("15:04:05"))
+		add("%s could not reach the remote, and tries again at %s", q.Waits, q.WaitUntil.Local().Format("15:04:05"))
 	}
 	if q.Behind != "" {
 		add("%s passed, not on %s yet: %s: `%s`", text.Count(q.Ahead, "commit"), text.Line(q.Target, 100),

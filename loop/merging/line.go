@@ -164,9 +164,13 @@ func (l *Merger) ahead(ctx context.Context, c ralph.Change) (ahead []ralph.Chang
 		if err != nil {
 			return err
 		}
-		state, err := tx.MergeQueue()
-		if err != nil || l.Branch || state.Paused != "" || state.WaitUntil.After(tx.Now().Time) {
+		away, err := tx.RemoteAway()
+		if err != nil || l.Branch || away {
 			return err // with branches of their own, none of them moves the target
+		}
+		state, err := tx.MergeQueue()
+		if err != nil || state.Paused != "" {
+			return err
 		}
 		alone, err := tx.MergesAlone(l.MaxSentBack)
 		there := false // whether its end can be waited for

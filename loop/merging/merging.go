@@ -206,8 +206,11 @@ func (l *Merger) readQueue(ctx context.Context, built *Built, suspects []int64, 
 				return err
 			}
 		}
+		if q.Waits, err = tx.RemoteAway(); err != nil {
+			return err
+		}
 		state, err := tx.MergeQueue()
-		q.Paused, q.Waits = state.Paused, state.WaitUntil.After(tx.Now().Time)
+		q.Paused = state.Paused
 		return errors.Join(err, l.Line.tidy(tx, q.Changes))
 	})
 	l.Line.mu.Unlock()

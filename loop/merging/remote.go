@@ -52,14 +52,11 @@ func (l *Merger) sawRemote(ctx context.Context, commit string) error {
 // known returns the commit of the remote's branch or, while the remote
 // cannot be reached, its last known commit.
 func (l *Merger) known(ctx context.Context) (string, error) {
-	waits, err := store.Read(ctx, l.Store, func(tx *store.Tx) (bool, error) {
-		q, err := tx.MergeQueue()
-		return q.WaitUntil.After(tx.Now().Time), err
-	})
+	away, err := store.Read(ctx, l.Store, (*store.Tx).RemoteAway)
 	if err != nil {
 		return "", err
 	}
-	if !waits {
+	if !away {
 		commit, err := l.fetched(ctx)
 		if !errors.Is(err, ralph.ErrConflict) {
 			return commit, err
@@ -93,8 +90,8 @@ func (o *lookout) fresh() bool {
 	return time.Since(o.seen) < remoteFresh
 }
 
-// fetched returns the commit of the remote's branch, of which no two ask at once: who comes while another one does,
-// which may take long, goes by what is known.
+// fetched returns the commit of the remote's branch, of which no two of a process ask at once, as git refuses that: who
+// comes while another one does, which may take long, goes by what is known.
 func (l *Merger) fetched(ctx context.Context) (string, error) {
 	remote := &l.Line.remote
 	if remote.fresh() {
@@ -126,14 +123,8 @@ func (l *Merger) unreachable(ctx context.Context, why error) error {
 		return ctx.Err()
 	}
 	l.Log.Warn("the remote cannot be reached", "remote", l.Push, "error", why)
-	return errors.Join(l.Store.Tx(ctx, func(tx *store.Tx) error {
-		q, err := tx.MergeQueue()
-		if err != nil {
-			return err
-		}
-		wait := min(waitFirst<<min(q.Failures, 10), waitMost)
-		return tx.WaitForRemote(q.Failures+1, tx.Now().Add(wait))
-	}), fmt.Errorf("%w: %w", ralph.ErrConflict, why))
+	return errors.Join(l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.WaitForRemote(waitFirst, waitMost) }),
+		fmt.Errorf("%w: %w", ralph.ErrConflict, why))
 }
 
 // push moves the commit point at the remote, and reports whether it did. A lost lease is no error:
@@ -171,7 +162,7 @@ func (l *Merger) push(ctx context.Context, c ralph.Change) (pushed bool, err err
 			}
 			return tx.PauseMerging(reason)
 		}
-		return tx.WaitForRemote(0, time.Time{})
+		return tx.ReachedRemote()
 	})
 }
 

@@ -150,7 +150,9 @@ func (l *Merger) point(ctx context.Context, c ralph.Change) (string, error) {
 	case l.Branch:
 		return l.branchPoint(ctx, c)
 	case l.Push != "":
-		if l.Line.remote.fresh() { // this process has pushed it
+		l.Line.remote.fetching.Lock()
+		defer l.Line.remote.fetching.Unlock()
+		if l.Line.remote.fresh() { // this process has pushed it, or just looked
 			return l.Tree.Ref(ctx, l.remoteRef())
 		}
 		return l.fetch(ctx)

@@ -444,6 +444,7 @@ CREATE TABLE merge_queue (
   target     TEXT COLLATE "C" NOT NULL DEFAULT '', -- the branch into which the queue goes
   paused     TEXT COLLATE "C" NOT NULL DEFAULT '',
   wait_until TEXT COLLATE "C" NOT NULL DEFAULT '',
+  waits      TEXT COLLATE "C" NOT NULL DEFAULT '', -- the machine that does
   failures   BIGINT NOT NULL DEFAULT 0,
   behind     TEXT COLLATE "C" NOT NULL DEFAULT '', -- why the target branch could not follow; '' if it has
   ahead      BIGINT NOT NULL DEFAULT 0, -- commits that the person's branch lacks

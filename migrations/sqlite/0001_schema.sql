@@ -425,6 +425,7 @@ CREATE TABLE merge_queue (
   target     TEXT NOT NULL DEFAULT '', -- the branch into which the queue goes
   paused     TEXT NOT NULL DEFAULT '',
   wait_until TEXT NOT NULL DEFAULT '',
+  waits      TEXT NOT NULL DEFAULT '', -- the machine that does
   failures   INTEGER NOT NULL DEFAULT 0,
   behind     TEXT NOT NULL DEFAULT '', -- why the target branch could not follow; '' if it has
   ahead      INTEGER NOT NULL DEFAULT 0, -- commits that the person's branch lacks
