@@ -350,22 +350,34 @@ func TestOneOfAMachineWaitsForTheLock(t *testing.T) {
 	work.Wait()
 }
 
-// TestATransactionIsTriedAgain whose server was lost, however long ago it began: its machine may have been asleep.
+// TestATransactionIsTriedAgain whose server was lost, however long ago it began, as its machine may have been asleep: once
+// at least, and in a run for long.
 func TestATransactionIsTriedAgain(t *testing.T) {
-	db := handle(t, pgtest.New(t), store.Options{})
-	db.RetryFor(time.Nanosecond)
-	tries := 0
-	write(t, db, func(tx *store.Tx) error {
-		tries++
-		if tries == 1 {
-			if _, err := tx.ExecContext(t.Context(), `SELECT pg_terminate_backend(pg_backend_pid())`); err != nil {
-				return err
+	for _, tt := range []struct {
+		losses   int
+		outlasts bool
+		succeeds bool
+	}{{1, false, true}, {2, false, false}, {3, true, true}} {
+		t.Run(fmt.Sprint(tt), func(t *testing.T) {
+			db := handle(t, pgtest.New(t), store.Options{})
+			db.RetryFor(time.Nanosecond)
+			if tt.outlasts {
+				db.Outlast()
 			}
-		}
-		return tx.Touch()
-	})
-	if tries != 2 {
-		t.Errorf("%d tries", tries)
+			losses := 0
+			err := db.Tx(t.Context(), func(tx *store.Tx) error {
+				if losses < tt.losses {
+					losses++
+					if _, err := tx.ExecContext(t.Context(), `SELECT pg_terminate_backend(pg_backend_pid())`); err != nil {
+						return err
+					}
+				}
+				return tx.Touch()
+			})
+			if (err == nil) != tt.succeeds || losses != tt.losses {
+				t.Errorf("%d losses, %v", losses, err)
+			}
+		})
 	}
 }
 

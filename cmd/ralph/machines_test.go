@@ -58,7 +58,7 @@ func newFleet(t *testing.T, database string, machines int, sleep, config string)
 func (f *fleet) count(query string) (n int) {
 	f.t.Helper()
 	var err error
-	for range 100 {
+	for range 600 {
 		if err = f.db.QueryRowContext(f.t.Context(), query).Scan(&n); err == nil {
 			return n
 		}

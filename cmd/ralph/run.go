@@ -180,6 +180,7 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 		return err
 	}
 	if !o.dryRun {
+		db.Outlast()
 		if p.Confinement, err = p.Confine(ctx); err != nil {
 			return err
 		}

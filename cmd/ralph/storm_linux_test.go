@@ -106,7 +106,7 @@ type node struct {
 	number int
 	log    *os.File
 	cmd    *exec.Cmd
-	inside string        // the namespace of its processes
+	inside *os.File      // the namespace of its processes, which is open so that no other one has its number
 	ended  chan struct{} // closed when the run has ended
 }
 
@@ -197,16 +197,38 @@ func (n *node) run() {
 	if err := n.net.launch(n.cmd); err != nil {
 		n.t.Fatal(err)
 	}
-	for own := ""; own == "" || n.inside == own || n.inside == ""; { // until unshare has made it
-		own, _ = os.Readlink("/proc/self/ns/pid")
-		n.inside, _ = os.Readlink(fmt.Sprintf("/proc/%d/ns/pid_for_children", n.cmd.Process.Pid))
-		if _, err := os.Stat(fmt.Sprintf("/proc/%d", n.cmd.Process.Pid)); err != nil {
-			break // it has ended already
+	if n.inside != nil {
+		if err := n.inside.Close(); err != nil {
+			n.t.Fatal(err)
 		}
+		n.inside = nil
+	}
+	own, err := os.Readlink("/proc/self/ns/pid")
+	for err == nil && n.inside == nil { // until unshare has made it, and its first process
+		made, oerr := os.Open(fmt.Sprintf("/proc/%d/ns/pid_for_children", n.cmd.Process.Pid))
+		if oerr != nil {
+			continue
+		}
+		if n.inside = made; n.namespace() == own {
+			err, n.inside = made.Close(), nil
+		}
+	}
+	if err != nil {
+		n.t.Fatal(err)
 	}
 	ended, cmd := make(chan struct{}), n.cmd
 	n.ended = ended
 	go func() { _ = cmd.Wait(); close(ended) }() // its exit status says it
+}
+
+// namespace names the one that the machine's processes are in.
+func (n *node) namespace() string {
+	n.t.Helper()
+	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", n.inside.Fd()))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return name
 }
 
 // begin starts the runs of all machines.
@@ -229,12 +251,13 @@ func (n *node) runs() bool {
 // processes are those of the machine: its run, and all that this has started.
 func (n *node) processes() (list []int) {
 	n.t.Helper()
+	inside := n.namespace()
 	links, err := filepath.Glob("/proc/[0-9]*/ns/pid")
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	for _, link := range links {
-		if in, err := os.Readlink(link); err == nil && in == n.inside {
+		if in, err := os.Readlink(link); err == nil && in == inside {
 			pid, err := strconv.Atoi(strings.Split(link, "/")[2])
 			if err != nil {
 				n.t.Fatal(err)
@@ -339,16 +362,21 @@ var faults = map[string]func(s *cluster, n *node){
 		s.lost(n)
 		n.signal(syscall.SIGCONT)
 	},
-	"restart": func(s *cluster, _ *node) {
-		if err := s.server.Restart(); err != nil {
-			s.t.Fatal(err)
-		}
-	},
+	"restart": func(s *cluster, _ *node) { s.restart(0) },
+	"outage":  func(s *cluster, _ *node) { s.restart(2 * stormLease) },
 	"cut": func(s *cluster, n *node) {
 		s.hub.ip(s.t, fmt.Sprintf("link set port%d down", n.number))
 		s.lost(n)
 		s.hub.ip(s.t, fmt.Sprintf("link set port%d up", n.number))
 	},
+}
+
+// restart kills the database's server, and starts it after a while.
+func (s *cluster) restart(after time.Duration) {
+	s.t.Helper()
+	if err := s.server.Restart(after); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // finish has the machines work until nothing is left to do.
@@ -535,7 +563,7 @@ func TestStormOfMachines(t *testing.T) {
 				s.add()
 			}
 			s.begin()
-			for range 8 {
+			for range 10 {
 				of := func(list []string) string { return list[random.IntN(len(list))] }
 				s.storm(of(slices.Sorted(maps.Keys(faults))), of([]string{works, merges}), random.IntN(len(s.nodes)))
 				time.Sleep(time.Duration(random.Int64N(int64(5 * time.Second))))
@@ -544,4 +572,27 @@ func TestStormOfMachines(t *testing.T) {
 			s.weathered()
 		})
 	}
+}
+
+// TestMachinesAddUp measures how much faster three machines are than one where tasks wait for an agent: RALPH_TEST_WAIT
+// says for how many seconds.
+func TestMachinesAddUp(t *testing.T) {
+	wait := os.Getenv("RALPH_TEST_WAIT")
+	if wait == "" {
+		t.Skip("skipped: RALPH_TEST_WAIT is not set")
+	}
+	var took [2]time.Duration
+	for i, machines := range []int{1, 3} {
+		s := newCluster(t, machines, wait)
+		for s.tasks < 60 {
+			s.add()
+		}
+		began := time.Now()
+		s.begin()
+		s.finish()
+		took[i] = time.Since(began)
+		t.Logf("%d tasks by %d machines: %s", s.tasks, machines, took[i].Round(time.Second))
+		s.weathered()
+	}
+	t.Logf("%.2f times as fast", took[0].Seconds()/took[1].Seconds())
 }

@@ -123,8 +123,8 @@ func program(name string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// script starts a server, and anew for each line of its standard input, without an orderly end before that. It ends and
-// removes it when the test's process, which holds the input, has ended.
+// script starts a server. For each line of its standard input it kills it, and starts it anew after so many seconds. It
+// ends and removes it when the test's process, which holds the input, has ended.
 const script = `"$1" -D "$3/d" -A trust -U ralph --no-sync --no-instructions -E UTF8 --locale=C >/dev/null || exit
 echo host all all samenet trust >>"$3/d/pg_hba.conf"
 start() {
@@ -133,7 +133,7 @@ start() {
 }
 end() { kill -QUIT $!; wait; }
 start "$@"
-while read -r line; do end; start "$@"; done
+while read -r seconds; do end; sleep "$seconds"; start "$@"; done
 end
 rm -rf "$3"`
 
@@ -144,9 +144,10 @@ type Server struct {
 	held io.WriteCloser // the standard input of the script
 }
 
-// Restart kills the server and starts it anew. What was committed is there then; who is connected is cut off.
-func (s *Server) Restart() error {
-	_, err := io.WriteString(s.held, "\n")
+// Restart kills the server, and starts it anew after a while. What was committed is there then; who is connected is cut
+// off.
+func (s *Server) Restart(after time.Duration) error {
+	_, err := fmt.Fprintln(s.held, after.Seconds())
 	return err
 }
 
