@@ -66,7 +66,7 @@ func Look(identity string) Evidence {
 		}
 		return Gone
 	}
-	return look(pid, part[2])
+	return evidenceOn(pid, part[2])
 }
 
 // unknown stands for what cannot be found out.

@@ -18,9 +18,9 @@ var kernel = sync.OnceValue(func() string {
 // started is unknown here.
 func started(int) string { return unknown }
 
-// look returns the evidence on a process of this kernel: that there is one of its number says nothing, as numbers are
+// evidenceOn returns the evidence on a process of this kernel: that there is one of its number says nothing, as numbers are
 // given again.
-func look(pid int, _ string) Evidence {
+func evidenceOn(pid int, _ string) Evidence {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return Gone
 	}

@@ -31,8 +31,8 @@ func started(pid int) string {
 	return at
 }
 
-// look returns the evidence on a process of this kernel.
-func look(pid int, began string) Evidence {
+// evidenceOn returns the evidence on a process of this kernel.
+func evidenceOn(pid int, began string) Evidence {
 	at, state, err := stat(pid)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -45,15 +45,15 @@ func LastUse(path string) (use Use, ok bool, err error) {
 		if _, err := f.ReadAt(end, start); err != nil && !errors.Is(err, io.EOF) {
 			return use, false, err
 		}
-		if use, ok = lastUse(end); ok || start == 0 {
+		if use, ok = useIn(end); ok || start == 0 {
 			return use, ok, nil
 		}
 	}
 	return use, false, nil
 }
 
-// lastUse searches the lines from the last one backwards. The first may be incomplete.
-func lastUse(lines []byte) (Use, bool) {
+// useIn searches the lines from the last one backwards. The first may be incomplete.
+func useIn(lines []byte) (Use, bool) {
 	for len(lines) > 0 {
 		at := bytes.LastIndexByte(lines, '\n')
 		line := lines[at+1:]

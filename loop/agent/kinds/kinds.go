@@ -89,7 +89,7 @@ func ofACP() (list []*agent.Profile) {
 func Configured(c config.Config, o claude.Options) (map[string]agent.Agent, error) {
 	all := map[string]agent.Agent{ralph.DefaultAgent: claude.New(o)}
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
-		a, err := configured(name, c.Agents[name], o)
+		a, err := agentNamed(name, c.Agents[name], o)
 		if err != nil {
 			return nil, ralph.Usage(fmt.Errorf("agents.%s: %w", name, err))
 		}
@@ -116,8 +116,8 @@ func Order(c config.Config) (names []string) {
 	return names
 }
 
-// configured returns one agent by name.
-func configured(name string, c config.NamedAgent, o claude.Options) (agent.Agent, error) {
+// agentNamed returns one configured agent.
+func agentNamed(name string, c config.NamedAgent, o claude.Options) (agent.Agent, error) {
 	p, err := ProfileOf(name, c)
 	if err != nil {
 		return nil, err
