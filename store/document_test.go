@@ -43,7 +43,7 @@ lock; the time is the server's. What was tried and taken back, such as by ` + "`
 reach (else the second is refused): each done travels there as ` + "`refs/ralph/changes/SESSION`" + `, one machine at a time merges, and what a machine
 was doing that has not renewed its lease for five minutes goes back to the queue.
 ` + "`ralph db backup`" + ` needs ` + "`pg_dump`" + `, and ` + "`pg_restore`" + ` brings a copy back. While the server is
-away, commands and runs try again for 20 seconds.
+away, commands try again for 20 seconds and runs for five minutes.
 `
 
 // tables describe each table, in the order of the page.
