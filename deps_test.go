@@ -155,7 +155,7 @@ var imports = map[string][]string{
 		"ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/kinds", "ralph/loop/agent/scripted", "ralph/loop/workspace", "ralph/loop/session",
 		"ralph/internal/bystander", "ralph/internal/config", "ralph/internal/demo", "ralph/internal/doctor",
 		"ralph/internal/exchange", "ralph/internal/files", "ralph/internal/follow", "ralph/internal/inbox", "ralph/internal/notify", "ralph/internal/permission",
-		"ralph/internal/heap", "ralph/internal/hook", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/project",
+		"ralph/internal/heap", "ralph/internal/machine", "ralph/internal/hook", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/project",
 		"ralph/internal/replay", "ralph/internal/report",
 		"ralph/internal/retention", "ralph/internal/sandbox", "ralph/internal/schedule", "ralph/internal/show", "ralph/internal/state",
 		"ralph/internal/systemd", "ralph/internal/watch", "ralph/internal/words", "ralph/internal/worktree",

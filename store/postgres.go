@@ -48,7 +48,7 @@ func Masked(name string) string {
 	q := u.Query()
 	for key := range q {
 		if strings.Contains(key, "pass") {
-			q.Set(key, "…")
+			q.Del(key)
 		}
 	}
 	u.RawQuery = q.Encode()
@@ -164,9 +164,14 @@ func (db *DB) preparePostgres(ctx context.Context, mustExist bool) error {
 
 // dumpPostgres copies the database with PostgreSQL's own program.
 func dumpPostgres(ctx context.Context, name, path string) error {
+	config, err := pgx.ParseConfig(name)
+	if err != nil {
+		return err // which masks the password
+	}
+	// The password is not among the arguments, which others can read.
 	//nolint:forbidigo // PostgreSQL's own program, which starts nothing
-	cmd := exec.CommandContext(ctx, "pg_dump", "--format=custom", "--file="+path)
-	cmd.Env = append(cmd.Environ(), "PGDATABASE="+name) // not among the arguments, which others can read
+	cmd := exec.CommandContext(ctx, "pg_dump", "--format=custom", "--file="+path, "--dbname="+Masked(name))
+	cmd.Env = append(cmd.Environ(), "PGPASSWORD="+config.Password)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("pg_dump: %w: %s", err, strings.TrimSpace(string(out)))
 	}

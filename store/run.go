@@ -73,6 +73,12 @@ func (tx *Tx) RunElsewhere() (r ralph.Run, ok bool, err error) {
 	return r, false, err
 }
 
+// AnyAlive reports whether a run works, on whatever machine.
+func (tx *Tx) AnyAlive() (bool, error) {
+	open, err := runs.all(tx, `WHERE r.ended_at = ''`)
+	return slices.ContainsFunc(open, tx.Alive), err
+}
+
 // Run returns one run.
 func (tx *Tx) Run(id int64) (ralph.Run, error) {
 	return runs.one(tx, fmt.Sprintf("run %d", id), "", `WHERE r.id = $1`, id)
@@ -104,10 +110,15 @@ func (tx *Tx) RunEnds(limit int) ([]ralph.Run, error) {
 	return ends.all(tx, `ORDER BY r.id DESC LIMIT $1`, limit)
 }
 
-// LastRun returns the newest run that has not ended, else the newest one; ok is false if there was none.
+// LastRun returns the newest run that works, else the newest one that has not ended, else the newest one; ok is false if
+// there was none.
 func (tx *Tx) LastRun() (r ralph.Run, ok bool, err error) {
-	if r, ok, err = runs.first(tx, `WHERE r.ended_at = '' ORDER BY r.id DESC`); ok || err != nil {
-		return r, ok, err
+	open, err := runs.all(tx, `WHERE r.ended_at = '' ORDER BY r.id DESC`)
+	if i := slices.IndexFunc(open, tx.Alive); i >= 0 {
+		return open[i], true, err
+	}
+	if err != nil || len(open) > 0 {
+		return append(open, r)[0], len(open) > 0, err
 	}
 	return runs.first(tx, `ORDER BY r.id DESC`)
 }

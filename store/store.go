@@ -274,7 +274,7 @@ func (db *DB) Backup(ctx context.Context, path string) (err error) {
 	if err == nil {
 		err = errors.Join(f.Sync(), f.Close())
 	}
-	if err == nil {
+	if err == nil && !db.Shared() { // else PostgreSQL's own program has read all of it
 		err = whole(ctx, part) // what is copied of a damaged database is no copy; its values are read when it is needed
 	}
 	if err == nil {

@@ -8,12 +8,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/machine"
 	"ralph/internal/project"
 	"ralph/internal/report"
 	"ralph/internal/show"
@@ -66,7 +68,15 @@ func newSessionList(a *app) *cobra.Command {
 		for _, s := range list {
 			views = append(views, show.ViewSession(s, now))
 		}
-		return a.print(views, func(w io.Writer) { each(w, views, listSession) })
+		several := slices.ContainsFunc(list, func(s ralph.Session) bool { return s.Machine != list[0].Machine })
+		return a.print(views, func(w io.Writer) {
+			for _, v := range views {
+				if several {
+					v.Reason = "on " + v.Machine + ": " + v.Reason
+				}
+				listSession(w, v)
+			}
+		})
 	})
 	cmd.Flags().StringVar(&task, "task", "", "only those of `TASK`")
 	cmd.Flags().StringVar(&f.Ended, "ended", "", "only those that ended in this `WAY`: "+strings.Join(ralph.Ended, ", "))
@@ -121,6 +131,9 @@ func sessionNamed(tx *store.Tx, args []string) (ralph.Session, error) {
 	return list[0], nil
 }
 
+// onAnotherMachine reports whether another machine has the transcript of a session.
+func onAnotherMachine(s ralph.Session) bool { return s.Machine != "" && s.Machine != machine.Name() }
+
 func newSessionShow(a *app) *cobra.Command {
 	var prompt, decision, hidden bool
 	cmd := newCommand("show [ID]", func(cmd *cobra.Command, args []string) error {
@@ -157,6 +170,9 @@ func newSessionShow(a *app) *cobra.Command {
 		v.Task = &r.Changed
 		if err != nil {
 			return err
+		}
+		if onAnotherMachine(s) {
+			dir += ", on " + text.Line(s.Machine, 100)
 		}
 		return a.print(v, func(w io.Writer) { show.Session(w, v, dir) })
 	})

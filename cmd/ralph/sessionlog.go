@@ -59,6 +59,10 @@ func noTranscript(s ralph.Session) error {
 		return fmt.Errorf("session %.8s is %s's own, with a chat that ralph does not record; see `ralph timeline %d`: %w",
 			s.ID, s.Worker, s.TaskID, ralph.ErrNotFound)
 	}
+	if onAnotherMachine(s) {
+		return fmt.Errorf("the transcript of session %.8s is on %s, where it worked: look at it there: %w",
+			s.ID, s.Machine, ralph.ErrNotFound)
+	}
 	if s.CompletedAt.IsZero() {
 		return ralph.Conflict("session %.8s has not begun to speak; follow it with -f", s.ID)
 	}

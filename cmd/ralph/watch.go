@@ -51,8 +51,8 @@ func (a *app) watchLines(cmd *cobra.Command, db *store.DB) error {
 	}
 	r := follow.Events{Store: db, Out: a.out, JSON: a.json, After: from, Over: func(ctx context.Context) (bool, error) {
 		return store.Read(ctx, db, func(tx *store.Tx) (bool, error) {
-			last, ok, err := tx.LastRun()
-			return !ok || !tx.Alive(last), err
+			works, err := tx.AnyAlive()
+			return !works, err
 		})
 	}}
 	return r.Follow(ctx)

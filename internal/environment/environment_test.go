@@ -14,7 +14,7 @@ import (
 func TestOf(t *testing.T) {
 	outer := []string{
 		"PATH=/bin", "HOME=/h", "GITHUB_TOKEN=a", "DATABASE_URL=b", "AWS_SECRET_ACCESS_KEY=c", "CARGO_REGISTRY_TOKEN=d",
-		"RALPH_SESSION_ID=e", "ACME_KEY=f", "ACME_LEFT=g", "CLOUD_KEY=h", "no entry", "=C:=x", "GOFLAGS=-v",
+		"RALPH_SESSION_ID=e", "RALPH_DATABASE=postgres://a:b@c/d", "ACME_KEY=f", "ACME_LEFT=g", "CLOUD_KEY=h", "no entry", "=C:=x", "GOFLAGS=-v",
 	}
 	acme := &environment.Own{
 		Account: []string{"ACME_*"}, If: map[string][]string{"ACME_CLOUD": {"CLOUD_*"}}, Left: []string{"ACME_LEFT"},
@@ -26,6 +26,7 @@ func TestOf(t *testing.T) {
 		want  string
 	}{
 		{"a check has what is on the list", nil, nil, "GOFLAGS=-v HOME=/h PATH=/bin"},
+		{"never the database's URL", map[string]string{"RALPH_DATABASE": "postgres://e"}, &environment.Own{Account: []string{"RALPH_*"}}, "GOFLAGS=-v HOME=/h PATH=/bin"},
 		{"and what is added", map[string]string{"DATABASE_URL": "b", "PATH": "/mine", "RALPH_X": "1", "RALPH_TASK_ID": "2"}, nil, "DATABASE_URL=b GOFLAGS=-v HOME=/h PATH=/mine RALPH_X=1"},
 		{"an agent has its account's too", nil, acme, "ACME_KEY=f GOFLAGS=-v HOME=/h PATH=/bin"},
 		{"and its cloud's", map[string]string{"ACME_CLOUD": "1"}, acme, "ACME_CLOUD=1 ACME_KEY=f CLOUD_KEY=h GOFLAGS=-v HOME=/h PATH=/bin"},

@@ -131,8 +131,7 @@ func (p *Project) Open(ctx context.Context) (*store.DB, error) {
 // Active reports whether a run of the project is active.
 func (p *Project) Active(ctx context.Context, db *store.DB) (bool, error) {
 	return store.Read(ctx, db, func(tx *store.Tx) (bool, error) {
-		run, ok, err := tx.LastRun()
-		return ok && tx.Alive(run), err
+		return tx.AnyAlive()
 	})
 }
 

@@ -124,8 +124,10 @@ func (h *Home) complete() error {
 
 // Restored notes that a copy was put in the place of the database.
 func (h *Home) Restored() error {
-	if err := os.Remove(h.File(Gone)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	for _, note := range []string{Gone, onServer} {
+		if err := os.Remove(h.File(note)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return h.complete()
 }

@@ -212,6 +212,7 @@ const (
 	// Gone is the file that a run leaves in the state folder when it has lost its database: any
 	// database found there later is not to be used.
 	Gone      = "database-lost"
+	onServer  = "database-on-server" // names the server that has the queue, without the password
 	backups   = "backups"
 	beginning = "beginning" // exists from the making of the folder until its database is complete
 )
@@ -304,6 +305,11 @@ func tasksIn(n int, err error) string {
 func (h *Home) HasQueue() (bool, error) {
 	if h.Server != "" {
 		return true, nil
+	}
+	if at, err := os.ReadFile(h.File(onServer)); err == nil {
+		return false, ralph.Usage(fmt.Errorf("the queue of this project is in a PostgreSQL, %s, and no database is configured: "+
+			"set RALPH_DATABASE, or database in ~/.config/ralph/config.yaml; if it is not there any more, remove %s",
+			strings.TrimSpace(string(at)), h.File(onServer)))
 	}
 	f, err := h.folder()
 	if err != nil {
@@ -415,7 +421,10 @@ func (h *Home) Begin(ctx context.Context) (*store.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.belongs(ctx, db, !there); err != nil {
+	if err = h.belongs(ctx, db, !there); err == nil && h.Server != "" {
+		err = os.WriteFile(h.File(onServer), []byte(store.Masked(h.Server)+"\n"), 0o600)
+	}
+	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil

@@ -24,8 +24,7 @@ func (s *Session) elsewhere(ctx context.Context, why error) error {
 	if s.reopened { // it was not this process that worked
 		return settled
 	}
-	const came = "%s came back after it had been taken for lost, and told what this session had cost"
-	note := fmt.Sprintf(came, s.Row.Machine)
+	note := fmt.Sprintf("%s came back late, and told what this had cost", s.Row.Machine)
 	kept, err := s.keepApart(ctx)
 	if kept != "" {
 		note += "; what it had made is kept there as " + kept
