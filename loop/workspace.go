@@ -367,11 +367,10 @@ func (l *Loop) mergeNow(
 		return waits, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	merger := *l.Merger
-	merger.Early = early
-	merger.Workspace = &session.Apart{Take: take, Check: l.Check, Round: check.Round{
+	merger := l.Merger.In(&session.Apart{Take: take, Check: l.Check, Round: check.Round{
 		Session: "merging-" + l.Here.State, Log: filepath.Join(dir, "verify.log"),
-	}}
+	}})
+	merger.Early = early
 	if waits, err = merger.Merge(ctx); err != nil && ctx.Err() == nil && l.Store.Intact() == nil {
 		l.Log.Warn("merging failed; trying once more", "error", err)
 		waits, err = merger.Merge(ctx)

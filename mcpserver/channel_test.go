@@ -186,9 +186,9 @@ func TestAClosedChannelAnswersNobody(t *testing.T) {
 	if err := <-answered; err == nil {
 		t.Error("a question was answered that nobody has answered")
 	}
-	asks, err := store.Read(t.Context(), s.Store, func(tx *store.Tx) (bool, error) { return tx.AsksPermission(s.SessionID) })
-	if err != nil || asks {
-		t.Errorf("a person is still asked: %t, %v", asks, err)
+	wish, err := store.Read(t.Context(), s.Store, func(tx *store.Tx) (store.Wish, error) { return tx.Wish(s.SessionID) })
+	if err != nil || wish.Asks {
+		t.Errorf("a person is still asked: %t, %v", wish.Asks, err)
 	}
 	if _, err := agent.CallTool(t.Context(), call("ralph.signal.learned", `{}`)); err == nil {
 		t.Error("a closed channel answers")

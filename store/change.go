@@ -546,6 +546,11 @@ func (tx *Tx) ReachedRemote() error {
 	return err
 }
 
+// Says reports whether [Tx.NoteBehind] would change nothing.
+func (q MergeQueue) Says(b ralph.TargetBehind) bool {
+	return q.Behind == b.Reason && q.Ahead == b.Ahead && q.Command == b.Command
+}
+
 // NoteBehind records why the person's branch could not be fast-forwarded; the zero value means that
 // it was. It records an event only when the reason changes.
 func (tx *Tx) NoteBehind(b ralph.TargetBehind) error {
@@ -553,7 +558,7 @@ func (tx *Tx) NoteBehind(b ralph.TargetBehind) error {
 	if b.Reason == "" {
 		b = ralph.TargetBehind{}
 	}
-	if err != nil || q.Behind == b.Reason && q.Ahead == b.Ahead && q.Command == b.Command {
+	if err != nil || q.Says(b) {
 		return err
 	}
 	changed := cells{"behind": b.Reason, "ahead": b.Ahead, "command": b.Command}

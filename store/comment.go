@@ -430,12 +430,14 @@ func (tx *Tx) Blockers(task int64) ([]ralph.Comment, error) {
 		ORDER BY c.id`, task)
 }
 
+// undelivered is the condition for a comment of a person's that no session has been handed.
+const undelivered = `c.delivered_at = '' AND c.signal_verb IS NULL AND c.author_kind = 'human'`
+
 // Undelivered lists people's comments on a task since a moment that no session has been handed yet,
 // oldest first.
 func (tx *Tx) Undelivered(task int64, since ralph.Time) ([]ralph.Comment, error) {
 	return comments.all(tx, `
-		WHERE c.task_id = $1 AND c.delivered_at = '' AND c.signal_verb IS NULL AND c.author_kind = 'human'
-			AND c.created >= $2
+		WHERE c.task_id = $1 AND `+undelivered+` AND c.created >= $2
 		ORDER BY c.id`, task, since)
 }
 

@@ -26,16 +26,13 @@ func (tx *Tx) Facts(session string) (signals.Facts, error) {
 	if f.Task, err = tx.Task(s.TaskID); err != nil {
 		return f, err
 	}
-	if f.Said, err = tx.SessionSignals(s.ID); err != nil {
+	if f.Said, f.OpenFlags, err = tx.Signalled(s.TaskID, s.ID); err != nil {
 		return f, err
 	}
 	if f.OpenQuestions, f.OpenBlockers, f.Unfinished, err = tx.Open(s.TaskID); err != nil {
 		return f, err
 	}
 	if f.Approvals, err = tx.approvals(s.TaskID); err != nil {
-		return f, err
-	}
-	if f.OpenFlags, err = tx.openFlags(s.TaskID, s.ID); err != nil {
 		return f, err
 	}
 	request, by, err := tx.StopRequest(s.ID)
@@ -47,6 +44,14 @@ func (tx *Tx) Facts(session string) (signals.Facts, error) {
 		f.CancelledBy = by
 	}
 	return f, tx.lookUps(&f)
+}
+
+// Signalled returns the signals of a session, and the blocking flags of its task's other sessions that nobody has answered.
+func (tx *Tx) Signalled(task int64, session string) (said []signals.Said, others []int64, err error) {
+	if said, err = tx.SessionSignals(session); err == nil {
+		others, err = tx.openFlags(task, session)
+	}
+	return said, others, err
 }
 
 // openFlags lists the blocking flags of a task's other sessions that nobody has answered.

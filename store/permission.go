@@ -70,12 +70,6 @@ func (tx *Tx) Permissions(session string) ([]ralph.Permission, error) {
 	return permissions.all(tx, `WHERE session_id = $1 ORDER BY id`, session)
 }
 
-// AsksPermission reports whether a session has an open request.
-func (tx *Tx) AsksPermission(session string) (bool, error) {
-	return value[bool](tx, `SELECT EXISTS (
-		SELECT 1 FROM permission_requests WHERE decided_at = '' AND session_id = $1)`, session)
-}
-
 // DecidePermission answers an open request with "allow" or "deny". By is a person's name, or "" for
 // ralph itself. The error wraps [ralph.ErrConflict] if it has been answered.
 func (tx *Tx) DecidePermission(id int64, decision, reason, by string) error {

@@ -491,6 +491,23 @@ func (tx *Tx) Halted(session string) (by string, err error) {
 	return value[string](tx, `SELECT halted_by FROM sessions WHERE id = $1`, session)
 }
 
+// A Wish is what people want of a session in progress.
+type Wish struct {
+	Request  string // to stop it: that of [Tx.RequestStop], "halt" for that of [Tx.Halt], or that of its run
+	Asks     bool   // somebody is asked whether it may use a tool
+	Comments bool   // there are [Tx.Undelivered] ones
+}
+
+// Wish returns what people want of a session, in one statement: it is asked for after each change.
+func (tx *Tx) Wish(session string) (w Wish, err error) {
+	return w, tx.row(`
+		SELECT CASE WHEN s.stop_request <> '' THEN s.stop_request WHEN s.halted_by <> '' THEN 'halt'
+			ELSE coalesce((SELECT r.control FROM runs r WHERE r.id = s.run_id), '') END,
+			EXISTS (SELECT 1 FROM permission_requests p WHERE p.decided_at = '' AND p.session_id = s.id),
+			EXISTS (SELECT 1 FROM task_comments c WHERE c.task_id = s.task_id AND `+undelivered+` AND c.created >= s.started_at)
+		FROM sessions s WHERE s.id = $1`, session).Scan(&w.Request, &w.Asks, &w.Comments)
+}
+
 // StopRequest returns the request of [Tx.RequestStop]; "" if there is none.
 func (tx *Tx) StopRequest(session string) (why, by string, err error) {
 	err = tx.row(`SELECT stop_request, stop_by FROM sessions WHERE id = $1`, session).Scan(&why, &by)

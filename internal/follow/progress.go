@@ -38,7 +38,8 @@ type Progress struct {
 	last     string    // content of the last line; "" if it is blank
 }
 
-// countdown is the interval at which the last line of a terminal is updated.
+// countdown is the interval at which the last line of a terminal is updated, and the time after which an event is
+// printed.
 const countdown = 150 * time.Millisecond
 
 // Follow prints events until over is closed, and then the remaining ones.
@@ -53,13 +54,16 @@ func (p *Progress) Follow(over <-chan struct{}) error {
 	if err := p.show(); err != nil {
 		return err
 	}
+	var soon <-chan time.Time
 	for {
 		select {
 		case <-over:
 			p.until, p.task, p.checking = time.Time{}, 0, ""
 			return errors.Join(p.clear(), p.show())
-		case <-changed:
-			changed = p.Store.Changed()
+		case <-changed: // running sessions cause many events: look once for several of them
+			changed, soon = nil, time.After(countdown)
+		case <-soon:
+			changed, soon = p.Store.Changed(), nil
 			if err := p.show(); err != nil {
 				return err
 			}

@@ -24,14 +24,11 @@ func (l *Merger) Gate(
 	if err != nil {
 		return g, err
 	}
-	t, err := store.Read(ctx, l.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(c.TaskID) })
+	commands, of, err := l.commands(ctx, []ralph.Change{c})
 	if err != nil {
 		return g, err
 	}
-	commands, err := l.commands(ctx, []ralph.Change{c})
-	if err != nil {
-		return g, err
-	}
+	t := of[0]
 	files, blobs := l.ours(pairs)
 	g.Guarded = l.guarded(pairs, guarded, t.Allow)
 	r := gate.Results{Files: l.gateRules(commands).Changes(files, l.reads(ctx, tip)), Moved: gate.Moved(files)}

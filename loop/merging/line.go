@@ -354,7 +354,7 @@ func newEarly(changes []ralph.Change, stop func()) *early {
 
 // passes reports whether the commands of changes pass on their merge.
 func (l *Merger) passes(ctx context.Context, changes []ralph.Change, b *Built) (bool, error) {
-	commands, err := l.commands(ctx, changes)
+	commands, _, err := l.commands(ctx, changes)
 	if err != nil {
 		return false, err
 	}

@@ -59,7 +59,15 @@ type Merger struct {
 	Early     bool            // Merge also verifies what is being checked while nothing is queued
 	Log       *slog.Logger
 
-	after func(point string) // tests kill it here
+	after    func(point string) // tests kill it here
+	outcomes *outcomes          // nil: each result is asked for
+}
+
+// In returns a Merger that verifies in a workspace, for one check or for what is queued now.
+func (l *Merger) In(at Integration) *Merger {
+	m := *l
+	m.Workspace, m.outcomes = at, &outcomes{of: map[string][]check.Outcome{}}
+	return &m
 }
 
 // mergeLease is the lease of who merges into a database that machines share; else a lock of the state folder does. What
@@ -90,9 +98,6 @@ func PointRef(branch string) string { return targetRefs + branch }
 // Merge takes all steps with the queue that are possible now. It returns
 // what the rest of the queue waits for.
 func (l *Merger) Merge(ctx context.Context) (waits Wait, err error) {
-	if err := l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTarget(l.Into) }); err != nil {
-		return Wait{}, err
-	}
 	var built *Built
 	var suspects []int64
 	var g gathering // of what is merged next
@@ -101,7 +106,7 @@ func (l *Merger) Merge(ctx context.Context) (waits Wait, err error) {
 	defer func() { err = errors.Join(err, mine()) }()
 	refused := 0 // steps in a row
 	for ctx.Err() == nil {
-		q, err := l.readQueue(ctx, built, suspects, &g)
+		q, state, err := l.readQueue(ctx, built, suspects, &g)
 		if errors.Is(err, ralph.ErrConflict) && refused < mostRefused {
 			refused++
 			continue // the remote could not be reached, and is not tried for a while
@@ -124,7 +129,7 @@ func (l *Merger) Merge(ctx context.Context) (waits Wait, err error) {
 				l.Log.Warn("cannot pack refs", "error", err)
 			}
 			waits := Wait{Why: step.Reason, Elsewhere: step.Working && l.Store.Shared()}
-			if err := l.FastForward(ctx); err != nil {
+			if err := l.fastForward(ctx, state); err != nil {
 				return waits, err
 			}
 			if l.Store.Shared() && !takes { // who has merged does, and has the commits
@@ -189,8 +194,10 @@ func stuck(err error, changes ...ralph.Change) error {
 		"`ralph task cancel` takes it out of the queue", of, mostRefused+1, err)
 }
 
-// readQueue reads everything that the next step depends on.
-func (l *Merger) readQueue(ctx context.Context, built *Built, suspects []int64, g *gathering) (q Queue, err error) {
+// readQueue reads everything that the next step depends on, and records the branch that changes are merged into.
+func (l *Merger) readQueue(
+	ctx context.Context, built *Built, suspects []int64, g *gathering,
+) (q Queue, state store.MergeQueue, err error) {
 	g.changed = l.Store.Changed()
 	q = Queue{
 		Built: built, Suspects: suspects, Reached: map[int64]bool{},
@@ -209,20 +216,23 @@ func (l *Merger) readQueue(ctx context.Context, built *Built, suspects []int64, 
 		if q.Waits, err = tx.RemoteAway(); err != nil {
 			return err
 		}
-		state, err := tx.MergeQueue()
+		state, err = tx.MergeQueue()
 		q.Paused = state.Paused
 		return errors.Join(err, l.Line.tidy(tx, q.Changes))
 	})
 	l.Line.mu.Unlock()
+	if err == nil && state.Target != l.Into {
+		err = l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTarget(l.Into) })
+	}
 	if err != nil || q.Waits {
-		return q, err
+		return q, state, err
 	}
 	if len(q.Changes) == 0 {
 		if l.Early && q.Batch && q.Alone == 0 && len(suspects) == 0 && q.Paused == "" &&
 			(!g.since.IsZero() || l.Line.News()) {
 			q.Crowd = l.crowd(q, g)
 		}
-		return q, nil
+		return q, state, nil
 	}
 	if c := q.Changes[0]; c.State == ralph.Moving {
 		// Look before the target is updated: what counts is where it stood.
@@ -232,16 +242,16 @@ func (l *Merger) readQueue(ctx context.Context, built *Built, suspects []int64, 
 				q.Reached[c.ID], err = l.below(ctx, c.To, q.Target.Point)
 			}
 		}
-		return q, err
+		return q, state, err
 	}
 	if q.Paused != "" {
-		return q, nil
+		return q, state, nil
 	}
 	q.Target, err = l.target(ctx)
 	if q.Batch && q.Alone == 0 && len(suspects) == 0 {
 		q.Crowd = l.crowd(q, g)
 	}
-	return q, err
+	return q, state, err
 }
 
 // below reports whether a commit equals another one or is its ancestor. It

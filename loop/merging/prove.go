@@ -57,7 +57,7 @@ func (l *Merger) prove(ctx context.Context) (gaveWay bool, err error) {
 
 // proof returns what the tests of one change prove, compared with the target before its merge.
 func (l *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error) {
-	commands, err := l.commands(ctx, []ralph.Change{c})
+	commands, _, err := l.commands(ctx, []ralph.Change{c})
 	if err != nil {
 		return nil, err
 	}

@@ -380,14 +380,15 @@ func (l *Merger) reached(point string) {
 	}
 }
 
-// FastForward fast-forwards people's branch to what has been merged, if that touches nothing of
-// theirs. If not, it tells people once why and how to do it, and the next call tries again.
-func (l *Merger) FastForward(ctx context.Context) error {
+// fastForward fast-forwards people's branch to what has been merged, if that touches nothing of
+// theirs. If not, it tells people once why and how to do it, and the next call tries again. What is
+// recorded of that is read already.
+func (l *Merger) fastForward(ctx context.Context, recorded store.MergeQueue) error {
 	if l.Branch {
 		return nil
 	}
 	behind := l.follow(ctx)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || recorded.Says(behind) {
 		return ctx.Err()
 	}
 	return l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteBehind(behind) })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"ralph"
@@ -140,7 +141,7 @@ func refused(checks []ralph.Check, rewritten []ralph.Touch) string {
 func (l *Merger) judge(
 	ctx context.Context, list []ralph.Change, b *Built, alone bool,
 ) (checks []ralph.Check, err error) {
-	commands, err := l.commands(ctx, list)
+	commands, _, err := l.commands(ctx, list)
 	if err != nil {
 		return nil, err
 	}
@@ -187,20 +188,24 @@ func (l *Merger) judge(
 	return checks, nil
 }
 
-// commands returns the commands that verify changes together.
-func (l *Merger) commands(ctx context.Context, list []ralph.Change) (check.Commands, error) {
-	return store.Read(ctx, l.Store, func(tx *store.Tx) (all check.Commands, err error) {
+// commands returns the commands that verify changes together, and the tasks of the changes.
+func (l *Merger) commands(
+	ctx context.Context, list []ralph.Change,
+) (all check.Commands, tasks []ralph.Task, err error) {
+	err = l.Store.View(ctx, func(tx *store.Tx) error {
+		all, tasks = check.Commands{}, nil
 		for _, c := range list {
 			t, err := tx.Task(c.TaskID)
 			if err != nil {
-				return all, err
+				return err
 			}
+			tasks = append(tasks, t)
 			if c.Undo != "" { // the task's own commands ask for what is taken back
 				t.Verify = nil
 			}
 			of, err := l.Check.Of(tx, t)
 			if err != nil {
-				return all, err
+				return err
 			}
 			all.Shared = of.Shared
 			for _, own := range of.Own {
@@ -209,8 +214,9 @@ func (l *Merger) commands(ctx context.Context, list []ralph.Change) (check.Comma
 				}
 			}
 		}
-		return all, nil
+		return nil
 	})
+	return all, tasks, err
 }
 
 func failed(list []check.Outcome) bool {
@@ -257,6 +263,7 @@ func (l *Merger) run(ctx context.Context, commit, tree string, commands []string
 		return list, err
 	}
 	l.Line.noteTook(time.Since(began))
+	l.outcomes.add(tree, list)
 	return list, l.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, r := range list {
 			if err := tx.PutVerification(l.Pool.Apart(tree), r.Check.Command, r); err != nil {
@@ -271,8 +278,11 @@ func (l *Merger) run(ctx context.Context, commit, tree string, commands []string
 func (l *Merger) stored(
 	ctx context.Context, tree string, commands []string,
 ) (list []check.Outcome, all bool, err error) {
-	all = true
+	if list, all = l.outcomes.all(tree, commands); all {
+		return list, true, nil
+	}
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
+		list, all = nil, true
 		for _, command := range commands {
 			var o check.Outcome
 			ok, err := tx.Verification(l.Pool.Apart(tree), command, &o)
@@ -285,5 +295,47 @@ func (l *Merger) stored(
 		}
 		return nil
 	})
+	if err == nil {
+		l.outcomes.add(tree, list)
+	}
 	return list, all, err
+}
+
+// outcomes are results of commands by tree that were read or stored while a change is checked, or what is queued is
+// merged: none is asked for twice.
+type outcomes struct {
+	mu sync.Mutex
+	of map[string][]check.Outcome
+}
+
+// all returns the results of commands on a tree; ok is false if they are not all known.
+func (k *outcomes) all(tree string, commands []string) (list []check.Outcome, ok bool) {
+	if k != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+	}
+	for _, command := range commands {
+		var o *check.Outcome
+		if k != nil {
+			o = of(k.of[tree], command)
+		}
+		if o == nil {
+			return nil, false
+		}
+		list = append(list, *o)
+	}
+	return list, true
+}
+
+// add adds results, in place of those of the same commands.
+func (k *outcomes) add(tree string, list []check.Outcome) {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, o := range list {
+		others := slices.DeleteFunc(k.of[tree], func(p check.Outcome) bool { return p.Check.Command == o.Check.Command })
+		k.of[tree] = append(others, o)
+	}
 }

@@ -355,12 +355,14 @@ func names(files []ralph.FileChange) []string {
 	return list
 }
 
-// closing returns the session's closing signal so far; its payload is nil if there is none.
-func (s *Session) closing(ctx context.Context) (signals.Said, error) {
-	return store.Read(ctx, s.Store, func(tx *store.Tx) (signals.Said, error) {
+// closing returns the session's closing signal so far; its payload is nil if there is none. It is asked for when a turn
+// or the session has ended: what is checked then is this one.
+func (s *Session) closing(ctx context.Context) (_ signals.Said, err error) {
+	s.closed, err = store.Read(ctx, s.Store, func(tx *store.Tx) (signals.Said, error) {
 		said, err := tx.SessionSignals(s.Row.ID)
 		return signals.Closing(said), err
 	})
+	return s.closed, err
 }
 
 // Shortly returns an error on one line, short enough for a verdict.

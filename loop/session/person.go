@@ -50,6 +50,9 @@ func (n Needs) Complete(ctx context.Context, task int64, c Completion) (refused 
 		return "", d, ralph.Conflict("TASK-%d was claimed in another work tree, where the work is to be checked: "+
 			"complete it in %s", task, s.Row.Dir)
 	}
+	if _, err := s.closing(ctx); err != nil {
+		return "", d, err
+	}
 	found, err := s.check(ctx)
 	if err != nil {
 		return "", d, err

@@ -67,12 +67,8 @@ func (s *Session) review(ctx context.Context, f *finding) error {
 	if wanted, err := s.reviewWanted(ctx); err != nil || !wanted && !asks {
 		return err
 	}
-	closing, err := s.closing(ctx)
-	if err != nil {
-		return err
-	}
-	done, ok := closing.Payload.(signals.Done)
-	if flags, ferr := s.openFlags(ctx, closing); !ok || ferr != nil || len(flags) > 0 {
+	done, ok := s.closed.Payload.(signals.Done)
+	if flags, ferr := s.openFlags(ctx, s.closed); !ok || ferr != nil || len(flags) > 0 {
 		return ferr // it is not accepted anyway
 	}
 	from, to := cmp.Or(f.gateFrom, f.made.Base), cmp.Or(f.gateTo, f.made.Head)

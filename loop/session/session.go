@@ -132,11 +132,12 @@ type Session struct {
 	bared    bool   // the agent was told of its open flags
 	heard    int64  // the last comment for which the conversation was continued
 
-	found     *finding // from the agent's last turn; nil if still to be made
-	called    Cause    // the person's request that cut the check short; "" if none
-	changed   parts    // the parts known to have changed so far
-	killed    []string // processes killed before its done was checked: pid and command
-	confirmed bool     // a person vouches for the done
+	found     *finding     // from the agent's last turn; nil if still to be made
+	called    Cause        // the person's request that cut the check short; "" if none
+	closed    signals.Said // the closing signal that is checked, as [Session.closing] found it
+	changed   parts        // the parts known to have changed so far
+	killed    []string     // processes killed before its done was checked: pid and command
+	confirmed bool         // a person vouches for the done
 
 	desk *desk      // of a session that reviews; nil for one that works
 	plan *planner   // of a session that plans; nil for others

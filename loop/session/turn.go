@@ -181,8 +181,8 @@ func (s *Session) openFlags(ctx context.Context, closing signals.Said) ([]int64,
 		return nil, nil
 	}
 	return store.Read(ctx, s.Store, func(tx *store.Tx) ([]int64, error) {
-		facts, err := tx.Facts(s.Row.ID)
-		return signals.OpenFlags(facts.Said, facts.OpenFlags, done), err
+		said, others, err := tx.Signalled(s.Row.TaskID, s.Row.ID)
+		return signals.OpenFlags(said, others, done), err
 	})
 }
 

@@ -81,13 +81,13 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 			changed = nil // the database is busy or the session is being stopped: look again at the next tick
 			continue
 		}
-		s.waitsForPermission(asked.permission)
-		if asked.request == ralph.ControlStop {
+		s.waitsForPermission(asked.Asks)
+		if asked.Request == ralph.ControlStop {
 			drain()
 		} else if stopping != nil { // people want the run to go on
 			grace = nil
 		}
-		if cause, ok := requests[asked.request]; ok {
+		if cause, ok := requests[asked.Request]; ok {
 			stop(cause)
 		}
 		s.hand(ctx, asked.comments, handed, say)
@@ -95,39 +95,17 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 	}
 }
 
-// A wish is what people want of a session.
+// A wish is what people want of a session, with the comments that no session has been handed.
 type wish struct {
-	request    string // the request to stop it; "" if none
-	permission bool   // somebody is asked whether it may use a tool
-	comments   []ralph.Comment
+	store.Wish
+	comments []ralph.Comment
 }
 
 // asked reads people's wishes.
 func (s *Session) asked(ctx context.Context) (wish, error) {
 	return store.Read(ctx, s.Store, func(tx *store.Tx) (w wish, err error) {
-		if w.request, _, err = tx.StopRequest(s.Row.ID); err != nil {
-			return w, err
-		}
-		if w.request == "" {
-			by, err := tx.Halted(s.Row.ID)
-			if err != nil {
-				return w, err
-			}
-			if by != "" {
-				w.request = "halt"
-			}
-		}
-		if w.request == "" && s.Row.RunID != 0 { // a reviewer of a worker's change has no run
-			run, err := tx.Run(s.Row.RunID)
-			if err != nil {
-				return w, err
-			}
-			w.request = run.Control
-		}
-		if w.permission, err = tx.AsksPermission(s.Row.ID); err != nil {
-			return w, err
-		}
-		if s.desk == nil { // comments are for who works on the task
+		w.Wish, err = tx.Wish(s.Row.ID)
+		if err == nil && w.Comments && s.desk == nil { // comments are for who works on the task
 			w.comments, err = tx.Undelivered(s.Row.TaskID, s.Row.StartedAt)
 		}
 		return w, err

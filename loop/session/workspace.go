@@ -26,11 +26,7 @@ import (
 // happens in the workspace afterwards. If git refuses what is in the .git of a workspace, the files count without it,
 // and the finding says so.
 func (s *Session) candidate(ctx context.Context, f *finding) error {
-	closing, err := s.closing(ctx)
-	if err != nil {
-		return err
-	}
-	ref, message := ralph.Change{SessionID: s.Row.ID}.Ref(), commitMessage(s, closing.Payload)
+	ref, message := ralph.Change{SessionID: s.Row.ID}.Ref(), commitMessage(s, s.closed.Payload)
 	take := func() (err error) {
 		limited, cancel := worktree.Limited(ctx)
 		defer cancel()
@@ -49,7 +45,7 @@ func (s *Session) candidate(ctx context.Context, f *finding) error {
 	if err := s.Workspace.Renew(ctx, why); err != nil {
 		return errors.Join(why, err)
 	}
-	err = take()
+	err := take()
 	f.evidence.Untaken = append(f.evidence.Untaken, refusedBy(why))
 	return err
 }
@@ -106,8 +102,7 @@ const spareShare = 10
 // apart checks the session's candidate in another workspace, merged with what
 // has been merged into the target meanwhile. A conflict sends it back.
 func (s *Session) apart(ctx context.Context, f *finding, round check.Round) error {
-	merger := *s.Merger
-	merger.Workspace = s.apartIn(round)
+	merger := s.Merger.In(s.apartIn(round))
 	if s.late {
 		merger.Wait = 0 // no agent could be told, and who waits here may be who is to merge the others
 	}
@@ -150,13 +145,9 @@ func (s *Session) apart(ctx context.Context, f *finding, round check.Round) erro
 }
 
 // gate finds what the change does to what decides on it. Its check has passed. People vouch for their own work.
-func (s *Session) gate(ctx context.Context, f *finding, merger merging.Merger, b merging.Built) error {
+func (s *Session) gate(ctx context.Context, f *finding, merger *merging.Merger, b merging.Built) error {
 	if s.Row.Origin == ralph.FromHuman || b.Target.Gone != "" {
 		return nil
-	}
-	closing, err := s.closing(ctx)
-	if err != nil {
-		return err
 	}
 	g, err := merger.Gate(ctx, ralph.Change{
 		TaskID: s.Row.TaskID, SessionID: s.Row.ID, Base: f.made.Base, Head: f.made.Head, Tree: f.made.Tree,
@@ -166,7 +157,7 @@ func (s *Session) gate(ctx context.Context, f *finding, merger merging.Merger, b
 	}
 	// Without a change the target's results are those of this check: what failed before has been mended elsewhere.
 	g.Unchanged = g.Unchanged && !slices.ContainsFunc(s.before, func(o check.Outcome) bool { return !o.Check.Passed })
-	if done, ok := closing.Payload.(signals.Done); ok {
+	if done, ok := s.closed.Payload.(signals.Done); ok {
 		g.Reason = done.TestsChanged
 	}
 	f.evidence.Gate, f.gateFrom, f.gateTo = g, b.Target.Tip, b.Commit
