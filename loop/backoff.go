@@ -133,7 +133,11 @@ func (r *runner) afterAgent(ctx context.Context, s *session.Session, report agen
 		}
 		now := time.Now()
 		r.failed[name] = ralph.At(now).Time
-		_, d, err := tasked(tx, s.Row.TaskID)
+		t, err := tx.Task(s.Row.TaskID)
+		if err != nil {
+			return err
+		}
+		d, err := disciplined(tx, t)
 		if err != nil {
 			return err
 		}
@@ -160,17 +164,10 @@ type lastEnding struct {
 
 // waitForAgent waits while none of the agents that may work on the task can,
 // according to the database, which also has the errors of earlier runs.
-func (r *runner) waitForAgent(ctx context.Context, task int64) error {
-	its, err := store.Read(ctx, r.Store, func(tx *store.Tx) (turn, error) {
-		t, d, err := tasked(tx, task)
-		if err != nil {
-			return turn{}, err
-		}
-		return r.works(tx, t, d)
-	})
+func (r *runner) waitForAgent(ctx context.Context, its turn) error {
 	switch {
-	case err != nil || its.until.IsZero():
-		return err
+	case its.until.IsZero():
+		return nil
 	case r.NoWait:
 		return &end{ralph.ExitAgent, fmt.Sprintf("no session before %s, and --no-wait: %s", ralph.At(its.until), its.why)}
 	}

@@ -24,7 +24,7 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*session.C
 	if err := l.Lapse(ctx); err != nil {
 		return nil, err
 	}
-	if _, _, _, err := l.pick(ctx, task, nil); err != nil { // fails the task if its attempts are used up
+	if _, _, _, err := l.pick(ctx, func(tx *store.Tx) (ralph.Task, bool, error) { return only(tx, task) }); err != nil { // fails the task if its attempts are used up
 		return nil, err
 	}
 	if err := l.Store.Tx(ctx, func(tx *store.Tx) error {
@@ -180,6 +180,10 @@ func (l *Loop) Lapse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return l.lapse(ctx, lapsed)
+}
+
+func (l *Loop) lapse(ctx context.Context, lapsed []ralph.Session) error {
 	return l.each(ctx, lapsed, func(ctx context.Context, row ralph.Session) error {
 		n, err := l.needsOf(ctx, row)
 		if err != nil {

@@ -62,7 +62,7 @@ func Heed(ctx context.Context, full bool, results, fails int) (applied []int, le
 
 // Pick calls pick, which reads the first task of the queue; then something happens.
 func Pick(ctx context.Context, l *Loop, then func()) (task ralph.Task, ok bool, spent []int64, err error) {
-	return l.pick(ctx, 0, func(tx *store.Tx) (ralph.Task, bool, error) {
+	return l.pick(ctx, func(tx *store.Tx) (ralph.Task, bool, error) {
 		defer then()
 		return tx.Next()
 	})

@@ -79,10 +79,19 @@ func (l *Loop) works(tx *store.Tx, t ralph.Task, d ralph.Discipline) (turn, erro
 	return choose(l.Agents.order(t, d), states, windows, l.Limits.Usage, tx.Now().Time), err
 }
 
-// tasked returns a task and its discipline, if it has one.
-func tasked(tx *store.Tx, id int64) (t ralph.Task, d ralph.Discipline, err error) {
-	if t, err = tx.Task(id); err == nil && t.Discipline != "" {
+// turnOf returns the agent whose turn it is on a task.
+func (l *Loop) turnOf(tx *store.Tx, t ralph.Task) (turn, error) {
+	d, err := disciplined(tx, t)
+	if err != nil {
+		return turn{}, err
+	}
+	return l.works(tx, t, d)
+}
+
+// disciplined returns the discipline of a task, if it has one.
+func disciplined(tx *store.Tx, t ralph.Task) (d ralph.Discipline, err error) {
+	if t.Discipline != "" {
 		d, err = tx.Discipline(t.Discipline)
 	}
-	return t, d, err
+	return d, err
 }

@@ -178,6 +178,7 @@ func (r *runner) goesOn(ctx context.Context) (on bool, err error) {
 		}
 		return tx.SetRunState(r.id, "running", "", time.Time{})
 	})
+	r.doing = doing{}
 	if err == nil && on {
 		r.stagnant = nil
 	}
@@ -418,18 +419,12 @@ func (l *job) mayBegin(tx *store.Tx, again bool) (usd float64, err error) {
 }
 
 // room returns why no session can begin beside those in progress; "" if one can.
-func (r *runner) room(ctx context.Context) (why string, err error) {
-	s, err := store.Read(ctx, r.Store, func(tx *store.Tx) (store.Spending, error) {
-		return tx.Spending(r.id, from(r.since(), time.Now()), worth)
-	})
-	if err != nil {
-		return "", err
-	}
+func (r *runner) room(s store.Spending) (why string) {
 	s.Sessions, s.Open = s.Sessions-s.Open+len(r.jobs), len(r.jobs)
 	if s.Sessions >= r.Limits.MaxSessions {
 		return fmt.Sprintf("the limit of %d sessions per %s is reached with those in progress",
-			r.Limits.MaxSessions, r.per()), nil
+			r.Limits.MaxSessions, r.per())
 	}
 	_, why = allowance(r.Limits, s, r.width())
-	return why, nil
+	return why
 }

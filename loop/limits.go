@@ -92,27 +92,31 @@ func Midnight(now time.Time) time.Time {
 }
 
 // spent returns what counts against the limits now.
-func (r *runner) spent(ctx context.Context) (s spending, err error) {
-	now := time.Now()
+func (r *runner) spent(ctx context.Context) (spending, error) {
 	total, err := store.Read(context.WithoutCancel(ctx), r.Store, func(tx *store.Tx) (store.Spending, error) {
-		return tx.Spending(r.id, from(r.since(), now), worth)
+		return tx.Spending(r.id, from(r.since(), time.Now()), worth)
 	})
+	return r.counts(total), err
+}
+
+// counts is what counts against the limits of what was spent.
+func (r *runner) counts(total store.Spending) spending {
 	return spending{
-		per: r.per(), sessions: total.Sessions, stagnant: len(r.stagnant), elapsed: now.Sub(r.started),
+		per: r.per(), sessions: total.Sessions, stagnant: len(r.stagnant), elapsed: time.Since(r.started),
 		run: total.USD, day: total.DayUSD, month: total.MonthUSD, unpriced: total.Unpriced,
-	}, err
+	}
 }
 
 // limit ends the run if one of its limits is reached.
-func (r *runner) limit(ctx context.Context) error {
-	s, err := r.spent(ctx)
+func (r *runner) limit(total store.Spending) error {
+	s := r.counts(total)
 	if r.ofDays() {
 		s = spending{stagnant: s.stagnant} // waitForDay waits for the others
 	}
-	if why := reached(r.Limits, s); err == nil && why != "" {
+	if why := reached(r.Limits, s); why != "" {
 		return &end{ralph.ExitLimit, why}
 	}
-	return err
+	return nil
 }
 
 // ofDays reports whether the limits count per day: in a daemon without a

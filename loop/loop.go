@@ -266,6 +266,7 @@ type runner struct {
 	seen     int64           // the newest event when a daemon last looked for work
 	changed  <-chan struct{} // closed at the first change after the run's last look
 
+	doing      doing         // what is recorded of the run
 	lost       int           // lost sessions in a row, of any task
 	held       string        // why no new task may begin; "" if one may
 	passes     []int64       // tasks passed over in favour of the last pick
@@ -330,7 +331,9 @@ func (r *runner) round(ctx context.Context) error {
 		return fmt.Errorf("%w; restore it, or find out what happened to it, before the next run", err)
 	}
 	ofAny := func(ctx context.Context) error { return r.waitForDay(ctx, 0) }
-	for _, step := range []func(context.Context) error{r.stopped, r.merge, r.limit, ofAny, r.waitForGit} {
+	var seen outlook
+	look := func(ctx context.Context) (err error) { seen, err = r.look(ctx); return cmp.Or(err, r.limit(seen.spending)) }
+	for _, step := range []func(context.Context) error{r.stopped, r.merge, look, ofAny, r.waitForGit} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -338,16 +341,19 @@ func (r *runner) round(ctx context.Context) error {
 	if len(r.jobs) >= r.width() { // a merge has ended, and no session
 		return errAgain
 	}
-	if err := r.Lapse(ctx); err != nil {
-		return fmt.Errorf("decide on expired claims: %w", err)
+	if len(seen.lapsed)+len(seen.lost)+seen.held > 0 {
+		if err := r.tidy(ctx, seen); err != nil {
+			return err
+		}
+		var err error
+		if seen, err = r.look(ctx); err != nil {
+			return err
+		}
 	}
-	if err := r.TakeOver(ctx); err != nil {
-		return fmt.Errorf("decide on what lost runs left: %w", err)
+	if why := r.room(seen.spending); why != "" {
+		return r.besides(ctx, why)
 	}
-	if why, err := r.room(ctx); err != nil || why != "" {
-		return cmp.Or(err, r.besides(ctx, why))
-	}
-	task, ok, err := r.next(ctx)
+	task, its, ok, err := r.next(ctx)
 	if err != nil {
 		return err
 	}
@@ -388,7 +394,7 @@ func (r *runner) round(ctx context.Context) error {
 	if err := r.waitForDay(ctx, task.ID); err != nil {
 		return err
 	}
-	if err := r.waitForAgent(ctx, task.ID); err != nil {
+	if err := r.waitForAgent(ctx, its); err != nil {
 		return err
 	}
 	if !r.red.green && r.busy() {
@@ -408,16 +414,62 @@ func (r *runner) round(ctx context.Context) error {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// next returns the task to work on; ok is false if there is none now.
-func (r *runner) next(ctx context.Context) (task ralph.Task, ok bool, err error) {
-	if err := r.release(ctx); err != nil {
-		return task, false, err
+// An outlook is what a run looks at before it picks a task, all of one moment.
+type outlook struct {
+	spending store.Spending
+	lapsed   []ralph.Session // claims that were not renewed in time
+	lost     []ralph.Session // what lost runs have left
+	held     int             // how many tasks wait because their prompts were too long
+}
+
+// look reads the outlook.
+func (r *runner) look(ctx context.Context) (o outlook, err error) {
+	return o, r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		if o.spending, err = tx.Spending(r.id, from(r.since(), time.Now()), worth); err != nil {
+			return err
+		}
+		if o.lapsed, err = tx.LapsedClaims(); err != nil {
+			return err
+		}
+		if o.lost, err = tx.LostSessions(false); err != nil {
+			return err
+		}
+		held, err := tx.HeldForPrompt()
+		o.held = len(held)
+		return err
+	})
+}
+
+// tidy decides on what others have left, and lets go of tasks whose prompts fit again.
+func (r *runner) tidy(ctx context.Context, seen outlook) error {
+	if err := r.lapse(ctx, seen.lapsed); err != nil {
+		return fmt.Errorf("decide on expired claims: %w", err)
 	}
-	task, ok, spent, err := r.pick(ctx, r.Task, r.choose)
+	if len(seen.lost) > 0 {
+		if err := r.TakeOver(ctx); err != nil {
+			return fmt.Errorf("decide on what lost runs left: %w", err)
+		}
+	}
+	return r.release(ctx)
+}
+
+// next returns the task to work on, and the agent whose turn it is; ok is false if there is none now.
+func (r *runner) next(ctx context.Context) (task ralph.Task, its turn, ok bool, err error) {
+	task, ok, spent, err := r.pick(ctx, func(tx *store.Tx) (task ralph.Task, ok bool, err error) {
+		if r.Task == 0 {
+			task, ok, err = r.choose(tx)
+		} else {
+			task, ok, err = only(tx, r.Task)
+		}
+		if err == nil && ok {
+			its, err = r.turnOf(tx, task)
+		}
+		return task, ok, err
+	})
 	for _, id := range spent {
 		r.worked[id], r.counted[id] = true, true
 	}
-	return task, ok, err
+	return task, its, ok, err
 }
 
 // Next returns the task that the loop itself would claim next. It decides on lapsed claims, and merges
@@ -430,22 +482,23 @@ func (l *Loop) Next(ctx context.Context) (task ralph.Task, ok bool, err error) {
 	if err := l.release(ctx); err != nil {
 		return task, false, err
 	}
-	task, ok, _, err = l.pick(ctx, 0, (*store.Tx).Next)
+	task, ok, _, err = l.pick(ctx, (*store.Tx).Next)
 	return task, ok, err
 }
 
-// pick returns the next task of the queue or, if only is set, that task if it is pending.
+// only returns a task; ok is false if no session can begin on it now.
+func only(tx *store.Tx, id int64) (task ralph.Task, ok bool, err error) {
+	task, err = tx.Task(id)
+	return task, task.Status == ralph.Pending && !task.NotBefore.After(tx.Now().Time), err
+}
+
+// pick returns the task that next finds.
 // A task whose turn has come but whose attempts are used up fails; its id is in spent.
 func (l *Loop) pick(
-	ctx context.Context, only int64, next func(*store.Tx) (ralph.Task, bool, error),
+	ctx context.Context, next func(*store.Tx) (ralph.Task, bool, error),
 ) (task ralph.Task, ok bool, spent []int64, err error) {
 	for {
 		err = l.Store.View(ctx, func(tx *store.Tx) (err error) {
-			if only != 0 {
-				task, err = tx.Task(only)
-				ok = task.Status == ralph.Pending && !task.NotBefore.After(tx.Now().Time)
-				return err
-			}
 			task, ok, err = next(tx)
 			return err
 		})
@@ -491,7 +544,8 @@ func (r *runner) stopped(ctx context.Context) error {
 		if err := r.state(ctx, "paused", "paused by `ralph pause`", time.Time{}); err != nil {
 			return err
 		}
-		if err := r.limit(ctx); err != nil {
+		seen, err := r.look(ctx)
+		if err := cmp.Or(err, r.limit(seen.spending)); err != nil {
 			return err
 		}
 		r.sleep(ctx, time.Now().Add(lookAgain))
@@ -523,10 +577,31 @@ func (c course) state(ctx context.Context, state, reason string, until time.Time
 	})
 }
 
+// doing is what is recorded of what a run does. Nobody else records it.
+type doing struct {
+	state, reason string
+	until         ralph.Time
+}
+
+// state is [course.state], once for what is recorded already.
+func (r *runner) state(ctx context.Context, state, reason string, until time.Time) error {
+	is := doing{state, reason, ralph.At(until)}
+	if r.doing == is {
+		return nil
+	}
+	r.doing = doing{}
+	err := r.course.state(ctx, state, reason, until)
+	if err == nil {
+		r.doing = is
+	}
+	return err
+}
+
 // verifying records the command that the run waits for before a session.
 func (r *runner) verifying(command string) {
 	why := fmt.Sprintf("verifying before the first session, since %s: %s", time.Now().Format("15:04:05"), command)
 	r.says(why)
+	r.doing = doing{}
 	err := r.Store.Tx(context.Background(), func(tx *store.Tx) error { return tx.NoteVerifying(r.id, command, why) })
 	if err != nil {
 		r.Log.Warn("cannot record the command that is running", "error", err)

@@ -66,7 +66,7 @@ func (r *runner) ready(ctx context.Context, task ralph.Task) (ralph.Task, error)
 // The next one gets its turn when the one before is completed.
 func (r *runner) readyFirst(ctx context.Context, task ralph.Task, red []ralph.Check, said string) (ralph.Task, error) {
 	if r.red.mending != 0 {
-		first, ok, spent, err := r.pick(ctx, r.red.mending, nil)
+		first, ok, spent, err := r.pick(ctx, func(tx *store.Tx) (ralph.Task, bool, error) { return only(tx, r.red.mending) })
 		for _, id := range spent {
 			r.worked[id] = true
 		}

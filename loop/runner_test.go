@@ -150,14 +150,15 @@ func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
 		for i := range tt.jobs {
 			r.jobs[i+1] = &job{}
 		}
-		if why, err := r.room(t.Context()); err != nil || why != tt.want {
+		seen, err := r.look(t.Context())
+		if why := r.room(seen.spending); err != nil || why != tt.want {
 			t.Errorf("%s: got %q, %v; want %q", tt.name, why, err, tt.want)
 		}
 	}
 	raw("ALTER TABLE sessions RENAME TO gone")
 	r := newRunner(&Loop{Store: db, Limits: ralph.Limits{MaxSessions: 9}}, run)
-	if why, err := r.room(t.Context()); err == nil {
-		t.Errorf("without a record of what is spent: got %q", why)
+	if seen, err := r.look(t.Context()); err == nil {
+		t.Errorf("without a record of what is spent: got %+v", seen)
 	}
 }
 

@@ -99,7 +99,7 @@ func (tx *Tx) Propose(m ralph.Amendment) (int64, error) {
 	if err := errors.Join(m.Patch.Check(), ralph.CheckText("rationale", m.Rationale, true)); err != nil {
 		return 0, err
 	}
-	if _, err := tx.exec(`
+	if err := tx.do(`
 		UPDATE task_amendments SET status = 'superseded', decided_at = $1
 		WHERE task_id = $2 AND status = 'proposed'`, tx.now, m.TaskID); err != nil {
 		return 0, err

@@ -437,7 +437,7 @@ const undelivered = `c.delivered_at = '' AND c.signal_verb IS NULL AND c.author_
 // oldest first.
 func (tx *Tx) Undelivered(task int64, since ralph.Time) ([]ralph.Comment, error) {
 	return comments.all(tx, `
-		WHERE c.task_id = $1 AND `+undelivered+` AND c.created >= $2
+		WHERE c.task_id = $1 AND c.created >= $2 AND `+undelivered+`
 		ORDER BY c.id`, task, since)
 }
 

@@ -386,7 +386,7 @@ func (tx *Tx) endSession(s ralph.Session, state ralph.Phase, outcome, reason str
 	if err := tx.set("sessions", s.ID, row); err != nil {
 		return err
 	}
-	_, err := tx.exec(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, s.CostUSD, s.RunID)
+	err := tx.do(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, s.CostUSD, s.RunID)
 	return err
 }
 

@@ -20,7 +20,7 @@ func (tx *Tx) AddDependency(id, on int64, source string) error {
 		return ralph.Conflict("TASK-%d cannot depend on TASK-%d, which waits for it already (a circle)",
 			id, on)
 	}
-	if _, err := tx.exec(`
+	if err := tx.do(`
 		INSERT INTO task_dependencies (task_id, depends_on, source, created) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (task_id, depends_on) DO NOTHING`, id, on, source, tx.now); err != nil {
 		return err

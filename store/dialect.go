@@ -94,10 +94,10 @@ var sqlite = dialect{
 	keys:    `SELECT name FROM pragma_table_info($1) WHERE pk > 0 ORDER BY pk`,
 	ids:     `SELECT name, seq FROM sqlite_sequence`,
 	setID: func(tx *Tx, table string, last int64) error {
-		if _, err := tx.exec(`DELETE FROM sqlite_sequence WHERE name = $1`, table); err != nil {
+		if err := tx.do(`DELETE FROM sqlite_sequence WHERE name = $1`, table); err != nil {
 			return err
 		}
-		_, err := tx.exec(`INSERT INTO sqlite_sequence (name, seq) VALUES ($1, $2)`, table, last)
+		err := tx.do(`INSERT INTO sqlite_sequence (name, seq) VALUES ($1, $2)`, table, last)
 		return err
 	},
 }

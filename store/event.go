@@ -31,7 +31,7 @@ func (tx *Tx) record(e ralph.Event, p ralph.EventPayload) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.add("events", cells{
+	text, args := inserting("events", cells{
 		"type":       e.Type,
 		"task_id":    null(e.TaskID),
 		"session_id": e.SessionID,
@@ -39,7 +39,7 @@ func (tx *Tx) record(e ralph.Event, p ralph.EventPayload) error {
 		"payload":    string(e.Payload),
 		"created":    tx.now,
 	})
-	return err
+	return tx.do(text, args...)
 }
 
 // during returns an event about a session, without its payload.

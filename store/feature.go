@@ -84,7 +84,7 @@ func (tx *Tx) PutFeature(f ralph.Feature) error {
 	if err := tx.set("features", f.ID, r); err != nil {
 		return err
 	}
-	_, err := tx.exec(`
+	err := tx.do(`
 		UPDATE sessions SET people_edited = 1
 		WHERE completed_at = '' AND task_id IN (SELECT id FROM tasks WHERE feature_id = $1)`, f.ID)
 	return err
@@ -134,11 +134,11 @@ func (tx *Tx) RemoveFeature(name string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.exec(`
+	if err := tx.do(`
 		UPDATE learnings SET feature_id = NULL WHERE feature_id = $1 AND scope <> 'feature'`, f.ID); err != nil {
 		return err
 	}
-	_, err = tx.exec(`DELETE FROM features WHERE id = $1`, f.ID)
+	err = tx.do(`DELETE FROM features WHERE id = $1`, f.ID)
 	return err
 }
 
@@ -148,7 +148,7 @@ func (tx *Tx) RemoveDiscipline(name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.exec(`DELETE FROM disciplines WHERE id = $1`, d.ID)
+	err = tx.do(`DELETE FROM disciplines WHERE id = $1`, d.ID)
 	return err
 }
 

@@ -160,7 +160,7 @@ func (tx *Tx) learn(t ralph.Task, s ralph.Session, author string, l signals.Lear
 		}
 	}
 	if id != 0 {
-		_, err = tx.exec(`
+		err = tx.do(`
 			UPDATE learnings SET times_seen = times_seen + $1, last_seen = $2, text = $3, rationale = $4, terms = $5,
 				claim = CASE WHEN $6 AND text <> $3 THEN 1 ELSE claim END
 			WHERE id = $7`, len(l.Comments), tx.now, l.Text, l.Rationale, terms(l.Text, l.Rationale),
@@ -193,7 +193,7 @@ func (tx *Tx) learn(t ralph.Task, s ralph.Session, author string, l signals.Lear
 		if err != nil {
 			return err
 		}
-		_, err = tx.exec(`
+		err = tx.do(`
 			INSERT INTO learning_comments (learning_id, comment_id) VALUES ($1, $2)
 			ON CONFLICT (learning_id, comment_id) DO NOTHING`, id, c)
 	}
@@ -203,7 +203,7 @@ func (tx *Tx) learn(t ralph.Task, s ralph.Session, author string, l signals.Lear
 // noteConflicts records the earlier learnings that one contradicts.
 func (tx *Tx) noteConflicts(id int64, others []int64) error {
 	for _, other := range others {
-		if _, err := tx.exec(`
+		if err := tx.do(`
 			INSERT INTO learning_conflicts (learning_id, other_id, created) VALUES ($1, $2, $3)
 			ON CONFLICT (learning_id, other_id) DO NOTHING`, id, other, tx.now); err != nil {
 			return err
@@ -343,7 +343,7 @@ func (tx *Tx) ChangeLearning(l ralph.Learning) error {
 		if signals.Compare(l.Text, other.Text) == signals.Contradicts {
 			continue
 		}
-		if _, err := tx.exec(`
+		if err := tx.do(`
 			UPDATE learning_conflicts SET answered_at = $1, answered_by = 'edited'
 			WHERE answered_at = '' AND (learning_id = $2 AND other_id = $3 OR learning_id = $3 AND other_id = $2)`,
 			tx.now, l.ID, id); err != nil {
@@ -372,13 +372,13 @@ func (tx *Tx) MergeLearnings(from, into int64) error {
 			return refused(ralph.RecallLearning, l.ID, "learning %d was forgotten", l.ID)
 		}
 	}
-	if _, err := tx.exec(`
+	if err := tx.do(`
 		INSERT INTO learning_comments (learning_id, comment_id)
 		SELECT $1, comment_id FROM learning_comments WHERE learning_id = $2
 		ON CONFLICT (learning_id, comment_id) DO NOTHING`, into, from); err != nil {
 		return err
 	}
-	if _, err := tx.exec(`
+	if err := tx.do(`
 		UPDATE learnings
 		SET times_seen = times_seen + $1, last_seen = CASE WHEN last_seen < $2 THEN $2 ELSE last_seen END
 		WHERE id = $3`, a.TimesSeen, a.LastSeen, into); err != nil {

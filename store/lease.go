@@ -123,7 +123,7 @@ func (db *DB) Lease(
 		kept.Wait()
 		defer leave()
 		err := db.Tx(context.WithoutCancel(ctx), func(tx *Tx) error {
-			_, err := tx.exec(`DELETE FROM leases WHERE name = $1 AND process = $2`, name, process)
+			err := tx.do(`DELETE FROM leases WHERE name = $1 AND process = $2`, name, process)
 			return err
 		})
 		if errors.Is(err, ErrGone) {
@@ -179,7 +179,7 @@ func (db *DB) keepLease(ctx context.Context, name, process string) {
 		case <-tick.C:
 		}
 		_ = db.Tx(ctx, func(tx *Tx) error { // it is tried again, and lapses at worst
-			_, err := tx.exec(`UPDATE leases SET until = $1 WHERE name = $2 AND process = $3`,
+			err := tx.do(`UPDATE leases SET until = $1 WHERE name = $2 AND process = $3`,
 				ralph.At(tx.now.Add(LeaseTime)), name, process)
 			return err
 		})

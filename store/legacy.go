@@ -85,12 +85,12 @@ func (db *DB) makeRoom(ctx context.Context) error {
 			}
 			for _, index := range indexes {
 				for _, kind := range []string{"INDEX", "TRIGGER"} {
-					if _, err := tx.exec(`DROP ` + kind + ` IF EXISTS ` + quote(index)); err != nil && kind == "INDEX" {
+					if err := tx.do(`DROP ` + kind + ` IF EXISTS ` + quote(index)); err != nil && kind == "INDEX" {
 						return err
 					}
 				}
 			}
-			if _, err := tx.exec(`ALTER TABLE ` + quote(name) + ` RENAME TO ` + quote(legacyPrefix+name)); err != nil {
+			if err := tx.do(`ALTER TABLE ` + quote(name) + ` RENAME TO ` + quote(legacyPrefix+name)); err != nil {
 				return err
 			}
 		}
@@ -135,7 +135,7 @@ func (db *DB) takeOver(ctx context.Context) error {
 			}
 		}
 		for _, table := range slices.Backward(legacyTables) {
-			if _, err := tx.exec(`DROP TABLE IF EXISTS ` + quote(legacyPrefix+table)); err != nil {
+			if err := tx.do(`DROP TABLE IF EXISTS ` + quote(legacyPrefix+table)); err != nil {
 				return err
 			}
 		}
@@ -143,7 +143,7 @@ func (db *DB) takeOver(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.exec(view)
+		err = tx.do(view)
 		return err
 	})
 }

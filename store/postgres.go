@@ -18,7 +18,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"ralph"
 	"ralph/internal/machine"
@@ -94,7 +93,7 @@ var postgres = dialect{
 	ids: `SELECT replace(sequencename::text, '_id_seq', ''), last_value FROM pg_sequences
 		WHERE schemaname = current_schema() AND last_value IS NOT NULL`,
 	setID: func(tx *Tx, table string, last int64) error {
-		_, err := tx.exec(`SELECT setval(pg_get_serial_sequence($1, 'id'), $2)`, table, last)
+		err := tx.do(`SELECT setval(pg_get_serial_sequence($1, 'id'), $2)`, table, last)
 		return err
 	},
 }
@@ -114,10 +113,7 @@ func openPostgres(ctx context.Context, name string, opts Options) (*DB, error) {
 	}
 	// One connection writes: those of a machine that is frozen while they wait would get the lock one after the other,
 	// and hold up all others for as long each.
-	write, read := stdlib.OpenDB(*config), stdlib.OpenDB(*config)
-	write.SetMaxOpenConns(1)
-	read.SetMaxOpenConns(pgConns)
-	read.SetMaxIdleConns(pgConns)
+	write, read := openPool(config, 1), openPool(config, pgConns)
 	db := &DB{
 		path: Masked(name), url: name, dialect: postgres, now: opts.Now, clock: opts.Now == nil, told: opts.Statement,
 		write: write, read: read,

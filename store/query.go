@@ -160,7 +160,7 @@ func (tx *Tx) put(table, key string, r cells) error {
 			changed = append(changed, n+" = excluded."+n)
 		}
 	}
-	_, err := tx.exec(text+" ON CONFLICT ("+key+") DO UPDATE SET "+strings.Join(changed, ", "), args...)
+	err := tx.do(text+" ON CONFLICT ("+key+") DO UPDATE SET "+strings.Join(changed, ", "), args...)
 	return err
 }
 
@@ -180,7 +180,7 @@ func (tx *Tx) set(table string, id any, r cells) error {
 		names[i] = n + " = $" + strconv.Itoa(i+1)
 	}
 	args = append(args, id)
-	_, err := tx.exec("UPDATE "+table+" SET "+strings.Join(names, ", ")+" WHERE id = $"+strconv.Itoa(len(args)), args...)
+	err := tx.do("UPDATE "+table+" SET "+strings.Join(names, ", ")+" WHERE id = $"+strconv.Itoa(len(args)), args...)
 	return err
 }
 

@@ -143,7 +143,7 @@ func (tx *Tx) SetRunState(id int64, state, reason string, until time.Time) error
 
 // SetIdle records why a run has fewer sessions than it may have; "" if it has all.
 func (tx *Tx) SetIdle(id int64, why string) error {
-	_, err := tx.exec(`UPDATE runs SET idle = $1 WHERE id = $2 AND idle <> $1`, why, id)
+	err := tx.do(`UPDATE runs SET idle = $1 WHERE id = $2 AND idle <> $1`, why, id)
 	return err
 }
 
@@ -275,7 +275,7 @@ func (tx *Tx) WorksWith(agent, account string) error {
 		agent, account)
 	for _, table := range []string{"agent_states", "usage_windows"} {
 		if other && err == nil {
-			_, err = tx.exec("DELETE FROM "+table+" WHERE agent = $1", agent)
+			err = tx.do("DELETE FROM "+table+" WHERE agent = $1", agent)
 		}
 	}
 	if err != nil {

@@ -308,7 +308,7 @@ func (tx *Tx) CheckLapsed(session string) error {
 
 // RenewClaim extends the lease of a worker's session.
 func (tx *Tx) RenewClaim(session string, until time.Time) error {
-	_, err := tx.exec(`
+	err := tx.do(`
 		UPDATE tasks SET claim_expires = $1
 		WHERE id = (SELECT s.task_id FROM sessions s WHERE s.id = $2) AND claimed_by = $2`, ralph.At(until), session)
 	return err
@@ -408,7 +408,7 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	if s.Of > 1 {
 		number, of = s.Number, s.Of
 	}
-	if _, err := tx.exec(`UPDATE runs SET sessions = sessions + 1 WHERE id = $1`, s.Run); err != nil {
+	if err := tx.do(`UPDATE runs SET sessions = sessions + 1 WHERE id = $1`, s.Run); err != nil {
 		return session, err
 	}
 	return session, tx.record(ralph.Event{TaskID: t.ID, SessionID: s.ID, RunID: s.Run},
@@ -445,7 +445,7 @@ func (tx *Tx) insertSession(s Start, t ralph.Task, attempt int, role ralph.Role)
 		"branch":          s.Branch,
 		"role":            role,
 	})
-	_, err := tx.exec(text, args...)
+	err := tx.do(text, args...)
 	return err
 }
 
@@ -463,7 +463,7 @@ func (tx *Tx) Beginning(id string, snapshot, hashes any) (costLimitUSD float64, 
 // RequestStop asks for a running session to be stopped: "cancel" if its task was cancelled,
 // "contract" if the task's contract was changed.
 func (tx *Tx) RequestStop(session, why, by string) error {
-	_, err := tx.exec(`
+	err := tx.do(`
 		UPDATE sessions SET stop_request = $1, stop_by = $2
 		WHERE id = $3 AND completed_at = '' AND stop_request <> 'cancel'`, why, by, session)
 	return err

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +51,7 @@ type DB struct {
 	changes int64       // rows that the writing connection had changed when it committed last
 	watch   watcher
 	full    atomic.Pointer[error] // why changes cannot be stored now; nil if they can
+	ends    sync.WaitGroup        // of transactions of a server that have only read
 	ahead   atomic.Int64          // how far the clock of the server was ahead of ours, in nanoseconds
 }
 
@@ -152,7 +154,9 @@ func (db *DB) Path() string { return db.path }
 // Close closes the database. Committed data is durable already. The last process that has it open
 // merges the write-ahead log, so that the file alone is the database while nothing runs.
 func (db *DB) Close() error {
-	err := errors.Join(db.watch.end(), db.read.Close())
+	err := db.watch.end()
+	db.ends.Wait()
+	err = errors.Join(err, db.read.Close())
 	last := db.bearing != nil && db.bearing.last()
 	err = errors.Join(err, db.write.Close()) // SQLite merges the log with the last connection, if that may write
 	if last {
@@ -294,7 +298,7 @@ func (tx *Tx) Snapshot() (string, error) { return value[string](tx, tx.db.dialec
 
 // Touch writes a row, to find out whether that is possible.
 func (tx *Tx) Touch() error {
-	_, err := tx.exec(`UPDATE progress SET commits = commits`)
+	err := tx.do(`UPDATE progress SET commits = commits`)
 	return err
 }
 
@@ -410,6 +414,10 @@ func (db *DB) once(
 		return db.dialect.explain(err)
 	}
 	defer func() {
+		if opts != nil && db.dialect.shared { // it has only read: nobody waits for its end
+			db.ends.Go(func() { _ = inner.Rollback() })
+			return
+		}
 		if rollback := inner.Rollback(); rollback != nil && !errors.Is(rollback, sql.ErrTxDone) {
 			err = errors.Join(err, rollback)
 		}
@@ -440,6 +448,9 @@ func (db *DB) once(
 	}
 	if tx.wrote {
 		tx.tell("COMMIT")
+	}
+	if opts != nil && db.dialect.shared {
+		return nil
 	}
 	*reached = opts == nil
 	if err = inner.Commit(); err != nil && id != "" && (cutOff(err) || ctx.Err() != nil) {
@@ -480,6 +491,12 @@ func (tx *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql
 func (tx *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	tx.tell(query)
 	return tx.Tx.QueryRowContext(ctx, query, bound(args)...)
+}
+
+// do runs a statement. What goes wrong may be the error of the next one, or of the commit.
+func (tx *Tx) do(query string, args ...any) error {
+	_, err := tx.ExecContext(tx.ctx, query, args...)
+	return err
 }
 
 // exec runs a statement and returns the number of rows that it changed.

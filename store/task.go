@@ -273,7 +273,7 @@ func (tx *Tx) UpdateTask(t ralph.Task) error {
 // editedByPeople marks the task's open session: the task's definition was changed by a person, not
 // by the session.
 func (tx *Tx) editedByPeople(task int64) error {
-	_, err := tx.exec(`UPDATE sessions SET people_edited = 1 WHERE task_id = $1 AND completed_at = ''`, task)
+	err := tx.do(`UPDATE sessions SET people_edited = 1 WHERE task_id = $1 AND completed_at = ''`, task)
 	return err
 }
 
@@ -599,7 +599,7 @@ func (tx *Tx) PutBehind(id int64) error {
 	if i >= 0 && queue[i].Priority > t.Priority {
 		return tx.MoveRank(id, queue[i].ID, true)
 	}
-	if _, err := tx.exec(`
+	if err := tx.do(`
 		UPDATE tasks SET rank = (SELECT max(rank) + 1 FROM tasks WHERE priority = $1), updated = $2 WHERE id = $3`,
 		t.Priority, tx.now, id); err != nil {
 		return err

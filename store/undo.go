@@ -65,7 +65,7 @@ func (tx *Tx) Undo(u Undo) error {
 		"outcome": ralph.OutcomeSuccess, "outcome_reason": said, "cost_known": true,
 		"started_at": tx.now, "updated_at": tx.now, "completed_at": tx.now,
 	})
-	if _, err := tx.exec(insert, args...); err != nil {
+	if err := tx.do(insert, args...); err != nil {
 		return err
 	}
 	if err := tx.sayWhy(u); err != nil {

@@ -38,7 +38,7 @@ func (tx *Tx) PutVerification(content, command string, result any) error {
 	}); err != nil {
 		return err
 	}
-	_, err := tx.exec(`
+	err := tx.do(`
 		DELETE FROM verifications
 		WHERE created < (SELECT created FROM verifications ORDER BY created DESC LIMIT 1 OFFSET $1)`, verificationsKept)
 	return err
