@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -53,10 +52,12 @@ type pgConn struct {
 	unsent   []pgStatement
 }
 
-// A pgStatement is what is sent, with the values of its parameters as text; nil for NULL.
+// A pgStatement is what is sent, with the values of its parameters as text, nil for NULL, and their types, which the
+// server finds out where that is 0.
 type pgStatement struct {
 	text   string
 	args   [][]byte
+	types  []uint32
 	result *pgResult
 }
 
@@ -96,11 +97,11 @@ func (c *pgConn) ResetSession(context.Context) error {
 
 // QueryContext implements driver.QueryerContext.
 func (c *pgConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	values, err := pgValues(args)
+	s, err := pgBound(query, args)
 	if err != nil {
 		return nil, err
 	}
-	return c.send(ctx, pgStatement{text: query, args: values})
+	return c.send(ctx, s)
 }
 
 // ExecContext implements driver.ExecerContext. Without arguments, the text may be several statements.
@@ -111,16 +112,17 @@ func (c *pgConn) ExecContext(ctx context.Context, query string, args []driver.Na
 		}
 		results, err := c.Exec(ctx, query).ReadAll()
 		if err != nil || len(results) == 0 {
-			return driver.RowsAffected(0), c.noting(err)
+			return driver.RowsAffected(0), c.noting(ctx, err)
 		}
 		return driver.RowsAffected(results[len(results)-1].CommandTag.RowsAffected()), nil
 	}
-	values, err := pgValues(args)
+	s, err := pgBound(query, args)
 	if err != nil {
 		return nil, err
 	}
 	result := &pgResult{c: c, ctx: ctx}
-	c.unsent = append(c.unsent, pgStatement{query, values, result})
+	s.result = result
+	c.unsent = append(c.unsent, s)
 	if !c.tx {
 		err = c.flush(ctx)
 	}
@@ -157,10 +159,10 @@ func (c *pgConn) send(ctx context.Context, last pgStatement) (rows *pgRows, err 
 			name = "s" + strconv.Itoa(c.names)
 			fresh[i], c.prepared[s.text] = s.text, name
 			c.names++
-			p.SendPrepare(name, s.text, nil)
+			p.SendPrepare(name, s.text, s.types)
 		}
 		if name == "" {
-			p.SendQueryParams(s.text, s.args, nil, nil, nil)
+			p.SendQueryParams(s.text, s.args, s.types, nil, nil)
 		} else {
 			p.SendQueryPrepared(name, s.args, nil, nil)
 		}
@@ -174,7 +176,7 @@ func (c *pgConn) send(ctx context.Context, last pgStatement) (rows *pgRows, err 
 		for _, text := range fresh[at:] {
 			delete(c.prepared, text)
 		}
-		err = c.noting(err)
+		err = c.noting(ctx, err)
 	}()
 	if err := p.Sync(); err != nil {
 		return nil, err
@@ -195,7 +197,7 @@ func (c *pgConn) send(ctx context.Context, last pgStatement) (rows *pgRows, err 
 			return nil, fmt.Errorf("the server answered a statement with %T", answer)
 		}
 		if i == len(list)-1 {
-			return &pgRows{c: c, p: p, reader: reader, result: s.result}, nil
+			return &pgRows{c: c, ctx: ctx, p: p, reader: reader, result: s.result}, nil
 		}
 		tag, err := reader.Close()
 		if err != nil {
@@ -206,9 +208,10 @@ func (c *pgConn) send(ctx context.Context, last pgStatement) (rows *pgRows, err 
 	return nil, nil
 }
 
-// noting notes that the server was lost, if that is what an error says.
-func (c *pgConn) noting(err error) error {
-	if err != nil && c.IsClosed() {
+// noting notes that the server was lost, if that is what an error says. A connection also ends with the context of
+// what it is used for.
+func (c *pgConn) noting(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() == nil && c.IsClosed() {
 		c.from.lost.Store(time.Now().UnixNano())
 	}
 	return err
@@ -286,6 +289,7 @@ func (r *pgResult) LastInsertId() (int64, error) { return 0, errors.ErrUnsupport
 // pgRows are the rows of a statement, as they arrive.
 type pgRows struct {
 	c      *pgConn
+	ctx    context.Context
 	p      *pgconn.Pipeline
 	reader *pgconn.ResultReader
 	result *pgResult
@@ -331,7 +335,7 @@ func (r *pgRows) Close() (err error) {
 	if r.c.used = time.Now(); err == nil {
 		r.result.is(r.tag)
 	}
-	return r.c.noting(err)
+	return r.c.noting(r.ctx, err)
 }
 
 // pgValue reads a value that the server has sent as text; nil is NULL.
@@ -346,34 +350,30 @@ func pgValue(oid uint32, b []byte) (driver.Value, error) {
 		return strconv.ParseFloat(s, 64)
 	case pgtype.BoolOID:
 		return s == "t", nil
-	case pgtype.ByteaOID:
-		return hex.DecodeString(s[len(`\x`):])
 	default:
 		return s, nil
 	}
 }
 
-// pgValues are values as the server takes them as text, whatever the type of the parameter.
-func pgValues(args []driver.NamedValue) ([][]byte, error) {
-	values := make([][]byte, len(args))
+// pgBound returns a statement with its arguments.
+func pgBound(text string, args []driver.NamedValue) (pgStatement, error) {
+	s := pgStatement{text: text, args: make([][]byte, len(args)), types: make([]uint32, len(args))}
 	for i, a := range args {
 		switch v := a.Value.(type) {
 		case nil:
 		case string:
-			values[i] = []byte(v)
-		case []byte:
-			values[i] = []byte(`\x` + hex.EncodeToString(v))
+			s.args[i] = []byte(v)
 		case int64:
-			values[i] = strconv.AppendInt(nil, v, 10)
-		case float64:
-			values[i] = strconv.AppendFloat(nil, v, 'g', -1, 64)
+			s.args[i] = strconv.AppendInt(nil, v, 10)
+		case float64: // it would be an integer where it is multiplied with one
+			s.args[i], s.types[i] = strconv.AppendFloat(nil, v, 'g', -1, 64), pgtype.Float8OID
 		case bool:
-			values[i] = strconv.AppendBool(nil, v)
+			s.args[i] = strconv.AppendBool(nil, v)
 		default:
-			return nil, fmt.Errorf("a parameter is a %T", v)
+			return s, fmt.Errorf("a parameter is a %T", v)
 		}
 	}
-	return values, nil
+	return s, nil
 }
 
 // openPool opens the connections to a server, at most so many.
