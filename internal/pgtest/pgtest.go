@@ -232,3 +232,9 @@ func start(address string, launch func(*exec.Cmd) error) (s *Server, ended func(
 	log, _ := os.ReadFile(dir + "/log") // there may be none
 	return nil, nil, fmt.Errorf("PostgreSQL does not start: %w\n%s", err, log)
 }
+
+// Serve starts a server for a program that is no test, which ends with the program.
+func Serve() (*Server, error) {
+	s, _, err := start("", nil)
+	return s, err
+}

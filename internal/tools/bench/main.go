@@ -43,6 +43,8 @@ var rows = []struct {
 	{"sandbox", (*bench).sandboxes},
 	{"writers", (*bench).writers},
 	{"scale", (*bench).scale},
+	{"distance", (*bench).apart},
+	{"workers", (*bench).manyAtOnce},
 	{"stream", (*bench).streams},
 	{"files", (*bench).files},
 	{"commands", (*bench).commands},

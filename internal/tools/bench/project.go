@@ -22,11 +22,12 @@ turn
 type project struct {
 	*bench
 	dir string
+	url string // of its database; "" for a file
 }
 
 // newProject makes a repository with so many committed files, in folders of 100.
 func (b *bench) newProject(ctx context.Context, files int) project {
-	p := project{b, must(os.MkdirTemp(b.dir, "project-*"))}
+	p := project{bench: b, dir: must(os.MkdirTemp(b.dir, "project-*"))}
 	for name, text := range map[string]string{
 		"ralph.yaml": fmt.Sprintf("agent: {command: [%q, scripted-agent]}\n", b.ralph) +
 			"limits: {max_sessions: 100000, stagnant_sessions: 100000, max_tasks: 100000, " +
@@ -56,6 +57,9 @@ func (p project) command(ctx context.Context, name string, args ...string) *exec
 	cmd.Env = append(os.Environ(), "HOME="+p.bench.dir, "XDG_CONFIG_HOME="+p.bench.dir,
 		"RALPH_STATE_DIR="+p.state(), "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@localhost",
 		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@localhost")
+	if p.url != "" {
+		cmd.Env = append(cmd.Env, "RALPH_DATABASE="+p.url)
+	}
 	return cmd
 }
 
