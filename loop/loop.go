@@ -332,7 +332,10 @@ func (r *runner) round(ctx context.Context) error {
 	}
 	ofAny := func(ctx context.Context) error { return r.waitForDay(ctx, 0) }
 	var seen outlook
-	look := func(ctx context.Context) (err error) { seen, err = r.look(ctx); return cmp.Or(err, r.limit(seen.spending)) }
+	look := func(ctx context.Context) (err error) {
+		seen, err = r.look(ctx)
+		return cmp.Or(err, r.limit(seen.spending))
+	}
 	for _, step := range []func(context.Context) error{r.stopped, r.merge, look, ofAny, r.waitForGit} {
 		if err := step(ctx); err != nil {
 			return err

@@ -148,11 +148,11 @@ func (tx *Tx) QueuedChanges() ([]ralph.Change, error) {
 // MergesAlone returns the task whose changes have been sent back at least that often, so that nothing else
 // is merged before it; 0 if there is none.
 func (tx *Tx) MergesAlone(timesSentBack int) (int64, error) {
-	return value[int64](tx, `
-		SELECT coalesce(min(id), 0) FROM tasks
-		WHERE times_sent_back >= $1 AND times_sent_back > 0 AND status IN ('pending', 'in_progress', 'merging')`,
-		timesSentBack)
+	return value[int64](tx, mergesAlone, timesSentBack)
 }
+
+const mergesAlone = `SELECT coalesce(min(t.id), 0) FROM tasks t
+	WHERE t.times_sent_back >= $1 AND t.times_sent_back > 0 AND t.status IN ('pending', 'in_progress', 'merging')`
 
 // AddChange stores the work that a session left in a workspace as a queued or held change. It drops the
 // task's earlier open change.
@@ -477,6 +477,13 @@ func (tx *Tx) MergeQueue() (q MergeQueue, err error) {
 func (tx *Tx) RemoteAway() (bool, error) {
 	q, err := tx.MergeQueue()
 	return q.Waits == machine.Name() && q.WaitUntil.After(tx.now.Time), err
+}
+
+// Merging returns the state of the merge queue with [Tx.MergesAlone].
+func (tx *Tx) Merging(timesSentBack int) (q MergeQueue, alone int64, err error) {
+	return q, alone, tx.row(`SELECT (`+mergesAlone+`), target, paused, wait_until, failures, behind, ahead, command
+		FROM merge_queue WHERE id = 1`, timesSentBack).
+		Scan(&alone, &q.Target, &q.Paused, &q.WaitUntil, &q.Failures, &q.Behind, &q.Ahead, &q.Command)
 }
 
 // Target returns the branch that queued changes are merged into: wanted, unless the queue holds changes for

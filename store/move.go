@@ -57,6 +57,9 @@ func Move(ctx context.Context, from, to *DB) (moved []Moved, err error) {
 			return err
 		})
 	})
+	if err == nil && to.Shared() { // else the server plans for empty tables until it looks by itself
+		_, err = to.write.ExecContext(ctx, "ANALYZE")
+	}
 	return moved, err
 }
 

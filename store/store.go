@@ -62,8 +62,8 @@ type Options struct {
 	// MustExist refuses to create or migrate the database: for processes that use a database that
 	// another one looks after.
 	MustExist bool
-	// Statement is called with every statement before it runs, and with the COMMIT of a transaction
-	// that has written; nil means nobody. Tests count and explain them.
+	// Statement is called with every statement before it runs, with BEGIN before the first of a transaction, and with
+	// the COMMIT of one that has written; nil means nobody. Tests count and explain them.
 	Statement func(query string)
 	// Judge is asked whether what was found may be opened, before anything is changed; nil allows all.
 	Judge func(Found) error
@@ -322,6 +322,8 @@ type Tx struct {
 	now   ralph.Time
 	told  func(query string)
 	wrote bool
+	asked bool
+	task  ralph.Task // that was read last, if nothing was written since
 	db    *DB
 }
 
@@ -446,8 +448,8 @@ func (db *DB) once(
 			return db.dialect.explain(err)
 		}
 	}
-	if tx.wrote {
-		tx.tell("COMMIT")
+	if tx.wrote && tx.told != nil {
+		tx.told("COMMIT")
 	}
 	if opts != nil && db.dialect.shared {
 		return nil
@@ -466,12 +468,18 @@ func (db *DB) once(
 	return db.dialect.explain(err)
 }
 
-// tell reports a statement to [Options.Statement].
+// tell reports a statement to [Options.Statement]. What was read before one that writes is not known any more.
 func (tx *Tx) tell(query string) {
+	if !strings.HasPrefix(strings.TrimSpace(query), "SELECT") {
+		tx.wrote, tx.task = true, ralph.Task{}
+	}
 	if tx.told == nil {
 		return
 	}
-	tx.wrote = tx.wrote || !strings.HasPrefix(strings.TrimSpace(query), "SELECT")
+	if !tx.asked {
+		tx.asked = true
+		tx.told("BEGIN")
+	}
 	tx.told(query)
 }
 

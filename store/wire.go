@@ -72,7 +72,9 @@ func (c *pgConn) Close() error {
 func (c *pgConn) Prepare(string) (driver.Stmt, error) { return nil, errors.ErrUnsupported }
 
 // Begin implements driver.Conn.
-func (c *pgConn) Begin() (driver.Tx, error) { return c.BeginTx(context.Background(), driver.TxOptions{}) }
+func (c *pgConn) Begin() (driver.Tx, error) {
+	return c.BeginTx(context.Background(), driver.TxOptions{})
+}
 
 // BeginTx implements driver.ConnBeginTx.
 func (c *pgConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {

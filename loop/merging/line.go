@@ -168,11 +168,10 @@ func (l *Merger) ahead(ctx context.Context, c ralph.Change) (ahead []ralph.Chang
 		if err != nil || l.Branch || away {
 			return err // with branches of their own, none of them moves the target
 		}
-		state, err := tx.MergeQueue()
+		state, alone, err := tx.Merging(l.MaxSentBack)
 		if err != nil || state.Paused != "" {
 			return err
 		}
-		alone, err := tx.MergesAlone(l.MaxSentBack)
 		there := false // whether its end can be waited for
 		for _, p := range n.list {
 			there = there || p.change.TaskID == alone

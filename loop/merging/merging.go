@@ -208,15 +208,13 @@ func (l *Merger) readQueue(
 		if q.Changes, err = tx.QueuedChanges(); err != nil {
 			return err
 		}
-		if len(q.Changes) > 0 || l.Early {
-			if q.Alone, err = tx.MergesAlone(l.MaxSentBack); err != nil {
-				return err
-			}
-		}
 		if q.Waits, err = tx.RemoteAway(); err != nil {
 			return err
 		}
-		state, err = tx.MergeQueue()
+		var alone int64
+		if state, alone, err = tx.Merging(l.MaxSentBack); len(q.Changes) > 0 || l.Early {
+			q.Alone = alone
+		}
 		q.Paused = state.Paused
 		return errors.Join(err, l.Line.tidy(tx, q.Changes))
 	})
