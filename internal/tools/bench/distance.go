@@ -32,6 +32,7 @@ type postgres struct {
 
 // newPostgres starts a server; ok is false where there is none to be started.
 func (b *bench) newPostgres() (pg *postgres, ok bool) {
+	check(os.Setenv("RALPH_TEST_DATABASE", "postgres")) // so that it is durable, as a file is
 	server, err := pgtest.Serve()
 	if err != nil {
 		fmt.Fprintln(b.log, "skipped, as there is no PostgreSQL:", err)
