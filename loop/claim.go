@@ -24,7 +24,8 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*session.C
 	if err := l.Lapse(ctx); err != nil {
 		return nil, err
 	}
-	if _, _, _, err := l.pick(ctx, func(tx *store.Tx) (ralph.Task, bool, error) { return only(tx, task) }); err != nil { // fails the task if its attempts are used up
+	one := func(tx *store.Tx) (ralph.Task, bool, error) { return only(tx, task) }
+	if _, _, _, err := l.pick(ctx, one); err != nil { // fails the task if its attempts are used up
 		return nil, err
 	}
 	if err := l.Store.Tx(ctx, func(tx *store.Tx) error {

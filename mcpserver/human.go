@@ -53,7 +53,8 @@ type UndoCall struct {
 // HumanTools lists the tools of the human profile, without those for discussion.
 var HumanTools = []string{
 	"agentic_get_active_task", "agentic_task_show", "agentic_task_update_progress",
-	"agentic_task_complete", "agentic_task_undo", "agentic_plan_show", "agentic_plan_decide", "agentic_get_token_status", "agentic_create_checkpoint",
+	"agentic_task_complete", "agentic_task_undo", "agentic_plan_show", "agentic_plan_decide", "agentic_get_token_status",
+	"agentic_create_checkpoint",
 }
 
 const humanInstructions = "A person has claimed a task in ralph and works on it with you. " +
@@ -132,9 +133,9 @@ func (c *chat) undoAsked(ctx context.Context, req *mcp.CallToolRequest, in UndoC
 }
 
 // agrees asks the person in the client's own way, as a model cannot say yes for them. A client that answers in a second
-// call is sent the question first, as pending, with what was asked about, which that call brings back. The error says why
-// nothing may be done: the client cannot ask, and elsewhere says how else it is done, or the person said no, and stays
-// says what remains as it is.
+// call is sent the question first, as pending, with what was asked about, which that call brings back. The error says
+// why nothing may be done: the client cannot ask, and elsewhere says how else it is done, or the person said no, and
+// stays says what remains as it is.
 func (c *chat) agrees(
 	ctx context.Context, req *mcp.CallToolRequest, question, about, elsewhere, stays string,
 ) (pending any, err error) {

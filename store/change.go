@@ -544,7 +544,9 @@ func (tx *Tx) WaitForRemote(wait, most time.Duration) error {
 		q.Failures = 0
 	}
 	until := tx.now.Add(min(wait<<min(q.Failures, 10), most))
-	return tx.set("merge_queue", 1, cells{"waits": machine.Name(), "failures": q.Failures + 1, "wait_until": ralph.At(until)})
+	return tx.set("merge_queue", 1, cells{
+		"waits": machine.Name(), "failures": q.Failures + 1, "wait_until": ralph.At(until),
+	})
 }
 
 // ReachedRemote records that this machine has reached the remote.

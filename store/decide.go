@@ -46,7 +46,8 @@ func (tx *Tx) Facts(session string) (signals.Facts, error) {
 	return f, tx.lookUps(&f)
 }
 
-// Signalled returns the signals of a session, and the blocking flags of its task's other sessions that nobody has answered.
+// Signalled returns the signals of a session, and the blocking flags of its task's other sessions that nobody has
+// answered.
 func (tx *Tx) Signalled(task int64, session string) (said []signals.Said, others []int64, err error) {
 	if said, err = tx.SessionSignals(session); err == nil {
 		others, err = tx.openFlags(task, session)

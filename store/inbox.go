@@ -354,7 +354,8 @@ func (tx *Tx) addPlan(item *InboxItem) error {
 // planVerbs say what a part of a plan does.
 var planVerbs = map[string]string{"proposal": "adds ", "amendment": "changes ", "nack": "drops "}
 
-// PlanLines says in a line each what parts of a plan do, with what ralph has marked of new tasks, and counts the marked.
+// PlanLines says in a line each what parts of a plan do, with what ralph has marked of new tasks, and counts the
+// marked.
 func (tx *Tx) PlanLines(parts []InboxItem) (lines []string, marked int, err error) {
 	for _, p := range parts {
 		line := fmt.Sprintf("%sTASK-%d %s", planVerbs[p.Kind], p.TaskID, p.Title)

@@ -214,8 +214,8 @@ func again(err error) bool {
 	return cutOff(err) || code == "40001" || code == "40P01"
 }
 
-// readBack finds out what became of a transaction whose COMMIT was not answered; why says so. The error is nil if it was
-// stored. stored is false if it was not, so that it may be tried again.
+// readBack finds out what became of a transaction whose COMMIT was not answered; why says so. The error is nil if it
+// was stored. stored is false if it was not, so that it may be tried again.
 func (db *DB) readBack(ctx context.Context, id string, why error) (stored bool, err error) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), pgRetry)
 	defer cancel()

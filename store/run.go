@@ -110,8 +110,8 @@ func (tx *Tx) RunEnds(limit int) ([]ralph.Run, error) {
 	return ends.all(tx, `ORDER BY r.id DESC LIMIT $1`, limit)
 }
 
-// LastRun returns the newest run that works, else the newest one that has not ended, else the newest one; ok is false if
-// there was none.
+// LastRun returns the newest run that works, else the newest one that has not ended, else the newest one; ok is false
+// if there was none.
 func (tx *Tx) LastRun() (r ralph.Run, ok bool, err error) {
 	open, err := runs.all(tx, `WHERE r.ended_at = '' ORDER BY r.id DESC`)
 	if i := slices.IndexFunc(open, tx.Alive); i >= 0 {
@@ -230,7 +230,8 @@ func (tx *Tx) GoesOn(id int64) (bool, error) {
 
 // RunControl returns the request that people have sent to a run, or to all runs of its machine.
 func (tx *Tx) RunControl(id int64) (control string, err error) {
-	return value[string](tx, `SELECT CASE WHEN r.control <> 'stop_now' AND m.drained_at <> '' THEN 'drain' ELSE r.control END
+	return value[string](tx, `
+		SELECT CASE WHEN r.control <> 'stop_now' AND m.drained_at <> '' THEN 'drain' ELSE r.control END
 		FROM runs r LEFT JOIN machines m ON m.name = r.machine WHERE r.id = $1`, id)
 }
 

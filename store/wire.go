@@ -56,6 +56,7 @@ type pgConn struct {
 // server finds out where that is 0.
 type pgStatement struct {
 	text   string
+	ends   bool // or begins a transaction, which is not worth preparing
 	args   [][]byte
 	types  []uint32
 	result *pgResult
@@ -82,7 +83,7 @@ func (c *pgConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx,
 	if opts.ReadOnly {
 		begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 	}
-	c.tx, c.sent, c.unsent = true, false, []pgStatement{{text: begin}}
+	c.tx, c.sent, c.unsent = true, false, []pgStatement{{text: begin, ends: true}}
 	return pgTx{c, ctx}, nil
 }
 
@@ -157,7 +158,7 @@ func (c *pgConn) send(ctx context.Context, last pgStatement) (rows *pgRows, err 
 	fresh := make([]string, len(list)) // the texts that are prepared
 	for i, s := range list {
 		name, known := c.prepared[s.text]
-		if !known && len(c.prepared) < maxPrepared {
+		if !known && !s.ends && len(c.prepared) < maxPrepared {
 			name = "s" + strconv.Itoa(c.names)
 			fresh[i], c.prepared[s.text] = s.text, name
 			c.names++
@@ -230,7 +231,7 @@ func (tx pgTx) Commit() error {
 	if !tx.c.sent {
 		return tx.Rollback()
 	}
-	rows, err := tx.c.send(tx.ctx, pgStatement{text: "COMMIT"})
+	rows, err := tx.c.send(tx.ctx, pgStatement{text: "COMMIT", ends: true})
 	if err != nil {
 		return errors.Join(err, tx.Rollback())
 	}
@@ -253,7 +254,7 @@ func (tx pgTx) Rollback() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), pgIdle)
 	defer cancel()
-	rows, err := c.send(ctx, pgStatement{text: "ROLLBACK"})
+	rows, err := c.send(ctx, pgStatement{text: "ROLLBACK", ends: true})
 	if err != nil {
 		return err
 	}

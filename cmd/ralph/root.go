@@ -23,7 +23,7 @@ func newRoot(a *app) *cobra.Command {
 	root := noun("ralph")
 	root.Version = version()
 	root.Flags().Bool("version", false, "print the version")
-	root.SetVersionTemplate(fmt.Sprintf("ralph {{.Version}} (%s %s/%s)\n", runtime.Version(), runtime.GOOS, runtime.GOARCH))
+	root.SetVersionTemplate("ralph {{.Version}} (" + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH + ")\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetOut(a.out)
 	root.SetErr(a.err)

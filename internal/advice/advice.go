@@ -19,7 +19,7 @@ var kinds = map[string]struct{ item, answeredBy string }{
 	"tests changed": {"C{id}", "ralph approve C{id}, or ralph reject C{id} REASON"},
 	"review":        {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
 	"dependency":    {"TASK-{task}", "ralph task retry {id}, or ralph task unblock {task} --on {id}"},
-	"plan":          {"PLAN-{id}", "ralph approve PLAN-{id}, or ralph reject PLAN-{id}; ralph inbox PLAN-{id} has it whole"},
+	"plan":          {"PLAN-{id}", "ralph approve PLAN-{id}, or ralph reject PLAN-{id}; ralph inbox PLAN-{id} has all"},
 	"amendment":     {"A{id}", "ralph approve A{id}, or ralph reject A{id}"},
 	"failed":        {"TASK-{task}", "ralph task retry {task}, or ralph task cancel {task}"},
 	"claim":         {"TASK-{task}", "ralph chat complete {task}, or ralph chat release {task}"},

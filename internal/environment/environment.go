@@ -86,7 +86,8 @@ func Of(outer []string, added map[string]string, own *Own) []string {
 // markers identify the session of a process.
 var markers = []string{"RALPH_SESSION_ID", "RALPH_TASK_ID", "RALPH_CHANNEL"}
 
-// database has the URL of the queue's database, with its password. No agent and no check has it, whatever is configured.
+// database has the URL of the queue's database, with its password. No agent and no check has it, whatever is
+// configured.
 const database = "RALPH_DATABASE"
 
 // on reports whether a switch variable is on.

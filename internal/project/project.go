@@ -199,7 +199,8 @@ func (p *Project) Tidy(ctx context.Context, db *store.DB) error {
 	}); err != nil {
 		return err
 	}
-	return pool.Tidy(ctx, time.Now().AddDate(0, 0, -config.Fixed.WorkspaceDays), uint64(p.Config.Workspace.MinFree)<<20, dirs)
+	before := time.Now().AddDate(0, 0, -config.Fixed.WorkspaceDays)
+	return pool.Tidy(ctx, before, uint64(p.Config.Workspace.MinFree)<<20, dirs)
 }
 
 // LostWork lists the refs of work that was found and belongs to no task.

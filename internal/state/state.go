@@ -307,8 +307,8 @@ func (h *Home) HasQueue() (bool, error) {
 		return true, nil
 	}
 	if at, err := os.ReadFile(h.File(onServer)); err == nil {
-		return false, ralph.Usage(fmt.Errorf("the queue of this project is in a PostgreSQL, %s, and no database is configured: "+
-			"set RALPH_DATABASE, or database in ~/.config/ralph/config.yaml; if it is not there any more, remove %s",
+		return false, ralph.Usage(fmt.Errorf("the queue of this project is in a PostgreSQL, %s, and no database is "+
+			"configured: set RALPH_DATABASE, or database in ~/.config/ralph/config.yaml; if it is not there any more, remove %s",
 			strings.TrimSpace(string(at)), h.File(onServer)))
 	}
 	f, err := h.folder()

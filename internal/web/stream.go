@@ -106,7 +106,8 @@ func (f *feed) read(ctx context.Context) error {
 
 // look reads events from the database.
 func (f *feed) look(ctx context.Context, after int64) ([]news, error) {
-	events, err := store.Read(ctx, f.store, func(tx *store.Tx) ([]ralph.Event, error) { return tx.Events(after, maxEvents) })
+	since := func(tx *store.Tx) ([]ralph.Event, error) { return tx.Events(after, maxEvents) }
+	events, err := store.Read(ctx, f.store, since)
 	list := make([]news, len(events))
 	for i, e := range events {
 		list[i] = news{e.ID, e.Type, e.TaskID, e.SessionID}

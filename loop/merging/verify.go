@@ -101,8 +101,8 @@ func (l *Merger) Try(ctx context.Context, c ralph.Change, spare time.Duration) (
 	}
 }
 
-// Rejoin puts a change that has passed on a target, and left the line while it was reviewed, back into it. The attempt has
-// a conflict instead if it cannot be merged with what was merged meanwhile.
+// Rejoin puts a change that has passed on a target, and left the line while it was reviewed, back into it. The
+// attempt has a conflict instead if it cannot be merged with what was merged meanwhile.
 func (l *Merger) Rejoin(ctx context.Context, c ralph.Change, passed Target) (a Attempt, err error) {
 	on, err := l.target(ctx)
 	if err != nil || on.Gone != "" {

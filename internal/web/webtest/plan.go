@@ -53,14 +53,18 @@ func (n *Night) Plan() error {
 			{Name: "legal", Title: "Ask a lawyer about the wording", DependsOn: []string{"model"}},
 		},
 		Marks: map[string][]string{
-			"pdf":    {"`test -f README.md` " + signals.MarkPasses},
-			"mail":   {"`smtp-check --now` cannot run: there is no command smtp-check"},
-			"remind": {"touches files of mail and waits for nothing of it: in parallel they may conflict", "`npm run watch` does not end: killed after 10m0s"},
-			"legal":  {signals.MarkNothing},
+			"pdf":  {"`test -f README.md` " + signals.MarkPasses},
+			"mail": {"`smtp-check --now` cannot run: there is no command smtp-check"},
+			"remind": {
+				"touches files of mail and waits for nothing of it: in parallel they may conflict",
+				"`npm run watch` does not end: killed after 10m0s",
+			},
+			"legal": {signals.MarkNothing},
 		},
 	}
 	if _, err := n.decide(task, id, signals.Done{Summary: "invoices in five steps"}, func(f *signals.Facts) {
-		f.Planned, f.Merges, f.Changed = "planned: 5 tasks, 1 change of tasks, 1 task to drop, for you to approve", false, false
+		f.Planned = "planned: 5 tasks, 1 change of tasks, 1 task to drop, for you to approve"
+		f.Merges, f.Changed = false, false
 	}); err != nil {
 		return err
 	}
@@ -79,7 +83,9 @@ func (n *Night) Plan() error {
 			known[name] = t
 		}
 		plan.Tasks = append(plan.Tasks,
-			ralph.PlannedTask{Name: "price", Title: "Show prices with tax, and say so", Verify: []string{"node --test test/price.test.js"}},
+			ralph.PlannedTask{
+				Name: "price", Title: "Show prices with tax, and say so", Verify: []string{"node --test test/price.test.js"},
+			},
 			ralph.PlannedTask{Name: "fax", Drop: "nobody has asked for it since"})
 		s, err := tx.Session(id)
 		if err == nil {
