@@ -39,7 +39,8 @@ var powers = map[string]string{
 	"task edit": useAmend, "task move": useAmend,
 	"task retry": useNothing, "task cancel": useNothing, "task block": useBlocked, "task unblock": useNothing,
 	"task split": useSuggest,
-	"plan":       useSuggest, "plan show": reads, "plan edit": useNothing, "plan approve": useNothing, "plan reject": useNothing,
+	"plan":       useSuggest, "plan show": reads,
+	"plan edit": useNothing, "plan approve": useNothing, "plan reject": useNothing,
 	"feature": reads, "discipline": reads,
 	"import": useSuggest, "export": reads,
 
