@@ -238,7 +238,8 @@ func workOn(ctx context.Context, db *store.DB, dir string) (claims, each samples
 	return claims, each
 }
 
-// oneSession is what the database does for a session, without its agent and its check. It returns the time of the claim.
+// oneSession is what the database does for a session, without its agent and its check. It returns the time of the
+// claim.
 func oneSession(ctx context.Context, db *store.DB, run int64, dir string) (claim time.Duration, err error) {
 	id, task, begin := uuid.NewString(), int64(0), time.Now()
 	if err := db.Tx(ctx, func(tx *store.Tx) error {
