@@ -105,7 +105,7 @@ func TestASessionAsksLittleOfTheDatabase(t *testing.T) {
 var few = map[string]string{
 	"agent_states": "a row an agent", "usage_windows": "about six an agent", "k": "conflicts of learnings",
 	"r": "runs, of which the newest is taken", "latest": "the comments that a prompt has room for",
-	"d": "one row", "own": "one row", "held": "one row", "today": "one row", "month": "one row",
+	"planned": "what waits of plans, found by indexes", "d": "one row", "own": "one row", "held": "one row", "today": "one row", "month": "one row",
 }
 
 // scanned is a table that a plan reads completely. A named index was made

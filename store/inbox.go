@@ -95,14 +95,14 @@ var planQueries = []inboxQuery{
 
 // waitingPlans are the features of which a plan waits.
 const waitingPlans = `
-		SELECT 0, f.name, f.id, '', 0, min(w.created)
+		SELECT 0, f.name, f.id, '', 0, min(planned.created)
 		FROM (SELECT t.feature_id, t.created FROM tasks t WHERE t.status = 'proposed' AND ` + isAdded + `
 			UNION ALL SELECT t.feature_id, m.created FROM task_amendments m JOIN tasks t ON t.id = m.task_id
 				WHERE m.status = 'proposed' AND t.status NOT IN ('cancelled', 'completed', 'rejected') AND ` + isAmended + `
 			UNION ALL SELECT t.feature_id, c.created FROM task_comments c JOIN tasks t ON t.id = c.task_id
 				WHERE c.kind = 'nack' AND c.resolved_at = '' AND t.status NOT IN ('cancelled', 'completed', 'rejected')
-					AND ` + isNacked + `) w
-		JOIN features f ON f.id = w.feature_id GROUP BY f.id, f.name ORDER BY f.id`
+					AND ` + isNacked + `) planned
+		JOIN features f ON f.id = planned.feature_id GROUP BY f.id, f.name ORDER BY f.id`
 
 // inboxQueries list the kinds in display order: first a paused agent and blocking flags, then items that hold work,
 // then the rest. Each selects task, title, reference, text, holding, created. Questions and flags occur

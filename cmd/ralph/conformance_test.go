@@ -66,7 +66,7 @@ func TestConformance(t *testing.T) {
 		s.ralph(0, "chat", "claim", "2")
 		chat := func(want string, more ...string) {
 			t.Helper()
-			text, err := run(append(append([]string{inspector, "--cli"}, more...), s.command().Path, "mcp", "--profile", "human")...)
+			text, err := run(append(append([]string{inspector, "--cli"}, more...), s.command().Path, "mcp", "--profile", "chat")...)
 			if !strings.Contains(text, want) {
 				t.Errorf("%q: %v, want …%s…\n%s", more, err, want, text)
 			}

@@ -58,7 +58,7 @@ func chatOn(t *testing.T, transport mcp.Transport, p *person) *client {
 }
 
 func (s *scriptedProject) chat(p *person) *client {
-	return chatOn(s.t, &mcp.CommandTransport{Command: s.command("mcp", "--profile", "human")}, p)
+	return chatOn(s.t, &mcp.CommandTransport{Command: s.command("mcp", "--profile", "chat")}, p)
 }
 
 // mirror reads session.json.
@@ -318,7 +318,7 @@ func TestTwoPeoplesTasksSideBySide(t *testing.T) {
 	s.ralph(0, "task", "add", "There", "--verify", "test -f there")
 	s.ralph(0, "chat", "claim", "1")
 	s.has(s.ralph(0, "-C", other, "chat", "claim", "2"), "on branch feature")
-	here, there := s.chat(nil), chatOn(t, &mcp.CommandTransport{Command: s.command("-C", other, "mcp", "--profile", "human")}, nil)
+	here, there := s.chat(nil), chatOn(t, &mcp.CommandTransport{Command: s.command("-C", other, "mcp", "--profile", "chat")}, nil)
 	here.want("agentic_get_active_task", `{}`, `"id": "TASK-1"`, false)
 	there.want("agentic_get_active_task", `{}`, `"id": "TASK-2"`, false)
 	here.want("agentic_get_active_task", `{"task_id":"TASK-2"}`, `"branch": "feature"`, false)

@@ -33,7 +33,7 @@ func TestRealChat(t *testing.T) {
 	_, watched := s.start("chat", "watch")
 
 	// Claude Code in the project's folder, as a person starts it, but for the screen.
-	self := s.command("mcp", "--profile", "human")
+	self := s.command("mcp", "--profile", "chat")
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"ralph": map[string]any{"command": self.Path, "args": self.Args[1:]}}})
 	if err != nil {
 		t.Fatal(err)

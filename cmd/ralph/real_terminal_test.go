@@ -77,7 +77,7 @@ func TestRealChatInATerminal(t *testing.T) {
 	s := newStage(t, turns(bash("echo looked"), complete, complete))
 	s.run(0, "task", "add", "Look", "--verify", "true")
 	s.run(0, "chat", "claim", "1")
-	self := s.command("mcp", "--profile", "human")
+	self := s.command("mcp", "--profile", "chat")
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"ralph": map[string]any{"command": self.Path, "args": self.Args[1:]}}})
 	if err != nil {
 		t.Fatal(err)

@@ -357,7 +357,8 @@ func loose(ctx context.Context, p *project.Project) []Finding {
 		return nil
 	}
 	return []Finding{{
-		"lost work", true, text.Count(len(names), "commit") + " no task has: " + text.Line(strings.Join(names, ", "), 300),
+		"lost work", true, text.Count(len(names), "commit") + " that no task has: " +
+			text.Line(strings.Join(names, ", "), 300),
 		"`git show REF` shows one; what you do not want `git update-ref -d REF` drops",
 	}}
 }
