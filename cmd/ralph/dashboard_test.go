@@ -161,8 +161,8 @@ turn
 	}
 	p.reads("#stream li", "mind IPv6")
 	p.reads("#stream li", "I have heard it")
-	p.reads("#stream li.green", "Did it, with IPv6.")
-	p.reads("h1 ~ .lead", "finished: done")
+	p.reads("#stream li", "Did it, with IPv6.")
+	p.reads("h1 ~ .lead", "Merged")
 	d.stop(t, 130)
 	if out := s.ralph(0, "timeline", "1"); !strings.Contains(out, "the running session was told") {
 		t.Errorf("the comment was not delivered:\n%s", out)
