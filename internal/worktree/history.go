@@ -269,6 +269,9 @@ func (t *Tree) MergeTree(ctx context.Context, ours, theirs string) (m Merge, err
 		return m, err
 	}
 	parts := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
+	if !isID(parts[0]) {
+		return m, errors.Join(fmt.Errorf("git merge-tree of %.12s and %.12s named no tree: %.100q", ours, theirs, out), err)
+	}
 	m.Tree, m.Conflicts = parts[0], parts[1:]
 	t.known.mu.Lock()
 	defer t.known.mu.Unlock()
