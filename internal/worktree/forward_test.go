@@ -1,6 +1,7 @@
 package worktree_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -69,6 +70,26 @@ func TestAGitThatWasKilledIsTriedOnceMore(t *testing.T) {
 				t.Errorf("%v, %v", moved, err)
 			}
 		})
+	}
+}
+
+// over has ended, which nobody is told in time.
+type over struct{ context.Context }
+
+func (over) Err() error { return context.Canceled }
+
+// TestAGitThatEndsWithWhatItIsForHasAnswered: nothing is taken for "there is none" because it was asked for too late.
+func TestAGitThatEndsWithWhatItIsForHasAnswered(t *testing.T) {
+	tree, _, first, next := repository(t)
+	late := over{context.Background()}
+	if all, err := tree.History(late, []string{next}); err == nil && !all[first] {
+		t.Errorf("its history is %v", all)
+	}
+	if m, err := tree.MergeTree(late, first, next); err == nil && m.Tree == "" {
+		t.Error("the merge has no tree")
+	}
+	if m, err := tree.MergeTree(t.Context(), first, next); err != nil || m.Tree == "" {
+		t.Errorf("the merge afterwards: %+v, %v", m, err)
 	}
 }
 

@@ -132,7 +132,7 @@ func runExactly(
 	if Killed(err) && ctx.Err() == nil && reads[subcommand(args)] {
 		err = once()
 	}
-	if ctx.Err() != nil || errors.Is(err, errSlow) {
+	if err != nil && (ctx.Err() != nil || errors.Is(err, errSlow)) { // what git said before it was killed is no answer
 		return nil, err
 	}
 	return out.Bytes(), err

@@ -264,13 +264,12 @@ func (t *Tree) MergeTree(ctx context.Context, ours, theirs string) (m Merge, err
 	}
 	out, err := t.run(ctx, overrides, "merge-tree", "--write-tree", "--name-only", "-z", "--no-messages", ours, theirs)
 	var exit *exitError
-	// Status 1 says that they conflict, but also that one of them is not here: then there is no tree.
-	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1 || len(out) == 0) {
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
 		return m, err
 	}
 	parts := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
-	if !isID(parts[0]) {
-		return m, errors.Join(fmt.Errorf("git merge-tree of %.12s and %.12s named no tree: %.100q", ours, theirs, out), err)
+	if !isID(parts[0]) { // status 1 says that they conflict, but also that one of them is not here
+		return m, errors.Join(fmt.Errorf("git merge-tree of %.12s and %.12s named no tree", ours, theirs), err)
 	}
 	m.Tree, m.Conflicts = parts[0], parts[1:]
 	t.known.mu.Lock()
