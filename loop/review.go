@@ -118,16 +118,16 @@ func (l *Loop) reviewer(tx *store.Tx, t ralph.Task, r signals.Reviewer) (who ses
 }
 
 // reviewAllowance implements [session.Reviewing].Allowance: what is left once the sessions in progress have spent all
-// that they may.
-func (l *Loop) reviewAllowance(tx *store.Tx) (usd float64, why string, err error) {
+// that they may. It waits if there are others than that whose work is reviewed.
+func (l *Loop) reviewAllowance(tx *store.Tx) (usd float64, why string, waits bool, err error) {
 	run, _, err := tx.LastRun()
 	if err != nil {
-		return 0, "", err
+		return 0, "", false, err
 	}
 	s, err := tx.Spending(run.ID, from(time.Time{}, time.Now()), worth)
 	if err != nil {
-		return 0, "", err
+		return 0, "", false, err
 	}
 	usd, why = allowance(l.Limits, s, 1)
-	return usd, why, nil
+	return usd, why, s.Open > 1, nil
 }

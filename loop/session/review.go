@@ -31,8 +31,9 @@ type Reviewing struct {
 	Asked func(tx *store.Tx, t ralph.Task) (Reviewer, error)
 	// Place takes a workspace for a review.
 	Place func(ctx context.Context) (*workspace.Workspace, error)
-	// Allowance returns how much a review may spend; why says why it cannot begin.
-	Allowance func(tx *store.Tx) (usd float64, why string, err error)
+	// Allowance returns how much a review may spend; why says why it cannot begin, and waits that this may change, as
+	// other sessions in progress may spend less than they may.
+	Allowance func(tx *store.Tx) (usd float64, why string, waits bool, err error)
 	// Named returns an agent by its name, for a task.
 	Named   func(task int64, name string) (agent.Agent, error)
 	Project string // its name
@@ -52,6 +53,9 @@ type Reviewed struct {
 	*Session
 	Report agent.Report
 }
+
+// reviewWait is how long a review waits for money that other sessions in progress may spend.
+const reviewWait = 10 * time.Minute
 
 // reviewTries is how many conversations a reviewer has to review a change.
 const reviewTries = 2
@@ -249,19 +253,7 @@ func (s *Session) converse(
 	if err := os.WriteFile(filepath.Join(folder, "prompt.md"), []byte(v.prompt), 0o600); err != nil {
 		return nil, r, err
 	}
-	if err := s.Store.Tx(ctx, func(tx *store.Tx) error {
-		usd, why, err := s.Reviews.Allowance(tx)
-		if err != nil || why != "" {
-			r.None = why
-			return err
-		}
-		v.Limits.CostUSD = usd
-		v.Row, err = tx.StartReview(store.Start{
-			ID: v.Row.ID, Task: v.Row.TaskID, Run: s.Row.RunID, Model: who.Model, Agent: who.Name, CostLimitUSD: usd,
-			Dir: ws.Dir, Number: s.Row.Number, Worker: s.Row.Worker,
-		}, s.Row)
-		return err
-	}); err != nil || r.None != "" {
+	if r.None, err = s.begin(ctx, v, who, ws.Dir); err != nil || r.None != "" {
 		return nil, r, errors.Join(err, os.RemoveAll(folder))
 	}
 	s.Merger.Line.Leave(s.Row.ID) // nobody waits for what may take long, and may be refused
@@ -290,6 +282,38 @@ func (s *Session) converse(
 	done := Reviewed{v, end.Report}
 	s.Done = append(s.Done, done)
 	return &done, r, errors.Join(err, os.RemoveAll(v.scratch()), os.RemoveAll(v.idleScratch()))
+}
+
+// begin records that a review begins, and how much it may spend. It waits for a while for what other sessions in
+// progress may leave; none says why it cannot begin.
+func (s *Session) begin(ctx context.Context, v *Session, who Choice, dir string) (none string, err error) {
+	defer s.checking("")
+	for deadline := time.Now().Add(reviewWait); ; {
+		changed, waits := s.Store.Changed(), false
+		err = s.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+			if v.Limits.CostUSD, none, waits, err = s.Reviews.Allowance(tx); err != nil || none != "" {
+				return err
+			}
+			v.Row, err = tx.StartReview(store.Start{
+				ID: v.Row.ID, Task: v.Row.TaskID, Run: s.Row.RunID, Model: who.Model, Agent: who.Name,
+				CostLimitUSD: v.Limits.CostUSD, Dir: dir, Number: s.Row.Number, Worker: s.Row.Worker,
+			}, s.Row)
+			return err
+		})
+		left := time.Until(deadline)
+		if err != nil || none == "" || !waits || left <= 0 {
+			return none, err
+		}
+		s.Merger.Line.Leave(s.Row.ID)
+		s.takes(left)
+		s.checking("the review by " + who.Name + " waits for money that other sessions may leave")
+		select {
+		case <-changed:
+		case <-time.After(left):
+		case <-ctx.Done():
+			return none, nil
+		}
+	}
 }
 
 // LoseReview closes a review whose ralph, or whose worker, is gone. It has cost what its transcript shows. What it was
