@@ -120,7 +120,7 @@ func (l *Loop) reviewer(tx *store.Tx, t ralph.Task, r signals.Reviewer) (who ses
 // reviewAllowance implements [session.Reviewing].Allowance: what is left once the sessions in progress have spent all
 // that they may. It waits if there are others than that whose work is reviewed.
 func (l *Loop) reviewAllowance(tx *store.Tx) (usd float64, why string, waits bool, err error) {
-	run, _, err := tx.LastRun()
+	run, _, err := tx.LastRunHere()
 	if err != nil {
 		return 0, "", false, err
 	}
