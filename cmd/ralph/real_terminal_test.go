@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -168,12 +169,15 @@ func TestRealSessionGoesOnInATerminal(t *testing.T) {
 			}
 		})
 		waitFor(t, func() bool { return screen.shows("HALFWAY") })
-		for _, keys := range []string{"please-finish-it", "\r"} {
-			if _, err := screen.WriteString(keys); err != nil {
-				t.Fatal(err)
-			}
-			waitFor(t, func() bool { return keys == "\r" || screen.shows("finish-it") })
+		if _, err := screen.WriteString("please-finish-it"); err != nil {
+			t.Fatal(err)
 		}
+		waitFor(t, func() bool {
+			_, err := screen.WriteString("\r") // until it is sent: one that comes with what was typed is a line of it
+			return err != nil || slices.ContainsFunc(s.api.Requests(), func(r messagesapi.Request) bool {
+				return strings.Contains(r.Body, "please-finish-it")
+			})
+		})
 		waitFor(t, func() bool { return screen.shows("MERGED") })
 		waitFor(t, func() bool {
 			_, err := screen.WriteString("\x03") // until it has ended
