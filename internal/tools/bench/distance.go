@@ -55,6 +55,7 @@ func (pg *postgres) database(ctx context.Context) string {
 // by half of that.
 func away(ctx context.Context, base string, d time.Duration) (far string, shut func()) {
 	u := must(url.Parse(base))
+	socket := filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432")
 	listener := must((&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0"))
 	var relays sync.WaitGroup
 	relays.Go(func() {
@@ -63,7 +64,7 @@ func away(ctx context.Context, base string, d time.Duration) (far string, shut f
 			if err != nil {
 				return // it was shut
 			}
-			server, err := (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432"))
+			server, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 			if err != nil {
 				_ = client.Close() // who connects is told
 				continue
