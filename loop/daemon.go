@@ -164,7 +164,7 @@ func (r *runner) await(ctx context.Context, until time.Time, news func() (bool, 
 				return cmp.Or(err, errAgain)
 			}
 		}
-		if time.Until(until) <= 0 || ctx.Err() != nil || closed(r.Stop) {
+		if time.Until(until) <= 0 || len(r.ended) > 0 || ctx.Err() != nil || closed(r.Stop) {
 			return errAgain
 		}
 		before := time.Now()

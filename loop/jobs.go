@@ -26,7 +26,8 @@ type job struct {
 	course
 	number   int
 	task     int64
-	kind     string    // the task's discipline
+	kind     string // the task's discipline
+	role     ralph.Role
 	since    time.Time // start of the period that the run's limits count for
 	deadline time.Time // end of the run's time
 	counted  bool      // its task already counted against the limits
@@ -69,6 +70,16 @@ func (l *Loop) width() int {
 
 // busy reports whether a session or a merge is in progress.
 func (r *runner) busy() bool { return len(r.jobs) > 0 || r.merges }
+
+// works reports whether anything in progress may change the project: a merge, or a session that does not just plan.
+func (r *runner) works() bool {
+	for _, l := range r.jobs {
+		if l.role != ralph.RolePlan {
+			return true
+		}
+	}
+	return r.merges
+}
 
 // heed applies the results that have come in. If full, it first waits for one.
 func (r *runner) heed(ctx context.Context, full bool) error {
@@ -244,8 +255,8 @@ func (r *runner) begin(ctx context.Context, task ralph.Task) error {
 	}
 	own := *r.Loop
 	l := &job{
-		course: course{&own, r.id}, number: 1, task: task.ID, kind: task.Discipline, since: r.since(),
-		deadline: r.started.Add(seconds(r.Limits.MaxSeconds)), counted: r.counted[task.ID],
+		course: course{&own, r.id}, number: 1, task: task.ID, kind: task.Discipline, role: task.Role,
+		since: r.since(), deadline: r.started.Add(seconds(r.Limits.MaxSeconds)), counted: r.counted[task.ID],
 	}
 	for r.jobs[l.number] != nil {
 		l.number++

@@ -400,7 +400,7 @@ func (r *runner) round(ctx context.Context) error {
 	if err := r.waitForAgent(ctx, its); err != nil {
 		return err
 	}
-	if !r.red.green && r.busy() {
+	if !r.red.green && task.Role != ralph.RolePlan && r.works() {
 		return r.besides(ctx, "the verification has to pass first")
 	}
 	if task, err = r.ready(ctx, task); err != nil {

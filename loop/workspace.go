@@ -67,12 +67,15 @@ func (r *runner) advance(ctx context.Context) error {
 		return err
 	}
 	r.advances = map[int]*advance{}
-	for i := range min(r.width(), tasks) {
+	for number := 1; number <= r.width() && len(r.advances) < tasks; number++ {
+		if r.jobs[number] != nil { // a session that plans has it
+			continue
+		}
 		a := &advance{done: make(chan struct{})}
-		r.advances[i+1] = a
+		r.advances[number] = a
 		go func() {
 			defer close(a.done)
-			ws, err := r.Pool.Take(r.jobsCtx, i+1, false)
+			ws, err := r.Pool.Take(r.jobsCtx, number, false)
 			if err == nil {
 				err = ws.Prepare(r.jobsCtx, tip)
 			}
