@@ -31,19 +31,15 @@ ralph's commands only: the rules of [statuses](task-status.md), the log of event
     sqlite3 -readonly ~/.local/state/ralph/my-app-*/ralph.db "SELECT id, title, status_reason FROM tasks WHERE status = 'failed'"
 
 Times are RFC 3339 texts in UTC with milliseconds. Lists and objects are JSON texts, whose fields are those of [--json](cli.md#json).
-An empty text is "none". The tables are STRICT. A column without a type is text.
+An empty text is "none". The tables are STRICT. A column without a type is text. These mean the same in every table:
 
+%s
 ## PostgreSQL
 
 With ` + "`database: postgres://…`" + ` in ` + "`~/.config/ralph/config.yaml`" + `, or ` + "`RALPH_DATABASE`" + `, the queue is in a PostgreSQL (15 or later) that you run, with
-the same tables and columns; ` + "`{project}`" + ` in the URL is the name of the project's folder, as each project wants a database of its own.
-` + "`ralph db url`" + ` says where it is, without the password. ` + "`ralph db move postgres://…`" + ` takes a queue there from its file, and ` + "`ralph db move file`" + ` back: counts and
-digests of all tables are compared. No agent sees the URL, and ` + "`ralph.yaml`" + ` must not have it. One transaction at a time writes, under an advisory
-lock; the time is the server's. What was tried and taken back, such as by ` + "`import --dry-run`" + `, leaves a gap in the ids. Several machines may run on one database if ` + "`merge.push`" + ` names a remote that all of them
-reach (else the second is refused): each done travels there as ` + "`refs/ralph/changes/SESSION`" + `, one machine at a time merges, and what a machine
-was doing that has not renewed its lease for five minutes goes back to the queue.
-` + "`ralph db backup`" + ` needs ` + "`pg_dump`" + `, and ` + "`pg_restore`" + ` brings a copy back. While the server is
-away, commands try again for 20 seconds and runs for five minutes.
+the same tables and columns ([several machines](howto/several-machines.md)). ` + "`ralph db move postgres://…`" + ` takes a queue there from its file, and ` + "`ralph db move file`" + ` back: counts and
+digests of all tables are compared. What was tried and taken back, such as by ` + "`import --dry-run`" + `, leaves a gap in the ids.
+` + "`ralph db backup`" + ` needs ` + "`pg_dump`" + `.
 `
 
 // tables describe each table, in the order of the page.
@@ -215,7 +211,7 @@ func TestTheDatabaseIsDocumented(t *testing.T) {
 func databasePage(t *testing.T, tx *store.Tx) (string, error) {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString(databaseIntro)
+	fmt.Fprintf(&b, databaseIntro, sharedColumns())
 	there, err := texts(t, tx, `SELECT name FROM sqlite_master WHERE type IN ('table','view') AND name NOT LIKE 'sqlite_%'`)
 	if err != nil {
 		return "", err
@@ -258,6 +254,7 @@ func columnRows(t *testing.T, tx *store.Tx, b *strings.Builder, table string, us
 	if err := tx.QueryRowContext(t.Context(), `SELECT sql FROM sqlite_master WHERE name = $1`, table).Scan(&ddl); err != nil {
 		return err
 	}
+	var more []string // columns of which there is nothing to say here
 	columns, err := texts(t, tx, `SELECT name || ' ' || type FROM pragma_table_xinfo($1)`, table)
 	if err != nil {
 		return err
@@ -268,7 +265,7 @@ func columnRows(t *testing.T, tx *store.Tx, b *strings.Builder, table string, us
 		meaning, ok := meanings[key]
 		if !ok {
 			key = name
-			if meaning, ok = meanings[key]; !ok {
+			if _, ok = meanings[key]; !ok {
 				t.Errorf("say in this file what is in the column %s.%s", table, name)
 			}
 		}
@@ -280,16 +277,31 @@ func columnRows(t *testing.T, tx *store.Tx, b *strings.Builder, table string, us
 			list := "`" + strings.Join(strings.Split(strings.NewReplacer("'", "", " ", "").Replace(values[1]), ","), "`, `") + "`"
 			meaning = strings.TrimPrefix(meaning+"; one of "+strings.Replace(list, "``", "empty", 1), "; ")
 		}
-		fmt.Fprintf(b, "- `%s`", name)
+		column := "`" + name + "`"
 		if kind = strings.ToLower(kind); kind != "text" {
-			b.WriteString(" " + kind)
+			column += " " + kind
 		}
-		if meaning != "" {
-			b.WriteString(": " + meaning)
+		if meaning == "" {
+			more = append(more, column)
+			continue
 		}
-		b.WriteString("\n")
+		fmt.Fprintf(b, "- %s: %s\n", column, meaning)
+	}
+	if len(more) > 0 {
+		fmt.Fprintf(b, "\nAlso %s.\n", strings.Join(more, ", "))
 	}
 	return nil
+}
+
+// sharedColumns lists the columns that mean the same wherever no table says otherwise.
+func sharedColumns() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(meanings)) {
+		if meaning := meanings[name]; meaning != "" && !strings.Contains(name, ".") {
+			fmt.Fprintf(&b, "- `%s`: %s\n", name, meaning)
+		}
+	}
+	return b.String()
 }
 
 // definition returns the line of a table's statement that declares a column.

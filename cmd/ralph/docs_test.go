@@ -5,9 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,7 +157,9 @@ func listCommand(b *strings.Builder, c *cobra.Command) {
 		}
 	})
 	use := strings.ReplaceAll(strings.TrimSuffix(c.UseLine(), " [flags]"), "|", "\\|")
-	fmt.Fprintf(b, "| `%s` | %s | %s |\n", use, c.Short, strings.Join(flags, ", "))
+	if c.Runnable() {
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", use, c.Short, strings.Join(flags, ", "))
+	}
 	for _, sub := range c.Commands() {
 		listCommand(b, sub)
 	}
@@ -212,11 +216,11 @@ var objects = []struct {
 // objectReference names the fields of what is printed as JSON.
 func objectReference() string {
 	var b strings.Builder
-	b.WriteString("\n## JSON\n\nWhat `--json` prints has these fields. Their names are stable; further ones may be added; one without a type is text. " +
+	b.WriteString("\n## JSON\n\nWhat `--json` prints has these fields, behind their types. Their names are stable; further ones may be added; `?` is absent where there is none. " +
 		"Times are RFC 3339 in UTC, null where there is none.\n\n| object | of | fields |\n|---|---|---|\n")
 	for _, o := range objects {
 		typ := reflect.TypeOf(o.value)
-		var fields []string
+		fields := map[string][]string{} // by their types
 		for f := range typ.Fields() {
 			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if name == "" || name == "-" {
@@ -226,14 +230,21 @@ func objectReference() string {
 			if options == "omitempty" {
 				kind = strings.TrimSuffix(kind, " or null") + "?"
 			}
-			if kind != "text" { // most are
-				name += ": " + kind
-			}
-			fields = append(fields, "`"+name+"`")
+			fields[kind] = append(fields[kind], "`"+name+"`")
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", cmp.Or(o.name, typ.Name()), o.where, strings.Join(fields, ", "))
+		var list []string
+		for _, kind := range slices.SortedFunc(maps.Keys(fields), byType) {
+			list = append(list, kind+": "+strings.Join(fields[kind], ", "))
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", cmp.Or(o.name, typ.Name()), o.where, strings.Join(list, "; "))
 	}
 	return b.String()
+}
+
+// byType orders the types of fields: what most are first.
+func byType(a, b string) int {
+	most := []string{"time", "bool", "number", "text"}
+	return cmp.Or(slices.Index(most, b)-slices.Index(most, a), cmp.Compare(a, b))
 }
 
 // jsonType is a type as JSON has it.
@@ -274,8 +285,17 @@ func statusReference() string {
 	var b strings.Builder
 	b.WriteString(generated + "# Statuses of a task\n\nEvery change that there is; the database refuses any other. \"Verdict\" is what the rules of [pipeline.md](pipeline.md) make of a session, " +
 		"\"derived\" what follows from open questions, blockers and dependencies.\n\n| from | to | by | when |\n|---|---|---|---|\n")
+	from := map[string][]string{} // statuses, by the rest of the row
+	var rows []string
 	for _, m := range ralph.Moves {
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", m.From, m.To, m.By, m.When)
+		row := fmt.Sprintf("`%s` | %s | %s |", m.To, m.By, m.When)
+		if from[row] == nil {
+			rows = append(rows, row)
+		}
+		from[row] = append(from[row], "`"+string(m.From)+"`")
+	}
+	for _, row := range rows {
+		fmt.Fprintf(&b, "| %s | %s\n", strings.Join(from[row], ", "), row)
 	}
 	return b.String()
 }

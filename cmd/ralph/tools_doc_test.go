@@ -34,8 +34,10 @@ func toolReference(t *testing.T) string {
 	b.WriteString(generated + `# MCP tools
 
 What agents can call. ` + "`ralph mcp --profile NAME`" + ` serves a profile on stdio or HTTP. A call that is not as described here is refused with a
-sentence that says what is wrong; nothing is recorded then. Names and fields are stable; optional fields may be added.
+sentence that says what is wrong; nothing is recorded then. Names and fields are stable; optional fields may be added. A field without words
+means what it means in the tools above.
 `)
+	said := map[string]bool{} // what was said of fields, and which tool to choose
 	known := map[string]string{} // the profile in which a tool was described, by what was said of it
 	for _, profile := range profiles(t) {
 		fmt.Fprintf(&b, "\n## Profile %s\n\n%s\n", profile, aboutProfiles[profile])
@@ -55,7 +57,21 @@ sentence that says what is wrong; nothing is recorded then. Names and fields are
 				continue
 			}
 			known[description] = profile
-			fmt.Fprintf(&b, "\n### `%s`\n\n%s", tool.Name, description)
+			words, choice, found := strings.Cut(tool.Description, " Which one to use")
+			if found && !said[choice] {
+				words, said[choice] = tool.Description, true
+			}
+			fmt.Fprintf(&b, "\n### `%s`\n\n%s\n", tool.Name, words)
+			for line := range strings.Lines(strings.TrimPrefix(description, tool.Description+"\n")) {
+				field, meaning, _ := strings.Cut(line, ": ")
+				name, _, _ := strings.Cut(field, "` ")
+				if key := name + meaning; meaning != "" && said[key] {
+					line = field + "\n"
+				} else {
+					said[key] = true
+				}
+				b.WriteString(line)
+			}
 		}
 		for _, elsewhere := range slices.Sorted(maps.Keys(same)) {
 			fmt.Fprintf(&b, "\nAs in the profile %s: %s.\n", elsewhere, strings.Join(same[elsewhere], ", "))

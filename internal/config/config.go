@@ -6,7 +6,7 @@
 //
 // A [Loaded] without an error is complete and valid, and no limit in it is absent, zero or
 // negative. Every problem is reported with file, line and column. A key is documented by the tags
-// of its field and its text in docs.go, from which [Keys], [Schema] and docs/configuration-all.md
+// of its field and its text in docs.go, from which [Keys], [Schema] and docs/configuration.md
 // are generated.
 package config
 

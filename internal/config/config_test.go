@@ -101,48 +101,12 @@ func TestDefaultsAreWhatTheirDocumentationSays(t *testing.T) {
 }
 
 func TestDocumentationIsFresh(t *testing.T) {
-	golden(t, "../../docs/configuration.md", commonDocumentation(t))
-	golden(t, "../../docs/configuration-all.md", documentation(t))
+	golden(t, "../../docs/configuration.md", documentation(t))
 	schema, err := config.Schema()
 	if err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "../../docs/ralph.schema.json", schema)
-}
-
-// commonDocumentation is docs/configuration.md: what people set, on one page.
-func commonDocumentation(t *testing.T) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	b.WriteString(`# Configuration
-
-<!-- Generated from internal/config by "go test ./internal/config -update". Do not edit. -->
-
-` + "`ralph init`" + ` writes ` + "`ralph.yaml`" + ` into the project's root. These are the keys that people set. Every other key has a default that few
-change: [all keys](configuration-all.md). In brackets stands the default. ` + "`ralph config`" + ` shows these and whatever is set, and where it came from.
-
-` + "```yaml" + `
-verify: [make test]              # must pass before a task counts as done
-limits: {max_cost_usd: 20}       # a run ends there
-notify: [{url: $SLACK_URL, preset: slack}]
-` + "```" + `
-
-`)
-	if len(config.Common) > 15 {
-		t.Errorf("%d keys are too many for the page that everybody reads", len(config.Common))
-	}
-	for _, name := range config.Common {
-		i := slices.IndexFunc(config.Keys(), func(k config.Key) bool { return k.Name == name })
-		if i < 0 {
-			t.Fatalf("there is no key %s", name)
-		}
-		k := config.Keys()[i]
-		meaning := strings.ReplaceAll(meaningOf(k.Description, k.Accepted), "the keys below", "[these keys](configuration-all.md)")
-		fmt.Fprintf(&b, "- `%s` (%s): %s\n", k.Name, defaultOf(k), meaning)
-	}
-	b.WriteString("\nA flag of a command wins over the variable of the environment (`limits.max_cost_usd` is `RALPH_LIMITS_MAX_COST_USD`), that over " +
-		"`ralph.yaml`,\nthat over `~/.config/ralph/config.yaml`. What is wrong is refused with line and column.\n")
-	return b.Bytes()
 }
 
 func meaningOf(description string, accepted []string) string {
@@ -159,15 +123,56 @@ func defaultOf(k config.Key) string {
 	return "`" + k.Default + "`"
 }
 
-// documentation is docs/configuration-all.md.
+// documentation is docs/configuration.md: first what people set, then every other key.
 func documentation(t *testing.T) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	b.WriteString(`# All keys of the configuration
+	var common, others, maps bytes.Buffer
+	if len(config.Common) > 15 {
+		t.Errorf("%d keys are too many for the list that everybody reads", len(config.Common))
+	}
+	line := func(b *bytes.Buffer, k config.Key) {
+		fmt.Fprintf(b, "- `%s` (%s, %s): %s\n", k.Name, k.Type, defaultOf(k), meaningOf(k.Description, k.Accepted))
+	}
+	for _, name := range config.Common {
+		i := slices.IndexFunc(config.Keys(), func(k config.Key) bool { return k.Name == name })
+		if i < 0 {
+			t.Fatalf("there is no key %s", name)
+		}
+		line(&common, config.Keys()[i])
+	}
+	count := 0
+	for _, k := range config.Keys() {
+		isCommon := slices.Contains(config.Common, k.Name)
+		if k.Items == nil {
+			count++
+			if !isCommon {
+				line(&others, k)
+			}
+			continue
+		}
+		fmt.Fprintf(&maps, "\n## %s\n\n", k.Name)
+		if !isCommon {
+			fmt.Fprintf(&maps, "A %s. %s\n\n", k.Type, k.Description)
+		}
+		for _, item := range k.Items {
+			kind := string(item.Type)
+			if item.Default != "" {
+				kind += ", `" + item.Default + "`"
+			}
+			fmt.Fprintf(&maps, "- `%s` (%s): %s\n", item.Name, kind, meaningOf(item.Description, item.Accepted))
+		}
+	}
+	if count > 75 { // those of lists' maps apart
+		t.Errorf("%d keys are too many: what has one sensible value is a constant (fixed.go)", count)
+	}
+	return fmt.Appendf(nil, configurationPage, common.Bytes(), others.Bytes(), maps.Bytes())
+}
+
+const configurationPage = `# Configuration
 
 <!-- Generated from internal/config by "go test ./internal/config -update". Do not edit. -->
 
-What people set is on [one page](configuration.md). ` + "`ralph.yaml`" + ` is in the project's root. Each value comes from the first of these that sets it:
+` + "`ralph init`" + ` writes ` + "`ralph.yaml`" + ` into the project's root. Each value comes from the first of these that sets it:
 
 1. a flag of the command,
 2. the environment variable: ` + "`RALPH_`" + ` and the key, such as ` + "`RALPH_LIMITS_MAX_SESSIONS`" + ` for ` + "`limits.max_sessions`" + `,
@@ -175,9 +180,21 @@ What people set is on [one page](configuration.md). ` + "`ralph.yaml`" + ` is in
 4. ` + "`~/.config/ralph/config.yaml`" + ` (the system's directory for configuration),
 5. the built-in default.
 
-What is set replaces the value below as a whole, lists and maps too. ` + "`ralph config --all`" + ` shows every value
-and where it came from. Unknown keys, wrong types and values out of bounds are refused with line and
-column; a variable that begins with ` + "`RALPH_`" + ` and sets nothing is warned of.
+What is set replaces the value below as a whole, lists and maps too. ` + "`ralph config`" + ` shows the keys that people set and whatever is set, with
+` + "`--all`" + ` every value, and where each came from.
+
+## The keys that people set
+
+` + "```yaml" + `
+verify: [make test]              # must pass before a task counts as done
+limits: {max_cost_usd: 20}       # a run ends there
+notify: [{url: $SLACK_URL, preset: slack}]
+` + "```" + `
+
+Behind each key stand its type and its default.
+
+%s
+## How values are written
 
 - A duration is a number with a unit, or several: ` + "`90s`, `45m`, `1h30m`" + `; from 1ms to 8784h.
 - A list may be written as a single text, for a list of one. In a variable it is ` + "`[a, b]`" + ` or a single text.
@@ -187,37 +204,14 @@ column; a variable that begins with ` + "`RALPH_`" + ` and sets nothing is warne
 - ` + "`verify:`" + ` with a list is short for ` + "`verify.commands`" + `, ` + "`notify:`" + ` with a list for ` + "`notify.receivers`" + `.
 - The file is at most 64 KiB of UTF-8. Anchors and aliases work; merge keys and tags do not.
 
-[ralph.schema.json](ralph.schema.json) is the JSON Schema of the file.
+Unknown keys, wrong types and values out of bounds are refused with line and column; a variable that begins with ` + "`RALPH_`" + ` and sets
+nothing is warned of. [ralph.schema.json](ralph.schema.json) is the JSON Schema of the file.
 
-Behind each key stand its type and its default.
+## Every other key
 
-`)
-	count := 0
-	for _, k := range config.Keys() {
-		if k.Items == nil {
-			fmt.Fprintf(&b, "- `%s` (%s, %s): %s\n", k.Name, k.Type, defaultOf(k), meaningOf(k.Description, k.Accepted))
-			count++
-		}
-	}
-	if count > 75 { // those of lists' maps apart
-		t.Errorf("%d keys are too many: what has one sensible value is a constant (fixed.go)", count)
-	}
-	for _, k := range config.Keys() {
-		if k.Items == nil {
-			continue
-		}
-		fmt.Fprintf(&b, "\n`%s` is a %s. %s\n\n", k.Name, k.Type, k.Description)
-		for _, item := range k.Items {
-			meaning := meaningOf(item.Description, item.Accepted)
-			def := "absent"
-			if item.Default != "" {
-				def = "`" + item.Default + "`"
-			}
-			fmt.Fprintf(&b, "- `%s` (%s, %s): %s\n", item.Name, item.Type, def, meaning)
-		}
-	}
-	return b.Bytes()
-}
+The default is right for most projects.
+
+%s%s`
 
 // validator checks YAML against the schema.
 func validator(t testing.TB) func(text string) error {
