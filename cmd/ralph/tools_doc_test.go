@@ -37,7 +37,7 @@ What agents can call. ` + "`ralph mcp --profile NAME`" + ` serves a profile on s
 sentence that says what is wrong; nothing is recorded then. Names and fields are stable; optional fields may be added. A field without words
 means what it means in the tools above.
 `)
-	said := map[string]bool{} // what was said of fields, and which tool to choose
+	said := map[string]bool{}    // what was said of fields, and which tool to choose
 	known := map[string]string{} // the profile in which a tool was described, by what was said of it
 	for _, profile := range profiles(t) {
 		fmt.Fprintf(&b, "\n## Profile %s\n\n%s\n", profile, aboutProfiles[profile])

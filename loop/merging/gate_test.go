@@ -2,7 +2,6 @@ package merging
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -69,7 +68,10 @@ func TestGateOfRealProjects(t *testing.T) {
 	}
 	for _, p := range projects {
 		for _, c := range p.Cases {
-			row := fmt.Sprintf("| %s | %s (%s) | %s |", c.ID, c.Name, p.Name, cmp.Or(c.Found, "nothing"))
+			row := fmt.Sprintf("| %s | %s (%s) | %s |", c.ID, c.Name, p.Name, c.Found)
+			if c.Found == "" {
+				row = c.ID + " " + c.Name
+			}
 			if !strings.Contains(string(page), strings.ReplaceAll(row, "||", `\|\|`)) {
 				t.Errorf("docs/situations.md lacks the row\n%s", row)
 			}

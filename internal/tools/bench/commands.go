@@ -65,7 +65,7 @@ func (b *bench) commands(ctx context.Context) []row {
 			processor.aim, processor.met = fmt.Sprintf("≤ %.0f ms", cpu), took.quantile(1) <= cpu
 		}
 		list = append(list, processor, row{
-			what: what + ": memory", product: rss, value: number(rss.quantile(1)) + " MB at most",
+			what: "… its memory", product: rss, value: number(rss.quantile(1)) + " MB at most",
 			aim: fmt.Sprintf("≤ %.0f MB", memory), met: rss.quantile(1) <= memory,
 		})
 	}

@@ -54,7 +54,7 @@ func (s samples) median() float64 { return s.quantile(0.5) }
 func (s samples) String() string {
 	switch len(s.values) {
 	case 0:
-		return "–"
+		return ""
 	case 1:
 		return number(s.values[0]) + " " + s.unit
 	}
@@ -92,13 +92,13 @@ func difference(product, floor samples) samples {
 // table is the results in Markdown.
 func table(machine string, rows []row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n| what | ralph | floor | compared | aim | met |\n|---|---|---|---|---|---|\n", machine)
+	fmt.Fprintf(&b, "%s\n\n| what | ralph | floor | compared | aim |\n|---|---|---|---|---|\n", machine)
 	for _, r := range rows {
-		met := "–"
-		if r.aim != "" {
-			met = map[bool]string{true: "yes", false: "**no**"}[r.met]
+		aim := r.aim
+		if aim != "" && !r.met {
+			aim += ", **missed**"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", r.what, r.product, r.floor, r.value, r.aim, met)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.what, r.product, r.floor, r.value, aim)
 	}
 	return b.String()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,14 +166,39 @@ func badDays(t *testing.T) string {
 		fmt.Fprintf(&then, "| %s | %s | %s |\n", strings.ReplaceAll(string(f.ending), "_", " "), instead, f.then)
 	}
 	fmt.Fprintf(&b, badDay, then.String())
-	fmt.Fprintf(&b, "| | %s |\n|---%s|\n", strings.Join(troubled, " | "), strings.Repeat("|---", len(troubled)))
+	alike := map[string][]string{} // troubles that all agents end with in the same way
+	var order []string
+	var others strings.Builder
 	for _, trouble := range troubles {
-		fmt.Fprintf(&b, "| %s ", strings.ReplaceAll(trouble, "-", " "))
-		for _, name := range troubled {
-			fmt.Fprintf(&b, "| %s ", was[name+"/"+trouble])
+		name := "`" + strings.ReplaceAll(trouble, "-", " ") + "`"
+		by := map[string][]string{}
+		var ends []string
+		for _, who := range troubled {
+			end := was[who+"/"+trouble]
+			if by[end] == nil {
+				ends = append(ends, end)
+			}
+			by[end] = append(by[end], who)
 		}
-		b.WriteString("|\n")
+		if len(ends) == 1 {
+			if alike[ends[0]] == nil {
+				order = append(order, ends[0])
+			}
+			alike[ends[0]] = append(alike[ends[0]], name)
+			continue
+		}
+		slices.SortStableFunc(ends, func(x, y string) int { return len(by[y]) - len(by[x]) })
+		for i, end := range ends {
+			if ends[i] += " with " + strings.Join(by[end], ", "); i == 0 {
+				ends[i] = end
+			}
+		}
+		fmt.Fprintf(&others, "- %s: %s\n", name, strings.Join(ends, ", but "))
 	}
+	for _, end := range order {
+		fmt.Fprintf(&b, "- %s: %s\n", strings.Join(alike[end], ", "), end)
+	}
+	b.WriteString(others.String())
 	return b.String()
 }
 
@@ -187,7 +213,7 @@ request, where it was cut off in one). In the report, the run's lines and ` + "`
 |---|---|---|
 %s
 ` + "`429 once`" + ` is a request that is refused once, ` + "`later`" + ` is after work was done. codex was told to try nothing again. Silence for
-` + "`limits.idle_timeout`" + ` while the model was to answer is a limit: qwen tries again for longer without a word.
+` + "`limits.idle_timeout`" + ` while the model was to answer is a limit: qwen tries again for longer without a word. So end claude, codex, gemini, copilot, opencode and qwen:
 
 `
 
