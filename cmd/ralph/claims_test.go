@@ -20,7 +20,7 @@ func TestTheThreatModelsClaims(t *testing.T) {
 	for _, s := range numbered(nil, liars("")) {
 		situations[s.id] = true
 	}
-	claims, _, _ := strings.Cut(string(page), "How a process is known")
+	claims, _, _ := strings.Cut(string(page), "## What needs the sandbox")
 	_, claims, _ = strings.Cut(claims, "## What holds")
 	form := regexp.MustCompile("T[0-9]+[a-z](–[a-z])?|`Test[A-Za-z]+`|story `[a-z_]+`")
 	for line := range strings.Lines(claims) {

@@ -109,8 +109,10 @@ func TestDocumentationIsFresh(t *testing.T) {
 	golden(t, "../../docs/ralph.schema.json", schema)
 }
 
+// meaningOf is the description of a key with the values that it accepts, unless that names them all, in brackets.
 func meaningOf(description string, accepted []string) string {
-	if accepted != nil {
+	unnamed := func(value string) bool { return !strings.Contains(description, "("+value+")") }
+	if slices.ContainsFunc(accepted, unnamed) {
 		description += " One of `" + strings.Join(accepted, "`, `") + "`."
 	}
 	return description

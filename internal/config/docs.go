@@ -15,7 +15,7 @@ var docs = map[string]string{
 	"agent.command":    "The agent's program, with first arguments if it needs any.",
 	"agent.extra_args": "Arguments appended to those that ralph gives.",
 	"agent.model": "The model of sessions for which neither task nor discipline names one; " +
-		"empty leaves it to the agent. An effort may stand behind every model: `opus@high`, or `@high` alone.",
+		"empty leaves it to the agent. An effort may stand behind it: `opus@high`, or `@high` alone.",
 	"agent.mcp": "Which servers of tools agents have beside ralph's: `approved` is those of the project's `.mcp.json`, " +
 		"as it is on the branch into which the work is merged.",
 	"agent.permission_mode": "The agent's own permission mode. In default " +
@@ -85,8 +85,7 @@ var docs = map[string]string{
 	"verify.proof": "Whether the tests of a change are run on the old code, too, once it has been merged: where a check " +
 		"takes less than a minute (auto), always, never (off), or before it is merged, which it then needs (require).",
 
-	"review": "The agents that review a change before it is merged, in this order (docs/review.md): a list of maps with " +
-		"the keys below.",
+	"review": "The agents that review a change before it is merged, in this order (docs/review.md).",
 	"review.agent": "The agent, by its name below agents.",
 	"review.model": "Its model, if not the agent's own.",
 	"review.when": "Which changes it reviews: always, or a map with lines (that add and remove at least so many), files " +

@@ -61,6 +61,7 @@ func TestDocumentOfAgents(t *testing.T) {
 		row(func(i int) string { return columns[i].of(p) })
 	}
 	b.WriteString(badDays(t))
+	last := kinds.Profiles[len(kinds.Profiles)-1] // of any provider
 	for _, p := range kinds.Profiles {
 		fmt.Fprintf(&b, "\n## %s\n\n", p.Title)
 		item := func(what string, said ...string) {
@@ -71,7 +72,7 @@ func TestDocumentOfAgents(t *testing.T) {
 		item("Install", code(p.Install))
 		item("Credentials", p.LogIn)
 		item("Sees ralph's tools as", code(p.Signal(ralph.VerbDone))+", by "+string(p.MCP))
-		item("Variables of ralph's environment that reach it", codes(p.Variables.Account)...)
+		item("Variables of ralph's environment that reach it", accounts(p, last)...)
 		item("Its own folders", codes(p.Home)...)
 		item("Another place for its folder", code(elsewhere(p)))
 		item("Of these it may change", codes(p.Data)...)
@@ -122,6 +123,17 @@ func limits(p *agent.Profile) string {
 		return "that one is reached"
 	}
 	return strings.Join(said, ", ")
+}
+
+// accounts names the variables of an agent's account; those of every provider stand with the last agent.
+func accounts(p, last *agent.Profile) []string {
+	rest := slices.DeleteFunc(slices.Clone(p.Variables.Account), func(name string) bool {
+		return slices.Contains(last.Variables.Account, name)
+	})
+	if p == last || len(p.Variables.Account)-len(rest) < len(last.Variables.Account) {
+		return codes(p.Variables.Account)
+	}
+	return append(codes(rest), "those of [any other agent](#any-other-agent-of-the-protocol)")
 }
 
 // elsewhere is the variable that moves an agent's folder, as a path.
@@ -251,9 +263,8 @@ agent:
 ` + "```" + `
 
 Who works on a task is said by ` + "`ralph run --agent NAME`" + `, else by the task (` + "`ralph task add --agent NAME`" + `), else by its discipline, else
-by ` + "`agent.use`" + `. An agent that is not configured is never started. All of them are launched, held, checked and
-ended in the same way; the verdict comes from ralph's own tools and from the checks alone. That the tools have reached the agent ralph
-knows from its own side: if none was listed when the first turn ends, or after a minute, the session ends as ` + "`mcp_failed`" + `.
+by ` + "`agent.use`" + `. An agent that is not configured is never started. All are launched, held, checked and
+ended in the same way. If an agent has not listed ralph's tools when its first turn ends, or after a minute, the session ends as ` + "`mcp_failed`" + `.
 
 - **Permissions.** The rules of [permissions](permissions.md) hold for every agent that asks, by the same names: a command is ` + "`Bash(…)`" + `, an edit
   ` + "`Edit(…)`" + `, an address ` + "`WebFetch(…)`" + `, anything else the tool's own name. What cannot be read of a question is refused. An agent
@@ -266,11 +277,9 @@ knows from its own side: if none was listed when the first turn ends, or after a
 - **Models.** ` + "`model`" + ` of an agent goes for its sessions; one that stands in for another knows no model but its own.
 - **Effort.** Behind each name of a model, of an agent, a task, a discipline, a reviewer or ` + "`--model`" + `, may stand how much it is to
   reason: ` + "`opus@high`, or `@low`" + ` for the agent's own model. It is one of ` + "`none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`" + `,
-  of which a model may know a few. An agent that
-  cannot be told ends without having begun.
+  of which a model may know a few.
 - **Servers of tools.** With ` + "`agent.mcp: approved`" + ` agents have the servers of the project's ` + "`.mcp.json`" + ` beside ralph's, in their own sandbox.
-  What counts is the file on the branch into which the work is merged: what a session writes there waits for your approval like all
-  that steers agents. ` + "`${NAME}` and `${NAME:-default}`" + ` are variables of the agent's environment. The rules of permissions hold for their tools as
+  What counts is the file on the branch into which the work is merged. ` + "`${NAME}` and `${NAME:-default}`" + ` are variables of the agent's environment. The rules of permissions hold for their tools as
   ` + "`mcp__SERVER__TOOL`" + ` or as the agent names them.
 - **Pictures.** What a task's description, a comment or a message names as a Markdown image (its path) is shown to an agent whose protocol takes
   pictures: up to eight files of the project, committed or in your folder alone, of at most 4 MiB each. Others read the name.
