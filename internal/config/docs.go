@@ -85,7 +85,7 @@ var docs = map[string]string{
 	"verify.proof": "Whether the tests of a change are run on the old code, too, once it has been merged: where a check " +
 		"takes less than a minute (auto), always, never (off), or before it is merged, which it then needs (require).",
 
-	"review": "The agents that review a change before it is merged, in this order (docs/review.md).",
+	"review":       "The agents that review a change before it is merged, in this order (docs/review.md).",
 	"review.agent": "The agent, by its name below agents.",
 	"review.model": "Its model, if not the agent's own.",
 	"review.when": "Which changes it reviews: always, or a map with lines (that add and remove at least so many), files " +
