@@ -106,6 +106,7 @@ type app struct {
 	pages       pages
 	key         key
 	transcripts transcripts
+	sharings    sharings
 	mornings    mornings
 	patches     patches
 	feed        feed
@@ -114,7 +115,7 @@ type app struct {
 
 // Handler returns the handler of all pages.
 func (s *Server) Handler() (http.Handler, error) {
-	a := &app{Server: s, key: newKey(s.Token), feed: feed{store: s.Store}}
+	a := &app{Server: s, key: newKey(s.Token), feed: feed{store: s.Store}, sharings: newSharings()}
 	a.transcripts.open, a.transcripts.reader = s.Open, s.Reader
 	var err error
 	if a.pages, err = parsePages(); err != nil {

@@ -36,40 +36,41 @@ func since(mark string, now time.Time) (from ralph.Time, next string) {
 	return from, fmt.Sprintf("%d-%d", before, now.Unix())
 }
 
-// lookedSince returns since when a browser has not looked, and marks that it does. A page that brings itself up to
-// date does not look.
-func (a *app) lookedSince(w http.ResponseWriter, r *http.Request, now time.Time) ralph.Time {
-	mark := ""
-	if c, err := r.Cookie(a.key.cookie("looked")); err == nil {
-		mark = c.Value
+// looked returns the mark of the last page that a browser has seen; "" if it has none.
+func (a *app) looked(r *http.Request) string {
+	c, err := r.Cookie(a.key.cookie("looked"))
+	if err != nil {
+		return ""
 	}
-	from, next := since(mark, now)
-	if r.Header.Get("X-Refresh") == "" {
-		a.setCookie(w, "looked", next, lookedFor)
-	}
-	return from
+	return c.Value
 }
 
-// mornings keeps the last summary, which every page shows, for as long as nothing has changed.
+// mornings keeps the summaries, which every page shows, for as long as nothing has changed.
 type mornings struct {
 	mu    sync.Mutex
-	key   string
-	lines []string
+	of    string
+	since map[ralph.Time][]string
 }
 
-// morning returns what everything came to since a moment, or else in the last night, given how many items wait and
-// what sessions in progress have spent so far (USD).
-func (a *app) morning(tx *store.Tx, from ralph.Time, waiting int, spending float64) ([]string, error) {
-	snapshot, err := tx.Snapshot()
-	if err != nil {
-		return nil, err
+// manySummaries is the most that are kept.
+const manySummaries = 200
+
+// morning returns what everything came to since a moment, or else in the last night, given the name of the database's
+// state, how many items wait and what sessions in progress have spent so far (USD).
+func (a *app) morning(
+	tx *store.Tx, snapshot string, from ralph.Time, waiting int, spending float64,
+) ([]string, error) {
+	m := &a.mornings
+	of := fmt.Sprintf("%s %d %.2f", snapshot, waiting, spending)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.of != of || len(m.since) >= manySummaries {
+		m.of, m.since = of, map[ralph.Time][]string{}
 	}
-	key := fmt.Sprintf("%s %s %d %.2f", snapshot, from, waiting, spending)
-	a.mornings.mu.Lock()
-	defer a.mornings.mu.Unlock()
-	if a.mornings.key == key {
-		return a.mornings.lines, nil
+	if lines, known := m.since[from]; known {
+		return lines, nil
 	}
+	asked := from
 	if !from.IsZero() {
 		news, err := tx.Sessions(store.SessionFilter{Active: from, Limit: 1})
 		if err != nil {
@@ -81,7 +82,7 @@ func (a *app) morning(tx *store.Tx, from ralph.Time, waiting int, spending float
 	}
 	lines, err := report.MorningOf(tx, from, waiting, spending)
 	if err == nil {
-		a.mornings.key, a.mornings.lines = key, lines
+		m.since[asked] = lines
 	}
 	return lines, err
 }

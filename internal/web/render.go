@@ -1,12 +1,12 @@
 package web
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -123,7 +123,7 @@ type view struct {
 type frame struct {
 	Title, Project, Version, Name, Nav, Path string
 	SignedIn, Foreign                        bool
-	CSRF, Flash                              string
+	CSRF                                     string
 	Now                                      ralph.Time
 	Group                                    []menuEntry // the pages beside this one
 	Waiting                                  int         // number of inbox items; -1 if unknown
@@ -131,7 +131,7 @@ type frame struct {
 	Notices                                  []notice    // below it
 	Still                                    bool        // only the band is updated
 	Stream                                   string      // URL of the updates; "" for none
-	Morning                                  []string    // what it came to since the visitor looked, by lines
+	Own                                      string      // the gap for the visitor's own lines; "" for none
 	Body                                     any
 }
 
@@ -141,70 +141,126 @@ func (f frame) Urgent() int { return len(f.Band) + len(f.Notices) }
 // A shower makes the view of a page from one moment of the database.
 type shower func(tx *store.Tx, r *http.Request) (view, error)
 
-// show serves a page. Its content and the id of the last event are of one moment, so that its
-// stream continues without a gap.
+// show serves a page.
 func (a *app) show(f shower) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		var v view
-		fr := a.frame(r)
-		var after int64
-		err := a.Store.View(r.Context(), func(tx *store.Tx) (err error) {
-			if after, err = tx.LastEvent(); err != nil {
-				return err
-			}
-			fr.Now = tx.Now()
-			counts, err := tx.InboxCounts()
-			if err != nil {
-				return err
-			}
-			now, err := tx.NeedsYouNow()
-			if err != nil {
-				return err
-			}
-			for _, i := range now {
-				fr.Band = append(fr.Band, newItem(i))
-			}
-			fr.Waiting = 0
-			for _, n := range counts {
-				fr.Waiting += n
-			}
-			since := a.lookedSince(w, r, fr.Now.Time)
-			spending, err := a.spending(tx)
-			if err != nil {
-				return err
-			}
-			if fr.Notices, err = a.notices(tx, spending); err != nil {
-				return err
-			}
-			if fr.Morning, err = a.morning(tx, since, fr.Waiting, spending); err != nil {
-				return err
-			}
-			v, err = f(tx, r)
-			return err
-		})
+		page, own, err := a.look(w, r, f)
 		if err != nil {
 			a.fail(w, r, err)
 			return
 		}
-		q := url.Values{"after": {strconv.FormatInt(after, 10)}}
-		if v.task != 0 {
-			q.Set("task", strconv.FormatInt(v.task, 10))
-		}
-		if v.stream != "" {
-			q.Set("session", v.stream)
-			q.Set("entry", strconv.Itoa(v.entry))
-		}
-		fr.Stream, fr.Still = "/events?"+q.Encode(), !v.live
 		if r.Header.Get("X-Refresh") != "yes" { // the word is for the page that the form led to, or stands on
-			fr.Flash = a.takeFlash(w, r)
+			own.Flash = a.takeFlash(w, r)
 		}
-		a.render(w, http.StatusOK, fr, v)
+		var b strings.Builder
+		if err := a.pages.byName["overview"].ExecuteTemplate(&b, "own", own); err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		a.send(w, http.StatusOK, page.of(a.csrf(a.visitor(r)), b.String()))
 	}
+}
+
+// look returns a page, and what is the visitor's own on it. The page is rendered anew if nobody else has just had that
+// done, or something was committed since.
+func (a *app) look(w http.ResponseWriter, r *http.Request, f shower) (page sharedPage, own ownLines, err error) {
+	fr := a.frame(r)
+	fr.CSRF, fr.Own = a.sharings.proof, a.sharings.own
+	asked := time.Now()
+	one, leave, err := a.sharings.take(r.Context(), fmt.Sprint(fr.SignedIn, " ", fr.Path))
+	if err != nil {
+		return page, own, err
+	}
+	defer leave()
+	if one.err != nil && one.at.After(asked) { // whoever waits for a database that is gone waits once
+		return page, own, one.err
+	}
+	mark, at := "", time.Now()
+	err = a.Store.View(r.Context(), func(tx *store.Tx) error {
+		snapshot, err := tx.Snapshot()
+		if err != nil {
+			return err
+		}
+		if page = one.page; !one.fresh(snapshot) {
+			if page, err = a.make(tx, r, fr, f); err != nil {
+				return err
+			}
+			one.snapshot, one.at, one.page = snapshot, at, page
+		}
+		own.Nav = page.nav
+		var from ralph.Time
+		from, mark = since(a.looked(r), tx.Now().Time)
+		own.Morning, err = a.morning(tx, snapshot, from, page.waiting, page.spending)
+		return err
+	})
+	if one.err = nil; err != nil && r.Context().Err() == nil {
+		one.err, one.at = err, at
+	}
+	if err == nil && r.Header.Get("X-Refresh") == "" { // a page that brings itself up to date does not look
+		a.setCookie(w, "looked", mark, lookedFor)
+	}
+	return page, own, err
+}
+
+// make renders a page. Its content and the id of the last event are of one moment, so that its stream continues without
+// a gap.
+func (a *app) make(tx *store.Tx, r *http.Request, fr frame, f shower) (page sharedPage, err error) {
+	after, err := tx.LastEvent()
+	if err != nil {
+		return page, err
+	}
+	fr.Now = tx.Now()
+	counts, err := tx.InboxCounts()
+	if err != nil {
+		return page, err
+	}
+	now, err := tx.NeedsYouNow()
+	if err != nil {
+		return page, err
+	}
+	for _, i := range now {
+		fr.Band = append(fr.Band, newItem(i))
+	}
+	fr.Waiting = 0
+	for _, n := range counts {
+		fr.Waiting += n
+	}
+	spending, err := a.spending(tx)
+	if err != nil {
+		return page, err
+	}
+	if fr.Notices, err = a.notices(tx, spending); err != nil {
+		return page, err
+	}
+	v, err := f(tx, r)
+	if err != nil {
+		return page, err
+	}
+	q := url.Values{"after": {strconv.FormatInt(after, 10)}}
+	if v.task != 0 {
+		q.Set("task", strconv.FormatInt(v.task, 10))
+	}
+	if v.stream != "" {
+		q.Set("session", v.stream)
+		q.Set("entry", strconv.Itoa(v.entry))
+	}
+	fr.Stream, fr.Still = "/events?"+q.Encode(), !v.live
+	text, err := a.render(fr, v)
+	page = a.sharings.gapped(text)
+	page.nav, _ = menu(v.nav)
+	page.waiting, page.spending = fr.Waiting, spending
+	return page, err
 }
 
 // write serves a page that does not use the database.
 func (a *app) write(w http.ResponseWriter, r *http.Request, status int, v view) {
-	a.render(w, status, a.frame(r), v)
+	page, err := a.render(a.frame(r), v)
+	if err != nil {
+		a.Log.Error("page", "name", v.name, "error", err)
+		http.Error(w, "This page could not be made; the log of ralph says why.", http.StatusInternalServerError)
+		return
+	}
+	a.send(w, status, page)
 }
 
 func (a *app) frame(r *http.Request) frame {
@@ -215,20 +271,21 @@ func (a *app) frame(r *http.Request) frame {
 	}
 }
 
-// render writes a whole page, or an error if it cannot be rendered.
-func (a *app) render(w http.ResponseWriter, status int, f frame, v view) {
-	f.Title, f.Name, f.Nav, f.Body = v.title, v.name, v.nav, v.body
+// render renders a whole page.
+func (a *app) render(f frame, v view) (string, error) {
+	f.Title, f.Name, f.Body = v.title, v.name, v.body
 	f.Nav, f.Group = menu(v.nav)
-	var b bytes.Buffer
-	if err := a.pages.byName[v.name].ExecuteTemplate(&b, "layout", f); err != nil {
-		a.Log.Error("page", "name", v.name, "error", err)
-		http.Error(w, "This page could not be made; the log of ralph says why.", http.StatusInternalServerError)
-		return
-	}
+	var b strings.Builder
+	err := a.pages.byName[v.name].ExecuteTemplate(&b, "layout", f)
+	return b.String(), err
+}
+
+// send writes a page.
+func (a *app) send(w http.ResponseWriter, status int, page string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	if _, err := b.WriteTo(w); err != nil {
-		a.Log.Debug("page", "name", v.name, "error", err) // the browser has gone
+	if _, err := io.WriteString(w, page); err != nil {
+		a.Log.Debug("page", "error", err) // the browser has gone
 	}
 }
 

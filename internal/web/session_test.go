@@ -98,13 +98,13 @@ func TestASessionsPageSaysWhatCameOfIt(t *testing.T) {
 	s.mu.Lock()
 	s.files[session+"/diffs"] = `{"files":[{"path":"b.go","diff":"@@ -4,2 +4,2 @@\n a<b>\n-old\n+new\u202e\n"},{"path":"a.go","left":"it is no text"}]}`
 	s.mu.Unlock()
-	page = b.get("/sessions/" + session)
+	page = s.browser().get("/sessions/" + session) // of a server that has not shown it before
 	has(t, page, `<span class="no">4</span><span class="no">4</span> a&lt;b&gt;`, `<span class="del"><span class="no">5</span><span class="no"></span>-old`,
 		`<span class="add"><span class="no"></span><span class="no">5</span>&#43;new&lt;U&#43;202E&gt;`, "Its lines were not kept: it is no text.")
 	s.mu.Lock()
 	s.files[session+"/diffs"] = `{"files":`
 	s.mu.Unlock()
-	has(t, b.get("/sessions/"+session), "what session 0c0ffee0 changed: unexpected end of JSON input")
+	has(t, s.browser().get("/sessions/"+session), "what session 0c0ffee0 changed: unexpected end of JSON input")
 	if has(t, page, "push-to-main"); strings.Contains(page, "ls-of-old") {
 		t.Error("what the rules allowed is among what they did not")
 	}
@@ -136,6 +136,7 @@ func TestARunningSessionSaysWhatItHasSpent(t *testing.T) {
 	}
 	s.setTranscript(text)
 	// 200,000 tokens at $3 a million, 20,000 at $15, 2,000 at $0.30.
+	b = s.browser() // of a server that has not shown it before
 	has(t, b.get("/"), "about $0.90")
 	has(t, b.get("/sessions/"+session), "Cost so far</dt><dd>about $0.90", "200 000 in", "Context</dt><dd>111")
 }
