@@ -17,6 +17,7 @@ import (
 
 // TestADoneOfARunThatIsStoppedIsNotJudgedBlindly, even if it needs no command.
 func TestADoneOfARunThatIsStoppedIsNotJudgedBlindly(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.repository()
 	id := b.add(ralph.Task{Title: "A"})
@@ -42,6 +43,7 @@ func TestADoneOfARunThatIsStoppedIsNotJudgedBlindly(t *testing.T) {
 
 // TestWhatCannotBeLookedAtIsNotJudged: a done is not, and what else was said is.
 func TestWhatCannotBeLookedAtIsNotJudged(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		say  signals.Payload
 		want string
@@ -65,6 +67,7 @@ func TestWhatCannotBeLookedAtIsNotJudged(t *testing.T) {
 // TestADoneIsNotJudgedByACheckThatCannotBeRun, or whose traces cannot be
 // read: it found nothing against the done.
 func TestADoneIsNotJudgedByACheckThatCannotBeRun(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, command string
 		breaks        bool // the agent puts a folder where the check's log belongs
@@ -94,6 +97,7 @@ func TestADoneIsNotJudgedByACheckThatCannotBeRun(t *testing.T) {
 
 // TestADoneOfARunThatIsStoppedShowsItsCheck as far as it got.
 func TestADoneOfARunThatIsStoppedShowsItsCheck(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	running := filepath.Join(t.TempDir(), "running")
 	l := b.tree("[ ! -e made ] || { echo > " + running + "; sleep 600; }") // only once there is something to check
@@ -125,6 +129,7 @@ func TestADoneOfARunThatIsStoppedShowsItsCheck(t *testing.T) {
 // TestADoneOfASessionIsCheckedOnce: the check at the end of its turn counts.
 // If a person stops the session, or calls its task off, the done is not checked afterwards.
 func TestADoneOfASessionIsCheckedOnce(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		stop   func(tx *store.Tx, a agent.Assignment) error // nil: nobody does
@@ -172,6 +177,7 @@ func TestADoneOfASessionIsCheckedOnce(t *testing.T) {
 
 // TestADoneOfASessionThatIsRefusedIsNoted with the reason, while its agent goes on.
 func TestADoneOfASessionThatIsRefusedIsNoted(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.repository("test -e made")
 	b.add(ralph.Task{Title: "A"})

@@ -160,6 +160,7 @@ func exists(path string) bool {
 // A claim that was refused in its worker's work tree must not be accepted
 // because somebody with another work tree decides on it.
 func TestALapsedClaimIsNotJudgedInAnotherWorkTree(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	here, elsewhere := b.tree("test ! -e broken"), b.tree("test ! -e broken")
 	id := b.add(ralph.Task{Title: "A"})
@@ -195,6 +196,7 @@ func TestALapsedClaimIsNotJudgedInAnotherWorkTree(t *testing.T) {
 
 // A worker that is lost while its done is reviewed leaves the review behind: it ends with the claim.
 func TestTheReviewOfALostWorkerEnds(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	id := b.add(ralph.Task{Title: "A"})
@@ -225,6 +227,7 @@ func TestTheReviewOfALostWorkerEnds(t *testing.T) {
 
 // In its own work tree it is judged, like a lost session of the loop (decision 3).
 func TestALapsedClaimIsJudgedInItsOwnWorkTree(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree("test -e made")
 	id := b.add(ralph.Task{Title: "A"})
@@ -243,6 +246,7 @@ func TestALapsedClaimIsJudgedInItsOwnWorkTree(t *testing.T) {
 // What a look at the queue finds to have lapsed may have been ended by its worker, and the workspace be
 // another's, before it is decided: nothing is checked there.
 func TestAClaimThatItsWorkerEndedIsNotJudgedAgain(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	ran := filepath.Join(t.TempDir(), "ran")
 	l := b.tree("echo x >> " + ran)
@@ -293,6 +297,7 @@ func until(t *testing.T, what string, is func() bool) {
 
 // The time of ralph's own checks does not count against the worker's lease (decision 18).
 func TestALeaseLastsForTheVerification(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	marks := t.TempDir()
 	command, running, proceed := blocker(marks)
@@ -326,6 +331,7 @@ func TestALeaseLastsForTheVerification(t *testing.T) {
 // A worker is told if its task is amended during the check of its done:
 // the done does not count, and the next session is told why (decision 3).
 func TestADoneThatIsCheckedWhileTheTaskIsAmendedDoesNotCount(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	marks := t.TempDir()
 	command, running, proceed := blocker(marks)
@@ -371,6 +377,7 @@ func TestADoneThatIsCheckedWhileTheTaskIsAmendedDoesNotCount(t *testing.T) {
 
 // A worker that calls while somebody decides on its lapsed claim keeps the claim.
 func TestAClaimThatIsRenewedInTimeDoesNotLapse(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	marks := t.TempDir()
 	command, running, proceed := blocker(marks)
@@ -397,6 +404,7 @@ func TestAClaimThatIsRenewedInTimeDoesNotLapse(t *testing.T) {
 }
 
 func TestReleasingTellsWhatBecomesOfTheTask(t *testing.T) {
+	t.Parallel()
 	yes := true
 	for _, tt := range []struct {
 		name string
@@ -426,6 +434,7 @@ func TestReleasingTellsWhatBecomesOfTheTask(t *testing.T) {
 // A worker's task has a baseline like the loop's, or earlier test failures
 // would count against it (decision 1).
 func TestAClaimTakesTheBaseline(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	const red = `echo '{"Action":"run","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p"}'; exit 1`
 	l := b.tree(red)
@@ -440,6 +449,7 @@ func TestAClaimTakesTheBaseline(t *testing.T) {
 }
 
 func TestATaskWhoseAttemptsAreUsedUpIsNotHandedOut(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	spent, fresh := b.add(ralph.Task{Title: "Spent"}), b.add(ralph.Task{Title: "Fresh"})
@@ -460,6 +470,7 @@ func TestATaskWhoseAttemptsAreUsedUpIsNotHandedOut(t *testing.T) {
 
 // TestATaskWhoseAttemptsAreUsedUpIsCancelledMeanwhile: it stays cancelled, and the next one is picked.
 func TestATaskWhoseAttemptsAreUsedUpIsCancelledMeanwhile(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	spent := b.add(ralph.Task{Title: "Spent"})
@@ -483,6 +494,7 @@ func TestATaskWhoseAttemptsAreUsedUpIsCancelledMeanwhile(t *testing.T) {
 // TestATaskWhoseAttemptsAreUsedUpInARun is named at the end of the run. A
 // task that has ended is left alone.
 func TestATaskWhoseAttemptsAreUsedUpInARun(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		fails  bool // the database fails when the task is to fail
@@ -522,6 +534,7 @@ func TestATaskWhoseAttemptsAreUsedUpInARun(t *testing.T) {
 }
 
 func TestWhoIsTooLateIsToldWhyAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	id := b.add(ralph.Task{Title: "A"})
@@ -566,6 +579,7 @@ func (b beat) Status(string)      {}
 // A client that leaves may kill its server while it releases the task: the
 // claim ends at once all the same, not half an hour later.
 func TestAClaimThatIsNotGivenBackToTheEndLapsesAtOnce(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l, other := b.tree(), b.tree()
 	id := b.add(ralph.Task{Title: "A"})
@@ -598,6 +612,7 @@ func TestAClaimThatIsNotGivenBackToTheEndLapsesAtOnce(t *testing.T) {
 
 // If a done is being checked while its worker releases the task, only that check judges it.
 func TestADoneThatIsCheckedAtTheReleaseIsJudgedThere(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	command, running, proceed := blocker(t.TempDir())
 	l, other := b.tree(), b.tree()
@@ -624,6 +639,7 @@ func TestADoneThatIsCheckedAtTheReleaseIsJudgedThere(t *testing.T) {
 
 // TestALapsedClaimIsDecidedOnce: who finds that somebody decides on it already leaves it alone.
 func TestALapsedClaimIsDecidedOnce(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	command, running, proceed := blocker(t.TempDir())
 	l, other := b.tree(), b.tree()
@@ -650,6 +666,7 @@ func TestALapsedClaimIsDecidedOnce(t *testing.T) {
 
 // TestAClaimThatLapsesWhileItIsGivenBackIsOver for its worker, and its workspace free.
 func TestAClaimThatLapsesWhileItIsGivenBackIsOver(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	command, running, proceed := blocker(t.TempDir())
 	l, other := b.tree(), b.tree()

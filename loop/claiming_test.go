@@ -64,6 +64,7 @@ func (b *workshop) tx(f func(tx *store.Tx) error) {
 
 // What a person says while a task is being claimed counts for its session.
 func TestAWordBetweenPromptAndClaimCounts(t *testing.T) {
+	t.Parallel()
 	t.Run("a comment", func(t *testing.T) {
 		b := newWorkshop(t)
 		id := b.add(ralph.Task{Title: "A"})
@@ -115,6 +116,7 @@ func TestAWordBetweenPromptAndClaimCounts(t *testing.T) {
 
 // If somebody else claims the task that the loop has just picked, the loop works on the others.
 func TestALostRaceIsNoError(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		happen func(b *workshop, id int64) // nil: a signal
@@ -166,6 +168,7 @@ func TestALostRaceIsNoError(t *testing.T) {
 // A task that somebody keeps commenting on does not block the run, and
 // does not keep other tasks from their sessions.
 func TestATaskThatNeverStandsStillEndsNothing(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	id := b.add(ralph.Task{Title: "A"})
 	l := b.tree()

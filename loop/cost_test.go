@@ -71,6 +71,7 @@ func statements(t *testing.T, tasks int) (list []string, db *store.DB) {
 // instead of measuring time, so that an additional one is a decision, not
 // an accident: each is a round trip to a server. The agent gives four signals, each of which is a commit.
 func TestASessionAsksLittleOfTheDatabase(t *testing.T) {
+	t.Parallel()
 	type cost struct{ statements, transactions, commits int }
 	count := func(list []string) (c cost) {
 		for _, s := range list {
@@ -204,6 +205,7 @@ func (everybody) Salvage(string, agent.Death) (agent.Report, error) { return age
 // TestNoStatementOfTheLoopReadsAWholeTable explains the actual statements
 // of the loop, workers and people, in sessions that use every feature.
 func TestNoStatementOfTheLoopReadsAWholeTable(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var mu sync.Mutex
 	asked := map[string]bool{}

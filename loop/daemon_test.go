@@ -198,6 +198,7 @@ func cron(t *testing.T, s string) schedule.Cron {
 }
 
 func TestSessionsBeginOnlyWithinTheWindow(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Between, b.Limits.MaxSeconds = window(t, "02:00-02:25"), 5400
 		b.add(t, "one", "two", "three", "four")
@@ -211,6 +212,7 @@ func TestSessionsBeginOnlyWithinTheWindow(t *testing.T) {
 }
 
 func TestARunEndsWithItsWorkWhateverTheWindow(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Between = window(t, "23:55-00:05")
 		b.add(t, "one")
@@ -222,6 +224,7 @@ func TestARunEndsWithItsWorkWhateverTheWindow(t *testing.T) {
 }
 
 func TestADaemonTakesUpWhatComesLater(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Daemon = true
 		wait := b.serve(t)
@@ -242,6 +245,7 @@ func TestADaemonTakesUpWhatComesLater(t *testing.T) {
 // TestWaitingAsksNothingOfTheDatabase: neither a session whose agent is working
 // nor a daemon without work reads the database while nothing happens in it.
 func TestWaitingAsksNothingOfTheDatabase(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Daemon = true
 		b.add(t, "one")
@@ -270,6 +274,7 @@ func TestWaitingAsksNothingOfTheDatabase(t *testing.T) {
 
 // TestADaemonHasItsLimitsEachDay: it waits for midnight where a run would end.
 func TestADaemonHasItsLimitsEachDay(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		set    func(*ralph.Limits)
@@ -302,6 +307,7 @@ func TestADaemonHasItsLimitsEachDay(t *testing.T) {
 
 // TestADaemonHasGoneOnWithATaskOfTheDay: only further tasks wait for midnight.
 func TestADaemonHasGoneOnWithATaskOfTheDay(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Daemon, b.Limits.MaxTasks = true, 1
 		again := act{change: true, say: []signals.Payload{halt}}
@@ -313,6 +319,7 @@ func TestADaemonHasGoneOnWithATaskOfTheDay(t *testing.T) {
 }
 
 func TestARunWithALimitOfTheDayEnds(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Limits.MaxDayCostUSD = 2
 		b.add(t, "one", "two", "three")
@@ -321,6 +328,7 @@ func TestARunWithALimitOfTheDayEnds(t *testing.T) {
 }
 
 func TestADaemonThatWaitsForMidnightIsStopped(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Daemon, b.Limits.MaxSessions = true, 1
 		b.add(t, "one", "two")
@@ -340,6 +348,7 @@ func TestADaemonThatWaitsForMidnightIsStopped(t *testing.T) {
 // TestADaemonStillEndsWithoutProgress: this limit is not a daily one. The first task fails after its three sessions,
 // and with the first one of the second task two in a row have changed nothing.
 func TestADaemonStillEndsWithoutProgress(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Daemon, b.Limits.StagnantMaximum, b.worker.idle = true, 2, true
 		b.add(t, "one", "two")
@@ -348,6 +357,7 @@ func TestADaemonStillEndsWithoutProgress(t *testing.T) {
 }
 
 func TestBatchesBeginOnScheduleEachWithItsOwnLimits(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Daemon, b.Schedule, b.Limits.MaxSessions = true, cron(t, "30 * * * *"), 2
 		b.add(t, "one", "two", "three")
@@ -375,6 +385,7 @@ func TestBatchesBeginOnScheduleEachWithItsOwnLimits(t *testing.T) {
 }
 
 func TestABatchWaitsForTheWindowToo(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Daemon, b.Schedule, b.Between = true, cron(t, "*/15 * * * *"), window(t, "01:05-01:20")
 		b.add(t, "one", "two", "three")
@@ -384,6 +395,7 @@ func TestABatchWaitsForTheWindowToo(t *testing.T) {
 }
 
 func TestADaemonCanBePausedAndStoppedFromElsewhere(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"daemon", "schedule", "window"} {
 		t.Run(mode, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {

@@ -243,6 +243,7 @@ func TestWhatBecomesOfASession(t *testing.T) {
 // TestWhatASessionShowsIsBounded: the first hundred entries of each list are
 // kept, and a change by one verification command is not attributed to the next.
 func TestWhatASessionShowsIsBounded(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	var made []string
 	for i := range 101 {
@@ -272,6 +273,7 @@ func TestWhatASessionShowsIsBounded(t *testing.T) {
 
 // TestADoneOfAWorkerIsCheckedWhereItWorked: people are told that its agent was free to go on.
 func TestADoneOfAWorkerIsCheckedWhereItWorked(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.repository("true")
 	id := b.add(ralph.Task{Title: "A"})
@@ -294,6 +296,7 @@ func (*promises) Status(string)               {}
 
 // TestACheckIsGivenItsTime by a daemon's watchdog: all of its commands may use their full timeouts.
 func TestACheckIsGivenItsTime(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree("true", "test -e made")
 	b.add(ralph.Task{Title: "A"})
@@ -332,6 +335,7 @@ func TestWhatASessionWaitsForIsShown(t *testing.T) {
 
 // TestWhatASessionChangedIsSavedForPeople: line by line, beside its transcript.
 func TestWhatASessionChangedIsSavedForPeople(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.repository()
 	b.add(ralph.Task{Title: "A"})
@@ -344,6 +348,7 @@ func TestWhatASessionChangedIsSavedForPeople(t *testing.T) {
 
 // TestATaskForAnAgentThatIsNotConfiguredFails, and the run goes on with the others.
 func TestATaskForAnAgentThatIsNotConfiguredFails(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	id := b.add(ralph.Task{Title: "A", Agent: "nobody"})
 	next := b.add(ralph.Task{Title: "B"})

@@ -14,6 +14,7 @@ import (
 )
 
 func TestLimitsOfARun(t *testing.T) {
+	t.Parallel()
 	limits := ralph.Limits{MaxSessions: 3, MaxSeconds: 60, MaxCostUSD: 5, MaxDayCostUSD: 8, MaxMonthCostUSD: 8, StagnantMaximum: 2, SessionCostUSD: 4}
 	for want, s := range map[string]loop.Spending{
 		"": loop.Spend(2, 1, 59*time.Second, 4.99, 7.99),
@@ -33,6 +34,7 @@ func TestLimitsOfARun(t *testing.T) {
 // TestTheAllowanceOfASession: a session alone may spend whatever is left. Beside others
 // it gets its share, at least the minimum, and nothing that the others may still spend.
 func TestTheAllowanceOfASession(t *testing.T) {
+	t.Parallel()
 	limits := ralph.Limits{MaxCostUSD: 10, MaxDayCostUSD: 20, MaxMonthCostUSD: 20, SessionCostUSD: 4, SessionMinUSD: 0.5}
 	for _, tt := range []struct {
 		name  string
@@ -69,6 +71,7 @@ func TestTheAllowanceOfASession(t *testing.T) {
 }
 
 func TestUsageWindows(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	soon, later := now.Add(time.Hour), now.Add(50*time.Hour)
 	limits := map[string]int{"five_hour": 80, "seven_day": 90}

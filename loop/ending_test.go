@@ -80,6 +80,7 @@ func (b *bench) asks(t *testing.T, after time.Duration, control string) {
 
 // TestARunThatHasDecidedToEndSaysSo while other sessions work, and goes on if people want it to.
 func TestARunThatHasDecidedToEndSaysSo(t *testing.T) {
+	t.Parallel()
 	const stagnant = "the sessions of 1 task in a row changed nothing; it waits for TASK-2"
 	for _, tt := range []struct {
 		name   string
@@ -153,6 +154,7 @@ func TestARunThatHasDecidedToEndSaysSo(t *testing.T) {
 
 // TestABadTaskEndsNoNight: tasks that change nothing use up their own attempts, and the others are done.
 func TestABadTaskEndsNoNight(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		s := b.shift(t, 1, 22)
 		s.idle[1], s.idle[2] = true, true
@@ -179,6 +181,7 @@ func (b *bench) status(t *testing.T, id int64) (status ralph.Status) {
 
 // TestPeopleAreWarnedBeforeARunEnds because nothing changes: from the third task of five on.
 func TestPeopleAreWarnedBeforeARunEnds(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		s := b.shift(t, 1, 9)
 		for id := range int64(9) {
@@ -205,6 +208,7 @@ func TestPeopleAreWarnedBeforeARunEnds(t *testing.T) {
 
 // TestARefusedDoneIsNoStagnation if it has changed something.
 func TestARefusedDoneIsNoStagnation(t *testing.T) {
+	t.Parallel()
 	for _, changes := range []bool{true, false} {
 		t.Run(fmt.Sprint("with changes ", changes), func(t *testing.T) {
 			b := newWorkshop(t)
@@ -236,6 +240,7 @@ func TestARefusedDoneIsNoStagnation(t *testing.T) {
 
 // TestResultsOfOneMomentEndARun: the first of them ends it, and those after it are not waited for again.
 func TestResultsOfOneMomentEndARun(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Parallel = 3
 		b.add(t, "one", "two", "three")

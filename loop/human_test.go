@@ -49,6 +49,7 @@ func (b *workshop) claimFor(l *loop.Loop, id int64, person string) ralph.Session
 
 // A person's claim does not expire, but it is not forgotten either.
 func TestAPersonsClaimIsInTheInboxAfterADay(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	id := b.add(ralph.Task{Title: "A"})
@@ -75,6 +76,7 @@ func TestAPersonsClaimIsInTheInboxAfterADay(t *testing.T) {
 
 // A terminal and several chats may end the same claim at once: it is decided once.
 func TestAClaimIsCompletedOnce(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree("test -f made")
 	id := b.add(ralph.Task{Title: "A"})
@@ -107,6 +109,7 @@ func TestAClaimIsCompletedOnce(t *testing.T) {
 }
 
 func TestACompletionThatIsRefusedRecordsNothing(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		setUp   func(l *loop.Loop)
 		confirm string

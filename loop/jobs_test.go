@@ -90,6 +90,7 @@ func (b *bench) tx(t *testing.T, f func(*store.Tx) error) {
 
 // TestWhatHasComeInIsAppliedInOrder up to the first failure; the rest is applied later.
 func TestWhatHasComeInIsAppliedInOrder(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		full           bool
 		results, fails int
@@ -107,6 +108,7 @@ func TestWhatHasComeInIsAppliedInOrder(t *testing.T) {
 
 // TestATaskIsPassedOverFiveTimes in favour of others of its priority, each time that it waits for a session.
 func TestATaskIsPassedOverFiveTimes(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		tasks := []ralph.Task{{Files: []string{"web/**"}}, {Files: []string{"web/x"}}}
 		for i := range 11 { // each its own: the one before may be merging still
@@ -127,6 +129,7 @@ func TestATaskIsPassedOverFiveTimes(t *testing.T) {
 
 // TestWhatIsGotReadyIsWorkedOn: a task without a session yet counts as one in progress.
 func TestWhatIsGotReadyIsWorkedOn(t *testing.T) {
+	t.Parallel()
 	for name, tasks := range map[string][]ralph.Task{
 		"files":      {{Files: []string{"web/**"}}, {Files: []string{"web/x"}}, {}},
 		"discipline": {{Discipline: "ui"}, {Discipline: "ui"}, {}},
@@ -162,6 +165,7 @@ func TestWhatIsGotReadyIsWorkedOn(t *testing.T) {
 
 // TestARunWithOneSessionIsNotIdle while it makes its session ready.
 func TestARunWithOneSessionIsNotIdle(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.enlist(t, 1, ralph.Task{})
 		idle := "?"
@@ -181,6 +185,7 @@ func TestARunWithOneSessionIsNotIdle(t *testing.T) {
 
 // TestARunWithOneSessionKeepsTheOrderOfTheQueue, whatever files a worker's task may touch.
 func TestARunWithOneSessionKeepsTheOrderOfTheQueue(t *testing.T) {
+	t.Parallel()
 	for jobs, want := range map[int]int64{1: 2, 2: 3} {
 		inBubble(t, func(t *testing.T, b *bench) {
 			r := b.enlist(t, jobs, ralph.Task{Files: []string{"web/**"}}, ralph.Task{Files: []string{"web/x"}}, ralph.Task{Files: []string{"doc"}})
@@ -197,6 +202,7 @@ func TestARunWithOneSessionKeepsTheOrderOfTheQueue(t *testing.T) {
 
 // TestATaskThatFitsIsFoundFarDownTheQueue, behind others that do not fit beside those in progress, but not wherever it is.
 func TestATaskThatFitsIsFoundFarDownTheQueue(t *testing.T) {
+	t.Parallel()
 	for before, want := range map[int]int64{19: 21, 20: 2} {
 		inBubble(t, func(t *testing.T, b *bench) {
 			meets := slices.Repeat([]ralph.Task{{Files: []string{"web/x"}}}, before)
@@ -213,6 +219,7 @@ func TestATaskThatFitsIsFoundFarDownTheQueue(t *testing.T) {
 
 // TestASessionThatDoesNotGetReadyIsNoticed by who watches over the daemon, whatever the other sessions do.
 func TestASessionThatDoesNotGetReadyIsNoticed(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		r := b.enlist(t, 2, ralph.Task{}, ralph.Task{})
 		r.takes[1], r.takes[2] = 90*time.Minute, 90*time.Minute
@@ -242,6 +249,7 @@ func TestASessionThatDoesNotGetReadyIsNoticed(t *testing.T) {
 
 // TestARunThatEndsLeavesItsOtherSessionsTheirTime, unless ralph itself fails meanwhile.
 func TestARunThatEndsLeavesItsOtherSessionsTheirTime(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name      string
 		fails     error // of the third session

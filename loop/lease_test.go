@@ -8,6 +8,7 @@ import (
 
 // TestWhenARunIsGone: it stops its agents before others may take its lease for lapsed.
 func TestWhenARunIsGone(t *testing.T) {
+	t.Parallel()
 	cut := errors.New("the server cannot be reached")
 	tests := []struct {
 		name            string

@@ -23,6 +23,7 @@ import (
 
 // A worker learns from its next call that a person has taken its task away.
 func TestAClaimIsOverOnceAPersonSaysSo(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		say  func(tx *store.Tx, session string) error
@@ -55,6 +56,7 @@ func TestAClaimIsOverOnceAPersonSaysSo(t *testing.T) {
 
 // TestAClaimThatCannotBeReadIsNotRenewed, but it is not over either.
 func TestAClaimThatCannotBeReadIsNotRenewed(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	c := b.claim(b.tree(), b.add(ralph.Task{Title: "A"}), "ann")
 	b.raw(`UPDATE sessions SET notes = '{'`)
@@ -65,6 +67,7 @@ func TestAClaimThatCannotBeReadIsNotRenewed(t *testing.T) {
 }
 
 func TestAWorkerHearsOnceWhatPeopleSay(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	id := b.add(ralph.Task{Title: "A"})
 	c := b.claim(b.tree(), id, "ann")
@@ -86,6 +89,7 @@ func TestAWorkerHearsOnceWhatPeopleSay(t *testing.T) {
 
 // TestWhatAnAgentReportsIsStored with its session, and where the session stood if it ended midway.
 func TestWhatAnAgentReportsIsStored(t *testing.T) {
+	t.Parallel()
 	exit := 3
 	report := agent.Report{
 		Ending: ralph.Finished, Reason: "it ended", Exit: &exit, Model: "small", CostUSD: 0.5, CostKnown: true, Turns: 4,
@@ -147,6 +151,7 @@ func (b *workshop) stood(session string) (list []ralph.Checkpoint) {
 
 // TestWhereAPersonsSessionStood: the chat's last report counts.
 func TestWhereAPersonsSessionStood(t *testing.T) {
+	t.Parallel()
 	reported := ralph.Checkpoint{Source: ralph.CheckpointReported, Iteration: 1, Completed: []string{"a"}, Remaining: []string{"b"}}
 	for _, tt := range []struct {
 		name             string
@@ -203,6 +208,7 @@ func TestWhereAPersonsSessionStood(t *testing.T) {
 
 // TestAStateThatIsTakenAwayIsNotMadeAnew: its content would seem to have never existed.
 func TestAStateThatIsTakenAwayIsNotMadeAnew(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.repository()
 	b.add(ralph.Task{Title: "A"})
@@ -222,6 +228,7 @@ func TestAStateThatIsTakenAwayIsNotMadeAnew(t *testing.T) {
 
 // TestARefusalThatCannotBeRecordedIsTold in the log: the agent has heard of it.
 func TestARefusalThatCannotBeRecordedIsTold(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.repository("test -e never")
 	var log bytes.Buffer
@@ -236,6 +243,7 @@ func TestARefusalThatCannotBeRecordedIsTold(t *testing.T) {
 
 // TestATaskOfAPersonsThatIsCalledOff is cancelled, not lost.
 func TestATaskOfAPersonsThatIsCalledOff(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	id := b.add(ralph.Task{Title: "A"})
@@ -251,6 +259,7 @@ func TestATaskOfAPersonsThatIsCalledOff(t *testing.T) {
 
 // TestWhatIsTakenAwayIsNotMadeAnew: a scan would leave a state folder without a database.
 func TestWhatIsTakenAwayIsNotMadeAnew(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	b.add(ralph.Task{Title: "A"})

@@ -31,6 +31,7 @@ func (u *unlucky) Work(ctx context.Context, a agent.Assignment) (agent.Report, e
 }
 
 func TestASupervisorThatIsKilledAtTheStartCostsItsSessionAlone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(dir, ".ralph", "ralph.db")), store.Options{})
 	if err != nil {

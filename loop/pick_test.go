@@ -17,6 +17,7 @@ import (
 // TestWhichTaskFitsBesideOthers: scopes are hints within one priority, no
 // task waits forever, and a discipline's limit holds.
 func TestWhichTaskFitsBesideOthers(t *testing.T) {
+	t.Parallel()
 	task := func(id int64, priority int, kind string) ralph.Task {
 		return ralph.Task{ID: id, Priority: priority, Discipline: kind}
 	}
@@ -57,6 +58,7 @@ func TestWhichTaskFitsBesideOthers(t *testing.T) {
 }
 
 func TestScopesThatMeet(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		a, b string
 		want bool
@@ -81,6 +83,7 @@ func TestScopesThatMeet(t *testing.T) {
 
 // TestLostSessionsAreCountedInARow: only a session that shows that agent and machine work begins anew.
 func TestLostSessionsAreCountedInARow(t *testing.T) {
+	t.Parallel()
 	r := &runner{}
 	task, lost := ralph.Task{ID: 1, LostCount: 2}, signals.Decision{LostCount: 3}
 	for i, next := range []struct {
@@ -106,6 +109,7 @@ func TestLostSessionsAreCountedInARow(t *testing.T) {
 
 // TestATaskThatIsMissedTwiceIsLeftAMoment; a lost race is no error, and other errors are.
 func TestATaskThatIsMissedTwiceIsLeftAMoment(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &runner{course: course{Loop: &Loop{Limits: ralph.Limits{MaxSeconds: 3600}}}, started: time.Now()}
 		broken, conflict := errors.New("broken"), ralph.Conflict("taken")
@@ -128,6 +132,7 @@ func TestATaskThatIsMissedTwiceIsLeftAMoment(t *testing.T) {
 
 // TestATaskThatIsGoneIsNoError; anything else that is not found is one.
 func TestATaskThatIsGoneIsNoError(t *testing.T) {
+	t.Parallel()
 	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{})
 	if err != nil {
 		t.Fatal(err)

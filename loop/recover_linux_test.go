@@ -15,6 +15,7 @@ import (
 // TestLooksAtTheWorkTreeEndWithTheRunThatWasKilled: a leftover git scan
 // would write to the files of the next one.
 func TestLooksAtTheWorkTreeEndWithTheRunThatWasKilled(t *testing.T) {
+	t.Parallel()
 	for _, ended := range []bool{false, true} {
 		b := newWorkshop(t)
 		l := b.tree()
@@ -69,6 +70,7 @@ func gone() string {
 // TestARunThatWorksElsewhereKeepsItsSessions: a run with another state folder on the same database takes up what lost
 // runs have left, and nothing else.
 func TestARunThatWorksElsewhereKeepsItsSessions(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	l.Agent = everybody{}

@@ -22,6 +22,7 @@ import (
 
 // TestARunThatBeginsRed checks what a run does if the verification fails before any work.
 func TestARunThatBeginsRed(t *testing.T) {
+	t.Parallel()
 	const named = `echo '{"Action":"run","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p","Test":"TestOld"}'; echo '{"Action":"fail","Package":"p"}'; exit 1`
 	green := "test -e made1"
 	for _, tt := range []struct {
@@ -132,6 +133,7 @@ func redOf(t *testing.T, db *store.DB) (noted []ralph.BaselineRed) {
 
 // TestWhatWasRedBefore: failures of an earlier run are run again, once.
 func TestWhatWasRedBefore(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name    string
 		command string
@@ -181,6 +183,7 @@ func TestWhatWasRedBefore(t *testing.T) {
 
 // TestSessionsInARowThatAreLostEndARun, whatever their tasks: the agent is then at fault.
 func TestSessionsInARowThatAreLostEndARun(t *testing.T) {
+	t.Parallel()
 	lost := act{report: agent.Report{Ending: ralph.Lost, Reason: "lost: it is gone"}}
 	end := act{change: true, say: []signals.Payload{finish}}
 	broken, halted := act{report: agent.Report{Ending: ralph.NoWork}}, act{report: agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: it was"}}
@@ -241,6 +244,7 @@ func TestSessionsInARowThatAreLostEndARun(t *testing.T) {
 
 // TestADaemonWaitsUntilItsVerificationPasses, until either the files or the commands change.
 func TestADaemonWaitsUntilItsVerificationPasses(t *testing.T) {
+	t.Parallel()
 	broken := errors.New("ralph.yaml: not a map")
 	elsewhere := filepath.Join(t.TempDir(), "made") // the work tree does not change with it
 	for _, tt := range []struct {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestTheModelOfASession(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		models Models
@@ -38,6 +39,7 @@ func TestTheModelOfASession(t *testing.T) {
 // TestASessionsClock runs ten seconds down, in which it stands still now and then.
 // That a file, or a folder, cannot be read is told with the reason, and is no absence.
 func TestADayBeginsAtMidnightWhereRalphRuns(t *testing.T) {
+	t.Parallel()
 	zone := time.FixedZone("east", 5*60*60)
 	now := time.Date(2026, 3, 1, 1, 11, 12, 13, zone)
 	if got, want := Midnight(now), time.Date(2026, 3, 1, 0, 0, 0, 0, zone); !got.Equal(want) {
@@ -46,6 +48,7 @@ func TestADayBeginsAtMidnightWhereRalphRuns(t *testing.T) {
 }
 
 func TestWhatPeopleAskEndsWhatIsDoneNowOrSoon(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		control   string
 		grace     time.Duration
@@ -68,6 +71,7 @@ func TestWhatPeopleAskEndsWhatIsDoneNowOrSoon(t *testing.T) {
 
 // TestWhoseWordSparesAReview: a discipline's "none" spares people's tasks. Agents choose the discipline of their own.
 func TestWhoseWordSparesAReview(t *testing.T) {
+	t.Parallel()
 	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -55,6 +55,7 @@ func openStore(t *testing.T, tasks int) (db *store.DB, run int64, raw func(state
 
 // TestWhenASessionMayBegin beside another one that may spend $7, and how much it may spend.
 func TestWhenASessionMayBegin(t *testing.T) {
+	t.Parallel()
 	db, run, raw := openStore(t, 3)
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
 		_, err := tx.StartSession(store.Start{ID: uuid.NewString(), Task: 3, Run: run, CostLimitUSD: 7})
@@ -124,6 +125,7 @@ func TestWhenASessionMayBegin(t *testing.T) {
 
 // TestWhetherThereIsRoomForAnotherSession beside those of the sessions, of which one has begun and may spend $7.
 func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
+	t.Parallel()
 	db, run, raw := openStore(t, 1)
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
 		_, err := tx.StartSession(store.Start{ID: uuid.NewString(), Task: 1, Run: run, CostLimitUSD: 7})
@@ -164,6 +166,7 @@ func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
 
 // TestWhatAResultSaysOfItsTask and of what hindered the run before it.
 func TestWhatAResultSaysOfItsTask(t *testing.T) {
+	t.Parallel()
 	broken := errors.New("broken")
 	s := &session.Session{}
 	for _, tt := range []struct {
@@ -199,6 +202,7 @@ func TestWhatAResultSaysOfItsTask(t *testing.T) {
 
 // TestNoTaskIsChosenBlindly: what cannot be read is not taken for nothing.
 func TestNoTaskIsChosenBlindly(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		jobs   int
@@ -242,6 +246,7 @@ func (*watch) Status(string) {}
 
 // TestASchedulerIsWatchedWhileItAppliesAResult, although another session goes on for longer.
 func TestASchedulerIsWatchedWhileItAppliesAResult(t *testing.T) {
+	t.Parallel()
 	w := &watch{}
 	r := newRunner(&Loop{Heart: w}, 1)
 	r.rests()

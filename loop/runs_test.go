@@ -77,6 +77,7 @@ var (
 // TestSessionsInARowThatChangeNothingEndARun: a session that changes something
 // resets the count, and one in which the agent could not work does not count.
 func TestSessionsInARowThatChangeNothingEndARun(t *testing.T) {
+	t.Parallel()
 	idle, busy := act{say: []signals.Payload{halt}}, act{change: true, say: []signals.Payload{halt}}
 	broken := act{report: agent.Report{Ending: ralph.NoWork}}
 	halted := act{report: agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: it was"}}
@@ -116,6 +117,7 @@ func TestSessionsInARowThatChangeNothingEndARun(t *testing.T) {
 
 // TestAnAgentThatDoesNothingTwiceInARowEndsARun, but not if it worked in between.
 func TestAnAgentThatDoesNothingTwiceInARowEndsARun(t *testing.T) {
+	t.Parallel()
 	nothing := act{report: agent.Report{Ending: ralph.NoWork, Reason: "it is not logged in"}}
 	tools := act{report: agent.Report{Ending: ralph.MCPFailed, Reason: "no tools"}}
 	end := act{change: true, say: []signals.Payload{finish}}
@@ -144,6 +146,7 @@ func TestAnAgentThatDoesNothingTwiceInARowEndsARun(t *testing.T) {
 
 // TestSessionsAtOnceThatFailTogether say about their agent what the first of them says.
 func TestSessionsAtOnceThatFailTogether(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name     string
 		endings  []ralph.Ending // of the sessions, in the order in which they begin; those after them are done
@@ -179,6 +182,7 @@ func TestSessionsAtOnceThatFailTogether(t *testing.T) {
 
 // TestALostDatabaseEndsTheSessionsBeside: what they do could not be written down.
 func TestALostDatabaseEndsTheSessionsBeside(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		var begun atomic.Int64
 		var stopped time.Duration
@@ -205,6 +209,7 @@ func TestALostDatabaseEndsTheSessionsBeside(t *testing.T) {
 
 // TestARunWorksOnSoManyTasks, however many sessions each of them takes.
 func TestARunWorksOnSoManyTasks(t *testing.T) {
+	t.Parallel()
 	again, end := act{change: true, say: []signals.Payload{halt}}, act{change: true, say: []signals.Payload{finish}}
 	for _, tt := range []struct {
 		name   string
@@ -239,6 +244,7 @@ func TestARunWorksOnSoManyTasks(t *testing.T) {
 
 // TestAUsageWindowThatIsUsedUpIsWaitedFor by this run and by the next one.
 func TestAUsageWindowThatIsUsedUpIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	used := func(share float64) act {
 		return act{change: true, say: []signals.Payload{finish}, report: agent.Report{Usage: []ralph.UsageWindow{
 			{Name: "five_hour", Utilization: 0.1, ResetsAt: ralph.At(time.Date(2000, 1, 1, 0, 5, 0, 0, time.UTC))},
@@ -295,6 +301,7 @@ func TestAUsageWindowThatIsUsedUpIsWaitedFor(t *testing.T) {
 // TestALapsedClaimGoesBackToTheQueueOfARun: a worker that disappears holds
 // nothing up for longer than its lease.
 func TestALapsedClaimGoesBackToTheQueueOfARun(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.Daemon, b.Limits.MaxSeconds = true, 86400
 		p := b.perform(act{change: true, say: []signals.Payload{finish}})
@@ -319,6 +326,7 @@ func TestALapsedClaimGoesBackToTheQueueOfARun(t *testing.T) {
 
 // TestTheThirdSessionOfAStuckTaskHasTheEscalationModel, as the agent is told.
 func TestTheThirdSessionOfAStuckTaskHasTheEscalationModel(t *testing.T) {
+	t.Parallel()
 	stuck, moved := act{say: []signals.Payload{signals.Stuck{Reason: "no idea"}}}, act{change: true, say: []signals.Payload{halt}}
 	for _, tt := range []struct {
 		name       string
@@ -353,6 +361,7 @@ func TestTheThirdSessionOfAStuckTaskHasTheEscalationModel(t *testing.T) {
 // TestEachSessionOfATaskSpeaksForItself: each session of a task keeps its
 // own signals, and is judged by these alone.
 func TestEachSessionOfATaskSpeaksForItself(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
 		learned := signals.Learned{Text: "it is slow", Kind: "discovery", Scope: "task"}
 		p := b.perform(
@@ -410,6 +419,7 @@ func TestEachSessionOfATaskSpeaksForItself(t *testing.T) {
 // TestTheWaitsForAnAgentGrow with each error in a row, even with interrupted
 // or lost sessions in between. A session that worked resets them.
 func TestTheWaitsForAnAgentGrow(t *testing.T) {
+	t.Parallel()
 	busy := act{report: agent.Report{Ending: ralph.Overloaded, Reason: "busy"}}
 	end := act{change: true, say: []signals.Payload{finish}}
 	halted := act{report: agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: it was"}}

@@ -133,6 +133,7 @@ func (c *crew) invariants(a agent.Assignment) {
 // other, with agents that fail in every way, limits that are reached and runs that
 // are stopped at any moment. RALPH_TEST_SEED is the first of RALPH_TEST_STORM seeds.
 func TestSimulated(t *testing.T) {
+	t.Parallel()
 	number := func(name string, otherwise int) uint64 {
 		n, err := strconv.ParseUint(os.Getenv(name), 10, 64)
 		if err != nil {

@@ -36,6 +36,7 @@ func (b *workshop) control(c string) func() {
 // TestADoneOfARunThatIsStopped: a done that could not be checked is
 // nobody's fault, and a done that needs no check counts.
 func TestADoneOfARunThatIsStopped(t *testing.T) {
+	t.Parallel()
 	const stopped = "the run was stopped before the claim could be checked"
 	for _, tt := range []struct {
 		name    string
@@ -118,6 +119,7 @@ func TestADoneOfARunThatIsStopped(t *testing.T) {
 // TestAGraceIsForWhoIsAskedToStop: without a request to stop, a check may
 // take longer than the grace period.
 func TestAGraceIsForWhoIsAskedToStop(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree("sleep 1") // longer than the first look and the grace period after it
 	id := b.add(ralph.Task{Title: "A"})
@@ -139,6 +141,7 @@ func (s salvager) Salvage(string, agent.Death) (agent.Report, error) { return s.
 
 // TestWhatALostSessionLeft is decided by the next run, by the usual rules.
 func TestWhatALostSessionLeft(t *testing.T) {
+	t.Parallel()
 	broken := errors.New("no transcript")
 	for _, tt := range []struct {
 		name                                        string
@@ -255,6 +258,7 @@ func TestWhatALostSessionLeft(t *testing.T) {
 
 // TestAnAgentGetsReadyBeforeItsSession, and its preparations are gone afterwards.
 func TestAnAgentGetsReadyBeforeItsSession(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	b.add(ralph.Task{Title: "A"})

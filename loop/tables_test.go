@@ -15,6 +15,7 @@ import (
 )
 
 func TestAfterAnAgentError(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	b := loop.Backoff{Initial: 10 * time.Second, Max: time.Minute, Tries: 4}
 	for _, tt := range []struct {
@@ -77,6 +78,7 @@ func TestAfterAnAgentError(t *testing.T) {
 }
 
 func TestHowARunEndsWithNothingLeftToDo(t *testing.T) {
+	t.Parallel()
 	failed, blocked := ralph.Task{ID: 1, Status: ralph.Failed}, ralph.Task{ID: 2, Status: ralph.Blocked}
 	holds := []store.InboxItem{{Kind: "dependency", TaskID: 2, Holding: true, Ref: store.Reference{Of: store.OfTask, ID: 1}}}
 	for _, tt := range []struct {
@@ -110,6 +112,7 @@ func TestHowARunEndsWithNothingLeftToDo(t *testing.T) {
 // TestWhatIsSaidOfWhatIsLeft: a task that is said to wait for people has an
 // item in the inbox, and the sentence stays short however many there are.
 func TestWhatIsSaidOfWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	asks, behind := ralph.Task{ID: 1, Status: ralph.NeedsInput}, ralph.Task{ID: 2, Status: ralph.Blocked}
 	inbox := []store.InboxItem{{Kind: "question", TaskID: 1, Holding: true}, {Kind: "flag", TaskID: 2}}
 	_, why := loop.JudgeRest([]ralph.Task{asks, behind}, inbox, nil, 0)
@@ -131,6 +134,7 @@ func TestWhatIsSaidOfWhatIsLeft(t *testing.T) {
 }
 
 func TestWhichAgentWorks(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	rests := func(name string, wait time.Duration, ending ralph.Ending) store.AgentState {
 		return store.AgentState{Agent: name, WaitUntil: ralph.At(now.Add(wait)), Reason: "why", Ending: ending, Failures: 1}
@@ -185,6 +189,7 @@ func TestWhichAgentWorks(t *testing.T) {
 }
 
 func TestAnAgentThatPeopleHaveToMendDoesNotStandIn(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	for ending, want := range map[ralph.Ending]bool{
 		"": true, ralph.RateLimited: true, ralph.Overloaded: true, ralph.AuthFailed: false, ralph.Billing: false,

@@ -43,6 +43,7 @@ func (b *workshop) garble(session string) {
 // A session that cannot be decided keeps its task and is named, but hinders
 // nothing else: not the other lost sessions, not this run, not the next one.
 func TestASessionThatCannotBeDecidedStopsNobody(t *testing.T) {
+	t.Parallel()
 	for _, worker := range []bool{false, true} {
 		b := newWorkshop(t)
 		l := b.tree()
@@ -97,6 +98,7 @@ func TestASessionThatCannotBeDecidedStopsNobody(t *testing.T) {
 // TestWhatIsWrittenToTheDatabaseDuringASession costs at most that session:
 // the run goes on, and says so.
 func TestWhatIsWrittenToTheDatabaseDuringASession(t *testing.T) {
+	t.Parallel()
 	for statement, want := range map[string]struct {
 		first  ralph.Status
 		status int
@@ -162,6 +164,7 @@ func TestWhatIsWrittenToTheDatabaseDuringASession(t *testing.T) {
 // TestARunLeavesTheSessionsOfOthers alone when it begins: a worker's
 // session has its lease, and a person's ends only by itself.
 func TestARunLeavesTheSessionsOfOthers(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	c := b.claim(l, b.add(ralph.Task{Title: "A worker's"}), "ann")
@@ -185,6 +188,7 @@ func TestARunLeavesTheSessionsOfOthers(t *testing.T) {
 
 // TestWhatCouldNotBeLookedAtIsSaid with the outcome, and in the log.
 func TestWhatCouldNotBeLookedAtIsSaid(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	var log bytes.Buffer
@@ -207,6 +211,7 @@ func TestWhatCouldNotBeLookedAtIsSaid(t *testing.T) {
 
 // TestATaskWhoseSessionHasNoRecordIsWorkedOnAgain: otherwise nobody would ever end its claim.
 func TestATaskWhoseSessionHasNoRecordIsWorkedOnAgain(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	id := b.add(ralph.Task{Title: "A"})
 	b.raw(`UPDATE tasks SET status = 'in_progress', claimed_by = 'gone' WHERE id = $1`, id)
@@ -217,6 +222,7 @@ func TestATaskWhoseSessionHasNoRecordIsWorkedOnAgain(t *testing.T) {
 
 // TestASessionWhoseWorkspaceCannotBeOpenedIsNotDecided as if it had worked in people's tree.
 func TestASessionWhoseWorkspaceCannotBeOpenedIsNotDecided(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	id, session := b.add(ralph.Task{Title: "A"}), uuid.NewString()

@@ -244,6 +244,7 @@ func (s *saboteur) watch(
 
 // TestARunWhoseAgentFailsSaysWhatItCannotRead: who stands in for the agent depends on it.
 func TestARunWhoseAgentFailsSaysWhatItCannotRead(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	b.tx(func(tx *store.Tx) error { return tx.PutDiscipline(ralph.Discipline{Name: "ui"}) })

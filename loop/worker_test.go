@@ -22,6 +22,7 @@ import (
 // TestAClaimLapses: a worker that does not call during its lease loses its
 // task. Its signals count, and it cannot go on.
 func TestAClaimLapses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var passed atomic.Int64
 	begin := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
@@ -92,6 +93,7 @@ func TestAClaimLapses(t *testing.T) {
 // TestWorkersClaimOneAfterTheOther: nobody scans a work tree for a task
 // that somebody else is about to claim.
 func TestWorkersClaimOneAfterTheOther(t *testing.T) {
+	t.Parallel()
 	const workers = 8
 	dir := t.TempDir()
 	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(dir, ".ralph", "ralph.db")), store.Options{})

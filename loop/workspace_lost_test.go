@@ -24,6 +24,7 @@ import (
 // session began there before it was decided: its done is not checked against
 // the present content, and the next session of its task continues its work.
 func TestALostSessionWhoseWorkspaceIsGone(t *testing.T) {
+	t.Parallel()
 	for _, way := range []string{"removed", "used"} {
 		b := newWorkshop(t)
 		l := b.tree("true")
@@ -72,6 +73,7 @@ func TestALostSessionWhoseWorkspaceIsGone(t *testing.T) {
 
 // TestALostSessionOfWhoseWorkspaceNothingIsKept has left no change.
 func TestALostSessionOfWhoseWorkspaceNothingIsKept(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
@@ -126,6 +128,7 @@ func (b *workshop) loseIn(l *loop.Loop, number int, task int64, session string) 
 
 // TestLostSessionsDoNotWaitForEachOther to be merged, as nothing is merged while they are decided.
 func TestLostSessionsDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree("true")
 	l.Merger.Wait = time.Hour
@@ -154,6 +157,7 @@ func TestLostSessionsDoNotWaitForEachOther(t *testing.T) {
 
 // TestTheWorkspaceOfALostSessionIsUsedAgain by the run that has decided it.
 func TestTheWorkspaceOfALostSessionIsUsedAgain(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
@@ -170,6 +174,7 @@ func TestTheWorkspaceOfALostSessionIsUsedAgain(t *testing.T) {
 // TestWhatIsLeftInAWorkspaceIsNotLost: a session's work there is saved once, with the
 // session. Other work, left by a killed ralph or by somebody else, is saved separately.
 func TestWhatIsLeftInAWorkspaceIsNotLost(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	session := func(file string) {
@@ -230,6 +235,7 @@ func TestWhatIsLeftInAWorkspaceIsNotLost(t *testing.T) {
 
 // TestWhatCannotBeReadOfALostWorkspaceIsSaid: the work that it kept is not looked for elsewhere.
 func TestWhatCannotBeReadOfALostWorkspaceIsSaid(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
@@ -255,6 +261,7 @@ func TestWhatCannotBeReadOfALostWorkspaceIsSaid(t *testing.T) {
 // TestASessionThatComesBackLate was settled for lost while its machine was away: what it cost is booked, what it made
 // is kept apart and named with it, and its task is as others left it.
 func TestASessionThatComesBackLate(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree("true")
 	id := b.add(ralph.Task{Title: "A"})

@@ -25,6 +25,7 @@ import (
 
 // TestWhoGoesOnAfterItsCheckIsWaitedForByNobody: it is not about to be merged.
 func TestWhoGoesOnAfterItsCheckIsWaitedForByNobody(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	b.add(ralph.Task{Title: "A"})
@@ -62,6 +63,7 @@ func TestWhoGoesOnAfterItsCheckIsWaitedForByNobody(t *testing.T) {
 // TestTheNextSessionInAWorkspaceGoesOn with what the last session of its task
 // left there; another task's session does not see it.
 func TestTheNextSessionInAWorkspaceGoesOn(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	b.add(ralph.Task{Title: "A"})
@@ -141,6 +143,7 @@ func marked(text string) string {
 
 // TestAConflictIsMergedIntoTheWorkspace while the agent can mend it, even without verification commands.
 func TestAConflictIsMergedIntoTheWorkspace(t *testing.T) {
+	t.Parallel()
 	c := newClash(t)
 	task, _ := c.works(func(file, _ string, say func() agent.Answer) {
 		write(t, file, "mine\n")
@@ -171,6 +174,7 @@ func TestAConflictIsMergedIntoTheWorkspace(t *testing.T) {
 // TestAConflictThatIsNotMended has the task begin anew: with its work, and its marks, then once more without. Each
 // session counts once, as no attempt.
 func TestAConflictThatIsNotMended(t *testing.T) {
+	t.Parallel()
 	for _, last := range []struct {
 		name          string
 		meanwhile     bool // it conflicts again
@@ -235,6 +239,7 @@ func TestAConflictThatIsNotMended(t *testing.T) {
 
 // TestWhatFailsOnlyMergedIsToldSo: otherwise the agent would look for the cause in vain.
 func TestWhatFailsOnlyMergedIsToldSo(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree("! { test -f theirs && test -f mine; }")
 	b.add(ralph.Task{Title: "A"})
@@ -261,6 +266,7 @@ func TestWhatFailsOnlyMergedIsToldSo(t *testing.T) {
 
 // TestTheTaskThatIsMergedAloneIsBegunFirst: until it has had a session nothing else is merged.
 func TestTheTaskThatIsMergedAloneIsBegunFirst(t *testing.T) {
+	t.Parallel()
 	for _, parallel := range []int{1, 2} {
 		b := newWorkshop(t)
 		l := b.tree()
@@ -282,6 +288,7 @@ func TestTheTaskThatIsMergedAloneIsBegunFirst(t *testing.T) {
 
 // TestTheQueueRestsUntilSomethingHappens: also what happens while a merge ends is looked at.
 func TestTheQueueRestsUntilSomethingHappens(t *testing.T) {
+	t.Parallel()
 	for _, happens := range []bool{false, true} {
 		b := newWorkshop(t)
 		l := b.tree()
@@ -307,6 +314,7 @@ func TestTheQueueRestsUntilSomethingHappens(t *testing.T) {
 // TestChecksBesideEachOtherAreVerifiedTogether as soon as they have begun, before one of them has passed: here
 // they pass only when that has happened.
 func TestChecksBesideEachOtherAreVerifiedTogether(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	both := filepath.Join(t.TempDir(), "both")
 	l := b.tree(fmt.Sprintf(`if test -e A && test -e B; then touch %[1]s; elif test -e A || test -e B; then

@@ -26,6 +26,7 @@ import (
 // TestASessionInAWorkspace: its work is checked apart from people's tree, and
 // gets there only if it passes.
 func TestASessionInAWorkspace(t *testing.T) {
+	t.Parallel()
 	done := signals.Done{Summary: "made it"}
 	for _, tt := range []struct {
 		name   string
@@ -105,6 +106,7 @@ func TestADoneWhoseChangesGitCannotCompareIsNotAccepted(t *testing.T) {
 
 // TestAWorkspaceWhoseStateCannotBeNotedIsSaid: its work is saved once more by the next session there.
 func TestAWorkspaceWhoseStateCannotBeNotedIsSaid(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	var said []string
@@ -126,6 +128,7 @@ func TestAWorkspaceWhoseStateCannotBeNotedIsSaid(t *testing.T) {
 
 // TestWhatCannotBeSavedFromAWorkspaceIsSaid: it is lost with the workspace.
 func TestWhatCannotBeSavedFromAWorkspaceIsSaid(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		taken func(session string) string // a ref that leaves no room for where it was to be saved
 		want  string
@@ -159,6 +162,7 @@ func TestWhatCannotBeSavedFromAWorkspaceIsSaid(t *testing.T) {
 
 // TestAProtectedFileThatASessionChangedInItsWorkspace stays as it is there, and hinders no other session.
 func TestAProtectedFileThatASessionChangedInItsWorkspace(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	l.Check.Protect = []string{"*.golden"} // no copies are kept of these
@@ -172,6 +176,7 @@ func TestAProtectedFileThatASessionChangedInItsWorkspace(t *testing.T) {
 
 // TestADoneInAWorkspaceIsMergedAlthoughTheRunIsStopped: what its session made is not left until the next run.
 func TestADoneInAWorkspaceIsMergedAlthoughTheRunIsStopped(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	id := b.add(ralph.Task{Title: "A"})
@@ -190,6 +195,7 @@ func TestADoneInAWorkspaceIsMergedAlthoughTheRunIsStopped(t *testing.T) {
 
 // TestSessionsInWorkspacesThatChangeNothingEndARun as others do.
 func TestSessionsInWorkspacesThatChangeNothingEndARun(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	b.add(ralph.Task{Title: "A"})
@@ -209,6 +215,7 @@ func TestSessionsInWorkspacesThatChangeNothingEndARun(t *testing.T) {
 
 // TestATreeIsVerifiedOnce: the next task starts from the tree that a done was checked with.
 func TestATreeIsVerifiedOnce(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	count := filepath.Join(t.TempDir(), "count")
 	l := b.tree("echo >> " + count)
@@ -226,6 +233,7 @@ func TestATreeIsVerifiedOnce(t *testing.T) {
 // TestAWorkersEmptyWorkspaceIsAskedAboutOnce: it may have worked elsewhere. Where what checks the task passed before, a
 // person decides then.
 func TestAWorkersEmptyWorkspaceIsAskedAboutOnce(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		verify []string
 		want   ralph.Status
@@ -246,6 +254,7 @@ func TestAWorkersEmptyWorkspaceIsAskedAboutOnce(t *testing.T) {
 
 // TestAWorkersWorkspaceIsFreeOnceItsClaimIsOver, however it ends, and not before.
 func TestAWorkersWorkspaceIsFreeOnceItsClaimIsOver(t *testing.T) {
+	t.Parallel()
 	dropped := func(c *session.Claim, why string) error {
 		var gone *session.DroppedError
 		if err := c.Renew(t.Context()); !errors.As(err, &gone) || !strings.Contains(err.Error(), why) {
@@ -307,6 +316,7 @@ func TestAWorkersWorkspaceIsFreeOnceItsClaimIsOver(t *testing.T) {
 
 // TestASessionThatGetsNoWorkspaceIsNotBegunElsewhere, such as where people work.
 func TestASessionThatGetsNoWorkspaceIsNotBegunElsewhere(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	write(t, l.Pool.Dir, "no folder")
@@ -326,6 +336,7 @@ func TestASessionThatGetsNoWorkspaceIsNotBegunElsewhere(t *testing.T) {
 
 // TestWhatAWorkerIsToldOfWorkThatIsAccepted: it is merged, or says what it waits for.
 func TestWhatAWorkerIsToldOfWorkThatIsAccepted(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		before func(b *workshop, l *loop.Loop)
 		want   ralph.Status
@@ -366,6 +377,7 @@ func TestWhatAWorkerIsToldOfWorkThatIsAccepted(t *testing.T) {
 // TestASessionWhoseEndIsNotLocked: a claim that lapsed is not decided then, and a worker's workspace
 // is given back all the same.
 func TestASessionWhoseEndIsNotLocked(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree()
 	said := ""
@@ -402,6 +414,7 @@ func TestASessionWhoseEndIsNotLocked(t *testing.T) {
 
 // TestAClaimThatCannotBeEndedIsNotCalledOver.
 func TestAClaimThatCannotBeEndedIsNotCalledOver(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	c := b.claim(b.tree(), b.add(ralph.Task{Title: "A"}), "ann")
 	b.say(c, signals.Stuck{Reason: "no idea"})
@@ -422,6 +435,7 @@ var ninefold = ralph.Limits{
 // TestWorkspacesAreCheckedOutWhileTheVerificationRuns, as many as there are tasks. No set-up runs meanwhile: it
 // could make the verification fail.
 func TestWorkspacesAreCheckedOutWhileTheVerificationRuns(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, verify string
 		status       int
@@ -475,6 +489,7 @@ func TestWorkspacesAreCheckedOutWhileTheVerificationRuns(t *testing.T) {
 
 // TestAWorkspaceThatIsNotNeededYetIsFree, although it was checked out: a lost session may have worked in it.
 func TestAWorkspaceThatIsNotNeededYetIsFree(t *testing.T) {
+	t.Parallel()
 	b := newWorkshop(t)
 	l := b.tree("true")
 	l.Parallel = 2

@@ -17,6 +17,7 @@ import (
 // that touches nothing of theirs. Each row is what they do before a change
 // of file a is merged; in any case their work is unchanged afterwards.
 func TestThePersonsCheckout(t *testing.T) {
+	t.Parallel()
 	mine := edit(lines("a"), 8, "mine")
 	for _, tt := range []struct {
 		name   string
@@ -128,6 +129,7 @@ func TestThePersonsCheckout(t *testing.T) {
 
 // TestItFastForwardsOnceItCan, when the obstacle is gone.
 func TestItFastForwardsOnceItCan(t *testing.T) {
+	t.Parallel()
 	y := newYard(t)
 	y.write("a", "mine\n")
 	y.work("One", map[string]string{"a": "theirs\n"})
@@ -148,6 +150,7 @@ func TestItFastForwardsOnceItCan(t *testing.T) {
 // TestPeoplesCommits become part of the next candidate, whether or not
 // their branch could follow. They may also take commits back.
 func TestPeoplesCommits(t *testing.T) {
+	t.Parallel()
 	t.Run("upon what was merged", func(t *testing.T) {
 		y := newYard(t)
 		y.work("One", map[string]string{"a": "x\n"})
@@ -237,6 +240,7 @@ func TestPeoplesCommits(t *testing.T) {
 
 // TestOddRepositories get what was merged, and their checkouts follow.
 func TestOddRepositories(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		make func(y *yard) map[string]string // what the session does
@@ -287,6 +291,7 @@ func TestOddRepositories(t *testing.T) {
 // TestARemote: its branch decides what has been merged. After a lost lease the
 // change is built again, and a refusal by the remote pauses the queue.
 func TestARemote(t *testing.T) {
+	t.Parallel()
 	begin := func(t *testing.T) (y *yard, remote string) {
 		y, remote = newYard(t, "true"), t.TempDir()
 		y.in(remote, "init", "-q", "--bare", "--initial-branch=main")
@@ -392,6 +397,7 @@ func TestARemote(t *testing.T) {
 // TestWhyABranchLacksWhatWasMerged: what is said of it is so at each moment, also while nothing runs, and looking moves
 // nothing.
 func TestWhyABranchLacksWhatWasMerged(t *testing.T) {
+	t.Parallel()
 	y := newYard(t)
 	const merge = "git merge refs/ralph/target/main"
 	says := func(when, reason, command string) {
@@ -433,6 +439,7 @@ func TestWhyABranchLacksWhatWasMerged(t *testing.T) {
 // TestPeoplesConflictIsNobodysElse: what was merged conflicts with what people have committed since. A change of
 // another file is merged all the same, and the command that is printed works.
 func TestPeoplesConflictIsNobodysElse(t *testing.T) {
+	t.Parallel()
 	y := newYard(t)
 	y.write("a", "mine\n")
 	made := y.work("One", map[string]string{"a": "theirs\n"})

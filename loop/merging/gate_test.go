@@ -58,6 +58,7 @@ func (r *runner) Verify(ctx context.Context, commit string, commands []string) (
 // TestGateOfRealProjects plays changes of real projects: those that cheat, and honest ones, which must come to nothing.
 // What is lost, loosened, changed, refused or guarded waits for a person, or is refused (signals.TestWhatAGateComesTo).
 func TestGateOfRealProjects(t *testing.T) {
+	t.Parallel()
 	projects, err := gatetest.Read()
 	if err != nil {
 		t.Fatal(err)
@@ -173,6 +174,7 @@ func found(g ralph.Gate) (list []string) {
 // RALPH_TEST_HISTORY_CHECK the command that verifies it, with what it needs to be set up, and RALPH_TEST_HISTORY_CHANGES
 // how many are wanted.
 func TestGateOfHistory(t *testing.T) {
+	t.Parallel()
 	history, command := os.Getenv("RALPH_TEST_HISTORY"), os.Getenv("RALPH_TEST_HISTORY_CHECK")
 	if history == "" {
 		t.Skip("RALPH_TEST_HISTORY names no repository")
@@ -225,6 +227,7 @@ func TestGateOfHistory(t *testing.T) {
 
 // TestTestsOfTheSameFeature: that sessions change the tests of their own feature is noted until a person has seen them.
 func TestTestsOfTheSameFeature(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "for t in tests/*.sh; do sh $t || exit 1; done")
 	y.Check.Tests = []string{gate.Auto}
 	answers := func(n string) map[string]string {

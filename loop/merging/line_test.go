@@ -24,6 +24,7 @@ const (
 // spare; a failure then counts as a conflict. Else, and if more is merged, that is left to the queue, but
 // for a change that cannot be merged.
 func TestWhatIsMergedDuringACheck(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name     string
 		merges   []string // files that other changes write during a verification, one each time
@@ -76,6 +77,7 @@ func (y *yard) goesOn(session string) {
 // TestWhatIsAboutToBeMerged from another session is waited for if a change conflicts with it, and if there
 // is time to spare to verify both together.
 func TestWhatIsAboutToBeMerged(t *testing.T) {
+	t.Parallel()
 	var y *yard
 	var before ralph.Change
 	tx := func(f func(*store.Tx) error) { y.no(y.Store.Tx(t.Context(), f)) }
@@ -146,6 +148,7 @@ func TestWhatIsAboutToBeMerged(t *testing.T) {
 
 // TestBranchesOfTheirOwn are moved by no other change: nobody waits for what is about to be merged.
 func TestBranchesOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "true")
 	y.Branch, y.Wait = true, time.Hour
 	base := y.git("rev-parse", "main")
@@ -160,6 +163,7 @@ func TestBranchesOfTheirOwn(t *testing.T) {
 
 // TestWhoHasNoTimeToWait is about to be merged all the same, and others see it.
 func TestWhoHasNoTimeToWait(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "true")
 	base := y.git("rev-parse", "main")
 	for i, task := range []string{"One", "Two"} {
@@ -180,6 +184,7 @@ func TestWhoHasNoTimeToWait(t *testing.T) {
 
 // TestATargetThatGoesDuringACheck after something has been merged into it is told to people by the queue.
 func TestATargetThatGoesDuringACheck(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "true")
 	y.Wait = time.Hour
 	mine := y.made(y.git("rev-parse", "main"), "Mine", map[string]string{"a": "new\n"})
@@ -199,6 +204,7 @@ func TestATargetThatGoesDuringACheck(t *testing.T) {
 // TestWhatIsBeingCheckedIsVerifiedWithWhatWaits: what has passed when that ends is merged at once. What comes to
 // nothing meanwhile holds nobody up.
 func TestWhatIsBeingCheckedIsVerifiedWithWhatWaits(t *testing.T) {
+	t.Parallel()
 	const hour = time.Hour
 	var y *yard
 	var other ralph.Change
@@ -271,6 +277,7 @@ func TestWhatIsBeingCheckedIsVerifiedWithWhatWaits(t *testing.T) {
 // TestWhatIsBeingCheckedIsVerifiedBeforeAnythingWaits, once for each check that begins, unless its own check
 // is about the same.
 func TestWhatIsBeingCheckedIsVerifiedBeforeAnythingWaits(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "true")
 	base := y.git("rev-parse", "main")
 	told := 0
@@ -318,6 +325,7 @@ func TestWhatIsBeingCheckedIsVerifiedBeforeAnythingWaits(t *testing.T) {
 
 // TestWhatBeginsBeforeTheTargetMoves is verified with what has been merged since.
 func TestWhatBeginsBeforeTheTargetMoves(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "true")
 	base := y.git("rev-parse", "main")
 	y.workOn(base, "Mine", map[string]string{"a": "new\n"})
@@ -343,6 +351,7 @@ func TestWhatBeginsBeforeTheTargetMoves(t *testing.T) {
 
 // TestWhoseCheckIsAboutToBegin is waited for, but not for long.
 func TestWhoseCheckIsAboutToBegin(t *testing.T) {
+	t.Parallel()
 	for _, comes := range []bool{true, false} {
 		y := newYard(t, "true")
 		base := y.git("rev-parse", "main")
@@ -390,6 +399,7 @@ func (s *spy) Verify(ctx context.Context, commit string, commands []string) ([]c
 
 // TestACheckThatHangsHoldsUpNobody for long: the verification with it is ended.
 func TestACheckThatHangsHoldsUpNobody(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "true")
 	base := y.git("rev-parse", "main")
 	first := y.workOn(base, "First", map[string]string{"a": "new\n"})
@@ -423,6 +433,7 @@ func (b *breaker) MergeTree(ctx context.Context, ours, theirs string) (worktree.
 
 // TestWhatCannotBeVerifiedEarlyHoldsUpNobody: what is queued is merged by itself.
 func TestWhatCannotBeVerifiedEarlyHoldsUpNobody(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "true")
 	base := y.git("rev-parse", "main")
 	first := y.workOn(base, "First", map[string]string{"a": "new\n"})
@@ -449,6 +460,7 @@ func (l *leaver) Whole(ctx context.Context, commit string) (string, error) {
 
 // TestWhoGoesOnDuringTheMerge is not verified with the others, either.
 func TestWhoGoesOnDuringTheMerge(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "true")
 	base := y.git("rev-parse", "main")
 	first := y.workOn(base, "First", map[string]string{"a": "new\n"})
@@ -464,6 +476,7 @@ func TestWhoGoesOnDuringTheMerge(t *testing.T) {
 
 // TestWhoIsRefusedIsNotInLine, whether or not its agent can go on.
 func TestWhoIsRefusedIsNotInLine(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "! test -e bad")
 	base := y.git("rev-parse", "main")
 	for _, file := range []string{"bad", "a"} {
@@ -476,6 +489,7 @@ func TestWhoIsRefusedIsNotInLine(t *testing.T) {
 
 // TestWhatNeedsNoVerificationWaitsForNobody: it is merged at once.
 func TestWhatNeedsNoVerificationWaitsForNobody(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "true")
 	mine := y.work("Mine", map[string]string{"a": "new\n"})
 	if a, err := y.Try(t.Context(), mine, 0); err != nil || a.Refused+a.Conflict != "" {

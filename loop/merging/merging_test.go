@@ -289,6 +289,7 @@ func (y *yard) merged(c ralph.Change) {
 }
 
 func TestAChangeIsMerged(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "test -s a")
 	c := y.work("Edit a", map[string]string{"a": edit(lines("a"), 1, "changed")})
 	if why := y.merge(); why != "" {
@@ -312,6 +313,7 @@ func TestAChangeIsMerged(t *testing.T) {
 // TestRefsOfChangesAreBounded: the ref of what was merged goes with the merge, what was not merged is kept as long
 // as transcripts are, and what was squashed as well, since no branch has its commits.
 func TestRefsOfChangesAreBounded(t *testing.T) {
+	t.Parallel()
 	y := newYard(t)
 	base := y.git("rev-parse", "main")
 	merged := y.workOn(base, "First", map[string]string{"a": "first\n"})
@@ -342,6 +344,7 @@ func TestRefsOfChangesAreBounded(t *testing.T) {
 // TestAQuietTargetIsVerifiedOnce: a change that was tried during its
 // session is merged without another verification.
 func TestAQuietTargetIsVerifiedOnce(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "test -s a")
 	c := y.work("Edit a", map[string]string{"a": "x\n"})
 	a, err := y.Try(t.Context(), c, time.Hour)
@@ -358,6 +361,7 @@ func TestAQuietTargetIsVerifiedOnce(t *testing.T) {
 // TestABatch: all queued changes are verified and merged as a single commit of the target, with a
 // commit for each below it. A change that conflicts with another one waits for the next batch.
 func TestABatch(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "test -s a")
 	base := y.git("rev-parse", "main")
 	one := y.workOn(base, "One", map[string]string{"a": edit(lines("a"), 1, "one")})
@@ -391,6 +395,7 @@ func TestABatch(t *testing.T) {
 
 // TestWhatWasLeftOutIsNext, before what was queued since: else it would wait as long as others come.
 func TestWhatWasLeftOutIsNext(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "test -s a")
 	base := y.git("rev-parse", "main")
 	y.workOn(base, "One", map[string]string{"a": edit(lines("a"), 1, "one")})
@@ -411,6 +416,7 @@ func TestWhatWasLeftOutIsNext(t *testing.T) {
 
 // TestABatchIsHalved until the faulty change is found: it is sent back, and the others are merged.
 func TestABatchIsHalved(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "! test -e bad")
 	base := y.git("rev-parse", "main")
 	var all []ralph.Change
@@ -444,6 +450,7 @@ func TestABatchIsHalved(t *testing.T) {
 
 // TestOneOfABatchIsWithdrawn during the verification: the others are merged without it.
 func TestOneOfABatchIsWithdrawn(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "true")
 	one := y.work("One", map[string]string{"a": "x\n"})
 	two := y.work("Two", map[string]string{"b": "x\n"})
@@ -460,6 +467,7 @@ func TestOneOfABatchIsWithdrawn(t *testing.T) {
 // TestAStepThatIsAlwaysRefused ends with an error that says of which task: its task has another status than its change
 // says, which no look at the queue mends.
 func TestAStepThatIsAlwaysRefused(t *testing.T) {
+	t.Parallel()
 	y := newYard(t)
 	c := y.work("One", map[string]string{"a": "x\n"})
 	y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error {
@@ -473,6 +481,7 @@ func TestAStepThatIsAlwaysRefused(t *testing.T) {
 }
 
 func TestSquash(t *testing.T) {
+	t.Parallel()
 	y := newYard(t)
 	y.Squash, y.Message = true, "{title} ({task})"
 	y.work("Edit a", map[string]string{"a": "x\n"})
@@ -484,6 +493,7 @@ func TestSquash(t *testing.T) {
 
 // TestKilledWhileMerging: at whatever point the process is killed, each change is merged once.
 func TestKilledWhileMerging(t *testing.T) {
+	t.Parallel()
 	for _, point := range []string{"stored", "moved", "completed"} {
 		y := newYard(t, "true")
 		one := y.work("One", map[string]string{"a": "x\n"})
@@ -513,6 +523,7 @@ func TestKilledWhileMerging(t *testing.T) {
 // TestATargetThatIsMovedMeanwhile, between the decision and the move,
 // keeps the new commits, and the change is built again on top of them.
 func TestATargetThatIsMovedMeanwhile(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "true")
 	one := y.work("One", map[string]string{"a": "x\n"})
 	y.merge()
@@ -536,6 +547,7 @@ func TestATargetThatIsMovedMeanwhile(t *testing.T) {
 // TestConflictsAreSentBack: the task is worked on again and told of the conflicting files.
 // Once it was sent back often it is merged alone; if that does not help, a person has to look.
 func TestConflictsAreSentBack(t *testing.T) {
+	t.Parallel()
 	y := newYard(t)
 	base := y.git("rev-parse", "main")
 	first := y.workOn(base, "First", map[string]string{"a": "first\n"})
@@ -573,6 +585,7 @@ func TestConflictsAreSentBack(t *testing.T) {
 
 // TestRefusedOnceMerged: each change passes alone, but not both together.
 func TestRefusedOnceMerged(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "! { grep -q new a && grep -q new b; }")
 	base := y.git("rev-parse", "main")
 	one := y.workOn(base, "One", map[string]string{"a": "new\n"})
@@ -591,6 +604,7 @@ func TestRefusedOnceMerged(t *testing.T) {
 // TestTheTipFails: if the tip fails although it passed before, nobody is
 // at fault, and the queue is paused until a person has looked.
 func TestTheTipFails(t *testing.T) {
+	t.Parallel()
 	broken := filepath.Join(t.TempDir(), "broken")
 	y := newYard(t, "! test -e "+broken)
 	y.work("One", map[string]string{"a": "x\n"})
@@ -610,6 +624,7 @@ func TestTheTipFails(t *testing.T) {
 }
 
 func TestTheTargetIsGone(t *testing.T) {
+	t.Parallel()
 	y := newYard(t)
 	c := y.work("One", map[string]string{"a": "x\n"})
 	y.git("checkout", "--quiet", "-b", "other")
@@ -625,6 +640,7 @@ func TestTheTargetIsGone(t *testing.T) {
 }
 
 func TestABranchForEachTask(t *testing.T) {
+	t.Parallel()
 	y := newYard(t, "true")
 	seen := filepath.Join(t.TempDir(), "seen")
 	y.Branch, y.After = true, []string{"echo $RALPH_BRANCH >" + seen + "; cat \"$RALPH_RECEIPT\" >>" + seen}
@@ -701,6 +717,7 @@ func TestABranchForEachTask(t *testing.T) {
 
 // TestTheOthersAreMergedBeforeOneThatIsToBeMergedAlone: what is done and fits does not wait for its next session.
 func TestTheOthersAreMergedBeforeOneThatIsToBeMergedAlone(t *testing.T) {
+	t.Parallel()
 	y := newYard(t)
 	y.MaxSentBack = 1
 	clash := y.work("Clash", map[string]string{"a": "clash\n"})
@@ -720,6 +737,7 @@ func TestTheOthersAreMergedBeforeOneThatIsToBeMergedAlone(t *testing.T) {
 // TestTwoThatAreMergedAlone: a change that conflicts with another one that was merged alone has not
 // sent back alone, and no person has to look.
 func TestTwoThatAreMergedAlone(t *testing.T) {
+	t.Parallel()
 	y := newYard(t)
 	base := y.git("rev-parse", "main")
 	a := func(text string) map[string]string { return map[string]string{"a": text + "\n"} }

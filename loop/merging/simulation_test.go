@@ -715,6 +715,7 @@ func (f *actor) people() {
 // at after every step. RALPH_TEST_SEED is the first of RALPH_TEST_STORM seeds;
 // RALPH_TEST_WORKERS and RALPH_TEST_TASKS are how many there are.
 func TestSimulatedFleet(t *testing.T) {
+	t.Parallel()
 	number := func(name string, otherwise int) int {
 		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
 			return n
@@ -733,6 +734,7 @@ func TestSimulatedFleet(t *testing.T) {
 
 // TestASimulatedFleetRepeats: with the same even seed it does the same, so that a failure can be looked into.
 func TestASimulatedFleetRepeats(t *testing.T) {
+	t.Parallel()
 	var ran [2]string
 	for i := range ran {
 		synctest.Test(t, func(t *testing.T) { ran[i] = simulate(t, 2, 30, 60) })

@@ -10,6 +10,7 @@ import (
 )
 
 func TestNextStep(t *testing.T) {
+	t.Parallel()
 	on := Target{Point: "p", Tip: "t"}
 	queued := ralph.Change{ID: 1, TaskID: 11, State: ralph.Queued}
 	other := ralph.Change{ID: 2, TaskID: 12, State: ralph.Queued}
@@ -70,6 +71,7 @@ func TestNextStep(t *testing.T) {
 
 // TestWhatIsExpected is waited for, or verified early, before what is queued is merged, and while nothing is.
 func TestWhatIsExpected(t *testing.T) {
+	t.Parallel()
 	const most = 8 * time.Second
 	on, queued := Target{Point: "p", Tip: "t"}, []ralph.Change{{ID: 1, State: ralph.Queued}}
 	for _, tt := range []struct {
@@ -111,6 +113,7 @@ func TestWhatIsExpected(t *testing.T) {
 // TestStanding names commits by their history: a commit is below another
 // one if that begins with its name.
 func TestStanding(t *testing.T) {
+	t.Parallel()
 	below := func(commit, of string) (bool, error) { return strings.HasPrefix(of, commit), nil }
 	for _, tt := range []struct {
 		name   string
