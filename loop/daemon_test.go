@@ -103,10 +103,11 @@ func (b *bench) hear(query string) {
 
 func inBubble(t *testing.T, f func(t *testing.T, b *bench)) {
 	t.Helper()
+	pgtest.Timeless(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		b := &bench{heart: &heart{}, stop: make(chan struct{})}
-		db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(dir, ".ralph", "ralph.db")), store.Options{Statement: b.hear})
+		db, err := store.Open(t.Context(), filepath.Join(dir, ".ralph", "ralph.db"), store.Options{Statement: b.hear})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,10 +1,34 @@
 package loop
 
 import (
+	"database/sql/driver"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
+
+// TestWhenARunBeginsAgain: the database may be away twice in a row.
+func TestWhenARunBeginsAgain(t *testing.T) {
+	away := fmt.Errorf("recover: %w", driver.ErrBadConn)
+	tests := []struct {
+		name    string
+		err     error
+		unbegun bool
+		want    bool
+	}{
+		{"it was lost", errors.Join(ErrTakenForLost, away), false, true},
+		{"its successor finds no database", away, true, true},
+		{"its successor finds something else wrong", errors.New("no repository"), true, false},
+		{"it has worked, or is the first one", away, false, false},
+		{"it ended", nil, true, false},
+	}
+	for _, tt := range tests {
+		if got := beginsAgain(tt.err, tt.unbegun); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+}
 
 // TestWhenARunIsGone: it stops its agents before others may take its lease for lapsed.
 func TestWhenARunIsGone(t *testing.T) {

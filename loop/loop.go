@@ -158,14 +158,20 @@ var errAgain = errors.New("the round begins again")
 //
 // A run that was taken for lost, as after its machine was asleep, begins again as a new one.
 func (l *Loop) Run(ctx context.Context) (Result, error) {
-	for {
+	for again := false; ; again = true {
 		result, err := l.run(ctx)
-		if !errors.Is(err, ErrTakenForLost) || ctx.Err() != nil || closed(l.Stop) {
+		if !beginsAgain(err, again && result.RunID == 0) || ctx.Err() != nil || closed(l.Stop) {
 			return result, err
 		}
 		l.Log.Warn("begins again as a new run", "run", result.RunID, "error", err)
 		l.awaitStore(ctx)
 	}
+}
+
+// beginsAgain reports whether a run that has ended with an error begins anew: it was taken for lost, or is the
+// successor of one that was, and the database was away once more before it had begun.
+func beginsAgain(err error, unbegun bool) bool {
+	return errors.Is(err, ErrTakenForLost) || unbegun && store.Passes(err)
 }
 
 // awaitStore waits until the database can be reached.
@@ -382,6 +388,9 @@ func (r *runner) round(ctx context.Context) error {
 		if r.held != "" {
 			return &end{ralph.ExitWaiting, r.held}
 		}
+		if seen.away {
+			return &end{ralph.ExitWaiting, "the remote cannot be reached, and may have what a lost machine handed over"}
+		}
 		failed, err := store.Read(ctx, r.Store, func(tx *store.Tx) (int, error) {
 			return tx.CountTasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Failed}})
 		})
@@ -422,6 +431,7 @@ type outlook struct {
 	spending store.Spending
 	lapsed   []ralph.Session // claims that were not renewed in time
 	lost     []ralph.Session // what lost runs have left
+	away     bool            // that may be at the remote, which cannot be reached
 	held     int             // how many tasks wait because their prompts were too long
 }
 
@@ -437,6 +447,11 @@ func (r *runner) look(ctx context.Context) (o outlook, err error) {
 		if o.lost, err = tx.LostSessions(false); err != nil {
 			return err
 		}
+		if len(o.lost) > 0 { // their work may be at the remote
+			if o.away, err = tx.RemoteAway(); err != nil {
+				return err
+			}
+		}
 		held, err := tx.HeldForPrompt()
 		o.held = len(held)
 		return err
@@ -448,7 +463,7 @@ func (r *runner) tidy(ctx context.Context, seen outlook) error {
 	if err := r.lapse(ctx, seen.lapsed); err != nil {
 		return fmt.Errorf("decide on expired claims: %w", err)
 	}
-	if len(seen.lost) > 0 {
+	if len(seen.lost) > 0 && !seen.away {
 		if err := r.TakeOver(ctx); err != nil {
 			return fmt.Errorf("decide on what lost runs left: %w", err)
 		}

@@ -1,13 +1,17 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"ralph"
 	"ralph/internal/proc"
+	"ralph/internal/worktree"
 	"ralph/loop/session"
+	"ralph/loop/workspace"
+	"ralph/signals"
 	"ralph/store"
 )
 
@@ -97,6 +101,49 @@ func (l *Loop) TakeOver(ctx context.Context) (err error) {
 	return l.decideLost(ctx, reviews, lost)
 }
 
+// errAway says that what another machine has handed over cannot be fetched now.
+var errAway = errors.New("what its machine handed over cannot be fetched now")
+
+// handedOver fetches what a session of another machine has handed over. If that came with a done, which its machine did
+// not live to queue, the result is a workspace with it, where the done is checked in that machine's stead; else nil.
+func (l *Loop) handedOver(ctx context.Context, row ralph.Session) (*workspace.Workspace, error) {
+	if away, err := store.Read(ctx, l.Store, (*store.Tx).RemoteAway); err != nil || away {
+		return nil, cmp.Or(err, errAway)
+	}
+	commit, err := l.Merger.Obtain(ctx, ralph.Change{TaskID: row.TaskID, SessionID: row.ID})
+	if errors.Is(err, ralph.ErrConflict) {
+		return nil, fmt.Errorf("%w: %w", errAway, err)
+	}
+	if err != nil || commit == "" {
+		return nil, err
+	}
+	var began worktree.Snapshot
+	var closing signals.Said
+	if err := l.Store.View(ctx, func(tx *store.Tx) error {
+		said, err := tx.SessionSignals(row.ID)
+		if err != nil {
+			return err
+		}
+		closing = signals.Closing(said)
+		var hashes struct{}
+		_, err = tx.Beginning(row.ID, &began, &hashes)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if closing.Payload == nil || closing.Payload.Verb() != ralph.VerbDone || began.Head == "" {
+		return nil, nil //nolint:nilnil // there is nothing to be checked
+	}
+	ws, err := l.takeForWorker(ctx) // no run's session is to need it
+	if err != nil {
+		return nil, err
+	}
+	if _, err := ws.Begin(ctx, began.Head, commit); err != nil {
+		return nil, errors.Join(err, ws.Release())
+	}
+	return ws, nil
+}
+
 // each decides on sessions that have ended, and goes on if one cannot be decided.
 func (l *Loop) each(
 	ctx context.Context, rows []ralph.Session, decide func(context.Context, ralph.Session) error,
@@ -112,7 +159,7 @@ func (l *Loop) each(
 // undecided records why a session could not be decided, and logs it once. Its task stays claimed;
 // the others go on. The returned error is the database's, or says that the run was stopped.
 func (l *Loop) undecided(ctx context.Context, row ralph.Session, why error) error {
-	if why == nil || errors.Is(why, session.ErrSettled) {
+	if why == nil || errors.Is(why, session.ErrSettled) || errors.Is(why, errAway) { // the next look decides on it
 		return nil
 	}
 	if ctx.Err() != nil {

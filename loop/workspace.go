@@ -193,8 +193,16 @@ func (l *Loop) needsOf(ctx context.Context, row ralph.Session) (n session.Needs,
 	if err != nil {
 		return n, err
 	}
+	handedOver := false
+	if ws == nil && row.Role != ralph.RoleReview && l.Store.OtherMachine(row) {
+		if ws, err = l.handedOver(ctx, row); err != nil {
+			return n, err
+		}
+		handedOver = ws != nil
+	}
 	if ws != nil {
 		n = l.needsIn(ws, nil)
+		n.HandedOver = handedOver
 	}
 	if works, err := l.named(row.TaskID, row.Agent); err == nil {
 		n.Agent = works // else it is no longer configured, and another agent reads what it left

@@ -271,7 +271,7 @@ func explainPostgres(err error) error {
 
 // Outlast has transactions wait for a server that is away for as long as a lease lasts, and not for seconds alone: for
 // processes whose work would be lost. It is called before work begins.
-func (db *DB) Outlast() { db.dialect.retry = max(db.dialect.retry, LeaseTime) }
+func (db *DB) Outlast() { db.dialect.retry = LeaseTime }
 
 // listen counts what the server says of commits, until the database is closed. While nothing is heard it counts now
 // and then, so that those who wait look.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -89,6 +90,15 @@ func (a *app) removeMachine(ctx context.Context, name string) error {
 		l, err := p.Loop(ctx, db)
 		if err == nil {
 			err = l.TakeOver(ctx)
+		}
+		if err == nil {
+			err = db.View(ctx, func(tx *store.Tx) error {
+				left, err := tx.LostSessions(true)
+				if err == nil && slices.ContainsFunc(left, func(s ralph.Session) bool { return s.Machine == name }) {
+					err = ralph.Conflict("the remote, which may have what it handed over, cannot be reached")
+				}
+				return err
+			})
 		}
 		if err != nil {
 			return fmt.Errorf("%s is forgotten; the next run decides on what was in progress there: %w", name, err)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -153,4 +154,44 @@ func TestMachinesWithoutARemote(t *testing.T) {
 	}
 	set(`UPDATE runs SET lease_until = '2000-01-01T00:00:00.000Z'`) // it is lost: this machine alone needs no remote
 	s.ralph(0, "run")
+}
+
+// TestADoneThatWasHandedOver to the remote by a machine that then died is checked by another one, and merged.
+func TestADoneThatWasHandedOver(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, pgtest.New(t), 2, "0", "")
+	pid := filepath.Join(t.TempDir(), "pid")
+	hook := fmt.Sprintf("#!/bin/sh\ngrep -q refs/ralph/changes/ && test -e '%s' && kill -9 $(cat '%[1]s') && rm '%[1]s'", pid)
+	if err := os.WriteFile(filepath.Join(f.remote, "hooks", "post-receive"), []byte(hook), 0o700); err != nil { //nolint:gosec // git runs it
+		t.Fatal(err)
+	}
+	dies := exec.CommandContext(t.Context(), "sh", "-c", `echo $$ >"$1"; exec ralph run`, "sh", pid)
+	dies.Dir, dies.Env = f.machines[0].dir, f.machines[0].env
+	if out, err := dies.CombinedOutput(); err == nil || dies.ProcessState.Exited() {
+		t.Fatalf("it was not killed: %v\n%s", err, out)
+	}
+	if n := f.count(`SELECT count(*) FROM sessions WHERE completed_at = '' AND machine = 'm1'`); n != 1 {
+		t.Fatalf("it left %d sessions", n)
+	}
+	move := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move(f.remote, f.remote+".away") // nothing is decided then, as the work may be there
+	if out := f.machines[1].ralph(ralph.ExitUsage, "machine", "remove", "m1"); !strings.Contains(out, "cannot be reached") ||
+		f.count(`SELECT count(*) FROM sessions WHERE completed_at = ''`) != 1 {
+		t.Errorf("without the remote: %s", out)
+	}
+	move(f.remote+".away", f.remote)
+	if _, err := f.db.ExecContext(t.Context(), `UPDATE merge_queue SET wait_until = ''`); err != nil {
+		t.Fatal(err)
+	}
+	out := f.machines[1].ralph(0, "run", "--parallel", "2")
+	f.wantDone()
+	if n := f.count(`SELECT count(*) FROM sessions s JOIN changes c ON c.session_id = s.id
+		WHERE c.state = 'merged' AND s.machine = 'm1' AND s.notes LIKE '%another machine checked the change%'`); n != 1 {
+		t.Errorf("of what it left %d were merged\n%s", n, out)
+	}
 }

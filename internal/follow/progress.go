@@ -42,7 +42,8 @@ type Progress struct {
 // printed.
 const countdown = 150 * time.Millisecond
 
-// Follow prints events until over is closed, and then the remaining ones.
+// Follow prints events until over is closed, and then the remaining ones. While the database is away it waits, as its
+// run does.
 func (p *Progress) Follow(over <-chan struct{}) error {
 	var tick <-chan time.Time
 	if p.Terminal {
@@ -51,7 +52,7 @@ func (p *Progress) Follow(over <-chan struct{}) error {
 		tick = ticker.C
 	}
 	changed := p.Store.Changed()
-	if err := p.show(); err != nil {
+	if err := p.show(); err != nil && !store.Passes(err) {
 		return err
 	}
 	var soon <-chan time.Time
@@ -64,7 +65,7 @@ func (p *Progress) Follow(over <-chan struct{}) error {
 			changed, soon = nil, time.After(countdown)
 		case <-soon:
 			changed, soon = p.Store.Changed(), nil
-			if err := p.show(); err != nil {
+			if err := p.show(); err != nil && !store.Passes(err) {
 				return err
 			}
 		case <-tick:

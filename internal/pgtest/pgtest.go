@@ -34,6 +34,13 @@ func Files(t testing.TB) {
 	}
 }
 
+// Timeless skips a test in a synctest bubble on PostgreSQL: time stands still there while a connection is waited for.
+func Timeless(t testing.TB) {
+	if t.Helper(); Used() {
+		t.Skip("about a time that is made up")
+	}
+}
+
 var (
 	mu    sync.Mutex
 	known = map[string]string{} // URLs by path

@@ -715,6 +715,7 @@ func (f *actor) people() {
 // at after every step. RALPH_TEST_SEED is the first of RALPH_TEST_STORM seeds;
 // RALPH_TEST_WORKERS and RALPH_TEST_TASKS are how many there are.
 func TestSimulatedFleet(t *testing.T) {
+	pgtest.Timeless(t)
 	t.Parallel()
 	number := func(name string, otherwise int) int {
 		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
@@ -734,6 +735,7 @@ func TestSimulatedFleet(t *testing.T) {
 
 // TestASimulatedFleetRepeats: with the same even seed it does the same, so that a failure can be looked into.
 func TestASimulatedFleetRepeats(t *testing.T) {
+	pgtest.Timeless(t)
 	t.Parallel()
 	var ran [2]string
 	for i := range ran {
@@ -748,7 +750,7 @@ func TestASimulatedFleetRepeats(t *testing.T) {
 func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 	t.Helper()
 	state := t.TempDir()
-	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(state, "ralph.db")), store.Options{})
+	db, err := store.Open(t.Context(), filepath.Join(state, "ralph.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func (l *Merger) HandOver(ctx context.Context, c ralph.Change) error {
 }
 
 // Obtain returns the commit at a change's ref, which is fetched if another machine has made it; "" if nobody has
-// handed it over. The error wraps [ralph.ErrConflict] if the remote could not be reached.
+// handed it over. The error wraps [ralph.ErrConflict] if the remote could not be reached, which is tried again.
 func (l *Merger) Obtain(ctx context.Context, c ralph.Change) (commit string, err error) {
 	commit, err = l.Tree.Ref(ctx, c.Ref())
 	if err != nil || commit != "" || !l.Travels() {
@@ -37,7 +37,7 @@ func (l *Merger) Obtain(ctx context.Context, c ralph.Change) (commit string, err
 		return "", err
 	}
 	if commit, err = remote.FetchRef(ctx, c.Ref()); err != nil {
-		return "", fmt.Errorf("%w: fetch the change of TASK-%d from %s: %w", ralph.ErrConflict, c.TaskID, l.Push, err)
+		return "", l.unreachable(ctx, fmt.Errorf("fetch the change of TASK-%d from %s: %w", c.TaskID, l.Push, err))
 	}
 	if commit == "" {
 		return "", nil
@@ -51,7 +51,7 @@ func (l *Merger) have(ctx context.Context, c ralph.Change) error {
 	if l.Travels() && !l.Tree.Has(ctx, c.Head) {
 		commit, err := l.Obtain(ctx, c)
 		if err != nil {
-			return l.unreachable(ctx, err)
+			return err
 		}
 		if commit == "" || !l.Tree.Has(ctx, c.Head) {
 			return fmt.Errorf("the change of TASK-%d, %.12s, was made on another machine, and %s does not have it: "+

@@ -66,7 +66,10 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	if err != nil {
 		saw.unchecked = "what the session signalled cannot be read: " + Shortly(err)
 	}
-	if !s.Workspace.Has(s.Row.Dir) || s.Store.OtherMachine(s.Row) {
+	if s.HandedOver {
+		s.Row.Notes = append(s.Row.Notes, s.Row.Machine+
+			" was lost before it told what it found of the done: another machine checked the change that it had handed over")
+	} else if !s.Workspace.Has(s.Row.Dir) || s.Store.OtherMachine(s.Row) {
 		// A check would be about the work tree here, not the session's.
 		if done {
 			saw.stopped = "lost before its done was accepted, which can only be checked where it worked, " +

@@ -33,8 +33,10 @@ import (
 type Needs struct {
 	Store     *store.DB
 	Workspace *workspace.Workspace
-	Check     check.Rules
-	Busy      func(time.Duration) // is told how long the next step may take; nil for nobody
+	// HandedOver says that the workspace has what a session of another machine handed over, which is gone.
+	HandedOver bool
+	Check      check.Rules
+	Busy       func(time.Duration) // is told how long the next step may take; nil for nobody
 
 	Asked
 
