@@ -228,3 +228,8 @@ func has(t *testing.T, page string, want ...string) {
 		}
 	}
 }
+
+// unlinked is a page without its links, of which the numbers of the summary are made.
+func unlinked(page string) string { return links.ReplaceAllString(page, "") }
+
+var links = regexp.MustCompile(`</?a( [^>]*)?>`)

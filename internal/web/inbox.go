@@ -69,6 +69,9 @@ func (i item) Names() string {
 	return names
 }
 
+// Itself reports whether the item has the name of its task.
+func (i item) Itself() bool { return i.Item == fmt.Sprint("TASK-", i.TaskID) }
+
 // Times is how often the same was said.
 func (i item) Times() int { return 1 + len(i.Also) }
 

@@ -38,11 +38,13 @@ func TestTheFiguresOfANight(t *testing.T) {
 	}
 	b := s.browser().signIn()
 	page := b.get("/")
-	has(t, page, "2 runs: 29 done (25 proved, 4 unproved), 15 failed, 2 being merged, 2 not done yet, 34 waiting for you: 80 sessions on 50 tasks, $11.88",
+	has(t, unlinked(page), "2 runs: 29 done (25 proved, 4 unproved), 15 failed, 2 being merged, 2 not done yet, 34 waiting for you: 80 sessions on 50 tasks, $11.88",
 		"29 commits on main, 58 files (&#43;174 -29)", "(1) ralph", "blocking, security", "proved by limit of part", "2 of 4 free", "verifying")
+	has(t, page, `<a href="/tasks?status=completed">29 done</a>`, `<a href="/tasks?status=failed">15 failed</a>`,
+		`<a href="/inbox">34 waiting for you</a>`, `<a href="/sessions">80 sessions</a>`, `<a href="/charts">$11.88</a>`)
 	has(t, b.get("/tasks?q=totp"), "Two-factor sign-in by TOTP")
 	for _, path := range []string{"/inbox", "/tasks", "/runs", "/tasks/3", "/sessions"} {
-		has(t, b.get(path), "29 done (25 proved, 4 unproved)", "npm publish --tag next")
+		has(t, unlinked(b.get(path)), "29 done (25 proved, 4 unproved)", "npm publish --tag next")
 	}
 }
 

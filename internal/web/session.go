@@ -34,6 +34,7 @@ type sessionView struct {
 	Verifies string // the check of its done in progress
 	Phases   []step
 	Stays    []ralph.Stay
+	Times    timeline // of these
 	Stood    ralph.Phase
 	Why      []signals.Step
 	Decision string // formatted JSON
@@ -111,6 +112,7 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 		Stood:   s.Stood(),
 		Kinds:   ralph.CommentKinds,
 	}
+	v.Times = newTimeline(v.Stays)
 	v.Verifies = s.Verifies(now)
 	v.Seconds = now.Sub(s.StartedAt.Time).Seconds()
 	if !v.Running {

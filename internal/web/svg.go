@@ -1,7 +1,11 @@
 package web
 
 import (
+	"fmt"
 	"math"
+	"slices"
+
+	"ralph"
 )
 
 // A segment is a part of a bar, in thousandths of its width.
@@ -9,6 +13,79 @@ type segment struct {
 	X, Width float64
 	Class    string // colour
 	Title    string
+}
+
+// A timeline is a session's phases on a scale of time. Places and widths are in percent.
+type timeline struct {
+	Parts  []segment
+	Ticks  []tick
+	Phases []phaseTime // in the order of their beginning
+}
+
+// A tick is a moment on a scale. Anchor is which end of its text stands there, as SVG says it.
+type tick struct {
+	X            float64
+	Text, Anchor string
+}
+
+// A phaseTime is how long a session was in a phase, in seconds.
+type phaseTime struct {
+	Name, Class string
+	Seconds     float64
+}
+
+// steps are the distances of a scale’s ticks, in seconds.
+var steps = []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 4 * 3600, 8 * 3600, 24 * 3600}
+
+// mostTicks is how many ticks a scale has at most, its end not counted.
+const mostTicks = 5
+
+// newTimeline draws stays; without any time it has no parts.
+func newTimeline(stays []ralph.Stay) (l timeline) {
+	all := 0.0
+	for _, s := range stays {
+		all += s.Seconds
+	}
+	if all <= 0 {
+		return l
+	}
+	at := 0.0
+	for _, s := range stays {
+		look := phases[s.Phase]
+		l.Parts = append(l.Parts, segment{
+			round(at / all * 100), round(s.Seconds / all * 100), look.Class, look.Label + " " + span(s.Seconds),
+		})
+		at += s.Seconds
+		i := slices.IndexFunc(l.Phases, func(p phaseTime) bool { return p.Name == look.Label })
+		if i < 0 {
+			i, l.Phases = len(l.Phases), append(l.Phases, phaseTime{look.Label, look.Class, 0})
+		}
+		l.Phases[i].Seconds += s.Seconds
+	}
+	step := steps[len(steps)-1]
+	for all/step > mostTicks {
+		step *= 2
+	}
+	if i := slices.IndexFunc(steps, func(s float64) bool { return all/s <= mostTicks }); i >= 0 {
+		step = steps[i]
+	}
+	l.Ticks = append(l.Ticks, tick{0, "0", "start"})
+	for t := step; t < all*0.9; t += step { // the last would stand in the way of the end
+		l.Ticks = append(l.Ticks, tick{round(t / all * 100), unit(t), "middle"})
+	}
+	l.Ticks = append(l.Ticks, tick{100, span(all), "end"})
+	return l
+}
+
+// unit formats a time of a scale, in seconds.
+func unit(seconds float64) string {
+	switch {
+	case seconds < 60:
+		return fmt.Sprintf("%g s", seconds)
+	case seconds < 3600:
+		return fmt.Sprintf("%g min", seconds/60)
+	}
+	return fmt.Sprintf("%g h", seconds/3600)
 }
 
 // barWidth is the width of a bar in its own units.

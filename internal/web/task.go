@@ -32,6 +32,7 @@ type taskView struct {
 	Change     *ralph.Change // its newest; nil for none
 	Files      []changed     // what that does
 	Unread     string        // why its lines are not known
+	Sum        diffstat      // of these files
 	RetryUSD   float64       // what one more session is likely to cost
 	Cards      []card
 	Pager      pager
@@ -40,6 +41,16 @@ type taskView struct {
 	Kinds      []ralph.CommentKind
 	Parts      string // the form for splitting it; "" where it cannot be split
 	CanUndo    bool   // it has merged something that can be taken back
+}
+
+// A diffstat is how much files changed, in lines.
+type diffstat struct{ Files, Added, Removed int }
+
+func sumOf(files []changed) (d diffstat) {
+	for _, f := range files {
+		d.Files, d.Added, d.Removed = d.Files+1, d.Added+f.Added, d.Removed+f.Removed
+	}
+	return d
 }
 
 // A filter selects a part of a timeline.
@@ -89,6 +100,7 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 	} else if ok {
 		v.Change = &c
 		v.Files, v.Unread = a.changedOf(c)
+		v.Sum = sumOf(v.Files)
 	}
 	if v.RetryUSD, err = tx.LikelyCost(id); err != nil {
 		return view{}, err

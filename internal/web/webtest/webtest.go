@@ -653,7 +653,7 @@ func (n *Night) going() error {
 			return err
 		}
 	}
-	n.set(time.Now().Add(-3 * time.Minute))
+	n.set(time.Now().Add(-9 * time.Minute))
 	for _, title := range []string{"Pictures for links without one", "A favicon for each folder"} {
 		t, err := n.add(title)
 		if err != nil {

@@ -1,0 +1,84 @@
+package web
+
+import (
+	"fmt"
+	"html"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"ralph"
+)
+
+// TestWhatAnAgentAsksForIsReadWhole: by its fields, of which none can pose as another, and nothing is left out.
+func TestWhatAnAgentAsksForIsReadWhole(t *testing.T) {
+	for stored, want := range map[string]asked{
+		`Bash {"command":"npm publish --tag next"}`:              {"Bash", "npm publish --tag next"},
+		`Bash {"command":"a\nb","description":"harmless"}`:       {"Bash", "command: a\n  b\ndescription: harmless"},
+		`Bash {"description":"x","command":"a\ndescription: y"}`: {"Bash", "description: x\ncommand: a\n  description: y"},
+		`Bash {"command":"a","command":"b"}`:                     {"Bash", "command: a\ncommand: b"},
+		`Edit {"file":"a","all":true,"at":[1, 2]}`:               {"Edit", "file: a\nall: true\nat: [1, 2]"},
+		`Bash {"command":"a"} {"command":"b"}`:                   {"", `Bash {"command":"a"} {"command":"b"}`},
+		`Bash {"command":"a`:                                     {"", `Bash {"command":"a`},
+		`Bash {}`:                                                {"", `Bash {}`},
+		`Bash null`:                                              {"", `Bash null`},
+		`Bash`:                                                   {"", `Bash`},
+	} {
+		if got := newAsked(stored); got != want {
+			t.Errorf("%s is read as %q", stored, got)
+		}
+	}
+}
+
+// TestNumbersLeadToTheirLists, and nothing else of the line is changed.
+func TestNumbersLeadToTheirLists(t *testing.T) {
+	line := "since 05:10, 2 runs: 29 done (25 proved, 4 unproved), 15 failed, 1 waiting for you: 1 session on 50 tasks, $11.88 and 3 <b>"
+	got := string(counted(line))
+	if want := html.EscapeString(line); regexp.MustCompile(`</?a( [^>]*)?>`).ReplaceAllString(got, "") != want {
+		t.Errorf("it says\n%s\nwant\n%s", got, want)
+	}
+	for _, want := range []string{`<a href="/runs">2 runs</a>`, `<a href="/inbox">1 waiting for you</a>`, `<a href="/sessions">1 session</a>`, `<a href="/charts">$11.88</a>`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("it lacks %s:\n%s", want, got)
+		}
+	}
+}
+
+// TestTimesAreRelative, in the past and to come.
+func TestTimesAreRelative(t *testing.T) {
+	now := ralph.At(time.Date(2026, 11, 26, 8, 0, 0, 0, time.UTC))
+	for d, want := range map[time.Duration]string{
+		0: "0 s", -59 * time.Second: "59 s", -time.Hour: "1 h", -47 * time.Hour: "47 h", -72 * time.Hour: "3 d", 26 * time.Minute: "in 26 min",
+	} {
+		if got := ago(ralph.At(now.Add(d)), now); got != want {
+			t.Errorf("%s is %q, want %q", d, got, want)
+		}
+	}
+}
+
+// TestPhasesHaveAScale: the parts fill it, and its end is the sum of all.
+func TestPhasesHaveAScale(t *testing.T) {
+	l := newTimeline([]ralph.Stay{{Phase: ralph.PhaseAnalyzing, Seconds: 90}, {Phase: ralph.PhaseImplementing, Seconds: 90}, {Phase: ralph.PhaseTesting, Seconds: 30}, {Phase: ralph.PhaseImplementing, Seconds: 10}})
+	var marks []string
+	for _, m := range l.Ticks {
+		marks = append(marks, fmt.Sprintf("%s at %g", m.Text, m.X))
+	}
+	if got, want := strings.Join(marks, ", "), "0 at 0, 1 min at 27.3, 2 min at 54.5, 3 min at 81.8, 3 min 40 s at 100"; got != want {
+		t.Errorf("the scale is %s, want %s", got, want)
+	}
+	if last := l.Parts[3]; last.X+last.Width < 99.9 || last.Class != "yellow" {
+		t.Errorf("the last part is %+v", last)
+	}
+	if len(l.Phases) != 3 || l.Phases[1].Seconds != 100 {
+		t.Errorf("the phases are %+v", l.Phases)
+	}
+	for _, seconds := range []float64{0.2, 8, 3600, 1e6, 1e8} {
+		if n := len(newTimeline([]ralph.Stay{{Phase: ralph.PhaseTesting, Seconds: seconds}}).Ticks); n < 2 || n > mostTicks+2 {
+			t.Errorf("%g s has %d ticks", seconds, n)
+		}
+	}
+	if l := newTimeline(nil); l.Parts != nil {
+		t.Errorf("nothing is drawn as %+v", l)
+	}
+}
