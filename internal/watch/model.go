@@ -57,8 +57,9 @@ type Model struct {
 	number  int // followed; 0 for the first one in use
 	session string
 	lines   []line
-	up      int // lines scrolled back
-	down    int // lines of the text above the screen
+	up      int  // lines scrolled back
+	full    bool // the session's transcript fills the screen
+	down    int  // lines of the text above the screen
 	filter  string
 	chosen  row // selected; what is gone selects the first that waits
 
@@ -295,6 +296,17 @@ func (m Model) edit(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (m Model) command(name string) (tea.Model, tea.Cmd) {
 	m.message, m.failed = "", false
 	page := max(1, m.height/2)
+	if m.full {
+		switch name {
+		case "up":
+			name = "k"
+		case "down":
+			name = "j"
+		case "esc", "enter":
+			m.full = false
+			return m, nil
+		}
+	}
 	switch name {
 	case "q":
 		return m, tea.Quit
@@ -371,14 +383,14 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// open follows the selected session, or shows what is selected of what waits.
+// open shows what is selected whole: a session's transcript, or what waits.
 func (m Model) open() (tea.Model, tea.Cmd) {
 	selected := m.selected()
 	switch {
 	case selected == row{}:
 		return m.refuse("nothing waits for you")
 	case selected.number > 0:
-		m.number = selected.number
+		m.number, m.full = selected.number, true
 		return m, m.look(false)
 	}
 	// What is read stays, even if something more urgent comes.

@@ -67,9 +67,14 @@ func (m Model) draw() string {
 	}
 	// One line of the log and the footer are shown at any height.
 	bottom := m.footer()
-	top := atMost(append(append(m.band(), m.header()...), m.current()...), m.height-1-len(bottom))
-	side := m.side()
-	if m.width < twoColumns {
+	above, side := append(m.band(), m.header()...), m.side()
+	if m.full {
+		above, side = m.band(), nil
+	}
+	top := atMost(append(above, m.current()...), m.height-1-len(bottom))
+	switch {
+	case m.full:
+	case m.width < twoColumns:
 		bottom = append(atMost(m.short(), m.height-1-len(bottom)-len(top)), bottom...)
 		side = nil
 	}
@@ -233,7 +238,7 @@ func (m Model) header() []string {
 		lines = []string{left, right}
 	}
 	if s.Running && len(s.Morning) > 0 && m.height >= 16 {
-		lines = append(lines, text.VisibleLine(s.Morning[0]))
+		lines = append(lines, atMost(m.wrapped(s.Morning[0]), m.height/12)...)
 	}
 	return append(append(lines, m.parallel()...), dim.Render(strings.Repeat("─", m.width)))
 }
@@ -297,7 +302,10 @@ func (m Model) current() []string {
 		}
 		lines := []string{why}
 		if len(s.Morning) > 0 && !s.Running {
-			lines = slices.Clone(s.Morning)
+			lines = nil
+			for _, l := range s.Morning {
+				lines = append(lines, m.wrapped(l)...)
+			}
 		}
 		return append(append(lines, m.merging()...), dim.Render(strings.Repeat("─", m.width)))
 	}
@@ -354,6 +362,11 @@ func (m Model) current() []string {
 	}
 	lines = append(lines, strings.Join(use, dim.Render(" · ")))
 	return append(append(lines, m.merging()...), dim.Render(strings.Repeat("─", m.width)))
+}
+
+// wrapped returns a text in lines as wide as the screen.
+func (m Model) wrapped(s string) []string {
+	return strings.Split(ansi.Wrap(text.VisibleLine(s), m.width, " "), "\n")
 }
 
 // merging shows the state of the merge queue.
@@ -510,6 +523,18 @@ func (m Model) footer() (lines []string) {
 	case m.message != "":
 		lines = append(lines, green.Render(text.VisibleLine(m.message)))
 	}
+	if m.mode == normal {
+		var where []string
+		if m.filter != "" {
+			where = append(where, fmt.Sprintf("found %q", text.VisibleLine(m.filter)))
+		}
+		if m.up > 0 {
+			where = append(where, text.Count(m.up, "line")+" below, G the newest")
+		}
+		if where != nil {
+			lines = append(lines, yellow.Render(strings.Join(where, "  ")))
+		}
+	}
 	return append(lines, dim.Render(m.keys()))
 }
 
@@ -535,14 +560,10 @@ func (m Model) keys() string {
 		}
 		return keys
 	}
-	keys := "↑↓ Enter open  c comment  a answer  p pause  s skip  x stop  / find  ? help  q"
-	if m.up > 0 {
-		keys = fmt.Sprintf("%d lines below  G newest  ", m.up) + keys
+	if m.full {
+		return "↑↓ scroll  Esc back  c comment  / find  Tab next session  s skip  ? help  q"
 	}
-	if m.filter != "" {
-		keys = fmt.Sprintf("found %q  ", text.VisibleLine(m.filter)) + keys
-	}
-	return keys
+	return "↑↓ Enter open  c comment  a answer  p pause  s skip  x stop  / find  ? help  q"
 }
 
 // label returns the prompt of an input.
@@ -564,7 +585,7 @@ const help = `ralph watch
 
   c        comment on the task that is worked on; the agent hears it at once
   a        answer a question that waits: a number chooses an option, Tab the next question
-  ↑ ↓      select a session, or what waits for you; Enter shows its transcript, or all of it
+  ↑ ↓      select a session, or what waits for you; Enter fills the screen with it, Esc goes back
   o        all that waits for you, whole
   A D      allow or deny what an agent stands still for
   p        pause the run after this session, and go on again

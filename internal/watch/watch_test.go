@@ -399,6 +399,14 @@ func TestRowsAreSelectedAndOpened(t *testing.T) {
 		if f.number != 2 {
 			t.Errorf("session %d is followed, want 2", f.number)
 		}
+		s.has("↑↓ scroll  Esc back")
+		if whole := s.text(); strings.Contains(whole, "queue") || strings.Contains(whole, "▸") {
+			t.Errorf("the transcript does not fill the screen:\n%s", whole)
+		}
+		s.press("up")
+		s.has("1 line below")
+		s.press("esc")
+		s.has("queue", "↑↓ Enter open")
 	})
 }
 
@@ -511,7 +519,7 @@ func TestScrollingBackAndFiltering(t *testing.T) { synctest.Test(t, scrollingBac
 func scrollingBackAndFiltering(t *testing.T) {
 	s := show(t, long(), 80, 24)
 	s.press("g")
-	s.has("claude 2.1.197", "lines below  G newest")
+	s.has("claude 2.1.197", "lines below, G the newest")
 	s.press("G", "pgup")
 	s.has("12 lines below")
 	s.press("/", "step 29", "enter")

@@ -14,6 +14,7 @@ type featureRow struct {
 	Progress  store.Progress
 	All, Done int
 	Bar       []segment
+	Counts    []count
 }
 
 // newFeatureRow makes the row of a feature, of whose progress the tasks are known, and what holds them.
@@ -27,6 +28,7 @@ func newFeatureRow(f ralph.Feature, p store.Progress) featureRow {
 	for _, s := range ralph.Statuses {
 		if n := row.Progress.Tasks[s]; n > 0 {
 			w := float64(n) * barWidth / float64(row.All)
+			row.Counts = append(row.Counts, count{s, n})
 			row.Bar = append(row.Bar, segment{round(x), round(w), statusLook(s).Class, plural(n, statusLook(s).Label+" task")})
 			x += w
 		}
@@ -59,10 +61,9 @@ func (a *app) features(tx *store.Tx, _ *http.Request) (view, error) {
 // A featureView is a feature's page.
 type featureView struct {
 	featureRow
-	Counts []count
-	Plan   *plan // nil if nothing of it waits
-	Known  []ralph.Learning
-	More   bool
+	Plan  *plan // nil if nothing of it waits
+	Known []ralph.Learning
+	More  bool
 }
 
 func (a *app) feature(tx *store.Tx, r *http.Request) (view, error) {
@@ -76,11 +77,6 @@ func (a *app) feature(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	v.featureRow = newFeatureRow(f, progress)
-	for _, s := range ralph.Statuses {
-		if n := v.Progress.Tasks[s]; n > 0 {
-			v.Counts = append(v.Counts, count{s, n})
-		}
-	}
 	waits, err := tx.WaitsOfPlan(f.ID)
 	if err == nil && len(waits) > 0 {
 		v.Plan, err = readPlan(tx, f.Name)

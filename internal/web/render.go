@@ -41,7 +41,8 @@ func parsePages() (p pages, err error) {
 		"words": func(v any) string { return strings.ReplaceAll(fmt.Sprint(v), "_", " ") },
 		"verb":  verbLook, "phase": func(p ralph.Phase) look { return phases[p] },
 		"status": statusLook, "task": taskLook, "args": args,
-		"sign": sign, "icon": icon, "asked": newAsked, "counted": counted, "percent": percent, "left": left, "ago": ago, "brief": brief,
+		"sign": sign, "icon": icon, "asked": newAsked, "counted": counted,
+		"percent": percent, "left": left, "ago": ago, "brief": brief,
 	}).ParseFS(files, "templates/layout.html", "templates/parts.html")
 	if err != nil {
 		return p, err

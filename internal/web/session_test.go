@@ -257,7 +257,7 @@ func TestTheOverviewBeginsWithTheMorning(t *testing.T) {
 	})
 	page := s.browser().get("/")
 	has(t, unlinked(page), "0 done: 0 sessions on 0 tasks, $0.00", "ended: the limit of 9 sessions per run is reached (exit status 5)")
-	if strings.Index(page, "0 done") < 0 || strings.Index(page, "0 done") > strings.Index(page, "Spent and left") {
+	if !strings.Contains(page, "0 done") || strings.Index(page, "0 done") > strings.Index(page, "Spent and left") {
 		t.Error("the morning is not first")
 	}
 }

@@ -19,7 +19,7 @@ type segment struct {
 type timeline struct {
 	Parts  []segment
 	Ticks  []tick
-	Phases []phaseTime // in the order of their beginning
+	Phases []phaseTime // in the order of their beginning, those that can be seen
 }
 
 // A tick is a moment on a scale. Anchor is which end of its text stands there, as SVG says it.
@@ -62,6 +62,7 @@ func newTimeline(stays []ralph.Stay) (l timeline) {
 		}
 		l.Phases[i].Seconds += s.Seconds
 	}
+	l.Phases = slices.DeleteFunc(l.Phases, func(p phaseTime) bool { return p.Seconds < all/100 })
 	step := steps[len(steps)-1]
 	for all/step > mostTicks {
 		step *= 2

@@ -93,7 +93,7 @@ func counted(line string) template.HTML {
 			which++
 		}
 		b.WriteString(template.HTMLEscapeString(line[from:at[0]]))
-		fmt.Fprintf(&b, `<a href="%s">%s</a>`, template.HTMLEscapeString(behind[which].to), template.HTMLEscapeString(line[at[0]:at[1]]))
+		b.WriteString(`<a href="` + behind[which].to + `">` + template.HTMLEscapeString(line[at[0]:at[1]]) + "</a>")
 		from = at[1]
 	}
 	b.WriteString(template.HTMLEscapeString(line[from:]))
