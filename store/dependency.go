@@ -60,6 +60,31 @@ func (tx *Tx) WouldCycle(id, on int64) (bool, error) {
 		SELECT EXISTS (SELECT 1 FROM upstream WHERE id = $2)`, on, id)
 }
 
+// Graph lists all tasks by id, with their title, status, origin and dependencies, and nothing else.
+func (tx *Tx) Graph() ([]ralph.Task, error) {
+	tasks, err := all(tx, func(row scanner) (t ralph.Task, err error) {
+		return t, row.Scan(&t.ID, &t.Title, &t.Status, &t.Origin)
+	}, `SELECT id, title, status, origin FROM tasks ORDER BY id`)
+	if err != nil {
+		return nil, err
+	}
+	at := 0
+	_, err = all(tx, func(row scanner) (none struct{}, err error) {
+		var task, on int64
+		if err = row.Scan(&task, &on); err != nil {
+			return none, err
+		}
+		for at < len(tasks) && tasks[at].ID < task { // both are in the order of the tasks
+			at++
+		}
+		if at < len(tasks) && tasks[at].ID == task {
+			tasks[at].DependsOn = append(tasks[at].DependsOn, on)
+		}
+		return none, nil
+	}, `SELECT task_id, depends_on FROM task_dependencies ORDER BY task_id, depends_on`)
+	return tasks, err
+}
+
 // Dead lists the dependencies of a task that will not complete by themselves: failed, cancelled or
 // rejected ones.
 func (tx *Tx) Dead(id int64) ([]ralph.Task, error) {

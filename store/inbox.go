@@ -275,9 +275,9 @@ func (tx *Tx) complete(inbox []InboxItem) (err error) {
 		case "amendment":
 			err = tx.addDiff(item)
 		case "proposal":
-			var t ralph.Task
-			t, err = tx.Task(item.TaskID)
-			for _, mark := range t.Marks {
+			var marks []string
+			err = tx.row(`SELECT marks FROM tasks WHERE id = $1`, item.TaskID).Scan(column(&marks))
+			for _, mark := range marks {
 				item.Text += "\n(ralph: " + mark + ")"
 			}
 		case "behind":
@@ -292,16 +292,21 @@ func (tx *Tx) complete(inbox []InboxItem) (err error) {
 	return nil
 }
 
+// status returns a task's status.
+func (tx *Tx) status(task int64) (ralph.Status, error) {
+	return value[ralph.Status](tx, `SELECT status FROM tasks WHERE id = $1`, task)
+}
+
 // addAction sets what a person can do with a suggestion: a task that has ended can neither be split
 // nor adopt an alternative.
 func (tx *Tx) addAction(item *InboxItem) error {
-	t, err := tx.Task(item.TaskID)
+	status, err := tx.status(item.TaskID)
 	if err != nil {
 		return err
 	}
 	action := "task"
 	kind, _, _ := strings.Cut(item.Text, ":")
-	switch going := !t.Status.Ended() || t.Status == ralph.Failed; {
+	switch going := !status.Ended() || status == ralph.Failed; {
 	case kind == "split" && going:
 		action = "split"
 	case kind == "alternative" && going:
@@ -313,7 +318,11 @@ func (tx *Tx) addAction(item *InboxItem) error {
 
 // addUndo sets whether what the task of a flag has merged can be taken back.
 func (tx *Tx) addUndo(item *InboxItem) error {
-	_, err := tx.Undoable(item.TaskID)
+	status, err := tx.status(item.TaskID)
+	if err != nil || status != ralph.Completed {
+		return err
+	}
+	_, err = tx.Undoable(item.TaskID)
 	switch {
 	case err == nil:
 		item.Action = "undo"
@@ -443,13 +452,15 @@ func (q inboxQuery) scan(row scanner) (InboxItem, error) {
 
 // addOptions adds the answers that an agent offered for its question.
 func (tx *Tx) addOptions(item *InboxItem) error {
-	c, err := tx.Comment(item.Ref.ID)
+	var c ralph.Comment
+	err := tx.row(`SELECT coalesce(signal_verb, ''), coalesce(signal_payload, 'null') FROM task_comments WHERE id = $1`,
+		item.Ref.ID).Scan(&c.Verb, column(&c.Payload))
 	if err != nil || c.Verb == "" {
 		return err
 	}
 	p, err := signals.Parse(c.Verb, c.Payload)
 	if err != nil {
-		return fmt.Errorf("comment %d: %w", c.ID, err)
+		return fmt.Errorf("comment %d: %w", item.Ref.ID, err)
 	}
 	if ask, ok := p.(signals.Ask); ok {
 		item.Options, item.Preferred = ask.Options, ask.Preferred

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,13 +22,17 @@ func newTaskGraph(a *app) *cobra.Command {
 			return err
 		}
 		tasks, err := read(cmd.Context(), a, func(tx *store.Tx) ([]ralph.Task, error) {
-			return tx.Tasks(store.TaskFilter{})
+			if !a.json {
+				return tx.Graph()
+			}
+			tasks, err := tx.Tasks(store.TaskFilter{})
+			slices.SortFunc(tasks, func(x, y ralph.Task) int { return int(x.ID - y.ID) })
+			return tasks, err
 		})
 		if err != nil {
 			return err
 		}
-		slices.SortFunc(tasks, func(x, y ralph.Task) int { return int(x.ID - y.ID) })
-		return a.print(tasks, func(w io.Writer) { fmt.Fprint(w, drawGraph(tasks, format)) })
+		return a.print(tasks, func(w io.Writer) { drawGraph(w, tasks, format) })
 	})
 	cmd.Flags().StringVar(&format, "format", "text", "`FORMAT`: text, dot or mermaid")
 	return cmd
@@ -43,19 +48,19 @@ var drawings = map[string]drawing{
 	"text":    {"", "%[2]s\n", "  needs TASK-%[2]d\n", ""},
 }
 
-func drawGraph(tasks []ralph.Task, format string) string {
+func drawGraph(w io.Writer, tasks []ralph.Task, format string) {
 	d := drawings[format]
-	var b strings.Builder
-	b.WriteString(d.begin)
+	fmt.Fprint(w, d.begin)
 	for _, t := range tasks {
-		label := fmt.Sprintf("TASK-%d %s (%s%s)", t.ID, text.Line(t.Title, 60), t.Status, show.Suggested(t))
+		label := "TASK-" + strconv.FormatInt(t.ID, 10) + " " + text.Line(t.Title, 60) +
+			" (" + string(t.Status) + show.Suggested(t) + ")"
 		if format == "mermaid" {
 			label = strings.ReplaceAll(label, `"`, "#quot;")
 		}
-		fmt.Fprintf(&b, d.task, t.ID, label)
+		fmt.Fprintf(w, d.task, t.ID, label)
 		for _, on := range t.DependsOn {
-			fmt.Fprintf(&b, d.arrow, t.ID, on)
+			fmt.Fprintf(w, d.arrow, t.ID, on)
 		}
 	}
-	return b.String() + d.end
+	fmt.Fprint(w, d.end)
 }

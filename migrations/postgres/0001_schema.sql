@@ -97,7 +97,8 @@ CREATE INDEX idx_tasks_latest ON tasks(updated, id);
 CREATE INDEX idx_tasks_status_latest ON tasks(status, updated, id);
 CREATE INDEX idx_tasks_completed ON tasks(status, completed_at, id);
 CREATE INDEX idx_tasks_lost ON tasks(status, not_before, id) WHERE lost_count > 0;
-CREATE INDEX idx_tasks_unaccepted ON tasks(id) WHERE status = 'completed' AND accepted = 0;
+-- With two columns in front, so that SQLite, which has no statistics here, does not take idx_tasks_completed.
+CREATE INDEX idx_tasks_unaccepted ON tasks(status, accepted, id) WHERE status = 'completed' AND accepted = 0;
 
 CREATE TABLE task_dependencies (
   task_id    BIGINT NOT NULL REFERENCES tasks(id) ON DELETE CASCADE,
