@@ -2,9 +2,13 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"ralph"
+	"ralph/signals"
 	"ralph/store"
 )
 
@@ -28,4 +32,221 @@ func TestAChangeThatIsInAnotherState(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// passed returns a database with a task whose only session was accepted, and its change, which is queued.
+func passed(t *testing.T) (*store.DB, ralph.Change) {
+	t.Helper()
+	db, s := working(t)
+	s.Change = &ralph.Change{Base: "base", Head: "head", Tree: "tree"}
+	var c ralph.Change
+	write(t, db, func(tx *store.Tx) error {
+		if err := tx.Apply(s, signals.Facts{}, signals.Decision{
+			Status: ralph.Merging, Mover: ralph.Verdict, StatusReason: "done and verified",
+			Accepted: true, Attempts: 1, Outcome: ralph.OutcomeSuccess,
+		}); err != nil {
+			return err
+		}
+		var err error
+		c, _, err = tx.ChangeOf(s.TaskID)
+		return err
+	})
+	return db, c
+}
+
+// moved begins the merge of a change.
+func moved(tx *store.Tx, c ralph.Change) error {
+	c.From, c.To, c.Commit, c.Files = "from", "to", "own", []ralph.FileChange{{Path: "a.go", Added: 1, Status: "added"}}
+	return tx.BeginMove(c)
+}
+
+// eventsOf lists the types of a task's events from the id on that is given.
+func eventsOf(tx *store.Tx, after int64) (list []string, err error) {
+	events, err := tx.Events(after, 100)
+	for _, e := range events {
+		list = append(list, e.Type)
+	}
+	return list, err
+}
+
+// TestWhatPeopleDoToAChange, and ralph on its way into the branch, by the state in which it is.
+func TestWhatPeopleDoToAChange(t *testing.T) {
+	const dropped, sentBack, added, commented = ralph.EventChangeDropped, ralph.EventChangeSentBack, ralph.EventChangeQueued, ralph.EventCommentAdded
+	const status = ralph.EventTaskStatusChanged
+	edit := func(tx *store.Tx, c ralph.Change) error {
+		task, err := tx.Task(c.TaskID)
+		task.Acceptance = []string{"it is there"}
+		return errors.Join(err, tx.UpdateTask(task))
+	}
+	drop := func(tx *store.Tx, c ralph.Change) error { return tx.DropChange(c.TaskID, "ann") }
+	cancel := func(tx *store.Tx, c ralph.Change) error {
+		_, err := tx.Cancel(c.TaskID, "ann")
+		return err
+	}
+	retry := func(tx *store.Tx, c ralph.Change) error { return tx.RetryChange(c.TaskID, "ann") }
+	again := func(tx *store.Tx, c ralph.Change) error {
+		_, err := tx.AddChange(ralph.Change{TaskID: c.TaskID, SessionID: c.SessionID, State: ralph.Held})
+		return err
+	}
+	sendBack := func(tx *store.Tx, c ralph.Change) error { return tx.SendBack(c, "it conflicts", []string{"a.go"}, "") }
+	giveUp := func(tx *store.Tx, c ralph.Change) error { return tx.SendBack(c, "it conflicts", nil, "look at it") }
+	block := func(tx *store.Tx, c ralph.Change) error { return tx.BlockChange(c, "the branch is gone") }
+	undoing := func(tx *store.Tx, c ralph.Change) error {
+		if err := errors.Join(moved(tx, c), tx.CompleteChange(ralph.Change{ID: c.ID, TaskID: c.TaskID, SessionID: c.SessionID, To: "to"}, "main", "")); err != nil {
+			return err
+		}
+		if err := tx.Move(c.TaskID, ralph.Merging, ralph.Person, "undone"); err != nil {
+			return err
+		}
+		_, err := tx.AddChange(ralph.Change{TaskID: c.TaskID, SessionID: c.SessionID, State: ralph.Queued, Undo: ralph.Pending})
+		return err
+	}
+	type step = func(*store.Tx, ralph.Change) error
+	for _, tt := range []struct {
+		name   string
+		before step // nil leaves it queued
+		act    step
+		fails  bool
+		state  ralph.ChangeState // of the first change then
+		reason string
+		task   ralph.Status
+		events []string
+	}{
+		{"an edit, queued", nil, edit, false, ralph.Held, "what the task asks for was changed before its change was merged", ralph.Pending,
+			[]string{ralph.EventTaskUpdated, status}},
+		{"an edit, moving", moved, edit, true, ralph.Moving, "", ralph.Merging, nil},
+		{"dropped, queued", nil, drop, false, ralph.Dropped, "dropped by ann", ralph.Pending, []string{dropped, status}},
+		{"dropped, moving", moved, drop, true, ralph.Moving, "", ralph.Merging, nil},
+		{"dropped, sent back", sendBack, drop, false, ralph.Dropped, "it conflicts", ralph.Pending, nil},
+		{"dropped, held", edit, drop, false, ralph.Dropped, "dropped by ann", ralph.Pending, []string{dropped}},
+		{"cancelled, queued", nil, cancel, false, ralph.Dropped, "its task is cancelled", ralph.Cancelled, []string{dropped, status}},
+		{"cancelled, moving", moved, cancel, true, ralph.Moving, "", ralph.Merging, nil},
+		{"another one, queued", nil, again, false, ralph.Dropped, ralph.Superseded, ralph.Merging, []string{dropped}},
+		{"another one, moving", moved, again, true, ralph.Moving, "", ralph.Merging, nil},
+		{"another one, sent back", sendBack, again, false, ralph.SentBack, "it conflicts", ralph.Pending, nil},
+		{"sent back", nil, sendBack, false, ralph.SentBack, "it conflicts", ralph.Pending, []string{sentBack, status}},
+		{"sent back for a person", nil, giveUp, false, ralph.SentBack, "it conflicts", ralph.Blocked, []string{sentBack, commented, status, status}},
+		{"blocked", nil, block, false, ralph.Held, "the branch is gone", ralph.Blocked, []string{commented, status, status}},
+		{"tried again, queued", nil, retry, true, ralph.Queued, "", ralph.Merging, nil},
+		{"tried again, sent back", sendBack, retry, false, ralph.Queued, "", ralph.Merging, []string{added, status}},
+		{"tried again, blocked", block, retry, false, ralph.Queued, "", ralph.Merging, []string{ralph.EventCommentResolved, status, added, status}},
+		{"an edit while it is undone", undoing, edit, true, ralph.Merged, "", ralph.Merging, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			db, c := passed(t)
+			if tt.before != nil {
+				write(t, db, func(tx *store.Tx) error { return tt.before(tx, c) })
+			}
+			var last int64
+			write(t, db, func(tx *store.Tx) (err error) { last, err = tx.LastEvent(); return err })
+			err := db.Tx(t.Context(), func(tx *store.Tx) error { return tt.act(tx, c) })
+			if failed := err != nil; failed != tt.fails || failed && !errors.Is(err, ralph.ErrConflict) {
+				t.Errorf("got the error %v", err)
+			}
+			write(t, db, func(tx *store.Tx) error {
+				got, err := tx.Change(c.ID)
+				task, terr := tx.Task(c.TaskID)
+				events, eerr := eventsOf(tx, last)
+				if got.State != tt.state || got.Reason != tt.reason || task.Status != tt.task || !slices.Equal(events, tt.events) {
+					t.Errorf("the change is %s (%q), its task %s, after %q", got.State, got.Reason, task.Status, events)
+				}
+				if got.State == ralph.Queued && (got.From+got.To+got.Commit != "" || len(got.Files)+len(got.Conflicts) > 0 || task.TimesSentBack != 0) {
+					t.Errorf("it is queued as %+v, sent back %d times", got, task.TimesSentBack)
+				}
+				return errors.Join(err, terr, eerr)
+			})
+		})
+	}
+}
+
+// TestTheStepsOfAMerge: what is recorded of a change while it is merged, and taken back when that is begun anew.
+func TestTheStepsOfAMerge(t *testing.T) {
+	db, c := passed(t)
+	look := func(state ralph.ChangeState, from, to, own string, files int) {
+		t.Helper()
+		write(t, db, func(tx *store.Tx) error {
+			got, err := tx.Change(c.ID)
+			if got.State != state || got.From != from || got.To != to || got.Commit != own || len(got.Files) != files {
+				t.Errorf("got %+v, want %s from %q to %q by %q with %d files", got, state, from, to, own, files)
+			}
+			return err
+		})
+	}
+	write(t, db, func(tx *store.Tx) error { return moved(tx, c) })
+	look(ralph.Moving, "from", "to", "own", 1)
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return moved(tx, c) }); !errors.Is(err, ralph.ErrConflict) {
+		t.Errorf("it is moved from the state that it had before: %v", err)
+	}
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return tx.Requeue(c.ID, ralph.Building) }); !errors.Is(err, ralph.ErrConflict) {
+		t.Errorf("it is queued again from a state that it is not in: %v", err)
+	}
+	look(ralph.Moving, "from", "to", "own", 1)
+	write(t, db, func(tx *store.Tx) error { return tx.Requeue(c.ID, ralph.Moving) })
+	look(ralph.Queued, "", "", "", 0)
+	for i, want := range []bool{true, false, false} {
+		write(t, db, func(tx *store.Tx) error {
+			first, err := tx.BeginAfter(c.ID)
+			if first != want {
+				t.Errorf("the commands for its branch are about to run for the first time at look %d: %v", i, first)
+			}
+			return err
+		})
+	}
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error { _, err := tx.BeginAfter(99); return err }); err == nil {
+		t.Error("a change that is not there has begun")
+	}
+}
+
+// TestTheOrderOfTheMergeQueue: what is being moved first, then by priority, then by age; what was sent back too often is
+// merged alone.
+func TestTheOrderOfTheMergeQueue(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
+	priorities := []int{2, 1, 2, 1, 0}
+	states := []ralph.ChangeState{ralph.Queued, ralph.Verifying, ralph.Moving, ralph.Building, ralph.Held}
+	write(t, db, func(tx *store.Tx) error {
+		for i, priority := range priorities {
+			id, err := tx.AddTask(ralph.Task{Title: string(rune('A' + i)), Priority: priority}, "human")
+			if err != nil {
+				return err
+			}
+			session := fmt.Sprintf("%08d-1111-4111-8111-111111111111", i)
+			if _, err := tx.StartSession(store.Start{ID: session, Task: id}); err != nil {
+				return err
+			}
+			if _, err := tx.AddChange(ralph.Change{TaskID: id, SessionID: session, State: states[i]}); err != nil {
+				return err
+			}
+		}
+		list, err := tx.QueuedChanges()
+		var got []int64
+		for _, c := range list {
+			got = append(got, c.TaskID)
+		}
+		if want := []int64{3, 2, 4, 1}; !slices.Equal(got, want) {
+			t.Errorf("they are merged in the order %d, want %d", got, want)
+		}
+		return err
+	})
+	sendBack := func(task int64, times int) {
+		t.Helper()
+		write(t, db, func(tx *store.Tx) error {
+			for range times {
+				if err := tx.NoteSentBack(ralph.Session{TaskID: task}, "it conflicts", nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	sendBack(2, 1)
+	sendBack(4, 2)
+	for times, want := range map[int]int64{0: 2, 1: 2, 2: 4, 3: 0} {
+		write(t, db, func(tx *store.Tx) error {
+			alone, err := tx.MergesAlone(times)
+			if alone != want {
+				t.Errorf("with %d times TASK-%d is merged alone, want TASK-%d", times, alone, want)
+			}
+			return err
+		})
+	}
 }
