@@ -33,8 +33,8 @@ var changes = reads("changes c", func(c *ralph.Change) []field {
 	}
 })
 
-// open is the condition for a change that is not in a final state.
-const open = `c.state NOT IN ('merged', 'sent_back', 'dropped')`
+// unsettled is the condition for a change that is not in a final state.
+const unsettled = `c.state NOT IN ('merged', 'sent_back', 'dropped')`
 
 // inQueue is the condition for a change in the merge queue.
 const inQueue = `c.state IN ('queued', 'building', 'verifying', 'moving')`
@@ -135,7 +135,7 @@ func (tx *Tx) ChangeOf(task int64) (c ralph.Change, ok bool, err error) {
 
 // OpenChange returns the task's change that is not in a final state; ok is false if it has none.
 func (tx *Tx) OpenChange(task int64) (c ralph.Change, ok bool, err error) {
-	return changes.first(tx, `WHERE c.task_id = $1 AND `+open, task)
+	return changes.first(tx, `WHERE c.task_id = $1 AND `+unsettled, task)
 }
 
 // QueuedChanges lists the changes in the merge queue in their order: the one that is being merged first,
@@ -400,14 +400,14 @@ func (tx *Tx) RetryChange(task int64, by string) error {
 	if err := tx.dropBlockers(task, "the change is tried again by "+by); err != nil {
 		return err
 	}
-	if err := tx.requeue(t, c); err != nil {
+	if err := tx.readmit(t, c); err != nil {
 		return err
 	}
 	return tx.Move(task, ralph.Merging, ralph.Person, "its change is tried again by "+by)
 }
 
-// requeue puts a change that has left the queue back into it.
-func (tx *Tx) requeue(t ralph.Task, c ralph.Change) error {
+// readmit puts a change that has left the queue back into it.
+func (tx *Tx) readmit(t ralph.Task, c ralph.Change) error {
 	if err := tx.set("changes", c.ID, cells{
 		"state": ralph.Queued, "reason": "", "conflicts": "[]", "updated": tx.now,
 	}); err != nil {
@@ -598,13 +598,13 @@ func (tx *Tx) LastMerged(task int64, limit int) ([]ralph.Change, error) {
 		`JOIN tasks t ON t.id = c.task_id `+by.where()+` ORDER BY c.id DESC`+by.page(limit, 0), by.args...)
 }
 
-// ofFeature selects the tasks of a feature.
-const ofFeature = `SELECT t.id FROM tasks t JOIN features f ON f.id = t.feature_id WHERE f.name = $1`
+// tasksOfFeature selects the tasks of a feature.
+const tasksOfFeature = `SELECT t.id FROM tasks t JOIN features f ON f.id = t.feature_id WHERE f.name = $1`
 
 // MergedFor lists what sessions of the loop have merged for the tasks of a feature.
 func (tx *Tx) MergedFor(feature string) ([]ralph.Change, error) {
 	return changes.all(tx, `JOIN sessions s ON s.id = c.session_id
-		WHERE c.task_id IN (`+ofFeature+`) AND c.state = 'merged' AND s.origin <> '`+ralph.FromHuman+`'
+		WHERE c.task_id IN (`+tasksOfFeature+`) AND c.state = 'merged' AND s.origin <> '`+ralph.FromHuman+`'
 		ORDER BY c.id`, feature)
 }
 

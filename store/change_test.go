@@ -101,6 +101,12 @@ func TestWhatPeopleDoToAChange(t *testing.T) {
 		_, err := tx.AddChange(ralph.Change{TaskID: c.TaskID, SessionID: c.SessionID, State: ralph.Queued, Undo: ralph.Pending})
 		return err
 	}
+	conflicting := func(tx *store.Tx, c ralph.Change) error { // its merge was begun
+		err := moved(tx, c)
+		c.State = ralph.Moving
+		return errors.Join(err, sendBack(tx, c))
+	}
+	gone := func(tx *store.Tx, c ralph.Change) error { return tx.SetChange(c.ID, ralph.Queued, ralph.Merged) }
 	type step = func(*store.Tx, ralph.Change) error
 	for _, tt := range []struct {
 		name   string
@@ -112,8 +118,10 @@ func TestWhatPeopleDoToAChange(t *testing.T) {
 		task   ralph.Status
 		events []string
 	}{
-		{"an edit, queued", nil, edit, false, ralph.Held, "what the task asks for was changed before its change was merged", ralph.Pending,
-			[]string{ralph.EventTaskUpdated, status}},
+		{
+			"an edit, queued", nil, edit, false, ralph.Held, "what the task asks for was changed before its change was merged", ralph.Pending,
+			[]string{ralph.EventTaskUpdated, status},
+		},
 		{"an edit, moving", moved, edit, true, ralph.Moving, "", ralph.Merging, nil},
 		{"dropped, queued", nil, drop, false, ralph.Dropped, "dropped by ann", ralph.Pending, []string{dropped, status}},
 		{"dropped, moving", moved, drop, true, ralph.Moving, "", ralph.Merging, nil},
@@ -129,6 +137,8 @@ func TestWhatPeopleDoToAChange(t *testing.T) {
 		{"blocked", nil, block, false, ralph.Held, "the branch is gone", ralph.Blocked, []string{commented, status, status}},
 		{"tried again, queued", nil, retry, true, ralph.Queued, "", ralph.Merging, nil},
 		{"tried again, sent back", sendBack, retry, false, ralph.Queued, "", ralph.Merging, []string{added, status}},
+		{"tried again, sent back as it was moved", conflicting, retry, false, ralph.Queued, "", ralph.Merging, []string{added, status}},
+		{"an edit, without an open change", gone, edit, false, ralph.Merged, "", ralph.Pending, []string{ralph.EventTaskUpdated, status}},
 		{"tried again, blocked", block, retry, false, ralph.Queued, "", ralph.Merging, []string{ralph.EventCommentResolved, status, added, status}},
 		{"an edit while it is undone", undoing, edit, true, ralph.Merged, "", ralph.Merging, nil},
 	} {

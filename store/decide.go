@@ -50,13 +50,13 @@ func (tx *Tx) Facts(session string) (signals.Facts, error) {
 // answered.
 func (tx *Tx) Signalled(task int64, session string) (said []signals.Said, others []int64, err error) {
 	if said, err = tx.SessionSignals(session); err == nil {
-		others, err = tx.openFlags(task, session)
+		others, err = tx.otherFlags(task, session)
 	}
 	return said, others, err
 }
 
-// openFlags lists the blocking flags of a task's other sessions that nobody has answered.
-func (tx *Tx) openFlags(task int64, session string) ([]int64, error) {
+// otherFlags lists the blocking flags of a task's other sessions that nobody has answered.
+func (tx *Tx) otherFlags(task int64, session string) ([]int64, error) {
 	return values[int64](tx, `
 		SELECT id FROM task_comments
 		WHERE task_id = $1 AND session_id <> $2 AND signal_verb = 'flag' AND severity = 'blocking' AND resolved_at = ''
@@ -233,7 +233,7 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 		}
 	}
 	for _, p := range d.Propose {
-		if err := tx.propose(p); err != nil {
+		if err := tx.proposeTask(p); err != nil {
 			return err
 		}
 	}
@@ -303,8 +303,8 @@ func (tx *Tx) sessionAuthor(id string) (string, error) {
 	return value[string](tx, `SELECT coalesce(nullif(discipline, ''), 'agent') FROM sessions WHERE id = $1`, id)
 }
 
-// propose adds a suggested task (rule 9).
-func (tx *Tx) propose(p signals.Proposal) error {
+// proposeTask adds a suggested task (rule 9).
+func (tx *Tx) proposeTask(p signals.Proposal) error {
 	id, err := tx.AddTask(ralph.Task{
 		Title: p.Title, Description: p.Description, Feature: p.Feature,
 		Status: p.Status, Origin: ralph.ByAgent, Priority: ralph.DefaultPriority,

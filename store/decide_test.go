@@ -6,14 +6,33 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/signals"
 	"ralph/store"
 )
+
+// clocked is like [working], at a time that the test sets.
+func clocked(t *testing.T) (*store.DB, ralph.Session, *time.Time) {
+	t.Helper()
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db, begun(t, db), &now
+}
 
 // says stores signals of a session, and returns their comments' ids.
 func says(t *testing.T, db *store.DB, s ralph.Session, list ...signals.Payload) (ids []int64) {
@@ -119,13 +138,14 @@ func TestAStopIsAFact(t *testing.T) {
 func TestWhichTasksAnAgentWaitsFor(t *testing.T) {
 	db, s := working(t) // TASK-1
 	write(t, db, func(tx *store.Tx) error {
-		if err := addTasks(tx, "Parse the header", "Parse the body", "Paint #2 doors", "Old thing", "Depends", "Parse the header"); err != nil {
+		if err := addTasks(tx, "Parse the header", "Parse the body", "Paint #2 doors", "Old thing", "Depends", "Parse the header",
+			"#3", "Ninth", "Tenth", "Eleventh"); err != nil {
 			return err
 		}
 		return errors.Join(tx.Move(3, ralph.InProgress, ralph.Loop, ""), tx.Move(3, ralph.Completed, ralph.Verdict, ""),
 			tx.Move(5, ralph.Cancelled, ralph.Person, ""), tx.AddDependency(6, 1, "human"), tx.Move(7, ralph.Cancelled, ralph.Person, ""))
 	})
-	long := strings.Repeat("x", 4*ralph.MaxTitle+1)
+	long := strings.Repeat("x", 60_000) // longer than a pattern may be
 	tests := []struct {
 		on   string
 		want signals.Upstream
@@ -137,6 +157,8 @@ func TestWhichTasksAnAgentWaitsFor(t *testing.T) {
 		{"#3", signals.Upstream{Matches: []int64{3}, Completed: true}},
 		{"#1", signals.Upstream{Matches: []int64{1}}},
 		{"#6", signals.Upstream{Matches: []int64{6}, Cycle: true}},
+		{"#2, #2 and #3", signals.Upstream{Matches: []int64{2, 3}}},
+		{"#10", signals.Upstream{Matches: []int64{10}}},
 		{"#99", signals.Upstream{Matches: []int64{}}},
 		{"#99999999999999999999", signals.Upstream{Matches: []int64{}}},
 		{"parse the HEADER!", signals.Upstream{Matches: []int64{2}}},
@@ -163,7 +185,7 @@ func TestWhichTasksAnAgentWaitsFor(t *testing.T) {
 
 // TestWhatIsKnownOfASuggestion: whether an open task has its title, its feature exists, and how many entered the queue today.
 func TestWhatIsKnownOfASuggestion(t *testing.T) {
-	db, s := working(t)
+	db, s, now := clocked(t)
 	write(t, db, func(tx *store.Tx) error {
 		if err := errors.Join(addTasks(tx, "Tidy up", "Gone"), tx.PutFeature(ralph.Feature{Name: "url"}), tx.Move(3, ralph.Cancelled, ralph.Person, "")); err != nil {
 			return err
@@ -206,8 +228,14 @@ func TestWhatIsKnownOfASuggestion(t *testing.T) {
 	})
 	s.ID = "22222222-2222-4222-8222-222222222222"
 	says(t, db, s, signals.Suggest{Kind: "new_task", What: "More", Why: "w"})
-	if f := facts(t, db, s); f.Approved != 1 {
-		t.Errorf("%d were approved by nobody, want 1", f.Approved)
+	for _, tt := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 1}, {24 * time.Hour, 1}, {time.Minute, 0}} {
+		*now = now.Add(tt.after)
+		if f := facts(t, db, s); f.Approved != tt.want {
+			t.Errorf("at %s %d were approved by nobody, want %d", now, f.Approved, tt.want)
+		}
 	}
 }
 
@@ -272,6 +300,11 @@ func TestADecisionIsCarriedOutWhole(t *testing.T) {
 		}
 		return err
 	})
+	other := s
+	other.TaskID = 2
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return apply(tx, other, d) }); !errors.Is(err, ralph.ErrNotFound) {
+		t.Errorf("a session decides on another task: %v", err)
+	}
 	write(t, db, func(tx *store.Tx) error { return apply(tx, s, d) })
 	write(t, db, func(tx *store.Tx) error {
 		task, err := tx.Task(1)
@@ -425,5 +458,46 @@ func TestWhatIsBookedLate(t *testing.T) {
 	}
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return tx.BookLate("nobody", 1, true, ralph.Tokens{}, "n") }); !errors.Is(err, ralph.ErrNotFound) {
 		t.Errorf("of an unknown session: %v", err)
+	}
+}
+
+// TestATaskIsLeftAloneWhileItsSessionsAreLost: longer after each, and not any more once one ends otherwise.
+func TestATaskIsLeftAloneWhileItsSessionsAreLost(t *testing.T) {
+	db, s, now := clocked(t)
+	for i, tt := range []struct {
+		lost int
+		wait time.Duration // 0: it is tried at once
+	}{{1, signals.LostWait(1)}, {2, signals.LostWait(2)}, {2, signals.LostWait(2) - time.Second}, {0, 0}, {0, 0}, {1, signals.LostWait(1)}, {0, 0}} {
+		if i > 0 {
+			s.ID = fmt.Sprintf("%08d-2222-4222-8222-222222222222", i)
+			write(t, db, func(tx *store.Tx) error {
+				_, err := tx.StartSession(store.Start{ID: s.ID, Task: 1, Run: s.RunID})
+				return err
+			})
+		}
+		write(t, db, func(tx *store.Tx) error {
+			return apply(tx, s, signals.Decision{Status: ralph.Pending, LostCount: tt.lost})
+		})
+		write(t, db, func(tx *store.Tx) error {
+			task, err := tx.Task(1)
+			until := ralph.Time{}
+			if tt.wait != 0 {
+				until = ralph.At(now.Add(tt.wait))
+			}
+			if task.LostCount != tt.lost || !task.NotBefore.Equal(until.Time) {
+				t.Errorf("session %d: %d were lost, and it waits until %s, want %s", i, task.LostCount, task.NotBefore, until)
+			}
+			events, eerr := tx.Events(0, 100)
+			var ended ralph.SessionEnded
+			if err := json.Unmarshal(events[len(events)-1].Payload, &ended); err != nil {
+				return err
+			}
+			if ended.Seconds != 0 {
+				t.Errorf("session %d took %g s", i, ended.Seconds)
+			}
+			return errors.Join(err, eerr)
+		})
+		*now = now.Add(time.Second)
+		s.StartedAt = ralph.At(*now)
 	}
 }

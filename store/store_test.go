@@ -44,7 +44,12 @@ func write(t *testing.T, db *store.DB, f func(tx *store.Tx) error) {
 func working(t *testing.T) (*store.DB, ralph.Session) {
 	t.Helper()
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
-	var s ralph.Session
+	return db, begun(t, db)
+}
+
+// begun adds a task to a database and begins a session of it.
+func begun(t *testing.T, db *store.DB) (s ralph.Session) {
+	t.Helper()
 	write(t, db, func(tx *store.Tx) error {
 		id, err := tx.AddTask(ralph.Task{Title: "A", Priority: 2}, "human")
 		if err != nil {
@@ -57,7 +62,7 @@ func working(t *testing.T) (*store.DB, ralph.Session) {
 		s, err = tx.StartSession(store.Start{ID: "11111111-1111-4111-8111-111111111111", Task: id, Run: run.ID})
 		return err
 	})
-	return db, s
+	return s
 }
 
 // Of several requests to a running session, the cancellation of its task wins.

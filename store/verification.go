@@ -131,7 +131,7 @@ func (tx *Tx) approvals(task int64) ([]ralph.Approval, error) {
 
 // ApprovedFor are what people have approved of the tasks of a feature.
 func (tx *Tx) ApprovedFor(feature string) ([]ralph.Approval, error) {
-	return tx.approved(`c.task_id IN (`+ofFeature+`)`, feature)
+	return tx.approved(`c.task_id IN (`+tasksOfFeature+`)`, feature)
 }
 
 func (tx *Tx) approved(which string, of any) ([]ralph.Approval, error) {
@@ -159,7 +159,7 @@ func (tx *Tx) Approve(comment int64, decision, by string) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.requeue(t, change); err != nil {
+		if err := tx.readmit(t, change); err != nil {
 			return err
 		}
 	}

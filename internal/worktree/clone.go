@@ -119,7 +119,7 @@ func (t *Tree) filteredBy(ctx context.Context, filters map[string]bool) string {
 	if len(filters) == 0 {
 		return ""
 	}
-	rules, _ := t.run(ctx, nil, "-C", t.top(), "grep", "-hI", "filter=", "HEAD", "--", ":(glob)**/.gitattributes")
+	rules, _ := t.run(ctx, nil, "-C", t.Top(), "grep", "-hI", "filter=", "HEAD", "--", ":(glob)**/.gitattributes")
 	if own, err := os.ReadFile(filepath.Join(t.common, "info", "attributes")); err == nil {
 		rules = append(append(rules, '\n'), own...)
 	}

@@ -26,8 +26,8 @@ func signed(user [2]string) (env []string) {
 	return env
 }
 
-// below is the prefix of the root for paths relative to the top; "" if the root is the top.
-func (t *Tree) below() string {
+// rootPrefix is the prefix of the root for paths relative to the top; "" if the root is the top.
+func (t *Tree) rootPrefix() string {
 	if t.prefix == "" {
 		return ""
 	}
@@ -35,10 +35,10 @@ func (t *Tree) below() string {
 }
 
 // Below converts a path relative to the root to one relative to the top.
-func (t *Tree) Below(path string) string { return t.below() + path }
+func (t *Tree) Below(path string) string { return t.rootPrefix() + path }
 
-// filtered returns those of the given files that have a filter attribute.
-func (t *Tree) filtered(ctx context.Context, files []string) (list []string, err error) {
+// withFilter returns those of the given files that have a filter attribute.
+func (t *Tree) withFilter(ctx context.Context, files []string) (list []string, err error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
@@ -104,7 +104,7 @@ func (o *objects) commitTree(tree string, parents []string, message string, user
 // The index for that is made in the folder scratch, outside of the work tree, which the caller removes.
 func (t *Tree) Record(ctx context.Context, scratch, ref, message string) (made Candidate, err error) {
 	whole := &Tree{
-		Marker: t.Marker, root: t.top(), git: t.git, common: t.common, longIDs: t.longIDs, asked: t.asked,
+		Marker: t.Marker, root: t.Top(), git: t.git, common: t.common, longIDs: t.longIDs, asked: t.asked,
 		pinned: t.pinned, records: true,
 	}
 	for _, e := range t.exclude {
@@ -137,7 +137,7 @@ func (t *Tree) Uncommitted(ctx context.Context) (files []string, err error) {
 	out, err := t.run(ctx, overrides, args...)
 	for line := range strings.SplitSeq(string(out), "\x00") {
 		if len(line) > len("?? ") {
-			files = append(files, strings.TrimPrefix(line[len("?? "):], t.below()))
+			files = append(files, strings.TrimPrefix(line[len("?? "):], t.rootPrefix()))
 		}
 	}
 	slices.Sort(files)

@@ -101,7 +101,7 @@ func (t *Tree) Checkouts(ctx context.Context) (list []Checkout, err error) {
 // mainDir returns the repository's main work tree.
 func (t *Tree) mainDir() string {
 	if t.git == t.common {
-		return t.top()
+		return t.Top()
 	}
 	return filepath.Dir(t.common)
 }
@@ -156,7 +156,7 @@ func (t *Tree) FastForward(ctx context.Context, commit string) (refused string, 
 	if refused, err = t.Filtered(ctx, commit, files); err != nil || refused != "" {
 		return refused, err
 	}
-	if refused, err = t.locked(branch); err != nil || refused != "" {
+	if refused, err = t.lockOn(branch); err != nil || refused != "" {
 		return refused, err // git would write the files, and then fail to move the branch
 	}
 	overrides, err := t.overrides(ctx)
@@ -185,8 +185,8 @@ func (t *Tree) FastForward(ctx context.Context, commit string) (refused string, 
 	}
 }
 
-// locked says which lock keeps a work tree and its branch from being moved; "" for none.
-func (t *Tree) locked(branch string) (why string, err error) {
+// lockOn says which lock keeps a work tree and its branch from being moved; "" for none.
+func (t *Tree) lockOn(branch string) (why string, err error) {
 	lock, err := t.Locked(branch)
 	for _, name := range []string{"index.lock", "HEAD.lock"} {
 		path := filepath.Join(t.git, name)
@@ -207,7 +207,7 @@ func (t *Tree) unlockKilled(branch string) error {
 		filepath.Join(t.git, "index.lock"), filepath.Join(t.git, "HEAD.lock"),
 		filepath.Join(t.common, filepath.FromSlash(branch)+".lock"),
 	} {
-		_, err := removeStale(path, t.top())
+		_, err := removeStale(path, t.Top())
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -328,7 +328,7 @@ func (t *Tree) inCommit(ctx context.Context, commit string, files []string) (map
 func (t *Tree) onDisk(ctx context.Context, overrides []string, files []string) (map[string]string, error) {
 	list, regular := map[string]string{}, []string{}
 	for _, name := range files {
-		info, err := os.Lstat(filepath.Join(t.top(), filepath.FromSlash(name)))
+		info, err := os.Lstat(filepath.Join(t.Top(), filepath.FromSlash(name)))
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || isNotDir(err):
 			continue
@@ -347,7 +347,7 @@ func (t *Tree) onDisk(ctx context.Context, overrides []string, files []string) (
 	if len(regular) == 0 {
 		return list, nil
 	}
-	out, err := runWithin(ctx, gitLimit, t.top(), append(t.here(), overrides...), strings.Join(regular, "\n")+"\n",
+	out, err := runWithin(ctx, gitLimit, t.Top(), append(t.here(), overrides...), strings.Join(regular, "\n")+"\n",
 		"hash-object", "--stdin-paths")
 	ids := strings.Fields(string(out))
 	if err == nil && len(ids) != len(regular) {
@@ -361,7 +361,7 @@ func (t *Tree) onDisk(ctx context.Context, overrides []string, files []string) (
 
 // smudged returns the files that a filter would write when a commit is checked out.
 func (t *Tree) smudged(ctx context.Context, commit string, files []string) (list []string, err error) {
-	if list, err = t.filtered(ctx, files); err != nil {
+	if list, err = t.withFilter(ctx, files); err != nil {
 		return nil, err
 	}
 	lfs := len(t.lfs(ctx)) > 0

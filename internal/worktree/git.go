@@ -75,7 +75,7 @@ func (t *Tree) runInput(ctx context.Context, env []string, input string, args ..
 }
 
 // here is the environment that tells git where the repository and its work tree are.
-func (t *Tree) here() []string { return []string{"GIT_DIR=" + t.git, "GIT_WORK_TREE=" + t.top()} }
+func (t *Tree) here() []string { return []string{"GIT_DIR=" + t.git, "GIT_WORK_TREE=" + t.Top()} }
 
 // stream is run with input and output that may be large; in may be nil.
 func (t *Tree) stream(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {

@@ -52,7 +52,7 @@ func (t *Tree) Intact() error {
 		}
 	}
 	if len(t.pinned) > 0 {
-		at := filepath.Join(t.top(), ".git")
+		at := filepath.Join(t.Top(), ".git")
 		if dir, err := gitDirOf(at); err == nil && !sameFile(dir, t.git) || err != nil && !errors.Is(err, fs.ErrPermission) {
 			return fmt.Errorf("%w: %s does not lead to %s any more", ErrGone, at, t.git)
 		}

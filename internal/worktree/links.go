@@ -27,7 +27,7 @@ func (t *Tree) Links(ctx context.Context, from, to string) (list []Link, err err
 	if from == to {
 		return nil, nil
 	}
-	list, err = t.moved(ctx, from, to)
+	list, err = t.movedLinks(ctx, from, to)
 	for i := range list {
 		l := &list[i]
 		for _, commit := range []string{from, to} {
@@ -40,8 +40,8 @@ func (t *Tree) Links(ctx context.Context, from, to string) (list []Link, err err
 	return list, err
 }
 
-// moved returns the nested repositories that differ between two commits, without addresses.
-func (t *Tree) moved(ctx context.Context, from, to string) ([]Link, error) {
+// movedLinks returns the nested repositories that differ between two commits, without addresses.
+func (t *Tree) movedLinks(ctx context.Context, from, to string) ([]Link, error) {
 	return ask(t, func(o *objects) (list []Link, err error) {
 		was, err := o.treeID(from, "")
 		if err != nil {
@@ -85,7 +85,7 @@ func (t *Tree) moduleURL(ctx context.Context, commit, path string) (string, erro
 	if !relativeURL(said) {
 		return said, nil
 	}
-	base := t.top()
+	base := t.Top()
 	if out, err := t.run(ctx, nil, "remote", "get-url", "origin"); err == nil {
 		base = strings.TrimSuffix(strings.TrimSpace(string(out)), "/")
 	}

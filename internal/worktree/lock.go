@@ -12,7 +12,7 @@ import (
 // Unlock removes an index lock left by a killed git, on which every later `git add` and `git
 // commit` would fail. removed is its path; "" if there is none or a process may hold it.
 func (t *Tree) Unlock() (removed string, err error) {
-	return removeStale(filepath.Join(t.git, "index.lock"), t.top())
+	return removeStale(filepath.Join(t.git, "index.lock"), t.Top())
 }
 
 // refLockAge is how old a ref's lock is when no git that is at work can have left it: git holds one for
@@ -53,7 +53,7 @@ func (t *Tree) Locked(ref string) (string, error) {
 
 // inside shortens a path to that in the work tree, if it is in there.
 func (t *Tree) inside(path string) string {
-	if inside, err := filepath.Rel(t.top(), path); err == nil && filepath.IsLocal(inside) {
+	if inside, err := filepath.Rel(t.Top(), path); err == nil && filepath.IsLocal(inside) {
 		return inside
 	}
 	return path

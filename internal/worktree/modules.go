@@ -35,7 +35,7 @@ func (t *Tree) moduleOf(ctx context.Context, commit, path string) (string, error
 	if err != nil {
 		return "", err
 	}
-	places := []string{filepath.Join(t.top(), path, ".git")}
+	places := []string{filepath.Join(t.Top(), path, ".git")}
 	if name := strings.TrimPrefix(section, "submodule."); section != "" && filepath.IsLocal(name) {
 		places = append(places, filepath.Join(t.git, "modules", name), filepath.Join(t.common, "modules", name))
 	}
@@ -107,7 +107,7 @@ func (t *Tree) lendModule(ctx context.Context, commit string, link gitlink, dir 
 
 // populated reports whether a gitlink's folder contains a repository.
 func (t *Tree) populated(name string) bool {
-	dir := filepath.Join(t.top(), filepath.FromSlash(name))
+	dir := filepath.Join(t.Top(), filepath.FromSlash(name))
 	info, err := os.Lstat(dir)
 	return err == nil && info.IsDir() && exists(filepath.Join(dir, ".git"))
 }
@@ -119,7 +119,7 @@ func (t *Tree) module(ctx context.Context, name string) (*Tree, error) {
 	if m := t.known.modules[name]; m != nil && m.Intact() == nil {
 		return m, nil
 	}
-	m, err := Open(ctx, filepath.Join(t.top(), filepath.FromSlash(name)))
+	m, err := Open(ctx, filepath.Join(t.Top(), filepath.FromSlash(name)))
 	if err != nil {
 		return nil, err
 	}

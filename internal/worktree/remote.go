@@ -40,7 +40,7 @@ func (t *Tree) Remote(ctx context.Context, name, dir string, env []string) (*Rem
 	} else if !complains(err) || ctx.Err() != nil {
 		return nil, err
 	}
-	if at := filepath.Join(t.top(), r.url); !strings.Contains(r.url, ":") && !filepath.IsAbs(r.url) && exists(at) {
+	if at := filepath.Join(t.Top(), r.url); !strings.Contains(r.url, ":") && !filepath.IsAbs(r.url) && exists(at) {
 		r.url = at
 	}
 	r.env = append(passedOn(env), "GIT_DIR="+dir, "GIT_OBJECT_DIRECTORY="+filepath.Join(t.common, "objects"))
@@ -210,6 +210,3 @@ func (r *Remote) Drop(ctx context.Context, refs []string) error {
 func (t *Tree) Whole(ctx context.Context, commit string) (string, error) {
 	return t.treeOf(ctx, commit, "")
 }
-
-// Top returns the top of the work tree.
-func (t *Tree) Top() string { return t.top() }

@@ -24,12 +24,12 @@ const maxIndex = 256 << 20
 func (t *Tree) addStaged(ctx context.Context, env []string, index string, untaken []ralph.Untaken) error {
 	names, links, err := t.staged(index)
 	if err != nil {
-		return fmt.Errorf("what is staged in %s: %w", t.top(), err)
+		return fmt.Errorf("what is staged in %s: %w", t.Top(), err)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return among(name, untaken) })
 	if len(names) > 0 {
 		_, err = t.runInput(ctx, env, strings.Join(names, "\x00"),
-			"-C", t.top(), "update-index", "--add", "--remove", "-z", "--stdin")
+			"-C", t.Top(), "update-index", "--add", "--remove", "-z", "--stdin")
 	}
 	if err == nil && links != "" {
 		_, err = t.runInput(ctx, env, links, "update-index", "-z", "--index-info")
@@ -55,7 +55,7 @@ func (t *Tree) staged(index string) (names []string, links string, err error) {
 	for _, part := range their {
 		for e := range t.entries(part) {
 			name := string(e.name)
-			rel, within := strings.CutPrefix(name, t.below())
+			rel, within := strings.CutPrefix(name, t.rootPrefix())
 			if has[name] || !within || t.excludes(rel) {
 				continue
 			}
@@ -101,7 +101,7 @@ func (t *Tree) lstat(name string) (info fs.FileInfo, err error) {
 		return nil, nil
 	}
 	for _, part := range append(parents(name), name) {
-		info, err = os.Lstat(filepath.Join(t.top(), filepath.FromSlash(part)))
+		info, err = os.Lstat(filepath.Join(t.Top(), filepath.FromSlash(part)))
 		if errors.Is(err, fs.ErrNotExist) || err == nil && part != name && !info.IsDir() {
 			return nil, nil
 		}

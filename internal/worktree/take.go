@@ -14,9 +14,9 @@ import (
 // secure looks at a clone before git does, so that no git waits or fails because of what is there. A .git
 // that cannot be used is put anew.
 func (t *Tree) secure(ctx context.Context) (survey, error) {
-	found, err := walk(ctx, t.top())
+	found, err := walk(ctx, t.Top())
 	if err != nil {
-		return found, fmt.Errorf("look at %s: %w", t.top(), err)
+		return found, fmt.Errorf("look at %s: %w", t.Top(), err)
 	}
 	if found.git == "" {
 		found.git = t.unusable()
@@ -65,7 +65,7 @@ func (t *Tree) untaken(
 ) (list []ralph.Untaken, err error) {
 	ignored := map[string]bool{}
 	if some := found.suspects(); len(some) > 0 {
-		out, err := t.runInput(ctx, env, strings.Join(some, "\x00"), "-C", t.top(), "check-ignore", "-z", "--stdin")
+		out, err := t.runInput(ctx, env, strings.Join(some, "\x00"), "-C", t.Top(), "check-ignore", "-z", "--stdin")
 		var none *exitError // exit status 1: it ignores none of them
 		if err != nil && !(errors.As(err, &none) && none.ExitCode() == 1) {
 			return nil, err
@@ -100,7 +100,7 @@ func (t *Tree) untaken(
 
 // pending returns the files of which an index does not have the present state, from the top.
 func (t *Tree) pending(ctx context.Context, env []string) ([]string, error) {
-	out, err := t.run(ctx, env, "-C", t.top(), "ls-files", "-z",
+	out, err := t.run(ctx, env, "-C", t.Top(), "ls-files", "-z",
 		"--others", "--modified", "--deleted", "--exclude-standard")
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), err
 }
@@ -115,7 +115,7 @@ func (t *Tree) take(
 ) (list []ralph.Untaken, err error) {
 	var omit []string
 	for _, u := range untaken {
-		if name, below := strings.CutPrefix(u.Path, t.below()); below && u.Path != ".git" {
+		if name, below := strings.CutPrefix(u.Path, t.rootPrefix()); below && u.Path != ".git" {
 			omit = append(omit, name)
 		}
 	}
@@ -133,7 +133,7 @@ func (t *Tree) take(
 	}
 	var files []string
 	for _, name := range names {
-		rel, below := strings.CutPrefix(name, t.below())
+		rel, below := strings.CutPrefix(name, t.rootPrefix())
 		if below && !left[name] && !t.excludes(strings.TrimSuffix(rel, "/")) && !among(name, untaken) {
 			files = append(files, name)
 		}
@@ -145,7 +145,7 @@ func (t *Tree) take(
 			return nil
 		}
 		if adds <= maxAdds {
-			_, err := t.runInput(ctx, append(env, "GIT_LITERAL_PATHSPECS=1"), strings.Join(files, "\x00"), "-C", t.top(),
+			_, err := t.runInput(ctx, append(env, "GIT_LITERAL_PATHSPECS=1"), strings.Join(files, "\x00"), "-C", t.Top(),
 				"add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul")
 			if err == nil {
 				return nil

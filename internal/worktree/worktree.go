@@ -79,8 +79,8 @@ func (t *Tree) Snapshot(ctx context.Context, scratch string) (s Snapshot, err er
 	if err := t.Intact(); err != nil {
 		return s, err
 	}
-	if info, err := os.Lstat(t.top()); t.theirs != "" && (err != nil || !info.IsDir()) {
-		return s, fmt.Errorf("%s was removed, or something else put in its place", t.top())
+	if info, err := os.Lstat(t.Top()); t.theirs != "" && (err != nil || !info.IsDir()) {
+		return s, fmt.Errorf("%s was removed, or something else put in its place", t.Top())
 	}
 	var found survey
 	if t.theirs != "" {
@@ -225,8 +225,8 @@ func (t *Tree) environment(scratch string) (env []string) {
 	return env
 }
 
-// top is the top of the work tree.
-func (t *Tree) top() string { return strings.TrimSuffix(strings.TrimSuffix(t.root, t.prefix), "/") }
+// Top returns the top of the work tree.
+func (t *Tree) Top() string { return strings.TrimSuffix(strings.TrimSuffix(t.root, t.prefix), "/") }
 
 // id returns the id of an object.
 func (t *Tree) id(ctx context.Context, name string) (string, error) {
