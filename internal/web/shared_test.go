@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -164,4 +165,23 @@ func TestASlowReaderHoldsNobodyUp(t *testing.T) {
 	has(t, b.get("/"), "Meanwhile")
 	close(slow.free)
 	all.Wait()
+}
+
+// TestADatabaseThatComesBackIsShownAgain: that it was gone is said, and not kept.
+func TestADatabaseThatComesBackIsShownAgain(t *testing.T) {
+	t.Parallel()
+	s := newCountedSite(t, func() {})
+	b := s.browser()
+	has(t, b.get("/tasks"), "<h1")
+	away := s.db.Path() + ".away"
+	if err := os.Rename(s.db.Path(), away); err != nil {
+		t.Fatal(err)
+	}
+	if w := b.send(http.MethodGet, "/tasks", nil); w.Code != http.StatusInternalServerError {
+		t.Errorf("%d while the database is gone:\n%s", w.Code, w.Body)
+	}
+	if err := os.Rename(away, s.db.Path()); err != nil {
+		t.Fatal(err)
+	}
+	has(t, b.get("/tasks"), "<h1")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,12 +13,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/creack/pty"
+
 	"ralph"
 	"ralph/store"
 )
 
-// idle is what a daemon takes that has nothing to do: half a minute of it, or an
-// hour. The first seconds, in which it begins, are left out.
+// idle is what a daemon, a dashboard and a live screen take that have nothing to do: half a minute of it, or an
+// hour. The first seconds, in which they begin, are left out.
 func (b *bench) idle(ctx context.Context) []row {
 	p := b.newProject(ctx, 100)
 	p.fill(ctx, func(tx *store.Tx) {
@@ -29,9 +32,32 @@ func (b *bench) idle(ctx context.Context) []row {
 	if b.full {
 		span = time.Hour
 	}
-	cmd := p.command(ctx, b.ralph, "run", "--daemon")
+	var list []row
+	for _, w := range []struct {
+		what     string
+		args     []string
+		terminal bool
+	}{
+		{"daemon", []string{"run", "--daemon"}, false},
+		{"dashboard", []string{"serve", "--addr", "127.0.0.1:0"}, false},
+		{"live screen", []string{"watch"}, true},
+	} {
+		list = append(list, p.idles(ctx, w.what, w.args, w.terminal, span)...)
+	}
+	return list
+}
+
+// idles is what a command takes that has nothing to do for so long, in a terminal or not.
+func (p project) idles(ctx context.Context, what string, args []string, terminal bool, span time.Duration) []row {
+	cmd := p.command(ctx, p.ralph, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
-	check(cmd.Start())
+	if terminal {
+		screen := must(pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120}))
+		defer screen.Close()                               //nolint:errcheck // its process has ended
+		go func() { _, _ = io.Copy(io.Discard, screen) }() // it ends with the process
+	} else {
+		check(cmd.Start())
+	}
 	defer func() {
 		err := cmd.Cancel()
 		var exit *exec.ExitError // it was interrupted, which has a status of its own
@@ -45,14 +71,14 @@ func (b *bench) idle(ctx context.Context) []row {
 	cpu := samples{unit: "% of a core", values: []float64{100 * used.Seconds() / span.Seconds()}}
 	return []row{
 		{
-			what:    fmt.Sprintf("daemon idle for %s: memory", span),
+			what:    fmt.Sprintf("%s idle for %s: memory", what, span),
 			product: rss,
 			value:   number(rss.quantile(1)) + " MB at most",
 			aim:     "≤ 40 MB",
 			met:     rss.quantile(1) <= most,
 		},
 		{
-			what:    fmt.Sprintf("daemon idle for %s: CPU", span),
+			what:    fmt.Sprintf("%s idle for %s: CPU", what, span),
 			product: cpu,
 			value:   number(cpu.median()) + " %",
 			aim:     "≤ 0.1 %",

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"ralph"
+	"ralph/store"
+)
+
+// openPages is how many browsers have a page open, which is the most that the dashboard serves.
+const openPages = 200
+
+// open is what a change costs while many browsers show a page, each of which takes it anew, and their memory.
+func (p project) open(ctx context.Context, with string) []row {
+	s := p.serve(ctx)
+	defer s.end()
+	many, memory := p.changes(ctx, s, openPages)
+	pause(ctx, time.Second) // until all of these are known to be gone
+	one, _ := p.changes(ctx, s, 1)
+	what, most := fmt.Sprintf("a change while %d browsers show `/`, %s", openPages, with), 10.0
+	return []row{
+		ratio(what+": CPU (floor: one browser)", many, one, most),
+		{what: what + ": memory", product: memory, value: number(memory.quantile(1)) + " MB at most"},
+	}
+}
+
+// changes is the processor's time of the dashboard for each of some changes, with so many browsers, and its memory
+// after each.
+func (p project) changes(ctx context.Context, s serving, browsers int) (cpu, memory samples) {
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	memory.unit = "MB"
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: browsers}}
+	defer client.CloseIdleConnections()
+	var all sync.WaitGroup // those who have not taken the page since the change
+	change := func() {
+		all.Add(browsers)
+		p.fill(ctx, func(tx *store.Tx) { must(tx.AddTask(ralph.Task{Title: "One more"}, "human")) })
+		all.Wait()
+	}
+	db := must(store.Open(ctx, p.database(), store.Options{}))
+	after := must(store.Read(ctx, db, (*store.Tx).LastEvent))
+	check(db.Close())
+	ask := func(path string) *http.Response {
+		r := must(http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil))
+		r.Header.Set("X-Refresh", "yes")
+		answer := must(client.Do(r))
+		if answer.StatusCode != http.StatusOK {
+			check(fmt.Errorf("%s: %s", path, answer.Status))
+		}
+		return answer
+	}
+	for range browsers {
+		events := ask(fmt.Sprintf("/events?after=%d", after))
+		go func() { // it ends with the stream
+			lines := bufio.NewScanner(events.Body)
+			for lines.Scan() {
+				if !strings.HasPrefix(lines.Text(), "event: change") {
+					continue
+				}
+				page := ask("/")
+				must(io.Copy(io.Discard, page.Body))
+				check(page.Body.Close())
+				all.Done()
+			}
+		}()
+	}
+	change() // what is read for the first time is not measured
+	for range p.rounds {
+		before := cpuTime(s.cmd.Process.Pid)
+		change()
+		cpu.took(cpuTime(s.cmd.Process.Pid) - before)
+		memory.add(residentMB(s.cmd.Process.Pid))
+	}
+	return cpu, memory
+}
