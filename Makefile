@@ -5,7 +5,7 @@ export CGO_CFLAGS ?= -O1
 # Tools of our own: modules beside ralph's, which its tests (messagesapi) and make start.
 own := internal/tools/bench internal/tools/messagesapi internal/tools/mutation
 
-.PHONY: help build install demo test race lint bench storm postgres mutation dist
+.PHONY: help build install demo test tests race lint bench storm postgres mutation dist
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 10
@@ -19,9 +19,12 @@ install: ## install ralph into $(go env GOBIN)
 demo: build ## the whole loop on a small project, with the scripted agent
 	./ralph demo
 
-test: lint race ## everything that CI checks
-	.ci/memory go test -timeout 60m -p 3 -parallel 6 ./... # most tests wait for processes
-	for tool in $(own); do go test -C $$tool ./... || exit 1; done
+test: lint ## everything that CI checks
+	$(MAKE) --no-print-directory -j2 race tests # each waits for processes more often than for a processor
+
+tests: ## the tests, but for the race detector
+	.ci/memory go test -timeout 60m -p 2 -parallel 8 ./... # cmd/ralph takes about as long as all others
+	for tool in $(own); do .ci/memory go test -C $$tool ./... || exit 1; done
 
 race: ## what runs at once, under the race detector; CONTRIBUTING.md says why this
 	.ci/memory go test -race -timeout 30m -p 2 -parallel 4 ./internal/follow ./internal/jsonrpc ./internal/notify ./internal/systemd ./internal/watch \

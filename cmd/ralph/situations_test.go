@@ -273,7 +273,10 @@ func TestSituations(t *testing.T) {
 		}
 	}
 	for _, mode := range []string{"scripted", "claude", "codex", "gemini", "unconfined"} {
-		t.Run(mode, func(t *testing.T) { playSituations(t, mode) })
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel() // or the last ones of each mode run alone
+			playSituations(t, mode)
+		})
 	}
 }
 
