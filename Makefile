@@ -5,6 +5,9 @@ export CGO_CFLAGS ?= -O1
 # Tools of our own: modules beside ralph's, which its tests (messagesapi) and make start.
 own := internal/tools/bench internal/tools/messagesapi internal/tools/mutation
 
+# Temporary files are in memory, where that is allowed; lint has vetted all.
+gotest := .ci/memory go test -vet=off
+
 .PHONY: help build install demo test tests race lint bench storm postgres mutation dist
 
 help: ## show this list
@@ -23,16 +26,16 @@ test: lint ## everything that CI checks
 	$(MAKE) --no-print-directory -j2 race tests # each waits for processes more often than for a processor
 
 tests: ## the tests, but for the race detector
-	.ci/memory go test -timeout 60m -p 2 -parallel 8 ./... # cmd/ralph takes about as long as all others
-	for tool in $(own); do .ci/memory go test -C $$tool ./... || exit 1; done
+	$(gotest) -timeout 60m -p 2 -parallel 8 ./... # cmd/ralph takes about as long as all others
+	for tool in $(own); do $(gotest) -C $$tool ./... || exit 1; done
 
 race: ## what runs at once, under the race detector; CONTRIBUTING.md says why this
-	.ci/memory go test -race -timeout 30m -p 2 -parallel 4 ./internal/follow ./internal/jsonrpc ./internal/notify ./internal/systemd ./internal/watch \
+	$(gotest) -race -timeout 30m -p 2 -parallel 4 ./internal/follow ./internal/jsonrpc ./internal/notify ./internal/systemd ./internal/watch \
 		./internal/web/localhttp ./loop/agent/... ./loop/session ./mcpserver \
 		-skip 'CostsLittle|Giant|TestAgentsThatSpeakWrongly/.*/(.*64_MiB|a_flood|many_long_names)'
-	RALPH_TEST_STORM=1 .ci/memory go test -race -timeout 30m -p 2 -parallel 4 ./internal/proc ./internal/web ./loop ./loop/merging ./store \
+	RALPH_TEST_STORM=1 $(gotest) -race -timeout 30m -p 2 -parallel 4 ./internal/proc ./internal/web ./loop ./loop/merging ./store \
 		-run 'Simulated(Fleet)?$$|AtOnce|Beside|Stream|Followed|TestServe|TestRun[A-Z]|GotReady|OtherSessions|ToStop|WhileTheVerification|Crowd|Processes'
-	.ci/memory go test -race -timeout 30m ./cmd/ralph -run 'TestStories/(notify|parallel|serve)$$'
+	$(gotest) -race -timeout 30m ./cmd/ralph -run 'TestStories/(notify|parallel|serve)$$'
 
 lint: ## formatting and static checks; .golangci.yml says which, and why
 	go tool -modfile=internal/tools/go.mod golangci-lint run

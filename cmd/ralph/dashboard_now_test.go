@@ -18,6 +18,7 @@ import (
 // TestWhatNeedsYouNowInABrowser: an agent that stands still is first on every page,
 // comes and goes while somebody writes, and is answered there.
 func TestWhatNeedsYouNowInABrowser(t *testing.T) {
+	t.Parallel()
 	needChromium(t)
 	s := newShowcase(t, "An ordinary text.")
 	db, err := store.Open(t.Context(), filepath.Join(s.state, state.Database), store.Options{})
@@ -107,6 +108,7 @@ func TestWhatNeedsYouNowInABrowser(t *testing.T) {
 
 // TestNothingIsDecidedOnBehindAScrollBar, which some systems do not show.
 func TestNothingIsDecidedOnBehindAScrollBar(t *testing.T) {
+	t.Parallel()
 	needChromium(t)
 	s := newShowcase(t, "| a |\n|---|\n| `b|c` |\n"+strings.Repeat("a line\n", 100)+"the end")
 	d := serveProject(t, s.scriptedProject, "127.0.0.1:0")

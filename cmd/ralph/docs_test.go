@@ -32,6 +32,7 @@ var update = flag.Bool("update", false, "write the generated documents anew")
 // TestGeneratedDocuments: what docs/ says of commands, statuses and rules is what
 // the code does.
 func TestGeneratedDocuments(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"cli.md":         commandReference(newRoot(&app{out: io.Discard, err: io.Discard})) + objectReference(),
 		"task-status.md": statusReference(),

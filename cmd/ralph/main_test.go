@@ -78,6 +78,7 @@ func stateOf(t *testing.T, dir string, environ []string) string {
 // TestStories runs every story in testdata: what a person could have typed, with
 // the scripted agent where an agent is needed.
 func TestStories(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,

@@ -12,6 +12,7 @@ import (
 // TestRealFirstTask: three commands to a first merged task, with no agent but one in PATH. The receipt names it, and
 // of its own choice of a model, whose price is unknown, the tokens.
 func TestRealFirstTask(t *testing.T) {
+	t.Parallel()
 	for name, of := range map[string]struct {
 		stage   stageMaker
 		program func(*testing.T) string
