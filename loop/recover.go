@@ -110,7 +110,7 @@ func (l *Loop) handedOver(ctx context.Context, row ralph.Session) (*workspace.Wo
 	if away, err := store.Read(ctx, l.Store, (*store.Tx).RemoteAway); err != nil || away {
 		return nil, cmp.Or(err, errAway)
 	}
-	commit, err := l.Merger.Obtain(ctx, ralph.Change{TaskID: row.TaskID, SessionID: row.ID})
+	commit, err := l.Merger.FetchChange(ctx, ralph.Change{TaskID: row.TaskID, SessionID: row.ID})
 	if errors.Is(err, ralph.ErrConflict) {
 		return nil, fmt.Errorf("%w: %w", errAway, err)
 	}

@@ -155,6 +155,32 @@ func TestLostSessionsDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
+// TestALostSessionHasOneCandidate: what it had handed over before its ralph was lost is not made anew, as another machine
+// may have fetched it.
+func TestALostSessionHasOneCandidate(t *testing.T) {
+	t.Parallel()
+	b := newWorkshop(t)
+	l := b.tree("true")
+	id, lost := b.add(ralph.Task{Title: "A"}), uuid.NewString()
+	ws := b.lose(l, id, lost)
+	write(t, ws.Path("part"), "x")
+	if _, err := b.db.Say(t.Context(), id, lost, "agent", finish); err != nil {
+		t.Fatal(err)
+	}
+	_, made, err := ws.Candidate(t.Context(), ralph.Change{SessionID: lost}.Ref(), "handed over\n")
+	if err = errors.Join(err, ws.Release()); err != nil {
+		t.Fatal(err)
+	}
+	b.once(l, &speech{b: b, ending: ralph.Finished})
+	b.tx(func(tx *store.Tx) error {
+		c, _, err := tx.ChangeOf(id)
+		if c.State != ralph.Merged || c.Head != made.Head {
+			t.Errorf("it is %s with %s, want %s", c.State, c.Head, made.Head)
+		}
+		return err
+	})
+}
+
 // TestTheWorkspaceOfALostSessionIsUsedAgain by the run that has decided it.
 func TestTheWorkspaceOfALostSessionIsUsedAgain(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ type dialect struct {
 	explain  func(error) error                           // adds advice to a driver's error
 
 	// What a copy of the database asks: its tables in the order of their creation, the columns of one that are stored,
-	// those of its primary key, and the ids that were given last.
+	// those of its primary key, and the ids that were given last. setID has the next id be the one after last, 0 for none.
 	tables, columns, keys, ids string
 	setID                      func(tx *Tx, table string, last int64) error
 }

@@ -115,6 +115,28 @@ func (tx *Tx) Import(in ralph.Import) (ImportResult, error) {
 	return r, err
 }
 
+// Trial runs f in a transaction that its caller rolls back, and gives the ids back that f took: a sequence of
+// PostgreSQL's would keep them for used, so that others came than f has shown.
+func (tx *Tx) Trial(f func() error) error {
+	if !tx.db.Shared() {
+		return f()
+	}
+	before, err := tx.lastIDs()
+	if err == nil {
+		err = f()
+	}
+	if err != nil {
+		return err
+	}
+	after, err := tx.lastIDs()
+	for table, last := range after {
+		if err == nil && last != before[table] {
+			err = tx.db.dialect.setID(tx, table, before[table])
+		}
+	}
+	return err
+}
+
 // importFeature adds a feature. An existing one is left as it is.
 func (tx *Tx) importFeature(f ralph.Feature) error {
 	there, err := value[bool](tx, `SELECT EXISTS (SELECT 1 FROM features WHERE name = $1)`, f.Name)

@@ -241,16 +241,25 @@ func (d *digest) of(t table) Moved {
 
 // copyIDs has a database go on after the ids that the other one has given last, so that none is given twice.
 func copyIDs(src, dst *Tx) error {
+	list, err := src.lastIDs()
+	for table, last := range list {
+		if err == nil {
+			err = dst.db.dialect.setID(dst, table, last)
+		}
+	}
+	return err
+}
+
+// lastIDs returns the id that was given last in each table that has given any.
+func (tx *Tx) lastIDs() (map[string]int64, error) {
 	type last struct {
 		table string
 		id    int64
 	}
-	scan := func(row scanner) (l last, err error) { return l, row.Scan(&l.table, &l.id) }
-	list, err := all(src, scan, src.db.dialect.ids)
+	list, err := all(tx, func(row scanner) (l last, err error) { return l, row.Scan(&l.table, &l.id) }, tx.db.dialect.ids)
+	ids := make(map[string]int64, len(list))
 	for _, l := range list {
-		if err == nil {
-			err = dst.db.dialect.setID(dst, l.table, l.id)
-		}
+		ids[l.table] = l.id
 	}
-	return err
+	return ids, err
 }

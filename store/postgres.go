@@ -93,8 +93,8 @@ var postgres = dialect{
 	ids: `SELECT replace(sequencename::text, '_id_seq', ''), last_value FROM pg_sequences
 		WHERE schemaname = current_schema() AND last_value IS NOT NULL`,
 	setID: func(tx *Tx, table string, last int64) error {
-		err := tx.do(`SELECT setval(pg_get_serial_sequence($1, 'id'), $2)`, table, last)
-		return err
+		_, err := value[int64](tx, `SELECT setval(pg_get_serial_sequence($1, 'id'), greatest($2, 1), $2 > 0)`, table, last)
+		return err // it was waited for, as it counts even if the transaction is taken back
 	},
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -65,12 +66,12 @@ func newImport(a *app) *cobra.Command {
 		}
 		done := make([]map[int]bool, len(list))
 		var name string
-		_, err = change(cmd.Context(), a, func(tx *store.Tx) (any, error) {
+		take := func(tx *store.Tx) error {
 			for i, f := range list {
 				name = f.name
 				result, err := tx.Import(f.in)
 				if err != nil {
-					return nil, err
+					return err
 				}
 				out.add(f.in, result)
 				done[i] = map[int]bool{}
@@ -78,10 +79,13 @@ func newImport(a *app) *cobra.Command {
 					done[i][t.Line] = t.Status == ralph.Completed
 				}
 			}
-			if dry {
-				return nil, errDryRun
+			return nil
+		}
+		_, err = change(cmd.Context(), a, func(tx *store.Tx) (any, error) {
+			if !dry {
+				return nil, take(tx)
 			}
-			return nil, nil
+			return nil, cmp.Or(tx.Trial(func() error { return take(tx) }), errDryRun)
 		})
 		var line *store.ImportError
 		switch {

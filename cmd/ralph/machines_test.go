@@ -188,6 +188,11 @@ func TestADoneThatWasHandedOver(t *testing.T) {
 	if _, err := f.db.ExecContext(t.Context(), `UPDATE merge_queue SET wait_until = ''`); err != nil {
 		t.Fatal(err)
 	}
+	var session string
+	if err := f.db.QueryRowContext(t.Context(), `SELECT id FROM sessions WHERE completed_at = ''`).Scan(&session); err != nil {
+		t.Fatal(err)
+	}
+	f.machines[1].git("update-ref", ralph.ChangeRefs+session, "HEAD") // as it was fetched once, and was made anew since
 	out := f.machines[1].ralph(0, "run", "--parallel", "2")
 	f.wantDone()
 	if n := f.count(`SELECT count(*) FROM sessions s JOIN changes c ON c.session_id = s.id

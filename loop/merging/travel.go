@@ -1,6 +1,7 @@
 package merging
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -25,12 +26,22 @@ func (l *Merger) HandOver(ctx context.Context, c ralph.Change) error {
 	return nil
 }
 
-// Obtain returns the commit at a change's ref, which is fetched if another machine has made it; "" if nobody has
-// handed it over. The error wraps [ralph.ErrConflict] if the remote could not be reached, which is tried again.
+// Obtain returns the commit of a change, which is fetched if another machine has made it; "" if nobody has handed it
+// over. The error wraps [ralph.ErrConflict] if the remote could not be reached, which is tried again.
 func (l *Merger) Obtain(ctx context.Context, c ralph.Change) (commit string, err error) {
 	commit, err = l.Tree.Ref(ctx, c.Ref())
-	if err != nil || commit != "" || !l.Travels() {
+	if err != nil || commit != "" && (c.Head == "" || commit == c.Head) || !l.Travels() {
 		return commit, err
+	}
+	// What is here may have been fetched before its machine, started anew, made another one.
+	fetched, err := l.FetchChange(ctx, c)
+	return cmp.Or(fetched, commit), err
+}
+
+// FetchChange is [Merger.Obtain] of a change as it was handed over last, whatever is known of it here.
+func (l *Merger) FetchChange(ctx context.Context, c ralph.Change) (commit string, err error) {
+	if !l.Travels() {
+		return "", nil
 	}
 	remote, err := l.remote(ctx)
 	if err != nil {

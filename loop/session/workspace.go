@@ -34,9 +34,16 @@ func (s *Session) candidate(ctx context.Context, f *finding) error {
 		f.evidence.Untaken = f.at.Untaken
 		return err
 	}
+	known := ""
+	if s.reopened {
+		var err error
+		if known, err = s.Merger.Tree.Ref(ctx, ref); err != nil {
+			return err
+		}
+	}
 	why := take()
 	if why == nil {
-		return nil
+		return s.same(ctx, f, ref, known)
 	}
 	why = fmt.Errorf("cannot commit what the session made: %w", why)
 	if s.Workspace.Clone == nil || ctx.Err() != nil || !worktree.Refused(why) {
@@ -48,6 +55,24 @@ func (s *Session) candidate(ctx context.Context, f *finding) error {
 	err := take()
 	f.evidence.Untaken = append(f.evidence.Untaken, refusedBy(why))
 	return err
+}
+
+// same has a candidate with the content of an earlier one of the session be that one: it may have been handed over
+// before its ralph was lost, and another machine may be checking it.
+func (s *Session) same(ctx context.Context, f *finding, ref, known string) error {
+	if known == "" || known == f.made.Head || f.made.Head == f.made.Base {
+		return nil
+	}
+	tree, err := s.Merger.Tree.Whole(ctx, known)
+	if err != nil || tree != f.made.Tree {
+		return err
+	}
+	on, err := s.Merger.Tree.Ancestor(ctx, f.made.Base, known)
+	if err != nil || !on {
+		return err
+	}
+	f.made.Head = known
+	return s.Merger.Tree.SetRef(ctx, ref, known)
 }
 
 // commitMessage names the task and the session in trailers, where programs find them.
