@@ -40,6 +40,9 @@ type Plan struct {
 	Tasks  []PlannedTask       `json:"tasks,omitempty"`
 	Marks  map[string][]string `json:"marks,omitempty"`  // what people are told of a task, by its name
 	Mended int                 `json:"mended,omitempty"` // how often commands were given back to the planner
+
+	// Told is the state, as a digest, of each task of the feature when the planner was last told of it, by id.
+	Told map[int64]string `json:"told,omitempty"`
 }
 
 // Limits of a planned task's lists.

@@ -41,13 +41,17 @@ func (l *Loop) planPrompt(tx *store.Tx, t ralph.Task, works agent.Agent) (string
 	if err != nil {
 		return "", err
 	}
+	waits, err := tx.WaitsByTask(t.Feature)
+	if err != nil {
+		return "", err
+	}
 	for _, of := range tasks {
 		name := fmt.Sprintf("TASK-%d", of.ID)
 		if of.ExternalSource == ralph.PlanSource+t.Feature {
 			name = of.ExternalID
 		}
 		if of.Role == ralph.RoleWork && of.Status != ralph.Rejected && of.Status != ralph.Cancelled {
-			d.Existing = append(d.Existing, prompt.Existing{Name: name, Task: of})
+			d.Existing = append(d.Existing, prompt.Existing{Name: name, Task: of, Waits: waits[of.ID]})
 		}
 	}
 	if d.Draft, err = tx.PlanOf(t.ID); err != nil || len(d.Draft.Tasks) == 0 {

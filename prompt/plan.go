@@ -31,6 +31,22 @@ type Plan struct {
 type Existing struct {
 	Name string // by which the plan names it
 	ralph.Task
+	Waits []string // what of it waits for a person to decide
+}
+
+// String quotes the task.
+func (t Existing) String() string {
+	said := fmt.Sprintf("%s\n\n%s", t.Title, t.Description)
+	if len(t.Acceptance) > 0 {
+		said += "\n\nAcceptance:\n- " + strings.Join(t.Acceptance, "\n- ")
+	}
+	if len(t.Verify) > 0 {
+		said += "\n\nVerify:\n- " + strings.Join(t.Verify, "\n- ")
+	}
+	if len(t.Waits) > 0 {
+		said += "\n\nProposed, and waits for a person:\n" + strings.Join(t.Waits, "\n")
+	}
+	return quote(fmt.Sprintf("%s (%s)", t.Name, t.Status), strings.TrimSpace(said)).text
 }
 
 // Build returns the prompt.
@@ -136,13 +152,6 @@ func (d Plan) existing(b *strings.Builder) {
 		d.TaskTool,
 	)
 	for _, t := range d.Existing {
-		said := fmt.Sprintf("%s\n\n%s", t.Title, t.Description)
-		if len(t.Acceptance) > 0 {
-			said += "\n\nAcceptance:\n- " + strings.Join(t.Acceptance, "\n- ")
-		}
-		if len(t.Verify) > 0 {
-			said += "\n\nVerify:\n- " + strings.Join(t.Verify, "\n- ")
-		}
-		b.WriteString(quote(fmt.Sprintf("%s (%s)", t.Name, t.Status), strings.TrimSpace(said)).text)
+		b.WriteString(t.String())
 	}
 }

@@ -42,6 +42,27 @@ func (k Nameable) Open(name string) bool {
 	return ok && t.Role == ralph.RoleWork && t.Status != ralph.Merging && (!t.Status.Ended() || t.Status == ralph.Failed)
 }
 
+// Overtaken names the tasks of a plan that concern a task of its feature of which the planner knows no more than how
+// it was: now are the states of the feature's tasks, by id.
+func Overtaken(p ralph.Plan, known Nameable, now map[int64]string) (names []string) {
+	for _, t := range p.Tasks {
+		old, exists := known.Find(t.Name)
+		if is, ofFeature := now[old.ID]; exists && ofFeature && p.Told[old.ID] != is {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// OvertakenBy says in a sentence what became of the task that a plan's task is named after.
+func OvertakenBy(p ralph.Plan, name string, now ralph.Task) string {
+	if _, told := p.Told[now.ID]; told {
+		return fmt.Sprintf("%s: TASK-%d was changed by others meanwhile", name, now.ID)
+	}
+	return fmt.Sprintf("%s: TASK-%d, which was added meanwhile, has that name: as it is, yours would change that one. "+
+		"Drop yours, which leaves TASK-%[2]d as it is, and plan by another name what is still missing", name, now.ID)
+}
+
 // PlanProblems returns why a plan cannot be proposed as it is, one sentence each; none if it can.
 func PlanProblems(p ralph.Plan, known Nameable, disciplines []string) (list []string) {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
@@ -71,7 +92,14 @@ func PlanProblems(p ralph.Plan, known Nameable, disciplines []string) (list []st
 			add("%s: the discipline %q is not known: %s", t.Name, t.Discipline, among)
 		}
 		for _, on := range t.DependsOn {
-			if _, ok := known.Find(on); !ok && p.Find(on) < 0 {
+			old, ok := known.Find(on)
+			i := p.Find(on)
+			switch {
+			case i >= 0 && p.Tasks[i].Drop != "":
+				add("%s: it depends on %q, which the plan drops", t.Name, on)
+			case ok && (old.Status == ralph.Cancelled || old.Status == ralph.Rejected):
+				add("%s: it depends on %q, which is %s", t.Name, on, old.Status)
+			case !ok && i < 0:
 				add("%s: it depends on %q, and neither the plan nor the project has a task of that name", t.Name, on)
 			}
 		}

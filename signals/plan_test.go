@@ -55,6 +55,12 @@ func TestPlanProblems(t *testing.T) {
 		{"a done task dropped", []ralph.PlannedTask{{Name: "done", Drop: "no need"}}, []string{"done: TASK-3 is done, and stays"}},
 		{"a rejected task changed", []ralph.PlannedTask{{Name: "TASK-5", Title: "Other"}}, []string{"TASK-5: TASK-5 is rejected"}},
 		{"a plan changed", []ralph.PlannedTask{{Name: "TASK-1", Title: "Other"}}, []string{"TASK-1: TASK-1 is a plan itself"}},
+		{"behind a rejected task", []ralph.PlannedTask{task("a", "TASK-5")}, []string{`a: it depends on "TASK-5", which is rejected`}},
+		{
+			"behind what it drops",
+			[]ralph.PlannedTask{task("a", "TASK-4"), {Name: "TASK-4", Drop: "no need"}},
+			[]string{`a: it depends on "TASK-4", which the plan drops`},
+		},
 		{"nothing dropped", []ralph.PlannedTask{{Name: "z", Drop: "no need"}}, []string{"z: there is no task of that name to drop"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -63,6 +69,27 @@ func TestPlanProblems(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestOvertaken: of what others have changed or added meanwhile, the planner is told.
+func TestOvertaken(t *testing.T) {
+	known := signals.Nameable{"old": {ID: 1}, "TASK-1": {ID: 1}, "edited": {ID: 2}, "added": {ID: 3}, "TASK-9": {ID: 9}}
+	now := map[int64]string{1: "a", 2: "b", 3: "c"} // TASK-9 is of another feature
+	p := ralph.Plan{Told: map[int64]string{1: "a", 2: "a"}}
+	for _, name := range []string{"old", "edited", "added", "new", "TASK-9", "task-1"} {
+		p.Tasks = append(p.Tasks, ralph.PlannedTask{Name: name})
+	}
+	if got, want := signals.Overtaken(p, known, now), []string{"edited", "added"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for name, want := range map[string]string{
+		"edited": "edited: TASK-2 was changed by others meanwhile",
+		"added":  "added: TASK-3, which was added meanwhile, has that name",
+	} {
+		if got := signals.OvertakenBy(p, name, known[name]); !strings.HasPrefix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 

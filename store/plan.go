@@ -1,6 +1,10 @@
 package store
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -35,6 +39,54 @@ func (tx *Tx) KnownToPlan(feature string) (signals.Nameable, error) {
 		}
 	}
 	return known, nil
+}
+
+// StatesForPlan returns the states of the tasks of a feature, as digests by id: what they say, and what of them waits for
+// a person.
+func (tx *Tx) StatesForPlan(feature string) (map[int64]string, error) {
+	states := map[int64]string{}
+	f, err := tx.Feature(feature)
+	if err != nil {
+		return states, unlessNotFound(err)
+	}
+	parts, err := tx.WaitsOfPlan(f.ID)
+	if err != nil {
+		return nil, err
+	}
+	waits := map[int64][]Reference{}
+	for _, p := range parts {
+		waits[p.TaskID] = append(waits[p.TaskID], p.Ref)
+	}
+	list, err := tx.Tasks(TaskFilter{Feature: feature})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range list {
+		said, err := json.Marshal([]any{t.Title, t.Description, t.Acceptance, t.Verify, t.DependsOn, t.Files, waits[t.ID]})
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(said)
+		states[t.ID] = hex.EncodeToString(sum[:8])
+	}
+	return states, nil
+}
+
+// WaitsByTask returns what a plan would have changed or dropped of the tasks of a feature and no person has decided on,
+// in lines, by task.
+func (tx *Tx) WaitsByTask(feature string) (map[int64][]string, error) {
+	lines := map[int64][]string{}
+	f, err := tx.Feature(feature)
+	if err != nil {
+		return lines, unlessNotFound(err)
+	}
+	parts, err := tx.WaitsOfPlan(f.ID)
+	for _, p := range parts {
+		if p.Kind != "proposal" {
+			lines[p.TaskID] = append(append(lines[p.TaskID], p.Text), p.Diff...)
+		}
+	}
+	return lines, err
 }
 
 // ProposePlan makes what a session has planned proposals for people: its new tasks, amendments of those that exist,
@@ -99,4 +151,12 @@ func revision(t ralph.PlannedTask) (p ralph.Patch) {
 		p.Contracts.Verify = &t.Verify
 	}
 	return p
+}
+
+// unlessNotFound is nil for an error that something is not there.
+func unlessNotFound(err error) error {
+	if errors.Is(err, ralph.ErrNotFound) {
+		return nil
+	}
+	return err
 }

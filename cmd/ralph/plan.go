@@ -20,10 +20,8 @@ import (
 )
 
 func newPlan(a *app) *cobra.Command {
-	queued := false
-	o := runOptions{format: "text", queued: &queued}
+	o := runOptions{format: "text", plan: &planRun{}}
 	var file string
-	var yes bool
 	cmd := newCommand("plan [IDEA]", func(cmd *cobra.Command, args []string) error {
 		if file == "" && len(args) == 0 {
 			return usage(errors.New("a plan needs an idea: ralph plan \"IDEA\", or --file with one; " +
@@ -37,18 +35,20 @@ func newPlan(a *app) *cobra.Command {
 			return err
 		}
 		err := runQueue(cmd, a, o)
-		if err != nil || queued {
+		switch {
+		case err != nil:
 			return err
-		}
-		if yes {
-			return a.decidePlan(cmd.Context(), o.add.Feature, nil, true)
+		case o.plan.queued:
+			return nil
+		case o.plan.yes:
+			return a.approveOwn(cmd.Context(), o.add.Feature, o.plan.task)
 		}
 		return a.showPlan(cmd.Context(), o.add.Feature)
 	})
 	cmd.Flags().StringVar(&file, "file", "", "what is wanted, in this `FILE`, or - for standard input")
 	cmd.Flags().StringVar(&o.add.Feature, "feature", "", "plan this `FEATURE`; one that exists is revised")
 	cmd.Flags().StringVar(&o.add.Agent, "agent", "", "have this agent plan, by its `NAME` in ralph.yaml")
-	cmd.Flags().BoolVar(&yes, "yes", false, "approve all of it at once")
+	cmd.Flags().BoolVar(&o.plan.yes, "yes", false, "approve all of it at once")
 	show := newCommand("show [FEATURE]", func(cmd *cobra.Command, args []string) error {
 		return a.showPlan(cmd.Context(), append(args, "")[0])
 	})
@@ -59,6 +59,34 @@ func newPlan(a *app) *cobra.Command {
 		newPlanDecide(a, "reject [NAME]...", false),
 	)
 	return cmd
+}
+
+// A planRun is a task that plans, as a run is to make it.
+type planRun struct {
+	yes    bool // approve all of it
+	task   int64
+	queued bool // for another run, which is in progress
+}
+
+// approveOwn approves what a task that plans has made, and nothing else that waits of its feature.
+func (a *app) approveOwn(ctx context.Context, feature string, task int64) error {
+	names, err := read(ctx, a, func(tx *store.Tx) (names []string, err error) {
+		t, err := tx.Task(task)
+		if err != nil {
+			return nil, err
+		}
+		p, err := inbox.ReadPlan(tx, feature)
+		for _, i := range p.Waits {
+			if i.Created == t.CompletedAt {
+				names = append(names, i.Item)
+			}
+		}
+		return names, err
+	})
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	return a.decidePlan(ctx, feature, names, true)
 }
 
 // idea makes the task of a plan.

@@ -29,13 +29,17 @@ func newPlanEdit(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		form, edited, kept := shown.Markdown(), "", file
+		form, edited, kept, state := shown.Markdown(), "", file, shown.State()
 		if file != "" {
 			_, b, err := a.readInput(file)
 			if err != nil {
 				return err
 			}
 			edited = string(b)
+			if state = inbox.StateOf(edited); state == "" {
+				return usage(fmt.Errorf("%s does not say of which state of the plan it is: `ralph plan show` prints a plan "+
+					"with that line, which begins \"%s state\"", file, exchange.NoteMark))
+			}
 		} else if edited, kept, err = a.editText(cmd, form); err != nil {
 			return err
 		}
@@ -44,10 +48,11 @@ func newPlanEdit(a *app) *cobra.Command {
 			if err != nil {
 				return nil, err
 			}
-			if now.Markdown() != form {
-				return nil, ralph.Conflict("the plan of %s was changed meanwhile", shown.Feature.Name)
+			if now.State() != state {
+				return nil, ralph.Conflict("the plan of %s was changed meanwhile, and nothing of yours is taken: "+
+					"`ralph plan show` has what it is now, with a line of its state", shown.Feature.Name)
 			}
-			return editPlan(tx, now, form, edited, a.person())
+			return editPlan(tx, now, now.Markdown(), edited, a.person())
 		})
 		if err != nil {
 			return usage(fmt.Errorf("%w; your text is in %s: mend it, and give it with --file", inFile(kept, err), kept))

@@ -86,7 +86,7 @@ type runOptions struct {
 	model  string
 	title  string                   // of a task to add
 	first  func(tx *store.Tx) error // what is added before it; nil for nothing
-	queued *bool                    // is set if another run does it; nil for nobody
+	plan   *planRun                 // what became of a plan's task; nil if it is no plan
 	add    ralph.Task
 	agent  string
 	dryRun bool
@@ -224,6 +224,9 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 		if err == nil {
 			l.Task, err = tx.AddTask(o.add, "human")
 		}
+		if o.plan != nil {
+			o.plan.task = l.Task
+		}
 		return err
 	}
 	unlock, err := state.Lock(p.State)
@@ -231,14 +234,14 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 		if err := db.Tx(ctx, addTask); err != nil {
 			return err
 		}
-		*o.queued = true
-		return a.say(
-			map[string]any{"task_id": l.Task, "feature": o.add.Feature},
-			"TASK-%d added: the run in progress plans; "+
-				"`ralph plan show %s` shows it then",
-			l.Task,
-			o.add.Feature,
-		)
+		o.plan.queued = true
+		then := "shows it"
+		if o.plan.yes {
+			then += " and `ralph plan approve` approves it, which --yes does not do here,"
+		}
+		return a.say(map[string]any{"task_id": l.Task, "feature": o.add.Feature},
+			"TASK-%d added: the run in progress plans if it works through the queue, else the next `ralph run`; "+
+				"`ralph plan show %s` %s then", l.Task, o.add.Feature, then)
 	}
 	if errors.Is(err, state.ErrLocked) && o.title != "" {
 		return fmt.Errorf("%w, or give the task to that run: `ralph task add`", err)

@@ -151,13 +151,13 @@ func checklistItem(b *strings.Builder, t ralph.Task, notes []string) {
 	}
 	for _, n := range notes {
 		for line := range strings.Lines(n) {
-			fmt.Fprintf(b, "  %s %s\n", noteMark, strings.TrimRight(line, "\n"))
+			fmt.Fprintf(b, "  %s %s\n", NoteMark, strings.TrimRight(line, "\n"))
 		}
 	}
 }
 
-// noteMark begins a line of what ralph says of a task, which is no part of it.
-const noteMark = "> ralph:"
+// NoteMark begins a line of what ralph says of a checklist or a task, which is no part of it.
+const NoteMark = "> ralph:"
 
 // indent indents each line, and escapes lines that look like a box or a heading.
 func indent(text, blanks string) string {

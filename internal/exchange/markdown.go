@@ -166,6 +166,9 @@ func (r *markdownReader) line(n int, line string) {
 		r.code(before, line)
 		return
 	}
+	if strings.HasPrefix(strings.TrimSpace(line), NoteMark) {
+		return
+	}
 	if m := heading.FindStringSubmatch(line); m != nil {
 		r.head(n, len(m[1]), m[2])
 		return
@@ -328,7 +331,7 @@ func (r *markdownReader) text(kind sectionKind, line string) {
 		return
 	}
 	if owner := r.owner(line); owner != nil {
-		if owner.label(line) || strings.HasPrefix(t, noteMark) {
+		if owner.label(line) {
 			return
 		}
 		words, cmds := acceptCommands(line)

@@ -122,9 +122,12 @@ func Decide(tx *store.Tx, i store.InboxItem, approve bool, words, person string)
 	}
 	if i.Kind == "plan" {
 		do = func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
-			parts, err := tx.WaitsOfPlan(i.Ref.ID)
+			parts, err := advice.WaitsOfPlan(tx, i.Ref.ID)
 			if err == nil && len(parts) == 0 {
 				err = ralph.NotFound("nothing of that plan waits for you any more")
+			}
+			if err == nil {
+				err = oneTime(i.Title, parts)
 			}
 			if err != nil {
 				return "", err

@@ -2,9 +2,12 @@ package inbox
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -113,41 +116,106 @@ func (p Plan) Markdown() string {
 		}
 	}
 	var b strings.Builder
-	exchange.WriteChecklist(&b, q, p.Feature.Description)
+	exchange.WriteChecklist(&b, q, strings.TrimSpace(p.Feature.Description+"\n\n"+p.stateLine()))
 	return b.String()
 }
 
-// Named returns what waits of the tasks of some names, in the plan or TASK-3, each once; all that waits without names.
+// State names the state of what can be edited of a plan: it is another one once a task was added, taken out or edited.
+func (p Plan) State() string {
+	var q exchange.Queue
+	for _, t := range p.Tasks {
+		if t.Status != ralph.Rejected && t.Status != ralph.Cancelled {
+			t.Task.Status = ralph.Pending // work on it is no edit
+			q.Tasks = append(q.Tasks, t.Task)
+		}
+	}
+	var b strings.Builder
+	exchange.WriteChecklist(&b, q, "")
+	sum := sha256.Sum256([]byte(b.String()))
+	return hex.EncodeToString(sum[:6])
+}
+
+func (p Plan) stateLine() string {
+	return exchange.NoteMark + " state " + p.State() + " of the plan, by which `ralph plan edit` sees what changed meanwhile"
+}
+
+var stateLine = regexp.MustCompile(`(?m)^\s*` + exchange.NoteMark + ` state ([0-9a-f]+)`)
+
+// StateOf returns the [Plan.State] that a text of [Plan.Markdown] is of; "" if it does not say.
+func StateOf(markdown string) string {
+	m := stateLine.FindStringSubmatch(markdown)
+	if m == nil {
+		return ""
+	}
+	return m[1]
+}
+
+// Named returns what waits of some names, each once; all that waits without names. A name is that of an item of the
+// inbox, as A3, or of a task, in the plan or as TASK-3. What several plannings have made is found by the names of
+// items alone: a person may have seen the first of them only.
 func (p Plan) Named(names []string) (list []store.InboxItem, err error) {
 	if len(names) == 0 {
 		if len(p.Waits) == 0 {
 			return nil, ralph.NotFound("nothing of the plan of %s waits for you", p.Feature.Name)
 		}
-		return p.Waits, nil
+		return p.Waits, oneTime(p.Feature.Name, p.Waits)
 	}
-	taken := map[string]bool{} // a task may be named both ways
 	for _, name := range names {
-		found := false
-		for _, t := range p.Tasks {
-			if t.Name != name && !strings.EqualFold(fmt.Sprintf("TASK-%d", t.ID), name) {
-				continue
-			}
-			for _, i := range p.Waits {
-				if i.TaskID != t.ID {
-					continue
-				}
-				if found = true; !taken[i.Item] {
-					list = append(list, i)
-				}
-				taken[i.Item] = true
-			}
-		}
-		if !found {
+		found := p.named(name)
+		if len(found) == 0 {
 			return nil, ralph.NotFound("nothing waits of %q in the plan of %s; `ralph plan show` shows what does",
 				name, p.Feature.Name)
 		}
+		if err := oneTime(p.Feature.Name, found); err != nil {
+			return nil, err
+		}
+		for _, i := range found { // a task may be named both ways
+			if !slices.ContainsFunc(list, func(o store.InboxItem) bool { return o.Item == i.Item }) {
+				list = append(list, i)
+			}
+		}
 	}
 	return list, nil
+}
+
+// named returns what waits of a name.
+func (p Plan) named(name string) (list []store.InboxItem) {
+	for _, i := range p.Waits {
+		if strings.EqualFold(i.Item, name) {
+			return []store.InboxItem{i}
+		}
+	}
+	for _, i := range p.Waits {
+		of := slices.IndexFunc(p.Tasks, func(t PlanTask) bool { return t.ID == i.TaskID })
+		if strings.EqualFold(fmt.Sprintf("TASK-%d", i.TaskID), name) || of >= 0 && p.Tasks[of].Name == name {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// oneTime refuses to decide at once on what was planned at several times.
+func oneTime(feature string, list []store.InboxItem) error {
+	var times []string
+	of := map[string][]string{}
+	for _, i := range list {
+		at := i.Created.Local().Format("15:04:05")
+		if of[i.Created.String()] == nil {
+			times = append(times, i.Created.String())
+			of[i.Created.String()] = []string{at + ":"}
+		}
+		of[i.Created.String()] = append(of[i.Created.String()], i.Item)
+	}
+	if len(times) < 2 {
+		return nil
+	}
+	slices.Sort(times)
+	var parts []string
+	for _, t := range times {
+		parts = append(parts, strings.Join(of[t], " "))
+	}
+	return ralph.Usage(fmt.Errorf("the plan of %s was made at several times, and you may not have seen all of it: "+
+		"name what you decide on (%s)", feature, strings.Join(parts, "; ")))
 }
 
 // DecidePlan approves or rejects what waits of some tasks of a plan, and says in a line each what came of it.

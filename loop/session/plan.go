@@ -42,8 +42,11 @@ type planner struct {
 func newPlanner(ctx context.Context, s *Session) (*planner, error) {
 	p := &planner{s: s, tools: agent.ProfileOf(s.Agent), results: map[string]ralph.Check{}}
 	return p, s.Store.View(ctx, func(tx *store.Tx) (err error) {
-		p.plan, err = tx.PlanOf(s.Row.TaskID)
+		if p.plan, err = tx.PlanOf(s.Row.TaskID); err != nil {
+			return err
+		}
 		p.plan.Marks, p.plan.Mended = nil, 0
+		p.plan.Told, err = tx.StatesForPlan(s.Task.Feature) // its prompt has them
 		return err
 	})
 }
@@ -76,9 +79,14 @@ func (p *planner) task(ctx context.Context, t ralph.PlannedTask) (said string, e
 		return "", err
 	}
 	p.done = ""
-	if i := p.plan.Find(t.Name); t.Drop != "" && i >= 0 && !known.Open(t.Name) {
+	if i := p.plan.Find(t.Name); t.Drop != "" && i >= 0 {
 		p.plan.Tasks = slices.Delete(p.plan.Tasks, i, i+1)
-		return t.Name + " is not in the plan any more.", p.save(ctx)
+		said = t.Name + " is not in the plan any more."
+		if known.Open(t.Name) {
+			old, _ := known.Find(t.Name)
+			said += fmt.Sprintf(" TASK-%d, which has that name, stays as it is; call again to have that one dropped.", old.ID)
+		}
+		return said, p.save(ctx)
 	}
 	verb := "Planned"
 	if p.plan.Find(t.Name) >= 0 {
@@ -115,38 +123,75 @@ func (p *planner) finish(ctx context.Context, summary string) error {
 	if open > 0 {
 		return errors.New("a question of yours is not answered yet: end your turn, and call this tool once it is")
 	}
-	problems, err := store.Read(ctx, p.s.Store, func(tx *store.Tx) ([]string, error) {
-		_, problems, err := planFits(tx, p.s.Task.Feature, p.plan)
-		return problems, err
-	})
+	f, err := p.fits(ctx)
 	if err != nil {
 		return err
 	}
-	if len(problems) > 0 {
-		return fmt.Errorf("the plan cannot be proposed:\n- %s\nMend it with %s, then call this tool again",
-			strings.Join(problems, "\n- "), p.tools.Tool(ralph.PlanTaskTool))
+	if len(f.problems) > 0 {
+		return errors.Join(errors.New(p.told(f)), p.save(ctx))
 	}
 	p.done = summary
 	return nil
 }
 
-// PlanProblems returns why a plan of a feature cannot be proposed as it is.
-func PlanProblems(tx *store.Tx, feature string, p ralph.Plan) ([]string, error) {
-	_, problems, err := planFits(tx, feature, p)
-	return problems, err
+// fits reads how the plan fits the project as that is now.
+func (p *planner) fits(ctx context.Context) (fit, error) {
+	return store.Read(ctx, p.s.Store, func(tx *store.Tx) (fit, error) { return fitOf(tx, p.s.Task.Feature, p.plan) })
 }
 
-// planFits is [PlanProblems] with the tasks that the plan may name.
-func planFits(tx *store.Tx, feature string, p ralph.Plan) (known signals.Nameable, problems []string, err error) {
-	if known, err = tx.KnownToPlan(feature); err != nil {
-		return nil, nil, err
+// told returns what the planner is told of a plan that does not fit, after which it knows of the tasks as they are.
+func (p *planner) told(f fit) string {
+	said := fmt.Sprintf("The plan cannot be proposed:\n- %s\nMend it with %s, then call %s again", strings.Join(f.problems, "\n- "),
+		p.tools.Tool(ralph.PlanTaskTool), p.tools.Tool(ralph.PlanDoneTool))
+	if len(f.overtaken) > 0 {
+		said += ". What you planned of a task that others changed stays if you leave it; a person sees then what it " +
+			"changes. They are now:\n\n"
+	}
+	for _, name := range f.overtaken {
+		t, _ := f.known.Find(name)
+		said += prompt.Existing{Name: name, Task: t, Waits: f.waits[t.ID]}.String()
+	}
+	p.plan.Told = f.states
+	return strings.TrimSpace(said)
+}
+
+// A fit is how a plan fits the tasks that there are.
+type fit struct {
+	known     signals.Nameable
+	states    map[int64]string   // of the tasks of the feature
+	waits     map[int64][]string // what of these waits for a person
+	overtaken []string           // names of what concerns tasks that have changed
+	problems  []string           // why it cannot be proposed as it is
+}
+
+// PlanProblems returns why a plan of a feature cannot be proposed as it is.
+func PlanProblems(tx *store.Tx, feature string, p ralph.Plan) ([]string, error) {
+	f, err := fitOf(tx, feature, p)
+	return f.problems, err
+}
+
+func fitOf(tx *store.Tx, feature string, p ralph.Plan) (f fit, err error) {
+	if f.known, err = tx.KnownToPlan(feature); err != nil {
+		return f, err
+	}
+	if f.states, err = tx.StatesForPlan(feature); err != nil {
+		return f, err
+	}
+	if f.waits, err = tx.WaitsByTask(feature); err != nil {
+		return f, err
 	}
 	list, err := tx.Disciplines()
 	var names []string
 	for _, d := range list {
 		names = append(names, d.Name)
 	}
-	return known, signals.PlanProblems(p, known, names), err
+	f.problems = signals.PlanProblems(p, f.known, names)
+	f.overtaken = signals.Overtaken(p, f.known, f.states)
+	for _, name := range f.overtaken {
+		t, _ := f.known.Find(name)
+		f.problems = append(f.problems, signals.OvertakenBy(p, name, t))
+	}
+	return f, err
 }
 
 // open counts the session's questions that nobody has answered.
@@ -212,11 +257,28 @@ func (p *planner) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	if err != nil || ctx.Err() != nil {
 		return agent.Answer{Over: true}, errors.Join(err, w.kill())
 	}
-	if said != "" && (turn.Process == nil || w.there()) {
-		return agent.Say(said + w.told()), nil
+	if turn.Process == nil || w.there() {
+		if said == "" { // people may have changed tasks while the commands ran
+			said, err = p.overtaken(ctx)
+		}
+		if said != "" || err != nil {
+			return agent.Say(said + w.told()), err
+		}
 	}
 	_, err = p.s.Store.Say(ctx, p.s.Row.TaskID, p.s.Row.ID, "planner", signals.Done{Summary: p.summary()})
 	return agent.Answer{Over: true}, errors.Join(err, w.kill())
+}
+
+// overtaken returns what the planner is told if its complete plan does not fit any more; "" if it does.
+func (p *planner) overtaken(ctx context.Context) (said string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f, err := p.fits(ctx)
+	if err != nil || len(f.problems) == 0 {
+		return "", err
+	}
+	p.done = ""
+	return p.told(f), p.save(ctx)
 }
 
 func (p *planner) summary() string {
@@ -322,12 +384,13 @@ func (s *Session) decidePlan(ctx context.Context, report agent.Report) (d signal
 		f.Ending, f.EndingWhy, f.Rules, f.Untouched = s.Row.Ending, report.Reason, s.Rules, true
 		f.Changed = len(p.Tasks) > 0 || len(f.Said) > 0
 		if closing := signals.Closing(f.Said).Payload; closing != nil && closing.Verb() == ralph.VerbDone {
-			var problems []string
-			if known, problems, err = planFits(tx, s.Task.Feature, p); err != nil {
+			fits, err := fitOf(tx, s.Task.Feature, p)
+			if err != nil {
 				return err
 			}
-			if f.Planned = signals.PlanSaid(p, known); len(problems) > 0 {
-				f.Planned, f.Unchecked = "", "the plan does not fit any more: "+problems[0]
+			known = fits.known
+			if f.Planned = signals.PlanSaid(p, known); len(fits.problems) > 0 {
+				f.Planned, f.Unchecked = "", "the plan does not fit any more: "+fits.problems[0]
 			}
 		}
 		d = signals.Decide(f)
