@@ -41,8 +41,8 @@ func (tx *Tx) KnownToPlan(feature string) (signals.Nameable, error) {
 	return known, nil
 }
 
-// StatesForPlan returns the states of the tasks of a feature, as digests by id: what they say, and what of them waits for
-// a person.
+// StatesForPlan returns the states of the tasks of a feature, as digests by id: what they say, and what of them waits
+// for a person.
 func (tx *Tx) StatesForPlan(feature string) (map[int64]string, error) {
 	states := map[int64]string{}
 	f, err := tx.Feature(feature)

@@ -136,7 +136,7 @@ func (p Plan) State() string {
 }
 
 func (p Plan) stateLine() string {
-	return exchange.NoteMark + " state " + p.State() + " of the plan, by which `ralph plan edit` sees what changed meanwhile"
+	return exchange.NoteMark + " state " + p.State() + " of the plan; `ralph plan edit` asks for this line"
 }
 
 var stateLine = regexp.MustCompile(`(?m)^\s*` + exchange.NoteMark + ` state ([0-9a-f]+)`)

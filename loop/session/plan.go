@@ -141,8 +141,8 @@ func (p *planner) fits(ctx context.Context) (fit, error) {
 
 // told returns what the planner is told of a plan that does not fit, after which it knows of the tasks as they are.
 func (p *planner) told(f fit) string {
-	said := fmt.Sprintf("The plan cannot be proposed:\n- %s\nMend it with %s, then call %s again", strings.Join(f.problems, "\n- "),
-		p.tools.Tool(ralph.PlanTaskTool), p.tools.Tool(ralph.PlanDoneTool))
+	said := fmt.Sprintf("The plan cannot be proposed:\n- %s\nMend it with %s, then call %s again",
+		strings.Join(f.problems, "\n- "), p.tools.Tool(ralph.PlanTaskTool), p.tools.Tool(ralph.PlanDoneTool))
 	if len(f.overtaken) > 0 {
 		said += ". What you planned of a task that others changed stays if you leave it; a person sees then what it " +
 			"changes. They are now:\n\n"
