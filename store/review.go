@@ -85,9 +85,17 @@ func (tx *Tx) ReviewsOf(task int64) (list []ralph.Review, err error) {
 	rows, err := sessions.all(tx, `
 		WHERE s.task_id = $1 AND s.role = 'review' AND s.review <> '' AND s.started_at > coalesce((
 			SELECT max(c.resolved_at) FROM task_comments c WHERE c.task_id = $1 AND c.review <> '' AND c.resolved_by <> ''), '')
+			AND s.started_at > coalesce((SELECT max(u.started_at) FROM sessions u JOIN changes c ON c.session_id = u.id
+				WHERE c.task_id = $1 AND c.undo <> ''), '')
 		ORDER BY s.started_at, s.id`, task)
 	for _, s := range rows {
 		list = append(list, *s.Review)
 	}
 	return list, err
+}
+
+// TakenBack reports whether a person has taken back what a task had merged.
+func (tx *Tx) TakenBack(task int64) (bool, error) {
+	return value[bool](tx, `SELECT EXISTS (
+		SELECT 1 FROM changes WHERE task_id = $1 AND undo <> '' AND state = 'merged')`, task)
 }

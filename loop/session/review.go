@@ -68,6 +68,15 @@ func (s *Session) review(ctx context.Context, f *finding) error {
 		return nil
 	}
 	asks := s.Rules.Asks(f.evidence.Gate)
+	if asks {
+		back, err := store.Read(ctx, s.Store, func(tx *store.Tx) (bool, error) { return tx.TakenBack(s.Row.TaskID) })
+		if err != nil {
+			return err
+		}
+		if asks = !back; back {
+			f.evidence.Gate.Says = "a person took back what this task had merged, so that a person decides, and no reviewer"
+		}
+	}
 	if wanted, err := s.reviewWanted(ctx); err != nil || !wanted && !asks {
 		return err
 	}
