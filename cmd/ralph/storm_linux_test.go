@@ -354,8 +354,9 @@ const databaseClock = `to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD
 
 // faults are what a storm does to a machine.
 var faults = map[string]func(s *cluster, n *node){
-	"kill": func(_ *cluster, n *node) {
+	"kill": func(s *cluster, n *node) {
 		n.kill()
+		s.count(`SELECT 1`) // a run that begins needs the database
 		n.run()
 	},
 	"freeze": func(s *cluster, n *node) {
