@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -118,7 +119,7 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 		t.Fatal(err)
 	}
 	show := &showcase{}
-	for name, path := range s.pages() {
+	look := func(name, path string) {
 		t.Run(name, func(t *testing.T) {
 			s.t = t
 			for _, width := range []int64{1440, 390} {
@@ -135,6 +136,22 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 				}
 			}
 		})
+	}
+	for name, path := range s.pages() {
+		look(name, path)
+	}
+	s.t = t
+	s.tx(func(tx *store.Tx) error {
+		run, _, err := tx.LastRun()
+		if err == nil {
+			err = tx.SetRunState(run.ID, "ending", "5 different tasks changed nothing", time.Time{})
+		}
+		return errors.Join(err, tx.PauseMerging("main has changes that are not committed"))
+	})
+	look("notices", "/")
+	s.t = t
+	for _, said := range []string{"waits to use Bash", "Merging is paused: main has changes", "The run is ending: 5 different tasks"} {
+		s.reads("#band .now", said)
 	}
 }
 
@@ -402,10 +419,21 @@ type hand struct {
 	times int
 }
 
+// click presses what can be seen and reached. The page does it in one step: one that brings itself up to date would move
+// it away from under a pointer.
 func (h *hand) click(selector string) {
 	h.t.Helper()
 	h.times++
-	h.nightSite.click(selector)
+	h.sees("there is "+selector+", and it can be clicked", fmt.Sprintf(`(() => {
+		const e = document.querySelector(%q);
+		e?.scrollIntoView({block: "center", behavior: "instant"});
+		const at = e?.getBoundingClientRect();
+		const top = at && document.elementFromPoint(at.left + at.width / 2, at.top + at.height / 2);
+		if (!top || !e.contains(top) && !top.contains(e)) return false;
+		e.focus();
+		e.dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true, view: window}));
+		return true;
+	})()`, selector))
 }
 
 func (h *hand) key(key string) {

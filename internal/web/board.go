@@ -41,6 +41,14 @@ type boardView struct {
 	Features []ralph.Feature
 }
 
+// Any reports whether there is a task.
+func (v boardView) Any() bool { return v.AnyOver() || slices.ContainsFunc(v.Columns, column.any) }
+
+// AnyOver reports whether a task is over.
+func (v boardView) AnyOver() bool { return slices.ContainsFunc(v.Over, column.any) }
+
+func (c column) any() bool { return c.N > 0 }
+
 // Empty names the statuses that no task has.
 func (v boardView) Empty() string {
 	var names []string
