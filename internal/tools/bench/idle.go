@@ -53,7 +53,7 @@ func (p project) idles(ctx context.Context, what string, args []string, terminal
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	if terminal {
 		screen := must(pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120}))
-		defer screen.Close()                               //nolint:errcheck // its process has ended
+		defer func() { _ = screen.Close() }()              // its process has ended
 		go func() { _, _ = io.Copy(io.Discard, screen) }() // it ends with the process
 	} else {
 		check(cmd.Start())

@@ -58,8 +58,8 @@ func (p project) changes(ctx context.Context, s serving, browsers int) (cpu, mem
 		return answer
 	}
 	for range browsers {
-		events := ask(fmt.Sprintf("/events?after=%d", after))
-		go func() { // it ends with the stream
+		events := ask(fmt.Sprintf("/events?after=%d", after)) //nolint:bodyclose // the stream ends with its server
+		go func() {                                           // it ends with the stream
 			lines := bufio.NewScanner(events.Body)
 			for lines.Scan() {
 				if !strings.HasPrefix(lines.Text(), "event: change") {
