@@ -65,6 +65,13 @@ func absent(of reflect.Type) reflect.Value {
 		v.Set(reflect.New(of.Elem()))
 	case reflect.Slice:
 		v.Set(reflect.Append(v, absent(of.Elem())))
+	case reflect.Func:
+		v.Set(reflect.MakeFunc(of, func([]reflect.Value) (out []reflect.Value) {
+			for i := range of.NumOut() {
+				out = append(out, reflect.Zero(of.Out(i)))
+			}
+			return out
+		}))
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if f := v.Field(i); f.CanSet() && (f.Kind() == reflect.Int64 || f.Kind() == reflect.String) {
