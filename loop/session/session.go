@@ -33,10 +33,8 @@ import (
 type Needs struct {
 	Store     *store.DB
 	Workspace *workspace.Workspace
-	// HandedOver says that the workspace has what a session of another machine handed over, which is gone.
-	HandedOver bool
-	Check      check.Rules
-	Busy       func(time.Duration) // is told how long the next step may take; nil for nobody
+	Check     check.Rules
+	Busy      func(time.Duration) // is told how long the next step may take; nil for nobody
 
 	Asked
 
@@ -76,6 +74,8 @@ type Merging struct {
 	// Beside is set where others work at the same time; the agent is told of their results.
 	Beside bool
 	Checks func(ctx context.Context) (*workspace.Workspace, error) // takes a workspace for the check
+	// HandedOver says that the workspace has what a session of another machine handed over, which is gone.
+	HandedOver bool
 	// Merge, of a worker's session, merges what is queued once its done was accepted, and returns what the
 	// rest waits for. A run does that for its own sessions.
 	Merge func(ctx context.Context) (why string, err error)
