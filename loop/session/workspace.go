@@ -35,7 +35,7 @@ func (s *Session) candidate(ctx context.Context, f *finding) error {
 		return err
 	}
 	known := ""
-	if s.reopened {
+	if s.reopened && s.Workspace.Clone != nil { // of a person's own folder it is how they left that before
 		var err error
 		if known, err = s.Merger.Tree.Ref(ctx, ref); err != nil {
 			return err
