@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -148,17 +147,22 @@ func (p *tab) choose(selector, value string) {
 	p.do("choose "+value, chromedp.SetValue(chromedp.CSS(selector), value, chromedp.NodeVisible))
 }
 
-// sees waits until an expression in the page is true, over changes of the page.
+// sees waits until an expression in the page is true, over changes of the page. It asks again by itself: the timers of a
+// page without its script stand still.
 func (p *tab) sees(what, expression string) {
 	p.t.Helper()
 	ctx, end := context.WithTimeout(p.ctx, stepTime)
 	defer end()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
 	for {
-		_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(stepTime)))
-		if err == nil {
+		seen, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")")) // an error is that of a page that goes
+		if err == nil && seen {
 			return
 		}
-		if ctx.Err() != nil || errors.Is(err, chromedp.ErrPollingTimeout) {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
 			p.t.Fatalf("it is never seen that %s (%s); the page says:\n%s", what, expression, p.text())
 		}
 	}
