@@ -176,11 +176,10 @@ func Start(t testing.TB, address string, launch func(*exec.Cmd) error) *Server {
 
 // server starts the server of this process, with which it ends.
 var server = sync.OnceValues(func() (base string, err error) {
-	s, _, err := start("", nil)
+	s, err := Serve()
 	if err != nil {
 		return "", err
 	}
-	held = s.held
 	db, err := store.Open(context.Background(), strings.Replace(s.URL, "/postgres?", "/ralph?", 1), store.Options{})
 	if err == nil {
 		err = db.Close()
@@ -188,8 +187,9 @@ var server = sync.OnceValues(func() (base string, err error) {
 	return s.URL, err
 })
 
-// held is the standard input of that server's script, which is open as long as this process is.
-var held io.WriteCloser //nolint:unused // nobody writes there
+// held are the standard inputs of servers' scripts, which are open as long as this process is: a file that nothing refers
+// to is closed.
+var held []io.WriteCloser
 
 // start starts a server with a database "ralph". ended waits for its end.
 func start(address string, launch func(*exec.Cmd) error) (s *Server, ended func() error, err error) {
@@ -240,8 +240,11 @@ func start(address string, launch func(*exec.Cmd) error) (s *Server, ended func(
 	return nil, nil, fmt.Errorf("PostgreSQL does not start: %w\n%s", err, log)
 }
 
-// Serve starts a server for a program that is no test, which ends with the program.
+// Serve starts a server that ends with this process.
 func Serve() (*Server, error) {
 	s, _, err := start("", nil)
+	if err == nil {
+		held = append(held, s.held)
+	}
 	return s, err
 }
