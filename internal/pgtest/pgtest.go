@@ -187,8 +187,8 @@ var server = sync.OnceValues(func() (base string, err error) {
 	return s.URL, err
 })
 
-// held are the standard inputs of servers' scripts, which are open as long as this process is: a file that nothing refers
-// to is closed.
+// held are the standard inputs of servers' scripts, which are open as long as this process is: a file that nothing
+// refers to is closed.
 var held []io.WriteCloser
 
 // start starts a server with a database "ralph". ended waits for its end.
