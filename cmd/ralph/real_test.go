@@ -416,9 +416,10 @@ func TestRealHang(t *testing.T) {
 			return messagesapi.Turn{Hang: true}
 		})
 		s.run(0, "task", "add", "Hang")
-		s.has(s.run(5, "run", "--session-timeout", "30s", "--max-sessions", "1"), "timed out after 30s")
+		s.has(s.run(5, "run", "--session-timeout", "60s", "--max-sessions", "1"), "timed out after 1m0s")
 		wantGone(t, escape)
-		if !strings.HasSuffix(t.Name(), "/gemini") { // which may end what it has started before it ends
+		began := len(s.api.Requests()) > 1                    // on a busy machine it may not have
+		if began && !strings.HasSuffix(t.Name(), "/gemini") { // which may end what it has started before it ends
 			s.has(s.run(0, "session", "list", "--json"), ": "+escape+`"`)
 		}
 	})
