@@ -27,7 +27,7 @@ test: lint ## everything that CI checks
 
 tests: ## the tests, but for the race detector
 	$(gotest) -timeout 60m -p 2 -parallel 8 ./... # cmd/ralph takes about as long as all others
-	for tool in $(own); do $(gotest) -C $$tool ./... || exit 1; done
+	for tool in $(own); do (cd $$tool && $(CURDIR)/$(gotest) ./...) || exit 1; done
 
 race: ## what runs at once, under the race detector; CONTRIBUTING.md says why this
 	$(gotest) -race -timeout 30m -p 2 -parallel 4 ./internal/follow ./internal/jsonrpc ./internal/notify ./internal/systemd ./internal/watch \
