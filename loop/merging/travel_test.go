@@ -1,0 +1,74 @@
+package merging
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"ralph"
+	"ralph/internal/pgtest"
+	"ralph/store"
+)
+
+// TestAChangeMadeAnew on one machine replaces what another machine has fetched of it before, also when it is merged there.
+func TestAChangeMadeAnew(t *testing.T) {
+	t.Parallel()
+	database, remote := pgtest.New(t), t.TempDir()
+	here := newYard(t, "true")
+	here.in(remote, "init", "-q", "--bare", "--initial-branch=main")
+	here.git("remote", "add", "origin", remote)
+	here.git("push", "-q", "origin", "main")
+	there := &yard{t: t, dir: t.TempDir()}
+	there.git("clone", "-q", remote, ".")
+	there.open(here.Check.Commands)
+	for _, y := range []*yard{here, there} {
+		db, err := store.Open(t.Context(), database, store.Options{})
+		y.no(err)
+		t.Cleanup(func() { y.no(db.Close()) })
+		y.Store, y.Push = db, "origin"
+	}
+	const one, two = "00000000-0000-4000-8000-0000000000aa", "00000000-0000-4000-8000-0000000000bb"
+	made := func(session, text string) ralph.Change {
+		t.Helper()
+		c := here.made(here.git("rev-parse", "main"), text, map[string]string{"a": text})
+		c.SessionID = session
+		here.no(here.HandOver(t.Context(), c))
+		return c
+	}
+	obtain := func(c ralph.Change) string {
+		t.Helper()
+		commit, err := there.Obtain(t.Context(), c)
+		there.no(err)
+		return commit
+	}
+	first := made(one, "first\n")
+	if got := obtain(first); got != first.Head {
+		t.Errorf("got %q, want %q", got, first.Head)
+	}
+	second := made(one, "second\n")
+	// Whoever does not know the commit has what is known here: the remote is not asked again.
+	if got := obtain(ralph.Change{SessionID: second.SessionID}); got != first.Head {
+		t.Errorf("of any commit: got %q, want %q", got, first.Head)
+	}
+	second = here.queue("Second", second)
+	there.merge()
+	if got := there.change(second.ID); got.State != ralph.Merged {
+		t.Errorf("its change is %s: %s", got.State, got.Reason)
+	}
+	if got := there.git("ls-remote", remote, second.Ref()); got != "" {
+		t.Errorf("the remote keeps what was merged: %s", got)
+	}
+	third := here.start("Third", made(two, "third\n"))
+	there.git("update-ref", third.Ref(), first.Head)
+	if got := obtain(third); got != third.Head || there.git("rev-parse", third.Ref()) != got {
+		t.Errorf("got %q, want %q", got, third.Head)
+	}
+	there.no(os.RemoveAll(remote))
+	if got := obtain(third); got != third.Head {
+		t.Errorf("what is here needs no remote: got %q, want %q", got, third.Head)
+	}
+	_, err := there.Obtain(t.Context(), second)
+	if err == nil || !strings.Contains(err.Error(), "fetch the change of TASK-1 from origin") {
+		t.Errorf("without the remote: %v", err)
+	}
+}
