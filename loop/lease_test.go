@@ -4,11 +4,12 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 )
 
-// TestWhenARunBeginsAgain: the database may be away twice in a row.
+// TestWhenARunBeginsAgain: a run that has not begun waits for its database.
 func TestWhenARunBeginsAgain(t *testing.T) {
 	away := fmt.Errorf("recover: %w", driver.ErrBadConn)
 	tests := []struct {
@@ -18,9 +19,10 @@ func TestWhenARunBeginsAgain(t *testing.T) {
 		want    bool
 	}{
 		{"it was lost", errors.Join(ErrTakenForLost, away), false, true},
-		{"its successor finds no database", away, true, true},
-		{"its successor finds something else wrong", errors.New("no repository"), true, false},
-		{"it has worked, or is the first one", away, false, false},
+		{"it has not begun, and finds no database", away, true, true},
+		{"it has not begun, and finds a full disk", syscall.ENOSPC, true, false},
+		{"it has not begun, and finds something else wrong", errors.New("no repository"), true, false},
+		{"it has worked", away, false, false},
 		{"it ended", nil, true, false},
 	}
 	for _, tt := range tests {

@@ -158,9 +158,9 @@ var errAgain = errors.New("the round begins again")
 //
 // A run that was taken for lost, as after its machine was asleep, begins again as a new one.
 func (l *Loop) Run(ctx context.Context) (Result, error) {
-	for again := false; ; again = true {
+	for {
 		result, err := l.run(ctx)
-		if !beginsAgain(err, again && result.RunID == 0) || ctx.Err() != nil || closed(l.Stop) {
+		if !beginsAgain(err, l.Store.Shared() && result.RunID == 0) || ctx.Err() != nil || closed(l.Stop) {
 			return result, err
 		}
 		l.Log.Warn("begins again as a new run", "run", result.RunID, "error", err)
@@ -168,10 +168,10 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 	}
 }
 
-// beginsAgain reports whether a run that has ended with an error begins anew: it was taken for lost, or is the
-// successor of one that was, and the database was away once more before it had begun.
+// beginsAgain reports whether a run that has ended with an error begins anew: it was taken for lost, or the database's
+// server was away before it had begun, while it decided on what an earlier run left.
 func beginsAgain(err error, unbegun bool) bool {
-	return errors.Is(err, ErrTakenForLost) || unbegun && store.Passes(err)
+	return errors.Is(err, ErrTakenForLost) || unbegun && store.Passes(err) && !store.NoRoom(err)
 }
 
 // awaitStore waits until the database can be reached.

@@ -356,8 +356,12 @@ const databaseClock = `to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD
 var faults = map[string]func(s *cluster, n *node){
 	"kill": func(s *cluster, n *node) {
 		n.kill()
-		s.count(`SELECT 1`) // a run that begins needs the database
+		s.count(`SELECT 1`) // a run that begins needs the database, until it has said what it will do
+		said := len(n.output())
 		n.run()
+		for n.runs() && !strings.Contains(n.output()[said:], "verification: ") {
+			time.Sleep(50 * time.Millisecond)
+		}
 	},
 	"freeze": func(s *cluster, n *node) {
 		n.signal(syscall.SIGSTOP)
@@ -381,7 +385,7 @@ func (s *cluster) restart(after time.Duration) {
 	}
 }
 
-// finish has the machines work until nothing is left to do.
+// finish has the machines work until nothing is left to do, or merging is paused, which only a person ends.
 func (s *cluster) finish() {
 	s.t.Helper()
 	for {
@@ -394,6 +398,10 @@ func (s *cluster) finish() {
 			}
 		}
 		if s.t.Failed() || s.count(`SELECT count(*) FROM tasks WHERE status <> 'completed'`) == 0 {
+			return
+		}
+		if s.count(`SELECT count(*) FROM merge_queue WHERE paused <> ''`) > 0 {
+			s.t.Error(s.ralph(0, "status"))
 			return
 		}
 		s.retryLost()
