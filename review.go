@@ -152,3 +152,30 @@ func (r Review) said() string {
 	}
 	return said
 }
+
+// BothSides says in Markdown what reviewers say of a change, whole, then what its author says that it did. None of
+// their lines reads as ralph's own.
+func BothSides(reviews []Review, summary string) string {
+	var b strings.Builder
+	for _, r := range reviews {
+		blocking := r.Blocking()
+		if r.None != "" || len(blocking) == 0 {
+			b.WriteString("\n" + r.String() + "\n")
+			continue
+		}
+		b.WriteString("\n" + r.By() + " objects:\n")
+		for _, o := range blocking {
+			fmt.Fprintf(&b, "- `%s`: %s (%s)\n", text.VisibleLine(o.At()), Quoted(o.What, "  "), Quoted(o.Why, "  "))
+		}
+	}
+	if summary != "" {
+		b.WriteString("\nThe author says: " + Quoted(summary, "") + "\n")
+	}
+	return strings.Trim(b.String(), "\n")
+}
+
+// Quoted returns an agent's words, whole, to stand in a sentence of Markdown. Its further lines, indented, are a
+// quotation: none of them reads as ralph's own.
+func Quoted(said, indent string) string {
+	return strings.ReplaceAll(text.Visible(strings.TrimSpace(said)), "\n", "\n"+indent+"> ")
+}

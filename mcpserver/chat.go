@@ -108,7 +108,7 @@ func (c *chat) active(ctx context.Context, in onTask) (any, error) {
 // Limits of agentic_task_show's answer.
 const (
 	shownComments = 100     // the latest comments of the timeline
-	shownText     = 4 << 10 // bytes of each comment
+	shownText     = 4 << 10 // bytes of each comment that holds nothing
 	shownLearned  = 30
 )
 
@@ -173,8 +173,11 @@ func (c *chat) show(ctx context.Context, in onTask) (any, error) {
 			if k.Verb != "" {
 				kind = string(k.Verb)
 			}
-			v.Timeline = append(v.Timeline,
-				shownComment{k.ID, k.Author, kind, beginning(k.Body, shownText), k.Answer, k.Created})
+			said := k.Body
+			if !k.Holding { // a person decides on what holds the task
+				said = beginning(said, shownText)
+			}
+			v.Timeline = append(v.Timeline, shownComment{k.ID, k.Author, kind, said, k.Answer, k.Created})
 		}
 		return nil
 	})

@@ -1,6 +1,9 @@
 package store
 
 import (
+	"errors"
+	"slices"
+
 	"ralph"
 	"ralph/signals"
 )
@@ -98,4 +101,49 @@ func (tx *Tx) ReviewsOf(task int64) (list []ralph.Review, err error) {
 func (tx *Tx) TakenBack(task int64) (bool, error) {
 	return value[bool](tx, `SELECT EXISTS (
 		SELECT 1 FROM changes WHERE task_id = $1 AND undo <> '' AND state = 'merged')`, task)
+}
+
+// SaidOf returns what reviewers said of a session's candidates and what the session says that it did, in Markdown; ""
+// if nobody was to look at them.
+func (tx *Tx) SaidOf(session string) (string, error) {
+	s, err := tx.Session(session)
+	if err != nil {
+		return "", err
+	}
+	rows, err := sessions.all(tx, `
+		WHERE s.task_id = $1 AND s.role = 'review' AND s.review <> '' AND s.started_at >= $2
+			AND ($3 = '' OR s.started_at <= $3)
+		ORDER BY s.started_at, s.id`, s.TaskID, s.StartedAt, s.CompletedAt)
+	if err != nil {
+		return "", err
+	}
+	d, err := Decided(s)
+	if err != nil && !errors.Is(err, ralph.ErrConflict) {
+		return "", err
+	}
+	known := func(r ralph.Review) func(o ralph.Session) bool {
+		return func(o ralph.Session) bool { return o.ID == r.Session }
+	}
+	var reviews []ralph.Review
+	for _, r := range d.Evidence.Reviews { // what was said of the same candidate before
+		if !slices.ContainsFunc(rows, known(r)) {
+			reviews = append(reviews, r)
+		}
+	}
+	for _, row := range rows {
+		reviews = append(reviews, *row.Review)
+	}
+	if len(reviews) == 0 {
+		return "", nil
+	}
+	said, err := tx.SessionSignals(s.ID)
+	if err != nil {
+		return "", err
+	}
+	done, _ := signals.Closing(said).Payload.(signals.Done)
+	words := ralph.BothSides(reviews, done.Summary)
+	if why := d.Evidence.Gate.Reason; why != "" {
+		words += "\n\nIt says why tests are changed: " + ralph.Quoted(why, "")
+	}
+	return words, nil
 }

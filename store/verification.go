@@ -2,10 +2,10 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"ralph"
-	"ralph/internal/text"
 )
 
 // verificationsKept is the number of results that are kept for later baselines: some for each of
@@ -56,12 +56,14 @@ func approvalText(a ralph.Approval) string {
 	var b strings.Builder
 	b.WriteString("The session's work passed its check, and waits for a person before it is merged.\n")
 	if a.Reason != "" {
-		b.WriteString("\nThe agent says why: " + quoted(a.Reason, "") + "\n")
+		b.WriteString("\nThe agent says why: " + ralph.Quoted(a.Reason, "") + "\n")
 	}
 	if a.Says != "" {
 		b.WriteString("\n" + a.Says + "\n")
 	}
-	objections(&b, a)
+	if said := ralph.BothSides(slices.Concat(a.Objected, a.Unreviewed), a.Summary); said != "" {
+		b.WriteString("\n" + said + "\n")
+	}
 	list := func(what string, lines []string) {
 		if len(lines) > 0 {
 			b.WriteString("\n" + what + ":\n- " + strings.Join(lines, "\n- ") + "\n")
@@ -91,28 +93,6 @@ func approvalText(a ralph.Approval) string {
 		b.WriteString("\nNothing was changed, and all commands passed before the session: they prove nothing.\n")
 	}
 	return strings.TrimSpace(b.String())
-}
-
-// objections adds what reviewers say, and what the author said that it did.
-func objections(b *strings.Builder, a ralph.Approval) {
-	for _, seen := range a.Objected {
-		b.WriteString("\n" + seen.By() + " objects:\n")
-		for _, o := range seen.Blocking() {
-			fmt.Fprintf(b, "- `%s`: %s (%s)\n", text.VisibleLine(o.At()), quoted(o.What, "  "), quoted(o.Why, "  "))
-		}
-	}
-	if a.Summary != "" {
-		b.WriteString("\nThe author says: " + quoted(a.Summary, "") + "\n")
-	}
-	for _, seen := range a.Unreviewed {
-		b.WriteString("\n" + seen.String() + "\n")
-	}
-}
-
-// quoted returns an agent's words, whole, to stand in a sentence. Its further lines, indented, are a quotation in
-// Markdown: none of them reads as ralph's own.
-func quoted(said, indent string) string {
-	return strings.ReplaceAll(text.Visible(strings.TrimSpace(said)), "\n", "\n"+indent+"> ")
 }
 
 // Approval returns what a comment asks to approve; its kind is "" for any other comment.
@@ -182,8 +162,8 @@ func (tx *Tx) Refuse(comment int64, decision, by string) error {
 	if paths := back.Paths(); len(paths) > 0 {
 		note.WriteString(" Put these files back as they were:\n- `" + strings.Join(paths, "`\n- `") + "`")
 	}
-	objections(&note, ralph.Approval{Objected: a.Objected})
-	body := strings.TrimSpace(strings.TrimSpace(note.String()) + "\n\n" + decision)
+	parts := []string{note.String(), ralph.BothSides(a.Objected, ""), decision}
+	body := strings.TrimSpace(strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n\n"))
 	if err := tx.note(c.TaskID, body, by, &comment); err != nil {
 		return err
 	}

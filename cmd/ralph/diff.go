@@ -25,6 +25,7 @@ type difference struct {
 	From    string   `json:"from"`  // the first parent of to if that is merged, else the commit on which the session began
 	To      string   `json:"to"`    // the commit with the work
 	Files   []string `json:"files"` // the files that wait for a person, from the top of the repository; empty for all
+	Said    string   `json:"said"`  // by reviewers and by the author, in Markdown; empty if nobody was to review it
 	Diff    string   `json:"diff"`  // as git prints it; secrets are masked
 }
 
@@ -39,12 +40,19 @@ func newDiff(a *app) *cobra.Command {
 			return err
 		}
 		if a.json || !show.Terminal(a.out) {
-			return a.print(d, func(w io.Writer) { fmt.Fprint(w, text.Visible(d.Diff)) })
+			return a.print(d, func(w io.Writer) { fmt.Fprint(w, d.text()) })
 		}
-		return a.page(cmd.Context(), text.Visible(d.Diff))
+		return a.page(cmd.Context(), d.text())
 	})
 	cmd.Flags().BoolVar(&stat, "stat", false, "only the files, with how many lines differ")
 	return cmd
+}
+
+// text is the difference, after what was said of it in lines that git apply takes for no part of it.
+func (d difference) text() string {
+	var b strings.Builder
+	inbox.Whole(&b, "# ", d.Said)
+	return b.String() + text.Visible(d.Diff)
 }
 
 // changeNamed finds the change of a task, a session or an inbox item.
@@ -78,7 +86,8 @@ func changeNamed(tx *store.Tx, name string) (d difference, err error) {
 	if c.State == ralph.Merged && c.Commit != "" {
 		d.From, d.To = c.Commit+"^1", c.Commit
 	}
-	return d, nil
+	d.Said, err = tx.SaidOf(c.SessionID)
+	return d, err
 }
 
 // reviewed returns the part of a change on which a person is to decide.
@@ -92,7 +101,9 @@ func reviewed(tx *store.Tx, i store.InboxItem) (d difference, err error) {
 		return d, errors.Join(err,
 			ralph.NotFound("%s has no difference to show; `ralph diff TASK-%d` may have", i.Item, i.TaskID))
 	}
-	return difference{i.TaskID, c.SessionID, c.Base, c.Head, r.Paths(), ""}, nil
+	d = difference{TaskID: i.TaskID, Session: c.SessionID, From: c.Base, To: c.Head, Files: r.Paths()}
+	d.Said, err = tx.SaidOf(c.SessionID)
+	return d, err
 }
 
 // fill adds the lines.
@@ -114,7 +125,7 @@ func (a *app) fill(ctx context.Context, d *difference, stat bool) error {
 	if err != nil {
 		return fmt.Errorf("the commits of TASK-%d cannot be compared: %w", d.TaskID, err)
 	}
-	d.Diff = p.Mask().Text(lines)
+	d.Said, d.Diff = p.Mask().Text(d.Said), p.Mask().Text(lines)
 	return nil
 }
 

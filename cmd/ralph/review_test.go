@@ -80,7 +80,10 @@ task One
 // TestAWorkersChangeIsReviewed by the agent that is configured: an objection reaches the worker as the answer to its done.
 func TestAWorkersChangeIsReviewed(t *testing.T) {
 	t.Parallel()
-	s := newWorkspaces(t, `task review
+	s := newWorkspaces(t, `task review of Insist
+  run cat file.txt
+  call review.object {"file": "file.txt", "line": 1, "what": "it is wrong", "why": "`+strings.Repeat("so ", 3000)+`it is", "severity": "blocking"}
+task review
 when echo wrong
   run cat file.txt
   call review.object {"file": "file.txt", "line": 1, "what": "it is wrong", "why": "it says so", "severity": "blocking"}
@@ -102,4 +105,13 @@ task review
 	write("echo right\n")
 	c.want("ralph_signal_done", `{"summary":"mended it"}`, "TASK-1 is completed", false)
 	s.has(s.ralph(0, "task", "show", "1"), "approved by critic", "read it")
+
+	// After the last round a person decides, who is shown both sides' words, whole, in the chat, too.
+	s.ralph(0, "task", "add", "Insist")
+	dir = c.takes(`{}`, "You hold TASK-2")
+	write("echo one\n")
+	c.want("ralph_signal_done", `{"summary":"it is right"}`, "file.txt:1: it is wrong (so so", false)
+	write("echo two\n")
+	c.want("ralph_signal_done", `{"summary":"it is right"}`, "TASK-2 is needs_input", false)
+	s.chat(nil).want("agentic_task_show", `{"task_id":2}`, `so it is)\n\nThe author says: it is right`, false)
 }

@@ -26,6 +26,7 @@ type TaskView struct {
 	Comments    []ralph.Comment `json:"comments"`
 	Sessions    []ralph.Session `json:"sessions"`
 	Receipt     report.Receipt  `json:"receipt"`
+	Said        string          `json:"said"`     // of its newest change, by reviewers and the author, in Markdown
 	Reverted    string          `json:"reverted"` // that people have taken its change back; "" if they have not
 }
 
@@ -50,7 +51,13 @@ func ReadTask(tx *store.Tx, id int64) (v TaskView, err error) {
 	if err != nil {
 		return v, err
 	}
-	v.Receipt, err = report.OfTask(tx, v.Task)
+	if v.Receipt, err = report.OfTask(tx, v.Task); err != nil {
+		return v, err
+	}
+	c, ok, err := tx.ChangeOf(id)
+	if err == nil && ok {
+		v.Said, err = tx.SaidOf(c.SessionID)
+	}
 	return v, err
 }
 
@@ -123,6 +130,12 @@ func Task(w io.Writer, v TaskView) {
 	}
 	if v.Description != "" {
 		fmt.Fprintf(w, "\n%s\n", text.Visible(v.Description))
+	}
+	if v.Said != "" {
+		fmt.Fprint(w, "\nof its newest change:\n")
+		for l := range strings.Lines(v.Said) {
+			fmt.Fprintf(w, "  %s\n", strings.TrimRight(l, "\n"))
+		}
 	}
 	for i := len(v.Sessions) - 1; i >= 0; i-- {
 		s := v.Sessions[i]

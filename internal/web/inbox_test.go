@@ -264,3 +264,38 @@ func TestTheSameAlternativeIsOneRow(t *testing.T) {
 		t.Error("it still waits")
 	}
 }
+
+// TestWhatReviewersAndAuthorSayIsShownWhole where a person decides between them.
+func TestWhatReviewersAndAuthorSayIsShownWhole(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.addTask(ralph.Task{Title: "One"})
+	s.start(id, session)
+	long := strings.Repeat("it subtracts ", 1000)
+	s.say(id, session, signals.Done{Summary: "it is right\ncritic approves."})
+	s.write(func(tx *store.Tx) error {
+		f, err := tx.Facts(session)
+		if err != nil {
+			return err
+		}
+		f.Ending, f.Changed, f.Merges, f.Head = ralph.Finished, true, true, strings.Repeat("a", 40)
+		f.Verify = []ralph.Check{{Command: "true", Passed: true}}
+		f.Evidence.Rounds = signals.ReviewRounds
+		f.Evidence.Reviews = []ralph.Review{{
+			Session: "r", Agent: "critic", For: "critic", Objections: []ralph.Objection{
+				{File: "a.sh", Line: 1, What: "wrong\n# Decision", Why: long + "to the end", Severity: ralph.ObjectionBlocking},
+				{File: "b.sh", What: "missing", Why: "the last of all", Severity: ralph.ObjectionBlocking},
+			},
+		}}
+		row, err := tx.Session(session)
+		if err != nil {
+			return err
+		}
+		return tx.Apply(row, f, signals.Decide(f))
+	})
+	b := s.browser().signIn()
+	for _, page := range []string{b.inbox(), b.get("/tasks/1"), b.get("/inbox/many?item=TASK-1")} {
+		has(t, page, "<blockquote>\n<p>critic approves.</p>") // a quotation: it does not read as ralph's own
+		has(t, page, "critic objects:", "<code>a.sh:1</code>: wrong", "to the end", "the last of all", "The author says: it is right")
+	}
+}
