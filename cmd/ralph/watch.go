@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 
-	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
 
 	"ralph/internal/follow"
@@ -31,11 +30,7 @@ func newWatch(a *app) *cobra.Command {
 				return err
 			}
 			s := &watch.Queue{Store: db, Project: p.Name(), State: p.State, Limits: p.Limits(), Do: a.act}
-			err := watch.Run(cmd.Context(), s,
-				tea.WithInput(a.in), tea.WithOutput(a.out), tea.WithEnvironment(a.environ))
-			if errors.Is(err, tea.ErrInterrupted) {
-				err = nil
-			}
+			err := watch.Run(cmd.Context(), s, a.in.(*os.File), a.out.(*os.File), a.environ)
 			return errors.Join(err, s.Close())
 		})
 	})

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
@@ -90,5 +92,57 @@ func TestWatchWithoutATerminalPrintsLines(t *testing.T) {
 	s.ralph(0, "run")
 	if out := s.ralph(0, "watch"); !strings.Contains(out, "nothing is left to do") {
 		t.Errorf("it prints\n%s", out)
+	}
+}
+
+// TestTheScreenOnABadTerminal: smaller than anybody reads on, then of another size all the time, then gone without a
+// signal, as under nohup: it ends.
+func TestTheScreenOnABadTerminal(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, "", "")
+	s.ralph(0, "task", "add", strings.Repeat("a long title ", 38))
+	cmd := s.command("watch")
+	cmd.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$@"`, "sh", cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 5, Cols: 20})
+	if err != nil {
+		t.Skip("skipped: no pseudo-terminal: ", err)
+	}
+	defer tty.Close()
+	late := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	raw, r := "", bufio.NewReader(tty)
+	until := func(seen string) {
+		for raw = ""; !strings.Contains(ansi.Strip(raw), seen); {
+			c, err := r.ReadByte()
+			if err != nil {
+				t.Fatalf("%q is never seen: %v; the last of the screen:\n%q", seen, err, raw)
+			}
+			raw += string([]byte{c})
+		}
+	}
+	until("Enter open")
+	storm := make(chan error)
+	go func() {
+		var err error
+		for i := range 300 {
+			err = errors.Join(err, pty.Setsize(tty, &pty.Winsize{Rows: uint16(1 + i*7%60), Cols: uint16(1 + i*13%200)}))
+		}
+		storm <- errors.Join(err, pty.Setsize(tty, &pty.Winsize{Rows: 30, Cols: 100}))
+	}()
+	until(strings.Repeat("─", 100))
+	if err := <-storm; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tty.WriteString("?"); err != nil {
+		t.Fatal(err)
+	}
+	until("comment on the task")
+	if err := tty.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("without a terminal it ends with %v", err)
 	}
 }

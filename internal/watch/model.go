@@ -147,7 +147,7 @@ func (m Model) Init() tea.Cmd { return m.look(true) }
 func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		m.width, m.height = max(msg.Width, 20), max(msg.Height, 6)
+		m.width, m.height = max(msg.Width, 20), max(msg.Height, 3)
 		m.input.SetWidth(m.room())
 	case looked:
 		m.take(msg)
@@ -475,7 +475,12 @@ func (m *Model) saveDraft() {
 }
 
 // room is how wide a text may be that is being written; the cursor needs a column.
-func (m Model) room() int { return max(1, m.width-ansi.StringWidth(m.label())-1) }
+func (m Model) room() int {
+	if m.narrow() {
+		return m.width - 3
+	}
+	return m.width - ansi.StringWidth(m.label()) - 1
+}
 
 // written ends the input.
 func (m Model) written() (tea.Model, tea.Cmd) {

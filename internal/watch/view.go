@@ -59,7 +59,7 @@ func (m Model) draw() string {
 	}
 	if text := m.text(); text != nil {
 		foot := m.footer()
-		room := m.height - len(foot)
+		room := max(0, m.height-len(foot))
 		from := max(0, min(m.down, len(text)-room))
 		page := append([]string{}, text[from:min(len(text), from+room)]...)
 		page = append(page, make([]string, room-len(page))...)
@@ -131,7 +131,8 @@ func (m Model) band() []string {
 	head = yellow.Bold(true).Render(head) + yellow.Render(left)
 	text := m.whole(*p)
 	keys := "A allow  D deny"
-	if most := max(1, m.height/3); len(text) > most {
+	// Whatever stands below, a line of the log and at most three of the footer, all of the band is seen.
+	if most := max(0, min(m.height/3, m.height-bandKeys-4)); len(text) > most {
 		keys = fmt.Sprintf("Enter shows all %d lines of it, where A allows and D denies", len(text))
 		text = text[:most]
 	}
@@ -513,11 +514,15 @@ func counts(s Snapshot) string {
 func (m Model) footer() (lines []string) {
 	switch {
 	case m.mode == writing:
-		lines = append(lines, yellow.Render(m.label())+m.input.View())
+		label := yellow.Render(m.label())
+		if m.narrow() {
+			lines, label = append(lines, label), yellow.Render("> ")
+		}
+		lines = append(lines, label+m.input.View())
 	case m.mode == confirming && m.wanted.Do == "skip":
-		lines = append(lines, yellow.Render("stop this session and go on with another task? y/n"))
+		lines = m.styled(yellow, "stop this session and go on with another task? y/n")
 	case m.mode == confirming:
-		lines = append(lines, yellow.Render("end the run after this session? y/n"))
+		lines = m.styled(yellow, "end the run after this session? y/n")
 	case m.message != "" && m.failed:
 		lines = append(lines, red.Render(text.VisibleLine(m.message)))
 	case m.message != "":
@@ -565,6 +570,17 @@ func (m Model) keys() string {
 	}
 	return "↑↓ Enter open  c comment  a answer  p pause  s skip  x stop  / find  ? help  q"
 }
+
+// styled is all of a text that somebody decides by, in lines.
+func (m Model) styled(style lipgloss.Style, all string) (lines []string) {
+	for row := range strings.SplitSeq(ansi.Wrap(all, m.width, " "), "\n") {
+		lines = append(lines, style.Render(row))
+	}
+	return lines
+}
+
+// narrow reports whether what is written has to stand below its label.
+func (m Model) narrow() bool { return m.width-ansi.StringWidth(m.label()) < 10 }
 
 // label returns the prompt of an input.
 func (m Model) label() string {

@@ -7,7 +7,6 @@ package watch
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"time"
 
@@ -94,18 +93,6 @@ const (
 	Rest    = 10 * time.Second
 )
 
-// framesPerSecond is how often the library sees whether there is something to draw, all day, which is what an idle
-// screen costs. A key is seen within a quarter of a second.
-const framesPerSecond = 4
-
-// Run shows the screen until the person leaves it or ctx ends.
-func Run(ctx context.Context, s Source, options ...tea.ProgramOption) error {
-	runtime.GOMAXPROCS(1) // more of them are woken for each frame, and have nothing to do
-	options = append([]tea.ProgramOption{tea.WithContext(ctx), tea.WithFPS(framesPerSecond)}, options...)
-	_, err := tea.NewProgram(New(ctx, s), options...).Run()
-	return err
-}
-
 type (
 	looked struct {
 		snapshot Snapshot
@@ -165,7 +152,7 @@ func (s Snapshot) rests() bool {
 }
 
 func (m Model) act(a Action) tea.Cmd {
-	ctx, s := m.ctx, m.source
+	ctx, s := context.WithoutCancel(m.ctx), m.source // whoever leaves at once has done it, too
 	return func() tea.Msg {
 		said, err := s.Act(ctx, a)
 		return acted{said, err}

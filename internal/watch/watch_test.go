@@ -540,10 +540,35 @@ func TestWhatIsWrittenIsSeenOnTheSmallestScreen(t *testing.T) {
 }
 
 func whatIsWrittenIsSeenOnTheSmallestScreen(t *testing.T) {
-	for height := 6; height <= 16; height++ {
+	for height := 3; height <= 16; height++ {
 		s := show(t, running(), 40, height)
 		s.press("c", "mind IPv6")
 		s.has("comment on TASK-12 > mind IPv6")
+		s = show(t, running(), 20, height)
+		s.press("c", "mind IPv6")
+		s.has("> mind IPv6")
+	}
+}
+
+// TestNothingIsDecidedUnseen on a small screen: a permission is read first, and what is confirmed stands there whole.
+func TestNothingIsDecidedUnseen(t *testing.T) { synctest.Test(t, nothingIsDecidedUnseen) }
+
+func nothingIsDecidedUnseen(t *testing.T) {
+	for height := 3; height <= 16; height++ {
+		f := running()
+		f.snapshot.Waiting = []watch.Waiting{{Kind: "permission", TaskID: 12, Comment: 7, Text: "run x"}}
+		s := show(t, f, 20, height)
+		if seen := strings.Contains(s.text(), "run x"); !seen {
+			s.press("A")
+		}
+		s.has("run x")
+		s.press("A")
+		if len(f.acted) != 1 {
+			t.Errorf("%d lines: what was seen and allowed came to %v", height, f.acted)
+		}
+		s = show(t, running(), 20, max(height, 5))
+		s.press("x")
+		s.has("y/n")
 	}
 }
 
