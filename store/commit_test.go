@@ -108,7 +108,7 @@ func TestACommitThatIsNotAnswered(t *testing.T) {
 		}); err != nil {
 			t.Fatalf("cut %s: %v", tt.cut, err)
 		}
-		runs, err := store.Read(t.Context(), db, func(tx *store.Tx) ([]ralph.Run, error) { return tx.Runs(10, 0) })
+		runs, err := store.Read(t.Context(), db, func(tx *store.Tx) ([]ralph.Run, error) { return tx.Runs(ralph.Time{}, 10, 0) })
 		if err != nil || len(runs) != i+1 || calls != tt.calls || c.cut.Load() != "" {
 			t.Errorf("cut %q: %d runs after %d calls, want %d after %d (%v)", tt.cut, len(runs), calls, i+1, tt.calls, err)
 		}

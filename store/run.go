@@ -84,9 +84,14 @@ func (tx *Tx) Run(id int64) (ralph.Run, error) {
 	return runs.one(tx, fmt.Sprintf("run %d", id), "", `WHERE r.id = $1`, id)
 }
 
-// Runs lists limit runs, newest first, after the newest skip.
-func (tx *Tx) Runs(limit, skip int) ([]ralph.Run, error) {
-	return runs.all(tx, `ORDER BY r.id DESC LIMIT $1 OFFSET $2`, limit, skip)
+// Runs lists limit runs, newest first, after the newest skip: those that have not ended, or at or after a time; all if
+// that is zero.
+func (tx *Tx) Runs(active ralph.Time, limit, skip int) ([]ralph.Run, error) {
+	var by filter
+	if !active.IsZero() {
+		by.and("(r.ended_at = '' OR r.ended_at >= ?)", active)
+	}
+	return runs.all(tx, by.where()+` ORDER BY r.id DESC`+by.page(limit, skip), by.args...)
 }
 
 // LastRunHere returns the newest run of this machine; ok is false if there was none.

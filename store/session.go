@@ -95,6 +95,7 @@ type SessionFilter struct {
 	Agent   *string    // nil for any
 	Model   *string    // nil for any
 	Feature *string    // of the task; nil for any, "" for none
+	Work    bool       // no reviews
 	ByCost  bool       // the most expensive first, instead of the newest
 	Limit   int        // only the first; 0 is no limit
 	Skip    int        // leave out this many of the first; needs Limit
@@ -102,6 +103,12 @@ type SessionFilter struct {
 
 // matching are the conditions of a filter.
 func (f SessionFilter) matching() (by filter) {
+	f.narrow(&by)
+	return by
+}
+
+// narrow adds the conditions of a filter to others.
+func (f SessionFilter) narrow(by *filter) {
 	if f.Task != 0 {
 		by.and("s.task_id = ?", f.Task)
 	}
@@ -110,6 +117,9 @@ func (f SessionFilter) matching() (by filter) {
 	}
 	if f.Ended != "" {
 		by.and("s.ended = ?", f.Ended)
+	}
+	if f.Work {
+		by.and("s.role <> ?", ralph.RoleReview)
 	}
 	if !f.Since.IsZero() {
 		by.and("s.started_at >= ?", f.Since)
@@ -133,7 +143,6 @@ func (f SessionFilter) matching() (by filter) {
 		by.and(`s.task_id IN (SELECT t.id FROM tasks t LEFT JOIN features f ON f.id = t.feature_id
 			WHERE coalesce(f.name, '') = ?)`, *f.Feature)
 	}
-	return by
 }
 
 // Sessions lists sessions, newest first or most expensive first.

@@ -112,12 +112,13 @@ func (tx *Tx) CheckTask(id int64) error {
 type TaskFilter struct {
 	Statuses []ralph.Status
 	Feature  string
-	Text     string // in the title, ignoring case
-	Begins   int64  // leading digits of its number; 0 for any
-	Latest   bool   // latest change first, instead of the order of the queue
-	Merged   bool   // completed work alone, that which was completed last first
-	Limit    int    // 0 is no limit
-	Skip     int    // leave out this many of the first; needs Limit
+	Text     string         // in the title, ignoring case
+	Begins   int64          // leading digits of its number; 0 for any
+	Latest   bool           // latest change first, instead of the order of the queue
+	Of       *SessionFilter // tasks of these sessions alone; nil for any
+	Merged   bool           // completed work alone, that which was completed last first
+	Limit    int            // 0 is no limit
+	Skip     int            // leave out this many of the first; needs Limit
 }
 
 // escapeLike escapes the wildcards of LIKE.
@@ -132,6 +133,11 @@ func (f TaskFilter) matching() (by filter) {
 	in(&by, "t.status", f.Statuses)
 	if f.Merged {
 		by.and("t.status = 'completed' AND t.role = 'work'")
+	}
+	if f.Of != nil {
+		of := filter{args: by.args}
+		f.Of.narrow(&of)
+		by.args, by.clauses = of.args, append(by.clauses, "t.id IN (SELECT s.task_id FROM sessions s"+of.where()+")")
 	}
 	if f.Feature != "" {
 		by.and("t.feature_id = (SELECT id FROM features WHERE name = ?)", f.Feature)

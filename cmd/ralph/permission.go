@@ -48,8 +48,8 @@ func (a *app) listPermissions(ctx context.Context, session string) error {
 			if by != "" {
 				by = " (" + by + ")"
 			}
-			fmt.Fprintf(w, "%6d  TASK-%d  %-5s%s  %s %s\n",
-				p.ID, p.TaskID, p.Decision, by, p.Tool, text.VisibleLine(p.Input))
+			fmt.Fprintf(w, "%6d  TASK-%d  %-5s%s  %s\n",
+				p.ID, p.TaskID, p.Decision, by, text.RequestLine(p.Tool+" "+p.Input))
 		})
 }
 

@@ -314,7 +314,7 @@ func TestRealPermissionAsk(t *testing.T) {
 		_, wait := s.start("run")
 		waitFor(t, func() bool { return strings.Contains(s.run(0, "inbox"), "ralph approve P1") })
 		s.run(0, "approve", "P1")
-		s.has(wait(0), "stands still: may it use Bash", "TASK-1 merged")
+		s.has(wait(0), "waits to use Bash", "TASK-1 merged")
 		if !state.Exists(filepath.Join(s.dir, "published.txt")) {
 			t.Error("what was allowed was not done")
 		}

@@ -44,7 +44,7 @@ type Config struct {
 var enums = map[string][]string{
 	"modes": {"default", "acceptEdits", "bypassPermissions", "dontAsk", "plan", "auto"},
 	"events": {
-		"question.asked", "task.failed", "task.blocked", "task.completed",
+		"question.asked", "permission.asked", "task.failed", "task.blocked", "task.completed",
 		"flag.blocking", "run.ended", "limit.reached", "agent.unavailable",
 		"storage.full",
 	},

@@ -23,7 +23,11 @@ func Item(w io.Writer, i store.InboxItem, numbered bool) {
 		what = ralph.Named(what, i.TaskID)
 	}
 	fmt.Fprintf(w, "%-10s %s %s\n", i.Item, what, text.VisibleLine(i.Title))
-	Whole(w, "           ", i.Text)
+	said := i.Text
+	if i.Kind == "permission" {
+		said = text.Request(said)
+	}
+	Whole(w, "           ", said)
 	for _, l := range i.Diff {
 		fmt.Fprintf(w, "           %s\n", text.Visible(l))
 	}

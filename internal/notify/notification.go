@@ -22,6 +22,7 @@ const (
 	TaskFailed       Type = "task.failed"       // for good, until a person retries it
 	TaskBlocked      Type = "task.blocked"      // until a person acts
 	TaskCompleted    Type = "task.completed"    // and verified
+	PermissionAsked  Type = "permission.asked"  // an agent stands still until a person allows or denies something
 	FlagBlocking     Type = "flag.blocking"     // an agent flagged a blocking problem (pipeline rule 7)
 	RunEnded         Type = "run.ended"         // for whatever reason
 	LimitReached     Type = "limit.reached"     // the run ended at a limit, or stagnated
@@ -33,13 +34,14 @@ const (
 
 // Types lists the types that a receiver can subscribe to.
 var Types = []Type{
-	QuestionAsked, TaskFailed, TaskBlocked, TaskCompleted, FlagBlocking, RunEnded, LimitReached, AgentUnavailable,
-	StorageFull,
+	QuestionAsked, PermissionAsked, TaskFailed, TaskBlocked, TaskCompleted, FlagBlocking, RunEnded, LimitReached,
+	AgentUnavailable, StorageFull,
 }
 
 // sources are the types of events that may cause notifications.
 var sources = []string{
-	ralph.EventSignal, ralph.EventCommentAdded, ralph.EventTaskStatusChanged, ralph.EventRunWaiting, ralph.EventRunEnded,
+	ralph.EventSignal, ralph.EventCommentAdded, ralph.EventPermissionAsked, ralph.EventTaskStatusChanged,
+	ralph.EventRunWaiting, ralph.EventRunEnded,
 }
 
 // longWait is how long a wait for the agent must be to cause a notification.
@@ -84,7 +86,7 @@ type Data struct {
 	Sessions   int         `json:"sessions,omitempty"`
 	Tasks      int         `json:"tasks,omitempty"`
 	CostUSD    float64     `json:"cost_usd,omitempty"`
-	Until      *ralph.Time `json:"until,omitempty"` // of a wait
+	Until      *ralph.Time `json:"until,omitempty"` // of a wait; when a request answers itself with deny
 }
 
 // About has details of an event that its payload lacks.
@@ -134,6 +136,11 @@ func From(e ralph.Event, about About) ([]Notification, error) {
 			d.CommentID, d.Question, d.Blocking = p.CommentID, about.Comment, new(bool)
 			tell(QuestionAsked)
 		}
+	case ralph.PermissionAsked:
+		if d.Until = &p.Expires; p.Expires.IsZero() {
+			d.Until = nil
+		}
+		tell(PermissionAsked)
 	case ralph.TaskStatusChanged:
 		d.Reason = p.Reason
 		// A task that waits only for other tasks is no news for people.

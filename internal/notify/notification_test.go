@@ -38,6 +38,10 @@ func TestWhatIsToldOfEachEvent(t *testing.T) {
 			"an agent's question in the discussion", event(ralph.EventCommentAdded, `{"taskId":3,"commentId":9,"kind":"question","authorKind":"agent","authorId":"x"}`),
 			[]string{"question.asked: TASK-3 asks: Paint it | why? | ralph comment 3 TEXT --reply-to 9"},
 		},
+		{
+			"a request for permission", event(ralph.EventPermissionAsked, `{"permissionId":6,"tool":"Bash","input":"{\"command\":\"npm publish\"}","expires":"2026-11-20T12:30:00.000Z"}`),
+			[]string{"permission.asked: TASK-3 waits for your permission: Paint it | Bash: npm publish | ralph approve P6, or ralph reject P6"},
+		},
 		{"a person's question", event(ralph.EventCommentAdded, `{"commentId":9,"kind":"question","authorKind":"human"}`), nil},
 		{"an agent's note", event(ralph.EventCommentAdded, `{"commentId":9,"kind":"note","authorKind":"agent"}`), nil},
 		{

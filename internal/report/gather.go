@@ -88,13 +88,17 @@ func Night(runs []ralph.Run) []ralph.Run {
 }
 
 // MorningOf returns the summary of everything since a moment, or of the last night if that is zero, given how many
-// items wait and what sessions in progress have spent so far (USD). It reads less than a full report, for frequent use.
-func MorningOf(tx *store.Tx, since ralph.Time, waiting int, spending float64) ([]string, error) {
+// items wait and what sessions in progress have spent so far (USD), and the sessions that it counts. It reads less than
+// a full report, for frequent use.
+func MorningOf(
+	tx *store.Tx, since ralph.Time, waiting int, spending float64,
+) (lines []string, f store.SessionFilter, err error) {
 	runs, err := tx.RunEnds(nightRuns)
 	if err != nil || len(runs) == 0 {
-		return nil, err
+		return nil, f, err
 	}
-	last, f := runs[0], store.SessionFilter{Active: since}
+	last := runs[0]
+	f.Active = since
 	if since.IsZero() {
 		runs = Night(runs)
 		f.Active = runs[len(runs)-1].StartedAt
@@ -106,15 +110,15 @@ func MorningOf(tx *store.Tx, since ralph.Time, waiting int, spending float64) ([
 	}
 	sessions, err := tx.Outlines(f)
 	if err != nil {
-		return nil, err
+		return nil, f, err
 	}
 	tasks, err := tx.TasksOf(f)
 	if err != nil {
-		return nil, err
+		return nil, f, err
 	}
 	changes, err := tx.ChangesBeside(f)
 	if err != nil {
-		return nil, err
+		return nil, f, err
 	}
 	r := New(sessions, tasks, nil)
 	err = r.change(tx, f, sessions, changes)
@@ -132,7 +136,7 @@ func MorningOf(tx *store.Tx, since ralph.Time, waiting int, spending float64) ([
 		r.Since, r.Until = last.StartedAt, last.EndedAt
 	}
 	r.Waiting = make([]Waiting, waiting)
-	return r.Morning(), err
+	return r.Morning(), f, err
 }
 
 // moment names a time, without the date if it is today.

@@ -108,7 +108,7 @@ func ReadStatus(
 	}
 	if ok {
 		v.Run = &run
-		if v.Morning, err = report.MorningOf(tx, since, v.Waiting, sum(spent)); err != nil {
+		if v.Morning, _, err = report.MorningOf(tx, since, v.Waiting, sum(spent)); err != nil {
 			return v, err
 		}
 		if v.Parallel, err = advice.Sessions(tx, run); err != nil {
@@ -163,8 +163,8 @@ func Status(w io.Writer, v StatusView, all bool) {
 	now := v.Now
 	for _, i := range v.Inbox {
 		if i.Kind == "permission" {
-			fmt.Fprintf(w, "needs you now: TASK-%d stands still: may it use %s?\n  %s",
-				i.TaskID, text.VisibleLine(i.Text), i.Command)
+			fmt.Fprintf(w, "needs you now: TASK-%d waits to use\n", i.TaskID)
+			fmt.Fprintf(w, "    %s\n  %s", strings.ReplaceAll(text.Visible(text.Request(i.Text)), "\n", "\n    "), i.Command)
 			if !i.Expires.IsZero() {
 				left := i.Expires.Sub(now.Time).Round(time.Second)
 				fmt.Fprintf(w, " (answers itself with deny in %s)", span(max(0, left.Seconds())))

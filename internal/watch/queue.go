@@ -132,7 +132,7 @@ func (s *Queue) snapshot(ctx context.Context) (Snapshot, error) {
 				Title: i.Title, Options: i.Options, Diff: i.Diff, Expires: i.Expires,
 			})
 		}
-		if v.Morning, err = report.MorningOf(tx, ralph.Time{}, len(inbox), 0); err != nil {
+		if v.Morning, _, err = report.MorningOf(tx, ralph.Time{}, len(inbox), 0); err != nil {
 			return err
 		}
 		return s.current(tx, &v)

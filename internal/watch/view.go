@@ -140,6 +140,14 @@ func (m Model) band() []string {
 	return append(lines, yellow.Render("  "+keys))
 }
 
+// line is what an inbox item says, on one line.
+func (w Waiting) line() string {
+	if w.Kind == "permission" {
+		return text.RequestLine(w.Text)
+	}
+	return text.VisibleLine(w.Text)
+}
+
 // whole returns all lines of an inbox item, fitted to the width.
 func (m Model) whole(w Waiting) (lines []string) {
 	add := func(all string) {
@@ -150,7 +158,11 @@ func (m Model) whole(w Waiting) (lines []string) {
 			}
 		}
 	}
-	add(w.Text)
+	if w.Kind == "permission" {
+		add(text.Request(w.Text))
+	} else {
+		add(w.Text)
+	}
 	for _, d := range w.Diff {
 		add(d)
 	}
@@ -457,7 +469,7 @@ func (m Model) side() []string {
 	from, to := m.around(max(1, (m.height-len(lines)-6)/3))
 	for _, w := range s.Waiting[from:to] {
 		lines = append(lines, mark(w, selected)+ralph.Named(yellow.Render(w.Kind), w.TaskID),
-			"  "+text.VisibleLine(w.Text), dim.Render("  "+w.Command))
+			"  "+w.line(), dim.Render("  "+w.Command))
 	}
 	return lines
 }
@@ -491,7 +503,7 @@ func (m Model) short() []string {
 	from, to := m.around(max(1, m.height/8))
 	for _, w := range s.Waiting[from:to] {
 		lines = append(lines,
-			mark(w, selected)+ralph.Named(yellow.Render(w.Kind), w.TaskID)+": "+text.VisibleLine(w.Text))
+			mark(w, selected)+ralph.Named(yellow.Render(w.Kind), w.TaskID)+": "+w.line())
 	}
 	if more := len(s.Waiting) - (to - from); more > 0 {
 		lines = append(lines, dim.Render(fmt.Sprintf("  and %d more wait for you", more)))

@@ -320,7 +320,7 @@ func TestWhatAnAgentStandsStillFor(t *testing.T) {
 		others := f.snapshot.Waiting
 		f.snapshot.Waiting = append([]watch.Waiting{ask}, others...)
 		s := show(t, f, 80, 24)
-		if !strings.HasPrefix(s.text(), "⏸ needs you now: TASK-12 stands still  answers itself with deny in 27m00s\n  Bash {\"command\":\"npm publish <U+202E>\"}\n  A allow  D deny\n") {
+		if !strings.HasPrefix(s.text(), "⏸ needs you now: TASK-12 stands still  answers itself with deny in 27m00s\n  Bash: npm publish <U+202E>\n  A allow  D deny\n") {
 			t.Errorf("it is not the first:\n%s", s.text())
 		}
 		s.press("D")

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -147,6 +148,9 @@ const listTasks = 50
 // A listView is a page of the list of tasks.
 type listView struct {
 	Tasks    []ralph.Task
+	N        int        // how many are like that, if it is narrowed
+	Narrowed []narrowed // to several statuses, or to what sessions of a time or run worked on
+	Hidden   url.Values // the parameters of the latter
 	Pager    pager
 	Status   ralph.Status
 	Feature  string
@@ -160,7 +164,6 @@ type listView struct {
 func (a *app) taskList(tx *store.Tx, r *http.Request) (view, error) {
 	q := r.URL.Query()
 	v := listView{
-		Status:   ralph.Status(q.Get("status")),
 		Feature:  q.Get("feature"),
 		Text:     text.Line(q.Get("q"), ralph.MaxTitle),
 		Statuses: ralph.Statuses,
@@ -176,16 +179,43 @@ func (a *app) taskList(tx *store.Tx, r *http.Request) (view, error) {
 	f := store.TaskFilter{
 		Feature: v.Feature,
 		Text:    v.Text,
-		Latest:  v.Status == "" || v.Status.Ended(),
 		Limit:   listTasks + 1,
 		Skip:    (pageOf(r) - 1) * listTasks,
 	}
-	if slices.Contains(ralph.Statuses, v.Status) {
-		f.Statuses = []ralph.Status{v.Status}
+	for _, s := range ralph.Statuses {
+		if slices.Contains(q["status"], string(s)) {
+			f.Statuses = append(f.Statuses, s)
+		}
+	}
+	if len(f.Statuses) == 1 {
+		v.Status = f.Statuses[0]
+	}
+	f.Latest = !slices.ContainsFunc(f.Statuses, func(s ralph.Status) bool { return !s.Ended() })
+	narrowing := []string{"run", "active"}
+	if len(f.Statuses) > 1 {
+		narrowing = append(narrowing, "status")
 	}
 	var err error
 	if v.Features, err = tx.Features(); err != nil {
 		return view{}, err
+	}
+	if v.Narrowed = narrowedBy("/tasks", q, narrowing...); len(v.Narrowed) > 0 {
+		v.Hidden = url.Values{}
+		for _, name := range []string{"run", "active"} {
+			if q.Has(name) {
+				v.Hidden[name] = q[name]
+			}
+		}
+		if len(v.Hidden) > 0 {
+			of, err := sessionFilter(v.Hidden)
+			if err != nil {
+				return view{}, err
+			}
+			f.Of = &of
+		}
+		if v.N, err = tx.CountTasks(f); err != nil {
+			return view{}, err
+		}
 	}
 	more := false
 	if v.Tasks == nil {

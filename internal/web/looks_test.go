@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"html"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,34 +12,18 @@ import (
 	"ralph"
 )
 
-// TestWhatAnAgentAsksForIsReadWhole: by its fields, of which none can pose as another, and nothing is left out.
-func TestWhatAnAgentAsksForIsReadWhole(t *testing.T) {
-	for stored, want := range map[string]asked{
-		`Bash {"command":"npm publish --tag next"}`:              {"Bash", "npm publish --tag next"},
-		`Bash {"command":"a\nb","description":"harmless"}`:       {"Bash", "command: a\n  b\ndescription: harmless"},
-		`Bash {"description":"x","command":"a\ndescription: y"}`: {"Bash", "description: x\ncommand: a\n  description: y"},
-		`Bash {"command":"a","command":"b"}`:                     {"Bash", "command: a\ncommand: b"},
-		`Edit {"file":"a","all":true,"at":[1, 2]}`:               {"Edit", "file: a\nall: true\nat: [1, 2]"},
-		`Bash {"command":"a"} {"command":"b"}`:                   {"", `Bash {"command":"a"} {"command":"b"}`},
-		`Bash {"command":"a`:                                     {"", `Bash {"command":"a`},
-		`Bash {}`:                                                {"", `Bash {}`},
-		`Bash null`:                                              {"", `Bash null`},
-		`Bash`:                                                   {"", `Bash`},
-	} {
-		if got := newAsked(stored); got != want {
-			t.Errorf("%s is read as %q", stored, got)
-		}
-	}
-}
-
 // TestNumbersLeadToTheirLists, and nothing else of the line is changed.
 func TestNumbersLeadToTheirLists(t *testing.T) {
 	line := "since 05:10, 2 runs: 29 done (25 proved, 4 unproved), 15 failed, 1 waiting for you: 1 session on 50 tasks, $11.88 and 3 <b>"
-	got := string(counted(line))
+	got := string(counted(line, url.Values{"active": {"2026-11-26T05:10:00.000Z"}}))
 	if want := html.EscapeString(line); regexp.MustCompile(`</?a( [^>]*)?>`).ReplaceAllString(got, "") != want {
 		t.Errorf("it says\n%s\nwant\n%s", got, want)
 	}
-	for _, want := range []string{`<a href="/runs">2 runs</a>`, `<a href="/inbox">1 waiting for you</a>`, `<a href="/sessions">1 session</a>`, `<a href="/charts">$11.88</a>`} {
+	const active = "active=2026-11-26T05%3A10%3A00.000Z"
+	for _, want := range []string{
+		`<a href="/runs?` + active + `">2 runs</a>`, `<a href="/inbox">1 waiting for you</a>`,
+		`<a href="/sessions?` + active + `&amp;work=yes">1 session</a>`, `<a href="/sessions?` + active + `&amp;sort=cost">$11.88</a>`,
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("it lacks %s:\n%s", want, got)
 		}

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,7 +50,13 @@ func (a *app) looked(r *http.Request) string {
 type mornings struct {
 	mu    sync.Mutex
 	of    string
-	since map[ralph.Time][]string
+	since map[ralph.Time]morning
+}
+
+// A morning is the summary, with the conditions of the sessions that it counts.
+type morning struct {
+	lines []string
+	of    url.Values
 }
 
 // manySummaries is the most that are kept.
@@ -59,32 +66,32 @@ const manySummaries = 200
 // state, how many items wait and what sessions in progress have spent so far (USD).
 func (a *app) morning(
 	tx *store.Tx, snapshot string, from ralph.Time, waiting int, spending float64,
-) ([]string, error) {
+) (of morning, err error) {
 	m := &a.mornings
-	of := fmt.Sprintf("%s %d %.2f", snapshot, waiting, spending)
+	state := fmt.Sprintf("%s %d %.2f", snapshot, waiting, spending)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.of != of || len(m.since) >= manySummaries {
-		m.of, m.since = of, map[ralph.Time][]string{}
+	if m.of != state || len(m.since) >= manySummaries {
+		m.of, m.since = state, map[ralph.Time]morning{}
 	}
-	if lines, known := m.since[from]; known {
-		return lines, nil
+	if of, known := m.since[from]; known {
+		return of, nil
 	}
 	asked := from
 	if !from.IsZero() {
 		news, err := tx.Sessions(store.SessionFilter{Active: from, Limit: 1})
 		if err != nil {
-			return nil, err
+			return of, err
 		}
 		if len(news) == 0 { // nothing happened since: the last night is more than nothing
 			from = ralph.Time{}
 		}
 	}
-	lines, err := report.MorningOf(tx, from, waiting, spending)
-	if err == nil {
-		m.since[asked] = lines
+	lines, f, err := report.MorningOf(tx, from, waiting, spending)
+	if of = (morning{lines, conditionsOf(f)}); err == nil {
+		m.since[asked] = of
 	}
-	return lines, err
+	return of, err
 }
 
 // spending is what sessions in progress have spent so far (USD), as far as their agents have told it.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 
 	"ralph"
@@ -58,17 +59,23 @@ var exits = map[int]look{
 
 // A runsView is a page of the list of runs.
 type runsView struct {
-	Runs  []runRow
-	Pager pager
+	Runs     []runRow
+	Narrowed []narrowed
+	Pager    pager
 }
 
 func (a *app) runs(tx *store.Tx, r *http.Request) (view, error) {
-	list, err := tx.Runs(runsListed+1, (pageOf(r)-1)*runsListed)
+	q := r.URL.Query()
+	active, err := activeOf(q)
+	if err != nil {
+		return view{}, err
+	}
+	list, err := tx.Runs(active, runsListed+1, (pageOf(r)-1)*runsListed)
 	if err != nil {
 		return view{}, err
 	}
 	list, more := paged(list, runsListed)
-	v := runsView{Pager: newPager(r, more)}
+	v := runsView{Pager: newPager(r, more), Narrowed: narrowedBy("/runs", q, "active")}
 	v.Runs = newRunRows(tx, list...)
 	return view{title: "Runs", name: "runs", nav: "/runs", live: true, body: v}, nil
 }
@@ -77,6 +84,7 @@ func (a *app) runs(tx *store.Tx, r *http.Request) (view, error) {
 type runView struct {
 	runRow
 	Headline []string         // what it came to
+	Of       url.Values       // the conditions of its sessions
 	Causes   []cause          // why tasks failed
 	Tasks    []report.Receipt // one page
 	Pager    pager
@@ -121,7 +129,7 @@ func (a *app) run(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	rows := newRunRows(tx, run)
-	v := runView{runRow: rows[0]}
+	v := runView{runRow: rows[0], Of: conditionsOf(store.SessionFilter{Run: id})}
 	worked, err := report.Worked(tx, id)
 	if err != nil {
 		return view{}, err

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"ralph"
@@ -360,7 +361,45 @@ type sessionsView struct {
 type narrowed struct{ Name, Value, Without string }
 
 // conditions are the parameters that narrow the list of sessions, in the order in which they are shown.
-var conditions = []string{"ended", "task", "model", "agent", "feature", "run", "from", "to"}
+var conditions = []string{"ended", "task", "model", "agent", "feature", "run", "from", "to", "active", "work"}
+
+// narrowedBy are the conditions of a list at an address that its parameters set, of those that are named.
+func narrowedBy(at string, q url.Values, names ...string) (list []narrowed) {
+	for _, name := range names {
+		if !q.Has(name) {
+			continue
+		}
+		without := maps.Clone(q)
+		without.Del(name)
+		without.Del("page")
+		n := narrowed{name, cmp.Or(q.Get(name), "none"), at}
+		if len(without) > 0 {
+			n.Without += "?" + without.Encode()
+		}
+		switch name {
+		case "active":
+			if t, err := ralph.ParseTime(q.Get(name)); err == nil {
+				n.Name, n.Value = "since", t.Local().Format("Jan 2 15:04")
+			}
+		case "status":
+			n.Value = strings.ReplaceAll(strings.Join(q[name], " or "), "_", " ")
+		case "work":
+			n.Name, n.Value = "without", "reviews"
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// activeOf reads the time since when something was in progress; zero for any.
+func activeOf(q url.Values) (ralph.Time, error) {
+	t, err := ralph.ParseTime(q.Get("active"))
+	if err != nil {
+		wrong := fmt.Sprintf("is no time such as 2026-11-26T22:00:00Z: %q", q.Get("active"))
+		err = &ralph.FieldError{Field: "active", Problem: wrong}
+	}
+	return t, err
+}
 
 // sessionFilter reads the conditions of a list of sessions.
 func sessionFilter(q url.Values) (f store.SessionFilter, err error) {
@@ -392,6 +431,10 @@ func sessionFilter(q url.Values) (f store.SessionFilter, err error) {
 	f = store.SessionFilter{
 		Task: id("task"), Run: id("run"), Ended: q.Get("ended"), Agent: text("agent"), Model: text("model"),
 		Feature: text("feature"), From: day("from", 0), To: day("to", 1), ByCost: q.Get("sort") == "cost",
+		Work: q.Has("work"),
+	}
+	if err == nil {
+		f.Active, err = activeOf(q)
 	}
 	return f, err
 }
@@ -409,14 +452,10 @@ func (a *app) sessions(tx *store.Tx, r *http.Request) (view, error) {
 	if v.N, v.CostUSD, err = tx.CountSessions(f); err != nil {
 		return view{}, err
 	}
-	for _, name := range conditions {
-		if !v.Query.Has(name) || name == "ended" && f.Ended == "" {
-			continue
-		}
-		without := maps.Clone(v.Query)
-		without.Del(name)
-		v.Narrowed = append(v.Narrowed, narrowed{name, cmp.Or(v.Query.Get(name), "none"), "/sessions?" + without.Encode()})
+	if f.Ended == "" {
+		v.Query.Del("ended")
 	}
+	v.Narrowed = narrowedBy("/sessions", v.Query, conditions...)
 	f.Limit, f.Skip = sessionsListed+1, (pageOf(r)-1)*sessionsListed
 	list, err := tx.Sessions(f)
 	if err != nil {

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"crypto/rand"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -100,7 +101,8 @@ func (p sharedPage) of(proof, own string) string {
 
 // ownLines are what differs between those who look at a page.
 type ownLines struct {
-	Nav     string   // the page's menu entry
-	Morning []string // what it came to since the visitor looked, by lines
-	Flash   string   // what came of their last form; "" for nothing
+	Nav     string     // the page's menu entry
+	Morning []string   // what it came to since the visitor looked, by lines
+	Of      url.Values // the conditions of the sessions that it counts
+	Flash   string     // what came of their last form; "" for nothing
 }

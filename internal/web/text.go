@@ -1,15 +1,18 @@
 package web
 
 import (
-	"encoding/json"
 	"fmt"
 	"html/template"
+	"maps"
+	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
 	"ralph"
 	"ralph/internal/text"
+	"ralph/store"
 )
 
 // span formats a duration in seconds.
@@ -63,16 +66,17 @@ func ago(t, now ralph.Time) string {
 	return fmt.Sprintf("%s%d d", in, int(d.Hours()/24))
 }
 
-// behind are the lists behind the numbers of the summary's first line.
+// behind are the lists behind the numbers of the summary's first line; "" for none, that of the inbox is of all times.
 var behind = []struct{ number, to string }{
-	{`\d+ runs?`, "/runs"},
+	{`\d+ runs?`, "/runs?"},
 	{`\d+ done`, "/tasks?status=completed"},
 	{`\d+ failed`, "/tasks?status=failed"},
 	{`\d+ being merged`, "/tasks?status=merging"},
 	{`\d+ waiting for you`, "/inbox"},
-	{`\d+ sessions?`, "/sessions"},
-	{`\d+ tasks?`, "/tasks"},
-	{`\$\d+\.\d+`, "/charts"},
+	{`\d+ sessions?`, "/sessions?work=yes"},
+	{`\d+ tasks?`, "/tasks?"},
+	{`about \$\d+\.\d+`, ""},
+	{`\$\d+\.\d+`, "/sessions?sort=cost"},
 }
 
 var numbers = func() *regexp.Regexp {
@@ -83,8 +87,9 @@ var numbers = func() *regexp.Regexp {
 	return regexp.MustCompile(strings.Join(all, "|"))
 }()
 
-// counted is the first line of the summary, each of its numbers a link to the list behind it.
-func counted(line string) template.HTML {
+// counted is the first line of the summary, each of its numbers a link to the list behind it. of are the conditions of
+// the sessions that it counts.
+func counted(line string, of url.Values) template.HTML {
 	var b strings.Builder
 	from := 0
 	for _, at := range numbers.FindAllStringSubmatchIndex(line, -1) {
@@ -92,55 +97,45 @@ func counted(line string) template.HTML {
 		for at[2+2*which] < 0 {
 			which++
 		}
+		to := behind[which].to
+		if to == "" {
+			continue
+		}
+		if page, fixed, narrowed := strings.Cut(to, "?"); narrowed {
+			q, err := url.ParseQuery(fixed)
+			if maps.Copy(q, of); err == nil && len(q) > 0 {
+				page += "?" + q.Encode()
+			}
+			to = page
+		}
 		b.WriteString(template.HTMLEscapeString(line[from:at[0]]))
-		b.WriteString(`<a href="` + behind[which].to + `">` + template.HTMLEscapeString(line[at[0]:at[1]]) + "</a>")
+		said := template.HTMLEscapeString(line[at[0]:at[1]])
+		b.WriteString(`<a href="` + template.HTMLEscapeString(to) + `">` + said + "</a>")
 		from = at[1]
 	}
 	b.WriteString(template.HTMLEscapeString(line[from:]))
 	return template.HTML(b.String()) // escaped above
 }
 
+// conditionsOf are the conditions of a filter as parameters of lists.
+func conditionsOf(f store.SessionFilter) url.Values {
+	q := url.Values{}
+	if !f.Active.IsZero() {
+		q.Set("active", f.Active.String())
+	}
+	if f.Run != 0 {
+		q.Set("run", strconv.FormatInt(f.Run, 10))
+	}
+	return q
+}
+
 // An asked is what an agent asks to use: a tool, and its input as people read it.
 type asked struct{ Tool, Input string }
 
-// newAsked reads a request as it is stored: the tool and its input in JSON. The input is shown by its fields in their
-// order, a value alone if there is but one; nothing of it is left out. What is no object of JSON is shown as it is.
+// newAsked reads a request as it is stored.
 func newAsked(stored string) asked {
-	tool, input, ok := strings.Cut(stored, " ")
-	if !ok {
-		return asked{Input: stored}
-	}
-	d := json.NewDecoder(strings.NewReader(input))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return asked{Input: stored}
-	}
-	var names, values []string
-	for d.More() {
-		name, err := d.Token()
-		var value json.RawMessage
-		if err == nil {
-			err = d.Decode(&value)
-		}
-		if err != nil {
-			return asked{Input: stored}
-		}
-		said := string(value)
-		if text := ""; json.Unmarshal(value, &text) == nil && strings.HasPrefix(said, `"`) {
-			said = text
-		}
-		names, values = append(names, fmt.Sprint(name)), append(values, said)
-	}
-	if _, err := d.Token(); err != nil || strings.TrimSpace(input[d.InputOffset():]) != "" || len(names) == 0 {
-		return asked{Input: stored}
-	}
-	if len(names) == 1 && names[0] == "command" {
-		return asked{tool, values[0]}
-	}
-	var lines []string
-	for i, name := range names { // further lines of a value are indented: none can pose as a field
-		lines = append(lines, name+": "+strings.ReplaceAll(values[i], "\n", "\n  "))
-	}
-	return asked{tool, strings.Join(lines, "\n")}
+	tool, input := text.Asked(stored)
+	return asked{tool, input}
 }
 
 // brief leaves out of a line of the summary where work is kept that is not merged.

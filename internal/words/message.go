@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // A Message describes an event for people who are elsewhere.
@@ -32,6 +33,11 @@ func Long(e ralph.Event, told ralph.EventPayload, title, body string) (m Message
 		}
 	case ralph.CommentAdded:
 		return Message{of("asks"), body, fmt.Sprintf("ralph comment %d TEXT --reply-to %d", e.TaskID, p.CommentID)}
+	case ralph.PermissionAsked:
+		return Message{
+			of("waits for your permission"), text.Request(p.Tool + " " + p.Input),
+			fmt.Sprintf("ralph approve P%d, or ralph reject P%[1]d", p.PermissionID),
+		}
 	case ralph.TaskStatusChanged:
 		switch m.Text = p.Reason; p.To {
 		case ralph.Completed:

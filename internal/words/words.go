@@ -89,8 +89,8 @@ func Short(e ralph.Event, now time.Time) string {
 		return fmt.Sprintf("! passed, not on %s yet: %s: `%s`", text.Line(d.Branch, 100), text.Line(d.Reason, 400),
 			text.Line(d.Command, 200))
 	case ralph.PermissionAsked:
-		line := fmt.Sprintf("⏸ TASK-%d stands still: may it use %s? `ralph approve P%d`, or "+
-			"`ralph reject P%d`", e.TaskID, text.VisibleLine(d.Tool+" "+d.Input), d.PermissionID, d.PermissionID)
+		line := fmt.Sprintf("⏸ TASK-%d waits to use %s: `ralph approve P%d`, or `ralph reject P%d`",
+			e.TaskID, text.RequestLine(d.Tool+" "+d.Input), d.PermissionID, d.PermissionID)
 		if !d.Expires.IsZero() {
 			line += fmt.Sprintf(" (answers itself with deny at %s)", d.Expires.Local().Format("15:04:05"))
 		}

@@ -93,7 +93,8 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		},
 		{
 			ralph.PermissionAsked{Tool: "Bash", Input: "rm\x1b", PermissionID: 6},
-			"⏸ TASK-7 stands still: may it use Bash rm<U+001B>? `ralph approve P6`, or `ralph reject P6`", "=", "",
+			"⏸ TASK-7 waits to use Bash rm<U+001B>: `ralph approve P6`, or `ralph reject P6`", "=",
+			"TASK-7 waits for your permission: Title",
 		},
 		{ralph.PermissionDecided{}, "", "permission.decided TASK-7 {", ""},
 		{ralph.RunStarted{}, "", "run.started TASK-7 run 3", ""},

@@ -1,0 +1,69 @@
+package text
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Asked reads an agent's request to use a tool as it is stored, "TOOL INPUT" with the input in JSON. The input is
+// returned by its fields in their order, a command alone if there is nothing else; nothing of it is left out. What is
+// no object of JSON is returned as it is, without a tool.
+func Asked(stored string) (tool, input string) {
+	tool, object, ok := strings.Cut(stored, " ")
+	if !ok {
+		return "", stored
+	}
+	d := json.NewDecoder(strings.NewReader(object))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return "", stored
+	}
+	var names, values []string
+	for d.More() {
+		name, err := d.Token()
+		var value json.RawMessage
+		if err == nil {
+			err = d.Decode(&value)
+		}
+		if err != nil {
+			return "", stored
+		}
+		said := string(value)
+		if text := ""; json.Unmarshal(value, &text) == nil && strings.HasPrefix(said, `"`) {
+			said = text
+		}
+		names, values = append(names, fmt.Sprint(name)), append(values, said)
+	}
+	if _, err := d.Token(); err != nil || strings.TrimSpace(object[d.InputOffset():]) != "" || len(names) == 0 {
+		return "", stored
+	}
+	if len(names) == 1 && names[0] == "command" {
+		return tool, values[0]
+	}
+	var lines []string
+	for i, name := range names { // further lines of a value are indented: none can pose as a field
+		lines = append(lines, name+": "+strings.ReplaceAll(values[i], "\n", "\n  "))
+	}
+	return tool, strings.Join(lines, "\n")
+}
+
+// Request is what [Asked] returns as one text: "Bash: npm test", or the tool and further lines.
+func Request(stored string) string {
+	switch tool, input := Asked(stored); {
+	case tool == "":
+		return input
+	case strings.Contains(input, "\n"):
+		return tool + ":\n  " + strings.ReplaceAll(input, "\n", "\n  ")
+	default:
+		return tool + ": " + input
+	}
+}
+
+// RequestLine is [Request] for where there is one line: what has several is as it is stored, as their ends would be
+// lost.
+func RequestLine(stored string) string {
+	if said := Request(stored); !strings.Contains(said, "\n") {
+		return VisibleLine(said)
+	}
+	return VisibleLine(stored)
+}
