@@ -201,7 +201,11 @@ func start(address string, launch func(*exec.Cmd) error) (s *Server, ended func(
 	if err != nil {
 		return nil, nil, err
 	}
-	dir, err := os.MkdirTemp("/tmp", "ralph-pg-") // short: the name of a socket has its limit
+	parent := os.TempDir() // in memory, where .ci/memory could have that: it waits for the disk more than for all else
+	if len(parent) > 60 {
+		parent = "/tmp" // the name of a socket has its limit
+	}
+	dir, err := os.MkdirTemp(parent, "ralph-pg-")
 	if err != nil {
 		return nil, nil, err
 	}
