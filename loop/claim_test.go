@@ -2,7 +2,6 @@ package loop_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -516,7 +515,7 @@ func TestATaskWhoseAttemptsAreUsedUpInARun(t *testing.T) {
 			answer := map[bool]string{true: "over"}[tt.want == ralph.Completed]
 			b.once(l, &speech{b: b, turns: []turn{{write: []string{"made"}, say: tt.say, answer: answer}}, ending: ralph.Finished})
 			if tt.fails {
-				b.raw(`CREATE TRIGGER full BEFORE UPDATE OF status ON tasks BEGIN SELECT RAISE(ABORT, 'the disk is full'); END`)
+				b.refuse("UPDATE OF status", "tasks", "TRUE", "the disk is full")
 			}
 			l.Limits.MaxSessions, l.Limits.Attempts = 9, 1 // lowered in the meantime
 			if tt.only {
@@ -585,22 +584,11 @@ func TestAClaimThatIsNotGivenBackToTheEndLapsesAtOnce(t *testing.T) {
 	id := b.add(ralph.Task{Title: "A"})
 	c := b.claim(l, id, "ann")
 	// The session cannot be closed, as if the server had been killed before.
-	raw, err := sql.Open("sqlite3", filepath.Join(b.state, "ralph.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
-	exec := func(statement string) {
-		t.Helper()
-		if _, err := raw.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
-	}
-	exec(`CREATE TRIGGER killed BEFORE UPDATE OF completed_at ON sessions BEGIN SELECT RAISE(ABORT, 'killed'); END`)
+	allow := b.refuse("UPDATE OF completed_at", "sessions", "TRUE", "killed")
 	if _, err := c.Release(t.Context()); err == nil {
 		t.Fatal("the claim was decided")
 	}
-	exec(`DROP TRIGGER killed`)
+	allow()
 	b.passed.Store(int64(time.Second))
 	if err := other.Lapse(t.Context()); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"database/sql"
 	"errors"
 	"path/filepath"
 	"testing"
@@ -42,12 +41,7 @@ func openStore(t *testing.T, tasks int) (db *store.DB, run int64, raw func(state
 	}
 	return db, run, func(statement string) {
 		t.Helper()
-		raw, err := sql.Open("sqlite3", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer raw.Close()
-		if _, err := raw.ExecContext(t.Context(), "PRAGMA ignore_check_constraints = 1; "+statement); err != nil {
+		if _, err := pgtest.Raw(t, path).ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,7 +3,6 @@ package loop_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/session"
@@ -24,14 +24,15 @@ import (
 // raw writes to the database without the store.
 func (b *workshop) raw(statement string, args ...any) {
 	b.t.Helper()
-	raw, err := sql.Open("sqlite3", filepath.Join(b.state, "ralph.db"))
-	if err != nil {
+	if _, err := pgtest.Raw(b.t, b.db.Path()).ExecContext(b.t.Context(), statement, args...); err != nil {
 		b.t.Fatal(err)
 	}
-	defer raw.Close()
-	if _, err := raw.ExecContext(b.t.Context(), "PRAGMA ignore_check_constraints = 1; "+statement, args...); err != nil {
-		b.t.Fatal(err)
-	}
+}
+
+// refuse has the database refuse what changes a table, see [pgtest.Refuse].
+func (b *workshop) refuse(event, table, condition, why string) (allow func()) {
+	b.t.Helper()
+	return pgtest.Refuse(b.t, pgtest.Raw(b.t, b.db.Path()), event, table, condition, why)
 }
 
 // garble makes a session's signals unreadable, as a bad disk would.

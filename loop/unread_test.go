@@ -18,6 +18,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/session"
@@ -116,6 +117,7 @@ func (s *saboteur) end() {
 // TestNoFailureOfTheDatabaseIsReadAsAnAbsence: if any one statement fails,
 // somebody is told, by an error, in a reason that people read, or in the log.
 func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
+	pgtest.Files(t) // what refuses the statements is SQLite's own
 	saboteurs := sabotage(t)
 	known := map[string]bool{}
 	for _, scene := range []struct {

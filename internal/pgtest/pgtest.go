@@ -20,6 +20,7 @@ import (
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver
+	"github.com/mattn/go-sqlite3"
 
 	"ralph/store"
 )
@@ -47,11 +48,14 @@ var (
 )
 
 // Path returns the name of a test's database for [store.Open]: the path itself, or the URL of a database that is new
-// for each path and test. A URL is one already.
+// for each path and test, beside the folder of that path. A URL is one already.
 func Path(t testing.TB, path string) string {
 	t.Helper()
 	if !Used() || store.IsURL(path) {
 		return path
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -59,6 +63,53 @@ func Path(t testing.TB, path string) string {
 		known[path] = New(t)
 	}
 	return known[path]
+}
+
+// Raw opens a test's database as another program would, of which nothing checks what it writes. name is what [Path] takes
+// or returns.
+func Raw(t testing.TB, name string) *sql.DB {
+	t.Helper()
+	driver, name, unchecked := "sqlite3", Path(t, name), ""
+	if store.IsURL(name) {
+		driver, name = "pgx", name+"&session_replication_role=replica"
+		unchecked = `DO $$ DECLARE c record; BEGIN
+			FOR c IN SELECT conrelid::regclass AS of, conname FROM pg_constraint WHERE contype = 'c' AND conrelid <> 0 LOOP
+				EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', c.of, c.conname);
+			END LOOP; END $$`
+	} else {
+		name = "file:" + name + "?_ignore_check_constraints=1&_busy_timeout=30000"
+	}
+	raw, err := sql.Open(driver, name)
+	if err == nil {
+		t.Cleanup(func() { raw.Close() })
+		_, err = raw.ExecContext(t.Context(), unchecked)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// Refuse has a database refuse what changes a table, as a full disk would: an event such as "INSERT" or "UPDATE OF
+// status" where a condition holds, which may name the row NEW. allow ends that.
+func Refuse(t testing.TB, raw *sql.DB, event, table, condition, why string) (allow func()) {
+	t.Helper()
+	begin := fmt.Sprintf("CREATE TRIGGER refused BEFORE %s ON %s WHEN %s BEGIN SELECT RAISE(ABORT, '%s'); END", event, table, condition, why)
+	end := "DROP TRIGGER refused"
+	if _, files := raw.Driver().(*sqlite3.SQLiteDriver); !files {
+		begin = fmt.Sprintf(`CREATE FUNCTION refused() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+				IF %s THEN RAISE EXCEPTION '%s'; END IF; RETURN NEW; END $$;
+			CREATE TRIGGER refused BEFORE %s ON %s FOR EACH ROW EXECUTE FUNCTION refused()`, condition, why, event, table)
+		end = "DROP FUNCTION refused CASCADE"
+	}
+	execute := func(statement string) {
+		t.Helper()
+		if _, err := raw.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	execute(begin)
+	return func() { execute(end) }
 }
 
 var (
