@@ -96,6 +96,9 @@ func TestASessionAsksLittleOfTheDatabase(t *testing.T) {
 	// A look after each change, of which two or three are while the check runs, is a statement. A merge has a commit for
 	// each of building, verifying, moving and merged. The other commits are the claim, the signals and the verdict.
 	most := cost{statements: 140, transactions: 40, commits: 10}
+	if pgtest.Used() { // where a merge takes the lease of the merge queue, and gives it back
+		most.statements, most.commits = most.statements+8, most.commits+2
+	}
 	if each.statements > most.statements || each.transactions > most.transactions || each.commits > most.commits {
 		t.Errorf("a session takes %+v, at most %+v is allowed", each, most)
 	}
@@ -206,6 +209,7 @@ func (everybody) Salvage(string, agent.Death) (agent.Report, error) { return age
 // of the loop, workers and people, in sessions that use every feature.
 func TestNoStatementOfTheLoopReadsAWholeTable(t *testing.T) {
 	t.Parallel()
+	pgtest.Files(t) // SQLite explains its plans
 	dir := t.TempDir()
 	var mu sync.Mutex
 	asked := map[string]bool{}

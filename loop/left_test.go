@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/session"
@@ -260,6 +261,7 @@ func TestATaskOfAPersonsThatIsCalledOff(t *testing.T) {
 // TestWhatIsTakenAwayIsNotMadeAnew: a scan would leave a state folder without a database.
 func TestWhatIsTakenAwayIsNotMadeAnew(t *testing.T) {
 	t.Parallel()
+	pgtest.Files(t)
 	b := newWorkshop(t)
 	l := b.tree()
 	b.add(ralph.Task{Title: "A"})
