@@ -236,6 +236,36 @@ func RedFirst(c ralph.Check, limit time.Duration) (mark string, mend bool) {
 	return "", false
 }
 
+// A Broken is a command that could not tell whether a planned task is done.
+type Broken struct {
+	Task  string // its name in the plan
+	Check ralph.Check
+}
+
+// PlanRed says what people are told of the commands of a plan's tasks, by their names, and which of them the planner is
+// to mend: none once it was given some back [PlanTries] times. Results are those before any work, by command.
+func PlanRed(
+	p ralph.Plan, results map[string]ralph.Check, limit time.Duration,
+) (marks map[string][]string, mend []Broken) {
+	marks = map[string][]string{}
+	for _, t := range p.Tasks {
+		for _, command := range t.Verify {
+			r, ran := results[command]
+			if t.Drop != "" || !ran {
+				continue
+			}
+			mark, broken := RedFirst(r, limit)
+			if mark != "" {
+				marks[t.Name] = append(marks[t.Name], fmt.Sprintf("`%s` %s", text.Short(r.Command, 200), mark))
+			}
+			if broken && p.Mended < PlanTries {
+				mend = append(mend, Broken{t.Name, r})
+			}
+		}
+	}
+	return marks, mend
+}
+
 // lastLine returns the last line of a text that is not blank.
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")

@@ -2,6 +2,7 @@ package signals_test
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -152,5 +153,50 @@ func TestRedFirst(t *testing.T) {
 				t.Errorf("got %q, %v", mark, mend)
 			}
 		})
+	}
+}
+
+// TestPlanRed: what cannot run is given back to the planner twice, in one conversation, and then marked alone.
+func TestPlanRed(t *testing.T) {
+	check := func(command string, exit int, tail string) ralph.Check {
+		return ralph.Check{Command: command, Exit: exit, Passed: exit == 0, Tail: tail}
+	}
+	results := map[string]ralph.Check{}
+	for _, c := range []ralph.Check{
+		check("gotest", 127, "/bin/sh: 1: gotest: not found"), check("npm run tests", 1, "npm error Missing script: \"tests\""),
+		check("true", 0, ""), check("test -f a", 1, ""),
+		{Command: "sleep 60", Error: "took longer than 2s", Exit: -1},
+	} {
+		results[c.Command] = c
+	}
+	p := ralph.Plan{Tasks: []ralph.PlannedTask{
+		{Name: "two", Verify: []string{"gotest", "test -f a", "npm run tests"}},
+		{Name: "same", Verify: []string{"gotest", "true"}},
+		{Name: "hangs", Verify: []string{"sleep 60", "was not run"}},
+		{Name: "red", Verify: []string{"test -f a"}},
+		{Name: "gone", Verify: []string{"gotest"}, Drop: "no need"},
+	}}
+	wantMarks := map[string][]string{
+		"two":   {"`gotest` cannot run: there is no command gotest", "`npm run tests` cannot run: npm error Missing script: \"tests\""},
+		"same":  {"`gotest` cannot run: there is no command gotest", "`true` " + signals.MarkPasses},
+		"hangs": {"`sleep 60` does not end: killed after 2s"},
+	}
+	for mended, want := range map[int][]string{
+		0: {"two gotest", "two npm run tests", "same gotest"},
+		1: {"two gotest", "two npm run tests", "same gotest"},
+		2: nil, 3: nil,
+	} {
+		p.Mended = mended
+		marks, mend := signals.PlanRed(p, results, 2*time.Second)
+		var got []string
+		for _, b := range mend {
+			got = append(got, b.Task+" "+b.Check.Command)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("given back %d times: got %q, want %q", mended, got, want)
+		}
+		if !maps.EqualFunc(marks, wantMarks, slices.Equal) {
+			t.Errorf("given back %d times: marked %q, want %q", mended, marks, wantMarks)
+		}
 	}
 }

@@ -84,13 +84,25 @@ func (tx *Tx) OpenReviewsOf(task int64) ([]ralph.Session, error) {
 
 // ReviewsOf lists what reviews of a task have come to since a person last decided on one of its changes, oldest
 // first. Those before count no more.
-func (tx *Tx) ReviewsOf(task int64) (list []ralph.Review, err error) {
-	rows, err := sessions.all(tx, `
+func (tx *Tx) ReviewsOf(task int64) ([]ralph.Review, error) {
+	return tx.reviews(`
 		WHERE s.task_id = $1 AND s.role = 'review' AND s.review <> '' AND s.started_at > coalesce((
 			SELECT max(c.resolved_at) FROM task_comments c WHERE c.task_id = $1 AND c.review <> '' AND c.resolved_by <> ''), '')
 			AND s.started_at > coalesce((SELECT max(u.started_at) FROM sessions u JOIN changes c ON c.session_id = u.id
 				WHERE c.task_id = $1 AND c.undo <> ''), '')
 		ORDER BY s.started_at, s.id`, task)
+}
+
+// ReviewsSince lists what reviews of a task have come to that began after one of its signals, oldest first.
+func (tx *Tx) ReviewsSince(task, signal int64) ([]ralph.Review, error) {
+	return tx.reviews(`
+		WHERE s.task_id = $1 AND s.role = 'review' AND s.review <> ''
+			AND s.started_at >= (SELECT c.created FROM task_comments c WHERE c.id = $2)
+		ORDER BY s.started_at, s.id`, task, signal)
+}
+
+func (tx *Tx) reviews(which string, args ...any) (list []ralph.Review, err error) {
+	rows, err := sessions.all(tx, which, args...)
 	for _, s := range rows {
 		list = append(list, *s.Review)
 	}

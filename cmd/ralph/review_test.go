@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,6 +75,61 @@ task One
 	}
 	if lost != 2 || reviews != 3 {
 		t.Errorf("%d of %d reviews were lost, want 2 of 3", lost, reviews)
+	}
+}
+
+// TestAnAuthorIsKilledWhileItMends what a reviewer objects to: the objection reaches its next session with the work, it
+// is made once, and what is mended is reviewed before it is merged.
+func TestAnAuthorIsKilledWhileItMends(t *testing.T) {
+	t.Parallel()
+	s := newScriptedProject(t, `task review of One
+when +mended
+  run cat a.txt
+  call review.approve {"checked": "read it again"}
+task review of One
+  run cat a.txt
+  call review.object {"file": "a.txt", "line": 1, "what": "it is half", "why": "the rest is missing", "severity": "blocking"}
+task One
+when it is half
+  run test "$(cat a.txt b.txt)" = "$(printf 'half\nbegun')"
+  write a.txt "mended\n"
+  done {"summary": "mended it"}
+task One
+  write a.txt "half\n"
+  done {"summary": "made it"}
+turn
+  write b.txt "begun\n"
+  run touch "$RALPH_ROOT/.git/mends"; until test -e "$RALPH_ROOT/.git/go"; do sleep 0.02; done
+`, "sandbox: off\npermissions: {guards: false}\nagents: {critic: {kind: claude}}\nreview: [{agent: critic}]\nverify: ['true']\n")
+	s.ralph(0, "task", "add", "One")
+	run := s.command("run")
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(s.dir, ".git", "mends")); return err == nil })
+	if err := run.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	if err := run.Wait(); err == nil {
+		t.Error("the run was not killed")
+	}
+	s.has(s.ralph(0, "run"), "TASK-1 merged into")
+	if got := s.git("show", "HEAD:a.txt") + s.git("show", "HEAD:b.txt"); got != "mended\nbegun\n" {
+		t.Errorf("merged is %q", got)
+	}
+	shown := s.ralph(0, "task", "show", "1")
+	s.has(shown, "approved by critic", "read it again")
+	var list []ralph.Session
+	if err := json.Unmarshal([]byte(s.ralph(0, "session", "list", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	var roles []string
+	for _, one := range list {
+		roles = append(roles, string(one.Role)+" "+string(one.Ending))
+	}
+	slices.Sort(roles)
+	if want := []string{"review finished", "review finished", "work finished", "work lost"}; !slices.Equal(roles, want) {
+		t.Errorf("the sessions are %q, want %q", roles, want)
 	}
 }
 

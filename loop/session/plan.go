@@ -318,24 +318,16 @@ func (p *planner) redFirst(ctx context.Context) (said string, err error) {
 	if err := p.run(ctx, commands); err != nil {
 		return "", fmt.Errorf("run the plan's commands: %w", err)
 	}
+	marks, broken := signals.PlanRed(p.plan, p.results, s.Check.Timeout)
 	p.plan.Marks = signals.PlanMarks(p.plan, s.Plans.Meet)
-	var mend strings.Builder
-	for _, t := range p.plan.Tasks {
-		for _, command := range t.Verify {
-			r, ran := p.results[command]
-			if t.Drop != "" || !ran {
-				continue
-			}
-			mark, broken := signals.RedFirst(r, s.Check.Timeout)
-			if mark != "" {
-				p.plan.Marks[t.Name] = append(p.plan.Marks[t.Name], fmt.Sprintf("`%s` %s", text.Short(r.Command, 200), mark))
-			}
-			if broken {
-				fmt.Fprintf(&mend, "\n%s: `%s`\n\n%s", t.Name, r.Command, prompt.Quoted("what it prints", r.Tail))
-			}
-		}
+	for name, list := range marks {
+		p.plan.Marks[name] = append(p.plan.Marks[name], list...)
 	}
-	if mend.Len() > 0 && p.plan.Mended < signals.PlanTries {
+	if len(broken) > 0 {
+		var mend strings.Builder
+		for _, c := range broken {
+			fmt.Fprintf(&mend, "\n%s: `%s`\n\n%s", c.Task, c.Check.Command, prompt.Quoted("what it prints", c.Check.Tail))
+		}
 		p.plan.Mended++
 		p.done = ""
 		said = fmt.Sprintf("ralph ran each command once before any work, and these fail for another reason than that the "+

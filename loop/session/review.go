@@ -89,13 +89,16 @@ func (s *Session) review(ctx context.Context, f *finding) error {
 	if err != nil {
 		return err
 	}
-	var before []ralph.Review
+	var before, since []ralph.Review
 	var reviewers []Reviewer
 	var asked Reviewer
 	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
 		t, err := tx.Task(s.Row.TaskID)
 		if err == nil {
 			before, err = tx.ReviewsOf(t.ID)
+		}
+		if err == nil && s.late {
+			since, err = tx.ReviewsSince(t.ID, s.closed.ID)
 		}
 		if err == nil {
 			reviewers, err = s.Reviews.Of(tx, t, files, before)
@@ -106,6 +109,10 @@ func (s *Session) review(ctx context.Context, f *finding) error {
 		return err
 	}); err != nil || len(reviewers) == 0 && !asks {
 		return err
+	}
+	if signals.ObjectedTo(since) { // its author was told, and has not said since that it is mended
+		f.evidence.Reviews, f.evidence.Rounds = since, signals.Rounds(before)
+		return nil
 	}
 	about, err := s.aboutChange(ctx, f, from, to, files)
 	if err != nil {
