@@ -6,6 +6,7 @@
 package ralph
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -100,6 +101,12 @@ func (t Time) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON parses the output of MarshalJSON.
 func (t *Time) UnmarshalJSON(b []byte) error {
+	// There are many of them, and nearly all are plain.
+	if n := len(b); n > 1 && b[0] == '"' && b[n-1] == '"' && bytes.IndexByte(b, '\\') < 0 {
+		parsed, err := ParseTime(string(b[1 : n-1]))
+		*t = parsed
+		return err
+	}
 	var s *string
 	if err := json.Unmarshal(b, &s); err != nil {
 		return err

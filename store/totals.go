@@ -43,7 +43,7 @@ type Spent struct {
 // spent are the sums of a query over sessions s, and the condition that they ended between $1 and $2.
 const (
 	spent = `count(*), sum(CASE WHEN s.accepted = 1 AND EXISTS (SELECT 1 FROM changes c
-		WHERE c.task_id = s.task_id AND c.session_id = s.id AND c.state = 'merged') THEN 1 ELSE 0 END),
+		WHERE c.session_id = s.id AND c.state = 'merged') THEN 1 ELSE 0 END),
 		sum(s.cost_usd), min(s.cost_known)`
 	ended = `s.completed_at >= $1 AND s.completed_at < $2`
 )

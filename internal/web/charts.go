@@ -35,7 +35,7 @@ const (
 	// partRows is the most rows of what the cost went to.
 	partRows = 10
 	// stateSessions is the number of sessions that the times in states are computed from.
-	stateSessions = 500
+	stateSessions = 200
 )
 
 // starts returns the moments at which the last columns begin, and the end of the last one, in now's zone. Weeks begin
