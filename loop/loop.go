@@ -238,9 +238,12 @@ func (l *Loop) run(ctx context.Context) (Result, error) {
 	if errors.Is(err, store.ErrGone) {
 		return result, err // there is nothing left to record it in
 	}
-	// Record the end of the run even if ctx has ended.
+	// Record the end of the run even if ctx has ended, and that of those whose machines were lost without leaving work.
 	closing := l.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
-		return tx.EndRun(run.ID, result.Status, result.Reasons[0])
+		if err := tx.EndRun(run.ID, result.Status, result.Reasons[0]); err != nil {
+			return err
+		}
+		return tx.EndLostRuns()
 	})
 	return result, errors.Join(err, closing)
 }

@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -17,18 +18,25 @@ import (
 	"ralph/store"
 )
 
-// unlucky is an agent whose supervisor is killed during its first start.
+// unlucky is an agent whose supervisor is killed during its first start, while another machine is lost.
 type unlucky struct {
-	agent.Agent
+	speaker
 	started int
 }
 
 func (u *unlucky) Work(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 	if u.started++; u.started == 1 {
-		return agent.Report{}, fmt.Errorf("start claude: %w", proc.ErrSupervisorLost)
+		err := u.db.Tx(ctx, func(tx *store.Tx) error {
+			_, err := tx.ExecContext(ctx, `UPDATE runs SET lease_until = '2000-01-01T00:00:00.000Z' WHERE process = $1`, elsewhere)
+			return err
+		})
+		return agent.Report{}, errors.Join(err, fmt.Errorf("start claude: %w", proc.ErrSupervisorLost))
 	}
-	return u.Agent.Work(ctx, a)
+	return u.speaker.Work(ctx, a)
 }
+
+// elsewhere is a process of another machine.
+const elsewhere = "other-boot/pid:[1] 7 7 token"
 
 func TestASupervisorThatIsKilledAtTheStartCostsItsSessionAlone(t *testing.T) {
 	t.Parallel()
@@ -40,12 +48,15 @@ func TestASupervisorThatIsKilledAtTheStartCostsItsSessionAlone(t *testing.T) {
 	defer db.Close()
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
 		_, err := tx.AddTask(ralph.Task{Title: "One", Priority: 2}, "human")
+		if err == nil {
+			_, err = tx.StartRun(elsewhere, ralph.Limits{}, "")
+		}
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
 	l := &loop.Loop{
-		Store: db, Agent: &unlucky{Agent: speaker{db}}, Here: &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
+		Store: db, Agent: &unlucky{speaker: speaker{db}}, Here: &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
 		Limits: ralph.Limits{
 			MaxSessions: 20, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 			SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
@@ -59,6 +70,9 @@ func TestASupervisorThatIsKilledAtTheStartCostsItsSessionAlone(t *testing.T) {
 	var sessions []ralph.Session
 	if err := db.View(t.Context(), func(tx *store.Tx) (err error) {
 		sessions, err = tx.Sessions(store.SessionFilter{})
+		if r, rerr := tx.Run(1); rerr != nil || r.EndedAt.IsZero() {
+			t.Errorf("of a machine that was lost meanwhile and left no work: %+v, %v; want its run ended", r, rerr)
+		}
 		return err
 	}); err != nil {
 		t.Fatal(err)

@@ -198,12 +198,8 @@ func (n *node) run() {
 	if err := n.net.launch(n.cmd); err != nil {
 		n.t.Fatal(err)
 	}
-	if n.inside != nil {
-		if err := n.inside.Close(); err != nil {
-			n.t.Fatal(err)
-		}
-		n.inside = nil
-	}
+	was := n.inside
+	n.inside = nil
 	own, err := os.Readlink("/proc/self/ns/pid")
 	for err == nil && n.inside == nil { // until unshare has made it, and its first process
 		made, oerr := os.Open(fmt.Sprintf("/proc/%d/ns/pid_for_children", n.cmd.Process.Pid))
@@ -213,6 +209,9 @@ func (n *node) run() {
 		if n.inside = made; n.namespace() == own {
 			err, n.inside = made.Close(), nil
 		}
+	}
+	if was != nil { // until now, so that the new one has another number
+		err = errors.Join(err, was.Close())
 	}
 	if err != nil {
 		n.t.Fatal(err)
@@ -348,9 +347,6 @@ func (s *cluster) lost(n *node) {
 			s.count(n.of(works)) == 0
 	}, n)
 }
-
-// databaseClock is the time as the database stores it.
-const databaseClock = `to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
 // faults are what a storm does to a machine.
 var faults = map[string]func(s *cluster, n *node){

@@ -26,8 +26,8 @@ type Chats struct {
 	watched map[string]bool
 }
 
-// Follow prints what the chats report until no task is claimed any more or ctx ends. The error wraps
-// [ralph.ErrConflict] if none is claimed at first.
+// Follow prints what the chats report until no task is claimed any more or ctx ends. While the database's server is away
+// it waits. The error wraps [ralph.ErrConflict] if none is claimed at first.
 func (w *Chats) Follow(ctx context.Context) error {
 	w.watched = map[string]bool{}
 	begin := func(tx *store.Tx) (err error) {
@@ -60,10 +60,10 @@ func (w *Chats) Follow(ctx context.Context) error {
 		}
 		changed = w.Store.Changed()
 		over, err := w.poll(ctx)
-		if err != nil || over {
-			if ctx.Err() != nil {
-				return nil
-			}
+		switch {
+		case ctx.Err() != nil && (over || err != nil):
+			return nil
+		case err != nil && !away(w.Store, err), err == nil && over:
 			return err
 		}
 	}
@@ -102,10 +102,10 @@ func (w *Chats) poll(ctx context.Context) (over bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		w.after = e.ID
 		if err := w.Store.View(ctx, func(tx *store.Tx) error { return w.show(tx, e) }); err != nil {
 			return false, err
 		}
+		w.after = e.ID
 	}
 	err = w.Store.View(ctx, func(tx *store.Tx) error {
 		claims, err := tx.ClaimsOfPeople()

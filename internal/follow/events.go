@@ -47,8 +47,11 @@ func (r *Events) Print(ctx context.Context) error {
 	return nil
 }
 
+// away reports whether an error is that of a database's server that is away, for which who follows waits.
+func away(db *store.DB, err error) bool { return db.Shared() && store.Passes(err) }
+
 // Follow prints events as they come until ctx ends, they are over, or its output is not read any more, which is not
-// an error.
+// an error. While the database's server is away it waits.
 func (r *Events) Follow(ctx context.Context) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
@@ -58,13 +61,13 @@ func (r *Events) Follow(ctx context.Context) error {
 		if err == nil {
 			err = r.Print(ctx)
 		}
-		if err != nil {
-			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-				return nil
-			}
+		if err != nil && ctx.Err() != nil && (errors.Is(err, context.Canceled) || away(r.Store, err)) {
+			return nil
+		}
+		if err != nil && !away(r.Store, err) {
 			return err
 		}
-		if over {
+		if over && err == nil {
 			return nil
 		}
 		for waiting := true; waiting; {

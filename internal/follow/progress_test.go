@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -12,8 +13,8 @@ import (
 	"ralph/store"
 )
 
-// TestProgressOutlastsTheDatabase: a server that is away for longer than anything is tried again ends no printing.
-func TestProgressOutlastsTheDatabase(t *testing.T) {
+// TestFollowersOutlastTheDatabase: a server that is away for longer than anything is tried again ends no printing.
+func TestFollowersOutlastTheDatabase(t *testing.T) {
 	server := pgtest.Start(t, "", nil)
 	db, err := store.Open(t.Context(), strings.Replace(server.URL, "/postgres?", "/ralph?", 1), store.Options{})
 	if err != nil {
@@ -24,12 +25,28 @@ func TestProgressOutlastsTheDatabase(t *testing.T) {
 	store.LeaseTime = 10 * time.Millisecond
 	db.Outlast()
 	store.LeaseTime = lease
-	read, out := io.Pipe()
-	over, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		err := (&Progress{Store: db, Out: out, JSON: true}).Follow(over)
-		ended <- errors.Join(err, out.CloseWithError(err))
-	}()
+	var printed []io.Reader
+	over, ended := make(chan struct{}), make(chan error)
+	for _, follow := range []func(out io.Writer) error{
+		func(out io.Writer) error { return (&Progress{Store: db, Out: out, JSON: true}).Follow(over) },
+		func(out io.Writer) error {
+			return (&Events{Store: db, Out: out, JSON: true, Over: func(context.Context) (bool, error) {
+				select {
+				case <-over:
+					return true, nil
+				default:
+					return false, nil
+				}
+			}}).Follow(t.Context())
+		},
+	} {
+		read, out := io.Pipe()
+		printed = append(printed, read)
+		go func() {
+			err := follow(out)
+			ended <- errors.Join(err, out.CloseWithError(err))
+		}()
+	}
 	add := func(title string) {
 		t.Helper()
 		for { // while the server starts
@@ -44,10 +61,12 @@ func TestProgressOutlastsTheDatabase(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		var line [1000]byte
-		n, err := read.Read(line[:])
-		if err != nil || !strings.Contains(string(line[:n]), title) {
-			t.Fatalf("printed %q, %v", line[:n], err)
+		for i, read := range printed {
+			var line [1000]byte
+			n, err := read.Read(line[:])
+			if err != nil || !strings.Contains(string(line[:n]), title) {
+				t.Fatalf("follower %d printed %q, %v", i, line[:n], err)
+			}
 		}
 	}
 	add("before")
@@ -59,7 +78,9 @@ func TestProgressOutlastsTheDatabase(t *testing.T) {
 	}
 	add("after")
 	close(over)
-	if err := <-ended; err != nil {
-		t.Error(err)
+	for range printed {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -35,7 +35,7 @@ func (l *Transcript) Read() (err error) {
 }
 
 // Follow prints new parts until the session has ended, its output is not read any more, or ctx
-// ends. It returns the session's last state.
+// ends. While the database's server is away it waits for the end. It returns the session's last state.
 func (l *Transcript) Follow(ctx context.Context, db *store.DB, s ralph.Session) (ralph.Session, error) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
@@ -47,10 +47,12 @@ func (l *Transcript) Follow(ctx context.Context, db *store.DB, s ralph.Session) 
 			if ctx.Err() != nil {
 				return s, nil
 			}
-			if err != nil {
+			switch {
+			case err == nil:
+				s = now
+			case !away(db, err):
 				return s, err
 			}
-			s = now
 		}
 		// Everything written before the end is read after the end was seen.
 		err := l.Read()
