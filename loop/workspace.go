@@ -165,7 +165,9 @@ func (l *Loop) kept(ctx context.Context, task ralph.Task) (c ralph.Change, commi
 	if c.State == ralph.SentBack && len(c.Conflicts) > 0 && task.TimesSentBack >= l.Merger.MaxSentBack {
 		return c, "", nil
 	}
-	commit, err = l.Merger.Obtain(ctx, c)
+	if commit, err = l.Merger.Obtain(ctx, c); errors.Is(err, ralph.ErrConflict) {
+		err = fmt.Errorf("%w: %w", errAway, err)
+	}
 	return c, commit, err
 }
 

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -126,10 +128,17 @@ func (r *Remote) Fetch(ctx context.Context, branch string) (string, error) {
 	return r.FetchRef(ctx, "refs/heads/"+branch)
 }
 
+var fetches atomic.Int64 // of this process
+
 // FetchRef is [Remote.Fetch] of any ref of the remote, by its full name.
 func (r *Remote) FetchRef(ctx context.Context, ref string) (string, error) {
-	// A ref of its own for each: several may be fetched at once.
+	// A ref of its own for each: several may be fetched at once, and a change twice at once. A branch keeps its ref, so
+	// that what it has is not sent again.
+	branch := strings.HasPrefix(ref, "refs/heads/")
 	fetched, have := "refs/ralph/fetched/"+ref, "refs/ralph/have"
+	if !branch {
+		fetched = fmt.Sprintf("refs/ralph/fetched/%d-%d/%s", os.Getpid(), fetches.Add(1), ref)
+	}
 	if r.have != "" { // so that existing objects are not sent again
 		if _, err := r.run(ctx, "update-ref", have, r.have); err != nil {
 			return "", err
@@ -144,7 +153,7 @@ func (r *Remote) FetchRef(ctx context.Context, ref string) (string, error) {
 		return "", err
 	}
 	out, err := r.run(ctx, "rev-parse", "--verify", "--quiet", fetched)
-	if err == nil && !strings.HasPrefix(ref, "refs/heads/") { // it is fetched once
+	if err == nil && !branch { // it is fetched once
 		_, err = r.run(ctx, "update-ref", "-d", fetched)
 	}
 	return strings.TrimSpace(string(out)), err
@@ -155,6 +164,9 @@ type Pushed struct {
 	Stale   bool   // the branch was not at the expected commit; nothing has changed
 	Refused string // the remote's own reason for rejecting the push; "" if it accepted
 }
+
+// moved matches what git says of a ref that another push has moved meanwhile.
+var moved = regexp.MustCompile(`cannot lock ref '[^']*': (is at [0-9a-f]+ but expected|reference already exists)`)
 
 // Push moves a branch of the remote from one commit to another; from "" creates it. If the branch
 // is elsewhere, nothing changes.
@@ -173,6 +185,9 @@ func (r *Remote) Push(ctx context.Context, branch, from, to string) (p Pushed, e
 			if err != nil {
 				_, said, _ = strings.Cut(err.Error(), "remote: ")
 				said, _, _ = strings.Cut(said, " error: failed to push")
+			}
+			if moved.MatchString(said) { // by somebody else, after this push had seen it
+				return Pushed{Stale: true}, nil
 			}
 			return Pushed{Refused: strings.TrimSpace(strings.TrimSuffix(why, ")") + " " + said)}, nil
 		}

@@ -337,6 +337,18 @@ func TestARemote(t *testing.T) {
 			t.Errorf("%d fetches, %v", n, err)
 		}
 	})
+	t.Run("somebody else pushes at the same moment", func(t *testing.T) {
+		y, remote := begin(t)
+		other := y.in(remote, "-c", "user.name=Bob", "-c", "user.email=bob@example.org", "commit-tree", "-p", "main", "-m", "Theirs", "main^{tree}")
+		hook := "#!/bin/sh\nrm \"$0\"; git update-ref refs/heads/main " + other
+		y.no(os.WriteFile(filepath.Join(remote, "hooks", "update"), []byte(hook), 0o700)) // which git asks before it moves it
+		c := y.work("One", map[string]string{"a": "x\n"})
+		y.merge()
+		done(y, c)
+		if got := y.in(remote, "log", "--format=%s", "--first-parent", "main"); got != "TASK-1: One\nTheirs\nBegin" {
+			t.Errorf("%s\n%+v", got, y.state())
+		}
+	})
 	t.Run("somebody else has pushed", func(t *testing.T) {
 		y, remote := begin(t)
 		other := t.TempDir()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"ralph"
+	"ralph/store"
 )
 
 // Travels reports whether changes go through the remote, since other machines may merge them and go on from them.
@@ -27,11 +28,14 @@ func (l *Merger) HandOver(ctx context.Context, c ralph.Change) error {
 }
 
 // Obtain returns the commit of a change, which is fetched if another machine has made it; "" if nobody has handed it
-// over. The error wraps [ralph.ErrConflict] if the remote could not be reached, which is tried again.
+// over. The error wraps [ralph.ErrConflict] if the remote cannot be reached, which is tried again after a while.
 func (l *Merger) Obtain(ctx context.Context, c ralph.Change) (commit string, err error) {
 	commit, err = l.Tree.Ref(ctx, c.Ref())
 	if err != nil || commit != "" && (c.Head == "" || commit == c.Head) || !l.Travels() {
 		return commit, err
+	}
+	if away, err := store.Read(ctx, l.Store, (*store.Tx).RemoteAway); err != nil || away {
+		return "", cmp.Or(err, ralph.Conflict("%s could not be reached, and is asked for the change of TASK-%d later", l.Push, c.TaskID))
 	}
 	// What is here may have been fetched before its machine, started anew, made another one.
 	fetched, err := l.FetchChange(ctx, c)

@@ -1,8 +1,10 @@
 package merging
 
 import (
+	"errors"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"ralph"
@@ -63,6 +65,15 @@ func TestAChangeMadeAnew(t *testing.T) {
 	if got := obtain(third); got != third.Head || there.git("rev-parse", third.Ref()) != got {
 		t.Errorf("got %q, want %q", got, third.Head)
 	}
+	var all sync.WaitGroup
+	for range 4 { // sessions and merges do at once
+		all.Go(func() {
+			if got, err := there.FetchChange(t.Context(), third); err != nil || got != third.Head {
+				t.Errorf("beside others: got %q, %v", got, err)
+			}
+		})
+	}
+	all.Wait()
 	there.no(os.RemoveAll(remote))
 	if got := obtain(third); got != third.Head {
 		t.Errorf("what is here needs no remote: got %q, want %q", got, third.Head)
@@ -70,5 +81,8 @@ func TestAChangeMadeAnew(t *testing.T) {
 	_, err := there.Obtain(t.Context(), second)
 	if err == nil || !strings.Contains(err.Error(), "fetch the change of TASK-1 from origin") {
 		t.Errorf("without the remote: %v", err)
+	}
+	if _, err = there.Obtain(t.Context(), second); !errors.Is(err, ralph.ErrConflict) || there.state().Failures != 1 {
+		t.Errorf("it was asked again at once: %v, %+v", err, there.state())
 	}
 }
