@@ -65,8 +65,8 @@ func Path(t testing.TB, path string) string {
 	return known[path]
 }
 
-// Raw opens a test's database as another program would, of which nothing checks what it writes. name is what [Path] takes
-// or returns.
+// Raw opens a test's database as another program would, of which nothing checks what it writes. name is what [Path]
+// takes or returns.
 func Raw(t testing.TB, name string) *sql.DB {
 	t.Helper()
 	driver, name, unchecked := "sqlite3", Path(t, name), ""
@@ -94,7 +94,8 @@ func Raw(t testing.TB, name string) *sql.DB {
 // status" where a condition holds, which may name the row NEW. allow ends that.
 func Refuse(t testing.TB, raw *sql.DB, event, table, condition, why string) (allow func()) {
 	t.Helper()
-	begin := fmt.Sprintf("CREATE TRIGGER refused BEFORE %s ON %s WHEN %s BEGIN SELECT RAISE(ABORT, '%s'); END", event, table, condition, why)
+	begin := fmt.Sprintf(`CREATE TRIGGER refused BEFORE %s ON %s WHEN %s BEGIN SELECT RAISE(ABORT, '%s'); END`,
+		event, table, condition, why)
 	end := "DROP TRIGGER refused"
 	if _, files := raw.Driver().(*sqlite3.SQLiteDriver); !files {
 		begin = fmt.Sprintf(`CREATE FUNCTION refused() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
