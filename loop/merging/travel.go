@@ -35,7 +35,8 @@ func (l *Merger) Obtain(ctx context.Context, c ralph.Change) (commit string, err
 		return commit, err
 	}
 	if away, err := store.Read(ctx, l.Store, (*store.Tx).RemoteAway); err != nil || away {
-		return "", cmp.Or(err, ralph.Conflict("%s could not be reached, and is asked for the change of TASK-%d later", l.Push, c.TaskID))
+		later := ralph.Conflict("%s could not be reached, and is asked for the change of TASK-%d later", l.Push, c.TaskID)
+		return "", cmp.Or(err, later)
 	}
 	// What is here may have been fetched before its machine, started anew, made another one.
 	fetched, err := l.FetchChange(ctx, c)
