@@ -13,6 +13,7 @@ import (
 
 	"ralph"
 	"ralph/internal/bystander"
+	"ralph/internal/heap"
 	"ralph/internal/proc"
 	"ralph/internal/project"
 	"ralph/internal/show"
@@ -52,6 +53,7 @@ func newServe(a *app) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
+			go heap.Trim(ctx)
 			return d.Serve(ctx)
 		})
 	})

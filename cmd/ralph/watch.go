@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph/internal/follow"
+	"ralph/internal/heap"
 	"ralph/internal/project"
 	"ralph/internal/show"
 	"ralph/internal/watch"
@@ -30,7 +31,10 @@ func newWatch(a *app) *cobra.Command {
 				return err
 			}
 			s := &watch.Queue{Store: db, Project: p.Name(), State: p.State, Limits: p.Limits(), Do: a.act}
-			err := watch.Run(cmd.Context(), s, a.in.(*os.File), a.out.(*os.File), a.environ)
+			ctx, leave := context.WithCancel(cmd.Context())
+			defer leave()
+			go heap.Trim(ctx)
+			err := watch.Run(ctx, s, a.in.(*os.File), a.out.(*os.File), a.environ)
 			return errors.Join(err, s.Close())
 		})
 	})

@@ -22,8 +22,8 @@ import (
 
 // pages are the templates by page, each with the layout and the parts.
 type pages struct {
-	byName map[string]*template.Template
-	style  string // digest of static/, so that a new version loads new styles
+	templates *template.Template
+	style     string // digest of static/, so that a new version loads new styles
 }
 
 // parsePages parses the embedded templates.
@@ -32,7 +32,7 @@ func parsePages() (p pages, err error) {
 		return p, err
 	}
 	md := newMarkdown()
-	base, err := template.New("").Funcs(template.FuncMap{
+	funcs := template.FuncMap{
 		"static": func(name string) string { return "/static/" + p.style + "/" + name },
 		"md":     md.render, "plain": text.Clean, "shown": text.Visible, "money": text.Money,
 		"line": func(n int, s string) string { return text.Line(s, n) },
@@ -43,23 +43,35 @@ func parsePages() (p pages, err error) {
 		"status": statusLook, "task": taskLook, "args": args,
 		"sign": sign, "icon": icon, "asked": newAsked, "counted": counted,
 		"percent": percent, "left": left, "ago": ago, "brief": brief,
-	}).ParseFS(files, "templates/layout.html", "templates/parts.html")
-	if err != nil {
-		return p, err
 	}
-	p.byName = map[string]*template.Template{}
+	p.templates = template.New("").Funcs(funcs)
+	// Each page has its content, under its own name: a set for each page would have all the rest as often.
 	names, err := fs.Glob(files, "templates/*.html")
 	for _, name := range names {
-		t, cerr := base.Clone()
-		if cerr == nil {
-			t, cerr = t.ParseFS(files, name)
+		one, perr := template.New("").Funcs(funcs).ParseFS(files, name)
+		if err = errors.Join(err, perr); perr != nil {
+			continue
 		}
-		if err = errors.Join(err, cerr); cerr == nil {
-			p.byName[strings.TrimSuffix(path.Base(name), ".html")] = t
+		for _, t := range one.Templates() {
+			called := t.Name()
+			switch called {
+			case "": // which all of these begin with
+				continue
+			case "content":
+				called = contentOf(strings.TrimSuffix(path.Base(name), ".html"))
+			}
+			if p.templates.Lookup(called) != nil {
+				err = errors.Join(err, fmt.Errorf("%s: another template is called %q, too", name, called))
+			}
+			_, perr := p.templates.AddParseTree(called, t.Tree)
+			err = errors.Join(err, perr)
 		}
 	}
 	return p, err
 }
+
+// contentOf is the template of what a page has between its header and its footer.
+func contentOf(page string) string { return "content of " + page }
 
 // args builds a map for a template with several values: name, value, name, value.
 func args(pairs ...any) (map[string]any, error) {
@@ -134,6 +146,7 @@ type frame struct {
 	Stream                                   string      // URL of the updates; "" for none
 	Own                                      string      // the gap for the visitor's own lines; "" for none
 	Body                                     any
+	Content                                  template.HTML // the body, rendered
 }
 
 // Urgent is how many things a person should look at now.
@@ -154,7 +167,7 @@ func (a *app) show(f shower) http.HandlerFunc {
 			own.Flash = a.takeFlash(w, r)
 		}
 		var b strings.Builder
-		if err := a.pages.byName["overview"].ExecuteTemplate(&b, "own", own); err != nil {
+		if err := a.pages.templates.ExecuteTemplate(&b, "own", own); err != nil {
 			a.fail(w, r, err)
 			return
 		}
@@ -277,8 +290,12 @@ func (a *app) frame(r *http.Request) frame {
 func (a *app) render(f frame, v view) (string, error) {
 	f.Title, f.Name, f.Body = v.title, v.name, v.body
 	f.Nav, f.Group = menu(v.nav)
-	var b strings.Builder
-	err := a.pages.byName[v.name].ExecuteTemplate(&b, "layout", f)
+	var content, b strings.Builder
+	if err := a.pages.templates.ExecuteTemplate(&content, contentOf(v.name), f); err != nil {
+		return "", err
+	}
+	f.Content = template.HTML(content.String()) //nolint:gosec // what a template of ours has escaped
+	err := a.pages.templates.ExecuteTemplate(&b, "layout", f)
 	return b.String(), err
 }
 

@@ -291,7 +291,7 @@ func (s *subscription) entries() error {
 		}
 		for _, e := range list {
 			var b bytes.Buffer
-			if err := s.app.pages.byName["session"].ExecuteTemplate(&b, "entry", newEntry(e)); err != nil {
+			if err := s.app.pages.templates.ExecuteTemplate(&b, "entry", newEntry(e)); err != nil {
 				return err
 			}
 			s.at.entry++
