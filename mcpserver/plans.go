@@ -72,15 +72,8 @@ func (c *chat) planAsked(ctx context.Context, req *mcp.CallToolRequest, in PlanC
 	}
 	var said []string
 	var lapsed []ralph.Session
-	err = c.Store.Tx(ctx, func(tx *store.Tx) error {
-		now, err := inbox.ReadPlan(tx, feature)
-		if err == nil && digest(now) != was {
-			err = ralph.Conflict("the plan of %s was changed while the person was asked: it stays as it is", feature)
-		}
-		if err != nil {
-			return err
-		}
-		if said, err = inbox.DecidePlan(tx, feature, in.Names, in.Verdict == "approve", in.Reason, c.Person); err != nil {
+	err = c.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+		if said, err = p.Decide(tx, in.Names, in.Verdict == "approve", in.Reason, c.Person); err != nil {
 			return err
 		}
 		lapsed, err = tx.LapsedClaims()

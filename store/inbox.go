@@ -54,6 +54,8 @@ type InboxItem struct {
 	Session   string     `json:"session,omitempty"` // that is paused until the permission is answered
 	Expires   ralph.Time `json:"expires,omitzero"`  // when the permission is denied automatically
 	Action    string     `json:"-"`                 // what is allowed now: split, adopt, task; undo of a flag
+	// What waits of a plan: proposals, amendments and proposals to cancel a task.
+	Parts []InboxItem `json:"-"`
 }
 
 // An inboxQuery finds the items of one kind.
@@ -352,7 +354,7 @@ func (tx *Tx) addPlan(item *InboxItem) error {
 			said = append(said, planVerbs[kind]+text.Count(n[kind], "task"))
 		}
 	}
-	item.Text = strings.Join(said, ", ")
+	item.Parts, item.Text = parts, strings.Join(said, ", ")
 	if marked > 0 {
 		item.Text += fmt.Sprintf("; %d marked", marked)
 	}

@@ -50,6 +50,13 @@ func (a *app) decide(ctx context.Context, args []string, approve, asTask bool) e
 	if err := ralph.CheckText("WORDS", words, false); err != nil {
 		return err
 	}
+	list, err := read(ctx, a, func(tx *store.Tx) ([]store.InboxItem, error) { return inbox.Named(tx, args[:1]) })
+	if err == nil && list[0].Kind == "plan" {
+		return a.decidePlan(ctx, list[0].Title, nil, approve, words)
+	}
+	if err != nil {
+		return err
+	}
 	var said string
 	return showOf(ctx, a, alter, func(tx *store.Tx) (i store.InboxItem, err error) {
 		list, err := inbox.Named(tx, args[:1])

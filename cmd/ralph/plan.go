@@ -15,6 +15,7 @@ import (
 
 	"ralph"
 	"ralph/internal/inbox"
+	"ralph/internal/show"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -86,7 +87,7 @@ func (a *app) approveOwn(ctx context.Context, feature string, task int64) error 
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	return a.decidePlan(ctx, feature, names, true)
+	return a.decidePlan(ctx, feature, names, true, "")
 }
 
 // idea makes the task of a plan.
@@ -156,20 +157,55 @@ func (a *app) showPlan(ctx context.Context, feature string) error {
 }
 
 func newPlanDecide(a *app, use string, approve bool) *cobra.Command {
-	var feature string
+	var feature, reason string
 	cmd := newCommand(use, func(cmd *cobra.Command, args []string) error {
-		return a.decidePlan(cmd.Context(), feature, args, approve)
+		if err := ralph.CheckText("--reason", reason, false); err != nil {
+			return err
+		}
+		return a.decidePlan(cmd.Context(), feature, args, approve, reason)
 	})
 	cmd.Flags().StringVar(&feature, "feature", "", "of the plan of this `FEATURE`, if several wait")
+	if !approve {
+		cmd.Flags().StringVar(&reason, "reason", "", "why, in `WORDS` that are kept with the tasks")
+	}
 	cmd.PostRunE = a.endClaims
 	return cmd
 }
 
-// decidePlan approves or rejects what a plan proposes: all of it, or what it proposes of the tasks named.
-func (a *app) decidePlan(ctx context.Context, feature string, names []string, approve bool) error {
-	return showOf(ctx, a, alter, func(tx *store.Tx) ([]string, error) {
-		return inbox.DecidePlan(tx, feature, names, approve, "", a.person())
-	}, func(w io.Writer, said []string) {
+// decidePlan approves or rejects what a plan proposes of the tasks named; without names all of it, which is shown first
+// on a terminal, and asked about.
+func (a *app) decidePlan(ctx context.Context, feature string, names []string, approve bool, reason string) error {
+	decide := func(tx *store.Tx) ([]string, error) {
+		return inbox.DecidePlan(tx, feature, names, approve, reason, a.person())
+	}
+	if len(names) == 0 && show.Terminal(a.in) && !a.json {
+		var lines []string
+		shown, err := read(ctx, a, func(tx *store.Tx) (p inbox.Plan, err error) {
+			if p, err = inbox.ReadPlan(tx, feature); err != nil {
+				return p, err
+			}
+			items, err := p.Named(nil)
+			if err == nil {
+				lines, _, err = tx.PlanLines(items)
+			}
+			return p, err
+		})
+		if err != nil {
+			return err
+		}
+		verb := map[bool]string{true: "Approve", false: "Reject"}[approve]
+		fmt.Fprintf(a.out, "%s\n%s all of the plan of %s? [y/N] ", text.Visible(strings.Join(lines, "\n")), verb,
+			text.VisibleLine(shown.Feature.Name))
+		answer, err := bufio.NewReader(a.in).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if !strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y") {
+			return a.say([]string{}, "the plan stays as it is")
+		}
+		decide = func(tx *store.Tx) ([]string, error) { return shown.Decide(tx, nil, approve, reason, a.person()) }
+	}
+	return showOf(ctx, a, alter, decide, func(w io.Writer, said []string) {
 		for _, s := range said {
 			fmt.Fprintln(w, text.Line(s, 300))
 		}

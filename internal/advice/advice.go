@@ -65,6 +65,7 @@ func WaitsOfPlan(tx *store.Tx, feature int64) ([]store.InboxItem, error) {
 func named(inbox []store.InboxItem) []store.InboxItem {
 	for n, i := range inbox {
 		inbox[n].Item, inbox[n].Command = Of(i)
+		named(i.Parts)
 	}
 	return inbox
 }

@@ -7,7 +7,6 @@ import (
 
 	"ralph"
 	"ralph/internal/advice"
-	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -110,7 +109,7 @@ func reviewed(approve bool) decision {
 }
 
 // Decide approves or rejects an item, and says in one line what came of it. Of the item, the kind, the
-// task, the reference and the action of a suggestion count.
+// task, the reference and the action of a suggestion count. A plan is decided on by the names of its parts.
 func Decide(tx *store.Tx, i store.InboxItem, approve bool, words, person string) (said string, err error) {
 	i.Item, i.Command = advice.Of(i)
 	if !YesOrNo(i) {
@@ -121,20 +120,7 @@ func Decide(tx *store.Tx, i store.InboxItem, approve bool, words, person string)
 		do, verb = decisions[i.Kind].reject, "rejected"
 	}
 	if i.Kind == "plan" {
-		do = func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
-			parts, err := advice.WaitsOfPlan(tx, i.Ref.ID)
-			if err == nil && len(parts) == 0 {
-				err = ralph.NotFound("nothing of that plan waits for you any more")
-			}
-			if err == nil {
-				err = oneTime(i.Title, parts)
-			}
-			if err != nil {
-				return "", err
-			}
-			_, err = decideAll(tx, parts, approve, words, person)
-			return text.Count(len(parts), "part") + " of the plan of " + i.Title, err
-		}
+		return "", Plan{Feature: ralph.Feature{Name: i.Title}, Waits: i.Parts}.unnamed()
 	}
 	said, err = do(tx, i, words, person)
 	return fmt.Sprintf("%s %s: %s", verb, i.Item, said), err

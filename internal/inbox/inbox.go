@@ -107,11 +107,12 @@ func choices(i store.InboxItem) []choice {
 		return []choice{does("r", "retry", "task", "retry", task), does("c", "cancel", "task", "cancel", task)}
 	case "claim":
 		return []choice{does("c", "complete", "chat", "complete", task), does("r", "release", "chat", "release", task)}
-	case "plan":
+	case "plan": // what is shown is decided on, and nothing that comes meanwhile
+		of, all := "--feature="+i.Title, append([]string{"--"}, itemNames(i.Parts)...)
 		return []choice{
-			does("a", "approve all", "approve", i.Item),
-			asking("c", "approve some", "their names, with spaces between", "plan", "approve", "--feature="+i.Title),
-			asking("r", "reject", "reason", "reject", i.Item),
+			does("a", "approve all", append([]string{"plan", "approve", of}, all...)...),
+			asking("c", "approve some", "their names, with spaces between", "plan", "approve", of),
+			asking("r", "reject", "reason", "plan", "reject", of),
 			does("s", "show it whole", "inbox", i.Item),
 		}
 	case "proposal":
@@ -258,6 +259,8 @@ func (d Dialogue) chosen(list []choice, i store.InboxItem, typed string) ([]stri
 		switch last := c.args[len(c.args)-1]; {
 		case i.Kind == "plan" && c.key == "c":
 			return append(append(c.args, "--"), strings.Fields(said)...), nil
+		case i.Kind == "plan":
+			return append(append(c.args, "--reason="+said, "--"), itemNames(i.Parts)...), nil
 		case strings.HasPrefix(last, "--"):
 			return append(c.args, said), nil
 		}

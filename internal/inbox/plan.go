@@ -151,14 +151,14 @@ func StateOf(markdown string) string {
 }
 
 // Named returns what waits of some names, each once; all that waits without names. A name is that of an item of the
-// inbox, as A3, or of a task, in the plan or as TASK-3. What several plannings have made is found by the names of
-// items alone: a person may have seen the first of them only.
+// inbox, as A3, or of a task, in the plan or as TASK-3. What several plannings have made of one task is found by the
+// names of items alone: a person may have seen the first of them only.
 func (p Plan) Named(names []string) (list []store.InboxItem, err error) {
 	if len(names) == 0 {
 		if len(p.Waits) == 0 {
 			return nil, ralph.NotFound("nothing of the plan of %s waits for you", p.Feature.Name)
 		}
-		return p.Waits, oneTime(p.Feature.Name, p.Waits)
+		return p.Waits, nil
 	}
 	for _, name := range names {
 		found := p.named(name)
@@ -218,15 +218,73 @@ func oneTime(feature string, list []store.InboxItem) error {
 		"name what you decide on (%s)", feature, strings.Join(parts, "; ")))
 }
 
-// DecidePlan approves or rejects what waits of some tasks of a plan, and says in a line each what came of it.
+// DecidePlan approves or rejects what waits of some tasks of a plan, and says in a line each what came of it. Names
+// there must be: without, a person decides on what they were shown ([Plan.Decide]).
 func DecidePlan(tx *store.Tx, feature string, names []string, approve bool, words, person string) ([]string, error) {
 	p, err := ReadPlan(tx, feature)
 	if err != nil {
 		return nil, err
+	}
+	if len(names) == 0 {
+		return nil, p.unnamed()
 	}
 	items, err := p.Named(names)
 	if err != nil {
 		return nil, err
 	}
 	return decideAll(tx, items, approve, words, person)
+}
+
+// unnamed is the error of who decides on all of a plan at once and was not shown it.
+func (p Plan) unnamed() error {
+	if _, err := p.Named(nil); err != nil {
+		return err
+	}
+	return ralph.Usage(fmt.Errorf("name what you decide on, as others may change the plan meanwhile: "+
+		"%s is all that waits of the plan of %s", strings.Join(itemNames(p.Waits), " "), p.Feature.Name))
+}
+
+// Decide approves or rejects what waits of some tasks of a plan as a person was shown it, or all of it without names,
+// and says in a line each what came of it. If it has changed meanwhile, nothing is decided.
+func (p Plan) Decide(tx *store.Tx, names []string, approve bool, words, person string) ([]string, error) {
+	now, err := ReadPlan(tx, p.Feature.Name)
+	if err != nil {
+		return nil, err
+	}
+	if now.Markdown() != p.Markdown() {
+		return nil, ralph.Conflict("the plan of %s was changed since it was shown, and nothing is decided: %s",
+			p.Feature.Name, p.since(now))
+	}
+	items, err := now.Named(names)
+	if err != nil {
+		return nil, err
+	}
+	return decideAll(tx, items, approve, words, person)
+}
+
+// since says in a clause what became of a plan.
+func (p Plan) since(now Plan) string {
+	was, is := itemNames(p.Waits), itemNames(now.Waits)
+	without := func(a, b []string) string {
+		return strings.Join(slices.DeleteFunc(slices.Clone(a), func(n string) bool { return slices.Contains(b, n) }), ", ")
+	}
+	var said []string
+	if gone := without(was, is); gone != "" {
+		said = append(said, "decided: "+gone)
+	}
+	if more := without(is, was); more != "" {
+		said = append(said, "added: "+more)
+	}
+	if len(said) == 0 {
+		return "a text in it is another one"
+	}
+	return strings.Join(said, "; ")
+}
+
+// itemNames are the names of items.
+func itemNames(list []store.InboxItem) (names []string) {
+	for _, i := range list {
+		names = append(names, i.Item)
+	}
+	return names
 }
