@@ -35,9 +35,11 @@ type nightSite struct {
 }
 
 // newNightSite serves a rich night from this process.
-func newNightSite(t *testing.T) *nightSite {
+func newNightSite(t *testing.T) *nightSite { return serveNight(t, &webtest.Night{}) }
+
+// serveNight serves a night.
+func serveNight(t *testing.T, n *webtest.Night) *nightSite {
 	t.Helper()
-	n := &webtest.Night{}
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{Now: n.Now})
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +142,7 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 	for name, path := range s.pages() {
 		look(name, path)
 	}
-	s.t = t
+	s = serveNight(t, &webtest.Night{Limits: webtest.Near()})
 	s.tx(func(tx *store.Tx) error {
 		run, _, err := tx.LastRun()
 		if err == nil {
@@ -150,7 +152,7 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 	})
 	look("notices", "/")
 	s.t = t
-	for _, said := range []string{"waits to use Bash", "Merging is paused: main has changes", "The run is ending: 5 different tasks"} {
+	for _, said := range []string{"waits to use Bash", "Merging is paused: main has changes", "The run is ending: 5 different tasks", "The run has spent $9.", "of its 70 sessions", "of its 8 h", "64 % of five hour are used: the limit is 60 %"} {
 		s.reads("#band .now", said)
 	}
 }
@@ -201,7 +203,7 @@ func TestTheJobsOfAMorning(t *testing.T) {
 		h.click(`#` + failed(7) + ` a.to`)
 		h.reads("#pane .item", "npm run lint")
 		h.reads("#pane .item", "5×")
-		h.click("#pane .of a")
+		h.click("#pane .item li a")
 		h.click(".sessions a")
 		h.reads("main", "'zone' is not defined")
 	})

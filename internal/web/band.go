@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"ralph"
@@ -15,7 +16,7 @@ type notice struct {
 	ID      string
 	Text    string
 	To      string // where a button posts to; "" for none
-	Label   string // of the button
+	Label   string // of the button, or else of the link
 	Further string // a page that says more; "" for none
 }
 
@@ -51,8 +52,10 @@ func (a *app) notices(tx *store.Tx, spending float64) (list []notice, err error)
 	if err != nil {
 		return nil, err
 	}
-	for i, near := range nearLimits(run, now.Sub(run.StartedAt.Time).Seconds(), today, spending, windows) {
-		list = append(list, notice{ID: fmt.Sprint("limit", i), Text: near, Further: "/#spent-h"})
+	if near := nearLimits(run, now.Sub(run.StartedAt.Time).Seconds(), today, spending, windows); len(near) > 0 {
+		list = append(list, notice{
+			ID: "limits", Text: strings.Join(near, " · "), Label: "what is left", Further: "/#spent-h",
+		})
 	}
 	return list, nil
 }
@@ -76,7 +79,8 @@ func nearLimits(run ralph.Run, elapsed, today, spending float64, windows []windo
 	}
 	for _, w := range windows {
 		if w.Limit > 0 && !w.Over && w.Percent >= w.Limit {
-			said = append(said, fmt.Sprintf("%d %% of %s are used: the limit is %d %%", w.Percent, w.Title(), w.Limit))
+			title := strings.ReplaceAll(w.Title(), "_", " ")
+			said = append(said, fmt.Sprintf("%d %% of %s are used: the limit is %d %%", w.Percent, title, w.Limit))
 		}
 	}
 	return said

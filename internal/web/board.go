@@ -5,18 +5,36 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"ralph"
 	"ralph/internal/text"
 	"ralph/store"
 )
 
-// columnTasks is the number of tasks that a column of the board shows.
-const columnTasks = 30
+// columnTasks is the number of tasks of a status that the board shows.
+const columnTasks = 15
 
-// A column has the tasks of one status.
+// boardColumns are what people read as one, in the order of the board, with a name for those of several statuses. All
+// other statuses are over.
+var boardColumns = []struct {
+	name     string
+	statuses []ralph.Status
+}{
+	{"To decide", []ralph.Status{ralph.NeedsInput, ralph.Proposed}},
+	{"Waiting", []ralph.Status{ralph.Pending, ralph.Blocked}},
+	{"At work", []ralph.Status{ralph.InProgress, ralph.Merging}},
+	{"", []ralph.Status{ralph.Failed}},
+}
+
+// A column has the tasks of some statuses; those that no task has are left out. Without a name it has that of its
+// status.
 type column struct {
+	Name  string
+	Parts []part
+}
+
+// A part has the tasks of one status.
+type part struct {
 	Status ralph.Status
 	N      int // total number
 	Cards  []taskCard
@@ -32,34 +50,18 @@ type taskCard struct {
 }
 
 // Total returns N for formatting.
-func (c column) Total() int64 { return int64(c.N) }
+func (p part) Total() int64 { return int64(p.N) }
 
 // A boardView is the board, of one feature if Feature is not "".
 type boardView struct {
 	Columns  []column
-	Over     []column // that nothing is left to do in: without cards
+	Over     []part // that nothing is left to do in: without cards
 	Feature  string
 	Features []ralph.Feature
 }
 
 // Any reports whether there is a task.
-func (v boardView) Any() bool { return v.AnyOver() || slices.ContainsFunc(v.Columns, column.any) }
-
-// AnyOver reports whether a task is over.
-func (v boardView) AnyOver() bool { return slices.ContainsFunc(v.Over, column.any) }
-
-func (c column) any() bool { return c.N > 0 }
-
-// Empty names the statuses that no task has.
-func (v boardView) Empty() string {
-	var names []string
-	for _, c := range slices.Concat(v.Columns, v.Over) {
-		if c.N == 0 {
-			names = append(names, strings.ToLower(statusLook(c.Status).Label))
-		}
-	}
-	return strings.Join(names, ", ")
-}
+func (v boardView) Any() bool { return len(v.Columns)+len(v.Over) > 0 }
 
 func (a *app) board(tx *store.Tx, r *http.Request) (view, error) {
 	v := boardView{Feature: r.URL.Query().Get("feature")}
@@ -80,23 +82,33 @@ func (a *app) board(tx *store.Tx, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	for _, s := range ralph.Statuses {
-		c := column{Status: s, N: counts[s]}
-		if s.Ended() && s != ralph.Failed {
-			v.Over = append(v.Over, c)
-			continue
-		}
-		if c.N > 0 {
+	shown := map[ralph.Status]bool{}
+	for _, c := range boardColumns {
+		one := column{Name: c.name}
+		for _, s := range c.statuses {
+			shown[s] = true
+			if counts[s] == 0 {
+				continue
+			}
 			f := store.TaskFilter{Statuses: []ralph.Status{s}, Feature: v.Feature, Limit: columnTasks, Latest: s.Ended()}
 			list, err := tx.Tasks(f)
-			if err == nil {
-				c.Cards, err = cards.of(tx, list)
-			}
 			if err != nil {
 				return view{}, err
 			}
+			p := part{Status: s, N: counts[s]}
+			if p.Cards, err = cards.of(tx, list); err != nil {
+				return view{}, err
+			}
+			one.Parts = append(one.Parts, p)
 		}
-		v.Columns = append(v.Columns, c)
+		if len(one.Parts) > 0 {
+			v.Columns = append(v.Columns, one)
+		}
+	}
+	for _, s := range ralph.Statuses {
+		if !shown[s] && counts[s] > 0 {
+			v.Over = append(v.Over, part{Status: s, N: counts[s]})
+		}
 	}
 	return view{title: "Board", name: "board", nav: "/board", live: true, body: v}, nil
 }

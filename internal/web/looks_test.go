@@ -49,7 +49,7 @@ func TestPhasesHaveAScale(t *testing.T) {
 	for _, m := range l.Ticks {
 		marks = append(marks, fmt.Sprintf("%s at %g", m.Text, m.X))
 	}
-	if got, want := strings.Join(marks, ", "), "0 at 0, 1 min at 27.3, 2 min at 54.5, 3 min at 81.8, 3 min 40 s at 100"; got != want {
+	if got, want := strings.Join(marks, ", "), "0 at 0, 1 min at 27.3, 2 min at 54.5, 3 min 40 s at 100"; got != want {
 		t.Errorf("the scale is %s, want %s", got, want)
 	}
 	if last := l.Parts[3]; last.X+last.Width < 99.9 || last.Class != "yellow" {

@@ -228,6 +228,7 @@ func (s *summary) addMerging(tx *store.Tx) error {
 		return err
 	}
 	now := tx.Now()
+	queue.Paused = "" // the band says so
 	s.Target, s.Held = queue.Target, advice.Queue(queue, now.Time)
 	list, err := tx.QueuedChanges()
 	for _, c := range list {

@@ -71,7 +71,7 @@ func newTimeline(stays []ralph.Stay) (l timeline) {
 		step = steps[i]
 	}
 	l.Ticks = append(l.Ticks, tick{0, "0", "start"})
-	for t := step; t < all*0.9; t += step { // the last would stand in the way of the end
+	for t := step; t < all*0.7; t += step { // on a phone the last would stand in the way of the end
 		l.Ticks = append(l.Ticks, tick{round(t / all * 100), unit(t), "middle"})
 	}
 	l.Ticks = append(l.Ticks, tick{100, span(all), "end"})

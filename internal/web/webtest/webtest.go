@@ -5,6 +5,7 @@ package webtest
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -24,6 +25,7 @@ type Night struct {
 	Failed     []int64           // tasks
 	Ended      map[int64]string  // the last session that ended, by task
 	Permission int64             // that a paused agent waits for
+	Limits     *ralph.Limits     // of its runs; nil for limits that are far
 	Files      map[string]string // of sessions, by "SESSION/transcript", "SESSION/prompt" and "SESSION/diffs"
 
 	db    *store.DB
@@ -91,6 +93,11 @@ var reasons = []struct {
 	{3, func(*Night) signals.Payload { return nil }},
 }
 
+// commit names one of several commits.
+func commit(of string, n int) string {
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, of, n)))[:40]
+}
+
 // Fill writes the night that ends now into a database that was opened with [Night.Now].
 func (n *Night) Fill(ctx context.Context, db *store.DB) error {
 	n.ctx, n.db, n.Files, n.Ended = ctx, db, map[string]string{}, map[int64]string{}
@@ -108,6 +115,13 @@ func (n *Night) Fill(ctx context.Context, db *store.DB) error {
 }
 
 func (n *Night) tx(f func(tx *store.Tx) error) error { return n.db.Tx(n.ctx, f) }
+
+// Near are limits that the night's second run is about to reach.
+func Near() *ralph.Limits {
+	of := limits
+	of.MaxSessions, of.MaxSeconds, of.MaxCostUSD, of.Usage = 70, 8*3600, 10, map[string]int{"five_hour": 60}
+	return &of
+}
 
 // limits are those of the night's runs.
 var limits = ralph.Limits{
@@ -162,7 +176,11 @@ var process = sync.OnceValue(func() string {
 
 func (n *Night) begin() error {
 	return n.tx(func(tx *store.Tx) (err error) {
-		n.run, err = tx.StartRun(process(), limits, "bubblewrap")
+		of := limits
+		if n.Limits != nil {
+			of = *n.Limits
+		}
+		n.run, err = tx.StartRun(process(), of, "bubblewrap")
 		return err
 	})
 }
@@ -246,7 +264,7 @@ func (n *Night) decide(
 		if err != nil {
 			return err
 		}
-		f.Ending, f.Changed, f.Merges, f.Head = ralph.Finished, true, true, fmt.Sprintf("%040x", 7919*i)
+		f.Ending, f.Changed, f.Merges, f.Head = ralph.Finished, true, true, commit("head", i)
 		f.Verify = []ralph.Check{{Command: "npm test", Passed: true, Seconds: 14.2, Tail: "# pass 214\n# fail 0\n"}}
 		f.Rules = signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 3, MaxSentBack: 3, AutoApprove: 5}
 		s.Files = []ralph.FileChange{changed, test}
@@ -340,7 +358,7 @@ func (n *Night) merge(task int64, proof *ralph.Proof) error {
 		if err != nil {
 			return err
 		}
-		c.From, c.To, c.Commit = fmt.Sprintf("%040x", 31*task), c.Head, c.Head
+		c.From, c.To, c.Commit = commit("main", int(task)), c.Head, c.Head
 		s, err := tx.Session(c.SessionID)
 		if err != nil {
 			return err
