@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/transcript"
 	"ralph/store"
 )
 
@@ -277,7 +278,7 @@ func (s *subscription) entries() error {
 		return nil
 	}
 	j := s.app.transcripts.journal(s.session)
-	all, err := j.catchUp(s.over)
+	all, err := j.follow(s.over)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it has not said anything yet
 	}
@@ -285,23 +286,27 @@ func (s *subscription) entries() error {
 		return err
 	}
 	for s.at.entry < int64(all) {
-		list, err := j.part(int(s.at.entry), maxSent)
+		list, err := j.rendered(int(s.at.entry), maxSent, s.app.entryText)
 		if err != nil || len(list) == 0 {
 			return err
 		}
-		for _, e := range list {
-			var b bytes.Buffer
-			if err := s.app.pages.templates.ExecuteTemplate(&b, "entry", newEntry(e)); err != nil {
-				return err
-			}
+		for _, data := range list {
 			s.at.entry++
-			data := strings.NewReplacer("\r", "", "\n", "\ndata: ").Replace(strings.TrimSpace(b.String()))
 			if err := s.send(fmt.Sprintf("id: %s\nevent: entry\ndata: %s\n\n", s.at, data)); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// entryText is an entry as the data of a message.
+func (a *app) entryText(e transcript.Entry) (string, error) {
+	var b bytes.Buffer
+	if err := a.pages.templates.ExecuteTemplate(&b, "entry", newEntry(e)); err != nil {
+		return "", err
+	}
+	return strings.NewReplacer("\r", "", "\n", "\ndata: ").Replace(strings.TrimSpace(b.String())), nil
 }
 
 func (s *subscription) send(text string) error {

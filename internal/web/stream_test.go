@@ -4,14 +4,17 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"ralph"
+	"ralph/internal/web"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -241,6 +244,51 @@ func TestManyStreamsLookOnce(t *testing.T) {
 	// One for each change, and as many again: the watcher of the database may notice one twice.
 	if n := looks.Load() - before; n > 2*changes {
 		t.Errorf("%d looks at the events for %d changes", n, changes)
+	}
+}
+
+// TestManyFollowersReadOnce: however many pages follow a session, its transcript is looked at once in a while, and what
+// is new is read and rendered once.
+func TestManyFollowersReadOnce(t *testing.T) {
+	t.Parallel()
+	const pages, said, often = 200, 5, 150 * time.Millisecond
+	s := newSite(t)
+	s.start(s.addTask(ralph.Task{Title: "One"}), session)
+	say := func(n int) (all string) {
+		for i := range n {
+			all += fmt.Sprintf(`{"type":"assistant","message":{"content":[{"type":"text","text":"word %d"}]}}`, i) + "\n"
+		}
+		return all
+	}
+	s.setTranscript(say(1))
+	var opened atomic.Int64
+	open := s.server.Open
+	s.server.Open = func(session string, file web.SessionFile) (io.ReadCloser, error) {
+		opened.Add(1)
+		return open(session, file)
+	}
+	server := s.serve(t)
+	var listeners []*listener
+	all := func(word string) {
+		for _, l := range listeners {
+			for m := l.next(); !strings.Contains(m.data, word); m = l.next() {
+				if m.event == "entry" {
+					t.Fatalf("got %+v instead of %s", m, word)
+				}
+			}
+		}
+	}
+	for range pages {
+		listeners = append(listeners, s.listen(t, server, "/events?after=0&session="+session, ""))
+	}
+	all("word 0")
+	before, begin := opened.Load(), time.Now()
+	for i := range said {
+		s.setTranscript(say(i + 2))
+		all(fmt.Sprintf("word %d", i+1))
+	}
+	if n, most := opened.Load()-before, int64(said+2+time.Since(begin)/often); n > most {
+		t.Errorf("opened %d times for %d entries, want at most %d", n, said, most)
 	}
 }
 
