@@ -67,10 +67,7 @@ func (r *runner) advance(ctx context.Context) error {
 		return err
 	}
 	r.advances = map[int]*advance{}
-	for number := 1; number <= r.width() && len(r.advances) < tasks; number++ {
-		if r.jobs[number] != nil { // a session that plans has it
-			continue
-		}
+	for _, number := range r.free(tasks) {
 		a := &advance{done: make(chan struct{})}
 		r.advances[number] = a
 		go func() {
@@ -86,6 +83,16 @@ func (r *runner) advance(ctx context.Context) error {
 		}()
 	}
 	return nil
+}
+
+// free returns the numbers of at most n sessions that could begin: those that no session has, as one that plans may.
+func (r *runner) free(n int) (numbers []int) {
+	for number := 1; number <= r.width() && len(numbers) < n; number++ {
+		if r.jobs[number] == nil {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers
 }
 
 // giveBack releases the workspaces that no session has taken: who decides on a lost session may need them.
