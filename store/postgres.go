@@ -256,17 +256,54 @@ func fateOf(status string) fate {
 	return fateUnknown
 }
 
-// explainPostgres adds advice to the errors that people meet.
+// A serverError is an error of a server in words for people: the driver's go over several lines, and say what it tried.
+type serverError struct {
+	says string
+	err  error
+}
+
+func (e *serverError) Error() string { return e.says }
+func (e *serverError) Unwrap() error { return e.err }
+
+// explainPostgres says what is wrong, and what to do, of the errors that people meet.
 func explainPostgres(err error) error {
-	switch code := pgCode(err); {
-	case code == "55P03":
-		return fmt.Errorf("%w: another process kept the database for too long; see who uses it and try again", err)
-	case code == "53100":
-		return fmt.Errorf("%w: the disk of the server is full; free some space, nothing that was stored is lost", err)
-	case cutOff(err):
-		return fmt.Errorf("%w: the database's server cannot be reached, or has ended the connection", err)
+	if errors.As(err, new(*serverError)) {
+		return err
 	}
-	return err
+	advice := map[string]string{
+		"28P01": "see to the user and the password in RALPH_DATABASE, or in database in ~/.config/ralph/config.yaml",
+		"28000": "see to the server's pg_hba.conf, or to RALPH_DATABASE or database in ~/.config/ralph/config.yaml",
+		"3D000": "make it (createdb), or name another one in RALPH_DATABASE or database in ~/.config/ralph/config.yaml",
+		"42501": "give the user that right, or ralph a user that has it",
+		"53100": "the disk of the server is full; free some space, nothing that was stored is lost",
+		"53300": "raise max_connections of the server, or end what holds them",
+		"55P03": "another process kept the database for too long; see who uses it and try again",
+	}[pgCode(err)]
+	if advice == "" && cutOff(err) {
+		advice = "the server does not answer, or has ended the connection; start it, or mend the way to it, and try again: " +
+			"nothing that was stored is lost"
+	}
+	if advice == "" {
+		return err
+	}
+	return &serverError{cause(err) + ": " + advice, err}
+}
+
+// cause returns what an error comes from, in a line.
+func cause(err error) string {
+	var said *pgconn.PgError
+	var way *net.OpError
+	var name *net.DNSError
+	switch {
+	case errors.As(err, &said):
+		return said.Message
+	case errors.As(err, &name):
+		return name.Error()
+	case errors.As(err, &way):
+		return way.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
 }
 
 // Outlast has transactions wait for a server that is away for as long as a lease lasts, and not for seconds alone: for

@@ -70,9 +70,11 @@ func Examine(
 	}
 	db, err := p.Open(ctx)
 	if err != nil {
-		return append(findings, Finding{
-			"database", false, err.Error(), "do as it says; `ralph db restore` keeps what is there now",
-		})
+		mend := "do as it says"
+		if p.Server == "" {
+			mend += "; `ralph db restore` keeps what is there now"
+		}
+		return append(findings, Finding{"database", false, err.Error(), mend})
 	}
 	defer db.Close()
 	note(database(ctx, p, db)...)

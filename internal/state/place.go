@@ -113,9 +113,11 @@ func Prepare(ctx context.Context, root string, own bool, environ []string) error
 	if err := before.known(); err != nil {
 		return err
 	}
-	begun, err := before.HasQueue()
-	if err != nil {
-		return err
+	begun := before.served()
+	if !begun {
+		if begun, err = before.HasQueue(); err != nil {
+			return err
+		}
 	}
 	switch {
 	case Exists(path) && begun:
@@ -161,10 +163,13 @@ func isRoot(dir string) bool {
 }
 
 // rootOfQueue returns the root of the repository's queue; "" if there is no queue or its root is
-// unknown.
+// unknown, as of one on a server: [Home.Begin] looks at that.
 func (h *Home) rootOfQueue(ctx context.Context) (root string, err error) {
 	all := *h
 	all.State = all.base
+	if all.served() {
+		return "", nil
+	}
 	if there, err := all.HasQueue(); err != nil || !there {
 		return "", err
 	}

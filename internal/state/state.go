@@ -300,6 +300,9 @@ func tasksIn(n int, err error) string {
 	return fmt.Sprintf("%d tasks", n)
 }
 
+// served reports whether the project's queue is on a server, as was noted when it began.
+func (h *Home) served() bool { return Exists(h.File(onServer)) }
+
 // HasQueue reports whether the project has a database. A state folder that has lost its database is an
 // error, not a new project.
 func (h *Home) HasQueue() (bool, error) {

@@ -72,6 +72,29 @@ func TestANetworkFileSystemIsRefused(t *testing.T) {
 	}
 }
 
+// TestAProjectWhoseQueueIsOnAServer is one; without its configuration that is written anew.
+func TestAProjectWhoseQueueIsOnAServer(t *testing.T) {
+	h := &Home{Root: t.TempDir(), Warn: io.Discard}
+	environ := []string{"HOME=" + t.TempDir()}
+	var err error
+	if h.seat, err = plainSeat(environ, h.Root); err != nil {
+		t.Fatal(err)
+	}
+	h.State = h.base
+	if err := errors.Join(h.Make(), os.WriteFile(h.File(onServer), []byte("postgres://db/queue\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := Prepare(t.Context(), h.Root, false, environ); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(h.Root, ConfigName), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Prepare(t.Context(), h.Root, false, environ); !errors.Is(err, ErrProject) {
+		t.Errorf("with its configuration: %v", err)
+	}
+}
+
 // TestADatabaseInTheProjectIsNone: what a session puts into ralph's folder there is not the queue.
 func TestADatabaseInTheProjectIsNone(t *testing.T) {
 	h := &Home{Root: t.TempDir(), Warn: io.Discard}

@@ -1,0 +1,60 @@
+package store
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// TestWhatAServerSaysIsALine that ends with what to do, and is still known for what it is.
+func TestWhatAServerSaysIsALine(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	for _, tt := range []struct {
+		name   string
+		err    error
+		says   string
+		passes bool
+	}{
+		{"nobody listens", refused, "dial tcp: connect: connection refused: the server does not answer", true},
+		{"a connection is ended", &pgconn.PgError{Code: "57P01", Message: "terminating connection"}, "terminating connection: the server", true},
+		{"a connection is lost", driver.ErrBadConn, "driver: bad connection: the server", true},
+		{"a wrong password", &pgconn.PgError{Code: "28P01", Message: "no"}, "no: see to the user and the password in RALPH_DATABASE", false},
+		{"no such database", &pgconn.PgError{Code: "3D000", Message: "there is none"}, "there is none: make it", false},
+		{"a full disk", &pgconn.PgError{Code: "53100", Message: "full"}, "full: the disk of the server is full", true},
+	} {
+		err := fmt.Errorf("tried this:\n\t%w", tt.err)
+		said := explainPostgres(explainPostgres(err))
+		if !strings.HasPrefix(said.Error(), tt.says) || strings.Contains(said.Error(), "\n") || !errors.Is(said, tt.err) ||
+			Passes(said) != tt.passes {
+			t.Errorf("%s: %q; it passes: %t", tt.name, said, Passes(said))
+		}
+	}
+	if err := explainPostgres(pgx.ErrNoRows); !errors.Is(err, pgx.ErrNoRows) || err.Error() != pgx.ErrNoRows.Error() {
+		t.Errorf("of an absence: %v", err)
+	}
+}
+
+// TestAServerThatIsAwayIsSaidInALine, of each way that was tried.
+func TestAServerThatIsAwayIsSaidInALine(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), "postgres://eva:geheim@"+address+"/queue", Options{})
+	if err == nil || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "geheim") ||
+		!strings.Contains(err.Error(), "database postgres://eva@"+address+"/queue: dial tcp ") || !Passes(err) {
+		t.Errorf("got %v", err)
+	}
+}
