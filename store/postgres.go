@@ -196,11 +196,12 @@ func pgCode(err error) string {
 	return ""
 }
 
-// cutOff reports whether the connection to the server was lost, or could not be had.
+// cutOff reports whether the connection to the server was lost, or could not be had. An error of a file's is none,
+// although it is a [net.Error]: a [syscall.Errno] has those methods.
 func cutOff(err error) bool {
 	code := pgCode(err)
 	var connect *pgconn.ConnectError
-	var network net.Error
+	var network *net.OpError
 	return errors.As(err, &connect) && (code == "" || code == "57P03") || errors.As(err, &network) &&
 		!errors.Is(err, context.DeadlineExceeded) ||
 		strings.HasPrefix(code, "08") || code == "57P01" || code == "57P02" || code == "57P03" || code == "25P03" ||

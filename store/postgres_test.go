@@ -37,6 +37,9 @@ func TestWhatAServerSaysIsALine(t *testing.T) {
 			t.Errorf("%s: %q; it passes: %t", tt.name, said, Passes(said))
 		}
 	}
+	if err := error(&os.PathError{Op: "remove", Path: "main.lock", Err: syscall.ENOTEMPTY}); Failed(err) || Passes(err) {
+		t.Errorf("of a file: %v is taken for the database's", err)
+	}
 	if err := explainPostgres(pgx.ErrNoRows); !errors.Is(err, pgx.ErrNoRows) || err.Error() != pgx.ErrNoRows.Error() {
 		t.Errorf("of an absence: %v", err)
 	}
