@@ -81,6 +81,11 @@ func (h *Home) belongs(ctx context.Context, db *store.DB, fresh bool) error {
 	case configured && root != "." && !Exists(filepath.Join(there, ConfigName)):
 		fmt.Fprintf(h.Warn, "ralph: the queue was that of %s, which has no %s any more; it is that of %s from now on\n",
 			there, ConfigName, h.Root)
+	case configured && h.Server != "":
+		return ralph.Usage(fmt.Errorf("%s is not the configuration of the queue in %s, which is that of the project in %s: "+
+			"each project has a database of its own; {project} in RALPH_DATABASE, or in database in "+
+			"~/.config/ralph/config.yaml, stands for the name of its folder",
+			filepath.Join(h.Root, ConfigName), store.Masked(h.Server), there))
 	case configured:
 		return ralph.Usage(fmt.Errorf("%s is not the configuration of the queue in %s, which is that of the project in %s: "+
 			"`ralph init --package` in %s gives it a queue of its own; or remove that file",
