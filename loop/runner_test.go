@@ -204,8 +204,12 @@ func TestWorkspacesInAdvanceAreNobodysElse(t *testing.T) {
 		tasks int
 		want  []int
 	}{
-		{nil, 2, []int{1, 2}}, {nil, 9, []int{1, 2, 3, 4}}, {nil, 0, nil},
-		{[]int{1}, 2, []int{2, 3}}, {[]int{2}, 9, []int{1, 3, 4}}, {[]int{1, 2, 3, 4}, 1, nil},
+		{nil, 2, []int{1, 2}},
+		{nil, 9, []int{1, 2, 3, 4}},
+		{nil, 0, nil},
+		{[]int{1}, 2, []int{2, 3}},
+		{[]int{2}, 9, []int{1, 3, 4}},
+		{[]int{1, 2, 3, 4}, 1, nil},
 	} {
 		r := &runner{course: course{Loop: &Loop{Parallel: 4}}, jobs: map[int]*job{}}
 		for _, n := range tt.jobs {
