@@ -134,11 +134,19 @@ func (l *Loop) handedOver(ctx context.Context, row ralph.Session) (*workspace.Wo
 	if closing.Payload == nil || closing.Payload.Verb() != ralph.VerbDone || began.Head == "" {
 		return nil, nil //nolint:nilnil // there is nothing to be checked
 	}
+	// It may have begun on what an earlier session had left, which is to be merged with its own work.
+	base, err := l.Merger.Tip(ctx)
+	if err == nil {
+		base, err = l.Here.Tree.Fork(ctx, base, began.Head)
+	}
+	if err != nil {
+		return nil, err
+	}
 	ws, err := l.takeForWorker(ctx) // no run's session is to need it
 	if err != nil {
 		return nil, err
 	}
-	if _, err := ws.Begin(ctx, began.Head, commit); err != nil {
+	if _, err := ws.Begin(ctx, base, commit); err != nil {
 		return nil, errors.Join(err, ws.Release())
 	}
 	return ws, nil

@@ -13,8 +13,10 @@ import (
 	"ralph"
 	"ralph/internal/inbox"
 	"ralph/internal/proc"
+	"ralph/internal/project"
 	"ralph/internal/show"
 	"ralph/internal/text"
+	"ralph/internal/worktree"
 	"ralph/store"
 )
 
@@ -116,6 +118,11 @@ func (a *app) fill(ctx context.Context, d *difference, stat bool) error {
 	if stat {
 		options = []string{"--stat"}
 	}
+	if d.Session != "" && !tree.Has(ctx, d.To) {
+		if err := a.obtain(ctx, p, tree, d); err != nil {
+			return err
+		}
+	}
 	if strings.HasSuffix(d.From, "^1") {
 		if d.From, err = tree.Ref(ctx, d.From); err != nil {
 			return err
@@ -127,6 +134,29 @@ func (a *app) fill(ctx context.Context, d *difference, stat bool) error {
 	}
 	d.Said, d.Diff = p.Mask().Text(d.Said), p.Mask().Text(lines)
 	return nil
+}
+
+// obtain fetches the commits of a change that another machine has made or merged.
+func (a *app) obtain(ctx context.Context, p *project.Project, tree *worktree.Tree, d *difference) (err error) {
+	db, err := p.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	s, err := store.Read(ctx, db, func(tx *store.Tx) (ralph.Session, error) { return tx.Session(d.Session) })
+	if err != nil || !onAnotherMachine(s) {
+		return err
+	}
+	m, err := p.Merger(ctx, db, tree)
+	if err == nil && strings.HasSuffix(d.From, "^1") { // it is merged
+		_, err = m.Tip(ctx)
+	} else if err == nil {
+		_, err = m.Obtain(ctx, ralph.Change{TaskID: d.TaskID, SessionID: s.ID, Head: d.To})
+	}
+	if err == nil && !tree.Has(ctx, d.To) {
+		err = isThere(s, "change")
+	}
+	return err
 }
 
 // page shows a text with the person's pager.

@@ -28,11 +28,19 @@ type fleet struct {
 // newFleet makes a crowd whose code travels through a bare remote.
 func newFleet(t *testing.T, database string, machines int, sleep, config string) *fleet {
 	t.Helper()
+	return newFleetOf(t, database, machines, crowdScript(sleep, true), config, (*crowd).gather)
+}
+
+// newFleetOf is newFleet with a script and tasks of its own.
+func newFleetOf(t *testing.T, database string, machines int, script, config string, gather ...func(*crowd, string)) *fleet {
+	t.Helper()
 	f := &fleet{remote: filepath.Join(t.TempDir(), "remote.git")}
-	p := newScriptedProject(t, crowdScript(sleep, true), "merge: {push: origin}\n"+config)
+	p := newScriptedProject(t, script, "merge: {push: origin}\n"+config)
 	p.env = append(p.env, "RALPH_DATABASE="+database)
 	f.crowd = &crowd{scriptedProject: p}
-	f.gather("sandbox: off\n")
+	for _, gather := range gather {
+		gather(f.crowd, "sandbox: off\n")
+	}
 	f.git("branch", "-M", "main")
 	f.git("init", "-q", "--bare", "-b", "main", f.remote)
 	f.git("remote", "add", "origin", f.remote)
@@ -159,10 +167,10 @@ func TestMachinesWithoutARemote(t *testing.T) {
 	s.ralph(0, "run")
 }
 
-// TestADoneThatWasHandedOver to the remote by a machine that then died is checked by another one, and merged.
-func TestADoneThatWasHandedOver(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, pgtest.New(t), 2, "0", "")
+// dies runs the first machine until it has handed a change over, and is killed.
+func (f *fleet) dies() {
+	t := f.t
+	t.Helper()
 	pid := filepath.Join(t.TempDir(), "pid")
 	hook := fmt.Sprintf("#!/bin/sh\ngrep -q refs/ralph/changes/ && test -e '%s' && kill -9 $(cat '%[1]s') && rm '%[1]s'", pid)
 	if err := os.WriteFile(filepath.Join(f.remote, "hooks", "post-receive"), []byte(hook), 0o700); err != nil { //nolint:gosec // git runs it
@@ -176,6 +184,34 @@ func TestADoneThatWasHandedOver(t *testing.T) {
 	if n := f.count(`SELECT count(*) FROM sessions WHERE completed_at = '' AND machine = 'm1'`); n != 1 {
 		t.Fatalf("it left %d sessions", n)
 	}
+}
+
+// TestADoneOfKeptWork that a machine has handed over before it died brings what the task's earlier session had left, also
+// if its own adds nothing to that.
+func TestADoneOfKeptWork(t *testing.T) {
+	t.Parallel()
+	f := newFleetOf(t, pgtest.New(t), 2, `task *
+  when the other half
+  done {"summary": "made"}
+task *
+  write made.txt "made\n"
+  partial {"summary": "half", "remaining": "the other half"}
+`, "sandbox: off\npermissions: {guards: false}\nverify: ['true']\n")
+	f.machines[0].ralph(0, "task", "add", "One")
+	f.machines[0].ralph(ralph.ExitLimit, "run", "--max-sessions", "1")
+	f.dies()
+	f.machines[1].ralph(0, "run")
+	f.git("fetch", "-q", "origin")
+	if got := f.git("ls-tree", "--name-only", "origin/main", "made.txt"); got != "made.txt\n" {
+		t.Errorf("the remote has %q", got)
+	}
+}
+
+// TestADoneThatWasHandedOver to the remote by a machine that then died is checked by another one, and merged.
+func TestADoneThatWasHandedOver(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, pgtest.New(t), 2, "0", "")
+	f.dies()
 	move := func(from, to string) {
 		t.Helper()
 		if err := os.Rename(from, to); err != nil {
@@ -201,5 +237,90 @@ func TestADoneThatWasHandedOver(t *testing.T) {
 	if n := f.count(`SELECT count(*) FROM sessions s JOIN changes c ON c.session_id = s.id
 		WHERE c.state = 'merged' AND s.machine = 'm1' AND s.notes LIKE '%another machine checked the change%'`); n != 1 {
 		t.Errorf("of what it left %d were merged\n%s", n, out)
+	}
+}
+
+// TestPeopleOnAnyMachine: what works on one machine is answered, told, stopped, looked at, tried again and undone on
+// another one, which says where that is what it does not have.
+func TestPeopleOnAnyMachine(t *testing.T) {
+	t.Parallel()
+	gate := filepath.Join(t.TempDir(), "gate")
+	f := newFleetOf(t, pgtest.New(t), 2, `task Ask
+  when red, of course
+  write ask.txt "red\n"
+  done {"summary": "red"}
+task Ask
+  write ask.txt "half\n"
+  ask {"question": "Which colour?", "blocking": true}
+task Long
+  when hurry
+  write long.txt "whole\n"
+  done {"summary": "whole"}
+task Long
+  write long.txt "half\n"
+  run touch `+gate+`
+turn
+  run touch `+gate+`.told
+  hang
+`, "sandbox: off\npermissions: {guards: false}\nverify: ['true']\n")
+	here, there := f.machines[0], f.machines[1]
+	wantIn := func(out string, want ...string) {
+		t.Helper()
+		for _, w := range want {
+			if !strings.Contains(out, w) {
+				t.Errorf("%q is not in\n%s", w, out)
+			}
+		}
+	}
+	here.ralph(0, "task", "add", "Ask")
+	wantIn(here.ralph(ralph.ExitWaiting, "run"), "waiting for you")
+	wantIn(there.ralph(0, "inbox"), "Which colour?")
+	wantIn(there.ralph(0, "answer", "1", "red, of course"), "TASK-1")
+	wantIn(there.ralph(0, "diff", "1"), "+half")
+	there.ralph(0, "run") // goes on from what the other one has kept
+	wantIn(here.ralph(0, "diff", "1"), "+red")
+	list := here.ralph(0, "session", "list")
+	wantIn(list, "on m1: ", "on m2: ")
+	theirs, _, _ := strings.Cut(list, " ") // the newest
+	wantIn(here.ralph(0, "session", "show", theirs), ", on m2")
+	for _, args := range [][]string{{"log"}, {"log", "-f"}, {"show", "--prompt"}, {"show", "--hidden"}} {
+		wantIn(here.ralph(ralph.ExitUsage, slices.Concat([]string{"session"}, args, []string{theirs})...), "is on m2: look at it there")
+	}
+
+	here.ralph(0, "task", "add", "Long")
+	run := here.command("run")
+	var out bytes.Buffer
+	run.Stdout, run.Stderr = &out, &out
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	wait := func(path string) {
+		t.Helper()
+		for {
+			if _, err := os.Stat(path); err == nil {
+				return
+			}
+			if t.Context().Err() != nil {
+				t.Fatalf("%s does not come\n%s", path, out.String())
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	wait(gate)
+	wantIn(there.ralph(0, "status"), "TASK-2")
+	there.ralph(0, "comment", "2", "hurry")
+	wait(gate + ".told")
+	there.ralph(0, "stop")
+	if err := run.Wait(); err == nil || !strings.Contains(out.String(), "stopped by `ralph stop`") {
+		t.Errorf("it was not stopped: %v\n%s", err, out.String())
+	}
+	wantIn(there.ralph(0, "diff", "2"), "+half")
+	wantIn(there.ralph(0, "timeline", "2"), "hurry")
+	there.ralph(0, "run")
+	there.ralph(0, "undo", "1", "--cancel")
+	here.git("fetch", "-q", "origin")
+	wantIn(here.git("log", "--format=%s", "origin/main"), "TASK-1: undo Ask", "TASK-2: Long")
+	if got := here.git("ls-tree", "--name-only", "origin/main", "ask.txt", "long.txt"); got != "long.txt\n" {
+		t.Errorf("the remote has %q", got)
 	}
 }

@@ -131,8 +131,13 @@ func sessionNamed(tx *store.Tx, args []string) (ralph.Session, error) {
 	return list[0], nil
 }
 
-// onAnotherMachine reports whether another machine has the transcript of a session.
+// onAnotherMachine reports whether another machine has the files of a session, such as its transcript.
 func onAnotherMachine(s ralph.Session) bool { return s.Machine != "" && s.Machine != machine.Name() }
+
+// isThere says that a file of a session is on the machine where it works or worked.
+func isThere(s ralph.Session, what string) error {
+	return fmt.Errorf("the %s of session %.8s is on %s: look at it there: %w", what, s.ID, s.Machine, ralph.ErrNotFound)
+}
 
 func newSessionShow(a *app) *cobra.Command {
 	var prompt, decision, hidden bool
@@ -144,6 +149,9 @@ func newSessionShow(a *app) *cobra.Command {
 		switch {
 		case prompt:
 			text, err := os.ReadFile(filepath.Join(dir, "prompt.md"))
+			if errors.Is(err, fs.ErrNotExist) && onAnotherMachine(s) {
+				return isThere(s, "prompt")
+			}
 			if err != nil {
 				return err
 			}
@@ -151,6 +159,9 @@ func newSessionShow(a *app) *cobra.Command {
 			return err
 		case hidden:
 			text, err := os.ReadFile(filepath.Join(dir, workspace.HiddenLog))
+			if errors.Is(err, fs.ErrNotExist) && onAnotherMachine(s) {
+				return isThere(s, "output of hidden checks, if any ran,")
+			}
 			if errors.Is(err, fs.ErrNotExist) {
 				return ralph.NotFound("no hidden check ran on session %s", s.ID)
 			}

@@ -33,7 +33,7 @@ func newSessionLog(a *app) *cobra.Command {
 		l := follow.Transcript{
 			Path: filepath.Join(dir, agent.TranscriptFile), Printer: show.NewPrinter(a.out, a.screen(), raw, a.json), Out: a.out,
 		}
-		if on && s.CompletedAt.IsZero() {
+		if on && s.CompletedAt.IsZero() && !onAnotherMachine(s) {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			err = a.with(ctx, func(_ *project.Project, db *store.DB) (err error) {
@@ -60,8 +60,7 @@ func noTranscript(s ralph.Session) error {
 			s.ID, s.Worker, s.TaskID, ralph.ErrNotFound)
 	}
 	if onAnotherMachine(s) {
-		return fmt.Errorf("the transcript of session %.8s is on %s, where it worked: look at it there: %w",
-			s.ID, s.Machine, ralph.ErrNotFound)
+		return isThere(s, "transcript")
 	}
 	if s.CompletedAt.IsZero() {
 		return ralph.Conflict("session %.8s has not begun to speak; follow it with -f", s.ID)

@@ -58,6 +58,7 @@ type sessionView struct {
 	Claimed  string      // what the agent said last of its work
 	Claims   int         // how often it said something of it
 	Verdict  look        // what ralph decided; zero while it runs
+	Machine  string      // where it works or worked; "" if there is but one
 	RetryUSD float64     // what one more session of the task is likely to cost
 }
 
@@ -115,6 +116,9 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 	}
 	v.Times = newTimeline(v.Stays)
 	v.Verifies = s.Verifies(now)
+	if a.Store.Shared() {
+		v.Machine = s.Machine
+	}
 	v.Seconds = now.Sub(s.StartedAt.Time).Seconds()
 	if !v.Running {
 		v.Seconds = s.CompletedAt.Sub(s.StartedAt.Time).Seconds()
@@ -242,6 +246,8 @@ func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 			v.Missing = "A person works on it with a chat of their own: there is no transcript here."
 		case v.Session.Worker != "":
 			v.Missing = "An agent works on it by itself: there is no transcript here."
+		case a.Store.OtherMachine(v.Session):
+			v.Missing = "The transcript is on " + v.Machine + ": look at it there, by `ralph session log` or its dashboard."
 		case v.Running:
 			v.Missing = "The agent has not said anything yet."
 		}

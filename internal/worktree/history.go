@@ -202,6 +202,12 @@ func (t *Tree) Ancestor(ctx context.Context, commit, of string) (bool, error) {
 	return err == nil, err
 }
 
+// Fork returns the newest commit that two commits have both.
+func (t *Tree) Fork(ctx context.Context, one, other string) (string, error) {
+	out, err := t.run(ctx, nil, "merge-base", one, other)
+	return strings.TrimSpace(string(out)), err
+}
+
 // maxNear is how many commits are read in search of an ancestor; most are a few commits away.
 const maxNear = 50
 
