@@ -136,9 +136,16 @@ func (p *tab) press(key string) {
 	}))
 }
 
+// write types into a field, once that has the focus: a page may replace one that nobody is in.
 func (p *tab) write(selector, text string) {
 	p.t.Helper()
-	p.do("write to "+selector, chromedp.SendKeys(chromedp.CSS(selector), text, chromedp.NodeVisible))
+	p.sees("one can write to "+selector, fmt.Sprintf(`(() => {
+		const e = document.querySelector(%q);
+		if (!e?.checkVisibility()) return false;
+		e.focus();
+		return document.activeElement === e;
+	})()`, selector))
+	p.press(text)
 }
 
 // choose selects an entry of a list.
