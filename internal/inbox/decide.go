@@ -120,7 +120,8 @@ func Decide(tx *store.Tx, i store.InboxItem, approve bool, words, person string)
 		do, verb = decisions[i.Kind].reject, "rejected"
 	}
 	if i.Kind == "plan" {
-		return "", Plan{Feature: ralph.Feature{Name: i.Title}, Waits: i.Parts}.unnamed()
+		return "", ralph.Usage(fmt.Errorf("a plan is decided on by the names of its parts: %s are what waits of %s",
+			strings.Join(itemNames(i.Parts), ", "), i.Title))
 	}
 	said, err = do(tx, i, words, person)
 	return fmt.Sprintf("%s %s: %s", verb, i.Item, said), err

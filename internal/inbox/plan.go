@@ -218,30 +218,21 @@ func oneTime(feature string, list []store.InboxItem) error {
 		"name what you decide on (%s)", feature, strings.Join(parts, "; ")))
 }
 
-// DecidePlan approves or rejects what waits of some tasks of a plan, and says in a line each what came of it. Names
-// there must be: without, a person decides on what they were shown ([Plan.Decide]).
+// DecidePlan approves or rejects what waits of some tasks of a plan, and says in a line each what came of it. Without
+// names it is all that waits, unless that was planned at several times. Who was shown it decides by [Plan.Decide].
 func DecidePlan(tx *store.Tx, feature string, names []string, approve bool, words, person string) ([]string, error) {
 	p, err := ReadPlan(tx, feature)
 	if err != nil {
 		return nil, err
 	}
-	if len(names) == 0 {
-		return nil, p.unnamed()
-	}
 	items, err := p.Named(names)
+	if err == nil && len(names) == 0 {
+		err = oneTime(p.Feature.Name, items)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return decideAll(tx, items, approve, words, person)
-}
-
-// unnamed is the error of who decides on all of a plan at once and was not shown it.
-func (p Plan) unnamed() error {
-	if _, err := p.Named(nil); err != nil {
-		return err
-	}
-	return ralph.Usage(fmt.Errorf("name what you decide on, as others may change the plan meanwhile: "+
-		"%s is all that waits of the plan of %s", strings.Join(itemNames(p.Waits), " "), p.Feature.Name))
 }
 
 // Decide approves or rejects what waits of some tasks of a plan as a person was shown it, or all of it without names,
