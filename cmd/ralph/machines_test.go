@@ -240,10 +240,11 @@ func TestADoneThatWasHandedOver(t *testing.T) {
 	}
 }
 
-// TestPeopleOnAnyMachine: what works on one machine is answered, looked at, gone on with and undone on another one,
-// which says where that is what it does not have.
+// TestPeopleOnAnyMachine: what works on one machine is answered, told, stopped, looked at, tried again and undone on
+// another one, which says where that is what it does not have.
 func TestPeopleOnAnyMachine(t *testing.T) {
 	t.Parallel()
+	gate := filepath.Join(t.TempDir(), "gate")
 	f := newFleetOf(t, pgtest.New(t), 2, `task Ask
   when red, of course
   write ask.txt "red\n"
@@ -251,6 +252,16 @@ func TestPeopleOnAnyMachine(t *testing.T) {
 task Ask
   write ask.txt "half\n"
   ask {"question": "Which colour?", "blocking": true}
+task Long
+  when hurry
+  write long.txt "whole\n"
+  done {"summary": "whole"}
+task Long
+  write long.txt "half\n"
+  run touch `+gate+`
+turn
+  run touch `+gate+`.told
+  hang
 `, "sandbox: off\npermissions: {guards: false}\nverify: ['true']\n")
 	here, there := f.machines[0], f.machines[1]
 	wantIn := func(out string, want ...string) {
@@ -276,10 +287,50 @@ task Ask
 		wantIn(here.ralph(ralph.ExitUsage, slices.Concat([]string{"session"}, args, []string{theirs})...), "is on m2: look at it there")
 	}
 
+	here.ralph(0, "task", "add", "Long")
+	run := here.command("run")
+	var out bytes.Buffer
+	run.Stdout, run.Stderr = &out, &out
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	wait := func(path string) {
+		t.Helper()
+		for {
+			if _, err := os.Stat(path); err == nil {
+				return
+			}
+			if t.Context().Err() != nil {
+				t.Fatalf("%s does not come\n%s", path, out.String())
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	wait(gate)
+	wantIn(there.ralph(0, "status"), "TASK-2")
+	watch := there.command("watch")
+	var seen bytes.Buffer
+	watch.Stdout, watch.Stderr = &seen, &seen
+	if err := watch.Start(); err != nil {
+		t.Fatal(err)
+	}
+	there.ralph(0, "comment", "2", "hurry")
+	wait(gate + ".told")
+	there.ralph(0, "stop", "--now")
+	if err := run.Wait(); err == nil || !strings.Contains(out.String(), "stopped by `ralph stop`") {
+		t.Errorf("it was not stopped: %v\n%s", err, out.String())
+	}
+	if err := watch.Wait(); err != nil { // it ends with the run
+		t.Error(err)
+	}
+	wantIn(seen.String(), "TASK-2 Long", "stopped by `ralph stop`")
+	wantIn(there.ralph(0, "diff", "2"), "+half")
+	wantIn(there.ralph(0, "timeline", "2"), "hurry")
+	there.ralph(0, "run")
 	there.ralph(0, "undo", "1", "--cancel")
 	here.git("fetch", "-q", "origin")
-	wantIn(here.git("log", "--format=%s", "origin/main"), "TASK-1: undo Ask")
-	if got := here.git("ls-tree", "--name-only", "origin/main", "ask.txt"); got != "" {
+	wantIn(here.git("log", "--format=%s", "origin/main"), "TASK-1: undo Ask", "TASK-2: Long")
+	if got := here.git("ls-tree", "--name-only", "origin/main", "ask.txt", "long.txt"); got != "long.txt\n" {
 		t.Errorf("the remote has %q", got)
 	}
 }
