@@ -253,7 +253,7 @@ func TestTheJobsOfAMorning(t *testing.T) {
 	job("answer", func(h *hand) { // and ten things: TestTenAreAnsweredByKeys
 		h.key("g")
 		h.key("i")
-		h.reads("#live", "live")
+		h.sees("the inbox is live", `location.pathname === "/inbox" && document.getElementById("live")?.textContent.includes("live")`)
 		h.key("j")
 		h.sees("the question is shown", `document.querySelector("#pane article.item")?.dataset.row.startsWith("w-question")`)
 		h.key("1")
