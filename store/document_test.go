@@ -63,7 +63,7 @@ var tables = []struct{ name, about string }{
 	{"learning_conflicts", "Learnings that contradict each other."},
 	{"permission_requests", "What agents asked permission for, and what they were told."},
 	{"baselines", own + "What verification said before a task's first session."},
-	{"project", "Of which folder the queue is."},
+	{"project", "Whose queue it is."},
 	{"changes", "What sessions did in workspaces, on its way into the target branch."},
 	{"merge_queue", "One row: whether changes are merged."},
 	{"verifications", own + "What verification said last of a state of the work tree."},
@@ -160,7 +160,8 @@ var meanings = map[string]string{
 	"permission_requests.decided_by": "a person's name; empty for the rules", "permission_requests.decided_at": "empty while a person is waited for", "permission_requests.expires": "when it answers itself with deny, where a person is asked",
 
 	"baselines.results": own + "what the commands said", "verifications.content": own + "digest of the work tree", "verifications.command": "", "verifications.result": own + "what it said",
-	"project.root": "relative to the top of the work tree; . is the top",
+	"project.root":          "relative to the top of the work tree; . is the top",
+	"project.first_commits": "of its repository, on a server",
 
 	"changes.session_id": "whose work it is; refs/ralph/changes/ID keeps it", "changes.base": "the commit that the session began with",
 	"changes.head": "the commit that it came to", "changes.tree": "of that commit", "changes.state": "held, or on its way through the queue",

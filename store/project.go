@@ -1,6 +1,8 @@
 package store
 
 import (
+	"strings"
+
 	"ralph"
 )
 
@@ -12,6 +14,19 @@ func (tx *Tx) Root() (root string, err error) {
 // SetRoot records the project's root.
 func (tx *Tx) SetRoot(root string) error {
 	return tx.put("project", "id", cells{"id": 1, "root": root})
+}
+
+// FirstCommits returns the commits without a parent of the repository that the queue belongs to; none if they are not
+// known.
+func (tx *Tx) FirstCommits() ([]string, error) {
+	text, err := value[string](tx, `SELECT coalesce(max(first_commits), '') FROM project`)
+	return strings.Fields(text), err
+}
+
+// SetFirstCommits records them.
+func (tx *Tx) SetFirstCommits(ids []string) error {
+	return tx.do(`INSERT INTO project (id, root, first_commits) VALUES (1, '', $1)
+		ON CONFLICT (id) DO UPDATE SET first_commits = excluded.first_commits`, strings.Join(ids, " "))
 }
 
 // NoteRedSuite records that verification fails before a run has begun any work. onRed is the

@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"ralph"
 	"ralph/internal/worktree"
@@ -68,6 +71,11 @@ func (h *Home) belongs(ctx context.Context, db *store.DB, fresh bool) error {
 	if !h.Git || h.plain() {
 		return nil // it is identified by its root
 	}
+	if h.Server != "" {
+		if err := h.sharesHistory(ctx, db); err != nil {
+			return err
+		}
+	}
 	here, configured := within(h.Top, h.Root), Exists(filepath.Join(h.Root, ConfigName))
 	root, err := store.Read(ctx, db, (*store.Tx).Root)
 	if err != nil || root == here {
@@ -95,6 +103,33 @@ func (h *Home) belongs(ctx context.Context, db *store.DB, fresh bool) error {
 			h.State, there, there))
 	}
 	return db.Tx(ctx, func(tx *store.Tx) error { return tx.SetRoot(here) })
+}
+
+// sharesHistory checks that a server's queue which this project has not used yet is that of its repository, and records
+// the repository of one that is nobody's yet. Of a shallow clone, and before the first commit, there is nothing to
+// compare.
+func (h *Home) sharesHistory(ctx context.Context, db *store.DB) error {
+	if used, err := os.ReadFile(h.File(onServer)); err == nil && strings.TrimSpace(string(used)) == store.Masked(h.Server) {
+		return nil
+	}
+	tree, err := worktree.Open(ctx, h.Root)
+	if err != nil {
+		return err
+	}
+	here, err := tree.FirstCommits(ctx)
+	if err != nil || len(here) == 0 {
+		return err
+	}
+	known, err := store.Read(ctx, db, (*store.Tx).FirstCommits)
+	if err != nil || slices.ContainsFunc(known, func(id string) bool { return slices.Contains(here, id) }) {
+		return err
+	}
+	if len(known) > 0 {
+		return ralph.Usage(fmt.Errorf("the queue in %s is that of another repository, which shares no commit with %s: "+
+			"each project has a database of its own; {project} in RALPH_DATABASE, or in database in "+
+			"~/.config/ralph/config.yaml, stands for the name of its folder", store.Masked(h.Server), h.Root))
+	}
+	return db.Tx(ctx, func(tx *store.Tx) error { return tx.SetFirstCommits(here) })
 }
 
 // ErrProject says that there is a project already where one should begin.

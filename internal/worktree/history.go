@@ -77,6 +77,21 @@ func (t *Tree) Refs(ctx context.Context, prefix string) (map[string]string, erro
 		func() (map[string]string, error) { return t.nativeRefs(ctx, prefix) })
 }
 
+// FirstCommits returns the commits without a parent that HEAD goes back to. There are none before the first commit, and
+// none that can be told in a shallow clone.
+func (t *Tree) FirstCommits(ctx context.Context) ([]string, error) {
+	head, err := t.Ref(ctx, "HEAD")
+	if err != nil || head == "" {
+		return nil, err
+	}
+	shallow, err := t.run(ctx, nil, "rev-parse", "--is-shallow-repository")
+	if err != nil || strings.TrimSpace(string(shallow)) != "false" {
+		return nil, err
+	}
+	out, err := t.run(ctx, nil, "rev-list", "--max-parents=0", head)
+	return strings.Fields(string(out)), err
+}
+
 // Ref returns the commit that a ref points to, or the first parent of a commit that is named as ID^1; "" if there is
 // none.
 func (t *Tree) Ref(ctx context.Context, name string) (string, error) {

@@ -533,10 +533,11 @@ CREATE TABLE event_readers (
   updated  TEXT COLLATE "C" NOT NULL
 );
 
--- The folder that the queue belongs to, relative to the top of its work tree: "." or "web".
+-- What the queue belongs to.
 CREATE TABLE project (
-  id   BIGINT PRIMARY KEY CHECK (id = 1),
-  root TEXT COLLATE "C" NOT NULL
+  id            BIGINT PRIMARY KEY CHECK (id = 1),
+  root          TEXT COLLATE "C" NOT NULL, -- its folder, relative to the top of its work tree: "." or "web"; empty if not known yet
+  first_commits TEXT COLLATE "C" NOT NULL DEFAULT '' -- those of its repository that have no parent, on a server
 );
 
 -- How far the database has got: a file beside it says the same, so that a loss is noticed.
