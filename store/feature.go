@@ -152,10 +152,12 @@ func (tx *Tx) RemoveDiscipline(name string) error {
 	return err
 }
 
+// nameTaken refuses a name that another row has, also in other cases: people would mix them up.
 func (tx *Tx) nameTaken(table, what, name string, id int64) error {
-	taken, err := value[bool](tx, `SELECT EXISTS (SELECT 1 FROM `+table+` WHERE name = $1 AND id <> $2)`, name, id)
-	if err == nil && taken {
-		err = ralph.Conflict("%s %q exists already", what, name)
+	taken, err := value[string](tx, `SELECT coalesce(max(name), '') FROM `+table+` WHERE lower(name) = lower($1) AND id <> $2`,
+		name, id)
+	if err == nil && taken != "" {
+		err = ralph.Conflict("%s %q exists already", what, taken)
 	}
 	return err
 }
