@@ -151,7 +151,7 @@ func (a *app) obtain(ctx context.Context, p *project.Project, tree *worktree.Tre
 	if err == nil && strings.HasSuffix(d.From, "^1") { // it is merged
 		_, err = m.Tip(ctx)
 	} else if err == nil {
-		_, err = m.Obtain(ctx, ralph.Change{TaskID: d.TaskID, SessionID: s.ID, Head: d.To})
+		_, err = m.Obtain(ctx, ralph.Change{TaskID: s.TaskID, SessionID: s.ID, Head: d.To})
 	}
 	if err == nil && !tree.Has(ctx, d.To) {
 		err = isThere(s, "change")

@@ -80,8 +80,8 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 		}
 		return l.AskUndo(ctx, task, loop.Undoing{By: a.person(), Why: why, Cancel: cancel, Agent: byAgent})
 	}
-	o.Patch = func(ctx context.Context, from, to string) (string, error) {
-		d := difference{From: from, To: to}
+	o.Patch = func(ctx context.Context, session, from, to string) (string, error) {
+		d := difference{Session: session, From: from, To: to}
 		err := a.fill(ctx, &d, false)
 		return d.Diff, err
 	}

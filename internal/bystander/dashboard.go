@@ -40,8 +40,8 @@ type Options struct {
 	Insecure        bool
 	// DecideClaims answers the claims that a person's decision ends.
 	DecideClaims func(ctx context.Context) error
-	// Patch returns how two commits differ, as git prints it; nil if that cannot be seen.
-	Patch func(ctx context.Context, from, to string) (string, error)
+	// Patch returns how two commits of a session's change differ, as git prints it; nil if that cannot be seen.
+	Patch func(ctx context.Context, session, from, to string) (string, error)
 	// Start starts a run, and says how it has begun; nil if none can be started.
 	Start func(ctx context.Context) (string, error)
 	// Undo has what a task has merged taken back.

@@ -58,8 +58,9 @@ type Server struct {
 	// Undo has what a task has merged taken back, and says in a sentence what comes of it; nil if it cannot. why is for
 	// the task's next session, or the task is called off; by an agent it is done where later commits stand in the way.
 	Undo func(ctx context.Context, task int64, why string, cancel, byAgent bool) (said string, err error)
-	// Patch returns how two commits differ, as git prints it, without secrets; nil if there is no repository.
-	Patch func(ctx context.Context, from, to string) (string, error)
+	// Patch returns how two commits of a session's change differ, as git prints it, without secrets; nil if there is no
+	// repository.
+	Patch func(ctx context.Context, session, from, to string) (string, error)
 	// Open opens a file of a session. The error is [fs.ErrNotExist] if it does not exist (yet).
 	Open func(session string, file SessionFile) (io.ReadCloser, error)
 	// Reader returns a reader for a transcript from its beginning.

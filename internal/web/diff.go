@@ -79,7 +79,7 @@ func (a *app) differFirst(next http.HandlerFunc) http.HandlerFunc {
 			return c, err
 		})
 		if from, to := commitsOf(c); err == nil && to != "" {
-			err = a.compare(r.Context(), from, to)
+			err = a.compare(r.Context(), c.SessionID, from, to)
 		}
 		if err != nil && r.Context().Err() == nil {
 			a.Log.Warn("what a task changed cannot be compared", "task", id, "error", err) // its page says it, too
@@ -88,15 +88,15 @@ func (a *app) differFirst(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// compare has git compare two commits, once.
-func (a *app) compare(ctx context.Context, from, to string) error {
+// compare has git compare two commits of a session's change, once.
+func (a *app) compare(ctx context.Context, session, from, to string) error {
 	a.patches.mu.Lock()
 	_, known := a.patches.known[from+to]
 	a.patches.mu.Unlock()
 	if known {
 		return nil
 	}
-	patch, err := a.Patch(ctx, from, to)
+	patch, err := a.Patch(ctx, session, from, to)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func TestATaskShowsOneDifference(t *testing.T) {
 	t.Parallel()
 	s, n := newNight(t)
 	asked := 0
-	s.server.Patch = func(_ context.Context, from, to string) (string, error) {
+	s.server.Patch = func(_ context.Context, _, from, to string) (string, error) {
 		asked++
 		if from != to+"^1" {
 			t.Errorf("%s is compared with %s", to, from)
@@ -72,7 +72,7 @@ func TestATaskShowsOneDifference(t *testing.T) {
 	if asked != 1 {
 		t.Errorf("git is asked %d times", asked)
 	}
-	s.server.Patch = func(context.Context, string, string) (string, error) { return "", errors.New("no such commit") }
+	s.server.Patch = func(context.Context, string, string, string) (string, error) { return "", errors.New("no such commit") }
 	delete(n.Files, n.Ended[17]+"/diffs")
 	has(t, s.browser().get(path), "git cannot compare its commits")
 }
