@@ -154,8 +154,8 @@ func (tx *Tx) RemoveDiscipline(name string) error {
 
 // nameTaken refuses a name that another row has, also in other cases: people would mix them up.
 func (tx *Tx) nameTaken(table, what, name string, id int64) error {
-	taken, err := value[string](tx, `SELECT coalesce(max(name), '') FROM `+table+` WHERE lower(name) = lower($1) AND id <> $2`,
-		name, id)
+	taken, err := value[string](tx,
+		`SELECT coalesce(max(name), '') FROM `+table+` WHERE lower(name) = lower($1) AND id <> $2`, name, id)
 	if err == nil && taken != "" {
 		err = ralph.Conflict("%s %q exists already", what, taken)
 	}

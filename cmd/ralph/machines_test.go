@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -254,7 +257,7 @@ task Ask
   ask {"question": "Which colour?", "blocking": true}
 task Long
   when hurry
-  write long.txt "whole\n"
+  write long.txt "all of it\n"
   done {"summary": "whole"}
 task Long
   write long.txt "half\n"
@@ -327,6 +330,17 @@ turn
 	wantIn(there.ralph(0, "diff", "2"), "+half")
 	wantIn(there.ralph(0, "timeline", "2"), "hurry")
 	there.ralph(0, "run")
+	d := serveProject(t, here, "127.0.0.1:0", "serve", "--sign-in", "changes")
+	response, err := http.Get(d.url + "/tasks/2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	wantIn(string(page), "all of it")
+	d.stop(t, 0)
 	there.ralph(0, "undo", "1", "--cancel")
 	here.git("fetch", "-q", "origin")
 	wantIn(here.git("log", "--format=%s", "origin/main"), "TASK-1: undo Ask", "TASK-2: Long")

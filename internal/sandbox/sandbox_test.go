@@ -542,7 +542,7 @@ func TestAsAnotherUser(t *testing.T) {
 			if err := os.Chown(dir, 65534, 65534); err != nil {
 				t.Fatal(err)
 			}
-			for at := dir; at != "/tmp" && at != "/"; at = filepath.Dir(at) {
+			for at := dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
 				if err := os.Chmod(at, 0o755); err != nil {
 					t.Fatal(err)
 				}

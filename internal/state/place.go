@@ -109,7 +109,8 @@ func (h *Home) belongs(ctx context.Context, db *store.DB, fresh bool) error {
 // the repository of one that is nobody's yet. Of a shallow clone, and before the first commit, there is nothing to
 // compare.
 func (h *Home) sharesHistory(ctx context.Context, db *store.DB) error {
-	if used, err := os.ReadFile(h.File(onServer)); err == nil && strings.TrimSpace(string(used)) == store.Masked(h.Server) {
+	used, err := os.ReadFile(h.File(onServer))
+	if err == nil && strings.TrimSpace(string(used)) == store.Masked(h.Server) {
 		return nil
 	}
 	tree, err := worktree.Open(ctx, h.Root)
