@@ -257,7 +257,7 @@ task Ask
   ask {"question": "Which colour?", "blocking": true}
 task Long
   when hurry
-  write long.txt "all of it\n"
+  write long.txt "complete\n"
   done {"summary": "whole"}
 task Long
   write long.txt "half\n"
@@ -339,7 +339,7 @@ turn
 	if err = errors.Join(err, response.Body.Close()); err != nil {
 		t.Fatal(err)
 	}
-	wantIn(string(page), "all of it")
+	wantIn(string(page), "&#43;complete</span>")
 	d.stop(t, 0)
 	there.ralph(0, "undo", "1", "--cancel")
 	here.git("fetch", "-q", "origin")
