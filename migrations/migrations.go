@@ -1,9 +1,9 @@
 // Package migrations updates the schema of a database.
 //
-// Each database has a folder of plain SQL files that could be pasted into its shell: the first makes
-// the schema, later ones change it; they are applied in the order of their names, each recorded when
-// applied. The package never opens, locks or backs up a database; store does that. Either all pending
-// migrations are applied or none.
+// Each database has a folder of SQL files: the first makes the schema, later ones change it; they are applied in the
+// order of their names, each recorded when applied. What both databases have in common is written once, for SQLite, and
+// translated. The package never opens, locks or backs up a database; store does that. Either all pending migrations are
+// applied or none.
 package migrations
 
 import (
@@ -42,15 +42,15 @@ func Names(dialect string) ([]string, error) {
 	return names, nil
 }
 
-// SignalsView returns the statement that creates the view task_signals, for a database that had a
-// table of an older design in its place.
-func SignalsView(dialect string) (string, error) {
+// SignalsView returns the statement that creates the view task_signals, for a file that had a table of an older design
+// in its place.
+func SignalsView() (string, error) {
 	const begin = "CREATE VIEW task_signals AS"
-	text, err := files.ReadFile(dialect + "/0001_schema.sql")
+	text, err := read("sqlite", "0001_schema.sql")
 	if err != nil {
 		return "", fmt.Errorf("view task_signals: %w", err)
 	}
-	_, rest, found := strings.Cut(string(text), begin)
+	_, rest, found := strings.Cut(text, begin)
 	body, _, ended := strings.Cut(rest, ";\n")
 	if !found || !ended {
 		return "", errors.New("view task_signals: its statement is not in the first migration")
@@ -97,11 +97,11 @@ func Up(ctx context.Context, db *sql.DB, dialect, now string) (applied []string,
 		return nil, fmt.Errorf("migrate: %w", err)
 	}
 	for _, name := range pending {
-		text, err := files.ReadFile(dialect + "/" + name)
+		text, err := read(dialect, name)
 		if err != nil {
 			return nil, fmt.Errorf("migration %s: %w", name, err)
 		}
-		if _, err := tx.ExecContext(ctx, string(text)); err != nil {
+		if _, err := tx.ExecContext(ctx, text); err != nil {
 			return nil, fmt.Errorf("migration %s: %w", name, err)
 		}
 		if _, err := tx.ExecContext(ctx, `

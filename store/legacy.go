@@ -139,7 +139,7 @@ func (db *DB) takeOver(ctx context.Context) error {
 				return err
 			}
 		}
-		view, err := migrations.SignalsView(db.dialect.name)
+		view, err := migrations.SignalsView()
 		if err != nil {
 			return err
 		}
