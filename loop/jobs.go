@@ -9,6 +9,7 @@ import (
 
 	"ralph"
 	"ralph/internal/text"
+	"ralph/loop/merging"
 	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
@@ -288,7 +289,7 @@ func (r *runner) begin(ctx context.Context, task ralph.Task) error {
 // work runs a session on a task.
 func (l *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) {
 	n, leave, err := l.enter(ctx, task, l.take)
-	if errors.Is(err, errAway) { // without it, nothing that is made could be handed over either
+	if errors.Is(err, merging.ErrAway) { // without it, nothing that is made could be handed over either
 		o.refused = err
 		return o, l.advance.giveBack()
 	}

@@ -283,9 +283,10 @@ type runner struct {
 	missedTask int64         // the last pick, if it could not be claimed; 0 if it could
 	red        suspense
 
-	untold    int // git failures in a row before a session
-	gitNext   time.Time
-	gitReason string
+	untold     int // git failures in a row before a session
+	gitNext    time.Time
+	gitReason  string
+	remoteNext time.Time // when a remote is asked again that could not be reached before a session
 }
 
 // work runs rounds until one of them ends the run.
@@ -415,8 +416,11 @@ func (r *runner) round(ctx context.Context) error {
 	if !r.red.green && task.Role != ralph.RolePlan && r.works() {
 		return r.besides(ctx, "the verification has to pass first")
 	}
-	if task, err = r.ready(ctx, task); err != nil {
+	if err := r.waitForRemote(ctx); err != nil {
 		return err
+	}
+	if task, err = r.ready(ctx, task); err != nil {
+		return cmp.Or(r.awaitRemote(ctx, err), errAgain)
 	}
 	if why := r.tasksReached(task.ID); why != "" {
 		if r.busy() {

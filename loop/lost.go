@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/loop/merging"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -64,6 +65,8 @@ func (r *runner) missed(ctx context.Context, task int64, err error) error {
 	switch {
 	case errors.Is(err, errHeld):
 		return nil
+	case errors.Is(err, merging.ErrAway):
+		return r.awaitRemote(ctx, err)
 	case errors.Is(err, ralph.ErrNotFound):
 		// It may be the task that is gone, which is fine.
 		return r.Store.View(ctx, func(tx *store.Tx) error {

@@ -9,6 +9,7 @@ import (
 	"ralph"
 	"ralph/internal/proc"
 	"ralph/internal/worktree"
+	"ralph/loop/merging"
 	"ralph/loop/session"
 	"ralph/loop/workspace"
 	"ralph/signals"
@@ -101,19 +102,13 @@ func (l *Loop) TakeOver(ctx context.Context) (err error) {
 	return l.decideLost(ctx, reviews, lost)
 }
 
-// errAway says that what another machine has handed over cannot be fetched now.
-var errAway = errors.New("what its machine handed over cannot be fetched now")
-
 // handedOver fetches what a session of another machine has handed over. If that came with a done, which its machine did
 // not live to queue, the result is a workspace with it, where the done is checked in that machine's stead; else nil.
 func (l *Loop) handedOver(ctx context.Context, row ralph.Session) (*workspace.Workspace, error) {
 	if away, err := store.Read(ctx, l.Store, (*store.Tx).RemoteAway); err != nil || away {
-		return nil, cmp.Or(err, errAway)
+		return nil, cmp.Or(err, merging.ErrAway)
 	}
 	commit, err := l.Merger.FetchChange(ctx, ralph.Change{TaskID: row.TaskID, SessionID: row.ID})
-	if errors.Is(err, ralph.ErrConflict) {
-		return nil, fmt.Errorf("%w: %w", errAway, err)
-	}
 	if err != nil || commit == "" {
 		return nil, err
 	}
@@ -167,7 +162,7 @@ func (l *Loop) each(
 // undecided records why a session could not be decided, and logs it once. Its task stays claimed;
 // the others go on. The returned error is the database's, or says that the run was stopped.
 func (l *Loop) undecided(ctx context.Context, row ralph.Session, why error) error {
-	if why == nil || errors.Is(why, session.ErrSettled) || errors.Is(why, errAway) { // the next look decides on it
+	if why == nil || errors.Is(why, session.ErrSettled) || errors.Is(why, merging.ErrAway) { // the next look decides on it
 		return nil
 	}
 	if ctx.Err() != nil {

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"ralph/internal/worktree"
+	"ralph/loop/merging"
 	"ralph/loop/workspace"
+	"ralph/store"
 )
 
 // gitTries is the number of git failures in a row, before a session, that ends a run.
@@ -36,4 +38,38 @@ func (r *runner) waitForGit(ctx context.Context) error {
 		return nil
 	}
 	return r.wait(ctx, r.gitReason, r.gitNext)
+}
+
+// awaitRemote schedules a retry after the remote could not be reached before a session, which needs what is there.
+// It returns any other error.
+func (r *runner) awaitRemote(ctx context.Context, cause error) error {
+	if !errors.Is(cause, merging.ErrAway) {
+		return cause
+	}
+	q, err := store.Read(context.WithoutCancel(ctx), r.Store, (*store.Tx).MergeQueue)
+	if err != nil {
+		return err
+	}
+	r.Log.Warn("a task waits for the remote", "error", cause)
+	r.remoteNext = time.Now().Add(step)
+	if q.WaitUntil.After(r.remoteNext) {
+		r.remoteNext = q.WaitUntil.Time
+	}
+	return nil
+}
+
+// waitForRemote waits until the remote may be asked again, or somebody says that it is back.
+func (r *runner) waitForRemote(ctx context.Context) error {
+	if time.Until(r.remoteNext) <= 0 {
+		return nil
+	}
+	q, err := store.Read(ctx, r.Store, (*store.Tx).MergeQueue)
+	if err != nil || q.Waits == "" {
+		return err
+	}
+	const why = "for the remote, which cannot be reached"
+	if r.busy() {
+		return r.besides(ctx, "waiting "+why)
+	}
+	return r.wait(ctx, why, r.remoteNext)
 }

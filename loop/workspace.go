@@ -172,9 +172,7 @@ func (l *Loop) kept(ctx context.Context, task ralph.Task) (c ralph.Change, commi
 	if c.State == ralph.SentBack && len(c.Conflicts) > 0 && task.TimesSentBack >= l.Merger.MaxSentBack {
 		return c, "", nil
 	}
-	if commit, err = l.Merger.Obtain(ctx, c); errors.Is(err, ralph.ErrConflict) {
-		err = fmt.Errorf("%w: %w", errAway, err)
-	}
+	commit, err = l.Merger.Obtain(ctx, c)
 	return c, commit, err
 }
 

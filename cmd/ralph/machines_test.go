@@ -215,18 +215,12 @@ func TestADoneThatWasHandedOver(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, pgtest.New(t), 2, "0", "")
 	f.dies()
-	move := func(from, to string) {
-		t.Helper()
-		if err := os.Rename(from, to); err != nil {
-			t.Fatal(err)
-		}
-	}
-	move(f.remote, f.remote+".away") // nothing is decided then, as the work may be there
+	f.away() // nothing is decided then, as the work may be there
 	if out := f.machines[1].ralph(ralph.ExitUsage, "machine", "remove", "m1"); !strings.Contains(out, "cannot be reached") ||
 		f.count(`SELECT count(*) FROM sessions WHERE completed_at = ''`) != 1 {
 		t.Errorf("without the remote: %s", out)
 	}
-	move(f.remote+".away", f.remote)
+	f.back()
 	if _, err := f.db.ExecContext(t.Context(), `UPDATE merge_queue SET wait_until = ''`); err != nil {
 		t.Fatal(err)
 	}
@@ -240,6 +234,80 @@ func TestADoneThatWasHandedOver(t *testing.T) {
 	if n := f.count(`SELECT count(*) FROM sessions s JOIN changes c ON c.session_id = s.id
 		WHERE c.state = 'merged' AND s.machine = 'm1' AND s.notes LIKE '%another machine checked the change%'`); n != 1 {
 		t.Errorf("of what it left %d were merged\n%s", n, out)
+	}
+}
+
+// away makes the remote one that nobody can reach.
+func (f *fleet) away() { f.move(f.remote, f.remote+".away") }
+
+// back undoes what away did.
+func (f *fleet) back() { f.move(f.remote+".away", f.remote) }
+
+func (f *fleet) move(from, to string) {
+	f.t.Helper()
+	if err := os.Rename(from, to); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// TestKeptWorkOfARemoteThatIsAway is waited for: by a machine that knows the branch from earlier, and by one that has never
+// seen it, which is no sign that there is none.
+func TestKeptWorkOfARemoteThatIsAway(t *testing.T) {
+	t.Parallel()
+	for _, seen := range []bool{false, true} {
+		t.Run(fmt.Sprintf("seen %t", seen), func(t *testing.T) {
+			t.Parallel()
+			f := newFleetOf(t, pgtest.New(t), 2, `task First
+  write first.txt "made\n"
+  done {"summary": "made"}
+task Ask
+  when red, of course
+  run echo red >>ask.txt
+  done {"summary": "red"}
+task Ask
+  write ask.txt "half\n"
+  ask {"question": "Which colour?", "blocking": true}
+`, "sandbox: off\npermissions: {guards: false}\nverify: ['true']\n")
+			here, there := f.machines[0], f.machines[1]
+			if seen {
+				there.ralph(0, "task", "add", "First")
+				there.ralph(0, "run")
+			}
+			here.ralph(0, "task", "add", "Ask")
+			here.ralph(ralph.ExitWaiting, "run")
+			there.ralph(0, "answer", fmt.Sprint(f.count(`SELECT max(id) FROM task_comments`)), "red, of course")
+			f.away()
+			run := there.command("run")
+			var out bytes.Buffer
+			run.Stdout, run.Stderr = &out, &out
+			if err := run.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- run.Wait() }()
+			for f.count(`SELECT count(*) FROM runs WHERE ended_at = '' AND state = 'waiting' AND state_reason LIKE '%the remote%'`) == 0 {
+				select {
+				case err := <-ended:
+					t.Fatalf("it ended: %v\n%s", err, out.String())
+				case <-time.After(20 * time.Millisecond):
+				}
+			}
+			f.back()
+			here.ralph(0, "resume", "--merging")
+			if err := <-ended; err != nil {
+				t.Errorf("%v\n%s", err, out.String())
+			}
+			if !strings.Contains(out.String(), "a task waits for the remote") {
+				t.Errorf("it does not say what it waits for\n%s", out.String())
+			}
+			f.git("fetch", "-q", "origin")
+			if got := f.git("show", "origin/main:ask.txt"); got != "half\nred\n" {
+				t.Errorf("the remote has %q\n%s", got, out.String())
+			}
+			if n := f.count(`SELECT count(*) FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE t.title = 'Ask'`); n != 2 {
+				t.Errorf("%d sessions\n%s", n, out.String())
+			}
+		})
 	}
 }
 

@@ -50,7 +50,7 @@ func (l *Merger) sawRemote(ctx context.Context, commit string) error {
 }
 
 // known returns the commit of the remote's branch or, while the remote
-// cannot be reached, its last known commit.
+// cannot be reached, its last known commit; "" if it has no such branch.
 func (l *Merger) known(ctx context.Context) (string, error) {
 	away, err := store.Read(ctx, l.Store, (*store.Tx).RemoteAway)
 	if err != nil {
@@ -58,12 +58,20 @@ func (l *Merger) known(ctx context.Context) (string, error) {
 	}
 	if !away {
 		commit, err := l.fetched(ctx)
-		if !errors.Is(err, ralph.ErrConflict) {
+		if !errors.Is(err, ErrAway) {
 			return commit, err
 		}
 	}
-	return l.Tree.Ref(ctx, l.remoteRef())
+	commit, err := l.Tree.Ref(ctx, l.remoteRef())
+	if err == nil && commit == "" {
+		err = fmt.Errorf("%w, and its branch %s was never seen from here", ErrAway, l.Into)
+	}
+	return commit, err
 }
+
+// ErrAway says that something is not known since the remote, which may have it, cannot be reached: it is asked again
+// later. It wraps [ralph.ErrConflict].
+var ErrAway = ralph.Conflict("the remote cannot be reached")
 
 // remoteFresh is how long what was seen of a remote counts: a merge that is built on less finds its lease lost.
 const remoteFresh = 5 * time.Second
@@ -117,14 +125,14 @@ const (
 )
 
 // unreachable schedules the next try of the remote. The error wraps
-// [ralph.ErrConflict]: the next look at the queue finds that it has to wait.
+// [ErrAway]: the next look at the queue finds that it has to wait.
 func (l *Merger) unreachable(ctx context.Context, why error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	l.Log.Warn("the remote cannot be reached", "remote", l.Push, "error", why)
 	return errors.Join(l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.WaitForRemote(waitFirst, waitMost) }),
-		fmt.Errorf("%w: %w", ralph.ErrConflict, why))
+		fmt.Errorf("%w: %w", ErrAway, why))
 }
 
 // push moves the commit point at the remote, and reports whether it did. A lost lease is no error:

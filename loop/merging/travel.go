@@ -28,15 +28,14 @@ func (l *Merger) HandOver(ctx context.Context, c ralph.Change) error {
 }
 
 // Obtain returns the commit of a change, which is fetched if another machine has made it; "" if nobody has handed it
-// over. The error wraps [ralph.ErrConflict] if the remote cannot be reached, which is tried again after a while.
+// over. The error wraps [ErrAway] if the remote cannot be reached.
 func (l *Merger) Obtain(ctx context.Context, c ralph.Change) (commit string, err error) {
 	commit, err = l.Tree.Ref(ctx, c.Ref())
 	if err != nil || commit != "" && (c.Head == "" || commit == c.Head) || !l.Travels() {
 		return commit, err
 	}
 	if away, err := store.Read(ctx, l.Store, (*store.Tx).RemoteAway); err != nil || away {
-		later := ralph.Conflict("%s could not be reached, and is asked for the change of TASK-%d later", l.Push, c.TaskID)
-		return "", cmp.Or(err, later)
+		return "", cmp.Or(err, fmt.Errorf("%w; it is asked for the change of TASK-%d later", ErrAway, c.TaskID))
 	}
 	// What is here may have been fetched before its machine, started anew, made another one.
 	fetched, err := l.FetchChange(ctx, c)
@@ -61,8 +60,8 @@ func (l *Merger) FetchChange(ctx context.Context, c ralph.Change) (commit string
 	return commit, l.Tree.SetRef(ctx, c.Ref(), commit)
 }
 
-// have makes sure that what is to be merged is in the repository. The error wraps [ralph.ErrConflict] if the remote
-// could not be reached, which is tried again.
+// have makes sure that what is to be merged is in the repository. The error wraps [ErrAway] if the remote could not be
+// reached.
 func (l *Merger) have(ctx context.Context, c ralph.Change) error {
 	if l.Travels() && !l.Tree.Has(ctx, c.Head) {
 		commit, err := l.Obtain(ctx, c)
