@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -414,5 +415,82 @@ turn
 	wantIn(here.git("log", "--format=%s", "origin/main"), "TASK-1: undo Ask", "TASK-2: Long")
 	if got := here.git("ls-tree", "--name-only", "origin/main", "ask.txt", "long.txt"); got != "long.txt\n" {
 		t.Errorf("the remote has %q", got)
+	}
+}
+
+// TestPeopleDecideOnAnyMachine on what sessions of another one have made: a plan, changes that wait for approval, an
+// amendment of a task that failed, a permission.
+func TestPeopleDecideOnAnyMachine(t *testing.T) {
+	t.Parallel()
+	f := newFleetOf(t, pgtest.New(t), 2, `task Plan: Say hello
+  call plan.task {"name": "english", "title": "Say hello in English", "files": ["en.txt"], "verify": ["test -f en.txt"]}
+  call plan.done {"summary": "one"}
+task Say hello
+  write en.txt "hello\n"
+  done {"summary": "said"}
+task Approve
+  run mkdir -p .github/workflows; echo 'on: push' >.github/workflows/approved.yml
+  done {"summary": "a workflow"}
+task Reject
+  when no workflow
+  run rm .github/workflows/rejected.yml; echo x >rejected.txt
+  done {"summary": "no workflow"}
+task Reject
+  run mkdir -p .github/workflows; echo 'on: push' >.github/workflows/rejected.yml
+  done {"summary": "another workflow"}
+task Build
+  when test -f b.txt
+  run mv half.txt b.txt
+  done {"summary": "b"}
+task Build
+  run echo half >>half.txt
+  call propose_task_amendment {"task_id": 5, "patch": {"contracts": {"verify": ["test -f b.txt"]}}, "rationale": "there is no a.txt"}
+  partial {"summary": "half", "remaining": "the rest"}
+task Publish
+  run echo publish >published.txt
+  done {"summary": "published"}
+`, "sandbox: off\npermissions: {guards: false, ask: ['Bash(*publish*)']}\nverify: ['true']\nlimits: {attempts: 2}\n")
+	here, there := f.machines[0], f.machines[1]
+	here.ralph(0, "plan", "Say hello")
+	for _, args := range [][]string{{"Approve"}, {"Reject"}, {"Build", "--verify", "test -f a.txt"}} {
+		here.ralph(0, slices.Concat([]string{"task", "add"}, args)...)
+	}
+	here.ralph(ralph.ExitFailed, "run")
+	inbox := there.ralph(0, "inbox")
+	item := func(pattern string) string {
+		t.Helper()
+		found := regexp.MustCompile(`(?m)^(\S+) +` + pattern).FindStringSubmatch(inbox)
+		if found == nil {
+			t.Fatalf("%s does not wait\n%s", pattern, inbox)
+		}
+		return found[1]
+	}
+	approved, rejected := item("review TASK-3"), item("review TASK-4")
+	if got := there.ralph(0, "inbox", approved); !strings.Contains(got, "+on: push") {
+		t.Errorf("it is shown as\n%s", got)
+	}
+	there.ralph(0, "approve", "PLAN-1")
+	there.ralph(0, "approve", approved)
+	there.ralph(0, "reject", rejected, "no workflow")
+	there.ralph(0, "approve", item("amendment TASK-5"))
+	there.ralph(0, "task", "retry", "5")
+	there.ralph(0, "run")
+
+	here.ralph(0, "task", "add", "Publish")
+	run := here.command("run")
+	var out bytes.Buffer
+	run.Stdout, run.Stderr = &out, &out
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { inbox = there.ralph(0, "inbox"); return strings.Contains(inbox, "permission TASK-6") })
+	there.ralph(0, "approve", item("permission TASK-6"))
+	if err := run.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	f.git("fetch", "-q", "origin")
+	want := ".github/workflows/approved.yml\nb.txt\nen.txt\npublished.txt\nrejected.txt\n"
+	if got := f.git("diff", "--name-only", "HEAD", "origin/main"); got != want {
+		t.Errorf("the remote has\n%s\nwant\n%s", got, want)
 	}
 }
