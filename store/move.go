@@ -30,37 +30,76 @@ type Moved struct {
 	Digest string `json:"digest"` // of all rows, in the order of the primary key
 }
 
-// rowsAtOnce is how many rows one statement adds.
-const rowsAtOnce = 100
+const (
+	rowsAtOnce  = 100     // that one statement adds, at most
+	bytesAtOnce = 4 << 20 // of texts, after which it adds no more rows
+)
 
 // Move copies a database into an empty one, of the same kind or not, and compares the counts and digests of all tables
 // before it commits. Nobody may work on the one that is copied: the error wraps [ralph.ErrConflict] if somebody does,
 // or if the other one is not empty.
 func Move(ctx context.Context, from, to *DB) (moved []Moved, err error) {
+	done := false
 	err = from.Tx(ctx, func(src *Tx) error {
-		if err := src.atRest(); err != nil {
-			return err
+		if done { // the server was lost after that
+			return nil
 		}
-		tables, err := src.tables()
+		err := errors.Join(src.takeTime(), src.atRest())
 		if err != nil {
 			return err
 		}
-		return to.Tx(ctx, func(dst *Tx) error {
-			n, err := value[int64](dst, `SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM events)`)
-			if err != nil {
+		err = to.Tx(ctx, func(dst *Tx) error {
+			if err := dst.takeTime(); err != nil {
 				return err
 			}
-			if n > 0 {
-				return ralph.Conflict("%s is not empty", to.Path())
+			tables, err := tablesOf(src, dst)
+			if err == nil {
+				err = dst.isEmpty(tables)
 			}
-			moved, err = copyTables(src, dst, tables)
+			if err == nil {
+				moved, err = copyTables(src, dst, tables)
+			}
+			if err == nil {
+				err = src.takeTime() // it still has its lock: nobody has changed anything meanwhile
+			}
 			return err
 		})
+		done = err == nil
+		return err
 	})
-	if err == nil && to.Shared() { // else the server plans for empty tables until it looks by itself
+	if done {
+		err = nil // what was only read may end as it likes
+	}
+	if done && to.Shared() { // else the server plans for empty tables until it looks by itself
 		_, err = to.write.ExecContext(ctx, "ANALYZE")
 	}
 	return moved, err
+}
+
+// takeTime has a server wait for a transaction while the other database works.
+func (tx *Tx) takeTime() error {
+	if tx.db.dialect.patient == "" {
+		return nil
+	}
+	_, err := tx.exec(tx.db.dialect.patient)
+	return err
+}
+
+// isEmpty returns an error that wraps [ralph.ErrConflict] if a table has rows that not every queue has.
+func (tx *Tx) isEmpty(tables []table) error {
+	for _, t := range tables {
+		if slices.Contains([]string{"merge_queue", "project"}, t.name) {
+			continue
+		}
+		n, err := value[int64](tx, `SELECT count(*) FROM (SELECT 1 FROM `+t.name+` LIMIT 1) first`)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			return ralph.Conflict("%s is not empty: there are %s", tx.db.Path(), strings.ReplaceAll(t.name, "_", " "))
+		}
+	}
+	return nil
 }
 
 // atRest returns an error that wraps [ralph.ErrConflict] if a run or a session works on the database.
@@ -81,22 +120,29 @@ func (tx *Tx) atRest() error {
 	return err
 }
 
-// tables lists what is copied, what is referred to first. What says how far this very database has got, and who works
-// on it, stays.
-func (tx *Tx) tables() (list []table, err error) {
-	names, err := values[string](tx, tx.db.dialect.tables)
+// tablesOf lists what is copied: the tables that both have, as others may have made some there, too. What is referred to
+// comes first. What says how far this very database has got, and who works on it, stays.
+func tablesOf(src, dst *Tx) (list []table, err error) {
+	from, err := values[string](src, src.db.dialect.tables)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		if slices.Contains([]string{"schema_migrations", "progress", "leases"}, name) {
+	to, err := values[string](dst, dst.db.dialect.tables)
+	if err != nil {
+		return nil, err
+	}
+	if src.db.Shared() { // a database that was restored has made its tables in another order
+		from, to = to, from
+	}
+	for _, name := range from {
+		if !slices.Contains(to, name) || slices.Contains([]string{"schema_migrations", "progress", "leases"}, name) {
 			continue
 		}
 		t := table{name: name}
-		if t.cols, err = values[string](tx, tx.db.dialect.columns, name); err != nil {
+		if t.cols, err = values[string](src, src.db.dialect.columns, name); err != nil {
 			return nil, err
 		}
-		if t.key, err = values[string](tx, tx.db.dialect.keys, name); err != nil {
+		if t.key, err = values[string](src, src.db.dialect.keys, name); err != nil {
 			return nil, err
 		}
 		list = append(list, t)
@@ -138,6 +184,7 @@ func copyTables(src, dst *Tx, tables []table) (moved []Moved, err error) {
 func copyTable(src, dst *Tx, t table) (Moved, error) {
 	var d digest
 	var batch []any
+	size := 0
 	flush := func() error {
 		if len(batch) == 0 {
 			return nil
@@ -152,15 +199,23 @@ func copyTable(src, dst *Tx, t table) (Moved, error) {
 		}
 		b.WriteString(")")
 		_, err := dst.exec(b.String(), batch...)
-		batch = batch[:0]
+		batch, size = batch[:0], 0
 		return err
 	}
 	err := src.eachRow(t, func(row []any) error {
 		if err := d.add(row); err != nil {
 			return err
 		}
+		for i, v := range row {
+			s, _ := v.(string)
+			if clean(s) != s {
+				return fmt.Errorf("%s of the row %v has a NUL, or bytes that are no UTF-8, which ralph does not write: "+
+					"change that first; nothing was moved", t.cols[i], row[slices.Index(t.cols, t.key[0])])
+			}
+			size += len(s)
+		}
 		batch = append(batch, row...)
-		if len(batch) < rowsAtOnce*len(t.cols) {
+		if len(batch) < rowsAtOnce*len(t.cols) && size < bytesAtOnce {
 			return nil
 		}
 		return flush()

@@ -83,6 +83,7 @@ var postgres = dialect{
 	durable:  durablePostgres,
 	snapshot: `SELECT pg_current_snapshot()::text`,
 	explain:  explainPostgres,
+	patient:  `SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = '10min'`,
 	tables: `SELECT relname::text FROM pg_class
 		WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace ORDER BY oid`,
 	columns: `SELECT column_name::text FROM information_schema.columns

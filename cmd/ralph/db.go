@@ -71,7 +71,7 @@ func sayChecked(w io.Writer, v checked, advice string) {
 	case v.Damage != "":
 		fmt.Fprintf(w, "the file is damaged: %s\n→ %s\n", v.Damage, advice)
 	case len(v.Problems) > 0:
-		fmt.Fprintln(w, "the file itself is sound:", v.Database)
+		fmt.Fprintln(w, "the database itself is sound:", v.Database)
 	default:
 		fmt.Fprintln(w, "ok:", v.Database)
 	}
@@ -228,8 +228,8 @@ func moveThere(ctx context.Context, home *state.Home, there *store.DB) (moved []
 
 // moveBack makes what is on a server the queue of the state folder. What was there is kept, as by `db restore`.
 func moveBack(ctx context.Context, p *project.Project, there *store.DB) (moved []store.Moved, err error) {
-	dir, err := os.MkdirTemp(p.State, "move-*")
-	if err != nil {
+	dir := p.File("moving")
+	if err := os.RemoveAll(dir); err != nil { // what a move left that was killed
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()

@@ -121,14 +121,28 @@ var (
 // New makes a database for a test and returns its URL.
 func New(t testing.TB) string {
 	t.Helper()
+	return makeAll(t, "", "")
+}
+
+// Projects makes a database for each of some projects, and returns the URL for all: its {project} is a project's name.
+func Projects(t testing.TB, names ...string) string {
+	t.Helper()
+	return makeAll(t, "_{project}", names...)
+}
+
+func makeAll(t testing.TB, end string, names ...string) string {
+	t.Helper()
 	base := URL(t)
 	making.Lock()
 	defer making.Unlock()
 	made++
-	name := fmt.Sprintf("t%d", made)
-	run(t, base, "CREATE DATABASE "+name+" TEMPLATE ralph")
-	t.Cleanup(func() { run(t, base, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
-	return strings.Replace(base, "/postgres?", "/"+name+"?", 1)
+	begin := fmt.Sprintf("t%d", made)
+	for _, name := range names {
+		name = `"` + strings.ReplaceAll(begin+strings.ReplaceAll(end, "{project}", name), `"`, `""`) + `"`
+		run(t, base, "CREATE DATABASE "+name+" TEMPLATE ralph")
+		t.Cleanup(func() { run(t, base, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
+	}
+	return strings.Replace(base, "/postgres?", "/"+begin+end+"?", 1)
 }
 
 // URL returns the URL of the server's first database, and starts the server if need be.

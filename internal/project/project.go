@@ -88,8 +88,8 @@ func (p *Project) load() (config.Loaded, error) {
 	return config.Load(config.Sources{ProjectDir: p.Root, UserFile: p.userFile, Environ: p.Environ})
 }
 
-// Name returns the project's name.
-func (p *Project) Name() string { return filepath.Base(p.Root) }
+// Name returns the project's name, in each of its work trees.
+func (p *Project) Name() string { return p.Folder() }
 
 // Path resolves a path of the configuration relative to the project.
 func (p *Project) Path(name string) string {

@@ -39,6 +39,14 @@ func within(top, root string) string {
 	return filepath.ToSlash(rel)
 }
 
+// Folder returns the name of the project's folder, for a linked work tree that of the main one.
+func (h *Home) Folder() string {
+	if top, dir := filepath.Split(h.Common); h.Git && dir == ".git" {
+		return filepath.Base(filepath.Join(top, filepath.FromSlash(within(h.Top, h.Root))))
+	}
+	return filepath.Base(h.Root)
+}
+
 // packageFolder returns the state folder of a package, relative to the repository's.
 func packageFolder(top, root string) string {
 	rel := within(top, root)
