@@ -50,8 +50,28 @@ func Masked(name string) string {
 			q.Del(key)
 		}
 	}
-	u.RawQuery = q.Encode()
+	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // which PostgreSQL's own programs do not read as a space
 	return u.String()
+}
+
+// readURL reads the URL of a database. An error names no part of it: where the driver sees its parts elsewhere than
+// [Masked] does, they may be those of a password.
+func readURL(name string) (*pgx.ConnConfig, error) {
+	unclear := errors.New("its URL cannot be read: in a password, write what is no letter or digit as % and two " +
+		"hexadecimal digits, such as %40 for @")
+	u, err := url.Parse(name)
+	if err != nil {
+		return nil, unclear
+	}
+	config, err := pgx.ParseConfig(name)
+	if err != nil {
+		says := err.Error()
+		return nil, errors.New("its URL cannot be read: " + says[strings.LastIndex(says, "`: ")+len("`: "):])
+	}
+	if password, _ := u.User.Password(); password != "" && password != config.Password && !u.Query().Has("password") {
+		return nil, unclear
+	}
+	return config, nil
 }
 
 const (
@@ -101,9 +121,9 @@ var postgres = dialect{
 
 // openPostgres opens the database of a URL, as [Open] does that of a file.
 func openPostgres(ctx context.Context, name string, opts Options) (*DB, error) {
-	config, err := pgx.ParseConfig(name)
+	config, err := readURL(name)
 	if err != nil {
-		return nil, fmt.Errorf("database %s: %w", Masked(name), err) // which masks the password
+		return nil, fmt.Errorf("database %s: %w", Masked(name), err)
 	}
 	patience := cmp.Or(opts.Patience, busyTimeout)
 	for key, value := range map[string]string{
@@ -161,9 +181,9 @@ func (db *DB) preparePostgres(ctx context.Context, mustExist bool) error {
 
 // dumpPostgres copies the database with PostgreSQL's own program.
 func dumpPostgres(ctx context.Context, name, path string) error {
-	config, err := pgx.ParseConfig(name)
+	config, err := readURL(name)
 	if err != nil {
-		return err // which masks the password
+		return err
 	}
 	// The password is not among the arguments, which others can read.
 	//nolint:forbidigo // PostgreSQL's own program, which starts nothing

@@ -45,6 +45,26 @@ func TestWhatAServerSaysIsALine(t *testing.T) {
 	}
 }
 
+// TestAPasswordIsNeverShown: nor a part of one, where the driver and we see it end elsewhere.
+func TestAPasswordIsNeverShown(t *testing.T) {
+	for _, name := range []string{
+		"postgres://eva:geheim@127.0.0.1:1/q", "postgres://eva@127.0.0.1:1/q?password=geheim", "postgres://127.0.0.1:1/q?user=eva&password=geheim",
+		"postgres://eva:x@geheim@127.0.0.1:1/q", "postgres://eva:x@geheim@127.0.0.1:1/q?sslmode=bad", "postgres://eva:x%geheim@127.0.0.1:1/q",
+		"postgres://eva:x#geheim@127.0.0.1:1/q", "postgres://eva:x?geheim@127.0.0.1:1/q", "postgres://eva:x/geheim@127.0.0.1:1/q",
+		"postgres://eva:x geheim@127.0.0.1:1/q", "postgres://eva:x[geheim@127.0.0.1:1/q", "postgresql://eva:geheim@127.0.0.1:1:x/q",
+		"postgres://eva:geheim@127.0.0.1:1/q?sslmode=bad", "postgres://eva@127.0.0.1:1/q?password=geheim&sslmode=bad",
+		"postgres://eva:x@127.0.0.1:1/q?sslpassword=geheim&sslmode=require&sslcert=/x&sslkey=/y",
+	} {
+		_, err := Open(t.Context(), name, Options{})
+		if err == nil || strings.Contains(err.Error()+Masked(name), "geheim") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got, want := Masked("postgres://eva:x@h/q?options=-c%20search_path%3Dralph"), "postgres://eva@h/q?options=-c%20search_path%3Dralph"; got != want {
+		t.Errorf("got %s", got) // as pg_dump reads it
+	}
+}
+
 // TestAServerThatIsAwayIsSaidInALine, of each way that was tried.
 func TestAServerThatIsAwayIsSaidInALine(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
