@@ -36,7 +36,7 @@ type dialect struct {
 	version  string                                      // changes with each commit of another connection
 	snapshot string                                      // names the state that a transaction sees
 	explain  func(error) error                           // adds advice to a driver's error
-	patient  string                                      // has the server wait long for what a transaction does between statements
+	patient  string                                      // has a server wait long for a transaction
 
 	// What a copy of the database asks: its tables in the order of their creation, the columns of one that are stored,
 	// those of its primary key, and the ids that were given last. setID has the next id be the one after last, 0 for none.

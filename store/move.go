@@ -45,6 +45,9 @@ func Move(ctx context.Context, from, to *DB) (moved []Moved, err error) {
 			return nil
 		}
 		err := errors.Join(src.takeTime(), src.atRest())
+		if err == nil && from.Shared() {
+			err = src.Touch() // who may not write does not see the ids that were given last
+		}
 		if err != nil {
 			return err
 		}
@@ -120,8 +123,8 @@ func (tx *Tx) atRest() error {
 	return err
 }
 
-// tablesOf lists what is copied: the tables that both have, as others may have made some there, too. What is referred to
-// comes first. What says how far this very database has got, and who works on it, stays.
+// tablesOf lists what is copied: the tables that both have, as others may have made some there, too. What is referred
+// to comes first. What says how far this very database has got, and who works on it, stays.
 func tablesOf(src, dst *Tx) (list []table, err error) {
 	from, err := values[string](src, src.db.dialect.tables)
 	if err != nil {

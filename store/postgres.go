@@ -189,8 +189,13 @@ func dumpPostgres(ctx context.Context, name, path string) error {
 	//nolint:forbidigo // PostgreSQL's own program, which starts nothing
 	cmd := exec.CommandContext(ctx, "pg_dump", "--format=custom", "--file="+path, "--dbname="+Masked(name))
 	cmd.Env = append(cmd.Environ(), "PGPASSWORD="+config.Password)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("pg_dump: %w: %s", err, strings.TrimSpace(string(out)))
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, exec.ErrNotFound) {
+		return errors.New("pg_dump, which makes the copy, is not installed, or not in PATH")
+	}
+	if err != nil {
+		said := strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", "; ")
+		return fmt.Errorf("pg_dump: %w: %s", err, strings.ReplaceAll(said, "pg_dump: ", ""))
 	}
 	return nil
 }
@@ -296,6 +301,8 @@ func explainPostgres(err error) error {
 		"28P01": "see to the user and the password in RALPH_DATABASE, or in database in ~/.config/ralph/config.yaml",
 		"28000": "see to the server's pg_hba.conf, or to RALPH_DATABASE or database in ~/.config/ralph/config.yaml",
 		"3D000": "make it (createdb), or name another one in RALPH_DATABASE or database in ~/.config/ralph/config.yaml",
+		"42P07": "something else is in that database; give ralph one of its own",
+		"42723": "something else is in that database; give ralph one of its own",
 		"42501": "give the user that right, or ralph a user that has it",
 		"53100": "the disk of the server is full; free some space, nothing that was stored is lost",
 		"53300": "raise max_connections of the server, or end what holds them",

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/pgtest"
+	"ralph/store"
 )
 
 // crashScript has every kind of effect: learnings, a proposal, files, commands, a
@@ -77,6 +79,58 @@ func chance(t *testing.T) *rand.Rand {
 	}
 	t.Logf("RALPH_TEST_SEED=%d", seed)
 	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// TestAMoveThatIsKilled at any moment, to a server or back, is made again: the queue is whole where it was, and all or
+// none of it is where it goes.
+func TestAMoveThatIsKilled(t *testing.T) {
+	t.Parallel()
+	random, kills, server := chance(t), testNumber(t, "RALPH_TEST_KILLS", 4), pgtest.New(t)
+	s := newScriptedProject(t, "task *\n", "")
+	s.env = append(s.env, "RALPH_DATABASE=")
+	s.ralph(0, "task", "add", "One")
+	db, err := store.Open(t.Context(), filepath.Join(s.state(), "ralph.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Tx(t.Context(), func(tx *store.Tx) (err error) {
+		for i := 0; i < 1000 && err == nil; i++ {
+			_, err = tx.AddTask(ralph.Task{Title: fmt.Sprint("Task ", i), Description: strings.Repeat("text ", i)}, "human")
+		}
+		return err
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	moveBy := func(ctx context.Context, from, to string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, "ralph", "db", "move", to, "--json")
+		cmd.Dir, cmd.Env = s.dir, append(s.env, "RALPH_DATABASE="+from)
+		return cmd
+	}
+	move := func(from, to string) *exec.Cmd { return moveBy(t.Context(), from, to) }
+	begun := time.Now()
+	tables := wantStatus(t, move("", server), 0)
+	took := time.Since(begun)
+	ended := map[bool]int{}
+	for i := range 2 * kills {
+		from, to := "", pgtest.New(t)
+		if i%2 > 0 {
+			from, to = server, "file"
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(took))))
+		ended[moveBy(ctx, from, to).Run() == nil]++
+		cancel()
+		out, err := move(from, to).CombinedOutput()
+		if to != "file" && err != nil && strings.Contains(string(out), "is not empty") { // all had been copied
+			out, err = move(to, "file").CombinedOutput()
+		}
+		if err != nil || string(out) != tables {
+			t.Fatalf("a move to %s: %v\n%s\ninstead of\n%s", to, err, out, tables)
+		}
+	}
+	t.Logf("%v of %d ended by themselves, in %s", ended[true], 2*kills, took)
+	s.wantTidy("")
+	s.ralph(0, "task", "show", "1001")
 }
 
 // A lookout tells when ralph checks what a session claims, with its agent frozen.

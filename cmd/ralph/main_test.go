@@ -125,7 +125,7 @@ func TestStories(t *testing.T) {
 			return os.WriteFile(env.WorkDir+"/.home/.gitignore", []byte("*\n"), 0o600)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"postgres":   func(ts *testscript.TestScript, _ bool, _ []string) { ts.Setenv("POSTGRES", pgtest.New(t)) },
+			"postgres": func(ts *testscript.TestScript, _ bool, _ []string) { ts.Setenv("POSTGRES", pgtest.New(t)) },
 			"projects": func(ts *testscript.TestScript, _ bool, names []string) { // that have a database each, on a server
 				if pgtest.Used() {
 					ts.Setenv("RALPH_DATABASE", pgtest.Projects(t, names...))
