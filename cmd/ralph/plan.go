@@ -42,9 +42,9 @@ func newPlan(a *app) *cobra.Command {
 		case o.plan.queued:
 			return nil
 		case o.plan.yes:
-			return a.approveOwn(cmd.Context(), o.add.Feature, o.plan.task)
+			return a.approveOwn(cmd.Context(), o.plan.feature, o.plan.task)
 		}
-		return a.showPlan(cmd.Context(), o.add.Feature)
+		return a.showPlan(cmd.Context(), o.plan.feature)
 	})
 	cmd.Flags().StringVar(&file, "file", "", "what is wanted, in this `FILE`, or - for standard input")
 	cmd.Flags().StringVar(&o.add.Feature, "feature", "", "plan this `FEATURE`; one that exists is revised")
@@ -67,6 +67,9 @@ type planRun struct {
 	yes    bool // approve all of it
 	task   int64
 	queued bool // for another run, which is in progress
+
+	feature string                          // that is planned
+	name    func(*store.Tx) (string, error) // names it
 }
 
 // approveOwn approves what a task that plans has made, and nothing else that waits of its feature.
@@ -123,19 +126,19 @@ func (a *app) idea(o *runOptions, idea, file string) error {
 		o.add.Feature = featureName(title)
 	}
 	// Of a feature that the idea alone names, there is none yet.
-	o.first = func(tx *store.Tx) error {
+	feature := o.add.Feature
+	o.plan.name = func(tx *store.Tx) (string, error) {
 		for n := 1; ; n++ {
-			name := o.add.Feature
+			name := feature
 			if n > 1 {
-				name = fmt.Sprintf("%s-%d", o.add.Feature, n)
+				name = fmt.Sprintf("%s-%d", feature, n)
 			}
 			_, err := tx.Feature(name)
 			if errors.Is(err, ralph.ErrNotFound) {
-				o.add.Feature = name
-				return tx.PutFeature(ralph.Feature{Name: name, Description: title})
+				return name, tx.PutFeature(ralph.Feature{Name: name, Description: title})
 			}
 			if err != nil || !own {
-				return err
+				return name, err
 			}
 		}
 	}

@@ -85,9 +85,8 @@ const formatGitHub = "github"
 type runOptions struct {
 	task   string
 	model  string
-	title  string                   // of a task to add
-	first  func(tx *store.Tx) error // what is added before it; nil for nothing
-	plan   *planRun                 // what became of a plan's task; nil if it is no plan
+	title  string   // of a task to add
+	plan   *planRun // what became of a plan's task; nil if it is no plan
 	add    ralph.Task
 	agent  string
 	dryRun bool
@@ -219,14 +218,15 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 		return leaving.NotBegun(ctx, db, err)
 	}
 	addTask := func(tx *store.Tx) (err error) {
-		if o.first != nil {
-			err = o.first(tx)
+		add := o.add
+		if o.plan != nil {
+			add.Feature, err = o.plan.name(tx)
 		}
 		if err == nil {
-			l.Task, err = tx.AddTask(o.add, "human")
+			l.Task, err = tx.AddTask(add, "human")
 		}
 		if o.plan != nil {
-			o.plan.task = l.Task
+			o.plan.task, o.plan.feature = l.Task, add.Feature
 		}
 		return err
 	}
@@ -240,9 +240,9 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 		if o.plan.yes {
 			then += " and `ralph plan approve` approves it, which --yes does not do here,"
 		}
-		return a.say(map[string]any{"task_id": l.Task, "feature": o.add.Feature},
+		return a.say(map[string]any{"task_id": l.Task, "feature": o.plan.feature},
 			"TASK-%d added: the run in progress plans if it works through the queue, else the next `ralph run`; "+
-				"`ralph plan show %s` %s then", l.Task, o.add.Feature, then)
+				"`ralph plan show %s` %s then", l.Task, o.plan.feature, then)
 	}
 	if errors.Is(err, state.ErrLocked) && o.title != "" {
 		return fmt.Errorf("%w, or give the task to that run: `ralph task add`", err)
