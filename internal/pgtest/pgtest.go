@@ -196,17 +196,22 @@ func program(name string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// script starts a server. For each line of its standard input it kills it, and starts it anew after so many seconds. It
-// ends and removes it when the test's process, which holds the input, has ended.
+// script starts a server. For each line of its standard input it kills it, and starts it anew after so many seconds, or
+// after those of the next line. It ends and removes it when the test's process, which holds the input, has ended.
 const script = `"$1" -D "$3/d" -A trust -U ralph --no-sync --no-instructions -E UTF8 --locale=C >/dev/null || exit
 echo host all all samenet trust >>"$3/d/pg_hba.conf"
 start() {
 	"$2" -D "$3/d" -k "$3" -c listen_addresses="$5" -c fsync=$4 -c full_page_writes=$4 \
 		-c max_connections=300 -c shared_buffers=32MB >>"$3/log" 2>&1 </dev/null &
 }
-end() { kill -QUIT $!; wait; }
+end() { kill -QUIT $! 2>/dev/null; wait; }
 start "$@"
-while read -r seconds; do end; sleep "$seconds"; start "$@"; done
+while read -r seconds; do
+	end
+	test "$seconds" != stop || read -r seconds || break
+	sleep "$seconds"
+	start "$@"
+done
 end
 rm -rf "$3"`
 
@@ -221,6 +226,15 @@ type Server struct {
 // off.
 func (s *Server) Restart(after time.Duration) error {
 	_, err := fmt.Fprintln(s.held, after.Seconds())
+	return err
+}
+
+// Stop kills the server, which [Server.Restart] starts anew, and waits until it is gone.
+func (s *Server) Stop() error {
+	_, err := fmt.Fprintln(s.held, "stop")
+	for err == nil && execute(s.URL, "SELECT") == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
 	return err
 }
 

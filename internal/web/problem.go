@@ -9,6 +9,7 @@ import (
 
 	"ralph"
 	"ralph/internal/text"
+	"ralph/store"
 )
 
 // A problem is the content of an error page.
@@ -29,6 +30,8 @@ func statusOf(err error) int {
 	var large *http.MaxBytesError
 	var usage *ralph.ExitError
 	switch {
+	case store.Passes(err): // first: what a server's socket is not found for is no page that is not there
+		return http.StatusServiceUnavailable
 	case errors.Is(err, errSignIn):
 		return http.StatusUnauthorized
 	case errors.Is(err, errOldForm):
@@ -50,6 +53,9 @@ func (a *app) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problem{Status: statusOf(err), Text: err.Error(), Back: local(r.PostFormValue("back"))}
 	if p.Status == http.StatusInternalServerError {
 		a.Log.Error("request", "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	if p.Status == http.StatusServiceUnavailable && r.Method == http.MethodGet {
+		w.Header().Set("Refresh", "5") // the page comes by itself
 	}
 	if r.Method == http.MethodPost {
 		p.Again = r.URL.Path

@@ -25,6 +25,7 @@ const (
 	pollStream = 300 * time.Millisecond // interval of checks for new transcript entries
 	beatStream = 15 * time.Second       // interval of heartbeats
 	writeTime  = 20 * time.Second       // time limit for a client to accept data
+	lookTime   = 5 * time.Second        // how long a database's server may be away before a page says so
 )
 
 // maxEvents is the number of events read at a time.
@@ -57,6 +58,8 @@ type feed struct {
 // after returns at most maxEvents events after one, oldest first, and a channel that is closed when there may be more
 // than all of them.
 func (f *feed) after(ctx context.Context, event int64) ([]news, <-chan struct{}, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.changed == nil || closed(f.changed) {
@@ -157,7 +160,11 @@ func (a *app) stream(w http.ResponseWriter, r *http.Request) {
 		app: a, w: w, control: http.NewResponseController(w),
 		at: startOf(r), task: r.URL.Query().Get("task"),
 	}
-	if err := s.find(r); err != nil {
+	err := s.find(r)
+	if err == nil { // no page is live while the database is away
+		_, _, err = a.feed.after(r.Context(), s.at.event)
+	}
+	if err != nil {
 		a.fail(w, r, err)
 		return
 	}
@@ -186,7 +193,9 @@ func (s *subscription) find(r *http.Request) error {
 	if id == "" {
 		return nil
 	}
-	return s.app.Store.View(r.Context(), func(tx *store.Tx) error {
+	limited, cancel := context.WithTimeout(r.Context(), lookTime)
+	defer cancel()
+	return s.app.Store.View(limited, func(tx *store.Tx) error {
 		session, err := tx.Session(id)
 		s.session, s.over = session.ID, !session.CompletedAt.IsZero()
 		return err
