@@ -101,7 +101,7 @@ func (tx *Tx) Propose(m ralph.Amendment) (int64, error) {
 	}
 	if err := tx.do(`
 		UPDATE task_amendments SET status = 'superseded', decided_at = $1
-		WHERE task_id = $2 AND status = 'proposed'`, tx.now, m.TaskID); err != nil {
+		WHERE task_id = $2 AND status = 'proposed'`, tx.Now(), m.TaskID); err != nil {
 		return 0, err
 	}
 	id, err := tx.add("task_amendments", cells{
@@ -111,7 +111,7 @@ func (tx *Tx) Propose(m ralph.Amendment) (int64, error) {
 		"author_kind": m.AuthorKind,
 		"patch":       asJSON(m.Patch),
 		"rationale":   m.Rationale,
-		"created":     tx.now,
+		"created":     tx.Now(),
 	})
 	if err != nil {
 		return 0, err
@@ -148,7 +148,7 @@ func (tx *Tx) ApproveAmendment(id int64, note, by string) (claimDropped bool, er
 		return false, err
 	}
 	if err := tx.set("task_amendments", id, cells{
-		"status": "approved", "decision_note": note, "decided_by": by, "decided_at": tx.now,
+		"status": "approved", "decision_note": note, "decided_by": by, "decided_at": tx.Now(),
 		"applied_snapshot": asJSON(taskSnapshot{
 			t.Title, t.Description, t.Acceptance, t.Verify, t.Priority, t.Status, t.Feature, t.Discipline, t.Model,
 		}),
@@ -175,7 +175,7 @@ func (tx *Tx) RejectAmendment(id int64, note, by string) error {
 		return err
 	}
 	if err := tx.set("task_amendments", id, cells{
-		"status": "rejected", "decision_note": note, "decided_by": by, "decided_at": tx.now,
+		"status": "rejected", "decision_note": note, "decided_by": by, "decided_at": tx.Now(),
 	}); err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (tx *Tx) RollBack(id int64, by string) (conflicts []string, err error) {
 	if err := tx.UpdateTask(m.Before.Apply(t)); err != nil {
 		return nil, err
 	}
-	if err := tx.set("task_amendments", id, cells{"rolled_back_at": tx.now, "rolled_back_by": by}); err != nil {
+	if err := tx.set("task_amendments", id, cells{"rolled_back_at": tx.Now(), "rolled_back_by": by}); err != nil {
 		return nil, err
 	}
 	_, err = tx.StopForContract(t, m.Before.Apply(t), true, by)

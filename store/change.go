@@ -163,7 +163,7 @@ func (tx *Tx) AddChange(c ralph.Change) (int64, error) {
 	id, err := tx.add("changes", cells{
 		"task_id": c.TaskID, "session_id": c.SessionID, "base": c.Base, "head": c.Head, "tree": c.Tree, "state": c.State,
 		"undo": c.Undo, "reason": c.Reason, "conflicts": asJSON(append([]string{}, c.Conflicts...)),
-		"created": tx.now, "updated": tx.now,
+		"created": tx.Now(), "updated": tx.Now(),
 	})
 	if err != nil || c.State != ralph.Queued {
 		return id, err
@@ -225,7 +225,7 @@ func (tx *Tx) dropOpen(task int64, why string) error {
 	if c.State == ralph.Moving {
 		return moving(c)
 	}
-	if err := tx.set("changes", c.ID, cells{"state": ralph.Dropped, "reason": why, "updated": tx.now}); err != nil {
+	if err := tx.set("changes", c.ID, cells{"state": ralph.Dropped, "reason": why, "updated": tx.Now()}); err != nil {
 		return err
 	}
 	return tx.record(ofChange(c), ralph.ChangeDropped{ChangeID: c.ID, Reason: why})
@@ -244,7 +244,7 @@ func (tx *Tx) ForgetChange(task int64, why string) error {
 	if err != nil || !ok || c.State != ralph.Held && c.State != ralph.SentBack {
 		return err
 	}
-	if err := tx.set("changes", c.ID, cells{"state": ralph.Dropped, "reason": why, "updated": tx.now}); err != nil {
+	if err := tx.set("changes", c.ID, cells{"state": ralph.Dropped, "reason": why, "updated": tx.Now()}); err != nil {
 		return err
 	}
 	return tx.record(ofChange(c), ralph.ChangeDropped{ChangeID: c.ID, Reason: why})
@@ -264,13 +264,13 @@ func (tx *Tx) withdraw(task int64, keep bool, why string) error {
 	case !keep:
 		return tx.dropOpen(task, why)
 	}
-	return tx.set("changes", c.ID, cells{"state": ralph.Held, "reason": why, "updated": tx.now})
+	return tx.set("changes", c.ID, cells{"state": ralph.Held, "reason": why, "updated": tx.Now()})
 }
 
 // SetChange moves a change from one state to another. The error wraps [ralph.ErrConflict] if its
 // state is not from: a person may have withdrawn it.
 func (tx *Tx) SetChange(id int64, from, to ralph.ChangeState) error {
-	n, err := tx.exec(`UPDATE changes SET state = $1, updated = $2 WHERE id = $3 AND state = $4`, to, tx.now, id, from)
+	n, err := tx.exec(`UPDATE changes SET state = $1, updated = $2 WHERE id = $3 AND state = $4`, to, tx.Now(), id, from)
 	if err == nil && n == 0 {
 		err = ralph.Conflict("change %d is not %s any more", id, from)
 	}
@@ -409,7 +409,7 @@ func (tx *Tx) RetryChange(task int64, by string) error {
 // readmit puts a change that has left the queue back into it.
 func (tx *Tx) readmit(t ralph.Task, c ralph.Change) error {
 	if err := tx.set("changes", c.ID, cells{
-		"state": ralph.Queued, "reason": "", "conflicts": "[]", "updated": tx.now,
+		"state": ralph.Queued, "reason": "", "conflicts": "[]", "updated": tx.Now(),
 	}); err != nil {
 		return err
 	}
@@ -476,7 +476,7 @@ func (tx *Tx) MergeQueue() (q MergeQueue, err error) {
 // RemoteAway reports whether the remote is left alone for a while, since this machine could not reach it.
 func (tx *Tx) RemoteAway() (bool, error) {
 	q, err := tx.MergeQueue()
-	return q.Waits == machine.Name() && q.WaitUntil.After(tx.now.Time), err
+	return q.Waits == machine.Name() && q.WaitUntil.After(tx.Now().Time), err
 }
 
 // Merging returns the state of the merge queue with [Tx.MergesAlone].
@@ -543,7 +543,7 @@ func (tx *Tx) WaitForRemote(wait, most time.Duration) error {
 	if q.Waits != machine.Name() {
 		q.Failures = 0
 	}
-	until := tx.now.Add(min(wait<<min(q.Failures, 10), most))
+	until := tx.Now().Add(min(wait<<min(q.Failures, 10), most))
 	return tx.set("merge_queue", 1, cells{
 		"waits": machine.Name(), "failures": q.Failures + 1, "wait_until": ralph.At(until),
 	})
@@ -615,7 +615,7 @@ const provedWithin = 24 * time.Hour
 // first.
 func (tx *Tx) Unproved() ([]ralph.Change, error) {
 	return changes.all(tx, `WHERE c.state = 'merged' AND c.proof = '' AND c.undo = '' AND c.updated >= $1 ORDER BY c.id`,
-		ralph.At(tx.now.Add(-provedWithin)))
+		ralph.At(tx.Now().Add(-provedWithin)))
 }
 
 // SetProof stores what the tests of a change prove.

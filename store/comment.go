@@ -144,8 +144,8 @@ func (tx *Tx) after(session string) (ralph.Time, error) {
 	last, err := value[ralph.Time](tx, `
 		SELECT created FROM task_comments
 		WHERE session_id = $1 AND signal_verb IS NOT NULL ORDER BY id DESC LIMIT 1`, session)
-	if ok, err := found(err); !ok || !last.After(tx.now.Time) {
-		return tx.now, err
+	if ok, err := found(err); !ok || !last.After(tx.Now().Time) {
+		return tx.Now(), err
 	}
 	return last, nil
 }
@@ -219,7 +219,7 @@ func (tx *Tx) AddComment(c ralph.Comment) (int64, error) {
 		"body":        c.Body,
 		"parent_id":   c.ParentID,
 		"holding":     c.Kind == ralph.Blocker,
-		"created":     tx.now,
+		"created":     tx.Now(),
 	})
 	if err != nil {
 		return 0, err
@@ -308,7 +308,7 @@ func (tx *Tx) Answer(comment int64, answer, author string) error {
 		return ralph.Conflict("comment %d is answered already (%q)", comment, *c.Answer)
 	}
 	if err := tx.set("task_comments", comment, cells{
-		"signal_answered": answer, "answered_at": tx.now, "answered_by": author, "holding": false,
+		"signal_answered": answer, "answered_at": tx.Now(), "answered_by": author, "holding": false,
 	}); err != nil {
 		return err
 	}
@@ -352,7 +352,7 @@ func (tx *Tx) Resolve(comment int64, decision, by string) error {
 // answerComment marks a comment as resolved; it no longer holds its task.
 func (tx *Tx) answerComment(c ralph.Comment, decision, by string) error {
 	if err := tx.set("task_comments", c.ID, cells{
-		"resolved_at": tx.now, "resolved_by": by, "decision": decision, "holding": false,
+		"resolved_at": tx.Now(), "resolved_by": by, "decision": decision, "holding": false,
 	}); err != nil {
 		return err
 	}
@@ -443,5 +443,5 @@ func (tx *Tx) Undelivered(task int64, since ralph.Time) ([]ralph.Comment, error)
 
 // MarkDelivered records that a session was handed a comment.
 func (tx *Tx) MarkDelivered(comment int64, session string) error {
-	return tx.set("task_comments", comment, cells{"delivered_at": tx.now, "delivered_to": session})
+	return tx.set("task_comments", comment, cells{"delivered_at": tx.Now(), "delivered_to": session})
 }

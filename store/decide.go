@@ -122,7 +122,7 @@ func (tx *Tx) proposalFacts(f *signals.Facts, p signals.Suggest) error {
 	f.Titles[title], f.Features[p.Feature] = taken, there
 	f.Approved, err = value[int](tx, `
 		SELECT count(*) FROM tasks WHERE origin = 'agent' AND created >= $1 AND auto_approved = 1`,
-		ralph.At(tx.now.Add(-24*time.Hour)))
+		ralph.At(tx.Now().Add(-24*time.Hour)))
 	return err
 }
 
@@ -327,7 +327,7 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 	if err != nil {
 		return err
 	}
-	last := ralph.PhaseChange{State: state, Timestamp: tx.now, Source: ralph.Observed}
+	last := ralph.PhaseChange{State: state, Timestamp: tx.Now(), Source: ralph.Observed}
 	if state == ralph.PhaseFailed {
 		last.Metadata = map[string]any{"error": d.Reason}
 	}
@@ -354,7 +354,7 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 	return tx.record(during(s), ralph.SessionEnded{
 		Ending: s.Ending, Outcome: d.Outcome, ClosingVerb: d.Signalled(), Reason: d.Reason, CostUSD: s.CostUSD,
 		CostKnown: s.CostKnown, Tokens: s.Tokens.Sum(),
-		Turns: s.Turns, Seconds: max(0, tx.now.Sub(s.StartedAt.Time).Seconds()),
+		Turns: s.Turns, Seconds: max(0, tx.Now().Sub(s.StartedAt.Time).Seconds()),
 		Status: d.Status, StatusReason: d.StatusReason,
 		Files: len(s.Files), Announce: d.Announce, Leftovers: s.Leftovers,
 		Notes: s.Notes,
@@ -380,8 +380,8 @@ func (tx *Tx) endSession(s ralph.Session, state ralph.Phase, outcome, reason str
 		"exit_status":    s.Exit,
 		"last_words":     s.LastWords,
 		"stderr_tail":    s.StderrTail,
-		"updated_at":     tx.now,
-		"completed_at":   tx.now,
+		"updated_at":     tx.Now(),
+		"completed_at":   tx.Now(),
 	}
 	maps.Copy(row, more)
 	if err := tx.set("sessions", s.ID, row); err != nil {

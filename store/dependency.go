@@ -22,7 +22,7 @@ func (tx *Tx) AddDependency(id, on int64, source string) error {
 	}
 	if err := tx.do(`
 		INSERT INTO task_dependencies (task_id, depends_on, source, created) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (task_id, depends_on) DO NOTHING`, id, on, source, tx.now); err != nil {
+		ON CONFLICT (task_id, depends_on) DO NOTHING`, id, on, source, tx.Now()); err != nil {
 		return err
 	}
 	return tx.Derive(id)

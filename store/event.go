@@ -37,7 +37,7 @@ func (tx *Tx) record(e ralph.Event, p ralph.EventPayload) error {
 		"session_id": e.SessionID,
 		"run_id":     null(e.RunID),
 		"payload":    string(e.Payload),
-		"created":    tx.now,
+		"created":    tx.Now(),
 	})
 	return tx.do(text, args...)
 }
@@ -111,5 +111,5 @@ func (tx *Tx) ReaderPosition(reader string) (event int64, ok bool, err error) {
 
 // SetReaderPosition records the last event that a reader has handled.
 func (tx *Tx) SetReaderPosition(reader string, event int64) error {
-	return tx.put("event_readers", "reader", cells{"reader": reader, "position": event, "updated": tx.now})
+	return tx.put("event_readers", "reader", cells{"reader": reader, "position": event, "updated": tx.Now()})
 }

@@ -74,10 +74,10 @@ func (tx *Tx) PutFeature(f ralph.Feature) error {
 		"description": f.Description,
 		"learnings":   f.Learnings,
 		"verify":      asJSON(f.Verify),
-		"updated":     tx.now,
+		"updated":     tx.Now(),
 	}
 	if f.ID == 0 {
-		r["created"] = tx.now
+		r["created"] = tx.Now()
 		_, err := tx.add("features", r)
 		return err
 	}
@@ -117,10 +117,10 @@ func (tx *Tx) PutDiscipline(d ralph.Discipline) error {
 	}
 	r := cells{
 		"name": d.Name, "instructions": d.Instructions, "model": d.Model, "agent": d.Agent, "review": d.Review,
-		"parallel": d.Parallel, "updated": tx.now,
+		"parallel": d.Parallel, "updated": tx.Now(),
 	}
 	if d.ID == 0 {
-		r["created"] = tx.now
+		r["created"] = tx.Now()
 		_, err := tx.add("disciplines", r)
 		return err
 	}

@@ -325,7 +325,7 @@ func TestOneOfAMachineWaitsForTheLock(t *testing.T) {
 	var work sync.WaitGroup
 	writes := func(db *store.DB, then func()) {
 		work.Go(func() {
-			if err := db.Tx(t.Context(), func(tx *store.Tx) error { then(); return tx.Touch() }); err != nil {
+			if err := db.Tx(t.Context(), func(tx *store.Tx) error { tx.Now(); then(); return tx.Touch() }); err != nil {
 				t.Error(err)
 			}
 		})
@@ -333,7 +333,7 @@ func TestOneOfAMachineWaitsForTheLock(t *testing.T) {
 	for range cap(has) {
 		writes(frozen, func() { has <- struct{}{}; <-thaw })
 	}
-	<-has
+	<-has // and the lock, as it knows the time
 	writes(other, func() {})
 	for waits := 0; waits == 0; {
 		if err := other.View(t.Context(), func(tx *store.Tx) error {

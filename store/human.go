@@ -38,14 +38,14 @@ func (tx *Tx) SetProgress(task int64, session string, p ralph.Progress) error {
 	if err := tx.CheckSession(task, session); err != nil {
 		return err
 	}
-	p.Timestamp = tx.now
-	if err := tx.set("sessions", session, cells{"progress": asJSON(p), "updated_at": tx.now}); err != nil {
+	p.Timestamp = tx.Now()
+	if err := tx.set("sessions", session, cells{"progress": asJSON(p), "updated_at": tx.Now()}); err != nil {
 		return err
 	}
 	if err := tx.record(ralph.Event{TaskID: task, SessionID: session}, ralph.SessionProgressed{Progress: p}); err != nil {
 		return err
 	}
-	_, err := tx.ObserveState(session, ralph.PhaseImplementing, tx.now)
+	_, err := tx.ObserveState(session, ralph.PhaseImplementing, tx.Now())
 	return err
 }
 

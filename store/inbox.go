@@ -472,5 +472,5 @@ func (tx *Tx) addOptions(item *InboxItem) error {
 
 // inboxQuery fills in the current time.
 func (tx *Tx) inboxQuery(q inboxQuery) string {
-	return strings.ReplaceAll(q.query, "{long}", "'"+ralph.At(tx.now.Add(-longClaim)).String()+"'")
+	return strings.ReplaceAll(q.query, "{long}", "'"+ralph.At(tx.Now().Add(-longClaim)).String()+"'")
 }

@@ -66,7 +66,7 @@ func (tx *Tx) Reconcile(id int64, by string) (int64, error) {
 	}
 	return tx.exec(`
 		UPDATE learning_conflicts SET answered_at = $1, answered_by = $2
-		WHERE answered_at = '' AND $3 IN (learning_id, other_id)`, tx.now, by, id)
+		WHERE answered_at = '' AND $3 IN (learning_id, other_id)`, tx.Now(), by, id)
 }
 
 // terms returns the stems of a learning's words, for ranking.
@@ -163,7 +163,7 @@ func (tx *Tx) learn(t ralph.Task, s ralph.Session, author string, l signals.Lear
 		err = tx.do(`
 			UPDATE learnings SET times_seen = times_seen + $1, last_seen = $2, text = $3, rationale = $4, terms = $5,
 				claim = CASE WHEN $6 AND text <> $3 THEN 1 ELSE claim END
-			WHERE id = $7`, len(l.Comments), tx.now, l.Text, l.Rationale, terms(l.Text, l.Rationale),
+			WHERE id = $7`, len(l.Comments), tx.Now(), l.Text, l.Rationale, terms(l.Text, l.Rationale),
 			l.Claim && origin != ralph.ByHuman, id)
 	} else {
 		var feature *int64
@@ -179,8 +179,8 @@ func (tx *Tx) learn(t ralph.Task, s ralph.Session, author string, l signals.Lear
 			"rationale":  l.Rationale,
 			"origin":     origin,
 			"author":     author,
-			"last_seen":  tx.now,
-			"created":    tx.now,
+			"last_seen":  tx.Now(),
+			"created":    tx.Now(),
 			"times_seen": len(l.Comments),
 			"claim":      l.Claim && origin != ralph.ByHuman,
 			"terms":      terms(l.Text, l.Rationale),
@@ -205,7 +205,7 @@ func (tx *Tx) noteConflicts(id int64, others []int64) error {
 	for _, other := range others {
 		if err := tx.do(`
 			INSERT INTO learning_conflicts (learning_id, other_id, created) VALUES ($1, $2, $3)
-			ON CONFLICT (learning_id, other_id) DO NOTHING`, id, other, tx.now); err != nil {
+			ON CONFLICT (learning_id, other_id) DO NOTHING`, id, other, tx.Now()); err != nil {
 			return err
 		}
 	}
@@ -294,8 +294,8 @@ func (tx *Tx) AddLearning(l ralph.Learning) (int64, error) {
 		"rationale":  l.Rationale,
 		"origin":     l.Origin,
 		"author":     l.Author,
-		"last_seen":  tx.now,
-		"created":    tx.now,
+		"last_seen":  tx.Now(),
+		"created":    tx.Now(),
 		"pinned":     l.Pinned,
 		"terms":      terms(l.Text, l.Rationale),
 	})
@@ -346,7 +346,7 @@ func (tx *Tx) ChangeLearning(l ralph.Learning) error {
 		if err := tx.do(`
 			UPDATE learning_conflicts SET answered_at = $1, answered_by = 'edited'
 			WHERE answered_at = '' AND (learning_id = $2 AND other_id = $3 OR learning_id = $3 AND other_id = $2)`,
-			tx.now, l.ID, id); err != nil {
+			tx.Now(), l.ID, id); err != nil {
 			return err
 		}
 	}

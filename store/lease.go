@@ -30,7 +30,7 @@ func (tx *Tx) alive(process string, until ralph.Time) bool {
 			return true
 		}
 	}
-	return until.After(tx.now.Time)
+	return until.After(tx.Now().Time)
 }
 
 // Alive reports whether a run works, as far as can be told here: it has not ended, and its lease holds.
@@ -39,7 +39,7 @@ func (tx *Tx) Alive(r ralph.Run) bool { return r.EndedAt.IsZero() && tx.alive(r.
 // RenewRun extends the lease of a run. It reports false if the run was taken for lost meanwhile: what it did may be
 // another one's by now.
 func (tx *Tx) RenewRun(id int64) (bool, error) {
-	until := ralph.At(tx.now.Add(LeaseTime))
+	until := ralph.At(tx.Now().Add(LeaseTime))
 	n, err := tx.exec(`UPDATE runs SET lease_until = $1 WHERE id = $2 AND ended_at = ''`, until, id)
 	return n > 0, err
 }
@@ -153,7 +153,7 @@ func (db *DB) takeLease(ctx context.Context, name, process string) (holder strin
 			return err
 		}
 		return tx.put("leases", "name", cells{
-			"name": name, "machine": machine.Name(), "process": process, "until": ralph.At(tx.now.Add(LeaseTime)),
+			"name": name, "machine": machine.Name(), "process": process, "until": ralph.At(tx.Now().Add(LeaseTime)),
 		})
 	})
 	return holder, err
@@ -180,7 +180,7 @@ func (db *DB) keepLease(ctx context.Context, name, process string) {
 		}
 		_ = db.Tx(ctx, func(tx *Tx) error { // it is tried again, and lapses at worst
 			err := tx.do(`UPDATE leases SET until = $1 WHERE name = $2 AND process = $3`,
-				ralph.At(tx.now.Add(LeaseTime)), name, process)
+				ralph.At(tx.Now().Add(LeaseTime)), name, process)
 			return err
 		})
 	}

@@ -19,7 +19,7 @@ func (tx *Tx) setLost(t ralph.Task, d signals.Decision) error {
 	case d.LostCount == 0:
 		until = ralph.Time{}
 	case d.LostCount > t.LostCount:
-		until = ralph.At(tx.now.Add(signals.LostWait(d.LostCount)))
+		until = ralph.At(tx.Now().Add(signals.LostWait(d.LostCount)))
 	}
 	return tx.set("tasks", t.ID, cells{"lost_count": d.LostCount, "not_before": until})
 }
@@ -108,7 +108,7 @@ func (tx *Tx) addBlocker(task int64, body string) error {
 // ownComment adds a comment of ralph's own that holds a task.
 func (tx *Tx) ownComment(task int64, session string, kind ralph.CommentKind, r cells) error {
 	r["task_id"], r["session_id"], r["kind"] = task, null(session), kind
-	r["author"], r["author_kind"], r["holding"], r["created"] = "ralph", ralph.ByAgent, true, tx.now
+	r["author"], r["author_kind"], r["holding"], r["created"] = "ralph", ralph.ByAgent, true, tx.Now()
 	id, err := tx.add("task_comments", r)
 	if err != nil {
 		return err

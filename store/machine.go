@@ -56,7 +56,7 @@ func (tx *Tx) standing(m *ralph.Machine) error {
 		switch {
 		case !r.EndedAt.IsZero():
 		case alive && !tx.db.Shared(): // its lease is not renewed
-			m.SeenAt = tx.now
+			m.SeenAt = tx.Now()
 		default:
 			m.LeaseUntil, m.SeenAt = r.LeaseUntil, ralph.At(r.LeaseUntil.Add(-LeaseTime))
 		}
@@ -74,7 +74,7 @@ func (tx *Tx) Drain(name, by string, undo bool) error {
 	if _, err := tx.Machine(name); err != nil {
 		return err
 	}
-	at := tx.now
+	at := tx.Now()
 	if undo {
 		at, by = ralph.Time{}, ""
 	}

@@ -31,7 +31,7 @@ func (db *DB) AddPermission(ctx context.Context, p ralph.Permission) (id int64, 
 		if err := tx.CheckSession(p.TaskID, p.SessionID); err != nil {
 			return err
 		}
-		decided := tx.now
+		decided := tx.Now()
 		if p.Decision == "ask" {
 			decided = ralph.Time{}
 		}
@@ -43,7 +43,7 @@ func (db *DB) AddPermission(ctx context.Context, p ralph.Permission) (id int64, 
 			"decision":   p.Decision,
 			"rule":       p.Rule,
 			"reason":     p.Reason,
-			"created":    tx.now,
+			"created":    tx.Now(),
 			"decided_at": decided,
 			"expires":    p.Expires,
 		})
@@ -81,7 +81,7 @@ func (tx *Tx) DecidePermission(id int64, decision, reason, by string) error {
 		return ralph.Conflict("permission %d is decided already (%s)", id, p.Decision)
 	}
 	if err := tx.set("permission_requests", id, cells{
-		"decision": decision, "reason": reason, "decided_by": by, "decided_at": tx.now,
+		"decision": decision, "reason": reason, "decided_by": by, "decided_at": tx.Now(),
 	}); err != nil {
 		return err
 	}
@@ -105,6 +105,6 @@ func (tx *Tx) AnswerPermission(id int64, allow bool, reason, by string) error {
 func (tx *Tx) closePermissions(session string) error {
 	err := tx.do(`
 		UPDATE permission_requests SET decision = 'deny', reason = 'the session ended', decided_at = $1
-		WHERE decided_at = '' AND session_id = $2`, tx.now, session)
+		WHERE decided_at = '' AND session_id = $2`, tx.Now(), session)
 	return err
 }

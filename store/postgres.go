@@ -91,14 +91,7 @@ var postgres = dialect{
 	shared: true,
 	retry:  pgRetry,
 	view:   &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
-	// The lock is taken first, and the time read after that.
-	begin: func(ctx context.Context, tx *sql.Tx) (now time.Time, id string, err error) {
-		var ms int64
-		err = tx.QueryRowContext(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
-			pg_current_xact_id()::text FROM (
-			SELECT pg_advisory_xact_lock(hashtextextended('ralph/' || current_schema(), 0)) OFFSET 0) l`).Scan(&ms, &id)
-		return time.UnixMilli(ms), id, err
-	},
+	begin:  beginPostgres,
 	check:    func(ctx context.Context, db *sql.DB) error { return db.PingContext(ctx) },
 	durable:  durablePostgres,
 	snapshot: `SELECT pg_current_snapshot()::text`,
@@ -117,6 +110,33 @@ var postgres = dialect{
 		_, err := value[int64](tx, `SELECT setval(pg_get_serial_sequence($1, 'id'), greatest($2, 1), $2 > 0)`, table, last)
 		return err // it was waited for, as it counts even if the transaction is taken back
 	},
+}
+
+// beginPostgres takes the lock, and has the time read after that. Both travel with the first statement; who wants to
+// know the time before that waits.
+func beginPostgres(tx *Tx) {
+	answer, db, state := new(pgAnswer), tx.db, tx.state
+	sent, err := tx.Tx.ExecContext(tx.ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+		pg_current_xact_id()::text FROM (
+		SELECT pg_advisory_xact_lock(hashtextextended('ralph/' || current_schema(), 0)) OFFSET 0) l`, answer)
+	state.wait = func() {
+		var ms int64
+		if err == nil {
+			_, err = sent.RowsAffected()
+		}
+		if err == nil {
+			ms, err = strconv.ParseInt(string(answer.Rows[0][0]), 10, 64)
+		}
+		if state.err = err; err != nil {
+			return
+		}
+		state.id = string(answer.Rows[0][1])
+		if db.clock { // one for all machines
+			now := time.UnixMilli(ms)
+			state.now = ralph.At(now)
+			db.ahead.Store(int64(now.Sub(answer.at)))
+		}
+	}
 }
 
 // openPostgres opens the database of a URL, as [Open] does that of a file.

@@ -20,10 +20,10 @@ func (tx *Tx) StartReview(s Start, of ralph.Session) (ralph.Session, error) {
 	if err := tx.insertSession(s, t, of.Attempt, ralph.RoleReview); err != nil {
 		return ralph.Session{}, err
 	}
-	if err := tx.set("sessions", of.ID, cells{"checking": "review by " + s.Agent, "checking_since": tx.now}); err != nil {
+	if err := tx.set("sessions", of.ID, cells{"checking": "review by " + s.Agent, "checking_since": tx.Now()}); err != nil {
 		return ralph.Session{}, err
 	}
-	if _, err := tx.ObserveState(of.ID, ralph.PhaseReviewing, tx.now); err != nil {
+	if _, err := tx.ObserveState(of.ID, ralph.PhaseReviewing, tx.Now()); err != nil {
 		return ralph.Session{}, err
 	}
 	r, err := tx.Session(s.ID)
@@ -48,7 +48,7 @@ func (tx *Tx) EndReview(s ralph.Session, r ralph.Review) error {
 	if err != nil {
 		return err
 	}
-	s.History = append(history, ralph.PhaseChange{State: state, Timestamp: tx.now, Source: ralph.Observed})
+	s.History = append(history, ralph.PhaseChange{State: state, Timestamp: tx.Now(), Source: ralph.Observed})
 	if err := tx.endSession(s, state, outcome, r.String(), cells{"review": asJSON(r)}); err != nil {
 		return err
 	}

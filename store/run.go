@@ -50,8 +50,8 @@ func (tx *Tx) StartRun(process string, limits ralph.Limits, sandbox string) (ral
 	}
 	pid := os.Getpid()
 	id, err := tx.add("runs", cells{
-		"pid": pid, "machine": machine.Name(), "process": process, "lease_until": ralph.At(tx.now.Add(LeaseTime)),
-		"started_at": tx.now, "limits": asJSON(limits), "sandbox": sandbox,
+		"pid": pid, "machine": machine.Name(), "process": process, "lease_until": ralph.At(tx.Now().Add(LeaseTime)),
+		"started_at": tx.Now(), "limits": asJSON(limits), "sandbox": sandbox,
 	})
 	if err != nil {
 		return ralph.Run{}, err
@@ -243,7 +243,7 @@ func (tx *Tx) RunControl(id int64) (control string, err error) {
 // EndRun closes a run.
 func (tx *Tx) EndRun(id int64, exitStatus int, reason string) error {
 	if err := tx.set("runs", id, cells{
-		"ended_at": tx.now, "state": "ended", "control": "", "wait_until": "", "idle": "",
+		"ended_at": tx.Now(), "state": "ended", "control": "", "wait_until": "", "idle": "",
 		"exit_status": exitStatus, "reason": reason,
 	}); err != nil {
 		return err
@@ -293,7 +293,7 @@ func (tx *Tx) WorksWith(agent, account string) error {
 // Resting lists the agents for which no session should be started now.
 func (tx *Tx) Resting() ([]AgentState, error) {
 	list, err := tx.AgentStates()
-	return slices.DeleteFunc(list, func(a AgentState) bool { return !a.WaitUntil.After(tx.now.Time) }), err
+	return slices.DeleteFunc(list, func(a AgentState) bool { return !a.WaitUntil.After(tx.Now().Time) }), err
 }
 
 // SetAgentState stores an agent's state. One without failures no longer counts.

@@ -293,7 +293,7 @@ func (tx *Tx) LapsedClaims() ([]ralph.Session, error) {
 	return sessions.all(tx, `JOIN tasks t ON t.id = s.task_id
 		WHERE s.completed_at = '' AND s.worker <> '' AND t.claimed_by = s.id
 			AND (t.claim_expires <> '' AND t.claim_expires < $1 OR s.origin = 'human' AND s.stop_request <> '')
-		ORDER BY s.started_at`, tx.now)
+		ORDER BY s.started_at`, tx.Now())
 }
 
 // NextLapse returns when the next worker's claim expires, or the lease of another run than the given one; the zero
@@ -363,7 +363,7 @@ func (tx *Tx) NoteChecking(session, command string) error {
 	if command == "" {
 		return tx.set("sessions", session, cells{"checking": "", "checking_since": ""})
 	}
-	if err := tx.set("sessions", session, cells{"checking": command, "checking_since": tx.now}); err != nil {
+	if err := tx.set("sessions", session, cells{"checking": command, "checking_since": tx.Now()}); err != nil {
 		return err
 	}
 	return tx.record(during(s), ralph.SlowCheck{Command: command})
@@ -397,7 +397,7 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	}
 	expires := ralph.Time{}
 	if s.Lease > 0 {
-		expires = ralph.At(tx.now.Add(s.Lease))
+		expires = ralph.At(tx.Now().Add(s.Lease))
 	}
 	if err := tx.set("tasks", t.ID, cells{"claimed_by": s.ID, "claim_expires": expires}); err != nil {
 		return ralph.Session{}, err
@@ -429,7 +429,7 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 // insertSession adds the row of a session that begins.
 func (tx *Tx) insertSession(s Start, t ralph.Task, attempt int, role ralph.Role) error {
 	begun := ralph.PhaseChange{
-		State: ralph.PhaseIdle, Timestamp: tx.now, Source: ralph.Observed,
+		State: ralph.PhaseIdle, Timestamp: tx.Now(), Source: ralph.Observed,
 		Metadata: map[string]any{"action": "session_created"},
 	}
 	text, args := inserting("sessions", cells{
@@ -444,8 +444,8 @@ func (tx *Tx) insertSession(s Start, t ralph.Task, attempt int, role ralph.Role)
 		"cost_limit_usd":  s.CostLimitUSD,
 		"snapshot_before": asJSON(s.Snapshot),
 		"hashes_before":   asJSON(s.Hashes),
-		"started_at":      tx.now,
-		"updated_at":      tx.now,
+		"started_at":      tx.Now(),
+		"updated_at":      tx.Now(),
 		"worker":          s.Worker,
 		"machine":         machine.Name(),
 		"dir":             s.Dir,

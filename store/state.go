@@ -37,7 +37,7 @@ func (tx *Tx) ReportState(session string, to ralph.Phase, metadata map[string]an
 	}
 	previous = history[len(history)-1].State
 	change := ralph.PhaseChange{
-		State: to, Timestamp: tx.now, Metadata: metadata, Source: ralph.Reported,
+		State: to, Timestamp: tx.Now(), Metadata: metadata, Source: ralph.Reported,
 		Unexpected: previous != to && !ralph.ExpectedPhase(previous, to),
 	}
 	return previous, tx.moveState(session, task, run, history, change)
@@ -88,7 +88,7 @@ func (tx *Tx) states(session string) (history []ralph.PhaseChange, task, run int
 func (tx *Tx) moveState(session string, task, run int64, history []ralph.PhaseChange, change ralph.PhaseChange) error {
 	previous := history[len(history)-1].State
 	if err := tx.set("sessions", session, cells{
-		"current_state": change.State, "state_history": asJSON(append(history, change)), "updated_at": tx.now,
+		"current_state": change.State, "state_history": asJSON(append(history, change)), "updated_at": tx.Now(),
 	}); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (tx *Tx) AddCheckpoint(c ralph.Checkpoint) (id int64, err error) {
 		"note":         c.Note,
 		"tokens_used":  c.TokensUsed,
 		"tokens_limit": c.TokensLimit,
-		"created":      tx.now,
+		"created":      tx.Now(),
 	})
 	if err != nil {
 		return 0, err

@@ -319,16 +319,31 @@ func (db *DB) Check(ctx context.Context) error {
 type Tx struct {
 	*sql.Tx
 	ctx   context.Context
-	now   ralph.Time
 	told  func(query string)
-	wrote bool
-	asked bool
 	task  ralph.Task // that was read last, if nothing was written since
 	db    *DB
+	asks  func([]read) // is called before something is read, while others read, too ([Tx.Together])
+	state *txState
+}
+
+// A txState is what becomes known of a transaction.
+type txState struct {
+	wait  func() // for the server to say the rest; nil once it has
+	now   ralph.Time
+	id    string // what a server knows it by afterwards
+	err   error  // why it has not begun
+	asked bool
+	wrote bool
 }
 
 // Now is the time of the transaction.
-func (tx *Tx) Now() ralph.Time { return tx.now }
+func (tx *Tx) Now() ralph.Time {
+	if wait := tx.state.wait; wait != nil {
+		tx.state.wait = nil
+		wait()
+	}
+	return tx.state.now
+}
 
 // Tx runs f in a transaction that may write, and commits it durably if f returns nil. f must not
 // wait for anything but the database.
@@ -415,8 +430,12 @@ func (db *DB) once(
 	if err != nil {
 		return db.dialect.explain(err)
 	}
+	tx := &Tx{
+		Tx: inner, ctx: ctx, told: db.told, db: db,
+		state: &txState{now: ralph.At(db.now().Add(time.Duration(db.ahead.Load())))},
+	}
 	defer func() {
-		if opts != nil && db.dialect.shared { // it has only read: nobody waits for its end
+		if db.dialect.shared && (opts != nil || err == nil && !tx.state.wrote) { // nobody waits for its end
 			db.ends.Go(func() { _ = inner.Rollback() })
 			return
 		}
@@ -424,19 +443,14 @@ func (db *DB) once(
 			err = errors.Join(err, rollback)
 		}
 	}()
-	tx := &Tx{Tx: inner, ctx: ctx, now: ralph.At(db.now().Add(time.Duration(db.ahead.Load()))), told: db.told, db: db}
-	id := ""
 	if opts == nil && db.dialect.begin != nil {
-		var now time.Time
-		if now, id, err = db.dialect.begin(ctx, inner); err != nil {
-			return db.dialect.explain(err)
-		}
-		if db.clock { // one for all machines
-			tx.now = ralph.At(now)
-			db.ahead.Store(int64(now.Sub(db.now())))
-		}
+		db.dialect.begin(tx)
 	}
-	if err := f(tx); err != nil {
+	err = f(tx)
+	if tx.state.wrote && err == nil {
+		tx.Now() // for what has to be known of it if its COMMIT is not answered
+	}
+	if err = cmp.Or(tx.state.err, err); err != nil {
 		return db.dialect.explain(err)
 	}
 	if opts == nil && db.refuse != nil {
@@ -448,15 +462,15 @@ func (db *DB) once(
 			return db.dialect.explain(err)
 		}
 	}
-	if tx.wrote && tx.told != nil {
+	if tx.state.wrote && tx.told != nil {
 		tx.told("COMMIT")
 	}
-	if opts != nil && db.dialect.shared {
+	if db.dialect.shared && !tx.state.wrote {
 		return nil
 	}
 	*reached = opts == nil
-	if err = inner.Commit(); err != nil && id != "" && (cutOff(err) || ctx.Err() != nil) {
-		*reached, err = db.readBack(ctx, id, err)
+	if err = inner.Commit(); err != nil && tx.state.id != "" && (cutOff(err) || ctx.Err() != nil) {
+		*reached, err = db.readBack(ctx, tx.state.id, err)
 	}
 	if opts == nil {
 		db.watch.committed()
@@ -471,13 +485,13 @@ func (db *DB) once(
 // tell reports a statement to [Options.Statement]. What was read before one that writes is not known any more.
 func (tx *Tx) tell(query string) {
 	if !strings.HasPrefix(strings.TrimSpace(query), "SELECT") {
-		tx.wrote, tx.task = true, ralph.Task{}
+		tx.state.wrote, tx.task = true, ralph.Task{}
 	}
 	if tx.told == nil {
 		return
 	}
-	if !tx.asked {
-		tx.asked = true
+	if !tx.state.asked {
+		tx.state.asked = true
 		tx.told("BEGIN")
 	}
 	tx.told(query)
@@ -492,12 +506,18 @@ func (tx *Tx) ExecContext(ctx context.Context, query string, args ...any) (sql.R
 // QueryContext is [sql.Tx.QueryContext].
 func (tx *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	tx.tell(query)
+	if tx.asks != nil {
+		tx.asks([]read{{query, args}})
+	}
 	return tx.Tx.QueryContext(ctx, query, bound(args)...)
 }
 
 // QueryRowContext is [sql.Tx.QueryRowContext].
 func (tx *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	tx.tell(query)
+	if tx.asks != nil {
+		tx.asks([]read{{query, args}})
+	}
 	return tx.Tx.QueryRowContext(ctx, query, bound(args)...)
 }
 

@@ -228,7 +228,7 @@ func (tx *Tx) AddTask(t ralph.Task, source string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	r["status"], r["origin"], r["created"] = t.Status, t.Origin, tx.now
+	r["status"], r["origin"], r["created"] = t.Status, t.Origin, tx.Now()
 	r["role"], r["marks"] = cmp.Or(t.Role, ralph.RoleWork), asJSON(append([]string{}, t.Marks...))
 	r["external_id"], r["external_source"] = t.ExternalID, t.ExternalSource
 	id, err := tx.add("tasks", r)
@@ -356,7 +356,7 @@ func (tx *Tx) definition(t ralph.Task) (cells, error) {
 		"priority":      t.Priority,
 		"model":         t.Model,
 		"agent":         t.Agent,
-		"updated":       tx.now,
+		"updated":       tx.Now(),
 	}
 	if t.Feature != "" {
 		f, err := tx.Feature(t.Feature)
@@ -388,10 +388,10 @@ func (tx *Tx) Move(id int64, to ralph.Status, by ralph.Mover, reason string) err
 	}
 	var completed ralph.Time
 	if to == ralph.Completed {
-		completed = tx.now
+		completed = tx.Now()
 	}
 	if err := tx.set("tasks", id, cells{
-		"status": to, "status_reason": reason, "updated": tx.now,
+		"status": to, "status_reason": reason, "updated": tx.Now(),
 		"completed_at": completed, "accepted": to == ralph.Completed,
 	}); err != nil {
 		return err
@@ -511,7 +511,7 @@ func (tx *Tx) definitions(t ralph.Task) (digest string, err error) {
 // those sent back, because there is new information on it (rule 5). It does not revive a failed task.
 func (tx *Tx) Renew(id int64) error {
 	return tx.set("tasks", id, cells{
-		"stuck_count": 0, "verify_failures": 0, "lost_count": 0, "times_sent_back": 0, "not_before": "", "updated": tx.now,
+		"stuck_count": 0, "verify_failures": 0, "lost_count": 0, "times_sent_back": 0, "not_before": "", "updated": tx.Now(),
 	})
 }
 
@@ -554,7 +554,7 @@ func (tx *Tx) Next() (t ralph.Task, ok bool, err error) {
 	t, ok, err = tasks.first(tx, `WHERE t.status = 'pending' AND t.lost_count = 0 ORDER BY `+queueOrder)
 	if err == nil && !ok {
 		t, ok, err = tx.NextLost()
-		ok = ok && !t.NotBefore.After(tx.now.Time)
+		ok = ok && !t.NotBefore.After(tx.Now().Time)
 	}
 	return t, ok, err
 }
@@ -566,7 +566,7 @@ func (tx *Tx) Queue(limit int) ([]ralph.Task, error) {
 		return list, err
 	}
 	lost, err := tasks.all(tx, `WHERE t.status = 'pending' AND t.lost_count > 0 AND t.not_before <= $1
-		ORDER BY t.not_before, t.id LIMIT $2`, tx.now, limit-len(list))
+		ORDER BY t.not_before, t.id LIMIT $2`, tx.Now(), limit-len(list))
 	return append(list, lost...), err
 }
 
@@ -622,7 +622,7 @@ func (tx *Tx) PutBehind(id int64) error {
 	}
 	if err := tx.do(`
 		UPDATE tasks SET rank = (SELECT max(rank) + 1 FROM tasks WHERE priority = $1), updated = $2 WHERE id = $3`,
-		t.Priority, tx.now, id); err != nil {
+		t.Priority, tx.Now(), id); err != nil {
 		return err
 	}
 	return tx.record(ralph.Event{TaskID: id}, ralph.TaskUpdated{Skipped: true})
@@ -665,7 +665,7 @@ func (tx *Tx) MoveRank(id, other int64, after bool) error {
 		front = append(front, id)
 	}
 	// Negative ranks come before tasks that were never moved, which have rank 0.
-	if err := tx.set("tasks", id, cells{"rank": 0, "priority": o.Priority, "updated": tx.now}); err != nil {
+	if err := tx.set("tasks", id, cells{"rank": 0, "priority": o.Priority, "updated": tx.Now()}); err != nil {
 		return err
 	}
 	if err := tx.editedByPeople(id); err != nil {

@@ -63,7 +63,7 @@ func (tx *Tx) Undo(u Undo) error {
 		"id": u.Change.SessionID, "task_id": task, "attempt": attempt, "origin": ralph.FromHuman, "worker": u.By,
 		"discipline": t.Discipline, "current_state": ralph.PhaseDone, "ending": ralph.Finished,
 		"outcome": ralph.OutcomeSuccess, "outcome_reason": said, "cost_known": true,
-		"started_at": tx.now, "updated_at": tx.now, "completed_at": tx.now,
+		"started_at": tx.Now(), "updated_at": tx.Now(), "completed_at": tx.Now(),
 	})
 	if err := tx.do(insert, args...); err != nil {
 		return err

@@ -22,7 +22,7 @@ func (tx *Tx) UsageWindows() ([]ralph.UsageWindow, error) {
 // PutUsageWindow stores a usage window that an agent reported.
 func (tx *Tx) PutUsageWindow(w ralph.UsageWindow) error {
 	return tx.put("usage_windows", "agent, name", cells{
-		"agent": w.Agent, "name": w.Name, "utilization": w.Utilization, "resets_at": w.ResetsAt, "seen": tx.now,
+		"agent": w.Agent, "name": w.Name, "utilization": w.Utilization, "resets_at": w.ResetsAt, "seen": tx.Now(),
 	})
 }
 

@@ -20,7 +20,7 @@ func (tx *Tx) Baseline(task int64, results any) (ok bool, err error) {
 
 // SetBaseline stores the results that [Tx.Baseline] reads.
 func (tx *Tx) SetBaseline(task int64, results any) error {
-	return tx.put("baselines", "task_id", cells{"task_id": task, "results": asJSON(results), "created": tx.now})
+	return tx.put("baselines", "task_id", cells{"task_id": task, "results": asJSON(results), "created": tx.Now()})
 }
 
 // Verification reads the newest result of a command for a state of the work tree; ok is false if
@@ -34,7 +34,7 @@ func (tx *Tx) Verification(content, command string, result any) (ok bool, err er
 // oldest ones.
 func (tx *Tx) PutVerification(content, command string, result any) error {
 	if err := tx.put("verifications", "content, command", cells{
-		"content": content, "command": command, "result": asJSON(result), "created": tx.now,
+		"content": content, "command": command, "result": asJSON(result), "created": tx.Now(),
 	}); err != nil {
 		return err
 	}

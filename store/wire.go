@@ -18,9 +18,10 @@ import (
 )
 
 // A connection to PostgreSQL waits for the server only where an answer is needed: a server far away costs its round
-// trips. What only changes rows, and BEGIN, travel with the next statement that is answered, or with COMMIT, so that
-// an error of theirs is that statement's. A statement is prepared on the way when it is used first. Nobody waits for
-// the end of a transaction that has only read.
+// trips. What only changes rows, and what begins a transaction, travel with the next statement that is answered, or
+// with COMMIT, so that an error of theirs is that statement's. What functions read together ([Tx.Together]) is asked
+// together, too. A statement is prepared on the way when it is used first. Nobody waits for the end of a transaction
+// that has only read.
 
 // A pgConnector connects to a server.
 type pgConnector struct {
@@ -50,6 +51,7 @@ type pgConn struct {
 	tx       bool              // in a transaction
 	sent     bool              // its BEGIN has been sent
 	unsent   []pgStatement
+	answers  map[string]*pgAnswer // to what was asked ahead, by [pgStatement.key]
 }
 
 // A pgStatement is what is sent, with the values of its parameters as text, nil for NULL, and their types, which the
@@ -60,6 +62,16 @@ type pgStatement struct {
 	args   [][]byte
 	types  []uint32
 	result *pgResult
+	answer *pgAnswer // takes the rows; nil if there are none, or they are read as they arrive
+}
+
+// key is equal for statements that ask the same.
+func (s pgStatement) key() string { return fmt.Sprintf("%q %q", s.text, s.args) }
+
+// A pgAnswer is what a statement was answered. As an argument of a statement, it takes its answer.
+type pgAnswer struct {
+	*pgconn.Result
+	at time.Time
 }
 
 // Close implements driver.Conn.
@@ -98,13 +110,28 @@ func (c *pgConn) ResetSession(context.Context) error {
 	return nil
 }
 
+// CheckNamedValue implements driver.NamedValueChecker.
+func (c *pgConn) CheckNamedValue(v *driver.NamedValue) error {
+	switch v.Value.(type) {
+	case *pgAnswer, []read:
+		return nil
+	}
+	return driver.ErrSkip
+}
+
 // QueryContext implements driver.QueryerContext.
 func (c *pgConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	s, err := pgBound(query, args)
 	if err != nil {
 		return nil, err
 	}
-	return c.send(ctx, s)
+	if len(c.answers) > 0 {
+		if a := c.answers[s.key()]; a != nil {
+			return &pgRows{answer: a}, nil
+		}
+	}
+	c.unsent = append(c.unsent, s)
+	return c.send(ctx, true)
 }
 
 // ExecContext implements driver.ExecerContext. Without arguments, the text may be several statements.
@@ -119,41 +146,69 @@ func (c *pgConn) ExecContext(ctx context.Context, query string, args []driver.Na
 		}
 		return driver.RowsAffected(results[len(results)-1].CommandTag.RowsAffected()), nil
 	}
+	if reads, ok := args[0].Value.([]read); ok {
+		return nil, c.ask(ctx, reads)
+	}
+	answer, _ := args[0].Value.(*pgAnswer)
+	if answer != nil {
+		args = nil
+	}
 	s, err := pgBound(query, args)
 	if err != nil {
 		return nil, err
 	}
-	result := &pgResult{c: c, ctx: ctx}
-	s.result = result
+	s.result, s.answer = &pgResult{c: c, ctx: ctx}, answer
 	c.unsent = append(c.unsent, s)
 	if !c.tx {
 		err = c.flush(ctx)
 	}
-	return result, err
+	return s.result, err
+}
+
+// ask asks all of what is about to be read, and keeps the answers.
+func (c *pgConn) ask(ctx context.Context, reads []read) error {
+	answers := map[string]*pgAnswer{}
+	for _, r := range reads {
+		args := make([]driver.NamedValue, len(r.args))
+		for i, a := range bound(r.args) {
+			v, err := driver.DefaultParameterConverter.ConvertValue(a)
+			if err != nil {
+				return err
+			}
+			args[i].Value = v
+		}
+		s, err := pgBound(r.query, args)
+		if err != nil {
+			return err
+		}
+		if key := s.key(); answers[key] == nil {
+			s.answer = new(pgAnswer)
+			answers[key] = s.answer
+			c.unsent = append(c.unsent, s)
+		}
+	}
+	err := c.flush(ctx)
+	c.answers = answers
+	return err
 }
 
 // flush sends what is unsent.
 func (c *pgConn) flush(ctx context.Context) error {
-	n := len(c.unsent)
-	if n == 0 {
+	if len(c.unsent) == 0 {
 		return nil
 	}
-	last := c.unsent[n-1]
-	c.unsent = c.unsent[:n-1]
-	rows, err := c.send(ctx, last)
-	if err != nil {
-		return err
-	}
-	return rows.Close()
+	_, err := c.send(ctx, false)
+	return err
 }
 
 // maxPrepared bounds the statements that a connection has prepared; the text of few depends on what is asked for.
 const maxPrepared = 500
 
-// send sends what is unsent and a last statement, and returns the rows of that. They are to be closed.
-func (c *pgConn) send(ctx context.Context, last pgStatement) (rows *pgRows, err error) {
-	list := append(c.unsent, last)
-	c.unsent, c.sent = nil, true
+// send sends what is unsent. Of a stream, it returns the rows of the last statement as they arrive; they are to be
+// closed.
+func (c *pgConn) send(ctx context.Context, stream bool) (rows *pgRows, err error) {
+	list := c.unsent
+	c.unsent, c.answers, c.sent = nil, nil, true
 	p := c.StartPipeline(ctx)
 	fresh := make([]string, len(list)) // the texts that are prepared
 	for i, s := range list {
@@ -199,16 +254,31 @@ func (c *pgConn) send(ctx context.Context, last pgStatement) (rows *pgRows, err 
 		if !ok {
 			return nil, fmt.Errorf("the server answered a statement with %T", answer)
 		}
-		if i == len(list)-1 {
-			return &pgRows{c: c, ctx: ctx, p: p, reader: reader, result: s.result}, nil
+		if stream && i == len(list)-1 {
+			return &pgRows{c: c, ctx: ctx, p: p, reader: reader}, nil
 		}
-		tag, err := reader.Close()
-		if err != nil {
+		if err := s.take(reader); err != nil {
 			return nil, err
 		}
-		s.result.is(tag)
 	}
-	return nil, nil
+	c.used = time.Now()
+	return nil, p.Close()
+}
+
+// take takes the answer to a statement.
+func (s pgStatement) take(reader *pgconn.ResultReader) (err error) {
+	var tag pgconn.CommandTag
+	if s.answer == nil {
+		tag, err = reader.Close()
+	} else {
+		got := reader.Read()
+		*s.answer = pgAnswer{got, time.Now()}
+		tag, err = got.CommandTag, got.Err
+	}
+	if s.result != nil && err == nil {
+		s.result.done, s.result.tag = true, tag
+	}
+	return err
 }
 
 // noting notes that the server was lost, if that is what an error says. A connection also ends with the context of
@@ -231,15 +301,13 @@ func (tx pgTx) Commit() error {
 	if !tx.c.sent {
 		return tx.Rollback()
 	}
-	rows, err := tx.c.send(tx.ctx, pgStatement{text: "COMMIT", ends: true})
-	if err != nil {
+	commit := &pgResult{}
+	tx.c.unsent = append(tx.c.unsent, pgStatement{text: "COMMIT", ends: true, result: commit})
+	if err := tx.c.flush(tx.ctx); err != nil {
 		return errors.Join(err, tx.Rollback())
 	}
 	tx.c.tx = false
-	if err := rows.Close(); err != nil {
-		return err
-	}
-	if rows.tag.String() == "ROLLBACK" {
+	if commit.tag.String() == "ROLLBACK" {
 		return errors.New("the transaction had failed before its commit")
 	}
 	return nil
@@ -248,17 +316,14 @@ func (tx pgTx) Commit() error {
 // Rollback implements driver.Tx.
 func (tx pgTx) Rollback() error {
 	c := tx.c
-	c.unsent, c.tx = nil, false
+	c.unsent, c.answers, c.tx = nil, nil, false
 	if !c.sent || c.IsClosed() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), pgIdle)
 	defer cancel()
-	rows, err := c.send(ctx, pgStatement{text: "ROLLBACK", ends: true})
-	if err != nil {
-		return err
-	}
-	return rows.Close()
+	c.unsent = []pgStatement{{text: "ROLLBACK", ends: true}}
+	return c.flush(ctx)
 }
 
 // A pgResult is what a statement has changed. It may still be unsent.
@@ -266,14 +331,7 @@ type pgResult struct {
 	c    *pgConn
 	ctx  context.Context
 	done bool
-	rows int64
-}
-
-// is fills in the result.
-func (r *pgResult) is(tag pgconn.CommandTag) {
-	if r != nil {
-		r.done, r.rows = true, tag.RowsAffected()
-	}
+	tag  pgconn.CommandTag
 }
 
 // RowsAffected implements driver.Result, and sends the statement if need be.
@@ -283,62 +341,82 @@ func (r *pgResult) RowsAffected() (int64, error) {
 			return 0, err
 		}
 	}
-	return r.rows, nil
+	if !r.done {
+		return 0, errors.New("the transaction failed before this statement")
+	}
+	return r.tag.RowsAffected(), nil
 }
 
 // LastInsertId implements driver.Result.
 func (r *pgResult) LastInsertId() (int64, error) { return 0, errors.ErrUnsupported }
 
-// pgRows are the rows of a statement, as they arrive.
+// pgRows are the rows of a statement, as they arrive, or of an answer.
 type pgRows struct {
 	c      *pgConn
 	ctx    context.Context
 	p      *pgconn.Pipeline
 	reader *pgconn.ResultReader
-	result *pgResult
-	tag    pgconn.CommandTag
+	answer *pgAnswer // nil if they arrive
+	next   int       // of its rows
 	closed bool
+}
+
+func (r *pgRows) fields() []pgconn.FieldDescription {
+	if r.answer != nil {
+		return r.answer.FieldDescriptions
+	}
+	return r.reader.FieldDescriptions()
 }
 
 // Columns implements driver.Rows.
 func (r *pgRows) Columns() []string {
 	var names []string
-	for _, f := range r.reader.FieldDescriptions() {
+	for _, f := range r.fields() {
 		names = append(names, f.Name)
 	}
 	return names
 }
 
 // Next implements driver.Rows.
-func (r *pgRows) Next(dest []driver.Value) (err error) {
+func (r *pgRows) Next(dest []driver.Value) error {
+	if r.answer != nil {
+		if r.next == len(r.answer.Rows) {
+			return io.EOF
+		}
+		r.next++
+		return pgValues(r.answer.FieldDescriptions, r.answer.Rows[r.next-1], dest)
+	}
 	if !r.reader.NextRow() {
 		if err := r.Close(); err != nil {
 			return err
 		}
 		return io.EOF
 	}
-	for i, b := range r.reader.Values() {
-		if dest[i], err = pgValue(r.reader.FieldDescriptions()[i].DataTypeOID, b); err != nil {
+	return pgValues(r.reader.FieldDescriptions(), r.reader.Values(), dest)
+}
+
+// Close implements driver.Rows. It reads what is left.
+func (r *pgRows) Close() error {
+	if r.closed || r.answer != nil {
+		return nil
+	}
+	r.closed = true
+	_, err := r.reader.Close()
+	if perr := r.p.Close(); err == nil {
+		err = perr
+	}
+	r.c.used = time.Now()
+	return r.c.noting(r.ctx, err)
+}
+
+// pgValues reads the values of a row.
+func pgValues(fields []pgconn.FieldDescription, row [][]byte, into []driver.Value) (err error) {
+	for i, b := range row {
+		if into[i], err = pgValue(fields[i].DataTypeOID, b); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// Close implements driver.Rows. It reads what is left.
-func (r *pgRows) Close() (err error) {
-	if r.closed {
-		return nil
-	}
-	r.closed = true
-	r.tag, err = r.reader.Close()
-	if perr := r.p.Close(); err == nil {
-		err = perr
-	}
-	if r.c.used = time.Now(); err == nil {
-		r.result.is(r.tag)
-	}
-	return r.c.noting(r.ctx, err)
 }
 
 // pgValue reads a value that the server has sent as text; nil is NULL.
