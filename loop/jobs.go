@@ -409,16 +409,16 @@ func (l *job) mayBegin(tx *store.Tx, again bool) (usd float64, err error) {
 	if closed(l.Stop) {
 		return usd, errHeld
 	}
-	control, err := tx.RunControl(l.id)
-	if err == nil && control != ralph.ControlNone {
-		err = errHeld
-	}
-	if err != nil {
+	var control string
+	var s store.Spending
+	if err := tx.Together(
+		func(tx *store.Tx) (err error) { control, err = tx.RunControl(l.id); return err },
+		func(tx *store.Tx) (err error) { s, err = tx.Spending(l.id, from(l.since, time.Now()), worth); return err },
+	); err != nil {
 		return usd, err
 	}
-	s, err := tx.Spending(l.id, from(l.since, time.Now()), worth)
-	if err != nil {
-		return usd, err
+	if control != ralph.ControlNone {
+		return usd, errHeld
 	}
 	usd, why := allowance(l.Limits, s, l.width())
 	if why != "" || s.Sessions >= l.Limits.MaxSessions {

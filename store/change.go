@@ -476,14 +476,17 @@ func (tx *Tx) MergeQueue() (q MergeQueue, err error) {
 // RemoteAway reports whether the remote is left alone for a while, since this machine could not reach it.
 func (tx *Tx) RemoteAway() (bool, error) {
 	q, err := tx.MergeQueue()
-	return q.Waits == machine.Name() && q.WaitUntil.After(tx.Now().Time), err
+	return q.away(tx), err
 }
 
-// Merging returns the state of the merge queue with [Tx.MergesAlone].
-func (tx *Tx) Merging(timesSentBack int) (q MergeQueue, alone int64, err error) {
-	return q, alone, tx.row(`SELECT (`+mergesAlone+`), target, paused, wait_until, failures, behind, ahead, command
+func (q MergeQueue) away(tx *Tx) bool { return q.Waits == machine.Name() && q.WaitUntil.After(tx.Now().Time) }
+
+// Merging returns the state of the merge queue with [Tx.RemoteAway] and [Tx.MergesAlone].
+func (tx *Tx) Merging(timesSentBack int) (q MergeQueue, away bool, alone int64, err error) {
+	err = tx.row(`SELECT (`+mergesAlone+`), target, paused, wait_until, waits, failures, behind, ahead, command
 		FROM merge_queue WHERE id = 1`, timesSentBack).
-		Scan(&alone, &q.Target, &q.Paused, &q.WaitUntil, &q.Failures, &q.Behind, &q.Ahead, &q.Command)
+		Scan(&alone, &q.Target, &q.Paused, &q.WaitUntil, &q.Waits, &q.Failures, &q.Behind, &q.Ahead, &q.Command)
+	return q, q.away(tx), alone, err
 }
 
 // Target returns the branch that queued changes are merged into: wanted, unless the queue holds changes for

@@ -23,20 +23,29 @@ func (tx *Tx) Facts(session string) (signals.Facts, error) {
 	if err != nil {
 		return f, err
 	}
-	if f.Task, err = tx.Task(s.TaskID); err != nil {
-		return f, err
-	}
-	if f.Said, f.OpenFlags, err = tx.Signalled(s.TaskID, s.ID); err != nil {
-		return f, err
-	}
-	if f.OpenQuestions, f.OpenBlockers, f.Unfinished, err = tx.Open(s.TaskID); err != nil {
-		return f, err
-	}
-	if f.Approvals, err = tx.approvals(s.TaskID); err != nil {
-		return f, err
-	}
-	request, by, err := tx.StopRequest(s.ID)
-	if err != nil {
+	var request, by string
+	if err := tx.Together(
+		func(tx *Tx) (err error) {
+			f.Said, f.OpenFlags, err = tx.Signalled(s.TaskID, s.ID)
+			return err
+		},
+		func(tx *Tx) (err error) {
+			f.OpenQuestions, f.OpenBlockers, f.Unfinished, err = tx.Open(s.TaskID)
+			return err
+		},
+		func(tx *Tx) (err error) {
+			f.Approvals, err = tx.approvals(s.TaskID)
+			return err
+		},
+		func(tx *Tx) (err error) {
+			request, by, err = tx.StopRequest(s.ID)
+			return err
+		},
+		func(tx *Tx) (err error) { // last, as it is read again
+			f.Task, err = tx.Task(s.TaskID)
+			return err
+		},
+	); err != nil {
 		return f, err
 	}
 	f.Void = request == "contract"
@@ -49,9 +58,10 @@ func (tx *Tx) Facts(session string) (signals.Facts, error) {
 // Signalled returns the signals of a session, and the blocking flags of its task's other sessions that nobody has
 // answered.
 func (tx *Tx) Signalled(task int64, session string) (said []signals.Said, others []int64, err error) {
-	if said, err = tx.SessionSignals(session); err == nil {
-		others, err = tx.otherFlags(task, session)
-	}
+	err = tx.Together(
+		func(tx *Tx) (err error) { said, err = tx.SessionSignals(session); return err },
+		func(tx *Tx) (err error) { others, err = tx.otherFlags(task, session); return err },
+	)
 	return said, others, err
 }
 
@@ -195,7 +205,11 @@ func (tx *Tx) namedTasks(on string) ([]int64, error) {
 // wraps [ralph.ErrConflict] (rule 10). s carries what is known of its process, changes and checks;
 // the facts are stored with it for [Tx.Replayed].
 func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error {
-	if err := tx.CheckSession(s.TaskID, s.ID); err != nil {
+	author := ""
+	if err := tx.Together(
+		func(tx *Tx) error { return tx.CheckSession(s.TaskID, s.ID) },
+		func(tx *Tx) (err error) { author, err = tx.sessionAuthor(s.ID); return err },
+	); err != nil {
 		return err
 	}
 	facts, err := f.Record()
@@ -222,10 +236,6 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 		if err := tx.AddDependency(t.ID, on, "signal"); err != nil {
 			return err
 		}
-	}
-	author, err := tx.sessionAuthor(s.ID)
-	if err != nil {
-		return err
 	}
 	for _, l := range d.Learn {
 		if err := tx.learn(t, s, author, l); err != nil {
@@ -323,8 +333,12 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 		state = ralph.PhaseDone
 	}
 	// The phases that the agent reported meanwhile are only in the database.
-	history, _, _, err := tx.states(s.ID)
-	if err != nil {
+	var history []ralph.PhaseChange
+	var tried []string
+	if err := tx.Together(
+		func(tx *Tx) (err error) { history, _, _, err = tx.states(s.ID); return err },
+		func(tx *Tx) (err error) { tried, err = tx.attempts(s); return err },
+	); err != nil {
 		return err
 	}
 	last := ralph.PhaseChange{State: state, Timestamp: tx.Now(), Source: ralph.Observed}
@@ -332,10 +346,6 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 		last.Metadata = map[string]any{"error": d.Reason}
 	}
 	s.History = append(history, last)
-	tried, err := tx.attempts(s)
-	if err != nil {
-		return err
-	}
 	for _, command := range tried {
 		s.Notes = append(s.Notes, "it tried `"+command+"`, which only people may do")
 	}

@@ -59,6 +59,14 @@ func (tx *Tx) Together(fs ...func(tx *Tx) error) error {
 	return cmp.Or(errs...)
 }
 
+// Into is f with its result kept in value, for [Tx.Together].
+func Into[T any](value *T, f func(tx *Tx) (T, error)) func(tx *Tx) error {
+	return func(tx *Tx) (err error) {
+		*value, err = f(tx)
+		return err
+	}
+}
+
 // ask asks what is about to be read, with what others read at the same time.
 func (tx *Tx) ask(reads []read) error {
 	if tx.asks != nil {

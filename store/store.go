@@ -320,7 +320,6 @@ type Tx struct {
 	*sql.Tx
 	ctx   context.Context
 	told  func(query string)
-	task  ralph.Task // that was read last, if nothing was written since
 	db    *DB
 	asks  func([]read) // is called before something is read, while others read, too ([Tx.Together])
 	state *txState
@@ -334,6 +333,7 @@ type txState struct {
 	err   error  // why it has not begun
 	asked bool
 	wrote bool
+	task  ralph.Task // that was read last, if nothing was written since
 }
 
 // Now is the time of the transaction.
@@ -485,7 +485,7 @@ func (db *DB) once(
 // tell reports a statement to [Options.Statement]. What was read before one that writes is not known any more.
 func (tx *Tx) tell(query string) {
 	if !strings.HasPrefix(strings.TrimSpace(query), "SELECT") {
-		tx.state.wrote, tx.task = true, ralph.Task{}
+		tx.state.wrote, tx.state.task = true, ralph.Task{}
 	}
 	if tx.told == nil {
 		return

@@ -80,12 +80,12 @@ var tasks = reads("tasks t", func(t *ralph.Task) []field {
 
 // Task returns one task. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Task(id int64) (t ralph.Task, err error) {
-	if tx.task.ID == id && id != 0 {
-		return copied(tx.task), nil
+	if tx.state.task.ID == id && id != 0 {
+		return copied(tx.state.task), nil
 	}
 	t, err = tasks.one(tx, fmt.Sprintf("TASK-%d", id), ralph.ListTasks, `WHERE t.id = $1`, id)
 	if err == nil {
-		tx.task = copied(t)
+		tx.state.task = copied(t)
 	}
 	return t, err
 }
@@ -441,14 +441,10 @@ func (tx *Tx) deriveDependents(id int64) error {
 func (tx *Tx) Open(id int64) (questions, blockers, unfinished int, err error) {
 	err = tx.row(`
 		SELECT coalesce(sum(CASE WHEN signal_verb = 'ask' OR kind = 'question' THEN 1 ELSE 0 END), 0),
-			coalesce(sum(CASE WHEN signal_verb = 'ask' OR kind = 'question' THEN 0 ELSE 1 END), 0)
-		FROM task_comments WHERE task_id = $1 AND holding = 1`, id).Scan(&questions, &blockers)
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	unfinished, err = value[int](tx, `
-		SELECT count(*) FROM task_dependencies d JOIN tasks t ON t.id = d.depends_on
-		WHERE d.task_id = $1 AND t.status <> 'completed'`, id)
+			coalesce(sum(CASE WHEN signal_verb = 'ask' OR kind = 'question' THEN 0 ELSE 1 END), 0),
+			(SELECT count(*) FROM task_dependencies d JOIN tasks t ON t.id = d.depends_on
+			WHERE d.task_id = $1 AND t.status <> 'completed')
+		FROM task_comments WHERE task_id = $1 AND holding = 1`, id).Scan(&questions, &blockers, &unfinished)
 	return questions, blockers, unfinished, err
 }
 

@@ -157,20 +157,19 @@ func (l *Merger) ahead(ctx context.Context, c ralph.Change) (ahead []ralph.Chang
 	defer n.mu.Unlock()
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
 		ahead = nil
-		queued, err := tx.QueuedChanges()
+		var queued []ralph.Change
+		var state store.MergeQueue
+		var away bool
+		var alone int64
+		err := tx.Together(
+			store.Into(&queued, (*store.Tx).QueuedChanges),
+			func(tx *store.Tx) (err error) { state, away, alone, err = tx.Merging(l.MaxSentBack); return err },
+		)
 		if err == nil {
 			err = n.tidy(tx, queued)
 		}
-		if err != nil {
-			return err
-		}
-		away, err := tx.RemoteAway()
-		if err != nil || l.Branch || away {
+		if err != nil || l.Branch || away || state.Paused != "" {
 			return err // with branches of their own, none of them moves the target
-		}
-		state, alone, err := tx.Merging(l.MaxSentBack)
-		if err != nil || state.Paused != "" {
-			return err
 		}
 		there := false // whether its end can be waited for
 		for _, p := range n.list {

@@ -205,18 +205,19 @@ func (l *Merger) readQueue(
 	}
 	l.Line.mu.Lock()
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
-		if q.Changes, err = tx.QueuedChanges(); err != nil {
-			return err
-		}
-		if q.Waits, err = tx.RemoteAway(); err != nil {
-			return err
-		}
 		var alone int64
-		if state, alone, err = tx.Merging(l.MaxSentBack); len(q.Changes) > 0 || l.Early {
+		err := tx.Together(
+			store.Into(&q.Changes, (*store.Tx).QueuedChanges),
+			func(tx *store.Tx) (err error) { state, q.Waits, alone, err = tx.Merging(l.MaxSentBack); return err },
+		)
+		if err != nil {
+			return err
+		}
+		if len(q.Changes) > 0 || l.Early {
 			q.Alone = alone
 		}
 		q.Paused = state.Paused
-		return errors.Join(err, l.Line.tidy(tx, q.Changes))
+		return l.Line.tidy(tx, q.Changes)
 	})
 	l.Line.mu.Unlock()
 	if err == nil && state.Target != l.Into {
@@ -499,10 +500,11 @@ func (l *Merger) message(ctx context.Context, c ralph.Change) (string, error) {
 	var t ralph.Task
 	var summary string
 	err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
-		if t, err = tx.Task(c.TaskID); err != nil {
-			return err
-		}
-		said, err := tx.SessionSignals(c.SessionID)
+		var said []signals.Said
+		err = tx.Together(
+			func(tx *store.Tx) (err error) { t, err = tx.Task(c.TaskID); return err },
+			func(tx *store.Tx) (err error) { said, err = tx.SessionSignals(c.SessionID); return err },
+		)
 		if done, ok := signals.Closing(said).Payload.(signals.Done); ok {
 			summary = done.Summary
 		}
