@@ -324,7 +324,7 @@ func (tx *Tx) CompleteChange(c ralph.Change, into, behind string) error {
 	if behind != "" {
 		why = fmt.Sprintf("passed as %.10s, not on %s at once: %s; %s", c.To, into, behind, t.StatusReason)
 	}
-	return tx.Move(t.ID, ralph.Completed, ralph.Merger, why)
+	return tx.move(t, ralph.Completed, ralph.Merger, why)
 }
 
 // SendBack takes a change that cannot be merged out of the queue. Its task is tried again; if blocked is

@@ -225,7 +225,7 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 		if err := tx.putBack(t, why); err != nil {
 			return err
 		}
-		s.Notes = append(s.Notes, why)
+		s.Notes, t.Status = append(s.Notes, why), ralph.InProgress
 	}
 	for _, h := range d.Holds {
 		if err := tx.set("task_comments", h.Comment, cells{"holding": true, "hold_reason": h.Why}); err != nil {
@@ -272,7 +272,7 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 			return err
 		}
 	}
-	if err := tx.Move(t.ID, d.Status, d.Mover, d.StatusReason); err != nil {
+	if err := tx.move(t, d.Status, d.Mover, d.StatusReason); err != nil {
 		return err
 	}
 	if d.Approval != nil {

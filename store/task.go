@@ -383,6 +383,12 @@ func (tx *Tx) Move(id int64, to ralph.Status, by ralph.Mover, reason string) err
 	if err != nil {
 		return err
 	}
+	return tx.move(t, to, by, reason)
+}
+
+// move is Move of a task whose status is known.
+func (tx *Tx) move(t ralph.Task, to ralph.Status, by ralph.Mover, reason string) error {
+	id := t.ID
 	if !ralph.CanMove(t.Status, to, by) {
 		return ralph.Conflict("TASK-%d is %s and cannot become %s", id, t.Status, to)
 	}
@@ -413,7 +419,7 @@ func (tx *Tx) Move(id int64, to ralph.Status, by ralph.Mover, reason string) err
 		}
 		change.Blockers, change.Unfinished = &blockers, &unfinished
 	}
-	err = tx.record(ralph.Event{TaskID: id}, change)
+	err := tx.record(ralph.Event{TaskID: id}, change)
 	if err != nil || !(to.Ended() || t.Status.Ended()) {
 		return err
 	}
