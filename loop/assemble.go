@@ -136,7 +136,10 @@ func failedBefore(b check.Outcome, strict bool) prompt.FailedBefore {
 func (l *Loop) addKnowledge(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
 	var own []ralph.Learning
 	err = tx.Together(
-		func(tx *store.Tx) (err error) { d.ProjectLearnings, err = l.fitting(tx, t, ralph.ScopeProject, d); return err },
+		func(tx *store.Tx) (err error) {
+			d.ProjectLearnings, err = l.fitting(tx, t, ralph.ScopeProject, d)
+			return err
+		},
 		func(tx *store.Tx) error {
 			if t.Feature == "" {
 				return nil
@@ -145,7 +148,10 @@ func (l *Loop) addKnowledge(tx *store.Tx, t ralph.Task, d *prompt.Data) (err err
 			d.FeatureName, d.FeatureText, d.FeatureHuman = f.Name, f.Description, f.Learnings
 			return err
 		},
-		func(tx *store.Tx) (err error) { d.FeatureLearnings, err = l.fitting(tx, t, ralph.ScopeFeature, d); return err },
+		func(tx *store.Tx) (err error) {
+			d.FeatureLearnings, err = l.fitting(tx, t, ralph.ScopeFeature, d)
+			return err
+		},
 		func(tx *store.Tx) (err error) { own, err = l.fitting(tx, t, ralph.ScopeTask, d); return err },
 	)
 	d.FeatureLearnings = append(d.FeatureLearnings, own...)

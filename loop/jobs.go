@@ -413,7 +413,10 @@ func (l *job) mayBegin(tx *store.Tx, again bool) (usd float64, err error) {
 	var s store.Spending
 	if err := tx.Together(
 		func(tx *store.Tx) (err error) { control, err = tx.RunControl(l.id); return err },
-		func(tx *store.Tx) (err error) { s, err = tx.Spending(l.id, from(l.since, time.Now()), worth); return err },
+		func(tx *store.Tx) (err error) {
+			s, err = tx.Spending(l.id, from(l.since, time.Now()), worth)
+			return err
+		},
 	); err != nil {
 		return usd, err
 	}

@@ -479,7 +479,9 @@ func (tx *Tx) RemoteAway() (bool, error) {
 	return q.away(tx), err
 }
 
-func (q MergeQueue) away(tx *Tx) bool { return q.Waits == machine.Name() && q.WaitUntil.After(tx.Now().Time) }
+func (q MergeQueue) away(tx *Tx) bool {
+	return q.Waits == machine.Name() && q.WaitUntil.After(tx.Now().Time)
+}
 
 // Merging returns the state of the merge queue with [Tx.RemoteAway] and [Tx.MergesAlone].
 func (tx *Tx) Merging(timesSentBack int) (q MergeQueue, away bool, alone int64, err error) {

@@ -86,12 +86,12 @@ const (
 )
 
 var postgres = dialect{
-	name:   "postgres",
-	driver: "pgx",
-	shared: true,
-	retry:  pgRetry,
-	view:   &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
-	begin:  beginPostgres,
+	name:     "postgres",
+	driver:   "pgx",
+	shared:   true,
+	retry:    pgRetry,
+	view:     &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
+	begin:    beginPostgres,
 	check:    func(ctx context.Context, db *sql.DB) error { return db.PingContext(ctx) },
 	durable:  durablePostgres,
 	snapshot: `SELECT pg_current_snapshot()::text`,

@@ -3,7 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
-		"iter"
+	"iter"
 	"slices"
 )
 

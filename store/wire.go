@@ -157,6 +157,7 @@ func (c *pgConn) ExecContext(ctx context.Context, query string, args []driver.Na
 	if err != nil {
 		return nil, err
 	}
+	c.answers = nil // it may change what was read
 	s.result, s.answer = &pgResult{c: c, ctx: ctx}, answer
 	c.unsent = append(c.unsent, s)
 	if !c.tx {
@@ -187,9 +188,11 @@ func (c *pgConn) ask(ctx context.Context, reads []read) error {
 			c.unsent = append(c.unsent, s)
 		}
 	}
-	err := c.flush(ctx)
+	if err := c.flush(ctx); err != nil {
+		return err
+	}
 	c.answers = answers
-	return err
+	return nil
 }
 
 // flush sends what is unsent.
