@@ -22,9 +22,9 @@ type read struct {
 	args  []any
 }
 
-// Together runs functions that only read, and returns the error of the first that failed. One runs at a time, in their order; on a server each
-// goes on until it asks something, and what all of them ask then travels at once, as a server far away costs its round
-// trips.
+// Together runs functions that only read, and returns the error of the first that failed. One runs at a time, in their
+// order; on a server each goes on until it asks something, and what all of them ask then travels at once, as a server
+// far away costs its round trips.
 func (tx *Tx) Together(fs ...func(tx *Tx) error) error {
 	if !tx.db.dialect.shared {
 		for _, f := range fs {

@@ -20,7 +20,8 @@ func (tx *Tx) StartReview(s Start, of ralph.Session) (ralph.Session, error) {
 	if err := tx.insertSession(s, t, of.Attempt, ralph.RoleReview); err != nil {
 		return ralph.Session{}, err
 	}
-	if err := tx.set("sessions", of.ID, cells{"checking": "review by " + s.Agent, "checking_since": tx.Now()}); err != nil {
+	checking := cells{"checking": "review by " + s.Agent, "checking_since": tx.Now()}
+	if err := tx.set("sessions", of.ID, checking); err != nil {
 		return ralph.Session{}, err
 	}
 	if _, err := tx.ObserveState(of.ID, ralph.PhaseReviewing, tx.Now()); err != nil {
