@@ -24,6 +24,7 @@ demo: build ## the whole loop on a small project, with the scripted agent
 
 test: lint ## everything that CI checks
 	$(MAKE) --no-print-directory -j2 race tests # each waits for processes more often than for a processor
+	@[ "$(wildcard /usr/lib/postgresql/*/bin/initdb)" ] || command -v initdb >/dev/null || echo 'Nothing was tried on PostgreSQL: it is not installed.'
 
 tests: ## the tests, but for the race detector
 	$(gotest) -timeout 60m -p 2 -parallel 8 ./... # cmd/ralph takes about as long as all others
