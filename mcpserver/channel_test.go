@@ -3,7 +3,6 @@ package mcpserver_test
 import (
 	"bufio"
 	"bytes"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -275,14 +274,15 @@ func TestAnImpossibleClientHarmsNobody(t *testing.T) {
 
 // TestASignalIsTriedAgain while another program locks the database: the agent need not repeat it.
 func TestASignalIsTriedAgain(t *testing.T) {
-	pgtest.Files(t)
 	s := sessionsIn(t, 1, store.Options{Patience: time.Millisecond})[0]
-	other, err := sql.Open("sqlite3", "file:"+s.Store.Path()+"?_txlock=immediate")
-	if err != nil {
-		t.Fatal(err)
+	lock := `UPDATE progress SET commits = commits`
+	if pgtest.Used() {
+		lock = `SELECT pg_advisory_xact_lock(hashtextextended('ralph/' || current_schema(), 0))`
 	}
-	defer other.Close()
-	kept, err := other.BeginTx(t.Context(), nil)
+	kept, err := pgtest.Raw(t, s.Store.Path()).BeginTx(t.Context(), nil)
+	if err == nil {
+		_, err = kept.ExecContext(t.Context(), lock)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -317,6 +317,9 @@ func explainPostgres(err error) error {
 	if errors.As(err, new(*serverError)) {
 		return err
 	}
+	if misread(err) {
+		return &serverError{"a value in the database is not as ralph wrote it: " + cause(err), err}
+	}
 	advice := map[string]string{
 		"28P01": "see to the user and the password in RALPH_DATABASE, or in database in ~/.config/ralph/config.yaml",
 		"28000": "see to the server's pg_hba.conf, or to RALPH_DATABASE or database in ~/.config/ralph/config.yaml",

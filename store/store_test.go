@@ -256,7 +256,6 @@ func TestADatabaseRemovedWhileItIsOpenedIsNotMadeAnew(t *testing.T) {
 
 // TestAValueThatNobodyWroteIsDamage: who reads it is told so, and so is who checks the database or a copy of it.
 func TestAValueThatNobodyWroteIsDamage(t *testing.T) {
-	pgtest.Files(t)
 	t.Parallel()
 	for _, change := range []string{
 		`UPDATE tasks SET created = replace(created, '-', '%')`, `UPDATE tasks SET acceptance = 'x'`,
@@ -266,21 +265,22 @@ func TestAValueThatNobodyWroteIsDamage(t *testing.T) {
 		if err := db.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		write(t, db, func(tx *store.Tx) error {
-			_, err := tx.ExecContext(t.Context(), "PRAGMA ignore_check_constraints = 1")
-			if err == nil {
-				_, err = tx.ExecContext(t.Context(), change)
-			}
-			return err
-		})
-		err := db.View(t.Context(), func(tx *store.Tx) error {
+		_, err := pgtest.Raw(t, db.Path()).ExecContext(t.Context(), change)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = db.View(t.Context(), func(tx *store.Tx) error {
 			_, err := tx.Tasks(store.TaskFilter{})
 			_, serr := tx.Sessions(store.SessionFilter{})
 			_, eerr := tx.Events(0, 100)
 			return errors.Join(err, serr, eerr)
 		})
-		if cerr := db.Check(t.Context()); !store.Corrupt(err) || !store.Corrupt(cerr) {
+		cerr := db.Check(t.Context())
+		if !store.Corrupt(err) || !store.Corrupt(cerr) || !strings.Contains(err.Error(), "a value in the database is not as ralph wrote it: ") {
 			t.Errorf("after %s: %v, and the check says %v", change, err, cerr)
+		}
+		if pgtest.Used() {
+			continue // a copy is looked at by PostgreSQL's own programs
 		}
 		// A run may copy it before anybody reads it. Nobody is told to restore that copy.
 		copied := filepath.Join(t.TempDir(), "copy.db")
