@@ -38,8 +38,8 @@ An empty text is "none". The tables are STRICT. A column without a type is text.
 
 With ` + "`database: postgres://…`" + ` in ` + "`~/.config/ralph/config.yaml`" + `, or ` + "`RALPH_DATABASE`" + `, the queue is in a PostgreSQL (15 or later) that you run, with
 the same tables and columns ([several machines](howto/several-machines.md)). ` + "`ralph db move postgres://…`" + ` takes a queue there from its file, and ` + "`ralph db move file`" + ` back: counts and
-digests of all tables are compared. What was tried and taken back, such as by ` + "`import --dry-run`" + `, leaves a gap in the ids.
-` + "`ralph db backup`" + ` needs ` + "`pg_dump`" + `.
+digests of all tables are compared. What was refused leaves a gap in the ids.
+` + "`ralph db backup`" + ` needs ` + "`pg_dump`" + `, and ` + "`pg_restore`" + ` brings its copy back.
 `
 
 // tables describe each table, in the order of the page.
