@@ -73,8 +73,8 @@ func Move(ctx context.Context, from, to *DB) (moved []Moved, err error) {
 	if done {
 		err = nil // what was only read may end as it likes
 	}
-	if done && to.Shared() { // else the server plans for empty tables until it looks by itself
-		_, err = to.write.ExecContext(ctx, "ANALYZE")
+	if done && to.Shared() {
+		_, _ = to.write.ExecContext(ctx, "ANALYZE") // else the server plans for empty tables until it looks by itself
 	}
 	return moved, err
 }
