@@ -113,6 +113,20 @@ func Refuse(t testing.TB, raw *sql.DB, event, table, condition, why string) (all
 	return func() { execute(end) }
 }
 
+// Remove removes a test's database while it is in use. name is as for [Raw].
+func Remove(t testing.TB, name string) {
+	t.Helper()
+	if name = Path(t, name); store.IsURL(name) {
+		u, err := url.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, URL(t), "DROP DATABASE "+strings.TrimPrefix(u.Path, "/")+" WITH (FORCE)")
+	} else if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+}
+
 var (
 	making sync.Mutex // two copies of one template are not made at once
 	made   int

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -145,6 +146,11 @@ func TestADatabaseThatDoesNotAnswerFailsTheScrape(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
+	gone := "the database does not answer: the database was removed or replaced while it was in use: PATH is gone"
+	if pgtest.Used() {
+		gone = `the database does not answer: database "NAME" does not exist: make it (createdb), or name another one in ` +
+			"RALPH_DATABASE or database in ~/.config/ralph/config.yaml"
+	}
 	tests := []struct {
 		name    string
 		prepare func(t *testing.T, s *web.Server)
@@ -164,11 +170,8 @@ func TestHealth(t *testing.T) {
 			}
 		}, 200, web.Health{Status: "ok", Run: "none", RunID: 1, Waiting: 1}},
 		{"the database is gone", func(t *testing.T, s *web.Server) {
-			pgtest.Files(t)
-			if err := os.Remove(s.Store.Path()); err != nil {
-				t.Fatal(err)
-			}
-		}, 503, web.Health{Status: "failing", Reason: "the database does not answer: the database was removed or replaced while it was in use: PATH is gone", Run: "none"}},
+			pgtest.Remove(t, s.Store.Path())
+		}, 503, web.Health{Status: "failing", Reason: gone, Run: "none"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -183,6 +186,7 @@ func TestHealth(t *testing.T) {
 				t.Errorf("the last event was at %s", got.LastEvent)
 			}
 			got.LastEvent = ralph.Time{}
+			got.Reason = regexp.MustCompile(`"t\d+"`).ReplaceAllString(got.Reason, `"NAME"`)
 			got.Reason = strings.NewReplacer(s.Store.Path(), "PATH", strconv.Itoa(os.Getpid()), "PID").Replace(got.Reason)
 			if diff := cmp.Diff(tt.want, got); diff != "" || status != tt.status {
 				t.Errorf("status %d\n%s", status, diff)
