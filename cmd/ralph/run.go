@@ -20,7 +20,6 @@ import (
 	"ralph/internal/bystander"
 	"ralph/internal/config"
 	"ralph/internal/follow"
-	"ralph/internal/heap"
 	"ralph/internal/proc"
 	"ralph/internal/project"
 	"ralph/internal/schedule"
@@ -322,7 +321,6 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop, out io.Write
 	l.Stop = stop
 	now, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go heap.Trim(now)
 	over := make(chan struct{})
 	stopping := func() {}
 	if l.Daemon {

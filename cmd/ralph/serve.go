@@ -13,7 +13,6 @@ import (
 
 	"ralph"
 	"ralph/internal/bystander"
-	"ralph/internal/heap"
 	"ralph/internal/proc"
 	"ralph/internal/project"
 	"ralph/internal/show"
@@ -53,7 +52,6 @@ func newServe(a *app) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			go heap.Trim(ctx)
 			return d.Serve(ctx)
 		})
 	})

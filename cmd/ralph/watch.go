@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph/internal/follow"
-	"ralph/internal/heap"
 	"ralph/internal/project"
 	"ralph/internal/show"
 	"ralph/internal/watch"
@@ -31,10 +30,7 @@ func newWatch(a *app) *cobra.Command {
 				return err
 			}
 			s := &watch.Queue{Store: db, Project: p.Name(), State: p.State, Limits: p.Limits(), Do: a.act}
-			ctx, leave := context.WithCancel(cmd.Context())
-			defer leave()
-			go heap.Trim(ctx)
-			err := watch.Run(ctx, s, a.in.(*os.File), a.out.(*os.File), a.environ)
+			err := watch.Run(cmd.Context(), s, a.in.(*os.File), a.out.(*os.File), a.environ)
 			return errors.Join(err, s.Close())
 		})
 	})
