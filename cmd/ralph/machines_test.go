@@ -494,3 +494,42 @@ task Publish
 		t.Errorf("the remote has\n%s\nwant\n%s", got, want)
 	}
 }
+
+// TestAWorkersClaimLapsesOnAnotherMachine: a run there gives the task to a session; the worker that comes back is told
+// that, and where what it had made is, which is not lost.
+func TestAWorkersClaimLapsesOnAnotherMachine(t *testing.T) {
+	t.Parallel()
+	f := newFleetOf(t, pgtest.New(t), 2, `task *
+  run ls >made.txt
+  done {"summary": "made"}
+`, "sandbox: off\npermissions: {guards: false}\nverify: ['true']\n")
+	here, there := f.machines[0], f.machines[1]
+	here.ralph(0, "task", "add", "Silent")
+	worker := newClient(t, here.command("mcp", "--profile", "worker", "--tool-names", "underscore", "--name", "silent"))
+	dir := worker.takes(`{}`, "You hold TASK-1")
+	if err := os.WriteFile(filepath.Join(dir, "silent.txt"), []byte("silent\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.db.ExecContext(t.Context(), `UPDATE tasks SET claim_expires = '2000-01-01T00:00:00.000Z'`); err != nil {
+		t.Fatal(err)
+	}
+	there.ralph(0, "run")
+	const done = `{"summary": "made it"}`
+	text, refused := worker.call("ralph_signal_done", done)
+	kept := regexp.MustCompile(`your claim on TASK-1 is over: it has lapsed.*; what you did stays as (refs/ralph/changes/\S+), and`).FindStringSubmatch(text)
+	if !refused || kept == nil {
+		t.Fatalf("got %t %s", refused, text)
+	}
+	if got := here.git("show", kept[1]+":silent.txt"); got != "silent\n" {
+		t.Errorf("it kept %q", got)
+	}
+	worker.want("ralph_signal_done", done, "you have not claimed a task", true)
+	here.ralph(0, "task", "add", "Next")
+	if again := worker.takes(`{}`, "You hold TASK-2"); again != dir {
+		t.Errorf("its folder is not used again, but %s", again)
+	}
+	f.git("fetch", "-q", "origin")
+	if got := f.git("ls-tree", "--name-only", "origin/main", "silent.txt", "made.txt"); got != "made.txt\n" {
+		t.Errorf("the remote has %q", got)
+	}
+}

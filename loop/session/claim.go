@@ -51,14 +51,15 @@ func (c *Claim) Workspace() (dir string, env []string) {
 // A DroppedError says that a claim ended although its worker did not end
 // it. It wraps [ralph.ErrConflict].
 type DroppedError struct {
-	Task int64
-	Why  string
+	Task  int64
+	Why   string
+	Where string // where what was done is, in words; "" if it is only where it was done
 }
 
 // Error says what happened and what that means for the worker.
 func (e *DroppedError) Error() string {
-	return fmt.Sprintf("your claim on TASK-%d is over: %s; what you did stays, and nothing more is recorded",
-		e.Task, e.Why)
+	return fmt.Sprintf("your claim on TASK-%d is over: %s; what you did stays%s, and nothing more is recorded",
+		e.Task, e.Why, e.Where)
 }
 
 // Unwrap returns [ralph.ErrConflict].
@@ -99,7 +100,9 @@ func (c *Claim) Renew(ctx context.Context) error {
 	if err != nil || why == "" {
 		return err
 	}
+	where := ""
 	if lapsed {
+		where = c.keep(ctx)
 		c.giveBack()
 	} else {
 		_, err = c.end(ctx, ralph.Interrupted, "interrupted: "+why)
@@ -107,7 +110,25 @@ func (c *Claim) Renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return &DroppedError{c.TaskID(), why}
+	return &DroppedError{c.TaskID(), why, where}
+}
+
+// keep keeps what is in the workspace of a claim that has lapsed, unless whoever decided on that did: another machine
+// could not. where says in words where it is; "" if that is nowhere else.
+func (c *Claim) keep(ctx context.Context) (where string) {
+	if c.s.Workspace.Clone == nil {
+		return ""
+	}
+	ref := ralph.Change{SessionID: c.SessionID()}.Ref()
+	kept, err := c.s.repository().Ref(ctx, ref)
+	if err == nil && kept == "" {
+		_, _, err = c.s.Workspace.Candidate(ctx, ref, "What was made under a claim that lapsed\n")
+	}
+	if err != nil { // whoever takes the workspace next keeps it
+		c.s.Log.Warn("cannot keep what is in a worker's workspace now", "session", c.SessionID(), "error", err)
+		return ""
+	}
+	return " as " + ref
 }
 
 // Close is called after a closing signal. It checks a done as the loop does, and
