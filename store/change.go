@@ -556,8 +556,7 @@ func (tx *Tx) WaitForRemote(wait, most time.Duration) error {
 
 // ReachedRemote records that this machine has reached the remote.
 func (tx *Tx) ReachedRemote() error {
-	_, err := tx.exec(`UPDATE merge_queue SET waits = '', failures = 0, wait_until = '' WHERE waits = $1`, machine.Name())
-	return err
+	return tx.do(`UPDATE merge_queue SET waits = '', failures = 0, wait_until = '' WHERE waits = $1`, machine.Name())
 }
 
 // Says reports whether [Tx.NoteBehind] would change nothing.

@@ -397,8 +397,7 @@ func (tx *Tx) endSession(s ralph.Session, state ralph.Phase, outcome, reason str
 	if err := tx.set("sessions", s.ID, row); err != nil {
 		return err
 	}
-	err := tx.do(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, s.CostUSD, s.RunID)
-	return err
+	return tx.do(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, s.CostUSD, s.RunID)
 }
 
 // Decided returns the decision with which a session was decided.
@@ -422,6 +421,5 @@ func (tx *Tx) BookLate(id string, usd float64, known bool, tokens ralph.Tokens, 
 	}); err != nil {
 		return err
 	}
-	_, err = tx.exec(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, usd-s.CostUSD, s.RunID)
-	return err
+	return tx.do(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, usd-s.CostUSD, s.RunID)
 }

@@ -98,8 +98,7 @@ var sqlite = dialect{
 		if err := tx.do(`DELETE FROM sqlite_sequence WHERE name = $1`, table); err != nil {
 			return err
 		}
-		err := tx.do(`INSERT INTO sqlite_sequence (name, seq) VALUES ($1, $2)`, table, last)
-		return err
+		return tx.do(`INSERT INTO sqlite_sequence (name, seq) VALUES ($1, $2)`, table, last)
 	},
 }
 

@@ -84,10 +84,9 @@ func (tx *Tx) PutFeature(f ralph.Feature) error {
 	if err := tx.set("features", f.ID, r); err != nil {
 		return err
 	}
-	err := tx.do(`
+	return tx.do(`
 		UPDATE sessions SET people_edited = 1
 		WHERE completed_at = '' AND task_id IN (SELECT id FROM tasks WHERE feature_id = $1)`, f.ID)
-	return err
 }
 
 // Discipline returns the discipline of that name. The error wraps [ralph.ErrNotFound].
@@ -138,8 +137,7 @@ func (tx *Tx) RemoveFeature(name string) error {
 		UPDATE learnings SET feature_id = NULL WHERE feature_id = $1 AND scope <> 'feature'`, f.ID); err != nil {
 		return err
 	}
-	err = tx.do(`DELETE FROM features WHERE id = $1`, f.ID)
-	return err
+	return tx.do(`DELETE FROM features WHERE id = $1`, f.ID)
 }
 
 // RemoveDiscipline deletes a discipline by name; its tasks stay, without a discipline.
@@ -148,8 +146,7 @@ func (tx *Tx) RemoveDiscipline(name string) error {
 	if err != nil {
 		return err
 	}
-	err = tx.do(`DELETE FROM disciplines WHERE id = $1`, d.ID)
-	return err
+	return tx.do(`DELETE FROM disciplines WHERE id = $1`, d.ID)
 }
 
 // nameTaken refuses a name that another row has, also in other cases: people would mix them up.

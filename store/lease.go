@@ -123,8 +123,7 @@ func (db *DB) Lease(
 		kept.Wait()
 		defer leave()
 		err := db.Tx(context.WithoutCancel(ctx), func(tx *Tx) error {
-			err := tx.do(`DELETE FROM leases WHERE name = $1 AND process = $2`, name, process)
-			return err
+			return tx.do(`DELETE FROM leases WHERE name = $1 AND process = $2`, name, process)
 		})
 		if errors.Is(err, ErrGone) {
 			return nil // with the database
@@ -179,9 +178,8 @@ func (db *DB) keepLease(ctx context.Context, name, process string) {
 		case <-tick.C:
 		}
 		_ = db.Tx(ctx, func(tx *Tx) error { // it is tried again, and lapses at worst
-			err := tx.do(`UPDATE leases SET until = $1 WHERE name = $2 AND process = $3`,
+			return tx.do(`UPDATE leases SET until = $1 WHERE name = $2 AND process = $3`,
 				ralph.At(tx.Now().Add(LeaseTime)), name, process)
-			return err
 		})
 	}
 }

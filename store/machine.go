@@ -19,8 +19,7 @@ func (tx *Tx) enlist(name string) error {
 	if err != nil || ok {
 		return err
 	}
-	_, err = tx.exec(`INSERT INTO machines (name) VALUES ($1)`, name)
-	return err
+	return tx.do(`INSERT INTO machines (name) VALUES ($1)`, name)
 }
 
 // Machines lists the machines on which runs work or have worked, by name.
@@ -78,8 +77,7 @@ func (tx *Tx) Drain(name, by string, undo bool) error {
 	if undo {
 		at, by = ralph.Time{}, ""
 	}
-	_, err := tx.exec(`UPDATE machines SET drained_at = $1, drained_by = $2 WHERE name = $3`, at, by, name)
-	return err
+	return tx.do(`UPDATE machines SET drained_at = $1, drained_by = $2 WHERE name = $3`, at, by, name)
 }
 
 // RemoveMachine forgets a machine and ends the runs that were lost there; what they left is to be decided. The error
@@ -93,7 +91,7 @@ func (tx *Tx) RemoveMachine(name string) error {
 		err = tx.EndLostRuns()
 	}
 	if err == nil {
-		_, err = tx.exec(`DELETE FROM machines WHERE name = $1`, name)
+		err = tx.do(`DELETE FROM machines WHERE name = $1`, name)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/url"
 	"os/exec"
@@ -146,12 +147,10 @@ func openPostgres(ctx context.Context, name string, opts Options) (*DB, error) {
 		return nil, fmt.Errorf("database %s: %w", Masked(name), err)
 	}
 	patience := cmp.Or(opts.Patience, busyTimeout)
-	for key, value := range map[string]string{
+	maps.Copy(config.RuntimeParams, map[string]string{
 		"lock_timeout": ms(patience), "statement_timeout": ms(busyTimeout), "idle_in_transaction_session_timeout": ms(pgIdle),
 		"application_name": "ralph on " + machine.Name(),
-	} {
-		config.RuntimeParams[key] = value
-	}
+	})
 	// One connection writes: those of a machine that is frozen while they wait would get the lock one after the other,
 	// and hold up all others for as long each.
 	write, read := openPool(config, 1), openPool(config, pgConns)
@@ -235,8 +234,7 @@ func durablePostgres(ctx context.Context, db *sql.DB) error {
 
 // pgCode returns the SQLSTATE of an error; "" if it has none.
 func pgCode(err error) string {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code
 	}
 	return ""
@@ -269,10 +267,10 @@ func (db *DB) readBack(ctx context.Context, id string, why error) (stored bool, 
 	for {
 		var status sql.NullString
 		err := db.read.QueryRowContext(limited, `SELECT pg_xact_status($1::text::xid8)`, id).Scan(&status)
-		switch f := fateOf(status.String); {
-		case err == nil && f == fateStored:
+		switch { // else it goes on, or the server has forgotten it
+		case err == nil && status.String == "committed":
 			return true, nil
-		case err == nil && f == fateUndone:
+		case err == nil && status.String == "aborted":
 			return false, why
 		}
 		select {
@@ -281,26 +279,6 @@ func (db *DB) readBack(ctx context.Context, id string, why error) (stored bool, 
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-}
-
-// A fate is what became of a transaction.
-type fate int
-
-const (
-	fateUnknown fate = iota // it is asked for again
-	fateStored
-	fateUndone
-)
-
-// fateOf returns what a status of pg_xact_status says; "" is that of a transaction that the server has forgotten.
-func fateOf(status string) fate {
-	switch status {
-	case "committed":
-		return fateStored
-	case "aborted":
-		return fateUndone
-	}
-	return fateUnknown
 }
 
 // A serverError is an error of a server in words for people: the driver's go over several lines, and say what it tried.

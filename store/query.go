@@ -160,8 +160,7 @@ func (tx *Tx) put(table, key string, r cells) error {
 			changed = append(changed, n+" = excluded."+n)
 		}
 	}
-	err := tx.do(text+" ON CONFLICT ("+key+") DO UPDATE SET "+strings.Join(changed, ", "), args...)
-	return err
+	return tx.do(text+" ON CONFLICT ("+key+") DO UPDATE SET "+strings.Join(changed, ", "), args...)
 }
 
 func inserting(table string, r cells) (text string, args []any) {
@@ -180,8 +179,7 @@ func (tx *Tx) set(table string, id any, r cells) error {
 		names[i] = n + " = $" + strconv.Itoa(i+1)
 	}
 	args = append(args, id)
-	err := tx.do("UPDATE "+table+" SET "+strings.Join(names, ", ")+" WHERE id = $"+strconv.Itoa(len(args)), args...)
-	return err
+	return tx.do("UPDATE "+table+" SET "+strings.Join(names, ", ")+" WHERE id = $"+strconv.Itoa(len(args)), args...)
 }
 
 // A filter collects the conditions of a query and their arguments.

@@ -148,8 +148,7 @@ func (tx *Tx) SetRunState(id int64, state, reason string, until time.Time) error
 
 // SetIdle records why a run has fewer sessions than it may have; "" if it has all.
 func (tx *Tx) SetIdle(id int64, why string) error {
-	err := tx.do(`UPDATE runs SET idle = $1 WHERE id = $2 AND idle <> $1`, why, id)
-	return err
+	return tx.do(`UPDATE runs SET idle = $1 WHERE id = $2 AND idle <> $1`, why, id)
 }
 
 // Spending counts towards the limits of a run.

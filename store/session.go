@@ -317,10 +317,9 @@ func (tx *Tx) CheckLapsed(session string) error {
 
 // RenewClaim extends the lease of a worker's session.
 func (tx *Tx) RenewClaim(session string, until time.Time) error {
-	err := tx.do(`
+	return tx.do(`
 		UPDATE tasks SET claim_expires = $1
 		WHERE id = (SELECT s.task_id FROM sessions s WHERE s.id = $2) AND claimed_by = $2`, ralph.At(until), session)
-	return err
 }
 
 // A Start describes a session that begins.
@@ -454,8 +453,7 @@ func (tx *Tx) insertSession(s Start, t ralph.Task, attempt int, role ralph.Role)
 		"branch":          s.Branch,
 		"role":            role,
 	})
-	err := tx.do(text, args...)
-	return err
+	return tx.do(text, args...)
 }
 
 // Beginning reads back the snapshot and hashes that StartSession stored, and the charge if the
@@ -472,10 +470,9 @@ func (tx *Tx) Beginning(id string, snapshot, hashes any) (costLimitUSD float64, 
 // RequestStop asks for a running session to be stopped: "cancel" if its task was cancelled,
 // "contract" if the task's contract was changed.
 func (tx *Tx) RequestStop(session, why, by string) error {
-	err := tx.do(`
+	return tx.do(`
 		UPDATE sessions SET stop_request = $1, stop_by = $2
 		WHERE id = $3 AND completed_at = '' AND stop_request <> 'cancel'`, why, by, session)
-	return err
 }
 
 // Halt asks for one session to be stopped; its task goes back to the queue, and the run goes on.

@@ -294,8 +294,7 @@ func (tx *Tx) UpdateTask(t ralph.Task) error {
 // editedByPeople marks the task's open session: the task's definition was changed by a person, not
 // by the session.
 func (tx *Tx) editedByPeople(task int64) error {
-	err := tx.do(`UPDATE sessions SET people_edited = 1 WHERE task_id = $1 AND completed_at = ''`, task)
-	return err
+	return tx.do(`UPDATE sessions SET people_edited = 1 WHERE task_id = $1 AND completed_at = ''`, task)
 }
 
 // checkTask returns the first problem in a person's input.
