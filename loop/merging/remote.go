@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ralph"
@@ -45,7 +46,7 @@ func (l *Merger) sawRemote(ctx context.Context, commit string) error {
 	if err := l.Tree.SetRef(ctx, l.remoteRef(), commit); err != nil {
 		return err
 	}
-	l.Line.remote.see(time.Now())
+	l.Line.remote.seen.Store(new(time.Now()))
 	return nil
 }
 
@@ -79,32 +80,13 @@ const remoteFresh = 5 * time.Second
 // A lookout is when the remote of one target was seen last, by whoever works on that.
 type lookout struct {
 	fetching sync.Mutex
-
-	mu   sync.Mutex
-	seen time.Time // zero if that does not count any more
-}
-
-// see notes when the remote was seen.
-func (o *lookout) see(at time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.seen = at
-}
-
-// fresh reports whether what was seen counts still.
-func (o *lookout) fresh() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return time.Since(o.seen) < remoteFresh
+	seen     atomic.Pointer[time.Time] // nil if that does not count any more
 }
 
 // fetched returns the commit of the remote's branch, of which no two of a process ask at once, as git refuses that: who
 // comes while another one does, which may take long, goes by what is known.
 func (l *Merger) fetched(ctx context.Context) (string, error) {
 	remote := &l.Line.remote
-	if remote.fresh() {
-		return l.Tree.Ref(ctx, l.remoteRef())
-	}
 	if !remote.fetching.TryLock() {
 		if commit, err := l.Tree.Ref(ctx, l.remoteRef()); err != nil || commit != "" {
 			return commit, err
@@ -112,7 +94,13 @@ func (l *Merger) fetched(ctx context.Context) (string, error) {
 		remote.fetching.Lock() // nothing is known yet
 	}
 	defer remote.fetching.Unlock()
-	if remote.fresh() {
+	return l.latest(ctx)
+}
+
+// latest returns the commit of the remote's branch as it is, or as this process pushed or saw it a moment ago. The
+// caller holds the lock of those who fetch.
+func (l *Merger) latest(ctx context.Context) (string, error) {
+	if seen := l.Line.remote.seen.Load(); seen != nil && time.Since(*seen) < remoteFresh {
 		return l.Tree.Ref(ctx, l.remoteRef())
 	}
 	return l.fetch(ctx)
@@ -156,7 +144,7 @@ func (l *Merger) push(ctx context.Context, c ralph.Change) (pushed bool, err err
 	case said.Stale && l.Branch:
 		said.Refused = "it has a branch of that name already"
 	case said.Stale:
-		l.Line.remote.see(time.Time{})
+		l.Line.remote.seen.Store(nil)
 	case said.Refused == "" && !l.Branch:
 		if err := l.sawRemote(ctx, c.To); err != nil {
 			return false, err

@@ -221,7 +221,6 @@ type Refs struct {
 // A Stand is the state of a target, and whether people have taken back merged commits.
 type Stand struct {
 	Target
-	Behind    bool // people's branch can fast-forward to the commit point
 	Rewritten bool // people's branch counts; they removed what it lacks of the commit point
 }
 
@@ -242,7 +241,7 @@ func Standing(r Refs, branch string, remote bool, below func(commit, of string) 
 	case remote && r.Point == "":
 		s.Gone = "the remote has no branch " + branch
 	case remote:
-		s.Tip, s.Behind = r.Point, r.Local != r.Point && is(r.Local, r.Point)
+		s.Tip = r.Point
 	case r.Local == "":
 		s.Gone = "the branch " + branch + " is gone"
 	case r.Point == "" || is(r.Point, r.Local):
@@ -251,7 +250,7 @@ func Standing(r Refs, branch string, remote bool, below func(commit, of string) 
 		// Merged commits that people could not have removed stay, for example during a rebase.
 		s.Tip, s.Point, s.Rewritten = r.Local, r.Local, true
 	case is(r.Local, r.Point):
-		s.Tip, s.Behind = r.Point, true
+		s.Tip = r.Point
 	default:
 		s.Tip, s.Also = r.Point, r.Local
 	}

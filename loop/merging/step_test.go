@@ -124,8 +124,8 @@ func TestStanding(t *testing.T) {
 		{"nothing has been merged", Refs{Local: "a"}, false, Stand{Target: Target{Tip: "a"}}},
 		{"what was merged is followed", Refs{Point: "ab", Local: "ab", Seen: "ab"}, false, Stand{Target: Target{Point: "ab", Tip: "ab"}}},
 		{"people went on", Refs{Point: "ab", Local: "abc", Seen: "ab"}, false, Stand{Target: Target{Point: "ab", Tip: "abc"}}},
-		{"it could not follow", Refs{Point: "ab", Local: "a", Seen: "a"}, false, Stand{Target: Target{Point: "ab", Tip: "ab"}, Behind: true}},
-		{"it could not follow, and was never seen", Refs{Point: "ab", Local: "a"}, false, Stand{Target: Target{Point: "ab", Tip: "ab"}, Behind: true}},
+		{"it could not follow", Refs{Point: "ab", Local: "a", Seen: "a"}, false, Stand{Target: Target{Point: "ab", Tip: "ab"}}},
+		{"it could not follow, and was never seen", Refs{Point: "ab", Local: "a"}, false, Stand{Target: Target{Point: "ab", Tip: "ab"}}},
 		{"people committed beside it", Refs{Point: "ab", Local: "ac", Seen: "a"}, false, Stand{Target: Target{Point: "ab", Tip: "ab", Also: "ac"}}},
 		{"people took it back", Refs{Point: "ab", Local: "a", Seen: "ab"}, false, Stand{Target: Target{Point: "a", Tip: "a"}, Rewritten: true}},
 		{"people amended it", Refs{Point: "ab", Local: "ac", Seen: "ab"}, false, Stand{Target: Target{Point: "ac", Tip: "ac"}, Rewritten: true}},
@@ -133,7 +133,7 @@ func TestStanding(t *testing.T) {
 		{"people went back behind that", Refs{Point: "abL", Local: "a", Seen: "ab"}, false, Stand{Target: Target{Point: "a", Tip: "a"}, Rewritten: true}},
 		{"the branch is gone", Refs{Point: "ab", Seen: "ab"}, false, Stand{Target: Target{Point: "ab", Gone: "the branch main is gone"}}},
 		{"a remote", Refs{Point: "ab", Local: "ac"}, true, Stand{Target: Target{Point: "ab", Tip: "ab"}}},
-		{"a remote that is ahead", Refs{Point: "ab", Local: "a"}, true, Stand{Target: Target{Point: "ab", Tip: "ab"}, Behind: true}},
+		{"a remote that is ahead", Refs{Point: "ab", Local: "a"}, true, Stand{Target: Target{Point: "ab", Tip: "ab"}}},
 		{"a remote without the branch", Refs{Local: "a"}, true, Stand{Target: Target{Gone: "the remote has no branch main"}}},
 	} {
 		got, err := Standing(tt.refs, "main", tt.remote, below)

@@ -152,10 +152,7 @@ func (l *Merger) point(ctx context.Context, c ralph.Change) (string, error) {
 	case l.Push != "":
 		l.Line.remote.fetching.Lock()
 		defer l.Line.remote.fetching.Unlock()
-		if l.Line.remote.fresh() { // this process has pushed it, or just looked
-			return l.Tree.Ref(ctx, l.remoteRef())
-		}
-		return l.fetch(ctx)
+		return l.latest(ctx)
 	}
 	return l.Tree.Ref(ctx, PointRef(l.Into))
 }

@@ -220,12 +220,7 @@ func (l *Merger) commands(
 }
 
 func failed(list []check.Outcome) bool {
-	for _, o := range list {
-		if !o.Check.Passed {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(o check.Outcome) bool { return !o.Check.Passed })
 }
 
 // turned returns the first command that passed before and fails now.
@@ -310,15 +305,13 @@ type outcomes struct {
 
 // all returns the results of commands on a tree; ok is false if they are not all known.
 func (k *outcomes) all(tree string, commands []string) (list []check.Outcome, ok bool) {
-	if k != nil {
-		k.mu.Lock()
-		defer k.mu.Unlock()
+	if k == nil {
+		return nil, len(commands) == 0
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	for _, command := range commands {
-		var o *check.Outcome
-		if k != nil {
-			o = of(k.of[tree], command)
-		}
+		o := of(k.of[tree], command)
 		if o == nil {
 			return nil, false
 		}
