@@ -583,36 +583,27 @@ func (c course) control(ctx context.Context) (string, error) {
 	})
 }
 
-// state records what the run is doing, if that is new.
-func (c course) state(ctx context.Context, state, reason string, until time.Time) error {
-	when := ""
-	if !until.IsZero() {
-		when = until.Local().Format("Jan 2 15:04:05")
-	}
-	c.says(ralph.Doing(state, reason, when))
-	return c.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
-		run, err := tx.Run(c.id)
-		if err != nil || (run.State == state && run.StateReason == reason && run.WaitUntil == ralph.At(until)) {
-			return err
-		}
-		return tx.SetRunState(c.id, state, reason, until)
-	})
-}
-
 // doing is what is recorded of what a run does. Nobody else records it.
 type doing struct {
 	state, reason string
 	until         ralph.Time
 }
 
-// state is [course.state], once for what is recorded already.
+// state records what the run is doing, if that is new.
 func (r *runner) state(ctx context.Context, state, reason string, until time.Time) error {
 	is := doing{state, reason, ralph.At(until)}
 	if r.doing == is {
 		return nil
 	}
+	when := ""
+	if !until.IsZero() {
+		when = until.Local().Format("Jan 2 15:04:05")
+	}
+	r.says(ralph.Doing(state, reason, when))
 	r.doing = doing{}
-	err := r.course.state(ctx, state, reason, until)
+	err := r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		return tx.SetRunState(r.id, state, reason, until)
+	})
 	if err == nil {
 		r.doing = is
 	}
