@@ -104,7 +104,7 @@ func PlanProblems(p ralph.Plan, known Nameable, disciplines []string) (list []st
 			}
 		}
 	}
-	if c := cycle(p, known); len(c) > 0 {
+	if c := cycle(p); len(c) > 0 {
 		add("these wait for each other, so that none could begin: %s", strings.Join(c, " → "))
 	}
 	return list
@@ -129,7 +129,7 @@ func unrevisable(t ralph.PlannedTask, old ralph.Task) string {
 }
 
 // cycle returns names that wait for each other, the first once more at the end; none if there are none.
-func cycle(p ralph.Plan, known Nameable) []string {
+func cycle(p ralph.Plan) []string {
 	const open, done = 1, 2
 	state := map[string]int{}
 	var path []string

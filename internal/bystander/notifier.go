@@ -20,7 +20,7 @@ func Notifier(p *project.Project, db *store.DB) (*notify.Notifier, error) {
 		Log: plainLog(p), Mask: p.Mask().Text,
 	}
 	for i, r := range c.Receivers {
-		receiver, err := newReceiver(p, db, r)
+		receiver, err := newReceiver(p, r)
 		if err == nil {
 			err = receiver.Check()
 		}
@@ -32,7 +32,7 @@ func Notifier(p *project.Project, db *store.DB) (*notify.Notifier, error) {
 	return n, nil
 }
 
-func newReceiver(p *project.Project, db *store.DB, r config.Receiver) (to notify.Receiver, err error) {
+func newReceiver(p *project.Project, r config.Receiver) (to notify.Receiver, err error) {
 	to = notify.Receiver{URL: r.URL, Command: r.Command, Preset: notify.Preset(r.Preset)}
 	for _, e := range r.Events {
 		to.Events = append(to.Events, notify.Type(e))

@@ -46,15 +46,3 @@ func Cause(i store.InboxItem) string {
 	}
 	return ""
 }
-
-// Tasks are the tasks of a group, each once.
-func (g Group) Tasks() (ids []int64) {
-	seen := map[int64]bool{}
-	for _, i := range g {
-		if !seen[i.TaskID] {
-			seen[i.TaskID] = true
-			ids = append(ids, i.TaskID)
-		}
-	}
-	return ids
-}

@@ -15,6 +15,7 @@ import (
 	"ralph"
 	"ralph/internal/proc"
 	"ralph/internal/sandbox"
+	"ralph/internal/state"
 	"ralph/loop/agent/claude"
 	"ralph/loop/agent/kinds"
 )
@@ -131,7 +132,7 @@ func (c Confinement) Enter(role string) proc.Enter {
 	return func(spec *proc.Spec) (leave func(), err error) {
 		p, ws := c.project, c.project.workspaceOf(spec.Dir)
 		checks := role == checkRole || role == setupRole
-		if folder, own, _, _ := claude.Folder(p.agentEnv, spec.Dir); role == agentRole && exists(folder) {
+		if folder, own, _, _ := claude.Folder(p.agentEnv, spec.Dir); role == agentRole && state.Exists(folder) {
 			if err := os.MkdirAll(own[0], 0o700); err != nil {
 				return nil, err
 			}
@@ -182,11 +183,6 @@ func (c Confinement) Enter(role string) proc.Enter {
 		}
 		return box.Enter(spec)
 	}
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // private are the paths of credentials in the home directory.

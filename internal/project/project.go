@@ -109,11 +109,6 @@ func (p *Project) Getenv(name string) string {
 	return ""
 }
 
-// Begin opens the project's database, and creates it if there is none.
-func (p *Project) Begin(ctx context.Context) (*store.DB, error) {
-	return p.Home.Begin(ctx)
-}
-
 // Open opens the project's database for commands that need an existing queue or only read. If there
 // is none, it opens an empty one that cannot be written to: looking creates no queue.
 func (p *Project) Open(ctx context.Context) (*store.DB, error) {
@@ -130,9 +125,7 @@ func (p *Project) Open(ctx context.Context) (*store.DB, error) {
 
 // Active reports whether a run of the project is active.
 func (p *Project) Active(ctx context.Context, db *store.DB) (bool, error) {
-	return store.Read(ctx, db, func(tx *store.Tx) (bool, error) {
-		return tx.AnyAlive()
-	})
+	return store.Read(ctx, db, (*store.Tx).AnyAlive)
 }
 
 // Control sends a request to the active run; the error wraps [ralph.ErrConflict] if there is none.

@@ -104,27 +104,11 @@ func (b Between) clock(t time.Time) int {
 	return h*3600 + m*60 + s
 }
 
-// NextOpen returns the first moment from t on at which the window is open, possibly t itself.
-func (b Between) NextOpen(t time.Time) time.Time { return b.next(t, true) }
-
-// NextClose returns the first moment from t on at which the window is closed, possibly t itself;
-// the zero time if it never closes.
-func (b Between) NextClose(t time.Time) time.Time {
-	if b.IsZero() {
-		return time.Time{}
-	}
-	return b.next(t, false)
-}
-
-// next returns the first moment from t on at which the window is open or closed. Between two
-// changes of the zone's clocks it is arithmetic.
-func (b Between) next(t time.Time, open bool) time.Time {
-	mark := b.to
-	if open {
-		mark = b.from
-	}
-	for b.Open(t) != open {
-		ahead := ((mark-b.clock(t))%day + day) % day
+// NextOpen returns the first moment from t on at which the window is open, possibly t itself. Between two changes of the
+// zone's clocks it is arithmetic.
+func (b Between) NextOpen(t time.Time) time.Time {
+	for !b.Open(t) {
+		ahead := ((b.from-b.clock(t))%day + day) % day
 		if ahead == 0 {
 			ahead = day
 		}

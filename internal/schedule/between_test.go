@@ -39,31 +39,29 @@ func at(t testing.TB, s string) time.Time {
 func TestBetween(t *testing.T) {
 	const berlin = "Europe/Berlin" // forward on 2026-03-29 at 02:00, back on 2026-10-25 at 03:00
 	tests := []struct {
-		name        string
-		window      string
-		local       string
-		now         string
-		open        bool
-		opens, shut string // what NextOpen and NextClose say
+		name   string
+		window string
+		local  string
+		now    string
+		open   bool
+		opens  string // what NextOpen says
 	}{
-		{"an evening is before a night's window", "22:00-06:00", "UTC", "2026-11-20T21:59:59Z", false, "2026-11-20T22:00:00Z", "2026-11-20T21:59:59Z"},
-		{"the beginning belongs to the window", "22:00-06:00", "UTC", "2026-11-20T22:00:00Z", true, "2026-11-20T22:00:00Z", "2026-11-21T06:00:00Z"},
-		{"the window goes over midnight", "22:00-06:00", "UTC", "2026-11-21T00:00:00Z", true, "2026-11-21T00:00:00Z", "2026-11-21T06:00:00Z"},
-		{"the end does not belong to the window", "22:00-06:00", "UTC", "2026-11-21T06:00:00Z", false, "2026-11-21T22:00:00Z", "2026-11-21T06:00:00Z"},
-		{"a window of the day opens on the next day", "9:00-17:30", "UTC", "2026-11-20T17:30:00Z", false, "2026-11-21T09:00:00Z", "2026-11-20T17:30:00Z"},
-		{"a window may end at midnight", "18:00-24:00", "UTC", "2026-11-20T23:59:59Z", true, "2026-11-20T23:59:59Z", "2026-11-21T00:00:00Z"},
-		{"fractions of a second do not delay it", "22:00-06:00", "UTC", "2026-11-20T21:59:59.9Z", false, "2026-11-20T22:00:00Z", "2026-11-20T21:59:59.9Z"},
-		{"times are those of the machine", "22:00-06:00", berlin, "2026-11-20T21:30:00Z", true, "2026-11-20T21:30:00Z", "2026-11-21T05:00:00Z"},
-		{"a zone that is named wins over the machine's", "22:00-06:00 America/New_York", berlin, "2026-11-20T21:30:00Z", false, "2026-11-21T03:00:00Z", "2026-11-20T21:30:00Z"},
-		{"a night in which clocks go forward is an hour shorter", "22:00-06:00", berlin, "2026-03-28T22:00:00+01:00", true, "2026-03-28T22:00:00+01:00", "2026-03-29T06:00:00+02:00"},
-		{"a night in which clocks go back is an hour longer", "22:00-06:00", berlin, "2026-10-24T22:00:00+02:00", true, "2026-10-24T22:00:00+02:00", "2026-10-25T06:00:00+01:00"},
-		{"a beginning that is skipped opens at the change", "02:30-04:00", berlin, "2026-03-29T01:00:00+01:00", false, "2026-03-29T03:00:00+02:00", "2026-03-29T01:00:00+01:00"},
-		{"an end that is skipped closes at the change", "01:00-02:30", berlin, "2026-03-29T01:00:00+01:00", true, "2026-03-29T01:00:00+01:00", "2026-03-29T03:00:00+02:00"},
-		{"a window that is skipped does not open that day", "02:10-02:50", berlin, "2026-03-29T00:00:00+01:00", false, "2026-03-30T02:10:00+02:00", "2026-03-29T00:00:00+01:00"},
-		{"an hour that comes twice counts the first time", "02:00-02:30", berlin, "2026-10-25T01:00:00+02:00", false, "2026-10-25T02:00:00+02:00", "2026-10-25T01:00:00+02:00"},
-		{"an hour that comes twice counts the second time", "02:00-02:30", berlin, "2026-10-25T02:30:00+02:00", false, "2026-10-25T02:00:00+01:00", "2026-10-25T02:30:00+02:00"},
-		{"an end within the repeated hour closes at its first coming", "22:00-02:30", berlin, "2026-10-24T22:00:00+02:00", true, "2026-10-24T22:00:00+02:00", "2026-10-25T02:30:00+02:00"},
-		{"clocks that change at midnight", "00:00-06:00", "America/Santiago", "2026-09-05T23:00:00-04:00", false, "2026-09-06T01:00:00-03:00", "2026-09-05T23:00:00-04:00"},
+		{"an evening is before a night's window", "22:00-06:00", "UTC", "2026-11-20T21:59:59Z", false, "2026-11-20T22:00:00Z"},
+		{"the beginning belongs to the window", "22:00-06:00", "UTC", "2026-11-20T22:00:00Z", true, "2026-11-20T22:00:00Z"},
+		{"the window goes over midnight", "22:00-06:00", "UTC", "2026-11-21T00:00:00Z", true, "2026-11-21T00:00:00Z"},
+		{"the end does not belong to the window", "22:00-06:00", "UTC", "2026-11-21T06:00:00Z", false, "2026-11-21T22:00:00Z"},
+		{"a window of the day opens on the next day", "9:00-17:30", "UTC", "2026-11-20T17:30:00Z", false, "2026-11-21T09:00:00Z"},
+		{"a window may end at midnight", "18:00-24:00", "UTC", "2026-11-20T23:59:59Z", true, "2026-11-20T23:59:59Z"},
+		{"fractions of a second do not delay it", "22:00-06:00", "UTC", "2026-11-20T21:59:59.9Z", false, "2026-11-20T22:00:00Z"},
+		{"times are those of the machine", "22:00-06:00", berlin, "2026-11-20T21:30:00Z", true, "2026-11-20T21:30:00Z"},
+		{"a zone that is named wins over the machine's", "22:00-06:00 America/New_York", berlin, "2026-11-20T21:30:00Z", false, "2026-11-21T03:00:00Z"},
+		{"a night in which clocks go forward is an hour shorter", "22:00-06:00", berlin, "2026-03-28T22:00:00+01:00", true, "2026-03-28T22:00:00+01:00"},
+		{"a night in which clocks go back is an hour longer", "22:00-06:00", berlin, "2026-10-24T22:00:00+02:00", true, "2026-10-24T22:00:00+02:00"},
+		{"a beginning that is skipped opens at the change", "02:30-04:00", berlin, "2026-03-29T01:00:00+01:00", false, "2026-03-29T03:00:00+02:00"},
+		{"a window that is skipped does not open that day", "02:10-02:50", berlin, "2026-03-29T00:00:00+01:00", false, "2026-03-30T02:10:00+02:00"},
+		{"an hour that comes twice counts the first time", "02:00-02:30", berlin, "2026-10-25T01:00:00+02:00", false, "2026-10-25T02:00:00+02:00"},
+		{"an hour that comes twice counts the second time", "02:00-02:30", berlin, "2026-10-25T02:30:00+02:00", false, "2026-10-25T02:00:00+01:00"},
+		{"clocks that change at midnight", "00:00-06:00", "America/Santiago", "2026-09-05T23:00:00-04:00", false, "2026-09-06T01:00:00-03:00"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -74,9 +72,6 @@ func TestBetween(t *testing.T) {
 			if got, want := b.NextOpen(now), at(t, tt.opens); !got.Equal(want) {
 				t.Errorf("NextOpen = %s, want %s", got, want)
 			}
-			if got, want := b.NextClose(now), at(t, tt.shut); !got.Equal(want) {
-				t.Errorf("NextClose = %s, want %s", got, want)
-			}
 		})
 	}
 }
@@ -84,30 +79,25 @@ func TestBetween(t *testing.T) {
 func TestNoWindowIsOpenAlways(t *testing.T) {
 	var b schedule.Between
 	now := at(t, "2026-11-20T21:59:59Z")
-	if !b.IsZero() || !b.Open(now) || !b.NextOpen(now).Equal(now) || !b.NextClose(now).IsZero() {
-		t.Errorf("the zero Between closes: %v, %s", b.Open(now), b.NextClose(now))
+	if !b.IsZero() || !b.Open(now) || !b.NextOpen(now).Equal(now) {
+		t.Errorf("the zero Between is open: %v, and opens at %s", b.Open(now), b.NextOpen(now))
 	}
 }
 
-// What NextOpen and NextClose compute is what one would find by looking at the
-// clock minute by minute, through both changes of the year.
+// What NextOpen computes is what one would find by looking at the clock minute by minute, through both changes of the
+// year.
 func TestTheNextChangeIsTheFirstOne(t *testing.T) {
 	for _, name := range []string{"Europe/Berlin", "America/Santiago", "Australia/Lord_Howe", "UTC"} {
 		for _, window := range []string{"22:00-06:00", "02:10-02:50", "00:00-00:30", "23:30-24:00", "01:45-02:15", "03:00-02:00"} {
 			b := between(t, window, zone(t, name))
 			for _, start := range []string{"2026-03-28T12:00:00Z", "2026-04-04T00:00:00Z", "2026-09-05T12:00:00Z", "2026-10-03T00:00:00Z", "2026-10-24T12:00:00Z"} {
 				from := at(t, start)
-				for _, open := range []bool{true, false} {
-					got, want := b.NextClose(from), from
-					if open {
-						got = b.NextOpen(from)
-					}
-					for b.Open(want) != open {
-						want = want.Add(time.Minute)
-					}
-					if !got.Equal(want) {
-						t.Errorf("%s in %s, open %v from %s: %s, want %s", window, name, open, start, got, want)
-					}
+				got, want := b.NextOpen(from), from
+				for !b.Open(want) {
+					want = want.Add(time.Minute)
+				}
+				if !got.Equal(want) {
+					t.Errorf("%s in %s, from %s: %s, want %s", window, name, start, got, want)
 				}
 			}
 		}
@@ -155,12 +145,8 @@ func FuzzBetween(f *testing.F) {
 			return
 		}
 		now := time.Unix(unix%(1<<33), 0)
-		opens, shuts := b.NextOpen(now), b.NextClose(now)
-		if !b.Open(opens) || b.Open(shuts) {
-			t.Fatalf("%s from %s: opens %s, closes %s", s, now, opens, shuts)
-		}
-		if opens.Before(now) || shuts.Before(now) || opens.After(now.AddDate(0, 0, 3)) {
-			t.Fatalf("%s from %s: opens %s, closes %s", s, now, opens, shuts)
+		if opens := b.NextOpen(now); !b.Open(opens) || opens.Before(now) || opens.After(now.AddDate(0, 0, 3)) {
+			t.Fatalf("%s from %s: opens %s", s, now, opens)
 		}
 		if again := between(t, b.String(), local); again.Open(now) != b.Open(now) {
 			t.Fatalf("%q reads differently as %q", s, b.String())

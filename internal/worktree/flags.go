@@ -46,7 +46,6 @@ type entry struct {
 	version uint32
 	at      int // offset of the entry
 	flags   int // offset of its flags
-	more    int // offset of its further flags; 0 if there are none
 	end     int
 	name    []byte
 }
@@ -69,7 +68,6 @@ func (e *entry) read(before []byte) bool {
 		return false
 	}
 	if e.get(e.flags)&extended != 0 && e.version >= 3 {
-		e.more = begin
 		begin += 2
 	}
 	if e.version == 4 {

@@ -19,7 +19,6 @@ const remoteLimit = 5 * time.Minute
 // borrows the project's objects, in the environment of the user who runs ralph: with the user's
 // keys and credentials, and without the project's configuration except for the address.
 type Remote struct {
-	of   *Tree
 	dir  string
 	url  string
 	env  []string
@@ -35,7 +34,7 @@ var repositoryEnv = []string{
 // Remote opens a remote by name or by address. dir is ralph's own repository for it; env is git's
 // environment.
 func (t *Tree) Remote(ctx context.Context, name, dir string, env []string) (*Remote, error) {
-	r := &Remote{of: t, dir: dir, url: name}
+	r := &Remote{dir: dir, url: name}
 	out, err := t.run(ctx, nil, "remote", "get-url", "--push", name)
 	if err == nil {
 		r.url = strings.TrimSpace(string(out))

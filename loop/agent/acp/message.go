@@ -44,7 +44,6 @@ type (
 	usage struct {
 		Input       float64 `json:"inputTokens"`
 		Output      float64 `json:"outputTokens"`
-		Thought     float64 `json:"thoughtTokens"`
 		CacheRead   float64 `json:"cachedReadTokens"`
 		CacheCreate float64 `json:"cachedWriteTokens"`
 		Total       float64 `json:"totalTokens"`
@@ -160,8 +159,7 @@ func read[T any](b json.RawMessage) (v T) {
 
 // tolerant forgives a value of an unexpected type.
 func tolerant(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return nil
 	}
 	return err

@@ -14,7 +14,6 @@ import (
 // unexpected type counts as absent.
 type params struct {
 	ThreadID string `json:"threadId"`
-	TurnID   string `json:"turnId"`
 
 	Thread struct {
 		ID         string `json:"id"`
@@ -171,8 +170,7 @@ func parse(raw json.RawMessage) (p params) {
 // tolerant forgives a value of an unexpected type: the decoder has skipped it and read all
 // the rest.
 func tolerant(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return nil
 	}
 	return err

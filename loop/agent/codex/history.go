@@ -108,7 +108,7 @@ func (h *history) add(m jsonrpc.Message, ok bool) {
 	case "account/rateLimits/updated":
 		h.addWindows(p)
 	case "hook/started":
-		_, call, _ := cutLast(p.Run.ID, ":")
+		call := p.Run.ID[strings.LastIndex(p.Run.ID, ":")+1:]
 		if h.asked = append(h.asked, text.Clip(call, maxID)); len(h.asked) > maxAsked {
 			h.asked = h.asked[1:]
 		}
@@ -161,13 +161,6 @@ func (h *history) start(i item) {
 		}
 		h.unasked = text.Line(cmp.Or(what, i.Type), 200)
 	}
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
 }
 
 // addHook notes what the hook has refused.
