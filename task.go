@@ -338,15 +338,8 @@ var Moves = []Move{
 // CanMove reports whether by may change a task's status from one to the
 // other. Keeping the status is always allowed.
 func CanMove(from, to Status, by Mover) bool {
-	if from == to {
-		return true
-	}
-	for _, m := range Moves {
-		if m.From == from && m.To == to && m.By == by {
-			return true
-		}
-	}
-	return false
+	return from == to ||
+		slices.ContainsFunc(Moves, func(m Move) bool { return m.From == from && m.To == to && m.By == by })
 }
 
 // Waiting returns the status of a task that is neither worked on nor ended (pipeline

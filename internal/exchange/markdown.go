@@ -220,12 +220,7 @@ func (r *markdownReader) head(n, level int, title string) {
 
 // within reports whether a section of this kind is open.
 func (r *markdownReader) within(kind sectionKind) bool {
-	for _, s := range r.sections {
-		if s.kind == kind {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.sections, func(s *section) bool { return s.kind == kind })
 }
 
 func (r *markdownReader) box(n int, kind sectionKind, indent int, state, title string) {

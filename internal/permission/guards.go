@@ -213,10 +213,8 @@ func guardRalph(p Policy, x part) string {
 		}
 	}
 	if x.file != nil {
-		for _, path := range x.file.paths {
-			if p.ownState(path) {
-				return "the state of ralph is its own"
-			}
+		if slices.ContainsFunc(x.file.paths, p.ownState) {
+			return "the state of ralph is its own"
 		}
 		if p.touches(x, "ralph.yaml") != "" {
 			return "ralph.yaml is for people"
@@ -258,10 +256,6 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/stdout", "/dev/stderr", "
 
 // mayWrite reports whether a path is in a folder that the agent may write to.
 func (p Policy) mayWrite(path string) bool {
-	for _, folder := range slices.Concat([]string{p.Project}, p.Writable, devices) {
-		if below(path, folder) {
-			return true
-		}
-	}
-	return false
+	in := func(folder string) bool { return below(path, folder) }
+	return in(p.Project) || slices.ContainsFunc(p.Writable, in) || slices.ContainsFunc(devices, in)
 }

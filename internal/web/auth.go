@@ -84,12 +84,8 @@ func (a *app) visitor(r *http.Request) visitor {
 
 // proxied reports whether the request came through a proxy.
 func proxied(r *http.Request) bool {
-	for _, h := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
-		if r.Header.Get(h) != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"},
+		func(name string) bool { return r.Header.Get(name) != "" })
 }
 
 // csrf is the token in the forms of a browser's session, which no other page can know.

@@ -51,9 +51,7 @@ func (a *app) learnings(tx *store.Tx, r *http.Request) (view, error) {
 	if v.Features, err = tx.Features(); err != nil {
 		return view{}, err
 	}
-	more := false
-	v.Learnings, more = paged(list[min(len(list), (pageOf(r)-1)*learningsListed):], learningsListed)
-	v.Pager = newPager(r, more)
+	v.Learnings, v.Pager = pageIn(r, list, learningsListed)
 	return view{title: "Learnings", name: "learnings", nav: "/learnings", live: true, body: v}, nil
 }
 

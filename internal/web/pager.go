@@ -37,6 +37,12 @@ func newPager(r *http.Request, more bool) pager {
 	return p
 }
 
+// pageIn returns the page of a whole list that a request asks for.
+func pageIn[T any](r *http.Request, list []T, size int) ([]T, pager) {
+	page, more := paged(list[min(len(list), (pageOf(r)-1)*size):], size)
+	return page, newPager(r, more)
+}
+
 // paged cuts a list that was read with one element more than a page shows.
 func paged[T any](list []T, size int) (page []T, more bool) {
 	if len(list) > size {

@@ -136,8 +136,6 @@ func (a *app) run(tx *store.Tx, r *http.Request) (view, error) {
 	}
 	tasks := worked.Tasks
 	v.Headline, v.Causes = worked.Morning(), causesOf(tasks)
-	more := false
-	v.Tasks, more = paged(tasks[min(len(tasks), (pageOf(r)-1)*runTasks):], runTasks)
-	v.Pager = newPager(r, more)
+	v.Tasks, v.Pager = pageIn(r, tasks, runTasks)
 	return view{title: "Run " + r.PathValue("id"), name: "run", nav: "/runs", live: true, body: v}, nil
 }
