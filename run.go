@@ -24,10 +24,8 @@ var exitOrder = []int{ExitFailure, ExitStopped, ExitAgent, ExitUsage, ExitLimit,
 // ExitStatus returns the status that takes precedence among those that apply to a run.
 func ExitStatus(applying ...int) int {
 	for _, s := range exitOrder {
-		for _, a := range applying {
-			if a == s {
-				return s
-			}
+		if slices.Contains(applying, s) {
+			return s
 		}
 	}
 	return ExitOK

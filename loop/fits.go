@@ -47,8 +47,7 @@ func (l *Loop) firstPrompt(ws *prompt.Workspace) func(*store.Tx, ralph.Task, age
 
 // holdBack holds the task back if err says that the task itself is why no session could be opened.
 func (l *Loop) holdBack(ctx context.Context, task int64, err error) (bool, error) {
-	var unknown *unknownAgentError
-	if errors.As(err, &unknown) { // no other agent stands in
+	if unknown, ok := errors.AsType[*unknownAgentError](err); ok { // no other agent stands in
 		return true, l.Store.Tx(ctx, func(tx *store.Tx) error {
 			return tx.Move(task, ralph.Failed, ralph.Loop, unknown.Error())
 		})
@@ -75,8 +74,7 @@ func (l *Loop) release(ctx context.Context) error {
 			if berr == nil && built.TooLong == "" {
 				free = append(free, held[i])
 			}
-			var unknown *unknownAgentError
-			if !errors.As(berr, &unknown) { // reported when the task's turn comes
+			if _, ok := errors.AsType[*unknownAgentError](berr); !ok { // reported when the task's turn comes
 				err = berr
 			}
 		}

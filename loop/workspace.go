@@ -178,8 +178,7 @@ func (l *Loop) kept(ctx context.Context, task ralph.Task) (c ralph.Change, commi
 
 // unready ends the run if a workspace's set-up failed: no other workspace would fare better.
 func unready(err error) error {
-	var setup *workspace.SetupError
-	if errors.As(err, &setup) {
+	if _, ok := errors.AsType[*workspace.SetupError](err); ok {
 		return &end{ralph.ExitUsage, err.Error()}
 	}
 	return err

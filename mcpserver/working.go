@@ -51,8 +51,7 @@ func (w *worker) renewed(ctx context.Context) (*session.Claim, error) {
 
 // over drops the claim if the error says that it is gone.
 func (w *worker) over(err error) error {
-	var dropped *session.DroppedError
-	if errors.As(err, &dropped) {
+	if _, ok := errors.AsType[*session.DroppedError](err); ok {
 		w.claim.Store(nil)
 	}
 	return err

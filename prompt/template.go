@@ -119,8 +119,8 @@ func templateError(name string, err error) error {
 	what := text[len(m[0]):]
 	if f := unknownField.FindStringSubmatch(what); f != nil {
 		var fields []string
-		for i := range reflect.TypeFor[Value]().NumField() {
-			fields = append(fields, "."+reflect.TypeFor[Value]().Field(i).Name)
+		for field := range reflect.TypeFor[Value]().Fields() {
+			fields = append(fields, "."+field.Name)
 		}
 		what = fmt.Sprintf("there is no field .%s (accepted: %s)", f[1], strings.Join(fields, ", "))
 	} else if f := otherDot.FindStringSubmatch(what); f != nil && isField(f[1]) {

@@ -30,8 +30,7 @@ func Parse(verb ralph.Verb, raw []byte) (Payload, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(raw, into.Interface()); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			problem := fmt.Sprintf("must be a %s, not a %s", jsonType(wrong.Type.String()), wrong.Value)
 			return nil, &ralph.FieldError{Field: wrong.Field, Problem: problem}
 		}

@@ -42,8 +42,7 @@ func complain(a *app, err error) int {
 	if systemd.Journalled(a.err) {
 		name = systemd.Prefix(slog.LevelError) + name
 	}
-	var status *ralph.ExitError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*ralph.ExitError](err); ok {
 		if status.Err != nil {
 			fmt.Fprintln(a.err, name, once(status.Err))
 		}

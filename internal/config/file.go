@@ -77,8 +77,7 @@ func readBounded(path string) (data []byte, err error) {
 
 // reason returns the operating system's error without the path, which the message already has.
 func reason(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("cannot be read: %w", path.Err)
 	}
 	return err

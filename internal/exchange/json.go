@@ -31,8 +31,7 @@ func (l located) decode(v any) error {
 	if err == nil {
 		return nil
 	}
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) {
+	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return wrong(l.line+lineAt(l.raw, int(kind.Offset))-1, "%s holds a %s, where %s is expected",
 			fieldOf(kind), kind.Value, expected(kind.Type.String()))
 	}
@@ -64,9 +63,8 @@ func expected(kind string) string {
 
 // syntax converts a decoder's error to one with a line.
 func syntax(data []byte, d *json.Decoder, err error) error {
-	var bad *json.SyntaxError
 	at := int(d.InputOffset())
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
 		at = int(bad.Offset) - 1
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -130,8 +128,7 @@ func lose(in *ralph.Import, object gjson.Result, v any) {
 // fieldsOf returns the keys that a struct is decoded from, in lower case.
 func fieldsOf(t reflect.Type) map[string]bool {
 	names := map[string]bool{}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct {
 			maps.Copy(names, fieldsOf(f.Type))

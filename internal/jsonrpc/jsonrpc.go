@@ -168,8 +168,7 @@ func answered(ctx context.Context, come <-chan Message, result any) error {
 
 // tolerant ignores a value of an unexpected type: the decoder has skipped it and decoded the rest.
 func tolerant(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return nil
 	}
 	return err

@@ -68,8 +68,7 @@ func (l *line) post(ctx context.Context, note Notification) error {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}
-		var inURL *url.Error
-		if errors.As(err, &inURL) { // its text contains the URL
+		if inURL, ok := errors.AsType[*url.Error](err); ok { // its text contains the URL
 			err = inURL.Err
 		}
 		return errors.New(l.to.scrub(err.Error()))

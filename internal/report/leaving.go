@@ -63,8 +63,7 @@ func (l Leaving) NotBegun(ctx context.Context, db *store.DB, why error) error {
 		return why
 	}
 	status := ralph.ExitFailure
-	var s *ralph.ExitError
-	if errors.As(why, &s) {
+	if s, ok := errors.AsType[*ralph.ExitError](why); ok {
 		status = s.Status
 	}
 	r, err := store.Read(context.WithoutCancel(ctx), db, func(tx *store.Tx) (Report, error) {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -89,12 +90,7 @@ func kernel(proc string) (paths []string) {
 }
 
 func isTemp(p Policy, path string) bool {
-	for _, dir := range p.Temp {
-		if dir == path {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(p.Temp, path)
 }
 
 // scratch mounts a folder in which new entries can be made: a folder of the command's own, with the

@@ -3,6 +3,7 @@ package show
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"ralph"
@@ -137,8 +138,7 @@ func Task(w io.Writer, v TaskView) {
 			fmt.Fprintf(w, "  %s\n", strings.TrimRight(l, "\n"))
 		}
 	}
-	for i := len(v.Sessions) - 1; i >= 0; i-- {
-		s := v.Sessions[i]
+	for _, s := range slices.Backward(v.Sessions) {
 		fmt.Fprintf(w, "\nsession %.8s  %s  %s\n", s.ID, s.Ended, text.Line(s.Reason, 300))
 	}
 }

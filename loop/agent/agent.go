@@ -75,8 +75,7 @@ type TimeUp interface {
 // Cut adds to a death that ctx has ended, and whether that was for time.
 func (d *Death) Cut(ctx context.Context) {
 	d.Stopped = true
-	var t TimeUp
-	if errors.As(context.Cause(ctx), &t) {
+	if t, ok := errors.AsType[TimeUp](context.Cause(ctx)); ok {
 		d.After, d.Silent = t.TimeUp()
 	}
 }

@@ -246,8 +246,7 @@ func (s *Session) converse(
 	}
 	defer func() { err = errors.Join(err, ws.Release()) }()
 	if _, err := ws.Begin(ctx, about.commit, ""); err != nil {
-		var setup *workspace.SetupError
-		if errors.As(err, &setup) {
+		if _, ok := errors.AsType[*workspace.SetupError](err); ok {
 			r.None = "the set-up of its workspace failed: " + Shortly(err)
 			return nil, r, nil
 		}

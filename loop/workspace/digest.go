@@ -242,8 +242,7 @@ func addFile(sum io.Writer, path, name string) error {
 
 // reason returns an error's text without the path, which the caller names.
 func reason(err error) string {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err.Error()
 	}
 	return err.Error()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -304,9 +305,7 @@ func (p *Workspace) Digests(patterns []string) map[string]string {
 		}
 	}
 	written, _ := Digests(made, patterns)
-	for name, digest := range written {
-		digests[name] = digest
-	}
+	maps.Copy(digests, written)
 	return digests
 }
 

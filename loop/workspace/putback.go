@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -244,9 +245,7 @@ func (p *Workspace) putBack(ctx context.Context, ground string) error {
 		return rerr
 	}
 	names := map[string]string{}
-	for name, dir := range s.pool.Caches {
-		names[name] = dir
-	}
+	maps.Copy(names, s.pool.Caches)
 	for _, e := range entries {
 		name := strings.TrimSuffix(e.Name(), ".marks")
 		if _, ok := names[name]; !ok {

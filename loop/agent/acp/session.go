@@ -270,8 +270,7 @@ func (s *session) Turn(ctx context.Context, messages []agent.Message) (completed
 
 // Refused says what the service told the agent, as far as it says so.
 func (s *session) Refused(err error) *agent.Failure {
-	var refused *jsonrpc.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return failureOf(refused)
 	}
 	return &agent.Failure{Text: err.Error()}

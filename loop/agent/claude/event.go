@@ -181,8 +181,7 @@ func parse(line []byte) (event, bool) {
 // tolerant ignores the error about a value of an unexpected type: the
 // decoder skipped that value and read the rest.
 func tolerant(err error) error {
-	var wrongType *json.UnmarshalTypeError
-	if errors.As(err, &wrongType) {
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return nil
 	}
 	return err

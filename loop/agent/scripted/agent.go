@@ -61,8 +61,7 @@ func (a *agent) converse(ctx context.Context, lines <-chan line, choose chooser)
 			turn, turns = turns[0], turns[1:]
 		}
 		err = a.play(ctx, turn, message)
-		var status exit
-		if errors.As(err, &status) {
+		if status, ok := errors.AsType[exit](err); ok {
 			return int(status), nil
 		}
 		if ctx.Err() != nil {
