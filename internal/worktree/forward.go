@@ -474,30 +474,6 @@ func (t *Tree) Version(ctx context.Context, commit, name string) (v Version, err
 	return v, err
 }
 
-// With returns a tree of the whole repository in which the named files of the project are replaced
-// by those of a commit. scratch is a folder for the temporary index.
-func (t *Tree) With(ctx context.Context, tree, commit string, names []string, scratch string) (string, error) {
-	env := []string{"GIT_INDEX_FILE=" + filepath.Join(scratch, "with"), "GIT_LITERAL_PATHSPECS=1"}
-	if _, err := t.run(ctx, env, "read-tree", tree); err != nil {
-		return "", err
-	}
-	args := []string{"ls-tree", "--full-tree", "-r", "-z", commit, "--"}
-	var index strings.Builder
-	for _, name := range names {
-		fmt.Fprintf(&index, "0 %s\t%s\x00", strings.Repeat("0", len(tree)), t.Below(name))
-		args = append(args, t.Below(name))
-	}
-	there, err := t.run(ctx, env, args...)
-	if err != nil {
-		return "", err
-	}
-	if _, err := t.runInput(ctx, env, index.String()+string(there), "update-index", "-z", "--index-info"); err != nil {
-		return "", err
-	}
-	out, err := t.run(ctx, env, "write-tree")
-	return strings.TrimSpace(string(out)), err
-}
-
 // Files returns the files that differ between two commits, relative to the top.
 func (t *Tree) Files(ctx context.Context, from, to string) ([]string, error) {
 	was, err := t.treeOf(ctx, from, "")

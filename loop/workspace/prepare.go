@@ -289,5 +289,9 @@ func (p *Workspace) lifted(ctx context.Context, tree string) (string, error) {
 		return tree, nil
 	}
 	clone := p.Clone.git
-	return clone.With(ctx, tree, l.Commit, slices.Sorted(maps.Keys(l.Files)), clone.Scratch())
+	var files []worktree.Exchange
+	for name := range l.Files {
+		files = append(files, worktree.Exchange{Path: clone.Below(name)})
+	}
+	return clone.Exchanged(ctx, tree, l.Commit, files, clone.Scratch())
 }
