@@ -104,8 +104,8 @@ func (b Between) clock(t time.Time) int {
 	return h*3600 + m*60 + s
 }
 
-// NextOpen returns the first moment from t on at which the window is open, possibly t itself. Between two changes of the
-// zone's clocks it is arithmetic.
+// NextOpen returns the first moment from t on at which the window is open, possibly t itself. Between two changes of
+// the zone's clocks it is arithmetic.
 func (b Between) NextOpen(t time.Time) time.Time {
 	for !b.Open(t) {
 		ahead := ((b.from-b.clock(t))%day + day) % day
