@@ -14,10 +14,12 @@ import (
 // invariants are the rules of ralph's own that the database does not enforce. Each query names the
 // rows that break one.
 var invariants = []struct{ what, mend, query string }{
-	{"tasks that are gone (removed outside of ralph?)",
+	{
+		"tasks that are gone (removed outside of ralph?)",
 		"a copy brings them back: `ralph db restore`, on a server pg_restore", `
 		SELECT DISTINCT 'TASK-' || e.task_id FROM events e
-		WHERE e.type = 'task.created' AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = e.task_id) ORDER BY 1`},
+		WHERE e.type = 'task.created' AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = e.task_id) ORDER BY 1`,
+	},
 	{"sessions in progress on a task that is not", "`ralph run` decides on what an earlier run left", `
 		SELECT 'session ' || substr(s.id, 1, 8) || ' on TASK-' || t.id
 		FROM sessions s JOIN tasks t ON t.id = s.task_id
