@@ -131,7 +131,7 @@ func (r *runner) afterAgent(ctx context.Context, s *session.Session, report agen
 			}
 			return tx.SetAgentState(store.AgentState{Agent: name})
 		}
-		now := time.Now()
+		now := r.Store.Now()
 		r.failed[name] = ralph.At(now).Time
 		t, err := tx.Task(s.Row.TaskID)
 		if err != nil {

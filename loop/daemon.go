@@ -40,7 +40,7 @@ func (l *Loop) Serve(ctx context.Context) (Result, error) {
 	}
 	for {
 		batch := *l
-		if batch.begins = l.Schedule.Next(time.Now()); batch.begins.IsZero() {
+		if batch.begins = l.Schedule.Next(l.Store.Now()); batch.begins.IsZero() {
 			return Result{Status: ralph.ExitUsage}, errors.New("the schedule " + l.Schedule.String() + " names no further time")
 		}
 		result, err := batch.Run(ctx)
@@ -62,7 +62,7 @@ func continues(status int) bool {
 // waitForOpening waits for the start of the batch and, if there is work,
 // for the window in which sessions may begin.
 func (r *runner) waitForOpening(ctx context.Context, work bool) error {
-	now := time.Now()
+	now := r.Store.Now()
 	until, reason := schedule.Opening(now, r.begins, r.Between)
 	if until.IsZero() || !work && !now.Before(r.begins) {
 		return nil
@@ -105,9 +105,9 @@ func (r *runner) waitForWork(ctx context.Context) error {
 	if found, err := news(); found || err != nil {
 		return cmp.Or(err, errAgain)
 	}
-	until, err := r.lapses(ctx, time.Now())
+	until, err := r.lapses(ctx, r.Store.Now())
 	if err == nil {
-		until, err = r.mergesAgain(ctx, until, time.Now())
+		until, err = r.mergesAgain(ctx, until, r.Store.Now())
 	}
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (r *runner) await(ctx context.Context, until time.Time, news func() (bool, 
 				return cmp.Or(err, errAgain)
 			}
 		}
-		if time.Until(until) <= 0 || len(r.ended) > 0 || ctx.Err() != nil || closed(r.Stop) {
+		if !r.Store.Now().Before(until) || len(r.ended) > 0 || ctx.Err() != nil || closed(r.Stop) {
 			return errAgain
 		}
 		before := time.Now()

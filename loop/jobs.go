@@ -49,7 +49,7 @@ type outcome struct {
 func newRunner(l *Loop, id int64) *runner {
 	own := *l // a copy, as its commands may change
 	r := &runner{
-		course: course{&own, id}, started: time.Now(), day: Midnight(time.Now()),
+		course: course{&own, id}, started: time.Now(), day: Midnight(l.Store.Now()),
 		worked: map[int64]bool{}, counted: map[int64]bool{}, jobs: map[int]*job{}, failed: map[string]time.Time{},
 		passed: map[int64]int{},
 		over:   make(chan func(context.Context) error, own.width()+1),
@@ -134,9 +134,9 @@ func (r *runner) besides(ctx context.Context, why string) error {
 	}
 	changed := r.changed
 	r.changed = nil // running sessions cause many events: look once for several of them
-	r.sleep(ctx, time.Now().Add(shortWait))
+	r.sleep(ctx, r.Store.Now().Add(shortWait))
 	r.changed = changed
-	r.sleep(ctx, time.Now().Add(besidesLook))
+	r.sleep(ctx, r.Store.Now().Add(besidesLook))
 	return errAgain
 }
 
@@ -414,7 +414,7 @@ func (l *job) mayBegin(tx *store.Tx, again bool) (usd float64, err error) {
 	if err := tx.Together(
 		func(tx *store.Tx) (err error) { control, err = tx.RunControl(l.id); return err },
 		func(tx *store.Tx) (err error) {
-			s, err = tx.Spending(l.id, from(l.since, time.Now()), worth)
+			s, err = tx.Spending(l.id, from(l.since, l.Store.Now()), worth)
 			return err
 		},
 	); err != nil {

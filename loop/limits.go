@@ -94,7 +94,7 @@ func Midnight(now time.Time) time.Time {
 // spent returns what counts against the limits now.
 func (r *runner) spent(ctx context.Context) (spending, error) {
 	total, err := store.Read(context.WithoutCancel(ctx), r.Store, func(tx *store.Tx) (store.Spending, error) {
-		return tx.Spending(r.id, from(r.since(), time.Now()), worth)
+		return tx.Spending(r.id, from(r.since(), r.Store.Now()), worth)
 	})
 	return r.counts(total), err
 }
@@ -145,9 +145,9 @@ func (r *runner) waitForDay(ctx context.Context, task int64) error {
 	if !r.ofDays() {
 		return nil
 	}
-	now := time.Now()
+	now := r.Store.Now()
 	if day := Midnight(now); !day.Equal(r.day) {
-		r.day, r.started = day, now
+		r.day, r.started = day, time.Now()
 		clear(r.counted)
 	}
 	s, err := r.spent(ctx)

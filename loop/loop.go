@@ -358,10 +358,14 @@ func (r *runner) round(ctx context.Context) error {
 		if err := r.tidy(ctx, seen); err != nil {
 			return err
 		}
-		var err error
-		if seen, err = r.look(ctx); err != nil {
+		now, err := r.look(ctx)
+		if err != nil {
 			return err
 		}
+		if len(now.lost) < len(seen.lost) {
+			return errAgain // what they had handed over may have been queued
+		}
+		seen = now
 	}
 	if why := r.room(seen.spending); why != "" {
 		return r.besides(ctx, why)
@@ -384,7 +388,7 @@ func (r *runner) round(ctx context.Context) error {
 			return err
 		}
 		if waits, err := r.waitsForElsewhere(ctx); err != nil || waits {
-			return cmp.Or(err, r.wait(ctx, r.waits.Why, time.Now().Add(lookElsewhere)))
+			return cmp.Or(err, r.waitElsewhere(ctx, r.waits.Why))
 		}
 		if r.waits.Why != "" {
 			return &end{ralph.ExitWaiting, "done work is not merged: " + r.waits.Why}
@@ -394,6 +398,9 @@ func (r *runner) round(ctx context.Context) error {
 		}
 		if seen.away {
 			return &end{ralph.ExitWaiting, "the remote cannot be reached, and may have what a lost machine handed over"}
+		}
+		if s, ok, err := r.worksElsewhere(ctx); err != nil || ok {
+			return cmp.Or(err, r.waitElsewhere(ctx, fmt.Sprintf("for TASK-%d, on which %s works", s.TaskID, s.Machine)))
 		}
 		failed, err := store.Read(ctx, r.Store, func(tx *store.Tx) (int, error) {
 			return tx.CountTasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Failed}})
@@ -447,7 +454,7 @@ func (r *runner) look(ctx context.Context) (o outlook, err error) {
 	return o, r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 		return tx.Together(
 			func(tx *store.Tx) (err error) {
-				o.spending, err = tx.Spending(r.id, from(r.since(), time.Now()), worth)
+				o.spending, err = tx.Spending(r.id, from(r.since(), r.Store.Now()), worth)
 				return err
 			},
 			store.Into(&o.lapsed, (*store.Tx).LapsedClaims),
@@ -570,7 +577,7 @@ func (r *runner) stopped(ctx context.Context) error {
 		if err := cmp.Or(err, r.limit(seen.spending)); err != nil {
 			return err
 		}
-		r.sleep(ctx, time.Now().Add(lookAgain))
+		r.sleep(ctx, r.Store.Now().Add(lookAgain))
 		return errAgain
 	}
 	return nil
@@ -629,10 +636,15 @@ const step = time.Second
 func (r *runner) sleep(ctx context.Context, until time.Time) {
 	r.giveBack()
 	end := r.started.Add(seconds(r.Limits.MaxSeconds))
-	if !r.ofDays() && end.After(time.Now()) && end.Before(until) {
-		until = end
+	ends := !r.ofDays() && end.After(time.Now())
+	lasts := func() time.Duration {
+		left := until.Sub(r.Store.Now())
+		if ends {
+			left = min(left, time.Until(end))
+		}
+		return left
 	}
-	for left := time.Until(until); left > 0 && len(r.ended) == 0; left = time.Until(until) {
+	for left := lasts(); left > 0 && len(r.ended) == 0; left = lasts() {
 		r.beat(stepTime)
 		timer := time.NewTimer(min(left, step))
 		select {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"ralph"
 	"ralph/loop/merging"
@@ -80,7 +79,7 @@ func (r *runner) missed(ctx context.Context, task int64, err error) error {
 	}
 	if r.missedTask == task {
 		r.changed = nil // a change is no reason to retry sooner
-		r.sleep(ctx, time.Now().Add(step))
+		r.sleep(ctx, r.Store.Now().Add(step))
 	}
 	r.missedTask = task
 	return nil

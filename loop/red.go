@@ -148,7 +148,7 @@ func (r *runner) hasNews(ctx context.Context) bool {
 
 // waitForGreen waits until the next look is due.
 func (r *runner) waitForGreen(ctx context.Context) error {
-	return r.await(ctx, time.Now().Add(redLook), nil)
+	return r.await(ctx, r.Store.Now().Add(redLook), nil)
 }
 
 // redNow runs the commands of the project and of the features with open tasks,

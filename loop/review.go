@@ -124,7 +124,7 @@ func (l *Loop) reviewAllowance(tx *store.Tx) (usd float64, why string, waits boo
 	if err != nil {
 		return 0, "", false, err
 	}
-	s, err := tx.Spending(run.ID, from(time.Time{}, time.Now()), worth)
+	s, err := tx.Spending(run.ID, from(time.Time{}, l.Store.Now()), worth)
 	if err != nil {
 		return 0, "", false, err
 	}

@@ -27,14 +27,14 @@ func (r *runner) awaitGit(cause error) (ok bool) {
 		return false
 	}
 	r.gitReason = cause.Error()
-	r.gitNext = time.Now().Add(time.Second << min(r.untold-1, 6))
+	r.gitNext = r.Store.Now().Add(time.Second << min(r.untold-1, 6))
 	r.Log.Warn("git failed before a session; trying again", "error", cause, "times", r.untold)
 	return true
 }
 
 // waitForGit waits until git may be tried again.
 func (r *runner) waitForGit(ctx context.Context) error {
-	if time.Until(r.gitNext) <= 0 {
+	if !r.Store.Now().Before(r.gitNext) {
 		return nil
 	}
 	return r.wait(ctx, r.gitReason, r.gitNext)
@@ -51,7 +51,7 @@ func (r *runner) awaitRemote(ctx context.Context, cause error) error {
 		return err
 	}
 	r.Log.Warn("a task waits for the remote", "error", cause)
-	r.remoteNext = time.Now().Add(step)
+	r.remoteNext = r.Store.Now().Add(step)
 	if q.WaitUntil.After(r.remoteNext) {
 		r.remoteNext = q.WaitUntil.Time
 	}
@@ -60,7 +60,7 @@ func (r *runner) awaitRemote(ctx context.Context, cause error) error {
 
 // waitForRemote waits until the remote may be asked again, or somebody says that it is back.
 func (r *runner) waitForRemote(ctx context.Context) error {
-	if time.Until(r.remoteNext) <= 0 {
+	if !r.Store.Now().Before(r.remoteNext) {
 		return nil
 	}
 	q, err := store.Read(ctx, r.Store, (*store.Tx).MergeQueue)

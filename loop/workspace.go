@@ -200,7 +200,8 @@ func (l *Loop) needsOf(ctx context.Context, row ralph.Session) (n session.Needs,
 		return n, err
 	}
 	handedOver := false
-	if ws == nil && row.Role != ralph.RoleReview && l.Store.OtherMachine(row) {
+	// Another machine may have the same name, and another clone on this one has it.
+	if ws == nil && row.Role != ralph.RoleReview && (l.Store.OtherMachine(row) || l.Store.Shared() && !l.Here.Has(row.Dir)) {
 		if ws, err = l.handedOver(ctx, row); err != nil {
 			return n, err
 		}
@@ -321,7 +322,7 @@ func (r *runner) merge(ctx context.Context) error {
 		}
 		release()
 		r.over <- func(context.Context) error {
-			r.merges, r.waits, r.rested, r.tried = false, waits, began, time.Now()
+			r.merges, r.waits, r.rested, r.tried = false, waits, began, r.Store.Now()
 			return err
 		}
 	}()
@@ -351,9 +352,27 @@ func (r *runner) waitsForElsewhere(ctx context.Context) (bool, error) {
 	})
 }
 
+// worksElsewhere returns a session of another run, which may be lost at any time, or leave its task for others.
+func (r *runner) worksElsewhere(ctx context.Context) (s ralph.Session, ok bool, err error) {
+	if !r.Store.Shared() || r.Task != 0 || r.NoWait {
+		return s, false, nil
+	}
+	err = r.Store.View(ctx, func(tx *store.Tx) error { s, ok, err = tx.WorksElsewhere(r.id); return err })
+	return s, ok, err
+}
+
+// waitElsewhere waits for what another machine does. When it looks again is no news, which would have others look.
+func (r *runner) waitElsewhere(ctx context.Context, why string) error {
+	if err := r.state(ctx, "waiting", why, time.Time{}); err != nil {
+		return err
+	}
+	r.sleep(ctx, r.Store.Now().Add(lookElsewhere))
+	return errAgain
+}
+
 // mergeRests reports whether the merge queue waits and nothing has happened since.
 func (r *runner) mergeRests(ctx context.Context) (bool, error) {
-	if r.waits.Why == "" || r.waits.Elsewhere && time.Since(r.tried) >= lookElsewhere {
+	if r.waits.Why == "" || r.waits.Elsewhere && r.Store.Now().Sub(r.tried) >= lookElsewhere {
 		return false, nil
 	}
 	last, err := r.lastEvent(ctx)
@@ -361,7 +380,7 @@ func (r *runner) mergeRests(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	q, err := store.Read(ctx, r.Store, (*store.Tx).MergeQueue)
-	return q.WaitUntil.IsZero() || q.WaitUntil.After(time.Now()), err
+	return q.WaitUntil.IsZero() || q.WaitUntil.After(r.Store.Now()), err
 }
 
 // mergeNow merges what can be merged, and returns what the rest waits for. Runs and workers do that one after

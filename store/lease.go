@@ -67,6 +67,12 @@ func (tx *Tx) LostSessions(again bool) ([]ralph.Session, error) {
 	return tx.lost(`s.role <> 'review' AND ($1 = 1 OR s.undecided = '')`, again)
 }
 
+// WorksElsewhere returns a session in progress of another run than the given one; ok is false if there is none.
+func (tx *Tx) WorksElsewhere(run int64) (s ralph.Session, ok bool, err error) {
+	return sessions.first(tx, `WHERE s.completed_at = '' AND s.origin = 'loop' AND s.worker = '' AND s.role <> 'review'
+		AND s.undecided = '' AND s.run_id <> $1 ORDER BY s.started_at`, run)
+}
+
 // lost lists the open sessions of a kind whose run has ended or is lost, oldest first. Workers' sessions have claims.
 func (tx *Tx) lost(kind string, args ...any) (lost []ralph.Session, err error) {
 	open, err := sessions.all(tx, `WHERE s.completed_at = '' AND s.origin = 'loop' AND s.worker = '' AND `+kind+`

@@ -76,7 +76,8 @@ func readURL(name string) (*pgx.ConnConfig, error) {
 }
 
 const (
-	pgConns = 16 // that read
+	pgClock = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint` // in milliseconds
+	pgConns = 16                                                       // that read
 	// pgIdle is how long a transaction may stand still on the server: it has the lock, and its machine may be frozen. One
 	// that was only slow is tried again.
 	pgIdle = 3 * time.Second
@@ -117,8 +118,7 @@ var postgres = dialect{
 // know the time before that waits.
 func beginPostgres(tx *Tx) {
 	answer, db, state := new(pgAnswer), tx.db, tx.state
-	sent, err := tx.Tx.ExecContext(tx.ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
-		pg_current_xact_id()::text FROM (
+	sent, err := tx.Tx.ExecContext(tx.ctx, `SELECT `+pgClock+`, pg_current_xact_id()::text FROM (
 		SELECT pg_advisory_xact_lock(hashtextextended('ralph/' || current_schema(), 0)) OFFSET 0) l`, answer)
 	state.wait = func() {
 		var ms int64
@@ -159,7 +159,7 @@ func openPostgres(ctx context.Context, name string, opts Options) (*DB, error) {
 		write: write, read: read,
 	}
 	if db.clock {
-		db.now = time.Now
+		db.now = db.Now
 	}
 	db.dialect.backup = func(ctx context.Context, _ *sql.DB, path string) error { return dumpPostgres(ctx, name, path) }
 	db.watch.poke = make(chan struct{}, 1)
@@ -180,7 +180,9 @@ func (db *DB) preparePostgres(ctx context.Context, mustExist bool) error {
 		err = fmt.Errorf("it lacks %d migrations: run any ralph command in the project once", len(pending))
 	}
 	if err == nil {
-		err = db.write.QueryRowContext(ctx, `SELECT current_schema()`).Scan(&db.watch.schema)
+		var ms int64
+		err = db.write.QueryRowContext(ctx, `SELECT current_schema(), `+pgClock).Scan(&db.watch.schema, &ms)
+		db.toldTime(time.UnixMilli(ms)) // who only reads goes by it, too
 	}
 	if err != nil || len(pending) == 0 {
 		return err

@@ -148,6 +148,17 @@ func (db *DB) open(ctx context.Context, opts Options) (err error) {
 	return wrap(db.recognize())
 }
 
+// Now is the time by which all go who use the database: a server's, whatever the clock of this machine says.
+func (db *DB) Now() time.Time {
+	if !db.clock {
+		return time.Now()
+	}
+	return time.Now().Round(0).Add(time.Duration(db.ahead.Load()))
+}
+
+// toldTime notes what a server says that the time is.
+func (db *DB) toldTime(now time.Time) { db.ahead.Store(int64(now.Sub(time.Now().Round(0)))) }
+
 // Path is the database's file, or its URL without secrets.
 func (db *DB) Path() string { return db.path }
 
@@ -432,7 +443,7 @@ func (db *DB) once(
 	}
 	tx := &Tx{
 		Tx: inner, ctx: ctx, told: db.told, db: db,
-		state: &txState{now: ralph.At(db.now().Add(time.Duration(db.ahead.Load())))},
+		state: &txState{now: ralph.At(db.now())},
 	}
 	defer func() {
 		if db.dialect.shared && (opts != nil || err == nil && !tx.state.wrote) { // nobody waits for its end

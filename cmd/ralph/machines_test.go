@@ -312,6 +312,61 @@ task Ask
 	}
 }
 
+// TestALeaseThatLapses, by the clock of the server, is seen by machines whose clocks are hours apart from that, also by
+// one of the same name: a run has not ended while another one works, and what that has handed over is merged.
+func TestALeaseThatLapses(t *testing.T) {
+	t.Parallel()
+	for apart, args := range map[string][]string{"5 hours": {"run", "--daemon"}, "-5 hours": {"run"}} {
+		t.Run(apart, func(t *testing.T) {
+			t.Parallel()
+			database := pgtest.New(t)
+			raw := pgtest.Raw(t, database)
+			if _, err := raw.ExecContext(t.Context(), `CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql
+				AS 'SELECT pg_catalog.clock_timestamp() + interval ''`+apart+`'''`); err != nil {
+				t.Fatal(err)
+			}
+			f := newFleetOf(t, database+"&search_path=public,pg_catalog", 2, `task *
+  write made.txt "made\n"
+  done {"summary": "made"}
+`, "sandbox: off\npermissions: {guards: false}\nverify: ['true']\n#test: {lease: 5s}\n")
+			f.machines[0].ralph(0, "task", "add", "One")
+			f.dies()
+			if _, err := f.db.ExecContext(t.Context(), `UPDATE runs SET process = 'other-boot/pid:[1] 7 7 token', lease_until = `+
+				strings.Replace(databaseClock, "'UTC'", "'UTC' + interval '5 s'", 1)); err != nil {
+				t.Fatal(err)
+			}
+			there := f.machines[1]
+			there.env = append(there.env, "RALPH_MACHINE=m1")
+			if list := there.ralph(0, "machine", "list"); !strings.Contains(list, "works") {
+				t.Errorf("got %s", list)
+			}
+			run := there.command(args...)
+			var out bytes.Buffer
+			run.Stdout, run.Stderr = &out, &out
+			if err := run.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if len(args) > 1 { // it ends when it is told
+				for f.count(`SELECT count(*) FROM tasks WHERE status <> 'completed'`) > 0 && t.Context().Err() == nil {
+					time.Sleep(50 * time.Millisecond)
+				}
+				there.ralph(0, "stop")
+			}
+			if err := run.Wait(); (err == nil) != (len(args) == 1) {
+				t.Errorf("%v\n%s", err, out.String())
+			}
+			for what, query := range map[string]string{
+				"tasks that are not completed": `SELECT count(*) FROM tasks WHERE status <> 'completed'`,
+				"further sessions":             `SELECT count(*) - 1 FROM sessions`,
+			} {
+				if n := f.count(query); n != 0 {
+					t.Errorf("%d %s\n%s", n, what, out.String())
+				}
+			}
+		})
+	}
+}
+
 // TestPeopleOnAnyMachine: what works on one machine is answered, told, stopped, looked at, tried again and undone on
 // another one, which says where that is what it does not have.
 func TestPeopleOnAnyMachine(t *testing.T) {

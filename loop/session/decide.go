@@ -151,9 +151,9 @@ const overshoot = 20
 
 // lasted returns for how many seconds the agent worked, as far as its transcript tells.
 func (s *Session) lasted() float64 {
-	end := time.Now()
+	end := s.Store.Now()
 	if info, err := os.Stat(filepath.Join(s.folder(), agent.TranscriptFile)); err == nil && s.reopened {
-		end = info.ModTime() // nobody knows when it was lost
+		end = end.Add(-time.Since(info.ModTime())) // nobody knows when it was lost
 	}
 	return max(0, end.Sub(s.Row.StartedAt.Time).Seconds())
 }

@@ -173,7 +173,7 @@ func (s *Session) Work(ctx context.Context) End {
 			if e.Kind != agent.Troubled { // trying again is no life
 				s.idle.event()
 			}
-			s.observer.event(e, time.Now())
+			s.observer.event(e, s.Store.Now())
 			if s.desk != nil {
 				s.desk.event(e)
 			}
