@@ -114,3 +114,30 @@ func TestACommitThatIsNotAnswered(t *testing.T) {
 		}
 	}
 }
+
+// TestAServerThatOnlyReads for a while, as when another one takes its place, is tried again by new connections.
+func TestAServerThatOnlyReads(t *testing.T) {
+	name := pgtest.New(t)
+	raw := pgtest.Raw(t, name)
+	set := func(what string) {
+		t.Helper()
+		if _, err := raw.ExecContext(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I `+what+`', current_database()); END $$`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("SET default_transaction_read_only = on")
+	db, err := store.Open(t.Context(), name, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	tried := 0
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+		if tried++; tried == 2 {
+			set("RESET default_transaction_read_only")
+		}
+		return tx.Touch()
+	}); err != nil || tried < 3 {
+		t.Errorf("tried %d times: %v", tried, err)
+	}
+}

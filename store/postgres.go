@@ -76,8 +76,9 @@ func readURL(name string) (*pgx.ConnConfig, error) {
 }
 
 const (
-	pgClock = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint` // in milliseconds
-	pgConns = 16                                                       // that read
+	pgClock    = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint` // in milliseconds
+	pgReadOnly = "25006"                                                  // the SQLSTATE of who would write
+	pgConns    = 16                                                       // that read
 	// pgIdle is how long a transaction may stand still on the server: it has the lock, and its machine may be frozen. One
 	// that was only slow is tried again.
 	pgIdle = 3 * time.Second
@@ -250,7 +251,8 @@ func cutOff(err error) bool {
 	var network *net.OpError
 	return errors.As(err, &connect) && (code == "" || code == "57P03") || errors.As(err, &network) &&
 		!errors.Is(err, context.DeadlineExceeded) ||
-		strings.HasPrefix(code, "08") || code == "57P01" || code == "57P02" || code == "57P03" || code == "25P03" ||
+		strings.HasPrefix(code, "08") || code == "57P01" || code == "57P02" || code == "57P03" || code == "57P05" ||
+		code == "25P03" ||
 		errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, sql.ErrConnDone) ||
 		err != nil && strings.Contains(err.Error(), "conn closed")
 }
@@ -258,7 +260,11 @@ func cutOff(err error) bool {
 // again reports whether a transaction that was not committed may be tried again.
 func again(err error) bool {
 	code := pgCode(err)
-	return cutOff(err) || code == "40001" || code == "40P01"
+	switch code {
+	case "40001", "40P01", pgReadOnly, "53300": // the last two: as while it is failed over, or others have all connections
+		return true
+	}
+	return cutOff(err)
 }
 
 // readBack finds out what became of a transaction whose COMMIT was not answered; why says so. The error is nil if it
@@ -301,15 +307,16 @@ func explainPostgres(err error) error {
 		return &serverError{"a value in the database is not as ralph wrote it: " + cause(err), err}
 	}
 	advice := map[string]string{
-		"28P01": "see to the user and the password in RALPH_DATABASE, or in database in ~/.config/ralph/config.yaml",
-		"28000": "see to the server's pg_hba.conf, or to RALPH_DATABASE or database in ~/.config/ralph/config.yaml",
-		"3D000": "make it (createdb), or name another one in RALPH_DATABASE or database in ~/.config/ralph/config.yaml",
-		"42P07": "something else is in that database; give ralph one of its own",
-		"42723": "something else is in that database; give ralph one of its own",
-		"42501": "give the user that right, or ralph a user that has it",
-		"53100": "the disk of the server is full; free some space, nothing that was stored is lost",
-		"53300": "raise max_connections of the server, or end what holds them",
-		"55P03": "another process kept the database for too long; see who uses it and try again",
+		"28P01":    "see to the user and the password in RALPH_DATABASE, or in database in ~/.config/ralph/config.yaml",
+		"28000":    "see to the server's pg_hba.conf, or to RALPH_DATABASE or database in ~/.config/ralph/config.yaml",
+		"3D000":    "make it (createdb), or name another one in RALPH_DATABASE or database in ~/.config/ralph/config.yaml",
+		pgReadOnly: "the server only reads; have it write (default_transaction_read_only), or name the one that does",
+		"42P07":    "something else is in that database; give ralph one of its own",
+		"42723":    "something else is in that database; give ralph one of its own",
+		"42501":    "give the user that right, or ralph a user that has it",
+		"53100":    "the disk of the server is full; free some space, nothing that was stored is lost",
+		"53300":    "raise max_connections of the server, or end what holds them",
+		"55P03":    "another process kept the database for too long; see who uses it and try again",
 	}[pgCode(err)]
 	if advice == "" && cutOff(err) {
 		advice = "the server does not answer, or has ended the connection; start it, or mend the way to it, and try again: " +

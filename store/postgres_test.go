@@ -28,6 +28,9 @@ func TestWhatAServerSaysIsALine(t *testing.T) {
 		{"a connection is lost", driver.ErrBadConn, "driver: bad connection: the server", true},
 		{"a wrong password", &pgconn.PgError{Code: "28P01", Message: "no"}, "no: see to the user and the password in RALPH_DATABASE", false},
 		{"no such database", &pgconn.PgError{Code: "3D000", Message: "there is none"}, "there is none: make it", false},
+		{"a server that only reads", &pgconn.PgError{Code: "25006", Message: "no"}, "no: the server only reads; have it write", true},
+		{"no connection left", &pgconn.PgError{Code: "53300", Message: "no"}, "no: raise max_connections", true},
+		{"a connection was idle", &pgconn.PgError{Code: "57P05", Message: "idle"}, "idle: the server", true},
 		{"a full disk", &pgconn.PgError{Code: "53100", Message: "full"}, "full: the disk of the server is full", true},
 	} {
 		err := fmt.Errorf("tried this:\n\t%w", tt.err)

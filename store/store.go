@@ -415,6 +415,10 @@ func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, f func
 		if failed.IsZero() { // not when it began: that may have been before this machine was asleep
 			failed = time.Now()
 		}
+		if pgCode(err) == pgReadOnly { // which a connection may be to its end
+			pool.SetMaxIdleConns(0)
+			pool.SetMaxIdleConns(pgConns)
+		}
 		select {
 		case <-ctx.Done():
 			return err
