@@ -434,7 +434,7 @@ turn
 		}
 	}
 	wait(gate)
-	wantIn(there.ralph(0, "status"), "TASK-2")
+	wantIn(there.ralph(0, "status"), " on m1)", "on TASK-2 since ", " on m1, in workspace ")
 	watch := there.command("watch")
 	var seen bytes.Buffer
 	watch.Stdout, watch.Stderr = &seen, &seen

@@ -11,6 +11,7 @@ import (
 
 	"ralph"
 	"ralph/internal/config"
+	"ralph/internal/machine"
 	"ralph/internal/project"
 	"ralph/internal/retention"
 	"ralph/internal/show"
@@ -63,6 +64,9 @@ func newStatus(a *app) *cobra.Command {
 				return err
 			}
 			v.Reverted = append([]ralph.Reverted{}, reverted(cmd.Context(), p, db, 0)...)
+			if db.Shared() {
+				v.Here = machine.Name()
+			}
 			v.Ports = [2]int{p.Config.Workspace.Ports, config.Fixed.WorkspacePorts}
 			v.Strange = loop.Outside(v.Outside)
 			if full := state.Full(p.State); full != "" {

@@ -39,6 +39,7 @@ type StatusView struct {
 	Limits   ralph.Limits         `json:"limits"`         // of the run in progress, or else of the next one
 	Today    float64              `json:"cost_today_usd"` // since midnight, over all runs
 	Windows  []ralph.UsageWindow  `json:"usage_windows"`
+	Here     string               `json:"-"` // this machine, if there may be others
 	Ports    [2]int               `json:"-"` // the first port of the workspaces, and the number per workspace
 	Now      ralph.Time           `json:"-"`
 	Strange  string               `json:"-"` // a note on the tasks in Outside
@@ -51,6 +52,14 @@ type Completed struct {
 	At        ralph.Time `json:"at"`
 	Commits   int        `json:"commits"`
 	Learnings int        `json:"learnings"`
+}
+
+// on names another machine than this.
+func (v StatusView) on(machine string) string {
+	if v.Here == "" || machine == v.Here {
+		return ""
+	}
+	return " on " + text.Line(machine, 100)
 }
 
 // lastCompleted returns the task that a session completed last; nil if there is none.
@@ -180,7 +189,8 @@ func Status(w io.Writer, v StatusView, all bool) {
 		if v.Run.State != "ending" && (v.Run.Control == ralph.ControlStop || v.Run.Control == ralph.ControlStopNow) {
 			doing = "stopping" + After(v.Sessions) + "; `ralph resume` goes on, `ralph stop --now` does not wait"
 		}
-		since := fmt.Sprintf("running since %s (process %d)", v.Run.StartedAt.Local().Format("Jan 2 15:04"), v.Run.PID)
+		since := fmt.Sprintf("running since %s (process %d%s)", v.Run.StartedAt.Local().Format("Jan 2 15:04"),
+			v.Run.PID, v.on(v.Run.Machine))
 		if doing != "running" {
 			since += ", " + doing
 		}
@@ -189,7 +199,8 @@ func Status(w io.Writer, v StatusView, all bool) {
 			fmt.Fprintf(w, "waits until %s\n", until.Local().Format("Jan 2 15:04:05"))
 		}
 	case v.Run.EndedAt.IsZero():
-		fmt.Fprintf(w, "not running; the last run (process %d) was lost: `ralph run` takes up what it left\n", v.Run.PID)
+		fmt.Fprintf(w, "not running; the last run (process %d%s) was lost: `ralph run` takes up what it left\n",
+			v.Run.PID, v.on(v.Run.Machine))
 	default:
 		fmt.Fprintf(w, "not running; the last run ended %s\n", v.Run.EndedAt.Local().Format("Jan 2 15:04"))
 	}
@@ -220,8 +231,8 @@ func Status(w io.Writer, v StatusView, all bool) {
 		if verifies := s.Verifies(now); verifies != "" {
 			doing += ", " + text.Line(verifies, 200)
 		}
-		fmt.Fprintf(w, "%son TASK-%d since %s (session %.8s)%s\n", who, s.TaskID, s.StartedAt.Local().Format("15:04:05"),
-			s.ID, doing)
+		fmt.Fprintf(w, "%son TASK-%d since %s (session %.8s)%s%s\n", who, s.TaskID, s.StartedAt.Local().Format("15:04:05"),
+			s.ID, v.on(s.Machine), doing)
 	}
 	lines(w, v.Lines)
 	for _, a := range v.Resting {
