@@ -91,10 +91,16 @@ func (a *app) removeMachine(ctx context.Context, name string) error {
 		if err == nil {
 			err = l.TakeOver(ctx)
 		}
+		is := "is decided"
 		if err == nil {
 			err = db.View(ctx, func(tx *store.Tx) error {
 				left, err := tx.LostSessions(true)
-				if err == nil && slices.ContainsFunc(left, func(s ralph.Session) bool { return s.Machine == name }) {
+				if err != nil || !slices.ContainsFunc(left, func(s ralph.Session) bool { return s.Machine == name }) {
+					return err
+				}
+				is = "is being decided by another machine"
+				away, err := tx.RemoteAway()
+				if err == nil && away {
 					err = ralph.Conflict("the remote, which may have what it handed over, cannot be reached")
 				}
 				return err
@@ -103,6 +109,6 @@ func (a *app) removeMachine(ctx context.Context, name string) error {
 		if err != nil {
 			return fmt.Errorf("%s is forgotten; the next run decides on what was in progress there: %w", name, err)
 		}
-		return a.say(map[string]string{"machine": name}, "%s is forgotten, and what was in progress there is decided", name)
+		return a.say(map[string]string{"machine": name}, "%s is forgotten, and what was in progress there %s", name, is)
 	})
 }
