@@ -289,6 +289,31 @@ func (l *Merger) complete(ctx context.Context, list []ralph.Change) error {
 // in the target or on a branch of their own. Branches that were pushed are not
 // checked: the remote has them, and a squashed pull request contains no such commit.
 func (l *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error) {
+	if missing, err = l.missing(ctx); err != nil || len(missing) == 0 || !l.Travels() {
+		return missing, err
+	}
+	// Another machine may have merged them, and nothing has fetched that yet.
+	remote, err := l.remote(ctx)
+	if err != nil {
+		return nil, err
+	}
+	commit, err := remote.Fetch(ctx, l.Into)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil: // it is away: of what was never here nothing is known
+		return slices.DeleteFunc(missing, func(c ralph.Change) bool { return !l.Tree.Has(ctx, c.To) }), nil
+	case commit != "":
+		err = l.sawRemote(ctx, commit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.missing(ctx)
+}
+
+// missing is [Merger.Missing], as far as is known here.
+func (l *Merger) missing(ctx context.Context) (missing []ralph.Change, err error) {
 	list, err := store.Read(ctx, l.Store, (*store.Tx).Merged)
 	if err != nil || len(list) == 0 || l.Branch && l.Push != "" {
 		return nil, err
