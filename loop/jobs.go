@@ -49,7 +49,7 @@ type outcome struct {
 func newRunner(l *Loop, id int64) *runner {
 	own := *l // a copy, as its commands may change
 	r := &runner{
-		course: course{&own, id}, started: time.Now(), day: Midnight(l.Store.Now()),
+		course: course{&own, id}, started: time.Now(), day: Midnight(time.Now()),
 		worked: map[int64]bool{}, counted: map[int64]bool{}, jobs: map[int]*job{}, failed: map[string]time.Time{},
 		passed: map[int64]int{},
 		over:   make(chan func(context.Context) error, own.width()+1),

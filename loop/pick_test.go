@@ -111,7 +111,7 @@ func TestLostSessionsAreCountedInARow(t *testing.T) {
 func TestATaskThatIsMissedTwiceIsLeftAMoment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &runner{course: course{Loop: &Loop{Limits: ralph.Limits{MaxSeconds: 3600}}}, started: time.Now()}
+		r := &runner{course: course{Loop: &Loop{Store: &store.DB{}, Limits: ralph.Limits{MaxSeconds: 3600}}}, started: time.Now()}
 		broken, conflict := errors.New("broken"), ralph.Conflict("taken")
 		for i, next := range []struct {
 			task  int64

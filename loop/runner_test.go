@@ -61,7 +61,7 @@ func TestWhenASessionMayBegin(t *testing.T) {
 	}
 	errUndone := errors.New("undone")
 	try := func(task int64, again bool, set func(tx *store.Tx, l *job) error) (usd float64, err error) {
-		l := &job{course: course{&Loop{Limits: ralph.Limits{
+		l := &job{course: course{&Loop{Store: db, Limits: ralph.Limits{
 			MaxSessions: 9, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionCostUSD: 10, SessionMinUSD: 1,
 		}}, run}, task: task}
 		if undone := db.Tx(t.Context(), func(tx *store.Tx) error {
@@ -184,7 +184,7 @@ func TestWhatAResultSaysOfItsTask(t *testing.T) {
 		{"its session is over but not decided", false, outcome{s: s}, nil, true, true, true, nil},
 		{"what it left could not be cleared away", false, outcome{s: s, decided: true}, broken, true, true, true, broken},
 	} {
-		r := newRunner(&Loop{}, 1)
+		r := newRunner(&Loop{Store: &store.DB{}}, 1)
 		r.jobs[1], r.counted[5], r.missedTask, r.untold = &job{}, true, 4, 2
 		err := r.judge(t.Context(), &job{number: 1, task: 5, counted: tt.earlier}, tt.o, tt.fails)
 		if !errors.Is(err, tt.err) || r.counted[5] != tt.counted || r.worked[5] != tt.worked || len(r.jobs) > 0 {

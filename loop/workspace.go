@@ -201,7 +201,8 @@ func (l *Loop) needsOf(ctx context.Context, row ralph.Session) (n session.Needs,
 	}
 	handedOver := false
 	// Another machine may have the same name, and another clone on this one has it.
-	if ws == nil && row.Role != ralph.RoleReview && (l.Store.OtherMachine(row) || l.Store.Shared() && !l.Here.Has(row.Dir)) {
+	elsewhere := l.Store.OtherMachine(row) || l.Store.Shared() && !l.Here.Has(row.Dir)
+	if ws == nil && row.Role != ralph.RoleReview && elsewhere {
 		if ws, err = l.handedOver(ctx, row); err != nil {
 			return n, err
 		}
