@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,15 +27,23 @@ func (tx *Tx) SetBaseline(task int64, results any) error {
 // Verification reads the newest result of a command for a state of the work tree; ok is false if
 // there is none.
 func (tx *Tx) Verification(content, command string, result any) (ok bool, err error) {
-	return found(tx.row(`SELECT result FROM verifications WHERE content = $1 AND command = $2`, content, command).
+	return found(tx.row(`SELECT result FROM verifications WHERE content = $1 AND command = $2`, content, keyOf(command)).
 		Scan(column(result)))
+}
+
+// keyOf is a command, or the digest of one that is too long for an index of PostgreSQL.
+func keyOf(command string) string {
+	if len(command) > 2000 {
+		return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(command)))
+	}
+	return command
 }
 
 // PutVerification stores the result of a command for a state of the work tree, and deletes the
 // oldest ones.
 func (tx *Tx) PutVerification(content, command string, result any) error {
 	if err := tx.put("verifications", "content, command", cells{
-		"content": content, "command": command, "result": asJSON(result), "created": tx.Now(),
+		"content": content, "command": keyOf(command), "result": asJSON(result), "created": tx.Now(),
 	}); err != nil {
 		return err
 	}
