@@ -284,7 +284,9 @@ func (n Needs) Recover(ctx context.Context, row ralph.Session) (signals.Decision
 	}
 	report, err := s.salvage()
 	if err != nil {
-		n.Log.Warn("cannot read the transcript of a lost session", "session", row.ID, "error", err)
+		if !n.Store.OtherMachine(row) { // which has it
+			n.Log.Warn("cannot read the transcript of a lost session", "session", row.ID, "error", err)
+		}
 		report.Began = true // its cost is unknown, which is not zero
 	}
 	report.Ending, report.Reason = ralph.Lost, "lost: ralph or its machine stopped while it was running"
