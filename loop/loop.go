@@ -451,7 +451,7 @@ type outlook struct {
 
 // look reads the outlook.
 func (r *runner) look(ctx context.Context) (o outlook, err error) {
-	return o, r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+	err = r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 		return tx.Together(
 			func(tx *store.Tx) (err error) {
 				o.spending, err = tx.Spending(r.id, from(r.since(), r.Store.Now()), worth)
@@ -467,6 +467,8 @@ func (r *runner) look(ctx context.Context) (o outlook, err error) {
 			},
 		)
 	})
+	o.away = o.away && len(o.lost) > 0
+	return o, err
 }
 
 // tidy decides on what others have left, and lets go of tasks whose prompts fit again.

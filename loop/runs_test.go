@@ -242,6 +242,23 @@ func TestARunWorksOnSoManyTasks(t *testing.T) {
 	}
 }
 
+// TestARemoteThatIsAwayIsNoReasonToWait where no lost machine may have handed anything over.
+func TestARemoteThatIsAwayIsNoReasonToWait(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.perform(end)
+		b.add(t, "one")
+		if err := b.Store.Tx(t.Context(), func(tx *store.Tx) error {
+			return tx.WaitForRemote(time.Hour, time.Hour)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if r := b.serve(t)(); r.Status != ralph.ExitOK || r.Reasons[0] != "nothing is left to do" {
+			t.Errorf("status %d (%q)", r.Status, r.Reasons)
+		}
+	})
+}
+
 // TestAUsageWindowThatIsUsedUpIsWaitedFor by this run and by the next one.
 func TestAUsageWindowThatIsUsedUpIsWaitedFor(t *testing.T) {
 	t.Parallel()
