@@ -246,8 +246,6 @@ func TestARunWorksOnSoManyTasks(t *testing.T) {
 func TestARemoteThatIsAwayIsNoReasonToWait(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
-		b.perform(end)
-		b.add(t, "one")
 		if err := b.Store.Tx(t.Context(), func(tx *store.Tx) error {
 			return tx.WaitForRemote(time.Hour, time.Hour)
 		}); err != nil {

@@ -131,7 +131,10 @@ func NextStep(q Queue) Step {
 
 // step is [NextStep] for what is queued alone.
 func (q Queue) step() Step {
-	if q.Waits {
+	switch {
+	case q.Waits && len(q.Changes) == 0:
+		return Step{Do: Rest}
+	case q.Waits:
 		return Step{Do: Rest, Reason: "waiting for the remote"} // only the remote knows what became of a merge
 	}
 	if moving := q.those(func(c ralph.Change) bool { return c.State == ralph.Moving }); len(moving) > 0 {
