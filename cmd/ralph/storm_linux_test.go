@@ -107,7 +107,7 @@ type node struct {
 	number int
 	log    *os.File
 	cmd    *exec.Cmd
-	inside *os.File      // the namespace of its processes, which is open so that no other one has its number
+	inside *os.File      // the namespace of its processes
 	ended  chan struct{} // closed when the run has ended
 }
 
@@ -198,7 +198,6 @@ func (n *node) run() {
 	if err := n.net.launch(n.cmd); err != nil {
 		n.t.Fatal(err)
 	}
-	was := n.inside
 	n.inside = nil
 	own, err := os.Readlink("/proc/self/ns/pid")
 	for err == nil && n.inside == nil { // until unshare has made it, and its first process
@@ -210,12 +209,15 @@ func (n *node) run() {
 			err, n.inside = made.Close(), nil
 		}
 	}
-	if was != nil { // until now, so that the new one has another number
-		err = errors.Join(err, was.Close())
-	}
 	if err != nil {
 		n.t.Fatal(err)
 	}
+	inside := n.inside // open until the end, so that no later one has its number
+	n.t.Cleanup(func() {
+		if err := inside.Close(); err != nil {
+			n.t.Error(err)
+		}
+	})
 	ended, cmd := make(chan struct{}), n.cmd
 	n.ended = ended
 	go func() { _ = cmd.Wait(); close(ended) }() // its exit status says it
