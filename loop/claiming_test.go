@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ralph"
+	"ralph/internal/pgtest"
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/signals"
@@ -186,5 +187,47 @@ func TestATaskThatNeverStandsStillEndsNothing(t *testing.T) {
 	}
 	if task := b.task(id); task.Status != ralph.Pending {
 		t.Errorf("got %s", task.Status)
+	}
+}
+
+// TestAClaimWhoseServerIsLost in the midst, and whose task has changed when it is tried again, is of that task.
+func TestAClaimWhoseServerIsLost(t *testing.T) {
+	t.Parallel()
+	name := pgtest.New(t)
+	raw := pgtest.Raw(t, name)
+	other, err := store.Open(t.Context(), name, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	id, lost := int64(0), false
+	b := &workshop{t: t, state: filepath.Join(t.TempDir(), "state")}
+	if b.db, err = store.Open(t.Context(), name, store.Options{Statement: func(query string) {
+		if lost || !strings.HasPrefix(query, "INSERT INTO sessions") {
+			return
+		}
+		lost = true
+		_, err := raw.ExecContext(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND state = 'idle in transaction'`)
+		if err == nil {
+			err = other.Tx(t.Context(), func(tx *store.Tx) error {
+				_, err := tx.AddComment(ralph.Comment{TaskID: id, Author: "eve", AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: "wait"})
+				return err
+			})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	defer b.db.Close()
+	id = b.add(ralph.Task{Title: "A"})
+	c, err := b.tree().Claim(t.Context(), id, "ann")
+	if err != nil || !lost {
+		t.Fatalf("lost: %t; %v", lost, err)
+	}
+	if task := b.task(id); task.Status != ralph.InProgress || task.ClaimedBy != c.SessionID() {
+		t.Errorf("got %s, claimed by %q", task.Status, task.ClaimedBy)
 	}
 }

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// TestWhenARunBeginsAgain: a run that has not begun waits for its database.
+// TestWhenARunBeginsAgain: a run waits for its server, and not for a file.
 func TestWhenARunBeginsAgain(t *testing.T) {
 	away := fmt.Errorf("recover: %w", driver.ErrBadConn)
 	tests := []struct {
-		name    string
-		err     error
-		unbegun bool
-		want    bool
+		name   string
+		err    error
+		shared bool
+		want   bool
 	}{
 		{"it was lost", errors.Join(ErrTakenForLost, away), false, true},
-		{"it has not begun, and finds no database", away, true, true},
-		{"it has not begun, and finds a full disk", syscall.ENOSPC, true, false},
-		{"it has not begun, and finds something else wrong", errors.New("no repository"), true, false},
-		{"it has worked", away, false, false},
+		{"its server is away", away, true, true},
+		{"its server's disk is full", syscall.ENOSPC, true, false},
+		{"something else is wrong", errors.New("no repository"), true, false},
+		{"its file is away", away, false, false},
 		{"it ended", nil, true, false},
 	}
 	for _, tt := range tests {
-		if got := beginsAgain(tt.err, tt.unbegun); got != tt.want {
+		if got := beginsAgain(tt.err, tt.shared); got != tt.want {
 			t.Errorf("%s: %t", tt.name, got)
 		}
 	}

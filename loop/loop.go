@@ -160,7 +160,7 @@ var errAgain = errors.New("the round begins again")
 func (l *Loop) Run(ctx context.Context) (Result, error) {
 	for {
 		result, err := l.run(ctx)
-		if !beginsAgain(err, l.Store.Shared() && result.RunID == 0) || ctx.Err() != nil || closed(l.Stop) {
+		if !beginsAgain(err, l.Store.Shared()) || ctx.Err() != nil || closed(l.Stop) {
 			return result, err
 		}
 		l.Log.Warn("begins again as a new run", "run", result.RunID, "error", err)
@@ -168,10 +168,10 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 	}
 }
 
-// beginsAgain reports whether a run that has ended with an error begins anew: it was taken for lost, or the database's
-// server was away before it had begun, while it decided on what an earlier run left.
-func beginsAgain(err error, unbegun bool) bool {
-	return errors.Is(err, ErrTakenForLost) || unbegun && store.Passes(err) && !store.NoRoom(err)
+// beginsAgain reports whether a run that has ended with an error begins anew: it was taken for lost, or may have been,
+// as the database's server was away for longer than a lease lasts.
+func beginsAgain(err error, shared bool) bool {
+	return errors.Is(err, ErrTakenForLost) || shared && store.Passes(err) && !store.NoRoom(err)
 }
 
 // awaitStore waits until the database can be reached.
@@ -216,7 +216,7 @@ func (l *Loop) run(ctx context.Context) (Result, error) {
 	ctx, release := l.keepAlive(ctx, run.ID)
 	ends, err := r.work(ctx)
 	release()
-	if errors.Is(context.Cause(ctx), ErrTakenForLost) {
+	if errors.Is(context.Cause(ctx), ErrTakenForLost) || beginsAgain(err, l.Store.Shared()) {
 		return Result{RunID: run.ID, Status: ralph.ExitFailure}, errors.Join(ErrTakenForLost, err)
 	}
 	if err != nil {

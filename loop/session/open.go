@@ -84,7 +84,10 @@ func (n Needs) Open(ctx context.Context, start store.Start, task int64) (s *Sess
 				return nil
 			}
 			start.Hashes = s.reference
-			s.Row, err = tx.StartSession(start)
+			row, err := tx.StartSession(start)
+			if err == nil { // else it is tried again, or what has changed meanwhile is read
+				s.Row = row
+			}
 			return err
 		})
 		if err == nil && !stale {
