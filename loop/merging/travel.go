@@ -76,19 +76,21 @@ func (l *Merger) have(ctx context.Context, c ralph.Change) error {
 	return l.SetChangeRef(ctx, c)
 }
 
-// drop deletes refs of changes, here and where they were handed over.
+// drop deletes refs of changes: where they were handed over, and then here, as those that are here are tried again.
 func (l *Merger) drop(ctx context.Context, refs []string) error {
+	if len(refs) > 0 && l.Travels() {
+		remote, err := l.remote(ctx)
+		if err == nil {
+			err = remote.Drop(ctx, refs)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	for _, ref := range refs {
 		if err := l.Tree.SetRef(ctx, ref, ""); err != nil {
 			return err
 		}
 	}
-	if len(refs) == 0 || !l.Travels() {
-		return nil
-	}
-	remote, err := l.remote(ctx)
-	if err != nil {
-		return err
-	}
-	return remote.Drop(ctx, refs)
+	return nil
 }

@@ -3,6 +3,7 @@ package merging
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -84,5 +85,30 @@ func TestAChangeMadeAnew(t *testing.T) {
 	}
 	if _, err = there.Obtain(t.Context(), second); !errors.Is(err, ralph.ErrConflict) || there.state().Failures != 1 {
 		t.Errorf("it was asked again at once: %v, %+v", err, there.state())
+	}
+}
+
+// TestARefThatCannotBeDropped at the remote stays here, too, so that it is dropped later.
+func TestARefThatCannotBeDropped(t *testing.T) {
+	t.Parallel()
+	y, remote := newYard(t, "true"), filepath.Join(t.TempDir(), "remote")
+	y.in(t.TempDir(), "init", "-q", "--bare", remote)
+	y.git("remote", "add", "origin", remote)
+	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
+	y.no(err)
+	t.Cleanup(func() { y.no(db.Close()) })
+	y.Store, y.Push = db, "origin"
+	c := y.made(y.git("rev-parse", "main"), "It", map[string]string{"a": "new\n"})
+	c.SessionID = "00000000-0000-4000-8000-0000000000aa"
+	y.no(y.HandOver(t.Context(), c))
+	y.no(y.SetChangeRef(t.Context(), c))
+	y.no(os.Rename(remote, remote+".away"))
+	if err := y.drop(t.Context(), []string{c.Ref()}); err == nil || y.git("rev-parse", c.Ref()) != c.Head {
+		t.Errorf("while the remote is away: %v", err)
+	}
+	y.no(os.Rename(remote+".away", remote))
+	y.no(y.drop(t.Context(), []string{c.Ref()}))
+	if left := y.git("for-each-ref", c.Ref()) + y.git("ls-remote", remote, c.Ref()); left != "" {
+		t.Errorf("left: %s", left)
 	}
 }
