@@ -570,8 +570,10 @@ func (r *runner) stopped(ctx context.Context) error {
 	case ralph.ControlStop, ralph.ControlStopNow:
 		return &end{ralph.ExitStopped, "stopped by `ralph stop`"}
 	case ralph.ControlDrain:
-		return &end{ralph.ExitStopped,
-			"this machine is drained; `ralph machine drain " + machine.Name() + " --undo` allows it again"}
+		return &end{
+			ralph.ExitStopped,
+			"this machine is drained; `ralph machine drain " + machine.Name() + " --undo` allows it again",
+		}
 	case ralph.ControlPause:
 		if err := r.state(ctx, "paused", "paused by `ralph pause`", time.Time{}); err != nil {
 			return err
