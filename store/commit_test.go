@@ -112,6 +112,17 @@ func TestACommitThatIsNotAnswered(t *testing.T) {
 		if err != nil || len(runs) != i+1 || calls != tt.calls || c.cut.Load() != "" {
 			t.Errorf("cut %q: %d runs after %d calls, want %d after %d (%v)", tt.cut, len(runs), calls, i+1, tt.calls, err)
 		}
+		// So is what asks for nothing before its COMMIT.
+		c.cut.Store(tt.cut)
+		if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.ExecContext(t.Context(), `UPDATE merge_queue SET failures = failures + $1`, 1)
+			return err
+		}); err != nil {
+			t.Fatalf("cut %s: %v", tt.cut, err)
+		}
+		if q, err := store.Read(t.Context(), db, (*store.Tx).MergeQueue); err != nil || q.Failures != i+1 {
+			t.Errorf("cut %q: changed %d times, want %d (%v)", tt.cut, q.Failures, i+1, err)
+		}
 	}
 }
 

@@ -301,7 +301,7 @@ type pgTx struct {
 
 // Commit implements driver.Tx.
 func (tx pgTx) Commit() error {
-	if !tx.c.sent {
+	if !tx.c.sent && len(tx.c.unsent) == 1 { // nothing but its BEGIN
 		return tx.Rollback()
 	}
 	commit := &pgResult{}
