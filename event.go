@@ -153,11 +153,10 @@ type TaskUpdated struct {
 // TaskStatusChanged reports a [Move]. For a blocked task it says whether a
 // person or only another task is needed.
 type TaskStatusChanged struct {
-	Blockers   *int   `json:"blockers,omitempty"` // open ones
-	From       Status `json:"from"`
-	Reason     string `json:"reason"`
-	To         Status `json:"to"`
-	Unfinished *int   `json:"unfinished,omitempty"` // unfinished dependencies
+	From   Status `json:"from"`
+	Reason string `json:"reason"`
+	To     Status `json:"to"`
+	Waits  *Waits `json:"waits,omitempty"` // of a blocked task
 }
 
 // CommentAdded reports a comment that is not a signal.
@@ -303,6 +302,7 @@ type SessionEnded struct {
 	Status       Status   `json:"status"` // of the task
 	StatusReason string   `json:"status_reason"`
 	Turns        int      `json:"turns"`
+	Waits        Waits    `json:"waits"` // what holds the task back
 }
 
 // ChangeQueued reports that a change was put into the merge queue.

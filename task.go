@@ -67,7 +67,7 @@ func (t Task) Look() Look {
 
 // NeedsPerson reports whether the task goes on once a person has said or done something, and not by itself.
 func (t Task) NeedsPerson() bool {
-	return t.Status == NeedsInput || t.Status == Blocked && !strings.HasPrefix(t.StatusReason, "waits for TASK-")
+	return t.Status == NeedsInput || t.Status == Blocked && t.Waits.People() > 0
 }
 
 // An Origin says whether a person or an agent made a task or a learning.
@@ -109,7 +109,8 @@ type Task struct {
 	Discipline   string  `json:"discipline"`    // name, "" for none
 	Origin       Origin  `json:"origin"`
 	DependsOn    []int64 `json:"depends_on"` // ids, ascending
-	Attempts     int     `json:"attempts"`   // sessions that counted: agent errors, interruptions and losses do not
+	Waits        Waits   `json:"waits"`
+	Attempts     int     `json:"attempts"` // sessions that counted: agent errors, interruptions and losses do not
 	StuckCount   int     `json:"stuck_count"`
 	Created      Time    `json:"created"`
 	Updated      Time    `json:"updated"`
@@ -342,16 +343,53 @@ func CanMove(from, to Status, by Mover) bool {
 		slices.ContainsFunc(Moves, func(m Move) bool { return m.From == from && m.To == to && m.By == by })
 }
 
-// Waiting returns the status of a task that is neither worked on nor ended (pipeline
+// Waits is what holds a task back.
+type Waits struct {
+	Questions int     `json:"questions"` // unanswered blocking questions
+	Blockers  int     `json:"blockers"`  // unresolved blockers
+	Tasks     []int64 `json:"tasks"`     // dependencies that have not completed, ascending
+}
+
+// People returns how many questions and blockers wait for a person.
+func (w Waits) People() int { return w.Questions + w.Blockers }
+
+// Status returns the status of a task that is neither worked on nor ended (pipeline
 // rule 5): open questions come first, then blockers and dependencies, then the queue.
-func Waiting(openQuestions, openBlockers, unfinishedDependencies int) Status {
+func (w Waits) Status() Status {
 	switch {
-	case openQuestions > 0:
+	case w.Questions > 0:
 		return NeedsInput
-	case openBlockers+unfinishedDependencies > 0:
+	case w.Blockers+len(w.Tasks) > 0:
 		return Blocked
 	}
 	return Pending
+}
+
+// String says what the task waits for, such as "waits for an answer and TASK-3"; "" if nothing holds it back.
+func (w Waits) String() string {
+	var parts []string
+	if w.Questions > 0 {
+		parts = append(parts, "an answer")
+	}
+	if w.Blockers > 0 {
+		parts = append(parts, "a blocker to be resolved")
+	}
+	if len(w.Tasks) > 0 {
+		parts = append(parts, TaskNames(w.Tasks, " and "))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "waits for " + strings.Join(parts, " and ")
+}
+
+// TaskNames joins the names of tasks, such as "TASK-3, TASK-4".
+func TaskNames(ids []int64, separator string) string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = fmt.Sprintf("TASK-%d", id)
+	}
+	return strings.Join(names, separator)
 }
 
 // A Part is one of the tasks that a task is split into.

@@ -35,20 +35,28 @@ func TestWhichChangesEndASession(t *testing.T) {
 	}
 }
 
-// TestTheLookOfATaskThatWaits: what waits for another task needs no person, and does not look like what does.
-func TestTheLookOfATaskThatWaits(t *testing.T) {
+func TestWaits(t *testing.T) {
 	for _, tt := range []struct {
+		waits  ralph.Waits
 		status ralph.Status
-		reason string
-		want   string
+		person bool
+		look   string
+		says   string
 	}{
-		{ralph.Blocked, "waits for TASK-3", "Waiting"},
-		{ralph.Blocked, "waits for TASK-3, TASK-4", "Waiting"},
-		{ralph.Blocked, "waits for a blocker to be resolved; stuck: no schema", "Blocked"},
-		{ralph.Pending, "waits for TASK-3", "Pending"},
+		{ralph.Waits{}, ralph.Pending, false, "Pending", ""},
+		{ralph.Waits{Questions: 2}, ralph.NeedsInput, true, "Needs input", "waits for an answer"},
+		{ralph.Waits{Blockers: 3}, ralph.Blocked, true, "Blocked", "waits for a blocker to be resolved"},
+		{ralph.Waits{Tasks: []int64{3, 4}}, ralph.Blocked, false, "Waiting", "waits for TASK-3 and TASK-4"},
+		{
+			ralph.Waits{Blockers: 1, Tasks: []int64{3}},
+			ralph.Blocked, true, "Blocked", "waits for a blocker to be resolved and TASK-3",
+		},
+		{ralph.Waits{Questions: 1, Tasks: []int64{3}}, ralph.NeedsInput, true, "Needs input", "waits for an answer and TASK-3"},
 	} {
-		if got := (ralph.Task{Status: tt.status, StatusReason: tt.reason}).Look().Label; got != tt.want {
-			t.Errorf("%s, %s: %s, want %s", tt.status, tt.reason, got, tt.want)
+		task := ralph.Task{Status: tt.waits.Status(), Waits: tt.waits}
+		look := task.Look().Label
+		if task.Status != tt.status || task.NeedsPerson() != tt.person || look != tt.look || tt.waits.String() != tt.says {
+			t.Errorf("%+v: %s (%s), needs a person: %t, %q", tt.waits, task.Status, look, task.NeedsPerson(), tt.waits)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package signals
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -46,9 +47,7 @@ type Facts struct {
 
 	Evidence ralph.Evidence // what else was seen when the done was checked
 
-	OpenQuestions int // unanswered blocking questions of earlier sessions
-	OpenBlockers  int // unresolved blockers of earlier sessions
-	Unfinished    int // dependencies that are not completed
+	Waits ralph.Waits // what held the task back before this session's signals
 
 	Upstream map[int64]Upstream // for each blocked(upstream_task): what its text refers to
 	Known    []ralph.Learning   // the learnings that this session may repeat
@@ -100,7 +99,8 @@ type Decision struct {
 	Status         ralph.Status
 	Mover          ralph.Mover
 	StatusReason   string
-	Attempts       int // the task's new counters
+	Waits          ralph.Waits // what holds the task back
+	Attempts       int         // the task's new counters
 	StuckCount     int
 	VerifyFailures int
 	PromptTooLong  int
@@ -308,8 +308,14 @@ func sentBack(f Facts, d *Decision) {
 	why := SentBackAlone(before, f.Rules.MaxSentBack, d.SentBack)
 	if why != "" && !f.Moved && d.Status == ralph.Pending {
 		d.Blocker = why
-		d.Status, d.StatusReason = ralph.Blocked, WaitingReason(0, 1, 0)+"; "+d.Blocker
+		blockedBy(d)
 	}
+}
+
+// blockedBy makes the task wait until a person resolves d.Blocker.
+func blockedBy(d *Decision) {
+	d.Status, d.Waits = ralph.Blocked, ralph.Waits{Blockers: 1}
+	d.StatusReason = d.Waits.String() + "; " + d.Blocker
 }
 
 // SentBackAlone returns what a person has to answer if a task that already
@@ -396,13 +402,14 @@ func stuckOnce(f Facts, d *Decision, why string) string {
 // holdBack is rule 5: blocking questions and blockers hold the task back.
 // This takes precedence over failed.
 func holdBack(f Facts, d *Decision) {
-	questions, blockers, dependencies := f.OpenQuestions, f.OpenBlockers+len(d.Holds), f.Unfinished
+	waits := f.Waits
+	waits.Tasks, waits.Blockers = slices.Clone(waits.Tasks), waits.Blockers+len(d.Holds)
 	for _, s := range f.Said {
 		switch p := s.Payload.(type) {
 		case Ask:
 			if p.IsBlocking() && !s.Answered {
 				d.Holds = append(d.Holds, Hold{Comment: s.ID})
-				questions++
+				waits.Questions++
 			}
 		case Blocked:
 			if s.Resolved {
@@ -414,17 +421,17 @@ func holdBack(f Facts, d *Decision) {
 				// It names a task that has been completed: nothing is left to wait for.
 			case task != 0:
 				d.DependsOn = append(d.DependsOn, task)
-				dependencies++
+				waits.Tasks = append(waits.Tasks, task)
 			default:
 				d.Holds = append(d.Holds, Hold{Comment: s.ID, Why: why})
-				blockers++
+				waits.Blockers++
 			}
 		}
 	}
-	waiting := ralph.Waiting(questions, blockers, dependencies)
-	if waiting != ralph.Pending {
-		d.Status = waiting
-		d.StatusReason = WaitingReason(questions, blockers, dependencies, d.DependsOn...) + "; " + d.StatusReason
+	slices.Sort(waits.Tasks)
+	waits.Tasks = slices.Compact(waits.Tasks)
+	if held := waits.Status(); held != ralph.Pending {
+		d.Status, d.Waits, d.StatusReason = held, waits, waits.String()+"; "+d.StatusReason
 	}
 }
 
@@ -438,7 +445,7 @@ func upstream(f Facts, comment int64, b Blocked) (task int64, why string) {
 	case len(u.Matches) == 0:
 		return 0, fmt.Sprintf("no task matches %q", text.FirstLine(b.On))
 	case len(u.Matches) > 1:
-		return 0, fmt.Sprintf("several tasks match %q: %s", text.FirstLine(b.On), taskList(u.Matches))
+		return 0, fmt.Sprintf("several tasks match %q: %s", text.FirstLine(b.On), ralph.TaskNames(u.Matches, ", "))
 	case u.Matches[0] == f.Task.ID:
 		return 0, fmt.Sprintf("%q is this task itself", text.FirstLine(b.On))
 	case u.Completed:
@@ -447,40 +454,6 @@ func upstream(f Facts, comment int64, b Blocked) (task int64, why string) {
 		return 0, fmt.Sprintf("TASK-%d depends on this task already; waiting for it would never end (a cycle)", u.Matches[0])
 	}
 	return u.Matches[0], ""
-}
-
-func taskList(ids []int64) string {
-	names := make([]string, len(ids))
-	for i, id := range ids {
-		names[i] = fmt.Sprintf("TASK-%d", id)
-	}
-	return strings.Join(names, ", ")
-}
-
-// WaitingReason says what a task waits for; "" if nothing holds it back. The tasks that it waits for are named
-// where all of them are given.
-func WaitingReason(questions, blockers, dependencies int, on ...int64) string {
-	others := "a task that it depends on"
-	if len(on) > 0 && len(on) == dependencies {
-		names := make([]string, len(on))
-		for i, id := range on {
-			names[i] = fmt.Sprintf("TASK-%d", id)
-		}
-		others = strings.Join(names, " and ")
-	}
-	var parts []string
-	for _, p := range []struct {
-		n    int
-		what string
-	}{{questions, "an answer"}, {blockers, "a blocker to be resolved"}, {dependencies, others}} {
-		if p.n > 0 {
-			parts = append(parts, p.what)
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "waits for " + strings.Join(parts, " and ")
 }
 
 // exhausted fails a task that would be tried again but has no attempts left.

@@ -1,6 +1,7 @@
 package signals_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestDecisionsInFull(t *testing.T) {
 	upstream := func(u signals.Upstream) map[int64]signals.Upstream { return map[int64]signals.Upstream{1: u} }
 	blocked := func(why string) signals.Decision {
 		return signals.Decision{
-			Closing: ralph.VerbStuck, Status: ralph.Blocked, StatusReason: "waits for a blocker to be resolved; stuck: no idea", Reason: "stuck: no idea",
+			Closing: ralph.VerbStuck, Status: ralph.Blocked, Waits: ralph.Waits{Blockers: 1}, StatusReason: "waits for a blocker to be resolved; stuck: no idea", Reason: "stuck: no idea",
 			Attempts: 1, StuckCount: 1, Outcome: ralph.OutcomeFailure, Stagnant: true, Holds: []signals.Hold{{Comment: 1, Why: why}},
 		}
 	}
@@ -114,7 +115,7 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"what was asked holds nothing back beside an accepted done",
-			signals.Facts{Ending: ralph.Finished, Said: say(ask, outside, done), Changed: true, OpenQuestions: 1, OpenBlockers: 1, Unfinished: 1},
+			signals.Facts{Ending: ralph.Finished, Said: say(ask, outside, done), Changed: true, Waits: ralph.Waits{Questions: 1, Blockers: 1, Tasks: []int64{4}}},
 			signals.Decision{Closing: ralph.VerbDone, Accepted: true, Status: ralph.Completed, StatusReason: "done (nothing is configured to verify it): it works", Attempts: 1, Outcome: ralph.OutcomeSuccess},
 		},
 		// Rule 1.
@@ -158,15 +159,15 @@ func TestDecisionsInFull(t *testing.T) {
 			"lost for the fifth time in a row",
 			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone"},
 			signals.Decision{
-				Status: ralph.Blocked, StatusReason: "waits for a blocker to be resolved; 5 sessions in a row were lost; the last: lost: it is gone",
+				Status: ralph.Blocked, Waits: ralph.Waits{Blockers: 1}, StatusReason: "waits for a blocker to be resolved; 5 sessions in a row were lost; the last: lost: it is gone",
 				Reason: "lost: it is gone", LostCount: 5, Blocker: "5 sessions in a row were lost; the last: lost: it is gone", Outcome: ralph.OutcomeFailure,
 			},
 		},
 		{
 			"lost for the fifth time, with a question that holds the task back anyway",
-			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone", OpenQuestions: 1},
+			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone", Waits: ralph.Waits{Questions: 1}},
 			signals.Decision{
-				Status: ralph.NeedsInput, StatusReason: "waits for an answer; lost: it is gone", Reason: "lost: it is gone", LostCount: 5, Outcome: ralph.OutcomeFailure,
+				Status: ralph.NeedsInput, Waits: ralph.Waits{Questions: 1}, StatusReason: "waits for an answer; lost: it is gone", Reason: "lost: it is gone", LostCount: 5, Outcome: ralph.OutcomeFailure,
 			},
 		},
 		{
@@ -185,7 +186,7 @@ func TestDecisionsInFull(t *testing.T) {
 			signals.Facts{Task: ralph.Task{TimesSentBack: 2}, Ending: ralph.Finished, Said: say(done), Changed: true, Conflict: "main has moved"},
 			signals.Decision{
 				Closing: ralph.VerbDone, Status: ralph.Blocked, Reason: "main has moved", Outcome: ralph.OutcomeFailure, SentBack: "main has moved", TimesSentBack: 3,
-				StatusReason: "waits for a blocker to be resolved; could not be merged, 3 times, at last by itself: main has moved",
+				Waits: ralph.Waits{Blockers: 1}, StatusReason: "waits for a blocker to be resolved; could not be merged, 3 times, at last by itself: main has moved",
 				Blocker:      "could not be merged, 3 times, at last by itself: main has moved",
 			},
 		},
@@ -297,33 +298,33 @@ func TestDecisionsInFull(t *testing.T) {
 		// Rule 5.
 		{
 			"a question, also one of before",
-			signals.Facts{Ending: ralph.Finished, Said: say(mention, ask, partial), Changed: true, OpenQuestions: 1},
+			signals.Facts{Ending: ralph.Finished, Said: say(mention, ask, partial), Changed: true, Waits: ralph.Waits{Questions: 1}},
 			signals.Decision{
-				Closing: ralph.VerbPartial, Status: ralph.NeedsInput, StatusReason: "waits for an answer; partial: the rest", Reason: "partial: the rest",
+				Closing: ralph.VerbPartial, Status: ralph.NeedsInput, Waits: ralph.Waits{Questions: 2}, StatusReason: "waits for an answer; partial: the rest", Reason: "partial: the rest",
 				Attempts: 1, Outcome: ralph.OutcomeSuccess, Holds: []signals.Hold{{Comment: 2}},
 			},
 		},
 		{
 			"a question of before alone",
-			signals.Facts{Ending: ralph.Finished, Said: say(partial), Changed: true, OpenQuestions: 1},
+			signals.Facts{Ending: ralph.Finished, Said: say(partial), Changed: true, Waits: ralph.Waits{Questions: 1}},
 			signals.Decision{
-				Closing: ralph.VerbPartial, Status: ralph.NeedsInput, StatusReason: "waits for an answer; partial: the rest", Reason: "partial: the rest",
+				Closing: ralph.VerbPartial, Status: ralph.NeedsInput, Waits: ralph.Waits{Questions: 1}, StatusReason: "waits for an answer; partial: the rest", Reason: "partial: the rest",
 				Attempts: 1, Outcome: ralph.OutcomeSuccess,
 			},
 		},
 		{
 			"a blocker of before alone",
-			signals.Facts{Ending: ralph.Finished, Said: say(partial), Changed: true, OpenBlockers: 1},
+			signals.Facts{Ending: ralph.Finished, Said: say(partial), Changed: true, Waits: ralph.Waits{Blockers: 1}},
 			signals.Decision{
-				Closing: ralph.VerbPartial, Status: ralph.Blocked, StatusReason: "waits for a blocker to be resolved; partial: the rest", Reason: "partial: the rest",
+				Closing: ralph.VerbPartial, Status: ralph.Blocked, Waits: ralph.Waits{Blockers: 1}, StatusReason: "waits for a blocker to be resolved; partial: the rest", Reason: "partial: the rest",
 				Attempts: 1, Outcome: ralph.OutcomeSuccess,
 			},
 		},
 		{
 			"a dependency of before alone",
-			signals.Facts{Ending: ralph.Finished, Said: say(partial), Changed: true, Unfinished: 1},
+			signals.Facts{Ending: ralph.Finished, Said: say(partial), Changed: true, Waits: ralph.Waits{Tasks: []int64{4}}},
 			signals.Decision{
-				Closing: ralph.VerbPartial, Status: ralph.Blocked, StatusReason: "waits for a task that it depends on; partial: the rest", Reason: "partial: the rest",
+				Closing: ralph.VerbPartial, Status: ralph.Blocked, Waits: ralph.Waits{Tasks: []int64{4}}, StatusReason: "waits for TASK-4; partial: the rest", Reason: "partial: the rest",
 				Attempts: 1, Outcome: ralph.OutcomeSuccess,
 			},
 		},
@@ -334,7 +335,7 @@ func TestDecisionsInFull(t *testing.T) {
 			},
 			signals.Decision{
 				Closing: ralph.VerbStuck, Status: ralph.NeedsInput, Reason: "stuck: no idea (stuck 3 times)",
-				StatusReason: "waits for an answer and a blocker to be resolved and TASK-7; stuck: no idea (stuck 3 times)",
+				Waits: ralph.Waits{Questions: 1, Blockers: 1, Tasks: []int64{7}}, StatusReason: "waits for an answer and a blocker to be resolved and TASK-7; stuck: no idea (stuck 3 times)",
 				Attempts:     10, StuckCount: 3, Outcome: ralph.OutcomeFailure, Stagnant: true,
 				Holds: []signals.Hold{{Comment: 2, Why: "waits for something outside"}, {Comment: 3}}, DependsOn: []int64{7},
 			},
@@ -343,7 +344,7 @@ func TestDecisionsInFull(t *testing.T) {
 			"a task upstream",
 			signals.Facts{Ending: ralph.Finished, Said: say(up, stuck), Upstream: upstream(signals.Upstream{Matches: []int64{7}})},
 			signals.Decision{
-				Closing: ralph.VerbStuck, Status: ralph.Blocked, StatusReason: "waits for TASK-7; stuck: no idea", Reason: "stuck: no idea",
+				Closing: ralph.VerbStuck, Status: ralph.Blocked, Waits: ralph.Waits{Tasks: []int64{7}}, StatusReason: "waits for TASK-7; stuck: no idea", Reason: "stuck: no idea",
 				Attempts: 1, StuckCount: 1, Outcome: ralph.OutcomeFailure, Stagnant: true, DependsOn: []int64{7},
 			},
 		},
@@ -374,7 +375,7 @@ func TestDecisionsInFull(t *testing.T) {
 				{ID: 1, Payload: ask, Answered: true}, {ID: 2, Payload: outside, Resolved: true}, {ID: 3, Payload: outside}, {ID: 4, Payload: partial},
 			}},
 			signals.Decision{
-				Closing: ralph.VerbPartial, Status: ralph.Blocked, StatusReason: "waits for a blocker to be resolved; partial: the rest", Reason: "partial: the rest",
+				Closing: ralph.VerbPartial, Status: ralph.Blocked, Waits: ralph.Waits{Blockers: 1}, StatusReason: "waits for a blocker to be resolved; partial: the rest", Reason: "partial: the rest",
 				Attempts: 1, Outcome: ralph.OutcomeSuccess, Holds: []signals.Hold{{Comment: 3, Why: "waits for something outside"}},
 			},
 		},
@@ -396,7 +397,7 @@ func TestDecisionsInFull(t *testing.T) {
 			"the last attempt of a task that waits",
 			signals.Facts{Task: ralph.Task{Attempts: 9}, Ending: ralph.Finished, Said: say(ask, partial), Changed: true},
 			signals.Decision{
-				Closing: ralph.VerbPartial, Status: ralph.NeedsInput, StatusReason: "waits for an answer; partial: the rest", Reason: "partial: the rest",
+				Closing: ralph.VerbPartial, Status: ralph.NeedsInput, Waits: ralph.Waits{Questions: 1}, StatusReason: "waits for an answer; partial: the rest", Reason: "partial: the rest",
 				Attempts: 10, Outcome: ralph.OutcomeSuccess, Holds: []signals.Hold{{Comment: 1}},
 			},
 		},
@@ -453,23 +454,15 @@ func TestOnlySessionsWithTheTaskToThemselvesAreAttempts(t *testing.T) {
 	}
 }
 
-func TestWhatATaskWaitsFor(t *testing.T) {
-	for _, tt := range []struct {
-		questions, blockers, dependencies int
-		on                                []int64
-		want                              string
-	}{
-		{0, 0, 0, nil, ""},
-		{2, 0, 0, nil, "waits for an answer"},
-		{0, 3, 0, nil, "waits for a blocker to be resolved"},
-		{0, 0, 1, nil, "waits for a task that it depends on"},
-		{0, 0, 2, []int64{3, 4}, "waits for TASK-3 and TASK-4"},
-		{0, 0, 2, []int64{3}, "waits for a task that it depends on"},
-		{1, 0, 1, nil, "waits for an answer and a task that it depends on"},
-	} {
-		if got := signals.WaitingReason(tt.questions, tt.blockers, tt.dependencies, tt.on...); got != tt.want {
-			t.Errorf("%+v: got %q", tt, got)
-		}
+// TestATaskWaitsForAnotherOneTwice is about a signal that names a task for which its task waits already.
+func TestATaskWaitsForAnotherOneTwice(t *testing.T) {
+	f := signals.Facts{
+		Ending: ralph.Finished, Changed: true, Said: say(up, partial), Waits: ralph.Waits{Tasks: []int64{4, 7}},
+		Upstream: map[int64]signals.Upstream{1: {Matches: []int64{7}}}, Rules: rules,
+	}
+	d := signals.Decide(f)
+	if want := (ralph.Waits{Tasks: []int64{4, 7}}); d.Status != ralph.Blocked || !reflect.DeepEqual(d.Waits, want) || d.Waits.People() != 0 {
+		t.Errorf("%s, %+v: %s", d.Status, d.Waits, d.StatusReason)
 	}
 }
 

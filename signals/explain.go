@@ -177,15 +177,14 @@ func (e *explanation) waiting() {
 		case u.Completed:
 			e.step("5", "comment %d (%s): that task has completed already", s.ID, what)
 		default:
-			e.step("5", "comment %d (%s): the task depends on %s from now on", s.ID, what, taskList(u.Matches))
+			e.step("5", "comment %d (%s): the task depends on %s from now on", s.ID, what, ralph.TaskNames(u.Matches, ", "))
 		}
 	}
 	if e.d.Accepted {
 		return
 	}
-	if n := e.f.OpenQuestions + e.f.OpenBlockers + e.f.Unfinished; n > 0 {
-		e.step("5", "open from before: %d questions, %d blockers, %d dependencies",
-			e.f.OpenQuestions, e.f.OpenBlockers, e.f.Unfinished)
+	if w := e.f.Waits; w.Status() != ralph.Pending {
+		e.step("5", "open from before: %d questions, %d blockers, %d dependencies", w.Questions, w.Blockers, len(w.Tasks))
 	}
 }
 

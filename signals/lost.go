@@ -50,7 +50,7 @@ func lost(f Facts, d *Decision) {
 		return
 	}
 	d.Blocker = fmt.Sprintf("%d sessions in a row were lost; the last: %s", d.LostCount, d.StatusReason)
-	d.Status, d.StatusReason = ralph.Blocked, WaitingReason(0, 1, 0)+"; "+d.Blocker
+	blockedBy(d)
 }
 
 // unseen adds what could not be determined to the reasons.

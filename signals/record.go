@@ -34,9 +34,7 @@ type record struct {
 	CancelledBy string             `json:"cancelled_by,omitempty"`
 	Unchecked   string             `json:"unchecked,omitempty"`
 	Unseen      []string           `json:"unseen,omitempty"`
-	Questions   int                `json:"open_questions"`
-	Blockers    int                `json:"open_blockers"`
-	Unfinished  int                `json:"unfinished_dependencies"`
+	Waits       ralph.Waits        `json:"waits"`
 	Upstream    map[int64]Upstream `json:"upstream,omitempty"`
 	Titles      map[string]bool    `json:"titles,omitempty"`
 	Features    map[string]bool    `json:"features,omitempty"`
@@ -77,7 +75,7 @@ func (f Facts) Record() ([]byte, error) {
 		Conflict: f.Conflict, Conflicts: f.Conflicts, Moved: f.Moved, Told: f.Told,
 		Head: f.Head, Planned: f.Planned, Approvals: f.Approvals, OpenFlags: f.OpenFlags,
 		CancelledBy: f.CancelledBy, Unchecked: f.Unchecked, Unseen: f.Unseen,
-		Questions: f.OpenQuestions, Blockers: f.OpenBlockers, Unfinished: f.Unfinished,
+		Waits:    f.Waits,
 		Upstream: f.Upstream, Titles: f.Titles, Features: f.Features, Approved: f.Approved,
 	}
 	for _, c := range f.Verify {
@@ -111,7 +109,7 @@ func Recorded(text []byte) (Facts, error) {
 		Ending: r.Ending, EndingWhy: r.EndingWhy, Changed: r.Changed, Untouched: r.Untouched, Confirmed: r.Confirmed,
 		Verify: r.Verify, Protected: r.Protected, Evidence: r.Evidence, Void: r.Void,
 		CancelledBy: r.CancelledBy, Unchecked: r.Unchecked, Unseen: r.Unseen,
-		OpenQuestions: r.Questions, OpenBlockers: r.Blockers, Unfinished: r.Unfinished,
+		Waits:    r.Waits,
 		Upstream: r.Upstream, Titles: r.Titles, Features: r.Features, Approved: r.Approved, Merges: r.Merges,
 		Conflict: r.Conflict, Conflicts: r.Conflicts, Moved: r.Moved, Told: r.Told,
 		Head: r.Head, Planned: r.Planned, Approvals: r.Approvals, OpenFlags: r.OpenFlags,

@@ -37,7 +37,7 @@ func full(t *testing.T) signals.Facts {
 			Rewritten: []ralph.Touch{{File: "a", Command: "b"}}, Drives: []ralph.Touch{{File: "c", Command: "d"}},
 			Killed: []string{"sleep"}, Uncontained: true, Within: []string{"sub is at a commit that its remote lacks"},
 		},
-		Protected: []string{"ci.sh"}, CancelledBy: "ann", Unchecked: "no index", Planned: "2 tasks", Unseen: []string{"the saved files"}, OpenQuestions: 1, OpenBlockers: 2, Unfinished: 3,
+		Protected: []string{"ci.sh"}, CancelledBy: "ann", Unchecked: "no index", Planned: "2 tasks", Unseen: []string{"the saved files"}, Waits: ralph.Waits{Questions: 1, Blockers: 2, Tasks: []int64{3}},
 		Upstream: map[int64]signals.Upstream{2: {Matches: []int64{7}, Completed: true, Cycle: true}},
 		Titles:   map[string]bool{"split it": true}, Features: map[string]bool{"billing": true}, Approved: 2,
 		Known: []ralph.Learning{{ID: 1}}, Rules: rules,
@@ -188,7 +188,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"result: pending: stopped; changed nothing: half",
 		}},
 		{"what holds back", signals.Facts{
-			Ending: ralph.Finished, Said: say(ask, mention, outside, up, signals.Blocked{On: "#8", Kind: "upstream_task"}, partial), Changed: true, OpenBlockers: 1,
+			Ending: ralph.Finished, Said: say(ask, mention, outside, up, signals.Blocked{On: "#8", Kind: "upstream_task"}, partial), Changed: true, Waits: ralph.Waits{Blockers: 1},
 			Upstream: map[int64]signals.Upstream{4: {Matches: []int64{7}}, 5: {Matches: []int64{8}, Completed: true}},
 		}, []string{
 			"1: the session ended as finished",
@@ -210,15 +210,15 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"attempts: 0 before, 1 after",
 			"result: pending: partial: the rest",
 		}},
-		{"questions and dependencies of before", signals.Facts{Ending: ralph.Finished, Changed: true, OpenQuestions: 1, Unfinished: 2, Said: say(stuck)}, []string{
+		{"questions and dependencies of before", signals.Facts{Ending: ralph.Finished, Changed: true, Waits: ralph.Waits{Questions: 1, Tasks: []int64{8, 9}}, Said: say(stuck)}, []string{
 			"1: the session ended as finished",
 			"1: closed by stuck (comment 1)",
 			"4: stuck, 1 of 3",
 			"5: open from before: 1 questions, 0 blockers, 2 dependencies",
 			"attempts: 0 before, 1 after",
-			"result: needs_input: waits for an answer and a task that it depends on; stuck: no idea",
+			"result: needs_input: waits for an answer and TASK-8 and TASK-9; stuck: no idea",
 		}},
-		{"nothing of before counts beside an accepted done", signals.Facts{Ending: ralph.Finished, Changed: true, OpenQuestions: 1, Said: say(outside, done)}, []string{
+		{"nothing of before counts beside an accepted done", signals.Facts{Ending: ralph.Finished, Changed: true, Waits: ralph.Waits{Questions: 1}, Said: say(outside, done)}, []string{
 			"1: the session ended as finished",
 			"1: closed by done (comment 2)",
 			"2: nothing is configured to check the claim",

@@ -30,7 +30,7 @@ func (tx *Tx) Facts(session string) (signals.Facts, error) {
 			return err
 		},
 		func(tx *Tx) (err error) {
-			f.OpenQuestions, f.OpenBlockers, f.Unfinished, err = tx.Open(s.TaskID)
+			f.Waits, err = tx.Waits(s.TaskID)
 			return err
 		},
 		func(tx *Tx) (err error) {
@@ -365,7 +365,7 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 		Ending: s.Ending, Outcome: d.Outcome, ClosingVerb: d.Signalled(), Reason: d.Reason, CostUSD: s.CostUSD,
 		CostKnown: s.CostKnown, Tokens: s.Tokens.Sum(),
 		Turns: s.Turns, Seconds: max(0, tx.Now().Sub(s.StartedAt.Time).Seconds()),
-		Status: d.Status, StatusReason: d.StatusReason,
+		Status: d.Status, StatusReason: d.StatusReason, Waits: d.Waits,
 		Files: len(s.Files), Announce: d.Announce, Leftovers: s.Leftovers,
 		Notes: s.Notes,
 	})

@@ -3,6 +3,7 @@ package store_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -40,16 +41,44 @@ func TestTheEventOfABlockedTaskSaysWhatItWaitsFor(t *testing.T) {
 		}
 		return nil
 	})
-	if e, p := last(t, db); e.Type != ralph.EventTaskStatusChanged || e.TaskID != 2 || p["blockers"] != 0.0 || p["unfinished"] != 1.0 {
+	if e, p := last(t, db); e.Type != ralph.EventTaskStatusChanged || e.TaskID != 2 || fmt.Sprint(p["waits"]) != "map[blockers:0 questions:0 tasks:[1]]" {
 		t.Errorf("a dependency: got %+v %v", e, p)
 	}
 	write(t, db, func(tx *store.Tx) error {
 		_, err := tx.AddComment(ralph.Comment{TaskID: 1, Author: "x", AuthorKind: ralph.ByAgent, Kind: ralph.Blocker, Body: "b", Rationale: "r"})
 		return err
 	})
-	if e, p := last(t, db); e.Type != ralph.EventTaskStatusChanged || e.TaskID != 1 || p["blockers"] != 1.0 || p["unfinished"] != 0.0 {
+	if e, p := last(t, db); e.Type != ralph.EventTaskStatusChanged || e.TaskID != 1 || fmt.Sprint(p["waits"]) != "map[blockers:1 questions:0 tasks:[]]" {
 		t.Errorf("a blocker: got %+v %v", e, p)
 	}
+}
+
+// TestWhatATaskWaitsForChanges resolves a blocker of a task that depends on another one besides.
+func TestWhatATaskWaitsForChanges(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
+	blocker := int64(0)
+	write(t, db, func(tx *store.Tx) (err error) {
+		if err := addTasks(tx, "A", "B"); err != nil {
+			return err
+		}
+		if err := tx.AddDependency(2, 1, "human"); err != nil {
+			return err
+		}
+		blocker, err = tx.AddComment(ralph.Comment{
+			TaskID: 2, Author: "ann", AuthorKind: ralph.ByHuman, Kind: ralph.Blocker, Body: "b", Rationale: "r",
+		})
+		return err
+	})
+	is := func(person bool, reason string) {
+		t.Helper()
+		task, err := store.Read(t.Context(), db, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(2) })
+		if err != nil || task.Status != ralph.Blocked || task.NeedsPerson() != person || task.StatusReason != reason {
+			t.Errorf("%v, %s, needs a person: %t, %q", err, task.Status, task.NeedsPerson(), task.StatusReason)
+		}
+	}
+	is(true, "waits for a blocker to be resolved and TASK-1")
+	write(t, db, func(tx *store.Tx) error { return tx.Resolve(blocker, "done", "ann") })
+	is(false, "waits for TASK-1")
 }
 
 func TestTheEventOfAWaitSaysWhetherItIsForTheAgent(t *testing.T) {

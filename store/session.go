@@ -221,13 +221,22 @@ func (tx *Tx) Histories(limit int) ([]ralph.Session, error) {
 	return histories.all(tx, `ORDER BY s.started_at DESC, s.id LIMIT $1`, limit)
 }
 
+// briefTasks read of a task its title, feature, status, what holds it back, and attempts.
+var briefTasks = reads("tasks t LEFT JOIN features f ON f.id = t.feature_id", func(t *ralph.Task) []field {
+	return append(waits(&t.Waits),
+		field{"t.id", &t.ID},
+		field{"t.title", &t.Title},
+		field{"coalesce(f.name, '')", &t.Feature},
+		field{"t.status", &t.Status},
+		field{"t.status_reason", &t.StatusReason},
+		field{"t.attempts", &t.Attempts},
+	)
+})
+
 // TasksOf are the tasks of the sessions of a filter, with their title, feature, status and attempts, and nothing else.
 func (tx *Tx) TasksOf(f SessionFilter) (map[int64]ralph.Task, error) {
 	by := f.matching()
-	list, err := all(tx, func(row scanner) (t ralph.Task, err error) {
-		return t, row.Scan(&t.ID, &t.Title, &t.Feature, &t.Status, &t.StatusReason, &t.Attempts)
-	}, `SELECT t.id, t.title, coalesce(f.name, ''), t.status, t.status_reason, t.attempts
-		FROM tasks t LEFT JOIN features f ON f.id = t.feature_id
+	list, err := briefTasks.all(tx, `
 		WHERE t.id IN (SELECT s.task_id FROM sessions s `+by.where()+`)`, by.args...)
 	tasks := make(map[int64]ralph.Task, len(list))
 	for _, t := range list {

@@ -36,7 +36,7 @@ const Unaccepted = "completed without an accepted session (changed outside of ra
 // The reason of a completed task comes from the recorded decision, not from its row, which anybody
 // with access to the file can write.
 var tasks = reads("tasks t", func(t *ralph.Task) []field {
-	return []field{
+	return append(waits(&t.Waits), []field{
 		{"t.id", &t.ID},
 		{"t.title", &t.Title},
 		{"t.status", &t.Status},
@@ -75,7 +75,7 @@ var tasks = reads("tasks t", func(t *ralph.Task) []field {
 		{"t.claimed_by", &t.ClaimedBy},
 		{"t.lost_count", &t.LostCount},
 		{"t.not_before", &t.NotBefore},
-	}
+	}...)
 })
 
 // Task returns one task. The error wraps [ralph.ErrNotFound] if there is none.
@@ -92,6 +92,7 @@ func (tx *Tx) Task(id int64) (t ralph.Task, err error) {
 
 // copied returns a task that shares no list.
 func copied(t ralph.Task) ralph.Task {
+	t.Waits.Tasks = slices.Clone(t.Waits.Tasks)
 	t.DependsOn, t.Marks, t.Acceptance = slices.Clone(t.DependsOn), slices.Clone(t.Marks), slices.Clone(t.Acceptance)
 	t.Verify, t.Allow = slices.Clone(t.Verify), slices.Clone(t.Allow)
 	t.Hidden, t.Files = slices.Clone(t.Hidden), slices.Clone(t.Files)
@@ -412,11 +413,11 @@ func (tx *Tx) move(t ralph.Task, to ralph.Status, by ralph.Mover, reason string)
 	change := ralph.TaskStatusChanged{From: t.Status, To: to, Reason: reason}
 	if to == ralph.Blocked {
 		// Notifications say whether the task waits for a person or only for another task.
-		_, blockers, unfinished, err := tx.Open(id)
+		waits, err := tx.Waits(id)
 		if err != nil {
 			return err
 		}
-		change.Blockers, change.Unfinished = &blockers, &unfinished
+		change.Waits = &waits
 	}
 	err := tx.record(ralph.Event{TaskID: id}, change)
 	if err != nil || !(to.Ended() || t.Status.Ended()) {
@@ -427,13 +428,13 @@ func (tx *Tx) move(t ralph.Task, to ralph.Status, by ralph.Mover, reason string)
 
 // deriveDependents derives the status of every task that waits for this one.
 func (tx *Tx) deriveDependents(id int64) error {
-	waiting, err := values[int64](tx, `
+	dependents, err := values[int64](tx, `
 		SELECT d.task_id FROM task_dependencies d JOIN tasks t ON t.id = d.task_id
 		WHERE d.depends_on = $1 AND t.status IN ('pending', 'blocked', 'needs_input') ORDER BY d.task_id`, id)
 	if err != nil {
 		return err
 	}
-	for _, w := range waiting {
+	for _, w := range dependents {
 		if err := tx.Derive(w); err != nil {
 			return err
 		}
@@ -441,16 +442,25 @@ func (tx *Tx) deriveDependents(id int64) error {
 	return nil
 }
 
-// Open counts what holds a task: unanswered blocking questions, unresolved blockers, and
-// dependencies that have not completed.
-func (tx *Tx) Open(id int64) (questions, blockers, unfinished int, err error) {
-	err = tx.row(`
-		SELECT coalesce(sum(CASE WHEN signal_verb = 'ask' OR kind = 'question' THEN 1 ELSE 0 END), 0),
-			coalesce(sum(CASE WHEN signal_verb = 'ask' OR kind = 'question' THEN 0 ELSE 1 END), 0),
-			(SELECT count(*) FROM task_dependencies d JOIN tasks t ON t.id = d.depends_on
-			WHERE d.task_id = $1 AND t.status <> 'completed')
-		FROM task_comments WHERE task_id = $1 AND holding = 1`, id).Scan(&questions, &blockers, &unfinished)
-	return questions, blockers, unfinished, err
+// waits are the expressions that select what holds task t back.
+func waits(w *ralph.Waits) []field {
+	return []field{
+		{"(SELECT count(*) FROM task_comments c WHERE c.task_id = t.id AND c.holding = 1 AND " + asks + ")", &w.Questions},
+		{"(SELECT count(*) FROM task_comments c WHERE c.task_id = t.id AND c.holding = 1 AND NOT " + asks + ")", &w.Blockers},
+		{`(SELECT string_agg(CAST(td.depends_on AS TEXT), ',' ORDER BY td.depends_on)
+			FROM task_dependencies td JOIN tasks o ON o.id = td.depends_on
+			WHERE td.task_id = t.id AND o.status <> 'completed')`, idList{&w.Tasks}},
+	}
+}
+
+// asks is the condition that comment c is a question.
+const asks = "(coalesce(c.signal_verb, '') = 'ask' OR c.kind = 'question')"
+
+var waiting = reads("tasks t", waits)
+
+// Waits returns what holds a task back.
+func (tx *Tx) Waits(id int64) (ralph.Waits, error) {
+	return waiting.one(tx, fmt.Sprintf("TASK-%d", id), ralph.ListTasks, `WHERE t.id = $1`, id)
 }
 
 // Derive sets the status of a waiting or queued task from its open questions, blockers and
@@ -463,21 +473,18 @@ func (tx *Tx) Derive(id int64) error {
 	if t.Status != ralph.Pending && t.Status != ralph.NeedsInput && t.Status != ralph.Blocked {
 		return nil
 	}
-	questions, blockers, unfinished, err := tx.Open(id)
+	w, err := tx.Waits(id)
 	if err != nil {
 		return err
 	}
-	to := ralph.Waiting(questions, blockers, unfinished)
-	if to == t.Status {
-		return nil
+	to := w.Status()
+	switch {
+	case to != t.Status:
+		return tx.Move(id, to, ralph.Derived, w.String())
+	case to == ralph.Blocked: // perhaps by something else than before
+		return tx.set("tasks", id, cells{"status_reason": w.String()})
 	}
-	on, err := values[int64](tx, `
-		SELECT d.depends_on FROM task_dependencies d JOIN tasks t ON t.id = d.depends_on
-		WHERE d.task_id = $1 AND t.status <> 'completed' ORDER BY d.depends_on`, id)
-	if err != nil {
-		return err
-	}
-	return tx.Move(id, to, ralph.Derived, signals.WaitingReason(questions, blockers, unfinished, on...))
+	return nil
 }
 
 // Definitions returns a digest of the definition of a task and its feature, without statuses,

@@ -144,7 +144,7 @@ func From(e ralph.Event, about About) ([]Notification, error) {
 	case ralph.TaskStatusChanged:
 		d.Reason = p.Reason
 		// A task that waits only for other tasks is no news for people.
-		if t := changed[p.To]; t != "" && (t != TaskBlocked || p.Blockers != nil && *p.Blockers > 0) {
+		if t := changed[p.To]; t != "" && (t != TaskBlocked || p.Waits != nil && p.Waits.People() > 0) {
 			tell(t)
 		}
 	case ralph.RunWaiting:

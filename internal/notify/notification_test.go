@@ -59,10 +59,10 @@ func TestWhatIsToldOfEachEvent(t *testing.T) {
 			[]string{"task.completed: TASK-3 completed: Paint it | done | "},
 		},
 		{
-			"a task that waits for people", event(ralph.EventTaskStatusChanged, `{"from":"in_progress","to":"blocked","reason":"waits","blockers":1,"unfinished":1}`),
+			"a task that waits for people", event(ralph.EventTaskStatusChanged, `{"from":"in_progress","to":"blocked","reason":"waits","waits":{"blockers":1,"tasks":[4]}}`),
 			[]string{"task.blocked: TASK-3 is blocked: Paint it | waits | ralph inbox"},
 		},
-		{"a task that waits for another task alone", event(ralph.EventTaskStatusChanged, `{"from":"pending","to":"blocked","reason":"waits","blockers":0,"unfinished":1}`), nil},
+		{"a task that waits for another task alone", event(ralph.EventTaskStatusChanged, `{"from":"pending","to":"blocked","reason":"waits","waits":{"tasks":[4]}}`), nil},
 		{"a task that is queued again", event(ralph.EventTaskStatusChanged, `{"from":"blocked","to":"pending","reason":""}`), nil},
 		{
 			"a long wait for the agent", event(ralph.EventRunWaiting, `{"reason":"rate limit: x","until":"2026-11-20T15:00:00.000Z","agent":true}`),

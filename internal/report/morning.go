@@ -254,7 +254,7 @@ func (r Report) Morning() []string {
 	done, failed, merging := counts[ralph.Completed], counts[ralph.Failed], counts[ralph.Merging]
 	rest := len(r.Tasks) - done - failed - merging
 	for _, t := range r.Tasks {
-		if (ralph.Task{Status: t.Status, StatusReason: t.Reason}).NeedsPerson() {
+		if (ralph.Task{Status: t.Status, Waits: t.Waits}).NeedsPerson() {
 			rest-- // that is said of what waits
 		}
 	}

@@ -49,6 +49,7 @@ type Receipt struct {
 	Feature  string       `json:"feature"`
 	Status   ralph.Status `json:"status"`
 	Reason   string       `json:"status_reason"`
+	Waits    ralph.Waits  `json:"waits"`
 	Attempts int          `json:"attempts"` // over the task's whole life
 	Sessions int          `json:"sessions"` // in the time of the report
 	Seconds  float64      `json:"seconds"`
@@ -100,7 +101,7 @@ func nothing() Changed { return Changed{Branches: []string{}, Commits: []string{
 func receiptOf(t ralph.Task) Receipt {
 	return Receipt{
 		TaskID: t.ID, Title: t.Title, Feature: t.Feature,
-		Status: t.Status, Reason: t.StatusReason, Attempts: t.Attempts,
+		Status: t.Status, Reason: t.StatusReason, Waits: t.Waits, Attempts: t.Attempts,
 		Verify: []ralph.Check{}, Flags: []Flag{}, Notes: []string{}, Numbers: []int{}, Changed: nothing(),
 		CostKnown: true, Agents: []ralph.By{},
 	}

@@ -113,8 +113,8 @@ func Short(e ralph.Event, now time.Time) string {
 
 func ended(e ralph.Event, d ralph.SessionEnded) string {
 	became := fmt.Sprintf("%s: %s", d.Status, text.Line(d.StatusReason, 200))
-	if on, ok := strings.CutPrefix(d.StatusReason, "waits for TASK-"); ok { // blocked is what needs a person
-		became = "waiting for TASK-" + text.Line(on, 200)
+	if (ralph.Task{Status: d.Status, Waits: d.Waits}).Look() != d.Status.Look() {
+		became = "waiting for " + ralph.TaskNames(d.Waits.Tasks, ", ")
 	}
 	cost := text.Cost(d.CostUSD, d.CostKnown, d.Tokens)
 	line := fmt.Sprintf("■ TASK-%d → %s (%.0f s, %s)", e.TaskID, became, d.Seconds, cost)

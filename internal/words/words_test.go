@@ -25,7 +25,6 @@ func event(t *testing.T, p ralph.EventPayload) ralph.Event {
 // all others, and the title of the message that somebody may be sent.
 func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 	t.Parallel()
-	two := 2
 	said := json.RawMessage(`{"summary":"made it\nand tested it"}`)
 	seen := map[string]bool{}
 	for _, c := range []struct {
@@ -36,7 +35,7 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		{ralph.TaskCreated{Title: "A", Status: "pending"}, "", "task.created TASK-7 A (pending)", ""},
 		{ralph.TaskUpdated{Title: "A"}, "", `task.updated TASK-7 {"title":"A"}`, ""},
 		{
-			ralph.TaskStatusChanged{From: "in_progress", To: "blocked", Reason: "key", Blockers: &two},
+			ralph.TaskStatusChanged{From: "in_progress", To: "blocked", Reason: "key", Waits: &ralph.Waits{Blockers: 2}},
 			"",
 			"task.status_changed TASK-7 in_progress → blocked: key", "TASK-7 is blocked: Title",
 		},

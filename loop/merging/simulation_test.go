@@ -699,8 +699,8 @@ func (f *actor) people() {
 		f.no(err)
 		for _, t := range held {
 			f.tx(func(tx *store.Tx) error {
-				_, blockers, _, err := tx.Open(t.ID)
-				if err == nil && (blockers > 0 || t.Status != ralph.Blocked) {
+				w, err := tx.Waits(t.ID)
+				if err == nil && (w.Blockers > 0 || t.Status != ralph.Blocked) {
 					err = tx.Retry(t.ID, "ann")
 				}
 				return err
