@@ -53,10 +53,11 @@ type Change struct {
 	Files     []FileChange `json:"files"` // how that commit differs from its first parent; empty until it is being merged
 	Reason    string       `json:"reason"`
 	Conflicts []string     `json:"conflicts"` // files
-	Undo      Status       `json:"undo"`      // its task's status once what was merged is taken back; "" for other changes
-	Proof     *Proof       `json:"proof"`     // what its tests prove; null as long as nobody has looked
-	Created   Time         `json:"created"`
-	Updated   Time         `json:"updated"`
+	// of an undo, its task's status once it is merged: cancelled (it takes work back) or completed (it brings work back)
+	Undo    Status `json:"undo"`
+	Proof   *Proof `json:"proof"` // what its tests prove; null as long as nobody has looked
+	Created Time   `json:"created"`
+	Updated Time   `json:"updated"`
 }
 
 // ChangeRefs is the ref namespace that keeps the heads of changes.
@@ -81,6 +82,6 @@ type Reverted struct {
 // String says so in a sentence, and what can be done.
 func (r Reverted) String() string {
 	return fmt.Sprintf("TASK-%[1]d is completed, and %[2]s took it back on %[3]s (%[4]s: %[5]s): `ralph undo %[1]d` "+
-		"has it done again, with --cancel it is called off", r.TaskID, ShortID(r.By.ID), r.Branch,
+		"calls the task off, `ralph task retry %[1]d --again` has it done once more", r.TaskID, ShortID(r.By.ID), r.Branch,
 		r.By.Author, r.By.Subject)
 }

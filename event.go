@@ -315,9 +315,13 @@ type ChangeQueued struct {
 type ChangeMerged struct {
 	ChangeID int64  `json:"change_id"`
 	Commit   string `json:"commit"`
-	Into     string `json:"into"`           // the branch
-	Behind   string `json:"behind"`         // why the branch that people have does not have it yet; "" if it does
-	Undo     bool   `json:"undo,omitempty"` // it takes back what its task had merged
+	Into     string `json:"into"`   // the branch
+	Behind   string `json:"behind"` // why the branch that people have does not have it yet; "" if it does
+	// Of an undo: the task's status by it (cancelled: its work was taken back; completed: brought back), how many files
+	// that changed, and the commits that it reverses.
+	Undo     Status   `json:"undo,omitempty"`
+	Files    int      `json:"files,omitempty"`
+	Reverses []string `json:"reverses,omitempty"`
 }
 
 // ChangeSentBack reports that a change left the queue unmerged, and why.

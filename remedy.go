@@ -22,6 +22,8 @@ const (
 	ReleaseTask     Remedy = "release a task"    // the task
 	RetryTask       Remedy = "retry a task"      // the task
 	DropChange      Remedy = "drop a change"     // the task
+	CancelTask      Remedy = "cancel a task"     // the task
+	UndoOrRepeat    Remedy = "undo or repeat"    // the task
 	AnswerQuestion  Remedy = "answer"            // the question
 	ReplyToTask     Remedy = "reply"             // the task
 	ResolveComment  Remedy = "resolve"           // the comment

@@ -15,7 +15,11 @@ const (
 	RoleWork   Role = "work"   // on a task
 	RoleReview Role = "review" // it looks at what another session made (docs/review.md)
 	RolePlan   Role = "plan"   // it makes tasks of an idea (docs/howto/plan.md)
+	RoleUndo   Role = "undo"   // a person's undo, which is merged as a session's change is
 )
+
+// Works reports whether sessions of the role work on their task, so that they count as attempts.
+func (r Role) Works() bool { return r != RoleReview && r != RoleUndo }
 
 // NoReview stands for an agent's name in a task that no agent is to review.
 const NoReview = "none"

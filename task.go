@@ -300,7 +300,9 @@ var Moves = []Move{
 	{Merging, Blocked, Merger, "the target branch is gone, or it was sent back too often"},
 	{Merging, Pending, Person, "what the task asks for was changed, or `ralph task retry --fresh`"},
 	{Completed, Merging, Person, "`ralph undo`: the reverse of its change waits to be merged"},
-	{Merging, Cancelled, Merger, "`ralph undo --cancel`: the reverse is in the target branch"},
+	{Failed, Merging, Person, "the same, of work that was merged before the task was tried once more"},
+	{Cancelled, Merging, Person, "`ralph undo` of work that was merged before, or of an undo"},
+	{Merging, Cancelled, Merger, "`ralph undo`: the reverse is in the target branch"},
 	{Merging, Cancelled, Person, "the task is called off (refused while the change is being merged)"},
 	{Pending, Merging, Person, "`ralph task retry --as-is`: the change is tried again as it is"},
 	{Blocked, Merging, Person, "`ralph task retry --as-is`: the change is tried again as it is"},
@@ -317,8 +319,10 @@ var Moves = []Move{
 
 	{Failed, Pending, Person, "`ralph task retry`: every counter starts again"},
 	{Failed, Cancelled, Person, "the task is called off"},
-	{Completed, Pending, Person, "`ralph task retry`: it is to be done again"},
-	{Completed, Cancelled, Person, "`ralph undo --cancel`, where people have taken back its change already"},
+	{Completed, Pending, Person, "`ralph task retry --again`: it is to be done once more"},
+	{Completed, Cancelled, Person, "`ralph undo`, where people have taken back its change already"},
+	{Failed, Cancelled, Person, "the same"},
+	{Cancelled, Completed, Person, "`ralph undo` of an undo, where people have brought back its change already"},
 	{Cancelled, Pending, Person, "`ralph task retry`: it is wanted after all"},
 	{Rejected, Pending, Person, "`ralph task retry`: it is wanted after all"},
 

@@ -13,35 +13,40 @@ import (
 
 // An Undoing is a person's wish to take back what of a task was merged.
 type Undoing struct {
-	By     string // the person
-	Why    string // for the task's next session
-	Cancel bool   // the task is called off, instead of being done again
-	Agent  bool   // where later commits stand in the way, an agent is to do it
+	By    string // the person
+	Why   string // for the task's next session, should there be one
+	Agent bool   // where later commits stand in the way, an agent is to do it
 }
 
-// Undo queues the reverse of what a task has merged. It is merged like any change, with [Loop.MergeQueued] or the run
-// in progress. Conflicts are the files in which later commits stand in its way; nothing is queued then. Where people
-// have taken it back already, the task has its status at once. The error wraps [ralph.ErrConflict] if it has merged
-// nothing.
+// Undo queues the reverse of what a task has merged; of a task that is undone, the reverse of that. It is merged like
+// any change, with [Loop.MergeQueued] or the run in progress. Conflicts are the files in which later commits stand in
+// its way; nothing is queued then. Where people have reversed it already, the task has its status at once. The error
+// wraps [ralph.ErrConflict] if there is nothing to reverse.
 func (l *Loop) Undo(ctx context.Context, task int64, u Undoing) (conflicts []string, err error) {
-	merged, err := store.Read(ctx, l.Store, func(tx *store.Tx) ([]ralph.Change, error) { return tx.Undoable(task) })
-	if err != nil {
+	var merged []ralph.Change
+	var to ralph.Status
+	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
+		merged, to, err = tx.Undoable(task)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	c, conflicts, err := l.Merger.Reverse(ctx, merged)
 	if err != nil || len(conflicts) > 0 {
 		return conflicts, err
 	}
-	if c.Undo = ralph.Pending; u.Cancel {
-		c.Undo = ralph.Cancelled
-	}
+	c.Undo = to
 	return nil, l.Store.Tx(ctx, func(tx *store.Tx) error {
 		if err := tx.SetTarget(l.Merger.Into); err != nil {
 			return err
 		}
 		undo := store.Undo{Change: c, By: u.By, Why: u.Why}
 		if c.Head == "" {
-			return tx.UndoneAlready(undo, l.Merger.Into+" had nothing of its change any more")
+			how := " had nothing of its change any more"
+			if to == ralph.Completed {
+				how = " had its change already"
+			}
+			return tx.UndoneAlready(undo, l.Merger.Into+how)
 		}
 		return tx.Undo(undo)
 	})
@@ -54,7 +59,7 @@ func (l *Loop) UndoByAgent(ctx context.Context, task int64, conflicts []string, 
 		if err != nil {
 			return err
 		}
-		merged, err := tx.Undoable(task)
+		merged, _, err := tx.Undoable(task)
 		if err != nil {
 			return err
 		}
@@ -82,8 +87,8 @@ func (l *Loop) UndoByAgent(ctx context.Context, task int64, conflicts []string, 
 	return added, err
 }
 
-// AskUndo has what a task has merged taken back, and says in a sentence what comes of it. The run in progress merges
-// that, or the next one.
+// AskUndo has what a task has merged taken back or brought back, and says in a sentence what comes of it. The caller
+// has that merged if no run is in progress.
 func (l *Loop) AskUndo(ctx context.Context, task int64, u Undoing) (said string, err error) {
 	conflicts, err := l.Undo(ctx, task, u)
 	switch {
@@ -100,9 +105,9 @@ func (l *Loop) AskUndo(ctx context.Context, task int64, u Undoing) (said string,
 			case t.Status != ralph.Merging:
 				said = fmt.Sprintf("TASK-%d is %s: %s.", task, t.Status, t.StatusReason)
 			case ok && tx.Alive(run):
-				said = fmt.Sprintf("TASK-%d will be undone once the run has verified and merged its reverse.", task)
+				said = fmt.Sprintf("TASK-%d: the run in progress verifies and merges the reverse of its change next.", task)
 			default:
-				said = fmt.Sprintf("TASK-%d will be undone once a run merges its reverse: start one.", task)
+				said = fmt.Sprintf("TASK-%d: the reverse of its change is being verified and merged.", task)
 			}
 			return err
 		})

@@ -302,7 +302,7 @@ func (r *runner) merge(ctx context.Context) error {
 	}
 	if r.width() == 1 || !some {
 		var err error
-		r.waits, err = r.mergeNow(ctx, r.takeCheck, mergeWait, false)
+		r.waits, err = r.mergeNow(ctx, r.takeCheck, mergeWait, r.id, false)
 		return err
 	}
 	if rests, err := r.mergeRests(ctx); err != nil || rests {
@@ -317,7 +317,7 @@ func (r *runner) merge(ctx context.Context) error {
 	jobsCtx := r.jobsCtx
 	go func() {
 		work, release := r.obeying(jobsCtx, r.Session.Grace)
-		waits, err := r.mergeNow(work, r.takeCheck, mergeWait, true)
+		waits, err := r.mergeNow(work, r.takeCheck, mergeWait, r.id, true)
 		if stopped := work.Err() != nil && jobsCtx.Err() == nil; stopped {
 			err = nil // the next run merges it
 		}
@@ -385,9 +385,9 @@ func (r *runner) mergeRests(ctx context.Context) (bool, error) {
 }
 
 // mergeNow merges what can be merged, and returns what the rest waits for. Runs and workers do that one after
-// the other. What fails pauses the queue, unless it is the database or a full disk. Early is [merging.Merger.Early].
+// the other. What fails pauses the queue, unless it is the database or a full disk. Run and early are those of [merging.Merger].
 func (l *Loop) mergeNow(
-	ctx context.Context, take taker, wait time.Duration, early bool,
+	ctx context.Context, take taker, wait time.Duration, run int64, early bool,
 ) (waits merging.Wait, err error) {
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -407,7 +407,7 @@ func (l *Loop) mergeNow(
 	merger := l.Merger.In(&session.Apart{Take: take, Check: l.Check, Round: check.Round{
 		Session: "merging-" + l.Here.State, Log: filepath.Join(dir, "verify.log"),
 	}})
-	merger.Early = early
+	merger.Run, merger.Early = run, early
 	if waits, err = merger.Merge(ctx); err != nil && ctx.Err() == nil && l.Store.Intact() == nil {
 		l.Log.Warn("merging failed; trying once more", "error", err)
 		waits, err = merger.Merge(ctx)
@@ -440,7 +440,7 @@ func (l *Loop) mergeForWorker(ctx context.Context, take taker, wait time.Duratio
 	if err := l.Store.View(ctx, l.sameTarget); err != nil {
 		return "", err
 	}
-	waits, err := l.mergeNow(ctx, take, wait, false)
+	waits, err := l.mergeNow(ctx, take, wait, 0, false)
 	return waits.Why, err
 }
 

@@ -46,7 +46,6 @@ type CheckpointCall struct {
 type UndoCall struct {
 	TaskID  taskID `json:"task_id"`
 	Reason  string `json:"reason"`
-	Cancel  bool   `json:"cancel"`
 	ByAgent bool   `json:"by_agent"`
 }
 
@@ -118,17 +117,17 @@ func (c *chat) undoAsked(ctx context.Context, req *mcp.CallToolRequest, in UndoC
 	if err := ralph.CheckText("reason", in.Reason, false); err != nil {
 		return nil, err
 	}
-	question := fmt.Sprintf("Take back what TASK-%d has merged, and have it done again?", in.TaskID)
-	if in.Cancel {
-		question = fmt.Sprintf("Take back what TASK-%d has merged, and cancel it?", in.TaskID)
-	}
+	question := fmt.Sprintf("Take back what TASK-%[1]d has merged, or bring it back if TASK-%[1]d is undone?", in.TaskID)
 	pending, err := c.agrees(ctx, req, question, "", fmt.Sprintf("`ralph undo %d` in a terminal does it, as does the "+
 		"task's page of the dashboard", in.TaskID), fmt.Sprintf("TASK-%d stays as it is", in.TaskID))
 	if err != nil || pending != nil {
 		return pending, err
 	}
 	said, err := c.Loop.AskUndo(ctx, int64(in.TaskID),
-		loop.Undoing{By: c.Person, Why: in.Reason, Cancel: in.Cancel, Agent: in.ByAgent})
+		loop.Undoing{By: c.Person, Why: in.Reason, Agent: in.ByAgent})
+	if err == nil {
+		err = c.Merge(ctx)
+	}
 	return map[string]string{"result": said}, err
 }
 

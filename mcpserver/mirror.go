@@ -34,6 +34,8 @@ type Chats struct {
 	Environ      []string
 	Getenv       func(name string) string
 	Warn         io.Writer // gets problems that stop nothing
+	// Merge begins to merge what is queued if no run does.
+	Merge func(ctx context.Context) error
 }
 
 // A ChatTask is a person's task as chats see it.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -299,15 +300,41 @@ func (tx *Tx) Requeue(id int64, from ralph.ChangeState) error {
 	return tx.set("changes", id, unmoved)
 }
 
-// CompleteChange marks a change as merged and completes its task. Behind says why the branch that people
+// CompleteChange marks a change as merged and completes its task. run is the run that merged it; 0 stands for a
+// command, whose merge counts for the run in progress, if there is one. behind says why the branch that people
 // have does not have it yet; "" if it does.
-func (tx *Tx) CompleteChange(c ralph.Change, into, behind string) error {
+func (tx *Tx) CompleteChange(c ralph.Change, run int64, into, behind string) error {
+	if run == 0 {
+		last, ok, err := tx.LastRun()
+		if err != nil {
+			return err
+		}
+		if ok && tx.Alive(last) {
+			run = last.ID
+		}
+	}
 	if err := tx.SetChange(c.ID, ralph.Moving, ralph.Merged); err != nil {
 		return err
 	}
-	if err := tx.record(ofChange(c), ralph.ChangeMerged{
-		ChangeID: c.ID, Commit: c.To, Into: into, Behind: behind, Undo: c.Undo != "",
-	}); err != nil {
+	if err := tx.set("changes", c.ID, cells{"merged_run": run, "merged_at": tx.Now()}); err != nil {
+		return err
+	}
+	e := ofChange(c)
+	e.RunID = run
+	merged := ralph.ChangeMerged{ChangeID: c.ID, Commit: c.To, Into: into, Behind: behind, Undo: c.Undo}
+	if c.Undo != "" {
+		merged.Commit, merged.Files = cmp.Or(c.Commit, c.To), len(c.Files)
+		all, err := changes.all(tx, `WHERE c.task_id = $1 AND c.state = 'merged' AND c.own_commit <> '' AND c.id < $2
+			ORDER BY c.id DESC`, c.TaskID, c.ID)
+		if err != nil {
+			return err
+		}
+		taken, _ := reversed(all)
+		for _, t := range taken {
+			merged.Reverses = append(merged.Reverses, t.Commit)
+		}
+	}
+	if err := tx.record(e, merged); err != nil {
 		return err
 	}
 	t, err := tx.Task(c.TaskID)
@@ -318,7 +345,7 @@ func (tx *Tx) CompleteChange(c ralph.Change, into, behind string) error {
 		return err
 	}
 	if c.Undo != "" {
-		return tx.undone(c)
+		return tx.move(t, c.Undo, ralph.Merger, c.Reason)
 	}
 	why := fmt.Sprintf("merged into %s as %.10s; %s", into, c.To, t.StatusReason)
 	if behind != "" {

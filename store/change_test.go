@@ -92,13 +92,13 @@ func TestWhatPeopleDoToAChange(t *testing.T) {
 	giveUp := func(tx *store.Tx, c ralph.Change) error { return tx.SendBack(c, "it conflicts", nil, "look at it") }
 	block := func(tx *store.Tx, c ralph.Change) error { return tx.BlockChange(c, "the branch is gone") }
 	undoing := func(tx *store.Tx, c ralph.Change) error {
-		if err := errors.Join(moved(tx, c), tx.CompleteChange(ralph.Change{ID: c.ID, TaskID: c.TaskID, SessionID: c.SessionID, To: "to"}, "main", "")); err != nil {
+		if err := errors.Join(moved(tx, c), tx.CompleteChange(ralph.Change{ID: c.ID, TaskID: c.TaskID, SessionID: c.SessionID, To: "to"}, 0, "main", "")); err != nil {
 			return err
 		}
 		if err := tx.Move(c.TaskID, ralph.Merging, ralph.Person, "undone"); err != nil {
 			return err
 		}
-		_, err := tx.AddChange(ralph.Change{TaskID: c.TaskID, SessionID: c.SessionID, State: ralph.Queued, Undo: ralph.Pending})
+		_, err := tx.AddChange(ralph.Change{TaskID: c.TaskID, SessionID: c.SessionID, State: ralph.Queued, Undo: ralph.Cancelled})
 		return err
 	}
 	conflicting := func(tx *store.Tx, c ralph.Change) error { // its merge was begun

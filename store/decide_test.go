@@ -90,7 +90,7 @@ func TestFactsAreWhatTheDatabaseKnows(t *testing.T) {
 		if err := tx.Approve(all[len(all)-1].ID, "", "ann"); err != nil {
 			return err
 		}
-		if err := tx.Retry(first.TaskID, "once more"); err != nil {
+		if err := tx.RetryCompleted(first.TaskID, "once more"); err != nil {
 			return err
 		}
 		if _, err := tx.StartSession(store.Start{ID: second.ID, Task: first.TaskID}); err != nil {

@@ -320,13 +320,9 @@ func (tx *Tx) addAction(item *InboxItem) error {
 
 // addUndo sets whether what the task of a flag has merged can be taken back.
 func (tx *Tx) addUndo(item *InboxItem) error {
-	status, err := tx.status(item.TaskID)
-	if err != nil || status != ralph.Completed {
-		return err
-	}
-	_, err = tx.Undoable(item.TaskID)
+	_, to, err := tx.Undoable(item.TaskID)
 	switch {
-	case err == nil:
+	case err == nil && to == ralph.Cancelled:
 		item.Action = "undo"
 	case errors.Is(err, ralph.ErrConflict):
 		err = nil

@@ -64,12 +64,12 @@ func (db *DB) OtherMachine(s ralph.Session) bool { return db.Shared() && s.Machi
 // LostSessions lists the open sessions on tasks of runs that have ended or are lost, oldest first; with again also
 // those that could not be decided.
 func (tx *Tx) LostSessions(again bool) ([]ralph.Session, error) {
-	return tx.lost(`s.role <> 'review' AND ($1 = 1 OR s.undecided = '')`, again)
+	return tx.lost(`s.role IN ('work', 'plan') AND ($1 = 1 OR s.undecided = '')`, again)
 }
 
 // WorksElsewhere returns a session in progress of another run than the given one; ok is false if there is none.
 func (tx *Tx) WorksElsewhere(run int64) (s ralph.Session, ok bool, err error) {
-	return sessions.first(tx, `WHERE s.completed_at = '' AND s.origin = 'loop' AND s.worker = '' AND s.role <> 'review'
+	return sessions.first(tx, `WHERE s.completed_at = '' AND s.origin = 'loop' AND s.worker = '' AND s.role IN ('work', 'plan')
 		AND s.undecided = '' AND s.run_id <> $1 ORDER BY s.started_at`, run)
 }
 

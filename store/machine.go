@@ -62,7 +62,7 @@ func (tx *Tx) standing(m *ralph.Machine) error {
 	}
 	if err == nil {
 		m.Sessions, err = value[int](tx, `SELECT count(*) FROM sessions s
-			WHERE s.completed_at = '' AND s.role <> 'review' AND s.machine = $1`, m.Name)
+			WHERE s.completed_at = '' AND s.role IN ('work', 'plan') AND s.machine = $1`, m.Name)
 	}
 	return err
 }

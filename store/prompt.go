@@ -74,7 +74,7 @@ func (tx *Tx) Discussion(task int64, since ralph.Time) ([]ralph.Comment, error) 
 // skips silent agent errors, interruptions and losses.
 func (tx *Tx) LastJudged(task int64) (s ralph.Session, ok bool, err error) {
 	return sessions.first(tx, `
-		WHERE s.task_id = $1 AND s.role <> 'review' AND s.completed_at <> ''
+		WHERE s.task_id = $1 AND s.role IN ('work', 'plan') AND s.completed_at <> ''
 			AND (s.closing_verb IS NOT NULL OR s.ending IN ('finished', 'timed_out'))
 		ORDER BY s.started_at DESC, s.id`, task)
 }
@@ -82,7 +82,7 @@ func (tx *Tx) LastJudged(task int64) (s ralph.Session, ok bool, err error) {
 // StuckSessions lists the latest n sessions of a task that were stuck, oldest first.
 func (tx *Tx) StuckSessions(task int64, n int) ([]ralph.Session, error) {
 	list, err := sessions.all(tx, `
-		WHERE s.task_id = $1 AND s.role <> 'review' AND s.outcome <> 'success' AND (s.closing_verb IN ('stuck', 'partial')
+		WHERE s.task_id = $1 AND s.role IN ('work', 'plan') AND s.outcome <> 'success' AND (s.closing_verb IN ('stuck', 'partial')
 			OR s.closing_verb IS NULL AND s.ending IN ('finished', 'timed_out'))
 		ORDER BY s.started_at DESC LIMIT $2`, task, n)
 	slices.Reverse(list)
@@ -92,13 +92,13 @@ func (tx *Tx) StuckSessions(task int64, n int) ([]ralph.Session, error) {
 // LastSessionStart returns when a task's latest session began; zero if it had none.
 func (tx *Tx) LastSessionStart(task int64) (t ralph.Time, err error) {
 	return value[ralph.Time](tx, `SELECT coalesce(max(started_at), '') FROM sessions
-		WHERE task_id = $1 AND role <> 'review'`, task)
+		WHERE task_id = $1 AND role IN ('work', 'plan')`, task)
 }
 
 // LastSessionEnd returns when a task's latest session ended; zero if it had none.
 func (tx *Tx) LastSessionEnd(task int64) (t ralph.Time, err error) {
 	return value[ralph.Time](tx, `SELECT coalesce(max(completed_at), '') FROM sessions
-		WHERE task_id = $1 AND role <> 'review'`, task)
+		WHERE task_id = $1 AND role IN ('work', 'plan')`, task)
 }
 
 // DoneSummary returns the summary of a task's latest done signal; "" if it has none.

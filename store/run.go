@@ -110,9 +110,26 @@ var ends = reads("runs r", func(r *ralph.Run) []field {
 	}
 })
 
-// RunEnds lists limit runs, newest first: when each worked and how it ended, and nothing else.
+// RunEnds lists limit runs that had a session or merged something, newest first: when each worked and how it ended,
+// and nothing else.
 func (tx *Tx) RunEnds(limit int) ([]ralph.Run, error) {
-	return ends.all(tx, `ORDER BY r.id DESC LIMIT $1`, limit)
+	return ends.all(tx, `WHERE EXISTS (SELECT 1 FROM sessions s WHERE s.run_id = r.id)
+		OR EXISTS (SELECT 1 FROM changes c WHERE c.merged_run = r.id) ORDER BY r.id DESC LIMIT $1`, limit)
+}
+
+// LastWorkedRun returns the run that works, else the newest one that had a session or merged something, else
+// [Tx.LastRun].
+func (tx *Tx) LastWorkedRun() (r ralph.Run, ok bool, err error) {
+	r, ok, err = tx.LastRun()
+	if err != nil || !ok || tx.Alive(r) {
+		return r, ok, err
+	}
+	worked, err := tx.RunEnds(1)
+	if err != nil || len(worked) == 0 || r.EndedAt.IsZero() {
+		return r, ok, err
+	}
+	r, err = tx.Run(worked[0].ID)
+	return r, true, err
 }
 
 // LastRun returns the newest run that works, else the newest one that has not ended, else the newest one; ok is false
@@ -173,8 +190,8 @@ func (tx *Tx) Spending(run int64, since Since, worth [4]float64) (s Spending, er
 		SELECT own.begun, own.open, own.usd, own.unpriced, own.reserved, held.reserved,
 			today.usd + today.unpriced, month.usd + month.unpriced FROM (
 			SELECT
-				coalesce(sum(CASE WHEN s.started_at >= $1 AND s.role <> 'review' THEN 1 ELSE 0 END), 0) AS begun,
-				coalesce(sum(CASE WHEN s.completed_at = '' AND s.role <> 'review' THEN 1 ELSE 0 END), 0) AS open,
+				coalesce(sum(CASE WHEN s.started_at >= $1 AND s.role IN ('work', 'plan') THEN 1 ELSE 0 END), 0) AS begun,
+				coalesce(sum(CASE WHEN s.completed_at = '' AND s.role IN ('work', 'plan') THEN 1 ELSE 0 END), 0) AS open,
 				coalesce(sum(CASE WHEN s.completed_at >= $1 THEN s.cost_usd ELSE 0.0 END), 0.0) AS usd,
 				coalesce(sum(CASE WHEN s.completed_at >= $1 AND s.cost_known = 0 AND s.cost_usd = 0.0
 					THEN (s.tokens_input * $2 + s.tokens_output * $3 + s.tokens_cache_read * $4 + s.tokens_cache_creation * $5) /

@@ -88,17 +88,18 @@ type SessionFilter struct {
 	Task    int64
 	Run     int64
 	Ended   string
-	Since   ralph.Time // begun at or after this; zero is no limit
 	Active  ralph.Time // in progress, or ended at or after this; zero is no limit
 	From    ralph.Time // ended at or after this; zero is no limit
 	To      ralph.Time // ended before this; zero is no limit
 	Agent   *string    // nil for any
 	Model   *string    // nil for any
 	Feature *string    // of the task; nil for any, "" for none
-	Work    bool       // no reviews
-	ByCost  bool       // the most expensive first, instead of the newest
-	Limit   int        // only the first; 0 is no limit
-	Skip    int        // leave out this many of the first; needs Limit
+	Work    bool       // only sessions that work on a task
+	// Merges adds the sessions whose change was merged in Run, or at or after Active, though they worked before.
+	Merges bool
+	ByCost bool // the most expensive first, instead of the newest
+	Limit  int  // only the first; 0 is no limit
+	Skip   int  // leave out this many of the first; needs Limit
 }
 
 // matching are the conditions of a filter.
@@ -112,20 +113,12 @@ func (f SessionFilter) narrow(by *filter) {
 	if f.Task != 0 {
 		by.and("s.task_id = ?", f.Task)
 	}
-	if f.Run != 0 {
-		by.and("s.run_id = ?", f.Run)
-	}
+	f.period(by)
 	if f.Ended != "" {
 		by.and("s.ended = ?", f.Ended)
 	}
 	if f.Work {
-		by.and("s.role <> ?", ralph.RoleReview)
-	}
-	if !f.Since.IsZero() {
-		by.and("s.started_at >= ?", f.Since)
-	}
-	if !f.Active.IsZero() {
-		by.and("(s.completed_at = '' OR s.completed_at >= ?)", f.Active)
+		by.and("s.role IN ('work', 'plan')")
 	}
 	if !f.From.IsZero() {
 		by.and("s.completed_at >= ?", f.From)
@@ -143,6 +136,29 @@ func (f SessionFilter) narrow(by *filter) {
 		by.and(`s.task_id IN (SELECT t.id FROM tasks t LEFT JOIN features f ON f.id = t.feature_id
 			WHERE coalesce(f.name, '') = ?)`, *f.Feature)
 	}
+}
+
+// period adds the conditions of Run and Active.
+func (f SessionFilter) period(by *filter) {
+	add := func(worked, merged string, arg any) {
+		if !f.Merges {
+			by.and(worked, arg)
+			return
+		}
+		by.and("("+worked+" OR s.id IN (SELECT c.session_id FROM changes c WHERE "+merged+"))", arg, arg)
+	}
+	if f.Run != 0 {
+		add("s.run_id = ?", "c.merged_run = ?", f.Run)
+	}
+	if !f.Active.IsZero() {
+		add("(s.completed_at = '' OR s.completed_at >= ?)", "c.merged_at <> '' AND c.merged_at >= ?", f.Active)
+	}
+}
+
+// Worked reports whether a session worked in Run and since Active, and is not only there by its merge.
+func (f SessionFilter) Worked(s ralph.Session) bool {
+	return (f.Run == 0 || s.RunID == f.Run) &&
+		(f.Active.IsZero() || s.CompletedAt.IsZero() || !s.CompletedAt.Before(f.Active.Time))
 }
 
 // Sessions lists sessions, newest first or most expensive first.
@@ -168,6 +184,7 @@ func outline(s *ralph.Session) []field {
 	return []field{
 		{"s.id", &s.ID},
 		{"s.task_id", &s.TaskID},
+		{"coalesce(s.run_id, 0)", &s.RunID},
 		{"s.cost_usd", &s.CostUSD},
 		{"s.files", column(&s.Files)},
 		{"s.commits", column(&s.Commits)},
@@ -247,7 +264,7 @@ func (tx *Tx) TasksOf(f SessionFilter) (map[int64]ralph.Task, error) {
 
 // OpenSessions lists the sessions on tasks that have not been decided, oldest first.
 func (tx *Tx) OpenSessions() ([]ralph.Session, error) {
-	return sessions.all(tx, `WHERE s.completed_at = '' AND s.role <> 'review' ORDER BY s.started_at`)
+	return sessions.all(tx, `WHERE s.completed_at = '' AND s.role IN ('work', 'plan') ORDER BY s.started_at`)
 }
 
 // LastCompleted is the session that completed a task last; ok is false if none has.
@@ -410,7 +427,7 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	if err := tx.set("tasks", t.ID, cells{"claimed_by": s.ID, "claim_expires": expires}); err != nil {
 		return ralph.Session{}, err
 	}
-	attempt, err := value[int](tx, `SELECT count(*) + 1 FROM sessions WHERE task_id = $1 AND role <> 'review'`, t.ID)
+	attempt, err := value[int](tx, `SELECT count(*) + 1 FROM sessions WHERE task_id = $1 AND role IN ('work', 'plan')`, t.ID)
 	if err != nil {
 		return ralph.Session{}, err
 	}

@@ -149,7 +149,7 @@ func (tx *Tx) Checkpoints(session string) ([]ralph.Checkpoint, error) {
 // checkpoint; ok is false if it finished or left no checkpoint.
 func (tx *Tx) Interrupted(task int64) (s ralph.Session, c ralph.Checkpoint, ok bool, err error) {
 	s, ok, err = sessions.first(tx, `WHERE s.task_id = $1
-		AND s.role <> 'review' AND s.completed_at <> '' ORDER BY s.started_at DESC, s.id`, task)
+		AND s.role IN ('work', 'plan') AND s.completed_at <> '' ORDER BY s.started_at DESC, s.id`, task)
 	if err != nil || !ok || s.Ending == ralph.Finished {
 		return s, c, false, err
 	}

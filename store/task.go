@@ -23,7 +23,7 @@ const acceptedReason = `
 	THEN (SELECT CASE
 			WHEN e.status_to <> 'completed' THEN NULL
 			WHEN e.status_from <> 'in_progress' THEN e.status_reason
-			ELSE (SELECT s.task_reason FROM sessions s WHERE s.task_id = t.id AND s.role <> 'review' AND s.attempt =
+			ELSE (SELECT s.task_reason FROM sessions s WHERE s.task_id = t.id AND s.role IN ('work', 'plan') AND s.attempt =
 				(SELECT max(a.attempt) FROM sessions a
 				WHERE a.task_id = t.id AND a.completed_at <> '' AND a.accepted = 1))
 		END FROM events e WHERE e.id =
@@ -523,13 +523,31 @@ func (tx *Tx) Renew(id int64) error {
 	})
 }
 
-// Retry puts an ended task back into the queue with every counter at zero. A task that waits after
-// lost sessions is tried again at once.
+// Retry puts a task that failed or was called off back into the queue with every counter at zero. A task that waits
+// after lost sessions is tried again at once. The error wraps [ralph.ErrConflict] for any other task; one that is
+// completed is done once more by [Tx.RetryCompleted].
 func (tx *Tx) Retry(id int64, reason string) error {
 	t, err := tx.Task(id)
 	if err != nil {
 		return err
 	}
+	if t.Status == ralph.Completed {
+		return refused(ralph.UndoOrRepeat, id, "TASK-%d is completed", id)
+	}
+	return tx.retry(t, reason)
+}
+
+// RetryCompleted is [Tx.Retry], and takes a completed task as well. What it has merged stays.
+func (tx *Tx) RetryCompleted(id int64, reason string) error {
+	t, err := tx.Task(id)
+	if err != nil {
+		return err
+	}
+	return tx.retry(t, reason)
+}
+
+func (tx *Tx) retry(t ralph.Task, reason string) error {
+	id := t.ID
 	if t.LostCount > 0 && t.Status != ralph.InProgress && !t.Status.Ended() {
 		return errors.Join(tx.Renew(id), tx.dropBlockers(id, reason))
 	}

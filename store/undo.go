@@ -5,62 +5,74 @@ import (
 	"ralph/signals"
 )
 
-// An Undo takes back what was merged of a task.
+// An Undo takes back what a task has merged, or brings it back once it is undone.
 type Undo struct {
-	Change ralph.Change // the reverse, with the new session's id; its Undo says what becomes of its task
+	Change ralph.Change // the reverse, with the new session's id; its Undo is the status that its task gets
 	By     string       // the person
-	Why    string       // for the task's next session; "" if it is called off
+	Why    string       // for the task's next session; may be ""
 }
 
-// Undoable returns what of a completed task has been merged and is not undone, the newest first. The error wraps
-// [ralph.ErrConflict] if there is nothing to take back.
-func (tx *Tx) Undoable(task int64) (list []ralph.Change, err error) {
+// Undoable returns the merged changes of a task that an undo reverses, the newest first, and the status that the
+// task gets by it: [ralph.Cancelled] if that takes its work back, [ralph.Completed] if it reverses an undo and so
+// brings the work back. It goes by what was merged, whatever has become of the task since. The error wraps
+// [ralph.ErrConflict] if there is nothing to reverse, or if the task is being worked on or merged.
+func (tx *Tx) Undoable(task int64) (list []ralph.Change, to ralph.Status, err error) {
 	t, err := tx.Task(task)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	merged, err := changes.all(tx, `WHERE c.task_id = $1 AND c.state = 'merged' ORDER BY c.id DESC`, task)
+	switch t.Status {
+	case ralph.InProgress:
+		return nil, "", refused(ralph.CancelTask, task, "TASK-%d is being worked on", task)
+	case ralph.Merging:
+		return nil, "", ralph.Conflict("a change of TASK-%d is being merged; try again when it has been", task)
+	}
+	merged, err := changes.all(tx, `WHERE c.task_id = $1 AND c.state = 'merged' AND c.own_commit <> '' ORDER BY c.id DESC`,
+		task)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	for _, c := range merged {
-		if c.Undo != "" {
-			break
-		}
-		if c.Commit != "" { // else the target had it already
-			list = append(list, c)
-		}
-	}
+	list, to = reversed(merged)
 	switch {
-	case len(list) == 0 && len(merged) > 0 && merged[0].Undo != "":
-		return nil, ralph.Conflict("TASK-%d is undone already, by commit %[2]s: "+
-			"`git revert %[2]s` brings its work back as it was, a session does it anew", task, merged[0].Commit)
-	case t.Status != ralph.Completed:
-		return nil, ralph.Conflict("TASK-%d is %s: only what a completed task has merged can be undone", task, t.Status)
 	case len(list) == 0:
-		return nil, refused(ralph.RetryTask, task, "TASK-%d has merged no change", task)
+		return nil, "", ralph.Conflict("TASK-%d has merged no change that could be undone", task)
+	case to == ralph.Completed && t.Status != ralph.Cancelled:
+		return nil, "", refused(ralph.CancelTask, task, "TASK-%d is undone already, and is to be done again", task)
 	}
-	return list, nil
+	return list, to, nil
 }
 
-// Undo queues the reverse of what a task has merged. The task is merging until that has been merged, and gets the
-// change's status then; if it cannot be merged, the task stays completed.
+// reversed returns, of the changes that a task has merged, the newest first, those that an undo reverses now, and the
+// status that the task gets by it.
+func reversed(merged []ralph.Change) (list []ralph.Change, to ralph.Status) {
+	for i, c := range merged {
+		switch c.Undo {
+		case ralph.Cancelled:
+			if i == 0 {
+				return merged[:1], ralph.Completed
+			}
+			return merged[:i], ralph.Cancelled
+		case ralph.Completed: // it brought back all that came before
+			return merged[:i+1], ralph.Cancelled
+		}
+	}
+	return merged, ralph.Cancelled
+}
+
+// Undo queues the reverse of what a task has merged. The task is merging until the reverse is merged, and then gets
+// the status of [Tx.Undoable]. If the reverse cannot be merged, the task gets the other one of the two.
 func (tx *Tx) Undo(u Undo) error {
 	task := u.Change.TaskID
-	if _, err := tx.Undoable(task); err != nil {
+	if _, _, err := tx.Undoable(task); err != nil {
 		return err
 	}
 	t, err := tx.Task(task)
-	if err != nil {
-		return err
-	}
-	attempt, err := value[int](tx, `SELECT count(*) + 1 FROM sessions WHERE task_id = $1 AND role <> 'review'`, task)
 	if err != nil {
 		return err
 	}
 	said := u.said()
 	insert, args := inserting("sessions", cells{
-		"id": u.Change.SessionID, "task_id": task, "attempt": attempt, "origin": ralph.FromHuman, "worker": u.By,
+		"id": u.Change.SessionID, "task_id": task, "origin": ralph.FromHuman, "worker": u.By, "role": ralph.RoleUndo, "attempt": 0,
 		"discipline": t.Discipline, "current_state": ralph.PhaseDone, "ending": ralph.Finished,
 		"outcome": ralph.OutcomeSuccess, "outcome_reason": said, "cost_known": true,
 		"started_at": tx.Now(), "updated_at": tx.Now(), "completed_at": tx.Now(),
@@ -82,48 +94,42 @@ func (tx *Tx) Undo(u Undo) error {
 
 // said says who undid it, and why.
 func (u Undo) said() string {
-	if u.Why == "" {
-		return "undone by " + u.By
+	said := "undone by " + u.By
+	if u.Change.Undo == ralph.Completed {
+		said = "brought back by " + u.By
 	}
-	return "undone by " + u.By + ": " + u.Why
+	if u.Why == "" {
+		return said
+	}
+	return said + ": " + u.Why
 }
 
 // sayWhy tells the task's next session why.
 func (tx *Tx) sayWhy(u Undo) error {
-	if u.Why == "" {
+	if u.Why == "" || u.Change.Undo == ralph.Completed {
 		return nil
 	}
 	_, err := tx.AddComment(ralph.Comment{
 		TaskID: u.Change.TaskID, Author: u.By, AuthorKind: ralph.ByHuman, Kind: ralph.Note,
-		Body: "What was done for this task is undone: " + u.Why,
+		Body: "The work done for this task was undone: " + u.Why,
 	})
 	return err
 }
 
-// UndoneAlready gives the task of an undo its status where nothing is left to take back: people have done that.
+// UndoneAlready gives the task of an undo its status where the target needs no change for it: people have
+// reversed the commits themselves.
 func (tx *Tx) UndoneAlready(u Undo, how string) error {
-	if _, err := tx.Undoable(u.Change.TaskID); err != nil {
+	if _, _, err := tx.Undoable(u.Change.TaskID); err != nil {
 		return err
 	}
 	if err := tx.sayWhy(u); err != nil {
 		return err
 	}
-	if err := tx.Move(u.Change.TaskID, u.Change.Undo, ralph.Person, u.said()+" ("+how+")"); err != nil {
-		return err
-	}
-	return tx.startOver(u.Change.TaskID, u.said())
+	return tx.Move(u.Change.TaskID, u.Change.Undo, ralph.Person, u.said()+" ("+how+")")
 }
 
-// undone ends the task of a change that has taken back what it had been merged.
-func (tx *Tx) undone(c ralph.Change) error {
-	if err := tx.Move(c.TaskID, c.Undo, ralph.Merger, c.Reason); err != nil {
-		return err
-	}
-	return tx.startOver(c.TaskID, c.Reason)
-}
-
-// notUndone takes a change out of the queue that was to take back what its task has been merged. That stays. Unless
-// a person dropped the change, the inbox says so.
+// notUndone takes the reverse of a task's change out of the queue; the target stays as it is. Unless a person
+// dropped the reverse, the inbox says so.
 func (tx *Tx) notUndone(c ralph.Change, why string, person bool) error {
 	if err := tx.SetChange(c.ID, c.State, ralph.Dropped); err != nil {
 		return err
@@ -134,12 +140,16 @@ func (tx *Tx) notUndone(c ralph.Change, why string, person bool) error {
 	if err := tx.record(ofChange(c), ralph.ChangeDropped{ChangeID: c.ID, Reason: why}); err != nil {
 		return err
 	}
+	still, what := ralph.Completed, "its work could not be undone: "+why
+	if c.Undo == ralph.Completed {
+		still, what = ralph.Cancelled, "its work could not be brought back: "+why
+	}
 	if !person {
 		if _, err := tx.signal(c.TaskID, c.SessionID, "ralph", signals.Flag{
-			What: "what it has merged could not be taken back: " + why, Severity: "warning", Category: "incomplete_prior",
+			What: what, Severity: "warning", Category: "incomplete_prior",
 		}); err != nil {
 			return err
 		}
 	}
-	return tx.Move(c.TaskID, ralph.Completed, ralph.Merger, "completed still, as it could not be undone: "+why)
+	return tx.Move(c.TaskID, still, ralph.Merger, what)
 }

@@ -223,6 +223,7 @@ func (a *app) chats(p *project.Project, db *store.DB, l *loop.Loop) *mcpserver.C
 		Store: db, Loop: l, Root: p.Root, State: p.State, File: p.File(mcpserver.MirrorFile),
 		CheckpointAt: config.Fixed.CheckpointAt, Addr: config.Fixed.ChatAddr, Version: version(),
 		Person: a.person(), Environ: a.environ, Getenv: a.getenv, Warn: a.err,
+		Merge: func(ctx context.Context) error { return mergeDetached(ctx, p, db) },
 	}
 }
 

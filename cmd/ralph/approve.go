@@ -58,7 +58,8 @@ func (a *app) decide(ctx context.Context, args []string, approve, asTask bool) e
 		return err
 	}
 	var said string
-	return showOf(ctx, a, alter, func(tx *store.Tx) (i store.InboxItem, err error) {
+	merges := false
+	err = showOf(ctx, a, alter, func(tx *store.Tx) (i store.InboxItem, err error) {
 		list, err := inbox.Named(tx, args[:1])
 		if err != nil {
 			return i, err
@@ -70,7 +71,15 @@ func (a *app) decide(ctx context.Context, args []string, approve, asTask bool) e
 			}
 			i.Action = "task"
 		}
-		said, err = inbox.Decide(tx, i, approve, words, a.person())
+		if said, err = inbox.Decide(tx, i, approve, words, a.person()); err != nil || i.TaskID == 0 {
+			return i, err
+		}
+		t, err := tx.Task(i.TaskID)
+		merges = t.Status == ralph.Merging
 		return i, err
 	}, func(w io.Writer, _ store.InboxItem) { fmt.Fprintln(w, text.Line(said, 300)) })
+	if err != nil || !merges {
+		return err
+	}
+	return a.mergeQueued(ctx, list[0].TaskID)
 }

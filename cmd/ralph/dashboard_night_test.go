@@ -50,7 +50,7 @@ func serveNight(t *testing.T, n *webtest.Night) *nightSite {
 	const token = "a-token-of-twenty-and-more-characters"
 	undone := make(chan int64, 1)
 	server := &web.Server{
-		Undo: func(_ context.Context, task int64, _ string, _, _ bool) (string, error) {
+		Undo: func(_ context.Context, task int64, _ string, _ bool) (string, error) {
 			undone <- task
 			return fmt.Sprintf("TASK-%d is being undone.", task), nil
 		},

@@ -2,22 +2,35 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/proc"
+	"ralph/internal/project"
 	"ralph/internal/show"
 	"ralph/internal/text"
+	"ralph/internal/words"
 	"ralph/store"
 )
 
 func newMerge(a *app) *cobra.Command {
-	all := false
+	all, now := false, false
 	cmd := newCommand("merge [ID]", func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
+		switch {
+		case now && (all || len(args) > 0):
+			return usage(errors.New("--now merges all that is queued: leave the rest out"))
+		case now:
+			return a.mergeQueued(cmd.Context(), 0)
+		case len(args) > 0:
 			return onTask(a.showChanges)(cmd, args)
 		}
 		return showOf(cmd.Context(), a, read, func(tx *store.Tx) (show.MergesView, error) {
@@ -25,7 +38,103 @@ func newMerge(a *app) *cobra.Command {
 		}, show.Merges)
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "those that are not in the queue, too, the newest first")
+	cmd.Flags().BoolVar(&now, "now", false, "merge what is queued, without starting a run")
 	return cmd
+}
+
+// mergeQueued merges what is queued, as a run would, and prints what comes of it. If a run is in progress, it says that
+// the run does it. task is the task whose change a person has just put into the queue; 0 for none.
+func (a *app) mergeQueued(ctx context.Context, task int64) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	out := a.out
+	if a.json { // the command has printed its JSON
+		out = io.Discard
+	}
+	return a.with(ctx, func(p *project.Project, db *store.DB) error {
+		next, err := mergesNext(ctx, p, db)
+		switch {
+		case err != nil:
+			return err
+		case next == nothingQueued && task == 0:
+			_, err = fmt.Fprintln(out, "nothing waits to be merged")
+			return err
+		case next == nothingQueued:
+			return nil
+		case next == theRunMerges:
+			_, err = fmt.Fprintln(out, "the run in progress merges it next")
+			return err
+		}
+		if p.Confinement, err = p.Confine(ctx); err != nil { // what is merged is verified
+			return err
+		}
+		l, err := p.Loop(ctx, db)
+		if err != nil {
+			return err
+		}
+		after, err := store.Read(ctx, db, (*store.Tx).LastEvent)
+		if err != nil {
+			return err
+		}
+		waits, err := l.MergeQueued(ctx)
+		for e, rerr := range db.EventsAfter(context.WithoutCancel(ctx), after) {
+			if rerr != nil {
+				return errors.Join(err, rerr)
+			}
+			if said := words.Short(e, time.Now()); said != "" {
+				fmt.Fprintln(out, said)
+			}
+		}
+		if err == nil && waits != "" {
+			fmt.Fprintf(out, "not merged yet: %s\n", text.VisibleLine(waits))
+			err = &ralph.ExitError{Status: ralph.ExitWaiting}
+		}
+		return err
+	})
+}
+
+// A mergeStep says who merges what is queued.
+type mergeStep int
+
+const (
+	nothingQueued mergeStep = iota
+	theRunMerges
+	mergeHere
+)
+
+// mergesNext looks who merges what is queued.
+func mergesNext(ctx context.Context, p *project.Project, db *store.DB) (mergeStep, error) {
+	queued, err := store.Read(ctx, db, (*store.Tx).QueuedChanges)
+	if err != nil || len(queued) == 0 {
+		return nothingQueued, err
+	}
+	if active, err := p.Active(ctx, db); err != nil || active {
+		return theRunMerges, err
+	}
+	return mergeHere, nil
+}
+
+// mergeLog is the file with the output of the latest merge that a dashboard or chat began.
+const mergeLog = "merge.log"
+
+// mergeDetached begins `ralph merge --now` as a process of its own if something is queued and no run is in progress.
+func mergeDetached(ctx context.Context, p *project.Project, db *store.DB) error {
+	if next, err := mergesNext(ctx, p, db); err != nil || next != mergeHere {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(p.File(mergeLog), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	if _, err := proc.Detach([]string{self, "-C", p.Root, "merge", "--now"}, p.Environ, p.Root, log); err != nil {
+		return fmt.Errorf("ralph merge --now: %w", err)
+	}
+	return nil
 }
 
 // showChanges prints what became of a task's changes.

@@ -37,7 +37,7 @@ var powers = map[string]string{
 
 	"task add": useSuggest, "task list": reads, "task show": reads, "task graph": reads,
 	"task edit": useAmend, "task move": useAmend,
-	"task retry": useNothing, "task cancel": useNothing, "task block": useBlocked, "task unblock": useNothing,
+	"task retry": useNothing, "retry": useNothing, "task cancel": useNothing, "task block": useBlocked, "task unblock": useNothing,
 	"task split": useSuggest,
 	"plan":       useSuggest, "plan show": reads,
 	"plan edit": useNothing, "plan approve": useNothing, "plan reject": useNothing,
@@ -79,7 +79,7 @@ var powers = map[string]string{
 // make a reading command decide.
 var (
 	readsAfterAll   = map[string]string{"run": "dry-run", "import": "dry-run"}
-	decidesAfterAll = map[string]string{"inbox": "interactive", "session show": "hidden"}
+	decidesAfterAll = map[string]string{"inbox": "interactive", "session show": "hidden", "merge": "now"}
 
 	// decidesByFlags are commands that read, and decide if any flag of their own is given.
 	decidesByFlags = []string{"feature", "discipline"}

@@ -40,7 +40,7 @@ func newRoot(a *app) *cobra.Command {
 			newInit(a), newDoctor(a), newVerify(a), newConfig(a), newNotify(a), newDemo(a),
 		}},
 		{"queue", "Fill the queue:", []*cobra.Command{
-			newTask(a), newPlan(a), newFeature(a), newDiscipline(a), newImport(a), newExport(a),
+			newTask(a), newRetry(a), newPlan(a), newFeature(a), newDiscipline(a), newImport(a), newExport(a),
 		}},
 		{"running", "Run:", []*cobra.Command{
 			newRun(a), newStop(a), newSkip(a), newPause(a), newResume(a), newStatus(a), newWatch(a), newServe(a), newService(a),
@@ -161,7 +161,7 @@ func checkArguments(cmd *cobra.Command) {
 // meant maps words that people try to commands.
 var meant = map[string]string{
 	"add": "task add", "new": "task add", "list": "task list", "ls": "task list", "show": "task show", "edit": "task edit",
-	"retry": "task retry", "cancel": "task cancel", "log": "session log", "logs": "session log", "history": "timeline",
+	"cancel": "task cancel", "log": "session log", "logs": "session log", "history": "timeline",
 	"start": "run", "work": "run", "loop": "run", "kill": "stop --now", "dashboard": "serve", "web": "serve",
 	"ps": "status", "cost": "report", "tail": "session log -f", "revert": "undo", "split": "task split",
 	"claim": "chat claim", "complete": "chat complete", "release": "chat release", "check": "verify",

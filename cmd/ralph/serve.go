@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -69,14 +70,20 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 	*bystander.Dashboard, error,
 ) {
 	o.Person, o.Version = a.person(), version()
-	o.DecideClaims = func(ctx context.Context) error { return a.decideClaims(ctx, p, db) }
+	o.Settle = func(ctx context.Context) error {
+		return errors.Join(a.decideClaims(ctx, p, db), mergeDetached(ctx, p, db))
+	}
 	o.Start = func(ctx context.Context) (string, error) { return startRun(ctx, p, db) }
-	o.Undo = func(ctx context.Context, task int64, why string, cancel, byAgent bool) (string, error) {
+	o.Undo = func(ctx context.Context, task int64, why string, byAgent bool) (string, error) {
 		l, err := p.Loop(ctx, db)
 		if err != nil {
 			return "", err
 		}
-		return l.AskUndo(ctx, task, loop.Undoing{By: a.person(), Why: why, Cancel: cancel, Agent: byAgent})
+		said, err := l.AskUndo(ctx, task, loop.Undoing{By: a.person(), Why: why, Agent: byAgent})
+		if err != nil {
+			return "", err
+		}
+		return said, mergeDetached(ctx, p, db)
 	}
 	o.Patch = func(ctx context.Context, session, from, to string) (string, error) {
 		d := difference{Session: session, From: from, To: to}

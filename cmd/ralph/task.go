@@ -21,7 +21,7 @@ import (
 
 func newTask(a *app) *cobra.Command {
 	return noun("task", newTaskAdd(a), newTaskList(a), newTaskShow(a), newTaskEdit(a), newTaskMove(a),
-		newTaskRetry(a), newTaskCancel(a), newTaskBlock(a), newTaskUnblock(a), newTaskSplit(a), newTaskGraph(a))
+		newRetry(a), newTaskCancel(a), newTaskBlock(a), newTaskUnblock(a), newTaskSplit(a), newTaskGraph(a))
 }
 
 // taskFlags adds the flags shared by `task add` and `task edit`.
@@ -390,31 +390,86 @@ func newTaskMove(a *app) *cobra.Command {
 	return cmd
 }
 
-func newTaskRetry(a *app) *cobra.Command {
-	var fresh, asIs bool
-	cmd := a.change("retry ID", func(tx *store.Tx, t ralph.Task) (string, error) {
-		switch {
-		case fresh && asIs:
-			return "", usage(errors.New("give one of --fresh and --as-is"))
-		case asIs:
-			return "is in the merge queue again, with its change as it is", tx.RetryChange(t.ID, a.person())
-		case fresh && t.Status == ralph.Merging:
-			return "is out of the merge queue; its next session begins without what was done", tx.DropChange(t.ID, a.person())
+func newRetry(a *app) *cobra.Command {
+	var r retry
+	cmd := newCommand("retry ID [HOW]", func(cmd *cobra.Command, args []string) error {
+		id, err := ralph.ParseTaskID(args[0])
+		if err != nil {
+			return err
 		}
-		if fresh {
-			if err := tx.ForgetChange(t.ID, "begun anew by "+a.person()); err != nil {
-				return "", err
-			}
-			if t.Status == ralph.Pending {
-				return "begins without what earlier sessions left", nil
-			}
+		if r.how, err = a.text("HOW", append(args, "")[1]); err != nil {
+			return err
 		}
-		return "is back in the queue", tx.Retry(t.ID, "retried by "+a.person())
+		if err := errors.Join(r.check(), ralph.CheckText("HOW", r.how, false)); err != nil {
+			return err
+		}
+		var said string
+		if err := showOf(cmd.Context(), a, alter, after(func(tx *store.Tx) (int64, error) {
+			said, err = r.do(tx, id, a.person())
+			return id, err
+		}, (*store.Tx).Task), func(w io.Writer, _ ralph.Task) { fmt.Fprintf(w, "TASK-%d %s\n", id, said) }); err != nil {
+			return err
+		}
+		if r.asIs {
+			return a.mergeQueued(cmd.Context(), id)
+		}
+		return nil
 	})
-	cmd.Flags().BoolVar(&fresh, "fresh", false,
+	cmd.Flags().BoolVar(&r.fresh, "fresh", false,
 		"begin without what earlier sessions left in their workspaces, also if that waits to be merged")
-	cmd.Flags().BoolVar(&asIs, "as-is", false, "merge the change of its last session again, as it is")
+	cmd.Flags().BoolVar(&r.asIs, "as-is", false, "merge the change of its last session again, as it is")
+	cmd.Flags().BoolVar(&r.again, "again", false, "do a completed task once more; what it has merged stays")
 	return cmd
+}
+
+// A retry says how a task is tried again.
+type retry struct {
+	how                string // for its next session; may be ""
+	fresh, asIs, again bool
+}
+
+// check refuses what cannot be combined.
+func (r retry) check() error {
+	switch {
+	case r.fresh && r.asIs:
+		return usage(errors.New("give one of --fresh and --as-is"))
+	case r.asIs && (r.how != "" || r.again):
+		return usage(errors.New("--as-is merges the change without a session: leave HOW and --again out"))
+	}
+	return nil
+}
+
+// do has a task tried again, and says what comes of it.
+func (r retry) do(tx *store.Tx, id int64, person string) (string, error) {
+	t, err := tx.Task(id)
+	if err != nil {
+		return "", err
+	}
+	if r.how != "" {
+		if _, err := tx.AddComment(ralph.Comment{
+			TaskID: id, Author: person, AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: r.how,
+		}); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case r.asIs:
+		return "is in the merge queue again, with its change as it is", tx.RetryChange(id, person)
+	case r.fresh && t.Status == ralph.Merging:
+		return "is out of the merge queue; its next session begins without what was done", tx.DropChange(id, person)
+	}
+	if r.fresh {
+		if err := tx.ForgetChange(id, "begun anew by "+person); err != nil {
+			return "", err
+		}
+		if t.Status == ralph.Pending {
+			return "begins without what earlier sessions left", nil
+		}
+	}
+	if r.again {
+		return "is back in the queue", tx.RetryCompleted(id, "retried by "+person)
+	}
+	return "is back in the queue", tx.Retry(id, "retried by "+person)
 }
 
 func newTaskCancel(a *app) *cobra.Command {

@@ -13,6 +13,7 @@ import (
 	"ralph"
 	"ralph/internal/project"
 	"ralph/internal/text"
+	"ralph/internal/words"
 	"ralph/loop"
 	"ralph/signals"
 	"ralph/store"
@@ -25,6 +26,11 @@ type undone struct {
 	Reason    string       `json:"status_reason"`
 	Conflicts []string     `json:"conflicts"` // files in which later commits stand in the way; empty if it is undone
 	Agent     int64        `json:"agent"`     // the task by which an agent undoes it; 0 if none was added
+	Commit    string       `json:"commit"`    // that undoes it, or brings it back; "" if there is none (yet)
+	Reverses  []string     `json:"reverses"`  // the commits that Commit reverses, the newest first
+	Files     int          `json:"files"`     // how many Commit changes
+
+	said string // what was merged, in a line
 }
 
 func newUndo(a *app) *cobra.Command {
@@ -54,25 +60,29 @@ func newUndo(a *app) *cobra.Command {
 			return a.undo(ctx, l, ids, u)
 		})
 	})
-	cmd.Flags().StringVar(&u.Why, "reason", "", "why, for the task's next session: `TEXT`, @FILE, or - for standard input")
-	cmd.Flags().BoolVar(&u.Cancel, "cancel", false, "call the task off, instead of having it done again")
+	cmd.Flags().StringVar(&u.Why, "reason", "", "why, should the task be done again: `TEXT`, @FILE, or - for standard input")
 	cmd.Flags().BoolVar(&u.Agent, "agent", false,
 		"where later commits stand in the way, add a task for an agent to undo it")
 	return cmd
 }
 
-// undo undoes tasks, the newest first, and merges that.
+// undo undoes tasks, one after the other, and merges that.
 func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoing) error {
 	list := make([]undone, len(ids))
 	waits := ""
 	for i, id := range ids {
+		list[i] = undone{TaskID: id, Conflicts: []string{}, Reverses: []string{}}
+		after, err := store.Read(ctx, l.Store, (*store.Tx).LastEvent)
+		if err != nil {
+			return err
+		}
 		conflicts, err := l.Undo(ctx, id, u)
 		if err != nil {
 			return err
 		}
-		list[i] = undone{TaskID: id, Conflicts: append([]string{}, conflicts...)}
+		list[i].Conflicts = append(list[i].Conflicts, conflicts...)
 		switch {
-		case len(conflicts) == 0: // each builds on what the one before has come to
+		case len(conflicts) == 0: // each builds on the commit of the one before
 			waits, err = l.MergeQueued(ctx)
 		case u.Agent:
 			list[i].Agent, err = l.UndoByAgent(ctx, id, conflicts, u)
@@ -80,18 +90,9 @@ func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoin
 		if err != nil {
 			return err
 		}
-	}
-	if err := l.Store.View(ctx, func(tx *store.Tx) error {
-		for i, id := range ids {
-			t, err := tx.Task(id)
-			if err != nil {
-				return err
-			}
-			list[i].Status, list[i].Reason = t.Status, t.StatusReason
+		if err := list[i].read(ctx, l.Store, after); err != nil {
+			return err
 		}
-		return nil
-	}); err != nil {
-		return err
 	}
 	if err := a.print(list, func(w io.Writer) {
 		for _, v := range list {
@@ -101,11 +102,43 @@ func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoin
 		return err
 	}
 	for _, v := range list {
-		if v.Status == ralph.Completed && v.Agent == 0 {
+		switch {
+		case v.Status == ralph.Merging:
+			return &ralph.ExitError{Status: ralph.ExitWaiting}
+		case v.Commit == "" && v.Agent == 0 && v.said == "":
 			return &ralph.ExitError{Status: ralph.ExitFailed}
 		}
-		if v.Status == ralph.Merging {
-			return &ralph.ExitError{Status: ralph.ExitWaiting}
+	}
+	return nil
+}
+
+// read reads what has become of the task since an event.
+func (v *undone) read(ctx context.Context, db *store.DB, after int64) error {
+	if err := db.View(ctx, func(tx *store.Tx) error {
+		t, err := tx.Task(v.TaskID)
+		v.Status, v.Reason = t.Status, t.StatusReason
+		return err
+	}); err != nil {
+		return err
+	}
+	for e, err := range db.EventsAfter(ctx, after) {
+		if err != nil {
+			return err
+		}
+		if e.TaskID != v.TaskID {
+			continue
+		}
+		told, err := e.Read()
+		if err != nil {
+			return err
+		}
+		switch d := told.(type) {
+		case ralph.ChangeMerged:
+			v.Commit, v.Reverses, v.Files, v.said = d.Commit, d.Reverses, d.Files, words.Undone(e.TaskID, d)
+		case ralph.TaskStatusChanged:
+			if d.From != ralph.Merging && d.To != ralph.Merging { // people have reversed it themselves
+				v.said = fmt.Sprintf("TASK-%d is %s: %s", v.TaskID, d.To, text.VisibleLine(d.Reason))
+			}
 		}
 	}
 	return nil
@@ -122,8 +155,10 @@ func (v undone) say(w io.Writer, waits string) {
 			"undo those first, or have an agent do it: ralph undo %d --agent\n",
 			v.TaskID, text.VisibleLine(signals.FileList(v.Conflicts)), v.TaskID)
 	case v.Status == ralph.Merging:
-		fmt.Fprintf(w, "TASK-%d will be undone: its reverse waits to be merged (%s)\n",
+		fmt.Fprintf(w, "TASK-%d: the reverse of its change waits to be merged (%s)\n",
 			v.TaskID, text.VisibleLine(waits))
+	case v.said != "":
+		fmt.Fprintln(w, v.said)
 	default:
 		fmt.Fprintf(w, "TASK-%d is %s: %s\n", v.TaskID, v.Status, text.VisibleLine(v.Reason))
 	}

@@ -25,6 +25,8 @@ var remedies = map[ralph.Remedy]string{
 	ralph.ClaimTask:       "claim it with `ralph chat claim {id}`",
 	ralph.ReleaseTask:     "give it back with `ralph chat release {id}`",
 	ralph.RetryTask:       "have it done again with `ralph task retry {id}`",
+	ralph.CancelTask:      "cancel it first with `ralph task cancel {id}`",
+	ralph.UndoOrRepeat:    "`ralph undo {id}` takes its change back, `ralph retry {id} --again` has it done once more",
 	ralph.DropChange:      "stop that with `ralph task retry {id} --fresh`",
 	ralph.AnswerQuestion:  "answer it with `ralph answer Q{id} TEXT`",
 	ralph.ReplyToTask:     "reply to it with `ralph comment {id} TEXT`",

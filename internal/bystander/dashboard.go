@@ -38,14 +38,14 @@ type Options struct {
 	// machines, too.
 	TLSCert, TLSKey string
 	Insecure        bool
-	// DecideClaims answers the claims that a person's decision ends.
-	DecideClaims func(ctx context.Context) error
+	// Settle does what follows a person's decision while no run does.
+	Settle func(ctx context.Context) error
 	// Patch returns how two commits of a session's change differ, as git prints it; nil if that cannot be seen.
 	Patch func(ctx context.Context, session, from, to string) (string, error)
 	// Start starts a run, and says how it has begun; nil if none can be started.
 	Start func(ctx context.Context) (string, error)
-	// Undo has what a task has merged taken back.
-	Undo func(ctx context.Context, task int64, why string, cancel, byAgent bool) (string, error)
+	// Undo has what a task has merged taken back or brought back.
+	Undo func(ctx context.Context, task int64, why string, byAgent bool) (string, error)
 }
 
 // A Dashboard is listening on its address.
@@ -96,8 +96,8 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 	d.server = &web.Server{
 		Store: db, Project: p.Name(), Person: o.Person, Version: o.Version, Limits: p.Limits(), Log: p.Log,
 		Token: token, Hosts: c.Hosts, Public: public, TLS: secure, Always: c.SignIn == "always",
-		Control:      func(ctx context.Context, what string) error { return p.Control(ctx, db, what) },
-		DecideClaims: o.DecideClaims, Start: o.Start, Undo: o.Undo, Patch: o.Patch,
+		Control: func(ctx context.Context, what string) error { return p.Control(ctx, db, what) },
+		Settle:  o.Settle, Start: o.Start, Undo: o.Undo, Patch: o.Patch,
 		Open: func(session string, file web.SessionFile) (io.ReadCloser, error) {
 			name := agent.TranscriptFile
 			switch file {

@@ -17,7 +17,7 @@ import (
 	"ralph/store"
 )
 
-// OfRun reports on a run, and on what waits for people; 0 is the last run.
+// OfRun reports on a run, and on what waits for people; 0 is the last run that had a session or merged something.
 func OfRun(tx *store.Tx, id int64) (Report, error) {
 	r, err := Worked(tx, id)
 	if err == nil && r.RunID != 0 {
@@ -28,32 +28,35 @@ func OfRun(tx *store.Tx, id int64) (Report, error) {
 
 // Worked is as [OfRun], without what waits for people.
 func Worked(tx *store.Tx, id int64) (Report, error) {
-	var run ralph.Run
-	var err error
 	if id == 0 {
-		ok := false
-		if run, ok, err = tx.LastRun(); err == nil && !ok {
-			return New(nil, nil, nil), nil
+		last, err := tx.RunEnds(1)
+		if err != nil || len(last) == 0 {
+			return New(nil, nil, nil, nil), err
 		}
-	} else {
-		run, err = tx.Run(id)
+		id = last[0].ID
 	}
+	run, err := tx.Run(id)
 	if err != nil {
 		return Report{}, err
 	}
-	r, err := gather(tx, store.SessionFilter{Run: run.ID})
-	r.RunID, r.ExitStatus, r.Reason, r.Since, r.Until = run.ID, run.ExitStatus, run.Reason, run.StartedAt, run.EndedAt
+	r, err := gather(tx, store.SessionFilter{Run: run.ID, Merges: true})
+	r.of(run)
 	r.Sandbox = run.Sandbox
 	return r, err
 }
 
+// of sets what a report says of its run.
+func (r *Report) of(run ralph.Run) {
+	r.RunID, r.ExitStatus, r.Reason, r.Since, r.Until = run.ID, run.ExitStatus, run.Reason, run.StartedAt, run.EndedAt
+}
+
 // Since reports on everything since a moment.
 func Since(tx *store.Tx, since time.Time) (Report, error) {
-	r, err := gather(tx, store.SessionFilter{Since: ralph.At(since)})
+	r, err := gather(tx, store.SessionFilter{Active: ralph.At(since), Merges: true})
 	if err == nil {
 		r, err = WithWaiting(tx, r)
 	}
-	r.Since, r.Until = ralph.At(since), tx.Now()
+	r.Since, r.Until, r.named = ralph.At(since), tx.Now(), "since "+moment(ralph.At(since), tx.Now())
 	return r, err
 }
 
@@ -87,56 +90,72 @@ func Night(runs []ralph.Run) []ralph.Run {
 	return runs
 }
 
-// MorningOf returns the summary of everything since a moment, or of the last night if that is zero, given how many
-// items wait and what sessions in progress have spent so far (USD), and the sessions that it counts. It reads less than
-// a full report, for frequent use.
-func MorningOf(
-	tx *store.Tx, since ralph.Time, waiting int, spending float64,
-) (lines []string, f store.SessionFilter, err error) {
+// A Morning sums up a time for people.
+type Morning struct {
+	Figures  Figures
+	Headline []Part   // the figures in words
+	Rest     []string // why it ended and what changed, by lines
+	Night    []Part   // the figures of the night, where that has several runs; nil otherwise
+	// of the sessions and merges that Headline counts
+	Of store.SessionFilter
+}
+
+// Lines returns the morning as text.
+func (m Morning) Lines() (lines []string) {
+	if len(m.Headline) > 0 {
+		lines = append(lines, joined(m.Headline))
+	}
+	lines = append(lines, m.Rest...)
+	if len(m.Night) > 0 {
+		lines = append(lines, joined(m.Night))
+	}
+	return lines
+}
+
+// MorningOf sums up everything since a moment, or the last run that did something if that is zero, given what
+// sessions in progress have spent so far (USD). It reads less than a full report, for frequent use. The sum of nothing
+// is empty.
+func MorningOf(tx *store.Tx, since ralph.Time, spending float64) (m Morning, err error) {
 	runs, err := tx.RunEnds(nightRuns)
 	if err != nil || len(runs) == 0 {
-		return nil, f, err
+		return m, err
 	}
-	last := runs[0]
-	f.Active = since
-	if since.IsZero() {
-		runs = Night(runs)
-		f.Active = runs[len(runs)-1].StartedAt
-		if len(runs) == 1 {
-			f = store.SessionFilter{Run: last.ID}
-		}
-	} else {
+	m.Of = store.SessionFilter{Run: runs[0].ID, Merges: true}
+	if !since.IsZero() {
+		m.Of = store.SessionFilter{Active: since, Merges: true}
 		runs = slices.DeleteFunc(runs, func(r ralph.Run) bool { return !r.EndedAt.IsZero() && r.EndedAt.Before(since.Time) })
 	}
+	r, err := brief(tx, m.Of)
+	if err != nil {
+		return m, err
+	}
+	if r.spending = spending; len(runs) > 0 {
+		r.of(runs[0])
+	}
+	night := Night(runs)
+	if !since.IsZero() {
+		r.named, r.runs, night = "since "+moment(since, tx.Now()), len(runs), nil
+	}
+	m.Figures, m.Headline, m.Rest = r.Figures, r.Headline(), r.Rest()
+	if len(night) > 1 {
+		began := night[len(night)-1].StartedAt
+		all, err := brief(tx, store.SessionFilter{Active: began, Merges: true})
+		if err != nil {
+			return m, err
+		}
+		all.named, all.runs, all.spending = "since "+moment(began, tx.Now()), len(night), spending
+		m.Night = all.Headline()
+	}
+	return m, nil
+}
+
+// brief gathers a report's figures, and what was changed.
+func brief(tx *store.Tx, f store.SessionFilter) (Report, error) {
 	sessions, err := tx.Outlines(f)
 	if err != nil {
-		return nil, f, err
+		return Report{}, err
 	}
-	tasks, err := tx.TasksOf(f)
-	if err != nil {
-		return nil, f, err
-	}
-	changes, err := tx.ChangesBeside(f)
-	if err != nil {
-		return nil, f, err
-	}
-	r := New(sessions, tasks, nil)
-	err = r.change(tx, f, sessions, changes)
-	r.spending, r.runs = spending, len(runs)
-	if r.runs > 0 {
-		r.ExitStatus, r.Reason = last.ExitStatus, last.Reason
-	}
-	switch {
-	case !since.IsZero():
-		r.Since, r.named = since, "since "+moment(since, tx.Now())
-	case r.runs > 1:
-		r.Since = runs[len(runs)-1].StartedAt
-		r.named = "since " + moment(r.Since, tx.Now())
-	default:
-		r.Since, r.Until = last.StartedAt, last.EndedAt
-	}
-	r.Waiting = make([]Waiting, waiting)
-	return r.Morning(), f, err
+	return assemble(tx, f, sessions, nil)
 }
 
 // moment names a time, without the date if it is today.
@@ -152,11 +171,18 @@ func gather(tx *store.Tx, f store.SessionFilter) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	tasks, err := tx.TasksOf(f)
+	flags, err := flagged(tx, f)
 	if err != nil {
 		return Report{}, err
 	}
-	flags, err := flagged(tx, f)
+	return assemble(tx, f, sessions, flags)
+}
+
+// assemble makes the report of a filter's sessions.
+func assemble(
+	tx *store.Tx, f store.SessionFilter, sessions []ralph.Session, flags map[string][]Flag,
+) (Report, error) {
+	tasks, err := tx.TasksOf(f)
 	if err != nil {
 		return Report{}, err
 	}
@@ -164,12 +190,15 @@ func gather(tx *store.Tx, f store.SessionFilter) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	r := New(sessions, tasks, flags)
+	r := New(sessions, tasks, flags, f.Worked)
 	if err := r.merge(tx, f, sessions, changes); err != nil {
 		return Report{}, err
 	}
-	err = r.change(tx, f, sessions, changes)
-	return r, err
+	if err := r.change(tx, f, sessions, changes); err != nil {
+		return Report{}, err
+	}
+	r.Figures = figuresOf(r.Tasks)
+	return r, nil
 }
 
 // merge adds how long the work of a filter's sessions waited to be merged, and how often it was sent back. changes are

@@ -46,7 +46,7 @@ func (l Leaving) Of(ctx context.Context, db *store.DB, out io.Writer, drive func
 	if l.nowhere() {
 		return status, err
 	}
-	r, rerr := store.Read(context.WithoutCancel(ctx), db, func(tx *store.Tx) (Report, error) { return OfRun(tx, 0) })
+	r, rerr := store.Read(context.WithoutCancel(ctx), db, func(tx *store.Tx) (Report, error) { return OfRun(tx, after) })
 	if rerr == nil {
 		rerr = l.leave(r)
 	}
@@ -67,7 +67,7 @@ func (l Leaving) NotBegun(ctx context.Context, db *store.DB, why error) error {
 		status = s.Status
 	}
 	r, err := store.Read(context.WithoutCancel(ctx), db, func(tx *store.Tx) (Report, error) {
-		r := New(nil, nil, nil)
+		r := New(nil, nil, nil, nil)
 		r.Since, r.Until = tx.Now(), tx.Now()
 		return WithWaiting(tx, r)
 	})

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"ralph"
 	"ralph/internal/text"
@@ -206,86 +205,14 @@ func (r Report) ending() string {
 	return fmt.Sprintf("ended: %s (exit status %d)", line(r.Reason), *r.ExitStatus)
 }
 
-// proofs says how much of what is done is proved by tests, red before and green now; "" if nothing of it has tests of
-// its own, or nobody has looked.
-func (r Report) proofs() string {
-	var proved, alone, un, expects int
-	for _, t := range r.Tasks {
-		if t.Status == ralph.Completed && t.Changed.Expects {
-			expects++
-		}
-		switch p := t.Changed.Proof; {
-		case t.Status != ralph.Completed || p == nil || p.Unknown != "":
-		case len(p.Proved) > 0:
-			proved++
-		case p.Tests || p.Unchecked:
-			un++
-		default:
-			alone++
-		}
-	}
-	if proved+un == 0 {
-		alone = 0 // nobody has looked, or nothing has tests of its own
-	}
-	var parts []string
-	for _, p := range []struct {
-		n    int
-		what string
-	}{{proved, "proved"}, {alone, "by your commands alone"}, {un, "unproved"}, {expects, "with changed expectations"}} {
-		if p.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(parts, ", ") + ")"
+// Morning is what a person wants to know first: the figures, why the run ended, and what changed. It is the same
+// wherever it is shown, one line each.
+func (r Report) Morning() []string {
+	return append([]string{joined(r.Headline())}, r.Rest()...)
 }
 
-// Morning is what a person wants to know first: what is done, failed or waiting, cost and duration,
-// why the run ended, and what changed. It is the same wherever it is shown, one line each.
-func (r Report) Morning() []string {
-	counts := map[ralph.Status]int{}
-	sessions := 0
-	for _, t := range r.Tasks {
-		counts[t.Status]++
-		sessions += t.Sessions
-	}
-	done, failed, merging := counts[ralph.Completed], counts[ralph.Failed], counts[ralph.Merging]
-	rest := len(r.Tasks) - done - failed - merging
-	for _, t := range r.Tasks {
-		if (ralph.Task{Status: t.Status, Waits: t.Waits}).NeedsPerson() {
-			rest-- // that is said of what waits
-		}
-	}
-	when := ""
-	if r.named != "" {
-		when = r.named + ", " + text.Count(r.runs, "run") + ": "
-	}
-	parts := []string{when + fmt.Sprintf("%d done", done) + r.proofs()}
-	for _, p := range []struct {
-		n    int
-		what string
-	}{
-		{failed, "failed"},
-		{merging, "being merged"},
-		{rest, "not done yet"},
-		{len(r.Waiting), "waiting for you"},
-	} {
-		if p.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
-		}
-	}
-	took := ""
-	if !r.Since.IsZero() && !r.Until.IsZero() {
-		took = ", " + max(0, r.Until.Sub(r.Since.Time)).Round(time.Second).String()
-	}
-	cost := text.Cost(r.CostUSD, r.CostKnown, r.tokens())
-	if r.spending > 0 {
-		cost += " and about " + text.Money(r.spending) + " in progress"
-	}
-	lines := []string{fmt.Sprintf("%s: %s on %s, %s%s", strings.Join(parts, ", "), text.Count(sessions, "session"),
-		text.Count(len(r.Tasks), "task"), cost, took)}
+// Rest are the lines of the morning below the headline.
+func (r Report) Rest() (lines []string) {
 	if r.ExitStatus != nil {
 		lines = append(lines, r.ending())
 	}

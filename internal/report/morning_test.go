@@ -101,27 +101,72 @@ func TestWhatBecameOfAChange(t *testing.T) {
 	}
 }
 
-// TestTheMorning says first what is done, failed and waits, what it cost and how long it
-// took, then why it ended, then what is different.
+// TestFigures counts each task in one group, and each merged task by one proof.
+func TestFigures(t *testing.T) {
+	receipt := func(status ralph.Status, w ralph.Waits, p *ralph.Proof) Receipt {
+		return Receipt{Status: status, Waits: w, Sessions: 1, Changed: Changed{Proof: p}}
+	}
+	none := ralph.Waits{}
+	list := []Receipt{
+		receipt(ralph.Completed, none, &ralph.Proof{Proved: []string{"TestA"}, Tests: true}),
+		receipt(ralph.Completed, none, &ralph.Proof{Tests: true}),
+		receipt(ralph.Completed, none, &ralph.Proof{}),
+		receipt(ralph.Completed, none, &ralph.Proof{Unknown: "too slow"}),
+		receipt(ralph.Completed, none, nil),
+		receipt(ralph.Failed, none, nil),
+		receipt(ralph.NeedsInput, ralph.Waits{Questions: 1}, nil),
+		receipt(ralph.Blocked, ralph.Waits{Blockers: 1, Tasks: []int64{3}}, nil),
+		receipt(ralph.Proposed, none, nil),
+		receipt(ralph.Blocked, ralph.Waits{Tasks: []int64{3}}, nil),
+		receipt(ralph.Pending, none, nil),
+		receipt(ralph.InProgress, none, nil),
+		receipt(ralph.Merging, none, nil),
+		receipt(ralph.Cancelled, none, &ralph.Proof{Proved: []string{"TestB"}}),
+		receipt(ralph.Rejected, none, nil),
+	}
+	f := figuresOf(list)
+	want := Figures{
+		Tasks: 15, Merged: 5, Failed: 1, NeedsYou: 3, Undone: 2, Unfinished: 4, Sessions: 15,
+		Proved: 1, ByCommands: 1, Unproved: 1, Unknown: 2,
+	}
+	if f != want {
+		t.Errorf("got  %+v\nwant %+v", f, want)
+	}
+	if sum := f.Merged + f.Failed + f.NeedsYou + f.Undone + f.Unfinished; sum != f.Tasks {
+		t.Errorf("the groups add up to %d of %d", sum, f.Tasks)
+	}
+	if sum := f.Proved + f.ByCommands + f.Unproved + f.Unknown; sum != f.Merged {
+		t.Errorf("the proofs add up to %d of %d", sum, f.Merged)
+	}
+	for _, s := range ralph.Statuses { // none is forgotten
+		if f := figuresOf([]Receipt{{Status: s}}); f.Merged+f.Failed+f.NeedsYou+f.Undone+f.Unfinished != 1 {
+			t.Errorf("%s: %+v", s, f)
+		}
+	}
+}
+
+// TestTheMorning has the figures first, then why it ended, then what is different.
 func TestTheMorning(t *testing.T) {
 	at := func(s int) ralph.Time { return ralph.At(time.Date(2026, 6, 1, 6, 0, s, 0, time.UTC)) }
 	status := 3
 	r := Report{
 		Since: at(0), Until: at(75), ExitStatus: &status, Reason: "failed: TASK-2", CostUSD: 1.5, CostKnown: true,
 		Tasks: []Receipt{
-			{Status: ralph.Completed, Sessions: 2},
-			{Status: ralph.Failed, Sessions: 3},
-			{Status: ralph.Merging, Sessions: 1},
-			{Status: ralph.NeedsInput, Sessions: 1},
+			{Status: ralph.Completed, Changed: Changed{Proof: &ralph.Proof{Proved: []string{"TestA"}}}},
+			{Status: ralph.Completed},
+			{Status: ralph.Failed},
+			{Status: ralph.Merging},
+			{Status: ralph.NeedsInput},
 		},
-		Waiting: []Waiting{{}, {}}, Changed: Changed{Files: 1, Added: 4},
+		Changed: Changed{Files: 1, Added: 4},
 	}
-	want := "1 done, 1 failed, 1 being merged, 2 waiting for you: 7 sessions on 4 tasks, $1.50, 1m15s\n" +
+	r.Figures = figuresOf(r.Tasks)
+	want := "5 tasks, 1 min 15 s, $1.50: 2 merged (1 proved, 1 not looked at), 1 failed, 1 needs you, 1 not finished\n" +
 		"ended: failed: TASK-2 (exit status 3)\nchanged: 1 file (+4 -0)"
 	if got := strings.Join(r.Morning(), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got := strings.Join((Report{}).Morning(), "\n"); got != "0 done: 0 sessions on 0 tasks, $0.00" {
+	if got := strings.Join((Report{}).Morning(), "\n"); got != "0 tasks, $0.00" {
 		t.Errorf("of nothing: %s", got)
 	}
 }
@@ -174,9 +219,9 @@ func TestTheMorningOfSeveralRuns(t *testing.T) {
 	r := New([]ralph.Session{
 		{TaskID: 1, CostUSD: 1, CostKnown: true, CompletedAt: ralph.At(time.Now())},
 		{TaskID: 1, CostUSD: 1, CostKnown: true, CompletedAt: ralph.At(time.Now()), Role: ralph.RoleReview},
-	}, map[int64]ralph.Task{1: {ID: 1, Status: ralph.Completed}}, nil)
+	}, map[int64]ralph.Task{1: {ID: 1, Status: ralph.Completed}}, nil, func(ralph.Session) bool { return true })
 	r.named, r.runs, r.spending = "since 22:04", 5, 0.9
-	if got, want := r.Morning()[0], "since 22:04, 5 runs: 1 done: 1 session on 1 task, $2.00 and about $0.90 in progress"; got != want {
+	if got, want := r.Morning()[0], "since 22:04, 5 runs: 1 task, $2.00 and about $0.90 in progress: 1 merged"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

@@ -33,6 +33,7 @@ type Report struct {
 	CostUSD    float64    `json:"cost_usd"`
 	CostKnown  bool       `json:"cost_known"` // false: that of a session is an estimate, or unknown
 	Changed    Changed    `json:"changed"`
+	Figures    Figures    `json:"figures"`
 	Tasks      []Receipt  `json:"tasks"`
 	Waiting    []Waiting  `json:"waiting"`
 	Merging    []string   `json:"merging"` // messages about the merge queue
@@ -107,8 +108,11 @@ func receiptOf(t ralph.Task) Receipt {
 	}
 }
 
-// New sums up sessions, oldest first, by task, with the flags of each session.
-func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string][]Flag) Report {
+// New sums up sessions, oldest first, by task, with the flags of each session. Of a session for which worked is false,
+// only the task counts: its change was merged in the time of the report, and it worked before.
+func New(
+	sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string][]Flag, worked func(ralph.Session) bool,
+) Report {
 	r := Report{CostKnown: true, Tasks: []Receipt{}, Waiting: []Waiting{}, Changed: nothing(), Merging: []string{}}
 	at, of := map[int64]int{}, map[int64][]ralph.Session{}
 	for _, s := range sessions {
@@ -119,7 +123,10 @@ func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string]
 			r.Tasks = append(r.Tasks, receiptOf(tasks[s.TaskID]))
 		}
 		c := &r.Tasks[i]
-		if s.Role != ralph.RoleReview {
+		if !worked(s) {
+			continue
+		}
+		if s.Role.Works() {
 			c.Sessions++
 		}
 		c.CostUSD += s.CostUSD
@@ -142,6 +149,7 @@ func New(sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string]
 		r.CostUSD += s.CostUSD
 		r.CostKnown = r.CostKnown && c.CostKnown
 	}
+	r.Figures = figuresOf(r.Tasks)
 	return r
 }
 
@@ -245,9 +253,16 @@ func (r Report) WriteEnd(w io.Writer) error {
 	return err
 }
 
+// listed returns the tasks without those that a person has cancelled or undone: of these a report has the number.
+func (r Report) listed() []Receipt {
+	return slices.DeleteFunc(slices.Clone(r.Tasks), func(t Receipt) bool {
+		return GroupOf(ralph.Task{Status: t.Status}) == Undone
+	})
+}
+
 // tasks writes the result of each task.
 func (r Report) tasks(w *bytes.Buffer) {
-	for _, t := range r.Tasks {
+	for _, t := range r.listed() {
 		fmt.Fprintf(w, "\nTASK-%-4d %-11s %s\n           %s\n           %s\n",
 			t.TaskID, t.Status, line(t.Title), line(t.Reason), t.took(r.parallel()))
 		if changed := t.Changed.String(); changed != "" {
@@ -339,10 +354,10 @@ func (r Report) markdown(w *bytes.Buffer) {
 	if r.Sandbox != "" {
 		fmt.Fprintf(w, "\nsandbox: %s\n", cell(r.Sandbox))
 	}
-	if len(r.Tasks) > 0 {
+	if len(r.listed()) > 0 {
 		fmt.Fprint(w, "\n| task | | status | why | took |\n|---|---|---|---|---|\n")
 	}
-	for _, t := range r.Tasks {
+	for _, t := range r.listed() {
 		took := t.took(r.parallel())
 		fmt.Fprintf(w, "| %d | %s | %s | %s | %s |\n", t.TaskID, cell(t.Title), t.Status, cell(t.Reason), cell(took))
 	}

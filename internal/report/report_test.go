@@ -21,6 +21,9 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 const hostile = "a]]>b<script>alert(1)</script>\n::error::x\r\n| x | `y` @all \x1b[31m\x00 [z](javascript:1) \u2028%0A"
 
+// everything says of each session that it worked in the time of the report.
+func everything(ralph.Session) bool { return true }
+
 func sample(text string) report.Report {
 	at := func(s int) ralph.Time {
 		return ralph.At(time.Date(2026, 6, 1, 22, 0, s, 0, time.UTC))
@@ -28,14 +31,14 @@ func sample(text string) report.Report {
 	tasks := map[int64]ralph.Task{
 		1: {ID: 1, Title: "Reject empty URLs " + text, Status: ralph.Completed, StatusReason: "done and verified: " + text, Attempts: 2, Feature: "bookmarks"},
 		2: {ID: 2, Title: "Sort them", Status: ralph.Failed, StatusReason: "done was refused: " + text, Attempts: 1},
-		3: {ID: 3, Title: "Ask", Status: ralph.NeedsInput, StatusReason: "waits for an answer"},
+		3: {ID: 3, Title: "Ask", Status: ralph.NeedsInput, StatusReason: "waits for an answer", Waits: ralph.Waits{Questions: 1}},
 	}
 	r := report.New([]ralph.Session{
 		{ID: "a", TaskID: 1, Number: 1, StartedAt: at(0), CompletedAt: at(30), CostUSD: 0.5, CostKnown: true, Agent: "codex", AgentVersion: "codex-cli 0.169.0", Model: "gpt-5.5", Tokens: ralph.Tokens{Input: 10, Output: 5}},
 		{TaskID: 2, Number: 2, StartedAt: at(31), CompletedAt: at(41), CostUSD: 0.25, CostKnown: true, Verify: []ralph.Check{{Command: "make test " + text, Exit: 2, Tail: "line one\n" + text}}},
 		{TaskID: 1, Number: 3, StartedAt: at(42), CompletedAt: at(52), CostUSD: 0.1, Agent: "claude", AgentVersion: "2.1.197 (Claude Code)", Verify: []ralph.Check{{Command: "make test", Passed: true}}},
 		{TaskID: 3, StartedAt: at(53), CompletedAt: at(55)},
-	}, tasks, map[string][]report.Flag{"a": {{Comment: 8, Severity: "blocking", Category: "bug", What: "broken " + text}}})
+	}, tasks, map[string][]report.Flag{"a": {{Comment: 8, Severity: "blocking", Category: "bug", What: "broken " + text}}}, everything)
 	r.Tasks[0].MergeSeconds, r.Tasks[0].TimesSentBack = 12.5, 1
 	status := 3
 	r.RunID, r.ExitStatus, r.Reason, r.Sandbox = 7, &status, "failed: TASK-2 "+text, "bubblewrap"
@@ -205,7 +208,7 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestARunWithoutTasksThatFailedIsNoSuccessInJUnit(t *testing.T) {
 	for status, want := range map[int]string{ralph.ExitOK: `errors="0"`, ralph.ExitLimit: `errors="0"`, ralph.ExitFailure: `errors="1"`, ralph.ExitAgent: `errors="1"`} {
-		r := report.New(nil, nil, nil)
+		r := report.New(nil, nil, nil, nil)
 		r.ExitStatus = &status
 		var b strings.Builder
 		if err := r.Write(&b, "junit"); err != nil || !strings.Contains(b.String(), want) {

@@ -22,8 +22,9 @@ import (
 // A StatusView is what `ralph status --json` prints.
 type StatusView struct {
 	Running  bool                 `json:"running"`
-	Run      *ralph.Run           `json:"run"`            // newest; null if there was none
+	Run      *ralph.Run           `json:"run"`            // in progress, or the last that did something; null for none
 	Morning  []string             `json:"morning"`        // its summary, by lines
+	Figures  report.Figures       `json:"figures"`        // of the same
 	Last     *Completed           `json:"last_completed"` // null if no session completed a task
 	Sessions []ralph.Session      `json:"sessions"`       // in progress
 	Parallel []advice.Session     `json:"-"`              // if there are several
@@ -107,7 +108,7 @@ func ReadStatus(
 	tx *store.Tx, midnight func(time.Time) time.Time, since ralph.Time, spent map[string]float64,
 ) (v StatusView, err error) {
 	v.Now = tx.Now()
-	run, ok, err := tx.LastRun()
+	run, ok, err := tx.LastWorkedRun()
 	if err != nil {
 		return v, err
 	}
@@ -117,9 +118,11 @@ func ReadStatus(
 	}
 	if ok {
 		v.Run = &run
-		if v.Morning, _, err = report.MorningOf(tx, since, v.Waiting, sum(spent)); err != nil {
+		m, err := report.MorningOf(tx, since, sum(spent))
+		if err != nil {
 			return v, err
 		}
+		v.Morning, v.Figures = append(v.Morning, m.Lines()...), m.Figures
 		if v.Parallel, err = advice.Sessions(tx, run); err != nil {
 			return v, err
 		}
@@ -241,7 +244,7 @@ func Status(w io.Writer, v StatusView, all bool) {
 	}
 	var counts []string
 	for _, s := range ralph.Statuses {
-		if n := v.Counts[s]; n > 0 {
+		if n := v.Counts[s]; n > 0 && s != ralph.Cancelled && s != ralph.Rejected {
 			counts = append(counts, fmt.Sprintf("%d %s", n, s))
 		}
 	}

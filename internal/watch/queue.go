@@ -132,9 +132,11 @@ func (s *Queue) snapshot(ctx context.Context) (Snapshot, error) {
 				Title: i.Title, Options: i.Options, Diff: i.Diff, Expires: i.Expires,
 			})
 		}
-		if v.Morning, _, err = report.MorningOf(tx, ralph.Time{}, len(inbox), 0); err != nil {
+		m, err := report.MorningOf(tx, ralph.Time{}, 0)
+		if err != nil {
 			return err
 		}
+		v.Morning = m.Lines()
 		return s.current(tx, &v)
 	})
 	return v, err

@@ -37,8 +37,8 @@ func (a *app) act(f actor) http.HandlerFunc {
 			said, err = f(tx, r)
 			return err
 		})
-		if err == nil && a.DecideClaims != nil {
-			err = a.DecideClaims(ctx)
+		if err == nil && a.Settle != nil {
+			err = a.Settle(ctx)
 		}
 		a.answered(w, r, said, err)
 	}
@@ -62,8 +62,7 @@ func (a *app) undo(w http.ResponseWriter, r *http.Request) {
 		err = ralph.CheckText("the reason", why, false)
 	}
 	if err == nil {
-		said, err = a.Undo(context.WithoutCancel(r.Context()), id, why, r.PostFormValue("cancel") != "",
-			r.PostFormValue("agent") != "")
+		said, err = a.Undo(context.WithoutCancel(r.Context()), id, why, r.PostFormValue("agent") != "")
 	}
 	a.answered(w, r, said, err)
 }
@@ -175,8 +174,12 @@ func becomes(tx *store.Tx, comment int64) (string, error) {
 	return fmt.Sprintf("Answered. %s.", strings.ReplaceAll(said, "_", " ")), err
 }
 
-func (a *app) retry(tx *store.Tx, _ *http.Request, id int64) (string, error) {
-	return fmt.Sprintf("TASK-%d is back in the queue.", id), tx.Retry(id, "retried by "+a.Person)
+func (a *app) retry(tx *store.Tx, r *http.Request, id int64) (string, error) {
+	retry := tx.Retry
+	if r.FormValue("again") != "" {
+		retry = tx.RetryCompleted
+	}
+	return fmt.Sprintf("TASK-%d is back in the queue.", id), retry(id, "retried by "+a.Person)
 }
 
 func (a *app) cancel(tx *store.Tx, _ *http.Request, id int64) (string, error) {

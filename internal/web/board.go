@@ -223,6 +223,7 @@ func (a *app) taskList(tx *store.Tx, r *http.Request) (view, error) {
 			if err != nil {
 				return view{}, err
 			}
+			of.Merges = true
 			f.Of = &of
 		}
 		if v.N, err = tx.CountTasks(f); err != nil {

@@ -52,12 +52,13 @@ type Server struct {
 	// Start starts a run that outlives the server, and says in a sentence how it has begun; nil if none
 	// can be started.
 	Start func(ctx context.Context) (string, error)
-	// DecideClaims answers the claims that a person's decision ends and that no run watches; nil if there
-	// is nothing to do.
-	DecideClaims func(ctx context.Context) error
-	// Undo has what a task has merged taken back, and says in a sentence what comes of it; nil if it cannot. why is for
+	// Settle does what follows a person's decision while no run does: it ends claims, and begins to merge what
+	// waits to be merged. nil leaves both to the next run.
+	Settle func(ctx context.Context) error
+	// Undo has what a task has merged taken back or brought back, and says in a sentence what comes of it; nil if it
+	// cannot. why is for
 	// the task's next session, or the task is called off; by an agent it is done where later commits stand in the way.
-	Undo func(ctx context.Context, task int64, why string, cancel, byAgent bool) (said string, err error)
+	Undo func(ctx context.Context, task int64, why string, byAgent bool) (said string, err error)
 	// Patch returns how two commits of a session's change differ, as git prints it, without secrets; nil if there is no
 	// repository.
 	Patch func(ctx context.Context, session, from, to string) (string, error)

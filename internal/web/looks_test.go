@@ -10,19 +10,33 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/report"
 )
 
 // TestNumbersLeadToTheirLists, and nothing else of the line is changed.
 func TestNumbersLeadToTheirLists(t *testing.T) {
-	line := "since 05:10, 2 runs: 29 done (25 proved, 4 unproved), 15 failed, 1 waiting for you: 1 session on 50 tasks, $11.88 and 3 <b>"
-	got := string(counted(line, url.Values{"active": {"2026-11-26T05:10:00.000Z"}}))
-	if want := html.EscapeString(line); regexp.MustCompile(`</?a( [^>]*)?>`).ReplaceAllString(got, "") != want {
-		t.Errorf("it says\n%s\nwant\n%s", got, want)
+	said := []report.Part{
+		{Text: "since <05:10>, "},
+		{Text: "2 runs", Group: report.Runs},
+		{Text: "3 failed", Group: report.Failed},
+		{Text: "1 needs you", Group: report.NeedsYou},
+		{Text: "$11.88", Group: report.Costs},
+	}
+	line := ""
+	for _, p := range said {
+		line += p.Text
+	}
+	got := string(counted(said, url.Values{"active": {"2026-11-26T05:10:00.000Z"}}))
+	for _, got := range []string{got, string(counted(said, nil))} {
+		if want := html.EscapeString(line); regexp.MustCompile(`</?a( [^>]*)?>`).ReplaceAllString(got, "") != want {
+			t.Errorf("it says\n%s\nwant\n%s", got, want)
+		}
 	}
 	const active = "active=2026-11-26T05%3A10%3A00.000Z"
 	for _, want := range []string{
-		`<a href="/runs?` + active + `">2 runs</a>`, `<a href="/inbox">1 waiting for you</a>`,
-		`<a href="/sessions?` + active + `&amp;work=yes">1 session</a>`, `<a href="/sessions?` + active + `&amp;sort=cost">$11.88</a>`,
+		`<a href="/runs?` + active + `">2 runs</a>`, `<a href="/inbox">1 needs you</a>`,
+		`<a href="/tasks?` + active + `&amp;status=failed">3 failed</a>`,
+		`<a href="/sessions?` + active + `&amp;sort=cost">$11.88</a>`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("it lacks %s:\n%s", want, got)

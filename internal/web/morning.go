@@ -55,20 +55,18 @@ type mornings struct {
 
 // A morning is the summary, with the conditions of the sessions that it counts.
 type morning struct {
-	lines []string
-	of    url.Values
+	report.Morning
+	of url.Values
 }
 
 // manySummaries is the most that are kept.
 const manySummaries = 200
 
-// morning returns what everything came to since a moment, or else in the last night, given the name of the database's
-// state, how many items wait and what sessions in progress have spent so far (USD).
-func (a *app) morning(
-	tx *store.Tx, snapshot string, from ralph.Time, waiting int, spending float64,
-) (of morning, err error) {
+// morning returns what everything came to since a moment, or else in the last run, given the name of the database's
+// state and what sessions in progress have spent so far (USD).
+func (a *app) morning(tx *store.Tx, snapshot string, from ralph.Time, spending float64) (of morning, err error) {
 	m := &a.mornings
-	state := fmt.Sprintf("%s %d %.2f", snapshot, waiting, spending)
+	state := fmt.Sprintf("%s %.2f", snapshot, spending)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of != state || len(m.since) >= manySummaries {
@@ -79,16 +77,16 @@ func (a *app) morning(
 	}
 	asked := from
 	if !from.IsZero() {
-		news, err := tx.Sessions(store.SessionFilter{Active: from, Limit: 1})
+		news, err := tx.Sessions(store.SessionFilter{Active: from, Merges: true, Limit: 1})
 		if err != nil {
 			return of, err
 		}
-		if len(news) == 0 { // nothing happened since: the last night is more than nothing
+		if len(news) == 0 { // nothing happened since: the last run is more than nothing
 			from = ralph.Time{}
 		}
 	}
-	lines, f, err := report.MorningOf(tx, from, waiting, spending)
-	if of = (morning{lines, conditionsOf(f)}); err == nil {
+	of.Morning, err = report.MorningOf(tx, from, spending)
+	if of.of = conditionsOf(of.Morning.Of); err == nil {
 		m.since[asked] = of
 	}
 	return of, err

@@ -204,8 +204,8 @@ func (a *app) look(w http.ResponseWriter, r *http.Request, f shower) (page share
 		own.Nav = page.nav
 		var from ralph.Time
 		from, mark = since(a.looked(r), tx.Now().Time)
-		of, err := a.morning(tx, snapshot, from, page.waiting, page.spending)
-		own.Morning, own.Of = of.lines, of.of
+		of, err := a.morning(tx, snapshot, from, page.spending)
+		own.Morning, own.Of = of.Morning, of.of
 		return err
 	})
 	if one.err = nil; err != nil && r.Context().Err() == nil {

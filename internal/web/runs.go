@@ -83,7 +83,8 @@ func (a *app) runs(tx *store.Tx, r *http.Request) (view, error) {
 // A runView is a run's page.
 type runView struct {
 	runRow
-	Headline []string         // what it came to
+	Headline []report.Part    // what it came to
+	Rest     []string         // why it ended and what it changed
 	Of       url.Values       // the conditions of its sessions
 	Causes   []cause          // why tasks failed
 	Tasks    []report.Receipt // one page
@@ -135,7 +136,7 @@ func (a *app) run(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	tasks := worked.Tasks
-	v.Headline, v.Causes = worked.Morning(), causesOf(tasks)
+	v.Headline, v.Rest, v.Causes = worked.Headline(), worked.Rest(), causesOf(tasks)
 	v.Tasks, v.Pager = pageIn(r, tasks, runTasks)
 	return view{title: "Run " + r.PathValue("id"), name: "run", nav: "/runs", live: true, body: v}, nil
 }

@@ -247,17 +247,20 @@ func TestFeaturesShowHowFarTheyAre(t *testing.T) {
 // what is spent and queued.
 func TestTheOverviewBeginsWithTheMorning(t *testing.T) {
 	s := newSite(t)
-	s.addTask(ralph.Task{Title: "One"})
+	id := s.addTask(ralph.Task{Title: "One"})
 	s.write(func(tx *store.Tx) error {
 		run, err := tx.StartRun("", ralph.Limits{}, "")
 		if err != nil {
 			return err
 		}
+		if _, err := tx.StartSession(store.Start{ID: "0b0e7ae4-51a5-4dd4-9d5b-7c2f6d2f1a01", Task: id, Run: run.ID}); err != nil {
+			return err
+		}
 		return tx.EndRun(run.ID, ralph.ExitLimit, "the limit of 9 sessions per run is reached")
 	})
 	page := s.browser().get("/")
-	has(t, unlinked(page), "0 done: 0 sessions on 0 tasks, $0.00", "ended: the limit of 9 sessions per run is reached (exit status 5)")
-	if !strings.Contains(page, "0 done") || strings.Index(page, "0 done") > strings.Index(page, "Spent and left") {
+	has(t, unlinked(page), "1 task, ", "0 merged, 1 not finished", "ended: the limit of 9 sessions per run is reached (exit status 5)")
+	if !strings.Contains(page, "0 merged") || strings.Index(page, "0 merged") > strings.Index(page, "Spent and left") {
 		t.Error("the morning is not first")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"net/url"
+	"ralph/internal/report"
 	"strings"
 	"sync"
 	"time"
@@ -101,8 +102,8 @@ func (p sharedPage) of(proof, own string) string {
 
 // ownLines are what differs between those who look at a page.
 type ownLines struct {
-	Nav     string     // the page's menu entry
-	Morning []string   // what it came to since the visitor looked, by lines
-	Of      url.Values // the conditions of the sessions that it counts
-	Flash   string     // what came of their last form; "" for nothing
+	Nav     string         // the page's menu entry
+	Morning report.Morning // what it came to since the visitor looked
+	Of      url.Values     // the conditions of the sessions that it counts
+	Flash   string         // what came of their last form; "" for nothing
 }

@@ -39,8 +39,8 @@ type taskView struct {
 	Filter     filter
 	Amendments []amendment
 	Kinds      []ralph.CommentKind
-	Parts      string // the form for splitting it; "" where it cannot be split
-	CanUndo    bool   // it has merged something that can be taken back
+	Parts      string       // the form for splitting it; "" where it cannot be split
+	UndoTo     ralph.Status // cancelled: its work can be taken back; completed: brought back; "" for neither
 }
 
 // A diffstat is how much files changed, in lines.
@@ -108,9 +108,9 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 	if v.Task.Splittable() {
 		v.Parts = exchange.Splitting{Task: v.Task}.Form()
 	}
-	if a.Undo != nil && v.Task.Status == ralph.Completed {
-		_, err := tx.Undoable(id)
-		if v.CanUndo = err == nil; err != nil && !errors.Is(err, ralph.ErrConflict) {
+	if a.Undo != nil {
+		_, v.UndoTo, err = tx.Undoable(id)
+		if err != nil && !errors.Is(err, ralph.ErrConflict) {
 			return view{}, err
 		}
 	}

@@ -168,8 +168,8 @@ func TestWhatATaskMergedIsUndone(t *testing.T) {
 		return errors.Join(err, tx.BeginMove(c), tx.SetChange(change, ralph.Moving, ralph.Merged), tx.Move(task, ralph.Completed, ralph.Verdict, "done"))
 	})
 	has(t, b.get(fmt.Sprintf("/tasks/%d", task)), fmt.Sprintf(`action="/tasks/%d/undo"`, task))
-	b.done(fmt.Sprintf("/tasks/%d/undo", task), "why", "in capitals, please", "cancel", "yes")
-	if want := fmt.Sprintf("%d %q true false", task, "in capitals, please"); !slices.Equal(s.undone, []string{want}) {
+	b.done(fmt.Sprintf("/tasks/%d/undo", task), "why", "in capitals, please")
+	if want := fmt.Sprintf("%d %q false", task, "in capitals, please"); !slices.Equal(s.undone, []string{want}) {
 		t.Errorf("asked for %q, want %q", s.undone, want)
 	}
 }

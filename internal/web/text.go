@@ -5,12 +5,12 @@ import (
 	"html/template"
 	"maps"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"ralph"
+	"ralph/internal/report"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -66,54 +66,43 @@ func ago(t, now ralph.Time) string {
 	return fmt.Sprintf("%s%d d", in, int(d.Hours()/24))
 }
 
-// behind are the lists behind the numbers of the summary's first line; "" for none, that of the inbox is of all times.
-var behind = []struct{ number, to string }{
-	{`\d+ runs?`, "/runs?"},
-	{`\d+ done`, "/tasks?status=completed"},
-	{`\d+ failed`, "/tasks?status=failed"},
-	{`\d+ being merged`, "/tasks?status=merging"},
-	{`\d+ waiting for you`, "/inbox"},
-	{`\d+ sessions?`, "/sessions?work=yes"},
-	{`\d+ tasks?`, "/tasks?"},
-	{`about \$\d+\.\d+`, ""},
-	{`\$\d+\.\d+`, "/sessions?sort=cost"},
+// behind are the lists behind the figures of a headline.
+var behind = map[report.Group]struct {
+	page string
+	q    url.Values
+	all  bool // the list is of all times
+}{
+	report.Runs:     {page: "/runs"},
+	report.Tasks:    {page: "/tasks"},
+	report.Merged:   {page: "/tasks", q: url.Values{"status": {string(ralph.Completed)}}},
+	report.Failed:   {page: "/tasks", q: url.Values{"status": {string(ralph.Failed)}}},
+	report.NeedsYou: {page: "/inbox", all: true},
+	report.Costs:    {page: "/sessions", q: url.Values{"sort": {"cost"}}},
 }
 
-var numbers = func() *regexp.Regexp {
-	var all []string
-	for _, b := range behind {
-		all = append(all, "("+b.number+`\b)`)
-	}
-	return regexp.MustCompile(strings.Join(all, "|"))
-}()
-
-// counted is the first line of the summary, each of its numbers a link to the list behind it. of are the conditions of
-// the sessions that it counts.
-func counted(line string, of url.Values) template.HTML {
+// counted is a headline, each of its figures a link to the list behind it. of are the conditions of the sessions that
+// it counts; without them it has no links.
+func counted(headline []report.Part, of url.Values) template.HTML {
 	var b strings.Builder
-	from := 0
-	for _, at := range numbers.FindAllStringSubmatchIndex(line, -1) {
-		which := 0
-		for at[2+2*which] < 0 {
-			which++
-		}
-		to := behind[which].to
-		if to == "" {
+	for _, p := range headline {
+		said := template.HTMLEscapeString(p.Text)
+		to, known := behind[p.Group]
+		if !known || of == nil {
+			b.WriteString(said)
 			continue
 		}
-		if page, fixed, narrowed := strings.Cut(to, "?"); narrowed {
-			q, err := url.ParseQuery(fixed)
-			if maps.Copy(q, of); err == nil && len(q) > 0 {
-				page += "?" + q.Encode()
+		q := maps.Clone(to.q)
+		if !to.all {
+			if q == nil {
+				q = url.Values{}
 			}
-			to = page
+			maps.Copy(q, of)
 		}
-		b.WriteString(template.HTMLEscapeString(line[from:at[0]]))
-		said := template.HTMLEscapeString(line[at[0]:at[1]])
-		b.WriteString(`<a href="` + template.HTMLEscapeString(to) + `">` + said + "</a>")
-		from = at[1]
+		if len(q) > 0 {
+			to.page += "?" + q.Encode()
+		}
+		b.WriteString(`<a href="` + template.HTMLEscapeString(to.page) + `">` + said + "</a>")
 	}
-	b.WriteString(template.HTMLEscapeString(line[from:]))
 	return template.HTML(b.String()) // escaped above
 }
 

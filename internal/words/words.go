@@ -67,11 +67,10 @@ func Short(e ralph.Event, now time.Time) string {
 			return fmt.Sprintf("⇢ TASK-%d passed as %.12s, not on %s yet: %s", e.TaskID, d.Commit, text.Line(d.Into, 100),
 				text.Line(d.Behind, 400))
 		}
-		did := "merged into"
-		if d.Undo {
-			did = "undone on"
+		if d.Undo != "" {
+			return "⇢ " + Undone(e.TaskID, d)
 		}
-		return fmt.Sprintf("⇢ TASK-%d %s %s as %.12s", e.TaskID, did, text.Line(d.Into, 100), d.Commit)
+		return fmt.Sprintf("⇢ TASK-%d merged into %s as %.12s", e.TaskID, text.Line(d.Into, 100), d.Commit)
 	case ralph.ChangeSentBack:
 		if d.ChangeID == 0 {
 			return "    conflicts, and its agent is told: " + text.Line(d.Reason, 400)
@@ -109,6 +108,20 @@ func Short(e ralph.Event, now time.Time) string {
 			d.Until.Local().Format("Jan 2 15:04:05"), max(0, d.Until.Sub(now)).Round(time.Second), why)
 	}
 	return ""
+}
+
+// Undone says which commit took back a task's work or brought it back.
+func Undone(task int64, d ralph.ChangeMerged) string {
+	did, reverses := "undone", "takes back"
+	if d.Undo == ralph.Completed {
+		did, reverses = "brought back", "reverses"
+	}
+	var commits []string
+	for _, c := range d.Reverses {
+		commits = append(commits, ralph.ShortID(c))
+	}
+	return fmt.Sprintf("%s: TASK-%d, commit %s on %s %s %s (%s)", did, task, ralph.ShortID(d.Commit),
+		text.Line(d.Into, 100), reverses, strings.Join(commits, ", "), text.Count(d.Files, "file"))
 }
 
 func ended(e ralph.Event, d ralph.SessionEnded) string {

@@ -57,6 +57,7 @@ type Merger struct {
 	Pool      *workspace.Pool // whose set-up the results are stored with
 	Line      *Line           // shared by all that work on one target
 	Early     bool            // Merge also verifies what is being checked while nothing is queued
+	Run       int64           // the run that merges; 0 for a command
 	Log       *slog.Logger
 
 	after    func(point string) // tests kill it here
@@ -511,8 +512,11 @@ func (l *Merger) message(ctx context.Context, c ralph.Change) (string, error) {
 		return err
 	})
 	title := t.Title
-	if c.Undo != "" {
+	switch c.Undo {
+	case ralph.Cancelled:
 		title, summary = "undo "+title, c.Reason
+	case ralph.Completed:
+		title, summary = "bring back "+title, c.Reason
 	}
 	body := strings.NewReplacer("{task}", fmt.Sprintf("TASK-%d", t.ID), "{title}", title, "{summary}", summary,
 		"{session}", c.SessionID).Replace(l.Message)

@@ -264,7 +264,7 @@ func (l *Merger) complete(ctx context.Context, list []ralph.Change) error {
 	}
 	if err := l.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, c := range list {
-			if err := tx.CompleteChange(c, into, behind.Reason); err != nil {
+			if err := tx.CompleteChange(c, l.Run, into, behind.Reason); err != nil {
 				return err
 			}
 		}

@@ -200,7 +200,7 @@ func (l *Merger) commands(
 				return err
 			}
 			tasks = append(tasks, t)
-			if c.Undo != "" { // the task's own commands ask for what is taken back
+			if c.Undo == ralph.Cancelled { // the task's own commands ask for what is taken back
 				t.Verify = nil
 			}
 			of, err := l.Check.Of(tx, t)

@@ -327,7 +327,7 @@ CREATE TABLE sessions (
   checking_since        TEXT NOT NULL DEFAULT '',
   agent                 TEXT NOT NULL DEFAULT '',
   agent_version         TEXT NOT NULL DEFAULT '', -- as its program tells
-  role                  TEXT NOT NULL DEFAULT 'work' CHECK (role IN ('work','review','plan')),
+  role                  TEXT NOT NULL DEFAULT 'work' CHECK (role IN ('work','review','plan','undo')),
   review                TEXT NOT NULL DEFAULT '', -- what a review came to
   machine               TEXT NOT NULL DEFAULT '', -- where it works, and where its transcript is
   plan                  TEXT NOT NULL DEFAULT '', -- what it has planned
@@ -356,7 +356,7 @@ CREATE INDEX idx_sessions_ended ON sessions(ended, completed_at, cost_usd,
 CREATE INDEX idx_sessions_workers ON sessions(id) WHERE completed_at = '' AND worker <> '';
 CREATE INDEX idx_sessions_people ON sessions(started_at) WHERE origin = 'human';
 -- One session at a time works on a task.
-CREATE UNIQUE INDEX sessions_one_open ON sessions(task_id) WHERE completed_at = '' AND role <> 'review';
+CREATE UNIQUE INDEX sessions_one_open ON sessions(task_id) WHERE completed_at = '' AND role IN ('work', 'plan');
 CREATE INDEX idx_sessions_reviews ON sessions(task_id, started_at) WHERE role = 'review';
 
 -- Where a session stood, for one that goes on.
@@ -409,7 +409,9 @@ CREATE TABLE changes (
   files       TEXT NOT NULL DEFAULT '[]', -- how own_commit differs from its first parent, JSON
   reason      TEXT NOT NULL DEFAULT '',
   conflicts   TEXT NOT NULL DEFAULT '[]', -- files, JSON
-  undo        TEXT NOT NULL DEFAULT '' CHECK (undo IN ('', 'pending', 'cancelled')), -- what its task becomes once it has undone it
+  undo        TEXT NOT NULL DEFAULT '' CHECK (undo IN ('', 'cancelled', 'completed')), -- its task's status once it has undone work, or brought it back
+  merged_run  INTEGER NOT NULL DEFAULT 0, -- the run in which it was merged; 0 for none
+  merged_at   TEXT NOT NULL DEFAULT '', -- '' until it is merged
   created     TEXT NOT NULL,
   updated     TEXT NOT NULL,
   proof       TEXT NOT NULL DEFAULT '', -- what its own tests prove, JSON; '' until that was looked at
@@ -419,6 +421,8 @@ CREATE UNIQUE INDEX changes_one_open ON changes(task_id) WHERE state NOT IN ('me
 CREATE INDEX idx_changes_task ON changes(task_id, id);
 CREATE INDEX idx_changes_state ON changes(state, id);
 CREATE INDEX idx_changes_session ON changes(session_id, state);
+CREATE INDEX idx_changes_merged_run ON changes(merged_run, session_id);
+CREATE INDEX idx_changes_merged_at ON changes(merged_at, session_id) WHERE merged_at <> '';
 
 -- Whether changes are merged: why not, and until when a remote is left alone. One row.
 CREATE TABLE merge_queue (

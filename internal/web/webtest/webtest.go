@@ -373,7 +373,7 @@ func (n *Night) merge(task int64, proof *ralph.Proof) error {
 		if err := tx.BeginMove(c); err != nil {
 			return err
 		}
-		if err := tx.CompleteChange(c, "main", ""); err != nil {
+		if err := tx.CompleteChange(c, 0, "main", ""); err != nil {
 			return err
 		}
 		n.Merged = append(n.Merged, task)
