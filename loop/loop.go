@@ -318,6 +318,9 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 			if err != nil {
 				return nil, err
 			}
+			if e, err = r.nothingLeft(ctx, e); err != nil {
+				return nil, err
+			}
 			rest, err := r.leftOver(ctx)
 			if e.status == ralph.ExitOK && len(rest) > 0 {
 				return rest, err
@@ -408,7 +411,7 @@ func (r *runner) round(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		why := "nothing is left to do"
+		why := nothingToDo
 		if failed > 0 {
 			why += fmt.Sprintf("; %s failed in earlier runs", text.Count(failed, "task"))
 		}

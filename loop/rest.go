@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ralph"
@@ -50,6 +51,27 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	return ends, nil
 }
 
+// nothingLeft returns the reason to end the run: a limit is none once no task is left that a session could work on.
+func (r *runner) nothingLeft(ctx context.Context, e *end) (*end, error) {
+	if e.status != ralph.ExitLimit {
+		return e, nil
+	}
+	left := []ralph.Status{ralph.Pending, ralph.InProgress, ralph.Merging}
+	tasks, err := store.Read(context.WithoutCancel(ctx), r.Store, func(tx *store.Tx) ([]ralph.Task, error) {
+		return tx.Tasks(store.TaskFilter{Statuses: left})
+	})
+	if r.Task != 0 {
+		tasks = slices.DeleteFunc(tasks, func(t ralph.Task) bool { return t.ID != r.Task })
+	}
+	if err != nil || len(tasks) > 0 {
+		return e, err
+	}
+	return &end{ralph.ExitOK, nothingToDo}, nil
+}
+
+// nothingToDo is why a run ends that has worked through its queue.
+const nothingToDo = "nothing is left to do"
+
 // undecidedEnds names the sessions that could not be decided; their tasks
 // wait until a person fixes that.
 func undecidedEnds(list []store.UndecidedSession) (ends []end) {
@@ -63,7 +85,7 @@ func undecidedEnds(list []store.UndecidedSession) (ends []end) {
 
 // Outside says that tasks are completed without a recorded reason.
 func Outside(tasks []int64) string {
-	return fmt.Sprintf("%s: %s; look at what is there, and have it done again with `ralph task retry`",
+	return fmt.Sprintf("%s: %s; look at what is there, and have it done once more with `ralph retry ID --again`",
 		store.Unaccepted, named(tasks))
 }
 

@@ -38,7 +38,7 @@ var invariants = []struct{ what, mend, query string }{
 		SELECT 'TASK-' || t.id FROM tasks t WHERE t.status = 'needs_input'
 			AND NOT EXISTS (SELECT 1 FROM task_comments c
 				WHERE c.task_id = t.id AND c.holding = 1 AND (c.signal_verb = 'ask' OR c.kind = 'question')) ORDER BY t.id`},
-	{"tasks " + Unaccepted, "look at what they ask for; `ralph task retry` has one done again", `
+	{"tasks " + Unaccepted, "look at what they ask for; `ralph retry ID --again` has one done once more", `
 		SELECT 'TASK-' || t.id FROM tasks t WHERE t.status = 'completed' AND ` + acceptedReason + ` IS NULL ORDER BY t.id`},
 }
 

@@ -28,10 +28,16 @@ func OfRun(tx *store.Tx, id int64) (Report, error) {
 
 // Worked is as [OfRun], without what waits for people.
 func Worked(tx *store.Tx, id int64) (Report, error) {
+	later := ""
 	if id == 0 {
 		last, err := tx.RunEnds(1)
-		if err != nil || len(last) == 0 {
-			return New(nil, nil, nil, nil), err
+		if err != nil {
+			return Report{}, err
+		}
+		if later, err = laterRun(tx, last); err != nil || len(last) == 0 {
+			r := New(nil, nil, nil, nil)
+			r.Later = later
+			return r, err
 		}
 		id = last[0].ID
 	}
@@ -41,8 +47,20 @@ func Worked(tx *store.Tx, id int64) (Report, error) {
 	}
 	r, err := gather(tx, store.SessionFilter{Run: run.ID, Merges: true})
 	r.of(run)
-	r.Sandbox = run.Sandbox
+	r.Sandbox, r.Later = run.Sandbox, later
 	return r, err
+}
+
+// laterRun says of the last run, if it did nothing although it had something to do, when that was and why. worked is
+// the last run that did something, if there is one.
+func laterRun(tx *store.Tx, worked []ralph.Run) (string, error) {
+	last, ok, err := tx.LastRun()
+	if err != nil || !ok || last.ExitStatus == nil || *last.ExitStatus == ralph.ExitOK ||
+		len(worked) > 0 && worked[0].ID >= last.ID {
+		return "", err
+	}
+	return fmt.Sprintf("a later run did nothing (%s): %s (exit status %d)", moment(last.EndedAt, tx.Now()),
+		line(last.Reason), *last.ExitStatus), nil
 }
 
 // of sets what a report says of its run.
@@ -117,7 +135,14 @@ func (m Morning) Lines() (lines []string) {
 // is empty.
 func MorningOf(tx *store.Tx, since ralph.Time, spending float64) (m Morning, err error) {
 	runs, err := tx.RunEnds(nightRuns)
+	if err != nil {
+		return m, err
+	}
+	later, err := laterRun(tx, runs)
 	if err != nil || len(runs) == 0 {
+		if later != "" {
+			m.Rest = []string{later}
+		}
 		return m, err
 	}
 	m.Of = store.SessionFilter{Run: runs[0].ID, Merges: true}
@@ -129,6 +154,7 @@ func MorningOf(tx *store.Tx, since ralph.Time, spending float64) (m Morning, err
 	if err != nil {
 		return m, err
 	}
+	r.Later = later
 	if r.spending = spending; len(runs) > 0 {
 		r.of(runs[0])
 	}

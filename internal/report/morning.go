@@ -219,5 +219,8 @@ func (r Report) Rest() (lines []string) {
 	if changed := r.Changed.String(); changed != "" {
 		lines = append(lines, "changed: "+changed)
 	}
+	if r.Later != "" {
+		lines = append(lines, r.Later)
+	}
 	return lines
 }

@@ -37,6 +37,8 @@ type Report struct {
 	Tasks      []Receipt  `json:"tasks"`
 	Waiting    []Waiting  `json:"waiting"`
 	Merging    []string   `json:"merging"` // messages about the merge queue
+	// a later run that ended without a session and a merge, and why; "" if there is none, or it had nothing to do
+	Later string `json:"later_run"`
 
 	spending float64 // USD that sessions in progress have used so far, about
 	runs     int     // in the time

@@ -135,7 +135,7 @@ func (l *Merger) markUnseen(
 	}
 	var merged [][]ralph.Blob
 	for _, c := range list {
-		if !l.Tree.Has(ctx, c.To) || !l.Tree.Has(ctx, c.Head) {
+		if c.Commit == "" || !l.Tree.Has(ctx, c.Commit) || !l.Tree.Has(ctx, c.Head) {
 			continue // what it wrote counts as a person's
 		}
 		// A session that changed nothing of its own may have merged what people had committed.
@@ -145,14 +145,11 @@ func (l *Merger) markUnseen(
 			}
 			continue
 		}
-		before, m, err := l.alone(ctx, c)
+		before, err := l.Tree.Ref(ctx, c.Commit+"^1")
 		if err != nil {
 			return err
 		}
-		if len(m.Conflicts) > 0 {
-			continue
-		}
-		pairs, err := l.Tree.Pairs(ctx, before, m.Tree)
+		pairs, err := l.Tree.Pairs(ctx, before, c.Commit)
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"ralph"
-	"ralph/internal/worktree"
 	"ralph/loop/check"
 	"ralph/loop/gate"
 	"ralph/store"
@@ -17,7 +16,7 @@ const proveAuto = time.Minute
 // prove looks for what the tests of merged changes prove: they are run on the code as it was before, too. It gives way
 // to the next merge, and goes on at the next rest.
 func (l *Merger) prove(ctx context.Context) (gaveWay bool, err error) {
-	if l.Check.Proof == check.ProofOff || l.Check.Proof == "" || l.Branch {
+	if l.Check.Proof == check.ProofOff || l.Check.Proof == "" {
 		return false, nil
 	}
 	list, err := store.Read(ctx, l.Store, (*store.Tx).Unproved)
@@ -55,7 +54,8 @@ func (l *Merger) prove(ctx context.Context) (gaveWay bool, err error) {
 	return false, nil
 }
 
-// proof returns what the tests of one change prove, compared with the target before its merge.
+// proof returns what the tests of one change prove: its task's own commands on the commit that its session began with,
+// and its tests on the target before its merge.
 func (l *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error) {
 	commands, _, err := l.commands(ctx, []ralph.Change{c})
 	if err != nil {
@@ -64,50 +64,53 @@ func (l *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error
 	if len(commands.All()) == 0 {
 		return &ralph.Proof{Unchecked: true}, nil
 	}
-	if l.Travels() && !(l.Tree.Has(ctx, c.To) && l.Tree.Has(ctx, c.Head)) {
+	if l.Travels() && !(l.Tree.Has(ctx, c.To) && l.Tree.Has(ctx, c.Base)) {
 		return &ralph.Proof{Unknown: "it was merged on another machine, which alone has its commits"}, nil
 	}
-	before, m, err := l.alone(ctx, c)
+	if c.Commit == "" {
+		return &ralph.Proof{Unknown: "the target had its change already"}, nil
+	}
+	p := &ralph.Proof{}
+	if p.Proved, err = l.provedByOwn(ctx, c, commands.Own); err != nil || ctx.Err() != nil {
+		return nil, err
+	}
+	before, err := l.Tree.Ref(ctx, c.Commit+"^1")
 	if err != nil {
 		return nil, err
 	}
-	if len(m.Conflicts) > 0 {
-		return &ralph.Proof{Unknown: "it was merged together with what it needs"}, nil
-	}
-	now, all, err := l.stored(ctx, m.Tree, commands.All())
-	if err != nil || !all {
-		return &ralph.Proof{Unknown: "it was verified together with others"}, err
-	}
-	r := gate.Results{Now: runs(now)}
 	tree, err := l.Tree.Whole(ctx, before)
 	if err != nil {
 		return nil, err
+	}
+	merged, err := l.Tree.Whole(ctx, c.Commit)
+	if err != nil {
+		return nil, err
+	}
+	pairs, err := l.Tree.Pairs(ctx, tree, merged)
+	if err != nil {
+		return nil, err
+	}
+	files, _ := l.ours(pairs)
+	r := gate.Results{Files: l.gateRules(commands).Changes(files, l.reads(ctx, before))}
+	if p.Tests = len(r.Files) > 0; !p.Tests {
+		return p, nil
+	}
+	now, err := l.checked(ctx, c, merged, commands.All())
+	if err != nil || ctx.Err() != nil {
+		return nil, err
+	}
+	if now == nil || l.tooLong(now) {
+		if len(p.Proved) == 0 {
+			p.Unknown = "a check takes too long to look for it (verify.proof)"
+		}
+		return p, nil
 	}
 	was, _, err := l.stored(ctx, tree, commands.All())
 	if err != nil {
 		return nil, err
 	}
-	r.Target = runs(was)
-	pairs, err := l.Tree.Pairs(ctx, tree, m.Tree)
-	if err != nil {
-		return nil, err
-	}
-	files, _ := l.ours(pairs)
-	r.Files = l.gateRules(commands).Changes(files, l.reads(ctx, before))
-	p := &ralph.Proof{Tests: len(r.Files) > 0}
-	for _, own := range commands.Own { // red before, green now
-		if w := of(was, own); w != nil && !w.Check.Passed {
-			p.Proved = append(p.Proved, "`"+own+"`")
-		}
-	}
-	var took float64
-	for _, o := range now {
-		took += o.Check.Seconds
-	}
-	if !p.Tests || l.Check.Proof == check.ProofAuto && took >= proveAuto.Seconds() {
-		return p, nil
-	}
-	if r.New, err = l.swapped(ctx, before, c.To, gate.New(r.Files), commands.Shared); err != nil || ctx.Err() != nil {
+	r.Now, r.Target = runs(now), runs(was)
+	if r.New, err = l.swapped(ctx, before, c.Commit, gate.New(r.Files), commands.Shared); err != nil || ctx.Err() != nil {
 		return nil, err
 	}
 	proved, idle := gate.Prove(r)
@@ -115,13 +118,67 @@ func (l *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error
 	return p, nil
 }
 
-// alone merges a merged change with the target as it was before. It conflicts if it was merged together with what it
-// needs.
-func (l *Merger) alone(ctx context.Context, c ralph.Change) (before string, m worktree.Merge, err error) {
-	if before, err = l.Tree.Ref(ctx, c.To+"^1"); err == nil {
-		m, err = l.Tree.MergeTree(ctx, before, c.Head)
+// provedByOwn returns those of a task's own commands that fail on the commit that its session began with, and pass on
+// what was merged.
+func (l *Merger) provedByOwn(ctx context.Context, c ralph.Change, own []string) (proved []string, err error) {
+	if len(own) == 0 {
+		return nil, nil
 	}
-	return before, m, err
+	after, err := l.Tree.Whole(ctx, c.To)
+	if err != nil {
+		return nil, err
+	}
+	base, err := l.Tree.Whole(ctx, c.Base)
+	if err != nil {
+		return nil, err
+	}
+	for _, command := range own {
+		now, passed, err := l.stored(ctx, after, []string{command})
+		if err != nil {
+			return nil, err
+		}
+		if !passed || failed(now) {
+			continue
+		}
+		was, known, err := l.stored(ctx, base, []string{command})
+		if err == nil && !known && !l.tooLong(now) {
+			was, err = l.run(ctx, c.Base, base, []string{command})
+		}
+		if err != nil || ctx.Err() != nil {
+			return nil, err
+		}
+		if failed(was) {
+			proved = append(proved, "`"+command+"`")
+		}
+	}
+	return proved, nil
+}
+
+// checked returns the results of commands on the commit that merged a change alone: the stored ones, or, where the
+// change was verified together with others, those of another check. They are nil if that would take too long.
+func (l *Merger) checked(ctx context.Context, c ralph.Change, tree string, commands []string) ([]check.Outcome, error) {
+	list, all, err := l.stored(ctx, tree, commands)
+	if err != nil || all {
+		return list, err
+	}
+	together, err := l.Tree.Whole(ctx, c.To)
+	if err != nil {
+		return nil, err
+	}
+	list, all, err = l.stored(ctx, together, commands)
+	if err != nil || l.Check.Proof == check.ProofAuto && (!all || l.tooLong(list)) {
+		return nil, err
+	}
+	return l.run(ctx, c.Commit, tree, commands)
+}
+
+// tooLong reports whether a check takes too long to be run once more for a proof that nobody has asked for.
+func (l *Merger) tooLong(list []check.Outcome) bool {
+	var took float64
+	for _, o := range list {
+		took += o.Check.Seconds
+	}
+	return l.Check.Proof == check.ProofAuto && took >= proveAuto.Seconds()
 }
 
 // of returns the result of a command; nil if there is none.
