@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -136,7 +137,7 @@ type inboxView struct {
 	Pager  pager
 	Chosen *item // shown whole; nil for none
 	Asked  bool  // the address names it
-	Query  string
+	Query  url.Values // of this list
 }
 
 // An inboxKind is the number of items of a kind.
@@ -165,16 +166,15 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 	list, more := paged(list, inboxItems)
 	v.Items = rows(withoutBand(list))
 	v.Asked = q.Has("item")
-	if v.Chosen = find(v.Items, q.Get("item")); v.Chosen != nil {
-		if err := v.Chosen.whole(tx); err != nil {
-			return view{}, err
-		}
+	if v.Chosen, err = choose(tx, v.Items, q.Get("item")); err == nil && v.Chosen != nil {
+		err = v.Chosen.whole(tx)
+	}
+	if err != nil {
+		return view{}, err
 	}
 	v.Pager = newPager(r, more)
 	q.Del("item")
-	if v.Query = q.Encode(); v.Query != "" {
-		v.Query += "&"
-	}
+	v.Query = q
 	return view{title: "Inbox", name: "inbox", nav: "/inbox", live: true, body: v}, nil
 }
 
@@ -202,17 +202,45 @@ func (i item) Gist() string {
 	return text.Line(text.FirstLine(said), 160)
 }
 
-// find returns the row with an item, or else the first row; nil if there is none.
+// Link is the address of an item in the list with these parameters.
+func (i item) Link(q url.Values) string {
+	of := url.Values{"item": {i.Anchor()}}
+	maps.Copy(of, q)
+	return link("/inbox", of)
+}
+
+// choose returns the row that is shown whole: the one with an item, also if that is on another page by now, or the
+// first if none is asked for. It is nil if the item does not wait, and never another one.
+func choose(tx *store.Tx, shown []item, anchor string) (*item, error) {
+	if anchor == "" {
+		if len(shown) == 0 {
+			return nil, nil
+		}
+		return &shown[0], nil
+	}
+	if found := find(shown, anchor); found != nil {
+		return found, nil
+	}
+	for _, kind := range store.InboxKinds() {
+		if !strings.HasPrefix(anchor, "w-"+kind+"-") || inBand(kind) {
+			continue
+		}
+		list, err := tx.InboxPart(kind, math.MaxInt32, 0)
+		if found := find(rows(list), anchor); found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+// find returns the row with an item; nil if there is none.
 func find(rows []item, anchor string) *item {
 	for i, row := range rows {
 		if row.Anchor() == anchor || slices.ContainsFunc(row.Also, func(a item) bool { return a.Anchor() == anchor }) {
 			return &rows[i]
 		}
 	}
-	if len(rows) == 0 {
-		return nil
-	}
-	return &rows[0]
+	return nil
 }
 
 // chosen returns the inbox items that a form names, each once. A field may have several names.

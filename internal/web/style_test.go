@@ -86,3 +86,21 @@ func source(t *testing.T, path string) string {
 	}
 	return string(b)
 }
+
+// TestNoTemplateHasAReadyMadeQuery: behind a question mark a template has the values of parameters alone. A query that
+// is ready is escaped there once more: make the whole address in Go.
+func TestNoTemplateHasAReadyMadeQuery(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("templates/*.html")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	address := regexp.MustCompile(`(?:href|action)="[^"{]*\?((?:\{\{.*?\}\}|[^"])*)"`)
+	for _, file := range files {
+		for _, a := range address.FindAllStringSubmatch(source(t, file), -1) {
+			if rest := regexp.MustCompile(`=\{\{\.?[^}]*\}\}`).ReplaceAllString(a[1], "="); strings.Contains(rest, "{{") {
+				t.Errorf("%s: %s", file, a[0])
+			}
+		}
+	}
+}
