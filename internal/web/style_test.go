@@ -48,7 +48,7 @@ func TestTheStyleHasAScale(t *testing.T) {
 	words := map[string]bool{}
 	for pattern, names := range map[string]*regexp.Regexp{
 		"templates/*.html": regexp.MustCompile(`(?:class|id)="((?:\{\{.*?\}\}|[^"])*)"`),
-		"static/*.js":      quoted, "*.go": quoted, "../../*.go": quoted,
+		"static/*.js":      quoted, "*.go": quoted, "../../*.go": quoted, "../patch/*.go": quoted,
 	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {

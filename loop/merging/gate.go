@@ -96,6 +96,9 @@ func (l *Merger) Gate(
 	var paths []string
 	for _, f := range r.Files {
 		paths = append(paths, f.Path)
+		if !f.Added() || f.Kind == gate.Setting {
+			g.Deciding = append(g.Deciding, l.Tree.Below(f.Path))
+		}
 	}
 	if len(g.Weakened) > 0 {
 		g.Files = append(g.Files, blobsOf(r.Files, blobs)...)

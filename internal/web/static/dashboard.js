@@ -52,7 +52,7 @@
     e.preventDefault();
     const sent = {
       to: button?.hasAttribute("formaction") ? button.formAction : form.action, body: new URLSearchParams(new FormData(form, button)),
-      label: (button || form).textContent.trim().split("\n")[0], form, drafts: names(form), tries: 0,
+      label: [...(button || form).childNodes].map((n) => n.textContent.trim().split("\n")[0]).find((said) => said), form, drafts: names(form), tries: 0,
       row: form.closest("article.item")?.dataset.row,
     };
     if (sent.row && !form.action.includes("/permissions/")) hold(sent); else send(sent);
