@@ -84,3 +84,20 @@ func (t *Tree) Begin(ctx context.Context, base, head string, targets ...string) 
 	}
 	return strings.TrimSpace(string(out)), err
 }
+
+// Symlinks returns the symbolic links of the whole repository in a commit, with where they lead.
+func (t *Tree) Symlinks(ctx context.Context, commit string) (links map[string]string, err error) {
+	out, err := t.run(ctx, nil, "ls-tree", "--full-tree", "-r", "-z", commit)
+	links = map[string]string{}
+	for entry := range strings.SplitSeq(string(out), "\x00") {
+		meta, name, _ := strings.Cut(entry, "\t")
+		fields := strings.Fields(meta)
+		if len(fields) != 3 || fields[0] != "120000" || err != nil {
+			continue
+		}
+		var target []byte
+		target, err = t.run(ctx, nil, "cat-file", "blob", fields[2])
+		links[name] = string(target)
+	}
+	return links, err
+}

@@ -146,6 +146,8 @@ func (m *model) Begin(_ context.Context, base, _ string, _ ...string) (string, e
 	return base, nil
 }
 
+func (m *model) Symlinks(context.Context, string) (map[string]string, error) { return nil, nil }
+
 func (m *model) History(_ context.Context, tips []string) (map[string]bool, error) {
 	all := m.over(0, tips[0])
 	if without, out := strings.CutPrefix(tips[len(tips)-1], "^"); out {
