@@ -190,18 +190,19 @@ const (
 )
 
 // Prepare says of files with binary contents that they have such. Of a file that whole reports it keeps all lines, of
-// another one the first, and says how much is missing. Files with a line of git's own that says no more stay as they are.
+// another one the first, and says how much is missing. Other files stay as they are.
 func Prepare(patch string, whole func(path string) bool) string {
 	var b strings.Builder
 	for _, f := range Split(patch) {
-		at := strings.IndexByte(f.Body, 0)
+		n := strings.Count(f.Body, "\x00")
+		said := fmt.Sprintf("# %s has binary contents: %s. ", text.VisibleLine(f.Path), text.Count(n, "NUL byte"))
 		switch {
-		case at < 0:
+		case n == 0:
 		case whole(f.Path):
-			f.Notes += fmt.Sprintf("# %s has binary contents: %s. All of it follows as text.\n", shownPath(f.Path), nulls(f.Body))
+			f.Notes += said + "All of it follows as text.\n"
 		default:
 			shown, left := beginning(f.Body)
-			f.Notes += fmt.Sprintf("# %s has binary contents: %s. Its first lines follow as text", shownPath(f.Path), nulls(f.Body))
+			f.Notes += said + "Its first lines follow as text"
 			if f.Body = shown; left > 0 {
 				f.Notes += fmt.Sprintf("; %s more are not shown", text.Count(left, "byte"))
 			}
@@ -211,11 +212,6 @@ func Prepare(patch string, whole func(path string) bool) string {
 	}
 	return b.String()
 }
-
-func shownPath(path string) string { return text.VisibleLine(path) }
-
-// nulls counts the NUL bytes of hunks.
-func nulls(hunks string) string { return text.Count(strings.Count(hunks, "\x00"), "NUL byte") }
 
 // beginning returns the first lines of hunks, each cut, and how many bytes are left out.
 func beginning(hunks string) (shown string, left int) {

@@ -56,7 +56,8 @@ func (t *Tree) Shown(ctx context.Context, from, to string, only, whole []string)
 			b.WriteString(f.String())
 		}
 	}
-	return patch.Prepare(first, func(string) bool { return true }), patch.Prepare(b.String(), func(string) bool { return false }), nil
+	first = patch.Prepare(first, func(string) bool { return true })
+	return first, patch.Prepare(b.String(), func(string) bool { return false }), nil
 }
 
 // Begin returns the commit with which the work that ends at head is compared: base, or the newest commit of the targets

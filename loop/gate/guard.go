@@ -20,8 +20,8 @@ var guarded = []string{
 }
 
 // harmless are the attributes of a file by which git runs no program and hides no difference.
-var harmless = regexp.MustCompile(`^[-!]?(text|eol|crlf|whitespace|ident|encoding|working-tree-encoding|export-ignore|` +
-	`export-subst|delta|conflict-marker-size|(linguist|gitlab)-[a-z-]+)(=.*)?$`)
+var harmless = regexp.MustCompile(`^[-!]?(text|eol|crlf|whitespace|ident|encoding|working-tree-encoding|` +
+	`export-ignore|export-subst|delta|conflict-marker-size|(linguist|gitlab)-[a-z-]+)(=.*)?$`)
 
 // unread matches what stands for contents that are no text or large.
 var unread = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
@@ -62,8 +62,8 @@ func taken(patterns []string) (list []string) {
 	return list
 }
 
-// attributes returns the lines of .gitattributes that have attributes which are not known to be harmless: one may name a
-// program or hide a difference, or be a macro that does.
+// attributes returns the lines of .gitattributes that have attributes not known to be harmless: one may name a program
+// or hide a difference, or be a macro that does.
 func attributes(text []byte) (lines string) {
 	if unread.Match(text) {
 		return string(text)
