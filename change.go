@@ -66,6 +66,15 @@ const ChangeRefs = "refs/ralph/changes/"
 // Ref returns the ref that keeps this change.
 func (c Change) Ref() string { return ChangeRefs + c.SessionID }
 
+// Compared returns the commits whose difference is what the change does: all that its task has changed if it was
+// merged, whatever its sessions did on the way, else what its session made. From may be written as ID^1.
+func (c Change) Compared() (from, to string) {
+	if c.State == Merged && c.Commit != "" {
+		return c.Commit + "^1", c.Commit
+	}
+	return c.Base, c.Head
+}
+
 // Trailers names a task and its session at the end of the message of a commit that ralph makes,
 // where programs find them.
 func Trailers(task int64, session string) string {

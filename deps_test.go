@@ -15,7 +15,7 @@ import (
 // read it, and docs/architecture.md, before you change it to make a build pass.
 var imports = map[string][]string{
 	"ralph":            {},
-	"ralph/signals":    {"ralph", "ralph/internal/bm25"},
+	"ralph/signals":    {"ralph", "ralph/internal/bm25", "ralph/internal/patch"},
 	"ralph/prompt":     {"ralph", "ralph/signals"},
 	"ralph/migrations": {},
 	"ralph/store":      {"ralph", "ralph/signals", "ralph/migrations", "ralph/internal/bm25", "ralph/internal/machine"},
@@ -33,7 +33,8 @@ var imports = map[string][]string{
 	"ralph/internal/pipe":        {},
 	"ralph/internal/hook":        {"ralph/internal/pipe"},
 	"ralph/internal/sandbox":     {"ralph/internal/proc", "ralph/internal/files"},
-	"ralph/internal/worktree":    {"ralph", "ralph/internal/environment", "ralph/internal/files"},
+	"ralph/internal/patch":       {},
+	"ralph/internal/worktree":    {"ralph", "ralph/internal/environment", "ralph/internal/files", "ralph/internal/patch"},
 	"ralph/internal/schedule":    {},
 	"ralph/internal/systemd":     {"ralph/internal/proc"},
 	"ralph/internal/config":      {"ralph"},
@@ -93,6 +94,7 @@ var imports = map[string][]string{
 	"ralph/internal/web": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/web/localhttp", "ralph/internal/transcript",
 		"ralph/internal/report", "ralph/loop/agent", "ralph/internal/advice", "ralph/internal/inbox", "ralph/internal/exchange",
+		"ralph/internal/patch",
 	},
 	"ralph/internal/words":       {"ralph"},
 	"ralph/internal/web/webtest": {"ralph", "ralph/internal/machine", "ralph/signals", "ralph/store"}, // a fixture of tests
@@ -106,7 +108,7 @@ var imports = map[string][]string{
 	"ralph/loop/session": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree",
 		"ralph/loop/agent", "ralph/loop/check",
-		"ralph/loop/merging", "ralph/loop/workspace", "ralph/prompt",
+		"ralph/loop/merging", "ralph/loop/workspace", "ralph/prompt", "ralph/internal/patch",
 	},
 	"ralph/loop/gate":          {"ralph", "ralph/signals", "ralph/internal/testresult"},
 	"ralph/loop/gate/gatetest": {},

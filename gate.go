@@ -51,6 +51,7 @@ type Gate struct {
 	Weakened []Weakening `json:"weakened,omitempty"`
 	Files    []Blob      `json:"files,omitempty"`    // gate files of the target that it changes, moves or removes
 	Guarded  []Blob      `json:"guarded,omitempty"`  // files that a person has to approve before they are merged
+	Deciding []string    `json:"-"`                  // changed gate files, with new ones that run tests
 	Refused  string      `json:"refused,omitempty"`  // why no reason helps; "" if one may
 	Tried    bool        `json:"tried,omitempty"`    // the new code was tried under the old gate
 	Reason   string      `json:"reason,omitempty"`   // tests_changed of the done

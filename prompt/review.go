@@ -13,7 +13,8 @@ type Review struct {
 	Project string
 	Task    ralph.Task
 	Base    string // the commit that the change is compared with; HEAD has it
-	Patch   string // the lines of the change
+	Whole   string // the lines of the files that decide on it or wait for a person, which are never cut
+	Patch   string // the lines of its other files
 	Checks  []ralph.Check
 	Gate    ralph.Gate // what it does to the tests that were there
 
@@ -78,8 +79,11 @@ afterwards, so read, build and run what you need. Do not mend anything: what you
 	if d.More != "" {
 		b.WriteString("## Look at this in particular\n\n" + strings.TrimSpace(d.More) + "\n\n")
 	}
-	b.WriteString("## The change\n\n" + fmt.Sprintf("`git diff %s HEAD` shows it here.\n\n", d.Base))
-	said := text.Clean(d.Patch)
+	b.WriteString("## The change\n\n" + fmt.Sprintf("`git diff --text %s HEAD` shows it here.\n\n", d.Base))
+	if d.Whole != "" {
+		b.WriteString(fence("what runs for people or decides on the change", text.Visible(d.Whole)))
+	}
+	said := text.Visible(d.Patch)
 	shown := text.Head(said, shownPatch)
 	b.WriteString(quoteCut("the change", shown, len(said)-len(shown), "the rest of the change").text)
 	d.evidence(&b)

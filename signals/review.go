@@ -3,10 +3,10 @@ package signals
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"ralph"
+	"ralph/internal/patch"
 )
 
 // ReviewRounds is after how many candidates of a task to which reviewers object a person decides.
@@ -71,35 +71,13 @@ func ChangedLines(files []ralph.FileDiff) Changed {
 	for _, f := range files {
 		changed[f.Path] = nil
 		for line := range strings.Lines(f.Diff) {
-			if span, ok := hunk(line); ok && span.From > 0 { // it is 0 of a file that is removed or emptied
-				changed[f.Path] = append(changed[f.Path], span)
+			// From is 0 of a file that is removed or emptied.
+			if h, ok := patch.ParseHunk(line); ok && h.NewFrom > 0 {
+				changed[f.Path] = append(changed[f.Path], Span{h.NewFrom, h.NewFrom + max(h.NewLines, 1) - 1})
 			}
 		}
 	}
 	return changed
-}
-
-// hunk reads the head of a hunk of a unified diff: "@@ -1,3 +1,4 @@".
-func hunk(line string) (s Span, ok bool) {
-	rest, ok := strings.CutPrefix(line, "@@ -")
-	_, rest, found := strings.Cut(rest, " +")
-	if !ok || !found {
-		return s, false
-	}
-	rest, _, found = strings.Cut(rest, " @@")
-	from, count, many := strings.Cut(rest, ",")
-	n := 1
-	var err error
-	if s.From, err = strconv.Atoi(from); err != nil || !found {
-		return s, false
-	}
-	if many {
-		if n, err = strconv.Atoi(count); err != nil {
-			return s, false
-		}
-	}
-	s.To = s.From + max(n, 1) - 1
-	return s, true
 }
 
 // Lacks says in a clause why an objection is about nothing that the change has; "" if it is.

@@ -113,6 +113,24 @@ func (tx *Tx) Approval(comment int64) (a ralph.Approval, err error) {
 	return a, nil
 }
 
+// ApprovalOf returns the newest approval that was asked for a task, and its comment; 0 if there is none. open says
+// whether it still waits.
+func (tx *Tx) ApprovalOf(task int64) (comment int64, a ralph.Approval, open bool, err error) {
+	type asked struct {
+		comment int64
+		a       ralph.Approval
+		by      string
+	}
+	list, err := all(tx, func(row scanner) (one asked, err error) {
+		return one, row.Scan(&one.comment, column(&one.a), &one.by)
+	}, `SELECT c.id, c.review, c.resolved_by FROM task_comments c WHERE c.task_id = $1 AND c.review <> ''
+		ORDER BY c.id DESC LIMIT 1`, task)
+	if err != nil || len(list) == 0 {
+		return 0, a, false, err
+	}
+	return list[0].comment, list[0].a, list[0].by == "", nil
+}
+
 // approvals are what people have approved of a task.
 func (tx *Tx) approvals(task int64) ([]ralph.Approval, error) {
 	return tx.approved(`c.task_id = $1`, task)

@@ -24,11 +24,12 @@ import (
 type difference struct {
 	TaskID  int64    `json:"task_id"`
 	Session string   `json:"session"`
-	From    string   `json:"from"`  // the first parent of to if that is merged, else the commit on which the session began
+	From    string   `json:"from"`  // the first parent of to if that is merged, else the newest commit of the target in to
 	To      string   `json:"to"`    // the commit with the work
 	Files   []string `json:"files"` // the files that wait for a person, from the top of the repository; empty for all
 	Said    string   `json:"said"`  // by reviewers and by the author, in Markdown; empty if nobody was to review it
 	Diff    string   `json:"diff"`  // as git prints it; secrets are masked
+	whole   []string // the files that a person has approved or is to: they come first, with all of their lines
 }
 
 func newDiff(a *app) *cobra.Command {
@@ -84,10 +85,8 @@ func changeNamed(tx *store.Tx, name string) (d difference, err error) {
 	case !ok:
 		return d, ralph.NotFound("%s has changed nothing that is kept", name)
 	}
-	d.TaskID, d.Session, d.From, d.To, d.Files = c.TaskID, c.SessionID, c.Base, c.Head, []string{}
-	if c.State == ralph.Merged && c.Commit != "" {
-		d.From, d.To = c.Commit+"^1", c.Commit
-	}
+	d.TaskID, d.Session, d.Files = c.TaskID, c.SessionID, []string{}
+	d.From, d.To = c.Compared()
 	d.Said, err = tx.SaidOf(c.SessionID)
 	return d, err
 }
@@ -114,47 +113,65 @@ func (a *app) fill(ctx context.Context, d *difference, stat bool) error {
 	if err != nil {
 		return err
 	}
-	var options []string
+	if err := a.locate(ctx, p, tree, d); err != nil {
+		return err
+	}
+	var first, rest string
 	if stat {
-		options = []string{"--stat"}
+		rest, err = tree.Patch(ctx, d.From, d.To, d.Files, "--stat", "--find-renames")
+	} else {
+		first, rest, err = tree.Shown(ctx, d.From, d.To, d.Files, d.whole)
 	}
-	if d.Session != "" && !tree.Has(ctx, d.To) {
-		if err := a.obtain(ctx, p, tree, d); err != nil {
-			return err
-		}
-	}
-	if strings.HasSuffix(d.From, "^1") {
-		if d.From, err = tree.Ref(ctx, d.From); err != nil {
-			return err
-		}
-	}
-	lines, err := tree.Patch(ctx, d.From, d.To, d.Files, options...)
 	if err != nil {
 		return fmt.Errorf("the commits of TASK-%d cannot be compared: %w", d.TaskID, err)
 	}
-	d.Said, d.Diff = p.Mask().Text(d.Said), p.Mask().Text(lines)
+	d.Said, d.Diff = p.Mask().Text(d.Said), p.Mask().Text(first+rest)
 	return nil
 }
 
-// obtain fetches the commits of a change that another machine has made or merged.
-func (a *app) obtain(ctx context.Context, p *project.Project, tree *worktree.Tree, d *difference) (err error) {
+// locate finds the commits that are compared, and fetches those that another machine has made or merged. Work that is
+// not merged is compared with the newest commit of the target that it has.
+func (a *app) locate(ctx context.Context, p *project.Project, tree *worktree.Tree, d *difference) (err error) {
 	db, err := p.Open(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	s, err := store.Read(ctx, db, func(tx *store.Tx) (ralph.Session, error) { return tx.Session(d.Session) })
-	if err != nil || !onAnotherMachine(s) {
+	var s ralph.Session
+	if err := db.View(ctx, func(tx *store.Tx) (err error) {
+		if d.Session == "" {
+			return nil
+		}
+		if s, err = tx.Session(d.Session); err != nil {
+			return err
+		}
+		_, approval, _, err := tx.ApprovalOf(s.TaskID)
+		d.whole = approval.Paths()
+		return err
+	}); err != nil {
 		return err
 	}
 	m, err := p.Merger(ctx, db, tree)
-	if err == nil && strings.HasSuffix(d.From, "^1") { // it is merged
-		_, err = m.Tip(ctx)
-	} else if err == nil {
-		_, err = m.Obtain(ctx, ralph.Change{TaskID: s.TaskID, SessionID: s.ID, Head: d.To})
+	if err != nil {
+		return err
 	}
-	if err == nil && !tree.Has(ctx, d.To) {
-		err = isThere(s, "change")
+	merged := strings.HasSuffix(d.From, "^1")
+	if !tree.Has(ctx, d.To) && onAnotherMachine(s) {
+		if merged {
+			_, err = m.Tip(ctx)
+		} else {
+			_, err = m.Obtain(ctx, ralph.Change{TaskID: s.TaskID, SessionID: s.ID, Head: d.To})
+		}
+		if err == nil && !tree.Has(ctx, d.To) {
+			err = isThere(s, "change")
+		}
+	}
+	switch {
+	case err != nil:
+	case merged:
+		d.From, err = tree.Ref(ctx, d.From)
+	default:
+		d.From, err = m.Begin(ctx, d.From, d.To)
 	}
 	return err
 }

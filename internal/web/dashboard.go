@@ -134,8 +134,6 @@ func (a *app) route(mux *http.ServeMux) {
 		"/{$}":                  a.overview,
 		"/board":                a.board,
 		"/tasks":                a.taskList,
-		"/inbox":                a.inbox,
-		"/inbox/many":           a.many,
 		"/sessions":             a.sessions,
 		"/sessions/{id}/prompt": a.prompt,
 		"/learnings":            a.learnings,
@@ -148,7 +146,9 @@ func (a *app) route(mux *http.ServeMux) {
 		mux.HandleFunc("GET "+path, a.show(show))
 	}
 	mux.HandleFunc("GET /sessions/{id}", a.readFirst(a.show(a.session)))
-	mux.HandleFunc("GET /tasks/{id}", a.differFirst(a.show(a.task)))
+	mux.HandleFunc("GET /tasks/{id}", a.differFirst(itself, a.show(a.task)))
+	mux.HandleFunc("GET /inbox", a.differFirst(heldChosen, a.show(a.inbox)))
+	mux.HandleFunc("GET /inbox/many", a.differFirst(heldNamed, a.show(a.many)))
 	for path, act := range map[string]actor{
 		"/tasks":                    a.addTask,
 		"/tasks/{id}/edit":          byID(a.editTask),

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,10 +9,14 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
 	"ralph"
+	"ralph/internal/patch"
+	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -20,27 +25,18 @@ type diffLine struct{ Class, Old, New, Text string }
 
 // numbered numbers the lines of a unified diff.
 func numbered(unified string) (lines []diffLine) {
-	var old, now int
-	for line := range strings.Lines(unified) {
-		line = strings.TrimSuffix(line, "\n")
-		switch {
-		case strings.HasPrefix(line, "@@"):
-			if _, err := fmt.Sscanf(line, "@@ -%d,%d +%d", &old, new(int), &now); err != nil {
-				old, now = 0, 0
-			}
-			lines = append(lines, diffLine{Class: "hunk", Text: line})
-		case strings.HasPrefix(line, "+"):
-			lines = append(lines, diffLine{"add", "", fmt.Sprint(now), line})
-			now++
-		case strings.HasPrefix(line, "-"):
-			lines = append(lines, diffLine{"del", fmt.Sprint(old), "", line})
-			old++
-		case strings.HasPrefix(line, " "):
-			lines = append(lines, diffLine{"", fmt.Sprint(old), fmt.Sprint(now), line})
-			old, now = old+1, now+1
-		default: // that the last line does not end
-			lines = append(lines, diffLine{Text: line})
+	no := func(n int) string {
+		if n == 0 {
+			return ""
 		}
+		return strconv.Itoa(n)
+	}
+	for _, l := range patch.Lines(unified) {
+		class := string(l.Kind)
+		if l.Kind == patch.Context {
+			class = ""
+		}
+		lines = append(lines, diffLine{class, no(l.Old), no(l.New), l.Text})
 	}
 	return lines
 }
@@ -48,7 +44,7 @@ func numbered(unified string) (lines []diffLine) {
 // patches keeps how commits differ, which does not change.
 type patches struct {
 	mu    sync.Mutex
-	known map[string][]changed // by the commits
+	known map[string][]changed // by [shownChange.key]
 }
 
 // keptPatches is the number of differences that are kept, and maxPatch the length (bytes) of one that is shown.
@@ -57,46 +53,126 @@ const (
 	maxPatch    = 2 << 20
 )
 
-// commitsOf returns the commits whose difference is what a change does: all that its task has changed if it was merged,
-// whatever its sessions did on the way.
-func commitsOf(c ralph.Change) (from, to string) {
-	if c.State == ralph.Merged && c.Commit != "" {
-		return c.Commit + "^1", c.Commit
-	}
-	return c.Base, c.Head
+// A shownChange is the newest change of a task, with what it does and what a person has to approve of it.
+type shownChange struct {
+	ralph.Change
+	Files    []changed
+	Unread   string // why its lines are not known
+	Approval ralph.Approval
+	Comment  int64 // that asks for the approval; 0 if nothing waits for one
 }
 
-// differFirst has git compare the commits of a task's change, before its page begins its database transaction.
-func (a *app) differFirst(next http.HandlerFunc) http.HandlerFunc {
+// changeOf returns the newest change of a task, without its files; nil if it has none.
+func changeOf(tx *store.Tx, task int64) (*shownChange, error) {
+	c, ok, err := tx.ChangeOf(task)
+	if err != nil || !ok {
+		return nil, err
+	}
+	v := &shownChange{Change: c}
+	comment, approval, open, err := tx.ApprovalOf(task)
+	if v.Approval = approval; open && approval.Kind() != "" {
+		v.Comment = comment
+	}
+	return v, err
+}
+
+// shown is changeOf with the files, those first on which a person decides.
+func (a *app) shown(tx *store.Tx, task int64) (*shownChange, error) {
+	v, err := changeOf(tx, task)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	v.Files, v.Unread = a.changedOf(*v)
+	slices.SortStableFunc(v.Files, func(a, b changed) int { return cmp.Compare(order(a), order(b)) })
+	return v, nil
+}
+
+func order(c changed) int {
+	if c.Guarded {
+		return 0
+	}
+	return 1
+}
+
+// Held are the files on which a person decides.
+func (v shownChange) Held() (files []changed) { return v.decided(true) }
+
+// Others are the files on which nobody has to decide.
+func (v shownChange) Others() (files []changed) { return v.decided(false) }
+
+func (v shownChange) decided(held bool) (files []changed) {
+	for _, f := range v.Files {
+		if f.Guarded == held {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// Asks says in plain words what a person is asked.
+func (v shownChange) Asks() string { return asksFor(v.Approval) }
+
+// whole reports whether a person decides on a file.
+func (v shownChange) whole(path string) bool { return slices.Contains(v.Approval.Paths(), path) }
+
+// key names the difference among those that are kept.
+func (v shownChange) key() string {
+	from, to := v.Compared()
+	return strings.Join(append(v.Approval.Paths(), from, to), "\x00")
+}
+
+// differFirst has git compare the commits of the changes of tasks, before their page begins its database transaction.
+func (a *app) differFirst(
+	tasks func(tx *store.Tx, r *http.Request) ([]int64, error), next http.HandlerFunc,
+) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		id, err := pathID(r)
-		if err != nil || a.Patch == nil {
+		if a.Patch == nil || r.ParseForm() != nil {
 			next(w, r)
 			return
 		}
-		c, err := store.Read(r.Context(), a.Store, func(tx *store.Tx) (ralph.Change, error) {
-			c, _, err := tx.ChangeOf(id)
-			return c, err
+		list, err := store.Read(r.Context(), a.Store, func(tx *store.Tx) (list []*shownChange, err error) {
+			of, err := tasks(tx, r)
+			for _, task := range of {
+				v, cerr := changeOf(tx, task)
+				if err = errors.Join(err, cerr); v != nil {
+					list = append(list, v)
+				}
+			}
+			return list, err
 		})
-		if from, to := commitsOf(c); err == nil && to != "" {
-			err = a.compare(r.Context(), c.SessionID, from, to)
-		}
-		if err != nil && r.Context().Err() == nil {
-			a.Log.Warn("what a task changed cannot be compared", "task", id, "error", err) // its page says it, too
+		for _, v := range list {
+			if _, to := v.Compared(); to != "" && err == nil {
+				if err = a.compare(r.Context(), *v); err != nil && r.Context().Err() == nil {
+					// its page says it, too
+					a.Log.Warn("what a task changed cannot be compared", "task", v.TaskID, "error", err)
+					err = nil
+				}
+			}
 		}
 		next(w, r)
 	}
 }
 
+// itself is the task of a task's page.
+func itself(_ *store.Tx, r *http.Request) ([]int64, error) {
+	id, err := pathID(r)
+	if err != nil {
+		return nil, nil //nolint:nilerr // its page says it
+	}
+	return []int64{id}, nil
+}
+
 // compare has git compare two commits of a session's change, once.
-func (a *app) compare(ctx context.Context, session, from, to string) error {
+func (a *app) compare(ctx context.Context, v shownChange) error {
+	key := v.key()
 	a.patches.mu.Lock()
-	_, known := a.patches.known[from+to]
+	_, known := a.patches.known[key]
 	a.patches.mu.Unlock()
 	if known {
 		return nil
 	}
-	patch, err := a.Patch(ctx, session, from, to)
+	from, to := v.Compared()
+	patch, err := a.Patch(ctx, v.SessionID, from, to)
 	if err != nil {
 		return err
 	}
@@ -105,60 +181,34 @@ func (a *app) compare(ctx context.Context, session, from, to string) error {
 	if len(a.patches.known) >= keptPatches || a.patches.known == nil {
 		a.patches.known = map[string][]changed{}
 	}
-	a.patches.known[from+to] = filesOf(patch)
+	a.patches.known[key] = filesOf(patch, v.whole)
 	return nil
 }
 
-// filesOf splits what git prints into files. The lines of a file that is too long for a page are counted all the same.
-func filesOf(patch string) (files []changed) {
-	hunks := false
-	var diff strings.Builder // of the last file
-	end := func() {
-		if len(files) > 0 {
-			files[len(files)-1].Lines = numbered(diff.String())
+// filesOf splits what git prints into files. The lines of a file that is too long for a page are counted all the same,
+// and it says how much is missing; a file that a person decides on is never too long.
+func filesOf(unified string, whole func(path string) bool) (files []changed) {
+	for _, f := range patch.Split(unified) {
+		c := changed{FileChange: ralph.FileChange{Path: f.Path, Status: f.Status}, Guarded: whole(f.Path)}
+		for note := range strings.Lines(f.Notes) {
+			c.Notes = append(c.Notes, strings.TrimSpace(strings.TrimPrefix(note, "# ")))
 		}
-		diff.Reset()
+		c.Notes = append(c.Notes, f.Modes()...)
+		for line := range strings.Lines(f.Body) {
+			c.count(line)
+		}
+		shown := f.Body
+		if len(shown) > maxPatch && !c.Guarded {
+			shown = shown[:strings.LastIndexByte(shown[:maxPatch], '\n')+1]
+			c.Notes = append(c.Notes, fmt.Sprintf("%s more are not shown here: `ralph diff` has them.",
+				text.Count(strings.Count(f.Body[len(shown):], "\n"), "line")))
+		}
+		if c.Lines = numbered(shown); f.Opaque {
+			c.Left = "it is no text"
+		}
+		files = append(files, c)
 	}
-	for line := range strings.Lines(patch) {
-		if strings.HasPrefix(line, "diff --git ") {
-			end()
-			_, name, _ := strings.Cut(strings.TrimSpace(line), " b/")
-			files, hunks = append(files, changed{FileChange: ralph.FileChange{Path: name, Status: "modified"}}), false
-			continue
-		}
-		if len(files) == 0 {
-			continue
-		}
-		f := &files[len(files)-1]
-		if hunks = hunks || strings.HasPrefix(line, "@@"); !hunks {
-			f.header(strings.TrimSpace(line))
-			continue
-		}
-		f.count(line)
-		if diff.Len()+len(line) > maxPatch {
-			f.Left = "it is longer than a page shows: `ralph diff` has it"
-		} else {
-			diff.WriteString(line)
-		}
-	}
-	end()
 	return files
-}
-
-// header takes what a line before the first hunk says of the file.
-func (c *changed) header(line string) {
-	switch {
-	case strings.HasPrefix(line, "new file"):
-		c.Status = "added"
-	case strings.HasPrefix(line, "deleted file"):
-		c.Status = "deleted"
-	case strings.HasPrefix(line, "rename to "):
-		c.Status = "renamed"
-	case strings.HasPrefix(line, "Binary files"):
-		c.Left = "it is no text"
-	case strings.HasPrefix(line, "+++ b/"):
-		c.Path = line[len("+++ b/"):]
-	}
 }
 
 // count counts a line of a hunk.
@@ -173,20 +223,21 @@ func (c *changed) count(line string) {
 
 // changedOf returns what a task has changed, as one difference over all of its sessions; unread says why its lines are
 // not known.
-func (a *app) changedOf(c ralph.Change) (files []changed, unread string) {
-	from, to := commitsOf(c)
+func (a *app) changedOf(v shownChange) (files []changed, unread string) {
 	a.patches.mu.Lock()
-	files, known := a.patches.known[from+to]
+	files, known := a.patches.known[v.key()]
 	a.patches.mu.Unlock()
 	if known {
-		return files, ""
+		return slices.Clone(files), ""
 	}
-	kept, err := a.differences(c.SessionID)
+	kept, err := a.differences(v.SessionID)
 	if err != nil {
 		return nil, err.Error()
 	}
 	for _, d := range kept.Files {
-		files = append(files, changedBy(d))
+		c := changedBy(d)
+		c.Guarded = v.whole(c.Path)
+		files = append(files, c)
 	}
 	if len(files) == 0 {
 		return nil, "git cannot compare its commits; `ralph diff` may say why"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func TestFilesOf(t *testing.T) {
 		"diff --git a/p.png b/p.png\nBinary files a/p.png and b/p.png differ\n" +
 		"diff --git a/gone b/gone\ndeleted file mode 100644\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n\\ No newline at end of file\n" +
 		"diff --git a/long b/long\n--- a/long\n+++ b/long\n@@ -0,0 +1 @@\n" + strings.Repeat("+"+strings.Repeat("y", 1000)+"\n", 3000)
-	files := web.FilesOf(patch)
+	files := web.FilesOf(patch, func(string) bool { return false })
 	want := []web.Changed{
 		{FileChange: ralph.FileChange{Path: "a", Added: 1, Removed: 1, Status: "modified"}},
 		{FileChange: ralph.FileChange{Path: "new name", Status: "renamed"}},
@@ -37,8 +38,14 @@ func TestFilesOf(t *testing.T) {
 	if lines := files[0].Lines; len(lines) != 3 || lines[2].Text != "+diff --git a/no b/no" {
 		t.Errorf("the lines are %+v", lines)
 	}
-	if last := files[4]; !strings.Contains(last.Left, "longer") || len(last.Lines) > 2100 || last.Added != 3000 {
-		t.Errorf("a long one has %d lines, of %d: %q", len(last.Lines), last.Added, last.Left)
+	last := files[4]
+	said := fmt.Sprintf("%d more lines are not shown here: `ralph diff` has them.", 3001-len(last.Lines))
+	if len(last.Lines) > 2100 || last.Added != 3000 || !slices.Contains(last.Notes, strings.Replace(said, "more lines", "lines more", 1)) {
+		t.Errorf("a long one has %d lines, of %d: %q", len(last.Lines), last.Added, last.Notes)
+	}
+	whole := web.FilesOf(patch, func(path string) bool { return path == "long" })[4]
+	if len(whole.Lines) != 3001 || len(whole.Notes) > 0 || !whole.Guarded {
+		t.Errorf("of a long one on which a person decides there are %d lines: %q", len(whole.Lines), whole.Notes)
 	}
 }
 

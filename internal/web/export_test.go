@@ -34,8 +34,8 @@ const SharedFor = sharedFor
 // Since is since when somebody has not looked, and the mark to keep.
 func Since(mark string, now time.Time) (ralph.Time, string) { return since(mark, now) }
 
-// FilesOf are the files of a patch.
-func FilesOf(patch string) []Changed { return filesOf(patch) }
+// FilesOf are the files of a patch, of which a person decides on some.
+func FilesOf(patch string, whole func(path string) bool) []Changed { return filesOf(patch, whole) }
 
 // A Changed is a changed file as pages show it.
 type Changed = changed

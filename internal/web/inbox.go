@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -24,6 +25,7 @@ type item struct {
 	Sort  string // of a suggestion: "split", "alternative", …; of a flag: "blocking, security"
 	Parts string // the form for splitting the task as suggested; "" for other items
 	Also  []item // further items that wait for the same reason
+	Asks  string // of held work: what a person is asked, in plain words
 	Plan  *plan  // of a plan that is shown whole
 
 	// Of an item that is shown whole: its task (nil for none), how many tasks wait behind that, what it took so
@@ -32,6 +34,7 @@ type item struct {
 	Behind   int
 	Took     report.Receipt
 	RetryUSD float64
+	Change   *shownChange // of held work
 }
 
 func newItem(i store.InboxItem) item {
@@ -81,20 +84,80 @@ func (i item) Cost() string { return "about " + text.Money(i.RetryUSD) }
 // Differs reports whether an item that waits for the same reason says it in other words.
 func (i item) Differs(other item) bool { return i.Text != other.Text }
 
+// Held reports whether the item is work that waits for an approval.
+func (i item) Held() bool { return i.Kind == "tests changed" || i.Kind == "review" }
+
 // rows makes rows of inbox items, one of all that wait for the same reason.
-func rows(list []store.InboxItem) (items []item) {
+func rows(tx *store.Tx, list []store.InboxItem) (items []item, err error) {
 	for _, g := range inbox.Groups(list) {
 		it := newItem(g[0])
+		if it.Held() {
+			approval, err := tx.Approval(it.Ref.ID)
+			if err != nil {
+				return nil, err
+			}
+			it.Asks = asksFor(approval)
+		}
 		for _, i := range g[1:] {
 			it.Also = append(it.Also, newItem(i))
 		}
 		items = append(items, it)
 	}
-	return items
+	return items, nil
+}
+
+// asksFor says in plain words what a person is asked.
+func asksFor(a ralph.Approval) string {
+	several := func(names []string, noun string) string {
+		said := "nothing"
+		if n := len(names); n > 0 {
+			said = names[0]
+			if n > 1 {
+				said += " and " + text.Count(n-1, "more "+noun)
+			}
+		}
+		return said
+	}
+	paths := func(blobs []ralph.Blob) (list []string) {
+		for _, b := range blobs {
+			list = append(list, b.Path)
+		}
+		return list
+	}
+	agents := func(reviews []ralph.Review) (list []string) {
+		for _, r := range reviews {
+			list = append(list, r.Agent)
+		}
+		return list
+	}
+	switch a.Kind() {
+	case ralph.ApprovalTests:
+		var tests []string
+		for _, w := range a.Weakened {
+			tests = append(tests, w.Name())
+		}
+		return "Approve changed tests: " + several(tests, "test")
+	case ralph.ApprovalProtected:
+		return "Approve a change to the protected file " + several(a.Protected, "file")
+	case ralph.ApprovalGuarded:
+		return "Approve a change to " + several(paths(a.Guarded), "file")
+	case ralph.ApprovalUnchanged:
+		return "Approve a done that changed nothing"
+	case ralph.ApprovalObjected:
+		return "Decide on the objections of " + several(agents(a.Objected), "reviewer")
+	case ralph.ApprovalNone:
+		return "Approve without the review by " + several(agents(a.Unreviewed), "reviewer")
+	}
+	return ""
 }
 
 // whole adds what is shown of an item that is decided on.
-func (i *item) whole(tx *store.Tx) (err error) {
+func (a *app) whole(tx *store.Tx, i *item) (err error) {
+	if i.Held() {
+		if i.Change, err = a.shown(tx, i.TaskID); err != nil {
+			return err
+		}
+	}
 	if i.Action == "split" {
 		_, said, err := tx.Suggestion(i.Ref.ID)
 		if err != nil {
@@ -134,9 +197,9 @@ type inboxView struct {
 	Kinds  []inboxKind
 	Kind   string
 	Pager  pager
-	Chosen *item // shown whole; nil for none
-	Asked  bool  // the address names it
-	Query  string
+	Chosen *item      // shown whole; nil for none
+	Asked  bool       // the address names it
+	Query  url.Values // of this list
 }
 
 // An inboxKind is the number of items of a kind.
@@ -146,9 +209,45 @@ type inboxKind struct {
 	N    int
 }
 
+// list reads the rows that a request asks for, and the one of them that is shown whole; more reports whether there is a
+// next page.
+func (v *inboxView) list(tx *store.Tx, r *http.Request) (more bool, err error) {
+	q := r.URL.Query()
+	v.Kind, v.Asked = q.Get("kind"), q.Has("item")
+	list, err := tx.InboxPart(v.Kind, inboxItems+1, (pageOf(r)-1)*inboxItems)
+	if err != nil {
+		return false, err
+	}
+	list, more = paged(list, inboxItems)
+	if v.Items, err = rows(tx, withoutBand(list)); err == nil {
+		v.Chosen, err = choose(tx, v.Items, q.Get("item"))
+	}
+	return more, err
+}
+
+// heldChosen is the task of held work that the inbox shows whole.
+func heldChosen(tx *store.Tx, r *http.Request) ([]int64, error) {
+	var v inboxView
+	if _, err := v.list(tx, r); err != nil || v.Chosen == nil || !v.Chosen.Held() {
+		return nil, err
+	}
+	return []int64{v.Chosen.TaskID}, nil
+}
+
+// heldNamed are the tasks of held work that a form names.
+func heldNamed(tx *store.Tx, r *http.Request) (tasks []int64, err error) {
+	list, err := chosen(tx, r)
+	for _, i := range list {
+		if newItem(i).Held() && len(tasks) < keptPatches {
+			tasks = append(tasks, i.TaskID)
+		}
+	}
+	return tasks, err
+}
+
 func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 	q := r.URL.Query()
-	v := inboxView{Kind: q.Get("kind")}
+	var v inboxView
 	counts, err := tx.InboxCounts()
 	if err != nil {
 		return view{}, err
@@ -158,23 +257,16 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 			v.Kinds = append(v.Kinds, inboxKind{kind, waits[kind], counts[kind]})
 		}
 	}
-	list, err := tx.InboxPart(v.Kind, inboxItems+1, (pageOf(r)-1)*inboxItems)
+	more, err := v.list(tx, r)
+	if err == nil && v.Chosen != nil {
+		err = a.whole(tx, v.Chosen)
+	}
 	if err != nil {
 		return view{}, err
 	}
-	list, more := paged(list, inboxItems)
-	v.Items = rows(withoutBand(list))
-	v.Asked = q.Has("item")
-	if v.Chosen = find(v.Items, q.Get("item")); v.Chosen != nil {
-		if err := v.Chosen.whole(tx); err != nil {
-			return view{}, err
-		}
-	}
 	v.Pager = newPager(r, more)
 	q.Del("item")
-	if v.Query = q.Encode(); v.Query != "" {
-		v.Query += "&"
-	}
+	v.Query = q
 	return view{title: "Inbox", name: "inbox", nav: "/inbox", live: true, body: v}, nil
 }
 
@@ -194,25 +286,57 @@ func (i item) Gist() string {
 		said = i.Title
 	case "plan":
 		said = i.Title + ": " + i.Text
-	case "tests changed", "review": // the first thing that is to be approved
-		if _, first, ok := strings.Cut(said, "\n- "); ok {
-			said = first
-		}
+	case "tests changed", "review":
+		said = i.Asks
+	case "nack":
+		said = "Cancel the task? " + said
 	}
-	return text.Line(text.FirstLine(said), 160)
+	return text.Line(strings.ReplaceAll(text.FirstLine(said), "`", ""), 160)
 }
 
-// find returns the row with an item, or else the first row; nil if there is none.
+// Link is the address of an item in the list with these parameters.
+func (i item) Link(q url.Values) string {
+	of := url.Values{"item": {i.Anchor()}}
+	maps.Copy(of, q)
+	return link("/inbox", of)
+}
+
+// choose returns the row that is shown whole: the one with an item, also if that is on another page by now, or the
+// first if none is asked for. It is nil if the item does not wait, and never another one.
+func choose(tx *store.Tx, shown []item, anchor string) (*item, error) {
+	if anchor == "" {
+		if len(shown) == 0 {
+			return nil, nil
+		}
+		return &shown[0], nil
+	}
+	if found := find(shown, anchor); found != nil {
+		return found, nil
+	}
+	for _, kind := range store.InboxKinds() {
+		if !strings.HasPrefix(anchor, "w-"+kind+"-") || inBand(kind) {
+			continue
+		}
+		list, err := tx.InboxPart(kind, math.MaxInt32, 0)
+		if err != nil {
+			return nil, err
+		}
+		items, err := rows(tx, list)
+		if found := find(items, anchor); found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+// find returns the row with an item; nil if there is none.
 func find(rows []item, anchor string) *item {
 	for i, row := range rows {
 		if row.Anchor() == anchor || slices.ContainsFunc(row.Also, func(a item) bool { return a.Anchor() == anchor }) {
 			return &rows[i]
 		}
 	}
-	if len(rows) == 0 {
-		return nil
-	}
-	return &rows[0]
+	return nil
 }
 
 // chosen returns the inbox items that a form names, each once. A field may have several names.
@@ -246,10 +370,13 @@ func (a *app) many(tx *store.Tx, r *http.Request) (view, error) {
 	var tasks []int64
 	for _, i := range list {
 		it := newItem(i)
-		if i.Kind == "plan" {
-			if err := it.whole(tx); err != nil {
+		if i.Kind == "plan" || it.Held() {
+			if err := a.whole(tx, &it); err != nil {
 				return view{}, err
 			}
+		}
+		if it.Change != nil {
+			it.Asks = it.Change.Asks()
 		}
 		v.Items = append(v.Items, it)
 		switch {

@@ -154,11 +154,15 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 		return view{}, err
 	}
 	inbox, v.More = paged(inbox, overviewItems)
-	list, more := paged(rows(withoutBand(inbox)), overviewInbox)
+	waiting, err := rows(tx, withoutBand(inbox))
+	if err != nil {
+		return view{}, err
+	}
+	list, more := paged(waiting, overviewInbox)
 	v.Inbox, v.More = list, v.More || more
 	for i := range v.Inbox {
 		if v.Inbox[i].Kind == "failed" && len(v.Inbox[i].Also) > 0 {
-			if err := v.Inbox[i].whole(tx); err != nil {
+			if err := a.whole(tx, &v.Inbox[i]); err != nil {
 				return view{}, err
 			}
 		}

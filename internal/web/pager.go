@@ -2,8 +2,29 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
+
+	"ralph"
 )
+
+// link is the address of a page with parameters. Templates take addresses that are ready: what they write after a
+// question mark they escape, as the value of one parameter.
+func link(page string, q url.Values) string {
+	if len(q) == 0 {
+		return page
+	}
+	return page + "?" + q.Encode()
+}
+
+// tasksLike is the list of the tasks of a status and a feature; "" is every feature.
+func tasksLike(status ralph.Status, feature string) string {
+	q := url.Values{"status": {string(status)}}
+	if feature != "" {
+		q.Set("feature", feature)
+	}
+	return link("/tasks", q)
+}
 
 // A pager navigates a long list.
 type pager struct {
@@ -26,7 +47,8 @@ func newPager(r *http.Request, more bool) pager {
 	to := func(n int) string {
 		q := r.URL.Query()
 		q.Set("page", strconv.Itoa(n))
-		return r.URL.Path + "?" + q.Encode()
+		q.Del("item") // which is on this page
+		return link(r.URL.Path, q)
 	}
 	if more {
 		p.Older = to(p.Page + 1)

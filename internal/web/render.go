@@ -42,6 +42,7 @@ func parsePages() (p pages, err error) {
 		"verb":  verbLook, "phase": func(p ralph.Phase) look { return phases[p] },
 		"status": statusLook, "task": taskLook, "args": args,
 		"sign": sign, "icon": icon, "asked": newAsked, "counted": counted,
+		"link": link, "tasks": tasksLike,
 		"percent": percent, "left": left, "ago": ago, "brief": brief,
 	}
 	p.templates = template.New("").Funcs(funcs)

@@ -71,9 +71,11 @@ type step struct {
 // A changed is a changed file with its lines, or else the edits by the agent's tools.
 type changed struct {
 	ralph.FileChange
-	Lines []diffLine
-	Left  string // why its lines were not kept
-	Edits []transcript.Entry
+	Lines   []diffLine
+	Left    string   // why its lines were not kept
+	Guarded bool     // a person decides on it
+	Notes   []string // what its lines do not say
+	Edits   []transcript.Entry
 }
 
 // A shownEntry is an entry of a transcript as shown.
@@ -290,7 +292,9 @@ func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 		subjects[c.ID] = c.Subject
 	}
 	for _, f := range v.Session.Files {
-		v.Files = append(v.Files, changed{f, numbered(diffs[f.Path].Diff), diffs[f.Path].Left, edits[f.Path]})
+		v.Files = append(v.Files, changed{
+			FileChange: f, Lines: numbered(diffs[f.Path].Diff), Left: diffs[f.Path].Left, Edits: edits[f.Path],
+		})
 	}
 	for _, id := range v.Session.Commits {
 		v.Commits = append(v.Commits, field{id, subjects[id]})

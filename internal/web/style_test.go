@@ -48,7 +48,7 @@ func TestTheStyleHasAScale(t *testing.T) {
 	words := map[string]bool{}
 	for pattern, names := range map[string]*regexp.Regexp{
 		"templates/*.html": regexp.MustCompile(`(?:class|id)="((?:\{\{.*?\}\}|[^"])*)"`),
-		"static/*.js":      quoted, "*.go": quoted, "../../*.go": quoted,
+		"static/*.js":      quoted, "*.go": quoted, "../../*.go": quoted, "../patch/*.go": quoted,
 	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
@@ -85,4 +85,22 @@ func source(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// TestNoTemplateHasAReadyMadeQuery: behind a question mark a template has the values of parameters alone. A query that
+// is ready is escaped there once more: make the whole address in Go.
+func TestNoTemplateHasAReadyMadeQuery(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("templates/*.html")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	address := regexp.MustCompile(`(?:href|action)="[^"{]*\?((?:\{\{.*?\}\}|[^"])*)"`)
+	for _, file := range files {
+		for _, a := range address.FindAllStringSubmatch(source(t, file), -1) {
+			if rest := regexp.MustCompile(`=\{\{\.?[^}]*\}\}`).ReplaceAllString(a[1], "="); strings.Contains(rest, "{{") {
+				t.Errorf("%s: %s", file, a[0])
+			}
+		}
+	}
 }

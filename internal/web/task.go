@@ -29,11 +29,9 @@ type taskView struct {
 	Doing      shownEntry     // its last
 	Sessions   []ralph.Session
 	Receipt    report.Receipt
-	Change     *ralph.Change // its newest; nil for none
-	Files      []changed     // what that does
-	Unread     string        // why its lines are not known
-	Sum        diffstat      // of these files
-	RetryUSD   float64       // what one more session is likely to cost
+	Change     *shownChange // its newest; nil for none
+	Sum        diffstat     // of its files
+	RetryUSD   float64      // what one more session is likely to cost
 	Cards      []card
 	Pager      pager
 	Filter     filter
@@ -95,12 +93,10 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 	if v.Receipt, err = report.OfTask(tx, v.Task); err != nil {
 		return view{}, err
 	}
-	if c, ok, err := tx.ChangeOf(id); err != nil {
+	if v.Change, err = a.shown(tx, id); err != nil {
 		return view{}, err
-	} else if ok {
-		v.Change = &c
-		v.Files, v.Unread = a.changedOf(c)
-		v.Sum = sumOf(v.Files)
+	} else if v.Change != nil {
+		v.Sum = sumOf(v.Change.Files)
 	}
 	if v.RetryUSD, err = tx.LikelyCost(id); err != nil {
 		return view{}, err
@@ -384,7 +380,7 @@ func (v taskView) SpentUSD() float64 { return v.Heard.used.CostUSD }
 // Open reports whether the files are few enough for their lines to be read at once.
 func (v taskView) Open() bool {
 	lines := 0
-	for _, f := range v.Files {
+	for _, f := range v.Change.Files {
 		lines += len(f.Lines)
 	}
 	return lines <= openLines

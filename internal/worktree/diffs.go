@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"ralph"
+	"ralph/internal/patch"
 )
 
 // Bounds of the differences that are kept of a session, in bytes.
@@ -20,8 +21,8 @@ const (
 )
 
 // Diffs returns how files differ between two commits, line by line, and the commits between them. Where the
-// lines of a file are left out, it says why. Whole texts are masked, since a secret may have several lines. It
-// starts no process unless go-git cannot read the repository; the lines are left out then.
+// lines of a file are left out, it says why. Whole texts are masked, since a secret may have several lines. Git is
+// asked for what is no text, or large. If go-git cannot read the repository, the lines are left out.
 func (t *Tree) Diffs(
 	ctx context.Context, from, to string, files []ralph.FileChange, commits []ralph.Commit,
 	mask func(string) (string, error),
@@ -69,6 +70,11 @@ func (t *Tree) Diffs(
 					return nil, err
 				}
 			}
+			if one.Left == noText {
+				if one.Diff, one.Left, err = t.opaque(ctx, was, is, d.path, mask); err != nil {
+					return nil, err
+				}
+			}
 			if len(one.Diff) > min(room, maxFileDiff) {
 				one.Left, one.Diff = fmt.Sprintf("they are too many: %d bytes", len(one.Diff)), ""
 			}
@@ -86,6 +92,26 @@ func (t *Tree) Diffs(
 	return d, err
 }
 
+// noText says that go-git does not compare a file.
+const noText = "it is no text, or larger than 1 MiB"
+
+// opaque is how git compares a file that is no text or large: its lines, after what is said of them.
+func (t *Tree) opaque(
+	ctx context.Context, was, is, path string, mask func(string) (string, error),
+) (lines, left string, err error) {
+	said, err := t.Patch(ctx, was, is, []string{path})
+	if err != nil {
+		return "", "", err
+	}
+	for _, f := range patch.Split(patch.Prepare(said, func(string) bool { return false })) {
+		lines += f.Notes + f.Body
+	}
+	if lines, err = mask(lines); lines == "" {
+		left = "its text is the same; its mode or its name is another"
+	}
+	return lines, left, err
+}
+
 // diff compares the two sides of a file; left says why there is nothing to show.
 func (o *objects) diff(d delta, mask func(string) (string, error)) (lines, left string, err error) {
 	var texts, sides [2]string
@@ -95,7 +121,7 @@ func (o *objects) diff(d delta, mask func(string) (string, error)) (lines, left 
 			return "", "", err
 		}
 		if !ok {
-			return "", "it is no text, or larger than 1 MiB", nil
+			return "", noText, nil
 		}
 		texts[i] = text
 		if sides[i], err = mask(text); err != nil {

@@ -79,16 +79,17 @@ func TestWhatChangedIsSavedLineByLine(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"a":    "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n",
-		"gone": "@@ -1,1 +0,0 @@\n-old\n",
-		"new":  "@@ -0,0 +1,2 @@\n+x\n+y\n\\ No newline at end of file\n",
+		"a":      "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n",
+		"gone":   "@@ -1,1 +0,0 @@\n-old\n",
+		"binary": "# binary has binary contents: 1 NUL byte. Its first lines follow as text.\n@@ -0,0 +1 @@\n+\x00\n\\ No newline at end of file\n",
+		"new":    "@@ -0,0 +1,2 @@\n+x\n+y\n\\ No newline at end of file\n",
 	} {
 		if got[path].Diff != want {
 			t.Errorf("%s:\n%q, want\n%q", path, got[path].Diff, want)
 		}
 	}
 	for path, why := range map[string]string{
-		".env": "secrets", "binary": "no text", "long": "too many", "within/x": "a repository of its own",
+		".env": "secrets", "long": "too many", "within/x": "a repository of its own",
 	} {
 		if f := got[path]; !strings.Contains(f.Left, why) {
 			t.Errorf("%s: %q is left out because %q, want %q", path, f.Diff, f.Left, why)

@@ -179,13 +179,3 @@ func (t *Tree) Variant(ctx context.Context, commit, tree string) (string, error)
 	parents, message, _ := strings.Cut(string(out), "\x00")
 	return t.CommitTree(ctx, tree, strings.Fields(parents), strings.TrimSpace(message)+"\n", t.User(ctx))
 }
-
-// Patch returns how two commits differ, as git shows it, in the files with the given paths, relative to the top; none
-// means all. Options are those of git diff.
-func (t *Tree) Patch(ctx context.Context, from, to string, paths []string, options ...string) (string, error) {
-	args := append([]string{"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"},
-		options...)
-	args = append(append(args, from, to, "--"), paths...)
-	out, err := t.run(ctx, []string{"GIT_LITERAL_PATHSPECS=1"}, args...)
-	return string(out), err
-}

@@ -292,6 +292,24 @@ func TestGuarded(t *testing.T) {
 		{"src/a.go", "a", "b", false},
 		{".gitattributes", "*.go text\n", "*.go text\n*.txt filter=evil\n", true},
 		{".gitattributes", "", "*.go text\n", false},
+		{".gitattributes", "", "* text=auto eol=lf\n*.sh -text\n*.lock linguist-generated=true\ndocs export-ignore\n", false},
+		{".gitattributes", "", "# *.yml -diff\n\n", false},
+		{".gitattributes", "", "*.yml -diff\n", true},
+		{".gitattributes", "", "*.yml\t-diff", true},
+		{".gitattributes", "", "*.yml text diff=html\r\n", true},
+		{".gitattributes", "", "*.yml diff\n", true},
+		{".gitattributes", "", "*.yml !diff\n", true},
+		{".gitattributes", "*.yml -diff\n", "", true},
+		{".gitattributes", "", "*.js binary\n", true},
+		{".gitattributes", "", "a#b filter=x\n", true},
+		{".gitattributes", "", "  \"a b.yml\" -diff\n", true},
+		{".gitattributes", "", "\"a -diff\" text\n", false},
+		{".gitattributes", "", "[attr]quiet -diff\n", true},
+		{".gitattributes", "[attr]quiet -diff\n", "[attr]quiet -diff\n*.yml quiet\n", true},
+		{".gitattributes", "", "\ufeff*.yml -diff\n", true},
+		{".gitattributes", "", strings.Repeat("a", 40), true}, // no text, or large
+		{"sub/.gitattributes", "", "*.sh -diff\n", true},
+		{"sub/.GitAttributes", "", "*.sh merge=ours\n", true},
 		{"package.json", `{"scripts":{}}`, `{"scripts":{"postinstall":"sh x"}}`, true},
 		{"package.json", `{"scripts":{}}`, `{"scripts":{"test":"x"},"dependencies":{"a":"1"}}`, false},
 		{"docs/secret.md", "a", "b", true},
@@ -302,6 +320,27 @@ func TestGuarded(t *testing.T) {
 		if (len(got) == 1) != c.want {
 			t.Errorf("%s: %v", c.file, got)
 		}
+	}
+}
+
+// TestWhatGuardedLinksLeadTo is guarded, over further links and through linked folders, in the repository alone.
+func TestWhatGuardedLinksLeadTo(t *testing.T) {
+	links := map[string]string{
+		".husky/pre-push": "../scripts/push.sh", "scripts/push.sh": "../real/push.sh", "real": "deep/er", ".github/workflows": "../ci",
+		".envrc": "/etc/passwd", ".npmrc": "../../outside", "plain": "free", ".gitlab-ci.yml": "loop/a", "loop": "loop/x", ".circleci": ".",
+	}
+	guarded := func(name string) bool { return len(gate.Guarded([]gate.File{{Path: name}}, nil)) > 0 }
+	patterns := gate.Linked(links, guarded)
+	for name, want := range map[string]bool{
+		"scripts/push.sh": true, "real/push.sh": true, "deep/er/push.sh": true, "ci/test.yml": true, "ci/sub/a": true, "loop/a": true,
+		"scripts/other.sh": false, "deep/er/other": false, "free": false, "etc/passwd": false, "outside": false, "src/a.go": false,
+	} {
+		if got := len(gate.Guarded([]gate.File{{Path: name}}, patterns)) > 0; got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if got := gate.Guarded([]gate.File{{Path: "ci/test.yml"}}, append(patterns, "!ci/**")); len(got) > 0 {
+		t.Error("what people take out is guarded")
 	}
 }
 

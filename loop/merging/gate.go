@@ -3,6 +3,7 @@ package merging
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,7 +31,11 @@ func (l *Merger) Gate(
 	}
 	t := of[0]
 	files, blobs := l.ours(pairs)
-	g.Guarded = l.guarded(pairs, guarded, t.Allow)
+	links, err := l.links(ctx, b.Commit, tip)
+	if err != nil {
+		return g, err
+	}
+	g.Guarded = l.guarded(pairs, links, guarded, t.Allow)
 	r := gate.Results{Files: l.gateRules(commands).Changes(files, l.reads(ctx, tip)), Moved: gate.Moved(files)}
 	if r.Now, err = l.passing(ctx, b.Tree, commands.All(), now); err != nil {
 		return g, err
@@ -96,6 +101,9 @@ func (l *Merger) Gate(
 	var paths []string
 	for _, f := range r.Files {
 		paths = append(paths, f.Path)
+		if !f.Added() || f.Kind == gate.Setting {
+			g.Deciding = append(g.Deciding, l.Tree.Below(f.Path))
+		}
 	}
 	if len(g.Weakened) > 0 {
 		g.Files = append(g.Files, blobsOf(r.Files, blobs)...)
@@ -214,28 +222,51 @@ func (l *Merger) ours(pairs []worktree.Pair) (files []gate.File, blobs map[strin
 }
 
 // guarded returns the files that a person has to approve and that the task does not allow. They count wherever they
-// are in the repository, and so does each file outside of the project, of which its commands say nothing.
-func (l *Merger) guarded(pairs []worktree.Pair, known, allow []string) (list []ralph.Blob) {
-	var patterns []string
+// are in the repository, and so does each file outside of the project, of which its commands say nothing. links are the
+// links of the repository: what a guarded one leads to is guarded.
+func (l *Merger) guarded(pairs []worktree.Pair, links map[string]string, known, allow []string) (list []ralph.Blob) {
+	var literal []string
 	for _, name := range known {
-		patterns = append(patterns, gate.Literal(name))
+		literal = append(literal, gate.Literal(name))
 	}
-	patterns = append(patterns, l.Check.Guard.More...)
-	for _, p := range pairs {
-		inside, ours := strings.CutPrefix(p.Path, l.Tree.Below(""))
-		names := []string{p.Path}
-		if ours && inside != p.Path {
+	patterns := slices.Concat(literal, l.Check.Guard.More)
+	guards := func(p worktree.Pair, ours bool, name string) bool {
+		return !ours || len(gate.Guarded([]gate.File{{Path: name, Was: p.Was, Is: p.Is}}, patterns)) > 0
+	}
+	names := func(top string) (names []string, ours bool) {
+		inside, ours := strings.CutPrefix(top, l.Tree.Below(""))
+		if names = []string{top}; ours && inside != top {
 			names = append(names, inside)
 		}
-		for _, name := range names {
-			f := gate.File{Path: name, Was: p.Was, Is: p.Is}
-			if (!ours || len(gate.Guarded([]gate.File{f}, patterns)) > 0) && !gate.Allows(allow, []string{name}) {
-				list = append(list, p.Blob)
-				break
-			}
+		return names, ours
+	}
+	linked := gate.Linked(links, func(top string) bool {
+		all, _ := names(top)
+		return slices.ContainsFunc(all, func(name string) bool { return guards(worktree.Pair{}, true, name) })
+	})
+	patterns = slices.Concat(literal, linked, l.Check.Guard.More)
+	for _, p := range pairs {
+		all, ours := names(p.Path)
+		if slices.ContainsFunc(all, func(name string) bool {
+			return guards(p, ours, name) && !gate.Allows(allow, []string{name})
+		}) {
+			list = append(list, p.Blob)
 		}
 	}
 	return list
+}
+
+// links returns the symbolic links of commits.
+func (l *Merger) links(ctx context.Context, commits ...string) (links map[string]string, err error) {
+	links = map[string]string{}
+	for _, commit := range commits {
+		of, err := l.Tree.Symlinks(ctx, commit)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(links, of)
+	}
+	return links, nil
 }
 
 // reads returns a function that reads files of the project in a commit.

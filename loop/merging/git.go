@@ -16,6 +16,8 @@ type Git interface {
 	Move(ctx context.Context, ref, from, to, why string) (moved bool, err error)
 
 	Ancestor(ctx context.Context, commit, of string) (bool, error)
+	Begin(ctx context.Context, base, head string, targets ...string) (string, error)
+	Symlinks(ctx context.Context, commit string) (map[string]string, error)
 	History(ctx context.Context, tips []string) (map[string]bool, error)
 	Reverts(ctx context.Context, tips []string, lacks string) ([]worktree.Revert, error)
 	Count(ctx context.Context, lacks, of string) (int, error)

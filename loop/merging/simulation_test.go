@@ -142,6 +142,12 @@ func (m *model) Ancestor(_ context.Context, commit, of string) (bool, error) {
 	return m.over(m.commit(commit).depth, of)[commit], nil
 }
 
+func (m *model) Begin(_ context.Context, base, _ string, _ ...string) (string, error) {
+	return base, nil
+}
+
+func (m *model) Symlinks(context.Context, string) (map[string]string, error) { return nil, nil }
+
 func (m *model) History(_ context.Context, tips []string) (map[string]bool, error) {
 	all := m.over(0, tips[0])
 	if without, out := strings.CutPrefix(tips[len(tips)-1], "^"); out {

@@ -35,6 +35,12 @@ func (l *Merger) Tip(ctx context.Context) (string, error) {
 	return s.Tip, err
 }
 
+// Begin returns the commit with which the work that ends at head is compared where it is not merged: see
+// [worktree.Tree.Begin].
+func (l *Merger) Begin(ctx context.Context, base, head string) (string, error) {
+	return l.Tree.Begin(ctx, base, head, PointRef(l.Into), branchRef(l.Into), l.remoteRef())
+}
+
 // Base returns the commit that a session of a task starts from: the tip
 // and, if each task gets a branch of its own, the branches of the tasks
 // that it depends on. Branches that conflict are left out.

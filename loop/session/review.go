@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"ralph"
+	"ralph/internal/patch"
 	"ralph/loop/agent"
 	"ralph/loop/workspace"
 	"ralph/prompt"
@@ -178,22 +179,30 @@ type subject struct {
 func (s *Session) aboutChange(
 	ctx context.Context, f *finding, from, to string, files []ralph.FileChange,
 ) (about subject, err error) {
-	lines, err := s.repository().Diffs(ctx, from, to, files, nil, s.masked)
+	g := f.evidence.Gate
+	tree := s.repository()
+	whole := append(ralph.Approval{Files: g.Files, Guarded: g.Guarded}.Paths(), g.Deciding...)
+	first, rest, err := tree.Shown(ctx, from, to, nil, whole)
 	if err != nil {
 		return about, err
 	}
-	var paths []string
+	var lines []ralph.FileDiff
 	for _, file := range files {
-		paths = append(paths, file.Path)
+		lines = append(lines, ralph.FileDiff{Path: file.Path}) // what is not among the hunks counts as a whole
 	}
-	patch, err := s.repository().Patch(ctx, from, to, paths)
-	if err == nil {
-		patch, err = s.masked(patch)
+	for _, d := range slices.Concat(patch.Split(first), patch.Split(rest)) {
+		at := slices.IndexFunc(lines, func(l ralph.FileDiff) bool { return tree.Below(l.Path) == d.Path })
+		if at >= 0 && d.Notes == "" {
+			lines[at].Diff += d.Body
+		}
+	}
+	if first, err = s.masked(first); err == nil {
+		rest, err = s.masked(rest)
 	}
 	return subject{
-		commit: to, tree: f.made.Tree, changed: signals.ChangedLines(lines.Files),
+		commit: to, tree: f.made.Tree, changed: signals.ChangedLines(lines),
 		prompt: prompt.Review{
-			Project: s.Reviews.Project, Task: s.Task, Base: from, Patch: patch, Checks: f.checks, Gate: f.evidence.Gate,
+			Project: s.Reviews.Project, Task: s.Task, Base: from, Whole: first, Patch: rest, Checks: f.checks, Gate: g,
 		},
 	}, err
 }

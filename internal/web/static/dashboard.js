@@ -52,7 +52,7 @@
     e.preventDefault();
     const sent = {
       to: button?.hasAttribute("formaction") ? button.formAction : form.action, body: new URLSearchParams(new FormData(form, button)),
-      label: (button || form).textContent.trim().split("\n")[0], form, drafts: names(form), tries: 0,
+      label: [...(button || form).childNodes].map((n) => n.textContent.trim().split("\n")[0]).find((said) => said), form, drafts: names(form), tries: 0,
       row: form.closest("article.item")?.dataset.row,
     };
     if (sent.row && !form.action.includes("/permissions/")) hold(sent); else send(sent);
@@ -172,9 +172,13 @@
 
   // beside is the row after another one, or before it if it is the last: by what it is, not where it was.
   const current = () => document.querySelector("#pane article.item")?.dataset.row;
-  function beside(row, step = 1) {
+  function beside(row) {
     const all = rows(), at = all.findIndex((r) => r.id === row);
-    return all[at + step] || (step > 0 ? all[at - 1] : all[at]) || null;
+    return all[at + 1] || all[at - 1] || null;
+  }
+  function step(row, by) {
+    const all = rows(), at = all.findIndex((r) => r.id === row), to = at < 0 ? all[0] : all[at + by];
+    if (to) go(to);
   }
   // go shows an item whole.
   let wants = "";
@@ -210,8 +214,8 @@
     if (!pane || !streams) return;
     const row = wants || current(); // keys may be faster than the page
     const press = (button) => { if (button) { e.preventDefault(); button.click(); } };
-    if (e.key === "j") go(beside(row) || rows()[0]);
-    else if (e.key === "k") go(beside(row, -1));
+    if (e.key === "j") step(row, 1);
+    else if (e.key === "k") step(row, -1);
     else if (e.key === "e") { const next = beside(row); shown(row, false); go(next); }
     else if (e.key === "x") document.getElementById(row)?.querySelector(".pick input")?.click();
     else if (e.key === "Enter" && !e.target.closest("a, button, summary")) { e.preventDefault(); pane.querySelector("textarea, input:not([type=hidden]), button")?.focus(); }
@@ -333,7 +337,7 @@
         pane.classList.toggle("tall", pane.offsetHeight > innerHeight - 120);
         if (wants && pane.classList.contains("tall")) scrollTo({ top: 0, behavior: "instant" });
       }
-      if (pane && shows?.dataset.row === wants) wants = "";
+      wants = ""; // the page is the answer to what was wanted, also if that does not wait any more
       const before = pane ? document.activeElement : null;
       morph(main, fresh);
       for (const id of gone) { const li = document.getElementById(id); if (li) li.hidden = true; }

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"testing"
+
+	"ralph"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// walk opens rows of the inbox that is open, by a step in the page, and returns what is wrong. The pane has to show
+// that very item, its forms have to be about it, and the list has to stay as it was.
+const walk = `(async (how) => {
+	const params = (to) => { const q = new URL(to, location.href).searchParams; q.delete("item"); return String(q); };
+	const list = params(location.href), wrong = [];
+	const row = (doc) => doc.querySelector("#pane article.item")?.dataset.row;
+	const check = (li, doc, address) => {
+		const [, kind, task, ref] = li.id.match(/^w-(.*)-(\d+)-(\d+)$/), names = li.querySelector(".pick input")?.value;
+		if (row(doc) !== li.id) wrong.push(li.id + " shows " + row(doc));
+		if (params(address) !== list) wrong.push(li.id + " leads to " + address);
+		if (doc.querySelector("#rows").childElementCount !== count) wrong.push(li.id + ": other rows");
+		for (const f of doc.querySelectorAll("#pane form")) {
+			const about = new URL(f.action, location.href).pathname.split("/").includes(ref === "0" ? task : ref)
+				|| f.action.includes("/tasks/" + task + "/") || names && [...f.querySelectorAll("[name=item]")].some((i) => names.includes(i.value));
+			if (!about && kind !== "plan") wrong.push(li.id + " posts to " + f.action);
+		}
+	};
+	const all = [...document.querySelectorAll("#rows > li")], count = all.length;
+	const shown = (id) => new Promise((done) => {
+		const until = Date.now() + 20000;
+		const look = () => row(document) === id || Date.now() > until ? done() : setTimeout(look, 5);
+		look();
+	});
+	for (const li of how === "fetch" ? all : []) {
+		const answer = await fetch(li.querySelector("a.to").href);
+		check(li, new DOMParser().parseFromString(await answer.text(), "text/html"), answer.url);
+	}
+	const some = all.filter((_, i) => i % Math.ceil(count / 20) === 0 || i === count - 1); // of a long list; fetch has all
+	for (const { id } of how === "click" ? some : []) {
+		document.getElementById(id).querySelector("a.to").click();
+		await shown(id);
+		check(document.getElementById(id), document, location.href);
+	}
+	const key = (k) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: k, bubbles: true }));
+	if (how === "keys") {
+		const ids = all.slice(0, 20).map((li) => li.id);
+		for (const id of [...ids.slice(1), ...ids.slice(0, -1).reverse()]) {
+			key(ids.indexOf(id) > ids.indexOf(row(document)) ? "j" : "k");
+			await shown(id);
+			check(document.getElementById(id), document, location.href);
+		}
+		if (count) {
+			document.activeElement?.blur();
+			key("Enter");
+			const at = document.activeElement, field = "#pane textarea, #pane input:not([type=hidden]), #pane button";
+			if (document.querySelector(field) && !at.matches(field)) wrong.push("Enter goes to " + at.outerHTML);
+		}
+	}
+	return { wrong, count };
+})`
+
+// triaged is what a walk finds.
+type triaged struct {
+	Wrong []string
+	Count int
+}
+
+// TestEachItemOpensUnderEachFilterAndPage, by a click, by keys and without JavaScript; and what is decided there is
+// decided on that very item.
+func TestEachItemOpensUnderEachFilterAndPage(t *testing.T) {
+	t.Parallel()
+	needChromium(t)
+	s := newNightSite(t)
+	if err := s.Plan(); err != nil {
+		t.Fatal(err)
+	}
+	const many = 400
+	for i := range many {
+		if _, err := s.db.Say(t.Context(), 1, s.Running[0], "agent", signals.Flag{
+			What: fmt.Sprint("Flag & number ", i), Severity: "warning", Category: "bug",
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := func(of ...string) (n int) {
+		s.tx(func(tx *store.Tx) error {
+			counts, err := tx.InboxCounts()
+			for _, kind := range of {
+				n += counts[kind]
+			}
+			return err
+		})
+		return n
+	}
+	lists := []string{""}
+	for _, kind := range store.InboxKinds() {
+		if count(kind) > 0 && kind != "permission" {
+			lists = append(lists, kind)
+		}
+	}
+	if len(lists) < 9 {
+		t.Fatalf("the state is not rich: %q", lists)
+	}
+	seen := map[string]int{}
+	for _, kind := range lists {
+		for page := 1; ; page++ {
+			q := url.Values{}
+			if kind != "" {
+				q.Set("kind", kind)
+			}
+			if page > 1 {
+				q.Set("page", fmt.Sprint(page))
+			}
+			address := s.url + "/inbox?" + q.Encode()
+			for _, how := range []string{"fetch", "click", "keys"} {
+				if how != "fetch" && page == 2 {
+					continue // it is like the others, and has 200
+				}
+				s.open(address)
+				s.reads("#live", "live")
+				got := eval[triaged](s.tab, walk+fmt.Sprintf("(%q)", how))
+				if len(got.Wrong) > 0 {
+					t.Errorf("%s, by %s, %d of %d: %.2000q", q.Encode(), how, len(got.Wrong), got.Count, got.Wrong)
+				}
+				if how == "fetch" {
+					seen[kind] += got.Count
+				}
+			}
+			if !eval[bool](s.tab, `!!document.querySelector(".pager [rel=next]")`) {
+				break
+			}
+		}
+	}
+	if seen["flag"] < many || seen[""] <= seen["flag"] {
+		t.Errorf("rows by filter: %v", seen)
+	}
+	s.decidesOnPageThree(t)
+}
+
+// decidesOnPageThree decides with a filter on the last page, with JavaScript and without, and wants no other item
+// decided.
+func (s *nightSite) decidesOnPageThree(t *testing.T) {
+	t.Helper()
+	const third = `document.querySelector("#rows > li:nth-child(3)")`
+	address := s.url + "/inbox?kind=flag&page=3"
+	resolved := func() (ids []int64) {
+		s.tx(func(tx *store.Tx) error {
+			said, err := tx.Timeline(1, store.CommentFilter{Verbs: []ralph.Verb{ralph.VerbFlag}, Limit: 1000})
+			for _, c := range said {
+				if !c.ResolvedAt.IsZero() {
+					ids = append(ids, c.ID)
+				}
+			}
+			return err
+		})
+		return ids
+	}
+	ref := func() (id int64) {
+		_, err := fmt.Sscan(eval[string](s.tab, third+`.id.split("-").at(-1)`), &id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	s.open(address)
+	s.reads("#live", "live")
+	first := ref()
+	s.press("j")
+	s.press("j")
+	s.sees("the third is shown", `document.querySelector("#pane article.item").dataset.row === `+third+`.id`)
+	s.press("\r")
+	s.press("it is known")
+	s.click("#pane button[data-key=a]")
+	s.reads("#corner", "is carried out in 10 seconds.")
+	s.press("j") // nothing that is decided on holds the keys
+	s.open(address)
+	s.sees("it was sent", fmt.Sprintf(`!document.getElementById("w-flag-1-%d")`, first))
+	if got := resolved(); !slices.Equal(got, []int64{first}) {
+		t.Errorf("resolved are %v, want %d", got, first)
+	}
+	s.withoutScript()
+	s.open(address)
+	second := ref()
+	s.click("#rows > li:nth-child(3) a.to")
+	s.reads("#pane article.item h2", fmt.Sprint("C", second))
+	s.click("#pane textarea")
+	s.press("it is known, too")
+	s.click("#pane button[data-key=a]")
+	s.reads(".flash", "TASK-1")
+	if got := resolved(); !slices.Contains(got, second) || len(got) != 2 {
+		t.Errorf("resolved are %v, want %d as well", got, second)
+	}
+	s.reads("#pane", "This does not wait any more.")
+}

@@ -1,0 +1,104 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"ralph/internal/patch"
+)
+
+// shows are the options by which git shows all that differs, whatever the project and its configuration say of a file.
+var shows = []string{
+	"-c", "core.attributesFile=/dev/null", "-c", "diff.suppressBlankEmpty=false", "-c", "diff.orderFile=/dev/null",
+	"diff-tree", "-r", "--text", "--no-ext-diff", "--no-textconv", "--no-color", "--no-relative", "--unified=3",
+	"--ignore-submodules=none", "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/",
+}
+
+// Patch returns how two commits differ, as git shows it, in the files with the given paths, relative to the top; none
+// means all. Nothing is taken for binary, and no attributes of the project count: without a work tree and an index git
+// finds none. Options are those of git diff-tree; without any there are the lines, and renames are found.
+func (t *Tree) Patch(ctx context.Context, from, to string, paths []string, options ...string) (string, error) {
+	if len(options) == 0 {
+		options = []string{"--patch", "--find-renames"}
+	}
+	args := append(append([]string{}, shows...), options...)
+	args = append(append(args, from, to, "--"), paths...)
+	env := []string{
+		"GIT_LITERAL_PATHSPECS=1", "GIT_ATTR_NOSYSTEM=1",
+		"GIT_WORK_TREE=" + filepath.Join(t.common, "objects"), "GIT_INDEX_FILE=" + filepath.Join(t.common, "objects", "none"),
+	}
+	out, err := t.run(ctx, env, args...)
+	return string(out), err
+}
+
+// Shown returns how two commits differ, for somebody who decides on it. The files with the paths of whole come first,
+// with all of their lines, also where they were renamed; of other files with binary contents there are the first. only
+// are the paths of all files that are shown; none means all.
+func (t *Tree) Shown(ctx context.Context, from, to string, only, whole []string) (first, rest string, err error) {
+	is := map[string]bool{}
+	for _, path := range whole {
+		is[path] = true
+	}
+	if len(whole) > 0 {
+		if first, err = t.Patch(ctx, from, to, whole, "--patch", "--no-renames"); err != nil {
+			return "", "", err
+		}
+	}
+	all, err := t.Patch(ctx, from, to, only)
+	if err != nil {
+		return "", "", err
+	}
+	var b strings.Builder
+	for _, f := range patch.Split(all) {
+		if !is[f.Path] {
+			b.WriteString(f.String())
+		}
+	}
+	first = patch.Prepare(first, func(string) bool { return true })
+	return first, patch.Prepare(b.String(), func(string) bool { return false }), nil
+}
+
+// Begin returns the commit with which the work that ends at head is compared: base, or the newest commit of the targets
+// that the work has merged since, which is not its own. Work that the targets have is compared with base.
+func (t *Tree) Begin(ctx context.Context, base, head string, targets ...string) (string, error) {
+	args := []string{"merge-base", head, base}
+	for _, target := range targets {
+		commit, err := t.Ref(ctx, target)
+		if err != nil {
+			return "", err
+		}
+		if commit == "" {
+			continue
+		}
+		within, err := t.Ancestor(ctx, head, commit)
+		if err != nil || within {
+			return base, err
+		}
+		args = append(args, commit)
+	}
+	out, err := t.run(ctx, nil, args...)
+	var exit *exitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 { // the histories have nothing in common
+		return base, nil
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// Symlinks returns the symbolic links of the whole repository in a commit, with where they lead.
+func (t *Tree) Symlinks(ctx context.Context, commit string) (links map[string]string, err error) {
+	out, err := t.run(ctx, nil, "ls-tree", "--full-tree", "-r", "-z", commit)
+	links = map[string]string{}
+	for entry := range strings.SplitSeq(string(out), "\x00") {
+		meta, name, _ := strings.Cut(entry, "\t")
+		fields := strings.Fields(meta)
+		if len(fields) != 3 || fields[0] != "120000" || err != nil {
+			continue
+		}
+		var target []byte
+		target, err = t.run(ctx, nil, "cat-file", "blob", fields[2])
+		links[name] = string(target)
+	}
+	return links, err
+}
