@@ -2,12 +2,16 @@ package main
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -213,5 +217,121 @@ func acceptable(args []string) error {
 	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 && !strings.Contains(cmd.Use, " ") {
 		return fmt.Errorf("%s has no command %s", cmd.CommandPath(), cmd.Flags().Arg(0))
 	}
-	return nil
+	if cmd.Flags().NArg() == 0 {
+		return nil // the name of a command
+	}
+	return cmd.ValidateArgs(cmd.Flags().Args())
+}
+
+var (
+	printedCommand = regexp.MustCompile("`(ralph [a-z-][^`\n]*)`")
+	advised        = regexp.MustCompile(`^ralph [a-z][^"]*$`) // a whole text, in the packages that advise
+	advises        = regexp.MustCompile(`internal/(advice|words|inbox)/`)
+	verb           = regexp.MustCompile(`%(?:\[\d+\])?[-+# 0-9.]*([a-zA-Z])|\{[a-z_]+\}`)
+	eitherOr       = regexp.MustCompile(`, or (?:by )?`)
+)
+
+// TestPrintedCommandsExist: every command of ralph that the program prints is one, with flags and as many arguments as
+// it takes.
+func TestPrintedCommandsExist(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for path, texts := range textsOfTheProgram(t) {
+		for _, text := range texts {
+			var commands []string
+			for _, m := range printedCommand.FindAllStringSubmatch(text, -1) {
+				if !strings.HasPrefix(m[1], "ralph x") { // a command that is chosen at run time
+					commands = append(commands, m[1])
+				}
+			}
+			if advises.MatchString(filepath.ToSlash(path)) && advised.MatchString(text) {
+				commands = append(commands, eitherOr.Split(text, -1)...)
+			}
+			for _, command := range commands {
+				for _, args := range ralphCalls(t, path, printed(command)) {
+					found++
+					if err := acceptable(args); err != nil {
+						t.Errorf("%s prints `%s`: %v", path, command, err)
+					}
+				}
+			}
+		}
+	}
+	if found < 100 {
+		t.Errorf("found only %d commands", found)
+	}
+}
+
+// printed is a command as it is printed: its verbs have values.
+func printed(command string) string {
+	return verb.ReplaceAllStringFunc(command, func(v string) string {
+		if v[len(v)-1] == 'q' {
+			return `"x"`
+		}
+		return "1"
+	})
+}
+
+// textsOfTheProgram are the constant texts of all packages that are part of ralph, by file. What is added to a text at
+// run time is "x".
+func textsOfTheProgram(t *testing.T) map[string][]string {
+	t.Helper()
+	texts := map[string][]string{}
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "tools" || strings.HasPrefix(d.Name(), ".") && path != root):
+			return filepath.SkipDir
+		case filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			e, ok := n.(ast.Expr)
+			if !ok {
+				return true
+			}
+			text, ok := textOf(e)
+			if ok {
+				texts[path] = append(texts[path], text)
+			}
+			return !ok
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts
+}
+
+// textOf returns the text of a literal, or of a sum with a literal in it.
+func textOf(e ast.Expr) (text string, ok bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if e.Kind != token.STRING {
+			return "", false
+		}
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil
+	case *ast.BinaryExpr:
+		left, isLeft := textOf(e.X)
+		right, isRight := textOf(e.Y)
+		if e.Op != token.ADD || !isLeft && !isRight {
+			return "", false
+		}
+		if !isLeft {
+			left = "x"
+		}
+		if !isRight {
+			right = "x"
+		}
+		return left + right, true
+	}
+	return "", false
 }

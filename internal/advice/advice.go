@@ -19,15 +19,15 @@ var kinds = map[string]struct{ item, answeredBy string }{
 	"tests changed": {"C{id}", "ralph approve C{id}, or ralph reject C{id} REASON"},
 	"review":        {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
 	"dependency":    {"TASK-{task}", "ralph task retry {id}, or ralph task unblock {task} --on {id}"},
-	"plan":          {"PLAN-{id}", "ralph approve PLAN-{id}, or ralph reject PLAN-{id}; ralph inbox PLAN-{id} has all"},
+	"plan":          {"PLAN-{id}", "ralph inbox PLAN-{id}, or ralph approve PLAN-{id}, or ralph reject PLAN-{id}"},
 	"amendment":     {"A{id}", "ralph approve A{id}, or ralph reject A{id}"},
 	"failed":        {"TASK-{task}", "ralph task retry {task}, or ralph task cancel {task}"},
 	"claim":         {"TASK-{task}", "ralph chat complete {task}, or ralph chat release {task}"},
 	"flag":          {"C{id}", "ralph resolve C{id} DECISION"},
 	"proposal":      {"TASK-{task}", "ralph approve TASK-{task}, or ralph reject TASK-{task}"},
 	"suggestion":    {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
-	"learning":      {"K{id}", "ralph approve K{id} (it holds), or ralph reject K{id} (forget it)"},
-	"conflict":      {"L{id}", "ralph approve L{id} (both hold), or ralph reject L{id} (forget it)"},
+	"learning":      {"K{id}", "ralph approve K{id}, or ralph reject K{id}"},
+	"conflict":      {"L{id}", "ralph approve L{id}, or ralph reject L{id}"},
 	"nack":          {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
 }
 

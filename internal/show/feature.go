@@ -79,6 +79,6 @@ func progress(w io.Writer, f ralph.Feature, p store.Progress) {
 		fmt.Fprintf(w, "open     %d questions and blockers (see `ralph inbox`)\n", p.Open)
 	}
 	if p.Learnings > 0 {
-		fmt.Fprintf(w, "learned  %d (see `ralph learning list --feature`)\n", p.Learnings)
+		fmt.Fprintf(w, "learned  %d (see `ralph learning list --feature NAME`)\n", p.Learnings)
 	}
 }
