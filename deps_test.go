@@ -48,7 +48,6 @@ var imports = map[string][]string{
 	"ralph/internal/advice":      {"ralph", "ralph/store"},
 	"ralph/internal/state":       {"ralph", "ralph/store", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/worktree"},
 	"ralph/internal/inbox":       {"ralph", "ralph/store", "ralph/internal/advice", "ralph/internal/exchange"},
-	"ralph/internal/replay":      {"ralph", "ralph/signals", "ralph/store"},
 	"ralph/internal/demo":        {"ralph", "ralph/internal/state"},
 	// Text for terminals and chats.
 	"ralph/internal/show": {
@@ -158,7 +157,7 @@ var imports = map[string][]string{
 		"ralph/internal/bystander", "ralph/internal/config", "ralph/internal/demo", "ralph/internal/doctor",
 		"ralph/internal/exchange", "ralph/internal/files", "ralph/internal/follow", "ralph/internal/inbox", "ralph/internal/notify", "ralph/internal/permission",
 		"ralph/internal/heap", "ralph/internal/machine", "ralph/internal/hook", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/project",
-		"ralph/internal/replay", "ralph/internal/report",
+		"ralph/internal/report",
 		"ralph/internal/retention", "ralph/internal/sandbox", "ralph/internal/schedule", "ralph/internal/show", "ralph/internal/state",
 		"ralph/internal/systemd", "ralph/internal/watch", "ralph/internal/words", "ralph/internal/worktree",
 	},

@@ -295,7 +295,7 @@ type Session struct {
 	// sentences for people: what it tried or changed that is theirs alone
 	Notes    []string `json:"notes"`
 	RunID    int64    `json:"run_id"`
-	Decision string   `json:"-"` // the decision of the rules, as JSON; `ralph replay` shows it
+	Decision string   `json:"-"` // the decision of the rules, as JSON
 	// who claimed the task: an agent that pulls its own work, or a person; "" for the loop
 	Worker        string    `json:"worker"`
 	Dir           string    `json:"dir"`            // the work tree; "" if unknown

@@ -345,9 +345,9 @@ func TestADecisionIsCarriedOutWhole(t *testing.T) {
 		if end.State != ralph.PhaseFailed || end.Metadata["error"] != "it waits" {
 			t.Errorf("it ended as %+v", end)
 		}
-		was, decided, derr := tx.Replayed(got)
+		was, decided, derr := tx.DecidedFrom(got)
 		if was.Ending != ralph.Finished || decided.Blocker != "look at it" {
-			t.Errorf("it is replayed from %+v as %+v", was, decided)
+			t.Errorf("it is decided from %+v as %+v", was, decided)
 		}
 		stored, serr := store.Decided(got)
 		if stored.StatusReason != "waits" {

@@ -128,7 +128,7 @@ var meanings = map[string]string{
 	"sessions.stderr_tail": "", "sessions.denials": "list of refused permissions", "sessions.leftovers": "list of processes that had to be killed",
 	"sessions.snapshot_before": own + "where the work tree stood at the start", "sessions.hashes_before": own + "what is compared for changes", "sessions.unchanged": "list of the parts that are as they were",
 	"sessions.files": "list of changed files", "sessions.commits": "list of its commits", "sessions.verify": "list of checks and what they said", "sessions.decision": "what the rules made of it, as an object",
-	"sessions.facts": own + "what the decision was made from, for `ralph replay`", "sessions.stop_request": "why it is to be stopped", "sessions.stop_by": "who said so",
+	"sessions.facts": own + "what the decision was made from, for `ralph session show --decision`", "sessions.stop_request": "why it is to be stopped", "sessions.stop_by": "who said so",
 	"sessions.people_edited": "1 if people changed its task or feature meanwhile", "sessions.started_at": "", "sessions.updated_at": "", "sessions.completed_at": "when it was decided; from then on its calls are refused",
 
 	"sessions.checking":       "the command that its done is being checked by, once it has taken a second; empty when it is over",

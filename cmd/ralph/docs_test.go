@@ -19,7 +19,6 @@ import (
 	"ralph"
 	"ralph/internal/follow"
 	"ralph/internal/permission"
-	"ralph/internal/replay"
 	"ralph/internal/report"
 	"ralph/internal/show"
 	"ralph/prompt"
@@ -184,10 +183,7 @@ var objects = []struct {
 	{ralph.FileChange{}, "`files` of a session", ""},
 	{ralph.Tokens{}, "`tokens` of a session", ""},
 	{ralph.StateTime{}, "`session list --states`", ""},
-	{replay.Replay{}, "`replay SESSION`", "Replay"},
-	{replay.Verdict{}, "`then` and `now` of a replay", "Verdict"},
-	{signals.Step{}, "`steps` of a replay", ""},
-	{replay.Comparison{}, "`replay --all`", "Comparison"},
+	{signals.Step{}, "`steps` of `session show --decision`", ""},
 	{ralph.Amendment{}, "`amendment list`", ""},
 	{ralph.Patch{}, "`patch` and `applied_snapshot` of an amendment; what is left out stays", ""},
 	{ralph.Contract{}, "`contracts` of a patch; what is left out stays", ""},

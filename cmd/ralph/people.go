@@ -56,7 +56,7 @@ var powers = map[string]string{
 	"amendment rollback": useNothing, "permission": reads,
 
 	"verify":   "run the commands themselves: what `ralph verify` finds is kept as ralph's own",
-	"timeline": reads, "prompt": reads, "report": reads, "events": reads, "replay": reads,
+	"timeline": reads, "prompt": reads, "report": reads, "events": reads,
 	"session list": reads, "session show": reads, "session log": reads,
 	"session open": useNothing,
 	"chat claim":   useNothing, "chat complete": useClose, "chat release": useClose,

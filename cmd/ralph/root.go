@@ -52,7 +52,6 @@ func newRoot(a *app) *cobra.Command {
 		}},
 		{"look", "Look back:", []*cobra.Command{
 			newReport(a), newDiff(a), newUndo(a), newSession(a), newTimeline(a), newEvents(a), newLearning(a), newPrompt(a),
-			newReplay(a),
 		}},
 		{"yourself", "Work on a task yourself:", []*cobra.Command{newChat(a), newMCP(a)}},
 		{"keep", "Look after the database:", []*cobra.Command{newDB(a)}},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"ralph/internal/show"
 	"ralph/internal/text"
 	"ralph/loop/workspace"
+	"ralph/signals"
 	"ralph/store"
 )
 
@@ -171,8 +173,7 @@ func newSessionShow(a *app) *cobra.Command {
 			_, err = a.out.Write(text)
 			return err
 		case decision:
-			_, err := fmt.Fprintln(a.out, s.Decision)
-			return err
+			return a.explainDecision(cmd.Context(), s)
 		}
 		v := show.ViewSession(s, ralph.At(time.Now()))
 		r, err := read(cmd.Context(), a, func(tx *store.Tx) (report.Receipt, error) {
@@ -189,8 +190,48 @@ func newSessionShow(a *app) *cobra.Command {
 	})
 	cmd.Flags().BoolVar(&prompt, "prompt", false, "print the prompt that it got")
 	cmd.Flags().BoolVar(&hidden, "hidden", false, "print what the checks said that it did not see")
-	cmd.Flags().BoolVar(&decision, "decision", false, "print what the rules made of it, as JSON")
+	cmd.Flags().BoolVar(&decision, "decision", false, "explain the decision on it, rule by rule")
 	return cmd
+}
+
+// An explained decision is what `ralph session show --decision --json` prints.
+type explained struct {
+	Decision signals.Decision `json:"decision"`
+	Steps    []signals.Step   `json:"steps"`
+}
+
+// explainDecision prints how a session was decided, rule by rule.
+func (a *app) explainDecision(ctx context.Context, s ralph.Session) error {
+	var v explained
+	err := a.with(ctx, func(p *project.Project, db *store.DB) error {
+		return db.View(ctx, func(tx *store.Tx) error {
+			f, d, err := tx.DecidedFrom(s)
+			if err != nil {
+				return err
+			}
+			f.Rules = p.Rules()
+			v = explained{d, signals.Explain(f, d)}
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(v, func(w io.Writer) {
+		last := ""
+		for _, step := range v.Steps {
+			name := step.Rule
+			if len(name) == 1 {
+				name = "rule " + name
+			}
+			if name == last {
+				name = ""
+			} else {
+				last = name
+			}
+			fmt.Fprintf(w, "%-11s %s\n", name, text.Line(step.Text, 500))
+		}
+	})
 }
 
 // sayStates prints how long sessions were in each state.

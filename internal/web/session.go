@@ -226,8 +226,8 @@ func (v *sessionView) explain(tx *store.Tx) error {
 	if json.Indent(&b, []byte(v.Session.Decision), "", "  ") == nil {
 		v.Decision = b.String()
 	}
-	f, d, err := tx.Replayed(v.Session)
-	if errors.Is(err, store.ErrNoFacts) {
+	f, d, err := tx.DecidedFrom(v.Session)
+	if errors.Is(err, ralph.ErrNotFound) {
 		return nil
 	}
 	if err == nil {
