@@ -164,6 +164,9 @@ func (r *runner) await(ctx context.Context, until time.Time, news func() (bool, 
 				return cmp.Or(err, errAgain)
 			}
 		}
+		if queued, err := r.queuedSince(ctx); err != nil || queued {
+			return cmp.Or(err, errAgain) // what people approve is merged, whatever sessions wait for
+		}
 		if !r.Store.Now().Before(until) || len(r.ended) > 0 || ctx.Err() != nil || closed(r.Stop) {
 			return errAgain
 		}
@@ -171,6 +174,21 @@ func (r *runner) await(ctx context.Context, until time.Time, news func() (bool, 
 		r.sleep(ctx, until)
 		r.started = r.started.Add(time.Since(before))
 	}
+}
+
+// queuedSince reports whether something has happened since it was asked last, and changes wait to be merged.
+func (r *runner) queuedSince(ctx context.Context) (queued bool, err error) {
+	err = r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		last, err := tx.LastEvent()
+		if err != nil || last == r.looked {
+			return err
+		}
+		r.looked = last
+		list, err := tx.QueuedChanges()
+		queued = len(list) > 0
+		return err
+	})
+	return queued, err
 }
 
 // lastEvent returns the id of the newest event. Whatever gives the loop work is an event.

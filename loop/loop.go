@@ -272,6 +272,7 @@ type runner struct {
 	waits    merging.Wait    // what the merge queue waits for
 	rested   int64           // the newest event before the last merge
 	tried    time.Time       // when that ended
+	looked   int64           // the newest event when a waiting run last looked for changes to merge
 	seen     int64           // the newest event when a daemon last looked for work
 	changed  <-chan struct{} // closed at the first change after the run's last look
 

@@ -88,7 +88,7 @@ var exitStatuses = []struct {
 	{ralph.ExitUsage, "usage or configuration error"},
 	{ralph.ExitFailed, "`ralph run` ended with failed tasks"},
 	{ralph.ExitWaiting, "what is left waits for people: answers, blockers, approvals"},
-	{ralph.ExitLimit, "a limit of the run was reached, or it changed nothing for too long"},
+	{ralph.ExitLimit, "work is left: a limit of the run was reached, or it changed nothing for too long"},
 	{ralph.ExitAgent, "the agent cannot be used: credentials, billing, a rate limit with --no-wait, not installed"},
 	{ralph.ExitStopped, "stopped by a signal or by `ralph stop`"},
 }

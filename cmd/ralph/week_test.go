@@ -3,11 +3,16 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"ralph/internal/bystander"
 	"ralph/internal/report"
 )
 
@@ -180,4 +185,77 @@ func TestAWeekAddsUp(t *testing.T) {
 	if want := (report.Figures{Tasks: 14, Merged: 11, Failed: 1, Undone: 2, Proved: 11}); all.Figures != want {
 		t.Errorf("of all: %+v, want %+v", all.Figures, want)
 	}
+}
+
+// TestApprovedInTheDashboardItIsMerged without a run, as in a terminal; so is what is undone there.
+func TestApprovedInTheDashboardItIsMerged(t *testing.T) {
+	t.Parallel()
+	w := &week{scriptedProject: newScriptedProject(t, weekScript("none"), "sandbox: off\npermissions: {guards: false}\n")}
+	w.add("Held 0")
+	w.ralph(4, "run")
+	const token = "a-token-for-this-test-alone"
+	w.env = append(w.env, bystander.TokenVariable+"="+token)
+	d := serveProject(t, w.scriptedProject, "127.0.0.1:0")
+	defer d.stop(t, 0)
+	events := w.follow(0)
+	send := func(path string, form url.Values) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.TrimSuffix(d.url, "/")+path, strings.NewReader(form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if page, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s %v\n%.2000s", path, resp.Status, err, page)
+		}
+	}
+	merged := func() {
+		t.Helper()
+		for events.next().Type != "change.merged" { //nolint:revive // until it is
+		}
+	}
+	item := strings.Fields(w.ralph(0, "inbox"))[0]
+	send("/comments/"+strings.TrimPrefix(item, "C")+"/resolve", url.Values{"verdict": {"approve"}})
+	merged()
+	w.git("cat-file", "-e", "HEAD:.github/workflows/ci0.yml")
+	send("/tasks/1/undo", url.Values{"why": {"not yet"}})
+	merged()
+	if list := w.git("ls-files", ".github"); list != "" {
+		t.Errorf("undone work is on the branch: %s", list)
+	}
+	events.interrupt()
+}
+
+// TestAWaitingRunMergesWhatIsApproved: a run that waits for its hours merges all the same.
+func TestAWaitingRunMergesWhatIsApproved(t *testing.T) {
+	t.Parallel()
+	w := &week{scriptedProject: newScriptedProject(t, weekScript("none"), "sandbox: off\npermissions: {guards: false}\n")}
+	w.add("Held 0")
+	w.ralph(4, "run")
+	w.add("Own 1")
+	later := time.Now().Add(3 * time.Hour)
+	run := w.command("run", "--between", later.Format("15:04")+"-"+later.Add(time.Hour).Format("15:04"))
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	events := w.follow(0)
+	for events.next().Type != "run.waiting" { //nolint:revive // until it is
+	}
+	if said := w.ralph(0, "approve", "TASK-1"); !strings.Contains(said, "the run in progress merges it next") {
+		t.Errorf("approve says %s", said)
+	}
+	for events.next().Type != "change.merged" { //nolint:revive // until it is
+	}
+	w.git("cat-file", "-e", "HEAD:.github/workflows/ci0.yml")
+	w.ralph(0, "stop")
+	if err := run.Wait(); err == nil {
+		t.Error("the run ended as if nothing were left")
+	}
+	events.interrupt()
 }

@@ -12,7 +12,7 @@ import (
 // shows are the options by which git shows all that differs, whatever the project and its configuration say of a file.
 var shows = []string{
 	"-c", "core.attributesFile=/dev/null", "-c", "diff.suppressBlankEmpty=false", "-c", "diff.orderFile=/dev/null",
-	"diff-tree", "-r", "--text", "--no-ext-diff", "--no-textconv", "--no-color", "--no-relative", "--unified=3",
+	"diff-tree", "-r", "--text", "--no-ext-diff", "--no-textconv", "--no-color", "--no-relative",
 	"--ignore-submodules=none", "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/",
 }
 
@@ -21,7 +21,7 @@ var shows = []string{
 // finds none. Options are those of git diff-tree; without any there are the lines, and renames are found.
 func (t *Tree) Patch(ctx context.Context, from, to string, paths []string, options ...string) (string, error) {
 	if len(options) == 0 {
-		options = []string{"--patch", "--find-renames"}
+		options = []string{"--unified=3", "--find-renames"}
 	}
 	args := append(append([]string{}, shows...), options...)
 	args = append(append(args, from, to, "--"), paths...)
@@ -42,7 +42,7 @@ func (t *Tree) Shown(ctx context.Context, from, to string, only, whole []string)
 		is[path] = true
 	}
 	if len(whole) > 0 {
-		if first, err = t.Patch(ctx, from, to, whole, "--patch", "--no-renames"); err != nil {
+		if first, err = t.Patch(ctx, from, to, whole, "--unified=3", "--no-renames"); err != nil {
 			return "", "", err
 		}
 	}
