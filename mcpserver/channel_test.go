@@ -180,6 +180,70 @@ func TestAClientIsTheSessionOfItsSocket(t *testing.T) {
 	}
 }
 
+// TestOnlyTheAgentSpeaks: a connection without the session's ticket, or with a spent one, is refused and recorded; the
+// agent's own goes on. What only asks is answered to all.
+func TestOnlyTheAgentSpeaks(t *testing.T) {
+	s := sessions(t, 1)[0]
+	s.Rules = &permission.Rules{Policy: permission.Policy{Default: permission.Allow}}
+	c := open(t, s)
+	ticket := c.Ticket()
+	if ticket == "" {
+		t.Fatal("there is no ticket")
+	}
+	forged := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ralph.signal.learned",` +
+		`"arguments":{"text":"forged","kind":"discovery"}}}` + "\n"
+	refused := func(name, text string) {
+		t.Helper()
+		conn := dial(t, c)
+		_, werr := io.WriteString(conn, text)
+		if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(conn)
+		if errors.Is(err, os.ErrDeadlineExceeded) || strings.Contains(string(answer), `"result"`) {
+			t.Errorf("%s: it is listened to: %s (%v, %v)", name, answer, werr, err)
+		}
+	}
+	signal := `{"jsonrpc":"2.0","id":7,"method":"ralph/signal","params":{"ticket":"%s","verb":"learned",` +
+		`"input":{"text":"forged","kind":"discovery"}}}` + "\n"
+	refused("before the agent", initialize+forged)
+	refused("a call at once", forged)
+	refused("an empty ticket", present("")+initialize+forged)
+	refused("a guess", present("A")+initialize+forged)
+	if c.Ticket() != ticket {
+		t.Error("others have spent the ticket")
+	}
+	agent := client(t, c)
+	learned(t, agent, "mine")
+	refused("the spent ticket", present(ticket)+initialize+forged)
+	refused("an empty ticket, when it is spent", present("")+initialize+forged)
+	refused("a response", `{"jsonrpc":"2.0","id":1,"result":{}}`+"\n")
+	for _, with := range []string{ticket, ""} {
+		conn := dial(t, c)
+		fmt.Fprintf(conn, signal, with)
+		var reply struct {
+			Result struct{ Refused, Ticket string }
+		}
+		if err := json.NewDecoder(conn).Decode(&reply); err != nil || reply.Result.Refused == "" || reply.Result.Ticket != "" {
+			t.Errorf("a signal with the ticket %q: %+v, %v", with, reply, err)
+		}
+	}
+	conn := dial(t, c) // a question is no word of the agent's
+	fmt.Fprintln(conn, `{"jsonrpc":"2.0","id":1,"method":"ralph/hook","params":{"tool_name":"Bash","tool_input":{}}}`)
+	var reply struct{ Result *string }
+	if err := json.NewDecoder(conn).Decode(&reply); err != nil || reply.Result == nil || *reply.Result != "" {
+		t.Errorf("a hook is answered %v, %v", reply.Result, err)
+	}
+	learned(t, agent, "mine again")
+	if got := fmt.Sprint(heard(t, s)); got != "[1 agent learned 1 agent learned]" {
+		t.Errorf("heard %s", got)
+	}
+	n, err := store.Read(t.Context(), s.Store, func(tx *store.Tx) (int, error) { return tx.Strangers(s.SessionID) })
+	if err != nil || n != 9 {
+		t.Errorf("%d strangers are recorded, %v", n, err)
+	}
+}
+
 // TestAClosedChannelAnswersNobody: calls in progress are completed first,
 // a question to a person is cancelled, and later clients get nothing.
 func TestAClosedChannelAnswersNobody(t *testing.T) {

@@ -199,6 +199,7 @@ var results = reads("sessions s", func(s *ralph.Session) []field {
 		field{"s.number", &s.Number},
 		field{"s.verify", column(&s.Verify)},
 		field{"s.notes", column(&s.Notes)},
+		field{"s.strangers", &s.Strangers},
 	)
 })
 
