@@ -147,6 +147,7 @@ func TestRealForgers(t *testing.T) {
 					t.Errorf("%q is among what was said:\n%s", never, out+shown)
 				}
 			}
+			s.has(out, "sandbox: "+mechanism)
 			s.has(out+shown, "no review by critic", `"strangers": `)
 			if hooked {
 				t.Error("the reviewer has the author's instructions")
