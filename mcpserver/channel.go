@@ -172,7 +172,8 @@ func (c *Channel) accept() {
 			// One client's error does not matter to the others.
 			_ = server.Run(context.Background(), &bounded{
 				mcp.IOTransport{Reader: conn, Writer: conn, MaxLineLength: maxMessage},
-				map[string]question{attemptMethod: c.attempt, hook.Method: c.ask, hook.Signal: c.said}, c,
+				map[string]question{attemptMethod: c.attempt, hook.Method: c.ask, hook.Signal: c.said},
+				c,
 			})
 		})
 	}
