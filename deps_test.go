@@ -22,8 +22,8 @@ var imports = map[string][]string{
 	"ralph/mcpserver": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude",
 		"ralph/internal/config", "ralph/internal/files", "ralph/internal/web/localhttp", "ralph/internal/permission",
-		"ralph/internal/hook", "ralph/internal/proc", "ralph/internal/show", "ralph/loop/session", "ralph/internal/advice",
-		"ralph/internal/inbox", "ralph/internal/words",
+		"ralph/internal/hook", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/show", "ralph/loop/session",
+		"ralph/internal/advice", "ralph/internal/inbox", "ralph/internal/words",
 	},
 	"ralph/internal/machine":     {},
 	"ralph/internal/pgtest":      {"ralph/store"}, // for tests

@@ -28,6 +28,7 @@ const (
 	EventDoneRefused       = "session.done_refused" // the agent is told why, and its session goes on
 	EventVerifying         = "verifying"            // a verification command takes longer than a second
 	EventSessionRefused    = "session.refused"      // a session tried a command that only people may give
+	EventSessionStranger   = "session.stranger"     // a program that is not the agent tried to use ralph's tools
 	EventSessionEnded      = "session.ended"
 	EventChangeQueued      = "change.queued"
 	EventChangeMerged      = "change.merged"
@@ -82,6 +83,7 @@ var payloads = []EventPayload{
 	ReviewStarted{},
 	ReviewEnded{},
 	CommandRefused{},
+	StrangerRefused{},
 	SessionEnded{},
 	ChangeQueued{},
 	ChangeMerged{},
@@ -285,6 +287,11 @@ type CommandRefused struct {
 	Command string `json:"command"`
 }
 
+// StrangerRefused reports that a program of the session that is not its agent tried to use ralph's tools.
+type StrangerRefused struct {
+	Asked string `json:"asked"` // the tool, or the method of its first message
+}
+
 // SessionEnded reports the result of a session and of its task.
 type SessionEnded struct {
 	Announce     []int64  `json:"announce"` // blocking flags
@@ -429,6 +436,7 @@ func (DoneRefused) eventType() string       { return EventDoneRefused }
 func (ReviewStarted) eventType() string     { return EventReviewStarted }
 func (ReviewEnded) eventType() string       { return EventReviewEnded }
 func (CommandRefused) eventType() string    { return EventSessionRefused }
+func (StrangerRefused) eventType() string   { return EventSessionStranger }
 func (SessionEnded) eventType() string      { return EventSessionEnded }
 func (ChangeQueued) eventType() string      { return EventChangeQueued }
 func (ChangeMerged) eventType() string      { return EventChangeMerged }

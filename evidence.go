@@ -22,6 +22,9 @@ type Evidence struct {
 
 	Gate Gate `json:"gate,omitzero"` // what the change does to the tests and other files that decide on it
 
+	// attempts of other programs than the agent to use ralph's tools in the session, refused
+	Strangers int `json:"strangers,omitempty"`
+
 	Reviews []Review `json:"reviews,omitempty"` // by agents, in the order in which they were made
 	// candidates of the task that reviewers objected to, this one included
 	Rounds int `json:"rounds,omitempty"`

@@ -77,6 +77,9 @@ type Review struct {
 	Asks       string      `json:"asks,omitempty"` // whether the task asks for the changed tests; "" if that was not asked
 	AsksWhy    string      `json:"asks_why,omitempty"`
 	Wrote      bool        `json:"wrote,omitempty"` // it changed files of its workspace, which was thrown away
+
+	// attempts of other programs than the reviewer to use its tools, refused
+	Strangers int `json:"strangers,omitempty"`
 }
 
 // By names the reviewer, with its model.
@@ -154,7 +157,15 @@ func (r Review) said() string {
 	if r.Wrote {
 		said += " (it changed files, which were thrown away)"
 	}
+	if r.Strangers > 0 {
+		said += " (" + StrangersRefused(r.Strangers) + ")"
+	}
 	return said
+}
+
+// StrangersRefused says how often ralph's tools were refused to programs that are not the agent; n is at least 1.
+func StrangersRefused(n int) string {
+	return text.Count(n, "attempt") + " of other programs to speak as the agent refused"
 }
 
 // BothSides says in Markdown what reviewers say of a change, whole, then what its author says that it did. None of

@@ -292,6 +292,9 @@ type Session struct {
 	StderrTail string   `json:"stderr_tail"` // the end of the agent's standard error
 	Denials    []string `json:"permission_denials"`
 	Leftovers  []string `json:"leftovers"` // processes that had to be killed after it ended
+
+	// Strangers counts the refused attempts of other programs than its agent to use ralph's tools, at most 20.
+	Strangers int `json:"strangers,omitempty"`
 	// sentences for people: what it tried or changed that is theirs alone
 	Notes    []string `json:"notes"`
 	RunID    int64    `json:"run_id"`

@@ -26,6 +26,7 @@ func (l *Loop) reviewing(at *workspace.Workspace) session.Reviewing {
 			return named != "" || len(l.Reviewers) > 0, err
 		},
 		Named: l.named, Of: l.reviewers, Asked: l.asked, Allowance: l.reviewAllowance, Project: filepath.Base(l.Here.Dir),
+		Lay: l.lay,
 		Place: func(ctx context.Context) (*workspace.Workspace, error) {
 			return l.Pool.Take(ctx, workspace.FirstReview+at.Clone.Number, false)
 		},

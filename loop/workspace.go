@@ -132,8 +132,10 @@ func (l *Loop) enter(ctx context.Context, task ralph.Task, take taker) (n sessio
 	if err != nil {
 		return n, leave, unready(errors.Join(err, ws.Release()))
 	}
-	if err := l.lay(ctx, ws, kept); err != nil {
-		return n, leave, errors.Join(err, ws.Release())
+	if kept != "" {
+		if err := l.lay(ctx, ws, ws.Clone.Base, kept); err != nil {
+			return n, leave, errors.Join(err, ws.Release())
+		}
 	}
 	about := &prompt.Workspace{Target: l.Merger.Into, Kept: kept != "", Conflicts: conflicts}
 	if was.State == ralph.SentBack {
@@ -146,17 +148,14 @@ func (l *Loop) enter(ctx context.Context, task ralph.Task, take taker) (n sessio
 	}, nil
 }
 
-// lay has no session obey what an earlier one of its task wrote: where kept work changes files that steer agents,
-// the workspace gets them as they are on the target.
-func (l *Loop) lay(ctx context.Context, ws *workspace.Workspace, kept string) error {
-	if kept == "" {
-		return nil
-	}
-	names, err := l.Check.Guard.Steers(ctx, l.Here.Tree, ws.Clone.Base, kept)
+// lay restores files that steer agents, as they are on the target, in a workspace that has a session's commit: its
+// agent does not follow what the author of that commit wrote.
+func (l *Loop) lay(ctx context.Context, ws *workspace.Workspace, target, commit string) error {
+	names, err := l.Check.Guard.Steers(ctx, l.Here.Tree, target, commit)
 	if err != nil {
 		return err
 	}
-	return ws.Lay(ctx, ws.Clone.Base, names)
+	return ws.Lay(ctx, target, names)
 }
 
 // kept returns what an earlier session of a task has left, and the commit from which the next one goes on: none if

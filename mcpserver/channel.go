@@ -2,6 +2,8 @@ package mcpserver
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +20,7 @@ import (
 	"ralph"
 	"ralph/internal/hook"
 	"ralph/internal/permission"
+	"ralph/internal/pipe"
 	"ralph/internal/text"
 	"ralph/signals"
 	"ralph/store"
@@ -31,14 +34,20 @@ const (
 )
 
 // A Channel lets the agent of one session call the run's tools, through a Unix socket
-// in a folder that only this session can see. Every client of the socket counts as
-// this session, whatever it claims to be. There are no clients after [Channel.Close].
+// in a folder that only this session can see. One connection may use the tools: the one
+// that presents the session's ticket, which is spent by that. All other programs of the session
+// can ask whether a tool may be used, and report commands for people. There are no clients after
+// [Channel.Close].
 type Channel struct {
 	listener net.Listener
 	session  Session
 	over     context.Context
 	end      context.CancelFunc
 	clients  sync.WaitGroup
+
+	tickets sync.Mutex
+	ticket  string // not spent yet; "" if it is
+	refused int    // connections and signals of others
 
 	listed     chan struct{} // closed once a client has been sent the list of tools
 	listedOnce sync.Once
@@ -64,7 +73,10 @@ func OpenChannel(s Session, folder string) (*Channel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("channel: %w", err)
 	}
-	c := &Channel{listener: netutil.LimitListener(listener, maxClients), session: s, listed: make(chan struct{})}
+	c := &Channel{
+		listener: netutil.LimitListener(listener, maxClients), session: s, listed: make(chan struct{}),
+		ticket: rand.Text(),
+	}
 	c.over, c.end = context.WithCancel(context.Background())
 	c.clients.Go(c.accept)
 	return c, nil
@@ -72,6 +84,53 @@ func OpenChannel(s Session, folder string) (*Channel, error) {
 
 // Socket returns the path that clients connect to.
 func (c *Channel) Socket() string { return c.listener.Addr().String() }
+
+// Ticket returns the ticket that lets a connection use the tools; "" once it is spent. Whoever has
+// it first speaks for the session.
+func (c *Channel) Ticket() string {
+	c.tickets.Lock()
+	defer c.tickets.Unlock()
+	return c.ticket
+}
+
+// spend reports whether a ticket is the session's. If so, next replaces it.
+func (c *Channel) spend(ticket, next string) bool {
+	c.tickets.Lock()
+	defer c.tickets.Unlock()
+	ok := c.ticket != "" && subtle.ConstantTimeCompare([]byte(ticket), []byte(c.ticket)) == 1
+	if ok {
+		c.ticket = next
+	}
+	return ok
+}
+
+// errStranger is the answer to a program that is not the agent.
+var errStranger = errors.New("refused: only the program that ralph started as this session's agent uses these tools, " +
+	"over one connection. The attempt was recorded")
+
+// maxStrangers is how many refused attempts of a session are recorded.
+const maxStrangers = 20
+
+// refuse records that a program that is not the agent tried to use a tool.
+func (c *Channel) refuse(ctx context.Context, what string) error {
+	c.tickets.Lock()
+	c.refused++
+	many := c.refused > maxStrangers
+	c.tickets.Unlock()
+	if many || c.session.Store == nil || c.session.TaskID == 0 { // nil where an agent is merely tried
+		return errStranger
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.session.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		s, err := tx.Session(c.session.SessionID)
+		if err != nil {
+			return err
+		}
+		return tx.RecordStranger(s, text.Line(what, 100))
+	})
+	return errors.Join(errStranger, err)
+}
 
 // Unreported returns the file that exists until the session has reported a
 // phase; "" if it need not.
@@ -114,6 +173,7 @@ func (c *Channel) accept() {
 			_ = server.Run(context.Background(), &bounded{
 				mcp.IOTransport{Reader: conn, Writer: conn, MaxLineLength: maxMessage},
 				map[string]question{attemptMethod: c.attempt, hook.Method: c.ask, hook.Signal: c.said},
+				c,
 			})
 		})
 	}
@@ -211,14 +271,20 @@ func (c *Channel) Permit(ctx context.Context, uses []permission.Use) (why string
 }
 
 // said records a signal of an agent without tools, which uses a command
-// line; see [hook.Signal]. It returns the result or the error as text.
+// line; see [hook.Signal]. Its ticket is spent, and the answer has the next one.
 func (c *Channel) said(ctx context.Context, params json.RawMessage) (any, error) {
 	var q struct {
-		Verb  ralph.Verb
-		Input json.RawMessage
+		Ticket string
+		Verb   ralph.Verb
+		Input  json.RawMessage
 	}
 	if err := json.Unmarshal(params, &q); err != nil {
 		return nil, err
+	}
+	next := rand.Text()
+	if !c.spend(q.Ticket, next) {
+		err := c.refuse(ctx, "ralph signal "+string(q.Verb))
+		return hook.Answer{Refused: err.Error()}, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,32 +298,37 @@ func (c *Channel) said(ctx context.Context, params json.RawMessage) (any, error)
 	if err == nil {
 		var told string
 		if told, err = recorded(Options{Say: c.session.say})(context.WithoutCancel(ctx), payload); err == nil {
-			return told, nil
+			return hook.Answer{Said: told, Ticket: next}, nil
 		}
 	}
-	return "refused: " + err.Error(), nil
+	return hook.Answer{Refused: err.Error(), Ticket: next}, nil
 }
 
 // A question handles requests from the channel's clients that are not tool calls.
 type question func(ctx context.Context, params json.RawMessage) (any, error)
 
-// bounded is a transport that reads no further call while maxCalls are unanswered.
+// bounded is a transport that reads no further call while maxCalls are unanswered. It passes on
+// what the session's agent sends, and answers the questions of all.
 type bounded struct {
 	mcp.IOTransport
 	questions map[string]question
+	channel   *Channel
 }
 
 // Connect implements [mcp.Transport].
 func (b *bounded) Connect(ctx context.Context) (mcp.Connection, error) {
 	inner, err := b.IOTransport.Connect(ctx)
 	return &boundedConnection{
-		Connection: inner, questions: b.questions, calls: make(chan struct{}, maxCalls), closed: make(chan struct{}),
+		Connection: inner, questions: b.questions, channel: b.channel,
+		calls: make(chan struct{}, maxCalls), closed: make(chan struct{}),
 	}, err
 }
 
 type boundedConnection struct {
 	mcp.Connection
 	questions map[string]question
+	channel   *Channel
+	speaks    bool          // it has presented the session's ticket
 	calls     chan struct{} // one entry per unanswered call
 	closed    chan struct{}
 	once      sync.Once
@@ -267,11 +338,26 @@ type boundedConnection struct {
 func (b *boundedConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		m, err := b.Connection.Read(ctx)
-		call, ok := m.(*jsonrpc.Request)
-		if !ok || err != nil || !call.IsCall() {
-			return m, err
+		if err != nil {
+			return nil, err
 		}
-		ask := b.questions[call.Method]
+		call, ok := m.(*jsonrpc.Request)
+		if ok && call.Method == pipe.Speak {
+			if err := b.present(ctx, call); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		var ask question
+		if ok && call.IsCall() {
+			ask = b.questions[call.Method]
+		}
+		if ask == nil && !b.speaks {
+			return nil, b.turnAway(ctx, call)
+		}
+		if !ok || !call.IsCall() {
+			return m, nil
+		}
 		if ask == nil {
 			select {
 			case b.calls <- struct{}{}:
@@ -293,6 +379,37 @@ func (b *boundedConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		}
 	}
 }
+
+// present takes the ticket of a connection. The error says that it is not the session's.
+func (b *boundedConnection) present(ctx context.Context, r *jsonrpc.Request) error {
+	var p struct{ Ticket string }
+	if err := json.Unmarshal(r.Params, &p); err != nil || !b.channel.spend(p.Ticket, "") {
+		return b.channel.refuse(ctx, r.Method)
+	}
+	b.speaks = true
+	return nil
+}
+
+// turnAway refuses a connection that asks for tools without a ticket. r is nil for what is no request.
+func (b *boundedConnection) turnAway(ctx context.Context, r *jsonrpc.Request) error {
+	if r == nil {
+		return b.channel.refuse(ctx, "a response")
+	}
+	what := r.Method
+	var call mcp.CallToolParamsRaw
+	if json.Unmarshal(r.Params, &call) == nil && call.Name != "" {
+		what = call.Name
+	}
+	err := b.channel.refuse(ctx, what)
+	if r.IsCall() {
+		refusal := &jsonrpc.Error{Code: refusedCode, Message: errStranger.Error()}
+		err = errors.Join(err, b.Connection.Write(ctx, &jsonrpc.Response{ID: r.ID, Error: refusal}))
+	}
+	return err
+}
+
+// refusedCode is the JSON-RPC error code for a program that is not the agent.
+const refusedCode = -32001
 
 // Write implements [mcp.Connection].
 func (b *boundedConnection) Write(ctx context.Context, m jsonrpc.Message) error {

@@ -100,10 +100,25 @@ func dial(t *testing.T, c *mcpserver.Channel) net.Conn {
 	return conn
 }
 
+// speaker returns the connection that has presented the channel's ticket.
+func speaker(t *testing.T, c *mcpserver.Channel) net.Conn {
+	t.Helper()
+	conn := dial(t, c)
+	if _, err := io.WriteString(conn, present(c.Ticket())); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// present is the line that presents a ticket.
+func present(ticket string) string {
+	return `{"jsonrpc":"2.0","method":"ralph/speak","params":{"ticket":"` + ticket + `"}}` + "\n"
+}
+
 // client returns a connected agent.
 func client(t *testing.T, c *mcpserver.Channel) *mcp.ClientSession {
 	t.Helper()
-	conn := dial(t, c)
+	conn := speaker(t, c)
 	s, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).
 		Connect(t.Context(), &mcp.IOTransport{Reader: conn, Writer: conn}, nil)
 	if err != nil {
@@ -141,18 +156,18 @@ func heard(t *testing.T, s mcpserver.Session) (list []string) {
 	return list
 }
 
-// TestAClientIsTheSessionOfItsSocket, whatever it claims, and however many clients there are.
+// TestAClientIsTheSessionOfItsSocket, whatever it claims.
 func TestAClientIsTheSessionOfItsSocket(t *testing.T) {
 	list := sessions(t, 2)
 	list[1].Discipline = "backend"
 	one, two := open(t, list[0]), open(t, list[1])
-	first, again, other := client(t, one), client(t, one), client(t, two)
-	for _, s := range []*mcp.ClientSession{first, again, other, first} {
+	first, other := client(t, one), client(t, two)
+	for _, s := range []*mcp.ClientSession{first, other, first} {
 		if got := learned(t, s, "x"); !strings.HasPrefix(got, "Recorded learned as comment ") {
 			t.Errorf("got %q", got)
 		}
 	}
-	if got := fmt.Sprint(heard(t, list[0]), heard(t, list[1])); got != "[1 agent learned 1 agent learned 1 agent learned] [2 backend learned]" {
+	if got := fmt.Sprint(heard(t, list[0]), heard(t, list[1])); got != "[1 agent learned 1 agent learned] [2 backend learned]" {
 		t.Errorf("got %s", got)
 	}
 	r, err := first.CallTool(t.Context(), call("comment_on_task", `{"task_id": 2, "kind": "note", "body": "x"}`))
@@ -162,6 +177,70 @@ func TestAClientIsTheSessionOfItsSocket(t *testing.T) {
 	r, err = first.CallTool(t.Context(), call("update_session_state", `{"sessionId": "`+list[1].SessionID+`", "state": "testing"}`))
 	if err != nil || !r.IsError {
 		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// TestOnlyTheAgentSpeaks: a connection without the session's ticket, or with a spent one, is refused and recorded; the
+// agent's own goes on. What only asks is answered to all.
+func TestOnlyTheAgentSpeaks(t *testing.T) {
+	s := sessions(t, 1)[0]
+	s.Rules = &permission.Rules{Policy: permission.Policy{Default: permission.Allow}}
+	c := open(t, s)
+	ticket := c.Ticket()
+	if ticket == "" {
+		t.Fatal("there is no ticket")
+	}
+	forged := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ralph.signal.learned",` +
+		`"arguments":{"text":"forged","kind":"discovery"}}}` + "\n"
+	refused := func(name, text string) {
+		t.Helper()
+		conn := dial(t, c)
+		_, werr := io.WriteString(conn, text)
+		if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(conn)
+		if errors.Is(err, os.ErrDeadlineExceeded) || strings.Contains(string(answer), `"result"`) {
+			t.Errorf("%s: it is listened to: %s (%v, %v)", name, answer, werr, err)
+		}
+	}
+	signal := `{"jsonrpc":"2.0","id":7,"method":"ralph/signal","params":{"ticket":"%s","verb":"learned",` +
+		`"input":{"text":"forged","kind":"discovery"}}}` + "\n"
+	refused("before the agent", initialize+forged)
+	refused("a call at once", forged)
+	refused("an empty ticket", present("")+initialize+forged)
+	refused("a guess", present("A")+initialize+forged)
+	if c.Ticket() != ticket {
+		t.Error("others have spent the ticket")
+	}
+	agent := client(t, c)
+	learned(t, agent, "mine")
+	refused("the spent ticket", present(ticket)+initialize+forged)
+	refused("an empty ticket, when it is spent", present("")+initialize+forged)
+	refused("a response", `{"jsonrpc":"2.0","id":1,"result":{}}`+"\n")
+	for _, with := range []string{ticket, ""} {
+		conn := dial(t, c)
+		fmt.Fprintf(conn, signal, with)
+		var reply struct {
+			Result struct{ Refused, Ticket string }
+		}
+		if err := json.NewDecoder(conn).Decode(&reply); err != nil || reply.Result.Refused == "" || reply.Result.Ticket != "" {
+			t.Errorf("a signal with the ticket %q: %+v, %v", with, reply, err)
+		}
+	}
+	conn := dial(t, c) // a question is no word of the agent's
+	fmt.Fprintln(conn, `{"jsonrpc":"2.0","id":1,"method":"ralph/hook","params":{"tool_name":"Bash","tool_input":{}}}`)
+	var reply struct{ Result *string }
+	if err := json.NewDecoder(conn).Decode(&reply); err != nil || reply.Result == nil || *reply.Result != "" {
+		t.Errorf("a hook is answered %v, %v", reply.Result, err)
+	}
+	learned(t, agent, "mine again")
+	if got := fmt.Sprint(heard(t, s)); got != "[1 agent learned 1 agent learned]" {
+		t.Errorf("heard %s", got)
+	}
+	n, err := store.Read(t.Context(), s.Store, func(tx *store.Tx) (int, error) { return tx.Strangers(s.SessionID) })
+	if err != nil || n != 9 {
+		t.Errorf("%d strangers are recorded, %v", n, err)
 	}
 }
 
@@ -305,7 +384,7 @@ func TestASignalIsTriedAgain(t *testing.T) {
 func TestAnAnswerComesAfterItsTransaction(t *testing.T) {
 	s := sessions(t, 1)[0]
 	c := open(t, s)
-	conn := dial(t, c)
+	conn := speaker(t, c)
 	if _, err := io.WriteString(conn, initialize); err != nil {
 		t.Fatal(err)
 	}

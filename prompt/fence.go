@@ -84,6 +84,19 @@ const (
 	pathMarks = "-_./+@=#"
 )
 
+// Named returns the name of a test or a file as a prompt has it: quoted if it is more than a usual name, so that it
+// does not read as ralph's own words, and cut if it is long.
+func Named(name string) string { return word(name, pathMarks+":[]$") }
+
+// NamedList returns names, each as [Named] does.
+func NamedList(names []string) string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = Named(name)
+	}
+	return strings.Join(list, ", ")
+}
+
 // by returns the label of a fence: who wrote the content, when, and what
 // it is. The parts are ralph's own words.
 func by(author string, kind ralph.Origin, at ralph.Time, parts ...string) string {

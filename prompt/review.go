@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -30,6 +31,9 @@ type Review struct {
 
 // shownPatch is how much of a change a reviewer's prompt shows, in bytes; the workspace has all of it.
 const shownPatch = 60 << 10
+
+// shownWhy is how much it shows of why a test fails, in characters.
+const shownWhy = 300
 
 // Build returns the prompt.
 func (d Review) Build() string {
@@ -114,7 +118,7 @@ func (d Review) evidence(b *strings.Builder) {
 	if g := d.Gate; len(g.Weakened)+len(g.Allowed) > 0 {
 		b.WriteString("\nThese tests passed before, and fail with this change as they were:\n\n")
 		for _, w := range append(append([]ralph.Weakening{}, g.Weakened...), g.Allowed...) {
-			fmt.Fprintf(b, "- %s (%s): %s\n", text.Flat(w.Name()), w.Kind, text.Flat(w.Why))
+			fmt.Fprintf(b, "- %s (%s): %s\n", Named(cmp.Or(w.Test, w.Command)), w.Kind, text.Short(text.Flat(w.Why), shownWhy))
 		}
 	} else if g.Tried {
 		b.WriteString("- it also passes the tests as they were\n")

@@ -109,6 +109,9 @@ func notes(f Facts) []string {
 	if len(e.Killed) > 0 {
 		add("killed: %s", commandList(e.Killed))
 	}
+	if e.Strangers > 0 {
+		add("%s", ralph.StrangersRefused(e.Strangers))
+	}
 	if e.Uncontained {
 		add("agent not contained")
 	}

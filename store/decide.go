@@ -335,9 +335,11 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 	// The phases that the agent reported meanwhile are only in the database.
 	var history []ralph.PhaseChange
 	var tried []string
+	var strangers int
 	if err := tx.Together(
 		func(tx *Tx) (err error) { history, _, _, err = tx.states(s.ID); return err },
 		func(tx *Tx) (err error) { tried, err = tx.attempts(s); return err },
+		func(tx *Tx) (err error) { strangers, err = tx.Strangers(s.ID); return err },
 	); err != nil {
 		return err
 	}
@@ -348,6 +350,9 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 	s.History = append(history, last)
 	for _, command := range tried {
 		s.Notes = append(s.Notes, "it tried `"+command+"`, which only people may do")
+	}
+	if strangers > 0 {
+		s.Notes = append(s.Notes, ralph.StrangersRefused(strangers))
 	}
 	if err := tx.endSession(s, state, d.Outcome, d.Reason, cells{
 		"unchanged":    asJSON(s.Unchanged),

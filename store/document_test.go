@@ -134,8 +134,9 @@ var meanings = map[string]string{
 	"sessions.checking":       "the command that its done is being checked by, once it has taken a second; empty when it is over",
 	"sessions.checking_since": "since when",
 
-	"sessions.notes":  "list of sentences: what it tried that only people may do, and what it changed that is theirs",
-	"sessions.branch": "git's branch there; empty if that is not known", "sessions.progress": "what a person's chat reported last, as an object",
+	"sessions.strangers": "refused attempts of other programs to use ralph's tools as the agent, at most 20",
+	"sessions.notes":     "list of sentences: what it tried that only people may do, and what it changed that is theirs",
+	"sessions.branch":    "git's branch there; empty if that is not known", "sessions.progress": "what a person's chat reported last, as an object",
 	"sessions.halted_by": "who asked for this one to be stopped", "sessions.worker": "who claimed the task: an agent that pulls work by itself, or a person; empty for the loop", "sessions.dir": "its work tree; empty if that is not known",
 
 	"task_comments.summary": "of a signal: done, partial", "task_comments.question": "of an ask", "task_comments.what": "of a flag or suggest",

@@ -45,12 +45,17 @@ func (tx *Tx) EndReview(s ralph.Session, r ralph.Review) error {
 			return err
 		}
 	}
+	notes := []string{}
+	if r.Strangers > 0 {
+		notes = append(notes, ralph.StrangersRefused(r.Strangers))
+	}
 	history, _, _, err := tx.states(s.ID)
 	if err != nil {
 		return err
 	}
 	s.History = append(history, ralph.PhaseChange{State: state, Timestamp: tx.Now(), Source: ralph.Observed})
-	if err := tx.endSession(s, state, outcome, r.String(), cells{"review": asJSON(r)}); err != nil {
+	more := cells{"review": asJSON(r), "notes": asJSON(notes)}
+	if err := tx.endSession(s, state, outcome, r.String(), more); err != nil {
 		return err
 	}
 	if err := tx.closePermissions(s.ID); err != nil {

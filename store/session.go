@@ -55,6 +55,7 @@ var sessions = reads("sessions s", func(s *ralph.Session) []field {
 		{"s.branch", &s.Branch},
 		{"coalesce(nullif(s.progress, ''), 'null')", column(&s.Progress)},
 		{"s.notes", column(&s.Notes)},
+		{"s.strangers", &s.Strangers},
 		{"s.checking", &s.Checking},
 		{"s.checking_since", &s.CheckingSince},
 		{"coalesce(nullif(s.review, ''), 'null')", column(&s.Review)},
@@ -215,6 +216,7 @@ var results = reads("sessions s", func(s *ralph.Session) []field {
 		field{"s.number", &s.Number},
 		field{"s.verify", column(&s.Verify)},
 		field{"s.notes", column(&s.Notes)},
+		field{"s.strangers", &s.Strangers},
 	)
 })
 
@@ -562,6 +564,20 @@ func (tx *Tx) RecordAttempt(s ralph.Session, command string) error {
 		return err
 	}
 	return tx.record(during(s), ralph.CommandRefused{Command: command})
+}
+
+// RecordStranger records that a program of the session that is not its agent tried to use ralph's tools: what it
+// asked first.
+func (tx *Tx) RecordStranger(s ralph.Session, asked string) error {
+	if _, err := tx.exec(`UPDATE sessions SET strangers = strangers + 1 WHERE id = $1`, s.ID); err != nil {
+		return err
+	}
+	return tx.record(during(s), ralph.StrangerRefused{Asked: asked})
+}
+
+// Strangers returns [ralph.Session].Strangers as it is now.
+func (tx *Tx) Strangers(session string) (int, error) {
+	return value[int](tx, `SELECT strangers FROM sessions WHERE id = $1`, session)
 }
 
 // attempts lists the commands that a session tried and that only people may run.

@@ -526,7 +526,14 @@ func TestRealMCPBroken(t *testing.T) {
 		t.Fatal(err)
 	}
 	claude := strings.TrimSuffix(strings.TrimPrefix(strings.SplitN(string(config), "]", 2)[0], "agent: {command: ["), "]")
-	script := "#!/bin/bash\nexec " + claude + ` "${@//RALPH_CHANNEL\":\"/RALPH_CHANNEL\":\"/gone}"` + "\n"
+	script := `#!/bin/bash
+args=()
+for arg; do
+	case $arg in */servers.json) arg=$(sed 's,"RALPH_CHANNEL":",&/gone,' "$arg") ;; esac
+	args+=("$arg")
+done
+exec ` + claude + ` "${args[@]}"
+`
 	if err := errors.Join(os.WriteFile(wrapper, []byte(script), 0o700),
 		os.WriteFile(filepath.Join(s.dir, "ralph.yaml"), []byte("agent: {command: ["+wrapper+"]}\n"), 0o600)); err != nil {
 		t.Fatal(err)

@@ -25,27 +25,32 @@ func newSignal(a *app) *cobra.Command {
 			return usage(errors.New("signals are an agent's, in a session of a run; " +
 				"people have `ralph chat complete` and `ralph comment`"))
 		}
-		input, err := signalInput(args[0], args[1:])
+		input, err := signalInput(args[1], args[2:])
 		if err != nil {
 			return usage(err)
 		}
-		params, err := json.Marshal(map[string]any{"verb": args[0], "input": input})
+		params, err := json.Marshal(map[string]any{"ticket": args[0], "verb": args[1], "input": input})
 		if err != nil {
 			return err
 		}
-		said, err := hook.Ask(socket, hook.Signal, params)
-		if err != nil {
+		var answer hook.Answer
+		if err := hook.Ask(socket, hook.Signal, params, &answer); err != nil {
 			return err
 		}
-		if why, refused := strings.CutPrefix(said, "refused: "); refused {
-			return usage(errors.New(why))
+		if answer.Said != "" {
+			fmt.Fprintln(a.out, answer.Said)
 		}
-		fmt.Fprintln(a.out, said)
+		if answer.Ticket != "" {
+			fmt.Fprintln(a.out, "Ticket for your next signal: "+answer.Ticket)
+		}
+		if answer.Refused != "" {
+			return usage(errors.New(answer.Refused))
+		}
 		return nil
 	})
 	cmd.Hidden = true
 	cmd.Long = signalHelp()
-	cmd.Args = cobra.MinimumNArgs(1)
+	cmd.Args = cobra.MinimumNArgs(2)
 	return cmd
 }
 
@@ -81,7 +86,9 @@ func signalInput(verb string, fields []string) (map[string]any, error) {
 // signalHelp describes the verbs for an agent.
 func signalHelp() string {
 	var b strings.Builder
-	b.WriteString("Signal something to the run, within its session. Text is written as it is, other values are JSON.\n")
+	b.WriteString("Signal something to the run, within its session: ralph signal TICKET VERB FIELD=VALUE... " +
+		"The first ticket is in your prompt, and each answer has the next one. " +
+		"Text is written as it is, other values are JSON.\n")
 	for _, v := range signals.Verbs {
 		schema, err := mcpserver.Schema(v)
 		if err != nil {

@@ -149,13 +149,14 @@ func profileClient(t *testing.T, profile string) *mcp.ClientSession {
 	server := command("mcp", "--profile", profile)
 	if profile == "loop" {
 		server = command("mcp")
-		server.Env = append(os.Environ(), "RALPH_CHANNEL="+channelOf(t, mcpserver.Session{Rules: &permission.Rules{}}))
+		c := channelOf(t, mcpserver.Session{Rules: &permission.Rules{}})
+		server.Env = append(os.Environ(), "RALPH_CHANNEL="+c.Socket(), "RALPH_TICKET="+c.Ticket())
 	}
 	return newClient(t, server).session
 }
 
-// channelOf is the socket of a session that this process serves.
-func channelOf(t *testing.T, s mcpserver.Session) string {
+// channelOf is the channel of a session that this process serves.
+func channelOf(t *testing.T, s mcpserver.Session) *mcpserver.Channel {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "channel-*") // short
 	if err != nil {
@@ -170,7 +171,7 @@ func channelOf(t *testing.T, s mcpserver.Session) string {
 			t.Error(err)
 		}
 	})
-	return c.Socket()
+	return c
 }
 
 // fields describes the input of a tool.

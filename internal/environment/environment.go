@@ -84,7 +84,7 @@ func Of(outer []string, added map[string]string, own *Own) []string {
 }
 
 // markers identify the session of a process.
-var markers = []string{"RALPH_SESSION_ID", "RALPH_TASK_ID", "RALPH_CHANNEL"}
+var markers = []string{"RALPH_SESSION_ID", "RALPH_TASK_ID", "RALPH_CHANNEL", "RALPH_TICKET"}
 
 // database has the URL of the queue's database, with its password. No agent and no check has it, whatever is
 // configured.

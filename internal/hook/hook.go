@@ -15,11 +15,18 @@ import (
 	"ralph/internal/pipe"
 )
 
-// Methods on a session's channel besides the calls of tools; their results are texts.
+// Methods on a session's channel besides the calls of tools.
 const (
 	Method = "ralph/hook"   // params: the input of the agent's hook; result: why it is denied, or ""
-	Signal = "ralph/signal" // params: a verb and its input; result: the answer
+	Signal = "ralph/signal" // params: a ticket, a verb and its input; result: an [Answer]
 )
+
+// An Answer answers a signal.
+type Answer struct {
+	Said    string // what was recorded; "" if nothing was
+	Refused string // why not
+	Ticket  string // for the next signal; "" if the ticket was not the session's
+}
 
 // Arg is the argument that selects the hook.
 const Arg = "hook"
@@ -37,7 +44,7 @@ func run(socket string) int {
 	question, err := io.ReadAll(os.Stdin)
 	why := ""
 	if err == nil {
-		why, err = Ask(socket, Method, question)
+		err = Ask(socket, Method, question, &why)
 	}
 	if err != nil {
 		why = "ralph could not decide: " + err.Error()
@@ -49,31 +56,31 @@ func run(socket string) int {
 	return refused
 }
 
-// Ask sends a request to the run over a session's socket, and waits: a person may be asked. The
-// error may be the run's.
-func Ask(socket, method string, params []byte) (answer string, err error) {
+// Ask sends a request to the run over a session's socket, waits (a person may be asked), and
+// decodes the result. The error may be the run's.
+func Ask(socket, method string, params []byte, result any) error {
 	var line bytes.Buffer
 	if err := json.Compact(&line, params); err != nil {
-		return "", err
+		return err
 	}
 	conn, _, err := pipe.Dial(socket)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer conn.Close()
 	_, err = io.WriteString(conn, `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+line.String()+"}\n")
 	if err != nil {
-		return "", err
+		return err
 	}
 	var reply struct {
-		Result *string
+		Result json.RawMessage
 		Error  struct{ Message string }
 	}
 	if err := json.NewDecoder(conn).Decode(&reply); err != nil {
-		return "", err
+		return err
 	}
 	if reply.Result == nil {
-		return "", errors.New(reply.Error.Message)
+		return errors.New(reply.Error.Message)
 	}
-	return *reply.Result, nil
+	return json.Unmarshal(reply.Result, result)
 }

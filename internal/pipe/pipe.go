@@ -1,5 +1,6 @@
 // Package pipe is `ralph mcp` within a session: it passes bytes between its standard streams and
-// the socket on which the run answers.
+// the socket on which the run answers. It presents the ticket that the agent was given for it, so
+// that no other program of the session can speak as the agent.
 //
 // An agent waits for it before it begins, and ralph takes several milliseconds to initialize the
 // packages of all its commands. This one runs before them: Go initializes packages in the order of
@@ -15,6 +16,13 @@ import (
 // Variable names the socket.
 const Variable = "RALPH_CHANNEL"
 
+// Ticket is the variable with the one-time ticket that lets a connection use ralph's tools. The
+// agent passes it to `ralph mcp` alone.
+const Ticket = "RALPH_TICKET"
+
+// Speak is the notification that presents the ticket, before all other messages of a connection.
+const Speak = "ralph/speak"
+
 func init() { //nolint:gochecknoinits // before the packages that take long
 	if socket := os.Getenv(Variable); socket != "" && len(os.Args) == 2 && os.Args[1] == "mcp" {
 		os.Exit(run(socket)) //nolint:forbidigo // main is not reached
@@ -23,7 +31,11 @@ func init() { //nolint:gochecknoinits // before the packages that take long
 
 // run passes bytes until the other end closes, and returns the exit status.
 func run(socket string) int {
+	conceal()
 	conn, shut, err := Dial(socket)
+	if ticket := os.Getenv(Ticket); err == nil && ticket != "" {
+		_, err = io.WriteString(conn, `{"jsonrpc":"2.0","method":"`+Speak+`","params":{"ticket":"`+ticket+`"}}`+"\n")
+	}
 	if err != nil {
 		_, _ = os.Stderr.WriteString("ralph: the run cannot be reached at " + socket + ": " + err.Error() + "\n")
 		return 2

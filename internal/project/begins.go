@@ -63,7 +63,7 @@ func (p *Project) Begins(ctx context.Context, a agent.Agent) (err error) {
 	}
 	report, err := a.Work(ctx, agent.Assignment{
 		SessionID: id, Dir: p.Root, LogDir: logs, Dry: true, Profile: agent.ProfileOf(a),
-		Channel: agent.Channel{Socket: c.Socket(), Permit: c.Permit, Listed: c.Listed()},
+		Channel: agent.Channel{Socket: c.Socket(), Ticket: c.Ticket(), Permit: c.Permit, Listed: c.Listed()},
 	})
 	err = errors.Join(err, c.Close())
 	select {

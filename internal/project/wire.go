@@ -360,7 +360,7 @@ func (p *Project) channel(db *store.DB) (
 			return agent.Channel{}, nil, err
 		}
 		return agent.Channel{
-			Socket: c.Socket(), Unreported: c.Unreported(), Permit: c.Permit, Listed: c.Listed(),
+			Socket: c.Socket(), Ticket: c.Ticket(), Unreported: c.Unreported(), Permit: c.Permit, Listed: c.Listed(),
 		}, c.Close, nil
 	}, nil
 }

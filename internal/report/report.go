@@ -65,6 +65,8 @@ type Receipt struct {
 	// Unresolved warnings and blocking problems that its sessions reported.
 	Flags []Flag   `json:"flags"`
 	Notes []string `json:"notes"` // what people should know of its sessions
+	// Strangers counts the refused attempts of other programs than its agents to use ralph's tools.
+	Strangers int `json:"strangers,omitempty"`
 
 	Numbers       []int   `json:"numbers"`         // of its sessions, among those that the run had at once
 	MergeSeconds  float64 `json:"merge_seconds"`   // how long its done work waited to be merged
@@ -140,6 +142,7 @@ func New(
 		}
 		c.Flags = append(c.Flags, flags[s.ID]...)
 		c.Notes = append(c.Notes, s.Notes...)
+		c.Strangers += s.Strangers
 		c.Tokens = c.Tokens.Add(s.Tokens)
 		c.Tokens.ContextWindow = max(c.Tokens.ContextWindow, s.Tokens.ContextWindow)
 		if !s.CompletedAt.IsZero() {

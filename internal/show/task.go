@@ -104,6 +104,9 @@ func Task(w io.Writer, v TaskView) {
 	r := v.Receipt
 	line("receipt", fmt.Sprintf("%s, %s, %.0f s, %s", text.Count(r.Attempts, "attempt"),
 		text.Count(r.Sessions, "session"), r.Seconds, text.Cost(r.CostUSD, r.CostKnown, r.Tokens.Sum())))
+	if r.Strangers > 0 {
+		line("strangers", ralph.StrangersRefused(r.Strangers))
+	}
 	line("agents", ralph.NamesOf(r.Agents))
 	line("changed", r.Changed.String())
 	if p := r.Changed.Proof; p != nil && len(p.Proved)+p.Idle > 0 {

@@ -60,6 +60,8 @@ func Short(e ralph.Event, now time.Time) string {
 		return "    refused: " + text.Line(d.Reason, 200)
 	case ralph.CommandRefused:
 		return fmt.Sprintf("    refused: `%s`, which only people may do", text.Line(d.Command, 200))
+	case ralph.StrangerRefused:
+		return fmt.Sprintf("    refused: `%s` of a program that is not the agent", text.Line(d.Asked, 100))
 	case ralph.SessionEnded:
 		return ended(e, d)
 	case ralph.ChangeMerged:

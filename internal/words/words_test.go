@@ -70,6 +70,7 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		{ralph.ReviewStarted{Agent: "codex"}, "    being reviewed by codex", "TASK-7 being reviewed by codex", ""},
 		{ralph.ReviewEnded{Agent: "codex", Said: "approved by codex: it adds"}, "    approved by codex: it adds", "TASK-7 approved by codex: it adds", ""},
 		{ralph.DoneRefused{Reason: "exit 1"}, "    refused: exit 1", "TASK-7 refused: exit 1", ""},
+		{ralph.StrangerRefused{Asked: "review.approve"}, "    refused: `review.approve` of a program that is not the agent", "TASK-7 refused: `review.approve` of a program that is not the agent", ""},
 		{ralph.CommandRefused{Command: "ralph answer"}, "    refused: `ralph answer`, which only people may do", "TASK-7 refused: `ralph answer`, which only people may do", ""},
 		{
 			ralph.SessionEnded{Status: "completed", StatusReason: "done", Seconds: 4, CostUSD: 0.5, CostKnown: true, Notes: []string{"n"}},

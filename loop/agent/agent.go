@@ -175,6 +175,7 @@ func (a Assignment) Pictures(text string) []Picture {
 // files belongs to the session alone.
 type Channel struct {
 	Socket     string // the socket on which the run answers calls of ralph's tools
+	Ticket     string // lets one connection use the tools, once: no other program of the session may learn it
 	Unreported string // a file that, while it exists, keeps the agent from changing others; "" for none
 	// Permit asks for permission to use tools, and may wait for a person. It
 	// returns why not, or "". If nil, nobody is asked.

@@ -52,6 +52,9 @@ func (s *Session) Decide(ctx context.Context, report agent.Report) (d signals.De
 			f.Head = s.Row.Change.Head
 		}
 		f.Evidence.Killed = killedCommands(s.Row.Leftovers)
+		if f.Evidence.Strangers, err = tx.Strangers(s.Row.ID); err != nil {
+			return err
+		}
 		f.Confirmed = s.confirmed || s.doubted != 0 && signals.Closing(f.Said).ID > s.doubted
 		f.Unchecked, f.Unseen = saw.unchecked, saw.unseen
 		if saw.stopped != "" {

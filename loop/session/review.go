@@ -32,6 +32,8 @@ type Reviewing struct {
 	Asked func(tx *store.Tx, t ralph.Task) (Reviewer, error)
 	// Place takes a workspace for a review.
 	Place func(ctx context.Context) (*workspace.Workspace, error)
+	// Lay restores the files of a workspace that steer agents, as the target has them; commit is what is reviewed.
+	Lay func(ctx context.Context, ws *workspace.Workspace, target, commit string) error
 	// Allowance returns how much a review may spend; why says why it cannot begin, and waits that this may change, as
 	// other sessions in progress may spend less than they may.
 	Allowance func(tx *store.Tx) (usd float64, why string, waits bool, err error)
@@ -261,6 +263,9 @@ func (s *Session) converse(
 		}
 		return nil, r, err
 	}
+	if err := s.Reviews.Lay(ctx, ws, about.prompt.Base, about.commit); err != nil {
+		return nil, r, fmt.Errorf("the workspace of the review: %w", err)
+	}
 	v := &Session{Needs: s.Needs, Task: s.Task, windows: s.windows, verify: s.verify}
 	v.Workspace, v.Agent, v.Merge, v.Reviews = ws, who.Agent, nil, Reviewing{}
 	v.Row = ralph.Session{ID: uuid.NewString(), TaskID: s.Row.TaskID, Model: who.Model}
@@ -297,7 +302,10 @@ func (s *Session) converse(
 	if ctx.Err() != nil && r.None == "" && !v.desk.closed() {
 		r.None = "it was stopped"
 	}
-	err = s.Store.Tx(detached, func(tx *store.Tx) error {
+	err = s.Store.Tx(detached, func(tx *store.Tx) (err error) {
+		if r.Strangers, err = tx.Strangers(v.Row.ID); err != nil {
+			return err
+		}
 		if err := tx.EndReview(v.Row, r); err != nil {
 			return err
 		}

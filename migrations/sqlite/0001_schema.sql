@@ -322,6 +322,7 @@ CREATE TABLE sessions (
   progress              TEXT NOT NULL DEFAULT '',
   undecided             TEXT NOT NULL DEFAULT '',
   notes                 TEXT NOT NULL DEFAULT '[]',
+  strangers             INTEGER NOT NULL DEFAULT 0, -- refused attempts of other programs to speak as the agent
   number                  INTEGER NOT NULL DEFAULT 0,
   checking              TEXT NOT NULL DEFAULT '', -- the command that is checking its done
   checking_since        TEXT NOT NULL DEFAULT '',

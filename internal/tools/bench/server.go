@@ -71,7 +71,7 @@ func (s server) call(ctx context.Context, tool string, arguments map[string]any)
 // serverOf starts `ralph mcp` for a session.
 func (p project) serverOf(ctx context.Context, a agent.Assignment) server {
 	cmd := p.command(ctx, p.ralph, "mcp")
-	cmd.Env = append(cmd.Env, pipe.Variable+"="+a.Channel.Socket)
+	cmd.Env = append(append(cmd.Env, pipe.Variable+"="+a.Channel.Socket), a.Env...)
 	return dial(ctx, cmd)
 }
 
@@ -117,16 +117,16 @@ const learnedTool = "ralph.signal.learned"
 func (b *bench) servers(ctx context.Context) []row {
 	floor := b.program(ctx, "floor")
 	p, list := b.withSessions(ctx, 10, 1)
-	list, shut := p.channels(ctx, list)
-	defer shut()
 	dialHTTP, shutHTTP := p.overHTTP(ctx, list[0])
 	defer shutHTTP()
 	var came, floorCame, httpCame, signal, httpSignal, insert, empty samples
 	for range b.rounds {
 		for range starts {
-			s := p.serverOf(ctx, list[0])
+			served, shut := p.channels(ctx, list) // a session has one server
+			s := p.serverOf(ctx, served[0])
 			came.took(s.came)
 			s.close()
+			shut()
 			s = dial(ctx, p.command(ctx, floor))
 			floorCame.took(s.came)
 			s.close()
@@ -134,7 +134,9 @@ func (b *bench) servers(ctx context.Context) []row {
 			httpCame.took(s.came)
 			s.close()
 		}
-		p.signalOnce(ctx, list[0], floor, dialHTTP, &signal, &httpSignal, &insert, &empty)
+		served, shut := p.channels(ctx, list)
+		p.signalOnce(ctx, served[0], floor, dialHTTP, &signal, &httpSignal, &insert, &empty)
+		shut()
 	}
 	sum := samples{unit: "ms", values: []float64{insert.median() + empty.median()}}
 	what := fmt.Sprintf("a signal: call to durable reply (floor: the INSERT %s ms + an empty call %s ms)",

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"ralph"
+	"ralph/internal/pipe"
 	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
 	"ralph/loop/agent/process"
@@ -80,7 +81,7 @@ func (b *bench) agentAlone(ctx context.Context) time.Duration {
 	var script strings.Builder
 	script.WriteString("set -e\n")
 	for _, a := range list {
-		fmt.Fprintf(&script, "RALPH_SESSION_ID=%s %s scripted-agent", a.SessionID, quote(b.ralph))
+		fmt.Fprintf(&script, "RALPH_SESSION_ID=%s %s %s scripted-agent", a.SessionID, strings.Join(a.Env, " "), quote(b.ralph))
 		for _, arg := range claude.Arguments("", options, a) {
 			script.WriteString(" " + quote(arg))
 		}
@@ -113,6 +114,7 @@ func (p project) channels(ctx context.Context, list []agent.Assignment) (served 
 		check(os.Mkdir(folder, 0o700))
 		c := must(mcpserver.OpenChannel(mcpserver.Session{Store: db, TaskID: a.TaskID, SessionID: a.SessionID}, folder))
 		a.Channel.Socket = c.Socket()
+		a.Env = []string{pipe.Ticket + "=" + c.Ticket()} // of its server, without what else an agent does for it
 		open, served = append(open, c), append(served, a)
 	}
 	return served, func() {

@@ -267,5 +267,7 @@ func server(o Options, a agent.Assignment) map[string]any {
 }
 
 func serverEnv(a agent.Assignment) map[string]string {
-	return map[string]string{pipe.Variable: a.Channel.Socket, "RALPH_SESSION_ID": a.SessionID}
+	return map[string]string{
+		pipe.Variable: a.Channel.Socket, pipe.Ticket: a.Channel.Ticket, "RALPH_SESSION_ID": a.SessionID,
+	}
 }

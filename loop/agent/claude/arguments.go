@@ -37,7 +37,7 @@ func Arguments(version string, o Options, a agent.Assignment) []string {
 	args := []string{
 		"-p", "--verbose",
 		"--output-format", "stream-json", "--input-format", "stream-json",
-		"--strict-mcp-config", "--mcp-config", mcpConfig(o, a),
+		"--strict-mcp-config", "--mcp-config", serversArgument(o, a),
 		"--session-id", a.SessionID,
 		"--setting-sources", "project,local", // a user's own hooks and plugins stay out
 		"--permission-mode", o.PermissionMode,
@@ -137,6 +137,20 @@ func parseVersion(s string) (v [3]int, ok bool) {
 	return v, true
 }
 
+// serversArgument returns the configuration of servers itself or, if it has a ticket, the file that it is read from:
+// other programs can read arguments.
+func serversArgument(o Options, a agent.Assignment) string {
+	if a.Channel.Ticket == "" {
+		return mcpConfig(o, a)
+	}
+	return serversFile(a)
+}
+
+// serversFile returns the file from which the agent reads, once, which servers it has.
+func serversFile(a agent.Assignment) string {
+	return filepath.Join(filepath.Dir(a.Channel.Socket), "servers.json")
+}
+
 // mcpConfig returns the configuration that makes the agent connect to
 // ralph's MCP server for this session, and wait for it before it begins.
 func mcpConfig(o Options, a agent.Assignment) string {
@@ -147,9 +161,12 @@ func mcpConfig(o Options, a agent.Assignment) string {
 		Env        map[string]string `json:"env"`
 		AlwaysLoad bool              `json:"alwaysLoad"`
 	}
+	env := map[string]string{pipe.Variable: a.Channel.Socket, "RALPH_SESSION_ID": a.SessionID}
+	if a.Channel.Ticket != "" {
+		env[pipe.Ticket] = a.Channel.Ticket
+	}
 	servers := map[string]any{serverName: server{
-		Type: "stdio", Command: o.MCPCommand[0], Args: o.MCPCommand[1:], AlwaysLoad: true,
-		Env: map[string]string{pipe.Variable: a.Channel.Socket, "RALPH_SESSION_ID": a.SessionID},
+		Type: "stdio", Command: o.MCPCommand[0], Args: o.MCPCommand[1:], AlwaysLoad: true, Env: env,
 	}}
 	for _, s := range a.Servers {
 		servers[s.Name] = s.Entry() // it fills in variables itself

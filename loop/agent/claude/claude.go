@@ -78,6 +78,13 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 	if err != nil {
 		return agent.Report{}, err
 	}
+	if task.Channel.Ticket != "" {
+		withdraw, err := process.HandOver(serversFile(task), mcpConfig(a.options, task))
+		if err != nil {
+			return agent.Report{}, err
+		}
+		defer withdraw()
+	}
 	p, err := a.options.Start(&Profile, task, Arguments(version, a.options, task)...)
 	if err != nil {
 		return agent.Report{}, err

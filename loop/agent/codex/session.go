@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"ralph/internal/jsonrpc"
+	"ralph/internal/pipe"
 	"ralph/loop/agent"
 	"ralph/loop/agent/conversation"
 )
@@ -67,7 +68,8 @@ func (s *session) Begin(ctx context.Context, conn *jsonrpc.Conn) error {
 	if err := s.conn.Notify("initialized", map[string]any{}); err != nil {
 		return err
 	}
-	config := map[string]any{}
+	// Not among the arguments, which other programs can read.
+	config := map[string]any{"mcp_servers." + serverName + ".env." + pipe.Ticket: s.task.Channel.Ticket}
 	if s.task.Effort != "" {
 		config["model_reasoning_effort"] = s.task.Effort
 	}

@@ -23,8 +23,8 @@ import (
 var Profile = agent.Profile{
 	Name: "command", Title: "any command", Kind: "command", MCP: agent.ByChannel, Guard: agent.None,
 	Cost: agent.Never, Tokens: agent.Never, EndsAlone: true, NoServers: "it is no client of servers",
-	Note: "Where it takes servers of tools (MCP) by settings of its own, `ralph mcp` is ralph's there: in a session " +
-		"that needs no more words.",
+	Note: "Where it takes servers of tools (MCP) by settings of its own, `ralph mcp` is ralph's there. It needs the " +
+		"variable `RALPH_TICKET`, with the ticket of the prompt, in place of `ralph signal`.",
 }
 
 // maxWords is how many bytes of its last words are kept.
@@ -56,8 +56,9 @@ func (a *Agent) Version(ctx context.Context, dir string) (string, error) {
 }
 
 // how is put before the prompt.
-const how = `You speak to ralph by a command that is in your PATH: ralph signal VERB FIELD=VALUE…, for example
-    ralph signal done summary='what was done, and what shows it'
+const how = `You speak to ralph by a command that is in your PATH: ralph signal TICKET VERB FIELD=VALUE…, for example
+    ralph signal %[1]s done summary='what was done, and what shows it'
+Your ticket is %[1]s. It works once, and the answer has the next one: keep them to yourself, in no file and no variable.
 ralph signal --help lists the verbs and their fields.
 
 `
@@ -82,7 +83,8 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 	fed := make(chan struct{})
 	go func() {
 		defer close(fed)
-		_, _ = io.WriteString(p.Stdin, how+task.Prompt) // a command need not read its input
+		_, _ = fmt.Fprintf(p.Stdin, how, task.Channel.Ticket) // a command need not read its input
+		_, _ = io.WriteString(p.Stdin, task.Prompt)
 		_ = p.Stdin.Close()
 	}()
 	said := &words{seen: task.Seen}

@@ -275,11 +275,13 @@ func ownOf(members []proc.Member) map[int]bool {
 	return own
 }
 
-// servers returns a test for servers of ralph's tools.
+// servers returns a test for servers of ralph's tools. They are closed to other programs, so that
+// only root may see which program they run.
 func servers() func(proc.Member) bool {
 	self, err := os.Executable()
 	return func(m proc.Member) bool {
-		return err == nil && strings.TrimSuffix(m.Exe, " (deleted)") == self && strings.Contains(m.Command+" ", " mcp ")
+		program := cmp.Or(strings.TrimSuffix(m.Exe, " (deleted)"), strings.TrimSuffix(strings.TrimSpace(m.Command), " mcp"))
+		return err == nil && program == self && strings.Contains(m.Command+" ", " mcp ")
 	}
 }
 
