@@ -293,9 +293,9 @@ func (b *badDay) answers(_ int, r messagesapi.Request) messagesapi.Turn {
 // spare is a program that stands in.
 const spare = `#!/bin/sh
 [ "$1" = --version ] && echo spare 1.2.3 && exit 0
-cat > /dev/null
+ticket=$(sed -n 's/^Your ticket is \([^.]*\)\..*/\1/p')
 echo spare > hi-$RALPH_TASK_ID.txt
-ralph signal done summary="stood in"
+ralph signal $ticket done summary="stood in"
 `
 
 // TestRealTroubles: real agents on bad days, each in one run with a task for each trouble. What it was is what its

@@ -123,7 +123,7 @@ func (p *Profile) Signal(v ralph.Verb) string { return p.SignalPrefix() + string
 // SignalPrefix returns the prefix of a verb in the name of its tool.
 func (p *Profile) SignalPrefix() string {
 	if p.MCP == ByChannel {
-		return "ralph signal "
+		return "ralph signal TICKET "
 	}
 	return p.Tool("ralph.signal.")
 }
@@ -139,7 +139,7 @@ func (p *Profile) Tool(name string) string {
 // Review returns the name for the agent's model of one of the tools by which a session says what came of a review.
 func (p *Profile) Review(name string) string {
 	if p.MCP == ByChannel {
-		return "ralph signal " + strings.TrimPrefix(name, "review.")
+		return "ralph signal TICKET " + strings.TrimPrefix(name, "review.")
 	}
 	return "`" + p.Tool(name) + "`"
 }
