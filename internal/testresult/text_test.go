@@ -28,7 +28,7 @@ test src/lib.rs - add (line 3) ... ok
 `, results{
 			"src/lib.rs::tests::adds": "passed", "src/lib.rs::tests::slow": "skipped", "src/lib.rs::tests::fails": "failed",
 			"a::src/lib.rs - add (line 3)": "passed",
-		}, 0},
+		}, 1},
 		{"unittest", "...\n----\nRan 3 tests in 0.001s\n\nOK\n", nil, 3},
 		{"unittest of which some do not count", "Ran 4 tests in 0.001s\n\nOK (skipped=2, expected failures=1)\n", nil, 1},
 		{"rspec with pending ones", "3 examples, 0 failures, 1 pending\n", nil, 2},
@@ -75,8 +75,8 @@ test src/lib.rs - add (line 3) ... ok
 				t.Errorf("%s: nothing", c.name)
 			}
 		default:
-			if diff := cmp.Diff(c.want, got.Tests); diff != "" || got.Count != c.count {
-				t.Errorf("%s: %s%d tests", c.name, diff, got.Count)
+			if diff := cmp.Diff(c.want, got.Tests); diff != "" || got.Count() != c.count {
+				t.Errorf("%s: %s%d tests", c.name, diff, got.Count())
 			}
 		}
 	}

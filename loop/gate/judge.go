@@ -21,9 +21,21 @@ type Run struct {
 	Controls []string // the marks of controls that it says have failed
 }
 
+// status returns what the command says of a test; "" if it does not name it.
+func (r *Run) status(test string) testresult.Status {
+	if r == nil || r.Tests == nil {
+		return ""
+	}
+	return r.Tests.Tests[test]
+}
+
 // passed reports whether the command names a test as passed.
-func (r *Run) passed(test string) bool {
-	return r != nil && r.Tests != nil && r.Tests.Tests[test] == testresult.Passed
+func (r *Run) passed(test string) bool { return r.status(test) == testresult.Passed }
+
+// counted reports whether both runs passed and count tests in text, the later one no fewer. Then a test that the later
+// one does not name has run all the same.
+func counted(was, now *Run) bool {
+	return was != nil && now != nil && was.Passed && now.Passed && testresult.AsMany(was.Tests, now.Tests)
 }
 
 // Both returns what holds in both of two verifications with the same commands.
@@ -34,6 +46,9 @@ func Both(a, b []Run) (list []Run) {
 			if r.Tests != nil && b[i].Tests != nil {
 				tests := *r.Tests
 				tests.Tests = maps.Clone(tests.Tests)
+				if !testresult.AsMany(&tests, b[i].Tests) {
+					tests.Counts = b[i].Tests.Counts
+				}
 				for name, other := range b[i].Tests.Tests {
 					if tests.Tests[name] == testresult.Passed {
 						tests.Tests[name] = other
@@ -47,12 +62,15 @@ func Both(a, b []Run) (list []Run) {
 	return list
 }
 
-// count returns how many tests passed, as far as is known.
+// count returns how many tests passed: as summaries in text say, else by their names.
 func (r *Run) count() int {
-	if r == nil || r.Tests == nil {
+	switch {
+	case r == nil || r.Tests == nil:
 		return 0
+	case len(r.Tests.Counts) > 0:
+		return r.Tests.Count()
 	}
-	return max(r.names(), r.Tests.Count)
+	return r.names()
 }
 
 // names returns how many tests are named as passed.
@@ -133,19 +151,21 @@ func (j judgement) byName() (found []ralph.Weakening) {
 		found = append(found, ralph.Weakening{Kind: kind, Test: test, Command: j.was.Command, Why: why})
 	}
 	var gone, away []string
+	sure := j.sure()
 	for _, test := range slices.Sorted(maps.Keys(j.was.Tests.Tests)) {
 		if !j.was.passed(test) {
 			continue
 		}
-		status, there := j.now.Tests.Tests[test], true
-		if status == "" {
-			there = false
+		status := j.now.status(test)
+		there := status != "" || !sure
+		if status == testresult.Unknown {
+			there = counted(j.was, j.now) || len(j.was.Tests.Counts) == 0
 		}
-		formerly := j.old != nil && j.old.passed(test)
+		formerly := j.ran(j.old, test) || j.old.status(test) == testresult.Unknown
 		switch {
-		case there && status == testresult.Failed:
+		case status == testresult.Failed:
 			add(ralph.TestLost, test, "fails, and the command passes all the same")
-		case there && status == testresult.Skipped:
+		case status == testresult.Skipped:
 			add(ralph.TestLost, test, "is skipped")
 		case !there && formerly:
 			gone = append(gone, test)
@@ -156,7 +176,7 @@ func (j judgement) byName() (found []ralph.Weakening) {
 		case j.old == nil || formerly || j.moved:
 		case j.set:
 			add(ralph.TestLost, test, "fails with what ran it on the target")
-		case j.anew.passed(test):
+		case j.ran(j.anew, test):
 			add(ralph.TestLoosened, test, "passes on the old code too, while its former self fails with the new code")
 		default:
 			add(ralph.TestChanged, test, "its former self fails with the new code")
@@ -166,6 +186,39 @@ func (j judgement) byName() (found []ralph.Weakening) {
 		add(ralph.TestLost, test, "does not run any more")
 	}
 	return found
+}
+
+// ran reports whether a test that passed on the target has passed in another run. Without a status the command tells.
+func (j judgement) ran(r *Run, test string) bool {
+	switch r.status(test) {
+	case testresult.Passed:
+		return true
+	case testresult.Unknown:
+		return r.Passed
+	case "":
+		return counted(j.was, r)
+	}
+	return false
+}
+
+// sure reports whether a test that the candidate does not name is gone. Text is not sure of it where as many tests run
+// as on the target. Where test files are changed, it is sure if other names have taken their places.
+func (j judgement) sure() bool {
+	if !counted(j.was, j.now) {
+		return true
+	}
+	was, now := j.was.Tests, j.now.Tests
+	nameless := now.Count() - now.Named
+	if j.old == nil || was.Named > was.Count() || nameless < 0 {
+		return false // it names what is no test
+	}
+	lacks := 0
+	for test := range was.Tests {
+		if j.was.passed(test) && j.now.status(test) == "" {
+			lacks++
+		}
+	}
+	return lacks > nameless
 }
 
 // missing returns those of the tests that are gone, and whose former selves pass, for which there is no new one: of
@@ -224,7 +277,7 @@ func split(test string) (suite, name string) {
 // Vanished are the test files that are gone for good.
 func (j judgement) byCommand(removed bool, vanished []string) []ralph.Weakening {
 	w := ralph.Weakening{Command: j.was.Command}
-	if was, now := j.was.count(), j.now.count(); now < was && j.was.names() < was {
+	if was, now := j.was.count(), j.now.count(); now < was && (len(j.was.Tests.Counts) > 0 || j.was.names() < was) {
 		w.Kind, w.Why = ralph.TestLost, fmt.Sprintf("runs %d tests, %d on the target", now, was)
 		return []ralph.Weakening{w}
 	}
@@ -328,10 +381,9 @@ func Prove(r Results) (proved []string, idle int) {
 			continue
 		}
 		for _, test := range slices.Sorted(maps.Keys(now.Tests.Tests)) {
-			failed := anew.Tests != nil && anew.Tests.Tests[test] == testresult.Failed
-			switch {
+			switch status := anew.status(test); {
 			case !now.passed(test):
-			case failed, !was.passed(test) && !anew.passed(test):
+			case status == testresult.Failed, status == "" && !was.passed(test) && !anew.Passed:
 				proved = append(proved, test)
 			case !was.passed(test):
 				idle++
