@@ -151,7 +151,7 @@ func (j judgement) byName() (found []ralph.Weakening) {
 		found = append(found, ralph.Weakening{Kind: kind, Test: test, Command: j.was.Command, Why: why})
 	}
 	var gone, away []string
-	sure := j.sure()
+	sure, known := j.sure(), j.accounted()
 	for _, test := range slices.Sorted(maps.Keys(j.was.Tests.Tests)) {
 		if !j.was.passed(test) {
 			continue
@@ -159,7 +159,7 @@ func (j judgement) byName() (found []ralph.Weakening) {
 		status := j.now.status(test)
 		there := status != "" || !sure
 		if status == testresult.Unknown {
-			there = counted(j.was, j.now) || len(j.was.Tests.Counts) == 0
+			there = known
 		}
 		formerly := j.ran(j.old, test) || j.old.status(test) == testresult.Unknown
 		switch {
@@ -201,6 +201,16 @@ func (j judgement) ran(r *Run, test string) bool {
 	return false
 }
 
+// lacks returns how many tests that passed on the target the candidate names with one of the statuses; "" is not at all.
+func (j judgement) lacks(statuses ...testresult.Status) (n int) {
+	for test := range j.was.Tests.Tests {
+		if j.was.passed(test) && slices.Contains(statuses, j.now.status(test)) {
+			n++
+		}
+	}
+	return n
+}
+
 // sure reports whether a test that the candidate does not name is gone. Text is not sure of it where as many tests run
 // as on the target. Where test files are changed, it is sure if other names have taken their places.
 func (j judgement) sure() bool {
@@ -212,13 +222,15 @@ func (j judgement) sure() bool {
 	if j.old == nil || was.Named > was.Count() || nameless < 0 {
 		return false // it names what is no test
 	}
-	lacks := 0
-	for test := range was.Tests {
-		if j.was.passed(test) && j.now.status(test) == "" {
-			lacks++
-		}
-	}
-	return lacks > nameless
+	return j.lacks("") > nameless
+}
+
+// accounted reports whether a test whose status cannot be told has run: as many tests run as on the target, or others
+// are those that do not. Without a summary nobody knows, and nothing is said.
+func (j judgement) accounted() bool {
+	fewer := j.was.count() - j.now.count()
+	return len(j.was.Tests.Counts) == 0 || counted(j.was, j.now) ||
+		fewer > 0 && j.lacks("", testresult.Skipped, testresult.Failed) >= fewer
 }
 
 // missing returns those of the tests that are gone, and whose former selves pass, for which there is no new one: of

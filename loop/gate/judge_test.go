@@ -95,6 +95,7 @@ func TestJudge(t *testing.T) {
 		{"no name, and as many", "", "T.a T.b 2", "T.b 2", "", "", ""},
 		{"no name, and more", "", "T.a T.b 2", "T.b T.c 3", "", "", ""},
 		{"another name that was printed", "", "T.a built 1", "T.a 1", "", "", ""},
+		{"no status, and another one is gone", "", "T.a T.b T.c 3", "?T.a T.b 2", "", "", "lost T.c"},
 		{"no status, and fewer", "", "T.a T.b 2", "?T.a T.b 1", "", "", "lost T.a"},
 		{"no name, and fewer", "", "T.a T.b 2", "T.b 1", "", "", "lost T.a"},
 		{"no status, and no summary", "", "T.a T.b 2", "?T.a T.b", "", "", "lost T.a"},
