@@ -47,6 +47,7 @@ var forms = []form{
 	{like("ok ", `^\s*(ok|not ok) \d+(?: -)? (.*)$`), 2, 1, ""},
 	{like("ok ", `(not ok|ok) \d+ - (.+)$`), 2, 1, ""},
 	// vitest, jest, mocha, node; marks begin with these bytes
+	{like("\xe2", `^.*\S {2,}[✓✔√] (.+)$`), 1, 0, Passed},
 	{like("\xe2", `^\s*[✓✔√] (.+)$`), 1, 0, Passed},
 	{like("\xe2", `^\s*[✗✖✕] (.+)$`), 1, 0, Failed},
 	{like("×", `^\s*× (.+)$`), 1, 0, Failed},
