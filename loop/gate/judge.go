@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -126,6 +125,14 @@ func Judge(r Results) (findings []ralph.Weakening, refused string) {
 		findings = append(findings, found...)
 	}
 	return findings, ""
+}
+
+// Passes reports whether the new code passes the old gate: whatever passes now, and passed on the target.
+func Passes(r Results) bool {
+	return len(r.Old) > 0 && !slices.ContainsFunc(r.Old, func(old Run) bool {
+		was, now := of(r.Target, old.Command), of(r.Now, old.Command)
+		return !old.Passed && was != nil && was.Passed && now != nil && now.Passed
+	})
 }
 
 func runs(n int) string {
@@ -340,39 +347,6 @@ func vanished(files []Changed) (list []string) {
 		}
 	}
 	return list
-}
-
-// importing matches the lines that say where things are. They change when files are moved.
-var importing = either(`^(package|import|from|use|mod|pub mod|namespace|export .* from|#include)\b`,
-	`\b(require|import)(_relative)?\b\s*[('"]`, `^["'][^"']*["']$`, `^\} from`, `^[()]$`)
-
-// Moved reports whether a change does nothing but move files: what it adds it has removed elsewhere, and what else it
-// changes are imports. Code that is moved cannot be tried with its tests where they were.
-func Moved(files []File) bool {
-	body := func(text []byte) string {
-		var b strings.Builder
-		for line := range bytes.Lines(text) {
-			if line = bytes.TrimSpace(line); len(line) > 0 && !importing.Match(line) {
-				b.Write(append(line, '\n'))
-			}
-		}
-		return b.String()
-	}
-	removed, added := map[string]int{}, map[string]int{}
-	for _, f := range files {
-		switch {
-		case path.Ext(f.Path) == ".md":
-		case f.Was == nil:
-			added[body(f.Is)]++
-		case f.Is == nil:
-			removed[body(f.Was)]++
-		case body(f.Was) != body(f.Is):
-			return false
-		}
-	}
-	delete(added, "") // such as an __init__.py
-	delete(removed, "")
-	return len(removed) > 0 && maps.Equal(removed, added)
 }
 
 // named reports whether a run's tests have names.
