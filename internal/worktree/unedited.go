@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // regular are git's modes of files.
@@ -81,30 +82,42 @@ func (t *Tree) refreshUnedited(ctx context.Context, head string, files []string)
 	if err != nil {
 		return false, err
 	}
+	newest := time.Time{}
 	for _, name := range files {
 		_, id, _ := strings.Cut(was[name], " ")
 		is, err := t.isBlob(name, id)
 		if err != nil {
 			return false, err
 		}
-		any = any || is
+		if info, err := t.lstat(name); is && err == nil && info != nil {
+			any = true
+			if info.ModTime().After(newest) {
+				newest = info.ModTime()
+			}
+		}
 	}
 	if !any {
 		return false, nil
+	}
+	// Git trusts no file that was written in the second in which it writes its index.
+	select {
+	case <-time.After(min(time.Until(newest.Truncate(time.Second).Add(time.Second)), time.Second)):
+	case <-ctx.Done():
+		return false, ctx.Err()
 	}
 	dir, err := os.MkdirTemp("", "ralph-refresh-")
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	format, version := "sha1", 0
+	format := "sha1"
 	if t.longIDs {
-		format, version = "sha256", 1
+		format = "sha256"
 	}
 	err = os.MkdirAll(filepath.Join(dir, "refs"), 0o700)
 	for name, content := range map[string]string{
 		"HEAD":            "ref: refs/heads/none\n",
-		"config":          fmt.Sprintf("[core]\nrepositoryformatversion = %d\n[extensions]\nobjectformat = %s\n", version, format),
+		"config":          "[core]\nrepositoryformatversion = 1\n[extensions]\nobjectformat = " + format + "\n",
 		"info/attributes": "* -text -filter -ident -working-tree-encoding\n",
 	} {
 		path := filepath.Join(dir, name)
@@ -116,7 +129,7 @@ func (t *Tree) refreshUnedited(ctx context.Context, head string, files []string)
 	_, err = runWithin(ctx, gitLimit, t.Top(), []string{
 		"GIT_DIR=" + dir, "GIT_WORK_TREE=" + t.Top(), "GIT_INDEX_FILE=" + filepath.Join(t.git, "index"),
 		"GIT_OBJECT_DIRECTORY=" + filepath.Join(t.common, "objects"),
-	}, "", "update-index", "-q", "--refresh")
+	}, "", "update-index", "-q", "--force-write-index", "--refresh")
 	if complains(err) && ctx.Err() == nil {
 		err = nil // there are edits, too
 	}
