@@ -53,7 +53,7 @@ type Gate struct {
 	Guarded  []Blob      `json:"guarded,omitempty"`  // files that a person has to approve before they are merged
 	Deciding []string    `json:"-"`                  // changed gate files, with new ones that run tests
 	Refused  string      `json:"refused,omitempty"`  // why no reason helps; "" if one may
-	Tried    bool        `json:"tried,omitempty"`    // the new code was tried under the old gate
+	Tried    bool        `json:"tried,omitempty"`    // the new code passes under the old gate, too
 	Reason   string      `json:"reason,omitempty"`   // tests_changed of the done
 	Unknown  string      `json:"unknown,omitempty"`  // why that is not known; "" if it is
 	Idle     []string    `json:"idle,omitempty"`     // commands of the task alone that passed before any work

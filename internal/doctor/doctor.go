@@ -269,7 +269,17 @@ func needs(ctx context.Context, p *project.Project, db *store.DB) (findings []Fi
 		err = project.Whole(ctx, tree)
 	}
 	if err != nil {
-		findings = append(findings, Finding{"repository", false, err.Error(), project.HowToMend})
+		return append(findings, Finding{"repository", false, err.Error(), project.HowToMend})
+	}
+	converted, err := tree.Converted(ctx)
+	if err != nil {
+		findings = append(findings, Finding{"line endings", false, err.Error(), ""})
+	} else if n := len(converted); n > 0 {
+		findings = append(findings, Finding{
+			"line endings", true, "git calls " + text.Count(n, "file") + " modified that nobody has edited, because of " +
+				".gitattributes or core.autocrlf: " + text.Line(strings.Join(converted, ", "), 300),
+			"`git add --renormalize .` and a commit end that; until then ralph leaves them as they are",
+		})
 	}
 	return findings
 }

@@ -18,21 +18,69 @@ const (
 	Passed  Status = "passed"
 	Failed  Status = "failed"
 	Skipped Status = "skipped"
+	Unknown Status = "unknown" // text names the test, and its status cannot be told
 )
 
 // Results are the tests of one run of a command.
 type Results struct {
 	Tests  map[string]Status `json:"tests"`            // by name, such as "example.org/pkg.TestName"
-	Count  int               `json:"count,omitempty"`  // how many ran, as a summary for people says; 0 if none does
 	Broken string            `json:"broken,omitempty"` // why the report cannot be trusted; "" if it can
+
+	Text   bool             `json:"text,omitempty"`   // read from text for people: what tests print may hide a name
+	Named  int              `json:"named,omitempty"`  // how many times text names a test that may have passed
+	Counts map[string]Count `json:"counts,omitempty"` // what summaries in text say, by runner
 }
 
-// add adds a test. Of several with one name the worst result counts.
+// A Count is the sum of a runner's summaries.
+type Count struct {
+	Lines   int `json:"lines"` // summaries
+	Passed  int `json:"passed"`
+	Skipped int `json:"skipped,omitempty"`
+}
+
+// Count returns how many tests passed according to summaries in text; 0 if there are none.
+func (r *Results) Count() (sum int) {
+	for _, c := range r.Counts {
+		sum += c.Passed
+	}
+	return sum
+}
+
+// skipped returns how many tests were skipped according to summaries, and how many by name.
+func (r *Results) skipped() (counted, named int) {
+	for _, c := range r.Counts {
+		counted += c.Skipped
+	}
+	for _, s := range r.Tests {
+		if s == Skipped {
+			named++
+		}
+	}
+	return counted, named
+}
+
+// AsMany reports whether a later run in text counts as many tests as a former one or more: each runner has as many
+// summaries, since a test may print one, and none of its tests is skipped without a name that was not skipped before.
+func AsMany(before, after *Results) bool {
+	if before == nil || after == nil || !before.Text || !after.Text || len(before.Counts) == 0 {
+		return false
+	}
+	for runner, was := range before.Counts {
+		if now := after.Counts[runner]; now.Lines != was.Lines || now.Passed < was.Passed {
+			return false
+		}
+	}
+	formerly, _ := before.skipped()
+	counted, named := after.skipped()
+	return counted <= formerly || counted <= named
+}
+
+// add adds a test. Of several with one name the worst result counts, and any rather than an unknown one.
 func (r *Results) add(name string, s Status) {
 	if r.Tests == nil {
 		r.Tests = map[string]Status{}
 	}
-	if old, ok := r.Tests[name]; ok && (old == Failed || s == Skipped) {
+	if old, ok := r.Tests[name]; ok && (s == Unknown || old != Unknown && (old == Failed || s == Skipped)) {
 		return
 	}
 	r.Tests[name] = s

@@ -7,30 +7,91 @@ import (
 	"strings"
 )
 
-// A form is how a runner prints the result of a test for people: the name, by its number among the groups, and the
-// word of the status, or the status of all lines of that form.
+// A pattern is a regular expression and a part of all that it matches, which is looked for first since it is cheap.
+type pattern struct {
+	has string
+	*regexp.Regexp
+}
+
+func like(has, expression string) pattern { return pattern{has, regexp.MustCompile(expression)} }
+
+// find returns the groups of the match in a line, and where it ends with its last group; nil if there is none.
+func (p pattern) find(line string) (groups []string, end int) {
+	if !strings.Contains(line, p.has) {
+		return nil, 0
+	}
+	at := p.FindStringSubmatchIndex(line)
+	for i := 0; i < len(at); i += 2 {
+		group := ""
+		if at[i] >= 0 {
+			group, end = line[at[i]:at[i+1]], at[i+1]
+		}
+		groups = append(groups, group)
+	}
+	return groups, end
+}
+
+// A form is how a runner prints a test and its status in one line, written at once. What the tests print without a
+// newline stands before it. Name and status are numbers of groups; without a status, all lines of that form have is.
 type form struct {
-	line         *regexp.Regexp
+	line         pattern
 	name, status int
 	is           Status
 }
 
-// forms are the lines of runners that print names where nothing else was asked for.
+// forms are the lines of runners that print a test when it has ended.
 var forms = []form{
-	// cargo
-	{regexp.MustCompile(`^test (\S.*?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b`), 1, 2, ""},
-	// unittest -v
-	{regexp.MustCompile(`^\w+ \((\S+)\)(?:\s.*)? \.\.\. (ok|FAIL|ERROR|skipped|expected failure)\b`), 1, 2, ""},
-	// pytest -v
-	{regexp.MustCompile(`^(\S+::\S.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b`), 1, 2, ""},
 	// go test -v
-	{regexp.MustCompile(`^\s*--- (PASS|FAIL|SKIP): (\S+) \(`), 2, 1, ""},
+	{like("--- ", `--- (PASS|FAIL|SKIP): (\S+) \(\d+\.\d+s\)`), 2, 1, ""},
 	// TAP
-	{regexp.MustCompile(`^\s*(ok|not ok) \d+(?: -)? (.*)$`), 2, 1, ""},
-	// vitest, jest, mocha, node
-	{regexp.MustCompile(`^\s*[✓✔√] (.+)$`), 1, 0, Passed},
-	{regexp.MustCompile(`^\s*[✗✖×✕] (.+)$`), 1, 0, Failed},
-	{regexp.MustCompile(`^\s*[﹣○↓] (.+)$`), 1, 0, Skipped},
+	{like("ok ", `^\s*(ok|not ok) \d+(?: -)? (.*)$`), 2, 1, ""},
+	{like("ok ", `(not ok|ok) \d+ - (.+)$`), 2, 1, ""},
+	// vitest, jest, mocha, node; marks begin with these bytes
+	{like("\xe2", `^.*\S {2,}[✓✔√] (.+)$`), 1, 0, Passed},
+	{like("\xe2", `^\s*[✓✔√] (.+)$`), 1, 0, Passed},
+	{like("\xe2", `^\s*[✗✖✕] (.+)$`), 1, 0, Failed},
+	{like("×", `^\s*× (.+)$`), 1, 0, Failed},
+	{like("\xe2", `^\s*[○↓] (?:skipped |todo )?(.+)$`), 1, 0, Skipped},
+	{like("﹣", `^\s*﹣ (.+)$`), 1, 0, Skipped},
+	{like("\xe2", `^.*[✓✔√] (.+)$`), 1, 0, Passed},
+}
+
+// A start is how a runner prints a test when it begins. The status follows behind what the test prints, in that line
+// or a later one, and ends its line.
+type start struct {
+	line   pattern
+	status *regexp.Regexp
+	name   func(groups []string) string
+}
+
+var (
+	cargoStatus  = regexp.MustCompile(`(ok|FAILED|ignored)(?:, .*| <[\d.]+s>)?$`)
+	pytestStatus = regexp.MustCompile(`(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)(?: \(.*\))?\s*(?:\[ *\d+%\])?$`)
+	pythonStatus = regexp.MustCompile(
+		`(ok|FAIL|ERROR|skipped|expected failure|unexpected success)(?: '.*'| ".*")?$`)
+)
+
+// starts are the lines of runners that print a test when it begins.
+var starts = []start{
+	// cargo
+	{like("test ", `^test (\S.*?)(?: - should panic)? \.\.\. ?`), cargoStatus, first},
+	{like("test ", `^.*test (\S+)(?: - should panic)? \.\.\. ?`), cargoStatus, first},
+	// unittest -v, on whose second line a docstring may follow
+	{like(" ... ", `^(?:.*\W)?(\w+) \(((?:[\w<>]+\.)+[\w<>]+)\)(?: .*?)? \.\.\. ?`), pythonStatus, method},
+	{like(" (", `^(?:.*\W)?(test\w*) \(((?:[\w<>]+\.)+[\w<>]+)\)$`), pythonStatus, method},
+	// pytest -v
+	{like("::", `^(\S+\.\w+::[^\s\[]+(?:\[.*\])?) (?:PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b`), pytestStatus, first},
+	{like("::", `^(\S+\.\w+::[^\s\[]+(?:\[.*?\])?) `), pytestStatus, first},
+}
+
+func first(groups []string) string { return groups[1] }
+
+// method returns the name of a test of Python. Up to 3.10 its class stands behind it, from 3.11 on all of its name.
+func method(groups []string) string {
+	if i := strings.LastIndexByte(groups[2], '.'); strings.HasSuffix(groups[1], groups[2][i+1:]) {
+		return groups[2]
+	}
+	return groups[2] + "." + groups[1]
 }
 
 // statuses are the words of runners.
@@ -40,28 +101,40 @@ var statuses = map[string]Status{
 	"expected failure": Skipped,
 }
 
-// counts match the lines that say how many tests ran or passed.
-var counts = []struct {
-	line *regexp.Regexp
-	all  bool // those that were skipped are counted, too
-}{
-	{regexp.MustCompile(`^Ran (\d+) tests? in `), true},                                 // unittest; [unpassed] follows
-	{regexp.MustCompile(`^(?:=+ )?(?:\d+ failed, )?(\d+) passed\b`), false},             // pytest
-	{regexp.MustCompile(`^\s*Tests:?\s+(?:\d+ \w+(?:,| \|) )*?(\d+) passed\b`), false},  // jest, vitest
-	{regexp.MustCompile(`^\s*(\d+) passing\b`), false},                                  // mocha
-	{regexp.MustCompile(`^(?:\d+ doctests?, )?(\d+) (?:examples|tests), \d+ fa`), true}, // rspec, mix
-	{regexp.MustCompile(`^(?:OK \(|Tests: )(\d+)(?: tests?)?, `), true},                 // phpunit
-	{regexp.MustCompile(`^ok \| (\d+) passed\b`), false},                                // deno
-	{regexp.MustCompile(`^(?:\[\w+\] )?Tests run: (\d+), `), true},                      // maven
-	{regexp.MustCompile(`^Passed!\s.*Passed:\s*(\d+)`), false},                          // dotnet
-	{regexp.MustCompile(`^(?:#|ℹ) pass (\d+)$`), false},                                 // node
+// status returns the status that a word says.
+func status(word string) Status {
+	if s := statuses[word]; s != "" {
+		return s
+	}
+	return Failed
 }
 
-// unpassed matches how many of the tests of such a line have not passed, or of unittest's, in a line of its own.
+// counts match the lines that say how many tests ran or passed.
+var counts = []struct {
+	runner string
+	line   pattern
+	all    bool // those that were skipped are counted, too
+}{
+	{"unittest", like("Ran ", `Ran (\d+) tests? in `), true}, // [unpassed] follows
+	{"cargo", like("test result", `test result: \w+\. (\d+) passed; `), false},
+	{"pytest", like(" passed", `(?:^|=+ )(?:\d+ failed, )?(\d+) passed\b`), false},
+	{"jest", like("Tests", `(?:^|\s)Tests:?\s+(?:\d+ \w+(?:,| \|) )*?(\d+) passed\b`), false}, // vitest, too
+	{"mocha", like(" passing", `(?:^|\s)(\d+) passing\b`), false},
+	{"rspec", like(", ", `^(?:\d+ doctests?, )?(\d+) (?:examples|tests), \d+ fa`), true}, // mix, too
+	{"phpunit", like(", ", `^(?:OK \(|Tests: )(\d+)(?: tests?)?, `), true},
+	{"deno", like("ok | ", `^ok \| (\d+) passed\b`), false},
+	{"maven", like("Tests run: ", `^(?:\[\w+\] )?Tests run: (\d+), `), true},
+	{"dotnet", like("Passed!", `^Passed!\s.*Passed:\s*(\d+)`), false},
+	{"node", like(" pass ", `^(?:#|ℹ) pass (\d+)$`), false},
+}
+
+// unpassed matches how many of the tests of such a line have not passed. Some runners say so in a line of its own.
 var (
-	unpassed = regexp.MustCompile(
-		`\b(?:[Ss]kipped|Incomplete|expected failures)[=:] ?(\d+)|\b(\d+) (?:pending|skipped|excluded)\b`)
-	unittest = regexp.MustCompile(`^OK \(.*=\d+\)$`)
+	unpassed = regexp.MustCompile(`\b(?:[Ss]kipped|Incomplete|expected failures)[=:] ?(\d+)|` +
+		`\b(\d+) (?:pending|skipped|excluded|ignored|xfailed|todo)\b`)
+	unittest = like("OK (", `^OK \(.*=\d+\)$`)
+	mocha    = like(" pending", `^\s*(\d+) pending$`)
+	node     = like("d", `^(?:#|ℹ) (?:skipped|todo) (\d+)$`)
 )
 
 // less returns how many tests a line says have not passed.
@@ -75,59 +148,182 @@ func less(line string) (sum int) {
 }
 
 var (
-	colour   = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
-	duration = regexp.MustCompile(`(?:\s+\(?[0-9.]+\s*m?s\)?|\s+\(\d+ tests?[^)]*\)|\s+# time=\S+)+$`)
-	running  = regexp.MustCompile(`^\s*(?:Running (?:unittests )?(\S+)|Doc-tests (\S+))`)
-	skipping = regexp.MustCompile(`(?i)\s+# (?:skip|todo)\b.*$`)
+	colour    = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
+	duration  = regexp.MustCompile(`(?:\s+\(?[0-9.]+\s*m?s\)?|\s+\(\d+ tests?[^)]*\)|\s+# time=\S+)+$`)
+	running   = like("", `^\s*(?:Running (?:unittests )?(\S+) \(.*[/\\]deps[/\\].*\)|Doc-tests (\S+))$`) // of cargo
+	skipping  = regexp.MustCompile(`(?i)\s+# (?:skip|todo)\b.*$`)
+	several   = regexp.MustCompile(`\((\d+) tests?(?: \| (\d+) skipped)?[^)]*\)`) // of a file of vitest
+	suiteName = like("▶", `^.*▶ (.+)$`)                                           // of node, before its tests
+	suiteType = like("suite", `^\s*type: 'suite'$`)                               // of node, behind its name
 )
+
+// separator is what unittest prints behind its tests; pytest's is of another sign.
+const separator = "----------------------------------------------------------------------"
 
 // ParseText parses the output of a command for people, as far as it names its tests or counts them. It returns nil if
 // it does neither. Such names tell what ran, and excuse nothing. The error is the reader's.
+//
+// A runner prints a name, then whatever the test prints, then the status. So a name whose status cannot be told is
+// [Unknown], and a test that prints much may have no name at all: [AsMany] compares counts.
 func ParseText(r io.Reader) (*Results, error) {
-	results, suite, seen := &Results{}, "", false
-	err := eachLine(r, func(raw []byte) {
-		line := colour.ReplaceAllString(string(raw), "")
-		if m := running.FindStringSubmatch(line); m != nil {
-			suite = m[1] + m[2] + "::" // cargo says whose tests follow
-			return
-		}
-		for _, f := range forms {
-			m := f.line.FindStringSubmatch(line)
-			if m == nil {
-				continue
-			}
-			name, status := strings.TrimSpace(m[f.name]), f.is
-			if status == "" {
-				if status = statuses[m[f.status]]; status == "" {
-					status = Failed
-				}
-			}
-			if plain := skipping.ReplaceAllString(name, ""); plain != name {
-				name, status = plain, Skipped
-			}
-			seen = true
-			results.add(suite+duration.ReplaceAllString(name, ""), status)
-			return
-		}
-		if unittest.MatchString(line) {
-			results.Count -= less(line)
-			return
-		}
-		for _, c := range counts {
-			if m := c.line.FindStringSubmatch(line); m != nil {
-				if n, err := strconv.Atoi(m[1]); err == nil {
-					seen = true
-					results.Count += n
-					if c.all {
-						results.Count -= less(line)
-					}
-				}
-				return
-			}
-		}
-	})
-	if err != nil || !seen {
+	p := reader{Results: &Results{Text: true}, suites: map[string]bool{}}
+	err := eachLine(r, func(raw []byte) { p.line(colour.ReplaceAllString(string(raw), "")) })
+	p.end()
+	if err != nil || !p.seen {
 		return nil, err
 	}
-	return results, nil
+	return p.Results, nil
+}
+
+// A reader reads text.
+type reader struct {
+	*Results
+	seen   bool            // a status or a count
+	suite  string          // whose tests follow, as cargo says
+	suites map[string]bool // names that are no tests
+
+	open *start // of a test that has begun; nil if there is none
+	name string // its name
+	says Status // its status as far as is known; "" before any
+	last string // the last name with its status
+}
+
+// line reads a line.
+func (p *reader) line(line string) {
+	if m, _ := running.find(line); m != nil {
+		p.end()
+		p.suite = m[1] + m[2] + "::"
+		return
+	}
+	if p.count(line) || strings.HasPrefix(line, separator) || strings.HasPrefix(line, "=====") {
+		p.end()
+	} else if strings.HasPrefix(strings.TrimSpace(line), "#") { // TAP: what was printed
+		return
+	}
+	for i, s := range starts {
+		if groups, end := s.line.find(line); groups != nil {
+			p.end()
+			p.open, p.name = &starts[i], p.suite+s.name(groups)
+			line = line[end:] // from the name on: the match may have the status
+			break
+		}
+	}
+	if p.open != nil {
+		if m := p.open.status.FindStringSubmatch(line); m != nil {
+			s := status(m[1])
+			if p.says != "" && p.says != s {
+				s = Unknown // one of them was printed
+			}
+			p.says = s
+		}
+	}
+	p.whole(line)
+}
+
+// whole reads a line that has both a name and a status.
+func (p *reader) whole(line string) {
+	if m, _ := suiteName.find(line); m != nil {
+		p.suites[duration.ReplaceAllString(m[1], "")] = true
+		return
+	}
+	if m, _ := suiteType.find(line); m != nil && p.last != "" {
+		if p.Tests[p.last] == Passed {
+			p.Named--
+		}
+		delete(p.Tests, p.last)
+		p.last = ""
+		return
+	}
+	for _, f := range forms {
+		m, _ := f.line.find(line)
+		if m == nil {
+			continue
+		}
+		name, is := strings.TrimSpace(m[f.name]), f.is
+		if is == "" {
+			is = status(m[f.status])
+		}
+		if plain := skipping.ReplaceAllString(name, ""); plain != name {
+			name, is = plain, Skipped
+		}
+		tests := 1
+		if m := several.FindStringSubmatch(name); m != nil {
+			tests = atoi(m[1]) - atoi(m[2])
+		}
+		if name = duration.ReplaceAllString(name, ""); !p.suites[name] {
+			p.take(p.suite+name, is, tests)
+			p.last = p.suite + name
+		}
+		return
+	}
+}
+
+// take adds a name that stands for tests.
+func (p *reader) take(name string, s Status, tests int) {
+	p.seen = p.seen || s != Unknown
+	p.add(name, s)
+	if s == Passed || s == Unknown {
+		p.Named += tests
+	}
+}
+
+// end adds the test that has begun.
+func (p *reader) end() {
+	if p.open != nil {
+		if p.says == "" {
+			p.says = Unknown
+		}
+		p.take(p.name, p.says, 1)
+		p.open, p.says = nil, ""
+	}
+}
+
+// count reads a line that counts tests.
+func (p *reader) count(line string) bool {
+	add := func(runner string, c Count) bool {
+		if p.Counts == nil {
+			p.Counts = map[string]Count{}
+		}
+		old := p.Counts[runner]
+		p.Counts[runner] = Count{old.Lines + c.Lines, old.Passed + c.Passed, old.Skipped + c.Skipped}
+		p.seen = true
+		return true
+	}
+	if m, _ := unittest.find(line); m != nil {
+		return add("unittest", Count{Passed: -less(line), Skipped: less(line)})
+	}
+	if m, _ := mocha.find(line); m != nil {
+		return add("mocha", Count{Skipped: atoi(m[1])})
+	}
+	if m, _ := node.find(line); m != nil {
+		return add("node", Count{Skipped: atoi(m[1])})
+	}
+	for _, c := range counts {
+		m, _ := c.line.find(line)
+		if m == nil {
+			continue
+		}
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			return true
+		}
+		found := Count{Lines: 1, Passed: n, Skipped: less(line)}
+		if c.all {
+			found.Passed -= found.Skipped
+		}
+		if c.runner == "cargo" {
+			return add(strings.TrimSpace("cargo "+p.suite), found)
+		}
+		return add(c.runner, found)
+	}
+	return false
+}
+
+// atoi returns the number that a text is; 0 if it is none.
+func atoi(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return n
 }

@@ -406,8 +406,11 @@ func (c *Clone) Candidate(
 const mergeHead = "MERGE_HEAD"
 
 // merging returns the commit that is being merged in the clone; "" for none.
-func (c *Clone) merging() string {
-	text, err := readSmall(filepath.Join(c.theirs, mergeHead), maxHead)
+func (t *Tree) merging() string {
+	if t.theirs == "" {
+		return ""
+	}
+	text, err := readSmall(filepath.Join(t.theirs, mergeHead), maxHead)
 	if id := strings.TrimSpace(string(text)); err == nil && isID(id) {
 		return id
 	}

@@ -124,24 +124,57 @@ func (t *Tree) Record(ctx context.Context, scratch, ref, message string) (made C
 	return made, t.SetRef(ctx, ref, made.Head)
 }
 
-// Uncommitted lists the files of the project with uncommitted changes, without ignored ones, by path.
+// Uncommitted lists the files of the project with uncommitted changes, without ignored ones, by path. A file that git
+// would only convert, by its attributes and settings, is none.
 func (t *Tree) Uncommitted(ctx context.Context) (files []string, err error) {
+	files, _, err = t.uncommitted(ctx)
+	return files, err
+}
+
+// Converted lists the files of the project that git calls modified although they have the bytes of the last commit, by
+// path: `git add --renormalize .` ends that.
+func (t *Tree) Converted(ctx context.Context) (files []string, err error) {
+	_, files, err = t.uncommitted(ctx)
+	return files, err
+}
+
+// uncommitted lists the files that git calls changed, and apart from them those that it would only convert.
+func (t *Tree) uncommitted(ctx context.Context) (files, converted []string, err error) {
 	overrides, err := t.overrides(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	args := []string{"status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--", "."}
+	args := []string{"status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--", "."}
 	for _, e := range t.exclude {
 		args = append(args, ":(exclude,literal)"+e)
 	}
 	out, err := t.run(ctx, overrides, args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	// How many fields an entry has before its path, by its first one.
+	before := map[byte]int{'1': 8, 'u': 10, '?': 1}
 	for line := range strings.SplitSeq(string(out), "\x00") {
-		if len(line) > len("?? ") {
-			files = append(files, strings.TrimPrefix(line[len("?? "):], t.rootPrefix()))
+		if line == "" || before[line[0]] == 0 {
+			continue
 		}
+		f := strings.SplitN(line, " ", before[line[0]]+1)
+		name := f[len(f)-1]
+		list := &files
+		if len(f) == 9 && f[1] == ".M" && f[4] == f[5] {
+			same, err := t.isBlob(name, f[7])
+			if err != nil {
+				return nil, nil, err
+			}
+			if same {
+				list = &converted
+			}
+		}
+		*list = append(*list, strings.TrimPrefix(name, t.rootPrefix()))
 	}
 	slices.Sort(files)
-	return files, err
+	slices.Sort(converted)
+	return files, converted, nil
 }
 
 // User returns the name and address of the repository's committer; empty if none is configured.

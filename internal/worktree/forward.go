@@ -179,6 +179,9 @@ func (t *Tree) FastForward(ctx context.Context, commit string) (refused string, 
 			return "", nil
 		}
 		own, mended, merr := t.finish(ctx, overrides, head, branch, commit, files)
+		if merr == nil && !mended && !again {
+			mended, merr = t.refreshUnedited(ctx, head, files)
+		}
 		if merr != nil || !mended && !killed || again {
 			return refusal(err, own), merr
 		}

@@ -140,6 +140,11 @@ func (t *Tree) writeTree(ctx context.Context, scratch string, s *Snapshot, found
 	if err != nil {
 		return err
 	}
+	for _, commit := range t.bases(s.Head) {
+		if err := t.keepUnedited(ctx, env, commit); err != nil && (!complains(err) || ctx.Err() != nil) {
+			return err // of a commit that is none, nothing is kept
+		}
+	}
 	digest := ""
 	if b, err := os.ReadFile(index); err == nil && len(shared) == 0 { // a split index is only in part in this file
 		sum := sha256.Sum256(b)
@@ -156,6 +161,17 @@ func (t *Tree) writeTree(ctx context.Context, scratch string, s *Snapshot, found
 	defer t.known.mu.Unlock()
 	t.known.index, t.known.content = digest, s.Content
 	return nil
+}
+
+// bases returns the commits from which the files of the work tree may be as they are: HEAD, and in a clone what it was
+// prepared at and what is being merged.
+func (t *Tree) bases(head string) (list []string) {
+	for _, commit := range []string{t.at, t.merging(), head} {
+		if commit != "" && !slices.Contains(list, commit) {
+			list = append(list, commit)
+		}
+	}
+	return list
 }
 
 // sharedIndexes returns the names of the shared parts of split indexes in a git directory.

@@ -15,28 +15,61 @@ import (
 // in the root or in a folder.
 var npmTest = regexp.MustCompile(`^(?:cd ([\w.-]+) && )?(npm|pnpm|yarn|bun)(?: run)? test$`)
 
-// reporters are the options that test scripts take so that tests are reported by name, beside what is printed. None is
-// added to a script that names files, which node takes for the last of its options.
+// reporters are the options that test scripts take so that tests are reported by name, beside what is printed. To a
+// script of node that names files none is added: node takes those for the last of its options. Others must be a single
+// command.
 var reporters = []reporter{
 	{
-		regexp.MustCompile(`^node(?: --[\w=.-]+)* --test(?: --[\w=.-]+)*$`),
-		"--test-reporter=spec --test-reporter-destination=stdout " +
+		script: regexp.MustCompile(`^node(?: --[\w=.-]+)* --test(?: --[\w=.-]+)*$`),
+		options: "--test-reporter=spec --test-reporter-destination=stdout " +
 			"--test-reporter=junit --test-reporter-destination=" + npmReport,
+		report: npmReport,
 	},
 	{
-		regexp.MustCompile(`^vitest run(?: --[\w=.-]+)*$`),
-		"--reporter=default --reporter=junit --outputFile.junit=" + npmReport,
+		script:  regexp.MustCompile(`^vitest run(?: --[\w=.-]+)*$`),
+		options: "--reporter=default --reporter=junit --outputFile.junit=" + npmReport,
+		report:  npmReport,
+	},
+	{
+		script:  regexp.MustCompile(`^(?:\w+=\S+ )*jest(?: [^;&|<>$\x60\n]+)?$`),
+		options: "--json --outputFile=" + jestReport,
+		report:  jestReport,
+	},
+	{
+		script:  regexp.MustCompile(`^(?:\w+=\S+ )*mocha(?: [^;&|<>$\x60\n]+)?$`),
+		before:  "printf %s '" + mochaReporter + "' > .ralph/mocha.cjs && ",
+		options: "--reporter ./.ralph/mocha.cjs",
+		report:  npmReport,
 	},
 }
 
 // A reporter is what a form of test scripts takes.
 type reporter struct {
 	script  *regexp.Regexp
+	before  string // what is run first
 	options string
+	report  string // the file with the report, relative to the package
 }
 
-// npmReport is the file with that report, relative to the package.
-const npmReport = ".ralph/tests.xml"
+// The files with those reports, relative to the package.
+const (
+	npmReport  = ".ralph/tests.xml" // JUnit XML
+	jestReport = ".ralph/jest.json"
+)
+
+// mochaReporter has mocha, which takes one reporter, print as usual and write JUnit XML.
+const mochaReporter = `const {Spec, XUnit} = require("mocha").reporters;
+module.exports = class extends Spec {
+  constructor(runner, options) {
+    super(runner, options);
+    this.xml = new XUnit(runner, {reporterOptions: {output: "` + npmReport + `"}});
+  }
+  done(failures, end) { this.xml.done(failures, end); }
+};
+`
+
+// own matches what test scripts have that report in a way of their own.
+var own = regexp.MustCompile(`reporter| -R\b|--json|--outputFile|--watch`)
 
 // maxManifest is up to which size a package.json is read, in bytes.
 const maxManifest = 1 << 20
@@ -51,15 +84,15 @@ func named(command, dir string) (run, report string) {
 	}
 	script := testScript(filepath.Join(dir, m[1], "package.json"))
 	i := slices.IndexFunc(reporters, func(r reporter) bool { return r.script.MatchString(script) })
-	if i < 0 || strings.Contains(script, "reporter") {
+	if i < 0 || own.MatchString(script) {
 		return command, "" // it has what it needs, or ralph does not know it
 	}
 	folder := cmp.Or(m[1], ".")
-	run = "cd " + folder + " && mkdir -p " + filepath.Dir(npmReport) + " && " + m[2] + " run test "
+	run = "cd " + folder + " && mkdir -p .ralph && " + reporters[i].before + m[2] + " run test "
 	if m[2] == "npm" {
 		run += "-- " // the others hand on what follows the script's name
 	}
-	return run + reporters[i].options, filepath.Join(folder, npmReport)
+	return run + reporters[i].options, filepath.Join(folder, reporters[i].report)
 }
 
 // testScript returns the test script of a package.json; "" if it cannot be told.

@@ -88,5 +88,8 @@ func readReport(path string) (results *testresult.Results, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+	if strings.HasSuffix(path, filepath.Base(jestReport)) {
+		return testresult.ParseJest(f, filepath.Dir(filepath.Dir(path)))
+	}
 	return testresult.ParseJUnit(f)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -21,9 +20,21 @@ type Run struct {
 	Controls []string // the marks of controls that it says have failed
 }
 
+// status returns what the command says of a test; "" if it does not name it.
+func (r *Run) status(test string) testresult.Status {
+	if r == nil || r.Tests == nil {
+		return ""
+	}
+	return r.Tests.Tests[test]
+}
+
 // passed reports whether the command names a test as passed.
-func (r *Run) passed(test string) bool {
-	return r != nil && r.Tests != nil && r.Tests.Tests[test] == testresult.Passed
+func (r *Run) passed(test string) bool { return r.status(test) == testresult.Passed }
+
+// counted reports whether both runs passed and count tests in text, the later one no fewer. Then a test that the later
+// one does not name has run all the same.
+func counted(was, now *Run) bool {
+	return was != nil && now != nil && was.Passed && now.Passed && testresult.AsMany(was.Tests, now.Tests)
 }
 
 // Both returns what holds in both of two verifications with the same commands.
@@ -34,6 +45,9 @@ func Both(a, b []Run) (list []Run) {
 			if r.Tests != nil && b[i].Tests != nil {
 				tests := *r.Tests
 				tests.Tests = maps.Clone(tests.Tests)
+				if !testresult.AsMany(&tests, b[i].Tests) {
+					tests.Counts = b[i].Tests.Counts
+				}
 				for name, other := range b[i].Tests.Tests {
 					if tests.Tests[name] == testresult.Passed {
 						tests.Tests[name] = other
@@ -47,12 +61,15 @@ func Both(a, b []Run) (list []Run) {
 	return list
 }
 
-// count returns how many tests passed, as far as is known.
+// count returns how many tests passed: as summaries in text say, else by their names.
 func (r *Run) count() int {
-	if r == nil || r.Tests == nil {
+	switch {
+	case r == nil || r.Tests == nil:
 		return 0
+	case len(r.Tests.Counts) > 0:
+		return r.Tests.Count()
 	}
-	return max(r.names(), r.Tests.Count)
+	return r.names()
 }
 
 // names returns how many tests are named as passed.
@@ -110,6 +127,14 @@ func Judge(r Results) (findings []ralph.Weakening, refused string) {
 	return findings, ""
 }
 
+// Passes reports whether the new code passes the old gate: whatever passes now, and passed on the target.
+func Passes(r Results) bool {
+	return len(r.Old) > 0 && !slices.ContainsFunc(r.Old, func(old Run) bool {
+		was, now := of(r.Target, old.Command), of(r.Now, old.Command)
+		return !old.Passed && was != nil && was.Passed && now != nil && now.Passed
+	})
+}
+
 func runs(n int) string {
 	if n == 1 {
 		return "1 passes"
@@ -133,19 +158,21 @@ func (j judgement) byName() (found []ralph.Weakening) {
 		found = append(found, ralph.Weakening{Kind: kind, Test: test, Command: j.was.Command, Why: why})
 	}
 	var gone, away []string
+	sure, known := j.sure(), j.accounted()
 	for _, test := range slices.Sorted(maps.Keys(j.was.Tests.Tests)) {
 		if !j.was.passed(test) {
 			continue
 		}
-		status, there := j.now.Tests.Tests[test], true
-		if status == "" {
-			there = false
+		status := j.now.status(test)
+		there := status != "" || !sure
+		if status == testresult.Unknown {
+			there = known
 		}
-		formerly := j.old != nil && j.old.passed(test)
+		formerly := j.ran(j.old, test) || j.old.status(test) == testresult.Unknown
 		switch {
-		case there && status == testresult.Failed:
+		case status == testresult.Failed:
 			add(ralph.TestLost, test, "fails, and the command passes all the same")
-		case there && status == testresult.Skipped:
+		case status == testresult.Skipped:
 			add(ralph.TestLost, test, "is skipped")
 		case !there && formerly:
 			gone = append(gone, test)
@@ -156,7 +183,7 @@ func (j judgement) byName() (found []ralph.Weakening) {
 		case j.old == nil || formerly || j.moved:
 		case j.set:
 			add(ralph.TestLost, test, "fails with what ran it on the target")
-		case j.anew.passed(test):
+		case j.ran(j.anew, test):
 			add(ralph.TestLoosened, test, "passes on the old code too, while its former self fails with the new code")
 		default:
 			add(ralph.TestChanged, test, "its former self fails with the new code")
@@ -166,6 +193,51 @@ func (j judgement) byName() (found []ralph.Weakening) {
 		add(ralph.TestLost, test, "does not run any more")
 	}
 	return found
+}
+
+// ran reports whether a test that passed on the target has passed in another run. Without a status the command tells.
+func (j judgement) ran(r *Run, test string) bool {
+	switch r.status(test) {
+	case testresult.Passed:
+		return true
+	case testresult.Unknown:
+		return r.Passed
+	case "":
+		return counted(j.was, r)
+	}
+	return false
+}
+
+// lacks returns how many tests that passed on the target the candidate names with one of the statuses; "" is not at all.
+func (j judgement) lacks(statuses ...testresult.Status) (n int) {
+	for test := range j.was.Tests.Tests {
+		if j.was.passed(test) && slices.Contains(statuses, j.now.status(test)) {
+			n++
+		}
+	}
+	return n
+}
+
+// sure reports whether a test that the candidate does not name is gone. Text is not sure of it where as many tests run
+// as on the target. Where test files are changed, it is sure if other names have taken their places.
+func (j judgement) sure() bool {
+	if !counted(j.was, j.now) {
+		return true
+	}
+	was, now := j.was.Tests, j.now.Tests
+	nameless := now.Count() - now.Named
+	if j.old == nil || was.Named > was.Count() || nameless < 0 {
+		return false // it names what is no test
+	}
+	return j.lacks("") > nameless
+}
+
+// accounted reports whether a test whose status cannot be told has run: as many tests run as on the target, or others
+// are those that do not. Without a summary nobody knows, and nothing is said.
+func (j judgement) accounted() bool {
+	fewer := j.was.count() - j.now.count()
+	return len(j.was.Tests.Counts) == 0 || counted(j.was, j.now) ||
+		fewer > 0 && j.lacks("", testresult.Skipped, testresult.Failed) >= fewer
 }
 
 // missing returns those of the tests that are gone, and whose former selves pass, for which there is no new one: of
@@ -224,7 +296,7 @@ func split(test string) (suite, name string) {
 // Vanished are the test files that are gone for good.
 func (j judgement) byCommand(removed bool, vanished []string) []ralph.Weakening {
 	w := ralph.Weakening{Command: j.was.Command}
-	if was, now := j.was.count(), j.now.count(); now < was && j.was.names() < was {
+	if was, now := j.was.count(), j.now.count(); now < was && (len(j.was.Tests.Counts) > 0 || j.was.names() < was) {
 		w.Kind, w.Why = ralph.TestLost, fmt.Sprintf("runs %d tests, %d on the target", now, was)
 		return []ralph.Weakening{w}
 	}
@@ -277,39 +349,6 @@ func vanished(files []Changed) (list []string) {
 	return list
 }
 
-// importing matches the lines that say where things are. They change when files are moved.
-var importing = either(`^(package|import|from|use|mod|pub mod|namespace|export .* from|#include)\b`,
-	`\b(require|import)(_relative)?\b\s*[('"]`, `^["'][^"']*["']$`, `^\} from`, `^[()]$`)
-
-// Moved reports whether a change does nothing but move files: what it adds it has removed elsewhere, and what else it
-// changes are imports. Code that is moved cannot be tried with its tests where they were.
-func Moved(files []File) bool {
-	body := func(text []byte) string {
-		var b strings.Builder
-		for line := range bytes.Lines(text) {
-			if line = bytes.TrimSpace(line); len(line) > 0 && !importing.Match(line) {
-				b.Write(append(line, '\n'))
-			}
-		}
-		return b.String()
-	}
-	removed, added := map[string]int{}, map[string]int{}
-	for _, f := range files {
-		switch {
-		case path.Ext(f.Path) == ".md":
-		case f.Was == nil:
-			added[body(f.Is)]++
-		case f.Is == nil:
-			removed[body(f.Was)]++
-		case body(f.Was) != body(f.Is):
-			return false
-		}
-	}
-	delete(added, "") // such as an __init__.py
-	delete(removed, "")
-	return len(removed) > 0 && maps.Equal(removed, added)
-}
-
 // named reports whether a run's tests have names.
 func named(r *Run) bool { return r.Tests != nil && len(r.Tests.Tests) > 0 }
 
@@ -328,10 +367,9 @@ func Prove(r Results) (proved []string, idle int) {
 			continue
 		}
 		for _, test := range slices.Sorted(maps.Keys(now.Tests.Tests)) {
-			failed := anew.Tests != nil && anew.Tests.Tests[test] == testresult.Failed
-			switch {
+			switch status := anew.status(test); {
 			case !now.passed(test):
-			case failed, !was.passed(test) && !anew.passed(test):
+			case status == testresult.Failed, status == "" && !was.passed(test) && !anew.Passed:
 				proved = append(proved, test)
 			case !was.passed(test):
 				idle++

@@ -9,8 +9,9 @@ import (
 	"ralph/loop/gate"
 )
 
-// run reads a run: names of tests that passed, failed after "-", were skipped after "~"; a number is a count; "red" is
-// a command that failed, "none" one that reports nothing.
+// run reads a run: names of tests that passed, failed after "-", were skipped after "~", have no status after "?"; a
+// number is a summary in text, with "/" and how many were skipped; "red" is a command that failed, "none" one that
+// reports nothing.
 func run(text string) []gate.Run {
 	if text == "" {
 		return nil
@@ -27,11 +28,21 @@ func run(text string) []gate.Run {
 			r.Tests.Tests[word[1:]] = testresult.Failed
 		case word[0] == '~':
 			r.Tests.Tests[word[1:]] = testresult.Skipped
+		case word[0] == '?':
+			r.Tests.Tests[word[1:]] = testresult.Unknown
+			r.Tests.Named++
 		default:
-			if _, err := fmt.Sscanf(word, "%d", &n); err == nil {
-				r.Tests.Count = n
+			passed, skipped, _ := strings.Cut(word, "/")
+			if _, err := fmt.Sscanf(passed, "%d", &n); err == nil {
+				c := r.Tests.Counts["check"]
+				c.Lines, c.Passed = c.Lines+1, c.Passed+n
+				if _, err := fmt.Sscanf(skipped, "%d", &n); err == nil {
+					c.Skipped += n
+				}
+				r.Tests.Text, r.Tests.Counts = true, map[string]testresult.Count{"check": c}
 			} else {
 				r.Tests.Tests[word] = testresult.Passed
+				r.Tests.Named++
 			}
 		}
 	}
@@ -78,6 +89,30 @@ func TestJudge(t *testing.T) {
 		{"fewer are counted", "", "3", "2", "", "", "lost check"},
 		{"fewer are counted in a file with a name", test, "a.test.js 3", "a.test.js 2", "a.test.js 3", "", "lost check"},
 		{"more are counted", "", "3", "4", "", "", ""},
+
+		// Names in text, and summaries.
+		{"no status, and as many", "", "T.a T.b 2", "?T.a T.b 2", "", "", ""},
+		{"no name, and as many", "", "T.a T.b 2", "T.b 2", "", "", ""},
+		{"no name, and more", "", "T.a T.b 2", "T.b T.c 3", "", "", ""},
+		{"another name that was printed", "", "T.a built 1", "T.a 1", "", "", ""},
+		{"no status, and another one is gone", "", "T.a T.b T.c 3", "?T.a T.b 2", "", "", "lost T.c"},
+		{"no status, and fewer", "", "T.a T.b 2", "?T.a T.b 1", "", "", "lost T.a"},
+		{"no name, and fewer", "", "T.a T.b 2", "T.b 1", "", "", "lost T.a"},
+		{"no status, and no summary", "", "T.a T.b 2", "?T.a T.b", "", "", "lost T.a"},
+		{"no status, and no summary before either", "", "T.a T.b", "?T.a T.b", "", "", ""},
+		{"no status, and one is skipped", "", "T.a T.b 2", "?T.a T.b T.c 2/1", "", "", "lost T.a"},
+		{"no status, and the one that is skipped is known", "", "T.a T.b 2", "?T.a T.b ~T.c 2/1", "", "", ""},
+		{"no name, and a summary that was printed", "", "T.a T.b 2", "T.b 1 2", "", "", "lost T.a"},
+		{"no name, of a command that was red", "", "red T.a T.b 2", "T.b 2", "", "", "lost T.a"},
+		{"a name that was printed, and fewer", "", "T.a T.b 2", "T.a T.b 1", "", "", "lost check"},
+		{"no name, and another one in a changed file", test, "T.a T.b 2", "T.b U.c 2", "T.a T.b 2", "", "lost T.a"},
+		{"no name, and one without a status in a changed file", test, "T.a T.b 2", "T.b ?U.c 2", "T.a T.b 2", "", "lost T.a"},
+		{"no name in a changed file", test, "T.a T.b 2", "T.b 2", "T.a T.b 2", "", ""},
+		{"the former tests have no status", test, "T.a T.b 2", "T.a T.b 2", "?T.a T.b 2", "", ""},
+		{"the former tests have no name", test, "T.a T.b 2", "T.a T.b 2", "T.b 2", "", ""},
+		{"the former tests fail, without a status", test, "T.a T.b 2", "T.a T.b 2", "red ?T.a T.b 2", "red 2", "changed check"},
+		{"emptied, without a status", test, "T.a T.b 2", "?T.a T.b 2", "red -T.a T.b 2", "?T.a T.b 2", "loosened T.a"},
+		{"names of a report are sure", "", "T.a T.b", "T.b T.c", "", "", "lost T.a"},
 
 		{"moved with its code", away, "a.TestA", "b/a.TestA", "red", "", ""},
 		{"moved with its code under the same name", away, "TestA", "TestA", "red -TestA", "red", ""},
@@ -143,50 +178,13 @@ func TestProve(t *testing.T) {
 		{"a changed test", "p.TestA", "p.TestA", "red -p.TestA", "p.TestA", 0},
 		{"a command without names", "none", "none", "red none", "`check`", 0},
 		{"a command that was red", "red none", "none", "red none", "", 0},
+		{"a new test without a name in text that passes", "T.a 1", "T.a T.b 2", "T.a 2", "", 1},
+		{"a new test without a status", "T.a 1", "T.a T.b 2", "red T.a ?T.b 2", "", 1},
 		{"it was not tried", "p.TestA", "p.TestA p.TestB", "", "", 0},
 	} {
 		proved, idle := gate.Prove(gate.Results{Target: run(c.target), Now: run(c.now), New: run(c.new)})
 		if strings.Join(proved, " ") != c.want || idle != c.idle {
 			t.Errorf("%s: %q, %d", c.name, proved, idle)
 		}
-	}
-}
-
-// TestMoved: what only moves files changes nothing that a test could tell.
-func TestMoved(t *testing.T) {
-	const code, test, calc = "package sum\n\nfunc Sum() int { return 3 }\n", "import \"sum\"\n\nfunc TestSum() { Sum() }\n", "func Calc() {}\n"
-	type files map[string]string
-	for _, c := range []struct {
-		name    string
-		was, is files
-		want    bool
-	}{
-		{"all of it", files{"sum.go": code, "sum_test.go": test}, files{"calc/sum.go": "package calc\n\nfunc Sum() int { return 3 }\n", "calc/sum_test.go": "import \"calc\"\n\nfunc TestSum() { Sum() }\n"}, true},
-		{"and who imports it", files{"sum.py": code, "a.py": "import sum\na\n"}, files{"calc.py": code, "a.py": "import calc\na\n", "README.md": "calc\n"}, true},
-		{"with another body", files{"sum.go": code, "sum_test.go": test}, files{"calc/sum.go": "package calc\n\nfunc Sum() int { return 4 }\n", "calc/sum_test.go": test}, false},
-		{"with another test", files{"sum.go": code, "sum_test.go": test}, files{"calc/sum.go": code, "calc/sum_test.go": "func TestSum() {}\n"}, false},
-		{"with more code", files{"sum.js": code, "sum.test.js": test}, files{"calc/sum.js": code, "calc/sum.test.js": test, "sum.mjs": calc}, false},
-		{"and another one changed", files{"sum.go": code, "calc.go": calc}, files{"calc/sum.go": code, "calc.go": "func Calc() { panic(1) }\n"}, false},
-		{"and one is gone", files{"sum.go": code, "calc.go": calc}, files{"calc/sum.go": code}, false},
-		{"nothing", nil, files{"more.go": code}, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var list []gate.File
-			for name, text := range c.was {
-				f := gate.File{Path: name, Was: []byte(text)}
-				if is, ok := c.is[name]; ok {
-					f.Is = []byte(is)
-				}
-				list = append(list, f)
-			}
-			for name, text := range c.is {
-				if _, ok := c.was[name]; !ok {
-					list = append(list, gate.File{Path: name, Is: []byte(text)})
-				}
-			}
-			if got := gate.Moved(list); got != c.want {
-				t.Errorf("%t", got)
-			}
-		})
 	}
 }

@@ -36,7 +36,14 @@ func (l *Merger) Gate(
 		return g, err
 	}
 	g.Guarded = l.guarded(pairs, links, guarded, t.Allow)
-	r := gate.Results{Files: l.gateRules(commands).Changes(files, l.reads(ctx, tip)), Moved: gate.Moved(files)}
+	r := gate.Results{Files: l.gateRules(commands).Changes(files, l.reads(ctx, tip))}
+	if gate.Moves(files) {
+		names, err := l.Tree.Names(ctx, tip)
+		if err != nil {
+			return g, err
+		}
+		r.Moved = gate.Moved(files, names)
+	}
 	if r.Now, err = l.passing(ctx, b.Tree, commands.All(), now); err != nil {
 		return g, err
 	}
@@ -61,7 +68,6 @@ func (l *Merger) Gate(
 	g.Unchanged = len(pairs) == 0 && len(r.Target) > 0 && len(r.Target) == len(commands.All()) &&
 		!slices.ContainsFunc(r.Target, func(r gate.Run) bool { return !r.Passed })
 	if gate.Alters(r.Files) {
-		g.Tried = true
 		if r.Old, err = l.swapped(ctx, b.Commit, tip, gate.Old(r.Files), commands.All()); err != nil || ctx.Err() != nil {
 			return g, err
 		}
@@ -72,6 +78,7 @@ func (l *Merger) Gate(
 			}
 			r.Old = gate.Both(r.Old, again)
 		}
+		g.Tried = gate.Passes(r)
 	}
 	g.Weakened, g.Refused = gate.Judge(r)
 	if slices.ContainsFunc(g.Weakened, func(w ralph.Weakening) bool { return w.Kind == ralph.TestChanged }) {
