@@ -24,7 +24,8 @@ func TestJest(t *testing.T) {
 			results{
 				"src/a.test.js > sum > of two > adds": "passed", "src/a.test.js > fails": "failed",
 				"src/a.test.js > waits": "skipped", "src/a.test.js > later": "skipped",
-			}, "",
+			},
+			"",
 		},
 		{"a file that cannot be loaded", `{"testResults": [{"name": "/work/a.test.js", "status": "failed", "assertionResults": []}]}`, results{"a.test.js": "failed"}, ""},
 		{"a file elsewhere", `{"testResults": [{"name": "/other/a.test.js", "assertionResults": [{"title": "adds", "status": "passed"}]}]}`, results{"a.test.js > adds": "passed"}, ""},

@@ -208,7 +208,7 @@ func (j judgement) ran(r *Run, test string) bool {
 	return false
 }
 
-// lacks returns how many tests that passed on the target the candidate names with one of the statuses; "" is not at all.
+// lacks returns how many tests that passed on the target have one of the statuses in the candidate; "" is no name.
 func (j judgement) lacks(statuses ...testresult.Status) (n int) {
 	for test := range j.was.Tests.Tests {
 		if j.was.passed(test) && slices.Contains(statuses, j.now.status(test)) {

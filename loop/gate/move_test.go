@@ -17,10 +17,18 @@ func TestMoved(t *testing.T) {
 		was, is, more files // more are files of the target that the change leaves alone
 		want          bool
 	}{
-		{"Go: all of a package", files{"sum/sum.go": "package sum\n\nfunc Sum() int { return 3 }\n", "sum/sum_test.go": "package sum\n\nfunc TestSum() { Sum() }\n", "a.go": "package m\n\nimport (\n\t\"fmt\"\n\tsum \"m/sum\"\n)\n"},
-			files{"calc/sum.go": "package calc\n\nfunc Sum() int { return 3 }\n", "calc/sum_test.go": "package calc\n\nfunc TestSum() { Sum() }\n", "a.go": "package m\n\nimport (\n\t\"fmt\"\n\tsum \"m/calc\"\n)\n"}, nil, true},
-		{"Go: a package out of the root", files{"sum.go": "package sum\n\nfunc Sum() int { return 3 }\n", "sum_test.go": "package sum\n\nfunc TestSum() { Sum() }\n"},
-			files{"calc/sum.go": "package calc\n\nfunc Sum() int { return 3 }\n", "calc/sum_test.go": "package calc\n\nfunc TestSum() { Sum() }\n"}, nil, true},
+		{
+			"Go: all of a package",
+			files{"sum/sum.go": "package sum\n\nfunc Sum() int { return 3 }\n", "sum/sum_test.go": "package sum\n\nfunc TestSum() { Sum() }\n", "a.go": "package m\n\nimport (\n\t\"fmt\"\n\tsum \"m/sum\"\n)\n"},
+			files{"calc/sum.go": "package calc\n\nfunc Sum() int { return 3 }\n", "calc/sum_test.go": "package calc\n\nfunc TestSum() { Sum() }\n", "a.go": "package m\n\nimport (\n\t\"fmt\"\n\tsum \"m/calc\"\n)\n"},
+			nil, true,
+		},
+		{
+			"Go: a package out of the root",
+			files{"sum.go": "package sum\n\nfunc Sum() int { return 3 }\n", "sum_test.go": "package sum\n\nfunc TestSum() { Sum() }\n"},
+			files{"calc/sum.go": "package calc\n\nfunc Sum() int { return 3 }\n", "calc/sum_test.go": "package calc\n\nfunc TestSum() { Sum() }\n"},
+			nil, true,
+		},
 		{"Go: into another package", files{"sum/sum.go": "package sum\n", "a_test.go": "package m\n\nimport s \"m/sum\"\n\nfunc f() {}\n"}, files{"fake/sum.go": "package fake\n", "a_test.go": "package m\n\nimport s \"m/fake\"\n\nfunc f() {}\n"}, files{"fake/fake.go": "package fake\n"}, false},
 		{"Go: another import", files{"d/a.go": "package d\n", "a_test.go": "package m\n\nimport s \"m/sum\"\n"}, files{"e/a.go": "package e\n", "a_test.go": "package m\n\nimport s \"m/fake\"\n"}, nil, false},
 		{"Go: a call with a text", files{"d/a.go": "package d\n", "a_test.go": "package m\n\nimport m \"m/d\"\n\nvar x = f(\n\"m/d\",\n)\n"}, files{"e/a.go": "package e\n", "a_test.go": "package m\n\nimport m \"m/e\"\n\nvar x = f(\n\"m/e\",\n)\n"}, nil, false},
