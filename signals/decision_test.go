@@ -187,7 +187,7 @@ func TestDecisionsInFull(t *testing.T) {
 			signals.Decision{
 				Closing: ralph.VerbDone, Status: ralph.Blocked, Reason: "main has moved", Outcome: ralph.OutcomeFailure, SentBack: "main has moved", TimesSentBack: 3,
 				Waits: ralph.Waits{Blockers: 1}, StatusReason: "waits for a blocker to be resolved; could not be merged, 3 times, at last by itself: main has moved",
-				Blocker:      "could not be merged, 3 times, at last by itself: main has moved",
+				Blocker: "could not be merged, 3 times, at last by itself: main has moved",
 			},
 		},
 		{
@@ -336,7 +336,7 @@ func TestDecisionsInFull(t *testing.T) {
 			signals.Decision{
 				Closing: ralph.VerbStuck, Status: ralph.NeedsInput, Reason: "stuck: no idea (stuck 3 times)",
 				Waits: ralph.Waits{Questions: 1, Blockers: 1, Tasks: []int64{7}}, StatusReason: "waits for an answer and a blocker to be resolved and TASK-7; stuck: no idea (stuck 3 times)",
-				Attempts:     10, StuckCount: 3, Outcome: ralph.OutcomeFailure, Stagnant: true,
+				Attempts: 10, StuckCount: 3, Outcome: ralph.OutcomeFailure, Stagnant: true,
 				Holds: []signals.Hold{{Comment: 2, Why: "waits for something outside"}, {Comment: 3}}, DependsOn: []int64{7},
 			},
 		},

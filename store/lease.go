@@ -69,7 +69,8 @@ func (tx *Tx) LostSessions(again bool) ([]ralph.Session, error) {
 
 // WorksElsewhere returns a session in progress of another run than the given one; ok is false if there is none.
 func (tx *Tx) WorksElsewhere(run int64) (s ralph.Session, ok bool, err error) {
-	return sessions.first(tx, `WHERE s.completed_at = '' AND s.origin = 'loop' AND s.worker = '' AND s.role IN ('work', 'plan')
+	return sessions.first(tx, `WHERE s.completed_at = '' AND s.origin = 'loop' AND s.worker = ''
+		AND s.role IN ('work', 'plan')
 		AND s.undecided = '' AND s.run_id <> $1 ORDER BY s.started_at`, run)
 }
 

@@ -82,7 +82,8 @@ func (tx *Tx) LastJudged(task int64) (s ralph.Session, ok bool, err error) {
 // StuckSessions lists the latest n sessions of a task that were stuck, oldest first.
 func (tx *Tx) StuckSessions(task int64, n int) ([]ralph.Session, error) {
 	list, err := sessions.all(tx, `
-		WHERE s.task_id = $1 AND s.role IN ('work', 'plan') AND s.outcome <> 'success' AND (s.closing_verb IN ('stuck', 'partial')
+		WHERE s.task_id = $1 AND s.role IN ('work', 'plan') AND s.outcome <> 'success'
+			AND (s.closing_verb IN ('stuck', 'partial')
 			OR s.closing_verb IS NULL AND s.ending IN ('finished', 'timed_out'))
 		ORDER BY s.started_at DESC LIMIT $2`, task, n)
 	slices.Reverse(list)

@@ -429,7 +429,8 @@ func (tx *Tx) StartSession(s Start) (ralph.Session, error) {
 	if err := tx.set("tasks", t.ID, cells{"claimed_by": s.ID, "claim_expires": expires}); err != nil {
 		return ralph.Session{}, err
 	}
-	attempt, err := value[int](tx, `SELECT count(*) + 1 FROM sessions WHERE task_id = $1 AND role IN ('work', 'plan')`, t.ID)
+	attempt, err := value[int](tx,
+		`SELECT count(*) + 1 FROM sessions WHERE task_id = $1 AND role IN ('work', 'plan')`, t.ID)
 	if err != nil {
 		return ralph.Session{}, err
 	}

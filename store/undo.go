@@ -72,7 +72,8 @@ func (tx *Tx) Undo(u Undo) error {
 	}
 	said := u.said()
 	insert, args := inserting("sessions", cells{
-		"id": u.Change.SessionID, "task_id": task, "origin": ralph.FromHuman, "worker": u.By, "role": ralph.RoleUndo, "attempt": 0,
+		"id": u.Change.SessionID, "task_id": task, "origin": ralph.FromHuman, "worker": u.By,
+		"role": ralph.RoleUndo, "attempt": 0,
 		"discipline": t.Discipline, "current_state": ralph.PhaseDone, "ending": ralph.Finished,
 		"outcome": ralph.OutcomeSuccess, "outcome_reason": said, "cost_known": true,
 		"started_at": tx.Now(), "updated_at": tx.Now(), "completed_at": tx.Now(),

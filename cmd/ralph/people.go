@@ -37,7 +37,8 @@ var powers = map[string]string{
 
 	"task add": useSuggest, "task list": reads, "task show": reads, "task graph": reads,
 	"task edit": useAmend, "task move": useAmend,
-	"task retry": useNothing, "retry": useNothing, "task cancel": useNothing, "task block": useBlocked, "task unblock": useNothing,
+	"task retry": useNothing, "retry": useNothing, "task cancel": useNothing,
+	"task block": useBlocked, "task unblock": useNothing,
 	"task split": useSuggest,
 	"plan":       useSuggest, "plan show": reads,
 	"plan edit": useNothing, "plan approve": useNothing, "plan reject": useNothing,

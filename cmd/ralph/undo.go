@@ -60,7 +60,7 @@ func newUndo(a *app) *cobra.Command {
 			return a.undo(ctx, l, ids, u)
 		})
 	})
-	cmd.Flags().StringVar(&u.Why, "reason", "", "why, should the task be done again: `TEXT`, @FILE, or - for standard input")
+	cmd.Flags().StringVar(&u.Why, "reason", "", "why, for a later try: `TEXT`, @FILE, or - for standard input")
 	cmd.Flags().BoolVar(&u.Agent, "agent", false,
 		"where later commits stand in the way, add a task for an agent to undo it")
 	return cmd

@@ -17,10 +17,7 @@ import (
 )
 
 // A week is a project whose figures are compared wherever ralph says them.
-type week struct {
-	*scriptedProject
-	ended string // what the last run said at its end
-}
+type week struct{ *scriptedProject }
 
 // script is what the agents do: write a file each, change people's CI, give up, or wait until the test lets them go on.
 func weekScript(gate string) string {
@@ -140,7 +137,7 @@ func TestAWeekAddsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := w.follow(0)
-	for events.next().TaskID != 15 { //nolint:revive // until its session has begun, or it was added
+	for events.next().TaskID != 15 {
 	}
 	for merged := 0; merged < 2; {
 		if e := events.next(); e.Type == "change.merged" && e.TaskID > 12 {
@@ -150,7 +147,7 @@ func TestAWeekAddsUp(t *testing.T) {
 	if said := w.ralph(0, "approve", "TASK-10"); !strings.Contains(said, "the run in progress merges it next") {
 		t.Errorf("approve says %s", said)
 	}
-	for e := events.next(); e.Type != "change.merged" || e.TaskID != 10; e = events.next() { //nolint:revive // until it is
+	for e := events.next(); e.Type != "change.merged" || e.TaskID != 10; e = events.next() {
 	}
 	if said := w.ralph(0, "undo", "2"); !strings.HasPrefix(said, "undone: TASK-2, commit ") {
 		t.Errorf("undo says %s", said)
@@ -217,7 +214,7 @@ func TestApprovedInTheDashboardItIsMerged(t *testing.T) {
 	}
 	merged := func() {
 		t.Helper()
-		for events.next().Type != "change.merged" { //nolint:revive // until it is
+		for events.next().Type != "change.merged" {
 		}
 	}
 	item := strings.Fields(w.ralph(0, "inbox"))[0]
@@ -245,12 +242,12 @@ func TestAWaitingRunMergesWhatIsApproved(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := w.follow(0)
-	for events.next().Type != "run.waiting" { //nolint:revive // until it is
+	for events.next().Type != "run.waiting" {
 	}
 	if said := w.ralph(0, "approve", "TASK-1"); !strings.Contains(said, "the run in progress merges it next") {
 		t.Errorf("approve says %s", said)
 	}
-	for events.next().Type != "change.merged" { //nolint:revive // until it is
+	for events.next().Type != "change.merged" {
 	}
 	w.git("cat-file", "-e", "HEAD:.github/workflows/ci0.yml")
 	w.ralph(0, "stop")

@@ -4,10 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"net/url"
-	"ralph/internal/report"
 	"strings"
 	"sync"
 	"time"
+
+	"ralph/internal/report"
 )
 
 // sharedFor is how long a page is as good as a new one while nothing is committed: agents go on meanwhile, and so do
