@@ -12,6 +12,7 @@ import (
 	"ralph"
 	"ralph/loop"
 	"ralph/loop/agent/claude"
+	"ralph/store"
 )
 
 // A ProgressCall is a call of agentic_task_update_progress.
@@ -117,7 +118,17 @@ func (c *chat) undoAsked(ctx context.Context, req *mcp.CallToolRequest, in UndoC
 	if err := ralph.CheckText("reason", in.Reason, false); err != nil {
 		return nil, err
 	}
-	question := fmt.Sprintf("Take back what TASK-%[1]d has merged, or bring it back if TASK-%[1]d is undone?", in.TaskID)
+	to, err := store.Read(ctx, c.Store, func(tx *store.Tx) (to ralph.Status, err error) {
+		_, to, err = tx.Undoable(int64(in.TaskID))
+		return to, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	question := fmt.Sprintf("Take back what TASK-%d has merged, and cancel the task?", in.TaskID)
+	if to == ralph.Completed {
+		question = fmt.Sprintf("Bring back the work of TASK-%d, which was undone?", in.TaskID)
+	}
 	pending, err := c.agrees(ctx, req, question, "", fmt.Sprintf("`ralph undo %d` in a terminal does it, as does the "+
 		"task's page of the dashboard", in.TaskID), fmt.Sprintf("TASK-%d stays as it is", in.TaskID))
 	if err != nil || pending != nil {

@@ -190,8 +190,8 @@ func TestTheJobsOfAMorning(t *testing.T) {
 	}
 	failed := func(n int) string { return fmt.Sprintf("w-failed-%d-0", s.Failed[n]) }
 	job("what happened tonight", func(h *hand) {
-		h.reads("#morning", "29 done (25 proved, 4 unproved), 15 failed")
-		h.reads("#morning", "29 commits on main")
+		h.reads("#morning", "12 merged (10 proved, 2 unproved), 15 failed")
+		h.reads("#morning", "12 commits on main")
 	})
 	job("what needs me now", func(h *hand) {
 		h.reads("#band", "npm publish --tag next")

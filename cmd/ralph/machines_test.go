@@ -471,7 +471,7 @@ turn
 	}
 	wantIn(string(page), "&#43;complete</span>")
 	d.stop(t, 0)
-	there.ralph(0, "undo", "1", "--cancel")
+	there.ralph(0, "undo", "1")
 	here.git("fetch", "-q", "origin")
 	wantIn(here.git("log", "--format=%s", "origin/main"), "TASK-1: undo Ask", "TASK-2: Long")
 	if got := here.git("ls-tree", "--name-only", "origin/main", "ask.txt", "long.txt"); got != "long.txt\n" {

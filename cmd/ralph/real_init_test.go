@@ -71,5 +71,5 @@ func TestRealUnpricedCodex(t *testing.T) {
 	for range 8 {
 		s.run(0, "task", "add", "Make", "--verify", "ls *.txt")
 	}
-	s.has(s.run(0, "run"), "8 done", "about $")
+	s.has(s.run(0, "run"), "8 merged", "about $")
 }

@@ -78,7 +78,8 @@ func TestRealPlan(t *testing.T) {
 		t.Errorf("a plan or a task was mended in another conversation: %v\n%s", asked, s.run(0, "session", "list"))
 	}
 
-	s.has(s.run(0, "undo", "4", "--reason", "once more, please"), "TASK-4 is pending: undone by")
+	s.has(s.run(0, "undo", "4"), "undone: TASK-4, commit")
+	s.run(0, "retry", "4", "once more, please")
 	s.has(s.run(0, "run", "--no-wait"), "TASK-4 merged")
 	s.has(s.git("show", "main:three.txt"), "three again")
 	s.has(s.run(0, "task", "list", "--json"), `"proposed"`)

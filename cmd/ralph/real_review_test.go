@@ -69,6 +69,6 @@ func TestRealReview(t *testing.T) {
 	}
 
 	// What two agents agreed on, a person takes back.
-	s.has(s.run(0, "undo", "1", "--reason", "no scripts, please"), "TASK-1 is pending: undone by")
+	s.has(s.run(0, "undo", "1", "--reason", "no scripts, please"), "undone: TASK-1, commit")
 	s.has(s.run(0, "prompt", "1"), "no scripts, please")
 }

@@ -72,7 +72,7 @@ func TestRealSubscriptionLimit(t *testing.T) {
 	again.key = s.key
 	reset.Store(0)
 	again.run(0, "task", "add", "Limited")
-	again.has(again.run(0, "run"), "waiting until", "TASK-1 merged", "2 sessions on 1 task")
+	again.has(again.run(0, "run"), "waiting until", "TASK-1 merged", "2 sessions, ")
 	again.has(again.run(0, "task", "list", "--json"), `"attempts": 1`)
 }
 
@@ -93,7 +93,7 @@ func TestRealUsageWindow(t *testing.T) {
 	s.run(0, "task", "add", "First")
 	s.run(0, "task", "add", "Second")
 	out := s.run(6, "run", "--no-wait")
-	s.has(out, "TASK-1 merged", "the window five_hour is used to 91%", "1 session on 1 task")
+	s.has(out, "TASK-1 merged", "the window five_hour is used to 91%", "1 session, ")
 	s.has(s.run(0, "status", "--limits"), "usage five_hour      91%")
 }
 
@@ -142,7 +142,7 @@ func TestRealAgentKilled(t *testing.T) {
 		_, wait := s.start("run")
 		waitFor(t, func() bool { return len(s.api.Requests()) == 2 })
 		killAgents(t, s.workspace())
-		s.has(wait(0), "was killed by SIGKILL", "TASK-1 → merging: done and verified", "2 sessions on 1 task")
+		s.has(wait(0), "was killed by SIGKILL", "TASK-1 → merging: done and verified", "2 sessions, ")
 		wantGone(t, escape)
 		sessions := s.run(0, "session", "list", "--json")
 		s.has(sessions, `"ending": "lost"`)
@@ -192,7 +192,7 @@ func TestRealPartial(t *testing.T) {
 			bash("echo y > whole.txt"), done("built"),
 		))
 		s.run(0, "task", "add", "Build")
-		s.has(s.run(0, "run"), "TASK-1 → pending: partial: build the walls", "TASK-1 merged", "2 sessions on 1 task")
+		s.has(s.run(0, "run"), "TASK-1 → pending: partial: build the walls", "TASK-1 merged", "2 sessions, ")
 		s.has(s.api.Requests()[3].Text, "laid the ground", "build the walls", "half.txt")
 	}, "claude")
 }
@@ -203,7 +203,7 @@ func TestRealReminder(t *testing.T) {
 	on(t, func(t *testing.T, newStage stageMaker) {
 		s := newStage(t, turns(bash("echo x > made.txt"), finished, done("made it")))
 		s.run(0, "task", "add", "Make")
-		s.has(s.run(0, "run"), "TASK-1 merged", "1 session on 1 task")
+		s.has(s.run(0, "run"), "TASK-1 merged", "1 session, ")
 		s.has(s.api.Requests()[2].Text, "without a closing signal")
 	}, "codex")
 }
@@ -216,7 +216,7 @@ func TestRealProseIsNoSignal(t *testing.T) {
 		s := newStage(t, turns(bash("echo '"+prose+"'"), messagesapi.Turn{Text: prose}))
 		s.run(0, "task", "add", "Talk")
 		out := s.run(3, "run", "--no-wait")
-		s.has(out, "stuck 3 times", "3 sessions on 1 task")
+		s.has(out, "stuck 3 times", "3 sessions, ")
 		if strings.Contains(out, "waiting until") || strings.Contains(out, "completed") {
 			t.Errorf("prose was believed:\n%s", out)
 		}

@@ -326,7 +326,7 @@ func TestRealRefusedDone(t *testing.T) {
 			return messagesapi.Turn{Text: "Finished."}
 		})
 		s.run(0, "task", "add", "Make", "--verify", "test -f made")
-		s.has(s.run(0, "run"), "refused: `test -f made` exits 1", "done and verified: mended", "1 session on 1 task")
+		s.has(s.run(0, "run"), "refused: `test -f made` exits 1", "done and verified: mended", "1 session, ")
 		if r := s.api.Requests(); !strings.Contains(r[2].Text, "does not hold") {
 			t.Error("the model was not told of the refusal")
 		}
@@ -539,7 +539,7 @@ exec ` + claude + ` "${args[@]}"
 		t.Fatal(err)
 	}
 	out := s.run(6, "run")
-	s.has(out, "twice in a row", "2 sessions on 1 task")
+	s.has(out, "twice in a row", "2 sessions, ")
 	s.has(s.run(0, "task", "list", "--json"), `"attempts": 0`)
 }
 
@@ -551,7 +551,7 @@ func TestRealPromptTooLong(t *testing.T) {
 		return messagesapi.Turn{Status: 400, Kind: "invalid_request_error", Text: "prompt is too long: 250000 tokens > 200000 maximum"}
 	})
 	s.run(0, "task", "add", "Long")
-	s.has(s.run(3, "run"), "even after its budget was halved 2 times", "3 sessions on 1 task")
+	s.has(s.run(3, "run"), "even after its budget was halved 2 times", "3 sessions, ")
 }
 
 // wantGone fails if a process with this command line is alive. It must be of

@@ -209,7 +209,7 @@ func TestTheScreenOfANight(t *testing.T) {
 		seen []string
 		keys string // "" makes the terminal larger
 	}{
-		{[]string{"29 done (25 proved, 4 unproved), 15 failed", "34 waiting for you", "$11.88", "3  TASK-1 a long title", "▸ permission TASK-1", open}, down},
+		{[]string{"12 merged (10 proved, 2 unproved), 15 failed", "$9.23", "3  TASK-1 a long title", "▸ permission TASK-1", open}, down},
 		{[]string{"▸ flag TASK-2"}, down},
 		{[]string{"▸ question TASK-2"}, enter},
 		{[]string{"only with --lenient", "→ ralph answer Q", last("a answer  ↑↓ scroll  Esc back")}, esc},

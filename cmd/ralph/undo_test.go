@@ -35,20 +35,18 @@ func TestABrowserUndoesWhatWasMerged(t *testing.T) {
 	p.click(`#d1 a[aria-label="Undo TASK-1"]`)
 	p.write("#undo-why", "in capitals, please")
 	p.click(`form[action="/tasks/1/undo"] button`)
-	p.reads(".flash", "TASK-1 will be undone once a run merges its reverse: start one.")
-	p.open(d.url + "/tasks/2")
-	p.click(`details:has(#undo-why) summary`)
-	p.click(`input[name=cancel]`)
-	p.click(`form[action="/tasks/2/undo"] button`)
-	p.reads(".flash", "TASK-2 will be undone")
-	p.reads(".lead", "is being undone by")
-	s.has(s.ralph(0, "run"), "TASK-1 undone on", "TASK-2 undone on", "TASK-1 merged into")
+	p.reads(".flash", "TASK-1: the reverse of its change is being verified and merged.")
 	p.reads(".lead", "Cancelled")
 	s.has(s.ralph(0, "prompt", "1", "--json"), "in capitals, please")
-	if files := s.git("ls-tree", "--name-only", "HEAD"); strings.Contains(files, "second.txt") || !strings.Contains(files, "a.txt") {
+	if files := s.git("ls-tree", "--name-only", "HEAD"); strings.Contains(files, "a.txt") {
 		t.Errorf("the branch has\n%s", files)
 	}
-	s.has(s.git("log", "--format=%s"), "TASK-1: undo First", "TASK-2: undo Second")
+	p.open(d.url + "/tasks/1")
+	p.click(`details:has(form[action="/tasks/1/undo"]) summary`)
+	p.click(`form[action="/tasks/1/undo"] button`)
+	p.reads(".lead", "Completed")
+	s.has(s.git("ls-tree", "--name-only", "HEAD"), "a.txt")
+	s.has(s.git("log", "--format=%s"), "TASK-1: undo First", "TASK-1: bring back First")
 }
 
 // TestAChatUndoesWhatAPersonSays: the person is asked, and a client that cannot ask them is refused.
@@ -58,15 +56,17 @@ func TestAChatUndoesWhatAPersonSays(t *testing.T) {
 	s.chat(nil).want("agentic_task_undo", `{"task_id":1}`, "a person has to say so, and this client cannot ask them: `ralph undo 1`", true)
 	p := &person{answer: "decline"}
 	c := s.chat(p)
-	c.want("agentic_task_undo", `{"task_id":1,"cancel":true}`, "the person did not confirm it: TASK-1 stays as it is", true)
-	if want := []string{"Take back what TASK-1 has merged, and cancel it?"}; !slices.Equal(p.asked, want) {
+	c.want("agentic_task_undo", `{"task_id":1}`, "the person did not confirm it: TASK-1 stays as it is", true)
+	if want := []string{"Take back what TASK-1 has merged, and cancel the task?"}; !slices.Equal(p.asked, want) {
 		t.Errorf("the person was asked %q, want %q", p.asked, want)
 	}
 	p.answer = "accept"
 	c.want("agentic_task_undo", `{"task_id":2}`, "TASK-2: not found", true)
-	c.want("agentic_task_undo", `{"task_id":"TASK-1","cancel":true,"reason":"not wanted"}`, "TASK-1 will be undone once a run merges its reverse", false)
-	c.want("agentic_task_undo", `{"task_id":1}`, "TASK-1 is merging: only what a completed task has merged can be undone", true)
-	s.ralph(0, "run")
+	c.want("agentic_task_undo", `{"task_id":"TASK-1","reason":"not wanted"}`, "TASK-1: the reverse of its change is being verified and merged", false)
+	events := s.follow(0)
+	for e := events.next(); e.Type != "task.status_changed" || !strings.Contains(string(e.Payload), `"to":"cancelled"`); e = events.next() {
+	}
+	events.interrupt()
 	s.has(s.ralph(0, "task", "show", "1"), "cancelled  undone by", "not wanted")
 	if files := s.git("ls-tree", "--name-only", "HEAD"); strings.Contains(files, "a.txt") {
 		t.Errorf("the branch has\n%s", files)

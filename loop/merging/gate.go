@@ -31,9 +31,11 @@ func (l *Merger) Gate(
 	}
 	t := of[0]
 	files, blobs := l.ours(pairs)
-	links, err := l.links(ctx, b.Commit, tip)
-	if err != nil {
-		return g, err
+	var links map[string]string
+	if len(pairs) > 0 {
+		if links, err = l.links(ctx, b.Commit, tip); err != nil {
+			return g, err
+		}
 	}
 	g.Guarded = l.guarded(pairs, links, guarded, t.Allow)
 	r := gate.Results{Files: l.gateRules(commands).Changes(files, l.reads(ctx, tip))}
