@@ -178,7 +178,7 @@ func (p *Project) Pool(here *workspace.Workspace) *workspace.Pool {
 		Setup: c.Setup, PortsFrom: c.Ports, Ports: config.Fixed.WorkspacePorts,
 		Env: p.workEnvironment(), Through: p.Mask().Reader,
 		Enter: p.Confinement.Enter(agentRole), Prepare: p.Confinement.Enter(setupRole), Layers: p.Confinement.Sandbox.Layers,
-		Caches: p.warmCaches(), MinFree: uint64(c.MinFree) << 20,
+		Steering: kinds.Steering, Caches: p.warmCaches(), MinFree: uint64(c.MinFree) << 20,
 		Forges:      p.Confinement.Sandbox.Name == sandbox.None && os.Geteuid() == 0,
 		Containment: p.Confinement.Containment, Timeout: p.Config.Verify.Timeout, Log: p.Log,
 	}

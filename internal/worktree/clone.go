@@ -190,6 +190,20 @@ func (c *Clone) fresh(ctx context.Context, commit string, hidden []string, user 
 	return errors.Join(replace(c.atFile(), []byte(commit)), c.giveIndex())
 }
 
+// Drop removes the untracked files that match globs in any folder, whatever the case of their names, also those that
+// git ignores.
+func (c *Clone) Drop(ctx context.Context, globs []string) error {
+	if len(globs) == 0 {
+		return nil
+	}
+	args := []string{"-C", c.dir, "clean", "-ffdxq", "--"}
+	for _, glob := range globs {
+		args = append(args, ":(top,glob,icase)**/"+strings.TrimPrefix(glob, "**/"))
+	}
+	_, err := c.run(ctx, nil, args...)
+	return err
+}
+
 // HasModules reports whether the checked out commit has submodules. [Clone.Fresh] fills them from the user's own
 // copies; those that the user has no copy of are empty.
 func (c *Clone) HasModules() bool { return exists(filepath.Join(c.dir, ".gitmodules")) }

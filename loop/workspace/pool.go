@@ -47,6 +47,7 @@ type Pool struct {
 	Caches         map[string]string // the user's caches that workspaces without layers get copies of, by name
 	MinFree        uint64            // bytes of disk that those copies leave free
 	Forges         bool              // checks may set the time of a file's last change
+	Steering       []string          // globs of files that steer agents: no session leaves one to the next
 
 	Merged      func(ctx context.Context) (string, error) // the last commit of the target; nil is any
 	Containment proc.Containment

@@ -195,6 +195,11 @@ func (p *Workspace) checkOut(ctx context.Context, wanted ready, given given) err
 	if err := s.forget(spoiledFile); err != nil {
 		return err
 	}
+	if !s.Checks { // no agent works there
+		if err := s.git.Drop(ctx, s.pool.Steering); err != nil {
+			return fmt.Errorf("workspace %s: %w", s.name(), err)
+		}
+	}
 	if wanted.lay != "" {
 		if err := s.git.Lay(ctx, wanted.lay); err != nil {
 			return fmt.Errorf("workspace %s: %w", s.name(), err)
