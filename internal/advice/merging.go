@@ -29,7 +29,14 @@ func Merging(tx *store.Tx) ([]string, error) {
 		}
 		titles[c.TaskID] = t.Title
 	}
-	return MergingLines(q, list, titles, tx.Now().Time), nil
+	lines := MergingLines(q, list, titles, tx.Now().Time)
+	if len(list) > 0 && q.Paused == "" {
+		if running, err := tx.AnyAlive(); err != nil || running {
+			return lines, err
+		}
+		lines = append(lines, "no run is in progress: `ralph merge --now` merges that, or the next run does")
+	}
+	return lines, nil
 }
 
 // MergingLines is [Merging] for a given queue, in its order.
