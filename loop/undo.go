@@ -42,9 +42,9 @@ func (l *Loop) Undo(ctx context.Context, task int64, u Undoing) (conflicts []str
 		}
 		undo := store.Undo{Change: c, By: u.By, Why: u.Why}
 		if c.Head == "" {
-			how := " had nothing of its change any more"
+			how := " has nothing of its change"
 			if to == ralph.Completed {
-				how = " had its change already"
+				how = " has its change already"
 			}
 			return tx.UndoneAlready(undo, l.Merger.Into+how)
 		}

@@ -123,6 +123,13 @@ func (tx *Tx) UndoneAlready(u Undo, how string) error {
 	if _, _, err := tx.Undoable(u.Change.TaskID); err != nil {
 		return err
 	}
+	status, err := tx.status(u.Change.TaskID)
+	if err != nil {
+		return err
+	}
+	if status == u.Change.Undo {
+		return ralph.Conflict("TASK-%d is %s already: %s", u.Change.TaskID, status, how)
+	}
 	if err := tx.sayWhy(u); err != nil {
 		return err
 	}
