@@ -81,7 +81,8 @@ func (b *bench) agentAlone(ctx context.Context) time.Duration {
 	var script strings.Builder
 	script.WriteString("set -e\n")
 	for _, a := range list {
-		fmt.Fprintf(&script, "RALPH_SESSION_ID=%s %s %s scripted-agent", a.SessionID, strings.Join(a.Env, " "), quote(b.ralph))
+		fmt.Fprintf(&script, "RALPH_SESSION_ID=%s %s %s scripted-agent",
+			a.SessionID, strings.Join(a.Env, " "), quote(b.ralph))
 		for _, arg := range claude.Arguments("", options, a) {
 			script.WriteString(" " + quote(arg))
 		}
