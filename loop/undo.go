@@ -23,6 +23,9 @@ type Undoing struct {
 // its way; nothing is queued then. Where people have reversed it already, the task has its status at once. The error
 // wraps [ralph.ErrConflict] if there is nothing to reverse.
 func (l *Loop) Undo(ctx context.Context, task int64, u Undoing) (conflicts []string, err error) {
+	if err := l.Attached(); err != nil {
+		return nil, err
+	}
 	var merged []ralph.Change
 	var to ralph.Status
 	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
@@ -42,9 +45,9 @@ func (l *Loop) Undo(ctx context.Context, task int64, u Undoing) (conflicts []str
 		}
 		undo := store.Undo{Change: c, By: u.By, Why: u.Why}
 		if c.Head == "" {
-			how := " had nothing of its change any more"
+			how := " has nothing of its change"
 			if to == ralph.Completed {
-				how = " had its change already"
+				how = " has its change already"
 			}
 			return tx.UndoneAlready(undo, l.Merger.Into+how)
 		}
