@@ -23,6 +23,9 @@ type Undoing struct {
 // its way; nothing is queued then. Where people have reversed it already, the task has its status at once. The error
 // wraps [ralph.ErrConflict] if there is nothing to reverse.
 func (l *Loop) Undo(ctx context.Context, task int64, u Undoing) (conflicts []string, err error) {
+	if err := l.Attached(); err != nil {
+		return nil, err
+	}
 	var merged []ralph.Change
 	var to ralph.Status
 	if err := l.Store.View(ctx, func(tx *store.Tx) (err error) {

@@ -437,11 +437,23 @@ func (l *Loop) mergeLeft(ctx context.Context) {
 
 // mergeForWorker is mergeNow, unless what is queued is to be merged into another branch.
 func (l *Loop) mergeForWorker(ctx context.Context, take taker, wait time.Duration) (why string, err error) {
+	if err := l.Attached(); err != nil {
+		return "", err
+	}
 	if err := l.Store.View(ctx, l.sameTarget); err != nil {
 		return "", err
 	}
 	waits, err := l.mergeNow(ctx, take, wait, 0, false)
 	return waits.Why, err
+}
+
+// Attached refuses to merge while no branch is checked out and merge.into names none. The error is a usage error.
+func (l *Loop) Attached() error {
+	if l.Merger.Into != "" {
+		return nil
+	}
+	return ralph.Usage(errors.New("HEAD is detached: check a branch out into which work is to be merged, or name it in " +
+		"merge.into"))
 }
 
 // sameTarget refuses a worker whose work is to be merged into another branch than that of the run or the

@@ -76,6 +76,11 @@ func (a *app) mergeQueued(ctx context.Context, task int64) error {
 		if err != nil {
 			return err
 		}
+		if task == 0 { // a person asks for it now: a remote that was away is tried at once
+			if err := db.Tx(ctx, (*store.Tx).ReachedRemote); err != nil {
+				return err
+			}
+		}
 		waits, err := l.MergeQueued(ctx)
 		for e, rerr := range db.EventsAfter(context.WithoutCancel(ctx), after) {
 			if rerr != nil {

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -66,40 +69,44 @@ func newUndo(a *app) *cobra.Command {
 	return cmd
 }
 
-// undo undoes tasks, one after the other, and merges that.
+// undo undoes tasks, one after the other, and merges that: the change that was merged last first, since others may
+// build on the earlier ones. If one of them has nothing to undo, none is undone.
 func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoing) error {
-	list := make([]undone, len(ids))
-	waits := ""
-	for i, id := range ids {
-		list[i] = undone{TaskID: id, Conflicts: []string{}, Reverses: []string{}}
-		after, err := store.Read(ctx, l.Store, (*store.Tx).LastEvent)
-		if err != nil {
-			return err
+	newest := map[int64]int64{} // by task: its latest change
+	if err := l.Store.View(ctx, func(tx *store.Tx) error {
+		for _, id := range ids {
+			merged, _, err := tx.Undoable(id)
+			if err != nil {
+				return err
+			}
+			newest[id] = merged[0].ID
 		}
-		conflicts, err := l.Undo(ctx, id, u)
-		if err != nil {
-			return err
-		}
-		list[i].Conflicts = append(list[i].Conflicts, conflicts...)
-		switch {
-		case len(conflicts) == 0: // each builds on the commit of the one before
-			waits, err = l.MergeQueued(ctx)
-		case u.Agent:
-			list[i].Agent, err = l.UndoByAgent(ctx, id, conflicts, u)
-		}
-		if err != nil {
-			return err
-		}
-		if err := list[i].read(ctx, l.Store, after); err != nil {
-			return err
-		}
-	}
-	if err := a.print(list, func(w io.Writer) {
-		for _, v := range list {
-			v.say(w, waits)
-		}
+		return nil
 	}); err != nil {
 		return err
+	}
+	slices.SortFunc(ids, func(x, y int64) int { return cmp.Compare(newest[y], newest[x]) })
+	var list []undone
+	waits := ""
+	var failed error
+	for _, id := range ids {
+		v, why, err := undoOne(ctx, l, id, u)
+		if failed = err; err != nil {
+			break
+		}
+		list, waits = append(list, v), cmp.Or(why, waits)
+	}
+	if failed == nil || len(list) > 0 {
+		if err := a.print(list, func(w io.Writer) {
+			for _, v := range list {
+				v.say(w, waits)
+			}
+		}); err != nil {
+			return errors.Join(failed, err)
+		}
+	}
+	if failed != nil {
+		return failed
 	}
 	for _, v := range list {
 		switch {
@@ -110,6 +117,30 @@ func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoin
 		}
 	}
 	return nil
+}
+
+// undoOne undoes a task and merges that. waits is what a change that is still queued waits for.
+func undoOne(ctx context.Context, l *loop.Loop, id int64, u loop.Undoing) (v undone, waits string, err error) {
+	v = undone{TaskID: id, Conflicts: []string{}, Reverses: []string{}}
+	after, err := store.Read(ctx, l.Store, (*store.Tx).LastEvent)
+	if err != nil {
+		return v, "", err
+	}
+	conflicts, err := l.Undo(ctx, id, u)
+	if err != nil {
+		return v, "", err
+	}
+	v.Conflicts = append(v.Conflicts, conflicts...)
+	switch {
+	case len(conflicts) == 0: // each builds on the commit of the one before
+		waits, err = l.MergeQueued(ctx)
+	case u.Agent:
+		v.Agent, err = l.UndoByAgent(ctx, id, conflicts, u)
+	}
+	if err != nil {
+		return v, "", err
+	}
+	return v, waits, v.read(ctx, l.Store, after)
 }
 
 // read reads what has become of the task since an event.

@@ -23,24 +23,34 @@ type File struct {
 
 // Split divides what git prints into files. Lines before the first file are left out.
 func Split(patch string) (files []File) {
-	notes, in := "", false // in is whether the last line was one of a hunk
+	notes, in := "", false         // in is whether the last line was one of a hunk
+	var head, body strings.Builder // of the last file, which may be large
+	end := func() {
+		if last := len(files) - 1; last >= 0 {
+			files[last].Head, files[last].Body = head.String(), body.String()
+		}
+		head.Reset()
+		body.Reset()
+	}
 	for line := range strings.Lines(patch) {
 		switch {
 		case strings.HasPrefix(line, "diff --git "):
-			files, in = append(files, File{Path: named(line), Status: "modified", Notes: notes, Head: line}), false
+			end()
+			files, in = append(files, File{Path: named(line), Status: "modified", Notes: notes}), false
+			head.WriteString(line)
 			notes = ""
 		case strings.HasPrefix(line, "# "):
 			notes, in = notes+line, false
 		case len(files) == 0:
 		case in || strings.HasPrefix(line, "@@ "):
-			files[len(files)-1].Body += line
+			body.WriteString(line)
 			in = true
 		default:
-			f := &files[len(files)-1]
-			f.Head += line
-			f.header(strings.TrimRight(line, "\r\n"))
+			head.WriteString(line)
+			files[len(files)-1].header(strings.TrimRight(line, "\r\n"))
 		}
 	}
+	end()
 	return files
 }
 

@@ -136,3 +136,18 @@ func FuzzLines(f *testing.F) {
 		}
 	})
 }
+
+// TestALargeDifferenceIsReadOnce: reading takes memory in proportion to the difference, not to its square.
+func TestALargeDifferenceIsReadOnce(t *testing.T) {
+	text := "diff --git a/big b/big\n--- a/big\n+++ b/big\n@@ -0,0 +1,20000 @@\n" + strings.Repeat("+line\n", 20000)
+	result := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			if got := patch.Split(text); len(got) != 1 || got[0].String() != text {
+				b.Fatal("the difference is not what was read")
+			}
+		}
+	})
+	if most := int64(20 * len(text)); result.AllocedBytesPerOp() > most {
+		t.Errorf("takes %d bytes for %d, want at most %d", result.AllocedBytesPerOp(), len(text), most)
+	}
+}

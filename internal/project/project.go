@@ -264,11 +264,7 @@ func Cloneable(ctx context.Context, l *loop.Loop) error {
 	if why := l.Here.Tree.Uncloned(ctx); why != "" {
 		return ralph.Usage(fmt.Errorf("sessions work in clones of the repository, and there can be none: %s", why))
 	}
-	if l.Merger.Into == "" {
-		return ralph.Usage(errors.New("HEAD is detached: " +
-			"check a branch out into which work is to be merged, or name it in merge.into"))
-	}
-	return nil
+	return l.Attached()
 }
 
 // unguarded reports a configured agent that asks for no permissions while there is no sandbox; ""

@@ -129,6 +129,9 @@ func (r *Remote) Fetch(ctx context.Context, branch string) (string, error) {
 
 var fetches atomic.Int64 // of this process
 
+// fetchTries is how often a fetch is tried if another process fetches the same branch: git refuses one of the two.
+const fetchTries = 10
+
 // FetchRef is [Remote.Fetch] of any ref of the remote, by its full name.
 func (r *Remote) FetchRef(ctx context.Context, ref string) (string, error) {
 	// A ref of its own for each: several may be fetched at once, and a change twice at once. A branch keeps its ref, so
@@ -143,8 +146,14 @@ func (r *Remote) FetchRef(ctx context.Context, ref string) (string, error) {
 			return "", err
 		}
 	}
-	_, err := r.run(ctx, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
-		"--no-auto-maintenance", r.url, "+"+ref+":"+fetched)
+	var err error
+	for range fetchTries {
+		_, err = r.run(ctx, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
+			"--no-auto-maintenance", r.url, "+"+ref+":"+fetched)
+		if err == nil || !moved.MatchString(err.Error()) {
+			break
+		}
+	}
 	if err != nil && strings.Contains(err.Error(), "couldn't find remote ref") {
 		return "", nil
 	}
@@ -164,7 +173,7 @@ type Pushed struct {
 	Refused string // the remote's own reason for rejecting the push; "" if it accepted
 }
 
-// moved matches what git says of a ref that another push has moved meanwhile.
+// moved matches what git says of a ref that another push or fetch has moved meanwhile.
 var moved = regexp.MustCompile(`cannot lock ref '[^']*': (is at [0-9a-f]+ but expected|reference already exists)`)
 
 // Push moves a branch of the remote from one commit to another; from "" creates it. If the branch
