@@ -94,6 +94,13 @@ func (a *app) mergeQueued(ctx context.Context, task int64) error {
 			fmt.Fprintf(out, "not merged yet: %s\n", text.VisibleLine(waits))
 			err = &ralph.ExitError{Status: ralph.ExitWaiting}
 		}
+		if err != nil || task == 0 {
+			return err
+		}
+		t, err := store.Read(ctx, db, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(task) })
+		if err == nil && t.Status != ralph.Completed && t.Status != ralph.Merging { // sent back
+			err = &ralph.ExitError{Status: ralph.ExitFailed}
+		}
 		return err
 	})
 }

@@ -46,7 +46,11 @@ func (t *Tree) Shown(ctx context.Context, from, to string, only, whole []string)
 			return "", "", err
 		}
 	}
-	all, err := t.Patch(ctx, from, to, only)
+	var options []string
+	if len(whole) > 0 { // a file that was renamed to one of them is removed, which must not be hidden
+		options = []string{"--unified=3", "--no-renames"}
+	}
+	all, err := t.Patch(ctx, from, to, only, options...)
 	if err != nil {
 		return "", "", err
 	}

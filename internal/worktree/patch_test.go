@@ -78,7 +78,10 @@ func TestWhatARenameBringsIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, rest, err := tree.Shown(t.Context(), "HEAD^1", "HEAD", nil, []string{"hook"})
-	if err != nil || strings.Count(first, "\n+") < 20 || !strings.Contains(rest, "rename to simple") || strings.Contains(rest, "hook") {
+	if err != nil || strings.Count(first, "\n+") < 20 || !strings.Contains(rest, "+++ b/simple") || strings.Contains(rest, "hook") {
+		t.Errorf("%v: %s\n-- rest\n%s", err, first, rest)
+	}
+	if !strings.Contains(rest, "--- a/notes\n+++ /dev/null\n") { // that the old file is removed is no secret
 		t.Errorf("%v: %s\n-- rest\n%s", err, first, rest)
 	}
 }
