@@ -17,7 +17,7 @@ func TestJest(t *testing.T) {
 		broken       string // its beginning
 	}{
 		{
-			"passed, failed, skipped", `{"numFailedTests": 1, "testResults": [{"name": "/work/src/a.test.js", "status": "failed", "assertionResults": [
+			"passed, failed, skipped", `{"numFailedTests": 1, "testResults": [{"name": "/app/src/a.test.js", "status": "failed", "assertionResults": [
 				{"ancestorTitles": ["sum", "of two"], "title": "adds", "status": "passed"},
 				{"ancestorTitles": [], "title": "fails", "status": "failed"},
 				{"ancestorTitles": [], "title": "waits", "status": "pending"}, {"ancestorTitles": [], "title": "later", "status": "todo"}]}]}`,
@@ -27,13 +27,13 @@ func TestJest(t *testing.T) {
 			},
 			"",
 		},
-		{"a file that cannot be loaded", `{"testResults": [{"name": "/work/a.test.js", "status": "failed", "assertionResults": []}]}`, results{"a.test.js": "failed"}, ""},
+		{"a file that cannot be loaded", `{"testResults": [{"name": "/app/a.test.js", "status": "failed", "assertionResults": []}]}`, results{"a.test.js": "failed"}, ""},
 		{"a file elsewhere", `{"testResults": [{"name": "/other/a.test.js", "assertionResults": [{"title": "adds", "status": "passed"}]}]}`, results{"a.test.js > adds": "passed"}, ""},
 		{"a failure without a name", `{"numFailedTests": 2, "testResults": []}`, nil, "jest counts 2 failures and names none"},
 		{"no JSON", `{"testResults": [`, nil, "jest's report cannot be read: "},
 		{"another form", `{"testResults": 3}`, nil, "jest's report cannot be read: "},
 	} {
-		got, err := testresult.ParseJest(strings.NewReader(c.report), "/work")
+		got, err := testresult.ParseJest(strings.NewReader(c.report), "/app")
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
