@@ -62,9 +62,8 @@ func (b *workshop) at(dir string, verify ...string) *loop.Loop {
 	l := &loop.Loop{
 		Store: b.db, Here: &workspace.Workspace{Dir: dir, State: b.state}, Log: slog.New(slog.DiscardHandler),
 		Limits:  ralph.Limits{Attempts: 10},
-		Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
+		Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10, Retries: 2},
 		Check:   check.Rules{Commands: verify, Timeout: 10 * time.Minute, Env: os.Environ()},
-		Session: session.Limits{Retries: 2},
 		Prompts: loop.Prompts{Tokens: 24_000},
 	}
 	withWorkspaces(b.t, l)

@@ -19,7 +19,6 @@ import (
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/check"
-	"ralph/loop/session"
 	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
@@ -235,9 +234,8 @@ func TestNoStatementOfTheLoopReadsAWholeTable(t *testing.T) {
 			MaxSessions: 12, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
 			SessionCostUSD: 10, Attempts: 2, StagnantMaximum: 100, Usage: map[string]int{"five_hour": 80},
 		},
-		Rules: signals.Rules{StuckLimit: 2, VerifyFailures: 2, Attempts: 2, ReviewProtect: true}, Prompts: loop.Prompts{Tokens: 10000}, OnRed: loop.RedGo,
+		Rules: signals.Rules{StuckLimit: 2, VerifyFailures: 2, Attempts: 2, ReviewProtect: true, Retries: 1}, Prompts: loop.Prompts{Tokens: 10000}, OnRed: loop.RedGo,
 		Check:   check.Rules{Commands: []string{"test -e done"}, Protect: []string{"ci.sh"}, Timeout: time.Minute, Env: os.Environ()},
-		Session: session.Limits{Retries: 1},
 	}
 	withWorkspaces(t, l)
 	l.Heart = beat(func() {

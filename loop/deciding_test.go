@@ -216,7 +216,7 @@ func TestWhatBecomesOfASession(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newWorkshop(t)
 			l := b.repository(tt.verify...)
-			l.Session.Reminders, l.Check.Protect = 1, []string{"*.golden"}
+			l.Rules.Reminders, l.Check.Protect = 1, []string{"*.golden"}
 			id := b.add(ralph.Task{Title: "A"})
 			_, s := b.once(l, &speech{b: b, turns: tt.turns, ending: ralph.Finished})
 			task := b.task(id)
@@ -253,7 +253,7 @@ func TestWhatASessionShowsIsBounded(t *testing.T) {
 	first := "test ! -e f0 || for i in $(seq 100 159); do echo x > $i.golden; done # " + strings.Join(made, " ")
 	second := "test ! -e f0 || for i in $(seq 100 200); do echo x > d$i; test $i -lt 160 || echo x > $i.golden; done"
 	l := b.repository(first, second)
-	l.Session.Retries, l.Check.Protect = 0, []string{"*.golden"}
+	l.Rules.Retries, l.Check.Protect = 0, []string{"*.golden"}
 	b.add(ralph.Task{Title: "A"})
 	_, s := b.once(l, &speech{b: b, turns: []turn{{write: made, say: finish, answer: "over"}}, ending: ralph.Finished})
 	d, err := store.Decided(s)

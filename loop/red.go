@@ -55,7 +55,7 @@ func (r *runner) ready(ctx context.Context, task ralph.Task) (ralph.Task, error)
 		r.red.green = true
 		return task, nil
 	}
-	said := signals.Refused(red, nil, ralph.Evidence{}, r.Rules)
+	said := signals.Refused(red, nil, ralph.Evidence{}, r.Rules).String()
 	if r.OnRed == RedFirst {
 		return r.readyFirst(ctx, task, red, said)
 	}
@@ -106,7 +106,7 @@ func (l *Loop) nameTests(red []ralph.Check) string {
 
 // announce records what fails, with the end of its output, once per kind of failure.
 func (r *runner) announce(ctx context.Context, red []ralph.Check, consequence string) error {
-	said := signals.Refused(red, nil, ralph.Evidence{}, r.Rules)
+	said := signals.Refused(red, nil, ralph.Evidence{}, r.Rules).String()
 	if said+consequence == r.red.announced {
 		return nil
 	}

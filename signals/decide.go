@@ -1,6 +1,7 @@
 package signals
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,44 +19,102 @@ type Said struct {
 	Resolved bool // a blocker, flag or suggestion that a person has answered in the meantime
 }
 
-// Facts are everything that a decision depends on. All that the database
-// knows is looked up beforehand.
+// said is a [Said] as JSON.
+type said struct {
+	ID       int64           `json:"id"`
+	Verb     ralph.Verb      `json:"verb"`
+	Payload  json.RawMessage `json:"payload"`
+	Answered bool            `json:"answered,omitempty"`
+	Resolved bool            `json:"resolved,omitempty"`
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (s Said) MarshalJSON() ([]byte, error) {
+	payload, err := json.Marshal(s.Payload)
+	if err != nil {
+		return nil, fmt.Errorf("signal %d: %w", s.ID, err)
+	}
+	return json.Marshal(said{s.ID, s.Payload.Verb(), payload, s.Answered, s.Resolved})
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It refuses what [Parse] refuses.
+func (s *Said) UnmarshalJSON(b []byte) error {
+	var of said
+	if err := json.Unmarshal(b, &of); err != nil {
+		return err
+	}
+	payload, err := Parse(of.Verb, of.Payload)
+	if err != nil {
+		return fmt.Errorf("signal %d: %w", of.ID, err)
+	}
+	*s = Said{of.ID, payload, of.Answered, of.Resolved}
+	return nil
+}
+
+// Facts are everything that a decision depends on. All that the database knows is looked up beforehand. As JSON they are
+// stored with the session, without known learnings and rules, for `ralph session show --decision`.
 type Facts struct {
-	Task        ralph.Task   // the task while the session is being decided
-	Ending      ralph.Ending // how the process ended
-	EndingWhy   string       // one sentence for people
-	Said        []Said       // in the order in which they were given
-	Changed     bool         // the digests before and after the session differ
-	Untouched   bool         // the work tree has not changed since the session began
-	Confirmed   bool         // asked about a done without any change, the agent said done again
-	Verify      []ralph.Check
-	Protected   []string // protected files that it changed
-	Void        bool     // the closing verb does not count: the contract changed, or the claim could not be checked
-	CancelledBy string   // who cancelled the task during the session; "" for nobody
-	Unchecked   string   // why the done could not be checked although nobody stopped the check; "" otherwise
-	Unseen      []string // what else could not be determined, each with the reason
-	Merges      bool     // the work was done in a workspace and has to be merged first
-	Conflict    string   // why the work conflicts with what has been merged since; "" if it does not
-	Conflicts   []string // the conflicting files
-	Told        bool     // its agent was told of the conflict, and that was counted
-	Moved       bool     // something has been merged since the agent last saw the target
-	Head        string   // the commit that would be merged; "" if nothing was changed
-	Planned     string   // what a session has planned, completely, in a sentence; "" if it has not, or does not plan
+	Task        Task          `json:"task"`                   // while the session is being decided
+	Ending      ralph.Ending  `json:"ending"`                 // how the process ended
+	EndingWhy   string        `json:"ending_why,omitempty"`   // one sentence for people
+	Said        []Said        `json:"said,omitempty"`         // in the order in which they were given
+	Told        []Notice      `json:"told,omitempty"`         // to the agent, at the ends of its turns, in order
+	Changed     bool          `json:"changed"`                // the digests before and after the session differ
+	Untouched   bool          `json:"untouched"`              // the session changed nothing in the work tree
+	Carries     bool          `json:"carries,omitempty"`      // an earlier session of the task left work that is merged with it
+	Vouched     bool          `json:"vouched,omitempty"`      // a person vouches for the done
+	Worker      bool          `json:"worker,omitempty"`       // a worker or a person works, no agent that ralph started
+	Cloned      bool          `json:"cloned,omitempty"`       // it works in a workspace of ralph's
+	Verify      []ralph.Check `json:"verify,omitempty"`       // without their output
+	Protected   []string      `json:"protected,omitempty"`    // protected files that it changed
+	Void        bool          `json:"void"`                   // the closing verb does not count, as a person or another machine ended it
+	CancelledBy string        `json:"cancelled_by,omitempty"` // who cancelled the task during the session; "" for nobody
+	Unchecked   string        `json:"unchecked,omitempty"`    // why the done could not be checked, although nobody stopped that; or ""
+	Unseen      []string      `json:"unseen,omitempty"`       // what else could not be determined, each with the reason
+	Merges      bool          `json:"merges,omitempty"`       // the work was done in a workspace and has to be merged first
+	Conflict    string        `json:"conflict,omitempty"`     // why the work conflicts with what has been merged since; or ""
+	Conflicts   []string      `json:"conflicts,omitempty"`    // the conflicting files
+	Marks       []string      `json:"marks,omitempty"`        // files that still have conflict marks of ralph's
+	Moved       bool          `json:"moved,omitempty"`        // something has been merged since the agent last saw the target
+	Head        string        `json:"head,omitempty"`         // the commit that would be merged; "" if nothing was changed
+	Planned     string        `json:"planned,omitempty"`      // what a session has planned, completely; "" if it has not, or does not plan
 
-	Approvals []ralph.Approval // what people have approved of this task
-	OpenFlags []int64          // blocking flags of the task's earlier sessions that nobody has answered
+	Approvals []ralph.Approval `json:"approvals,omitempty"`  // what people have approved of this task
+	OpenFlags []int64          `json:"open_flags,omitempty"` // unanswered blocking flags of the task's earlier sessions
 
-	Evidence ralph.Evidence // what else was seen when the done was checked
+	Evidence ralph.Evidence `json:"evidence"` // what else was seen when the done was checked
 
-	Waits ralph.Waits // what held the task back before this session's signals
+	Waits ralph.Waits `json:"waits"` // what held the task back before this session's signals
 
-	Upstream map[int64]Upstream // for each blocked(upstream_task): what its text refers to
-	Known    []ralph.Learning   // the learnings that this session may repeat
-	Titles   map[string]bool    // NormalTitle of the open tasks and proposals that matter here
-	Features map[string]bool    // names of existing features
-	Approved int                // suggested tasks that were auto-approved within a day
+	Upstream map[int64]Upstream `json:"upstream,omitempty"` // for each blocked(upstream_task): what its text refers to
+	Known    []ralph.Learning   `json:"-"`                  // the learnings that this session may repeat
+	Titles   map[string]bool    `json:"titles,omitempty"`   // NormalTitle of the open tasks and proposals that matter here
+	Features map[string]bool    `json:"features,omitempty"` // names of existing features
+	Approved int                `json:"approved,omitempty"` // suggested tasks that were auto-approved within a day
 
-	Rules Rules
+	Waiting bool  `json:"-"` // the agent has ended a turn and waits: it can be told something
+	Unheard int64 `json:"-"` // the latest comment of a person that is on its way to the agent; 0 for none
+	Rules   Rules `json:"-"`
+}
+
+// Task has the fields of a task that decisions depend on.
+type Task struct {
+	ID             int64  `json:"id"`
+	Feature        string `json:"feature,omitempty"`
+	Attempts       int    `json:"attempts"`
+	StuckCount     int    `json:"stuck_count"`
+	VerifyFailures int    `json:"verify_failures"`
+	PromptTooLong  int    `json:"prompt_too_long"`
+	LostCount      int    `json:"lost_count,omitempty"`
+	TimesSentBack  int    `json:"times_sent_back,omitempty"`
+}
+
+// TaskOf returns what decisions depend on of a task.
+func TaskOf(t ralph.Task) Task {
+	return Task{
+		ID: t.ID, Feature: t.Feature, Attempts: t.Attempts, StuckCount: t.StuckCount, VerifyFailures: t.VerifyFailures,
+		PromptTooLong: t.PromptTooLong, LostCount: t.LostCount, TimesSentBack: t.TimesSentBack,
+	}
 }
 
 // Upstream is what the text of a blocked(upstream_task) refers to.
@@ -73,6 +132,8 @@ type Rules struct {
 	AutoApprove    int    // how many suggested tasks a day are auto-approved; 0 is none
 	ReviewProtect  bool   // a change of protected files waits for a person instead of being refused
 	MaxSentBack    int    // conflicts and refused merges of a task before it is merged alone
+	Reminders      int    // how often an agent is asked for a missing closing signal
+	Retries        int    // refusals that an agent is told of in the same conversation
 	Lost           string // what lost and loosened tests come to: [PolicyAsk], [PolicyRefuse] or [PolicyNote]
 	TestsChanged   string // what changed tests come to: [PolicyAsk] or [PolicyNote]
 }
@@ -124,6 +185,8 @@ type Decision struct {
 	Learn     []Learn         // learnings to add or to count again
 	Propose   []Proposal      // tasks to propose
 	Announce  []int64         // ids of the blocking flags
+
+	Reply Reply `json:"-"` // what to tell the agent if it waits; "" for nothing, and it is over
 }
 
 // A Hold is a question or blocker that holds the task back until a person answers it.
@@ -181,6 +244,7 @@ func Decide(f Facts) Decision {
 	sentBack(f, &d)
 	unseen(f, &d)
 	cancelled(f, &d)
+	d.Reply = reply(f)
 	return d
 }
 
@@ -264,29 +328,29 @@ func judgeDone(f Facts, d *Decision, c Done) string {
 		d.Accepted, d.Status, d.Outcome, d.StuckCount, d.VerifyFailures = true, ralph.Completed, ralph.OutcomeSuccess, 0, 0
 		return f.Planned + ": " + text.FirstLine(c.Summary)
 	}
-	if f.Untouched && len(f.Verify) == 0 && !f.Confirmed && f.Conflict == "" {
+	if f.nothing() && len(f.Verify) == 0 && !f.confirmed() && f.Conflict == "" {
 		why := "done without any change, and not confirmed: " + text.FirstLine(c.Summary)
 		if !counts(f) {
 			return why // it could not be asked
 		}
 		return stuckOnce(f, d, why)
 	}
-	refused := Refused(f.Verify, f.Protected, f.Evidence, f.Rules)
+	refusal := f.refusal()
 	switch {
-	case refused == "" && f.Conflict != "":
+	case !refusal.Any() && f.Conflict != "":
 		d.SentBack, d.Conflicts, d.Attempts = f.Conflict, f.Conflicts, f.Task.Attempts
 		return f.Conflict
-	case refused == "" && len(OpenFlags(f.Said, f.OpenFlags, c)) > 0:
+	case !refusal.Any() && len(OpenFlags(f.Said, f.OpenFlags, c)) > 0:
 		open := OpenFlags(f.Said, f.OpenFlags, c)
 		for _, id := range open {
 			d.Holds = append(d.Holds, Hold{Comment: id, Why: "a done waits for it"})
 		}
 		return flagged(open)
-	case refused == "":
+	case !refusal.Any():
 		return accept(f, d, c)
 	}
 	d.VerifyFailures++
-	why := "done was refused: " + refused
+	why := "done was refused: " + refusal.String()
 	if d.VerifyFailures >= f.Rules.VerifyFailures {
 		d.Status = ralph.Failed
 		return fmt.Sprintf("%s; refused %s", why, text.Count(d.VerifyFailures, "time"))
@@ -301,7 +365,7 @@ func sentBack(f Facts, d *Decision) {
 		return
 	}
 	before := f.Task.TimesSentBack
-	if f.Told {
+	if f.told(ReplyConflict) > 0 && !f.Moved { // and that was counted
 		before--
 	}
 	d.TimesSentBack = before + 1

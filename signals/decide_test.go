@@ -1,6 +1,8 @@
 package signals_test
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"ralph"
@@ -45,7 +47,7 @@ func TestDecide(t *testing.T) {
 		{"done is accepted when the verification passes", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green}, ralph.Completed, 0},
 		{"done that verified without a change is accepted", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green, Untouched: true}, ralph.Completed, 0},
 		{"done without a change and without verification is not believed", signals.Facts{Ending: ralph.Finished, Said: say(done), Untouched: true}, ralph.Pending, 1},
-		{"done without a change is accepted when it is confirmed", signals.Facts{Ending: ralph.Finished, Said: say(done), Untouched: true, Confirmed: true}, ralph.Completed, 0},
+		{"done without a change is accepted when it is confirmed", signals.Facts{Ending: ralph.Finished, Said: say(done), Untouched: true, Vouched: true}, ralph.Completed, 0},
 		{"a lost session that could not confirm moves no counter", signals.Facts{Ending: ralph.Lost, Said: say(done), Untouched: true}, ralph.Pending, 0},
 		{"done with changed protected files is refused", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green, Protected: []string{"ci.sh"}}, ralph.Pending, 0},
 		{"done with changed protected files waits for a person where they are reviewed", signals.Facts{
@@ -58,25 +60,25 @@ func TestDecide(t *testing.T) {
 		}, ralph.Pending, 0},
 		{"done that conflicts with what has been merged is sent back", signals.Facts{Ending: ralph.Finished, Said: say(done), Conflict: "main has moved", Merges: true}, ralph.Pending, 0},
 		{"the third conflict, with which it was merged alone, waits for a person", signals.Facts{
-			Task: ralph.Task{TimesSentBack: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved",
+			Task: signals.Task{TimesSentBack: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved",
 		}, ralph.Blocked, 0},
 		{"so does the one of which its agent was told", signals.Facts{
-			Task: ralph.Task{TimesSentBack: 3}, Ending: ralph.Finished, Said: say(done), Conflict: "marks are left", Told: true,
+			Task: signals.Task{TimesSentBack: 3}, Ending: ralph.Finished, Said: say(done), Conflict: "marks are left", Told: []signals.Notice{{Reply: signals.ReplyConflict}},
 		}, ralph.Blocked, 0},
 		{"the second of which its agent was told does not", signals.Facts{
-			Task: ralph.Task{TimesSentBack: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "marks are left", Told: true,
+			Task: signals.Task{TimesSentBack: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "marks are left", Told: []signals.Notice{{Reply: signals.ReplyConflict}},
 		}, ralph.Pending, 0},
 		{"it does not where something was merged meanwhile", signals.Facts{
-			Task: ralph.Task{TimesSentBack: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved", Moved: true,
+			Task: signals.Task{TimesSentBack: 2}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved", Moved: true,
 		}, ralph.Pending, 0},
 		{"nor where no task is merged alone", signals.Facts{
-			Task: ralph.Task{TimesSentBack: 9}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved", Rules: signals.Rules{MaxSentBack: -rules.MaxSentBack},
+			Task: signals.Task{TimesSentBack: 9}, Ending: ralph.Finished, Said: say(done), Conflict: "main has moved", Rules: signals.Rules{MaxSentBack: -rules.MaxSentBack},
 		}, ralph.Pending, 0},
 		{"a red verification is refused, whatever conflicts", signals.Facts{
-			Task: ralph.Task{VerifyFailures: 2}, Ending: ralph.Finished, Said: say(done), Verify: red, Conflict: "main has moved",
+			Task: signals.Task{VerifyFailures: 2}, Ending: ralph.Finished, Said: say(done), Verify: red, Conflict: "main has moved",
 		}, ralph.Failed, 0},
 		{"done is refused when the verification fails", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: red}, ralph.Pending, 0},
-		{"the third refused done fails the task", signals.Facts{Task: ralph.Task{VerifyFailures: 2}, Ending: ralph.Finished, Said: say(done), Verify: red}, ralph.Failed, 0},
+		{"the third refused done fails the task", signals.Facts{Task: signals.Task{VerifyFailures: 2}, Ending: ralph.Finished, Said: say(done), Verify: red}, ralph.Failed, 0},
 		{"a done of a lost session is judged", signals.Facts{Ending: ralph.Lost, Said: say(done), Verify: green}, ralph.Completed, 0},
 		{"a done of a timed out session is judged", signals.Facts{Ending: ralph.TimedOut, Said: say(done), Verify: green}, ralph.Completed, 0},
 		{"a done that is accepted is merged first, where it has to be", signals.Facts{Ending: ralph.Finished, Said: say(done), Verify: green, Merges: true}, ralph.Merging, 0},
@@ -90,11 +92,11 @@ func TestDecide(t *testing.T) {
 		{"a stuck after a done wins too", signals.Facts{Ending: ralph.Finished, Said: say(done, stuck)}, ralph.Pending, 1},
 		{"no closing verb is stuck", signals.Facts{Ending: ralph.Finished, Changed: true}, ralph.Pending, 1},
 		{"a timeout without closing verb is stuck", signals.Facts{Ending: ralph.TimedOut, EndingWhy: "timed out after 45m0s"}, ralph.Pending, 1},
-		{"the third stuck fails the task", signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.Finished, Said: say(stuck)}, ralph.Failed, 3},
-		{"an interrupted session moves no counter", signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.Interrupted}, ralph.Pending, 2},
-		{"a rate limit moves no counter", signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.RateLimited}, ralph.Pending, 2},
+		{"the third stuck fails the task", signals.Facts{Task: signals.Task{StuckCount: 2}, Ending: ralph.Finished, Said: say(stuck)}, ralph.Failed, 3},
+		{"an interrupted session moves no counter", signals.Facts{Task: signals.Task{StuckCount: 2}, Ending: ralph.Interrupted}, ralph.Pending, 2},
+		{"a rate limit moves no counter", signals.Facts{Task: signals.Task{StuckCount: 2}, Ending: ralph.RateLimited}, ralph.Pending, 2},
 		{"a stuck of a session that then hit an agent error is judged", signals.Facts{Ending: ralph.Overloaded, Said: say(stuck)}, ralph.Pending, 1},
-		{"partial with a change clears the stuck count", signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.Finished, Said: say(partial), Changed: true}, ralph.Pending, 0},
+		{"partial with a change clears the stuck count", signals.Facts{Task: signals.Task{StuckCount: 2}, Ending: ralph.Finished, Said: say(partial), Changed: true}, ralph.Pending, 0},
 		{"partial without a change counts as stuck", signals.Facts{Ending: ralph.Finished, Said: say(partial)}, ralph.Pending, 1},
 		{"partial that taught something new is no stuck", signals.Facts{Ending: ralph.Finished, Said: say(lesson, partial)}, ralph.Pending, 0},
 		{"partial that repeats what is known is stuck", signals.Facts{
@@ -107,7 +109,7 @@ func TestDecide(t *testing.T) {
 		{"with done a question is informational", signals.Facts{Ending: ralph.Finished, Said: say(ask, done)}, ralph.Completed, 0},
 		{"a question acts when the done is refused", signals.Facts{Ending: ralph.Finished, Said: say(ask, done), Verify: red}, ralph.NeedsInput, 0},
 		{"a question acts in a session that was lost", signals.Facts{Ending: ralph.Lost, Said: say(ask)}, ralph.NeedsInput, 0},
-		{"an open question outranks failed", signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.Finished, Said: say(ask, stuck)}, ralph.NeedsInput, 3},
+		{"an open question outranks failed", signals.Facts{Task: signals.Task{StuckCount: 2}, Ending: ralph.Finished, Said: say(ask, stuck)}, ralph.NeedsInput, 3},
 		{"something outside blocks", signals.Facts{Ending: ralph.Finished, Said: say(outside, stuck)}, ralph.Blocked, 1},
 		{"a blocker that was resolved meanwhile does not", signals.Facts{Ending: ralph.Finished, Said: []signals.Said{{ID: 1, Payload: outside, Resolved: true}, {ID: 2, Payload: stuck}}}, ralph.Pending, 1},
 		{"an upstream task blocks", signals.Facts{Ending: ralph.Finished, Said: say(up, stuck), Upstream: one(7)}, ralph.Blocked, 1},
@@ -115,12 +117,12 @@ func TestDecide(t *testing.T) {
 		{"an upstream that nobody knows blocks until a person says", signals.Facts{Ending: ralph.Finished, Said: say(up, stuck)}, ralph.Blocked, 1},
 		{"with done a blocker is informational", signals.Facts{Ending: ralph.Finished, Said: say(outside, done)}, ralph.Completed, 0},
 		{"a question goes before a blocker", signals.Facts{Ending: ralph.Finished, Said: say(outside, ask, stuck)}, ralph.NeedsInput, 1},
-		{"the last attempt fails the task", signals.Facts{Task: ralph.Task{Attempts: 9}, Ending: ralph.Finished, Said: say(partial), Changed: true}, ralph.Failed, 0},
-		{"an agent error is no attempt", signals.Facts{Task: ralph.Task{Attempts: 9}, Ending: ralph.Overloaded}, ralph.Pending, 0},
-		{"a prompt that is too long is tried again", signals.Facts{Task: ralph.Task{PromptTooLong: 1}, Ending: ralph.PromptTooLong}, ralph.Pending, 0},
-		{"a prompt that stays too long fails the task", signals.Facts{Task: ralph.Task{PromptTooLong: 2}, Ending: ralph.PromptTooLong}, ralph.Failed, 0},
+		{"the last attempt fails the task", signals.Facts{Task: signals.Task{Attempts: 9}, Ending: ralph.Finished, Said: say(partial), Changed: true}, ralph.Failed, 0},
+		{"an agent error is no attempt", signals.Facts{Task: signals.Task{Attempts: 9}, Ending: ralph.Overloaded}, ralph.Pending, 0},
+		{"a prompt that is too long is tried again", signals.Facts{Task: signals.Task{PromptTooLong: 1}, Ending: ralph.PromptTooLong}, ralph.Pending, 0},
+		{"a prompt that stays too long fails the task", signals.Facts{Task: signals.Task{PromptTooLong: 2}, Ending: ralph.PromptTooLong}, ralph.Failed, 0},
 		{"a done that could not be checked is not judged", signals.Facts{
-			Task: ralph.Task{StuckCount: 1}, Ending: ralph.Finished, Said: say(done), Verify: green, Unchecked: "the index is garbage",
+			Task: signals.Task{StuckCount: 1}, Ending: ralph.Finished, Said: say(done), Verify: green, Unchecked: "the index is garbage",
 		}, ralph.Pending, 1},
 		{"nor one that a person stopped before", signals.Facts{Ending: ralph.Interrupted, Said: say(done), Verify: green, Void: true, Unchecked: "gone"}, ralph.Pending, 0},
 		{"what asks and blocks acts beside a done that could not be checked", signals.Facts{Ending: ralph.Finished, Said: say(ask, done), Unchecked: "gone"}, ralph.NeedsInput, 0},
@@ -141,76 +143,76 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestEveryDecision runs through all sessions of up to three signals with every
-// ending, counter and check, and checks what must hold for every decision.
-func TestEveryDecision(t *testing.T) {
-	payloads := []signals.Payload{done, partial, stuck, ask, mention, outside, up, lesson}
-	var sessions [][]signals.Payload
-	sessions = append(sessions, nil)
-	for from, n := 0, 0; n < 3; n++ {
-		end := len(sessions)
-		for _, s := range sessions[from:end] {
-			for _, p := range payloads {
-				sessions = append(sessions, append(append([]signals.Payload{}, s...), p))
-			}
-		}
-		from = end
-	}
-	checks := [][]ralph.Check{nil, {{Passed: true}}, {{Passed: true}, {Exit: 1}}}
-	walked := 0
-	for _, s := range sessions {
-		for _, ending := range ralph.Endings {
-			for counter := range 4 {
-				for _, check := range checks {
-					for flags := range 8 {
-						f := signals.Facts{
-							Ending: ending, Said: say(s...), Changed: counter%2 == 0, Verify: check, Rules: rules,
-							Untouched: flags&1 != 0, Confirmed: flags&1 != 0 && counter > 1,
-							Task: ralph.Task{ID: 1, Status: ralph.InProgress, StuckCount: min(counter, 2), VerifyFailures: min(counter, 2), Attempts: counter * 3},
-						}
-						if counter == 3 {
-							f.Conflict = "main has moved"
-						}
-						if f.Rules.ReviewProtect = flags&4 != 0; flags&2 != 0 {
-							f.Protected = []string{"ci.sh"}
-						}
-						checkRules(t, f, signals.Decide(f))
-						walked++
-					}
-				}
-			}
-		}
-	}
-	if walked < 400_000 {
-		t.Errorf("walked only %d cases", walked)
-	}
-}
-
+// checkRules checks what holds for every decision.
 func checkRules(t *testing.T, f signals.Facts, d signals.Decision) {
 	t.Helper()
-	closing := signals.Closing(f.Said).Payload
-	claimed := closing != nil && closing.Verb() == ralph.VerbDone
-	red := len(f.Verify) == 2
+	last := signals.Closing(f.Said)
+	closing, claimed := last.Payload, false
+	if done, ok := last.Payload.(signals.Done); ok {
+		claimed = done.Summary != ""
+	}
+	confirmed := f.Vouched
+	for _, n := range f.Told {
+		switch n.Reply {
+		case signals.ReplyAside, signals.ReplyUnchanged, signals.ReplyElsewhere, signals.ReplyConfirm:
+			confirmed = confirmed || n.Comment > 0
+		}
+	}
+	red := slices.ContainsFunc(f.Verify, func(c ralph.Check) bool { return !c.Passed })
+	works, cancelled := f.Planned == "", f.CancelledBy != ""
+	objects := slices.Contains([]signals.Reply{
+		signals.ReplyRemind, signals.ReplyRefused, signals.ReplyTests, signals.ReplyConflict, signals.ReplyFlags,
+	}, d.Reply)
 	for _, wrong := range []struct {
 		is   bool
 		what string
 	}{
 		{!ralph.CanMove(ralph.InProgress, d.Status, d.Mover), "the status is a move that the table does not have"},
-		{d.Accepted != (d.Status == ralph.Completed || d.Approval != nil), "completed without an accepted claim, or the reverse"},
+		{cancelled != (d.Status == ralph.Cancelled), "a person's word is not the last"},
+		{!cancelled && d.Accepted != (d.Status == ralph.Completed || d.Status == ralph.Merging || d.Approval != nil), "completed without an accepted claim, or the reverse"},
 		{d.SentBack != "" && (d.Attempts != f.Task.Attempts || d.VerifyFailures != f.Task.VerifyFailures || !claimed), "sent back, and it counts"},
-		{d.Accepted && f.Conflict != "", "accepted with a conflict"},
-		{d.Accepted && (!claimed || red), "accepted without a claim that was verified"},
-		{d.Accepted && f.Untouched && !f.Confirmed && f.Verify == nil, "accepted without a change, a check or a confirmation"},
-		{d.Status == ralph.Completed && len(f.Protected) > 0, "completed with changed protected files that nobody approved"},
-		{d.Approval != nil && d.Status != ralph.NeedsInput, "an approval that does not wait"},
+		{d.Accepted && works && f.Conflict != "", "accepted with a conflict"},
+		{d.Accepted && (!claimed || f.Void || f.Unchecked != "" || works && red), "accepted without a claim that was verified"},
+		{d.Accepted && works && len(signals.Problems(f.Evidence)) > 0, "accepted with a problem"},
+		{d.Accepted && works && f.Untouched && !f.Carries && !confirmed && len(f.Verify) == 0, "accepted without a change, a check or a confirmation"},
+		{d.Accepted && works && len(f.Protected) > 0 && d.Approval == nil && !approved(f), "protected files that nobody approved"},
+		{d.Approval != nil && d.Status != ralph.NeedsInput && !cancelled, "an approval that does not wait"},
 		{d.Attempts < f.Task.Attempts || d.Attempts > f.Task.Attempts+1, "attempts jump"},
 		{d.StuckCount > f.Task.StuckCount+1, "the stuck count jumps"},
 		{f.Ending.AgentError() && d.Attempts != f.Task.Attempts, "an agent error counts as an attempt"},
 		{f.Ending.AgentError() && closing == nil && d.StuckCount != f.Task.StuckCount, "an agent error counts as stuck"},
-		{d.Status == ralph.NeedsInput != (len(d.Holds) > 0 && hasAsk(f)) && !d.Accepted, "needs_input without a question"},
+		{!cancelled && !d.Accepted && d.Waits.Status() != ralph.Pending && d.Status != d.Waits.Status(), "the status is not what it waits for"},
+		{!cancelled && !d.Accepted && (d.Status == ralph.NeedsInput || d.Status == ralph.Blocked) && d.Waits.Status() == ralph.Pending, "it waits for nothing"},
+		{d.Reply != "" && !f.Waiting, "a reply to nobody"},
+		{d.Accepted && works && objects, "an accepted done is objected to"},
+		{d.Reply == signals.ReplyRemind && closing != nil, "reminded of what it has said"},
 	} {
 		if wrong.is {
 			t.Fatalf("%s: %+v → %+v", wrong.what, f, d)
+		}
+	}
+}
+
+// approved reports whether people have approved of anything.
+func approved(f signals.Facts) bool { return len(f.Approvals) > 0 }
+
+// TestEveryConversationEnds has an agent say done again whatever it is told.
+func TestEveryConversationEnds(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 5000 {
+		f := randomFacts(r)
+		f.Waiting, f.Told, f.Rules.Reminders, f.Rules.Retries = true, nil, 1, 2
+		for turn := 0; ; turn++ {
+			d := signals.Decide(f)
+			if d.Reply == "" {
+				break
+			}
+			if turn == 10 {
+				t.Fatalf("it goes on: %+v", f.Told)
+			}
+			f.Told = append(f.Told, signals.Notice{Reply: d.Reply, Comment: max(signals.Closing(f.Said).ID, f.Unheard)})
+			f.Said = append(f.Said, signals.Said{ID: int64(len(f.Said) + 10), Payload: done})
+			f.Moved = false
 		}
 	}
 }
@@ -230,15 +232,6 @@ func TestTitlesAreComparedByWhatTellsThemApart(t *testing.T) {
 			t.Errorf("%q and %q are the same: %t, want %t", tt.a, tt.b, got, tt.same)
 		}
 	}
-}
-
-func hasAsk(f signals.Facts) bool {
-	for _, s := range f.Said {
-		if a, ok := s.Payload.(signals.Ask); ok && a.IsBlocking() {
-			return true
-		}
-	}
-	return false
 }
 
 func TestNearTellsRepetitionFromContradiction(t *testing.T) {

@@ -35,12 +35,12 @@ func TestDecisionsInFull(t *testing.T) {
 		// Rule 2.
 		{
 			"done that nothing checks clears the counters",
-			signals.Facts{Task: ralph.Task{Attempts: 4, StuckCount: 2, VerifyFailures: 2, PromptTooLong: 1}, Ending: ralph.Finished, Said: say(done), Changed: true},
+			signals.Facts{Task: signals.Task{Attempts: 4, StuckCount: 2, VerifyFailures: 2, PromptTooLong: 1}, Ending: ralph.Finished, Said: say(done), Changed: true},
 			signals.Decision{Closing: ralph.VerbDone, Accepted: true, Status: ralph.Completed, StatusReason: "done (nothing is configured to verify it): it works", Attempts: 5, Outcome: ralph.OutcomeSuccess},
 		},
 		{
 			"done without a change, confirmed",
-			signals.Facts{Ending: ralph.Finished, Said: say(done), Untouched: true, Confirmed: true},
+			signals.Facts{Ending: ralph.Finished, Said: say(done), Untouched: true, Vouched: true},
 			signals.Decision{
 				Closing: ralph.VerbDone, Accepted: true, Status: ralph.Completed, StatusReason: "done (nothing is configured to verify it; no changes): it works",
 				Attempts: 1, Outcome: ralph.OutcomeSuccess, Stagnant: true,
@@ -75,7 +75,7 @@ func TestDecisionsInFull(t *testing.T) {
 		{
 			"done that is refused names everything that fails",
 			signals.Facts{
-				Task: ralph.Task{VerifyFailures: 1, StuckCount: 1}, Ending: ralph.Finished, Said: say(done), Changed: true, Protected: []string{"a", "b", "c", "d", "e", "f"},
+				Task: signals.Task{VerifyFailures: 1, StuckCount: 1}, Ending: ralph.Finished, Said: say(done), Changed: true, Protected: []string{"a", "b", "c", "d", "e", "f"},
 				Verify: []ralph.Check{
 					red, green,
 					{Command: "slow", Exit: -1, Error: "stopped after 1m0s", Failures: []string{"TestA"}},
@@ -89,7 +89,7 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"done that is refused for the third time",
-			signals.Facts{Task: ralph.Task{VerifyFailures: 2}, Ending: ralph.Finished, Said: say(done), Changed: true, Verify: []ralph.Check{red}},
+			signals.Facts{Task: signals.Task{VerifyFailures: 2}, Ending: ralph.Finished, Said: say(done), Changed: true, Verify: []ralph.Check{red}},
 			signals.Decision{
 				Closing: ralph.VerbDone, Status: ralph.Failed, StatusReason: "done was refused: `make test` exits 1; refused 3 times",
 				Attempts: 1, VerifyFailures: 3, Outcome: ralph.OutcomeFailure,
@@ -110,7 +110,7 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"a verified done of a session that was lost is no attempt",
-			signals.Facts{Task: ralph.Task{Attempts: 3}, Ending: ralph.Lost, Said: say(done), Verify: []ralph.Check{green}},
+			signals.Facts{Task: signals.Task{Attempts: 3}, Ending: ralph.Lost, Said: say(done), Verify: []ralph.Check{green}},
 			signals.Decision{Closing: ralph.VerbDone, Accepted: true, Verified: true, Status: ralph.Completed, StatusReason: "done and verified: it works", Attempts: 3, Outcome: ralph.OutcomeSuccess},
 		},
 		{
@@ -121,7 +121,7 @@ func TestDecisionsInFull(t *testing.T) {
 		// Rule 1.
 		{
 			"a void done",
-			signals.Facts{Task: ralph.Task{Attempts: 1}, Ending: ralph.Finished, EndingWhy: "the contract was changed", Said: say(done), Void: true, Changed: true},
+			signals.Facts{Task: signals.Task{Attempts: 1}, Ending: ralph.Finished, EndingWhy: "the contract was changed", Said: say(done), Void: true, Changed: true},
 			signals.Decision{Status: ralph.Pending, StatusReason: "the contract was changed", Attempts: 1, Outcome: ralph.OutcomeFailure},
 		},
 		{
@@ -147,17 +147,17 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"interrupted",
-			signals.Facts{Task: ralph.Task{Attempts: 2, StuckCount: 2, VerifyFailures: 2, PromptTooLong: 2}, Ending: ralph.Interrupted, EndingWhy: "interrupted: by ann"},
+			signals.Facts{Task: signals.Task{Attempts: 2, StuckCount: 2, VerifyFailures: 2, PromptTooLong: 2}, Ending: ralph.Interrupted, EndingWhy: "interrupted: by ann"},
 			signals.Decision{Status: ralph.Pending, StatusReason: "interrupted: by ann", Attempts: 2, StuckCount: 2, VerifyFailures: 2, Outcome: ralph.OutcomeFailure},
 		},
 		{
 			"lost",
-			signals.Facts{Task: ralph.Task{Attempts: 2, LostCount: 3}, Ending: ralph.Lost, EndingWhy: "lost: it is gone"},
+			signals.Facts{Task: signals.Task{Attempts: 2, LostCount: 3}, Ending: ralph.Lost, EndingWhy: "lost: it is gone"},
 			signals.Decision{Status: ralph.Pending, StatusReason: "lost: it is gone", Attempts: 2, LostCount: 4, Outcome: ralph.OutcomeFailure},
 		},
 		{
 			"lost for the fifth time in a row",
-			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone"},
+			signals.Facts{Task: signals.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone"},
 			signals.Decision{
 				Status: ralph.Blocked, Waits: ralph.Waits{Blockers: 1}, StatusReason: "waits for a blocker to be resolved; 5 sessions in a row were lost; the last: lost: it is gone",
 				Reason: "lost: it is gone", LostCount: 5, Blocker: "5 sessions in a row were lost; the last: lost: it is gone", Outcome: ralph.OutcomeFailure,
@@ -165,7 +165,7 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"lost for the fifth time, with a question that holds the task back anyway",
-			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone", Waits: ralph.Waits{Questions: 1}},
+			signals.Facts{Task: signals.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone", Waits: ralph.Waits{Questions: 1}},
 			signals.Decision{
 				Status: ralph.NeedsInput, Waits: ralph.Waits{Questions: 1}, StatusReason: "waits for an answer; lost: it is gone", Reason: "lost: it is gone", LostCount: 5, Outcome: ralph.OutcomeFailure,
 			},
@@ -173,7 +173,7 @@ func TestDecisionsInFull(t *testing.T) {
 		{
 			"done that conflicts with what has been merged",
 			signals.Facts{
-				Task: ralph.Task{Attempts: 2, TimesSentBack: 1}, Ending: ralph.Finished, Said: say(done), Changed: true,
+				Task: signals.Task{Attempts: 2, TimesSentBack: 1}, Ending: ralph.Finished, Said: say(done), Changed: true,
 				Conflict: "main has moved", Conflicts: []string{"a.go"},
 			},
 			signals.Decision{
@@ -183,7 +183,7 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"done that conflicts although nothing else was merged",
-			signals.Facts{Task: ralph.Task{TimesSentBack: 2}, Ending: ralph.Finished, Said: say(done), Changed: true, Conflict: "main has moved"},
+			signals.Facts{Task: signals.Task{TimesSentBack: 2}, Ending: ralph.Finished, Said: say(done), Changed: true, Conflict: "main has moved"},
 			signals.Decision{
 				Closing: ralph.VerbDone, Status: ralph.Blocked, Reason: "main has moved", Outcome: ralph.OutcomeFailure, SentBack: "main has moved", TimesSentBack: 3,
 				Waits: ralph.Waits{Blockers: 1}, StatusReason: "waits for a blocker to be resolved; could not be merged, 3 times, at last by itself: main has moved",
@@ -192,13 +192,13 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"interrupted after many were lost",
-			signals.Facts{Task: ralph.Task{LostCount: 7}, Ending: ralph.Interrupted, EndingWhy: "interrupted: by ann"},
+			signals.Facts{Task: signals.Task{LostCount: 7}, Ending: ralph.Interrupted, EndingWhy: "interrupted: by ann"},
 			signals.Decision{Status: ralph.Pending, StatusReason: "interrupted: by ann", LostCount: 7, Outcome: ralph.OutcomeFailure},
 		},
 		{
 			"a done that could not be checked, with what else could not be looked at",
 			signals.Facts{
-				Task: ralph.Task{Attempts: 2}, Ending: ralph.Finished, EndingWhy: "it ended", Said: say(done), Unchecked: "no space left", Unseen: []string{"a: denied", "b: gone"}, Changed: true,
+				Task: signals.Task{Attempts: 2}, Ending: ralph.Finished, EndingWhy: "it ended", Said: say(done), Unchecked: "no space left", Unseen: []string{"a: denied", "b: gone"}, Changed: true,
 			},
 			signals.Decision{
 				Status: ralph.Pending, StatusReason: "no space left; could not be looked at: a: denied; b: gone", Attempts: 2, LostCount: 1, Outcome: ralph.OutcomeFailure,
@@ -211,29 +211,29 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"whoever is heard again is not lost any more",
-			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.TimedOut, Said: say(stuck), Changed: true},
+			signals.Facts{Task: signals.Task{LostCount: 4}, Ending: ralph.TimedOut, Said: say(stuck), Changed: true},
 			signals.Decision{Closing: ralph.VerbStuck, Status: ralph.Pending, StatusReason: "stuck: no idea", Attempts: 1, StuckCount: 1, Outcome: ralph.OutcomeTimeout},
 		},
 		{
 			"nor is one that was lost when its done held",
-			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.Lost, Said: say(done), Changed: true},
+			signals.Facts{Task: signals.Task{LostCount: 4}, Ending: ralph.Lost, Said: say(done), Changed: true},
 			signals.Decision{Closing: ralph.VerbDone, Accepted: true, Status: ralph.Completed, StatusReason: "done (nothing is configured to verify it): it works", Outcome: ralph.OutcomeSuccess},
 		},
 		{
 			"one whose task was called off was not lost",
-			signals.Facts{Task: ralph.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone", CancelledBy: "ann"},
+			signals.Facts{Task: signals.Task{LostCount: 4}, Ending: ralph.Lost, EndingWhy: "lost: it is gone", CancelledBy: "ann"},
 			signals.Decision{
 				Status: ralph.Cancelled, Mover: ralph.Person, StatusReason: "cancelled by ann while it was worked on", Reason: "lost: it is gone", LostCount: 4, Outcome: ralph.OutcomeFailure,
 			},
 		},
 		{
 			"an agent error",
-			signals.Facts{Task: ralph.Task{Attempts: 2}, Ending: ralph.Network, EndingWhy: "no route"},
+			signals.Facts{Task: signals.Task{Attempts: 2}, Ending: ralph.Network, EndingWhy: "no route"},
 			signals.Decision{Status: ralph.Pending, StatusReason: "no route", Attempts: 2, Outcome: ralph.OutcomeFailure},
 		},
 		{
 			"a prompt that is too long for the second time",
-			signals.Facts{Task: ralph.Task{PromptTooLong: 1}, Ending: ralph.PromptTooLong, EndingWhy: "too long"},
+			signals.Facts{Task: signals.Task{PromptTooLong: 1}, Ending: ralph.PromptTooLong, EndingWhy: "too long"},
 			signals.Decision{
 				Status: ralph.Pending, StatusReason: "the prompt is too long for the agent; it is tried again with half the budget",
 				PromptTooLong: 2, Outcome: ralph.OutcomeFailure,
@@ -241,7 +241,7 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"a prompt that stays too long",
-			signals.Facts{Task: ralph.Task{PromptTooLong: 2}, Ending: ralph.PromptTooLong, EndingWhy: "too long"},
+			signals.Facts{Task: signals.Task{PromptTooLong: 2}, Ending: ralph.PromptTooLong, EndingWhy: "too long"},
 			signals.Decision{
 				Status: ralph.Failed, PromptTooLong: 3, Outcome: ralph.OutcomeFailure,
 				StatusReason: "the prompt is too long for the agent, even after its budget was halved 2 times; shorten the task's description or split it",
@@ -250,7 +250,7 @@ func TestDecisionsInFull(t *testing.T) {
 		// Rules 3 and 4.
 		{
 			"a partial that changed something",
-			signals.Facts{Task: ralph.Task{StuckCount: 2, VerifyFailures: 1}, Ending: ralph.Finished, Said: say(partial), Changed: true},
+			signals.Facts{Task: signals.Task{StuckCount: 2, VerifyFailures: 1}, Ending: ralph.Finished, Said: say(partial), Changed: true},
 			signals.Decision{Closing: ralph.VerbPartial, Status: ralph.Pending, StatusReason: "partial: the rest", Attempts: 1, VerifyFailures: 1, Outcome: ralph.OutcomeSuccess},
 		},
 		{
@@ -263,7 +263,7 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"the third partial in a row that changed nothing",
-			signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.Finished, Said: say(partial)},
+			signals.Facts{Task: signals.Task{StuckCount: 2}, Ending: ralph.Finished, Said: say(partial)},
 			signals.Decision{
 				Closing: ralph.VerbPartial, Status: ralph.Failed, StatusReason: "stopped; changed nothing: half (stuck 3 times)",
 				Attempts: 1, StuckCount: 3, Outcome: ralph.OutcomeFailure, Stagnant: true,
@@ -271,7 +271,7 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"a partial that taught something new is a success",
-			signals.Facts{Task: ralph.Task{StuckCount: 1}, Ending: ralph.Finished, Said: say(lesson, partial)},
+			signals.Facts{Task: signals.Task{StuckCount: 1}, Ending: ralph.Finished, Said: say(lesson, partial)},
 			signals.Decision{
 				Closing: ralph.VerbPartial, Status: ralph.Pending, StatusReason: "partial: the rest", Attempts: 1, Outcome: ralph.OutcomeSuccess,
 				Learn: []signals.Learn{{Comments: []int64{1}, Text: "the cache lives in /var", Kind: "discovery", Scope: "project"}},
@@ -284,7 +284,7 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"a stuck that taught something new leaves something behind",
-			signals.Facts{Task: ralph.Task{StuckCount: 1}, Ending: ralph.Finished, Said: say(lesson, stuck)},
+			signals.Facts{Task: signals.Task{StuckCount: 1}, Ending: ralph.Finished, Said: say(lesson, stuck)},
 			signals.Decision{
 				Closing: ralph.VerbStuck, Status: ralph.Pending, StatusReason: "stuck: no idea", Attempts: 1, StuckCount: 2, Outcome: ralph.OutcomeFailure,
 				Learn: []signals.Learn{{Comments: []int64{1}, Text: "the cache lives in /var", Kind: "discovery", Scope: "project"}},
@@ -292,7 +292,7 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"the third stuck",
-			signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.Finished, Said: say(stuck), Changed: true},
+			signals.Facts{Task: signals.Task{StuckCount: 2}, Ending: ralph.Finished, Said: say(stuck), Changed: true},
 			signals.Decision{Closing: ralph.VerbStuck, Status: ralph.Failed, StatusReason: "stuck: no idea (stuck 3 times)", Attempts: 1, StuckCount: 3, Outcome: ralph.OutcomeFailure},
 		},
 		// Rule 5.
@@ -331,7 +331,7 @@ func TestDecisionsInFull(t *testing.T) {
 		{
 			"all that can hold back, of a task that would have failed",
 			signals.Facts{
-				Task: ralph.Task{StuckCount: 2, Attempts: 9}, Ending: ralph.Finished, Said: say(up, outside, ask, stuck), Upstream: upstream(signals.Upstream{Matches: []int64{7}}),
+				Task: signals.Task{StuckCount: 2, Attempts: 9}, Ending: ralph.Finished, Said: say(up, outside, ask, stuck), Upstream: upstream(signals.Upstream{Matches: []int64{7}}),
 			},
 			signals.Decision{
 				Closing: ralph.VerbStuck, Status: ralph.NeedsInput, Reason: "stuck: no idea (stuck 3 times)",
@@ -361,7 +361,7 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"upstream is the task itself",
-			signals.Facts{Task: ralph.Task{ID: 7}, Ending: ralph.Finished, Said: say(up, stuck), Upstream: upstream(signals.Upstream{Matches: []int64{7}})},
+			signals.Facts{Task: signals.Task{ID: 7}, Ending: ralph.Finished, Said: say(up, stuck), Upstream: upstream(signals.Upstream{Matches: []int64{7}})},
 			blocked(`"#7" is this task itself`),
 		},
 		{
@@ -382,7 +382,7 @@ func TestDecisionsInFull(t *testing.T) {
 		// Attempts, and people.
 		{
 			"the last attempt",
-			signals.Facts{Task: ralph.Task{Attempts: 9}, Ending: ralph.Finished, Said: say(partial), Changed: true},
+			signals.Facts{Task: signals.Task{Attempts: 9}, Ending: ralph.Finished, Said: say(partial), Changed: true},
 			signals.Decision{
 				Closing: ralph.VerbPartial, Status: ralph.Failed, StatusReason: "10 attempts without success; last: partial: the rest", Reason: "partial: the rest",
 				Attempts: 10, Outcome: ralph.OutcomeSuccess,
@@ -390,12 +390,12 @@ func TestDecisionsInFull(t *testing.T) {
 		},
 		{
 			"the last but one",
-			signals.Facts{Task: ralph.Task{Attempts: 8}, Ending: ralph.Finished, Said: say(partial), Changed: true},
+			signals.Facts{Task: signals.Task{Attempts: 8}, Ending: ralph.Finished, Said: say(partial), Changed: true},
 			signals.Decision{Closing: ralph.VerbPartial, Status: ralph.Pending, StatusReason: "partial: the rest", Attempts: 9, Outcome: ralph.OutcomeSuccess},
 		},
 		{
 			"the last attempt of a task that waits",
-			signals.Facts{Task: ralph.Task{Attempts: 9}, Ending: ralph.Finished, Said: say(ask, partial), Changed: true},
+			signals.Facts{Task: signals.Task{Attempts: 9}, Ending: ralph.Finished, Said: say(ask, partial), Changed: true},
 			signals.Decision{
 				Closing: ralph.VerbPartial, Status: ralph.NeedsInput, Waits: ralph.Waits{Questions: 1}, StatusReason: "waits for an answer; partial: the rest", Reason: "partial: the rest",
 				Attempts: 10, Outcome: ralph.OutcomeSuccess, Holds: []signals.Hold{{Comment: 1}},
@@ -446,7 +446,7 @@ func TestOnlySessionsWithTheTaskToThemselvesAreAttempts(t *testing.T) {
 			want = 6
 		}
 		for _, said := range [][]signals.Said{nil, say(stuck), say(partial)} {
-			d := signals.Decide(signals.Facts{Task: ralph.Task{Attempts: 5}, Ending: ending, Said: said, Rules: rules})
+			d := signals.Decide(signals.Facts{Task: signals.Task{Attempts: 5}, Ending: ending, Said: said, Rules: rules})
 			if d.Attempts != want || d.Stagnant != (want == 6) {
 				t.Errorf("%s, %v: %d attempts, stagnant %t; want %d", ending, said, d.Attempts, d.Stagnant, want)
 			}
@@ -497,7 +497,7 @@ func TestProposals(t *testing.T) {
 			{Comment: 1, Title: "A", Status: ralph.Proposed, Description: "A\n\nWhy: it helps"},
 		}},
 		{"the feature is the one that is named, or the task's", signals.Facts{
-			Task: ralph.Task{Feature: "billing"}, Features: map[string]bool{"billing": true, "audit": true}, Said: say(task("A", ""), task("B", "audit"), task("C", "unheard")),
+			Task: signals.Task{Feature: "billing"}, Features: map[string]bool{"billing": true, "audit": true}, Said: say(task("A", ""), task("B", "audit"), task("C", "unheard")),
 		}, []signals.Proposal{
 			{Comment: 1, Title: "A", Feature: "billing", Status: ralph.Proposed, Description: "A\n\nWhy: it helps"},
 			{Comment: 2, Title: "B", Feature: "audit", Status: ralph.Proposed, Description: "B\n\nWhy: it helps"},
@@ -528,7 +528,7 @@ func TestLearningsAreMerged(t *testing.T) {
 	}
 	const short, full, contrary = "Tests need Redis on port 6379", "Tests need Redis on port 6379; start it with make redis", "Tests need no Redis on port 6379"
 	known := func(k ...ralph.Learning) []ralph.Learning { return k }
-	billing := ralph.Task{ID: 3, Feature: "billing"}
+	billing := signals.Task{ID: 3, Feature: "billing"}
 	for _, tt := range []struct {
 		name  string
 		facts signals.Facts

@@ -10,22 +10,33 @@ import (
 	"ralph/internal/text"
 )
 
-// Refused says in one line why a done is refused: failed checks, changed
-// protected files, and other evidence; "" if it is not (pipeline rule 2).
-func Refused(checks []ralph.Check, protected []string, e ralph.Evidence, r Rules) string {
-	var failed []string
-	for _, check := range checks {
-		if !check.Passed {
-			failed = append(failed, "`"+text.FirstLine(check.Command)+"` "+how(check))
-		}
+// Refused returns why a done is refused, by the evidence and a project's rules.
+func Refused(checks []ralph.Check, protected []string, e ralph.Evidence, rules Rules) (r Refusal) {
+	r.Failed = slices.DeleteFunc(slices.Clone(checks), func(c ralph.Check) bool { return c.Passed })
+	if !rules.ReviewProtect {
+		r.Protected = protected
 	}
-	if len(protected) > 0 && !r.ReviewProtect {
-		failed = append(failed, "protected files were changed ("+FileList(protected)+")")
+	r.Tests, r.Problems, r.Objected = Weakened(e.Gate, rules), Problems(e), objected(e)
+	return r
+}
+
+// String says in one line why the done is refused; "" if it is not.
+func (r Refusal) String() string {
+	var list []string
+	for _, c := range r.Failed {
+		list = append(list, "`"+text.FirstLine(c.Command)+"` "+how(c))
 	}
-	if weakened := Weakened(e.Gate, r); weakened != "" {
-		failed = append(failed, weakened)
+	if len(r.Protected) > 0 {
+		list = append(list, "protected files were changed ("+FileList(r.Protected)+")")
 	}
-	return strings.Join(append(append(failed, Problems(e)...), objected(e)...), ", ")
+	if r.Tests != "" {
+		list = append(list, r.Tests)
+	}
+	list = append(list, r.Problems...)
+	for _, o := range r.Objected {
+		list = append(list, o.String())
+	}
+	return strings.Join(list, ", ")
 }
 
 // Problems returns the evidence for which a done is refused, one sentence each,
@@ -84,7 +95,7 @@ func notes(f Facts) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	e := f.Evidence
-	if f.Untouched {
+	if f.nothing() {
 		add("no changes")
 	}
 	if n := excused(f.Verify); n > 0 {

@@ -75,7 +75,7 @@ func TestVerdictOfADone(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := tt.facts
 			review := f.Rules.ReviewProtect
-			f.Ending, f.Said, f.Confirmed, f.Rules = ralph.Finished, say(done), true, rules
+			f.Ending, f.Said, f.Vouched, f.Rules = ralph.Finished, say(done), true, rules
 			f.Rules.ReviewProtect = review
 			d := signals.Decide(f)
 			if d.StatusReason != tt.want {

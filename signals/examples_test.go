@@ -111,7 +111,7 @@ func TestTheHardestSessionsOfTheDesign(t *testing.T) {
 				signals.Ask{Question: "Is sharding by lobby acceptable?", Blocking: &no},
 				signals.Suggest{What: "Shard lobbies over nodes", Kind: "new_task", Why: "One node is full at 10,000 players"},
 				signals.Done{Summary: "Lobby channel works; tests pass"},
-			), Changed: true, Task: ralph.Task{Feature: "lobby"}, Verify: []ralph.Check{{Command: "mix test", Passed: true}},
+			), Changed: true, Task: signals.Task{Feature: "lobby"}, Verify: []ralph.Check{{Command: "mix test", Passed: true}},
 		}, ralph.Completed, "done and verified", func(d signals.Decision) string {
 			switch {
 			case len(d.Learn) != 1 || d.Learn[0].Scope != "feature":
@@ -124,7 +124,7 @@ func TestTheHardestSessionsOfTheDesign(t *testing.T) {
 			return ""
 		}},
 		{"a review bot whose dependency is a stub and whose context is out of reach", signals.Facts{
-			Task: ralph.Task{ID: 9},
+			Task: signals.Task{ID: 9},
 			Said: say(
 				signals.Blocked{On: "#8", Kind: "upstream_task", Detail: "DiffParser returns an empty list"},
 				signals.Blocked{On: "the Slack thread with the rules", Kind: "external"},

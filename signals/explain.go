@@ -10,7 +10,7 @@ import (
 
 // A Step says how one rule of docs/pipeline.md applied to a session.
 type Step struct {
-	Rule string `json:"rule"` // "1" to "9", or "stagnation", "attempts", "lost", "result"
+	Rule string `json:"rule"` // "1" to "9", or "told", "stagnation", "attempts", "lost", "result"
 	Text string `json:"text"`
 }
 
@@ -18,6 +18,9 @@ type Step struct {
 // decision. It decides nothing itself.
 func Explain(f Facts, d Decision) []Step {
 	e := explanation{f: f, d: d}
+	for _, n := range f.Told {
+		e.step("told", "%s%s", n.Reply, answers(n.Comment))
+	}
 	e.closing()
 	e.claim()
 	e.counters()
@@ -50,6 +53,14 @@ type explanation struct {
 
 func (e *explanation) step(rule, format string, args ...any) {
 	e.steps = append(e.steps, Step{Rule: rule, Text: fmt.Sprintf(format, args...)})
+}
+
+// answers names the comment that a notice answers.
+func answers(comment int64) string {
+	if comment == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", about comment %d", comment)
 }
 
 // closing explains rule 1.
@@ -108,9 +119,9 @@ func (e *explanation) claim() {
 	for _, problem := range Problems(e.f.Evidence) {
 		e.step("2", "%s", problem)
 	}
-	if e.f.Untouched {
+	if e.f.nothing() {
 		confirmed := "not confirmed"
-		if e.f.Confirmed {
+		if e.f.confirmed() {
 			confirmed = "confirmed when asked"
 		}
 		e.step("2", "the work tree is as it was before the session; %s", confirmed)

@@ -32,7 +32,7 @@ func TestLostSessionsAreBounded(t *testing.T) {
 		{"nor does a claim that was void for it", signals.Facts{Ending: ralph.Interrupted, Said: say(done), Void: true}, 4, 4, ralph.Pending},
 		{"nor the agent's service", signals.Facts{Ending: ralph.Overloaded}, 4, 4, ralph.Pending},
 		{"one that a person cancelled was not lost", signals.Facts{Ending: ralph.Lost, CancelledBy: "ann"}, 4, 4, ralph.Cancelled},
-		{"a task that has failed does not wait", signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.Lost, Said: say(stuck)}, 4, 5, ralph.Failed},
+		{"a task that has failed does not wait", signals.Facts{Task: signals.Task{StuckCount: 2}, Ending: ralph.Lost, Said: say(stuck)}, 4, 5, ralph.Failed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.facts.Rules, tt.facts.Task.LostCount, tt.facts.EndingWhy = rules, tt.lost, "the agent was killed by SIGKILL"

@@ -135,7 +135,7 @@ func alike(a, b *prepared) bool {
 
 // sameAudience reports whether a known learning goes into the same prompts
 // as one with this scope from a session of the task.
-func sameAudience(t ralph.Task, k ralph.Learning, scope string) bool {
+func sameAudience(t Task, k ralph.Learning, scope string) bool {
 	if k.Scope != scope {
 		return false
 	}

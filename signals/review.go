@@ -98,17 +98,12 @@ func (c Changed) Lacks(o ralph.Objection) string {
 	return fmt.Sprintf("the change has no line %d of %s; it has %s", o.Line, o.File, FileList(list))
 }
 
-// objected says to what reviewers object, one clause each, as long as the author may mend it.
-func objected(e ralph.Evidence) (list []string) {
+// objected returns the reviews that object, as long as the author may mend it.
+func objected(e ralph.Evidence) []ralph.Review {
 	if e.Rounds >= ReviewRounds {
 		return nil
 	}
-	for _, r := range e.Reviews {
-		if r.None == "" && len(r.Blocking()) > 0 {
-			list = append(list, r.String())
-		}
-	}
-	return list
+	return slices.DeleteFunc(slices.Clone(e.Reviews), func(r ralph.Review) bool { return r.None != "" || len(r.Blocking()) == 0 })
 }
 
 // ObjectedTo reports whether a reviewer objects to the change of this evidence.

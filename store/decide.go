@@ -42,7 +42,8 @@ func (tx *Tx) Facts(session string) (signals.Facts, error) {
 			return err
 		},
 		func(tx *Tx) (err error) { // last, as it is read again
-			f.Task, err = tx.Task(s.TaskID)
+			t, err := tx.Task(s.TaskID)
+			f.Task = signals.TaskOf(t)
 			return err
 		},
 	); err != nil {
@@ -107,7 +108,7 @@ func (tx *Tx) knownTo(f signals.Facts) ([]ralph.Learning, error) {
 		if !scopes[scope] {
 			continue
 		}
-		known, err := tx.LearningsFor(f.Task, scope)
+		known, err := tx.LearningsFor(ralph.Task{ID: f.Task.ID, Feature: f.Task.Feature}, scope)
 		if err != nil {
 			return nil, err
 		}
@@ -212,7 +213,7 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 	); err != nil {
 		return err
 	}
-	facts, err := f.Record()
+	facts, err := json.Marshal(f)
 	if err != nil {
 		return err
 	}

@@ -1,15 +1,15 @@
 package store
 
 import (
+	"encoding/json"
 	"fmt"
-	"slices"
 
 	"ralph"
 	"ralph/signals"
 )
 
-// DecidedFrom returns the facts from which a session was decided, and the decision. Known learnings are read as they
-// are today, restricted to those older than the session's end; the caller applies the rules.
+// DecidedFrom returns the facts from which a session was decided, and the decision; not the known learnings and the
+// rules.
 func (tx *Tx) DecidedFrom(s ralph.Session) (signals.Facts, signals.Decision, error) {
 	d, err := Decided(s)
 	if err != nil {
@@ -22,11 +22,9 @@ func (tx *Tx) DecidedFrom(s ralph.Session) (signals.Facts, signals.Decision, err
 	if facts == "" {
 		return signals.Facts{}, d, ralph.NotFound("session %.8s has not been decided", s.ID)
 	}
-	f, err := signals.Recorded([]byte(facts))
-	if err != nil {
-		return f, d, fmt.Errorf("session %s: %w", s.ID, err)
+	var f signals.Facts
+	if err := json.Unmarshal([]byte(facts), &f); err != nil {
+		return f, d, fmt.Errorf("session %s: what it was decided from cannot be read: %w", s.ID, err)
 	}
-	f.Known, err = tx.knownTo(f)
-	f.Known = slices.DeleteFunc(f.Known, func(l ralph.Learning) bool { return !l.Created.Before(s.CompletedAt.Time) })
-	return f, d, err
+	return f, d, nil
 }

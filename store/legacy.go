@@ -496,7 +496,7 @@ func (l *legacy) signal(r oldRow) error {
 // learned turns a signal into a learning, or counts a repetition, by the same rules as answering a
 // session does.
 func (l *legacy) learned(t ralph.Task, author string, said signals.Said, at ralph.Time) error {
-	facts := signals.Facts{Task: t, Said: []signals.Said{said}, Known: l.known}
+	facts := signals.Facts{Task: signals.TaskOf(t), Said: []signals.Said{said}, Known: l.known}
 	for _, learn := range signals.Decide(facts).Learn {
 		if err := l.learn(t, ralph.Session{}, author, learn); err != nil {
 			return err

@@ -96,7 +96,6 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 		},
 		Models: loop.Models{Escalation: escalation}, Reviewers: reviewers,
 		Session: session.Limits{
-			Reminders: fixed.Reminders, Retries: fixed.Retries,
 			Grace: fixed.ShutdownGrace, CheckpointAt: fixed.CheckpointAt,
 		},
 		OnRed:    loop.OnRed(c.Verify.OnRed),
@@ -415,6 +414,7 @@ func (p *Project) Rules() signals.Rules {
 	r := signals.Rules{
 		StuckLimit: config.Fixed.Stuck, VerifyFailures: config.Fixed.Refused, Attempts: c.Limits.Attempts,
 		ReviewProtect: c.Verify.ProtectMode == "review", MaxSentBack: config.Fixed.MaxSentBack,
+		Reminders: config.Fixed.Reminders, Retries: config.Fixed.Retries,
 		Lost: c.Verify.Lost, TestsChanged: c.Verify.Changed,
 	}
 	if c.Suggestions == "auto_approve" {

@@ -100,7 +100,7 @@ func (v *Verifier) Baseline(ctx context.Context, task ralph.Task) error {
 		}
 	}
 	return v.Store.Tx(ctx, func(tx *store.Tx) error {
-		if red := signals.Refused(red, nil, ralph.Evidence{}, signals.Rules{}); red != "" {
+		if red := signals.Refused(red, nil, ralph.Evidence{}, signals.Rules{}).String(); red != "" {
 			if err := tx.NoteRed(task.ID, red); err != nil {
 				return err
 			}

@@ -131,7 +131,7 @@ func (l *Merger) verify(ctx context.Context, list []ralph.Change, b *Built) erro
 }
 
 func refused(checks []ralph.Check, rewritten []ralph.Touch) string {
-	return signals.Refused(checks, nil, ralph.Evidence{Rewritten: rewritten}, signals.Rules{})
+	return signals.Refused(checks, nil, ralph.Evidence{Rewritten: rewritten}, signals.Rules{}).String()
 }
 
 // judge compares the commands' results on the commit that would be merged with those on the tip. If

@@ -36,7 +36,7 @@ func TestWhatEachCauseLeadsTo(t *testing.T) {
 		}
 		r := limits.withCause(agent.Report{Ending: ralph.Interrupted, Reason: "killed"}, cause)
 		d := signals.Decide(signals.Facts{
-			Task: ralph.Task{ID: 1, Status: ralph.InProgress}, Ending: r.Ending, EndingWhy: r.Reason,
+			Task: signals.Task{ID: 1}, Ending: r.Ending, EndingWhy: r.Reason,
 			Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
 		})
 		fmt.Fprintf(&b, "%s\n\tending: %s, attempts: %d, calls a check off: %t\n\t%s\n", string(c), r.Ending, d.Attempts, causes[c].people, r.Reason)

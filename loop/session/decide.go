@@ -39,29 +39,18 @@ func (s *Session) Decide(ctx context.Context, report agent.Report) (d signals.De
 				return err
 			}
 		}
-		f, err := tx.Facts(s.Row.ID)
+		f, err := s.facts(tx, &saw)
 		if err != nil {
 			return err
 		}
-		f.Ending, f.EndingWhy, f.Changed, f.Rules = s.Row.Ending, report.Reason, s.changed.any(), s.Rules
-		f.Verify, f.Protected, f.Untouched = saw.checks, saw.protected, !s.changed.workTree && !s.carries(&saw.finding)
-		f.Evidence, f.Merges = saw.evidence, s.Row.Change != nil
-		f.Conflict, f.Conflicts = saw.conflict, saw.conflicts
-		f.Moved, f.Told = saw.moved, s.clashed && !saw.moved
+		f.Ending, f.EndingWhy, f.Merges = s.Row.Ending, report.Reason, s.Row.Change != nil
 		if s.Row.Change != nil {
 			f.Head = s.Row.Change.Head
 		}
 		f.Evidence.Killed = killedCommands(s.Row.Leftovers)
-		if f.Evidence.Strangers, err = tx.Strangers(s.Row.ID); err != nil {
-			return err
-		}
-		f.Confirmed = s.confirmed || s.doubted != 0 && signals.Closing(f.Said).ID > s.doubted
-		f.Unchecked, f.Unseen = saw.unchecked, saw.unseen
+		f.Unchecked = saw.unchecked
 		if saw.stopped != "" {
 			f.Void, f.EndingWhy = true, saw.stopped
-		}
-		if saw.blind {
-			f.Changed, f.Untouched = true, false // what is unknown is not counted against it
 		}
 		d = signals.Decide(f)
 		if s.Row.Ending != ralph.Finished && (d.Closing == "" || d.Inferred) {
@@ -92,6 +81,27 @@ func (s *Session) Decide(ctx context.Context, report agent.Report) (d signals.De
 		s.Log.Warn("cannot remove a session's temporary snapshots", "session", s.Row.ID, "error", rerr)
 	}
 	return d, err
+}
+
+// facts reads what the database knows of the session, and adds what was seen of its work.
+func (s *Session) facts(tx *store.Tx, saw *observation) (f signals.Facts, err error) {
+	if f, err = tx.Facts(s.Row.ID); err != nil {
+		return f, err
+	}
+	f.Rules, f.Told, f.Vouched = s.Rules, s.replies, s.confirmed
+	f.Worker, f.Cloned = s.Row.Worker != "", s.Workspace.Clone != nil
+	f.Changed, f.Untouched, f.Carries = s.changed.any(), !s.changed.workTree, s.carries(&saw.finding)
+	if saw.blind {
+		f.Changed, f.Untouched = true, false // what is unknown is not counted against it
+	}
+	f.Protected, f.Evidence, f.Unseen = saw.protected, saw.evidence, saw.unseen
+	f.Conflict, f.Conflicts, f.Marks, f.Moved = saw.conflict, saw.conflicts, saw.marks, saw.moved
+	for _, c := range saw.checks {
+		c.Tail = "" // no decision depends on it, and the session has it
+		f.Verify = append(f.Verify, c)
+	}
+	f.Evidence.Strangers, err = tx.Strangers(s.Row.ID)
+	return f, err
 }
 
 // checkpoint records where a session stood that ended midway. For a

@@ -60,8 +60,8 @@ func (n Needs) Complete(ctx context.Context, task int64, c Completion) (refused 
 	if ctx.Err() != nil {
 		return "", d, context.Cause(ctx)
 	}
-	if signals.Refused(found.checks, found.protected, found.evidence, s.Rules) != "" {
-		return failing(found), d, nil
+	if refusal := s.refusal(found); refusal.Any() {
+		return failing(found, refusal), d, nil
 	}
 	if c.Confirm != nil {
 		no, err := c.Confirm(ctx, Checked{found.checks, !s.changed.workTree, found.made.Tree})
@@ -116,10 +116,10 @@ func (n Needs) openClaim(ctx context.Context, task int64) (s *Session, unlock fu
 }
 
 // failing says why a completion is refused.
-func failing(f *finding) string {
+func failing(f *finding, refusal signals.Refusal) string {
 	var b strings.Builder
 	b.WriteString("ralph checked the work, and it does not hold; the task stays claimed. " +
 		"Mend what fails, then complete it again.\n")
-	explainRefusal(&b, f)
+	explainRefusal(&b, refusal, f)
 	return b.String()
 }

@@ -36,6 +36,7 @@ type planner struct {
 	done     string                 // its summary; "" if the plan is not complete
 	results  map[string]ralph.Check // of the commands that were run, which are run once
 	reminded bool
+	heard    int64 // the last comment for which the conversation was continued
 }
 
 // newPlanner returns the planner of a session, with what earlier ones have planned.
@@ -237,17 +238,16 @@ func (p *planner) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 			return agent.Answer{}, err
 		}
 	}
-	waiting, err := p.s.unheard(ctx)
+	unheard, err := store.Read(ctx, p.s.Store, p.s.unheard)
 	switch {
 	case err != nil:
 		return agent.Answer{}, err
-	case waiting: // a person's words are on their way to it
+	case unheard > p.heard: // a person's words are on their way to it
+		p.heard = unheard
 		return agent.Answer{Wait: true}, nil
 	case p.summary() == "" && !p.reminded:
 		p.reminded = true
-		return agent.Say(fmt.Sprintf("You have ended your turn, and the plan is not complete. Call %s once it is, or %s "+
-			"if you need to know something, then end your turn.",
-			p.tools.Tool(ralph.PlanDoneTool), p.tools.Tool(ralph.PlanAskTool))), nil
+		return agent.Say(reply{kind: replyPlan, tools: p.tools}.words()), nil
 	case p.summary() == "":
 		return agent.Answer{}, nil
 	}
@@ -262,7 +262,7 @@ func (p *planner) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 			said, err = p.overtaken(ctx)
 		}
 		if said != "" || err != nil {
-			return agent.Say(said + w.told()), err
+			return agent.Say(said + killedBefore(w.killed)), err
 		}
 	}
 	_, err = p.s.Store.Say(ctx, p.s.Row.TaskID, p.s.Row.ID, "planner", signals.Done{Summary: p.summary()})

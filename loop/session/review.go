@@ -67,7 +67,7 @@ const reviewTries = 2
 // that is to look at it, it does nothing.
 func (s *Session) review(ctx context.Context, f *finding) error {
 	if s.unreviewed() || f.made.Head == f.made.Base ||
-		f.conflict != "" || signals.Refused(f.checks, f.protected, f.evidence, s.Rules) != "" {
+		f.conflict != "" || s.refusal(f).Any() {
 		return nil
 	}
 	asks := s.Rules.Asks(f.evidence.Gate)
@@ -486,16 +486,14 @@ func (d *desk) turnEnded(_ context.Context, _ agent.Turn) agent.Answer {
 		return agent.Answer{}
 	}
 	d.reminded = true
-	if d.only {
-		return agent.Say("You have ended your turn without an answer. Call " + d.tools.Review(ralph.TestsTool) +
-			" now, then end your turn.")
+	kind := replyReview
+	switch {
+	case d.only:
+		kind = replyReviewTests
+	case d.asked:
+		kind = replyReviewBoth
 	}
-	said := fmt.Sprintf("You have ended your turn without a result. Call %s or %s now", d.tools.Review(ralph.ObjectTool),
-		d.tools.Review(ralph.ApproveTool))
-	if d.asked {
-		said += ", and say with " + d.tools.Review(ralph.TestsTool) + " whether the task asks for the changed tests"
-	}
-	return agent.Say(said + "; then end your turn.")
+	return agent.Say(reply{kind: kind, tools: d.tools}.words())
 }
 
 // weigh decides what came of the review.

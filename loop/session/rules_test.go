@@ -19,6 +19,7 @@ import (
 	"ralph/internal/pgtest"
 	"ralph/loop/agent"
 	"ralph/loop/merging"
+	"ralph/signals"
 	"ralph/store"
 )
 
@@ -94,7 +95,7 @@ func TestATurnIsNotOfTheSessionsTime(t *testing.T) {
 	}
 	s := &Session{
 		Needs: Needs{
-			Store: db, Limits: Limits{Reminders: 1},
+			Store: db, Rules: signals.Rules{Reminders: 1},
 			Merging: Merging{Merger: &merging.Merger{Line: &merging.Line{}}},
 		},
 		clock: newClock(time.Hour, func() {}),

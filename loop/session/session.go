@@ -96,8 +96,6 @@ type Limits struct {
 	Turns        int
 	CostUSD      float64       // the session's allowance
 	Tokens       int64         // of every kind; 0 leaves it to the allowance
-	Reminders    int           // how often to ask for a missing closing signal
-	Retries      int           // refusals that the agent is told of in the same conversation
 	Grace        time.Duration // grace period when the run is stopped
 	CheckpointAt int           // percent of the model's context at which a checkpoint is made; 0 is never
 }
@@ -125,14 +123,8 @@ type Session struct {
 	passedBy        map[string]bool // merged changes that touched none of its files, by key
 	lookedElsewhere time.Time
 
-	reminded int
-	retried  int
-	shown    string // the target's tip that it was last shown; "" if only its base
-	doubted  int64  // the done that the agent was asked to confirm
-	clashed  bool   // the agent was told of a conflict
-	weighed  bool   // the agent was asked why it changed tests
-	bared    bool   // the agent was told of its open flags
-	heard    int64  // the last comment for which the conversation was continued
+	replies []signals.Notice // what the agent was told at the ends of its turns
+	shown   string           // the target's tip that its workspace has; "" if only its base
 
 	found     *finding     // from the agent's last turn; nil if still to be made
 	called    Cause        // the person's request that cut the check short; "" if none

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -46,107 +45,112 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 		return agent.Answer{}, err
 	case closing.Payload == nil && s.Store.Full() != nil: // its signal could not be stored, nor could the next one
 		return agent.Answer{Over: true}, s.Store.Full()
-	case closing.Payload == nil && s.reminded < s.Limits.Reminders:
-		s.reminded++
-		return agent.Say(reminder(agent.ProfileOf(s.Agent))), nil
 	case closing.Payload == nil || closing.Payload.Verb() != ralph.VerbDone:
-		return agent.Answer{}, nil
+		r, err := s.decideReply(ctx, &finding{}, false)
+		if err != nil || r.kind == "" {
+			return agent.Answer{}, err
+		}
+		return s.answer(ctx, r)
 	}
 	if s.Workspace.Clone != nil {
 		s.Merger.Line.Enter(s.Row.ID)
 	}
 	w := s.await(ctx, turn)
 	defer w.over()
-	var said string
-	var note func(*store.Tx) error
+	r := reply{}
 	found, err := s.check(ctx)
 	if err == nil && ctx.Err() == nil {
-		said, note, err = s.objection(ctx, found, closing)
+		r, err = s.decideReply(ctx, found, w.there())
 	}
 	if ctx.Err() != nil {
 		if c := causeOf(context.Cause(ctx)); causes[c].people {
 			s.called = c
 		}
 	}
-	if err != nil || ctx.Err() != nil {
-		return agent.Answer{Over: true}, errors.Join(err, w.kill())
-	}
-	if said == "" && w.there() {
-		waiting, err := s.unheard(ctx)
-		if err == nil && waiting {
-			return agent.Answer{Wait: true}, nil
-		}
-	}
-	if said != "" && (turn.Process == nil || w.there()) {
-		if note != nil {
-			err = s.Store.Tx(ctx, note)
-		}
-		return agent.Say(said + w.told()), err
-	}
-	s.found = found // if it refuses the done, the next session is told
-	return agent.Answer{Over: true}, w.kill()
-}
-
-// objection returns what to tell the agent about a done that has just been checked,
-// "" if there is nothing more to say. If note is not nil, it records that.
-func (s *Session) objection(
-	ctx context.Context, f *finding, closing signals.Said,
-) (said string, note func(*store.Tx) error, err error) {
-	done := closing.ID
-	refused := signals.Refused(f.checks, f.protected, f.evidence, s.Rules)
-	noteRefusal := func(tx *store.Tx) error { return tx.NoteRefusal(s.Row.ID, refused) }
-	bare := f.evidence
-	bare.Gate = ralph.Gate{}
-	flags, err := s.openFlags(ctx, closing)
-	if err != nil {
-		return "", nil, err
-	}
 	switch {
-	case refused != "" && signals.Refused(f.checks, f.protected, bare, s.Rules) == "" && !s.weighed:
-		s.weighed = true
-		lines, err := s.testLines(ctx, f)
-		return weakened(f.evidence.Gate, lines), noteRefusal, err
-	case refused != "":
-		if s.retried >= s.Limits.Retries {
-			return "", nil, nil
-		}
-		s.retried++
-		return refusal(f) + s.ignored(ctx), noteRefusal, nil
-	case f.conflict != "":
-		return s.clash(ctx, f)
-	case len(f.evidence.Aside) > 0 && !s.changed.workTree && s.doubted == 0:
-		s.doubted = done
-		return onOtherBranches(f.evidence.Aside), nil, nil
-	case f.evidence.Gate.Unchanged && s.doubted == 0 && s.Row.Worker == "":
-		s.doubted = done
-		return unchanged, nil, nil
-	case len(flags) > 0 && !s.bared:
-		s.bared = true
-		return flagged(flags), nil, nil
-	case s.changed.workTree || s.doubted != 0 || s.carries(f):
-		return "", nil, nil
-	case s.Row.Worker != "" && s.Workspace.Clone != nil && f.made.Head == f.made.Base: // it may have worked elsewhere
-		s.doubted = done
-		return fmt.Sprintf(confirmationIn, s.Workspace.Dir), nil, nil
-	case len(f.checks) == 0:
-		s.doubted = done
-		return confirmation, nil, nil
+	case err != nil || ctx.Err() != nil:
+		return agent.Answer{Over: true}, errors.Join(err, w.kill())
+	case r.kind == "" || turn.Process != nil && !w.there():
+		s.found = found // if it refuses the done, the next session is told
+		return agent.Answer{Over: true}, w.kill()
 	}
-	return "", nil, nil
+	r.killed = w.killed
+	return s.answer(ctx, r)
 }
 
-// clash merges what has been merged into the workspace and tells the agent of the conflict, which is counted. Who was
-// told of it and mends nothing begins anew, in another session.
-func (s *Session) clash(ctx context.Context, f *finding) (said string, note func(*store.Tx) error, err error) {
-	if len(f.marks) > 0 || s.clashed && !f.moved {
-		return "", nil, nil
-	}
-	marked, err := s.Workspace.Merge(ctx, s.shown, f.made)
+// A reply is what an agent is told at the end of a turn, with all that its words name.
+type reply struct {
+	kind    signals.Reply
+	comment int64 // the done that it answers, or the person's comment
+	tools   *agent.Profile
+	folder  string          // in which it works
+	found   *finding        // of the check of its done
+	refusal signals.Refusal // of the done
+	flags   []int64         // blocking flags that are open
+	lines   string          // the difference of the tests, cut
+	marked  []string        // files with conflict marks
+	ignored []string        // files of the session that git ignores
+	killed  []string        // processes that were killed before the check
+}
+
+// decideReply decides what the agent is told, given what was found, and gathers what the words name. People's comments
+// are looked for if the agent hears them.
+func (s *Session) decideReply(ctx context.Context, found *finding, hears bool) (reply, error) {
+	r := reply{tools: agent.ProfileOf(s.Agent), folder: s.Workspace.Dir, found: found, comment: s.closed.ID}
+	err := s.Store.View(ctx, func(tx *store.Tx) error {
+		f, err := s.facts(tx, &observation{finding: *found})
+		if err == nil && hears {
+			f.Unheard, err = s.unheard(tx)
+		}
+		if err != nil {
+			return err
+		}
+		f.Ending, f.Waiting = ralph.Finished, true
+		if r.kind = signals.Decide(f).Reply; r.kind == signals.ReplyComment {
+			r.comment = f.Unheard
+		}
+		if done, ok := s.closed.Payload.(signals.Done); ok {
+			r.flags = signals.OpenFlags(f.Said, f.OpenFlags, done)
+		}
+		return nil
+	})
 	if err != nil {
-		return "", nil, fmt.Errorf("merge what has been merged into the workspace: %w", err)
+		return r, err
 	}
-	s.clashed = true
-	return sentBack(f, marked), func(tx *store.Tx) error { return tx.NoteSentBack(s.Row, f.conflict, f.conflicts) }, nil
+	r.refusal = s.refusal(found)
+	switch r.kind {
+	case signals.ReplyTests:
+		r.lines, err = s.testLines(ctx, found)
+	case signals.ReplyRefused:
+		r.ignored = s.ignored(ctx)
+	case signals.ReplyConflict:
+		if r.marked, err = s.Workspace.Merge(ctx, s.shown, found.made); err != nil {
+			err = fmt.Errorf("merge what has been merged into the workspace: %w", err)
+		}
+	}
+	return r, err
+}
+
+// refusal returns why a done is refused, by what was found.
+func (s *Session) refusal(f *finding) signals.Refusal {
+	return signals.Refused(f.checks, f.protected, f.evidence, s.Rules)
+}
+
+// answer records a reply and returns it in words.
+func (s *Session) answer(ctx context.Context, r reply) (agent.Answer, error) {
+	s.replies = append(s.replies, signals.Notice{Reply: r.kind, Comment: r.comment})
+	var err error
+	switch r.kind {
+	case signals.ReplyComment:
+		return agent.Answer{Wait: true}, nil
+	case signals.ReplyTests, signals.ReplyRefused:
+		err = s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteRefusal(s.Row.ID, r.refusal.String()) })
+	case signals.ReplyConflict:
+		err = s.Store.Tx(ctx, func(tx *store.Tx) error {
+			return tx.NoteSentBack(s.Row, r.found.conflict, r.found.conflicts)
+		})
+	}
+	return agent.Say(r.words()), err
 }
 
 // carries reports whether something would be merged, such as what an earlier session of the task had left in the
@@ -189,32 +193,26 @@ func (s *Session) openFlags(ctx context.Context, closing signals.Said) ([]int64,
 // ignoredNamed is the most git-ignored files that a refusal names.
 const ignoredNamed = 20
 
-// ignored names the git-ignored files that the session made in its workspace.
-// No candidate contains them, so they may be what a check misses.
-func (s *Session) ignored(ctx context.Context) string {
+// ignored returns the git-ignored files that the session made in its workspace, up to ignoredNamed. No candidate
+// contains them, so they may be what a check misses.
+func (s *Session) ignored(ctx context.Context) []string {
 	if s.Workspace.Clone == nil {
-		return ""
+		return nil
 	}
 	names, err := s.Workspace.Tree.IgnoredSince(ctx, s.Row.StartedAt.Time, ignoredNamed)
-	if err != nil || len(names) == 0 {
-		return "" // only a hint, so an error does not matter
+	if err != nil {
+		return nil // only a hint, so an error does not matter
 	}
-	return "\nGit ignores these files of yours, so that they are not in what was checked:\n- " +
-		strings.Join(names, "\n- ") + "\n"
+	return names
 }
 
-// unheard reports whether a person said something that the agent has not
-// been told and for which the conversation was not yet continued.
-func (s *Session) unheard(ctx context.Context) (waiting bool, err error) {
-	err = s.Store.View(ctx, func(tx *store.Tx) error {
-		comments, err := tx.Undelivered(s.Row.TaskID, s.Row.StartedAt)
-		for _, c := range comments {
-			waiting = waiting || c.ID > s.heard
-			s.heard = max(s.heard, c.ID)
-		}
-		return err
-	})
-	return waiting, err
+// unheard returns the latest comment of a person that the agent has not been told; 0 for none.
+func (s *Session) unheard(tx *store.Tx) (latest int64, err error) {
+	comments, err := tx.Undelivered(s.Row.TaskID, s.Row.StartedAt)
+	for _, c := range comments {
+		latest = max(latest, c.ID)
+	}
+	return latest, err
 }
 
 // waitMax is how long an agent may wait for the check of its done. Then it is killed: its context in the service's
@@ -273,12 +271,4 @@ func (w *waiting) kill() error {
 	}
 	w.gone = true
 	return w.process.Kill()
-}
-
-// told returns what to tell the agent about the killed processes.
-func (w *waiting) told() string {
-	if len(w.killed) == 0 {
-		return ""
-	}
-	return killedBefore(w.killed)
 }

@@ -7,38 +7,87 @@ import (
 
 	"ralph"
 	"ralph/internal/text"
-	"ralph/loop/agent"
 	"ralph/loop/workspace"
 	"ralph/prompt"
 	"ralph/signals"
 )
 
-// reminder asks the agent for a closing signal.
-func reminder(tools *agent.Profile) string {
-	return "You have ended your turn without a closing signal, so nothing you did is recorded as an outcome. " +
-		fmt.Sprintf("Call exactly one of %s, %s or %s now, then end your turn.",
-			tools.Signal(ralph.VerbDone), tools.Signal(ralph.VerbPartial), tools.Signal(ralph.VerbStuck))
+// Replies to agents that do not work on the task itself, but review a change or plan.
+const (
+	replyReview      signals.Reply = "review"       // to object or to approve
+	replyReviewTests signals.Reply = "review-tests" // to say whether the task asks for the changed tests
+	replyReviewBoth  signals.Reply = "review-both"  // both
+	replyPlan        signals.Reply = "plan"         // to complete the plan or to ask
+)
+
+// replies are all that ralph tells agents at the ends of their turns, by kind.
+var replies = map[signals.Reply]func(reply) string{
+	signals.ReplyRemind: func(r reply) string {
+		return "You have ended your turn without a closing signal, so nothing you did is recorded as an outcome. " +
+			fmt.Sprintf("Call exactly one of %s, %s or %s now, then end your turn.",
+				r.tools.Signal(ralph.VerbDone), r.tools.Signal(ralph.VerbPartial), r.tools.Signal(ralph.VerbStuck))
+	},
+	signals.ReplyRefused:  refused,
+	signals.ReplyTests:    weakened,
+	signals.ReplyConflict: sentBack,
+	signals.ReplyAside:    onOtherBranches,
+	signals.ReplyUnchanged: func(reply) string {
+		return "You signalled done, but nothing has changed, and all commands that check the task passed " +
+			"before your session: they prove nothing. Do the work now. If there is really nothing to do, call the done tool " +
+			"again with a summary that says why and what shows it: a person decides. Otherwise call partial or stuck."
+	},
+	signals.ReplyFlags: func(r reply) string {
+		names := make([]string, len(r.flags))
+		for i, id := range r.flags {
+			names[i] = fmt.Sprintf("C%d", id)
+		}
+		return "You signalled done beside an open blocking flag of this task (" + strings.Join(names, ", ") + "), and a " +
+			"blocking flag keeps the task from being completed. If you have mended what you flagged in this session, or it " +
+			"does not hold, call the done tool again with `flags_answered`, which says how or why. Otherwise call partial: " +
+			"a person answers the flag.\n"
+	},
+	signals.ReplyElsewhere: func(r reply) string {
+		return "You signalled done, but nothing has changed in your folder since this session began:\n\n" + r.folder + "\n\n" +
+			"What you changed elsewhere is not part of your work. Do it there, and take back what you did elsewhere. " +
+			"If the task is really done without a change, call the done tool again with a summary that names what shows it. " +
+			"If you cannot write there, call stuck."
+	},
+	signals.ReplyConfirm: func(reply) string {
+		return "You signalled done, but nothing in the work tree has changed since this session began, and no " +
+			"command is configured to verify the task. If the task is really done without a change, call the done tool again " +
+			"with a summary that names what shows it (what you ran or read, and what came of it). " +
+			"Otherwise do the work now, or call partial or stuck."
+	},
+	replyReview: func(r reply) string { return reviewEnded(r) + "; then end your turn." },
+	replyReviewBoth: func(r reply) string {
+		return reviewEnded(r) + ", and say with " + r.tools.Review(ralph.TestsTool) +
+			" whether the task asks for the changed tests; then end your turn."
+	},
+	replyReviewTests: func(r reply) string {
+		return "You have ended your turn without an answer. Call " + r.tools.Review(ralph.TestsTool) +
+			" now, then end your turn."
+	},
+	replyPlan: func(r reply) string {
+		return fmt.Sprintf("You have ended your turn, and the plan is not complete. Call %s once it is, or %s "+
+			"if you need to know something, then end your turn.",
+			r.tools.Tool(ralph.PlanDoneTool), r.tools.Tool(ralph.PlanAskTool))
+	},
 }
 
-// confirmation questions a done that changed nothing and that no command checks.
-const confirmation = "You signalled done, but nothing in the work tree has changed since this session began, and no " +
-	"command is configured to verify the task. If the task is really done without a change, call the done tool again " +
-	"with a summary that names what shows it (what you ran or read, and what came of it). " +
-	"Otherwise do the work now, or call partial or stuck."
+// words returns a reply as its agent is told it.
+func (r reply) words() string { return replies[r.kind](r) + killedBefore(r.killed) }
 
-// confirmationIn questions a worker's done that changed nothing in its workspace.
-const confirmationIn = "You signalled done, but nothing has changed in your folder since this session began:" +
-	"\n\n%s\n\n" +
-	"What you changed elsewhere is not part of your work. Do it there, and take back what you did elsewhere. " +
-	"If the task is really done without a change, call the done tool again with a summary that names what shows it. " +
-	"If you cannot write there, call stuck."
+func reviewEnded(r reply) string {
+	return fmt.Sprintf("You have ended your turn without a result. Call %s or %s now",
+		r.tools.Review(ralph.ObjectTool), r.tools.Review(ralph.ApproveTool))
+}
 
 // onOtherBranches questions a done whose commits are all on branches that are not verified.
-func onOtherBranches(aside []ralph.Aside) string {
+func onOtherBranches(r reply) string {
 	var b strings.Builder
 	b.WriteString("You signalled done, but nothing has changed where ralph verifies the task: in your work tree as it " +
 		"is. Your commits are on other branches:\n")
-	for _, a := range aside {
+	for _, a := range r.found.evidence.Aside {
 		fmt.Fprintf(&b, "- %s: %d\n", a.Branch, a.Commits)
 	}
 	b.WriteString("\nBring your work to where the session began, then call the done tool again. " +
@@ -46,23 +95,28 @@ func onOtherBranches(aside []ralph.Aside) string {
 	return b.String()
 }
 
-// refusal tells the agent why its done was refused.
-func refusal(f *finding) string {
+// refused tells the agent why its done was refused.
+func refused(r reply) string {
 	var b strings.Builder
 	b.WriteString("ralph checked your `done`, and it does not hold. Mend what fails, then call the done tool again; " +
 		"if you cannot, call partial or stuck instead.\n")
-	explainRefusal(&b, f)
-	if f.moved {
+	explainRefusal(&b, r.refusal, r.found)
+	if r.found.moved {
 		b.WriteString("\nIt was checked together with what has been merged since you began: that is the branch " +
 			workspace.TipBranch + " here.\n")
+	}
+	if len(r.ignored) > 0 {
+		b.WriteString("\nGit ignores these files of yours, so that they are not in what was checked:\n- " +
+			strings.Join(r.ignored, "\n- ") + "\n")
 	}
 	return b.String()
 }
 
 // sentBack tells the agent that its work conflicts with what has been merged, which ralph has merged into its
 // workspace.
-func sentBack(f *finding, marked []string) string {
+func sentBack(r reply) string {
 	var b strings.Builder
+	f, marked := r.found, r.marked
 	fmt.Fprintf(&b, "Your `done` cannot be merged yet, which is not held against you: %s. ralph has merged what has come "+
 		"(the branch %s here) into your folder", f.conflict, workspace.TipBranch)
 	if len(marked) > 0 {
@@ -80,18 +134,18 @@ func sentBack(f *finding, marked []string) string {
 }
 
 // explainRefusal lists what fails.
-func explainRefusal(b *strings.Builder, f *finding) {
-	if len(f.protected) > 0 {
+func explainRefusal(b *strings.Builder, refusal signals.Refusal, f *finding) {
+	if len(refusal.Protected) > 0 {
 		b.WriteString("\nThese files are protected, and a session must not change them. " +
 			"Put them back exactly as they were:\n")
-		for _, p := range f.protected {
+		for _, p := range refusal.Protected {
 			fmt.Fprintf(b, "- %s\n", p)
 		}
 	}
-	for _, p := range signals.Problems(f.evidence) {
+	for _, p := range refusal.Problems {
 		fmt.Fprintf(b, "\n%s.\n", p)
 	}
-	explainChecks(b, f.checks)
+	explainChecks(b, refusal.Failed)
 	explainReviews(b, f.evidence.Reviews)
 }
 
@@ -123,6 +177,9 @@ func explainChecks(b *strings.Builder, checks []ralph.Check) {
 
 // killedBefore names the killed processes, so that the agent does not rely on them.
 func killedBefore(killed []string) string {
+	if len(killed) == 0 {
+		return ""
+	}
 	return "\nBefore it checked, ralph killed what you had left running; a check that needs a server starts it itself:" +
 		"\n- " + strings.Join(killed, "\n- ") + "\n"
 }
@@ -134,8 +191,9 @@ func steering(c ralph.Comment) string {
 }
 
 // weakened tells the agent which tests refuse its work as they were, with the lines of their difference.
-func weakened(g ralph.Gate, lines string) string {
+func weakened(r reply) string {
 	var b strings.Builder
+	g, lines := r.found.evidence.Gate, r.lines
 	if g.Refused != "" {
 		fmt.Fprintf(&b, "ralph checked your `done`, and it does not hold: %s. Tests that do not run prove nothing. "+
 			"Have them run again, then call the done tool again.\n", g.Refused)
@@ -159,21 +217,4 @@ func weakened(g ralph.Gate, lines string) string {
 		"a person reads it. If the tests contradict the task, change neither: flag a `contradiction` and close with " +
 		"partial or stuck, which is a good end.\n")
 	return b.String()
-}
-
-// unchanged questions a done that changed nothing, where all commands passed before.
-const unchanged = "You signalled done, but nothing has changed, and all commands that check the task passed " +
-	"before your session: they prove nothing. Do the work now. If there is really nothing to do, call the done tool " +
-	"again with a summary that says why and what shows it: a person decides. Otherwise call partial or stuck."
-
-// flagged tells the agent of flags that keep its done from being accepted.
-func flagged(open []int64) string {
-	names := make([]string, len(open))
-	for i, id := range open {
-		names[i] = fmt.Sprintf("C%d", id)
-	}
-	return "You signalled done beside an open blocking flag of this task (" + strings.Join(names, ", ") + "), and a " +
-		"blocking flag keeps the task from being completed. If you have mended what you flagged in this session, or it " +
-		"does not hold, call the done tool again with `flags_answered`, which says how or why. Otherwise call partial: " +
-		"a person answers the flag.\n"
 }

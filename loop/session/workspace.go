@@ -149,8 +149,7 @@ func (s *Session) apart(ctx context.Context, f *finding, round check.Round) erro
 			return err
 		}
 		held := len(s.Done)
-		if err := s.review(ctx, f); err != nil || ctx.Err() != nil || len(s.Done) == held ||
-			signals.Refused(f.checks, f.protected, f.evidence, s.Rules) != "" {
+		if err := s.review(ctx, f); err != nil || ctx.Err() != nil || len(s.Done) == held || s.refusal(f).Any() {
 			return err
 		}
 		if tried, err = s.Merger.Rejoin(ctx, change, tried.Target); err != nil || tried.Conflict == "" {

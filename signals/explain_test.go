@@ -1,8 +1,6 @@
 package signals_test
 
 import (
-	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,71 +8,6 @@ import (
 	"ralph"
 	"ralph/signals"
 )
-
-// full returns facts without an empty field, so that none can be forgotten.
-func full(t *testing.T) signals.Facts {
-	t.Helper()
-	f := signals.Facts{
-		Task: ralph.Task{
-			ID: 3, Feature: "billing", Attempts: 2, StuckCount: 1, VerifyFailures: 1, PromptTooLong: 1, LostCount: 2, TimesSentBack: 2,
-		},
-		Ending: ralph.Finished, EndingWhy: "it ended",
-		Said: []signals.Said{
-			{ID: 1, Payload: ask, Answered: true},
-			{ID: 2, Payload: up, Resolved: true},
-			{ID: 3, Payload: lesson},
-			{ID: 4, Payload: signals.Flag{What: "slow", Severity: "warning", Category: "performance"}},
-			{ID: 5, Payload: signals.Suggest{What: "Split it", Kind: "split", Why: "too large"}},
-			{ID: 6, Payload: stuck},
-			{ID: 7, Payload: partial},
-			{ID: 8, Payload: done},
-		},
-		Changed: true, Untouched: true, Confirmed: true, Void: true, Merges: true, Conflict: "main has moved", Conflicts: []string{"a.go"}, Moved: true, Told: true,
-		Head: "1f3c9ab0", Approvals: []ralph.Approval{{Unchanged: true}}, OpenFlags: []int64{3},
-		Verify: []ralph.Check{{Command: "make test", Exit: 1, Seconds: 2, Tail: "long", Error: "timed out", Failures: []string{"TestA"}, Excused: []string{"TestB"}}},
-		Evidence: ralph.Evidence{
-			Aside: []ralph.Aside{{Branch: "x", Commits: 1}}, Stashes: []string{"WIP"}, Secrets: []string{".env"},
-			Rewritten: []ralph.Touch{{File: "a", Command: "b"}}, Drives: []ralph.Touch{{File: "c", Command: "d"}},
-			Killed: []string{"sleep"}, Uncontained: true, Within: []string{"sub is at a commit that its remote lacks"},
-		},
-		Protected: []string{"ci.sh"}, CancelledBy: "ann", Unchecked: "no index", Planned: "2 tasks", Unseen: []string{"the saved files"}, Waits: ralph.Waits{Questions: 1, Blockers: 2, Tasks: []int64{3}},
-		Upstream: map[int64]signals.Upstream{2: {Matches: []int64{7}, Completed: true, Cycle: true}},
-		Titles:   map[string]bool{"split it": true}, Features: map[string]bool{"billing": true}, Approved: 2,
-		Known: []ralph.Learning{{ID: 1}}, Rules: rules,
-	}
-	v := reflect.ValueOf(f)
-	for i := range v.NumField() {
-		if v.Field(i).IsZero() {
-			t.Fatalf("%s is empty: this test does not see whether it is kept", v.Type().Field(i).Name)
-		}
-	}
-	return f
-}
-
-func TestRecordedFactsAreTheFacts(t *testing.T) {
-	f := full(t)
-	text, err := f.Record()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := signals.Recorded(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Known, f.Rules = nil, signals.Rules{} // the current ones, not recorded
-	f.Verify[0].Tail = ""                   // stored with the session
-	if !reflect.DeepEqual(got, f) {
-		t.Errorf("read back\n%+v\nwant\n%+v", got, f)
-	}
-}
-
-func TestRecordedFactsThatAreBrokenAreAnError(t *testing.T) {
-	for _, text := range []string{"", "[]", "{", `{"said":[{"id":1,"verb":"shout","payload":{}}]}`, `{"said":[{"id":1,"verb":"done","payload":{}}]}`} {
-		if _, err := signals.Recorded([]byte(text)); err == nil || !strings.Contains(err.Error(), "recorded facts") {
-			t.Errorf("Recorded(%q): %v", text, err)
-		}
-	}
-}
 
 func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 	for _, tt := range []struct {
@@ -93,6 +26,21 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"2: the claim is not accepted; refused 1 times so far, 3 are the limit",
 			"attempts: 0 before, 1 after",
 			"result: pending: done was refused: `make test` exits 2",
+		}},
+		{"a claim whose agent was told twice", signals.Facts{
+			Ending: ralph.Finished, Untouched: true, Said: say(done, done),
+			Told: []signals.Notice{{Reply: signals.ReplyRemind}, {Reply: signals.ReplyConfirm, Comment: 1}},
+		}, []string{
+			"told: remind",
+			"told: confirm, about comment 1",
+			"1: the session ended as finished",
+			"1: closed by done (comment 2), the last one; superseded: done (comment 1)",
+			"2: nothing is configured to check the claim",
+			"2: the work tree is as it was before the session; confirmed when asked",
+			"2: the claim is accepted",
+			"stagnation: the session left nothing behind; so many in a row end a run",
+			"attempts: 0 before, 1 after",
+			"result: completed: done (nothing is configured to verify it; no changes): it works",
 		}},
 		{"an accepted claim beside a question", signals.Facts{Ending: ralph.Finished, Changed: true, Said: say(ask, done)}, []string{
 			"1: the session ended as finished",
@@ -128,7 +76,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"result: pending: done was refused: .env looks like a secret of a person's and was committed: undo that, so that no commit of yours has it",
 		}},
 		{"a claim that cannot be merged", signals.Facts{
-			Ending: ralph.Finished, Changed: true, Said: say(done), Conflict: "main has moved", Task: ralph.Task{TimesSentBack: 1},
+			Ending: ralph.Finished, Changed: true, Said: say(done), Conflict: "main has moved", Task: signals.Task{TimesSentBack: 1},
 		}, []string{
 			"1: the session ended as finished",
 			"1: closed by done (comment 1)",
@@ -168,7 +116,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"result: a person cancelled the task meanwhile, which has the last word",
 			"result: cancelled: cancelled by ann while it was worked on",
 		}},
-		{"progress after stuck ones", signals.Facts{Task: ralph.Task{StuckCount: 2}, Ending: ralph.Finished, Changed: true, Said: say(lesson, partial)}, []string{
+		{"progress after stuck ones", signals.Facts{Task: signals.Task{StuckCount: 2}, Ending: ralph.Finished, Changed: true, Said: say(lesson, partial)}, []string{
 			"1: the session ended as finished",
 			"1: closed by partial (comment 2)",
 			"3: the stuck count returns from 2 to 0",
@@ -227,7 +175,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"attempts: 0 before, 1 after",
 			"result: completed: done (nothing is configured to verify it): it works",
 		}},
-		{"a confirmed done", signals.Facts{Ending: ralph.Finished, Untouched: true, Confirmed: true, Said: say(done)}, []string{
+		{"a confirmed done", signals.Facts{Ending: ralph.Finished, Untouched: true, Vouched: true, Said: say(done)}, []string{
 			"1: the session ended as finished",
 			"1: closed by done (comment 1)",
 			"2: nothing is configured to check the claim",
@@ -268,7 +216,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"attempts: 0 before, 1 after",
 			"result: pending: partial: the rest",
 		}},
-		{"a lost session, of which not all could be seen", signals.Facts{Task: ralph.Task{LostCount: 1}, Ending: ralph.Lost, EndingWhy: "lost: gone", Unseen: []string{"a: denied"}}, []string{
+		{"a lost session, of which not all could be seen", signals.Facts{Task: signals.Task{LostCount: 1}, Ending: ralph.Lost, EndingWhy: "lost: gone", Unseen: []string{"a: denied"}}, []string{
 			"1: the session ended as lost: lost: gone",
 			"1: no closing verb, and the session is not judged: the task goes back",
 			"attempts: 0 before, 0 after",

@@ -1,0 +1,137 @@
+package signals
+
+import "ralph"
+
+// A Reply is the kind of message that an agent gets at the end of a turn. Its words are the session's.
+type Reply string
+
+// The replies of a session that works.
+const (
+	ReplyRemind    Reply = "remind"    // to call a closing verb
+	ReplyRefused   Reply = "refused"   // what of the done does not hold
+	ReplyTests     Reply = "tests"     // that the tests as they were refuse the done
+	ReplyConflict  Reply = "conflict"  // that the work conflicts with what has been merged
+	ReplyAside     Reply = "aside"     // that all commits are on branches that are not verified
+	ReplyUnchanged Reply = "unchanged" // that nothing changed, and that all commands passed before
+	ReplyFlags     Reply = "flags"     // that blocking flags are open
+	ReplyElsewhere Reply = "elsewhere" // that nothing changed in a worker's folder
+	ReplyConfirm   Reply = "confirm"   // that nothing changed, and that no command checks it
+	ReplyComment   Reply = "comment"   // nothing of ralph's: a person's comment is on its way
+)
+
+// questions are the replies that ask an agent to confirm its done.
+var questions = []Reply{ReplyAside, ReplyUnchanged, ReplyElsewhere, ReplyConfirm}
+
+// A Notice is something that an agent was told at the end of a turn.
+type Notice struct {
+	Reply   Reply `json:"reply"`
+	Comment int64 `json:"comment,omitempty"` // the done that it answers, or the comment of [ReplyComment]
+}
+
+// reply decides what an agent that waits is told; "" is nothing. A reply that would be repeated in vain is none: the
+// next session is told.
+func reply(f Facts) Reply {
+	if !f.Waiting {
+		return ""
+	}
+	closing := Closing(f.Said)
+	done, claims := closing.Payload.(Done)
+	switch {
+	case closing.Payload == nil && f.told(ReplyRemind) < f.Rules.Reminders:
+		return ReplyRemind
+	case !claims:
+		return ""
+	}
+	if r := toDone(f, done); r != "" {
+		return r
+	}
+	if f.Unheard > f.lastTold(ReplyComment) {
+		return ReplyComment
+	}
+	return ""
+}
+
+// toDone decides what an agent is told about its done; "" if there is nothing more to say.
+func toDone(f Facts, done Done) Reply {
+	refusal, asked := f.refusal(), f.lastTold(questions...) > 0
+	switch {
+	case refusal.TestsAlone() && f.told(ReplyTests) == 0:
+		return ReplyTests
+	case refusal.Any() && f.told(ReplyRefused) < f.Rules.Retries:
+		return ReplyRefused
+	case refusal.Any():
+		return ""
+	case f.Conflict != "" && (len(f.Marks) > 0 || f.told(ReplyConflict) > 0 && !f.Moved):
+		return "" // it was told, and mended nothing: another session begins anew
+	case f.Conflict != "":
+		return ReplyConflict
+	case len(f.Evidence.Aside) > 0 && f.Untouched && !asked:
+		return ReplyAside
+	case f.Evidence.Gate.Unchanged && !f.Worker && !asked:
+		return ReplyUnchanged
+	case len(OpenFlags(f.Said, f.OpenFlags, done)) > 0 && f.told(ReplyFlags) == 0:
+		return ReplyFlags
+	case !f.nothing() || asked:
+		return ""
+	case f.Worker && f.Cloned: // it may have worked elsewhere
+		return ReplyElsewhere
+	case len(f.Verify) == 0:
+		return ReplyConfirm
+	}
+	return ""
+}
+
+// told counts how often the agent was given a reply.
+func (f Facts) told(r Reply) (n int) {
+	for _, notice := range f.Told {
+		if notice.Reply == r {
+			n++
+		}
+	}
+	return n
+}
+
+// lastTold returns the comment of the last of some replies; 0 if there was none.
+func (f Facts) lastTold(replies ...Reply) (comment int64) {
+	for _, notice := range f.Told {
+		for _, r := range replies {
+			if notice.Reply == r {
+				comment = notice.Comment
+			}
+		}
+	}
+	return comment
+}
+
+// confirmed reports whether a person vouches for the done, or its agent, asked about it, said it again.
+func (f Facts) confirmed() bool {
+	asked := f.lastTold(questions...)
+	return f.Vouched || asked > 0 && Closing(f.Said).ID > asked
+}
+
+// nothing reports whether the session has nothing to merge.
+func (f Facts) nothing() bool { return f.Untouched && !f.Carries }
+
+// refusal is why the session's done is refused.
+func (f Facts) refusal() Refusal { return Refused(f.Verify, f.Protected, f.Evidence, f.Rules) }
+
+// A Refusal is why a done is refused (pipeline rule 2). The zero value is none.
+type Refusal struct {
+	Failed    []ralph.Check  // commands that fail
+	Protected []string       // changed files that are protected
+	Tests     string         // why its tests are refused; "" if they are not
+	Problems  []string       // other evidence, one clause each
+	Objected  []ralph.Review // reviews that object, while the author may mend it
+}
+
+// Any reports whether the done is refused.
+func (r Refusal) Any() bool {
+	return len(r.Failed)+len(r.Protected)+len(r.Problems)+len(r.Objected) > 0 || r.Tests != ""
+}
+
+// TestsAlone reports whether only its tests are why it is refused.
+func (r Refusal) TestsAlone() bool {
+	tests := r.Tests
+	r.Tests = ""
+	return tests != "" && !r.Any()
+}
