@@ -235,7 +235,7 @@ func TestNoStatementOfTheLoopReadsAWholeTable(t *testing.T) {
 			SessionCostUSD: 10, Attempts: 2, StagnantMaximum: 100, Usage: map[string]int{"five_hour": 80},
 		},
 		Rules: signals.Rules{StuckLimit: 2, VerifyFailures: 2, Attempts: 2, ReviewProtect: true, Retries: 1}, Prompts: loop.Prompts{Tokens: 10000}, OnRed: loop.RedGo,
-		Check:   check.Rules{Commands: []string{"test -e done"}, Protect: []string{"ci.sh"}, Timeout: time.Minute, Env: os.Environ()},
+		Check: check.Rules{Commands: []string{"test -e done"}, Protect: []string{"ci.sh"}, Timeout: time.Minute, Env: os.Environ()},
 	}
 	withWorkspaces(t, l)
 	l.Heart = beat(func() {
