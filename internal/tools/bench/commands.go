@@ -26,9 +26,9 @@ const (
 // of each, compared with the same on a short one.
 func (b *bench) commands(ctx context.Context) []row {
 	open, failed := "- [ ] Task %d\n", `{"ralph":"task","id":"%d","title":"Task","status":"failed"}`+"\n"
-	long, short := b.imported(ctx, manyTasks, open), b.imported(ctx, fewTasks, open)
-	hopeless, night := b.imported(ctx, manyFailed, failed), b.imported(ctx, manyTasks, open)
-	night.works(ctx, manySessions)
+	long, short := b.imported(ctx, b.size(manyTasks), open), b.imported(ctx, fewTasks, open)
+	hopeless, night := b.imported(ctx, b.size(manyFailed), failed), b.imported(ctx, b.size(manyTasks), open)
+	night.works(ctx, b.size(manySessions))
 	var list []row
 	rss := samples{unit: "MB"}
 	for _, m := range []struct {

@@ -81,7 +81,10 @@ func (c crowd) red(ctx context.Context) (n int) {
 
 // crowds are how much faster several sessions are than one, and than a shell loop.
 func (b *bench) crowds(ctx context.Context) (rows []row) {
-	const tasks = 32
+	tasks := 32
+	if b.small {
+		tasks = 4
+	}
 	own := make([]string, tasks)
 	for i := range own {
 		own[i] = fmt.Sprintf("own%d", i)
@@ -118,7 +121,7 @@ func (b *bench) crowds(ctx context.Context) (rows []row) {
 		value: number(times) + "× as fast",
 	})
 	var ours, theirs samples
-	for range max(b.rounds/3, 1) {
+	for range max(b.rounds/2, 1) {
 		c := b.newCrowd(ctx, twelve, "sh verify.sh")
 		ours.took(c.work(ctx, 4))
 		red += c.red(ctx)

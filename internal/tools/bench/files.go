@@ -17,7 +17,7 @@ const aSecond = 1100 * time.Millisecond
 
 // files compares how ralph finds what a session changed with `git status`.
 func (b *bench) files(ctx context.Context) []row {
-	p := b.newProject(ctx, manyFiles)
+	p := b.newProject(ctx, b.size(manyFiles))
 	tree := must(worktree.Open(ctx, p.dir))
 	var before, after, status samples
 	for i := range b.rounds {
@@ -31,7 +31,8 @@ func (b *bench) files(ctx context.Context) []row {
 		start := must(tree.Snapshot(ctx, scratch))
 		before.took(time.Since(begin))
 		for f := range 10 {
-			path := filepath.Join(p.dir, "src", fmt.Sprintf("%04d", f*97), "file42.go")
+			name := fmt.Sprintf("file%02d.go", f)
+			path := filepath.Join(p.dir, "src", fmt.Sprintf("%04d", f*97%(b.size(manyFiles)/100)), name)
 			check(os.WriteFile(path, fmt.Appendf(nil, "package p\n\nvar Changed%d = %d\n", f, i), 0o600))
 		}
 		pause(ctx, aSecond)

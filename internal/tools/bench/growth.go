@@ -13,9 +13,6 @@ import (
 	"ralph/store"
 )
 
-// mergedTasks are after how many merged tasks commands and sessions are measured; the first is the floor.
-var mergedTasks = []int{0, 500, 5_000}
-
 // inOneRun are the tasks of a run of which a session's share is measured.
 const inOneRun = 5
 
@@ -25,6 +22,7 @@ type nights struct{ tasks, hours int }
 // growth is what commands and sessions cost by how much has been merged.
 func (b *bench) growth(ctx context.Context) (rows []row) {
 	commands := [][]string{{"status"}, {"task", "show", "1"}, {"inbox"}}
+	mergedTasks := []int{0, b.size(500), b.size(5_000)} // the first is the floor
 	projects := make([]project, len(mergedTasks))
 	took := make([][]samples, len(mergedTasks))
 	for i, n := range mergedTasks {

@@ -19,8 +19,7 @@ import (
 	"ralph/store"
 )
 
-// idle is what a daemon, a dashboard and a live screen take that have nothing to do: half a minute of it, or an
-// hour. The first seconds, in which they begin, are left out.
+// idle is what a daemon, a dashboard and a live screen take that have nothing to do: for half a minute. The first seconds, in which they begin, are left out.
 func (b *bench) idle(ctx context.Context) []row {
 	p := b.newProject(ctx, 100)
 	p.fill(ctx, func(tx *store.Tx) {
@@ -28,10 +27,7 @@ func (b *bench) idle(ctx context.Context) []row {
 			must(tx.AddTask(ralph.Task{Title: fmt.Sprintf("Proposal %d", i), Status: ralph.Proposed}, "agent"))
 		}
 	})
-	span := 30 * time.Second
-	if b.full {
-		span = time.Hour
-	}
+	span := b.lasts(30 * time.Second)
 	var list []row
 	for _, w := range []struct {
 		what     string

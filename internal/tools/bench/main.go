@@ -19,8 +19,10 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A bench is what the measurements share.
@@ -28,16 +30,35 @@ type bench struct {
 	ralph  string // the binary that is measured
 	dir    string // for all that is made, removed at the end
 	module string // the root of the module, for what is built
-	full   bool   // also what takes an hour
+	small  bool   // everything at its smallest: whether it works, not how fast
 	rounds int    // of each measurement
 	log    io.Writer
 }
 
-// rows are the measurements, in the order of the table.
-var rows = []struct {
+// size returns so many of something, or some hundreds at most if the bench is small.
+func (b *bench) size(n int) int {
+	if b.small {
+		return min(n, 200)
+	}
+	return n
+}
+
+// lasts returns so long, or a second if the bench is small.
+func (b *bench) lasts(d time.Duration) time.Duration {
+	if b.small {
+		return min(d, time.Second)
+	}
+	return d
+}
+
+// A measurement makes rows of the table.
+type measurement struct {
 	name    string
 	measure func(*bench, context.Context) []row
-}{
+}
+
+// rows are the measurements, in the order of the table.
+var rows = []measurement{
 	{"session", (*bench).sessions},
 	{"server", (*bench).servers},
 	{"sandbox", (*bench).sandboxes},
@@ -55,9 +76,7 @@ var rows = []struct {
 	{"crowd", (*bench).crowds},
 	{"remote", (*bench).remote},
 	{"warm", (*bench).warm},
-	{"waiting", (*bench).waiting},
 	{"idle", (*bench).idle},
-	{"build", (*bench).builds},
 }
 
 func main() {
@@ -67,8 +86,8 @@ func main() {
 	}
 }
 
-// A failure ends the measurements: what they go by cannot be trusted any more. It is
-// thrown, by those functions that have no error, and caught in run.
+// A failure ends a measurement: what it goes by cannot be trusted any more. It is thrown by those functions that have
+// no error, and caught in run.
 type failure struct{ error }
 
 func check(err error) {
@@ -82,14 +101,14 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// caught is the failure that is thrown meanwhile.
+// caught is the failure, or the panic, that is thrown meanwhile.
 func caught(err *error) {
 	switch f := recover().(type) {
 	case nil:
 	case failure:
 		*err = errors.Join(f.error, *err)
 	default:
-		panic(f)
+		*err = errors.Join(fmt.Errorf("%v\n%s", f, debug.Stack()), *err)
 	}
 }
 
@@ -98,40 +117,82 @@ func run(args []string, out, log io.Writer) (err error) {
 	if len(args) == 2 && args[0] == readArg {
 		return readTranscript(args[1])
 	}
-	var names []string
-	for _, r := range rows {
-		names = append(names, r.name)
-	}
 	b := &bench{log: log}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(log)
 	root := flags.String("C", ".", "the root of ralph's module, to which the other paths are relative")
 	flags.StringVar(&b.ralph, "ralph", "./ralph", "the binary to measure")
-	flags.IntVar(&b.rounds, "rounds", 10, "how often each measurement is made")
-	flags.BoolVar(&b.full, "full", false, "the idle hour and 5 million comments, too: about two hours")
-	only := flags.String("only", strings.Join(names, ","), "the rows to measure")
+	flags.IntVar(&b.rounds, "rounds", 5, "how often each measurement is made")
+	flags.BoolVar(&b.small, "small", false, "once, at the smallest sizes: a test of the bench itself")
+	only := flags.String("only", "", "the rows to measure, separated by commas; all of them if empty")
 	document := flags.String("write", "", "a file in which the results are replaced")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if b.small {
+		b.rounds = 1
+	}
+	chosen, err := choose(*only)
+	if err != nil {
+		return err
+	}
 	check(os.Chdir(*root))
 	b.ralph, b.module = must(filepath.Abs(b.ralph)), must(os.Getwd())
-	b.dir = must(os.MkdirTemp("", "ralph-bench-*"))
-	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 
-	var measured []row
-	for _, r := range rows {
-		if !slices.Contains(strings.Split(*only, ","), r.name) {
-			continue
-		}
-		fmt.Fprintln(log, "measuring:", r.name)
-		measured = append(measured, r.measure(b, ctx)...)
-	}
-	text := table(machine(), measured)
-	if _, err := io.WriteString(out, text); err != nil || *document == "" {
+	text := heading(machine())
+	if _, err := io.WriteString(out, text); err != nil {
 		return err
 	}
+	var failed error
+	for _, m := range chosen {
+		begin := time.Now()
+		measured, err := b.measure(ctx, m)
+		if err != nil {
+			fmt.Fprintf(log, "%s failed: %v\n", m.name, err)
+			failed = errors.Join(failed, fmt.Errorf("%s failed", m.name))
+			measured = []row{{what: m.name, value: "failed"}}
+		}
+		part := lines(measured)
+		text += part
+		if _, err := io.WriteString(out, part); err != nil {
+			return err
+		}
+		fmt.Fprintf(log, "%s took %s\n", m.name, time.Since(begin).Round(time.Second))
+		if ctx.Err() != nil {
+			return errors.Join(failed, context.Cause(ctx))
+		}
+	}
+	if failed != nil || *document == "" {
+		return failed
+	}
 	return replaceResults(*document, text)
+}
+
+// choose returns the named measurements, in the order of the table.
+func choose(only string) (chosen []measurement, err error) {
+	if only == "" {
+		return rows, nil
+	}
+	names := strings.Split(only, ",")
+	for _, m := range rows {
+		if i := slices.Index(names, m.name); i >= 0 {
+			chosen, names = append(chosen, m), slices.Delete(names, i, i+1)
+		}
+	}
+	if len(names) > 0 {
+		return nil, fmt.Errorf("there are no rows of %s", strings.Join(names, ", "))
+	}
+	return chosen, nil
+}
+
+// measure makes one measurement, in a folder of its own. Its failure is no other's.
+func (b *bench) measure(ctx context.Context, m measurement) (list []row, err error) {
+	if b.dir, err = os.MkdirTemp("", "ralph-bench-*"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	defer caught(&err)
+	return m.measure(b, ctx), nil
 }

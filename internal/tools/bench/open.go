@@ -14,14 +14,14 @@ import (
 	"ralph/store"
 )
 
-// openPages is how many browsers have a page open, which is the most that the dashboard serves.
-const openPages = 200
+// openPages is how many browsers have a page open at once.
+const openPages = 10
 
 // open is what a change costs while many browsers show a page, each of which takes it anew, and their memory.
 func (p project) open(ctx context.Context, with string) []row {
 	s := p.serve(ctx)
 	defer s.end()
-	many, memory := p.changes(ctx, s, openPages)
+	many, memory := p.changes(ctx, s, p.size(openPages))
 	pause(ctx, time.Second) // until all of these are known to be gone
 	one, _ := p.changes(ctx, s, 1)
 	what, most := fmt.Sprintf("a change while %d browsers show `/`, %s", openPages, with), 10.0

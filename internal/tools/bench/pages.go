@@ -137,7 +137,8 @@ var paths = []string{
 
 // pages are what pages and commands cost after years of work.
 func (b *bench) pages(ctx context.Context) (list []row) {
-	const large, small, most = 100_000, 100, 50.0
+	const small, most = 100, 50.0
+	large := b.size(100_000)
 	long, short := b.years(ctx, large), b.years(ctx, small)
 	one, other := long.serve(ctx), short.serve(ctx)
 	defer one.end()

@@ -19,25 +19,18 @@ import (
 	"ralph/store"
 )
 
-// sizes are the tasks of a database; the first is what the others are compared with.
-var sizes = []int{1_000, 10_000, 100_000}
-
-// comments is how many the largest database has: 5 a task, or 50.
-func (b *bench) comments() int {
-	if b.full {
-		return 5_000_000
-	}
-	return 500_000
-}
+// commentsEach is how many comments a task has.
+const commentsEach = 5
 
 // steps are what the loop does with the database for each session.
 var steps = []string{"picking", "building a prompt", "deciding"}
 
 // scale compares what a session costs in the database by how much is in it.
 func (b *bench) scale(ctx context.Context) []row {
+	sizes := []int{b.size(1_000), b.size(10_000), b.size(100_000)} // the first is the floor
 	var projects []queue
 	for _, n := range sizes {
-		q := b.newQueue(ctx, n, b.comments()*n/sizes[len(sizes)-1])
+		q := b.newQueue(ctx, n, n*commentsEach)
 		defer q.Store.Close()
 		projects = append(projects, q)
 	}
@@ -54,9 +47,8 @@ func (b *bench) scale(ctx context.Context) []row {
 	var rows []row
 	for s, name := range steps {
 		for i, n := range sizes[1:] {
-			comments := func(tasks int) int { return b.comments() * tasks / sizes[len(sizes)-1] }
 			what := fmt.Sprintf("%s at %d tasks and %d comments (floor: at %d and %d)",
-				name, n, comments(n), sizes[0], comments(sizes[0]))
+				name, n, n*commentsEach, sizes[0], sizes[0]*commentsEach)
 			rows = append(rows, ratio(what, took[i+1][s], took[0][s], 1.5))
 		}
 	}

@@ -35,10 +35,10 @@ func readTranscript(dir string) error {
 // streams reads a gigabyte of events, and one very long line.
 func (b *bench) streams(ctx context.Context) []row {
 	events := recorded(filepath.Join(b.module, "loop", "agent", "claude", "testdata"))
-	many := b.transcript("many", "", events, streamBytes, "")
+	many := b.transcript("many", "", events, b.size(streamBytes>>20)<<20, "")
 	// In pieces: a process begins with the memory that its parent had at most.
 	long := b.transcript("long", `{"type":"user","message":{"content":[{"type":"tool_result","content":"`,
-		bytes.Repeat([]byte("0123456789abcde "), 4096), longLine, `"}]}}`+"\n")
+		bytes.Repeat([]byte("0123456789abcde "), 4096), b.size(longLine>>20)<<20, `"}]}}`+"\n")
 	return append(b.readStream(ctx, "reading a stream: 1 GB of recorded events", many),
 		b.readStream(ctx, "reading a stream: one line of 200 MB", long)...)
 }

@@ -89,10 +89,14 @@ func difference(product, floor samples) samples {
 	return d
 }
 
-// table is the results in Markdown.
-func table(machine string, rows []row) string {
+// heading begins the results in Markdown.
+func heading(machine string) string {
+	return machine + "\n\n| what | ralph | floor | compared | aim |\n|---|---|---|---|---|\n"
+}
+
+// lines are rows of the results in Markdown.
+func lines(rows []row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n| what | ralph | floor | compared | aim |\n|---|---|---|---|---|\n", machine)
 	for _, r := range rows {
 		aim := r.aim
 		if aim != "" && !r.met {
@@ -114,7 +118,7 @@ func machine() string {
 	}
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		one, _, _ := strings.Cut(string(text), " ")
-		parts = append(parts, "load before the end "+one)
+		parts = append(parts, "load before "+one)
 	}
 	return strings.Join(append(parts, runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH), ", ") + "."
 }

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -10,7 +13,7 @@ func TestARowHasMediansAndSpread(t *testing.T) {
 	product := samples{unit: "ms", values: []float64{4, 1, 2, 3, 100}}
 	floor := samples{unit: "ms", values: []float64{2, 2}}
 	r := ratio("a thing", product, floor, 1.2)
-	if got, want := table("A machine.", []row{r, {what: "another", product: floor}}), `A machine.
+	if got, want := heading("A machine.")+lines([]row{r, {what: "another", product: floor}}), `A machine.
 
 | what | ralph | floor | compared | aim |
 |---|---|---|---|---|
@@ -21,6 +24,34 @@ func TestARowHasMediansAndSpread(t *testing.T) {
 	}
 	if d := difference(product, floor); d.median() != 0.5 || len(d.values) != 2 {
 		t.Errorf("got %v", d)
+	}
+}
+
+func TestOneMeasurementsFailureIsNoOthers(t *testing.T) {
+	b := &bench{}
+	for _, tt := range []struct {
+		name    string
+		measure func(*bench, context.Context) []row
+		rows    int
+		said    string
+	}{
+		{"it works", func(*bench, context.Context) []row { return []row{{}} }, 1, ""},
+		{"it fails", func(*bench, context.Context) []row { panic(failure{errors.New("no room")}) }, 0, "no room"},
+		{"a nil pointer", func(b *bench, _ context.Context) []row { b = nil; return []row{{what: b.dir}} }, 0, "nil pointer"},
+	} {
+		list, err := b.measure(t.Context(), measurement{tt.name, tt.measure})
+		if len(list) != tt.rows || (err == nil) != (tt.said == "") || err != nil && !strings.Contains(err.Error(), tt.said) {
+			t.Errorf("%s: %d rows, %v", tt.name, len(list), err)
+		}
+	}
+}
+
+func TestRowsAreChosenByName(t *testing.T) {
+	if chosen, err := choose("crowd,session"); err != nil || len(chosen) != 2 || chosen[0].name != "session" {
+		t.Errorf("got %v, %v", chosen, err)
+	}
+	if _, err := choose("session,slots"); err == nil || !strings.Contains(err.Error(), "slots") {
+		t.Errorf("an unknown name: %v", err)
 	}
 }
 

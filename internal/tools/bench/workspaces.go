@@ -22,7 +22,7 @@ const writesAFile = `task *
 
 // workspaces is what it costs that sessions work in clones and that their work is merged.
 func (b *bench) workspaces(ctx context.Context) (rows []row) {
-	for _, n := range []int{1_000, manyFiles} {
+	for _, n := range []int{b.size(1_000), b.size(manyFiles)} {
 		rows = append(rows, b.inWorkspaces(ctx, n)...)
 	}
 	return rows
@@ -66,7 +66,7 @@ func (b *bench) inWorkspaces(ctx context.Context, files int) []row {
 	tip := must(tree.Ref(ctx, "HEAD"))
 	for i := range b.rounds {
 		base := tip
-		path := filepath.Join(p.dir, "src", "0000", "file42.go")
+		path := filepath.Join(p.dir, "src", "0000", "file04.go")
 		check(os.WriteFile(path, fmt.Appendf(nil, "package p\n\nvar Changed = %d\n", i), 0o600))
 		p.time(ctx, "git", "commit", "-q", "-am", "of a person")
 		tip = must(tree.Ref(ctx, "HEAD"))
