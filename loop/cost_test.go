@@ -68,7 +68,7 @@ func statements(t *testing.T, tasks int) (list []string, db *store.DB) {
 
 // TestASessionAsksLittleOfTheDatabase counts statements, transactions and commits
 // instead of measuring time, so that an additional one is a decision, not
-// an accident: each is a round trip to a server. The agent gives four signals, each of which is a commit.
+// an accident. The agent gives four signals, each of which is a commit.
 func TestASessionAsksLittleOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	type cost struct{ statements, transactions, commits int }

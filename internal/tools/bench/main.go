@@ -43,7 +43,6 @@ var rows = []struct {
 	{"sandbox", (*bench).sandboxes},
 	{"writers", (*bench).writers},
 	{"scale", (*bench).scale},
-	{"distance", (*bench).apart},
 	{"workers", (*bench).manyAtOnce},
 	{"stream", (*bench).streams},
 	{"files", (*bench).files},
