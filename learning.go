@@ -1,7 +1,6 @@
 package ralph
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -36,10 +35,7 @@ type Learning struct {
 	Status    string  `json:"status"`   // "active", or "forgotten": no longer in any prompt
 	Claim     bool    `json:"claim"`    // it speaks of checks, permissions or signals, and no person has confirmed it
 	Comments  []int64 `json:"comments"` // the signals that reported it
-
-	ContradictedBy []int64 `json:"contradicted_by"` // later learnings that contradict it, until a person answers it
-	Contradicts    []int64 `json:"contradicts"`     // earlier learnings that it contradicts
-	Terms          string  `json:"-"`               // the stems of its words, for ranking
+	Terms     string  `json:"-"`        // the stems of its words, for ranking
 }
 
 // longUnused is the age, relative to the newest learning, from which a
@@ -53,8 +49,6 @@ func (l Learning) Stale(newest Time, gone string) string {
 	switch {
 	case l.Pinned:
 		return ""
-	case len(l.ContradictedBy) > 0:
-		return fmt.Sprintf("contradicted by learning %d", l.ContradictedBy[0])
 	case gone != "":
 		return "names a file that is gone: " + gone
 	case l.TimesSeen <= 1 && l.Origin == ByAgent && !l.LastSeen.IsZero() && newest.Sub(l.LastSeen.Time) > longUnused:

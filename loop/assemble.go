@@ -92,14 +92,14 @@ func (l *Loop) promptData(tx *store.Tx, t ralph.Task, works agent.Agent) (d prom
 		AmendTool: tools.Tool(p.AmendTool),
 		Template:  p.Template, Project: filepath.Base(l.Here.Dir), Task: t, MaxTokens: p.Tokens >> min(t.PromptTooLong, 8),
 	}
-	var steps []func(*store.Tx) error
 	for _, step := range []func(*store.Tx, ralph.Task, *prompt.Data) error{
 		l.addRules, l.addKnowledge, addDependencies, addAnswers, addContinuation, addCheckpoint, addTimeline,
 	} {
-		steps = append(steps, func(tx *store.Tx) error { return step(tx, t, &d) })
+		if err := step(tx, t, &d); err != nil {
+			return d, err
+		}
 	}
-	err = tx.Together(steps...)
-	return d, err
+	return d, nil
 }
 
 func (l *Loop) addRules(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
@@ -134,26 +134,20 @@ func failedBefore(b check.Outcome, strict bool) prompt.FailedBefore {
 }
 
 func (l *Loop) addKnowledge(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
-	var own []ralph.Learning
-	err = tx.Together(
-		func(tx *store.Tx) (err error) {
-			d.ProjectLearnings, err = l.fitting(tx, t, ralph.ScopeProject, d)
+	if d.ProjectLearnings, err = l.fitting(tx, t, ralph.ScopeProject, d); err != nil {
+		return err
+	}
+	if t.Feature != "" {
+		f, err := tx.Feature(t.Feature)
+		if err != nil {
 			return err
-		},
-		func(tx *store.Tx) error {
-			if t.Feature == "" {
-				return nil
-			}
-			f, err := tx.Feature(t.Feature)
-			d.FeatureName, d.FeatureText, d.FeatureHuman = f.Name, f.Description, f.Learnings
-			return err
-		},
-		func(tx *store.Tx) (err error) {
-			d.FeatureLearnings, err = l.fitting(tx, t, ralph.ScopeFeature, d)
-			return err
-		},
-		func(tx *store.Tx) (err error) { own, err = l.fitting(tx, t, ralph.ScopeTask, d); return err },
-	)
+		}
+		d.FeatureName, d.FeatureText, d.FeatureHuman = f.Name, f.Description, f.Learnings
+	}
+	if d.FeatureLearnings, err = l.fitting(tx, t, ralph.ScopeFeature, d); err != nil {
+		return err
+	}
+	own, err := l.fitting(tx, t, ralph.ScopeTask, d)
 	d.FeatureLearnings = append(d.FeatureLearnings, own...)
 	return err
 }
@@ -252,12 +246,12 @@ func addDependencies(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 }
 
 func addAnswers(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
-	var last ralph.Time
-	var answers []store.AnsweredAsk
-	if err := tx.Together(
-		func(tx *store.Tx) (err error) { last, err = tx.LastSessionEnd(t.ID); return err },
-		func(tx *store.Tx) (err error) { answers, err = tx.Answers(t); return err },
-	); err != nil {
+	last, err := tx.LastSessionEnd(t.ID)
+	if err != nil {
+		return err
+	}
+	answers, err := tx.Answers(t)
+	if err != nil {
 		return err
 	}
 	for _, a := range answers {
@@ -355,22 +349,22 @@ func author(t ralph.Task) string {
 }
 
 func addTimeline(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
-	return tx.Together(
-		func(tx *store.Tx) (err error) { d.Flags, err = tx.Flags(t); return err },
-		func(tx *store.Tx) (err error) { d.Files, err = tx.TouchedFiles(t.ID); return err },
-		func(tx *store.Tx) error {
-			last, _, err := tx.LastJudged(t.ID)
-			if err != nil {
-				return err
-			}
-			d.Comments, err = tx.Discussion(t.ID, last.StartedAt)
-			d.NewComments = map[int64]bool{}
-			for _, c := range d.Comments {
-				d.NewComments[c.ID] = newTo(last, c)
-			}
-			return err
-		},
-	)
+	if d.Flags, err = tx.Flags(t); err != nil {
+		return err
+	}
+	if d.Files, err = tx.TouchedFiles(t.ID); err != nil {
+		return err
+	}
+	last, _, err := tx.LastJudged(t.ID)
+	if err != nil {
+		return err
+	}
+	d.Comments, err = tx.Discussion(t.ID, last.StartedAt)
+	d.NewComments = map[int64]bool{}
+	for _, c := range d.Comments {
+		d.NewComments[c.ID] = newTo(last, c)
+	}
+	return err
 }
 
 // newTo reports whether a person wrote or resolved the comment without the task's last session

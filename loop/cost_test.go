@@ -68,7 +68,7 @@ func statements(t *testing.T, tasks int) (list []string, db *store.DB) {
 
 // TestASessionAsksLittleOfTheDatabase counts statements, transactions and commits
 // instead of measuring time, so that an additional one is a decision, not
-// an accident: each is a round trip to a server. The agent gives four signals, each of which is a commit.
+// an accident. The agent gives four signals, each of which is a commit.
 func TestASessionAsksLittleOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	type cost struct{ statements, transactions, commits int }
@@ -106,7 +106,7 @@ func TestASessionAsksLittleOfTheDatabase(t *testing.T) {
 // few lists the tables and aliases that may be read completely: they do not
 // grow with a project's history, or are read from the newest row on.
 var few = map[string]string{
-	"agent_states": "a row an agent", "usage_windows": "about six an agent", "k": "conflicts of learnings",
+	"agent_states": "a row an agent", "usage_windows": "about six an agent",
 	"r": "runs, of which the newest is taken", "latest": "the comments that a prompt has room for",
 	"planned": "what waits of plans, found by indexes", "d": "one row", "own": "one row", "held": "one row", "today": "one row", "month": "one row",
 }

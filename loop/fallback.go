@@ -71,9 +71,11 @@ func (a Agents) order(t ralph.Task, d ralph.Discipline) []string {
 
 // works returns the agent that works on a task now.
 func (l *Loop) works(tx *store.Tx, t ralph.Task, d ralph.Discipline) (turn, error) {
-	var states []store.AgentState
-	var windows []ralph.UsageWindow
-	err := tx.Together(store.Into(&states, (*store.Tx).AgentStates), store.Into(&windows, (*store.Tx).UsageWindows))
+	states, err := tx.AgentStates()
+	if err != nil {
+		return turn{}, err
+	}
+	windows, err := tx.UsageWindows()
 	return choose(l.Agents.order(t, d), states, windows, l.Limits.Usage, tx.Now().Time), err
 }
 

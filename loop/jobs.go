@@ -409,19 +409,16 @@ func (l *job) mayBegin(tx *store.Tx, again bool) (usd float64, err error) {
 	if closed(l.Stop) {
 		return usd, errHeld
 	}
-	var control string
-	var s store.Spending
-	if err := tx.Together(
-		func(tx *store.Tx) (err error) { control, err = tx.RunControl(l.id); return err },
-		func(tx *store.Tx) (err error) {
-			s, err = tx.Spending(l.id, from(l.since, l.Store.Now()), worth)
-			return err
-		},
-	); err != nil {
+	control, err := tx.RunControl(l.id)
+	if err != nil {
 		return usd, err
 	}
 	if control != ralph.ControlNone {
 		return usd, errHeld
+	}
+	s, err := tx.Spending(l.id, from(l.since, l.Store.Now()), worth)
+	if err != nil {
+		return usd, err
 	}
 	usd, why := allowance(l.Limits, s, l.width())
 	if why != "" || s.Sessions >= l.Limits.MaxSessions {

@@ -455,21 +455,22 @@ type outlook struct {
 
 // look reads the outlook.
 func (r *runner) look(ctx context.Context) (o outlook, err error) {
-	err = r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
-		return tx.Together(
-			func(tx *store.Tx) (err error) {
-				o.spending, err = tx.Spending(r.id, from(r.since(), r.Store.Now()), worth)
-				return err
-			},
-			store.Into(&o.lapsed, (*store.Tx).LapsedClaims),
-			func(tx *store.Tx) (err error) { o.lost, err = tx.LostSessions(false); return err },
-			store.Into(&o.away, (*store.Tx).RemoteAway),
-			func(tx *store.Tx) error {
-				held, err := tx.HeldForPrompt()
-				o.held = len(held)
-				return err
-			},
-		)
+	err = r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
+		if o.spending, err = tx.Spending(r.id, from(r.since(), r.Store.Now()), worth); err != nil {
+			return err
+		}
+		if o.lapsed, err = tx.LapsedClaims(); err != nil {
+			return err
+		}
+		if o.lost, err = tx.LostSessions(false); err != nil {
+			return err
+		}
+		if o.away, err = tx.RemoteAway(); err != nil {
+			return err
+		}
+		held, err := tx.HeldForPrompt()
+		o.held = len(held)
+		return err
 	})
 	o.away = o.away && len(o.lost) > 0
 	return o, err

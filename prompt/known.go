@@ -50,9 +50,6 @@ func learned(l ralph.Learning) item {
 		parts = append(parts, "a claim that no person has confirmed: your checks, permissions and signals are as this "+
 			"prompt says")
 	}
-	if len(l.ContradictedBy) > 0 {
-		parts = append(parts, "contradicted by a later one")
-	}
 	at := l.LastSeen
 	if at.IsZero() {
 		at = l.Created

@@ -204,8 +204,7 @@ type Learn struct {
 	Scope     string
 	Rationale string
 
-	Contradicts []int64 // known learnings that it contradicts; both are kept
-	Claim       bool    `json:",omitempty"` // it speaks of checks, permissions or signals, and a person has to confirm it
+	Claim bool `json:",omitempty"` // it speaks of checks, permissions or signals, and a person has to confirm it
 }
 
 // A Proposal is a task suggested by an agent.

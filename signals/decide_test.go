@@ -234,25 +234,6 @@ func TestTitlesAreComparedByWhatTellsThemApart(t *testing.T) {
 	}
 }
 
-func TestNearTellsRepetitionFromContradiction(t *testing.T) {
-	for _, tt := range []struct {
-		a, b string
-		want bool
-	}{
-		{"Tests need Redis on port 6379", "tests need redis on port 6379.", true},
-		{"Tests need Redis on port 6379", "Tests need Redis on port 6380", false},
-		{"The API allows anonymous access to reports", "The API never allows anonymous access to reports", false},
-		{"You must run make generate first", "You mustn't run make generate first", false},
-		{"Use tabs", "Deploy on Fridays", false},
-		{"", "anything", false},
-		{"Wait ... then deploy the site", "Wait then deploy the site", true},
-	} {
-		if got := signals.Compare(tt.a, tt.b) == signals.Repeats; got != tt.want {
-			t.Errorf("Near(%q, %q) = %t, want %t", tt.a, tt.b, got, tt.want)
-		}
-	}
-}
-
 // TestAskingIsNoFailure: a session that had to ask before it could change
 // anything did what it could, and so did one that named a blocker.
 func TestAskingIsNoFailure(t *testing.T) {

@@ -520,8 +520,8 @@ func TestProposals(t *testing.T) {
 	}
 }
 
-// TestLearningsAreMerged covers rule 8, except for how similar two texts
-// are: see TestMergingIsMeasured.
+// TestLearningsAreMerged covers rule 8, except for which texts say the same:
+// see TestOnlyWhatSaysTheSameIsMerged.
 func TestLearningsAreMerged(t *testing.T) {
 	learned := func(text, scope, rationale string) signals.Learned {
 		return signals.Learned{Text: text, Kind: "decision", Scope: scope, Rationale: rationale}
@@ -556,14 +556,10 @@ func TestLearningsAreMerged(t *testing.T) {
 		{"of what says as much the older words stay", signals.Facts{
 			Said: say(learned("tests need redis on port 6379.", "project", "")), Known: known(ralph.Learning{ID: 5, Text: short, Scope: "project"}),
 		}, []signals.Learn{{Comments: []int64{1}, Into: 5, Text: short, Kind: "decision", Scope: "project"}}},
-		{"what is contradicted is noted, unless something else says the same", signals.Facts{
+		{"what says the contrary stands beside it", signals.Facts{
 			Said:  say(learned(contrary, "project", "")),
 			Known: known(ralph.Learning{ID: 4, Text: short, Scope: "project"}, ralph.Learning{ID: 5, Text: "Prices are stored in cents", Scope: "project"}),
-		}, []signals.Learn{{Comments: []int64{1}, Text: contrary, Kind: "decision", Scope: "project", Contradicts: []int64{4}}}},
-		{"what is contradicted by something that is repeated is known already", signals.Facts{
-			Said:  say(learned(contrary, "project", "")),
-			Known: known(ralph.Learning{ID: 4, Text: short, Scope: "project"}, ralph.Learning{ID: 5, Text: contrary, Scope: "project"}),
-		}, []signals.Learn{{Comments: []int64{1}, Into: 5, Text: contrary, Kind: "decision", Scope: "project"}}},
+		}, []signals.Learn{{Comments: []int64{1}, Text: contrary, Kind: "decision", Scope: "project"}}},
 		{"of another audience nothing is raised", signals.Facts{
 			Task: billing, Said: say(learned(short, "project", ""), learned(short, "feature", ""), learned(short, "task", "")),
 			Known: known(

@@ -222,9 +222,6 @@ func (e *explanation) learnings() {
 				whom = "the tasks without a feature"
 			}
 			e.step("8", "new learning for %s: %s", whom, text.FirstLine(l.Text))
-			for _, id := range l.Contradicts {
-				e.step("8", "it contradicts learning %d: both are kept, and a person decides", id)
-			}
 			continue
 		}
 		e.step("8", "repeats learning %d, which counts for more now", l.Into)

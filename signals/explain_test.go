@@ -191,14 +191,13 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 			"attempts: 0 before, 0 after",
 			"result: pending: ",
 		}},
-		{"what contradicts something known", signals.Facts{
-			Ending: ralph.Finished, Changed: true, Known: []ralph.Learning{{ID: 4, Text: "The cache does not live in /var.", Scope: "project"}}, Said: say(lesson, lesson, signals.Learned{Text: "Deploys happen on Fridays", Kind: "convention", Scope: "project"}, partial),
+		{"two new learnings, one said twice", signals.Facts{
+			Ending: ralph.Finished, Changed: true, Said: say(lesson, lesson, signals.Learned{Text: "Deploys happen on Fridays", Kind: "convention", Scope: "project"}, partial),
 		}, []string{
 			"1: the session ended as finished",
 			"1: closed by partial (comment 4)",
 			"3: progress: what remains goes into the next prompt",
 			"8: new learning for the project: the cache lives in /var",
-			"8: it contradicts learning 4: both are kept, and a person decides",
 			"8: new learning for the project: Deploys happen on Fridays",
 			"attempts: 0 before, 1 after",
 			"result: pending: partial: the rest",

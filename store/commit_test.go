@@ -50,7 +50,7 @@ func (c *cutter) pass(t *testing.T, client net.Conn) {
 		if err != nil {
 			return
 		}
-		if bytes.Contains(b[:n], []byte("COMMIT\x00")) {
+		if bytes.Contains(b[:n], []byte("commit\x00")) {
 			switch c.cut.Swap("") {
 			case "before":
 				return

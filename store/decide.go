@@ -23,30 +23,22 @@ func (tx *Tx) Facts(session string) (signals.Facts, error) {
 	if err != nil {
 		return f, err
 	}
-	var request, by string
-	if err := tx.Together(
-		func(tx *Tx) (err error) {
-			f.Said, f.OpenFlags, err = tx.Signalled(s.TaskID, s.ID)
-			return err
-		},
-		func(tx *Tx) (err error) {
-			f.Waits, err = tx.Waits(s.TaskID)
-			return err
-		},
-		func(tx *Tx) (err error) {
-			f.Approvals, err = tx.approvals(s.TaskID)
-			return err
-		},
-		func(tx *Tx) (err error) {
-			request, by, err = tx.StopRequest(s.ID)
-			return err
-		},
-		func(tx *Tx) (err error) { // last, as it is read again
-			t, err := tx.Task(s.TaskID)
-			f.Task = signals.TaskOf(t)
-			return err
-		},
-	); err != nil {
+	t, err := tx.Task(s.TaskID)
+	if err != nil {
+		return f, err
+	}
+	f.Task = signals.TaskOf(t)
+	if f.Said, f.OpenFlags, err = tx.Signalled(s.TaskID, s.ID); err != nil {
+		return f, err
+	}
+	if f.Waits, err = tx.Waits(s.TaskID); err != nil {
+		return f, err
+	}
+	if f.Approvals, err = tx.approvals(s.TaskID); err != nil {
+		return f, err
+	}
+	request, by, err := tx.StopRequest(s.ID)
+	if err != nil {
 		return f, err
 	}
 	f.Void = request == "contract"
@@ -59,10 +51,9 @@ func (tx *Tx) Facts(session string) (signals.Facts, error) {
 // Signalled returns the signals of a session, and the blocking flags of its task's other sessions that nobody has
 // answered.
 func (tx *Tx) Signalled(task int64, session string) (said []signals.Said, others []int64, err error) {
-	err = tx.Together(
-		func(tx *Tx) (err error) { said, err = tx.SessionSignals(session); return err },
-		func(tx *Tx) (err error) { others, err = tx.otherFlags(task, session); return err },
-	)
+	if said, err = tx.SessionSignals(session); err == nil {
+		others, err = tx.otherFlags(task, session)
+	}
 	return said, others, err
 }
 
@@ -206,11 +197,11 @@ func (tx *Tx) namedTasks(on string) ([]int64, error) {
 // wraps [ralph.ErrConflict] (rule 10). s carries what is known of its process, changes and checks;
 // the facts are stored with it for [Tx.Replayed].
 func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error {
-	author := ""
-	if err := tx.Together(
-		func(tx *Tx) error { return tx.CheckSession(s.TaskID, s.ID) },
-		func(tx *Tx) (err error) { author, err = tx.sessionAuthor(s.ID); return err },
-	); err != nil {
+	if err := tx.CheckSession(s.TaskID, s.ID); err != nil {
+		return err
+	}
+	author, err := tx.sessionAuthor(s.ID)
+	if err != nil {
 		return err
 	}
 	facts, err := json.Marshal(f)
@@ -334,14 +325,16 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 		state = ralph.PhaseDone
 	}
 	// The phases that the agent reported meanwhile are only in the database.
-	var history []ralph.PhaseChange
-	var tried []string
-	var strangers int
-	if err := tx.Together(
-		func(tx *Tx) (err error) { history, _, _, err = tx.states(s.ID); return err },
-		func(tx *Tx) (err error) { tried, err = tx.attempts(s); return err },
-		func(tx *Tx) (err error) { strangers, err = tx.Strangers(s.ID); return err },
-	); err != nil {
+	history, _, _, err := tx.states(s.ID)
+	if err != nil {
+		return err
+	}
+	tried, err := tx.attempts(s)
+	if err != nil {
+		return err
+	}
+	strangers, err := tx.Strangers(s.ID)
+	if err != nil {
 		return err
 	}
 	last := ralph.PhaseChange{State: state, Timestamp: tx.Now(), Source: ralph.Observed}

@@ -22,8 +22,8 @@ type dialect struct {
 	shared bool           // by several machines
 	view   *sql.TxOptions // of a transaction that reads
 	retry  time.Duration  // with a server that cannot be reached
-	// begin begins a transaction that writes, with its first statement at the latest; nil: nothing is needed.
-	begin    func(*Tx)
+	// begin begins a transaction that writes; nil if nothing is needed.
+	begin    func(*Tx) error
 	writeDSN func(path string, patience time.Duration) string
 	readDSN  func(path string, patience time.Duration) string
 	fixed    string                                      // what follows the DSN of a database that nobody can change

@@ -60,7 +60,6 @@ var tables = []struct{ name, about string }{
 	{"event_readers", own + "How far those who read the events have come, such as notifications."},
 	{"learnings", "What sessions learned and people know."},
 	{"learning_comments", own + "Which signals a learning came from."},
-	{"learning_conflicts", "Learnings that contradict each other."},
 	{"permission_requests", "What agents asked permission for, and what they were told."},
 	{"baselines", own + "What verification said before a task's first session."},
 	{"project", "Whose queue it is."},
@@ -155,7 +154,6 @@ var meanings = map[string]string{
 	"learnings.text": "", "learnings.kind": "", "learnings.scope": "", "learnings.task_id": "where it was learned; null if a person wrote it", "learnings.origin": "", "learnings.times_seen": "", "learnings.last_seen": "",
 	"learnings.status": "", "learnings.pinned": "1: before all others", "learnings.terms": own + "what ranking counts", "learnings.imported": own + "the words with which it was imported",
 	"learning_comments.learning_id": "", "learning_comments.comment_id": "",
-	"learning_conflicts.learning_id": "the later one", "learning_conflicts.other_id": "", "learning_conflicts.answered_at": "", "learning_conflicts.answered_by": "",
 
 	"permission_requests.tool": "", "permission_requests.input": "as JSON text: whole where a person is asked, else its beginning", "permission_requests.decision": "", "permission_requests.rule": "the rule that decided", "permission_requests.reason": "what the agent was told",
 	"permission_requests.decided_by": "a person's name; empty for the rules", "permission_requests.decided_at": "empty while a person is waited for", "permission_requests.expires": "when it answers itself with deny, where a person is asked",

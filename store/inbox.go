@@ -34,12 +34,12 @@ func (r Reference) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil,
 // An InboxItem is one thing that waits for a person.
 type InboxItem struct {
 	// Kind is permission, question, merging, behind, blocker, tests changed, review, dependency, plan, amendment,
-	// failed, claim, flag, proposal, suggestion, learning, conflict or nack.
+	// failed, claim, flag, proposal, suggestion, learning or nack.
 	Kind   string `json:"kind"`
 	TaskID int64  `json:"task_id"`
 	Title  string `json:"title"`
 
-	// Ref names the comment; for a permission, amendment or learning in conflict, its id; for a
+	// Ref names the comment; for a permission, amendment or learning, its id; for a
 	// dependency, the task that is waited for; for a plan, its feature; 0 for the task itself.
 	Ref     Reference  `json:"comment_id"`
 	Text    string     `json:"text"`
@@ -182,15 +182,6 @@ Why: ' || c.why, 0, c.created
 		SELECT coalesce(l.task_id, 0), coalesce((SELECT t.title FROM tasks t WHERE t.id = l.task_id), ''), l.id,
 			l.text || CASE WHEN l.rationale = '' THEN '' ELSE ' (' || l.rationale || ')' END, 0, l.created
 		FROM learnings l WHERE l.claim = 1 AND l.status = 'active' ORDER BY l.id`},
-	{"conflict", OfLearning, `
-		SELECT coalesce(a.task_id, b.task_id, 0),
-			coalesce((SELECT t.title FROM tasks t WHERE t.id = coalesce(a.task_id, b.task_id)), ''), a.id,
-			'learning ' || a.id || ' (' || a.text || ') contradicts learning ' || b.id || ' (' || b.text || ')', 0, k.created
-		FROM learning_conflicts k JOIN learnings a ON a.id = k.learning_id JOIN learnings b ON b.id = k.other_id
-		WHERE k.answered_at = '' AND a.status = 'active' AND b.status = 'active' AND NOT EXISTS (
-			SELECT 1 FROM learning_conflicts n JOIN learnings m ON m.id = n.other_id
-			WHERE n.learning_id = k.learning_id AND n.answered_at = '' AND n.other_id < k.other_id AND m.status = 'active')
-		ORDER BY k.learning_id`},
 	{"nack", OfComment, nacked + `NOT ` + isNacked + ` ORDER BY c.id`},
 }
 

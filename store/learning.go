@@ -11,7 +11,6 @@ import (
 )
 
 var learnings = reads("learnings l", func(l *ralph.Learning) []field {
-	l.Contradicts, l.ContradictedBy = []int64{}, []int64{} // see [Tx.withConflicts]
 	return []field{
 		{"l.id", &l.ID},
 		{"l.text", &l.Text},
@@ -33,41 +32,6 @@ var learnings = reads("learnings l", func(l *ralph.Learning) []field {
 		{"l.terms", &l.Terms},
 	}
 })
-
-// withConflicts adds to each learning the others that it contradicts.
-func (tx *Tx) withConflicts(list []ralph.Learning) ([]ralph.Learning, error) {
-	type pair struct{ later, earlier int64 }
-	pairs, err := all(tx, func(row scanner) (p pair, err error) { return p, row.Scan(&p.later, &p.earlier) }, `
-		SELECT k.learning_id, k.other_id FROM learning_conflicts k
-		JOIN learnings a ON a.id = k.learning_id JOIN learnings b ON b.id = k.other_id
-		WHERE k.answered_at = '' AND a.status = 'active' AND b.status = 'active' ORDER BY k.learning_id, k.other_id`)
-	if err != nil || len(pairs) == 0 {
-		return list, err
-	}
-	at := map[int64]int{}
-	for i, l := range list {
-		at[l.ID] = i
-	}
-	for _, p := range pairs {
-		if i, ok := at[p.later]; ok {
-			list[i].Contradicts = append(list[i].Contradicts, p.earlier)
-		}
-		if i, ok := at[p.earlier]; ok {
-			list[i].ContradictedBy = append(list[i].ContradictedBy, p.later)
-		}
-	}
-	return list, nil
-}
-
-// Reconcile answers all conflicts of a learning: both sides are true. It returns their number.
-func (tx *Tx) Reconcile(id int64, by string) (int64, error) {
-	if _, err := tx.Learning(id); err != nil {
-		return 0, err
-	}
-	return tx.exec(`
-		UPDATE learning_conflicts SET answered_at = $1, answered_by = $2
-		WHERE answered_at = '' AND $3 IN (learning_id, other_id)`, tx.Now(), by, id)
-}
 
 // terms returns the stems of a learning's words, for ranking.
 func terms(text, rationale string) string {
@@ -99,11 +63,7 @@ func (tx *Tx) LearningsFor(t ralph.Task, scope string) ([]ralph.Learning, error)
 }
 
 func (tx *Tx) learningsBy(f filter) ([]ralph.Learning, error) {
-	list, err := learnings.all(tx, f.where()+learningOrder, f.args...)
-	if err != nil {
-		return nil, err
-	}
-	return tx.withConflicts(list)
+	return learnings.all(tx, f.where()+learningOrder, f.args...)
 }
 
 // A Candidate has what ranking needs of a learning; there may be thousands.
@@ -186,9 +146,6 @@ func (tx *Tx) learn(t ralph.Task, s ralph.Session, author string, l signals.Lear
 			"terms":      terms(l.Text, l.Rationale),
 		})
 	}
-	if err == nil {
-		err = tx.noteConflicts(id, l.Contradicts)
-	}
 	for _, c := range l.Comments {
 		if err != nil {
 			return err
@@ -200,20 +157,8 @@ func (tx *Tx) learn(t ralph.Task, s ralph.Session, author string, l signals.Lear
 	return err
 }
 
-// noteConflicts records the earlier learnings that one contradicts.
-func (tx *Tx) noteConflicts(id int64, others []int64) error {
-	for _, other := range others {
-		if err := tx.do(`
-			INSERT INTO learning_conflicts (learning_id, other_id, created) VALUES ($1, $2, $3)
-			ON CONFLICT (learning_id, other_id) DO NOTHING`, id, other, tx.Now()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Teach adds a learning of a person. One that is already known in these words is refused with
-// [ralph.ErrConflict]; contradictions are recorded.
+// [ralph.ErrConflict].
 func (tx *Tx) Teach(l ralph.Learning) (int64, error) {
 	if err := checkLearning(l); err != nil {
 		return 0, err
@@ -222,15 +167,10 @@ func (tx *Tx) Teach(l ralph.Learning) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	same, contrary := signals.Against(l.Text, known)
-	if same != nil {
+	if same := signals.Repeated(l.Text, known); same != nil {
 		return 0, refused(ralph.ChangeLearning, same.ID, "learning %d says that already", same.ID)
 	}
-	id, err := tx.AddLearning(l)
-	if err != nil {
-		return 0, err
-	}
-	return id, tx.noteConflicts(id, contrary)
+	return tx.AddLearning(l)
 }
 
 // A LearningFilter narrows a list of learnings; the zero value selects all that are not forgotten.
@@ -261,12 +201,7 @@ func (tx *Tx) Learnings(f LearningFilter) ([]ralph.Learning, error) {
 
 // Learning returns one learning.
 func (tx *Tx) Learning(id int64) (ralph.Learning, error) {
-	l, err := learnings.one(tx, fmt.Sprintf("learning %d", id), ralph.ListLearnings, `WHERE l.id = $1`, id)
-	if err != nil {
-		return l, err
-	}
-	list, err := tx.withConflicts([]ralph.Learning{l})
-	return list[0], err
+	return learnings.one(tx, fmt.Sprintf("learning %d", id), ralph.ListLearnings, `WHERE l.id = $1`, id)
 }
 
 // AddLearning adds a learning that no session made: an imported one, or one that [Tx.Teach] found
@@ -319,38 +254,19 @@ func checkLearning(l ralph.Learning) error {
 	return ralph.CheckText("rationale", l.Rationale, false)
 }
 
-// ChangeLearning updates a learning's text, rationale, pin and status. Conflicts that the new text
-// no longer has are answered.
+// ChangeLearning updates a learning's text, rationale, pin and status.
 func (tx *Tx) ChangeLearning(l ralph.Learning) error {
 	if err := ralph.CheckText("text", l.Text, true); err != nil {
 		return err
 	}
-	if err := tx.set("learnings", l.ID, cells{
+	return tx.set("learnings", l.ID, cells{
 		"text":      l.Text,
 		"rationale": l.Rationale,
 		"pinned":    l.Pinned,
 		"status":    l.Status,
 		"claim":     l.Claim,
 		"terms":     terms(l.Text, l.Rationale),
-	}); err != nil {
-		return err
-	}
-	for _, id := range slices.Concat(l.Contradicts, l.ContradictedBy) {
-		other, err := tx.Learning(id)
-		if err != nil {
-			return err
-		}
-		if signals.Compare(l.Text, other.Text) == signals.Contradicts {
-			continue
-		}
-		if err := tx.do(`
-			UPDATE learning_conflicts SET answered_at = $1, answered_by = 'edited'
-			WHERE answered_at = '' AND (learning_id = $2 AND other_id = $3 OR learning_id = $3 AND other_id = $2)`,
-			tx.Now(), l.ID, id); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // MergeLearnings merges a learning into another: the latter adds up both counts and has the signals

@@ -19,6 +19,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"ralph"
 	"ralph/internal/machine"
@@ -115,30 +116,28 @@ var postgres = dialect{
 	},
 }
 
-// beginPostgres takes the lock, and has the time read after that. Both travel with the first statement; who wants to
-// know the time before that waits.
-func beginPostgres(tx *Tx) {
-	answer, db, state := new(pgAnswer), tx.db, tx.state
-	sent, err := tx.Tx.ExecContext(tx.ctx, `SELECT `+pgClock+`, pg_current_xact_id()::text FROM (
-		SELECT pg_advisory_xact_lock(hashtextextended('ralph/' || current_schema(), 0)) OFFSET 0) l`, answer)
-	state.wait = func() {
-		var ms int64
-		if err == nil {
-			_, err = sent.RowsAffected()
-		}
-		if err == nil {
-			ms, err = strconv.ParseInt(string(answer.Rows[0][0]), 10, 64)
-		}
-		if state.err = err; err != nil {
-			return
-		}
-		state.id = string(answer.Rows[0][1])
-		if db.clock { // one for all machines
-			now := time.UnixMilli(ms)
-			state.now = ralph.At(now)
-			db.ahead.Store(int64(now.Sub(answer.at)))
-		}
+// beginPostgres takes the lock, and then the server's time and its id of the transaction.
+func beginPostgres(tx *Tx) error {
+	var ms int64
+	if err := tx.Tx.QueryRowContext(tx.ctx, `SELECT `+pgClock+`, pg_current_xact_id()::text FROM (
+		SELECT pg_advisory_xact_lock(hashtextextended('ralph/' || current_schema(), 0)) OFFSET 0) l`,
+	).Scan(&ms, &tx.id); err != nil {
+		return err
 	}
+	if tx.db.clock { // one for all machines
+		now := time.UnixMilli(ms)
+		tx.now = ralph.At(now)
+		tx.db.toldTime(now)
+	}
+	return nil
+}
+
+// openPool opens the connections to a server, at most so many.
+func openPool(config *pgx.ConnConfig, most int) *sql.DB {
+	pool := stdlib.OpenDB(*config)
+	pool.SetMaxOpenConns(most)
+	pool.SetMaxIdleConns(most)
+	return pool
 }
 
 // openPostgres opens the database of a URL, as [Open] does that of a file.

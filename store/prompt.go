@@ -43,17 +43,17 @@ func (tx *Tx) Flags(t ralph.Task) ([]ralph.Comment, error) {
 	if t.Feature == "" {
 		same = `EXISTS (SELECT 1 FROM tasks o WHERE o.id = c.task_id AND o.feature_id IS NULL)`
 	}
-	flags := func(tx *Tx, severity string, limit int) ([]ralph.Comment, error) {
+	flags := func(severity string, limit int) ([]ralph.Comment, error) {
 		return comments.all(tx, strings.NewReplacer("{severity}", severity, "{same}", same).Replace(`
 			WHERE c.signal_verb = 'flag' AND c.resolved_at = '' AND c.severity {severity}
 				AND (c.task_id = $1 OR c.severity <> 'info' AND {same})
 			ORDER BY c.created DESC, c.id DESC LIMIT $2`), t.ID, limit)
 	}
-	var blocking, others []ralph.Comment
-	err := tx.Together(
-		func(tx *Tx) (err error) { blocking, err = flags(tx, `= 'blocking'`, math.MaxInt32); return err },
-		func(tx *Tx) (err error) { others, err = flags(tx, `<> 'blocking'`, promptRows); return err },
-	)
+	blocking, err := flags(`= 'blocking'`, math.MaxInt32)
+	if err != nil {
+		return nil, err
+	}
+	others, err := flags(`<> 'blocking'`, promptRows)
 	return append(blocking, others...), err
 }
 

@@ -230,8 +230,9 @@ func in[T any](f *filter, column string, values []T) {
 	f.and(column+" IN (?"+strings.Repeat(", ?", len(args)-1)+")", args...)
 }
 
-// bound converts arguments to types that both databases accept: times become text, booleans 0 or 1.
-func bound(args []any) []any {
+// bound converts arguments to values that both databases accept: times become text, booleans 0 or 1. A server gets
+// integers as text, which it reads as the type that it expects there.
+func (tx *Tx) bound(args []any) []any {
 	args = slices.Clone(args)
 	for i, a := range args {
 		switch a := a.(type) {
@@ -243,6 +244,15 @@ func bound(args []any) []any {
 			args[i] = 0
 			if a {
 				args[i] = 1
+			}
+		}
+		if !tx.db.dialect.shared {
+			continue
+		}
+		if v, err := driver.DefaultParameterConverter.ConvertValue(args[i]); err == nil {
+			args[i] = v
+			if n, ok := v.(int64); ok {
+				args[i] = strconv.FormatInt(n, 10)
 			}
 		}
 	}

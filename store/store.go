@@ -18,7 +18,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,7 +50,6 @@ type DB struct {
 	changes int64       // rows that the writing connection had changed when it committed last
 	watch   watcher
 	full    atomic.Pointer[error] // why changes cannot be stored now; nil if they can
-	ends    sync.WaitGroup        // of transactions of a server that have only read
 	ahead   atomic.Int64          // how far the clock of the server was ahead of ours, in nanoseconds
 }
 
@@ -166,7 +164,6 @@ func (db *DB) Path() string { return db.path }
 // merges the write-ahead log, so that the file alone is the database while nothing runs.
 func (db *DB) Close() error {
 	err := db.watch.end()
-	db.ends.Wait()
 	err = errors.Join(err, db.read.Close())
 	last := db.bearing != nil && db.bearing.last()
 	err = errors.Join(err, db.write.Close()) // SQLite merges the log with the last connection, if that may write
@@ -332,29 +329,14 @@ type Tx struct {
 	ctx   context.Context
 	told  func(query string)
 	db    *DB
-	asks  func([]read) // is called before something is read, while others read, too ([Tx.Together])
-	state *txState
-}
-
-// A txState is what becomes known of a transaction.
-type txState struct {
-	wait  func() // for the server to say the rest; nil once it has
 	now   ralph.Time
-	id    string // what a server knows it by afterwards
-	err   error  // why it has not begun
-	asked bool
+	id    string // by which a server knows it after its end; "" in a file
+	asked bool   // a statement was told
 	wrote bool
-	task  ralph.Task // that was read last, if nothing was written since
 }
 
 // Now is the time of the transaction.
-func (tx *Tx) Now() ralph.Time {
-	if wait := tx.state.wait; wait != nil {
-		tx.state.wait = nil
-		wait()
-	}
-	return tx.state.now
-}
+func (tx *Tx) Now() ralph.Time { return tx.now }
 
 // Tx runs f in a transaction that may write, and commits it durably if f returns nil. f must not
 // wait for anything but the database.
@@ -445,27 +427,19 @@ func (db *DB) once(
 	if err != nil {
 		return db.dialect.explain(err)
 	}
-	tx := &Tx{
-		Tx: inner, ctx: ctx, told: db.told, db: db,
-		state: &txState{now: ralph.At(db.now())},
-	}
+	tx := &Tx{Tx: inner, ctx: ctx, told: db.told, db: db, now: ralph.At(db.now())}
 	defer func() {
-		if db.dialect.shared && (opts != nil || err == nil && !tx.state.wrote) { // nobody waits for its end
-			db.ends.Go(func() { _ = inner.Rollback() })
-			return
-		}
 		if rollback := inner.Rollback(); rollback != nil && !errors.Is(rollback, sql.ErrTxDone) {
 			err = errors.Join(err, rollback)
 		}
 	}()
 	if opts == nil && db.dialect.begin != nil {
-		db.dialect.begin(tx)
+		err = db.dialect.begin(tx)
 	}
-	err = f(tx)
-	if tx.state.wrote && err == nil {
-		tx.Now() // for what has to be known of it if its COMMIT is not answered
+	if err == nil {
+		err = f(tx)
 	}
-	if err = cmp.Or(tx.state.err, err); err != nil {
+	if err != nil {
 		return db.dialect.explain(err)
 	}
 	if opts == nil && db.refuse != nil {
@@ -477,15 +451,12 @@ func (db *DB) once(
 			return db.dialect.explain(err)
 		}
 	}
-	if tx.state.wrote && tx.told != nil {
+	if tx.wrote && tx.told != nil {
 		tx.told("COMMIT")
 	}
-	if db.dialect.shared && !tx.state.wrote {
-		return nil
-	}
 	*reached = opts == nil
-	if err = inner.Commit(); err != nil && tx.state.id != "" && (cutOff(err) || ctx.Err() != nil) {
-		*reached, err = db.readBack(ctx, tx.state.id, err)
+	if err = inner.Commit(); err != nil && tx.id != "" && (cutOff(err) || ctx.Err() != nil) {
+		*reached, err = db.readBack(ctx, tx.id, err)
 	}
 	if opts == nil {
 		db.watch.committed()
@@ -497,16 +468,16 @@ func (db *DB) once(
 	return db.dialect.explain(err)
 }
 
-// tell reports a statement to [Options.Statement]. What was read before one that writes is not known any more.
+// tell reports a statement to [Options.Statement].
 func (tx *Tx) tell(query string) {
 	if !strings.HasPrefix(strings.TrimSpace(query), "SELECT") {
-		tx.state.wrote, tx.state.task = true, ralph.Task{}
+		tx.wrote = true
 	}
 	if tx.told == nil {
 		return
 	}
-	if !tx.state.asked {
-		tx.state.asked = true
+	if !tx.asked {
+		tx.asked = true
 		tx.told("BEGIN")
 	}
 	tx.told(query)
@@ -515,28 +486,22 @@ func (tx *Tx) tell(query string) {
 // ExecContext is [sql.Tx.ExecContext].
 func (tx *Tx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	tx.tell(query)
-	return tx.Tx.ExecContext(ctx, query, bound(args)...)
+	return tx.Tx.ExecContext(ctx, query, tx.bound(args)...)
 }
 
 // QueryContext is [sql.Tx.QueryContext].
 func (tx *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	tx.tell(query)
-	if tx.asks != nil {
-		tx.asks([]read{{query, args}})
-	}
-	return tx.Tx.QueryContext(ctx, query, bound(args)...)
+	return tx.Tx.QueryContext(ctx, query, tx.bound(args)...)
 }
 
 // QueryRowContext is [sql.Tx.QueryRowContext].
 func (tx *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	tx.tell(query)
-	if tx.asks != nil {
-		tx.asks([]read{{query, args}})
-	}
-	return tx.Tx.QueryRowContext(ctx, query, bound(args)...)
+	return tx.Tx.QueryRowContext(ctx, query, tx.bound(args)...)
 }
 
-// do runs a statement. What goes wrong may be the error of the next one, or of the commit.
+// do runs a statement.
 func (tx *Tx) do(query string, args ...any) error {
 	_, err := tx.ExecContext(tx.ctx, query, args...)
 	return err

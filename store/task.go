@@ -80,23 +80,7 @@ var tasks = reads("tasks t", func(t *ralph.Task) []field {
 
 // Task returns one task. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Task(id int64) (t ralph.Task, err error) {
-	if tx.state.task.ID == id && id != 0 {
-		return copied(tx.state.task), nil
-	}
-	t, err = tasks.one(tx, fmt.Sprintf("TASK-%d", id), ralph.ListTasks, `WHERE t.id = $1`, id)
-	if err == nil {
-		tx.state.task = copied(t)
-	}
-	return t, err
-}
-
-// copied returns a task that shares no list.
-func copied(t ralph.Task) ralph.Task {
-	t.Waits.Tasks = slices.Clone(t.Waits.Tasks)
-	t.DependsOn, t.Marks, t.Acceptance = slices.Clone(t.DependsOn), slices.Clone(t.Marks), slices.Clone(t.Acceptance)
-	t.Verify, t.Allow = slices.Clone(t.Verify), slices.Clone(t.Allow)
-	t.Hidden, t.Files = slices.Clone(t.Hidden), slices.Clone(t.Files)
-	return t
+	return tasks.one(tx, fmt.Sprintf("TASK-%d", id), ralph.ListTasks, `WHERE t.id = $1`, id)
 }
 
 // CheckTask returns an error that wraps [ralph.ErrNotFound] if there is no such task. 0 stands for

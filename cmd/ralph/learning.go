@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -99,10 +98,6 @@ func (a *app) showLearning(ctx context.Context, id int64) error {
 		if l.Rationale != "" {
 			fmt.Fprintf(w, "      because: %s\n", text.Line(l.Rationale, 500))
 		}
-		for _, id := range append(slices.Clone(l.ContradictedBy), l.Contradicts...) {
-			fmt.Fprintf(w, "      in conflict with learning %d "+
-				"(`ralph learning forget`, `edit`, or `edit --both-hold`)\n", id)
-		}
 		for _, c := range from {
 			fmt.Fprintf(w, "      comment %d on TASK-%d, session %.8s, %s\n",
 				c.ID, c.TaskID, c.SessionID, show.Minute(c.Created.Time))
@@ -137,7 +132,7 @@ func (a *app) changeLearning(ctx context.Context, change func(tx *store.Tx) (int
 
 func newLearningEdit(a *app) *cobra.Command {
 	var text, rationale string
-	var pin, unpin, both bool
+	var pin, unpin bool
 	cmd := newCommand("edit ID", onNumber("learning", func(ctx context.Context, id int64) error {
 		return a.changeLearning(ctx, func(tx *store.Tx) (int64, error) {
 			l, err := tx.Learning(id)
@@ -145,22 +140,14 @@ func newLearningEdit(a *app) *cobra.Command {
 				return 0, err
 			}
 			l.Text, l.Rationale, l.Pinned = cmp.Or(text, l.Text), cmp.Or(rationale, l.Rationale), l.Pinned && !unpin || pin
-			if err := tx.ChangeLearning(l); err != nil || !both {
-				return id, err
-			}
-			n, err := tx.Reconcile(id, a.person())
-			if err == nil && n == 0 {
-				err = ralph.Conflict("learning %d is in no conflict", id)
-			}
-			return id, err
+			return id, tx.ChangeLearning(l)
 		})
 	}))
 	cmd.Flags().StringVar(&text, "text", "", "what is known, a `TEXT`")
 	cmd.Flags().StringVar(&rationale, "rationale", "", "why it is so, a `TEXT`")
 	cmd.Flags().BoolVar(&pin, "pin", false, "show it before all others of its scope")
 	cmd.Flags().BoolVar(&unpin, "unpin", false, "show it where it fits again")
-	cmd.Flags().BoolVar(&both, "both-hold", false, "it and those that contradict it hold")
-	cmd.MarkFlagsOneRequired("text", "rationale", "pin", "unpin", "both-hold")
+	cmd.MarkFlagsOneRequired("text", "rationale", "pin", "unpin")
 	return cmd
 }
 

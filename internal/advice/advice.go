@@ -26,8 +26,7 @@ var kinds = map[string]struct{ item, answeredBy string }{
 	"flag":          {"C{id}", "ralph resolve C{id} DECISION"},
 	"proposal":      {"TASK-{task}", "ralph approve TASK-{task}, or ralph reject TASK-{task}"},
 	"suggestion":    {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
-	"learning":      {"K{id}", "ralph approve K{id}, or ralph reject K{id}"},
-	"conflict":      {"L{id}", "ralph approve L{id}, or ralph reject L{id}"},
+	"learning":      {"L{id}", "ralph approve L{id}, or ralph reject L{id}"},
 	"nack":          {"C{id}", "ralph approve C{id}, or ralph reject C{id}"},
 }
 

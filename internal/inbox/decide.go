@@ -74,28 +74,18 @@ var decisions = map[string]struct{ approve, reject decision }{
 			}
 			return "it holds", err
 		},
-		forget,
-	},
-	"conflict": {
-		func(tx *store.Tx, i store.InboxItem, _, person string) (string, error) {
-			_, err := tx.Reconcile(i.Ref.ID, person)
-			return "both hold", err
+		func(tx *store.Tx, i store.InboxItem, _, _ string) (string, error) {
+			l, err := tx.Learning(i.Ref.ID)
+			if err == nil {
+				l.Status = ralph.Forgotten
+				err = tx.ChangeLearning(l)
+			}
+			return "it is forgotten", err
 		},
-		forget,
 	},
 	"tests changed": {reviewed(true), reviewed(false)},
 	"review":        {reviewed(true), reviewed(false)},
 	"nack":          {reviewed(true), reviewed(false)},
-}
-
-// forget takes a learning out of all prompts.
-func forget(tx *store.Tx, i store.InboxItem, _, _ string) (string, error) {
-	l, err := tx.Learning(i.Ref.ID)
-	if err == nil {
-		l.Status = ralph.Forgotten
-		err = tx.ChangeLearning(l)
-	}
-	return "it is forgotten", err
 }
 
 // reviewed decides on a change of protected files or a proposal to cancel a task.

@@ -84,11 +84,6 @@ func choices(i store.InboxItem) []choice {
 		return list
 	case "learning":
 		return []choice{does("a", "it holds", "approve", i.Item), does("f", "forget it", "reject", i.Item)}
-	case "conflict":
-		return []choice{
-			does("f", "forget learning "+comment, "learning", "forget", comment),
-			does("b", "both hold", "learning", "edit", comment, "--both-hold"),
-		}
 	case "amendment":
 		return []choice{
 			does("a", "approve", "approve", i.Item), asking("r", "reject", "reason", "reject", i.Item),

@@ -71,8 +71,7 @@ func (a *app) addLearning(tx *store.Tx, r *http.Request) (string, error) {
 	return fmt.Sprintf("Learning %d is known from now on.", id), err
 }
 
-// changeLearning forgets or pins a learning, undoes that, or answers its conflicts because both
-// sides are true.
+// changeLearning forgets or pins a learning, or undoes that.
 func (a *app) changeLearning(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	l, err := tx.Learning(id)
 	if err != nil {
@@ -88,12 +87,6 @@ func (a *app) changeLearning(tx *store.Tx, r *http.Request, id int64) (string, e
 		l.Pinned, said = true, "comes before all others of its scope"
 	case "unpin":
 		l.Pinned, said = false, "comes where it fits again"
-	case "reconcile":
-		n, err := tx.Reconcile(id, a.Person)
-		if err == nil && n == 0 {
-			err = ralph.Conflict("learning %d is in no conflict", id)
-		}
-		return "Both hold.", err
 	default:
 		return "", notThere(r)
 	}

@@ -63,7 +63,6 @@ var waits = map[string]look{
 	"proposal":      {"💭", "Suggested task", "teal"},
 	"suggestion":    {"💭", "Suggestion", "teal"},
 	"learning":      {"💡", "A claim about checks", "yellow"},
-	"conflict":      {"⚡", "Contradiction", "red"},
 	"plan":          {"☰", "Plan", "blue"},
 	"amendment":     {"✎", "Amendment", "blue"},
 	"merging":       {"⇢", "Merging is paused", "red"},

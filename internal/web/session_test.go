@@ -190,7 +190,7 @@ func TestWhatWaitsIsAnsweredInTheInbox(t *testing.T) {
 	has(t, b.get("/learnings"), "Tests need Redis", "pinned")
 	for path, status := range map[string]int{
 		"/amendments/1/decide": http.StatusConflict, "/permissions/1/decide": http.StatusConflict, "/amendments/9/rollback": http.StatusNotFound,
-		"/learnings/1/reconcile": http.StatusConflict, "/learnings/1/nonsense": http.StatusNotFound, "/sessions/ffffffff/skip": http.StatusNotFound,
+		"/learnings/1/nonsense": http.StatusNotFound, "/sessions/ffffffff/skip": http.StatusNotFound,
 	} {
 		if w := b.post(path, "verdict", map[bool]string{true: "allow", false: "approve"}[strings.HasPrefix(path, "/perm")]); w.Code != status {
 			t.Errorf("%s again: %d, want %d\n%s", path, w.Code, status, w.Body)

@@ -157,14 +157,11 @@ func (l *Merger) ahead(ctx context.Context, c ralph.Change) (ahead []ralph.Chang
 	defer n.mu.Unlock()
 	err = l.Store.View(ctx, func(tx *store.Tx) error {
 		ahead = nil
-		var queued []ralph.Change
-		var state store.MergeQueue
-		var away bool
-		var alone int64
-		err := tx.Together(
-			store.Into(&queued, (*store.Tx).QueuedChanges),
-			func(tx *store.Tx) (err error) { state, away, alone, err = tx.Merging(l.MaxSentBack); return err },
-		)
+		queued, err := tx.QueuedChanges()
+		if err != nil {
+			return err
+		}
+		state, away, alone, err := tx.Merging(l.MaxSentBack)
 		if err == nil {
 			err = n.tidy(tx, queued)
 		}

@@ -205,13 +205,12 @@ func (l *Merger) readQueue(
 		Batch: !l.Squash && !l.Branch, // each squashed change needs a verified commit of its own
 	}
 	l.Line.mu.Lock()
-	err = l.Store.View(ctx, func(tx *store.Tx) error {
+	err = l.Store.View(ctx, func(tx *store.Tx) (err error) {
 		var alone int64
-		err := tx.Together(
-			store.Into(&q.Changes, (*store.Tx).QueuedChanges),
-			func(tx *store.Tx) (err error) { state, q.Waits, alone, err = tx.Merging(l.MaxSentBack); return err },
-		)
-		if err != nil {
+		if q.Changes, err = tx.QueuedChanges(); err != nil {
+			return err
+		}
+		if state, q.Waits, alone, err = tx.Merging(l.MaxSentBack); err != nil {
 			return err
 		}
 		if len(q.Changes) > 0 || l.Early {
@@ -501,11 +500,10 @@ func (l *Merger) message(ctx context.Context, c ralph.Change) (string, error) {
 	var t ralph.Task
 	var summary string
 	err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
-		var said []signals.Said
-		err = tx.Together(
-			func(tx *store.Tx) (err error) { t, err = tx.Task(c.TaskID); return err },
-			func(tx *store.Tx) (err error) { said, err = tx.SessionSignals(c.SessionID); return err },
-		)
+		if t, err = tx.Task(c.TaskID); err != nil {
+			return err
+		}
+		said, err := tx.SessionSignals(c.SessionID)
 		if done, ok := signals.Closing(said).Payload.(signals.Done); ok {
 			summary = done.Summary
 		}

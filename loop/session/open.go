@@ -64,19 +64,18 @@ func (n Needs) Open(ctx context.Context, start store.Start, task int64) (s *Sess
 			return nil, err
 		}
 		stale := false
-		err = n.Store.Tx(ctx, func(tx *store.Tx) error {
-			var last int64
-			if err := tx.Together(
-				func(tx *store.Tx) (err error) {
-					if n.Begin != nil {
-						s.Limits.CostUSD, err = n.Begin(tx, try > 0)
-						start.CostLimitUSD = s.Limits.CostUSD
-					}
+		err = n.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+			if n.Begin != nil {
+				if s.Limits.CostUSD, err = n.Begin(tx, try > 0); err != nil {
 					return err
-				},
-				func(tx *store.Tx) (err error) { last, err = tx.LastEventOf(task); return err },
-				func(tx *store.Tx) (err error) { s.reference, err = hash(tx, task, snapshot, files); return err },
-			); err != nil {
+				}
+				start.CostLimitUSD = s.Limits.CostUSD
+			}
+			last, err := tx.LastEventOf(task)
+			if err != nil {
+				return err
+			}
+			if s.reference, err = hash(tx, task, snapshot, files); err != nil {
 				return err
 			}
 			now := store.Basis{Definitions: s.reference.Definitions, Event: last}
@@ -107,22 +106,23 @@ func (s *Session) read(ctx context.Context, start *store.Start) (store.Basis, er
 		if s.Task, err = tx.Task(s.Row.TaskID); err != nil {
 			return basis, err
 		}
-		err = tx.Together(
-			func(tx *store.Tx) (err error) { basis, err = tx.Basis(s.Task); return err },
-			func(tx *store.Tx) error { return tx.Claimable(s.Task) },
-			s.prepare,
-			func(tx *store.Tx) error {
-				if s.Who != nil {
-					c, err := s.Who(tx, s.Task)
-					if err != nil {
-						return err
-					}
-					s.Agent, start.Agent, start.Model = c.Agent, c.Name, c.Model
-				}
-				s.prompt, err = s.Prompt(tx, s.Task, s.Agent)
-				return err
-			},
-		)
+		if basis, err = tx.Basis(s.Task); err != nil {
+			return basis, err
+		}
+		if err := tx.Claimable(s.Task); err != nil {
+			return basis, err
+		}
+		if err := s.prepare(tx); err != nil {
+			return basis, err
+		}
+		if s.Who != nil {
+			c, err := s.Who(tx, s.Task)
+			if err != nil {
+				return basis, err
+			}
+			s.Agent, start.Agent, start.Model = c.Agent, c.Name, c.Model
+		}
+		s.prompt, err = s.Prompt(tx, s.Task, s.Agent)
 		return basis, err
 	})
 }

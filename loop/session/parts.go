@@ -58,11 +58,11 @@ func hash(tx *store.Tx, task int64, snapshot worktree.Snapshot, files string) (h
 func (s *Session) now(ctx context.Context, snapshot worktree.Snapshot) (h hashes, err error) {
 	files := s.Workspace.Files()
 	return store.Read(ctx, s.Store, func(tx *store.Tx) (hashes, error) {
-		edited := false
-		err := tx.Together(
-			func(tx *store.Tx) (err error) { h, err = hash(tx, s.Row.TaskID, snapshot, files); return err },
-			func(tx *store.Tx) (err error) { edited, err = tx.PeopleEdited(s.Row.ID); return err },
-		)
+		h, err := hash(tx, s.Row.TaskID, snapshot, files)
+		if err != nil {
+			return h, err
+		}
+		edited, err := tx.PeopleEdited(s.Row.ID)
 		if edited {
 			h.Definitions = s.reference.Definitions
 		}

@@ -319,10 +319,11 @@ func (s *Session) prepare(tx *store.Tx) (err error) {
 	if s.verify, err = s.Check.Of(tx, s.Task); err != nil {
 		return err
 	}
-	return tx.Together(
-		store.Into(&s.windows, (*store.Tx).ContextWindows),
-		func(tx *store.Tx) (err error) { _, err = tx.Baseline(s.Task.ID, &s.before); return err },
-	)
+	if s.windows, err = tx.ContextWindows(); err != nil {
+		return err
+	}
+	_, err = tx.Baseline(s.Task.ID, &s.before)
+	return err
 }
 
 // folder returns the folder of the session's transcript.

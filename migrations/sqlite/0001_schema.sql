@@ -243,17 +243,6 @@ CREATE TABLE learning_comments (
   PRIMARY KEY (learning_id, comment_id)
 ) STRICT;
 
--- Learnings that contradict each other.
-CREATE TABLE learning_conflicts (
-  learning_id INTEGER NOT NULL REFERENCES learnings(id) ON DELETE CASCADE, -- the later one
-  other_id    INTEGER NOT NULL REFERENCES learnings(id) ON DELETE CASCADE,
-  answered_at  TEXT NOT NULL DEFAULT '',
-  answered_by  TEXT NOT NULL DEFAULT '',
-  created     TEXT NOT NULL,
-  PRIMARY KEY (learning_id, other_id)
-) STRICT;
-CREATE INDEX idx_learning_conflicts_open ON learning_conflicts(other_id) WHERE answered_at = '';
-
 CREATE TABLE runs (
   id           INTEGER PRIMARY KEY AUTOINCREMENT,
   pid          INTEGER NOT NULL,

@@ -64,7 +64,6 @@ var rows = []measurement{
 	{"sandbox", (*bench).sandboxes},
 	{"writers", (*bench).writers},
 	{"scale", (*bench).scale},
-	{"distance", (*bench).apart},
 	{"workers", (*bench).manyAtOnce},
 	{"stream", (*bench).streams},
 	{"files", (*bench).files},

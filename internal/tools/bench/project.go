@@ -22,7 +22,6 @@ turn
 type project struct {
 	*bench
 	dir string
-	url string // of its database; "" for a file
 }
 
 // newProject makes a repository with so many committed files, in folders of 100.
@@ -57,9 +56,6 @@ func (p project) command(ctx context.Context, name string, args ...string) *exec
 	cmd.Env = append(os.Environ(), "HOME="+p.bench.dir, "XDG_CONFIG_HOME="+p.bench.dir,
 		"RALPH_STATE_DIR="+p.state(), "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@localhost",
 		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@localhost")
-	if p.url != "" {
-		cmd.Env = append(cmd.Env, "RALPH_DATABASE="+p.url)
-	}
 	return cmd
 }
 

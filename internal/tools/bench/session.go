@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,7 +56,7 @@ func (b *bench) runSessions(ctx context.Context) time.Duration {
 
 // fill makes the project's database and writes to it.
 func (p project) fill(ctx context.Context, f func(tx *store.Tx)) {
-	db := must(store.Open(ctx, cmp.Or(p.url, p.database()), store.Options{}))
+	db := must(store.Open(ctx, p.database(), store.Options{}))
 	check(errors.Join(db.Tx(ctx, func(tx *store.Tx) (err error) {
 		defer caught(&err)
 		f(tx)

@@ -5,15 +5,8 @@ package main
 //
 // Functions of loop that require real processes or the command line are left out: freezing, and
 // people's messages to a working agent. The stories of cmd/ralph cover them.
-//
-// The functions of signals/near.go that compare texts by shares and thresholds are left out:
-// TestMergingIsMeasured measures them on labelled pairs, within whose margin a threshold may
-// change.
 var scope = []target{
-	{files: "signals/[^n]*.go", judges: []string{"signals"}},
-	{files: "signals/near.go", functions: []string{
-		"learnings", "merged", "Against", "headOf", "alike", "sameAudience", "taughtNew", "fuller",
-	}, judges: []string{"signals"}},
+	{files: "signals/*.go", judges: []string{"signals"}},
 	{files: "loop/gate/*.go", judges: []string{"loop/gate"}},
 	{files: "loop/**/*.go", functions: []string{ // limits, clocks, models, costs, what a session changed
 		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError",

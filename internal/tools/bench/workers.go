@@ -5,10 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -20,9 +17,6 @@ import (
 	"ralph/signals"
 	"ralph/store"
 )
-
-// distances are how far away a server is: what its answer takes longer.
-var distances = []time.Duration{0, 5 * time.Millisecond}
 
 // A server of PostgreSQL, which ends with the bench.
 type postgres struct {
@@ -49,114 +43,6 @@ func (pg *postgres) database(ctx context.Context) string {
 	must(db.ExecContext(ctx, "CREATE DATABASE "+name))
 	check(db.Close())
 	return strings.Replace(pg.base, "/postgres?", "/"+name+"?", 1)
-}
-
-// away is the URL of a database on a server that is so far away, by a relay on loopback that holds up each direction
-// by half of that.
-func away(ctx context.Context, base string, d time.Duration) (far string, shut func()) {
-	u := must(url.Parse(base))
-	socket := filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432")
-	listener := must((&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0"))
-	var relays sync.WaitGroup
-	relays.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return // it was shut
-			}
-			server, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
-			if err != nil {
-				_ = client.Close() // who connects is told
-				continue
-			}
-			relays.Go(func() { relay(client, server, d/2) })
-			relays.Go(func() { relay(server, client, d/2) })
-		}
-	})
-	u.Host, u.RawQuery = listener.Addr().String(), "sslmode=disable"
-	return u.String(), func() {
-		check(listener.Close())
-		relays.Wait()
-	}
-}
-
-// relay passes on what it reads, so much later, until either end is closed, and closes both.
-func relay(from, to net.Conn, d time.Duration) {
-	type piece struct {
-		due time.Time
-		b   []byte
-	}
-	pieces := make(chan piece, 1024)
-	go func() {
-		defer close(pieces)
-		for {
-			b := make([]byte, 32<<10)
-			n, err := from.Read(b)
-			if n > 0 {
-				pieces <- piece{time.Now().Add(d), b[:n]}
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	for p := range pieces {
-		time.Sleep(time.Until(p.due))
-		if _, err := to.Write(p.b); err != nil {
-			break
-		}
-	}
-	_, _ = to.Close(), from.Close() // so that nothing is read any more
-	for range pieces {
-	}
-}
-
-// apart is a run of tasks that have nothing to do with each other, by where the database is.
-func (b *bench) apart(ctx context.Context) (rows []row) {
-	pg, ok := b.newPostgres()
-	if !ok {
-		return nil
-	}
-	for _, of := range []struct{ sessions, tasks int }{{1, 4}, {4, 8}} {
-		var here samples
-		there := make([]samples, len(distances))
-		for range max(b.rounds/3, 1) {
-			here.took(b.runOn(ctx, "", of.sessions, of.tasks))
-			for i, d := range distances {
-				at, shut := away(ctx, pg.database(ctx), d)
-				there[i].took(b.runOn(ctx, at, of.sessions, of.tasks))
-				shut()
-			}
-		}
-		rows = append(rows, row{
-			what:    fmt.Sprintf("%d tasks, %d at once, on PostgreSQL (floor: SQLite)", of.tasks, of.sessions),
-			product: there[0], floor: here, value: number(there[0].median()/here.median()) + "×",
-		},
-			ratio("… 5 ms away (floor: 0 ms)", there[1], there[0], 6))
-	}
-	return rows
-}
-
-// runOn is the time of a run on a database, or a file for "".
-func (b *bench) runOn(ctx context.Context, database string, sessions, tasks int) time.Duration {
-	p := b.newProject(ctx, 0)
-	p.url = database
-	var script strings.Builder
-	for i := range tasks {
-		fmt.Fprintf(&script, "task Task %d.\n  run echo x >made%d\n  done {\"summary\": \"It was done.\"}\n", i, i)
-	}
-	write := func(name, text string) { check(os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600)) }
-	write("claude.script", script.String())
-	write("ralph.yaml", string(must(os.ReadFile(filepath.Join(p.dir, "ralph.yaml"))))+"verify: [\"true\"]\n")
-	p.time(ctx, "git", "add", "-A")
-	p.time(ctx, "git", "commit", "-qm", "the project")
-	p.time(ctx, "git", "branch", "-qM", "main")
-	p.fill(ctx, func(tx *store.Tx) {
-		for i := range tasks {
-			must(tx.AddTask(ralph.Task{Title: fmt.Sprintf("Task %d.", i)}, "human"))
-		}
-	})
-	return p.time(ctx, p.ralph, "run", "--parallel", fmt.Sprint(sessions))
 }
 
 // Many workers on a large queue.
