@@ -32,7 +32,6 @@ type job struct {
 	since    time.Time // start of the period that the run's limits count for
 	deadline time.Time // end of the run's time
 	counted  bool      // its task already counted against the limits
-	advance  *advance  // the job's workspace if it was checked out in advance; else nil
 }
 
 // An outcome is the result of a job. Without a session and an
@@ -262,8 +261,6 @@ func (r *runner) begin(ctx context.Context, task ralph.Task) error {
 	for r.jobs[l.number] != nil {
 		l.number++
 	}
-	l.advance = r.advances[l.number]
-	delete(r.advances, l.number)
 	if r.pulse != nil {
 		own.Heart = r.pulse.of(l.number)
 	}
@@ -291,10 +288,10 @@ func (l *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) 
 	n, leave, err := l.enter(ctx, task, l.take)
 	if errors.Is(err, merging.ErrAway) { // without it, nothing that is made could be handed over either
 		o.refused = err
-		return o, l.advance.giveBack()
+		return o, nil
 	}
 	if err != nil {
-		return o, errors.Join(err, l.advance.giveBack())
+		return o, err
 	}
 	defer leave()
 	waits, tell := false, l.slow
@@ -311,10 +308,6 @@ func (l *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) 
 	}
 	if stopped || err != nil || closed(l.Stop) {
 		return o, err
-	}
-	if l.Prepare != nil {
-		forget := l.Prepare()
-		defer forget()
 	}
 	n.Limits.Deadline = l.deadline
 	n.Begin = func(tx *store.Tx, again bool) (float64, error) { return l.mayBegin(tx, again) }

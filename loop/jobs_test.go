@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/proc"
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/signals"
@@ -70,8 +71,11 @@ func (b *bench) enlist(t *testing.T, jobs int, tasks ...ralph.Task) *roster {
 	r := &roster{t: t, b: b, takes: map[int64]time.Duration{}, says: map[int64][]signals.Payload{}, begun: map[int64]int{}}
 	b.Agent = r
 	b.tx(t, func(tx *store.Tx) error {
-		for _, task := range tasks {
+		for i, task := range tasks {
 			task.Title = "A"
+			if b.Check.Enter != nil {
+				task.Verify = []string{fmt.Sprint("true ", i)}
+			}
 			if _, err := tx.AddTask(task, "human"); err != nil {
 				return err
 			}
@@ -79,6 +83,19 @@ func (b *bench) enlist(t *testing.T, jobs int, tasks ...ralph.Task) *roster {
 		return nil
 	})
 	return r
+}
+
+// whileMadeReady calls f while a task of [bench.enlist], which is called next, is made ready for its first session:
+// when its own command runs before any work.
+func (b *bench) whileMadeReady(f func()) {
+	var known sync.Map
+	b.Check.Timeout = time.Minute
+	b.Check.Enter = func(s *proc.Spec) (func(), error) {
+		if _, again := known.LoadOrStore(s.Args[2], true); !again {
+			f()
+		}
+		return func() {}, nil
+	}
 }
 
 func (b *bench) tx(t *testing.T, f func(*store.Tx) error) {
@@ -137,17 +154,16 @@ func TestWhatIsGotReadyIsWorkedOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
 				b.tx(t, func(tx *store.Tx) error { return tx.PutDiscipline(ralph.Discipline{Name: "ui", Parallel: 1}) })
-				r := b.enlist(t, 2, tasks...)
 				var idle []string
-				b.Prepare = func() func() {
+				b.whileMadeReady(func() {
 					time.Sleep(time.Minute)
 					b.tx(t, func(tx *store.Tx) error {
 						run, _, err := tx.LastRun()
 						idle = append(idle, run.Idle)
 						return err
 					})
-					return func() {}
-				}
+				})
+				r := b.enlist(t, 2, tasks...)
 				r.takes[1] = 10 * time.Minute
 				if result := b.serve(t)(); result.Status != ralph.ExitOK || time.Since(newYear) > 20*time.Minute {
 					t.Errorf("it ended with %q after %s", result.Reasons, time.Since(newYear))
@@ -167,16 +183,15 @@ func TestWhatIsGotReadyIsWorkedOn(t *testing.T) {
 func TestARunWithOneSessionIsNotIdle(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
-		b.enlist(t, 1, ralph.Task{})
 		idle := "?"
-		b.Prepare = func() func() {
+		b.whileMadeReady(func() {
 			b.tx(t, func(tx *store.Tx) error {
 				run, _, err := tx.LastRun()
 				idle = run.Idle
 				return err
 			})
-			return func() {}
-		}
+		})
+		b.enlist(t, 1, ralph.Task{})
 		if result := b.serve(t)(); result.Status != ralph.ExitOK || idle != "" {
 			t.Errorf("it says %q, and ended with %q", idle, result.Reasons)
 		}
@@ -205,10 +220,10 @@ func TestATaskThatFitsIsFoundFarDownTheQueue(t *testing.T) {
 	t.Parallel()
 	for before, want := range map[int]int64{19: 21, 20: 2} {
 		inBubble(t, func(t *testing.T, b *bench) {
+			b.whileMadeReady(func() { time.Sleep(time.Minute) }) // the first is still in the queue
 			meets := slices.Repeat([]ralph.Task{{Files: []string{"web/x"}}}, before)
 			r := b.enlist(t, 2, slices.Concat([]ralph.Task{{Files: []string{"web/**"}}}, meets, []ralph.Task{{}})...)
 			b.Limits.MaxSessions = 2
-			b.Prepare = func() func() { time.Sleep(time.Minute); return func() {} } // the first is still in the queue
 			b.serve(t)()
 			if slices.Sort(r.order); !slices.Equal(r.order, []int64{1, want}) {
 				t.Errorf("with %d that do not fit the sessions were on %v, want 1 and %d", before, r.order, want)
@@ -221,15 +236,14 @@ func TestATaskThatFitsIsFoundFarDownTheQueue(t *testing.T) {
 func TestASessionThatDoesNotGetReadyIsNoticed(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {
-		r := b.enlist(t, 2, ralph.Task{}, ralph.Task{})
-		r.takes[1], r.takes[2] = 90*time.Minute, 90*time.Minute
 		var begun atomic.Int64
-		b.Prepare = func() func() {
+		b.whileMadeReady(func() {
 			if begun.Add(1) == 2 {
 				time.Sleep(time.Hour)
 			}
-			return func() {}
-		}
+		})
+		r := b.enlist(t, 2, ralph.Task{}, ralph.Task{})
+		r.takes[1], r.takes[2] = 90*time.Minute, 90*time.Minute
 		result := b.serve(t)()
 		if result.Status != ralph.ExitOK || len(b.heart.late) == 0 {
 			t.Errorf("it ended with %q, and promised nothing that it did not keep", result.Reasons)

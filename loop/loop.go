@@ -38,9 +38,6 @@ type Loop struct {
 	Store  *store.DB
 	Agent  agent.Agent // the default agent
 	Agents Agents      // the other agents
-	// Prepare lets the agent prepare a session while the work tree is being
-	// scanned; forget undoes it. It is nil if nothing can be prepared.
-	Prepare func() (forget func())
 
 	// Channel sets [session.Needs.Channel].
 	Channel func(a agent.Assignment, folder string) (c agent.Channel, shut func() error, err error)
@@ -253,14 +250,13 @@ func (l *Loop) run(ctx context.Context) (Result, error) {
 // it their results. Whatever must survive the run is in the database.
 type runner struct {
 	course
-	jobsCtx  context.Context                  // that of those goroutines
-	jobs     map[int]*job                     // those in progress, by number
-	over     chan func(context.Context) error // receives a function per result, which applies it to the run
-	ended    []func(context.Context) error    // received, but not yet applied
-	pulse    *pulse
-	merges   bool                 // a merge is in progress
-	advances map[int]*advance     // by number: the workspaces that were checked out in advance; nil before
-	failed   map[string]time.Time // by agent: when it was last found unable to work
+	jobsCtx context.Context                  // that of those goroutines
+	jobs    map[int]*job                     // those in progress, by number
+	over    chan func(context.Context) error // receives a function per result, which applies it to the run
+	ended   []func(context.Context) error    // received, but not yet applied
+	pulse   *pulse
+	merges  bool                 // a merge is in progress
+	failed  map[string]time.Time // by agent: when it was last found unable to work
 
 	started  time.Time
 	day      time.Time      // the day that the limits count for, if they are daily
@@ -298,7 +294,6 @@ func (r *runner) work(ctx context.Context) ([]end, error) {
 		r.Merger.Line.Tell(r.mergeSoon)
 		defer r.Merger.Line.Tell(nil)
 	}
-	defer r.giveBack()
 	defer cancel()
 	for {
 		err := r.round(ctx)
@@ -644,7 +639,6 @@ const step = time.Second
 // sleep returns at the given time, on a change since the run last looked, on a result
 // from another goroutine, on a request to stop, or when the run's own time is over.
 func (r *runner) sleep(ctx context.Context, until time.Time) {
-	r.giveBack()
 	end := r.started.Add(seconds(r.Limits.MaxSeconds))
 	ends := !r.ofDays() && end.After(time.Now())
 	lasts := func() time.Duration {

@@ -163,9 +163,6 @@ func (r *runner) redNow(ctx context.Context) (red []ralph.Check, err error) {
 		return nil, err
 	}
 	err = r.onTip(ctx, r.takeCheck, func(v *check.Verifier) (err error) {
-		if err := r.advance(ctx); err != nil {
-			return err
-		}
 		red, err = v.Red(ctx, commands, !r.red.asked)
 		return err
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -192,31 +191,6 @@ func TestWhatAResultSaysOfItsTask(t *testing.T) {
 		}
 		if goesOn := r.missedTask == 0 && r.untold == 0; goesOn != tt.goesOn {
 			t.Errorf("%s: nothing hinders it: %t, want %t", tt.name, goesOn, tt.goesOn)
-		}
-	}
-}
-
-// TestWorkspacesInAdvanceAreNobodysElse: a session that plans already has its own.
-func TestWorkspacesInAdvanceAreNobodysElse(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		jobs  []int
-		tasks int
-		want  []int
-	}{
-		{nil, 2, []int{1, 2}},
-		{nil, 9, []int{1, 2, 3, 4}},
-		{nil, 0, nil},
-		{[]int{1}, 2, []int{2, 3}},
-		{[]int{2}, 9, []int{1, 3, 4}},
-		{[]int{1, 2, 3, 4}, 1, nil},
-	} {
-		r := &runner{course: course{Loop: &Loop{Parallel: 4}}, jobs: map[int]*job{}}
-		for _, n := range tt.jobs {
-			r.jobs[n] = &job{}
-		}
-		if got := r.free(tt.tasks); !slices.Equal(got, tt.want) {
-			t.Errorf("%d tasks beside sessions %v: got %v, want %v", tt.tasks, tt.jobs, got, tt.want)
 		}
 	}
 }

@@ -255,21 +255,3 @@ func TestWhatALostSessionLeft(t *testing.T) {
 		})
 	}
 }
-
-// TestAnAgentGetsReadyBeforeItsSession, and its preparations are gone afterwards.
-func TestAnAgentGetsReadyBeforeItsSession(t *testing.T) {
-	t.Parallel()
-	b := newWorkshop(t)
-	l := b.tree()
-	b.add(ralph.Task{Title: "A"})
-	var did []string
-	note := func(what string) { did = append(did, what) }
-	l.Prepare = func() func() { note("ready"); return func() { note("forgotten") } }
-	b.once(l, deed(func(context.Context, agent.Assignment) (agent.Report, error) {
-		note("works")
-		return agent.Report{Ending: ralph.Finished, CostKnown: true}, nil
-	}))
-	if got := strings.Join(did, ", "); got != "ready, works, forgotten" {
-		t.Error(got)
-	}
-}

@@ -7,20 +7,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"ralph"
+	"ralph/loop/agent"
 )
-
-// ReviewTools take what a session says that reviews a change. Their errors tell the reviewer how to correct the call.
-type ReviewTools struct {
-	Object  func(o ralph.Objection) error
-	Approve func(checked string) error
-	Tests   func(asks, why string) error // nil if it is not asked about changed tests
-	Only    bool                         // it is asked about nothing else
-}
 
 const reviewInstructions = "These tools are how you say what comes of your review. Nothing else that you write is read."
 
 // newReview returns the server of a session that reviews.
-func newReview(version string, r ReviewTools) *mcp.Server {
+func newReview(version string, r agent.Review) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "ralph", Version: version},
 		&mcp.ServerOptions{Instructions: reviewInstructions, Capabilities: &mcp.ServerCapabilities{}})
 	if !r.Only {

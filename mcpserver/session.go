@@ -12,6 +12,7 @@ import (
 
 	"ralph"
 	"ralph/internal/permission"
+	"ralph/loop/agent"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -32,8 +33,8 @@ type Session struct {
 	Version    string
 	Mask       func(string) string // masks secrets in the agent's input; nil masks nothing
 
-	Review *ReviewTools // of a session that reviews; nil for one that works
-	Plan   *PlanTools   // of a session that plans; nil for others
+	Review *agent.Review // of a session that reviews; nil for one that works
+	Plan   *agent.Plan   // of a session that plans; nil for others
 
 	unreported string // a file that exists until it has reported a phase; "" if none was created
 }

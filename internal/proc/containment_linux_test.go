@@ -268,12 +268,12 @@ func TestASupervisorThatIsKilledAtTheStartLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for i := range 60 {
 		out, marker := pipe(t), newMarker()
-		prepared, err := proc.Prepare(nil, out.w, os.Stderr)
+		supervisor, start, err := proc.NewProcess(nil, out.w, os.Stderr)
 		if err := errors.Join(err, out.w.Close()); err != nil {
 			t.Fatal(err)
 		}
 		kill := func() {
-			if err := syscall.Kill(prepared.SupervisorPid(), syscall.SIGKILL); err != nil {
+			if err := syscall.Kill(supervisor, syscall.SIGKILL); err != nil {
 				t.Error(err)
 			}
 		}
@@ -284,7 +284,7 @@ func TestASupervisorThatIsKilledAtTheStartLeavesNothing(t *testing.T) {
 		} else {
 			time.AfterFunc(time.Duration(i)*200*time.Microsecond, func() { kill(); close(killed) })
 		}
-		p, err := prepared.Start(proc.Spec{
+		p, err := start(proc.Spec{
 			Args: []string{"sh", "-c", "sleep 1000"}, Env: []string{"PATH=" + os.Getenv("PATH"), marker}, Marker: marker,
 		})
 		if err == nil {

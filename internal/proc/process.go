@@ -52,23 +52,22 @@ type Process struct {
 // missing. It is [ErrSupervisorLost] if the supervisor was killed meanwhile; then no process runs
 // that [Process.Wait] would have found. The caller must call Wait.
 func Start(spec Spec) (*Process, error) {
-	path, _, _, err := spec.resolve()
+	path, dir, args, err := spec.resolve()
 	if err != nil {
 		return nil, err
 	}
-	p, err := Prepare(spec.Stdin, spec.Stdout, spec.Stderr)
+	p, err := newProcess(spec.Stdin, spec.Stdout, spec.Stderr)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
-	return p.Start(spec)
+	if err := p.start(spec, path, dir, args); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
-// A Prepared is a supervisor that waits for its command. It takes some milliseconds to start, which
-// the caller can use. It ends with Start, with Discard, or when ralph dies.
-type Prepared struct{ process *Process }
-
-// Prepare starts a supervisor for a command with these standard streams; nil is the null device.
-func Prepare(stdin, stdout, stderr *os.File) (*Prepared, error) {
+// newProcess starts a supervisor for a command with these standard streams; nil is the null device.
+func newProcess(stdin, stdout, stderr *os.File) (*Process, error) {
 	orders, ordersW, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -92,19 +91,11 @@ func Prepare(stdin, stdout, stderr *os.File) (*Prepared, error) {
 	if err := errors.Join(orders.Close(), events.Close()); err != nil {
 		return nil, errors.Join(err, p.abandon())
 	}
-	return &Prepared{p}, nil
+	return p, nil
 }
 
-// Discard ends a supervisor that is not needed.
-func (s *Prepared) Discard() error { return s.process.abandon() }
-
-// Start is [Start] under this supervisor, with the streams of Prepare.
-func (s *Prepared) Start(spec Spec) (*Process, error) {
-	p := s.process
-	path, dir, args, err := spec.resolve()
-	if err != nil {
-		return nil, errors.Join(err, p.abandon())
-	}
+// start has the supervisor start the command, as [Spec.resolve] found it. If that fails, the supervisor is ended.
+func (p *Process) start(spec Spec, path, dir string, args []string) error {
 	p.name, p.marker = spec.Args[0], spec.Marker
 	wrapper := ""
 	if len(spec.Wrapper) > 0 {
@@ -122,7 +113,7 @@ func (s *Prepared) Start(spec Spec) (*Process, error) {
 			swept = nil
 		}
 		_, err = p.lost(err)
-		return nil, errors.Join(fmt.Errorf("start %w", err), swept)
+		return errors.Join(fmt.Errorf("start %w", err), swept)
 	}
 	switch {
 	case answer.Problem != "":
@@ -133,9 +124,9 @@ func (s *Prepared) Start(spec Spec) (*Process, error) {
 		p.pid = answer.Pid
 		supervised.Store(p.supervisor.Process.Pid, p.marker)
 		go p.listen()
-		return p, nil
+		return nil
 	}
-	return nil, errors.Join(fmt.Errorf("start %s: %w", path, err), p.abandon())
+	return errors.Join(fmt.Errorf("start %s: %w", path, err), p.abandon())
 }
 
 // supervise starts the supervisor with its files; nil is the null device. It gets a session of its

@@ -2,14 +2,12 @@ package proc_test
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -308,42 +306,5 @@ func BenchmarkStart(b *testing.B) {
 		if _, err := p.Wait(); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-// TestAPreparedSupervisorIsGoneWithoutACommand: nothing stays behind of one that is
-// not needed, and nothing is said.
-func TestAPreparedSupervisorIsGoneWithoutACommand(t *testing.T) {
-	p, err := proc.Prepare(nil, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Discard(); err != nil {
-		t.Error(err)
-	}
-	if err := exec.CommandContext(t.Context(), "pgrep", "-P", strconv.Itoa(os.Getpid()), "-f", proc.SuperviseArg).Run(); err == nil {
-		t.Error("the supervisor is still there")
-	}
-	if p, err = proc.Prepare(nil, nil, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.Start(proc.Spec{Args: []string{"no-such-program-here"}, Env: os.Environ()}); !errors.Is(err, exec.ErrNotFound) {
-		t.Errorf("got %v", err)
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if p, err = proc.Prepare(nil, w, nil); err != nil {
-		t.Fatal(err)
-	}
-	started, err := p.Start(proc.Spec{Args: []string{"echo", "prepared"}, Env: os.Environ()})
-	if err = errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
-	said, err := io.ReadAll(r)
-	if _, werr := started.Wait(); errors.Join(err, werr) != nil || string(said) != "prepared\n" {
-		t.Errorf("got %q, %v, %v", said, err, werr)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"ralph/loop/agent"
 	"ralph/loop/agent/claude"
 	"ralph/loop/agent/kinds"
-	"ralph/loop/agent/process"
 	"ralph/loop/workspace"
 	"ralph/mcpserver"
 )
@@ -30,7 +29,7 @@ type ConfiguredAgent struct {
 // ConfiguredAgents lists the default agent, its stand-ins, and the others configured in agents. It
 // starts nothing.
 func (p *Project) ConfiguredAgents() (list []ConfiguredAgent, err error) {
-	all, err := p.agents(&process.Launcher{})
+	all, err := p.agents()
 	if err != nil {
 		return nil, err
 	}

@@ -49,8 +49,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 	}
 	tree.Marker = "RALPH_LOOK=" + p.State
 	c, fixed := p.Config.Config, config.Fixed
-	launcher := &process.Launcher{}
-	agents, err := p.agents(launcher)
+	agents, err := p.agents()
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +75,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 			Use: c.Agent.Use, Fallback: c.Agent.Fallback, All: agents, Models: models(c),
 		},
 		Servers: c.Agent.MCP == "approved",
-		Channel: channel, Prepare: launcher.Prepare, Log: p.Log,
+		Channel: channel, Log: p.Log,
 		Here: here, Pool: p.Pool(here),
 		Limits:  p.Limits(),
 		Sandbox: p.Confinement.Said(),
@@ -270,7 +269,7 @@ func models(c config.Config) map[string]string {
 
 // Agent returns the default agent. It starts nothing.
 func (p *Project) Agent() (agent.Agent, error) {
-	all, err := p.agents(&process.Launcher{})
+	all, err := p.agents()
 	return all[p.Config.Agent.Use], err
 }
 
@@ -302,7 +301,7 @@ func (p *Project) CheckReviewer(name string) error {
 }
 
 // agents returns all configured agents by name.
-func (p *Project) agents(launcher *process.Launcher) (map[string]agent.Agent, error) {
+func (p *Project) agents() (map[string]agent.Agent, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -314,7 +313,6 @@ func (p *Project) agents(launcher *process.Launcher) (map[string]agent.Agent, er
 			Environ: p.Environ, Through: p.Mask().Reader,
 			ExitGrace: config.Fixed.ExitGrace, KillGrace: config.Fixed.KillGrace,
 			Enter: p.Confinement.Enter(agentRole), Probe: p.Confinement.Enter(probeRole), Containment: p.Confinement.Containment,
-			Launcher: launcher,
 		},
 		ExtraArgs: c.ExtraArgs, PermissionMode: c.PermissionMode, AsksRalph: claude.Asks(c.PermissionMode),
 	})
@@ -335,13 +333,8 @@ func (p *Project) channel(db *store.DB) (
 			Enforce: p.Config.Sessions.Enforce, Version: p.Version, State: p.State, Dir: a.Dir,
 			Mask: p.Mask().Text, Uses: a.Profile.Uses, NoTool: a.Profile.Kind != claude.Profile.Kind,
 		}
-		if r := a.Review; r != nil {
-			s.Review = &mcpserver.ReviewTools{Object: r.Object, Approve: r.Approve, Tests: r.Tests, Only: r.Only}
-			s.Enforce = false
-		}
-		if p := a.Plan; p != nil {
-			s.Plan, s.Enforce = &mcpserver.PlanTools{Task: p.Task, Ask: p.Ask, Done: p.Done}, false
-		}
+		s.Review, s.Plan = a.Review, a.Plan
+		s.Enforce = s.Enforce && a.Review == nil && a.Plan == nil
 		if a.Profile.Kind != claude.Profile.Kind || claude.Asks(p.Config.Agent.PermissionMode) {
 			its := rules
 			if a.Dir != p.Root { // a workspace, which has its own temporary folder beside it

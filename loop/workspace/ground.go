@@ -65,7 +65,7 @@ func (p *Workspace) At(ctx context.Context, commit string) error {
 
 // stand checks out a commit and gives the workspace the person's files.
 func (p *Workspace) stand(ctx context.Context, commit string, given given) error {
-	if err := p.checkOut(ctx, ready{commit, commit, "", fmt.Sprintf("%q", given.patterns())}, given); err != nil {
+	if err := p.checkOut(ctx, commit, commit, "", given); err != nil {
 		return err
 	}
 	return p.give(given)

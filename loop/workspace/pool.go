@@ -66,13 +66,9 @@ type Clone struct {
 	git    *worktree.Clone
 	lock   *flock.Flock
 	user   [2]string
-	ready  ready // what was checked out in advance
 
 	standsOn *flock.Flock // its ground, which stays while it is used
 }
-
-// A ready is what is checked out in a workspace.
-type ready struct{ base, commit, lay, hidden string }
 
 // firstCheck is the number from which the check workspaces take their ports.
 const firstCheck = 64

@@ -104,20 +104,6 @@ func (s *Clone) merged(ctx context.Context, base, kept string) (start, lay strin
 	return start, "", nil, err
 }
 
-// Prepare checks out the base in advance, for the session whose [Workspace.Begin] is next.
-func (p *Workspace) Prepare(ctx context.Context, base string) error {
-	given, err := p.Clone.pool.given(ctx)
-	if err != nil {
-		return err
-	}
-	is := ready{base: base, commit: base, hidden: fmt.Sprintf("%q", given.patterns())}
-	if err := p.checkOut(ctx, is, given); err != nil {
-		return err
-	}
-	p.Clone.ready = is
-	return nil
-}
-
 // fresh prepares the workspace.
 func (p *Workspace) fresh(ctx context.Context, base, commit, lay string) (err error) {
 	defer func() {
@@ -132,13 +118,8 @@ func (p *Workspace) fresh(ctx context.Context, base, commit, lay string) (err er
 	if err != nil {
 		return err
 	}
-	wanted := ready{base, commit, lay, fmt.Sprintf("%q", given.patterns())}
-	is := s.ready
-	s.ready = ready{}
-	if is != wanted {
-		if err := p.checkOut(ctx, wanted, given); err != nil {
-			return err
-		}
+	if err := p.checkOut(ctx, base, commit, lay, given); err != nil {
+		return err
 	}
 	if err := p.latest(ctx); err != nil {
 		return err
@@ -157,8 +138,9 @@ func (p *Workspace) fresh(ctx context.Context, base, commit, lay string) (err er
 	return p.Note(ctx)
 }
 
-// checkOut checks out a commit in the workspace, with the files of the tree lay over it unless that is "".
-func (p *Workspace) checkOut(ctx context.Context, wanted ready, given given) error {
+// checkOut checks out a commit in the workspace, with the files of the tree lay over it unless that is "". Base is
+// the commit that work in it is to be merged into.
+func (p *Workspace) checkOut(ctx context.Context, base, commit, lay string, given given) error {
 	s := p.Clone
 	if !s.Checks { // nobody works there: what is left in it is from commands
 		if err := p.rescue(ctx); err != nil {
@@ -168,25 +150,25 @@ func (p *Workspace) checkOut(ctx context.Context, wanted ready, given given) err
 	if err := errors.Join(s.forget(leftFile), s.forget(laidFile), s.forget(marksFile), s.forget(ownerFile)); err != nil {
 		return err
 	}
-	if err := s.pool.Here.Tree.SetRef(ctx, s.baseRef(), wanted.base); err != nil {
+	if err := s.pool.Here.Tree.SetRef(ctx, s.baseRef(), base); err != nil {
 		return err
 	}
-	if wanted.commit != wanted.base {
-		if err := s.pool.Here.Tree.SetRef(ctx, startRefs+s.name(), wanted.commit); err != nil {
+	if commit != base {
+		if err := s.pool.Here.Tree.SetRef(ctx, startRefs+s.name(), commit); err != nil {
 			return err
 		}
 	}
-	s.Base = wanted.base
+	s.Base = base
 	spoiled := exists(filepath.Join(s.folder, spoiledFile)) || s.Checks && s.pool.Layers // nothing is of use there
 	if spoiled {
 		if err := s.forget(setupFile); err != nil {
 			return err
 		}
 	}
-	err := s.git.Fresh(ctx, wanted.commit, given.patterns(), s.user, spoiled)
+	err := s.git.Fresh(ctx, commit, given.patterns(), s.user, spoiled)
 	if err != nil && ctx.Err() == nil {
 		if err = p.scrap(ctx, err); err == nil {
-			err = s.git.Fresh(ctx, wanted.commit, given.patterns(), s.user, true)
+			err = s.git.Fresh(ctx, commit, given.patterns(), s.user, true)
 		}
 	}
 	if err != nil {
@@ -200,8 +182,8 @@ func (p *Workspace) checkOut(ctx context.Context, wanted ready, given given) err
 			return fmt.Errorf("workspace %s: %w", s.name(), err)
 		}
 	}
-	if wanted.lay != "" {
-		if err := s.git.Lay(ctx, wanted.lay); err != nil {
+	if lay != "" {
+		if err := s.git.Lay(ctx, lay); err != nil {
 			return fmt.Errorf("workspace %s: %w", s.name(), err)
 		}
 	}

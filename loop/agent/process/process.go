@@ -52,7 +52,6 @@ type Options struct {
 	Enter       proc.Enter       // runs the agent in a sandbox; nil is no sandbox
 	Probe       proc.Enter       // the same for its version, for which it may leave nothing behind
 	Containment proc.Containment // what else confines it
-	Launcher    *Launcher        // prepares starts; default one of its own
 }
 
 // WithDefaults returns the options with defaults for zero fields.
@@ -74,9 +73,6 @@ func (o Options) WithDefaults() Options {
 	}
 	if o.MaxTranscript == 0 {
 		o.MaxTranscript = 256 << 20
-	}
-	if o.Launcher == nil {
-		o.Launcher = &Launcher{}
 	}
 	return o
 }
@@ -162,13 +158,14 @@ func (o Options) Start(p *agent.Profile, task agent.Assignment, args ...string) 
 }
 
 func (o Options) start(p *agent.Profile, task agent.Assignment, logs *logs, args []string) (*Process, error) {
-	l, err := o.Launcher.launch()
+	s, err := newStreams()
 	if err != nil {
 		return nil, fmt.Errorf("start the agent: %w", err)
 	}
 	// Only the agent may hold its ends, or its output would never end.
-	defer closeAll(l.theirs)
+	defer closeAll(s.theirs)
 	spec := proc.Spec{
+		Stdin: s.theirs[0], Stdout: s.theirs[1], Stderr: s.theirs[2],
 		Args: slices.Concat(o.Command, args), Dir: task.Dir, Env: Environment(p, o.Environ, o.Env, task),
 		Marker: marker(task), KillGrace: o.KillGrace, Containment: o.Containment,
 	}
@@ -177,17 +174,17 @@ func (o Options) start(p *agent.Profile, task agent.Assignment, logs *logs, args
 	}
 	leave, err := o.Enter.Enter(&spec)
 	if err != nil {
-		l.forsake()
+		closeAll(s.ours)
 		return nil, err
 	}
-	process, err := l.supervisor.Start(spec)
+	process, err := proc.Start(spec)
 	if err != nil {
-		closeAll(l.ours)
+		closeAll(s.ours)
 		leave()
 		return nil, err
 	}
 	return &Process{
-		Process: process, Stdin: l.ours[0], Stdout: l.ours[1], Stderr: l.ours[2],
+		Process: process, Stdin: s.ours[0], Stdout: s.ours[1], Stderr: s.ours[2],
 		Transcript: logs.transcript, options: o, logs: logs, host: p.Host, leave: leave,
 		servers: len(task.Servers) > 0,
 	}, nil
