@@ -138,7 +138,9 @@ func New(ctx context.Context, s Source) Model {
 	input := textinput.New()
 	input.CharLimit = 4000
 	input.Prompt = ""
-	return Model{ctx: ctx, source: s, looks: new(sync.Mutex), works: new(sync.WaitGroup), width: 80, height: 24, input: input}
+	return Model{
+		ctx: ctx, source: s, looks: new(sync.Mutex), works: new(sync.WaitGroup), width: 80, height: 24, input: input,
+	}
 }
 
 // Init starts the first look.

@@ -18,7 +18,8 @@ const frames = 20
 // errGone is why a screen ends whose terminal has hung up.
 var errGone = errors.New("the terminal is gone")
 
-// keys are a terminal's input. Bubble Tea takes its end for silence, so a terminal that has hung up ends the screen here.
+// keys are a terminal's input. Bubble Tea takes its end for silence, so a terminal that has hung up ends the screen
+// here.
 type keys struct {
 	*os.File
 	end context.CancelCauseFunc
