@@ -18,7 +18,6 @@ import (
 	"golang.org/x/net/netutil"
 
 	"ralph"
-	"ralph/internal/hook"
 	"ralph/internal/permission"
 	"ralph/internal/pipe"
 	"ralph/internal/text"
@@ -172,7 +171,7 @@ func (c *Channel) accept() {
 			// One client's error does not matter to the others.
 			_ = server.Run(context.Background(), &bounded{
 				mcp.IOTransport{Reader: conn, Writer: conn, MaxLineLength: maxMessage},
-				map[string]question{attemptMethod: c.attempt, hook.Method: c.ask, hook.Signal: c.said},
+				map[string]question{pipe.Attempt: c.attempt, pipe.Hook: c.ask, pipe.Signal: c.said},
 				c,
 			})
 		})
@@ -203,10 +202,6 @@ func (c *Channel) oneByOne(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 var errOver = errors.New("the session is over")
-
-// attemptMethod is the method by which a ralph in a session, which cannot see its
-// project's state, reports that it was given a command that only people may give.
-const attemptMethod = "ralph/attempt"
 
 // attempt records the command, and returns the session that was refused;
 // "" if the command was for another project.
@@ -271,7 +266,7 @@ func (c *Channel) Permit(ctx context.Context, uses []permission.Use) (why string
 }
 
 // said records a signal of an agent without tools, which uses a command
-// line; see [hook.Signal]. Its ticket is spent, and the answer has the next one.
+// line; see [pipe.Signal]. Its ticket is spent, and the answer has the next one.
 func (c *Channel) said(ctx context.Context, params json.RawMessage) (any, error) {
 	var q struct {
 		Ticket string
@@ -284,7 +279,7 @@ func (c *Channel) said(ctx context.Context, params json.RawMessage) (any, error)
 	next := rand.Text()
 	if !c.spend(q.Ticket, next) {
 		err := c.refuse(ctx, "ralph signal "+string(q.Verb))
-		return hook.Answer{Refused: err.Error()}, nil
+		return pipe.Answer{Refused: err.Error()}, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -298,10 +293,10 @@ func (c *Channel) said(ctx context.Context, params json.RawMessage) (any, error)
 	if err == nil {
 		var told string
 		if told, err = recorded(Options{Say: c.session.say})(context.WithoutCancel(ctx), payload); err == nil {
-			return hook.Answer{Said: told, Ticket: next}, nil
+			return pipe.Answer{Said: told, Ticket: next}, nil
 		}
 	}
-	return hook.Answer{Refused: err.Error(), Ticket: next}, nil
+	return pipe.Answer{Refused: err.Error(), Ticket: next}, nil
 }
 
 // A question handles requests from the channel's clients that are not tool calls.

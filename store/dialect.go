@@ -34,7 +34,6 @@ type dialect struct {
 	dangling string                                      // finds references that point nowhere; "" where there are none
 	changes  string                                      // counts the rows that this connection has changed
 	version  string                                      // changes with each commit of another connection
-	snapshot string                                      // names the state that a transaction sees
 	explain  func(error) error                           // adds advice to a driver's error
 	patient  string                                      // has a server wait long for a transaction
 
@@ -87,7 +86,6 @@ var sqlite = dialect{
 	dangling: `SELECT "table" || ' ' || coalesce(rowid, 0) || ' → ' || parent FROM pragma_foreign_key_check`,
 	changes:  `SELECT total_changes()`,
 	version:  `PRAGMA data_version`,
-	snapshot: `SELECT CAST(commits AS TEXT) FROM progress`,
 	explain:  explainSQLite,
 	tables: `SELECT name FROM sqlite_master
 		WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY rowid`,

@@ -95,31 +95,6 @@ func eachDatabase(t *testing.T, f func(t *testing.T, name string)) {
 	t.Run("postgres", func(t *testing.T) { f(t, pgtest.New(t)) })
 }
 
-// TestASnapshotIsNamedAnewByEachChange, and by nothing else: what was read under its name is read once.
-func TestASnapshotIsNamedAnewByEachChange(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, name string) {
-		db := handle(t, name, store.Options{})
-		look := func() (s string) {
-			t.Helper()
-			s, err := store.Read(t.Context(), db, (*store.Tx).Snapshot)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		}
-		before := look()
-		if again := look(); again != before {
-			t.Errorf("%s, and %s without a change", before, again)
-		}
-		if err := db.Tx(t.Context(), func(tx *store.Tx) error { return tx.PutDiscipline(ralph.Discipline{Name: "ui"}) }); err != nil {
-			t.Fatal(err)
-		}
-		if after := look(); after == before {
-			t.Errorf("%s before and after a change", before)
-		}
-	})
-}
-
 // handle opens a database as another process would.
 func handle(t *testing.T, name string, opts store.Options) *store.DB {
 	t.Helper()

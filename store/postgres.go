@@ -90,17 +90,16 @@ const (
 )
 
 var postgres = dialect{
-	name:     "postgres",
-	driver:   "pgx",
-	shared:   true,
-	retry:    pgRetry,
-	view:     &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
-	begin:    beginPostgres,
-	check:    func(ctx context.Context, db *sql.DB) error { return db.PingContext(ctx) },
-	durable:  durablePostgres,
-	snapshot: `SELECT pg_current_snapshot()::text`,
-	explain:  explainPostgres,
-	patient:  `SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = '10min'`,
+	name:    "postgres",
+	driver:  "pgx",
+	shared:  true,
+	retry:   pgRetry,
+	view:    &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
+	begin:   beginPostgres,
+	check:   func(ctx context.Context, db *sql.DB) error { return db.PingContext(ctx) },
+	durable: durablePostgres,
+	explain: explainPostgres,
+	patient: `SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = '10min'`,
 	tables: `SELECT relname::text FROM pg_class
 		WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace ORDER BY oid`,
 	columns: `SELECT column_name::text FROM information_schema.columns

@@ -301,9 +301,6 @@ func (db *DB) Backup(ctx context.Context, path string) (err error) {
 // Commits returns how many transactions have changed anything in a file.
 func (tx *Tx) Commits() (int64, error) { return value[int64](tx, `SELECT commits FROM progress`) }
 
-// Snapshot names the state of the database that the transaction sees. What has changed anything has changed the name.
-func (tx *Tx) Snapshot() (string, error) { return value[string](tx, tx.db.dialect.snapshot) }
-
 // Touch writes a row, to find out whether that is possible.
 func (tx *Tx) Touch() error {
 	err := tx.do(`UPDATE progress SET commits = commits`)

@@ -13,7 +13,7 @@ func TestWhatEachSessionStartsWaitsForNoCommand(t *testing.T) {
 	t.Parallel()
 	initialized := regexp.MustCompile(`(?m)^init regexp `)
 	for argument, early := range map[string]bool{
-		"__supervise": true, "__confine": true, "hook": true, "mcp": true, "--version": false,
+		"__supervise": true, "__confine": true, "--version": false,
 	} {
 		ralph := exec.CommandContext(t.Context(), "ralph", argument)
 		ralph.Env = append(os.Environ(), "GODEBUG=inittrace=1", "RALPH_CHANNEL=/no/such/socket")

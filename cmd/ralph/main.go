@@ -16,9 +16,6 @@ import (
 	"ralph"
 	"ralph/internal/advice"
 	"ralph/internal/config"
-	_ "ralph/internal/heap" // before all that takes memory
-	_ "ralph/internal/hook" // `ralph hook` in a session
-	_ "ralph/internal/pipe" // `ralph mcp` in a session, before all else
 	"ralph/internal/state"
 	"ralph/internal/systemd"
 )

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/pipe"
 	"ralph/internal/project"
 	"ralph/loop"
 	"ralph/loop/agent/claude"
@@ -25,7 +26,9 @@ func newMCP(a *app) *cobra.Command {
 			return err
 		}
 		if profile == "loop" {
-			// Within a session, package pipe has taken over before.
+			if socket := a.getenv(pipe.Variable); socket != "" {
+				return pipe.Run(cmd.Context(), socket, a.getenv(pipe.Ticket), os.Stdin, os.Stdout)
+			}
 			return usage(errors.New("the profile loop is served by a run to the agents that it starts; " +
 				"for agents that pull work there is --profile worker, for chats --profile chat"))
 		}

@@ -73,7 +73,7 @@ var powers = map[string]string{
 	"db url": reads, "db move": useNothing,
 
 	// What ralph itself starts for a session. newMCP refuses the other profiles.
-	"mcp": reads, "signal": reads, "scripted-agent": reads,
+	"mcp": reads, "hook": reads, "signal": reads, "scripted-agent": reads,
 }
 
 // readsAfterAll are flags that make a deciding command read-only; decidesAfterAll are flags that

@@ -66,7 +66,7 @@ func newRoot(a *app) *cobra.Command {
 	}
 	root.SetHelpCommandGroupID("keep")
 	root.SetCompletionCommandGroupID("keep")
-	root.AddCommand(newScriptedAgent(a), newSignal(a), newMan(a))
+	root.AddCommand(newScriptedAgent(a), newSignal(a), newHook(a), newMan(a))
 	a.forPeople(root)
 	checkArguments(root)
 	if err := errors.Join(explain(root), a.complete(root)); err != nil {

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"ralph/internal/hook"
 	"ralph/internal/pipe"
 	"ralph/mcpserver"
 	"ralph/signals"
@@ -19,8 +17,8 @@ import (
 
 // newSignal lets an agent without tools signal from within its session.
 func newSignal(a *app) *cobra.Command {
-	cmd := newCommand("signal", func(_ *cobra.Command, args []string) error {
-		socket := os.Getenv(pipe.Variable)
+	cmd := newCommand("signal", func(cmd *cobra.Command, args []string) error {
+		socket := a.getenv(pipe.Variable)
 		if socket == "" {
 			return usage(errors.New("signals are an agent's, in a session of a run; " +
 				"people have `ralph chat complete` and `ralph comment`"))
@@ -33,8 +31,8 @@ func newSignal(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var answer hook.Answer
-		if err := hook.Ask(socket, hook.Signal, params, &answer); err != nil {
+		var answer pipe.Answer
+		if err := pipe.Ask(cmd.Context(), socket, pipe.Signal, params, &answer); err != nil {
 			return err
 		}
 		if answer.Said != "" {

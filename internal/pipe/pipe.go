@@ -1,16 +1,15 @@
-// Package pipe is `ralph mcp` within a session: it passes bytes between its standard streams and
-// the socket on which the run answers. It presents the ticket that the agent was given for it, so
-// that no other program of the session can speak as the agent.
-//
-// An agent waits for it before it begins, and ralph takes several milliseconds to initialize the
-// packages of all its commands. This one runs before them: Go initializes packages in the order of
-// their paths as soon as their imports are initialized, and this one imports next to nothing (see
-// docs/decisions/0008-a-socket-for-each-session.md).
+// Package pipe connects what an agent starts within a session to the run, over the session's socket: `ralph mcp` passes
+// bytes between its standard streams and the socket, and presents the ticket that the agent was given for it, so that
+// no other program of the session can speak as the agent (docs/decisions/0008-a-socket-for-each-session.md). Hooks and
+// signals ask the run one question each.
 package pipe
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
-	"os"
+	"net"
 )
 
 // Variable names the socket.
@@ -23,36 +22,43 @@ const Ticket = "RALPH_TICKET"
 // Speak is the notification that presents the ticket, before all other messages of a connection.
 const Speak = "ralph/speak"
 
-func init() { //nolint:gochecknoinits // before the packages that take long
-	if socket := os.Getenv(Variable); socket != "" && len(os.Args) == 2 && os.Args[1] == "mcp" {
-		os.Exit(run(socket)) //nolint:forbidigo // main is not reached
+// dial connects to a session's socket.
+func dial(ctx context.Context, socket string) (*net.UnixConn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("the run cannot be reached at %s: %w", socket, err)
 	}
+	return conn.(*net.UnixConn), nil
 }
 
-// run passes bytes until the other end closes, and returns the exit status.
-func run(socket string) int {
+// Run passes bytes until the other end closes. The error means that the run cannot be reached, or has gone before it
+// had everything.
+func Run(ctx context.Context, socket, ticket string, in io.Reader, out io.Writer) error {
 	conceal()
-	conn, shut, err := Dial(socket)
-	if ticket := os.Getenv(Ticket); err == nil && ticket != "" {
-		_, err = io.WriteString(conn, `{"jsonrpc":"2.0","method":"`+Speak+`","params":{"ticket":"`+ticket+`"}}`+"\n")
-	}
+	conn, err := dial(ctx, socket)
 	if err != nil {
-		_, _ = os.Stderr.WriteString("ralph: the run cannot be reached at " + socket + ": " + err.Error() + "\n")
-		return 2
+		return err
 	}
-	ended := make(chan int, 2)
+	defer conn.Close()
+	if ticket != "" {
+		hello := `{"jsonrpc":"2.0","method":"` + Speak + `","params":{"ticket":"` + ticket + `"}}` + "\n"
+		if _, err := io.WriteString(conn, hello); err != nil {
+			return fmt.Errorf("the run has gone: %w", err)
+		}
+	}
+	ended := make(chan error, 2)
 	go func() {
-		if _, err := io.Copy(conn, os.Stdin); err != nil {
-			ended <- 1 // the run is gone; what was not sent yet is lost
+		if _, err := io.Copy(conn, in); err != nil {
+			ended <- fmt.Errorf("the run has gone: %w", err) // what was not sent yet is lost
 			return
 		}
-		shut()
+		if err := conn.CloseWrite(); err != nil && !errors.Is(err, net.ErrClosed) {
+			ended <- err
+		}
 	}()
 	go func() {
-		if _, err := io.Copy(os.Stdout, conn); err != nil {
-			ended <- 1
-		}
-		ended <- 0
+		_, err := io.Copy(out, conn)
+		ended <- err
 	}()
 	return <-ended
 }

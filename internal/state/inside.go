@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -130,22 +129,11 @@ const answers = 10 * time.Second
 func (h *Home) tell(ctx context.Context, socket, dir, command string) (session string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answers)
 	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
-	err = json.NewEncoder(conn).Encode(map[string]any{
-		"jsonrpc": "2.0", "id": 1, "method": "ralph/attempt",
-		"params": map[string]string{"command": command, "state": h.State, "dir": dir},
-	})
-	var answer struct{ Result string }
+	params, err := json.Marshal(map[string]string{"command": command, "state": h.State, "dir": dir})
 	if err == nil {
-		err = json.NewDecoder(conn).Decode(&answer)
+		err = pipe.Ask(ctx, socket, pipe.Attempt, params, &session)
 	}
-	return answer.Result, err
+	return session, err
 }
 
 // notThere reports whether an error means that there is no session with the id.

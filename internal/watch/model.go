@@ -47,7 +47,8 @@ type draft struct {
 type Model struct {
 	ctx    context.Context
 	source Source
-	looks  *sync.Mutex // one at a time
+	looks  *sync.Mutex     // one at a time
+	works  *sync.WaitGroup // actions that are carried out
 
 	width, height int
 	snapshot      Snapshot
@@ -137,7 +138,9 @@ func New(ctx context.Context, s Source) Model {
 	input := textinput.New()
 	input.CharLimit = 4000
 	input.Prompt = ""
-	return Model{ctx: ctx, source: s, looks: new(sync.Mutex), width: 80, height: 24, input: input}
+	return Model{
+		ctx: ctx, source: s, looks: new(sync.Mutex), works: new(sync.WaitGroup), width: 80, height: 24, input: input,
+	}
 }
 
 // Init starts the first look.

@@ -151,10 +151,12 @@ func (s Snapshot) rests() bool {
 	return s.Changed != nil && s.Session == nil && s.Until.IsZero() && !slices.ContainsFunc(s.Waiting, counted)
 }
 
+// act begins an action at once, so that it is carried out also if the person leaves before the next message.
 func (m Model) act(a Action) tea.Cmd {
-	ctx, s := context.WithoutCancel(m.ctx), m.source // whoever leaves at once has done it, too
-	return func() tea.Msg {
-		said, err := s.Act(ctx, a)
-		return acted{said, err}
-	}
+	ctx, result := context.WithoutCancel(m.ctx), make(chan acted, 1)
+	m.works.Go(func() {
+		said, err := m.source.Act(ctx, a)
+		result <- acted{said, err}
+	})
+	return func() tea.Msg { return <-result }
 }

@@ -108,16 +108,12 @@ type app struct {
 	pages       pages
 	key         key
 	transcripts transcripts
-	sharings    sharings
-	mornings    mornings
-	patches     patches
-	feed        feed
 	streams     atomic.Int64 // open ones
 }
 
 // Handler returns the handler of all pages.
 func (s *Server) Handler() (http.Handler, error) {
-	a := &app{Server: s, key: newKey(s.Token), feed: feed{store: s.Store}, sharings: newSharings()}
+	a := &app{Server: s, key: newKey(s.Token)}
 	a.transcripts.open, a.transcripts.reader = s.Open, s.Reader
 	var err error
 	if a.pages, err = parsePages(); err != nil {
@@ -142,13 +138,13 @@ func (a *app) route(mux *http.ServeMux) {
 		"/runs":                 a.runs,
 		"/runs/{id}":            a.run,
 		"/charts":               a.charts,
+		"/tasks/{id}":           a.task,
+		"/inbox":                a.inbox,
+		"/inbox/many":           a.many,
 	} {
 		mux.HandleFunc("GET "+path, a.show(show))
 	}
 	mux.HandleFunc("GET /sessions/{id}", a.readFirst(a.show(a.session)))
-	mux.HandleFunc("GET /tasks/{id}", a.differFirst(itself, a.show(a.task)))
-	mux.HandleFunc("GET /inbox", a.differFirst(heldChosen, a.show(a.inbox)))
-	mux.HandleFunc("GET /inbox/many", a.differFirst(heldNamed, a.show(a.many)))
 	for path, act := range map[string]actor{
 		"/tasks":                    a.addTask,
 		"/tasks/{id}/edit":          byID(a.editTask),

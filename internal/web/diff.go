@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"ralph"
 	"ralph/internal/patch"
@@ -41,15 +39,10 @@ func numbered(unified string) (lines []diffLine) {
 	return lines
 }
 
-// patches keeps how commits differ, which does not change.
-type patches struct {
-	mu    sync.Mutex
-	known map[string][]changed // by [shownChange.key]
-}
-
-// keptPatches is the number of differences that are kept, and maxPatch the length (bytes) of one that is shown.
+// maxCompared is the number of changes on a page that git compares, and maxPatch the length (bytes) of a file's
+// difference that is shown.
 const (
-	keptPatches = 32
+	maxCompared = 32
 	maxPatch    = 2 << 20
 )
 
@@ -74,17 +67,6 @@ func changeOf(tx *store.Tx, task int64) (*shownChange, error) {
 		v.Comment = comment
 	}
 	return v, err
-}
-
-// shown is changeOf with the files, those first on which a person decides.
-func (a *app) shown(tx *store.Tx, task int64) (*shownChange, error) {
-	v, err := changeOf(tx, task)
-	if err != nil || v == nil {
-		return nil, err
-	}
-	v.Files, v.Unread = a.changedOf(*v)
-	slices.SortStableFunc(v.Files, func(a, b changed) int { return cmp.Compare(order(a), order(b)) })
-	return v, nil
 }
 
 func order(c changed) int {
@@ -115,74 +97,15 @@ func (v shownChange) Asks() string { return asksFor(v.Approval) }
 // whole reports whether a person decides on a file.
 func (v shownChange) whole(path string) bool { return slices.Contains(v.Approval.Paths(), path) }
 
-// key names the difference among those that are kept.
-func (v shownChange) key() string {
-	from, to := v.Compared()
-	return strings.Join(append(v.Approval.Paths(), from, to), "\x00")
-}
-
-// differFirst has git compare the commits of the changes of tasks, before their page begins its database transaction.
-func (a *app) differFirst(
-	tasks func(tx *store.Tx, r *http.Request) ([]int64, error), next http.HandlerFunc,
-) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if a.Patch == nil || r.ParseForm() != nil {
-			next(w, r)
-			return
+// compare adds the files of changes, those first on which a person decides; a change may be nil.
+func (a *app) compare(ctx context.Context, list []*shownChange) {
+	for n, v := range list {
+		if v == nil {
+			continue
 		}
-		list, err := store.Read(r.Context(), a.Store, func(tx *store.Tx) (list []*shownChange, err error) {
-			of, err := tasks(tx, r)
-			for _, task := range of {
-				v, cerr := changeOf(tx, task)
-				if err = errors.Join(err, cerr); v != nil {
-					list = append(list, v)
-				}
-			}
-			return list, err
-		})
-		for _, v := range list {
-			if _, to := v.Compared(); to != "" && err == nil {
-				if err = a.compare(r.Context(), *v); err != nil && r.Context().Err() == nil {
-					// its page says it, too
-					a.Log.Warn("what a task changed cannot be compared", "task", v.TaskID, "error", err)
-					err = nil
-				}
-			}
-		}
-		next(w, r)
+		v.Files, v.Unread = a.changedOf(ctx, *v, n < maxCompared)
+		slices.SortStableFunc(v.Files, func(a, b changed) int { return cmp.Compare(order(a), order(b)) })
 	}
-}
-
-// itself is the task of a task's page.
-func itself(_ *store.Tx, r *http.Request) ([]int64, error) {
-	id, err := pathID(r)
-	if err != nil {
-		return nil, nil //nolint:nilerr // its page says it
-	}
-	return []int64{id}, nil
-}
-
-// compare has git compare two commits of a session's change, once.
-func (a *app) compare(ctx context.Context, v shownChange) error {
-	key := v.key()
-	a.patches.mu.Lock()
-	_, known := a.patches.known[key]
-	a.patches.mu.Unlock()
-	if known {
-		return nil
-	}
-	from, to := v.Compared()
-	patch, err := a.Patch(ctx, v.SessionID, from, to)
-	if err != nil {
-		return err
-	}
-	a.patches.mu.Lock()
-	defer a.patches.mu.Unlock()
-	if len(a.patches.known) >= keptPatches || a.patches.known == nil {
-		a.patches.known = map[string][]changed{}
-	}
-	a.patches.known[key] = filesOf(patch, v.whole)
-	return nil
 }
 
 // filesOf splits what git prints into files. The lines of a file that is too long for a page are counted all the same,
@@ -223,12 +146,15 @@ func (c *changed) count(line string) {
 
 // changedOf returns what a task has changed, as one difference over all of its sessions; unread says why its lines are
 // not known.
-func (a *app) changedOf(v shownChange) (files []changed, unread string) {
-	a.patches.mu.Lock()
-	files, known := a.patches.known[v.key()]
-	a.patches.mu.Unlock()
-	if known {
-		return slices.Clone(files), ""
+func (a *app) changedOf(ctx context.Context, v shownChange, byGit bool) (files []changed, unread string) {
+	if from, to := v.Compared(); byGit && a.Patch != nil && to != "" {
+		unified, err := a.Patch(ctx, v.SessionID, from, to)
+		if err == nil {
+			return filesOf(unified, v.whole), ""
+		}
+		if ctx.Err() == nil { // its page says it, too
+			a.Log.Warn("what a task changed cannot be compared", "task", v.TaskID, "error", err)
+		}
 	}
 	kept, err := a.differences(v.SessionID)
 	if err != nil {

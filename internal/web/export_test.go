@@ -28,9 +28,6 @@ func Looks() (list []string) {
 	return list
 }
 
-// SharedFor is how long a page is shown to others while nothing is committed.
-const SharedFor = sharedFor
-
 // Since is since when somebody has not looked, and the mark to keep.
 func Since(mark string, now time.Time) (ralph.Time, string) { return since(mark, now) }
 

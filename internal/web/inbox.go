@@ -154,7 +154,7 @@ func asksFor(a ralph.Approval) string {
 // whole adds what is shown of an item that is decided on.
 func (a *app) whole(tx *store.Tx, i *item) (err error) {
 	if i.Held() {
-		if i.Change, err = a.shown(tx, i.TaskID); err != nil {
+		if i.Change, err = changeOf(tx, i.TaskID); err != nil {
 			return err
 		}
 	}
@@ -225,26 +225,6 @@ func (v *inboxView) list(tx *store.Tx, r *http.Request) (more bool, err error) {
 	return more, err
 }
 
-// heldChosen is the task of held work that the inbox shows whole.
-func heldChosen(tx *store.Tx, r *http.Request) ([]int64, error) {
-	var v inboxView
-	if _, err := v.list(tx, r); err != nil || v.Chosen == nil || !v.Chosen.Held() {
-		return nil, err
-	}
-	return []int64{v.Chosen.TaskID}, nil
-}
-
-// heldNamed are the tasks of held work that a form names.
-func heldNamed(tx *store.Tx, r *http.Request) (tasks []int64, err error) {
-	list, err := chosen(tx, r)
-	for _, i := range list {
-		if newItem(i).Held() && len(tasks) < keptPatches {
-			tasks = append(tasks, i.TaskID)
-		}
-	}
-	return tasks, err
-}
-
 func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 	q := r.URL.Query()
 	var v inboxView
@@ -267,7 +247,11 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 	v.Pager = newPager(r, more)
 	q.Del("item")
 	v.Query = q
-	return view{title: "Inbox", name: "inbox", nav: "/inbox", live: true, body: v}, nil
+	page := view{title: "Inbox", name: "inbox", nav: "/inbox", live: true, body: v}
+	if v.Chosen != nil {
+		page.changes = append(page.changes, v.Chosen.Change)
+	}
+	return page, nil
 }
 
 // inBand reports whether items of a kind stand above every page.
@@ -362,12 +346,16 @@ type manyView struct {
 }
 
 func (a *app) many(tx *store.Tx, r *http.Request) (view, error) {
+	if err := r.ParseForm(); err != nil {
+		return view{}, &ralph.FieldError{Field: "item", Problem: "cannot be read: " + err.Error()}
+	}
 	list, err := chosen(tx, r)
 	if err != nil {
 		return view{}, err
 	}
 	var v manyView
 	var tasks []int64
+	var changes []*shownChange
 	for _, i := range list {
 		it := newItem(i)
 		if i.Kind == "plan" || it.Held() {
@@ -376,7 +364,7 @@ func (a *app) many(tx *store.Tx, r *http.Request) (view, error) {
 			}
 		}
 		if it.Change != nil {
-			it.Asks = it.Change.Asks()
+			it.Asks, changes = it.Change.Asks(), append(changes, it.Change)
 		}
 		v.Items = append(v.Items, it)
 		switch {
@@ -393,7 +381,7 @@ func (a *app) many(tx *store.Tx, r *http.Request) (view, error) {
 	}
 	usd, err := tx.LikelyCost(tasks...)
 	v.Cost = "about " + text.Money(usd)
-	return view{title: "Decide on several", name: "many", nav: "/inbox", body: v}, err
+	return view{title: "Decide on several", name: "many", nav: "/inbox", changes: changes, body: v}, err
 }
 
 // A manyDecision is what a verdict does to one of several items.

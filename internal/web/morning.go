@@ -3,10 +3,8 @@ package web
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"ralph"
@@ -46,50 +44,19 @@ func (a *app) looked(r *http.Request) string {
 	return c.Value
 }
 
-// mornings keeps the summaries, which every page shows, for as long as nothing has changed.
-type mornings struct {
-	mu    sync.Mutex
-	of    string
-	since map[ralph.Time]morning
-}
-
-// A morning is the summary, with the conditions of the sessions that it counts.
-type morning struct {
-	report.Morning
-	of url.Values
-}
-
-// manySummaries is the most that are kept.
-const manySummaries = 200
-
-// morning returns what everything came to since a moment, or else in the last run, given the name of the database's
-// state and what sessions in progress have spent so far (USD).
-func (a *app) morning(tx *store.Tx, snapshot string, from ralph.Time, spending float64) (of morning, err error) {
-	m := &a.mornings
-	state := fmt.Sprintf("%s %.2f", snapshot, spending)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.of != state || len(m.since) >= manySummaries {
-		m.of, m.since = state, map[ralph.Time]morning{}
-	}
-	if of, known := m.since[from]; known {
-		return of, nil
-	}
-	asked := from
+// morning returns what everything came to since a moment, or else in the last run, given what sessions in progress have
+// spent so far (USD).
+func morning(tx *store.Tx, from ralph.Time, spending float64) (m report.Morning, err error) {
 	if !from.IsZero() {
 		news, err := tx.Sessions(store.SessionFilter{Active: from, Merges: true, Limit: 1})
 		if err != nil {
-			return of, err
+			return m, err
 		}
 		if len(news) == 0 { // nothing happened since: the last run is more than nothing
 			from = ralph.Time{}
 		}
 	}
-	of.Morning, err = report.MorningOf(tx, from, spending)
-	if of.of = conditionsOf(of.Morning.Of); err == nil {
-		m.since[asked] = of
-	}
-	return of, err
+	return report.MorningOf(tx, from, spending)
 }
 
 // spending is what sessions in progress have spent so far (USD), as far as their agents have told it.

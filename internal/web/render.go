@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/report"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -130,7 +131,9 @@ type view struct {
 	live   bool   // the page is updated while it is open
 	stream string // the session whose transcript is followed
 	entry  int    // number of its entries on the page
-	body   any
+
+	changes []*shownChange // on the page, compared after the transaction
+	body    any
 }
 
 // A frame is the content of every page, around the view.
@@ -139,13 +142,15 @@ type frame struct {
 	SignedIn, Foreign                        bool
 	CSRF                                     string
 	Now                                      ralph.Time
-	Group                                    []menuEntry // the pages beside this one
-	Waiting                                  int         // number of inbox items; -1 if unknown
-	Band                                     []item      // permissions that paused agents wait for
-	Notices                                  []notice    // below it
-	Still                                    bool        // only the band is updated
-	Stream                                   string      // URL of the updates; "" for none
-	Own                                      string      // the gap for the visitor's own lines; "" for none
+	Group                                    []menuEntry    // the pages beside this one
+	Waiting                                  int            // number of inbox items; -1 if unknown
+	Band                                     []item         // permissions that paused agents wait for
+	Notices                                  []notice       // below it
+	Still                                    bool           // only the band is updated
+	Stream                                   string         // URL of the updates; "" for none
+	Morning                                  report.Morning // what it came to since the visitor looked
+	Of                                       url.Values     // the conditions of the sessions that it counts
+	Flash                                    string         // what came of the visitor's last form; "" for nothing
 	Body                                     any
 	Content                                  template.HTML // the body, rendered
 }
@@ -159,99 +164,69 @@ type shower func(tx *store.Tx, r *http.Request) (view, error)
 // show serves a page.
 func (a *app) show(f shower) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		page, own, err := a.look(w, r, f)
-		if err != nil {
-			a.fail(w, r, err)
-			return
-		}
-		if r.Header.Get("X-Refresh") != "yes" { // the word is for the page that the form led to, or stands on
-			own.Flash = a.takeFlash(w, r)
-		}
-		var b strings.Builder
-		if err := a.pages.templates.ExecuteTemplate(&b, "own", own); err != nil {
-			a.fail(w, r, err)
-			return
-		}
-		a.send(w, http.StatusOK, page.of(a.csrf(a.visitor(r)), b.String()))
-	}
-}
-
-// look returns a page, and what is the visitor's own on it. The page is rendered anew if nobody else has just had that
-// done, or something was committed since.
-func (a *app) look(w http.ResponseWriter, r *http.Request, f shower) (page sharedPage, own ownLines, err error) {
-	fr := a.frame(r)
-	fr.CSRF, fr.Own = a.sharings.proof, a.sharings.own
-	asked := time.Now()
-	one, leave, err := a.sharings.take(r.Context(), fmt.Sprint(fr.SignedIn, " ", fr.Path))
-	if err != nil {
-		return page, own, err
-	}
-	defer leave()
-	if one.err != nil && one.at.After(asked) { // whoever waits for a database that is gone waits once
-		return page, own, one.err
-	}
-	mark, at := "", time.Now()
-	err = a.Store.View(r.Context(), func(tx *store.Tx) error {
-		snapshot, err := tx.Snapshot()
-		if err != nil {
-			return err
-		}
-		if page = one.page; !one.fresh(snapshot) {
-			if page, err = a.make(tx, r, fr, f); err != nil {
-				return err
+		fr, v, mark := a.frame(r), view{}, ""
+		err := a.Store.View(r.Context(), func(tx *store.Tx) (err error) {
+			if v, err = f(tx, r); err == nil {
+				mark, err = a.surround(tx, r, &fr, v)
 			}
-			one.snapshot, one.at, one.page = snapshot, at, page
+			return err
+		})
+		if err != nil {
+			a.fail(w, r, err)
+			return
 		}
-		own.Nav = page.nav
-		var from ralph.Time
-		from, mark = since(a.looked(r), tx.Now().Time)
-		of, err := a.morning(tx, snapshot, from, page.spending)
-		own.Morning, own.Of = of.Morning, of.of
-		return err
-	})
-	if one.err = nil; err != nil && r.Context().Err() == nil {
-		one.err, one.at = err, at
+		a.compare(r.Context(), v.changes)
+		refresh := r.Header.Get("X-Refresh")
+		if refresh == "" { // a page that brings itself up to date does not look
+			a.setCookie(w, "looked", mark, lookedFor)
+		}
+		if refresh != "yes" { // the word is for the page that the form led to, or stands on
+			fr.Flash = a.takeFlash(w, r)
+		}
+		page, err := a.render(fr, v)
+		if err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		a.send(w, http.StatusOK, page)
 	}
-	if err == nil && r.Header.Get("X-Refresh") == "" { // a page that brings itself up to date does not look
-		a.setCookie(w, "looked", mark, lookedFor)
-	}
-	return page, own, err
 }
 
-// make renders a page. Its content and the id of the last event are of one moment, so that its stream continues without
-// a gap.
-func (a *app) make(tx *store.Tx, r *http.Request, fr frame, f shower) (page sharedPage, err error) {
+// surround fills in what stands around a view, and returns the mark that the visitor keeps. The id of the last event is
+// of the same moment as the view, so that its stream continues without a gap.
+func (a *app) surround(tx *store.Tx, r *http.Request, fr *frame, v view) (mark string, err error) {
 	after, err := tx.LastEvent()
 	if err != nil {
-		return page, err
+		return "", err
 	}
 	fr.Now = tx.Now()
 	counts, err := tx.InboxCounts()
 	if err != nil {
-		return page, err
-	}
-	now, err := tx.NeedsYouNow()
-	if err != nil {
-		return page, err
-	}
-	for _, i := range now {
-		fr.Band = append(fr.Band, newItem(i))
+		return "", err
 	}
 	fr.Waiting = 0
 	for _, n := range counts {
 		fr.Waiting += n
 	}
+	now, err := tx.NeedsYouNow()
+	if err != nil {
+		return "", err
+	}
+	for _, i := range now {
+		fr.Band = append(fr.Band, newItem(i))
+	}
 	spending, err := a.spending(tx)
 	if err != nil {
-		return page, err
+		return "", err
 	}
 	if fr.Notices, err = a.notices(tx, spending); err != nil {
-		return page, err
+		return "", err
 	}
-	v, err := f(tx, r)
-	if err != nil {
-		return page, err
+	from, mark := since(a.looked(r), tx.Now().Time)
+	if fr.Morning, err = morning(tx, from, spending); err != nil {
+		return "", err
 	}
+	fr.Of = conditionsOf(fr.Morning.Of)
 	q := url.Values{"after": {strconv.FormatInt(after, 10)}}
 	if v.task != 0 {
 		q.Set("task", strconv.FormatInt(v.task, 10))
@@ -261,11 +236,7 @@ func (a *app) make(tx *store.Tx, r *http.Request, fr frame, f shower) (page shar
 		q.Set("entry", strconv.Itoa(v.entry))
 	}
 	fr.Stream, fr.Still = "/events?"+q.Encode(), !v.live
-	text, err := a.render(fr, v)
-	page = a.sharings.gapped(text)
-	page.nav, _ = menu(v.nav)
-	page.waiting, page.spending = fr.Waiting, spending
-	return page, err
+	return mark, nil
 }
 
 // write serves a page that does not use the database.

@@ -2,17 +2,14 @@ package web
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"ralph"
@@ -31,9 +28,6 @@ const (
 // maxEvents is the number of events read at a time.
 const maxEvents = 200
 
-// keptNews is the number of events that are kept for the streams; one that has fallen behind further reads by itself.
-const keptNews = 1000
-
 // maxStreams is the maximum number of open streams.
 const maxStreams = 200
 
@@ -45,88 +39,16 @@ type news struct {
 	Session string `json:"session_id,omitempty"`
 }
 
-// A feed reads the events for all streams: once for each change, however many streams there are.
-type feed struct {
-	store *store.DB
-
-	mu      sync.Mutex
-	changed <-chan struct{} // closed when there may be more than what was read; nil before the first look
-	list    []news          // the newest, oldest first
-	start   int64           // of all events after this one, list has those up to the newest
-}
-
-// after returns at most maxEvents events after one, oldest first, and a channel that is closed when there may be more
-// than all of them.
-func (f *feed) after(ctx context.Context, event int64) ([]news, <-chan struct{}, error) {
+// events returns at most maxEvents events after one, oldest first.
+func (a *app) events(ctx context.Context, after int64) (list []news, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.changed == nil || closed(f.changed) {
-		if err := f.read(ctx); err != nil {
-			return nil, nil, err
-		}
-	}
-	if event < f.start {
-		list, err := f.look(ctx, event)
-		return list, f.changed, err
-	}
-	at, _ := slices.BinarySearchFunc(f.list, event+1, func(n news, id int64) int { return cmp.Compare(n.id, id) })
-	return f.list[at:min(len(f.list), at+maxEvents)], f.changed, nil
-}
-
-// read reads what has been added. The lock is held.
-func (f *feed) read(ctx context.Context) error {
-	changed := f.store.Changed() // taken before the look, so that nothing is missed
-	if f.changed == nil {
-		last, err := store.Read(ctx, f.store, (*store.Tx).LastEvent)
-		if err != nil {
-			return err
-		}
-		f.start, f.changed = last, changed
-		return nil
-	}
-	for {
-		newest := f.start
-		if len(f.list) > 0 {
-			newest = f.list[len(f.list)-1].id
-		}
-		more, err := f.look(ctx, newest)
-		if err != nil {
-			return err
-		}
-		f.list = append(f.list, more...)
-		if len(more) < maxEvents {
-			break
-		}
-	}
-	if gone := len(f.list) - keptNews; gone > 0 {
-		f.start = f.list[gone-1].id
-		f.list = slices.Clone(f.list[gone:]) // what was given away stays as it is
-	}
-	f.changed = changed
-	return nil
-}
-
-// look reads events from the database.
-func (f *feed) look(ctx context.Context, after int64) ([]news, error) {
 	since := func(tx *store.Tx) ([]ralph.Event, error) { return tx.Events(after, maxEvents) }
-	events, err := store.Read(ctx, f.store, since)
-	list := make([]news, len(events))
-	for i, e := range events {
-		list[i] = news{e.ID, e.Type, e.TaskID, e.SessionID}
+	events, err := store.Read(ctx, a.Store, since)
+	for _, e := range events {
+		list = append(list, news{e.ID, e.Type, e.TaskID, e.SessionID})
 	}
 	return list, err
-}
-
-// closed reports whether a channel is closed on which nothing is sent.
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // A position is the progress of a stream. Its text is the id of a message, which the browser sends
@@ -162,7 +84,7 @@ func (a *app) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	err := s.find(r)
 	if err == nil { // no page is live while the database is away
-		_, _, err = a.feed.after(r.Context(), s.at.event)
+		_, err = a.events(r.Context(), s.at.event)
 	}
 	if err != nil {
 		a.fail(w, r, err)
@@ -246,7 +168,8 @@ func (s *subscription) run(ctx context.Context) error {
 // news sends all new events, and returns a channel that is closed when there may be more.
 func (s *subscription) news(ctx context.Context) (<-chan struct{}, error) {
 	for {
-		list, changed, err := s.app.feed.after(ctx, s.at.event)
+		changed := s.app.Store.Changed() // taken before the look, so that nothing is missed
+		list, err := s.app.events(ctx, s.at.event)
 		if err != nil {
 			return nil, err
 		}
@@ -287,7 +210,7 @@ func (s *subscription) entries() error {
 		return nil
 	}
 	j := s.app.transcripts.journal(s.session)
-	all, err := j.follow(s.over)
+	all, err := j.catchUp(s.over)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // it has not said anything yet
 	}
@@ -295,11 +218,15 @@ func (s *subscription) entries() error {
 		return err
 	}
 	for s.at.entry < int64(all) {
-		list, err := j.rendered(int(s.at.entry), maxSent, s.app.entryText)
+		list, err := j.part(int(s.at.entry), maxSent)
 		if err != nil || len(list) == 0 {
 			return err
 		}
-		for _, data := range list {
+		for _, e := range list {
+			data, err := s.app.entryText(e)
+			if err != nil {
+				return err
+			}
 			s.at.entry++
 			if err := s.send(fmt.Sprintf("id: %s\nevent: entry\ndata: %s\n\n", s.at, data)); err != nil {
 				return err

@@ -30,7 +30,6 @@ type taskView struct {
 	Sessions   []ralph.Session
 	Receipt    report.Receipt
 	Change     *shownChange // its newest; nil for none
-	Sum        diffstat     // of its files
 	RetryUSD   float64      // what one more session is likely to cost
 	Cards      []card
 	Pager      pager
@@ -44,8 +43,9 @@ type taskView struct {
 // A diffstat is how much files changed, in lines.
 type diffstat struct{ Files, Added, Removed int }
 
-func sumOf(files []changed) (d diffstat) {
-	for _, f := range files {
+// Sum is how much its files changed.
+func (v shownChange) Sum() (d diffstat) {
+	for _, f := range v.Files {
 		d.Files, d.Added, d.Removed = d.Files+1, d.Added+f.Added, d.Removed+f.Removed
 	}
 	return d
@@ -93,10 +93,8 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 	if v.Receipt, err = report.OfTask(tx, v.Task); err != nil {
 		return view{}, err
 	}
-	if v.Change, err = a.shown(tx, id); err != nil {
+	if v.Change, err = changeOf(tx, id); err != nil {
 		return view{}, err
-	} else if v.Change != nil {
-		v.Sum = sumOf(v.Change.Files)
 	}
 	if v.RetryUSD, err = tx.LikelyCost(id); err != nil {
 		return view{}, err
@@ -118,7 +116,7 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 	}
 	return view{
 		title: "TASK-" + r.PathValue("id") + " " + text.Line(v.Task.Title, 80), name: "task", nav: "/tasks",
-		task: id, live: true, body: v,
+		task: id, live: true, changes: []*shownChange{v.Change}, body: v,
 	}, nil
 }
 

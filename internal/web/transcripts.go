@@ -83,16 +83,6 @@ type journal struct {
 	marks   []mark    // starting points, between lines
 	edits   map[string][]transcript.Entry
 	edited  int
-	looked  time.Time // when it was caught up with last
-
-	sending sync.Mutex
-	sent    batch
-}
-
-// A batch is what was rendered last for those who follow: all who have come as far share it.
-type batch struct {
-	from  int // the first entry
-	texts []string
 }
 
 // A mark is a position in a transcript.
@@ -109,47 +99,11 @@ const (
 	maxEdits    = 400
 )
 
-// follow is as catchUp, for those who ask again and again: one look in a while is enough for all of them.
-func (j *journal) follow(over bool) (entries int, err error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if !over && time.Since(j.looked) < pollStream/2 {
-		return j.entries, nil
-	}
-	return j.look(over)
-}
-
-// rendered are at most n entries that have been read, starting with one, as a function renders them.
-func (j *journal) rendered(from, n int, render func(transcript.Entry) (string, error)) ([]string, error) {
-	j.sending.Lock()
-	defer j.sending.Unlock()
-	if at := from - j.sent.from; at >= 0 && at < len(j.sent.texts) {
-		return j.sent.texts[at:], nil
-	}
-	list, err := j.part(from, n)
-	if err != nil {
-		return nil, err
-	}
-	texts := make([]string, len(list))
-	for i, e := range list {
-		if texts[i], err = render(e); err != nil {
-			return nil, err
-		}
-	}
-	j.sent = batch{from, texts}
-	return texts, nil
-}
-
 // catchUp reads what has been written since. When the session is over, an incomplete last line
 // counts. The error is [fs.ErrNotExist] if there is no transcript.
 func (j *journal) catchUp(over bool) (entries int, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.look(over)
-}
-
-// look is catchUp with the lock held.
-func (j *journal) look(over bool) (entries int, err error) {
 	if j.ended {
 		return j.entries, nil
 	}
@@ -163,7 +117,6 @@ func (j *journal) look(over bool) (entries int, err error) {
 			j.written = info.ModTime()
 		}
 	}
-	j.looked = time.Now()
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := file.Read(buffer)
