@@ -83,15 +83,8 @@ var readers = []reader{
 	{"prd.json", readPRD, func(l looks) bool { return l.object && l.has("userStories") }},
 	{"stories", readStories, func(l looks) bool { return l.object && l.has("stories") }},
 	{backlog, readBacklog, func(l looks) bool { return l.backlog }},
-	{"agentic-agent", readAgentic, func(l looks) bool { return l.yaml && l.items["id"] && !l.items["completed"] }},
-	{"ralphy", readRalphy, func(l looks) bool {
-		return l.yaml || l.object && l.has("tasks") && l.items["completed"] && !l.items["id"]
-	}},
+	{"agentic-agent", readAgentic, func(l looks) bool { return l.yaml }},
 	{"taskmaster", readTaskMaster, func(l looks) bool { return l.object }},
-	{"ralph-orchestrator", readOrchestrator, func(l looks) bool {
-		marked := l.has("blocked_by") || l.has("loop_id") || strings.HasPrefix(l.id, "task-")
-		return l.memories || l.lines && marked && !l.has("issue_type")
-	}},
 	{"beads", readBeads, func(l looks) bool { return l.lines }},
 	{Checklist, readMarkdown, func(looks) bool { return true }},
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -182,15 +181,10 @@ func eachLine[T any](in *ralph.Import, data []byte, f func(line int, v T) error)
 
 // looks are the features by which a format is recognized.
 type looks struct {
-	object, array, lines, yaml, memories, backlog bool
+	object, array, lines, yaml, backlog bool
 
-	keys  map[string]bool // of the object, the first element, or the first line
-	items map[string]bool // of the first element of the first list of objects
-	id    string          // of the first line
+	keys map[string]bool // of the object, the first element, or the first line
 }
-
-// yamlKey is a key in a list of YAML.
-var yamlKey = regexp.MustCompile(`(?m)^ *(?:- +| +)(\w+):`)
 
 func (l looks) has(keys ...string) bool {
 	for _, k := range keys {
@@ -203,7 +197,7 @@ func (l looks) has(keys ...string) bool {
 
 // look examines a text, which need not be valid.
 func look(data []byte) looks {
-	l := looks{keys: map[string]bool{}, items: map[string]bool{}}
+	l := looks{keys: map[string]bool{}}
 	trimmed := bytes.TrimSpace(data)
 	switch trimmed[0] {
 	case '[':
@@ -221,19 +215,12 @@ func look(data []byte) looks {
 		} else {
 			l.object = true
 		}
-		l.keys, l.id = keys(gjson.ParseBytes(trimmed)), gjson.GetBytes(trimmed, "id").Str
-		if l.object {
-			l.items = keys(gjson.GetBytes(trimmed, "tasks.0"))
-		}
+		l.keys = keys(gjson.ParseBytes(trimmed))
 	default:
 		l.backlog = isBacklog(trimmed)
 		// A checklist may also contain "tasks:".
 		tasks := bytes.HasPrefix(trimmed, []byte("tasks:")) || bytes.Contains(trimmed, []byte("\ntasks:\n"))
 		l.yaml = tasks && !l.backlog && !anyBox.Match(trimmed)
-		for _, m := range yamlKey.FindAllSubmatch(trimmed, -1) {
-			l.items[string(m[1])] = l.yaml
-		}
-		l.memories = bytes.Contains(data, []byte("\n### mem-"))
 	}
 	return l
 }

@@ -1,6 +1,8 @@
 package exchange
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +13,62 @@ import (
 
 	"ralph"
 )
+
+// Limits of a YAML file: the parser takes very long for deep nesting, which no list of tasks needs.
+const (
+	maxYAML   = 1 << 20
+	maxIndent = 16 // spaces
+)
+
+// flat refuses files that cannot be a list of tasks before they reach the parser.
+func flat(data []byte) error {
+	if len(data) > maxYAML {
+		return wrong(0, "is larger than %d KiB", maxYAML>>10)
+	}
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
+		if bytes.Count(line, []byte("["))+bytes.Count(line, []byte("{")) > maxIndent {
+			return wrong(n, "has too many brackets for a list of tasks")
+		}
+	}
+	return nil
+}
+
+// yamlTasks returns the list in "tasks".
+func yamlTasks(node ast.Node) ([]ast.Node, error) {
+	m, ok := node.(ast.MapNode)
+	if !ok {
+		return nil, wrong(1, `"tasks:" with a list below it is expected`)
+	}
+	for pairs := m.MapRange(); pairs.Next(); {
+		if pairs.Key().String() != "tasks" {
+			continue
+		}
+		list, ok := pairs.Value().(*ast.SequenceNode)
+		if !ok {
+			return nil, wrong(pairs.Key().GetToken().Position.Line, `"tasks" must be a list`)
+		}
+		return list.Values, nil
+	}
+	return nil, wrong(1, `there is no "tasks"`)
+}
+
+// yamlError returns the parser's error with its line, without the source that it quotes.
+func yamlError(err error) error {
+	var kind *yaml.TypeError
+	if errors.As(err, &kind) && kind.StructFieldName != nil {
+		_, name, _ := strings.Cut(*kind.StructFieldName, ".")
+		return wrong(kind.Token.Position.Line, "%q holds %.60q, where %s is expected",
+			strings.ToLower(name), kind.Token.Value, expected(kind.DstType.String()))
+	}
+	var y yaml.Error
+	if errors.As(err, &y) && y.GetToken() != nil {
+		return wrong(y.GetToken().Position.Line, "%s", y.GetMessage())
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return wrong(0, "is not valid YAML: %s", first)
+}
 
 // A record is a map of YAML from which values are taken. What nobody takes is told as it is.
 type record struct {
