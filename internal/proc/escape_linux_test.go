@@ -45,13 +45,12 @@ var escapeHelpers = map[string]func([]string) error{
 	"timeouts":  timeouts,
 	"disguised": disguised,
 	"headless":  headless,
-	"contain":   contain,
 	"wrap":      wrap,
 	"stops":     stops,
 }
 
 // TestATimedOutSessionLeavesNoProcess runs sessions that try to get away, one
-// after the other, every second in a cgroup if there is one, in a process that adopts whatever gets out of a supervisor's
+// after the other, in a process that adopts whatever gets out of a supervisor's
 // hands: the kernel itself tells whether anything is left when Wait returns.
 // RALPH_TEST_ESCAPES is how many sessions; 30 if it is not set.
 func TestATimedOutSessionLeavesNoProcess(t *testing.T) {
@@ -74,13 +73,8 @@ func timeouts(args []string) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	inGroup := proc.Contain()
 	for i := range n {
-		var c proc.Containment
-		if i%2 == 1 {
-			c = inGroup
-		}
-		if err := timeout(time.Duration(i%4)*5*time.Millisecond, c); err != nil {
+		if err := timeout(time.Duration(i%4) * 5 * time.Millisecond); err != nil {
 			return fmt.Errorf("session %d: %w", i+1, err)
 		}
 	}
@@ -88,7 +82,7 @@ func timeouts(args []string) error {
 }
 
 // timeout runs one session and wants no process when Wait has returned.
-func timeout(grace time.Duration, c proc.Containment) error {
+func timeout(grace time.Duration) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
@@ -98,7 +92,7 @@ func timeout(grace time.Duration, c proc.Containment) error {
 	script := "trap '' INT TERM\n" + strings.Join(escapes, "\n") + "\nwhile :; do sleep 1000; done"
 	p, err := proc.Start(proc.Spec{
 		Args: []string{"sh", "-c", script, os.Args[0]}, Env: []string{"PATH=" + os.Getenv("PATH"), marker},
-		Stdout: w, Stderr: w, KillGrace: grace, Marker: marker, Containment: c,
+		Stdout: w, Stderr: w, KillGrace: grace, Marker: marker,
 	})
 	if err := errors.Join(err, w.Close()); err != nil {
 		return err

@@ -5,9 +5,6 @@ import (
 	"os"
 )
 
-// CgroupMount is cgroupMount for other packages' tests.
-func CgroupMount(mountinfo string) (mount, root string) { return cgroupMount(mountinfo) }
-
 // ParseStat is parseStat for other packages' tests.
 func ParseStat(stat string) (pid, parent int, start uint64, state byte, command string, err error) {
 	p, err := parseStat(stat)
@@ -30,4 +27,4 @@ func NewProcess(stdin, stdout, stderr *os.File) (pid int, start func(spec Spec) 
 }
 
 // WrapperOf returns the name by which a wrapper's processes are known, of a leader and its program's file name.
-func WrapperOf(leader int, program string) string { return newHunt(leader, program, "").wrapper }
+func WrapperOf(leader int, program string) string { return newHunt(leader, program).wrapper }

@@ -2,23 +2,14 @@ package proc
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// forkExec starts a program in its cgroup.
-func forkExec(r request, group cgroup, attr *syscall.ProcAttr) (pid int, err error) {
-	if group != "" {
-		dir, err := os.Open(string(group))
-		if err != nil {
-			return 0, fmt.Errorf("the cgroup of the command: %w", err)
-		}
-		defer dir.Close()
-		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(dir.Fd())
-	}
+// forkExec starts a program in its namespaces.
+func forkExec(r request, attr *syscall.ProcAttr) (pid int, err error) {
 	if closed, err := apart(r.Apart, attr.Sys); err != nil {
 		return 0, err
 	} else if closed != nil {

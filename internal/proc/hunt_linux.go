@@ -18,8 +18,7 @@ const adoptsOrphans = true
 // A hunt finds and kills processes, and remembers them.
 type hunt struct {
 	find    func() (found []process, sure bool, err error)
-	sure    bool // the last look has missed nothing
-	groups  []cgroup
+	sure    bool   // the last look has missed nothing
 	command int    // process id of the command, which is not a leftover
 	wrapper string // name of wrapper processes, which are not leftovers either; "" for none
 	seen    map[identity]bool
@@ -27,16 +26,11 @@ type hunt struct {
 	kept    map[identity]bool // by the last Prune: if it is killed then, they are not leftovers either
 }
 
-// newHunt hunts all descendants of this process, a supervisor, and the processes in the command's
-// cgroup. wrapper is the file name of the program that the leader has just started to execute; the
-// process itself may still have the name of this one.
-func newHunt(leader int, wrapper string, group cgroup) *hunt {
+// newHunt hunts all descendants of this process, a supervisor. wrapper is the file name of the program that the leader
+// has just started to execute; the process itself may still have the name of this one.
+func newHunt(leader int, wrapper string) *hunt {
 	const longest = 15 // of a process's name
-	h := &hunt{find: family, command: leader, wrapper: wrapper[:min(len(wrapper), longest)], seen: map[identity]bool{}}
-	if group != "" {
-		h.groups = []cgroup{group}
-	}
-	return h
+	return &hunt{find: family, command: leader, wrapper: wrapper[:min(len(wrapper), longest)], seen: map[identity]bool{}}
 }
 
 // family lists the descendants of this process, parents first. sure is false if a process has
@@ -48,22 +42,8 @@ func family() (found []process, sure bool, err error) {
 
 // list lists the processes to hunt, each once, parents first.
 func (h *hunt) list() (found []process, err error) {
-	if found, h.sure, err = h.find(); err != nil || len(h.groups) == 0 {
-		return found, err
-	}
-	known := map[identity]bool{}
-	for _, p := range found {
-		known[p.identity] = true
-	}
-	for _, g := range h.groups {
-		for _, p := range g.members() {
-			if !known[p.identity] {
-				known[p.identity] = true
-				found = append(found, p)
-			}
-		}
-	}
-	return found, nil
+	found, h.sure, err = h.find()
+	return found, err
 }
 
 // members describes processes of a command. Wrappers are the command's first process and its
@@ -106,18 +86,11 @@ func (h *hunt) interrupt(all bool) (any bool) {
 // strike kills everything: it stops the processes that it finds before it kills them. The error says why some
 // could not be signalled.
 func (h *hunt) strike() error {
-	for _, g := range h.groups {
-		_ = g.freeze(true) // what the cgroup does not hold is stopped below
-	}
 	caught, err := h.kill(nil)
 	for _, p := range caught {
 		h.note(p)
 	}
-	errs := []error{err}
-	for _, g := range h.groups {
-		errs = append(errs, g.kill())
-	}
-	return errors.Join(errs...)
+	return err
 }
 
 // kill stops the processes that it finds, but for those to keep, looks again until nothing new turns up, and

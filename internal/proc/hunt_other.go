@@ -15,7 +15,7 @@ const adoptsOrphans = false
 // A hunt kills the command's process group, for lack of a subreaper.
 type hunt struct{ group int }
 
-func newHunt(leader int, _ string, _ cgroup) *hunt { return &hunt{leader} }
+func newHunt(leader int, _ string) *hunt { return &hunt{leader} }
 
 // interrupt cannot tell a wrapper from the command here.
 func (h *hunt) interrupt(bool) bool { return false }

@@ -85,33 +85,6 @@ func (k Kin) hasLocked(file fs.FileInfo, mode string) bool {
 	return false
 }
 
-// GroupMarkers returns the markers' values of the commands in whose cgroups this process is; see
-// [Spec.Marker].
-func GroupMarkers() []string {
-	groups, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return nil
-	}
-	var values []string
-	for part := range strings.FieldsFuncSeq(string(groups), func(r rune) bool { return r == '/' || r == '\n' }) {
-		rest, ours := strings.CutPrefix(part, "ralph-")
-		value, number, numbered := cutLast(rest, ".")
-		if _, err := strconv.ParseUint(number, 10, 64); !ours || !numbered || err != nil {
-			continue
-		}
-		values = append(values, unescaper.Replace(value))
-	}
-	return values
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
-}
-
 // Supervises reports whether the process is a command's supervisor.
 func (k Kin) Supervises() bool {
 	args, err := readMemory(k.pid, "cmdline")

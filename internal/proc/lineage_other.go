@@ -18,8 +18,5 @@ func (Kin) HasOpen(string) bool { return false }
 // Holds is always false: locks cannot be seen here.
 func (Kin) Holds(string) bool { return false }
 
-// GroupMarkers returns none: there are no cgroups here.
-func GroupMarkers() []string { return nil }
-
 // Supervises is always false: supervisors cannot be seen here.
 func (Kin) Supervises() bool { return false }

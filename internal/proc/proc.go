@@ -15,9 +15,8 @@
 // never copied.
 //
 // If the supervisor itself is killed, [Process.Wait] finds the command's processes by an entry of
-// their environment, as [Sweep] does after a crash. Processes that have cleared their environment
-// are found if the command was in a cgroup, which [Contain] provides where possible; limits require
-// it, too.
+// their environment, as [Sweep] does after a crash. Processes that have cleared their environment are found only
+// where a wrapper with the marker has a namespace of processes, as bubblewrap has, which ends as a whole.
 //
 // [Process.Prune] kills what the command has started, as far as it is not to be kept.
 //
@@ -87,8 +86,6 @@ type Spec struct {
 
 	// Reach are paths that the command may write to in addition to those of its sandbox.
 	Reach []string
-
-	Containment Containment // see [Contain]
 }
 
 // Namespaces are namespaces of Linux. Without root's rights they take a user namespace, which maps

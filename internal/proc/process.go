@@ -103,7 +103,7 @@ func (p *Process) start(spec Spec, path, dir string, args []string) error {
 	}
 	answer, err := p.request(request{
 		Path: path, Args: args, Dir: dir, Env: spec.Env, KillGrace: spec.KillGrace, Wrapper: wrapper,
-		Apart: spec.Apart, Enclosure: spec.Containment.enclosure(spec.Marker),
+		Apart: spec.Apart,
 	})
 	if err != nil {
 		// The command may already run, or be about to execute its program and still look like its

@@ -11,15 +11,6 @@ import (
 	"ralph/internal/proc"
 )
 
-// bothWays runs a test with signals, and with a cgroup if there is one.
-func bothWays(t *testing.T, test func(t *testing.T, edit func(*proc.Spec))) {
-	t.Run("signals", func(t *testing.T) { test(t, func(*proc.Spec) {}) })
-	t.Run("cgroup", func(t *testing.T) {
-		c := needCgroups(t)
-		test(t, func(spec *proc.Spec) { spec.Containment = c })
-	})
-}
-
 // only keeps the command itself.
 func only(s *session) func(proc.Member) bool {
 	return func(m proc.Member) bool { return m.Pid == s.Pid() }
@@ -56,38 +47,36 @@ var killed = proc.Exit{Code: -1, Signal: "SIGKILL"}
 
 // TestTheCommandIsKeptAndGoesOn while all that it has started is killed, twice.
 func TestTheCommandIsKeptAndGoesOn(t *testing.T) {
-	bothWays(t, func(t *testing.T, edit func(*proc.Spec)) {
-		for _, family := range families {
-			t.Run(family.name, func(t *testing.T) {
-				t.Parallel()
-				s := startScript(t, family.script+"\nread line; echo $line; read line; exit 3", edit)
-				for range family.up {
-					s.expect("up")
+	for _, family := range families {
+		t.Run(family.name, func(t *testing.T) {
+			t.Parallel()
+			s := startScript(t, family.script+"\nread line; echo $line; read line; exit 3", nil)
+			for range family.up {
+				s.expect("up")
+			}
+			killed := s.prune(only(s))
+			// A shell between the two may not have ended yet.
+			if len(killed) < family.up {
+				t.Errorf("got %+v, want %d killed", killed, family.up)
+			}
+			for _, l := range killed {
+				if alive := commandOf(l.Pid); alive != "" || l.Command == "" {
+					t.Errorf("%+v was killed, and is %q", l, alive)
 				}
-				killed := s.prune(only(s))
-				// A shell between the two may not have ended yet.
-				if len(killed) < family.up {
-					t.Errorf("got %+v, want %d killed", killed, family.up)
-				}
-				for _, l := range killed {
-					if alive := commandOf(l.Pid); alive != "" || l.Command == "" {
-						t.Errorf("%+v was killed, and is %q", l, alive)
-					}
-				}
-				if _, err := io.WriteString(s.stdin, "on\n"); err != nil {
-					t.Fatal(err)
-				}
-				s.expect("on")
-				if killed = s.prune(only(s)); len(killed) > 0 {
-					t.Errorf("killed the second time: %+v", killed)
-				}
-				s.stdin.Close()
-				if exit := s.ends(proc.Exit{Code: 3}); len(exit.Leftovers) > 0 {
-					t.Errorf("leftovers of what was killed already: %+v", exit.Leftovers)
-				}
-			})
-		}
-	})
+			}
+			if _, err := io.WriteString(s.stdin, "on\n"); err != nil {
+				t.Fatal(err)
+			}
+			s.expect("on")
+			if killed = s.prune(only(s)); len(killed) > 0 {
+				t.Errorf("killed the second time: %+v", killed)
+			}
+			s.stdin.Close()
+			if exit := s.ends(proc.Exit{Code: 3}); len(exit.Leftovers) > 0 {
+				t.Errorf("leftovers of what was killed already: %+v", exit.Leftovers)
+			}
+		})
+	}
 }
 
 // TestPruneAsksForEachProcessOnce, and keeps those for which it is told so.
@@ -142,26 +131,23 @@ func TestWhatHasEndedIsNotPruned(t *testing.T) {
 }
 
 func TestAWrapperIsKeptWithItsCommand(t *testing.T) {
-	bothWays(t, func(t *testing.T, edit func(*proc.Spec)) {
-		// As bubblewrap: a process outside, one inside, then the command.
-		s := startScript(t, "setsid sh -c 'echo up; sleep 1000; :' & read line; exit 3", func(spec *proc.Spec) {
-			edit(spec)
-			spec.Wrapper = []string{os.Args[0], "helper", "wrap"}
-		})
-		s.expect("up")
-		wrapper := 0
-		killed := s.prune(func(m proc.Member) bool {
-			if strings.Contains(m.Command, "helper") {
-				wrapper++
-			}
-			return strings.Contains(m.Command, "read line")
-		})
-		if len(killed) == 0 || !strings.Contains(killed[0].Command, "echo up") || wrapper > 0 {
-			t.Errorf("killed %+v, asked for %d of the wrapper; want the child alone", killed, wrapper)
-		}
-		s.stdin.Close()
-		s.ends(proc.Exit{Code: 3})
+	// As bubblewrap: a process outside, one inside, then the command.
+	s := startScript(t, "setsid sh -c 'echo up; sleep 1000; :' & read line; exit 3", func(spec *proc.Spec) {
+		spec.Wrapper = []string{os.Args[0], "helper", "wrap"}
 	})
+	s.expect("up")
+	wrapper := 0
+	killed := s.prune(func(m proc.Member) bool {
+		if strings.Contains(m.Command, "helper") {
+			wrapper++
+		}
+		return strings.Contains(m.Command, "read line")
+	})
+	if len(killed) == 0 || !strings.Contains(killed[0].Command, "echo up") || wrapper > 0 {
+		t.Errorf("killed %+v, asked for %d of the wrapper; want the child alone", killed, wrapper)
+	}
+	s.stdin.Close()
+	s.ends(proc.Exit{Code: 3})
 }
 
 // TestAWrapperIsKnownByItsProgram: just after its start a process may still have another name, as this one has.
@@ -174,15 +160,12 @@ func TestAWrapperIsKnownByItsProgram(t *testing.T) {
 }
 
 func TestASupervisorThatIsStoppedAllTheTimeKills(t *testing.T) {
-	bothWays(t, func(t *testing.T, edit func(*proc.Spec)) {
-		s := startScript(t, `for i in 1 2 3 4; do setsid env -i "$0" helper stops $PPID & done; read line`, func(spec *proc.Spec) {
-			edit(spec)
-			spec.Args = append(spec.Args, os.Args[0])
-		})
-		s.expect("up", "up", "up", "up")
-		if err := s.Kill(); err != nil {
-			t.Error(err)
-		}
-		s.ends(killed)
+	s := startScript(t, `for i in 1 2 3 4; do setsid env -i "$0" helper stops $PPID & done; read line`, func(spec *proc.Spec) {
+		spec.Args = append(spec.Args, os.Args[0])
 	})
+	s.expect("up", "up", "up", "up")
+	if err := s.Kill(); err != nil {
+		t.Error(err)
+	}
+	s.ends(killed)
 }

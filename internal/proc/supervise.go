@@ -32,7 +32,6 @@ type supervisor struct {
 	child    <-chan os.Signal
 	leader   int
 	wrapped  bool // the leader becomes a wrapper with the command as a child
-	group    cgroup
 	grace    time.Duration
 	hunt     *hunt
 	tell     func(event) // sends to ralph
@@ -80,14 +79,9 @@ func supervise() error {
 		return fmt.Errorf("read the request: %w", err)
 	}
 	encoder := gob.NewEncoder(os.NewFile(eventsFD, "events"))
-	group, err := newGroup(r.Enclosure)
-	leader := 0
-	if err == nil {
-		leader, err = start(r, group)
-	}
+	leader, err := start(r)
 	if err != nil {
-		removed := group.remove() // first, because ralph kills this process when it has the answer
-		return errors.Join(encoder.Encode(refused(err)), removed)
+		return encoder.Encode(refused(err))
 	}
 	// If ralph cannot be told, it is gone, and the pipe of orders closes too.
 	told := encoder.Encode(started{Pid: leader})
@@ -97,13 +91,10 @@ func supervise() error {
 		}
 	}
 	s := &supervisor{
-		orders: readOrders(decoder), child: child, leader: leader, wrapped: r.Wrapper != "", group: group,
-		grace: r.KillGrace, hunt: newHunt(leader, r.Wrapper, group), tell: tell,
+		orders: readOrders(decoder), child: child, leader: leader, wrapped: r.Wrapper != "",
+		grace: r.KillGrace, hunt: newHunt(leader, r.Wrapper), tell: tell,
 	}
 	survivors := s.run()
-	if err := s.group.remove(); err != nil && survivors == "" {
-		survivors = err.Error()
-	}
 	tell(event{Ended: &ended{s.exit, survivors}})
 	if errors.Is(told, syscall.EPIPE) {
 		return nil // ralph is gone, and so is everything else
@@ -113,8 +104,8 @@ func supervise() error {
 
 // start starts the command in a process group of its own, and closes its streams here: only the
 // command's processes may hold them.
-func start(r request, group cgroup) (int, error) {
-	pid, err := forkExec(r, group, &syscall.ProcAttr{
+func start(r request) (int, error) {
+	pid, err := forkExec(r, &syscall.ProcAttr{
 		Dir:   r.Dir,
 		Env:   r.Env,
 		Files: []uintptr{stdinFD, stdoutFD, stderrFD},

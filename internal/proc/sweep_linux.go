@@ -20,8 +20,7 @@ const doubt = time.Second
 const minDoubts = 5
 
 // Sweep kills every process whose environment, at the time it was started, has the entry marker,
-// such as "RALPH_SESSION_ID=…", or which is in the cgroup of a command with that marker, and waits
-// until all are gone. It is for processes that a crash left behind, and reaches those that the
+// such as "RALPH_SESSION_ID=…", and waits until all are gone. It is for processes that a crash left behind, and reaches those that the
 // current user may read and signal. The error names what could not be killed, or is about the
 // marker: it must be NAME=value, and must not be in the calling process's own environment.
 // Elsewhere than on Linux the error is [errors.ErrUnsupported].
@@ -34,7 +33,7 @@ func Sweep(marker string) ([]Leftover, error) {
 		return nil, fmt.Errorf("sweep: this process itself carries the marker %q", marker)
 	}
 	c := &census{marker: marker, others: map[int]bool{}}
-	h := &hunt{find: c.take, groups: groupsOf(marker), seen: map[identity]bool{}}
+	h := &hunt{find: c.take, seen: map[identity]bool{}}
 	begin := time.Now()
 	caught, last := begin, begin // the last catch, and the last irregularity
 	doubts := 0                  // strikes since then that were not sure
@@ -62,11 +61,6 @@ func Sweep(marker string) ([]Leftover, error) {
 			clear(c.others)
 		default:
 			doubts++
-		}
-	}
-	for _, g := range h.groups {
-		if err := g.remove(); err != nil {
-			return h.leftovers(), fmt.Errorf("sweep %s: %w", name, err)
 		}
 	}
 	return h.leftovers(), nil

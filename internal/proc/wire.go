@@ -28,7 +28,6 @@ type request struct {
 	KillGrace time.Duration
 	Wrapper   string // file name of the wrapper's program; "" for none
 	Apart     Namespaces
-	Enclosure enclosure
 }
 
 // An order is a command to the supervisor, at any time until the end.

@@ -22,10 +22,9 @@ import (
 
 // A Confinement is what confines the agent and the commands that check its work.
 type Confinement struct {
-	Sandbox     sandbox.Mechanism
-	Cannot      []string // what the sandbox does not enforce, in words
-	Containment proc.Containment
-	Unlayered   string // why commands cannot have layers; "" if they can
+	Sandbox   sandbox.Mechanism
+	Cannot    []string // what the sandbox does not enforce, in words
+	Unlayered string   // why commands cannot have layers; "" if they can
 
 	project *Project
 }
@@ -38,7 +37,6 @@ func (p *Project) Confine(ctx context.Context) (c Confinement, err error) {
 		return c, ralph.Usage(fmt.Errorf("verify.hidden_files is %s, where every session sees it: "+
 			"move it out of the project", at))
 	}
-	c.Containment = proc.Contain()
 	mode := p.Config.Sandbox.Mode
 	if mode == "off" {
 		c.Sandbox.Name = sandbox.None

@@ -85,7 +85,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout, Env: p.workEnvironment(), Through: p.Mask().Reader,
 			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect,
 			Guard: p.guard(),
-			Enter: p.Confinement.Enter(checkRole), Containment: p.Confinement.Containment,
+			Enter: p.Confinement.Enter(checkRole),
 			Tests: c.Verify.Tests, Proof: c.Verify.Proof,
 			Hidden: p.hidden(), HiddenFiles: p.hiddenFiles(),
 		},
@@ -177,8 +177,8 @@ func (p *Project) Pool(here *workspace.Workspace) *workspace.Pool {
 		Env: p.workEnvironment(), Through: p.Mask().Reader,
 		Enter: p.Confinement.Enter(agentRole), Prepare: p.Confinement.Enter(setupRole), Layers: p.Confinement.Sandbox.Layers,
 		Steering: kinds.Steering, Caches: p.warmCaches(), MinFree: uint64(c.MinFree) << 20,
-		Forges:      p.Confinement.Sandbox.Name == sandbox.None && os.Geteuid() == 0,
-		Containment: p.Confinement.Containment, Timeout: p.Config.Verify.Timeout, Log: p.Log,
+		Forges:  p.Confinement.Sandbox.Name == sandbox.None && os.Geteuid() == 0,
+		Timeout: p.Config.Verify.Timeout, Log: p.Log,
 	}
 }
 
@@ -312,7 +312,7 @@ func (p *Project) agents() (map[string]agent.Agent, error) {
 			Command: c.Command, MCPCommand: []string{self, "mcp"}, Env: maps.Clone(c.Env),
 			Environ: p.Environ, Through: p.Mask().Reader,
 			ExitGrace: config.Fixed.ExitGrace, KillGrace: config.Fixed.KillGrace,
-			Enter: p.Confinement.Enter(agentRole), Probe: p.Confinement.Enter(probeRole), Containment: p.Confinement.Containment,
+			Enter: p.Confinement.Enter(agentRole), Probe: p.Confinement.Enter(probeRole),
 		},
 		ExtraArgs: c.ExtraArgs, PermissionMode: c.PermissionMode, AsksRalph: claude.Asks(c.PermissionMode),
 	})

@@ -640,3 +640,28 @@ func TestNothingInASandboxOutlivesIt(t *testing.T) {
 		}
 	})
 }
+
+// TestALostSupervisorTakesAllOfBubblewrapWithIt: a process that has cleared its environment, too, as its namespace ends.
+func TestALostSupervisorTakesAllOfBubblewrapWithIt(t *testing.T) {
+	const script = `(setsid env -i sleep 1000 &); echo up; while :; do sleep 1000; done`
+	spec := inside(t, only(t, sandbox.Bubblewrap), t.TempDir(), script, nil)
+	p, output := talk(t, spec)
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Pid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var supervisor int
+	_, rest, _ := strings.Cut(string(stat), "\nPPid:")
+	if _, err := fmt.Sscan(rest, &supervisor); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(supervisor, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Wait(); !errors.Is(err, proc.ErrSupervisorLost) {
+		t.Errorf("got %v, want %v", err, proc.ErrSupervisorLost)
+	}
+	if _, err := io.Copy(io.Discard, output); err != nil {
+		t.Errorf("the output is still held open: %v", err)
+	}
+}

@@ -89,7 +89,7 @@ func (h *Home) Inside(ctx context.Context, environ []string, dir, command string
 	return session, err
 }
 
-// enclosing looks for signs of a session: its variables, here or in an ancestor, a cgroup, or an
+// enclosing looks for signs of a session: its variables, here or in an ancestor, or an
 // ancestor that is the run itself. A run is recognized by the lock that it holds; another ralph
 // that verifies, by its open database.
 func (h *Home) enclosing(environ []string) (markers, channels []string, within bool) {
@@ -114,9 +114,6 @@ func (h *Home) enclosing(environ []string) (markers, channels []string, within b
 		variables(k.Environ)
 		supervised := i > 0 && kin[i-1].Supervises()
 		within = within || i > 0 && k.Holds(h.File(lockName)) || supervised && k.HasOpen(h.File(Database))
-	}
-	for _, id := range proc.GroupMarkers() {
-		add(&markers, id)
 	}
 	return markers, channels, within
 }

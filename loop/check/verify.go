@@ -35,7 +35,6 @@ type Rules struct {
 	Tests       []string                  // globs of test files, "auto" for the conventions
 	Guard       Guard                     // what else people decide on
 	Enter       proc.Enter                // runs the commands in a sandbox; nil is no sandbox
-	Containment proc.Containment
 }
 
 // The values of [Rules.Proof]: when the tests of a change are run on the code as it was before, too.
@@ -150,7 +149,6 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	spec := proc.Spec{
 		Args: []string{"/bin/sh", "-c", run}, Dir: round.Dir,
 		Marker: marker, Env: proc.Joined(r.Env, round.Env, []string{marker}), Through: r.Through,
-		Containment: r.Containment,
 	}
 	leave, err := r.Enter.Enter(&spec)
 	if err != nil {

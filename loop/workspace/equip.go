@@ -124,7 +124,7 @@ func (p *Workspace) commands(ctx context.Context, commands []string) error {
 		marker := Marker("workspace-" + p.Clone.name() + "-" + p.State)
 		spec := proc.Spec{
 			Args: []string{"/bin/sh", "-c", command}, Dir: p.Dir, Marker: marker,
-			Env: proc.Joined(s.Env, p.Environ(), []string{marker}), Through: s.Through, Containment: s.Containment,
+			Env: proc.Joined(s.Env, p.Environ(), []string{marker}), Through: s.Through,
 		}
 		enter := s.Enter
 		if p.Clone.Checks {

@@ -49,10 +49,9 @@ type Pool struct {
 	Forges         bool              // checks may set the time of a file's last change
 	Steering       []string          // globs of files that steer agents: no session leaves one to the next
 
-	Merged      func(ctx context.Context) (string, error) // the last commit of the target; nil is any
-	Containment proc.Containment
-	Timeout     time.Duration
-	Log         *slog.Logger
+	Merged  func(ctx context.Context) (string, error) // the last commit of the target; nil is any
+	Timeout time.Duration
+	Log     *slog.Logger
 }
 
 // A Clone is the part of a [Workspace] that only ralph's own clones have.

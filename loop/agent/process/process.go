@@ -49,9 +49,8 @@ type Options struct {
 	ToolsWait     time.Duration // time for ralph's tools to reach the agent in a turn; default 1 min
 	MaxTranscript int64         // size limit of the transcript in bytes; default 256 MiB
 
-	Enter       proc.Enter       // runs the agent in a sandbox; nil is no sandbox
-	Probe       proc.Enter       // the same for its version, for which it may leave nothing behind
-	Containment proc.Containment // what else confines it
+	Enter proc.Enter // runs the agent in a sandbox; nil is no sandbox
+	Probe proc.Enter // the same for its version, for which it may leave nothing behind
 }
 
 // WithDefaults returns the options with defaults for zero fields.
@@ -167,7 +166,7 @@ func (o Options) start(p *agent.Profile, task agent.Assignment, logs *logs, args
 	spec := proc.Spec{
 		Stdin: s.theirs[0], Stdout: s.theirs[1], Stderr: s.theirs[2],
 		Args: slices.Concat(o.Command, args), Dir: task.Dir, Env: Environment(p, o.Environ, o.Env, task),
-		Marker: marker(task), KillGrace: o.KillGrace, Containment: o.Containment,
+		Marker: marker(task), KillGrace: o.KillGrace,
 	}
 	if task.Channel.Socket != "" {
 		spec.Reach = []string{filepath.Dir(task.Channel.Socket)}
