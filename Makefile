@@ -8,7 +8,7 @@ own := internal/tools/bench internal/tools/messagesapi internal/tools/mutation
 # Temporary files are in memory, where that is allowed; lint has vetted all.
 gotest := .ci/memory go test -vet=off
 
-.PHONY: help build install demo test tests race lint bench storm postgres mutation dist
+.PHONY: help build install demo test check nightly long race lint bench storm postgres mutation dist
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 10
@@ -22,13 +22,20 @@ install: ## install ralph into $(go env GOBIN)
 demo: build ## the whole loop on a small project, with the scripted agent
 	./ralph demo
 
-test: lint ## everything that CI checks
-	$(MAKE) --no-print-directory -j2 race tests # each waits for processes more often than for a processor
-	@[ "$(wildcard /usr/lib/postgresql/*/bin/initdb)" ] || command -v initdb >/dev/null || echo 'Nothing was tried on PostgreSQL: it is not installed.'
+test: ## what a contributor runs: no linter, npm, browser or PostgreSQL, and nothing that takes long
+	$(gotest) -short -timeout 20m -p 2 -parallel 8 ./...
 
-tests: ## the tests, but for the race detector
-	$(gotest) -timeout 60m -p 2 -parallel 8 ./... # cmd/ralph takes about as long as all others
+check: lint ## the rest of what CI runs: the linter, the race detector, and what make test skips
+	$(MAKE) --no-print-directory -j2 race long # each waits for processes more often than for a processor
 	for tool in $(own); do (cd $$tool && $(CURDIR)/$(gotest) ./...) || exit 1; done
+	$(MAKE) --no-print-directory bench BENCH=-small >/dev/null
+
+# Commands, browsers, real CLIs and machines, then what else takes a PostgreSQL. make test has run the other stories.
+long:
+	$(gotest) -timeout 30m -parallel 8 ./cmd/ralph -skip '^TestStories$$'
+	$(gotest) -timeout 30m ./cmd/ralph -run 'TestStories/(db_move|review_postgres|what_changed|workspace_git)$$'
+	$(gotest) -timeout 30m ./store ./loop/merging ./loop \
+		-run 'Commit|History|Moved?|Server|LockTheHistory|Crowd$$|Machine|TriedAgain|MadeAnew|CannotBeDropped'
 
 race: ## what runs at once, under the race detector; CONTRIBUTING.md says why this
 	$(gotest) -race -timeout 30m -p 2 -parallel 4 ./internal/follow ./internal/jsonrpc ./internal/notify ./internal/systemd ./internal/watch \
@@ -61,6 +68,11 @@ storm: ## several sessions at once, simulated and killed, by random seeds; STORM
 postgres: ## the tests and stories on PostgreSQL, not on files
 	RALPH_REQUIRE_POSTGRES=1 RALPH_TEST_DATABASE=postgres .ci/memory go test -timeout 60m -p 2 -parallel 4 ./store ./loop/... ./mcpserver ./internal/web
 	RALPH_REQUIRE_POSTGRES=1 RALPH_TEST_DATABASE=postgres .ci/memory go test -timeout 60m -parallel 4 ./cmd/ralph -run TestStories
+
+nightly: storm postgres mutation ## what takes hours: storms, all agents, every page, the protocol's own suite, a release
+	RALPH_TEST_AGENTS=all go test -count=1 -timeout 2h ./cmd/ralph -run TestReal
+	RALPH_TEST_PAGES=1 RALPH_TEST_DIST=1 RALPH_TEST_WAIT=20 go test -count=1 -timeout 2h -v ./cmd/ralph -run 'Page|Hostile|Dist|TestMachinesAddUp'
+	.ci/suites
 
 mutation: ## break the rules, one change at a time, and list what no test notices; CONTRIBUTING.md
 	go run -C internal/tools/mutation . -C $(CURDIR) $(MUTATION)

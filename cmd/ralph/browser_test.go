@@ -30,6 +30,7 @@ var chromiums = []string{"chromium-headless-shell", "chromium", "chromium-browse
 // the test is skipped, unless RALPH_REQUIRE_CHROMIUM is set.
 func needChromium(t *testing.T) string {
 	t.Helper()
+	long(t)
 	if path := os.Getenv("RALPH_TEST_CHROMIUM"); path != "" {
 		return path
 	}

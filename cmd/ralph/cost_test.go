@@ -12,6 +12,7 @@ import (
 // TestASessionStartsFewGitProcesses counts them, which takes no clock: each is a
 // millisecond or two of a session, and of every session.
 func TestASessionStartsFewGitProcesses(t *testing.T) {
+	long(t)
 	t.Parallel()
 	git, err := exec.LookPath("git")
 	if err != nil {

@@ -43,6 +43,7 @@ turn
 // signal had its effect once, every task has been merged once, no task is stuck and nothing
 // is alive. RALPH_TEST_KILLS says how often; RALPH_TEST_SEED repeats a run.
 func TestKilledAtAnyMoment(t *testing.T) {
+	long(t)
 	t.Parallel()
 	random, kills, frozen := chance(t), testNumber(t, "RALPH_TEST_KILLS", 12), 0
 	for done := 0; done < kills; {
@@ -84,6 +85,7 @@ func chance(t *testing.T) *rand.Rand {
 // TestAMoveThatIsKilled at any moment, to a server or back, is made again: the queue is whole where it was, and all or
 // none of it is where it goes.
 func TestAMoveThatIsKilled(t *testing.T) {
+	long(t)
 	t.Parallel()
 	random, kills, server := chance(t), testNumber(t, "RALPH_TEST_KILLS", 4), pgtest.New(t)
 	s := newScriptedProject(t, "task *\n", "")

@@ -19,6 +19,7 @@ import (
 // fewer tasks than there were, each says what to do, and doing that brings back what the last copy had.
 // RALPH_TEST_DAMAGES says how often each project is damaged.
 func TestDamagedState(t *testing.T) {
+	long(t)
 	t.Parallel()
 	times, random := testNumber(t, "RALPH_TEST_DAMAGES", 4), chance(t)
 	for _, kind := range []struct {

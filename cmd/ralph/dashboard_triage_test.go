@@ -71,6 +71,7 @@ type triaged struct {
 // TestEachItemOpensUnderEachFilterAndPage, by a click, by keys and without JavaScript; and what is decided there is
 // decided on that very item.
 func TestEachItemOpensUnderEachFilterAndPage(t *testing.T) {
+	long(t)
 	t.Parallel()
 	needChromium(t)
 	s := newNightSite(t)

@@ -8,6 +8,7 @@ import (
 
 // TestDemoOfCheats: nothing that a cheat made has been merged, and what is honest has. The demo itself says so.
 func TestDemoOfCheats(t *testing.T) {
+	long(t)
 	t.Parallel()
 	said := wantStatus(t, exec.CommandContext(t.Context(), "ralph", "demo", "--cheats"), 0)
 	for _, want := range []string{"asks you  Give a reason for deleting it", "merged    Rename a test", "No cheat has been merged"} {

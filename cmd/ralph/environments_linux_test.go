@@ -111,6 +111,7 @@ const tries = `for it in 'cat $PWD/../../../ralph.db' 'cat ~/.ssh/id' 'cat $PWD/
 // TestOutOfReach: in each environment a sandbox is taken, and a session reads neither the
 // database, nor another workspace, nor people's keys, and writes nothing elsewhere.
 func TestOutOfReach(t *testing.T) {
+	long(t)
 	t.Parallel()
 	for _, e := range environments {
 		t.Run(e.name, func(t *testing.T) {

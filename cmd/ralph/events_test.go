@@ -138,6 +138,7 @@ func TestEventsOfSeveralProcessesAreFollowed(t *testing.T) {
 
 // TestAFollowersMemoryStaysConstant: 100,000 events take no more memory than a few.
 func TestAFollowersMemoryStaysConstant(t *testing.T) {
+	long(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("the most memory that a process took is read from /proc")
 	}

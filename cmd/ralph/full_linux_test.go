@@ -35,6 +35,7 @@ func (h *heard) String() string {
 // first change that cannot be stored. The run goes on with room, or has ended with status 1; nothing is
 // lost. RALPH_TEST_MOMENTS says how many moments.
 func TestADiskThatFillsUp(t *testing.T) {
+	long(t)
 	t.Parallel()
 	moments := testNumber(t, "RALPH_TEST_MOMENTS", 2)
 	for i := range moments {

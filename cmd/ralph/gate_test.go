@@ -23,6 +23,7 @@ import (
 // RALPH_TEST_CHEATS=all (`make storm`) has all of them played by the scripted agent, the real claude and codex. Else
 // the scripted one plays a project: what is found is the same without an agent (TestGateOfRealProjects in loop/merging).
 func TestGateWithAgents(t *testing.T) {
+	long(t)
 	t.Parallel()
 	projects, err := gatetest.Read()
 	if err != nil {

@@ -114,6 +114,7 @@ var unheld = hostile{
 // TestHostileWorkspaces: whatever a session leaves in its workspace or reaches for, its task ends as docs/situations.md
 // says, and the next one of the same run is done as if nothing had been.
 func TestHostileWorkspaces(t *testing.T) {
+	long(t)
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/situations.md")
 	if err != nil {

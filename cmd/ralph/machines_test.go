@@ -213,6 +213,7 @@ task *
 
 // TestADoneThatWasHandedOver to the remote by a machine that then died is checked by another one, and merged.
 func TestADoneThatWasHandedOver(t *testing.T) {
+	long(t)
 	t.Parallel()
 	f := newFleet(t, pgtest.New(t), 2, "0", "")
 	f.dies()
@@ -254,6 +255,7 @@ func (f *fleet) move(from, to string) {
 // TestKeptWorkOfARemoteThatIsAway is waited for: by a machine that knows the branch from earlier, and by one that has never
 // seen it, which is no sign that there is none.
 func TestKeptWorkOfARemoteThatIsAway(t *testing.T) {
+	long(t)
 	t.Parallel()
 	for _, seen := range []bool{false, true} {
 		t.Run(fmt.Sprintf("seen %t", seen), func(t *testing.T) {
@@ -315,6 +317,7 @@ task Ask
 // TestALeaseThatLapses, by the clock of the server, is seen by machines whose clocks are hours apart from that, also by
 // one of the same name: a run has not ended while another one works, and what that has handed over is merged.
 func TestALeaseThatLapses(t *testing.T) {
+	long(t)
 	t.Parallel()
 	for apart, args := range map[string][]string{"5 hours": {"run", "--daemon"}, "-5 hours": {"run"}} {
 		t.Run(apart, func(t *testing.T) {

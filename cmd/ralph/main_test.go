@@ -22,6 +22,14 @@ func TestMain(m *testing.M) {
 	testscript.Main(away{m}, map[string]func(){"ralph": func() { quicken(); main() }})
 }
 
+// long skips a test of `make check` in `make test`.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("skipped: make check has it")
+	}
+}
+
 // quicken changes what is fixed, and how long leases last, as the variable RALPH_TEST_FIXED and a line
 // "#test: {stuck: 1, lease: 5s}" of ralph.yaml say. It is called in a process of its own alone, before all else.
 func quicken() {

@@ -47,6 +47,7 @@ func testedPages(t *testing.T) []string {
 
 // TestPagesDoWhatTheySay: whoever follows a page, letter by letter, sees what it shows.
 func TestPagesDoWhatTheySay(t *testing.T) {
+	long(t)
 	t.Parallel()
 	for _, path := range testedPages(t) {
 		t.Run(pageName(path), func(t *testing.T) {

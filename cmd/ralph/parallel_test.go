@@ -120,6 +120,7 @@ func (c *crowd) red() (list []string) {
 // TestACrowdOfSessionsBesideAPerson: all that they do is merged although it conflicts, what is
 // on the target was always verified, and the person keeps all that is theirs.
 func TestACrowdOfSessionsBesideAPerson(t *testing.T) {
+	long(t)
 	t.Parallel()
 	c := newCrowd(t, "0.5", true, "")
 	write := func(name, text string) {
@@ -191,6 +192,7 @@ func TestACrowdOfSessionsBesideAPerson(t *testing.T) {
 // TestACrowdThatKnowsNoGit edits files alone. One of the four that conflict leaves the conflict marks in whenever it is
 // told, and says done again: it begins anew until its work fits, and nobody is asked.
 func TestACrowdThatKnowsNoGit(t *testing.T) {
+	long(t)
 	t.Parallel()
 	c := newCrowd(t, "0.2", true, "", "dog")
 	out := c.ralph(0, "run", "--parallel", "4")
@@ -308,6 +310,7 @@ const manyKills = "limits: {attempts: 1000, stagnant_sessions: 1000, max_session
 // decides on every session of the one before, and nothing goes on that belongs to none.
 // RALPH_TEST_KILLS says how often.
 func TestACrowdThatIsKilled(t *testing.T) {
+	long(t)
 	t.Parallel()
 	c := newCrowd(t, "0.5", true, manyKills)
 	c.killed(testNumber(t, "RALPH_TEST_KILLS", 3), 3*time.Second)
@@ -357,6 +360,7 @@ func TestRealACrowdThatIsKilled(t *testing.T) {
 // TestACrowdThatDeclinesToResolve: what nobody has resolved is never committed and never
 // counted, and all else is merged.
 func TestACrowdThatDeclinesToResolve(t *testing.T) {
+	long(t)
 	t.Parallel()
 	c := newCrowd(t, "0.2", false, "limits: {attempts: 2}\n")
 	out, err := c.command("run", "--parallel", "4").CombinedOutput()

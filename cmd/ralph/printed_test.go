@@ -45,6 +45,7 @@ var (
 // TestPrintedCommandsRun types each command that ralph prints of a night in which everything happened, as it is
 // printed: none is misused, and none is refused.
 func TestPrintedCommandsRun(t *testing.T) {
+	long(t)
 	t.Parallel()
 	s := newScriptedProject(t, printedScript, "sandbox: off\npermissions: {guards: false}\nlimits: {attempts: 2}\n")
 	for _, args := range []string{

@@ -20,6 +20,7 @@ const geminiVersion = "0.61.0"
 // installed is the script of an npm package, which is installed once.
 func installed(t *testing.T, name, version, script string) string {
 	t.Helper()
+	long(t)
 	cache, err := os.UserCacheDir()
 	path := ""
 	if err == nil {

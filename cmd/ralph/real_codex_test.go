@@ -23,6 +23,7 @@ const codexVersion = "0.169.0"
 // realCodex is the real CLI, from RALPH_TEST_CODEX or installed once with npm.
 func realCodex(t *testing.T) string {
 	t.Helper()
+	long(t)
 	if path := os.Getenv("RALPH_TEST_CODEX"); path != "" {
 		return path
 	}

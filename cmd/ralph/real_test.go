@@ -33,6 +33,7 @@ const claudeVersion = "2.1.197"
 // Without npm the test is skipped, unless RALPH_REQUIRE_CLAUDE is set.
 func realClaude(t *testing.T) string {
 	t.Helper()
+	long(t)
 	if path := os.Getenv("RALPH_TEST_CLAUDE"); path != "" {
 		return path
 	}

@@ -260,6 +260,7 @@ func situations(escape string) []situation {
 // docs/situations.md has them. Liars are played under the default configuration, and
 // some again without a sandbox.
 func TestSituations(t *testing.T) {
+	long(t)
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/situations.md")
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 // once, and the daemon goes on.
 // RALPH_TEST_WORKERS says how many there are, with four tasks each.
 func TestWorkersBesideADaemon(t *testing.T) {
+	long(t)
 	t.Parallel()
 	workers, random := testNumber(t, "RALPH_TEST_WORKERS", 5), chance(t)
 	s := newScriptedProject(t, "task *\n  run mktemp made-by-the-daemon-XXXXXXXX\n  done {\"summary\": \"made\"}\n",

@@ -105,6 +105,7 @@ func (w *week) ran(step, output string) {
 // TestAWeekAddsUp: 15 tasks, three at once, with held changes, a failure, a cancelled task, and an undo and an approval
 // during a run and between runs. After each step the figures are the same everywhere, and each task is in one group.
 func TestAWeekAddsUp(t *testing.T) {
+	long(t)
 	t.Parallel()
 	gate := filepath.Join(t.TempDir(), "go")
 	w := &week{scriptedProject: newScriptedProject(t, weekScript(gate),

@@ -162,6 +162,9 @@ func makeAll(t testing.TB, end string, names ...string) string {
 // URL returns the URL of the server's first database, and starts the server if need be.
 func URL(t testing.TB) string {
 	t.Helper()
+	if testing.Short() && !Used() {
+		t.Skip("skipped: make check has PostgreSQL")
+	}
 	base, err := server()
 	if err != nil {
 		absent(t, err)
