@@ -53,19 +53,16 @@ func ParseTemplate(name, text, toolPrefix string) (*Template, error) {
 	if err != nil {
 		return nil, templateError(name, err)
 	}
-	if err := checkNames(parsed); err != nil {
+	t := &Template{name: name, parsed: parsed}
+	// A first session without anything, and a later one with everything: conditions go both ways.
+	if _, err := t.execute(Value{Attempt: 1}); err != nil {
 		return nil, templateError(name, err)
 	}
-	t := &Template{name: name, parsed: parsed}
-	sample := Value{Project: "p", TaskID: 1, TaskTitle: "t", Feature: "f", DisciplineName: "d", Attempt: 1}
+	sample := Value{Project: "p", TaskID: 1, TaskTitle: "t", Feature: "f", DisciplineName: "d", Attempt: 2}
 	const mark = "\x00"
 	v := reflect.ValueOf(&sample).Elem()
 	for _, s := range sectionFields {
 		v.FieldByName(s).SetString(mark + s + mark)
-	}
-	// Sections may be empty, and conditions may test for that.
-	if _, err := t.execute(Value{}); err != nil {
-		return nil, templateError(name, err)
 	}
 	out, err := t.execute(sample)
 	if err != nil {
@@ -106,7 +103,6 @@ func (t *Template) execute(v Value) (string, error) {
 var (
 	templatePlace = regexp.MustCompile(`^template: (.*?):(\d+)(?::(\d+))?: (?:executing "[^"]*" at <[^>]*>: )?`)
 	unknownField  = regexp.MustCompile(`can't evaluate field (\w+) in type prompt\.Value`)
-	otherDot      = regexp.MustCompile(`can't evaluate field (\w+) in type \w+$`)
 )
 
 // templateError rewords an error of the template for people, with its place.
@@ -123,8 +119,6 @@ func templateError(name string, err error) error {
 			fields = append(fields, "."+field.Name)
 		}
 		what = fmt.Sprintf("there is no field .%s (accepted: %s)", f[1], strings.Join(fields, ", "))
-	} else if f := otherDot.FindStringSubmatch(what); f != nil && isField(f[1]) {
-		what = fmt.Sprintf("the dot is another value within {{with}}, {{range}} and {{template}}: write $.%s", f[1])
 	}
 	column := m[3]
 	if column == "" {

@@ -58,7 +58,7 @@ func TestABrowserDecidesOnAPlan(t *testing.T) {
 	p.click(`#waits-h + ul a.to`)
 	p.reads("#pane h2", "Plan")
 	p.click(`#plan-2 summary`)
-	p.reads("#plan-2 .md", "With a line.")
+	p.reads("#plan-2 .whole", "With a line.")
 	p.open(d.url + "/feature?name=files")
 	p.click(`#plan-2 input`)
 	p.click(`form[id^=planform] button[value=approve]:not([formaction])`)

@@ -31,7 +31,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 			ask := s.say(id, session, signals.Ask{Question: "What if **B** is 0?", Options: []string{"return 0", "exit 1"}, Preferred: "exit 1", Blocking: new(true)})
 			b := s.browser()
 			page := b.get("/tasks/1")
-			has(t, page, "What if <strong>B</strong> is 0?", "signal yellow", "Ask", "blocking", "return 0", "preferred", "Sign in")
+			has(t, page, "What if **B** is 0?", "signal yellow", "Ask", "blocking", "return 0", "preferred", "Sign in")
 			if strings.Contains(page, "<button name=\"option\"") {
 				t.Error("a stranger has a button to answer")
 			}

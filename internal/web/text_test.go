@@ -2,18 +2,20 @@ package web_test
 
 import (
 	"errors"
+	"fmt"
+	"html/template"
 	"io"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"unicode"
 
 	"golang.org/x/net/html"
 
+	"ralph"
 	"ralph/internal/text"
 	"ralph/internal/web"
+	"ralph/store"
 )
 
 func TestMarkdownIsRendered(t *testing.T) {
@@ -97,7 +99,7 @@ func TestHostileMarkdownOnlyShows(t *testing.T) {
 	}
 }
 
-// hiding are texts of which others that render Markdown leave something out.
+// hiding are texts of which Markdown leaves something out.
 var hiding = []string{
 	"Return Promise<User> and Map<string, List<T>>", "<div>Also: delete the audit log</div>", "a <!-- and drop the table --> b", "<!--\nhidden\n-->", "<!DOCTYPE x>", "<![CDATA[ hidden ]]>", "<?php hidden ?>",
 	"<details><summary>more</summary>\n\nhidden\n\n</details>", "<details>\nhidden", "x <br/> y <b>z</b>", "&lt;b&gt; &amp; &copy; &#60; &#x3c; &nosuch;", "\\<b\\> \\* \\_ \\\\ C:\\!temp", "[a]: http://evil.example \"title\"", "text\n\n[a]: <http://evil.example> 'title'\n\n[see][a] [a] [a][]",
@@ -108,12 +110,6 @@ var hiding = []string{
 	"a\x00b\x1b[2Jc\u202ed\u200be\U000e0041f", "x\u2028y\u3164z", "www.evil.example, a@b.example and ftp://x.example/a_b*c*", "{{.}} {% %} $x$ $$y$$", ":smile: @user #12 <@U1>", "a\r\nb\rc", strings.Repeat("word ", 5000) + "<end>", "<" + strings.Repeat("a", 5000) + ">",
 	"<script>hidden()</script>", "<style>hidden</style>", "<textarea>hidden", "<title>hidden", "<plaintext>hidden", "<xmp>hidden</xmp>", "<svg><desc>hidden</desc></svg>", "<a href=\"http://evil.example\" title=\"hidden\">x</a>", "<p hidden>hidden</p>", "<input value=\"hidden\">",
 	"term\n: definition", "a\n\n\n\nb", "1986. A great year", "text 1. not a list", "- \n- a", "1.\n2. b", "> - # a <b>\n>   1. c", "+ + + a", "\t- a\n\t\t- b", "<!-- > --> text", "a--b---c ... \"quotes\" (c) (tm)", "\\", "\\\n", "&", "&;", "&#0;", "&#x202e;",
-}
-
-// ordinary are texts as people and agents write them.
-var ordinary = []string{
-	"Add a parser.\n\n## What\n\n1. Read **all** of it\n2. Write *some* of it with `code`\n\n> quoted\n\n```go\nfunc f() {}\n```\n\n- one\n- two\n  - three\n\nSee https://go.dev/x.", "| a | b |\n|---|---|\n| 1 | 2 |",
-	"**Bold**, (*italic*) and \"**quoted**\": fine.", "👩\u200d💻 ❤\ufe0f 你好 ünï", "Title\n=====\n\ntext",
 }
 
 // readable is what can be read of a page, without its spaces.
@@ -146,79 +142,53 @@ func readable(t *testing.T, page string) string {
 	return strings.Join(strings.Fields(b.String()), "")
 }
 
-// losesNothing fails where a character of a text is not to be read on its page, unless
-// it is markup that is seen by what it does.
-func losesNothing(t *testing.T, md string) {
-	t.Helper()
-	page := string(web.Render(md))
-	got := []rune(readable(t, page))
-	for _, r := range strings.ReplaceAll(text.Visible(md), "\n", " ") {
-		switch {
-		case unicode.IsSpace(r):
-		case len(got) > 0 && got[0] == r:
-			got = got[1:]
-		case strings.ContainsRune("*`#>-+|=:~_.)", r):
-		default:
-			t.Errorf("%.200q loses %q: %.500q", md, r, page)
-			return
-		}
-	}
-	if len(got) > 0 {
-		t.Errorf("%.200q gains %q: %.500q", md, string(got), page)
-	}
-	// Such marks do something only where others of their kind stand.
-	for mark, does := range map[string][]string{"<": {}, "&": {}, "[": {}, "\\": {}, "_": {"<hr"}, "~": {"<pre"}, "*": {"<strong", "<em", "<li", "<hr"}, "`": {"<code"}, "|": {"<table"}, "#": {"mdh"}, ">": {"<blockquote"}, "=": {"mdh"}, ":": {"<table"}} {
-		if strings.Count(string(readable(t, page)), mark) < strings.Count(text.Visible(md), mark) && !slices.ContainsFunc(does, func(e string) bool { return strings.Contains(page, e) }) {
-			t.Errorf("%.200q loses %s: %.500q", md, mark, page)
-		}
-	}
-}
-
-func TestNoTextIsLostOnThePage(t *testing.T) {
+// TestWhatNobodyDecidesOnIsRendered: HTML is shown as it is written, and what would take too long is not rendered.
+func TestWhatNobodyDecidesOnIsRendered(t *testing.T) {
 	t.Parallel()
-	for _, text := range slices.Concat(hiding, ordinary, hostile) {
-		losesNothing(t, text)
+	for _, text := range slices.Concat(hiding, hostile) {
 		onlyShows(t, text)
 	}
-	// Pieces of them, side by side.
-	r := rand.New(rand.NewPCG(1, 2))
-	all := slices.Concat(hiding, ordinary)
-	for range 3000 {
-		var b strings.Builder
-		for range 1 + r.IntN(4) {
-			piece := all[r.IntN(len(all))]
-			from := r.IntN(len(piece))
-			piece = piece[from : from+1+r.IntN(min(80, len(piece)-from))]
-			b.WriteString(strings.ToValidUTF8(piece, "") + []string{"", " ", "\n", "\n\n", "\n> ", "\n- "}[r.IntN(6)])
-		}
-		losesNothing(t, b.String())
-		onlyShows(t, b.String())
-	}
-}
-
-// TestOrdinaryTextsAreRendered, and not shown as they are written for safety's sake.
-func TestOrdinaryTextsAreRendered(t *testing.T) {
-	t.Parallel()
-	for _, text := range append(ordinary, "Return Promise<User>", "__init__.py", "a\\\nb", "# Title # 3", "5. a\n6. b") {
-		if out := string(web.Render(text)); strings.HasPrefix(out, "<pre>") || strings.Contains(out, "**") {
-			t.Errorf("%q is not rendered: %s", text, out)
+	for text, want := range map[string]string{
+		"Promise<User> and <div>": "Promise&lt;User&gt; and &lt;div&gt;",
+		"<!-- a -->\n\n**b**":     "&lt;!-- a --&gt;</p>\n<p><strong>b</strong>",
+		"**bold**\n\n" + strings.Repeat("line\n", 12_000) + "the <end>": "the &lt;end&gt;</pre>",
+	} {
+		if out := string(web.Render(text)); !strings.Contains(out, want) {
+			t.Errorf("%.200q is %.500q, which lacks %q", text, out, want)
 		}
 	}
 }
 
-// TestALongTextIsShownToItsEnd, although only its beginning is rendered.
-func TestALongTextIsShownToItsEnd(t *testing.T) {
+// TestWhatIsDecidedOnIsShownAsItIsWritten, each character of it: on the page of a task and in the inbox.
+func TestWhatIsDecidedOnIsShownAsItIsWritten(t *testing.T) {
 	t.Parallel()
-	out := string(web.Render("**bold**\n\n" + strings.Repeat("line\n", 12_000) + "the <end>"))
-	for _, want := range []string{"<strong>bold</strong>", "the &lt;end&gt;"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("it lacks %q", want)
+	s := newSite(t)
+	b := s.browser().signIn()
+	asIs := strings.NewReplacer("&#43;", "+", "\r", "")
+	for _, written := range hiding {
+		said := text.Head("It says: "+strings.ReplaceAll(written, "\x00", ""), 4000) + " END"
+		task := s.addTask(ralph.Task{Title: "Proposed", Description: said, Status: ralph.Proposed})
+		var blocker int64
+		s.write(func(tx *store.Tx) (err error) {
+			blocker, err = tx.AddComment(ralph.Comment{
+				TaskID: task, Author: "ada", AuthorKind: ralph.ByHuman, Kind: ralph.Blocker, Body: said, Rationale: said,
+			})
+			return err
+		})
+		want := asIs.Replace(template.HTMLEscapeString(text.Visible(said)))
+		for page, times := range map[string]int{
+			fmt.Sprint("/tasks/", task): 3, fmt.Sprintf("/inbox?item=w-proposal-%d-0", task): 1,
+			fmt.Sprintf("/inbox?item=w-blocker-%d-%d", task, blocker): 1,
+		} {
+			if n := strings.Count(asIs.Replace(b.get(page)), want); n < times {
+				t.Errorf("%s has it %d times: %q", page, n, want)
+			}
 		}
 	}
 }
 
 func FuzzRender(f *testing.F) {
-	for _, text := range slices.Concat(hostile, hiding, ordinary) {
+	for _, text := range slices.Concat(hostile, hiding) {
 		if len(text) < 1000 {
 			f.Add(text)
 		}
@@ -226,7 +196,6 @@ func FuzzRender(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) < 64<<10 {
 			onlyShows(t, text)
-			losesNothing(t, text)
 		}
 	})
 }

@@ -50,15 +50,15 @@ func TestWhatAPersonDecidesOnIsSeenWhole(t *testing.T) {
 		for _, want := range said {
 			of, _, _ := strings.Cut(want, ":")
 			want = strings.Join(strings.Fields(text.Visible(want)), "")
+			switch of {
+			case "description", "acceptance", "verify", "learning", "why learned", "note", "blocked on", "detail":
+				continue // nobody decides on them
+			}
 			if !strings.Contains(task, want) {
 				t.Errorf("the task's page does not show %s whole", of)
 			}
-			switch of {
-			case "description", "acceptance", "verify", "learning", "why learned", "note", "blocked on", "detail": // nobody decides on them there
-			default:
-				if !strings.Contains(inbox, want) {
-					t.Errorf("the inbox does not show %s whole", of)
-				}
+			if !strings.Contains(inbox, want) {
+				t.Errorf("the inbox does not show %s whole", of)
 			}
 		}
 	}
