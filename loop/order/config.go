@@ -1,19 +1,89 @@
-package loop
+// Package order writes what a session is to do, and with what: its agent, model, prompt, budget, commands and
+// reviewers. It reads the configuration and the database, and starts nothing.
+package order
 
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
+	"time"
 
 	"ralph"
 	"ralph/loop/agent"
-	"ralph/loop/session"
+	"ralph/loop/check"
+	"ralph/signals"
 	"ralph/store"
 )
 
-// Agents are the agents that may work beside [Loop.Agent], by their names in ralph.yaml.
+// A Config is the part of a project's configuration that decides on its sessions. Nothing changes it once sessions
+// work by it.
+type Config struct {
+	Dir    string      // the person's folder
+	Agent  agent.Agent // the default agent
+	Agents Agents      // the other agents
+	// Channel serves ralph's tools to an agent; nil if there are none.
+	Channel   agent.Serve
+	Servers   bool // agents have the project's own servers of tools (MCP), too
+	Models    Models
+	Prompts   Prompts
+	Rules     signals.Rules
+	Check     check.Rules
+	Reviewers []signals.Reviewer // who reviews changes before they are merged, in this order (docs/review.md)
+	Limits    ralph.Limits
+	Session   Limits // except for the limits that Limits sets
+	Parallel  int    // number of sessions at once; 0 is 1
+	Attended  bool   // a person answers the questions of sessions that plan while they wait
+}
+
+// Width returns how many sessions may work at once.
+func (c *Config) Width() int { return max(c.Parallel, 1) }
+
+// Project returns the project's name.
+func (c *Config) Project() string { return filepath.Base(c.Dir) }
+
+// Limits are the limits of one session.
+type Limits struct {
+	Time         time.Duration
+	Idle         time.Duration // without any sign of life
+	Deadline     time.Time     // end of the run's time; zero for none
+	Turns        int
+	CostUSD      float64       // the session's budget
+	Tokens       int64         // of every kind; 0 leaves it to CostUSD
+	Grace        time.Duration // grace period when the run is stopped
+	CheckpointAt int           // percent of the model's context at which a checkpoint is made; 0 is never
+}
+
+// limits returns the limits of a session, its budget apart.
+func (c *Config) limits() Limits {
+	l := c.Session
+	l.Time, l.Idle = Seconds(c.Limits.SessionSeconds), Seconds(c.Limits.IdleSeconds)
+	l.Turns, l.Tokens = c.Limits.SessionTurns, c.Limits.SessionTokens
+	return l
+}
+
+// Seconds returns s seconds.
+func Seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// Models say which model a session uses.
+type Models struct {
+	Flag       string // from `--model`; overrides every other
+	Config     string // from the configuration; the default
+	Escalation string // used once two sessions of a task were stuck; "" switches this off
+}
+
+// choose applies the order of decision 20: the flag, the task, escalation
+// if it is due, the discipline, the configuration.
+func (m Models) choose(t ralph.Task, d ralph.Discipline) string {
+	if t.StuckCount < 2 {
+		m.Escalation = ""
+	}
+	return cmp.Or(m.Flag, t.Model, m.Escalation, d.Model, m.Config)
+}
+
+// Agents are the agents that may work beside [Config.Agent], by their names in ralph.yaml.
 type Agents struct {
 	Flag     string   // from `--agent`; overrides every other
-	Use      string   // the name of Loop.Agent, the default; "" is the built-in agent's name
+	Use      string   // the name of Config.Agent, the default; "" is the built-in agent's name
 	Fallback []string // stand in, in this order, for an agent that cannot work now
 	All      map[string]agent.Agent
 	Models   map[string]string // the default model of each agent
@@ -27,8 +97,8 @@ func (a Agents) choose(t ralph.Task, d ralph.Discipline) string {
 
 func (a Agents) use() string { return cmp.Or(a.Use, ralph.DefaultAgent) }
 
-// accounts maps the names of agents to the accounts that they work with.
-func (a Agents) accounts() map[string]string {
+// Accounts maps the names of agents to the accounts that they work with.
+func (a Agents) Accounts() map[string]string {
 	accounts := map[string]string{}
 	for name, its := range a.All {
 		if its, ok := its.(agent.Accounted); ok {
@@ -38,16 +108,16 @@ func (a Agents) accounts() map[string]string {
 	return accounts
 }
 
-// An unknownAgentError says that a task asks for an agent that is not
+// An UnknownAgentError says that a task asks for an agent that is not
 // configured, or that has no tools to plan with. Such a task is never started.
-type unknownAgentError struct {
+type UnknownAgentError struct {
 	task  int64
 	name  string
 	plans bool
 }
 
 // Error also says what to do about it.
-func (e *unknownAgentError) Error() string {
+func (e *UnknownAgentError) Error() string {
 	if e.plans {
 		return fmt.Sprintf("%s cannot plan, as it has no tools: name another agent with `ralph task edit %d --agent NAME`",
 			e.name, e.task)
@@ -57,50 +127,55 @@ func (e *unknownAgentError) Error() string {
 }
 
 // Usual returns the agent for tasks that name none.
-func (l *Loop) Usual() agent.Agent {
-	if works, ok := l.Agents.All[l.Agents.Flag]; ok {
+func (c *Config) Usual() agent.Agent {
+	if works, ok := c.Agents.All[c.Agents.Flag]; ok {
 		return works
 	}
-	return l.Agent
+	return c.Agent
 }
 
 // named returns the agent with that name for a task.
-func (l *Loop) named(task int64, name string) (agent.Agent, error) {
-	if works, ok := l.Agents.All[name]; ok {
+func (c *Config) named(task int64, name string) (agent.Agent, error) {
+	if works, ok := c.Agents.All[name]; ok {
 		return works, nil
 	}
-	if name != l.Agents.use() {
-		return nil, &unknownAgentError{task: task, name: name}
+	if name != c.Agents.use() {
+		return nil, &UnknownAgentError{task: task, name: name}
 	}
-	return l.Agent, nil
+	return c.Agent, nil
 }
 
-// who returns the agent and the model for a task. A stand-in uses only its own model.
-func (l *Loop) who(tx *store.Tx, t ralph.Task) (c session.Choice, err error) {
-	var d ralph.Discipline
-	if t.Discipline != "" {
-		if d, err = tx.Discipline(t.Discipline); err != nil {
-			return c, err
-		}
+// A Choice is the agent and the model for a task.
+type Choice struct {
+	Name  string // the agent's name in ralph.yaml
+	Agent agent.Agent
+	Model string // "" leaves it to the agent
+}
+
+// choose returns the agent and the model for a task. A stand-in uses only its own model.
+func (c *Config) choose(tx *store.Tx, t ralph.Task) (who Choice, err error) {
+	d, err := discipline(tx, t)
+	if err != nil {
+		return who, err
 	}
-	wanted := l.Agents.choose(t, d)
-	if c.Name = wanted; len(l.Agents.Fallback) > 0 {
-		now, err := l.works(tx, t, d)
+	wanted := c.Agents.choose(t, d)
+	if who.Name = wanted; len(c.Agents.Fallback) > 0 {
+		now, err := c.turn(tx, t, d)
 		if err != nil {
-			return c, err
+			return who, err
 		}
-		c.Name = cmp.Or(now.name, wanted) // no agent can work now: this is a preview
+		who.Name = cmp.Or(now.Name, wanted) // no agent can work now: this is a preview
 	}
-	if c.Agent, err = l.named(t.ID, c.Name); err != nil {
-		return c, err
+	if who.Agent, err = c.named(t.ID, who.Name); err != nil {
+		return who, err
 	}
-	models := l.Models
-	models.Config = cmp.Or(l.Agents.Models[c.Name], models.Config)
-	if !agent.ProfileOf(c.Agent).Escalates {
+	models := c.Models
+	models.Config = cmp.Or(c.Agents.Models[who.Name], models.Config)
+	if !agent.ProfileOf(who.Agent).Escalates {
 		models.Escalation = ""
 	}
-	if c.Model = models.Config; c.Name == wanted {
-		c.Model = models.choose(t, d)
+	if who.Model = models.Config; who.Name == wanted {
+		who.Model = models.choose(t, d)
 	}
-	return c, nil
+	return who, nil
 }

@@ -1,48 +1,39 @@
-package loop
+package order
 
 import (
-	"context"
-	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"ralph"
-	"ralph/loop/session"
-	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
 
-// reviewing returns how what a session makes in a workspace is reviewed.
-func (l *Loop) reviewing(at *workspace.Workspace) session.Reviewing {
-	if at.Clone == nil {
-		return session.Reviewing{}
-	}
-	return session.Reviewing{
-		Wanted: func(tx *store.Tx, t ralph.Task) (bool, error) {
-			named, err := reviewOf(tx, t)
-			return named != "" || len(l.Reviewers) > 0, err
-		},
-		Named: l.named, Of: l.reviewers, Asked: l.asked, Allowance: l.reviewAllowance, Project: filepath.Base(l.Here.Dir),
-		Lay: l.lay,
-		Place: func(ctx context.Context) (*workspace.Workspace, error) {
-			return l.Pool.Take(ctx, workspace.FirstReview+at.Clone.Number, false)
-		},
-	}
+// A Reviewer is an agent that reviews a change.
+type Reviewer struct {
+	Choice
+	For    string  // who is configured, in whose place the choice may be: [signals.Reviewer.Name]
+	Else   *Choice // stands in if it cannot work; nil for nobody
+	Unable string  // why neither can work now; "" if one can
+	More   string  // what it is to look at
 }
 
-// reviewers implements [session.Reviewing].Of.
-func (l *Loop) reviewers(
+// Reviewed reports whether anybody may be to review a task.
+func (c *Config) Reviewed(tx *store.Tx, t ralph.Task) (bool, error) {
+	named, err := reviewOf(tx, t)
+	return named != "" || len(c.Reviewers) > 0, err
+}
+
+// ReviewersOf returns who reviews a change of a task, in their order. Before is what came of reviews of the task so far.
+func (c *Config) ReviewersOf(
 	tx *store.Tx, t ralph.Task, files []ralph.FileChange, before []ralph.Review,
-) (list []session.Reviewer, err error) {
+) (list []Reviewer, err error) {
 	named, err := reviewOf(tx, t)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range signals.Chosen(l.Reviewers, named, files, before, matches) {
-		who, err := l.reviewer(tx, t, r)
+	for _, r := range signals.Chosen(c.Reviewers, named, files, before, matches) {
+		who, err := c.reviewer(tx, t, r)
 		if err != nil {
 			return nil, err
 		}
@@ -64,71 +55,66 @@ func reviewOf(tx *store.Tx, t ralph.Task) (string, error) {
 	return d.Review, err
 }
 
-// matches reports whether a file is among globs.
-func matches(globs []string, file string) bool {
-	return slices.ContainsFunc(globs, func(g string) bool { return doublestar.MatchUnvalidated(g, file) })
-}
-
-// asked implements [session.Reviewing].Asked.
-func (l *Loop) asked(tx *store.Tx, t ralph.Task) (session.Reviewer, error) {
-	c, err := l.who(tx, t)
+// Asked returns who is asked about changed tests where nobody reviews the change: the task's own agent.
+func (c *Config) Asked(tx *store.Tx, t ralph.Task) (Reviewer, error) {
+	own, err := c.choose(tx, t)
 	if err != nil {
-		return session.Reviewer{}, err
+		return Reviewer{}, err
 	}
-	return l.reviewer(tx, t, signals.Reviewer{Agent: c.Name, Model: c.Model})
+	return c.reviewer(tx, t, signals.Reviewer{Agent: own.Name, Model: own.Model})
 }
 
 // reviewer returns a reviewer who can work now: the agent that is wanted, or one that stands in for it, with its own
 // model.
-func (l *Loop) reviewer(tx *store.Tx, t ralph.Task, r signals.Reviewer) (who session.Reviewer, err error) {
+func (c *Config) reviewer(tx *store.Tx, t ralph.Task, r signals.Reviewer) (who Reviewer, err error) {
 	who.Name, who.For, who.More = r.Agent, r.Name(), r.Prompt
-	states, err := tx.AgentStates()
-	if err != nil {
-		return who, err
-	}
-	windows, err := tx.UsageWindows()
-	if err != nil {
-		return who, err
-	}
 	order := append([]string{r.Agent},
-		slices.DeleteFunc(slices.Clone(l.Agents.Fallback), func(n string) bool { return n == r.Agent })...)
-	now := choose(order, states, windows, l.Limits.Usage, tx.Now().Time)
-	if now.name == "" {
-		who.Unable = "it cannot work before " + ralph.At(now.until).String() + ": " + now.why
+		slices.DeleteFunc(slices.Clone(c.Agents.Fallback), func(n string) bool { return n == r.Agent })...)
+	now, err := c.firstAble(tx, order)
+	if err != nil {
+		return who, err
+	}
+	if now.Name == "" {
+		who.Unable = "it cannot work before " + ralph.At(now.Until).String() + ": " + now.Why
 		return who, nil
 	}
-	choice := func(name string) (c session.Choice, err error) {
-		c.Name, c.Model = name, l.Agents.Models[name]
+	choice := func(name string) (own Choice, err error) {
+		own.Name, own.Model = name, c.Agents.Models[name]
 		if name == r.Agent && r.Model != "" {
-			c.Model = r.Model
+			own.Model = r.Model
 		}
-		c.Agent, err = l.named(t.ID, name)
-		return c, err
+		own.Agent, err = c.named(t.ID, name)
+		return own, err
 	}
-	if who.Choice, err = choice(now.name); err != nil {
+	if who.Choice, err = choice(now.Name); err != nil {
 		who.Unable, who.Name = err.Error(), r.Agent
 		return who, nil //nolint:nilerr // a person is told
 	}
-	others := order[slices.Index(order, now.name)+1:]
-	if next := choose(others, states, windows, l.Limits.Usage, tx.Now().Time); len(others) > 0 && next.name != "" {
-		if c, err := choice(next.name); err == nil {
-			who.Else = &c
+	others := order[slices.Index(order, now.Name)+1:]
+	if len(others) == 0 {
+		return who, nil
+	}
+	next, err := c.firstAble(tx, others)
+	if err == nil && next.Name != "" {
+		if own, err := choice(next.Name); err == nil {
+			who.Else = &own
 		}
 	}
-	return who, nil
+	return who, err
 }
 
-// reviewAllowance implements [session.Reviewing].Allowance: what is left once the sessions in progress have spent all
-// that they may. It waits if there are others than that whose work is reviewed.
-func (l *Loop) reviewAllowance(tx *store.Tx) (usd float64, why string, waits bool, err error) {
+// ReviewBudget returns how much a review may spend: what is left once the sessions in progress have spent all that they
+// may. Why says why it cannot begin, and waits that this may change, as there are other sessions than that whose work
+// is reviewed.
+func (c *Config) ReviewBudget(tx *store.Tx) (usd float64, why string, waits bool, err error) {
 	run, _, err := tx.LastRunHere()
 	if err != nil {
 		return 0, "", false, err
 	}
-	s, err := tx.Spending(run.ID, from(time.Time{}, l.Store.Now()), worth)
+	s, err := tx.Spending(run.ID, Since(time.Time{}, tx.Now().Time), Worth)
 	if err != nil {
 		return 0, "", false, err
 	}
-	usd, why = allowance(l.Limits, s, 1)
+	usd, why = Allowance(c.Limits, s, 1)
 	return usd, why, s.Open > 1, nil
 }
