@@ -59,7 +59,7 @@ var imports = map[string][]string{
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/kinds", "ralph/loop/agent/process",
 		"ralph/internal/config", "ralph/internal/environment", "ralph/internal/exchange", "ralph/internal/permission", "ralph/internal/proc",
 		"ralph/internal/retention", "ralph/internal/sandbox", "ralph/internal/secret", "ralph/internal/state", "ralph/internal/systemd",
-		"ralph/internal/worktree", "ralph/loop/check", "ralph/loop/merging", "ralph/loop/workspace", "ralph/loop/session",
+		"ralph/internal/worktree", "ralph/loop/check", "ralph/loop/merging", "ralph/loop/order", "ralph/loop/workspace",
 		"ralph/mcpserver",
 	},
 	"ralph/internal/doctor": {
@@ -82,7 +82,7 @@ var imports = map[string][]string{
 	"ralph/internal/jsonrpc":    {"ralph/internal/jsonl"},
 	"ralph/internal/transcript": {"ralph/loop/agent", "ralph/internal/jsonl"},
 	"ralph/internal/watch": {
-		"ralph", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/kinds", "ralph/internal/retention", "ralph/internal/machine", "ralph/internal/advice",
+		"ralph", "ralph/store", "ralph/loop/order", "ralph/loop/agent", "ralph/loop/agent/kinds", "ralph/internal/retention", "ralph/internal/machine", "ralph/internal/advice",
 		"ralph/internal/report", "ralph/internal/transcript",
 	},
 	"ralph/internal/retention":     {},
@@ -98,14 +98,15 @@ var imports = map[string][]string{
 	"ralph/internal/notify":      {"ralph", "ralph/store", "ralph/internal/proc", "ralph/internal/report", "ralph/internal/words"},
 	"ralph/loop": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/machine", "ralph/internal/proc", "ralph/internal/worktree",
-		"ralph/internal/bm25", "ralph/internal/schedule", "ralph/loop/agent", "ralph/loop/check",
-		"ralph/loop/merging", "ralph/loop/workspace",
-		"ralph/loop/session",
+		"ralph/internal/schedule", "ralph/loop/agent", "ralph/loop/check", "ralph/loop/merging", "ralph/loop/order", "ralph/loop/session",
+		"ralph/loop/workspace",
 	},
 	"ralph/loop/session": {
-		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree",
-		"ralph/loop/agent", "ralph/loop/check",
-		"ralph/loop/merging", "ralph/loop/workspace", "ralph/prompt", "ralph/internal/patch",
+		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/patch", "ralph/prompt",
+		"ralph/loop/agent", "ralph/loop/check", "ralph/loop/merging", "ralph/loop/order", "ralph/loop/workspace",
+	},
+	"ralph/loop/order": {
+		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/bm25", "ralph/loop/agent", "ralph/loop/check",
 	},
 	"ralph/loop/gate":          {"ralph", "ralph/signals", "ralph/internal/testresult"},
 	"ralph/loop/gate/gatetest": {},
@@ -151,7 +152,7 @@ var imports = map[string][]string{
 	"ralph/cmd/ralph": {
 		"ralph/internal/advice",
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop",
-		"ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/kinds", "ralph/loop/agent/scripted", "ralph/loop/workspace", "ralph/loop/session",
+		"ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/kinds", "ralph/loop/agent/scripted", "ralph/loop/order", "ralph/loop/workspace", "ralph/loop/session",
 		"ralph/internal/bystander", "ralph/internal/config", "ralph/internal/demo", "ralph/internal/doctor",
 		"ralph/internal/exchange", "ralph/internal/files", "ralph/internal/follow", "ralph/internal/inbox", "ralph/internal/notify", "ralph/internal/permission",
 		"ralph/internal/machine", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/project",

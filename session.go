@@ -183,7 +183,10 @@ func (e Ending) StandsIn() bool {
 }
 
 // Rests reports whether the same agent could do nothing now after this ending.
-func (e Ending) Rests() bool { return e == RateLimited || e == Billing || e == AuthFailed }
+func (e Ending) Rests() bool { return e == RateLimited || e.NeedsPerson() }
+
+// NeedsPerson reports whether only a person can have the agent work again after this ending.
+func (e Ending) NeedsPerson() bool { return e == Billing || e == AuthFailed }
 
 // Ended lists how a session is said to have ended: its agent was done with it, its done was refused, ralph or a
 // person stopped it, or it was lost with its process or to an error of the agent's.

@@ -10,16 +10,10 @@ import (
 
 	"ralph"
 	"ralph/loop/agent"
+	"ralph/loop/order"
 	"ralph/loop/session"
 	"ralph/store"
 )
-
-// Backoff says how long to wait for an agent that cannot work now.
-type Backoff struct {
-	Initial time.Duration // after the first error
-	Max     time.Duration // at most
-	Tries   int           // errors in a row after which the run ends
-}
 
 // longestReset is the farthest believable reset time: the longest usage window is a week.
 const longestReset = 8 * 24 * time.Hour
@@ -137,11 +131,11 @@ func (r *runner) afterAgent(ctx context.Context, s *session.Session, report agen
 		if err != nil {
 			return err
 		}
-		d, err := disciplined(tx, t)
+		agents, err := r.OrderOf(tx, t)
 		if err != nil {
 			return err
 		}
-		others := standIns(r.Agents.order(s.Task, d), name, states, now)
+		others := order.StandIns(agents, name, states, now)
 		p = afterError(report, state.Failures+1, r.repeats, others, r.NoWait, r.Backoff, now, rand.Float64())
 		if p.until.IsZero() {
 			return nil
@@ -156,20 +150,14 @@ func (r *runner) afterAgent(ctx context.Context, s *session.Session, report agen
 	return err
 }
 
-// lastEnding is an agent and how its last session ended.
-type lastEnding struct {
-	agent  string
-	ending ralph.Ending
-}
-
 // waitForAgent waits while none of the agents that may work on the task can,
 // according to the database, which also has the errors of earlier runs.
-func (r *runner) waitForAgent(ctx context.Context, its turn) error {
+func (r *runner) waitForAgent(ctx context.Context, its order.Turn) error {
 	switch {
-	case its.until.IsZero():
+	case its.Until.IsZero():
 		return nil
 	case r.NoWait:
-		return &end{ralph.ExitAgent, fmt.Sprintf("no session before %s, and --no-wait: %s", ralph.At(its.until), its.why)}
+		return &end{ralph.ExitAgent, fmt.Sprintf("no session before %s, and --no-wait: %s", ralph.At(its.Until), its.Why)}
 	}
-	return r.wait(ctx, its.why, its.until)
+	return r.wait(ctx, its.Why, its.Until)
 }

@@ -11,16 +11,15 @@ import (
 	"github.com/gofrs/flock"
 
 	"ralph"
-	"ralph/loop/agent"
+	"ralph/loop/order"
 	"ralph/loop/session"
 	"ralph/loop/workspace"
-	"ralph/signals"
 	"ralph/store"
 )
 
 // Claim claims a task for a worker. The error wraps [ralph.ErrConflict] if
 // the task cannot be claimed, and says why.
-func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*session.Claim, error) {
+func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, error) {
 	if err := l.Lapse(ctx); err != nil {
 		return nil, err
 	}
@@ -41,36 +40,37 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*session.C
 	if err != nil {
 		return nil, err
 	}
-	n, leave, err := l.enter(ctx, t, l.takeForWorker)
+	ws, about, leave, err := l.outside().enter(ctx, t, l.takeForWorker)
 	if err != nil {
 		return nil, err
 	}
-	claim, err := l.claimIn(ctx, n, t, worker)
+	s, err := l.openFor(ctx, ws, t, store.Start{Worker: worker, Lease: session.Lease},
+		func(tx *store.Tx, t ralph.Task) (order.Order, error) { return order.ForWorker(tx, &l.Config, t, about) })
 	if err != nil {
 		leave()
+		return nil, err
 	}
-	return claim, err
+	return &Claim{l, s}, nil
 }
 
-// claimIn claims a task for a worker in a workspace that is ready.
-func (l *Loop) claimIn(ctx context.Context, n session.Needs, t ralph.Task, worker string) (*session.Claim, error) {
-	if err := l.prepare(ctx, n, t); err != nil {
+// openFor takes the baseline and opens a session for somebody who works on their own.
+func (l *Loop) openFor(
+	ctx context.Context, at *workspace.Workspace, t ralph.Task, start store.Start,
+	write func(tx *store.Tx, t ralph.Task) (order.Order, error),
+) (*session.Session, error) {
+	c := l.outside()
+	if err := c.baseline(ctx, t, at); err != nil {
 		return nil, err
 	}
-	// The claiming transaction checks again whether the task may be claimed.
-	if _, err := l.claimable(ctx, t.ID); err != nil {
+	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	n.Who, n.Agent = nil, nil // a worker is its own agent
-	n.Merge = func(ctx context.Context) (string, error) {
-		return l.mergeForWorker(ctx, l.checksOf(n.Workspace), mergeWait)
-	}
-	claim, err := n.Claim(ctx, t.ID, worker)
+	s, err := c.open(ctx, at, start, t.ID, write)
 	if err != nil {
 		_, herr := l.holdBack(ctx, t.ID, err)
 		return nil, errors.Join(err, herr)
 	}
-	return claim, nil
+	return s, nil
 }
 
 // mostWorkers is how many workers can have workspaces at once.
@@ -111,36 +111,12 @@ func (l *Loop) ClaimFor(ctx context.Context, task int64, person string) (ralph.S
 	if err != nil {
 		return ralph.Session{}, "", err
 	}
-	n := l.needs() // a person works where they stand
-	if err := l.prepare(ctx, n, t); err != nil {
+	s, err := l.openFor(ctx, l.Here, t, store.Start{Origin: ralph.FromHuman, Worker: person}, // who works where they stand
+		func(tx *store.Tx, t ralph.Task) (order.Order, error) { return order.ForPerson(tx, &l.Config, t) })
+	if err != nil {
 		return ralph.Session{}, "", err
 	}
-	n.Who = nil // a person's chat has an agent of its own
-	n.Prompt = func(tx *store.Tx, t ralph.Task, _ agent.Agent) (string, error) {
-		built, err := l.ChatPrompt(tx, t)
-		return built.Text, err
-	}
-	return n.ClaimFor(ctx, task, person)
-}
-
-// Complete calls [session.Needs.Complete].
-func (l *Loop) Complete(
-	ctx context.Context, task int64, c session.Completion,
-) (refused string, d signals.Decision, err error) {
-	return l.needs().Complete(ctx, task, c)
-}
-
-// ReleaseFor calls [session.Needs.ReleaseFor].
-func (l *Loop) ReleaseFor(ctx context.Context, task int64, person string) (signals.Decision, error) {
-	return l.needs().ReleaseFor(ctx, task, person)
-}
-
-// prepare does what precedes the claim of a task: it takes the baseline.
-func (l *Loop) prepare(ctx context.Context, n session.Needs, t ralph.Task) error {
-	if err := l.baseline(ctx, t, n.Workspace); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
+	return s.Row, s.Prompt, nil
 }
 
 // claimable returns a task that can be claimed; the error says why it cannot be.
@@ -181,15 +157,30 @@ func (l *Loop) Lapse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.lapse(ctx, lapsed)
+	return l.outside().lapse(ctx, lapsed)
 }
 
-func (l *Loop) lapse(ctx context.Context, lapsed []ralph.Session) error {
-	return l.each(ctx, lapsed, func(ctx context.Context, row ralph.Session) error {
-		n, err := l.needsOf(ctx, row)
+// lapse decides on claims whose lease has expired.
+func (c course) lapse(ctx context.Context, lapsed []ralph.Session) error {
+	return c.each(ctx, lapsed, func(ctx context.Context, row ralph.Session) error {
+		at, err := c.placeOf(ctx, row)
 		if err != nil {
 			return err
 		}
-		return errors.Join(n.Lapse(ctx, row), n.Workspace.Release())
+		return errors.Join(c.parts().Lapse(ctx, at, row), at.Workspace.Release())
 	})
+}
+
+// Next returns the task that the loop itself would claim next. It decides on lapsed claims, and merges
+// what they have left, first.
+func (l *Loop) Next(ctx context.Context) (task ralph.Task, ok bool, err error) {
+	if err := l.Lapse(ctx); err != nil {
+		return task, false, err
+	}
+	l.mergeLeft(ctx)
+	if err := l.release(ctx); err != nil {
+		return task, false, err
+	}
+	task, ok, _, err = l.pick(ctx, (*store.Tx).Next)
+	return task, ok, err
 }

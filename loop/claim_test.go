@@ -19,6 +19,7 @@ import (
 	"ralph/loop"
 	"ralph/loop/check"
 	"ralph/loop/merging"
+	"ralph/loop/order"
 	"ralph/loop/session"
 	"ralph/loop/workspace"
 	"ralph/signals"
@@ -60,11 +61,15 @@ func (b *workshop) tree(verify ...string) *loop.Loop {
 func (b *workshop) at(dir string, verify ...string) *loop.Loop {
 	b.t.Helper()
 	l := &loop.Loop{
-		Store: b.db, Here: &workspace.Workspace{Dir: dir, State: b.state}, Log: slog.New(slog.DiscardHandler),
-		Limits:  ralph.Limits{Attempts: 10},
-		Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10, Retries: 2},
-		Check:   check.Rules{Commands: verify, Timeout: 10 * time.Minute, Env: os.Environ()},
-		Prompts: loop.Prompts{Tokens: 24_000},
+		Config: order.Config{
+			Limits:  ralph.Limits{Attempts: 10},
+			Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10, Retries: 2},
+			Check:   check.Rules{Commands: verify, Timeout: 10 * time.Minute, Env: os.Environ()},
+			Prompts: order.Prompts{Tokens: 24_000},
+		},
+		Store: b.db,
+		Here:  &workspace.Workspace{Dir: dir, State: b.state},
+		Log:   slog.New(slog.DiscardHandler),
 	}
 	withWorkspaces(b.t, l)
 	return l
@@ -121,7 +126,7 @@ func (b *workshop) task(id int64) (task ralph.Task) {
 	return task
 }
 
-func (b *workshop) claim(l *loop.Loop, id int64, worker string) *session.Claim {
+func (b *workshop) claim(l *loop.Loop, id int64, worker string) *loop.Claim {
 	b.t.Helper()
 	c, err := l.Claim(b.t.Context(), id, worker)
 	if err != nil {
@@ -131,12 +136,12 @@ func (b *workshop) claim(l *loop.Loop, id int64, worker string) *session.Claim {
 }
 
 // workspaceOf is the folder that a claim's worker works in.
-func workspaceOf(c *session.Claim) string {
+func workspaceOf(c *loop.Claim) string {
 	dir, _ := c.Workspace()
 	return dir
 }
 
-func (b *workshop) say(c *session.Claim, p signals.Payload) {
+func (b *workshop) say(c *loop.Claim, p signals.Payload) {
 	b.t.Helper()
 	if _, err := b.db.Say(b.t.Context(), c.TaskID(), c.SessionID(), "w", p); err != nil {
 		b.t.Fatal(err)
@@ -262,7 +267,7 @@ func TestAClaimThatItsWorkerEndedIsNotJudgedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := loop.Needs(l).Lapse(t.Context(), lapsed[0]); err != nil {
+	if err := loop.LapseOne(t.Context(), l, lapsed[0]); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := os.ReadFile(ran); err != nil || string(after) != string(before) {
@@ -360,7 +365,7 @@ func TestADoneThatIsCheckedWhileTheTaskIsAmendedDoesNotCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var dropped *session.DroppedError
+	var dropped *loop.DroppedError
 	if err := <-closed; !errors.As(err, &dropped) || dropped.Why != "eve changed what the task asks for" {
 		t.Errorf("got %v", err)
 	}
@@ -553,7 +558,7 @@ func TestWhoIsTooLateIsToldWhyAndLeavesNothing(t *testing.T) {
 	slow.Heart = beat(func() { // while the baseline is taken
 		if !taken {
 			taken = true
-			if _, err := loop.Needs(rival).Claim(t.Context(), other, "ann"); err != nil { // it does not queue up behind slow
+			if err := loop.ClaimBefore(t.Context(), rival, other, "ann"); err != nil { // it does not queue up behind slow
 				t.Error(err)
 			}
 		}

@@ -8,9 +8,6 @@ import (
 	"ralph"
 )
 
-// shortWait is the delay before the first look at what people ask for. Later looks follow each commit.
-const shortWait = 200 * time.Millisecond
-
 // obeying returns a context for work outside of a session's own time, such as
 // verification. `ralph stop --now` cancels it at once; `ralph stop` or a first
 // signal cancels it after the grace period. The caller must call release.

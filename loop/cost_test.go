@@ -19,6 +19,7 @@ import (
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/check"
+	"ralph/loop/order"
 	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
@@ -50,12 +51,18 @@ func statements(t *testing.T, tasks int) (list []string, db *store.DB) {
 	}
 	list = nil
 	l := &loop.Loop{
-		Store: db, Agent: speaker{db}, Here: &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
-		Limits: ralph.Limits{
-			MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
-			SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
+		Config: order.Config{
+			Agent: speaker{db},
+			Limits: ralph.Limits{
+				MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
+				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
+			},
+			Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
+			Prompts: order.Prompts{Tokens: 10000},
 		},
-		Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 10000},
+		Store: db,
+		Here:  &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")},
+		Log:   slog.New(slog.DiscardHandler),
 	}
 	withWorkspaces(t, l)
 	if result, err := l.Run(t.Context()); err != nil || result.Status != ralph.ExitOK {
@@ -229,13 +236,20 @@ func TestNoStatementOfTheLoopReadsAWholeTable(t *testing.T) {
 	}
 	agent := everybody{db, make(chan struct{})}
 	l := &loop.Loop{
-		Store: db, Agent: agent, Here: &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
-		Limits: ralph.Limits{
-			MaxSessions: 12, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
-			SessionCostUSD: 10, Attempts: 2, StagnantMaximum: 100, Usage: map[string]int{"five_hour": 80},
+		Config: order.Config{
+			Agent: agent,
+			Limits: ralph.Limits{
+				MaxSessions: 12, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
+				SessionCostUSD: 10, Attempts: 2, StagnantMaximum: 100, Usage: map[string]int{"five_hour": 80},
+			},
+			Rules:   signals.Rules{StuckLimit: 2, VerifyFailures: 2, Attempts: 2, ReviewProtect: true, Retries: 1},
+			Prompts: order.Prompts{Tokens: 10000},
+			Check:   check.Rules{Commands: []string{"test -e done"}, Protect: []string{"ci.sh"}, Timeout: time.Minute, Env: os.Environ()},
 		},
-		Rules: signals.Rules{StuckLimit: 2, VerifyFailures: 2, Attempts: 2, ReviewProtect: true, Retries: 1}, Prompts: loop.Prompts{Tokens: 10000}, OnRed: loop.RedGo,
-		Check: check.Rules{Commands: []string{"test -e done"}, Protect: []string{"ci.sh"}, Timeout: time.Minute, Env: os.Environ()},
+		Store: db,
+		Here:  &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")},
+		Log:   slog.New(slog.DiscardHandler),
+		OnRed: loop.RedGo,
 	}
 	withWorkspaces(t, l)
 	l.Heart = beat(func() {
@@ -283,7 +297,7 @@ func TestNoStatementOfTheLoopReadsAWholeTable(t *testing.T) {
 	if _, err := claim.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.ReleaseFor(t.Context(), persons, "ann"); err != nil {
+	if _, err := l.Sessions().ReleaseFor(t.Context(), persons, "ann"); err != nil {
 		t.Error(err)
 	}
 	if err := db.View(t.Context(), func(tx *store.Tx) error { _, err := tx.Events(3, 10); return err }); err != nil {

@@ -6,33 +6,28 @@ import (
 
 	"ralph"
 	"ralph/loop/agent"
-	"ralph/loop/session"
+	"ralph/loop/order"
 	"ralph/store"
 )
 
 // Exports for the tests of the package's decisions.
-var (
-	Reached = reached
-	UsedUp  = usedUp
-)
+var Reached = reached
 
 type (
 	Spending = spending
 )
-
-// Allowance is allowance.
-var Allowance = allowance
 
 // Spend returns the spending that limits are compared with.
 func Spend(sessions, stagnant int, elapsed time.Duration, run, day float64) Spending {
 	return spending{per: "run", sessions: sessions, stagnant: stagnant, elapsed: elapsed, run: run, day: day}
 }
 
-// SetClaiming sets a hook that is called between reading a task and claiming it.
-func SetClaiming(l *Loop, f func()) { l.claiming = f }
-
-// Needs is needs.
-func Needs(l *Loop) session.Needs { return l.needs() }
+// courseOf returns a course of a run.
+func courseOf(l *Loop, run int64) course {
+	c := l.outside()
+	c.id = run
+	return c
+}
 
 // AfterError calls afterError. It returns until when to wait, why, and the reason to end.
 func AfterError(r agent.Report, failures, repeats int, others, noWait bool, b Backoff, now time.Time, jitter float64) (until time.Time, reason, ends string) {
@@ -68,17 +63,6 @@ func Pick(ctx context.Context, l *Loop, then func()) (task ralph.Task, ok bool, 
 	})
 }
 
-// Choose is choose.
-func Choose(
-	agents []string, states []store.AgentState, windows []ralph.UsageWindow, limits map[string]int, now time.Time,
-) (name string, until time.Time, why string) {
-	t := choose(agents, states, windows, limits, now)
-	return t.name, t.until, t.why
-}
-
-// StandIns is standIns.
-var StandIns = standIns
-
 // JudgeRest calls judgeRest. It returns the exit statuses and the reasons.
 func JudgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]bool, only int64) (statuses []int, why []string) {
 	for _, e := range judgeRest(tasks, inbox, worked, only) {
@@ -90,7 +74,7 @@ func JudgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]boo
 // Merges calls merge, which merges the queue beside sessions; then something happens before its result is
 // applied. It returns what the queue waits for, and whether it rests until more happens.
 func Merges(ctx context.Context, l *Loop, then func()) (waits string, rests bool, err error) {
-	r := &runner{course: course{Loop: l}, jobsCtx: ctx, over: make(chan func(context.Context) error, 1)}
+	r := &runner{course: l.outside(), jobsCtx: ctx, over: make(chan func(context.Context) error, 1)}
 	if err := r.merge(ctx); err != nil {
 		return "", false, err
 	}
@@ -101,4 +85,16 @@ func Merges(ctx context.Context, l *Loop, then func()) (waits string, rests bool
 	}
 	rests, err = r.mergeRests(ctx)
 	return r.waits.Why, rests, err
+}
+
+// LapseOne decides on a claim that was read before.
+func LapseOne(ctx context.Context, l *Loop, row ralph.Session) error {
+	return l.outside().lapse(ctx, []ralph.Session{row})
+}
+
+// ClaimBefore claims a task for a worker who does not queue up behind others.
+func ClaimBefore(ctx context.Context, l *Loop, task int64, worker string) error {
+	_, err := l.outside().open(ctx, l.Here, store.Start{Worker: worker, Lease: time.Hour}, task,
+		func(tx *store.Tx, t ralph.Task) (order.Order, error) { return order.ForWorker(tx, &l.Config, t, nil) })
+	return err
 }

@@ -14,6 +14,7 @@ import (
 	"ralph/internal/pgtest"
 	"ralph/loop"
 	"ralph/loop/agent"
+	"ralph/loop/order"
 	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
@@ -74,12 +75,18 @@ func failAfter(t *testing.T, events int) (refused bool) {
 	}
 	run := func() (loop.Result, error) {
 		l := &loop.Loop{
-			Store: db, Agent: speaker{db}, Here: &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
-			Limits: ralph.Limits{
-				MaxSessions: 20, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
-				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
+			Config: order.Config{
+				Agent: speaker{db},
+				Limits: ralph.Limits{
+					MaxSessions: 20, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
+					SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
+				},
+				Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
+				Prompts: order.Prompts{Tokens: 10000},
 			},
-			Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 10000},
+			Store: db,
+			Here:  &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")},
+			Log:   slog.New(slog.DiscardHandler),
 		}
 		withWorkspaces(t, l)
 		return l.Run(t.Context())

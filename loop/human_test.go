@@ -85,7 +85,7 @@ func TestAClaimIsCompletedOnce(t *testing.T) {
 	release, asked := make(chan struct{}), make(chan struct{})
 	first := make(chan error, 1)
 	go func() {
-		_, _, err := l.Complete(context.WithoutCancel(t.Context()), id, session.Completion{Author: "agent", Summary: "made it", Confirm: func(context.Context, session.Checked) (string, error) {
+		_, _, err := l.Sessions().Complete(context.WithoutCancel(t.Context()), id, session.Completion{Author: "agent", Summary: "made it", Confirm: func(context.Context, session.Checked) (string, error) {
 			close(asked)
 			<-release
 			return "", nil
@@ -93,10 +93,10 @@ func TestAClaimIsCompletedOnce(t *testing.T) {
 		first <- err
 	}()
 	<-asked
-	if _, _, err := l.Complete(t.Context(), id, session.Completion{Author: "ann", Summary: "made it"}); !errors.Is(err, ralph.ErrConflict) {
+	if _, _, err := l.Sessions().Complete(t.Context(), id, session.Completion{Author: "ann", Summary: "made it"}); !errors.Is(err, ralph.ErrConflict) {
 		t.Errorf("a second completion meanwhile: %v", err)
 	}
-	if _, err := l.ReleaseFor(t.Context(), id, "ann"); !errors.Is(err, ralph.ErrConflict) {
+	if _, err := l.Sessions().ReleaseFor(t.Context(), id, "ann"); !errors.Is(err, ralph.ErrConflict) {
 		t.Errorf("a release meanwhile: %v", err)
 	}
 	close(release)
@@ -148,7 +148,7 @@ func TestACompletionThatIsRefusedRecordsNothing(t *testing.T) {
 				cancel()
 			}
 			defer cancel()
-			refused, d, err := l.Complete(ctx, id, session.Completion{
+			refused, d, err := l.Sessions().Complete(ctx, id, session.Completion{
 				Author: "ann", Summary: "made it", Learnings: []string{"x is y"},
 				Confirm: func(context.Context, session.Checked) (string, error) { return c.confirm, nil },
 			})

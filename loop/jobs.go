@@ -4,35 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os/exec"
 	"slices"
 	"time"
 
 	"ralph"
 	"ralph/internal/text"
 	"ralph/loop/merging"
+	"ralph/loop/order"
 	"ralph/loop/session"
+	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
-
-// A course is the part of a run that its goroutines share.
-type course struct {
-	*Loop
-	id int64
-}
-
-// A job takes one picked task from claim to verdict, beside the sessions
-// of other jobs. The scheduler judges what the result means for the run.
-type job struct {
-	course
-	number   int
-	task     int64
-	kind     string // the task's discipline
-	role     ralph.Role
-	since    time.Time // start of the period that the run's limits count for
-	deadline time.Time // end of the run's time
-	counted  bool      // its task already counted against the limits
-}
 
 // An outcome is the result of a job. Without a session and an
 // error, no session was to begin.
@@ -43,42 +28,6 @@ type outcome struct {
 	decided bool
 	refused error // why no session could be opened
 	held    bool  // the task itself is the reason, and a person has to see to it
-}
-
-func newRunner(l *Loop, id int64) *runner {
-	own := *l // a copy, as its commands may change
-	r := &runner{
-		course: course{&own, id}, started: time.Now(), day: Midnight(time.Now()),
-		worked: map[int64]bool{}, counted: map[int64]bool{}, jobs: map[int]*job{}, failed: map[string]time.Time{},
-		passed: map[int64]int{},
-		over:   make(chan func(context.Context) error, own.width()+1),
-	}
-	if own.Heart != nil {
-		r.pulse = newPulse(own.Heart)
-		own.Heart = r.pulse.of(0)
-	}
-	return r
-}
-
-// width returns how many sessions may work at once.
-func (l *Loop) width() int {
-	if l.Task != 0 {
-		return 1
-	}
-	return max(l.Parallel, 1)
-}
-
-// busy reports whether a session or a merge is in progress.
-func (r *runner) busy() bool { return len(r.jobs) > 0 || r.merges }
-
-// works reports whether anything in progress may change the project: a merge, or a session that does not just plan.
-func (r *runner) works() bool {
-	for _, l := range r.jobs {
-		if l.role != ralph.RolePlan {
-			return true
-		}
-	}
-	return r.merges
 }
 
 // heed applies the results that have come in. If full, it first waits for one.
@@ -100,13 +49,6 @@ func (r *runner) heed(ctx context.Context, full bool) error {
 	return nil
 }
 
-// rests stops the scheduler's own heartbeat while it waits for sessions, which have theirs.
-func (r *runner) rests() {
-	if r.pulse != nil {
-		r.pulse.rests(0)
-	}
-}
-
 // finish waits until sessions and merges have ended, and merges what can
 // are merged, so that the run leaves nothing behind. It returns the further reasons
 // to end the run. The first failure of ralph itself cancels the rest.
@@ -123,29 +65,6 @@ func (r *runner) finish(ctx context.Context, cancel func()) (ends []end, failure
 			return ends, failure
 		}
 	}
-}
-
-// besides waits while other sessions work, until one ends or something
-// changes. Why is what keeps another session from beginning.
-func (r *runner) besides(ctx context.Context, why string) error {
-	if err := r.idle(ctx, why); err != nil {
-		return err
-	}
-	changed := r.changed
-	r.changed = nil // running sessions cause many events: look once for several of them
-	r.sleep(ctx, r.Store.Now().Add(shortWait))
-	r.changed = changed
-	r.sleep(ctx, r.Store.Now().Add(besidesLook))
-	return errAgain
-}
-
-// besidesLook is how often the run checks whether another session may
-// begin although nothing has happened: a task's wait may be over.
-const besidesLook = 5 * time.Second
-
-// idle records for people why no further session begins.
-func (r *runner) idle(ctx context.Context, why string) error {
-	return r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.SetIdle(r.id, why) })
 }
 
 // stagnantWarning is how many tasks before the limit people are told that nothing changes.
@@ -196,25 +115,6 @@ func (r *runner) goesOn(ctx context.Context) (on bool, err error) {
 	return on, err
 }
 
-// untilChange waits for a result, or for what changes after the first moment: running sessions cause many events.
-func (r *runner) untilChange(ctx context.Context, changed <-chan struct{}) {
-	r.rests()
-	soon := time.NewTimer(shortWait)
-	defer soon.Stop()
-	for changes := (<-chan struct{})(nil); len(r.ended) == 0; {
-		select {
-		case <-soon.C:
-			changes = changed
-			continue
-		case judge := <-r.over:
-			r.ended = append(r.ended, judge)
-		case <-changes:
-		case <-ctx.Done():
-		}
-		return
-	}
-}
-
 // endingWhy is what people are told of a run that is ending.
 func (r *runner) endingWhy(ctx context.Context, e *end) string {
 	why := e.reason
@@ -253,18 +153,17 @@ func (r *runner) begin(ctx context.Context, task ralph.Task) error {
 	if err := r.state(ctx, "running", warning, time.Time{}); err != nil {
 		return err
 	}
-	own := *r.Loop
 	l := &job{
-		course: course{&own, r.id}, number: 1, task: task.ID, kind: task.Discipline, role: task.Role,
-		since: r.since(), deadline: r.started.Add(seconds(r.Limits.MaxSeconds)), counted: r.counted[task.ID],
+		course: r.course, number: 1, task: task.ID, kind: task.Discipline, role: task.Role,
+		since: r.since(), deadline: r.started.Add(order.Seconds(r.Limits.MaxSeconds)), counted: r.counted[task.ID],
 	}
 	for r.jobs[l.number] != nil {
 		l.number++
 	}
 	if r.pulse != nil {
-		own.Heart = r.pulse.of(l.number)
+		l.heart = r.pulse.of(l.number)
 	}
-	if r.width() > 1 { // until the session begins it has none
+	if r.Width() > 1 { // until the session begins it has none
 		if err := r.idle(ctx, fmt.Sprintf("made ready for TASK-%d", task.ID)); err != nil {
 			return err
 		}
@@ -285,7 +184,8 @@ func (r *runner) begin(ctx context.Context, task ralph.Task) error {
 
 // work runs a session on a task.
 func (l *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) {
-	n, leave, err := l.enter(ctx, task, l.take)
+	take := func(ctx context.Context) (*workspace.Workspace, error) { return l.Pool.Take(ctx, l.number, false) }
+	ws, about, leave, err := l.enter(ctx, task, take)
 	if errors.Is(err, merging.ErrAway) { // without it, nothing that is made could be handed over either
 		o.refused = err
 		return o, nil
@@ -294,24 +194,19 @@ func (l *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) 
 		return o, err
 	}
 	defer leave()
-	waits, tell := false, l.slow
-	l.slow = func(command string) { waits = true; tell(command) }
-	stopped, err := l.interruptibly(ctx, func(ctx context.Context) error {
-		if task.Role == ralph.RolePlan { // nothing of it is merged
-			return nil
-		}
-		return l.baseline(ctx, task, n.Workspace)
-	})
-	if waits {
-		over := func(tx *store.Tx) error { return tx.NoteVerifying(l.id, "", "") }
-		err = errors.Join(err, l.Store.Tx(context.WithoutCancel(ctx), over))
-	}
-	if stopped || err != nil || closed(l.Stop) {
+	if stopped, err := l.baselineFirst(ctx, task, ws); stopped || err != nil || closed(l.Stop) {
 		return o, err
 	}
-	n.Limits.Deadline = l.deadline
-	n.Begin = func(tx *store.Tx, again bool) (float64, error) { return l.mayBegin(tx, again) }
-	s, err := n.Open(ctx, store.Start{Run: l.id, Number: l.number, Of: l.width()}, task.ID)
+	start := store.Start{Run: l.id, Number: l.number, Of: l.Width()}
+	s, err := l.open(ctx, ws, start, task.ID, func(tx *store.Tx, t ralph.Task) (order.Order, error) {
+		spending, err := l.mayBegin(tx)
+		if err != nil {
+			return order.Order{}, err
+		}
+		o, err := order.For(tx, l.Config, t, about, spending)
+		o.Limits.Deadline = l.deadline
+		return o, err
+	})
 	var herr error
 	if o.held, herr = l.holdBack(ctx, task.ID, err); o.held {
 		return o, herr
@@ -323,27 +218,58 @@ func (l *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) 
 	o.s = s
 	l.says(fmt.Sprintf("on TASK-%d %s", task.ID, s.Task.Title))
 	o.end = s.Work(ctx)
-	deciding, release := l.obeying(ctx, l.Session.Grace)
-	o.d, err = s.Decide(deciding, o.end.Report)
-	release()
-	if errors.Is(err, session.ErrSettled) {
-		l.Log.Warn("a session was taken for lost; what it made and cost is noted with it, see `ralph session show`",
-			"session", s.Row.ID, "task", task.ID, "error", err)
-		return o, nil
+	return l.decide(ctx, o)
+}
+
+// baselineFirst takes the baseline of a session, unless the run is stopped meanwhile. Of one that plans, nothing is
+// merged.
+func (l *job) baselineFirst(ctx context.Context, task ralph.Task, ws *workspace.Workspace) (stopped bool, err error) {
+	if task.Role == ralph.RolePlan {
+		return false, nil
 	}
-	if err != nil {
+	waits, of := false, l.course
+	of.slow = func(command string) { waits = true; l.slow(command) }
+	stopped, err = l.interruptibly(ctx, func(ctx context.Context) error { return of.baseline(ctx, task, ws) })
+	if waits {
+		over := func(tx *store.Tx) error { return tx.NoteVerifying(l.id, "", "") }
+		err = errors.Join(err, l.Store.Tx(context.WithoutCancel(ctx), over))
+	}
+	return stopped, err
+}
+
+// decide decides on the job's session, which has ended.
+func (l *job) decide(ctx context.Context, o outcome) (outcome, error) {
+	s := o.s
+	deciding, release := l.obeying(ctx, l.Session.Grace)
+	d, err := s.Decide(deciding, o.end.Report)
+	release()
+	o.d = d
+	switch {
+	case errors.Is(err, session.ErrSettled):
+		l.Log.Warn("a session was taken for lost; what it made and cost is noted with it, see `ralph session show`",
+			"session", s.Row.ID, "task", s.Row.TaskID, "error", err)
+		return o, nil
+	case err != nil:
 		if gone := l.Store.Intact(); gone != nil || o.end.Unusable != nil {
-			return o, fmt.Errorf("decide on session %s of TASK-%d: %w", s.Row.ID, task.ID, errors.Join(o.end.Unusable, err))
+			return o, fmt.Errorf("decide on session %s of TASK-%d: %w", s.Row.ID, s.Row.TaskID,
+				errors.Join(o.end.Unusable, err))
 		}
 		// An agent that can write to the database can corrupt the records of its session.
-		l.Log.Error("cannot store the verdict on a session", "session", s.Row.ID, "task", task.ID, "error", err)
+		l.Log.Error("cannot store the verdict on a session", "session", s.Row.ID, "task", s.Row.TaskID, "error", err)
 		return o, l.undecided(context.WithoutCancel(ctx), s.Row, err)
-	}
-	if o.end.Unusable != nil {
+	case o.end.Unusable != nil:
 		return o, unusable(o.end.Unusable)
 	}
 	o.decided = true
 	return o, nil
+}
+
+// unusable ends the run if the agent's program could not be run at all.
+func unusable(cause error) error {
+	if errors.Is(cause, exec.ErrNotFound) || errors.Is(cause, fs.ErrNotExist) || errors.Is(cause, fs.ErrPermission) {
+		return &end{ralph.ExitAgent, cause.Error()}
+	}
+	return cause
 }
 
 // judge applies a job's result to the run.
@@ -391,40 +317,23 @@ func (r *runner) judge(ctx context.Context, l *job, o outcome, err error) error 
 	return r.afterAgent(ctx, o.s, o.end.Report)
 }
 
-// errHeld says that no session may begin: a person stopped or paused the
-// run in the meantime, or other sessions used up the budget.
+// errHeld says that no session may begin: a person has stopped or paused the run meanwhile.
 var errHeld = errors.New("the run is to begin no session now")
 
-// mayBegin returns how much the session may spend, within the transaction
-// that claims its task. It fails if the run was stopped or paused, if
-// other sessions used up the budget, or if an edit put another task first.
-func (l *job) mayBegin(tx *store.Tx, again bool) (usd float64, err error) {
+// mayBegin returns what counts against the budget of a session, within the transaction that claims its task. It fails
+// if the run was stopped or paused.
+func (l *job) mayBegin(tx *store.Tx) (s store.Spending, err error) {
 	if closed(l.Stop) {
-		return usd, errHeld
+		return s, errHeld
 	}
 	control, err := tx.RunControl(l.id)
 	if err != nil {
-		return usd, err
+		return s, err
 	}
 	if control != ralph.ControlNone {
-		return usd, errHeld
+		return s, errHeld
 	}
-	s, err := tx.Spending(l.id, from(l.since, l.Store.Now()), worth)
-	if err != nil {
-		return usd, err
-	}
-	usd, why := allowance(l.Limits, s, l.width())
-	if why != "" || s.Sessions >= l.Limits.MaxSessions {
-		return usd, errHeld
-	}
-	if !again || l.Task != 0 || l.width() > 1 {
-		return usd, nil
-	}
-	next, ok, err := tx.Next()
-	if err == nil && (!ok || next.ID != l.task) {
-		err = ralph.Conflict("TASK-%d is no longer the first in the queue", l.task)
-	}
-	return usd, err
+	return tx.Spending(l.id, order.Since(l.since, l.Store.Now()), order.Worth)
 }
 
 // room returns why no session can begin beside those in progress; "" if one can.
@@ -434,6 +343,6 @@ func (r *runner) room(s store.Spending) (why string) {
 		return fmt.Sprintf("the limit of %d sessions per %s is reached with those in progress",
 			r.Limits.MaxSessions, r.per())
 	}
-	_, why = allowance(r.Limits, s, r.width())
+	_, why = order.Allowance(r.Limits, s, r.Width())
 	return why
 }

@@ -17,7 +17,6 @@ import (
 	"ralph/internal/pgtest"
 	"ralph/loop"
 	"ralph/loop/agent"
-	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -47,7 +46,7 @@ func TestAClaimIsOverOnceAPersonSaysSo(t *testing.T) {
 				}
 				return
 			}
-			var dropped *session.DroppedError
+			var dropped *loop.DroppedError
 			if !errors.As(err, &dropped) || dropped.Why != tt.want || s.Ending != ralph.Interrupted || s.Reason != "interrupted: "+tt.want {
 				t.Errorf("got %v; it is %s: %s", err, s.Ending, s.Reason)
 			}
@@ -61,7 +60,7 @@ func TestAClaimThatCannotBeReadIsNotRenewed(t *testing.T) {
 	b := newWorkshop(t)
 	c := b.claim(b.tree(), b.add(ralph.Task{Title: "A"}), "ann")
 	b.raw(`UPDATE sessions SET notes = '{'`)
-	var dropped *session.DroppedError
+	var dropped *loop.DroppedError
 	if err := c.Renew(t.Context()); err == nil || errors.As(err, &dropped) || !strings.Contains(err.Error(), "JSON") {
 		t.Errorf("got %v", err)
 	}
@@ -197,7 +196,7 @@ func TestWhereAPersonsSessionStood(t *testing.T) {
 				})
 			}
 			report(tt.after)
-			if _, err := l.ReleaseFor(t.Context(), id, "ann"); err != nil {
+			if _, err := l.Sessions().ReleaseFor(t.Context(), id, "ann"); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.want, b.stood(s.ID), cmpopts.EquateEmpty()); diff != "" {

@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"ralph"
 	"ralph/internal/text"
-	"ralph/loop/agent"
+	"ralph/loop/order"
 	"ralph/store"
 )
 
@@ -36,8 +35,8 @@ func reached(l ralph.Limits, s spending) string {
 	switch {
 	case s.sessions >= l.MaxSessions:
 		return fmt.Sprintf("the limit of %d sessions per %s is reached", l.MaxSessions, s.per)
-	case s.elapsed >= seconds(l.MaxSeconds):
-		return fmt.Sprintf("the limit of %s per %s is reached", seconds(l.MaxSeconds), s.per)
+	case s.elapsed >= order.Seconds(l.MaxSeconds):
+		return fmt.Sprintf("the limit of %s per %s is reached", order.Seconds(l.MaxSeconds), s.per)
 	case s.run >= l.MaxCostUSD:
 		return fmt.Sprintf("the limit of $%.2f per %s is reached ($%.2f spent%s)", l.MaxCostUSD, s.per, s.run, s.held())
 	case s.day >= l.MaxDayCostUSD:
@@ -61,40 +60,10 @@ func (s spending) held() string {
 		"prices (agents.NAME.prices)", s.unpriced)
 }
 
-// worth is what a million tokens count for whose price is unknown; see [store.Tx.Spending].
-var worth = [4]float64{agent.Dearest.Input, agent.Dearest.Output, agent.Dearest.Cached, agent.Dearest.Write}
-
-// from returns since when spending counts at a time; run is when the run's limits begin to.
-func from(run, now time.Time) store.Since {
-	day := Midnight(now)
-	return store.Since{Run: run, Day: day, Month: day.AddDate(0, 0, 1-day.Day())}
-}
-
-// allowance returns how much the next session may spend: its own limit, or its share of what
-// the run and the day have left once the sessions in progress have spent all that they may.
-// Beside others, a session does not begin with less than the minimum; why then says so.
-func allowance(l ralph.Limits, s store.Spending, width int) (usd float64, why string) {
-	left := min(l.MaxCostUSD-s.USD-s.Reserved, l.MaxDayCostUSD-s.DayUSD-s.DayReserved,
-		l.MaxMonthCostUSD-s.MonthUSD-s.DayReserved)
-	least := min(l.SessionMinUSD, l.SessionCostUSD)
-	if s.Open > 0 && left < least {
-		return 0, fmt.Sprintf("sessions in progress may spend all but $%.2f, and another one needs "+
-			"at least $%.2f", max(left, 0), least)
-	}
-	share := max(left/float64(max(width-s.Open, 1)), least)
-	return min(l.SessionCostUSD, share, left), ""
-}
-
-// Midnight returns the start of the day in the local time zone.
-func Midnight(now time.Time) time.Time {
-	y, m, d := now.Date()
-	return time.Date(y, m, d, 0, 0, 0, 0, now.Location())
-}
-
 // spent returns what counts against the limits now.
 func (r *runner) spent(ctx context.Context) (spending, error) {
 	total, err := store.Read(context.WithoutCancel(ctx), r.Store, func(tx *store.Tx) (store.Spending, error) {
-		return tx.Spending(r.id, from(r.since(), r.Store.Now()), worth)
+		return tx.Spending(r.id, order.Since(r.since(), r.Store.Now()), order.Worth)
 	})
 	return r.counts(total), err
 }
@@ -146,7 +115,7 @@ func (r *runner) waitForDay(ctx context.Context, task int64) error {
 		return nil
 	}
 	now := r.Store.Now()
-	if day := Midnight(now); !day.Equal(r.day) {
+	if day := order.Midnight(now); !day.Equal(r.day) {
 		r.day, r.started = day, time.Now()
 		clear(r.counted)
 	}
@@ -158,39 +127,12 @@ func (r *runner) waitForDay(ctx context.Context, task int64) error {
 	if why == "" {
 		return nil
 	}
-	until, when := Midnight(now).AddDate(0, 0, 1), "at midnight"
+	until, when := order.Midnight(now).AddDate(0, 0, 1), "at midnight"
 	if s.month >= r.Limits.MaxMonthCostUSD {
-		until, when = from(now, now).Month.AddDate(0, 1, 0), "with the next month"
+		until, when = order.Since(now, now).Month.AddDate(0, 1, 0), "with the next month"
 	}
 	if err := r.state(ctx, "waiting", why+"; it goes on "+when, until); err != nil {
 		return err
 	}
 	return r.await(ctx, until, nil)
-}
-
-// usedUp returns the latest reset time of the usage windows that are over their
-// limit (decision 15), and why. Windows without a future reset time do not count.
-func usedUp(windows []ralph.UsageWindow, limits map[string]int, now time.Time) (until time.Time, why string) {
-	for _, w := range windows {
-		percent, ok := usageLimit(w.Name, limits)
-		if !ok || w.Utilization*100 < float64(percent) || !w.ResetsAt.After(now) || !w.ResetsAt.After(until) {
-			continue
-		}
-		until = w.ResetsAt.Time
-		why = fmt.Sprintf("usage limit: the window %s is used to %.0f%%, and limits.usage allows %d%%",
-			w.Name, w.Utilization*100, percent)
-	}
-	return until, why
-}
-
-// usageLimit returns the limit of a window. A limit for seven_day also
-// holds for seven_day_opus and the like, unless that has its own.
-func usageLimit(window string, limits map[string]int) (percent int, ok bool) {
-	for name := window; name != ""; {
-		if percent, ok = limits[name]; ok {
-			return percent, true
-		}
-		name = name[:max(strings.LastIndexByte(name, '_'), 0)]
-	}
-	return 0, false
 }

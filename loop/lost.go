@@ -7,6 +7,7 @@ import (
 
 	"ralph"
 	"ralph/loop/merging"
+	"ralph/loop/order"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -62,7 +63,7 @@ func (r *runner) waitForLost(ctx context.Context) error {
 // the run picks again, but pauses if the same task is missed twice in a row.
 func (r *runner) missed(ctx context.Context, task int64, err error) error {
 	switch {
-	case errors.Is(err, errHeld):
+	case errors.Is(err, errHeld), errors.Is(err, order.ErrSpent):
 		return nil
 	case errors.Is(err, merging.ErrAway):
 		return r.awaitRemote(ctx, err)

@@ -13,6 +13,7 @@ import (
 	"ralph/internal/proc"
 	"ralph/loop"
 	"ralph/loop/agent"
+	"ralph/loop/order"
 	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
@@ -56,12 +57,18 @@ func TestASupervisorThatIsKilledAtTheStartCostsItsSessionAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &loop.Loop{
-		Store: db, Agent: &unlucky{speaker: speaker{db}}, Here: &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
-		Limits: ralph.Limits{
-			MaxSessions: 20, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
-			SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
+		Config: order.Config{
+			Agent: &unlucky{speaker: speaker{db}},
+			Limits: ralph.Limits{
+				MaxSessions: 20, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
+				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
+			},
+			Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
+			Prompts: order.Prompts{Tokens: 10000},
 		},
-		Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 10000},
+		Store: db,
+		Here:  &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")},
+		Log:   slog.New(slog.DiscardHandler),
 	}
 	withWorkspaces(t, l)
 	if result, err := l.Run(t.Context()); err != nil || result.Status != ralph.ExitOK {

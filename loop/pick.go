@@ -2,13 +2,12 @@ package loop
 
 import (
 	"cmp"
-	"path"
-	"slices"
-	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
+	"context"
+	"errors"
+	"fmt"
 
 	"ralph"
+	"ralph/loop/order"
 	"ralph/store"
 )
 
@@ -41,7 +40,7 @@ func (b inWork) fit(queue []ralph.Task) (i int, passes []int64) {
 		if first >= 0 && queue[first].Priority != t.Priority {
 			break
 		}
-		if b.passed[t.ID] >= maxPasses || !meet(b.scopes(t.ID), b.files) {
+		if b.passed[t.ID] >= maxPasses || !order.Meet(b.scopes(t.ID), b.files) {
 			return i, passes
 		}
 		if first < 0 {
@@ -52,26 +51,6 @@ func (b inWork) fit(queue []ralph.Task) (i int, passes []int64) {
 	return first, nil
 }
 
-// meet reports whether a file may match both lists of globs.
-func meet(a, b []string) bool {
-	return slices.ContainsFunc(a, func(p string) bool {
-		return slices.ContainsFunc(b, func(q string) bool {
-			if doublestar.MatchUnvalidated(p, q) || doublestar.MatchUnvalidated(q, p) {
-				return true
-			}
-			x, _ := doublestar.SplitPattern(p)
-			y, _ := doublestar.SplitPattern(q)
-			return isPattern(p) && isPattern(q) && (within(x, y) || within(y, x))
-		})
-	})
-}
-
-func isPattern(p string) bool { return strings.ContainsAny(p, "*?[{") }
-
-func within(dir, of string) bool {
-	return of == "." || dir == of || strings.HasPrefix(dir, path.Clean(of)+"/")
-}
-
 // choose returns the task to begin beside those of the jobs.
 func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 	r.held = ""
@@ -79,7 +58,7 @@ func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 	if err != nil {
 		return task, false, err
 	}
-	if r.width() == 1 && len(alone) == 0 {
+	if r.Width() == 1 && len(alone) == 0 {
 		return tx.Next()
 	}
 	queue, err := tx.Queue(len(r.jobs) + scopeLook)
@@ -131,4 +110,54 @@ func (r *runner) alone(tx *store.Tx) (list []ralph.Task, err error) {
 	}
 	r.passed[id] = maxPasses
 	return []ralph.Task{t}, nil
+}
+
+// next returns the task to work on, and the agent whose turn it is; ok is false if there is none now.
+func (r *runner) next(ctx context.Context) (task ralph.Task, its order.Turn, ok bool, err error) {
+	task, ok, spent, err := r.pick(ctx, func(tx *store.Tx) (task ralph.Task, ok bool, err error) {
+		if r.Task == 0 {
+			task, ok, err = r.choose(tx)
+		} else {
+			task, ok, err = only(tx, r.Task)
+		}
+		if err == nil && ok {
+			its, err = r.TurnOf(tx, task)
+		}
+		return task, ok, err
+	})
+	for _, id := range spent {
+		r.worked[id], r.counted[id] = true, true
+	}
+	return task, its, ok, err
+}
+
+// only returns a task; ok is false if no session can begin on it now.
+func only(tx *store.Tx, id int64) (task ralph.Task, ok bool, err error) {
+	task, err = tx.Task(id)
+	return task, task.Status == ralph.Pending && !task.NotBefore.After(tx.Now().Time), err
+}
+
+// pick returns the task that next finds.
+// A task whose turn has come but whose attempts are used up fails; its id is in spent.
+func (l *Loop) pick(
+	ctx context.Context, next func(*store.Tx) (ralph.Task, bool, error),
+) (task ralph.Task, ok bool, spent []int64, err error) {
+	for {
+		err = l.Store.View(ctx, func(tx *store.Tx) (err error) {
+			task, ok, err = next(tx)
+			return err
+		})
+		if err != nil || !ok || task.Attempts < l.Limits.Attempts {
+			return task, ok, spent, err
+		}
+		// The limit was lowered, or used up while the task waited for a person.
+		err = l.Store.Tx(ctx, func(tx *store.Tx) error {
+			why := fmt.Sprintf("all of its %d attempts are used up", l.Limits.Attempts)
+			return tx.Move(task.ID, ralph.Failed, ralph.Loop, why)
+		})
+		if err != nil && !errors.Is(err, ralph.ErrConflict) { // another process may have been faster
+			return task, false, spent, err
+		}
+		spent = append(spent, task.ID)
+	}
 }

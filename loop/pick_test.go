@@ -10,6 +10,7 @@ import (
 
 	"ralph"
 	"ralph/internal/pgtest"
+	"ralph/loop/order"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -57,30 +58,6 @@ func TestWhichTaskFitsBesideOthers(t *testing.T) {
 	}
 }
 
-func TestScopesThatMeet(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		a, b string
-		want bool
-	}{
-		{"a.go", "a.go", true},
-		{"a.go", "b.go", false},
-		{"**", "x/y", true},
-		{"x/*.go", "x/y.go", true},
-		{"x/*.go", "x/y/z.go", false},
-		{"x/**", "x/y/*.go", true},
-		{"x/*.go", "xy/*.go", false},
-		{"*.go", "x/*.go", true},
-	} {
-		if meet([]string{tt.a}, []string{tt.b}) != tt.want || meet([]string{tt.b}, []string{tt.a}) != tt.want {
-			t.Errorf("%s and %s: want %t", tt.a, tt.b, tt.want)
-		}
-	}
-	if meet(nil, []string{"**"}) {
-		t.Error("nothing meets something")
-	}
-}
-
 // TestLostSessionsAreCountedInARow: only a session that shows that agent and machine work begins anew.
 func TestLostSessionsAreCountedInARow(t *testing.T) {
 	t.Parallel()
@@ -111,7 +88,12 @@ func TestLostSessionsAreCountedInARow(t *testing.T) {
 func TestATaskThatIsMissedTwiceIsLeftAMoment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &runner{course: course{Loop: &Loop{Store: &store.DB{}, Limits: ralph.Limits{MaxSeconds: 3600}}}, started: time.Now()}
+		r := &runner{course: courseOf(&Loop{
+			Config: order.Config{
+				Limits: ralph.Limits{MaxSeconds: 3600},
+			},
+			Store: &store.DB{},
+		}, 0), started: time.Now()}
 		broken, conflict := errors.New("broken"), ralph.Conflict("taken")
 		for i, next := range []struct {
 			task  int64
@@ -142,7 +124,7 @@ func TestATaskThatIsGoneIsNoError(t *testing.T) {
 	if err := db.Tx(t.Context(), func(tx *store.Tx) (err error) { id, err = tx.AddTask(ralph.Task{Title: "A"}, "human"); return err }); err != nil {
 		t.Fatal(err)
 	}
-	r := &runner{course: course{Loop: &Loop{Store: db}}}
+	r := &runner{course: courseOf(&Loop{Store: db}, 0)}
 	if err := r.missed(t.Context(), id+1, ralph.ErrNotFound); err != nil {
 		t.Errorf("of a task that is gone it says %v", err)
 	}

@@ -18,10 +18,10 @@ import (
 
 // recover decides on the sessions that earlier runs left open because their
 // process or machine stopped. Those of runs that work elsewhere stay theirs.
-func (l *Loop) recover(ctx context.Context) error {
+func (c course) recover(ctx context.Context) error {
 	var lost, reviews []ralph.Session
 	var died bool
-	if err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+	if err := c.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		if err := tx.ReleaseAdrift(); err != nil {
 			return err
 		}
@@ -38,35 +38,35 @@ func (l *Loop) recover(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if died && l.Here.Tree.Marker != "" {
+	if died && c.Here.Tree.Marker != "" {
 		// A work tree scan that outlived its ralph would write to the same files as the next scan.
-		if _, err := proc.Sweep(l.Here.Tree.Marker); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		if _, err := proc.Sweep(c.Here.Tree.Marker); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			return fmt.Errorf("work tree scans that an earlier run left running: %w", err)
 		}
 	}
-	return l.decideLost(ctx, reviews, lost)
+	return c.decideLost(ctx, reviews, lost)
 }
 
 // decideLost closes the reviews of lost runs, and decides on their sessions.
-func (l *Loop) decideLost(ctx context.Context, reviews, lost []ralph.Session) error {
+func (c course) decideLost(ctx context.Context, reviews, lost []ralph.Session) error {
 	for _, row := range reviews {
-		n, err := l.needsOf(ctx, row)
+		at, err := c.placeOf(ctx, row)
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(n.LoseReview(ctx, row), n.Workspace.Release()); err != nil {
+		if err := errors.Join(c.parts().LoseReview(ctx, at, row), at.Workspace.Release()); err != nil {
 			return err
 		}
 	}
-	return l.each(ctx, lost, func(ctx context.Context, row ralph.Session) error {
-		n, err := l.needsOf(ctx, row)
+	return c.each(ctx, lost, func(ctx context.Context, row ralph.Session) error {
+		at, err := c.placeOf(ctx, row)
 		if err != nil {
 			return err
 		}
-		d, err := n.Recover(ctx, row)
-		err = errors.Join(err, n.Workspace.Release())
+		d, err := c.parts().Recover(ctx, at, row)
+		err = errors.Join(err, at.Workspace.Release())
 		if err == nil {
-			l.Log.Info("decided a lost session",
+			c.Log.Info("decided a lost session",
 				"session", row.ID, "task", row.TaskID, "status", string(d.Status), "reason", d.StatusReason)
 		}
 		return err
@@ -74,21 +74,24 @@ func (l *Loop) decideLost(ctx context.Context, reviews, lost []ralph.Session) er
 }
 
 // TakeOver decides on what runs have left that were lost, as those of other machines are while this one works.
-func (l *Loop) TakeOver(ctx context.Context) (err error) {
+func (l *Loop) TakeOver(ctx context.Context) error { return l.outside().takeOver(ctx) }
+
+// takeOver implements [Loop.TakeOver].
+func (c course) takeOver(ctx context.Context) (err error) {
 	look := func(tx *store.Tx) ([]ralph.Session, error) { return tx.LostSessions(false) }
-	lost, err := store.Read(ctx, l.Store, look)
+	lost, err := store.Read(ctx, c.Store, look)
 	if err != nil || len(lost) == 0 {
 		return err
 	}
-	if l.Store.Shared() { // one machine does it
-		release, holder, lerr := l.Store.Lease(ctx, "janitor", 0)
+	if c.Store.Shared() { // one machine does it
+		release, holder, lerr := c.Store.Lease(ctx, "janitor", 0)
 		if lerr != nil || holder != "" {
 			return lerr
 		}
 		defer func() { err = errors.Join(err, release()) }()
 	}
 	var reviews []ralph.Session
-	if err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) { // a run may have renewed its lease meanwhile
+	if err := c.Store.Tx(ctx, func(tx *store.Tx) (err error) { // a run may have renewed its lease meanwhile
 		if err = tx.EndLostRuns(); err == nil {
 			reviews, err = tx.LostReviews()
 		}
@@ -99,22 +102,22 @@ func (l *Loop) TakeOver(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	return l.decideLost(ctx, reviews, lost)
+	return c.decideLost(ctx, reviews, lost)
 }
 
 // handedOver fetches what a session of another machine has handed over. If that came with a done, which its machine did
 // not live to queue, the result is a workspace with it, where the done is checked in that machine's stead; else nil.
-func (l *Loop) handedOver(ctx context.Context, row ralph.Session) (*workspace.Workspace, error) {
-	if away, err := store.Read(ctx, l.Store, (*store.Tx).RemoteAway); err != nil || away {
+func (c course) handedOver(ctx context.Context, row ralph.Session) (*workspace.Workspace, error) {
+	if away, err := store.Read(ctx, c.Store, (*store.Tx).RemoteAway); err != nil || away {
 		return nil, cmp.Or(err, merging.ErrAway)
 	}
-	commit, err := l.Merger.FetchChange(ctx, ralph.Change{TaskID: row.TaskID, SessionID: row.ID})
+	commit, err := c.Merger.FetchChange(ctx, ralph.Change{TaskID: row.TaskID, SessionID: row.ID})
 	if err != nil || commit == "" {
 		return nil, err
 	}
 	var began worktree.Snapshot
 	var closing signals.Said
-	if err := l.Store.View(ctx, func(tx *store.Tx) error {
+	if err := c.Store.View(ctx, func(tx *store.Tx) error {
 		said, err := tx.SessionSignals(row.ID)
 		if err != nil {
 			return err
@@ -130,14 +133,14 @@ func (l *Loop) handedOver(ctx context.Context, row ralph.Session) (*workspace.Wo
 		return nil, nil //nolint:nilnil // there is nothing to be checked
 	}
 	// It may have begun on what an earlier session had left, which is to be merged with its own work.
-	base, err := l.Merger.Tip(ctx)
+	base, err := c.Merger.Tip(ctx)
 	if err == nil {
-		base, err = l.Here.Tree.Fork(ctx, base, began.Head)
+		base, err = c.Here.Tree.Fork(ctx, base, began.Head)
 	}
 	if err != nil {
 		return nil, err
 	}
-	ws, err := l.takeForWorker(ctx) // no run's session is to need it
+	ws, err := c.takeForWorker(ctx) // no run's session is to need it
 	if err != nil {
 		return nil, err
 	}
@@ -148,11 +151,11 @@ func (l *Loop) handedOver(ctx context.Context, row ralph.Session) (*workspace.Wo
 }
 
 // each decides on sessions that have ended, and goes on if one cannot be decided.
-func (l *Loop) each(
+func (c course) each(
 	ctx context.Context, rows []ralph.Session, decide func(context.Context, ralph.Session) error,
 ) error {
 	for _, row := range rows {
-		if err := l.undecided(ctx, row, decide(ctx, row)); err != nil {
+		if err := c.undecided(ctx, row, decide(ctx, row)); err != nil {
 			return err
 		}
 	}
@@ -161,7 +164,7 @@ func (l *Loop) each(
 
 // undecided records why a session could not be decided, and logs it once. Its task stays claimed;
 // the others go on. The returned error is the database's, or says that the run was stopped.
-func (l *Loop) undecided(ctx context.Context, row ralph.Session, why error) error {
+func (c course) undecided(ctx context.Context, row ralph.Session, why error) error {
 	if why == nil || errors.Is(why, session.ErrSettled) || errors.Is(why, merging.ErrAway) { // the next look decides on it
 		return nil
 	}
@@ -172,7 +175,7 @@ func (l *Loop) undecided(ctx context.Context, row ralph.Session, why error) erro
 		return fmt.Errorf("session %s of TASK-%d: %w", row.ID, row.TaskID, why)
 	}
 	var news bool
-	err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+	err := c.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		news, err = tx.NoteUndecided(row.ID, session.Shortly(why))
 		return err
 	})
@@ -180,7 +183,7 @@ func (l *Loop) undecided(ctx context.Context, row ralph.Session, why error) erro
 		return errors.Join(fmt.Errorf("session %s of TASK-%d: %w", row.ID, row.TaskID, why), err)
 	}
 	if news {
-		l.Log.Error("cannot decide on a session that has ended; its task stays claimed, see `ralph doctor`",
+		c.Log.Error("cannot decide on a session that has ended; its task stays claimed, see `ralph doctor`",
 			"session", row.ID, "task", row.TaskID, "error", why)
 	}
 	return nil

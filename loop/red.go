@@ -13,27 +13,8 @@ import (
 	"ralph/store"
 )
 
-// OnRed says what a run does if the verification fails before any work.
-type OnRed string
-
-// The values of OnRed.
-const (
-	RedStop  OnRed = "stop"  // the run ends before anything is spent; a daemon waits
-	RedFirst OnRed = "first" // one task works until the verification passes, the others wait
-	RedGo    OnRed = "go"    // the run goes on regardless
-)
-
 // redLook is how often a daemon checks whether the verification is still red.
 const redLook = 5 * time.Second
-
-// A suspense is what a run knows about a verification that is red before any work.
-type suspense struct {
-	green     bool  // it passed, or it does not matter
-	mending   int64 // the task that is to make it pass; 0 if there is none yet
-	announced string
-	waits     bool // the daemon waits until it passes
-	asked     bool // it ran in this run: earlier results are older than any fix
-}
 
 // ready runs the verification before the first session, and returns the
 // task to work on. It may wait or end the run instead.
@@ -96,9 +77,9 @@ func (r *runner) stopRed(ctx context.Context, red []ralph.Check, why string) err
 }
 
 // nameTests suggests test names as a way out if tests were red for long and no command names them.
-func (l *Loop) nameTests(red []ralph.Check) string {
+func (c course) nameTests(red []ralph.Check) string {
 	unnamed := func(c ralph.Check) bool { return c.Error == "" }
-	if l.Check.Strict || !slices.ContainsFunc(red, unnamed) {
+	if c.Check.Strict || !slices.ContainsFunc(red, unnamed) {
 		return ""
 	}
 	return ", name what fails (`go test -json`, or JUnit XML in verify.junit)"
@@ -128,7 +109,9 @@ func (r *runner) hasNews(ctx context.Context) bool {
 		if r.merges {
 			return false // what is under way is verified as it began
 		}
-		r.Check.Commands, r.Merger.Check.Commands = configured, configured
+		now := *r.Config
+		now.Check.Commands, r.Merger.Check.Commands = configured, configured
+		r.Config = &now
 	}
 	commands, err := r.suiteCommands(ctx)
 	if err != nil {
@@ -162,7 +145,7 @@ func (r *runner) redNow(ctx context.Context) (red []ralph.Check, err error) {
 	if err := r.state(ctx, "running", "verifies the project before the first session", time.Time{}); err != nil {
 		return nil, err
 	}
-	err = r.onTip(ctx, r.takeCheck, func(v *check.Verifier) (err error) {
+	err = r.onTip(ctx, nil, func(v *check.Verifier) (err error) {
 		red, err = v.Red(ctx, commands, !r.red.asked)
 		return err
 	})

@@ -12,6 +12,7 @@ import (
 	"ralph"
 	"ralph/internal/pgtest"
 	"ralph/loop/merging"
+	"ralph/loop/order"
 	"ralph/loop/session"
 	"ralph/store"
 )
@@ -59,15 +60,21 @@ func TestWhenASessionMayBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	errUndone := errors.New("undone")
-	try := func(task int64, again bool, set func(tx *store.Tx, l *job) error) (usd float64, err error) {
-		l := &job{course: course{&Loop{Store: db, Limits: ralph.Limits{
+	try := func(set func(tx *store.Tx, l *job) error) (usd float64, err error) {
+		l := &job{course: courseOf(&Loop{Store: db, Config: order.Config{Limits: ralph.Limits{
 			MaxSessions: 9, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionCostUSD: 10, SessionMinUSD: 1,
-		}}, run}, task: task}
+		}}}, run)}
 		if undone := db.Tx(t.Context(), func(tx *store.Tx) error {
 			if err := set(tx, l); err != nil {
 				return err
 			}
-			usd, err = l.mayBegin(tx, again)
+			var s store.Spending
+			if s, err = l.mayBegin(tx); err != nil {
+				return errUndone
+			}
+			var o order.Order
+			o, err = order.For(tx, l.Config, ralph.Task{ID: 2, Title: "A"}, nil, s)
+			usd = o.Limits.CostUSD
 			return errUndone
 		}); !errors.Is(undone, errUndone) {
 			t.Fatal(undone)
@@ -79,41 +86,32 @@ func TestWhenASessionMayBegin(t *testing.T) {
 	}
 	as := with(func(*job) {})
 	for _, tt := range []struct {
-		name  string
-		task  int64
-		again bool // it was changed while its session got ready
-		set   func(tx *store.Tx, l *job) error
-		usd   float64
-		err   error
+		name string
+		set  func(tx *store.Tx, l *job) error
+		usd  float64
+		err  error
 	}{
-		{"it may", 2, false, as, 10, nil},
-		{"a signal stops the run", 2, false, with(func(l *job) {
+		{"it may", as, 10, nil},
+		{"a signal stops the run", with(func(l *job) {
 			stop := make(chan struct{})
 			close(stop)
 			l.Stop = stop
 		}), 0, errHeld},
-		{"the run is paused", 2, false, func(tx *store.Tx, _ *job) error { return tx.Control(ralph.ControlPause) }, 0, errHeld},
-		{"the other one may spend all", 2, false, with(func(l *job) { l.Limits.MaxCostUSD = 7 }), 0, errHeld},
-		{"it shares what is left with a third one", 2, false, with(func(l *job) { l.Limits.MaxCostUSD, l.Parallel = 13, 3 }), 3, nil},
-		{"it is the last one that may begin", 2, false, with(func(l *job) { l.Limits.MaxSessions = 2 }), 10, nil},
-		{"no other one may begin", 2, false, with(func(l *job) { l.Limits.MaxSessions = 1 }), 0, errHeld},
-		{"its task is still the first", 1, true, as, 10, nil},
-		{"another task is the first now", 2, true, as, 0, ralph.ErrConflict},
-		{"the queue is empty now", 2, true, func(tx *store.Tx, _ *job) error {
-			return errors.Join(tx.Move(1, ralph.Cancelled, ralph.Person, ""), tx.Move(2, ralph.Cancelled, ralph.Person, ""))
-		}, 0, ralph.ErrConflict},
-		{"the run is for its task", 2, true, with(func(l *job) { l.Loop.Task = 2 }), 10, nil},
-		{"beside others its task need not be the first", 2, true, with(func(l *job) { l.Parallel = 2 }), 10, nil},
+		{"the run is paused", func(tx *store.Tx, _ *job) error { return tx.Control(ralph.ControlPause) }, 0, errHeld},
+		{"the other one may spend all", with(func(l *job) { l.Limits.MaxCostUSD = 7 }), 0, order.ErrSpent},
+		{"it shares what is left with a third one", with(func(l *job) { l.Limits.MaxCostUSD, l.Parallel = 13, 3 }), 3, nil},
+		{"it is the last one that may begin", with(func(l *job) { l.Limits.MaxSessions = 2 }), 10, nil},
+		{"no other one may begin", with(func(l *job) { l.Limits.MaxSessions = 1 }), 0, order.ErrSpent},
 	} {
-		if usd, err := try(tt.task, tt.again, tt.set); !errors.Is(err, tt.err) || err == nil && usd != tt.usd {
+		if usd, err := try(tt.set); !errors.Is(err, tt.err) || err == nil && usd != tt.usd {
 			t.Errorf("%s: got $%g, %v; want $%g, %v", tt.name, usd, err, tt.usd, tt.err)
 		}
 	}
-	if usd, err := try(2, false, with(func(l *job) { l.id++ })); err == nil || errors.Is(err, errHeld) {
+	if usd, err := try(with(func(l *job) { l.id++ })); err == nil || errors.Is(err, errHeld) {
 		t.Errorf("of an unknown run: got $%g, %v", usd, err)
 	}
 	raw("ALTER TABLE sessions RENAME TO gone")
-	if usd, err := try(2, false, as); err == nil || errors.Is(err, errHeld) {
+	if usd, err := try(as); err == nil || errors.Is(err, errHeld) || errors.Is(err, order.ErrSpent) {
 		t.Errorf("without a record of what is spent: got $%g, %v", usd, err)
 	}
 }
@@ -141,9 +139,14 @@ func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
 		{"there is beside one that gets ready", 2, 3, 100, ""},
 		{"the one may spend all", 1, 9, 7, "sessions in progress may spend all but $0.00, and another one needs at least $1.00"},
 	} {
-		r := newRunner(&Loop{Store: db, Limits: ralph.Limits{
-			MaxSessions: tt.sessions, MaxCostUSD: tt.usd, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionCostUSD: 10, SessionMinUSD: 1,
-		}}, run)
+		r := newRunner(&Loop{
+			Config: order.Config{
+				Limits: ralph.Limits{
+					MaxSessions: tt.sessions, MaxCostUSD: tt.usd, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionCostUSD: 10, SessionMinUSD: 1,
+				},
+			},
+			Store: db,
+		}, run)
 		for i := range tt.jobs {
 			r.jobs[i+1] = &job{}
 		}
@@ -153,7 +156,12 @@ func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
 		}
 	}
 	raw("ALTER TABLE sessions RENAME TO gone")
-	r := newRunner(&Loop{Store: db, Limits: ralph.Limits{MaxSessions: 9}}, run)
+	r := newRunner(&Loop{
+		Config: order.Config{
+			Limits: ralph.Limits{MaxSessions: 9},
+		},
+		Store: db,
+	}, run)
 	if seen, err := r.look(t.Context()); err == nil {
 		t.Errorf("without a record of what is spent: got %+v", seen)
 	}
@@ -200,7 +208,12 @@ func TestAWaitEndsWithAResult(t *testing.T) {
 	t.Parallel()
 	db, run, _ := openStore(t, 1)
 	r := &runner{
-		course: course{&Loop{Store: db, Limits: ralph.Limits{MaxSeconds: 3600}}, run}, started: time.Now(),
+		course: courseOf(&Loop{
+			Config: order.Config{
+				Limits: ralph.Limits{MaxSeconds: 3600},
+			},
+			Store: db,
+		}, run), started: time.Now(),
 		ended: []func(context.Context) error{func(context.Context) error { return nil }},
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -225,8 +238,14 @@ func TestNoTaskIsChosenBlindly(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			db, run, raw := openStore(t, 3)
-			l := &Loop{Store: db, Parallel: tt.jobs, Merger: &merging.Merger{Rules: merging.Rules{MaxSentBack: 2}}}
-			r := &runner{course: course{l, run}, passed: map[int64]int{}}
+			l := &Loop{
+				Config: order.Config{
+					Parallel: tt.jobs,
+				},
+				Store:  db,
+				Merger: &merging.Merger{Rules: merging.Rules{MaxSentBack: 2}},
+			}
+			r := &runner{course: courseOf(l, run), passed: map[int64]int{}}
 			if err := db.Tx(t.Context(), func(tx *store.Tx) error {
 				_, err := tx.StartSession(store.Start{ID: uuid.NewString(), Task: 2, Run: run})
 				return err

@@ -15,6 +15,7 @@ import (
 	"ralph"
 	"ralph/loop"
 	"ralph/loop/agent"
+	"ralph/loop/order"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -115,7 +116,7 @@ func (c *crew) invariants(a agent.Assignment) {
 				}
 			}
 		}
-		s, err := tx.Spending(open[0].RunID, store.Since{Day: loop.Midnight(time.Now())}, [4]float64{})
+		s, err := tx.Spending(open[0].RunID, store.Since{Day: order.Midnight(time.Now())}, [4]float64{})
 		if s.DayUSD+s.DayReserved > c.Limits.MaxDayCostUSD+1e-6 || s.USD+s.Reserved > c.Limits.MaxCostUSD+1e-6 {
 			c.t.Errorf("more may be spent than the limits allow: %+v of %+v", s, c.Limits)
 		}

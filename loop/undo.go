@@ -123,8 +123,3 @@ func (l *Loop) AskUndo(ctx context.Context, task int64, u Undoing) (said string,
 	return "", ralph.Conflict("TASK-%d is not undone: later commits changed the same lines of %s; undo those first, "+
 		"or have an agent do it", task, signals.FileList(conflicts))
 }
-
-// MergeQueued merges what is queued, and returns what the rest waits for; "" if nothing is left.
-func (l *Loop) MergeQueued(ctx context.Context) (why string, err error) {
-	return l.mergeForWorker(ctx, l.takeCheck, mergeWait)
-}

@@ -13,6 +13,7 @@ import (
 	"ralph"
 	"ralph/internal/pgtest"
 	"ralph/loop"
+	"ralph/loop/order"
 	"ralph/loop/session"
 	"ralph/loop/workspace"
 	"ralph/signals"
@@ -32,8 +33,14 @@ func TestAClaimLapses(t *testing.T) {
 	}
 	defer db.Close()
 	l := &loop.Loop{
-		Store: db, Here: &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
-		Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 24_000},
+		Config: order.Config{
+			Limits:  ralph.Limits{Attempts: 10},
+			Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
+			Prompts: order.Prompts{Tokens: 24_000},
+		},
+		Store: db,
+		Here:  &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")},
+		Log:   slog.New(slog.DiscardHandler),
 	}
 	withWorkspaces(t, l)
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error { _, err := tx.AddTask(ralph.Task{Title: "A"}, "human"); return err }); err != nil {
@@ -69,7 +76,7 @@ func TestAClaimLapses(t *testing.T) {
 	if err != nil {
 		t.Fatalf("a lapsed claim is still held: %v", err)
 	}
-	var dropped *session.DroppedError
+	var dropped *loop.DroppedError
 	if err := first.Renew(t.Context()); !errors.As(err, &dropped) || !strings.HasPrefix(dropped.Why, "it has lapsed") {
 		t.Errorf("the first worker is not told: %v", err)
 	}
@@ -112,11 +119,17 @@ func TestWorkersClaimOneAfterTheOther(t *testing.T) {
 	begin := make(chan struct{})
 	for range workers {
 		l := &loop.Loop{
-			Store: db, Here: &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")}, Log: slog.New(slog.DiscardHandler),
-			Limits: ralph.Limits{Attempts: 10}, Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10}, Prompts: loop.Prompts{Tokens: 24_000},
+			Config: order.Config{
+				Limits:  ralph.Limits{Attempts: 10},
+				Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
+				Prompts: order.Prompts{Tokens: 24_000},
+			},
+			Store: db,
+			Here:  &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")},
+			Log:   slog.New(slog.DiscardHandler),
 		}
 		withWorkspaces(t, l)
-		loop.SetClaiming(l, func() {
+		whileReadied(l, func() {
 			looks.Add(1)
 			time.Sleep(100 * time.Millisecond) // as in a large work tree
 		})

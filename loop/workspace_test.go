@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -255,15 +254,15 @@ func TestAWorkersEmptyWorkspaceIsAskedAboutOnce(t *testing.T) {
 // TestAWorkersWorkspaceIsFreeOnceItsClaimIsOver, however it ends, and not before.
 func TestAWorkersWorkspaceIsFreeOnceItsClaimIsOver(t *testing.T) {
 	t.Parallel()
-	dropped := func(c *session.Claim, why string) error {
-		var gone *session.DroppedError
+	dropped := func(c *loop.Claim, why string) error {
+		var gone *loop.DroppedError
 		if err := c.Renew(t.Context()); !errors.As(err, &gone) || !strings.Contains(err.Error(), why) {
 			return fmt.Errorf("it is told %w, want %q", err, why)
 		}
 		return nil
 	}
-	for name, end := range map[string]func(b *workshop, l *loop.Loop, c *session.Claim) error{
-		"closed": func(b *workshop, _ *loop.Loop, c *session.Claim) error {
+	for name, end := range map[string]func(b *workshop, l *loop.Loop, c *loop.Claim) error{
+		"closed": func(b *workshop, _ *loop.Loop, c *loop.Claim) error {
 			dir, _ := c.Workspace()
 			write(t, filepath.Join(dir, "made"), "x")
 			b.say(c, signals.Done{Summary: "made it"})
@@ -273,19 +272,19 @@ func TestAWorkersWorkspaceIsFreeOnceItsClaimIsOver(t *testing.T) {
 			}
 			return err
 		},
-		"given back": func(_ *workshop, _ *loop.Loop, c *session.Claim) error {
+		"given back": func(_ *workshop, _ *loop.Loop, c *loop.Claim) error {
 			_, err := c.Release(t.Context())
 			return err
 		},
-		"called off": func(b *workshop, _ *loop.Loop, c *session.Claim) error {
+		"called off": func(b *workshop, _ *loop.Loop, c *loop.Claim) error {
 			b.tx(func(tx *store.Tx) error { return tx.RequestStop(c.SessionID(), "cancel", "Eva") })
 			return dropped(c, "Eva cancelled the task")
 		},
-		"stopped": func(b *workshop, _ *loop.Loop, c *session.Claim) error {
+		"stopped": func(b *workshop, _ *loop.Loop, c *loop.Claim) error {
 			b.tx(func(tx *store.Tx) error { return tx.Halt(c.SessionID(), "Eva") })
 			return dropped(c, "Eva stopped it")
 		},
-		"lapsed": func(b *workshop, l *loop.Loop, c *session.Claim) error {
+		"lapsed": func(b *workshop, l *loop.Loop, c *loop.Claim) error {
 			b.passed.Store(int64(session.Lease + time.Second))
 			if err := l.Lapse(t.Context()); err != nil {
 				return err
@@ -420,7 +419,7 @@ func TestAClaimThatCannotBeEndedIsNotCalledOver(t *testing.T) {
 	b.say(c, signals.Stuck{Reason: "no idea"})
 	b.tx(func(tx *store.Tx) error { return tx.RequestStop(c.SessionID(), "cancel", "Eva") })
 	b.garble(c.SessionID())
-	var gone *session.DroppedError
+	var gone *loop.DroppedError
 	if err := c.Renew(t.Context()); err == nil || errors.As(err, &gone) {
 		t.Errorf("its worker is told %v", err)
 	}
@@ -430,61 +429,6 @@ func TestAClaimThatCannotBeEndedIsNotCalledOver(t *testing.T) {
 var ninefold = ralph.Limits{
 	MaxSessions: 9, MaxTasks: 9, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600,
 	SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 9,
-}
-
-// TestWorkspacesAreCheckedOutWhileTheVerificationRuns, as many as there are tasks. No set-up runs meanwhile: it
-// could make the verification fail.
-func TestWorkspacesAreCheckedOutWhileTheVerificationRuns(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name, verify string
-		status       int
-		sessions     int32
-	}{
-		{"which passes", "true", ralph.ExitOK, 2},
-		{"which fails", "false", ralph.ExitUsage, 0},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			b := newWorkshop(t)
-			out := t.TempDir()
-			l := b.tree(fmt.Sprintf(`cd ../..
-				test -e %[1]s/began || { until test -d 1/tmp && test -d 2/tmp; do sleep 0.01; done; ls %[1]s > %[1]s/began; }`, out), tt.verify)
-			l.Pool.Setup = []string{"touch " + out + `/set-up-$(basename "$(dirname "$PWD")")`}
-			l.Parallel = 4
-			b.add(ralph.Task{Title: "A"})
-			b.add(ralph.Task{Title: "B"})
-			var sessions atomic.Int32
-			l.Agent = deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
-				sessions.Add(1)
-				if _, err := os.Stat(filepath.Join(out, "set-up-"+filepath.Base(filepath.Dir(a.Dir)))); err != nil {
-					t.Errorf("the workspace is not set up: %v", err)
-				}
-				write(t, filepath.Join(a.Dir, a.SessionID), "")
-				_, err := b.db.Say(ctx, a.TaskID, a.SessionID, "agent", finish)
-				return agent.Report{Ending: ralph.Finished, CostKnown: true}, err
-			})
-			l.Limits = ninefold
-			result, err := l.Run(t.Context())
-			if err != nil || result.Status != tt.status || sessions.Load() != tt.sessions {
-				t.Errorf("exit status %d after %d sessions: %q, %v", result.Status, sessions.Load(), result.Reasons, err)
-			}
-			if text, err := os.ReadFile(filepath.Join(out, "began")); err != nil || strings.TrimSpace(string(text)) != "began\nset-up-check-1" {
-				t.Errorf("while the verification ran there was %q, %v", text, err)
-			}
-			if _, err := os.Stat(filepath.Join(l.Pool.Dir, "3")); err == nil {
-				t.Error("a workspace is made that no task needs")
-			}
-			for number := 1; number <= 2; number++ {
-				ws, err := l.Pool.TakeNow(t.Context(), number)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := ws.Release(); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
 }
 
 // TestAWorkspaceThatIsNotNeededYetIsFree, although it was checked out: a lost session may have worked in it.

@@ -16,7 +16,7 @@ import (
 // An Attended task is worked on in an agent's own terminal, by a person. The agent has a worker's tools, on a
 // socket. The claim lasts as long as the terminal.
 type Attended struct {
-	*session.Claim
+	*loop.Claim
 	w          *worker
 	listener   net.Listener
 	over       context.Context

@@ -304,7 +304,7 @@ func (c *chat) confirm(ctx context.Context, s ralph.Session, checked session.Che
 func (c *Chats) CompleteClaim(
 	ctx context.Context, s ralph.Session, how session.Completion,
 ) (v CompletedTask, refused string, err error) {
-	refused, d, err := c.Loop.Complete(ctx, s.TaskID, how)
+	refused, d, err := c.Loop.Sessions().Complete(ctx, s.TaskID, how)
 	if err != nil || refused != "" {
 		return v, refused, err
 	}

@@ -60,7 +60,7 @@ func (c *Chats) Claim(ctx context.Context, id int64, person string, tools bool) 
 
 // Release gives a claimed task back.
 func (c *Chats) Release(ctx context.Context, id int64, person string) (signals.Decision, error) {
-	d, err := c.Loop.ReleaseFor(ctx, id, person)
+	d, err := c.Loop.Sessions().ReleaseFor(ctx, id, person)
 	if err == nil {
 		c.WriteMirror()
 	}

@@ -10,7 +10,6 @@ import (
 
 	"ralph"
 	"ralph/loop"
-	"ralph/loop/session"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -21,8 +20,8 @@ type worker struct {
 	loop *loop.Loop
 	name string // the name that it signals and comments under
 
-	mu    sync.Mutex                    // held by calls that may end the claim, even during the check
-	claim atomic.Pointer[session.Claim] // nil if there is none
+	mu    sync.Mutex                 // held by calls that may end the claim, even during the check
+	claim atomic.Pointer[loop.Claim] // nil if there is none
 }
 
 // leave releases the claim, if there is one.
@@ -41,7 +40,7 @@ func (w *worker) leave(ctx context.Context) error {
 }
 
 // renewed returns the claim after renewing it; the error says why it is gone. The caller holds the lock.
-func (w *worker) renewed(ctx context.Context) (*session.Claim, error) {
+func (w *worker) renewed(ctx context.Context) (*loop.Claim, error) {
 	claim := w.claim.Load()
 	if claim == nil {
 		return nil, ralph.Conflict("you have not claimed a task; call claim_task first")
@@ -51,7 +50,7 @@ func (w *worker) renewed(ctx context.Context) (*session.Claim, error) {
 
 // over drops the claim if the error says that it is gone.
 func (w *worker) over(err error) error {
-	if _, ok := errors.AsType[*session.DroppedError](err); ok {
+	if _, ok := errors.AsType[*loop.DroppedError](err); ok {
 		w.claim.Store(nil)
 	}
 	return err

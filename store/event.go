@@ -81,11 +81,6 @@ func (tx *Tx) LastEvent() (int64, error) {
 	return value[int64](tx, `SELECT coalesce(max(id), 0) FROM events`)
 }
 
-// LastEventOf returns the id of a task's newest event, 0 if there is none.
-func (tx *Tx) LastEventOf(task int64) (int64, error) {
-	return value[int64](tx, `SELECT coalesce(max(id), 0) FROM events WHERE task_id = $1`, task)
-}
-
 // LastEventTime returns the time of the newest event, the zero Time if there is none.
 func (tx *Tx) LastEventTime() (ralph.Time, error) {
 	return value[ralph.Time](tx, `SELECT coalesce((SELECT created FROM events ORDER BY id DESC LIMIT 1), '')`)

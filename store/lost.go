@@ -75,22 +75,6 @@ func (tx *Tx) ReleaseAdrift() error {
 	return nil
 }
 
-// A Basis identifies the state of a task's definition and history. A prompt that was built from one
-// holds as long as the Basis is equal.
-type Basis struct {
-	Definitions string // see [Tx.Definitions]
-	Event       int64  // the task's newest event
-}
-
-// Basis returns a task's current Basis.
-func (tx *Tx) Basis(t ralph.Task) (b Basis, err error) {
-	if b.Definitions, err = tx.definitions(t); err != nil {
-		return b, err
-	}
-	b.Event, err = tx.LastEventOf(t.ID)
-	return b, err
-}
-
 // TryNow ends the delay of a task after a lost session.
 func (tx *Tx) TryNow(task int64) error {
 	return tx.set("tasks", task, cells{"not_before": ""})

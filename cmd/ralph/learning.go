@@ -12,7 +12,7 @@ import (
 	"ralph/internal/project"
 	"ralph/internal/show"
 	"ralph/internal/text"
-	"ralph/loop"
+	"ralph/loop/order"
 	"ralph/store"
 )
 
@@ -49,7 +49,7 @@ func newLearningList(a *app) *cobra.Command {
 		return a.print(list, func(w io.Writer) {
 			for _, l := range list {
 				sayLearning(w, l)
-				if why := l.Stale(newest, loop.Gone(root, l)); why != "" {
+				if why := l.Stale(newest, order.Gone(root, l)); why != "" {
 					fmt.Fprintf(w, "      sinks: %s\n", text.Line(why, 200))
 				}
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph/internal/report"
-	"ralph/loop"
+	"ralph/loop/order"
 	"ralph/store"
 )
 
@@ -74,9 +74,9 @@ func sinceWhen(text string, now time.Time) (time.Time, error) {
 	case text == "":
 		return now, nil
 	case text == "today":
-		return loop.Midnight(now), nil
+		return order.Midnight(now), nil
 	case text == "yesterday":
-		return loop.Midnight(now).AddDate(0, 0, -1), nil
+		return order.Midnight(now).AddDate(0, 0, -1), nil
 	case isDays && err == nil && n > 0:
 		return now.AddDate(0, 0, -n), nil
 	}

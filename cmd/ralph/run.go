@@ -319,6 +319,9 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop, out io.Write
 	defer signal.Stop(closed)
 	stop := make(chan struct{})
 	l.Stop = stop
+	if l.Task != 0 {
+		l.Parallel = 1
+	}
 	now, cancel := context.WithCancel(ctx)
 	defer cancel()
 	over := make(chan struct{})
@@ -383,7 +386,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop, out io.Write
 	}
 	var talk sync.WaitGroup
 	if o.add.Role == ralph.RolePlan && !progress.JSON {
-		l.Said = func(words string) { fmt.Fprintf(out, "\n%s\n\n", text.Visible(strings.TrimSpace(words))) }
+		l.Listen = func(words string) { fmt.Fprintf(out, "\n%s\n\n", text.Visible(strings.TrimSpace(words))) }
 		if l.Attended = show.Terminal(a.in); l.Attended {
 			talk.Go(func() { a.converse(ctx, l.Store, l.Task, over) })
 		}

@@ -18,6 +18,7 @@ import (
 	"ralph/internal/state"
 	"ralph/loop"
 	"ralph/loop/agent"
+	"ralph/loop/order"
 	"ralph/store"
 )
 
@@ -56,7 +57,7 @@ func newStatus(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				v, err = show.ReadStatus(tx, loop.Midnight, from, spent)
+				v, err = show.ReadStatus(tx, order.Midnight, from, spent)
 				v.Running = v.Run != nil && tx.Alive(*v.Run)
 				return err
 			})

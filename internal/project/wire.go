@@ -29,7 +29,7 @@ import (
 	"ralph/loop/agent/process"
 	"ralph/loop/check"
 	"ralph/loop/merging"
-	"ralph/loop/session"
+	"ralph/loop/order"
 	"ralph/loop/workspace"
 	"ralph/mcpserver"
 	"ralph/prompt"
@@ -70,17 +70,14 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 		return nil, err
 	}
 	here := &workspace.Workspace{Dir: p.Root, Tree: tree, State: p.State, Watched: config.Notes}
-	l := &loop.Loop{
-		Store: db, Agent: agents[c.Agent.Use], Agents: loop.Agents{
+	settings := order.Config{
+		Dir: p.Root, Agent: agents[c.Agent.Use], Agents: order.Agents{
 			Use: c.Agent.Use, Fallback: c.Agent.Fallback, All: agents, Models: models(c),
 		},
 		Servers: c.Agent.MCP == "approved",
-		Channel: channel, Log: p.Log,
-		Here: here, Pool: p.Pool(here),
+		Channel: channel,
 		Limits:  p.Limits(),
-		Sandbox: p.Confinement.Said(),
 		Rules:   p.Rules(),
-		Backoff: loop.Backoff{Initial: fixed.BackoffInitial, Max: fixed.BackoffMax, Tries: fixed.BackoffTries},
 		Check: check.Rules{
 			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout, Env: p.workEnvironment(), Through: p.Mask().Reader,
 			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect,
@@ -89,17 +86,22 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 			Tests: c.Verify.Tests, Proof: c.Verify.Proof,
 			Hidden: p.hidden(), HiddenFiles: p.hiddenFiles(),
 		},
-		Prompts: loop.Prompts{
+		Prompts: order.Prompts{
 			Tokens: fixed.PromptTokens, Template: template, StateTool: mcpserver.StateTool, CommentTool: mcpserver.CommentTool,
 			AmendTool: mcpserver.AmendTool,
 		},
-		Models: loop.Models{Escalation: escalation}, Reviewers: reviewers,
-		Session: session.Limits{
+		Models: order.Models{Escalation: escalation}, Reviewers: reviewers,
+		Session: order.Limits{
 			Grace: fixed.ShutdownGrace, CheckpointAt: fixed.CheckpointAt,
 		},
+		Parallel: c.Parallel,
+	}
+	l := &loop.Loop{
+		Config: settings, Store: db, Here: here, Pool: p.Pool(here), Log: p.Log,
+		Sandbox:  p.Confinement.Said(),
+		Backoff:  loop.Backoff{Initial: fixed.BackoffInitial, Max: fixed.BackoffMax, Tries: fixed.BackoffTries},
 		OnRed:    loop.OnRed(c.Verify.OnRed),
 		Commands: func() ([]string, error) { return p.configuredCommands() },
-		Parallel: c.Parallel,
 	}
 	if l.Merger, err = p.Merger(ctx, db, tree); err != nil {
 		return nil, err
@@ -320,9 +322,7 @@ func (p *Project) agents() (map[string]agent.Agent, error) {
 
 // channel returns a function that serves ralph's tools to a session's agent. The error is about a
 // permission rule.
-func (p *Project) channel(db *store.DB) (
-	func(a agent.Assignment, folder string) (agent.Channel, func() error, error), error,
-) {
+func (p *Project) channel(db *store.DB) (agent.Serve, error) {
 	rules, err := p.Permissions()
 	if err != nil {
 		return nil, ralph.Usage(err)

@@ -17,9 +17,9 @@ import (
 	"ralph/internal/report"
 	"ralph/internal/retention"
 	"ralph/internal/transcript"
-	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/agent/kinds"
+	"ralph/loop/order"
 	"ralph/store"
 )
 
@@ -106,7 +106,7 @@ func (s *Queue) snapshot(ctx context.Context) (Snapshot, error) {
 		}
 		v.MaxSessions, v.MaxCostUSD, v.MaxDayUSD = l.MaxSessions, l.MaxCostUSD, l.MaxDayCostUSD
 		v.SessionUSD, v.MaxWindow = l.SessionCostUSD, l.Usage
-		if v.DayUSD, err = tx.CostSince(loop.Midnight(v.At.Time)); err != nil {
+		if v.DayUSD, err = tx.CostSince(order.Midnight(v.At.Time)); err != nil {
 			return err
 		}
 		if v.Counts, err = tx.Counts(); err != nil {

@@ -184,6 +184,9 @@ type Channel struct {
 	Listed <-chan struct{}
 }
 
+// Serve serves ralph's tools to the agent of an assignment, by files in the given folder, until shut is called.
+type Serve func(a Assignment, folder string) (c Channel, shut func() error, err error)
+
 // A Turn is a turn that an agent has ended.
 type Turn struct {
 	// Process is the agent's process; nil if ralph did not start it.

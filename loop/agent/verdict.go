@@ -89,83 +89,123 @@ type Verdict struct {
 	ResetAt time.Time // when a limit ends; zero if unknown
 }
 
-// Judge decides what the end of an agent was. It is the only place that does. What the agent reported as an
+// EndOf decides what the end of an agent was. It is the only place that does. What the agent reported as an
 // error is classed by its structure first, and by its words only where it has none; what a model says in a
 // turn that worked decides nothing.
-func Judge(p *Profile, t Trace, d Death) Verdict {
-	name := p.Title
-	last := text.LastLine(d.Stderr)
-	completed := t.Last == Completed && !t.Open
-	failed := t.Last == Failed && !t.Open
-	failure := t.Failure
-	if failure == nil && completed && t.Nothing && p.Tokens != Never {
-		failure = &Failure{Text: t.Words} // the service said that, not the model
+func EndOf(p *Profile, t Trace, d Death) Verdict {
+	e := end{Trace: t, Death: d, name: p.Title, last: text.LastLine(d.Stderr), failure: t.Failure}
+	if e.failure == nil && e.closed(Completed) && t.Nothing && p.Tokens != Never {
+		e.failure = &Failure{Text: t.Words} // the service said that, not the model
 	}
-	if failure == nil {
-		failure = d.Refusal
+	if e.failure == nil {
+		e.failure = d.Refusal
 	}
-	class := ralph.Ending("")
-	if failure != nil {
-		class = Class(*failure)
+	if e.failure != nil {
+		e.class = Class(*e.failure)
 	}
-	as := func(e ralph.Ending, parts ...string) Verdict { return Verdict{Ending: e, Reason: Sentence(parts...)} }
-	service := func() Verdict {
-		v := as(class, readable(failure.Text))
-		if v.Reason == "" {
-			v.Reason = d.about(name)
+	for _, caused := range []func() (Verdict, bool){e.byRalph, e.byService, e.byItself} {
+		if v, ok := caused(); ok {
+			return v
 		}
-		if class == ralph.RateLimited {
-			v.ResetAt = failure.ResetAt
-		}
-		return v
 	}
-	switch {
-	case d.Stopped && d.Silent && t.Asking && (t.Open || t.Last != Completed):
-		if class != "" && failure.Code != NoAnswer {
-			return service()
-		}
-		return as(ralph.RateLimited, fmt.Sprintf("%s said nothing for %s while its model was to answer", name, d.After))
-	case d.Stopped && d.After > 0 && t.Calls == 0 && !t.Said:
-		return as(ralph.NoWork, fmt.Sprintf("%s did nothing for %s", name, d.After))
-	case d.Stopped:
-		return as(ralph.Interrupted, "stopped by ralph")
-	case d.Over != "":
-		return as(ralph.TimedOut, d.Over)
-	case d.Breach != "":
-		return as(ralph.MCPFailed, d.Breach)
-	case failure != nil && class == "" && ofContent.MatchString(failure.Text):
-		// Another session, agent or account meets the same task: it is the task's end, and others go on.
-		return as(ralph.Finished, "the service refuses what the task is about", readable(failure.Text))
-	case class != "":
-		return service()
-	case d.Toolless != "" && !(d.Refusal != nil && ofFiles.MatchString(d.Refusal.Text)):
-		return as(ralph.MCPFailed, d.Toolless, last)
-	case d.Refusal != nil:
-		return as(ralph.NoWork, name+" does not begin", readable(d.Refusal.Text), last)
-	case t.Last == Limited && !t.Open:
-		return as(ralph.TimedOut, cmp.Or(t.Limit, name+" has reached its own limit of turns"))
-	case t.Last == Aborted && !t.Open:
-		return as(ralph.Lost, "the agent was interrupted, and not by ralph")
-	case !completed && !failed && d.crashed():
-		if d.Mute {
-			last = "" // what it said while being ended explains nothing
-		}
-		return as(ralph.Lost, d.about(name), last)
-	case failure != nil && t.Calls == 0 && (failed || t.Nothing):
-		return as(ralph.NoWork, name+" did nothing", readable(failure.Text), last)
-	case t.Calls == 0 && !t.Said && t.Tokens.Sum() == 0:
-		return as(ralph.NoWork, name+" did nothing", d.about(name), cmp.Or(last, t.Words))
-	case completed:
-		return as(ralph.Finished, "the agent ended its turn")
-	case failed && failure != nil:
-		return as(ralph.Lost, name+" ended its turn with an error", readable(failure.Text))
-	}
-	return as(ralph.Lost, d.about(name)+" in the middle of its work", last)
+	return e.as(ralph.Lost, d.about(e.name)+" in the middle of its work", e.last)
 }
 
-// Judge puts into a report what the end of the agent was.
-func (r *Report) Judge(p *Profile, t Trace, d Death) {
-	v := Judge(p, t, d)
+// An end is what is known of the end of an agent.
+type end struct {
+	Trace
+	Death
+	name    string
+	last    string       // the last line of its standard error
+	failure *Failure     // what it reported, or the service said in its stead; nil if nothing
+	class   ralph.Ending // of that; "" if it tells of none
+}
+
+// closed reports whether its last turn ended so.
+func (e *end) closed(how Closed) bool { return e.Last == how && !e.Open }
+
+// as returns a verdict whose reason has these parts.
+func (e *end) as(ending ralph.Ending, parts ...string) Verdict {
+	return Verdict{Ending: ending, Reason: Sentence(parts...)}
+}
+
+// said returns the verdict that the service's error tells of.
+func (e *end) said() Verdict {
+	v := e.as(e.class, readable(e.failure.Text))
+	if v.Reason == "" {
+		v.Reason = e.about(e.name)
+	}
+	if e.class == ralph.RateLimited {
+		v.ResetAt = e.failure.ResetAt
+	}
+	return v
+}
+
+// byRalph returns the verdict on an agent that ralph ended.
+func (e *end) byRalph() (v Verdict, ok bool) {
+	switch {
+	case e.Stopped && e.Silent && e.Asking && (e.Open || e.Last != Completed):
+		if e.class != "" && e.failure.Code != NoAnswer {
+			return e.said(), true
+		}
+		why := fmt.Sprintf("%s said nothing for %s while its model was to answer", e.name, e.After)
+		return e.as(ralph.RateLimited, why), true
+	case e.Stopped && e.After > 0 && e.Calls == 0 && !e.Said:
+		return e.as(ralph.NoWork, fmt.Sprintf("%s did nothing for %s", e.name, e.After)), true
+	case e.Stopped:
+		return e.as(ralph.Interrupted, "stopped by ralph"), true
+	case e.Over != "":
+		return e.as(ralph.TimedOut, e.Over), true
+	case e.Breach != "":
+		return e.as(ralph.MCPFailed, e.Breach), true
+	}
+	return v, false
+}
+
+// byService returns the verdict on an agent whose service or tools failed.
+func (e *end) byService() (v Verdict, ok bool) {
+	switch {
+	case e.failure != nil && e.class == "" && ofContent.MatchString(e.failure.Text):
+		// Another session, agent or account meets the same task: it is the task's end, and others go on.
+		return e.as(ralph.Finished, "the service refuses what the task is about", readable(e.failure.Text)), true
+	case e.class != "":
+		return e.said(), true
+	case e.Toolless != "" && !(e.Refusal != nil && ofFiles.MatchString(e.Refusal.Text)):
+		return e.as(ralph.MCPFailed, e.Toolless, e.last), true
+	case e.Refusal != nil:
+		return e.as(ralph.NoWork, e.name+" does not begin", readable(e.Refusal.Text), e.last), true
+	}
+	return v, false
+}
+
+// byItself returns the verdict on an agent that ended by itself.
+func (e *end) byItself() (v Verdict, ok bool) {
+	completed, failed := e.closed(Completed), e.closed(Failed)
+	switch {
+	case e.closed(Limited):
+		return e.as(ralph.TimedOut, cmp.Or(e.Limit, e.name+" has reached its own limit of turns")), true
+	case e.closed(Aborted):
+		return e.as(ralph.Lost, "the agent was interrupted, and not by ralph"), true
+	case !completed && !failed && e.crashed():
+		if e.Mute { // what it said while being ended explains nothing
+			return e.as(ralph.Lost, e.about(e.name)), true
+		}
+		return e.as(ralph.Lost, e.about(e.name), e.last), true
+	case e.failure != nil && e.Calls == 0 && (failed || e.Nothing):
+		return e.as(ralph.NoWork, e.name+" did nothing", readable(e.failure.Text), e.last), true
+	case e.Calls == 0 && !e.Said && e.Tokens.Sum() == 0:
+		return e.as(ralph.NoWork, e.name+" did nothing", e.about(e.name), cmp.Or(e.last, e.Words)), true
+	case completed:
+		return e.as(ralph.Finished, "the agent ended its turn"), true
+	case failed && e.failure != nil:
+		return e.as(ralph.Lost, e.name+" ended its turn with an error", readable(e.failure.Text)), true
+	}
+	return v, false
+}
+
+// SetEnd puts into a report what the end of the agent was.
+func (r *Report) SetEnd(p *Profile, t Trace, d Death) {
+	v := EndOf(p, t, d)
 	r.Ending, r.Reason, r.ResetAt, r.StderrTail = v.Ending, v.Reason, v.ResetAt, d.Stderr
 	answered := r.ToolCalls > 0 || r.Tokens.Sum() > 0 || r.CostUSD > 0
 	if v.Ending.AgentError() && !answered && (t.Failure != nil || t.Nothing || d.Refusal != nil) {

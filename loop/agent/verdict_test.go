@@ -54,7 +54,7 @@ func TestOddEnds(t *testing.T) {
 		{"silence of a tool", agent.Trace{Open: true, Calls: 1, Said: true}, silent, ralph.Interrupted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := agent.Judge(&agent.Profile{Title: "It", Tokens: agent.WithRequest}, tt.trace, tt.death)
+			v := agent.EndOf(&agent.Profile{Title: "It", Tokens: agent.WithRequest}, tt.trace, tt.death)
 			if v.Ending != tt.want || v.Reason == "" || strings.Contains(v.Reason, "\n") {
 				t.Errorf("%s (%s), not %s", v.Ending, v.Reason, tt.want)
 			}

@@ -94,7 +94,7 @@ func (v *Verifier) Baseline(ctx context.Context, task ralph.Task) error {
 	var idle []string
 	for i, r := range results {
 		if i < len(shared) {
-			red = append(red, Judge(r, []Outcome{r}, Commands{Shared: shared}, v.Strict))
+			red = append(red, Compare(r, []Outcome{r}, Commands{Shared: shared}, v.Strict))
 		} else if r.Check.Passed {
 			idle = append(idle, r.Check.Command)
 		}
@@ -214,11 +214,11 @@ func (v *Verifier) put(ctx context.Context, results []Outcome) error {
 	})
 }
 
-// Judge compares a command's result with the baseline. It only ever
+// Compare compares a command's result with the baseline. It only ever
 // excuses a command of the project or the feature that reports its tests
 // by name, and only for tests that failed before (decision 1); never one
 // of the task's own, whatever the baseline says of it.
-func Judge(now Outcome, before []Outcome, commands Commands, strict bool) ralph.Check {
+func Compare(now Outcome, before []Outcome, commands Commands, strict bool) ralph.Check {
 	c := now.Check
 	if now.Tests == nil || c.Passed {
 		return c

@@ -50,7 +50,7 @@ func TestCommandsOfATask(t *testing.T) {
 		Check: ralph.Check{Command: "both", Exit: 1},
 		Tests: &testresult.Results{Tests: map[string]testresult.Status{"T": testresult.Failed}},
 	}
-	if Judge(red, []Outcome{red}, c, false).Passed {
+	if Compare(red, []Outcome{red}, c, false).Passed {
 		t.Error("a failure of its own command is excused, since it failed before")
 	}
 }

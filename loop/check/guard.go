@@ -47,13 +47,18 @@ func (r Rules) Changed(
 	return protected, guarded, nil
 }
 
-// Steers returns those of the files that differ between two commits that steer agents.
-func (g Guard) Steers(ctx context.Context, tree *worktree.Tree, from, to string) ([]string, error) {
-	names, err := tree.Files(ctx, from, to)
-	if err != nil || len(names) == 0 {
-		return nil, err
+// Lay restores the files that steer agents, as the target has them, in a workspace that has a session's commit: an
+// agent does not follow what the author of that commit wrote.
+func (g Guard) Lay(ctx context.Context, ws *workspace.Workspace, target, commit string) error {
+	tree := ws.Here().Tree
+	names, err := tree.Files(ctx, target, commit)
+	if err == nil && len(names) > 0 {
+		names, err = g.steering(ctx, tree, target, names)
 	}
-	return g.steering(ctx, tree, from, names)
+	if err != nil {
+		return err
+	}
+	return ws.Lay(ctx, target, names)
 }
 
 // steering returns those of the names, relative to the top, that steer agents: by their name, or because a text at

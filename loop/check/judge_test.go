@@ -68,7 +68,7 @@ func TestJudgeByTheBaseline(t *testing.T) {
 		{"nor one that crashed or took too long", Outcome{Check: ralph.Check{Command: shared, Exit: -1, Error: "took longer than 1m"}, Tests: tests("TestOld")}, []Outcome{red(shared, tests("TestOld"))}, false, false, []string{"TestOld"}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := Judge(tt.now, tt.before, Commands{Shared: []string{"make lint", shared}, Own: []string{"own"}}, tt.strict)
+			c := Compare(tt.now, tt.before, Commands{Shared: []string{"make lint", shared}, Own: []string{"own"}}, tt.strict)
 			if c.Passed != tt.passed || !slices.Equal(c.Failures, tt.failures) || !slices.Equal(c.Excused, tt.excused) {
 				t.Errorf("passed %t with the failures %q, excused %q", c.Passed, c.Failures, c.Excused)
 			}

@@ -20,7 +20,7 @@ func (v *Verifier) Red(ctx context.Context, commands []string, anew bool) (red [
 		return nil, err
 	}
 	for _, r := range list {
-		if c := Judge(r, []Outcome{r}, Commands{Shared: commands}, v.Strict); !c.Passed {
+		if c := Compare(r, []Outcome{r}, Commands{Shared: commands}, v.Strict); !c.Passed {
 			red = append(red, c)
 		}
 	}
@@ -46,7 +46,7 @@ func (v *Verifier) KnownRed(ctx context.Context, commands []string) (red bool, e
 
 // excusable reports whether a command's result before any work does not stand in the way of a done.
 func (v *Verifier) excusable(o Outcome) bool {
-	return Judge(o, []Outcome{o}, Commands{Shared: []string{o.Check.Command}}, v.Strict).Passed
+	return Compare(o, []Outcome{o}, Commands{Shared: []string{o.Check.Command}}, v.Strict).Passed
 }
 
 // Verify runs by hand what a done is checked by: for a task, or for task 0 only the project's
@@ -84,7 +84,7 @@ func (v *Verifier) Verify(
 		if err != nil {
 			return checks, false, err
 		}
-		check := Judge(results[0], before, c, v.Strict)
+		check := Compare(results[0], before, c, v.Strict)
 		checks = append(checks, check)
 		red = red || !check.Passed && !v.excusable(results[0])
 		if ctx.Err() == nil {

@@ -169,15 +169,8 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 		Command: command, Exit: result.Exit.Code, Tail: result.Output,
 		Seconds: time.Since(started).Round(time.Millisecond).Seconds(),
 	}
-	switch {
-	case ctx.Err() != nil:
-		check.Exit, check.Error = -1, "was stopped with the run"
-	case limited.Err() != nil:
-		check.Exit, check.Error = -1, fmt.Sprintf("took longer than %s", r.Timeout)
-	case err != nil:
-		check.Exit, check.Error = -1, err.Error()
-	case result.Exit.Signal != "":
-		check.Exit, check.Error = -1, "was ended by signal "+result.Exit.Signal
+	if why := r.unended(ctx, limited, result, err); why != "" {
+		check.Exit, check.Error = -1, why
 	}
 	check.Passed = check.Exit == 0
 	if check.Exit == noProgram {
@@ -209,6 +202,21 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	}
 	_, err = fmt.Fprintf(log, "\n→ exit %d after %.1f s %s\n\n", check.Exit, check.Seconds, check.Error)
 	return Outcome{Check: check, Tests: tests, Text: said, Controls: controls}, err
+}
+
+// unended returns why a command did not end by itself; "" if it did. Limited is ctx with the command's time limit.
+func (r Rules) unended(ctx, limited context.Context, result proc.Result, err error) string {
+	switch {
+	case ctx.Err() != nil:
+		return "was stopped with the run"
+	case limited.Err() != nil:
+		return fmt.Sprintf("took longer than %s", r.Timeout)
+	case err != nil:
+		return err.Error()
+	case result.Exit.Signal != "":
+		return "was ended by signal " + result.Exit.Signal
+	}
+	return ""
 }
 
 // output returns what a command's output for people says of its tests.

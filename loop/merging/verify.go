@@ -183,7 +183,7 @@ func (l *Merger) judge(
 		}
 	}
 	for _, r := range now {
-		checks = append(checks, check.Judge(r, before, commands, l.Check.Strict))
+		checks = append(checks, check.Compare(r, before, commands, l.Check.Strict))
 	}
 	return checks, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"ralph"
 	"ralph/loop/agent"
+	"ralph/loop/order"
 )
 
 // A Cause says why a session was stopped early. It is the cause of its context's end.
@@ -31,12 +32,12 @@ var causes = map[Cause]struct {
 	ending ralph.Ending
 	words  string
 	people bool // a person's request; people do not want to wait for a check
-	limit  func(Limits) time.Duration
+	limit  func(order.Limits) time.Duration
 }{
-	timeUp: {ralph.TimedOut, "timed out after %s", false, func(l Limits) time.Duration { return l.Time }},
+	timeUp: {ralph.TimedOut, "timed out after %s", false, func(l order.Limits) time.Duration { return l.Time }},
 	wasIdle: {
 		ralph.TimedOut, "timed out: idle for %s, without an event, a signal, CPU use or a change in the work tree",
-		false, func(l Limits) time.Duration { return l.Idle },
+		false, func(l order.Limits) time.Duration { return l.Idle },
 	},
 	runLimit:  {ralph.Interrupted, "the run's time is up", false, nil},
 	runStop:   {ralph.Interrupted, "the run was stopped", true, nil},
@@ -78,7 +79,7 @@ func causeOf(err error) (c Cause) {
 
 // withCause adds to the report of an interrupted session why it was
 // stopped. A session that ended by itself first keeps its ending.
-func (l Limits) withCause(report agent.Report, err error) agent.Report {
+func withCause(l order.Limits, report agent.Report, err error) agent.Report {
 	if report.Ending != ralph.Interrupted || err == nil {
 		return report
 	}

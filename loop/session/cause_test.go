@@ -15,6 +15,7 @@ import (
 
 	"ralph"
 	"ralph/loop/agent"
+	"ralph/loop/order"
 	"ralph/signals"
 )
 
@@ -24,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // whether that counts as an attempt, whether it stops a check, and the words for it.
 func TestWhatEachCauseLeadsTo(t *testing.T) {
 	const golden = "testdata/causes.txt"
-	limits := Limits{Time: 45 * time.Minute, Idle: 10 * time.Minute}
+	limits := order.Limits{Time: 45 * time.Minute, Idle: 10 * time.Minute}
 	var b strings.Builder
 	for _, c := range slices.Sorted(maps.Keys(causes)) {
 		var cause error = c
@@ -34,7 +35,7 @@ func TestWhatEachCauseLeadsTo(t *testing.T) {
 		if got := causeOf(fmt.Errorf("it ended: %w", cause)); got != c {
 			t.Errorf("%q is taken for %q", c, got)
 		}
-		r := limits.withCause(agent.Report{Ending: ralph.Interrupted, Reason: "killed"}, cause)
+		r := withCause(limits, agent.Report{Ending: ralph.Interrupted, Reason: "killed"}, cause)
 		d := signals.Decide(signals.Facts{
 			Task: signals.Task{ID: 1}, Ending: r.Ending, EndingWhy: r.Reason,
 			Rules: signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},

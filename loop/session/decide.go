@@ -155,7 +155,7 @@ func (s *Session) take(r agent.Report) {
 		_, effort := agent.SplitEffort(s.Row.Model)
 		s.Row.Model = agent.JoinEffort(r.Model, effort)
 	}
-	s.Row.CostUSD, s.Row.CostKnown = charge(r, s.Limits.CostUSD, oneTurn(s.Agent, s.Row.Model, s.prompt), s.lasted())
+	s.Row.CostUSD, s.Row.CostKnown = charge(r, s.Limits.CostUSD, oneTurn(s.Agent, s.Row.Model, s.Prompt), s.lasted())
 }
 
 // overshoot is how many USD an agent may plausibly spend beyond its limit,

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -109,7 +110,7 @@ func notices(e store.Elsewhere, touched []string, target string) (list []notice)
 
 // tell gives the agent its notices, as far as it takes them now.
 func (s *Session) tell(ctx context.Context, say chan<- agent.Message) {
-	if !s.Beside || s.desk != nil || time.Since(s.lookedElsewhere) < lookElsewhere {
+	if s.Width() == 1 || s.desk != nil || time.Since(s.lookedElsewhere) < lookElsewhere {
 		return
 	}
 	s.lookedElsewhere = time.Now()
@@ -134,4 +135,19 @@ func (s *Session) send(ctx context.Context, m agent.Message, say chan<- agent.Me
 	case <-time.After(pollSession): // the agent is busy with another message
 	}
 	return false
+}
+
+// Heard returns people's comments since the claim, for a worker, and
+// marks them as delivered; "" if there are none.
+func (s *Session) Heard(ctx context.Context) (said string, err error) {
+	err = s.Store.Tx(ctx, func(tx *store.Tx) error {
+		said = ""
+		comments, err := tx.Undelivered(s.Row.TaskID, s.Row.StartedAt)
+		for _, comment := range comments {
+			said += "\n\n" + steering(comment)
+			err = errors.Join(err, tx.MarkDelivered(comment.ID, s.Row.ID))
+		}
+		return err
+	})
+	return said, err
 }

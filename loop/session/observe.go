@@ -62,7 +62,7 @@ type observation struct {
 func (s *Session) observe(ctx context.Context) (saw observation) {
 	detached, cancel := outlast(ctx)
 	defer cancel()
-	done, err := s.claimed(detached)
+	done, err := s.Claimed(detached)
 	if err != nil {
 		saw.unchecked = "what the session signalled cannot be read: " + Shortly(err)
 	}
@@ -81,22 +81,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 		}
 		return saw
 	}
-	found := s.found
-	if found == nil && done && s.called == "" && ctx.Err() == nil {
-		if found, err = s.checkLate(ctx); err != nil && ctx.Err() == nil {
-			saw.unchecked = uncheckable + Shortly(err)
-		}
-	}
-	if s.found == nil && done && (s.called != "" || ctx.Err() != nil) && s.isChecked(detached) {
-		saw.stopped = cmp.Or(s.called, runStop).Error() + " before the claim could be checked"
-	}
-	if found == nil {
-		if found, err = s.inspect(detached); err != nil {
-			found, saw.blind = &finding{}, true
-			found.missed("what it made in its workspace, which is kept there", err)
-		}
-	}
-	saw.finding = *found
+	saw.finding = *s.lastFinding(ctx, detached, done, &saw)
 	s.saveMade(detached, &saw)
 	if !done {
 		for _, u := range saw.evidence.Untaken {
@@ -117,9 +102,35 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	return saw
 }
 
+// lastFinding returns the finding of the agent's last turn, or else of a check of its done or a look at what it made
+// now. What goes on once ctx has ended uses detached.
+func (s *Session) lastFinding(ctx, detached context.Context, done bool, saw *observation) *finding {
+	if s.found != nil {
+		return s.found
+	}
+	var found *finding
+	var err error
+	if done && s.called == "" && ctx.Err() == nil {
+		if found, err = s.checkLate(ctx); err != nil && ctx.Err() == nil {
+			saw.unchecked = uncheckable + Shortly(err)
+		}
+	}
+	if done && (s.called != "" || ctx.Err() != nil) && s.isChecked(detached) {
+		saw.stopped = cmp.Or(s.called, runStop).Error() + " before the claim could be checked"
+	}
+	if found != nil {
+		return found
+	}
+	if found, err = s.inspect(detached); err != nil {
+		found, saw.blind = &finding{}, true
+		found.missed("what it made in its workspace, which is kept there", err)
+	}
+	return found
+}
+
 // isChecked reports whether commands or reviewers decide on the session's done.
 func (s *Session) isChecked(ctx context.Context) bool {
-	if len(s.verify.All())+len(s.verify.Hidden) > 0 {
+	if len(s.Verify.All())+len(s.Verify.Hidden) > 0 {
 		return true
 	}
 	wanted, err := s.reviewWanted(ctx)
@@ -129,8 +140,8 @@ func (s *Session) isChecked(ctx context.Context) bool {
 // uncheckable begins the reason why a done is not judged.
 const uncheckable = "the done could not be checked: "
 
-// claimed reports whether the session closed with a done.
-func (s *Session) claimed(ctx context.Context) (bool, error) {
+// Claimed reports whether the session closed with a done.
+func (s *Session) Claimed(ctx context.Context) (bool, error) {
 	closing, err := s.closing(ctx)
 	return err == nil && closing.Payload != nil && closing.Payload.Verb() == ralph.VerbDone, err
 }
@@ -189,7 +200,7 @@ func (s *Session) check(ctx context.Context) (*finding, error) {
 		f.conflict, f.conflicts = "conflict marks are left in "+signals.FileList(f.marks), f.marks
 		return f, nil
 	}
-	s.takes(time.Duration(len(s.verify.All())) * s.Check.Timeout)
+	s.takes(time.Duration(len(s.Verify.All())) * s.Check.Timeout)
 	round := check.Round{Session: s.Row.ID, Log: filepath.Join(s.folder(), "verify.log"), Slow: s.checking}
 	defer s.checking("")
 	if s.Workspace.Clone == nil {
@@ -198,11 +209,14 @@ func (s *Session) check(ctx context.Context) (*finding, error) {
 	return f, s.apart(ctx, f, round)
 }
 
+// CheckTime returns the longest time that checking a done may take.
+func (s *Session) CheckTime() time.Duration {
+	return time.Duration(len(s.Verify.All()))*s.Check.Timeout + s.reviewTime()
+}
+
 // takes announces how long the next step may take.
 func (s *Session) takes(d time.Duration) {
-	if s.Busy != nil {
-		s.Busy(d)
-	}
+	s.Progress.Busy(d)
 }
 
 // checking shows people which command is running; "" for none.
@@ -268,7 +282,7 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 		s.Log.Warn("what the session changed is not kept line by line", "session", s.Row.ID, "error", err)
 	}
 	f.evidence.Uncontained = s.Row.Worker != "" && s.Row.Origin != ralph.FromHuman
-	f.evidence.Drives = signals.Drives(s.verify.Shared, s.verify.Own, names(f.files))
+	f.evidence.Drives = signals.Drives(s.Verify.Shared, s.Verify.Own, names(f.files))
 	f.evidence.Drives = f.evidence.Drives[:min(len(f.evidence.Drives), maxEvidence)]
 	return f, nil
 }

@@ -128,7 +128,7 @@ func TestWhatWasSeenIsWrittenDownAlsoAsTheSessionEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	s := &Session{Needs: Needs{Store: db, Log: slog.New(slog.DiscardHandler)}, observer: newObserver(nil, nil, 80)}
+	s := &Session{Parts: Parts{Store: db, Log: slog.New(slog.DiscardHandler)}, observer: newObserver(nil, nil, 80)}
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
 		id, err := tx.AddTask(ralph.Task{Title: "A"}, "human")
 		if err != nil {

@@ -10,119 +10,73 @@ import (
 	"github.com/google/uuid"
 
 	"ralph"
+	"ralph/loop/order"
+	"ralph/loop/workspace"
 	"ralph/store"
 )
 
-// claimTries is how often a prompt is rebuilt because somebody edited or
-// commented on the task meanwhile. Each try takes milliseconds.
-const claimTries = 10
-
-// Open claims the task and records the session before anything is launched, so that
-// after a crash the next run finds it. The caller sets the claim's part of start; Open
-// fills in the rest. The error wraps [ralph.ErrConflict] if somebody else was faster.
-//
-// Open first scans the work tree, which takes seconds. Then it reads the prompt
-// and the verification, and claims the task only if nobody has changed them since.
-func (n Needs) Open(ctx context.Context, start store.Start, task int64) (s *Session, err error) {
-	s = &Session{Needs: n, Row: ralph.Session{ID: uuid.NewString(), TaskID: task}}
-	folder := s.folder()
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+// Open readies a session on a task: it makes its folder and scans the work tree, which takes seconds. Start says
+// who claims the task. The caller then claims it with [Session.Claim], and calls [Session.Begun].
+func (p Parts) Open(ctx context.Context, at *workspace.Workspace, start store.Start, task int64) (*Session, error) {
+	s := &Session{
+		Parts: p, Place: Place{Workspace: at}, Row: ralph.Session{ID: uuid.NewString(), TaskID: task}, start: start,
+	}
+	if err := os.MkdirAll(s.folder(), 0o700); err != nil {
 		return nil, fmt.Errorf("folder of the session's transcript: %w", err)
 	}
-	defer func() {
-		if err != nil { // somebody may have been faster, so there is no session
-			err = errors.Join(err, os.RemoveAll(folder))
-		}
-	}()
-	if lock, err := n.Workspace.Tree.Unlock(); err != nil {
-		n.Log.Warn("cannot remove git's index lock, which no process holds", "error", err)
-	} else if lock != "" {
-		n.Log.Warn("removed git's index lock, which a killed git had left behind", "file", lock)
+	if err := s.look(ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(s.folder()))
 	}
-	snapshot, err := n.Workspace.Snapshot(ctx, s.scratch())
-	if err != nil {
-		return nil, err
-	}
-	began := snapshot
-	if start.Origin == ralph.FromHuman {
-		if began, err = n.Workspace.Mark(ctx, ralph.Change{SessionID: s.Row.ID}.Ref()); err != nil {
-			return nil, err
-		}
-	}
-	files := n.Workspace.Files()
-	start.ID, start.Task, start.Snapshot, start.Dir = s.Row.ID, task, began, n.Workspace.Dir
-	start.CostLimitUSD = n.Limits.CostUSD
-	if start.Origin == ralph.FromHuman {
-		start.Branch = n.Workspace.Tree.Branch(ctx)
-	}
-	for try := range claimTries {
-		basis, err := s.read(ctx, &start)
-		if err != nil {
-			return nil, fmt.Errorf("prompt of TASK-%d: %w", task, err)
-		}
-		if err := os.WriteFile(filepath.Join(folder, "prompt.md"), []byte(s.prompt), 0o600); err != nil {
-			return nil, err
-		}
-		stale := false
-		err = n.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-			if n.Begin != nil {
-				if s.Limits.CostUSD, err = n.Begin(tx, try > 0); err != nil {
-					return err
-				}
-				start.CostLimitUSD = s.Limits.CostUSD
-			}
-			last, err := tx.LastEventOf(task)
-			if err != nil {
-				return err
-			}
-			if s.reference, err = hash(tx, task, snapshot, files); err != nil {
-				return err
-			}
-			now := store.Basis{Definitions: s.reference.Definitions, Event: last}
-			if stale = now != basis; stale {
-				return nil
-			}
-			start.Hashes = s.reference
-			row, err := tx.StartSession(start)
-			if err == nil { // else it is tried again, or what has changed meanwhile is read
-				s.Row = row
-			}
-			return err
-		})
-		if err == nil && !stale {
-			err = n.Workspace.Begun(ralph.Change{SessionID: s.Row.ID}.Ref())
-		}
-		if err != nil || !stale {
-			return s, err
-		}
-	}
-	return nil, ralph.Conflict("TASK-%d keeps changing while it is being claimed", task)
+	return s, nil
 }
 
-// read reads the prompt and the verification in one view, and returns the mark that
-// detects later changes.
-func (s *Session) read(ctx context.Context, start *store.Start) (store.Basis, error) {
-	return store.Read(ctx, s.Store, func(tx *store.Tx) (basis store.Basis, err error) {
-		if s.Task, err = tx.Task(s.Row.TaskID); err != nil {
-			return basis, err
-		}
-		if basis, err = tx.Basis(s.Task); err != nil {
-			return basis, err
-		}
-		if err := tx.Claimable(s.Task); err != nil {
-			return basis, err
-		}
-		if err := s.prepare(tx); err != nil {
-			return basis, err
-		}
-		if s.Who != nil {
-			c, err := s.Who(tx, s.Task)
-			if err != nil {
-				return basis, err
-			}
-			s.Agent, start.Agent, start.Model = c.Agent, c.Name, c.Model
-		}
-		s.prompt, err = s.Prompt(tx, s.Task, s.Agent)
-		return basis, err
-	})
+// look notes the state in which the session's workspace is.
+func (s *Session) look(ctx context.Context) (err error) {
+	ws := s.Workspace
+	if lock, err := ws.Tree.Unlock(); err != nil {
+		s.Log.Warn("cannot remove git's index lock, which no process holds", "error", err)
+	} else if lock != "" {
+		s.Log.Warn("removed git's index lock, which a killed git had left behind", "file", lock)
+	}
+	s.start.ID, s.start.Task, s.start.Dir = s.Row.ID, s.Row.TaskID, ws.Dir
+	snapshot, err := ws.Snapshot(ctx, s.scratch())
+	if err != nil {
+		return err
+	}
+	s.reference.Head, s.reference.WorkTree = snapshot.Head, snapshot.Content
+	s.reference.Files, s.start.Snapshot = ws.Files(), snapshot
+	if s.start.Origin == ralph.FromHuman {
+		s.start.Branch = ws.Tree.Branch(ctx)
+		s.start.Snapshot, err = ws.Mark(ctx, ralph.Change{SessionID: s.Row.ID}.Ref())
+	}
+	return err
+}
+
+// Claim claims the task and records the session with its order, in one transaction, before anything is launched: after
+// a crash the next run finds it. The error wraps [ralph.ErrConflict] if somebody else was faster.
+func (s *Session) Claim(tx *store.Tx, t ralph.Task, o order.Order) (err error) {
+	s.Task, s.Order = t, o
+	if s.reference.Definitions, err = tx.Definitions(t.ID); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(s.folder(), "prompt.md"), []byte(o.Prompt), 0o600); err != nil {
+		return err
+	}
+	s.start.Agent, s.start.Model, s.start.CostLimitUSD, s.start.Hashes = o.Name, o.Model, o.Limits.CostUSD, s.reference
+	row, err := tx.StartSession(s.start)
+	if err == nil { // else it may be tried again
+		s.Row = row
+	}
+	return err
+}
+
+// Begun is told how the claim of a session ended. Unless it succeeded, there is no session.
+func (s *Session) Begun(err error) error {
+	if err == nil {
+		err = s.Workspace.Begun(ralph.Change{SessionID: s.Row.ID}.Ref())
+	}
+	if err != nil {
+		err = errors.Join(err, os.RemoveAll(s.folder()))
+	}
+	return err
 }

@@ -46,26 +46,15 @@ func (p parts) missing() []string {
 	return names
 }
 
-// hash computes the digests for a task's session. Files is the digest of
-// [workspace.Workspace.Files], which must not be computed within a transaction.
-func hash(tx *store.Tx, task int64, snapshot worktree.Snapshot, files string) (h hashes, err error) {
-	h.Head, h.WorkTree, h.Files = snapshot.Head, snapshot.Content, files
-	h.Definitions, err = tx.Definitions(task)
-	return h, err
-}
-
 // now computes the current digests. Changes by people do not count as the session's.
 func (s *Session) now(ctx context.Context, snapshot worktree.Snapshot) (h hashes, err error) {
-	files := s.Workspace.Files()
-	return store.Read(ctx, s.Store, func(tx *store.Tx) (hashes, error) {
-		h, err := hash(tx, s.Row.TaskID, snapshot, files)
-		if err != nil {
-			return h, err
-		}
+	h.Head, h.WorkTree, h.Files = snapshot.Head, snapshot.Content, s.Workspace.Files()
+	err = s.Store.View(ctx, func(tx *store.Tx) error {
 		edited, err := tx.PeopleEdited(s.Row.ID)
-		if edited {
-			h.Definitions = s.reference.Definitions
+		if h.Definitions = s.reference.Definitions; err == nil && !edited {
+			h.Definitions, err = tx.Definitions(s.Row.TaskID)
 		}
-		return h, err
+		return err
 	})
+	return h, err
 }

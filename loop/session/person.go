@@ -10,16 +10,6 @@ import (
 	"ralph/store"
 )
 
-// ClaimFor claims a task for a person who works on it with a chat (human,
-// "In the terminal"). It returns the session and the prompt for the chat.
-func (n Needs) ClaimFor(ctx context.Context, task int64, person string) (ralph.Session, string, error) {
-	s, err := n.Open(ctx, store.Start{Origin: ralph.FromHuman, Worker: person}, task)
-	if err != nil {
-		return ralph.Session{}, "", err
-	}
-	return s.Row, s.prompt, nil
-}
-
 // A Completion is the statement of a person or a chat that a claimed task is done.
 type Completion struct {
 	Author    string // who states it
@@ -40,8 +30,8 @@ type Checked struct {
 // Complete handles a claimed task like a done: it runs the verification and
 // applies the same rules (human, "MCP tools of this profile"). If the work is
 // refused, refused says why, nothing is recorded, and the task stays claimed.
-func (n Needs) Complete(ctx context.Context, task int64, c Completion) (refused string, d signals.Decision, err error) {
-	s, unlock, err := n.openClaim(ctx, task)
+func (p Parts) Complete(ctx context.Context, task int64, c Completion) (refused string, d signals.Decision, err error) {
+	s, unlock, err := p.openClaim(ctx, task)
 	if err != nil {
 		return "", d, err
 	}
@@ -76,37 +66,37 @@ func (n Needs) Complete(ctx context.Context, task int64, c Completion) (refused 
 	}
 	for _, text := range c.Learnings {
 		learned := signals.Learned{Text: text, Kind: "discovery", Scope: scope}
-		if _, err := n.Store.Say(ctx, task, s.Row.ID, c.Author, learned); err != nil {
+		if _, err := p.Store.Say(ctx, task, s.Row.ID, c.Author, learned); err != nil {
 			return "", d, err
 		}
 	}
-	if _, err := n.Store.Say(ctx, task, s.Row.ID, c.Author, signals.Done{Summary: c.Summary}); err != nil {
+	if _, err := p.Store.Say(ctx, task, s.Row.ID, c.Author, signals.Done{Summary: c.Summary}); err != nil {
 		return "", d, err
 	}
-	d, err = s.Decide(context.WithoutCancel(ctx), ended(ralph.Finished, c.Author+" completed it"))
+	d, err = s.Decide(context.WithoutCancel(ctx), Ended(ralph.Finished, c.Author+" completed it"))
 	return "", d, err
 }
 
 // ReleaseFor gives a claimed task back, from any work tree. No counter
 // changes, but signals count: a question holds the task back.
-func (n Needs) ReleaseFor(ctx context.Context, task int64, person string) (d signals.Decision, err error) {
-	s, unlock, err := n.openClaim(ctx, task)
+func (p Parts) ReleaseFor(ctx context.Context, task int64, person string) (d signals.Decision, err error) {
+	s, unlock, err := p.openClaim(ctx, task)
 	if err != nil {
 		return d, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	d, err = s.Decide(ctx, ended(ralph.Interrupted, "interrupted: "+person+" gave it back"))
+	d, err = s.Decide(ctx, Ended(ralph.Interrupted, "interrupted: "+person+" gave it back"))
 	return d, err
 }
 
 // openClaim opens the session of a task that a person has claimed, and locks
 // it: a terminal and several chats may want to end it at once.
-func (n Needs) openClaim(ctx context.Context, task int64) (s *Session, unlock func() error, err error) {
-	row, err := store.Read(ctx, n.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.ClaimOfPerson(task) })
+func (p Parts) openClaim(ctx context.Context, task int64) (s *Session, unlock func() error, err error) {
+	row, err := store.Read(ctx, p.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.ClaimOfPerson(task) })
 	if err != nil {
 		return nil, nil, err
 	}
-	if s, err = n.reopen(ctx, row); err != nil {
+	if s, err = p.reopen(ctx, Place{Workspace: p.Pool.Here}, row); err != nil {
 		return nil, nil, err
 	}
 	if unlock, err = s.tryEnding(); err == nil && unlock == nil {

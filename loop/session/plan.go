@@ -13,17 +13,11 @@ import (
 	"ralph/internal/text"
 	"ralph/loop/agent"
 	"ralph/loop/check"
+	"ralph/loop/order"
 	"ralph/prompt"
 	"ralph/signals"
 	"ralph/store"
 )
-
-// Planning is what a session needs that plans (docs/howto/plan.md).
-type Planning struct {
-	Attended bool                     // a person answers its questions while it waits
-	Meet     func(a, b []string) bool // whether two lists of globs may match the same file
-	Said     func(words string)       // is told what the planner says; nil for nobody
-}
 
 // A planner takes what a session says that plans. What it has said is stored with the session, so that a later one
 // goes on with it; tasks are made of it once the session is decided.
@@ -128,7 +122,7 @@ func (p *planner) finish(ctx context.Context, summary string) error {
 	if err != nil {
 		return err
 	}
-	if len(f.problems) > 0 {
+	if len(f.Problems) > 0 {
 		return errors.Join(errors.New(p.told(f)), p.save(ctx))
 	}
 	p.done = summary
@@ -136,63 +130,26 @@ func (p *planner) finish(ctx context.Context, summary string) error {
 }
 
 // fits reads how the plan fits the project as that is now.
-func (p *planner) fits(ctx context.Context) (fit, error) {
-	return store.Read(ctx, p.s.Store, func(tx *store.Tx) (fit, error) { return fitOf(tx, p.s.Task.Feature, p.plan) })
+func (p *planner) fits(ctx context.Context) (order.Fit, error) {
+	return store.Read(ctx, p.s.Store, func(tx *store.Tx) (order.Fit, error) {
+		return order.FitOf(tx, p.s.Task.Feature, p.plan)
+	})
 }
 
 // told returns what the planner is told of a plan that does not fit, after which it knows of the tasks as they are.
-func (p *planner) told(f fit) string {
+func (p *planner) told(f order.Fit) string {
 	said := fmt.Sprintf("The plan cannot be proposed:\n- %s\nMend it with %s, then call %s again",
-		strings.Join(f.problems, "\n- "), p.tools.Tool(ralph.PlanTaskTool), p.tools.Tool(ralph.PlanDoneTool))
-	if len(f.overtaken) > 0 {
+		strings.Join(f.Problems, "\n- "), p.tools.Tool(ralph.PlanTaskTool), p.tools.Tool(ralph.PlanDoneTool))
+	if len(f.Overtaken) > 0 {
 		said += ". What you planned of a task that others changed stays if you leave it; a person sees then what it " +
 			"changes. They are now:\n\n"
 	}
-	for _, name := range f.overtaken {
-		t, _ := f.known.Find(name)
-		said += prompt.Existing{Name: name, Task: t, Waits: f.waits[t.ID]}.String()
+	for _, name := range f.Overtaken {
+		t, _ := f.Known.Find(name)
+		said += prompt.Existing{Name: name, Task: t, Waits: f.Waits[t.ID]}.String()
 	}
-	p.plan.Told = f.states
+	p.plan.Told = f.States
 	return strings.TrimSpace(said)
-}
-
-// A fit is how a plan fits the tasks that there are.
-type fit struct {
-	known     signals.Nameable
-	states    map[int64]string   // of the tasks of the feature
-	waits     map[int64][]string // what of these waits for a person
-	overtaken []string           // names of what concerns tasks that have changed
-	problems  []string           // why it cannot be proposed as it is
-}
-
-// PlanProblems returns why a plan of a feature cannot be proposed as it is.
-func PlanProblems(tx *store.Tx, feature string, p ralph.Plan) ([]string, error) {
-	f, err := fitOf(tx, feature, p)
-	return f.problems, err
-}
-
-func fitOf(tx *store.Tx, feature string, p ralph.Plan) (f fit, err error) {
-	if f.known, err = tx.KnownToPlan(feature); err != nil {
-		return f, err
-	}
-	if f.states, err = tx.StatesForPlan(feature); err != nil {
-		return f, err
-	}
-	if f.waits, err = tx.WaitsByTask(feature); err != nil {
-		return f, err
-	}
-	list, err := tx.Disciplines()
-	var names []string
-	for _, d := range list {
-		names = append(names, d.Name)
-	}
-	f.problems = signals.PlanProblems(p, f.known, names)
-	f.overtaken = signals.Overtaken(p, f.known, f.states)
-	for _, name := range f.overtaken {
-		t, _ := f.known.Find(name)
-		f.problems = append(f.problems, signals.OvertakenBy(p, name, t))
-	}
-	return f, err
 }
 
 // open counts the session's questions that nobody has answered.
@@ -230,7 +187,7 @@ func (p *planner) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 		return agent.Answer{}, err
 	}
 	if open > 0 {
-		if !p.s.Plans.Attended {
+		if !p.s.Attended {
 			_, err := p.s.Store.Say(ctx, p.s.Row.TaskID, p.s.Row.ID, "planner", asked)
 			return agent.Answer{}, err
 		}
@@ -274,7 +231,7 @@ func (p *planner) overtaken(ctx context.Context) (said string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f, err := p.fits(ctx)
-	if err != nil || len(f.problems) == 0 {
+	if err != nil || len(f.Problems) == 0 {
 		return "", err
 	}
 	p.done = ""
@@ -319,7 +276,7 @@ func (p *planner) redFirst(ctx context.Context) (said string, err error) {
 		return "", fmt.Errorf("run the plan's commands: %w", err)
 	}
 	marks, broken := signals.PlanRed(p.plan, p.results, s.Check.Timeout)
-	p.plan.Marks = signals.PlanMarks(p.plan, s.Plans.Meet)
+	p.plan.Marks = signals.PlanMarks(p.plan, order.Meet)
 	for name, list := range marks {
 		p.plan.Marks[name] = append(p.plan.Marks[name], list...)
 	}
@@ -342,7 +299,7 @@ func (p *planner) redFirst(ctx context.Context) (said string, err error) {
 func (p *planner) run(ctx context.Context, commands []string) error {
 	s := p.s
 	defer s.checking("")
-	at := s.apartIn(check.Round{Session: s.Row.ID, Log: filepath.Join(s.folder(), "verify.log"), Slow: s.checking})
+	at := s.checker(check.Round{Session: s.Row.ID, Log: filepath.Join(s.folder(), "verify.log"), Slow: s.checking})
 	for _, c := range commands { // each on its own: what one does to the files is no other's
 		if _, ran := p.results[c]; ran {
 			continue
@@ -376,13 +333,13 @@ func (s *Session) decidePlan(ctx context.Context, report agent.Report) (d signal
 		f.Ending, f.EndingWhy, f.Rules, f.Untouched = s.Row.Ending, report.Reason, s.Rules, true
 		f.Changed = len(p.Tasks) > 0 || len(f.Said) > 0
 		if closing := signals.Closing(f.Said).Payload; closing != nil && closing.Verb() == ralph.VerbDone {
-			fits, err := fitOf(tx, s.Task.Feature, p)
+			fits, err := order.FitOf(tx, s.Task.Feature, p)
 			if err != nil {
 				return err
 			}
-			known = fits.known
-			if f.Planned = signals.PlanSaid(p, known); len(fits.problems) > 0 {
-				f.Planned, f.Unchecked = "", "the plan does not fit any more: "+fits.problems[0]
+			known = fits.Known
+			if f.Planned = signals.PlanSaid(p, known); len(fits.Problems) > 0 {
+				f.Planned, f.Unchecked = "", "the plan does not fit any more: "+fits.Problems[0]
 			}
 		}
 		d = signals.Decide(f)

@@ -16,40 +16,12 @@ import (
 	"ralph"
 	"ralph/internal/patch"
 	"ralph/loop/agent"
+	"ralph/loop/order"
 	"ralph/loop/workspace"
 	"ralph/prompt"
 	"ralph/signals"
 	"ralph/store"
 )
-
-// Reviewing is how what sessions make is reviewed by agents (docs/review.md).
-type Reviewing struct {
-	// Wanted reports whether anybody may be to review a task.
-	Wanted func(tx *store.Tx, t ralph.Task) (bool, error)
-	// Of returns who reviews a change of a task, in their order; before is what came of reviews of the task so far.
-	Of func(tx *store.Tx, t ralph.Task, files []ralph.FileChange, before []ralph.Review) ([]Reviewer, error)
-	// Asked returns who is asked about changed tests where nobody reviews the change: the task's own agent.
-	Asked func(tx *store.Tx, t ralph.Task) (Reviewer, error)
-	// Place takes a workspace for a review.
-	Place func(ctx context.Context) (*workspace.Workspace, error)
-	// Lay restores the files of a workspace that steer agents, as the target has them; commit is what is reviewed.
-	Lay func(ctx context.Context, ws *workspace.Workspace, target, commit string) error
-	// Allowance returns how much a review may spend; why says why it cannot begin, and waits that this may change, as
-	// other sessions in progress may spend less than they may.
-	Allowance func(tx *store.Tx) (usd float64, why string, waits bool, err error)
-	// Named returns an agent by its name, for a task.
-	Named   func(task int64, name string) (agent.Agent, error)
-	Project string // its name
-}
-
-// A Reviewer is an agent that reviews a change.
-type Reviewer struct {
-	Choice
-	For    string  // who is configured, in whose place the choice may be: [signals.Reviewer.Name]
-	Else   *Choice // stands in if it cannot work; nil for nobody
-	Unable string  // why neither can work now; "" if one can
-	More   string  // what it is to look at
-}
 
 // A Reviewed is a session that has reviewed, and how its agent ended.
 type Reviewed struct {
@@ -63,89 +35,119 @@ const reviewWait = 10 * time.Minute
 // reviewTries is how many conversations a reviewer has to review a change.
 const reviewTries = 2
 
+// A reviewing is the review of a candidate.
+type reviewing struct {
+	about         subject
+	asks          bool // whether the task asks for the changed tests is to be said, too
+	before, since []ralph.Review
+	reviewers     []order.Reviewer
+	asked         order.Reviewer // who is asked about the tests where there are no reviewers
+}
+
 // review has agents look at a candidate whose check has passed, and adds what came of it to the finding. Without one
 // that is to look at it, it does nothing.
 func (s *Session) review(ctx context.Context, f *finding) error {
-	if s.unreviewed() || f.made.Head == f.made.Base ||
+	done, ok := s.closed.Payload.(signals.Done)
+	if !ok || s.unreviewed() || f.made.Head == f.made.Base ||
 		f.conflict != "" || s.refusal(f).Any() {
 		return nil
 	}
-	asks := s.Rules.Asks(f.evidence.Gate)
-	if asks {
-		back, err := store.Read(ctx, s.Store, func(tx *store.Tx) (bool, error) { return tx.TakenBack(s.Row.TaskID) })
-		if err != nil {
-			return err
-		}
-		if asks = !back; back {
-			f.evidence.Gate.Says = "a person took back what this task had merged, so that a person decides, and no reviewer"
-		}
-	}
-	if wanted, err := s.reviewWanted(ctx); err != nil || !wanted && !asks {
+	var r reviewing
+	var err error
+	if r.asks, err = s.asksAboutTests(ctx, f); err != nil {
 		return err
 	}
-	done, ok := s.closed.Payload.(signals.Done)
-	if flags, ferr := s.openFlags(ctx, s.closed); !ok || ferr != nil || len(flags) > 0 {
-		return ferr // it is not accepted anyway
+	if wanted, err := s.reviewWanted(ctx); err != nil || !wanted && !r.asks {
+		return err
+	}
+	if flags, err := s.openFlags(ctx, s.closed); err != nil || len(flags) > 0 {
+		return err // it is not accepted anyway
 	}
 	from, to := cmp.Or(f.gateFrom, f.made.Base), cmp.Or(f.gateTo, f.made.Head)
 	files, err := s.repository().Changes(ctx, from, to)
 	if err != nil {
 		return err
 	}
-	var before, since []ralph.Review
-	var reviewers []Reviewer
-	var asked Reviewer
-	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
-		t, err := tx.Task(s.Row.TaskID)
-		if err == nil {
-			before, err = tx.ReviewsOf(t.ID)
-		}
-		if err == nil && s.late {
-			since, err = tx.ReviewsSince(t.ID, s.closed.ID)
-		}
-		if err == nil {
-			reviewers, err = s.Reviews.Of(tx, t, files, before)
-		}
-		if err == nil && asks && len(reviewers) == 0 {
-			asked, err = s.Reviews.Asked(tx, t)
-		}
-		return err
-	}); err != nil || len(reviewers) == 0 && !asks {
+	if err := s.Store.View(ctx, func(tx *store.Tx) error { return s.readReviewing(tx, &r, files) }); err != nil {
 		return err
 	}
-	if signals.ObjectedTo(since) { // its author was told, and has not said since that it is mended
-		f.evidence.Reviews, f.evidence.Rounds = since, signals.Rounds(before)
+	switch {
+	case len(r.reviewers) == 0 && !r.asks:
+		return nil
+	case signals.ObjectedTo(r.since): // its author was told, and has not said since that it is mended
+		f.evidence.Reviews, f.evidence.Rounds = r.since, signals.Rounds(r.before)
 		return nil
 	}
-	about, err := s.aboutChange(ctx, f, from, to, files)
+	if r.about, err = s.aboutChange(ctx, f, from, to, files); err != nil {
+		return err
+	}
+	p := &r.about.prompt
+	p.Summary, p.Reason, p.Earlier = done.Summary, f.evidence.Gate.Reason, r.before
+	if len(r.reviewers) == 0 {
+		p.Only, p.Asks = true, true
+		said, _, err := s.reviewedBy(ctx, r.asked, r.about, r.before)
+		f.evidence.Gate.Asks, f.evidence.Gate.Says = said.Asks, said.String()
+		return err
+	}
+	return s.reviewInTurn(ctx, f, &r)
+}
+
+// asksAboutTests reports whether an agent is to say whether the task asks for its changed tests. Of a task that a
+// person took back, a person decides.
+func (s *Session) asksAboutTests(ctx context.Context, f *finding) (bool, error) {
+	if !s.Rules.Asks(f.evidence.Gate) {
+		return false, nil
+	}
+	back, err := store.Read(ctx, s.Store, func(tx *store.Tx) (bool, error) { return tx.TakenBack(s.Row.TaskID) })
+	if back {
+		f.evidence.Gate.Says = "a person took back what this task had merged, so that a person decides, and no reviewer"
+	}
+	return !back, err
+}
+
+// readReviewing reads who reviews a change of these files, and what came of reviews before.
+func (s *Session) readReviewing(tx *store.Tx, r *reviewing, files []ralph.FileChange) error {
+	t, err := tx.Task(s.Row.TaskID)
 	if err != nil {
 		return err
 	}
-	about.prompt.Summary, about.prompt.Reason, about.prompt.Earlier = done.Summary, f.evidence.Gate.Reason, before
-	if len(reviewers) == 0 {
-		about.prompt.Only, about.prompt.Asks = true, true
-		r, _, err := s.reviewedBy(ctx, asked, about, before)
-		f.evidence.Gate.Asks, f.evidence.Gate.Says = r.Asks, r.String()
+	if r.before, err = tx.ReviewsOf(t.ID); err != nil {
 		return err
 	}
+	if s.late {
+		if r.since, err = tx.ReviewsSince(t.ID, s.closed.ID); err != nil {
+			return err
+		}
+	}
+	if r.reviewers, err = s.ReviewersOf(tx, t, files, r.before); err != nil {
+		return err
+	}
+	if r.asks && len(r.reviewers) == 0 {
+		r.asked, err = s.Asked(tx, t)
+	}
+	return err
+}
+
+// reviewInTurn has the reviewers look at the candidate, one after the other, until none came of one.
+func (s *Session) reviewInTurn(ctx context.Context, f *finding, r *reviewing) error {
 	insists := false
-	for _, who := range reviewers {
-		about.prompt.Asks = asks && f.evidence.Gate.Asks == ""
-		r, known, err := s.reviewedBy(ctx, who, about, before)
+	for _, who := range r.reviewers {
+		r.about.prompt.Asks = r.asks && f.evidence.Gate.Asks == ""
+		said, known, err := s.reviewedBy(ctx, who, r.about, r.before)
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		if r.Asks != "" {
-			f.evidence.Gate.Asks, f.evidence.Gate.Says = r.Asks, r.Answer()
+		if said.Asks != "" {
+			f.evidence.Gate.Asks, f.evidence.Gate.Says = said.Asks, said.Answer()
 		}
-		insists = insists || known && !s.late && len(r.Blocking()) > 0
-		f.evidence.Reviews = append(f.evidence.Reviews, r)
-		about.prompt.Earlier = append(about.prompt.Earlier, r)
-		if r.None != "" {
+		insists = insists || known && !s.late && len(said.Blocking()) > 0
+		f.evidence.Reviews = append(f.evidence.Reviews, said)
+		r.about.prompt.Earlier = append(r.about.prompt.Earlier, said)
+		if said.None != "" {
 			break // a person decides
 		}
 	}
-	if f.evidence.Rounds = signals.Rounds(append(before, f.evidence.Reviews...)); insists {
+	if f.evidence.Rounds = signals.Rounds(append(r.before, f.evidence.Reviews...)); insists {
 		f.evidence.Rounds = signals.ReviewRounds // its author was told, and changes nothing
 	}
 	return nil
@@ -153,7 +155,7 @@ func (s *Session) review(ctx context.Context, f *finding) error {
 
 // unreviewed reports whether nobody reviews what is made here, whoever is configured.
 func (s *Session) unreviewed() bool {
-	return s.Reviews.Of == nil || s.Row.Origin == ralph.FromHuman || s.Workspace.Clone == nil
+	return s.desk != nil || s.Row.Origin == ralph.FromHuman || s.Workspace.Clone == nil
 }
 
 // reviewWanted reports whether anybody may be to review what the session makes.
@@ -166,7 +168,7 @@ func (s *Session) reviewWanted(ctx context.Context) (wanted bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		return s.Reviews.Wanted(tx, t)
+		return s.Reviewed(tx, t)
 	})
 }
 
@@ -204,7 +206,7 @@ func (s *Session) aboutChange(
 	return subject{
 		commit: to, tree: f.made.Tree, changed: signals.ChangedLines(lines),
 		prompt: prompt.Review{
-			Project: s.Reviews.Project, Task: s.Task, Base: from, Whole: first, Patch: rest, Checks: f.checks, Gate: g,
+			Project: s.Project(), Task: s.Task, Base: from, Whole: first, Patch: rest, Checks: f.checks, Gate: g,
 		},
 	}, err
 }
@@ -212,7 +214,7 @@ func (s *Session) aboutChange(
 // reviewedBy returns what a reviewer says of a change: what it has said of the same one before, which is known then, or
 // what comes of a new conversation, or of a second one if the first was no review.
 func (s *Session) reviewedBy(
-	ctx context.Context, who Reviewer, about subject, before []ralph.Review,
+	ctx context.Context, who order.Reviewer, about subject, before []ralph.Review,
 ) (r ralph.Review, known bool, err error) {
 	for _, b := range before {
 		same := b.Tree == about.tree && b.For == who.For && b.None == ""
@@ -248,10 +250,10 @@ func (s *Session) reviewedBy(
 // converse has an agent review a change, in a conversation and a workspace of its own. What it makes there is thrown
 // away.
 func (s *Session) converse(
-	ctx context.Context, who Choice, of string, about subject,
+	ctx context.Context, who order.Choice, of string, about subject,
 ) (_ *Reviewed, r ralph.Review, err error) {
 	r = ralph.Review{Agent: who.Name, For: of, Model: who.Model, Tree: about.tree}
-	ws, err := s.Reviews.Place(ctx)
+	ws, err := s.Pool.Take(ctx, workspace.FirstReview+s.Workspace.Clone.Number, false)
 	if err != nil {
 		return nil, r, fmt.Errorf("a workspace for the review: %w", err)
 	}
@@ -263,23 +265,23 @@ func (s *Session) converse(
 		}
 		return nil, r, err
 	}
-	if err := s.Reviews.Lay(ctx, ws, about.prompt.Base, about.commit); err != nil {
+	if err := s.Check.Guard.Lay(ctx, ws, about.prompt.Base, about.commit); err != nil {
 		return nil, r, fmt.Errorf("the workspace of the review: %w", err)
 	}
-	v := &Session{Needs: s.Needs, Task: s.Task, windows: s.windows, verify: s.verify}
-	v.Workspace, v.Agent, v.Merge, v.Reviews = ws, who.Agent, nil, Reviewing{}
+	v := &Session{Parts: s.Parts, Order: s.Order, Place: Place{Workspace: ws}, Task: s.Task}
+	v.Agent = who.Agent
 	v.Row = ralph.Session{ID: uuid.NewString(), TaskID: s.Row.TaskID, Model: who.Model}
 	tools := agent.ProfileOf(who.Agent)
 	d := about.prompt
 	d.Object, d.Approve, d.Tests = tools.Review(ralph.ObjectTool), tools.Review(ralph.ApproveTool),
 		tools.Review(ralph.TestsTool)
-	v.prompt = d.Build()
+	v.Prompt = d.Build()
 	v.desk = &desk{dir: ws.Dir, changed: about.changed, only: d.Only, asked: d.Asks, tools: tools}
 	folder := v.folder()
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, r, err
 	}
-	if err := os.WriteFile(filepath.Join(folder, "prompt.md"), []byte(v.prompt), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "prompt.md"), []byte(v.Prompt), 0o600); err != nil {
 		return nil, r, err
 	}
 	if r.None, err = s.begin(ctx, v, who, ws.Dir); err != nil || r.None != "" {
@@ -318,12 +320,12 @@ func (s *Session) converse(
 
 // begin records that a review begins, and how much it may spend. It waits for a while for what other sessions in
 // progress may leave; none says why it cannot begin.
-func (s *Session) begin(ctx context.Context, v *Session, who Choice, dir string) (none string, err error) {
+func (s *Session) begin(ctx context.Context, v *Session, who order.Choice, dir string) (none string, err error) {
 	defer s.checking("")
 	for deadline := time.Now().Add(reviewWait); ; {
 		changed, waits := s.Store.Changed(), false
 		err = s.Store.Tx(ctx, func(tx *store.Tx) (err error) {
-			if v.Limits.CostUSD, none, waits, err = s.Reviews.Allowance(tx); err != nil || none != "" {
+			if v.Limits.CostUSD, none, waits, err = s.ReviewBudget(tx); err != nil || none != "" {
 				return err
 			}
 			v.Row, err = tx.StartReview(store.Start{
@@ -346,42 +348,6 @@ func (s *Session) begin(ctx context.Context, v *Session, who Choice, dir string)
 			return none, nil
 		}
 	}
-}
-
-// LoseReview closes a review whose ralph, or whose worker, is gone. It has cost what its transcript shows. What it was
-// about is reviewed anew.
-func (n Needs) LoseReview(ctx context.Context, row ralph.Session) error {
-	v := &Session{Needs: n, Row: row, reopened: true}
-	v.Limits.CostUSD = row.CostLimitUSD
-	if n.Reviews.Named != nil {
-		if works, err := n.Reviews.Named(row.TaskID, row.Agent); err == nil {
-			v.Agent = works // else it is no longer configured, and another agent reads what it left
-		}
-	}
-	if _, err := n.Workspace.Sweep(row.ID); err != nil {
-		return err
-	}
-	report, err := v.salvage()
-	if err != nil {
-		n.Log.Warn("cannot read the transcript of a lost review", "session", row.ID, "error", err)
-		report.Began = true // its cost is unknown, which is not zero
-	}
-	report.Ending = ralph.Lost
-	v.take(report)
-	return n.Store.Tx(ctx, func(tx *store.Tx) error {
-		return tx.EndReview(v.Row, ralph.Review{
-			Session: row.ID, Agent: row.Agent, For: row.Agent, Model: row.Model, None: "ralph or its machine stopped meanwhile",
-		})
-	})
-}
-
-// loseReviewsOf closes the open reviews of a task whose worker is gone.
-func (n Needs) loseReviewsOf(ctx context.Context, task int64) error {
-	open, err := store.Read(ctx, n.Store, func(tx *store.Tx) ([]ralph.Session, error) { return tx.OpenReviewsOf(task) })
-	for _, row := range open {
-		err = errors.Join(err, n.LoseReview(ctx, row))
-	}
-	return err
 }
 
 // A desk takes what a reviewer says, and decides whether it has reviewed.
@@ -523,7 +489,7 @@ func (s *Session) model() string {
 
 // reviewTime is the longest time that reviews of a candidate may take, for leases.
 func (s *Session) reviewTime() time.Duration {
-	if s.Reviews.Of == nil {
+	if s.unreviewed() {
 		return 0
 	}
 	return reviewTries * s.Limits.Time

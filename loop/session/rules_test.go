@@ -19,6 +19,7 @@ import (
 	"ralph/internal/pgtest"
 	"ralph/loop/agent"
 	"ralph/loop/merging"
+	"ralph/loop/order"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -94,9 +95,8 @@ func TestATurnIsNotOfTheSessionsTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Session{
-		Needs: Needs{
-			Store: db, Rules: signals.Rules{Reminders: 1},
-			Merging: Merging{Merger: &merging.Merger{Line: &merging.Line{}}},
+		Parts: Parts{
+			Config: &order.Config{Rules: signals.Rules{Reminders: 1}}, Store: db, Merger: &merging.Merger{Line: &merging.Line{}},
 		},
 		clock: newClock(time.Hour, func() {}),
 	}
@@ -110,7 +110,7 @@ func TestATurnIsNotOfTheSessionsTime(t *testing.T) {
 			t.Errorf("it says %q", line)
 		}
 	}})
-	if got := s.turnEnded(t.Context(), agent.Turn{}); got != (agent.Answer{}) || looked != 1 || s.clock.paused() {
+	if got := s.TurnEnded(t.Context(), agent.Turn{}); got != (agent.Answer{}) || looked != 1 || s.clock.paused() {
 		t.Errorf("it is told %+v, %d warnings, and the clock stands still: %t", got, looked, s.clock.paused())
 	}
 }
@@ -132,7 +132,7 @@ func TestWhyASessionWasInterrupted(t *testing.T) {
 		{"what it does cannot be kept", interrupted, errors.New("no space left"), agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: no space left"}},
 		{"the run was stopped at once", interrupted, context.Canceled, agent.Report{Ending: ralph.Interrupted, Reason: "interrupted: the run was stopped at once"}},
 	} {
-		if diff := cmp.Diff(tt.want, Limits{Time: 45 * time.Minute, Idle: 10 * time.Minute}.withCause(tt.report, tt.cause)); diff != "" {
+		if diff := cmp.Diff(tt.want, withCause(order.Limits{Time: 45 * time.Minute, Idle: 10 * time.Minute}, tt.report, tt.cause)); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}
@@ -214,9 +214,16 @@ func TestAMuteSession(t *testing.T) {
 	}
 }
 
-// TestASessionNeedsLittle limits what a session needs from its caller.
-func TestASessionNeedsLittle(t *testing.T) {
-	if n := reflect.TypeFor[Needs]().NumField(); n > 13 {
-		t.Errorf("Needs has %d fields", n)
+// TestASessionCallsNobodyAboveIt except by Progress: what it is made of has no functions of its caller's.
+func TestASessionCallsNobodyAboveIt(t *testing.T) {
+	for _, made := range []reflect.Type{reflect.TypeFor[Parts](), reflect.TypeFor[order.Order](), reflect.TypeFor[Place]()} {
+		for i := range made.NumField() {
+			if f := made.Field(i); f.Type.Kind() == reflect.Func {
+				t.Errorf("%s has the function %s", made, f.Name)
+			}
+		}
+	}
+	if n := reflect.TypeFor[Progress]().NumMethod(); n > 2 {
+		t.Errorf("Progress has %d methods", n)
 	}
 }

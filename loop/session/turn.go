@@ -16,14 +16,14 @@ import (
 	"ralph/store"
 )
 
-// turnEnded is called when the agent waits on its open stdin, and answers how
+// TurnEnded is called when the agent waits on its open stdin, and answers how
 // the conversation goes on: with a reminder to close, with the reason why its
 // done is refused, or not at all. The session's clock is stopped meanwhile.
 //
 // At a done, everything that the agent has started is killed, except its tool servers, and what it made becomes a
 // commit. That is what is checked and merged: what happens in the workspace from then on is no part of it. If it is
 // accepted, the agent is killed.
-func (s *Session) turnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
+func (s *Session) TurnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
 	s.clock.pause()
 	defer s.clock.resume()
 	s.found, s.called = nil, ""
@@ -37,7 +37,7 @@ func (s *Session) turnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
 	return answer
 }
 
-// reply implements [Session.turnEnded]; the error says why a done could not be checked now.
+// reply implements [Session.TurnEnded]; the error says why a done could not be checked now.
 func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, error) {
 	closing, err := s.closing(ctx)
 	switch {

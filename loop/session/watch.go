@@ -149,7 +149,8 @@ func (s *Session) waitsForPermission(asked bool) {
 }
 
 // A clock counts a session's time down, except while ralph itself is at work
-// (decision 18). Pauses nest: it runs again once each has been resumed.
+// (decision 18). Pauses nest: it runs again once each has been resumed. Nil counts nothing: a worker's time is limited
+// by its lease.
 type clock struct {
 	mu     sync.Mutex
 	left   time.Duration
@@ -170,6 +171,9 @@ func (c *clock) paused() bool {
 }
 
 func (c *clock) pause() {
+	if c == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pauses++; c.pauses == 1 && c.timer.Stop() {
@@ -178,6 +182,9 @@ func (c *clock) pause() {
 }
 
 func (c *clock) resume() {
+	if c == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pauses--; c.pauses == 0 {

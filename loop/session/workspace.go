@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	"ralph/internal/worktree"
 	"ralph/loop/check"
 	"ralph/loop/merging"
-	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -87,21 +85,21 @@ func commitMessage(s *Session, closing signals.Payload) string {
 
 // alone checks the candidate of a person, who merges it themselves, as it is.
 func (s *Session) alone(ctx context.Context, f *finding, round check.Round) error {
-	if len(s.verify.All()) == 0 {
+	if len(s.Verify.All()) == 0 {
 		return nil
 	}
-	at := s.apartIn(round)
-	results, err := at.Verify(ctx, f.made.Head, s.verify.All())
+	at := s.checker(round)
+	results, err := at.Verify(ctx, f.made.Head, s.Verify.All())
 	for _, r := range results {
-		f.checks = append(f.checks, check.Judge(r, s.before, s.verify, s.Check.Strict))
+		f.checks = append(f.checks, check.Compare(r, s.Before, s.Verify, s.Check.Strict))
 	}
 	f.evidence.Rewritten = check.Rewritten(results)
 	return err
 }
 
-// apartIn returns the workspace in which a candidate is checked.
-func (s *Session) apartIn(round check.Round) *Apart {
-	return &Apart{Take: s.Checks, Check: s.Check, Round: round}
+// checker returns what verifies the session's candidates.
+func (s *Session) checker(round check.Round) *check.Checker {
+	return &check.Checker{Rules: s.Check, Pool: s.Pool, Of: s.Workspace, Width: s.Width(), Round: round}
 }
 
 // refusedBy says what of a workspace's .git is refused.
@@ -127,12 +125,12 @@ const spareShare = 10
 // apart checks the session's candidate in another workspace, merged with what
 // has been merged into the target meanwhile. A conflict sends it back.
 func (s *Session) apart(ctx context.Context, f *finding, round check.Round) error {
-	merger := s.Merger.In(s.apartIn(round))
+	merger := s.Merger.In(s.checker(round))
 	if s.late {
 		merger.Wait = 0 // no agent could be told, and who waits here may be who is to merge the others
 	}
 	spare := time.Duration(math.MaxInt64)
-	if s.Beside {
+	if s.Width() > 1 {
 		spare = time.Since(s.Row.StartedAt.Time) / spareShare
 	}
 	change := ralph.Change{
@@ -180,7 +178,7 @@ func (s *Session) gate(ctx context.Context, f *finding, merger *merging.Merger, 
 		return err
 	}
 	// Without a change the target's results are those of this check: what failed before has been mended elsewhere.
-	g.Unchanged = g.Unchanged && !slices.ContainsFunc(s.before, func(o check.Outcome) bool { return !o.Check.Passed })
+	g.Unchanged = g.Unchanged && !slices.ContainsFunc(s.Before, func(o check.Outcome) bool { return !o.Check.Passed })
 	if done, ok := s.closed.Payload.(signals.Done); ok {
 		g.Reason = done.TestsChanged
 	}
@@ -215,59 +213,6 @@ func (s *Session) within(ctx context.Context, f *finding) error {
 		}
 	}
 	return ctx.Err()
-}
-
-// Apart checks commits in a workspace in which nobody works.
-type Apart struct {
-	Take  func(ctx context.Context) (*workspace.Workspace, error)
-	Check check.Rules
-	Round check.Round
-	Over  string // a folder whose files are laid over the commit's while its commands run; "" for none
-}
-
-// Verify runs commands on a commit. If the workspace's set-up fails, that counts as a failed command.
-func (a *Apart) Verify(ctx context.Context, commit string, commands []string) (list []check.Outcome, err error) {
-	at, err := a.Take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, at.Release()) }()
-	var setup *workspace.SetupError
-	if err := at.At(ctx, commit); errors.As(err, &setup) {
-		failed := ralph.Check{Command: setup.Command, Exit: 1, Tail: setup.Said, Error: "the set-up fails with it"}
-		return []check.Outcome{{Check: failed}}, nil
-	} else if err != nil {
-		return nil, err
-	}
-	if a.Over != "" {
-		undo, err := laid(a.Over, at.Dir)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("verify.hidden_files: %w", err), undo())
-		}
-		defer func() { err = errors.Join(err, undo()) }()
-	}
-	before := at.Digests(a.Check.Protect)
-	round := a.Round
-	round.Dir, round.Made, round.Env = at.Dir, at.Made(), at.Environ()
-	var wrote [][]string
-	round.Between = func() {
-		now := at.Digests(a.Check.Protect)
-		names := differs(before, now)
-		wrote, before = append(wrote, names[:min(len(names), check.MaxWrote)]), now
-	}
-	list, err = a.Check.Run(ctx, round, commands)
-	for i := range list {
-		list[i].Wrote = wrote[i]
-	}
-	return list, err
-}
-
-// differs returns the names whose digests differ.
-func differs(before, now map[string]string) []string {
-	all := maps.Clone(before)
-	maps.Copy(all, now)
-	maps.DeleteFunc(all, func(path, _ string) bool { return before[path] == now[path] })
-	return slices.Sorted(maps.Keys(all))
 }
 
 // rescued sets the row's change to what was saved of the session's workspace
@@ -322,7 +267,7 @@ func (s *Session) handOver(ctx context.Context, saw *observation) {
 		return
 	}
 	saw.missed("whether other machines have its change", err)
-	if done, cerr := s.claimed(ctx); done || cerr != nil {
+	if done, cerr := s.Claimed(ctx); done || cerr != nil {
 		saw.stopped = cmp.Or(saw.stopped, "its change could not be handed over: "+Shortly(err))
 	}
 }

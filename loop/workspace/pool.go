@@ -126,10 +126,15 @@ func (s *Pool) taken(ctx context.Context, number int, checks bool, lock *flock.F
 	return p, nil
 }
 
-// TakeFree is like [Pool.Take], for the first free one of the given number of check workspaces.
-func (s *Pool) TakeFree(ctx context.Context, most int) (p *Workspace, err error) {
+// TakeCheck takes a check workspace for what was made in another workspace; nil stands for the merge queue. A worker
+// has one of its own, so that no number of workers keeps a run from checking. The others share the check workspaces:
+// one for each of so many sessions, and one for the merge queue.
+func (s *Pool) TakeCheck(ctx context.Context, of *Workspace, sessions int) (p *Workspace, err error) {
+	if of != nil && of.Clone != nil && of.Clone.Number >= FirstWorker {
+		return s.Take(ctx, of.Clone.Number, true)
+	}
 	for until := time.Now().Add(freeWait); ; {
-		for number := range most {
+		for number := range sessions + 1 {
 			if p, err = s.take(ctx, number+1, true, 0); !errors.Is(err, ErrTaken) {
 				return p, err
 			}

@@ -14,6 +14,7 @@ import (
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop"
+	"ralph/loop/order"
 	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
@@ -70,11 +71,14 @@ func (b *bench) newQueue(ctx context.Context, tasks, comments int) (q queue) {
 	tree := must(worktree.Open(ctx, p.dir))
 	db := must(store.Open(ctx, p.database(), store.Options{}))
 	q.Loop = &loop.Loop{
-		Store:   db,
-		Here:    &workspace.Workspace{Dir: p.dir, Tree: tree, State: filepath.Dir(p.database())},
-		Log:     slog.New(slog.DiscardHandler),
-		Limits:  ralph.Limits{Attempts: 1000},
-		Prompts: loop.Prompts{Tokens: 24_000},
+		Config: order.Config{
+			Dir:     p.dir,
+			Limits:  ralph.Limits{Attempts: 1000},
+			Prompts: order.Prompts{Tokens: 24_000},
+		},
+		Store: db,
+		Here:  &workspace.Workspace{Dir: p.dir, Tree: tree, State: filepath.Dir(p.database())},
+		Log:   slog.New(slog.DiscardHandler),
 	}
 	return q
 }

@@ -9,32 +9,32 @@ var scope = []target{
 	{files: "signals/*.go", judges: []string{"signals"}},
 	{files: "loop/gate/*.go", judges: []string{"loop/gate"}},
 	{files: "loop/**/*.go", functions: []string{ // limits, clocks, models, costs, what a session changed
-		"reached", "allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError",
-		`Models\.choose`, `Limits\.withCause`,
+		"reached", "Allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError",
+		`Models\.choose`, "withCause",
 		"causeOf", `newClock|clock\..*`, `idleness\..*`, `hashes\.differ`, `parts\..*`, "judgeRest", "Shortly",
-	}, judges: []string{"loop", "loop/session"}},
+	}, judges: []string{"loop", "loop/order", "loop/session"}},
 	{files: "loop/**/*.go", functions: []string{ // protected files and baselines
-		`Workspace\.Files`, "Digests?", "digest(Matches|One|File)", "below", "Judge", `Verifier\.excusable`,
+		`Workspace\.Files`, "Digests?", "digest(Matches|One|File)", "below", "Compare", `Verifier\.excusable`,
 	}, judges: []string{"loop", "loop/check", "loop/workspace"}},
 	{files: "loop/**/*.go", functions: []string{ // the check of a done, and what its agent is told
 		`finding\..*`, `Session\.(check|inspect|since|watchProtected|spare|own|drift|closing)`, "names",
-		`Session\.(turnEnded|reply|objection)`, `course\.obeying`, "obeyed",
+		`Session\.(TurnEnded|reply|objection)`, `course\.obeying`, "obeyed",
 	}, judges: []string{"loop", "loop/session"}},
 	{files: "loop/**/*.go", functions: []string{ // deciding, recovery, claims
-		`Session\.(Decide|observe|claimed|lostWork|checkpoint|take|salvage)`, "killedCommands",
-		`Session\.(tryEnding|rescued|saveMade)`, `Needs\.(Recover|reopen|Lapse)`,
-		`Loop\.(recover|each|undecided|Lapse)`,
-		`Claim\.(Renew|Close|merge|checkTime|extend|Heard|Release|end|decide|giveBack)`,
+		`Session\.(Decide|observe|Claimed|lostWork|checkpoint|take|salvage|Heard|GiveBack)`, "killedCommands",
+		`Session\.(tryEnding|rescued|saveMade|CheckTime)`, `Parts\.(Recover|reopen|Lapse)`,
+		`course\.(recover|each|undecided|lapse)`,
+		`Claim\.(Renew|Close|merge|extend|Release|end|decide)`,
 	}, judges: []string{"loop"}},
 	{files: "loop/**/*.go", functions: []string{ // a red begin
 		`runner\.(ready|readyFirst|stopRed|announce|hasNews|redNow|suiteCommands)`,
-		`Loop\.nameTests`, `Verifier\.(Red|KnownRed)`,
+		`course\.nameTests`, `Verifier\.(Red|KnownRed)`,
 	}, judges: []string{"loop"}},
 	{files: "loop/**/*.go", functions: []string{ // what a run counts, waits for and ends with
 		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit)`,
 		`runner\.(afterAgent|waitForAgent|heed|finish|begin|judge|room)`, `job\..*`,
-		`Loop\.pick`, `runner\.choose`, `inWork\.fit`, "meet", "undecidedEnds", "Outside",
-	}, judges: []string{"loop"}},
+		`Loop\.pick`, `runner\.choose`, `inWork\.fit`, "Meet", "undecidedEnds", "Outside",
+	}, judges: []string{"loop", "loop/order"}},
 	{files: "loop/merging/step.go", judges: []string{"loop/merging"}}, // what is done next with what is queued
 	{files: "store/change.go", functions: []string{ // from which state to which
 		`Tx\.(SetChange|BeginMove|Requeue|BeginAfter|QueuedChanges|MergesAlone|withdraw|leaveQueue|readmit|dropOpen)`,

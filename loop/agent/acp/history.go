@@ -236,6 +236,6 @@ func (h *history) report(d agent.Death, price agent.Pricing) agent.Report {
 		LastWords: h.lastWords, Denials: h.denials, Unreadable: h.unreadable, Began: h.began(),
 	}
 	r.CostUSD, r.CostKnown = h.cost(price)
-	r.Judge(&h.profile.Profile, h.trace(), d)
+	r.SetEnd(&h.profile.Profile, h.trace(), d)
 	return r
 }

@@ -345,7 +345,7 @@ func (h *history) report(d agent.Death) agent.Report {
 		d.Toolless = h.mcpError
 	}
 	r.Tokens, r.CostUSD, r.CostKnown = h.usage()
-	r.Judge(&Profile, h.trace(), d)
+	r.SetEnd(&Profile, h.trace(), d)
 	for _, name := range slices.Sorted(maps.Keys(h.usages)) {
 		r.Usage = append(r.Usage, h.usages[name])
 	}

@@ -107,6 +107,14 @@ func (h *history) add(m jsonrpc.Message, ok bool) {
 		}
 	case "account/rateLimits/updated":
 		h.addWindows(p)
+	default:
+		h.addItem(m.Method, p, own)
+	}
+}
+
+// addItem notes what the agent does, and which hooks it calls for that. Own says that it is the session's own thread.
+func (h *history) addItem(method string, p params, own bool) {
+	switch method {
 	case "hook/started":
 		call := p.Run.ID[strings.LastIndex(p.Run.ID, ":")+1:]
 		if h.asked = append(h.asked, text.Clip(call, maxID)); len(h.asked) > maxAsked {
@@ -248,7 +256,7 @@ func (h *history) report(d agent.Death, price agent.Pricing) agent.Report {
 	if d.Breach = ""; h.unasked != "" {
 		d.Breach = "codex did this without asking ralph first, and was stopped: " + h.unasked
 	}
-	r.Judge(&Profile, h.trace(), d)
+	r.SetEnd(&Profile, h.trace(), d)
 	for _, name := range slices.Sorted(maps.Keys(h.windows)) {
 		r.Usage = append(r.Usage, h.windows[name])
 	}

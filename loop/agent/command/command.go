@@ -118,7 +118,7 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 	if stopped {
 		d.Cut(ctx)
 	}
-	r.Judge(&named, trace(&d), d)
+	r.SetEnd(&named, trace(&d), d)
 	return r, errors.Join(err, copying, p.Close())
 }
 
@@ -182,6 +182,6 @@ func (a *Agent) Salvage(logDir string, d agent.Death) (agent.Report, error) {
 	_, _ = said.Write(b) // it never fails
 	d.Stderr, err = process.StderrTail(logDir)
 	r := agent.Report{LastWords: said.tail(), Began: true}
-	r.Judge(&named, trace(&d), d)
+	r.SetEnd(&named, trace(&d), d)
 	return r, err
 }

@@ -26,7 +26,7 @@ func TestEnding(t *testing.T) {
 		{"it was limited", false, 1, "", "Error: 429 Too Many Requests", ralph.RateLimited, "it exited with status 1: Error: 429 Too Many Requests"},
 	} {
 		d := agent.Death{Stopped: tt.stopped, Code: tt.code, Signal: tt.signal, Stderr: tt.stderr}
-		if v := agent.Judge(&named, trace(&d), d); v.Ending != tt.ending || v.Reason != tt.reason {
+		if v := agent.EndOf(&named, trace(&d), d); v.Ending != tt.ending || v.Reason != tt.reason {
 			t.Errorf("%s: got %s %q", tt.name, v.Ending, v.Reason)
 		}
 	}

@@ -1,4 +1,4 @@
-package loop_test
+package order
 
 import (
 	"fmt"
@@ -8,8 +8,6 @@ import (
 
 	"ralph"
 	"ralph/internal/pgtest"
-	"ralph/loop"
-	"ralph/loop/workspace"
 	"ralph/store"
 )
 
@@ -44,7 +42,7 @@ func TestAPromptHasTheLearningsThatItsTaskNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	l := &loop.Loop{Store: db, Prompts: loop.Prompts{Tokens: 4000}, Here: &workspace.Workspace{Dir: t.TempDir()}}
+	c := &Config{Dir: t.TempDir(), Prompts: Prompts{Tokens: 4000}}
 	write := func(f func(tx *store.Tx) error) {
 		t.Helper()
 		if err := db.Tx(t.Context(), f); err != nil {
@@ -101,7 +99,7 @@ func TestAPromptHasTheLearningsThatItsTaskNeeds(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				built, err := l.BuildPrompt(tx, task)
+				built, err := c.BuildPrompt(tx, task)
 				text = built.Text
 				return err
 			})

@@ -5,54 +5,46 @@ import (
 	"errors"
 
 	"ralph"
-	"ralph/loop/agent"
-	"ralph/prompt"
+	"ralph/loop/order"
+	"ralph/loop/session"
+	"ralph/loop/workspace"
 	"ralph/store"
 )
 
-// A tooLongError says that no session may begin on a task because its prompt has no
-// room for what a person said, or for a blocking flag. It wraps [ralph.ErrConflict].
-type tooLongError struct{ why string }
-
-func (e *tooLongError) Error() string { return "no session begins: " + e.why }
-
-func (*tooLongError) Unwrap() error { return ralph.ErrConflict }
-
-// firstPrompt returns a builder of a session's first prompt. It fails if
-// the prompt is too long, unless a person said to begin all the same.
-func (l *Loop) firstPrompt(ws *prompt.Workspace) func(*store.Tx, ralph.Task, agent.Agent) (string, error) {
-	return func(tx *store.Tx, t ralph.Task, works agent.Agent) (string, error) {
-		if t.Role == ralph.RolePlan {
-			return l.planPrompt(tx, t, works)
-		}
-		d, err := l.promptData(tx, t, works)
-		if err != nil {
-			return "", err
-		}
-		d.Workspace = ws
-		built := prompt.Build(d)
-		if l.claiming != nil {
-			l.claiming()
-		}
-		if built.Err != nil || built.TooLong == "" {
-			return built.Text, built.Err
-		}
-		begins, err := tx.BeginsLong(t.ID)
-		if err == nil && !begins {
-			err = &tooLongError{built.TooLong}
-		}
-		return built.Text, err
+// open opens a session on a task in a workspace. In the transaction that claims the task, write writes its order. The
+// error wraps [ralph.ErrConflict] if the task cannot be claimed, and says why.
+func (c course) open(
+	ctx context.Context, at *workspace.Workspace, start store.Start, task int64,
+	write func(tx *store.Tx, t ralph.Task) (order.Order, error),
+) (*session.Session, error) {
+	s, err := c.parts().Open(ctx, at, start, task)
+	if err != nil {
+		return nil, err
 	}
+	return s, s.Begun(c.Store.Tx(ctx, func(tx *store.Tx) error {
+		t, err := tx.Task(task)
+		if err == nil {
+			err = tx.Claimable(t)
+		}
+		if err != nil {
+			return err
+		}
+		o, err := write(tx, t)
+		if err != nil {
+			return err
+		}
+		return s.Claim(tx, t, o)
+	}))
 }
 
 // holdBack holds the task back if err says that the task itself is why no session could be opened.
 func (l *Loop) holdBack(ctx context.Context, task int64, err error) (bool, error) {
-	if unknown, ok := errors.AsType[*unknownAgentError](err); ok { // no other agent stands in
+	if unknown, ok := errors.AsType[*order.UnknownAgentError](err); ok { // no other agent stands in
 		return true, l.Store.Tx(ctx, func(tx *store.Tx) error {
 			return tx.Move(task, ralph.Failed, ralph.Loop, unknown.Error())
 		})
 	}
-	var long *tooLongError
+	var long *order.TooLongError
 	if !errors.As(err, &long) {
 		return false, nil
 	}
@@ -74,7 +66,7 @@ func (l *Loop) release(ctx context.Context) error {
 			if berr == nil && built.TooLong == "" {
 				free = append(free, held[i])
 			}
-			if _, ok := errors.AsType[*unknownAgentError](berr); !ok { // reported when the task's turn comes
+			if _, ok := errors.AsType[*order.UnknownAgentError](berr); !ok { // reported when the task's turn comes
 				err = berr
 			}
 		}

@@ -1,4 +1,4 @@
-package loop
+package order
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ import (
 // reasonsShown is the number of earlier stuck sessions that a prompt mentions.
 const reasonsShown = 5
 
-// Prompts configures how the loop builds prompts.
+// Prompts configures how prompts are built.
 type Prompts struct {
 	Tokens int // the budget of one prompt
 
@@ -35,12 +35,12 @@ type Prompts struct {
 
 // BuildPrompt returns the prompt of a task's next session. It depends only on the database,
 // and the configuration.
-func (l *Loop) BuildPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) {
-	c, err := l.who(tx, t)
+func (c *Config) BuildPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) {
+	who, err := c.choose(tx, t)
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
-	d, err := l.promptData(tx, t, c.Agent)
+	d, err := c.promptData(tx, t, who.Agent)
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
@@ -49,17 +49,17 @@ func (l *Loop) BuildPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) {
 }
 
 // ChatPrompt returns the prompt that a person who has claimed a task gives to a chat.
-func (l *Loop) ChatPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) {
-	d, err := l.ChatData(tx, t)
+func (c *Config) ChatPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) {
+	d, err := c.ChatData(tx, t)
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
 	return prompt.Build(d), nil
 }
 
-// ChatData returns the data for [Loop.ChatPrompt].
-func (l *Loop) ChatData(tx *store.Tx, t ralph.Task) (prompt.Data, error) {
-	d, err := l.promptData(tx, t, nil)
+// ChatData returns the data for [Config.ChatPrompt].
+func (c *Config) ChatData(tx *store.Tx, t ralph.Task) (prompt.Data, error) {
+	d, err := c.promptData(tx, t, nil)
 	d.Chat, d.Template = true, nil
 	if err != nil || t.ClaimedBy == "" {
 		return d, err
@@ -84,43 +84,40 @@ func (l *Loop) ChatData(tx *store.Tx, t ralph.Task) (prompt.Data, error) {
 	return d, nil
 }
 
-func (l *Loop) promptData(tx *store.Tx, t ralph.Task, works agent.Agent) (d prompt.Data, err error) {
+func (c *Config) promptData(tx *store.Tx, t ralph.Task, works agent.Agent) (d prompt.Data, err error) {
 	// Each retry after "prompt is too long" halves the budget.
-	p, tools := l.Prompts, agent.ProfileOf(works)
+	p, tools := c.Prompts, agent.ProfileOf(works)
 	d = prompt.Data{
 		ToolPrefix: tools.SignalPrefix(), StateTool: tools.Tool(p.StateTool), CommentTool: tools.Tool(p.CommentTool),
 		AmendTool: tools.Tool(p.AmendTool),
-		Template:  p.Template, Project: filepath.Base(l.Here.Dir), Task: t, MaxTokens: p.Tokens >> min(t.PromptTooLong, 8),
+		Template:  p.Template, Project: c.Project(), Task: t, MaxTokens: p.Tokens >> min(t.PromptTooLong, 8),
 	}
-	for _, step := range []func(*store.Tx, ralph.Task, *prompt.Data) error{
-		l.addRules, l.addKnowledge, addDependencies, addAnswers, addContinuation, addCheckpoint, addTimeline,
+	for _, add := range []func(*store.Tx, ralph.Task, *prompt.Data) error{
+		c.addRules, c.addKnowledge, addDependencies, addAnswers, addContinuation, addCheckpoint, addTimeline,
 	} {
-		if err := step(tx, t, &d); err != nil {
+		if err := add(tx, t, &d); err != nil {
 			return d, err
 		}
 	}
 	return d, nil
 }
 
-func (l *Loop) addRules(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
-	c, err := l.Check.Of(tx, t)
+func (c *Config) addRules(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
+	commands, err := c.Check.Of(tx, t)
 	if err != nil {
 		return err
 	}
-	d.Verify, d.Protect, d.Unseen = c.All(), l.Check.Protect, len(c.Hidden) > 0
+	d.Verify, d.Protect, d.Unseen = commands.All(), c.Check.Protect, len(commands.Hidden) > 0
 	var before []check.Outcome
 	if _, err := tx.Baseline(t.ID, &before); err != nil {
 		return err
 	}
 	for _, b := range before {
-		if !b.Check.Passed && slices.Contains(c.Shared, b.Check.Command) {
-			d.FailedBefore = append(d.FailedBefore, failedBefore(b, l.Check.Strict))
+		if !b.Check.Passed && slices.Contains(commands.Shared, b.Check.Command) {
+			d.FailedBefore = append(d.FailedBefore, failedBefore(b, c.Check.Strict))
 		}
 	}
-	if t.Discipline == "" {
-		return nil
-	}
-	d.Discipline, err = tx.Discipline(t.Discipline)
+	d.Discipline, err = discipline(tx, t)
 	return err
 }
 
@@ -133,8 +130,8 @@ func failedBefore(b check.Outcome, strict bool) prompt.FailedBefore {
 	return f
 }
 
-func (l *Loop) addKnowledge(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
-	if d.ProjectLearnings, err = l.fitting(tx, t, ralph.ScopeProject, d); err != nil {
+func (c *Config) addKnowledge(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
+	if d.ProjectLearnings, err = c.fitting(tx, t, ralph.ScopeProject, d); err != nil {
 		return err
 	}
 	if t.Feature != "" {
@@ -144,10 +141,10 @@ func (l *Loop) addKnowledge(tx *store.Tx, t ralph.Task, d *prompt.Data) (err err
 		}
 		d.FeatureName, d.FeatureText, d.FeatureHuman = f.Name, f.Description, f.Learnings
 	}
-	if d.FeatureLearnings, err = l.fitting(tx, t, ralph.ScopeFeature, d); err != nil {
+	if d.FeatureLearnings, err = c.fitting(tx, t, ralph.ScopeFeature, d); err != nil {
 		return err
 	}
-	own, err := l.fitting(tx, t, ralph.ScopeTask, d)
+	own, err := c.fitting(tx, t, ralph.ScopeTask, d)
 	d.FeatureLearnings = append(d.FeatureLearnings, own...)
 	return err
 }
@@ -156,7 +153,7 @@ func (l *Loop) addKnowledge(tx *store.Tx, t ralph.Task, d *prompt.Data) (err err
 const learningsShown = 1000
 
 // fitting returns the learnings of a scope that fit the task best, stale ones last.
-func (l *Loop) fitting(tx *store.Tx, t ralph.Task, scope string, d *prompt.Data) ([]ralph.Learning, error) {
+func (c *Config) fitting(tx *store.Tx, t ralph.Task, scope string, d *prompt.Data) ([]ralph.Learning, error) {
 	all, err := tx.Candidates(t, scope)
 	if err != nil {
 		return nil, err
@@ -170,7 +167,7 @@ func (l *Loop) fitting(tx *store.Tx, t ralph.Task, scope string, d *prompt.Data)
 	if err != nil {
 		return nil, err
 	}
-	return l.sink(list), nil
+	return c.sink(list), nil
 }
 
 // rank puts learnings that are pinned or written by people first, then orders
@@ -199,7 +196,7 @@ func rank(t ralph.Task, all []store.Candidate) []int64 {
 }
 
 // sink moves stale learnings to the end.
-func (l *Loop) sink(list []ralph.Learning) []ralph.Learning {
+func (c *Config) sink(list []ralph.Learning) []ralph.Learning {
 	var newest ralph.Time
 	for _, k := range list {
 		if k.LastSeen.After(newest.Time) {
@@ -208,7 +205,7 @@ func (l *Loop) sink(list []ralph.Learning) []ralph.Learning {
 	}
 	var fresh, stale []ralph.Learning
 	for _, k := range list {
-		if k.Stale(newest, Gone(l.Here.Dir, k)) == "" {
+		if k.Stale(newest, Gone(c.Dir, k)) == "" {
 			fresh = append(fresh, k)
 		} else {
 			stale = append(stale, k)
@@ -251,16 +248,13 @@ func addAnswers(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 		return err
 	}
 	answers, err := tx.Answers(t)
-	if err != nil {
-		return err
-	}
 	for _, a := range answers {
 		d.Answers = append(d.Answers, prompt.Answer{
 			Question: a.Question, Answer: a.Answer, Author: a.By, At: a.At,
 			New: !a.At.Before(last.Time), Own: a.TaskID == t.ID, TaskID: a.TaskID,
 		})
 	}
-	return nil
+	return err
 }
 
 // addContinuation adds where the last session stood: its closing signal and what refused its done.

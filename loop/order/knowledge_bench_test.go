@@ -1,4 +1,4 @@
-package loop
+package order
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"ralph"
-	"ralph/loop/workspace"
 	"ralph/prompt"
 	"ralph/store"
 )
@@ -21,7 +20,7 @@ func BenchmarkPromptByLearnings(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer db.Close()
-			l := &Loop{Prompts: Prompts{Tokens: 24_000}, Here: &workspace.Workspace{Dir: b.TempDir()}}
+			c := &Config{Dir: b.TempDir(), Prompts: Prompts{Tokens: 24_000}}
 			var task ralph.Task
 			err = db.Tx(b.Context(), func(tx *store.Tx) error {
 				id, err := tx.AddTask(ralph.Task{Title: "Retry the uploads", Description: "The network fails now and then."}, "human")
@@ -44,8 +43,8 @@ func BenchmarkPromptByLearnings(b *testing.B) {
 			}
 			for b.Loop() {
 				err := db.View(b.Context(), func(tx *store.Tx) error {
-					d := prompt.Data{Task: task, MaxTokens: l.Prompts.Tokens}
-					if err := l.addKnowledge(tx, task, &d); err != nil {
+					d := prompt.Data{Task: task, MaxTokens: c.Prompts.Tokens}
+					if err := c.addKnowledge(tx, task, &d); err != nil {
 						return err
 					}
 					return prompt.Build(d).Err

@@ -1,0 +1,110 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"ralph"
+	"ralph/loop/workspace"
+)
+
+// A Checker verifies commits in check workspaces, in which nobody works.
+type Checker struct {
+	Rules
+	Pool  *workspace.Pool
+	Of    *workspace.Workspace // whose work is checked; nil for the merge queue's
+	Width int                  // how many sessions may work at once
+	Round Round
+	Over  string // a folder whose files are laid over the commit's while its commands run; "" for none
+}
+
+// Verify runs commands on a commit. If the workspace's set-up fails, that counts as a failed command.
+func (c *Checker) Verify(ctx context.Context, commit string, commands []string) (list []Outcome, err error) {
+	at, err := c.Pool.TakeCheck(ctx, c.Of, c.Width)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, at.Release()) }()
+	var setup *workspace.SetupError
+	if err := at.At(ctx, commit); errors.As(err, &setup) {
+		failed := ralph.Check{Command: setup.Command, Exit: 1, Tail: setup.Said, Error: "the set-up fails with it"}
+		return []Outcome{{Check: failed}}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if c.Over != "" {
+		undo, err := laid(c.Over, at.Dir)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("verify.hidden_files: %w", err), undo())
+		}
+		defer func() { err = errors.Join(err, undo()) }()
+	}
+	before := at.Digests(c.Protect)
+	round := c.Round
+	round.Dir, round.Made, round.Env = at.Dir, at.Made(), at.Environ()
+	var wrote [][]string
+	round.Between = func() {
+		now := at.Digests(c.Protect)
+		names := differs(before, now)
+		wrote, before = append(wrote, names[:min(len(names), MaxWrote)]), now
+	}
+	list, err = c.Run(ctx, round, commands)
+	for i := range list {
+		list[i].Wrote = wrote[i]
+	}
+	return list, err
+}
+
+// differs returns the names whose digests differ.
+func differs(before, now map[string]string) []string {
+	all := maps.Clone(before)
+	maps.Copy(all, now)
+	maps.DeleteFunc(all, func(path, _ string) bool { return before[path] == now[path] })
+	return slices.Sorted(maps.Keys(all))
+}
+
+// laid copies the folder from over the folder to. undo removes what it laid there: the next commit that is checked
+// out there brings back what was covered.
+func laid(from, to string) (undo func() error, err error) {
+	var names []string
+	undo = func() (err error) {
+		for _, name := range slices.Backward(names) {
+			err = errors.Join(err, os.Remove(filepath.Join(to, name)))
+		}
+		return err
+	}
+	root, err := os.OpenRoot(to) // a link in the candidate leads nowhere else
+	if err != nil {
+		return undo, err
+	}
+	defer root.Close() //nolint:errcheck // it was only written through
+	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil || d.IsDir() {
+			return errors.Join(err, root.MkdirAll(name, 0o700))
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := root.RemoveAll(name); err != nil {
+			return err
+		}
+		names = append(names, name)
+		return root.WriteFile(name, text, info.Mode().Perm())
+	})
+	return undo, err
+}

@@ -1,0 +1,225 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"ralph"
+	"ralph/loop/check"
+	"ralph/loop/merging"
+	"ralph/loop/workspace"
+	"ralph/store"
+)
+
+// merge merges the queued changes into the target branch. If several sessions
+// work at once, it does so in a goroutine, whose result is applied later.
+func (r *runner) merge(ctx context.Context) error {
+	if r.merges {
+		return nil
+	}
+	some := r.Width() == 1
+	if !some {
+		list, err := store.Read(ctx, r.Store, (*store.Tx).QueuedChanges)
+		if err != nil {
+			return err
+		}
+		some = len(list) > 0 || r.Merger.Line.News()
+	}
+	if r.Width() == 1 || !some {
+		var err error
+		r.waits, err = r.mergeNow(ctx, nil, mergeWait, r.id, false)
+		return err
+	}
+	if rests, err := r.mergeRests(ctx); err != nil || rests {
+		return err
+	}
+	// What happens from here on, it may not see any more.
+	began, err := r.lastEvent(ctx)
+	if err != nil {
+		return err
+	}
+	r.merges = true
+	jobsCtx := r.jobsCtx
+	go func() {
+		work, release := r.obeying(jobsCtx, r.Config.Session.Grace)
+		waits, err := r.mergeNow(work, nil, mergeWait, r.id, true)
+		if stopped := work.Err() != nil && jobsCtx.Err() == nil; stopped {
+			err = nil // the next run merges it
+		}
+		release()
+		r.over <- func(context.Context) error {
+			r.merges, r.waits, r.rested, r.tried = false, waits, began, r.Store.Now()
+			return err
+		}
+	}()
+	return nil
+}
+
+// mergeSoon has the scheduler merge what can be merged, unless it has something else to apply, after which it does.
+func (r *runner) mergeSoon() {
+	select {
+	case r.over <- func(ctx context.Context) error { return r.merge(context.WithoutCancel(ctx)) }:
+	default:
+	}
+}
+
+// lookElsewhere is how often a run looks whether another machine merges still, which may have been lost.
+const lookElsewhere = 5 * time.Second
+
+// waitsForElsewhere reports whether another machine, which may be lost at any time, does what the merge queue waits
+// for.
+func (r *runner) waitsForElsewhere(ctx context.Context) (bool, error) {
+	if !r.waits.Elsewhere {
+		return false, nil
+	}
+	return store.Read(ctx, r.Store, func(tx *store.Tx) (bool, error) {
+		_, ok, err := tx.RunElsewhere()
+		return ok, err
+	})
+}
+
+// worksElsewhere returns a session of another run, which may be lost at any time, or leave its task for others.
+func (r *runner) worksElsewhere(ctx context.Context) (s ralph.Session, ok bool, err error) {
+	if !r.Store.Shared() || r.Task != 0 || r.NoWait {
+		return s, false, nil
+	}
+	err = r.Store.View(ctx, func(tx *store.Tx) error { s, ok, err = tx.WorksElsewhere(r.id); return err })
+	return s, ok, err
+}
+
+// waitElsewhere waits for what another machine does. When it looks again is no news, which would have others look.
+func (r *runner) waitElsewhere(ctx context.Context, why string) error {
+	if err := r.state(ctx, "waiting", why, time.Time{}); err != nil {
+		return err
+	}
+	r.sleep(ctx, r.Store.Now().Add(lookElsewhere))
+	return errAgain
+}
+
+// mergeRests reports whether the merge queue waits and nothing has happened since.
+func (r *runner) mergeRests(ctx context.Context) (bool, error) {
+	if r.waits.Why == "" || r.waits.Elsewhere && r.Store.Now().Sub(r.tried) >= lookElsewhere {
+		return false, nil
+	}
+	last, err := r.lastEvent(ctx)
+	if err != nil || last != r.rested {
+		return false, err
+	}
+	q, err := store.Read(ctx, r.Store, (*store.Tx).MergeQueue)
+	return q.WaitUntil.IsZero() || q.WaitUntil.After(r.Store.Now()), err
+}
+
+// mergeNow merges what can be merged, and returns what the rest waits for. Runs and workers do that one after
+// the other, in a check workspace for what was made in another one. What fails pauses the queue, unless it is the database or a full disk. Run and early are those of
+// [merging.Merger].
+func (l *Loop) mergeNow(
+	ctx context.Context, of *workspace.Workspace, wait time.Duration, run int64, early bool,
+) (waits merging.Wait, err error) {
+	limited, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	lock := flock.New(filepath.Join(l.Here.State, "merge.lock"))
+	if _, err := lock.TryLockContext(limited, mergeLook); err != nil {
+		if limited.Err() != nil && ctx.Err() == nil {
+			return merging.Wait{Why: "another process is merging"}, nil
+		}
+		return waits, fmt.Errorf("lock of the merge queue: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	dir, err := check.Folder(l.Here.State)
+	if err != nil {
+		return waits, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	merger := l.Merger.In(&check.Checker{Rules: l.Check, Pool: l.Pool, Of: of, Width: l.Width(), Round: check.Round{
+		Session: "merging-" + l.Here.State, Log: filepath.Join(dir, "verify.log"),
+	}})
+	merger.Run, merger.Early = run, early
+	if waits, err = merger.Merge(ctx); err != nil && ctx.Err() == nil && l.Store.Intact() == nil {
+		l.Log.Warn("merging failed; trying once more", "error", err)
+		waits, err = merger.Merge(ctx)
+	}
+	if err == nil || ctx.Err() != nil || l.Store.Intact() != nil || l.Here.Tree.Intact() != nil || store.Failed(err) {
+		return waits, err // what is queued is merged with the next run, without anybody's having to resume the queue
+	}
+	// No session is to blame, and none is lost: their work waits in the queue until a person has looked.
+	reason := err.Error()
+	if perr := l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PauseMerging(reason) }); perr != nil {
+		return waits, errors.Join(err, perr)
+	}
+	return merging.Wait{Why: "merging is paused: " + reason}, nil
+}
+
+// mergeLeft merges what a worker's server left in the queue when it was killed. If another
+// process is merging, that one merges it.
+func (l *Loop) mergeLeft(ctx context.Context) {
+	list, err := store.Read(ctx, l.Store, (*store.Tx).QueuedChanges)
+	if err == nil && len(list) > 0 {
+		_, err = l.mergeFor(ctx, nil, mergeLook)
+	}
+	if err != nil && ctx.Err() == nil {
+		l.Log.Warn("cannot merge done work now; it stays queued", "error", err)
+	}
+}
+
+// mergeFor is mergeNow for what was made in a workspace, unless what is queued is to be merged into another branch.
+func (l *Loop) mergeFor(ctx context.Context, of *workspace.Workspace, wait time.Duration) (why string, err error) {
+	if err := l.Attached(); err != nil {
+		return "", err
+	}
+	if err := l.Store.View(ctx, l.sameTarget); err != nil {
+		return "", err
+	}
+	waits, err := l.mergeNow(ctx, of, wait, 0, false)
+	return waits.Why, err
+}
+
+// Attached refuses to merge while no branch is checked out and merge.into names none. The error is a usage error.
+func (l *Loop) Attached() error {
+	if l.Merger.Into != "" {
+		return nil
+	}
+	return ralph.Usage(errors.New("HEAD is detached: check a branch out into which work is to be merged, or name it in " +
+		"merge.into"))
+}
+
+// sameTarget refuses a worker whose work is to be merged into another branch than that of the run or the
+// sessions in progress, or of the changes that wait: there is one queue, which merges into one branch.
+func (l *Loop) sameTarget(tx *store.Tx) error {
+	q, err := tx.MergeQueue()
+	if err != nil || q.Target == "" || q.Target == l.Merger.Into {
+		return err
+	}
+	run, ok, err := tx.LastRun()
+	if err != nil {
+		return err
+	}
+	waiting, err := tx.QueuedChanges()
+	if err != nil {
+		return err
+	}
+	open, err := tx.OpenSessions()
+	works := slices.ContainsFunc(open, func(s ralph.Session) bool { return s.Origin != ralph.FromHuman })
+	if err != nil || (!ok || !run.EndedAt.IsZero()) && len(waiting) == 0 && !works {
+		return err
+	}
+	return fmt.Errorf("done work is being merged into %s, and this server was started to merge into %s: "+
+		"start it again, with the same branch checked out or in merge.into", q.Target, l.Merger.Into)
+}
+
+// How long to wait while another process merges, which is shorter than stepTime, and how often to look.
+const (
+	mergeWait = 4 * time.Minute
+	mergeLook = 20 * time.Millisecond
+)
+
+// MergeQueued merges what is queued, and returns what the rest waits for; "" if nothing is left.
+func (l *Loop) MergeQueued(ctx context.Context) (why string, err error) {
+	return l.mergeFor(ctx, nil, mergeWait)
+}

@@ -1,0 +1,40 @@
+package order
+
+import (
+	"fmt"
+	"time"
+
+	"ralph"
+	"ralph/loop/agent"
+	"ralph/store"
+)
+
+// Worth is what a million tokens count for whose price is unknown; see [store.Tx.Spending].
+var Worth = [4]float64{agent.Dearest.Input, agent.Dearest.Output, agent.Dearest.Cached, agent.Dearest.Write}
+
+// Since returns since when spending counts at a time; run is when the run's limits begin to.
+func Since(run, now time.Time) store.Since {
+	day := Midnight(now)
+	return store.Since{Run: run, Day: day, Month: day.AddDate(0, 0, 1-day.Day())}
+}
+
+// Allowance returns how much the next session may spend: its own limit, or its share of what
+// the run and the day have left once the sessions in progress have spent all that they may.
+// Beside others, a session does not begin with less than the minimum; why then says so.
+func Allowance(l ralph.Limits, s store.Spending, width int) (usd float64, why string) {
+	left := min(l.MaxCostUSD-s.USD-s.Reserved, l.MaxDayCostUSD-s.DayUSD-s.DayReserved,
+		l.MaxMonthCostUSD-s.MonthUSD-s.DayReserved)
+	least := min(l.SessionMinUSD, l.SessionCostUSD)
+	if s.Open > 0 && left < least {
+		return 0, fmt.Sprintf("sessions in progress may spend all but $%.2f, and another one needs "+
+			"at least $%.2f", max(left, 0), least)
+	}
+	share := max(left/float64(max(width-s.Open, 1)), least)
+	return min(l.SessionCostUSD, share, left), ""
+}
+
+// Midnight returns the start of the day in the local time zone.
+func Midnight(now time.Time) time.Time {
+	y, m, d := now.Date()
+	return time.Date(y, m, d, 0, 0, 0, 0, now.Location())
+}

@@ -1,0 +1,120 @@
+package order
+
+import (
+	"slices"
+	"time"
+
+	"ralph"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// A Reviewer is an agent that reviews a change.
+type Reviewer struct {
+	Choice
+	For    string  // who is configured, in whose place the choice may be: [signals.Reviewer.Name]
+	Else   *Choice // stands in if it cannot work; nil for nobody
+	Unable string  // why neither can work now; "" if one can
+	More   string  // what it is to look at
+}
+
+// Reviewed reports whether anybody may be to review a task.
+func (c *Config) Reviewed(tx *store.Tx, t ralph.Task) (bool, error) {
+	named, err := reviewOf(tx, t)
+	return named != "" || len(c.Reviewers) > 0, err
+}
+
+// ReviewersOf returns who reviews a change of a task, in their order. Before is what came of reviews of the task so far.
+func (c *Config) ReviewersOf(
+	tx *store.Tx, t ralph.Task, files []ralph.FileChange, before []ralph.Review,
+) (list []Reviewer, err error) {
+	named, err := reviewOf(tx, t)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range signals.Chosen(c.Reviewers, named, files, before, matches) {
+		who, err := c.reviewer(tx, t, r)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, who)
+	}
+	return list, nil
+}
+
+// reviewOf returns who a task or its discipline says is to review it; "" for whom the configuration names. An agent
+// that makes a task chooses its discipline: that cannot free the task of its reviews.
+func reviewOf(tx *store.Tx, t ralph.Task) (string, error) {
+	if t.Discipline == "" || t.Review != "" {
+		return t.Review, nil
+	}
+	d, err := tx.Discipline(t.Discipline)
+	if d.Review == ralph.NoReview && t.Origin == ralph.ByAgent {
+		return "", err
+	}
+	return d.Review, err
+}
+
+// Asked returns who is asked about changed tests where nobody reviews the change: the task's own agent.
+func (c *Config) Asked(tx *store.Tx, t ralph.Task) (Reviewer, error) {
+	own, err := c.choose(tx, t)
+	if err != nil {
+		return Reviewer{}, err
+	}
+	return c.reviewer(tx, t, signals.Reviewer{Agent: own.Name, Model: own.Model})
+}
+
+// reviewer returns a reviewer who can work now: the agent that is wanted, or one that stands in for it, with its own
+// model.
+func (c *Config) reviewer(tx *store.Tx, t ralph.Task, r signals.Reviewer) (who Reviewer, err error) {
+	who.Name, who.For, who.More = r.Agent, r.Name(), r.Prompt
+	order := append([]string{r.Agent},
+		slices.DeleteFunc(slices.Clone(c.Agents.Fallback), func(n string) bool { return n == r.Agent })...)
+	now, err := c.firstAble(tx, order)
+	if err != nil {
+		return who, err
+	}
+	if now.Name == "" {
+		who.Unable = "it cannot work before " + ralph.At(now.Until).String() + ": " + now.Why
+		return who, nil
+	}
+	choice := func(name string) (own Choice, err error) {
+		own.Name, own.Model = name, c.Agents.Models[name]
+		if name == r.Agent && r.Model != "" {
+			own.Model = r.Model
+		}
+		own.Agent, err = c.named(t.ID, name)
+		return own, err
+	}
+	if who.Choice, err = choice(now.Name); err != nil {
+		who.Unable, who.Name = err.Error(), r.Agent
+		return who, nil //nolint:nilerr // a person is told
+	}
+	others := order[slices.Index(order, now.Name)+1:]
+	if len(others) == 0 {
+		return who, nil
+	}
+	next, err := c.firstAble(tx, others)
+	if err == nil && next.Name != "" {
+		if own, err := choice(next.Name); err == nil {
+			who.Else = &own
+		}
+	}
+	return who, err
+}
+
+// ReviewBudget returns how much a review may spend: what is left once the sessions in progress have spent all that they
+// may. Why says why it cannot begin, and waits that this may change, as there are other sessions than that whose work
+// is reviewed.
+func (c *Config) ReviewBudget(tx *store.Tx) (usd float64, why string, waits bool, err error) {
+	run, _, err := tx.LastRunHere()
+	if err != nil {
+		return 0, "", false, err
+	}
+	s, err := tx.Spending(run.ID, Since(time.Time{}, tx.Now().Time), Worth)
+	if err != nil {
+		return 0, "", false, err
+	}
+	usd, why = Allowance(c.Limits, s, 1)
+	return usd, why, s.Open > 1, nil
+}

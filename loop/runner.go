@@ -1,0 +1,284 @@
+package loop
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"ralph"
+	"ralph/loop/merging"
+	"ralph/loop/order"
+	"ralph/store"
+)
+
+// A runner schedules one run. Only its goroutine checks, waits, picks and
+// counts. Sessions and merges run in goroutines of their own, which send
+// it their results. Whatever must survive the run is in the database.
+type runner struct {
+	course
+	jobsCtx context.Context                  // that of those goroutines
+	jobs    map[int]*job                     // those in progress, by number
+	over    chan func(context.Context) error // receives a function per result, which applies it to the run
+	ended   []func(context.Context) error    // received, but not yet applied
+	pulse   *pulse
+	merges  bool                 // a merge is in progress
+	failed  map[string]time.Time // by agent: when it was last found unable to work
+
+	begins   time.Time // when the batch begins
+	started  time.Time
+	day      time.Time      // the day that the limits count for, if they are daily
+	worked   map[int64]bool // tasks that had a session in this run
+	counted  map[int64]bool // tasks that count against the limit of tasks
+	stagnant []int64        // the tasks whose sessions since the last change of anything changed nothing
+	repeats  int            // how often in a row the last agent error occurred
+	last     lastEnding
+	waits    merging.Wait    // what the merge queue waits for
+	rested   int64           // the newest event before the last merge
+	tried    time.Time       // when that ended
+	looked   int64           // the newest event when a waiting run last looked for changes to merge
+	seen     int64           // the newest event when a daemon last looked for work
+	changed  <-chan struct{} // closed at the first change after the run's last look
+
+	doing      doing         // what is recorded of the run
+	lost       int           // lost sessions in a row, of any task
+	held       string        // why no new task may begin; "" if one may
+	passes     []int64       // tasks passed over in favour of the last pick
+	passed     map[int64]int // how often each task was passed over
+	missedTask int64         // the last pick, if it could not be claimed; 0 if it could
+	red        suspense
+
+	untold     int // git failures in a row before a session
+	gitNext    time.Time
+	gitReason  string
+	remoteNext time.Time // when a remote is asked again that could not be reached before a session
+}
+
+// A job takes one picked task from claim to verdict, beside the sessions
+// of other jobs. The scheduler judges what the result means for the run.
+type job struct {
+	course
+	number   int
+	task     int64
+	kind     string // the task's discipline
+	role     ralph.Role
+	since    time.Time // start of the period that the run's limits count for
+	deadline time.Time // end of the run's time
+	counted  bool      // its task already counted against the limits
+}
+
+// A suspense is what a run knows about a verification that is red before any work.
+type suspense struct {
+	green     bool  // it passed, or it does not matter
+	mending   int64 // the task that is to make it pass; 0 if there is none yet
+	announced string
+	waits     bool // the daemon waits until it passes
+	asked     bool // it ran in this run: earlier results are older than any fix
+}
+
+// lastEnding is an agent and how its last session ended.
+type lastEnding struct {
+	agent  string
+	ending ralph.Ending
+}
+
+func newRunner(l *Loop, id int64) *runner {
+	r := &runner{
+		course: l.outside(), started: time.Now(), day: order.Midnight(time.Now()),
+		worked: map[int64]bool{}, counted: map[int64]bool{}, jobs: map[int]*job{}, failed: map[string]time.Time{},
+		passed: map[int64]int{},
+		over:   make(chan func(context.Context) error, l.Width()+1),
+	}
+	r.id, r.slow = id, r.verifying
+	if l.Heart != nil {
+		r.pulse = newPulse(l.Heart)
+		r.heart = r.pulse.of(0)
+	}
+	return r
+}
+
+// busy reports whether a session or a merge is in progress.
+func (r *runner) busy() bool { return len(r.jobs) > 0 || r.merges }
+
+// works reports whether anything in progress may change the project: a merge, or a session that does not just plan.
+func (r *runner) works() bool {
+	for _, l := range r.jobs {
+		if l.role != ralph.RolePlan {
+			return true
+		}
+	}
+	return r.merges
+}
+
+// rests stops the scheduler's own heartbeat while it waits for sessions, which have theirs.
+func (r *runner) rests() {
+	if r.pulse != nil {
+		r.pulse.rests(0)
+	}
+}
+
+// besides waits while other sessions work, until one ends or something
+// changes. Why is what keeps another session from beginning.
+func (r *runner) besides(ctx context.Context, why string) error {
+	if err := r.idle(ctx, why); err != nil {
+		return err
+	}
+	changed := r.changed
+	r.changed = nil // running sessions cause many events: look once for several of them
+	r.sleep(ctx, r.Store.Now().Add(shortWait))
+	r.changed = changed
+	r.sleep(ctx, r.Store.Now().Add(besidesLook))
+	return errAgain
+}
+
+// besidesLook is how often the run checks whether another session may
+// begin although nothing has happened: a task's wait may be over.
+const besidesLook = 5 * time.Second
+
+// idle records for people why no further session begins.
+func (r *runner) idle(ctx context.Context, why string) error {
+	return r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.SetIdle(r.id, why) })
+}
+
+// untilChange waits for a result, or for what changes after the first moment: running sessions cause many events.
+func (r *runner) untilChange(ctx context.Context, changed <-chan struct{}) {
+	r.rests()
+	soon := time.NewTimer(shortWait)
+	defer soon.Stop()
+	for changes := (<-chan struct{})(nil); len(r.ended) == 0; {
+		select {
+		case <-soon.C:
+			changes = changed
+			continue
+		case judge := <-r.over:
+			r.ended = append(r.ended, judge)
+		case <-changes:
+		case <-ctx.Done():
+		}
+		return
+	}
+}
+
+// doing is what is recorded of what a run does. Nobody else records it.
+type doing struct {
+	state, reason string
+	until         ralph.Time
+}
+
+// state records what the run is doing, if that is new.
+func (r *runner) state(ctx context.Context, state, reason string, until time.Time) error {
+	is := doing{state, reason, ralph.At(until)}
+	if r.doing == is {
+		return nil
+	}
+	when := ""
+	if !until.IsZero() {
+		when = until.Local().Format("Jan 2 15:04:05")
+	}
+	r.says(ralph.Doing(state, reason, when))
+	r.doing = doing{}
+	err := r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		return tx.SetRunState(r.id, state, reason, until)
+	})
+	if err == nil {
+		r.doing = is
+	}
+	return err
+}
+
+// verifying records the command that the run waits for before a session.
+func (r *runner) verifying(command string) {
+	why := fmt.Sprintf("verifying before the first session, since %s: %s", time.Now().Format("15:04:05"), command)
+	r.says(why)
+	r.doing = doing{}
+	err := r.Store.Tx(context.Background(), func(tx *store.Tx) error { return tx.NoteVerifying(r.id, command, why) })
+	if err != nil {
+		r.Log.Warn("cannot record the command that is running", "error", err)
+	}
+}
+
+// sleep returns at the given time, on a change since the run last looked, on a result
+// from another goroutine, on a request to stop, or when the run's own time is over.
+func (r *runner) sleep(ctx context.Context, until time.Time) {
+	end := r.started.Add(order.Seconds(r.Limits.MaxSeconds))
+	ends := !r.ofDays() && end.After(time.Now())
+	lasts := func() time.Duration {
+		left := until.Sub(r.Store.Now())
+		if ends {
+			left = min(left, time.Until(end))
+		}
+		return left
+	}
+	for left := lasts(); left > 0 && len(r.ended) == 0; left = lasts() {
+		r.beat(stepTime)
+		timer := time.NewTimer(min(left, step))
+		select {
+		case <-timer.C:
+			continue
+		case judge := <-r.over:
+			r.ended = append(r.ended, judge)
+		case <-r.changed:
+		case <-ctx.Done():
+		case <-r.Stop:
+		}
+		timer.Stop()
+		return
+	}
+}
+
+// wait records what the run waits for and until when, and sleeps. A change ends the
+// sleep early, as people may have asked for something and other tasks may have come.
+func (r *runner) wait(ctx context.Context, reason string, until time.Time) error {
+	if err := r.state(ctx, "waiting", reason, until); err != nil {
+		return err
+	}
+	r.sleep(ctx, until)
+	return errAgain
+}
+
+// await waits until the given time, until people ask something of the run, or until
+// there is news (if not nil), and then starts the next round. A look costs the same
+// whatever the queue holds. The wait does not count against the run's time.
+func (r *runner) await(ctx context.Context, until time.Time, news func() (bool, error)) error {
+	for {
+		r.changed = r.Store.Changed()
+		control, err := r.control(ctx)
+		if err != nil || control != ralph.ControlNone {
+			return cmp.Or(err, errAgain)
+		}
+		if news != nil {
+			if found, err := news(); found || err != nil {
+				return cmp.Or(err, errAgain)
+			}
+		}
+		if queued, err := r.queuedSince(ctx); err != nil || queued {
+			return cmp.Or(err, errAgain) // what people approve is merged, whatever sessions wait for
+		}
+		if !r.Store.Now().Before(until) || len(r.ended) > 0 || ctx.Err() != nil || closed(r.Stop) {
+			return errAgain
+		}
+		before := time.Now()
+		r.sleep(ctx, until)
+		r.started = r.started.Add(time.Since(before))
+	}
+}
+
+// queuedSince reports whether something has happened since it was asked last, and changes wait to be merged.
+func (r *runner) queuedSince(ctx context.Context) (queued bool, err error) {
+	err = r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		last, err := tx.LastEvent()
+		if err != nil || last == r.looked {
+			return err
+		}
+		r.looked = last
+		list, err := tx.QueuedChanges()
+		queued = len(list) > 0
+		return err
+	})
+	return queued, err
+}
+
+// lastEvent returns the id of the newest event. Whatever gives the loop work is an event.
+func (r *runner) lastEvent(ctx context.Context) (int64, error) {
+	return store.Read(context.WithoutCancel(ctx), r.Store, (*store.Tx).LastEvent)
+}
