@@ -50,7 +50,7 @@ var imports = map[string][]string{
 	// Text for terminals and chats.
 	"ralph/internal/show": {
 		"ralph", "ralph/store", "ralph/loop/agent/kinds", "ralph/internal/advice", "ralph/internal/config",
-		"ralph/internal/report", "ralph/internal/testresult",
+		"ralph/internal/inbox", "ralph/internal/report", "ralph/internal/testresult",
 		"ralph/internal/transcript",
 		"ralph/internal/words",
 	},
@@ -82,11 +82,11 @@ var imports = map[string][]string{
 	"ralph/internal/jsonrpc":    {"ralph/internal/jsonl"},
 	"ralph/internal/transcript": {"ralph/loop/agent", "ralph/internal/jsonl"},
 	"ralph/internal/watch": {
-		"ralph", "ralph/store", "ralph/loop/order", "ralph/loop/agent", "ralph/loop/agent/kinds", "ralph/internal/retention", "ralph/internal/machine", "ralph/internal/advice",
+		"ralph", "ralph/store", "ralph/loop/order", "ralph/loop/agent", "ralph/loop/agent/kinds", "ralph/internal/retention", "ralph/internal/machine", "ralph/internal/advice", "ralph/internal/inbox",
 		"ralph/internal/report", "ralph/internal/transcript",
 	},
 	"ralph/internal/retention":     {},
-	"ralph/internal/report":        {"ralph", "ralph/signals", "ralph/store", "ralph/internal/files", "ralph/internal/advice"},
+	"ralph/internal/report":        {"ralph", "ralph/signals", "ralph/store", "ralph/internal/files", "ralph/internal/advice", "ralph/internal/inbox"},
 	"ralph/internal/web/localhttp": {},
 	"ralph/internal/web": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/web/localhttp", "ralph/internal/transcript",

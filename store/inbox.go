@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,15 +34,14 @@ func (r Reference) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil,
 
 // An InboxItem is one thing that waits for a person.
 type InboxItem struct {
-	// Kind is permission, question, merging, behind, blocker, tests changed, review, dependency, plan, amendment,
-	// failed, claim, flag, proposal, suggestion, learning or nack.
-	Kind   string `json:"kind"`
+	Kind   string `json:"kind"` // one of [InboxKinds]
 	TaskID int64  `json:"task_id"`
 	Title  string `json:"title"`
 
-	// Ref names the comment; for a permission, amendment or learning, its id; for a
-	// dependency, the task that is waited for; for a plan, its feature; 0 for the task itself.
-	Ref     Reference  `json:"comment_id"`
+	Ref      Reference `json:"ref"`                // what it is about; 0 for the task itself
+	Severity string    `json:"severity,omitempty"` // of a flag
+	Sort     string    `json:"sort,omitempty"`     // a flag's category, or what a suggestion is for
+
 	Text    string     `json:"text"`
 	Holding bool       `json:"holding"` // the task cannot go on before this is decided
 	Created ralph.Time `json:"created"`
@@ -58,12 +58,15 @@ type InboxItem struct {
 	Parts []InboxItem `json:"-"`
 }
 
-// An inboxQuery finds the items of one kind.
-type inboxQuery struct{ kind, of, query string }
+// An inboxQuery finds the items of one kind. add completes one; nil leaves them as they are found.
+type inboxQuery struct {
+	kind, of, query string
+	add             func(*Tx, *InboxItem) error
+}
 
 // flags finds the flags that nobody has resolved and that hold nothing.
 const flags = `
-		SELECT t.id, t.title, c.id, c.severity || ', ' || c.category || ': ' || c.what, 0, c.created
+		SELECT t.id, t.title, c.id, c.what, 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.signal_verb = 'flag' AND c.resolved_at = '' AND c.severity <> 'info' AND c.holding = 0`
 
@@ -90,9 +93,9 @@ const (
 
 // planQueries find what waits of the plan of a feature.
 var planQueries = []inboxQuery{
-	{"proposal", "", added + isAdded + ` AND t.feature_id = $1 ORDER BY t.id`},
-	{"amendment", OfAmendment, amended + isAmended + ` AND t.feature_id = $1 ORDER BY m.id`},
-	{"nack", OfComment, nacked + isNacked + ` AND t.feature_id = $1 ORDER BY c.id`},
+	{"proposal", "", added + isAdded + ` AND t.feature_id = $1 ORDER BY t.id`, (*Tx).addMarks},
+	{"amendment", OfAmendment, amended + isAmended + ` AND t.feature_id = $1 ORDER BY m.id`, (*Tx).addDiff},
+	{"nack", OfComment, nacked + isNacked + ` AND t.feature_id = $1 ORDER BY c.id`, nil},
 }
 
 // waitingPlans are the features of which a plan waits.
@@ -115,74 +118,75 @@ var inboxQueries = []inboxQuery{
 	{"permission", OfPermission, `
 		SELECT t.id, t.title, p.id, p.tool || ' ' || p.input, 1, p.created
 		FROM permission_requests p JOIN tasks t ON t.id = p.task_id
-		WHERE p.decided_at = '' ORDER BY p.id`},
-	{"flag", OfComment, flags + ` AND c.severity = 'blocking' ORDER BY c.id`},
+		WHERE p.decided_at = '' ORDER BY p.id`, (*Tx).addPermission},
+	{"flag", OfComment, flags + ` AND c.severity = 'blocking' ORDER BY c.id`, (*Tx).addFlag},
 	{"question", OfComment, `
 		SELECT t.id, t.title, c.id, c.question, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.signal_verb = 'ask' AND c.signal_answered IS NULL AND c.holding = 1
-			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
+			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`, (*Tx).addOptions},
 	{"merging", "", `
 		SELECT 0, 'nothing is merged', 0, q.paused, 1,
 			coalesce((SELECT e.created FROM events e
 				WHERE e.task_id IS NULL AND e.type = 'queue.paused' ORDER BY e.id DESC LIMIT 1), '')
-		FROM merge_queue q WHERE q.id = 1 AND q.paused <> ''`},
+		FROM merge_queue q WHERE q.id = 1 AND q.paused <> ''`, nil},
 	{"behind", "", `
 		SELECT 0, 'passed, not on ' || q.target || ' yet', 0, q.behind, 1,
 			coalesce((SELECT e.created FROM events e
 				WHERE e.task_id IS NULL AND e.type = 'target.behind' ORDER BY e.id DESC LIMIT 1), '')
-		FROM merge_queue q WHERE q.id = 1 AND q.behind <> ''`},
+		FROM merge_queue q WHERE q.id = 1 AND q.behind <> ''`, (*Tx).addCommand},
 	{"blocker", OfComment, `
 		SELECT t.id, t.title, c.id, coalesce(c.waits_for, c.what, c.body)
 			|| CASE WHEN coalesce(c.detail, '') = '' THEN '' ELSE ': ' || c.detail END
 			|| CASE WHEN c.hold_reason = '' THEN '' ELSE ' (' || c.hold_reason || ')' END` + because + `, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = ''
-			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
+			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`, nil},
 	{"tests changed", OfComment, `
 		SELECT t.id, t.title, c.id, c.body, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 1 AND c.review <> '' AND c.hold_reason = '` + ralph.ApprovalTests + `'
-			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
+			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`, nil},
 	{"review", OfComment, `
 		SELECT t.id, t.title, c.id, c.body, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 1 AND c.review <> '' AND c.hold_reason <> '` + ralph.ApprovalTests + `'
-			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
+			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`, nil},
 	{"dependency", OfTask, `
 		SELECT t.id, t.title, u.id, 'depends on TASK-' || u.id || ' (' || u.title || '), which is ' || u.status, 1, t.updated
 		FROM tasks u CROSS JOIN task_dependencies d CROSS JOIN tasks t
 		WHERE d.depends_on = u.id AND t.id = d.task_id AND u.status IN ('failed', 'cancelled', 'rejected')
 			AND t.status IN ('blocked', 'needs_input', 'pending')
-		ORDER BY t.id, u.id`},
-	{"plan", OfFeature, waitingPlans},
-	{"amendment", OfAmendment, amended + `NOT ` + isAmended + ` ORDER BY m.id`},
+		ORDER BY t.id, u.id`, nil},
+	{"plan", OfFeature, waitingPlans, (*Tx).addPlan},
+	{"amendment", OfAmendment, amended + `NOT ` + isAmended + ` ORDER BY m.id`, (*Tx).addDiff},
 	{"failed", "", `
-		SELECT t.id, t.title, 0, t.status_reason, 0, t.updated FROM tasks t WHERE t.status = 'failed' ORDER BY t.id`},
+		SELECT t.id, t.title, 0, t.status_reason, 0, t.updated FROM tasks t WHERE t.status = 'failed' ORDER BY t.id`, nil},
 	{"claim", "", `
 		SELECT t.id, t.title, 0, s.worker || ' has had it since ' || s.started_at, 0, s.started_at
 		FROM sessions s JOIN tasks t ON t.id = s.task_id
-		WHERE s.origin = 'human' AND s.completed_at = '' AND s.started_at < {long} ORDER BY s.started_at`},
-	{"flag", OfComment, flags + ` AND c.severity <> 'blocking' ORDER BY c.id`},
+		WHERE s.origin = 'human' AND s.completed_at = '' AND s.started_at < {long} ORDER BY s.started_at`, nil},
+	{"flag", OfComment, flags + ` AND c.severity <> 'blocking' ORDER BY c.id`, (*Tx).addFlag},
 	{"question", OfComment, `
 		SELECT t.id, t.title, c.id, coalesce(c.question, c.body` + because + `), 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 0 AND c.review = '' AND c.id IN (
 				SELECT a.id FROM task_comments a WHERE a.signal_verb = 'ask' AND a.signal_answered IS NULL
 				UNION ALL SELECT q.id FROM task_comments q WHERE q.kind = 'question' AND q.resolved_at = '')
-			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`},
-	{"proposal", "", added + `NOT ` + isAdded + ` ORDER BY t.id`},
+			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`, (*Tx).addOptions},
+	{"proposal", "", added + `NOT ` + isAdded + ` ORDER BY t.id`, (*Tx).addMarks},
 	{"suggestion", OfComment, `
-		SELECT t.id, t.title, c.id, c.signal_kind || ': ' || c.what || '
+		SELECT t.id, t.title, c.id, c.what || '
 
 Why: ' || c.why, 0, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
-		WHERE c.signal_verb = 'suggest' AND c.resolved_at = '' AND c.signal_kind <> 'new_task' ORDER BY c.id`},
+		WHERE c.signal_verb = 'suggest' AND c.resolved_at = '' AND c.signal_kind <> 'new_task'
+		ORDER BY c.id`, (*Tx).addAction},
 	{"learning", OfLearning, `
 		SELECT coalesce(l.task_id, 0), coalesce((SELECT t.title FROM tasks t WHERE t.id = l.task_id), ''), l.id,
 			l.text || CASE WHEN l.rationale = '' THEN '' ELSE ' (' || l.rationale || ')' END, 0, l.created
-		FROM learnings l WHERE l.claim = 1 AND l.status = 'active' ORDER BY l.id`},
-	{"nack", OfComment, nacked + `NOT ` + isNacked + ` ORDER BY c.id`},
+		FROM learnings l WHERE l.claim = 1 AND l.status = 'active' ORDER BY l.id`, nil},
+	{"nack", OfComment, nacked + `NOT ` + isNacked + ` ORDER BY c.id`, nil},
 }
 
 // because appends a comment's rationale to its text, if there is one that says more.
@@ -199,118 +203,86 @@ func InboxKinds() (kinds []string) {
 }
 
 // Inbox lists everything that waits for a person; what holds work comes first.
-func (tx *Tx) Inbox() ([]InboxItem, error) {
-	inbox := []InboxItem{}
-	for _, q := range inboxQueries {
-		items, err := all(tx, q.scan, tx.inboxQuery(q))
-		if err != nil {
-			return nil, err
-		}
-		inbox = append(inbox, items...)
-	}
-	return inbox, tx.complete(inbox)
-}
+func (tx *Tx) Inbox() ([]InboxItem, error) { return tx.InboxOf("") }
+
+// InboxOf lists the inbox items of one kind.
+func (tx *Tx) InboxOf(kind string) ([]InboxItem, error) { return tx.InboxPart(kind, math.MaxInt32, 0) }
 
 // WaitsOfPlan lists what waits of the plan of a feature, which is one item of the inbox: the tasks that it adds, then
 // its changes, then what it drops.
 func (tx *Tx) WaitsOfPlan(feature int64) (list []InboxItem, err error) {
 	for _, q := range planQueries {
-		items, err := all(tx, q.scan, q.query, feature)
+		items, err := tx.items(q, q.query, feature)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, items...)
 	}
-	return list, tx.complete(list)
+	return list, nil
 }
 
-// Questions lists the questions that wait for an answer.
-func (tx *Tx) Questions() (list []InboxItem, err error) {
-	for _, q := range inboxQueries {
-		if q.kind != "question" {
-			continue
-		}
-		items, err := all(tx, q.scan, tx.inboxQuery(q))
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, items...)
-	}
-	return list, tx.complete(list)
-}
-
-// NeedsYouNow lists the permissions that paused agents wait for.
-func (tx *Tx) NeedsYouNow() ([]InboxItem, error) {
-	q := inboxQueries[0]
-	items, err := all(tx, q.scan, tx.inboxQuery(q))
-	if err != nil || len(items) == 0 {
-		return nil, err
-	}
-	return items, tx.complete(items)
-}
-
-// complete adds the fields that only some kinds have.
-func (tx *Tx) complete(inbox []InboxItem) (err error) {
-	for i := range inbox {
-		switch item := &inbox[i]; item.Kind {
-		case "suggestion":
-			err = tx.addAction(item)
-		case "flag":
-			err = tx.addUndo(item)
-		case "question":
-			err = tx.addOptions(item)
-		case "permission":
-			var p ralph.Permission
-			p, err = tx.Permission(item.Ref.ID)
-			item.Session, item.Expires = p.SessionID, p.Expires
-		case "plan":
-			err = tx.addPlan(item)
-		case "amendment":
-			err = tx.addDiff(item)
-		case "proposal":
-			var marks []string
-			err = tx.row(`SELECT marks FROM tasks WHERE id = $1`, item.TaskID).Scan(column(&marks))
-			for _, mark := range marks {
-				item.Text += "\n(ralph: " + mark + ")"
-			}
-		case "behind":
-			var q MergeQueue
-			q, err = tx.MergeQueue()
-			item.Command = q.Command
-		}
-		if err != nil {
-			return err
+// items reads items of a kind, and completes them.
+func (tx *Tx) items(q inboxQuery, query string, args ...any) ([]InboxItem, error) {
+	items, err := all(tx, q.scan, query, args...)
+	for i := range items {
+		if err == nil && q.add != nil {
+			err = q.add(tx, &items[i])
 		}
 	}
-	return nil
+	return items, err
 }
 
-// status returns a task's status.
-func (tx *Tx) status(task int64) (ralph.Status, error) {
-	return value[ralph.Status](tx, `SELECT status FROM tasks WHERE id = $1`, task)
+// addPermission adds whose it is, and until when it waits.
+func (tx *Tx) addPermission(item *InboxItem) error {
+	p, err := tx.Permission(item.Ref.ID)
+	item.Session, item.Expires = p.SessionID, p.Expires
+	return err
 }
 
-// addAction sets what a person can do with a suggestion: a task that has ended can neither be split
+// addMarks adds what ralph has marked of a proposed task.
+func (tx *Tx) addMarks(item *InboxItem) error {
+	var marks []string
+	err := tx.row(`SELECT marks FROM tasks WHERE id = $1`, item.TaskID).Scan(column(&marks))
+	for _, mark := range marks {
+		item.Text += "\n(ralph: " + mark + ")"
+	}
+	return err
+}
+
+// addCommand adds what brings a branch up to date.
+func (tx *Tx) addCommand(item *InboxItem) error {
+	q, err := tx.MergeQueue()
+	item.Command = q.Command
+	return err
+}
+
+// addAction adds what a suggestion is for, and what a person can do with it: a task that has ended can neither be split
 // nor adopt an alternative.
 func (tx *Tx) addAction(item *InboxItem) error {
-	status, err := tx.status(item.TaskID)
-	if err != nil {
+	var status ralph.Status
+	if err := tx.row(`SELECT c.signal_kind, t.status FROM task_comments c JOIN tasks t ON t.id = c.task_id
+		WHERE c.id = $1`, item.Ref.ID).Scan(&item.Sort, &status); err != nil {
 		return err
 	}
-	action := "task"
-	kind, _, _ := strings.Cut(item.Text, ":")
-	switch going := !status.Ended() || status == ralph.Failed; {
-	case kind == "split" && going:
-		action = "split"
-	case kind == "alternative" && going:
-		action = "adopt"
+	item.Action = "task"
+	if status.Ended() && status != ralph.Failed {
+		return nil
 	}
-	item.Action = action
+	switch item.Sort {
+	case "split":
+		item.Action = "split"
+	case "alternative":
+		item.Action = "adopt"
+	}
 	return nil
 }
 
-// addUndo sets whether what the task of a flag has merged can be taken back.
-func (tx *Tx) addUndo(item *InboxItem) error {
+// addFlag adds how grave a flag is and what it is about, and whether what its task has merged can be taken back.
+func (tx *Tx) addFlag(item *InboxItem) error {
+	if err := tx.row(`SELECT severity, category FROM task_comments WHERE id = $1`,
+		item.Ref.ID).Scan(&item.Severity, &item.Sort); err != nil {
+		return err
+	}
 	_, to, err := tx.Undoable(item.TaskID)
 	switch {
 	case err == nil && to == ralph.Cancelled:
@@ -407,13 +379,13 @@ func (tx *Tx) InboxPart(kind string, limit, skip int) ([]InboxItem, error) {
 		if len(inbox) >= limit {
 			break
 		}
-		items, err := all(tx, q.scan, tx.inboxQuery(q)+` LIMIT $1 OFFSET $2`, limit-len(inbox), gone)
+		items, err := tx.items(q, tx.inboxQuery(q)+` LIMIT $1 OFFSET $2`, limit-len(inbox), gone)
 		if err != nil {
 			return nil, err
 		}
 		inbox = append(inbox, items...)
 	}
-	return inbox, tx.complete(inbox)
+	return inbox, nil
 }
 
 // InboxCounts counts the inbox items by kind.

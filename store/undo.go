@@ -123,7 +123,7 @@ func (tx *Tx) UndoneAlready(u Undo, how string) error {
 	if _, _, err := tx.Undoable(u.Change.TaskID); err != nil {
 		return err
 	}
-	status, err := tx.status(u.Change.TaskID)
+	status, err := value[ralph.Status](tx, `SELECT status FROM tasks WHERE id = $1`, u.Change.TaskID)
 	if err != nil {
 		return err
 	}

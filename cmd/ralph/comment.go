@@ -66,7 +66,7 @@ func newAnswer(a *app) *cobra.Command {
 			return err
 		}
 		return a.respond(cmd.Context(), &id, func(tx *store.Tx) error {
-			open, err := tx.Questions()
+			open, err := tx.InboxOf("question")
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/inbox"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -33,10 +34,10 @@ var completions = map[string]func(tx *store.Tx, start string) ([]string, error){
 		})
 	},
 	"COMMENT": func(tx *store.Tx, _ string) ([]string, error) {
-		inbox, err := tx.Inbox()
-		inbox = slices.DeleteFunc(inbox, func(i store.InboxItem) bool { return i.Ref.Of != store.OfComment })
-		return collect(inbox, err, func(i store.InboxItem) string {
-			return fmt.Sprintf("%d\t%s: %s", i.Ref.ID, ralph.Named(i.Kind, i.TaskID), text.Line(i.Text, 60))
+		waits, err := tx.Inbox()
+		waits = slices.DeleteFunc(waits, func(i store.InboxItem) bool { return i.Ref.Of != store.OfComment })
+		return collect(waits, err, func(i store.InboxItem) string {
+			return fmt.Sprintf("%d\t%s: %s", i.Ref.ID, ralph.Named(i.Kind, i.TaskID), text.Line(inbox.Said(i), 60))
 		})
 	},
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ralph/internal/advice"
 	"ralph/internal/inbox"
 	"ralph/store"
 )
@@ -19,7 +18,7 @@ func newInbox(a *app) *cobra.Command {
 		if interactive {
 			return inbox.Dialogue{
 				In: bufio.NewScanner(a.in), Out: a.out, Do: a.again,
-				Inbox: func(ctx context.Context) ([]store.InboxItem, error) { return look(ctx, a, advice.Inbox) },
+				Inbox: func(ctx context.Context) ([]store.InboxItem, error) { return look(ctx, a, inbox.All) },
 			}.Run(cmd.Context())
 		}
 		if len(args) > 0 {
@@ -32,7 +31,7 @@ func newInbox(a *app) *cobra.Command {
 			fmt.Fprintf(a.out, "           → %s\n", list[0].Command)
 			return a.showReviewed(cmd.Context(), a.out, list[0])
 		}
-		return showOf(cmd.Context(), a, look, advice.Inbox, func(w io.Writer, list []store.InboxItem) {
+		return showOf(cmd.Context(), a, look, inbox.All, func(w io.Writer, list []store.InboxItem) {
 			if len(list) == 0 {
 				fmt.Fprintln(w, "nothing waits for you")
 			}

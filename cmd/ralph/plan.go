@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/exchange"
 	"ralph/internal/inbox"
 	"ralph/internal/show"
 	"ralph/internal/text"
@@ -156,7 +157,10 @@ func featureName(idea string) string {
 // showPlan prints a plan as Markdown.
 func (a *app) showPlan(ctx context.Context, feature string) error {
 	return showOf(ctx, a, read, func(tx *store.Tx) (inbox.Plan, error) { return inbox.ReadPlan(tx, feature) },
-		func(w io.Writer, p inbox.Plan) { fmt.Fprint(w, text.Visible(p.Markdown())) })
+		func(w io.Writer, p inbox.Plan) {
+			fmt.Fprintf(w, "%s\n%s `ralph plan edit --file FILE --state %s` takes an edited copy back\n",
+				text.Visible(p.Markdown()), exchange.NoteMark, p.State)
+		})
 }
 
 func newPlanDecide(a *app, use string, approve bool) *cobra.Command {
@@ -222,7 +226,7 @@ func (a *app) converse(ctx context.Context, db *store.DB, task int64, over <-cha
 	var waits int64 // the question at the prompt; 0 for none
 	for {
 		changed := db.Changed()
-		questions, err := store.Read(ctx, db, (*store.Tx).Questions)
+		questions, err := store.Read(ctx, db, func(tx *store.Tx) ([]store.InboxItem, error) { return tx.InboxOf("question") })
 		if err != nil {
 			if ctx.Err() == nil {
 				fmt.Fprintf(a.err, "ralph: no more questions are asked here, `ralph inbox` has them: %v\n", err)

@@ -21,7 +21,7 @@ import (
 )
 
 func newPlanEdit(a *app) *cobra.Command {
-	var file string
+	var file, state string
 	cmd := newCommand("edit [FEATURE]", func(cmd *cobra.Command, args []string) error {
 		shown, err := read(cmd.Context(), a, func(tx *store.Tx) (inbox.Plan, error) {
 			return inbox.ReadPlan(tx, append(args, "")[0])
@@ -29,33 +29,33 @@ func newPlanEdit(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		form, edited, kept, state := shown.Markdown(), "", file, shown.State()
+		edited, kept := "", file
 		if file != "" {
 			_, b, err := a.readInput(file)
 			if err != nil {
 				return err
 			}
 			edited = string(b)
-			if state = inbox.StateOf(edited); state == "" {
-				return usage(fmt.Errorf("%s does not say of which state of the plan it is: `ralph plan show` prints a plan "+
-					"with that line, which begins \"%s state\"", file, exchange.NoteMark))
+		} else {
+			state = shown.State
+			if edited, kept, err = a.editText(cmd, shown.Markdown()); err != nil {
+				return err
 			}
-		} else if edited, kept, err = a.editText(cmd, form); err != nil {
-			return err
 		}
 		said, err := alter(cmd.Context(), a, func(tx *store.Tx) ([]string, error) {
 			now, err := inbox.ReadPlan(tx, shown.Feature.Name)
 			if err != nil {
 				return nil, err
 			}
-			if now.State() != state {
+			if now.State != state {
 				return nil, ralph.Conflict("the plan of %s was changed meanwhile, and nothing of yours is taken: "+
-					"`ralph plan show` has what it is now, with a line of its state", shown.Feature.Name)
+					"`ralph plan show` has what it is now, and its state", shown.Feature.Name)
 			}
 			return editPlan(tx, now, now.Markdown(), edited, a.person())
 		})
 		if err != nil {
-			return usage(fmt.Errorf("%w; your text is in %s: mend it, and give it with --file", inFile(kept, err), kept))
+			return usage(fmt.Errorf("%w; your text is in %s: mend it, and give it with --file and --state",
+				inFile(kept, err), kept))
 		}
 		if file == "" {
 			if err := os.RemoveAll(filepath.Dir(kept)); err != nil {
@@ -68,6 +68,8 @@ func newPlanEdit(a *app) *cobra.Command {
 		return a.say(said, "%s", strings.Join(said, "\n"))
 	})
 	cmd.Flags().StringVar(&file, "file", "", "take the edited plan from this `FILE`, or - for standard input")
+	cmd.Flags().StringVar(&state, "state", "", "the `STATE` of the plan that was edited, which `ralph plan show` says")
+	cmd.MarkFlagsRequiredTogether("file", "state")
 	cmd.PostRunE = a.endClaims
 	return cmd
 }

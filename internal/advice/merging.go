@@ -1,3 +1,4 @@
+// Package advice says what to do about errors, changes that wait to be merged, and sessions, for all that show them.
 package advice
 
 import (

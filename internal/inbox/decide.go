@@ -1,12 +1,10 @@
 package inbox
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
 	"ralph"
-	"ralph/internal/advice"
 	"ralph/store"
 )
 
@@ -16,77 +14,6 @@ type decision func(tx *store.Tx, i store.InboxItem, words, person string) (strin
 
 // noReason is the reason of a rejection without words, if one must be stored.
 const noReason = "no reason was given"
-
-// decisions are the kinds of inbox items that can be approved and rejected.
-var decisions = map[string]struct{ approve, reject decision }{
-	"permission": {
-		func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
-			return "allowed; the session goes on", tx.AnswerPermission(i.Ref.ID, true, words, person)
-		},
-		func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
-			return "denied; the session goes on without it", tx.AnswerPermission(i.Ref.ID, false, words, person)
-		},
-	},
-	"amendment": {
-		func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
-			dropped, err := tx.ApproveAmendment(i.Ref.ID, words, person)
-			said := fmt.Sprintf("TASK-%d is changed", i.TaskID)
-			if dropped {
-				said += "; the session that works on it ends, its work stays, and the next one begins with the change"
-			}
-			return said, err
-		},
-		func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
-			return fmt.Sprintf("TASK-%d stays as it is", i.TaskID), tx.RejectAmendment(i.Ref.ID, cmp.Or(words, noReason), person)
-		},
-	},
-	"proposal": {
-		func(tx *store.Tx, i store.InboxItem, _, person string) (string, error) {
-			return "it is in the queue", tx.ApproveProposal(i.TaskID, person)
-		},
-		func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
-			return "it is rejected", tx.RejectProposal(i.TaskID, cmp.Or(words, noReason), person)
-		},
-	},
-	"suggestion": {
-		func(tx *store.Tx, i store.InboxItem, _, person string) (string, error) {
-			switch i.Action {
-			case "split":
-				return "", ralph.Usage(fmt.Errorf("%s splits TASK-%d: `ralph task split %d` does it, in an editor",
-					i.Item, i.TaskID, i.Ref.ID))
-			case "adopt":
-				_, err := tx.Adopt(i.Ref.ID, person)
-				return fmt.Sprintf("TASK-%d is to be done that way", i.TaskID), err
-			}
-			id, err := tx.TaskOf(i.Ref.ID, "", person)
-			return fmt.Sprintf("it is TASK-%d", id), err
-		},
-		func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
-			return "nothing is done about it", tx.Resolve(i.Ref.ID, cmp.Or(words, noReason), person)
-		},
-	},
-	"learning": {
-		func(tx *store.Tx, i store.InboxItem, _, _ string) (string, error) {
-			l, err := tx.Learning(i.Ref.ID)
-			if err == nil {
-				l.Claim = false
-				err = tx.ChangeLearning(l)
-			}
-			return "it holds", err
-		},
-		func(tx *store.Tx, i store.InboxItem, _, _ string) (string, error) {
-			l, err := tx.Learning(i.Ref.ID)
-			if err == nil {
-				l.Status = ralph.Forgotten
-				err = tx.ChangeLearning(l)
-			}
-			return "it is forgotten", err
-		},
-	},
-	"tests changed": {reviewed(true), reviewed(false)},
-	"review":        {reviewed(true), reviewed(false)},
-	"nack":          {reviewed(true), reviewed(false)},
-}
 
 // reviewed decides on a change of protected files or a proposal to cancel a task.
 func reviewed(approve bool) decision {
@@ -101,15 +28,15 @@ func reviewed(approve bool) decision {
 // Decide approves or rejects an item, and says in one line what came of it. Of the item, the kind, the
 // task, the reference and the action of a suggestion count. A plan is decided on by the names of its parts.
 func Decide(tx *store.Tx, i store.InboxItem, approve bool, words, person string) (said string, err error) {
-	i.Item, i.Command = advice.Of(i)
+	i.Item, i.Command = Of(i)
 	if !YesOrNo(i) {
 		return "", ralph.Usage(fmt.Errorf("%s (%s) is not answered with yes or no: %s", i.Item, i.Kind, i.Command))
 	}
-	do, verb := decisions[i.Kind].approve, "approved"
+	do, verb := kinds[i.Kind].approve, "approved"
 	if !approve {
-		do, verb = decisions[i.Kind].reject, "rejected"
+		do, verb = kinds[i.Kind].reject, "rejected"
 	}
-	if i.Kind == "plan" {
+	if do == nil {
 		return "", ralph.Usage(fmt.Errorf("a plan is decided on by the names of its parts: %s are what waits of %s",
 			strings.Join(itemNames(i.Parts), ", "), i.Title))
 	}
@@ -119,8 +46,8 @@ func Decide(tx *store.Tx, i store.InboxItem, approve bool, words, person string)
 
 // YesOrNo reports whether an item can be approved and rejected.
 func YesOrNo(i store.InboxItem) bool {
-	_, ok := decisions[i.Kind]
-	return ok || i.Kind == "plan"
+	k := kinds[i.Kind]
+	return k.approve != nil || k.Form == FormPlan
 }
 
 // decideAll decides on several items alike, and says in a line each what came of it.
@@ -142,13 +69,13 @@ func Alone(i store.InboxItem) bool { return i.Action == "split" }
 // Named returns the inbox items of some names, in their order. Of several items of a task, it takes
 // one that can be approved or rejected. The parts of a plan, which is one item, have names too.
 func Named(tx *store.Tx, names []string) (list []store.InboxItem, err error) {
-	inbox, err := advice.Inbox(tx)
+	inbox, err := All(tx)
 	if err != nil {
 		return nil, err
 	}
 	for _, i := range inbox {
 		if i.Kind == "plan" {
-			parts, err := advice.WaitsOfPlan(tx, i.Ref.ID)
+			parts, err := WaitsOfPlan(tx, i.Ref.ID)
 			if err != nil {
 				return nil, err
 			}

@@ -1,7 +1,6 @@
 package inbox
 
 import (
-	"fmt"
 	"regexp"
 
 	"ralph/internal/text"
@@ -30,19 +29,19 @@ func Groups(list []store.InboxItem) (groups []Group) {
 // counted matches what differs between texts of one cause: numbers, and ids of commits and sessions.
 var counted = regexp.MustCompile(`\b[0-9a-f]{7,40}(-[0-9a-f-]+)?\b|\d+`)
 
+// sameReason is equal for tasks that stopped for the same reason.
+func sameReason(i store.InboxItem) string {
+	return counted.ReplaceAllString(text.FirstLine(i.Text), "#")
+}
+
 // Cause returns what items have in common that wait for the same reason; "" for an item that stands alone.
 func Cause(i store.InboxItem) string {
-	switch {
-	case i.Kind == "failed", i.Kind == "blocker":
-		return i.Kind + "\x00" + counted.ReplaceAllString(text.FirstLine(i.Text), "#")
-	case i.Kind == "dependency":
-		return fmt.Sprint(i.Kind, "\x00", i.Ref.ID)
-	case i.Kind == "proposal":
-		return i.Kind + "\x00" + i.Title + "\x00" + i.Text
-	case i.Kind == "suggestion" && i.Action == "task":
-		return i.Kind + "\x00" + i.Text
-	case i.Kind == "suggestion" && i.Action == "adopt": // what a task is to be done like is decided for that task alone
-		return fmt.Sprint(i.Kind, "\x00", i.TaskID, "\x00", i.Text)
+	same := kinds[i.Kind].same
+	if same == nil {
+		return ""
+	}
+	if cause := same(i); cause != "" {
+		return i.Kind + "\x00" + cause
 	}
 	return ""
 }

@@ -12,9 +12,9 @@ func TestGroups(t *testing.T) {
 	item := func(kind string, task int64, text string) store.InboxItem {
 		return store.InboxItem{Kind: kind, TaskID: task, Text: text, Title: "T"}
 	}
-	again := store.InboxItem{Kind: "suggestion", TaskID: 9, Text: "refactor: split it", Action: "task"}
-	elsewhere := store.InboxItem{Kind: "suggestion", TaskID: 8, Text: "alternative: split it", Action: "adopt"}
-	other := store.InboxItem{Kind: "suggestion", TaskID: 9, Text: "alternative: split it", Action: "adopt"}
+	again := store.InboxItem{Kind: "suggestion", TaskID: 9, Sort: "refactor", Text: "split it", Action: "task"}
+	elsewhere := store.InboxItem{Kind: "suggestion", TaskID: 8, Sort: "alternative", Text: "split it", Action: "adopt"}
+	other := store.InboxItem{Kind: "suggestion", TaskID: 9, Sort: "alternative", Text: "split it", Action: "adopt"}
 	got := Groups([]store.InboxItem{
 		item("question", 1, "which?"), item("question", 2, "which?"),
 		item("failed", 3, "stuck: the server on :8080 is silent (stuck 3 times)"),

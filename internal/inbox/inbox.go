@@ -23,7 +23,7 @@ func Item(w io.Writer, i store.InboxItem, numbered bool) {
 		what = ralph.Named(what, i.TaskID)
 	}
 	fmt.Fprintf(w, "%-10s %s %s\n", i.Item, what, text.VisibleLine(i.Title))
-	said := i.Text
+	said := Said(i)
 	if i.Kind == "permission" {
 		said = text.Request(said)
 	}
@@ -65,65 +65,8 @@ type choice struct {
 // choices returns what a person can do about an item. If the first has no key, any text that is
 // typed belongs to it.
 func choices(i store.InboxItem) []choice {
-	comment, task := strconv.FormatInt(i.Ref.ID, 10), strconv.FormatInt(i.TaskID, 10)
-	// does makes a choice with a complete command, asking one whose last argument is asked for.
-	does := func(key, label string, args ...string) choice { return choice{key, label, args, ""} }
-	asking := func(key, label, asks string, args ...string) choice { return choice{key, label, args, asks} }
-	dismiss := asking("x", "dismiss", "decision", "resolve", comment)
-	toTask := does("t", "make a task of it", "approve", i.Item, "--task")
-	switch i.Kind {
-	case "question":
-		return []choice{does("", "your answer", "answer", comment)}
-	case "permission":
-		return []choice{does("a", "allow", "approve", i.Item), does("d", "deny", "reject", i.Item)}
-	case "blocker", "flag":
-		list := []choice{does("", "how it was resolved", "resolve", comment)}
-		if i.Action == "undo" {
-			list = append(list, does("u", "undo TASK-"+task, "undo", task))
-		}
-		return list
-	case "learning":
-		return []choice{does("a", "it holds", "approve", i.Item), does("f", "forget it", "reject", i.Item)}
-	case "amendment":
-		return []choice{
-			does("a", "approve", "approve", i.Item), asking("r", "reject", "reason", "reject", i.Item),
-			does("d", "show what it changes", "amendment", "list", comment),
-		}
-	case "tests changed", "review":
-		return []choice{does("a", "approve", "approve", i.Item), asking("r", "reject", "reason", "reject", i.Item)}
-	case "nack":
-		return []choice{does("a", "approve", "approve", i.Item), does("r", "reject", "reject", i.Item)}
-	case "dependency":
-		return []choice{
-			does("r", "retry TASK-"+comment, "task", "retry", comment),
-			does("u", "wait for it no longer", "task", "unblock", task, "--on", comment),
-		}
-	case "failed":
-		return []choice{does("r", "retry", "task", "retry", task), does("c", "cancel", "task", "cancel", task)}
-	case "claim":
-		return []choice{does("c", "complete", "chat", "complete", task), does("r", "release", "chat", "release", task)}
-	case "plan": // what is shown is decided on, and nothing that comes meanwhile
-		of, all := "--feature="+i.Title, append([]string{"--"}, itemNames(i.Parts)...)
-		return []choice{
-			does("a", "approve all", append([]string{"plan", "approve", of}, all...)...),
-			asking("c", "approve some", "their names, with spaces between", "plan", "approve", of),
-			asking("r", "reject", "reason", "plan", "reject", of),
-			does("s", "show it whole", "inbox", i.Item),
-		}
-	case "proposal":
-		return []choice{
-			does("a", "approve", "approve", i.Item),
-			asking("e", "edit its title", "title", "task", "edit", task, "--title"),
-			asking("r", "reject", "reason", "reject", i.Item),
-		}
-	case "suggestion":
-		switch {
-		case i.Action == "split":
-			return []choice{does("s", "split in an editor", "task", "split", comment), dismiss}
-		case i.Action == "adopt":
-			return []choice{does("o", "adopt", "approve", i.Item), toTask, dismiss}
-		}
-		return []choice{toTask, dismiss}
+	if list := kinds[i.Kind].choices; list != nil {
+		return list(i)
 	}
 	return nil
 }

@@ -4,15 +4,13 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"regexp"
 	"slices"
 	"strings"
 
 	"ralph"
-	"ralph/internal/advice"
 	"ralph/internal/exchange"
 	"ralph/store"
 )
@@ -22,6 +20,7 @@ type Plan struct {
 	Feature ralph.Feature     `json:"feature"`
 	Tasks   []PlanTask        `json:"tasks"` // that were planned, or that it is to change; oldest first
 	Waits   []store.InboxItem `json:"waits"` // proposed tasks, amendments, and proposals to cancel a task
+	State   string            `json:"state"` // of what can be edited; `ralph plan edit --state` asks for it
 }
 
 // A PlanTask is a task of a plan.
@@ -48,7 +47,7 @@ func ReadPlan(tx *store.Tx, feature string) (p Plan, err error) {
 		}
 		return p, err
 	}
-	if p.Waits, err = advice.WaitsOfPlan(tx, p.Feature.ID); err != nil {
+	if p.Waits, err = WaitsOfPlan(tx, p.Feature.ID); err != nil {
 		return p, err
 	}
 	tasks, err := tx.Tasks(store.TaskFilter{Feature: feature})
@@ -67,12 +66,15 @@ func ReadPlan(tx *store.Tx, feature string) (p Plan, err error) {
 		}
 		p.Tasks = append(p.Tasks, of)
 	}
+	if err == nil {
+		p.State, err = stateOf(p.Tasks)
+	}
 	return p, err
 }
 
 // waiting returns the only feature of which a plan waits.
 func waiting(tx *store.Tx) (string, error) {
-	plans, err := tx.InboxPart("plan", math.MaxInt32, 0)
+	plans, err := tx.InboxOf("plan")
 	if err != nil {
 		return "", err
 	}
@@ -116,38 +118,30 @@ func (p Plan) Markdown() string {
 		}
 	}
 	var b strings.Builder
-	exchange.WriteChecklist(&b, q, strings.TrimSpace(p.Feature.Description+"\n\n"+p.stateLine()))
+	exchange.WriteChecklist(&b, q, p.Feature.Description)
 	return b.String()
 }
 
-// State names the state of what can be edited of a plan: it is another one once a task was added, taken out or edited.
-func (p Plan) State() string {
-	var q exchange.Queue
-	for _, t := range p.Tasks {
+// stateOf names the state of what can be edited of the tasks of a plan: it is another one once a task was added, taken
+// out or edited. Work on a task is no edit.
+func stateOf(tasks []PlanTask) (string, error) {
+	type content struct {
+		ID                               int64
+		Title, Description               string
+		Acceptance, Verify, Files, Allow []string
+		DependsOn                        []int64
+	}
+	var list []content
+	for _, t := range tasks {
 		if t.Status != ralph.Rejected && t.Status != ralph.Cancelled {
-			t.Task.Status = ralph.Pending // work on it is no edit
-			q.Tasks = append(q.Tasks, t.Task)
+			list = append(list, content{
+				t.ID, t.Title, t.Task.Description, t.Task.Acceptance, t.Task.Verify, t.Task.Files, t.Allow, t.DependsOn,
+			})
 		}
 	}
-	var b strings.Builder
-	exchange.WriteChecklist(&b, q, "")
-	sum := sha256.Sum256([]byte(b.String()))
-	return hex.EncodeToString(sum[:6])
-}
-
-func (p Plan) stateLine() string {
-	return exchange.NoteMark + " state " + p.State() + " of the plan; `ralph plan edit` asks for this line"
-}
-
-var stateLine = regexp.MustCompile(`(?m)^\s*` + exchange.NoteMark + ` state ([0-9a-f]+)`)
-
-// StateOf returns the [Plan.State] that a text of [Plan.Markdown] is of; "" if it does not say.
-func StateOf(markdown string) string {
-	m := stateLine.FindStringSubmatch(markdown)
-	if m == nil {
-		return ""
-	}
-	return m[1]
+	b, err := json.Marshal(list)
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:6]), err
 }
 
 // Named returns what waits of some names, each once; all that waits without names. A name is that of an item of the

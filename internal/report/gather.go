@@ -13,6 +13,7 @@ import (
 	"ralph"
 	"ralph/internal/advice"
 	"ralph/internal/files"
+	"ralph/internal/inbox"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -279,12 +280,12 @@ func flagged(tx *store.Tx, f store.SessionFilter) (map[string][]Flag, error) {
 
 // WithWaiting adds what waits for people.
 func WithWaiting(tx *store.Tx, r Report) (Report, error) {
-	inbox, err := advice.Inbox(tx)
+	waits, err := inbox.All(tx)
 	if err != nil {
 		return Report{}, err
 	}
-	for _, i := range inbox {
-		r.Waiting = append(r.Waiting, Waiting{Kind: i.Kind, TaskID: i.TaskID, Text: i.Text, Command: i.Command})
+	for _, i := range waits {
+		r.Waiting = append(r.Waiting, Waiting{Kind: i.Kind, TaskID: i.TaskID, Text: inbox.Said(i), Command: i.Command})
 	}
 	lines, err := advice.Merging(tx)
 	r.Merging = append(r.Merging, lines...)

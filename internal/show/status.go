@@ -14,6 +14,7 @@ import (
 	"ralph"
 	"ralph/internal/advice"
 	"ralph/internal/config"
+	"ralph/internal/inbox"
 	"ralph/internal/report"
 	"ralph/internal/text"
 	"ralph/store"
@@ -90,8 +91,11 @@ func (v *StatusView) waits(tx *store.Tx) (err error) {
 		v.Waiting += n
 	}
 	v.Inbox = []store.InboxItem{}
-	for _, kind := range []string{"permission", "question", "flag"} {
-		some, err := advice.InboxPart(tx, kind, max(namedInStatus+1, v.Kinds["permission"]))
+	for _, kind := range store.InboxKinds() {
+		if !inbox.KindOf(kind).Listed {
+			continue
+		}
+		some, err := inbox.First(tx, kind, max(namedInStatus+1, v.Kinds["permission"]))
 		if err != nil {
 			return err
 		}
@@ -304,14 +308,14 @@ func waiting(w io.Writer, v StatusView) {
 	fmt.Fprintf(w, "%d waiting for you (%s): `ralph inbox`\n", v.Waiting, strings.Join(kinds, ", "))
 	named := 0
 	for _, i := range v.Inbox {
-		if i.Kind != "question" && i.Kind != "flag" {
+		if i.Kind == "permission" { // the session that waits for it names it
 			continue
 		}
 		if named++; named > namedInStatus {
 			fmt.Fprintln(w, "  and more (`ralph inbox`)")
 			return
 		}
-		fmt.Fprintf(w, "  %s: %s → %s\n", ralph.Named(i.Kind, i.TaskID), text.Line(i.Text, 120), i.Command)
+		fmt.Fprintf(w, "  %s: %s → %s\n", ralph.Named(i.Kind, i.TaskID), text.Line(inbox.Said(i), 120), i.Command)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"ralph"
 	"ralph/internal/advice"
+	"ralph/internal/inbox"
 	"ralph/internal/machine"
 	"ralph/internal/report"
 	"ralph/internal/retention"
@@ -122,13 +123,13 @@ func (s *Queue) snapshot(ctx context.Context) (Snapshot, error) {
 		if v.Windows, err = tx.UsageWindows(); err != nil {
 			return err
 		}
-		inbox, err := advice.Inbox(tx)
+		waits, err := inbox.All(tx)
 		if err != nil {
 			return err
 		}
-		for _, i := range inbox {
+		for _, i := range waits {
 			v.Waiting = append(v.Waiting, Waiting{
-				Kind: i.Kind, TaskID: i.TaskID, Comment: i.Ref.ID, Text: i.Text, Command: i.Command,
+				Kind: i.Kind, TaskID: i.TaskID, Comment: i.Ref.ID, Text: inbox.Said(i), Command: i.Command,
 				Title: i.Title, Options: i.Options, Diff: i.Diff, Expires: i.Expires,
 			})
 		}

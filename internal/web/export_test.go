@@ -23,7 +23,7 @@ func Looks() (list []string) {
 		list = append(list, l.Icon)
 	}
 	for _, kind := range store.InboxKinds() {
-		list = append(list, waits[kind].Icon)
+		list = append(list, waitLook(kind).Icon)
 	}
 	return list
 }

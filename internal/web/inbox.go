@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"ralph"
-	"ralph/internal/advice"
 	"ralph/internal/inbox"
 	"ralph/internal/report"
 	"ralph/internal/text"
@@ -22,7 +21,8 @@ import (
 type item struct {
 	store.InboxItem
 	Look  look
-	Sort  string // of a suggestion: "split", "alternative", …; of a flag: "blocking, security"
+	Form  inbox.Form
+	Label string // of a flag or suggestion: "blocking, security", "split"
 	Parts string // the form for splitting the task as suggested; "" for other items
 	Also  []item // further items that wait for the same reason
 	Asks  string // of held work: what a person is asked, in plain words
@@ -38,12 +38,8 @@ type item struct {
 }
 
 func newItem(i store.InboxItem) item {
-	i.Item, i.Command = advice.Of(i)
-	it := item{InboxItem: i, Look: waits[i.Kind]}
-	if i.Kind == "suggestion" || i.Kind == "flag" {
-		it.Sort, it.Text, _ = strings.Cut(i.Text, ": ")
-	}
-	return it
+	i.Item, i.Command = inbox.Of(i)
+	return item{InboxItem: i, Look: waitLook(i.Kind), Form: inbox.KindOf(i.Kind).Form, Label: inbox.Label(i)}
 }
 
 // left returns the seconds until something expires.
@@ -85,7 +81,7 @@ func (i item) Cost() string { return "about " + text.Money(i.RetryUSD) }
 func (i item) Differs(other item) bool { return i.Text != other.Text }
 
 // Held reports whether the item is work that waits for an approval.
-func (i item) Held() bool { return i.Kind == "tests changed" || i.Kind == "review" }
+func (i item) Held() bool { return i.Form == inbox.FormHeld }
 
 // rows makes rows of inbox items, one of all that wait for the same reason.
 func rows(tx *store.Tx, list []store.InboxItem) (items []item, err error) {
@@ -165,7 +161,7 @@ func (a *app) whole(tx *store.Tx, i *item) (err error) {
 		}
 		i.Parts = partsOf(ralph.Task{ID: i.TaskID, Title: i.Title}, said)
 	}
-	if i.Kind == "plan" {
+	if i.Form == inbox.FormPlan {
 		i.Plan, err = readPlan(tx, i.Title)
 		return err
 	}
@@ -234,7 +230,7 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 	}
 	for _, kind := range store.InboxKinds() {
 		if counts[kind] > 0 && !inBand(kind) {
-			v.Kinds = append(v.Kinds, inboxKind{kind, waits[kind], counts[kind]})
+			v.Kinds = append(v.Kinds, inboxKind{kind, waitLook(kind), counts[kind]})
 		}
 	}
 	more, err := v.list(tx, r)
@@ -255,7 +251,7 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 }
 
 // inBand reports whether items of a kind stand above every page.
-func inBand(kind string) bool { return kind == "permission" || kind == "merging" }
+func inBand(kind string) bool { return inbox.KindOf(kind).Band }
 
 // withoutBand leaves out what stands above every page, and is decided on there.
 func withoutBand(list []store.InboxItem) []store.InboxItem {
@@ -264,18 +260,7 @@ func withoutBand(list []store.InboxItem) []store.InboxItem {
 
 // Gist is the item in a line.
 func (i item) Gist() string {
-	said := i.Text
-	switch i.Kind {
-	case "proposal":
-		said = i.Title
-	case "plan":
-		said = i.Title + ": " + i.Text
-	case "tests changed", "review":
-		said = i.Asks
-	case "nack":
-		said = "Cancel the task? " + said
-	}
-	return text.Line(strings.ReplaceAll(text.FirstLine(said), "`", ""), 160)
+	return text.Line(strings.ReplaceAll(text.FirstLine(cmp.Or(i.Asks, inbox.Gist(i.InboxItem))), "`", ""), 160)
 }
 
 // Link is the address of an item in the list with these parameters.
@@ -301,7 +286,7 @@ func choose(tx *store.Tx, shown []item, anchor string) (*item, error) {
 		if !strings.HasPrefix(anchor, "w-"+kind+"-") || inBand(kind) {
 			continue
 		}
-		list, err := tx.InboxPart(kind, math.MaxInt32, 0)
+		list, err := tx.InboxOf(kind)
 		if err != nil {
 			return nil, err
 		}
@@ -358,7 +343,7 @@ func (a *app) many(tx *store.Tx, r *http.Request) (view, error) {
 	var changes []*shownChange
 	for _, i := range list {
 		it := newItem(i)
-		if i.Kind == "plan" || it.Held() {
+		if it.Form == inbox.FormPlan || it.Held() {
 			if err := a.whole(tx, &it); err != nil {
 				return view{}, err
 			}
@@ -422,11 +407,11 @@ var manyDecisions = map[string]manyDecision{
 	},
 }
 
-func failed(i store.InboxItem) bool { return i.Kind == "failed" }
+func failed(i store.InboxItem) bool { return inbox.KindOf(i.Kind).Form == inbox.FormRetry }
 
-func asks(i store.InboxItem) bool { return i.Kind == "question" }
+func asks(i store.InboxItem) bool { return inbox.KindOf(i.Kind).Form == inbox.FormAnswer }
 
-func resolvable(i store.InboxItem) bool { return i.Kind == "flag" || i.Kind == "blocker" }
+func resolvable(i store.InboxItem) bool { return inbox.KindOf(i.Kind).Form == inbox.FormResolve }
 
 func approvable(i store.InboxItem) bool { return inbox.YesOrNo(i) && !inbox.Alone(i) }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/inbox"
 )
 
 // A look is how a thing is shown: by its icon, its word and its colour, so that nothing depends on
@@ -51,23 +52,8 @@ func sign(l string) string {
 	return ""
 }
 
-// waits are the looks of inbox items.
-var waits = map[string]look{
-	"question":      {"❓", "Question", "yellow"},
-	"permission":    {"🔑", "Permission", "purple"},
-	"blocker":       {"🚫", "Blocker", "orange"},
-	"tests changed": {"🔍", "Tests changed", "purple"},
-	"review":        {"🔍", "Review", "purple"},
-	"dependency":    {"⛓", "Dependency", "orange"},
-	"failed":        {"✕", "Failed", "red"},
-	"proposal":      {"💭", "Suggested task", "teal"},
-	"suggestion":    {"💭", "Suggestion", "teal"},
-	"learning":      {"💡", "A claim about checks", "yellow"},
-	"plan":          {"☰", "Plan", "blue"},
-	"amendment":     {"✎", "Amendment", "blue"},
-	"merging":       {"⇢", "Merging is paused", "red"},
-	"behind":        {"⇢", "Not on your branch yet", "yellow"},
-	"nack":          {"✋", "Proposal to cancel", "red"},
-	"claim":         {"👤", "Claimed for long", "blue"},
-	"flag":          {"🚩", "Flag", "red"},
+// waitLook returns the look of inbox items of a kind.
+func waitLook(kind string) look {
+	l := inbox.KindOf(kind).Look
+	return look{l.Icon, l.Label, l.Colour}
 }

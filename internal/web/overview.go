@@ -161,7 +161,7 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 	list, more := paged(waiting, overviewInbox)
 	v.Inbox, v.More = list, v.More || more
 	for i := range v.Inbox {
-		if v.Inbox[i].Kind == "failed" && len(v.Inbox[i].Also) > 0 {
+		if failed(v.Inbox[i].InboxItem) && len(v.Inbox[i].Also) > 0 {
 			if err := a.whole(tx, &v.Inbox[i]); err != nil {
 				return view{}, err
 			}

@@ -208,7 +208,7 @@ func (a *app) surround(tx *store.Tx, r *http.Request, fr *frame, v view) (mark s
 	for _, n := range counts {
 		fr.Waiting += n
 	}
-	now, err := tx.NeedsYouNow()
+	now, err := tx.InboxOf("permission")
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,352 @@
+package inbox
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"ralph"
+	"ralph/store"
+)
+
+// A Kind is how the items of one kind are named, shown, asked about and decided on. A new kind is a row of [kinds], and
+// a query in package store that finds its items.
+type Kind struct {
+	Look   ralph.Look
+	Form   Form
+	Band   bool // on every page of the dashboard, above all else
+	Listed bool // `ralph status` names its items
+
+	name    string                           // of an item: {id} and {task} are filled in
+	command func(i store.InboxItem) string   // that answers an item, with {id} and {task}
+	choices func(i store.InboxItem) []choice // in a dialogue; nil for none
+	same    func(i store.InboxItem) string   // what items have in common that are one row; nil: each stands alone
+	gist    func(i store.InboxItem) string   // an item in a line; nil: its text
+	approve decision                         // nil if it is not answered with yes or no
+	reject  decision
+}
+
+// A Form is how the dashboard has a person decide on an item.
+type Form string
+
+// The forms. An item without one is decided on in a terminal.
+const (
+	FormNone       Form = ""
+	FormAnswer     Form = "answer"  // words
+	FormResolve    Form = "resolve" // words that say how it was resolved
+	FormDecide     Form = "decide"  // yes or no
+	FormHeld       Form = "held"    // yes or no to work that is shown
+	FormNack       Form = "nack"
+	FormPermission Form = "permission"
+	FormProposal   Form = "proposal"
+	FormAmendment  Form = "amendment"
+	FormSuggestion Form = "suggestion"
+	FormPlan       Form = "plan" // yes or no to some of its parts
+	FormRetry      Form = "retry"
+	FormDependency Form = "dependency"
+	FormResume     Form = "resume"
+)
+
+// KindOf returns what is known of a kind.
+func KindOf(kind string) Kind { return kinds[kind] }
+
+// kinds are the kinds of inbox items.
+var kinds = map[string]Kind{
+	"permission": {
+		Look: ralph.Look{Icon: "🔑", Label: "Permission", Colour: "purple"}, Form: FormPermission, Band: true, Listed: true,
+		name: "P{id}", command: says("ralph approve P{id}, or ralph reject P{id}"),
+		choices: func(i store.InboxItem) []choice {
+			return []choice{does("a", "allow", "approve", i.Item), does("d", "deny", "reject", i.Item)}
+		},
+		approve: func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+			return "allowed; the session goes on", tx.AnswerPermission(i.Ref.ID, true, words, person)
+		},
+		reject: func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+			return "denied; the session goes on without it", tx.AnswerPermission(i.Ref.ID, false, words, person)
+		},
+	},
+	"question": {
+		Look: ralph.Look{Icon: "❓", Label: "Question", Colour: "yellow"}, Form: FormAnswer, Listed: true,
+		name: "Q{id}", command: says("ralph answer Q{id} TEXT"),
+		choices: func(i store.InboxItem) []choice { return []choice{does("", "your answer", "answer", id(i))} },
+	},
+	"merging": {
+		Look: ralph.Look{Icon: "⇢", Label: "Merging is paused", Colour: "red"}, Form: FormResume, Band: true,
+		name: "merge", command: says("ralph resume --merging"),
+	},
+	"behind": {
+		Look: ralph.Look{Icon: "⇢", Label: "Not on your branch yet", Colour: "yellow"},
+		name: "branch", command: func(i store.InboxItem) string { return i.Command },
+	},
+	"blocker": {
+		Look: ralph.Look{Icon: "🚫", Label: "Blocker", Colour: "orange"}, Form: FormResolve,
+		name: "C{id}", command: says("ralph resolve C{id} DECISION"),
+		choices: resolving, same: sameReason,
+	},
+	"flag": {
+		Look: ralph.Look{Icon: "🚩", Label: "Flag", Colour: "red"}, Form: FormResolve, Listed: true,
+		name: "C{id}", command: says("ralph resolve C{id} DECISION"),
+		choices: resolving,
+	},
+	"tests changed": {
+		Look: ralph.Look{Icon: "🔍", Label: "Tests changed", Colour: "purple"}, Form: FormHeld,
+		name: "C{id}", command: says("ralph approve C{id}, or ralph reject C{id} REASON"),
+		choices: held, approve: reviewed(true), reject: reviewed(false),
+	},
+	"review": {
+		Look: ralph.Look{Icon: "🔍", Label: "Review", Colour: "purple"}, Form: FormHeld,
+		name: "C{id}", command: says("ralph approve C{id}, or ralph reject C{id}"),
+		choices: held, approve: reviewed(true), reject: reviewed(false),
+	},
+	"nack": {
+		Look: ralph.Look{Icon: "✋", Label: "Proposal to cancel", Colour: "red"}, Form: FormNack,
+		name: "C{id}", command: says("ralph approve C{id}, or ralph reject C{id}"),
+		choices: func(i store.InboxItem) []choice {
+			return []choice{does("a", "approve", "approve", i.Item), does("r", "reject", "reject", i.Item)}
+		},
+		gist:    func(i store.InboxItem) string { return "Cancel the task? " + i.Text },
+		approve: reviewed(true), reject: reviewed(false),
+	},
+	"dependency": {
+		Look: ralph.Look{Icon: "⛓", Label: "Dependency", Colour: "orange"}, Form: FormDependency,
+		name: "TASK-{task}", command: says("ralph task retry {id}, or ralph task unblock {task} --on {id}"),
+		choices: func(i store.InboxItem) []choice {
+			return []choice{
+				does("r", "retry TASK-"+id(i), "task", "retry", id(i)),
+				does("u", "wait for it no longer", "task", "unblock", task(i), "--on", id(i)),
+			}
+		},
+		same: id,
+	},
+	"failed": {
+		Look: ralph.Look{Icon: "✕", Label: "Failed", Colour: "red"}, Form: FormRetry,
+		name: "TASK-{task}", command: says("ralph task retry {task}, or ralph task cancel {task}"),
+		choices: func(i store.InboxItem) []choice {
+			return []choice{does("r", "retry", "task", "retry", task(i)), does("c", "cancel", "task", "cancel", task(i))}
+		},
+		same: sameReason,
+	},
+	"claim": {
+		Look: ralph.Look{Icon: "👤", Label: "Claimed for long", Colour: "blue"},
+		name: "TASK-{task}", command: says("ralph chat complete {task}, or ralph chat release {task}"),
+		choices: func(i store.InboxItem) []choice {
+			return []choice{
+				does("c", "complete", "chat", "complete", task(i)), does("r", "release", "chat", "release", task(i)),
+			}
+		},
+	},
+	"plan": { // decided on by the names of its parts
+		Look: ralph.Look{Icon: "☰", Label: "Plan", Colour: "blue"}, Form: FormPlan,
+		name: "PLAN-{id}", command: says("ralph inbox PLAN-{id}, or ralph approve PLAN-{id}, or ralph reject PLAN-{id}"),
+		choices: func(i store.InboxItem) []choice { // what is shown is decided on, and nothing that comes meanwhile
+			of, all := "--feature="+i.Title, append([]string{"--"}, itemNames(i.Parts)...)
+			return []choice{
+				does("a", "approve all", append([]string{"plan", "approve", of}, all...)...),
+				asking("c", "approve some", "their names, with spaces between", "plan", "approve", of),
+				asking("r", "reject", "reason", "plan", "reject", of),
+				does("s", "show it whole", "inbox", i.Item),
+			}
+		},
+		gist: func(i store.InboxItem) string { return i.Title + ": " + i.Text },
+	},
+	"amendment": {
+		Look: ralph.Look{Icon: "✎", Label: "Amendment", Colour: "blue"}, Form: FormAmendment,
+		name: "A{id}", command: says("ralph approve A{id}, or ralph reject A{id}"),
+		choices: func(i store.InboxItem) []choice {
+			return append(held(i), does("d", "show what it changes", "amendment", "list", id(i)))
+		},
+		approve: func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+			dropped, err := tx.ApproveAmendment(i.Ref.ID, words, person)
+			said := fmt.Sprintf("TASK-%d is changed", i.TaskID)
+			if dropped {
+				said += "; the session that works on it ends, its work stays, and the next one begins with the change"
+			}
+			return said, err
+		},
+		reject: func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+			return fmt.Sprintf("TASK-%d stays as it is", i.TaskID), tx.RejectAmendment(i.Ref.ID, cmp.Or(words, noReason), person)
+		},
+	},
+	"proposal": {
+		Look: ralph.Look{Icon: "💭", Label: "Suggested task", Colour: "teal"}, Form: FormProposal,
+		name: "TASK-{task}", command: says("ralph approve TASK-{task}, or ralph reject TASK-{task}"),
+		choices: func(i store.InboxItem) []choice {
+			return []choice{
+				does("a", "approve", "approve", i.Item),
+				asking("e", "edit its title", "title", "task", "edit", task(i), "--title"),
+				asking("r", "reject", "reason", "reject", i.Item),
+			}
+		},
+		same: func(i store.InboxItem) string { return i.Title + "\x00" + i.Text },
+		gist: func(i store.InboxItem) string { return i.Title },
+		approve: func(tx *store.Tx, i store.InboxItem, _, person string) (string, error) {
+			return "it is in the queue", tx.ApproveProposal(i.TaskID, person)
+		},
+		reject: func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+			return "it is rejected", tx.RejectProposal(i.TaskID, cmp.Or(words, noReason), person)
+		},
+	},
+	"suggestion": {
+		Look: ralph.Look{Icon: "💭", Label: "Suggestion", Colour: "teal"}, Form: FormSuggestion,
+		name: "C{id}", command: func(i store.InboxItem) string {
+			if i.Action == "split" {
+				return "ralph task split {id}, or ralph reject C{id}"
+			}
+			return "ralph approve C{id}, or ralph reject C{id}"
+		},
+		choices: suggested, same: sameSuggestion, approve: takeUp,
+		reject: func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
+			return "nothing is done about it", tx.Resolve(i.Ref.ID, cmp.Or(words, noReason), person)
+		},
+	},
+	"learning": {
+		Look: ralph.Look{Icon: "💡", Label: "A claim about checks", Colour: "yellow"}, Form: FormDecide,
+		name: "L{id}", command: says("ralph approve L{id}, or ralph reject L{id}"),
+		choices: func(i store.InboxItem) []choice {
+			return []choice{does("a", "it holds", "approve", i.Item), does("f", "forget it", "reject", i.Item)}
+		},
+		approve: learned("it holds", func(l *ralph.Learning) { l.Claim = false }),
+		reject:  learned("it is forgotten", func(l *ralph.Learning) { l.Status = ralph.Forgotten }),
+	},
+}
+
+// says returns the same command for all items of a kind.
+func says(command string) func(store.InboxItem) string {
+	return func(store.InboxItem) string { return command }
+}
+
+func id(i store.InboxItem) string { return strconv.FormatInt(i.Ref.ID, 10) }
+
+func task(i store.InboxItem) string { return strconv.FormatInt(i.TaskID, 10) }
+
+// does makes a choice with a complete command.
+func does(key, label string, args ...string) choice { return choice{key, label, args, ""} }
+
+// asking makes a choice whose last argument is asked for.
+func asking(key, label, asks string, args ...string) choice { return choice{key, label, args, asks} }
+
+// resolving are the choices where a person says how something was resolved.
+func resolving(i store.InboxItem) []choice {
+	list := []choice{does("", "how it was resolved", "resolve", id(i))}
+	if i.Action == "undo" {
+		list = append(list, does("u", "undo TASK-"+task(i), "undo", task(i)))
+	}
+	return list
+}
+
+// held are the choices where a rejection takes a reason.
+func held(i store.InboxItem) []choice {
+	return []choice{does("a", "approve", "approve", i.Item), asking("r", "reject", "reason", "reject", i.Item)}
+}
+
+// suggested are the choices on a suggestion.
+func suggested(i store.InboxItem) []choice {
+	dismiss := asking("x", "dismiss", "decision", "resolve", id(i))
+	toTask := does("t", "make a task of it", "approve", i.Item, "--task")
+	switch i.Action {
+	case "split":
+		return []choice{does("s", "split in an editor", "task", "split", id(i)), dismiss}
+	case "adopt":
+		return []choice{does("o", "adopt", "approve", i.Item), toTask, dismiss}
+	}
+	return []choice{toTask, dismiss}
+}
+
+// sameSuggestion is equal for suggestions that say the same. What a task is to be done like is decided for that task
+// alone, and so is its splitting.
+func sameSuggestion(i store.InboxItem) string {
+	switch i.Action {
+	case "task":
+		return i.Sort + "\x00" + i.Text
+	case "adopt":
+		return fmt.Sprint(i.Sort, "\x00", i.TaskID, "\x00", i.Text)
+	}
+	return ""
+}
+
+// takeUp approves a suggestion.
+func takeUp(tx *store.Tx, i store.InboxItem, _, person string) (string, error) {
+	switch i.Action {
+	case "split":
+		return "", ralph.Usage(fmt.Errorf("%s splits TASK-%d: `ralph task split %d` does it, in an editor",
+			i.Item, i.TaskID, i.Ref.ID))
+	case "adopt":
+		_, err := tx.Adopt(i.Ref.ID, person)
+		return fmt.Sprintf("TASK-%d is to be done that way", i.TaskID), err
+	}
+	id, err := tx.TaskOf(i.Ref.ID, "", person)
+	return fmt.Sprintf("it is TASK-%d", id), err
+}
+
+// learned decides on a learning by a change to it.
+func learned(said string, change func(*ralph.Learning)) decision {
+	return func(tx *store.Tx, i store.InboxItem, _, _ string) (string, error) {
+		l, err := tx.Learning(i.Ref.ID)
+		if err == nil {
+			change(&l)
+			err = tx.ChangeLearning(l)
+		}
+		return said, err
+	}
+}
+
+// Of returns the name of an item in approve, reject and answer, and the command that answers it.
+func Of(i store.InboxItem) (item, command string) {
+	k, ok := kinds[i.Kind]
+	if !ok {
+		return "", ""
+	}
+	fill := strings.NewReplacer("{task}", task(i), "{id}", id(i))
+	return fill.Replace(k.name), fill.Replace(k.command(i))
+}
+
+// Label is what kind of flag or suggestion an item is, such as "blocking, security"; "" for other kinds.
+func Label(i store.InboxItem) string {
+	if i.Severity == "" {
+		return i.Sort
+	}
+	return i.Severity + ", " + i.Sort
+}
+
+// Said is what an item says, with its [Label].
+func Said(i store.InboxItem) string {
+	if label := Label(i); label != "" {
+		return label + ": " + i.Text
+	}
+	return i.Text
+}
+
+// Gist is what an item says where there is room for a line alone.
+func Gist(i store.InboxItem) string {
+	if gist := kinds[i.Kind].gist; gist != nil {
+		return gist(i)
+	}
+	return i.Text
+}
+
+// All returns the inbox with names and commands.
+func All(tx *store.Tx) ([]store.InboxItem, error) {
+	list, err := tx.Inbox()
+	return named(list), err
+}
+
+// First is the first of what waits of a kind, as [All] has it.
+func First(tx *store.Tx, kind string, limit int) ([]store.InboxItem, error) {
+	list, err := tx.InboxPart(kind, limit, 0)
+	return named(list), err
+}
+
+// WaitsOfPlan is what waits of the plan of a feature, with names and commands.
+func WaitsOfPlan(tx *store.Tx, feature int64) ([]store.InboxItem, error) {
+	parts, err := tx.WaitsOfPlan(feature)
+	return named(parts), err
+}
+
+func named(list []store.InboxItem) []store.InboxItem {
+	for n, i := range list {
+		list[n].Item, list[n].Command = Of(i)
+		named(i.Parts)
+	}
+	return list
+}

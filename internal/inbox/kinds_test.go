@@ -1,0 +1,62 @@
+package inbox
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"ralph/store"
+)
+
+// TestEveryKindIsKnown: each kind that the database finds has a name, a look and a command, and a way to decide on it;
+// and nothing else is a kind.
+func TestEveryKindIsKnown(t *testing.T) {
+	all := store.InboxKinds()
+	for _, kind := range all {
+		k, ok := kinds[kind]
+		if !ok || k.Look.Icon == "" || k.Look.Label == "" || k.Look.Colour == "" {
+			t.Errorf("%s: its look is %+v", kind, k.Look)
+			continue
+		}
+		for _, action := range []string{"", "task", "split", "adopt", "undo"} {
+			i := store.InboxItem{Kind: kind, TaskID: 7, Ref: store.Reference{ID: 9}, Action: action, Command: "ralph x"}
+			name, command := Of(i)
+			if !strings.HasPrefix(command, "ralph ") || strings.ContainsAny(name+command, "{}") || name == "" {
+				t.Errorf("%s (%s): %q, %q", kind, action, name, command)
+			}
+		}
+		if (k.approve == nil) != (k.reject == nil) {
+			t.Errorf("%s can be decided on one way alone", kind)
+		}
+		if k.Form == FormDecide && k.approve == nil {
+			t.Errorf("%s has a form that nothing answers", kind)
+		}
+	}
+	for kind := range kinds {
+		if !slices.Contains(all, kind) {
+			t.Errorf("nothing finds items of %q", kind)
+		}
+	}
+	if name, command := Of(store.InboxItem{Kind: "unheard"}); name+command != "" || Cause(store.InboxItem{}) != "" {
+		t.Errorf("a kind that is not known is %q, %q", name, command)
+	}
+}
+
+// TestWhatAnItemSays: what kind of flag or suggestion it is stands before its text, and its own words decide nothing.
+func TestWhatAnItemSays(t *testing.T) {
+	for _, tt := range []struct {
+		item        store.InboxItem
+		label, said string
+		name        string
+	}{
+		{store.InboxItem{Kind: "flag", Severity: "blocking", Sort: "security", Text: "split: a"}, "blocking, security", "blocking, security: split: a", "C0"},
+		{store.InboxItem{Kind: "suggestion", Sort: "refactor", Text: "split: a", Action: "task"}, "refactor", "refactor: split: a", "C0"},
+		{store.InboxItem{Kind: "question", Text: "blocking, security: why?"}, "", "blocking, security: why?", "Q0"},
+		{store.InboxItem{Kind: "dependency", TaskID: 7, Ref: store.Reference{ID: 9}, Text: "x"}, "", "x", "TASK-7"},
+	} {
+		name, _ := Of(tt.item)
+		if Label(tt.item) != tt.label || Said(tt.item) != tt.said || name != tt.name {
+			t.Errorf("%s: %q, %q, %q", tt.item.Kind, Label(tt.item), Said(tt.item), name)
+		}
+	}
+}
