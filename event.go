@@ -6,46 +6,6 @@ import (
 	"reflect"
 )
 
-// Types of events (discussion, "Events").
-const (
-	EventTaskCreated       = "task.created"
-	EventTaskUpdated       = "task.updated"
-	EventTaskStatusChanged = "task.status_changed"
-	EventCommentAdded      = "task.comment.added"
-	EventCommentResolved   = "task.comment.resolved"
-	EventSignal            = "task.signal"
-	EventAmendmentProposed = "task.amendment.proposed"
-	EventAmendmentApplied  = "task.amendment.applied"
-	EventAmendmentRejected = "task.amendment.rejected"
-	EventBaselineRed       = "task.baseline_red"   // the task's verification fails before any work on it
-	EventProvesNothing     = "task.proves_nothing" // commands of the task pass before any work on it
-	EventSessionStarted    = "session.started"
-	EventSessionState      = "session.state"
-	EventSessionProgress   = "session.progress"
-	EventSessionCheckpoint = "session.checkpoint"
-	EventReviewStarted     = "review.started"
-	EventReviewEnded       = "review.ended"
-	EventDoneRefused       = "session.done_refused" // the agent is told why, and its session goes on
-	EventVerifying         = "verifying"            // a verification command takes longer than a second
-	EventSessionRefused    = "session.refused"      // a session tried a command that only people may give
-	EventSessionStranger   = "session.stranger"     // a program that is not the agent tried to use ralph's tools
-	EventSessionEnded      = "session.ended"
-	EventChangeQueued      = "change.queued"
-	EventChangeMerged      = "change.merged"
-	EventChangeProved      = "change.proved" // what its tests prove was looked at, after it had been merged
-	EventChangeSentBack    = "change.sent_back"
-	EventChangeDropped     = "change.dropped"
-	EventQueuePaused       = "queue.paused"
-	EventQueueResumed      = "queue.resumed"
-	EventTargetBehind      = "target.behind" // the person's branch could not follow
-	EventTargetRewritten   = "target.rewritten"
-	EventPermissionAsked   = "permission.asked"
-	EventPermissionDecided = "permission.decided"
-	EventRunStarted        = "run.started"
-	EventRunWaiting        = "run.waiting"
-	EventRunEnded          = "run.ended"
-)
-
 // An Event is one entry of the append-only event log. It is written in the
 // same transaction as the change that it reports.
 type Event struct {
@@ -58,79 +18,96 @@ type Event struct {
 	Payload   json.RawMessage `json:"payload"`
 }
 
-// An EventPayload is the content of an event. Every event type has a struct of its own.
-type EventPayload interface{ eventType() string }
+// An EventPayload is the content of an event: a struct of the table of events, by value.
+type EventPayload any
 
-// payloads has one payload of each type, in the order of docs/events.md.
-var payloads = []EventPayload{
-	TaskCreated{},
-	TaskUpdated{},
-	TaskStatusChanged{},
-	CommentAdded{},
-	CommentResolved{},
-	SignalGiven{},
-	AmendmentMade{},
-	AmendmentApplied{},
-	AmendmentRefused{},
-	BaselineRed{},
-	ProvesNothing{},
-	SessionStarted{},
-	SessionMoved{},
-	SessionProgressed{},
-	CheckpointAdded{},
-	SlowCheck{},
-	DoneRefused{},
-	ReviewStarted{},
-	ReviewEnded{},
-	CommandRefused{},
-	StrangerRefused{},
-	SessionEnded{},
-	ChangeQueued{},
-	ChangeMerged{},
-	ChangeProved{},
-	ChangeSentBack{},
-	ChangeDropped{},
-	QueuePaused{},
-	QueueResumed{},
-	TargetBehind{},
-	TargetRewritten{},
-	PermissionAsked{},
-	PermissionDecided{},
-	RunStarted{},
-	RunWaiting{},
-	RunEnded{},
+// events has each type of event and its payload, in the order of docs/events.md.
+var events = []struct {
+	name    string
+	payload EventPayload
+}{
+	{"task.created", TaskCreated{}},
+	{"task.updated", TaskUpdated{}},
+	{"task.status_changed", TaskStatusChanged{}},
+	{"task.comment.added", CommentAdded{}},
+	{"task.comment.resolved", CommentResolved{}},
+	{"task.signal", SignalGiven{}},
+	{"task.amendment.proposed", AmendmentMade{}},
+	{"task.amendment.applied", AmendmentApplied{}},
+	{"task.amendment.rejected", AmendmentRefused{}},
+	{"task.baseline_red", BaselineRed{}},
+	{"task.proves_nothing", ProvesNothing{}},
+	{"session.started", SessionStarted{}},
+	{"session.state", SessionMoved{}},
+	{"session.progress", SessionProgressed{}},
+	{"session.checkpoint", CheckpointAdded{}},
+	{"verifying", SlowCheck{}},
+	{"session.done_refused", DoneRefused{}},
+	{"review.started", ReviewStarted{}},
+	{"review.ended", ReviewEnded{}},
+	{"session.refused", CommandRefused{}},
+	{"session.stranger", StrangerRefused{}},
+	{"session.ended", SessionEnded{}},
+	{"change.queued", ChangeQueued{}},
+	{"change.merged", ChangeMerged{}},
+	{"change.proved", ChangeProved{}},
+	{"change.sent_back", ChangeSentBack{}},
+	{"change.dropped", ChangeDropped{}},
+	{"queue.paused", QueuePaused{}},
+	{"queue.resumed", QueueResumed{}},
+	{"target.behind", TargetBehind{}},
+	{"target.rewritten", TargetRewritten{}},
+	{"permission.asked", PermissionAsked{}},
+	{"permission.decided", PermissionDecided{}},
+	{"run.started", RunStarted{}},
+	{"run.waiting", RunWaiting{}},
+	{"run.ended", RunEnded{}},
 }
 
 // EventTypes lists every type of event.
 var EventTypes = func() (types []string) {
-	for _, p := range payloads {
-		types = append(types, p.eventType())
+	for _, e := range events {
+		types = append(types, e.name)
 	}
 	return types
 }()
 
+// EventType returns the type of the events with such a payload; "" if there are none.
+func EventType(p EventPayload) string {
+	for _, e := range events {
+		if reflect.TypeOf(e.payload) == reflect.TypeOf(p) {
+			return e.name
+		}
+	}
+	return ""
+}
+
 // Telling returns the event with payload p and the matching type.
 func (e Event) Telling(p EventPayload) (Event, error) {
+	e.Type = EventType(p)
+	if e.Type == "" {
+		return e, fmt.Errorf("no event has a payload of %T", p)
+	}
 	text, err := json.Marshal(p)
 	if err != nil {
-		return e, fmt.Errorf("event %s: %w", p.eventType(), err)
+		return e, fmt.Errorf("event %s: %w", e.Type, err)
 	}
-	e.Type, e.Payload = p.eventType(), text
+	e.Payload = text
 	return e, nil
 }
 
 // Read decodes the event's payload into the struct of its type: a
 // [TaskCreated], not a pointer to one.
 func (e Event) Read() (EventPayload, error) {
-	for _, p := range payloads {
-		if p.eventType() != e.Type {
+	for _, of := range events {
+		if of.name != e.Type {
 			continue
 		}
-		told := reflect.New(reflect.TypeOf(p))
+		told := reflect.New(reflect.TypeOf(of.payload))
 		if err := json.Unmarshal(e.Payload, told.Interface()); err != nil {
 			return nil, fmt.Errorf("payload of event %d (%s): %w", e.ID, e.Type, err)
 		}
-		return told.Elem().Interface().(EventPayload), nil
+		return told.Elem().Interface(), nil
 	}
 	return nil, fmt.Errorf("event %d is of the type %q: %w", e.ID, e.Type, ErrNotFound)
 }
@@ -414,40 +391,3 @@ type RunEnded struct {
 	Sessions   int     `json:"sessions"`
 	Tasks      int     `json:"tasks"`
 }
-
-func (TaskCreated) eventType() string       { return EventTaskCreated }
-func (TaskUpdated) eventType() string       { return EventTaskUpdated }
-func (TaskStatusChanged) eventType() string { return EventTaskStatusChanged }
-func (CommentAdded) eventType() string      { return EventCommentAdded }
-func (CommentResolved) eventType() string   { return EventCommentResolved }
-func (SignalGiven) eventType() string       { return EventSignal }
-func (AmendmentMade) eventType() string     { return EventAmendmentProposed }
-func (AmendmentApplied) eventType() string  { return EventAmendmentApplied }
-func (AmendmentRefused) eventType() string  { return EventAmendmentRejected }
-func (BaselineRed) eventType() string       { return EventBaselineRed }
-func (ProvesNothing) eventType() string     { return EventProvesNothing }
-func (ChangeProved) eventType() string      { return EventChangeProved }
-func (SessionStarted) eventType() string    { return EventSessionStarted }
-func (SessionMoved) eventType() string      { return EventSessionState }
-func (SessionProgressed) eventType() string { return EventSessionProgress }
-func (CheckpointAdded) eventType() string   { return EventSessionCheckpoint }
-func (SlowCheck) eventType() string         { return EventVerifying }
-func (DoneRefused) eventType() string       { return EventDoneRefused }
-func (ReviewStarted) eventType() string     { return EventReviewStarted }
-func (ReviewEnded) eventType() string       { return EventReviewEnded }
-func (CommandRefused) eventType() string    { return EventSessionRefused }
-func (StrangerRefused) eventType() string   { return EventSessionStranger }
-func (SessionEnded) eventType() string      { return EventSessionEnded }
-func (ChangeQueued) eventType() string      { return EventChangeQueued }
-func (ChangeMerged) eventType() string      { return EventChangeMerged }
-func (ChangeSentBack) eventType() string    { return EventChangeSentBack }
-func (ChangeDropped) eventType() string     { return EventChangeDropped }
-func (QueuePaused) eventType() string       { return EventQueuePaused }
-func (QueueResumed) eventType() string      { return EventQueueResumed }
-func (TargetBehind) eventType() string      { return EventTargetBehind }
-func (TargetRewritten) eventType() string   { return EventTargetRewritten }
-func (PermissionAsked) eventType() string   { return EventPermissionAsked }
-func (PermissionDecided) eventType() string { return EventPermissionDecided }
-func (RunStarted) eventType() string        { return EventRunStarted }
-func (RunWaiting) eventType() string        { return EventRunWaiting }
-func (RunEnded) eventType() string          { return EventRunEnded }

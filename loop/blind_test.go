@@ -189,7 +189,7 @@ func TestADoneOfASessionThatIsRefusedIsNoted(t *testing.T) {
 	b.tx(func(tx *store.Tx) error {
 		list, err := tx.Events(0, 1000)
 		for _, e := range list {
-			if e.Type == ralph.EventDoneRefused {
+			if e.Type == ralph.EventType(ralph.DoneRefused{}) {
 				why = append(why, string(e.Payload))
 			}
 		}

@@ -234,7 +234,7 @@ func TestARefusalThatCannotBeRecordedIsTold(t *testing.T) {
 	var log bytes.Buffer
 	l.Log = slog.New(slog.NewTextHandler(&log, nil))
 	b.add(ralph.Task{Title: "A"})
-	b.refuse("INSERT", "events", "NEW.type = '"+ralph.EventDoneRefused+"'", "the disk is full")
+	b.refuse("INSERT", "events", "NEW.type = '"+ralph.EventType(ralph.DoneRefused{})+"'", "the disk is full")
 	b.once(l, &speech{b: b, turns: []turn{{write: []string{"made"}, say: finish, answer: "does not hold"}}, ending: ralph.Finished})
 	if !strings.Contains(log.String(), "the disk is full") {
 		t.Errorf("logged is %q", log.String())

@@ -115,7 +115,7 @@ func redOf(t *testing.T, db *store.DB) (noted []ralph.BaselineRed) {
 	if err := db.View(t.Context(), func(tx *store.Tx) error {
 		events, err := tx.Events(0, 1000)
 		for _, e := range events {
-			if e.Type != ralph.EventBaselineRed || e.TaskID != 0 {
+			if e.Type != ralph.EventType(ralph.BaselineRed{}) || e.TaskID != 0 {
 				continue
 			}
 			var red ralph.BaselineRed

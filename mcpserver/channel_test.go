@@ -450,7 +450,7 @@ func TestAnAttemptIsTold(t *testing.T) {
 	events, err := store.Read(t.Context(), s.Store, func(tx *store.Tx) ([]ralph.Event, error) { return tx.Events(0, 100) })
 	tried := ""
 	for _, e := range events {
-		if e.Type == ralph.EventSessionRefused {
+		if e.Type == ralph.EventType(ralph.CommandRefused{}) {
 			tried += string(e.Payload)
 		}
 	}

@@ -77,7 +77,7 @@ func (tx *Tx) MergedInto(f SessionFilter) (map[int64]ralph.ChangeMerged, error) 
 		return merged, err
 	}, `
 		SELECT e.id, e.payload FROM events e
-		WHERE e.type = '`+ralph.EventChangeMerged+`'
+		WHERE e.type = '`+ralph.EventType(ralph.ChangeMerged{})+`'
 			AND e.task_id IN (SELECT s.task_id FROM sessions s `+by.where()+`)`, by.args...)
 	on := map[int64]ralph.ChangeMerged{}
 	for _, merged := range list {
@@ -102,7 +102,7 @@ func (tx *Tx) caughtUp() (int64, error) {
 		return b, err
 	}, `
 		SELECT e.id, e.payload FROM events e
-		WHERE e.task_id IS NULL AND e.type = '`+ralph.EventTargetBehind+`' ORDER BY e.id DESC`)
+		WHERE e.task_id IS NULL AND e.type = '`+ralph.EventType(ralph.TargetBehind{})+`' ORDER BY e.id DESC`)
 	for _, b := range list {
 		if b.at.Reason == "" {
 			return b.id, err
@@ -120,7 +120,8 @@ func (tx *Tx) SentBack(f SessionFilter) (map[int64]int, error) {
 	}
 	list, err := all(tx, func(row scanner) (c count, err error) { return c, row.Scan(&c.task, &c.n) }, `
 		SELECT s.task_id, count(*) FROM sessions s
-		JOIN events e ON e.task_id = s.task_id AND e.session_id = s.id AND e.type = '`+ralph.EventChangeSentBack+`'
+		JOIN events e ON e.task_id = s.task_id AND e.session_id = s.id
+			AND e.type = '`+ralph.EventType(ralph.ChangeSentBack{})+`'
 		`+by.where()+` GROUP BY s.task_id`, by.args...)
 	sentBack := map[int64]int{}
 	for _, c := range list {

@@ -71,8 +71,9 @@ func eventsOf(tx *store.Tx, after int64) (list []string, err error) {
 
 // TestWhatPeopleDoToAChange, and ralph on its way into the branch, by the state in which it is.
 func TestWhatPeopleDoToAChange(t *testing.T) {
-	const dropped, sentBack, added, commented = ralph.EventChangeDropped, ralph.EventChangeSentBack, ralph.EventChangeQueued, ralph.EventCommentAdded
-	const status = ralph.EventTaskStatusChanged
+	dropped, sentBack := ralph.EventType(ralph.ChangeDropped{}), ralph.EventType(ralph.ChangeSentBack{})
+	added, commented := ralph.EventType(ralph.ChangeQueued{}), ralph.EventType(ralph.CommentAdded{})
+	status := ralph.EventType(ralph.TaskStatusChanged{})
 	edit := func(tx *store.Tx, c ralph.Change) error {
 		task, err := tx.Task(c.TaskID)
 		task.Acceptance = []string{"it is there"}
@@ -120,7 +121,7 @@ func TestWhatPeopleDoToAChange(t *testing.T) {
 	}{
 		{
 			"an edit, queued", nil, edit, false, ralph.Held, "what the task asks for was changed before its change was merged", ralph.Pending,
-			[]string{ralph.EventTaskUpdated, status},
+			[]string{ralph.EventType(ralph.TaskUpdated{}), status},
 		},
 		{"an edit, moving", moved, edit, true, ralph.Moving, "", ralph.Merging, nil},
 		{"dropped, queued", nil, drop, false, ralph.Dropped, "dropped by ann", ralph.Pending, []string{dropped, status}},
@@ -138,8 +139,8 @@ func TestWhatPeopleDoToAChange(t *testing.T) {
 		{"tried again, queued", nil, retry, true, ralph.Queued, "", ralph.Merging, nil},
 		{"tried again, sent back", sendBack, retry, false, ralph.Queued, "", ralph.Merging, []string{added, status}},
 		{"tried again, sent back as it was moved", conflicting, retry, false, ralph.Queued, "", ralph.Merging, []string{added, status}},
-		{"an edit, without an open change", gone, edit, false, ralph.Merged, "", ralph.Pending, []string{ralph.EventTaskUpdated, status}},
-		{"tried again, blocked", block, retry, false, ralph.Queued, "", ralph.Merging, []string{ralph.EventCommentResolved, status, added, status}},
+		{"an edit, without an open change", gone, edit, false, ralph.Merged, "", ralph.Pending, []string{ralph.EventType(ralph.TaskUpdated{}), status}},
+		{"tried again, blocked", block, retry, false, ralph.Queued, "", ralph.Merging, []string{ralph.EventType(ralph.CommentResolved{}), status, added, status}},
 		{"an edit while it is undone", undoing, edit, true, ralph.Merged, "", ralph.Merging, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

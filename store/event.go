@@ -89,7 +89,8 @@ func (tx *Tx) LastEventTime() (ralph.Time, error) {
 // BeforeLastRun returns the id just before the event that began the last run. If there was no run,
 // it returns the id of the newest event.
 func (tx *Tx) BeforeLastRun() (int64, error) {
-	id, err := value[int64](tx, `SELECT id FROM events WHERE type = $1 ORDER BY id DESC LIMIT 1`, ralph.EventRunStarted)
+	id, err := value[int64](tx, `SELECT id FROM events WHERE type = $1 ORDER BY id DESC LIMIT 1`,
+		ralph.EventType(ralph.RunStarted{}))
 	if ok, err := found(err); err == nil && !ok {
 		return tx.LastEvent()
 	}

@@ -41,14 +41,14 @@ func TestTheEventOfABlockedTaskSaysWhatItWaitsFor(t *testing.T) {
 		}
 		return nil
 	})
-	if e, p := last(t, db); e.Type != ralph.EventTaskStatusChanged || e.TaskID != 2 || fmt.Sprint(p["waits"]) != "map[blockers:0 questions:0 tasks:[1]]" {
+	if e, p := last(t, db); e.Type != ralph.EventType(ralph.TaskStatusChanged{}) || e.TaskID != 2 || fmt.Sprint(p["waits"]) != "map[blockers:0 questions:0 tasks:[1]]" {
 		t.Errorf("a dependency: got %+v %v", e, p)
 	}
 	write(t, db, func(tx *store.Tx) error {
 		_, err := tx.AddComment(ralph.Comment{TaskID: 1, Author: "x", AuthorKind: ralph.ByAgent, Kind: ralph.Blocker, Body: "b", Rationale: "r"})
 		return err
 	})
-	if e, p := last(t, db); e.Type != ralph.EventTaskStatusChanged || e.TaskID != 1 || fmt.Sprint(p["waits"]) != "map[blockers:1 questions:0 tasks:[]]" {
+	if e, p := last(t, db); e.Type != ralph.EventType(ralph.TaskStatusChanged{}) || e.TaskID != 1 || fmt.Sprint(p["waits"]) != "map[blockers:1 questions:0 tasks:[]]" {
 		t.Errorf("a blocker: got %+v %v", e, p)
 	}
 }
@@ -91,7 +91,7 @@ func TestTheEventOfAWaitSaysWhetherItIsForTheAgent(t *testing.T) {
 		}
 		return tx.SetRunState(run.ID, "waiting", "the window opens", until)
 	})
-	if e, p := last(t, db); e.Type != ralph.EventRunWaiting || p["agent"] != false {
+	if e, p := last(t, db); e.Type != ralph.EventType(ralph.RunWaiting{}) || p["agent"] != false {
 		t.Errorf("a window: got %+v %v", e, p)
 	}
 	write(t, db, func(tx *store.Tx) error {
@@ -100,7 +100,7 @@ func TestTheEventOfAWaitSaysWhetherItIsForTheAgent(t *testing.T) {
 		}
 		return tx.SetRunState(1, "waiting", "rate limit", until)
 	})
-	if e, p := last(t, db); e.Type != ralph.EventRunWaiting || p["agent"] != true {
+	if e, p := last(t, db); e.Type != ralph.EventType(ralph.RunWaiting{}) || p["agent"] != true {
 		t.Errorf("the agent: got %+v %v", e, p)
 	}
 }
@@ -152,7 +152,7 @@ func TestALostRunEndsWithAnEventWhenTheNextBegins(t *testing.T) {
 		events, err = tx.Events(0, 9)
 		return err
 	})
-	if len(events) != 3 || events[1].Type != ralph.EventRunEnded || events[1].RunID != 1 || events[2].Type != ralph.EventRunStarted || events[2].RunID != 2 {
+	if len(events) != 3 || events[1].Type != ralph.EventType(ralph.RunEnded{}) || events[1].RunID != 1 || events[2].Type != ralph.EventType(ralph.RunStarted{}) || events[2].RunID != 2 {
 		t.Errorf("got %+v", events)
 	}
 }

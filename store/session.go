@@ -588,5 +588,5 @@ func (tx *Tx) attempts(s ralph.Session) ([]string, error) {
 		err := row.Scan(column(&refused))
 		return refused.Command, err
 	}, `SELECT payload FROM events WHERE task_id = $1 AND session_id = $2 AND type = $3 ORDER BY id`,
-		s.TaskID, s.ID, ralph.EventSessionRefused)
+		s.TaskID, s.ID, ralph.EventType(ralph.CommandRefused{}))
 }

@@ -77,14 +77,14 @@ func TestEventsAreFollowedWithoutAGap(t *testing.T) {
 		s.ralph(0, "task", "add", "One more")
 		f := s.follow(at)
 		s.ralph(0, "run")
-		for f.next().Type != ralph.EventRunEnded {
+		for f.next().Type != ralph.EventType(ralph.RunEnded{}) {
 		}
 		f.interrupt()
 		at = f.last
 	}
 	f := s.follow(at)
 	s.ralph(0, "task", "add", "The last")
-	if e := f.next(); e.Type != ralph.EventTaskCreated || e.TaskID != 3 {
+	if e := f.next(); e.Type != ralph.EventType(ralph.TaskCreated{}) || e.TaskID != 3 {
 		t.Errorf("got %+v", e)
 	}
 	f.interrupt()
@@ -113,7 +113,7 @@ func TestEventsOfSeveralProcessesAreFollowed(t *testing.T) {
 	said := map[int64]bool{}
 	read := func(f *follower, comments int) {
 		for len(said) < comments {
-			if e := f.next(); e.Type == ralph.EventCommentAdded {
+			if e := f.next(); e.Type == ralph.EventType(ralph.CommentAdded{}) {
 				said[e.ID] = true
 			}
 		}

@@ -77,7 +77,7 @@ func TestRealStates(t *testing.T) {
 		}
 		// The events tell the same, but for the beginning and the end, which have events of their own.
 		var told []string
-		for line := range strings.Lines(s.run(0, "events", "--json", "--type", ralph.EventSessionState)) {
+		for line := range strings.Lines(s.run(0, "events", "--json", "--type", ralph.EventType(ralph.SessionMoved{}))) {
 			var e ralph.Event
 			var p struct{ State, Source string }
 			if err := json.Unmarshal([]byte(line), &e); err != nil {

@@ -119,7 +119,7 @@ func (w *Chats) poll(ctx context.Context) (over bool, err error) {
 }
 
 func (w *Chats) show(tx *store.Tx, e ralph.Event) error {
-	if e.Type == ralph.EventSessionStarted && w.Task == 0 {
+	if e.Type == ralph.EventType(ralph.SessionStarted{}) && w.Task == 0 {
 		s, err := tx.Session(e.SessionID)
 		if err != nil || s.Origin != ralph.FromHuman {
 			return err
@@ -146,7 +146,7 @@ func (w *Chats) show(tx *store.Tx, e ralph.Event) error {
 // line formats an event of a chat for people; "" for events that do not matter.
 func (w *Chats) line(tx *store.Tx, e ralph.Event) (string, error) {
 	line := words.Chat(e, time.Now())
-	if e.Type != ralph.EventSessionProgress {
+	if e.Type != ralph.EventType(ralph.SessionProgressed{}) {
 		return line, nil
 	}
 	s, err := tx.Session(e.SessionID)

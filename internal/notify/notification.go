@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"ralph"
@@ -36,12 +35,6 @@ const (
 var Types = []Type{
 	QuestionAsked, PermissionAsked, TaskFailed, TaskBlocked, TaskCompleted, FlagBlocking, RunEnded, LimitReached,
 	AgentUnavailable, StorageFull,
-}
-
-// sources are the types of events that may cause notifications.
-var sources = []string{
-	ralph.EventSignal, ralph.EventCommentAdded, ralph.EventPermissionAsked, ralph.EventTaskStatusChanged,
-	ralph.EventRunWaiting, ralph.EventRunEnded,
 }
 
 // longWait is how long a wait for the agent must be to cause a notification.
@@ -99,9 +92,6 @@ type About struct {
 
 // From returns the notifications for an event, which may be none or several.
 func From(e ralph.Event, about About) ([]Notification, error) {
-	if !slices.Contains(sources, e.Type) {
-		return nil, nil
-	}
 	told, err := e.Read()
 	if err != nil {
 		return nil, err

@@ -27,63 +27,63 @@ func TestWhatIsToldOfEachEvent(t *testing.T) {
 		want  []string // type: title | text | command
 	}{
 		{
-			"a blocking question", event(ralph.EventSignal, `{"verb":"ask","commentId":9,"payload":{"question":"red or blue?","blocking":true,"options":["red","blue"],"preferred":"blue"}}`),
+			"a blocking question", event(ralph.EventType(ralph.SignalGiven{}), `{"verb":"ask","commentId":9,"payload":{"question":"red or blue?","blocking":true,"options":["red","blue"],"preferred":"blue"}}`),
 			[]string{"question.asked: TASK-3 asks: Paint it | red or blue?\n- red\n- blue (preferred) | ralph answer Q9 TEXT"},
 		},
 		{
-			"a question that holds nothing up", event(ralph.EventSignal, `{"verb":"ask","commentId":9,"payload":{"question":"red?","blocking":false}}`),
+			"a question that holds nothing up", event(ralph.EventType(ralph.SignalGiven{}), `{"verb":"ask","commentId":9,"payload":{"question":"red?","blocking":false}}`),
 			[]string{"question.asked: TASK-3 asks: Paint it | red?\nThe work goes on meanwhile. | ralph answer Q9 TEXT"},
 		},
 		{
-			"an agent's question in the discussion", event(ralph.EventCommentAdded, `{"taskId":3,"commentId":9,"kind":"question","authorKind":"agent","authorId":"x"}`),
+			"an agent's question in the discussion", event(ralph.EventType(ralph.CommentAdded{}), `{"taskId":3,"commentId":9,"kind":"question","authorKind":"agent","authorId":"x"}`),
 			[]string{"question.asked: TASK-3 asks: Paint it | why? | ralph comment 3 TEXT --reply-to 9"},
 		},
 		{
-			"a request for permission", event(ralph.EventPermissionAsked, `{"permissionId":6,"tool":"Bash","input":"{\"command\":\"npm publish\"}","expires":"2026-11-20T12:30:00.000Z"}`),
+			"a request for permission", event(ralph.EventType(ralph.PermissionAsked{}), `{"permissionId":6,"tool":"Bash","input":"{\"command\":\"npm publish\"}","expires":"2026-11-20T12:30:00.000Z"}`),
 			[]string{"permission.asked: TASK-3 waits for your permission: Paint it | Bash: npm publish | ralph approve P6, or ralph reject P6"},
 		},
-		{"a person's question", event(ralph.EventCommentAdded, `{"commentId":9,"kind":"question","authorKind":"human"}`), nil},
-		{"an agent's note", event(ralph.EventCommentAdded, `{"commentId":9,"kind":"note","authorKind":"agent"}`), nil},
+		{"a person's question", event(ralph.EventType(ralph.CommentAdded{}), `{"commentId":9,"kind":"question","authorKind":"human"}`), nil},
+		{"an agent's note", event(ralph.EventType(ralph.CommentAdded{}), `{"commentId":9,"kind":"note","authorKind":"agent"}`), nil},
 		{
-			"a blocking flag", event(ralph.EventSignal, `{"verb":"flag","commentId":9,"payload":{"what":"the roof leaks","severity":"blocking","category":"bug"}}`),
+			"a blocking flag", event(ralph.EventType(ralph.SignalGiven{}), `{"verb":"flag","commentId":9,"payload":{"what":"the roof leaks","severity":"blocking","category":"bug"}}`),
 			[]string{"flag.blocking: TASK-3 flags a blocking problem: Paint it | bug: the roof leaks | ralph comment 3 TEXT"},
 		},
-		{"a flag that is a warning", event(ralph.EventSignal, `{"verb":"flag","commentId":9,"payload":{"what":"x","severity":"warning","category":"bug"}}`), nil},
-		{"another signal", event(ralph.EventSignal, `{"verb":"done","commentId":9,"payload":{"summary":"x"}}`), nil},
+		{"a flag that is a warning", event(ralph.EventType(ralph.SignalGiven{}), `{"verb":"flag","commentId":9,"payload":{"what":"x","severity":"warning","category":"bug"}}`), nil},
+		{"another signal", event(ralph.EventType(ralph.SignalGiven{}), `{"verb":"done","commentId":9,"payload":{"summary":"x"}}`), nil},
 		{
-			"a task that failed", event(ralph.EventTaskStatusChanged, `{"from":"in_progress","to":"failed","reason":"stuck"}`),
+			"a task that failed", event(ralph.EventType(ralph.TaskStatusChanged{}), `{"from":"in_progress","to":"failed","reason":"stuck"}`),
 			[]string{"task.failed: TASK-3 failed: Paint it | stuck | ralph task retry 3"},
 		},
 		{
-			"a task that completed", event(ralph.EventTaskStatusChanged, `{"from":"in_progress","to":"completed","reason":"done"}`),
+			"a task that completed", event(ralph.EventType(ralph.TaskStatusChanged{}), `{"from":"in_progress","to":"completed","reason":"done"}`),
 			[]string{"task.completed: TASK-3 completed: Paint it | done | "},
 		},
 		{
-			"a task that waits for people", event(ralph.EventTaskStatusChanged, `{"from":"in_progress","to":"blocked","reason":"waits","waits":{"blockers":1,"tasks":[4]}}`),
+			"a task that waits for people", event(ralph.EventType(ralph.TaskStatusChanged{}), `{"from":"in_progress","to":"blocked","reason":"waits","waits":{"blockers":1,"tasks":[4]}}`),
 			[]string{"task.blocked: TASK-3 is blocked: Paint it | waits | ralph inbox"},
 		},
-		{"a task that waits for another task alone", event(ralph.EventTaskStatusChanged, `{"from":"pending","to":"blocked","reason":"waits","waits":{"tasks":[4]}}`), nil},
-		{"a task that is queued again", event(ralph.EventTaskStatusChanged, `{"from":"blocked","to":"pending","reason":""}`), nil},
+		{"a task that waits for another task alone", event(ralph.EventType(ralph.TaskStatusChanged{}), `{"from":"pending","to":"blocked","reason":"waits","waits":{"tasks":[4]}}`), nil},
+		{"a task that is queued again", event(ralph.EventType(ralph.TaskStatusChanged{}), `{"from":"blocked","to":"pending","reason":""}`), nil},
 		{
-			"a long wait for the agent", event(ralph.EventRunWaiting, `{"reason":"rate limit: x","until":"2026-11-20T15:00:00.000Z","agent":true}`),
+			"a long wait for the agent", event(ralph.EventType(ralph.RunWaiting{}), `{"reason":"rate limit: x","until":"2026-11-20T15:00:00.000Z","agent":true}`),
 			[]string{"agent.unavailable: The agent is unavailable | rate limit: x\nThe run waits until 2026-11-20T15:00:00.000Z. | "},
 		},
-		{"a short wait for the agent", event(ralph.EventRunWaiting, `{"reason":"x","until":"2026-11-20T12:04:59.000Z","agent":true}`), nil},
-		{"a wait for the evening", event(ralph.EventRunWaiting, `{"reason":"x","until":"2026-11-20T22:00:00.000Z","agent":false}`), nil},
-		{"a wait without an end", event(ralph.EventRunWaiting, `{"reason":"x","until":null,"agent":false}`), nil},
+		{"a short wait for the agent", event(ralph.EventType(ralph.RunWaiting{}), `{"reason":"x","until":"2026-11-20T12:04:59.000Z","agent":true}`), nil},
+		{"a wait for the evening", event(ralph.EventType(ralph.RunWaiting{}), `{"reason":"x","until":"2026-11-20T22:00:00.000Z","agent":false}`), nil},
+		{"a wait without an end", event(ralph.EventType(ralph.RunWaiting{}), `{"reason":"x","until":null,"agent":false}`), nil},
 		{
-			"the end of a run", event(ralph.EventRunEnded, `{"exit_status":0,"reason":"nothing is left to do","sessions":4,"tasks":3,"cost_usd":1.5}`),
+			"the end of a run", event(ralph.EventType(ralph.RunEnded{}), `{"exit_status":0,"reason":"nothing is left to do","sessions":4,"tasks":3,"cost_usd":1.5}`),
 			[]string{"run.ended: Run 2 ended | nothing is left to do\n4 sessions on 3 tasks, $1.50, exit status 0 | ralph inbox"},
 		},
 		{
-			"a limit", event(ralph.EventRunEnded, `{"exit_status":5,"reason":"r","sessions":4,"tasks":3,"cost_usd":1.5}`),
+			"a limit", event(ralph.EventType(ralph.RunEnded{}), `{"exit_status":5,"reason":"r","sessions":4,"tasks":3,"cost_usd":1.5}`),
 			[]string{"run.ended: Run 2 ended | r\n4 sessions on 3 tasks, $1.50, exit status 5 | ralph inbox", "limit.reached: Run 2 reached a limit | r\n4 sessions on 3 tasks, $1.50, exit status 5 | ralph inbox"},
 		},
 		{
-			"no agent", event(ralph.EventRunEnded, `{"exit_status":6,"reason":"r"}`),
+			"no agent", event(ralph.EventType(ralph.RunEnded{}), `{"exit_status":6,"reason":"r"}`),
 			[]string{"run.ended: Run 2 ended | r\n0 sessions on 0 tasks, $0.00, exit status 6 | ralph inbox", "agent.unavailable: The agent cannot be used | r\n0 sessions on 0 tasks, $0.00, exit status 6 | ralph inbox"},
 		},
-		{"an event of no interest", event(ralph.EventSessionStarted, `{"reason":5}`), nil},
+		{"an event of no interest", event(ralph.EventType(ralph.SessionStarted{}), `{"reason":5}`), nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestWhatIsToldOfEachEvent(t *testing.T) {
 }
 
 func TestAPayloadThatCannotBeReadIsAnError(t *testing.T) {
-	if notes, err := notify.From(event(ralph.EventRunEnded, `{"exit_status":"x"}`), notify.About{}); err == nil || notes != nil {
+	if notes, err := notify.From(event(ralph.EventType(ralph.RunEnded{}), `{"exit_status":"x"}`), notify.About{}); err == nil || notes != nil {
 		t.Errorf("got %v, %v", notes, err)
 	}
 }
@@ -114,7 +114,7 @@ func TestAPayloadThatCannotBeReadIsAnError(t *testing.T) {
 // TestIDs checks what receivers rely on: the same thing has the same id, and
 // everything else another one.
 func TestIDs(t *testing.T) {
-	ended := event(ralph.EventRunEnded, `{"exit_status":5}`)
+	ended := event(ralph.EventType(ralph.RunEnded{}), `{"exit_status":5}`)
 	other := ended
 	other.ID++
 	elsewhere := ended

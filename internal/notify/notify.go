@@ -352,9 +352,6 @@ func (n *Notifier) Full(ctx context.Context, why error, now time.Time) {
 
 // refersTo loads the details that an event refers to.
 func refersTo(tx *store.Tx, e ralph.Event) (about About, err error) {
-	if !slices.Contains(sources, e.Type) {
-		return about, nil
-	}
 	if e.TaskID != 0 {
 		t, err := tx.Task(e.TaskID)
 		if err != nil && !errors.Is(err, ralph.ErrNotFound) {
@@ -369,7 +366,7 @@ func refersTo(tx *store.Tx, e ralph.Event) (about About, err error) {
 		}
 		about.Comment = c.Body
 	}
-	if e.Type == ralph.EventRunEnded {
+	if e.Type == ralph.EventType(ralph.RunEnded{}) {
 		r, err := report.OfRun(tx, e.RunID)
 		if err != nil && !errors.Is(err, ralph.ErrNotFound) {
 			return about, err

@@ -71,7 +71,7 @@ func TestTheDatabaseIsAway(t *testing.T) {
 		}
 	}
 	s.write(func(tx *store.Tx) error { return tx.Move(task, ralph.Cancelled, ralph.Person, "enough") })
-	if m := s.listen(t, site, "/events", seen).next(); !strings.Contains(m.data, ralph.EventTaskStatusChanged) {
+	if m := s.listen(t, site, "/events", seen).next(); !strings.Contains(m.data, ralph.EventType(ralph.TaskStatusChanged{})) {
 		t.Errorf("after what was seen it tells %+v", m)
 	}
 	if strings.Contains(s.log.String(), "level=ERROR") {

@@ -187,10 +187,11 @@ func (s *subscription) news(ctx context.Context) (<-chan struct{}, error) {
 // tell sends an event, if it is of the page. It also notes that the followed session has ended.
 func (s *subscription) tell(n news) error {
 	s.at.event = n.id
-	s.over = s.over || n.Type == ralph.EventSessionEnded && n.Session == s.session
+	ended := n.Type == ralph.EventType(ralph.SessionEnded{})
+	s.over = s.over || ended && n.Session == s.session
 	// Every page shows the permissions that agents wait for.
-	everywhere := n.Type == ralph.EventPermissionAsked || n.Type == ralph.EventPermissionDecided ||
-		n.Type == ralph.EventSessionEnded
+	everywhere := ended || n.Type == ralph.EventType(ralph.PermissionAsked{}) ||
+		n.Type == ralph.EventType(ralph.PermissionDecided{})
 	if s.task != "" && s.task != strconv.FormatInt(n.TaskID, 10) && !everywhere {
 		return nil
 	}

@@ -203,7 +203,7 @@ func TestPeoplesCommits(t *testing.T) {
 			t.Errorf("missing: %+v, %v", missing, err)
 		}
 		said, err := store.Read(t.Context(), y.Store, func(tx *store.Tx) ([]ralph.Event, error) { return tx.Events(0, 1000) })
-		if err != nil || !slices.ContainsFunc(said, func(e ralph.Event) bool { return e.Type == ralph.EventTargetRewritten }) {
+		if err != nil || !slices.ContainsFunc(said, func(e ralph.Event) bool { return e.Type == ralph.EventType(ralph.TargetRewritten{}) }) {
 			t.Errorf("nobody is told: %v", err)
 		}
 	})
