@@ -40,9 +40,9 @@ func (r *runner) heed(ctx context.Context, full bool) error {
 		r.ended = append(r.ended, <-r.over)
 	}
 	for len(r.ended) > 0 {
-		judge := r.ended[0]
+		apply := r.ended[0]
 		r.ended = r.ended[1:]
-		if err := judge(ctx); err != nil {
+		if err := apply(ctx); err != nil {
 			return err
 		}
 	}
@@ -119,8 +119,8 @@ func (r *runner) goesOn(ctx context.Context) (on bool, err error) {
 func (r *runner) endingWhy(ctx context.Context, e *end) string {
 	why := e.reason
 	var tasks []int64
-	for _, l := range r.jobs {
-		tasks = append(tasks, l.task)
+	for _, j := range r.jobs {
+		tasks = append(tasks, j.task)
 	}
 	slices.Sort(tasks)
 	switch {
@@ -153,15 +153,15 @@ func (r *runner) begin(ctx context.Context, task ralph.Task) error {
 	if err := r.state(ctx, "running", warning, time.Time{}); err != nil {
 		return err
 	}
-	l := &job{
+	j := &job{
 		course: r.course, number: 1, task: task.ID, kind: task.Discipline, role: task.Role,
 		since: r.since(), deadline: r.started.Add(order.Seconds(r.Limits.MaxSeconds)), counted: r.counted[task.ID],
 	}
-	for r.jobs[l.number] != nil {
-		l.number++
+	for r.jobs[j.number] != nil {
+		j.number++
 	}
 	if r.pulse != nil {
-		l.heart = r.pulse.of(l.number)
+		j.heart = r.pulse.of(j.number)
 	}
 	if r.Width() > 1 { // until the session begins it has none
 		if err := r.idle(ctx, fmt.Sprintf("made ready for TASK-%d", task.ID)); err != nil {
@@ -172,20 +172,20 @@ func (r *runner) begin(ctx context.Context, task ralph.Task) error {
 		r.passed[id]++
 	}
 	delete(r.passed, task.ID)
-	l.beat(stepTime)
-	r.jobs[l.number], r.counted[task.ID] = l, true
+	j.beat(stepTime)
+	r.jobs[j.number], r.counted[task.ID] = j, true
 	jobsCtx := r.jobsCtx
 	go func() {
-		o, err := l.work(jobsCtx, task)
-		r.over <- func(ctx context.Context) error { return r.judge(ctx, l, o, err) }
+		o, err := j.work(jobsCtx, task)
+		r.over <- func(ctx context.Context) error { return r.apply(ctx, j, o, err) }
 	}()
 	return nil
 }
 
 // work runs a session on a task.
-func (l *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) {
-	take := func(ctx context.Context) (*workspace.Workspace, error) { return l.Pool.Take(ctx, l.number, false) }
-	ws, about, leave, err := l.enter(ctx, task, take)
+func (j *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) {
+	take := func(ctx context.Context) (*workspace.Workspace, error) { return j.Pool.Take(ctx, j.number, false) }
+	ws, about, leave, err := j.enter(ctx, task, take)
 	if errors.Is(err, merging.ErrAway) { // without it, nothing that is made could be handed over either
 		o.refused = err
 		return o, nil
@@ -194,21 +194,21 @@ func (l *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) 
 		return o, err
 	}
 	defer leave()
-	if stopped, err := l.baselineFirst(ctx, task, ws); stopped || err != nil || closed(l.Stop) {
+	if stopped, err := j.baselineFirst(ctx, task, ws); stopped || err != nil || closed(j.Stop) {
 		return o, err
 	}
-	start := store.Start{Run: l.id, Number: l.number, Of: l.Width()}
-	s, err := l.open(ctx, ws, start, task.ID, func(tx *store.Tx, t ralph.Task) (order.Order, error) {
-		spending, err := l.mayBegin(tx)
+	start := store.Start{Run: j.id, Number: j.number, Of: j.Width()}
+	s, err := j.open(ctx, ws, start, task.ID, func(tx *store.Tx, t ralph.Task) (order.Order, error) {
+		spending, err := j.mayBegin(tx)
 		if err != nil {
 			return order.Order{}, err
 		}
-		o, err := order.For(tx, l.Config, t, about, spending)
-		o.Limits.Deadline = l.deadline
+		o, err := order.For(tx, j.Config, t, about, spending)
+		o.Limits.Deadline = j.deadline
 		return o, err
 	})
 	var herr error
-	if o.held, herr = l.holdBack(ctx, task.ID, err); o.held {
+	if o.held, herr = j.holdBack(ctx, task.ID, err); o.held {
 		return o, herr
 	}
 	if err != nil {
@@ -216,47 +216,47 @@ func (l *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) 
 		return o, nil
 	}
 	o.s = s
-	l.says(fmt.Sprintf("on TASK-%d %s", task.ID, s.Task.Title))
+	j.says(fmt.Sprintf("on TASK-%d %s", task.ID, s.Task.Title))
 	o.end = s.Work(ctx)
-	return l.decide(ctx, o)
+	return j.decide(ctx, o)
 }
 
 // baselineFirst takes the baseline of a session, unless the run is stopped meanwhile. Of one that plans, nothing is
 // merged.
-func (l *job) baselineFirst(ctx context.Context, task ralph.Task, ws *workspace.Workspace) (stopped bool, err error) {
+func (j *job) baselineFirst(ctx context.Context, task ralph.Task, ws *workspace.Workspace) (stopped bool, err error) {
 	if task.Role == ralph.RolePlan {
 		return false, nil
 	}
-	waits, of := false, l.course
-	of.slow = func(command string) { waits = true; l.slow(command) }
-	stopped, err = l.interruptibly(ctx, func(ctx context.Context) error { return of.baseline(ctx, task, ws) })
+	waits, of := false, j.course
+	of.slow = func(command string) { waits = true; j.slow(command) }
+	stopped, err = j.interruptibly(ctx, func(ctx context.Context) error { return of.baseline(ctx, task, ws) })
 	if waits {
-		over := func(tx *store.Tx) error { return tx.NoteVerifying(l.id, "", "") }
-		err = errors.Join(err, l.Store.Tx(context.WithoutCancel(ctx), over))
+		over := func(tx *store.Tx) error { return tx.NoteVerifying(j.id, "", "") }
+		err = errors.Join(err, j.Store.Tx(context.WithoutCancel(ctx), over))
 	}
 	return stopped, err
 }
 
 // decide decides on the job's session, which has ended.
-func (l *job) decide(ctx context.Context, o outcome) (outcome, error) {
+func (j *job) decide(ctx context.Context, o outcome) (outcome, error) {
 	s := o.s
-	deciding, release := l.obeying(ctx, l.Session.Grace)
+	deciding, release := j.obeying(ctx, j.Session.Grace)
 	d, err := s.Decide(deciding, o.end.Report)
 	release()
 	o.d = d
 	switch {
 	case errors.Is(err, session.ErrSettled):
-		l.Log.Warn("a session was taken for lost; what it made and cost is noted with it, see `ralph session show`",
+		j.Log.Warn("a session was taken for lost; what it made and cost is noted with it, see `ralph session show`",
 			"session", s.Row.ID, "task", s.Row.TaskID, "error", err)
 		return o, nil
 	case err != nil:
-		if gone := l.Store.Intact(); gone != nil || o.end.Unusable != nil {
+		if gone := j.Store.Intact(); gone != nil || o.end.Unusable != nil {
 			return o, fmt.Errorf("decide on session %s of TASK-%d: %w", s.Row.ID, s.Row.TaskID,
 				errors.Join(o.end.Unusable, err))
 		}
 		// An agent that can write to the database can corrupt the records of its session.
-		l.Log.Error("cannot store the verdict on a session", "session", s.Row.ID, "task", s.Row.TaskID, "error", err)
-		return o, l.undecided(context.WithoutCancel(ctx), s.Row, err)
+		j.Log.Error("cannot store the verdict on a session", "session", s.Row.ID, "task", s.Row.TaskID, "error", err)
+		return o, j.undecided(context.WithoutCancel(ctx), s.Row, err)
 	case o.end.Unusable != nil:
 		return o, unusable(o.end.Unusable)
 	}
@@ -272,26 +272,26 @@ func unusable(cause error) error {
 	return cause
 }
 
-// judge applies a job's result to the run.
-func (r *runner) judge(ctx context.Context, l *job, o outcome, err error) error {
-	delete(r.jobs, l.number)
+// apply applies a job's result to the run.
+func (r *runner) apply(ctx context.Context, j *job, o outcome, err error) error {
+	delete(r.jobs, j.number)
 	if r.pulse != nil {
-		r.pulse.rests(l.number)
+		r.pulse.rests(j.number)
 	}
 	r.beat(stepTime)
 	if o.s == nil {
-		if !l.counted {
-			delete(r.counted, l.task)
+		if !j.counted {
+			delete(r.counted, j.task)
 		}
 		if o.held {
-			r.worked[l.task] = true
+			r.worked[j.task] = true
 		}
 		if o.refused != nil {
-			return r.missed(ctx, l.task, o.refused)
+			return r.missed(ctx, j.task, o.refused)
 		}
 		return err
 	}
-	r.missedTask, r.untold, r.worked[l.task] = 0, 0, true
+	r.missedTask, r.untold, r.worked[j.task] = 0, 0, true
 	if err != nil || !o.decided {
 		return err
 	}
@@ -305,8 +305,8 @@ func (r *runner) judge(ctx context.Context, l *job, o outcome, err error) error 
 	}
 	switch ending := o.end.Ending; {
 	case o.d.Stagnant:
-		if !slices.Contains(r.stagnant, l.task) { // a task's own limit is that of its attempts
-			r.stagnant = append(r.stagnant, l.task)
+		if !slices.Contains(r.stagnant, j.task) { // a task's own limit is that of its attempts
+			r.stagnant = append(r.stagnant, j.task)
 		}
 	case !ending.AgentError() && ending != ralph.Interrupted && ending != ralph.Lost:
 		r.stagnant = nil
@@ -322,18 +322,18 @@ var errHeld = errors.New("the run is to begin no session now")
 
 // mayBegin returns what counts against the budget of a session, within the transaction that claims its task. It fails
 // if the run was stopped or paused.
-func (l *job) mayBegin(tx *store.Tx) (s store.Spending, err error) {
-	if closed(l.Stop) {
+func (j *job) mayBegin(tx *store.Tx) (s store.Spending, err error) {
+	if closed(j.Stop) {
 		return s, errHeld
 	}
-	control, err := tx.RunControl(l.id)
+	control, err := tx.RunControl(j.id)
 	if err != nil {
 		return s, err
 	}
 	if control != ralph.ControlNone {
 		return s, errHeld
 	}
-	return tx.Spending(l.id, order.Since(l.since, l.Store.Now()), order.Worth)
+	return tx.Spending(j.id, order.Since(j.since, j.Store.Now()), order.Worth)
 }
 
 // room returns why no session can begin beside those in progress; "" if one can.

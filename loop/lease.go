@@ -17,8 +17,8 @@ var ErrTakenForLost = errors.New(
 // giveUp is how long a run works without having renewed its lease: a bit less than the lease lasts.
 func giveUp() time.Duration { return store.LeaseTime / 5 * 4 }
 
-// alone refuses a run beside one of another machine if their changes cannot travel between them.
-func (l *Loop) alone(tx *store.Tx) error {
+// refuseOthers refuses a run beside one of another machine if their changes cannot travel between them.
+func (l *Loop) refuseOthers(tx *store.Tx) error {
 	if !l.Store.Shared() || l.Merger.Travels() {
 		return nil
 	}

@@ -54,7 +54,7 @@ func (b inWork) fit(queue []ralph.Task) (i int, passes []int64) {
 // choose returns the task to begin beside those of the jobs.
 func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 	r.held = ""
-	alone, err := r.alone(tx)
+	alone, err := r.mergedAlone(tx)
 	if err != nil {
 		return task, false, err
 	}
@@ -69,9 +69,9 @@ func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 	if b.most, err = tx.DisciplineBounds(); err != nil {
 		return task, false, err
 	}
-	for _, l := range r.jobs {
-		b.tasks[l.task] = true
-		b.kinds[l.kind]++
+	for _, j := range r.jobs {
+		b.tasks[j.task] = true
+		b.kinds[j.kind]++
 	}
 	at, err := tx.WorkedOn()
 	for id := range b.tasks { // also those without a session yet
@@ -97,9 +97,9 @@ func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 	return queue[i], true, nil
 }
 
-// alone is the task that is to be merged before all others, if it waits for a session: until it has
+// mergedAlone returns the task that is to be merged before all others, if it waits for a session: until it has
 // had one nothing is merged.
-func (r *runner) alone(tx *store.Tx) (list []ralph.Task, err error) {
+func (r *runner) mergedAlone(tx *store.Tx) (list []ralph.Task, err error) {
 	id, err := tx.MergesAlone(r.Merger.MaxSentBack)
 	if err != nil || id == 0 {
 		return nil, err

@@ -78,8 +78,8 @@ func (l *Loop) TakeOver(ctx context.Context) error { return l.outside().takeOver
 
 // takeOver implements [Loop.TakeOver].
 func (c course) takeOver(ctx context.Context) (err error) {
-	look := func(tx *store.Tx) ([]ralph.Session, error) { return tx.LostSessions(false) }
-	lost, err := store.Read(ctx, c.Store, look)
+	read := func(tx *store.Tx) ([]ralph.Session, error) { return tx.LostSessions(false) }
+	lost, err := store.Read(ctx, c.Store, read)
 	if err != nil || len(lost) == 0 {
 		return err
 	}
@@ -96,7 +96,7 @@ func (c course) takeOver(ctx context.Context) (err error) {
 			reviews, err = tx.LostReviews()
 		}
 		if err == nil {
-			lost, err = look(tx)
+			lost, err = read(tx)
 		}
 		return err
 	}); err != nil {

@@ -99,7 +99,7 @@ func (r *runner) lookout(ctx context.Context) (seen outlook, err error) {
 			return seen, err
 		}
 	}
-	if seen, err = r.look(ctx); err != nil {
+	if seen, err = r.readOutlook(ctx); err != nil {
 		return seen, err
 	}
 	if err := r.limit(seen.spending); err != nil {
@@ -120,7 +120,7 @@ func (r *runner) lookout(ctx context.Context) (seen outlook, err error) {
 	if err := r.tidy(ctx, seen); err != nil {
 		return seen, err
 	}
-	now, err := r.look(ctx)
+	now, err := r.readOutlook(ctx)
 	if err == nil && len(now.lost) < len(seen.lost) {
 		err = errAgain // what they had handed over may have been queued
 	}
@@ -197,8 +197,8 @@ type outlook struct {
 	held     int             // how many tasks wait because their prompts were too long
 }
 
-// look reads the outlook.
-func (r *runner) look(ctx context.Context) (o outlook, err error) {
+// readOutlook reads the outlook.
+func (r *runner) readOutlook(ctx context.Context) (o outlook, err error) {
 	err = r.Store.View(context.WithoutCancel(ctx), func(tx *store.Tx) (err error) {
 		if o.spending, err = tx.Spending(r.id, order.Since(r.since(), r.Store.Now()), order.Worth); err != nil {
 			return err
@@ -255,7 +255,7 @@ func (r *runner) stopped(ctx context.Context) error {
 		if err := r.state(ctx, "paused", "paused by `ralph pause`", time.Time{}); err != nil {
 			return err
 		}
-		seen, err := r.look(ctx)
+		seen, err := r.readOutlook(ctx)
 		if err := cmp.Or(err, r.limit(seen.spending)); err != nil {
 			return err
 		}

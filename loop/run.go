@@ -70,7 +70,7 @@ func (l *Loop) run(ctx context.Context, begins time.Time) (Result, error) {
 				return err
 			}
 		}
-		if err := l.alone(tx); err != nil {
+		if err := l.refuseOthers(tx); err != nil {
 			return err
 		}
 		run, err = tx.StartRun(process, l.Limits, l.Sandbox)

@@ -102,8 +102,8 @@ func (r *runner) busy() bool { return len(r.jobs) > 0 || r.merges }
 
 // works reports whether anything in progress may change the project: a merge, or a session that does not just plan.
 func (r *runner) works() bool {
-	for _, l := range r.jobs {
-		if l.role != ralph.RolePlan {
+	for _, j := range r.jobs {
+		if j.role != ralph.RolePlan {
 			return true
 		}
 	}
@@ -150,8 +150,8 @@ func (r *runner) untilChange(ctx context.Context, changed <-chan struct{}) {
 		case <-soon.C:
 			changes = changed
 			continue
-		case judge := <-r.over:
-			r.ended = append(r.ended, judge)
+		case apply := <-r.over:
+			r.ended = append(r.ended, apply)
 		case <-changes:
 		case <-ctx.Done():
 		}
@@ -215,8 +215,8 @@ func (r *runner) sleep(ctx context.Context, until time.Time) {
 		select {
 		case <-timer.C:
 			continue
-		case judge := <-r.over:
-			r.ended = append(r.ended, judge)
+		case apply := <-r.over:
+			r.ended = append(r.ended, apply)
 		case <-r.changed:
 		case <-ctx.Done():
 		case <-r.Stop:

@@ -150,7 +150,7 @@ func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
 		for i := range tt.jobs {
 			r.jobs[i+1] = &job{}
 		}
-		seen, err := r.look(t.Context())
+		seen, err := r.readOutlook(t.Context())
 		if why := r.room(seen.spending); err != nil || why != tt.want {
 			t.Errorf("%s: got %q, %v; want %q", tt.name, why, err, tt.want)
 		}
@@ -162,7 +162,7 @@ func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
 		},
 		Store: db,
 	}, run)
-	if seen, err := r.look(t.Context()); err == nil {
+	if seen, err := r.readOutlook(t.Context()); err == nil {
 		t.Errorf("without a record of what is spent: got %+v", seen)
 	}
 }
@@ -193,7 +193,7 @@ func TestWhatAResultSaysOfItsTask(t *testing.T) {
 	} {
 		r := newRunner(&Loop{Store: &store.DB{}}, 1)
 		r.jobs[1], r.counted[5], r.missedTask, r.untold = &job{}, true, 4, 2
-		err := r.judge(t.Context(), &job{number: 1, task: 5, counted: tt.earlier}, tt.o, tt.fails)
+		err := r.apply(t.Context(), &job{number: 1, task: 5, counted: tt.earlier}, tt.o, tt.fails)
 		if !errors.Is(err, tt.err) || r.counted[5] != tt.counted || r.worked[5] != tt.worked || len(r.jobs) > 0 {
 			t.Errorf("%s: got %v; counted %t, worked %t, %d sessions", tt.name, err, r.counted[5], r.worked[5], len(r.jobs))
 		}
@@ -280,7 +280,7 @@ func TestASchedulerIsWatchedWhileItAppliesAResult(t *testing.T) {
 	r := newRunner(&Loop{Heart: w}, 1)
 	r.rests()
 	r.pulse.of(2).Beat(time.Hour)
-	if err := r.judge(t.Context(), &job{number: 1}, outcome{}, nil); err != nil || w.within > stepTime {
+	if err := r.apply(t.Context(), &job{number: 1}, outcome{}, nil); err != nil || w.within > stepTime {
 		t.Errorf("who watches may wait for %s, %v", w.within, err)
 	}
 }

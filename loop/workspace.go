@@ -81,8 +81,8 @@ func (c course) placeOf(ctx context.Context, row ralph.Session) (at session.Plac
 		return at, err
 	}
 	// Another machine may have the same name, and another clone on this one has it.
-	elsewhere := c.Store.OtherMachine(row) || c.Store.Shared() && !c.Here.Has(row.Dir)
-	if at.Workspace == nil && row.Role != ralph.RoleReview && elsewhere {
+	foreign := c.Store.OtherMachine(row) || c.Store.Shared() && !c.Here.Has(row.Dir)
+	if at.Workspace == nil && row.Role != ralph.RoleReview && foreign {
 		if at.Workspace, err = c.handedOver(ctx, row); err != nil {
 			return at, err
 		}
@@ -99,7 +99,7 @@ func (c course) placeOf(ctx context.Context, row ralph.Session) (at session.Plac
 func (c course) verifier(ctx context.Context, commit string, at *workspace.Workspace) (*check.Verifier, error) {
 	tree, err := c.Here.Tree.Whole(ctx, commit)
 	return &check.Verifier{
-		Rules: c.Check, Store: c.Store, Workspace: at, Key: c.Pool.Apart(tree), State: c.Here.State,
+		Rules: c.Check, Store: c.Store, Workspace: at, Key: c.Pool.ResultKey(tree), State: c.Here.State,
 		Busy: c.Busy, Slow: c.slow,
 	}, err
 }

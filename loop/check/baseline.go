@@ -44,7 +44,7 @@ type Verifier struct {
 	Rules
 	Store     *store.DB
 	Workspace *workspace.Workspace // nil if only what is known counts: a command without a result is then [ErrUnknown]
-	Key       string               // of results on the commit, see [workspace.Apart]
+	Key       string               // of results on the commit, see [workspace.Pool.ResultKey]
 	State     string               // the folder for ralph's own files
 	Busy      func(time.Duration)  // is told how long the next step may take; nil for nobody
 	Slow      func(command string) // is told of a command outside of sessions that runs longer than a second

@@ -261,7 +261,7 @@ func (l *Merger) run(ctx context.Context, commit, tree string, commands []string
 	l.outcomes.add(tree, list)
 	return list, l.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, r := range list {
-			if err := tx.PutVerification(l.Pool.Apart(tree), r.Check.Command, r); err != nil {
+			if err := tx.PutVerification(l.Pool.ResultKey(tree), r.Check.Command, r); err != nil {
 				return err
 			}
 		}
@@ -280,7 +280,7 @@ func (l *Merger) stored(
 		list, all = nil, true
 		for _, command := range commands {
 			var o check.Outcome
-			ok, err := tx.Verification(l.Pool.Apart(tree), command, &o)
+			ok, err := tx.Verification(l.Pool.ResultKey(tree), command, &o)
 			if err != nil {
 				return err
 			}

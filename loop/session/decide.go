@@ -67,7 +67,7 @@ func (s *Session) Decide(ctx context.Context, report agent.Report) (d signals.De
 		return tx.TryNow(s.Row.TaskID) // it waited long enough for somebody to decide on it
 	})
 	if errors.Is(err, ralph.ErrConflict) {
-		err = s.elsewhere(detached, err)
+		err = s.bookSettled(detached, err)
 	}
 	if err != nil && !errors.Is(err, ErrSettled) {
 		return d, err

@@ -13,9 +13,9 @@ import (
 // ErrSettled says that a session was taken for lost and decided elsewhere, as when its machine was asleep or cut off.
 var ErrSettled = errors.New("it was decided elsewhere meanwhile, as its run was taken for lost")
 
-// elsewhere is what becomes of a session that could not be decided if others have: what it has made is kept apart,
-// and what it has cost is booked. It returns why as it is if nobody has.
-func (s *Session) elsewhere(ctx context.Context, why error) error {
+// bookSettled returns why a session could not be decided. If others have decided on it, it keeps what the session has
+// made under a ref of its own, and books what it has cost.
+func (s *Session) bookSettled(ctx context.Context, why error) error {
 	was, err := store.Read(ctx, s.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.Session(s.Row.ID) })
 	if err != nil || was.CompletedAt.IsZero() {
 		return errors.Join(why, err)

@@ -16,10 +16,10 @@ import (
 	"ralph/store"
 )
 
-// A session is told of at most maxElsewhere events on other tasks, each once.
+// A session is told of at most maxNotices events on other tasks, each once.
 const (
-	maxElsewhere  = 5
-	lookElsewhere = 5 * time.Second // minimum time between two looks, and before the first
+	maxNotices  = 5
+	noticeEvery = 5 * time.Second // minimum time between two looks, and before the first
 )
 
 // A notice tells a session of one such event.
@@ -27,7 +27,7 @@ type notice struct{ key, text string }
 
 // pendingNotices returns the notices that have not been given yet.
 func (s *Session) pendingNotices(ctx context.Context) ([]notice, error) {
-	if len(s.told) >= maxElsewhere {
+	if len(s.told) >= maxNotices {
 		return nil, nil
 	}
 	e, err := store.Read(ctx, s.Store, func(tx *store.Tx) (store.Elsewhere, error) { return tx.Elsewhere(s.Row) })
@@ -56,7 +56,7 @@ func (s *Session) pendingNotices(ctx context.Context) ([]notice, error) {
 		s.passedBy[mergedKey(l)] = true
 	}
 	list = slices.DeleteFunc(list, func(n notice) bool { return s.told[n.key] })
-	return list[:min(len(list), maxElsewhere-len(s.told))], nil
+	return list[:min(len(list), maxNotices-len(s.told))], nil
 }
 
 // touched returns the files that the session has changed so far.
@@ -110,10 +110,10 @@ func notices(e store.Elsewhere, touched []string, target string) (list []notice)
 
 // tell gives the agent its notices, as far as it takes them now.
 func (s *Session) tell(ctx context.Context, say chan<- agent.Message) {
-	if s.Width() == 1 || s.desk != nil || time.Since(s.lookedElsewhere) < lookElsewhere {
+	if s.Width() == 1 || s.desk != nil || time.Since(s.noticedAt) < noticeEvery {
 		return
 	}
-	s.lookedElsewhere = time.Now()
+	s.noticedAt = time.Now()
 	list, err := s.pendingNotices(ctx)
 	if err != nil && ctx.Err() == nil {
 		s.Log.Warn("cannot tell a session what happens elsewhere", "session", s.Row.ID, "error", err)

@@ -146,7 +146,7 @@ func (s *Session) Claimed(ctx context.Context) (bool, error) {
 	return err == nil && closing.Payload != nil && closing.Payload.Verb() == ralph.VerbDone, err
 }
 
-// checkLate is [Session.check] after the agent has ended, when nothing watches for people's requests
+// checkLate is [Session.checkDone] after the agent has ended, when nothing watches for people's requests
 // any more. A person who stops the session meanwhile ends the check; there is no finding then.
 func (s *Session) checkLate(ctx context.Context) (*finding, error) {
 	s.late = true
@@ -163,7 +163,7 @@ func (s *Session) checkLate(ctx context.Context) (*finding, error) {
 			}
 		}
 	}()
-	f, err := s.check(within)
+	f, err := s.checkDone(within)
 	if errors.Is(context.Cause(within), halted) {
 		s.called, f, err = halted, nil, nil
 	}
@@ -183,9 +183,9 @@ func (s *Session) obeyHalt(ctx context.Context, stop context.CancelCauseFunc) (c
 	return changed
 }
 
-// check inspects the session's work and then runs the verification on that commit, in a workspace in which nobody
+// checkDone inspects the session's work and then runs the verification on that commit, in a workspace in which nobody
 // works.
-func (s *Session) check(ctx context.Context) (*finding, error) {
+func (s *Session) checkDone(ctx context.Context) (*finding, error) {
 	f, err := s.inspect(ctx)
 	if err != nil {
 		return nil, err
@@ -204,9 +204,9 @@ func (s *Session) check(ctx context.Context) (*finding, error) {
 	round := check.Round{Session: s.Row.ID, Log: filepath.Join(s.folder(), "verify.log"), Slow: s.checking}
 	defer s.checking("")
 	if s.Workspace.Clone == nil {
-		return f, errors.Join(s.alone(ctx, f, round), s.hidden(ctx, f, f.made.Head, round))
+		return f, errors.Join(s.checkAlone(ctx, f, round), s.hidden(ctx, f, f.made.Head, round))
 	}
-	return f, s.apart(ctx, f, round)
+	return f, s.checkMerged(ctx, f, round)
 }
 
 // CheckTime returns the longest time that checking a done may take.

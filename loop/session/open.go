@@ -24,14 +24,14 @@ func (p Parts) Open(ctx context.Context, at *workspace.Workspace, start store.St
 	if err := os.MkdirAll(s.folder(), 0o700); err != nil {
 		return nil, fmt.Errorf("folder of the session's transcript: %w", err)
 	}
-	if err := s.look(ctx); err != nil {
+	if err := s.scan(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(s.folder()))
 	}
 	return s, nil
 }
 
-// look notes the state in which the session's workspace is.
-func (s *Session) look(ctx context.Context) (err error) {
+// scan notes the state in which the session's workspace is.
+func (s *Session) scan(ctx context.Context) (err error) {
 	ws := s.Workspace
 	if lock, err := ws.Tree.Unlock(); err != nil {
 		s.Log.Warn("cannot remove git's index lock, which no process holds", "error", err)

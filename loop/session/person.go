@@ -43,7 +43,7 @@ func (p Parts) Complete(ctx context.Context, task int64, c Completion) (refused 
 	if _, err := s.closing(ctx); err != nil {
 		return "", d, err
 	}
-	found, err := s.check(ctx)
+	found, err := s.checkDone(ctx)
 	if err != nil {
 		return "", d, err
 	}

@@ -71,9 +71,9 @@ type Session struct {
 	observer *observer
 	asking   bool // its clock is stopped while a person is asked for a permission
 
-	told            map[string]bool // notices that the agent was given, by key
-	passedBy        map[string]bool // merged changes that touched none of its files, by key
-	lookedElsewhere time.Time
+	told      map[string]bool // notices that the agent was given, by key
+	passedBy  map[string]bool // merged changes that touched none of its files, by key
+	noticedAt time.Time
 
 	replies []signals.Notice // what the agent was told at the ends of its turns
 	shown   string           // the target's tip that its workspace has; "" if only its base
@@ -250,8 +250,8 @@ func (s *Session) idleScratch() string { return s.scratch() + "-idle" }
 
 // content returns the digest of the work tree.
 func (s *Session) content(ctx context.Context) (string, error) {
-	look, err := s.Workspace.Snapshot(ctx, s.idleScratch())
-	return look.Content, err
+	seen, err := s.Workspace.Snapshot(ctx, s.idleScratch())
+	return seen.Content, err
 }
 
 // cpu returns the CPU time that the session's processes have used.

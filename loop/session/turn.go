@@ -58,7 +58,7 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	w := s.await(ctx, turn)
 	defer w.over()
 	r := reply{}
-	found, err := s.check(ctx)
+	found, err := s.checkDone(ctx)
 	if err == nil && ctx.Err() == nil {
 		r, err = s.decideReply(ctx, found, w.there())
 	}

@@ -27,8 +27,8 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 		defer timer.Stop()
 		end = timer.C
 	}
-	look := time.NewTicker(s.idle.interval())
-	defer look.Stop()
+	idles := time.NewTicker(s.idle.interval())
+	defer idles.Stop()
 	stopping := s.Stop
 	var grace <-chan time.Time
 	drain := func() {
@@ -37,7 +37,7 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 		}
 	}
 	handed := map[int64]bool{}
-	s.lookedElsewhere = time.Now() // its prompt is up to date
+	s.noticedAt = time.Now() // its prompt is up to date
 	var asked wish
 	var changed <-chan struct{} // nil: read people's requests
 	for {
@@ -51,7 +51,7 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 		case <-stopping:
 			stopping = nil
 			drain()
-		case <-look.C:
+		case <-idles.C:
 			idle, err := s.idle.over(ctx, time.Now(), s.clock.paused())
 			if err != nil && ctx.Err() == nil {
 				s.Log.Warn("cannot tell whether the session is idle", "session", s.Row.ID, "error", err)

@@ -83,8 +83,8 @@ func commitMessage(s *Session, closing signals.Payload) string {
 	return b.String() + ralph.Trailers(s.Task.ID, s.Row.ID)
 }
 
-// alone checks the candidate of a person, who merges it themselves, as it is.
-func (s *Session) alone(ctx context.Context, f *finding, round check.Round) error {
+// checkAlone checks the candidate of a person, who merges it themselves, as it is.
+func (s *Session) checkAlone(ctx context.Context, f *finding, round check.Round) error {
 	if len(s.Verify.All()) == 0 {
 		return nil
 	}
@@ -122,9 +122,9 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 // much as is well spent where one in ten fails only merged, and would take another session.
 const spareShare = 10
 
-// apart checks the session's candidate in another workspace, merged with what
+// checkMerged checks the session's candidate in another workspace, merged with what
 // has been merged into the target meanwhile. A conflict sends it back.
-func (s *Session) apart(ctx context.Context, f *finding, round check.Round) error {
+func (s *Session) checkMerged(ctx context.Context, f *finding, round check.Round) error {
 	merger := s.Merger.In(s.checker(round))
 	if s.late {
 		merger.Wait = 0 // no agent could be told, and who waits here may be who is to merge the others

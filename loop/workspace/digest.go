@@ -210,10 +210,10 @@ func gone(err error) (string, error) {
 
 // Files returns one digest for the contents of all watched files. A
 // missing file counts as missing, an unreadable one with the reason.
-func (p *Workspace) Files() string {
+func (w *Workspace) Files() string {
 	sum := sha256.New()
-	for _, name := range p.Watched {
-		err := addFile(sum, filepath.Join(p.Dir, name), name)
+	for _, name := range w.Watched {
+		err := addFile(sum, filepath.Join(w.Dir, name), name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			fmt.Fprintf(sum, "%q cannot be read: %s\n", name, reason(err))
 		}

@@ -33,12 +33,12 @@ func (g given) patterns() (list []string) {
 
 // given finds the files for a workspace that exist and that git ignores.
 // Tracked files are in the workspace already.
-func (s *Pool) given(ctx context.Context) (given, error) {
-	included, err := s.Here.Tree.Matching(ctx, includeFile)
+func (p *Pool) given(ctx context.Context) (given, error) {
+	included, err := p.Here.Tree.Matching(ctx, includeFile)
 	if err != nil {
 		return nil, err
 	}
-	return s.Here.Tree.IgnoredOf(ctx, included)
+	return p.Here.Tree.IgnoredOf(ctx, included)
 }
 
 // A SetupError says that a workspace's set-up failed.
@@ -53,28 +53,28 @@ func (e *SetupError) Error() string {
 // equip gives the workspace the person's files and runs the set-up, unless it
 // ran with the same input before. It returns true if, apart from ignored
 // files, nothing changed: no file was given and no command ran.
-func (p *Workspace) equip(ctx context.Context, g given) (as bool, err error) {
-	s := p.Clone
-	if err := p.give(g); err != nil {
+func (w *Workspace) equip(ctx context.Context, g given) (as bool, err error) {
+	c := w.Clone
+	if err := w.give(g); err != nil {
 		return false, err
 	}
 	as = len(g) == 0
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q\n", s.pool.Setup)
-	p.addManifests(sum)
-	mark := filepath.Join(s.folder, setupFile)
+	fmt.Fprintf(sum, "%q\n", c.pool.Setup)
+	w.addManifests(sum)
+	mark := filepath.Join(c.folder, setupFile)
 	key := hex.EncodeToString(sum.Sum(nil))
 	done, err := os.ReadFile(mark)
-	if err == nil && string(done) == key && !s.git.HasModules() { // submodules are empty each time
+	if err == nil && string(done) == key && !c.git.HasModules() { // submodules are empty each time
 		return as, nil
 	}
-	if err := s.forget(setupFile); err != nil {
+	if err := c.forget(setupFile); err != nil {
 		return false, err
 	}
-	if err := p.commands(ctx, s.pool.Setup); err != nil {
+	if err := w.commands(ctx, c.pool.Setup); err != nil {
 		return false, err
 	}
-	return as && len(s.pool.Setup) == 0 && !s.git.HasModules(), os.WriteFile(mark, []byte(key), 0o600)
+	return as && len(c.pool.Setup) == 0 && !c.git.HasModules(), os.WriteFile(mark, []byte(key), 0o600)
 }
 
 // manifests are the files that say what a project's packages need: when one changes, set-up runs again.
@@ -85,9 +85,9 @@ var manifests = []string{
 }
 
 // addManifests adds the project's manifests, and those of the packages one level below.
-func (p *Workspace) addManifests(sum hash.Hash) {
+func (w *Workspace) addManifests(sum hash.Hash) {
 	folders := []string{"."}
-	entries, _ := os.ReadDir(p.Dir) // a folder that cannot be read makes set-up fail, which says so
+	entries, _ := os.ReadDir(w.Dir) // a folder that cannot be read makes set-up fail, which says so
 	for _, e := range entries {
 		if e.IsDir() {
 			folders = append(folders, e.Name())
@@ -96,7 +96,7 @@ func (p *Workspace) addManifests(sum hash.Hash) {
 	for _, folder := range folders {
 		for _, name := range manifests {
 			name = filepath.Join(folder, name)
-			if err := addFile(sum, p.Path(name), name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := addFile(sum, w.Path(name), name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				fmt.Fprintf(sum, "%q %s\n", name, reason(err))
 			}
 		}
@@ -104,9 +104,9 @@ func (p *Workspace) addManifests(sum hash.Hash) {
 }
 
 // give copies the person's files into the workspace.
-func (p *Workspace) give(g given) error {
+func (w *Workspace) give(g given) error {
 	for _, name := range g {
-		if err := copyInto(p.Clone.pool.Here.Dir, p.Dir, name); err != nil {
+		if err := copyInto(w.Clone.pool.Here.Dir, w.Dir, name); err != nil {
 			return fmt.Errorf("%s: %s: %w", includeFile, name, err)
 		}
 	}
@@ -117,23 +117,23 @@ func (p *Workspace) give(g given) error {
 const setupTail = 2000
 
 // commands runs the person's set-up commands in the workspace.
-func (p *Workspace) commands(ctx context.Context, commands []string) error {
-	s := p.Clone.pool
+func (w *Workspace) commands(ctx context.Context, commands []string) error {
+	p := w.Clone.pool
 	for _, command := range commands {
-		limited, cancel := context.WithTimeout(ctx, s.Timeout)
-		marker := Marker("workspace-" + p.Clone.name() + "-" + p.State)
+		limited, cancel := context.WithTimeout(ctx, p.Timeout)
+		marker := Marker("workspace-" + w.Clone.name() + "-" + w.State)
 		spec := proc.Spec{
-			Args: []string{"/bin/sh", "-c", command}, Dir: p.Dir, Marker: marker,
-			Env: proc.Joined(s.Env, p.Environ(), []string{marker}), Through: s.Through,
+			Args: []string{"/bin/sh", "-c", command}, Dir: w.Dir, Marker: marker,
+			Env: proc.Joined(p.Env, w.Environ(), []string{marker}), Through: p.Through,
 		}
-		enter := s.Enter
-		if p.Clone.Checks {
-			enter = s.Prepare
+		enter := p.Enter
+		if w.Clone.Checks {
+			enter = p.EnterSetup
 		}
 		leave, err := enter.Enter(&spec)
 		if err != nil {
 			cancel()
-			return fmt.Errorf("set-up of workspace %s: %w", p.Clone.name(), err)
+			return fmt.Errorf("set-up of workspace %s: %w", w.Clone.name(), err)
 		}
 		result, err := proc.Run(limited, spec, setupTail, nil)
 		leave()
@@ -145,7 +145,7 @@ func (p *Workspace) commands(ctx context.Context, commands []string) error {
 		case err != nil:
 			return &SetupError{command, err.Error()}
 		case over != nil:
-			return &SetupError{command, fmt.Sprintf("it took longer than %s", s.Timeout)}
+			return &SetupError{command, fmt.Sprintf("it took longer than %s", p.Timeout)}
 		case result.Exit.Code != 0:
 			return &SetupError{command, fmt.Sprintf("exit status %d: %s", result.Exit.Code, strings.TrimSpace(result.Output))}
 		}

@@ -32,57 +32,57 @@ const (
 )
 
 // At prepares a workspace for checking a commit: its files exactly, and ignored ones as set-up made them.
-func (p *Workspace) At(ctx context.Context, commit string) error {
-	s := p.Clone
-	if err := p.drop(); err != nil {
+func (w *Workspace) At(ctx context.Context, commit string) error {
+	c := w.Clone
+	if err := w.drop(); err != nil {
 		return err
 	}
-	given, err := s.pool.given(ctx)
+	given, err := c.pool.given(ctx)
 	if err != nil {
 		return err
 	}
-	if err := p.stand(ctx, commit, given); err != nil {
+	if err := w.stand(ctx, commit, given); err != nil {
 		return err
 	}
-	ground, differs, err := p.find(ctx, commit, given)
+	ground, differs, err := w.find(ctx, commit, given)
 	if err != nil {
 		return err
 	}
-	if err := p.begin(ctx, ground); err != nil {
+	if err := w.begin(ctx, ground); err != nil {
 		return err
 	}
-	if differs || s.git.HasModules() && len(s.pool.Setup) > 0 { // submodules are empty each time
-		if err := p.commands(ctx, s.pool.Setup); err != nil {
+	if differs || c.git.HasModules() && len(c.pool.Setup) > 0 { // submodules are empty each time
+		if err := w.commands(ctx, c.pool.Setup); err != nil {
 			return err
 		}
 	}
-	tree, err := s.pool.Here.Tree.Whole(ctx, commit)
+	tree, err := c.pool.Here.Tree.Whole(ctx, commit)
 	if err != nil {
 		return err
 	}
-	return p.note(standing{commit, tree})
+	return w.note(standing{commit, tree})
 }
 
 // stand checks out a commit and gives the workspace the person's files.
-func (p *Workspace) stand(ctx context.Context, commit string, given given) error {
-	if err := p.checkOut(ctx, commit, commit, "", given); err != nil {
+func (w *Workspace) stand(ctx context.Context, commit string, given given) error {
+	if err := w.checkOut(ctx, commit, commit, "", given); err != nil {
 		return err
 	}
-	return p.give(given)
+	return w.give(given)
 }
 
 // find returns the ground for the checked out commit, which it makes of what is merged if there is
 // none; "" if there is no set-up. differs says that this commit is to be set up in another way.
-func (p *Workspace) find(ctx context.Context, commit string, given given) (ground string, differs bool, err error) {
-	s := p.Clone
-	if len(s.pool.Setup) == 0 {
+func (w *Workspace) find(ctx context.Context, commit string, given given) (ground string, differs bool, err error) {
+	c := w.Clone
+	if len(c.pool.Setup) == 0 {
 		return "", false, nil
 	}
-	ground = p.groundFor(given)
+	ground = w.groundFor(given)
 	if exists(ground) {
 		return ground, false, nil
 	}
-	lock, err := s.pool.lock(ctx, Ground, s.pool.Timeout) // the others wait for what this one makes
+	lock, err := c.pool.lock(ctx, Ground, c.pool.Timeout) // the others wait for what this one makes
 	if err != nil {
 		return "", false, err
 	}
@@ -91,61 +91,61 @@ func (p *Workspace) find(ctx context.Context, commit string, given given) (groun
 		return ground, false, nil
 	}
 	tip := commit
-	if s.pool.Merged != nil {
-		if tip, err = s.pool.Merged(ctx); err != nil {
+	if c.pool.Merged != nil {
+		if tip, err = c.pool.Merged(ctx); err != nil {
 			return "", false, err
 		}
 	}
 	if tip != commit {
-		if err := p.stand(ctx, tip, given); err != nil {
+		if err := w.stand(ctx, tip, given); err != nil {
 			return "", false, err
 		}
 	}
-	merged := p.groundFor(given)
+	merged := w.groundFor(given)
 	if !exists(merged) {
-		if err := p.make(ctx, merged); err != nil {
+		if err := w.make(ctx, merged); err != nil {
 			return "", false, err
 		}
 	}
 	if tip != commit {
-		err = p.stand(ctx, commit, given)
+		err = w.stand(ctx, commit, given)
 	}
 	return merged, merged != ground, err
 }
 
 // groundFor returns the folder for what set-up makes of the files that are checked out.
-func (p *Workspace) groundFor(given given) string {
-	s := p.Clone
+func (w *Workspace) groundFor(given given) string {
+	c := w.Clone
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q\n", s.pool.Setup)
-	p.addManifests(sum)
+	fmt.Fprintf(sum, "%q\n", c.pool.Setup)
+	w.addManifests(sum)
 	for _, name := range given {
-		if info, err := os.Stat(p.Here().Path(name)); err == nil {
+		if info, err := os.Stat(w.Here().Path(name)); err == nil {
 			fmt.Fprintf(sum, "%q %d %d\n", name, info.Size(), info.ModTime().UnixNano())
 		}
 	}
-	return filepath.Join(s.grounds(), hex.EncodeToString(sum.Sum(nil))[:32])
+	return filepath.Join(c.grounds(), hex.EncodeToString(sum.Sum(nil))[:32])
 }
 
 // grounds returns the folder of the grounds: one for all workspaces, or, where paths differ between them, the
 // workspace's own.
-func (s *Clone) grounds() string {
-	if s.pool.Layers {
-		return filepath.Join(s.pool.Dir, Ground)
+func (c *Clone) grounds() string {
+	if c.pool.Layers {
+		return filepath.Join(c.pool.Dir, Ground)
 	}
-	return filepath.Join(s.folder, "grounds")
+	return filepath.Join(c.folder, "grounds")
 }
 
 // make runs the set-up on the workspace's files, which are merged work, and keeps what it made as a ground.
-func (p *Workspace) make(ctx context.Context, ground string) error {
-	s := p.Clone
-	if err := p.begin(ctx, ""); err != nil {
+func (w *Workspace) make(ctx context.Context, ground string) error {
+	c := w.Clone
+	if err := w.begin(ctx, ""); err != nil {
 		return err
 	}
-	if err := p.commands(ctx, s.pool.Setup); err != nil {
-		return errors.Join(err, p.drop())
+	if err := w.commands(ctx, c.pool.Setup); err != nil {
+		return errors.Join(err, w.drop())
 	}
-	tracked, err := s.git.Tracked(ctx)
+	tracked, err := c.git.Tracked(ctx)
 	if err != nil {
 		return err
 	}
@@ -153,32 +153,32 @@ func (p *Workspace) make(ctx context.Context, ground string) error {
 	if err := errors.Join(files.RemoveAll(made), os.MkdirAll(made, 0o700)); err != nil {
 		return err
 	}
-	if s.pool.Layers {
-		if err := prune(filepath.Join(s.dropped(), "tree"), tracked); err != nil {
+	if c.pool.Layers {
+		if err := prune(filepath.Join(c.dropped(), "tree"), tracked); err != nil {
 			return err
 		}
-		entries, err := os.ReadDir(s.dropped())
+		entries, err := os.ReadDir(c.dropped())
 		for _, e := range entries {
-			err = errors.Join(err, os.Rename(filepath.Join(s.dropped(), e.Name()), filepath.Join(made, e.Name())))
+			err = errors.Join(err, os.Rename(filepath.Join(c.dropped(), e.Name()), filepath.Join(made, e.Name())))
 		}
 		if err != nil {
 			return err
 		}
-	} else if err := p.keepCopies(ctx, made, tracked); err != nil {
+	} else if err := w.keepCopies(ctx, made, tracked); err != nil {
 		return err
 	}
-	if err := p.drop(); err != nil {
+	if err := w.drop(); err != nil {
 		return err
 	}
-	s.removeGrounds()
+	c.removeGrounds()
 	return os.Rename(made, ground)
 }
 
 // removeGrounds removes the grounds that nobody uses. Those that stay are looked at the next time.
-func (s *Clone) removeGrounds() {
-	entries, _ := os.ReadDir(s.grounds())
+func (c *Clone) removeGrounds() {
+	entries, _ := os.ReadDir(c.grounds())
 	for _, e := range entries {
-		dir := filepath.Join(s.grounds(), e.Name())
+		dir := filepath.Join(c.grounds(), e.Name())
 		if filepath.Ext(dir) != "" {
 			continue // a lock, or one that is being made
 		}
@@ -217,86 +217,86 @@ func prune(dir string, tracked map[string]bool) error {
 }
 
 // begin has the workspace stand on a ground, "" for none, with nothing upon it.
-func (p *Workspace) begin(ctx context.Context, ground string) error {
-	s := p.Clone
-	if err := s.stepOff(); err != nil {
+func (w *Workspace) begin(ctx context.Context, ground string) error {
+	c := w.Clone
+	if err := c.stepOff(); err != nil {
 		return err
 	}
 	if ground != "" {
 		lock := flock.New(ground + ".lock")
 		if _, err := lock.TryRLockContext(ctx, freeLook); err != nil {
-			return fmt.Errorf("the ground of workspace %s: %w", s.name(), err)
+			return fmt.Errorf("the ground of workspace %s: %w", c.name(), err)
 		}
-		s.standsOn = lock
-		if err := os.Symlink(ground, filepath.Join(s.folder, Ground)); err != nil {
+		c.standsOn = lock
+		if err := os.Symlink(ground, filepath.Join(c.folder, Ground)); err != nil {
 			return err
 		}
 	}
-	if s.pool.Layers {
-		return p.drop()
+	if c.pool.Layers {
+		return w.drop()
 	}
-	return p.putBack(ctx, ground)
+	return w.putBack(ctx, ground)
 }
 
 // stepOff has the workspace use no ground any more.
-func (s *Clone) stepOff() error {
-	err := s.forget(Ground)
-	if s.standsOn != nil {
-		err = errors.Join(err, s.standsOn.Unlock())
-		s.standsOn = nil
+func (c *Clone) stepOff() error {
+	err := c.forget(Ground)
+	if c.standsOn != nil {
+		err = errors.Join(err, c.standsOn.Unlock())
+		c.standsOn = nil
 	}
 	return err
 }
 
 // latest has a workspace to work in stand on the newest ground, if there is one: its set-up then finds there
 // what that of the checks has loaded.
-func (p *Workspace) latest(ctx context.Context) error {
-	s := p.Clone
-	if !s.pool.Layers {
-		return p.warmUp(ctx)
+func (w *Workspace) latest(ctx context.Context) error {
+	c := w.Clone
+	if !c.pool.Layers {
+		return w.warmUp(ctx)
 	}
-	entries, _ := os.ReadDir(s.grounds())
+	entries, _ := os.ReadDir(c.grounds())
 	newest, at := "", time.Time{}
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && e.IsDir() && filepath.Ext(e.Name()) == "" && info.ModTime().After(at) {
-			newest, at = filepath.Join(s.grounds(), e.Name()), info.ModTime()
+			newest, at = filepath.Join(c.grounds(), e.Name()), info.ModTime()
 		}
 	}
-	if err := s.stepOff(); err != nil || newest == "" {
+	if err := c.stepOff(); err != nil || newest == "" {
 		return err
 	}
 	lock := flock.New(newest + ".lock")
 	if ok, err := lock.TryRLock(); err != nil || !ok {
 		return err
 	}
-	s.standsOn = lock
-	return os.Symlink(newest, filepath.Join(s.folder, Ground))
+	c.standsOn = lock
+	return os.Symlink(newest, filepath.Join(c.folder, Ground))
 }
 
-func (s *Clone) dropped() string { return filepath.Join(s.folder, Dropped) }
+func (c *Clone) dropped() string { return filepath.Join(c.folder, Dropped) }
 
 // drop removes what a check wrote.
-func (p *Workspace) drop() error {
-	s := p.Clone
-	if !s.Checks || !s.pool.Layers {
+func (w *Workspace) drop() error {
+	c := w.Clone
+	if !c.Checks || !c.pool.Layers {
 		return nil
 	}
-	return files.RemoveAll(s.dropped())
+	return files.RemoveAll(c.dropped())
 }
 
 // Made returns the folder with what commands wrote in the workspace, which may have more files.
-func (p *Workspace) Made() string {
-	if p.Clone != nil && p.Clone.Checks && p.Clone.pool.Layers {
-		return filepath.Join(p.Clone.dropped(), "tree", filepath.FromSlash(p.Clone.git.Below("")))
+func (w *Workspace) Made() string {
+	if w.Clone != nil && w.Clone.Checks && w.Clone.pool.Layers {
+		return filepath.Join(w.Clone.dropped(), "tree", filepath.FromSlash(w.Clone.git.Below("")))
 	}
-	return p.Dir
+	return w.Dir
 }
 
 // Digests is [Digests] of the workspace as its commands see it.
-func (p *Workspace) Digests(patterns []string) map[string]string {
-	digests, _ := Digests(p.Dir, patterns)
-	made := p.Made()
-	if made == p.Dir {
+func (w *Workspace) Digests(patterns []string) map[string]string {
+	digests, _ := Digests(w.Dir, patterns)
+	made := w.Made()
+	if made == w.Dir {
 		return digests
 	}
 	for name := range digests {
@@ -326,13 +326,13 @@ var goEntry = regexp.MustCompile(`^[0-9a-f]{2}/[0-9a-f]{64}-[ad]$`)
 // KeepWarm keeps what the verification has built, for all workspaces to begin with, unless there is something
 // already. It is to be called only before anything of a session's has been merged: what a session wrote
 // must not decide what another builds.
-func (p *Workspace) KeepWarm() error {
-	s := p.Clone
-	warm, name := filepath.Join(s.pool.Dir, Warm), s.built()
-	if !s.pool.Layers || exists(warm) || name == "" {
+func (w *Workspace) KeepWarm() error {
+	c := w.Clone
+	warm, name := filepath.Join(c.pool.Dir, Warm), c.built()
+	if !c.pool.Layers || exists(warm) || name == "" {
 		return nil
 	}
-	built := filepath.Join(s.dropped(), name)
+	built := filepath.Join(c.dropped(), name)
 	if err := filepath.WalkDir(built, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -345,7 +345,7 @@ func (p *Workspace) KeepWarm() error {
 	}); err != nil {
 		return err
 	}
-	kept, err := os.MkdirTemp(s.pool.Dir, Warm+"-")
+	kept, err := os.MkdirTemp(c.pool.Dir, Warm+"-")
 	if err != nil {
 		return err
 	}
@@ -358,9 +358,9 @@ func (p *Workspace) KeepWarm() error {
 
 // built returns where Go's build cache is in what a check wrote: in the layer of the user's caches, in that
 // of caches that the user does not have, or in one of its own; "" if it is in none.
-func (s *Clone) built() string {
+func (c *Clone) built() string {
 	for _, layer := range []string{"xdg", "caches", ""} {
-		if name := filepath.Join(layer, GoBuild); exists(filepath.Join(s.dropped(), name)) {
+		if name := filepath.Join(layer, GoBuild); exists(filepath.Join(c.dropped(), name)) {
 			return name
 		}
 	}

@@ -25,8 +25,8 @@ type Listed struct {
 }
 
 // List returns the existing workspaces.
-func (s *Pool) List(ctx context.Context) (list []Listed, err error) {
-	entries, err := os.ReadDir(s.Dir)
+func (p *Pool) List(ctx context.Context) (list []Listed, err error) {
+	entries, err := os.ReadDir(p.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -34,17 +34,17 @@ func (s *Pool) List(ctx context.Context) (list []Listed, err error) {
 		if _, _, ok := parseName(e.Name()); !ok || !e.IsDir() {
 			continue
 		}
-		l := Listed{Name: e.Name(), Dir: filepath.Join(s.Dir, e.Name(), "tree", filepath.FromSlash(s.Here.Tree.Below("")))}
-		if l.Base, err = s.Here.Tree.Ref(ctx, baseRefs+l.Name); err != nil {
+		l := Listed{Name: e.Name(), Dir: filepath.Join(p.Dir, e.Name(), "tree", filepath.FromSlash(p.Here.Tree.Below("")))}
+		if l.Base, err = p.Here.Tree.Ref(ctx, baseRefs+l.Name); err != nil {
 			return nil, err
 		}
 		for _, at := range []string{leftFile, "tree"} {
-			if info, err := os.Stat(filepath.Join(s.Dir, e.Name(), at)); err == nil {
+			if info, err := os.Stat(filepath.Join(p.Dir, e.Name(), at)); err == nil {
 				l.Used = info.ModTime()
 				break
 			}
 		}
-		lock, err := s.lock(ctx, l.Name, 0)
+		lock, err := p.lock(ctx, l.Name, 0)
 		if l.Busy = errors.Is(err, ErrTaken); err == nil {
 			err = lock.Unlock()
 		}
@@ -67,90 +67,90 @@ func parseName(name string) (number int, checks, ok bool) {
 var ErrNotFound = errors.New("there is no such workspace; `ralph workspace list` names them")
 
 // named takes an existing workspace.
-func (s *Pool) named(ctx context.Context, name string, wait time.Duration) (*Workspace, error) {
+func (p *Pool) named(ctx context.Context, name string, wait time.Duration) (*Workspace, error) {
 	none := fmt.Errorf("workspace %q: %w", name, ErrNotFound)
 	number, checks, ok := parseName(name)
-	if !ok || !exists(filepath.Join(s.Dir, name)) {
+	if !ok || !exists(filepath.Join(p.Dir, name)) {
 		return nil, none
 	}
-	lock, err := s.lock(ctx, name, wait)
+	lock, err := p.lock(ctx, name, wait)
 	if err != nil {
 		return nil, err
 	}
-	if !exists(filepath.Join(s.Dir, name)) { // whoever held the lock has removed it
+	if !exists(filepath.Join(p.Dir, name)) { // whoever held the lock has removed it
 		return nil, errors.Join(none, lock.Unlock())
 	}
-	return s.taken(ctx, number, checks, lock)
+	return p.taken(ctx, number, checks, lock)
 }
 
 // Reset has a workspace prepared from scratch, git-ignored files included,
 // before its next use. Unsaved work in it is saved first.
-func (s *Pool) Reset(ctx context.Context, name string) (err error) {
-	p, err := s.named(ctx, name, lockWait)
+func (p *Pool) Reset(ctx context.Context, name string) (err error) {
+	w, err := p.named(ctx, name, lockWait)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.Release()) }()
-	return errors.Join(p.rescue(ctx), p.Spoil())
+	defer func() { err = errors.Join(err, w.Release()) }()
+	return errors.Join(w.rescue(ctx), w.Spoil())
 }
 
 // Remove removes a workspace. Unsaved work in it is saved first.
-func (s *Pool) Remove(ctx context.Context, name string) (err error) {
-	p, err := s.named(ctx, name, lockWait)
+func (p *Pool) Remove(ctx context.Context, name string) (err error) {
+	w, err := p.named(ctx, name, lockWait)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.Release()) }() // the lock file stays, as others may be waiting on it
-	if err := p.rescue(ctx); err != nil {
+	defer func() { err = errors.Join(err, w.Release()) }() // the lock file stays, as others may be waiting on it
+	if err := w.rescue(ctx); err != nil {
 		return err
 	}
-	if err := p.Clone.forget(leftFile); err != nil { // what a kill leaves behind from here on is nobody's work
+	if err := w.Clone.forget(leftFile); err != nil { // what a kill leaves behind from here on is nobody's work
 		return err
 	}
-	if err := p.Clone.discard(p.Clone.folder); err != nil {
+	if err := w.Clone.discard(w.Clone.folder); err != nil {
 		return fmt.Errorf("workspace %s: %w", name, err)
 	}
-	return errors.Join(s.Here.Tree.SetRef(ctx, startRefs+name, ""), s.Here.Tree.SetRef(ctx, baseRefs+name, ""))
+	return errors.Join(p.Here.Tree.SetRef(ctx, startRefs+name, ""), p.Here.Tree.SetRef(ctx, baseRefs+name, ""))
 }
 
 // Tidy removes the workspaces that were not used since the given time or, if the
 // disk has less than minFree bytes left, all unused ones. It keeps the folders
 // in open: their sessions have no verdict yet, which needs what is in them.
-func (s *Pool) Tidy(ctx context.Context, since time.Time, minFree uint64, open []string) error {
-	stuck, err := filepath.Glob(filepath.Join(s.Dir, stuckPrefix+"*"))
+func (p *Pool) Tidy(ctx context.Context, since time.Time, minFree uint64, open []string) error {
+	stuck, err := filepath.Glob(filepath.Join(p.Dir, stuckPrefix+"*"))
 	for _, folder := range stuck {
 		if err := files.RemoveAll(folder); err != nil {
-			s.Log.Warn("cannot remove what a workspace was made anew without; remove it by hand", "folder", folder, "error", err)
+			p.Log.Warn("cannot remove what a workspace was made anew without; remove it by hand", "folder", folder, "error", err)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	list, err := s.List(ctx)
+	list, err := p.List(ctx)
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	free, err := freeBytes(s.Dir)
+	free, err := freeBytes(p.Dir)
 	short := err == nil && free < minFree
 	for _, l := range list {
 		if l.Busy || !short && l.Used.After(since) || slices.Contains(open, l.Dir) {
 			continue
 		}
-		err := s.Remove(ctx, l.Name)
+		err := p.Remove(ctx, l.Name)
 		if errors.Is(err, ErrTaken) || errors.Is(err, ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		s.Log.Info("removed a workspace", "workspace", l.Name, "used", l.Used, "free_bytes", free)
+		p.Log.Info("removed a workspace", "workspace", l.Name, "used", l.Used, "free_bytes", free)
 	}
 	return nil
 }
 
 // Lost returns the refs of work that belongs to nothing, and their commits.
-func (s *Pool) Lost(ctx context.Context) (map[string]string, error) {
-	return s.Here.Tree.Refs(ctx, lostRefs)
+func (p *Pool) Lost(ctx context.Context) (map[string]string, error) {
+	return p.Here.Tree.Refs(ctx, lostRefs)
 }
 
 // lostStamp is when work was found in a workspace, at the end of its ref's name.
@@ -170,17 +170,17 @@ func lostSince(ref string, ended func(session string) (time.Time, error)) (time.
 }
 
 // ForgetLost drops what was found before a moment.
-func (s *Pool) ForgetLost(
+func (p *Pool) ForgetLost(
 	ctx context.Context, before time.Time, ended func(session string) (time.Time, error),
 ) error {
-	refs, err := s.Lost(ctx)
+	refs, err := p.Lost(ctx)
 	for ref := range refs {
 		var at time.Time
 		if err == nil {
 			at, err = lostSince(ref, ended)
 		}
 		if err == nil && !at.IsZero() && at.Before(before) {
-			err = s.Here.Tree.SetRef(ctx, ref, "")
+			err = p.Here.Tree.SetRef(ctx, ref, "")
 		}
 	}
 	return err

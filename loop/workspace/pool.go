@@ -41,13 +41,13 @@ type Pool struct {
 	// How ralph's own commands run in workspaces.
 	Env     []string
 	Through func(io.Reader) io.Reader // masks secrets in their output; nil masks nothing
-	// Enter and Prepare run them in the sandbox of sessions, and in that of checks with the network; nil is no sandbox.
-	Enter, Prepare proc.Enter
-	Layers         bool              // what the sandbox of checks runs writes to layers
-	Caches         map[string]string // the user's caches that workspaces without layers get copies of, by name
-	MinFree        uint64            // bytes of disk that those copies leave free
-	Forges         bool              // checks may set the time of a file's last change
-	Steering       []string          // globs of files that steer agents: no session leaves one to the next
+	// Enter and EnterSetup run them in the sandbox of sessions, and in that of checks with the network; nil is no sandbox.
+	Enter, EnterSetup proc.Enter
+	Layers            bool              // what the sandbox of checks runs writes to layers
+	Caches            map[string]string // the user's caches that workspaces without layers get copies of, by name
+	MinFree           uint64            // bytes of disk that those copies leave free
+	Forges            bool              // checks may set the time of a file's last change
+	Steering          []string          // globs of files that steer agents: no session leaves one to the next
 
 	Merged  func(ctx context.Context) (string, error) // the last commit of the target; nil is any
 	Timeout time.Duration
@@ -91,56 +91,56 @@ func nameOf(number int, checks bool) string {
 
 // Take locks a workspace for the caller until [Workspace.Release], and creates it
 // if necessary. The error wraps [ErrTaken] if it is in use.
-func (s *Pool) Take(ctx context.Context, number int, checks bool) (*Workspace, error) {
-	return s.take(ctx, number, checks, takeWait)
+func (p *Pool) Take(ctx context.Context, number int, checks bool) (*Workspace, error) {
+	return p.take(ctx, number, checks, takeWait)
 }
 
 // TakeNow is like [Pool.Take] for a workspace to work in, but does not wait for it.
-func (s *Pool) TakeNow(ctx context.Context, number int) (*Workspace, error) {
-	return s.take(ctx, number, false, 0)
+func (p *Pool) TakeNow(ctx context.Context, number int) (*Workspace, error) {
+	return p.take(ctx, number, false, 0)
 }
 
 // takeWait is how long to wait for a workspace to work in. Another process may
 // be removing it, which includes its teardown.
 const takeWait = 4 * time.Minute
 
-func (s *Pool) take(ctx context.Context, number int, checks bool, wait time.Duration) (*Workspace, error) {
+func (p *Pool) take(ctx context.Context, number int, checks bool, wait time.Duration) (*Workspace, error) {
 	name := nameOf(number, checks)
-	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	lock, err := s.lock(ctx, name, wait)
+	lock, err := p.lock(ctx, name, wait)
 	if err != nil {
 		return nil, err
 	}
-	return s.taken(ctx, number, checks, lock)
+	return p.taken(ctx, number, checks, lock)
 }
 
 // taken opens a workspace whose lock the caller holds.
-func (s *Pool) taken(ctx context.Context, number int, checks bool, lock *flock.Flock) (*Workspace, error) {
-	p, err := s.open(ctx, number, checks)
+func (p *Pool) taken(ctx context.Context, number int, checks bool, lock *flock.Flock) (*Workspace, error) {
+	w, err := p.open(ctx, number, checks)
 	if err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
-	p.Clone.lock = lock
-	return p, nil
+	w.Clone.lock = lock
+	return w, nil
 }
 
 // TakeCheck takes a check workspace for what was made in another workspace; nil stands for the merge queue. A worker
 // has one of its own, so that no number of workers keeps a run from checking. The others share the check workspaces:
 // one for each of so many sessions, and one for the merge queue.
-func (s *Pool) TakeCheck(ctx context.Context, of *Workspace, sessions int) (p *Workspace, err error) {
+func (p *Pool) TakeCheck(ctx context.Context, of *Workspace, sessions int) (w *Workspace, err error) {
 	if of != nil && of.Clone != nil && of.Clone.Number >= FirstWorker {
-		return s.Take(ctx, of.Clone.Number, true)
+		return p.Take(ctx, of.Clone.Number, true)
 	}
 	for until := time.Now().Add(freeWait); ; {
 		for number := range sessions + 1 {
-			if p, err = s.take(ctx, number+1, true, 0); !errors.Is(err, ErrTaken) {
-				return p, err
+			if w, err = p.take(ctx, number+1, true, 0); !errors.Is(err, ErrTaken) {
+				return w, err
 			}
 		}
 		if ctx.Err() != nil || time.Now().After(until) {
-			return p, err
+			return w, err
 		}
 		time.Sleep(freeLook) // others may swap workspaces while this loop goes through them
 	}
@@ -157,8 +157,8 @@ const (
 const lockWait = time.Second
 
 // lock locks a workspace for this process, at most until the process ends.
-func (s *Pool) lock(ctx context.Context, name string, wait time.Duration) (*flock.Flock, error) {
-	lock := flock.New(filepath.Join(s.Dir, name+".lock"))
+func (p *Pool) lock(ctx context.Context, name string, wait time.Duration) (*flock.Flock, error) {
+	lock := flock.New(filepath.Join(p.Dir, name+".lock"))
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	ok, err := lock.TryLock()
@@ -175,37 +175,37 @@ func (s *Pool) lock(ctx context.Context, name string, wait time.Duration) (*floc
 }
 
 // open opens a workspace, without a lock.
-func (s *Pool) open(ctx context.Context, number int, checks bool) (*Workspace, error) {
-	folder := filepath.Join(s.Dir, nameOf(number, checks))
-	clone, err := s.Here.Tree.Clone(ctx, folder)
+func (p *Pool) open(ctx context.Context, number int, checks bool) (*Workspace, error) {
+	folder := filepath.Join(p.Dir, nameOf(number, checks))
+	clone, err := p.Here.Tree.Clone(ctx, folder)
 	if err != nil {
 		return nil, fmt.Errorf("workspace %s: %w", nameOf(number, checks), err)
 	}
-	ws := &Clone{
-		Number: number, Checks: checks, pool: s, folder: folder, git: clone, user: s.Here.Tree.User(ctx),
+	c := &Clone{
+		Number: number, Checks: checks, pool: p, folder: folder, git: clone, user: p.Here.Tree.User(ctx),
 	}
-	if ws.Base, err = s.Here.Tree.Ref(ctx, ws.baseRef()); err != nil {
+	if c.Base, err = p.Here.Tree.Ref(ctx, c.baseRef()); err != nil {
 		return nil, err
 	}
 	return &Workspace{
-		Dir: clone.Root(), Tree: clone.Tree, State: s.Here.State, Watched: s.Here.Watched, Clone: ws,
+		Dir: clone.Root(), Tree: clone.Tree, State: p.Here.State, Watched: p.Here.Watched, Clone: c,
 	}, nil
 }
 
 // Begun records that a session works in the workspace from now on: until [Workspace.Note],
 // what is found in it is the session's work, which belongs under the ref.
-func (p *Workspace) Begun(ref string) error {
-	if p.Clone == nil {
+func (w *Workspace) Begun(ref string) error {
+	if w.Clone == nil {
 		return nil
 	}
-	return os.WriteFile(filepath.Join(p.Clone.folder, ownerFile), []byte(ref), 0o600)
+	return os.WriteFile(filepath.Join(w.Clone.folder, ownerFile), []byte(ref), 0o600)
 }
 
 // Of takes the workspace in which a session worked. It returns nil if there was
 // none, or if it was removed or prepared for another use since. A workspace that its
 // worker still holds is returned without its lock: nobody else can take it then.
-func (s *Pool) Of(ctx context.Context, dir, ref string) (*Workspace, error) {
-	rel, err := filepath.Rel(s.Dir, dir)
+func (p *Pool) Of(ctx context.Context, dir, ref string) (*Workspace, error) {
+	rel, err := filepath.Rel(p.Dir, dir)
 	if err != nil || !filepath.IsLocal(rel) {
 		return nil, nil //nolint:nilerr // it worked elsewhere
 	}
@@ -217,9 +217,9 @@ func (s *Pool) Of(ctx context.Context, dir, ref string) (*Workspace, error) {
 	if number >= FirstWorker {
 		wait = lockWait
 	}
-	p, err := s.named(ctx, nameOf(number, false), wait)
+	w, err := p.named(ctx, nameOf(number, false), wait)
 	if errors.Is(err, ErrTaken) && number >= FirstWorker {
-		p, err = s.open(ctx, number, false)
+		w, err = p.open(ctx, number, false)
 	}
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil //nolint:nilerr // it is gone
@@ -227,15 +227,15 @@ func (s *Pool) Of(ctx context.Context, dir, ref string) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	if owner, err := p.Clone.owner(); err != nil || owner != ref {
-		return nil, errors.Join(err, p.Release())
+	if owner, err := w.Clone.owner(); err != nil || owner != ref {
+		return nil, errors.Join(err, w.Release())
 	}
-	return p, nil
+	return w, nil
 }
 
 // owner returns the ref under which the workspace's content is to be saved; "" if it is nobody's work.
-func (s *Clone) owner() (string, error) {
-	b, err := os.ReadFile(filepath.Join(s.folder, ownerFile))
+func (c *Clone) owner() (string, error) {
+	b, err := os.ReadFile(filepath.Join(c.folder, ownerFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -243,15 +243,15 @@ func (s *Clone) owner() (string, error) {
 }
 
 // Release unlocks a workspace.
-func (p *Workspace) Release() error {
-	if p.Clone == nil || p.Clone.lock == nil {
+func (w *Workspace) Release() error {
+	if w.Clone == nil || w.Clone.lock == nil {
 		return nil
 	}
-	return errors.Join(p.drop(), p.Clone.stepOff(), p.Clone.lock.Unlock())
+	return errors.Join(w.drop(), w.Clone.stepOff(), w.Clone.lock.Unlock())
 }
 
-func (s *Clone) name() string    { return nameOf(s.Number, s.Checks) }
-func (s *Clone) baseRef() string { return baseRefs + s.name() }
+func (c *Clone) name() string    { return nameOf(c.Number, c.Checks) }
+func (c *Clone) baseRef() string { return baseRefs + c.name() }
 
 func exists(path string) bool {
 	_, err := os.Lstat(path)

@@ -202,21 +202,21 @@ func copyEntry(from, to string, e fs.DirEntry) error {
 }
 
 // putBack makes the workspace's ignored files, its home directory and its caches what they are on a ground.
-func (p *Workspace) putBack(ctx context.Context, ground string) error {
-	s := p.Clone
-	tracked, err := s.git.Tracked(ctx)
+func (w *Workspace) putBack(ctx context.Context, ground string) error {
+	c := w.Clone
+	tracked, err := c.git.Tracked(ctx)
 	if err != nil {
 		return err
 	}
-	given, err := s.pool.given(ctx)
+	given, err := c.pool.given(ctx)
 	if err != nil {
 		return err
 	}
 	for _, name := range given {
-		name = s.git.Below(name)
+		name = c.git.Below(name)
 		tracked[name] = true
-		_ = filepath.WalkDir(filepath.Join(s.git.Top(), name), func(path string, e fs.DirEntry, err error) error {
-			if rel, rerr := filepath.Rel(s.git.Top(), path); err == nil && rerr == nil && !e.IsDir() {
+		_ = filepath.WalkDir(filepath.Join(c.git.Top(), name), func(path string, e fs.DirEntry, err error) error {
+			if rel, rerr := filepath.Rel(c.git.Top(), path); err == nil && rerr == nil && !e.IsDir() {
 				tracked[rel] = true
 			}
 			return nil // what cannot be read was not given
@@ -229,23 +229,23 @@ func (p *Workspace) putBack(ctx context.Context, ground string) error {
 		return ""
 	}
 	back := func(m mirror) error {
-		m.forged = s.pool.Forges
+		m.forged = c.pool.Forges
 		if err := m.putBack(ctx); err != nil {
-			return fmt.Errorf("workspace %s: put back %s: %w", s.name(), m.to, err)
+			return fmt.Errorf("workspace %s: put back %s: %w", c.name(), m.to, err)
 		}
 		return nil
 	}
 	err = errors.Join(
-		back(mirror{from: from("tree"), to: s.git.Top(), marks: filepath.Join(s.folder, "tree.marks"), but: tracked}),
-		back(mirror{from: from("home"), to: filepath.Join(s.folder, "home"), marks: filepath.Join(s.folder, "home.marks")}),
+		back(mirror{from: from("tree"), to: c.git.Top(), marks: filepath.Join(c.folder, "tree.marks"), but: tracked}),
+		back(mirror{from: from("home"), to: filepath.Join(c.folder, "home"), marks: filepath.Join(c.folder, "home.marks")}),
 	)
-	caches := filepath.Join(s.folder, "caches", "check")
+	caches := filepath.Join(c.folder, "caches", "check")
 	entries, rerr := os.ReadDir(caches)
 	if rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 		return rerr
 	}
 	names := map[string]string{}
-	maps.Copy(names, s.pool.Caches)
+	maps.Copy(names, c.pool.Caches)
 	for _, e := range entries {
 		name := strings.TrimSuffix(e.Name(), ".marks")
 		if _, ok := names[name]; !ok {
@@ -257,7 +257,7 @@ func (p *Workspace) putBack(ctx context.Context, ground string) error {
 		if ground == "" || source == "" {
 			source = theirs
 		}
-		err = errors.Join(err, p.warmed(ctx, source, filepath.Join(caches, name), s.pool.Forges))
+		err = errors.Join(err, w.warmed(ctx, source, filepath.Join(caches, name), c.pool.Forges))
 	}
 	return err
 }
@@ -267,14 +267,14 @@ const warmTime = time.Minute
 
 // warmed makes a cache of the workspace's the same as another one; empty if that takes too long or the disk has too
 // little room.
-func (p *Workspace) warmed(ctx context.Context, from, to string, forged bool) error {
-	s := p.Clone
+func (w *Workspace) warmed(ctx context.Context, from, to string, forged bool) error {
+	c := w.Clone
 	limited, cancel := context.WithTimeoutCause(ctx, warmTime, fmt.Errorf("it takes longer than %s", warmTime))
 	defer cancel()
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	err := s.room(limited, from, to)
+	err := c.room(limited, from, to)
 	m := mirror{from: from, to: to, marks: to + ".marks", forged: forged}
 	if err == nil {
 		err = m.putBack(limited)
@@ -282,12 +282,12 @@ func (p *Workspace) warmed(ctx context.Context, from, to string, forged bool) er
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	s.pool.Log.Warn("a workspace begins with an empty cache", "workspace", s.name(), "cache", from, "why", err)
+	c.pool.Log.Warn("a workspace begins with an empty cache", "workspace", c.name(), "cache", from, "why", err)
 	return errors.Join(files.RemoveAll(to), os.MkdirAll(to, 0o700), os.WriteFile(m.marks, []byte("{}"), 0o600))
 }
 
 // room reports that the disk has no room for a copy of a cache that is not there yet.
-func (s *Clone) room(ctx context.Context, from, to string) error {
+func (c *Clone) room(ctx context.Context, from, to string) error {
 	if from == "" || exists(to) {
 		return nil
 	}
@@ -303,25 +303,25 @@ func (s *Clone) room(ctx context.Context, from, to string) error {
 		}
 		return err
 	})
-	free, ferr := freeBytes(s.pool.Dir)
-	if err == nil && ferr == nil && free < size+s.pool.MinFree {
+	free, ferr := freeBytes(c.pool.Dir)
+	if err == nil && ferr == nil && free < size+c.pool.MinFree {
 		err = fmt.Errorf("%d MiB are free on the disk, and it has %d MiB", free>>20, size>>20)
 	}
 	return err
 }
 
 // keepCopies keeps what set-up has made as copies.
-func (p *Workspace) keepCopies(ctx context.Context, ground string, tracked map[string]bool) error {
-	s := p.Clone
+func (w *Workspace) keepCopies(ctx context.Context, ground string, tracked map[string]bool) error {
+	c := w.Clone
 	for name, m := range map[string]mirror{
-		"tree": {from: s.git.Top(), but: tracked}, "home": {from: filepath.Join(s.folder, "home")},
+		"tree": {from: c.git.Top(), but: tracked}, "home": {from: filepath.Join(c.folder, "home")},
 	} {
 		m.to, m.marks = filepath.Join(ground, name), filepath.Join(ground, name+".marks")
 		if err := m.putBack(ctx); err != nil {
 			return err
 		}
 	}
-	caches := filepath.Join(s.folder, "caches", "check")
+	caches := filepath.Join(c.folder, "caches", "check")
 	entries, err := os.ReadDir(caches)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -337,12 +337,12 @@ func (p *Workspace) keepCopies(ctx context.Context, ground string, tracked map[s
 }
 
 // warmUp gives a workspace to work in copies of the user's caches, once.
-func (p *Workspace) warmUp(ctx context.Context) error {
-	s := p.Clone
-	own := filepath.Join(s.folder, "caches", "agent")
-	for name, theirs := range s.pool.Caches {
+func (w *Workspace) warmUp(ctx context.Context) error {
+	c := w.Clone
+	own := filepath.Join(c.folder, "caches", "agent")
+	for name, theirs := range c.pool.Caches {
 		if to := filepath.Join(own, name); !exists(to) {
-			if err := p.warmed(ctx, theirs, to, false); err != nil {
+			if err := w.warmed(ctx, theirs, to, false); err != nil {
 				return err
 			}
 		}

@@ -29,21 +29,21 @@ type Workspace struct {
 }
 
 // Has reports whether a session worked here. Old sessions do not record where they did.
-func (p *Workspace) Has(dir string) bool { return dir == "" || dir == p.Dir }
+func (w *Workspace) Has(dir string) bool { return dir == "" || dir == w.Dir }
 
 // Path returns the absolute path of a slash-separated name relative to the root.
-func (p *Workspace) Path(name string) string { return filepath.Join(p.Dir, filepath.FromSlash(name)) }
+func (w *Workspace) Path(name string) string { return filepath.Join(w.Dir, filepath.FromSlash(name)) }
 
 // Here returns the folder where people work.
-func (p *Workspace) Here() *Workspace {
-	if p.Clone != nil {
-		return p.Clone.pool.Here
+func (w *Workspace) Here() *Workspace {
+	if w.Clone != nil {
+		return w.Clone.pool.Here
 	}
-	return p
+	return w
 }
 
 // Folder returns the folder of a session's transcript.
-func (p *Workspace) Folder(session string) string { return filepath.Join(p.State, "sessions", session) }
+func (w *Workspace) Folder(session string) string { return filepath.Join(w.State, "sessions", session) }
 
 // DiffsFile is the file in a session's folder that says line by line what it changed, as the JSON of
 // [ralph.Differences].
@@ -54,11 +54,11 @@ const HiddenLog = "hidden.log"
 
 // Scratch returns the folder for the objects of a session's snapshots,
 // which is removed once it is decided.
-func (p *Workspace) Scratch(session string) string {
-	if p.Clone != nil {
-		return p.Clone.git.Scratch() // candidates are fetched from there
+func (w *Workspace) Scratch(session string) string {
+	if w.Clone != nil {
+		return w.Clone.git.Scratch() // candidates are fetched from there
 	}
-	return filepath.Join(p.Folder(session), "objects")
+	return filepath.Join(w.Folder(session), "objects")
 }
 
 // Channel returns the folder through which a session's agent reaches the run,
@@ -73,15 +73,15 @@ func Channel(session string) string {
 }
 
 // Snapshot scans the work tree.
-func (p *Workspace) Snapshot(ctx context.Context, scratch string) (worktree.Snapshot, error) {
-	look, err := p.Tree.Snapshot(ctx, scratch)
-	return look, untold(err)
+func (w *Workspace) Snapshot(ctx context.Context, scratch string) (worktree.Snapshot, error) {
+	seen, err := w.Tree.Snapshot(ctx, scratch)
+	return seen, untold(err)
 }
 
 // Mark commits what a person's folder contains before they begin to work on a task, under the ref: what they had
 // changed by then is not the task's. Where nothing is uncommitted, that is HEAD.
-func (p *Workspace) Mark(ctx context.Context, ref string) (began worktree.Snapshot, err error) {
-	began, made, err := p.Candidate(ctx, ref, "What was there before the task was claimed\n")
+func (w *Workspace) Mark(ctx context.Context, ref string) (began worktree.Snapshot, err error) {
+	began, made, err := w.Candidate(ctx, ref, "What was there before the task was claimed\n")
 	began.Head = made.Head
 	return began, err
 }
@@ -89,39 +89,39 @@ func (p *Workspace) Mark(ctx context.Context, ref string) (began worktree.Snapsh
 // Candidate commits what the workspace contains now, in the person's repository under the ref: in a workspace, on top
 // of its base; in a person's folder, on HEAD, without touching folder or index. The commit does not change, whatever
 // happens in the workspace afterwards.
-func (p *Workspace) Candidate(
+func (w *Workspace) Candidate(
 	ctx context.Context, ref, message string,
 ) (at worktree.Snapshot, made worktree.Candidate, err error) {
-	if p.Clone == nil {
-		scratch, err := os.MkdirTemp(p.State, "record-*")
+	if w.Clone == nil {
+		scratch, err := os.MkdirTemp(w.State, "record-*")
 		if err != nil {
 			return at, made, err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-		if made, err = p.Tree.Record(ctx, scratch, ref, message); err != nil {
+		if made, err = w.Tree.Record(ctx, scratch, ref, message); err != nil {
 			return at, made, untold(err)
 		}
-		at.Head = p.Tree.At(ctx)
-		at.Content, err = p.Tree.Committed(ctx, made.Head)
+		at.Head = w.Tree.At(ctx)
+		at.Content, err = w.Tree.Committed(ctx, made.Head)
 		return at, made, untold(err)
 	}
-	if at, err = p.Snapshot(ctx, p.Scratch("")); err != nil {
+	if at, err = w.Snapshot(ctx, w.Scratch("")); err != nil {
 		return at, made, err
 	}
-	made, err = p.commit(ctx, at.Content, ref, message)
+	made, err = w.commit(ctx, at.Content, ref, message)
 	return at, made, err
 }
 
-// Apart returns the key for verification results of a tree that was checked in a workspace: they hold with
+// ResultKey returns the key for verification results of a tree that was checked in a workspace: they hold with
 // what set-up adds there, and with what people give it. None of that may be known: nil.
-func (s *Pool) Apart(tree string) string {
+func (p *Pool) ResultKey(tree string) string {
 	const kind = "integration:"
-	if s == nil {
+	if p == nil {
 		return kind + tree
 	}
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q\n", s.Setup)
-	if info, err := os.Stat(s.Here.Path(includeFile)); err == nil {
+	fmt.Fprintf(sum, "%q\n", p.Setup)
+	if info, err := os.Stat(p.Here.Path(includeFile)); err == nil {
 		fmt.Fprintf(sum, "%d %d\n", info.Size(), info.ModTime().UnixNano())
 	}
 	return kind + tree + ":" + hex.EncodeToString(sum.Sum(nil))[:16]
@@ -146,13 +146,13 @@ func Marker(session string) string { return "RALPH_SESSION_ID=" + session }
 
 // CPUTime returns the CPU time that what a session's agent has started has used so far. The agent itself uses some
 // while it only waits for its model.
-func (p *Workspace) CPUTime(session string) (time.Duration, error) {
+func (w *Workspace) CPUTime(session string) (time.Duration, error) {
 	return proc.CPUTime(Marker(session), func(command string) bool { return strings.HasSuffix(command, " mcp") })
 }
 
 // Sweep kills the processes that a session left running. Where they cannot
 // be found, it does nothing.
-func (p *Workspace) Sweep(session string) ([]proc.Leftover, error) {
+func (w *Workspace) Sweep(session string) ([]proc.Leftover, error) {
 	killed, err := proc.Sweep(Marker(session))
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return killed, fmt.Errorf("kill leftover processes: %w", err)

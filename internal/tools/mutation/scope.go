@@ -17,7 +17,7 @@ var scope = []target{
 		`Workspace\.Files`, "Digests?", "digest(Matches|One|File)", "below", "Compare", `Verifier\.excusable`,
 	}, judges: []string{"loop", "loop/check", "loop/workspace"}},
 	{files: "loop/**/*.go", functions: []string{ // the check of a done, and what its agent is told
-		`finding\..*`, `Session\.(check|inspect|since|watchProtected|spare|own|drift|closing)`, "names",
+		`finding\..*`, `Session\.(checkDone|inspect|since|watchProtected|spare|own|drift|closing)`, "names",
 		`Session\.(TurnEnded|reply|objection)`, `course\.obeying`, "obeyed",
 	}, judges: []string{"loop", "loop/session"}},
 	{files: "loop/**/*.go", functions: []string{ // deciding, recovery, claims
@@ -32,7 +32,7 @@ var scope = []target{
 	}, judges: []string{"loop"}},
 	{files: "loop/**/*.go", functions: []string{ // what a run counts, waits for and ends with
 		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit)`,
-		`runner\.(afterAgent|waitForAgent|heed|finish|begin|judge|room)`, `job\..*`,
+		`runner\.(afterAgent|waitForAgent|heed|finish|begin|apply|room)`, `job\..*`,
 		`Loop\.pick`, `runner\.choose`, `inWork\.fit`, "Meet", "undecidedEnds", "Outside",
 	}, judges: []string{"loop", "loop/order"}},
 	{files: "loop/merging/step.go", judges: []string{"loop/merging"}}, // what is done next with what is queued
