@@ -225,17 +225,6 @@ func (p *Project) caches(ws, role string) (env, folders []string) {
 	return env, []string{own}
 }
 
-// warmCaches are the user's caches that a workspace without layers begins with a copy of, by name.
-func (p *Project) warmCaches() map[string]string {
-	m := map[string]string{}
-	for _, c := range p.cached() {
-		if c.exists && c.name != "xdg" && !c.only {
-			m[c.name] = c.dir
-		}
-	}
-	return m
-}
-
 // goProxy makes Go read its modules from the user's own cache first; "" if there is none.
 func (p *Project) goProxy(home string) string {
 	modules := p.Getenv("GOMODCACHE")

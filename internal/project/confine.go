@@ -62,7 +62,7 @@ func (p *Project) Confine(ctx context.Context) (c Confinement, err error) {
 	}
 	if c.Unlayered != "" {
 		c.Cannot = append(c.Cannot,
-			"checks have no layers to write to ("+c.Unlayered+"): what set-up made is copied, and put back")
+			"checks have no layers to write to ("+c.Unlayered+"): each starts cold, and workspace.setup runs again")
 		if c.Sandbox.Name != sandbox.Bubblewrap && !p.Config.Verify.Network {
 			c.Cannot = append(c.Cannot, "checks share the network and /dev/shm with sessions")
 		}

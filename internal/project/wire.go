@@ -18,7 +18,6 @@ import (
 	"ralph/internal/config"
 	"ralph/internal/environment"
 	"ralph/internal/permission"
-	"ralph/internal/sandbox"
 	"ralph/internal/secret"
 	"ralph/internal/state"
 	"ralph/internal/worktree"
@@ -178,9 +177,8 @@ func (p *Project) Pool(here *workspace.Workspace) *workspace.Pool {
 		Setup: c.Setup, PortsFrom: c.Ports, Ports: config.Fixed.WorkspacePorts,
 		Env: p.workEnvironment(), Through: p.Mask().Reader,
 		Enter: p.Confinement.Enter(agentRole), EnterSetup: p.Confinement.Enter(setupRole), Layers: p.Confinement.Sandbox.Layers,
-		Steering: kinds.Steering, Caches: p.warmCaches(), MinFree: uint64(c.MinFree) << 20,
-		Forges:  p.Confinement.Sandbox.Name == sandbox.None && os.Geteuid() == 0,
-		Timeout: p.Config.Verify.Timeout, Log: p.Log,
+		Steering: kinds.Steering,
+		Timeout:  p.Config.Verify.Timeout, Log: p.Log,
 	}
 }
 

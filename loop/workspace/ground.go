@@ -19,8 +19,9 @@ import (
 )
 
 // A check workspace begins each time with what nobody but people and the set-up of merged work has
-// made: its ground. Where commands can have layers, they write to a folder upon it, which is dropped
-// after the check; else what they wrote is replaced file by file.
+// made. Where commands can have layers, that is its ground: they write to a folder upon it, which is
+// dropped after the check. Elsewhere each check starts cold: everything that git does not track is
+// removed, and set-up runs again.
 //
 // Names in the folder of a workspace, or of all workspaces:
 const (
@@ -44,11 +45,12 @@ func (w *Workspace) At(ctx context.Context, commit string) error {
 	if err := w.stand(ctx, commit, given); err != nil {
 		return err
 	}
-	ground, differs, err := w.find(ctx, commit, given)
-	if err != nil {
-		return err
+	prepare := w.onGround
+	if !c.pool.Layers {
+		prepare = w.cold
 	}
-	if err := w.begin(ctx, ground); err != nil {
+	differs, err := prepare(ctx, commit, given)
+	if err != nil {
 		return err
 	}
 	if differs || c.git.HasModules() && len(c.pool.Setup) > 0 { // submodules are empty each time
@@ -69,6 +71,105 @@ func (w *Workspace) stand(ctx context.Context, commit string, given given) error
 		return err
 	}
 	return w.give(given)
+}
+
+// onGround has the workspace stand on the ground for the checked out commit. differs is as for find.
+func (w *Workspace) onGround(ctx context.Context, commit string, given given) (differs bool, err error) {
+	ground, differs, err := w.find(ctx, commit, given)
+	if err != nil {
+		return false, err
+	}
+	return differs, w.begin(ctx, ground)
+}
+
+// cold removes everything that neither the checked out commit nor the person has, and runs the set-up on merged work.
+// differs says that this commit is to be set up in another way.
+func (w *Workspace) cold(ctx context.Context, commit string, given given) (differs bool, err error) {
+	c := w.Clone
+	if err := w.clear(ctx, given); err != nil {
+		return false, fmt.Errorf("workspace %s: remove what is left of the last check: %w", c.name(), err)
+	}
+	if len(c.pool.Setup) == 0 {
+		return false, nil
+	}
+	tip, wanted := commit, w.groundFor(given)
+	if c.pool.Merged != nil {
+		if tip, err = c.pool.Merged(ctx); err != nil {
+			return false, err
+		}
+	}
+	if tip != commit {
+		if err := w.stand(ctx, tip, given); err != nil {
+			return false, err
+		}
+	}
+	if err := w.commands(ctx, c.pool.Setup); err != nil {
+		return false, err
+	}
+	differs = w.groundFor(given) != wanted
+	if tip != commit {
+		err = w.stand(ctx, commit, given)
+	}
+	return differs, err
+}
+
+// clear removes the files that git does not track and the person has not given, the home directory, and the caches of
+// checks.
+func (w *Workspace) clear(ctx context.Context, given given) error {
+	c := w.Clone
+	tracked, err := c.git.Tracked(ctx)
+	if err != nil {
+		return err
+	}
+	kept := map[string]bool{".": true}
+	keep := func(name string) {
+		for ; !kept[name]; name = filepath.Dir(name) {
+			kept[name] = true
+		}
+	}
+	for name := range tracked {
+		keep(filepath.FromSlash(name))
+	}
+	all := map[string]bool{} // of these folders everything
+	for _, name := range given {
+		name = filepath.FromSlash(c.git.Below(name))
+		keep(name)
+		all[name] = true
+	}
+	top := c.git.Top()
+	if err := files.Unlock(top); err != nil {
+		return err
+	}
+	if err := filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || path == top {
+			return err
+		}
+		name, err := filepath.Rel(top, path)
+		switch {
+		case err != nil:
+			return err
+		case name == ".git" || all[name]:
+			return skip(e)
+		case kept[name]:
+			return nil
+		}
+		if err := files.RemoveAll(path); err != nil {
+			return err
+		}
+		return skip(e)
+	}); err != nil {
+		return err
+	}
+	home := filepath.Join(c.folder, "home")
+	return errors.Join(files.RemoveAll(home), os.Mkdir(home, 0o700), files.RemoveAll(filepath.Join(c.folder, "caches", "check")))
+}
+
+// skip leaves a folder out of a walk.
+func skip(e fs.DirEntry) error {
+	if e.IsDir() {
+		return fs.SkipDir
+	}
+	return nil
 }
 
 // find returns the ground for the checked out commit, which it makes of what is merged if there is
@@ -124,16 +225,7 @@ func (w *Workspace) groundFor(given given) string {
 			fmt.Fprintf(sum, "%q %d %d\n", name, info.Size(), info.ModTime().UnixNano())
 		}
 	}
-	return filepath.Join(c.grounds(), hex.EncodeToString(sum.Sum(nil))[:32])
-}
-
-// grounds returns the folder of the grounds: one for all workspaces, or, where paths differ between them, the
-// workspace's own.
-func (c *Clone) grounds() string {
-	if c.pool.Layers {
-		return filepath.Join(c.pool.Dir, Ground)
-	}
-	return filepath.Join(c.folder, "grounds")
+	return filepath.Join(c.pool.Dir, Ground, hex.EncodeToString(sum.Sum(nil))[:32])
 }
 
 // make runs the set-up on the workspace's files, which are merged work, and keeps what it made as a ground.
@@ -153,18 +245,14 @@ func (w *Workspace) make(ctx context.Context, ground string) error {
 	if err := errors.Join(files.RemoveAll(made), os.MkdirAll(made, 0o700)); err != nil {
 		return err
 	}
-	if c.pool.Layers {
-		if err := prune(filepath.Join(c.dropped(), "tree"), tracked); err != nil {
-			return err
-		}
-		entries, err := os.ReadDir(c.dropped())
-		for _, e := range entries {
-			err = errors.Join(err, os.Rename(filepath.Join(c.dropped(), e.Name()), filepath.Join(made, e.Name())))
-		}
-		if err != nil {
-			return err
-		}
-	} else if err := w.keepCopies(ctx, made, tracked); err != nil {
+	if err := prune(filepath.Join(c.dropped(), "tree"), tracked); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(c.dropped())
+	for _, e := range entries {
+		err = errors.Join(err, os.Rename(filepath.Join(c.dropped(), e.Name()), filepath.Join(made, e.Name())))
+	}
+	if err != nil {
 		return err
 	}
 	if err := w.drop(); err != nil {
@@ -176,9 +264,9 @@ func (w *Workspace) make(ctx context.Context, ground string) error {
 
 // removeGrounds removes the grounds that nobody uses. Those that stay are looked at the next time.
 func (c *Clone) removeGrounds() {
-	entries, _ := os.ReadDir(c.grounds())
+	entries, _ := os.ReadDir(filepath.Join(c.pool.Dir, Ground))
 	for _, e := range entries {
-		dir := filepath.Join(c.grounds(), e.Name())
+		dir := filepath.Join(c.pool.Dir, Ground, e.Name())
 		if filepath.Ext(dir) != "" {
 			continue // a lock, or one that is being made
 		}
@@ -232,10 +320,7 @@ func (w *Workspace) begin(ctx context.Context, ground string) error {
 			return err
 		}
 	}
-	if c.pool.Layers {
-		return w.drop()
-	}
-	return w.putBack(ctx, ground)
+	return w.drop()
 }
 
 // stepOff has the workspace use no ground any more.
@@ -253,13 +338,13 @@ func (c *Clone) stepOff() error {
 func (w *Workspace) latest(ctx context.Context) error {
 	c := w.Clone
 	if !c.pool.Layers {
-		return w.warmUp(ctx)
+		return nil
 	}
-	entries, _ := os.ReadDir(c.grounds())
+	entries, _ := os.ReadDir(filepath.Join(c.pool.Dir, Ground))
 	newest, at := "", time.Time{}
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && e.IsDir() && filepath.Ext(e.Name()) == "" && info.ModTime().After(at) {
-			newest, at = filepath.Join(c.grounds(), e.Name()), info.ModTime()
+			newest, at = filepath.Join(c.pool.Dir, Ground, e.Name()), info.ModTime()
 		}
 	}
 	if err := c.stepOff(); err != nil || newest == "" {

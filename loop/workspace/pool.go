@@ -43,11 +43,8 @@ type Pool struct {
 	Through func(io.Reader) io.Reader // masks secrets in their output; nil masks nothing
 	// Enter and EnterSetup run them in the sandbox of sessions, and in that of checks with the network; nil is no sandbox.
 	Enter, EnterSetup proc.Enter
-	Layers            bool              // what the sandbox of checks runs writes to layers
-	Caches            map[string]string // the user's caches that workspaces without layers get copies of, by name
-	MinFree           uint64            // bytes of disk that those copies leave free
-	Forges            bool              // checks may set the time of a file's last change
-	Steering          []string          // globs of files that steer agents: no session leaves one to the next
+	Layers            bool     // what the sandbox of checks runs writes to layers
+	Steering          []string // globs of files that steer agents: no session leaves one to the next
 
 	Merged  func(ctx context.Context) (string, error) // the last commit of the target; nil is any
 	Timeout time.Duration

@@ -1,0 +1,52 @@
+package workspace
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestWithoutLayersACheckStartsCold: whatever an earlier check has left, the next one finds the commit, the set-up of
+// merged work and what the person gives.
+func TestWithoutLayersACheckStartsCold(t *testing.T) {
+	p := withWorkspaces(t, "echo deps >> .gitignore; echo one > setup; git add -A; git commit -qm setup")
+	p.Setup = []string{"mkdir deps && cp setup deps/made && echo ran >> ../setups"}
+	merged := tip(t, p)
+	sh(t, p.Here.Dir, "echo two > setup; git commit -qam 'not merged'")
+	changed := tip(t, p)
+	p.Merged = func(context.Context) (string, error) { return merged, nil }
+	at, err := p.Take(t.Context(), 1, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := at.Release(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for round := range 2 {
+		if err := at.At(t.Context(), changed); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]string{
+			"deps/made": "one\n", "setup": "two\n", "sub/b": "b\n", // set-up is what is merged
+			"deps/fake": "", "a.log": "", "sub/new/deep": "",
+		} {
+			got, err := os.ReadFile(filepath.Join(at.Dir, name))
+			if string(got) != want || (err == nil) != (want != "") {
+				t.Errorf("round %d: %s is %q, %v; want %q", round, name, got, err, want)
+			}
+		}
+		if list, err := os.ReadDir(filepath.Join(at.Clone.folder, "home")); err != nil || len(list) > 0 {
+			t.Errorf("round %d: its home has %v, %v", round, list, err)
+		}
+		sh(t, at.Dir, "echo fake > deps/fake; echo fake > deps/made; echo x > a.log; mkdir -p sub/new; echo x > sub/new/deep; "+
+			"chmod -w deps; echo x > ../home/.profile")
+	}
+	ran, err := os.ReadFile(filepath.Join(at.Clone.folder, "setups"))
+	if err != nil || strings.Count(string(ran), "ran") != 2 {
+		t.Errorf("set-up ran %q, %v; want twice", ran, err)
+	}
+}
