@@ -2,14 +2,8 @@ package worktree
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
-	"time"
-	"unicode"
-
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
 // asRalph is who makes commits if git has no user configured.
@@ -60,43 +54,12 @@ func (t *Tree) CommitTree(
 	if user[0] == "" {
 		user = asRalph
 	}
-	return ask(t, func(o *objects) (string, error) {
-		if !plainName(user[0]) || !plainName(user[1]) || strings.Contains(message, "\x00") {
-			return "", errNative // git says what is wrong, or changes it
-		}
-		return o.commitTree(tree, parents, message, user)
-	}, func() (string, error) {
-		args := []string{"commit-tree", "-F", "-"}
-		for _, p := range parents {
-			args = append(args, "-p", p)
-		}
-		out, err := t.runInput(ctx, signed(user), message, append(args, tree)...)
-		return strings.TrimSpace(string(out)), err
-	})
-}
-
-// plainName reports whether git writes a name or address into a commit as it is.
-func plainName(s string) bool {
-	const stripped = " .,:;<>\"\\'" // from both ends
-	return s != "" && s == strings.Trim(s, stripped) && !strings.ContainsAny(s, "<>") &&
-		!strings.ContainsFunc(s, unicode.IsControl)
-}
-
-// commitTree makes a commit of a tree that the repository has.
-func (o *objects) commitTree(tree string, parents []string, message string, user [2]string) (string, error) {
-	by := object.Signature{Name: user[0], Email: user[1], When: time.Now()}
-	c := object.Commit{Author: by, Committer: by, Message: message, TreeHash: plumbing.NewHash(tree)}
-	there := []error{o.HasEncodedObject(c.TreeHash)}
+	args := []string{"commit-tree", "-F", "-"}
 	for _, p := range parents {
-		c.ParentHashes = append(c.ParentHashes, plumbing.NewHash(p))
-		there = append(there, o.HasEncodedObject(plumbing.NewHash(p)))
+		args = append(args, "-p", p)
 	}
-	e := o.NewEncodedObject()
-	if err := errors.Join(append(there, c.Encode(e))...); err != nil {
-		return "", err
-	}
-	id, err := o.Storage.SetEncodedObject(e)
-	return id.String(), err
+	out, err := t.runInput(ctx, signed(user), message, append(args, tree)...)
+	return strings.TrimSpace(string(out)), err
 }
 
 // Record makes a commit of the whole work tree as it is, untracked files included and ignored ones not, on HEAD,

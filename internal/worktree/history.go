@@ -1,22 +1,15 @@
 package worktree
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
 // unpackBelow is how many objects are stored one by one at most; more stay in a pack. It is git's own limit.
@@ -62,21 +55,6 @@ func (t *Tree) Fetch(ctx context.Context, from *Clone, base, commit, ref string)
 	return t.SetRef(ctx, ref, commit)
 }
 
-// Refs returns the refs with a prefix and their commits.
-func (t *Tree) Refs(ctx context.Context, prefix string) (map[string]string, error) {
-	read := func(refs map[string]string, err error) (map[string]string, error) {
-		maps.DeleteFunc(refs, func(name, _ string) bool { return !strings.HasPrefix(name, prefix) })
-		return refs, err
-	}
-	if t.theirs != "" {
-		if refs, err := t.refsOfTheirs(); err == nil {
-			return read(refs, nil)
-		}
-	}
-	return ask(t, func(o *objects) (map[string]string, error) { return read(o.refs()) },
-		func() (map[string]string, error) { return t.nativeRefs(ctx, prefix) })
-}
-
 // FirstCommits returns the commits without a parent that HEAD goes back to. There are none before the first commit, and
 // none that can be told in a shallow clone.
 func (t *Tree) FirstCommits(ctx context.Context) ([]string, error) {
@@ -95,104 +73,15 @@ func (t *Tree) FirstCommits(ctx context.Context) ([]string, error) {
 // Ref returns the commit that a ref points to, or the first parent of a commit that is named as ID^1; "" if there is
 // none.
 func (t *Tree) Ref(ctx context.Context, name string) (string, error) {
-	return ask(t, func(o *objects) (string, error) { return o.ref(name) }, func() (string, error) {
-		out, err := t.run(ctx, nil, "rev-parse", "--verify", "--quiet", name+"^{commit}")
-		if complains(err) && ctx.Err() == nil {
-			return "", nil
-		}
-		return strings.TrimSpace(string(out)), err
-	})
-}
-
-// ref is [Tree.Ref] with go-git.
-func (o *objects) ref(name string) (string, error) {
-	if id, ok := strings.CutSuffix(name, "^1"); ok && isID(id) {
-		c, err := object.GetCommit(o, plumbing.NewHash(id))
-		if err != nil || len(c.ParentHashes) == 0 {
-			return "", cmp.Or(err, errNative)
-		}
-		return c.ParentHashes[0].String(), nil
-	}
-	r, err := o.Reference(plumbing.ReferenceName(name))
-	if errors.Is(err, plumbing.ErrReferenceNotFound) && strings.HasPrefix(name, "refs/") {
-		return "", nil
-	}
-	if err != nil || r.Type() != plumbing.HashReference {
-		return "", cmp.Or(err, errNative)
-	}
-	_, err = o.EncodedObject(plumbing.CommitObject, r.Hash())
-	return r.Hash().String(), err
+	return t.resolve(ctx, name+"^{commit}")
 }
 
 // SetRef points a ref at a commit; "" deletes the ref.
 func (t *Tree) SetRef(ctx context.Context, name, commit string) error {
-	own := strings.HasPrefix(name, ownRefs)
-	done, err := ask(t, func(o *objects) (bool, error) {
-		if own && commit == "" {
-			return true, dropRef(t.common, name)
-		}
-		now, err := o.ref(name)
-		if err != nil || now == commit && commit != "" || !own {
-			return err == nil && now == commit && commit != "", err
-		}
-		if err := o.HasEncodedObject(plumbing.NewHash(commit)); err != nil {
-			return false, err
-		}
-		return true, setRef(t.common, name, commit)
-	}, func() (bool, error) { return false, nil })
-	if err == nil && done {
-		return nil
-	}
 	if commit == "" {
 		return t.updateRef(ctx, nil, name, "-d", name)
 	}
 	return t.updateRef(ctx, nil, name, name, commit)
-}
-
-// setRef writes one of ralph's own refs, which have no log. It takes no lock, which a killed process
-// would leave behind. If git packs the ref at the same instant, its former value may be back.
-func setRef(common, name, commit string) error {
-	file, err := refFile(common, commit)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(common, filepath.FromSlash(name))
-	if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
-		err = os.Rename(file, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file))
-	}
-	return nil
-}
-
-// dropRef deletes a ref that only ralph uses; errNative if it is packed.
-func dropRef(common, name string) error {
-	packed, err := os.ReadFile(filepath.Join(common, "packed-refs"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if bytes.Contains(packed, []byte(" "+name+"\n")) {
-		return errNative
-	}
-	err = os.Remove(filepath.Join(common, filepath.FromSlash(name)))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// refFile writes the file of a ref, not yet among the refs: there it would be one.
-func refFile(common, commit string) (path string, err error) {
-	f, err := os.CreateTemp(common, "ralph-ref-*")
-	if err != nil {
-		return "", err
-	}
-	_, err = f.WriteString(commit + "\n")
-	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(f.Name()))
-	}
-	return f.Name(), nil
 }
 
 // Ancestor reports whether a commit is an ancestor of another one, or that one itself.
@@ -200,16 +89,7 @@ func (t *Tree) Ancestor(ctx context.Context, commit, of string) (bool, error) {
 	if commit == of {
 		return true, nil
 	}
-	unknown := func() (bool, error) { return false, nil }
-	near, err := ask(t, func(o *objects) (bool, error) { return o.near(commit, of) }, unknown)
-	if err == nil && near {
-		return true, nil
-	}
-	after, err := ask(t, func(o *objects) (bool, error) { return o.near(of, commit) }, unknown)
-	if err == nil && after {
-		return false, nil // the other way round
-	}
-	_, err = t.run(ctx, nil, "merge-base", "--is-ancestor", commit, of)
+	_, err := t.run(ctx, nil, "merge-base", "--is-ancestor", commit, of)
 	var exit *exitError
 	if errors.As(err, &exit) && exit.ExitCode() == 1 {
 		return false, nil
@@ -221,27 +101,6 @@ func (t *Tree) Ancestor(ctx context.Context, commit, of string) (bool, error) {
 func (t *Tree) Fork(ctx context.Context, one, other string) (string, error) {
 	out, err := t.run(ctx, nil, "merge-base", one, other)
 	return strings.TrimSpace(string(out)), err
-}
-
-// maxNear is how many commits are read in search of an ancestor; most are a few commits away.
-const maxNear = 50
-
-// near reports whether a commit is among the nearest ancestors of another one. If not, nothing is known.
-func (o *objects) near(commit, of string) (bool, error) {
-	queue, seen := []plumbing.Hash{plumbing.NewHash(of)}, map[plumbing.Hash]bool{}
-	for len(queue) > 0 && len(seen) < maxNear {
-		id := queue[0]
-		if queue = queue[1:]; seen[id] {
-			continue
-		}
-		seen[id] = true
-		c, err := object.GetCommit(o, id)
-		if err != nil || id.String() == commit {
-			return err == nil, err
-		}
-		queue = append(queue, c.ParentHashes...)
-	}
-	return false, nil
 }
 
 // History returns the given commits and all their ancestors, but for those of commits after a "^".

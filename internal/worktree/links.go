@@ -8,9 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/filemode"
 )
 
 // A Link is a nested repository, such as a submodule, at the commit that a commit of the outer one
@@ -41,33 +38,15 @@ func (t *Tree) Links(ctx context.Context, from, to string) (list []Link, err err
 }
 
 // movedLinks returns the nested repositories that differ between two commits, without addresses.
-func (t *Tree) movedLinks(ctx context.Context, from, to string) ([]Link, error) {
-	return ask(t, func(o *objects) (list []Link, err error) {
-		was, err := o.treeID(from, "")
-		if err != nil {
-			return nil, err
+func (t *Tree) movedLinks(ctx context.Context, from, to string) (list []Link, err error) {
+	out, err := t.run(ctx, nil, "diff-tree", "-r", "--raw", "-z", "--no-abbrev", "--no-renames", from, to)
+	parts := strings.Split(string(out), "\x00")
+	for i := 0; i+1 < len(parts); i += 2 {
+		if f := strings.Fields(parts[i]); len(f) >= 4 && f[1] == "160000" {
+			list = append(list, Link{Path: parts[i+1], Commit: f[3]})
 		}
-		is, err := o.treeID(to, "")
-		if err != nil {
-			return nil, err
-		}
-		deltas, err := o.deltas(ctx, plumbing.NewHash(was), plumbing.NewHash(is), "")
-		for _, d := range deltas {
-			if d.is.Mode == filemode.Submodule {
-				list = append(list, Link{Path: d.path, Commit: d.is.Hash.String()})
-			}
-		}
-		return list, err
-	}, func() (list []Link, err error) {
-		out, err := t.run(ctx, nil, "diff-tree", "-r", "--raw", "-z", "--no-abbrev", "--no-renames", from, to)
-		parts := strings.Split(string(out), "\x00")
-		for i := 0; i+1 < len(parts); i += 2 {
-			if f := strings.Fields(parts[i]); len(f) >= 4 && f[1] == "160000" {
-				list = append(list, Link{Path: parts[i+1], Commit: f[3]})
-			}
-		}
-		return list, err
-	})
+	}
+	return list, err
 }
 
 // moduleURL returns the address of a submodule, from people's configuration or else from a commit's

@@ -26,13 +26,13 @@ import (
 	"ralph"
 )
 
-// Objects, refs and what is derived from them are read with go-git, in this process. Native git is
-// used where go-git fails (errNative), and where it is faster.
+// The objects of a repository are read with go-git, in this process: differences and contents of files. Native git is
+// used where go-git fails (errNative), and for everything else.
 
 // errNative says that go-git cannot answer.
 var errNative = errors.New("go-git cannot read it")
 
-// objects gives access to the objects and refs of the repository.
+// objects gives access to the objects of the repository.
 type objects struct{ *filesystem.Storage }
 
 // cacheSize bounds the cache of objects, in bytes.
@@ -61,33 +61,6 @@ func (t *Tree) objects() (*objects, error) {
 		t.known.packs = names
 	}
 	return &objects{t.known.storage}, nil
-}
-
-// treeID returns the tree of a commit, or of a folder in it; the empty tree if there is no such
-// folder.
-func (o *objects) treeID(commit, folder string) (string, error) {
-	c, err := object.GetCommit(o, plumbing.NewHash(commit))
-	if err != nil {
-		if _, terr := object.GetTree(o, plumbing.NewHash(commit)); terr == nil && folder == "" {
-			return commit, nil // it is one
-		}
-		return "", err
-	}
-	if folder == "" {
-		return c.TreeHash.String(), nil
-	}
-	tree, err := c.Tree()
-	if err != nil {
-		return "", err
-	}
-	e, err := tree.FindEntry(folder)
-	if errors.Is(err, object.ErrDirectoryNotFound) || errors.Is(err, object.ErrEntryNotFound) {
-		return emptyTree, nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return e.Hash.String(), nil
 }
 
 // A delta is a file that differs between two trees; one of the entries may be empty.
@@ -267,123 +240,4 @@ func (o *objects) text(e object.TreeEntry) (text string, ok bool, err error) {
 	}
 	b, err := io.ReadAll(r)
 	return string(b), !bytes.Contains(b[:min(len(b), 8000)], []byte{0}), errors.Join(err, r.Close())
-}
-
-// Bounds of a walk through the history: beyond them native git is faster.
-const (
-	maxWalk = 2000 // commits read
-	maxTips = 200
-)
-
-// walk returns the commits reachable from some and not from others, newest first. Like git it
-// follows the commits' dates, with some slop.
-func (o *objects) walk(ctx context.Context, from, not []string) (list []*object.Commit, err error) {
-	if len(from)+len(not) > maxTips {
-		return nil, errNative
-	}
-	type state struct {
-		commit *object.Commit
-		not    bool
-	}
-	seen := map[plumbing.Hash]*state{}
-	var queue []*state
-	open := 0 // wanted commits in the queue
-	var push func(id plumbing.Hash, not bool) error
-	push = func(id plumbing.Hash, not bool) error {
-		if s := seen[id]; s != nil {
-			if not && !s.not {
-				s.not = true
-				if slices.Contains(queue, s) {
-					open--
-				} else { // it had been counted as wanted
-					queue = append(queue, s)
-				}
-			}
-			return nil
-		}
-		c, err := o.commit(id)
-		if err != nil || c == nil {
-			return err
-		}
-		if c.Hash != id { // id is of a tag
-			return push(c.Hash, not)
-		}
-		s := &state{c, not}
-		seen[c.Hash] = s
-		queue = append(queue, s)
-		if !not {
-			open++
-		}
-		return nil
-	}
-	for i, ids := range [][]string{not, from} {
-		for _, id := range ids {
-			if id == "" {
-				continue
-			}
-			if err := push(plumbing.NewHash(id), i == 0); err != nil {
-				return nil, err
-			}
-		}
-	}
-	var wanted []*state
-	for slop := maxSlop; len(queue) > 0 && slop > 0; {
-		if len(seen) > maxWalk || ctx.Err() != nil {
-			return nil, cmp.Or(ctx.Err(), errNative)
-		}
-		newest := 0
-		for i, s := range queue {
-			if s.commit.Committer.When.After(queue[newest].commit.Committer.When) {
-				newest = i
-			}
-		}
-		s := queue[newest]
-		queue = slices.Delete(queue, newest, newest+1)
-		if !s.not {
-			open--
-			wanted = append(wanted, s)
-		}
-		for _, parent := range s.commit.ParentHashes {
-			if err := push(parent, s.not); err != nil {
-				return nil, err
-			}
-		}
-		if open > 0 {
-			slop = maxSlop
-		} else if slop--; len(wanted) == 0 {
-			break
-		}
-	}
-	for _, s := range wanted {
-		if !s.not {
-			list = append(list, s.commit)
-		}
-	}
-	return list, nil
-}
-
-// maxSlop is how many more commits are visited after the last wanted one, in case dates are wrong.
-const maxSlop = 5
-
-// commit returns a commit, or the one that a tag points to; nil for a tag of something else.
-func (o *objects) commit(id plumbing.Hash) (*object.Commit, error) {
-	for range 10 {
-		found, err := o.EncodedObject(plumbing.AnyObject, id)
-		if err != nil {
-			return nil, err
-		}
-		switch found.Type() {
-		case plumbing.CommitObject:
-			return object.DecodeCommit(o, found)
-		case plumbing.TagObject:
-			tag, err := object.DecodeTag(o, found)
-			if err != nil {
-				return nil, err
-			}
-			id = tag.Target
-		default:
-			return nil, nil
-		}
-	}
-	return nil, errNative
 }

@@ -42,6 +42,7 @@ type Tree struct {
 	at      string // commit that the own index was read from; "" if unknown
 	known   memory
 	asked   *answers
+	names   names
 	pinned  []pinned // the git directories' identities
 }
 
@@ -246,8 +247,11 @@ func (t *Tree) Top() string { return strings.TrimSuffix(strings.TrimSuffix(t.roo
 
 // id returns the id of an object.
 func (t *Tree) id(ctx context.Context, name string) (string, error) {
-	out, err := t.run(ctx, nil, "rev-parse", "--verify", "--quiet", name)
-	return strings.TrimSpace(string(out)), err
+	id, err := t.resolve(ctx, name)
+	if err == nil && id == "" {
+		err = fmt.Errorf("git has no object %s", name)
+	}
+	return id, err
 }
 
 // At returns HEAD's commit; "" before the first one.

@@ -1,0 +1,129 @@
+package worktree
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// What a name stands for is asked most often of all: a ref, a commit's tree, a folder in it. One git answers, which is
+// kept running between the questions.
+
+// idleNames is how long a git without a question is kept.
+const idleNames = time.Second
+
+// names is a "git cat-file --batch-check".
+type names struct {
+	mu     sync.Mutex
+	cmd    *exec.Cmd // nil if none runs
+	in     *os.File
+	out    *os.File
+	answer *bufio.Reader
+	idle   *time.Timer
+}
+
+// resolve returns the id of the object that a name stands for; "" if there is none.
+func (t *Tree) resolve(ctx context.Context, name string) (id string, err error) {
+	if strings.ContainsAny(name, "\n\x00") {
+		return t.resolveAlone(ctx, name)
+	}
+	said, err := t.names.ask(ctx, t, name)
+	if err != nil { // it was killed, or cannot be started: git itself says what is wrong
+		return t.resolveAlone(ctx, name)
+	}
+	if fields := strings.Fields(said); len(fields) == 3 && objectID.MatchString(fields[0]) { // with its type and size
+		return fields[0], nil
+	}
+	return "", t.Intact() // a repository that is gone has no objects either
+}
+
+// resolveAlone is resolve by a git of its own.
+func (t *Tree) resolveAlone(ctx context.Context, name string) (string, error) {
+	out, err := t.run(ctx, nil, "rev-parse", "--verify", "--quiet", name)
+	if complains(err) && ctx.Err() == nil {
+		return "", nil
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// ask asks for a name, once more if the git was killed meanwhile.
+func (n *names) ask(ctx context.Context, t *Tree, name string) (said string, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for range 2 {
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		if said, err = n.once(ctx, t, name); err == nil {
+			n.idle.Reset(idleNames)
+			return said, nil
+		}
+		n.end()
+	}
+	return "", err
+}
+
+func (n *names) once(ctx context.Context, t *Tree, name string) (string, error) {
+	if n.cmd == nil {
+		if err := n.start(t); err != nil {
+			return "", err
+		}
+	}
+	n.idle.Stop()
+	if err := n.out.SetReadDeadline(time.Now().Add(gitLimit)); err != nil {
+		return "", err
+	}
+	defer context.AfterFunc(ctx, func() { _ = n.out.SetReadDeadline(time.Now()) })()
+	if _, err := n.in.WriteString(name + "\n"); err != nil {
+		return "", err
+	}
+	return n.answer.ReadString('\n')
+}
+
+// start starts the git. It outlives the question: n.end ends it, or the end of this process.
+func (n *names) start(t *Tree) error {
+	stdin, in, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer stdin.Close()
+	out, stdout, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, in.Close())
+	}
+	defer stdout.Close()
+	cmd := exec.CommandContext(context.Background(), "git", append(slices.Clip(quiet), "cat-file", "--batch-check")...)
+	cmd.Dir, cmd.Env = t.root, slices.Concat(inherited.of(os.Environ()), quietEnv, t.here())
+	cmd.Stdin, cmd.Stdout = stdin, stdout
+	asGroup(cmd)
+	if err := cmd.Start(); err != nil {
+		return errors.Join(fmt.Errorf("git cat-file: %w", err), in.Close(), out.Close())
+	}
+	n.cmd, n.in, n.out, n.answer = cmd, in, out, bufio.NewReader(out)
+	n.idle = time.AfterFunc(idleNames, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.cmd == cmd {
+			n.end()
+		}
+	})
+	return nil
+}
+
+// end ends the git, which does so when it is asked nothing more.
+func (n *names) end() {
+	if n.cmd == nil {
+		return
+	}
+	n.idle.Stop()
+	_, _ = n.in.Close(), n.out.Close()
+	_ = n.cmd.Wait() // what it has answered is known
+	n.cmd = nil
+}
