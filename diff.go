@@ -1,8 +1,11 @@
 package ralph
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sergi/go-diff/diffmatchpatch"
 )
 
 // Diff returns the changes of a patch field by field, as lines that begin with "-",
@@ -53,68 +56,18 @@ func folded(list []string) []string {
 	return lines
 }
 
-// maxTable limits the size of the comparison table. Longer texts (thousands
-// of lines that nearly all differ) are shown as wholly replaced.
-const maxTable = 4 << 20
-
-// lineDiff marks the lines that only one of two texts has, based on their
-// longest common subsequence.
+// lineDiff marks the lines that only one of two texts has.
 func lineDiff(old, new []string) (lines []string) {
-	head := 0
-	for head < len(old) && head < len(new) && old[head] == new[head] {
-		head++
+	text := func(list []string) string { return strings.Join(append(slices.Clone(list), ""), "\n") }
+	d := diffmatchpatch.New()
+	was, is, known := d.DiffLinesToRunes(text(old), text(new))
+	marks := map[diffmatchpatch.Operation]string{
+		diffmatchpatch.DiffEqual: "    ", diffmatchpatch.DiffDelete: "-   ", diffmatchpatch.DiffInsert: "+   ",
 	}
-	tail := 0
-	for tail < len(old)-head && tail < len(new)-head && old[len(old)-1-tail] == new[len(new)-1-tail] {
-		tail++
-	}
-	for _, l := range old[:head] {
-		lines = append(lines, "    "+l)
-	}
-	lines = append(lines, middleDiff(old[head:len(old)-tail], new[head:len(new)-tail])...)
-	for _, l := range old[len(old)-tail:] {
-		lines = append(lines, "    "+l)
-	}
-	return lines
-}
-
-func middleDiff(old, new []string) (lines []string) {
-	length := commonLengths(old, new)
-	i, j := 0, 0
-	for i < len(old) || j < len(new) {
-		switch {
-		case length != nil && i < len(old) && j < len(new) && old[i] == new[j]:
-			lines = append(lines, "    "+old[i])
-			i, j = i+1, j+1
-		case i < len(old) && (length == nil || j == len(new) || length[i+1][j] >= length[i][j+1]):
-			lines = append(lines, "-   "+old[i])
-			i++
-		default:
-			lines = append(lines, "+   "+new[j])
-			j++
+	for _, part := range d.DiffCharsToLines(d.DiffMainRunes(was, is, false), known) {
+		for line := range strings.SplitSeq(strings.TrimSuffix(part.Text, "\n"), "\n") {
+			lines = append(lines, marks[part.Type]+line)
 		}
 	}
 	return lines
-}
-
-// commonLengths returns, for each pair of lines, the length of the longest
-// common subsequence from there on; nil if the table would be too large.
-func commonLengths(old, new []string) [][]int {
-	if (len(old)+1)*(len(new)+1) > maxTable {
-		return nil
-	}
-	length := make([][]int, len(old)+1)
-	for i := range length {
-		length[i] = make([]int, len(new)+1)
-	}
-	for i := len(old) - 1; i >= 0; i-- {
-		for j := len(new) - 1; j >= 0; j-- {
-			if old[i] == new[j] {
-				length[i][j] = length[i+1][j+1] + 1
-			} else {
-				length[i][j] = max(length[i+1][j], length[i][j+1])
-			}
-		}
-	}
-	return length
 }

@@ -42,7 +42,7 @@ var holding = map[string]bool{"blocks": true, "parent-child": true, "conditional
 
 // readBeads reads the JSONL of beads, one issue per line.
 func readBeads(data []byte) (in ralph.Import, err error) {
-	left, features := map[string]int{}, map[string]bool{}
+	left, features, blocked := map[string]int{}, map[string]bool{}, map[string]bool{}
 	if err := eachLine(&in, data, func(line int, v beadsIssue) error {
 		switch {
 		case v.Kind == "memory":
@@ -75,6 +75,7 @@ func readBeads(data []byte) (in ralph.Import, err error) {
 		}
 		left["comments (they are not imported)"] += len(v.Comments)
 		in.Tasks = append(in.Tasks, t)
+		blocked[t.Key] = strings.EqualFold(v.Status, "blocked")
 		return nil
 	}); err != nil {
 		return in, err
@@ -86,7 +87,7 @@ func readBeads(data []byte) (in ralph.Import, err error) {
 		known[t.Key] = t.Status
 	}
 	for i, t := range in.Tasks {
-		if t.Status != ralph.Proposed || !strings.HasPrefix(t.StatusReason, "blocked") {
+		if !blocked[t.Key] {
 			continue
 		}
 		for _, n := range t.Needs {

@@ -43,6 +43,8 @@ func Linked(format string) bool { return format == backlog }
 type Error struct {
 	Line    int // from 1; 0 for the file as a whole
 	Problem string
+
+	noTask bool
 }
 
 // ErrNoTask is wrapped by an [Error] about a text without tasks.
@@ -50,7 +52,7 @@ var ErrNoTask = errors.New("holds no task")
 
 // Unwrap returns [ErrNoTask] or nil.
 func (e *Error) Unwrap() error {
-	if strings.HasPrefix(e.Problem, ErrNoTask.Error()) {
+	if e.noTask {
 		return ErrNoTask
 	}
 	return nil
@@ -62,6 +64,11 @@ func (e *Error) Error() string {
 		return e.Problem
 	}
 	return fmt.Sprintf("line %d: %s", e.Line, e.Problem)
+}
+
+// noTask is an error that wraps [ErrNoTask].
+func noTask(format string, args ...any) error {
+	return &Error{Problem: fmt.Sprintf(format, args...), noTask: true}
 }
 
 func wrong(line int, format string, args ...any) error {
@@ -172,7 +179,7 @@ func check(in *ralph.Import) error {
 		}
 	}
 	if len(in.Tasks)+len(in.Learnings) == 0 {
-		return wrong(0, "holds no task (as %s; --format reads it as another format)", in.Format)
+		return noTask("holds no task (as %s; --format reads it as another format)", in.Format)
 	}
 	return nil
 }

@@ -145,7 +145,7 @@ func readMarkdown(data []byte) (ralph.Import, error) {
 	}
 	in := r.finish()
 	if len(in.Tasks) == 0 && anyBullet.Match(data) {
-		return in, wrong(0, "holds no task: a task is a line with a box, \"- [ ] Reject empty URLs\", and this list has none")
+		return in, noTask("holds no task: a task is a line with a box, \"- [ ] Reject empty URLs\", and this list has none")
 	}
 	return in, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"ralph"
@@ -100,11 +99,8 @@ func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string, lack
 		c.Commits = append(c.Commits, s.Commits...)
 	case change.State == ralph.Merged:
 		c.Proof = change.Proof
-		// Few decisions have this word, and all are long: those without it are not read.
-		if c.Expects || strings.Contains(s.Decision, strconv.Quote(ralph.AsksYes)) {
-			if d, err := store.Decided(s); err == nil && d.Accepted {
-				c.Expects = d.Evidence.Gate.Asks == ralph.AsksYes
-			}
+		if d, err := store.Decided(s); err == nil && d.Accepted {
+			c.Expects = d.Evidence.Gate.Asks == ralph.AsksYes
 		}
 		if change.Commit == "" || slices.Contains(c.Commits, change.Commit) {
 			return // the branch had it already, or another session of the task is part of it
