@@ -187,6 +187,9 @@ func TestImportsPointOneWay(t *testing.T) {
 			if (i == "ralph" || strings.HasPrefix(i, "ralph/")) && i != everywhere && !slices.Contains(allowed, i) {
 				t.Errorf("%s may not import %s", name, i)
 			}
+			if strings.HasPrefix(i, "ralph/") && strings.HasSuffix(i, "test") && !strings.HasSuffix(name, "test") {
+				t.Errorf("%s may not import %s, a fixture, which only tests import", name, i)
+			}
 			if slices.Contains(pure, name) && slices.Contains(outside, i) {
 				t.Errorf("%s is pure and may not import %s", name, i)
 			}

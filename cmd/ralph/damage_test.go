@@ -202,9 +202,8 @@ func (d *damagedProject) listed() (n int, out string) {
 // Remedies that an error names.
 var (
 	remedyRestore = regexp.MustCompile("`ralph db restore ([^`]*/backups/[^`]*)`")
-	remedyAdopt   = regexp.MustCompile("`ralph db adopt`")
-	remedyRemove  = regexp.MustCompile(`(\S+) is not as ralph wrote it: remove it|if (\S+) alone is damaged`)
-	remedyNote    = regexp.MustCompile(`restore|adopt|remove|\.mark|init`)
+	remedyRemove  = regexp.MustCompile(`(\S+) is not as ralph wrote it: remove it`)
+	remedyNote    = regexp.MustCompile(`restore|remove|\.mark|init`)
 )
 
 func (d *damagedProject) once(name string, live bool) {
@@ -273,16 +272,13 @@ func (d *damagedProject) mend(out string, fail func(string, ...any)) {
 			return
 		}
 		if m := remedyRemove.FindStringSubmatch(out); m != nil {
-			if err := os.Remove(m[1] + m[2]); err != nil {
+			if err := os.Remove(m[1]); err != nil {
 				d.t.Fatal(err)
 			}
 		}
-		switch m := remedyRestore.FindStringSubmatch(out); {
-		case m != nil:
+		if m := remedyRestore.FindStringSubmatch(out); m != nil {
 			d.restored++
 			_, out = d.try("db", "restore", m[1])
-		case remedyAdopt.MatchString(out):
-			_, out = d.try("db", "adopt")
 		}
 		n, listed := d.listed()
 		if n == d.tasks {

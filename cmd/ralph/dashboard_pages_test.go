@@ -32,7 +32,7 @@ func newShowcase(t *testing.T, text string) *showcase {
 	s := &showcase{scriptedProject: newScriptedProject(t, "", ""), running: "aaaaaaaa-0000-4000-8000-000000000001", ended: "bbbbbbbb-0000-4000-8000-000000000002"}
 	home, err := state.Locate(t.Context(), s.dir, s.env)
 	if err == nil {
-		err = home.Make()
+		err = home.Make(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)

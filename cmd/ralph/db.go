@@ -21,7 +21,7 @@ import (
 
 func newDB(a *app) *cobra.Command {
 	return noun("db",
-		newDBCheck(a), newDBBackup(a), newDBRestore(a), newDBAdopt(a), newDBURL(a), newDBMove(a))
+		newDBCheck(a), newDBBackup(a), newDBRestore(a), newDBURL(a), newDBMove(a))
 }
 
 // checked is what `ralph db check` found.
@@ -112,7 +112,7 @@ func newDBRestore(a *app) *cobra.Command {
 		if p.Server != "" {
 			return usage(errors.New("the queue is on a server: bring a copy back there, with pg_restore"))
 		}
-		unlock, err := alone(p)
+		unlock, err := alone(cmd.Context(), p)
 		if err != nil {
 			return err
 		}
@@ -137,8 +137,8 @@ func newDBRestore(a *app) *cobra.Command {
 }
 
 // alone locks out every run.
-func alone(p *project.Project) (unlock func() error, err error) {
-	if err := p.Make(); err != nil {
+func alone(ctx context.Context, p *project.Project) (unlock func() error, err error) {
+	if err := p.Make(ctx); err != nil {
 		return nil, err
 	}
 	return state.Lock(p.State)
@@ -175,7 +175,7 @@ func newDBMove(a *app) *cobra.Command {
 			return usage(errors.New(
 				"name the postgres:// URL to move the queue to, or `file` to move it back from the configured database"))
 		}
-		unlock, err := alone(p)
+		unlock, err := alone(cmd.Context(), p)
 		if err != nil {
 			return err
 		}
@@ -247,26 +247,4 @@ func moveBack(ctx context.Context, p *project.Project, there *store.DB) (moved [
 		return nil, err
 	}
 	return moved, p.Restored()
-}
-
-func newDBAdopt(a *app) *cobra.Command {
-	return newCommand("adopt", func(cmd *cobra.Command, _ []string) error {
-		dir, err := a.dir()
-		if err != nil {
-			return err
-		}
-		home, err := state.Locate(cmd.Context(), dir, a.environ)
-		if err != nil {
-			return err
-		}
-		from, to, err := home.Adopt(cmd.Context(), a.environ)
-		if err != nil {
-			return err
-		}
-		said := "the queue in %[2]s is this project's"
-		if from != to {
-			said = "moved %s to %s"
-		}
-		return a.say(map[string]string{"from": from, "to": to}, said, from, to)
-	})
 }

@@ -69,7 +69,7 @@ var powers = map[string]string{
 	"workspace list": reads, "workspace remove": useNothing, "merge": reads,
 	"machine list": reads, "machine drain": useNothing, "machine remove": useNothing,
 
-	"db check": reads, "db backup": reads, "db restore": useNothing, "db adopt": useNothing,
+	"db check": reads, "db backup": reads, "db restore": useNothing,
 	"db url": reads, "db move": useNothing,
 
 	// What ralph itself starts for a session. newMCP refuses the other profiles.

@@ -164,7 +164,7 @@ func TestTheScreenOfANight(t *testing.T) {
 	s, n := newScriptedProject(t, "", ""), &webtest.Night{}
 	home, err := state.Locate(t.Context(), s.dir, s.env)
 	if err == nil {
-		err = home.Make()
+		err = home.Make(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -3,8 +3,6 @@ package project
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"ralph/internal/state"
 	"ralph/loop"
@@ -15,9 +13,8 @@ import (
 // and cleans up; err is the run's error.
 func (p *Project) AfterRun(ctx context.Context, db *store.DB, l *loop.Loop, err error) error {
 	if lost := state.After(err, l.Here.Tree.Intact); lost != nil {
-		why := fmt.Sprintf("a run ended on %s: %v", time.Now().Format(time.DateTime), lost)
-		err = errors.Join(lost, p.LoseRepository(why))
-	} else if merr := p.Make(); merr != nil { // a session may have removed the marker
+		err = lost
+	} else if merr := p.Make(ctx); merr != nil { // a session may have removed the project's id
 		err = errors.Join(err, merr)
 	}
 	if gone := db.Intact(); errors.Is(gone, store.ErrGone) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -22,13 +21,6 @@ import (
 // count: ralph's own tests run in sessions, too. If a sandbox hides the queue, the run is asked
 // over the session's channel. The error means that it is unknown.
 func (h *Home) Inside(ctx context.Context, environ []string, dir, command string) (session string, err error) {
-	// The agent can change the environment, and with it the location of the state.
-	if marker, err := read(h.marker()); err == nil && marker.ID != "" && !Exists(h.File(Database)) {
-		if rel, err := filepath.Rel(h.base, h.State); err == nil {
-			elsewhere := *h
-			elsewhere.State, h = filepath.Join(marker.State, rel), &elsewhere
-		}
-	}
 	markers, channels, within := h.enclosing(environ)
 	if len(markers) == 0 && !within {
 		return "", nil

@@ -156,10 +156,13 @@ func Prepare(ctx context.Context, root string, own bool, environ []string) error
 		return err
 	}
 	before := &Home{Root: root, Git: git, Top: top, Common: common, Warn: io.Discard}
+	if err := before.findRepository(ctx, environ); err != nil {
+		return err
+	}
 	if err := before.sit(ctx, environ, own); err != nil {
 		return err
 	}
-	if err := before.known(); err != nil {
+	if err := before.known(ctx); err != nil {
 		return err
 	}
 	begun := before.served()
@@ -181,7 +184,7 @@ func Prepare(ctx context.Context, root string, own bool, environ []string) error
 		if err != nil {
 			return err
 		}
-		return before.Make()
+		return before.Make(ctx)
 	case own:
 		return nil // it is identified by its root
 	}
@@ -208,7 +211,7 @@ func Prepare(ctx context.Context, root string, own bool, environ []string) error
 
 // isRoot reports whether a folder is a project's root, judging by its files.
 func isRoot(dir string) bool {
-	return Exists(filepath.Join(dir, ConfigName)) || Exists(filepath.Join(dir, PlainName, markerName))
+	return Exists(filepath.Join(dir, ConfigName)) || Exists(filepath.Join(dir, PlainName, idName))
 }
 
 // rootOfQueue returns the root of the repository's queue; "" if there is no queue or its root is

@@ -40,7 +40,9 @@ type Home struct {
 	Warn   io.Writer // receives a message when the queue becomes another folder's
 
 	seat
-	lost string // the state of a repository that was here; see lostAt
+	repository *seat  // of the git repository around it; nil without one, or before it is known
+	beside     bool   // it began without git, and is in a repository that has or may have a queue of its own
+	former     string // where it began without git, if it is its repository's from now on; else ""
 }
 
 // File returns the path of a file in the state folder.
@@ -55,7 +57,7 @@ func (h *Home) Session(id string) string { return filepath.Join(h.State, "sessio
 func Find(ctx context.Context, dir string, environ []string) (*Home, error) {
 	h, err := Locate(ctx, dir, environ)
 	if err == nil {
-		err = h.known()
+		err = h.known(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -70,83 +72,94 @@ func Locate(ctx context.Context, dir string, environ []string) (*Home, error) {
 		return nil, err
 	}
 	h := &Home{Git: err == nil, Top: top, Common: common, Warn: io.Discard}
-	for d := dir; ; d = filepath.Dir(d) {
-		begun, err := h.beginsAt(d, environ)
-		if err != nil {
-			return nil, err
-		}
-		if begun {
+	if err := h.findRepository(ctx, environ); err != nil {
+		return nil, err
+	}
+	for d := dir; h.Root == ""; d = filepath.Dir(d) {
+		if isRoot(d) || h.Git && h.repository.hasPackage(top, d) {
 			h.Root = d
-			break
 		}
 		if d == top || d == filepath.Dir(d) {
 			break
 		}
 	}
-	if h.Root == "" {
-		if !h.Git {
-			return nil, ralph.Usage(fmt.Errorf("no project in %s or above: there is no git repository and no %s; "+
-				"run `ralph init` there", dir, ConfigName))
-		}
+	if h.Root == "" && h.Git {
 		h.Root = top
+	}
+	if h.Root == "" {
+		if h.Root, err = lostAbove(dir, environ); err != nil {
+			return nil, err
+		}
+	}
+	if h.Root == "" {
+		return nil, ralph.Usage(fmt.Errorf("no project in %s or above: there is no git repository and no %s; "+
+			"run `ralph init` there", dir, ConfigName))
 	}
 	return h, h.sit(ctx, environ, false)
 }
 
-// beginsAt reports whether a folder is the root of a project.
-func (h *Home) beginsAt(dir string, environ []string) (bool, error) {
-	if isRoot(dir) {
-		return true, nil
+// findRepository determines the seat of the git repository, if there is one.
+func (h *Home) findRepository(ctx context.Context, environ []string) error {
+	if !h.Git {
+		return nil
 	}
-	if h.Git {
-		s, err := gitSeat(environ, h.Common)
-		return err == nil && s.hasPackage(h.Top, dir), err
+	s, err := newSeat(ctx, environ, h.Common)
+	h.repository = &s
+	return err
+}
+
+// lostAbove returns the nearest folder, upwards from one, that was a project with a queue; "" if there is none.
+func lostAbove(dir string, environ []string) (string, error) {
+	home, err := stateHome(environ)
+	if err != nil || variable(environ, DirVariable) != "" {
+		return "", err
 	}
-	s, err := plainSeat(environ, dir)
-	if err != nil {
-		return false, err
+	for d := resolved(dir); ; d = filepath.Dir(d) {
+		if id, err := (seat{home: home}).claims(d, filepath.Join(d, ".git")); err != nil || id != "" {
+			return d, err
+		}
+		if d == filepath.Dir(d) {
+			return "", nil
+		}
 	}
-	if lost, err := lostAt(environ, dir); err != nil || lost != "" {
-		return true, err
-	}
-	if s.outright {
-		return false, nil
-	}
-	return hasQueue(s.base)
 }
 
 // sit determines the seat of the project's state; with own that of a package.
 func (h *Home) sit(ctx context.Context, environ []string, own bool) error {
-	plain, err := plainSeat(environ, h.Root)
+	own = h.Git && (own || h.repository.hasPackage(h.Top, h.Root))
+	began, err := readFile(filepath.Join(h.Root, PlainName, idName)) // without git
 	if err != nil {
 		return err
 	}
-	h.seat = plain
-	if h.lost, err = h.lostRepository(environ); err != nil {
-		return err
-	}
-	if h.Git {
-		repository, err := gitSeat(environ, h.Common)
-		if err != nil {
+	began = strings.TrimSpace(began)
+	switch {
+	case !h.Git, !own && began != "" && within(h.Top, h.Root) != ".":
+		h.beside = h.Git
+		if h.seat, err = newSeat(ctx, environ, h.Root); err != nil {
 			return err
 		}
-		if own = own || repository.hasPackage(h.Top, h.Root); !own {
-			repository, err = chooseSeat(ctx, h, plain, repository)
+	case !own && began != "" && began != h.repository.id && !h.repository.unmarked:
+		return fmt.Errorf("there are two queues for %s, that of %s and that of the repository (%s), and it is unclear which "+
+			"one is meant: `rm %s`, or `git config --local --unset ralph.id`",
+			h.Root, began, h.repository.id, filepath.Join(h.Root, PlainName, idName))
+	case !own && began != "" && validID(began) && h.repository.unmarked: // it is the repository's from now on
+		h.seat = *h.repository
+		h.id, h.unmarked, h.former = began, false, resolved(h.Root)
+		if !h.outright() {
+			h.base = filepath.Join(h.home, began)
 		}
-		if err != nil {
-			return err
-		}
-		h.seat = repository
+	default:
+		h.seat = *h.repository
 	}
 	h.State = h.base
-	if h.Git && own {
+	if own {
 		h.State = filepath.Join(h.base, packageFolder(h.Top, h.Root))
 	}
 	if err := CheckPath(h.Root, h.State); err != nil {
 		return err
 	}
 	for _, dir := range []string{h.Root, h.Top} {
-		if dir != "" && h.outright && filepath.IsLocal(within(dir, resolved(h.base))) {
+		if dir != "" && h.outright() && filepath.IsLocal(within(dir, resolved(h.base))) {
 			return ralph.Usage(fmt.Errorf("%s names %s, which is in the project, where its state is in reach of agents "+
 				"and of git: name a folder elsewhere", DirVariable, h.base))
 		}
@@ -154,24 +167,8 @@ func (h *Home) sit(ctx context.Context, environ []string, own bool) error {
 	return nil
 }
 
-// lostRepository returns the state of a repository that contained the project and is gone; "" if
-// none is known.
-func (h *Home) lostRepository(environ []string) (lost string, err error) {
-	if h.Git {
-		if resolved(h.Common) == resolved(filepath.Join(h.Top, ".git")) {
-			return "", nil
-		}
-		return lostAt(environ, h.Top)
-	}
-	for d := h.Root; ; d = filepath.Dir(d) {
-		if lost, err = lostAt(environ, d); err != nil || lost != "" || d == filepath.Dir(d) {
-			return lost, err
-		}
-	}
-}
-
-// plain reports whether the project began without git.
-func (h *Home) plain() bool { return filepath.Base(h.desk) == PlainName }
+// plain reports whether the project's queue is not that of a git repository.
+func (h *Home) plain() bool { return !h.Git || h.beside }
 
 // Begun returns the state folder of all queues of the repository if it exists, else "".
 func (h *Home) Begun() string {
@@ -184,7 +181,7 @@ func (h *Home) Begun() string {
 // Own lists ralph's own paths in the project, relative to its root.
 func (h *Home) Own() []string {
 	own := []string{PlainName}
-	if rel := within(h.Root, resolved(filepath.Dir(h.base))); filepath.IsLocal(rel) && !h.outright {
+	if rel := within(h.Root, resolved(filepath.Dir(h.base))); filepath.IsLocal(rel) && !h.outright() {
 		own = append(own, rel) // the project is the home folder
 	}
 	return own
@@ -244,60 +241,6 @@ func tracesIn(state string, names []string) (found []string, err error) {
 		}
 	}
 	return found, nil
-}
-
-// chooseSeat returns the seat of a project in a git repository: the repository's, or the project's
-// own if it began without git. If both hold a queue, it returns an error.
-func chooseSeat(ctx context.Context, h *Home, plain, repository seat) (seat, error) {
-	first, err := plain.begun()
-	if err != nil || !first {
-		return repository, err
-	}
-	second, err := repository.begun()
-	if err != nil || !second {
-		return plain, err
-	}
-	plainTasks, plainErr := countTasks(ctx, plain)
-	gitTasks, gitErr := countTasks(ctx, repository)
-	if h.Root != h.Top && plainErr == nil && plainTasks > 0 {
-		all := *h
-		all.seat = repository
-		if queue, err := all.rootOfQueue(ctx); err != nil || queue != within(h.Top, h.Root) {
-			return plain, err // a separate project beside the repository's
-		}
-	}
-	move := func(s seat) string { return "`mv " + s.desk + " " + s.desk + ".old`" }
-	away := func(s seat) string { return "move it away with " + move(s) }
-	advice := "move the folder away that is not this project's, such as with " + move(plain)
-	if plainErr == nil && plainTasks == 0 && (gitErr != nil || gitTasks > 0) {
-		advice = plain.desk + " holds no task and is a left-over: " + away(plain)
-	} else if gitErr == nil && gitTasks == 0 && plainTasks > 0 {
-		advice = repository.desk + " holds no task: " + away(repository) + ", and then take the other one along with " + adopt
-	}
-	return repository, fmt.Errorf("there are two queues for %s, and it is unclear which one is meant: that of %s (%s) "+
-		"and that of %s (%s); %s",
-		h.Root, plain.desk, tasksIn(plainTasks, plainErr), repository.desk, tasksIn(gitTasks, gitErr), advice)
-}
-
-// countTasks counts the tasks in a database without changing it.
-func countTasks(ctx context.Context, s seat) (n int, err error) {
-	path := filepath.Join(s.base, Database)
-	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
-		return 0, nil
-	}
-	db, err := store.Open(ctx, path, store.Options{MustExist: true})
-	if err != nil {
-		return 0, err
-	}
-	n, err = store.Read(ctx, db, func(tx *store.Tx) (int, error) { return tx.CountTasks(store.TaskFilter{}) })
-	return n, errors.Join(err, db.Close())
-}
-
-func tasksIn(n int, err error) string {
-	if err != nil {
-		return "cannot be read: " + err.Error()
-	}
-	return fmt.Sprintf("%d tasks", n)
 }
 
 // served reports whether the project's queue is on a server, as was noted when it began.
@@ -409,7 +352,7 @@ var ErrNoQueue = ralph.Usage(errors.New("there is no queue here yet; `ralph init
 func (h *Home) Begin(ctx context.Context) (*store.DB, error) {
 	there, err := h.HasQueue()
 	if err == nil {
-		err = h.Make()
+		err = h.Make(ctx)
 	}
 	if err != nil {
 		return nil, err

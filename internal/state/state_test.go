@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,7 +35,7 @@ func TestWhereTheStateLies(t *testing.T) {
 		{"without any", place, nil, "", "HOME is not set"},
 		{"of a bare repository", filepath.Join(filepath.Dir(place), "lib.git"), []string{"HOME=/h"}, "/ralph/lib-", ""},
 	} {
-		s, err := gitSeat(tt.environ, tt.place)
+		s, err := newSeat(t.Context(), tt.environ, tt.place)
 		if tt.fails != "" {
 			var status *ralph.ExitError
 			if err == nil || !strings.Contains(err.Error(), tt.fails) || !errors.As(err, &status) {
@@ -46,8 +47,8 @@ func TestWhereTheStateLies(t *testing.T) {
 			t.Errorf("%s: %s, %v; want %s", tt.name, s.base, err, tt.want)
 		}
 	}
-	a, err := gitSeat([]string{"HOME=/h"}, place)
-	b, berr := gitSeat([]string{"HOME=/h"}, filepath.Join(link, ".git"))
+	a, err := newSeat(t.Context(), []string{"HOME=/h"}, place)
+	b, berr := newSeat(t.Context(), []string{"HOME=/h"}, filepath.Join(link, ".git"))
 	if a.base != b.base || err != nil || berr != nil {
 		t.Errorf("through a link it is %s, and %s", b.base, a.base)
 	}
@@ -60,14 +61,14 @@ func TestANetworkFileSystemIsRefused(t *testing.T) {
 	t.Cleanup(func() { networkDisk = disk })
 	h := &Home{Root: t.TempDir(), Warn: io.Discard}
 	var err error
-	if h.seat, err = plainSeat([]string{"HOME=" + t.TempDir()}, h.Root); err != nil {
+	if h.seat, err = newSeat(t.Context(), []string{"HOME=" + t.TempDir()}, h.Root); err != nil {
 		t.Fatal(err)
 	}
 	h.State = h.base
-	if err := h.Make(); err == nil || !strings.Contains(err.Error(), "is on a network file system (NFS)") {
+	if err := h.Make(t.Context()); err == nil || !strings.Contains(err.Error(), "is on a network file system (NFS)") {
 		t.Errorf("Make: %v", err)
 	}
-	if Exists(h.marker()) || Exists(h.record()) {
+	if Exists(filepath.Join(h.desk(), idName)) || Exists(h.record()) {
 		t.Error("the folder is joined with the project all the same")
 	}
 }
@@ -77,11 +78,11 @@ func TestAProjectWhoseQueueIsOnAServer(t *testing.T) {
 	h := &Home{Root: t.TempDir(), Warn: io.Discard}
 	environ := []string{"HOME=" + t.TempDir()}
 	var err error
-	if h.seat, err = plainSeat(environ, h.Root); err != nil {
+	if h.seat, err = newSeat(t.Context(), environ, h.Root); err != nil {
 		t.Fatal(err)
 	}
 	h.State = h.base
-	if err := errors.Join(h.Make(), os.WriteFile(h.File(onServer), []byte("postgres://db/queue\n"), 0o600)); err != nil {
+	if err := errors.Join(h.Make(t.Context()), os.WriteFile(h.File(onServer), []byte("postgres://db/queue\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if err := Prepare(t.Context(), h.Root, false, environ); err != nil {
@@ -99,12 +100,12 @@ func TestAProjectWhoseQueueIsOnAServer(t *testing.T) {
 func TestADatabaseInTheProjectIsNone(t *testing.T) {
 	h := &Home{Root: t.TempDir(), Warn: io.Discard}
 	var err error
-	if h.seat, err = plainSeat([]string{"HOME=" + t.TempDir()}, h.Root); err != nil {
+	if h.seat, err = newSeat(t.Context(), []string{"HOME=" + t.TempDir()}, h.Root); err != nil {
 		t.Fatal(err)
 	}
 	h.State = h.base
-	planted := filepath.Join(h.desk, Database)
-	if err := errors.Join(os.MkdirAll(h.desk, 0o700), os.WriteFile(planted, []byte("planted"), 0o600)); err != nil {
+	planted := filepath.Join(h.desk(), Database)
+	if err := errors.Join(os.MkdirAll(h.desk(), 0o700), os.WriteFile(planted, []byte("planted"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if there, err := h.HasQueue(); there || err != nil {
@@ -115,37 +116,96 @@ func TestADatabaseInTheProjectIsNone(t *testing.T) {
 	}
 }
 
-// TestAStateFolderIsMoved, also to another file system, and where that was interrupted before.
-func TestAStateFolderIsMoved(t *testing.T) {
-	elsewhere := t.TempDir()
-	if shm, err := os.MkdirTemp("/dev/shm", "ralph-*"); err == nil { // another file system
-		t.Cleanup(func() { os.RemoveAll(shm) })
-		elsewhere = shm
-	}
-	from, to := filepath.Join(t.TempDir(), "from"), filepath.Join(elsewhere, "to")
-	for path, text := range map[string]string{
-		filepath.Join(from, "sessions", "one", "deep"): "deep", filepath.Join(from, "dashboard.token"): "secret",
-		filepath.Join(to, "half"): "", filepath.Join(to+".taken", "half"): "",
-	} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+// TestWhichQueueIsWhose: a project that was moved has its queue, and a copy, or one that lost its id, has none of another's.
+func TestWhichQueueIsWhose(t *testing.T) {
+	t.Parallel()
+	dir := resolved(t.TempDir())
+	environ := []string{"HOME=" + dir}
+	find := func(name string) (*Home, error) { return Find(t.Context(), filepath.Join(dir, name), environ) }
+	begin := func(name string) *Home {
+		t.Helper()
+		h, err := find(name)
+		if err != nil {
 			t.Fatal(err)
 		}
+		db, err := h.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return h
 	}
-	if err := os.Symlink("deep", filepath.Join(from, "sessions", "one", "link")); err != nil {
-		t.Fatal(err)
-	}
-	if err := carry(from, to); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{"sessions/one/deep": "deep", "sessions/one/link": "deep", "dashboard.token": "secret"} {
-		if text, err := os.ReadFile(filepath.Join(to, name)); err != nil || string(text) != want {
-			t.Errorf("%s is %q, %v; want %q", name, text, err, want)
+	run := func(words ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", words, err, out)
 		}
 	}
-	for _, gone := range []string{from, to + ".taken", filepath.Join(to, "half")} {
-		if Exists(gone) {
-			t.Errorf("%s is left", gone)
+	same := func(name string, want *Home) {
+		t.Helper()
+		if h, err := find(name); err != nil || h.State != want.State {
+			t.Errorf("the queue of %s is in %v (%v), want %s", name, h, err, want.State)
 		}
+	}
+	fails := func(name, why string) {
+		t.Helper()
+		if _, err := find(name); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v, want %q", name, err, why)
+		}
+	}
+	run("git", "init", "-q", "app")
+	app := begin("app")
+	run("mv", "app", "moved")
+	same("moved", app)
+	run("cp", "-r", "moved", "copy")
+	fails("copy", "this is a copy of "+filepath.Join(dir, "moved", ".git"))
+	run("git", "-C", "copy", "config", "--local", "--unset", "ralph.id")
+	if other := begin("copy"); other.State == app.State {
+		t.Error("the copy shares the queue")
+	}
+	run("git", "clone", "-q", "moved", "app") // where the project once was
+	if other := begin("app"); other.State == app.State {
+		t.Error("a clone has the queue")
+	}
+	same("moved", app)
+
+	run("git", "-C", "moved", "config", "--local", "--unset", "ralph.id")
+	fails("moved", "git config --local ralph.id "+app.id)
+	run("rm", "-rf", "moved/.git")
+	run("touch", "moved/"+ConfigName)
+	fails("moved", "its queue is as it was")
+	run("rm", "moved/"+ConfigName)
+	fails("moved", "its queue is as it was")
+	run("git", "init", "-q", "moved")
+	fails("moved", "its queue is as it was")
+	run("git", "-C", "moved", "config", "--local", "ralph.id", app.id)
+	same("moved", app)
+
+	run("git", "-C", "copy", "config", "--local", "ralph.id", app.id) // of another project that is there
+	fails("copy", "this is a copy")
+	run("git", "-C", "copy", "config", "--local", "ralph.id", "no-such-queue")
+	fails("copy", "its queue is as it was")
+	run("git", "-C", "copy", "config", "--local", "ralph.id", "../outside")
+	fails("copy", "none that ralph makes")
+	run("mv", ".local/state/ralph/"+app.id, "elsewhere")
+	fails("moved", "the state of this project is gone")
+	run("mv", "elsewhere", ".local/state/ralph/"+app.id)
+	same("moved", app)
+
+	run("mkdir", "plain")
+	run("touch", "plain/"+ConfigName)
+	plain := begin("plain")
+	run("git", "init", "-q", "plain")
+	same("plain", plain)
+	begin("plain") // whose queue is the repository's from now on
+	run("git", "-C", "plain", "config", "--local", "ralph.id", plain.id)
+	same("plain", plain)
+	if Exists(filepath.Join(dir, "plain", PlainName, idName)) {
+		t.Error("it has its id in two places")
 	}
 }
 
