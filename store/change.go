@@ -690,3 +690,46 @@ func (tx *Tx) BeginAfter(change int64) (first bool, err error) {
 	}
 	return true, tx.set("changes", change, cells{"after_begun": true})
 }
+
+// reversed returns, of the changes that a task has merged, the newest first, those that an undo reverses now, and the
+// status that the task gets by it.
+func reversed(merged []ralph.Change) (list []ralph.Change, to ralph.Status) {
+	for i, c := range merged {
+		switch c.Undo {
+		case ralph.Cancelled:
+			if i == 0 {
+				return merged[:1], ralph.Completed
+			}
+			return merged[:i], ralph.Cancelled
+		case ralph.Completed: // it brought back all that came before
+			return merged[:i+1], ralph.Cancelled
+		}
+	}
+	return merged, ralph.Cancelled
+}
+
+// notUndone takes the reverse of a task's change out of the queue; the target stays as it is. Unless a person
+// dropped the reverse, the inbox says so.
+func (tx *Tx) notUndone(c ralph.Change, why string, person bool) error {
+	if err := tx.SetChange(c.ID, c.State, ralph.Dropped); err != nil {
+		return err
+	}
+	if err := tx.set("changes", c.ID, cells{"reason": why}); err != nil {
+		return err
+	}
+	if err := tx.record(ofChange(c), ralph.ChangeDropped{ChangeID: c.ID, Reason: why}); err != nil {
+		return err
+	}
+	still, what := ralph.Completed, "its work could not be undone: "+why
+	if c.Undo == ralph.Completed {
+		still, what = ralph.Cancelled, "its work could not be brought back: "+why
+	}
+	if !person {
+		if _, err := tx.signal(c.TaskID, c.SessionID, "ralph", signals.Flag{
+			What: what, Severity: "warning", Category: "incomplete_prior",
+		}); err != nil {
+			return err
+		}
+	}
+	return tx.Move(c.TaskID, still, ralph.Merger, what)
+}

@@ -2,9 +2,10 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"sync"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // How often to check for commits of other processes. A check reads no table and takes some
@@ -13,6 +14,8 @@ const (
 	lookEvery    = 200 * time.Millisecond
 	looksClosely = 50 // how many in a row without a change
 	lookIdly     = time.Second
+	// pgLook is how often a process that a server tells of no change looks for one.
+	pgLook = 5 * time.Second
 )
 
 // nextLook returns how long to wait before the next check, after some that have found no change.
@@ -21,20 +24,6 @@ func nextLook(unchanged int) time.Duration {
 		return lookEvery
 	}
 	return lookIdly
-}
-
-// A watcher notices commits, once for the whole process.
-type watcher struct {
-	ctx   context.Context // ends with [DB.Close]
-	close context.CancelFunc
-	poke  chan struct{} // signals a commit of this process
-
-	mu    sync.Mutex
-	conn  *sql.Conn // outside of any transaction: it sees the commits of all other connections
-	seen  int64     // the data version seen last
-	next  chan struct{}
-	looks sync.WaitGroup
-	listener
 }
 
 // Changed returns a channel that is closed at the next commit, of this process or another one, or
@@ -130,4 +119,33 @@ func (w *watcher) end() (err error) {
 		err, w.conn = w.conn.Close(), nil
 	}
 	return err
+}
+
+// listen counts what the server says of commits, until the database is closed. While nothing is heard it counts now
+// and then, so that those who wait look.
+func (db *DB) listen() {
+	w := &db.watch
+	hear := func() { w.heard.Add(1); w.committed() }
+	for w.ctx.Err() == nil {
+		conn, err := pgx.ConnectConfig(w.ctx, w.server)
+		if err == nil {
+			_, err = conn.Exec(w.ctx, "LISTEN "+pgx.Identifier{"ralph_" + w.schema}.Sanitize())
+		}
+		for err == nil {
+			hear()
+			limited, cancel := context.WithTimeout(w.ctx, pgLook)
+			_, err = conn.WaitForNotification(limited)
+			if cancel(); pgconn.Timeout(err) && w.ctx.Err() == nil {
+				err = nil
+			}
+		}
+		if conn != nil {
+			_ = conn.Close(context.WithoutCancel(w.ctx)) // it is of no use any more
+		}
+		hear()
+		select {
+		case <-w.ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
 }

@@ -430,9 +430,6 @@ func (tx *Tx) Blockers(task int64) ([]ralph.Comment, error) {
 		ORDER BY c.id`, task)
 }
 
-// undelivered is the condition for a comment of a person's that no session has been handed.
-const undelivered = `c.delivered_at = '' AND c.signal_verb IS NULL AND c.author_kind = 'human'`
-
 // Undelivered lists people's comments on a task since a moment that no session has been handed yet,
 // oldest first.
 func (tx *Tx) Undelivered(task int64, since ralph.Time) ([]ralph.Comment, error) {
@@ -444,4 +441,24 @@ func (tx *Tx) Undelivered(task int64, since ralph.Time) ([]ralph.Comment, error)
 // MarkDelivered records that a session was handed a comment.
 func (tx *Tx) MarkDelivered(comment int64, session string) error {
 	return tx.set("task_comments", comment, cells{"delivered_at": tx.Now(), "delivered_to": session})
+}
+
+// Decidable reports whether a comment is answered by yes or no ([Tx.Decide]); any other is resolved
+// with words ([Tx.Resolve]).
+func (tx *Tx) Decidable(comment int64) (bool, error) {
+	c, err := tx.Comment(comment)
+	if err != nil {
+		return false, err
+	}
+	approval, err := tx.Approval(comment)
+	return c.Kind == ralph.Nack || approval.Kind() != "", err
+}
+
+// Approval returns what a comment asks to approve; its kind is "" for any other comment.
+func (tx *Tx) Approval(comment int64) (a ralph.Approval, err error) {
+	err = tx.row(`SELECT coalesce(nullif(review, ''), '{}') FROM task_comments WHERE id = $1`, comment).Scan(column(&a))
+	if err != nil {
+		return a, fmt.Errorf("approval of comment %d: %w", comment, err)
+	}
+	return a, nil
 }

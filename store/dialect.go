@@ -6,42 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
-	"strings"
-	"syscall"
 	"time"
 
 	sqlite3 "github.com/mattn/go-sqlite3"
 )
-
-// A dialect has everything in which two databases differ, apart from migrations. Before you add a
-// field, try to write the query so that both accept it.
-type dialect struct {
-	name   string // also the folder of its migrations
-	driver string
-	shared bool           // by several machines
-	view   *sql.TxOptions // of a transaction that reads
-	retry  time.Duration  // with a server that cannot be reached
-	// begin begins a transaction that writes; nil if nothing is needed.
-	begin    func(*Tx) error
-	writeDSN func(path string, patience time.Duration) string
-	readDSN  func(path string, patience time.Duration) string
-	fixed    string                                      // what follows the DSN of a database that nobody can change
-	setUp    func(ctx context.Context, db *sql.DB) error // once, before the first migration
-	backup   func(ctx context.Context, db *sql.DB, path string) error
-	check    func(ctx context.Context, db *sql.DB) error // that all of it is readable and consistent
-	durable  func(ctx context.Context, db *sql.DB) error // that commits survive a power cut
-	dangling string                                      // finds references that point nowhere; "" where there are none
-	changes  string                                      // counts the rows that this connection has changed
-	version  string                                      // changes with each commit of another connection
-	explain  func(error) error                           // adds advice to a driver's error
-	patient  string                                      // has a server wait long for a transaction
-
-	// What a copy of the database asks: its tables in the order of their creation, the columns of one that are stored,
-	// those of its primary key, and the ids that were given last. setID has the next id be the one after last, 0 for none.
-	tables, columns, keys, ids string
-	setID                      func(tx *Tx, table string, last int64) error
-}
 
 // busyTimeout is how long a transaction waits for those of other processes. Transactions last
 // milliseconds; only a stalled disk reaches this.
@@ -123,40 +91,6 @@ func durableSQLite(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("synchronous is %d and foreign_keys %d instead of 2 and 1", synchronous, foreignKeys)
 	}
 	return nil
-}
-
-// Passes reports whether a database error may go away by itself: another process holds the
-// database, or the disk is full. Nothing of the transaction was stored.
-func Passes(err error) bool {
-	var e sqlite3.Error
-	return NoRoom(err) || again(err) || pgCode(err) == "55P03" || errors.As(err, &e) && slices.Contains([]sqlite3.ErrNo{
-		sqlite3.ErrBusy, sqlite3.ErrLocked, sqlite3.ErrFull, sqlite3.ErrCantOpen,
-	}, e.Code)
-}
-
-// Failed reports whether an error is the database's, or that there is no room for it.
-func Failed(err error) bool {
-	return NoRoom(err) || cutOff(err) || pgCode(err) != "" || errors.As(err, new(sqlite3.Error))
-}
-
-// Corrupt reports whether an error means that the database is damaged.
-func Corrupt(err error) bool {
-	var e sqlite3.Error
-	return misread(err) || errors.As(err, &e) && (e.Code == sqlite3.ErrCorrupt || e.Code == sqlite3.ErrNotADB)
-}
-
-// misread reports whether an error is of a value that ralph cannot have written. Package database/sql has no type
-// for it.
-func misread(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "sql: Scan error on column ")
-}
-
-// NoRoom reports whether an error means that the disk is full.
-func NoRoom(err error) bool {
-	var e sqlite3.Error
-	return pgCode(err) == "53100" ||
-		errors.As(err, &e) && (e.Code == sqlite3.ErrFull || e.SystemErrno == syscall.ENOSPC) ||
-		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // explainSQLite adds advice to the errors that people meet.

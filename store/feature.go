@@ -195,3 +195,13 @@ func (tx *Tx) Progress(name string) (Progress, error) {
 		FROM sessions s JOIN tasks t ON t.id = s.task_id WHERE t.feature_id = $1`, f.ID).
 		Scan(&p.Sessions, &p.CostUSD, &p.Learnings)
 }
+
+// CheckCommands returns an error for the first command that cannot be a verification command.
+func CheckCommands(commands []string) error {
+	for _, c := range commands {
+		if err := ralph.CheckText("verification command", c, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -28,13 +28,6 @@ func (db *DB) recognize() (err error) {
 	return nil
 }
 
-// beside is a file that belongs to the open database: the write-ahead log or its index. Without
-// them, other processes do not see what this one writes.
-type beside struct {
-	path string
-	info os.FileInfo
-}
-
 // Intact checks that the open database, with its write-ahead log, is still the file under its name.
 // The error wraps [ErrGone] if it is not. An open file keeps its identity, so that no other file
 // can be mistaken for it.

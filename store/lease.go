@@ -12,30 +12,6 @@ import (
 	"ralph/internal/machine"
 )
 
-// LeaseTime is how long a lease lasts without being renewed, in the time of the database: who works on the queue says
-// so with one. One that has lapsed is lost, and that of a process that was on this kernel as soon as it is gone; in a
-// file not before. Only tests change it, before anything else happens.
-var LeaseTime = 5 * time.Minute
-
-// LeaseRenewal is how often a lease is renewed.
-func LeaseRenewal() time.Duration { return LeaseTime / 10 }
-
-// alive reports whether a lease holds.
-func (tx *Tx) alive(process string, until ralph.Time) bool {
-	switch machine.Look(process) {
-	case machine.Gone:
-		return false
-	case machine.Lives:
-		if !tx.db.Shared() { // else it may be frozen, and others wait
-			return true
-		}
-	}
-	return until.After(tx.Now().Time)
-}
-
-// Alive reports whether a run works, as far as can be told here: it has not ended, and its lease holds.
-func (tx *Tx) Alive(r ralph.Run) bool { return r.EndedAt.IsZero() && tx.alive(r.Process, r.LeaseUntil) }
-
 // RenewRun extends the lease of a run. It reports false if the run was taken for lost meanwhile: what it did may be
 // another one's by now.
 func (tx *Tx) RenewRun(id int64) (bool, error) {
@@ -43,20 +19,6 @@ func (tx *Tx) RenewRun(id int64) (bool, error) {
 	n, err := tx.exec(`UPDATE runs SET lease_until = $1 WHERE id = $2 AND ended_at = ''`, until, id)
 	return n > 0, err
 }
-
-// EndLostRuns ends the runs that are lost.
-func (tx *Tx) EndLostRuns() error {
-	open, err := runs.all(tx, `WHERE r.ended_at = '' ORDER BY r.id`)
-	for _, r := range open {
-		if err == nil && !tx.Alive(r) {
-			err = tx.EndRun(r.ID, ralph.ExitFailure, "its process was lost")
-		}
-	}
-	return err
-}
-
-// Shared reports whether other machines may use the database. Else whoever works is seen to live or to be gone.
-func (db *DB) Shared() bool { return db.dialect.shared }
 
 // OtherMachine reports whether a session worked on another machine, whose folders may have the same names as here.
 func (db *DB) OtherMachine(s ralph.Session) bool { return db.Shared() && s.Machine != machine.Name() }
@@ -190,3 +152,7 @@ func (db *DB) keepLease(ctx context.Context, name, process string) {
 		})
 	}
 }
+
+// Outlast has transactions wait for a server that is away for as long as a lease lasts, and not for seconds alone: for
+// processes whose work would be lost. It is called before work begins.
+func (db *DB) Outlast() { db.dialect.retry = LeaseTime }

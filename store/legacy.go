@@ -28,16 +28,6 @@ var legacyTables = []string{"features", "disciplines", "tasks", "task_dependenci
 
 const legacyPrefix = "legacy_"
 
-// tableExists reports whether a table (not a view) of that name exists.
-func tableExists(ctx context.Context, q interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}, name string,
-) (bool, error) {
-	var n int
-	err := q.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1`, name).Scan(&n)
-	return n > 0, err
-}
-
 // isLegacy reports whether the database has rows of an older design.
 func (db *DB) isLegacy(ctx context.Context) (bool, error) {
 	there := map[string]bool{}

@@ -6,22 +6,6 @@ import (
 	"ralph"
 )
 
-var machines = reads("machines m", func(m *ralph.Machine) []field {
-	return []field{{"m.name", &m.Name}, {"m.drained_at", &m.DrainedAt}, {"m.drained_by", &m.DrainedBy}}
-})
-
-// enlist notes that a run begins on a machine. The error wraps [ralph.ErrConflict] if it is drained.
-func (tx *Tx) enlist(name string) error {
-	m, ok, err := machines.first(tx, `WHERE m.name = $1`, name)
-	if err == nil && ok && !m.DrainedAt.IsZero() {
-		err = refused(ralph.AllowMachine, 0, "no run may begin on %s, which %s drained at %s", name, m.DrainedBy, m.DrainedAt)
-	}
-	if err != nil || ok {
-		return err
-	}
-	return tx.do(`INSERT INTO machines (name) VALUES ($1)`, name)
-}
-
 // Machines lists the machines on which runs work or have worked, by name.
 func (tx *Tx) Machines() ([]ralph.Machine, error) {
 	list, err := machines.all(tx, `ORDER BY m.name`)

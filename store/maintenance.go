@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -76,20 +75,6 @@ func (db *DB) Examine(ctx context.Context) (problems []Problem, err error) {
 		return nil
 	})
 	return problems, err
-}
-
-// readable returns an error unless every value of what people and runs read is as ralph writes it.
-func readable(tx *Tx) error {
-	for _, read := range []func(*Tx) error{
-		tasks.readable, sessions.readable, comments.readable, events.readable, runs.readable, changes.readable,
-		amendments.readable, learnings.readable, features.readable, disciplines.readable, permissions.readable,
-		checkpoints.readable,
-	} {
-		if err := read(tx); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // ErrNoBackup says that a file is not a copy of a queue.
@@ -191,32 +176,6 @@ func Sound(ctx context.Context, path string) error {
 		}
 	}
 	return errors.Join(err, pool.Close())
-}
-
-// whole returns an error unless a copy has all of its pages, as they were written.
-func whole(ctx context.Context, path string) error {
-	pool, err := openCopy(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(sqlite.check(ctx, pool), pool.Close())
-}
-
-func openCopy(path string) (*sql.DB, error) {
-	return sql.Open(sqlite.driver, sqlite.readDSN(path, busyTimeout)+sqlite.fixed)
-}
-
-// databaseFiles are the ends of the names of a database's files.
-var databaseFiles = []string{"", "-wal", "-shm", ".mark"}
-
-func removeDatabase(path string) error {
-	var errs []error
-	for _, end := range append([]string{".migrate", ".turn"}, databaseFiles...) {
-		if err := os.Remove(path + end); err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func copyFile(from, to string) (err error) {

@@ -93,14 +93,6 @@ type Found struct {
 	Had     bool   // it has none, and events tell of some
 }
 
-// A bearing keeps the mark of an open database, and knows whether other processes have it open.
-type bearing struct {
-	path string
-	lock *flock.Flock // shared by all that have the database open
-	file *os.File     // nil where it cannot be written
-	name string
-}
-
 // enterWait limits how long to wait for another process that is opening or closing the database.
 const enterWait = 30 * time.Second
 

@@ -81,17 +81,6 @@ func (tx *Tx) Unblock(id int64, by string) error {
 	return nil
 }
 
-// Decidable reports whether a comment is answered by yes or no ([Tx.Decide]); any other is resolved
-// with words ([Tx.Resolve]).
-func (tx *Tx) Decidable(comment int64) (bool, error) {
-	c, err := tx.Comment(comment)
-	if err != nil {
-		return false, err
-	}
-	approval, err := tx.Approval(comment)
-	return c.Kind == ralph.Nack || approval.Kind() != "", err
-}
-
 // Decide approves or refuses a proposal to cancel a task or a change of protected files. Approving
 // a cancellation cancels the task. The decision text may be "".
 func (tx *Tx) Decide(comment int64, approve bool, decision, by string) error {

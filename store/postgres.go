@@ -1,20 +1,15 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"net"
 	"net/url"
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,8 +17,6 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"ralph"
-	"ralph/internal/machine"
-	"ralph/migrations"
 )
 
 // On PostgreSQL one transaction at a time writes, as on SQLite: it takes an advisory lock first. So no rule has to be
@@ -77,16 +70,13 @@ func readURL(name string) (*pgx.ConnConfig, error) {
 }
 
 const (
-	pgClock    = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint` // in milliseconds
-	pgReadOnly = "25006"                                                  // the SQLSTATE of who would write
-	pgConns    = 16                                                       // that read
+	pgClock = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint` // in milliseconds
+	pgConns = 16                                                       // that read
 	// pgIdle is how long a transaction may stand still on the server: it has the lock, and its machine may be frozen. One
 	// that was only slow is tried again.
 	pgIdle = 3 * time.Second
 	// pgRetry is how long to try again with a server that cannot be reached, as while it starts anew.
 	pgRetry = 20 * time.Second
-	// pgLook is how often who hears of no change looks for one.
-	pgLook = 5 * time.Second
 )
 
 var postgres = dialect{
@@ -139,65 +129,7 @@ func openPool(config *pgx.ConnConfig, most int) *sql.DB {
 	return pool
 }
 
-// openPostgres opens the database of a URL, as [Open] does that of a file.
-func openPostgres(ctx context.Context, name string, opts Options) (*DB, error) {
-	config, err := readURL(name)
-	if err != nil {
-		return nil, fmt.Errorf("database %s: %w", Masked(name), err)
-	}
-	patience := cmp.Or(opts.Patience, busyTimeout)
-	maps.Copy(config.RuntimeParams, map[string]string{
-		"lock_timeout": ms(patience), "statement_timeout": ms(busyTimeout), "idle_in_transaction_session_timeout": ms(pgIdle),
-		"application_name": "ralph on " + machine.Name(),
-	})
-	// One connection writes: those of a machine that is frozen while they wait would get the lock one after the other,
-	// and hold up all others for as long each.
-	write, read := openPool(config, 1), openPool(config, pgConns)
-	db := &DB{
-		path: Masked(name), url: name, dialect: postgres, now: opts.Now, clock: opts.Now == nil, told: opts.Statement,
-		write: write, read: read,
-	}
-	if db.clock {
-		db.now = db.Now
-	}
-	db.dialect.backup = func(ctx context.Context, _ *sql.DB, path string) error { return dumpPostgres(ctx, name, path) }
-	db.watch.poke = make(chan struct{}, 1)
-	db.watch.ctx, db.watch.close = context.WithCancel(context.Background())
-	db.watch.server = config
-	if err := db.preparePostgres(ctx, opts.MustExist); err != nil {
-		return nil, errors.Join(fmt.Errorf("database %s: %w", db.path, explainPostgres(err)), db.Close())
-	}
-	return db, nil
-}
-
 func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
-
-// preparePostgres brings the database to the current schema; one process at a time does.
-func (db *DB) preparePostgres(ctx context.Context, mustExist bool) error {
-	pending, err := migrations.Pending(ctx, db.write, db.dialect.name)
-	if err == nil && len(pending) > 0 && mustExist {
-		err = fmt.Errorf("it lacks %d migrations: run any ralph command in the project once", len(pending))
-	}
-	if err == nil {
-		var ms int64
-		err = db.write.QueryRowContext(ctx, `SELECT current_schema(), `+pgClock).Scan(&db.watch.schema, &ms)
-		db.toldTime(time.UnixMilli(ms)) // who only reads goes by it, too
-	}
-	if err != nil || len(pending) == 0 {
-		return err
-	}
-	conn, err := db.read.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	const lock = `hashtextextended('ralph migrates ' || current_schema(), 0)`
-	if _, err = conn.ExecContext(ctx, `SELECT pg_advisory_lock(`+lock+`)`); err == nil {
-		_, err = migrations.Up(ctx, db.write, db.dialect.name, ralph.At(db.now()).String())
-		_, uerr := conn.ExecContext(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock(`+lock+`)`)
-		err = errors.Join(err, uerr)
-	}
-	return errors.Join(err, conn.Close())
-}
 
 // dumpPostgres copies the database with PostgreSQL's own program.
 func dumpPostgres(ctx context.Context, name, path string) error {
@@ -231,38 +163,6 @@ func durablePostgres(ctx context.Context, db *sql.DB) error {
 		}
 	}
 	return nil
-}
-
-// pgCode returns the SQLSTATE of an error; "" if it has none.
-func pgCode(err error) string {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return e.Code
-	}
-	return ""
-}
-
-// cutOff reports whether the connection to the server was lost, or could not be had. An error of a file's is none,
-// although it is a [net.Error]: a [syscall.Errno] has those methods.
-func cutOff(err error) bool {
-	code := pgCode(err)
-	var connect *pgconn.ConnectError
-	var network *net.OpError
-	return errors.As(err, &connect) && (code == "" || code == "57P03") || errors.As(err, &network) &&
-		!errors.Is(err, context.DeadlineExceeded) ||
-		strings.HasPrefix(code, "08") || code == "57P01" || code == "57P02" || code == "57P03" || code == "57P05" ||
-		code == "25P03" ||
-		errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, sql.ErrConnDone) ||
-		err != nil && strings.Contains(err.Error(), "conn closed")
-}
-
-// again reports whether a transaction that was not committed may be tried again.
-func again(err error) bool {
-	code := pgCode(err)
-	switch code {
-	case "40001", "40P01", pgReadOnly, "53300": // the last two: as while it is failed over, or others have all connections
-		return true
-	}
-	return cutOff(err)
 }
 
 // readBack finds out what became of a transaction whose COMMIT was not answered; why says so. The error is nil if it
@@ -341,45 +241,4 @@ func cause(err error) string {
 	}
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
-}
-
-// Outlast has transactions wait for a server that is away for as long as a lease lasts, and not for seconds alone: for
-// processes whose work would be lost. It is called before work begins.
-func (db *DB) Outlast() { db.dialect.retry = LeaseTime }
-
-// listen counts what the server says of commits, until the database is closed. While nothing is heard it counts now
-// and then, so that those who wait look.
-func (db *DB) listen() {
-	w := &db.watch
-	hear := func() { w.heard.Add(1); w.committed() }
-	for w.ctx.Err() == nil {
-		conn, err := pgx.ConnectConfig(w.ctx, w.server)
-		if err == nil {
-			_, err = conn.Exec(w.ctx, "LISTEN "+pgx.Identifier{"ralph_" + w.schema}.Sanitize())
-		}
-		for err == nil {
-			hear()
-			limited, cancel := context.WithTimeout(w.ctx, pgLook)
-			_, err = conn.WaitForNotification(limited)
-			if cancel(); pgconn.Timeout(err) && w.ctx.Err() == nil {
-				err = nil
-			}
-		}
-		if conn != nil {
-			_ = conn.Close(context.WithoutCancel(w.ctx)) // it is of no use any more
-		}
-		hear()
-		select {
-		case <-w.ctx.Done():
-		case <-time.After(time.Second):
-		}
-	}
-}
-
-// A listener is what a watcher needs of PostgreSQL.
-type listener struct {
-	server *pgx.ConnConfig // nil for a file
-	schema string
-	heard  atomic.Int64
-	begun  bool
 }

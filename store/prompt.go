@@ -90,12 +90,6 @@ func (tx *Tx) StuckSessions(task int64, n int) ([]ralph.Session, error) {
 	return list, err
 }
 
-// LastSessionStart returns when a task's latest session began; zero if it had none.
-func (tx *Tx) LastSessionStart(task int64) (t ralph.Time, err error) {
-	return value[ralph.Time](tx, `SELECT coalesce(max(started_at), '') FROM sessions
-		WHERE task_id = $1 AND role IN ('work', 'plan')`, task)
-}
-
 // LastSessionEnd returns when a task's latest session ended; zero if it had none.
 func (tx *Tx) LastSessionEnd(task int64) (t ralph.Time, err error) {
 	return value[ralph.Time](tx, `SELECT coalesce(max(completed_at), '') FROM sessions

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
@@ -230,55 +231,6 @@ func in[T any](f *filter, column string, values []T) {
 	f.and(column+" IN (?"+strings.Repeat(", ?", len(args)-1)+")", args...)
 }
 
-// bound converts arguments to values that both databases accept: times become text, booleans 0 or 1. A server gets
-// integers as text, which it reads as the type that it expects there.
-func (tx *Tx) bound(args []any) []any {
-	args = slices.Clone(args)
-	for i, a := range args {
-		switch a := a.(type) {
-		case ralph.Time:
-			args[i] = a.String()
-		case string:
-			args[i] = clean(a)
-		case bool:
-			args[i] = 0
-			if a {
-				args[i] = 1
-			}
-		}
-		if !tx.db.dialect.shared {
-			continue
-		}
-		if v, err := driver.DefaultParameterConverter.ConvertValue(args[i]); err == nil {
-			args[i] = v
-			if n, ok := v.(int64); ok {
-				args[i] = strconv.FormatInt(n, 10)
-			}
-		}
-	}
-	return args
-}
-
-// clean returns a text without what a database may refuse: NUL, also in JSON, and what is not UTF-8.
-func clean(s string) string {
-	if strings.Contains(s, `\u0000`) && json.Valid([]byte(s)) {
-		var b strings.Builder
-		for i := 0; i < len(s); i++ {
-			switch {
-			case s[i] == '\\' && strings.HasPrefix(s[i:], `\u0000`):
-				i += len(`\u0000`) - 1
-			case s[i] == '\\' && i+1 < len(s): // so that an escaped backslash begins nothing
-				b.WriteString(s[i : i+2])
-				i++
-			default:
-				b.WriteByte(s[i])
-			}
-		}
-		s = b.String()
-	}
-	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "\uFFFD")
-}
-
 // null returns nil, for NULL, if v is its zero value.
 func null[T comparable](v T) any {
 	if v == *new(T) {
@@ -339,4 +291,14 @@ func (l idList) Scan(value any) error {
 		*l.dest = append(*l.dest, n)
 	}
 	return nil
+}
+
+// tableExists reports whether a table (not a view) of that name exists.
+func tableExists(ctx context.Context, q interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}, name string,
+) (bool, error) {
+	var n int
+	err := q.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1`, name).Scan(&n)
+	return n > 0, err
 }

@@ -318,3 +318,54 @@ func (tx *Tx) SetAgentState(a AgentState) error {
 		"agent": a.Agent, "wait_until": a.WaitUntil, "reason": a.Reason, "ending": a.Ending, "failures": a.Failures,
 	})
 }
+
+// EndLostRuns ends the runs that are lost.
+func (tx *Tx) EndLostRuns() error {
+	open, err := runs.all(tx, `WHERE r.ended_at = '' ORDER BY r.id`)
+	for _, r := range open {
+		if err == nil && !tx.Alive(r) {
+			err = tx.EndRun(r.ID, ralph.ExitFailure, "its process was lost")
+		}
+	}
+	return err
+}
+
+var machines = reads("machines m", func(m *ralph.Machine) []field {
+	return []field{{"m.name", &m.Name}, {"m.drained_at", &m.DrainedAt}, {"m.drained_by", &m.DrainedBy}}
+})
+
+// enlist notes that a run begins on a machine. The error wraps [ralph.ErrConflict] if it is drained.
+func (tx *Tx) enlist(name string) error {
+	m, ok, err := machines.first(tx, `WHERE m.name = $1`, name)
+	if err == nil && ok && !m.DrainedAt.IsZero() {
+		err = refused(ralph.AllowMachine, 0, "no run may begin on %s, which %s drained at %s", name, m.DrainedBy, m.DrainedAt)
+	}
+	if err != nil || ok {
+		return err
+	}
+	return tx.do(`INSERT INTO machines (name) VALUES ($1)`, name)
+}
+
+// LeaseTime is how long a lease lasts without being renewed, in the time of the database: who works on the queue says
+// so with one. One that has lapsed is lost, and that of a process that was on this kernel as soon as it is gone; in a
+// file not before. Only tests change it, before anything else happens.
+var LeaseTime = 5 * time.Minute
+
+// LeaseRenewal is how often a lease is renewed.
+func LeaseRenewal() time.Duration { return LeaseTime / 10 }
+
+// alive reports whether a lease holds.
+func (tx *Tx) alive(process string, until ralph.Time) bool {
+	switch machine.Look(process) {
+	case machine.Gone:
+		return false
+	case machine.Lives:
+		if !tx.db.Shared() { // else it may be frozen, and others wait
+			return true
+		}
+	}
+	return until.After(tx.Now().Time)
+}
+
+// Alive reports whether a run works, as far as can be told here: it has not ended, and its lease holds.
+func (tx *Tx) Alive(r ralph.Run) bool { return r.EndedAt.IsZero() && tx.alive(r.Process, r.LeaseUntil) }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -197,91 +196,6 @@ func (tx *Tx) Counts() (map[ralph.Status]int, error) {
 	return n, err
 }
 
-// AddTask adds a pending or proposed task with its dependencies. The store sets its id, times and
-// status reason. Feature and discipline must exist.
-func (tx *Tx) AddTask(t ralph.Task, source string) (int64, error) {
-	if err := checkTask(t); err != nil {
-		return 0, err
-	}
-	if t.Status == "" {
-		t.Status = ralph.Pending
-	}
-	if t.Origin == "" {
-		t.Origin = ralph.ByHuman
-	}
-	r, err := tx.definition(t)
-	if err != nil {
-		return 0, err
-	}
-	r["status"], r["origin"], r["created"] = t.Status, t.Origin, tx.Now()
-	r["role"], r["marks"] = cmp.Or(t.Role, ralph.RoleWork), asJSON(append([]string{}, t.Marks...))
-	r["external_id"], r["external_source"] = t.ExternalID, t.ExternalSource
-	id, err := tx.add("tasks", r)
-	if err != nil {
-		return 0, err
-	}
-	created := ralph.TaskCreated{Title: t.Title, Status: t.Status, Origin: t.Origin}
-	if err := tx.record(ralph.Event{TaskID: id}, created); err != nil {
-		return 0, err
-	}
-	for _, on := range t.DependsOn {
-		if err := tx.AddDependency(id, on, source); err != nil {
-			return 0, err
-		}
-	}
-	return id, tx.Derive(id)
-}
-
-// UpdateTask changes what a person may edit: title, description, acceptance, verification, files,
-// priority, feature, discipline, model and agent.
-func (tx *Tx) UpdateTask(t ralph.Task) error {
-	if err := checkTask(t); err != nil {
-		return err
-	}
-	r, err := tx.definition(t)
-	if err != nil {
-		return err
-	}
-	before, err := tx.Task(t.ID)
-	if err != nil {
-		return err
-	}
-	changes := ralph.Changes(before, t)
-	_, verify := changes["verify"]
-	if _, files := changes["files"]; verify || files { // they were of what it was
-		r["marks"] = "[]"
-	}
-	if err := tx.set("tasks", t.ID, r); err != nil {
-		return err
-	}
-	if err := tx.editedByPeople(t.ID); err != nil {
-		return err
-	}
-	if err := tx.record(ralph.Event{TaskID: t.ID}, ralph.TaskUpdated{
-		Title: t.Title, Changes: changes,
-	}); err != nil {
-		return err
-	}
-	if before.Status != ralph.Merging || !ralph.NewContract(before, t, false, false) {
-		return nil
-	}
-	// The change was verified against an earlier definition.
-	const why = "what the task asks for was changed before its change was merged"
-	if err := tx.withdraw(t.ID, true, why); err != nil {
-		return err
-	}
-	if err := tx.Move(t.ID, ralph.Pending, ralph.Person, why); err != nil {
-		return err
-	}
-	return tx.Derive(t.ID)
-}
-
-// editedByPeople marks the task's open session: the task's definition was changed by a person, not
-// by the session.
-func (tx *Tx) editedByPeople(task int64) error {
-	return tx.do(`UPDATE sessions SET people_edited = 1 WHERE task_id = $1 AND completed_at = ''`, task)
-}
-
 // checkTask returns the first problem in a person's input.
 func checkTask(t ralph.Task) error {
 	if err := ralph.CheckTitle("title", t.Title); err != nil {
@@ -311,16 +225,6 @@ func checkTask(t ralph.Task) error {
 		}
 	}
 	return ralph.CheckPriority("priority", t.Priority)
-}
-
-// CheckCommands returns an error for the first command that cannot be a verification command.
-func CheckCommands(commands []string) error {
-	for _, c := range commands {
-		if err := ralph.CheckText("verification command", c, true); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // definition returns the columns that people may edit. The feature and the discipline must exist.
@@ -507,84 +411,6 @@ func (tx *Tx) Renew(id int64) error {
 	})
 }
 
-// Retry puts a task that failed or was called off back into the queue with every counter at zero. A task that waits
-// after lost sessions is tried again at once. The error wraps [ralph.ErrConflict] for any other task; one that is
-// completed is done once more by [Tx.RetryCompleted].
-func (tx *Tx) Retry(id int64, reason string) error {
-	t, err := tx.Task(id)
-	if err != nil {
-		return err
-	}
-	if t.Status == ralph.Completed {
-		return refused(ralph.UndoOrRepeat, id, "TASK-%d is completed", id)
-	}
-	return tx.retry(t, reason)
-}
-
-// RetryCompleted is [Tx.Retry], and takes a completed task as well. What it has merged stays.
-func (tx *Tx) RetryCompleted(id int64, reason string) error {
-	t, err := tx.Task(id)
-	if err != nil {
-		return err
-	}
-	return tx.retry(t, reason)
-}
-
-func (tx *Tx) retry(t ralph.Task, reason string) error {
-	id := t.ID
-	if t.LostCount > 0 && t.Status != ralph.InProgress && !t.Status.Ended() {
-		return errors.Join(tx.Renew(id), tx.dropBlockers(id, reason))
-	}
-	if !t.Status.Ended() {
-		return ralph.Conflict("TASK-%d is %s, and only an ended task can be retried", id, t.Status)
-	}
-	if err := tx.Move(id, ralph.Pending, ralph.Person, reason); err != nil {
-		return err
-	}
-	return tx.startOver(id, reason)
-}
-
-// startOver begins every counter of a task again.
-func (tx *Tx) startOver(id int64, reason string) error {
-	if err := tx.set("tasks", id, cells{
-		"stuck_count": 0, "verify_failures": 0, "attempts": 0, "prompt_too_long": 0, "lost_count": 0, "times_sent_back": 0,
-		"not_before": "",
-	}); err != nil {
-		return err
-	}
-	if err := tx.dropBlockers(id, reason); err != nil {
-		return err
-	}
-	return tx.Derive(id)
-}
-
-// Next returns the first task of the queue; ok is false if there is none. Tasks whose last session
-// was lost come after the others, once they are due.
-func (tx *Tx) Next() (t ralph.Task, ok bool, err error) {
-	t, ok, err = tasks.first(tx, `WHERE t.status = 'pending' AND t.lost_count = 0 ORDER BY `+queueOrder)
-	if err == nil && !ok {
-		t, ok, err = tx.NextLost()
-		ok = ok && !t.NotBefore.After(tx.Now().Time)
-	}
-	return t, ok, err
-}
-
-// Queue lists at most limit tasks that could be claimed now, in the order of [Tx.Next].
-func (tx *Tx) Queue(limit int) ([]ralph.Task, error) {
-	list, err := tasks.all(tx, `WHERE t.status = 'pending' AND t.lost_count = 0 ORDER BY `+queueOrder+` LIMIT $1`, limit)
-	if err != nil || len(list) == limit {
-		return list, err
-	}
-	lost, err := tasks.all(tx, `WHERE t.status = 'pending' AND t.lost_count > 0 AND t.not_before <= $1
-		ORDER BY t.not_before, t.id LIMIT $2`, tx.Now(), limit-len(list))
-	return append(list, lost...), err
-}
-
-// WorkedOn lists the tasks in progress or merging.
-func (tx *Tx) WorkedOn() ([]int64, error) {
-	return values[int64](tx, `SELECT id FROM tasks WHERE status IN ('in_progress', 'merging') ORDER BY id`)
-}
-
 // Scope lists the files that work on a task may touch, as globs: those named in the task, else
 // those that its sessions have touched; none if nothing is known.
 func (tx *Tx) Scope(task int64) ([]string, error) {
@@ -613,78 +439,4 @@ func (tx *Tx) DisciplineBounds() (map[string]int, error) {
 		}
 	}
 	return bounds, err
-}
-
-// PutBehind moves a task behind all others of its priority. If none of those waits, it goes behind
-// the next task of the queue and gets that one's priority.
-func (tx *Tx) PutBehind(id int64) error {
-	t, err := tx.Task(id)
-	if err != nil {
-		return err
-	}
-	queue, err := tx.Queue(2)
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(queue, func(o ralph.Task) bool { return o.ID != id })
-	if i >= 0 && queue[i].Priority > t.Priority {
-		return tx.MoveRank(id, queue[i].ID, true)
-	}
-	if err := tx.do(`
-		UPDATE tasks SET rank = (SELECT max(rank) + 1 FROM tasks WHERE priority = $1), updated = $2 WHERE id = $3`,
-		t.Priority, tx.Now(), id); err != nil {
-		return err
-	}
-	return tx.record(ralph.Event{TaskID: id}, ralph.TaskUpdated{Skipped: true})
-}
-
-// MoveRank puts a task directly before or after another one in the queue, and gives it the other's
-// priority. The tasks in front keep their order.
-func (tx *Tx) MoveRank(id, other int64, after bool) error {
-	if id == other {
-		return &ralph.FieldError{Field: fmt.Sprintf("TASK-%d", id), Problem: "cannot be moved relative to itself"}
-	}
-	if _, err := tx.Task(id); err != nil {
-		return err
-	}
-	o, err := tx.Task(other)
-	if err != nil {
-		return err
-	}
-	queue, err := values[int64](tx, `
-		SELECT t.id FROM tasks t
-		WHERE t.priority = $1 AND t.status NOT IN ('completed', 'rejected', 'cancelled')
-		ORDER BY `+queueOrder, o.Priority)
-	if err != nil {
-		return err
-	}
-	var front []int64
-	for _, q := range queue {
-		if q == id {
-			continue
-		}
-		if q == other && !after {
-			front = append(front, id)
-		}
-		front = append(front, q)
-		if q == other {
-			break
-		}
-	}
-	if after {
-		front = append(front, id)
-	}
-	// Negative ranks come before tasks that were never moved, which have rank 0.
-	if err := tx.set("tasks", id, cells{"rank": 0, "priority": o.Priority, "updated": tx.Now()}); err != nil {
-		return err
-	}
-	if err := tx.editedByPeople(id); err != nil {
-		return err
-	}
-	for i, q := range front {
-		if err := tx.set("tasks", q, cells{"rank": i - len(front)}); err != nil {
-			return err
-		}
-	}
-	return tx.record(ralph.Event{TaskID: id}, ralph.TaskUpdated{Priority: &o.Priority, Moved: other})
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"ralph"
-	"ralph/signals"
 )
 
 // An Undo takes back what a task has merged, or brings it back once it is undone.
@@ -40,23 +39,6 @@ func (tx *Tx) Undoable(task int64) (list []ralph.Change, to ralph.Status, err er
 		return nil, "", refused(ralph.CancelTask, task, "TASK-%d is undone already, and is to be done again", task)
 	}
 	return list, to, nil
-}
-
-// reversed returns, of the changes that a task has merged, the newest first, those that an undo reverses now, and the
-// status that the task gets by it.
-func reversed(merged []ralph.Change) (list []ralph.Change, to ralph.Status) {
-	for i, c := range merged {
-		switch c.Undo {
-		case ralph.Cancelled:
-			if i == 0 {
-				return merged[:1], ralph.Completed
-			}
-			return merged[:i], ralph.Cancelled
-		case ralph.Completed: // it brought back all that came before
-			return merged[:i+1], ralph.Cancelled
-		}
-	}
-	return merged, ralph.Cancelled
 }
 
 // Undo queues the reverse of what a task has merged. The task is merging until the reverse is merged, and then gets
@@ -134,30 +116,4 @@ func (tx *Tx) UndoneAlready(u Undo, how string) error {
 		return err
 	}
 	return tx.Move(u.Change.TaskID, u.Change.Undo, ralph.Person, u.said()+" ("+how+")")
-}
-
-// notUndone takes the reverse of a task's change out of the queue; the target stays as it is. Unless a person
-// dropped the reverse, the inbox says so.
-func (tx *Tx) notUndone(c ralph.Change, why string, person bool) error {
-	if err := tx.SetChange(c.ID, c.State, ralph.Dropped); err != nil {
-		return err
-	}
-	if err := tx.set("changes", c.ID, cells{"reason": why}); err != nil {
-		return err
-	}
-	if err := tx.record(ofChange(c), ralph.ChangeDropped{ChangeID: c.ID, Reason: why}); err != nil {
-		return err
-	}
-	still, what := ralph.Completed, "its work could not be undone: "+why
-	if c.Undo == ralph.Completed {
-		still, what = ralph.Cancelled, "its work could not be brought back: "+why
-	}
-	if !person {
-		if _, err := tx.signal(c.TaskID, c.SessionID, "ralph", signals.Flag{
-			What: what, Severity: "warning", Category: "incomplete_prior",
-		}); err != nil {
-			return err
-		}
-	}
-	return tx.Move(c.TaskID, still, ralph.Merger, what)
 }

@@ -104,15 +104,6 @@ func approvalText(a ralph.Approval) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Approval returns what a comment asks to approve; its kind is "" for any other comment.
-func (tx *Tx) Approval(comment int64) (a ralph.Approval, err error) {
-	err = tx.row(`SELECT coalesce(nullif(review, ''), '{}') FROM task_comments WHERE id = $1`, comment).Scan(column(&a))
-	if err != nil {
-		return a, fmt.Errorf("approval of comment %d: %w", comment, err)
-	}
-	return a, nil
-}
-
 // ApprovalOf returns the newest approval that was asked for a task, and its comment; 0 if there is none. open says
 // whether it still waits.
 func (tx *Tx) ApprovalOf(task int64) (comment int64, a ralph.Approval, open bool, err error) {

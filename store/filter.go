@@ -1,0 +1,81 @@
+package store
+
+import "ralph"
+
+// A SessionFilter narrows a list of sessions; the zero value selects all.
+type SessionFilter struct {
+	Task    int64
+	Run     int64
+	Ended   string
+	Active  ralph.Time // in progress, or ended at or after this; zero is no limit
+	From    ralph.Time // ended at or after this; zero is no limit
+	To      ralph.Time // ended before this; zero is no limit
+	Agent   *string    // nil for any
+	Model   *string    // nil for any
+	Feature *string    // of the task; nil for any, "" for none
+	Work    bool       // only sessions that work on a task
+	// Merges adds the sessions whose change was merged in Run, or at or after Active, though they worked before.
+	Merges bool
+	ByCost bool // the most expensive first, instead of the newest
+	Limit  int  // only the first; 0 is no limit
+	Skip   int  // leave out this many of the first; needs Limit
+}
+
+// matching are the conditions of a filter.
+func (f SessionFilter) matching() (by filter) {
+	f.narrow(&by)
+	return by
+}
+
+// narrow adds the conditions of a filter to others.
+func (f SessionFilter) narrow(by *filter) {
+	if f.Task != 0 {
+		by.and("s.task_id = ?", f.Task)
+	}
+	f.period(by)
+	if f.Ended != "" {
+		by.and("s.ended = ?", f.Ended)
+	}
+	if f.Work {
+		by.and("s.role IN ('work', 'plan')")
+	}
+	if !f.From.IsZero() {
+		by.and("s.completed_at >= ?", f.From)
+	}
+	if !f.To.IsZero() {
+		by.and("s.completed_at <> '' AND s.completed_at < ?", f.To)
+	}
+	if f.Agent != nil {
+		by.and("s.agent = ?", *f.Agent)
+	}
+	if f.Model != nil {
+		by.and("s.model = ?", *f.Model)
+	}
+	if f.Feature != nil {
+		by.and(`s.task_id IN (SELECT t.id FROM tasks t LEFT JOIN features f ON f.id = t.feature_id
+			WHERE coalesce(f.name, '') = ?)`, *f.Feature)
+	}
+}
+
+// period adds the conditions of Run and Active.
+func (f SessionFilter) period(by *filter) {
+	add := func(worked, merged string, arg any) {
+		if !f.Merges {
+			by.and(worked, arg)
+			return
+		}
+		by.and("("+worked+" OR s.id IN (SELECT c.session_id FROM changes c WHERE "+merged+"))", arg, arg)
+	}
+	if f.Run != 0 {
+		add("s.run_id = ?", "c.merged_run = ?", f.Run)
+	}
+	if !f.Active.IsZero() {
+		add("(s.completed_at = '' OR s.completed_at >= ?)", "c.merged_at <> '' AND c.merged_at >= ?", f.Active)
+	}
+}
+
+// Worked reports whether a session worked in Run and since Active, and is not only there by its merge.
+func (f SessionFilter) Worked(s ralph.Session) bool {
+	return (f.Run == 0 || s.RunID == f.Run) &&
+		(f.Active.IsZero() || s.CompletedAt.IsZero() || !s.CompletedAt.Before(f.Active.Time))
+}
