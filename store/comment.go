@@ -360,10 +360,6 @@ func (tx *Tx) answerComment(c ralph.Comment, decision, by string) error {
 		ralph.CommentResolved{TaskID: c.TaskID, CommentID: c.ID, Decision: decision})
 }
 
-// promptTooLong is the hold reason of blockers that ralph adds when a prompt has no room for its
-// mandatory parts.
-const promptTooLong = "no session begins until the prompt has room"
-
 // HoldForPrompt holds a task until its prompt has room for all mandatory parts, or a person
 // resolves the blocker.
 func (tx *Tx) HoldForPrompt(task int64, why string) error {
@@ -373,14 +369,16 @@ func (tx *Tx) HoldForPrompt(task int64, why string) error {
 			"resolve this to begin with the long prompt.",
 	})
 	if err == nil {
-		err = tx.set("task_comments", id, cells{"hold_reason": promptTooLong})
+		err = tx.set("task_comments", id, cells{
+			"hold_reason": "no session begins until the prompt has room", "released_by": "prompt",
+		})
 	}
 	return err
 }
 
 // HeldForPrompt lists the open blockers of [Tx.HoldForPrompt].
 func (tx *Tx) HeldForPrompt() ([]ralph.Comment, error) {
-	return comments.all(tx, `WHERE c.holding = 1 AND c.hold_reason = $1 ORDER BY c.id`, promptTooLong)
+	return comments.all(tx, `WHERE c.holding = 1 AND c.released_by = 'prompt' ORDER BY c.id`)
 }
 
 // BeginsLong reports whether, since the task's last session began, a person has allowed a session
@@ -392,8 +390,8 @@ func (tx *Tx) BeginsLong(task int64) (bool, error) {
 	}
 	return value[bool](tx, `SELECT EXISTS (
 		SELECT 1 FROM task_comments c
-		WHERE c.task_id = $1 AND c.hold_reason = $2 AND c.resolved_by <> '' AND c.resolved_at >= $3)`,
-		task, promptTooLong, began)
+		WHERE c.task_id = $1 AND c.released_by = 'prompt' AND c.resolved_by <> '' AND c.resolved_at >= $2)`,
+		task, began)
 }
 
 // ReleaseForPrompt resolves a blocker of [Tx.HoldForPrompt], because the prompt has room now.

@@ -100,7 +100,7 @@ var meanings = map[string]string{
 	"task_comments.author_kind": "", "task_comments.kind": "of a comment; null for signals", "task_comments.signal_verb": "of a signal; null for comments",
 	"task_comments.signal_payload": "the call's fields, as an object; null for comments", "task_comments.signal_answered": "the answer to an `ask`; null while there is none",
 	"task_comments.body": "Markdown for people", "task_comments.parent_id": "the comment that it replies to; null for none",
-	"task_comments.holding": "1 while it holds its task back", "task_comments.hold_reason": "what ralph made of it", "task_comments.resolved_at": "", "task_comments.resolved_by": "",
+	"task_comments.holding": "1 while it holds its task back", "task_comments.hold_reason": "what ralph made of it", "task_comments.released_by": own + "what else than a person resolves it", "task_comments.resolved_at": "", "task_comments.resolved_by": "",
 	"task_comments.decision": "the words with which it was resolved", "task_comments.answered_at": "", "task_comments.answered_by": "",
 	"task_comments.delivered_at": "when a running session was handed it", "task_comments.delivered_to": "that session; empty for none", "task_comments.review": "what a person has to approve before a change is merged, as JSON; empty for other comments",
 

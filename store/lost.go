@@ -85,7 +85,8 @@ func (tx *Tx) addBlocker(task int64, body string) error {
 	return tx.ownComment(task, "", ralph.Blocker, cells{
 		"body":        body,
 		"rationale":   "no further session is paid for until somebody has looked",
-		"hold_reason": retryHint,
+		"hold_reason": "resolving it, or `ralph task retry`, has the task tried again",
+		"released_by": "retry",
 	})
 }
 
@@ -101,19 +102,14 @@ func (tx *Tx) ownComment(task int64, session string, kind ralph.CommentKind, r c
 		ralph.CommentAdded{TaskID: task, CommentID: id, Kind: kind, AuthorKind: ralph.ByAgent, Author: "ralph"})
 }
 
-// retryHint is the hold reason of the blockers of [Tx.addBlocker]; no other blocker has it.
-const retryHint = "resolving it, or `ralph task retry`, has the task tried again"
-
 // dropBlockers resolves the blockers of [Tx.addBlocker] on a task.
 func (tx *Tx) dropBlockers(task int64, reason string) error {
-	blockers, err := tx.Blockers(task)
+	blockers, err := comments.all(tx, `
+		WHERE c.task_id = $1 AND c.holding = 1 AND c.released_by = 'retry' ORDER BY c.id`, task)
 	if err != nil {
 		return err
 	}
 	for _, b := range blockers {
-		if b.HoldReason != retryHint {
-			continue
-		}
 		if err := tx.Resolve(b.ID, reason, "ralph task retry"); err != nil {
 			return err
 		}

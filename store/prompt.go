@@ -61,13 +61,13 @@ func (tx *Tx) Flags(t ralph.Task) ([]ralph.Comment, error) {
 // all that a person wrote or decided since a moment, and of the signals the flags and blockers decided on since then.
 func (tx *Tx) Discussion(task int64, since ralph.Time) ([]ralph.Comment, error) {
 	return comments.all(tx, `LEFT JOIN task_comments p ON p.id = c.parent_id
-		WHERE c.task_id = $1 AND coalesce(p.signal_verb, '') <> 'ask' AND (c.hold_reason <> $2 OR c.resolved_by <> '')
-			AND (c.kind IS NOT NULL OR c.signal_verb IN ('flag', 'blocked') AND c.decision <> '' AND c.resolved_at >= $3)
-			AND (c.author_kind = 'human' AND c.created >= $3 OR c.resolved_at <> '' AND c.resolved_at >= $3 OR c.id IN (
+		WHERE c.task_id = $1 AND coalesce(p.signal_verb, '') <> 'ask' AND (c.released_by <> 'prompt' OR c.resolved_by <> '')
+			AND (c.kind IS NOT NULL OR c.signal_verb IN ('flag', 'blocked') AND c.decision <> '' AND c.resolved_at >= $2)
+			AND (c.author_kind = 'human' AND c.created >= $2 OR c.resolved_at <> '' AND c.resolved_at >= $2 OR c.id IN (
 				SELECT l.id FROM task_comments l LEFT JOIN task_comments q ON q.id = l.parent_id
 				WHERE l.task_id = $1 AND l.kind IS NOT NULL AND coalesce(q.signal_verb, '') <> 'ask'
-				ORDER BY l.id DESC LIMIT $4))
-		ORDER BY c.id`, task, promptTooLong, since, promptRows)
+				ORDER BY l.id DESC LIMIT $3))
+		ORDER BY c.id`, task, since, promptRows)
 }
 
 // LastJudged returns the task's latest session that said or did something to continue from; it

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ralph"
+	"ralph/internal/pgtest"
 )
 
 // TestWhatIsAVisitorsOwnIsNotShared: the proof of their forms, and the word on what came of these.
@@ -36,6 +37,7 @@ func TestWhatIsAVisitorsOwnIsNotShared(t *testing.T) {
 // TestADatabaseThatComesBackIsShownAgain: that it was gone is said, and not kept.
 func TestADatabaseThatComesBackIsShownAgain(t *testing.T) {
 	t.Parallel()
+	pgtest.Files(t)
 	s := newSite(t)
 	b := s.browser()
 	has(t, b.get("/tasks"), "<h1")

@@ -104,6 +104,7 @@ CREATE TABLE task_comments (
   parent_id       INTEGER REFERENCES task_comments(id) ON DELETE CASCADE,
   holding         INTEGER NOT NULL DEFAULT 0 CHECK (holding IN (0, 1)), -- an open question or blocker
   hold_reason     TEXT NOT NULL DEFAULT '',
+  released_by     TEXT NOT NULL DEFAULT '' CHECK (released_by IN ('', 'retry', 'prompt')),
   resolved_at     TEXT NOT NULL DEFAULT '',
   resolved_by     TEXT NOT NULL DEFAULT '',
   decision        TEXT NOT NULL DEFAULT '',
