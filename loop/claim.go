@@ -40,14 +40,14 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, er
 	if err != nil {
 		return nil, err
 	}
-	ws, about, leave, err := l.outside().enter(ctx, t, l.takeForWorker)
+	ws, about, err := l.outside().enter(ctx, t, l.takeForWorker)
 	if err != nil {
 		return nil, err
 	}
 	s, err := l.openFor(ctx, ws, t, store.Start{Worker: worker, Lease: session.Lease},
 		func(tx *store.Tx, t ralph.Task) (order.Order, error) { return order.ForWorker(tx, &l.Config, t, about) })
 	if err != nil {
-		leave()
+		l.giveBack(ws)
 		return nil, err
 	}
 	return &Claim{l, s}, nil
@@ -111,7 +111,7 @@ func (l *Loop) ClaimFor(ctx context.Context, task int64, person string) (ralph.S
 	if err != nil {
 		return ralph.Session{}, "", err
 	}
-	s, err := l.openFor(ctx, l.Here, t, store.Start{Origin: ralph.FromHuman, Worker: person}, // who works where they stand
+	s, err := l.openFor(ctx, l.Here, t, store.Start{Origin: ralph.FromHuman, Worker: person},
 		func(tx *store.Tx, t ralph.Task) (order.Order, error) { return order.ForPerson(tx, &l.Config, t) })
 	if err != nil {
 		return ralph.Session{}, "", err

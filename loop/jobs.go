@@ -185,7 +185,7 @@ func (r *runner) begin(ctx context.Context, task ralph.Task) error {
 // work runs a session on a task.
 func (j *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) {
 	take := func(ctx context.Context) (*workspace.Workspace, error) { return j.Pool.Take(ctx, j.number, false) }
-	ws, about, leave, err := j.enter(ctx, task, take)
+	ws, about, err := j.enter(ctx, task, take)
 	if errors.Is(err, merging.ErrAway) { // without it, nothing that is made could be handed over either
 		o.refused = err
 		return o, nil
@@ -193,7 +193,7 @@ func (j *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) 
 	if err != nil {
 		return o, err
 	}
-	defer leave()
+	defer j.giveBack(ws)
 	if stopped, err := j.baselineFirst(ctx, task, ws); stopped || err != nil || closed(j.Stop) {
 		return o, err
 	}
@@ -227,10 +227,9 @@ func (j *job) baselineFirst(ctx context.Context, task ralph.Task, ws *workspace.
 	if task.Role == ralph.RolePlan {
 		return false, nil
 	}
-	waits, of := false, j.course
-	of.slow = func(command string) { waits = true; j.slow(command) }
-	stopped, err = j.interruptibly(ctx, func(ctx context.Context) error { return of.baseline(ctx, task, ws) })
-	if waits {
+	j.slow = func(command string) { j.waited = true; j.verifying(command) }
+	stopped, err = j.interruptibly(ctx, func(ctx context.Context) error { return j.baseline(ctx, task, ws) })
+	if j.waited {
 		over := func(tx *store.Tx) error { return tx.NoteVerifying(j.id, "", "") }
 		err = errors.Join(err, j.Store.Tx(context.WithoutCancel(ctx), over))
 	}
@@ -275,6 +274,9 @@ func unusable(cause error) error {
 // apply applies a job's result to the run.
 func (r *runner) apply(ctx context.Context, j *job, o outcome, err error) error {
 	delete(r.jobs, j.number)
+	if j.waited {
+		r.doing = doing{} // it recorded another state of the run
+	}
 	if r.pulse != nil {
 		r.pulse.rests(j.number)
 	}

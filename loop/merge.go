@@ -117,8 +117,8 @@ func (r *runner) mergeRests(ctx context.Context) (bool, error) {
 }
 
 // mergeNow merges what can be merged, and returns what the rest waits for. Runs and workers do that one after
-// the other, in a check workspace for what was made in another one. What fails pauses the queue, unless it is the database or a full disk. Run and early are those of
-// [merging.Merger].
+// the other, in a check workspace for what was made in another one. What fails pauses the queue, unless it is the
+// database or a full disk. Run and early are those of [merging.Merger].
 func (l *Loop) mergeNow(
 	ctx context.Context, of *workspace.Workspace, wait time.Duration, run int64, early bool,
 ) (waits merging.Wait, err error) {

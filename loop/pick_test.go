@@ -101,7 +101,7 @@ func TestATaskThatIsMissedTwiceIsLeftAMoment(t *testing.T) {
 			fails bool
 			takes time.Duration
 		}{
-			{1, conflict, false, 0}, {2, conflict, false, 0}, {2, errHeld, false, 0}, {2, conflict, false, time.Second}, {2, broken, true, 0},
+			{1, conflict, false, 0}, {2, conflict, false, 0}, {2, errHeld, false, 0}, {2, order.ErrSpent, false, 0}, {2, conflict, false, time.Second}, {2, broken, true, 0},
 		} {
 			began := time.Now()
 			err := r.missed(t.Context(), next.task, next.err)

@@ -65,6 +65,7 @@ type job struct {
 	since    time.Time // start of the period that the run's limits count for
 	deadline time.Time // end of the run's time
 	counted  bool      // its task already counted against the limits
+	waited   bool      // it recorded a command that it waited for
 }
 
 // A suspense is what a run knows about a verification that is red before any work.
@@ -89,10 +90,14 @@ func newRunner(l *Loop, id int64) *runner {
 		passed: map[int64]int{},
 		over:   make(chan func(context.Context) error, l.Width()+1),
 	}
-	r.id, r.slow = id, r.verifying
+	r.id = id
 	if l.Heart != nil {
 		r.pulse = newPulse(l.Heart)
 		r.heart = r.pulse.of(0)
+	}
+	r.slow = func(command string) {
+		r.doing = doing{} // what is recorded is another state
+		r.verifying(command)
 	}
 	return r
 }
@@ -186,14 +191,13 @@ func (r *runner) state(ctx context.Context, state, reason string, until time.Tim
 	return err
 }
 
-// verifying records the command that the run waits for before a session.
-func (r *runner) verifying(command string) {
+// verifying records the command that the course waits for before a session.
+func (c course) verifying(command string) {
 	why := fmt.Sprintf("verifying before the first session, since %s: %s", time.Now().Format("15:04:05"), command)
-	r.says(why)
-	r.doing = doing{}
-	err := r.Store.Tx(context.Background(), func(tx *store.Tx) error { return tx.NoteVerifying(r.id, command, why) })
+	c.says(why)
+	err := c.Store.Tx(context.Background(), func(tx *store.Tx) error { return tx.NoteVerifying(c.id, command, why) })
 	if err != nil {
-		r.Log.Warn("cannot record the command that is running", "error", err)
+		c.Log.Warn("cannot record the command that is running", "error", err)
 	}
 }
 

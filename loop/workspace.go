@@ -14,39 +14,40 @@ import (
 	"ralph/store"
 )
 
-// enter prepares a workspace that take takes for a session. About describes it for the prompt; leave gives it back.
+// enter prepares a workspace that take takes for a session. About describes it for the prompt.
 func (c course) enter(
 	ctx context.Context, task ralph.Task, take func(context.Context) (*workspace.Workspace, error),
-) (ws *workspace.Workspace, about *prompt.Workspace, leave func(), err error) {
+) (ws *workspace.Workspace, about *prompt.Workspace, err error) {
 	was, kept, err := c.kept(ctx, task)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	tip, err := c.Merger.Base(ctx, task.ID)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("find the commit to start from: %w", err)
+		return nil, nil, fmt.Errorf("find the commit to start from: %w", err)
 	}
 	if ws, err = take(ctx); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	conflicts, err := ws.Begin(ctx, tip, kept, was.Conflicts...)
+	about = &prompt.Workspace{Target: c.Merger.Into, Kept: kept != ""}
+	about.Conflicts, err = ws.Begin(ctx, tip, kept, was.Conflicts...)
+	if err == nil && kept != "" {
+		err = c.Check.Guard.Lay(ctx, ws, ws.Clone.Base, kept)
+	}
 	if err != nil {
-		return nil, nil, nil, unready(errors.Join(err, ws.Release()))
+		return nil, nil, unready(errors.Join(err, ws.Release()))
 	}
-	if kept != "" {
-		if err := c.Check.Guard.Lay(ctx, ws, ws.Clone.Base, kept); err != nil {
-			return nil, nil, nil, errors.Join(err, ws.Release())
-		}
-	}
-	about = &prompt.Workspace{Target: c.Merger.Into, Kept: kept != "", Conflicts: conflicts}
 	if was.State == ralph.SentBack {
 		about.SentBack = was.Reason
 	}
-	return ws, about, func() {
-		if err := ws.Release(); err != nil {
-			c.Log.Warn("cannot release a workspace", "error", err)
-		}
-	}, nil
+	return ws, about, nil
+}
+
+// giveBack releases a workspace.
+func (l *Loop) giveBack(ws *workspace.Workspace) {
+	if err := ws.Release(); err != nil {
+		l.Log.Warn("cannot release a workspace", "error", err)
+	}
 }
 
 // kept returns what an earlier session of a task has left, and the commit from which the next one goes on: none if

@@ -129,43 +129,14 @@ func (c Confinement) Enter(role string) proc.Enter {
 	}
 	return func(spec *proc.Spec) (leave func(), err error) {
 		p, ws := c.project, c.project.workspaceOf(spec.Dir)
-		checks := role == checkRole || role == setupRole
 		if folder, own, _, _ := claude.Folder(p.agentEnv, spec.Dir); role == agentRole && state.Exists(folder) {
 			if err := os.MkdirAll(own[0], 0o700); err != nil {
 				return nil, err
 			}
 		}
-		box := sandbox.Box{Mechanism: c.Sandbox}
-		var l *layering
-		switch {
-		case role == probeRole:
-		case ws != "" && c.Sandbox.Layers && checks:
-			l = p.checkView(ws, spec.Dir)
-		case ws != "" && c.Sandbox.Layers:
-			l = p.workspaceCaches(ws)
-		case ws != "" && checks:
-			home := p.workspaceFolder(ws, "home")
-			box.Env, box.Folders = p.caches(ws, checkRole)
-			box.Env, box.Folders = append(box.Env, p.homeless(home)...), append(box.Folders, home)
-		case ws != "" || c.Sandbox.Name != sandbox.None:
-			box.Env, box.Folders = p.caches(ws, role)
-		}
-		if l != nil {
-			if err := os.MkdirAll(l.empty, 0o700); err != nil {
-				return nil, err
-			}
-			box.View, box.Env = l.view, l.env
-			box.View.Shm = l.view.Shm && c.Sandbox.Name != sandbox.Bubblewrap // which has one
-			for _, layer := range l.view.Layers {
-				box.Folders = append(box.Folders, layer.At)
-			}
-		}
-		if c.Sandbox.Name != sandbox.None {
-			// Computed for each command: only then is it known what to hide.
-			box.Policy = p.policy(spec.Dir, c.Sandbox.Name == sandbox.Landlock, checks && ws != "")
-		}
-		if l != nil && checks { // it is seen as a layer
-			box.Policy.Add(sandbox.ReadOnly, p.workspaceFolder(ws, "tree"))
+		box, err := c.view(role, ws, spec.Dir)
+		if err != nil {
+			return nil, err
 		}
 		if role == checkRole && ws != "" && !p.Config.Verify.Network {
 			if c.Sandbox.Name == sandbox.Bubblewrap {
@@ -181,6 +152,45 @@ func (c Confinement) Enter(role string) proc.Enter {
 		}
 		return box.Enter(spec)
 	}
+}
+
+// view returns the box of a command: the layers or folders of its role, and what it may reach. Ws is its workspace; ""
+// is the person's folder.
+func (c Confinement) view(role, ws, dir string) (sandbox.Box, error) {
+	p, checks := c.project, role == checkRole || role == setupRole
+	box := sandbox.Box{Mechanism: c.Sandbox}
+	var l *layering
+	switch {
+	case role == probeRole:
+	case ws != "" && c.Sandbox.Layers && checks:
+		l = p.checkView(ws, dir)
+	case ws != "" && c.Sandbox.Layers:
+		l = p.workspaceCaches(ws)
+	case ws != "" && checks:
+		home := p.workspaceFolder(ws, "home")
+		box.Env, box.Folders = p.caches(ws, checkRole)
+		box.Env, box.Folders = append(box.Env, p.homeless(home)...), append(box.Folders, home)
+	case ws != "" || c.Sandbox.Name != sandbox.None:
+		box.Env, box.Folders = p.caches(ws, role)
+	}
+	if l != nil {
+		if err := os.MkdirAll(l.empty, 0o700); err != nil {
+			return box, err
+		}
+		box.View, box.Env = l.view, l.env
+		box.View.Shm = l.view.Shm && c.Sandbox.Name != sandbox.Bubblewrap // which has one
+		for _, layer := range l.view.Layers {
+			box.Folders = append(box.Folders, layer.At)
+		}
+	}
+	if c.Sandbox.Name != sandbox.None {
+		// Computed for each command: only then is it known what to hide.
+		box.Policy = p.policy(dir, c.Sandbox.Name == sandbox.Landlock, checks && ws != "")
+	}
+	if l != nil && checks { // it is seen as a layer
+		box.Policy.Add(sandbox.ReadOnly, p.workspaceFolder(ws, "tree"))
+	}
+	return box, nil
 }
 
 // private are the paths of credentials in the home directory.

@@ -33,6 +33,38 @@ func commandsOf(commands []string, read func(name string) []byte) (more, sourced
 	return more, sourced
 }
 
+// recipes returns the commands of the make targets that a command makes, each target once.
+func recipes(command string, read func(name string) []byte, once func(what string) bool) (list []string) {
+	names := made([]string{command})
+	if len(names) == 0 {
+		return nil
+	}
+	for _, file := range []string{"GNUmakefile", "makefile", "Makefile"} {
+		text := read(file)
+		if text == nil {
+			continue
+		}
+		m := readMakefile(text)
+		var add func(name string)
+		add = func(name string) {
+			if name == "" {
+				name = m.first
+			}
+			if r := m.rules[name]; r != nil && once("make "+name) {
+				list = append(list, strings.Split(strings.TrimSpace(m.expanded(r.recipe)), "\n")...)
+				for _, n := range r.needs {
+					add(n)
+				}
+			}
+		}
+		for _, n := range names {
+			add(n)
+		}
+		break
+	}
+	return list
+}
+
 // within returns the commands that one command runs in turn.
 func within(command string, read func(name string) []byte, seen map[string]bool) (list []string) {
 	once := func(what string) bool {
@@ -40,31 +72,7 @@ func within(command string, read func(name string) []byte, seen map[string]bool)
 		seen[what] = true
 		return !is
 	}
-	if names := made([]string{command}); len(names) > 0 {
-		for _, file := range []string{"GNUmakefile", "makefile", "Makefile"} {
-			text := read(file)
-			if text == nil {
-				continue
-			}
-			m := readMakefile(text)
-			var add func(name string)
-			add = func(name string) {
-				if name == "" {
-					name = m.first
-				}
-				if r := m.rules[name]; r != nil && once("make "+name) {
-					list = append(list, strings.Split(strings.TrimSpace(m.expanded(r.recipe)), "\n")...)
-					for _, n := range r.needs {
-						add(n)
-					}
-				}
-			}
-			for _, n := range names {
-				add(n)
-			}
-			break
-		}
-	}
+	list = recipes(command, read, once)
 	for _, segment := range strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(";&|()\n", r) }) {
 		words := strings.Fields(segment)
 		if i := slices.IndexFunc(words, func(w string) bool {

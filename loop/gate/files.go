@@ -153,16 +153,9 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 		case f.Was == nil && auto && hides(f, files, read), auto && setUp(f.Path, loading):
 			c.Kind = Setting
 		case partsOf(f.Path) != nil:
-			p := partsOf(f.Path)(f.Path, slices.Concat(r.Shared, more, r.Own))
-			if p.decides(f.Was) == p.decides(f.Is) {
+			var decides bool
+			if c, decides = inParts(f, slices.Concat(r.Shared, more, r.Own)); !decides {
 				continue
-			}
-			c.Kind = Setting
-			if f.Was != nil && f.Is != nil && p.with != nil {
-				c.Old, c.New = p.with(f.Is, f.Was), p.with(f.Was, f.Is)
-			}
-			if p.test {
-				c.Kind = Test
 			}
 		case slices.Contains(made(slices.Concat(r.Shared, more, r.Own)), f.Path):
 			c.Kind = Setting // a file that has the name of a target is taken for what make should make
@@ -174,6 +167,23 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 		list = append(list, c)
 	}
 	return list
+}
+
+// inParts returns the change of a file that decides in parts, which commands run; decides is false if these parts are
+// equal.
+func inParts(f File, commands []string) (c Changed, decides bool) {
+	p := partsOf(f.Path)(f.Path, commands)
+	if p.decides(f.Was) == p.decides(f.Is) {
+		return c, false
+	}
+	c = Changed{File: f, Kind: Setting}
+	if f.Was != nil && f.Is != nil && p.with != nil {
+		c.Old, c.New = p.with(f.Is, f.Was), p.with(f.Was, f.Is)
+	}
+	if p.test {
+		c.Kind = Test
+	}
+	return c, true
 }
 
 // run returns those of the files that the commands run, and the commands that these run in turn.

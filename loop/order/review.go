@@ -24,7 +24,7 @@ func (c *Config) Reviewed(tx *store.Tx, t ralph.Task) (bool, error) {
 	return named != "" || len(c.Reviewers) > 0, err
 }
 
-// ReviewersOf returns who reviews a change of a task, in their order. Before is what came of reviews of the task so far.
+// ReviewersOf returns who reviews a change of a task, in their order. Before lists the task's reviews so far.
 func (c *Config) ReviewersOf(
 	tx *store.Tx, t ralph.Task, files []ralph.FileChange, before []ralph.Review,
 ) (list []Reviewer, err error) {

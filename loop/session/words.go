@@ -47,7 +47,8 @@ var replies = map[signals.Reply]func(reply) string{
 			"a person answers the flag.\n"
 	},
 	signals.ReplyElsewhere: func(r reply) string {
-		return "You signalled done, but nothing has changed in your folder since this session began:\n\n" + r.folder + "\n\n" +
+		return "You signalled done, but nothing has changed in your folder since this session began:\n\n" +
+			r.folder + "\n\n" +
 			"What you changed elsewhere is not part of your work. Do it there, and take back what you did elsewhere. " +
 			"If the task is really done without a change, call the done tool again with a summary that names what shows it. " +
 			"If you cannot write there, call stuck."

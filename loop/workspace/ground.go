@@ -161,7 +161,8 @@ func (w *Workspace) clear(ctx context.Context, given given) error {
 		return err
 	}
 	home := filepath.Join(c.folder, "home")
-	return errors.Join(files.RemoveAll(home), os.Mkdir(home, 0o700), files.RemoveAll(filepath.Join(c.folder, "caches", "check")))
+	caches := filepath.Join(c.folder, "caches", "check")
+	return errors.Join(files.RemoveAll(home), os.Mkdir(home, 0o700), files.RemoveAll(caches))
 }
 
 // skip leaves a folder out of a walk.
