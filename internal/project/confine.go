@@ -128,59 +128,75 @@ func (c Confinement) Enter(role string) proc.Enter {
 		return nil
 	}
 	return func(spec *proc.Spec) (leave func(), err error) {
-		p, ws := c.project, c.project.workspaceOf(spec.Dir)
-		checks := role == checkRole || role == setupRole
-		if folder, own, _, _ := claude.Folder(p.agentEnv, spec.Dir); role == agentRole && state.Exists(folder) {
+		if folder, own, _, _ := claude.Folder(c.project.agentEnv, spec.Dir); role == agentRole && state.Exists(folder) {
 			if err := os.MkdirAll(own[0], 0o700); err != nil {
 				return nil, err
 			}
 		}
-		box := sandbox.Box{Mechanism: c.Sandbox}
-		var l *layering
-		switch {
-		case role == probeRole:
-		case ws != "" && c.Sandbox.Layers && checks:
-			l = p.checkView(ws, spec.Dir)
-		case ws != "" && c.Sandbox.Layers:
-			l = p.workspaceCaches(ws)
-		case ws != "" && checks:
-			home := p.workspaceFolder(ws, "home")
-			box.Env, box.Folders = p.caches(ws, checkRole)
-			box.Env, box.Folders = append(box.Env, p.homeless(home)...), append(box.Folders, home)
-		case ws != "" || c.Sandbox.Name != sandbox.None:
-			box.Env, box.Folders = p.caches(ws, role)
-		}
-		if l != nil {
-			if err := os.MkdirAll(l.empty, 0o700); err != nil {
-				return nil, err
-			}
-			box.View, box.Env = l.view, l.env
-			box.View.Shm = l.view.Shm && c.Sandbox.Name != sandbox.Bubblewrap // which has one
-			for _, layer := range l.view.Layers {
-				box.Folders = append(box.Folders, layer.At)
-			}
-		}
-		if c.Sandbox.Name != sandbox.None {
-			// Computed for each command: only then is it known what to hide.
-			box.Policy = p.policy(spec.Dir, c.Sandbox.Name == sandbox.Landlock, checks && ws != "")
-		}
-		if l != nil && checks { // it is seen as a layer
-			box.Policy.Add(sandbox.ReadOnly, p.workspaceFolder(ws, "tree"))
-		}
-		if role == checkRole && ws != "" && !p.Config.Verify.Network {
-			if c.Sandbox.Name == sandbox.Bubblewrap {
-				box.Policy.Network = false
-			} else {
-				box.View.Network = true
-			}
-		}
-		dir, credentials, variable := claude.Locks(p.agentEnv)
-		if role == agentRole && dir != "" && c.Sandbox.Name == sandbox.Bubblewrap {
-			box.Env, box.Folders = append(box.Env, variable+"="+dir), append(box.Folders, dir)
-			box.Policy.Into = map[string]string{credentials: dir}
+		box, err := c.box(role, spec.Dir)
+		if err != nil {
+			return nil, err
 		}
 		return box.Enter(spec)
 	}
+}
+
+// box is the sandbox of a command of a role that starts in a folder.
+func (c Confinement) box(role, dir string) (box sandbox.Box, err error) {
+	p, ws := c.project, c.project.workspaceOf(dir)
+	checks := role == checkRole || role == setupRole
+	l := c.furnish(&box, role, ws, dir)
+	if l != nil {
+		if err := os.MkdirAll(l.empty, 0o700); err != nil {
+			return box, err
+		}
+		box.View, box.Env = l.view, l.env
+		box.View.Shm = l.view.Shm && c.Sandbox.Name != sandbox.Bubblewrap // which has one
+		for _, layer := range l.view.Layers {
+			box.Folders = append(box.Folders, layer.At)
+		}
+	}
+	if c.Sandbox.Name != sandbox.None {
+		// Computed for each command: only then is it known what to hide.
+		box.Policy = p.policy(dir, c.Sandbox.Name == sandbox.Landlock, checks && ws != "")
+	}
+	if l != nil && checks { // it is seen as a layer
+		box.Policy.Add(sandbox.ReadOnly, p.workspaceFolder(ws, "tree"))
+	}
+	if role == checkRole && ws != "" && !p.Config.Verify.Network {
+		if c.Sandbox.Name == sandbox.Bubblewrap {
+			box.Policy.Network = false
+		} else {
+			box.View.Network = true
+		}
+	}
+	locks, credentials, variable := claude.Locks(p.agentEnv)
+	if role == agentRole && locks != "" && c.Sandbox.Name == sandbox.Bubblewrap {
+		box.Env, box.Folders = append(box.Env, variable+"="+locks), append(box.Folders, locks)
+		box.Policy.Into = map[string]string{credentials: locks}
+	}
+	return box, nil
+}
+
+// furnish gives a box its caches: as layers, which it returns, or as folders.
+func (c Confinement) furnish(box *sandbox.Box, role, ws, dir string) *layering {
+	p := c.project
+	box.Mechanism = c.Sandbox
+	checks := role == checkRole || role == setupRole
+	switch {
+	case role == probeRole:
+	case ws != "" && c.Sandbox.Layers && checks:
+		return p.checkView(ws, dir)
+	case ws != "" && c.Sandbox.Layers:
+		return p.workspaceCaches(ws)
+	case ws != "" && checks:
+		home := p.workspaceFolder(ws, "home")
+		box.Env, box.Folders = p.caches(ws, checkRole)
+		box.Env, box.Folders = append(box.Env, p.homeless(home)...), append(box.Folders, home)
+	case ws != "" || c.Sandbox.Name != sandbox.None:
+		box.Env, box.Folders = p.caches(ws, role)
+	}
+	return nil
 }
 
 // private are the paths of credentials in the home directory.
