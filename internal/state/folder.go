@@ -264,8 +264,8 @@ func (h *Home) known(ctx context.Context) error {
 		return err
 	case !h.unmarked && !begun && !Exists(h.base):
 		return fmt.Errorf("the state of this project is gone: by its id it was %s, and there is no folder %s; "+
-			"bring that back, or name where it is now with XDG_STATE_HOME or %s. After %s, `ralph db restore FILE` brings a copy back, or a new "+
-			"queue begins", h.id, h.base, DirVariable, h.forget())
+			"bring that back, or name where it is now with XDG_STATE_HOME or %s. After %s, `ralph db restore FILE` "+
+			"brings a copy back, or a new queue begins", h.id, h.base, DirVariable, h.forget())
 	case state.ID == "":
 		return nil
 	case state.ID != h.id:
@@ -277,6 +277,10 @@ func (h *Home) known(ctx context.Context) error {
 	there, err := idAt(ctx, state.Place)
 	if err != nil {
 		return err
+	}
+	if there == h.id && h.unmarked {
+		return fmt.Errorf("the queue in %s is that of %s, which is still there: name another folder with %s",
+			h.base, state.Place, DirVariable)
 	}
 	if there == h.id {
 		return fmt.Errorf("this is a copy of %s, which has the queue in %s: %s here, and the copy begins a queue of its own",
