@@ -17,121 +17,179 @@ import (
 // Gate tells what a change, merged and verified, does to what decides on it (docs/gate.md). What counts is the
 // difference to the target: what others have changed there is not this change's.
 // Guarded are files, relative to the project, of which it is known that they wait for a person.
-func (l *Merger) Gate(
+func (m *Merger) Gate(
 	ctx context.Context, c ralph.Change, b Built, now []ralph.Check, guarded []string,
-) (g ralph.Gate, err error) {
-	tip := b.Target.Tip
-	pairs, err := l.Tree.Pairs(ctx, tip, b.Commit)
-	if err != nil {
-		return g, err
+) (ralph.Gate, error) {
+	e := &examination{Merger: m, on: b, tip: b.Target.Tip}
+	for _, step := range []func(context.Context) error{
+		func(ctx context.Context) error { return e.read(ctx, c, guarded) },
+		func(ctx context.Context) error { return e.ran(ctx, now) },
+		e.weigh, e.interferes, e.proves, e.allow,
+	} {
+		if err := step(ctx); err != nil || ctx.Err() != nil {
+			return e.found, err
+		}
 	}
-	commands, of, err := l.commands(ctx, []ralph.Change{c})
-	if err != nil {
-		return g, err
+	return e.found, nil
+}
+
+// An examination is of what a change does to what decides on it.
+type examination struct {
+	*Merger
+	on       Built
+	tip      string // of the target
+	task     ralph.Task
+	commands check.Commands
+	pairs    []worktree.Pair
+	files    []gate.File // of the project
+	blobs    map[string]ralph.Blob
+	own      []check.Outcome // of the task's own commands on the target
+	results  gate.Results
+	found    ralph.Gate
+}
+
+// swapped runs the commands on a commit with files as in another one.
+func (e *examination) swapped(ctx context.Context, commit, from string, edits []gate.Edit) ([]gate.Run, error) {
+	return e.Merger.swapped(ctx, commit, from, edits, e.commands.All())
+}
+
+// read reads the change, and finds what decides on it.
+func (e *examination) read(ctx context.Context, c ralph.Change, guarded []string) (err error) {
+	if e.pairs, err = e.Tree.Pairs(ctx, e.tip, e.on.Commit); err != nil {
+		return err
 	}
-	t := of[0]
-	files, blobs := l.ours(pairs)
+	commands, of, err := e.Merger.commands(ctx, []ralph.Change{c})
+	if err != nil {
+		return err
+	}
+	e.commands, e.task = commands, of[0]
+	e.files, e.blobs = e.ours(e.pairs)
 	var links map[string]string
-	if len(pairs) > 0 {
-		if links, err = l.links(ctx, b.Commit, tip); err != nil {
-			return g, err
+	if len(e.pairs) > 0 {
+		if links, err = e.links(ctx, e.on.Commit, e.tip); err != nil {
+			return err
 		}
 	}
-	g.Guarded = l.guarded(pairs, links, guarded, t.Allow)
-	r := gate.Results{Files: l.gateRules(commands).Changes(files, l.reads(ctx, tip))}
-	if gate.Moves(files) {
-		names, err := l.Tree.Names(ctx, tip)
+	e.found.Guarded = e.guarded(e.pairs, links, guarded, e.task.Allow)
+	e.results.Files = e.gateRules(commands).Changes(e.files, e.reads(ctx, e.tip))
+	if gate.Moves(e.files) {
+		names, err := e.Tree.Names(ctx, e.tip)
 		if err != nil {
-			return g, err
+			return err
 		}
-		r.Moved = gate.Moved(files, names)
+		e.results.Moved = gate.Moved(e.files, names)
 	}
-	if r.Now, err = l.passing(ctx, b.Tree, commands.All(), now); err != nil {
-		return g, err
+	return nil
+}
+
+// ran reads how the commands ended on the change and on the target.
+func (e *examination) ran(ctx context.Context, now []ralph.Check) (err error) {
+	if e.results.Now, err = e.passing(ctx, e.on.Tree, e.commands.All(), now); err != nil {
+		return err
 	}
-	tree, err := l.Tree.Whole(ctx, tip)
+	tree, err := e.Tree.Whole(ctx, e.tip)
 	if err != nil {
-		return g, err
+		return err
 	}
-	own, _, err := l.stored(ctx, tree, commands.Own)
-	if err != nil {
-		return g, err
+	if e.own, _, err = e.stored(ctx, tree, e.commands.Own); err != nil {
+		return err
 	}
-	for _, o := range own {
+	for _, o := range e.own {
 		if o.Check.Passed {
-			g.Idle = append(g.Idle, o.Check.Command)
+			e.found.Idle = append(e.found.Idle, o.Check.Command)
 		}
 	}
-	shared, err := l.results(ctx, tip, tree, commands.Shared)
+	shared, err := e.Merger.results(ctx, e.tip, tree, e.commands.Shared)
 	if err != nil || ctx.Err() != nil {
-		return g, err
+		return err
 	}
-	r.Target = runs(slices.Concat(shared, own))
-	g.Unchanged = len(pairs) == 0 && len(r.Target) > 0 && len(r.Target) == len(commands.All()) &&
-		!slices.ContainsFunc(r.Target, func(r gate.Run) bool { return !r.Passed })
+	target := runs(slices.Concat(shared, e.own))
+	e.results.Target = target
+	e.found.Unchanged = len(e.pairs) == 0 && len(target) > 0 && len(target) == len(e.commands.All()) &&
+		!slices.ContainsFunc(target, func(r gate.Run) bool { return !r.Passed })
+	return nil
+}
+
+// weigh runs old tests on new code and, if tests were changed, new tests on old code.
+func (e *examination) weigh(ctx context.Context) (err error) {
+	r := &e.results
 	if gate.Alters(r.Files) {
-		if r.Old, err = l.swapped(ctx, b.Commit, tip, gate.Old(r.Files), commands.All()); err != nil || ctx.Err() != nil {
-			return g, err
+		if r.Old, err = e.swapped(ctx, e.on.Commit, e.tip, gate.Old(r.Files)); err != nil || ctx.Err() != nil {
+			return err
 		}
 		if edits := gate.OldButCode(r.Files); edits != nil {
-			again, err := l.swapped(ctx, b.Commit, tip, edits, commands.All())
+			again, err := e.swapped(ctx, e.on.Commit, e.tip, edits)
 			if err != nil || ctx.Err() != nil {
-				return g, err
+				return err
 			}
 			r.Old = gate.Both(r.Old, again)
 		}
-		g.Tried = gate.Passes(r)
+		e.found.Tried = gate.Passes(*r)
 	}
-	g.Weakened, g.Refused = gate.Judge(r)
-	if slices.ContainsFunc(g.Weakened, func(w ralph.Weakening) bool { return w.Kind == ralph.TestChanged }) {
-		if r.New, err = l.swapped(ctx, tip, b.Commit, gate.New(r.Files), commands.All()); err != nil || ctx.Err() != nil {
-			return g, err
+	e.found.Weakened, e.found.Refused = gate.Judge(*r)
+	if slices.ContainsFunc(e.found.Weakened, func(w ralph.Weakening) bool { return w.Kind == ralph.TestChanged }) {
+		if r.New, err = e.swapped(ctx, e.tip, e.on.Commit, gate.New(r.Files)); err != nil || ctx.Err() != nil {
+			return err
 		}
-		g.Weakened, g.Refused = gate.Judge(r)
+		e.found.Weakened, e.found.Refused = gate.Judge(*r)
 	}
-	if err := l.markUnseen(ctx, t.Feature, g.Weakened, r.Files, blobs, commands); err != nil {
-		return g, err
+	return e.markUnseen(ctx, e.task.Feature, e.found.Weakened, r.Files, e.blobs, e.commands)
+}
+
+// interferes looks for what would have tests pass that cannot.
+func (e *examination) interferes(ctx context.Context) (err error) {
+	if e.found.Refused == "" && gate.Interferes(e.files, e.results.Files) {
+		e.found.Refused, err = e.inert(ctx, e.on, e.tip, e.gateRules(e.commands), e.commands.All())
 	}
-	if g.Refused == "" && gate.Interferes(files, r.Files) {
-		if g.Refused, err = l.inert(ctx, b, tip, l.gateRules(commands), commands.All()); err != nil || ctx.Err() != nil {
-			return g, err
+	return err
+}
+
+// proves looks whether a test or command proves the change, where one is required.
+func (e *examination) proves(ctx context.Context) (err error) {
+	if e.Check.Proof != check.ProofRequire || len(e.pairs) == 0 {
+		return nil
+	}
+	r := &e.results
+	if r.New == nil && len(r.Files) > 0 {
+		if r.New, err = e.swapped(ctx, e.tip, e.on.Commit, gate.New(r.Files)); err != nil || ctx.Err() != nil {
+			return err
 		}
 	}
-	if l.Check.Proof == check.ProofRequire && len(pairs) > 0 {
-		if r.New == nil && len(r.Files) > 0 {
-			r.New, err = l.swapped(ctx, tip, b.Commit, gate.New(r.Files), commands.All())
-			if err != nil || ctx.Err() != nil {
-				return g, err
-			}
-		}
-		proved, _ := gate.Prove(r)
-		g.Unproved = len(proved) == 0 && !slices.ContainsFunc(own, func(o check.Outcome) bool { return !o.Check.Passed })
-	}
+	proved, _ := gate.Prove(*r)
+	e.found.Unproved = len(proved) == 0 &&
+		!slices.ContainsFunc(e.own, func(o check.Outcome) bool { return !o.Check.Passed })
+	return nil
+}
+
+// allow leaves out what the task allows, and adds files of which nobody knows what they do.
+func (e *examination) allow(context.Context) error {
+	g, changed := &e.found, e.results.Files
 	var paths []string
-	for _, f := range r.Files {
+	for _, f := range changed {
 		paths = append(paths, f.Path)
 		if !f.Added() || f.Kind == gate.Setting {
-			g.Deciding = append(g.Deciding, l.Tree.Below(f.Path))
+			g.Deciding = append(g.Deciding, e.Tree.Below(f.Path))
 		}
 	}
+	allow := e.task.Allow
 	if len(g.Weakened) > 0 {
-		g.Files = append(g.Files, blobsOf(r.Files, blobs)...)
-		if slices.Contains(t.Allow, gate.AllowTests) || len(paths) > 0 && gate.Allows(t.Allow, paths) {
+		g.Files = append(g.Files, blobsOf(changed, e.blobs)...)
+		if slices.Contains(allow, gate.AllowTests) || len(paths) > 0 && gate.Allows(allow, paths) {
 			g.Allowed, g.Weakened = g.Weakened, nil
 		}
 	}
-	for _, w := range gate.Suspects(files, r.Files) {
-		if len(commands.All()) > 0 && !gate.Allows(t.Allow, []string{w.Test}) {
-			w.Command = commands.All()[0]
-			g.Weakened, g.Files = append(g.Weakened, w), append(g.Files, blobs[w.Test])
+	for _, w := range gate.Suspects(e.files, changed) {
+		if len(e.commands.All()) > 0 && !gate.Allows(allow, []string{w.Test}) {
+			w.Command = e.commands.All()[0]
+			g.Weakened, g.Files = append(g.Weakened, w), append(g.Files, e.blobs[w.Test])
 		}
 	}
-	return g, nil
+	return nil
 }
 
 // markUnseen marks changed tests that sessions of the same feature wrote, and that no person has seen since. The tests
 // are in the gate files of the target that the change alters.
-func (l *Merger) markUnseen(
+func (m *Merger) markUnseen(
 	ctx context.Context, feature string, found []ralph.Weakening, files []gate.Changed, blobs map[string]ralph.Blob,
 	commands check.Commands,
 ) error {
@@ -141,7 +199,7 @@ func (l *Merger) markUnseen(
 	}
 	var list []ralph.Change
 	var approved []ralph.Approval
-	err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
+	err := m.Store.View(ctx, func(tx *store.Tx) (err error) {
 		if list, err = tx.MergedFor(feature); err == nil {
 			approved, err = tx.ApprovedFor(feature)
 		}
@@ -152,26 +210,26 @@ func (l *Merger) markUnseen(
 	}
 	var merged [][]ralph.Blob
 	for _, c := range list {
-		if c.Commit == "" || !l.Tree.Has(ctx, c.Commit) || !l.Tree.Has(ctx, c.Head) {
+		if c.Commit == "" || !m.Tree.Has(ctx, c.Commit) || !m.Tree.Has(ctx, c.Head) {
 			continue // what it wrote counts as a person's
 		}
 		// A session that changed nothing of its own may have merged what people had committed.
-		if nothing, err := l.below(ctx, c.To, c.Head); err != nil || nothing {
+		if nothing, err := m.below(ctx, c.To, c.Head); err != nil || nothing {
 			if err != nil {
 				return err
 			}
 			continue
 		}
-		before, err := l.Tree.Ref(ctx, c.Commit+"^1")
+		before, err := m.Tree.Ref(ctx, c.Commit+"^1")
 		if err != nil {
 			return err
 		}
-		pairs, err := l.Tree.Pairs(ctx, before, c.Commit)
+		pairs, err := m.Tree.Pairs(ctx, before, c.Commit)
 		if err != nil {
 			return err
 		}
-		theirs, ids := l.ours(pairs)
-		merged = append(merged, blobsOf(l.gateRules(commands).Changes(theirs, l.reads(ctx, before)), ids))
+		theirs, ids := m.ours(pairs)
+		merged = append(merged, blobsOf(m.gateRules(commands).Changes(theirs, m.reads(ctx, before)), ids))
 	}
 	unseen := gate.Unseen(blobsOf(files, blobs), merged, approved)
 	for i, w := range found {
@@ -189,17 +247,17 @@ func blobsOf(files []gate.Changed, blobs map[string]ralph.Blob) (list []ralph.Bl
 }
 
 // inert returns why a change is refused whose tests cannot fail, as controls show; "" if they can.
-func (l *Merger) inert(ctx context.Context, b Built, tip string, rules gate.Rules, commands []string) (string, error) {
+func (m *Merger) inert(ctx context.Context, b Built, tip string, rules gate.Rules, commands []string) (string, error) {
 	trial := func(commit string) (runs []gate.Run, marks map[string]string, err error) {
-		names, err := l.Tree.Names(ctx, commit)
+		names, err := m.Tree.Names(ctx, commit)
 		if err != nil {
 			return nil, nil, err
 		}
-		edits, marks := rules.Controls(names, l.reads(ctx, commit), b.Tree)
+		edits, marks := rules.Controls(names, m.reads(ctx, commit), b.Tree)
 		if len(edits) == 0 {
 			return nil, nil, nil
 		}
-		runs, err = l.swapped(ctx, commit, commit, edits, commands)
+		runs, err = m.swapped(ctx, commit, commit, edits, commands)
 		return runs, marks, err
 	}
 	now, marks, err := trial(b.Commit)
@@ -214,15 +272,15 @@ func (l *Merger) inert(ctx context.Context, b Built, tip string, rules gate.Rule
 }
 
 // gateRules returns which files of the project decide.
-func (l *Merger) gateRules(c check.Commands) gate.Rules {
-	return gate.Rules{Tests: l.Check.Tests, Protect: l.Check.Protect, Shared: c.Shared, Own: c.Own}
+func (m *Merger) gateRules(c check.Commands) gate.Rules {
+	return gate.Rules{Tests: m.Check.Tests, Protect: m.Check.Protect, Shared: c.Shared, Own: c.Own}
 }
 
 // ours returns the files of the project among those that differ, relative to it, and their ids.
-func (l *Merger) ours(pairs []worktree.Pair) (files []gate.File, blobs map[string]ralph.Blob) {
+func (m *Merger) ours(pairs []worktree.Pair) (files []gate.File, blobs map[string]ralph.Blob) {
 	blobs = map[string]ralph.Blob{}
 	for _, p := range pairs {
-		if name, ok := strings.CutPrefix(p.Path, l.Tree.Below("")); ok {
+		if name, ok := strings.CutPrefix(p.Path, m.Tree.Below("")); ok {
 			files = append(files, gate.File{Path: name, Was: p.Was, Is: p.Is})
 			blobs[name] = p.Blob
 		}
@@ -233,17 +291,17 @@ func (l *Merger) ours(pairs []worktree.Pair) (files []gate.File, blobs map[strin
 // guarded returns the files that a person has to approve and that the task does not allow. They count wherever they
 // are in the repository, and so does each file outside of the project, of which its commands say nothing. links are the
 // links of the repository: what a guarded one leads to is guarded.
-func (l *Merger) guarded(pairs []worktree.Pair, links map[string]string, known, allow []string) (list []ralph.Blob) {
+func (m *Merger) guarded(pairs []worktree.Pair, links map[string]string, known, allow []string) (list []ralph.Blob) {
 	var literal []string
 	for _, name := range known {
 		literal = append(literal, gate.Literal(name))
 	}
-	patterns := slices.Concat(literal, l.Check.Guard.More)
+	patterns := slices.Concat(literal, m.Check.Guard.More)
 	guards := func(p worktree.Pair, ours bool, name string) bool {
 		return !ours || len(gate.Guarded([]gate.File{{Path: name, Was: p.Was, Is: p.Is}}, patterns)) > 0
 	}
 	names := func(top string) (names []string, ours bool) {
-		inside, ours := strings.CutPrefix(top, l.Tree.Below(""))
+		inside, ours := strings.CutPrefix(top, m.Tree.Below(""))
 		if names = []string{top}; ours && inside != top {
 			names = append(names, inside)
 		}
@@ -253,7 +311,7 @@ func (l *Merger) guarded(pairs []worktree.Pair, links map[string]string, known, 
 		all, _ := names(top)
 		return slices.ContainsFunc(all, func(name string) bool { return guards(worktree.Pair{}, true, name) })
 	})
-	patterns = slices.Concat(literal, linked, l.Check.Guard.More)
+	patterns = slices.Concat(literal, linked, m.Check.Guard.More)
 	for _, p := range pairs {
 		all, ours := names(p.Path)
 		if slices.ContainsFunc(all, func(name string) bool {
@@ -266,10 +324,10 @@ func (l *Merger) guarded(pairs []worktree.Pair, links map[string]string, known, 
 }
 
 // links returns the symbolic links of commits.
-func (l *Merger) links(ctx context.Context, commits ...string) (links map[string]string, err error) {
+func (m *Merger) links(ctx context.Context, commits ...string) (links map[string]string, err error) {
 	links = map[string]string{}
 	for _, commit := range commits {
-		of, err := l.Tree.Symlinks(ctx, commit)
+		of, err := m.Tree.Symlinks(ctx, commit)
 		if err != nil {
 			return nil, err
 		}
@@ -279,13 +337,13 @@ func (l *Merger) links(ctx context.Context, commits ...string) (links map[string
 }
 
 // reads returns a function that reads files of the project in a commit.
-func (l *Merger) reads(ctx context.Context, commit string) func(name string) []byte {
-	return func(name string) []byte { return l.Tree.Content(ctx, commit, l.Tree.Below(name)) }
+func (m *Merger) reads(ctx context.Context, commit string) func(name string) []byte {
+	return func(name string) []byte { return m.Tree.Content(ctx, commit, m.Tree.Below(name)) }
 }
 
 // passing returns the stored results of commands on a tree that was just verified. What was excused counts as passed.
-func (l *Merger) passing(ctx context.Context, tree string, commands []string, now []ralph.Check) ([]gate.Run, error) {
-	list, all, err := l.stored(ctx, tree, commands)
+func (m *Merger) passing(ctx context.Context, tree string, commands []string, now []ralph.Check) ([]gate.Run, error) {
+	list, all, err := m.stored(ctx, tree, commands)
 	if err != nil || !all {
 		if err == nil {
 			err = fmt.Errorf("the results of the check are not stored any more")
@@ -304,32 +362,32 @@ func (l *Merger) passing(ctx context.Context, tree string, commands []string, no
 }
 
 // results returns the results of commands on a commit: those stored, whatever they are, or of a run.
-func (l *Merger) results(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
-	list, all, err := l.stored(ctx, tree, commands)
+func (m *Merger) results(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
+	list, all, err := m.stored(ctx, tree, commands)
 	if err != nil || all {
 		return list, err
 	}
-	return l.run(ctx, commit, tree, commands)
+	return m.run(ctx, commit, tree, commands)
 }
 
 // swapped verifies a commit in which some files are as in another one. Its results are stored as all are.
-func (l *Merger) swapped(
+func (m *Merger) swapped(
 	ctx context.Context, commit, from string, edits []gate.Edit, commands []string,
 ) ([]gate.Run, error) {
 	var files []worktree.Exchange
 	for _, e := range edits {
-		files = append(files, worktree.Exchange{Path: l.Tree.Below(e.Path), Content: e.Content})
+		files = append(files, worktree.Exchange{Path: m.Tree.Below(e.Path), Content: e.Content})
 	}
-	tree, err := l.Tree.Exchanged(ctx, commit, from, files, l.State)
+	tree, err := m.Tree.Exchanged(ctx, commit, from, files, m.State)
 	if err != nil {
 		return nil, err
 	}
-	list, all, err := l.stored(ctx, tree, commands)
+	list, all, err := m.stored(ctx, tree, commands)
 	if err == nil && !all {
 		var made string
-		made, err = l.Tree.Variant(ctx, commit, tree)
+		made, err = m.Tree.Variant(ctx, commit, tree)
 		if err == nil {
-			list, err = l.run(ctx, made, tree, commands)
+			list, err = m.run(ctx, made, tree, commands)
 		}
 	}
 	return runs(list), err

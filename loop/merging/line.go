@@ -131,41 +131,41 @@ func (n *Line) put(session string, by ...inLine) {
 
 // notePassed notes that a change passed its check on a target, unless the target has moved, or the change has
 // to wait for one that is ahead of it: for any if all is set, else for one with which it conflicts.
-func (l *Merger) notePassed(
+func (m *Merger) notePassed(
 	ctx context.Context, c ralph.Change, on Target, all bool,
 ) (entered bool, ahead []ralph.Change, err error) {
-	l.Line.entering.Lock()
-	defer l.Line.entering.Unlock()
-	if ahead, err = l.ahead(ctx, c); err != nil {
+	m.Line.entering.Lock()
+	defer m.Line.entering.Unlock()
+	if ahead, err = m.ahead(ctx, c); err != nil {
 		return false, nil, err
 	}
-	if now, err := l.target(ctx); err != nil || now != on { // it includes what is no longer in line
+	if now, err := m.target(ctx); err != nil || now != on { // it includes what is no longer in line
 		return false, nil, err
 	}
-	if len(ahead) > 0 && (all || l.clashes(ctx, c, ahead, on)) {
+	if len(ahead) > 0 && (all || m.clashes(ctx, c, ahead, on)) {
 		return false, ahead, nil
 	}
-	l.Line.pass(c, on)
+	m.Line.pass(c, on)
 	return true, nil, nil
 }
 
 // ahead returns the changes in line that are to be merged before another one, and takes those out that have
 // merged, or will not. There are none while nothing can be merged before it.
-func (l *Merger) ahead(ctx context.Context, c ralph.Change) (ahead []ralph.Change, err error) {
-	n := l.Line
+func (m *Merger) ahead(ctx context.Context, c ralph.Change) (ahead []ralph.Change, err error) {
+	n := m.Line
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	err = l.Store.View(ctx, func(tx *store.Tx) error {
+	err = m.Store.View(ctx, func(tx *store.Tx) error {
 		ahead = nil
 		queued, err := tx.QueuedChanges()
 		if err != nil {
 			return err
 		}
-		state, away, alone, err := tx.Merging(l.MaxSentBack)
+		state, away, alone, err := tx.Merging(m.MaxSentBack)
 		if err == nil {
 			err = n.tidy(tx, queued)
 		}
-		if err != nil || l.Branch || away || state.Paused != "" {
+		if err != nil || m.Branch || away || state.Paused != "" {
 			return err // with branches of their own, none of them moves the target
 		}
 		there := false // whether its end can be waited for
@@ -231,12 +231,12 @@ type gathering struct {
 const earlyTimes = 2
 
 // crowd returns what is known of those in line that are not queued.
-func (l *Merger) crowd(q Queue, g *gathering) *Crowd {
-	n := l.Line
+func (m *Merger) crowd(q Queue, g *gathering) *Crowd {
+	n := m.Line
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if g.since.IsZero() {
-		g.since, g.most = time.Now(), min(n.took, l.Wait)
+		g.since, g.most = time.Now(), min(n.took, m.Wait)
 	}
 	g.others = n.soon(q.Changes, g.most/earlyShare)
 	enters := false
@@ -262,16 +262,16 @@ func (l *Merger) crowd(q Queue, g *gathering) *Crowd {
 }
 
 // gather takes a step that waits for a crowd, or verifies it early.
-func (l *Merger) gather(ctx context.Context, s Step, q Queue, g *gathering) (err error) {
+func (m *Merger) gather(ctx context.Context, s Step, q Queue, g *gathering) (err error) {
 	if s.Do == Early {
 		g.tried = true
-		if g.early, err = l.verifyEarly(ctx, q, g.others); err != nil { // what is merged is verified all the same
-			l.Log.Warn("cannot verify what is being checked together with what waits", "error", err)
+		if g.early, err = m.verifyEarly(ctx, q, g.others); err != nil { // what is merged is verified all the same
+			m.Log.Warn("cannot verify what is being checked together with what waits", "error", err)
 		}
 		g.until = time.Now().Add(g.most / earlyShare)
 		return ctx.Err()
 	}
-	l.reached("gathers")
+	m.reached("gathers")
 	select {
 	case <-g.changed:
 	case <-g.moved:
@@ -279,7 +279,7 @@ func (l *Merger) gather(ctx context.Context, s Step, q Queue, g *gathering) (err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	l.reached("woken")
+	m.reached("woken")
 	return nil
 }
 
@@ -300,17 +300,17 @@ func (n *Line) soon(queued []ralph.Change, late time.Duration) (list []inLine) {
 // verifyEarly merges queued changes with others in line and verifies that. It returns nil if that does not pass,
 // takes far longer than the last verification, or is the same as the check of a single one, and if one of the
 // others comes to nothing meanwhile.
-func (l *Merger) verifyEarly(ctx context.Context, q Queue, others []inLine) (*early, error) {
-	most := earlyTimes * l.Line.takeNews()
+func (m *Merger) verifyEarly(ctx context.Context, q Queue, others []inLine) (*early, error) {
+	most := earlyTimes * m.Line.takeNews()
 	on, err := q.Target, error(nil)
 	if len(q.Changes) == 0 {
-		on, err = l.target(ctx)
+		on, err = m.target(ctx)
 	}
 	if err != nil || on.Gone != "" || len(q.Changes) == 0 && len(others) == 1 && others[0].on == on {
 		return nil, err
 	}
 	for _, c := range q.Changes { // another machine may have made them
-		if err := l.have(ctx, c); err != nil {
+		if err := m.have(ctx, c); err != nil {
 			return nil, err
 		}
 	}
@@ -321,14 +321,14 @@ func (l *Merger) verifyEarly(ctx context.Context, q Queue, others []inLine) (*ea
 		all = append(all, p.change)
 	}
 	e := newEarly(all, stop)
-	l.Line.noteEarly(e)
-	defer l.Line.noteEarly(nil)
-	b, merged, err := l.trial(work, all, on)
+	m.Line.noteEarly(e)
+	defer m.Line.noteEarly(nil)
+	b, merged, err := m.trial(work, all, on)
 	passed := false
 	if err == nil && len(merged) > 0 {
 		e = newEarly(merged, stop)
-		l.Line.noteEarly(e)
-		passed, err = l.passes(work, merged, b)
+		m.Line.noteEarly(e)
+		passed, err = m.passes(work, merged, b)
 	}
 	switch {
 	case work.Err() != nil: // what was stopped says nothing
@@ -348,42 +348,42 @@ func newEarly(changes []ralph.Change, stop func()) *early {
 }
 
 // passes reports whether the commands of changes pass on their merge.
-func (l *Merger) passes(ctx context.Context, changes []ralph.Change, b *Built) (bool, error) {
-	commands, _, err := l.commands(ctx, changes)
+func (m *Merger) passes(ctx context.Context, changes []ralph.Change, b *Built) (bool, error) {
+	commands, _, err := m.commands(ctx, changes)
 	if err != nil {
 		return false, err
 	}
-	said, err := l.said(ctx, b.Commit, b.Tree, commands.All())
+	said, err := m.said(ctx, b.Commit, b.Tree, commands.All())
 	return err == nil && !failed(said) && len(check.Rewritten(said)) == 0, err
 }
 
 // trial merges changes that may have no ids yet with a target. Nothing of that is merged.
-func (l *Merger) trial(
+func (m *Merger) trial(
 	ctx context.Context, changes []ralph.Change, on Target,
 ) (b *Built, merged []ralph.Change, err error) {
 	changes = slices.Clone(changes)
 	for i := range changes {
 		changes[i].ID = int64(i + 1) // they get theirs when their sessions are decided
 	}
-	if b, err = l.build(ctx, changes, on); err != nil || b.Commit == "" {
+	if b, err = m.build(ctx, changes, on); err != nil || b.Commit == "" {
 		return b, nil, err
 	}
 	return b, slices.DeleteFunc(changes, func(c ralph.Change) bool { return !b.has(c.ID) }), nil
 }
 
 // await waits until one of those ahead of a change is not any more, or it is too late.
-func (l *Merger) await(ctx context.Context, c ralph.Change, ahead []ralph.Change, until time.Time) error {
+func (m *Merger) await(ctx context.Context, c ralph.Change, ahead []ralph.Change, until time.Time) error {
 	late := time.After(time.Until(until))
 	for {
-		changed := l.Store.Changed()
-		now, err := l.ahead(ctx, c)
+		changed := m.Store.Changed()
+		now, err := m.ahead(ctx, c)
 		gone := func(c ralph.Change) bool {
 			return !slices.ContainsFunc(now, func(o ralph.Change) bool { return o.SessionID == c.SessionID })
 		}
 		if err != nil || slices.ContainsFunc(ahead, gone) {
 			return err
 		}
-		l.reached("waits")
+		m.reached("waits")
 		select {
 		case <-changed:
 		case <-late:
@@ -391,27 +391,27 @@ func (l *Merger) await(ctx context.Context, c ralph.Change, ahead []ralph.Change
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		l.reached("woken")
+		m.reached("woken")
 	}
 }
 
 // clashes reports whether a change conflicts with those ahead of it.
-func (l *Merger) clashes(ctx context.Context, c ralph.Change, ahead []ralph.Change, on Target) bool {
-	stack, err := l.alike(ctx, c, ahead)
+func (m *Merger) clashes(ctx context.Context, c ralph.Change, ahead []ralph.Change, on Target) bool {
+	stack, err := m.alike(ctx, c, ahead)
 	if err != nil || len(stack) == 0 {
-		l.unsure(c, err)
+		m.unsure(c, err)
 		return false
 	}
-	_, merged, err := l.trial(ctx, append(stack, c), on)
-	l.unsure(c, err)
+	_, merged, err := m.trial(ctx, append(stack, c), on)
+	m.unsure(c, err)
 	return err == nil && !inLine{change: c}.in(merged)
 }
 
 // alike returns the changes that touch a file that another one touches.
-func (l *Merger) alike(ctx context.Context, c ralph.Change, list []ralph.Change) (alike []ralph.Change, err error) {
-	own, err := l.Tree.Files(ctx, c.Base, c.Head)
+func (m *Merger) alike(ctx context.Context, c ralph.Change, list []ralph.Change) (alike []ralph.Change, err error) {
+	own, err := m.Tree.Files(ctx, c.Base, c.Head)
 	for _, other := range list {
-		files, ferr := l.Tree.Files(ctx, other.Base, other.Head)
+		files, ferr := m.Tree.Files(ctx, other.Base, other.Head)
 		if err = cmp.Or(err, ferr); err != nil {
 			return nil, err
 		}
@@ -423,8 +423,8 @@ func (l *Merger) alike(ctx context.Context, c ralph.Change, list []ralph.Change)
 }
 
 // unsure logs that a conflict cannot be looked for; the queue finds it.
-func (l *Merger) unsure(c ralph.Change, err error) {
+func (m *Merger) unsure(c ralph.Change, err error) {
 	if err != nil {
-		l.Log.Warn("cannot tell whether a change conflicts with what is about to be merged", "task", c.TaskID, "error", err)
+		m.Log.Warn("cannot tell whether a change conflicts with what is about to be merged", "task", c.TaskID, "error", err)
 	}
 }

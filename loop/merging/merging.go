@@ -65,10 +65,10 @@ type Merger struct {
 }
 
 // In returns a Merger that verifies in a workspace, for one check or for what is queued now.
-func (l *Merger) In(at Integration) *Merger {
-	m := *l
-	m.Workspace, m.outcomes = at, &outcomes{of: map[string][]check.Outcome{}}
-	return &m
+func (m *Merger) In(at Integration) *Merger {
+	in := *m
+	in.Workspace, in.outcomes = at, &outcomes{of: map[string][]check.Outcome{}}
+	return &in
 }
 
 // mergeLease is the lease of who merges into a database that machines share; else a lock of the state folder does. What
@@ -98,7 +98,7 @@ func PointRef(branch string) string { return targetRefs + branch }
 
 // Merge takes all steps with the queue that are possible now. It returns
 // what the rest of the queue waits for.
-func (l *Merger) Merge(ctx context.Context) (waits Wait, err error) {
+func (m *Merger) Merge(ctx context.Context) (waits Wait, err error) {
 	var built *Built
 	var suspects []int64
 	var g gathering // of what is merged next
@@ -107,7 +107,7 @@ func (l *Merger) Merge(ctx context.Context) (waits Wait, err error) {
 	defer func() { err = errors.Join(err, mine()) }()
 	refused := 0 // steps in a row
 	for ctx.Err() == nil {
-		q, state, err := l.readQueue(ctx, built, suspects, &g)
+		q, state, err := m.readQueue(ctx, built, suspects, &g)
 		if errors.Is(err, ralph.ErrConflict) && refused < mostRefused {
 			refused++
 			continue // the remote could not be reached, and is not tried for a while
@@ -117,33 +117,33 @@ func (l *Merger) Merge(ctx context.Context) (waits Wait, err error) {
 		}
 		step := NextStep(q)
 		if step.Do == Await || step.Do == Early {
-			if err := l.gather(ctx, step, q, &g); err != nil {
+			if err := m.gather(ctx, step, q, &g); err != nil {
 				return Wait{}, err
 			}
 			continue
 		}
 		if step.Do == Rest {
-			if l.Early && !g.tried {
-				l.Line.takeNews()
+			if m.Early && !g.tried {
+				m.Line.takeNews()
 			}
-			if err := l.Tree.Pack(ctx); err != nil && ctx.Err() == nil {
-				l.Log.Warn("cannot pack refs", "error", err)
+			if err := m.Tree.Pack(ctx); err != nil && ctx.Err() == nil {
+				m.Log.Warn("cannot pack refs", "error", err)
 			}
-			waits := Wait{Why: step.Reason, Elsewhere: step.Working && l.Store.Shared()}
-			if err := l.fastForward(ctx, state); err != nil {
+			waits := Wait{Why: step.Reason, Elsewhere: step.Working && m.Store.Shared()}
+			if err := m.fastForward(ctx, state); err != nil {
 				return waits, err
 			}
-			if l.Store.Shared() && !takes { // who has merged does, and has the commits
+			if m.Store.Shared() && !takes { // who has merged does, and has the commits
 				return waits, nil
 			}
-			gaveWay, err := l.prove(ctx)
+			gaveWay, err := m.prove(ctx)
 			if gaveWay {
 				continue
 			}
 			return waits, err
 		}
-		if !takes && l.Store.Shared() {
-			release, holder, err := l.Store.Lease(ctx, mergeLease, leaseWait)
+		if !takes && m.Store.Shared() {
+			release, holder, err := m.Store.Lease(ctx, mergeLease, leaseWait)
 			if err != nil || holder != "" {
 				return Wait{Why: "another process is merging: " + holder, Elsewhere: true}, err
 			}
@@ -163,7 +163,7 @@ func (l *Merger) Merge(ctx context.Context) (waits Wait, err error) {
 				suspects = []int64{built.Left}
 			}
 		}
-		built, err = l.do(ctx, step, q, built)
+		built, err = m.do(ctx, step, q, built)
 		switch {
 		case err == nil:
 			refused = 0
@@ -196,49 +196,49 @@ func stuck(err error, changes ...ralph.Change) error {
 }
 
 // readQueue reads everything that the next step depends on, and records the branch that changes are merged into.
-func (l *Merger) readQueue(
+func (m *Merger) readQueue(
 	ctx context.Context, built *Built, suspects []int64, g *gathering,
 ) (q Queue, state store.MergeQueue, err error) {
-	g.changed = l.Store.Changed()
+	g.changed = m.Store.Changed()
 	q = Queue{
 		Built: built, Suspects: suspects, Reached: map[int64]bool{},
-		Batch: !l.Squash && !l.Branch, // each squashed change needs a verified commit of its own
+		Batch: !m.Squash && !m.Branch, // each squashed change needs a verified commit of its own
 	}
-	l.Line.mu.Lock()
-	err = l.Store.View(ctx, func(tx *store.Tx) (err error) {
+	m.Line.mu.Lock()
+	err = m.Store.View(ctx, func(tx *store.Tx) (err error) {
 		var alone int64
 		if q.Changes, err = tx.QueuedChanges(); err != nil {
 			return err
 		}
-		if state, q.Waits, alone, err = tx.Merging(l.MaxSentBack); err != nil {
+		if state, q.Waits, alone, err = tx.Merging(m.MaxSentBack); err != nil {
 			return err
 		}
-		if len(q.Changes) > 0 || l.Early {
+		if len(q.Changes) > 0 || m.Early {
 			q.Alone = alone
 		}
 		q.Paused = state.Paused
-		return l.Line.tidy(tx, q.Changes)
+		return m.Line.tidy(tx, q.Changes)
 	})
-	l.Line.mu.Unlock()
-	if err == nil && state.Target != l.Into {
-		err = l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTarget(l.Into) })
+	m.Line.mu.Unlock()
+	if err == nil && state.Target != m.Into {
+		err = m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTarget(m.Into) })
 	}
 	if err != nil || q.Waits {
 		return q, state, err
 	}
 	if len(q.Changes) == 0 {
-		if l.Early && q.Batch && q.Alone == 0 && len(suspects) == 0 && q.Paused == "" &&
-			(!g.since.IsZero() || l.Line.News()) {
-			q.Crowd = l.crowd(q, g)
+		if m.Early && q.Batch && q.Alone == 0 && len(suspects) == 0 && q.Paused == "" &&
+			(!g.since.IsZero() || m.Line.News()) {
+			q.Crowd = m.crowd(q, g)
 		}
 		return q, state, nil
 	}
 	if c := q.Changes[0]; c.State == ralph.Moving {
 		// Look before the target is updated: what counts is where it stood.
-		if q.Target.Point, err = l.point(ctx, c); err == nil {
+		if q.Target.Point, err = m.point(ctx, c); err == nil {
 			// What another machine has built and not pushed is nowhere else: it is built again.
-			if q.Elsewhere = l.Travels() && !l.Tree.Has(ctx, c.To); !q.Elsewhere {
-				q.Reached[c.ID], err = l.below(ctx, c.To, q.Target.Point)
+			if q.Elsewhere = m.Travels() && !m.Tree.Has(ctx, c.To); !q.Elsewhere {
+				q.Reached[c.ID], err = m.below(ctx, c.To, q.Target.Point)
 			}
 		}
 		return q, state, err
@@ -246,20 +246,20 @@ func (l *Merger) readQueue(
 	if q.Paused != "" {
 		return q, state, nil
 	}
-	q.Target, err = l.target(ctx)
+	q.Target, err = m.target(ctx)
 	if q.Batch && q.Alone == 0 && len(suspects) == 0 {
-		q.Crowd = l.crowd(q, g)
+		q.Crowd = m.crowd(q, g)
 	}
 	return q, state, err
 }
 
 // below reports whether a commit equals another one or is its ancestor. It
 // is false if either is "".
-func (l *Merger) below(ctx context.Context, commit, of string) (bool, error) {
+func (m *Merger) below(ctx context.Context, commit, of string) (bool, error) {
 	if commit == "" || of == "" {
 		return false, nil
 	}
-	return l.Tree.Ancestor(ctx, commit, of)
+	return m.Tree.Ancestor(ctx, commit, of)
 }
 
 // ids returns the ids of changes.
@@ -272,10 +272,10 @@ func ids(list []ralph.Change) []int64 {
 }
 
 // do takes one step. It returns what is built so far, for the next step.
-func (l *Merger) do(ctx context.Context, s Step, q Queue, built *Built) (*Built, error) {
+func (m *Merger) do(ctx context.Context, s Step, q Queue, built *Built) (*Built, error) {
 	// each calls f for all of the changes, in one transaction.
 	each := func(f func(tx *store.Tx, c ralph.Change) error) error {
-		return l.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		return m.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 			for _, c := range s.Changes {
 				if err := f(tx, c); err != nil {
 					return err
@@ -294,11 +294,11 @@ func (l *Merger) do(ctx context.Context, s Step, q Queue, built *Built) (*Built,
 		return nil, each(func(tx *store.Tx, c ralph.Change) error { return tx.BlockChange(c, s.Reason) })
 	case Build:
 		for _, c := range s.Changes {
-			if err := l.have(ctx, c); err != nil {
+			if err := m.have(ctx, c); err != nil {
 				return nil, err
 			}
 		}
-		b, err := l.build(ctx, s.Changes, q.Target)
+		b, err := m.build(ctx, s.Changes, q.Target)
 		if err != nil || b.Commit == "" {
 			return b, err
 		}
@@ -308,23 +308,23 @@ func (l *Merger) do(ctx context.Context, s Step, q Queue, built *Built) (*Built,
 		if err := become(ralph.Verifying); err != nil {
 			return nil, err
 		}
-		return built, l.verify(ctx, s.Changes, built)
+		return built, m.verify(ctx, s.Changes, built)
 	case Move:
-		defer l.Line.changed()
-		return nil, l.move(ctx, s.Changes, built)
+		defer m.Line.changed()
+		return nil, m.move(ctx, s.Changes, built)
 	case Complete:
-		return nil, l.complete(ctx, s.Changes)
+		return nil, m.complete(ctx, s.Changes)
 	case SendBack:
 		reason, conflicts := s.Reason, built.Conflicts
 		if built.Commit == "" {
-			reason = l.conflict(ctx, s.Changes[0], built)
+			reason = m.conflict(ctx, s.Changes[0], built)
 		}
-		since, err := l.mergedSince(ctx, s.Changes[0], q.Target.Tip)
+		since, err := m.mergedSince(ctx, s.Changes[0], q.Target.Tip)
 		if err != nil {
 			return nil, err
 		}
 		return nil, each(func(tx *store.Tx, c ralph.Change) error {
-			return l.sendBack(tx, c, reason, conflicts, len(since) > 0)
+			return m.sendBack(tx, c, reason, conflicts, len(since) > 0)
 		})
 	}
 	return nil, nil
@@ -333,33 +333,33 @@ func (l *Merger) do(ctx context.Context, s Step, q Queue, built *Built) (*Built,
 // sendBack sends a change back to its task. Once it was sent back often enough the task
 // is merged alone; if it is sent back even then, a person has to look. Others may have been
 // merged since its session looked: then it was not sent back alone.
-func (l *Merger) sendBack(tx *store.Tx, c ralph.Change, reason string, conflicts []string, others bool) error {
+func (m *Merger) sendBack(tx *store.Tx, c ralph.Change, reason string, conflicts []string, others bool) error {
 	t, err := tx.Task(c.TaskID)
 	if err != nil {
 		return err
 	}
 	blocked := ""
 	if !others {
-		blocked = signals.SentBackAlone(t.TimesSentBack, l.MaxSentBack, reason)
+		blocked = signals.SentBackAlone(t.TimesSentBack, m.MaxSentBack, reason)
 	}
 	return tx.SendBack(c, reason, conflicts, blocked)
 }
 
 // SetChangeRef sets the change's ref to its head.
-func (l *Merger) SetChangeRef(ctx context.Context, c ralph.Change) error {
-	return l.Tree.SetRef(ctx, c.Ref(), c.Head)
+func (m *Merger) SetChangeRef(ctx context.Context, c ralph.Change) error {
+	return m.Tree.SetRef(ctx, c.Ref(), c.Head)
 }
 
 // Forget deletes the refs of changes that nobody needs any more: those that were merged, and those of
 // tasks that ended before a moment.
-func (l *Merger) Forget(ctx context.Context, before time.Time) error {
-	refs, err := l.Tree.Refs(ctx, ralph.ChangeRefs)
+func (m *Merger) Forget(ctx context.Context, before time.Time) error {
+	refs, err := m.Tree.Refs(ctx, ralph.ChangeRefs)
 	if err != nil || len(refs) == 0 {
 		return err
 	}
 	var merged []ralph.Change
 	var old []string
-	if err := l.Store.View(ctx, func(tx *store.Tx) error {
+	if err := m.Store.View(ctx, func(tx *store.Tx) error {
 		for ref := range refs {
 			c, ended, ok, err := tx.ChangeBy(strings.TrimPrefix(ref, ralph.ChangeRefs))
 			switch {
@@ -376,39 +376,39 @@ func (l *Merger) Forget(ctx context.Context, before time.Time) error {
 	}); err != nil {
 		return err
 	}
-	return errors.Join(l.drop(ctx, old), l.forget(ctx, merged))
+	return errors.Join(m.drop(ctx, old), m.forget(ctx, merged))
 }
 
 // forget deletes the refs of changes that were merged and whose commits the merge contains. What was
 // squashed is in no branch: its ref is kept.
-func (l *Merger) forget(ctx context.Context, merged []ralph.Change) (err error) {
+func (m *Merger) forget(ctx context.Context, merged []ralph.Change) (err error) {
 	var refs []string
 	for _, c := range merged {
-		if l.Squash || l.Travels() && !l.Tree.Has(ctx, c.To) { // another machine has merged it
+		if m.Squash || m.Travels() && !m.Tree.Has(ctx, c.To) { // another machine has merged it
 			continue
 		}
-		has, aerr := l.below(ctx, c.Head, c.To)
+		has, aerr := m.below(ctx, c.Head, c.To)
 		if aerr == nil && has {
 			refs = append(refs, c.Ref())
 		}
 		err = errors.Join(err, aerr)
 	}
-	return errors.Join(err, l.drop(ctx, refs))
+	return errors.Join(err, m.drop(ctx, refs))
 }
 
 // build merges changes with a target, one on top of the other. A change that conflicts is left
 // out: the others need not wait for what becomes of it, least of all while its task is merged alone.
 // If all conflict, the result is the first one's conflict. The result has no ref yet: after a
 // kill it is built again.
-func (l *Merger) build(ctx context.Context, changes []ralph.Change, on Target) (*Built, error) {
+func (m *Merger) build(ctx context.Context, changes []ralph.Change, on Target) (*Built, error) {
 	b := &Built{Target: on, Changes: ids(changes[:1])}
 	base := on.Tip
 	merge := func(head string) (conflicts []string, err error) {
-		m, err := l.Tree.MergeTree(ctx, base, head)
-		if err == nil && len(m.Conflicts) == 0 {
-			b.Tree = m.Tree
+		merged, err := m.Tree.MergeTree(ctx, base, head)
+		if err == nil && len(merged.Conflicts) == 0 {
+			b.Tree = merged.Tree
 		}
-		return m.Conflicts, err
+		return merged.Conflicts, err
 	}
 	var err error
 	if on.Also != "" {
@@ -417,7 +417,7 @@ func (l *Merger) build(ctx context.Context, changes []ralph.Change, on Target) (
 			return nil, err
 		}
 		if len(conflicts) == 0 {
-			base, err = l.commit(ctx, b.Tree, []string{on.Tip, on.Also}, "Merge what people have committed\n")
+			base, err = m.commit(ctx, b.Tree, []string{on.Tip, on.Also}, "Merge what people have committed\n")
 		}
 		if err != nil { // else what has been merged is at fault, or people are: what is merged next is not
 			return nil, err
@@ -437,14 +437,14 @@ func (l *Merger) build(ctx context.Context, changes []ralph.Change, on Target) (
 			}
 			continue
 		}
-		message, err := l.message(ctx, c)
+		message, err := m.message(ctx, c)
 		if err != nil {
 			return nil, err
 		}
 		stack, messages = append(stack, c), append(messages, message)
 		own := Own{Onto: base}
 		if also || len(changes) > 1 {
-			if base, err = l.commit(ctx, b.Tree, l.parents(base, c.Head), message); err != nil {
+			if base, err = m.commit(ctx, b.Tree, m.parents(base, c.Head), message); err != nil {
 				return nil, err
 			}
 		}
@@ -455,7 +455,7 @@ func (l *Merger) build(ctx context.Context, changes []ralph.Change, on Target) (
 		return b, nil
 	}
 	b.Changes, b.Conflicts = ids(stack), nil
-	is, err := l.Tree.Whole(ctx, on.Tip)
+	is, err := m.Tree.Whole(ctx, on.Tip)
 	switch {
 	case err != nil:
 		return nil, err
@@ -463,25 +463,25 @@ func (l *Merger) build(ctx context.Context, changes []ralph.Change, on Target) (
 		b.Commit, b.Own = on.Tip, make([]Own, len(stack))
 		return b, nil
 	case also || len(stack) > 1:
-		b.Commit, err = l.commit(ctx, b.Tree, []string{on.Tip, base}, together(stack, messages))
+		b.Commit, err = m.commit(ctx, b.Tree, []string{on.Tip, base}, together(stack, messages))
 		return b, err
 	}
-	b.Commit, err = l.commit(ctx, b.Tree, l.parents(on.Tip, stack[0].Head), messages[0])
+	b.Commit, err = m.commit(ctx, b.Tree, m.parents(on.Tip, stack[0].Head), messages[0])
 	b.Own[0].Commit = b.Commit
 	return b, err
 }
 
 // parents are those of the commit that merges one change.
-func (l *Merger) parents(onto, head string) []string {
-	if l.Squash {
+func (m *Merger) parents(onto, head string) []string {
+	if m.Squash {
 		return []string{onto}
 	}
 	return []string{onto, head}
 }
 
 // commit creates a commit in people's name.
-func (l *Merger) commit(ctx context.Context, tree string, parents []string, message string) (string, error) {
-	return l.Tree.CommitTree(ctx, tree, parents, message, l.Tree.User(ctx))
+func (m *Merger) commit(ctx context.Context, tree string, parents []string, message string) (string, error) {
+	return m.Tree.CommitTree(ctx, tree, parents, message, m.Tree.User(ctx))
 }
 
 // together returns the message of the commit of a batch, whose own commits are below it.
@@ -496,10 +496,10 @@ func together(list []ralph.Change, messages []string) string {
 }
 
 // message returns the commit message of a change.
-func (l *Merger) message(ctx context.Context, c ralph.Change) (string, error) {
+func (m *Merger) message(ctx context.Context, c ralph.Change) (string, error) {
 	var t ralph.Task
 	var summary string
-	err := l.Store.View(ctx, func(tx *store.Tx) (err error) {
+	err := m.Store.View(ctx, func(tx *store.Tx) (err error) {
 		if t, err = tx.Task(c.TaskID); err != nil {
 			return err
 		}
@@ -517,48 +517,48 @@ func (l *Merger) message(ctx context.Context, c ralph.Change) (string, error) {
 		title, summary = "bring back "+title, c.Reason
 	}
 	body := strings.NewReplacer("{task}", fmt.Sprintf("TASK-%d", t.ID), "{title}", title, "{summary}", summary,
-		"{session}", c.SessionID).Replace(l.Message)
+		"{session}", c.SessionID).Replace(m.Message)
 	return strings.TrimSpace(body) + "\n\n" + ralph.Trailers(c.TaskID, c.SessionID), err
 }
 
 // conflict says what a change conflicts with: files, and the tasks that
 // changed them since its session looked.
-func (l *Merger) conflict(ctx context.Context, c ralph.Change, b *Built) string {
+func (m *Merger) conflict(ctx context.Context, c ralph.Change, b *Built) string {
 	what := signals.FileList(b.Conflicts)
 	var with []string
-	since, err := l.mergedSince(ctx, c, b.Target.Tip)
+	since, err := m.mergedSince(ctx, c, b.Target.Tip)
 	if err != nil {
-		l.Log.Warn("a conflict is reported without the tasks that it is with", "task", c.TaskID, "error", err)
+		m.Log.Warn("a conflict is reported without the tasks that it is with", "task", c.TaskID, "error", err)
 	}
 	for _, other := range since {
 		if other.Commit == "" {
 			continue
 		}
 		var files []string
-		before, err := l.Tree.Ref(ctx, other.Commit+"^1")
+		before, err := m.Tree.Ref(ctx, other.Commit+"^1")
 		if err == nil {
-			files, err = l.Tree.Files(ctx, before, other.Commit)
+			files, err = m.Tree.Files(ctx, before, other.Commit)
 		}
 		if err == nil && slices.ContainsFunc(files, func(f string) bool { return slices.Contains(b.Conflicts, f) }) {
 			with = append(with, fmt.Sprintf("TASK-%d", other.TaskID))
 		}
 	}
 	if len(with) == 0 {
-		return fmt.Sprintf("%s has moved, and the change conflicts with it in %s", l.Into, what)
+		return fmt.Sprintf("%s has moved, and the change conflicts with it in %s", m.Into, what)
 	}
-	return fmt.Sprintf("%s has moved, and the change conflicts in %s with %s", l.Into, what, strings.Join(with, ", "))
+	return fmt.Sprintf("%s has moved, and the change conflicts in %s with %s", m.Into, what, strings.Join(with, ", "))
 }
 
 // namedMerges is the most merges that a conflict is compared with.
 const namedMerges = 20
 
 // mergedSince returns the merges in a target that a change does not contain, the newest first.
-func (l *Merger) mergedSince(ctx context.Context, c ralph.Change, tip string) ([]ralph.Change, error) {
-	list, err := store.Read(ctx, l.Store, (*store.Tx).Merged)
+func (m *Merger) mergedSince(ctx context.Context, c ralph.Change, tip string) ([]ralph.Change, error) {
+	list, err := store.Read(ctx, m.Store, (*store.Tx).Merged)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	since, err := l.Tree.History(ctx, []string{tip, "^" + c.Head})
+	since, err := m.Tree.History(ctx, []string{tip, "^" + c.Head})
 	list = slices.DeleteFunc(list, func(o ralph.Change) bool { return !since[o.To] })
 	return list[:min(len(list), namedMerges)], err
 }

@@ -15,11 +15,11 @@ const proveAuto = time.Minute
 
 // prove looks for what the tests of merged changes prove: they are run on the code as it was before, too. It gives way
 // to the next merge, and goes on at the next rest.
-func (l *Merger) prove(ctx context.Context) (gaveWay bool, err error) {
-	if l.Check.Proof == check.ProofOff || l.Check.Proof == "" {
+func (m *Merger) prove(ctx context.Context) (gaveWay bool, err error) {
+	if m.Check.Proof == check.ProofOff || m.Check.Proof == "" {
 		return false, nil
 	}
-	list, err := store.Read(ctx, l.Store, (*store.Tx).Unproved)
+	list, err := store.Read(ctx, m.Store, (*store.Tx).Unproved)
 	if err != nil || len(list) == 0 {
 		return false, err
 	}
@@ -27,8 +27,8 @@ func (l *Merger) prove(ctx context.Context) (gaveWay bool, err error) {
 	defer stop()
 	go func() {
 		for within.Err() == nil {
-			changed := l.Store.Changed()
-			queued, err := store.Read(within, l.Store, (*store.Tx).QueuedChanges)
+			changed := m.Store.Changed()
+			queued, err := store.Read(within, m.Store, (*store.Tx).QueuedChanges)
 			if err == nil && len(queued) > 0 {
 				stop()
 			}
@@ -39,15 +39,15 @@ func (l *Merger) prove(ctx context.Context) (gaveWay bool, err error) {
 		}
 	}()
 	for _, c := range list {
-		p, err := l.proof(within, c)
+		p, err := m.proof(within, c)
 		if within.Err() != nil {
 			return ctx.Err() == nil, ctx.Err()
 		}
 		if err != nil {
-			l.Log.Warn("cannot tell what the tests of a change prove", "task", c.TaskID, "error", err)
+			m.Log.Warn("cannot tell what the tests of a change prove", "task", c.TaskID, "error", err)
 			p = &ralph.Proof{Unknown: err.Error()}
 		}
-		if err := l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetProof(c, *p) }); err != nil {
+		if err := m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetProof(c, *p) }); err != nil {
 			return false, err
 		}
 	}
@@ -56,61 +56,61 @@ func (l *Merger) prove(ctx context.Context) (gaveWay bool, err error) {
 
 // proof returns what the tests of one change prove: its task's own commands on the commit that its session began with,
 // and its tests on the target before its merge.
-func (l *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error) {
-	commands, _, err := l.commands(ctx, []ralph.Change{c})
+func (m *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error) {
+	commands, _, err := m.commands(ctx, []ralph.Change{c})
 	if err != nil {
 		return nil, err
 	}
 	if len(commands.All()) == 0 {
 		return &ralph.Proof{Unchecked: true}, nil
 	}
-	if l.Travels() && !(l.Tree.Has(ctx, c.To) && l.Tree.Has(ctx, c.Base)) {
+	if m.Travels() && !(m.Tree.Has(ctx, c.To) && m.Tree.Has(ctx, c.Base)) {
 		return &ralph.Proof{Unknown: "it was merged on another machine, which alone has its commits"}, nil
 	}
 	if c.Commit == "" {
 		return &ralph.Proof{Unknown: "the target had its change already"}, nil
 	}
 	p := &ralph.Proof{}
-	if p.Proved, err = l.provedByOwn(ctx, c, commands.Own); err != nil || ctx.Err() != nil {
+	if p.Proved, err = m.provedByOwn(ctx, c, commands.Own); err != nil || ctx.Err() != nil {
 		return nil, err
 	}
-	before, err := l.Tree.Ref(ctx, c.Commit+"^1")
+	before, err := m.Tree.Ref(ctx, c.Commit+"^1")
 	if err != nil {
 		return nil, err
 	}
-	tree, err := l.Tree.Whole(ctx, before)
+	tree, err := m.Tree.Whole(ctx, before)
 	if err != nil {
 		return nil, err
 	}
-	merged, err := l.Tree.Whole(ctx, c.Commit)
+	merged, err := m.Tree.Whole(ctx, c.Commit)
 	if err != nil {
 		return nil, err
 	}
-	pairs, err := l.Tree.Pairs(ctx, tree, merged)
+	pairs, err := m.Tree.Pairs(ctx, tree, merged)
 	if err != nil {
 		return nil, err
 	}
-	files, _ := l.ours(pairs)
-	r := gate.Results{Files: l.gateRules(commands).Changes(files, l.reads(ctx, before))}
+	files, _ := m.ours(pairs)
+	r := gate.Results{Files: m.gateRules(commands).Changes(files, m.reads(ctx, before))}
 	if p.Tests = len(r.Files) > 0; !p.Tests {
 		return p, nil
 	}
-	now, err := l.checked(ctx, c, merged, commands.All())
+	now, err := m.checked(ctx, c, merged, commands.All())
 	if err != nil || ctx.Err() != nil {
 		return nil, err
 	}
-	if now == nil || l.tooLong(now) {
+	if now == nil || m.tooLong(now) {
 		if len(p.Proved) == 0 {
 			p.Unknown = "a check takes too long to look for it (verify.proof)"
 		}
 		return p, nil
 	}
-	was, _, err := l.stored(ctx, tree, commands.All())
+	was, _, err := m.stored(ctx, tree, commands.All())
 	if err != nil {
 		return nil, err
 	}
 	r.Now, r.Target = runs(now), runs(was)
-	if r.New, err = l.swapped(ctx, before, c.Commit, gate.New(r.Files), commands.Shared); err != nil || ctx.Err() != nil {
+	if r.New, err = m.swapped(ctx, before, c.Commit, gate.New(r.Files), commands.Shared); err != nil || ctx.Err() != nil {
 		return nil, err
 	}
 	proved, idle := gate.Prove(r)
@@ -120,29 +120,29 @@ func (l *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error
 
 // provedByOwn returns those of a task's own commands that fail on the commit that its session began with, and pass on
 // what was merged.
-func (l *Merger) provedByOwn(ctx context.Context, c ralph.Change, own []string) (proved []string, err error) {
+func (m *Merger) provedByOwn(ctx context.Context, c ralph.Change, own []string) (proved []string, err error) {
 	if len(own) == 0 {
 		return nil, nil
 	}
-	after, err := l.Tree.Whole(ctx, c.To)
+	after, err := m.Tree.Whole(ctx, c.To)
 	if err != nil {
 		return nil, err
 	}
-	base, err := l.Tree.Whole(ctx, c.Base)
+	base, err := m.Tree.Whole(ctx, c.Base)
 	if err != nil {
 		return nil, err
 	}
 	for _, command := range own {
-		now, passed, err := l.stored(ctx, after, []string{command})
+		now, passed, err := m.stored(ctx, after, []string{command})
 		if err != nil {
 			return nil, err
 		}
 		if !passed || failed(now) {
 			continue
 		}
-		was, known, err := l.stored(ctx, base, []string{command})
-		if err == nil && !known && !l.tooLong(now) {
-			was, err = l.run(ctx, c.Base, base, []string{command})
+		was, known, err := m.stored(ctx, base, []string{command})
+		if err == nil && !known && !m.tooLong(now) {
+			was, err = m.run(ctx, c.Base, base, []string{command})
 		}
 		if err != nil || ctx.Err() != nil {
 			return nil, err
@@ -156,29 +156,29 @@ func (l *Merger) provedByOwn(ctx context.Context, c ralph.Change, own []string) 
 
 // checked returns the results of commands on the commit that merged a change alone: the stored ones, or, where the
 // change was verified together with others, those of another check. They are nil if that would take too long.
-func (l *Merger) checked(ctx context.Context, c ralph.Change, tree string, commands []string) ([]check.Outcome, error) {
-	list, all, err := l.stored(ctx, tree, commands)
+func (m *Merger) checked(ctx context.Context, c ralph.Change, tree string, commands []string) ([]check.Outcome, error) {
+	list, all, err := m.stored(ctx, tree, commands)
 	if err != nil || all {
 		return list, err
 	}
-	together, err := l.Tree.Whole(ctx, c.To)
+	together, err := m.Tree.Whole(ctx, c.To)
 	if err != nil {
 		return nil, err
 	}
-	list, all, err = l.stored(ctx, together, commands)
-	if err != nil || l.Check.Proof == check.ProofAuto && (!all || l.tooLong(list)) {
+	list, all, err = m.stored(ctx, together, commands)
+	if err != nil || m.Check.Proof == check.ProofAuto && (!all || m.tooLong(list)) {
 		return nil, err
 	}
-	return l.run(ctx, c.Commit, tree, commands)
+	return m.run(ctx, c.Commit, tree, commands)
 }
 
 // tooLong reports whether a check takes too long to be run once more for a proof that nobody has asked for.
-func (l *Merger) tooLong(list []check.Outcome) bool {
+func (m *Merger) tooLong(list []check.Outcome) bool {
 	var took float64
 	for _, o := range list {
 		took += o.Check.Seconds
 	}
-	return l.Check.Proof == check.ProofAuto && took >= proveAuto.Seconds()
+	return m.Check.Proof == check.ProofAuto && took >= proveAuto.Seconds()
 }
 
 // of returns the result of a command; nil if there is none.

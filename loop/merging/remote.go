@@ -18,54 +18,54 @@ import (
 )
 
 // remoteRef is the ref for the remote's branch as it was last fetched.
-func (l *Merger) remoteRef() string { return "refs/ralph/remote/" + l.Into }
+func (m *Merger) remoteRef() string { return "refs/ralph/remote/" + m.Into }
 
 // remote returns the remote, which is accessed from a folder of ralph's own.
-func (l *Merger) remote(ctx context.Context) (*worktree.Remote, error) {
-	return l.Tree.Remote(ctx, l.Push, filepath.Join(l.State, "remote.git"), l.AfterEnv)
+func (m *Merger) remote(ctx context.Context) (*worktree.Remote, error) {
+	return m.Tree.Remote(ctx, m.Push, filepath.Join(m.State, "remote.git"), m.AfterEnv)
 }
 
 // fetch returns the commit of the remote's target branch.
-func (l *Merger) fetch(ctx context.Context) (string, error) {
-	remote, err := l.remote(ctx)
+func (m *Merger) fetch(ctx context.Context) (string, error) {
+	remote, err := m.remote(ctx)
 	if err != nil {
 		return "", err
 	}
-	commit, err := remote.Fetch(ctx, l.Into)
+	commit, err := remote.Fetch(ctx, m.Into)
 	if err != nil {
-		return "", l.unreachable(ctx, err)
+		return "", m.unreachable(ctx, err)
 	}
 	if commit == "" {
 		return "", nil
 	}
-	return commit, l.sawRemote(ctx, commit)
+	return commit, m.sawRemote(ctx, commit)
 }
 
 // sawRemote notes where the remote's branch is.
-func (l *Merger) sawRemote(ctx context.Context, commit string) error {
-	if err := l.Tree.SetRef(ctx, l.remoteRef(), commit); err != nil {
+func (m *Merger) sawRemote(ctx context.Context, commit string) error {
+	if err := m.Tree.SetRef(ctx, m.remoteRef(), commit); err != nil {
 		return err
 	}
-	l.Line.remote.seen.Store(new(time.Now()))
+	m.Line.remote.seen.Store(new(time.Now()))
 	return nil
 }
 
 // known returns the commit of the remote's branch or, while the remote
 // cannot be reached, its last known commit; "" if it has no such branch.
-func (l *Merger) known(ctx context.Context) (string, error) {
-	away, err := store.Read(ctx, l.Store, (*store.Tx).RemoteAway)
+func (m *Merger) known(ctx context.Context) (string, error) {
+	away, err := store.Read(ctx, m.Store, (*store.Tx).RemoteAway)
 	if err != nil {
 		return "", err
 	}
 	if !away {
-		commit, err := l.fetched(ctx)
+		commit, err := m.fetched(ctx)
 		if !errors.Is(err, ErrAway) {
 			return commit, err
 		}
 	}
-	commit, err := l.Tree.Ref(ctx, l.remoteRef())
+	commit, err := m.Tree.Ref(ctx, m.remoteRef())
 	if err == nil && commit == "" {
-		err = fmt.Errorf("%w, and its branch %s was never seen from here", ErrAway, l.Into)
+		err = fmt.Errorf("%w, and its branch %s was never seen from here", ErrAway, m.Into)
 	}
 	return commit, err
 }
@@ -85,25 +85,25 @@ type lookout struct {
 
 // fetched returns the commit of the remote's branch, of which no two of a process ask at once, as git refuses that: who
 // comes while another one does, which may take long, goes by what is known.
-func (l *Merger) fetched(ctx context.Context) (string, error) {
-	remote := &l.Line.remote
+func (m *Merger) fetched(ctx context.Context) (string, error) {
+	remote := &m.Line.remote
 	if !remote.fetching.TryLock() {
-		if commit, err := l.Tree.Ref(ctx, l.remoteRef()); err != nil || commit != "" {
+		if commit, err := m.Tree.Ref(ctx, m.remoteRef()); err != nil || commit != "" {
 			return commit, err
 		}
 		remote.fetching.Lock() // nothing is known yet
 	}
 	defer remote.fetching.Unlock()
-	return l.latest(ctx)
+	return m.latest(ctx)
 }
 
 // latest returns the commit of the remote's branch as it is, or as this process pushed or saw it a moment ago. The
 // caller holds the lock of those who fetch.
-func (l *Merger) latest(ctx context.Context) (string, error) {
-	if seen := l.Line.remote.seen.Load(); seen != nil && time.Since(*seen) < remoteFresh {
-		return l.Tree.Ref(ctx, l.remoteRef())
+func (m *Merger) latest(ctx context.Context) (string, error) {
+	if seen := m.Line.remote.seen.Load(); seen != nil && time.Since(*seen) < remoteFresh {
+		return m.Tree.Ref(ctx, m.remoteRef())
 	}
-	return l.fetch(ctx)
+	return m.fetch(ctx)
 }
 
 // Limits for waiting for a remote.
@@ -114,46 +114,46 @@ const (
 
 // unreachable schedules the next try of the remote. The error wraps
 // [ErrAway]: the next look at the queue finds that it has to wait.
-func (l *Merger) unreachable(ctx context.Context, why error) error {
+func (m *Merger) unreachable(ctx context.Context, why error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	l.Log.Warn("the remote cannot be reached", "remote", l.Push, "error", why)
-	return errors.Join(l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.WaitForRemote(waitFirst, waitMost) }),
+	m.Log.Warn("the remote cannot be reached", "remote", m.Push, "error", why)
+	return errors.Join(m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.WaitForRemote(waitFirst, waitMost) }),
 		fmt.Errorf("%w: %w", ErrAway, why))
 }
 
 // push moves the commit point at the remote, and reports whether it did. A lost lease is no error:
 // the next look notices it. If the remote's own rules refuse the push, the queue is paused.
-func (l *Merger) push(ctx context.Context, c ralph.Change) (pushed bool, err error) {
-	remote, err := l.remote(ctx)
+func (m *Merger) push(ctx context.Context, c ralph.Change) (pushed bool, err error) {
+	remote, err := m.remote(ctx)
 	if err != nil {
 		return false, err
 	}
-	branch := l.Into
-	if l.Branch {
-		if branch, err = l.branchOf(ctx, c); err != nil {
+	branch := m.Into
+	if m.Branch {
+		if branch, err = m.branchOf(ctx, c); err != nil {
 			return false, err
 		}
 	}
 	said, err := remote.Push(ctx, branch, c.From, c.To)
 	if err != nil {
-		return false, l.unreachable(ctx, err)
+		return false, m.unreachable(ctx, err)
 	}
 	switch {
-	case said.Stale && l.Branch:
+	case said.Stale && m.Branch:
 		said.Refused = "it has a branch of that name already"
 	case said.Stale:
-		l.Line.remote.seen.Store(nil)
-	case said.Refused == "" && !l.Branch:
-		if err := l.sawRemote(ctx, c.To); err != nil {
+		m.Line.remote.seen.Store(nil)
+	case said.Refused == "" && !m.Branch:
+		if err := m.sawRemote(ctx, c.To); err != nil {
 			return false, err
 		}
 	}
-	return said == (worktree.Pushed{}), l.Store.Tx(ctx, func(tx *store.Tx) error {
+	return said == (worktree.Pushed{}), m.Store.Tx(ctx, func(tx *store.Tx) error {
 		if said.Refused != "" {
-			reason := fmt.Sprintf("%s refuses %s: %s", l.Push, branch, said.Refused)
-			if !l.Branch {
+			reason := fmt.Sprintf("%s refuses %s: %s", m.Push, branch, said.Refused)
+			if !m.Branch {
 				reason += " (merge.mode: branch leaves a branch for each task instead)"
 			}
 			return tx.PauseMerging(reason)
@@ -167,12 +167,12 @@ const maxAfterOutput = 2000
 
 // runAfter runs the commands configured for a verified branch, at most once: what they do is seen by
 // others and cannot be taken back, such as a pull request.
-func (l *Merger) runAfter(ctx context.Context, c ralph.Change, branch string) (err error) {
-	if len(l.After) == 0 {
+func (m *Merger) runAfter(ctx context.Context, c ralph.Change, branch string) (err error) {
+	if len(m.After) == 0 {
 		return nil
 	}
 	var first bool
-	if err := l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+	if err := m.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		first, err = tx.BeginAfter(c.ID)
 		return err
 	}); err != nil {
@@ -181,31 +181,31 @@ func (l *Merger) runAfter(ctx context.Context, c ralph.Change, branch string) (e
 	if !first {
 		return errors.New("ralph was killed after it had begun; it is not run a second time, look at what it did")
 	}
-	receipt, err := os.CreateTemp(l.State, "receipt-*.md")
+	receipt, err := os.CreateTemp(m.State, "receipt-*.md")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.Remove(receipt.Name())) }()
-	text, err := l.receipt(ctx, c, branch)
+	text, err := m.receipt(ctx, c, branch)
 	if err == nil {
 		_, err = receipt.WriteString(text)
 	}
 	if err = errors.Join(err, receipt.Close()); err != nil {
 		return err
 	}
-	env := append(slices.Clone(l.AfterEnv),
+	env := append(slices.Clone(m.AfterEnv),
 		"RALPH_RECEIPT="+receipt.Name(), "RALPH_BRANCH="+branch, fmt.Sprintf("RALPH_TASK=%d", c.TaskID))
-	for _, command := range l.After {
-		limited, cancel := context.WithTimeout(ctx, l.Timeout)
+	for _, command := range m.After {
+		limited, cancel := context.WithTimeout(ctx, m.Timeout)
 		result, err := proc.Run(limited, proc.Spec{
-			Args: []string{"/bin/sh", "-c", command}, Dir: l.Tree.Top(), Env: env,
+			Args: []string{"/bin/sh", "-c", command}, Dir: m.Tree.Top(), Env: env,
 		}, maxAfterOutput, nil)
 		cancel()
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s: %w", command, err)
 		case result.Stopped:
-			return fmt.Errorf("%s: was stopped after %s: %s", command, l.Timeout, result.Output)
+			return fmt.Errorf("%s: was stopped after %s: %s", command, m.Timeout, result.Output)
 		case result.Exit.Signal != "":
 			return fmt.Errorf("%s: was ended by %s: %s", command, result.Exit.Signal, result.Output)
 		case result.Exit.Code != 0:
@@ -216,12 +216,12 @@ func (l *Merger) runAfter(ctx context.Context, c ralph.Change, branch string) (e
 }
 
 // receipt describes a task's result for readers of the branch.
-func (l *Merger) receipt(ctx context.Context, c ralph.Change, branch string) (string, error) {
-	message, err := l.message(ctx, c)
+func (m *Merger) receipt(ctx context.Context, c ralph.Change, branch string) (string, error) {
+	message, err := m.message(ctx, c)
 	if err != nil {
 		return "", err
 	}
-	s, err := store.Read(ctx, l.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.Session(c.SessionID) })
+	s, err := store.Read(ctx, m.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.Session(c.SessionID) })
 	text := message + "\nVerified:\n\n"
 	for _, v := range s.Verify {
 		text += fmt.Sprintf("- `%s` (%.1f s)\n", v.Command, v.Seconds)

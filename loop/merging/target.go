@@ -18,17 +18,17 @@ import (
 )
 
 // target returns where the next change would be merged.
-func (l *Merger) target(ctx context.Context) (Target, error) {
-	s, err := l.stand(ctx)
+func (m *Merger) target(ctx context.Context) (Target, error) {
+	s, err := m.stand(ctx)
 	return s.Target, err
 }
 
 // Name returns the target's name for people.
-func (l *Merger) Name() string { return l.Into }
+func (m *Merger) Name() string { return m.Into }
 
 // Tip returns the commit that sessions start from.
-func (l *Merger) Tip(ctx context.Context) (string, error) {
-	s, err := l.stand(ctx)
+func (m *Merger) Tip(ctx context.Context) (string, error) {
+	s, err := m.stand(ctx)
 	if err == nil && s.Gone != "" {
 		err = fmt.Errorf("%s: %w", s.Gone, ErrGone)
 	}
@@ -37,45 +37,45 @@ func (l *Merger) Tip(ctx context.Context) (string, error) {
 
 // Begin returns the commit with which the work that ends at head is compared where it is not merged: see
 // [worktree.Tree.Begin].
-func (l *Merger) Begin(ctx context.Context, base, head string) (string, error) {
-	return l.Tree.Begin(ctx, base, head, PointRef(l.Into), branchRef(l.Into), l.remoteRef())
+func (m *Merger) Begin(ctx context.Context, base, head string) (string, error) {
+	return m.Tree.Begin(ctx, base, head, PointRef(m.Into), branchRef(m.Into), m.remoteRef())
 }
 
 // Base returns the commit that a session of a task starts from: the tip
 // and, if each task gets a branch of its own, the branches of the tasks
 // that it depends on. Branches that conflict are left out.
-func (l *Merger) Base(ctx context.Context, task int64) (string, error) {
-	base, err := l.Tip(ctx)
-	if err != nil || !l.Branch {
+func (m *Merger) Base(ctx context.Context, task int64) (string, error) {
+	base, err := m.Tip(ctx)
+	if err != nil || !m.Branch {
 		return base, err
 	}
-	before, err := store.Read(ctx, l.Store, func(tx *store.Tx) ([]ralph.Change, error) { return tx.MergedBefore(task) })
+	before, err := store.Read(ctx, m.Store, func(tx *store.Tx) ([]ralph.Change, error) { return tx.MergedBefore(task) })
 	if err != nil {
 		return "", err
 	}
 	for _, c := range before {
-		if has, err := l.below(ctx, c.To, base); err != nil || has {
-			if err != nil && l.Tree.Has(ctx, c.To) {
+		if has, err := m.below(ctx, c.To, base); err != nil || has {
+			if err != nil && m.Tree.Has(ctx, c.To) {
 				return "", err
 			}
 			continue
 		}
-		m, err := l.Tree.MergeTree(ctx, base, c.To)
+		merged, err := m.Tree.MergeTree(ctx, base, c.To)
 		switch {
 		case err != nil:
 			return "", err
-		case len(m.Conflicts) > 0:
-			l.Log.Warn("left out a dependency's branch that conflicts", "task", task, "on", c.TaskID,
-				"files", m.Conflicts)
+		case len(merged.Conflicts) > 0:
+			m.Log.Warn("left out a dependency's branch that conflicts", "task", task, "on", c.TaskID,
+				"files", merged.Conflicts)
 			continue
 		}
-		if upon, err := l.below(ctx, base, c.To); err != nil {
+		if upon, err := m.below(ctx, base, c.To); err != nil {
 			return "", err
 		} else if upon {
 			base = c.To
 			continue
 		}
-		if base, err = l.commit(ctx, m.Tree, []string{base, c.To}, fmt.Sprintf("Merge TASK-%d\n", c.TaskID)); err != nil {
+		if base, err = m.commit(ctx, merged.Tree, []string{base, c.To}, fmt.Sprintf("Merge TASK-%d\n", c.TaskID)); err != nil {
 			return "", err
 		}
 	}
@@ -92,100 +92,100 @@ var ErrGone = errors.New("nothing can be merged")
 var moving sync.Mutex
 
 // stand reads the state of the target, and records what people did to their branch.
-func (l *Merger) stand(ctx context.Context) (s Stand, err error) {
+func (m *Merger) stand(ctx context.Context) (s Stand, err error) {
 	var r Refs
 	switch {
-	case l.Branch: // the branch is people's alone
-	case l.Push != "":
-		r.Point, err = l.known(ctx)
+	case m.Branch: // the branch is people's alone
+	case m.Push != "":
+		r.Point, err = m.known(ctx)
 	default:
 		moving.Lock()
 		defer moving.Unlock()
-		if r.Point, err = l.Tree.Ref(ctx, PointRef(l.Into)); err == nil {
-			r.Seen, err = l.Tree.Ref(ctx, seenRefs+l.Into)
+		if r.Point, err = m.Tree.Ref(ctx, PointRef(m.Into)); err == nil {
+			r.Seen, err = m.Tree.Ref(ctx, seenRefs+m.Into)
 		}
 	}
 	if err == nil {
-		r.Local, err = l.Tree.Ref(ctx, branchRef(l.Into))
+		r.Local, err = m.Tree.Ref(ctx, branchRef(m.Into))
 	}
 	if err != nil {
 		return s, err
 	}
-	s, err = Standing(r, l.Into, l.Push != "" && !l.Branch, func(commit, of string) (bool, error) {
-		return l.Tree.Ancestor(ctx, commit, of)
+	s, err = Standing(r, m.Into, m.Push != "" && !m.Branch, func(commit, of string) (bool, error) {
+		return m.Tree.Ancestor(ctx, commit, of)
 	})
-	if err != nil || s.Gone != "" || l.Branch || l.Push != "" {
+	if err != nil || s.Gone != "" || m.Branch || m.Push != "" {
 		return s, err
 	}
 	if s.Rewritten {
-		err = l.rewritten(ctx, r)
+		err = m.rewritten(ctx, r)
 	}
 	if err != nil {
 		return s, err
 	}
 	if s.Rewritten { // first, so that after a kill this does not look like a merge
-		if _, err := l.Tree.Move(ctx, PointRef(l.Into), r.Point, r.Local, "people moved "+l.Into); err != nil {
+		if _, err := m.Tree.Move(ctx, PointRef(m.Into), r.Point, r.Local, "people moved "+m.Into); err != nil {
 			return s, err
 		}
 	}
 	if r.Seen != r.Local {
-		err = l.Tree.SetRef(ctx, seenRefs+l.Into, r.Local)
+		err = m.Tree.SetRef(ctx, seenRefs+m.Into, r.Local)
 	}
 	return s, err
 }
 
 // rewritten keeps and reports merged commits that people's branch did not
 // have yet when they reset it to before them.
-func (l *Merger) rewritten(ctx context.Context, r Refs) error {
-	seen, err := l.below(ctx, r.Point, r.Seen)
+func (m *Merger) rewritten(ctx context.Context, r Refs) error {
+	seen, err := m.below(ctx, r.Point, r.Seen)
 	if err != nil || seen {
 		return err // they had it, and git still has it
 	}
-	kept := fmt.Sprintf("refs/ralph/lost/%s-%.12s", l.Into, r.Point)
-	if err := l.Tree.SetRef(ctx, kept, r.Point); err != nil {
+	kept := fmt.Sprintf("refs/ralph/lost/%s-%.12s", m.Into, r.Point)
+	if err := m.Tree.SetRef(ctx, kept, r.Point); err != nil {
 		return err
 	}
-	return l.Store.Tx(ctx, func(tx *store.Tx) error {
-		return tx.NoteRewritten(ralph.TargetRewritten{Branch: l.Into, From: r.Point, To: r.Local, Kept: kept})
+	return m.Store.Tx(ctx, func(tx *store.Tx) error {
+		return tx.NoteRewritten(ralph.TargetRewritten{Branch: m.Into, From: r.Point, To: r.Local, Kept: kept})
 	})
 }
 
 // point returns the commit point of a change that was being merged.
-func (l *Merger) point(ctx context.Context, c ralph.Change) (string, error) {
+func (m *Merger) point(ctx context.Context, c ralph.Change) (string, error) {
 	switch {
-	case l.Branch:
-		return l.branchPoint(ctx, c)
-	case l.Push != "":
-		l.Line.remote.fetching.Lock()
-		defer l.Line.remote.fetching.Unlock()
-		return l.latest(ctx)
+	case m.Branch:
+		return m.branchPoint(ctx, c)
+	case m.Push != "":
+		m.Line.remote.fetching.Lock()
+		defer m.Line.remote.fetching.Unlock()
+		return m.latest(ctx)
 	}
-	return l.Tree.Ref(ctx, PointRef(l.Into))
+	return m.Tree.Ref(ctx, PointRef(m.Into))
 }
 
 // pointRef returns the ref that is moved for a change.
-func (l *Merger) pointRef(ctx context.Context, c ralph.Change) (string, error) {
-	if l.Branch {
-		name, err := l.branchOf(ctx, c)
+func (m *Merger) pointRef(ctx context.Context, c ralph.Change) (string, error) {
+	if m.Branch {
+		name, err := m.branchOf(ctx, c)
 		return branchRef(name), err
 	}
-	return PointRef(l.Into), nil
+	return PointRef(m.Into), nil
 }
 
 // move stores the new value of the commit point, and then moves it: steps one and
 // two of a merge. For a change that was being merged already, it repeats the same move.
-func (l *Merger) move(ctx context.Context, list []ralph.Change, b *Built) error {
+func (m *Merger) move(ctx context.Context, list []ralph.Change, b *Built) error {
 	c := list[0]
 	if c.State != ralph.Moving {
 		point, err := b.Target.Point, error(nil)
-		if l.Branch {
-			point, err = l.branchPoint(ctx, c)
+		if m.Branch {
+			point, err = m.branchPoint(ctx, c)
 		}
 		if err == nil {
-			err = l.describe(ctx, list, point, b)
+			err = m.describe(ctx, list, point, b)
 		}
 		if err == nil {
-			err = l.Store.Tx(ctx, func(tx *store.Tx) error {
+			err = m.Store.Tx(ctx, func(tx *store.Tx) error {
 				for _, c := range list {
 					if err := tx.BeginMove(c); err != nil {
 						return err
@@ -198,35 +198,35 @@ func (l *Merger) move(ctx context.Context, list []ralph.Change, b *Built) error 
 			return err
 		}
 		c = list[0]
-		l.reached("stored")
+		m.reached("stored")
 	}
 	// From here on the ref decides: even a run that is stopped now moves it.
 	ctx = context.WithoutCancel(ctx)
 	why := strings.Join(tasks(list), ", ")
-	if l.Push != "" {
-		if pushed, err := l.push(ctx, c); err != nil || !pushed {
+	if m.Push != "" {
+		if pushed, err := m.push(ctx, c); err != nil || !pushed {
 			return err
 		}
 	}
-	if l.Push == "" || l.Branch { // for a pushed branch, too, this is the commit point
-		ref, err := l.pointRef(ctx, c)
+	if m.Push == "" || m.Branch { // for a pushed branch, too, this is the commit point
+		ref, err := m.pointRef(ctx, c)
 		if err != nil {
 			return err
 		}
 		// The next look finds out whether it moved.
 		moving.Lock()
-		_, err = l.Tree.Move(ctx, ref, c.From, c.To, why)
+		_, err = m.Tree.Move(ctx, ref, c.From, c.To, why)
 		moving.Unlock()
 		if err != nil {
 			return err
 		}
 	}
-	l.reached("moved")
+	m.reached("moved")
 	return nil
 }
 
 // describe fills in what becomes of changes, which are those of b, once the commit point moves away from point.
-func (l *Merger) describe(ctx context.Context, list []ralph.Change, point string, b *Built) (err error) {
+func (m *Merger) describe(ctx context.Context, list []ralph.Change, point string, b *Built) (err error) {
 	for i := range list {
 		c := &list[i]
 		own := b.Own[slices.Index(b.Changes, c.ID)]
@@ -234,7 +234,7 @@ func (l *Merger) describe(ctx context.Context, list []ralph.Change, point string
 		if own.Commit == "" {
 			continue
 		}
-		if c.Files, err = l.Tree.Changes(ctx, own.Onto, own.Commit); err != nil {
+		if c.Files, err = m.Tree.Changes(ctx, own.Onto, own.Commit); err != nil {
 			return err
 		}
 	}
@@ -251,42 +251,42 @@ func tasks(list []ralph.Change) []string {
 }
 
 // complete records that changes have been merged, the third step, and updates people's branch.
-func (l *Merger) complete(ctx context.Context, list []ralph.Change) error {
+func (m *Merger) complete(ctx context.Context, list []ralph.Change) error {
 	ctx, c := context.WithoutCancel(ctx), list[0]
-	into := l.Into
-	if l.Branch {
+	into := m.Into
+	if m.Branch {
 		var err error
-		if into, err = l.branchOf(ctx, c); err != nil {
+		if into, err = m.branchOf(ctx, c); err != nil {
 			return err
 		}
-		if err := l.runAfter(ctx, c, into); err != nil {
+		if err := m.runAfter(ctx, c, into); err != nil {
 			// The branch exists, as promised; people see the warning.
-			l.Log.Warn("merge.after failed", "task", c.TaskID, "branch", into, "error", err)
+			m.Log.Warn("merge.after failed", "task", c.TaskID, "branch", into, "error", err)
 		}
 	}
 	var behind ralph.TargetBehind
-	if !l.Branch {
-		behind = l.follow(ctx)
+	if !m.Branch {
+		behind = m.follow(ctx)
 	}
-	if err := l.Store.Tx(ctx, func(tx *store.Tx) error {
+	if err := m.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, c := range list {
-			if err := tx.CompleteChange(c, l.Run, into, behind.Reason); err != nil {
+			if err := tx.CompleteChange(c, m.Run, into, behind.Reason); err != nil {
 				return err
 			}
 		}
-		if l.Branch {
+		if m.Branch {
 			return nil
 		}
 		return tx.NoteBehind(behind)
 	}); err != nil {
 		return err
 	}
-	l.reached("completed")
+	m.reached("completed")
 	for i := range list {
 		list[i].To = c.To
 	}
-	if err := l.forget(ctx, list); err != nil { // [Merger.Forget] tries again
-		l.Log.Warn("cannot delete the ref of a change that was merged", "task", c.TaskID, "error", err)
+	if err := m.forget(ctx, list); err != nil { // [Merger.Forget] tries again
+		m.Log.Warn("cannot delete the ref of a change that was merged", "task", c.TaskID, "error", err)
 	}
 	return nil
 }
@@ -294,45 +294,45 @@ func (l *Merger) complete(ctx context.Context, list []ralph.Change) error {
 // Missing returns the changes of completed tasks that are no longer where they were merged,
 // in the target or on a branch of their own. Branches that were pushed are not
 // checked: the remote has them, and a squashed pull request contains no such commit.
-func (l *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error) {
-	if missing, err = l.missing(ctx); err != nil || len(missing) == 0 || !l.Travels() {
+func (m *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error) {
+	if missing, err = m.missing(ctx); err != nil || len(missing) == 0 || !m.Travels() {
 		return missing, err
 	}
 	// Another machine may have merged them, and nothing has fetched that yet.
-	remote, err := l.remote(ctx)
+	remote, err := m.remote(ctx)
 	if err != nil {
 		return nil, err
 	}
-	commit, err := remote.Fetch(ctx, l.Into)
+	commit, err := remote.Fetch(ctx, m.Into)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil: // it is away: of what was never here nothing is known
-		return slices.DeleteFunc(missing, func(c ralph.Change) bool { return !l.Tree.Has(ctx, c.To) }), nil
+		return slices.DeleteFunc(missing, func(c ralph.Change) bool { return !m.Tree.Has(ctx, c.To) }), nil
 	case commit != "":
-		err = l.sawRemote(ctx, commit)
+		err = m.sawRemote(ctx, commit)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return l.missing(ctx)
+	return m.missing(ctx)
 }
 
 // missing is [Merger.Missing], as far as is known here.
-func (l *Merger) missing(ctx context.Context) (missing []ralph.Change, err error) {
-	list, err := store.Read(ctx, l.Store, (*store.Tx).Merged)
-	if err != nil || len(list) == 0 || l.Branch && l.Push != "" {
+func (m *Merger) missing(ctx context.Context) (missing []ralph.Change, err error) {
+	list, err := store.Read(ctx, m.Store, (*store.Tx).Merged)
+	if err != nil || len(list) == 0 || m.Branch && m.Push != "" {
 		return nil, err
 	}
-	tips, err := l.tips(ctx)
+	tips, err := m.tips(ctx)
 	if err != nil {
 		return nil, err
 	}
-	there, err := l.Tree.History(ctx, tips)
+	there, err := m.Tree.History(ctx, tips)
 	if err != nil {
 		return nil, err
 	}
-	own, err := l.Tree.Refs(ctx, branchRef("ralph"))
+	own, err := m.Tree.Refs(ctx, branchRef("ralph"))
 	if err != nil {
 		return nil, err
 	}
@@ -347,9 +347,9 @@ func (l *Merger) missing(ctx context.Context) (missing []ralph.Change, err error
 }
 
 // tips returns where the target stands: here, in ralph's ref and on the remote.
-func (l *Merger) tips(ctx context.Context) (tips []string, err error) {
-	for _, ref := range []string{branchRef(l.Into), PointRef(l.Into), l.remoteRef()} {
-		tip, err := l.Tree.Ref(ctx, ref)
+func (m *Merger) tips(ctx context.Context) (tips []string, err error) {
+	for _, ref := range []string{branchRef(m.Into), PointRef(m.Into), m.remoteRef()} {
+		tip, err := m.Tree.Ref(ctx, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -361,15 +361,15 @@ func (l *Merger) tips(ctx context.Context) (tips []string, err error) {
 }
 
 // Reverted tells which of some changes, the newest first, people have taken back.
-func (l *Merger) Reverted(ctx context.Context, list []ralph.Change) (reverted []ralph.Reverted, err error) {
+func (m *Merger) Reverted(ctx context.Context, list []ralph.Change) (reverted []ralph.Reverted, err error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
-	tips, err := l.tips(ctx)
+	tips, err := m.tips(ctx)
 	if err != nil || len(tips) == 0 {
 		return nil, err
 	}
-	all, err := l.Tree.Reverts(ctx, tips, list[len(list)-1].From)
+	all, err := m.Tree.Reverts(ctx, tips, list[len(list)-1].From)
 	for _, c := range list {
 		by, ok := takenBack(all, c.Commit)
 		if !ok {
@@ -377,12 +377,12 @@ func (l *Merger) Reverted(ctx context.Context, list []ralph.Change) (reverted []
 		}
 		if !ok {
 			if by, ok = takenBack(all, c.Head); ok { // the work is in it alone
-				before, err := l.Tree.Ref(ctx, c.Head+"^1")
+				before, err := m.Tree.Ref(ctx, c.Head+"^1")
 				ok = err == nil && before == c.Base
 			}
 		}
 		if ok {
-			reverted = append(reverted, ralph.Reverted{TaskID: c.TaskID, By: by, Branch: l.Into})
+			reverted = append(reverted, ralph.Reverted{TaskID: c.TaskID, By: by, Branch: m.Into})
 		}
 	}
 	return reverted, err
@@ -402,40 +402,40 @@ func takenBack(all []worktree.Revert, commit string) (by ralph.Commit, ok bool) 
 }
 
 // reached is a hook for tests.
-func (l *Merger) reached(point string) {
-	if l.after != nil {
-		l.after(point)
+func (m *Merger) reached(point string) {
+	if m.after != nil {
+		m.after(point)
 	}
 }
 
 // fastForward fast-forwards people's branch to what has been merged, if that touches nothing of
 // theirs. If not, it tells people once why and how to do it, and the next call tries again. What is
 // recorded of that is read already.
-func (l *Merger) fastForward(ctx context.Context, recorded store.MergeQueue) error {
-	if l.Branch {
+func (m *Merger) fastForward(ctx context.Context, recorded store.MergeQueue) error {
+	if m.Branch {
 		return nil
 	}
-	behind := l.follow(ctx)
+	behind := m.follow(ctx)
 	if ctx.Err() != nil || recorded.Says(behind) {
 		return ctx.Err()
 	}
-	return l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteBehind(behind) })
+	return m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteBehind(behind) })
 }
 
 // CaughtUp looks at why people's branch lacks what has been merged, as that is now: they may have merged it themselves,
 // or committed, or got out of the way what stood in it. It moves nothing.
-func (l *Merger) CaughtUp(ctx context.Context) error {
-	at, err := l.look(ctx)
+func (m *Merger) CaughtUp(ctx context.Context) error {
+	at, err := m.look(ctx)
 	if err != nil {
 		return err
 	}
 	if at.forward {
-		at.Reason, err = l.inTheWay(ctx, at)
+		at.Reason, err = m.inTheWay(ctx, at)
 	}
 	if err != nil {
 		return err
 	}
-	return l.Store.Tx(ctx, func(tx *store.Tx) error {
+	return m.Store.Tx(ctx, func(tx *store.Tx) error {
 		q, err := tx.MergeQueue()
 		if err != nil || q.Behind == "" {
 			return err // a run has moved it meanwhile
@@ -450,10 +450,10 @@ func (l *Merger) CaughtUp(ctx context.Context) error {
 
 // follow moves people's branch to what has been merged. It returns why it could not; the zero value if it has
 // all of it.
-func (l *Merger) follow(ctx context.Context) ralph.TargetBehind {
-	behind, err := l.tryFollow(ctx)
+func (m *Merger) follow(ctx context.Context) ralph.TargetBehind {
+	behind, err := m.tryFollow(ctx)
 	if err != nil { // nothing is lost: the commit point has it
-		behind.Reason = fmt.Sprintf("%s could not be moved: %v", l.Into, err)
+		behind.Reason = fmt.Sprintf("%s could not be moved: %v", m.Into, err)
 	}
 	if behind.Reason == "" {
 		return ralph.TargetBehind{}
@@ -461,27 +461,27 @@ func (l *Merger) follow(ctx context.Context) ralph.TargetBehind {
 	if behind.Commit == "" { // it could not be found out
 		return behind
 	}
-	if behind.Ahead, err = l.Tree.Count(ctx, branchRef(l.Into), behind.Commit); err != nil {
-		l.Log.Warn("cannot count what the branch lacks", "branch", l.Into, "error", err)
+	if behind.Ahead, err = m.Tree.Count(ctx, branchRef(m.Into), behind.Commit); err != nil {
+		m.Log.Warn("cannot count what the branch lacks", "branch", m.Into, "error", err)
 	}
 	return behind
 }
 
-func (l *Merger) tryFollow(ctx context.Context) (behind ralph.TargetBehind, err error) {
-	if l.Push == "" { // commits that people removed from their branch must not come back
-		if _, err := l.stand(ctx); err != nil {
+func (m *Merger) tryFollow(ctx context.Context) (behind ralph.TargetBehind, err error) {
+	if m.Push == "" { // commits that people removed from their branch must not come back
+		if _, err := m.stand(ctx); err != nil {
 			return behind, err
 		}
 	}
-	at, err := l.look(ctx)
+	at, err := m.look(ctx)
 	if err != nil || !at.forward {
 		return at.TargetBehind, err
 	}
 	moving.Lock()
 	defer moving.Unlock()
-	at.Reason, err = l.moveLocal(ctx, at.in, at.local, at.Commit)
-	if err == nil && at.Reason == "" && l.Push == "" {
-		err = l.Tree.SetRef(ctx, seenRefs+l.Into, at.Commit)
+	at.Reason, err = m.moveLocal(ctx, at.in, at.local, at.Commit)
+	if err == nil && at.Reason == "" && m.Push == "" {
+		err = m.Tree.SetRef(ctx, seenRefs+m.Into, at.Commit)
 	}
 	return at.TargetBehind, err
 }
@@ -495,35 +495,35 @@ type lag struct {
 }
 
 // look compares people's branch with what has been merged.
-func (l *Merger) look(ctx context.Context) (at lag, err error) {
-	ref := PointRef(l.Into)
-	if l.Push != "" {
-		ref = l.remoteRef()
+func (m *Merger) look(ctx context.Context) (at lag, err error) {
+	ref := PointRef(m.Into)
+	if m.Push != "" {
+		ref = m.remoteRef()
 	}
-	at.TargetBehind = ralph.TargetBehind{Branch: l.Into, Command: "git merge " + ref}
-	at.local, err = l.Tree.Ref(ctx, branchRef(l.Into))
+	at.TargetBehind = ralph.TargetBehind{Branch: m.Into, Command: "git merge " + ref}
+	at.local, err = m.Tree.Ref(ctx, branchRef(m.Into))
 	if err == nil {
-		at.Commit, err = l.Tree.Ref(ctx, ref)
+		at.Commit, err = m.Tree.Ref(ctx, ref)
 	}
 	if err != nil || at.Commit == "" || at.local == "" || at.local == at.Commit {
 		return at, err
 	}
-	if has, err := l.below(ctx, at.Commit, at.local); err != nil || has {
+	if has, err := m.below(ctx, at.Commit, at.local); err != nil || has {
 		return at, err
 	}
-	if at.forward, err = l.below(ctx, at.local, at.Commit); err != nil {
+	if at.forward, err = m.below(ctx, at.local, at.Commit); err != nil {
 		return at, err
 	}
-	all, err := l.Tree.Checkouts(ctx)
+	all, err := m.Tree.Checkouts(ctx)
 	if err != nil {
 		return at, err
 	}
-	at.in = slices.DeleteFunc(all, func(c worktree.Checkout) bool { return c.Branch != branchRef(l.Into) })
+	at.in = slices.DeleteFunc(all, func(c worktree.Checkout) bool { return c.Branch != branchRef(m.Into) })
 	git := "git"
 	switch {
 	case len(at.in) == 0:
-		at.Command = fmt.Sprintf("git fetch . %s:%s", ref, branchRef(l.Into))
-	case at.in[0].Dir != l.Tree.Top():
+		at.Command = fmt.Sprintf("git fetch . %s:%s", ref, branchRef(m.Into))
+	case at.in[0].Dir != m.Tree.Top():
 		git = "git -C " + quoted(at.in[0].Dir)
 		at.Command = git + " merge " + ref
 	}
@@ -531,18 +531,18 @@ func (l *Merger) look(ctx context.Context) (at lag, err error) {
 		at.forward, at.Reason = false, fmt.Sprintf("a %s is under way (finish it first)", at.in[0].Busy)
 		at.Command = fmt.Sprintf("%s %s --continue", git, at.in[0].Busy)
 	} else if !at.forward {
-		at.TargetBehind, err = l.diverged(ctx, at.TargetBehind, at.local, git)
+		at.TargetBehind, err = m.diverged(ctx, at.TargetBehind, at.local, git)
 	}
 	return at, err
 }
 
 // inTheWay says which of people's uncommitted files keep their branch from being moved.
-func (l *Merger) inTheWay(ctx context.Context, at lag) (string, error) {
+func (m *Merger) inTheWay(ctx context.Context, at lag) (string, error) {
 	const nothing = "nothing is in its way any more"
 	if len(at.in) == 0 {
 		return nothing, nil
 	}
-	t, err := l.Tree.In(ctx, at.in[0].Dir)
+	t, err := m.Tree.In(ctx, at.in[0].Dir)
 	if err != nil {
 		return "", err
 	}
@@ -578,19 +578,19 @@ func (l *Merger) inTheWay(ctx context.Context, at lag) (string, error) {
 
 // diverged says that people's branch has commits that what has been merged has not. Those that can be merged
 // become part of the next merge.
-func (l *Merger) diverged(ctx context.Context, b ralph.TargetBehind, local, git string) (ralph.TargetBehind, error) {
-	if l.Push != "" {
+func (m *Merger) diverged(ctx context.Context, b ralph.TargetBehind, local, git string) (ralph.TargetBehind, error) {
+	if m.Push != "" {
 		b.Reason, b.Command = "it has commits that the remote has not", git+" pull"
 		return b, nil
 	}
-	m, err := l.Tree.MergeTree(ctx, b.Commit, local)
-	if len(m.Conflicts) > 0 {
-		b.Reason = fmt.Sprintf("you have commits that conflict with it in %s", signals.FileList(m.Conflicts))
+	merged, err := m.Tree.MergeTree(ctx, b.Commit, local)
+	if len(merged.Conflicts) > 0 {
+		b.Reason = fmt.Sprintf("you have commits that conflict with it in %s", signals.FileList(merged.Conflicts))
 	} else if err == nil {
 		b.Reason = "you have made other commits meanwhile, with which it was not verified"
 	}
 	if !strings.HasPrefix(b.Command, git+" merge") {
-		b.Command = fmt.Sprintf("git checkout %s && %s", l.Into, "git merge "+PointRef(l.Into))
+		b.Command = fmt.Sprintf("git checkout %s && %s", m.Into, "git merge "+PointRef(m.Into))
 	}
 	return b, err
 }
@@ -608,15 +608,15 @@ func quoted(path string) string {
 
 // moveLocal moves people's branch, which is checked out in the given work trees. If it is refused, refused
 // says why, and nothing has changed.
-func (l *Merger) moveLocal(ctx context.Context, in []worktree.Checkout, from, to string) (refused string, err error) {
+func (m *Merger) moveLocal(ctx context.Context, in []worktree.Checkout, from, to string) (refused string, err error) {
 	switch {
 	case len(in) == 0:
-		_, err = l.Tree.Move(ctx, branchRef(l.Into), from, to, "follow "+PointRef(l.Into))
+		_, err = m.Tree.Move(ctx, branchRef(m.Into), from, to, "follow "+PointRef(m.Into))
 		return "", err
 	case len(in) > 1:
 		return "it is checked out in several work trees", nil
 	}
-	t, err := l.Tree.In(ctx, in[0].Dir)
+	t, err := m.Tree.In(ctx, in[0].Dir)
 	if err != nil {
 		return "", err
 	}
@@ -645,16 +645,16 @@ func slug(title string) string {
 const maxSlug = 50
 
 // branchOf returns the name of the branch for a change.
-func (l *Merger) branchOf(ctx context.Context, c ralph.Change) (string, error) {
-	t, err := store.Read(ctx, l.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(c.TaskID) })
+func (m *Merger) branchOf(ctx context.Context, c ralph.Change) (string, error) {
+	t, err := store.Read(ctx, m.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(c.TaskID) })
 	return fmt.Sprintf("%s%d%s", ownBranch, t.ID, slug(t.Title)), err
 }
 
 // branchPoint returns the commit of a change's branch.
-func (l *Merger) branchPoint(ctx context.Context, c ralph.Change) (string, error) {
-	name, err := l.branchOf(ctx, c)
+func (m *Merger) branchPoint(ctx context.Context, c ralph.Change) (string, error) {
+	name, err := m.branchOf(ctx, c)
 	if err != nil {
 		return "", err
 	}
-	return l.Tree.Ref(ctx, branchRef(name))
+	return m.Tree.Ref(ctx, branchRef(name))
 }

@@ -11,18 +11,18 @@ import (
 // Reverse makes the change that takes back what other ones of a task, the newest first, have been merged: what each did
 // alone is undone on the target's tip. Conflicts are the files in which later commits stand in its way. It has no head
 // if the target has nothing of them any more.
-func (l *Merger) Reverse(ctx context.Context, merged []ralph.Change) (r ralph.Change, conflicts []string, err error) {
-	tip, err := l.Tip(ctx)
+func (m *Merger) Reverse(ctx context.Context, merged []ralph.Change) (r ralph.Change, conflicts []string, err error) {
+	tip, err := m.Tip(ctx)
 	if err != nil {
 		return r, nil, err
 	}
-	is, err := l.Tree.Whole(ctx, tip)
+	is, err := m.Tree.Whole(ctx, tip)
 	if err != nil {
 		return r, nil, err
 	}
 	tree := is
 	for _, c := range merged {
-		if tree, conflicts, err = l.without(ctx, tree, c.Commit); err != nil || len(conflicts) > 0 {
+		if tree, conflicts, err = m.without(ctx, tree, c.Commit); err != nil || len(conflicts) > 0 {
 			return r, conflicts, err
 		}
 	}
@@ -30,39 +30,39 @@ func (l *Merger) Reverse(ctx context.Context, merged []ralph.Change) (r ralph.Ch
 	if tree == is {
 		return r, nil, nil
 	}
-	r.Head, err = l.Tree.CommitTree(ctx, tree, []string{tip}, "Undo\n\n"+ralph.Trailers(r.TaskID, r.SessionID),
-		l.Tree.User(ctx))
+	r.Head, err = m.Tree.CommitTree(ctx, tree, []string{tip}, "Undo\n\n"+ralph.Trailers(r.TaskID, r.SessionID),
+		m.Tree.User(ctx))
 	if err != nil {
 		return r, nil, err
 	}
-	return r, nil, l.SetChangeRef(ctx, r)
+	return r, nil, m.SetChangeRef(ctx, r)
 }
 
 // without returns a tree without what a commit has changed of its first parent.
-func (l *Merger) without(ctx context.Context, tree, commit string) (_ string, conflicts []string, err error) {
-	after, err := l.Tree.Whole(ctx, commit)
+func (m *Merger) without(ctx context.Context, tree, commit string) (_ string, conflicts []string, err error) {
+	after, err := m.Tree.Whole(ctx, commit)
 	if err != nil {
 		return "", nil, err
 	}
-	parent, err := l.Tree.Ref(ctx, commit+"^1")
+	parent, err := m.Tree.Ref(ctx, commit+"^1")
 	if err != nil {
 		return "", nil, err
 	}
-	before, err := l.Tree.Whole(ctx, parent)
+	before, err := m.Tree.Whole(ctx, parent)
 	if err != nil {
 		return "", nil, err
 	}
 	// Git merges with what two commits have in common: here the commit itself.
-	base, err := l.Tree.CommitTree(ctx, after, nil, "what is undone\n", [2]string{})
+	base, err := m.Tree.CommitTree(ctx, after, nil, "what is undone\n", [2]string{})
 	if err != nil {
 		return "", nil, err
 	}
 	sides := [2]string{}
 	for i, side := range []string{tree, before} {
-		if sides[i], err = l.Tree.CommitTree(ctx, side, []string{base}, "a side\n", [2]string{}); err != nil {
+		if sides[i], err = m.Tree.CommitTree(ctx, side, []string{base}, "a side\n", [2]string{}); err != nil {
 			return "", nil, err
 		}
 	}
-	m, err := l.Tree.MergeTree(ctx, sides[0], sides[1])
-	return m.Tree, m.Conflicts, err
+	merged, err := m.Tree.MergeTree(ctx, sides[0], sides[1])
+	return merged.Tree, merged.Conflicts, err
 }

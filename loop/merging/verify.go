@@ -28,16 +28,16 @@ type Attempt struct {
 // If the target moved meanwhile, Try reports a conflict with its new state, within [Rules.Wait];
 // it waits for changes in [Line] with which this one conflicts. If the verification takes at most
 // spare, the work is verified with the new state, too, once; else the queue verifies everything together.
-func (l *Merger) Try(ctx context.Context, c ralph.Change, spare time.Duration) (a Attempt, err error) {
+func (m *Merger) Try(ctx context.Context, c ralph.Change, spare time.Duration) (a Attempt, err error) {
 	defer func() {
 		if err != nil || ctx.Err() != nil || a.Refused+a.Conflict != "" {
-			l.Line.Leave(c.SessionID)
+			m.Line.Leave(c.SessionID)
 		}
 	}()
 	var until time.Time
 	again := false // whether the work is verified once more with what is merged
 	for {
-		on, err := l.target(ctx)
+		on, err := m.target(ctx)
 		if err != nil {
 			return a, err
 		}
@@ -49,26 +49,26 @@ func (l *Merger) Try(ctx context.Context, c ralph.Change, spare time.Duration) (
 		}
 		b, same := &a.Built, a.Verified && a.Target == on
 		if !same {
-			if b, err = l.build(ctx, []ralph.Change{c}, on); err != nil {
+			if b, err = m.build(ctx, []ralph.Change{c}, on); err != nil {
 				return a, err
 			}
 		}
 		if b.Commit == "" {
-			return Attempt{Built: *b, Conflict: l.conflict(ctx, c, b)}, nil
+			return Attempt{Built: *b, Conflict: m.conflict(ctx, c, b)}, nil
 		}
 		if a.Verified {
 			merges := a.Target.Point != on.Point
 			if !time.Now().Before(until) {
-				l.Line.pass(c, a.Target)
+				m.Line.pass(c, a.Target)
 				return a, nil
 			}
 			if same || merges && !again {
-				entered, ahead, err := l.notePassed(ctx, c, on, again)
+				entered, ahead, err := m.notePassed(ctx, c, on, again)
 				if err != nil || entered {
 					return a, err
 				}
 				if len(ahead) > 0 {
-					if err := l.await(ctx, c, ahead, until); err != nil {
+					if err := m.await(ctx, c, ahead, until); err != nil {
 						return a, err
 					}
 				}
@@ -77,8 +77,8 @@ func (l *Merger) Try(ctx context.Context, c ralph.Change, spare time.Duration) (
 			again = again && !merges
 		}
 		began := time.Now()
-		l.Line.noteChecking(c, on)
-		checks, err := l.judge(ctx, []ralph.Change{c}, b, false)
+		m.Line.noteChecking(c, on)
+		checks, err := m.judge(ctx, []ralph.Change{c}, b, false)
 		if ctx.Err() != nil && !a.Verified {
 			a.Checks = checks
 		}
@@ -86,10 +86,10 @@ func (l *Merger) Try(ctx context.Context, c ralph.Change, spare time.Duration) (
 			return a, err
 		}
 		if until.IsZero() {
-			until, again = time.Now().Add(l.Wait), time.Since(began) <= spare
+			until, again = time.Now().Add(m.Wait), time.Since(began) <= spare
 		}
 		if why := refused(checks, b.Rewritten); a.Verified && why != "" {
-			why = fmt.Sprintf("%s has moved, and merged with it the change is refused: %s", l.Into, why)
+			why = fmt.Sprintf("%s has moved, and merged with it the change is refused: %s", m.Into, why)
 			b.Rewritten = nil // alone it changes none
 			return Attempt{Built: *b, Conflict: why, Checks: a.Checks, Merged: checks}, nil
 		}
@@ -103,27 +103,27 @@ func (l *Merger) Try(ctx context.Context, c ralph.Change, spare time.Duration) (
 
 // Rejoin puts a change that has passed on a target, and left the line while it was reviewed, back into it. The
 // attempt has a conflict instead if it cannot be merged with what was merged meanwhile.
-func (l *Merger) Rejoin(ctx context.Context, c ralph.Change, passed Target) (a Attempt, err error) {
-	on, err := l.target(ctx)
+func (m *Merger) Rejoin(ctx context.Context, c ralph.Change, passed Target) (a Attempt, err error) {
+	on, err := m.target(ctx)
 	if err != nil || on.Gone != "" {
 		return a, err // the queue tells people
 	}
 	if on != passed {
-		b, err := l.build(ctx, []ralph.Change{c}, on)
+		b, err := m.build(ctx, []ralph.Change{c}, on)
 		if err != nil {
 			return a, err
 		}
 		if b.Commit == "" {
-			return Attempt{Built: *b, Conflict: l.conflict(ctx, c, b)}, nil
+			return Attempt{Built: *b, Conflict: m.conflict(ctx, c, b)}, nil
 		}
 	}
-	l.Line.pass(c, passed)
+	m.Line.pass(c, passed)
 	return a, nil
 }
 
 // verify verifies the commit that would be merged.
-func (l *Merger) verify(ctx context.Context, list []ralph.Change, b *Built) error {
-	checks, err := l.judge(ctx, list, b, len(list) == 1)
+func (m *Merger) verify(ctx context.Context, list []ralph.Change, b *Built) error {
+	checks, err := m.judge(ctx, list, b, len(list) == 1)
 	if err == nil && ctx.Err() == nil {
 		b.Verified, b.Refused = true, refused(checks, b.Rewritten)
 	}
@@ -138,14 +138,14 @@ func refused(checks []ralph.Check, rewritten []ralph.Touch) string {
 // a single change in the queue fails, the tip is verified again: if it now fails although it
 // passed when it was merged, nobody is at fault, and the queue is paused until a person has looked. If ctx ends, the
 // checks are those of the commands that have begun.
-func (l *Merger) judge(
+func (m *Merger) judge(
 	ctx context.Context, list []ralph.Change, b *Built, alone bool,
 ) (checks []ralph.Check, err error) {
-	commands, _, err := l.commands(ctx, list)
+	commands, _, err := m.commands(ctx, list)
 	if err != nil {
 		return nil, err
 	}
-	now, err := l.said(ctx, b.Commit, b.Tree, commands.All())
+	now, err := m.said(ctx, b.Commit, b.Tree, commands.All())
 	if err != nil {
 		return nil, err
 	}
@@ -161,38 +161,38 @@ func (l *Merger) judge(
 		before = now
 	}
 	if failed(now) && b.Commit != b.Target.Tip && len(commands.Shared) > 0 {
-		tree, err := l.Tree.Whole(ctx, b.Target.Tip)
+		tree, err := m.Tree.Whole(ctx, b.Target.Tip)
 		if err != nil {
 			return nil, err
 		}
-		was, _, err := l.stored(ctx, tree, commands.All())
+		was, _, err := m.stored(ctx, tree, commands.All())
 		if err != nil {
 			return nil, err
 		}
-		says := l.said
+		says := m.said
 		if alone {
-			says = l.run
+			says = m.run
 		}
 		if before, err = says(ctx, b.Target.Tip, tree, commands.Shared); err != nil || ctx.Err() != nil {
 			return nil, err
 		}
 		if command := turned(was, before); alone && command != "" {
-			reason := fmt.Sprintf("`%s` fails on %s itself (%.10s), where it had passed", command, l.Into, b.Target.Tip)
-			err := l.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PauseMerging(reason) })
+			reason := fmt.Sprintf("`%s` fails on %s itself (%.10s), where it had passed", command, m.Into, b.Target.Tip)
+			err := m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PauseMerging(reason) })
 			return nil, errors.Join(err, ralph.Conflict("%s", reason)) // the next look finds the pause
 		}
 	}
 	for _, r := range now {
-		checks = append(checks, check.Compare(r, before, commands, l.Check.Strict))
+		checks = append(checks, check.Compare(r, before, commands, m.Check.Strict))
 	}
 	return checks, nil
 }
 
 // commands returns the commands that verify changes together, and the tasks of the changes.
-func (l *Merger) commands(
+func (m *Merger) commands(
 	ctx context.Context, list []ralph.Change,
 ) (all check.Commands, tasks []ralph.Task, err error) {
-	err = l.Store.View(ctx, func(tx *store.Tx) error {
+	err = m.Store.View(ctx, func(tx *store.Tx) error {
 		all, tasks = check.Commands{}, nil
 		for _, c := range list {
 			t, err := tx.Task(c.TaskID)
@@ -203,7 +203,7 @@ func (l *Merger) commands(
 			if c.Undo == ralph.Cancelled { // the task's own commands ask for what is taken back
 				t.Verify = nil
 			}
-			of, err := l.Check.Of(tx, t)
+			of, err := m.Check.Of(tx, t)
 			if err != nil {
 				return err
 			}
@@ -239,29 +239,29 @@ func turned(was, now []check.Outcome) string {
 
 // said returns the results of commands on a commit. If all are known to
 // pass on its tree in the integration workspace, they do not run again.
-func (l *Merger) said(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
-	list, all, err := l.stored(ctx, tree, commands)
+func (m *Merger) said(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
+	list, all, err := m.stored(ctx, tree, commands)
 	if err != nil || all && !failed(list) {
 		return list, err
 	}
-	return l.run(ctx, commit, tree, commands)
+	return m.run(ctx, commit, tree, commands)
 }
 
 // run runs the commands and stores their results, unless ctx ends: stopped commands say nothing of the tree.
-func (l *Merger) run(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
+func (m *Merger) run(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
 	if len(commands) == 0 {
 		return nil, nil
 	}
 	began := time.Now()
-	list, err := l.Workspace.Verify(ctx, commit, commands)
+	list, err := m.Workspace.Verify(ctx, commit, commands)
 	if err != nil || ctx.Err() != nil {
 		return list, err
 	}
-	l.Line.noteTook(time.Since(began))
-	l.outcomes.add(tree, list)
-	return list, l.Store.Tx(ctx, func(tx *store.Tx) error {
+	m.Line.noteTook(time.Since(began))
+	m.outcomes.add(tree, list)
+	return list, m.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, r := range list {
-			if err := tx.PutVerification(l.Pool.ResultKey(tree), r.Check.Command, r); err != nil {
+			if err := tx.PutVerification(m.Pool.ResultKey(tree), r.Check.Command, r); err != nil {
 				return err
 			}
 		}
@@ -270,17 +270,17 @@ func (l *Merger) run(ctx context.Context, commit, tree string, commands []string
 }
 
 // stored returns the stored results of commands on a tree; all reports whether every command has one.
-func (l *Merger) stored(
+func (m *Merger) stored(
 	ctx context.Context, tree string, commands []string,
 ) (list []check.Outcome, all bool, err error) {
-	if list, all = l.outcomes.all(tree, commands); all {
+	if list, all = m.outcomes.all(tree, commands); all {
 		return list, true, nil
 	}
-	err = l.Store.View(ctx, func(tx *store.Tx) error {
+	err = m.Store.View(ctx, func(tx *store.Tx) error {
 		list, all = nil, true
 		for _, command := range commands {
 			var o check.Outcome
-			ok, err := tx.Verification(l.Pool.ResultKey(tree), command, &o)
+			ok, err := tx.Verification(m.Pool.ResultKey(tree), command, &o)
 			if err != nil {
 				return err
 			}
@@ -291,7 +291,7 @@ func (l *Merger) stored(
 		return nil
 	})
 	if err == nil {
-		l.outcomes.add(tree, list)
+		m.outcomes.add(tree, list)
 	}
 	return list, all, err
 }
