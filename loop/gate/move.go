@@ -145,19 +145,24 @@ func Moved(files []File, names []string) bool {
 func pair(gone, new []File) (m moves, more []File, ok bool) {
 	shape := func(file string, content []byte) string {
 		b := bodyOf(file, content)
-		text := language(file)
+		var text strings.Builder
+		text.WriteString(language(file))
 		for i, refs := range b.refs {
 			var around []string
 			for _, r := range refs {
 				around = append(around, r.around)
 			}
 			slices.Sort(around)
-			text += "\n" + strings.Join(around, "\n")
+			text.WriteString("\n" + strings.Join(around, "\n"))
 			if i < len(b.lines) {
-				text += "\n" + b.lines[i]
+				text.WriteString("\n" + b.lines[i])
 			}
 		}
-		return text
+		return text.String()
+	}
+	is := make([]string, len(new)) // each once: files may be large
+	for i, n := range new {
+		is[i] = shape(n.Path, n.Is)
 	}
 	m, left := moves{}, slices.Clone(new)
 	for _, base := range []bool{true, false} {
@@ -165,12 +170,13 @@ func pair(gone, new []File) (m moves, more []File, ok bool) {
 			if m[f.Path] != "" {
 				continue
 			}
-			i := slices.IndexFunc(left, func(n File) bool {
-				return (!base || path.Base(n.Path) == path.Base(f.Path)) && shape(n.Path, n.Is) == shape(f.Path, f.Was)
-			})
-			if i >= 0 {
-				m[f.Path] = left[i].Path
-				left = slices.Delete(left, i, i+1)
+			was := shape(f.Path, f.Was)
+			for i, n := range left {
+				if (!base || path.Base(n.Path) == path.Base(f.Path)) && is[i] == was {
+					m[f.Path] = n.Path
+					left, is = slices.Delete(left, i, i+1), slices.Delete(is, i, i+1)
+					break
+				}
 			}
 		}
 	}

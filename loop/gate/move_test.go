@@ -1,8 +1,10 @@
 package gate_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"ralph/loop/gate"
@@ -86,4 +88,15 @@ func TestMoved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestALargeFileIsComparedOnce: what a move is takes time linear to the files.
+func TestALargeFileIsComparedOnce(t *testing.T) {
+	large := []byte(strings.Repeat("a line of a large file\n", 200_000))
+	var files []gate.File
+	for i := range 5 {
+		files = append(files, gate.File{Path: fmt.Sprintf("src/gone%d.txt", i), Was: large},
+			gate.File{Path: fmt.Sprintf("src/new%d.txt", i), Is: append([]byte{byte('a' + i)}, large...)})
+	}
+	gate.Moved(files, nil)
 }
