@@ -24,6 +24,7 @@ import (
 	"ralph/internal/words"
 	"ralph/internal/worktree"
 	"ralph/loop/agent/kinds"
+	"ralph/store"
 )
 
 func newInit(a *app) *cobra.Command {
@@ -90,54 +91,19 @@ func (a *app) inGit(ctx context.Context, root string, yes bool) error {
 	return err
 }
 
+// A setup is what `ralph init` wrote, and what it found.
+type setup struct {
+	path, text     string // of the configuration
+	written, added bool   // all of it, or its checks
+	use            string // the agent
+	installed      []string
+	found          []project.Likely
+}
+
 func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify []string, use string) error {
-	path := filepath.Join(root, state.ConfigName)
-	text, written, err := configured(path)
+	s, err := a.configure(ctx, root, own, verify, use)
 	if err != nil {
 		return err
-	}
-	again := state.Prepare(ctx, root, own, a.environ)
-	lacks := !written && !section(text, "verify")
-	if again != nil && !(lacks && errors.Is(again, state.ErrProject)) {
-		return again
-	}
-	if !written && use != "" {
-		return usage(fmt.Errorf("%s exists already: set agent.use in it, and name the agent below agents", path))
-	}
-	installed, err := present(&use)
-	if err != nil {
-		return err
-	}
-	if !written && !lacks && len(verify) > 0 {
-		return usage(fmt.Errorf("%s exists already: set verify in it", path))
-	}
-	var found []project.Likely
-	var added bool
-	if written || again != nil || len(verify) > 0 {
-		commands := verify
-		if len(verify) == 0 {
-			found = project.LikelyChecks(root)
-		}
-		var reports []string
-		for _, l := range found {
-			commands, reports = append(commands, l.Command), append(reports, l.JUnit...)
-		}
-		switch {
-		case written:
-			text = string(config.Starter(use, commands, reports...))
-		case len(commands) == 0:
-			return usage(fmt.Errorf("%w; nothing checks a \"done\" yet: `ralph init --verify COMMAND` adds what does", again))
-		default:
-			text, added = text+"\n"+config.StarterVerify(commands, reports...), true
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return fmt.Errorf("write %s: %w", path, err)
-		}
-		for _, l := range found {
-			if err := l.MakeRoom(root); err != nil {
-				return err
-			}
-		}
 	}
 	p, err := a.project(ctx)
 	if err != nil {
@@ -149,17 +115,17 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 	}
 	defer db.Close()
 	out := doctor.Initialised{
-		Config: path, Written: written, Added: added, Git: p.Git, Common: p.Common, State: p.State,
+		Config: s.path, Written: s.written, Added: s.added, Git: p.Git, Common: p.Common, State: p.State,
 		Verify: p.Config.Verify.Commands, Checks: []ralph.Check{},
 		Looked: append(doctor.Agent(ctx, p), append(doctor.Confinement(ctx, p), doctor.Hooks(ctx, p)...)...),
 	}
-	if written {
-		out.Agent, out.Agents = use, installed
+	if s.written {
+		out.Agent, out.Agents = s.use, s.installed
 	}
 	if !own {
 		out.Part = p.Part()
 	}
-	for _, l := range found {
+	for _, l := range s.found {
 		out.From = append(out.From, l.File)
 		if out.Missing == "" {
 			out.Missing = project.MissingProgram(ctx, l.Command)
@@ -169,33 +135,92 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 		out.SayFound(a.out)
 	}
 	if !noCheck && len(out.Verify) > 0 {
-		show := func(c ralph.Check, _ io.ReadSeeker) error {
-			if a.json {
-				return nil
-			}
-			out.Say(a.out, "ran", "%s", words.Check(c, words.TailLines))
-			return nil
-		}
-		if written || added && !section(text, "workspace") {
-			if err := out.Try(ctx, p, db); err != nil {
-				return err
-			}
-		}
-		for _, c := range out.Checks { // they ran in a workspace
-			if err := show(c, nil); err != nil {
-				return err
-			}
-		}
-		if len(out.Checks) == 0 {
-			if out.Checks, out.Red, err = p.Verify(ctx, db, 0, show); err != nil {
-				return err
-			}
+		if err := a.check(ctx, p, db, &out, s.written || s.added && !section(s.text, "workspace")); err != nil {
+			return err
 		}
 	}
 	if !a.json {
 		out.SayWorkspace(a.out)
 	}
 	return a.print(out, func(w io.Writer) { out.SayNext(w, noCheck) })
+}
+
+// configure writes the configuration of a project, or adds the checks that it lacks.
+func (a *app) configure(
+	ctx context.Context, root string, own bool, verify []string, use string,
+) (s setup, err error) {
+	s.path, s.use = filepath.Join(root, state.ConfigName), use
+	if s.text, s.written, err = configured(s.path); err != nil {
+		return s, err
+	}
+	again := state.Prepare(ctx, root, own, a.environ)
+	lacks := !s.written && !section(s.text, "verify")
+	if again != nil && !(lacks && errors.Is(again, state.ErrProject)) {
+		return s, again
+	}
+	if !s.written && use != "" {
+		return s, usage(fmt.Errorf("%s exists already: set agent.use in it, and name the agent below agents", s.path))
+	}
+	if s.installed, err = present(&s.use); err != nil {
+		return s, err
+	}
+	if !s.written && !lacks && len(verify) > 0 {
+		return s, usage(fmt.Errorf("%s exists already: set verify in it", s.path))
+	}
+	if !s.written && again == nil && len(verify) == 0 {
+		return s, nil
+	}
+	commands := verify
+	if len(verify) == 0 {
+		s.found = project.LikelyChecks(root)
+	}
+	var reports []string
+	for _, l := range s.found {
+		commands, reports = append(commands, l.Command), append(reports, l.JUnit...)
+	}
+	switch {
+	case s.written:
+		s.text = string(config.Starter(s.use, commands, reports...))
+	case len(commands) == 0:
+		return s, usage(fmt.Errorf("%w; nothing checks a \"done\" yet: `ralph init --verify COMMAND` adds what does", again))
+	default:
+		s.text, s.added = s.text+"\n"+config.StarterVerify(commands, reports...), true
+	}
+	if err := os.WriteFile(s.path, []byte(s.text), 0o644); err != nil {
+		return s, fmt.Errorf("write %s: %w", s.path, err)
+	}
+	for _, l := range s.found {
+		if err := l.MakeRoom(root); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// check runs the checks of a new project, with try in a workspace.
+func (a *app) check(
+	ctx context.Context, p *project.Project, db *store.DB, out *doctor.Initialised, try bool,
+) (err error) {
+	show := func(c ralph.Check, _ io.ReadSeeker) error {
+		if !a.json {
+			out.Say(a.out, "ran", "%s", words.Check(c, words.TailLines))
+		}
+		return nil
+	}
+	if try {
+		if err := out.Try(ctx, p, db); err != nil {
+			return err
+		}
+	}
+	for _, c := range out.Checks { // they ran in a workspace
+		if err := show(c, nil); err != nil {
+			return err
+		}
+	}
+	if len(out.Checks) == 0 {
+		out.Checks, out.Red, err = p.Verify(ctx, db, 0, show)
+	}
+	return err
 }
 
 // present lists the agents whose programs are in PATH, and sets use to that which works unless it is named: claude

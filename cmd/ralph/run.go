@@ -22,6 +22,7 @@ import (
 	"ralph/internal/follow"
 	"ralph/internal/proc"
 	"ralph/internal/project"
+	"ralph/internal/report"
 	"ralph/internal/schedule"
 	"ralph/internal/show"
 	"ralph/internal/state"
@@ -175,36 +176,9 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 		return err
 	}
 	defer db.Close()
-	if err := setKeys(cmd, p, limitFlags); err != nil {
-		return err
-	}
-	if !o.dryRun {
-		db.Outlast()
-		if p.Confinement, err = p.Confine(ctx); err != nil {
-			return err
-		}
-	}
-	if err := p.CheckAgent(o.agent); err != nil {
-		return err
-	}
-	l, err := p.Loop(ctx, db)
+	l, err := o.loop(cmd, a, p, db)
 	if err != nil {
 		return err
-	}
-	l.Models.Flag, l.Agents.Flag, l.NoWait = o.model, o.agent, o.noWait
-	if o.bystanders, err = bystander.New(p, db); err != nil {
-		return err
-	}
-	if err := o.setTimes(l); err != nil {
-		return usage(err)
-	}
-	if o.task != "" {
-		if l.Task, err = ralph.ParseTaskID(o.task); err != nil {
-			return usage(err)
-		}
-		if err := db.View(ctx, func(tx *store.Tx) error { return tx.CheckTask(l.Task) }); err != nil {
-			return err
-		}
 	}
 	if o.dryRun {
 		if a.json {
@@ -216,7 +190,67 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	if err := p.Preflight(ctx, l); err != nil {
 		return leaving.NotBegun(ctx, db, err)
 	}
-	addTask := func(tx *store.Tx) (err error) {
+	unlock, err := state.Lock(p.State)
+	if errors.Is(err, state.ErrLocked) && o.add.Role == ralph.RolePlan {
+		return o.queuePlan(ctx, a, l)
+	}
+	if errors.Is(err, state.ErrLocked) && o.title != "" {
+		return fmt.Errorf("%w, or give the task to that run: `ralph task add`", err)
+	}
+	if err == nil && o.title != "" {
+		err = db.Tx(ctx, o.adding(l))
+		if err != nil {
+			err = errors.Join(err, unlock())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return o.work(ctx, a, p, l, leaving, unlock)
+}
+
+// loop makes the loop of a run, as its flags say.
+func (o *runOptions) loop(
+	cmd *cobra.Command, a *app, p *project.Project, db *store.DB,
+) (l *loop.Loop, err error) {
+	ctx := cmd.Context()
+	if err := setKeys(cmd, p, limitFlags); err != nil {
+		return nil, err
+	}
+	if !o.dryRun {
+		db.Outlast()
+		if p.Confinement, err = p.Confine(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.CheckAgent(o.agent); err != nil {
+		return nil, err
+	}
+	l, err = p.Loop(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	l.Models.Flag, l.Agents.Flag, l.NoWait = o.model, o.agent, o.noWait
+	if o.bystanders, err = bystander.New(p, db); err != nil {
+		return nil, err
+	}
+	if err := o.setTimes(l); err != nil {
+		return nil, usage(err)
+	}
+	if o.task != "" {
+		if l.Task, err = ralph.ParseTaskID(o.task); err != nil {
+			return nil, usage(err)
+		}
+		if err := db.View(ctx, func(tx *store.Tx) error { return tx.CheckTask(l.Task) }); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// adding adds the task that a run is for.
+func (o *runOptions) adding(l *loop.Loop) func(tx *store.Tx) error {
+	return func(tx *store.Tx) (err error) {
 		add := o.add
 		if o.plan != nil {
 			add.Feature, err = o.plan.name(tx)
@@ -229,32 +263,28 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 		}
 		return err
 	}
-	unlock, err := state.Lock(p.State)
-	if errors.Is(err, state.ErrLocked) && o.add.Role == ralph.RolePlan {
-		if err := db.Tx(ctx, addTask); err != nil {
-			return err
-		}
-		o.plan.queued = true
-		then := "shows it"
-		if o.plan.yes {
-			then += " and `ralph plan approve` approves it, which --yes does not do here,"
-		}
-		return a.say(map[string]any{"task_id": l.Task, "feature": o.plan.feature},
-			"TASK-%d added: the run in progress plans if it works through the queue, else the next `ralph run`; "+
-				"`ralph plan show %s` %s then", l.Task, o.plan.feature, then)
-	}
-	if errors.Is(err, state.ErrLocked) && o.title != "" {
-		return fmt.Errorf("%w, or give the task to that run: `ralph task add`", err)
-	}
-	if err == nil && o.title != "" {
-		err = db.Tx(ctx, addTask)
-		if err != nil {
-			err = errors.Join(err, unlock())
-		}
-	}
-	if err != nil {
+}
+
+// queuePlan leaves the planning to the run in progress.
+func (o *runOptions) queuePlan(ctx context.Context, a *app, l *loop.Loop) error {
+	if err := l.Store.Tx(ctx, o.adding(l)); err != nil {
 		return err
 	}
+	o.plan.queued = true
+	then := "shows it"
+	if o.plan.yes {
+		then += " and `ralph plan approve` approves it, which --yes does not do here,"
+	}
+	return a.say(map[string]any{"task_id": l.Task, "feature": o.plan.feature},
+		"TASK-%d added: the run in progress plans if it works through the queue, else the next `ralph run`; "+
+			"`ralph plan show %s` %s then", l.Task, o.plan.feature, then)
+}
+
+// work runs the loop under the lock of the state folder.
+func (o *runOptions) work(
+	ctx context.Context, a *app, p *project.Project, l *loop.Loop, leaving report.Leaving, unlock func() error,
+) error {
+	db := l.Store
 	if err := p.Backup(ctx, db); err != nil {
 		fmt.Fprintf(a.err, "ralph: there is no copy of the queue as this run finds it: %v\n", err)
 	}
@@ -272,7 +302,7 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	out := &follow.Lasting{Writer: a.out, Lost: func(err error) {
 		fmt.Fprintf(a.err, "ralph: not everything is shown: %v; the run goes on, and `ralph report` has its results\n", err)
 	}}
-	status, err := leaving.Of(ctx, db, out, func() (int, error) { return drive(ctx, a, o, l, out) })
+	status, err := leaving.Of(ctx, db, out, func() (int, error) { return drive(ctx, a, *o, l, out) })
 	err = p.AfterRun(ctx, db, l, err)
 	o.bystanders.Close()
 	if err = errors.Join(err, unlock()); err != nil {
@@ -301,6 +331,23 @@ func (o runOptions) setTimes(l *loop.Loop) (err error) {
 		}
 	}
 	return nil
+}
+
+// heed calls end at the first interrupt and now at each further one, until the run is over.
+func heed(interrupts <-chan os.Signal, over <-chan struct{}, now, end func()) {
+	for n := 0; ; n++ {
+		select {
+		case <-over:
+			return
+		case s := <-interrupts:
+			switch {
+			case n == 0:
+				end()
+			case s != syscall.SIGHUP: // a closed terminal sends it twice, from the kernel and from the shell
+				now()
+			}
+		}
+	}
 }
 
 // drive runs the loop, prints its progress, and stops it on signals: the first signal ends it after
@@ -345,30 +392,19 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop, out io.Write
 	signals := make(chan struct{})
 	go func() {
 		defer close(signals)
-		for n := 0; ; n++ {
-			select {
-			case <-over:
+		heed(interrupts, over, cancel, func() {
+			close(stop)
+			stopping()
+			if o.format != "text" {
 				return
-			case s := <-interrupts:
-				if n > 0 && s == syscall.SIGHUP {
-					continue // a closed terminal sends it twice, from the kernel and from the shell
-				}
 			}
-			if n == 0 {
-				close(stop)
-				stopping()
-				if o.format == "text" {
-					over := ""
-					if show.Terminal(a.out) {
-						over = "\r\x1b[K" // a countdown may be shown there
-					}
-					fmt.Fprintf(a.err, "%sralph: ending after the session in progress (at most %s); once more to stop it now\n",
-						over, l.Session.Grace)
-				}
-			} else {
-				cancel()
+			line := ""
+			if show.Terminal(a.out) {
+				line = "\r\x1b[K" // a countdown may be shown there
 			}
-		}
+			fmt.Fprintf(a.err, "%sralph: ending after the session in progress (at most %s); once more to stop it now\n",
+				line, l.Session.Grace)
+		})
 	}()
 	from, err := store.Read(ctx, l.Store, (*store.Tx).LastEvent)
 	if err != nil {

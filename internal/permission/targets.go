@@ -76,15 +76,7 @@ func (s *shell) targets(c command) (writes, removes, filtered []string) {
 	case "chmod", "chown", "chgrp", "setfacl", "chattr":
 		writes = from(names, 1)
 	case "cp", "ln", "install", "rsync", "scp", "ditto":
-		if writes = optionValues(args, "t", "target-directory"); len(writes) == 0 || c.name() == "rsync" {
-			writes = append(writes, lastOf(names)...)
-		}
-		if c.name() == "install" && shortly(args, "d") {
-			writes = names
-		}
-		if c.name() == "rsync" && slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "--delete") }) {
-			removes = lastOf(names)
-		}
+		writes, removes = copied(c, args, names)
 	case "dd":
 		for _, w := range names {
 			if file, ok := strings.CutPrefix(w, "of="); ok {
@@ -92,15 +84,7 @@ func (s *shell) targets(c command) (writes, removes, filtered []string) {
 			}
 		}
 	case "sed", "perl", "ruby", "awk", "gawk", "yq":
-		if edits := shortly(args, "i") || slices.ContainsFunc(args, func(w string) bool {
-			return strings.HasPrefix(w, "--in-place") || strings.HasPrefix(w, "--inplace") || w == "inplace"
-		}); !edits {
-			return nil, nil, nil
-		}
-		writes = operands(args, "-e -f --expression --file")
-		if !slices.ContainsFunc(args, givesScript.MatchString) {
-			writes = from(writes, 1)
-		}
+		writes = edited(args)
 	case "ex", "ed", "patch":
 		writes = append(names, optionValues(args, "o", "output")...)
 	case "wget":
@@ -111,13 +95,7 @@ func (s *shell) targets(c command) (writes, removes, filtered []string) {
 			writes = append(writes, optionValues(args, option[0], option[1])...)
 		}
 	case "tar", "bsdtar":
-		writes = optionValues(args, "C", "directory")
-		if mode := strings.Join(args[:min(1, len(args))], ""); strings.ContainsAny(strings.TrimLeft(mode, "-"), "cru") &&
-			!strings.HasPrefix(mode, "--") || has(args, "--create", "--append", "--update") {
-			if writes = optionValues(args, "f", "file"); len(writes) == 0 && len(args) > 1 {
-				writes = args[1:2]
-			}
-		}
+		writes = archived(args)
 	case "unzip":
 		writes = optionValues(args, "d", "")
 	case "zip", "7z":
@@ -128,6 +106,46 @@ func (s *shell) targets(c command) (writes, removes, filtered []string) {
 		writes, removes = s.gitTargets(c)
 	}
 	return writes, removes, filtered
+}
+
+// copied returns where a command copies to, and what that replaces.
+func copied(c command, args, names []string) (writes, removes []string) {
+	if writes = optionValues(args, "t", "target-directory"); len(writes) == 0 || c.name() == "rsync" {
+		writes = append(writes, lastOf(names)...)
+	}
+	if c.name() == "install" && shortly(args, "d") {
+		writes = names
+	}
+	if c.name() == "rsync" && slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "--delete") }) {
+		removes = lastOf(names)
+	}
+	return writes, removes
+}
+
+// edited returns the files that an editor of streams changes in place.
+func edited(args []string) []string {
+	if edits := shortly(args, "i") || slices.ContainsFunc(args, func(w string) bool {
+		return strings.HasPrefix(w, "--in-place") || strings.HasPrefix(w, "--inplace") || w == "inplace"
+	}); !edits {
+		return nil
+	}
+	writes := operands(args, "-e -f --expression --file")
+	if !slices.ContainsFunc(args, givesScript.MatchString) {
+		writes = from(writes, 1)
+	}
+	return writes
+}
+
+// archived returns the archive that tar writes, or the folder that it unpacks into.
+func archived(args []string) []string {
+	writes := optionValues(args, "C", "directory")
+	if mode := strings.Join(args[:min(1, len(args))], ""); strings.ContainsAny(strings.TrimLeft(mode, "-"), "cru") &&
+		!strings.HasPrefix(mode, "--") || has(args, "--create", "--append", "--update") {
+		if writes = optionValues(args, "f", "file"); len(writes) == 0 && len(args) > 1 {
+			writes = args[1:2]
+		}
+	}
+	return writes
 }
 
 // givesScript matches the options of sed and its like that give the script, so that all other words

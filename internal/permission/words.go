@@ -157,10 +157,15 @@ func (s *shell) word(list []syntax.WordPart, quoted bool) string {
 	return b.String()
 }
 
+// simple reports whether a parameter is $x, or ${x} with a word that is used if x is not set or cut off its end.
+func simple(p *syntax.ParamExp) bool {
+	return p.Param != nil && !p.Excl && !p.Length && !p.Width && !p.IsSet &&
+		p.Index == nil && p.Slice == nil && p.Repl == nil && p.Names == 0
+}
+
 // parameter returns the value of $x.
 func (s *shell) parameter(p *syntax.ParamExp, quoted bool) string {
-	if p.Param == nil || p.Excl || p.Length || p.Width || p.IsSet ||
-		p.Index != nil || p.Slice != nil || p.Repl != nil || p.Names != 0 {
+	if !simple(p) {
 		return unknown
 	}
 	value, ok := s.vars[p.Param.Value]

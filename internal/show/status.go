@@ -176,18 +176,46 @@ const statusWidth = 80
 
 // Status writes the status; with all, also every limit.
 func Status(w io.Writer, v StatusView, all bool) {
-	now := v.Now
+	asking(w, v)
+	standing(w, v)
+	for _, l := range v.Morning {
+		fmt.Fprintf(w, "  %s\n", l)
+	}
+	atWork(w, v)
+	lines(w, v.Lines)
+	for _, a := range v.Resting {
+		fmt.Fprintf(w, "no session of %s before %s: %s\n", a.Agent, a.WaitUntil.Local().Format("Jan 2 15:04:05"),
+			text.Line(a.Reason, 200))
+	}
+	tally(w, v)
+	waiting(w, v)
+	if all {
+		limits(w, v)
+		return
+	}
+	l := v.Limits
+	fmt.Fprintf(w, "spent today: %s of %s; a run ends after %s, %s or %s (`ralph status --limits`)\n",
+		text.Money(v.Today), text.Money(l.MaxDayCostUSD), text.Money(l.MaxCostUSD), span(l.MaxSeconds),
+		text.Count(l.MaxSessions, "session"))
+}
+
+// asking writes the permissions that agents wait for.
+func asking(w io.Writer, v StatusView) {
 	for _, i := range v.Inbox {
 		if i.Kind == "permission" {
 			fmt.Fprintf(w, "needs you now: TASK-%d waits to use\n", i.TaskID)
 			fmt.Fprintf(w, "    %s\n  %s", strings.ReplaceAll(text.Visible(text.Request(i.Text)), "\n", "\n    "), i.Command)
 			if !i.Expires.IsZero() {
-				left := i.Expires.Sub(now.Time).Round(time.Second)
+				left := i.Expires.Sub(v.Now.Time).Round(time.Second)
 				fmt.Fprintf(w, " (answers itself with deny in %s)", span(max(0, left.Seconds())))
 			}
 			fmt.Fprintln(w)
 		}
 	}
+}
+
+// standing writes how the run stands, or how the last one ended.
+func standing(w io.Writer, v StatusView) {
 	switch {
 	case v.Run == nil:
 		fmt.Fprintln(w, "no run yet")
@@ -211,15 +239,16 @@ func Status(w io.Writer, v StatusView, all bool) {
 	default:
 		fmt.Fprintf(w, "not running; the last run ended %s\n", v.Run.EndedAt.Local().Format("Jan 2 15:04"))
 	}
-	for _, l := range v.Morning {
-		fmt.Fprintf(w, "  %s\n", l)
-	}
+}
+
+// atWork writes the sessions in progress.
+func atWork(w io.Writer, v StatusView) {
 	for _, l := range v.Parallel {
 		if v.Running {
 			if v.Ports[1] > 0 {
 				l.Port = v.Ports[0] + (l.Number-1)*v.Ports[1]
 			}
-			line := l.Line(now, statusWidth-10)
+			line := l.Line(v.Now, statusWidth-10)
 			if l.Session != nil {
 				line = fmt.Sprintf("%-*s  %.8s", statusWidth-10, line, l.Session.ID)
 			}
@@ -235,17 +264,16 @@ func Status(w io.Writer, v StatusView, all bool) {
 			who = s.Worker + " "
 		}
 		doing := workspace(s, v.Ports)
-		if verifies := s.Verifies(now); verifies != "" {
+		if verifies := s.Verifies(v.Now); verifies != "" {
 			doing += ", " + text.Line(verifies, 200)
 		}
 		fmt.Fprintf(w, "%son TASK-%d since %s (session %.8s)%s%s\n", who, s.TaskID, s.StartedAt.Local().Format("15:04:05"),
 			s.ID, v.on(s.Machine), doing)
 	}
-	lines(w, v.Lines)
-	for _, a := range v.Resting {
-		fmt.Fprintf(w, "no session of %s before %s: %s\n", a.Agent, a.WaitUntil.Local().Format("Jan 2 15:04:05"),
-			text.Line(a.Reason, 200))
-	}
+}
+
+// tally counts the tasks, and names the last completed one and what was changed outside of ralph.
+func tally(w io.Writer, v StatusView) {
 	var counts []string
 	for _, s := range ralph.Statuses {
 		if n := v.Counts[s]; n > 0 && s != ralph.Cancelled && s != ralph.Rejected {
@@ -266,15 +294,6 @@ func Status(w io.Writer, v StatusView, all bool) {
 	for _, r := range v.Reverted {
 		fmt.Fprintln(w, "!", text.VisibleLine(r.String()))
 	}
-	waiting(w, v)
-	if all {
-		limits(w, v)
-		return
-	}
-	l := v.Limits
-	fmt.Fprintf(w, "spent today: %s of %s; a run ends after %s, %s or %s (`ralph status --limits`)\n",
-		text.Money(v.Today), text.Money(l.MaxDayCostUSD), text.Money(l.MaxCostUSD), span(l.MaxSeconds),
-		text.Count(l.MaxSessions, "session"))
 }
 
 // workspaces matches the folder of a session in a workspace, with the workspace's number.

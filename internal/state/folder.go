@@ -264,8 +264,8 @@ func (h *Home) known(ctx context.Context) error {
 		return err
 	case !h.unmarked && !begun && !Exists(h.base):
 		return fmt.Errorf("the state of this project is gone: by its id it was %s, and there is no folder %s; "+
-			"bring that back, or name where it is now with XDG_STATE_HOME or %s. After %s, `ralph db restore FILE` brings a copy back, or a new "+
-			"queue begins", h.id, h.base, DirVariable, h.forget())
+			"bring that back, or name where it is now with XDG_STATE_HOME or %s. After %s, `ralph db restore FILE` "+
+			"brings a copy back, or a new queue begins", h.id, h.base, DirVariable, h.forget())
 	case state.ID == "":
 		return nil
 	case state.ID != h.id:

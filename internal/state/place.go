@@ -188,6 +188,12 @@ func Prepare(ctx context.Context, root string, own bool, environ []string) error
 	case own:
 		return nil // it is identified by its root
 	}
+	return before.alone(ctx)
+}
+
+// alone checks that no other project has the folder, or the repository's queue.
+func (h *Home) alone(ctx context.Context) error {
+	root, top, git := h.Root, h.Top, h.Git
 	const remedy = "use that one (ralph task add --feature tells parts of it apart), " +
 		"or give this folder a queue and a configuration of its own: ralph init --package"
 	for d := filepath.Dir(root); ; d = filepath.Dir(d) {
@@ -201,7 +207,7 @@ func Prepare(ctx context.Context, root string, own bool, environ []string) error
 	if !git {
 		return nil
 	}
-	queue, err := before.rootOfQueue(ctx)
+	queue, err := h.rootOfQueue(ctx)
 	if there := filepath.Join(top, filepath.FromSlash(queue)); err == nil && queue != "" && queue != within(top, root) &&
 		(queue == "." || Exists(filepath.Join(there, ConfigName))) {
 		err = ralph.Usage(fmt.Errorf("the repository's queue is that of the project in %s: %s", there, remedy))

@@ -53,6 +53,14 @@ func (f Folder) Standing() (standing Standing, why string) {
 		return Sound, "" // it was brought here
 	case !f.Tables:
 		return Lost, "the database has no tables, but " + began
+	}
+	return f.history(began)
+}
+
+// history says whether a database that can be read is the one that was there, as far as it had got.
+func (f Folder) history(began string) (standing Standing, why string) {
+	marked := f.MarkErr == nil
+	switch {
 	case f.Name == "" && marked:
 		return Lost, "this is another database, of a former version of ralph"
 	case f.Name == "" && !f.Tasks && len(f.Traces) > 0:

@@ -233,23 +233,7 @@ func (m Model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	}
 	switch m.mode {
 	case writing:
-		switch name {
-		case "esc":
-			m.saveDraft()
-			m.mode = normal
-			return m, nil
-		case "tab":
-			if m.wanted.Do == "answer" {
-				m.saveDraft()
-				return m.answer(1)
-			}
-		case "enter":
-			return m.written()
-		case "up", "down", "pgup", "pgdown":
-			m.scroll(name)
-			return m, nil
-		}
-		return m.edit(k)
+		return m.writingKey(k, name)
 	case reading:
 		switch name {
 		case "A", "D":
@@ -287,6 +271,27 @@ func (m Model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		return m, nil
 	}
 	return m.command(name)
+}
+
+// writingKey handles a key while a text is written.
+func (m Model) writingKey(k tea.KeyPressMsg, name string) (tea.Model, tea.Cmd) {
+	switch name {
+	case "esc":
+		m.saveDraft()
+		m.mode = normal
+		return m, nil
+	case "tab":
+		if m.wanted.Do == "answer" {
+			m.saveDraft()
+			return m.answer(1)
+		}
+	case "enter":
+		return m.written()
+	case "up", "down", "pgup", "pgdown":
+		m.scroll(name)
+		return m, nil
+	}
+	return m.edit(k)
 }
 
 func (m Model) edit(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -327,6 +332,22 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 		m.up += page
 	case "pgdown", "space", "f":
 		m.up -= page
+	case "g", "home":
+		m.up = len(m.visible())
+	case "G", "end":
+		m.up = 0
+	case "/":
+		return m.write(Action{Do: "filter"}, m.filter)
+	default:
+		return m.acting(name)
+	}
+	m.up = max(0, min(m.up, len(m.visible())))
+	return m, nil
+}
+
+// acting handles a key that follows another session, or does something.
+func (m Model) acting(name string) (tea.Model, tea.Cmd) {
+	switch name {
 	case "1", "2", "3", "4", "5", "6", "7", "8", "9":
 		if n := int(name[0] - '0'); n <= len(m.snapshot.Parallel) {
 			m.number = n
@@ -337,12 +358,6 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 			m.number = m.number%n + 1
 			return m, m.look(false)
 		}
-	case "g", "home":
-		m.up = len(m.visible())
-	case "G", "end":
-		m.up = 0
-	case "/":
-		return m.write(Action{Do: "filter"}, m.filter)
 	case "c":
 		if m.snapshot.Session == nil {
 			return m.refuse("no session is running; comment with `ralph comment TASK TEXT`")
@@ -382,7 +397,6 @@ func (m Model) command(name string) (tea.Model, tea.Cmd) {
 		}
 		m.mode, m.wanted = confirming, Action{Do: "stop"}
 	}
-	m.up = max(0, min(m.up, len(m.visible())))
 	return m, nil
 }
 

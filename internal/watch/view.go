@@ -300,27 +300,7 @@ func (m Model) parallel() (lines []string) {
 func (m Model) current() []string {
 	s := m.snapshot
 	if s.Session == nil {
-		why := "nothing is worked on"
-		if m.number > 0 && len(s.Parallel) > 0 {
-			why = fmt.Sprintf("no session is number %d", m.number)
-		}
-		switch {
-		case !m.loaded:
-			return nil
-		case s.Reason != "":
-			why = text.VisibleLine(s.Reason)
-			if left := s.Until.Sub(s.At.Time); s.Running && left > 0 {
-				why += fmt.Sprintf(" (%s left)", span(left))
-			}
-		}
-		lines := []string{why}
-		if len(s.Morning) > 0 && !s.Running {
-			lines = nil
-			for _, l := range s.Morning {
-				lines = append(lines, m.wrapped(l)...)
-			}
-		}
-		return append(append(lines, m.merging()...), dim.Render(strings.Repeat("─", m.width)))
+		return m.idle()
 	}
 	title := fmt.Sprintf("TASK-%d ", s.Task.ID)
 	attempt := fmt.Sprintf("  attempt %d", s.Session.Attempt)
@@ -343,6 +323,38 @@ func (m Model) current() []string {
 		way = append(way, purple.Render(text.VisibleLine(verifies)))
 	}
 	lines = append(lines, m.tail(way, dim.Render(" → ")))
+	lines = append(lines, strings.Join(s.uses(), dim.Render(" · ")))
+	return append(append(lines, m.merging()...), dim.Render(strings.Repeat("─", m.width)))
+}
+
+// idle shows why there is no session in progress.
+func (m Model) idle() []string {
+	s := m.snapshot
+	why := "nothing is worked on"
+	if m.number > 0 && len(s.Parallel) > 0 {
+		why = fmt.Sprintf("no session is number %d", m.number)
+	}
+	switch {
+	case !m.loaded:
+		return nil
+	case s.Reason != "":
+		why = text.VisibleLine(s.Reason)
+		if left := s.Until.Sub(s.At.Time); s.Running && left > 0 {
+			why += fmt.Sprintf(" (%s left)", span(left))
+		}
+	}
+	lines := []string{why}
+	if len(s.Morning) > 0 && !s.Running {
+		lines = nil
+		for _, l := range s.Morning {
+			lines = append(lines, m.wrapped(l)...)
+		}
+	}
+	return append(append(lines, m.merging()...), dim.Render(strings.Repeat("─", m.width)))
+}
+
+// uses shows what the session in progress has used, and how full the accounts' windows are.
+func (s Snapshot) uses() []string {
 	var use []string
 	switch {
 	case s.Session.Worker != "":
@@ -373,8 +385,7 @@ func (m Model) current() []string {
 		}
 		use = append(use, used)
 	}
-	lines = append(lines, strings.Join(use, dim.Render(" · ")))
-	return append(append(lines, m.merging()...), dim.Render(strings.Repeat("─", m.width)))
+	return use
 }
 
 // wrapped returns a text in lines as wide as the screen.

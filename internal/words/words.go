@@ -19,6 +19,11 @@ func Short(e ralph.Event, now time.Time) string {
 	if err != nil {
 		return ""
 	}
+	return cmp.Or(ofWork(e, told), ofChange(e, told), ofRun(e, told, now))
+}
+
+// ofWork describes an event of a session.
+func ofWork(e ralph.Event, told any) string {
 	switch d := told.(type) {
 	case ralph.SessionStarted:
 		by := ""
@@ -44,8 +49,6 @@ func Short(e ralph.Event, now time.Time) string {
 	case ralph.ProvesNothing:
 		return fmt.Sprintf("! passes before any work on TASK-%d, and proves nothing: %s", e.TaskID,
 			text.Line(strings.Join(d.Commands, ", "), 200))
-	case ralph.ChangeProved:
-		return fmt.Sprintf("⇢ TASK-%d is %s", e.TaskID, text.Line(ralph.Proof{Proved: d.Proved, Idle: d.Idle}.String(), 400))
 	case ralph.SlowCheck:
 		indent := ""
 		if e.TaskID != 0 {
@@ -64,6 +67,15 @@ func Short(e ralph.Event, now time.Time) string {
 		return fmt.Sprintf("    refused: `%s` of a program that is not the agent", text.Line(d.Asked, 100))
 	case ralph.SessionEnded:
 		return ended(e, d)
+	}
+	return ""
+}
+
+// ofChange describes an event of the merge queue.
+func ofChange(e ralph.Event, told any) string {
+	switch d := told.(type) {
+	case ralph.ChangeProved:
+		return fmt.Sprintf("⇢ TASK-%d is %s", e.TaskID, text.Line(ralph.Proof{Proved: d.Proved, Idle: d.Idle}.String(), 400))
 	case ralph.ChangeMerged:
 		if d.Behind != "" {
 			return fmt.Sprintf("⇢ TASK-%d passed as %.12s, not on %s yet: %s", e.TaskID, d.Commit, text.Line(d.Into, 100),
@@ -89,6 +101,13 @@ func Short(e ralph.Event, now time.Time) string {
 		}
 		return fmt.Sprintf("! passed, not on %s yet: %s: `%s`", text.Line(d.Branch, 100), text.Line(d.Reason, 400),
 			text.Line(d.Command, 200))
+	}
+	return ""
+}
+
+// ofRun describes an event of a run.
+func ofRun(e ralph.Event, told any, now time.Time) string {
+	switch d := told.(type) {
 	case ralph.PermissionAsked:
 		line := fmt.Sprintf("⏸ TASK-%d waits to use %s: `ralph approve P%d`, or `ralph reject P%d`",
 			e.TaskID, text.RequestLine(d.Tool+" "+d.Input), d.PermissionID, d.PermissionID)
