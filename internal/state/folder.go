@@ -278,6 +278,10 @@ func (h *Home) known(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if there == h.id && h.unmarked {
+		return fmt.Errorf("the queue in %s is that of %s, which is still there: name another folder with %s",
+			h.base, state.Place, DirVariable)
+	}
 	if there == h.id {
 		return fmt.Errorf("this is a copy of %s, which has the queue in %s: %s here, and the copy begins a queue of its own",
 			state.Place, h.base, h.forget())

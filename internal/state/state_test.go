@@ -196,6 +196,15 @@ func TestWhichQueueIsWhose(t *testing.T) {
 	run("mv", "elsewhere", ".local/state/ralph/"+app.id)
 	same("moved", app)
 
+	environ = append(environ, DirVariable+"="+filepath.Join(dir, "ci")) // outlives the checkouts that use it
+	run("git", "clone", "-q", "moved", "one")
+	ci := begin("one")
+	run("git", "clone", "-q", "moved", "two")
+	fails("two", "name another folder with "+DirVariable)
+	run("rm", "-rf", "one")
+	same("two", ci)
+	environ = environ[:1]
+
 	run("mkdir", "plain")
 	run("touch", "plain/"+ConfigName)
 	plain := begin("plain")
