@@ -19,6 +19,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/internal/worktree"
 )
 
@@ -133,10 +134,19 @@ func newSeat(ctx context.Context, environ []string, place string) (s seat, err e
 
 func validID(id string) bool { return safeID.MatchString(id) && filepath.IsLocal(id) && id != "." }
 
+// maxName is how much of a folder's name is in an id.
+const maxName = 100
+
 // mint makes an id for the project at a place.
 func mint(place string) string {
 	sum := sha256.Sum256([]byte(place))
-	return nameOf(place) + "-" + hex.EncodeToString(sum[:6])
+	name := strings.Map(func(r rune) rune { // a folder's name may be anything, an id is one line
+		if r < ' ' {
+			return '_'
+		}
+		return r
+	}, nameOf(place))
+	return text.Clip(name, maxName) + "-" + hex.EncodeToString(sum[:6])
 }
 
 // stateHome is the folder of all projects' states.
