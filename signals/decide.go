@@ -51,8 +51,8 @@ func (s *Said) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Facts are everything that a decision depends on. All that the database knows is looked up beforehand. As JSON they are
-// stored with the session, without known learnings and rules, for `ralph session show --decision`.
+// Facts are everything that a decision depends on. All that the database knows is looked up beforehand. As JSON they
+// are stored with the session, without known learnings and rules, for `ralph session show --decision`.
 type Facts struct {
 	Task        Task          `json:"task"`                   // while the session is being decided
 	Ending      ralph.Ending  `json:"ending"`                 // how the process ended
@@ -61,23 +61,23 @@ type Facts struct {
 	Told        []Notice      `json:"told,omitempty"`         // to the agent, at the ends of its turns, in order
 	Changed     bool          `json:"changed"`                // the digests before and after the session differ
 	Untouched   bool          `json:"untouched"`              // the session changed nothing in the work tree
-	Carries     bool          `json:"carries,omitempty"`      // an earlier session of the task left work that is merged with it
+	Carries     bool          `json:"carries,omitempty"`      // an earlier session's work is merged with it
 	Vouched     bool          `json:"vouched,omitempty"`      // a person vouches for the done
 	Worker      bool          `json:"worker,omitempty"`       // a worker or a person works, no agent that ralph started
 	Cloned      bool          `json:"cloned,omitempty"`       // it works in a workspace of ralph's
 	Verify      []ralph.Check `json:"verify,omitempty"`       // without their output
 	Protected   []string      `json:"protected,omitempty"`    // protected files that it changed
-	Void        bool          `json:"void"`                   // the closing verb does not count, as a person or another machine ended it
+	Void        bool          `json:"void"`                   // ended by others: no closing verb counts
 	CancelledBy string        `json:"cancelled_by,omitempty"` // who cancelled the task during the session; "" for nobody
-	Unchecked   string        `json:"unchecked,omitempty"`    // why the done could not be checked, although nobody stopped that; or ""
+	Unchecked   string        `json:"unchecked,omitempty"`    // why the done could not be checked, or ""
 	Unseen      []string      `json:"unseen,omitempty"`       // what else could not be determined, each with the reason
-	Merges      bool          `json:"merges,omitempty"`       // the work was done in a workspace and has to be merged first
-	Conflict    string        `json:"conflict,omitempty"`     // why the work conflicts with what has been merged since; or ""
+	Merges      bool          `json:"merges,omitempty"`       // the work is in a workspace and has to be merged
+	Conflict    string        `json:"conflict,omitempty"`     // why it cannot be merged; "" if it can
 	Conflicts   []string      `json:"conflicts,omitempty"`    // the conflicting files
 	Marks       []string      `json:"marks,omitempty"`        // files that still have conflict marks of ralph's
-	Moved       bool          `json:"moved,omitempty"`        // something has been merged since the agent last saw the target
+	Moved       bool          `json:"moved,omitempty"`        // the target is newer than the agent knows
 	Head        string        `json:"head,omitempty"`         // the commit that would be merged; "" if nothing was changed
-	Planned     string        `json:"planned,omitempty"`      // what a session has planned, completely; "" if it has not, or does not plan
+	Planned     string        `json:"planned,omitempty"`      // a complete plan, in words; "" if there is none
 
 	Approvals []ralph.Approval `json:"approvals,omitempty"`  // what people have approved of this task
 	OpenFlags []int64          `json:"open_flags,omitempty"` // unanswered blocking flags of the task's earlier sessions

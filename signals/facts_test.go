@@ -16,11 +16,14 @@ import (
 
 // payloads are one of each that the rules tell apart.
 var payloads = []signals.Payload{
-	done, signals.Done{Summary: "mended", FlagsAnswered: "it does not hold", TestsChanged: "the task says so"}, partial, stuck,
+	done,
+	signals.Done{Summary: "mended", FlagsAnswered: "it does not hold", TestsChanged: "the task says so"},
+	partial, stuck,
 	ask, mention, outside, up, lesson,
 	signals.Flag{What: "fire", Severity: "blocking", Category: "bug"},
 	signals.Flag{What: "slow", Severity: "warning", Category: "performance"},
-	signals.Suggest{What: "Do it", Kind: "new_task", Why: "w"}, signals.Suggest{What: "Split it", Kind: "split", Why: "large"},
+	signals.Suggest{What: "Do it", Kind: "new_task", Why: "w"},
+	signals.Suggest{What: "Split it", Kind: "split", Why: "large"},
 }
 
 // values has the values of those types that have a fixed set, or that no random text would be one of.

@@ -103,7 +103,9 @@ func objected(e ralph.Evidence) []ralph.Review {
 	if e.Rounds >= ReviewRounds {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(e.Reviews), func(r ralph.Review) bool { return r.None != "" || len(r.Blocking()) == 0 })
+	return slices.DeleteFunc(slices.Clone(e.Reviews), func(r ralph.Review) bool {
+		return r.None != "" || len(r.Blocking()) == 0
+	})
 }
 
 // ObjectedTo reports whether a reviewer objects to the change of this evidence.

@@ -19,11 +19,11 @@ const doubt = time.Second
 // minDoubts is the minimum number of looks in that time: a loaded machine may allow only one.
 const minDoubts = 5
 
-// Sweep kills every process whose environment, at the time it was started, has the entry marker,
-// such as "RALPH_SESSION_ID=…", and waits until all are gone. It is for processes that a crash left behind, and reaches those that the
-// current user may read and signal. The error names what could not be killed, or is about the
-// marker: it must be NAME=value, and must not be in the calling process's own environment.
-// Elsewhere than on Linux the error is [errors.ErrUnsupported].
+// Sweep kills every process whose environment, at the time it was started, has the entry marker, such as
+// "RALPH_SESSION_ID=…", and waits until all are gone. It is for processes that a crash left behind, and reaches those
+// that the current user may read and signal. The error names what could not be killed, or is about the marker: it must
+// be NAME=value, and must not be in the calling process's own environment. Elsewhere than on Linux the error is
+// [errors.ErrUnsupported].
 func Sweep(marker string) ([]Leftover, error) {
 	name, value, _ := strings.Cut(marker, "=")
 	if name == "" || value == "" {

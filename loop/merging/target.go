@@ -75,7 +75,8 @@ func (m *Merger) Base(ctx context.Context, task int64) (string, error) {
 			base = c.To
 			continue
 		}
-		if base, err = m.commit(ctx, merged.Tree, []string{base, c.To}, fmt.Sprintf("Merge TASK-%d\n", c.TaskID)); err != nil {
+		message := fmt.Sprintf("Merge TASK-%d\n", c.TaskID)
+		if base, err = m.commit(ctx, merged.Tree, []string{base, c.To}, message); err != nil {
 			return "", err
 		}
 	}

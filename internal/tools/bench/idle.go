@@ -19,7 +19,8 @@ import (
 	"ralph/store"
 )
 
-// idle is what a daemon, a dashboard and a live screen take that have nothing to do: for half a minute. The first seconds, in which they begin, are left out.
+// idle is what a daemon, a dashboard and a live screen take that have nothing to do, for half a minute. The first
+// seconds, in which they begin, are left out.
 func (b *bench) idle(ctx context.Context) []row {
 	p := b.newProject(ctx, 100)
 	p.fill(ctx, func(tx *store.Tx) {
