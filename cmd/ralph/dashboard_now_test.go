@@ -116,8 +116,8 @@ func TestNothingIsDecidedOnBehindAScrollBar(t *testing.T) {
 	p.signIn(s.scriptedProject, d)
 	for _, page := range []string{"/inbox", "/tasks/1"} {
 		p.open(d.url + page)
-		p.sees("long texts are there", `[...document.querySelectorAll("main pre")].some(e => e.textContent.includes("the end") && e.clientHeight > 500)`)
-		if n := eval[int](p, `[...document.querySelectorAll(".md pre, .item pre")].filter(e => e.scrollHeight > e.clientHeight + 1).length`); n > 0 {
+		p.sees("long texts are there", `[...document.querySelectorAll("main pre, main .whole")].some(e => e.textContent.includes("the end") && e.clientHeight > 500)`)
+		if n := eval[int](p, `[...document.querySelectorAll(".md pre, .item pre, .whole")].filter(e => e.scrollHeight > e.clientHeight + 1).length`); n > 0 {
 			t.Errorf("on %s %d texts scroll", page, n)
 		}
 	}
