@@ -22,22 +22,22 @@ install: ## install ralph into $(go env GOBIN)
 demo: build ## the whole loop on a small project, with the scripted agent
 	./ralph demo
 
-test: ## what a contributor runs: no linter, npm, browser or PostgreSQL, and nothing that takes long
+test: ## the tests for every change: no linter, npm, browser, PostgreSQL or slow tests
 	$(gotest) -short -timeout 20m -p 2 -parallel 8 ./...
 
-check: lint ## the rest of what CI runs: the linter, the race detector, and what make test skips
+check: lint ## the rest of CI: the linter, the race detector, and all tests that make test skips
 	$(MAKE) --no-print-directory -j2 race long # each waits for processes more often than for a processor
 	for tool in $(own); do (cd $$tool && $(CURDIR)/$(gotest) ./...) || exit 1; done
 	$(MAKE) --no-print-directory bench BENCH=-small >/dev/null
 
-# Commands, browsers, real CLIs and machines, then what else takes a PostgreSQL. make test has run the other stories.
+# Commands, browsers, real CLIs and machines, then the other tests that need PostgreSQL. make test ran the other stories.
 long:
 	$(gotest) -timeout 30m -parallel 8 ./cmd/ralph -skip '^TestStories$$'
-	$(gotest) -timeout 30m ./cmd/ralph -run 'TestStories/(db_move|review_postgres|what_changed|workspace_git)$$'
+	$(gotest) -timeout 30m ./cmd/ralph -run 'TestStories/(db_move|review_postgres|what_changed|workspace_(git|node|python))$$'
 	$(gotest) -timeout 30m ./store ./loop/merging ./loop \
-		-run 'Commit|History|Moved?|Server|LockTheHistory|Crowd$$|Machine|TriedAgain|MadeAnew|CannotBeDropped'
+		-run 'Commit|History|Moved?|Server|LockTheHistory|Crowd$$|Machine|TriedAgain|MadeAnew|CannotBeDropped|BesidePrints|Simulated|NoFailureOf'
 
-race: ## what runs at once, under the race detector; CONTRIBUTING.md says why this
+race: ## concurrent code, under the race detector
 	$(gotest) -race -timeout 30m -p 2 -parallel 4 ./internal/follow ./internal/jsonrpc ./internal/notify ./internal/systemd ./internal/watch \
 		./internal/web/localhttp ./loop/agent/... ./loop/session ./mcpserver \
 		-skip 'CostsLittle|Giant|TestAgentsThatSpeakWrongly/.*/(.*64_MiB|a_flood|many_long_names)'
@@ -69,7 +69,7 @@ postgres: ## the tests and stories on PostgreSQL, not on files
 	RALPH_REQUIRE_POSTGRES=1 RALPH_TEST_DATABASE=postgres .ci/memory go test -timeout 60m -p 2 -parallel 4 ./store ./loop/... ./mcpserver ./internal/web
 	RALPH_REQUIRE_POSTGRES=1 RALPH_TEST_DATABASE=postgres .ci/memory go test -timeout 60m -parallel 4 ./cmd/ralph -run TestStories
 
-nightly: storm postgres mutation ## what takes hours: storms, all agents, every page, the protocol's own suite, a release
+nightly: storm postgres mutation ## hours: storms, all agents, every page, the protocol's own suite, a release
 	RALPH_TEST_AGENTS=all go test -count=1 -timeout 2h ./cmd/ralph -run TestReal
 	RALPH_TEST_PAGES=1 RALPH_TEST_DIST=1 RALPH_TEST_WAIT=20 go test -count=1 -timeout 2h -v ./cmd/ralph -run 'Page|Hostile|Dist|TestMachinesAddUp'
 	.ci/suites

@@ -17,6 +17,7 @@ import (
 	"ralph/internal/pgtest"
 	"ralph/internal/worktree"
 	"ralph/loop"
+	"ralph/loop/agent"
 	"ralph/loop/check"
 	"ralph/loop/merging"
 	"ralph/loop/order"
@@ -72,6 +73,27 @@ func (b *workshop) at(dir string, verify ...string) *loop.Loop {
 		Log:   slog.New(slog.DiscardHandler),
 	}
 	withWorkspaces(b.t, l)
+	return l
+}
+
+// newLoop returns a loop that works in a folder with an agent, within wide limits.
+func newLoop(t *testing.T, db *store.DB, dir string, works agent.Agent) *loop.Loop {
+	t.Helper()
+	l := &loop.Loop{
+		Config: order.Config{
+			Agent: works,
+			Limits: ralph.Limits{
+				MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100,
+				SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10, SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
+			},
+			Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
+			Prompts: order.Prompts{Tokens: 10000},
+		},
+		Store: db,
+		Here:  &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")},
+		Log:   slog.New(slog.DiscardHandler),
+	}
+	withWorkspaces(t, l)
 	return l
 }
 

@@ -50,21 +50,7 @@ func statements(t *testing.T, tasks int) (list []string, db *store.DB) {
 		}
 	}
 	list = nil
-	l := &loop.Loop{
-		Config: order.Config{
-			Agent: speaker{db},
-			Limits: ralph.Limits{
-				MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
-				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
-			},
-			Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
-			Prompts: order.Prompts{Tokens: 10000},
-		},
-		Store: db,
-		Here:  &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")},
-		Log:   slog.New(slog.DiscardHandler),
-	}
-	withWorkspaces(t, l)
+	l := newLoop(t, db, dir, speaker{db})
 	if result, err := l.Run(t.Context()); err != nil || result.Status != ralph.ExitOK {
 		t.Fatalf("got %+v, %v", result, err)
 	}

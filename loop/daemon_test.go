@@ -3,7 +3,6 @@ package loop_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,8 +19,6 @@ import (
 	"ralph/internal/schedule"
 	"ralph/loop"
 	"ralph/loop/agent"
-	"ralph/loop/order"
-	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -114,23 +111,9 @@ func inBubble(t *testing.T, f func(t *testing.T, b *bench)) {
 		}
 		defer db.Close()
 		b.worker = &worker{db: db, takes: 10 * time.Minute}
-		b.Loop = &loop.Loop{
-			Config: order.Config{
-				Agent: b.worker,
-				Limits: ralph.Limits{
-					MaxSessions: 100, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
-					SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
-				},
-				Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
-				Prompts: order.Prompts{Tokens: 10000},
-			},
-			Store: db,
-			Here:  &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")},
-			Log:   slog.New(slog.DiscardHandler),
-			Stop:  b.stop,
-			Heart: b.heart,
-		}
-		withWorkspaces(t, b.Loop)
+		b.Loop = newLoop(t, db, dir, b.worker)
+		b.Loop.Stop = b.stop
+		b.Loop.Heart = b.heart
 		f(t, b)
 	})
 }

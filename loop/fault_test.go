@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,8 +13,6 @@ import (
 	"ralph/internal/pgtest"
 	"ralph/loop"
 	"ralph/loop/agent"
-	"ralph/loop/order"
-	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -74,21 +71,8 @@ func failAfter(t *testing.T, events int) (refused bool) {
 		t.Fatal(err)
 	}
 	run := func() (loop.Result, error) {
-		l := &loop.Loop{
-			Config: order.Config{
-				Agent: speaker{db},
-				Limits: ralph.Limits{
-					MaxSessions: 20, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
-					SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
-				},
-				Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
-				Prompts: order.Prompts{Tokens: 10000},
-			},
-			Store: db,
-			Here:  &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")},
-			Log:   slog.New(slog.DiscardHandler),
-		}
-		withWorkspaces(t, l)
+		l := newLoop(t, db, dir, speaker{db})
+		l.Limits.MaxSessions = 20
 		return l.Run(t.Context())
 	}
 	raw := pgtest.Raw(t, path)

@@ -158,7 +158,7 @@ func (c course) beat(d time.Duration) {
 	}
 }
 
-// says reports in one line what the course is doing.
+// says reports the course's current step in one line.
 func (c course) says(text string) {
 	if c.heart != nil {
 		c.heart.Status(text)

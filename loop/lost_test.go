@@ -4,18 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"testing"
 
 	"ralph"
 	"ralph/internal/pgtest"
 	"ralph/internal/proc"
-	"ralph/loop"
 	"ralph/loop/agent"
-	"ralph/loop/order"
-	"ralph/loop/workspace"
-	"ralph/signals"
 	"ralph/store"
 )
 
@@ -56,21 +51,8 @@ func TestASupervisorThatIsKilledAtTheStartCostsItsSessionAlone(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	l := &loop.Loop{
-		Config: order.Config{
-			Agent: &unlucky{speaker: speaker{db}},
-			Limits: ralph.Limits{
-				MaxSessions: 20, MaxTasks: 100, MaxSeconds: 3600, MaxCostUSD: 100, MaxDayCostUSD: 100, MaxMonthCostUSD: 100, SessionSeconds: 3600, IdleSeconds: 3600, SessionTurns: 10,
-				SessionCostUSD: 10, Attempts: 10, StagnantMaximum: 100,
-			},
-			Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
-			Prompts: order.Prompts{Tokens: 10000},
-		},
-		Store: db,
-		Here:  &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")},
-		Log:   slog.New(slog.DiscardHandler),
-	}
-	withWorkspaces(t, l)
+	l := newLoop(t, db, dir, &unlucky{speaker: speaker{db}})
+	l.Limits.MaxSessions = 20
 	if result, err := l.Run(t.Context()); err != nil || result.Status != ralph.ExitOK {
 		t.Fatalf("got %+v, %v; want the run to go on", result, err)
 	}

@@ -91,8 +91,8 @@ func (r *runner) round(ctx context.Context) error {
 	return r.withoutTask(ctx, seen)
 }
 
-// lookout does what comes before the choice of a task: it obeys people, merges, compares limits, and decides on what
-// others have left.
+// lookout does the work before the choice of a task: it obeys people, merges, checks limits, and decides on lost
+// sessions.
 func (r *runner) lookout(ctx context.Context) (seen outlook, err error) {
 	for _, before := range []func(context.Context) error{r.stopped, r.merge} {
 		if err := before(ctx); err != nil {
@@ -188,7 +188,7 @@ func (r *runner) start(ctx context.Context, task ralph.Task, its order.Turn) (er
 	return r.begin(ctx, task)
 }
 
-// An outlook is what a run looks at before it picks a task, all of one moment.
+// An outlook is the state that a run reads before it picks a task, in one transaction.
 type outlook struct {
 	spending store.Spending
 	lapsed   []ralph.Session // claims that were not renewed in time
@@ -220,7 +220,7 @@ func (r *runner) readOutlook(ctx context.Context) (o outlook, err error) {
 	return o, err
 }
 
-// tidy decides on what others have left, and lets go of tasks whose prompts fit again.
+// tidy decides on lost sessions, and releases tasks whose prompts fit again.
 func (r *runner) tidy(ctx context.Context, seen outlook) error {
 	if err := r.lapse(ctx, seen.lapsed); err != nil {
 		return fmt.Errorf("decide on expired claims: %w", err)

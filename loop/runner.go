@@ -164,7 +164,7 @@ func (r *runner) untilChange(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-// doing is what is recorded of what a run does. Nobody else records it.
+// doing is a run's recorded state. Only the run records it.
 type doing struct {
 	state, reason string
 	until         ralph.Time

@@ -134,6 +134,9 @@ func (c *crew) invariants(a agent.Assignment) {
 // other, with agents that fail in every way, limits that are reached and runs that
 // are stopped at any moment. RALPH_TEST_SEED is the first of RALPH_TEST_STORM seeds.
 func TestSimulated(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: make check has it")
+	}
 	t.Parallel()
 	number := func(name string, otherwise int) uint64 {
 		n, err := strconv.ParseUint(os.Getenv(name), 10, 64)

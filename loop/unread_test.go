@@ -117,6 +117,9 @@ func (s *saboteur) end() {
 // TestNoFailureOfTheDatabaseIsReadAsAnAbsence: if any one statement fails,
 // somebody is told, by an error, in a reason that people read, or in the log.
 func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: make check has it")
+	}
 	pgtest.Files(t) // what refuses the statements is SQLite's own
 	saboteurs := sabotage(t)
 	known := map[string]bool{}

@@ -2,7 +2,6 @@ package loop_test
 
 import (
 	"errors"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,9 +12,7 @@ import (
 	"ralph"
 	"ralph/internal/pgtest"
 	"ralph/loop"
-	"ralph/loop/order"
 	"ralph/loop/session"
-	"ralph/loop/workspace"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -32,17 +29,7 @@ func TestAClaimLapses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	l := &loop.Loop{
-		Config: order.Config{
-			Limits:  ralph.Limits{Attempts: 10},
-			Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
-			Prompts: order.Prompts{Tokens: 24_000},
-		},
-		Store: db,
-		Here:  &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")},
-		Log:   slog.New(slog.DiscardHandler),
-	}
-	withWorkspaces(t, l)
+	l := newLoop(t, db, dir, nil)
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error { _, err := tx.AddTask(ralph.Task{Title: "A"}, "human"); return err }); err != nil {
 		t.Fatal(err)
 	}
@@ -118,17 +105,7 @@ func TestWorkersClaimOneAfterTheOther(t *testing.T) {
 	var all sync.WaitGroup
 	begin := make(chan struct{})
 	for range workers {
-		l := &loop.Loop{
-			Config: order.Config{
-				Limits:  ralph.Limits{Attempts: 10},
-				Rules:   signals.Rules{StuckLimit: 3, VerifyFailures: 3, Attempts: 10},
-				Prompts: order.Prompts{Tokens: 24_000},
-			},
-			Store: db,
-			Here:  &workspace.Workspace{Dir: dir, State: filepath.Join(dir, ".ralph")},
-			Log:   slog.New(slog.DiscardHandler),
-		}
-		withWorkspaces(t, l)
+		l := newLoop(t, db, dir, nil)
 		whileReadied(l, func() {
 			looks.Add(1)
 			time.Sleep(100 * time.Millisecond) // as in a large work tree

@@ -75,7 +75,7 @@ func unready(err error) error {
 	return err
 }
 
-// placeOf takes the place where an open session works, or what stands for it: the workspace with what it has handed
+// placeOf takes the place where an open session works, or its substitute: the workspace with the work it has handed
 // over, or the person's folder.
 func (c course) placeOf(ctx context.Context, row ralph.Session) (at session.Place, err error) {
 	if at.Workspace, err = c.Pool.Of(ctx, row.Dir, ralph.Change{SessionID: row.ID}.Ref()); err != nil {

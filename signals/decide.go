@@ -70,7 +70,7 @@ type Facts struct {
 	Void        bool          `json:"void"`                   // ended by others: no closing verb counts
 	CancelledBy string        `json:"cancelled_by,omitempty"` // who cancelled the task during the session; "" for nobody
 	Unchecked   string        `json:"unchecked,omitempty"`    // why the done could not be checked, or ""
-	Unseen      []string      `json:"unseen,omitempty"`       // what else could not be determined, each with the reason
+	Unseen      []string      `json:"unseen,omitempty"`       // other unknowns, each with the reason
 	Merges      bool          `json:"merges,omitempty"`       // the work is in a workspace and has to be merged
 	Conflict    string        `json:"conflict,omitempty"`     // why it cannot be merged; "" if it can
 	Conflicts   []string      `json:"conflicts,omitempty"`    // the conflicting files
@@ -109,7 +109,7 @@ type Task struct {
 	TimesSentBack  int    `json:"times_sent_back,omitempty"`
 }
 
-// TaskOf returns what decisions depend on of a task.
+// TaskOf returns the fields of a task that decisions depend on.
 func TaskOf(t ralph.Task) Task {
 	return Task{
 		ID: t.ID, Feature: t.Feature, Attempts: t.Attempts, StuckCount: t.StuckCount, VerifyFailures: t.VerifyFailures,

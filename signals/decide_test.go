@@ -196,7 +196,7 @@ func checkRules(t *testing.T, f signals.Facts, d signals.Decision) {
 // approved reports whether people have approved of anything.
 func approved(f signals.Facts) bool { return len(f.Approvals) > 0 }
 
-// TestEveryConversationEnds has an agent say done again whatever it is told.
+// TestEveryConversationEnds: an agent that always answers done is not asked forever.
 func TestEveryConversationEnds(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 5000 {

@@ -14,7 +14,7 @@ import (
 	"ralph/signals"
 )
 
-// payloads are one of each that the rules tell apart.
+// payloads has a payload for each case of the rules.
 var payloads = []signals.Payload{
 	done,
 	signals.Done{Summary: "mended", FlagsAnswered: "it does not hold", TestsChanged: "the task says so"},
@@ -26,7 +26,7 @@ var payloads = []signals.Payload{
 	signals.Suggest{What: "Split it", Kind: "split", Why: "large"},
 }
 
-// values has the values of those types that have a fixed set, or that no random text would be one of.
+// values lists the values of types with a fixed set, and likely values of others.
 var values = map[reflect.Type][]any{
 	reflect.TypeFor[ralph.Ending]():        anyOf(ralph.Endings),
 	reflect.TypeFor[ralph.WeakeningKind](): {ralph.TestLost, ralph.TestLoosened, ralph.TestChanged},
@@ -92,7 +92,7 @@ func fill(r *rand.Rand, v reflect.Value) {
 	}
 }
 
-// randomFacts returns facts of which every field varies, under rules that are in force.
+// randomFacts returns facts with random values in all fields, under rules that are in force.
 func randomFacts(r *rand.Rand) (f signals.Facts) {
 	fill(r, reflect.ValueOf(&f).Elem())
 	for i := range f.Said {

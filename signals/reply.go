@@ -8,7 +8,7 @@ type Reply string
 // The replies of a session that works.
 const (
 	ReplyRemind    Reply = "remind"    // to call a closing verb
-	ReplyRefused   Reply = "refused"   // what of the done does not hold
+	ReplyRefused   Reply = "refused"   // the reasons for the refusal
 	ReplyTests     Reply = "tests"     // that the tests as they were refuse the done
 	ReplyConflict  Reply = "conflict"  // that the work conflicts with what has been merged
 	ReplyAside     Reply = "aside"     // that all commits are on branches that are not verified
@@ -28,8 +28,8 @@ type Notice struct {
 	Comment int64 `json:"comment,omitempty"` // the done that it answers, or the comment of [ReplyComment]
 }
 
-// reply decides what an agent that waits is told; "" is nothing. A reply that would be repeated in vain is none: the
-// next session is told.
+// reply returns the reply to an agent that waits; "" for none. A reply is not repeated in vain: the next session gets
+// it instead.
 func reply(f Facts) Reply {
 	if !f.Waiting {
 		return ""
@@ -51,7 +51,7 @@ func reply(f Facts) Reply {
 	return ""
 }
 
-// toDone decides what an agent is told about its done; "" if there is nothing more to say.
+// toDone returns the reply to a done; "" for none.
 func toDone(f Facts, done Done) Reply {
 	refusal, asked := f.refusal(), f.lastTold(questions...) > 0
 	switch {

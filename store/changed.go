@@ -121,7 +121,7 @@ func (w *watcher) end() (err error) {
 	return err
 }
 
-// listen counts what the server says of commits, until the database is closed. While nothing is heard it counts now
+// listen counts the server's notices of commits, until the database is closed. While nothing is heard it counts now
 // and then, so that those who wait look.
 func (db *DB) listen() {
 	w := &db.watch

@@ -32,7 +32,7 @@ var layers = strings.Fields(`
 // upwards are the exceptions: a task that nobody wants drops its change, which is built on it.
 var upwards = []string{"task.go → change.go"}
 
-// TestFilesUseOnlyThoseBelow: who reads a file upwards never needs a later one.
+// TestFilesUseOnlyThoseBelow: files use only declarations of files that come earlier in this order.
 func TestFilesUseOnlyThoseBelow(t *testing.T) {
 	level := map[string]int{}
 	for i, name := range layers {

@@ -189,7 +189,7 @@ func (db *DB) Close() error {
 	return err
 }
 
-// Merge merges the write-ahead log into the database, as far as those who read at this moment allow. A server does so
+// Merge merges the write-ahead log into the database, as far as concurrent readers allow. A server does so
 // by itself.
 func (db *DB) Merge(ctx context.Context) error {
 	if db.url != "" {

@@ -293,7 +293,7 @@ func (l idList) Scan(value any) error {
 	return nil
 }
 
-// tableExists reports whether a table (not a view) of that name exists.
+// tableExists reports whether there is a table (not a view) with that name.
 func tableExists(ctx context.Context, q interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }, name string,

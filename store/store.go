@@ -233,7 +233,7 @@ type bearing struct {
 	name string
 }
 
-// A listener is what a watcher needs of PostgreSQL.
+// A listener is the part of PostgreSQL that a watcher needs.
 type listener struct {
 	server *pgx.ConnConfig // nil for a file
 	schema string
@@ -241,7 +241,7 @@ type listener struct {
 	begun  bool
 }
 
-// clean returns a text without what a database may refuse: NUL, also in JSON, and what is not UTF-8.
+// clean removes characters that a database may refuse: NUL, also in JSON, and invalid UTF-8.
 func clean(s string) string {
 	if strings.Contains(s, `\u0000`) && json.Valid([]byte(s)) {
 		var b strings.Builder

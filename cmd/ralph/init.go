@@ -91,7 +91,7 @@ func (a *app) inGit(ctx context.Context, root string, yes bool) error {
 	return err
 }
 
-// A setup is what `ralph init` wrote, and what it found.
+// A setup holds the results of `ralph init`: the files it wrote and the project it found.
 type setup struct {
 	path, text     string // of the configuration
 	written, added bool   // all of it, or its checks

@@ -552,6 +552,7 @@ func (s *cluster) storm(fault, what string, first int) {
 // cut off, and the database's server is killed: every task is completed once, and nothing is left. RALPH_TEST_STORMS says
 // how often it is done, with 62 tasks each and by random seeds, in `make storm`.
 func TestStormOfMachines(t *testing.T) {
+	long(t)
 	t.Parallel()
 	storms := testNumber(t, "RALPH_TEST_STORMS", 0)
 	if storms == 0 {

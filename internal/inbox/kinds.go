@@ -48,7 +48,7 @@ const (
 	FormResume     Form = "resume"
 )
 
-// KindOf returns what is known of a kind.
+// KindOf returns the table's row for a kind.
 func KindOf(kind string) Kind { return kinds[kind] }
 
 // kinds are the kinds of inbox items.
@@ -139,7 +139,7 @@ var kinds = map[string]Kind{
 	"plan": { // decided on by the names of its parts
 		Look: ralph.Look{Icon: "☰", Label: "Plan", Colour: "blue"}, Form: FormPlan,
 		name: "PLAN-{id}", command: says("ralph inbox PLAN-{id}, or ralph approve PLAN-{id}, or ralph reject PLAN-{id}"),
-		choices: func(i store.InboxItem) []choice { // what is shown is decided on, and nothing that comes meanwhile
+		choices: func(i store.InboxItem) []choice { // decide only on the parts that were shown
 			of, all := "--feature="+i.Title, append([]string{"--"}, itemNames(i.Parts)...)
 			return []choice{
 				does("a", "approve all", append([]string{"plan", "approve", of}, all...)...),
@@ -309,7 +309,7 @@ func Label(i store.InboxItem) string {
 	return i.Severity + ", " + i.Sort
 }
 
-// Said is what an item says, with its [Label].
+// Said returns an item's text, with its [Label].
 func Said(i store.InboxItem) string {
 	if label := Label(i); label != "" {
 		return label + ": " + i.Text
@@ -317,7 +317,7 @@ func Said(i store.InboxItem) string {
 	return i.Text
 }
 
-// Gist is what an item says where there is room for a line alone.
+// Gist returns an item's text in one line.
 func Gist(i store.InboxItem) string {
 	if gist := kinds[i.Kind].gist; gist != nil {
 		return gist(i)

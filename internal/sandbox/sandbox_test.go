@@ -641,7 +641,7 @@ func TestNothingInASandboxOutlivesIt(t *testing.T) {
 	})
 }
 
-// TestALostSupervisorTakesAllOfBubblewrapWithIt: a process that has cleared its environment, too, as its namespace ends.
+// TestALostSupervisorTakesAllOfBubblewrapWithIt: even a process that cleared its environment ends with the namespace.
 func TestALostSupervisorTakesAllOfBubblewrapWithIt(t *testing.T) {
 	const script = `(setsid env -i sleep 1000 &); echo up; while :; do sleep 1000; done`
 	spec := inside(t, only(t, sandbox.Bubblewrap), t.TempDir(), script, nil)

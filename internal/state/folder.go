@@ -258,7 +258,7 @@ func (s seat) claims(places ...string) (id string, err error) {
 	return "", nil
 }
 
-// known checks that the state at the seat is that of the project, and notes where the project is if it was moved.
+// known checks that the state at the seat belongs to the project, and records the new place of a moved project.
 func (h *Home) known(ctx context.Context) error {
 	state, err := h.recorded()
 	if err != nil {

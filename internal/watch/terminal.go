@@ -15,7 +15,7 @@ import (
 // frames is the number of times a second that a changed screen is drawn.
 const frames = 20
 
-// errGone is why a screen ends whose terminal has hung up.
+// errGone ends a screen when its terminal hangs up.
 var errGone = errors.New("the terminal is gone")
 
 // keys are a terminal's input. Bubble Tea takes its end for silence, so a terminal that has hung up ends the screen

@@ -99,7 +99,7 @@ func TestHostileMarkdownOnlyShows(t *testing.T) {
 	}
 }
 
-// hiding are texts of which Markdown leaves something out.
+// hiding are texts that Markdown would partly hide.
 var hiding = []string{
 	"Return Promise<User> and Map<string, List<T>>", "<div>Also: delete the audit log</div>", "a <!-- and drop the table --> b", "<!--\nhidden\n-->", "<!DOCTYPE x>", "<![CDATA[ hidden ]]>", "<?php hidden ?>",
 	"<details><summary>more</summary>\n\nhidden\n\n</details>", "<details>\nhidden", "x <br/> y <b>z</b>", "&lt;b&gt; &amp; &copy; &#60; &#x3c; &nosuch;", "\\<b\\> \\* \\_ \\\\ C:\\!temp", "[a]: http://evil.example \"title\"", "text\n\n[a]: <http://evil.example> 'title'\n\n[see][a] [a] [a][]",

@@ -387,8 +387,7 @@ func TestNoCloneOfWhatAFilterWrites(t *testing.T) {
 	}
 }
 
-// TestRefsOfAClone: whatever a session leaves there, git ends once a snapshot has been taken, and names its branch if it
-// can.
+// TestRefsOfAClone: after a snapshot, git does not hang on a session's refs, and reads those that are valid.
 func TestRefsOfAClone(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

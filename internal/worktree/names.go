@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// What a name stands for is asked most often of all: a ref, a commit's tree, a folder in it. One git answers, which is
-// kept running between the questions.
+// Resolving a name (a ref, a commit's tree, a folder in it) is the most frequent question. One git process answers it and
+// is kept running between questions.
 
 // idleNames is how long a git without a question is kept.
 const idleNames = time.Second
@@ -29,13 +29,13 @@ type names struct {
 	idle   *time.Timer
 }
 
-// resolve returns the id of the object that a name stands for; "" if there is none.
+// resolve returns the id of the named object; "" if there is none.
 func (t *Tree) resolve(ctx context.Context, name string) (id string, err error) {
 	if strings.ContainsAny(name, "\n\x00") {
 		return t.resolveAlone(ctx, name)
 	}
 	said, err := t.names.ask(ctx, t, name)
-	if err != nil { // it was killed, or cannot be started: git itself says what is wrong
+	if err != nil { // it was killed, or could not start: ask git again, for its error
 		return t.resolveAlone(ctx, name)
 	}
 	if fields := strings.Fields(said); len(fields) == 3 && objectID.MatchString(fields[0]) { // with its type and size
@@ -124,6 +124,6 @@ func (n *names) end() {
 	}
 	n.idle.Stop()
 	_, _ = n.in.Close(), n.out.Close()
-	_ = n.cmd.Wait() // what it has answered is known
+	_ = n.cmd.Wait() // its answers have been read
 	n.cmd = nil
 }

@@ -89,7 +89,7 @@ type Verdict struct {
 	ResetAt time.Time // when a limit ends; zero if unknown
 }
 
-// EndOf decides what the end of an agent was. It is the only place that does. What the agent reported as an
+// EndOf classifies the end of an agent. It is the only place that does. An agent's own report as an
 // error is classed by its structure first, and by its words only where it has none; what a model says in a
 // turn that worked decides nothing.
 func EndOf(p *Profile, t Trace, d Death) Verdict {
@@ -111,7 +111,7 @@ func EndOf(p *Profile, t Trace, d Death) Verdict {
 	return e.as(ralph.Lost, d.about(e.name)+" in the middle of its work", e.last)
 }
 
-// An end is what is known of the end of an agent.
+// An end holds all facts about the end of an agent.
 type end struct {
 	Trace
 	Death

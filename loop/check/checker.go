@@ -61,7 +61,7 @@ func (c *Checker) Verify(ctx context.Context, commit string, commands []string) 
 	return list, err
 }
 
-// differs returns the names whose digests differ.
+// differs returns the names with different digests.
 func differs(before, now map[string]string) []string {
 	all := maps.Clone(before)
 	maps.Copy(all, now)

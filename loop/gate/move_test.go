@@ -90,7 +90,7 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestALargeFileIsComparedOnce: what a move is takes time linear to the files.
+// TestALargeFileIsComparedOnce: recognizing a move takes time linear in the size of the files.
 func TestALargeFileIsComparedOnce(t *testing.T) {
 	large := []byte(strings.Repeat("a line of a large file\n", 200_000))
 	var files []gate.File

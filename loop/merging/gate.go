@@ -33,7 +33,7 @@ func (m *Merger) Gate(
 	return e.found, nil
 }
 
-// An examination is of what a change does to what decides on it.
+// An examination compares a change with the tests and settings that decide on it.
 type examination struct {
 	*Merger
 	on       Built
@@ -53,7 +53,7 @@ func (e *examination) swapped(ctx context.Context, commit, from string, edits []
 	return e.Merger.swapped(ctx, commit, from, edits, e.commands.All())
 }
 
-// read reads the change, and finds what decides on it.
+// read reads the change, and finds the changed files that decide on it.
 func (e *examination) read(ctx context.Context, c ralph.Change, guarded []string) (err error) {
 	if e.pairs, err = e.Tree.Pairs(ctx, e.tip, e.on.Commit); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (e *examination) weigh(ctx context.Context) (err error) {
 	return e.markUnseen(ctx, e.task.Feature, e.found.Weakened, r.Files, e.blobs, e.commands)
 }
 
-// interferes looks for what would have tests pass that cannot.
+// interferes checks for changes that would make broken tests pass.
 func (e *examination) interferes(ctx context.Context) (err error) {
 	if e.found.Refused == "" && gate.Interferes(e.files, e.results.Files) {
 		e.found.Refused, err = e.inert(ctx, e.on, e.tip, e.gateRules(e.commands), e.commands.All())
@@ -144,7 +144,7 @@ func (e *examination) interferes(ctx context.Context) (err error) {
 	return err
 }
 
-// proves looks whether a test or command proves the change, where one is required.
+// proves checks that a test or command proves the change, where verify.proof requires one.
 func (e *examination) proves(ctx context.Context) (err error) {
 	if e.Check.Proof != check.ProofRequire || len(e.pairs) == 0 {
 		return nil
@@ -161,7 +161,7 @@ func (e *examination) proves(ctx context.Context) (err error) {
 	return nil
 }
 
-// allow leaves out what the task allows, and adds files of which nobody knows what they do.
+// allow moves weakenings that the task allows, and adds changed files of unknown purpose.
 func (e *examination) allow(context.Context) error {
 	g, changed := &e.found, e.results.Files
 	var paths []string

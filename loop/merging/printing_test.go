@@ -156,6 +156,9 @@ var languages = []language{
 // TestGateBesidePrints: code and tests that begin to print are an honest change, whatever they print and where. A test
 // that is deleted, skipped or emptied beside that is found.
 func TestGateBesidePrints(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: make check has it")
+	}
 	t.Parallel()
 	for _, l := range languages {
 		at := func(x source) map[string]string {

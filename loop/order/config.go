@@ -1,4 +1,4 @@
-// Package order writes what a session is to do, and with what: its agent, model, prompt, budget, commands and
+// Package order writes the orders of sessions: agent, model, prompt, budget, commands and
 // reviewers. It reads the configuration and the database, and starts nothing.
 package order
 

@@ -11,7 +11,7 @@ import (
 	"ralph/store"
 )
 
-// An Order says what a session is to do, and with what.
+// An Order is a session's complete instructions and means.
 type Order struct {
 	Agent   agent.Agent // nil if it is a worker, or a person's chat
 	Name    string      // the agent's name in ralph.yaml
@@ -23,20 +23,20 @@ type Order struct {
 	Windows map[string]int64 // the context sizes of models, in tokens
 }
 
-// ErrSpent says that what a session needs at least is spent, or may be by the sessions in progress.
+// ErrSpent means that the budget, less the reservations of running sessions, is too small for a session.
 var ErrSpent = errors.New("the budget has no room for another session")
 
-// A TooLongError says that no session may begin on a task because its prompt has no
-// room for what a person said, or for a blocking flag. It wraps [ralph.ErrConflict].
+// A TooLongError means that no session may begin on a task: its prompt has no room for a person's words or a
+// blocking flag. It wraps [ralph.ErrConflict].
 type TooLongError struct{ why string }
 
-// Error says what is too long.
+// Error names the part that is too long.
 func (e *TooLongError) Error() string { return "no session begins: " + e.why }
 
 // Unwrap returns [ralph.ErrConflict].
 func (*TooLongError) Unwrap() error { return ralph.ErrConflict }
 
-// For writes the order of a session on a task, beside what is spent and reserved. The workspace describes where it
+// For writes the order of a session on a task, within the budget left by spending and reservations. The workspace describes where it
 // works. The error is [ErrSpent], a [TooLongError] unless a person said to begin all the same, or an
 // [UnknownAgentError].
 func For(tx *store.Tx, c *Config, t ralph.Task, ws *prompt.Workspace, s store.Spending) (Order, error) {
@@ -79,7 +79,7 @@ func ForPerson(tx *store.Tx, c *Config, t ralph.Task) (Order, error) {
 }
 
 // Of reads the order of a session that another process has begun, without its prompt. Its agent is the default one if
-// it is no longer configured: that reads what the session left.
+// it is no longer configured, to read the session's files.
 func Of(tx *store.Tx, c *Config, t ralph.Task, row ralph.Session) (Order, error) {
 	o, err := c.order(tx, t)
 	o.Agent, o.Limits.CostUSD = c.Named(row), row.CostLimitUSD

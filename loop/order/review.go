@@ -24,7 +24,7 @@ func (c *Config) Reviewed(tx *store.Tx, t ralph.Task) (bool, error) {
 	return named != "" || len(c.Reviewers) > 0, err
 }
 
-// ReviewersOf returns who reviews a change of a task, in their order. Before lists the task's reviews so far.
+// ReviewersOf returns the reviewers of a task's change, in their order. Before lists the task's reviews so far.
 func (c *Config) ReviewersOf(
 	tx *store.Tx, t ralph.Task, files []ralph.FileChange, before []ralph.Review,
 ) (list []Reviewer, err error) {
@@ -55,7 +55,7 @@ func reviewOf(tx *store.Tx, t ralph.Task) (string, error) {
 	return d.Review, err
 }
 
-// Asked returns who is asked about changed tests where nobody reviews the change: the task's own agent.
+// Asked returns the agent to ask about changed tests if nobody reviews the change: the task's own.
 func (c *Config) Asked(tx *store.Tx, t ralph.Task) (Reviewer, error) {
 	own, err := c.choose(tx, t)
 	if err != nil {

@@ -21,10 +21,26 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
+// compare compares a text with a golden file, which -update writes.
+func compare(t *testing.T, golden, text string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), text); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestWhatEachCauseLeadsTo prints the table of causes: the session's ending,
 // whether that counts as an attempt, whether it stops a check, and the words for it.
 func TestWhatEachCauseLeadsTo(t *testing.T) {
-	const golden = "testdata/causes.txt"
 	limits := order.Limits{Time: 45 * time.Minute, Idle: 10 * time.Minute}
 	var b strings.Builder
 	for _, c := range slices.Sorted(maps.Keys(causes)) {
@@ -42,18 +58,7 @@ func TestWhatEachCauseLeadsTo(t *testing.T) {
 		})
 		fmt.Fprintf(&b, "%s\n\tending: %s, attempts: %d, calls a check off: %t\n\t%s\n", string(c), r.Ending, d.Attempts, causes[c].people, r.Reason)
 	}
-	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Error(diff)
-	}
+	compare(t, "testdata/causes.txt", b.String())
 	for _, c := range requests {
 		if _, ok := causes[c]; !ok {
 			t.Errorf("people ask for %q, which is no cause", c)

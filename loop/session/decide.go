@@ -83,7 +83,7 @@ func (s *Session) Decide(ctx context.Context, report agent.Report) (d signals.De
 	return d, err
 }
 
-// facts reads what the database knows of the session, and adds what was seen of its work.
+// facts reads the session's facts from the database, and adds the findings about its work.
 func (s *Session) facts(tx *store.Tx, saw *observation) (f signals.Facts, err error) {
 	if f, err = tx.Facts(s.Row.ID); err != nil {
 		return f, err
@@ -92,7 +92,7 @@ func (s *Session) facts(tx *store.Tx, saw *observation) (f signals.Facts, err er
 	f.Worker, f.Cloned = s.Row.Worker != "", s.Workspace.Clone != nil
 	f.Changed, f.Untouched, f.Carries = s.changed.any(), !s.changed.workTree, s.carries(&saw.finding)
 	if saw.blind {
-		f.Changed, f.Untouched = true, false // what is unknown is not counted against it
+		f.Changed, f.Untouched = true, false // do not count the unknown against it
 	}
 	f.Protected, f.Evidence, f.Unseen = saw.protected, saw.evidence, saw.unseen
 	f.Conflict, f.Conflicts, f.Marks, f.Moved = saw.conflict, saw.conflicts, saw.marks, saw.moved

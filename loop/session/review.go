@@ -105,7 +105,7 @@ func (s *Session) asksAboutTests(ctx context.Context, f *finding) (bool, error) 
 	return !back, err
 }
 
-// readReviewing reads who reviews a change of these files, and what came of reviews before.
+// readReviewing reads the reviewers of a change of these files, and the task's earlier reviews.
 func (s *Session) readReviewing(tx *store.Tx, r *reviewing, files []ralph.FileChange) error {
 	t, err := tx.Task(s.Row.TaskID)
 	if err != nil {

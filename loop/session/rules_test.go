@@ -214,7 +214,7 @@ func TestAMuteSession(t *testing.T) {
 	}
 }
 
-// TestASessionCallsNobodyAboveIt except by Progress: what it is made of has no functions of its caller's.
+// TestASessionCallsNobodyAboveIt except by Progress: its fields hold no functions of its caller.
 func TestASessionCallsNobodyAboveIt(t *testing.T) {
 	for _, made := range []reflect.Type{reflect.TypeFor[Parts](), reflect.TypeFor[order.Order](), reflect.TypeFor[Place]()} {
 		for i := range made.NumField() {

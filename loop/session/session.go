@@ -29,7 +29,7 @@ import (
 	"ralph/store"
 )
 
-// Parts are what the sessions of a process work with.
+// Parts are shared by the sessions of a process.
 type Parts struct {
 	*order.Config
 	Store    *store.DB
@@ -75,7 +75,7 @@ type Session struct {
 	passedBy  map[string]bool // merged changes that touched none of its files, by key
 	noticedAt time.Time
 
-	replies []signals.Notice // what the agent was told at the ends of its turns
+	replies []signals.Notice // all replies to the agent so far
 	shown   string           // the target's tip that its workspace has; "" if only its base
 
 	found     *finding     // from the agent's last turn; nil if still to be made
@@ -141,7 +141,7 @@ func (s *Session) Work(ctx context.Context) End {
 	return End{Ended(ralph.NoWork, err.Error()), err}
 }
 
-// assignment returns what the session's agent gets. What the agent is told while it works comes from say.
+// assignment returns the agent's assignment. Messages during the work come from say.
 func (s *Session) assignment(ctx context.Context, say <-chan agent.Message) (task agent.Assignment, err error) {
 	task = agent.Assignment{
 		SessionID: s.Row.ID, TaskID: s.Row.TaskID, Discipline: s.Task.Discipline, Prompt: s.Prompt,

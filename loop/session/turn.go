@@ -78,7 +78,7 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	return s.answer(ctx, r)
 }
 
-// A reply is what an agent is told at the end of a turn, with all that its words name.
+// A reply is a message to an agent at the end of a turn, with everything that its words mention.
 type reply struct {
 	kind    signals.Reply
 	comment int64 // the done that it answers, or the person's comment
@@ -93,8 +93,8 @@ type reply struct {
 	killed  []string        // processes that were killed before the check
 }
 
-// decideReply decides what the agent is told, given what was found, and gathers what the words name. People's comments
-// are looked for if the agent hears them.
+// decideReply decides on the reply to a finding, and gathers everything that its words mention. If hears is set, people's
+// undelivered comments count.
 func (s *Session) decideReply(ctx context.Context, found *finding, hears bool) (reply, error) {
 	r := reply{tools: agent.ProfileOf(s.Agent), folder: s.Workspace.Dir, found: found, comment: s.closed.ID}
 	err := s.Store.View(ctx, func(tx *store.Tx) error {
@@ -131,7 +131,7 @@ func (s *Session) decideReply(ctx context.Context, found *finding, hears bool) (
 	return r, err
 }
 
-// refusal returns why a done is refused, by what was found.
+// refusal returns why a done with this finding is refused.
 func (s *Session) refusal(f *finding) signals.Refusal {
 	return signals.Refused(f.checks, f.protected, f.evidence, s.Rules)
 }
@@ -194,7 +194,7 @@ func (s *Session) openFlags(ctx context.Context, closing signals.Said) ([]int64,
 const ignoredNamed = 20
 
 // ignored returns the git-ignored files that the session made in its workspace, up to ignoredNamed. No candidate
-// contains them, so they may be what a check misses.
+// contains them, so a check may lack them.
 func (s *Session) ignored(ctx context.Context) []string {
 	if s.Workspace.Clone == nil {
 		return nil

@@ -20,7 +20,7 @@ const (
 	replyPlan        signals.Reply = "plan"         // to complete the plan or to ask
 )
 
-// replies are all that ralph tells agents at the ends of their turns, by kind.
+// replies are ralph's messages at the ends of turns, by kind.
 var replies = map[signals.Reply]func(reply) string{
 	signals.ReplyRemind: func(r reply) string {
 		return "You have ended your turn without a closing signal, so nothing you did is recorded as an outcome. " +

@@ -3,19 +3,16 @@ package session
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"ralph"
 	"ralph/loop/agent"
 	"ralph/signals"
 )
 
-// TestWhatAgentsAreToldAtTheEndOfATurn has each reply in words, with all that it can name.
+// TestWhatAgentsAreToldAtTheEndOfATurn: the text of each reply, with everything that it can mention.
 func TestWhatAgentsAreToldAtTheEndOfATurn(t *testing.T) {
 	f := &finding{
 		moved: true, conflict: "main has moved",
@@ -48,17 +45,5 @@ func TestWhatAgentsAreToldAtTheEndOfATurn(t *testing.T) {
 	say("tests: nothing proves it", bare)
 	bare.found.evidence.Gate.Refused = "no test runs any more"
 	say("tests: refused", bare)
-	const golden = "testdata/replies.md"
-	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Error(diff)
-	}
+	compare(t, "testdata/replies.md", b.String())
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestWithoutLayersACheckStartsCold: whatever an earlier check has left, the next one finds the commit, the set-up of
-// merged work and what the person gives.
+// TestWithoutLayersACheckStartsCold: whatever an earlier check left, the next one finds only the commit, the set-up of
+// the merged commit and the person's files.
 func TestWithoutLayersACheckStartsCold(t *testing.T) {
 	p := withWorkspaces(t, "echo deps >> .gitignore; echo one > setup; git add -A; git commit -qm setup")
 	p.Setup = []string{"mkdir deps && cp setup deps/made && echo ran >> ../setups"}
@@ -31,7 +31,7 @@ func TestWithoutLayersACheckStartsCold(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, want := range map[string]string{
-			"deps/made": "one\n", "setup": "two\n", "sub/b": "b\n", // set-up is what is merged
+			"deps/made": "one\n", "setup": "two\n", "sub/b": "b\n", // the set-up of the merged commit
 			"deps/fake": "", "a.log": "", "sub/new/deep": "",
 		} {
 			got, err := os.ReadFile(filepath.Join(at.Dir, name))

@@ -82,8 +82,8 @@ func (w *Workspace) onGround(ctx context.Context, commit string, given given) (d
 	return differs, w.begin(ctx, ground)
 }
 
-// cold removes everything that neither the checked out commit nor the person has, and runs the set-up on merged work.
-// differs says that this commit is to be set up in another way.
+// cold removes everything but the checked out commit and the person's files, and runs the set-up of the merged commit.
+// differs means that this commit needs a set-up of its own.
 func (w *Workspace) cold(ctx context.Context, commit string, given given) (differs bool, err error) {
 	c := w.Clone
 	if err := w.clear(ctx, given); err != nil {

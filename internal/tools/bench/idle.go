@@ -19,8 +19,7 @@ import (
 	"ralph/store"
 )
 
-// idle is what a daemon, a dashboard and a live screen take that have nothing to do, for half a minute. The first
-// seconds, in which they begin, are left out.
+// idle measures an idle daemon, dashboard and live screen for half a minute, without their first seconds.
 func (b *bench) idle(ctx context.Context) []row {
 	p := b.newProject(ctx, 100)
 	p.fill(ctx, func(tx *store.Tx) {

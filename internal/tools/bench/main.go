@@ -85,8 +85,7 @@ func main() {
 	}
 }
 
-// A failure ends a measurement: what it goes by cannot be trusted any more. It is thrown by those functions that have
-// no error, and caught in run.
+// A failure ends a measurement. check and must throw it; measure catches it.
 type failure struct{ error }
 
 func check(err error) {
@@ -100,7 +99,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// caught is the failure, or the panic, that is thrown meanwhile.
+// caught turns a failure or a panic into an error.
 func caught(err *error) {
 	switch f := recover().(type) {
 	case nil:
