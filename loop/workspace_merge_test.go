@@ -98,6 +98,25 @@ func TestTheNextSessionInAWorkspaceGoesOn(t *testing.T) {
 	}
 }
 
+// TestADoneOfEarlierWorkIsMerged: a session that changes nothing is not asked to confirm its done if the task's earlier
+// session left work to merge.
+func TestADoneOfEarlierWorkIsMerged(t *testing.T) {
+	t.Parallel()
+	b := newWorkshop(t)
+	l := b.tree()
+	id := b.add(ralph.Task{Title: "A"})
+	half := signals.Partial{Summary: "half", Remaining: "a look"}
+	b.once(l, &speech{b: b, turns: []turn{{write: []string{"part"}, say: half, answer: ""}}, ending: ralph.Finished})
+	looked := signals.Done{Summary: "it is all there"}
+	b.once(l, &speech{b: b, turns: []turn{{say: looked, answer: "over"}}, ending: ralph.Finished})
+	if task := b.task(id); task.Status != ralph.Completed {
+		t.Errorf("it is %s: %s", task.Status, task.StatusReason)
+	}
+	if _, err := os.Stat(filepath.Join(l.Here.Dir, "part")); err != nil {
+		t.Errorf("people do not have it: %v", err)
+	}
+}
+
 // A clash is a task whose session and a person write the same file. Its agent knows no git.
 type clash struct {
 	*workshop

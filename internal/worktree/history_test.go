@@ -60,3 +60,20 @@ func TestMergingWhatIsNotThereIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// TestARepositoryThatIsGoneIsAnError: an unreadable repository does not prove that a ref is missing.
+func TestARepositoryThatIsGoneIsAnError(t *testing.T) {
+	tree, dir, first, _ := repository(t)
+	if at, err := tree.Ref(t.Context(), "refs/heads/main"); at != first || err != nil {
+		t.Fatalf("got %q, %v", at, err)
+	}
+	if at, err := tree.Ref(t.Context(), "refs/heads/none"); at != "" || err != nil {
+		t.Errorf("of a ref that is not there: %q, %v", at, err)
+	}
+	sh(t, dir, "mv .git ../gone")
+	for range 2 { // with the git that has answered, and with a new one
+		if at, err := tree.Ref(t.Context(), "refs/heads/main"); err == nil {
+			t.Errorf("got %q", at)
+		}
+	}
+}

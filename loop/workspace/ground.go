@@ -86,8 +86,11 @@ func (w *Workspace) onGround(ctx context.Context, commit string, given given) (d
 // differs means that this commit needs a set-up of its own.
 func (w *Workspace) cold(ctx context.Context, commit string, given given) (differs bool, err error) {
 	c := w.Clone
-	if err := w.clear(ctx, given); err != nil {
-		return false, fmt.Errorf("workspace %s: remove what is left of the last check: %w", c.name(), err)
+	if err := w.clear(ctx); err != nil {
+		return false, fmt.Errorf("workspace %s: remove the leftovers of the last check: %w", c.name(), err)
+	}
+	if err := w.give(given); err != nil {
+		return false, err
 	}
 	if len(c.pool.Setup) == 0 {
 		return false, nil
@@ -113,28 +116,18 @@ func (w *Workspace) cold(ctx context.Context, commit string, given given) (diffe
 	return differs, err
 }
 
-// clear removes the files that git does not track and the person has not given, the home directory, and the caches of
-// checks.
-func (w *Workspace) clear(ctx context.Context, given given) error {
+// clear removes the files that git does not track, the home directory, and the caches of checks.
+func (w *Workspace) clear(ctx context.Context) error {
 	c := w.Clone
 	tracked, err := c.git.Tracked(ctx)
 	if err != nil {
 		return err
 	}
 	kept := map[string]bool{".": true}
-	keep := func(name string) {
-		for ; !kept[name]; name = filepath.Dir(name) {
-			kept[name] = true
-		}
-	}
 	for name := range tracked {
-		keep(filepath.FromSlash(name))
-	}
-	all := map[string]bool{} // of these folders everything
-	for _, name := range given {
-		name = filepath.FromSlash(c.git.Below(name))
-		keep(name)
-		all[name] = true
+		for at := filepath.FromSlash(name); !kept[at]; at = filepath.Dir(at) {
+			kept[at] = true
+		}
 	}
 	top := c.git.Top()
 	if err := files.Unlock(top); err != nil {
@@ -148,7 +141,7 @@ func (w *Workspace) clear(ctx context.Context, given given) error {
 		switch {
 		case err != nil:
 			return err
-		case name == ".git" || all[name]:
+		case name == ".git":
 			return skip(e)
 		case kept[name]:
 			return nil
