@@ -23,6 +23,10 @@ import (
 func newPlanEdit(a *app) *cobra.Command {
 	var file, state string
 	cmd := newCommand("edit [FEATURE]", func(cmd *cobra.Command, args []string) error {
+		if (file == "") != (state == "") {
+			return usage(errors.New("--file and --state belong together: `ralph plan show` prints the state of the plan " +
+				"that you edited"))
+		}
 		shown, err := read(cmd.Context(), a, func(tx *store.Tx) (inbox.Plan, error) {
 			return inbox.ReadPlan(tx, append(args, "")[0])
 		})
@@ -69,7 +73,6 @@ func newPlanEdit(a *app) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&file, "file", "", "take the edited plan from this `FILE`, or - for standard input")
 	cmd.Flags().StringVar(&state, "state", "", "the `STATE` of the plan that was edited, which `ralph plan show` says")
-	cmd.MarkFlagsRequiredTogether("file", "state")
 	cmd.PostRunE = a.endClaims
 	return cmd
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Resolving a name (a ref, a commit's tree, a folder in it) is the most frequent question. One git process answers it and
-// is kept running between questions.
+// Resolving a name (a ref, a commit's tree, a folder in it) is the most frequent question. One git process answers it
+// and is kept running between questions.
 
 // idleNames is how long a git without a question is kept.
 const idleNames = time.Second

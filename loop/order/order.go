@@ -36,9 +36,9 @@ func (e *TooLongError) Error() string { return "no session begins: " + e.why }
 // Unwrap returns [ralph.ErrConflict].
 func (*TooLongError) Unwrap() error { return ralph.ErrConflict }
 
-// For writes the order of a session on a task, within the budget left by spending and reservations. The workspace describes where it
-// works. The error is [ErrSpent], a [TooLongError] unless a person said to begin all the same, or an
-// [UnknownAgentError].
+// For writes the order of a session on a task, within the budget left by spending and reservations. The workspace
+// describes where it works. The error is [ErrSpent], a [TooLongError] unless a person said to begin all the same, or
+// an [UnknownAgentError].
 func For(tx *store.Tx, c *Config, t ralph.Task, ws *prompt.Workspace, s store.Spending) (Order, error) {
 	o, err := c.order(tx, t)
 	if err != nil {

@@ -93,8 +93,8 @@ type reply struct {
 	killed  []string        // processes that were killed before the check
 }
 
-// decideReply decides on the reply to a finding, and gathers everything that its words mention. If hears is set, people's
-// undelivered comments count.
+// decideReply decides on the reply to a finding, and gathers everything that its words mention. If hears is set,
+// people's undelivered comments count.
 func (s *Session) decideReply(ctx context.Context, found *finding, hears bool) (reply, error) {
 	r := reply{tools: agent.ProfileOf(s.Agent), folder: s.Workspace.Dir, found: found, comment: s.closed.ID}
 	err := s.Store.View(ctx, func(tx *store.Tx) error {
