@@ -12,9 +12,9 @@ import (
 // A Cron says when batches begin, in the five fields of cron: minute, hour, day of the month,
 // month, day of the week.
 //
-// Like [Between] it follows the wall clock. When clocks go forward, a skipped time does not occur;
-// when they go back, a time that occurs twice counts once, the first time in some zones and the
-// second in others. Schedules in UTC are not affected.
+// Like [Between] it follows the wall clock. When clocks go forward, the times that they skip occur
+// together, at the change; when they go back, a time that occurs twice counts the first time.
+// Schedules in UTC are not affected.
 type Cron struct {
 	fields string
 	zone   *time.Location
@@ -68,9 +68,35 @@ func (c Cron) Next(t time.Time) time.Time {
 	if c.IsZero() {
 		return time.Time{}
 	}
-	next, err := gronx.NextTickAfter(c.fields, t.In(c.zone), false)
-	if err != nil || !next.After(t) {
-		return time.Time{}
+	here := t.In(c.zone)
+	_, offset := here.Zone()
+	wall := here.UTC().Add(time.Duration(offset) * time.Second) // as the wall clock shows it, without a zone
+	for {
+		next, err := gronx.NextTickAfter(c.fields, wall, false)
+		if err != nil || !next.After(wall) {
+			return time.Time{}
+		}
+		if at := c.moment(next); at.After(t) {
+			return at
+		}
+		wall = next
 	}
-	return next
+}
+
+// moment returns when the zone's clock first shows a time of the wall clock, given in UTC; if it skips that time, the
+// moment at which it does.
+func (c Cron) moment(wall time.Time) time.Time {
+	var late time.Time
+	for _, around := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		_, offset := wall.Add(around).In(c.zone).Zone()
+		at := wall.Add(-time.Duration(offset) * time.Second).In(c.zone)
+		if _, there := at.Zone(); there == offset {
+			return at
+		}
+		if late.Before(at) {
+			late = at
+		}
+	}
+	change, _ := late.ZoneBounds()
+	return change
 }
