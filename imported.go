@@ -12,6 +12,40 @@ type Import struct {
 	Notes       []string // what was left out or changed, one sentence each
 
 	Lost map[string]int // keys of tasks that were not taken over, and of how many
+
+	Read   *Reading // what became of the lines of a checklist; nil for other formats
+	Offers []Offer  // commands that may check its tasks, in the order of the file
+}
+
+// A Reading counts the boxes, headings and other lines of a checklist; those without a letter or a digit do not count.
+type Reading struct {
+	Boxes    Tally `json:"boxes"`
+	Headings Tally `json:"headings"`
+	Lines    Tally `json:"lines"`
+}
+
+// Add adds the counts of another checklist.
+func (r *Reading) Add(of Reading) {
+	for _, t := range [][2]*Tally{{&r.Boxes, &of.Boxes}, {&r.Headings, &of.Headings}, {&r.Lines, &of.Lines}} {
+		t[0].Read, t[0].Made = t[0].Read+t[1].Read, t[0].Made+t[1].Made
+		t[0].Folded, t[0].Left = t[0].Folded+t[1].Folded, t[0].Left+t[1].Left
+	}
+}
+
+// A Tally says what became of the lines of a kind: Read is the sum of the others.
+type Tally struct {
+	Read   int `json:"read"`
+	Made   int `json:"made"`   // a task each
+	Folded int `json:"folded"` // a part of a task, or of the feature's description
+	Left   int `json:"left"`   // left out; a note says why
+}
+
+// An Offer is a command that a file offers for the verification of its tasks. It is not run unless a person says so.
+type Offer struct {
+	Command string `json:"command"`
+	Section string `json:"section"` // its heading in the file
+	Line    int    `json:"line"`
+	Task    string `json:"-"` // the key of the only task that it is for; "" for all
 }
 
 // Lose counts a key of a task that is not taken over.
@@ -25,7 +59,8 @@ func (in *Import) Lose(key string) {
 // An ImportedFeature is a feature from a file.
 type ImportedFeature struct {
 	Feature
-	Line int // its line in the file, from 1
+	Line  int      // its line in the file, from 1
+	Taken []string // commands that the file offers and a person takes: they are added to a feature that exists, too
 }
 
 // An ImportedDiscipline is a discipline from a file.

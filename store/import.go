@@ -26,6 +26,7 @@ type ImportResult struct {
 	Tasks     []ImportedResult `json:"tasks"`     // in the order of the file
 	Learnings int              `json:"learnings"` // number added
 	Notes     []string         `json:"notes"`     // what was left out, and why
+	Features  []ralph.Feature  `json:"features"`  // of the file, as they are then
 }
 
 // An ImportedResult is the result for one task of the file.
@@ -36,6 +37,11 @@ type ImportedResult struct {
 	Action  string       `json:"action"`            // added, updated, unchanged or kept
 	Changes []string     `json:"changes,omitempty"` // fields updated, or that would have been
 	Line    int          `json:"line"`
+
+	Parent     int64    `json:"parent,omitempty"` // the task of which this one is a part in the file
+	Acceptance []string `json:"acceptance,omitempty"`
+	Verify     []string `json:"verify,omitempty"` // commands of the task alone
+	DependsOn  []int64  `json:"depends_on,omitempty"`
 }
 
 // An ImportError says which line of the file cannot be imported.
@@ -71,11 +77,18 @@ type imported struct {
 // What has changed in the file since the last import is changed here too, as long as nobody has
 // begun the task; nothing is added twice (docs/import.md).
 func (tx *Tx) Import(in ralph.Import) (ImportResult, error) {
-	r := ImportResult{Tasks: make([]ImportedResult, 0, len(in.Tasks)), Notes: append([]string{}, in.Notes...)}
+	r := ImportResult{Tasks: make([]ImportedResult, 0, len(in.Tasks)), Notes: append([]string{}, in.Notes...), Features: []ralph.Feature{}}
 	for _, f := range in.Features {
-		if err := tx.importFeature(f.Feature); err != nil {
+		note, err := tx.importFeature(f)
+		if err != nil {
 			return r, &ImportError{f.Line, err}
 		}
+		r.Notes = append(r.Notes, note...)
+		here, err := tx.Feature(f.Name)
+		if err != nil {
+			return r, &ImportError{f.Line, err}
+		}
+		r.Features = append(r.Features, here)
 	}
 	for _, d := range in.Disciplines {
 		if err := tx.importDiscipline(d.Discipline); err != nil {
@@ -108,7 +121,9 @@ func (tx *Tx) Import(in ralph.Import) (ImportResult, error) {
 		if err != nil {
 			return r, err
 		}
-		r.Tasks[i].Status = here.Status
+		r.Tasks[i].Status, r.Tasks[i].Acceptance = here.Status, here.Acceptance
+		r.Tasks[i].Verify, r.Tasks[i].DependsOn = here.Verify, here.DependsOn
+		r.Tasks[i].Parent = ids[in.Tasks[i].Parent]
 	}
 	var err error
 	r.Learnings, err = tx.importLearnings(in.Learnings)
@@ -137,13 +152,27 @@ func (tx *Tx) Trial(f func() error) error {
 	return err
 }
 
-// importFeature adds a feature. An existing one is left as it is.
-func (tx *Tx) importFeature(f ralph.Feature) error {
-	there, err := value[bool](tx, `SELECT EXISTS (SELECT 1 FROM features WHERE name = $1)`, f.Name)
-	if err != nil || there {
-		return err
+// importFeature adds a feature. An existing one gets the commands that a person has taken; otherwise it is left as it
+// is, with a note if its description differs.
+func (tx *Tx) importFeature(f ralph.ImportedFeature) (notes []string, err error) {
+	here, err := tx.Feature(f.Name)
+	if errors.Is(err, ralph.ErrNotFound) {
+		return nil, tx.PutFeature(ralph.Feature{
+			Name: f.Name, Description: f.Description, Learnings: f.Learnings, Verify: append(f.Verify, f.Taken...),
+		})
 	}
-	return tx.PutFeature(ralph.Feature{Name: f.Name, Description: f.Description, Learnings: f.Learnings, Verify: f.Verify})
+	if err != nil {
+		return nil, err
+	}
+	if f.Description != "" && f.Description != here.Description {
+		notes = []string{fmt.Sprintf("the feature %q has another description here, which stays", f.Name)}
+	}
+	missing := slices.DeleteFunc(f.Taken, func(c string) bool { return slices.Contains(here.Verify, c) })
+	if len(missing) == 0 {
+		return notes, nil
+	}
+	here.Verify = append(here.Verify, missing...)
+	return notes, tx.PutFeature(here)
 }
 
 func (tx *Tx) importDiscipline(d ralph.Discipline) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
@@ -28,6 +29,9 @@ type imported struct {
 	Format string `json:"format"`
 	DryRun bool   `json:"dry_run"`
 	store.ImportResult
+	Read   *ralph.Reading `json:"read,omitempty"`   // of checklists: what became of their lines
+	Offers []ralph.Offer  `json:"offers,omitempty"` // commands that the file offers as verification, and nobody has taken
+
 	unproved int // new tasks without verification commands of their own
 }
 
@@ -41,13 +45,19 @@ type taskFile struct {
 
 func newImport(a *app) *cobra.Command {
 	var format, feature string
-	var dry, ordered, sync bool
+	var dry, ordered, sync, gates bool
 	cmd := newCommand("import FILE|FOLDER|-", func(cmd *cobra.Command, args []string) error {
 		list, err := a.taskFiles(args[0], format)
 		if err != nil {
 			return err
 		}
 		out := imported{Format: list[0].in.Format, DryRun: dry}
+		if out.Offers = gatesOf(list); len(out.Offers) > 0 && (gates || !dry && !a.json && a.takes(out.Offers)) {
+			for i := range list {
+				exchange.Take(&list[i].in)
+			}
+			out.Offers = nil
+		}
 		for i := range list {
 			f := &list[i]
 			if sync && (f.path == "" || f.in.Format != exchange.Checklist) {
@@ -98,6 +108,9 @@ func newImport(a *app) *cobra.Command {
 			out.Notes = append(out.Notes, fmt.Sprintf("new tasks without a command that proves them: %d; "+
 				"`ralph task edit ID --verify COMMAND` adds one", out.unproved))
 		}
+		if len(out.Offers) > 0 {
+			out.Notes = append(out.Notes, untaken(out.Offers))
+		}
 		for i, f := range list {
 			if sync {
 				if err := out.tick(f, done[i]); err != nil {
@@ -105,11 +118,12 @@ func newImport(a *app) *cobra.Command {
 				}
 			}
 		}
-		return a.print(out, func(w io.Writer) { show.Import(w, out.Format, dry, out.ImportResult) })
+		return a.print(out, func(w io.Writer) { show.Import(w, out.Format, dry, out.ImportResult, out.Read) })
 	})
 	cmd.Flags().StringVar(&format, "format", "", "read it as this `FORMAT`: "+strings.Join(exchange.Formats(), ", "))
 	cmd.Flags().StringVar(&feature, "feature", "", "put all tasks into this `FEATURE`, which is made if there is none")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be added and changed")
+	cmd.Flags().BoolVar(&gates, "gates", false, "verify the tasks with the commands that the file offers for it")
 	cmd.Flags().BoolVar(&ordered, "in-order", false, "have each task wait for the one before it in its file")
 	cmd.Flags().BoolVar(&sync, "sync", false, "afterwards tick the boxes of tasks that are completed here, in the file")
 	return cmd
@@ -124,6 +138,44 @@ func (o *imported) add(in ralph.Import, r store.ImportResult) {
 	}
 	o.Tasks, o.Notes = append(o.Tasks, r.Tasks...), append(o.Notes, r.Notes...)
 	o.Learnings += r.Learnings
+	o.Features = append(o.Features, r.Features...)
+	if in.Read != nil && o.Read == nil {
+		o.Read = &ralph.Reading{}
+	}
+	if in.Read != nil {
+		o.Read.Add(*in.Read)
+	}
+}
+
+// gatesOf lists the commands that files offer as verification.
+func gatesOf(list []taskFile) (all []ralph.Offer) {
+	for _, f := range list {
+		all = append(all, f.in.Offers...)
+	}
+	return all
+}
+
+// takes asks whether commands that a file offers are to verify its tasks; false if there is no terminal to ask at.
+func (a *app) takes(list []ralph.Offer) bool {
+	if !show.Terminal(a.in) || !show.Terminal(a.out) {
+		return false
+	}
+	for _, o := range list {
+		fmt.Fprintf(a.out, "%s (line %d): %s\n", text.Line(o.Section, 60), o.Line, text.Line(o.Command, 500))
+	}
+	fmt.Fprint(a.out, "Run these commands to check each done of this file's tasks? [y/N] ")
+	line, err := bufio.NewReader(a.in).ReadString('\n')
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return err == nil && (answer == "y" || answer == "yes")
+}
+
+// untaken says which commands were offered and not taken.
+func untaken(list []ralph.Offer) string {
+	var names []string
+	for _, o := range list {
+		names = append(names, "`"+o.Command+"`")
+	}
+	return fmt.Sprintf("offered as verification, and not taken: %s; --gates takes them", strings.Join(names, ", "))
 }
 
 // tick ticks the boxes of finished tasks in a file.
@@ -147,46 +199,61 @@ func (o *imported) tick(f taskFile, done map[int]bool) error {
 	return files.Write(path, ticked, info.Mode().Perm())
 }
 
-// taskFiles reads a file, standard input, or the checklists of a folder in the order of their
-// names; it skips those of a folder that contain no task.
+// taskFiles reads a file, standard input, or the plans of a folder.
 func (a *app) taskFiles(arg, format string) (list []taskFile, err error) {
 	path, err := a.path(arg)
 	if err != nil {
 		return nil, err
 	}
-	names := []string{arg}
-	info, err := os.Stat(path)
-	folder := arg != "-" && err == nil && info.IsDir()
-	if folder {
-		entries, err := os.ReadDir(path)
+	if info, err := os.Stat(path); arg != "-" && err == nil && info.IsDir() {
+		return a.taskFolder(arg, path, format)
+	}
+	f, err := a.taskFile(arg, format)
+	if err != nil {
+		return nil, usage(inFile(f.name, err))
+	}
+	if arg != "-" {
+		f.path = path
+	}
+	return []taskFile{f}, nil
+}
+
+// taskFile reads a file or standard input. A checklist "tasks.md" without a name of its own is called as its folder.
+func (a *app) taskFile(name, format string) (f taskFile, err error) {
+	if f.name, f.data, err = a.readInput(name); err != nil {
+		return f, err
+	}
+	of := ""
+	if filepath.Base(name) == exchange.TasksFile {
+		path, err := a.path(name)
 		if err != nil {
-			return nil, usage(err)
+			return f, err
 		}
-		names = nil
-		for _, e := range entries {
-			if filepath.Ext(e.Name()) == ".md" {
-				names = append(names, filepath.Join(arg, e.Name()))
-			}
-		}
+		of = filepath.Base(filepath.Dir(path))
+	}
+	f.in, err = exchange.ParseNamed(of, f.data, format)
+	return f, err
+}
+
+// taskFolder reads the plans of a folder in the order of their names: those in files called tasks.md, in it or below,
+// with what stands beside them as context; else the files *.md in it. It names those that hold no task.
+func (a *app) taskFolder(arg, path, format string) (list []taskFile, err error) {
+	plans, err := exchange.Plans(os.DirFS(path))
+	if err != nil {
+		return nil, usage(err)
 	}
 	in := map[string]string{} // the file that contains a task
-	for _, name := range names {
-		f := taskFile{}
-		if f.name, f.data, err = a.readInput(name); err != nil {
-			return nil, err
-		}
-		f.in, err = exchange.Parse(f.data, format)
-		if folder && errors.Is(err, exchange.ErrNoTask) {
+	var empty []string
+	for _, plan := range plans {
+		f, err := a.taskFile(filepath.Join(arg, plan.File), format)
+		if errors.Is(err, exchange.ErrNoTask) {
+			empty = append(empty, plan.File)
 			continue
 		}
 		if err != nil {
 			return nil, usage(inFile(f.name, err))
 		}
-		if arg != "-" {
-			if f.path, err = a.path(name); err != nil {
-				return nil, err
-			}
-		}
+		f.path = filepath.Join(path, plan.File)
 		for _, t := range f.in.Tasks {
 			if other := in[t.Key]; other != "" {
 				return nil, usage(fmt.Errorf("%s:%d: %s is in %s already; a heading tells two files apart",
@@ -194,12 +261,25 @@ func (a *app) taskFiles(arg, format string) (list []taskFile, err error) {
 			}
 			in[t.Key] = f.name
 		}
+		for _, c := range plan.Context {
+			_, data, err := a.readInput(filepath.Join(arg, c))
+			if err != nil {
+				return nil, err
+			}
+			if at := text.Invalid(data); at >= 0 {
+				return nil, usage(fmt.Errorf("%s is not UTF-8 text", filepath.Join(arg, c)))
+			}
+			exchange.About(&f.in, c, string(data))
+		}
 		list = append(list, f)
 	}
 	if len(list) == 0 {
 		return nil, usage(fmt.Errorf("%s: no file *.md there holds a task", arg))
 	}
-	if format := list[0].in.Format; folder && exchange.Linked(format) {
+	if len(empty) > 0 {
+		list[0].in.Notes = append(list[0].in.Notes, "left out, for they hold no task: "+strings.Join(empty, ", "))
+	}
+	if format := list[0].in.Format; exchange.Linked(format) {
 		all := make([]ralph.Import, len(list))
 		for i, f := range list {
 			if all[i] = f.in; f.in.Format != format {

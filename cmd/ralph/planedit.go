@@ -103,7 +103,7 @@ func (a *app) editText(cmd *cobra.Command, form string) (edited, path string, er
 }
 
 // unescaping matches a line of a description that the form escapes, so that it is not read as a heading or a box.
-var unescaping = regexp.MustCompile(`(?m)^(\s*)\\([#\-*+\d])`)
+var unescaping = regexp.MustCompile(`(?m)^(\s*)\\([#\-*+\d[☐☑☒])`)
 
 // editPlan changes the tasks of a plan as far as two texts of it differ, and says in a line each what it did.
 func editPlan(tx *store.Tx, p inbox.Plan, form, edited, person string) (said []string, err error) {

@@ -11,7 +11,6 @@ import (
 
 var (
 	frontMatter = regexp.MustCompile(`(?s)\A---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\z)`)
-	comment     = regexp.MustCompile(`(?m)^[ \t]*<!--[^\n]*-->[ \t]*\n?`)
 	criterion   = regexp.MustCompile(`^#\d+\s+`)
 )
 
@@ -75,7 +74,11 @@ func readBacklog(data []byte) (in ralph.Import, err error) {
 	if milestone := r.text("milestone"); milestone != "" {
 		t.Feature = featureOf(&in, milestone, "")
 	}
-	about := backlogBody(&t, comment.ReplaceAllString(string(data[len(m[0]):]), ""))
+	about := readBody(&in, &t, string(data[len(m[0]):]))
+	about = strings.TrimSpace(strings.TrimPrefix(about, "## Description\n"))
+	for i, c := range t.Acceptance {
+		t.Acceptance[i] = criterion.ReplaceAllString(c, "")
+	}
 	t.Description = paragraphs([2]string{"", about}, [2]string{"Also in the file", r.rest()})
 	in.Tasks = []ralph.ImportedTask{t}
 	return in, nil
@@ -83,58 +86,6 @@ func readBacklog(data []byte) (in ralph.Import, err error) {
 
 // backlogKey is the key of a task: ids are written in either case.
 func backlogKey(id string) string { return ralph.ExternalKey("backlog.md", strings.ToUpper(id)) }
-
-// backlogBody reads the sections of a task file. Boxes are its criteria; all else is its description.
-func backlogBody(t *ralph.ImportedTask, body string) string {
-	var out []string
-	fence := ""
-	for line := range strings.Lines(body) {
-		line = strings.TrimRight(line, "\n")
-		before := fence
-		fence = fenced(fence, line)
-		inCode := before != "" || fence != ""
-		if m := heading.FindStringSubmatch(line); m != nil && !inCode {
-			if title := strings.TrimSpace(m[2]); !strings.EqualFold(title, "Description") {
-				out = append(out, line)
-			}
-			continue
-		}
-		m := box.FindStringSubmatch(line)
-		if m == nil || inCode {
-			out = append(out, line)
-			continue
-		}
-		words, cmds := acceptCommands(criterion.ReplaceAllString(m[3], ""))
-		if strings.EqualFold(m[2], "x") {
-			words = strings.TrimSpace(words + " (ticked there)")
-		}
-		t.Acceptance, t.Verify = append(t.Acceptance, words), append(t.Verify, cmds...)
-	}
-	return strings.TrimSpace(withoutEmpty(out))
-}
-
-// withoutEmpty joins lines without the headings below which nothing is left.
-func withoutEmpty(lines []string) string {
-	var out []string
-	for i, line := range lines {
-		if m := heading.FindStringSubmatch(line); m != nil {
-			j := i + 1
-			for j < len(lines) && strings.TrimSpace(lines[j]) == "" {
-				j++
-			}
-			if j == len(lines) || len(heading.FindStringSubmatch(lines[j])) > 0 && level(lines[j]) <= level(line) {
-				continue
-			}
-		}
-		if strings.TrimSpace(line) == "" && (len(out) == 0 || out[len(out)-1] == "") {
-			continue
-		}
-		out = append(out, strings.TrimRight(line, " \t"))
-	}
-	return strings.Join(out, "\n")
-}
-
-func level(head string) int { return len(heading.FindStringSubmatch(head)[1]) }
 
 // Join makes one import of several files whose tasks name each other, and has tasks wait for their parts.
 func Join(list []ralph.Import) (in ralph.Import) {

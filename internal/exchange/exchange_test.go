@@ -20,7 +20,10 @@ func dump(in ralph.Import) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "format %s\n", in.Format)
 	for _, f := range in.Features {
-		fmt.Fprintf(&b, "feature %q: %q\n", f.Name, f.Description)
+		fmt.Fprintf(&b, "feature %q\n", f.Name)
+		for line := range strings.Lines(f.Description) {
+			fmt.Fprintf(&b, "  | %s\n", strings.TrimRight(line, "\n"))
+		}
 	}
 	for _, t := range in.Tasks {
 		fmt.Fprintf(&b, "\nline %d: %s\n  id %s of %s\n  %s, priority %d, feature %q\n", t.Line, t.Title, t.ExternalID, t.ExternalSource, t.Status, t.Priority, t.Feature)
@@ -43,8 +46,14 @@ func dump(in ralph.Import) string {
 	for _, l := range in.Learnings {
 		fmt.Fprintf(&b, "\nlearned (%s, %s): %q\n", l.Kind, l.Scope, l.Text)
 	}
+	for _, o := range in.Offers {
+		fmt.Fprintf(&b, "\noffered in line %d (%s): %s\n", o.Line, o.Section, o.Command)
+	}
 	for _, n := range in.Notes {
 		fmt.Fprintf(&b, "\nnote: %s\n", n)
+	}
+	if r := in.Read; r != nil {
+		fmt.Fprintf(&b, "\nboxes %+v, headings %+v, lines %+v\n", r.Boxes, r.Headings, r.Lines)
 	}
 	return b.String()
 }
@@ -55,6 +64,7 @@ func TestFilesOfOtherToolsAreRead(t *testing.T) {
 		"taskmaster.json": "taskmaster", "taskmaster-flat.json": "taskmaster", "beads.jsonl": "beads", "github.json": "github",
 		"checklist.md": "markdown", "plan.md": "markdown",
 		"backlog.md": "backlog.md", "agentic.yaml": "agentic-agent", "spec-kit.md": "markdown",
+		"kiro.md": "markdown", "stories.md": "markdown", "epics.md": "markdown", "aufgaben.md": "markdown", "steps.md": "markdown", "todo.md": "markdown",
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := os.ReadFile(filepath.Join("testdata", name))
@@ -121,7 +131,7 @@ func TestMistakesNameTheirLine(t *testing.T) {
 		{"YAML full of brackets", "tasks: " + strings.Repeat("[", 1000), "agentic-agent", 1, "too many brackets"},
 		{"the same id in two boxes", "- [ ] US-001: a\n- [ ] US-001: b\n", "", 2, "the id US-001 is in line 1 already"},
 		{"a line of no kind", "{\"ralph\":\"dance\"}\n", "", 1, `"ralph" is "dance" (accepted: feature, discipline, task, learning)`},
-		{"a description that is too long", "{\"stories\": [{\"id\": 1, \"title\": \"t\", \"description\": \"" + strings.Repeat("x", ralph.MaxText+1) + "\"}]}", "", 1, "is longer than 64 KiB"},
+		{"a command that is too long", "{\"stories\": [{\"id\": 1, \"title\": \"t\", \"acceptanceCriteria\": [\"`accept: " + strings.Repeat("x", ralph.MaxText+1) + "`\"]}]}", "", 1, "a text of 1 is longer than 64 KiB"},
 		{"a NUL", "{\"stories\": [{\"id\": 1, \"title\": \"t\", \"description\": \"a\\u0000b\"}]}", "", 1, "must not contain a NUL byte"},
 		{"a file that is too large", strings.Repeat("x", exchange.MaxFile+1), "", 0, "is larger than 16 MiB"},
 	} {
@@ -156,17 +166,37 @@ func TestChecklists(t *testing.T) {
 		{"a box below a paragraph of a section", "# P\n## Parse\nFast.\n- [ ] a\n", []string{"From the section Parse:", "| Fast."}},
 		{"sections that only begin like one that is no work", "## Optional chaining\n- [ ] a\n## Context menu\n- [ ] b\n", []string{"line 2: a", "line 4: b"}},
 		{"criteria of a document with one task", "- [ ] a\n## Success criteria\n- [ ] fast\n", []string{"line 1: a", "accept: fast"}},
-		{"criteria of a document without a name", "- [ ] a\n- [ ] b\n## Context\n- [ ] fast\n", []string{"line 1: a", "accept: fast", "line 2: b", "accept: fast"}},
+		{"criteria of a document without a name", "- [ ] a\n- [ ] b\n## Success criteria\n- [ ] fast\n", []string{"line 1: a", "accept: fast", "line 2: b", "accept: fast"}},
 		{"a task heading whose boxes are all ticked", "## Task 1: A\n- [x] b\n", []string{"line 1: A", "completed"}},
 		{"a task heading without boxes", "## **Task 1.2: A**\nDo it.\n", []string{"line 1: A", "pending", "| Do it."}},
 		{"bold ids", "- [ ] **US-7:** Fly\n", []string{"line 1: Fly", "id US-7 of markdown\n"}},
-		{"commands without code are no commands", "- [ ] a\n## Validation commands\n- run the tests\n- `make test`\n", []string{"verify: make test"}},
+		{"commands without code are no commands", "- [ ] a\n## Validation commands\n- run the tests\n- `make test`\n", []string{"offered in line 4 (Validation commands): make test"}},
 		{"an indented fence belongs to the task", "- [ ] a\n  ```sh\n  - [ ] no box\n  ```\n", []string{"line 1: a", "| ```sh", "| - [ ] no box"}},
 		{"a word in brackets is no id", "- [ ] [front-end] a\n- [ ] [front-end] b\n", []string{"line 1: [front-end] a", "line 2: [front-end] b"}},
 		{"a fence ends with one as long as it began", "````md\n```\n- [ ] no box\n```\n- [ ] no box\n````\n- [ ] a\n", []string{"format markdown\n\nline 7: a\n"}},
 		{"a fence with a language ends none", "```\n```go\n- [ ] no box\n```\n- [ ] a\n", []string{"format markdown\n\nline 5: a\n"}},
 		{"code within a line is no fence", "```inline``` code\n- [ ] a\n", []string{"line 2: a"}},
-		{"a task heading in a section that is no work", "- [ ] a\n## Nice to have\n### Task 9: b\n- [ ] c\n", []string{"line 1: a", "pending, priority 2, feature \"\"\n\nnote: left out: boxes in sections that are no work"}},
+		{"a task heading in a section that is no work", "- [ ] a\n## Nice to have\n### Task 9: b\n- [ ] c\n", []string{"line 1: a", "pending, priority 2, feature \"\"\n\nnote: left out: lines of the section \"Nice to have\", which is no work: 3\n"}},
+		{"criteria below a box", "- [ ] a\n  - Acceptance criteria:\n    - b\n      - c\n    - [ ] d\n  - Test plan:\n    - e\n  - [ ] f\n", []string{"line 8: f", "line 1: a", "| - Test plan:", "|   - e", "accept: b; c", "accept: d"}},
+		{"criteria of a section", "# P\n- [ ] a\n- [ ] b\n\n**Acceptance criteria:**\n- [ ] c\n", []string{"| **Acceptance criteria:**", "| - [ ] c", "line 2: a", "line 3: b"}},
+		{"stories without an id", "# P\n## A\n**Acceptance Criteria:**\n- [ ] x\n## B\nText.\n### Acceptance criteria\n- y\n", []string{"line 2: A", "accept: x", "line 5: B", "| Text.", "accept: y"}},
+		{"phases are no tasks", "## Phase 1: A\n- [ ] a\n## Sprint 2 - B\n- [ ] b\n", []string{"line 2: a", "From the section Phase 1: A", "line 4: b", "From the section Sprint 2 - B"}},
+		{"a phase with tasks", "## Phase 1: A\n### Task 1: B\n- [ ] c\n", []string{"line 2: B", "From the section Phase 1: A", "accept: c"}},
+		{"any word with a number", "### Tâche 1 : A\n- [ ] a\n### 任务2：B\n- [ ] b\n", []string{"line 1: A", "accept: a", "line 3: B", "accept: b"}},
+		{"headings with an id", "### AUTH-1: A\n- [ ] a\n### [AUTH-2] B\n- [x] b\n", []string{"line 1: A", "id AUTH-1 of", "line 3: B", "id AUTH-2 of", "completed"}},
+		{"priorities are no tasks", "## P0: now\n- [ ] a\n## P1 - later\n- [ ] b\n", []string{"line 2: a", "line 4: b"}},
+		{"a summary of headings", "# P\n- [x] US-1: A\n- [ ] US-2: B\n### US-1: A\n### US-2: B\n", []string{"| - [x] US-1: A", "line 4: A", "completed", "line 5: B", "pending"}},
+		{"a heading with a box", "## 1. [x] A\n## 2. [ ] B\nText.\n", []string{"line 1: 1. A", "completed", "line 2: 2. B", "pending", "| Text."}},
+		{"boxes beside headings", "### Task 1: A\n- [ ] a\n## Zum Schluss\n- [ ] b\n", []string{"line 1: A", "| ## Zum Schluss", "| - [ ] b", "accept: a", "boxes that are no tasks, now in the description of each task: 1 (line 4)"}},
+		{"more boxes beside headings", "- [ ] a\n- [ ] b\n## Bug 1: A\n- [ ] c\n", []string{"line 1: a", "line 2: b", "line 3: A", "accept: c"}},
+		{"ranges", "- [ ] T001 a\n- [ ] 1.1 b\n- [ ] 1.2 c\n- [ ] 1.3 d\n- [ ] e (after 1.1-1.3)\n", []string{"line 5: e", "1 1 b", "1 2 c", "1 3 d"}},
+		{"numbers that begin anew", "## A\n- [ ] 1. a\n- [ ] 2. b (requires 1)\n## B\n- [ ] 1. c\n- [ ] 2. d (requires 1)\n", []string{"line 3: 2. b", "needs markdown#a/1 a", "line 6: 2. d", "needs markdown#b/1 c"}},
+		{"an id that is nowhere", "### US-2: B\nDepends on: US-1\n", []string{"needs markdown#US-1 (optional: true)"}},
+		{"what needs nothing", "### US-2: B\n**Dependencies:** None\n", []string{"| **Dependencies:** None\n\nboxes"}},
+		{"code at the edge below a box", "- [ ] a\n  ```\nb\n  ```\n- [ ] c\n", []string{"line 1: a", "| b", "line 5: c"}},
+		{"an unknown mark twice", "- [!] a\n- [?] b\n- [!] c\n", []string{`marked [!] there, and pending here: "a" (line 1), "c" (line 3)`, `marked [?] there, and pending here: "b" (line 2)`}},
+		{"a box without a text", "- [ ]\n- [ ] a\n", []string{"line 2: a", "left out: boxes without a text: 1", "boxes {Read:2 Made:1 Folded:0 Left:1}"}},
+		{"citations are no boxes", "- [ ] a\n- [1] Smith\n", []string{"line 1: a", "boxes {Read:1 "}},
 		{"a title of several kilobytes", "- [ ] " + strings.Repeat("long ", 200) + "\n", []string{"…", "| long long"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -182,6 +212,31 @@ func TestChecklists(t *testing.T) {
 					t.Fatalf("%q is missing, or not in its place:\n%s", w, got)
 				}
 				rest = after
+			}
+		})
+	}
+}
+
+// TestLongTextsAreCut: the rest of the file is imported, and a note names what was cut.
+func TestLongTextsAreCut(t *testing.T) {
+	long := strings.Repeat(strings.Repeat("ü", 50)+"\n", 1000)
+	for name, tt := range map[string]struct{ text, note string }{
+		"an issue":  {fmt.Sprintf(`[{"number": 7, "title": "Long", "body": %q}, {"number": 8, "title": "b"}]`, long), "line 1: the description of 7 (Long) is longer than 64 KiB; its last "},
+		"a heading": {"### US-1: Long\n" + long + "### US-2: b\n", "line 1: the description of US-1 (Long) is longer"},
+		"a feature": {"# F\n" + long + "- [ ] a\n- [ ] b\n", "line 1: the description of the feature F is longer"},
+		"one line":  {fmt.Sprintf(`[{"number": 7, "title": "Long", "body": "a%s"}, {"number": 8, "title": "b"}]`, strings.Repeat("ü", 40000)), "the description of 7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, err := exchange.Parse([]byte(tt.text), "")
+			if err != nil || len(in.Tasks) != 2 || len(in.Notes) != 1 || !strings.Contains(in.Notes[0], tt.note) {
+				t.Fatalf("%d tasks, notes %q, %v", len(in.Tasks), in.Notes, err)
+			}
+			text := in.Tasks[0].Description
+			if text == "" {
+				text = in.Features[0].Description
+			}
+			if err := ralph.CheckText("it", text, true); err != nil || !strings.HasSuffix(text, "(cut here: the rest is in the file)") {
+				t.Errorf("%v: …%s", err, text[len(text)-100:])
 			}
 		})
 	}

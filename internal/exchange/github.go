@@ -39,7 +39,7 @@ func readGitHub(data []byte) (in ralph.Import, err error) {
 			return wrong(line, `an issue has no "number"`)
 		}
 		left["comments (anyone can write them)"] += len(v.Comments)
-		in.Tasks = append(in.Tasks, v.task(line))
+		in.Tasks = append(in.Tasks, v.task(&in, line))
 		t := &in.Tasks[len(in.Tasks)-1]
 		if t.Status, err = statusOf(line, v.State, states); err != nil {
 			return err
@@ -69,7 +69,7 @@ func (v gitHubIssue) repository() string {
 	return sourceOf("github", address)
 }
 
-func (v gitHubIssue) task(line int) ralph.ImportedTask {
+func (v gitHubIssue) task(in *ralph.Import, line int) ralph.ImportedTask {
 	space := v.repository()
 	t := ralph.ImportedTask{
 		Line: line,
@@ -84,8 +84,7 @@ func (v gitHubIssue) task(line int) ralph.ImportedTask {
 		}
 		labels = append(labels, label.Name)
 	}
-	body, boxes := bodyAndBoxes(v.Body)
-	t.Acceptance, t.Verify = criteria(boxes)
+	body := readBody(in, &t, v.Body)
 	t.Description = paragraphs([2]string{"", body}, [2]string{"Labels", strings.Join(labels, ", ")},
 		[2]string{"", cmp.Or(v.URL, fmt.Sprintf("issue #%d", v.Number))})
 	seen := map[string]bool{}
@@ -99,20 +98,4 @@ func (v gitHubIssue) task(line int) ralph.ImportedTask {
 		}
 	}
 	return t
-}
-
-// bodyAndBoxes extracts the checkboxes, ticked or not, from a text.
-func bodyAndBoxes(body string) (rest string, boxes []string) {
-	var lines []string
-	var fence string
-	for line := range strings.Lines(body) {
-		line = strings.TrimRight(line, "\r\n")
-		fence = fenced(fence, line)
-		if m := box.FindStringSubmatch(line); m != nil && fence == "" {
-			boxes = append(boxes, m[3])
-			continue
-		}
-		lines = append(lines, line)
-	}
-	return strings.Join(lines, "\n"), boxes
 }

@@ -78,21 +78,26 @@ func wrong(line int, format string, args ...any) error {
 // A reader reads one format.
 type reader struct {
 	name string
-	read func(data []byte) (ralph.Import, error)
+	read func(name string, data []byte) (ralph.Import, error)
 	// fits reports whether a text looks like this format.
 	fits func(l looks) bool
 }
 
+// nameless is the reader of a format whose files need no other name.
+func nameless(read func([]byte) (ralph.Import, error)) func(string, []byte) (ralph.Import, error) {
+	return func(_ string, data []byte) (ralph.Import, error) { return read(data) }
+}
+
 // readers are tried in this order. The last one accepts any text.
 var readers = []reader{
-	{ownFormat, readJSONL, func(l looks) bool { return l.lines && l.has("ralph") }},
-	{"github", readGitHub, func(l looks) bool { return l.array && l.has("number", "title") }},
-	{"prd.json", readPRD, func(l looks) bool { return l.object && l.has("userStories") }},
-	{"stories", readStories, func(l looks) bool { return l.object && l.has("stories") }},
-	{backlog, readBacklog, func(l looks) bool { return l.backlog }},
-	{"agentic-agent", readAgentic, func(l looks) bool { return l.yaml }},
-	{"taskmaster", readTaskMaster, func(l looks) bool { return l.object }},
-	{"beads", readBeads, func(l looks) bool { return l.lines }},
+	{ownFormat, nameless(readJSONL), func(l looks) bool { return l.lines && l.has("ralph") }},
+	{"github", nameless(readGitHub), func(l looks) bool { return l.array && l.has("number", "title") }},
+	{"prd.json", nameless(readPRD), func(l looks) bool { return l.object && l.has("userStories") }},
+	{"stories", nameless(readStories), func(l looks) bool { return l.object && l.has("stories") }},
+	{backlog, nameless(readBacklog), func(l looks) bool { return l.backlog }},
+	{"agentic-agent", nameless(readAgentic), func(l looks) bool { return l.yaml }},
+	{"taskmaster", nameless(readTaskMaster), func(l looks) bool { return l.object }},
+	{"beads", nameless(readBeads), func(l looks) bool { return l.lines }},
 	{Checklist, readMarkdown, func(looks) bool { return true }},
 }
 
@@ -108,7 +113,11 @@ func Formats() []string {
 
 // Parse reads a file in one of [Formats]; "" detects the format. The error is an [*Error], or a
 // [*ralph.FieldError] for an unknown format.
-func Parse(data []byte, format string) (ralph.Import, error) {
+func Parse(data []byte, format string) (ralph.Import, error) { return ParseNamed("", data, format) }
+
+// ParseNamed is [Parse] of a file with the name of what it is about, which a checklist is called that has no name of
+// its own.
+func ParseNamed(name string, data []byte, format string) (ralph.Import, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	most := MaxFile
 	if format == ownFormat || format == "" && bytes.HasPrefix(data, []byte(`{"ralph":`)) {
@@ -128,7 +137,7 @@ func Parse(data []byte, format string) (ralph.Import, error) {
 	if err != nil {
 		return ralph.Import{}, err
 	}
-	in, err := r.read(data)
+	in, err := r.read(name, data)
 	if err != nil {
 		return ralph.Import{}, err
 	}
@@ -172,16 +181,43 @@ func check(in *ralph.Import) error {
 			return wrong(t.Line, "a task has no title")
 		}
 		fitTitle(t)
+		name := fmt.Sprintf("the description of %s (%s)", t.ExternalID, text.Line(t.Title, 60))
+		cut(in, t.Line, name, &t.Description)
+		for i := range t.Acceptance {
+			cut(in, t.Line, fmt.Sprintf("a criterion of %s (%s)", t.ExternalID, text.Line(t.Title, 60)), &t.Acceptance[i])
+		}
 		for _, text := range append([]string{t.Description}, append(t.Acceptance, t.Verify...)...) {
-			if err := ralph.CheckText("a text of this task", text, false); err != nil {
+			if err := ralph.CheckText("a text of "+t.ExternalID, text, false); err != nil {
 				return wrong(t.Line, "%v", err)
 			}
 		}
+	}
+	for i := range in.Features {
+		f := &in.Features[i]
+		cut(in, f.Line, "the description of the feature "+text.Line(f.Name, 60), &f.Description)
 	}
 	if len(in.Tasks)+len(in.Learnings) == 0 {
 		return noTask("holds no task (as %s; --format reads it as another format)", in.Format)
 	}
 	return nil
+}
+
+// cut cuts a text that is too long, at the end of a line if possible, and notes it.
+func cut(in *ralph.Import, line int, name string, s *string) {
+	const mark = "\n\n(cut here: the rest is in the file)"
+	if len(*s) <= ralph.MaxText {
+		return
+	}
+	end := ralph.MaxText - len(mark)
+	if at := strings.LastIndexByte((*s)[:end], '\n'); at > end/2 {
+		end = at
+	}
+	for end > 0 && !utf8.RuneStart((*s)[end]) {
+		end--
+	}
+	in.Notes = append(in.Notes, fmt.Sprintf("line %d: %s is longer than %d KiB; its last %d bytes were cut",
+		line, name, ralph.MaxText>>10, len(*s)-end))
+	*s = strings.TrimRight((*s)[:end], " \n") + mark
 }
 
 // fitTitle makes a title fit on one line; if it is too long, the full title goes into the
@@ -210,12 +246,12 @@ func titleKey(title string) string {
 }
 
 // once returns the key, with a number appended if it is taken, and marks it as taken.
-func once(taken map[string]bool, key string) string {
+func once(taken map[string]int, key string) string {
 	free := key
-	for n := 2; taken[free]; n++ {
-		free = fmt.Sprintf("%s (%d)", key, n)
+	for n := max(taken[key], 1); taken[free] > 0; n++ {
+		free, taken[key] = fmt.Sprintf("%s (%d)", key, n+1), n+1
 	}
-	taken[free] = true
+	taken[free] = 1
 	return free
 }
 

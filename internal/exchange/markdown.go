@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,492 +11,551 @@ import (
 	"ralph/signals"
 )
 
-// The lines of a checklist with a meaning. They are matched as lines, not as a CommonMark tree:
-// people and models indent boxes as they like, even where CommonMark would see code.
 var (
-	box         = regexp.MustCompile(`^(\s*)(?:[-*+]|\d+[.)])\s+\[([ xX/])\]\s+(\S.*)$`)
-	anyBox      = regexp.MustCompile(`(?m)` + box.String())
-	heading     = regexp.MustCompile(`^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$`)
-	taskHeading = regexp.MustCompile(`(?i)^(?:task|iteration)\s+([\w.-]+)\s*[:.–—-]\s*(.*)$`)
-	bullet      = regexp.MustCompile(`^\s*(?:[-*+]|\d+[.)])\s+(\S.*)$`)
-	anyBullet   = regexp.MustCompile(`(?m)` + bullet.String())
-	titleID     = regexp.MustCompile(`^(?:\*\*)?(?:\[([A-Za-z][\w.]*-[\w.-]+)\]|([A-Z][A-Z0-9]*-\d+):)(?:\*\*)?\s+(\S.*)$`)
-	accept      = regexp.MustCompile("`accept:\\s*([^`]+)`")
-	inlineCode  = regexp.MustCompile("^`([^`]+)`$")
-	headLines   = regexp.MustCompile(`\A(?:[\w-]+:.*\n|[ #-].*\n|\n)*\z`) // of YAML
-	specTask    = regexp.MustCompile(`^(?:\*\*)?(T\d{3,}[a-z]?)(?:\*\*)?:?\s+((?:\[[^\]]*\]\s*)*)(\S.*)$`)
-	specNeeds   = regexp.MustCompile(`(?i)\((?:depends on|after|requires) ([^)]*)\)`)
-	specID      = regexp.MustCompile(`\bT\d{3,}[a-z]?\b`)
-	fenceLine   = regexp.MustCompile("^\\s*(```+|~~~+)\\s*(.*?)\\s*$")
+	boxID = regexp.MustCompile(`^(?:\*\*)?(?:\[([A-Za-z][\w.]*-[\w.-]+)\]|([A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*-\d+(?:\.\d+)*[a-z]?)(?:\*\*)?:|(T\d+[a-z]?)(?:\*\*)?:|` +
+		`(T\d{3,}[a-z]?)(?:\*\*)?)(?:\*\*)?\s+(\S.*)$`)
+	specID     = regexp.MustCompile(`^T\d{3,}[a-z]?$`)
+	ownID      = regexp.MustCompile(`^TASK-\d+$`)
+	marks      = regexp.MustCompile(`^((?:\[[^\]]*\]\s*)*)(\S.*)$`) // of Spec Kit: "[P] [US1] …"
+	needsWords = regexp.MustCompile(`(?i)\((?:depends on|blocked by|after|requires) ([^)]*)\)`)
+	reference  = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*-\d+(?:\.\d+)*[a-z]?|[A-Z]+\d+[a-z]?|\d+(?:\.\d+)*`)
+	boxNumber  = regexp.MustCompile(`^(\d+(?:\.\d+)*)[.)]?\s`)
+	ownName    = regexp.MustCompile(`^(implementation (plan|tasks)|tasks?( list)?|to-?dos?|plan|task breakdown)$`)
 )
 
-// A section is the text below a heading.
+// A section is the text below a heading; the first one is that before any.
 type section struct {
+	head  *line // nil for the first one
 	level int
 	title string
-	kind  sectionKind
-	text  []string // before and between its boxes
-	used  bool     // a task is below it
-}
-
-type sectionKind int
-
-const (
-	plain      sectionKind = iota
-	noWork                 // "Optional", "Future", "Nice to have"
-	conditions             // "Success criteria", "Overview", "Context": applies to all tasks
-	commands               // "Validation commands"
-	oneTask                // "### Task 3: …": its boxes are the task's criteria
-)
-
-var (
-	numbering   = regexp.MustCompile(`^[\d.]+[.)]?\s+`)
-	noWorkTitle = regexp.MustCompile(`^(optional|future|nice[ -]to[ -]haves?|post[ -]completion)(\s*[:(].*|` +
-		`\s+(tasks?|work|enhancements?|improvements?|ideas?|features?|items?|considerations?))?$`)
-	conditionTitle = regexp.MustCompile(`^(\w+ )?(success criteria|overview|context)$`)
-	commandsTitle  = regexp.MustCompile(`^validation commands?$`)
-)
-
-func kindOf(title string) sectionKind {
-	title = strings.TrimSpace(strings.Trim(title, "*_ "))
-	t := strings.TrimRight(numbering.ReplaceAllString(strings.ToLower(title), ""), ": ")
-	switch {
-	case commandsTitle.MatchString(t):
-		return commands
-	case noWorkTitle.MatchString(t):
-		return noWork
-	case conditionTitle.MatchString(t):
-		return conditions
-	case taskHeading.MatchString(title):
-		return oneTask
-	}
-	return plain
-}
-
-// fenced returns the code fence that is open after a line, "" for none.
-func fenced(open, line string) string {
-	m := fenceLine.FindStringSubmatch(line)
-	switch {
-	case m == nil:
-		return open
-	case open == "" && strings.HasPrefix(m[1], "`") && strings.Contains(m[2], "`"):
-		return "" // code within a line
-	case open == "":
-		return m[1]
-	case m[2] == "" && strings.HasPrefix(m[1], open):
-		return ""
-	}
-	return open
-}
-
-// acceptCommands extracts `accept: command` from a text.
-func acceptCommands(s string) (rest string, cmds []string) {
-	for _, m := range accept.FindAllStringSubmatch(s, -1) {
-		cmds = append(cmds, strings.TrimSpace(m[1]))
-	}
-	return strings.TrimSpace(strings.Join(strings.Fields(accept.ReplaceAllString(s, " ")), " ")), cmds
+	role  role
+	task  taskTitle
+	up    *section
+	below []*section
+	lines []*line
+	took  bool     // a task is made of boxes in it, which have its text
+	ours  bool     // … by ralph, which have not
+	has   bool     // a task is below it
+	text  []string // between its boxes
 }
 
 // A markdownTask is a task that is being read.
 type markdownTask struct {
 	ralph.ImportedTask
-	indent   int
-	state    string // of its box: " ", "x" or "/"
-	boxes    int    // criteria below a heading
-	ticked   int
-	named    bool // the file has its id
-	spec     bool // it is one of Spec Kit: "T012 [P] [US1] …"
-	beside   bool // … that may be done beside those around it
-	marks    string
-	within   []*section
+	at       *line
+	mark     string // of its box
+	optional bool
+	boxes    int   // criteria with a box
+	ticked   []int // which of them are ticked
+	list     list
+	step     string // the box that the next line follows
+	named    bool   // the file has its id
+	own      bool   // ralph wrote it: "[TASK-3] …"
+	alias    []string
+	spec     bool   // it is one of Spec Kit: "T012 [P] [US1] …"
+	beside   bool   // … that may be done beside those around it
+	marks    string // other ones
 	text     []string
-	on       []string // ids of the tasks of this file that it waits for
+	on       []string // ids of the tasks of this file that it waits for, as ralph writes them
+	refs     []string // what it says that it depends on
 	section  *section
 	parent   *markdownTask
 	children []*markdownTask
 }
 
 type markdownReader struct {
-	in       ralph.Import
-	title    string // of the document
-	sections []*section
-	all      []*section // that there were
-	tasks    []*markdownTask
-	stack    []*markdownTask // the boxes that a line may belong to
-	current  *markdownTask   // of the current heading
-	general  []string        // criteria of the whole document
-	about    []string        // the document's description
-	verify   []string
-	left     int
-	fence    string
-	ids      map[string]bool
+	in     ralph.Import
+	lines  []*line
+	root   *section
+	all    []*section
+	title  *section // whose heading names the document; nil for none
+	name   string
+	tasks  []*markdownTask
+	aside  []*line // boxes that are neither tasks nor below one
+	loose  bool    // boxes are tasks outside of headings that are
+	why    map[string]int
+	ids    map[string]int  // that are taken, with how often
+	headed map[string]bool // ids of tasks that are headings
+	done   map[string]bool // … and that a box ticks
 }
 
-// readMarkdown reads checklists.
-func readMarkdown(data []byte) (ralph.Import, error) {
-	r := &markdownReader{ids: map[string]bool{}}
-	n := 0
-	if m := frontMatter.FindSubmatch(data); m != nil && headLines.Match(m[1]) {
-		n, data = strings.Count(string(m[0]), "\n"), data[len(m[0]):]
-		r.in.Notes = append(r.in.Notes, "left out: the head of the file, between its lines of \"---\"")
+// readMarkdown reads checklists. name is what a document is called that has no name of its own.
+func readMarkdown(name string, data []byte) (ralph.Import, error) {
+	in := readDocument(name, data).in
+	if len(in.Tasks) > 0 {
+		return in, nil
 	}
-	for line := range strings.Lines(string(data)) {
-		n++
-		r.line(n, strings.TrimRight(line, "\r\n"))
-	}
-	in := r.finish()
-	if len(in.Tasks) == 0 && anyBullet.Match(data) {
+	switch {
+	case anyBox.Match(data):
+		return in, noTask("holds no task: its boxes stand below headings such as \"Acceptance Criteria\", \"Overview\" or \"Optional\"; " +
+			"`ralph plan --file FILE` makes tasks of a text")
+	case anyBullet.Match(data):
 		return in, noTask("holds no task: a task is a line with a box, \"- [ ] Reject empty URLs\", and this list has none")
 	}
 	return in, nil
 }
 
-func (r *markdownReader) kind() sectionKind {
-	for i := len(r.sections) - 1; i >= 0; i-- {
-		if r.sections[i].kind != plain {
-			return r.sections[i].kind
-		}
+// readDocument reads a checklist, and what became of each of its lines.
+func readDocument(name string, data []byte) *markdownReader {
+	r := &markdownReader{lines: scan(data), why: map[string]int{}, ids: map[string]int{}, headed: map[string]bool{}, done: map[string]bool{}}
+	r.root = tree(r.lines, &r.all)
+	r.roles()
+	if r.name == "" || name != "" && ownName.MatchString(strings.ToLower(r.name)) {
+		r.name = name
 	}
-	return plain
+	r.section(r.root)
+	r.referred()
+	r.finish()
+	return r
 }
 
-func (r *markdownReader) line(n int, line string) {
-	before := r.fence
-	r.fence = fenced(r.fence, line)
-	if before != "" || r.fence != "" {
-		r.code(before, line)
-		return
-	}
-	if strings.HasPrefix(strings.TrimSpace(line), NoteMark) {
-		return
-	}
-	if m := heading.FindStringSubmatch(line); m != nil {
-		r.head(n, len(m[1]), m[2])
-		return
-	}
-	kind := r.kind()
-	if m := box.FindStringSubmatch(line); m != nil && kind != commands {
-		r.box(n, kind, indentOf(m[1]), strings.ToLower(m[2]), m[3])
-		return
-	}
-	r.text(kind, line)
-}
-
-// code handles a line of fenced code, or its fence.
-func (r *markdownReader) code(before, line string) {
-	if r.kind() == commands {
-		if t := strings.TrimSpace(line); before != "" && r.fence != "" && t != "" && !strings.HasPrefix(t, "#") {
-			r.verify = append(r.verify, strings.TrimPrefix(t, "$ "))
-		}
-		return
-	}
-	if t := r.owner(line); t != nil {
-		t.text = append(t.text, line)
-	}
-}
-
-func (r *markdownReader) head(n, level int, title string) {
-	for len(r.sections) > 0 && r.sections[len(r.sections)-1].level >= level {
-		r.sections = r.sections[:len(r.sections)-1]
-	}
-	r.stack = nil
-	s := &section{level: level, title: title, kind: kindOf(title)}
-	r.sections, r.all = append(r.sections, s), append(r.all, s)
-	if r.current != nil && !r.within(oneTask) {
-		r.current = nil
-	}
-	switch {
-	case r.within(noWork):
-	case s.kind == oneTask:
-		m := taskHeading.FindStringSubmatch(strings.Trim(title, "* "))
-		t := &markdownTask{ImportedTask: ralph.ImportedTask{Line: n}}
-		t.Title = strings.TrimSpace(m[2])
-		r.identify(t, t.Title)
-		r.tasks = append(r.tasks, t)
-		r.current = t
-	case level == 1 && r.title == "" && s.kind == plain:
-		r.title = strings.Trim(title, "* ")
-	}
-}
-
-// within reports whether a section of this kind is open.
-func (r *markdownReader) within(kind sectionKind) bool {
-	return slices.ContainsFunc(r.sections, func(s *section) bool { return s.kind == kind })
-}
-
-func (r *markdownReader) box(n int, kind sectionKind, indent int, state, title string) {
-	switch {
-	case r.within(noWork):
-		r.left++
-		return
-	case r.current != nil:
-		words, cmds := acceptCommands(title)
-		r.current.Verify = append(r.current.Verify, cmds...)
-		if words != "" {
-			r.current.Acceptance = append(r.current.Acceptance, words)
-		}
-		r.current.boxes++
-		if state == "x" {
-			r.current.ticked++
-		}
-		return
-	case kind == conditions:
-		r.general = append(r.general, title)
-		return
-	}
-	for len(r.stack) > 0 && r.stack[len(r.stack)-1].indent >= indent {
-		r.stack = r.stack[:len(r.stack)-1]
-	}
-	words, cmds := acceptCommands(title)
-	t := &markdownTask{ImportedTask: ralph.ImportedTask{Line: n}, indent: indent, state: state}
-	t.Verify = cmds
-	if len(r.stack) > 0 {
-		t.parent = r.stack[len(r.stack)-1]
-		t.parent.children = append(t.parent.children, t)
-	}
-	r.identify(t, words)
-	r.stack = append(r.stack, t)
-	r.tasks = append(r.tasks, t)
-}
-
-// identify sets the id of a task from its title. Without one, the key is its position: the
-// document, the headings, the boxes above and its title.
-func (r *markdownReader) identify(t *markdownTask, title string) {
-	for _, s := range r.sections {
-		s.used = true
-		if s.title != r.title {
-			t.within = append(t.within, s)
-		}
-	}
-	if m := specTask.FindStringSubmatch(title); m != nil {
-		t.Key, t.Title = ralph.ExternalKey(sourceOf("markdown", r.title), m[1]), strings.TrimSpace(m[3])
-		t.named, t.spec, t.beside = true, true, strings.Contains(m[2], "[P]")
-		t.marks = strings.TrimSpace(strings.ReplaceAll(m[2], "[P]", ""))
-		return
-	}
-	// A word in brackets without a digit, as in "[front-end] …", is not an id.
-	if m := titleID.FindStringSubmatch(title); m != nil && strings.ContainsAny(m[1]+m[2], "0123456789") {
-		t.Key = ralph.ExternalKey(sourceOf("markdown", r.title), m[1]+m[2])
-		t.Title = strings.TrimSpace(strings.Trim(m[3], "*"))
-		t.named = true
-		return
-	}
-	t.Title = strings.TrimSpace(title)
-	if n := len(r.sections); n > 0 && r.sections[n-1].kind == plain && r.sections[n-1].title != r.title {
-		t.section = r.sections[n-1]
-	}
-	var path []string
-	for _, s := range r.sections {
-		if s.title != r.title && s.kind != oneTask {
-			path = append(path, signals.NormalTitle(s.title))
-		}
-	}
-	for p := t.parent; p != nil; p = p.parent {
-		path = append(path, titleKey(p.Title))
-	}
-	path = append(path, titleKey(t.Title))
-	t.Key = ralph.ExternalKey(sourceOf("markdown", r.title), strings.Join(path, "/"))
-}
-
-// owner returns the task that an indented line belongs to; nil for none.
-func (r *markdownReader) owner(line string) *markdownTask {
-	if r.current != nil {
-		return r.current
-	}
-	indent := indentOf(line)
-	for i := len(r.stack) - 1; i >= 0; i-- {
-		if r.stack[i].indent < indent {
-			return r.stack[i]
-		}
-	}
-	return nil
-}
-
-func (r *markdownReader) text(kind sectionKind, line string) {
-	t := strings.TrimSpace(line)
-	if kind == commands {
-		if m := bullet.FindStringSubmatch(line); m != nil {
-			t = m[1]
-		}
-		if m := inlineCode.FindStringSubmatch(t); m != nil {
-			r.verify = append(r.verify, strings.TrimSpace(m[1]))
-		}
-		return
-	}
-	if r.within(noWork) {
-		return
-	}
-	if owner := r.owner(line); owner != nil {
-		if owner.label(line) {
-			return
-		}
-		words, cmds := acceptCommands(line)
-		owner.Verify = append(owner.Verify, cmds...)
-		if len(cmds) == 0 {
-			owner.text = append(owner.text, line)
-		} else if bullet.MatchString(words) || words != "" && words != "-" && words != "*" {
-			owner.text = append(owner.text, words)
-		}
-		return
-	}
-	if t == "" {
-		if len(r.about) > 0 {
-			r.about = append(r.about, "")
-		}
-		return
-	}
-	r.stack = nil
-	switch n := len(r.sections); {
-	case len(t) > 2 && strings.Trim(t, "-") == "": // a rule between sections
-	case kind == conditions || n == 0 || r.sections[n-1].title == r.title:
-		r.about = append(r.about, line)
-	default:
-		r.sections[n-1].text = append(r.sections[n-1].text, line)
-	}
-}
-
-func (r *markdownReader) finish() ralph.Import {
-	about := strings.TrimSpace(strings.Join(r.about, "\n"))
-	feature := ""
-	if len(r.tasks) == 1 {
-		r.tasks[0].Acceptance = append(r.tasks[0].Acceptance, r.general...)
-		r.general = nil
-	}
-	if r.title != "" && len(r.tasks) > 0 {
-		criteria := ""
-		if len(r.general) > 0 {
-			criteria = "- " + strings.Join(r.general, "\n- ")
-		}
-		feature = featureOf(&r.in, r.title, paragraphs([2]string{"", about}, [2]string{"Success criteria", criteria}))
-	}
-	r.phases()
-	for _, t := range r.tasks {
-		if t.parent == nil {
-			r.add(t, feature)
-		}
-	}
-	var unused []string
-	for _, s := range r.all {
-		if !s.used && s.kind == plain && s.title != r.title && strings.TrimSpace(strings.Join(s.text, "")) != "" {
-			unused = append(unused, s.title)
-		}
-	}
-	if len(unused) > 0 && len(r.tasks) > 0 {
-		r.in.Notes = append(r.in.Notes, "left out: the text of sections without a task: "+strings.Join(unused, ", "))
-	}
-	note(&r.in, map[string]int{
-		"boxes in sections that are no work (Optional, Future, Nice to have, Post-Completion)": r.left,
-	})
-	return r.in
-}
-
-// phases has tasks of Spec Kit wait for those before them: one marked [P] may be done beside those before and after it
-// of the same phase that are marked too; all others come one after the other, and a phase after the one before.
-func (r *markdownReader) phases() {
-	var before, now []*markdownTask
-	for _, t := range r.tasks {
-		if !t.spec {
+// tree puts lines into the sections of their headings.
+func tree(lines []*line, all *[]*section) *section {
+	root := &section{}
+	at := root
+	*all = append(*all, root)
+	for _, l := range lines {
+		if l.kind != titled {
+			at.lines = append(at.lines, l)
 			continue
 		}
-		if n := len(now); n == 0 || !t.beside || !now[n-1].beside || phaseOf(now[n-1]) != phaseOf(t) {
-			before, now = now, nil
+		for at.up != nil && at.level >= l.level {
+			at = at.up
 		}
-		now = append(now, t)
-		for _, b := range before {
-			t.Needs = append(t.Needs, ralph.Need{Key: b.Key, Optional: true})
+		s := &section{head: l, level: l.level, title: strings.TrimSpace(strings.Trim(l.text, "* ")), up: at}
+		at.below = append(at.below, s)
+		*all = append(*all, s)
+		at = s
+	}
+	return root
+}
+
+// within reports whether a section has a role, or one that it is in.
+func (s *section) within(is role) bool {
+	for ; s != nil; s = s.up {
+		if s.role == is {
+			return true
 		}
-		if m := specNeeds.FindStringSubmatch(t.Title); m != nil {
-			for _, id := range specID.FindAllString(m[1], -1) {
-				need := ralph.Need{Key: ralph.ExternalKey(sourceOf("markdown", r.title), id), Optional: true}
-				if !slices.Contains(t.Needs, need) {
-					t.Needs = append(t.Needs, need)
+	}
+	return false
+}
+
+// each calls f for a section and those below it.
+func (s *section) each(f func(*section)) {
+	f(s)
+	for _, b := range s.below {
+		b.each(f)
+	}
+}
+
+// roles finds out what each section is for, and the name of the document.
+func (r *markdownReader) roles() {
+	for _, s := range r.all[1:] {
+		s.role = roleOf(s.title)
+		if t, ok := taskTitleOf(s.title); ok && s.role == plain {
+			s.task = t
+		}
+	}
+	for _, s := range r.all[1:] {
+		if s.level == 1 && s.role == plain && !s.task.sure {
+			r.title, r.name = s, s.title
+			break
+		}
+	}
+	r.headings(r.root)
+	type kind struct {
+		level int
+		word  string
+	}
+	like := map[kind]bool{}
+	for _, s := range r.all {
+		if s.role == oneTask && s.task.word != "" {
+			like[kind{s.level, s.task.word}] = true
+		}
+	}
+	for _, s := range r.all { // "Task 3" without a box beside others that have some
+		if s.role == plain && s.task.word != "" && like[kind{s.level, s.task.word}] && !s.has && !s.within(oneTask) && !s.within(noWork) {
+			s.role = oneTask
+		}
+	}
+	stories := slices.ContainsFunc(r.all, func(s *section) bool {
+		return s.role == oneTask || s.role == plain && s.loose()
+	})
+	for _, s := range slices.Backward(r.all[1:]) { // stories without an id, the lowest first
+		within := false
+		s.each(func(d *section) { within = within || d.role == oneTask })
+		if !stories && !within && s.role == plain && s.level > 1 && !s.within(noWork) && s.conditions() {
+			s.role = oneTask
+		}
+	}
+	in, out := 0, 0 // boxes below headings that are tasks, and elsewhere
+	for _, s := range r.all {
+		if s.role == oneTask && s.task.id != "" {
+			r.headed[s.task.id] = true
+		}
+		for up := s.up; up != nil && s.role == oneTask; up = up.up {
+			up.has = true
+		}
+		for _, l := range s.lines {
+			switch {
+			case l.kind == boxed && s.within(oneTask):
+				in++
+			case l.kind == boxed && s.role == plain:
+				out++
+			}
+		}
+	}
+	r.loose = out > in || !r.root.has && r.root.role != oneTask
+}
+
+// headings marks the sections whose headings are tasks, the lowest first.
+func (r *markdownReader) headings(s *section) {
+	if s.role == noWork {
+		return
+	}
+	sure := false
+	for _, b := range s.below {
+		r.headings(b)
+		b.each(func(d *section) {
+			s.has = s.has || d.role == oneTask
+			sure = sure || d.role == oneTask && d.task.sure
+		})
+	}
+	t := s.task
+	switch {
+	case t.title == "" || t.group || s == r.title && !t.sure:
+	case t.sure && !sure, !s.has && s.checked():
+		s.role = oneTask
+		for _, b := range s.below {
+			b.each(func(d *section) {
+				if d.role == oneTask {
+					d.role = plain
 				}
+			})
+		}
+	}
+}
+
+// loose reports whether boxes stand in the section itself, and not below a label such as "Acceptance Criteria".
+func (s *section) loose() bool {
+	_, loose := s.boxes()
+	return loose
+}
+
+// boxes reports whether lines of the section are criteria, and whether other boxes stand in it.
+func (s *section) boxes() (has, loose bool) {
+	var c list
+	for _, l := range s.lines {
+		switch name := labelOf(l); {
+		case roleOf(name.name) == conditions:
+			c.begin(l)
+			has = true
+		case name.bold && !given.MatchString(name.name):
+			c.on = false
+		case l.kind == boxed && l.text != "" && !(c.on && l.indent >= c.least):
+			loose = true
+		}
+	}
+	return has, loose
+}
+
+// conditions reports whether a section has criteria of its own, and no other boxes.
+func (s *section) conditions() bool {
+	has, loose := s.boxes()
+	for _, b := range s.below {
+		has = has || b.role == conditions && len(b.lines) > 0
+	}
+	return has && !loose
+}
+
+// checked reports whether boxes or criteria stand below a heading, and no box with an id of a task.
+func (s *section) checked() bool {
+	has := false
+	task := false
+	s.each(func(d *section) {
+		has = has || d.conditions()
+		for _, l := range d.lines {
+			if l.kind == boxed {
+				has = true
+				task = task || boxID.MatchString(l.text) && !groupIDs.MatchString(strings.Trim(l.text, "*["))
+			}
+		}
+	})
+	return has && !task
+}
+
+// section reads a section and those below it.
+func (r *markdownReader) section(s *section) {
+	switch {
+	case s.within(noWork):
+		r.leave(s)
+		return
+	case s.role == oneTask:
+		r.heading(s)
+		return
+	case s.role == gates:
+		r.in.Offers = append(r.in.Offers, offers(s, "")...)
+	}
+	if s.head != nil {
+		s.head.fate = folded
+	}
+	r.boxes(s)
+	for _, b := range s.below {
+		r.section(b)
+	}
+}
+
+// leave leaves a section that is no work out, with all that is below it.
+func (r *markdownReader) leave(s *section) {
+	top := s
+	for top.up.within(noWork) {
+		top = top.up
+	}
+	what := fmt.Sprintf("lines of the section %q, which is no work", top.title)
+	s.head.fate = left
+	r.why[what]++
+	for _, l := range s.lines {
+		l.fate = left
+		if l.kind != blank {
+			r.why[what]++
+		}
+	}
+	for _, b := range s.below {
+		r.leave(b)
+	}
+}
+
+// commandWords matches code that may be a command, and no file or name.
+var commandWords = regexp.MustCompile("^(?:[-*+•] |\\d+[.)] )?`(?:\\$ )?((?:[A-Z_]+=\\S+ )*(?:\\./)?[a-z][\\w./-]*(?: [^`]+)?)`")
+
+// offers are the commands of a section such as "Quality Gates".
+func offers(s *section, task string) (list []ralph.Offer) {
+	add := func(l *line, command string) {
+		list = append(list, ralph.Offer{Command: command, Section: s.title, Line: l.n, Task: task})
+	}
+	for _, l := range s.lines {
+		text, _ := l.item()
+		if l.kind == boxed {
+			text = l.text
+		}
+		if l.kind == code {
+			if !fenceLine.MatchString(l.raw) && text != "" && !strings.HasPrefix(text, "#") {
+				add(l, strings.TrimPrefix(text, "$ "))
+			}
+			continue
+		}
+		m := commandWords.FindStringSubmatch(strings.Trim(text, "*"))
+		if m != nil && (strings.Contains(m[1], " ") || !strings.ContainsAny(strings.TrimPrefix(m[1], "./"), "./")) {
+			add(l, m[1])
+		}
+	}
+	return list
+}
+
+// heading reads a section whose heading is a task.
+func (r *markdownReader) heading(s *section) {
+	t := &markdownTask{ImportedTask: ralph.ImportedTask{Line: s.head.n}, at: s.head, mark: s.task.mark, section: s.up}
+	t.Title = cmp.Or(s.task.title, s.title)
+	if s.task.boxed && t.mark == "" {
+		t.mark = " "
+	}
+	if s.task.alias != "" {
+		t.alias = append(t.alias, s.task.alias)
+	}
+	if s.task.id != "" {
+		t.Key, t.named = r.key(s.task.id), true
+	} else {
+		t.Key = r.key(r.path(t))
+	}
+	s.head.fate = made
+	r.tasks = append(r.tasks, t)
+	r.fill(t, s)
+}
+
+// tells reads the lines of a section that belongs to a task.
+func (r *markdownReader) tells(t *markdownTask, s *section) {
+	switch s.role {
+	case conditions:
+		t.list.begin(nil)
+	case gates:
+		r.in.Offers = append(r.in.Offers, offers(s, t.Key)...)
+		t.list.begin(nil)
+	case plain, noWork, about, oneTask:
+	}
+	for _, l := range s.lines {
+		t.take(l)
+	}
+	t.list, t.step = list{}, ""
+}
+
+// fill reads what is below the heading of a task, or the text of an issue.
+func (r *markdownReader) fill(t *markdownTask, s *section) {
+	r.tells(t, s)
+	for _, b := range s.below {
+		switch b.role {
+		case oneTask: // a task of its own
+			continue
+		case noWork:
+			r.leave(b)
+			continue
+		case plain, conditions, gates, about:
+		}
+		b.head.fate = folded
+		before := len(t.text)
+		t.text = append(t.text, "", b.head.raw)
+		if b.head.raw[0] != '#' && !heading.MatchString(b.head.raw) {
+			t.text[len(t.text)-1] = strings.Repeat("#", b.level) + " " + b.title
+		}
+		said, boxes := len(t.text), t.boxes
+		r.fill(t, b)
+		if empty := strings.TrimSpace(strings.Join(t.text[said:], "")) == ""; empty && (b.role != plain || boxes == t.boxes) {
+			if t.text = t.text[:before]; b.role == plain || b.role == about {
+				b.head.fate = left
+				r.why["headings with nothing below them"]++
 			}
 		}
 	}
 }
 
-// phaseOf returns the topmost section of a task; nil for none.
-func phaseOf(t *markdownTask) *section {
-	if len(t.within) == 0 {
+// key is the key of a task of this document.
+func (r *markdownReader) key(id string) string {
+	return ralph.ExternalKey(sourceOf("markdown", r.name), id)
+}
+
+// path is the id of a task that has none: where it is, and its title.
+func (r *markdownReader) path(t *markdownTask) string {
+	var path []string
+	for s := t.section; s != nil; s = s.up {
+		if s.head != nil && s != r.title {
+			path = append([]string{signals.NormalTitle(s.title)}, path...)
+		}
+	}
+	for p := t.parent; p != nil; p = p.parent {
+		path = append(path, titleKey(p.Title))
+	}
+	return strings.Join(append(path, titleKey(t.Title)), "/")
+}
+
+// boxes reads the lines of a section that is no task: boxes and what belongs to them, and its own text.
+func (r *markdownReader) boxes(s *section) {
+	var stack []*markdownTask
+	var c list
+	owner := func(l *line) *markdownTask {
+		for i := len(stack) - 1; i >= 0; i-- {
+			if stack[i].at.indent < l.indent {
+				return stack[i]
+			}
+		}
 		return nil
 	}
-	return t.within[0]
-}
-
-// add adds a task after its subtasks, which it waits for.
-func (r *markdownReader) add(t *markdownTask, feature string) {
-	for _, c := range t.children {
-		r.add(c, feature)
-		t.Needs = append(t.Needs, ralph.Need{Key: c.Key})
-	}
-	for _, id := range t.on {
-		t.Needs = append(t.Needs, ralph.Need{Key: ralph.ExternalKey(sourceOf("markdown", r.title), id)})
-	}
-	t.Feature, t.Priority, t.Status = feature, ralph.DefaultPriority, ralph.Pending
-	if t.state == "x" || t.boxes > 0 && t.boxes == t.ticked {
-		t.Status = ralph.Completed
-	}
-	if feature == "" {
-		t.Acceptance = append(t.Acceptance, r.general...)
-	}
-	part := ""
-	if t.parent != nil {
-		part = t.parent.Title
-	}
-	from := [2]string{}
-	if t.section != nil {
-		from = [2]string{"From the section " + t.section.title, unindent(t.section.text)}
-	}
-	about := [][2]string{{"", unindent(t.text)}, {"Part of", part}, from}
-	if t.spec {
-		about = append(about, [2]string{"Marked in the file", t.marks})
-		for _, s := range t.within {
-			about = append(about, [2]string{"From the section " + s.title, cmp.Or(unindent(s.text), "(nothing else)")})
-		}
-	}
-	t.Description = paragraphs(about...)
-	t.Verify = append(t.Verify, r.verify...)
-	if !t.named {
-		// Two boxes with the same words in the same place are two tasks.
-		t.Key = once(r.ids, t.Key)
-	}
-	r.ids[t.Key] = true
-	r.in.Tasks = append(r.in.Tasks, t.ImportedTask)
-}
-
-// indentOf returns the width of the leading blanks; a tab counts as four.
-func indentOf(line string) (n int) {
-	for _, c := range line {
-		switch c {
-		case ' ':
-			n++
-		case '\t':
-			n += 4
-		default:
-			return n
-		}
-	}
-	return n
-}
-
-// unindent joins lines without their common indentation.
-func unindent(lines []string) string {
-	least := -1
-	for _, l := range lines {
-		if strings.TrimSpace(l) == "" {
+	for _, l := range s.lines {
+		o := owner(l)
+		switch {
+		case l.kind == comment, l.kind == boxed && l.text == "":
+			l.fate = left
+			continue
+		case l.kind == blank && len(stack) > 0:
+			stack[len(stack)-1].take(l)
+			s.text = append(s.text, "")
+			continue
+		case l.kind == boxed && o != nil && o.list.on && l.indent >= o.list.least:
+			o.criterion(l)
+			continue
+		case l.kind == boxed && !r.listed(l) && (o != nil || r.works(s, l) && !(c.on && l.indent >= c.least)):
+			for len(stack) > 0 && stack[len(stack)-1].at.indent >= l.indent {
+				stack = stack[:len(stack)-1]
+			}
+			stack = append(stack, r.box(s, l, stack))
+			continue
+		case o != nil:
+			o.take(l)
 			continue
 		}
-		if n := len(l) - len(strings.TrimLeft(l, " \t")); least < 0 || n < least {
-			least = n
+		l.fate = folded
+		if head := labelOf(l); roleOf(head.name) == conditions {
+			c.begin(l)
+		} else if head.bold {
+			c.on = false
 		}
-	}
-	out := make([]string, len(lines))
-	for i, l := range lines {
-		if len(l) >= least && least > 0 {
-			l = l[least:]
+		if l.kind == boxed {
+			r.aside = append(r.aside, l)
 		}
-		out[i] = strings.TrimRight(l, " \t")
+		if l.kind != blank {
+			stack = nil
+		} else if underline.MatchString(l.raw) {
+			continue
+		}
+		s.text = append(s.text, l.raw)
 	}
-	return strings.TrimSpace(strings.Join(out, "\n"))
+}
+
+// works reports whether a box of a section is a task.
+func (r *markdownReader) works(s *section, l *line) bool {
+	return !s.within(conditions) && !s.within(about) && !s.within(gates) && (r.loose || boxID.MatchString(l.text))
+}
+
+// idOf returns the id that a box begins with; "" if it has none.
+func idOf(title string) string {
+	m := boxID.FindStringSubmatch(title)
+	if m == nil {
+		return ""
+	}
+	id := m[1] + m[2] + m[3] + m[4]
+	if !strings.ContainsAny(id, "0123456789") {
+		return "" // a word in brackets, as in "[front-end] …", is not an id
+	}
+	return id
+}
+
+// listed reports whether a box only lists the task of a heading, which it may tick.
+func (r *markdownReader) listed(l *line) bool {
+	id := idOf(l.text)
+	if !r.headed[id] {
+		return false
+	}
+	r.done[id] = r.done[id] || l.done()
+	return true
+}
+
+// box makes a task of a box.
+func (r *markdownReader) box(s *section, l *line, above []*markdownTask) *markdownTask {
+	title, cmds := acceptCommands(l.text)
+	t := &markdownTask{ImportedTask: ralph.ImportedTask{Line: l.n}, at: l, mark: l.mark, optional: l.optional, section: s}
+	t.Verify = cmds
+	if t.mark == "" || t.mark == "☐" {
+		t.mark = " "
+	}
+	if len(above) > 0 {
+		t.parent = above[len(above)-1]
+	}
+	if id := idOf(title); id != "" {
+		m := boxID.FindStringSubmatch(title)
+		rest := m[5]
+		if t.spec = specID.MatchString(id); t.spec {
+			of := marks.FindStringSubmatch(rest)
+			t.beside, rest = strings.Contains(of[1], "[P]"), of[2]
+			t.marks = strings.TrimSpace(strings.ReplaceAll(of[1], "[P]", ""))
+		}
+		t.Key, t.named, t.own = r.key(id), true, ownID.MatchString(m[1])
+		t.alias = append(t.alias, id)
+		title = strings.TrimSpace(strings.Trim(rest, "*"))
+	} else if m := boxNumber.FindStringSubmatch(strings.Trim(title, "*")); m != nil {
+		t.alias = append(t.alias, m[1])
+	}
+	t.Title = cmp.Or(strings.TrimSpace(title), l.text)
+	if !t.named {
+		t.Key = r.key(r.path(t))
+	}
+	if m := needsWords.FindStringSubmatch(l.text); m != nil {
+		t.refs = append(t.refs, m[1])
+	}
+	if t.parent != nil {
+		t.parent.children = append(t.parent.children, t)
+	}
+	l.fate, s.took, s.ours = made, true, s.ours || t.own
+	for up := s.up; up != nil; up = up.up {
+		up.has = true
+	}
+	r.tasks = append(r.tasks, t)
+	return t
 }

@@ -2,15 +2,23 @@ package exchange
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"ralph"
 	"ralph/internal/text"
 )
 
-// Into puts everything in a file into one feature: its tasks and the learnings of its features.
+// Into puts everything in a file into one feature: its tasks, and the descriptions and learnings of its features.
 func Into(in *ralph.Import, feature string) {
-	in.Features = []ralph.ImportedFeature{{Feature: ralph.Feature{Name: feature}}}
+	one := ralph.ImportedFeature{Line: 1, Feature: ralph.Feature{Name: feature}}
+	var about []string
+	for _, f := range in.Features {
+		about = append(about, strings.TrimSpace(f.Description))
+	}
+	one.Description = strings.TrimSpace(strings.Join(about, "\n\n"))
+	cut(in, one.Line, "the description of the feature "+feature, &one.Description)
+	in.Features = []ralph.ImportedFeature{one}
 	for i := range in.Tasks {
 		in.Tasks[i].Feature = feature
 	}
@@ -18,6 +26,32 @@ func Into(in *ralph.Import, feature string) {
 		if in.Learnings[i].Scope == ralph.ScopeFeature {
 			in.Learnings[i].Feature = feature
 		}
+	}
+}
+
+// Take has the commands that a file offers verify its tasks: by their feature, or each by itself where they have none.
+func Take(in *ralph.Import) {
+	for _, o := range in.Offers {
+		for i := range in.Features {
+			if f := &in.Features[i]; o.Task == "" && !slices.Contains(f.Taken, o.Command) {
+				f.Taken = append(f.Taken, o.Command)
+			}
+		}
+		for i := range in.Tasks {
+			t := &in.Tasks[i]
+			if (t.Key == o.Task || o.Task == "" && t.Feature == "") && !slices.Contains(t.Verify, o.Command) {
+				t.Verify = append(t.Verify, o.Command)
+			}
+		}
+	}
+}
+
+// About adds a text about a checklist, from a file of this name, to the description of its feature.
+func About(in *ralph.Import, name, about string) {
+	for i := range in.Features {
+		f := &in.Features[i]
+		f.Description = strings.TrimSpace(f.Description + "\n\n# From " + name + "\n\n" + strings.TrimSpace(about))
+		cut(in, f.Line, "the description of the feature "+text.Line(f.Name, 60), &f.Description)
 	}
 }
 

@@ -90,6 +90,9 @@ func readStories(data []byte) (in ralph.Import, err error) {
 		return in, err
 	}
 	feature := featureOf(&in, head.Project, head.Description)
+	for _, gate := range trimmed(head.QualityGates) {
+		in.Offers = append(in.Offers, ralph.Offer{Command: gate, Section: "qualityGates", Line: 1})
+	}
 	space := sourceOf("stories", head.Project)
 	type story struct {
 		ID                         ident
@@ -122,7 +125,6 @@ func readStories(data []byte) (in ralph.Import, err error) {
 			return err
 		}
 		t.Acceptance, t.Verify = criteria(v.AcceptanceCriteria)
-		t.Verify = append(t.Verify, trimmed(head.QualityGates)...)
 		in.Tasks = append(in.Tasks, t)
 		return nil
 	})
@@ -145,7 +147,7 @@ func featureOf(in *ralph.Import, name, description string) string {
 		return ""
 	}
 	if r := []rune(name); len(r) > ralph.MaxTitle {
-		name = string(r[:ralph.MaxTitle])
+		name, description = string(r[:ralph.MaxTitle]), name+"\n\n"+description
 	}
 	in.Features = append(in.Features, ralph.ImportedFeature{
 		Line: 1, Feature: ralph.Feature{Name: name, Description: strings.TrimSpace(description)},

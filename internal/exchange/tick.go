@@ -9,29 +9,30 @@ import (
 // Tick ticks the boxes of the tasks on these lines (from 1) of a checklist, and the boxes of their
 // criteria; n is how many were open. Everything else stays as it is.
 func Tick(data []byte, done map[int]bool) (ticked []byte, n int) {
+	lines := scan(data)
 	var b strings.Builder
-	fence, below := "", 0 // level of the heading of a done task that contains the line; 0 for none
-	line := 0
+	below := 0 // level of the heading of a done task that contains the line; 0 for none
+	i := 0
 	for text := range strings.Lines(string(data)) {
-		line++
-		bare := strings.TrimRight(text, "\r\n")
-		before := fence
-		fence = fenced(fence, bare)
-		if before == "" && fence == "" {
-			if m := heading.FindStringSubmatch(bare); m != nil {
-				level := len(m[1])
-				switch {
-				case done[line]:
-					below = level
-				case level <= below:
-					below = 0
-				}
-			} else if m := box.FindStringSubmatchIndex(bare); m != nil && (done[line] || below > 0) {
-				if state := m[4]; !strings.EqualFold(bare[m[4]:m[5]], "x") {
-					text = text[:state] + "x" + text[state+1:]
-					n++
-				}
+		l := lines[i]
+		i++
+		if l.kind == titled {
+			if done[l.n] {
+				below = l.level
+			} else if l.level <= below {
+				below = 0
 			}
+			if m := headingBox.FindStringSubmatchIndex(l.raw); m != nil && done[l.n] {
+				l.kind, l.at, l.mark = boxed, [2]int{m[2], m[3]}, strings.TrimSpace(l.raw[m[2]:m[3]])
+			}
+		}
+		if l.kind == boxed && (done[l.n] || below > 0) && !l.done() {
+			mark := "x"
+			if l.mark == "☐" {
+				mark = "☑"
+			}
+			text = text[:l.at[0]] + mark + text[l.at[1]:]
+			n++
 		}
 		b.WriteString(text)
 	}

@@ -1,0 +1,214 @@
+package exchange
+
+import (
+	"regexp"
+	"strings"
+
+	"ralph"
+)
+
+var (
+	accept     = regexp.MustCompile("`accept:\\s*([^`]+)`")
+	inlineCode = regexp.MustCompile("^`([^`]+)`$")
+	// labelWords is a line that names what is below it or behind it: "**Acceptance Criteria:**", "- Depends on: T1";
+	// boldWords is one without a colon.
+	labelWords = regexp.MustCompile(`^\s*(?:>\s*)?(?:[-*+•]\s+)?([*_]{0,3})([^*_:：` + "`" + `]{1,60}?)\s*[*_]{0,3}\s*[:：]\s*[*_]{0,3}(?:\s+(.*?))?[*_]*\s*$`)
+	boldWords  = regexp.MustCompile(`^\s*(?:[-*+•]\s+)?(\*\*|__)([^*_]{1,60})(?:\*\*|__)\s*$`)
+	waitsTitle = regexp.MustCompile(`^(depends( on)?|dependenc(y|ies)|blocked by|зависит от|зависимости|hängt ab von|abhängigkeiten|依赖|依存)$`)
+	given      = regexp.MustCompile(`(?i)^[*_]*(given|scenario|gegeben|étant donné|dado|дано)\b`)
+	follows    = regexp.MustCompile(`(?i)^[*_]*(when|then|and|but|wenn|dann|und|quand|alors|et|cuando|entonces|y|когда|тогда|и)\b`)
+)
+
+// acceptCommands extracts `accept: command` from a text.
+func acceptCommands(s string) (rest string, cmds []string) {
+	for _, m := range accept.FindAllStringSubmatch(s, -1) {
+		cmds = append(cmds, strings.TrimSpace(m[1]))
+	}
+	return strings.TrimSpace(strings.Join(strings.Fields(accept.ReplaceAllString(s, " ")), " ")), cmds
+}
+
+// A label is a line that says what follows it.
+type label struct {
+	name string // in lower case
+	rest string // behind it, in the same line
+	bold bool
+}
+
+// labelOf returns the label that a line is; the zero value if it is none.
+func labelOf(l *line) label {
+	if l.kind != words {
+		return label{}
+	}
+	m := labelWords.FindStringSubmatch(l.raw)
+	if m == nil {
+		if m = boldWords.FindStringSubmatch(l.raw); m == nil {
+			return label{}
+		}
+		m = append(m, "")
+	}
+	return label{strings.ToLower(strings.TrimSpace(m[2])), strings.TrimSpace(m[3]), m[1] != ""}
+}
+
+// A list collects the criteria below a label or a heading.
+type list struct {
+	on    bool
+	least int  // indentation of its items
+	first int  // of the item before
+	empty bool // no item yet
+	gap   bool // a blank line is before
+	box   int  // one more than the indentation of the box before; 0 for none
+}
+
+// begin starts a list of criteria below a line, or below a heading if that is nil.
+func (c *list) begin(l *line) {
+	*c = list{on: true, empty: true, first: -1, box: c.box}
+	if l != nil {
+		c.least = l.indent
+		if _, bulleted := l.item(); bulleted {
+			c.least++
+		}
+	}
+}
+
+// add reports whether a line belongs to the list, and adds it to the items.
+func (c *list) add(l *line, items *[]string, item string, bulleted bool) bool {
+	gap := c.gap
+	c.gap = false
+	n := len(*items)
+	join := " "
+	if bulleted && !follows.MatchString(item) {
+		join = "; "
+	}
+	if c.box > 0 && l.indent >= c.box && n > 0 {
+		(*items)[n-1] += join + item
+		return true
+	}
+	c.box = 0
+	switch {
+	case !c.on:
+		return false
+	case l.indent < c.least:
+	case !c.empty && n > 0 && (l.indent > c.first && c.first >= 0 || follows.MatchString(item) && given.MatchString((*items)[n-1])):
+		(*items)[n-1] += join + item
+		return true
+	case bulleted:
+		*items, c.empty, c.first = append(*items, item), false, l.indent
+		return true
+	case c.empty || n == 0 || given.MatchString(item):
+		*items, c.empty = append(*items, item), false
+		return true
+	case !gap:
+		(*items)[n-1] += " " + item
+		return true
+	}
+	c.on = false
+	return false
+}
+
+// take adds a line to what a task says.
+func (t *markdownTask) take(l *line) {
+	l.fate = folded
+	switch {
+	case l.kind == comment:
+		l.fate = left
+		return
+	case l.kind == blank:
+		t.list.gap = true
+		if underline.MatchString(l.raw) {
+			return
+		}
+		t.text = append(t.text, l.raw)
+		return
+	case l.kind == boxed:
+		t.criterion(l)
+		return
+	case l.kind == code:
+		t.says(l.raw)
+		return
+	case t.label(l.raw):
+		return
+	}
+	if head := labelOf(l); !t.own && head.name != "" {
+		switch {
+		case roleOf(head.name) == conditions:
+			t.list.begin(l)
+			if head.rest != "" {
+				t.accepts(head.rest)
+				t.list.empty = false
+			}
+			return
+		case waitsTitle.MatchString(head.name):
+			t.refs = append(t.refs, head.rest)
+		}
+		if head.bold && !given.MatchString(head.name) && !follows.MatchString(head.name) && l.indent <= t.list.least {
+			t.list.on = false
+		}
+	}
+	text, bulleted := l.item()
+	text, cmds := acceptCommands(text)
+	t.Verify = append(t.Verify, cmds...)
+	if t.list.add(l, &t.Acceptance, text, bulleted) || text == "" {
+		return
+	}
+	if len(cmds) == 0 {
+		text = l.raw
+	}
+	t.says(text)
+}
+
+// says adds a line to the description of a task, below the box that it follows.
+func (t *markdownTask) says(text string) {
+	if t.step != "" {
+		t.text = append(t.text, "- "+t.step)
+		t.step = ""
+	}
+	t.text = append(t.text, text)
+}
+
+// criterion adds a box to what a task is accepted by.
+func (t *markdownTask) criterion(l *line) {
+	l.fate = folded
+	if l.text == "" {
+		l.fate = left
+		return
+	}
+	t.boxes++
+	if l.done() {
+		t.ticked = append(t.ticked, len(t.Acceptance))
+	}
+	text := l.text
+	if l.optional {
+		text += " (optional)"
+	}
+	if t.list.empty, t.list.first, t.list.box = false, l.indent, l.indent+1; !t.list.on {
+		t.step = text
+	}
+	t.accepts(text)
+}
+
+// accepts adds a criterion, and the commands in it.
+func (t *markdownTask) accepts(text string) {
+	text, cmds := acceptCommands(text)
+	t.Verify = append(t.Verify, cmds...)
+	if text != "" {
+		t.Acceptance = append(t.Acceptance, text)
+	}
+}
+
+// readBody reads the text of an issue into its task: boxes, and what is below "Acceptance Criteria", are its criteria.
+// It returns the rest.
+func readBody(in *ralph.Import, t *ralph.ImportedTask, body string) string {
+	r := &markdownReader{lines: scan([]byte(body)), why: map[string]int{}}
+	r.root = tree(r.lines, &r.all)
+	for _, s := range r.all[1:] {
+		if s.role = roleOf(s.title); s.role == noWork {
+			s.role = plain // it says what the issue is not about
+		}
+	}
+	m := &markdownTask{ImportedTask: *t}
+	r.fill(m, r.root)
+	m.tick()
+	*t = m.ImportedTask
+	in.Offers = append(in.Offers, r.in.Offers...)
+	return unindent(m.text)
+}

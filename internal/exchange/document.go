@@ -1,0 +1,298 @@
+package exchange
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ralph"
+	"ralph/internal/text"
+)
+
+// finish makes an import of what was read.
+func (r *markdownReader) finish() {
+	if len(r.tasks) == 0 {
+		return
+	}
+	for _, s := range r.all { // criteria of all that there is to do
+		if s.role == conditions && !s.within(oneTask) && !s.within(noWork) && (len(r.tasks) == 1 || r.name == "") {
+			for _, t := range r.tasks {
+				r.tells(t, s)
+			}
+			r.aside, s.text = slices.DeleteFunc(r.aside, func(l *line) bool { return slices.Contains(s.lines, l) }), nil
+		}
+	}
+	context := r.context()
+	feature := ""
+	if r.name != "" {
+		feature = featureOf(&r.in, r.name, context)
+		context = ""
+	}
+	for _, s := range r.all { // what goes with each task is cut, so that many of them are no flood
+		if s.took {
+			s.text = []string{r.share(s.title, unindent(s.text))}
+		}
+	}
+	context = r.share("the file", context)
+	r.phases()
+	for _, t := range r.tasks {
+		if t.parent == nil {
+			r.add(t, feature, context)
+		}
+	}
+	r.notes()
+	r.in.Read = &ralph.Reading{}
+	for _, l := range r.lines {
+		l.counted(r.in.Read)
+	}
+}
+
+// share cuts a text that is to stand in the description of each task.
+func (r *markdownReader) share(of, s string) string {
+	most := MaxFile / len(r.tasks)
+	if len(s) <= most {
+		return s
+	}
+	r.in.Notes = append(r.in.Notes, fmt.Sprintf("the text of %s is too long for each of %d tasks; %d bytes of it are there",
+		text.Line(of, 60), len(r.tasks), most))
+	return strings.ToValidUTF8(s[:most], "")
+}
+
+// context returns the text around the tasks, section by section.
+func (r *markdownReader) context() string {
+	var out []string
+	for _, s := range r.all {
+		said := r.says(s)
+		switch {
+		case s.within(oneTask) || s.within(noWork):
+			continue
+		case s.head == nil || s == r.title:
+		case slices.ContainsFunc(s.below, r.speaks) || said:
+			out = append(out, strings.Repeat("#", s.level)+" "+s.title)
+		case !s.has && !s.took:
+			s.head.fate = left
+			r.why["headings with nothing below them"]++
+		}
+		if said {
+			out = append(out, unindent(s.text))
+		}
+	}
+	return strings.Join(out, "\n\n")
+}
+
+// says reports whether a section has a text that does not go with its tasks.
+func (r *markdownReader) says(s *section) bool {
+	with := s.took && s.head != nil && s != r.title && !s.ours
+	return !with && strings.TrimSpace(strings.Join(s.text, "")) != ""
+}
+
+// speaks reports whether a section or one below it has such a text.
+func (r *markdownReader) speaks(s *section) bool {
+	return s.role != oneTask && s.role != noWork && (r.says(s) || slices.ContainsFunc(s.below, r.speaks))
+}
+
+// add adds a task after its subtasks, which it waits for unless they are optional.
+func (r *markdownReader) add(t *markdownTask, feature, context string) {
+	if !t.named {
+		// Two boxes with the same words in the same place are two tasks.
+		t.Key = once(r.ids, t.Key)
+	}
+	r.ids[t.Key] = max(r.ids[t.Key], 1)
+	if t.parent != nil {
+		t.Parent = t.parent.Key
+	}
+	for _, c := range t.children {
+		r.add(c, feature, context)
+		if !c.optional || t.optional {
+			t.Needs = append(t.Needs, ralph.Need{Key: c.Key})
+		}
+	}
+	for _, id := range t.on {
+		t.Needs = append(t.Needs, ralph.Need{Key: r.key(id)})
+	}
+	done := slices.Contains(doneMarks, t.mark) || t.boxes > 0 && t.boxes == len(t.ticked)
+	t.Feature, t.Priority, t.Status = feature, ralph.DefaultPriority, ralph.Pending
+	switch {
+	case done || t.named && r.done[strings.TrimPrefix(t.Key, r.key(""))]:
+		t.Status = ralph.Completed
+	case t.optional:
+		t.Status = ralph.Proposed
+	}
+	if t.Status != ralph.Completed {
+		t.tick()
+	}
+	parts := [][2]string{{"", unindent(t.text)}}
+	if t.parent != nil {
+		parts = append(parts, [2]string{"Part of", t.parent.Title})
+	}
+	if t.spec {
+		parts = append(parts, [2]string{"Marked in the file", t.marks})
+	}
+	if !t.own {
+		parts = append(parts, r.from(t), [2]string{"From the file", context})
+	}
+	t.Description = paragraphs(parts...)
+	r.in.Tasks = append(r.in.Tasks, t.ImportedTask)
+}
+
+// tick marks the criteria that are ticked in the file.
+func (t *markdownTask) tick() {
+	for _, i := range t.ticked {
+		if i < len(t.Acceptance) {
+			t.Acceptance[i] += " (ticked there)"
+		}
+	}
+}
+
+// from says in which section a task stands, with the text there if the section's boxes are tasks.
+func (r *markdownReader) from(t *markdownTask) [2]string {
+	var path []string
+	for s := t.section; s != nil; s = s.up {
+		if s.head != nil && s != r.title {
+			path = append([]string{s.title}, path...)
+		}
+	}
+	if len(path) == 0 {
+		return [2]string{}
+	}
+	where := "From the section " + strings.Join(path, " › ")
+	if said := unindent(t.section.text); t.section.took && said != "" {
+		return [2]string{where, said}
+	}
+	return [2]string{"", where}
+}
+
+// notes says what is not as the file has it.
+func (r *markdownReader) notes() {
+	marks := map[string][]string{}
+	count := map[string]int{}
+	for _, t := range r.tasks {
+		switch {
+		case slices.Contains(workingMarks, t.mark):
+			count["boxes in progress there, and queued here"]++
+		case t.mark != "" && t.mark != " " && !slices.Contains(openMarks, t.mark) && !slices.Contains(doneMarks, t.mark):
+			marks[t.mark] = append(marks[t.mark], fmt.Sprintf("%q (line %d)", text.Line(t.Title, 60), t.Line))
+		}
+		if t.Status == ralph.Proposed {
+			count["boxes optional there, and proposed here: `ralph approve TASK-ID` queues one"]++
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(count)) {
+		r.in.Notes = append(r.in.Notes, fmt.Sprintf("%s: %d", what, count[what]))
+	}
+	for _, mark := range slices.Sorted(maps.Keys(marks)) {
+		r.in.Notes = append(r.in.Notes, fmt.Sprintf("marked [%s] there, and pending here: %s", mark, strings.Join(marks[mark], ", ")))
+	}
+	if n := len(r.aside); n > 0 {
+		var lines []string
+		for _, l := range r.aside {
+			lines = append(lines, strconv.Itoa(l.n))
+		}
+		where := "the feature's description"
+		if r.name == "" {
+			where = "the description of each task"
+		}
+		r.in.Notes = append(r.in.Notes, fmt.Sprintf("boxes that are no tasks, now in %s: %d (line %s)", where, n, strings.Join(lines, ", ")))
+	}
+	for _, l := range r.lines {
+		switch {
+		case l.fate != left:
+		case l.kind == boxed && l.text == "":
+			r.why["boxes without a text"]++
+		case l.kind == comment:
+			r.why["lines of comments, and of the head of the file"]++
+		}
+	}
+	note(&r.in, r.why)
+}
+
+// phases has tasks of Spec Kit wait for those before them: one marked [P] may be done beside those before and after it
+// of the same phase that are marked too; all others come one after the other, and a phase after the one before.
+func (r *markdownReader) phases() {
+	var before, now []*markdownTask
+	for _, t := range r.tasks {
+		if !t.spec {
+			continue
+		}
+		if n := len(now); n == 0 || !t.beside || !now[n-1].beside || r.phaseOf(now[n-1]) != r.phaseOf(t) {
+			before, now = now, nil
+		}
+		now = append(now, t)
+		for _, b := range before {
+			t.needs(b.Key)
+		}
+	}
+}
+
+// phaseOf returns the topmost section of a task, below the title.
+func (r *markdownReader) phaseOf(t *markdownTask) *section {
+	s := t.section
+	for s.up != nil && s.up.head != nil && s.up != r.title {
+		s = s.up
+	}
+	return s
+}
+
+// needs adds a dependency, once.
+func (t *markdownTask) needs(key string) {
+	need := ralph.Need{Key: key, Optional: true}
+	if key != t.Key && !slices.Contains(t.Needs, need) {
+		t.Needs = append(t.Needs, need)
+	}
+}
+
+// referred resolves what tasks say that they depend on, by ids and numbers.
+func (r *markdownReader) referred() {
+	alias := map[string][]*markdownTask{}
+	for _, t := range r.tasks {
+		for _, a := range t.alias {
+			alias[strings.ToLower(a)] = append(alias[strings.ToLower(a)], t)
+		}
+	}
+	for _, t := range r.tasks {
+		for _, ref := range t.refs {
+			for _, id := range references(ref) {
+				list := alias[strings.ToLower(id)]
+				if len(list) > 1 { // numbers may begin anew in each section
+					list = slices.DeleteFunc(slices.Clone(list), func(o *markdownTask) bool { return o.section != t.section })
+				}
+				switch {
+				case len(list) == 1:
+					t.needs(list[0].Key)
+				case len(list) == 0 && strings.Contains(id, "-"):
+					t.needs(r.key(id)) // an import before may have brought it
+				}
+			}
+		}
+	}
+}
+
+// references lists the ids in a text: "US-001, T4-T6 and 2.1".
+func references(s string) (ids []string) {
+	end := 0
+	for _, at := range reference.FindAllStringIndex(s, -1) {
+		id, between := s[at[0]:at[1]], strings.TrimSpace(s[end:at[0]])
+		if n := len(ids); n > 0 && (between == "-" || between == "–" || between == "to") {
+			first, last := number(ids[n-1]), number(id)
+			digits := id[strings.LastIndexFunc(id, notDigit)+1:]
+			for i := first + 1; i < last && last-first < 100; i++ {
+				ids = append(ids, strings.TrimSuffix(id, digits)+fmt.Sprintf("%0*d", len(digits), i))
+			}
+		}
+		ids, end = append(ids, id), at[1]
+	}
+	return ids
+}
+
+func notDigit(c rune) bool { return c < '0' || c > '9' }
+
+// number returns the digits at the end of an id as a number; 0 for none.
+func number(id string) int {
+	n, err := strconv.Atoi(id[strings.LastIndexFunc(id, notDigit)+1:])
+	if err != nil {
+		return 0
+	}
+	return n
+}

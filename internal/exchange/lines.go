@@ -1,0 +1,229 @@
+package exchange
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"ralph"
+)
+
+// The lines of Markdown with a meaning. They are matched as lines, not as a CommonMark tree: people and models indent
+// boxes as they like, even where CommonMark would see code.
+var (
+	box = regexp.MustCompile(`^(\s*)(?:(?:[-*+]|\d+[.)])\s+\[(\s*(?:[^\s\d\[\]]\x{fe0f}?)?\s*)\]|` +
+		`\[([ xX])\]|(?:[-*+]\s+)?([☐☑☒]))(\\?\*)?(?:\s+(.*?))?\s*$`)
+	anyBox    = regexp.MustCompile(`(?m)` + box.String())
+	heading   = regexp.MustCompile(`^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$`)
+	underline = regexp.MustCompile(`^ {0,3}(=+|-{3,})\s*$`)
+	bullet    = regexp.MustCompile(`^(\s*)(?:[-*+•]|\d+[.)])\s+(\S.*)$`)
+	anyBullet = regexp.MustCompile(`(?m)` + bullet.String())
+	fenceLine = regexp.MustCompile("^\\s*(```+|~~~+)\\s*(.*?)\\s*$")
+	headLines = regexp.MustCompile(`\A(?:[\w-]+:.*\n|[ #-].*\n|\n)*\z`) // of YAML
+)
+
+// A lineKind is the kind of a line of Markdown.
+type lineKind int
+
+const (
+	words   lineKind = iota // all others
+	blank                   // without a letter or a digit
+	code                    // fenced, or a fence
+	titled                  // a heading
+	boxed                   // a box
+	comment                 // no part of the text: a comment, the head of the file, or ralph's own
+)
+
+// A fate is what became of a line.
+type fate int
+
+const (
+	unread fate = iota
+	made        // a task
+	folded      // a part of a task, or of the feature
+	left        // left out
+)
+
+// A line is a line of Markdown.
+type line struct {
+	n        int // from 1
+	kind     lineKind
+	fate     fate
+	raw      string
+	indent   int    // of a fence for the code in it
+	level    int    // of a heading
+	mark     string // of a box, as in the file
+	at       [2]int // where the mark stands in raw
+	optional bool   // a box of Kiro's: "- [ ]* …"
+	text     string // of a heading or a box
+}
+
+// Marks of boxes: an open one, those that are done, and those in progress.
+var (
+	openMarks    = []string{"", "☐"}
+	doneMarks    = []string{"x", "X", "✓", "✔", "✅", "☑", "☒"}
+	workingMarks = []string{"/", "-", "~"}
+)
+
+func (l *line) done() bool { return slices.Contains(doneMarks, l.mark) }
+
+// fenced returns the code fence that is open after a line, "" for none.
+func fenced(open, text string) string {
+	m := fenceLine.FindStringSubmatch(text)
+	switch {
+	case m == nil:
+		return open
+	case open == "" && strings.HasPrefix(m[1], "`") && strings.Contains(m[2], "`"):
+		return "" // code within a line
+	case open == "":
+		return m[1]
+	case m[2] == "" && strings.HasPrefix(m[1], open):
+		return ""
+	}
+	return open
+}
+
+// scan returns the lines of a text by their kinds.
+func scan(data []byte) (lines []*line) {
+	head := 0
+	if m := frontMatter.FindSubmatch(data); m != nil && headLines.Match(m[1]) {
+		head = strings.Count(string(m[0]), "\n")
+	}
+	fence, indent, hidden := "", 0, false
+	for text := range strings.Lines(string(data)) {
+		l := &line{n: len(lines) + 1, raw: strings.TrimRight(text, "\r\n")}
+		lines = append(lines, l)
+		l.indent = indentOf(l.raw)
+		before := fence
+		if l.n > head && !hidden {
+			fence = fenced(fence, l.raw)
+		}
+		switch start := strings.TrimSpace(l.raw); {
+		case l.n <= head, strings.HasPrefix(start, NoteMark):
+			l.kind = comment
+		case before != "" || fence != "":
+			if before == "" {
+				indent = l.indent
+			}
+			l.kind, l.indent = code, indent
+		case hidden || strings.HasPrefix(start, "<!--"):
+			_, after, ended := strings.Cut(start, "-->")
+			l.kind, hidden = comment, !ended
+			if ended && strings.TrimSpace(after) != "" {
+				l.kind = words
+			}
+		default:
+			l.look(lines)
+		}
+	}
+	return lines
+}
+
+// look sets what kind of line it is: the last of lines, outside of code.
+func (l *line) look(lines []*line) {
+	if m := heading.FindStringSubmatch(l.raw); m != nil {
+		l.kind, l.level, l.text = titled, len(m[1]), m[2]
+		return
+	}
+	if m := box.FindStringSubmatchIndex(l.raw); m != nil {
+		l.kind, l.optional = boxed, m[10] >= 0
+		for _, mark := range []int{4, 6, 8} {
+			if m[mark] >= 0 {
+				l.at = [2]int{m[mark], m[mark+1]}
+			}
+		}
+		l.mark = strings.Trim(l.raw[l.at[0]:l.at[1]], " \t\ufe0f")
+		if m[12] >= 0 {
+			l.text = l.raw[m[12]:m[13]]
+		}
+		return
+	}
+	if !strings.ContainsFunc(l.raw, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }) {
+		l.kind = blank
+		n := len(lines) - 2
+		m := underline.FindStringSubmatch(l.raw)
+		if m == nil || n < 0 || lines[n].kind != words || labelOf(lines[n]).name != "" || bullet.MatchString(lines[n].raw) ||
+			n > 0 && lines[n-1].kind == words || strings.HasPrefix(strings.TrimSpace(lines[n].raw), "|") {
+			return
+		}
+		lines[n].kind, lines[n].text, lines[n].level = titled, strings.TrimSpace(lines[n].raw), 1
+		if m[1][0] == '-' {
+			lines[n].level = 2
+		}
+	}
+}
+
+// item returns the text of a bullet, or of a line without one.
+func (l *line) item() (text string, bulleted bool) {
+	if m := bullet.FindStringSubmatch(l.raw); m != nil {
+		return strings.TrimSpace(m[2]), true
+	}
+	return strings.TrimSpace(l.raw), false
+}
+
+// counted adds the line to the count of its kind.
+func (l *line) counted(to *ralph.Reading) {
+	tally := &to.Lines
+	switch l.kind {
+	case titled:
+		tally = &to.Headings
+	case boxed:
+		tally = &to.Boxes
+	case blank:
+		return
+	case words, code, comment:
+		if !strings.ContainsFunc(l.raw, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }) {
+			return
+		}
+	}
+	tally.Read++
+	switch l.fate {
+	case made:
+		tally.Made++
+	case folded:
+		tally.Folded++
+	case left:
+		tally.Left++
+	case unread:
+	}
+}
+
+// indentOf returns the width of the leading blanks; a tab counts as four.
+func indentOf(text string) (n int) {
+	for _, c := range text {
+		switch c {
+		case ' ':
+			n++
+		case '\t':
+			n += 4
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// unindent joins lines without their common indentation.
+func unindent(lines []string) string {
+	least := -1
+	for _, l := range lines {
+		if strings.TrimSpace(l) == "" {
+			continue
+		}
+		if n := len(l) - len(strings.TrimLeft(l, " \t")); least < 0 || n < least {
+			least = n
+		}
+	}
+	var out []string
+	for _, l := range lines {
+		if len(l) >= least && least > 0 {
+			l = l[least:]
+		}
+		l = strings.TrimRight(l, " \t")
+		if l != "" || len(out) > 0 && out[len(out)-1] != "" {
+			out = append(out, l)
+		}
+	}
+	return strings.TrimSpace(strings.Join(out, "\n"))
+}

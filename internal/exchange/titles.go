@@ -1,0 +1,113 @@
+package exchange
+
+import (
+	"regexp"
+	"strings"
+)
+
+// A role is what a section of a document is for.
+type role int
+
+const (
+	plain      role = iota // text, and boxes that are tasks
+	noWork                 // "Optional", "Future", "Nice to have"
+	conditions             // "Acceptance criteria"
+	gates                  // "Quality gates": what checks all tasks
+	about                  // "Overview", "Context": its boxes are no tasks
+	oneTask                // "### Task 3: …": its boxes are the task's criteria
+)
+
+var (
+	numbering   = regexp.MustCompile(`^(?:\d+\.)*\d*[.)]?\s+`)
+	noWorkTitle = regexp.MustCompile(`^(optional|future|nice[ -]to[ -]haves?|post[ -]completion)(\s*[:(].*|` +
+		`\s+(tasks?|work|enhancements?|improvements?|ideas?|features?|items?|considerations?))?$`)
+	aboutTitle    = regexp.MustCompile(`^(\w+ )?(overview|context)(\s*\(.*\))?$`)
+	criteriaTitle = regexp.MustCompile(`^((\w+ )?(acceptance|success|completion|exit|done) (criteri(a|on)|scenarios?|tests?|checklist)` +
+		`|acceptance|criteria|acs?|done when|akzeptanzkriterien|erfolgskriterien|crit[eè]res? d.*|crit[eé]rios? (de|d).*` +
+		`|критерии .*|tiêu chí .*|验收(标准|条件)|驗收(標準|條件)|受け入れ(基準|条件)|완료 조건|인수 조건)(\s*\(.*\))?$`)
+	gatesTitle = regexp.MustCompile(`^(\w+ )?(quality gates?|(validation|verification|test) commands?|definition of done|dod)(\s*\(.*\))?$`)
+)
+
+// roleOf returns the role of a section by its title, or of the lines below a label.
+func roleOf(title string) role {
+	t := strings.TrimSpace(strings.Trim(title, "*_ "))
+	t = strings.TrimRight(numbering.ReplaceAllString(strings.ToLower(t), ""), ":： ")
+	switch {
+	case gatesTitle.MatchString(t):
+		return gates
+	case criteriaTitle.MatchString(t):
+		return conditions
+	case noWorkTitle.MatchString(t):
+		return noWork
+	case aboutTitle.MatchString(t):
+		return about
+	}
+	return plain
+}
+
+var (
+	idHeading = regexp.MustCompile(`^\[?([A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*?-?\d+(?:\.\d+)*[a-z]?)\]?[*_]*\s*(?:[:：.)–—]|\s-\s|\s)[*_]*\s*(\S.*)$`)
+	// numbered is "Task 1: …", "User Story 1.2 - …", "任务1：…".
+	numbered   = regexp.MustCompile(`^(\p{L}+(?: \p{L}+){0,2}?\s+#?|\p{Han}+\s*)(\d{1,3}(?:\.\d+)*[a-z]?)[*_]*\s*(?:[:：.)–—]|\s-\s|-\s)[*_]*\s*(.*)$`)
+	headingBox = regexp.MustCompile(`^ {0,3}#{1,6}\s+(?:[\d.]+[.)]?\s+)?\[([ xX])\]\s+\S`)
+	boxTitle   = regexp.MustCompile(`^((?:[\d.]+[.)]?\s+)?)\[([ xX])\]\s+(\S.*)$`)
+
+	// taskIDs and taskWords begin a heading that is a task, whatever is below it; groupWords and groupIDs one
+	// that has tasks below it.
+	taskIDs    = regexp.MustCompile(`^(US|ST|T|TASK|STORY|ISSUE|BUG|FEAT|TICKET)(-|\d)`)
+	groupIDs   = regexp.MustCompile(`^([PQHVM]\d|AC-?\d|FR-?\d|NFR-?\d)`)
+	taskWords  = regexp.MustCompile(`^((user |dev )?(task|story|issue|ticket)|iteration)$`)
+	groupWords = regexp.MustCompile(`^((.* )?(phase|milestone|epic|sprint|week|day|month|quarter|year|part|stage|section|chapter|module|` +
+		`release|version|batch|wave|group|level|tier|priority|track|area|round|layer|appendix|option|example|figure|table|` +
+		`objective|goal|theme|property|requirement|decision|risk|question|q|note|` +
+		`фаза|этап|спринт|эпик|веха|часть|раздел|неделя|день|fase|etapa|étape|semana|semaine|woche|tag|teil|meilenstein|abschnitt)|阶段|第)$`)
+)
+
+// A taskTitle is the heading of what may be a task.
+type taskTitle struct {
+	id    string // US-001, Story 1.1; "" if it is known by its title
+	word  string // before its number, in lower case
+	alias string // its number
+	title string
+	mark  string // of a box in it
+	sure  bool   // it is a task, whatever is below it
+	group bool   // it is none, whatever is below it
+	boxed bool
+}
+
+// taskTitleOf reads a heading. ok is false if it has neither an id nor a number.
+func taskTitleOf(text string) (t taskTitle, ok bool) {
+	text = strings.TrimSpace(strings.Trim(text, "*_ "))
+	for _, mark := range []string{"✅", "✔️", "☑️", "☑"} {
+		if bare := strings.TrimSpace(strings.Trim(text, mark)); bare != text && bare != "" {
+			text, t.mark = bare, "x"
+		}
+	}
+	if m := boxTitle.FindStringSubmatch(text); m != nil {
+		t.mark, t.title, t.boxed, t.sure = strings.TrimSpace(m[2]), strings.TrimSpace(m[1]+m[3]), true, true
+		if inner, ok := taskTitleOf(m[3]); ok {
+			inner.mark, inner.boxed, inner.sure = t.mark, true, true
+			return inner, true
+		}
+		return t, true
+	}
+	if m := idHeading.FindStringSubmatch(text); m != nil {
+		t.id, t.alias, t.title = m[1], m[1], strings.TrimSpace(m[2])
+		t.word = strings.ToLower(strings.TrimRight(m[1], "0123456789.abcdefghijklmnopqrstuvwxyz-"))
+		t.sure, t.group = taskIDs.MatchString(m[1]), groupIDs.MatchString(m[1])
+		return t, true
+	}
+	if m := numbered.FindStringSubmatch(text); m != nil {
+		m[1] = strings.TrimRight(m[1], " #")
+		t.word, t.alias, t.title = strings.ToLower(m[1]), m[2], strings.TrimSpace(m[3])
+		t.sure, t.group = taskWords.MatchString(t.word), groupWords.MatchString(t.word)
+		if strings.Contains(m[2], ".") && t.sure {
+			t.id = m[1] + " " + m[2]
+		}
+		if t.title == "" {
+			t.title = m[1] + " " + m[2]
+		}
+		return t, true
+	}
+	return t, false
+}
