@@ -97,7 +97,7 @@ type setup struct {
 	written, added bool   // all of it, or its checks
 	use            string // the agent
 	installed      []string
-	found          []project.Likely
+	found, others  []project.Likely
 }
 
 func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify []string, use string) error {
@@ -130,6 +130,9 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 		if out.Missing == "" {
 			out.Missing = project.MissingProgram(ctx, l.Command)
 		}
+	}
+	for _, l := range s.others {
+		out.Others = append(out.Others, fmt.Sprintf("`%s` (%s)", l.Command, l.File))
 	}
 	if !a.json {
 		out.SayFound(a.out)
@@ -172,7 +175,7 @@ func (a *app) configure(
 	}
 	commands := verify
 	if len(verify) == 0 {
-		s.found = project.LikelyChecks(root)
+		s.found, s.others = project.LikelyChecks(root)
 	}
 	var reports []string
 	for _, l := range s.found {

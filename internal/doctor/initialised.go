@@ -24,6 +24,7 @@ type Initialised struct {
 	State   string        `json:"state"`
 	Verify  []string      `json:"verify"`
 	From    []string      `json:"verify_from,omitempty"` // the files that the commands were derived from, if they were
+	Others  []string      `json:"verify_others,omitempty"` // other commands that would suit, with their files
 	Setup   []string      `json:"setup,omitempty"`
 	Missing string        `json:"missing,omitempty"` // what a command needs and is not installed
 	Checks  []ralph.Check `json:"checks"`            // results of the commands; empty if they were not run
@@ -54,7 +55,7 @@ func (o Initialised) SayFound(w io.Writer) {
 			"a folder of it that shall have its own: ralph init --package", o.Part)
 	}
 	switch {
-	case len(o.Verify) == 0 && o.Part != "" && len(project.LikelyChecks(o.Part)) > 0:
+	case len(o.Verify) == 0 && o.Part != "" && found(o.Part):
 		o.Say(w, "!", "no tests were found in this folder, and there are some in %[1]s: remove this ralph.yaml and run "+
 			"`ralph init` there, or name the command that checks a \"done\" here: ralph init --verify COMMAND", o.Part)
 	case len(o.Verify) == 0:
@@ -68,10 +69,19 @@ func (o Initialised) SayFound(w io.Writer) {
 		}
 		o.Say(w, "tests", "%s%s", v, from)
 	}
+	if len(o.Others) > 0 {
+		o.Say(w, "", "also found: %s; another one: verify in ralph.yaml", strings.Join(o.Others, ", "))
+	}
 	if o.Missing != "" {
 		o.Say(w, "!", "%s is not installed here, and no \"done\" can be accepted without it: install it, "+
 			"or change verify in ralph.yaml", o.Missing)
 	}
+}
+
+// found reports whether a project has tests that ralph finds.
+func found(root string) bool {
+	checks, _ := project.LikelyChecks(root)
+	return len(checks) > 0
 }
 
 // Try has the tests run in a clone, as sessions work in, and adds what makes one ready to the configuration.

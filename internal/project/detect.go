@@ -22,11 +22,12 @@ type Likely struct {
 	Command string
 	JUnit   []string // its test reports, unless it prints those of `go test -json`
 	fits    func(text []byte) bool
+	folder  string // of the project, in which it is run; "" for its root
 }
 
 // within returns the check of a folder of the project, as it is started from the project's root.
 func (l Likely) within(folder string) Likely {
-	l.File = folder + "/" + l.File
+	l.File, l.folder = folder+"/"+l.File, folder
 	l.Command = "cd " + folder + " && " + l.Command
 	l.JUnit = slices.Clone(l.JUnit)
 	for i, glob := range l.JUnit {
@@ -51,17 +52,17 @@ func (l Likely) MakeRoom(root string) error {
 const maxPackages = 20
 
 // LikelyChecks returns the verification that suits a project: that of its root, or else those of
-// the packages one level below, each in its folder; none if nothing suits.
-func LikelyChecks(root string) (list []Likely) {
-	if l := likelyCheck(root); l.Command != "" {
-		return []Likely{l}
+// the packages one level below, each in its folder; none if nothing suits. others are what else suits the root.
+func LikelyChecks(root string) (list, others []Likely) {
+	if l := candidates(root); len(l) > 0 {
+		return l[:1], l[1:]
 	}
 	for _, folder := range packages(root) {
-		if l := likelyCheck(filepath.Join(root, folder)); l.Command != "" && len(list) < maxPackages {
-			list = append(list, l.within(folder))
+		if l := candidates(filepath.Join(root, folder)); len(l) > 0 && len(list) < maxPackages {
+			list = append(list, l[0].within(folder))
 		}
 	}
-	return list
+	return list, nil
 }
 
 // packageName matches a folder that may be a package of a monorepo, and that a shell takes as it is.
@@ -87,40 +88,172 @@ func packages(root string) (folders []string) {
 	return folders
 }
 
-// likelyCheck returns the verification that suits a directory; the zero value if none does.
-// Commands that would fail in any case, such as the placeholder of npm init, are left out.
-func likelyCheck(root string) Likely {
-	report := state.PlainName + "/tests.xml"
-	js, unittest := manager(root), unittests(root)
-	for _, l := range []Likely{
-		{"go.work", "go list -f '{{.Dir}}/...' -m | xargs go test -json", nil, nil},
-		{"go.mod", "go test -json ./...", nil, nil},
-		{"Cargo.toml", "cargo test", nil, nil},
-		{"package.json", js + " test", nil, testScript},
-		{"pnpm-workspace.yaml", "pnpm -r test", nil, nil},
-		{"package.json", "npm test --workspaces --if-present", nil, workspaces.Match},
-		{"deno.json", "deno test", nil, nil},
-		{"pyproject.toml", python(root) + " -m " + unittest, nil, func([]byte) bool { return unittest != "" }},
-		{"requirements.txt", python(root) + " -m " + unittest, nil, func([]byte) bool { return unittest != "" }},
-		{"tox.ini", "tox -q", nil, nil},
-		{"pyproject.toml", python(root) + " -m pytest -q --junitxml=" + report, []string{report}, nil},
-		{"requirements.txt", python(root) + " -m pytest -q --junitxml=" + report, []string{report}, hasTests(root)},
-		{"setup.py", python(root) + " -m pytest -q --junitxml=" + report, []string{report}, hasTests(root)},
-		{"gradlew", "./gradlew test", []string{"**/build/test-results/test/*.xml"}, nil},
-		{"pom.xml", "mvn -q test", []string{"**/target/surefire-reports/*.xml"}, nil},
-		{"mix.exs", "mix test", nil, nil},
-		{".rspec", "bundle exec rspec", nil, nil},
-		{"composer.json", "composer test", nil, composerTest.Match},
-		{"justfile", "just test", nil, testTarget.Match},
-		{"Makefile", "make test", nil, testTarget.Match},
-	} {
-		text, err := os.ReadFile(filepath.Join(root, l.File))
-		if err == nil && (l.fits == nil || l.fits(text)) {
-			return l
+// candidates returns the verifications that suit a directory, the best one first. Commands that would fail in any
+// case, such as the placeholder of npm init, are left out.
+func candidates(root string) (list []Likely) {
+	for _, l := range slices.Concat(languages(root), pythons(root), runners, plainPython(root)) {
+		files, err := filepath.Glob(filepath.Join(root, l.File))
+		if err != nil || len(files) == 0 {
+			continue
+		}
+		text, err := os.ReadFile(files[0])
+		if err != nil || l.fits != nil && !l.fits(text) ||
+			slices.ContainsFunc(list, func(c Likely) bool { return c.Command == l.Command }) {
+			continue
+		}
+		l.File = filepath.Base(files[0])
+		if rel, err := filepath.Rel(root, files[0]); err == nil {
+			l.File = rel
+		}
+		list = append(list, l)
+	}
+	return list
+}
+
+// report is the file into which tests report that are told so.
+const report = state.PlainName + "/tests.xml"
+
+// languages are the checks by the files of a language or of its package manager.
+func languages(root string) []Likely {
+	js := manager(root)
+	has := func(pattern string) func([]byte) bool {
+		return func([]byte) bool { return exists(root, pattern) }
+	}
+	bun := func(text []byte) bool { return js == "bun run" && !testScript(text) && jsTests(root) }
+	gradle, maven := "gradle", "mvn"
+	if exists(root, "gradlew") {
+		gradle = "./gradlew"
+	}
+	if exists(root, "mvnw") {
+		maven = "./mvnw"
+	}
+	gradleReports, mavenReports := []string{"**/build/test-results/test/*.xml"}, []string{"**/target/surefire-reports/*.xml"}
+	return []Likely{
+		{"go.work", "go list -f '{{.Dir}}/...' -m | xargs go test -json", nil, nil, ""},
+		{"go.mod", "go test -json ./...", nil, nil, ""},
+		{"Cargo.toml", "cargo test", nil, nil, ""},
+		{"package.json", js + " test", nil, testScript, ""},
+		{"package.json", "bun test --reporter=junit --reporter-outfile=" + report, []string{report}, bun, ""},
+		{"pnpm-workspace.yaml", "pnpm -r test", nil, nil, ""},
+		{"package.json", "npm test --workspaces --if-present", nil, workspaces.Match, ""},
+		{"deno.json*", "deno task test", nil, denoTask.Match, ""},
+		{"deno.json*", "deno test", nil, nil, ""},
+		{"build.gradle*", gradle + " test", gradleReports, nil, ""},
+		{"gradlew", "./gradlew test", gradleReports, nil, ""},
+		{"pom.xml", maven + " -q test", mavenReports, nil, ""},
+		{"build.sbt", "sbt test", nil, nil, ""},
+		{"mix.exs", "mix test", nil, nil, ""},
+		{".rspec", "bundle exec rspec", nil, nil, ""},
+		{"spec/*_helper.rb", "bundle exec rspec", nil, nil, ""},
+		{"bin/rails", "bin/rails test", nil, has("test"), ""},
+		{"Rakefile", "bundle exec rake test", nil, rakeTest.Match, ""},
+		{"composer.json", "composer test", nil, composerTest.Match, ""},
+		{"phpunit.xml*", "vendor/bin/phpunit --log-junit " + report, []string{report}, nil, ""},
+		{"*.sln*", "dotnet test", nil, nil, ""},
+		{"*.??proj", "dotnet test", nil, nil, ""},
+		{"Package.swift", "swift test", nil, has("Tests"), ""},
+		{"pubspec.yaml", "flutter test", nil, flutter.Match, ""},
+		{"pubspec.yaml", "dart test", nil, has("test"), ""},
+		{"build.zig", "zig build test", nil, zigTest.Match, ""},
+		{
+			"CMakeLists.txt", "cmake -B build && cmake --build build && ctest --test-dir build --output-on-failure --no-tests=error",
+			nil, ctest.Match, "",
+		},
+		{"MODULE.bazel", "bazel test //...", nil, nil, ""},
+		{"WORKSPACE*", "bazel test //...", nil, nil, ""},
+	}
+}
+
+// pythons are the checks of a Python project: by its own environment, its package manager, or the machine's Python.
+func pythons(root string) []Likely {
+	run, pytest := python(root), python(root)+" -m pytest"
+	for _, m := range pythonManagers {
+		if exists(root, m.lock) && virtual(root) == "" {
+			run, pytest = m.program+" run python", m.program+" run pytest"
 		}
 	}
-	return Likely{}
+	unittest := unittests(root)
+	is := func([]byte) bool { return unittest != "" }
+	no := func([]byte) bool { return !namesPytest(root) }
+	tests := hasTests(root)
+	with := func(file string, fits func([]byte) bool) Likely {
+		return Likely{file, pytest + " -q --junitxml=" + report, []string{report}, fits, ""}
+	}
+	return []Likely{
+		{"manage.py", run + " manage.py test", nil, no, ""},
+		{"pyproject.toml", run + " -m " + unittest, nil, is, ""},
+		{"requirements.txt", run + " -m " + unittest, nil, is, ""},
+		{"tox.ini", "tox -q", nil, nil, ""},
+		{"noxfile.py", "nox", nil, nil, ""},
+		with("pyproject.toml", nil),
+		with("requirements.txt", tests),
+		with("setup.py", tests),
+		with("Pipfile", tests),
+		with("pytest.ini", nil),
+	}
 }
+
+// plainPython are the checks of Python files without a list of what they need.
+func plainPython(root string) (list []Likely) {
+	for _, file := range []string{"test*.py", "tests/test*.py", "test/test*.py"} {
+		if unittest := unittests(root); unittest != "" {
+			list = append(list, Likely{file, python(root) + " -m " + unittest, nil, nil, ""})
+		} else {
+			list = append(list, Likely{file, python(root) + " -m pytest -q --junitxml=" + report, []string{report}, hasTests(root), ""})
+		}
+	}
+	return list
+}
+
+// pythonManagers are the package managers of Python by their lock files.
+var pythonManagers = []struct{ lock, program, setup string }{
+	{"uv.lock", "uv", "uv sync --frozen"},
+	{"poetry.lock", "poetry", "poetry install --no-interaction"},
+	{"pdm.lock", "pdm", "pdm sync"},
+	{"Pipfile.lock", "pipenv", "pipenv sync --dev"},
+}
+
+// runners are the checks by files with commands of all kinds of projects.
+var runners = []Likely{
+	{"mise.toml", "mise run test", nil, miseTest.Match, ""},
+	{".mise.toml", "mise run test", nil, miseTest.Match, ""},
+	{"Taskfile*.y*ml", "task test", nil, taskTest.Match, ""},
+	{"[jJ]ustfile", "just test", nil, testTarget.Match, ""},
+	{".justfile", "just test", nil, testTarget.Match, ""},
+	{"[mM]akefile", "make test", nil, testTarget.Match, ""},
+	{"GNUmakefile", "make test", nil, testTarget.Match, ""},
+	{"[mM]akefile", "make check", nil, checkTarget.Match, ""},
+}
+
+// exists reports whether a folder has a file that matches a pattern.
+func exists(root, pattern string) bool {
+	found, err := filepath.Glob(filepath.Join(root, pattern))
+	return err == nil && len(found) > 0
+}
+
+// jsTests reports whether a folder or one below it has tests that bun finds.
+func jsTests(root string) bool {
+	for _, name := range []string{"*.test.*s*", "*_test.*s*", "*.spec.*s*", "*_spec.*s*"} {
+		for _, folder := range []string{"", "*/", "*/*/"} {
+			found, err := filepath.Glob(filepath.Join(root, folder+name))
+			if err == nil && slices.ContainsFunc(found, func(p string) bool { return !strings.Contains(p, "node_modules") }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var (
+	denoTask    = regexp.MustCompile(`"tasks"\s*:\s*\{[^}]*"test"\s*:`)
+	rakeTest    = regexp.MustCompile(`TestTask|task\s+:?["']?test\b`)
+	flutter     = regexp.MustCompile(`(?m)^\s+sdk:\s*flutter`)
+	zigTest     = regexp.MustCompile(`step\("test"`)
+	ctest       = regexp.MustCompile(`(?im)^\s*(enable_testing\s*\(|include\s*\(\s*CTest)`)
+	miseTest    = regexp.MustCompile(`(?m)^\[tasks\.["']?test["']?\]|^\[tasks\](.*\n)*?test\s*=`)
+	taskTest    = regexp.MustCompile(`(?m)^tasks:(.*\n)*?\s+["']?test["']?:`)
+	checkTarget = regexp.MustCompile(`(?m)^check([ \t][^:=#\n]*)?:([^=]|$)`)
+)
 
 // workspaces matches a package.json whose packages have their own tests.
 var workspaces = regexp.MustCompile(`"workspaces"\s*:`)
@@ -233,11 +366,12 @@ func unittests(root string) string {
 // of the packages below that [LikelyChecks] finds.
 func likelySetup(root string) []string {
 	commands := setupOf(root)
-	for _, l := range LikelyChecks(root) {
-		folder := filepath.Dir(l.File)
-		if folder == "." {
+	checks, _ := LikelyChecks(root)
+	for _, l := range checks {
+		if l.folder == "" {
 			continue
 		}
+		folder := l.folder
 		for _, c := range setupOf(filepath.Join(root, folder)) {
 			commands = append(commands, "cd "+folder+" && "+c)
 		}
@@ -251,6 +385,8 @@ func setupOf(root string) (commands []string) {
 	switch {
 	case has("pnpm-lock.yaml"):
 		commands = append(commands, "pnpm install --frozen-lockfile")
+	case has("bun.lock") || has("bun.lockb"):
+		commands = append(commands, "bun install --frozen-lockfile")
 	case has("yarn.lock"):
 		commands = append(commands, "yarn install --frozen-lockfile")
 	case has("package-lock.json"):
@@ -264,9 +400,19 @@ func setupOf(root string) (commands []string) {
 	if has("Cargo.lock") {
 		commands = append(commands, "cargo fetch --locked")
 	}
-	if own := virtual(root); own != "" && has("uv.lock") {
-		commands = append(commands, "uv sync --frozen")
-	} else if own != "" {
+	for _, other := range [][2]string{
+		{"Gemfile.lock", "bundle install"}, {"composer.lock", "composer install --no-interaction"}, {"mix.lock", "mix deps.get"},
+	} {
+		if has(other[0]) {
+			commands = append(commands, other[1])
+		}
+	}
+	for _, m := range pythonManagers {
+		if has(m.lock) && (m.lock == "uv.lock" || virtual(root) == "") {
+			return append(commands, m.setup)
+		}
+	}
+	if own := virtual(root); own != "" {
 		commands = append(commands, virtualSetup(root, own))
 	}
 	return commands

@@ -106,6 +106,57 @@ func TestLikelyChecks(t *testing.T) {
 		{"just with a variable", map[string]string{"justfile": "test := '1'\n"}, ""},
 		{"make with a variable", map[string]string{"Makefile": "test := 1\n"}, ""},
 		{"make without", map[string]string{"Makefile": "tests:\n\ttrue\n"}, ""},
+		{"uv without an environment", map[string]string{"pyproject.toml": "", "uv.lock": ""}, "uv run pytest -q --junitxml=.ralph/tests.xml"},
+		{"uv with an environment", map[string]string{"pyproject.toml": "", "uv.lock": "", ".venv/bin/python": ""}, ".venv/bin/python" + pytest},
+		{"uv with unittest", map[string]string{"pyproject.toml": "", "uv.lock": "", "tests/test_a.py": module}, "uv run python -m unittest discover -s tests"},
+		{"poetry", map[string]string{"pyproject.toml": "[tool.poetry]\n", "poetry.lock": ""}, "poetry run pytest -q --junitxml=.ralph/tests.xml"},
+		{"pipenv", map[string]string{"Pipfile": "", "Pipfile.lock": "", "tests/test_a.py": ""}, "pipenv run pytest -q --junitxml=.ralph/tests.xml"},
+		{"pdm", map[string]string{"pyproject.toml": "", "pdm.lock": ""}, "pdm run pytest -q --junitxml=.ralph/tests.xml"},
+		{"unittest without a manifest", map[string]string{"test_s.py": module}, python + " -m unittest"},
+		{"unittest in a folder without a manifest", map[string]string{"tests/test_s.py": module}, python + " -m unittest discover -s tests"},
+		{"functions without a manifest", map[string]string{"test_s.py": "def test(): pass\n"}, python + pytest},
+		{"a script that is called like a test", map[string]string{"testing.py": ""}, ""},
+		{"python files beside a Makefile", map[string]string{"test_s.py": module, "Makefile": "test:\n\ttrue\n"}, "make test"},
+		{"django", map[string]string{"manage.py": "", "requirements.txt": "django\n", "app/tests.py": module}, python + " manage.py test"},
+		{"django with uv", map[string]string{"manage.py": "", "pyproject.toml": "", "uv.lock": ""}, "uv run python manage.py test"},
+		{"django with pytest", map[string]string{"manage.py": "", "requirements.txt": "pytest-django\n", "test_a.py": ""}, python + pytest},
+		{"nox", map[string]string{"noxfile.py": "", "pyproject.toml": ""}, "nox"},
+		{"gradle's wrapper", map[string]string{"gradlew": "", "build.gradle.kts": ""}, "./gradlew test"},
+		{"gradle without a wrapper", map[string]string{"build.gradle": ""}, "gradle test"},
+		{"maven's wrapper", map[string]string{"mvnw": "", "pom.xml": ""}, "./mvnw -q test"},
+		{"sbt", map[string]string{"build.sbt": ""}, "sbt test"},
+		{
+			"bun without a script",
+			map[string]string{"package.json": "{}", "bun.lock": "", "src/a.test.ts": ""},
+			"bun test --reporter=junit --reporter-outfile=.ralph/tests.xml",
+		},
+		{"bun without a test", map[string]string{"package.json": "{}", "bun.lock": "", "node_modules/x/a.test.js": ""}, ""},
+		{"deno with a task", map[string]string{"deno.jsonc": `{"tasks": {"dev": "x", "test": "deno test -A"}}`}, "deno task test"},
+		{"rails", map[string]string{"bin/rails": "", "Gemfile": "", "test/a_test.rb": ""}, "bin/rails test"},
+		{"rails with rspec", map[string]string{"bin/rails": "", "spec/rails_helper.rb": "", "test/a_test.rb": ""}, "bundle exec rspec"},
+		{"rspec without its file", map[string]string{"spec/spec_helper.rb": ""}, "bundle exec rspec"},
+		{"rake", map[string]string{"Rakefile": "Rake::TestTask.new(:test)\n"}, "bundle exec rake test"},
+		{"rake without tests", map[string]string{"Rakefile": "task :build\n"}, ""},
+		{".NET by its solution", map[string]string{"A.sln": "", "src/A.csproj": ""}, "dotnet test"},
+		{".NET by its project", map[string]string{"A.csproj": ""}, "dotnet test"},
+		{
+			"CMake", map[string]string{"CMakeLists.txt": "project(a)\nenable_testing()\n"},
+			"cmake -B build && cmake --build build && ctest --test-dir build --output-on-failure --no-tests=error",
+		},
+		{"CMake without tests", map[string]string{"CMakeLists.txt": "project(a)\n"}, ""},
+		{"bazel", map[string]string{"MODULE.bazel": ""}, "bazel test //..."},
+		{"a Taskfile", map[string]string{"Taskfile.yml": "version: '3'\ntasks:\n  build:\n    cmds: [x]\n  test:\n    cmds: [y]\n"}, "task test"},
+		{"a Taskfile without", map[string]string{"Taskfile.yml": "version: '3'\ntasks:\n  build:\n    cmds: [x]\n"}, ""},
+		{"mise", map[string]string{"mise.toml": "[tools]\ngo = '1'\n[tasks.test]\nrun = 'x'\n"}, "mise run test"},
+		{"mise without", map[string]string{"mise.toml": "[tools]\ngo = '1'\n"}, ""},
+		{"just with a capital", map[string]string{"Justfile": "test:\n\ttrue\n"}, "just test"},
+		{"make check", map[string]string{"Makefile": "check: all\n\ttrue\n"}, "make check"},
+		{"make by another name", map[string]string{"GNUmakefile": "test:\n\ttrue\n"}, "make test"},
+		{"phpunit", map[string]string{"phpunit.xml.dist": "", "composer.json": "{}"}, "vendor/bin/phpunit --log-junit .ralph/tests.xml"},
+		{"swift", map[string]string{"Package.swift": "", "Tests/A/a.swift": ""}, "swift test"},
+		{"dart", map[string]string{"pubspec.yaml": "name: a\n", "test/a_test.dart": ""}, "dart test"},
+		{"flutter", map[string]string{"pubspec.yaml": "dependencies:\n  flutter:\n    sdk: flutter\n"}, "flutter test"},
+		{"zig", map[string]string{"build.zig": `b.step("test", "")`}, "zig build test"},
 		{
 			"packages one level below",
 			map[string]string{
@@ -133,13 +184,49 @@ func TestLikelyChecks(t *testing.T) {
 				}
 			}
 			var got []string
-			for _, l := range LikelyChecks(root) {
+			checks, _ := LikelyChecks(root)
+			for _, l := range checks {
 				got = append(got, l.Command)
 			}
 			if got := strings.Join(got, "; "); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestOtherChecks is what `ralph init` names beside the check that it takes.
+func TestOtherChecks(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module x\n", "package.json": `{"scripts": {"test": "jest"}}`, "Makefile": "test:\n\ttrue\n"} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	checks, others := LikelyChecks(root)
+	for _, l := range append(checks, others...) {
+		got = append(got, l.Command+" of "+l.File)
+	}
+	if want := []string{"go test -json ./... of go.mod", "npm test of package.json", "make test of Makefile"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestSetupOfAPackageManager is what gets a fresh clone ready, by the lock file.
+func TestSetupOfAPackageManager(t *testing.T) {
+	for lock, want := range map[string]string{
+		"uv.lock": "uv sync --frozen", "poetry.lock": "poetry install --no-interaction", "pdm.lock": "pdm sync", "Pipfile.lock": "pipenv sync --dev",
+		"bun.lock": "bun install --frozen-lockfile", "Gemfile.lock": "bundle install", "composer.lock": "composer install --no-interaction",
+		"mix.lock": "mix deps.get", "pnpm-lock.yaml": "pnpm install --frozen-lockfile", "package-lock.json": "npm ci --no-audit --no-fund",
+	} {
+		root := t.TempDir()
+		if err := os.WriteFile(filepath.Join(root, lock), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := likelySetup(root); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s: %q, want %q", lock, got, want)
+		}
 	}
 }
 
