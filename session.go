@@ -248,8 +248,9 @@ type Check struct {
 	Exit    int     `json:"exit"` // -1 if it was stopped or could not be started
 	Seconds float64 `json:"seconds"`
 	Passed  bool    `json:"passed"`
-	Tail    string  `json:"tail"`  // the end of its output
-	Error   string  `json:"error"` // why it was stopped or could not be started
+	Tail    string  `json:"tail"`            // the end of its output
+	Error   string  `json:"error"`           // why it was stopped or could not be started
+	Cause   Cause   `json:"cause,omitempty"` // what it lacked in the sandbox
 
 	// Tests by name, where the command reported them (go test -json, JUnit XML):
 	Failures []string `json:"failures,omitempty"` // fail now, but did not before the task began

@@ -69,11 +69,19 @@ func (r *runner) stopRed(ctx context.Context, red []ralph.Check, why string) err
 		return err
 	}
 	if !r.Daemon {
-		return &end{ralph.ExitUsage, why + ". Fix them" + r.nameTests(red) + ", or `ralph run --on-red first`"}
+		return &end{ralph.ExitUsage, why + r.remedy(red)}
 	}
 	r.red.waits = true
 	reason := "until your tests pass: " + why + " (`ralph verify` runs them; verify.on_red)"
 	return cmp.Or(r.state(ctx, "waiting", reason, time.Time{}), errAgain)
+}
+
+// remedy says what to do about what fails.
+func (c course) remedy(red []ralph.Check) string {
+	if i := slices.IndexFunc(red, func(c ralph.Check) bool { return c.Cause != "" }); i >= 0 {
+		return ". " + red[i].Cause.Advice() + "; or `ralph run --on-red go`"
+	}
+	return ". Fix them" + c.nameTests(red) + ", or `ralph run --on-red first`"
 }
 
 // nameTests suggests test names as a way out if tests were red for long and no command names them.

@@ -70,10 +70,16 @@ func (l *Loop) kept(ctx context.Context, task ralph.Task) (c ralph.Change, commi
 // unready ends the run if a workspace's set-up failed: no other workspace would fare better.
 func unready(err error) error {
 	if _, ok := errors.AsType[*workspace.SetupError](err); ok {
-		return &end{ralph.ExitUsage, err.Error()}
+		return unequipped{err}
 	}
 	return err
 }
+
+// An unequipped is a failed set-up, which ends a run.
+type unequipped struct{ error }
+
+// Unwrap is the set-up's error, and the end of a run.
+func (u unequipped) Unwrap() []error { return []error{u.error, &end{ralph.ExitUsage, u.Error()}} }
 
 // placeOf takes the place where an open session works, or its substitute: the workspace with the work it has handed
 // over, or the person's folder.

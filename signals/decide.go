@@ -448,6 +448,8 @@ func how(c ralph.Check) string {
 		return c.Error
 	case len(c.Failures) > 0:
 		return fmt.Sprintf("exits %d (%s)", c.Exit, FileList(c.Failures))
+	case c.Cause != "":
+		return fmt.Sprintf("exits %d (%s: `%s` in ralph.yaml)", c.Exit, c.Cause.Said(), c.Cause.Key())
 	}
 	return fmt.Sprintf("exits %d", c.Exit)
 }

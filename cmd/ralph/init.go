@@ -158,7 +158,7 @@ func (a *app) configure(
 	}
 	again := state.Prepare(ctx, root, own, a.environ)
 	lacks := !s.written && !section(s.text, "verify")
-	if again != nil && !(lacks && errors.Is(again, state.ErrProject)) {
+	if again != nil && !errors.Is(again, state.ErrProject) {
 		return s, again
 	}
 	if !s.written && use != "" {
@@ -170,8 +170,8 @@ func (a *app) configure(
 	if !s.written && !lacks && len(verify) > 0 {
 		return s, usage(fmt.Errorf("%s exists already: set verify in it", s.path))
 	}
-	if !s.written && again == nil && len(verify) == 0 {
-		return s, nil
+	if !s.written && len(verify) == 0 && (again == nil || !lacks) {
+		return s, nil // as it is there
 	}
 	commands := verify
 	if len(verify) == 0 {
@@ -185,7 +185,7 @@ func (a *app) configure(
 	case s.written:
 		s.text = string(config.Starter(s.use, commands, reports...))
 	case len(commands) == 0:
-		return s, usage(fmt.Errorf("%w; nothing checks a \"done\" yet: `ralph init --verify COMMAND` adds what does", again))
+		return s, nil // which is said
 	default:
 		s.text, s.added = s.text+"\n"+config.StarterVerify(commands, reports...), true
 	}
@@ -210,20 +210,23 @@ func (a *app) check(
 		}
 		return nil
 	}
-	if try {
-		if err := out.Try(ctx, p, db); err != nil {
+	if out.Setup = p.Config.Workspace.Setup; try {
+		if err := out.Find(p); err != nil {
 			return err
 		}
+	}
+	if err := out.Try(ctx, p, db); err != nil {
+		return err
+	}
+	if out.Failed != "" && !a.json {
+		out.Say(a.out, "!", "%s", out.Failed)
 	}
 	for _, c := range out.Checks { // they ran in a workspace
 		if err := show(c, nil); err != nil {
 			return err
 		}
 	}
-	if len(out.Checks) == 0 {
-		out.Checks, out.Red, err = p.Verify(ctx, db, 0, show)
-	}
-	return err
+	return nil
 }
 
 // present lists the agents whose programs are in PATH, and sets use to that which works unless it is named: claude

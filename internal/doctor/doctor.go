@@ -505,6 +505,8 @@ func verification(ctx context.Context, p *project.Project, db *store.DB, verifyi
 	for _, c := range checks {
 		f := Finding{"verification", c.Passed, words.Check(c, 0), ""}
 		switch {
+		case !c.Passed && red && c.Cause != "":
+			f.Mend = c.Cause.Advice()
 		case !c.Passed && !red:
 			f.OK, f.Mend = true, "a run begins all the same: "+Excused
 			f.Found = text.Line(c.Command+": red already: "+strings.Join(c.Failures, ", "), 1000)

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/config"
 	"ralph/internal/project"
 	"ralph/store"
 )
@@ -23,12 +25,13 @@ type Initialised struct {
 	Common  string        `json:"git_common_dir"`
 	State   string        `json:"state"`
 	Verify  []string      `json:"verify"`
-	From    []string      `json:"verify_from,omitempty"` // the files that the commands were derived from, if they were
+	From    []string      `json:"verify_from,omitempty"`   // the files that the commands were derived from, if they were
 	Others  []string      `json:"verify_others,omitempty"` // other commands that would suit, with their files
 	Setup   []string      `json:"setup,omitempty"`
-	Missing string        `json:"missing,omitempty"` // what a command needs and is not installed
-	Checks  []ralph.Check `json:"checks"`            // results of the commands; empty if they were not run
-	Red     bool          `json:"red"`               // a failing command prevents a run
+	Failed  string        `json:"setup_failed,omitempty"` // how the set-up failed, and what to do
+	Missing string        `json:"missing,omitempty"`      // what a command needs and is not installed
+	Checks  []ralph.Check `json:"checks"`                 // results of the commands; empty if they were not run
+	Red     bool          `json:"red"`                    // a failing command prevents a run
 
 	Agent  string   `json:"agent,omitempty"`  // which works, if the configuration was written
 	Agents []string `json:"agents,omitempty"` // those whose programs are in PATH
@@ -84,17 +87,20 @@ func found(root string) bool {
 	return len(checks) > 0
 }
 
-// Try has the tests run in a clone, as sessions work in, and adds what makes one ready to the configuration.
-func (o *Initialised) Try(ctx context.Context, p *project.Project, db *store.DB) error {
-	at, checks, red, err := p.Try(ctx, db)
-	if err != nil {
-		return err
-	}
-	o.Setup, o.Checks, o.Red = at.Setup, append(o.Checks, checks...), red
+// Find adds what makes a clone ready, in which sessions work, to the configuration.
+func (o *Initialised) Find(p *project.Project) error {
+	at := config.StarterWorkspace{Setup: p.LikelySetup()}
+	o.Setup = at.Setup
 	text, err := os.ReadFile(o.Config)
 	if err == nil {
 		err = os.WriteFile(o.Config, append(text, at.Starter()...), 0o644)
 	}
+	return err
+}
+
+// Try has the tests run in such a clone. That it cannot be made ready is no error, but what init found.
+func (o *Initialised) Try(ctx context.Context, p *project.Project, db *store.DB) (err error) {
+	o.Checks, o.Red, o.Failed, err = p.Try(ctx, db, o.Setup)
 	return err
 }
 
@@ -126,13 +132,23 @@ func (o Initialised) SayWorkspace(w io.Writer) {
 
 // SayNext prints what to do next.
 func (o Initialised) SayNext(w io.Writer, noCheck bool) {
+	var lacks ralph.Cause
+	for _, c := range o.Checks {
+		lacks = cmp.Or(lacks, c.Cause)
+	}
 	run := `ralph run "TITLE" --verify "COMMAND THAT PROVES IT"`
 	fmt.Fprintln(w)
 	switch {
+	case o.Failed != "":
+		fmt.Fprintln(w, "A run does not begin before the set-up works. It is in ralph.yaml; `ralph init` tries it again.")
+		return
 	case len(o.Verify) > 0 && noCheck:
 		fmt.Fprintln(w, "The tests were not run: `ralph verify` does. A run does not begin while they fail.")
 	case o.Red && o.Missing != "":
 		fmt.Fprintf(w, "A run does not begin before %s is installed, or verify in ralph.yaml is changed.\n", o.Missing)
+		return
+	case o.Red && lacks != "":
+		fmt.Fprintf(w, "A run does not begin before your tests pass: %s.\n", lacks.Advice())
 		return
 	case o.Red:
 		fmt.Fprintln(w, "Your tests fail already. Fix them, or `ralph run --on-red first`: "+

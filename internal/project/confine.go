@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -72,6 +73,22 @@ func (p *Project) Confine(ctx context.Context) (c Confinement, err error) {
 			strings.Join(c.Sandbox.Why, "; "), c.Sandbox.Name))
 	}
 	return c, nil
+}
+
+// withheld lists what the sandbox keeps from the commands that check work.
+func (p *Project) withheld() (list []ralph.Cause) {
+	if name := p.Confinement.Sandbox.Name; name == "" || name == sandbox.None {
+		return nil
+	}
+	if p.Confinement.Sandbox.Name == sandbox.Bubblewrap && !p.Config.Verify.Network {
+		list = append(list, ralph.NoNetwork, ralph.NoService)
+	}
+	if !slices.ContainsFunc(p.Config.Sandbox.Show, func(path string) bool {
+		return filepath.Base(path) == "docker.sock"
+	}) {
+		list = append(list, ralph.NoDocker)
+	}
+	return list
 }
 
 // Said describes the sandbox and what it does not enforce.

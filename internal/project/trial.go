@@ -2,21 +2,27 @@ package project
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"ralph"
-	"ralph/internal/config"
+	"ralph/loop/workspace"
 	"ralph/store"
 )
 
-// Try makes a workspace of the project, as sessions work in, and verifies what is committed in it. checks are the
-// results.
+// LikelySetup returns the commands that seem to prepare a fresh clone of the project.
+func (p *Project) LikelySetup() []string { return likelySetup(p.Root) }
+
+// Try makes a workspace of the project with these commands, as sessions work in, and verifies what is committed in it.
+// checks are the results; failed says how the set-up failed, which is no error but found out.
 func (p *Project) Try(
-	ctx context.Context, db *store.DB,
-) (found config.StarterWorkspace, checks []ralph.Check, red bool, err error) {
-	found.Setup = likelySetup(p.Root)
+	ctx context.Context, db *store.DB, setup []string,
+) (checks []ralph.Check, red bool, failed string, err error) {
 	own := *p
-	own.Config.Workspace.Setup = found.Setup
+	own.Config.Workspace.Setup = setup
 	checks, red, err = own.Verify(ctx, db, 0, func(ralph.Check, io.ReadSeeker) error { return nil })
-	return found, checks, red, err
+	if setup, ok := errors.AsType[*workspace.SetupError](err); ok {
+		return nil, true, setup.Error(), nil
+	}
+	return checks, red, "", err
 }

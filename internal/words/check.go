@@ -41,5 +41,8 @@ func Check(c ralph.Check, tail int) string {
 			b.WriteString("\n  | " + l)
 		}
 	}
+	if c.Cause != "" {
+		b.WriteString("\n  → " + c.Cause.Advice())
+	}
 	return b.String()
 }

@@ -35,6 +35,7 @@ type Rules struct {
 	Tests       []string                  // globs of test files, "auto" for the conventions
 	Guard       Guard                     // what else people decide on
 	Enter       proc.Enter                // runs the commands in a sandbox; nil is no sandbox
+	Withheld    []ralph.Cause             // what that keeps from them, though the machine may have it
 }
 
 // The values of [Rules.Proof]: when the tests of a change are run on the code as it was before, too.
@@ -200,8 +201,29 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 			return Outcome{}, fmt.Errorf("output of %s: %w", command, err)
 		}
 	}
+	if !check.Passed {
+		if check.Cause, err = r.cause(log, begin, check.Tail); err != nil {
+			return Outcome{}, fmt.Errorf("output of %s: %w", command, err)
+		}
+	}
 	_, err = fmt.Fprintf(log, "\n→ exit %d after %.1f s %s\n\n", check.Exit, check.Seconds, check.Error)
 	return Outcome{Check: check, Tests: tests, Text: said, Controls: controls}, err
+}
+
+// causeHead is how much of the beginning of a failed command's output is searched for what it lacked, beside its end.
+const causeHead = 64 << 10
+
+// cause returns what a failed command lacked for the sandbox withholds it.
+func (r Rules) cause(log *os.File, begin int64, tail string) (ralph.Cause, error) {
+	if len(r.Withheld) == 0 {
+		return "", nil
+	}
+	head, err := io.ReadAll(io.NewSectionReader(log, begin, causeHead))
+	cause := ralph.CauseOf(string(head) + "\n" + tail)
+	if !slices.Contains(r.Withheld, cause) {
+		cause = ""
+	}
+	return cause, err
 }
 
 // unended returns why a command did not end by itself; "" if it did. Limited is ctx with the command's time limit.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"ralph"
 	"ralph/internal/proc"
 )
 
@@ -42,10 +43,17 @@ func (p *Pool) given(ctx context.Context) (given, error) {
 }
 
 // A SetupError says that a workspace's set-up failed.
-type SetupError struct{ Command, Said string }
+type SetupError struct {
+	Command, Said string
+	Cause         ralph.Cause // what it lacked on this machine: set-up has the network
+}
 
 // Error also says what to do.
 func (e *SetupError) Error() string {
+	if e.Cause != "" {
+		return fmt.Sprintf("workspace.setup: %q failed: %s; `ralph init` tries it again: %s",
+			e.Command, e.Cause.Said(), e.Said)
+	}
 	return fmt.Sprintf("workspace.setup: %q fails in a workspace; fix it in ralph.yaml: %s",
 		e.Command, e.Said)
 }
@@ -143,11 +151,13 @@ func (w *Workspace) commands(ctx context.Context, commands []string) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil:
-			return &SetupError{command, err.Error()}
+			return &SetupError{Command: command, Said: err.Error()}
 		case over != nil:
-			return &SetupError{command, fmt.Sprintf("it took longer than %s", p.Timeout)}
+			said := fmt.Sprintf("it took longer than %s", p.Timeout)
+			return &SetupError{command, said, ralph.CauseOf(result.Output)}
 		case result.Exit.Code != 0:
-			return &SetupError{command, fmt.Sprintf("exit status %d: %s", result.Exit.Code, strings.TrimSpace(result.Output))}
+			said := fmt.Sprintf("exit status %d: %s", result.Exit.Code, strings.TrimSpace(result.Output))
+			return &SetupError{command, said, ralph.CauseOf(result.Output)}
 		}
 	}
 	return nil

@@ -1,0 +1,64 @@
+package ralph
+
+import "regexp"
+
+// A Cause is what a command lacked that failed, as far as its output shows; "" if that shows nothing.
+type Cause string
+
+// The causes of failures that are outside of the code under test.
+const (
+	NoNetwork Cause = "network" // no host could be looked up or reached
+	NoService Cause = "service" // nobody listened at an address
+	NoDocker  Cause = "docker"  // Docker's socket could not be reached
+)
+
+// signs are what programs print that lack something, the most particular cause first.
+var signs = []struct {
+	cause Cause
+	said  *regexp.Regexp
+}{
+	{NoDocker, regexp.MustCompile(`(?i)cannot connect to the docker daemon|docker\.sock|valid docker environment|` +
+		`rootless docker not found|working container runtime|docker daemon is not running|failed to connect to the docker API`)},
+	{NoNetwork, regexp.MustCompile(`(?i)network is unreachable|no route to host|could not resolve|couldn't resolve|cannot resolve|` +
+		`name resolution|name or service not known|nodename nor servname|failed to lookup address|no such host|` +
+		`UnknownHostException|getaddrinfo|ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|ENETDOWN|ERR_INTERNET_DISCONNECTED`)},
+	{NoService, regexp.MustCompile(`(?i)connection ?refused|ECONNREFUSED|actively refused|could not connect to server|` +
+		`can't connect to (local )?(mysql|server)|connection to server (at|on) .* failed|\.s\.PGSQL|mysqld?\.sock|redis\.sock|` +
+		`permission denied.*\.sock|connect: permission denied|dial unix`)},
+}
+
+// CauseOf returns what the output of a failed command shows that it lacked. It is read once, where the command ran;
+// everything else decides on the [Cause].
+func CauseOf(output string) Cause {
+	for _, s := range signs {
+		if s.said.MatchString(output) {
+			return s.cause
+		}
+	}
+	return ""
+}
+
+// Said names the cause in a few words; "" for none.
+func (c Cause) Said() string {
+	return map[Cause]string{NoNetwork: "no network", NoService: "no service answered", NoDocker: "no Docker"}[c]
+}
+
+// Key returns the line of ralph.yaml that lets checks reach what they lacked; "" for none.
+func (c Cause) Key() string {
+	return map[Cause]string{
+		NoNetwork: "verify.network: true", NoService: "verify.network: true",
+		NoDocker: "sandbox.show: [/var/run/docker.sock, /run/docker.sock]",
+	}[c]
+}
+
+// Advice says what lets checks reach what they lacked; "" for no cause.
+func (c Cause) Advice() string {
+	if c == "" {
+		return ""
+	}
+	reach := "the network, and the services of this machine"
+	if c == NoDocker {
+		reach = "Docker, which can do all that you can do"
+	}
+	return c.Said() + " in the sandbox: `" + c.Key() + "` in ralph.yaml lets checks reach " + reach + " (docs/howto/services.md)"
+}
