@@ -17,12 +17,14 @@ var signs = []struct {
 	cause Cause
 	said  *regexp.Regexp
 }{
-	{NoDocker, regexp.MustCompile(`(?i)cannot connect to the docker daemon|docker\.sock|valid docker environment|` +
-		`rootless docker not found|working container runtime|docker daemon is not running|failed to connect to the docker API`)},
-	{NoNetwork, regexp.MustCompile(`(?i)network is unreachable|no route to host|could not resolve|couldn't resolve|cannot resolve|` +
+	{NoDocker, regexp.MustCompile(`(?i)cannot connect to the docker daemon|docker\.sock|` +
+		`valid docker environment|rootless docker not found|working container runtime|docker daemon is not running|failed to connect to the docker API`)},
+	{NoNetwork, regexp.MustCompile(`(?i)network is unreachable|no route to host|` +
+		`could not resolve|couldn't resolve|cannot resolve|` +
 		`name resolution|name or service not known|nodename nor servname|failed to lookup address|no such host|` +
 		`UnknownHostException|getaddrinfo|ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|ENETDOWN|ERR_INTERNET_DISCONNECTED`)},
-	{NoService, regexp.MustCompile(`(?i)connection ?refused|ECONNREFUSED|actively refused|could not connect to server|` +
+	{NoService, regexp.MustCompile(`(?i)connection ?refused|ECONNREFUSED|actively refused|` +
+		`could not connect to server|` +
 		`can't connect to (local )?(mysql|server)|connection to server (at|on) .* failed|\.s\.PGSQL|mysqld?\.sock|redis\.sock|` +
 		`permission denied.*\.sock|connect: permission denied|dial unix`)},
 }
@@ -60,5 +62,6 @@ func (c Cause) Advice() string {
 	if c == NoDocker {
 		reach = "Docker, which can do all that you can do"
 	}
-	return c.Said() + " in the sandbox: `" + c.Key() + "` in ralph.yaml lets checks reach " + reach + " (docs/howto/services.md)"
+	return c.Said() + " in the sandbox: `" + c.Key() + "` in ralph.yaml lets checks reach " + reach +
+		" (docs/howto/services.md)"
 }

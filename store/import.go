@@ -77,7 +77,10 @@ type imported struct {
 // What has changed in the file since the last import is changed here too, as long as nobody has
 // begun the task; nothing is added twice (docs/import.md).
 func (tx *Tx) Import(in ralph.Import) (ImportResult, error) {
-	r := ImportResult{Tasks: make([]ImportedResult, 0, len(in.Tasks)), Notes: append([]string{}, in.Notes...), Features: []ralph.Feature{}}
+	r := ImportResult{
+		Tasks: make([]ImportedResult, 0, len(in.Tasks)), Notes: append([]string{}, in.Notes...),
+		Features: []ralph.Feature{},
+	}
 	for _, f := range in.Features {
 		note, err := tx.importFeature(f)
 		if err != nil {

@@ -52,12 +52,6 @@ func newImport(a *app) *cobra.Command {
 			return err
 		}
 		out := imported{Format: list[0].in.Format, DryRun: dry}
-		if out.Offers = gatesOf(list); len(out.Offers) > 0 && (gates || !dry && !a.json && a.takes(out.Offers)) {
-			for i := range list {
-				exchange.Take(&list[i].in)
-			}
-			out.Offers = nil
-		}
 		for i := range list {
 			f := &list[i]
 			if sync && (f.path == "" || f.in.Format != exchange.Checklist) {
@@ -69,6 +63,12 @@ func newImport(a *app) *cobra.Command {
 			if ordered {
 				exchange.InOrder(f.in.Tasks)
 			}
+		}
+		if out.Offers = gatesOf(list); len(out.Offers) > 0 && (gates || !dry && !a.json && a.takes(out.Offers)) {
+			for i := range list {
+				exchange.Take(&list[i].in)
+			}
+			out.Offers = nil
 		}
 		change := add[any]
 		if dry {
@@ -104,18 +104,10 @@ func newImport(a *app) *cobra.Command {
 		case err != nil && !errors.Is(err, errDryRun):
 			return err
 		}
-		if out.unproved > 0 {
-			out.Notes = append(out.Notes, fmt.Sprintf("new tasks without a command that proves them: %d; "+
-				"`ralph task edit ID --verify COMMAND` adds one", out.unproved))
-		}
-		if len(out.Offers) > 0 {
-			out.Notes = append(out.Notes, untaken(out.Offers))
-		}
-		for i, f := range list {
-			if sync {
-				if err := out.tick(f, done[i]); err != nil {
-					return err
-				}
+		out.note()
+		for i := 0; i < len(list) && sync; i++ {
+			if err := out.tick(list[i], done[i]); err != nil {
+				return err
 			}
 		}
 		return a.print(out, func(w io.Writer) { show.Import(w, out.Format, dry, out.ImportResult, out.Read) })
@@ -169,13 +161,19 @@ func (a *app) takes(list []ralph.Offer) bool {
 	return err == nil && (answer == "y" || answer == "yes")
 }
 
-// untaken says which commands were offered and not taken.
-func untaken(list []ralph.Offer) string {
-	var names []string
-	for _, o := range list {
-		names = append(names, "`"+o.Command+"`")
+// note says what nothing verifies, and which commands were offered for that and not taken.
+func (o *imported) note() {
+	if o.unproved > 0 {
+		o.Notes = append(o.Notes, fmt.Sprintf("new tasks without a command that proves them: %d; "+
+			"`ralph task edit ID --verify COMMAND` adds one", o.unproved))
 	}
-	return fmt.Sprintf("offered as verification, and not taken: %s; --gates takes them", strings.Join(names, ", "))
+	var names []string
+	for _, offer := range o.Offers {
+		names = append(names, "`"+offer.Command+"`")
+	}
+	if len(names) > 0 {
+		o.Notes = append(o.Notes, "offered as verification, and not taken: "+strings.Join(names, ", ")+"; --gates takes them")
+	}
 }
 
 // tick ticks the boxes of finished tasks in a file.

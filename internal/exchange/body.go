@@ -12,11 +12,14 @@ var (
 	inlineCode = regexp.MustCompile("^`([^`]+)`$")
 	// labelWords is a line that names what is below it or behind it: "**Acceptance Criteria:**", "- Depends on: T1";
 	// boldWords is one without a colon.
-	labelWords = regexp.MustCompile(`^\s*(?:>\s*)?(?:[-*+•]\s+)?([*_]{0,3})([^*_:：` + "`" + `]{1,60}?)\s*[*_]{0,3}\s*[:：]\s*[*_]{0,3}(?:\s+(.*?))?[*_]*\s*$`)
+	labelWords = regexp.MustCompile(`^\s*(?:>\s*)?(?:[-*+•]\s+)?([*_]{0,3})([^*_:：` + "`" + `]{1,60}?)` +
+		`\s*[*_]{0,3}\s*[:：]\s*[*_]{0,3}(?:\s+(.*?))?[*_]*\s*$`)
 	boldWords  = regexp.MustCompile(`^\s*(?:[-*+•]\s+)?(\*\*|__)([^*_]{1,60})(?:\*\*|__)\s*$`)
-	waitsTitle = regexp.MustCompile(`^(depends( on)?|dependenc(y|ies)|blocked by|зависит от|зависимости|hängt ab von|abhängigkeiten|依赖|依存)$`)
-	given      = regexp.MustCompile(`(?i)^[*_]*(given|scenario|gegeben|étant donné|dado|дано)\b`)
-	follows    = regexp.MustCompile(`(?i)^[*_]*(when|then|and|but|wenn|dann|und|quand|alors|et|cuando|entonces|y|когда|тогда|и)\b`)
+	waitsTitle = regexp.MustCompile(`^(depends( on)?|dependenc(y|ies)|blocked by|` +
+		`зависит от|зависимости|hängt ab von|abhängigkeiten|依赖|依存)$`)
+	given   = regexp.MustCompile(`(?i)^[*_]*(given|scenario|gegeben|étant donné|dado|дано)\b`)
+	follows = regexp.MustCompile(`(?i)^[*_]*(when|then|and|but|wenn|dann|und|quand|alors|et|` +
+		`cuando|entonces|y|когда|тогда|и)\b`)
 )
 
 // acceptCommands extracts `accept: command` from a text.
@@ -88,7 +91,8 @@ func (c *list) add(l *line, items *[]string, item string, bulleted bool) bool {
 	case !c.on:
 		return false
 	case l.indent < c.least:
-	case !c.empty && n > 0 && (l.indent > c.first && c.first >= 0 || follows.MatchString(item) && given.MatchString((*items)[n-1])):
+	case !c.empty && n > 0 && (l.indent > c.first && c.first >= 0 ||
+		follows.MatchString(item) && given.MatchString((*items)[n-1])):
 		(*items)[n-1] += join + item
 		return true
 	case bulleted:

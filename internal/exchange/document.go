@@ -55,8 +55,8 @@ func (r *markdownReader) share(of, s string) string {
 	if len(s) <= most {
 		return s
 	}
-	r.in.Notes = append(r.in.Notes, fmt.Sprintf("the text of %s is too long for each of %d tasks; %d bytes of it are there",
-		text.Line(of, 60), len(r.tasks), most))
+	r.in.Notes = append(r.in.Notes, fmt.Sprintf(
+		"the text of %s is too long for each of %d tasks; %d bytes of it are there", text.Line(of, 60), len(r.tasks), most))
 	return strings.ToValidUTF8(s[:most], "")
 }
 
@@ -183,7 +183,8 @@ func (r *markdownReader) notes() {
 		r.in.Notes = append(r.in.Notes, fmt.Sprintf("%s: %d", what, count[what]))
 	}
 	for _, mark := range slices.Sorted(maps.Keys(marks)) {
-		r.in.Notes = append(r.in.Notes, fmt.Sprintf("marked [%s] there, and pending here: %s", mark, strings.Join(marks[mark], ", ")))
+		r.in.Notes = append(r.in.Notes, fmt.Sprintf("marked [%s] there, and pending here: %s",
+			mark, strings.Join(marks[mark], ", ")))
 	}
 	if n := len(r.aside); n > 0 {
 		var lines []string
@@ -194,7 +195,8 @@ func (r *markdownReader) notes() {
 		if r.name == "" {
 			where = "the description of each task"
 		}
-		r.in.Notes = append(r.in.Notes, fmt.Sprintf("boxes that are no tasks, now in %s: %d (line %s)", where, n, strings.Join(lines, ", ")))
+		r.in.Notes = append(r.in.Notes, fmt.Sprintf("boxes that are no tasks, now in %s: %d (line %s)",
+			where, n, strings.Join(lines, ", ")))
 	}
 	for _, l := range r.lines {
 		switch {

@@ -196,6 +196,7 @@ func TestChecklists(t *testing.T) {
 		{"code at the edge below a box", "- [ ] a\n  ```\nb\n  ```\n- [ ] c\n", []string{"line 1: a", "| b", "line 5: c"}},
 		{"an unknown mark twice", "- [!] a\n- [?] b\n- [!] c\n", []string{`marked [!] there, and pending here: "a" (line 1), "c" (line 3)`, `marked [?] there, and pending here: "b" (line 2)`}},
 		{"a box without a text", "- [ ]\n- [ ] a\n", []string{"line 2: a", "left out: boxes without a text: 1", "boxes {Read:2 Made:1 Folded:0 Left:1}"}},
+		{"names with a digit are no ids", "## ES6 modules\n- [ ] a\n## UTF-8 names\n- [ ] b\n", []string{"line 2: a", "line 4: b"}},
 		{"citations are no boxes", "- [ ] a\n- [1] Smith\n", []string{"line 1: a", "boxes {Read:1 "}},
 		{"a title of several kilobytes", "- [ ] " + strings.Repeat("long ", 200) + "\n", []string{"…", "| long long"}},
 	} {

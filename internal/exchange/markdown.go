@@ -12,15 +12,17 @@ import (
 )
 
 var (
-	boxID = regexp.MustCompile(`^(?:\*\*)?(?:\[([A-Za-z][\w.]*-[\w.-]+)\]|([A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*-\d+(?:\.\d+)*[a-z]?)(?:\*\*)?:|(T\d+[a-z]?)(?:\*\*)?:|` +
+	boxID = regexp.MustCompile(`^(?:\*\*)?(?:\[([A-Za-z][\w.]*-[\w.-]+)\]|` +
+		`([A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*-\d+(?:\.\d+)*[a-z]?)(?:\*\*)?:|(T\d+[a-z]?)(?:\*\*)?:|` +
 		`(T\d{3,}[a-z]?)(?:\*\*)?)(?:\*\*)?\s+(\S.*)$`)
 	specID     = regexp.MustCompile(`^T\d{3,}[a-z]?$`)
 	ownID      = regexp.MustCompile(`^TASK-\d+$`)
 	marks      = regexp.MustCompile(`^((?:\[[^\]]*\]\s*)*)(\S.*)$`) // of Spec Kit: "[P] [US1] …"
 	needsWords = regexp.MustCompile(`(?i)\((?:depends on|blocked by|after|requires) ([^)]*)\)`)
-	reference  = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*-\d+(?:\.\d+)*[a-z]?|[A-Z]+\d+[a-z]?|\d+(?:\.\d+)*`)
-	boxNumber  = regexp.MustCompile(`^(\d+(?:\.\d+)*)[.)]?\s`)
-	ownName    = regexp.MustCompile(`^(implementation (plan|tasks)|tasks?( list)?|to-?dos?|plan|task breakdown)$`)
+	reference  = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*-\d+(?:\.\d+)*[a-z]?|` +
+		`[A-Z]+\d+[a-z]?|\d+(?:\.\d+)*`)
+	boxNumber = regexp.MustCompile(`^(\d+(?:\.\d+)*)[.)]?\s`)
+	ownName   = regexp.MustCompile(`^(implementation (plan|tasks)|tasks?( list)?|to-?dos?|plan|task breakdown)$`)
 )
 
 // A section is the text below a heading; the first one is that before any.
@@ -87,8 +89,8 @@ func readMarkdown(name string, data []byte) (ralph.Import, error) {
 	}
 	switch {
 	case anyBox.Match(data):
-		return in, noTask("holds no task: its boxes stand below headings such as \"Acceptance Criteria\", \"Overview\" or \"Optional\"; " +
-			"`ralph plan --file FILE` makes tasks of a text")
+		return in, noTask("holds no task: its boxes stand below headings such as \"Acceptance Criteria\", \"Overview\" " +
+			"or \"Optional\"; `ralph plan --file FILE` makes tasks of a text")
 	case anyBullet.Match(data):
 		return in, noTask("holds no task: a task is a line with a box, \"- [ ] Reject empty URLs\", and this list has none")
 	}
@@ -97,7 +99,10 @@ func readMarkdown(name string, data []byte) (ralph.Import, error) {
 
 // readDocument reads a checklist, and what became of each of its lines.
 func readDocument(name string, data []byte) *markdownReader {
-	r := &markdownReader{lines: scan(data), why: map[string]int{}, ids: map[string]int{}, headed: map[string]bool{}, done: map[string]bool{}}
+	r := &markdownReader{
+		lines: scan(data), why: map[string]int{}, ids: map[string]int{},
+		headed: map[string]bool{}, done: map[string]bool{},
+	}
 	r.root = tree(r.lines, &r.all)
 	r.roles()
 	if r.name == "" || name != "" && ownName.MatchString(strings.ToLower(r.name)) {
@@ -163,6 +168,13 @@ func (r *markdownReader) roles() {
 		}
 	}
 	r.headings(r.root)
+	r.alike()
+	r.stories()
+	r.count()
+}
+
+// alike makes tasks of headings without a box beside others of their kind that have some: "Task 3".
+func (r *markdownReader) alike() {
 	type kind struct {
 		level int
 		word  string
@@ -173,21 +185,30 @@ func (r *markdownReader) roles() {
 			like[kind{s.level, s.task.word}] = true
 		}
 	}
-	for _, s := range r.all { // "Task 3" without a box beside others that have some
-		if s.role == plain && s.task.word != "" && like[kind{s.level, s.task.word}] && !s.has && !s.within(oneTask) && !s.within(noWork) {
+	for _, s := range r.all {
+		if s.role == plain && s.task.word != "" && like[kind{s.level, s.task.word}] && !s.has &&
+			!s.within(oneTask) && !s.within(noWork) {
 			s.role = oneTask
 		}
 	}
-	stories := slices.ContainsFunc(r.all, func(s *section) bool {
+}
+
+// stories makes tasks of headings without an id that have criteria, if there are no other tasks.
+func (r *markdownReader) stories() {
+	tasks := slices.ContainsFunc(r.all, func(s *section) bool {
 		return s.role == oneTask || s.role == plain && s.loose()
 	})
-	for _, s := range slices.Backward(r.all[1:]) { // stories without an id, the lowest first
+	for _, s := range slices.Backward(r.all[1:]) { // the lowest first
 		within := false
 		s.each(func(d *section) { within = within || d.role == oneTask })
-		if !stories && !within && s.role == plain && s.level > 1 && !s.within(noWork) && s.conditions() {
+		if !tasks && !within && s.role == plain && s.level > 1 && !s.within(noWork) && s.conditions() {
 			s.role = oneTask
 		}
 	}
+}
+
+// count finds out which tasks have a heading with an id, and whether boxes elsewhere are tasks, too.
+func (r *markdownReader) count() {
 	in, out := 0, 0 // boxes below headings that are tasks, and elsewhere
 	for _, s := range r.all {
 		if s.role == oneTask && s.task.id != "" {
@@ -326,7 +347,8 @@ func (r *markdownReader) leave(s *section) {
 }
 
 // commandWords matches code that may be a command, and no file or name.
-var commandWords = regexp.MustCompile("^(?:[-*+•] |\\d+[.)] )?`(?:\\$ )?((?:[A-Z_]+=\\S+ )*(?:\\./)?[a-z][\\w./-]*(?: [^`]+)?)`")
+var commandWords = regexp.MustCompile("^(?:[-*+•] |\\d+[.)] )?`(?:\\$ )?" +
+	"((?:[A-Z_]+=\\S+ )*(?:\\./)?[a-z][\\w./-]*(?: [^`]+)?)`")
 
 // offers are the commands of a section such as "Quality Gates".
 func offers(s *section, task string) (list []ralph.Offer) {
@@ -471,20 +493,25 @@ func (r *markdownReader) boxes(s *section) {
 			o.take(l)
 			continue
 		}
-		l.fate = folded
-		if head := labelOf(l); roleOf(head.name) == conditions {
-			c.begin(l)
-		} else if head.bold {
-			c.on = false
-		}
-		if l.kind == boxed {
-			r.aside = append(r.aside, l)
-		}
 		if l.kind != blank {
 			stack = nil
-		} else if underline.MatchString(l.raw) {
-			continue
 		}
+		r.around(s, l, &c)
+	}
+}
+
+// around adds a line to the text of a section; c is the list of criteria that it may be in.
+func (r *markdownReader) around(s *section, l *line, c *list) {
+	l.fate = folded
+	if head := labelOf(l); roleOf(head.name) == conditions {
+		c.begin(l)
+	} else if head.bold {
+		c.on = false
+	}
+	if l.kind == boxed {
+		r.aside = append(r.aside, l)
+	}
+	if l.kind != blank || !underline.MatchString(l.raw) {
 		s.text = append(s.text, l.raw)
 	}
 }

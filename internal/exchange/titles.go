@@ -22,10 +22,12 @@ var (
 	noWorkTitle = regexp.MustCompile(`^(optional|future|nice[ -]to[ -]haves?|post[ -]completion)(\s*[:(].*|` +
 		`\s+(tasks?|work|enhancements?|improvements?|ideas?|features?|items?|considerations?))?$`)
 	aboutTitle    = regexp.MustCompile(`^(\w+ )?(overview|context)(\s*\(.*\))?$`)
-	criteriaTitle = regexp.MustCompile(`^((\w+ )?(acceptance|success|completion|exit|done) (criteri(a|on)|scenarios?|tests?|checklist)` +
+	criteriaTitle = regexp.MustCompile(`^((\w+ )?(acceptance|success|completion|exit|done) ` +
+		`(criteri(a|on)|scenarios?|tests?|checklist)` +
 		`|acceptance|criteria|acs?|done when|akzeptanzkriterien|erfolgskriterien|crit[eè]res? d.*|crit[eé]rios? (de|d).*` +
 		`|критерии .*|tiêu chí .*|验收(标准|条件)|驗收(標準|條件)|受け入れ(基準|条件)|완료 조건|인수 조건)(\s*\(.*\))?$`)
-	gatesTitle = regexp.MustCompile(`^(\w+ )?(quality gates?|(validation|verification|test) commands?|definition of done|dod)(\s*\(.*\))?$`)
+	gatesTitle = regexp.MustCompile(`^(\w+ )?(quality gates?|` +
+		`(validation|verification|test) commands?|definition of done|dod)(\s*\(.*\))?$`)
 )
 
 // roleOf returns the role of a section by its title, or of the lines below a label.
@@ -46,9 +48,11 @@ func roleOf(title string) role {
 }
 
 var (
-	idHeading = regexp.MustCompile(`^\[?([A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*?-?\d+(?:\.\d+)*[a-z]?)\]?[*_]*\s*(?:[:：.)–—]|\s-\s|\s)[*_]*\s*(\S.*)$`)
+	idHeading = regexp.MustCompile(`^\[?([A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*?-?\d+(?:\.\d+)*[a-z]?)` +
+		`(\]?[*_]*\s*(?:[:：.)–—]|\s-\s|\s))[*_]*\s*(\S.*)$`)
 	// numbered is "Task 1: …", "User Story 1.2 - …", "任务1：…".
-	numbered   = regexp.MustCompile(`^(\p{L}+(?: \p{L}+){0,2}?\s+#?|\p{Han}+\s*)(\d{1,3}(?:\.\d+)*[a-z]?)[*_]*\s*(?:[:：.)–—]|\s-\s|-\s)[*_]*\s*(.*)$`)
+	numbered = regexp.MustCompile(`^(\p{L}+(?: \p{L}+){0,2}?\s+#?|\p{Han}+\s*)(\d{1,3}(?:\.\d+)*[a-z]?)` +
+		`[*_]*\s*(?:[:：.)–—]|\s-\s|-\s)[*_]*\s*(.*)$`)
 	headingBox = regexp.MustCompile(`^ {0,3}#{1,6}\s+(?:[\d.]+[.)]?\s+)?\[([ xX])\]\s+\S`)
 	boxTitle   = regexp.MustCompile(`^((?:[\d.]+[.)]?\s+)?)\[([ xX])\]\s+(\S.*)$`)
 
@@ -57,10 +61,12 @@ var (
 	taskIDs    = regexp.MustCompile(`^(US|ST|T|TASK|STORY|ISSUE|BUG|FEAT|TICKET)(-|\d)`)
 	groupIDs   = regexp.MustCompile(`^([PQHVM]\d|AC-?\d|FR-?\d|NFR-?\d)`)
 	taskWords  = regexp.MustCompile(`^((user |dev )?(task|story|issue|ticket)|iteration)$`)
-	groupWords = regexp.MustCompile(`^((.* )?(phase|milestone|epic|sprint|week|day|month|quarter|year|part|stage|section|chapter|module|` +
+	groupWords = regexp.MustCompile(`^((.* )?(phase|milestone|epic|sprint|week|day|month|quarter|year|part|stage|` +
+		`section|chapter|module|` +
 		`release|version|batch|wave|group|level|tier|priority|track|area|round|layer|appendix|option|example|figure|table|` +
 		`objective|goal|theme|property|requirement|decision|risk|question|q|note|` +
-		`фаза|этап|спринт|эпик|веха|часть|раздел|неделя|день|fase|etapa|étape|semana|semaine|woche|tag|teil|meilenstein|abschnitt)|阶段|第)$`)
+		`фаза|этап|спринт|эпик|веха|часть|раздел|неделя|день|` +
+		`fase|etapa|étape|semana|semaine|woche|tag|teil|meilenstein|abschnitt)|阶段|第)$`)
 )
 
 // A taskTitle is the heading of what may be a task.
@@ -92,9 +98,13 @@ func taskTitleOf(text string) (t taskTitle, ok bool) {
 		return t, true
 	}
 	if m := idHeading.FindStringSubmatch(text); m != nil {
-		t.id, t.alias, t.title = m[1], m[1], strings.TrimSpace(m[2])
+		sure := taskIDs.MatchString(m[1])
+		if bare := strings.TrimSpace(m[2]) == ""; bare && !sure {
+			return t, false // "ES6 modules"
+		}
+		t.id, t.alias, t.title = m[1], m[1], strings.TrimSpace(m[3])
 		t.word = strings.ToLower(strings.TrimRight(m[1], "0123456789.abcdefghijklmnopqrstuvwxyz-"))
-		t.sure, t.group = taskIDs.MatchString(m[1]), groupIDs.MatchString(m[1])
+		t.sure, t.group = sure, groupIDs.MatchString(m[1])
 		return t, true
 	}
 	if m := numbered.FindStringSubmatch(text); m != nil {

@@ -127,7 +127,8 @@ func languages(root string) []Likely {
 	if exists(root, "mvnw") {
 		maven = "./mvnw"
 	}
-	gradleReports, mavenReports := []string{"**/build/test-results/test/*.xml"}, []string{"**/target/surefire-reports/*.xml"}
+	gradleReports := []string{"**/build/test-results/test/*.xml"}
+	mavenReports := []string{"**/target/surefire-reports/*.xml"}
 	return []Likely{
 		{"go.work", "go list -f '{{.Dir}}/...' -m | xargs go test -json", nil, nil, ""},
 		{"go.mod", "go test -json ./...", nil, nil, ""},
@@ -156,7 +157,8 @@ func languages(root string) []Likely {
 		{"pubspec.yaml", "dart test", nil, has("test"), ""},
 		{"build.zig", "zig build test", nil, zigTest.Match, ""},
 		{
-			"CMakeLists.txt", "cmake -B build && cmake --build build && ctest --test-dir build --output-on-failure --no-tests=error",
+			"CMakeLists.txt", "cmake -B build && cmake --build build && " +
+				"ctest --test-dir build --output-on-failure --no-tests=error",
 			nil, ctest.Match, "",
 		},
 		{"MODULE.bazel", "bazel test //...", nil, nil, ""},
@@ -199,7 +201,8 @@ func plainPython(root string) (list []Likely) {
 		if unittest := unittests(root); unittest != "" {
 			list = append(list, Likely{file, python(root) + " -m " + unittest, nil, nil, ""})
 		} else {
-			list = append(list, Likely{file, python(root) + " -m pytest -q --junitxml=" + report, []string{report}, hasTests(root), ""})
+			pytest := python(root) + " -m pytest -q --junitxml=" + report
+			list = append(list, Likely{file, pytest, []string{report}, hasTests(root), ""})
 		}
 	}
 	return list
@@ -401,7 +404,8 @@ func setupOf(root string) (commands []string) {
 		commands = append(commands, "cargo fetch --locked")
 	}
 	for _, other := range [][2]string{
-		{"Gemfile.lock", "bundle install"}, {"composer.lock", "composer install --no-interaction"}, {"mix.lock", "mix deps.get"},
+		{"Gemfile.lock", "bundle install"}, {"composer.lock", "composer install --no-interaction"},
+		{"mix.lock", "mix deps.get"},
 	} {
 		if has(other[0]) {
 			commands = append(commands, other[1])

@@ -140,7 +140,8 @@ func TestLikelyChecks(t *testing.T) {
 		{".NET by its solution", map[string]string{"A.sln": "", "src/A.csproj": ""}, "dotnet test"},
 		{".NET by its project", map[string]string{"A.csproj": ""}, "dotnet test"},
 		{
-			"CMake", map[string]string{"CMakeLists.txt": "project(a)\nenable_testing()\n"},
+			"CMake",
+			map[string]string{"CMakeLists.txt": "project(a)\nenable_testing()\n"},
 			"cmake -B build && cmake --build build && ctest --test-dir build --output-on-failure --no-tests=error",
 		},
 		{"CMake without tests", map[string]string{"CMakeLists.txt": "project(a)\n"}, ""},

@@ -102,6 +102,7 @@ func described(f ralph.Feature) string {
 // tallied prints what became of the lines of a kind.
 func tallied(w io.Writer, what string, t ralph.Tally) {
 	if t.Read > 0 {
-		fmt.Fprintf(w, "%s: %d read; %d tasks, %d parts of tasks or of the feature, %d left out\n", what, t.Read, t.Made, t.Folded, t.Left)
+		fmt.Fprintf(w, "%s: %d read; %d tasks, %d parts of tasks or of the feature, %d left out\n",
+			what, t.Read, t.Made, t.Folded, t.Left)
 	}
 }

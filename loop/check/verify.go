@@ -197,12 +197,10 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	}
 	var controls []string
 	if !check.Passed {
-		if controls, err = testresult.Controls(io.NewSectionReader(log, begin, maxVerifyLog)); err != nil {
-			return Outcome{}, fmt.Errorf("output of %s: %w", command, err)
+		if controls, err = testresult.Controls(io.NewSectionReader(log, begin, maxVerifyLog)); err == nil {
+			check.Cause, err = r.cause(log, begin, check.Tail)
 		}
-	}
-	if !check.Passed {
-		if check.Cause, err = r.cause(log, begin, check.Tail); err != nil {
+		if err != nil {
 			return Outcome{}, fmt.Errorf("output of %s: %w", command, err)
 		}
 	}
