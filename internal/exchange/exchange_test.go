@@ -197,7 +197,8 @@ func TestChecklists(t *testing.T) {
 		{"an unknown mark twice", "- [!] a\n- [?] b\n- [!] c\n", []string{`marked [!] there, and pending here: "a" (line 1), "c" (line 3)`, `marked [?] there, and pending here: "b" (line 2)`}},
 		{"a box without a text", "- [ ]\n- [ ] a\n", []string{"line 2: a", "left out: boxes without a text: 1", "boxes {Read:2 Made:1 Folded:0 Left:1}"}},
 		{"names with a digit are no ids", "## ES6 modules\n- [ ] a\n## UTF-8 names\n- [ ] b\n", []string{"line 2: a", "line 4: b"}},
-		{"citations are no boxes", "- [ ] a\n- [1] Smith\n", []string{"line 1: a", "boxes {Read:1 "}},
+		{"criteria in groups", "### US-1: A\n#### Acceptance Criteria\n##### Fast\n- b\n##### Safe\n- [ ] c\n", []string{"line 1: A", "accept: b", "accept: c"}},
+		{"citations are no boxes", "- [ ] a\n- [P] = parallel\n- [1] Smith\n", []string{"line 1: a", "boxes {Read:1 "}},
 		{"a title of several kilobytes", "- [ ] " + strings.Repeat("long ", 200) + "\n", []string{"…", "| long long"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -250,6 +251,20 @@ func TestASubtaskMayWaitForATask(t *testing.T) {
 	}
 	got := dump(in)
 	for _, want := range []string{"id 8.1 of taskmaster/master\n  pending, priority 2, feature \"\"\n  | Part of:\n  | b\n  needs taskmaster/master#7 (", "needs taskmaster/master#8.1 ("} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing:\n%s", want, got)
+		}
+	}
+}
+
+// TestASubtaskMayHaveTheIdOfAnother: files of Task Master have that, and the rest of them is imported.
+func TestASubtaskMayHaveTheIdOfAnother(t *testing.T) {
+	in, err := exchange.Parse([]byte(`{"tasks":[{"id":7,"title":"a","subtasks":[{"id":1,"title":"b"},{"id":1,"title":"c"}]}]}`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := dump(in)
+	for _, want := range []string{"id 7.1 of", "id 7.1 (2) of", "note: an id twice: a subtask of 7 is 7.1 (2) here"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing:\n%s", want, got)
 		}

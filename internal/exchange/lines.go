@@ -12,7 +12,7 @@ import (
 // The lines of Markdown with a meaning. They are matched as lines, not as a CommonMark tree: people and models indent
 // boxes as they like, even where CommonMark would see code.
 var (
-	box = regexp.MustCompile(`^(\s*)(?:(?:[-*+]|\d+[.)])\s+\[(\s*(?:[^\s\d\[\]]\x{fe0f}?)?\s*)\]|` +
+	box = regexp.MustCompile(`^(\s*)(?:(?:[-*+]|\d+[.)])\s+\[(\s*(?:[^\s\d\[\]A-WYZ]\x{fe0f}?)?\s*)\]|` +
 		`\[([ xX])\]|(?:[-*+]\s+)?([☐☑☒]))(\\?\*)?(?:\s+(.*?))?\s*$`)
 	anyBox    = regexp.MustCompile(`(?m)` + box.String())
 	heading   = regexp.MustCompile(`^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$`)

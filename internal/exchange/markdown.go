@@ -92,7 +92,8 @@ func readMarkdown(name string, data []byte) (ralph.Import, error) {
 		return in, noTask("holds no task: its boxes stand below headings such as \"Acceptance Criteria\", \"Overview\" " +
 			"or \"Optional\"; `ralph plan --file FILE` makes tasks of a text")
 	case anyBullet.Match(data):
-		return in, noTask("holds no task: a task is a line with a box, \"- [ ] Reject empty URLs\", and this list has none")
+		return in, noTask("holds no task: a task is a line with a box, \"- [ ] Reject empty URLs\", and this list has none; " +
+			"`ralph plan --file FILE` makes tasks of a text")
 	}
 	return in, nil
 }
@@ -396,13 +397,11 @@ func (r *markdownReader) heading(s *section) {
 
 // tells reads the lines of a section that belongs to a task.
 func (r *markdownReader) tells(t *markdownTask, s *section) {
-	switch s.role {
-	case conditions:
-		t.list.begin(nil)
-	case gates:
+	if s.role == gates {
 		r.in.Offers = append(r.in.Offers, offers(s, t.Key)...)
+	}
+	if s.within(conditions) || s.role == gates {
 		t.list.begin(nil)
-	case plain, noWork, about, oneTask:
 	}
 	for _, l := range s.lines {
 		t.take(l)

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -128,9 +129,14 @@ func addMaster(in *ralph.Import, line int, space, feature string, above []string
 		if len(above) > 0 && !strings.Contains(on, ".") {
 			on = strings.Join(above, ".") + "." + on // a sibling
 		}
-		t.Needs = append(t.Needs, ralph.Need{Key: ralph.ExternalKey(space, on)})
+		t.Needs = append(t.Needs, ralph.Need{Key: ralph.ExternalKey(space, on), Optional: true})
 	}
+	seen := map[ident]int{}
 	for _, sub := range v.Subtasks {
+		if seen[sub.ID]++; seen[sub.ID] > 1 && sub.ID != "" {
+			sub.ID += ident(fmt.Sprintf(" (%d)", seen[sub.ID]))
+			in.Notes = append(in.Notes, fmt.Sprintf("an id twice: a subtask of %s is %s.%s here", id, id, sub.ID))
+		}
 		if sub.Priority == "" {
 			sub.Priority = v.Priority
 		}

@@ -26,7 +26,7 @@ var (
 		`(criteri(a|on)|scenarios?|tests?|checklist)` +
 		`|acceptance|criteria|acs?|done when|akzeptanzkriterien|erfolgskriterien|crit[eè]res? d.*|crit[eé]rios? (de|d).*` +
 		`|критерии .*|tiêu chí .*|验收(标准|条件)|驗收(標準|條件)|受け入れ(基準|条件)|완료 조건|인수 조건)(\s*\(.*\))?$`)
-	gatesTitle = regexp.MustCompile(`^(\w+ )?(quality gates?|` +
+	gatesTitle = regexp.MustCompile(`^(\w+ )?((quality|evidence) gates?|` +
 		`(validation|verification|test) commands?|definition of done|dod)(\s*\(.*\))?$`)
 )
 
