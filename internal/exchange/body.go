@@ -17,8 +17,10 @@ var (
 	boldWords  = regexp.MustCompile(`^\s*(?:[-*+•]\s+)?(\*\*|__)([^*_]{1,60})(?:\*\*|__)\s*$`)
 	waitsTitle = regexp.MustCompile(`^(depends( on)?|dependenc(y|ies)|blocked by|` +
 		`зависит от|зависимости|hängt ab von|abhängigkeiten|依赖|依存)$`)
-	given   = regexp.MustCompile(`(?i)^[*_]*(given|scenario|gegeben|étant donné|dado|дано)\b`)
-	follows = regexp.MustCompile(`(?i)^[*_]*(when|then|and|but|wenn|dann|und|quand|alors|et|` +
+	// criterionLabel numbers a criterion: "AC 1:".
+	criterionLabel = regexp.MustCompile(`^ac[ -]?\d+(\.\d+)*$`)
+	given          = regexp.MustCompile(`(?i)^[*_]*(given|scenario|gegeben|étant donné|dado|дано)\b`)
+	follows        = regexp.MustCompile(`(?i)^[*_]*(when|then|and|but|wenn|dann|und|quand|alors|et|` +
 		`cuando|entonces|y|когда|тогда|и)\b`)
 )
 
@@ -134,7 +136,7 @@ func (t *markdownTask) take(l *line) {
 	}
 	if head := labelOf(l); !t.own && head.name != "" {
 		switch {
-		case roleOf(head.name) == conditions:
+		case roleOf(head.name) == conditions || criterionLabel.MatchString(head.name):
 			t.list.begin(l)
 			if head.rest != "" {
 				t.accepts(head.rest)

@@ -198,6 +198,10 @@ func TestChecklists(t *testing.T) {
 		{"a box without a text", "- [ ]\n- [ ] a\n", []string{"line 2: a", "left out: boxes without a text: 1", "boxes {Read:2 Made:1 Folded:0 Left:1}"}},
 		{"names with a digit are no ids", "## ES6 modules\n- [ ] a\n## UTF-8 names\n- [ ] b\n", []string{"line 2: a", "line 4: b"}},
 		{"criteria in groups", "### US-1: A\n#### Acceptance Criteria\n##### Fast\n- b\n##### Safe\n- [ ] c\n", []string{"line 1: A", "accept: b", "accept: c"}},
+		{"a word and a number alone", "### Task 1\nDo it.\n### Task 2 Then this\n- [ ] a\n", []string{"line 1: Task 1", "| Do it.", "line 3: Then this", "accept: a"}},
+		{"emoji before titles", "## 🚀 Task 1: A\n#### 🎯 Acceptance Criteria\n- a\n**✅ Done when:**\n- b\n## ✅ Task 2: B\n", []string{"line 1: A", "pending", "accept: a", "accept: b", "line 6: B", "completed"}},
+		{"a number before the id", "### 3.1 US-001: A\n- [ ] a\n### 2. Task 4: B\n- [ ] b\n", []string{"line 1: A", "id US-001 of", "line 3: B", "accept: b"}},
+		{"a heading that waits", "### Task 1: A\n### Task 2: B (depends on Task 1)\n", []string{"line 2: B (depends on Task 1)", "needs markdown#a (optional: true)"}},
 		{"citations are no boxes", "- [ ] a\n- [P] = parallel\n- [1] Smith\n", []string{"line 1: a", "boxes {Read:1 "}},
 		{"a title of several kilobytes", "- [ ] " + strings.Repeat("long ", 200) + "\n", []string{"…", "| long long"}},
 	} {

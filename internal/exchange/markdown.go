@@ -390,6 +390,9 @@ func (r *markdownReader) heading(s *section) {
 	} else {
 		t.Key = r.key(r.path(t))
 	}
+	if m := needsWords.FindStringSubmatch(s.title); m != nil {
+		t.refs = append(t.refs, m[1])
+	}
 	s.head.fate = made
 	r.tasks = append(r.tasks, t)
 	r.fill(t, s)

@@ -3,6 +3,7 @@ package exchange
 import (
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // A role is what a section of a document is for.
@@ -33,6 +34,7 @@ var (
 // roleOf returns the role of a section by its title, or of the lines below a label.
 func roleOf(title string) role {
 	t := strings.TrimSpace(strings.Trim(title, "*_ "))
+	t = strings.TrimLeftFunc(t, decoration)
 	t = strings.TrimRight(numbering.ReplaceAllString(strings.ToLower(t), ""), ":： ")
 	switch {
 	case gatesTitle.MatchString(t):
@@ -53,6 +55,7 @@ var (
 	// numbered is "Task 1: …", "User Story 1.2 - …", "任务1：…".
 	numbered = regexp.MustCompile(`^(\p{L}+(?: \p{L}+){0,2}?\s+#?|\p{Han}+\s*)(\d{1,3}(?:\.\d+)*[a-z]?)` +
 		`[*_]*\s*(?:[:：.)–—]|\s-\s|-\s)[*_]*\s*(.*)$`)
+	tasked     = regexp.MustCompile(`^(\p{L}+(?: \p{L}+)?)\s+#?(\d{1,3}(?:\.\d+)*[a-z]?)(?:\s+(.*))?$`)
 	headingBox = regexp.MustCompile(`^ {0,3}#{1,6}\s+(?:[\d.]+[.)]?\s+)?\[([ xX])\]\s+\S`)
 	boxTitle   = regexp.MustCompile(`^((?:[\d.]+[.)]?\s+)?)\[([ xX])\]\s+(\S.*)$`)
 
@@ -68,6 +71,11 @@ var (
 		`фаза|этап|спринт|эпик|веха|часть|раздел|неделя|день|` +
 		`fase|etapa|étape|semana|semaine|woche|tag|teil|meilenstein|abschnitt)|阶段|第)$`)
 )
+
+// decoration reports whether a character before a title is none of it: an emoji and the like.
+func decoration(c rune) bool {
+	return !unicode.IsLetter(c) && !unicode.IsNumber(c) && !strings.ContainsRune("[`\"(", c)
+}
 
 // A taskTitle is the heading of what may be a task.
 type taskTitle struct {
@@ -89,6 +97,12 @@ func taskTitleOf(text string) (t taskTitle, ok bool) {
 			text, t.mark = bare, "x"
 		}
 	}
+	text = strings.TrimLeftFunc(text, decoration)
+	if at := numbering.FindString(text); at != "" { // "3.1 Task 2: …"
+		if inner, ok := taskTitleOf(text[len(at):]); ok && inner.title != "" && !inner.boxed {
+			return inner, true
+		}
+	}
 	if m := boxTitle.FindStringSubmatch(text); m != nil {
 		t.mark, t.title, t.boxed, t.sure = strings.TrimSpace(m[2]), strings.TrimSpace(m[1]+m[3]), true, true
 		if inner, ok := taskTitleOf(m[3]); ok {
@@ -107,7 +121,13 @@ func taskTitleOf(text string) (t taskTitle, ok bool) {
 		t.sure, t.group = sure, groupIDs.MatchString(m[1])
 		return t, true
 	}
-	if m := numbered.FindStringSubmatch(text); m != nil {
+	m := numbered.FindStringSubmatch(text)
+	if m == nil { // "Task 3", "Task 3 Report them"
+		if m = tasked.FindStringSubmatch(text); m != nil && !taskWords.MatchString(strings.ToLower(m[1])) {
+			m = nil
+		}
+	}
+	if m != nil {
 		m[1] = strings.TrimRight(m[1], " #")
 		t.word, t.alias, t.title = strings.ToLower(m[1]), m[2], strings.TrimSpace(m[3])
 		t.sure, t.group = taskWords.MatchString(t.word), groupWords.MatchString(t.word)
