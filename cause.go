@@ -18,13 +18,16 @@ var signs = []struct {
 	said  *regexp.Regexp
 }{
 	{NoDocker, regexp.MustCompile(`(?i)cannot connect to the docker daemon|docker\.sock|` +
-		`valid docker environment|rootless docker not found|working container runtime|docker daemon is not running|failed to connect to the docker API`)},
+		`valid docker environment|` +
+		`rootless docker not found|working container runtime|` +
+		`docker daemon is not running|failed to connect to the docker API`)},
 	{NoNetwork, regexp.MustCompile(`(?i)network is unreachable|no route to host|` +
 		`could not resolve|couldn't resolve|cannot resolve|` +
 		`name resolution|name or service not known|nodename nor servname|failed to lookup address|no such host|` +
 		`UnknownHostException|getaddrinfo|ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|ENETDOWN|ERR_INTERNET_DISCONNECTED`)},
 	{NoService, regexp.MustCompile(`(?i)connection ?refused|ECONNREFUSED|actively refused|` +
 		`could not connect to server|` +
+		`` +
 		`can't connect to (local )?(mysql|server)|connection to server (at|on) .* failed|\.s\.PGSQL|mysqld?\.sock|redis\.sock|` +
 		`permission denied.*\.sock|connect: permission denied|dial unix`)},
 }

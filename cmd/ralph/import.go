@@ -149,7 +149,7 @@ func gatesOf(list []taskFile) (all []ralph.Offer) {
 
 // takes asks whether commands that a file offers are to verify its tasks; false if there is no terminal to ask at.
 func (a *app) takes(list []ralph.Offer) bool {
-	if !show.Terminal(a.in) || !show.Terminal(a.out) {
+	if !show.Terminal(a.in) {
 		return false
 	}
 	for _, o := range list {

@@ -204,16 +204,13 @@ func (a *app) configure(
 func (a *app) check(
 	ctx context.Context, p *project.Project, db *store.DB, out *doctor.Initialised, try bool,
 ) (err error) {
-	show := func(c ralph.Check, _ io.ReadSeeker) error {
-		if !a.json {
-			out.Say(a.out, "ran", "%s", words.Check(c, words.TailLines))
-		}
-		return nil
-	}
 	if out.Setup = p.Config.Workspace.Setup; try {
 		if err := out.Find(p); err != nil {
 			return err
 		}
+	}
+	if !a.json && show.Terminal(a.out) {
+		out.Say(a.out, "trying", "these in a clone of what is committed; that may take minutes")
 	}
 	if err := out.Try(ctx, p, db); err != nil {
 		return err
@@ -221,10 +218,8 @@ func (a *app) check(
 	if out.Failed != "" && !a.json {
 		out.Say(a.out, "!", "%s", out.Failed)
 	}
-	for _, c := range out.Checks { // they ran in a workspace
-		if err := show(c, nil); err != nil {
-			return err
-		}
+	for i := 0; i < len(out.Checks) && !a.json; i++ {
+		out.Say(a.out, "ran", "%s", words.Check(out.Checks[i], words.TailLines))
 	}
 	return nil
 }

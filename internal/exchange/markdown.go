@@ -92,8 +92,8 @@ func readMarkdown(name string, data []byte) (ralph.Import, error) {
 		return in, noTask("holds no task: its boxes stand below headings such as \"Acceptance Criteria\", \"Overview\" " +
 			"or \"Optional\"; `ralph plan --file FILE` makes tasks of a text")
 	case anyBullet.Match(data):
-		return in, noTask("holds no task: a task is a line with a box, \"- [ ] Reject empty URLs\", and this list has none; " +
-			"`ralph plan --file FILE` makes tasks of a text")
+		return in, noTask("holds no task: a task is a line with a box, \"- [ ] Reject empty URLs\", " +
+			"and this list has none; `ralph plan --file FILE` makes tasks of a text")
 	}
 	return in, nil
 }

@@ -404,7 +404,8 @@ func setupOf(root string) (commands []string) {
 		commands = append(commands, "cargo fetch --locked")
 	}
 	for _, other := range [][2]string{
-		{"Gemfile.lock", "bundle install"}, {"composer.lock", "composer install --no-interaction"},
+		{"Gemfile.lock", "bundle install"},
+		{"composer.lock", "composer install --no-interaction"},
 		{"mix.lock", "mix deps.get"},
 	} {
 		if has(other[0]) {
