@@ -27,8 +27,8 @@ var signs = []struct {
 		`UnknownHostException|getaddrinfo|ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|ENETDOWN|ERR_INTERNET_DISCONNECTED`)},
 	{NoService, regexp.MustCompile(`(?i)connection ?refused|ECONNREFUSED|actively refused|` +
 		`could not connect to server|` +
-		`` +
-		`can't connect to (local )?(mysql|server)|connection to server (at|on) .* failed|\.s\.PGSQL|mysqld?\.sock|redis\.sock|` +
+		`can't connect to (local )?(mysql|server)|` +
+		`connection to server (at|on) .* failed|\.s\.PGSQL|mysqld?\.sock|redis\.sock|` +
 		`permission denied.*\.sock|connect: permission denied|dial unix`)},
 }
 
