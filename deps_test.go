@@ -103,13 +103,14 @@ var imports = map[string][]string{
 	},
 	"ralph/loop/session": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree", "ralph/internal/patch", "ralph/prompt",
-		"ralph/loop/agent", "ralph/loop/check", "ralph/loop/merging", "ralph/loop/order", "ralph/loop/workspace",
+		"ralph/loop/agent", "ralph/loop/check", "ralph/loop/merging", "ralph/loop/order", "ralph/loop/trial", "ralph/loop/workspace",
 	},
 	"ralph/loop/order": {
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/internal/bm25", "ralph/loop/agent", "ralph/loop/check",
 	},
 	"ralph/loop/gate":          {"ralph", "ralph/signals", "ralph/internal/testresult"},
 	"ralph/loop/gate/gatetest": {},
+	"ralph/loop/trial":         {"ralph/internal/testresult", "ralph/loop/gate"},
 	"ralph/loop/check": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/testresult",
 		"ralph/internal/worktree",
@@ -117,7 +118,7 @@ var imports = map[string][]string{
 	},
 	"ralph/loop/merging": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/proc", "ralph/internal/worktree", "ralph/loop/check",
-		"ralph/loop/gate",
+		"ralph/loop/gate", "ralph/loop/trial",
 		"ralph/loop/workspace",
 	},
 	"ralph/loop/workspace": {"ralph", "ralph/store", "ralph/internal/files", "ralph/internal/proc", "ralph/internal/worktree"},

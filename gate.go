@@ -63,12 +63,24 @@ type Gate struct {
 	Asks      string      `json:"asks,omitempty"`      // whether the task asks for the changed tests, as a reviewer says
 	Allowed   []Weakening `json:"allowed,omitempty"`   // weakenings that the task allows
 	Unchanged bool        `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
+
+	Trial Trial `json:"trial,omitzero"`
+}
+
+// A Trial is what became of the target's tests whose expectations were changed (docs/gate.md). The zero value is none.
+type Trial struct {
+	Neutralised []string `json:"neutralised,omitempty"` // tests and commands in backquotes that pass whatever they expect
+	Tests       int      `json:"tests,omitempty"`       // tests that were tried
+	Silent      int      `json:"silent,omitempty"`      // tests of these that state no literal expectation
+	Fewer       []string `json:"fewer,omitempty"`       // changed test files with fewer expectations than on the target
+	Unknown     string   `json:"unknown,omitempty"`     // what could not be tried, and why; "" for nothing
 }
 
 // A Proof is what the tests of a merged change prove: they were run on the code as it was before, too.
 type Proof struct {
 	Proved    []string `json:"proved,omitempty"`    // tests and commands, red before and green now
 	Idle      int      `json:"idle,omitempty"`      // new tests that pass on the old code too: they prove nothing
+	Numb      int      `json:"numb,omitempty"`      // tests of the change that pass whatever they expect
 	Tests     bool     `json:"tests,omitempty"`     // the change has tests of its own
 	Unchecked bool     `json:"unchecked,omitempty"` // no command checked it
 	Unknown   string   `json:"unknown,omitempty"`   // why that is not known; "" if it is
@@ -89,6 +101,9 @@ func (p Proof) String() string {
 	}
 	if p.Idle > 0 {
 		said += fmt.Sprintf("; of its new tests %d pass on the old code too", p.Idle)
+	}
+	if p.Numb > 0 {
+		said += fmt.Sprintf("; %d of its tests pass whatever they expect", p.Numb)
 	}
 	return said
 }

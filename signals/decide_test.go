@@ -161,7 +161,7 @@ func checkRules(t *testing.T, f signals.Facts, d signals.Decision) {
 	red := slices.ContainsFunc(f.Verify, func(c ralph.Check) bool { return !c.Passed })
 	works, cancelled := f.Planned == "", f.CancelledBy != ""
 	objects := slices.Contains([]signals.Reply{
-		signals.ReplyRemind, signals.ReplyRefused, signals.ReplyTests, signals.ReplyConflict, signals.ReplyFlags,
+		signals.ReplyRemind, signals.ReplyRefused, signals.ReplyTests, signals.ReplyBlind, signals.ReplyConflict, signals.ReplyFlags,
 	}, d.Reply)
 	for _, wrong := range []struct {
 		is   bool

@@ -55,6 +55,9 @@ func Problems(e ralph.Evidence) []string {
 	for _, title := range e.Hidden {
 		list = append(list, "a check that you do not see failed: "+text.FirstLine(title))
 	}
+	for _, title := range e.Blind {
+		list = append(list, "a check that you do not see passes whatever it expects: "+text.FirstLine(title))
+	}
 	if n := len(e.Within); n > 0 {
 		list = append(list, fmt.Sprintf("%s, so that nobody else could have what is merged: push %s there, "+
 			"or have the files "+

@@ -31,7 +31,7 @@ var values = map[reflect.Type][]any{
 	reflect.TypeFor[ralph.Ending]():        anyOf(ralph.Endings),
 	reflect.TypeFor[ralph.WeakeningKind](): {ralph.TestLost, ralph.TestLoosened, ralph.TestChanged},
 	reflect.TypeFor[signals.Reply](): {
-		signals.ReplyRemind, signals.ReplyRefused, signals.ReplyTests, signals.ReplyConflict, signals.ReplyAside,
+		signals.ReplyRemind, signals.ReplyRefused, signals.ReplyTests, signals.ReplyBlind, signals.ReplyConflict, signals.ReplyAside,
 		signals.ReplyUnchanged, signals.ReplyFlags, signals.ReplyElsewhere, signals.ReplyConfirm, signals.ReplyComment,
 	},
 	reflect.TypeFor[signals.Payload](): anyOf(payloads),

@@ -39,6 +39,10 @@ func Weakened(g ralph.Gate, r Rules) string {
 	if g.Refused != "" {
 		return g.Refused
 	}
+	if list := g.Trial.Neutralised; len(list) > 0 {
+		return fmt.Sprintf("what %s (%s) can be changed without %s",
+			one(len(list), "a test expects", "tests expect"), FileList(list), one(len(list), "it failing", "them failing"))
+	}
 	var refused, unsaid []string
 	for _, w := range g.Weakened {
 		switch r.policy(w, g) {
@@ -147,6 +151,16 @@ func gateNotes(g ralph.Gate) (list []string) {
 	}
 	if g.Tried && len(g.Weakened)+len(g.Allowed) == 0 {
 		list = append(list, "also passes the tests as they were")
+	}
+	if n := g.Trial.Silent; n > 0 {
+		list = append(list, fmt.Sprintf("%d of %s %s no literal expectation", n, text.Count(g.Trial.Tests, "test"),
+			one(n, "states", "state")))
+	}
+	if len(g.Trial.Fewer) > 0 {
+		list = append(list, "fewer expectations: "+FileList(g.Trial.Fewer))
+	}
+	if g.Trial.Unknown != "" {
+		list = append(list, "not tried with other expectations: "+g.Trial.Unknown)
 	}
 	for _, command := range g.Idle {
 		list = append(list, "`"+text.FirstLine(command)+"` passed before any work: it proves nothing")

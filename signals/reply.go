@@ -10,6 +10,7 @@ const (
 	ReplyRemind    Reply = "remind"    // to call a closing verb
 	ReplyRefused   Reply = "refused"   // the reasons for the refusal
 	ReplyTests     Reply = "tests"     // that the tests as they were refuse the done
+	ReplyBlind     Reply = "blind"     // that tests pass whatever they expect
 	ReplyConflict  Reply = "conflict"  // that the work conflicts with what has been merged
 	ReplyAside     Reply = "aside"     // that all commits are on branches that are not verified
 	ReplyUnchanged Reply = "unchanged" // that nothing changed, and that all commands passed before
@@ -54,7 +55,12 @@ func reply(f Facts) Reply {
 // toDone returns the reply to a done; "" for none.
 func toDone(f Facts, done Done) Reply {
 	refusal, asked := f.refusal(), f.lastTold(questions...) > 0
+	blind := len(f.Evidence.Gate.Trial.Neutralised) > 0 && refusal.TestsAlone()
 	switch {
+	case blind && f.told(ReplyBlind) < f.Rules.Retries:
+		return ReplyBlind
+	case blind:
+		return ""
 	case refusal.TestsAlone() && f.told(ReplyTests) == 0:
 		return ReplyTests
 	case refusal.Any() && f.told(ReplyRefused) < f.Rules.Retries:

@@ -126,6 +126,7 @@ type Verify struct {
 	Changed     string            `json:"changed" default:"review" enum:"review|ask|note"`
 	Hidden      map[string]string `json:"hidden" default:"{}"`
 	HiddenFiles string            `json:"hidden_files"`
+	Trial       string            `json:"trial" default:"auto" enum:"auto|always|off"`
 	Proof       string            `json:"proof" default:"auto" enum:"auto|always|require|off"`
 }
 

@@ -82,7 +82,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect,
 			Guard: p.guard(),
 			Enter: p.Confinement.Enter(checkRole), Withheld: p.withheld(),
-			Tests: c.Verify.Tests, Proof: c.Verify.Proof,
+			Tests: c.Verify.Tests, Trial: c.Verify.Trial, Proof: c.Verify.Proof,
 			Hidden: p.hidden(), HiddenFiles: p.hiddenFiles(),
 		},
 		Prompts: order.Prompts{

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -134,13 +135,28 @@ func (t *Tree) Exchanged(ctx context.Context, tree, from string, files []Exchang
 		return "", err
 	}
 	args := []string{"ls-tree", "--full-tree", "-r", "-z", from, "--"}
-	own := map[string][]byte{}
-	var gone, there strings.Builder
-	for _, f := range files {
+	own := map[string]string{}
+	var gone, there, paths strings.Builder
+	var changed []string
+	for i, f := range files {
 		fmt.Fprintf(&gone, "0 %s\t%s\x00", strings.Repeat("0", len(tree)), f.Path)
 		args = append(args, f.Path)
 		if f.Content != nil {
-			own[f.Path] = f.Content
+			at := filepath.Join(scratch, strconv.Itoa(i))
+			if err := os.WriteFile(at, f.Content, 0o600); err != nil {
+				return "", err
+			}
+			changed = append(changed, f.Path)
+			fmt.Fprintln(&paths, at)
+		}
+	}
+	if len(changed) > 0 {
+		ids, err := t.runInput(ctx, nil, paths.String(), "hash-object", "-w", "--no-filters", "--stdin-paths")
+		if err != nil {
+			return "", err
+		}
+		for i, id := range strings.Fields(string(ids)) {
+			own[changed[i]] = id
 		}
 	}
 	listed, err := t.run(ctx, env, args...)
@@ -153,12 +169,8 @@ func (t *Tree) Exchanged(ctx context.Context, tree, from string, files []Exchang
 			continue
 		}
 		fields := strings.Fields(meta)
-		if content, ok := own[name]; ok {
-			id, err := t.runInput(ctx, nil, string(content), "hash-object", "-w", "--stdin", "--no-filters")
-			if err != nil {
-				return "", err
-			}
-			fields[2] = strings.TrimSpace(string(id))
+		if id, ok := own[name]; ok {
+			fields[2] = id
 		}
 		fmt.Fprintf(&there, "%s %s\t%s\x00", fields[0], fields[2], name)
 	}

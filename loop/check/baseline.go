@@ -22,8 +22,6 @@ type Outcome struct {
 	Tests *testresult.Results `json:"tests,omitempty"`
 	Text  *testresult.Results `json:"text,omitempty"`  // what its output for people says, if it has no such report
 	Wrote []string            `json:"wrote,omitempty"` // protected files that it changed there, at most [MaxWrote]
-
-	Controls []string `json:"controls,omitempty"` // what controls said that failed, see [testresult.Controls]
 }
 
 // MaxWrote is how many protected files that commands changed are named.

@@ -32,6 +32,7 @@ type Rules struct {
 	JUnit       []string                  // globs of the files into which commands write JUnit XML, relative to the root
 	Protect     []string                  // globs of the files that a session must not change, relative to the root
 	Proof       string                    // [ProofAuto] and so on; "" is never
+	Trial       string                    // [TrialAuto] and so on; "" is never
 	Tests       []string                  // globs of test files, "auto" for the conventions
 	Guard       Guard                     // what else people decide on
 	Enter       proc.Enter                // runs the commands in a sandbox; nil is no sandbox
@@ -44,6 +45,13 @@ const (
 	ProofAlways  = "always"  // after it has been merged
 	ProofRequire = "require" // before it is merged: a done without a proof needs a reason
 	ProofOff     = "off"
+)
+
+// The values of [Rules.Trial]: when the target's tests are run with other expectations before a change is merged.
+const (
+	TrialAuto   = "auto"   // where a check takes less than a minute, and where the change alters gate files
+	TrialAlways = "always" // for every change
+	TrialOff    = "off"
 )
 
 // verifyTail is how many bytes of a failed command's output are quoted.
@@ -195,17 +203,13 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	if err != nil {
 		return Outcome{}, fmt.Errorf("output of %s: %w", command, err)
 	}
-	var controls []string
 	if !check.Passed {
-		if controls, err = testresult.Controls(io.NewSectionReader(log, begin, maxVerifyLog)); err == nil {
-			check.Cause, err = r.cause(log, begin, check.Tail)
-		}
-		if err != nil {
+		if check.Cause, err = r.cause(log, begin, check.Tail); err != nil {
 			return Outcome{}, fmt.Errorf("output of %s: %w", command, err)
 		}
 	}
 	_, err = fmt.Fprintf(log, "\n→ exit %d after %.1f s %s\n\n", check.Exit, check.Seconds, check.Error)
-	return Outcome{Check: check, Tests: tests, Text: said, Controls: controls}, err
+	return Outcome{Check: check, Tests: tests, Text: said}, err
 }
 
 // causeHead is how much of the beginning of a failed command's output is searched for what it lacked, beside its end.

@@ -150,7 +150,7 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 			if f.Was == nil && (takesOver(f) || shadows(f, files)) || run[f.Path] && isScript(f.Path) {
 				c.Kind = Setting
 			}
-		case f.Was == nil && auto && hides(f, files, read), auto && setUp(f.Path, loading):
+		case auto && setUp(f.Path, loading):
 			c.Kind = Setting
 		case partsOf(f.Path) != nil:
 			var decides bool
@@ -159,6 +159,8 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 			}
 		case slices.Contains(made(slices.Concat(r.Shared, more, r.Own)), f.Path):
 			c.Kind = Setting // a file that has the name of a target is taken for what make should make
+		case auto && (hasTests(f.Path, f.Was) || f.Was == nil && hasTests(f.Path, f.Is)):
+			c.Kind = Test
 		case run[f.Path]:
 			c.Kind, c.Code = Setting, !signals.IsCheck(f.Path)
 		default:
@@ -167,6 +169,58 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 		list = append(list, c)
 	}
 	return list
+}
+
+// testing matches what defines tests, by the ending of its file.
+var testing = map[string]*regexp.Regexp{
+	".py": either(`(?m)^(?:async )?def test_|^class \w+\(.*\bTestCase\):`),
+	".js": regexp.MustCompile(`(?m)^import .*['"](?:node:test|vitest|@jest/globals|bun:test)['"]|require\(['"]node:test['"]\)`),
+	".rb": either(`(?m)^class \w+ < (?:Minitest::Test|Test::Unit::TestCase)`, `(?m)^RSpec\.`),
+}
+
+// hasTests reports whether a file defines tests, whatever its name is.
+func hasTests(name string, content []byte) bool {
+	re := testing[language(name)]
+	return re != nil && re.Match(content)
+}
+
+// IsTest reports whether a file is a test by its name.
+func (r Rules) IsTest(name string) bool {
+	patterns := slices.Clone(r.Tests)
+	if slices.Contains(patterns, Auto) {
+		patterns = slices.Concat(tests, patterns)
+	}
+	return matches(patterns, name)
+}
+
+// TestFiles returns those of the files that may say what is expected of code: tests, and what commands of all run. read
+// returns the contents of a file.
+func (r Rules) TestFiles(names []string, read func(name string) []byte) (list []string) {
+	r.Own = nil // the same files whatever the task is
+	run, _ := r.run(names, read)
+	auto := slices.Contains(r.Tests, Auto)
+	for _, name := range names {
+		switch {
+		case auto && matches(settings, name) || matches([]string{"**/testdata/**", "**/fixtures/**"}, name):
+		case TestParts(name) != nil:
+			list = append(list, name)
+		case r.IsTest(name), run[name] && partsOf(name) == nil:
+			list = append(list, name)
+		case auto && testing[language(name)] != nil && hasTests(name, read(name)):
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// TestParts returns what lays the tests of one text into another, of a file in which code stands, too; nil for others.
+func TestParts(name string) func(text, parts []byte) []byte {
+	if of := partsOf(name); of != nil {
+		if p := of(name, nil); p.test {
+			return p.with
+		}
+	}
+	return nil
 }
 
 // inParts returns the change of a file that decides in parts, which commands run; decides is false if these parts are
@@ -214,23 +268,6 @@ func takesOver(f File) bool {
 		return takingJS.Match(f.Is) || replaces(f.Is, importedJS)
 	}
 	return false
-}
-
-// library are modules of Python's library that tests and checks use.
-var library = regexp.MustCompile(`(?:^|/)(abc|argparse|array|ast|asyncio|bisect|collections|contextlib|copy|csv|` +
-	`dataclasses|datetime|decimal|difflib|doctest|enum|filecmp|fnmatch|fractions|functools|glob|hashlib|heapq|` +
-	`importlib|inspect|io|itertools|json|logging|math|operator|os|pathlib|pickle|platform|pprint|queue|random|re|` +
-	`runpy|selectors|shlex|shutil|signal|socket|sqlite3|statistics|string|struct|subprocess|sys|tempfile|textwrap|` +
-	`threading|time|traceback|types|typing|urllib|uuid|warnings|weakref|zlib)(?:\.py|/__init__\.py)$`)
-
-// hides reports whether a new file is found by Python in the place of its own library: it is in no package.
-func hides(f File, files []File, read func(name string) []byte) bool {
-	at := library.FindStringIndex(f.Path)
-	if at == nil {
-		return false
-	}
-	beside := path.Join(f.Path[:at[0]], "__init__.py")
-	return read(beside) == nil && !slices.ContainsFunc(files, func(f File) bool { return f.Path == beside && f.Is != nil })
 }
 
 // runnersSettings are files that name others which runners load.

@@ -16,8 +16,6 @@ type Run struct {
 	Command string
 	Passed  bool
 	Tests   *testresult.Results // nil if it names none
-
-	Controls []string // the marks of controls that it says have failed
 }
 
 // status returns what the command says of a test; "" if it does not name it.
@@ -92,7 +90,9 @@ type Results struct {
 	Moved  bool      // the change only moves files ([Moved])
 }
 
-// of returns a command's run; nil if there is none.
+// RunOf returns a command's run; nil if there is none.
+func RunOf(list []Run, command string) *Run { return of(list, command) }
+
 func of(list []Run, command string) *Run {
 	i := slices.IndexFunc(list, func(r Run) bool { return r.Command == command })
 	if i < 0 {
@@ -319,6 +319,15 @@ func (j judgement) byCommand(removed bool, vanished []string) []ralph.Weakening 
 	return []ralph.Weakening{w}
 }
 
+// shown names a few files.
+func shown(files []string) string {
+	const most = 3
+	if len(files) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(files[:most], ", "), len(files)-most)
+	}
+	return strings.Join(files, ", ")
+}
+
 // vanished returns the test files that are removed and of whose lines no file that is added has half.
 func vanished(files []Changed) (list []string) {
 	has := map[string]bool{}
@@ -330,7 +339,7 @@ func vanished(files []Changed) (list []string) {
 		}
 	}
 	for _, f := range files {
-		if f.Kind != Test || !f.Removed() || interferes()[language(f.Path)] == nil {
+		if f.Kind != Test || !f.Removed() || !programs[language(f.Path)] {
 			continue // of fixtures nobody knows what they test
 		}
 		all, kept := 0, 0

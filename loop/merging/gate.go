@@ -24,7 +24,7 @@ func (m *Merger) Gate(
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return e.read(ctx, c, guarded) },
 		func(ctx context.Context) error { return e.ran(ctx, now) },
-		e.weigh, e.interferes, e.proves, e.allow,
+		e.weigh, e.tries, e.proves, e.allow,
 	} {
 		if err := step(ctx); err != nil || ctx.Err() != nil {
 			return e.found, err
@@ -40,6 +40,7 @@ type examination struct {
 	tip      string // of the target
 	task     ralph.Task
 	commands check.Commands
+	rules    gate.Rules
 	pairs    []worktree.Pair
 	files    []gate.File // of the project
 	blobs    map[string]ralph.Blob
@@ -71,7 +72,9 @@ func (e *examination) read(ctx context.Context, c ralph.Change, guarded []string
 		}
 	}
 	e.found.Guarded = e.guarded(e.pairs, links, guarded, e.task.Allow)
-	e.results.Files = e.gateRules(commands).Changes(e.files, e.reads(ctx, e.tip))
+	e.rules = e.gateRules(commands)
+	e.rules.Tests = slices.Concat(e.rules.Tests, e.linkedTests(links))
+	e.results.Files = e.rules.Changes(e.files, e.reads(ctx, e.tip))
 	if gate.Moves(e.files) {
 		names, err := e.Tree.Names(ctx, e.tip)
 		if err != nil {
@@ -136,14 +139,6 @@ func (e *examination) weigh(ctx context.Context) (err error) {
 	return e.markUnseen(ctx, e.task.Feature, e.found.Weakened, r.Files, e.blobs, e.commands)
 }
 
-// interferes checks for changes that would make broken tests pass.
-func (e *examination) interferes(ctx context.Context) (err error) {
-	if e.found.Refused == "" && gate.Interferes(e.files, e.results.Files) {
-		e.found.Refused, err = e.inert(ctx, e.on, e.tip, e.gateRules(e.commands), e.commands.All())
-	}
-	return err
-}
-
 // proves checks that a test or command proves the change, where verify.proof requires one.
 func (e *examination) proves(ctx context.Context) (err error) {
 	if e.Check.Proof != check.ProofRequire || len(e.pairs) == 0 {
@@ -156,6 +151,13 @@ func (e *examination) proves(ctx context.Context) (err error) {
 		}
 	}
 	proved, _ := gate.Prove(*r)
+	if len(proved) > 0 {
+		numb, err := e.numb(ctx, e.rules, e.on.Commit, r.Files, e.commands.Shared, proved)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		proved = slices.DeleteFunc(proved, func(t string) bool { return slices.Contains(numb, t) })
+	}
 	e.found.Unproved = len(proved) == 0 &&
 		!slices.ContainsFunc(e.own, func(o check.Outcome) bool { return !o.Check.Passed })
 	return nil
@@ -246,31 +248,6 @@ func blobsOf(files []gate.Changed, blobs map[string]ralph.Blob) (list []ralph.Bl
 	return list
 }
 
-// inert returns why a change is refused whose tests cannot fail, as controls show; "" if they can.
-func (m *Merger) inert(ctx context.Context, b Built, tip string, rules gate.Rules, commands []string) (string, error) {
-	trial := func(commit string) (runs []gate.Run, marks map[string]string, err error) {
-		names, err := m.Tree.Names(ctx, commit)
-		if err != nil {
-			return nil, nil, err
-		}
-		edits, marks := rules.Controls(names, m.reads(ctx, commit), b.Tree)
-		if len(edits) == 0 {
-			return nil, nil, nil
-		}
-		runs, err = m.swapped(ctx, commit, commit, edits, commands)
-		return runs, marks, err
-	}
-	now, marks, err := trial(b.Commit)
-	if err != nil || ctx.Err() != nil || gate.Covered(now, marks) {
-		return "", err
-	}
-	was, had, err := trial(tip)
-	if err != nil || ctx.Err() != nil {
-		return "", err
-	}
-	return gate.Inert(was, now, had, marks), nil
-}
-
 // gateRules returns which files of the project decide.
 func (m *Merger) gateRules(c check.Commands) gate.Rules {
 	return gate.Rules{Tests: m.Check.Tests, Protect: m.Check.Protect, Shared: c.Shared, Own: c.Own}
@@ -321,6 +298,20 @@ func (m *Merger) guarded(pairs []worktree.Pair, links map[string]string, known, 
 		}
 	}
 	return list
+}
+
+// linkedTests returns patterns of what links lead to that are named as tests are.
+func (m *Merger) linkedTests(links map[string]string) (patterns []string) {
+	rules := gate.Rules{Tests: m.Check.Tests}
+	for _, p := range gate.Linked(links, func(top string) bool {
+		name, ours := strings.CutPrefix(top, m.Tree.Below(""))
+		return ours && rules.IsTest(name)
+	}) {
+		if name, ours := strings.CutPrefix(p, gate.Literal(m.Tree.Below(""))); ours {
+			patterns = append(patterns, name)
+		}
+	}
+	return patterns
 }
 
 // links returns the symbolic links of commits.
@@ -397,7 +388,7 @@ func (m *Merger) swapped(
 func runs(list []check.Outcome) (runs []gate.Run) {
 	for _, o := range list {
 		runs = append(runs, gate.Run{
-			Command: o.Check.Command, Passed: o.Check.Passed, Tests: o.Names(), Controls: o.Controls,
+			Command: o.Check.Command, Passed: o.Check.Passed, Tests: o.Names(),
 		})
 	}
 	return runs

@@ -2,6 +2,7 @@ package merging
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"ralph"
@@ -114,7 +115,13 @@ func (m *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error
 		return nil, err
 	}
 	proved, idle := gate.Prove(r)
-	p.Proved, p.Idle = append(p.Proved, proved...), idle
+	numb, err := m.numb(ctx, m.gateRules(commands), c.Commit, r.Files, commands.Shared, proved)
+	if err != nil || ctx.Err() != nil {
+		return nil, err
+	}
+	p.Numb = len(numb)
+	p.Proved = append(p.Proved, slices.DeleteFunc(proved, func(t string) bool { return slices.Contains(numb, t) })...)
+	p.Idle = idle
 	return p, nil
 }
 

@@ -204,7 +204,7 @@ func (s *Session) checkDone(ctx context.Context) (*finding, error) {
 	round := check.Round{Session: s.Row.ID, Log: filepath.Join(s.folder(), "verify.log"), Slow: s.checking}
 	defer s.checking("")
 	if s.Workspace.Clone == nil {
-		return f, errors.Join(s.checkAlone(ctx, f, round), s.hidden(ctx, f, f.made.Head, round))
+		return f, errors.Join(s.checkAlone(ctx, f, round), s.hidden(ctx, f, "", f.made.Head, round))
 	}
 	return f, s.checkMerged(ctx, f, round)
 }

@@ -143,7 +143,7 @@ func (s *Session) answer(ctx context.Context, r reply) (agent.Answer, error) {
 	switch r.kind {
 	case signals.ReplyComment:
 		return agent.Answer{Wait: true}, nil
-	case signals.ReplyTests, signals.ReplyRefused:
+	case signals.ReplyTests, signals.ReplyBlind, signals.ReplyRefused:
 		err = s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteRefusal(s.Row.ID, r.refusal.String()) })
 	case signals.ReplyConflict:
 		err = s.Store.Tx(ctx, func(tx *store.Tx) error {

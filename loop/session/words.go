@@ -29,6 +29,7 @@ var replies = map[signals.Reply]func(reply) string{
 	},
 	signals.ReplyRefused:  refused,
 	signals.ReplyTests:    weakened,
+	signals.ReplyBlind:    blind,
 	signals.ReplyConflict: sentBack,
 	signals.ReplyAside:    onOtherBranches,
 	signals.ReplyUnchanged: func(reply) string {
@@ -146,6 +147,9 @@ func explainRefusal(b *strings.Builder, refusal signals.Refusal, f *finding) {
 	for _, p := range refusal.Problems {
 		fmt.Fprintf(b, "\n%s.\n", p)
 	}
+	if list := f.evidence.Gate.Trial.Neutralised; len(list) > 0 {
+		fmt.Fprintf(b, "\nThese tests pass whatever they expect: %s.\n", prompt.NamedList(list))
+	}
 	explainChecks(b, refusal.Failed)
 	explainReviews(b, f.evidence.Reviews)
 }
@@ -189,6 +193,15 @@ func killedBefore(killed []string) string {
 func steering(c ralph.Comment) string {
 	return fmt.Sprintf("A person (%s) has just commented on your task:\n\n%s\n\nTake it into account from here on.",
 		c.Author, c.Body)
+}
+
+// blind tells the agent which tests do not look at its work.
+func blind(r reply) string {
+	return "ralph checked your `done`: its commands pass. But ralph also ran the target's tests with other expected values, " +
+		"and these still pass, so they no longer test your code: " + prompt.NamedList(r.found.evidence.Gate.Trial.Neutralised) +
+		".\nOn the target they fail. Find what in your change keeps them from failing, such as a hook, a setting, an exit, " +
+		"a replaced assertion or a value that is equal to everything, and remove it. Then call the done tool again. " +
+		"No reason helps here; if you cannot do that, call partial or stuck.\n"
 }
 
 // weakened tells the agent which tests refuse its work as they were, with the lines of their difference.

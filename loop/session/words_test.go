@@ -19,7 +19,10 @@ func TestWhatAgentsAreToldAtTheEndOfATurn(t *testing.T) {
 		merged: []ralph.Check{{Command: "make test", Exit: 2, Tail: "FAIL TestB"}},
 		evidence: ralph.Evidence{
 			Aside: []ralph.Aside{{Branch: "fix", Commits: 2}},
-			Gate:  ralph.Gate{Weakened: []ralph.Weakening{{Test: "TestA", Command: "make test", Kind: ralph.TestLost, Why: "it is gone"}}},
+			Gate: ralph.Gate{
+				Weakened: []ralph.Weakening{{Test: "TestA", Command: "make test", Kind: ralph.TestLost, Why: "it is gone"}},
+				Trial:    ralph.Trial{Neutralised: []string{"TestC", "`make test`"}},
+			},
 			Reviews: []ralph.Review{{Agent: "codex", Objections: []ralph.Objection{
 				{Severity: ralph.ObjectionBlocking, File: "a.go", Line: 3, What: "It leaks.", Why: "Nobody closes it."},
 			}}},

@@ -140,7 +140,7 @@ func (s *Session) checkMerged(ctx context.Context, f *finding, round check.Round
 	f.checks, f.evidence.Rewritten = append(f.checks, tried.Checks...), tried.Rewritten
 	f.conflict, f.conflicts, f.merged = tried.Conflict, tried.Conflicts, tried.Merged
 	if err == nil && ctx.Err() == nil && tried.Conflict == "" && tried.Refused == "" {
-		if err := s.hidden(ctx, f, tried.Built.Commit, round); err != nil {
+		if err := s.hidden(ctx, f, tried.Target.Tip, tried.Built.Commit, round); err != nil {
 			return err
 		}
 		if err := s.gate(ctx, f, merger, tried.Built); err != nil || ctx.Err() != nil {

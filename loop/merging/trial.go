@@ -1,0 +1,419 @@
+package merging
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"ralph/internal/text"
+	"ralph/loop/check"
+	"ralph/loop/gate"
+	"ralph/loop/trial"
+)
+
+// The bounds of a trial beyond its first run: how many more runs there are, and how long they may take, in verifications.
+const (
+	mostRuns  = 24
+	mostTimes = 8
+	mostFiles = 1000 // test files
+)
+
+// A suite is the tests of a commit, with what they expect.
+type suite struct {
+	commit string
+	seed   string
+	files  []trial.Expectations
+	lay    map[string]func(text, parts []byte) []byte // of files in which code stands, too
+}
+
+// An experiment compares a candidate with the target by tests whose expectations are changed.
+type experiment struct {
+	*examination
+	suite    suite
+	plain    []gate.Run // of the target as it is
+	took     time.Duration
+	runs     int
+	until    time.Time
+	unloaded bool // the candidate does not load the target's tests beside its own
+	found    trial.Verdict
+	left     int // files that were not tried alone
+	lost     int // expectations whose change does not load
+	late     bool
+}
+
+// tries has the candidate's code pass the target's tests with other expectations: a test that passes all the same does not
+// look at it.
+func (e *examination) tries(ctx context.Context) (err error) {
+	e.fewer()
+	if e.found.Refused != "" || e.results.Moved || len(e.pairs) == 0 {
+		return nil
+	}
+	x := &experiment{examination: e}
+	for _, r := range e.results.Target {
+		if now := gate.RunOf(e.results.Now, r.Command); now != nil && now.Passed && (r.Passed || r.Tests != nil) {
+			x.plain = append(x.plain, r)
+		}
+	}
+	took, err := e.took(ctx)
+	if err != nil || len(x.plain) == 0 {
+		return err
+	}
+	if !e.tried(took) {
+		if e.Check.Trial == check.TrialAuto {
+			e.found.Trial.Unknown = "a verification takes too long (verify.trial)"
+		}
+		return nil
+	}
+	if x.suite, err = e.suite(ctx, e.rules, e.tip); err != nil || len(x.suite.files) == 0 {
+		return err
+	}
+	x.suite.files = slices.DeleteFunc(x.suite.files, func(f trial.Expectations) bool {
+		return slices.ContainsFunc(e.results.Files, func(c gate.Changed) bool { return c.Code && c.Path == f.Name() })
+	}) // what may be the code that is tested stays the candidate's
+	x.took, x.until = took, time.Now().Add(max(time.Minute, mostTimes*took))
+	if err := x.all(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	e.found.Trial.Neutralised, e.found.Trial.Tests = x.found.Neutralised, x.found.Tests
+	e.found.Trial.Silent = x.found.Silent
+	var unknown []string
+	if x.lost > 0 {
+		unknown = append(unknown, text.Count(x.lost, "expectation"))
+	}
+	if x.left > 0 {
+		unknown = append(unknown, text.Count(x.left, "test file"))
+	}
+	if x.late {
+		unknown = append(unknown, "a run that took too long")
+	}
+	e.found.Trial.Unknown = strings.Join(unknown, ", ")
+	return nil
+}
+
+// fewer finds the changed test files that state fewer expectations than on the target.
+func (e *examination) fewer() {
+	for _, c := range e.results.Files {
+		if c.Was == nil || c.Is == nil || c.Kind != gate.Test && !c.Code {
+			continue
+		}
+		if was, is := trial.Read(c.Path, c.Was).Len(), trial.Read(c.Path, c.Is).Len(); is < was {
+			e.found.Trial.Fewer = append(e.found.Trial.Fewer, fmt.Sprintf("%s (%d, %d before)", c.Path, is, was))
+		}
+	}
+}
+
+// took returns how long the verification of the candidate took.
+func (e *examination) took(ctx context.Context) (d time.Duration, err error) {
+	list, _, err := e.stored(ctx, e.on.Tree, e.commands.All())
+	for _, o := range list {
+		d += time.Duration(o.Check.Seconds * float64(time.Second))
+	}
+	return d, err
+}
+
+// tried reports whether there is a trial, by verify.trial and how long a verification takes.
+func (e *examination) tried(took time.Duration) bool {
+	switch e.Check.Trial {
+	case check.TrialAlways:
+		return true
+	case check.TrialAuto:
+		return took < trialAuto || gate.Alters(e.results.Files)
+	}
+	return false
+}
+
+// trialAuto is how long a verification may take for a trial of every change.
+const trialAuto = time.Minute
+
+// suite reads the tests of a commit.
+func (m *Merger) suite(ctx context.Context, rules gate.Rules, commit string) (s suite, err error) {
+	names, err := m.Tree.Names(ctx, commit)
+	if err != nil {
+		return s, err
+	}
+	tree, err := m.Tree.Whole(ctx, commit)
+	if err != nil {
+		return s, err
+	}
+	secret, err := m.secret()
+	if err != nil {
+		return s, err
+	}
+	sum := sha256.Sum256([]byte(secret + tree))
+	s.commit, s.seed = commit, hex.EncodeToString(sum[:])
+	read := m.reads(ctx, commit)
+	s.lay = map[string]func(text, parts []byte) []byte{}
+	for _, name := range rules.TestFiles(names, read) {
+		content := read(name)
+		if with := gate.TestParts(name); with != nil && !rules.IsTest(name) {
+			content, s.lay[name] = with(nil, content), with
+		}
+		if x := trial.Read(name, content); x.Len() > 0 && len(s.files) < mostFiles {
+			s.files = append(s.files, x)
+		}
+	}
+	slices.SortFunc(s.files, func(a, b trial.Expectations) int { return cmp.Compare(a.Rank(s.seed), b.Rank(s.seed)) })
+	return s, nil
+}
+
+// secret returns what makes seeds unknown to those whose work is tried.
+func (m *Merger) secret() (string, error) {
+	name := filepath.Join(m.State, "trial.key")
+	key, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		key = []byte(rand.Text())
+		err = os.WriteFile(name, key, 0o600)
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot keep the seed of trials: %w", err)
+	}
+	return string(key), nil
+}
+
+// A part is a test file, or some of what it expects.
+type part struct {
+	trial.Expectations
+	from, to int
+}
+
+// parts returns whole files.
+func parts(files []trial.Expectations) (list []part) {
+	for _, f := range files {
+		list = append(list, part{f, 0, f.Len()})
+	}
+	return list
+}
+
+// halves returns two halves of parts: of their files, or of what a single one expects.
+func halves(list []part) (a, b []part) {
+	if len(list) > 1 {
+		return list[:len(list)/2], list[len(list)/2:]
+	}
+	p := list[0]
+	middle := (p.from + p.to) / 2
+	return []part{{p.Expectations, p.from, middle}}, []part{{p.Expectations, middle, p.to}}
+}
+
+// size returns how much parts expect.
+func size(list []part) (n int) {
+	for _, p := range list {
+		n += p.to - p.from
+	}
+	return n
+}
+
+// mutants runs commands on a commit that has mutants of tests of the suite. Without is what is taken from it.
+func (m *Merger) mutants(
+	ctx context.Context, s suite, commit string, list []part, round int, without []gate.Edit, commands []string,
+) ([]gate.Run, error) {
+	read := m.reads(ctx, commit)
+	edits := slices.Clone(without)
+	for _, p := range list {
+		content := p.Mutant(s.seed, round, func(i int) bool { return i >= p.from && i < p.to })
+		if content == nil {
+			continue
+		}
+		if with := s.lay[p.Name()]; with != nil {
+			code := read(p.Name())
+			if code == nil {
+				continue
+			}
+			content = with(code, content)
+		}
+		edits = slices.DeleteFunc(edits, func(e gate.Edit) bool { return e.Path == p.Name() })
+		edits = append(edits, gate.Edit{Path: p.Name(), Content: content})
+	}
+	return m.swapped(ctx, commit, s.commit, edits, commands)
+}
+
+// all tries all tests together, then those of which that tells nothing in smaller groups.
+func (x *experiment) all(ctx context.Context) error {
+	list := parts(x.suite.files)
+	first, err := x.group(ctx, list)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	if trial.Missing(x.plain, first.Target) {
+		if err := x.split(ctx, list); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	if !x.unloaded && trial.Missing(first.Target, first.Candidate) && x.clash() {
+		x.unloaded = true
+		if _, err := x.group(ctx, list); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return x.alone(ctx, list, first)
+}
+
+// group tries some tests, and those that pass with other mutants.
+func (x *experiment) group(ctx context.Context, list []part) (first trial.Round, err error) {
+	var rounds []trial.Round
+	for n := range trial.Rounds {
+		r, err := x.round(ctx, list, n)
+		if err != nil || ctx.Err() != nil || r.Target == nil {
+			return first, err
+		}
+		rounds = append(rounds, r)
+		if n == 0 {
+			first = r
+		}
+		if len(trial.Judge(x.plain, rounds).Neutralised) == 0 {
+			break
+		}
+	}
+	x.found = x.found.And(trial.Judge(x.plain, rounds))
+	return first, nil
+}
+
+// round runs mutants on the target, and with the candidate those commands that notice.
+func (x *experiment) round(ctx context.Context, list []part, n int) (r trial.Round, err error) {
+	var commands []string
+	for _, p := range x.plain {
+		commands = append(commands, p.Command)
+	}
+	if r.Target, err = x.bounded(ctx, x.tip, list, n, commands); err != nil || r.Target == nil {
+		return r, err
+	}
+	commands = slices.DeleteFunc(commands, func(c string) bool {
+		run := gate.RunOf(r.Target, c)
+		return run == nil || run.Passed
+	})
+	if len(commands) > 0 {
+		r.Candidate, err = x.bounded(ctx, x.on.Commit, list, n, commands)
+	}
+	return r, err
+}
+
+// bounded runs mutants within the time that a run is given. The result is nil if it did not end.
+func (x *experiment) bounded(ctx context.Context, commit string, list []part, n int, commands []string) ([]gate.Run, error) {
+	x.runs++
+	within, stop := context.WithTimeout(ctx, 3*x.took+time.Minute)
+	defer stop()
+	var without []gate.Edit
+	if x.unloaded && commit != x.tip {
+		without = x.tests()
+	}
+	runs, err := x.mutants(within, x.suite, commit, list, n, without, commands)
+	if within.Err() != nil && ctx.Err() == nil {
+		x.late = true
+		return nil, nil
+	}
+	return runs, err
+}
+
+// tests returns the candidate's own tests, as the target has them.
+func (x *experiment) tests() []gate.Edit {
+	return gate.Old(slices.DeleteFunc(slices.Clone(x.results.Files), func(c gate.Changed) bool { return c.Kind != gate.Test }))
+}
+
+// clash reports whether the candidate has tests of its own, beside which the target's may not load.
+func (x *experiment) clash() bool { return len(x.tests()) > 0 }
+
+// spent reports whether no further run is to begin.
+func (x *experiment) spent(ctx context.Context) bool {
+	return ctx.Err() != nil || x.runs >= mostRuns || time.Now().After(x.until)
+}
+
+// split tries halves of tests whose mutants do not load together, and halves of those.
+func (x *experiment) split(ctx context.Context, list []part) error {
+	if size(list) < 2 {
+		x.lost += size(list)
+		return nil
+	}
+	a, b := halves(list)
+	for _, half := range [][]part{a, b} {
+		if x.spent(ctx) {
+			x.lost += size(half)
+			continue
+		}
+		first, err := x.group(ctx, half)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		if trial.Missing(x.plain, first.Target) {
+			if err := x.split(ctx, half); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// alone tries file by file for commands that name no tests: another red test hides the neutralised one.
+func (x *experiment) alone(ctx context.Context, list []part, first trial.Round) error {
+	nameless := slices.DeleteFunc(trial.Nameless(x.plain), func(c string) bool {
+		r := gate.RunOf(first.Candidate, c)
+		return r == nil || r.Passed
+	})
+	if len(nameless) == 0 || len(list) < 2 {
+		return nil
+	}
+	for i, p := range list {
+		if x.spent(ctx) {
+			x.left += len(list) - i
+			return ctx.Err()
+		}
+		now, err := x.bounded(ctx, x.on.Commit, []part{p}, 0, nameless)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		if now == nil || trial.Sees(now, nameless) {
+			continue
+		}
+		before := len(x.found.Neutralised)
+		if _, err := x.group(ctx, []part{p}); err != nil || ctx.Err() != nil {
+			return err
+		}
+		for n := before; n < len(x.found.Neutralised); n++ {
+			x.found.Neutralised[n] += " (" + p.Name() + ")"
+		}
+	}
+	return nil
+}
+
+// numb returns the tests among the named ones that pass on a commit though what they expect there was changed: they prove
+// nothing. Files are the changed test files. Its first run is the one of the next trial on the target.
+func (m *Merger) numb(
+	ctx context.Context, rules gate.Rules, commit string, files []gate.Changed, commands, named []string,
+) (idle []string, err error) {
+	if m.Check.Trial == "" || m.Check.Trial == check.TrialOff {
+		return nil, nil
+	}
+	s, err := m.suite(ctx, rules, commit)
+	if err != nil {
+		return nil, err
+	}
+	var changed []trial.Expectations
+	for _, f := range s.files {
+		if slices.ContainsFunc(files, func(c gate.Changed) bool { return c.Path == f.Name() }) {
+			changed = append(changed, f)
+		}
+	}
+	if idle = named; len(changed) == 0 {
+		return nil, nil
+	}
+	for round := 0; round < trial.Rounds && len(idle) > 0; round++ {
+		list := s.files
+		if round > 0 {
+			list = changed
+		}
+		runs, err := m.mutants(ctx, s, commit, parts(list), round, nil, commands)
+		if err != nil || ctx.Err() != nil {
+			return nil, err
+		}
+		idle = trial.Idle(changed, runs, idle)
+	}
+	return idle, nil
+}

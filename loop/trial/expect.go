@@ -1,0 +1,647 @@
+package trial
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// asserts matches names by which tests state what they expect, and equals those that ask for an equal value. Methods are
+// names that do so behind the value that a runner hands to a test, and lines the words of Ruby and Kotlin that do so
+// behind what is tested. boolean takes one value, and perhaps a message.
+var (
+	asserts = regexp.MustCompile(`(?i)^(?:(?:g_|ck_|cr_|test_|xct|munit_|lib)?assert|expect|refute|ensure|check|verify|must_|` +
+		`should|same$|equals?$|eq$|ok$|is$|is_?(?:deeply|equal|not)|like$|deep_?equal|strict_?equal|not_?equal|deep_?strict|` +
+		`cmp_ok|want$|require(?:_?true|_?false|_?equal|_eq$|_that$))`)
+	faults  = regexp.MustCompile(`(?:Error|Exception|Failed)$`)
+	equals  = regexp.MustCompile(`(?i)eq|same|to_?be$|^is$|^is_deeply|^assert_?that|shouldbe|^be$|should$|is_?true|is_?false`)
+	differs = regexp.MustCompile(`(?i)not|differ|refute|(?:^|_)ne$`)
+	methods = regexp.MustCompile(`^(?:t|tap|assert|a|chai|Assert|self|this|Test|expect|cy|test)$`)
+	boolean = regexp.MustCompile(`(?i)^(?:assert|ok|check|verify|ensure|expect|is_?true|is_?false|require|g_assert|assert_?that)!?$|` +
+		`(?:true|false|truthy|falsy|null|nil|none|empty)$`)
+	negated  = regexp.MustCompile(`^(?:assert|ok|check|CHECK|REQUIRE|verify|ensure|g_assert|ck_assert|debug_assert)$`)
+	wanted   = regexp.MustCompile(`(?i)^(?:want|wanted|expect|expected|expectation|exp|should_?be)(?:s|_?(?:out|output|result|value|values))?$`)
+	tables   = regexp.MustCompile(`(?i)^(?:\w*(?:cases|tests|table|examples|samples|rows)|data|tt|each|parametrize|in)$`)
+	labels   = regexp.MustCompile(`(?i)^(?:name|desc|description|title|id|label|msg|message|path|file|filename|url)$`)
+	declares = regexp.MustCompile(`^(?:def|func|function|fn|fun|void|int|bool|class|struct|sub|static|public|private)$`)
+	controls = regexp.MustCompile(`__name__|__FILE__|^\$?arg[cv]$|^args$|^errno$|^typeof$|platform|version|^process$|^NULL$`)
+	excepts  = map[string]bool{"delta": true, "places": true, "msg": true, "message": true, "timeout": true, "id": true}
+)
+
+// opposites are assertions by what is asserted, and the one of the same form that asserts the opposite.
+var opposites = func() map[string]string {
+	both := map[string]string{
+		"assertTrue": "assertFalse", "assertIn": "assertNotIn", "assertIsNone": "assertIsNotNone",
+		"assertIsInstance": "assertNotIsInstance", "assertNull": "assertNotNull", "assertContains": "assertNotContains",
+		"assertEmpty": "assertNotEmpty", "isTrue": "isFalse", "assert_true": "assert_false", "ASSERT_TRUE": "ASSERT_FALSE",
+		"EXPECT_TRUE": "EXPECT_FALSE", "toBeTruthy": "toBeFalsy", "toBeDefined": "toBeUndefined", "be_truthy": "be_falsey",
+		"assert_includes": "refute_includes", "assert_empty": "refute_empty", "assert_nil": "refute_nil",
+		"True": "False", "Nil": "NotNil", "Contains": "NotContains", "Empty": "NotEmpty", "NoError": "Error",
+		"assertNotEqual": "assertEqual", "notEqual": "equal", "notStrictEqual": "strictEqual", "assert_not_equal": "assert_equal",
+		"refute_equal": "assert_equal", "refute": "assert", "assertNotEquals": "assertEquals", "assertNotSame": "assertSame",
+		"assert_ne": "assert_eq", "NotEqual": "Equal", "isNull": "isNotNull", "isEmpty": "isNotEmpty", "notOk": "ok",
+	}
+	all := map[string]string{}
+	for a, b := range both {
+		all[a] = b
+		if !differs.MatchString(a) || strings.Contains(a, "Null") {
+			all[b] = a
+		}
+	}
+	delete(all, "equal") // what is equal has a literal, or its opposite says little
+	return all
+}()
+
+// A reading finds what a source file expects.
+type reading struct {
+	l      *language
+	src    string
+	tokens []lexeme
+	ends   []int // of a bracket, the index of the one that closes it; else 0
+	found  []expectation
+}
+
+// read returns what a source file expects, in the order of its lines.
+func read(l *language, src string) []expectation {
+	r := &reading{l: l, src: src, tokens: scan(l, src)}
+	r.match()
+	r.walk(0, len(r.tokens))
+	if len(r.found) == 0 {
+		r.plain()
+	}
+	return r.found
+}
+
+// is returns the text of a token; "" for none.
+func (r *reading) is(i int) string {
+	if i < 0 || i >= len(r.tokens) {
+		return ""
+	}
+	return r.src[r.tokens[i].at:r.tokens[i].end]
+}
+
+// kind returns the kind of a token; a newline for none.
+func (r *reading) kind(i int) kind {
+	if i < 0 || i >= len(r.tokens) {
+		return newline
+	}
+	return r.tokens[i].kind
+}
+
+// match finds the pairs of brackets.
+func (r *reading) match() {
+	r.ends = make([]int, len(r.tokens))
+	var open []int
+	for i, t := range r.tokens {
+		if t.kind != sign {
+			continue
+		}
+		switch r.is(i) {
+		case "(", "[", "{":
+			open = append(open, i)
+		case ")", "]", "}":
+			if n := len(open); n > 0 {
+				r.ends[open[n-1]] = i
+				open = open[:n-1]
+			}
+		}
+	}
+}
+
+// walk finds expectations between two tokens.
+func (r *reading) walk(i, end int) {
+	for i < end {
+		next := i + 1
+		if r.kind(i) == word {
+			switch {
+			case r.l.name == "py" && r.is(i) == "assert":
+				next = r.statement(i)
+			case r.asserting(i):
+				next = r.assertion(i)
+			case wanted.MatchString(r.is(i)):
+				next = r.assigned(i)
+			case tables.MatchString(r.is(i)):
+				r.table(i)
+			}
+		} else if r.kind(i) == text && wanted.MatchString(r.src[r.tokens[i].from:r.tokens[i].to]) {
+			next = r.assigned(i)
+		}
+		i = max(next, i+1)
+	}
+}
+
+// asserting reports whether a name begins an assertion.
+func (r *reading) asserting(i int) bool {
+	name := r.is(i)
+	before, after := r.is(i-1), r.is(i+1)
+	if r.kind(i-1) == word && (declares.MatchString(before) || r.l.name == "c" && after == "(" && before != "return" && before != "else") {
+		return false
+	}
+	if !asserts.MatchString(name) || faults.MatchString(name) {
+		return false
+	}
+	lower := strings.ToLower(name)
+	full := slices.Contains([]string{"same", "equal", "equals", "eq", "ok", "is", "like", "want"}, lower)
+	if full && (before == "." || before == "->") {
+		return methods.MatchString(r.is(i-2)) && after == "("
+	}
+	if full && (lower == "is" || lower == "ok" || lower == "want" || lower == "like") && after != "(" {
+		return false
+	}
+	switch {
+	case after == "(", after == "!" && r.is(i+2) == "(", after == "." && lower != "check" && lower != "verify":
+		return true
+	case strings.HasPrefix(lower, "should") || strings.HasPrefix(lower, "must_"):
+		return true
+	case r.l.name == "rb" || r.l.name == "pl":
+		return after != "=" && after != "," && r.kind(i+1) != newline && after != ")" && !strings.HasPrefix(lower, "check")
+	}
+	return false
+}
+
+// line returns the end of a statement: of its line, unless the next one goes on with a dot.
+func (r *reading) line(i int) int {
+	for i < len(r.tokens) {
+		switch s := r.is(i); {
+		case r.kind(i) == newline:
+			n := i
+			for r.kind(n) == newline && n < len(r.tokens) {
+				n++
+			}
+			if r.is(n) != "." && r.is(n) != "->" && r.is(n) != "?." {
+				return i
+			}
+			i = n
+		case s == ";" || s == ")" || s == "]" || s == "}" || s == "," || s == "&&" || s == "||":
+			return i
+		case r.ends[i] > i:
+			i = r.ends[i]
+		}
+		i++
+	}
+	return i
+}
+
+// statement reads an assertion that is a statement of Python.
+func (r *reading) statement(i int) int {
+	end := i + 1
+	for end < len(r.tokens) && r.kind(end) != newline && r.is(end) != ";" {
+		if r.ends[end] > end {
+			end = r.ends[end]
+		}
+		end++
+	}
+	args := r.split(i+1, end)
+	if len(args) == 0 {
+		return end
+	}
+	e := r.ofArgs("assert", args[:1])
+	if first := args[0]; (len(e.options) == 0 || !e.options[0].expected) && !r.fed(args[:1]) {
+		from, to := r.tokens[first.from].at, r.tokens[first.to-1].end
+		e.options = append([]option{{wrap: true, at: from, end: to, open: "not (", shut: ")"}}, e.options...)
+	}
+	r.keep(e)
+	return end
+}
+
+// assertion reads an assertion by a call, with what follows it in its chain, and returns where it ends.
+func (r *reading) assertion(i int) int {
+	name, at := i, i+1
+	for r.is(at) == "." && r.kind(at+1) == word { // assert.strict.equal
+		name, at = at+1, at+2
+	}
+	if r.is(at) == "!" {
+		at++
+	}
+	var e expectation
+	end := at
+	switch {
+	case r.is(at) == "(" && r.ends[at] > at:
+		end = r.ends[at] + 1
+		if r.blocks(at+1, end-1) {
+			r.walk(at+1, end-1)
+		} else {
+			e = r.ofCall(name, r.split(at+1, end-1))
+		}
+	case strings.HasPrefix(r.is(i), "should") || strings.HasPrefix(r.is(i), "must_"):
+	case r.is(at) == "{" && r.ends[at] > at && r.l.name == "rb":
+		r.walk(at+1, r.ends[at])
+		end = r.ends[at] + 1
+	case r.kind(at) != newline && (r.l.name == "rb" || r.l.name == "pl"):
+		end = r.line(at)
+		stop := end
+		for r.is(stop) == "," { // the line goes on
+			stop = r.line(stop + 1)
+		}
+		if r.blocks(at, stop) {
+			return at
+		}
+		e = r.ofCall(name, r.split(at, stop))
+		r.keep(e)
+		return stop
+	}
+	if tail := r.line(end); tail > end && r.chains(end) {
+		e = r.chained(e, end, tail)
+		end = tail
+	}
+	r.keep(e)
+	return end
+}
+
+// chains reports whether what follows an assertion goes on with it.
+func (r *reading) chains(i int) bool {
+	for r.kind(i) == newline && i < len(r.tokens) {
+		i++
+	}
+	switch r.is(i) {
+	case ".", "->", "?.", "::", "!":
+		return true
+	}
+	return r.kind(i) != sign && (r.l.name == "rb" || r.l.name == "kt" || strings.HasPrefix(r.is(i-1), "should"))
+}
+
+// chained adds what a chain of calls expects, such as .toBe(3): that comes first.
+func (r *reading) chained(e expectation, from, to int) expectation {
+	var list, more []option
+	for i := from; i < to; i++ {
+		name := r.is(i)
+		if r.kind(i) == word && r.is(i+1) == "(" && r.ends[i+1] > 0 && r.ends[i+1] < to {
+			if r.blocks(i+2, r.ends[i+1]) {
+				continue
+			}
+			for _, o := range r.ofCall(i, r.split(i+2, r.ends[i+1])).options {
+				o.expected = true
+				if o.swap {
+					more = append(more, o)
+				} else {
+					list = append(list, o)
+				}
+			}
+			i = r.ends[i+1]
+			continue
+		}
+		if opposite := opposites[name]; r.kind(i) == word && opposite != "" {
+			more = append(more, option{swap: true, at: r.tokens[i].at, end: r.tokens[i].end, open: opposite})
+		}
+		list = append(list, r.literals(i, i+1, true, true)...)
+	}
+	e.options = slices.Concat(list, more, e.options)
+	return e
+}
+
+// blocks reports whether code stands between two tokens, in which there may be assertions.
+func (r *reading) blocks(from, to int) bool {
+	for i := from; i < to; i++ {
+		switch r.is(i) {
+		case "=>", "function", "lambda", "do", "|", ";", "fn":
+			return true
+		}
+	}
+	return false
+}
+
+// A span is from one token up to another.
+type span struct{ from, to int }
+
+// split returns the arguments between two tokens.
+func (r *reading) split(from, to int) (list []span) {
+	begin := from
+	add := func(end int) {
+		a := span{begin, end}
+		for a.from < a.to && r.kind(a.from) == newline {
+			a.from++
+		}
+		for a.to > a.from && r.kind(a.to-1) == newline {
+			a.to--
+		}
+		if a.from < a.to {
+			list = append(list, a)
+		}
+	}
+	for i := from; i < to; i++ {
+		if r.is(i) == "," {
+			add(i)
+			begin = i + 1
+		} else if r.ends[i] > i {
+			i = min(r.ends[i], to)
+		}
+	}
+	add(to)
+	return list
+}
+
+// ofCall returns what an assertion expects by its name and arguments.
+func (r *reading) ofCall(name int, args []span) expectation {
+	called := r.is(name)
+	e := r.ofArgs(called, args)
+	t := r.tokens[name]
+	var swap []option
+	if opposite := opposites[called]; opposite != "" && !r.fed(args) {
+		swap = append(swap, option{swap: true, at: t.at, end: t.end, open: opposite})
+	} else if negated.MatchString(called) && len(args) > 0 && !r.message(args[0]) && !r.fed(args) {
+		from, to := r.tokens[args[0].from].at, r.tokens[args[0].to-1].end
+		swap = append(swap, option{wrap: true, at: from, end: to, open: "!(", shut: ")"})
+	}
+	i := slices.IndexFunc(e.options, func(o option) bool { return !o.expected })
+	switch {
+	case differs.MatchString(called): // to expect another difference says little
+		e.options = append(swap, e.options...)
+	case i < 0:
+		e.options = append(e.options, swap...)
+	default:
+		e.options = slices.Insert(e.options, i, swap...)
+	}
+	return e
+}
+
+// ofArgs returns what the literals in arguments are: expected values first, then others. Messages are none.
+func (r *reading) ofArgs(name string, args []span) (e expectation) {
+	same := equals.MatchString(name) && !differs.MatchString(name)
+	if len(args) > 1 && boolean.MatchString(name) && r.message(args[len(args)-1]) {
+		args = args[:len(args)-1]
+	}
+	if len(args) > 2 && r.message(args[0]) && (r.pure(args[1]) || r.pure(args[2])) &&
+		(r.l.name == "java" || !r.message(args[len(args)-1])) {
+		args = args[1:] // what is compared stands behind its name
+	}
+	if len(args) > 2 && (r.pure(args[0]) || r.pure(args[1])) {
+		args = args[:2] // then follow tolerances and messages
+	}
+	var inputs []option
+	for _, a := range args {
+		if r.kind(a.from) == word && (r.is(a.from+1) == "=" || r.is(a.from+1) == ":") {
+			if excepts[r.is(a.from)] {
+				continue
+			}
+			a.from += 2
+		}
+		sides, equal := r.sides(a)
+		for i, s := range sides {
+			switch {
+			case r.pure(s) && len(sides) > 1:
+				e.options = append(e.options, r.literals(s.from, s.to, true, equal)...)
+			case r.pure(s) && len(args) > 1 && i == 0:
+				e.options = append(e.options, r.literals(s.from, s.to, true, same)...)
+			case r.pure(s):
+				e.options = append(e.options, r.literals(s.from, s.to, true, same)...)
+			default:
+				inputs = append(inputs, r.literals(s.from, s.to, false, false)...)
+			}
+		}
+	}
+	if slices.Reverse(inputs); !r.fed(args) {
+		e.options = append(e.options, inputs...)
+	}
+	return e
+}
+
+// fed reports whether values that stand elsewhere are compared: those are changed there.
+func (r *reading) fed(args []span) bool {
+	for _, a := range args {
+		for i := a.from; i < a.to; i++ {
+			if r.kind(i) == word && wanted.MatchString(r.is(i)) && r.is(i+1) != "(" {
+				return true
+			}
+		}
+		sides, _ := r.sides(a)
+		if len(sides) > 1 && !slices.ContainsFunc(sides, func(s span) bool { return len(r.literals(s.from, s.to, false, false)) > 0 }) {
+			return true
+		}
+	}
+	return false
+}
+
+// sides returns the sides of the comparisons in an argument, and whether one is of equality.
+func (r *reading) sides(a span) (list []span, equal bool) {
+	begin := a.from
+	for i := a.from; i < a.to; i++ {
+		switch s := r.is(i); s {
+		case "==", "===", "!=", "!==", "<", ">", "<=", ">=", "in", "is", "and", "or", "&&", "||", "=~":
+			if r.kind(i) == word && r.l.name != "py" {
+				continue
+			}
+			equal = equal || s == "==" || s == "===" || s == "is"
+			list = append(list, span{begin, i})
+			begin = i + 1
+		default:
+			if r.ends[i] > i {
+				i = r.ends[i]
+			}
+		}
+	}
+	list = append(list, span{begin, a.to})
+	return slices.DeleteFunc(list, func(s span) bool { return s.from >= s.to }), equal
+}
+
+// constants are words that stand for values.
+var constants = regexp.MustCompile(`^(?:[Tt]rue|[Ff]alse|None|nil|null|undefined|new|not|vec|String|from|to_string|array|Some|Ok|` +
+	`List|of|asList|Arrays|Err|b|u8|i32|i64|u32|u64|f64|usize|int|long|float|double|str|bool|const|BigInt|Set|Map|set|frozenset|dict|` +
+	`tuple|list|Decimal|Symbol|TRUE|FALSE|as_str|to_owned|to_vec|into)$`)
+
+// pure reports whether only literals, and what collects them, stand in a span.
+func (r *reading) pure(s span) bool {
+	some := false
+	for i := s.from; i < s.to; i++ {
+		switch r.kind(i) {
+		case number, text, char, pattern:
+			some = true
+		case word:
+			key := r.is(i+1) == ":" || r.is(i+1) == "=>" || r.is(i+1) == "="
+			if !constants.MatchString(r.is(i)) && !key {
+				return false
+			}
+			some = some || truth[r.is(i)] != ""
+		}
+	}
+	return some
+}
+
+// message reports whether an argument is a text alone.
+func (r *reading) message(s span) bool {
+	return s.to == s.from+1 && r.kind(s.from) == text ||
+		s.to > s.from+1 && r.kind(s.from) == text && (r.is(s.from+1) == "." || r.is(s.from+1) == "+" || r.is(s.from+1) == "%")
+}
+
+// truth are the words for true and false, and their opposites.
+var truth = map[string]string{
+	"true": "false", "false": "true", "True": "False", "False": "True", "TRUE": "FALSE", "FALSE": "TRUE",
+	"YES": "NO", "NO": "YES",
+}
+
+// literals returns the literals between two tokens.
+func (r *reading) literals(from, to int, expected, equal bool) (list []option) {
+	for i := from; i < to && i < len(r.tokens); i++ {
+		t := r.tokens[i]
+		key := r.is(i+1) == ":" && r.l.name != "rb" && r.l.name != "c" || r.is(i+1) == "=>"
+		if key && i+1 < to && t.kind != sign {
+			continue
+		}
+		switch {
+		case t.kind == number || t.kind == text || t.kind == char || t.kind == pattern:
+		case t.kind == word && truth[r.is(i)] != "":
+		default:
+			continue
+		}
+		list = append(list, option{at: t.at, end: t.end, token: t, expected: expected, equal: expected && equal})
+	}
+	return list
+}
+
+// keep adds an expectation that can be changed.
+func (r *reading) keep(e expectation) {
+	if len(e.options) > 0 {
+		r.found = append(r.found, e)
+	}
+}
+
+// assigned reads a value that a name such as want gets, and returns where it ends.
+func (r *reading) assigned(i int) int {
+	at := i + 1
+	if r.is(at) == ":" && r.kind(at+1) == word && r.is(at+2) == "=" { // a type
+		at += 2
+	}
+	switch r.is(at) {
+	case "=", ":", ":=", "=>":
+	default:
+		return at
+	}
+	end := r.line(at + 1)
+	if s := (span{at + 1, end}); end > at+1 && r.pure(s) {
+		r.keep(expectation{options: r.literals(s.from, s.to, true, true)})
+		return end
+	}
+	return at
+}
+
+// table reads rows of values behind a name: of each the value that has a name such as want, else its last one.
+func (r *reading) table(i int) {
+	at := i + 1
+	for ; at < len(r.tokens) && at < i+12 && r.kind(at) != newline; at++ {
+		if s := r.is(at); r.ends[at] > at && r.rows(at) > 0 {
+			break
+		} else if s == ";" {
+			return
+		} else if r.ends[at] > at && s != "(" {
+			at = r.ends[at]
+		}
+	}
+	if at >= len(r.tokens) || r.ends[at] <= at {
+		return
+	}
+	for row := at + 1; row < r.ends[at]; row++ {
+		if r.ends[row] <= row {
+			continue
+		}
+		r.row(row+1, r.ends[row])
+		row = r.ends[row]
+	}
+}
+
+// rows counts the rows between brackets, each between brackets of its own.
+func (r *reading) rows(at int) (n int) {
+	if r.is(at) == "(" {
+		return 0
+	}
+	for i := at + 1; i < r.ends[at]; i++ {
+		if r.ends[i] > i {
+			if r.kind(i-1) != word && len(r.split(i+1, r.ends[i])) > 1 || r.is(i-1) == "param" {
+				n++
+			}
+			i = r.ends[i]
+		}
+	}
+	return n
+}
+
+// row reads a row of a table.
+func (r *reading) row(from, to int) {
+	var last []option
+	for _, a := range r.split(from, to) {
+		key := ""
+		for n := a.from; n < a.to && n < a.from+3; n++ {
+			if s := r.is(n + 1); (s == ":" || s == "=" || s == "=>") && r.kind(n) != sign {
+				key = strings.Trim(r.is(n), `"'`+"`")
+				a.from = n + 2
+				break
+			}
+		}
+		if labels.MatchString(key) || excepts[key] || !r.pure(a) {
+			continue
+		}
+		list := r.literals(a.from, a.to, true, true)
+		if wanted.MatchString(key) {
+			return // it is read by that name
+		}
+		if len(list) > 0 {
+			last = append(list, last...)
+		}
+	}
+	for i := range last {
+		last[i].expected, last[i].equal = i == 0, i == 0
+	}
+	r.keep(expectation{options: last})
+}
+
+// plain finds comparisons with literals in files without assertions, and calls with both a literal and a value that
+// another call returns: helpers that assert have any name.
+func (r *reading) plain() {
+	for i := range r.tokens {
+		switch s := r.is(i); {
+		case (s == "==" || s == "!=" || s == "===" || s == "!==" || s == "<" || s == ">") && r.kind(i) == sign:
+			if r.controls(i) {
+				continue
+			}
+			var e expectation
+			for _, side := range []int{i + 1, i - 1} {
+				e.options = append(e.options, r.literals(side, side+1, true, s != "<" && s != ">")...)
+			}
+			if len(e.options) > 0 && (s == "<" || s == ">") && !r.conditional(i) {
+				continue
+			}
+			r.keep(e)
+		case s == "(" && r.kind(i-1) == word && r.ends[i] > i && (r.kind(i-2) == newline || r.is(i-2) == ";" || r.is(i-2) == "{" || r.is(i-2) == "}"):
+			r.helper(i)
+		}
+	}
+}
+
+// controls reports whether a comparison decides on how a program runs: it is of its arguments, its name, or a loop's.
+func (r *reading) controls(i int) bool {
+	for n := i - 1; n >= 0 && n > i-30 && r.kind(n) != newline && r.is(n) != ";" && r.is(n) != "{"; n-- {
+		if s := r.is(n); s == "for" || s == "while" || n > i-6 && controls.MatchString(s) {
+			return true
+		}
+	}
+	return controls.MatchString(r.is(i+1)) || controls.MatchString(r.is(i+3))
+}
+
+// conditional reports whether a comparison is part of a condition.
+func (r *reading) conditional(i int) bool {
+	for n := i - 1; n >= 0 && n > i-30 && r.kind(n) != newline; n-- {
+		if s := r.is(n); s == "if" || s == "elif" || s == "unless" || s == "elsif" {
+			return true
+		}
+	}
+	return false
+}
+
+// helper reads a call of a statement that compares a literal with what another call returns.
+func (r *reading) helper(i int) {
+	if name := r.is(i - 1); declares.MatchString(name) || name == "print" || name == "echo" || r.is(r.ends[i]+1) == "{" {
+		return
+	}
+	args := r.split(i+1, r.ends[i])
+	calls := false
+	var list []option
+	for _, a := range args {
+		if r.pure(a) {
+			list = append(r.literals(a.from, a.to, true, true), list...)
+		}
+		for n := a.from; n < a.to; n++ {
+			calls = calls || r.kind(n) == word && r.is(n+1) == "("
+		}
+	}
+	if calls && len(list) > 0 && len(args) > 1 {
+		r.keep(expectation{options: list})
+	}
+}

@@ -1,0 +1,249 @@
+// Package trial changes what tests expect, and judges what becomes of them: a test that passes whatever it expects does
+// not look at what it tests (docs/gate.md). It is pure.
+package trial
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/big"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Rounds is how many mutants of a test there are at most.
+const Rounds = 3
+
+// An expectation is an assertion or a comparison of a test, and what of it can be changed, the best first.
+type expectation struct{ options []option }
+
+// An option is a literal that can be changed, a name that can be swapped for its opposite, or a condition that can be
+// negated.
+type option struct {
+	at, end    int // in the text
+	token      lexeme
+	expected   bool // the value that is expected, rather than an input
+	equal      bool // an equal value is expected
+	swap, wrap bool
+	open, shut string // what stands instead, or around it
+}
+
+// Expectations are those of a file.
+type Expectations struct {
+	name string
+	text string
+	list []expectation
+}
+
+// Read finds what a test file expects. Of a language that it does not know, and of a file that it cannot read, that is
+// nothing.
+func Read(name string, content []byte) Expectations {
+	e := Expectations{name: name, text: string(content)}
+	if len(content) == 0 || len(content) > maxText || strings.IndexByte(e.text, 0) >= 0 {
+		return e
+	}
+	switch l := languageOf(name, e.text); {
+	case path.Ext(name) == ".go":
+		e.list = readGo(e.text)
+	case l != nil:
+		e.list = read(l, e.text)
+	case isShell(name, e.text):
+		e.list = readShell(name, e.text)
+	}
+	slices.SortStableFunc(e.list, func(a, b expectation) int { return a.options[0].at - b.options[0].at })
+	return e
+}
+
+// maxText is the size of the largest file that is read, in bytes.
+const maxText = 1 << 20
+
+// Name returns the file's.
+func (e Expectations) Name() string { return e.name }
+
+// Rank returns a number by which files are ordered that a seed determines.
+func (e Expectations) Rank(seed string) uint64 { return draws(seed, e.name, -1) }
+
+// Len returns how many expectations there are.
+func (e Expectations) Len() int { return len(e.list) }
+
+// Strict returns those that ask for an equal value: without one they are empty.
+func (e Expectations) Strict() Expectations {
+	strict := e
+	strict.list = nil
+	for _, x := range e.list {
+		if x.options = slices.DeleteFunc(slices.Clone(x.options), func(o option) bool { return !o.equal }); len(x.options) > 0 {
+			strict.list = append(strict.list, x)
+		}
+	}
+	return strict
+}
+
+// A splice replaces a part of a text.
+type splice struct {
+	at, end int
+	by      string
+}
+
+// Mutant returns the file with one literal changed in each of the expectations that only names, all of them if it is nil.
+// Seed and round choose which, and how: the same ones for the same seed. It is nil if nothing can be changed.
+func (e Expectations) Mutant(seed string, round int, only func(i int) bool) []byte {
+	var list []splice
+	last := 0
+	for i, x := range e.list {
+		if only != nil && !only(i) {
+			continue
+		}
+		draw := draws(seed, e.name, i)
+		o, variant := x.choose(draw, round)
+		edits := e.change(o, draw, variant)
+		if len(edits) == 0 || edits[0].at < last {
+			continue // expectations do not overlap, unless the file is not what it seems
+		}
+		list, last = append(list, edits...), edits[len(edits)-1].end
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	at := 0
+	for _, s := range list {
+		b.WriteString(e.text[at:s.at] + s.by)
+		at = s.end
+	}
+	b.WriteString(e.text[at:])
+	return []byte(b.String())
+}
+
+// draws returns a number that a seed, a file and a place in it determine.
+func draws(seed, name string, i int) uint64 {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", seed, name, i))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// choose returns the option of a round, and how often it was taken before. The first is an expected value, if there is
+// one.
+func (x expectation) choose(draw uint64, round int) (o option, variant int) {
+	n := slices.IndexFunc(x.options, func(o option) bool { return !o.expected })
+	if n < 0 {
+		n = len(x.options)
+	}
+	order := slices.Clone(x.options)
+	if n > 1 { // expected values are equally good
+		by := int(draw % uint64(n))
+		order = slices.Concat(x.options[by:n], x.options[:by], x.options[n:])
+	}
+	return order[round%len(order)], round / len(order)
+}
+
+// change returns how an option is changed; nil if it cannot be.
+func (e Expectations) change(o option, draw uint64, variant int) []splice {
+	switch {
+	case o.wrap:
+		return []splice{{o.at, o.at, o.open}, {o.end, o.end, o.shut}}
+	case o.swap:
+		return []splice{{o.at, o.end, o.open}}
+	}
+	was := e.text[o.at:o.end]
+	by := was
+	switch o.token.kind {
+	case word:
+		by = truth[was]
+	case number:
+		by = changedNumber(was, draw, variant)
+	case char:
+		by = changedChar(was)
+	case text, pattern:
+		by = was[:o.token.to-o.at] + letter(draw, variant, o.token.filled || o.token.kind == pattern) + was[o.token.to-o.at:]
+	default:
+		by = changedWord(was, draw, variant)
+	}
+	if by == was {
+		return nil
+	}
+	return []splice{{o.at, o.end, by}}
+}
+
+// letter returns a character that is added to a text: another kind of one in each variant. Behind values that a text is
+// filled with it is no letter, which would belong to the value's name.
+func letter(draw uint64, variant int, filled bool) string {
+	kinds := []string{"qxzjk", "7394", "~;_"}
+	if filled {
+		kinds = []string{"~;", ":,", "@;"}
+	}
+	set := kinds[variant%len(kinds)]
+	return set[draw%uint64(len(set)):][:1]
+}
+
+// digits matches a number up to its fraction, exponent or suffix.
+var digits = regexp.MustCompile(`^(\d[\d_]*)(.*)$`)
+
+// changedNumber returns another number of the same form: by one more or less, in later variants by several.
+func changedNumber(was string, draw uint64, variant int) string {
+	if len(was) > 2 && was[0] == '0' && strings.IndexByte("xXbBoO", was[1]) >= 0 || len(was) > 1 && was[0] == '0' && was[1] >= '0' && was[1] <= '9' {
+		for i := len(was) - 1; i > 0; i-- { // another last digit
+			switch c := was[i]; c {
+			case '0':
+				return was[:i] + "1" + was[i+1:]
+			case '1', '2', '3', '4', '5', '6', '7':
+				return was[:i] + string(c-1) + was[i+1:]
+			case '8', '9', 'a', 'c', 'd', 'e', 'A', 'C', 'D', 'E':
+				return was[:i] + "7" + was[i+1:]
+			}
+		}
+		return was
+	}
+	if strings.HasPrefix(was, ".") {
+		return "1" + was
+	}
+	m := digits.FindStringSubmatch(was)
+	if m == nil {
+		return was
+	}
+	n, ok := new(big.Int).SetString(strings.ReplaceAll(m[1], "_", ""), 10)
+	if !ok {
+		return was
+	}
+	delta := int64(1)
+	if variant > 0 {
+		delta = int64(variant) + 1 + int64(draw%5)
+	}
+	by := big.NewInt(delta)
+	edge := new(big.Int).And(n, new(big.Int).Add(n, big.NewInt(1))).Sign() == 0 && n.BitLen() > 6 // 127, 255, …
+	if less := new(big.Int).Sub(n, by); less.Sign() >= 0 && (edge || n.BitLen() > 30 || draw%2 == 0 && less.Sign() > 0) {
+		return less.String() + m[2]
+	}
+	return new(big.Int).Add(n, by).String() + m[2]
+}
+
+// changedChar returns another character of the same form.
+func changedChar(was string) string {
+	content := was[1 : len(was)-1]
+	switch {
+	case content == `\n`:
+		return `'\t'`
+	case strings.HasPrefix(content, `\`):
+		return `'\n'`
+	case content == "z" || content == "Z" || content == "9":
+		return "'a'"
+	case len(content) == 1 && (content[0] >= 'a' && content[0] < 'z' || content[0] >= 'A' && content[0] < 'Z' || content[0] >= '0' && content[0] < '9'):
+		return "'" + string(content[0]+1) + "'"
+	}
+	return "'q'"
+}
+
+// changedWord returns another word of a shell, as it stands there: a number, or a text with or without quotes.
+func changedWord(was string, draw uint64, variant int) string {
+	if digits.MatchString(was) && strings.Trim(was, "0123456789.") == "" {
+		return changedNumber(was, draw, variant)
+	}
+	if len(was) > 1 && (was[0] == '\'' || was[0] == '"') {
+		content := was[1 : len(was)-1]
+		if content != "" && strings.Trim(content, "0123456789") == "" {
+			return was[:1] + changedNumber(content, draw, variant) + was[len(was)-1:]
+		}
+		return was[:len(was)-1] + letter(draw, variant, false) + was[len(was)-1:]
+	}
+	return was + letter(draw, variant%2, false)
+}

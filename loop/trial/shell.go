@@ -1,0 +1,218 @@
+package trial
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// isShell reports whether a file is a script of a shell.
+func isShell(name, src string) bool {
+	switch path.Ext(name) {
+	case ".sh", ".bash", ".bats", ".ksh", ".zsh", ".dash":
+		return true
+	case "", ".t":
+		first, _, _ := strings.Cut(src, "\n")
+		return shebang.MatchString(first)
+	}
+	return false
+}
+
+var shebang = regexp.MustCompile(`^#!.*\b(?:ba|da|k|z)?sh\b`)
+
+// A shellReading finds what a script expects.
+type shellReading struct {
+	src   string
+	found []expectation
+}
+
+// builtins are commands that compare nothing.
+var builtins = regexp.MustCompile(`^(?:echo|printf|cd|exit|return|set|export|local|source|\.|cat|rm|mkdir|cp|mv|touch|sleep|kill|` +
+	`trap|sh|bash|python3?|node|ruby|php|perl|make|cc|gcc|go|cargo|awk|sed|cut|tr|head|tail|sort|wc|env|eval|exec|run|plan|chmod|` +
+	`git|ln|read|shift|unset|true|false|:|declare|readonly|sudo|xargs|timeout|load|setup|skip|fail|die|fatal|error|log)$`)
+
+// readShell returns what a script expects; nothing if it cannot be parsed.
+func readShell(name, src string) []expectation {
+	r := &shellReading{src: src}
+	for _, lang := range []syntax.LangVariant{syntax.LangBash, syntax.LangPOSIX} {
+		if path.Ext(name) == ".bats" {
+			lang = syntax.LangBats
+		}
+		file, err := syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(src), name)
+		if err != nil {
+			continue
+		}
+		syntax.Walk(file, func(n syntax.Node) bool {
+			switch n := n.(type) {
+			case *syntax.CallExpr:
+				return r.call(n)
+			case *syntax.BinaryTest:
+				r.compared(n.X, n.Y, n.Op.String())
+			case *syntax.BinaryArithm:
+				switch n.Op {
+				case syntax.Eql, syntax.Neq:
+					r.compared(n.X, n.Y, n.Op.String())
+				default:
+				}
+			}
+			return true
+		})
+		break
+	}
+	return r.found
+}
+
+// keep adds an expectation that can be changed.
+func (r *shellReading) keep(e expectation) {
+	if len(e.options) > 0 {
+		r.found = append(r.found, e)
+	}
+}
+
+// compared reads a comparison of two words.
+func (r *shellReading) compared(x, y syntax.Node, op string) {
+	if slices.Contains([]string{"-nt", "-ot", "-ef"}, op) {
+		return
+	}
+	var e expectation
+	for _, side := range []syntax.Node{y, x} {
+		if o, ok := r.literal(side, true); ok {
+			e.options = append(e.options, o)
+		}
+	}
+	for _, side := range []syntax.Node{y, x} {
+		e.options = append(e.options, r.inputs(side)...)
+	}
+	r.keep(e)
+}
+
+// literal returns a word that is a literal alone; ok is false for others.
+func (r *shellReading) literal(n syntax.Node, expected bool) (o option, ok bool) {
+	w, ok := n.(*syntax.Word)
+	if !ok || len(w.Parts) != 1 {
+		return o, false
+	}
+	switch p := w.Parts[0].(type) {
+	case *syntax.Lit:
+		if strings.ContainsAny(p.Value, `\*?[{~`) || p.Value == "" {
+			return o, false
+		}
+	case *syntax.SglQuoted:
+		if p.Dollar {
+			return o, false
+		}
+	case *syntax.DblQuoted:
+		for _, part := range p.Parts {
+			if _, plain := part.(*syntax.Lit); !plain {
+				return o, false
+			}
+		}
+	default:
+		return o, false
+	}
+	at, end := int(w.Pos().Offset()), int(w.End().Offset())
+	if at < 0 || end > len(r.src) || at >= end {
+		return o, false
+	}
+	return option{at: at, end: end, token: lexeme{kind: bare, at: at, end: end}, expected: expected, equal: expected}, true
+}
+
+// plainWord matches unquoted words that are values rather than options, programs or files.
+var plainWord = regexp.MustCompile(`^(?:-?\d+(?:\.\d+)?|'[^'/]*'|"[^"$/]*")$`)
+
+// inputs returns the literals that commands within a word are given.
+func (r *shellReading) inputs(n syntax.Node) (list []option) {
+	syntax.Walk(n, func(n syntax.Node) bool {
+		if call, ok := n.(*syntax.CallExpr); ok {
+			for i, w := range call.Args {
+				if o, ok := r.literal(w, false); ok && i > 0 && plainWord.MatchString(r.src[o.at:o.end]) {
+					list = append(list, o)
+				}
+			}
+		}
+		return true
+	})
+	slices.Reverse(list)
+	return list
+}
+
+// call reads a command that compares; more reports whether there may be others within it.
+func (r *shellReading) call(n *syntax.CallExpr) (more bool) {
+	if len(n.Args) == 0 {
+		for _, a := range n.Assigns {
+			if a.Name != nil && wanted.MatchString(a.Name.Value) && a.Value != nil {
+				if o, ok := r.literal(a.Value, true); ok {
+					r.keep(expectation{options: []option{o}})
+				}
+			}
+		}
+		return true
+	}
+	name := n.Args[0].Lit()
+	args := n.Args[1:]
+	switch {
+	case name == "test" || name == "[":
+		r.test(args)
+		return false
+	case name == "grep" || name == "egrep" || name == "fgrep":
+		for _, a := range args {
+			if lit := a.Lit(); strings.HasPrefix(lit, "-") {
+				continue
+			}
+			if o, ok := r.literal(a, true); ok {
+				r.keep(expectation{options: []option{o}})
+			}
+			break
+		}
+		return false
+	case name == "" || builtins.MatchString(path.Base(name)):
+		return true
+	}
+	var e expectation
+	within := false // a value that is computed is compared
+	for _, a := range slices.Backward(args) {
+		if o, ok := r.literal(a, true); ok {
+			if said := r.src[o.at:o.end]; !strings.HasPrefix(said, "-") && !operators.MatchString(said) && !paths.MatchString(said) {
+				e.options = append(e.options, o)
+			}
+			continue
+		}
+		within = true
+	}
+	if !within && !asserts.MatchString(name) {
+		return true
+	}
+	for i := range e.options {
+		e.options[i].expected, e.options[i].equal = i == 0, i == 0
+	}
+	for _, a := range args {
+		e.options = append(e.options, r.inputs(a)...)
+	}
+	r.keep(e)
+	return false
+}
+
+// paths matches unquoted words that look like the names of files.
+var paths = regexp.MustCompile(`^[^'"]*(?:/|[^\d'"]\.\w+$)`)
+
+var operators = regexp.MustCompile(`^['"]?(?:=|==|!=|<|>|-eq|-ne|-lt|-gt|-le|-ge|equals|is)['"]?$`)
+
+// test reads the arguments of test: comparisons, and conditions on one word, which are negated.
+func (r *shellReading) test(args []*syntax.Word) {
+	for i, a := range args {
+		switch op := a.Lit(); op {
+		case "=", "==", "!=", "-eq", "-ne", "-lt", "-gt", "-le", "-ge":
+			if i > 0 && i+1 < len(args) {
+				r.compared(args[i-1], args[i+1], op)
+			}
+		case "-n", "-z", "-f", "-d", "-e", "-s", "-x", "-r":
+			if i == 0 {
+				at := int(a.Pos().Offset())
+				r.keep(expectation{options: []option{{wrap: true, at: at, end: at, open: "! "}}})
+			}
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package trial
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"ralph/internal/testresult"
+	"ralph/loop/gate"
+)
+
+// A Round is what the commands say of one mutant of the tests: on the target, and with the candidate's code. The runs are of
+// the same commands.
+type Round struct{ Target, Candidate []gate.Run }
+
+// A Verdict is what rounds tell of tests.
+type Verdict struct {
+	Neutralised []string // tests that pass whatever they expect, and commands in backquotes
+	Tests       int      // tests by name that passed on the target
+	Silent      int      // those of them whose mutants pass on the target, too: they say nothing
+}
+
+// And returns what two trials of the same tests tell: a test is known that one of them knows.
+func (v Verdict) And(o Verdict) Verdict {
+	if v.Tests == 0 && len(v.Neutralised) == 0 {
+		return o
+	}
+	for _, name := range o.Neutralised {
+		if !slices.Contains(v.Neutralised, name) {
+			v.Neutralised = append(v.Neutralised, name)
+		}
+	}
+	v.Silent = min(v.Silent, o.Silent)
+	return v
+}
+
+// Judge compares rounds. Plain is what the commands say of the target as it is: what failed there is not judged. A test all
+// of whose mutants fail on the target, and none with the candidate, is neutralised; so is a command.
+func Judge(plain []gate.Run, rounds []Round) (v Verdict) {
+	if len(rounds) == 0 {
+		return v
+	}
+	for _, was := range plain {
+		names := map[string]bool{}
+		blind := 0 // rounds in which the command does not notice
+		sees := false
+		for _, r := range rounds {
+			target, candidate := find(r.Target, was.Command), find(r.Candidate, was.Command)
+			if target == nil || candidate == nil {
+				continue
+			}
+			for name := range tests(target) {
+				names[name] = true
+			}
+			if was.Passed && !target.Passed {
+				blind++
+				sees = sees || !candidate.Passed
+			}
+		}
+		found := len(v.Neutralised)
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			if (was.Passed || passed(&was, name)) && neutral(rounds, was.Command, name) {
+				v.Neutralised = append(v.Neutralised, name)
+			}
+		}
+		if blind > 0 && !sees && len(v.Neutralised) == found {
+			v.Neutralised = append(v.Neutralised, "`"+was.Command+"`")
+		}
+		v.count(&was, rounds)
+	}
+	return v
+}
+
+// count counts the tests of a command.
+func (v *Verdict) count(was *gate.Run, rounds []Round) {
+	for name, s := range tests(was) {
+		if s != testresult.Passed {
+			continue
+		}
+		v.Tests++
+		if !slices.ContainsFunc(rounds, func(r Round) bool { return !passed(find(r.Target, was.Command), name) }) {
+			v.Silent++
+		}
+	}
+}
+
+// neutral reports whether a test fails in at least one round on the target, and passes with the candidate in all of these.
+func neutral(rounds []Round, command, name string) bool {
+	fails := 0
+	for _, r := range rounds {
+		if tests(find(r.Target, command))[name] != testresult.Failed {
+			continue
+		}
+		if !passed(find(r.Candidate, command), name) {
+			return false
+		}
+		fails++
+	}
+	return fails > 0
+}
+
+// Missing reports whether a run names fewer tests than it did as they were: some mutants do not load together, or the
+// runner ends with the first test that fails.
+func Missing(was, now []gate.Run) bool {
+	for _, w := range was {
+		if n := find(now, w.Command); n != nil && len(tests(n)) < len(tests(&w)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Nameless returns the commands that passed and name no tests: files are tried one by one for them.
+func Nameless(plain []gate.Run) (commands []string) {
+	for _, r := range plain {
+		if r.Passed && len(tests(&r)) == 0 {
+			commands = append(commands, r.Command)
+		}
+	}
+	return commands
+}
+
+// Sees reports whether one of the commands fails in a run.
+func Sees(list []gate.Run, commands []string) bool {
+	return slices.ContainsFunc(list, func(r gate.Run) bool { return !r.Passed && slices.Contains(commands, r.Command) })
+}
+
+// Idle returns the tests among the named ones that a run names as passed, though a mutant of them was run: the files are
+// those that were changed. A test that states nothing that can be changed has no mutant.
+func Idle(files []Expectations, run []gate.Run, named []string) (idle []string) {
+	for _, name := range named {
+		if base := Base(name); slices.ContainsFunc(files, func(e Expectations) bool { return e.states(base, named) }) &&
+			slices.ContainsFunc(run, func(r gate.Run) bool { return passed(&r, name) }) {
+			idle = append(idle, name)
+		}
+	}
+	return idle
+}
+
+// parts are between the parts of a test's name.
+var parts = regexp.MustCompile(`::| > |\[.*$`)
+
+// Base returns the last part of a test's name: its function or title.
+func Base(name string) string {
+	list := slices.DeleteFunc(parts.Split(name, -1), func(s string) bool { return s == "" })
+	if len(list) == 0 {
+		return name
+	}
+	base := list[len(list)-1]
+	if !strings.Contains(base, " ") {
+		base, _, _ = strings.Cut(base[strings.LastIndexByte(base, '.')+1:], "/")
+	}
+	return base
+}
+
+// states reports whether an expectation stands behind a name in the file, and before any other one of the named.
+func (e Expectations) states(base string, named []string) bool {
+	at := place(e.text, base)
+	if at < 0 {
+		return false
+	}
+	end := len(e.text)
+	for _, other := range named {
+		if o := place(e.text, Base(other)); o > at {
+			end = min(end, o)
+		}
+	}
+	return slices.ContainsFunc(e.list, func(x expectation) bool { return x.options[0].at > at && x.options[0].at < end })
+}
+
+// place returns where a name stands in a text as a whole; -1 for nowhere.
+func place(text, name string) int {
+	for from := 0; name != ""; {
+		i := strings.Index(text[from:], name)
+		if i < 0 {
+			break
+		}
+		at := from + i
+		before := at == 0 || !isLetter(rune(text[at-1]))
+		if end := at + len(name); before && (end == len(text) || !isLetter(rune(text[end]))) {
+			return at
+		}
+		from = at + 1
+	}
+	return -1
+}
+
+// find returns a command's run; nil if there is none.
+func find(list []gate.Run, command string) *gate.Run {
+	i := slices.IndexFunc(list, func(r gate.Run) bool { return r.Command == command })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
+
+// tests returns the tests that a run names.
+func tests(r *gate.Run) map[string]testresult.Status {
+	if r == nil || r.Tests == nil {
+		return nil
+	}
+	return r.Tests.Tests
+}
+
+// passed reports whether a run names a test as passed.
+func passed(r *gate.Run, name string) bool { return tests(r)[name] == testresult.Passed }
