@@ -46,6 +46,8 @@ var forms = []form{
 	// TAP
 	{like("ok ", `^\s*(ok|not ok) \d+(?: -)? (.*)$`), 2, 1, ""},
 	{like("ok ", `(not ok|ok) \d+ - (.+)$`), 2, 1, ""},
+	// minitest -v
+	{like(" s = ", `(\w[\w:]*#\S+) = \d+\.\d+ s = (\.|F|E|S)$`), 1, 2, ""},
 	// vitest, jest, mocha, node; marks begin with these bytes
 	{like("\xe2", `^.*\S {2,}[✓✔√] (.+)$`), 1, 0, Passed},
 	{like("\xe2", `^\s*[✓✔√] (.+)$`), 1, 0, Passed},
@@ -96,7 +98,7 @@ func method(groups []string) string {
 
 // statuses are the words of runners.
 var statuses = map[string]Status{
-	"ok": Passed, "PASSED": Passed, "PASS": Passed, "XPASS": Passed,
+	"ok": Passed, "PASSED": Passed, "PASS": Passed, "XPASS": Passed, ".": Passed, "S": Skipped,
 	"ignored": Skipped, "skipped": Skipped, "SKIPPED": Skipped, "SKIP": Skipped, "XFAIL": Skipped,
 	"expected failure": Skipped,
 }
@@ -119,6 +121,7 @@ var counts = []struct {
 	{"cargo", like("test result", `test result: \w+\. (\d+) passed; `), false},
 	{"pytest", like(" passed", `(?:^|=+ )(?:\d+ failed, )?(\d+) passed\b`), false},
 	{"jest", like("Tests", `(?:^|\s)Tests:?\s+(?:\d+ \w+(?:,| \|) )*?(\d+) passed\b`), false}, // vitest, too
+	{"minitest", like(" runs, ", `^(\d+) runs, \d+ assertions, `), true},
 	{"mocha", like(" passing", `(?:^|\s)(\d+) passing\b`), false},
 	{"rspec", like(", ", `^(?:\d+ doctests?, )?(\d+) (?:examples|tests), \d+ fa`), true}, // mix, too
 	{"phpunit", like(", ", `^(?:OK \(|Tests: )(\d+)(?: tests?)?, `), true},

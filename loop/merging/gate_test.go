@@ -125,8 +125,8 @@ func playGate(t *testing.T, p gatetest.Project) {
 		if c.Found == "" && len(got) > 0 || c.Found != "" && !slices.Contains(got, c.Found) {
 			t.Errorf("%s %s: %q, want %q (%+v)", c.ID, c.Name, got, c.Found, g)
 		}
-		if most := len(got) + 7; c.Found == "" && r.ran != c.Runs || r.ran > most {
-			t.Errorf("%s %s: %d commits verified, want %d", c.ID, c.Name, r.ran, c.Runs)
+		if c.Found == "" && r.ran > c.Runs || r.ran > 40 {
+			t.Errorf("%s %s: %d commits verified, want at most %d", c.ID, c.Name, r.ran, c.Runs)
 		}
 		if len(c.Allows) > 0 && len(g.Allowed) == 0 {
 			t.Errorf("%s %s: what the task allows is not in the receipt", c.ID, c.Name)

@@ -24,8 +24,10 @@ import (
 // The bounds of a trial beyond its first run: how many more runs there are, and how long they may take, in verifications.
 const (
 	mostRuns  = 24
-	mostTimes = 8
+	mostTimes = 3
+	leastTime = 30 * time.Second
 	mostFiles = 1000 // test files
+	mostAlone = 8    // expectations that are tried alone
 )
 
 // A suite is the tests of a commit, with what they expect.
@@ -80,7 +82,7 @@ func (e *examination) tries(ctx context.Context) (err error) {
 	x.suite.files = slices.DeleteFunc(x.suite.files, func(f trial.Expectations) bool {
 		return slices.ContainsFunc(e.results.Files, func(c gate.Changed) bool { return c.Code && c.Path == f.Name() })
 	}) // what may be the code that is tested stays the candidate's
-	x.took, x.until = took, time.Now().Add(max(time.Minute, mostTimes*took))
+	x.took, x.until = took, time.Now().Add(max(leastTime, mostTimes*took))
 	if err := x.all(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -351,18 +353,29 @@ func (x *experiment) split(ctx context.Context, list []part) error {
 	return nil
 }
 
-// alone tries file by file for commands that name no tests: another red test hides the neutralised one.
+// alone tries file by file for commands that name no tests, and some of what these expect: another red test hides the
+// neutralised one.
 func (x *experiment) alone(ctx context.Context, list []part, first trial.Round) error {
 	nameless := slices.DeleteFunc(trial.Nameless(x.plain), func(c string) bool {
 		r := gate.RunOf(first.Candidate, c)
 		return r == nil || r.Passed
 	})
-	if len(nameless) == 0 || len(list) < 2 {
+	if len(nameless) == 0 {
 		return nil
 	}
-	for i, p := range list {
+	units := list
+	if len(list) == 1 {
+		units = nil
+	}
+	files := len(units)
+	for i := range list {
+		for n := list[i].from; n < list[i].to && size(list) > 1 && len(units) < files+mostAlone; n++ {
+			units = append(units, part{list[i].Expectations, n, n + 1})
+		}
+	}
+	for i, p := range units {
 		if x.spent(ctx) {
-			x.left += len(list) - i
+			x.left += max(0, files-i)
 			return ctx.Err()
 		}
 		now, err := x.bounded(ctx, x.on.Commit, []part{p}, 0, nameless)
@@ -376,8 +389,9 @@ func (x *experiment) alone(ctx context.Context, list []part, first trial.Round) 
 		if _, err := x.group(ctx, []part{p}); err != nil || ctx.Err() != nil {
 			return err
 		}
-		for n := before; n < len(x.found.Neutralised); n++ {
-			x.found.Neutralised[n] += " (" + p.Name() + ")"
+		if len(x.found.Neutralised) > before {
+			x.found.Neutralised[before] += " (" + p.Name() + ")"
+			return nil
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ var (
 	faults  = regexp.MustCompile(`(?:Error|Exception|Failed)$`)
 	equals  = regexp.MustCompile(`(?i)eq|same|to_?be$|^is$|^is_deeply|^assert_?that|shouldbe|^be$|should$|is_?true|is_?false`)
 	differs = regexp.MustCompile(`(?i)not|differ|refute|(?:^|_)ne$`)
-	methods = regexp.MustCompile(`^(?:t|tap|assert|a|chai|Assert|self|this|Test|expect|cy|test)$`)
+	methods = regexp.MustCompile(`^(?:t|tap|assert|a|chai|Assert|self|this|Test|expect|cy|test|[A-Z]\w*)$`)
 	boolean = regexp.MustCompile(`(?i)^(?:assert|ok|check|verify|ensure|expect|is_?true|is_?false|require|g_assert|assert_?that)!?$|` +
 		`(?:true|false|truthy|falsy|null|nil|none|empty)$`)
 	negated  = regexp.MustCompile(`^(?:assert|ok|check|CHECK|REQUIRE|verify|ensure|g_assert|ck_assert|debug_assert)$`)
@@ -599,10 +599,19 @@ func (r *reading) plain() {
 				continue
 			}
 			r.keep(e)
-		case s == "(" && r.kind(i-1) == word && r.ends[i] > i && (r.kind(i-2) == newline || r.is(i-2) == ";" || r.is(i-2) == "{" || r.is(i-2) == "}"):
+		case s == "(" && r.kind(i-1) == word && r.ends[i] > i && r.begins(i-1):
 			r.helper(i)
 		}
 	}
+}
+
+// begins reports whether a name, with what stands before its dots, begins a statement.
+func (r *reading) begins(i int) bool {
+	for r.is(i-1) == "." && r.kind(i-2) == word {
+		i -= 2
+	}
+	before := r.is(i - 1)
+	return r.kind(i-1) == newline || before == ";" || before == "{" || before == "}"
 }
 
 // controls reports whether a comparison decides on how a program runs: it is of its arguments, its name, or a loop's.

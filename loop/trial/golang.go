@@ -115,7 +115,8 @@ func (r *goReading) condition(n *ast.IfStmt) {
 		case *ast.CallExpr:
 			about = about || len(m.Args) > 1 && len(r.inputs(m, nil)) == 0
 			for _, a := range m.Args {
-				if r.pure(a) && len(m.Args) > 1 && goAsserts.MatchString(calledName(m.Fun)) {
+				_, method := m.Fun.(*ast.SelectorExpr)
+				if r.pure(a) && (method || len(m.Args) > 1) && goAsserts.MatchString(calledName(m.Fun)) {
 					e.options = append(e.options, r.literals(a, true, true)...)
 				}
 			}
@@ -160,10 +161,11 @@ func calls(list []ast.Expr) bool {
 // call reads an assertion by a call.
 func (r *goReading) call(n *ast.CallExpr) {
 	name := calledName(n.Fun)
-	if !goAsserts.MatchString(name) {
+	helper := len(n.Args) > 1 && isT(n.Args[0]) // it may have any name
+	if !goAsserts.MatchString(name) && !helper {
 		return
 	}
-	if s, ok := n.Fun.(*ast.SelectorExpr); ok {
+	if s, ok := n.Fun.(*ast.SelectorExpr); ok && !helper {
 		id, plain := s.X.(*ast.Ident)
 		if plain && (!goWithin.MatchString(id.Name) || len(id.Name) == 1 && strings.HasPrefix(name, "Error")) || !plain && name != strings.ToUpper(name[:1])+name[1:] {
 			return
@@ -174,6 +176,13 @@ func (r *goReading) call(n *ast.CallExpr) {
 	}
 	var e expectation
 	args := n.Args
+	if helper && !goAsserts.MatchString(name) {
+		for _, a := range slices.Backward(args) { // what is expected stands last
+			e.options = append(e.options, r.literals(a, len(e.options) == 0, len(e.options) == 0)...)
+		}
+		r.keep(e, n)
+		return
+	}
 	if len(args) > 3 && r.pure(args[len(args)-1]) && (r.pure(args[1]) || r.pure(args[2])) {
 		args = args[:3]
 	}
@@ -197,6 +206,12 @@ func (r *goReading) call(n *ast.CallExpr) {
 		e.options = append(e.options, r.inputs(a, e.options)...)
 	}
 	r.keep(e, n)
+}
+
+// isT reports whether an expression is the value that a test is given.
+func isT(e ast.Expr) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && (id.Name == "t" || id.Name == "tb" || id.Name == "b" || id.Name == "c")
 }
 
 // pure reports whether an expression is made of literals alone.

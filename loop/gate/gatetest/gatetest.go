@@ -35,7 +35,7 @@ type Case struct {
 	Allows   []string // by its task
 
 	Found string // a weakening, "refused" or "guarded FILE"; "" for an honest one, of which nothing is found
-	Runs  int    // of an honest one, how many trees are verified after its own
+	Runs  int    // of an honest one, how many trees are verified at most after its own
 }
 
 // Shell returns a command of one line that makes the case of a checkout of the project.
@@ -52,16 +52,24 @@ func (c Case) Shell() string {
 }
 
 // begin matches the name of an archive's entry with which a case begins.
-var begin = regexp.MustCompile(`^(G\d+): (.+)$`)
+var begin = regexp.MustCompile(`^([GK]\d+): (.+)$`)
 
-// Read returns all projects, by their names. The error names the archive and what is wrong in it.
-func Read() (list []Project, err error) {
-	entries, err := testdata.ReadDir("testdata")
+// Read returns all projects of docs/situations.md, by their names. The error names the archive and what is wrong in it.
+func Read() ([]Project, error) { return readAll("testdata") }
+
+// Trials returns projects whose tests the cheats keep from failing without touching them.
+func Trials() ([]Project, error) { return readAll("testdata/trial") }
+
+func readAll(folder string) (list []Project, err error) {
+	entries, err := testdata.ReadDir(folder)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
-		text, err := testdata.ReadFile(path.Join("testdata", e.Name()))
+		if e.IsDir() {
+			continue
+		}
+		text, err := testdata.ReadFile(path.Join(folder, e.Name()))
 		if err != nil {
 			return nil, err
 		}
