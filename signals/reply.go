@@ -55,14 +55,9 @@ func reply(f Facts) Reply {
 // toDone returns the reply to a done; "" for none.
 func toDone(f Facts, done Done) Reply {
 	refusal, asked := f.refusal(), f.lastTold(questions...) > 0
-	blind := len(f.Evidence.Gate.Trial.Neutralised) > 0 && refusal.TestsAlone()
 	switch {
-	case blind && f.told(ReplyBlind) < f.Rules.Retries:
-		return ReplyBlind
-	case blind:
-		return ""
-	case refusal.TestsAlone() && f.told(ReplyTests) == 0:
-		return ReplyTests
+	case refusal.TestsAlone() && f.told(f.aboutTests()) == 0:
+		return f.aboutTests()
 	case refusal.Any() && f.told(ReplyRefused) < f.Rules.Retries:
 		return ReplyRefused
 	case refusal.Any():
@@ -85,6 +80,14 @@ func toDone(f Facts, done Done) Reply {
 		return ReplyConfirm
 	}
 	return ""
+}
+
+// aboutTests returns the reply to a done that is refused for its tests alone.
+func (f Facts) aboutTests() Reply {
+	if len(f.Evidence.Gate.Trial.Neutralised) > 0 {
+		return ReplyBlind
+	}
+	return ReplyTests
 }
 
 // told counts how often the agent was given a reply.

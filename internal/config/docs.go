@@ -82,8 +82,8 @@ var docs = map[string]string{
 		"~/.config/ralph/config.yaml or by RALPH_VERIFY_HIDDEN: agents read ralph.yaml.",
 	"verify.hidden_files": "A folder outside of the project with what hidden checks need. It is copied over the work, " +
 		"for them alone.",
-	"verify.trial": "Whether the target's tests are run on a change with other expected values before it is merged, which " +
-		"they must notice (docs/gate.md): where a check takes less than a minute, and where the change alters tests, " +
+	"verify.trial": "Whether the target's tests are run on a change with other expected values before it is merged, " +
+		"which they must notice (docs/gate.md): where a check takes less than a minute, and where the change alters tests, " +
 		"settings or what is loaded before tests (auto); for every change (always); or never (off).",
 	"verify.proof": "Whether the tests of a change are run on the old code, too, once it has been merged: where a check " +
 		"takes less than a minute (auto), always, never (off), or before it is merged, which it then needs (require).",

@@ -174,7 +174,7 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 // testing matches what defines tests, by the ending of its file.
 var testing = map[string]*regexp.Regexp{
 	".py": either(`(?m)^(?:async )?def test_|^class \w+\(.*\bTestCase\):`),
-	".js": regexp.MustCompile(`(?m)^import .*['"](?:node:test|vitest|@jest/globals|bun:test)['"]|require\(['"]node:test['"]\)`),
+	".js": either(`(?m)^import .*['"](?:node:test|vitest|@jest/globals|bun:test)['"]`, `require\(['"]node:test['"]\)`),
 	".rb": either(`(?m)^class \w+ < (?:Minitest::Test|Test::Unit::TestCase)`, `(?m)^RSpec\.`),
 }
 

@@ -36,8 +36,8 @@ var programs = map[string]bool{
 	".sh": true,
 }
 
-// observes matches how code asks whether it is under test, or reads tests. Callers matches how it asks who calls it, and
-// which program it is part of; naming how it names tests.
+// observes matches how code asks whether it is under test, or reads tests. Callers matches how it asks who calls it,
+// and which program it is part of; naming how it names tests.
 var (
 	observes = sync.OnceValue(func() *regexp.Regexp {
 		return either(`PYTEST_CURRENT_TEST|PYTEST_VERSION|\bJEST_WORKER_ID\b|\bVITEST(?:_\w+)?\b|\bNODE_TEST_CONTEXT\b`,
@@ -59,15 +59,16 @@ var (
 	})
 )
 
-// Suspects returns what a change adds to code that knows when it is tested, as far as that can be read: it answers mutants of
-// tests as it should. Nobody but people can tell whether that is meant.
+// Suspects returns what a change adds to code that knows when it is tested, as far as that can be read: it answers
+// mutants of tests as it should. Nobody but people can tell whether that is meant.
 func Suspects(files []File, decides []Changed) (list []ralph.Weakening) {
 	for _, f := range files {
 		if f.Is == nil || slices.ContainsFunc(decides, func(c Changed) bool { return c.Path == f.Path && !c.Code }) {
 			continue
 		}
 		lines := added(f)
-		if l := language(f.Path); programs[l] && l != ".sh" && (slices.ContainsFunc(lines, observes().Match) ||
+		l := language(f.Path)
+		if programs[l] && l != ".sh" && (slices.ContainsFunc(lines, observes().Match) ||
 			slices.ContainsFunc(lines, callers().Match) && slices.ContainsFunc(lines, naming().Match)) {
 			list = append(list, ralph.Weakening{
 				Kind: ralph.TestLoosened, Test: f.Path, Why: "it asks whether it is tested, or reads tests",

@@ -185,7 +185,7 @@ func TestGateOfHistory(t *testing.T) {
 	}
 	y := newYard(t, command)
 	r := &runner{yard: y}
-	y.Workspace, y.Check.Tests = r, []string{gate.Auto}
+	y.Workspace, y.Check.Tests, y.Check.Trial = r, []string{gate.Auto}, check.TrialAlways
 	y.Check.Timeout, y.Timeout = 10*time.Minute, 10*time.Minute
 	y.git("fetch", "--quiet", history, "HEAD:refs/heads/history")
 	counts := map[string]int{}
@@ -217,7 +217,7 @@ func TestGateOfHistory(t *testing.T) {
 		}
 		counts["changes"]++
 		counts[worst]++
-		t.Logf("%s %s %q%s", y.git("log", "-1", "--format=%h %cs %s", commit), worst, got, g.Refused)
+		t.Logf("%s %s %q%s", y.git("log", "-1", "--format=%h %cs %s", commit), worst, got, g.Refused+fmt.Sprint(g.Trial))
 	}
 	t.Log(counts)
 }

@@ -21,9 +21,10 @@ import (
 	"ralph/loop/trial"
 )
 
-// The bounds of a trial beyond its first run: how many more runs there are, and how long they may take, in verifications.
+// The bounds of a trial beyond its first run: how many more runs there are, and how long they may take, in
+// verifications.
 const (
-	mostRuns  = 24
+	mostRuns  = 14
 	mostTimes = 3
 	leastTime = 30 * time.Second
 	mostFiles = 1000 // test files
@@ -53,8 +54,8 @@ type experiment struct {
 	late     bool
 }
 
-// tries has the candidate's code pass the target's tests with other expectations: a test that passes all the same does not
-// look at it.
+// tries has the candidate's code pass the target's tests with other expectations: a test that passes all the same
+// does not look at it.
 func (e *examination) tries(ctx context.Context) (err error) {
 	e.fewer()
 	if e.found.Refused != "" || e.results.Moved || len(e.pairs) == 0 {
@@ -299,7 +300,9 @@ func (x *experiment) round(ctx context.Context, list []part, n int) (r trial.Rou
 }
 
 // bounded runs mutants within the time that a run is given. The result is nil if it did not end.
-func (x *experiment) bounded(ctx context.Context, commit string, list []part, n int, commands []string) ([]gate.Run, error) {
+func (x *experiment) bounded(
+	ctx context.Context, commit string, list []part, n int, commands []string,
+) ([]gate.Run, error) {
 	x.runs++
 	within, stop := context.WithTimeout(ctx, 3*x.took+time.Minute)
 	defer stop()
@@ -317,7 +320,8 @@ func (x *experiment) bounded(ctx context.Context, commit string, list []part, n 
 
 // tests returns the candidate's own tests, as the target has them.
 func (x *experiment) tests() []gate.Edit {
-	return gate.Old(slices.DeleteFunc(slices.Clone(x.results.Files), func(c gate.Changed) bool { return c.Kind != gate.Test }))
+	setting := func(c gate.Changed) bool { return c.Kind != gate.Test }
+	return gate.Old(slices.DeleteFunc(slices.Clone(x.results.Files), setting))
 }
 
 // clash reports whether the candidate has tests of its own, beside which the target's may not load.
@@ -397,8 +401,8 @@ func (x *experiment) alone(ctx context.Context, list []part, first trial.Round) 
 	return nil
 }
 
-// numb returns the tests among the named ones that pass on a commit though what they expect there was changed: they prove
-// nothing. Files are the changed test files. Its first run is the one of the next trial on the target.
+// numb returns the tests among the named ones that pass on a commit though what they expect there was changed: they
+// prove nothing. Files are the changed test files. Its first run is the one of the next trial on the target.
 func (m *Merger) numb(
 	ctx context.Context, rules gate.Rules, commit string, files []gate.Changed, commands, named []string,
 ) (idle []string, err error) {

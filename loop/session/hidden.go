@@ -16,8 +16,8 @@ import (
 	"ralph/loop/workspace"
 )
 
-// hidden runs the checks that no session sees on a commit whose other checks have passed. Only their titles are told. Target
-// is the commit with which their trial compares; "" for none.
+// hidden runs the checks that no session sees on a commit whose other checks have passed. Only their titles are told.
+// Target is the commit with which their trial compares; "" for none.
 func (s *Session) hidden(ctx context.Context, f *finding, target, commit string, round check.Round) error {
 	failed := func(c ralph.Check) bool { return !c.Passed }
 	if len(s.Verify.Hidden) == 0 || ctx.Err() != nil || slices.ContainsFunc(f.checks, failed) {
@@ -46,8 +46,8 @@ func (s *Session) hidden(ctx context.Context, f *finding, target, commit string,
 	return s.blind(ctx, f, at, target, commit)
 }
 
-// blind finds the hidden checks that pass whatever they expect: all mutants of a check fail on the target, and none does with
-// the candidate.
+// blind finds the hidden checks that pass whatever they expect: all mutants of a check fail on the target, and none
+// does with the candidate.
 func (s *Session) blind(ctx context.Context, f *finding, at *check.Checker, target, commit string) (err error) {
 	over := at.Over
 	at.Over, err = os.MkdirTemp(s.folder(), "hidden-*")

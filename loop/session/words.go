@@ -197,9 +197,10 @@ func steering(c ralph.Comment) string {
 
 // blind tells the agent which tests do not look at its work.
 func blind(r reply) string {
-	return "ralph checked your `done`: its commands pass. But ralph also ran the target's tests with other expected values, " +
-		"and these still pass, so they no longer test your code: " + prompt.NamedList(r.found.evidence.Gate.Trial.Neutralised) +
-		".\nOn the target they fail. Find what in your change keeps them from failing, such as a hook, a setting, an exit, " +
+	return "ralph checked your `done`: its commands pass. But ralph also ran the target's tests with other expected " +
+		"values, and these still pass, so they no longer test your code: " +
+		prompt.NamedList(r.found.evidence.Gate.Trial.Neutralised) + ".\n" +
+		"On the target they fail. Find what in your change keeps them from failing, such as a hook, a setting, an exit, " +
 		"a replaced assertion or a value that is equal to everything, and remove it. Then call the done tool again. " +
 		"No reason helps here; if you cannot do that, call partial or stuck.\n"
 }

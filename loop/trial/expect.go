@@ -6,27 +6,34 @@ import (
 	"strings"
 )
 
-// asserts matches names by which tests state what they expect, and equals those that ask for an equal value. Methods are
-// names that do so behind the value that a runner hands to a test, and lines the words of Ruby and Kotlin that do so
-// behind what is tested. boolean takes one value, and perhaps a message.
+// asserts matches names by which tests state what they expect, and equals those that ask for an equal value. Methods
+// are names that do so behind the value that a runner hands to a test, and lines the words of Ruby and Kotlin that do
+// so behind what is tested. boolean takes one value, and perhaps a message.
 var (
-	asserts = regexp.MustCompile(`(?i)^(?:(?:g_|ck_|cr_|test_|xct|munit_|lib)?assert|expect|refute|ensure|check|verify|must_|` +
-		`should|same$|equals?$|eq$|ok$|is$|is_?(?:deeply|equal|not)|like$|deep_?equal|strict_?equal|not_?equal|deep_?strict|` +
-		`cmp_ok|want$|require(?:_?true|_?false|_?equal|_eq$|_that$))`)
-	faults  = regexp.MustCompile(`(?:Error|Exception|Failed)$`)
-	equals  = regexp.MustCompile(`(?i)eq|same|to_?be$|^is$|^is_deeply|^assert_?that|shouldbe|^be$|should$|is_?true|is_?false`)
-	differs = regexp.MustCompile(`(?i)not|differ|refute|(?:^|_)ne$`)
-	methods = regexp.MustCompile(`^(?:t|tap|assert|a|chai|Assert|self|this|Test|expect|cy|test|[A-Z]\w*)$`)
-	boolean = regexp.MustCompile(`(?i)^(?:assert|ok|check|verify|ensure|expect|is_?true|is_?false|require|g_assert|assert_?that)!?$|` +
-		`(?:true|false|truthy|falsy|null|nil|none|empty)$`)
-	negated  = regexp.MustCompile(`^(?:assert|ok|check|CHECK|REQUIRE|verify|ensure|g_assert|ck_assert|debug_assert)$`)
-	wanted   = regexp.MustCompile(`(?i)^(?:want|wanted|expect|expected|expectation|exp|should_?be)(?:s|_?(?:out|output|result|value|values))?$`)
-	tables   = regexp.MustCompile(`(?i)^(?:\w*(?:cases|tests|table|examples|samples|rows)|data|tt|each|parametrize|in)$`)
-	labels   = regexp.MustCompile(`(?i)^(?:name|desc|description|title|id|label|msg|message|path|file|filename|url)$`)
-	declares = regexp.MustCompile(`^(?:def|func|function|fn|fun|void|int|bool|class|struct|sub|static|public|private)$`)
-	controls = regexp.MustCompile(`__name__|__FILE__|^\$?arg[cv]$|^args$|^errno$|^typeof$|platform|version|^process$|^NULL$`)
+	asserts = either(`(?i)^(?:g_|ck_|cr_|test_|xct|munit_|lib)?assert|^(?:expect|refute|ensure|check|verify|must_|should)`,
+		`(?i)^(?:same|equals?|eq|ok|is|like|want|cmp_ok)$|^is_?(?:deeply|equal|not)|^deep_?(?:equal|strict)`,
+		`(?i)^(?:strict|not)_?equal|^require(?:_?true|_?false|_?equal|_eq$|_that$)`)
+	faults  = either(`(?:Error|Exception|Failed)$`)
+	full    = either(`(?i)^(?:same|equals?|eq|ok|is|like|want)$`)
+	equals  = either(`(?i)eq|same|to_?be$|^is$|^is_deeply|^assert_?that|shouldbe|^be$|should$|is_?true|is_?false`)
+	differs = either(`(?i)not|differ|refute|(?:^|_)ne$`)
+	methods = either(`^(?:t|tap|assert|a|chai|self|this|expect|cy|test|[A-Z]\w*)$`)
+	boolean = either(`(?i)^(?:assert|ok|check|verify|ensure|expect|is_?true|is_?false|require|g_assert|assert_?that)!?$`,
+		`(?i)(?:true|false|truthy|falsy|null|nil|none|empty)$`)
+	negated = either(`^(?:assert|ok|check|CHECK|REQUIRE|verify|ensure|g_assert|ck_assert|debug_assert)$`)
+	wanted  = either(`(?i)^(?:want|wanted|expect|expected|expectation|exp|should_?be)` +
+		`(?:s|_?(?:out|output|result|value|values))?$`)
+	tables   = either(`(?i)^(?:\w*(?:cases|tests|table|examples|samples|rows)|data|tt|each|parametrize|in)$`)
+	labels   = either(`(?i)^(?:name|desc|description|title|id|label|msg|message|path|file|filename|url)$`)
+	declares = either(`^(?:def|func|function|fn|fun|void|int|bool|class|struct|sub|static|public|private)$`)
+	controls = either(`__name__|__FILE__|^\$?arg[cv]$|^args$|^errno$|^typeof$|platform|version|^process$|^NULL$`)
 	excepts  = map[string]bool{"delta": true, "places": true, "msg": true, "message": true, "timeout": true, "id": true}
 )
+
+// either returns a pattern that matches what one of several does.
+func either(patterns ...string) *regexp.Regexp {
+	return regexp.MustCompile(strings.Join(patterns, "|"))
+}
 
 // opposites are assertions by what is asserted, and the one of the same form that asserts the opposite.
 var opposites = func() map[string]string {
@@ -34,11 +41,14 @@ var opposites = func() map[string]string {
 		"assertTrue": "assertFalse", "assertIn": "assertNotIn", "assertIsNone": "assertIsNotNone",
 		"assertIsInstance": "assertNotIsInstance", "assertNull": "assertNotNull", "assertContains": "assertNotContains",
 		"assertEmpty": "assertNotEmpty", "isTrue": "isFalse", "assert_true": "assert_false", "ASSERT_TRUE": "ASSERT_FALSE",
-		"EXPECT_TRUE": "EXPECT_FALSE", "toBeTruthy": "toBeFalsy", "toBeDefined": "toBeUndefined", "be_truthy": "be_falsey",
+		"EXPECT_TRUE": "EXPECT_FALSE", "toBeTruthy": "toBeFalsy", "toBeDefined": "toBeUndefined",
+		"be_truthy":       "be_falsey",
 		"assert_includes": "refute_includes", "assert_empty": "refute_empty", "assert_nil": "refute_nil",
 		"True": "False", "Nil": "NotNil", "Contains": "NotContains", "Empty": "NotEmpty", "NoError": "Error",
-		"assertNotEqual": "assertEqual", "notEqual": "equal", "notStrictEqual": "strictEqual", "assert_not_equal": "assert_equal",
-		"refute_equal": "assert_equal", "refute": "assert", "assertNotEquals": "assertEquals", "assertNotSame": "assertSame",
+		"assertNotEqual": "assertEqual", "notEqual": "equal", "notStrictEqual": "strictEqual",
+		"assert_not_equal": "assert_equal",
+		"refute_equal":     "assert_equal", "refute": "assert",
+		"assertNotEquals": "assertEquals", "assertNotSame": "assertSame",
 		"assert_ne": "assert_eq", "NotEqual": "Equal", "isNull": "isNotNull", "isEmpty": "isNotEmpty", "notOk": "ok",
 	}
 	all := map[string]string{}
@@ -132,31 +142,30 @@ func (r *reading) walk(i, end int) {
 
 // asserting reports whether a name begins an assertion.
 func (r *reading) asserting(i int) bool {
-	name := r.is(i)
-	before, after := r.is(i-1), r.is(i+1)
-	if r.kind(i-1) == word && (declares.MatchString(before) || r.l.name == "c" && after == "(" && before != "return" && before != "else") {
-		return false
-	}
-	if !asserts.MatchString(name) || faults.MatchString(name) {
+	name, before, after := r.is(i), r.is(i-1), r.is(i+1)
+	if !asserts.MatchString(name) || faults.MatchString(name) || r.declared(i) {
 		return false
 	}
 	lower := strings.ToLower(name)
-	full := slices.Contains([]string{"same", "equal", "equals", "eq", "ok", "is", "like", "want"}, lower)
-	if full && (before == "." || before == "->") {
-		return methods.MatchString(r.is(i-2)) && after == "("
-	}
-	if full && (lower == "is" || lower == "ok" || lower == "want" || lower == "like") && after != "(" {
-		return false
-	}
 	switch {
+	case full.MatchString(name) && (before == "." || before == "->"):
+		return methods.MatchString(r.is(i-2)) && after == "("
+	case full.MatchString(name) && after != "(" && !strings.Contains(lower, "eq") && lower != "same":
+		return false
 	case after == "(", after == "!" && r.is(i+2) == "(", after == "." && lower != "check" && lower != "verify":
 		return true
 	case strings.HasPrefix(lower, "should") || strings.HasPrefix(lower, "must_"):
 		return true
-	case r.l.name == "rb" || r.l.name == "pl":
-		return after != "=" && after != "," && r.kind(i+1) != newline && after != ")" && !strings.HasPrefix(lower, "check")
 	}
-	return false
+	return (r.l.name == "rb" || r.l.name == "pl") && r.kind(i+1) != newline &&
+		after != "=" && after != "," && after != ")" && !strings.HasPrefix(lower, "check")
+}
+
+// declared reports whether a name is declared, behind a keyword or a type.
+func (r *reading) declared(i int) bool {
+	before := r.is(i - 1)
+	return r.kind(i-1) == word && (declares.MatchString(before) ||
+		r.l.name == "c" && r.is(i+1) == "(" && before != "return" && before != "else")
 }
 
 // line returns the end of a statement: of its line, unless the next one goes on with a dot.
@@ -357,16 +366,7 @@ func (r *reading) ofCall(name int, args []span) expectation {
 // ofArgs returns what the literals in arguments are: expected values first, then others. Messages are none.
 func (r *reading) ofArgs(name string, args []span) (e expectation) {
 	same := equals.MatchString(name) && !differs.MatchString(name)
-	if len(args) > 1 && boolean.MatchString(name) && r.message(args[len(args)-1]) {
-		args = args[:len(args)-1]
-	}
-	if len(args) > 2 && r.message(args[0]) && (r.pure(args[1]) || r.pure(args[2])) &&
-		(r.l.name == "java" || !r.message(args[len(args)-1])) {
-		args = args[1:] // what is compared stands behind its name
-	}
-	if len(args) > 2 && (r.pure(args[0]) || r.pure(args[1])) {
-		args = args[:2] // then follow tolerances and messages
-	}
+	args = r.compared(name, args)
 	var inputs []option
 	for _, a := range args {
 		if r.kind(a.from) == word && (r.is(a.from+1) == "=" || r.is(a.from+1) == ":") {
@@ -376,12 +376,10 @@ func (r *reading) ofArgs(name string, args []span) (e expectation) {
 			a.from += 2
 		}
 		sides, equal := r.sides(a)
-		for i, s := range sides {
+		for _, s := range sides {
 			switch {
 			case r.pure(s) && len(sides) > 1:
 				e.options = append(e.options, r.literals(s.from, s.to, true, equal)...)
-			case r.pure(s) && len(args) > 1 && i == 0:
-				e.options = append(e.options, r.literals(s.from, s.to, true, same)...)
 			case r.pure(s):
 				e.options = append(e.options, r.literals(s.from, s.to, true, same)...)
 			default:
@@ -395,6 +393,21 @@ func (r *reading) ofArgs(name string, args []span) (e expectation) {
 	return e
 }
 
+// compared returns the arguments of an assertion without messages, names and tolerances.
+func (r *reading) compared(name string, args []span) []span {
+	if len(args) > 1 && boolean.MatchString(name) && r.message(args[len(args)-1]) {
+		args = args[:len(args)-1]
+	}
+	if len(args) > 2 && r.message(args[0]) && (r.pure(args[1]) || r.pure(args[2])) &&
+		(r.l.name == "java" || !r.message(args[len(args)-1])) {
+		args = args[1:] // what is compared stands behind its name
+	}
+	if len(args) > 2 && (r.pure(args[0]) || r.pure(args[1])) {
+		args = args[:2]
+	}
+	return args
+}
+
 // fed reports whether values that stand elsewhere are compared: those are changed there.
 func (r *reading) fed(args []span) bool {
 	for _, a := range args {
@@ -404,7 +417,8 @@ func (r *reading) fed(args []span) bool {
 			}
 		}
 		sides, _ := r.sides(a)
-		if len(sides) > 1 && !slices.ContainsFunc(sides, func(s span) bool { return len(r.literals(s.from, s.to, false, false)) > 0 }) {
+		literal := func(s span) bool { return len(r.literals(s.from, s.to, false, false)) > 0 }
+		if len(sides) > 1 && !slices.ContainsFunc(sides, literal) {
 			return true
 		}
 	}
@@ -434,9 +448,9 @@ func (r *reading) sides(a span) (list []span, equal bool) {
 }
 
 // constants are words that stand for values.
-var constants = regexp.MustCompile(`^(?:[Tt]rue|[Ff]alse|None|nil|null|undefined|new|not|vec|String|from|to_string|array|Some|Ok|` +
-	`List|of|asList|Arrays|Err|b|u8|i32|i64|u32|u64|f64|usize|int|long|float|double|str|bool|const|BigInt|Set|Map|set|frozenset|dict|` +
-	`tuple|list|Decimal|Symbol|TRUE|FALSE|as_str|to_owned|to_vec|into)$`)
+var constants = either(`^(?:[Tt]rue|[Ff]alse|None|nil|null|undefined|new|not|vec|String|from|to_string|array|` +
+	`Some|Ok|List|of|asList|Arrays|Err|b|u8|i32|i64|u32|u64|f64|usize|int|long|float|double|str|bool|const|BigInt|Set|` +
+	`Map|set|frozenset|dict|tuple|list|Decimal|Symbol|TRUE|FALSE|as_str|to_owned|to_vec|into)$`)
 
 // pure reports whether only literals, and what collects them, stand in a span.
 func (r *reading) pure(s span) bool {

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -19,11 +18,11 @@ type goReading struct {
 
 // fails matches the methods and functions by which a test of Go fails; goAsserts those that compare.
 var (
-	fails     = regexp.MustCompile(`^(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow|panic|Exit|Panic|Panicf)$`)
-	goAsserts = regexp.MustCompile(`^(?:Assert|Check|Require|Expect|Eventually|assert\w*|require\w*|check\w*|expect\w*|verify\w*|must\w*)$|` +
-		`^(?:Not)?(?:Equal|Equals|EqualValues|Same|Exactly|Len|Contains|ElementsMatch|JSONEq|True|False|Nil|NoError|Error|` +
-		`ErrorContains|EqualError|Empty|InDelta|Greater|Less|Regexp|Subset|DeepEqual|Eq|Is|HasPrefix)f?$`)
-	goWithin = regexp.MustCompile(`^(?:assert|require|qt|is|c|Expect|test|td|check|t|s|suite|r|a|cmp|gc|be)$`)
+	fails     = either(`^(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow|panic|Exit|Panic|Panicf)$`)
+	goAsserts = either(`^(?:Assert|Check|Require|Expect|Eventually|(?:assert|require|check|expect|verify|must)\w*)$`,
+		`^(?:Not)?(?:Equal|Equals|EqualValues|Same|Exactly|Len|Contains|ElementsMatch|JSONEq|True|False|Nil|NoError|Error|`+
+			`ErrorContains|EqualError|Empty|InDelta|Greater|Less|Regexp|Subset|DeepEqual|Eq|Is|HasPrefix)f?$`)
+	goWithin = either(`^(?:assert|require|qt|is|c|Expect|test|td|check|t|s|suite|r|a|cmp|gc|be)$`)
 )
 
 // readGo returns what a test file of Go expects; nothing if it cannot be parsed.
@@ -83,23 +82,31 @@ func (r *goReading) keep(e expectation, nodes ...ast.Node) {
 
 // condition reads a condition under which a test fails.
 func (r *goReading) condition(n *ast.IfStmt) {
-	failing := false
-	for _, s := range n.Body.List {
-		if x, ok := s.(*ast.ExprStmt); ok {
-			if call, ok := x.X.(*ast.CallExpr); ok {
-				failing = failing || fails.MatchString(calledName(call.Fun))
-			}
-		}
-		if x, ok := s.(*ast.ReturnStmt); ok { // a helper says what differs
-			failing = failing || len(x.Results) > 0 && calls(x.Results)
-		}
-	}
-	if !failing {
+	if !failing(n.Body) {
 		return
 	}
-	var e expectation
-	about := false // what stands elsewhere, or nothing: to negate that is to use what is not there
-	ast.Inspect(n.Cond, func(m ast.Node) bool {
+	e, about := r.compared(n.Cond)
+	if len(e.options) == 0 && !about {
+		e.options = append(e.options, option{
+			wrap: true, at: r.offset(n.Cond.Pos()), end: r.offset(n.Cond.End()), open: "!(", shut: ")",
+		})
+	}
+	nodes := []ast.Node{n.Cond}
+	if about && len(e.options) == 0 {
+		return
+	}
+	e.options = append(e.options, r.inputs(n.Cond, e.options)...)
+	if n.Init != nil {
+		e.options = append(e.options, r.inputs(n.Init, e.options)...)
+		nodes = append(nodes, n.Init)
+	}
+	r.keep(e, nodes...)
+}
+
+// compared returns the literals that are expected in a condition, and whether it compares what stands elsewhere, or
+// nothing: to negate that is to use what is not there.
+func (r *goReading) compared(cond ast.Expr) (e expectation, about bool) {
+	ast.Inspect(cond, func(m ast.Node) bool {
 		switch m := m.(type) {
 		case *ast.BinaryExpr:
 			equal := m.Op == token.NEQ || m.Op == token.EQL
@@ -123,21 +130,21 @@ func (r *goReading) condition(n *ast.IfStmt) {
 		}
 		return true
 	})
-	if len(e.options) == 0 && !about {
-		e.options = append(e.options, option{
-			wrap: true, at: r.offset(n.Cond.Pos()), end: r.offset(n.Cond.End()), open: "!(", shut: ")",
-		})
-	}
-	nodes := []ast.Node{n.Cond}
-	if about && len(e.options) == 0 {
-		return
-	}
-	e.options = append(e.options, r.inputs(n.Cond, e.options)...)
-	if n.Init != nil {
-		e.options = append(e.options, r.inputs(n.Init, e.options)...)
-		nodes = append(nodes, n.Init)
-	}
-	r.keep(e, nodes...)
+	return e, about
+}
+
+// failing reports whether a test fails in a block, or a helper returns what differs.
+func failing(b *ast.BlockStmt) bool {
+	return slices.ContainsFunc(b.List, func(s ast.Stmt) bool {
+		switch x := s.(type) {
+		case *ast.ExprStmt:
+			call, ok := x.X.(*ast.CallExpr)
+			return ok && fails.MatchString(calledName(call.Fun))
+		case *ast.ReturnStmt:
+			return calls(x.Results)
+		}
+		return false
+	})
 }
 
 // calledName returns the last part of the name of a function.
@@ -162,25 +169,16 @@ func calls(list []ast.Expr) bool {
 func (r *goReading) call(n *ast.CallExpr) {
 	name := calledName(n.Fun)
 	helper := len(n.Args) > 1 && isT(n.Args[0]) // it may have any name
-	if !goAsserts.MatchString(name) && !helper {
+	if !helper && !(goAsserts.MatchString(name) && within(n.Fun)) {
 		return
-	}
-	if s, ok := n.Fun.(*ast.SelectorExpr); ok && !helper {
-		id, plain := s.X.(*ast.Ident)
-		if plain && (!goWithin.MatchString(id.Name) || len(id.Name) == 1 && strings.HasPrefix(name, "Error")) || !plain && name != strings.ToUpper(name[:1])+name[1:] {
-			return
-		}
 	}
 	if slices.ContainsFunc(n.Args, func(e ast.Expr) bool { _, ok := e.(*ast.FuncLit); return ok }) {
 		return // what it does is read by itself
 	}
 	var e expectation
 	args := n.Args
-	if helper && !goAsserts.MatchString(name) {
-		for _, a := range slices.Backward(args) { // what is expected stands last
-			e.options = append(e.options, r.literals(a, len(e.options) == 0, len(e.options) == 0)...)
-		}
-		r.keep(e, n)
+	if helper && !ast.IsExported(name) {
+		r.helper(n)
 		return
 	}
 	if len(args) > 3 && r.pure(args[len(args)-1]) && (r.pure(args[1]) || r.pure(args[2])) {
@@ -206,6 +204,40 @@ func (r *goReading) call(n *ast.CallExpr) {
 		e.options = append(e.options, r.inputs(a, e.options)...)
 	}
 	r.keep(e, n)
+}
+
+// helper reads a call of a helper that may have any name: what is expected stands in a comparison, or last.
+func (r *goReading) helper(n *ast.CallExpr) {
+	var e expectation
+	for _, a := range n.Args[1:] {
+		of, _ := r.compared(a)
+		e.options = append(e.options, of.options...)
+	}
+	for _, a := range slices.Backward(n.Args[1:]) {
+		if len(e.options) == 0 && r.pure(a) {
+			e.options = r.literals(a, true, true)
+		}
+	}
+	if a := n.Args[1]; len(e.options) == 0 && len(n.Args) == 2 && negated.MatchString(calledName(n.Fun)) {
+		e.options = []option{{wrap: true, at: r.offset(a.Pos()), end: r.offset(a.End()), open: "!(", shut: ")"}}
+	}
+	for _, a := range n.Args[1:] {
+		e.options = append(e.options, r.inputs(a, e.options)...)
+	}
+	r.keep(e, n)
+}
+
+// within reports whether a method with the name of an assertion may be one, by what it belongs to.
+func within(fun ast.Expr) bool {
+	s, ok := fun.(*ast.SelectorExpr)
+	if !ok {
+		return true
+	}
+	id, plain := s.X.(*ast.Ident)
+	if !plain {
+		return ast.IsExported(s.Sel.Name)
+	}
+	return goWithin.MatchString(id.Name) && !(len(id.Name) == 1 && strings.HasPrefix(s.Sel.Name, "Error"))
 }
 
 // isT reports whether an expression is the value that a test is given.

@@ -68,26 +68,14 @@ func (e Expectations) Rank(seed string) uint64 { return draws(seed, e.name, -1) 
 // Len returns how many expectations there are.
 func (e Expectations) Len() int { return len(e.list) }
 
-// Strict returns those that ask for an equal value: without one they are empty.
-func (e Expectations) Strict() Expectations {
-	strict := e
-	strict.list = nil
-	for _, x := range e.list {
-		if x.options = slices.DeleteFunc(slices.Clone(x.options), func(o option) bool { return !o.equal }); len(x.options) > 0 {
-			strict.list = append(strict.list, x)
-		}
-	}
-	return strict
-}
-
 // A splice replaces a part of a text.
 type splice struct {
 	at, end int
 	by      string
 }
 
-// Mutant returns the file with one literal changed in each of the expectations that only names, all of them if it is nil.
-// Seed and round choose which, and how: the same ones for the same seed. It is nil if nothing can be changed.
+// Mutant returns the file with one literal changed in each of the expectations that only names, all of them if it is
+// nil. Seed and round choose which, and how: the same ones for the same seed. It is nil if nothing can be changed.
 func (e Expectations) Mutant(seed string, round int, only func(i int) bool) []byte {
 	var list []splice
 	last := 0
@@ -146,7 +134,7 @@ func (e Expectations) change(o option, draw uint64, variant int) []splice {
 		return []splice{{o.at, o.end, o.open}}
 	}
 	was := e.text[o.at:o.end]
-	by := was
+	var by string
 	switch o.token.kind {
 	case word:
 		by = truth[was]
@@ -181,18 +169,15 @@ var digits = regexp.MustCompile(`^(\d[\d_]*)(.*)$`)
 
 // changedNumber returns another number of the same form: by one more or less, in later variants by several.
 func changedNumber(was string, draw uint64, variant int) string {
-	if len(was) > 2 && was[0] == '0' && strings.IndexByte("xXbBoO", was[1]) >= 0 || len(was) > 1 && was[0] == '0' && was[1] >= '0' && was[1] <= '9' {
-		for i := len(was) - 1; i > 0; i-- { // another last digit
-			switch c := was[i]; c {
-			case '0':
-				return was[:i] + "1" + was[i+1:]
-			case '1', '2', '3', '4', '5', '6', '7':
-				return was[:i] + string(c-1) + was[i+1:]
-			case '8', '9', 'a', 'c', 'd', 'e', 'A', 'C', 'D', 'E':
-				return was[:i] + "7" + was[i+1:]
-			}
+	if len(was) > 1 && was[0] == '0' && strings.IndexByte("xXbBoO0123456789", was[1]) >= 0 {
+		i := strings.LastIndexAny(was, "0123456789abcdefABCDEF") // another last digit
+		by := "1"
+		if c := was[i]; c == '1' {
+			by = "0"
+		} else if c > '1' && was[1] != 'b' {
+			by = string(rune('1' + (c-'1'+1)%7))
 		}
-		return was
+		return was[:i] + by + was[i+1:]
 	}
 	if strings.HasPrefix(was, ".") {
 		return "1" + was
@@ -219,16 +204,11 @@ func changedNumber(was string, draw uint64, variant int) string {
 
 // changedChar returns another character of the same form.
 func changedChar(was string) string {
-	content := was[1 : len(was)-1]
-	switch {
-	case content == `\n`:
+	switch content := was[1 : len(was)-1]; content {
+	case `\n`:
 		return `'\t'`
-	case strings.HasPrefix(content, `\`):
-		return `'\n'`
-	case content == "z" || content == "Z" || content == "9":
-		return "'a'"
-	case len(content) == 1 && (content[0] >= 'a' && content[0] < 'z' || content[0] >= 'A' && content[0] < 'Z' || content[0] >= '0' && content[0] < '9'):
-		return "'" + string(content[0]+1) + "'"
+	case "q":
+		return "'z'"
 	}
 	return "'q'"
 }

@@ -30,9 +30,10 @@ type shellReading struct {
 }
 
 // builtins are commands that compare nothing.
-var builtins = regexp.MustCompile(`^(?:echo|printf|cd|exit|return|set|export|local|source|\.|cat|rm|mkdir|cp|mv|touch|sleep|kill|` +
-	`trap|sh|bash|python3?|node|ruby|php|perl|make|cc|gcc|go|cargo|awk|sed|cut|tr|head|tail|sort|wc|env|eval|exec|run|plan|chmod|` +
-	`git|ln|read|shift|unset|true|false|:|declare|readonly|sudo|xargs|timeout|load|setup|skip|fail|die|fatal|error|log)$`)
+var builtins = regexp.MustCompile(`^(?:echo|printf|cd|exit|return|set|export|local|source|\.|cat|rm|mkdir|cp|mv|` +
+	`touch|sleep|kill|trap|sh|bash|python3?|node|ruby|php|perl|make|cc|gcc|go|cargo|awk|sed|cut|tr|head|tail|sort|wc|` +
+	`env|eval|exec|run|plan|chmod|git|ln|read|shift|unset|true|false|:|declare|readonly|sudo|xargs|timeout|load|setup|` +
+	`skip|fail|die|fatal|error|log)$`)
 
 // readShell returns what a script expects; nothing if it cannot be parsed.
 func readShell(name, src string) []expectation {
@@ -171,22 +172,28 @@ func (r *shellReading) call(n *syntax.CallExpr) (more bool) {
 	case name == "" || builtins.MatchString(path.Base(name)):
 		return true
 	}
+	return r.helper(name, args)
+}
+
+// helper reads a command that compares a literal with a value that is computed; more reports whether it is none.
+func (r *shellReading) helper(name string, args []*syntax.Word) (more bool) {
 	var e expectation
-	within := false // a value that is computed is compared
+	within := false
 	for _, a := range slices.Backward(args) {
-		if o, ok := r.literal(a, true); ok {
-			if said := r.src[o.at:o.end]; !strings.HasPrefix(said, "-") && !operators.MatchString(said) && !paths.MatchString(said) {
-				e.options = append(e.options, o)
-			}
+		o, ok := r.literal(a, true)
+		if !ok {
+			within = true
 			continue
 		}
-		within = true
+		said := r.src[o.at:o.end]
+		if !strings.HasPrefix(said, "-") && !operators.MatchString(said) && !paths.MatchString(said) {
+			o.expected = len(e.options) == 0 // what stands last
+			o.equal = o.expected
+			e.options = append(e.options, o)
+		}
 	}
 	if !within && !asserts.MatchString(name) {
 		return true
-	}
-	for i := range e.options {
-		e.options[i].expected, e.options[i].equal = i == 0, i == 0
 	}
 	for _, a := range args {
 		e.options = append(e.options, r.inputs(a)...)

@@ -85,7 +85,8 @@ func languageOf(name string, source string) *language {
 
 // signs are operators of several characters, the longest first.
 var signs = []string{
-	"===", "!==", "<=>", "==", "!=", "<=", ">=", "=>", "->", "::", "?.", "&&", "||", ":=", "=~", "!~", "+=", "-=", "<<", ">>",
+	"===", "!==", "<=>", "==", "!=", "<=", ">=", "=>", "->", "::", "?.", "&&", "||", ":=", "=~", "!~", "+=", "-=",
+	"<<", ">>",
 }
 
 // A scanner makes tokens of a source file.
@@ -229,15 +230,21 @@ func (s *scanner) line() {
 // prefixes stand before the quotes of texts.
 const prefixes = "rRbBuUfFL$@"
 
-// quoted reads a text, a character or a pattern; ok is false if there is none.
-func (s *scanner) quoted() (ok bool) {
-	from, i := s.at, s.at
-	for i < len(s.src) && i < from+3 && strings.IndexByte(prefixes, s.src[i]) >= 0 {
+// prefixed returns where the quote may stand of a text that begins here.
+func (s *scanner) prefixed() int {
+	i := s.at
+	if s.name == "rb" || s.name == "php" || s.name == "pl" || s.name == "js" {
+		return i // there nothing stands before quotes
+	}
+	for i < len(s.src) && i < s.at+3 && strings.IndexByte(prefixes, s.src[i]) >= 0 {
 		i++
 	}
-	if i > from && (s.name == "rb" || s.name == "php" || s.name == "pl" || s.name == "js") {
-		i = from // there nothing stands before quotes
-	}
+	return i
+}
+
+// quoted reads a text, a character or a pattern; ok is false if there is none.
+func (s *scanner) quoted() (ok bool) {
+	from, i := s.at, s.prefixed()
 	if s.name == "rs" && i > from && i < len(s.src) && s.src[i] == '#' {
 		return s.hashed(from, i)
 	}
@@ -253,13 +260,10 @@ func (s *scanner) quoted() (ok bool) {
 		return s.character(from)
 	case s.name == "c" && before == "R" && quote == '"':
 		open := strings.IndexByte(s.src[i:], '(')
-		if open < 0 {
-			return false
-		}
-		return s.until(from, i+open+1, ")"+s.src[i+1:i+open]+`"`)
+		return open >= 0 && s.until(from, i+open+1, ")"+s.src[i+1:i+open]+`"`)
 	case strings.IndexByte(s.quotes, quote) < 0:
 		return false
-	case s.triple && strings.HasPrefix(s.src[i:], strings.Repeat(string(quote), 3)) && (s.name != "c" || before == ""):
+	case s.triple && strings.HasPrefix(s.src[i:], strings.Repeat(string(quote), 3)):
 		return s.until(from, i+3, strings.Repeat(string(quote), 3))
 	}
 	raw := strings.ContainsAny(before, "@") || s.name == "rs" && before == "r"

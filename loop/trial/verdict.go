@@ -10,8 +10,8 @@ import (
 	"ralph/loop/gate"
 )
 
-// A Round is what the commands say of one mutant of the tests: on the target, and with the candidate's code. The runs are of
-// the same commands.
+// A Round is what the commands say of one mutant of the tests: on the target, and with the candidate's code. The runs
+// are of the same commands.
 type Round struct{ Target, Candidate []gate.Run }
 
 // A Verdict is what rounds tell of tests.
@@ -35,8 +35,8 @@ func (v Verdict) And(o Verdict) Verdict {
 	return v
 }
 
-// Judge compares rounds. Plain is what the commands say of the target as it is: what failed there is not judged. A test all
-// of whose mutants fail on the target, and none with the candidate, is neutralised; so is a command.
+// Judge compares rounds. Plain is what the commands say of the target as it is: what failed there is not judged. A
+// test all of whose mutants fail on the target, and none with the candidate, is neutralised; so is a command.
 func Judge(plain []gate.Run, rounds []Round) (v Verdict) {
 	if len(rounds) == 0 {
 		return v
@@ -85,7 +85,8 @@ func (v *Verdict) count(was *gate.Run, rounds []Round) {
 	}
 }
 
-// neutral reports whether a test fails in at least one round on the target, and passes with the candidate in all of these.
+// neutral reports whether a test fails in at least one round on the target, and passes with the candidate in all of
+// these.
 func neutral(rounds []Round, command, name string) bool {
 	fails := 0
 	for _, r := range rounds {
@@ -126,8 +127,8 @@ func Sees(list []gate.Run, commands []string) bool {
 	return slices.ContainsFunc(list, func(r gate.Run) bool { return !r.Passed && slices.Contains(commands, r.Command) })
 }
 
-// Idle returns the tests among the named ones that a run names as passed, though a mutant of them was run: the files are
-// those that were changed. A test that states nothing that can be changed has no mutant.
+// Idle returns the tests among the named ones that a run names as passed, though a mutant of them was run: the files
+// are those that were changed. A test that states nothing that can be changed has no mutant.
 func Idle(files []Expectations, run []gate.Run, named []string) (idle []string) {
 	for _, name := range named {
 		if base := Base(name); slices.ContainsFunc(files, func(e Expectations) bool { return e.states(base, named) }) &&
