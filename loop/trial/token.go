@@ -137,16 +137,14 @@ func (s *scanner) add(k kind, from int) {
 
 // next reads a token, a comment or a blank.
 func (s *scanner) next() {
-	from, r := s.at, rune(s.src[s.at])
-	if r >= utf8.RuneSelf {
-		r, _ = utf8.DecodeRuneInString(s.rest())
-	}
+	from := s.at
+	r, size := utf8.DecodeRuneInString(s.rest())
 	switch {
 	case r == '\n':
 		s.at++
 		s.add(newline, from)
 	case unicode.IsSpace(r):
-		s.at += utf8.RuneLen(r)
+		s.at += size
 	case s.comment():
 	case s.quoted():
 	case isLetter(r) || r == '$' || r == '@':
@@ -171,7 +169,7 @@ func (s *scanner) next() {
 				return
 			}
 		}
-		s.at += max(1, utf8.RuneLen(r))
+		s.at += size
 		s.add(sign, from)
 	}
 }
