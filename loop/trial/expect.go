@@ -484,7 +484,7 @@ var truth = map[string]string{
 
 // literals returns the literals between two tokens.
 func (r *reading) literals(from, to int, expected, equal bool) (list []option) {
-	for i := from; i < to && i < len(r.tokens); i++ {
+	for i := max(from, 0); i < to && i < len(r.tokens); i++ {
 		t := r.tokens[i]
 		key := r.is(i+1) == ":" && r.l.name != "rb" && r.l.name != "c" || r.is(i+1) == "=>"
 		if key && i+1 < to && t.kind != sign {

@@ -182,7 +182,7 @@ func (r *shellReading) helper(name string, args []*syntax.Word) (more bool) {
 	for _, a := range slices.Backward(args) {
 		o, ok := r.literal(a, true)
 		if !ok {
-			within = true
+			within = within || computed(a)
 			continue
 		}
 		said := r.src[o.at:o.end]
@@ -200,6 +200,16 @@ func (r *shellReading) helper(name string, args []*syntax.Word) (more bool) {
 	}
 	r.keep(e)
 	return false
+}
+
+// computed reports whether a command prints what stands in a word.
+func computed(w *syntax.Word) (is bool) {
+	syntax.Walk(w, func(n syntax.Node) bool {
+		_, sub := n.(*syntax.CmdSubst)
+		is = is || sub
+		return !is
+	})
+	return is
 }
 
 // paths matches unquoted words that look like the names of files.
