@@ -145,6 +145,8 @@ func (s *scanner) next() {
 		s.add(newline, from)
 	case unicode.IsSpace(r):
 		s.at += size
+	case s.has("\\\n"), s.has("\\\r\n"): // the line goes on
+		s.skip("\n")
 	case s.comment():
 	case s.quoted():
 	case isLetter(r) || r == '$' || r == '@':
