@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"iter"
 	"path"
 	"regexp"
 	"slices"
@@ -50,6 +51,14 @@ func readShell(name, src string) []expectation {
 			switch n := n.(type) {
 			case *syntax.CallExpr:
 				return r.call(n)
+			case *syntax.WordIter:
+				for _, w := range n.Items {
+					if o, ok := r.literal(w, true); ok && strings.ContainsAny(r.src[o.at:o.end], " :,|") {
+						r.row(o.at, o.end)
+					}
+				}
+			case *syntax.Stmt:
+				r.fed(n)
 			case *syntax.BinaryTest:
 				r.compared(n.X, n.Y, n.Op.String())
 			case *syntax.BinaryArithm:
@@ -70,6 +79,45 @@ func readShell(name, src string) []expectation {
 func (r *shellReading) keep(e expectation) {
 	if len(e.options) > 0 {
 		r.found = append(r.found, e)
+	}
+}
+
+// fed reads the lines that a loop is given.
+func (r *shellReading) fed(n *syntax.Stmt) {
+	if _, loop := n.Cmd.(*syntax.WhileClause); !loop {
+		return
+	}
+	for _, d := range n.Redirs {
+		if d.Hdoc == nil {
+			continue
+		}
+		for at, line := range lines(r.src, int(d.Hdoc.Pos().Offset()), int(d.Hdoc.End().Offset())) {
+			r.row(at, at+len(line))
+		}
+	}
+}
+
+// lines returns the lines between two places in a text by where they begin.
+func lines(src string, from, to int) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		if from < 0 || to > len(src) || from > to {
+			return
+		}
+		for line := range strings.Lines(src[from:to]) {
+			if !yield(from, line) {
+				return
+			}
+			from += len(line)
+		}
+	}
+}
+
+// row reads values that stand together, such as a line that a loop reads: the last one is expected.
+func (r *shellReading) row(at, end int) {
+	said := strings.TrimRight(r.src[at:end], "'\"\n")
+	if last := strings.LastIndexAny(said, " \t:,|"); last > 0 && last+1 < len(said) {
+		t := lexeme{kind: bare, at: at + last + 1, end: at + len(said)}
+		r.keep(expectation{options: []option{{at: t.at, end: t.end, token: t, expected: true, equal: true}}})
 	}
 }
 
