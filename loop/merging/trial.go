@@ -26,6 +26,7 @@ import (
 const (
 	mostRuns  = 14
 	mostTimes = 3
+	mostTook  = 2 // verifications that a run may take, beside a while
 	leastTime = 30 * time.Second
 	mostFiles = 1000 // test files
 	mostAlone = 8    // expectations that are tried alone
@@ -291,7 +292,7 @@ func (x *experiment) round(ctx context.Context, list []part, n int) (r trial.Rou
 	}
 	commands = slices.DeleteFunc(commands, func(c string) bool {
 		run := gate.RunOf(r.Target, c)
-		return run == nil || run.Passed
+		return run == nil || run.Passed && !(run.Tests != nil && len(run.Tests.Failed()) > 0)
 	})
 	if len(commands) > 0 {
 		r.Candidate, err = x.bounded(ctx, x.on.Commit, list, n, commands)
@@ -299,23 +300,26 @@ func (x *experiment) round(ctx context.Context, list []part, n int) (r trial.Rou
 	return r, err
 }
 
-// bounded runs mutants within the time that a run is given. The result is nil if it did not end.
+// bounded runs mutants within the time that a run is given. If that ends, the result has the tests that had ended.
 func (x *experiment) bounded(
 	ctx context.Context, commit string, list []part, n int, commands []string,
 ) ([]gate.Run, error) {
 	x.runs++
-	within, stop := context.WithTimeout(ctx, 3*x.took+time.Minute)
+	within, stop := context.WithTimeout(ctx, mostTook*x.took+leastTime/mostTook)
 	defer stop()
 	var without []gate.Edit
 	if x.unloaded && commit != x.tip {
 		without = x.tests()
 	}
 	runs, err := x.mutants(within, x.suite, commit, list, n, without, commands)
-	if within.Err() != nil && ctx.Err() == nil {
-		x.late = true
-		return nil, nil
+	if within.Err() == nil || ctx.Err() != nil {
+		return runs, err
 	}
-	return runs, err
+	x.late = true // a mutant may wait for ever; the tests before it have ended
+	for i := range runs {
+		runs[i].Passed = commit == x.tip // of the command itself the target says nothing
+	}
+	return runs, nil
 }
 
 // tests returns the candidate's own tests, as the target has them.

@@ -1,8 +1,14 @@
 package merging
 
 import (
+	"os/exec"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"ralph/loop/check"
+	"ralph/loop/gate"
 	"ralph/loop/gate/gatetest"
 )
 
@@ -22,5 +28,81 @@ func TestTrialOfRealProjects(t *testing.T) {
 			t.Parallel()
 			playGate(t, p)
 		})
+	}
+}
+
+// TestWhenThereIsATrial: of each change where that is quick, else where it touches what decides.
+func TestWhenThereIsATrial(t *testing.T) {
+	test := gate.Changed{File: gate.File{Path: "a_test.go", Was: []byte("1"), Is: []byte("2")}, Kind: gate.Test}
+	added := gate.Changed{File: gate.File{Path: "b_test.go", Is: []byte("2")}, Kind: gate.Test}
+	setting := gate.Changed{File: gate.File{Path: "conftest.py", Is: []byte("2")}, Kind: gate.Setting}
+	for _, c := range []struct {
+		mode  string
+		took  time.Duration
+		files []gate.Changed
+		want  bool
+	}{
+		{check.TrialAuto, time.Second, nil, true},
+		{check.TrialAuto, time.Minute, nil, false},
+		{check.TrialAuto, time.Minute, []gate.Changed{added}, false},
+		{check.TrialAuto, time.Minute, []gate.Changed{test}, true},
+		{check.TrialAuto, time.Minute, []gate.Changed{setting}, true},
+		{check.TrialAlways, time.Hour, nil, true},
+		{check.TrialOff, time.Second, []gate.Changed{setting}, false},
+		{"", time.Second, []gate.Changed{setting}, false},
+	} {
+		e := examination{Merger: &Merger{Check: check.Rules{Trial: c.mode}}, results: gate.Results{Files: c.files}}
+		if got := e.tried(c.took); got != c.want {
+			t.Errorf("%q, %s, %d files: %v", c.mode, c.took, len(c.files), got)
+		}
+	}
+}
+
+// TestWhatPassesWhateverItExpectsProvesNothing: of two new tests that fail on the old code one has no expectation that matters.
+// The trial of what is merged next needs no run of its own on the target.
+func TestWhatPassesWhateverItExpectsProvesNothing(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	const command = "python3 -m unittest -v"
+	y := newYard(t, command)
+	r := &runner{yard: y}
+	y.Workspace, y.Check.Tests, y.Check.Trial, y.Check.Proof = r, []string{gate.Auto}, check.TrialAuto, check.ProofAuto
+	begin := "import unittest\nimport p\n\n\nclass P(unittest.TestCase):\n"
+	y.write("p.py", "def one():\n    return 1\n")
+	y.write("test_p.py", begin+"    def test_one(self):\n        self.assertEqual(p.one(), 1)\n")
+	y.git("add", "-A")
+	y.git("commit", "--quiet", "-m", "Project")
+	tip := y.git("rev-parse", "main")
+	_, err := y.said(t.Context(), tip, y.git("rev-parse", "main^{tree}"), []string{command})
+	y.no(err)
+	c := y.queue("More", y.made(tip, "More", map[string]string{
+		"p.py": "def one():\n    return 1\n\n\ndef two():\n    return 2\n",
+		"test_two.py": begin + "    def test_two(self):\n        self.assertEqual(p.two(), 2)\n\n" +
+			"    def test_numb(self):\n        assert p.two() == 5 or p.two()\n",
+	}))
+	y.merge()
+	y.merged(c)
+	p, err := y.proof(t.Context(), y.change(c.ID))
+	y.no(err)
+	if !slices.Equal(p.Proved, []string{"test_two.P.test_two"}) || p.Numb != 1 {
+		t.Errorf("proof: %+v", p)
+	}
+	if said := p.String(); !strings.Contains(said, "1 of its tests pass whatever they expect") {
+		t.Error(said)
+	}
+
+	tip = y.git("rev-parse", "main")
+	next := y.made(tip, "Again", map[string]string{"p.py": "def one():\n    return 1\n\n\ndef two():\n    return one() + 1\n"})
+	next.TaskID = c.TaskID
+	tried, err := y.Try(t.Context(), next, time.Hour)
+	y.no(err)
+	y.Line.Leave(next.SessionID)
+	r.ran = 0
+	g, err := y.Gate(t.Context(), next, tried.Built, tried.Checks, nil)
+	y.no(err)
+	if r.ran != 1 || len(g.Trial.Neutralised) > 0 || g.Trial.Tests != 3 || g.Trial.Silent != 1 {
+		t.Errorf("%d commits verified, want 1: %+v", r.ran, g.Trial)
 	}
 }
