@@ -53,6 +53,7 @@ var forms = []form{
 	{like("\xe2", `^\s*[✓✔√] (.+)$`), 1, 0, Passed},
 	{like("\xe2", `^\s*[✗✖✕] (.+)$`), 1, 0, Failed},
 	{like("×", `^\s*× (.+)$`), 1, 0, Failed},
+	{like(") ", `^\s{2,}\d+\) (.*[^:])$`), 1, 0, Failed}, // mocha's
 	{like("\xe2", `^\s*[○↓] (?:skipped |todo )?(.+)$`), 1, 0, Skipped},
 	{like("﹣", `^\s*﹣ (.+)$`), 1, 0, Skipped},
 	{like("\xe2", `^.*[✓✔√] (.+)$`), 1, 0, Passed},
@@ -134,7 +135,7 @@ var counts = []struct {
 // unpassed matches how many of the tests of such a line have not passed. Some runners say so in a line of its own.
 var (
 	unpassed = regexp.MustCompile(`\b(?:[Ss]kipped|Incomplete|expected failures)[=:] ?(\d+)|` +
-		`\b(\d+) (?:pending|skipped|excluded|ignored|xfailed|todo)\b`)
+		`\b(\d+) (?:pending|skipped|skips|excluded|ignored|xfailed|todo)\b`)
 	unittest = like("OK (", `^OK \(.*=\d+\)$`)
 	mocha    = like(" pending", `^\s*(\d+) pending$`)
 	node     = like("d", `^(?:#|ℹ) (?:skipped|todo) (\d+)$`)
