@@ -59,12 +59,14 @@ test src/lib.rs - add (line 3) ... ok
 		},
 		{
 			"mocha with a failure", "  sums\n    ✔ adds\n    1) takes away\n\n  1 passing (5ms)\n  1 failing\n\n  1) sums\n       takes away:\n",
-			results{"adds": "passed", "takes away": "failed", "sums": "failed"}, 1,
+			results{"adds": "passed", "takes away": "failed", "sums": "failed"},
+			1,
 		},
 		{
 			"minitest -v", "TestSum#test_a = 0.00 s = .\nTestSum#test_b = 0.01 s = F\nTestSum#test_c = 0.00 s = S\n\n  1) Failure:\n" +
 				"3 runs, 2 assertions, 1 failures, 0 errors, 1 skips\n",
-			results{"TestSum#test_a": "passed", "TestSum#test_b": "failed", "TestSum#test_c": "skipped"}, 2,
+			results{"TestSum#test_a": "passed", "TestSum#test_b": "failed", "TestSum#test_c": "skipped"},
+			2,
 		},
 		{"jest", "PASS ./a.test.js\n  \x1b[32m✓\x1b[0m adds (2 ms)\n\nTests:       1 failed, 2 passed, 3 total\n", results{"adds": "passed"}, 2},
 		{"vitest", " ✓ src/a.test.ts (3 tests) 4ms\n      Tests  3 passed (3)\n", results{"src/a.test.ts": "passed"}, 3},

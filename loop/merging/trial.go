@@ -59,7 +59,7 @@ type experiment struct {
 // does not look at it.
 func (e *examination) tries(ctx context.Context) (err error) {
 	e.fewer()
-	if e.found.Refused != "" || e.results.Moved || len(e.pairs) == 0 {
+	if e.found.Refused != "" || len(e.pairs) == 0 {
 		return nil
 	}
 	x := &experiment{examination: e}
@@ -68,11 +68,14 @@ func (e *examination) tries(ctx context.Context) (err error) {
 			x.plain = append(x.plain, r)
 		}
 	}
-	took, err := e.took(ctx)
-	if err != nil || len(x.plain) == 0 {
+	if len(x.plain) == 0 {
+		return nil
+	}
+	quick, took, err := e.took(ctx)
+	if err != nil {
 		return err
 	}
-	if !e.tried(took) {
+	if !e.tried(quick) {
 		if e.Check.Trial == check.TrialAuto {
 			e.found.Trial.Unknown = "a verification takes too long (verify.trial)"
 		}
@@ -116,13 +119,29 @@ func (e *examination) fewer() {
 	}
 }
 
-// took returns how long the verification of the candidate took.
-func (e *examination) took(ctx context.Context) (d time.Duration, err error) {
-	list, _, err := e.stored(ctx, e.on.Tree, e.commands.All())
-	for _, o := range list {
-		d += time.Duration(o.Check.Seconds * float64(time.Second))
+// took returns how long the verification of the candidate took, and of the target, if that is known and less: a
+// candidate that is slow is tried all the same.
+func (e *examination) took(ctx context.Context) (quick, took time.Duration, err error) {
+	tree, err := e.Tree.Whole(ctx, e.tip)
+	if err != nil {
+		return 0, 0, err
 	}
-	return d, err
+	sum := func(tree string) (d time.Duration, all bool, err error) {
+		list, all, err := e.stored(ctx, tree, e.commands.All())
+		for _, o := range list {
+			d += time.Duration(o.Check.Seconds * float64(time.Second))
+		}
+		return d, all, err
+	}
+	took, _, err = sum(e.on.Tree)
+	if err != nil {
+		return 0, 0, err
+	}
+	was, all, err := sum(tree)
+	if quick = took; all {
+		quick = min(took, was)
+	}
+	return quick, took, err
 }
 
 // tried reports whether there is a trial, by verify.trial and how long a verification takes.
@@ -247,14 +266,17 @@ func (x *experiment) all(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	if trial.Missing(x.plain, first.Target) {
-		if err := x.split(ctx, list); err != nil || ctx.Err() != nil {
+	if x.results.Moved { // tests do not load where they were
+		return nil
+	}
+	if trial.Missing(first.Target, first.Candidate) && x.clash() {
+		x.unloaded = true
+		if first, err = x.group(ctx, list); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
-	if !x.unloaded && trial.Missing(first.Target, first.Candidate) && x.clash() {
-		x.unloaded = true
-		if _, err := x.group(ctx, list); err != nil || ctx.Err() != nil {
+	if x.hides(first) {
+		if err := x.split(ctx, list); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -328,6 +350,13 @@ func (x *experiment) tests() []gate.Edit {
 	return gate.Old(slices.DeleteFunc(slices.Clone(x.results.Files), setting))
 }
 
+// hides reports whether a round names fewer tests than there are: some mutants do not load, or keep others from
+// running. Where the target's tests refuse the candidate as they were, that is known.
+func (x *experiment) hides(r trial.Round) bool {
+	return trial.Missing(x.plain, r.Target) ||
+		len(x.examination.found.Weakened) == 0 && trial.Missing(r.Target, r.Candidate)
+}
+
 // clash reports whether the candidate has tests of its own, beside which the target's may not load.
 func (x *experiment) clash() bool { return len(x.tests()) > 0 }
 
@@ -352,7 +381,7 @@ func (x *experiment) split(ctx context.Context, list []part) error {
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		if trial.Missing(x.plain, first.Target) {
+		if x.hides(first) {
 			if err := x.split(ctx, half); err != nil {
 				return err
 			}
