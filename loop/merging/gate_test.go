@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,6 +40,8 @@ func (r *runner) Verify(ctx context.Context, commit string, commands []string) (
 	for _, command := range commands {
 		cmd := exec.CommandContext(ctx, "sh", "-c", command)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=-vet=off", "PYTHONDONTWRITEBYTECODE=1")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it has started ends with it
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 		out, err := cmd.CombinedOutput()
 		o := check.Outcome{Check: ralph.Check{Command: command, Passed: err == nil, Tail: string(out)}}
 		o.Tests, err = testresult.ParseGoJSON(bytes.NewReader(out))
