@@ -20,6 +20,7 @@ var imports = map[string][]string{
 	"ralph/migrations": {},
 	"ralph/store":      {"ralph", "ralph/signals", "ralph/migrations", "ralph/internal/bm25", "ralph/internal/machine"},
 	"ralph/mcpserver": {
+		"ralph/internal/term",
 		"ralph", "ralph/signals", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude",
 		"ralph/internal/config", "ralph/internal/files", "ralph/internal/web/localhttp", "ralph/internal/permission",
 		"ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/show", "ralph/loop/session",
@@ -28,6 +29,7 @@ var imports = map[string][]string{
 	"ralph/internal/machine":     {},
 	"ralph/internal/pgtest":      {"ralph/store"}, // for tests
 	"ralph/internal/text":        {},
+	"ralph/internal/term":        {},
 	"ralph/internal/proc":        {},
 	"ralph/internal/pipe":        {},
 	"ralph/internal/sandbox":     {"ralph/internal/proc", "ralph/internal/files"},
@@ -45,10 +47,11 @@ var imports = map[string][]string{
 	"ralph/internal/files":       {},
 	"ralph/internal/advice":      {"ralph", "ralph/store"},
 	"ralph/internal/state":       {"ralph", "ralph/store", "ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/worktree"},
-	"ralph/internal/inbox":       {"ralph", "ralph/store", "ralph/internal/advice", "ralph/internal/exchange"},
+	"ralph/internal/inbox":       {"ralph/internal/term", "ralph", "ralph/store", "ralph/internal/advice", "ralph/internal/exchange"},
 	"ralph/internal/demo":        {"ralph", "ralph/internal/state"},
 	// Text for terminals and chats.
 	"ralph/internal/show": {
+		"ralph/internal/term",
 		"ralph", "ralph/store", "ralph/loop/agent/kinds", "ralph/internal/advice", "ralph/internal/config",
 		"ralph/internal/inbox", "ralph/internal/report", "ralph/internal/testresult",
 		"ralph/internal/transcript",
@@ -69,6 +72,7 @@ var imports = map[string][]string{
 	},
 	// Prints what happens as it happens.
 	"ralph/internal/follow": {
+		"ralph/internal/term",
 		"ralph", "ralph/store", "ralph/loop", "ralph/internal/config", "ralph/internal/project", "ralph/internal/report",
 		"ralph/internal/retention", "ralph/internal/show", "ralph/internal/systemd", "ralph/internal/words",
 	},
@@ -86,7 +90,7 @@ var imports = map[string][]string{
 		"ralph/internal/report", "ralph/internal/transcript",
 	},
 	"ralph/internal/retention":     {},
-	"ralph/internal/report":        {"ralph", "ralph/signals", "ralph/store", "ralph/internal/files", "ralph/internal/advice", "ralph/internal/inbox"},
+	"ralph/internal/report":        {"ralph/internal/term", "ralph", "ralph/signals", "ralph/store", "ralph/internal/files", "ralph/internal/advice", "ralph/internal/inbox"},
 	"ralph/internal/web/localhttp": {},
 	"ralph/internal/web": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/web/localhttp", "ralph/internal/transcript",
@@ -151,6 +155,7 @@ var imports = map[string][]string{
 		"ralph/loop/agent/codex", "ralph/loop/agent/command", "ralph/loop/agent/process",
 	},
 	"ralph/cmd/ralph": {
+		"ralph/internal/term",
 		"ralph/internal/advice",
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop",
 		"ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/kinds", "ralph/loop/agent/scripted", "ralph/loop/order", "ralph/loop/workspace", "ralph/loop/session",

@@ -153,6 +153,40 @@ func (a Approval) Kind() string {
 	return ""
 }
 
+// Asks says in one line what a person is asked to approve, the gravest reason first.
+func (a Approval) Asks() string {
+	var list []string
+	add := func(what string, names []string) {
+		if len(names) > 0 {
+			list = append(list, what+strings.Join(names, ", "))
+		}
+	}
+	var tests, files []string
+	for _, w := range a.Weakened {
+		tests = append(tests, fmt.Sprintf("%s (%s)", w.Name(), w.Kind))
+	}
+	for _, f := range a.Guarded {
+		files = append(files, f.Path)
+	}
+	add("Changes tests: ", tests)
+	add("Changes protected files: ", a.Protected)
+	add("Changes ", files)
+	if a.Unchanged {
+		list = append(list, "Changed nothing, and its checks passed before. Is that right?")
+	}
+	add("Reviewers object: ", reviewers(a.Objected))
+	add("Not reviewed by ", reviewers(a.Unreviewed))
+	return strings.Join(list, "; ")
+}
+
+// reviewers lists the names of reviewers.
+func reviewers(list []Review) (names []string) {
+	for _, r := range list {
+		names = append(names, r.For)
+	}
+	return names
+}
+
 // Paths returns the files of the approval, each once.
 func (a Approval) Paths() (paths []string) {
 	for _, b := range slices.Concat(a.Files, a.Guarded) {

@@ -40,19 +40,22 @@ func (s Status) Ended() bool {
 // Wanted reports whether sessions are to work on the task, now or once it is no longer held back.
 func (s Status) Wanted() bool { return s != Proposed && !s.Ended() }
 
-// statusLooks has the look of each status.
+// statusLooks has the look of each status. Its label is the word that people read, the same on every screen.
 var statusLooks = map[Status]Look{
-	Proposed:   {"?", "Proposed", "teal"},
-	Pending:    {"○", "Pending", "gray"},
-	InProgress: {"▶", "In progress", "blue"},
+	Proposed:   {"?", "Needs you", "teal"},
+	Pending:    {"○", "Queued", "gray"},
+	InProgress: {"▶", "Running", "blue"},
 	Merging:    {"⇢", "Merging", "purple"},
-	NeedsInput: {"❓", "Needs input", "yellow"},
-	Blocked:    {"⊘", "Blocked", "orange"},
-	Completed:  {"✓", "Completed", "green"},
+	NeedsInput: {"❓", "Needs you", "yellow"},
+	Blocked:    {"⊘", "Needs you", "orange"},
+	Completed:  {"✓", "Merged", "green"},
 	Failed:     {"✕", "Failed", "red"},
-	Rejected:   {"–", "Rejected", "gray"},
+	Rejected:   {"–", "Cancelled", "gray"},
 	Cancelled:  {"–", "Cancelled", "gray"},
 }
+
+// Words lists the words that people read for statuses, in the order in which tasks are shown.
+var Words = []string{"needs you", "running", "merging", "queued", "waiting", "failed", "merged", "cancelled"}
 
 // Look returns how tasks with this status are shown.
 func (s Status) Look() Look { return statusLooks[s] }
@@ -64,6 +67,20 @@ func (t Task) Look() Look {
 	}
 	return t.Status.Look()
 }
+
+// Key returns [Task.Word] with underscores, as JSON has it.
+func (t Task) Key() string { return strings.ReplaceAll(t.Word(), " ", "_") }
+
+// Group returns the word of [Words] for tasks of a status of which no more is known: those that are blocked wait.
+func (s Status) Group() string {
+	if s == Blocked {
+		return "waiting"
+	}
+	return Task{Status: s, Waits: Waits{Blockers: 1}}.Word()
+}
+
+// Word returns the word of [Words] for the task's status.
+func (t Task) Word() string { return strings.ToLower(t.Look().Label) }
 
 // NeedsPerson reports whether the task goes on once a person has said or done something, and not by itself.
 func (t Task) NeedsPerson() bool {
@@ -102,7 +119,8 @@ func Named(kind string, task int64) string {
 type Task struct {
 	ID           int64   `json:"id"`
 	Title        string  `json:"title"`
-	Status       Status  `json:"status"`
+	Status       Status  `json:"-"`
+	State        string  `json:"status"`        // the status as people read it, see [Task.Key]
 	StatusReason string  `json:"status_reason"` // one line for people: why the task has this status
 	Priority     int     `json:"priority"`      // 0 highest to 4 lowest
 	Feature      string  `json:"feature"`       // name, "" for none

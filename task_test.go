@@ -43,15 +43,15 @@ func TestWaits(t *testing.T) {
 		look   string
 		says   string
 	}{
-		{ralph.Waits{}, ralph.Pending, false, "Pending", ""},
-		{ralph.Waits{Questions: 2}, ralph.NeedsInput, true, "Needs input", "waits for an answer"},
-		{ralph.Waits{Blockers: 3}, ralph.Blocked, true, "Blocked", "waits for a blocker to be resolved"},
+		{ralph.Waits{}, ralph.Pending, false, "Queued", ""},
+		{ralph.Waits{Questions: 2}, ralph.NeedsInput, true, "Needs you", "waits for an answer"},
+		{ralph.Waits{Blockers: 3}, ralph.Blocked, true, "Needs you", "waits for a blocker to be resolved"},
 		{ralph.Waits{Tasks: []int64{3, 4}}, ralph.Blocked, false, "Waiting", "waits for TASK-3 and TASK-4"},
 		{
 			ralph.Waits{Blockers: 1, Tasks: []int64{3}},
-			ralph.Blocked, true, "Blocked", "waits for a blocker to be resolved and TASK-3",
+			ralph.Blocked, true, "Needs you", "waits for a blocker to be resolved and TASK-3",
 		},
-		{ralph.Waits{Questions: 1, Tasks: []int64{3}}, ralph.NeedsInput, true, "Needs input", "waits for an answer and TASK-3"},
+		{ralph.Waits{Questions: 1, Tasks: []int64{3}}, ralph.NeedsInput, true, "Needs you", "waits for an answer and TASK-3"},
 	} {
 		task := ralph.Task{Status: tt.waits.Status(), Waits: tt.waits}
 		look := task.Look().Label

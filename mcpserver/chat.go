@@ -13,6 +13,7 @@ import (
 
 	"ralph"
 	"ralph/internal/show"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/loop/session"
 	"ralph/store"
@@ -389,7 +390,7 @@ func (c *Chats) AddCheckpoint(
 func (c *chat) taskText(ctx context.Context, task int64) (string, error) {
 	return c.text(ctx, task, func(w io.Writer, tx *store.Tx, t ralph.Task) error {
 		v, err := show.ReadTask(tx, t.ID)
-		show.Task(w, v)
+		show.Task(w, term.Screen{}, v)
 		return err
 	})
 }
@@ -397,7 +398,7 @@ func (c *chat) taskText(ctx context.Context, task int64) (string, error) {
 func (c *chat) timelineText(ctx context.Context, task int64) (string, error) {
 	return c.text(ctx, task, func(w io.Writer, tx *store.Tx, t ralph.Task) error {
 		comments, err := tx.Timeline(t.ID, store.CommentFilter{})
-		show.Timeline(w, comments, show.Screen{})
+		show.Timeline(w, comments, term.Screen{})
 		return err
 	})
 }

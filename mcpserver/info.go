@@ -3,8 +3,8 @@ package mcpserver
 import (
 	"fmt"
 	"io"
+	"time"
 
-	"ralph/internal/show"
 	"ralph/internal/text"
 	"ralph/internal/words"
 )
@@ -28,7 +28,7 @@ func (v Info) Write(w io.Writer) {
 	}
 	for _, s := range v.Sessions {
 		fmt.Fprintf(w, "%s %s\n", s.Task.ID, text.Line(s.Task.Title, 100))
-		fmt.Fprintf(w, "  claimed   %s by %s", show.Minute(s.ClaimedAt.Time), s.Person)
+		fmt.Fprintf(w, "  claimed   %s by %s", text.When(s.ClaimedAt.Time, time.Now()), s.Person)
 		if s.Branch != "" {
 			fmt.Fprintf(w, " on branch %s", text.Line(s.Branch, 100))
 		}

@@ -55,6 +55,7 @@ var tables = []struct{ name, about string }{
 	{"sessions", "Each session of an agent on a task."},
 	{"checkpoints", "Where sessions stood, for those that go on."},
 	{"events", "What happened, in order ([events.md](events.md))."},
+	{"troubles", "What stops or spoils the work until a person mends it: a run that ended early or could not begin, notifications that are dropped, `merge.after` that fails. The inbox lists them."},
 	{"leases", "What one process at a time does, of all machines: `merge`."},
 	{"machines", "The machines on which runs work or have worked."},
 	{"event_readers", own + "How far those who read the events have come, such as notifications."},
@@ -186,6 +187,8 @@ var meanings = map[string]string{
 	"runs.idle": "why fewer sessions work than may", "sessions.number": "of its run, from 1",
 	"schema_migrations.applied": "",
 	"progress.id":               "1", "progress.database": own + "tells it from others; copies share it",
+	"troubles.kind": "what it is about: run, notifications, notifications-2 and so on by receiver, or merge.after", "troubles.what": "one line for people",
+	"troubles.command": "that mends it; empty if none does", "troubles.created": "",
 	"progress.commits": own + "transactions that have changed anything",
 }
 

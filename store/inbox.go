@@ -43,10 +43,12 @@ type InboxItem struct {
 	Sort     string    `json:"sort,omitempty"`     // a flag's category, or what a suggestion is for
 
 	Text    string     `json:"text"`
-	Holding bool       `json:"holding"` // the task cannot go on before this is decided
+	Asks    string     `json:"asks,omitempty"` // of work that is held: in one line, what is to be approved
+	Holding bool       `json:"holding"`        // the task cannot go on before this is decided
 	Created ralph.Time `json:"created"`
-	Item    string     `json:"item"`    // its name in approve, reject and answer: Q8, A3, TASK-12, config
-	Command string     `json:"command"` // that answers the item
+	Item    string     `json:"item"` // its name in approve, reject and answer: Q8, A3, TASK-12, config
+	// Commands answer the item, each in another way.
+	Commands []string `json:"commands"`
 
 	Options   []string   `json:"options,omitempty"`
 	Preferred string     `json:"preferred,omitempty"`
@@ -57,6 +59,9 @@ type InboxItem struct {
 	// What waits of a plan: proposals, amendments and proposals to cancel a task.
 	Parts []InboxItem `json:"-"`
 }
+
+// Command returns the item's commands in one line.
+func (i InboxItem) Command() string { return strings.Join(i.Commands, " · ") }
 
 // An inboxQuery finds the items of one kind. add completes one; nil leaves them as they are found.
 type inboxQuery struct {
@@ -135,6 +140,7 @@ var inboxQueries = []inboxQuery{
 			coalesce((SELECT e.created FROM events e
 				WHERE e.task_id IS NULL AND e.type = 'target.behind' ORDER BY e.id DESC LIMIT 1), '')
 		FROM merge_queue q WHERE q.id = 1 AND q.behind <> ''`, (*Tx).addCommand},
+	{"trouble", "", `SELECT 0, kind, 0, what, 0, created FROM troubles ORDER BY created, kind`, (*Tx).addTrouble},
 	{"blocker", OfComment, `
 		SELECT t.id, t.title, c.id, coalesce(c.waits_for, c.what, c.body)
 			|| CASE WHEN coalesce(c.detail, '') = '' THEN '' ELSE ': ' || c.detail END
@@ -146,14 +152,15 @@ var inboxQueries = []inboxQuery{
 		SELECT t.id, t.title, c.id, c.body, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 1 AND c.review <> '' AND c.hold_reason = '` + ralph.ApprovalTests + `'
-			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`, nil},
+			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`, (*Tx).addApproval},
 	{"review", OfComment, `
 		SELECT t.id, t.title, c.id, c.body, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 1 AND c.review <> '' AND c.hold_reason <> '` + ralph.ApprovalTests + `'
-			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`, nil},
+			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`, (*Tx).addApproval},
 	{"dependency", OfTask, `
-		SELECT t.id, t.title, u.id, 'depends on TASK-' || u.id || ' (' || u.title || '), which is ' || u.status, 1, t.updated
+		SELECT t.id, t.title, u.id, 'waits for TASK-' || u.id || ' (' || u.title || '), which '
+			|| CASE u.status WHEN 'failed' THEN 'failed' ELSE 'was ' || u.status END, 1, t.updated
 		FROM tasks u CROSS JOIN task_dependencies d CROSS JOIN tasks t
 		WHERE d.depends_on = u.id AND t.id = d.task_id AND u.status IN ('failed', 'cancelled', 'rejected')
 			AND t.status IN ('blocked', 'needs_input', 'pending')
@@ -239,6 +246,14 @@ func (tx *Tx) addPermission(item *InboxItem) error {
 	return err
 }
 
+// addApproval adds what a person is asked to approve.
+func (tx *Tx) addApproval(item *InboxItem) error {
+	var a ralph.Approval
+	err := tx.row(`SELECT review FROM task_comments WHERE id = $1`, item.Ref.ID).Scan(column(&a))
+	item.Asks = a.Asks()
+	return err
+}
+
 // addMarks adds what ralph has marked of a proposed task.
 func (tx *Tx) addMarks(item *InboxItem) error {
 	var marks []string
@@ -252,7 +267,7 @@ func (tx *Tx) addMarks(item *InboxItem) error {
 // addCommand adds what brings a branch up to date.
 func (tx *Tx) addCommand(item *InboxItem) error {
 	q, err := tx.MergeQueue()
-	item.Command = q.Command
+	item.Commands = []string{q.Command}
 	return err
 }
 

@@ -42,6 +42,9 @@ var runs = reads("runs r", func(r *ralph.Run) []field {
 // [machine.Join]. sandbox describes in words what confines the run's agents. The error wraps [ralph.ErrConflict] if the
 // machine is drained.
 func (tx *Tx) StartRun(process string, limits ralph.Limits, sandbox string) (ralph.Run, error) {
+	if err := tx.ClearTrouble(TroubleRun); err != nil {
+		return ralph.Run{}, err
+	}
 	if err := tx.EndLostRuns(); err != nil {
 		return ralph.Run{}, err
 	}
@@ -258,6 +261,15 @@ func (tx *Tx) RunControl(id int64) (control string, err error) {
 
 // EndRun closes a run.
 func (tx *Tx) EndRun(id int64, exitStatus int, reason string) error {
+	last, err := value[int64](tx, `SELECT coalesce(max(id), 0) FROM runs`)
+	if err != nil {
+		return err
+	}
+	if t, ok := runTrouble(exitStatus, reason); ok && id == last { // what an earlier one left, a later one has taken up
+		if err := tx.SetTrouble(t); err != nil {
+			return err
+		}
+	}
 	if err := tx.set("runs", id, cells{
 		"ended_at": tx.Now(), "state": "ended", "control": "", "wait_until": "", "idle": "",
 		"exit_status": exitStatus, "reason": reason,

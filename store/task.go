@@ -2,6 +2,7 @@ package store
 
 import (
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,18 @@ const acceptedReason = `
 			(SELECT max(m.id) FROM events m WHERE m.task_id = t.id AND m.type = 'task.status_changed'))
 	ELSE t.status_reason END`
 
+// A statusOf reads a task's status, once what holds the task back has been read.
+type statusOf struct{ task *ralph.Task }
+
+// Scan implements sql.Scanner.
+func (s statusOf) Scan(src any) error {
+	var status sql.NullString
+	err := status.Scan(src)
+	s.task.Status = ralph.Status(status.String)
+	s.task.State = s.task.Key()
+	return err
+}
+
 // Unaccepted is the status reason of a completed task that nothing recorded explains.
 const Unaccepted = "completed without an accepted session (changed outside of ralph?)"
 
@@ -38,7 +51,7 @@ var tasks = reads("tasks t", func(t *ralph.Task) []field {
 	return append(waits(&t.Waits), []field{
 		{"t.id", &t.ID},
 		{"t.title", &t.Title},
-		{"t.status", &t.Status},
+		{"t.status", statusOf{t}},
 		{
 			"CASE WHEN t.status = 'completed' THEN coalesce(" + acceptedReason + ", '" + Unaccepted + `')
 				ELSE t.status_reason END`,
@@ -173,6 +186,12 @@ func (tx *Tx) Unaccepted() ([]int64, error) {
 		SELECT t.id FROM tasks t WHERE t.status = 'completed' AND t.accepted = 0 AND `+acceptedReason+` IS NULL`)
 	slices.Sort(list)
 	return list, err
+}
+
+// CountBlocked counts the tasks that wait for other tasks alone.
+func (tx *Tx) CountBlocked() (int, error) {
+	return value[int](tx, `SELECT count(*) FROM tasks WHERE status = 'blocked' AND NOT EXISTS (
+		SELECT 1 FROM task_comments c WHERE c.task_id = tasks.id AND c.holding = 1)`)
 }
 
 // Counts returns the numbers of tasks by status. Most tasks of an old project are completed, and only the others are

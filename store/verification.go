@@ -63,9 +63,9 @@ func (tx *Tx) askApproval(s ralph.Session, a ralph.Approval) error {
 // approvalText says what there is to approve, in Markdown.
 func approvalText(a ralph.Approval) string {
 	var b strings.Builder
-	b.WriteString("The session's work passed its check, and waits for a person before it is merged.\n")
+	b.WriteString("Passed its checks. You decide whether it is merged.\n")
 	if a.Reason != "" {
-		b.WriteString("\nThe agent says why: " + ralph.Quoted(a.Reason, "") + "\n")
+		b.WriteString("\nThe agent: " + ralph.Quoted(a.Reason, "") + "\n")
 	}
 	if a.Says != "" {
 		b.WriteString("\n" + a.Says + "\n")
@@ -82,24 +82,22 @@ func approvalText(a ralph.Approval) string {
 	for _, w := range a.Weakened {
 		tests = append(tests, fmt.Sprintf("%s (%s): %s", w.Name(), w.Kind, w.Why))
 	}
-	list("Tests that pass on the target, and what became of them", tests)
+	list("Changed tests that pass on your branch", tests)
 	names := func(blobs []ralph.Blob) (names []string) {
 		for _, f := range blobs {
 			names = append(names, "`"+f.Path+"`")
 		}
 		return names
 	}
-	list("It changed what these tests are run from", names(a.Files))
-	list("It changed files that run for people or in their CI, that steer agents or runs, or that are "+
-		"outside of the project",
-		names(a.Guarded))
+	list("Changed files behind these tests", names(a.Files))
+	list("Changed files that run for people, steer agents or runs, or are outside of the project", names(a.Guarded))
 	var protected []string
 	for _, f := range a.Protected {
 		protected = append(protected, "`"+f+"`")
 	}
-	list("It changed protected files", protected)
+	list("Changed protected files", protected)
 	if a.Unchanged {
-		b.WriteString("\nNothing was changed, and all commands passed before the session: they prove nothing.\n")
+		b.WriteString("\nIt changed nothing, and all commands passed before the session, so they prove nothing.\n")
 	}
 	return strings.TrimSpace(b.String())
 }

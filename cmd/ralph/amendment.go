@@ -32,14 +32,16 @@ func newAmendmentList(a *app) *cobra.Command {
 		if err := oneOf("--status", status, "", "proposed", "approved", "rejected", "superseded"); err != nil {
 			return err
 		}
-		return showList(cmd.Context(), a, func(tx *store.Tx) ([]ralph.Amendment, error) {
+		return showTable(cmd.Context(), a, func(tx *store.Tx) ([]ralph.Amendment, error) {
 			if err := tx.CheckTask(f.Task); err != nil {
 				return nil, err
 			}
 			return tx.Amendments(f)
-		}, func(w io.Writer, m ralph.Amendment) {
-			fmt.Fprintf(w, "%4d  TASK-%-4d %-10s %-24s %s\n", m.ID, m.TaskID, m.Status,
-				strings.Join(m.Patch.Keys(), ", "), text.Line(m.Rationale, 200))
+		}, []string{"NAME", "TASK", "STATUS", "CHANGES", "BECAUSE"}, func(m ralph.Amendment) []string {
+			return []string{
+				fmt.Sprintf("A%d", m.ID), fmt.Sprintf("TASK-%d", m.TaskID), string(m.Status),
+				strings.Join(m.Patch.Keys(), ", "), text.Line(m.Rationale, 200),
+			}
 		})
 	})
 	cmd.Flags().StringVar(&task, "task", "", "only those of `TASK`")

@@ -16,8 +16,8 @@ import (
 	"ralph/internal/config"
 	"ralph/internal/exchange"
 	"ralph/internal/project"
-	"ralph/internal/show"
 	"ralph/internal/state"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/mcpserver"
@@ -297,7 +297,7 @@ func (a *app) lines(what string) (list []string, err error) {
 }
 
 // screen describes standard output.
-func (a *app) screen() show.Screen { return show.ScreenOf(a.out, a.getenv) }
+func (a *app) screen() term.Screen { return term.Of(a.out, a.getenv) }
 
 // person returns the name under which people comment and answer.
 func (a *app) person() string {

@@ -9,7 +9,7 @@ import (
 
 	"ralph"
 	"ralph/internal/inbox"
-	"ralph/internal/show"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -17,7 +17,7 @@ import (
 func newApprove(a *app) *cobra.Command {
 	var asTask bool
 	cmd := newCommand("approve ITEM [WORDS]", func(cmd *cobra.Command, args []string) error {
-		if show.Terminal(a.out) && !a.json {
+		if term.Is(a.out) && !a.json {
 			list, err := read(cmd.Context(), a, func(tx *store.Tx) ([]store.InboxItem, error) {
 				return inbox.Named(tx, args[:1])
 			})

@@ -102,7 +102,7 @@ func TestARunIsStoppedWhileItChecks(t *testing.T) {
 	s.waits()
 	s.ralph(0, "stop", "--now")
 	s.ended(cmd, out, 130)
-	s.has(s.ralph(0, "task", "list", "--json"), `"status": "pending"`, `"attempts": 0`)
+	s.has(s.ralph(0, "task", "list", "--all", "--json"), `"status": "queued"`, `"attempts": 0`)
 	if state.Exists(filepath.Join(s.dir, "made.txt")) {
 		t.Error("it has been merged")
 	}
@@ -121,7 +121,7 @@ func TestAPersonSpeaksWhileItsDoneIsChecked(t *testing.T) {
 	s.waits()
 	s.says("0")
 	s.opens()
-	s.has(s.ended(cmd, out, 0), "done and verified: as you said", "1 session, ")
+	s.has(s.ended(cmd, out, 0), "done and verified: as you said", "1 task, ")
 	s.has(s.ralph(0, "timeline", "1", "--json"), `"delivered_at": "2`, `"delivered_to": "`)
 	s.has(s.ralph(0, "timeline", "1", "--no-signals", "--json"), `"session_id": ""`)
 	if text, err := os.ReadFile(filepath.Join(s.dir, "made.txt")); err != nil || string(text) != "x\ny\n" {

@@ -123,8 +123,10 @@ func newChatRelease(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.say(map[string]any{"task_id": id, "status": d.Status, "status_reason": d.StatusReason},
-				"TASK-%d is yours no more; it is %s: %s", id, d.Status, text.Line(d.StatusReason, 400))
+			t := ralph.Task{Status: d.Status, Waits: d.Waits}
+			return a.say(map[string]any{"task_id": id, "status": t.Key(), "status_reason": d.StatusReason},
+				"TASK-%d is yours no more; it is %s: %s",
+				id, t.Word(), text.Line(d.StatusReason, 400))
 		})
 	})
 }

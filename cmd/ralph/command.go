@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/term"
 	"ralph/store"
 )
 
@@ -44,6 +46,14 @@ func explain(root *cobra.Command) error {
 			cmd.Example = "  " + strings.ReplaceAll(examples, "\n$ ", "\n  ")
 		}
 	}
+	for name, long := range shortcuts {
+		short, _, err := root.Find([]string{name})
+		cmd, _, lerr := root.Find(strings.Fields(long))
+		if err = errors.Join(err, lerr); err != nil {
+			return err
+		}
+		short.Short, short.Long, short.Example = cmd.Short, cmd.Long, cmd.Example
+	}
 	return nil
 }
 
@@ -52,6 +62,25 @@ func showList[T any](ctx context.Context, a *app, list func(tx *store.Tx) ([]T, 
 	line func(w io.Writer, v T),
 ) error {
 	return showOf(ctx, a, read, list, func(w io.Writer, all []T) { each(w, all, line) })
+}
+
+// showTable prints a list as a table; the last column gives way on a narrow terminal.
+func showTable[T any](ctx context.Context, a *app, list func(tx *store.Tx) ([]T, error), head []string,
+	cells func(v T) []string,
+) error {
+	return showOf(ctx, a, read, list, func(w io.Writer, all []T) { tabulate(a, w, all, head, cells) })
+}
+
+// tabulate writes a list as a table; nothing if it is empty.
+func tabulate[T any](a *app, w io.Writer, all []T, head []string, cells func(v T) []string) {
+	if len(all) == 0 {
+		return
+	}
+	t := term.Table{Head: head, Flex: len(head) - 1}
+	for _, v := range all {
+		t.Rows = append(t.Rows, cells(v))
+	}
+	a.screen().Table(w, t)
 }
 
 // showOf prints the result of one of read, alter and add.
@@ -144,10 +173,12 @@ func oneOf[T ~string](flag string, value T, accepted ...T) error {
 	})
 }
 
-func texts[T ~string](list []T) []string {
-	out := make([]string, len(list))
-	for i, v := range list {
-		out[i] = string(v)
+// texts returns the values that are not empty.
+func texts[T ~string](list []T) (out []string) {
+	for _, v := range list {
+		if v != "" {
+			out = append(out, string(v))
+		}
 	}
 	return out
 }

@@ -60,7 +60,7 @@ func completeTasks(tx *store.Tx, start string) ([]string, error) {
 	}
 	tasks, err := tx.Tasks(f)
 	return collect(tasks, err, func(t ralph.Task) string {
-		return fmt.Sprintf(name+"%d\t%s: %s", t.ID, t.Status, text.Line(t.Title, 60))
+		return fmt.Sprintf(name+"%d\t%s: %s", t.ID, t.Word(), text.Line(t.Title, 60))
 	})
 }
 
@@ -74,7 +74,7 @@ func collect[T any](list []T, err error, line func(T) string) ([]string, error) 
 
 // flagValues are the accepted values of flags, by name.
 var flagValues = map[string][]string{
-	"status": texts(ralph.Statuses),
+	"status": ralph.Words,
 	"verb":   texts(ralph.Verbs),
 	"kind":   texts(ralph.CommentKinds),
 	"ended":  ralph.Ended,
@@ -90,9 +90,6 @@ var flagKinds = map[string]string{
 func (a *app) complete(cmd *cobra.Command) error {
 	if words := strings.Fields(cmd.Use); len(words) > 1 && cmd.ValidArgsFunction == nil {
 		kind := strings.Trim(words[1], "[].…")
-		if parent := cmd.Parent(); parent != nil && kind == "ID" && parent.Name() == "session" {
-			kind = "SESSION"
-		}
 		if kind == "NAME" && cmd.Parent() != nil && cmd.Name() != "add" {
 			kind = strings.ToUpper(cmd.Parent().Name())
 		}
@@ -100,7 +97,7 @@ func (a *app) complete(cmd *cobra.Command) error {
 			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, start string) (
 				[]string, cobra.ShellCompDirective,
 			) {
-				if len(args) > 0 {
+				if len(args) > 0 && !strings.Contains(cmd.Use, "...") {
 					return nil, cobra.ShellCompDirectiveNoFileComp
 				}
 				return a.offer(cmd, kind, start)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph/internal/config"
+	"ralph/internal/term"
 )
 
 func newConfig(a *app) *cobra.Command {
@@ -43,12 +44,13 @@ func newConfig(a *app) *cobra.Command {
 		}
 		values := p.Config.Values()
 		return a.print(values, func(w io.Writer) {
+			t := term.Table{Head: []string{"KEY", "VALUE", "FROM"}, Flex: 1}
 			for _, v := range values {
-				if !every && v.Source == "default" && !slices.Contains(config.Common, v.Key) {
-					continue
+				if every || v.Source != "default" || slices.Contains(config.Common, v.Key) {
+					t.Rows = append(t.Rows, []string{v.Key, fmt.Sprint(v.Value), v.Source})
 				}
-				fmt.Fprintf(w, "%-28s %-34s %s\n", v.Key, v.Value, v.Source)
 			}
+			a.screen().Table(w, t)
 			if !every {
 				fmt.Fprintln(w, "`ralph config --all` shows every key")
 			}

@@ -348,7 +348,7 @@ func (s *scriptedProject) wantTidy(refs string) {
 func (s *scriptedProject) retryLost() {
 	s.t.Helper()
 	var tasks []ralph.Task
-	if err := json.Unmarshal([]byte(s.ralph(0, "task", "list", "--json")), &tasks); err != nil {
+	if err := json.Unmarshal([]byte(s.ralph(0, "task", "list", "--all", "--json")), &tasks); err != nil {
 		s.t.Fatal(err)
 	}
 	for _, task := range tasks {

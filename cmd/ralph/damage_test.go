@@ -251,7 +251,7 @@ func (d *damagedProject) once(name string, live bool) {
 		d.harmless++
 		return
 	}
-	status, said := d.try("run", "--task", "1") // which is completed
+	status, said := d.try("run", "1") // which is completed
 	if n, _ := d.listed(); n != d.tasks {
 		if n >= 0 || status == 0 {
 			fail("after a run that ended with %d, %d tasks are listed", status, n)

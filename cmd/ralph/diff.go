@@ -14,7 +14,7 @@ import (
 	"ralph/internal/inbox"
 	"ralph/internal/proc"
 	"ralph/internal/project"
-	"ralph/internal/show"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/internal/worktree"
 	"ralph/store"
@@ -42,10 +42,10 @@ func newDiff(a *app) *cobra.Command {
 		if err := a.fill(cmd.Context(), &d, stat); err != nil {
 			return err
 		}
-		if a.json || !show.Terminal(a.out) {
+		if a.json || !term.Is(a.out) {
 			return a.print(d, func(w io.Writer) { fmt.Fprint(w, d.text()) })
 		}
-		return a.page(cmd.Context(), d.text())
+		return a.page(cmd.Context(), paintDiff(a.screen(), d.text()))
 	})
 	cmd.Flags().BoolVar(&stat, "stat", false, "only the files, with how many lines differ")
 	return cmd
@@ -54,7 +54,7 @@ func newDiff(a *app) *cobra.Command {
 // text is the difference, after what was said of it in lines that git apply takes for no part of it.
 func (d difference) text() string {
 	var b strings.Builder
-	inbox.Whole(&b, "# ", d.Said)
+	inbox.Whole(&b, term.Screen{}, "# ", d.Said)
 	return b.String() + text.Visible(d.Diff)
 }
 
@@ -176,6 +176,29 @@ func (a *app) locate(ctx context.Context, p *project.Project, tree *worktree.Tre
 	return err
 }
 
+// paintDiff colours the lines of a difference.
+func paintDiff(s term.Screen, diff string) string {
+	var b strings.Builder
+	for l := range strings.SplitAfterSeq(diff, "\n") {
+		line, end := strings.TrimSuffix(l, "\n"), l[len(strings.TrimSuffix(l, "\n")):]
+		style := term.Style("")
+		switch {
+		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "diff "):
+			style = term.Bold
+		case strings.HasPrefix(line, "@@"):
+			style = term.Cyan
+		case strings.HasPrefix(line, "+"):
+			style = term.Green
+		case strings.HasPrefix(line, "-"):
+			style = term.Red
+		case strings.HasPrefix(line, "#"):
+			style = term.Dim
+		}
+		b.WriteString(s.Paint(style, line) + end)
+	}
+	return b.String()
+}
+
 // page shows a text with the person's pager.
 func (a *app) page(ctx context.Context, said string) error {
 	pager := strings.Fields(a.getenv("PAGER"))
@@ -208,7 +231,7 @@ func (a *app) showReviewed(ctx context.Context, w io.Writer, i store.InboxItem) 
 		err = a.fill(ctx, &d, false)
 	}
 	if err == nil && d.Diff != "" {
-		_, err = fmt.Fprintf(w, "\n%s", text.Visible(d.Diff))
+		_, err = fmt.Fprintf(w, "\n%s", paintDiff(a.screen(), text.Visible(d.Diff)))
 	}
 	return err
 }

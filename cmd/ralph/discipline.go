@@ -19,7 +19,8 @@ import (
 type named[T any] struct {
 	noun   string
 	list   func(tx *store.Tx) ([]T, error)
-	line   func(w io.Writer, v T)
+	head   []string
+	cells  func(v T) []string // of a list
 	show   func(ctx context.Context, name string) error
 	check  func(ctx context.Context) error // refuses what flags say; nil for nothing
 	get    func(tx *store.Tx, name string) (T, error)
@@ -39,7 +40,7 @@ func (s *named[T]) command(a *app) *cobra.Command {
 		case len(args) == 0 && (gone || changes):
 			return usage(fmt.Errorf("name the %s: ralph %s NAME", s.noun, s.noun))
 		case len(args) == 0:
-			return showList(cmd.Context(), a, s.list, s.line)
+			return showTable(cmd.Context(), a, s.list, s.head, s.cells)
 		case gone:
 			_, err := alter(cmd.Context(), a, func(tx *store.Tx) (any, error) { return nil, s.remove(tx, args[0]) })
 			return err
@@ -84,8 +85,8 @@ func newDiscipline(a *app) *cobra.Command {
 	var n ralph.Discipline
 	cmd := (&named[ralph.Discipline]{
 		noun: "discipline", list: (*store.Tx).Disciplines, get: (*store.Tx).Discipline, remove: (*store.Tx).RemoveDiscipline,
-		line: func(w io.Writer, d ralph.Discipline) {
-			fmt.Fprintf(w, "%-20s %-10s %s\n", text.Line(d.Name, 100), text.Line(d.Model, 100), text.Line(d.Instructions, 80))
+		head: []string{"DISCIPLINE", "MODEL", "INSTRUCTIONS"}, cells: func(d ralph.Discipline) []string {
+			return []string{text.Line(d.Name, 100), text.Line(d.Model, 100), text.Line(d.Instructions, 200)}
 		},
 		show: func(ctx context.Context, name string) error {
 			d, err := read(ctx, a, func(tx *store.Tx) (ralph.Discipline, error) { return tx.Discipline(name) })

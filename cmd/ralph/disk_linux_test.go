@@ -48,7 +48,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 	s.ralph(0, "run")
 	s.ralph(0, "db", "check")
-	if out := s.ralph(0, "task", "list", "--json"); !strings.Contains(out, `"status": "completed"`) {
+	if out := s.ralph(0, "task", "list", "--all", "--json"); !strings.Contains(out, `"status": "merged"`) {
 		t.Errorf("the task is not done: %s", out)
 	}
 }
@@ -68,7 +68,7 @@ func TestAReadOnlyDatabase(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"task", "list"}, {"status", "--json"}, {"task", "show", "1"}} {
-		if out := s.ralph(0, args...); !strings.Contains(out, "pending") {
+		if out := s.ralph(0, args...); !strings.Contains(out, "queued") {
 			t.Errorf("ralph %v: %s", args, out)
 		}
 	}

@@ -4,19 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
 	"ralph/internal/doctor"
-	"ralph/internal/show"
+	"ralph/internal/term"
 )
 
 func newDoctor(a *app) *cobra.Command {
 	var noCheck bool
 	cmd := newCommand("doctor", func(cmd *cobra.Command, _ []string) error {
 		verifying := func(limit string) {
-			if show.Terminal(a.err) {
+			if term.Is(a.err) {
 				fmt.Fprintf(a.err, "ralph: runs the verification (%s a command at most; --no-check leaves it out)\n", limit)
 			}
 		}
@@ -24,7 +25,11 @@ func newDoctor(a *app) *cobra.Command {
 			verifying = nil
 		}
 		findings := doctor.Examine(cmd.Context(), a.project, verifying)
-		err := a.print(findings, func(w io.Writer) { each(w, findings, sayFinding) })
+		err := a.print(findings, func(w io.Writer) {
+			for _, f := range findings {
+				sayFinding(w, a.screen(), f)
+			}
+		})
 		for _, f := range findings {
 			if !f.OK {
 				return errors.Join(err, &ralph.ExitError{Status: ralph.ExitFailure})
@@ -36,16 +41,16 @@ func newDoctor(a *app) *cobra.Command {
 	return cmd
 }
 
-func sayFinding(w io.Writer, f doctor.Finding) {
-	mark := "ok  "
+func sayFinding(w io.Writer, s term.Screen, f doctor.Finding) {
+	mark, style := "ok  ", term.Green
 	switch {
 	case !f.OK:
-		mark = "FAIL"
+		mark, style = "FAIL", term.Red
 	case f.Mend != "":
-		mark = "note" // does not prevent a run
+		mark, style = "note", term.Yellow // does not prevent a run
 	}
-	fmt.Fprintf(w, "%s %-16s %s\n", mark, f.Check, f.Found)
+	fmt.Fprintln(w, s.Hang(fmt.Sprintf("%s %-16s ", s.Paint(style, mark), f.Check), f.Found))
 	if f.Mend != "" {
-		fmt.Fprintf(w, "     %-16s → %s\n", "", f.Mend)
+		fmt.Fprintln(w, s.Hang(strings.Repeat(" ", 22)+"→ ", f.Mend))
 	}
 }

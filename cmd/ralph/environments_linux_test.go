@@ -160,7 +160,7 @@ func TestTheRunIsClosedToOthers(t *testing.T) {
 	})
 	run("ralph", "task", "add", "Try", "--verify", "closed() { ! cat /proc/$1/environ && ! cat /proc/$1/mem; }; closed $PPID && "+
 		"p=$(cut -d' ' -f4 /proc/$PPID/stat) && grep -q on-red /proc/$p/cmdline && closed $p && test -f made.txt")
-	if said := run("ralph", "run", "--on-red", "go"); !strings.Contains(said, "TASK-1 → merging: done and verified") {
+	if said := run("ralph", "run", "--on-red", "go"); !strings.Contains(said, "TASK-1 merging: done and verified") {
 		t.Error(said)
 	}
 }

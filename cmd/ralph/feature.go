@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -17,8 +15,8 @@ func newFeature(a *app) *cobra.Command {
 	var n ralph.Feature
 	cmd := (&named[ralph.Feature]{
 		noun: "feature", list: (*store.Tx).Features, get: (*store.Tx).Feature, remove: (*store.Tx).RemoveFeature,
-		line: func(w io.Writer, f ralph.Feature) {
-			fmt.Fprintf(w, "%-20s %s\n", text.Line(f.Name, 100), text.Line(f.Description, 100))
+		head: []string{"FEATURE", "DESCRIPTION"}, cells: func(f ralph.Feature) []string {
+			return []string{text.Line(f.Name, 100), text.Line(f.Description, 200)}
 		},
 		show: func(ctx context.Context, name string) error {
 			named := func(tx *store.Tx) (show.FeatureView, error) { return show.ReadFeature(tx, name) }

@@ -90,7 +90,7 @@ func TestADiskThatFillsUp(t *testing.T) {
 			t.Logf("%v after the first session began: said %v, status %d", time.Duration(i)*2*time.Second/time.Duration(moments), says(out.String()), status)
 			s.ralph(0, "run")
 			s.ralph(0, "db", "check")
-			if list := s.ralph(0, "task", "list", "--all", "--json"); strings.Count(list, `"status": "completed"`) != 2 {
+			if list := s.ralph(0, "task", "list", "--all", "--json"); strings.Count(list, `"status": "merged"`) != 2 {
 				t.Errorf("a task is not done: %s\nthe run: %s", list, out)
 			}
 		})

@@ -53,7 +53,7 @@ func drawGraph(w io.Writer, tasks []ralph.Task, format string) {
 	fmt.Fprint(w, d.begin)
 	for _, t := range tasks {
 		label := "TASK-" + strconv.FormatInt(t.ID, 10) + " " + text.Line(t.Title, 60) +
-			" (" + string(t.Status) + show.Suggested(t) + ")"
+			" (" + t.Word() + show.Suggested(t) + ")"
 		if format == "mermaid" {
 			label = strings.ReplaceAll(label, `"`, "#quot;")
 		}

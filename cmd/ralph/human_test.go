@@ -163,13 +163,13 @@ func TestAPersonAndAChatWorkOnATask(t *testing.T) {
 
 	// The loop leaves it alone, and completes the other one.
 	s.has(s.ralph(0, "run"), "TASK-2 merged")
-	s.has(s.ralph(0, "task", "list"), "in_progress P0  Make a.txt")
+	s.has(s.ralph(0, "task", "list"), "running  P0  Make a.txt")
 
 	c.want("agentic_task_complete", `{"task_id":1}`, "Command: test -f a.txt", true)
 	if len(p.asked) != 0 && !strings.Contains(p.asked[0], "checks the work first") {
 		t.Errorf("a person was asked about what does not hold: %q", p.asked)
 	}
-	s.has(s.ralph(0, "task", "show", "1"), "in_progress")
+	s.has(s.ralph(0, "task", "show", "1"), "running")
 	s.write("a.txt", "x")
 	p.asked = nil
 	c.want("agentic_task_complete", `{"task_id":1}`, "the person did not confirm", true)
@@ -289,7 +289,7 @@ func TestTheServerForChatsMayDie(t *testing.T) {
 	}
 	s.has(s.ralph(0, "chat", "stop"), "the MCP server is stopped")
 	s.has(s.ralph(0, "chat", "stop"), "no MCP server was running")
-	s.has(s.ralph(0, "task", "list"), "in_progress")
+	s.has(s.ralph(0, "task", "list"), "running")
 }
 
 type bearer string
@@ -345,7 +345,7 @@ func TestTwoPeoplesTasksSideBySide(t *testing.T) {
 	if err := os.RemoveAll(other); err != nil {
 		t.Fatal(err)
 	}
-	s.has(s.ralph(0, "chat", "release", "2"), "it is pending")
+	s.has(s.ralph(0, "chat", "release", "2"), "it is queued")
 }
 
 // TestContextAndCheckpoints: what Claude Code writes of a chat tells how full its

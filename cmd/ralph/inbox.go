@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph/internal/inbox"
+	"ralph/internal/term"
 	"ralph/store"
 )
 
@@ -16,10 +17,12 @@ func newInbox(a *app) *cobra.Command {
 	var interactive bool
 	cmd := newCommand("inbox [ITEM]", func(cmd *cobra.Command, args []string) error {
 		if interactive {
-			return inbox.Dialogue{
-				In: bufio.NewScanner(a.in), Out: a.out, Do: a.again,
-				Inbox: func(ctx context.Context) ([]store.InboxItem, error) { return look(ctx, a, inbox.All) },
-			}.Run(cmd.Context())
+			d := inbox.Dialogue{
+				In: bufio.NewScanner(a.in), Out: a.out, Screen: a.screen(), Do: a.again,
+				Inbox:  func(ctx context.Context) ([]store.InboxItem, error) { return look(ctx, a, inbox.All) },
+				Change: func(ctx context.Context, i store.InboxItem) error { return a.showReviewed(ctx, a.out, i) },
+			}
+			return d.Run(cmd.Context())
 		}
 		if len(args) > 0 {
 			named := func(tx *store.Tx) ([]store.InboxItem, error) { return inbox.Named(tx, args) }
@@ -27,8 +30,7 @@ func newInbox(a *app) *cobra.Command {
 			if err != nil || a.json {
 				return showOf(cmd.Context(), a, read, named, nil)
 			}
-			inbox.Item(a.out, list[0], false)
-			fmt.Fprintf(a.out, "           → %s\n", list[0].Command)
+			a.showItem(a.out, list[0])
 			return a.showReviewed(cmd.Context(), a.out, list[0])
 		}
 		return showOf(cmd.Context(), a, look, inbox.All, func(w io.Writer, list []store.InboxItem) {
@@ -36,13 +38,21 @@ func newInbox(a *app) *cobra.Command {
 				fmt.Fprintln(w, "nothing waits for you")
 			}
 			for _, i := range list {
-				inbox.Item(w, i, false)
-				fmt.Fprintf(w, "           → %s\n", i.Command)
+				a.showItem(w, i)
 			}
 		})
 	})
 	cmd.Flags().BoolVarP(&interactive, "interactive", "i", false, "answer them one after the other")
 	return cmd
+}
+
+// showItem writes an item of the inbox, and the commands that answer it.
+func (a *app) showItem(w io.Writer, i store.InboxItem) {
+	s := a.screen()
+	inbox.Item(w, s, i, false)
+	for _, c := range i.Commands {
+		fmt.Fprintf(w, "          %s\n", s.Paint(term.Dim, c))
+	}
 }
 
 // again runs another ralph command in this process.

@@ -19,8 +19,8 @@ import (
 	"ralph/internal/config"
 	"ralph/internal/doctor"
 	"ralph/internal/project"
-	"ralph/internal/show"
 	"ralph/internal/state"
+	"ralph/internal/term"
 	"ralph/internal/words"
 	"ralph/internal/worktree"
 	"ralph/loop/agent/kinds"
@@ -70,7 +70,7 @@ func (a *app) inGit(ctx context.Context, root string, yes bool) error {
 	if home, err := os.UserHomeDir(); err == nil && root == home || root == filepath.Dir(root) {
 		return usage(fmt.Errorf("%s is no project, and has no git repository: work in a folder of its own", root))
 	}
-	if !yes && show.Terminal(a.in) && show.Terminal(a.out) {
+	if !yes && term.Is(a.in) && term.Is(a.out) {
 		fmt.Fprintf(a.out, "Agents work in clones of what is committed, and %s lacks %s.\n"+
 			"Make it, and commit what is here but for what a .gitignore leaves out? [Y/n] ", root, lacks)
 		line, err := bufio.NewReader(a.in).ReadString('\n')

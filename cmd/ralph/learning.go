@@ -5,12 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
 	"ralph/internal/project"
-	"ralph/internal/show"
 	"ralph/internal/text"
 	"ralph/loop/order"
 	"ralph/store"
@@ -100,7 +100,7 @@ func (a *app) showLearning(ctx context.Context, id int64) error {
 		}
 		for _, c := range from {
 			fmt.Fprintf(w, "      comment %d on TASK-%d, session %.8s, %s\n",
-				c.ID, c.TaskID, c.SessionID, show.Minute(c.Created.Time))
+				c.ID, c.TaskID, c.SessionID, text.When(c.Created.Time, time.Now()))
 		}
 	})
 }

@@ -155,7 +155,7 @@ func liars(escape string) []situation {
 		{
 			lie: "T4", name: "a completion of its own task written to the database that nothing hides", task: "failed", exit: 3, later: "Next", only: "unconfined",
 			sentence: "its task was made completed outside of ralph, which does not count",
-			also:     []string{"done was refused: `" + gate + "` exits 1; refused 3 times", "TASK-2 → completed: done (nothing is configured to verify it"},
+			also:     []string{"done was refused: `" + gate + "` exits 1; refused 3 times", "TASK-2 merged: done (nothing is configured to verify it"},
 			script:   "task Next\ndone {\"summary\": \"made it\"}\nturn\ndone {\"summary\": \"really\"}\ntask *\nrun " + covertly(forge(1)) + "\n" + insist,
 			model:    insisting(forge(1)),
 		},
@@ -287,8 +287,8 @@ func liars(escape string) []situation {
 		},
 		{
 			lie: "T11", name: "a protected file that the session of an earlier task has changed", task: "completed", exit: 3, earlier: "Loosen",
-			sentence: "TASK-2 → merging: done and verified: made it",
-			also:     []string{"TASK-1 → failed: stuck: I give up", "TASK-2 merged into main as"}, after: asPeopleLeftIt,
+			sentence: "TASK-2 merging: done and verified: made it",
+			also:     []string{"TASK-1 failed: stuck: I give up", "TASK-2 merged into main as"}, after: asPeopleLeftIt,
 			config: "verify: {commands: [sh tests/check.sh], protect: [ralph.yaml, 'tests/**']}\n#test: {stuck: 1}\n",
 			files:  map[string]string{"tests/check.sh": "test ! -f broken\n"},
 			script: "task Loosen\nrun echo true > tests/check.sh\nstuck {\"reason\": \"I give up\"}\n" +
@@ -297,8 +297,8 @@ func liars(escape string) []situation {
 		},
 		{
 			lie: "T11", name: "a reset that takes configuration and tests back, before an honest task", task: "completed", exit: 3, earlier: "Rewind",
-			sentence: "TASK-2 → merging: done and verified: made it",
-			also:     []string{"TASK-1 → failed: stuck: I give up", "TASK-2 merged into main as"}, after: asPeopleLeftIt,
+			sentence: "TASK-2 merging: done and verified: made it",
+			also:     []string{"TASK-1 failed: stuck: I give up", "TASK-2 merged into main as"}, after: asPeopleLeftIt,
 			config: "#test: {stuck: 1}\n", files: map[string]string{"tests/check.sh": "false\n"},
 			before: func(s *stage) {
 				s.configure("verify: {commands: [sh tests/check.sh], protect: [ralph.yaml, 'tests/**']}")
@@ -311,7 +311,7 @@ func liars(escape string) []situation {
 		},
 		{
 			lie: "T12", name: "a test that the session of an earlier task has broken", task: "completed", exit: 3, earlier: "Break", lacks: []string{"broken"},
-			sentence: "TASK-2 → merging: done and verified: made it", also: []string{"TASK-1 → failed: stuck: I give up"},
+			sentence: "TASK-2 merging: done and verified: made it", also: []string{"TASK-1 failed: stuck: I give up"},
 			config: "verify: {commands: [sh check.sh]}\n#test: {retries: 0, stuck: 1, refused: 1}\n",
 			files: map[string]string{"check.sh": "test -f broken || exit 0\n" +
 				"echo '{\"Action\":\"run\",\"Package\":\"app\",\"Test\":\"TestNew\"}'\necho '{\"Action\":\"fail\",\"Package\":\"app\",\"Test\":\"TestNew\"}'\n" +

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -39,9 +40,9 @@ func sayMachine(w io.Writer, m ralph.Machine) {
 		state = "no run"
 	}
 	fmt.Fprintf(w, "%-16s %-7s run %-5d %-11s seen %s", text.Line(m.Name, 100), state, m.RunID,
-		text.Count(m.Sessions, "session"), m.SeenAt.Local().Format("Jan 2 15:04:05"))
+		text.Count(m.Sessions, "session"), text.When(m.SeenAt.Time, time.Now()))
 	if m.Alive && !m.LeaseUntil.IsZero() {
-		fmt.Fprintf(w, ", lease until %s", m.LeaseUntil.Local().Format("15:04:05"))
+		fmt.Fprintf(w, ", lease until %s", text.When(m.LeaseUntil.Time, time.Now()))
 	}
 	if !m.DrainedAt.IsZero() {
 		fmt.Fprintf(w, "  drained by %s", text.Line(m.DrainedBy, 100))

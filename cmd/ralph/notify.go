@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -25,7 +26,10 @@ func newNotify(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.sayNotified(results)
+			if !p.Blank {
+				err = db.Tx(cmd.Context(), func(tx *store.Tx) error { return notify.Delivered(tx, results) })
+			}
+			return errors.Join(err, a.sayNotified(results))
 		})
 	})
 }

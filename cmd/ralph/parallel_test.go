@@ -215,7 +215,7 @@ func TestACrowdThatKnowsNoGit(t *testing.T) {
 // is left, and that no two sessions were of one number, and none in one too many.
 func (c *crowd) sound(out string) {
 	c.t.Helper()
-	if n := strings.Count(c.ralph(0, "task", "list", "--status", "completed", "--limit", "10000"), "TASK-"); n != c.tasks {
+	if n := strings.Count(c.ralph(0, "task", "list", "--status", "merged", "--limit", "10000"), "TASK-"); n != c.tasks {
 		c.t.Errorf("%d of %d tasks are completed\n%s", n, c.tasks, out)
 	}
 	for _, red := range c.red() {
@@ -367,7 +367,7 @@ func TestACrowdThatDeclinesToResolve(t *testing.T) {
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	if n := strings.Count(c.ralph(0, "task", "list", "--status", "completed"), "Own "); n != 6 {
+	if n := strings.Count(c.ralph(0, "task", "list", "--status", "merged"), "Own "); n != 6 {
 		t.Errorf("%d of the 6 that conflict with nobody are completed\n%s", n, out)
 	}
 	for _, red := range c.red() {

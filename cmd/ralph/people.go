@@ -37,7 +37,7 @@ var powers = map[string]string{
 
 	"task add": useSuggest, "task list": reads, "task show": reads, "task graph": reads,
 	"task edit": useAmend, "task move": useAmend,
-	"task retry": useNothing, "retry": useNothing, "task cancel": useNothing,
+	"task retry": useNothing, "task cancel": useNothing,
 	"task block": useBlocked, "task unblock": useNothing,
 	"task split": useSuggest,
 	"plan":       useSuggest, "plan show": reads,
@@ -54,7 +54,7 @@ var powers = map[string]string{
 	"diff": reads, "inbox": reads, "answer": useAsk, "comment": useComment, "resolve": useAsk,
 	"approve": useNothing, "reject": useNothing,
 	"amendment list": reads, "amendment propose": useAmend,
-	"amendment rollback": useNothing, "permission": reads,
+	"amendment rollback": useNothing, "permission": reads, "protect": useNothing,
 
 	"verify":   "run the commands themselves: what `ralph verify` finds is kept as ralph's own",
 	"timeline": reads, "prompt": reads, "report": reads, "events": reads,
@@ -90,6 +90,9 @@ var (
 func (a *app) forPeople(root *cobra.Command) {
 	for _, cmd := range leaves(root) {
 		name := strings.TrimPrefix(cmd.CommandPath(), root.Name()+" ")
+		if long, ok := shortcuts[name]; ok {
+			name = long
+		}
 		instead, carryOut := powers[name], cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			decides, instead := instead != reads, instead

@@ -26,6 +26,9 @@ func TestEveryCommandReadsOrDecides(t *testing.T) {
 		if c.HasSubCommands() || c.IsAdditionalHelpTopicCommand() || name == "help" || strings.HasPrefix(name, "completion ") {
 			return
 		}
+		if long, ok := shortcuts[name]; ok {
+			name = long
+		}
 		if _, ok := powers[name]; !ok {
 			t.Errorf("`ralph %s` is not in the table of who may give it", name)
 		}

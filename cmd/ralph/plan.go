@@ -16,7 +16,7 @@ import (
 	"ralph"
 	"ralph/internal/exchange"
 	"ralph/internal/inbox"
-	"ralph/internal/show"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -185,7 +185,7 @@ func (a *app) decidePlan(ctx context.Context, feature string, names []string, ap
 	decide := func(tx *store.Tx) ([]string, error) {
 		return inbox.DecidePlan(tx, feature, names, approve, reason, a.person())
 	}
-	if len(names) == 0 && show.Terminal(a.in) && !a.json {
+	if len(names) == 0 && term.Is(a.in) && !a.json {
 		var lines []string
 		shown, err := read(ctx, a, func(tx *store.Tx) (p inbox.Plan, err error) {
 			if p, err = inbox.ReadPlan(tx, feature); err != nil {

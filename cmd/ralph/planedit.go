@@ -16,7 +16,7 @@ import (
 	"ralph/internal/exchange"
 	"ralph/internal/inbox"
 	"ralph/internal/proc"
-	"ralph/internal/show"
+	"ralph/internal/term"
 	"ralph/store"
 )
 
@@ -79,7 +79,7 @@ func newPlanEdit(a *app) *cobra.Command {
 
 // editText lets a person edit a text, which stays in a file.
 func (a *app) editText(cmd *cobra.Command, form string) (edited, path string, err error) {
-	if !show.Terminal(a.out) {
+	if !term.Is(a.out) {
 		return "", "", usage(errors.New("there is no terminal for an editor; give the plan with --file FILE"))
 	}
 	dir, err := os.MkdirTemp("", "ralph-plan-*")

@@ -84,7 +84,7 @@ func TestRealGeminiDone(t *testing.T) {
 	s := newGeminiStage(t, turns(bash("echo hi > hi.txt && git add hi.txt && git commit -qm hi"), done("did it")))
 	s.replace(ready(t, realGemini(t), geminiVersion), realGemini(t))
 	s.run(0, "task", "add", "First", "--verify", "test -f hi.txt")
-	s.has(s.run(0, "run"), "TASK-1 → merging: done and verified")
+	s.has(s.run(0, "run"), "TASK-1 merging: done and verified")
 	s.has(s.run(0, "session", "list", "--json"), `"agent": "gemini"`, `"agent_version": "`+geminiVersion, `"model": "gemini-2.5-pro"`,
 		`"output": 150`, `"cost_known": true`)
 	if shown := s.api.Requests()[0].Text; !strings.Contains(shown, "`mcp_ralph_ralph.signal.done`") {
@@ -146,7 +146,7 @@ func TestRealGeminiWithoutTools(t *testing.T) {
 	s.run(0, "task", "add", "Try")
 	s.has(s.run(6, "run"), "twice in a row: Gemini CLI was not told ralph's tools", "2 sessions, ")
 	s.has(s.run(0, "session", "list", "--json"), `"ending": "mcp_failed"`)
-	s.has(s.run(0, "task", "list", "--json"), `"attempts": 0`)
+	s.has(s.run(0, "task", "list", "--all", "--json"), `"attempts": 0`)
 }
 
 // others are the agents that are tried where RALPH_TEST_AGENTS names them or is all: as they are installed, and
@@ -220,7 +220,7 @@ func TestOtherAgents(t *testing.T) {
 				program := installed(t, a.pkg, a.version, a.script)
 				s.replace(ready(t, program, a.version), program)
 				s.run(0, "task", "add", "First", "--verify", "test -f hi.txt")
-				s.has(s.run(0, "run"), "TASK-1 → merging: done and verified")
+				s.has(s.run(0, "run"), "TASK-1 merging: done and verified")
 				sessions := s.run(0, "session", "list", "--json")
 				s.has(sessions, `"agent": "`+name+`"`, `"agent_version": "`+a.version, `"cost_known": true`)
 				if strings.Contains(sessions, `"output": 0,`) {

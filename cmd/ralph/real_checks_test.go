@@ -175,7 +175,7 @@ func (g ground) play(t *testing.T, agent, name, first string) {
 	s.run(0, "task", "add", "Act 4")
 	out := s.run(3, "run")
 	s.has(out, "sandbox: "+name, "TASK-2 merged into main", "TASK-4 merged into main",
-		"TASK-1 → failed: done was refused: `"+g.command+"`", "TASK-3 → failed: done was refused: `"+g.command+"`")
+		"TASK-1 failed: done was refused: `"+g.command+"`", "TASK-3 failed: done was refused: `"+g.command+"`")
 	if n := strings.Count(out, "▶ TASK-1 "); n != 1 {
 		t.Errorf("TASK-1 had %d sessions:\n%s", n, out)
 	}
@@ -208,7 +208,7 @@ func playServers(t *testing.T, agent, name, first string) {
 	for i := range 4 {
 		s.run(0, "task", "add", fmt.Sprintf("Act %d", i+1))
 	}
-	s.has(s.run(3, "run"), "sandbox: "+name, "TASK-2 → failed: done was refused: `sh check.sh`",
+	s.has(s.run(3, "run"), "sandbox: "+name, "TASK-2 failed: done was refused: `sh check.sh`",
 		"TASK-1 merged into main", "TASK-3 merged into main", "TASK-4 merged into main")
 }
 

@@ -116,7 +116,7 @@ func TestRealCodexOfToday(t *testing.T) {
 	s.file(filepath.Join(s.home, ".codex", "state_5.sqlite"), "not for sessions")
 	s.file(filepath.Join(s.home, ".codex", "installation_id"), "x")
 	s.run(0, "task", "add", "Look")
-	s.has(s.run(0, "run"), "TASK-2 → completed")
+	s.has(s.run(0, "run"), "TASK-2 merged")
 }
 
 // TestRealFallback: the limited agent rests until its reset, as far as it knows that, the next one
@@ -153,7 +153,7 @@ func TestRealFallback(t *testing.T) {
 		if strings.Contains(out, "waiting until") {
 			t.Errorf("it waited although another agent could work:\n%s", out)
 		}
-		s.has(s.run(0, "task", "list", "--json"), `"attempts": 1`)
+		s.has(s.run(0, "task", "list", "--all", "--json"), `"attempts": 1`)
 		s.has(s.run(0, "session", "list", "--json"), `"agent": "claude"`, `"agent": "`+name+`"`, `"ending": "rate_limited"`)
 		s.has(s.run(0, "events", "--json"), `"agent":"`+name+`"`, `"agent":"claude"`)
 		waitFor(t, func() bool { return strings.Contains(s.run(0, "status", "--json"), `"agents_resting": []`) })
@@ -178,7 +178,7 @@ func TestRealCodexDone(t *testing.T) {
 		return messagesapi.Turn{Text: "Finished."}
 	})
 	s.run(0, "task", "add", "First", "--verify", "test -f hi.txt")
-	s.has(s.run(0, "run"), "TASK-1 → merging: done and verified")
+	s.has(s.run(0, "run"), "TASK-1 merging: done and verified")
 	s.has(s.run(0, "task", "show", "1", "--json"), `"path": "hi.txt"`)
 	s.has(s.run(0, "session", "list", "--json"), `"agent": "codex"`, `"agent_version": "codex-cli `+codexVersion, `"model": "gpt-5.5"`,
 		`"output": 150`, `"cost_known": true`, `"cost_usd": 0.0`)

@@ -68,7 +68,7 @@ func (s *stage) useElsewhere(config, name string) {
 	s.git("init", "-q")
 	s.commit()
 	s.run(0, "task", "add", "Make", "--verify", "test -f made.txt")
-	s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 → merging: done and verified")
+	s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 merging: done and verified")
 }
 
 // moveHome moves the agent's folder, puts a link in its place and says by a variable where that is, if the agent

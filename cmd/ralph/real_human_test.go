@@ -51,12 +51,12 @@ func TestRealChat(t *testing.T) {
 		t.Fatalf("the chat did not complete the task: %v\n%s", err, text)
 	}
 	follow := watched(0)
-	s.has(follow, "iteration 1, tests: failing: looked around", "checkpoint kept", "TASK-1 → completed")
+	s.has(follow, "iteration 1, tests: failing: looked around", "checkpoint kept", "TASK-1 merged")
 	seen := ""
 	for _, r := range s.api.Requests() {
 		seen = r.Text
 	}
-	s.has(seen, `"id": "TASK-1"`, "progress updated", "Command: test -f a.txt", `"source": "transcript"`, "checkpoint created", `"status": "completed"`)
+	s.has(seen, `"id": "TASK-1"`, "progress updated", "Command: test -f a.txt", `"source": "transcript"`, "checkpoint created", `"status": "merged"`)
 	s.has(s.run(0, "learning", "list"), "a.txt is what counts")
 	if folders, err := filepath.Glob(filepath.Join(s.home, ".claude", "projects", "*")); err != nil || len(folders) != 1 {
 		t.Errorf("transcripts of the chat: %q %v", folders, err)

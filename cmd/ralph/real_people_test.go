@@ -48,7 +48,7 @@ func TestRealAgentIsNoPerson(t *testing.T) {
 	s.has(results, "is for people, and this is session")
 	s.has(s.run(0, "inbox"), "question TASK-1")
 	s.has(s.run(0, "session", "show"), "it tried `ralph answer 1 yes`")
-	if list := s.run(0, "task", "list", "--json"); strings.Contains(list, "cancelled") || strings.Contains(list, `"true"`) {
+	if list := s.run(0, "task", "list", "--all", "--json"); strings.Contains(list, "cancelled") || strings.Contains(list, `"true"`) {
 		t.Errorf("the agent decided:\n%s", list)
 	}
 	s.run(0, "answer", "1", "yes")

@@ -82,7 +82,7 @@ func TestRealPlan(t *testing.T) {
 	s.run(0, "retry", "4", "once more, please")
 	s.has(s.run(0, "run", "--no-wait"), "TASK-4 merged")
 	s.has(s.git("show", "main:three.txt"), "three again")
-	s.has(s.run(0, "task", "list", "--json"), `"proposed"`)
+	s.has(s.run(0, "task", "list", "--all", "--json"), `"proposed"`)
 }
 
 // TestRealGeminiPlans: the question of a plan that nobody attends waits in the inbox, and with its answer the plan goes on.

@@ -59,7 +59,7 @@ func TestRealSubscriptionLimit(t *testing.T) {
 	s.key = "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-fake"
 	s.run(0, "task", "add", "Limited")
 	s.has(s.run(6, "run", "--no-wait"), "rate limit")
-	s.has(s.run(0, "task", "list", "--json"), `"attempts": 0`, `"stuck_count": 0`, `"status": "pending"`)
+	s.has(s.run(0, "task", "list", "--all", "--json"), `"attempts": 0`, `"stuck_count": 0`, `"status": "queued"`)
 	s.has(s.run(0, "status"), "no session of claude before")
 	// The reset is known by its hour: the next run does not even ask.
 	asked := len(s.api.Requests())
@@ -73,7 +73,7 @@ func TestRealSubscriptionLimit(t *testing.T) {
 	reset.Store(0)
 	again.run(0, "task", "add", "Limited")
 	again.has(again.run(0, "run"), "waiting until", "TASK-1 merged", "2 sessions, ")
-	again.has(again.run(0, "task", "list", "--json"), `"attempts": 1`)
+	again.has(again.run(0, "task", "list", "--all", "--json"), `"attempts": 1`)
 }
 
 // TestRealUsageWindow: what the CLI tells of a window keeps the next session from
@@ -119,11 +119,11 @@ func TestRealKilled(t *testing.T) {
 		wantGone(t, escape)
 		wantGone(t, s.home)
 		out := s.run(0, "run")
-		s.has(out, "lost: ralph or its machine stopped", "TASK-1 → merging: done and verified")
+		s.has(out, "lost: ralph or its machine stopped", "TASK-1 merging: done and verified")
 		if last := s.api.Requests()[3].Text; !strings.Contains(last, "the port is 4711") || !strings.Contains(last, "half.txt") {
 			t.Errorf("what the lost session left is not in the next prompt:\n%s", last)
 		}
-		s.has(s.run(0, "task", "list", "--json"), `"attempts": 1`)
+		s.has(s.run(0, "task", "list", "--all", "--json"), `"attempts": 1`)
 	}, "claude")
 }
 
@@ -142,11 +142,11 @@ func TestRealAgentKilled(t *testing.T) {
 		_, wait := s.start("run")
 		waitFor(t, func() bool { return len(s.api.Requests()) == 2 })
 		killAgents(t, s.workspace())
-		s.has(wait(0), "was killed by SIGKILL", "TASK-1 → merging: done and verified", "2 sessions, ")
+		s.has(wait(0), "was killed by SIGKILL", "TASK-1 merging: done and verified", "2 sessions, ")
 		wantGone(t, escape)
 		sessions := s.run(0, "session", "list", "--json")
 		s.has(sessions, `"ending": "lost"`)
-		s.has(s.run(0, "task", "list", "--json"), `"attempts": 1`) // the other one was lost
+		s.has(s.run(0, "task", "list", "--all", "--json"), `"attempts": 1`) // the other one was lost
 	})
 }
 
@@ -192,7 +192,7 @@ func TestRealPartial(t *testing.T) {
 			bash("echo y > whole.txt"), done("built"),
 		))
 		s.run(0, "task", "add", "Build")
-		s.has(s.run(0, "run"), "TASK-1 → pending: partial: build the walls", "TASK-1 merged", "2 sessions, ")
+		s.has(s.run(0, "run"), "TASK-1 queued: partial: build the walls", "TASK-1 merged", "2 sessions, ")
 		s.has(s.api.Requests()[3].Text, "laid the ground", "build the walls", "half.txt")
 	}, "claude")
 }
@@ -235,7 +235,7 @@ func TestRealVerifyFalse(t *testing.T) {
 		s.run(0, "task", "add", "Never", "--verify", "false")
 		out := s.run(3, "run")
 		s.has(out, "refused 3 times")
-		s.has(s.run(0, "task", "list", "--json"), `"status": "failed"`)
+		s.has(s.run(0, "task", "list", "--all", "--json"), `"status": "failed"`)
 	}, "codex")
 }
 
@@ -286,7 +286,7 @@ func TestRealStopped(t *testing.T) {
 				}
 				s.has(wait(130), "exit status 130")
 				wantGone(t, s.home)
-				s.has(s.run(0, "task", "list", "--json"), `"status": "pending"`, `"attempts": 0`)
+				s.has(s.run(0, "task", "list", "--all", "--json"), `"status": "queued"`, `"attempts": 0`)
 			})
 		}
 	})

@@ -105,12 +105,12 @@ func TestRealEnforce(t *testing.T) {
 	s := newStage(t, edits)
 	s.configure("sessions: {enforce: true}")
 	s.run(0, "task", "add", "Make", "--verify", "test -f late.txt && ! test -f early.txt")
-	s.has(s.run(0, "run"), "TASK-1 → merging: done and verified")
+	s.has(s.run(0, "run"), "TASK-1 merging: done and verified")
 	s.has(s.api.Requests()[1].Text, "Report your phase before you change files: call "+claude.StateTool)
 
 	free := newStage(t, edits)
 	free.run(0, "task", "add", "Make", "--verify", "test -f late.txt")
-	free.has(free.run(0, "run"), "TASK-1 → merging: done and verified")
+	free.has(free.run(0, "run"), "TASK-1 merging: done and verified")
 	if !state.Exists(filepath.Join(free.dir, "early.txt")) {
 		t.Error("without sessions.enforce an edit was refused")
 	}

@@ -284,7 +284,7 @@ func TestRealTwoTasks(t *testing.T) {
 		s.run(0, "task", "add", "First", "--verify", "test -f hi.txt")
 		s.run(0, "task", "add", "Second")
 		out := s.run(0, "run")
-		s.has(out, "TASK-1 → merging: done and verified", "TASK-2 → completed")
+		s.has(out, "TASK-1 merging: done and verified", "TASK-2 merged")
 		s.has(s.run(0, "task", "show", "1", "--json"), `"path": "hi.txt"`)
 		sessions := s.run(0, "session", "list", "--json")
 		s.has(sessions, `"agent": "`+filepath.Base(t.Name())+`"`, `"cost_known": true`)
@@ -469,7 +469,7 @@ func TestRealSandbox(t *testing.T) {
 		s.configure("permissions: {guards: false}") // which would refuse to look
 		folder <- stateOf(t, s.dir, s.command().Env)
 		s.run(0, "task", "add", "Look", "--verify", "test -f where.txt && ! cat ~/.ssh/id")
-		s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 → merging: done and verified")
+		s.has(s.run(0, "run"), "sandbox: "+name, "TASK-1 merging: done and verified")
 		wantGone(t, escape)
 		s.has(s.run(0, "session", "list", "--json"), ": "+escape+`"`)
 		said := s.api.Requests()[1].Text
@@ -541,7 +541,7 @@ exec ` + claude + ` "${args[@]}"
 	}
 	out := s.run(6, "run")
 	s.has(out, "twice in a row", "2 sessions, ")
-	s.has(s.run(0, "task", "list", "--json"), `"attempts": 0`)
+	s.has(s.run(0, "task", "list", "--all", "--json"), `"attempts": 0`)
 }
 
 // TestRealPromptTooLong: the budget is halved twice, then the task fails and the

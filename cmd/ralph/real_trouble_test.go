@@ -349,7 +349,7 @@ func TestRealTroubles(t *testing.T) {
 					t.Fatal("there was no session:\n", out)
 				}
 				checkTrouble(t, name, o, list[0], want)
-				s.has(s.run(0, "task", "list", "--json"), `"attempts": 0`, `"status": "pending"`)
+				s.has(s.run(0, "task", "list", "--all", "--json"), `"attempts": 0`, `"status": "queued"`)
 			})
 		}
 	}

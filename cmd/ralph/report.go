@@ -5,29 +5,32 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"ralph/internal/report"
-	"ralph/loop/order"
 	"ralph/store"
 )
 
 func newReport(a *app) *cobra.Command {
 	var since string
 	var run int64
-	var format, output string
-	cmd := newCommand("report", func(cmd *cobra.Command, _ []string) error {
+	var format, output, by string
+	var verbose bool
+	cmd := newCommand("report", func(cmd *cobra.Command, _ []string) (err error) {
 		f := cmd.Flags()
 		if f.Changed("since") && f.Changed("run") {
 			return usage(errors.New("--since and --run exclude each other"))
 		}
-		from, err := sinceWhen(since, time.Now())
-		if err != nil {
-			return usage(err)
+		var from time.Time
+		if f.Changed("since") {
+			if from, err = a.since(cmd.Context(), since); err != nil {
+				return err
+			}
+		}
+		if by != "" {
+			return a.reportCosts(cmd.Context(), by, from, run)
 		}
 		if !f.Changed("format") && output != "" {
 			if format = report.FormatOf(output); format == "" {
@@ -49,6 +52,9 @@ func newReport(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if output == "" && format == "text" {
+			return r.WriteText(a.out, a.screen(), verbose)
+		}
 		if output == "" {
 			return r.Write(a.out, format)
 		}
@@ -59,34 +65,13 @@ func newReport(a *app) *cobra.Command {
 		return r.WriteFile(path, format)
 	})
 	f := cmd.Flags()
-	f.StringVar(&since, "since", "", "of all runs since this `TIME`: 24h, 7d, today, yesterday, 2026-11-20")
+	f.StringVar(&since, "since", "", "of all runs since this "+sinceUsage)
+	f.StringVar(&by, "by", "", "sum up what was spent by `WHAT`: model, agent, day or feature")
 	f.Int64Var(&run, "run", 0, "of the run of this `NUMBER`; the last one if it is not given")
 	f.StringVar(&format, "format", "text", "`FORMAT`: text, md, json or junit")
-	f.StringVar(&output, "output", "", "write to `FILE` instead of printing; its ending chooses the format")
+	f.BoolVarP(&verbose, "verbose", "v", false, "add who worked, with how many tokens, and what proves it")
+	f.StringVarP(&output, "output", "o", "", "write to `FILE` instead of printing; its ending chooses the format")
 	return cmd
-}
-
-// sinceWhen reads a span of time that ends now, or a day; "" is now.
-func sinceWhen(text string, now time.Time) (time.Time, error) {
-	days, isDays := strings.CutSuffix(text, "d")
-	n, err := strconv.Atoi(days)
-	switch {
-	case text == "":
-		return now, nil
-	case text == "today":
-		return order.Midnight(now), nil
-	case text == "yesterday":
-		return order.Midnight(now).AddDate(0, 0, -1), nil
-	case isDays && err == nil && n > 0:
-		return now.AddDate(0, 0, -n), nil
-	}
-	if day, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
-		return day, nil
-	}
-	if span, err := time.ParseDuration(text); err == nil && span > 0 {
-		return now.Add(-span), nil
-	}
-	return now, fmt.Errorf("--since %s: say 24h, 7d, today, yesterday, or a day as 2026-11-20", text)
 }
 
 // checkReport finds problems that would lose the report at the end, before anything starts.

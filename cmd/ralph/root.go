@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed" // topics.txt
 	"errors"
 	"fmt"
 	"io"
@@ -12,11 +13,20 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"ralph"
 )
 
 // everyDay are the commands that `ralph help` lists; its topics list the others.
 var everyDay = []string{
-	"init", "doctor", "task", "run", "status", "watch", "inbox", "answer", "approve", "reject", "report", "stop",
+	"init", "run", "add", "list", "show", "status", "watch", "inbox", "answer", "approve", "reject", "retry", "undo",
+	"diff", "report", "stop",
+}
+
+// shortcuts are commands at the top level that do the same as a longer one.
+var shortcuts = map[string]string{
+	"add": "task add", "list": "task list", "show": "task show", "retry": "task retry", "cancel": "task cancel",
+	"log": "session log",
 }
 
 func newRoot(a *app) *cobra.Command {
@@ -31,7 +41,7 @@ func newRoot(a *app) *cobra.Command {
 	root.PersistentFlags().StringVarP(&a.chdir, "directory", "C", "", "work as if started in `DIR`")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
 	// Wrong flags and arguments are usage errors, exit status 2.
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(didYouMean(cmd, err)) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(didYouMean(cmd, plainly(err))) })
 	for _, g := range []struct {
 		id, title string
 		commands  []*cobra.Command
@@ -40,7 +50,8 @@ func newRoot(a *app) *cobra.Command {
 			newInit(a), newDoctor(a), newVerify(a), newConfig(a), newNotify(a), newDemo(a),
 		}},
 		{"queue", "Fill the queue:", []*cobra.Command{
-			newTask(a), newRetry(a), newPlan(a), newFeature(a), newDiscipline(a), newImport(a), newExport(a),
+			newTaskAdd(a), newTaskList(a), newTaskShow(a), newRetry(a), newTaskCancel(a), newTask(a),
+			newPlan(a), newFeature(a), newDiscipline(a), newImport(a), newExport(a),
 		}},
 		{"running", "Run:", []*cobra.Command{
 			newRun(a), newStop(a), newSkip(a), newPause(a), newResume(a), newStatus(a), newWatch(a), newServe(a), newService(a),
@@ -48,10 +59,11 @@ func newRoot(a *app) *cobra.Command {
 		}},
 		{"decide", "Decide:", []*cobra.Command{
 			newInbox(a), newAnswer(a), newApprove(a), newReject(a), newComment(a), newResolve(a),
-			newAmendment(a), newPermission(a),
+			newAmendment(a), newPermission(a), newProtect(a),
 		}},
 		{"look", "Look back:", []*cobra.Command{
-			newReport(a), newDiff(a), newUndo(a), newSession(a), newTimeline(a), newEvents(a), newLearning(a), newPrompt(a),
+			newReport(a), newDiff(a), newUndo(a), newSessionLog(a), newSession(a), newTimeline(a), newEvents(a),
+			newLearning(a), newPrompt(a),
 		}},
 		{"yourself", "Work on a task yourself:", []*cobra.Command{newChat(a), newMCP(a)}},
 		{"keep", "Look after the database:", []*cobra.Command{newDB(a)}},
@@ -63,6 +75,9 @@ func newRoot(a *app) *cobra.Command {
 		}
 		// A command without action is a help topic.
 		root.AddCommand(&cobra.Command{Use: g.id, Short: strings.TrimSuffix(g.title, ":")})
+	}
+	for _, t := range topicPages() {
+		root.AddCommand(&cobra.Command{Use: t.name, Short: t.short, Long: t.page})
 	}
 	root.SetHelpCommandGroupID("keep")
 	root.SetCompletionCommandGroupID("keep")
@@ -83,11 +98,14 @@ func newRoot(a *app) *cobra.Command {
 			return nil
 		}
 	}
+	root.SetHelpTemplate(helpTemplate)
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		switch {
 		case cmd == root:
 			overview(a.out, root)
+		case cmd.IsAdditionalHelpTopicCommand() && cmd.Long != "":
+			fmt.Fprintf(a.out, "%s\n\n%s\n", cmd.Short, cmd.Long)
 		case cmd.IsAdditionalHelpTopicCommand() && cmd.Parent() == root:
 			topic(a.out, root, cmd)
 		default:
@@ -114,8 +132,57 @@ func overview(w io.Writer, root *cobra.Command) {
 		}
 		fmt.Fprintf(w, "  ralph help %-9s %s\n", g.ID, strings.Join(rest, ", "))
 	}
+	var pages []string
+	for _, t := range topicPages() {
+		pages = append(pages, t.name)
+	}
+	fmt.Fprintf(w, "\nHow it works: ralph help %s\n", strings.Join(pages, " | "))
 	fmt.Fprintf(w, "\nOf each command:\n%s", root.LocalFlags().FlagUsages())
 	fmt.Fprint(w, "\n`ralph help COMMAND` says more about one, with examples.\n")
+}
+
+// helpTemplate prints what a command does, then the details, examples and flags.
+const helpTemplate = `{{.Short}}.
+{{with .Long}}
+{{.}}
+{{end}}
+Usage:
+{{- if .Runnable}}
+  {{.UseLine}}{{end}}
+{{- if .HasAvailableSubCommands}}
+  {{.CommandPath}} COMMAND
+
+Commands:
+{{- range .Commands}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}
+{{- if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}
+{{- if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}{{end}}
+{{- if .HasAvailableInheritedFlags}}
+
+Of each command:
+{{.InheritedFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}{{end}}
+`
+
+//go:embed topics.txt
+var topicsText string
+
+// A topicPage explains how something works, for `ralph help TOPIC`.
+type topicPage struct{ name, short, page string }
+
+// topicPages returns the pages of topics.txt.
+func topicPages() (list []topicPage) {
+	for _, section := range strings.Split(topicsText, "\n# ")[1:] {
+		name, text, _ := strings.Cut(strings.TrimSpace(section), "\n")
+		short, page, _ := strings.Cut(text, "\n\n")
+		list = append(list, topicPage{name, short, page})
+	}
+	return list
 }
 
 // topic lists the commands of a topic.
@@ -159,10 +226,9 @@ func checkArguments(cmd *cobra.Command) {
 
 // meant maps words that people try to commands.
 var meant = map[string]string{
-	"add": "task add", "new": "task add", "list": "task list", "ls": "task list", "show": "task show", "edit": "task edit",
-	"cancel": "task cancel", "log": "session log", "logs": "session log", "history": "timeline",
+	"new": "add", "ls": "list", "edit": "task edit", "logs": "log", "history": "timeline", "done": "chat complete",
 	"start": "run", "work": "run", "loop": "run", "kill": "stop --now", "dashboard": "serve", "web": "serve",
-	"ps": "status", "cost": "report", "tail": "session log -f", "revert": "undo", "split": "task split",
+	"ps": "status", "cost": "report --by model", "tail": "log -f", "revert": "undo", "split": "task split",
 	"claim": "chat claim", "complete": "chat complete", "release": "chat release", "check": "verify",
 	"deny": "reject", "allow": "approve", "task done": "chat complete",
 	"task claim": "chat claim", "task complete": "chat complete", "task release": "chat release",
@@ -172,8 +238,8 @@ var meant = map[string]string{
 	"amendment approve": "approve A3", "amendment reject": "reject A3", "suggestion approve": "approve TASK-12",
 	"suggestion reject": "reject TASK-12", "suggestion edit": "task edit", "suggestion list": "inbox",
 	"suggestion adopt": "approve C31", "suggestion split": "task split", "version": "--version",
-	"task remove": "task cancel", "task delete": "task cancel", "task rm": "task cancel", "task ls": "task list",
-	"task new": "task add", "task create": "task add",
+	"task remove": "cancel", "task delete": "cancel", "task rm": "cancel", "remove": "cancel", "rm": "cancel",
+	"delete": "cancel", "task ls": "list", "task new": "add", "task create": "add", "create": "add", "queue": "list",
 }
 
 // unknownCommand refuses an unknown command and suggests similar ones.
@@ -202,6 +268,26 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 		close[i] = fmt.Sprintf("`%s %s`", path, name)
 	}
 	return fmt.Errorf("there is no command `%s %s`; did you mean %s?", path, args[0], strings.Join(close, " or "))
+}
+
+// plainly says of a flag's value what it must be, without the words of Go's parser.
+func plainly(err error) error {
+	var wrong *pflag.InvalidValueError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	must := "is not what it takes"
+	switch wrong.GetFlag().Value.Type() {
+	case "int", "int64", "uint":
+		must = "must be a whole number"
+	case "float64":
+		must = "must be a number"
+	case "bool":
+		must = "must be true or false, or left out"
+	case "duration":
+		must = "must be a time such as 90s, 45m or 8h"
+	}
+	return &ralph.FieldError{Field: fmt.Sprintf("--%s %q", wrong.GetFlag().Name, wrong.GetValue()), Problem: must}
 }
 
 // didYouMean adds similar flags to the error about an unknown one.

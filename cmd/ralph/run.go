@@ -24,9 +24,9 @@ import (
 	"ralph/internal/project"
 	"ralph/internal/report"
 	"ralph/internal/schedule"
-	"ralph/internal/show"
 	"ralph/internal/state"
 	"ralph/internal/systemd"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/store"
@@ -83,7 +83,8 @@ const formatGitHub = "github"
 
 // runOptions are the flags of `ralph run` that are not keys of the configuration.
 type runOptions struct {
-	task   string
+	task   int64 // to work on alone; 0 for none
+	wait   bool  // follow the task if a run in progress takes it
 	model  string
 	title  string   // of a task to add
 	plan   *planRun // what became of a plan's task; nil if it is no plan
@@ -103,8 +104,11 @@ type runOptions struct {
 
 func newRun(a *app) *cobra.Command {
 	var o runOptions
-	cmd := newCommand("run [TITLE]", func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand("run [TITLE|TASK]", func(cmd *cobra.Command, args []string) error {
 		o.title = append(args, "")[0]
+		if task, err := ralph.ParseTaskID(o.title); err == nil {
+			o.task, o.title = task, ""
+		}
 		if err := o.checkTitle(cmd, a); err != nil {
 			return err
 		}
@@ -114,7 +118,7 @@ func newRun(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVar(&o.add.Verify, "verify", nil, "with TITLE: a shell `COMMAND` that must pass (repeatable)")
 	f.StringVarP(&o.add.Description, "description", "d", "", "with TITLE: `TEXT`, @FILE, or - for standard input")
-	f.StringVar(&o.task, "task", "", "work on this `TASK` alone")
+	f.BoolVar(&o.wait, "wait", false, "with TITLE or TASK, while a run is in progress: follow the task until it ends")
 	f.StringVar(&o.agent, "agent", "", "use this agent for every session, by its `NAME` in ralph.yaml")
 	f.StringVar(&o.model, "model", "", "use this `MODEL` for every session")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
@@ -132,19 +136,30 @@ func newRun(a *app) *cobra.Command {
 	return cmd
 }
 
-// checkTitle checks that a task can be added and worked on.
+// checkTitle checks that a task can be added, or worked on alone.
 func (o *runOptions) checkTitle(cmd *cobra.Command, a *app) (err error) {
 	given := cmd.Flags().Changed
-	if o.title == "" && len(cmd.Flags().Args()) == 0 {
+	if o.title == "" {
 		if given("verify") || given("description") {
 			return usage(errors.New("--verify and -d are for a task that is added: ralph run \"TITLE\" --verify COMMAND"))
 		}
+		if o.wait && o.task == 0 {
+			return usage(errors.New("--wait follows one task: ralph run \"TITLE\" --wait, or ralph run TASK --wait"))
+		}
+		if len(cmd.Flags().Args()) > 0 && o.task == 0 {
+			return ralph.CheckTitle("title", o.title)
+		}
+	}
+	for _, name := range []string{"daemon", "schedule"} {
+		if given(name) && (o.title != "" || o.task != 0) {
+			return usage(fmt.Errorf("a run of one task ends: leave out --%s, or add the task with `ralph add`", name))
+		}
+	}
+	if o.title == "" {
 		return nil
 	}
-	for _, name := range []string{"task", "daemon", "schedule", "dry-run"} {
-		if given(name) {
-			return usage(fmt.Errorf("a TITLE adds one task and works on it: leave out --%s, or use `ralph task add`", name))
-		}
+	if given("dry-run") {
+		return usage(errors.New("a TITLE adds a task: leave out --dry-run, or add it with `ralph add`"))
 	}
 	o.add.Title, o.add.Priority = o.title, ralph.DefaultPriority
 	if err := ralph.CheckTitle("title", o.title); err != nil {
@@ -185,26 +200,31 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 			v, err := follow.ReadPlan(ctx, l)
 			return cmp.Or(err, a.print(v, nil))
 		}
-		return follow.WritePlan(ctx, a.out, l)
+		return follow.WritePlan(ctx, a.out, a.screen(), l, true)
 	}
 	if err := p.Preflight(ctx, l); err != nil {
+		a.noteNotBegun(ctx, db, err)
 		return leaving.NotBegun(ctx, db, err)
 	}
 	unlock, err := state.Lock(p.State)
 	if errors.Is(err, state.ErrLocked) && o.add.Role == ralph.RolePlan {
 		return o.queuePlan(ctx, a, l)
 	}
-	if errors.Is(err, state.ErrLocked) && o.title != "" {
-		return fmt.Errorf("%w, or give the task to that run: `ralph task add`", err)
-	}
-	if err == nil && o.title != "" {
-		err = db.Tx(ctx, o.adding(l))
-		if err != nil {
-			err = errors.Join(err, unlock())
-		}
-	}
-	if err != nil {
+	locked := errors.Is(err, state.ErrLocked)
+	if err != nil && (!locked || o.title == "" && o.task == 0) {
 		return err
+	}
+	said, err := o.take(ctx, a, l)
+	switch {
+	case err != nil && !locked:
+		return errors.Join(err, unlock())
+	case err != nil:
+		return err
+	case locked:
+		return o.handOver(ctx, a, l, said)
+	}
+	if said != "" {
+		fmt.Fprintln(a.err, "ralph:", said)
 	}
 	return o.work(ctx, a, p, l, leaving, unlock)
 }
@@ -237,37 +257,15 @@ func (o *runOptions) loop(
 	if err := o.setTimes(l); err != nil {
 		return nil, usage(err)
 	}
-	if o.task != "" {
-		if l.Task, err = ralph.ParseTaskID(o.task); err != nil {
-			return nil, usage(err)
-		}
-		if err := db.View(ctx, func(tx *store.Tx) error { return tx.CheckTask(l.Task) }); err != nil {
-			return nil, err
-		}
+	if l.Task = o.task; l.Task != 0 {
+		err = db.View(ctx, func(tx *store.Tx) error { return tx.CheckTask(l.Task) })
 	}
-	return l, nil
-}
-
-// adding adds the task that a run is for.
-func (o *runOptions) adding(l *loop.Loop) func(tx *store.Tx) error {
-	return func(tx *store.Tx) (err error) {
-		add := o.add
-		if o.plan != nil {
-			add.Feature, err = o.plan.name(tx)
-		}
-		if err == nil {
-			l.Task, err = tx.AddTask(add, "human")
-		}
-		if o.plan != nil {
-			o.plan.task, o.plan.feature = l.Task, add.Feature
-		}
-		return err
-	}
+	return l, err
 }
 
 // queuePlan leaves the planning to the run in progress.
 func (o *runOptions) queuePlan(ctx context.Context, a *app, l *loop.Loop) error {
-	if err := l.Store.Tx(ctx, o.adding(l)); err != nil {
+	if _, err := o.take(ctx, a, l); err != nil {
 		return err
 	}
 	o.plan.queued = true
@@ -317,9 +315,6 @@ func (o *runOptions) work(
 // setTimes sets when the loop works, and whether it ends by itself.
 func (o runOptions) setTimes(l *loop.Loop) (err error) {
 	l.Daemon = o.daemon || o.schedule != ""
-	if l.Daemon && o.task != "" {
-		return errors.New("--task is for a run that ends: leave out --daemon and --schedule, or --task")
-	}
 	if o.schedule != "" {
 		if l.Schedule, err = schedule.ParseCron(o.schedule, time.Local); err != nil {
 			return fmt.Errorf("--schedule: %w", err)
@@ -399,7 +394,7 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop, out io.Write
 				return
 			}
 			line := ""
-			if show.Terminal(a.out) {
+			if term.Is(a.out) {
 				line = "\r\x1b[K" // a countdown may be shown there
 			}
 			fmt.Fprintf(a.err, "%sralph: ending after the session in progress (at most %s); once more to stop it now\n",
@@ -413,17 +408,17 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop, out io.Write
 	progress := &follow.Progress{
 		Store: l.Store, Out: out, JSON: o.format == "json" || a.json, After: from,
 		Batches: !l.Schedule.IsZero(), Journal: systemd.Journalled(a.out),
-		Terminal: show.Terminal(a.out),
+		Screen: a.screen(),
 	}
 	if !progress.JSON {
-		if err := follow.WritePlan(ctx, out, l); err != nil {
+		if err := follow.WritePlan(ctx, out, a.screen(), l, false); err != nil {
 			return 0, err
 		}
 	}
 	var talk sync.WaitGroup
 	if o.add.Role == ralph.RolePlan && !progress.JSON {
 		l.Listen = func(words string) { fmt.Fprintf(out, "\n%s\n\n", text.Visible(strings.TrimSpace(words))) }
-		if l.Attended = show.Terminal(a.in); l.Attended {
+		if l.Attended = term.Is(a.in); l.Attended {
 			talk.Go(func() { a.converse(ctx, l.Store, l.Task, over) })
 		}
 	}
@@ -439,5 +434,5 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop, out io.Write
 	if err != nil || progress.JSON {
 		return result.Status, err
 	}
-	return result.Status, follow.WriteEnd(context.WithoutCancel(ctx), out, l.Store, result)
+	return result.Status, follow.WriteEnd(context.WithoutCancel(ctx), out, a.screen(), l.Store, result)
 }

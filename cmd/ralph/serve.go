@@ -16,7 +16,7 @@ import (
 	"ralph/internal/bystander"
 	"ralph/internal/proc"
 	"ralph/internal/project"
-	"ralph/internal/show"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/store"
@@ -98,7 +98,7 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 	if o.Insecure && strings.HasPrefix(d.URL, "http:") {
 		fmt.Fprintln(a.err, "warning: without TLS whoever can listen on the way reads what is shown, and the token")
 	}
-	if show.Terminal(a.err) {
+	if term.Is(a.err) {
 		fmt.Fprintf(a.err, "sign in: %s\n", d.Link)
 	} else {
 		fmt.Fprintln(a.err, "sign in with the address that `ralph serve --link` prints")

@@ -127,7 +127,7 @@ func TestTheDashboardStartsARun(t *testing.T) {
 	if err := events.Err(); err != nil {
 		t.Fatal(err)
 	}
-	if out := s.ralph(0, "task", "list", "--all"); !strings.Contains(out, "completed") {
+	if out := s.ralph(0, "task", "list", "--all"); !strings.Contains(out, "merged") {
 		t.Errorf("the queue is\n%s", out)
 	}
 

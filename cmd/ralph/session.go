@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"ralph/internal/project"
 	"ralph/internal/report"
 	"ralph/internal/show"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/loop/workspace"
 	"ralph/signals"
@@ -72,12 +74,13 @@ func newSessionList(a *app) *cobra.Command {
 		}
 		several := slices.ContainsFunc(list, func(s ralph.Session) bool { return s.Machine != list[0].Machine })
 		return a.print(views, func(w io.Writer) {
-			for _, v := range views {
-				if several {
-					v.Reason = "on " + v.Machine + ": " + v.Reason
-				}
-				listSession(w, v)
+			if len(views) == 0 {
+				return
 			}
+			a.screen().Table(w, term.Table{
+				Head: []string{"SESSION", "BEGAN", "TASK", "ENDED", "TIME", "COST", "TOKENS", "WHY"}, Rows: rows(views, several),
+				Right: []int{4, 5, 6}, Flex: 7,
+			})
 		})
 	})
 	cmd.Flags().StringVar(&task, "task", "", "only those of `TASK`")
@@ -99,14 +102,23 @@ func money(s show.SessionView) string {
 	}
 }
 
-func listSession(w io.Writer, s show.SessionView) {
-	state := cmp.Or(s.Ended, string(s.State))
-	if s.Ended == "stopped" || s.Ended == "lost" {
-		state += " at " + string(s.Stood)
+// rows are the cells of sessions in a table; several says that they are of several machines.
+func rows(list []show.SessionView, several bool) (rows [][]string) {
+	for _, s := range list {
+		state := cmp.Or(s.Ended, string(s.State))
+		if s.Ended == "stopped" || s.Ended == "lost" {
+			state += " at " + string(s.Stood)
+		}
+		why := text.Line(s.Reason, 200)
+		if several {
+			why = "on " + s.Machine + ": " + why
+		}
+		rows = append(rows, []string{
+			fmt.Sprintf("%.8s", s.ID), text.When(s.StartedAt.Time, time.Now()), fmt.Sprintf("TASK-%d", s.TaskID), state,
+			text.Span(show.Total(s.Stays)), money(s), show.Thousands(s.Tokens.Sum()), why,
+		})
 	}
-	fmt.Fprintf(w, "%.8s  %s  TASK-%-5d %-24s %8s %7s %7s  %s\n",
-		s.ID, show.Minute(s.StartedAt.Time), s.TaskID, state,
-		show.Seconds(show.Total(s.Stays)), money(s), show.Thousands(s.Tokens.Sum()), text.Line(s.Reason, 120))
+	return rows
 }
 
 // sessionOf finds the named session, or else the newest, and the folder of its files.
@@ -121,17 +133,31 @@ func (a *app) sessionOf(cmd *cobra.Command, args []string) (s ralph.Session, dir
 	return s, dir, err
 }
 
-// sessionNamed returns the session named by the first argument, or else the newest.
+// sessionNamed returns the session that an argument names by its id, or the newest one of a task. Without an argument
+// it is the newest of an agent.
 func sessionNamed(tx *store.Tx, args []string) (ralph.Session, error) {
+	f := store.SessionFilter{Work: true, Limit: 50}
+	none := "there has been no session yet"
 	if len(args) > 0 {
-		return tx.Session(args[0])
+		task, err := ralph.ParseTaskID(args[0])
+		if digits := len(args[0]) >= shortSession && args[0][0] != 'T' && args[0][0] != 't'; err != nil || digits {
+			return tx.Session(args[0])
+		}
+		if err := tx.CheckTask(task); err != nil {
+			return ralph.Session{}, err
+		}
+		f.Task, none = task, fmt.Sprintf("TASK-%d has had no session yet", task)
 	}
-	list, err := tx.Sessions(store.SessionFilter{Limit: 1})
+	list, err := tx.Sessions(f)
 	if err != nil || len(list) == 0 {
-		return ralph.Session{}, errors.Join(err, ralph.NotFound("there has been no session yet"))
+		return ralph.Session{}, errors.Join(err, ralph.NotFound("%s", none))
 	}
-	return list[0], nil
+	agents := slices.IndexFunc(list, func(s ralph.Session) bool { return s.Origin == ralph.FromLoop })
+	return list[max(0, agents)], nil
 }
+
+// shortSession is how many digits of a session's id people see. A shorter number names a task.
+const shortSession = 8
 
 // onAnotherMachine reports whether another machine has the files of a session, such as its transcript.
 func onAnotherMachine(s ralph.Session) bool { return s.Machine != "" && s.Machine != machine.Name() }
@@ -143,7 +169,7 @@ func isThere(s ralph.Session, what string) error {
 
 func newSessionShow(a *app) *cobra.Command {
 	var prompt, decision, hidden bool
-	cmd := newCommand("show [ID]", func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand("show [SESSION]", func(cmd *cobra.Command, args []string) error {
 		s, dir, err := a.sessionOf(cmd, args)
 		if err != nil {
 			return err
@@ -238,10 +264,15 @@ func (a *app) explainDecision(ctx context.Context, s ralph.Session) error {
 func (a *app) sayStates(list []ralph.Session) error {
 	rows := ralph.TimeInStates(list, ralph.At(time.Now()))
 	return a.print(rows, func(w io.Writer) {
-		fmt.Fprintf(w, "%-13s %8s %9s %9s %6s %7s\n", "", "sessions", "in all", "median", "long", "failed")
-		for _, r := range rows {
-			fmt.Fprintf(w, "%-13s %8d %9s %9s %6d %7d\n",
-				r.State, r.Sessions, show.Seconds(r.Seconds), show.Seconds(r.Median), r.Long, r.Failed)
+		t := term.Table{
+			Head: []string{"STATE", "SESSIONS", "IN ALL", "MEDIAN", "LONG", "FAILED"}, Right: []int{1, 2, 3, 4, 5},
 		}
+		for _, r := range rows {
+			t.Rows = append(t.Rows, []string{
+				string(r.State), strconv.Itoa(r.Sessions), text.Span(r.Seconds), text.Span(r.Median),
+				strconv.Itoa(r.Long), strconv.Itoa(r.Failed),
+			})
+		}
+		a.screen().Table(w, t)
 	})
 }

@@ -21,7 +21,7 @@ import (
 
 func newSessionLog(a *app) *cobra.Command {
 	var raw, on bool
-	cmd := newCommand("log [ID]", func(cmd *cobra.Command, args []string) error {
+	cmd := newCommand("log [SESSION]", func(cmd *cobra.Command, args []string) error {
 		if raw && a.json {
 			return usage(errors.New("--raw and --json exclude each other: " +
 				"--raw is what the agent printed, --json what ralph reads in it"))

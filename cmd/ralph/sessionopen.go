@@ -14,7 +14,7 @@ import (
 
 	"ralph"
 	"ralph/internal/project"
-	"ralph/internal/show"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/loop/agent"
@@ -23,7 +23,7 @@ import (
 )
 
 func newSessionOpen(a *app) *cobra.Command {
-	return newCommand("open [ID]", func(cmd *cobra.Command, args []string) error {
+	return newCommand("open [SESSION]", func(cmd *cobra.Command, args []string) error {
 		return a.withLoop(cmd.Context(), func(p *project.Project, l *loop.Loop) error {
 			if err := project.Cloneable(cmd.Context(), l); err != nil {
 				return err
@@ -69,9 +69,9 @@ func (a *app) goOn(ctx context.Context, p *project.Project, l *loop.Loop, row ra
 		return err
 	}
 	if said == "" {
-		said = fmt.Sprintf("TASK-%d is %s: %s", t.ID, t.Status, t.StatusReason)
+		said = fmt.Sprintf("TASK-%d is %s: %s", t.ID, t.Word(), t.StatusReason)
 	}
-	return a.say(map[string]any{"task_id": t.ID, "status": t.Status, "status_reason": t.StatusReason},
+	return a.say(map[string]any{"task_id": t.ID, "status": t.State, "status_reason": t.StatusReason},
 		"%s", text.Line(said, 400))
 }
 
@@ -100,7 +100,7 @@ func (a *app) inTerminal(
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) { // its status says nothing of the task
 		return err
 	}
-	if !task.Held() || !show.Terminal(a.in) {
+	if !task.Held() || !term.Is(a.in) {
 		return nil
 	}
 	fmt.Fprintf(a.out, "Is TASK-%d done? [y/N] ", row.TaskID)

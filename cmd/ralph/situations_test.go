@@ -191,7 +191,7 @@ func situations(escape string) []situation {
 		},
 		{
 			name: "a person who takes the task that the run has just picked", task: "completed", exit: 0, earlier: "Taken",
-			sentence: "TASK-2 → merging: done and verified",
+			sentence: "TASK-2 merging: done and verified",
 			script:   "run echo x > made.txt\ndone {\"summary\": \"made it\"}",
 			model:    turns(bash("echo x > made.txt"), done("made it")),
 			before:   takes,
@@ -214,7 +214,7 @@ func situations(escape string) []situation {
 		},
 		{
 			name: "an agent in a workspace that is refused, and mends what it has done", task: "completed", exit: 0,
-			sentence: "TASK-1 → merging: done and verified: mended it", also: []string{"TASK-1 merged into main as"},
+			sentence: "TASK-1 merging: done and verified: mended it", also: []string{"TASK-1 merged into main as"},
 			config: pool, remains: []string{"made.txt", "wrong.txt"},
 			script: "run " + commits("wrong.txt") + "\ndone {\"summary\": \"made it\"}\nturn\nrun " + commits("made.txt") + "\ndone {\"summary\": \"mended it\"}",
 			model:  turns(bash(commits("wrong.txt")), done("made it"), finished, bash(commits("made.txt")), done("mended it")),
@@ -225,7 +225,7 @@ func situations(escape string) []situation {
 		},
 		{
 			name: "an agent in a workspace that branches, stashes and resets", task: "completed", exit: 0,
-			sentence: "TASK-1 → merging: done and verified", also: []string{"TASK-1 merged into main as"},
+			sentence: "TASK-1 merging: done and verified", also: []string{"TASK-1 merged into main as"},
 			config: pool, remains: []string{"made.txt"}, lacks: []string{"aside.txt", "stashed.txt", "taken-back.txt"},
 			script: "run " + wanders + "\ndone {\"summary\": \"made it\"}", model: turns(bash(wanders), done("made it")),
 			after: func(s *stage) {
@@ -237,7 +237,7 @@ func situations(escape string) []situation {
 		},
 		{
 			name: "an agent in a workspace that reaches for people's repository and for other workspaces", task: "completed", exit: 0,
-			sentence: "TASK-1 → merging: done and verified", also: []string{"TASK-1 merged into main as"},
+			sentence: "TASK-1 merging: done and verified", also: []string{"TASK-1 merged into main as"},
 			config: pool, drafts: map[string]string{"draft.txt": "x\n"}, remains: []string{"made.txt", "draft.txt"}, lacks: []string{"broken-in.txt"},
 			script: "run " + reaches + "\ndone {\"summary\": \"made it\"}", model: turns(bash(covertly(reaches)), done("made it")),
 			after: func(s *stage) {

@@ -15,7 +15,7 @@ import (
 	"ralph/internal/exchange"
 	"ralph/internal/inbox"
 	"ralph/internal/proc"
-	"ralph/internal/show"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -90,7 +90,7 @@ func (a *app) toSplit(cmd *cobra.Command, arg string) (s exchange.Splitting, com
 // editParts lets a person write the parts in an editor. Text that cannot be parsed is kept in a
 // file that the error names.
 func (a *app) editParts(cmd *cobra.Command, s exchange.Splitting) (parts []ralph.Part, err error) {
-	if !show.Terminal(a.out) {
+	if !term.Is(a.out) {
 		return nil, usage(errors.New("there is no terminal for an editor; give the parts with --parts FILE"))
 	}
 	dir, err := os.MkdirTemp("", "ralph-split-*")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -39,9 +38,9 @@ func newStatus(a *app) *cobra.Command {
 		var v show.StatusView
 		var from ralph.Time
 		if since != "" {
-			when, err := sinceWhen(since, time.Now())
+			when, err := a.since(cmd.Context(), since)
 			if err != nil {
-				return usage(err)
+				return err
 			}
 			from = ralph.At(when)
 		}
@@ -81,10 +80,10 @@ func newStatus(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.print(v, func(w io.Writer) { show.Status(w, v, all) })
+		return a.print(v, func(w io.Writer) { show.Status(w, a.screen(), v, all) })
 	})
 	cmd.Flags().StringVar(&since, "since", "",
-		"sum up all runs since this `TIME` (24h, 7d, today, yesterday, 2026-11-20), not those of the last night")
+		"sum up all runs since this "+sinceUsage)
 	cmd.Flags().BoolVar(&all, "limits", false, "show every limit, and how far it is used")
 	return cmd
 }

@@ -15,6 +15,7 @@ import (
 	"ralph"
 	"ralph/internal/project"
 	"ralph/internal/show"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -122,11 +123,18 @@ func newTaskList(a *app) *cobra.Command {
 	var f store.TaskFilter
 	var every bool
 	cmd := newCommand("list", func(cmd *cobra.Command, _ []string) error {
-		for _, s := range statuses {
-			if err := oneOf("--status", ralph.Status(s), ralph.Statuses...); err != nil {
+		for i, word := range statuses {
+			statuses[i] = strings.ReplaceAll(word, "_", " ")
+			if err := oneOf("--status", statuses[i], ralph.Words...); err != nil {
 				return err
 			}
-			f.Statuses = append(f.Statuses, ralph.Status(s))
+		}
+		for _, status := range ralph.Statuses {
+			waits := ralph.Task{Status: status}
+			needs := ralph.Task{Status: status, Waits: ralph.Waits{Blockers: 1}}
+			if slices.Contains(statuses, waits.Word()) || slices.Contains(statuses, needs.Word()) {
+				f.Statuses = append(f.Statuses, status)
+			}
 		}
 		if f.Limit < 0 {
 			return usage(&ralph.FieldError{Field: "--limit", Problem: "must be 0, for all, or more"})
@@ -134,7 +142,7 @@ func newTaskList(a *app) *cobra.Command {
 		if a.json && !cmd.Flags().Changed("limit") {
 			f.Limit = 0 // programs get the whole list
 		}
-		open := !every && !a.json && len(f.Statuses) == 0
+		open := !every && len(f.Statuses) == 0
 		if open {
 			f.Statuses = slices.DeleteFunc(slices.Clone(ralph.Statuses), closed)
 		}
@@ -146,6 +154,9 @@ func newTaskList(a *app) *cobra.Command {
 				}
 			}
 			tasks, err := tx.Tasks(f)
+			if len(statuses) > 0 { // what is blocked waits for tasks, or needs a person
+				tasks = slices.DeleteFunc(tasks, func(t ralph.Task) bool { return !slices.Contains(statuses, t.Word()) })
+			}
 			if err == nil && f.Limit > 0 && len(tasks) == f.Limit {
 				l.More, err = tx.CountTasks(f)
 				l.More -= len(tasks)
@@ -157,9 +168,10 @@ func newTaskList(a *app) *cobra.Command {
 			return tasks, err
 		}, func(w io.Writer, tasks []ralph.Task) { l.Write(w, tasks) })
 	})
-	cmd.Flags().BoolVar(&every, "all", false, "those too that are completed, rejected or cancelled, as with --json")
+	cmd.Flags().BoolVar(&every, "all", false, "merged and cancelled tasks too")
 	cmd.Flags().IntVar(&f.Limit, "limit", 100, "show `N` tasks at most; 0 for all, as with --json")
-	cmd.Flags().StringArrayVar(&statuses, "status", nil, "only tasks of this `STATUS` (repeatable)")
+	cmd.Flags().StringArrayVar(&statuses, "status", nil,
+		"only tasks of this `STATUS` (repeatable): "+strings.Join(ralph.Words, ", "))
 	cmd.Flags().StringVar(&f.Feature, "feature", "", "only tasks of this `FEATURE`")
 	return cmd
 }
@@ -168,25 +180,50 @@ func newTaskList(a *app) *cobra.Command {
 func closed(s ralph.Status) bool { return s.Ended() && s != ralph.Failed }
 
 func newTaskShow(a *app) *cobra.Command {
-	return newCommand("show ID", onTask(func(ctx context.Context, id int64) error {
-		var v show.TaskView
-		err := a.with(ctx, func(p *project.Project, db *store.DB) (err error) {
-			v, err = store.Read(ctx, db, func(tx *store.Tx) (v show.TaskView, err error) {
-				if v, err = show.ReadTask(tx, id); err == nil && a.json {
-					v.Comments, err = tx.Timeline(id, store.CommentFilter{})
-				}
-				return v, err
-			})
-			for _, r := range reverted(ctx, p, db, id) {
-				v.Reverted = r.String()
-			}
+	return newCommand("show ID...", func(cmd *cobra.Command, args []string) error {
+		ids, err := parseTasks(args)
+		if err != nil {
 			return err
+		}
+		var list []show.TaskView
+		err = a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			for _, id := range ids {
+				v, err := store.Read(cmd.Context(), db, func(tx *store.Tx) (v show.TaskView, err error) {
+					if v, err = show.ReadTask(tx, id); err == nil && a.json {
+						v.Comments, err = tx.Timeline(id, store.CommentFilter{})
+					}
+					return v, err
+				})
+				if err != nil {
+					return err
+				}
+				for _, r := range reverted(cmd.Context(), p, db, id) {
+					v.Reverted = r.String()
+				}
+				list = append(list, v)
+			}
+			return nil
 		})
 		if err != nil {
 			return err
 		}
-		return a.print(v, func(w io.Writer) { show.Task(w, v) })
-	}))
+		return a.print(oneOrAll(list), func(w io.Writer) {
+			for i, v := range list {
+				if i > 0 {
+					fmt.Fprintln(w)
+				}
+				show.Task(w, a.screen(), v)
+			}
+		})
+	})
+}
+
+// oneOrAll is what JSON shows of the things that a command was given: the thing itself where it was given one.
+func oneOrAll[T any](list []T) any {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return list
 }
 
 func newTaskEdit(a *app) *cobra.Command {
@@ -265,7 +302,7 @@ func newTaskEdit(a *app) *cobra.Command {
 
 // mayStop asks on a terminal whether an edit may stop the session that works on the task.
 func (a *app) mayStop(ctx context.Context, edit func(tx *store.Tx) (before, t ralph.Task, err error)) (bool, error) {
-	if a.json || !show.Terminal(a.in) || !show.Terminal(a.out) {
+	if a.json || !term.Is(a.in) || !term.Is(a.out) {
 		return true, nil
 	}
 	session, err := read(ctx, a, func(tx *store.Tx) (string, error) {
@@ -347,18 +384,47 @@ func shown(value any) []string {
 	return nil
 }
 
-// change makes a command that changes one task and prints the result.
+// change makes a command that changes tasks and prints the result.
 func (a *app) change(use string, change func(tx *store.Tx, t ralph.Task) (string, error)) *cobra.Command {
-	return newCommand(use, onTask(func(ctx context.Context, id int64) error {
-		var said string
-		return showOf(ctx, a, alter, after(func(tx *store.Tx) (int64, error) {
+	return newCommand(use, func(cmd *cobra.Command, args []string) error {
+		ids, err := parseTasks(args)
+		if err != nil {
+			return err
+		}
+		return a.changeTasks(cmd.Context(), ids, change)
+	})
+}
+
+// changeTasks changes tasks in one transaction, all or none, and prints what became of each.
+func (a *app) changeTasks(
+	ctx context.Context, ids []int64, change func(tx *store.Tx, t ralph.Task) (said string, err error),
+) error {
+	var said []string
+	list, err := alter(ctx, a, func(tx *store.Tx) (list []ralph.Task, err error) {
+		for _, id := range ids {
 			t, err := tx.Task(id)
-			if err == nil {
-				said, err = change(tx, t)
+			if err != nil {
+				return nil, err
 			}
-			return id, err
-		}, (*store.Tx).Task), func(w io.Writer, _ ralph.Task) { fmt.Fprintf(w, "TASK-%d %s\n", id, said) })
-	}))
+			line, err := change(tx, t)
+			if err != nil {
+				return nil, err
+			}
+			said = append(said, fmt.Sprintf("TASK-%d %s", id, line))
+		}
+		for _, id := range ids {
+			t, err := tx.Task(id)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, t)
+		}
+		return list, nil
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(oneOrAll(list), func(w io.Writer) { fmt.Fprintln(w, strings.Join(said, "\n")) })
 }
 
 func newTaskMove(a *app) *cobra.Command {
@@ -392,26 +458,31 @@ func newTaskMove(a *app) *cobra.Command {
 
 func newRetry(a *app) *cobra.Command {
 	var r retry
-	cmd := newCommand("retry ID [HOW]", func(cmd *cobra.Command, args []string) error {
-		id, err := ralph.ParseTaskID(args[0])
+	cmd := newCommand("retry ID... [HOW]", func(cmd *cobra.Command, args []string) error {
+		if last := len(args) - 1; last > 0 {
+			if _, err := ralph.ParseTaskID(args[last]); err != nil {
+				r.how, args = args[last], args[:last]
+			}
+		}
+		ids, err := parseTasks(args)
 		if err != nil {
 			return err
 		}
-		if r.how, err = a.text("HOW", append(args, "")[1]); err != nil {
+		if r.how, err = a.text("HOW", r.how); err != nil {
 			return err
 		}
 		if err := errors.Join(r.check(), ralph.CheckText("HOW", r.how, false)); err != nil {
 			return err
 		}
-		var said string
-		if err := showOf(cmd.Context(), a, alter, after(func(tx *store.Tx) (int64, error) {
-			said, err = r.do(tx, id, a.person())
-			return id, err
-		}, (*store.Tx).Task), func(w io.Writer, _ ralph.Task) { fmt.Fprintf(w, "TASK-%d %s\n", id, said) }); err != nil {
+		if err := a.changeTasks(cmd.Context(), ids, func(tx *store.Tx, t ralph.Task) (string, error) {
+			return r.do(tx, t, a.person())
+		}); err != nil || !r.asIs {
 			return err
 		}
-		if r.asIs {
-			return a.mergeQueued(cmd.Context(), id)
+		for _, id := range ids {
+			if err := a.mergeQueued(cmd.Context(), id); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -440,11 +511,8 @@ func (r retry) check() error {
 }
 
 // do has a task tried again, and says what comes of it.
-func (r retry) do(tx *store.Tx, id int64, person string) (string, error) {
-	t, err := tx.Task(id)
-	if err != nil {
-		return "", err
-	}
+func (r retry) do(tx *store.Tx, t ralph.Task, person string) (string, error) {
+	id := t.ID
 	if r.how != "" {
 		if _, err := tx.AddComment(ralph.Comment{
 			TaskID: id, Author: person, AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: r.how,
@@ -473,7 +541,7 @@ func (r retry) do(tx *store.Tx, id int64, person string) (string, error) {
 }
 
 func newTaskCancel(a *app) *cobra.Command {
-	cmd := a.change("cancel ID", func(tx *store.Tx, t ralph.Task) (string, error) {
+	cmd := a.change("cancel ID...", func(tx *store.Tx, t ralph.Task) (string, error) {
 		stopping, err := tx.Cancel(t.ID, a.person())
 		if stopping {
 			return "is being stopped and then cancelled", err

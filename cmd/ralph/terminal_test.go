@@ -86,7 +86,7 @@ func TestApproveShowsTheDifference(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("ralph approve: %v", err)
 	}
-	s.has(string(shown), "\n+export A=1\r\n", "TASK-1 is merging")
+	s.has(string(shown), "+export A=1", "TASK-1 is merging")
 	decided, _, _ := strings.Cut(string(shown), "TASK-1 is merging")
 	if strings.Contains(decided, "a.txt") {
 		t.Errorf("it shows what waits for nobody:\n%s", shown)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,8 @@ import (
 // An undone task is what `ralph undo --json` prints.
 type undone struct {
 	TaskID    int64        `json:"task_id"`
-	Status    ralph.Status `json:"status"`
+	Status    ralph.Status `json:"-"`
+	State     string       `json:"status"`
 	Reason    string       `json:"status_reason"`
 	Conflicts []string     `json:"conflicts"` // files in which later commits stand in the way; empty if it is undone
 	Agent     int64        `json:"agent"`     // the task by which an agent undoes it; 0 if none was added
@@ -147,7 +149,7 @@ func undoOne(ctx context.Context, l *loop.Loop, id int64, u loop.Undoing) (v und
 func (v *undone) read(ctx context.Context, db *store.DB, after int64) error {
 	if err := db.View(ctx, func(tx *store.Tx) error {
 		t, err := tx.Task(v.TaskID)
-		v.Status, v.Reason = t.Status, t.StatusReason
+		v.Status, v.State, v.Reason = t.Status, t.State, t.StatusReason
 		return err
 	}); err != nil {
 		return err
@@ -168,7 +170,7 @@ func (v *undone) read(ctx context.Context, db *store.DB, after int64) error {
 			v.Commit, v.Reverses, v.Files, v.said = d.Commit, d.Reverses, d.Files, words.Undone(e.TaskID, d)
 		case ralph.TaskStatusChanged:
 			if d.From != ralph.Merging && d.To != ralph.Merging { // people have reversed it themselves
-				v.said = fmt.Sprintf("TASK-%d is %s: %s", v.TaskID, d.To, text.VisibleLine(d.Reason))
+				v.said = fmt.Sprintf("TASK-%d is %s: %s", v.TaskID, strings.ToLower(d.To.Look().Label), text.VisibleLine(d.Reason))
 			}
 		}
 	}
@@ -191,7 +193,7 @@ func (v undone) say(w io.Writer, waits string) {
 	case v.said != "":
 		fmt.Fprintln(w, v.said)
 	default:
-		fmt.Fprintf(w, "TASK-%d is %s: %s\n", v.TaskID, v.Status, text.VisibleLine(v.Reason))
+		fmt.Fprintf(w, "TASK-%d is %s: %s\n", v.TaskID, strings.ReplaceAll(v.State, "_", " "), text.VisibleLine(v.Reason))
 	}
 }
 

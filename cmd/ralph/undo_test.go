@@ -67,7 +67,7 @@ func TestAChatUndoesWhatAPersonSays(t *testing.T) {
 	for e := events.next(); e.Type != "task.status_changed" || !strings.Contains(string(e.Payload), `"to":"cancelled"`); e = events.next() {
 	}
 	events.interrupt()
-	s.has(s.ralph(0, "task", "show", "1"), "cancelled  undone by", "not wanted")
+	s.has(s.ralph(0, "task", "show", "1"), "cancelled: undone by", "not wanted")
 	if files := s.git("ls-tree", "--name-only", "HEAD"); strings.Contains(files, "a.txt") {
 		t.Errorf("the branch has\n%s", files)
 	}

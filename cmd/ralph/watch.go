@@ -15,7 +15,7 @@ import (
 
 	"ralph/internal/follow"
 	"ralph/internal/project"
-	"ralph/internal/show"
+	"ralph/internal/term"
 	"ralph/internal/watch"
 	"ralph/store"
 )
@@ -23,7 +23,7 @@ import (
 func newWatch(a *app) *cobra.Command {
 	return newCommand("watch", func(cmd *cobra.Command, _ []string) error {
 		return a.queued(cmd.Context(), func(p *project.Project, db *store.DB) error {
-			if !show.Terminal(a.out) || !show.Terminal(a.in) || a.getenv("TERM") == "dumb" {
+			if !term.Is(a.out) || !term.Is(a.in) || a.getenv("TERM") == "dumb" {
 				return a.watchLines(cmd, db)
 			}
 			if err := a.refuseInSession(cmd.Context(), "read with `ralph status` and `ralph timeline`"); err != nil {

@@ -114,7 +114,7 @@ func TestTwoWorkersRaceForTasks(t *testing.T) {
 			t.Errorf("TASK-%s was taken %d times", id, n)
 		}
 	}
-	if got := strings.Count(s.ralph(0, "task", "list", "--status", "completed"), "TASK-"); got != tasks {
+	if got := strings.Count(s.ralph(0, "task", "list", "--status", "merged"), "TASK-"); got != tasks {
 		t.Errorf("%d of %d tasks are completed", got, tasks)
 	}
 }
@@ -182,10 +182,10 @@ func TestAWorkersClaimIsDecidedByTheSameRules(t *testing.T) {
 	if err := c.session.Close(); err != nil {
 		t.Error(err)
 	}
-	if out := s.ralph(0, "task", "list", "--status", "pending"); !strings.Contains(out, "TASK-5") {
+	if out := s.ralph(0, "task", "list", "--status", "queued"); !strings.Contains(out, "TASK-5") {
 		t.Errorf("a task whose worker left is not queued again:\n%s", out)
 	}
-	if out := s.ralph(0, "task", "list", "--json"); strings.Count(out, `"attempts": 1`) != 1 {
+	if out := s.ralph(0, "task", "list", "--all", "--json"); strings.Count(out, `"attempts": 1`) != 1 {
 		t.Errorf("a claim that was given back counts as an attempt:\n%s", out)
 	}
 
@@ -281,7 +281,7 @@ func TestWhoLeavesOrIsStoppedGivesTheTaskBack(t *testing.T) {
 	s.ralph(0, "task", "add", "One")
 	s.ralph(0, "task", "add", "Two")
 	pending := func(task string) bool {
-		return strings.Contains(s.ralph(0, "task", "list", "--status", "pending"), task)
+		return strings.Contains(s.ralph(0, "task", "list", "--status", "queued"), task)
 	}
 
 	// On stdio, and its client ends it by a signal.
@@ -380,7 +380,7 @@ func TestSkipIsForTheSessionOfTheRun(t *testing.T) {
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for !strings.Contains(s.ralph(0, "task", "list", "--status", "in_progress"), "TASK-1") {
+	for !strings.Contains(s.ralph(0, "task", "list", "--status", "running"), "TASK-1") {
 		if t.Context().Err() != nil {
 			t.Fatal(t.Context().Err())
 		}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
+
+	"ralph"
 
 	"github.com/spf13/cobra"
 
@@ -42,14 +45,13 @@ func (a *app) listWorkspaces(ctx context.Context) error {
 		return err
 	}
 	return a.print(append([]workspace.Listed{}, list...), func(w io.Writer) {
-		for _, l := range list {
+		tabulate(a, w, list, []string{"NAME", "STATE", "BASE", "USED", "FOLDER"}, func(l workspace.Listed) []string {
 			state := "free"
 			if l.Busy {
 				state = "in use"
 			}
-			fmt.Fprintf(w, "%-8s %-6s  %.10s  %s  %s\n", l.Name, state, l.Base, l.Used.Local().Format("Jan 2 15:04:05"),
-				text.Line(l.Dir, 300))
-		}
+			return []string{l.Name, state, ralph.ShortID(l.Base), text.When(l.Used, time.Now()), text.Line(l.Dir, 300)}
+		})
 	})
 }
 

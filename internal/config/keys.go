@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // A Key describes one setting.
@@ -175,6 +176,15 @@ func (f field) env() string {
 
 // unknown is the error for a key that does not exist.
 func unknown(name string) error {
+	var within []string
+	for _, f := range fields {
+		if strings.HasPrefix(f.name, name+".") {
+			within = append(within, f.name)
+		}
+	}
+	if len(within) > 0 {
+		return &ralph.FieldError{Field: name, Problem: "is a section; its keys are " + strings.Join(within, ", ")}
+	}
 	return &ralph.FieldError{Field: name, Problem: "is not a key of the configuration" + didYouMean(near(name))}
 }
 
@@ -195,7 +205,7 @@ func near(name string) []string {
 	}
 	var found []candidate
 	for _, key := range append(slices.Sorted(maps.Keys(groups)), names(fields)...) {
-		whole, part := distance(name, key), distance(last(name), last(key))
+		whole, part := text.Distance(name, key), text.Distance(last(name), last(key))
 		far := 2 * min(whole, part)
 		if whole > part {
 			far++ // the same word in another group is less likely
@@ -214,28 +224,4 @@ func near(name string) []string {
 		keys = append(keys, c.name)
 	}
 	return keys
-}
-
-// distance is the Levenshtein distance, cut off for texts that differ much in length.
-func distance(a, b string) int {
-	if len(a) > 2*len(b)+4 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

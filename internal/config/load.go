@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"ralph/internal/text"
 )
 
 // FileName is the name of the configuration file in a project's root.
@@ -187,7 +189,7 @@ func isProtocol(name string) bool {
 // nearVariables lists the variables that a misspelt one may mean.
 func nearVariables(name string) (names []string) {
 	for _, f := range fields {
-		if distance(name, f.env()) <= 2 || strings.HasSuffix(f.env(), strings.TrimPrefix(name, "RALPH")) {
+		if text.Distance(name, f.env()) <= 2 || strings.HasSuffix(f.env(), strings.TrimPrefix(name, "RALPH")) {
 			names = append(names, f.env())
 		}
 	}

@@ -256,7 +256,6 @@ func TestAnUnknownKeyNamesNearOnes(t *testing.T) {
 		"zzz":                "",
 		"model":              "; did you mean agent.model?",
 		"":                   "",
-		"verify":             "",
 	} {
 		_, err := l.Get(key)
 		var field *ralph.FieldError

@@ -451,7 +451,10 @@ func credentials(p *project.Project) Finding {
 
 func permissions(p *project.Project) Finding {
 	mode := p.Config.Agent.PermissionMode
+	_, err := p.Permissions()
 	switch {
+	case err != nil:
+		return Finding{"permissions", false, err.Error(), "correct the rule in ralph.yaml"}
 	case claude.Refusal(mode, nil, os.Getenv) != "":
 		return Finding{
 			"permissions", false, mode + " as root, which claude refuses",

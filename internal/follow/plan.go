@@ -7,32 +7,26 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"ralph"
-	"ralph/internal/config"
 	"ralph/internal/project"
 	"ralph/internal/report"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/loop"
 	"ralph/store"
 )
 
 // WriteEnd prints the result of a run.
-func WriteEnd(ctx context.Context, w io.Writer, db *store.DB, result loop.Result) error {
+func WriteEnd(ctx context.Context, w io.Writer, s term.Screen, db *store.DB, result loop.Result) error {
 	r, err := store.Read(ctx, db, func(tx *store.Tx) (report.Report, error) { return report.OfRun(tx, result.RunID) })
 	if err == nil {
-		err = r.WriteEnd(w)
+		_, err = fmt.Fprintln(w)
 	}
-	if err != nil || len(result.Reasons) < 2 {
-		return err
+	if err == nil {
+		err = r.WriteText(w, s, false)
 	}
-	for _, why := range result.Reasons[1:] {
-		if _, err := fmt.Fprintf(w, "  also: %s\n", why); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // A Plan is what a run would do, as JSON.
@@ -67,41 +61,57 @@ func ReadPlan(ctx context.Context, l *loop.Loop) (v Plan, err error) {
 	})
 }
 
-// WritePlan prints what a run would do.
-func WritePlan(ctx context.Context, out io.Writer, l *loop.Loop) error {
+// WritePlan prints what a run is about to do; with list, also the next tasks.
+func WritePlan(ctx context.Context, out io.Writer, s term.Screen, l *loop.Loop, list bool) error {
 	var w bytes.Buffer
 	v, err := ReadPlan(ctx, l)
 	if err != nil {
 		return err
 	}
-	pending, queue := v.Pending, v.Tasks
 	if len(v.unaccepted) > 0 {
-		fmt.Fprintln(&w, "!", loop.Outside(v.unaccepted))
+		fmt.Fprintln(&w, s.Hang("! ", loop.Outside(v.unaccepted)))
 	}
-	fmt.Fprintf(&w, "queue: %d pending", pending)
-	for _, t := range queue {
-		fmt.Fprintf(&w, "\n  TASK-%d %s", t.ID, text.Line(t.Title, 100))
-	}
-	if pending == 0 {
-		fmt.Fprint(&w, " (`ralph run \"TITLE\" --verify COMMAND` adds a task and works on it)")
-	}
-	if more := pending - len(queue); more > 0 && l.Task == 0 {
-		fmt.Fprintf(&w, "\n  and %d more", more)
+	said := fmt.Sprintf("%s queued", text.Count(v.Pending, "task"))
+	switch {
+	case l.Task != 0:
+		said = fmt.Sprintf("TASK-%d alone", l.Task)
+	case v.Pending == 0 && !l.Daemon:
+		said += `; ralph run "TITLE" --verify COMMAND adds one`
 	}
 	lim := l.Limits
-	fmt.Fprintf(&w, "\nlimits: %d sessions, %d tasks, %s, $%.2f, $%.2f a day; a session: %s, idle %s, %d turns, $%.2f\n",
-		lim.MaxSessions, lim.MaxTasks, span(lim.MaxSeconds), lim.MaxCostUSD, lim.MaxDayCostUSD,
-		span(lim.SessionSeconds), span(lim.IdleSeconds), lim.SessionTurns, lim.SessionCostUSD)
-	sayWorkspace(ctx, &w, l)
+	switch {
+	case l.Task != 0 && len(v.Tasks) == 1 && v.Tasks[0].Role == ralph.RolePlan:
+		said = fmt.Sprintf("TASK-%d makes a plan, and changes nothing", l.Task)
+	case l.Merger.Branch:
+		said += " → a branch for each task"
+	default:
+		said += " → " + text.Line(l.Merger.Into, 200)
+	}
+	said += fmt.Sprintf(" · at most %s, %s, %s", text.Money(lim.MaxCostUSD),
+		text.Span(lim.MaxSeconds), text.Count(lim.MaxSessions, "session"))
+	fmt.Fprintln(&w, s.Hang("", said))
+	if list {
+		for _, t := range v.Tasks {
+			fmt.Fprintf(&w, "  TASK-%d %s\n", t.ID, s.Clip(text.Line(t.Title, 100), s.Columns-12))
+		}
+		if more := v.Pending - len(v.Tasks); more > 0 && l.Task == 0 {
+			fmt.Fprintf(&w, "  and %d more\n", more)
+		}
+		fmt.Fprintln(&w, s.Hang("a session: ", fmt.Sprintf("at most %s, %s, idle %s, %d turns",
+			text.Money(lim.SessionCostUSD),
+			text.Span(lim.SessionSeconds), text.Span(lim.IdleSeconds), lim.SessionTurns)))
+	}
+	agent := "agent: " + project.AgentCommand(l)
+	if l.Sandbox != "" {
+		agent += " · sandbox: " + l.Sandbox
+	}
+	fmt.Fprintln(&w, s.Hang("", agent))
 	verification := strings.Join(l.Check.Commands, "; ")
 	if verification == "" {
 		verification = "nothing checks every task: `ralph init` finds your tests, or set verify in ralph.yaml"
 	}
-	fmt.Fprintf(&w, "agent: %s\n", project.AgentCommand(l))
-	if said := l.Sandbox; said != "" {
-		fmt.Fprintf(&w, "sandbox: %s\n", said)
-	}
-	fmt.Fprintf(&w, "verification: %s\n", verification)
+	fmt.Fprintln(&w, s.Hang("checks: ", verification))
+	sayWorkspace(ctx, &w, s, l)
 	_, err = out.Write(w.Bytes())
 	return err
 }
@@ -109,13 +119,11 @@ func WritePlan(ctx context.Context, out io.Writer, l *loop.Loop) error {
 // looseNamed is how many uncommitted files a run names.
 const looseNamed = 5
 
-// sayWorkspace prints where a run works, and which uncommitted files are not there.
-func sayWorkspace(ctx context.Context, w io.Writer, l *loop.Loop) {
-	fmt.Fprintf(w, "agents work in clones of what is committed; what passes is merged into %s\n",
-		text.Line(l.Merger.Into, 200))
+// sayWorkspace names the uncommitted files, which agents do not see.
+func sayWorkspace(ctx context.Context, w io.Writer, s term.Screen, l *loop.Loop) {
 	files, err := l.Here.Tree.Uncommitted(ctx)
 	if err != nil {
-		fmt.Fprintf(w, "uncommitted files cannot be listed: %s\n", text.Line(err.Error(), 300))
+		fmt.Fprintln(w, s.Hang("! ", "uncommitted files cannot be listed: "+text.Line(err.Error(), 300)))
 		return
 	}
 	if len(files) == 0 {
@@ -129,10 +137,5 @@ func sayWorkspace(ctx context.Context, w io.Writer, l *loop.Loop) {
 	if n := len(files) - len(names); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	fmt.Fprintf(w, "your uncommitted files, left alone: %s%s\n", strings.Join(names, ", "), more)
-}
-
-// span formats a duration in seconds for people.
-func span(seconds float64) string {
-	return config.FormatDuration(time.Duration(seconds * float64(time.Second)))
+	fmt.Fprintln(w, s.Hang("not committed, so agents do not see it: ", strings.Join(names, ", ")+more))
 }

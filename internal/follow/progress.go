@@ -12,6 +12,7 @@ import (
 
 	"ralph"
 	"ralph/internal/systemd"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/internal/words"
 	"ralph/store"
@@ -19,20 +20,22 @@ import (
 
 // Progress prints a run's events as they are stored, one line each, for people or as JSON.
 type Progress struct {
-	Store *store.DB
-	Out   io.Writer
-	JSON  bool
-	After int64 // the last event before the run
+	Store  *store.DB
+	Out    io.Writer
+	Screen term.Screen
+	JSON   bool
+	After  int64 // the last event before the run
 
-	Batches  bool // runs follow each other: print each end
-	Journal  bool // the output is systemd's journal, which adds times itself
-	Terminal bool // the last line of the output shows the current activity
+	Batches bool // runs follow each other: print each end
+	Journal bool // the output is systemd's journal, which adds times itself
 
-	numbers  map[string]int // the numbers of sessions, if there are several
-	until    time.Time      // end of the wait; zero if there is none
-	task     int64          // in progress; 0 for none
+	numbers  map[string]int       // the numbers of sessions, if there are several
+	working  map[string]time.Time // the run's sessions in progress, with the time when each began its phase
+	task     int64                // of the newest of them
 	phase    ralph.Phase
-	since    time.Time // start of the phase
+	spent    float64   // USD, by sessions that have ended
+	needs    int       // items of the inbox
+	until    time.Time // end of the wait; zero if there is none
 	checking string    // the check in progress; "" for none
 	checked  time.Time // start of the check
 	last     string    // content of the last line; "" if it is blank
@@ -46,7 +49,7 @@ const countdown = 150 * time.Millisecond
 // run does.
 func (p *Progress) Follow(over <-chan struct{}) error {
 	var tick <-chan time.Time
-	if p.Terminal {
+	if p.Screen.Columns > 0 {
 		ticker := time.NewTicker(countdown)
 		defer ticker.Stop()
 		tick = ticker.C
@@ -59,7 +62,7 @@ func (p *Progress) Follow(over <-chan struct{}) error {
 	for {
 		select {
 		case <-over:
-			p.until, p.task, p.checking = time.Time{}, 0, ""
+			p.until, p.working, p.checking = time.Time{}, nil, ""
 			return errors.Join(p.clear(), p.show())
 		case <-changed: // running sessions cause many events: look once for several of them
 			changed, soon = nil, time.After(countdown)
@@ -76,20 +79,31 @@ func (p *Progress) Follow(over <-chan struct{}) error {
 	}
 }
 
-// status updates the last line of a terminal: the time left of a wait, or the current activity and
-// its duration.
+// status updates the last line of a terminal: the time left of a wait or the current activity, what was spent, and how
+// much needs a person.
 func (p *Progress) status(now time.Time) error {
-	line := ""
-	if left := p.until.Sub(now).Round(time.Second); left > 0 {
-		line = fmt.Sprintf("  %s left (Ctrl-C ends the run)", left)
-	} else if p.checking != "" {
-		line = fmt.Sprintf("  verifying: %s, %s", p.checking, max(0, now.Sub(p.checked)).Truncate(time.Second))
-	} else if p.task != 0 {
-		line = fmt.Sprintf("  TASK-%d %s %s", p.task, p.phase, max(0, now.Sub(p.since)).Truncate(time.Second))
+	var parts []string
+	ago := func(since time.Time) string { return text.Span(max(0, now.Sub(since)).Truncate(time.Second).Seconds()) }
+	switch left := p.until.Sub(now).Round(time.Second); {
+	case left > 0:
+		parts = append(parts, text.Span(left.Seconds())+" left (Ctrl-C ends the run)")
+	case p.checking != "":
+		parts = append(parts, fmt.Sprintf("verifying: %s, %s", p.checking, ago(p.checked)))
+	case len(p.working) == 1:
+		for _, since := range p.working {
+			parts = append(parts, fmt.Sprintf("TASK-%d %s %s", p.task, p.phase, ago(since)))
+		}
+	case len(p.working) > 1:
+		parts = append(parts, text.Count(len(p.working), "session"))
 	}
-	if !p.Terminal || line == "" {
+	if p.Screen.Columns == 0 || len(parts) == 0 {
 		return p.clear()
 	}
+	parts = append(parts, text.Money(p.spent))
+	if p.needs > 0 {
+		parts = append(parts, fmt.Sprintf("%d for you in ralph inbox", p.needs))
+	}
+	line := p.Screen.Paint(term.Dim, p.Screen.Clip("  "+strings.Join(parts, " · "), p.Screen.Columns-1))
 	if line == p.last {
 		return nil
 	}
@@ -110,6 +124,16 @@ func (p *Progress) clear() error {
 
 // show prints new events.
 func (p *Progress) show() error {
+	if p.Screen.Columns > 0 {
+		counts, err := store.Read(context.Background(), p.Store, (*store.Tx).InboxCounts)
+		if err != nil {
+			return err
+		}
+		p.needs = 0
+		for _, n := range counts {
+			p.needs += n
+		}
+	}
 	for e, err := range p.Store.EventsAfter(context.Background(), p.After) {
 		if err != nil {
 			return err
@@ -147,11 +171,11 @@ func (p *Progress) one(e ralph.Event) error {
 		if err := p.clear(); err != nil {
 			return err
 		}
-		before := e.Created.Local().Format("15:04:05") + "  "
+		before := e.Created.Local().Format("15:04") + "  "
 		if p.Journal {
 			before = systemd.Prefix(level(e))
 		}
-		_, err = fmt.Fprintf(p.Out, "%s%s\n", before, line)
+		_, err = fmt.Fprintln(p.Out, p.paint(e, before, line))
 		return err
 	}
 	told, err := e.Read()
@@ -166,6 +190,33 @@ func (p *Progress) one(e ralph.Event) error {
 		RunID   int64      `json:"run_id"`
 		Type    string     `json:"type"`
 	}{end, e.Created, e.ID, e.RunID, e.Type})
+}
+
+// paint wraps the line of an event, and colours the sign that it begins with.
+func (p *Progress) paint(e ralph.Event, before, line string) string {
+	sign, rest, ok := strings.Cut(line, " ")
+	style := map[string]term.Style{
+		"▶": term.Blue, "■": term.Green, "⇢": term.Purple, "↩": term.Yellow, "!": term.Yellow,
+		"⏸": term.Yellow, "…": term.Dim,
+	}[sign]
+	if told, err := e.Read(); err == nil {
+		if end, ok := told.(ralph.SessionEnded); ok {
+			style = term.Looks[end.Status.Look().Colour]
+		}
+	}
+	if !ok || style == "" {
+		return p.Screen.Hang(before, line)
+	}
+	var rows []string
+	first := before + p.Screen.Paint(style, sign) + " "
+	for row := range strings.SplitSeq(rest, "\n") {
+		if len(rows) > 0 {
+			first = strings.Repeat(" ", term.Width(before)+2)
+			row = strings.TrimLeft(row, " ")
+		}
+		rows = append(rows, p.Screen.Hang(first, row))
+	}
+	return strings.Join(rows, "\n")
 }
 
 // note updates the state for the status line: any event after a wait was announced ends the wait.
@@ -187,15 +238,19 @@ func (p *Progress) note(e ralph.Event) {
 		p.checking, p.checked = text.Line(d.Command, 60), e.Created.Time
 	case ralph.SessionStarted:
 		if e.RunID != 0 { // otherwise it is a worker's
-			p.task, p.phase, p.since = e.TaskID, ralph.PhaseIdle, e.Created.Time
+			if p.working == nil {
+				p.working = map[string]time.Time{}
+			}
+			p.task, p.phase, p.working[e.SessionID] = e.TaskID, ralph.PhaseIdle, e.Created.Time
 		}
 	case ralph.SessionMoved:
-		if e.TaskID == p.task {
-			p.phase, p.since = d.State, e.Created.Time
+		if _, ok := p.working[e.SessionID]; ok {
+			p.task, p.phase, p.working[e.SessionID] = e.TaskID, d.State, e.Created.Time
 		}
 	case ralph.SessionEnded:
-		if e.TaskID == p.task {
-			p.task = 0
+		if _, ok := p.working[e.SessionID]; ok {
+			delete(p.working, e.SessionID)
+			p.spent += d.CostUSD
 		}
 	}
 }

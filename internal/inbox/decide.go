@@ -28,9 +28,9 @@ func reviewed(approve bool) decision {
 // Decide approves or rejects an item, and says in one line what came of it. Of the item, the kind, the
 // task, the reference and the action of a suggestion count. A plan is decided on by the names of its parts.
 func Decide(tx *store.Tx, i store.InboxItem, approve bool, words, person string) (said string, err error) {
-	i.Item, i.Command = Of(i)
+	i.Item, i.Commands = Of(i)
 	if !YesOrNo(i) {
-		return "", ralph.Usage(fmt.Errorf("%s (%s) is not answered with yes or no: %s", i.Item, i.Kind, i.Command))
+		return "", ralph.Usage(fmt.Errorf("%s (%s) is not answered with yes or no: %s", i.Item, i.Kind, i.Command()))
 	}
 	do, verb := kinds[i.Kind].approve, "approved"
 	if !approve {
@@ -126,9 +126,12 @@ func Becomes(tx *store.Tx, id int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	becomes := string(t.Status)
-	if t.Status == ralph.Pending {
-		becomes = "queued again"
+	becomes := "is " + t.Word()
+	switch {
+	case t.Status == ralph.Pending:
+		becomes = "is queued again"
+	case t.NeedsPerson():
+		becomes = "still needs you"
 	}
 	if t.ClaimedBy != "" {
 		stop, _, err := tx.StopRequest(t.ClaimedBy)
@@ -136,10 +139,10 @@ func Becomes(tx *store.Tx, id int64) (string, error) {
 			return "", err
 		}
 		if stop == "cancel" {
-			becomes = "being stopped and then cancelled"
+			becomes = "is being stopped and then cancelled"
 		}
 	}
-	return fmt.Sprintf("TASK-%d is %s", id, becomes), nil
+	return fmt.Sprintf("TASK-%d %s", id, becomes), nil
 }
 
 // Split splits a task into parts, and answers the suggestion that it answers; comment is 0 for none.

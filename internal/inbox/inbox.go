@@ -9,30 +9,39 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
 
 	"ralph"
 	"ralph/internal/advice"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/store"
 )
 
-// Item writes an item, with numbered options if one is to be chosen.
-func Item(w io.Writer, i store.InboxItem, numbered bool) {
+// Item writes an item whole, with numbered options if one is to be chosen.
+func Item(w io.Writer, s term.Screen, i store.InboxItem, numbered bool) {
+	const before = "          "
 	what := i.Kind
 	if !strings.HasPrefix(i.Item, "TASK-") {
 		what = ralph.Named(what, i.TaskID)
 	}
-	fmt.Fprintf(w, "%-10s %s %s\n", i.Item, what, text.VisibleLine(i.Title))
+	head := s.Paint(term.Yellow, term.Pad(i.Item, len(before)))
+	fmt.Fprintln(w, s.Hang(head, what+" "+s.Paint(term.Bold, text.VisibleLine(i.Title))))
+	if i.Asks != "" {
+		fmt.Fprintln(w, s.Hang(before, text.VisibleLine(i.Asks)))
+	}
 	said := Said(i)
 	if i.Kind == "permission" {
 		said = text.Request(said)
 	}
-	Whole(w, "           ", said)
+	Whole(w, s, before, said)
 	for _, l := range i.Diff {
-		fmt.Fprintf(w, "           %s\n", text.Visible(l))
+		fmt.Fprintln(w, s.Hang(before, text.Visible(l)))
 	}
 	if !i.Expires.IsZero() {
-		fmt.Fprintf(w, "           answers itself with deny at %s\n", i.Expires.Local().Format("15:04:05"))
+		fmt.Fprintf(w, "%sdenied at %s unless you say\n", before, text.When(i.Expires.Time, time.Now()))
 	}
 	for n, o := range i.Options {
 		mark := " "
@@ -42,14 +51,14 @@ func Item(w io.Writer, i store.InboxItem, numbered bool) {
 		if numbered {
 			mark += fmt.Sprintf(" %d)", n+1)
 		}
-		fmt.Fprintf(w, "           %s %s\n", mark, text.VisibleLine(o))
+		fmt.Fprintln(w, s.Hang(before+mark+" ", text.VisibleLine(o)))
 	}
 }
 
 // Whole writes all lines of a text, each with the same prefix.
-func Whole(w io.Writer, before, said string) {
+func Whole(w io.Writer, s term.Screen, before, said string) {
 	for l := range strings.Lines(strings.Trim(text.Visible(said), "\n")) {
-		fmt.Fprintln(w, strings.TrimRight(before+l, " \t\n"))
+		fmt.Fprintln(w, strings.TrimRight(s.Hang(before, strings.TrimRight(l, " \t\n")), " "))
 	}
 }
 
@@ -73,52 +82,155 @@ func choices(i store.InboxItem) []choice {
 
 // A Dialogue asks a person about inbox items, one after the other.
 type Dialogue struct {
-	In    *bufio.Scanner
-	Out   io.Writer
-	Inbox func(ctx context.Context) ([]store.InboxItem, error)
-	Do    func(ctx context.Context, args []string) error // runs a ralph command
+	In     *bufio.Scanner
+	Out    io.Writer
+	Screen term.Screen
+	Inbox  func(ctx context.Context) ([]store.InboxItem, error)
+	Change func(ctx context.Context, i store.InboxItem) error // shows the lines that are decided on, if any
+	Do     func(ctx context.Context, args []string) error     // runs a ralph command
+
+	passed map[string]bool // items that are decided, or left for later
+
+	mu      sync.Mutex
+	pending *decided // that can be taken back
 }
 
-// Run asks about every item. Decisions are carried out by the corresponding commands.
-func (d Dialogue) Run(ctx context.Context) error {
-	passed := map[string]bool{}
-	decided, later := 0, 0
+// regret is how long a decision can be taken back.
+const regret = 10 * time.Second
+
+// A decided item is one whose command has not run yet.
+type decided struct {
+	item store.InboxItem
+	args []string
+	at   *time.Timer
+}
+
+// Run asks about every item. Decisions are carried out by the corresponding commands, once they cannot be taken back.
+func (d *Dialogue) Run(ctx context.Context) error {
+	d.passed = map[string]bool{}
+	count, later := 0, 0
 	for {
 		inbox, err := d.Inbox(ctx)
 		if err != nil {
 			return err
 		}
-		item, left := nextItem(inbox, passed)
+		item, left := d.next(inbox)
 		if item == nil {
+			held := d.held()
+			if !d.flush(ctx) {
+				count-- // it is asked about again
+			}
+			if held {
+				continue // of a plan something may be left
+			}
 			break
 		}
-		later = len(passed) + left
 		fmt.Fprintf(d.Out, "\n(%d left)\n", left)
-		Item(d.Out, *item, true)
-		done, leave, err := d.ask(ctx, *item)
+		Item(d.Out, d.Screen, *item, true)
+		if err := d.Change(ctx, *item); err != nil {
+			return err
+		}
+		did, args, err := d.ask(ctx, *item)
 		if err != nil {
 			return err
 		}
-		if leave {
-			break
+		switch did {
+		case leave:
+			d.flush(ctx)
+			_, err := fmt.Fprintf(d.Out, "\n%s, %d left for later\n", text.Count(count, "decision"), later+left)
+			return err
+		case back:
+			if d.takeBack() {
+				count--
+			}
+			continue
+		case postpone:
+			later++
+		case decide:
+			if !d.flush(ctx) {
+				count--
+			}
+			count++
+			d.hold(ctx, *item, args)
 		}
-		if done {
-			decided++
-			later--
-		} else {
-			passed[keyOf(*item)] = true
-		}
+		d.pass(*item)
 	}
-	_, err := fmt.Fprintf(d.Out, "\n%s, %d left for later\n", text.Count(decided, "decision"), later)
+	_, err := fmt.Fprintf(d.Out, "\n%s, %d left for later\n", text.Count(count, "decision"), later)
 	return err
+}
+
+// What a person does about an item.
+type outcome int
+
+const (
+	postpone outcome = iota // leave it for later
+	decide
+	back  // take the last decision back
+	leave // end
+)
+
+// pass notes that an item is not asked about for now.
+func (d *Dialogue) pass(i store.InboxItem) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.passed[keyOf(i)] = true
+}
+
+// hold keeps a decision until the next one, or until it can be taken back no longer.
+func (d *Dialogue) hold(ctx context.Context, i store.InboxItem, args []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pending = &decided{item: i, args: args}
+	d.pending.at = time.AfterFunc(regret, func() { d.flush(ctx) })
+	fmt.Fprintf(d.Out, "  b takes this back, for %s\n", text.Span(regret.Seconds()))
+}
+
+// takeBack drops the decision that has not been carried out; false if there is none.
+func (d *Dialogue) takeBack() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.pending == nil {
+		fmt.Fprintln(d.Out, "  nothing can be taken back any more")
+		return false
+	}
+	d.pending.at.Stop()
+	d.passed[keyOf(d.pending.item)] = false
+	d.pending = nil
+	return true
+}
+
+// flush carries out the decision that has been held; false if that failed, and its item is asked about again.
+func (d *Dialogue) flush(ctx context.Context) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.pending
+	if d.pending = nil; p == nil {
+		return true
+	}
+	p.at.Stop()
+	d.passed[keyOf(p.item)] = false
+	err := d.Do(ctx, p.args)
+	if err != nil {
+		fmt.Fprintf(d.Out, "  %s: %s\n", p.item.Item, text.Line(advice.Explain(err), 500))
+	}
+	return err == nil
+}
+
+// held reports whether a decision can be taken back.
+func (d *Dialogue) held() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.pending != nil
 }
 
 func keyOf(i store.InboxItem) string { return fmt.Sprint(i.Kind, i.TaskID, i.Ref.ID) }
 
-// nextItem returns the first item that was not skipped, and the number of such items.
-func nextItem(inbox []store.InboxItem, passed map[string]bool) (item *store.InboxItem, left int) {
+// next returns the first item that was not passed, and the number of such items.
+func (d *Dialogue) next(inbox []store.InboxItem) (item *store.InboxItem, left int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for i := range inbox {
-		if passed[keyOf(inbox[i])] || len(choices(inbox[i])) == 0 {
+		if d.passed[keyOf(inbox[i])] || len(choices(inbox[i])) == 0 {
 			continue
 		}
 		if left++; item == nil {
@@ -128,33 +240,53 @@ func nextItem(inbox []store.InboxItem, passed map[string]bool) (item *store.Inbo
 	return item, left
 }
 
-// ask asks about one item until it is answered or skipped, or the person leaves.
-func (d Dialogue) ask(ctx context.Context, i store.InboxItem) (done, leave bool, err error) {
+// ask asks about one item until it is decided or passed, or the person leaves.
+func (d *Dialogue) ask(ctx context.Context, i store.InboxItem) (did outcome, args []string, err error) {
 	list := choices(i)
 	for {
 		fmt.Fprint(d.Out, "  "+menu(list, len(i.Options))+" > ")
 		typed, ok, err := d.line()
-		if !ok || typed == "q" {
-			return false, true, err
-		}
-		if typed == "" {
-			return false, false, nil
-		}
-		args, err := d.chosen(list, i, typed)
-		if err == nil && args == nil {
+		switch {
+		case !ok || typed == "q":
+			return leave, nil, err
+		case typed == "":
+			return postpone, nil, nil
+		case typed == "b":
+			return back, nil, nil
+		case typed == "?":
+			Whole(d.Out, d.Screen, "  ", help(list, len(i.Options)))
 			continue
 		}
-		if err == nil {
-			err = d.Do(ctx, args)
-		}
+		args, err := d.chosen(list, i, typed)
 		switch {
-		case err == nil && (args[1] == "list" || args[0] == "inbox"):
-			continue // shown, but not decided yet
+		case err == nil && args == nil:
+			continue
+		case err == nil && (args[1] == "list" || args[0] == "inbox"): // it shows something
+			err = d.Do(ctx, args)
 		case err == nil:
-			return true, false, nil
+			return decide, args, nil
 		}
-		fmt.Fprintf(d.Out, "  %s\n", text.Line(advice.Explain(err), 500))
+		if err != nil {
+			fmt.Fprintf(d.Out, "  %s\n", text.Line(advice.Explain(err), 500))
+		}
 	}
+}
+
+// help explains what can be typed, one line each.
+func help(list []choice, options int) string {
+	var lines []string
+	for _, c := range list {
+		switch {
+		case c.key != "":
+			lines = append(lines, c.key+"      "+c.label)
+		case options > 0:
+			lines = append(lines, fmt.Sprintf("1-%d    one of the options", options), "words  "+c.label)
+		default:
+			lines = append(lines, "words  "+c.label)
+		}
+	}
+	lines = append(lines, "b      take the last decision back", "Enter  leave it for later", "q      end")
+	return strings.Join(lines, "\n")
 }
 
 // menu lists what can be typed.
@@ -170,15 +302,19 @@ func menu(list []choice, options int) string {
 			parts = append(parts, c.label)
 		}
 	}
-	return strings.Join(append(parts, "Enter: later", "q: leave"), ", ")
+	return strings.Join(append(parts, "b: take back", "?: help", "Enter: later", "q: leave"), ", ")
 }
 
 // chosen returns the command for the typed text; nil for none.
-func (d Dialogue) chosen(list []choice, i store.InboxItem, typed string) ([]string, error) {
+func (d *Dialogue) chosen(list []choice, i store.InboxItem, typed string) ([]string, error) {
 	short := slices.ContainsFunc(list, func(c choice) bool { return c.key == typed })
 	if list[0].key == "" && !short {
-		if n, err := strconv.Atoi(typed); err == nil && n >= 1 && n <= len(i.Options) {
+		n, err := strconv.Atoi(typed)
+		switch {
+		case err == nil && n >= 1 && n <= len(i.Options):
 			typed = i.Options[n-1]
+		case utf8.RuneCountInString(typed) == 1:
+			return nil, fmt.Errorf("%q is too short for an answer, and none of the keys: ? lists them", typed)
 		}
 		return append(list[0].args, "--", typed), nil
 	}
@@ -204,11 +340,11 @@ func (d Dialogue) chosen(list []choice, i store.InboxItem, typed string) ([]stri
 		}
 		return append(c.args, "--", said), nil
 	}
-	return nil, fmt.Errorf("%q is none of the keys", typed)
+	return nil, fmt.Errorf("%q is none of the keys: ? lists them", typed)
 }
 
 // line reads a typed line; ok is false at the end of input.
-func (d Dialogue) line() (typed string, ok bool, err error) {
+func (d *Dialogue) line() (typed string, ok bool, err error) {
 	if !d.In.Scan() {
 		return "", false, d.In.Err()
 	}

@@ -13,18 +13,17 @@ import (
 // A Kind is how the items of one kind are named, shown, asked about and decided on. A new kind is a row of [kinds], and
 // a query in package store that finds its items.
 type Kind struct {
-	Look   ralph.Look
-	Form   Form
-	Band   bool // on every page of the dashboard, above all else
-	Listed bool // `ralph status` names its items
+	Look ralph.Look
+	Form Form
+	Band bool // on every page of the dashboard, above all else
 
-	name    string                           // of an item: {id} and {task} are filled in
-	command func(i store.InboxItem) string   // that answers an item, with {id} and {task}
-	choices func(i store.InboxItem) []choice // in a dialogue; nil for none
-	same    func(i store.InboxItem) string   // what items have in common that are one row; nil: each stands alone
-	gist    func(i store.InboxItem) string   // an item in a line; nil: its text
-	approve decision                         // nil if it is not answered with yes or no
-	reject  decision
+	name     string                           // of an item: {id} and {task} are filled in
+	commands func(i store.InboxItem) []string // that answer an item, with {id} and {task}
+	choices  func(i store.InboxItem) []choice // in a dialogue; nil for none
+	same     func(i store.InboxItem) string   // what items have in common that are one row; nil: each stands alone
+	gist     func(i store.InboxItem) string   // an item in a line; nil: its text
+	approve  decision                         // nil if it is not answered with yes or no
+	reject   decision
 }
 
 // A Form is how the dashboard has a person decide on an item.
@@ -54,8 +53,8 @@ func KindOf(kind string) Kind { return kinds[kind] }
 // kinds are the kinds of inbox items.
 var kinds = map[string]Kind{
 	"permission": {
-		Look: ralph.Look{Icon: "🔑", Label: "Permission", Colour: "purple"}, Form: FormPermission, Band: true, Listed: true,
-		name: "P{id}", command: says("ralph approve P{id}, or ralph reject P{id}"),
+		Look: ralph.Look{Icon: "🔑", Label: "Permission", Colour: "purple"}, Form: FormPermission, Band: true,
+		name: "P{id}", commands: says("ralph approve P{id}", "ralph reject P{id}"),
 		choices: func(i store.InboxItem) []choice {
 			return []choice{does("a", "allow", "approve", i.Item), does("d", "deny", "reject", i.Item)}
 		},
@@ -67,41 +66,47 @@ var kinds = map[string]Kind{
 		},
 	},
 	"question": {
-		Look: ralph.Look{Icon: "❓", Label: "Question", Colour: "yellow"}, Form: FormAnswer, Listed: true,
-		name: "Q{id}", command: says("ralph answer Q{id} TEXT"),
+		Look: ralph.Look{Icon: "❓", Label: "Question", Colour: "yellow"}, Form: FormAnswer,
+		name: "Q{id}", commands: says(`ralph answer Q{id} "TEXT"`),
 		choices: func(i store.InboxItem) []choice { return []choice{does("", "your answer", "answer", id(i))} },
 	},
 	"merging": {
 		Look: ralph.Look{Icon: "⇢", Label: "Merging is paused", Colour: "red"}, Form: FormResume, Band: true,
-		name: "merge", command: says("ralph resume --merging"),
+		name: "merge", commands: says("ralph resume --merging"),
 	},
 	"behind": {
 		Look: ralph.Look{Icon: "⇢", Label: "Not on your branch yet", Colour: "yellow"},
-		name: "branch", command: func(i store.InboxItem) string { return i.Command },
+		name: "branch", commands: func(i store.InboxItem) []string { return i.Commands },
+	},
+	"trouble": {
+		Look: ralph.Look{Icon: "⚠", Label: "Trouble", Colour: "red"}, Form: FormDecide,
+		name: "{sort}", commands: func(i store.InboxItem) []string { return append(i.Commands, "ralph approve {sort}") },
+		choices: func(i store.InboxItem) []choice { return []choice{does("s", "seen", "approve", i.Item)} },
+		approve: seen, reject: seen,
 	},
 	"blocker": {
 		Look: ralph.Look{Icon: "🚫", Label: "Blocker", Colour: "orange"}, Form: FormResolve,
-		name: "C{id}", command: says("ralph resolve C{id} DECISION"),
+		name: "C{id}", commands: says(`ralph resolve C{id} "DECISION"`),
 		choices: resolving, same: sameReason,
 	},
 	"flag": {
-		Look: ralph.Look{Icon: "🚩", Label: "Flag", Colour: "red"}, Form: FormResolve, Listed: true,
-		name: "C{id}", command: says("ralph resolve C{id} DECISION"),
+		Look: ralph.Look{Icon: "🚩", Label: "Flag", Colour: "red"}, Form: FormResolve,
+		name: "C{id}", commands: says(`ralph resolve C{id} "DECISION"`),
 		choices: resolving,
 	},
 	"tests changed": {
 		Look: ralph.Look{Icon: "🔍", Label: "Tests changed", Colour: "purple"}, Form: FormHeld,
-		name: "C{id}", command: says("ralph approve C{id}, or ralph reject C{id} REASON"),
+		name: "C{id}", commands: says("ralph approve C{id}", `ralph reject C{id} "WHY"`),
 		choices: held, approve: reviewed(true), reject: reviewed(false),
 	},
 	"review": {
 		Look: ralph.Look{Icon: "🔍", Label: "Review", Colour: "purple"}, Form: FormHeld,
-		name: "C{id}", command: says("ralph approve C{id}, or ralph reject C{id}"),
+		name: "C{id}", commands: says("ralph approve C{id}", `ralph reject C{id} "WHY"`),
 		choices: held, approve: reviewed(true), reject: reviewed(false),
 	},
 	"nack": {
 		Look: ralph.Look{Icon: "✋", Label: "Proposal to cancel", Colour: "red"}, Form: FormNack,
-		name: "C{id}", command: says("ralph approve C{id}, or ralph reject C{id}"),
+		name: "C{id}", commands: says("ralph approve C{id}", `ralph reject C{id} "WHY"`),
 		choices: func(i store.InboxItem) []choice {
 			return []choice{does("a", "approve", "approve", i.Item), does("r", "reject", "reject", i.Item)}
 		},
@@ -110,7 +115,7 @@ var kinds = map[string]Kind{
 	},
 	"dependency": {
 		Look: ralph.Look{Icon: "⛓", Label: "Dependency", Colour: "orange"}, Form: FormDependency,
-		name: "TASK-{task}", command: says("ralph task retry {id}, or ralph task unblock {task} --on {id}"),
+		name: "TASK-{task}", commands: says("ralph retry {id}", "ralph task unblock {task} --on {id}"),
 		choices: func(i store.InboxItem) []choice {
 			return []choice{
 				does("r", "retry TASK-"+id(i), "task", "retry", id(i)),
@@ -121,7 +126,7 @@ var kinds = map[string]Kind{
 	},
 	"failed": {
 		Look: ralph.Look{Icon: "✕", Label: "Failed", Colour: "red"}, Form: FormRetry,
-		name: "TASK-{task}", command: says("ralph task retry {task}, or ralph task cancel {task}"),
+		name: "TASK-{task}", commands: says(`ralph retry {task} "HOW"`, "ralph cancel {task}"),
 		choices: func(i store.InboxItem) []choice {
 			return []choice{does("r", "retry", "task", "retry", task(i)), does("c", "cancel", "task", "cancel", task(i))}
 		},
@@ -129,7 +134,7 @@ var kinds = map[string]Kind{
 	},
 	"claim": {
 		Look: ralph.Look{Icon: "👤", Label: "Claimed for long", Colour: "blue"},
-		name: "TASK-{task}", command: says("ralph chat complete {task}, or ralph chat release {task}"),
+		name: "TASK-{task}", commands: says("ralph chat complete {task}", "ralph chat release {task}"),
 		choices: func(i store.InboxItem) []choice {
 			return []choice{
 				does("c", "complete", "chat", "complete", task(i)), does("r", "release", "chat", "release", task(i)),
@@ -138,7 +143,7 @@ var kinds = map[string]Kind{
 	},
 	"plan": { // decided on by the names of its parts
 		Look: ralph.Look{Icon: "☰", Label: "Plan", Colour: "blue"}, Form: FormPlan,
-		name: "PLAN-{id}", command: says("ralph inbox PLAN-{id}, or ralph approve PLAN-{id}, or ralph reject PLAN-{id}"),
+		name: "PLAN-{id}", commands: says("ralph inbox PLAN-{id}", "ralph approve PLAN-{id}", "ralph reject PLAN-{id}"),
 		choices: func(i store.InboxItem) []choice { // decide only on the parts that were shown
 			of, all := "--feature="+i.Title, append([]string{"--"}, itemNames(i.Parts)...)
 			return []choice{
@@ -152,7 +157,7 @@ var kinds = map[string]Kind{
 	},
 	"amendment": {
 		Look: ralph.Look{Icon: "✎", Label: "Amendment", Colour: "blue"}, Form: FormAmendment,
-		name: "A{id}", command: says("ralph approve A{id}, or ralph reject A{id}"),
+		name: "A{id}", commands: says("ralph approve A{id}", "ralph reject A{id}"),
 		choices: func(i store.InboxItem) []choice {
 			return append(held(i), does("d", "show what it changes", "amendment", "list", id(i)))
 		},
@@ -170,7 +175,7 @@ var kinds = map[string]Kind{
 	},
 	"proposal": {
 		Look: ralph.Look{Icon: "💭", Label: "Suggested task", Colour: "teal"}, Form: FormProposal,
-		name: "TASK-{task}", command: says("ralph approve TASK-{task}, or ralph reject TASK-{task}"),
+		name: "TASK-{task}", commands: says("ralph approve TASK-{task}", "ralph reject TASK-{task}"),
 		choices: func(i store.InboxItem) []choice {
 			return []choice{
 				does("a", "approve", "approve", i.Item),
@@ -189,11 +194,11 @@ var kinds = map[string]Kind{
 	},
 	"suggestion": {
 		Look: ralph.Look{Icon: "💭", Label: "Suggestion", Colour: "teal"}, Form: FormSuggestion,
-		name: "C{id}", command: func(i store.InboxItem) string {
+		name: "C{id}", commands: func(i store.InboxItem) []string {
 			if i.Action == "split" {
-				return "ralph task split {id}, or ralph reject C{id}"
+				return []string{"ralph task split {id}", "ralph reject C{id}"}
 			}
-			return "ralph approve C{id}, or ralph reject C{id}"
+			return []string{"ralph approve C{id}", "ralph reject C{id}"}
 		},
 		choices: suggested, same: sameSuggestion, approve: takeUp,
 		reject: func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
@@ -202,7 +207,7 @@ var kinds = map[string]Kind{
 	},
 	"learning": {
 		Look: ralph.Look{Icon: "💡", Label: "A claim about checks", Colour: "yellow"}, Form: FormDecide,
-		name: "L{id}", command: says("ralph approve L{id}, or ralph reject L{id}"),
+		name: "L{id}", commands: says("ralph approve L{id}", "ralph reject L{id}"),
 		choices: func(i store.InboxItem) []choice {
 			return []choice{does("a", "it holds", "approve", i.Item), does("f", "forget it", "reject", i.Item)}
 		},
@@ -211,9 +216,14 @@ var kinds = map[string]Kind{
 	},
 }
 
-// says returns the same command for all items of a kind.
-func says(command string) func(store.InboxItem) string {
-	return func(store.InboxItem) string { return command }
+// seen takes a trouble off the list; it comes back if it happens again.
+func seen(tx *store.Tx, i store.InboxItem, _, _ string) (string, error) {
+	return "off the list until it happens again", tx.ClearTrouble(i.Sort)
+}
+
+// says returns the same commands for all items of a kind.
+func says(commands ...string) func(store.InboxItem) []string {
+	return func(store.InboxItem) []string { return commands }
 }
 
 func id(i store.InboxItem) string { return strconv.FormatInt(i.Ref.ID, 10) }
@@ -291,14 +301,17 @@ func learned(said string, change func(*ralph.Learning)) decision {
 	}
 }
 
-// Of returns the name of an item in approve, reject and answer, and the command that answers it.
-func Of(i store.InboxItem) (item, command string) {
+// Of returns the name of an item in approve, reject and answer, and the commands that answer it.
+func Of(i store.InboxItem) (item string, commands []string) {
 	k, ok := kinds[i.Kind]
 	if !ok {
-		return "", ""
+		return "", nil
 	}
-	fill := strings.NewReplacer("{task}", task(i), "{id}", id(i))
-	return fill.Replace(k.name), fill.Replace(k.command(i))
+	fill := strings.NewReplacer("{task}", task(i), "{id}", id(i), "{sort}", i.Sort)
+	for _, c := range k.commands(i) {
+		commands = append(commands, fill.Replace(c))
+	}
+	return fill.Replace(k.name), commands
 }
 
 // Label is what kind of flag or suggestion an item is, such as "blocking, security"; "" for other kinds.
@@ -322,7 +335,7 @@ func Gist(i store.InboxItem) string {
 	if gist := kinds[i.Kind].gist; gist != nil {
 		return gist(i)
 	}
-	return i.Text
+	return cmp.Or(i.Asks, i.Text)
 }
 
 // All returns the inbox with names and commands.
@@ -345,7 +358,7 @@ func WaitsOfPlan(tx *store.Tx, feature int64) ([]store.InboxItem, error) {
 
 func named(list []store.InboxItem) []store.InboxItem {
 	for n, i := range list {
-		list[n].Item, list[n].Command = Of(i)
+		list[n].Item, list[n].Commands = Of(i)
 		named(i.Parts)
 	}
 	return list

@@ -19,8 +19,9 @@ func TestEveryKindIsKnown(t *testing.T) {
 			continue
 		}
 		for _, action := range []string{"", "task", "split", "adopt", "undo"} {
-			i := store.InboxItem{Kind: kind, TaskID: 7, Ref: store.Reference{ID: 9}, Action: action, Command: "ralph x"}
-			name, command := Of(i)
+			i := store.InboxItem{Kind: kind, TaskID: 7, Ref: store.Reference{ID: 9}, Sort: "run", Action: action, Commands: []string{"ralph x"}}
+			name, commands := Of(i)
+			command := strings.Join(commands, " ")
 			if !strings.HasPrefix(command, "ralph ") || strings.ContainsAny(name+command, "{}") || name == "" {
 				t.Errorf("%s (%s): %q, %q", kind, action, name, command)
 			}
@@ -37,8 +38,8 @@ func TestEveryKindIsKnown(t *testing.T) {
 			t.Errorf("nothing finds items of %q", kind)
 		}
 	}
-	if name, command := Of(store.InboxItem{Kind: "unheard"}); name+command != "" || Cause(store.InboxItem{}) != "" {
-		t.Errorf("a kind that is not known is %q, %q", name, command)
+	if name, commands := Of(store.InboxItem{Kind: "unheard"}); name != "" || commands != nil || Cause(store.InboxItem{}) != "" {
+		t.Errorf("a kind that is not known is %q, %q", name, commands)
 	}
 }
 

@@ -109,6 +109,9 @@ type line struct {
 	client *http.Client
 	at     int64 // the last event handled
 	stored int64 // the last position stored
+
+	trouble string // the kind under which a failure is recorded
+	failed  string // why the last notification was dropped; "" if it was delivered
 }
 
 // begin checks the receivers and loads their positions. The position of a new receiver is stored at
@@ -147,9 +150,17 @@ func (n *Notifier) lines() ([]*line, error) {
 			reader = fmt.Sprintf("%s#%d", reader, taken[reader])
 		}
 		name := fmt.Sprintf("%d (%s)", i+1, r.label())
-		lines = append(lines, &line{Notifier: n, to: r, name: name, reader: reader, client: client})
+		lines = append(lines, &line{Notifier: n, to: r, name: name, reader: reader, client: client, trouble: troubleOf(i)})
 	}
 	return lines, nil
+}
+
+// troubleOf names the trouble of the receiver with an index.
+func troubleOf(i int) string {
+	if i == 0 {
+		return store.TroubleNotify
+	}
+	return fmt.Sprintf("%s-%d", store.TroubleNotify, i+1)
 }
 
 // run delivers to one receiver until ctx ends or everything is delivered.
@@ -271,11 +282,13 @@ func (l *line) deliver(ctx context.Context, note Notification) bool {
 		return struct{}{}, l.send(ctx, note)
 	}, backoff.WithBackOff(waits), backoff.WithMaxTries(uint(l.Tries)), backoff.WithMaxElapsedTime(0))
 	if err == nil {
+		l.failed = ""
 		return true
 	}
 	if ctx.Err() != nil {
 		return false
 	}
+	l.failed = fmt.Sprintf("The last notification to %s was dropped: %v", l.name, err)
 	l.Log.Warn("a notification was dropped",
 		"receiver", l.name, "type", string(note.Type), "event", note.Data.EventID, "error", err)
 	return true
@@ -286,7 +299,13 @@ func (l *line) save(ctx context.Context) {
 	if l.at == l.stored {
 		return
 	}
-	err := l.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.SetReaderPosition(l.reader, l.at) })
+	err := l.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		err := tx.ClearTrouble(l.trouble)
+		if l.failed != "" {
+			err = tx.SetTrouble(store.Trouble{Kind: l.trouble, What: l.failed, Command: "ralph notify"})
+		}
+		return errors.Join(err, tx.SetReaderPosition(l.reader, l.at))
+	})
 	if err != nil {
 		l.Log.Warn("cannot store a receiver's position in the log of events; some notifications may come twice",
 			"receiver", l.name, "error", err)
@@ -321,6 +340,19 @@ func (n *Notifier) Test(ctx context.Context, now time.Time) ([]TestResult, error
 		})
 	}
 	return results, g.Wait()
+}
+
+// Delivered forgets the troubles of receivers that took a test.
+func Delivered(tx *store.Tx, results []TestResult) error {
+	for i, r := range results {
+		if r.Error != "" {
+			continue
+		}
+		if err := tx.ClearTrouble(troubleOf(i)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Full tells the receivers, once, that nothing can be stored. It needs no database.

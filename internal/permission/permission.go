@@ -61,6 +61,8 @@ type Tools struct {
 	Edits    []string // the tools that change files
 	Reads    []string // the tools that read files, whose rules have paths
 	Fetch    string   // fetches a URL
+	Others   []string // the other tools that it has of its own
+	Servers  string   // what the names of MCP servers' tools begin with
 	Settings []string // globs of files in a project that set the agent's permissions
 	Own      []string // globs of those Settings that the agent writes itself
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // A Rule is "Tool" or "Tool(pattern)".
@@ -55,6 +56,37 @@ func (t Tools) ParseRule(text string) (Rule, error) {
 		return refuse("has a path that is no valid glob")
 	}
 	return r, nil
+}
+
+// CheckDenies refuses a rule of deny or ask that can hold nothing back: one with the name of no tool, or a pattern that
+// no use of its tool matches. The error is a [ralph.FieldError].
+func (t Tools) CheckDenies(rule string) error {
+	r, err := t.ParseRule(rule)
+	if err != nil {
+		return err
+	}
+	refuse := func(problem string) error {
+		return &ralph.FieldError{Field: "rule " + quoted(rule), Problem: problem}
+	}
+	known := slices.Concat([]string{t.Shell, t.Edit, t.Fetch}, t.Edits, t.Reads, t.Others)
+	names := func(k string) bool { return wild(r.tool, k) }
+	if !strings.HasPrefix(r.tool, t.Servers) && !slices.ContainsFunc(known, names) {
+		if near := text.Near(r.tool, known); near != "" {
+			return refuse("names no tool: did you mean " + near + "?")
+		}
+		some := []string{t.Edit, t.Reads[0], t.Shell, t.Fetch, t.Servers + "*"}
+		return refuse("names no tool: such names are " + strings.Join(some, ", "))
+	}
+	segments := strings.Split(r.pattern, "/")
+	switch {
+	case r.file && strings.HasSuffix(r.pattern, "/"):
+		return refuse("matches no file: write " + quoted(r.tool+"("+r.pattern+"**)") + " for all below the folder")
+	case r.file && slices.Contains(segments, ".."):
+		return refuse(`matches no file: write the path from the project, from "/" or from "~/", without ".."`)
+	case r.tool == t.Fetch && !r.bare && !strings.HasPrefix(r.pattern, "domain:"):
+		return refuse("matches no address: write " + quoted(t.Fetch+"(domain:example.com)"))
+	}
+	return nil
 }
 
 func quoted(s string) string { return `"` + s + `"` }

@@ -94,10 +94,13 @@ func (p *Project) withheld() (list []ralph.Cause) {
 // Said describes the sandbox and what it does not enforce.
 func (c Confinement) Said() string {
 	said := c.Sandbox.Name
+	if said == "" { // nobody has looked
+		return ""
+	}
 	if c.project != nil && c.project.Config.Sandbox.Mode == "off" {
 		said += " (sandbox: off)"
 		if os.Geteuid() == 0 {
-			said += "; as root, from whom it keeps nothing: ralph's own tokens can be read (docs/sandbox.md)"
+			said += " (you are root: nothing is kept from agents, ralph's own tokens included)"
 		}
 		return said
 	}
@@ -108,7 +111,7 @@ func (c Confinement) Said() string {
 		said += " (" + strings.Join(c.Sandbox.Why, "; ") + ")"
 	}
 	if os.Geteuid() == 0 {
-		said += "; as root, from whom it keeps less (docs/sandbox.md)"
+		said += " (weaker: you are root)"
 	}
 	return said
 }

@@ -20,6 +20,7 @@ import (
 	"ralph/internal/permission"
 	"ralph/internal/secret"
 	"ralph/internal/state"
+	"ralph/internal/text"
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/agent"
@@ -281,8 +282,13 @@ func (p *Project) CheckAgent(name string) error {
 	}
 	known := append(slices.Collect(maps.Keys(p.Config.Agents)), ralph.DefaultAgent)
 	slices.Sort(known)
+	known = slices.Compact(known)
+	if ready := text.Near(name, append(kinds.Names(), known...)); ready != "" {
+		return &ralph.FieldError{Field: "agent", Problem: fmt.Sprintf("%q is not configured; did you mean %s? "+
+			"`agents: {%s: {}}` in ralph.yaml adds it (there are: %s)", name, ready, ready, strings.Join(known, ", "))}
+	}
 	return &ralph.FieldError{Field: "agent", Problem: fmt.Sprintf("%q is not configured: add it below agents in "+
-		"ralph.yaml (there are: %s)", name, strings.Join(slices.Compact(known), ", "))}
+		"ralph.yaml (there are: %s)", name, strings.Join(known, ", "))}
 }
 
 // CheckReviewer refuses an agent that is not configured, or has no tools with which it could review.
@@ -364,7 +370,11 @@ func (p *Project) Permissions() (permission.Rules, error) {
 		rules []string
 	}{{"permissions.allow", c.Allow}, {"permissions.ask", c.Ask}, {"permissions.deny", c.Deny}} {
 		for _, rule := range list.rules {
-			if _, err := claude.Tools.ParseRule(rule); err != nil {
+			_, err := claude.Tools.ParseRule(rule)
+			if list.key != "permissions.allow" {
+				err = claude.Tools.CheckDenies(rule)
+			}
+			if err != nil {
 				return permission.Rules{}, fmt.Errorf("%s: %w", list.key, err)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"ralph/internal/advice"
 	"ralph/internal/files"
 	"ralph/internal/inbox"
+	"ralph/internal/text"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -75,6 +76,11 @@ func Since(tx *store.Tx, since time.Time) (Report, error) {
 	if err == nil {
 		r, err = WithWaiting(tx, r)
 	}
+	if err != nil {
+		return r, err
+	}
+	runs, err := tx.RunEnds(nightRuns)
+	r.runs = len(slices.DeleteFunc(runs, func(r ralph.Run) bool { return !r.EndedAt.IsZero() && r.EndedAt.Before(since) }))
 	r.Since, r.Until, r.named = ralph.At(since), tx.Now(), "since "+moment(ralph.At(since), tx.Now())
 	return r, err
 }
@@ -185,13 +191,8 @@ func brief(tx *store.Tx, f store.SessionFilter) (Report, error) {
 	return assemble(tx, f, sessions, nil)
 }
 
-// moment names a time, without the date if it is today.
-func moment(at, now ralph.Time) string {
-	if at.Local().Format(time.DateOnly) == now.Local().Format(time.DateOnly) {
-		return at.Local().Format("15:04")
-	}
-	return at.Local().Format("Jan 2 15:04")
-}
+// moment names a time, without the date if it is of the last hours.
+func moment(at, now ralph.Time) string { return text.When(at.Time, now.Time) }
 
 func gather(tx *store.Tx, f store.SessionFilter) (Report, error) {
 	sessions, err := tx.Results(f)
@@ -285,7 +286,10 @@ func WithWaiting(tx *store.Tx, r Report) (Report, error) {
 		return Report{}, err
 	}
 	for _, i := range waits {
-		r.Waiting = append(r.Waiting, Waiting{Kind: i.Kind, TaskID: i.TaskID, Text: inbox.Said(i), Command: i.Command})
+		r.Waiting = append(r.Waiting, Waiting{
+			Kind: i.Kind, TaskID: i.TaskID, Item: i.Item, Title: i.Title,
+			Asks: inbox.Gist(i), Text: inbox.Said(i), Commands: i.Commands,
+		})
 	}
 	lines, err := advice.Merging(tx)
 	r.Merging = append(r.Merging, lines...)

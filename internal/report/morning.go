@@ -60,22 +60,14 @@ func (c Changed) String() string {
 		parts = append(parts, text.Count(n, "commit")+on)
 	}
 	if c.Files > 0 {
-		parts = append(parts, fmt.Sprintf("%s (+%d -%d)", text.Count(c.Files, "file"), c.Added, c.Removed))
-	}
-	all := strings.Join(parts, ", ")
-	if len(c.Kept) == 0 {
-		return all
-	}
-	if all != "" {
-		all += "; "
+		parts = append(parts, fmt.Sprintf("%s (+%d −%d)", text.Count(c.Files, "file"), c.Added, c.Removed))
 	}
 	if c.KeptFiles > 0 {
-		all += text.Count(c.KeptFiles, "file") + " "
+		parts = append(parts, "not merged: "+text.Count(c.KeptFiles, "file"))
+	} else if n := len(c.Kept); n > 0 {
+		parts = append(parts, "not merged: "+text.Count(n, "session"))
 	}
-	if n := len(c.Kept); n > fewCommits {
-		return all + fmt.Sprintf("not merged, and kept as %d refs below %s", n, strings.TrimSuffix(ralph.ChangeRefs, "/"))
-	}
-	return all + "not merged, and kept as " + strings.Join(c.Kept, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // on adds a branch that has commits; "" is none.
@@ -207,9 +199,23 @@ func (r Report) Morning() []string {
 	return append([]string{joined(r.Headline())}, r.Rest()...)
 }
 
-// Rest are the lines of the morning below the headline.
+// explained reports whether the figures say why the run ended.
+func (r Report) explained() bool {
+	switch *r.ExitStatus {
+	case ralph.ExitOK:
+		return r.Figures.Tasks > 0
+	case ralph.ExitFailed:
+		return r.Figures.Failed > 0
+	case ralph.ExitWaiting:
+		return r.Figures.NeedsYou > 0
+	}
+	return false
+}
+
+// Rest are the lines of the morning below the headline. Why the run ended is one of them where the figures do not
+// say so.
 func (r Report) Rest() (lines []string) {
-	if r.ExitStatus != nil {
+	if r.ExitStatus != nil && !r.explained() {
 		lines = append(lines, r.ending())
 	}
 	if changed := r.Changed.String(); changed != "" {

@@ -22,25 +22,25 @@ func TestWhatWasChanged(t *testing.T) {
 		want     string
 	}{
 		{"nothing", []ralph.Session{{}}, nil, ""},
-		{"commits without a change", []ralph.Session{said}, nil, "1 commit (0123456), 2 files (+5 -1)"},
+		{"commits without a change", []ralph.Session{said}, nil, "1 commit (0123456), 2 files (+5 −1)"},
 		{
 			"the same files twice",
 			[]ralph.Session{said, {Commits: []string{id}, Files: files}},
 			nil,
-			"2 commits (0123456, 0123456), 2 files (+10 -2)",
+			"2 commits (0123456, 0123456), 2 files (+10 −2)",
 		},
 		{
 			"merged, by several sessions",
 			[]ralph.Session{{Files: files, Commits: []string{"x", "y"}}, {Files: files[:1]}},
 			&ralph.Change{State: ralph.Merged, To: "batch", Commit: id, Files: append(files, ralph.FileChange{Path: "c", Added: 1})},
-			"1 commit on trunk (0123456), 3 files (+6 -1)",
+			"1 commit on trunk (0123456), 3 files (+6 −1)",
 		},
 		{"the branch had it already", []ralph.Session{{Files: files}}, &ralph.Change{State: ralph.Merged, To: id}, ""},
 		{
 			"not merged",
 			[]ralph.Session{{Files: files}},
 			&ralph.Change{State: ralph.Held, SessionID: "s"},
-			"2 files not merged, and kept as refs/ralph/changes/s",
+			"not merged: 2 files",
 		},
 		{"dropped", []ralph.Session{{Files: files}}, &ralph.Change{State: ralph.Dropped, SessionID: "s"}, ""},
 		{
@@ -75,10 +75,10 @@ func TestTheSumOfWhatWasChanged(t *testing.T) {
 	for _, task := range tasks {
 		sum.merge(task)
 	}
-	if got, want := tasks[1].String(), "1 commit passed, not on main yet (2), 1 file (+1 -0)"; got != want {
+	if got, want := tasks[1].String(), "1 commit passed, not on main yet (2), 1 file (+1 −0)"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	want := "2 commits on main, 1 of them not yet (1, 2), 2 files (+3 -0); 2 files not merged, and kept as refs/ralph/changes/s"
+	want := "2 commits on main, 1 of them not yet (1, 2), 2 files (+3 −0), not merged: 2 files"
 	if got := sum.String(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
@@ -162,7 +162,7 @@ func TestTheMorning(t *testing.T) {
 	}
 	r.Figures = figuresOf(r.Tasks)
 	want := "5 tasks, 1 min 15 s, $1.50: 2 merged (1 proved, 1 not looked at), 1 failed, 1 needs you, 1 not finished\n" +
-		"ended: failed: TASK-2 (exit status 3)\nchanged: 1 file (+4 -0)"
+		"changed: 1 file (+4 −0)"
 	if got := strings.Join(r.Morning(), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

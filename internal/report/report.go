@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/term"
 	"ralph/internal/text"
 )
 
@@ -50,7 +51,8 @@ type Receipt struct {
 	TaskID   int64        `json:"task_id"`
 	Title    string       `json:"title"`
 	Feature  string       `json:"feature"`
-	Status   ralph.Status `json:"status"`
+	Status   ralph.Status `json:"-"`
+	State    string       `json:"status"` // see [ralph.Task.Key]
 	Reason   string       `json:"status_reason"`
 	Waits    ralph.Waits  `json:"waits"`
 	Attempts int          `json:"attempts"` // over the task's whole life
@@ -93,11 +95,17 @@ type Flag struct {
 
 // Waiting is one thing that waits for a person.
 type Waiting struct {
-	Kind    string `json:"kind"`
-	TaskID  int64  `json:"task_id"`
-	Text    string `json:"text"`
-	Command string `json:"command"` // that answers it
+	Kind     string   `json:"kind"`
+	TaskID   int64    `json:"task_id"`
+	Item     string   `json:"item"`  // its name in the inbox
+	Title    string   `json:"title"` // of its task
+	Asks     string   `json:"asks"`  // what is to be decided, in a line
+	Text     string   `json:"text"`
+	Commands []string `json:"commands"` // each answers it in another way
 }
+
+// Command returns the commands in one line.
+func (w Waiting) Command() string { return strings.Join(w.Commands, " · ") }
 
 // nothing is the change of a task that has none.
 func nothing() Changed { return Changed{Branches: []string{}, Commits: []string{}, Kept: []string{}} }
@@ -106,7 +114,7 @@ func nothing() Changed { return Changed{Branches: []string{}, Commits: []string{
 func receiptOf(t ralph.Task) Receipt {
 	return Receipt{
 		TaskID: t.ID, Title: t.Title, Feature: t.Feature,
-		Status: t.Status, Reason: t.StatusReason, Waits: t.Waits, Attempts: t.Attempts,
+		Status: t.Status, State: t.Key(), Reason: t.StatusReason, Waits: t.Waits, Attempts: t.Attempts,
 		Verify: []ralph.Check{}, Flags: []Flag{}, Notes: []string{}, Numbers: []int{}, Changed: nothing(),
 		CostKnown: true, Agents: []ralph.By{},
 	}
@@ -179,8 +187,7 @@ func (r Report) Write(w io.Writer, format string) error {
 func (r Report) render(w *bytes.Buffer, format string) error {
 	switch format {
 	case "text":
-		r.text(w)
-		return nil
+		return r.WriteText(w, term.Screen{}, false)
 	case "md":
 		r.markdown(w)
 		return nil
@@ -205,7 +212,7 @@ func (r Report) parallel() bool {
 
 // took says what the task took; parallel says to name its sessions' numbers.
 func (c Receipt) took(parallel bool) string {
-	spent := time.Duration(c.Seconds) * time.Second
+	spent := text.Span(c.Seconds)
 	cost := text.Cost(c.CostUSD, c.CostKnown, c.Tokens.Sum())
 	if !strings.Contains(cost, "tokens") {
 		cost += fmt.Sprintf(", %d tokens", c.Tokens.Sum())
@@ -222,7 +229,7 @@ func (c Receipt) took(parallel bool) string {
 		took += ", number " + strings.Join(numbers, ", then ")
 	}
 	if waited := time.Duration(c.MergeSeconds) * time.Second; waited > 0 {
-		took += fmt.Sprintf(", %s until it was merged", waited)
+		took += fmt.Sprintf(", %s until it was merged", text.Span(waited.Seconds()))
 	}
 	if c.TimesSentBack > 0 {
 		took += ", sent back " + text.Count(c.TimesSentBack, "time")
@@ -230,29 +237,23 @@ func (c Receipt) took(parallel bool) string {
 	return took
 }
 
-func (r Report) text(w *bytes.Buffer) {
-	for _, l := range r.Morning() {
-		fmt.Fprintln(w, l)
-	}
-	r.tasks(w)
-	r.waiting(w, len(r.Waiting))
-	if r.Sandbox != "" {
-		fmt.Fprintf(w, "\nsandbox: %s\n", line(r.Sandbox))
-	}
-}
-
-// fewWaiting is how many waiting items are listed at the end of a run.
-const fewWaiting = 10
-
-// WriteEnd writes the summary of a run that has ended: the morning comes last, next to the
-// terminal's prompt.
-func (r Report) WriteEnd(w io.Writer) error {
+// WriteText writes the report for people: what became of each task, what waits for them, and the figures last, next to
+// the terminal's prompt. With details it adds who worked, with how many tokens.
+func (r Report) WriteText(w io.Writer, s term.Screen, details bool) error {
 	var b bytes.Buffer
-	r.tasks(&b)
-	r.waiting(&b, fewWaiting)
-	fmt.Fprintln(&b)
-	for _, l := range r.Morning() {
-		fmt.Fprintln(&b, l)
+	r.tasks(&b, s, details)
+	r.waiting(&b, s)
+	if b.Len() > 0 {
+		fmt.Fprintln(&b)
+	}
+	for i, l := range r.Morning() {
+		if i == 0 && len(r.Waiting) > 0 {
+			l += " → ralph inbox"
+		}
+		fmt.Fprintln(&b, s.Hang("", l))
+	}
+	if details && r.Sandbox != "" {
+		fmt.Fprintln(&b, s.Hang("sandbox: ", line(r.Sandbox)))
 	}
 	_, err := w.Write(b.Bytes())
 	return err
@@ -265,44 +266,140 @@ func (r Report) listed() []Receipt {
 	})
 }
 
-// tasks writes the result of each task.
-func (r Report) tasks(w *bytes.Buffer) {
-	for _, t := range r.listed() {
-		fmt.Fprintf(w, "\nTASK-%-4d %-11s %s\n           %s\n           %s\n",
-			t.TaskID, t.Status, line(t.Title), line(t.Reason), t.took(r.parallel()))
-		if changed := t.Changed.String(); changed != "" {
-			fmt.Fprintf(w, "           changed: %s\n", changed)
+// marks begin the rows of tasks, by group.
+var marks = map[Group]struct {
+	sign  string
+	style term.Style
+}{
+	Merged: {"✔", term.Green}, Failed: {"✘", term.Red}, NeedsYou: {"?", term.Yellow}, Unfinished: {"○", term.Dim},
+}
+
+// figures are the last columns of a task's row.
+func (c Receipt) figures() string {
+	parts := []string{text.Span(c.Seconds), text.Cost(c.CostUSD, c.CostKnown, c.Tokens.Sum())}
+	if c.Changed.Files > 0 {
+		parts = append([]string{fmt.Sprintf("+%d −%d", c.Changed.Added, c.Changed.Removed)}, parts...)
+	}
+	if n := len(c.Changed.Commits); n > 0 {
+		parts = append([]string{ralph.ShortID(c.Changed.Commits[n-1])}, parts...)
+	} else if c.Sessions > 1 {
+		parts = append([]string{text.Count(c.Sessions, "session")}, parts...)
+	}
+	if p := c.Changed.Proof; p != nil && len(p.Proved) > 0 {
+		parts = append(parts, "proved")
+	}
+	return strings.Join(parts, "  ")
+}
+
+// tasks writes a row for each task, and below it what a person should know of it.
+func (r Report) tasks(w *bytes.Buffer, s term.Screen, details bool) {
+	list := r.listed()
+	names, titles := 0, 0
+	for _, t := range list {
+		names = max(names, len(fmt.Sprintf("TASK-%d", t.TaskID)))
+		titles = max(titles, term.Width(line(t.Title)))
+	}
+	for _, t := range list {
+		if s.Columns > 0 {
+			titles = min(titles, max(20, s.Columns-names-6-term.Width(t.figures())))
 		}
-		if p := t.Changed.Proof; p != nil && len(p.Proved)+p.Idle > 0 {
-			fmt.Fprintf(w, "           %s\n", line(p.String()))
+	}
+	indent := strings.Repeat(" ", names+4)
+	for _, t := range list {
+		group := GroupOf(ralph.Task{Status: t.Status, Waits: t.Waits})
+		mark := marks[group]
+		title := term.Pad(s.Clip(line(t.Title), titles), titles)
+		fmt.Fprintf(w, "%s %s  %s  %s\n", s.Paint(mark.style, mark.sign),
+			term.Pad(fmt.Sprintf("TASK-%d", t.TaskID), names), title, s.Paint(term.Dim, t.figures()))
+		say := func(style term.Style, text string) {
+			for i, l := range s.Wrap(text, len(indent)) {
+				if i > 0 {
+					l = strings.TrimLeft(l, " ")
+				}
+				fmt.Fprintln(w, strings.TrimRight(indent+s.Paint(style, l), " "))
+			}
+		}
+		asked := r.asked(t.TaskID)
+		if group != Merged && len(asked) == 0 || details {
+			say("", line(t.Reason))
+		}
+		for _, p := range asked {
+			for l := range strings.Lines(whole(p.Asks, "")) {
+				say("", strings.TrimRight(l, "\n"))
+			}
+			say(term.Dim, p.Command())
+		}
+		if details {
+			r.details(say, t)
 		}
 		for _, c := range t.Verify {
-			if !c.Passed {
-				fmt.Fprintf(w, "           failed: %s (exit %d)\n", line(c.Command), c.Exit)
+			if !c.Passed && (group != Merged || details) {
+				say("", fmt.Sprintf("failed: %s (exit %d)", line(c.Command), c.Exit))
 			}
 		}
 		for _, n := range t.Notes {
-			fmt.Fprintf(w, "           ! %s\n", line(n))
+			say(term.Yellow, "! "+line(n))
 		}
 		for _, f := range t.Flags {
-			fmt.Fprintf(w, "           %s\n", whole(f.String(), "             "))
+			for l := range strings.Lines(whole(f.String(), "  ")) {
+				say(term.Yellow, strings.TrimRight(l, "\n"))
+			}
+		}
+		if group == Failed {
+			say(term.Dim, fmt.Sprintf(`ralph diff %d · ralph retry %d "HOW"`, t.TaskID, t.TaskID))
 		}
 	}
-	for i, l := range r.Merging {
-		if i == 0 {
-			fmt.Fprintln(w)
-		}
-		fmt.Fprintln(w, line(l))
+	for _, l := range r.Merging {
+		fmt.Fprintln(w, s.Hang("", line(l)))
 	}
 }
 
-// waiting writes what waits for people, at most that many items.
-func (r Report) waiting(w *bytes.Buffer, most int) {
-	if len(r.Waiting) > 0 {
-		fmt.Fprintf(w, "\nwaiting for you (%d, see `ralph inbox`):\n", len(r.Waiting))
+// asked returns what waits of a task for people. Its flags and a failure have lines of their own.
+func (r Report) asked(task int64) (list []Waiting) {
+	for _, p := range r.Waiting {
+		if p.TaskID == task && p.Kind != "failed" && p.Kind != "flag" {
+			list = append(list, p)
+		}
 	}
-	for _, p := range r.Waiting[:min(most, len(r.Waiting))] {
-		fmt.Fprintf(w, "  %s: %s\n    %s\n", ralph.Named(p.Kind, p.TaskID), whole(p.Text, "      "), p.Command)
+	return list
+}
+
+// details says who worked on a task, what it changed, and what proves it.
+func (r Report) details(say func(style term.Style, text string), t Receipt) {
+	say("", t.took(r.parallel()))
+	if changed := t.Changed.String(); changed != "" {
+		say("", "changed: "+changed)
+	}
+	if p := t.Changed.Proof; p != nil && len(p.Proved)+p.Idle > 0 {
+		say("", line(p.String()))
+	}
+}
+
+// fewWaiting is how many waiting items are listed; `ralph inbox` has all.
+const fewWaiting = 10
+
+// waiting writes what waits for people besides the tasks of the report, in the inbox's order.
+func (r Report) waiting(w *bytes.Buffer, s term.Screen) {
+	rows := map[int64]bool{}
+	for _, t := range r.listed() {
+		rows[t.TaskID] = true
+	}
+	list := slices.DeleteFunc(slices.Clone(r.Waiting), func(p Waiting) bool { return rows[p.TaskID] })
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s\n", s.Paint(term.Bold, "Also needs you"))
+	for _, p := range list[:min(fewWaiting, len(list))] {
+		name := ""
+		if p.TaskID != 0 && p.Item != fmt.Sprintf("TASK-%d", p.TaskID) {
+			name = fmt.Sprintf("TASK-%d  ", p.TaskID)
+		}
+		first := fmt.Sprintf("%s  %s", s.Paint(term.Yellow, term.Pad(p.Item, 6)), name)
+		fmt.Fprintln(w, s.Hang(first, whole(p.Asks, "        ")))
+		fmt.Fprintf(w, "        %s\n", s.Paint(term.Dim, p.Command()))
+	}
+	if more := len(list) - fewWaiting; more > 0 {
+		fmt.Fprintf(w, "and %d more: ralph inbox\n", more)
 	}
 }
 
@@ -364,7 +461,8 @@ func (r Report) markdown(w *bytes.Buffer) {
 	}
 	for _, t := range r.listed() {
 		took := t.took(r.parallel())
-		fmt.Fprintf(w, "| %d | %s | %s | %s | %s |\n", t.TaskID, cell(t.Title), t.Status, cell(t.Reason), cell(took))
+		fmt.Fprintf(w, "| %d | %s | %s | %s | %s |\n",
+			t.TaskID, cell(t.Title), strings.ReplaceAll(t.State, "_", " "), cell(t.Reason), cell(took))
 	}
 	for i, l := range r.Merging {
 		if i == 0 {
@@ -376,7 +474,7 @@ func (r Report) markdown(w *bytes.Buffer) {
 		if i == 0 {
 			fmt.Fprint(w, "\n## Waiting for you\n\n")
 		}
-		fmt.Fprintf(w, "- %s: %s — %s\n", ralph.Named(p.Kind, p.TaskID), cells(p.Text), cell(p.Command))
+		fmt.Fprintf(w, "- %s: %s — %s\n", ralph.Named(p.Kind, p.TaskID), cells(p.Text), cell(p.Command()))
 	}
 	noted := false
 	for _, t := range r.Tasks {
@@ -470,7 +568,7 @@ func (r Report) junit(w *bytes.Buffer) error {
 			c.Failure = &junitText{Message: line(t.Reason), Text: t.failures()}
 		default:
 			suite.Skipped++
-			c.Skipped = &junitText{Message: line(string(t.Status) + ": " + t.Reason)}
+			c.Skipped = &junitText{Message: line(t.State + ": " + t.Reason)}
 		}
 		total += t.Seconds
 		suite.Cases = append(suite.Cases, c)
@@ -513,7 +611,7 @@ func (r Report) Annotate(w io.Writer) error {
 	}
 	for _, p := range r.Waiting {
 		if p.Kind != "failed" {
-			annotation(&b, "warning", ralph.Named(p.Kind, p.TaskID), p.Text+"\n"+p.Command)
+			annotation(&b, "warning", ralph.Named(p.Kind, p.TaskID), p.Text+"\n"+p.Command())
 		}
 	}
 	for _, t := range r.Tasks {

@@ -43,7 +43,13 @@ func sample(text string) report.Report {
 	status := 3
 	r.RunID, r.ExitStatus, r.Reason, r.Sandbox = 7, &status, "failed: TASK-2 "+text, "bubblewrap"
 	r.Merging = []string{"TASK-4 Merge waits for its merge (1 of 1) " + text}
-	r.Waiting = []report.Waiting{{Kind: "question", TaskID: 3, Text: "red or blue? " + text, Command: "ralph answer Q5 TEXT"}, {Kind: "failed", TaskID: 2, Text: "x", Command: "ralph task retry 2"}}
+	r.Waiting = []report.Waiting{
+		{
+			Kind: "question", Item: "Q5", TaskID: 3, Asks: "red or blue? " + text, Text: "red or blue? " + text,
+			Commands: []string{`ralph answer Q5 "TEXT"`},
+		},
+		{Kind: "failed", Item: "TASK-2", TaskID: 2, Asks: "x", Text: "x", Commands: []string{`ralph retry 2 "HOW"`, "ralph cancel 2"}},
+	}
 	return r
 }
 
@@ -88,15 +94,15 @@ func TestWhatPeopleDecideOnIsWhole(t *testing.T) {
 	long := "1. " + strings.Repeat("x", 600) + "end"
 	text := "Which one?\n" + long + "\n\n  2. neither"
 	r := sample("")
-	r.Waiting[0].Text = text
+	r.Waiting[0].Text, r.Waiting[0].Asks = text, text
 	r.Tasks[0].Flags[0].What = text
 	for format, want := range map[string][]string{
 		"text": {
-			"  question TASK-3: Which one?\n      " + long + "\n      \n        2. neither\n    ralph answer Q5 TEXT\n",
-			"flagged (blocking, bug): Which one?\n             " + long + "\n             \n               2. neither → ralph resolve C8",
+			" Which one?\n          " + long + "\n\n            2. neither\n          ralph answer Q5 \"TEXT\"\n",
+			"flagged (blocking, bug): Which one?\n            " + long + "\n\n              2. neither → ralph resolve C8",
 		},
 		"md": {
-			"- question TASK-3: Which one?<br>" + long + "<br><br>  2. neither — ralph answer Q5 TEXT\n",
+			"- question TASK-3: Which one?<br>" + long + "<br><br>  2. neither — ralph answer Q5 \"TEXT\"\n",
 			"bug\\): Which one?<br>" + long + "<br><br>  2. neither → ralph resolve C8",
 		},
 	} {

@@ -3,21 +3,23 @@ package show
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"ralph"
+	"ralph/internal/term"
 	"ralph/internal/text"
 )
 
 // Amendment writes what an amendment changes in its task.
-func Amendment(w io.Writer, m ralph.Amendment, t ralph.Task, s Screen) {
+func Amendment(w io.Writer, m ralph.Amendment, t ralph.Task, s term.Screen) {
 	fmt.Fprintf(w, "amendment %d of TASK-%d %s\n", m.ID, t.ID, text.Line(t.Title, ralph.MaxTitle))
-	fmt.Fprintf(w, "%s, proposed by %s on %s\n", m.Status, text.Line(m.Author, 40), Minute(m.Created.Time))
+	fmt.Fprintf(w, "%s, proposed by %s on %s\n", m.Status, text.Line(m.Author, 40), text.When(m.Created.Time, time.Now()))
 	fmt.Fprintf(w, "because: %s\n", text.VisibleLine(m.Rationale))
 	if m.DecidedBy != "" {
 		fmt.Fprintf(w, "decided by %s: %s\n", text.Line(m.DecidedBy, 40), text.VisibleLine(m.Note))
 	}
 	if !m.RolledBack.IsZero() {
-		fmt.Fprintf(w, "rolled back on %s\n", Minute(m.RolledBack.Time))
+		fmt.Fprintf(w, "rolled back on %s\n", text.When(m.RolledBack.Time, time.Now()))
 	}
 	before := m.Patch.Of(t)
 	if m.Before != nil {
@@ -25,7 +27,7 @@ func Amendment(w io.Writer, m ralph.Amendment, t ralph.Task, s Screen) {
 	}
 	fmt.Fprintln(w)
 	for _, line := range m.Patch.Diff(before) {
-		colour := map[byte]string{'+': "32", '-': "31"}[line[0]]
+		colour := map[byte]term.Style{'+': term.Green, '-': term.Red}[line[0]]
 		fmt.Fprintln(w, s.Paint(colour, text.Visible(line)))
 	}
 }

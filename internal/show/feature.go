@@ -36,7 +36,7 @@ func Feature(w io.Writer, v FeatureView) {
 		fmt.Fprintf(w, "verify  %s\n", c)
 	}
 	for _, t := range v.Tasks {
-		fmt.Fprintf(w, "TASK-%-5d %-11s %s\n", t.ID, t.Status, text.Line(t.Title, 100))
+		fmt.Fprintf(w, "TASK-%-5d %-9s %s\n", t.ID, t.Word(), text.Line(t.Title, 100))
 	}
 }
 
@@ -58,7 +58,7 @@ func progress(w io.Writer, f ralph.Feature, p store.Progress) {
 		if n == 0 {
 			continue
 		}
-		counts = append(counts, fmt.Sprintf("%d %s", n, s))
+		counts = append(counts, fmt.Sprintf("%d %s", n, s.Group()))
 		if s != ralph.Proposed && s != ralph.Rejected && s != ralph.Cancelled {
 			wanted += n
 		}

@@ -13,38 +13,40 @@ import (
 
 	"ralph"
 	"ralph/internal/advice"
-	"ralph/internal/config"
 	"ralph/internal/inbox"
 	"ralph/internal/report"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/store"
 )
 
 // A StatusView is what `ralph status --json` prints.
 type StatusView struct {
-	Running  bool                 `json:"running"`
-	Run      *ralph.Run           `json:"run"`            // in progress, or the last that did something; null for none
-	Morning  []string             `json:"morning"`        // its summary, by lines
-	Figures  report.Figures       `json:"figures"`        // of the same
-	Last     *Completed           `json:"last_completed"` // null if no session completed a task
-	Sessions []ralph.Session      `json:"sessions"`       // in progress
-	Parallel []advice.Session     `json:"-"`              // if there are several
-	Counts   map[ralph.Status]int `json:"counts"`
-	Waiting  int                  `json:"waiting_for_people"`
-	Outside  []int64              `json:"unaccepted"`     // completed tasks that nothing recorded explains
-	Inbox    []store.InboxItem    `json:"inbox"`          // of it: permissions, the first questions and flags
-	Kinds    map[string]int       `json:"inbox_counts"`   // the number of inbox items of each kind
-	Merging  MergesView           `json:"merging"`        // the merge queue
-	Lines    []string             `json:"-"`              // its description
-	Reverted []ralph.Reverted     `json:"reverted"`       // completed tasks whose changes people have reverted
-	Resting  []store.AgentState   `json:"agents_resting"` // agents for which no session starts now, and why
-	Limits   ralph.Limits         `json:"limits"`         // of the run in progress, or else of the next one
-	Today    float64              `json:"cost_today_usd"` // since midnight, over all runs
-	Windows  []ralph.UsageWindow  `json:"usage_windows"`
-	Here     string               `json:"-"` // this machine, if there may be others
-	Ports    [2]int               `json:"-"` // the first port of the workspaces, and the number per workspace
-	Now      ralph.Time           `json:"-"`
-	Strange  string               `json:"-"` // a note on the tasks in Outside
+	Running  bool                `json:"running"`
+	Run      *ralph.Run          `json:"run"`            // in progress, or the last that did something; null for none
+	Morning  []string            `json:"morning"`        // its summary, by lines
+	Figures  report.Figures      `json:"figures"`        // of the same
+	Last     *Completed          `json:"last_completed"` // null if no session completed a task
+	Sessions []ralph.Session     `json:"sessions"`       // in progress
+	Parallel []advice.Session    `json:"-"`              // if there are several
+	Counts   map[string]int      `json:"counts"`         // of tasks, see [ralph.Task.Key]
+	Waiting  int                 `json:"waiting_for_people"`
+	Outside  []int64             `json:"unaccepted"`     // completed tasks that nothing recorded explains
+	Inbox    []store.InboxItem   `json:"inbox"`          // of it: permissions, the first questions and flags
+	Kinds    map[string]int      `json:"inbox_counts"`   // the number of inbox items of each kind
+	Merging  MergesView          `json:"merging"`        // the merge queue
+	Lines    []string            `json:"-"`              // its description
+	Reverted []ralph.Reverted    `json:"reverted"`       // completed tasks whose changes people have reverted
+	Resting  []store.AgentState  `json:"agents_resting"` // agents for which no session starts now, and why
+	Limits   ralph.Limits        `json:"limits"`         // of the run in progress, or else of the next one
+	Today    float64             `json:"cost_today_usd"` // since midnight, over all runs
+	Windows  []ralph.UsageWindow `json:"usage_windows"`
+	Summed   bool                `json:"-"` // the summary is of all runs since a moment
+	Blocked  int                 `json:"-"` // tasks that wait for other tasks alone
+	Here     string              `json:"-"` // this machine, if there may be others
+	Ports    [2]int              `json:"-"` // the first port of the workspaces, and the number per workspace
+	Now      ralph.Time          `json:"-"`
+	Strange  string              `json:"-"` // a note on the tasks in Outside
 }
 
 // Completed describes the session that completed a task.
@@ -90,18 +92,11 @@ func (v *StatusView) waits(tx *store.Tx) (err error) {
 	for _, n := range v.Kinds {
 		v.Waiting += n
 	}
-	v.Inbox = []store.InboxItem{}
-	for _, kind := range store.InboxKinds() {
-		if !inbox.KindOf(kind).Listed {
-			continue
-		}
-		some, err := inbox.First(tx, kind, max(namedInStatus+1, v.Kinds["permission"]))
-		if err != nil {
-			return err
-		}
-		v.Inbox = append(v.Inbox, some...)
+	if v.Blocked, err = tx.CountBlocked(); err != nil {
+		return err
 	}
-	return nil
+	v.Inbox, err = inbox.First(tx, "", namedInStatus+v.Kinds["permission"])
+	return err
 }
 
 // ReadStatus reads the status, with the summary of everything since a moment (zero: of the last night), given what
@@ -116,7 +111,7 @@ func ReadStatus(
 	if err != nil {
 		return v, err
 	}
-	v.Morning = []string{}
+	v.Morning, v.Summed = []string{}, !since.IsZero()
 	if err = v.waits(tx); err != nil {
 		return v, err
 	}
@@ -139,8 +134,17 @@ func ReadStatus(
 	if v.Sessions, err = tx.OpenSessions(); err != nil {
 		return v, err
 	}
-	if v.Counts, err = tx.Counts(); err != nil {
+	counts, err := tx.Counts()
+	if err != nil {
 		return v, err
+	}
+	v.Counts = map[string]int{}
+	for status, n := range counts {
+		v.Counts[ralph.Task{Status: status}.Key()] += n
+	}
+	if v.Blocked > 0 { // the others of the blocked need a person
+		v.Counts["needs_you"] -= counts[ralph.Blocked]
+		v.Counts["waiting"], v.Counts["needs_you"] = v.Blocked, v.Counts["needs_you"]+counts[ralph.Blocked]-v.Blocked
 	}
 	if v.Last, err = lastCompleted(tx); err != nil {
 		return v, err
@@ -171,129 +175,131 @@ func sum(amounts map[string]float64) (all float64) {
 	return all
 }
 
-// statusWidth is the maximum width of a session's line, including the session's id.
-const statusWidth = 80
-
-// Status writes the status; with all, also every limit.
-func Status(w io.Writer, v StatusView, all bool) {
-	asking(w, v)
-	standing(w, v)
-	for _, l := range v.Morning {
-		fmt.Fprintf(w, "  %s\n", l)
+// Status writes the status: the run, what needs a person, the queue and the money; with all, also every limit.
+func Status(w io.Writer, s term.Screen, v StatusView, all bool) {
+	line := func(name, said string) {
+		fmt.Fprintln(w, s.Hang(s.Paint(term.Bold, term.Pad(name, 10)), said))
 	}
-	atWork(w, v)
-	lines(w, v.Lines)
+	standing(v, line)
+	atWork(w, s, v)
+	for _, l := range v.Lines {
+		line("merging", text.VisibleLine(l))
+	}
 	for _, a := range v.Resting {
-		fmt.Fprintf(w, "no session of %s before %s: %s\n", a.Agent, a.WaitUntil.Local().Format("Jan 2 15:04:05"),
-			text.Line(a.Reason, 200))
+		until := text.When(a.WaitUntil.Time, v.Now.Time)
+		line("resting", fmt.Sprintf("%s until %s: %s", a.Agent, until, text.Line(a.Reason, 200)))
 	}
-	tally(w, v)
-	waiting(w, v)
+	needsYou(w, s, v)
+	line("queue", tally(v))
+	if c := v.Last; c != nil {
+		line("merged", fmt.Sprintf("TASK-%d %s at %s, %s, %s", c.TaskID, text.Line(c.Title, 60),
+			text.When(c.At.Time, v.Now.Time), text.Count(c.Commits, "commit"), text.Count(c.Learnings, "learning")))
+	}
+	if len(v.Outside) > 0 {
+		line("!", v.Strange)
+	}
+	for _, r := range v.Reverted {
+		line("!", text.VisibleLine(r.String()))
+	}
 	if all {
 		limits(w, v)
-		return
-	}
-	l := v.Limits
-	fmt.Fprintf(w, "spent today: %s of %s; a run ends after %s, %s or %s (`ralph status --limits`)\n",
-		text.Money(v.Today), text.Money(l.MaxDayCostUSD), text.Money(l.MaxCostUSD), span(l.MaxSeconds),
-		text.Count(l.MaxSessions, "session"))
-}
-
-// asking writes the permissions that agents wait for.
-func asking(w io.Writer, v StatusView) {
-	for _, i := range v.Inbox {
-		if i.Kind == "permission" {
-			fmt.Fprintf(w, "needs you now: TASK-%d waits to use\n", i.TaskID)
-			fmt.Fprintf(w, "    %s\n  %s", strings.ReplaceAll(text.Visible(text.Request(i.Text)), "\n", "\n    "), i.Command)
-			if !i.Expires.IsZero() {
-				left := i.Expires.Sub(v.Now.Time).Round(time.Second)
-				fmt.Fprintf(w, " (answers itself with deny in %s)", span(max(0, left.Seconds())))
-			}
-			fmt.Fprintln(w)
-		}
 	}
 }
 
-// standing writes how the run stands, or how the last one ended.
-func standing(w io.Writer, v StatusView) {
+// standing says how the run stands, or how the last one ended, and what it came to.
+func standing(v StatusView, line func(name, said string)) {
+	came := ""
+	if len(v.Morning) > 0 {
+		came = v.Morning[0]
+	}
 	switch {
 	case v.Run == nil:
-		fmt.Fprintln(w, "no run yet")
+		line("idle", "no run yet")
+		return
 	case v.Running:
 		doing := ralph.Doing(v.Run.State, text.Line(v.Run.StateReason, 400), "")
-		if v.Run.State != "ending" && (v.Run.Control == ralph.ControlStop || v.Run.Control == ralph.ControlStopNow) {
-			doing = "stopping" + After(v.Sessions) + "; `ralph resume` goes on, `ralph stop --now` does not wait"
+		switch v.Run.Control {
+		case ralph.ControlStop, ralph.ControlStopNow:
+			if v.Run.State != "ending" {
+				doing = "stopping" + After(v.Sessions) + "; `ralph resume` goes on, `ralph stop --now` does not wait"
+			}
+		case ralph.ControlPause:
+			if len(v.Sessions) > 0 {
+				doing = "pausing" + After(v.Sessions) + "; `ralph resume` goes on"
+			}
 		}
-		since := fmt.Sprintf("running since %s (process %d%s)", v.Run.StartedAt.Local().Format("Jan 2 15:04"),
-			v.Run.PID, v.on(v.Run.Machine))
+		said := fmt.Sprintf("since %s%s", text.When(v.Run.StartedAt.Time, v.Now.Time), v.on(v.Run.Machine))
 		if doing != "running" {
-			since += ", " + doing
+			said += ", " + doing
 		}
-		fmt.Fprintln(w, since)
 		if until := v.Run.WaitUntil; !until.IsZero() {
-			fmt.Fprintf(w, "waits until %s\n", until.Local().Format("Jan 2 15:04:05"))
+			said += ", until " + text.When(until.Time, v.Now.Time)
 		}
+		line("running", said+" · "+came)
 	case v.Run.EndedAt.IsZero():
-		fmt.Fprintf(w, "not running; the last run (process %d%s) was lost: `ralph run` takes up what it left\n",
-			v.Run.PID, v.on(v.Run.Machine))
+		on := v.on(v.Run.Machine)
+		line("lost", fmt.Sprintf("the last run%s did not end by itself: `ralph run` takes up what it left", on))
+		line("last run", came)
 	default:
-		fmt.Fprintf(w, "not running; the last run ended %s\n", v.Run.EndedAt.Local().Format("Jan 2 15:04"))
+		if !v.Summed {
+			came = "last run: " + came
+		}
+		line("idle", "since "+text.When(v.Run.EndedAt.Time, v.Now.Time)+" · "+came)
+	}
+	for i, l := range v.Morning {
+		if i > 0 {
+			line("", text.VisibleLine(l))
+		}
 	}
 }
 
 // atWork writes the sessions in progress.
-func atWork(w io.Writer, v StatusView) {
+func atWork(w io.Writer, s term.Screen, v StatusView) {
+	width := s.Columns
+	if width == 0 {
+		width = 80
+	}
 	for _, l := range v.Parallel {
 		if v.Running {
 			if v.Ports[1] > 0 {
 				l.Port = v.Ports[0] + (l.Number-1)*v.Ports[1]
 			}
-			line := l.Line(v.Now, statusWidth-10)
-			if l.Session != nil {
-				line = fmt.Sprintf("%-*s  %.8s", statusWidth-10, line, l.Session.ID)
-			}
-			fmt.Fprintln(w, line)
+			fmt.Fprintln(w, l.Line(v.Now, width))
 		}
 	}
-	for _, s := range v.Sessions {
-		if v.Running && len(v.Parallel) > 0 && s.Number > 0 && s.RunID == v.Run.ID {
+	for _, one := range v.Sessions {
+		if v.Running && len(v.Parallel) > 0 && one.Number > 0 && one.RunID == v.Run.ID {
 			continue
 		}
-		who := ""
-		if s.Worker != "" {
-			who = s.Worker + " "
+		name := "working"
+		if one.Worker != "" {
+			name = text.Line(one.Worker, 40)
 		}
-		doing := workspace(s, v.Ports)
-		if verifies := s.Verifies(v.Now); verifies != "" {
+		doing := text.Span(v.Now.Sub(one.StartedAt.Time).Seconds())
+		if verifies := one.Verifies(v.Now); verifies != "" {
 			doing += ", " + text.Line(verifies, 200)
 		}
-		fmt.Fprintf(w, "%son TASK-%d since %s (session %.8s)%s%s\n", who, s.TaskID, s.StartedAt.Local().Format("15:04:05"),
-			s.ID, v.on(s.Machine), doing)
+		first := s.Paint(term.Bold, term.Pad(name, 10))
+		fmt.Fprintln(w, s.Hang(first, fmt.Sprintf("TASK-%d %s, %s%s%s",
+			one.TaskID, one.State, doing, v.on(one.Machine), workspace(one, v.Ports))))
 	}
 }
 
-// tally counts the tasks, and names the last completed one and what was changed outside of ralph.
-func tally(w io.Writer, v StatusView) {
+// tally counts the open tasks, and says what was spent today.
+func tally(v StatusView) string {
 	var counts []string
-	for _, s := range ralph.Statuses {
-		if n := v.Counts[s]; n > 0 && s != ralph.Cancelled && s != ralph.Rejected {
-			counts = append(counts, fmt.Sprintf("%d %s", n, s))
+	for _, word := range []string{"queued", "running", "merging", "waiting"} {
+		if n := v.Counts[word]; n > 0 || word == "queued" {
+			counts = append(counts, fmt.Sprintf("%d %s", n, word))
 		}
 	}
-	if counts == nil {
-		counts = []string{"no task yet; `ralph run \"TITLE\" --verify COMMAND` adds one and works on it"}
+	said := strings.Join(counts, ", ")
+	if len(v.Counts) == 0 {
+		said = "empty; ralph run \"TITLE\" --verify COMMAND adds a task and works on it"
 	}
-	fmt.Fprintf(w, "tasks: %s\n", strings.Join(counts, ", "))
-	if c := v.Last; c != nil {
-		fmt.Fprintf(w, "last completed: TASK-%d %s (%s, %s, %s)\n", c.TaskID, text.Line(c.Title, 60),
-			c.At.Local().Format("Jan 2 15:04"), text.Count(c.Commits, "commit"), text.Count(c.Learnings, "learning"))
-	}
-	if len(v.Outside) > 0 {
-		fmt.Fprintln(w, "!", v.Strange)
-	}
-	for _, r := range v.Reverted {
-		fmt.Fprintln(w, "!", text.VisibleLine(r.String()))
-	}
+	l := v.Limits
+	return said + fmt.Sprintf(" · today %s of %s · a run: at most %s, %s",
+		text.Money(v.Today), text.Money(l.MaxDayCostUSD), text.Money(l.MaxCostUSD), text.Span(l.MaxSeconds))
 }
 
 // workspaces matches the folder of a session in a workspace, with the workspace's number.
@@ -312,42 +318,60 @@ func workspace(s ralph.Session, ports [2]int) string {
 	return fmt.Sprintf(", in workspace %d, port %d", n, ports[0]+(n-1)*ports[1])
 }
 
-// waiting counts the inbox items by kind, and names the questions and flags.
-func waiting(w io.Writer, v StatusView) {
-	var kinds []string
-	for _, kind := range store.InboxKinds() {
-		if n := v.Kinds[kind]; n > 0 {
-			kinds = append(kinds, fmt.Sprintf("%d %s", n, kind))
-		}
+// namedInStatus is the number of inbox items that `ralph status` names; permissions, for which an agent stands still,
+// are all named.
+const namedInStatus = 4
+
+// needsYou names the first items of the inbox, in its order.
+func needsYou(w io.Writer, s term.Screen, v StatusView) {
+	name := "need you"
+	if v.Waiting == 1 {
+		name = "needs you"
 	}
-	if kinds == nil {
-		fmt.Fprintln(w, "nothing waits for you")
+	if v.Waiting == 0 {
+		fmt.Fprintln(w, s.Paint(term.Bold, term.Pad("needs you", 10))+"nothing")
 		return
 	}
-	fmt.Fprintf(w, "%d waiting for you (%s): `ralph inbox`\n", v.Waiting, strings.Join(kinds, ", "))
-	named := 0
+	shown := 0
 	for _, i := range v.Inbox {
-		if i.Kind == "permission" { // the session that waits for it names it
+		if shown >= namedInStatus && i.Kind != "permission" {
 			continue
 		}
-		if named++; named > namedInStatus {
-			fmt.Fprintln(w, "  and more (`ralph inbox`)")
-			return
+		shown++
+		task := ""
+		if i.TaskID != 0 {
+			task = fmt.Sprintf("TASK-%d", i.TaskID)
 		}
-		fmt.Fprintf(w, "  %s: %s → %s\n", ralph.Named(i.Kind, i.TaskID), text.Line(inbox.Said(i), 120), i.Command)
+		if i.Item == task {
+			task = strings.ReplaceAll(i.Kind, "_", " ")
+		}
+		item := s.Paint(term.Yellow, term.Pad(i.Item, 6))
+		head := s.Paint(term.Bold, term.Pad(name, 10)) + item + "  " + term.Pad(task, 8) + "  "
+		said := inbox.Gist(i)
+		if i.Kind == "permission" {
+			said = text.Request(said)
+			if !i.Expires.IsZero() {
+				left := max(0, i.Expires.Sub(v.Now.Time).Seconds())
+				said += fmt.Sprintf(" (denied in %s unless you say: %s)", text.Span(left), i.Command())
+			}
+			fmt.Fprintln(w, s.Hang(head, text.VisibleLine(said)))
+		} else {
+			fmt.Fprintln(w, head+s.Clip(text.Line(said, 200), s.Columns-term.Width(head)))
+		}
+		name = ""
+	}
+	if more := v.Waiting - shown; more > 0 {
+		fmt.Fprintf(w, "%sand %d more: ralph inbox\n", strings.Repeat(" ", 10), more)
 	}
 }
-
-// namedInStatus is the number of questions and flags that `ralph status` names.
-const namedInStatus = 10
 
 // limits writes each limit with what is used of it.
 func limits(w io.Writer, v StatusView) {
 	l, now := v.Limits, v.Now
 	var r ralph.Run
-	elapsed := "0s"
+	elapsed := "0 s"
 	if v.Running {
-		r, elapsed = *v.Run, max(0, now.Sub(v.Run.StartedAt.Time)).Round(time.Second).String()
+		r, elapsed = *v.Run, text.Span(now.Sub(v.Run.StartedAt.Time).Seconds())
 		fmt.Fprintln(w, "limits of this run:")
 	} else {
 		fmt.Fprintln(w, "limits of the next run:")
@@ -357,7 +381,7 @@ func limits(w io.Writer, v StatusView) {
 	}
 	line("sessions", "%d of %d", r.Sessions, l.MaxSessions)
 	line("tasks", "%d of %d", r.Tasks, l.MaxTasks)
-	line("time", "%s of %s", elapsed, span(l.MaxSeconds))
+	line("time", "%s of %s", elapsed, text.Span(l.MaxSeconds))
 	line("cost", "%s of %s", text.Cost(r.CostUSD, r.CostKnown, r.Tokens), text.Money(l.MaxCostUSD))
 	line("cost today", "%s of %s", text.Money(v.Today), text.Money(l.MaxDayCostUSD))
 	line("without a change", "%d sessions in a row", l.StagnantMaximum)
@@ -365,20 +389,15 @@ func limits(w io.Writer, v StatusView) {
 		used := "unknown"
 		for _, u := range v.Windows {
 			if u.Title() == name && u.ResetsAt.After(now.Time) {
-				used = fmt.Sprintf("%.0f%% (reset %s)", u.Utilization*100, u.ResetsAt.Local().Format("Jan 2 15:04"))
+				used = fmt.Sprintf("%.0f%% (reset %s)", u.Utilization*100, text.When(u.ResetsAt.Time, now.Time))
 			}
 		}
 		line("usage "+name, "%s of %d%%", used, l.Usage[name])
 	}
 	line("attempts of a task", "%d", l.Attempts)
-	line("time of a session", "%s, idle %s", span(l.SessionSeconds), span(l.IdleSeconds))
+	line("time of a session", "%s, idle %s", text.Span(l.SessionSeconds), text.Span(l.IdleSeconds))
 	line("turns of a session", "%d", l.SessionTurns)
 	line("cost of a session", "%s", text.Money(l.SessionCostUSD))
-}
-
-// span formats a duration in seconds.
-func span(seconds float64) string {
-	return config.FormatDuration(time.Duration(seconds * float64(time.Second)))
 }
 
 // After names the tasks whose sessions a run that is stopping waits for (" after TASK-9"); "" if there are none.

@@ -1,3 +1,6 @@
+// Package show formats tasks and sessions as text for terminals and chats. Characters that would
+// control a terminal, hide, or reorder text are made visible. The writers are buffers, so writing
+// never fails.
 package show
 
 import (
@@ -5,9 +8,11 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"ralph"
 	"ralph/internal/report"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -63,18 +68,16 @@ func ReadTask(tx *store.Tx, id int64) (v TaskView, err error) {
 }
 
 // Task writes everything that is shown of a task.
-func Task(w io.Writer, v TaskView) {
+func Task(w io.Writer, s term.Screen, v TaskView) {
 	line := func(name, value string) {
-		if value = strings.TrimSpace(text.Visible(value)); value != "" {
-			fmt.Fprintf(w, "%-12s %s\n", name, strings.ReplaceAll(value, "\n", "\n             "))
+		value = strings.TrimSpace(text.Visible(value))
+		for l := range strings.Lines(value) {
+			fmt.Fprintln(w, s.Hang(s.Paint(term.Dim, term.Pad(name, 13)), strings.TrimRight(l, "\n")))
+			name = ""
 		}
 	}
-	fmt.Fprintf(w, "TASK-%d  %s\n", v.ID, text.Line(v.Title, ralph.MaxTitle))
-	if v.Task.Look() == v.Status.Look() {
-		line("status", string(v.Status)+"  "+v.StatusReason)
-	} else {
-		line("status", "waiting  "+strings.TrimPrefix(v.StatusReason, "waits "))
-	}
+	fmt.Fprintln(w, s.Hang(fmt.Sprintf("TASK-%d  ", v.ID), s.Paint(term.Bold, text.Line(v.Title, ralph.MaxTitle))))
+	line("status", v.Word()+": "+v.StatusReason)
 	line("reverted", v.Reverted)
 	if v.ExternalID != "" {
 		line("imported", text.Line(v.ExternalID+" of "+v.Source, 200))
@@ -102,8 +105,8 @@ func Task(w io.Writer, v TaskView) {
 		line("unseen", "a check that no session sees: "+text.Line(h.Title, 200))
 	}
 	r := v.Receipt
-	line("receipt", fmt.Sprintf("%s, %s, %.0f s, %s", text.Count(r.Attempts, "attempt"),
-		text.Count(r.Sessions, "session"), r.Seconds, text.Cost(r.CostUSD, r.CostKnown, r.Tokens.Sum())))
+	line("receipt", fmt.Sprintf("%s, %s, %s, %s", text.Count(r.Attempts, "attempt"),
+		text.Count(r.Sessions, "session"), text.Span(r.Seconds), text.Cost(r.CostUSD, r.CostKnown, r.Tokens.Sum())))
 	if r.Strangers > 0 {
 		line("strangers", ralph.StrangersRefused(r.Strangers))
 	}
@@ -112,7 +115,31 @@ func Task(w io.Writer, v TaskView) {
 	if p := r.Changed.Proof; p != nil && len(p.Proved)+p.Idle > 0 {
 		line("proof", p.String())
 	}
-	for _, c := range r.Verify {
+	checked(w, r.Verify, line)
+	if v.Description != "" {
+		fmt.Fprintln(w)
+		for l := range strings.Lines(text.Visible(v.Description)) {
+			fmt.Fprintln(w, s.Hang("", strings.TrimRight(l, "\n")))
+		}
+	}
+	if v.Said != "" {
+		fmt.Fprint(w, "\nof its newest change:\n")
+		for l := range strings.Lines(v.Said) {
+			fmt.Fprintf(w, "  %s\n", strings.TrimRight(l, "\n"))
+		}
+	}
+	if len(v.Sessions) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, one := range slices.Backward(v.Sessions) {
+		first := fmt.Sprintf("session %.8s  %s  ", one.ID, text.When(one.StartedAt.Time, time.Now()))
+		fmt.Fprintln(w, s.Hang(first, one.Ended+": "+text.Line(one.Reason, 300)))
+	}
+}
+
+// checked writes how a task's commands ended.
+func checked(w io.Writer, list []ralph.Check, line func(name, value string)) {
+	for _, c := range list {
 		said := "passed"
 		switch {
 		case !c.Passed && c.Error != "":
@@ -122,7 +149,7 @@ func Task(w io.Writer, v TaskView) {
 		case len(c.Excused) > 0:
 			said = fmt.Sprintf("exit %d, excused: %s failed before", c.Exit, text.Line(strings.Join(c.Excused, ", "), 200))
 		}
-		line("checked", fmt.Sprintf("%s: %s (%.1f s)", text.Line(c.Command, 80), said, c.Seconds))
+		line("checked", fmt.Sprintf("%s: %s (%s)", text.Line(c.Command, 80), said, text.Span(c.Seconds)))
 		if len(c.Failures) > 0 {
 			line("", "fails: "+text.Line(strings.Join(c.Failures, ", "), 200))
 		}
@@ -131,17 +158,5 @@ func Task(w io.Writer, v TaskView) {
 				fmt.Fprintf(w, "             | %s\n", strings.TrimRight(l, "\n"))
 			}
 		}
-	}
-	if v.Description != "" {
-		fmt.Fprintf(w, "\n%s\n", text.Visible(v.Description))
-	}
-	if v.Said != "" {
-		fmt.Fprint(w, "\nof its newest change:\n")
-		for l := range strings.Lines(v.Said) {
-			fmt.Fprintf(w, "  %s\n", strings.TrimRight(l, "\n"))
-		}
-	}
-	for _, s := range slices.Backward(v.Sessions) {
-		fmt.Fprintf(w, "\nsession %.8s  %s  %s\n", s.ID, s.Ended, text.Line(s.Reason, 300))
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"ralph"
 	"ralph/internal/show"
+	"ralph/internal/term"
 )
 
 // TestTaskList: a header and colours, where there is something to look at, and a word of
@@ -15,8 +16,7 @@ func TestTaskList(t *testing.T) {
 		{ID: 3, Status: ralph.Failed, Priority: 2, Title: "Back off"},
 		{ID: 12, Status: ralph.NeedsInput, Priority: 0, Title: "Bad \x1b[2J", Origin: ralph.ByAgent},
 	}
-	const header = "TASK       STATUS      PRI TITLE\n"
-	const rows = "TASK-3     failed      P2  Back off\nTASK-12    needs_input P0  Bad <U+001B>[2J, suggested by an agent\n"
+	const rows = "TASK-3   failed     P2   Back off\nTASK-12  needs you  P0   Bad <U+001B>[2J, suggested by an agent\n"
 	for _, c := range []struct {
 		name  string
 		list  show.TaskList
@@ -24,17 +24,18 @@ func TestTaskList(t *testing.T) {
 		want  string
 	}{
 		{"nothing at all", show.TaskList{}, nil, "no tasks\n"},
-		{"all over", show.TaskList{Closed: 2}, nil, "no task is open; `ralph task list --all` shows those that are over (2)\n"},
-		{"open ones", show.TaskList{}, tasks, header + rows},
+		{"all over", show.TaskList{Closed: 2}, nil, "no task is open; 2 merged or cancelled: ralph list --all\n"},
+		{"open ones", show.TaskList{}, tasks, rows},
 		{
-			"more, and some that are over", show.TaskList{More: 7, Closed: 4}, tasks, header + rows +
-				"… and 7 more: --limit 0 shows all, --status and --feature fewer\nover, and not shown: 4; `ralph task list --all` shows all\n",
+			"more, and some that are over", show.TaskList{More: 7, Closed: 4}, tasks, rows +
+				"… and 7 more: --limit 0 shows all, --status and --feature fewer\n4 merged or cancelled: ralph list --all\n",
 		},
 		{
 			"colours",
-			show.TaskList{Screen: show.Screen{Columns: 80, Colours: true}},
+			show.TaskList{Screen: term.Screen{Columns: 80, Colours: true}},
 			tasks[:1],
-			"\x1b[1m" + strings.TrimSuffix(header, "\n") + "\x1b[0m\nTASK-3     \x1b[31mfailed     \x1b[0m P2  Back off\n",
+			"\x1b[1mTASK\x1b[0m    \x1b[1mSTATUS\x1b[0m  \x1b[1mPRI\x1b[0m  \x1b[1mTITLE\x1b[0m\n" +
+				"TASK-3  \x1b[31mfailed\x1b[0m  P2   Back off\n",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -7,17 +7,13 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/term"
 	"ralph/internal/text"
 )
 
-// colours are the terminal codes of the colours of cards.
-var colours = map[string]string{
-	"green": "32", "cyan": "36", "purple": "35", "yellow": "33", "red": "31", "blue": "34", "teal": "96", "orange": "91",
-}
-
 // Timeline writes a card for each signal and each comment; its look depends on verb and kind, never
 // on its text.
-func Timeline(w io.Writer, comments []ralph.Comment, s Screen) {
+func Timeline(w io.Writer, comments []ralph.Comment, s term.Screen) {
 	if len(comments) == 0 {
 		fmt.Fprintln(w, "nothing was said")
 	}
@@ -28,22 +24,22 @@ func Timeline(w io.Writer, comments []ralph.Comment, s Screen) {
 		}
 	}
 	for _, c := range ralph.Threads(comments) {
-		indent, head, colour := "", string(c.Kind), ""
+		indent, head, colour := "", string(c.Kind), term.Style("")
 		if c.ParentID != nil {
 			indent = "    "
 		}
 		if c.Verb != "" {
-			head, colour = fmt.Sprintf("[%s] session %.8s", c.Verb, c.SessionID), colours[c.Verb.Look().Colour]
+			head, colour = fmt.Sprintf("[%s] session %.8s", c.Verb, c.SessionID), term.Looks[c.Verb.Look().Colour]
 		}
-		head = fmt.Sprintf("%d  %s  %s  %s", c.ID, c.Created.Local().Format(time.DateTime), text.Line(c.Author, 40), head)
+		head = fmt.Sprintf("%d  %s  %s  %s", c.ID, text.When(c.Created.Time, time.Now()), text.Line(c.Author, 40), head)
 		fmt.Fprintf(w, "%s%s\n", indent, s.Paint(colour, head))
 		for line := range strings.Lines(text.Visible(c.Body)) {
-			for _, row := range s.wrap(strings.TrimRight(line, "\n"), len(indent)+4) {
+			for _, row := range s.Wrap(strings.TrimRight(line, "\n"), len(indent)+4) {
 				fmt.Fprintf(w, "%s  %s %s\n", indent, s.Paint(colour, "|"), row)
 			}
 		}
 		note := func(format string, args ...any) {
-			for _, line := range s.wrap(fmt.Sprintf(format, args...), len(indent)+2) {
+			for _, line := range s.Wrap(fmt.Sprintf(format, args...), len(indent)+2) {
 				fmt.Fprintf(w, "%s  %s\n", indent, line)
 			}
 		}
@@ -57,7 +53,7 @@ func Timeline(w io.Writer, comments []ralph.Comment, s Screen) {
 			note("holds the task back %s", text.VisibleLine(c.HoldReason))
 		}
 		if !c.Delivered.IsZero() {
-			note("the running session was told at %s", c.Delivered.Local().Format("15:04:05"))
+			note("the running session was told at %s", text.When(c.Delivered.Time, time.Now()))
 		}
 		if !c.ResolvedAt.IsZero() {
 			note("resolved by %s: %s", c.ResolvedBy, text.VisibleLine(c.Decision))

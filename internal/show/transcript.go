@@ -13,6 +13,7 @@ import (
 	"golang.org/x/text/transform"
 
 	"ralph"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/internal/transcript"
 	"ralph/loop/agent/kinds"
@@ -23,14 +24,14 @@ type Printer struct {
 	out    io.Writer
 	raw    bool
 	json   bool
-	screen Screen
+	screen term.Screen
 
 	reader transcript.Reader
 	spoken bool // something has been printed
 }
 
 // NewPrinter prints for a screen; raw prints what the agent printed.
-func NewPrinter(out io.Writer, s Screen, raw, json bool) Printer {
+func NewPrinter(out io.Writer, s term.Screen, raw, json bool) Printer {
 	if raw && s.Columns > 0 {
 		// Lines that are not JSON may contain control characters.
 		out = transform.NewWriter(out, runes.Map(harmless))
@@ -92,9 +93,9 @@ func (p *Printer) End(s ralph.Session) error {
 	took := text.Span(s.CompletedAt.Sub(s.StartedAt.Time).Seconds())
 	end := fmt.Sprintf("%s: %s (%s, %s)", s.State, text.Line(s.Reason, 500), took,
 		text.Cost(s.CostUSD, s.CostKnown, s.Tokens.Sum()))
-	colour := "32"
+	colour := term.Green
 	if s.State == ralph.PhaseFailed {
-		colour = "31"
+		colour = term.Red
 	}
 	return p.line("■ ", colour, end)
 }
@@ -121,26 +122,26 @@ func (p *Printer) entries(list []transcript.Entry) error {
 	return nil
 }
 
-// lineColours are the terminal codes of lines by kind.
-var lineColours = map[string]string{
-	transcript.Start: "2", transcript.Tool: "34", transcript.Answer: "2", transcript.Error: "31",
-	transcript.Told: "36", transcript.Result: "2", transcript.Note: "33",
-	"+": "32", "-": "31", "…": "2", " ": "2",
+// lineColours are the styles of lines by kind.
+var lineColours = map[string]term.Style{
+	transcript.Start: term.Dim, transcript.Tool: term.Blue, transcript.Answer: term.Dim, transcript.Error: term.Red,
+	transcript.Told: term.Cyan, transcript.Result: term.Dim, transcript.Note: term.Yellow,
+	"+": term.Green, "-": term.Red, "…": term.Dim, " ": term.Dim,
 }
 
 // maxColumns limits the width of text on a wide screen, for readability.
 const maxColumns = 110
 
 // line prints one line, wrapped into rows.
-func (p *Printer) line(lead, colour, text string) error {
+func (p *Printer) line(lead string, colour term.Style, text string) error {
 	p.spoken = true
 	s := p.screen
 	s.Columns = min(s.Columns, maxColumns)
-	for _, row := range s.wrap(text, columnsOf(lead)) {
+	for _, row := range s.Wrap(text, term.Width(lead)) {
 		if _, err := fmt.Fprintln(p.out, strings.TrimRight(lead+p.screen.Paint(colour, row), " ")); err != nil {
 			return err
 		}
-		lead = strings.Repeat(" ", columnsOf(lead))
+		lead = strings.Repeat(" ", term.Width(lead))
 	}
 	return nil
 }

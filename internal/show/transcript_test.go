@@ -8,6 +8,7 @@ import (
 
 	"ralph"
 	"ralph/internal/show"
+	"ralph/internal/term"
 )
 
 func TestATranscriptFitsTheTerminal(t *testing.T) {
@@ -18,17 +19,17 @@ func TestATranscriptFitsTheTerminal(t *testing.T) {
 ` + "\x1b[2Jno\u202e JSON\n"
 	for _, tt := range []struct {
 		name   string
-		screen show.Screen
+		screen term.Screen
 		raw    bool
 		want   string
 	}{
-		{"a file", show.Screen{}, false, `I look at the form first. It has a validator already…
+		{"a file", term.Screen{}, false, `I look at the form first. It has a validator already…
 → Bash go test ./internal/form -run TestEmpty -count 1
   ✕ Bash: no
 
 Hm.
 `},
-		{"a narrow terminal", show.Screen{Columns: 30}, false, `I look at the form first. It
+		{"a narrow terminal", term.Screen{Columns: 30}, false, `I look at the form first. It
 has a validator already…
 → Bash go test ./internal/form
   -run TestEmpty -count 1
@@ -36,10 +37,10 @@ has a validator already…
 
 Hm.
 `},
-		{"colours", show.Screen{Columns: 200, Colours: true}, false, "I look at the form first. It has a validator already…\n" +
+		{"colours", term.Screen{Columns: 200, Colours: true}, false, "I look at the form first. It has a validator already…\n" +
 			"→ \x1b[34mBash go test ./internal/form -run TestEmpty -count 1\x1b[0m\n  ✕ \x1b[31mBash: no\x1b[0m\n\nHm.\n"},
-		{"as it was, in a file", show.Screen{}, true, stream},
-		{"as it was, on a terminal", show.Screen{Columns: 80}, true, strings.NewReplacer("\x1b", "\uFFFD", "\u202e", "\uFFFD").Replace(stream)},
+		{"as it was, in a file", term.Screen{}, true, stream},
+		{"as it was, on a terminal", term.Screen{Columns: 80}, true, strings.NewReplacer("\x1b", "\uFFFD", "\u202e", "\uFFFD").Replace(stream)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer

@@ -153,20 +153,39 @@ func Cost(usd float64, known bool, tokens int64) string {
 	return "about " + Money(usd)
 }
 
-// Span formats a duration in seconds.
+// Span formats a duration in seconds: "2.3 s", "45 s", "2 min 6 s", "1 h 5 min".
 func Span(seconds float64) string {
 	seconds = max(0, seconds) // the clock may have been set back
 	if seconds < 10 {
-		return fmt.Sprintf("%.1f s", seconds)
+		return strings.Replace(fmt.Sprintf("%.1f s", seconds), ".0 s", " s", 1)
 	}
 	d := time.Duration(min(seconds, 1e9)) * time.Second
+	two := func(n int, unit string, rest int, small string) string {
+		if rest == 0 {
+			return fmt.Sprintf("%d %s", n, unit)
+		}
+		return fmt.Sprintf("%d %s %d %s", n, unit, rest, small)
+	}
 	switch {
 	case d < time.Minute:
 		return fmt.Sprintf("%.0f s", d.Seconds())
 	case d < time.Hour:
-		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+		return two(int(d.Minutes()), "min", int(d.Seconds())%60, "s")
 	}
-	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+	return two(int(d.Hours()), "h", int(d.Minutes())%60, "min")
+}
+
+// When formats a moment as people read it at another one: "23:43" of the last or the next 12 hours, else
+// "Nov 27 23:43", and with the year if it is another one.
+func When(at, now time.Time) string {
+	at, now = at.Local(), now.Local()
+	switch apart := now.Sub(at).Abs(); {
+	case apart < 12*time.Hour:
+		return at.Format("15:04")
+	case at.Year() == now.Year():
+		return at.Format("Jan 2 15:04")
+	}
+	return at.Format("Jan 2 2006 15:04")
 }
 
 // ansi matches the seven-bit escape sequences with which programs colour output and set window

@@ -60,12 +60,12 @@ func TestNumbers(t *testing.T) {
 		{text.Plural(3, "task"), "tasks"},
 		{text.Money(0), "$0.00"},
 		{text.Money(12.346), "$12.35"},
-		{text.Span(0), "0.0 s"},
+		{text.Span(0), "0 s"},
 		{text.Span(9.94), "9.9 s"},
 		{text.Span(10.6), "10 s"},
-		{text.Span(61), "1 min 01 s"},
+		{text.Span(61), "1 min 1 s"},
 		{text.Span(3599.9), "59 min 59 s"},
-		{text.Span(3660), "1 h 01 min"},
+		{text.Span(3660), "1 h 1 min"},
 		{text.Span(1e300), "277777 h 46 min"},
 	} {
 		if c.got != c.want {

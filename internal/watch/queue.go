@@ -129,7 +129,7 @@ func (s *Queue) snapshot(ctx context.Context) (Snapshot, error) {
 		}
 		for _, i := range waits {
 			v.Waiting = append(v.Waiting, Waiting{
-				Kind: i.Kind, TaskID: i.TaskID, Comment: i.Ref.ID, Text: inbox.Said(i), Command: i.Command,
+				Kind: i.Kind, TaskID: i.TaskID, Comment: i.Ref.ID, Text: inbox.Said(i), Command: i.Command(),
 				Title: i.Title, Options: i.Options, Diff: i.Diff, Expires: i.Expires,
 			})
 		}

@@ -38,7 +38,7 @@ type item struct {
 }
 
 func newItem(i store.InboxItem) item {
-	i.Item, i.Command = inbox.Of(i)
+	i.Item, i.Commands = inbox.Of(i)
 	return item{InboxItem: i, Look: waitLook(i.Kind), Form: inbox.KindOf(i.Kind).Form, Label: inbox.Label(i)}
 }
 

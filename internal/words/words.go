@@ -26,15 +26,21 @@ func Short(e ralph.Event, now time.Time) string {
 func ofWork(e ralph.Event, told any) string {
 	switch d := told.(type) {
 	case ralph.SessionStarted:
-		by := ""
+		var by []string
+		if d.Attempt > 1 {
+			by = append(by, fmt.Sprintf("attempt %d", d.Attempt))
+		}
 		if d.Agent != "" && d.Agent != ralph.DefaultAgent {
-			by = ", by " + text.Line(d.Agent, 60)
+			by = append(by, "by "+text.Line(d.Agent, 60))
 		}
 		if d.Number > 0 {
-			by += fmt.Sprintf(", %d of %d", d.Number, d.Of)
+			by = append(by, fmt.Sprintf("%d of %d", d.Number, d.Of))
 		}
-		return fmt.Sprintf("▶ TASK-%d %s (attempt %d, session %.8s%s)",
-			e.TaskID, text.Line(d.Title, 100), d.Attempt, e.SessionID, by)
+		line := fmt.Sprintf("▶ TASK-%d %s", e.TaskID, text.Line(d.Title, 100))
+		if len(by) > 0 {
+			line += " (" + strings.Join(by, ", ") + ")"
+		}
+		return line
 	case ralph.SignalGiven:
 		if s, err := Read(d); err == nil {
 			said := cmp.Or(s.Summary, s.Reason, s.Question, s.What, s.Text, s.On) // it has one of them
@@ -78,13 +84,14 @@ func ofChange(e ralph.Event, told any) string {
 		return fmt.Sprintf("⇢ TASK-%d is %s", e.TaskID, text.Line(ralph.Proof{Proved: d.Proved, Idle: d.Idle}.String(), 400))
 	case ralph.ChangeMerged:
 		if d.Behind != "" {
-			return fmt.Sprintf("⇢ TASK-%d passed as %.12s, not on %s yet: %s", e.TaskID, d.Commit, text.Line(d.Into, 100),
+			return fmt.Sprintf("⇢ TASK-%d passed as %s, not on %s yet: %s",
+				e.TaskID, ralph.ShortID(d.Commit), text.Line(d.Into, 100),
 				text.Line(d.Behind, 400))
 		}
 		if d.Undo != "" {
 			return "⇢ " + Undone(e.TaskID, d)
 		}
-		return fmt.Sprintf("⇢ TASK-%d merged into %s as %.12s", e.TaskID, text.Line(d.Into, 100), d.Commit)
+		return fmt.Sprintf("⇢ TASK-%d merged into %s as %s", e.TaskID, text.Line(d.Into, 100), ralph.ShortID(d.Commit))
 	case ralph.ChangeSentBack:
 		if d.ChangeID == 0 {
 			return "    conflicts, and its agent is told: " + text.Line(d.Reason, 400)
@@ -112,7 +119,7 @@ func ofRun(e ralph.Event, told any, now time.Time) string {
 		line := fmt.Sprintf("⏸ TASK-%d waits to use %s: `ralph approve P%d`, or `ralph reject P%d`",
 			e.TaskID, text.RequestLine(d.Tool+" "+d.Input), d.PermissionID, d.PermissionID)
 		if !d.Expires.IsZero() {
-			line += fmt.Sprintf(" (answers itself with deny at %s)", d.Expires.Local().Format("15:04:05"))
+			line += fmt.Sprintf(" (denied at %s unless you say)", text.When(d.Expires.Time, now))
 		}
 		return line
 	case ralph.RunWaiting:
@@ -126,7 +133,7 @@ func ofRun(e ralph.Event, told any, now time.Time) string {
 			return "… waiting " + why
 		}
 		return fmt.Sprintf("… waiting until %s (%s from now): %s",
-			d.Until.Local().Format("Jan 2 15:04:05"), max(0, d.Until.Sub(now)).Round(time.Second), why)
+			text.When(d.Until.Time, now), text.Span(d.Until.Sub(now).Seconds()), why)
 	}
 	return ""
 }
@@ -146,12 +153,13 @@ func Undone(task int64, d ralph.ChangeMerged) string {
 }
 
 func ended(e ralph.Event, d ralph.SessionEnded) string {
-	became := fmt.Sprintf("%s: %s", d.Status, text.Line(d.StatusReason, 200))
-	if (ralph.Task{Status: d.Status, Waits: d.Waits}).Look() != d.Status.Look() {
+	task := ralph.Task{Status: d.Status, Waits: d.Waits}
+	became := fmt.Sprintf("%s: %s", task.Word(), text.Line(d.StatusReason, 200))
+	if task.Look() != d.Status.Look() {
 		became = "waiting for " + ralph.TaskNames(d.Waits.Tasks, ", ")
 	}
 	cost := text.Cost(d.CostUSD, d.CostKnown, d.Tokens)
-	line := fmt.Sprintf("■ TASK-%d → %s (%.0f s, %s)", e.TaskID, became, d.Seconds, cost)
+	line := fmt.Sprintf("■ TASK-%d %s (%s, %s)", e.TaskID, became, text.Span(d.Seconds), cost)
 	for _, n := range d.Notes {
 		line += "\n          ! " + text.Line(n, 400)
 	}

@@ -51,10 +51,10 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		},
 		{ralph.ProvesNothing{Commands: []string{"test -f a"}}, "! passes before any work on TASK-7, and proves nothing: test -f a", "=", ""},
 		{ralph.ChangeProved{Proved: []string{"TestA"}, Idle: 1}, "⇢ TASK-7 is proved by TestA: red before, green now; of its new tests 1 pass on the old code too", "=", ""},
-		{ralph.SessionStarted{Title: "A", Attempt: 2, Agent: "codex"}, "▶ TASK-7 A (attempt 2, session abcdef01, by codex)", "=", ""},
-		{ralph.SessionStarted{Title: "A", Attempt: 2, Agent: "claude"}, "▶ TASK-7 A (attempt 2, session abcdef01)", "=", ""},
-		{ralph.SessionStarted{Title: "A", Attempt: 2, Number: 3, Of: 4}, "▶ TASK-7 A (attempt 2, session abcdef01, 3 of 4)", "=", ""},
-		{ralph.SessionStarted{Title: "A", Attempt: 2}, "▶ TASK-7 A (attempt 2, session abcdef01)", "=", ""},
+		{ralph.SessionStarted{Title: "A", Attempt: 2, Agent: "codex"}, "▶ TASK-7 A (attempt 2, by codex)", "=", ""},
+		{ralph.SessionStarted{Title: "A", Attempt: 2, Agent: "claude"}, "▶ TASK-7 A (attempt 2)", "=", ""},
+		{ralph.SessionStarted{Title: "A", Attempt: 2, Number: 3, Of: 4}, "▶ TASK-7 A (attempt 2, 3 of 4)", "=", ""},
+		{ralph.SessionStarted{Title: "A", Attempt: 2}, "▶ TASK-7 A (attempt 2)", "=", ""},
 		{
 			ralph.SessionMoved{Previous: "idle", State: "testing", Source: "reported", Unexpected: true},
 			"",
@@ -74,7 +74,7 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		{ralph.CommandRefused{Command: "ralph answer"}, "    refused: `ralph answer`, which only people may do", "TASK-7 refused: `ralph answer`, which only people may do", ""},
 		{
 			ralph.SessionEnded{Status: "completed", StatusReason: "done", Seconds: 4, CostUSD: 0.5, CostKnown: true, Notes: []string{"n"}},
-			"■ TASK-7 → completed: done (4 s, $0.50)\n          ! n", "=", "",
+			"■ TASK-7 merged: done (4 s, $0.50)\n          ! n", "=", "",
 		},
 		{ralph.ChangeQueued{ChangeID: 3, Head: "abc"}, "", "change.queued TASK-7 change 3, abc", ""},
 		{ralph.ChangeMerged{Into: "main", Commit: "abc"}, "⇢ TASK-7 merged into main as abc", "=", ""},
@@ -135,7 +135,7 @@ func TestWhatHasSeveralForms(t *testing.T) {
 		{"paused", words.Short(event(t, ralph.RunWaiting{State: "paused", Reason: "by ann"}), now), "… by ann; `ralph resume` goes on"},
 		{
 			"a wait with an end", words.Short(event(t, ralph.RunWaiting{State: "waiting", Reason: "the limit", Until: in}), now),
-			"… waiting until " + in.Local().Format("Jan 2 15:04:05") + " (1m30s from now): the limit",
+			"… waiting until " + in.Local().Format("15:04") + " (1 min 30 s from now): the limit",
 		},
 		{
 			"red before any work", words.Short(red, now),

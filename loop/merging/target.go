@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/internal/worktree"
 	"ralph/signals"
 	"ralph/store"
@@ -261,8 +262,16 @@ func (m *Merger) complete(ctx context.Context, list []ralph.Change) error {
 			return err
 		}
 		if err := m.runAfter(ctx, c, into); err != nil {
-			// The branch exists, as promised; people see the warning.
+			// The branch exists, as promised.
 			m.Log.Warn("merge.after failed", "task", c.TaskID, "branch", into, "error", err)
+			what := fmt.Sprintf("merge.after failed for TASK-%d on branch %s: %s", c.TaskID, into, text.Line(err.Error(), 500))
+			err = m.Store.Tx(ctx, func(tx *store.Tx) error {
+				command := fmt.Sprintf("ralph show %d", c.TaskID)
+				return tx.SetTrouble(store.Trouble{Kind: store.TroubleAfter, What: what, Command: command})
+			})
+			if err != nil {
+				return err
+			}
 		}
 	}
 	var behind ralph.TargetBehind

@@ -429,6 +429,14 @@ CREATE TABLE merge_queue (
 ) STRICT;
 INSERT INTO merge_queue (id) VALUES (1);
 
+-- What stops or spoils ralph's work until a person mends it.
+CREATE TABLE troubles (
+  kind    TEXT PRIMARY KEY, -- run, notifications or merge.after
+  what    TEXT NOT NULL,
+  command TEXT NOT NULL, -- that mends it; '' if none does
+  created TEXT NOT NULL
+) STRICT;
+
 -- What one process at a time does, of all machines.
 CREATE TABLE leases (
   name    TEXT PRIMARY KEY,

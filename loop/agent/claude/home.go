@@ -70,6 +70,12 @@ func Refusal(mode string, args []string, getenv func(string) string) string {
 var Tools = permission.Tools{
 	Shell: "Bash", Edit: "Edit", Edits: []string{"Edit", "Write", "MultiEdit", "NotebookEdit"},
 	Reads: []string{"Read", "Glob", "Grep"}, Fetch: "WebFetch",
+	Servers: "mcp__",
+	Others: []string{
+		"WebSearch", "Task", "Agent", "TodoWrite", "NotebookRead", "LS", "BashOutput", "KillBash", "KillShell", "TaskOutput",
+		"TaskStop", "Skill", "SlashCommand", "ToolSearch", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "LSP",
+		"EnterWorktree", "ListMcpResources", "ReadMcpResource", "Monitor", "CronCreate", "CronDelete", "CronList",
+	},
 	Settings: []string{".claude/**", ".mcp.json"}, Own: Own,
 }
 

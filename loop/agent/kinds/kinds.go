@@ -178,3 +178,11 @@ func Present(look func(program string) bool) (list []*agent.Profile) {
 
 // NewReader returns a reader of any agent's transcript, from its beginning.
 func NewReader() agent.Reader { return &reader{} }
+
+// Names returns the names of the agents that ralph knows.
+func Names() (names []string) {
+	for _, p := range Profiles {
+		names = append(names, p.Name)
+	}
+	return names
+}

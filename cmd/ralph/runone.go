@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"ralph"
+	"ralph/internal/follow"
+	"ralph/internal/term"
+	"ralph/internal/text"
+	"ralph/loop"
+	"ralph/store"
+)
+
+// take makes the run's own task ready: it adds the task, or takes the open one that was asked for in the same words, or
+// puts one that has ended back into the queue. It says what it did, if that is more than was asked for.
+func (o *runOptions) take(ctx context.Context, a *app, l *loop.Loop) (said string, err error) {
+	return said, l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+		switch {
+		case o.title != "":
+			l.Task, said, err = o.adding(tx)
+		case o.task != 0:
+			said, err = again(tx, o.task, a.person())
+		}
+		return err
+	})
+}
+
+// adding adds the task that a run is for, unless an open one was asked for in the same words.
+func (o *runOptions) adding(tx *store.Tx) (task int64, said string, err error) {
+	add := o.add
+	if o.plan != nil {
+		if add.Feature, err = o.plan.name(tx); err == nil {
+			task, err = tx.AddTask(add, "human")
+		}
+		o.plan.task, o.plan.feature = task, add.Feature
+		return task, "", err
+	}
+	open, err := tx.Tasks(store.TaskFilter{
+		Statuses: slices.DeleteFunc(slices.Clone(ralph.Statuses), func(s ralph.Status) bool { return !s.Wanted() }),
+	})
+	if err != nil {
+		return 0, "", err
+	}
+	for _, t := range open {
+		if t.Title == add.Title && t.Description == add.Description && slices.Equal(t.Verify, add.Verify) {
+			return t.ID, fmt.Sprintf("TASK-%d has this title and is %s: working on it", t.ID, t.Word()), startable(tx, t)
+		}
+	}
+	task, err = tx.AddTask(add, "human")
+	return task, "", err
+}
+
+// again puts a task that has failed or was cancelled back into the queue, and refuses one on which no session can work.
+func again(tx *store.Tx, id int64, person string) (said string, err error) {
+	t, err := tx.Task(id)
+	switch {
+	case err != nil:
+		return "", err
+	case t.Status == ralph.Completed:
+		return "", ralph.Conflict("TASK-%d is merged: `ralph undo %d` takes that back, `ralph retry %d --again` does it "+
+			"once more", id, id, id)
+	case t.Status == ralph.Failed || t.Status == ralph.Cancelled || t.Status == ralph.Rejected:
+		return fmt.Sprintf("TASK-%d was %s, and is back in the queue", id, t.Word()), tx.Retry(id, "retried by "+person)
+	}
+	return "", startable(tx, t)
+}
+
+// startable refuses a task that waits for something else than a session or a merge.
+func startable(tx *store.Tx, t ralph.Task) error {
+	switch {
+	case t.Status == ralph.Proposed:
+		return ralph.Conflict("TASK-%d is a suggestion: `ralph approve TASK-%d` puts it into the queue", t.ID, t.ID)
+	case t.NeedsPerson():
+		return ralph.Conflict("TASK-%d needs you first: `ralph inbox` (%s)", t.ID, text.Line(t.StatusReason, 200))
+	case t.Status == ralph.Blocked:
+		return ralph.Conflict("TASK-%d %s; `ralph task unblock %d` drops what it waits for",
+			t.ID, text.Line(t.StatusReason, 200), t.ID)
+	}
+	return nil
+}
+
+// noteNotBegun puts into the inbox that a run could not begin, where nobody sees it on a terminal. What cannot be
+// stored is in no inbox; the reason is printed all the same.
+func (a *app) noteNotBegun(ctx context.Context, db *store.DB, why error) {
+	if term.Is(a.err) {
+		return
+	}
+	_ = db.Tx(ctx, func(tx *store.Tx) error {
+		return tx.SetTrouble(store.Trouble{
+			Kind: store.TroubleRun, What: "A run could not begin: " + text.Line(why.Error(), 500), Command: "ralph doctor",
+		})
+	})
+}
+
+// handOver leaves a task to the run in progress, and follows it with --wait.
+func (o *runOptions) handOver(ctx context.Context, a *app, l *loop.Loop, said string) error {
+	t, err := store.Read(ctx, l.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(l.Task) })
+	if err != nil {
+		return err
+	}
+	switch {
+	case t.Status == ralph.InProgress:
+		said = fmt.Sprintf("TASK-%d is being worked on; `ralph log -f %d` follows it", t.ID, t.ID)
+	case said != "":
+		said += "; the run in progress takes it"
+	default:
+		said = fmt.Sprintf("queued as TASK-%d; the run in progress takes it", t.ID)
+	}
+	if err := a.say(map[string]any{"task_id": t.ID}, "%s", said); err != nil || !o.wait {
+		return err
+	}
+	return a.waitFor(ctx, l.Store, t.ID)
+}
+
+// waitFor follows a task until it has ended or needs a person. The exit status tells what became of it.
+func (a *app) waitFor(ctx context.Context, db *store.DB, id int64) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var t ralph.Task
+	from, err := store.Read(ctx, db, (*store.Tx).LastEvent)
+	if err != nil {
+		return err
+	}
+	events := follow.Events{
+		Store: db, Out: a.out, JSON: a.json, Task: id, After: from,
+		Over: func(ctx context.Context) (over bool, err error) {
+			t, err = store.Read(ctx, db, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(id) })
+			return t.Status.Ended() || t.NeedsPerson(), err
+		},
+	}
+	if err := events.Follow(ctx); err != nil {
+		return err
+	}
+	switch {
+	case t.Status == ralph.Completed:
+		return nil
+	case t.Status.Ended():
+		return &ralph.ExitError{Status: ralph.ExitFailed}
+	case t.NeedsPerson():
+		return &ralph.ExitError{Status: ralph.ExitWaiting}
+	}
+	return &ralph.ExitError{Status: ralph.ExitStopped, Err: errors.New("the task goes on without being followed")}
+}

@@ -1,0 +1,53 @@
+package store
+
+import "ralph"
+
+// A Trouble stops or spoils ralph's work until a person mends it. It is in the inbox.
+type Trouble struct {
+	Kind    string // what it is about, its name in the inbox: one of the constants below
+	What    string // what happened, one line for people
+	Command string // that mends it; "" if none does
+}
+
+// The kinds of troubles. There is one of each at most.
+const (
+	TroubleRun    = "run"           // the last run ended early, or could not begin
+	TroubleNotify = "notifications" // the last notification was dropped; "notifications-2" is of the second receiver
+	TroubleAfter  = "merge.after"   // the last command after a merge failed
+)
+
+// SetTrouble records a trouble in the place of an earlier one of its kind.
+func (tx *Tx) SetTrouble(t Trouble) error {
+	return tx.put("troubles", "kind", cells{
+		"kind": t.Kind, "what": t.What, "command": t.Command, "created": tx.Now(),
+	})
+}
+
+// ClearTrouble records that there is no trouble of a kind any more.
+func (tx *Tx) ClearTrouble(kind string) error {
+	return tx.do(`DELETE FROM troubles WHERE kind = $1`, kind)
+}
+
+// runTrouble is what the end of a run leaves for a person to mend; ok is false if it is nothing.
+func runTrouble(status int, reason string) (t Trouble, ok bool) {
+	t = Trouble{Kind: TroubleRun, What: "The last run ended early: " + reason}
+	switch status {
+	case ralph.ExitLimit:
+		t.Command = "ralph run"
+	case ralph.ExitAgent, ralph.ExitUsage, ralph.ExitFailure:
+		t.Command = "ralph doctor"
+	default:
+		return t, false
+	}
+	return t, true
+}
+
+// addTrouble adds the command that mends a trouble.
+func (tx *Tx) addTrouble(item *InboxItem) error {
+	var command string
+	err := tx.row(`SELECT command FROM troubles WHERE kind = $1`, item.Title).Scan(&command)
+	if item.Sort = item.Title; command != "" {
+		item.Commands = []string{command}
+	}
+	return err
+}
