@@ -17,6 +17,7 @@ import (
 	"ralph/internal/files"
 	"ralph/internal/project"
 	"ralph/internal/show"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/store"
 )
@@ -149,7 +150,7 @@ func gatesOf(list []taskFile) (all []ralph.Offer) {
 
 // takes asks whether commands that a file offers are to verify its tasks; false if there is no terminal to ask at.
 func (a *app) takes(list []ralph.Offer) bool {
-	if !show.Terminal(a.in) {
+	if !term.Is(a.in) {
 		return false
 	}
 	for _, o := range list {

@@ -209,7 +209,7 @@ func (a *app) check(
 			return err
 		}
 	}
-	if !a.json && show.Terminal(a.out) {
+	if !a.json && term.Is(a.out) {
 		out.Say(a.out, "trying", "these in a clone of what is committed; that may take minutes")
 	}
 	if err := out.Try(ctx, p, db); err != nil {
