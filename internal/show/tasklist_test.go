@@ -16,7 +16,7 @@ func TestTaskList(t *testing.T) {
 		{ID: 3, Status: ralph.Failed, Priority: 2, Title: "Back off"},
 		{ID: 12, Status: ralph.NeedsInput, Priority: 0, Title: "Bad \x1b[2J", Origin: ralph.ByAgent},
 	}
-	const rows = "TASK-3   failed     P2   Back off\nTASK-12  needs you  P0   Bad <U+001B>[2J, suggested by an agent\n"
+	const rows = "TASK-3   failed     P2  Back off\nTASK-12  needs you  P0  Bad <U+001B>[2J, suggested by an agent\n"
 	for _, c := range []struct {
 		name  string
 		list  show.TaskList
