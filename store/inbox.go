@@ -246,6 +246,16 @@ func (tx *Tx) addPermission(item *InboxItem) error {
 	return err
 }
 
+// addTrouble adds the command that mends a trouble.
+func (tx *Tx) addTrouble(item *InboxItem) error {
+	var command string
+	err := tx.row(`SELECT command FROM troubles WHERE kind = $1`, item.Title).Scan(&command)
+	if item.Sort = item.Title; command != "" {
+		item.Commands = []string{command}
+	}
+	return err
+}
+
 // addApproval adds what a person is asked to approve.
 func (tx *Tx) addApproval(item *InboxItem) error {
 	var a ralph.Approval

@@ -41,13 +41,3 @@ func runTrouble(status int, reason string) (t Trouble, ok bool) {
 	}
 	return t, true
 }
-
-// addTrouble adds the command that mends a trouble.
-func (tx *Tx) addTrouble(item *InboxItem) error {
-	var command string
-	err := tx.row(`SELECT command FROM troubles WHERE kind = $1`, item.Title).Scan(&command)
-	if item.Sort = item.Title; command != "" {
-		item.Commands = []string{command}
-	}
-	return err
-}

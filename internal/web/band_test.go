@@ -27,7 +27,7 @@ func TestALimitThatIsAboutToBeReachedIsSaid(t *testing.T) {
 		"with what is spent just now": {run: ralph.Run{CostUSD: 17, Limits: limits}, spending: 1.5, want: []string{"The run has spent $18.50 of its $20.00"}},
 		"the day's":                   {run: ralph.Run{Limits: limits}, today: 39, want: []string{"$39.00 of the day’s $40.00 are spent"}},
 		"sessions":                    {run: ralph.Run{Sessions: 95, Limits: limits}, want: []string{"The run has begun 95 of its 100 sessions"}},
-		"time":                        {run: ralph.Run{Limits: limits}, elapsed: 3500, want: []string{"The run has taken 58 min 20 s of its 1 h 00 min"}},
+		"time":                        {run: ralph.Run{Limits: limits}, elapsed: 3500, want: []string{"The run has taken 58 min 20 s of its 1 h"}},
 	} {
 		if got := web.NearLimits(tt.run, tt.elapsed, tt.today, tt.spending); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)

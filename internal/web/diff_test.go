@@ -56,7 +56,7 @@ func TestWhatIsShownOfAChangeIsWhatItCounts(t *testing.T) {
 	page := s.browser().get(fmt.Sprint("/tasks/", n.Merged[0]))
 	has(t, page, `<span class="badge blue">modified</span>`, `<span class="badge green">added</span>`,
 		`<span class="plus">+3</span> <span class="minus">−1</span>`, `<span class="plus">+3</span> <span class="minus">−0</span>`,
-		"2 files (&#43;6 -1)")
+		"2 files (&#43;6 −1)")
 }
 
 // TestATaskShowsOneDifference over all of its sessions: that of the commit that merged it.

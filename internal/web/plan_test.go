@@ -92,7 +92,7 @@ func TestAPlanIsOneItem(t *testing.T) {
 	if got := s.taskNow(1).Title; got != "Old" {
 		t.Errorf("a change that was rejected is made: %s", got)
 	}
-	if page := b.inbox(); strings.Contains(page, "Approve all") || !strings.Contains(page, "depends on TASK-3") {
+	if page := b.inbox(); strings.Contains(page, "Approve all") || !strings.Contains(page, "waits for TASK-3") {
 		t.Error("the plan still waits, or the dependency on what was rejected does not")
 	}
 }

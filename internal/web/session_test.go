@@ -161,7 +161,7 @@ func TestWhatWaitsIsAnsweredInTheInbox(t *testing.T) {
 		return err
 	})
 	b := s.browser()
-	has(t, b.inbox(), "ralph approve C1, or ralph reject C1", "git push", "&#43;   Two")
+	has(t, b.inbox(), "ralph approve C1 · ralph reject C1", "git push", "&#43;   Two")
 	b.signIn()
 	for _, step := range []struct {
 		path   string
@@ -238,7 +238,7 @@ func TestFeaturesShowHowFarTheyAre(t *testing.T) {
 	if link == nil {
 		t.Fatal("there is no link")
 	}
-	has(t, b.get(link[1]), "Getting in.", "Pending")
+	has(t, b.get(link[1]), "Getting in.", "Queued")
 	board := regexp.MustCompile(`href="(/board[^"]+)"`).FindStringSubmatch(b.get(link[1]))
 	has(t, b.get(strings.ReplaceAll(board[1], "&amp;", "&")), "TASK-1")
 }
