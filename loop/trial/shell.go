@@ -26,8 +26,59 @@ var shebang = regexp.MustCompile(`^#!.*\b(?:ba|da|k|z)?sh\b`)
 
 // A shellReading finds what a script expects.
 type shellReading struct {
-	src   string
-	found []expectation
+	src    string
+	found  []expectation
+	either []stretch // alternatives: a change may go from one to the other, so what they state may change
+	maybe  []stretch // conditions of what is run: what is there may change
+}
+
+// A stretch is a part of a text.
+type stretch struct{ at, end int }
+
+// inAny reports whether a place is in one of the stretches.
+func inAny(list []stretch, at int) bool {
+	return slices.ContainsFunc(list, func(s stretch) bool { return s.at <= at && at < s.end })
+}
+
+// choices notes the alternatives and conditions of a script.
+func (r *shellReading) choices(file syntax.Node) {
+	of := func(n syntax.Node) stretch { return stretch{int(n.Pos().Offset()), int(n.End().Offset())} }
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.BinaryCmd:
+			switch {
+			case n.Op == syntax.OrStmt && compares(n.X) && compares(n.Y):
+				r.either = append(r.either, of(n))
+			case n.Op == syntax.AndStmt && !compares(n.Y):
+				r.maybe = append(r.maybe, of(n.X))
+			}
+		case *syntax.IfClause:
+			for _, c := range n.Cond {
+				r.maybe = append(r.maybe, of(c))
+			}
+		case *syntax.WhileClause:
+			for _, c := range n.Cond {
+				r.maybe = append(r.maybe, of(c))
+			}
+		}
+		return true
+	})
+}
+
+// compares reports whether a part of a script has a comparison or a condition.
+func compares(n syntax.Node) (is bool) {
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.TestClause:
+			is = true
+		case *syntax.CallExpr:
+			if len(n.Args) > 0 {
+				is = is || slices.Contains([]string{"test", "[", "grep", "egrep", "fgrep"}, n.Args[0].Lit())
+			}
+		}
+		return !is
+	})
+	return is
 }
 
 // builtins are commands that compare nothing.
@@ -47,6 +98,7 @@ func readShell(name, src string) []expectation {
 		if err != nil {
 			continue
 		}
+		r.choices(file)
 		syntax.Walk(file, func(n syntax.Node) bool {
 			switch n := n.(type) {
 			case *syntax.CallExpr:
@@ -77,7 +129,7 @@ func readShell(name, src string) []expectation {
 
 // keep adds an expectation that can be changed.
 func (r *shellReading) keep(e expectation) {
-	if len(e.options) > 0 {
+	if len(e.options) > 0 && !inAny(r.either, e.options[0].at) {
 		r.found = append(r.found, e)
 	}
 }
@@ -226,11 +278,11 @@ func (r *shellReading) call(n *syntax.CallExpr) (more bool) {
 // helper reads a command that compares a literal with a value that is computed; more reports whether it is none.
 func (r *shellReading) helper(name string, args []*syntax.Word) (more bool) {
 	var e expectation
-	within := false
+	computes := false
 	for _, a := range slices.Backward(args) {
 		o, ok := r.literal(a, true)
 		if !ok {
-			within = within || computed(a)
+			computes = computes || computed(a)
 			continue
 		}
 		said := r.src[o.at:o.end]
@@ -240,7 +292,7 @@ func (r *shellReading) helper(name string, args []*syntax.Word) (more bool) {
 			e.options = append(e.options, o)
 		}
 	}
-	if !within && !asserts.MatchString(name) {
+	if !computes && !asserts.MatchString(name) {
 		return true
 	}
 	for _, a := range args {
@@ -276,6 +328,9 @@ func (r *shellReading) test(args []*syntax.Word) {
 		case "-n", "-z", "-f", "-d", "-e", "-s", "-x", "-r":
 			if i == 0 {
 				at := int(a.Pos().Offset())
+				if inAny(r.maybe, at) {
+					continue
+				}
 				r.keep(expectation{options: []option{{wrap: true, at: at, end: at, open: "! "}}})
 			}
 		}
