@@ -72,7 +72,7 @@ func (y *yard) open(commands []string) {
 		Rules: Rules{
 			Into: "main", MaxSentBack: 2, Timeout: time.Minute, State: state, AfterEnv: os.Environ(), Message: "{task}: {title}",
 		},
-		Store: db, Tree: tree, Workspace: y, Line: &Line{}, Log: slog.New(slog.DiscardHandler),
+		Store: db, Tree: tree, Workspace: y, Links: &Links{}, Log: slog.New(slog.DiscardHandler),
 		Check: check.Rules{Commands: commands, Timeout: time.Minute},
 	}
 }
@@ -346,11 +346,12 @@ func TestRefsOfChangesAreBounded(t *testing.T) {
 func TestAQuietTargetIsVerifiedOnce(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "test -s a")
-	c := y.work("Edit a", map[string]string{"a": "x\n"})
-	a, err := y.Try(t.Context(), c, time.Hour)
+	c := y.start("Edit a", y.made(y.git("rev-parse", "main"), "Edit a", map[string]string{"a": "x\n"}))
+	a, err := y.Try(t.Context(), c)
 	if err != nil || a.Refused != "" || a.Conflict != "" || len(a.Checks) != 1 || len(y.checked) != 1 {
 		t.Fatalf("%+v, %v", a, err)
 	}
+	c = y.end("Edit a", c)
 	y.merge()
 	y.merged(c)
 	if len(y.checked) != 1 {

@@ -287,7 +287,7 @@ func (s *Session) converse(
 	if r.None, err = s.begin(ctx, v, who, ws.Dir); err != nil || r.None != "" {
 		return nil, r, errors.Join(err, os.RemoveAll(folder))
 	}
-	s.Merger.Line.Leave(s.Row.ID) // nobody waits for what may take long, and may be refused
+	s.leaveLine(ctx) // nobody waits for what may take long, and may be refused
 	s.takes(v.Limits.Time)
 	end := v.Work(ctx)
 	v.take(end.Report)
@@ -338,7 +338,7 @@ func (s *Session) begin(ctx context.Context, v *Session, who order.Choice, dir s
 		if err != nil || none == "" || !waits || left <= 0 {
 			return none, err
 		}
-		s.Merger.Line.Leave(s.Row.ID)
+		s.leaveLine(ctx)
 		s.takes(left)
 		s.checking("the review by " + who.Name + " waits for money that other sessions may leave")
 		select {
