@@ -136,6 +136,9 @@ func (s *Stack) has(c ralph.Change) bool {
 	return len(s.Links) > 0 && s.Links[len(s.Links)-1].Change.SessionID == c.SessionID
 }
 
+// tree returns the tree of the last link.
+func (s *Stack) tree() string { return s.Links[len(s.Links)-1].Tree }
+
 // changes returns the changes of the links.
 func (s *Stack) changes() (list []ralph.Change) {
 	for _, l := range s.Links {

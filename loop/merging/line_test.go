@@ -348,6 +348,9 @@ func TestWhatIsAhead(t *testing.T) {
 			if left() > 0 || len(y.checked) != tt.checked {
 				t.Errorf("verified %d times, and %d waits are missing", len(y.checked), left())
 			}
+			if tip := y.git("rev-parse", "main"); a.Target.Tip != tip {
+				t.Errorf("it was tried on %s, and main is at %s", a.Target.Tip, tip)
+			}
 			if in := slices.Contains(y.line(), mine.TaskID); in != (tt.conflict == "") {
 				t.Errorf("it is in the line: %t", in)
 			}

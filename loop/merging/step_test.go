@@ -116,13 +116,14 @@ func TestTheNextStepOfACheck(t *testing.T) {
 	}{
 		{"nothing is ahead", Trial{}, Verify},
 		{"it passed", Trial{Verdict: Passed, Passed: true}, Pass},
-		{"it failed", Trial{Verdict: Refused}, Refuse},
+		{"it failed", Trial{Verdict: Refused, Alone: Refused}, Refuse},
 		{"it conflicts with the target", Trial{Conflicts: true}, SendBack},
 		{"it conflicts with the target, after it has passed", Trial{Conflicts: true, Passed: true, Late: true}, SendBack},
 		{"the target has moved", Trial{Passed: true, Moved: true}, Verify},
 		{"the target has moved, and it is late", Trial{Passed: true, Moved: true, Late: true}, Pass},
 		{"it fails since the target has moved", Trial{Verdict: Refused, Passed: true, Moved: true}, SendBack},
-		{"it fails since one ahead has left", Trial{Verdict: Refused, Passed: true}, Refuse},
+		{"it fails since one ahead has left", Trial{Verdict: Refused, Alone: Refused, Passed: true}, Refuse},
+		{"it failed with some that have landed meanwhile", Trial{Verdict: Refused}, Verify},
 
 		{"some are ahead", Trial{Behind: true, Lands: true}, Verify},
 		{"it passed with them, before they were verified", Trial{Behind: true, Lands: true, Verdict: Passed, Passed: true}, Await},

@@ -92,8 +92,12 @@ func (t *trying) step(ctx context.Context) (a Attempt, over bool, err error) {
 		return a, false, err
 	}
 	alone := both
-	if clashes := !both.has(c); len(both.Links) > 0 && (clashes || t.refuses(both)) {
-		if alone, err = t.stack(ctx, []ralph.Change{c}, on); err != nil {
+	if refused := t.refused(both); len(both.Links) > 0 && (refused != nil || !both.has(c)) {
+		below := on
+		if refused != nil { // what was ahead may have been merged meanwhile
+			below = refused.Target
+		}
+		if alone, err = t.stack(ctx, []ralph.Change{c}, below); err != nil {
 			return a, false, err
 		}
 	}
@@ -127,20 +131,24 @@ func (t *trying) step(ctx context.Context) (a Attempt, over bool, err error) {
 	case Pass:
 		a = *t.passed
 		if trial.Verdict == Passed {
-			a = *t.tried[both.Links[len(both.Links)-1].Tree]
+			a = *t.tried[both.tree()]
 			a.Target = on
 		}
 		return a, true, t.compareOwn(ctx, a.Onto)
 	case SendBack:
 		return t.conflicts(ctx, trial, both, alone), true, nil
 	}
-	return *t.tried[alone.Links[0].Tree], true, nil
+	return *t.tried[alone.tree()], true, nil
 }
 
-// refuses reports whether the candidate was refused.
-func (t *trying) refuses(s *Stack) bool {
-	a := t.tried[s.Links[len(s.Links)-1].Tree]
-	return a != nil && a.Refused != ""
+// refused returns the attempt by which the candidate was refused; nil if it was not.
+func (t *trying) refused(s *Stack) *Attempt {
+	if s.has(t.change) {
+		if a := t.tried[s.tree()]; a != nil && a.Refused != "" {
+			return a
+		}
+	}
+	return nil
 }
 
 // trial says what is known of a candidate, and of the change alone.
@@ -151,7 +159,7 @@ func (t *trying) trial(both, alone *Stack) Trial {
 		Late: t.Wait <= 0 || t.slow || !t.until.IsZero() && !now.Before(t.until),
 	}
 	verdict := func(s *Stack) Verdict {
-		switch a := t.tried[s.Links[len(s.Links)-1].Tree]; {
+		switch a := t.tried[s.tree()]; {
 		case a == nil:
 			return ""
 		case a.Refused != "":
@@ -198,9 +206,9 @@ func (t *trying) conflicts(ctx context.Context, trial Trial, both, alone *Stack)
 		b := Built{Target: alone.Target, Conflicts: alone.Conflicts}
 		return Attempt{Built: b, Conflict: t.conflict(ctx, t.change, b)}
 	}
-	a := t.tried[both.Links[0].Tree]
+	a := t.tried[both.tree()]
 	b := a.Built
-	b.Refused, b.Rewritten = "", nil // alone it changes none
+	b.Target, b.Refused, b.Rewritten = both.Target, "", nil // alone it changes none
 	return Attempt{
 		Built: b, Checks: t.passed.Checks, Merged: a.Checks,
 		Conflict: fmt.Sprintf("%s has moved, and merged with it the change is refused: %s", t.Into, a.Refused),
@@ -261,17 +269,17 @@ type Trial struct {
 func (t Trial) Next() Action {
 	waits := t.Lands && !t.Late
 	switch {
-	case t.Conflicts:
+	case t.Conflicts, t.Verdict == Refused && !t.Behind && t.Passed && t.Moved:
 		return SendBack
 	case t.Clashes && waits:
 		return Await
-	case t.Clashes || t.Verdict == Refused && t.Behind:
+	case t.Clashes || t.Verdict == Refused:
 		switch {
 		case t.Alone == "" && !(t.Passed && t.Late):
 			return Verify
 		case t.Alone == Refused:
 			return Refuse
-		case waits:
+		case waits && t.Behind:
 			return Await
 		}
 		return Pass
@@ -279,10 +287,6 @@ func (t Trial) Next() Action {
 		return Pass
 	case t.Verdict == "":
 		return Verify
-	case t.Verdict == Refused && t.Passed && t.Moved:
-		return SendBack
-	case t.Verdict == Refused:
-		return Refuse
 	case t.Behind && !t.Known && waits:
 		return Await
 	}
