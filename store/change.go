@@ -142,12 +142,12 @@ func (tx *Tx) OpenChange(task int64) (c ralph.Change, ok bool, err error) {
 
 // QueuedChanges lists the changes in the merge queue by place.
 func (tx *Tx) QueuedChanges() ([]ralph.Change, error) {
-	return changes.all(tx, `WHERE `+inQueue+` ORDER BY c.place`)
+	return changes.all(tx, `WHERE `+inQueue+` ORDER BY c.place, c.id`)
 }
 
 // Line lists the changes that are being checked or in the merge queue by place.
 func (tx *Tx) Line() ([]ralph.Change, error) {
-	return changes.all(tx, `WHERE (`+inQueue+` OR c.state = 'checking') ORDER BY c.place`)
+	return changes.all(tx, `WHERE (`+inQueue+` OR c.state = 'checking') ORDER BY c.place, c.id`)
 }
 
 // nextPlace is the place in the line behind all others.
@@ -160,7 +160,8 @@ func (tx *Tx) JoinLine(c ralph.Change) error {
 		return err
 	}
 	there, err := value[bool](tx, `
-		SELECT EXISTS (SELECT 1 FROM changes WHERE session_id = $1 AND state = 'checking' AND head = $2)`, c.SessionID, c.Head)
+		SELECT EXISTS (SELECT 1 FROM changes WHERE session_id = $1 AND head = $2 AND state = 'checking')`,
+		c.SessionID, c.Head)
 	if err != nil || there {
 		return err
 	}

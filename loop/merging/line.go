@@ -185,7 +185,7 @@ func (s standing) same(as standing) bool {
 	})
 }
 
-// ahead returns the changes ahead of one that is being checked, as far as their commits are here.
+// ahead returns the changes ahead of one that is being checked.
 func (m *Merger) ahead(ctx context.Context, c ralph.Change) (s standing, err error) {
 	if m.Branch { // none of them moves the target
 		return s, nil
@@ -204,20 +204,26 @@ func (m *Merger) ahead(ctx context.Context, c ralph.Change) (s standing, err err
 			(alone == 0 || slices.ContainsFunc(s.ahead, func(o ralph.Change) bool { return o.TaskID == alone }))
 		return err
 	})
-	if err == nil && m.Travels() {
-		s.ahead = slices.DeleteFunc(s.ahead, func(o ralph.Change) bool { return !m.near(ctx, o) })
-	}
 	return s, err
 }
 
-// near reports whether a change is in the repository. One that another machine has handed over is fetched.
-func (m *Merger) near(ctx context.Context, c ralph.Change) bool {
-	if c.State != ralph.Checking && !m.Tree.Has(ctx, c.Head) {
-		if _, err := m.Obtain(ctx, c); err != nil {
-			m.Log.Warn("a check goes without a change ahead of it, which is on another machine", "task", c.TaskID, "error", err)
+// near returns those changes that are in the repository. Those that another machine has handed over are fetched.
+func (m *Merger) near(ctx context.Context, list []ralph.Change) []ralph.Change {
+	if !m.Store.Shared() {
+		return slices.Clone(list)
+	}
+	var near []ralph.Change
+	for _, c := range list {
+		if c.State != ralph.Checking && !m.Tree.Has(ctx, c.Head) {
+			if _, err := m.Obtain(ctx, c); err != nil {
+				m.Log.Warn("a check goes without a change ahead of it, which is on another machine", "task", c.TaskID, "error", err)
+			}
+		}
+		if m.Tree.Has(ctx, c.Head) {
+			near = append(near, c)
 		}
 	}
-	return m.Tree.Has(ctx, c.Head)
+	return near
 }
 
 // inOrder returns the line in the order of merging: that of a task that is merged alone comes first.
@@ -267,6 +273,35 @@ func (m *Merger) await(ctx context.Context, c ralph.Change, was standing, onto *
 			return ctx.Err()
 		}
 		m.reached("woken")
+	}
+}
+
+// abandon calls stop once a change ahead of another one has left the line without having been merged: a check of both
+// is of no use then.
+func (m *Merger) abandon(ctx context.Context, c ralph.Change, was []ralph.Change, stop func()) {
+	for ctx.Err() == nil {
+		changed := m.Store.Changed()
+		now, err := m.ahead(ctx, c)
+		if err != nil {
+			return // the check goes on, and its result is looked at as any
+		}
+		for _, o := range was {
+			if slices.ContainsFunc(now.ahead, func(p ralph.Change) bool { return p.SessionID == o.SessionID && p.Head == o.Head }) {
+				continue
+			}
+			last, err := store.Read(ctx, m.Store, func(tx *store.Tx) (ralph.Change, error) {
+				last, _, _, err := tx.ChangeBy(o.SessionID)
+				return last, err
+			})
+			if err == nil && last.State != ralph.Merged {
+				stop()
+				return
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
 	}
 }
 

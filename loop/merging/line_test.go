@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/loop/check"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -438,5 +439,41 @@ func TestACheckThatIsStopped(t *testing.T) {
 	y.during = cancel
 	if _, err := y.Try(ctx, y.begun("Mine", file("a"))); len(y.line()) > 0 {
 		t.Errorf("the line has %d (%v)", y.line(), err)
+	}
+}
+
+// A spy calls a function in each verification of a yard, with its number from 1.
+type spy struct {
+	*yard
+	n  int
+	do func(ctx context.Context, n int)
+}
+
+func (s *spy) Verify(ctx context.Context, commit string, commands []string) ([]check.Outcome, error) {
+	s.n++
+	s.do(ctx, s.n)
+	return s.yard.Verify(ctx, commit, commands)
+}
+
+// TestOneAheadLeavesDuringACheck: a check with it is of no use any more, and begins again.
+func TestOneAheadLeavesDuringACheck(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "true")
+	y.Wait = time.Hour
+	first := y.passed("First", file("a"))
+	y.checked = nil
+	y.Workspace = &spy{yard: y, do: func(ctx context.Context, n int) {
+		if n == 1 {
+			y.goesOn(first)
+			<-ctx.Done()
+		}
+	}}
+	second := y.passed("Second", file("b"))
+	second = y.end("", second)
+	y.merge()
+	y.merged(second)
+	last := y.checked[len(y.checked)-1]
+	if out, err := y.try(y.dir, "diff", "--name-only", "main", last); err != nil || out != "" {
+		t.Errorf("main differs from what was verified in %q (%v)", out, err)
 	}
 }

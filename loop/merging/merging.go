@@ -4,8 +4,8 @@
 //
 //	checking → queued → moving → merged
 //
-// [Trial.Next] decides on each next step of a check, [NextStep] on those of the queue. The commit point is a single ref, which alone
-// decides what has been merged; the database follows. After a kill between any two steps,
+// [Trial.Next] decides on each next step of a check, [NextStep] on those of the queue. The commit point is a single
+// ref, which alone decides what has been merged; the database follows. After a kill between any two steps,
 // the next look decides on the rest. The target never holds a commit whose tree was not
 // verified, and people's branches and checkouts are only ever moved forward.
 package merging
@@ -174,7 +174,7 @@ func (m *Merger) rest(
 	if err := m.fastForward(ctx, state); err != nil {
 		return waits, false, err
 	}
-	if m.Store.Shared() && !takes { // who has merged does, and has the commits
+	if s.Reason != "" || m.Store.Shared() && !takes { // who has merged does, and has the commits
 		return waits, false, nil
 	}
 	again, err = m.prove(ctx)

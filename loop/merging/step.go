@@ -64,9 +64,9 @@ type Step struct {
 	Working bool          // of [Rest]: a session works on the task that is merged next
 }
 
-// NextStep returns the next step. What is verified in its present form is merged at once. What is not waits for changes
-// ahead that are being checked, and is then verified and merged together. If that is refused, the first half is verified,
-// until a single change is at fault.
+// NextStep returns the next step. Changes that are verified in their present form are merged at once. Others wait for
+// changes ahead that are being checked, and are then verified and merged together. If they are refused, the first half
+// is verified, until a single change is at fault.
 func NextStep(q Queue) Step {
 	switch {
 	case q.Waits && len(q.queued())+len(q.moving()) == 0:

@@ -87,7 +87,7 @@ func (t *trying) step(ctx context.Context) (a Attempt, over bool, err error) {
 	} else if at, err = t.ahead(ctx, c); err != nil {
 		return a, false, err
 	}
-	both, err := t.stack(ctx, append(slices.Clone(at.ahead), c), on)
+	both, err := t.stack(ctx, append(t.near(ctx, at.ahead), c), on)
 	if err != nil {
 		return a, false, err
 	}
@@ -184,8 +184,17 @@ func (t *trying) check(ctx context.Context, s *Stack) (Attempt, error) {
 	l := s.Links[len(s.Links)-1]
 	a := &Attempt{Built: Built{Target: s.Target, Onto: l.Onto, Commit: l.Commit, Tree: l.Tree}}
 	began := time.Now()
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	if ahead := s.changes()[:len(s.Links)-1]; len(ahead) > 0 {
+		go t.abandon(work, t.change, ahead, stop)
+	}
 	var err error
-	if a.Checks, err = t.judge(ctx, []ralph.Change{t.change}, &a.Built, false); err != nil || ctx.Err() != nil {
+	a.Checks, err = t.judge(work, []ralph.Change{t.change}, &a.Built, false)
+	if work.Err() != nil && ctx.Err() == nil {
+		return *a, nil
+	}
+	if err != nil || ctx.Err() != nil {
 		return *a, err
 	}
 	a.Refused = refused(a.Checks, a.Rewritten)
