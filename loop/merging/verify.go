@@ -120,7 +120,11 @@ func (t *trying) step(ctx context.Context) (a Attempt, over bool, err error) {
 		if trial.Verdict != Passed {
 			onto = nil
 		}
-		return a, false, t.await(ctx, c, at, onto, t.until)
+		err := t.await(ctx, c, at, onto, t.until)
+		if t.Travels() {
+			t.Links.remote.seen.Store(nil) // another machine may have merged what was ahead
+		}
+		return a, false, err
 	case Verify:
 		s := both
 		if trial.Clashes || trial.Verdict == Refused {
