@@ -31,7 +31,6 @@ type Link struct {
 	Onto   string // the commit that it is merged onto
 	Commit string // the merge; Onto if that has the change already
 	Tree   string // of the merge
-	Known  bool   // its commands are known to pass on it
 }
 
 // A Stack is changes merged onto a target, one upon the other.
@@ -39,6 +38,7 @@ type Stack struct {
 	Target    Target
 	Of        []int64 // the changes that it was made of
 	Links     []Link
+	Known     int           // how many of the first links are known to pass, each as it is
 	Left      *ralph.Change // the first change that conflicts with what is below it; nil for none
 	Conflicts []string      // the files in which it does
 
@@ -147,18 +147,9 @@ func (s *Stack) changes() (list []ralph.Change) {
 	return list
 }
 
-// known returns how many of the first links are known to pass, each as it is.
-func (s *Stack) known() int {
-	n := slices.IndexFunc(s.Links, func(l Link) bool { return !l.Known })
-	if n < 0 {
-		n = len(s.Links)
-	}
-	return n
-}
-
-// know finds out which of the first links are known to pass.
+// know finds out how many of the first links are known to pass.
 func (m *Merger) know(ctx context.Context, s *Stack) error {
-	for i, l := range s.Links {
+	for _, l := range s.Links {
 		commands, _, err := m.commands(ctx, []ralph.Change{l.Change})
 		if err != nil {
 			return err
@@ -167,7 +158,7 @@ func (m *Merger) know(ctx context.Context, s *Stack) error {
 		if err != nil || !all || failed(list) {
 			return err
 		}
-		s.Links[i].Known = true
+		s.Known++
 	}
 	return nil
 }
@@ -286,7 +277,8 @@ func (m *Merger) abandon(ctx context.Context, c ralph.Change, was []ralph.Change
 			return // the check goes on, and its result is looked at as any
 		}
 		for _, o := range was {
-			if slices.ContainsFunc(now.ahead, func(p ralph.Change) bool { return p.SessionID == o.SessionID && p.Head == o.Head }) {
+			stays := func(p ralph.Change) bool { return p.SessionID == o.SessionID && p.Head == o.Head }
+			if slices.ContainsFunc(now.ahead, stays) {
 				continue
 			}
 			last, err := store.Read(ctx, m.Store, func(tx *store.Tx) (ralph.Change, error) {

@@ -478,3 +478,34 @@ func TestOneAheadLeavesDuringACheck(t *testing.T) {
 		t.Errorf("main differs from what was verified in %q (%v)", out, err)
 	}
 }
+
+// TestOwnCommandsBehindOthers: that a task's own command failed where its session began proves the change, whatever it
+// is merged onto.
+func TestOwnCommandsBehindOthers(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "true")
+	y.Merger = y.In(y)
+	y.Wait, y.Check.Proof = time.Hour, check.ProofRequire
+	y.passed("First", file("f1"))
+	base := y.git("rev-parse", "main")
+	c := y.made(base, "Second", file("f2"))
+	y.tx(func(tx *store.Tx) (err error) {
+		c.TaskID, err = tx.AddTask(ralph.Task{Title: "Second", Priority: 2, Verify: []string{"test -e f2"}}, "human")
+		return err
+	})
+	c = y.start("", c)
+	before, err := y.run(t.Context(), base, y.git("rev-parse", "main^{tree}"), []string{"test -e f2"}) // as at its start
+	if y.no(err); !failed(before) {
+		t.Fatal(before)
+	}
+	a, err := y.Try(t.Context(), c)
+	if err != nil || a.Refused+a.Conflict != "" || a.Onto == base {
+		t.Fatalf("%q, %q, %v", a.Refused, a.Conflict, err)
+	}
+	if g, err := y.Gate(t.Context(), c, a.Own(), a.Checks, nil); err != nil || g.Unproved {
+		t.Errorf("%+v, %v", g, err)
+	}
+	if pairs, err := y.Tree.Pairs(t.Context(), a.Own().Target.Tip, a.Commit); err != nil || len(pairs) != 1 {
+		t.Errorf("the gate looks at %v, %v", pairs, err)
+	}
+}

@@ -127,8 +127,8 @@ func (q Queue) step(next []ralph.Change) Step {
 	case s.Verified == 1:
 		return Step{Do: SendBack, Changes: q.first(1), Reason: "merged, it is refused: " + s.Refused}
 	}
-	if n := s.known(); n > 0 {
-		return Step{Do: Move, Changes: q.first(n)}
+	if s.Known > 0 {
+		return Step{Do: Move, Changes: q.first(s.Known)}
 	}
 	n, wait := q.free()
 	switch {

@@ -29,9 +29,9 @@ func TestNextStep(t *testing.T) {
 	list := func(c ...ralph.Change) []ralph.Change { return c }
 	// built is a stack of changes of which the first are known to pass.
 	built := func(known int, of ...ralph.Change) *Stack {
-		s := &Stack{Target: on, Of: ids(of)}
-		for i, c := range of {
-			s.Links = append(s.Links, Link{Change: c, Known: i < known})
+		s := &Stack{Target: on, Of: ids(of), Known: known}
+		for _, c := range of {
+			s.Links = append(s.Links, Link{Change: c})
 		}
 		return s
 	}
