@@ -385,6 +385,7 @@ func (f *actor) goesOn(point string, moment time.Duration) {
 
 // Verify is the check workspace.
 func (f *actor) Verify(_ context.Context, commit string, commands []string) ([]check.Outcome, error) {
+	f.happens("verified")
 	f.wait(30 * time.Second)
 	f.mishap("verification")
 	passed := f.git.of(commit).passes()
@@ -842,6 +843,9 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 	}
 	if missing, err := merger.Missing(t.Context()); err != nil || len(missing) > 0 {
 		t.Errorf("of what was merged %v is not in the target (%v)", missing, err)
+	}
+	if line, err := store.Read(t.Context(), db, (*store.Tx).Line); err != nil || len(line) > 0 {
+		t.Errorf("in the line is %+v (%v)", line, err)
 	}
 	var told strings.Builder
 	fmt.Fprintf(&told, "%d tasks by %d workers in %s\n", tasks, workers, time.Since(f.began))
