@@ -227,6 +227,59 @@ func (q Queue) next() []ralph.Change {
 // includes reports whether a change is one of the stack's.
 func (s *Stack) includes(c ralph.Change) bool { return s != nil && slices.Contains(s.Of, c.ID) }
 
+// A Verdict is what a verification has come to; "" before it.
+type Verdict string
+
+// The verdicts.
+const (
+	Passed  Verdict = "passed"
+	Refused Verdict = "refused"
+)
+
+// A Trial is everything that the next step of a check depends on.
+type Trial struct {
+	Conflicts bool // the change conflicts with the target
+	Clashes   bool // it conflicts with changes ahead of it
+	Behind    bool // its candidate has changes ahead of it
+	Lands     bool // those can be merged before it
+	Late      bool // nothing is waited for, or verified again, any more
+
+	Verdict Verdict // on its candidate
+	Alone   Verdict // on the change alone on the tip
+	Known   bool    // what its candidate is merged onto was verified
+	Passed  bool    // it has passed in some form
+	Moved   bool    // the target has moved since
+}
+
+// Next returns the next step of a check: [Await] for what is ahead, [Verify] (of the change alone where it clashes, or
+// where its candidate is refused), [Pass], [Refuse], or [SendBack] if the agent is to be told of a conflict.
+func (t Trial) Next() Action {
+	waits := t.Lands && !t.Late
+	switch {
+	case t.Conflicts, t.Verdict == Refused && !t.Behind && t.Passed && t.Moved:
+		return SendBack
+	case t.Clashes && waits:
+		return Await
+	case t.Clashes || t.Verdict == Refused:
+		switch {
+		case t.Alone == "" && !(t.Passed && t.Late):
+			return Verify
+		case t.Alone == Refused:
+			return Refuse
+		case waits && t.Behind:
+			return Await
+		}
+		return Pass
+	case t.Verdict == "" && t.Passed && t.Late:
+		return Pass
+	case t.Verdict == "":
+		return Verify
+	case t.Behind && !t.Known && waits:
+		return Await
+	}
+	return Pass
+}
+
 // Refs are the refs that a target is read from, each a commit id or "".
 type Refs struct {
 	Point string // the commit point

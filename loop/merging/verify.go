@@ -249,59 +249,6 @@ func (t *trying) compareOwn(ctx context.Context, onto string) error {
 	return err
 }
 
-// A Verdict is what a verification has come to; "" before it.
-type Verdict string
-
-// The verdicts.
-const (
-	Passed  Verdict = "passed"
-	Refused Verdict = "refused"
-)
-
-// A Trial is everything that the next step of a check depends on.
-type Trial struct {
-	Conflicts bool // the change conflicts with the target
-	Clashes   bool // it conflicts with changes ahead of it
-	Behind    bool // its candidate has changes ahead of it
-	Lands     bool // those can be merged before it
-	Late      bool // nothing is waited for, or verified again, any more
-
-	Verdict Verdict // on its candidate
-	Alone   Verdict // on the change alone on the tip
-	Known   bool    // what its candidate is merged onto was verified
-	Passed  bool    // it has passed in some form
-	Moved   bool    // the target has moved since
-}
-
-// Next returns the next step of a check: [Await] for what is ahead, [Verify] (of the change alone where it clashes, or
-// where its candidate is refused), [Pass], [Refuse], or [SendBack] if the agent is to be told of a conflict.
-func (t Trial) Next() Action {
-	waits := t.Lands && !t.Late
-	switch {
-	case t.Conflicts, t.Verdict == Refused && !t.Behind && t.Passed && t.Moved:
-		return SendBack
-	case t.Clashes && waits:
-		return Await
-	case t.Clashes || t.Verdict == Refused:
-		switch {
-		case t.Alone == "" && !(t.Passed && t.Late):
-			return Verify
-		case t.Alone == Refused:
-			return Refuse
-		case waits && t.Behind:
-			return Await
-		}
-		return Pass
-	case t.Verdict == "" && t.Passed && t.Late:
-		return Pass
-	case t.Verdict == "":
-		return Verify
-	case t.Behind && !t.Known && waits:
-		return Await
-	}
-	return Pass
-}
-
 // Rejoin gives a change that has passed on a target, and left the line while it was reviewed, a place in it again. The
 // attempt has a conflict instead if it cannot be merged with what was merged meanwhile.
 func (m *Merger) Rejoin(ctx context.Context, c ralph.Change, passed Target) (a Attempt, err error) {
