@@ -25,6 +25,13 @@ type linkKey struct{ onto, session, head string }
 // maxLinks bounds the merges that are remembered.
 const maxLinks = 1000
 
+// forget forgets the merges that were made: a commit may be gone, as people have had git remove what no ref has.
+func (n *Links) forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.made = nil
+}
+
 // A Link is a change merged onto the target, or onto the link before it.
 type Link struct {
 	Change ralph.Change

@@ -509,3 +509,22 @@ func TestOwnCommandsBehindOthers(t *testing.T) {
 		t.Errorf("the gate looks at %v, %v", pairs, err)
 	}
 }
+
+// TestACandidateThatGitHasRemoved is made again: no ref has it.
+func TestACandidateThatGitHasRemoved(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "true")
+	y.Wait = time.Hour
+	one, two := y.passed("One", file("f1")), y.passed("Two", file("f2"))
+	one, two = y.end("", one), y.end("", two)
+	y.git("gc", "--quiet", "--prune=now")
+	if _, err := y.Merge(t.Context()); err == nil {
+		t.Fatal("git has it still")
+	}
+	y.merge()
+	y.merged(one)
+	y.merged(two)
+	if len(y.checked) != 2 {
+		t.Errorf("verified %d times", len(y.checked))
+	}
+}

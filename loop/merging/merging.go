@@ -102,7 +102,11 @@ func (m *Merger) Merge(ctx context.Context) (waits Wait, err error) {
 	most := 0
 	mine := func() error { return nil }
 	var takes bool
-	defer func() { err = errors.Join(err, mine()) }()
+	defer func() {
+		if err = errors.Join(err, mine()); err != nil {
+			m.Links.forget()
+		}
+	}()
 	refused := 0 // steps in a row
 	for ctx.Err() == nil {
 		changed := m.Store.Changed()

@@ -59,6 +59,9 @@ func (m *Merger) Try(ctx context.Context, c ralph.Change) (a Attempt, err error)
 		if err != nil || ctx.Err() != nil || a.Refused+a.Conflict != "" {
 			m.Leave(ctx, c.SessionID)
 		}
+		if err != nil {
+			m.Links.forget()
+		}
 	}()
 	if err := m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.JoinLine(c) }); err != nil {
 		return a, err
