@@ -11,9 +11,9 @@ type ChangeState string
 // The states of a change. Only Moving is a point of no return.
 const (
 	Held      ChangeState = "held"      // kept, but not queued: the next session starts from it, or a person decides
-	Queued    ChangeState = "queued"    // waits in the merge queue
-	Building  ChangeState = "building"  // is being merged with the target's tip
-	Verifying ChangeState = "verifying" // its merge commit is being verified
+	Checking  ChangeState = "checking"  // has its place in the line while its session is being checked
+	Queued    ChangeState = "queued"    // passed, and waits in the merge queue
+	Verifying ChangeState = "verifying" // is being verified once more, as the line ahead or the target has changed
 	Moving    ChangeState = "moving"    // the target ref is being moved
 	Merged    ChangeState = "merged"    // merged
 	SentBack  ChangeState = "sent_back" // it conflicted, or was refused once merged
@@ -31,7 +31,7 @@ func (c Change) Continued() bool {
 }
 
 // QueueStates are the states of a change in the merge queue.
-var QueueStates = []ChangeState{Queued, Building, Verifying, Moving}
+var QueueStates = []ChangeState{Queued, Verifying, Moving}
 
 // Waits reports whether a change in this state is in the merge queue.
 func (s ChangeState) Waits() bool { return slices.Contains(QueueStates, s) }

@@ -126,7 +126,7 @@ func withWorkspaces(t *testing.T, l *loop.Loop) {
 		Rules: merging.Rules{
 			Into: "main", MaxSentBack: 2, Wait: time.Minute, Message: "{task}: {title}", Timeout: time.Minute, State: state,
 		},
-		Store: l.Store, Tree: l.Here.Tree, Line: &merging.Line{}, Log: l.Log, Check: l.Check,
+		Store: l.Store, Tree: l.Here.Tree, Links: &merging.Links{}, Log: l.Log, Check: l.Check,
 	}
 	l.Merger.Pool, l.Pool.Merged = l.Pool, l.Merger.Tip
 	l.Rules.MaxSentBack = 2

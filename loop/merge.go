@@ -24,17 +24,17 @@ func (r *runner) merge(ctx context.Context) error {
 	if r.merges {
 		return nil
 	}
-	some := r.Width() == 1
-	if !some {
+	apart := r.Width() > 1
+	if apart {
 		list, err := store.Read(ctx, r.Store, (*store.Tx).QueuedChanges)
 		if err != nil {
 			return err
 		}
-		some = len(list) > 0 || r.Merger.Line.News()
+		apart = len(list) > 0
 	}
-	if r.Width() == 1 || !some {
+	if !apart {
 		var err error
-		r.waits, err = r.mergeNow(ctx, nil, mergeWait, r.id, false)
+		r.waits, err = r.mergeNow(ctx, nil, mergeWait, r.id)
 		return err
 	}
 	if rests, err := r.mergeRests(ctx); err != nil || rests {
@@ -49,7 +49,7 @@ func (r *runner) merge(ctx context.Context) error {
 	jobsCtx := r.jobsCtx
 	go func() {
 		work, release := r.obeying(jobsCtx, r.Config.Session.Grace)
-		waits, err := r.mergeNow(work, nil, mergeWait, r.id, true)
+		waits, err := r.mergeNow(work, nil, mergeWait, r.id)
 		if stopped := work.Err() != nil && jobsCtx.Err() == nil; stopped {
 			err = nil // the next run merges it
 		}
@@ -60,14 +60,6 @@ func (r *runner) merge(ctx context.Context) error {
 		}
 	}()
 	return nil
-}
-
-// mergeSoon has the scheduler merge what can be merged, unless it has something else to apply, after which it does.
-func (r *runner) mergeSoon() {
-	select {
-	case r.over <- func(ctx context.Context) error { return r.merge(context.WithoutCancel(ctx)) }:
-	default:
-	}
 }
 
 // lookElsewhere is how often a run looks whether another machine merges still, which may have been lost.
@@ -118,9 +110,9 @@ func (r *runner) mergeRests(ctx context.Context) (bool, error) {
 
 // mergeNow merges what can be merged, and returns what the rest waits for. Runs and workers do that one after
 // the other, in a check workspace for what was made in another one. What fails pauses the queue, unless it is the
-// database or a full disk. Run and early are those of [merging.Merger].
+// database or a full disk. Run is that of [merging.Merger].
 func (l *Loop) mergeNow(
-	ctx context.Context, of *workspace.Workspace, wait time.Duration, run int64, early bool,
+	ctx context.Context, of *workspace.Workspace, wait time.Duration, run int64,
 ) (waits merging.Wait, err error) {
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -140,7 +132,7 @@ func (l *Loop) mergeNow(
 	merger := l.Merger.In(&check.Checker{Rules: l.Check, Pool: l.Pool, Of: of, Width: l.Width(), Round: check.Round{
 		Session: "merging-" + l.Here.State, Log: filepath.Join(dir, "verify.log"),
 	}})
-	merger.Run, merger.Early = run, early
+	merger.Run = run
 	if waits, err = merger.Merge(ctx); err != nil && ctx.Err() == nil && l.Store.Intact() == nil {
 		l.Log.Warn("merging failed; trying once more", "error", err)
 		waits, err = merger.Merge(ctx)
@@ -176,7 +168,7 @@ func (l *Loop) mergeFor(ctx context.Context, of *workspace.Workspace, wait time.
 	if err := l.Store.View(ctx, l.sameTarget); err != nil {
 		return "", err
 	}
-	waits, err := l.mergeNow(ctx, of, wait, 0, false)
+	waits, err := l.mergeNow(ctx, of, wait, 0)
 	return waits.Why, err
 }
 

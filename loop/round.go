@@ -19,10 +19,6 @@ import (
 func (r *runner) work(ctx context.Context) ([]end, error) {
 	jobsCtx, cancel := context.WithCancel(ctx)
 	r.jobsCtx = jobsCtx
-	if r.Width() > 1 {
-		r.Merger.Line.Tell(r.mergeSoon)
-		defer r.Merger.Line.Tell(nil)
-	}
 	defer cancel()
 	for {
 		err := r.round(ctx)

@@ -50,7 +50,7 @@ func TestWhoGoesOnAfterItsCheckIsWaitedForByNobody(t *testing.T) {
 		})
 		within, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		if _, terr := l.Merger.Try(within, c, time.Hour); terr != nil {
+		if _, terr := l.Merger.Try(within, c); terr != nil {
 			err = errors.Join(err, fmt.Errorf("it is waited for: %w", terr))
 		}
 		if err != nil {

@@ -34,11 +34,11 @@ var changes = reads("changes c", func(c *ralph.Change) []field {
 	}
 })
 
-// unsettled is the condition for a change that is not in a final state.
-const unsettled = `c.state NOT IN ('merged', 'sent_back', 'dropped')`
+// unsettled is the condition for a change that its session has left, and that is not in a final state.
+const unsettled = `c.state NOT IN ('checking', 'merged', 'sent_back', 'dropped')`
 
 // inQueue is the condition for a change in the merge queue.
-const inQueue = `c.state IN ('queued', 'building', 'verifying', 'moving')`
+const inQueue = `c.state IN ('queued', 'verifying', 'moving')`
 
 // Change returns one change. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Change(id int64) (ralph.Change, error) {
@@ -130,9 +130,9 @@ func (tx *Tx) SentBack(f SessionFilter) (map[int64]int, error) {
 	return sentBack, err
 }
 
-// ChangeOf returns a task's newest change; ok is false if it has none.
+// ChangeOf returns the newest change that a task's sessions have left; ok is false if there is none.
 func (tx *Tx) ChangeOf(task int64) (c ralph.Change, ok bool, err error) {
-	return changes.first(tx, `WHERE c.task_id = $1 ORDER BY c.id DESC`, task)
+	return changes.first(tx, `WHERE c.task_id = $1 AND c.state <> 'checking' ORDER BY c.id DESC`, task)
 }
 
 // OpenChange returns the task's change that is not in a final state; ok is false if it has none.
@@ -140,11 +140,45 @@ func (tx *Tx) OpenChange(task int64) (c ralph.Change, ok bool, err error) {
 	return changes.first(tx, `WHERE c.task_id = $1 AND `+unsettled, task)
 }
 
-// QueuedChanges lists the changes in the merge queue in their order: the one that is being merged first,
-// then by task priority, then by age.
+// QueuedChanges lists the changes in the merge queue by place.
 func (tx *Tx) QueuedChanges() ([]ralph.Change, error) {
-	return changes.all(tx, `JOIN tasks t ON t.id = c.task_id WHERE `+inQueue+`
-		ORDER BY CASE WHEN c.state = 'moving' THEN 0 ELSE 1 END, t.priority, c.id`)
+	return changes.all(tx, `WHERE `+inQueue+` ORDER BY c.place, c.id`)
+}
+
+// Line lists the changes that are being checked or in the merge queue by place.
+func (tx *Tx) Line() ([]ralph.Change, error) {
+	return changes.all(tx, `WHERE (`+inQueue+` OR c.state = 'checking') ORDER BY c.place, c.id`)
+}
+
+// nextPlace is the place in the line behind all others.
+const nextPlace = `SELECT coalesce(max(place), 0) + 1 FROM changes`
+
+// JoinLine gives the change of an open session a place in the line, where it is checked until [Tx.LeaveLine] or until
+// the session is decided. A change that has one keeps it unless its head is another one.
+func (tx *Tx) JoinLine(c ralph.Change) error {
+	if err := tx.CheckSession(c.TaskID, c.SessionID); err != nil {
+		return err
+	}
+	there, err := value[bool](tx, `
+		SELECT EXISTS (SELECT 1 FROM changes WHERE session_id = $1 AND head = $2 AND state = 'checking')`,
+		c.SessionID, c.Head)
+	if err != nil || there {
+		return err
+	}
+	if err := tx.LeaveLine(c.SessionID); err != nil {
+		return err
+	}
+	place, err := value[int64](tx, nextPlace)
+	if err == nil {
+		c.State = ralph.Checking
+		_, err = tx.insertChange(c, place)
+	}
+	return err
+}
+
+// LeaveLine takes the change of a session that is being checked out of the line.
+func (tx *Tx) LeaveLine(session string) error {
+	return tx.do(`DELETE FROM changes WHERE session_id = $1 AND state = 'checking'`, session)
 }
 
 // MergesAlone returns the task whose changes have been sent back at least that often, so that nothing else
@@ -157,21 +191,31 @@ const mergesAlone = `SELECT coalesce(min(t.id), 0) FROM tasks t
 	WHERE t.times_sent_back >= $1 AND t.times_sent_back > 0 AND t.status IN ('pending', 'in_progress', 'merging')`
 
 // AddChange stores the work that a session left in a workspace as a queued or held change. It drops the
-// task's earlier open change.
+// task's earlier open change. A change that was checked is queued in the place that it had.
 func (tx *Tx) AddChange(c ralph.Change) (int64, error) {
 	if err := tx.dropOpen(c.TaskID, ralph.Superseded); err != nil {
 		return 0, err
 	}
-	id, err := tx.add("changes", cells{
+	place, err := value[int64](tx, `SELECT coalesce(
+		(SELECT max(place) FROM changes WHERE session_id = $1 AND state = 'checking'), (`+nextPlace+`))`, c.SessionID)
+	if err != nil {
+		return 0, err
+	}
+	if err := tx.LeaveLine(c.SessionID); err != nil {
+		return 0, err
+	}
+	if c.ID, err = tx.insertChange(c, place); err != nil || c.State != ralph.Queued {
+		return c.ID, err
+	}
+	return c.ID, tx.recordQueued(c)
+}
+
+func (tx *Tx) insertChange(c ralph.Change, place int64) (int64, error) {
+	return tx.add("changes", cells{
 		"task_id": c.TaskID, "session_id": c.SessionID, "base": c.Base, "head": c.Head, "tree": c.Tree, "state": c.State,
-		"undo": c.Undo, "reason": c.Reason, "conflicts": asJSON(append([]string{}, c.Conflicts...)),
+		"place": place, "undo": c.Undo, "reason": c.Reason, "conflicts": asJSON(append([]string{}, c.Conflicts...)),
 		"created": tx.Now(), "updated": tx.Now(),
 	})
-	if err != nil || c.State != ralph.Queued {
-		return id, err
-	}
-	c.ID = id
-	return id, tx.recordQueued(c)
 }
 
 // addSessionChange stores the work that a session left in a workspace. It is queued if the done was accepted.
@@ -434,10 +478,14 @@ func (tx *Tx) RetryChange(task int64, by string) error {
 	return tx.Move(task, ralph.Merging, ralph.Person, "its change is tried again by "+by)
 }
 
-// readmit puts a change that has left the queue back into it.
+// readmit puts a change that has left the queue back into it, behind all others.
 func (tx *Tx) readmit(t ralph.Task, c ralph.Change) error {
+	place, err := value[int64](tx, nextPlace)
+	if err != nil {
+		return err
+	}
 	if err := tx.set("changes", c.ID, cells{
-		"state": ralph.Queued, "reason": "", "conflicts": "[]", "updated": tx.Now(),
+		"state": ralph.Queued, "place": place, "reason": "", "conflicts": "[]", "updated": tx.Now(),
 	}); err != nil {
 		return err
 	}

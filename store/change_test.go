@@ -188,7 +188,7 @@ func TestTheStepsOfAMerge(t *testing.T) {
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return moved(tx, c) }); !errors.Is(err, ralph.ErrConflict) {
 		t.Errorf("it is moved from the state that it had before: %v", err)
 	}
-	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return tx.Requeue(c.ID, ralph.Building) }); !errors.Is(err, ralph.ErrConflict) {
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return tx.Requeue(c.ID, ralph.Verifying) }); !errors.Is(err, ralph.ErrConflict) {
 		t.Errorf("it is queued again from a state that it is not in: %v", err)
 	}
 	look(ralph.Moving, "from", "to", "own", 1)
@@ -208,35 +208,90 @@ func TestTheStepsOfAMerge(t *testing.T) {
 	}
 }
 
-// TestTheOrderOfTheMergeQueue: what is being moved first, then by priority, then by age; what was sent back too often is
-// merged alone.
-func TestTheOrderOfTheMergeQueue(t *testing.T) {
+// TestTheLine: a change keeps the place that it has got when its check began, unless its session goes on. What is
+// queued again goes behind all others.
+func TestTheLine(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
-	priorities := []int{2, 1, 2, 1, 0}
-	states := []ralph.ChangeState{ralph.Queued, ralph.Verifying, ralph.Moving, ralph.Building, ralph.Held}
+	session := func(task int) string { return fmt.Sprintf("%08d-1111-4111-8111-111111111111", task) }
+	change := func(task int, head string) ralph.Change {
+		return ralph.Change{TaskID: int64(task), SessionID: session(task), Head: head}
+	}
+	line := func(what string, want ...string) {
+		t.Helper()
+		write(t, db, func(tx *store.Tx) error {
+			list, err := tx.Line()
+			var got []string
+			for _, c := range list {
+				got = append(got, fmt.Sprintf("%d %s", c.TaskID, c.State))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: the line is %q, want %q", what, got, want)
+			}
+			return err
+		})
+	}
+	end := func(task int, c *ralph.Change, to ralph.Status) {
+		t.Helper()
+		write(t, db, func(tx *store.Tx) error {
+			s, err := tx.Session(session(task))
+			s.Change, s.Ending = c, ralph.Finished
+			return errors.Join(err, tx.Apply(s, signals.Facts{}, signals.Decision{
+				Status: to, Mover: ralph.Verdict, StatusReason: "decided", Outcome: ralph.OutcomeSuccess, Accepted: to == ralph.Merging,
+			}))
+		})
+	}
 	write(t, db, func(tx *store.Tx) error {
-		for i, priority := range priorities {
-			id, err := tx.AddTask(ralph.Task{Title: string(rune('A' + i)), Priority: priority}, "human")
+		for i := range 4 {
+			id, err := tx.AddTask(ralph.Task{Title: string(rune('A' + i))}, "human")
 			if err != nil {
 				return err
 			}
-			session := fmt.Sprintf("%08d-1111-4111-8111-111111111111", i)
-			if _, err := tx.StartSession(store.Start{ID: session, Task: id}); err != nil {
-				return err
-			}
-			if _, err := tx.AddChange(ralph.Change{TaskID: id, SessionID: session, State: states[i]}); err != nil {
+			if _, err := tx.StartSession(store.Start{ID: session(int(id)), Task: id}); err != nil {
 				return err
 			}
 		}
-		list, err := tx.QueuedChanges()
-		var got []int64
-		for _, c := range list {
-			got = append(got, c.TaskID)
+		for task := 1; task <= 4; task++ {
+			if err := tx.JoinLine(change(task, "a")); err != nil {
+				return err
+			}
 		}
-		if want := []int64{3, 2, 4, 1}; !slices.Equal(got, want) {
-			t.Errorf("they are merged in the order %d, want %d", got, want)
+		return tx.JoinLine(change(1, "a"))
+	})
+	line("they are checked", "1 checking", "2 checking", "3 checking", "4 checking")
+	write(t, db, func(tx *store.Tx) error {
+		if _, open, err := tx.OpenChange(1); err != nil || open {
+			t.Errorf("what is being checked is its session's alone: %t, %v", open, err)
 		}
-		return err
+		return tx.JoinLine(change(1, "b"))
+	})
+	line("the first has gone on", "2 checking", "3 checking", "4 checking", "1 checking")
+	write(t, db, func(tx *store.Tx) error { return tx.LeaveLine(session(3)) })
+	line("the third has left", "2 checking", "4 checking", "1 checking")
+	end(4, &ralph.Change{Head: "a"}, ralph.Merging)
+	end(1, &ralph.Change{Head: "b"}, ralph.Merging)
+	line("two have passed", "2 checking", "4 queued", "1 queued")
+	end(2, nil, ralph.Pending)
+	line("the other one has come to nothing", "4 queued", "1 queued")
+	write(t, db, func(tx *store.Tx) error {
+		c, _, err := tx.OpenChange(4)
+		return errors.Join(err, tx.BlockChange(c, "the branch is gone"), tx.RetryChange(4, "ann"))
+	})
+	line("one was queued again", "1 queued", "4 queued")
+	if err := db.Tx(t.Context(), func(tx *store.Tx) error { return tx.JoinLine(change(2, "c")) }); !errors.Is(err, ralph.ErrConflict) {
+		t.Errorf("a session that was decided joins the line: %v", err)
+	}
+}
+
+// TestWhatIsMergedAlone was sent back too often.
+func TestWhatIsMergedAlone(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
+	write(t, db, func(tx *store.Tx) (err error) {
+		for i := range 4 {
+			if _, err = tx.AddTask(ralph.Task{Title: string(rune('A' + i))}, "human"); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	sendBack := func(task int64, times int) {
 		t.Helper()

@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -393,7 +394,7 @@ func (tx *Tx) endSession(s ralph.Session, state ralph.Phase, outcome, reason str
 		"completed_at":   tx.Now(),
 	}
 	maps.Copy(row, more)
-	if err := tx.set("sessions", s.ID, row); err != nil {
+	if err := errors.Join(tx.set("sessions", s.ID, row), tx.LeaveLine(s.ID)); err != nil {
 		return err
 	}
 	return tx.do(`UPDATE runs SET cost_usd = cost_usd + $1 WHERE id = $2`, s.CostUSD, s.RunID)

@@ -128,7 +128,7 @@ func (p *Project) Merger(ctx context.Context, db *store.DB, tree *worktree.Tree)
 			Message: cmp.Or(c.Message, "{task}: {title}"), After: c.After,
 			AfterEnv: p.Stripped(), Timeout: p.Config.Verify.Timeout, State: p.State,
 		},
-		Store: db, Tree: tree, Line: &merging.Line{}, Log: p.Log,
+		Store: db, Tree: tree, Links: &merging.Links{}, Log: p.Log,
 	}, nil
 }
 

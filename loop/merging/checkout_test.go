@@ -322,7 +322,7 @@ func TestARemote(t *testing.T) {
 		if _, err := y.Tip(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		y.Line.remote.seen.Store(new(time.Now().Add(time.Hour))) // whatever the rest takes on a busy machine
+		y.Links.remote.seen.Store(new(time.Now().Add(time.Hour))) // whatever the rest takes on a busy machine
 		for i := range 8 {
 			y.work(fmt.Sprint("Task ", i), map[string]string{fmt.Sprint("file", i): "x\n"})
 		}

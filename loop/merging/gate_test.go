@@ -114,9 +114,9 @@ func playGate(t *testing.T, p gatetest.Project) {
 		head := y.git("rev-parse", "main")
 		y.git("reset", "--quiet", "--hard", tip)
 		change := y.changed(tip, head, c.Allows...)
-		tried, err := y.Try(t.Context(), change, time.Hour)
+		tried, err := y.Try(t.Context(), change)
 		y.no(err)
-		y.Line.Leave(change.SessionID)
+		y.Leave(t.Context(), change.SessionID)
 		if tried.Refused != "" || tried.Conflict != "" {
 			t.Errorf("%s %s: its check does not pass: %s%s\n%s", c.ID, c.Name, tried.Refused, tried.Conflict, tried.Checks[0].Tail)
 			continue
@@ -145,14 +145,15 @@ func playGate(t *testing.T, p gatetest.Project) {
 // changed is a change of a session from one commit to another, of a task that allows something.
 func (y *yard) changed(base, head string, allow ...string) ralph.Change {
 	y.t.Helper()
+	y.n++
 	c := ralph.Change{
-		SessionID: "00000000-0000-4000-8000-000000000001", Base: base, Head: head, Tree: y.git("rev-parse", head+"^{tree}"),
+		SessionID: fmt.Sprintf("00000000-0000-4000-8000-%012d", y.n), Base: base, Head: head, Tree: y.git("rev-parse", head+"^{tree}"),
 	}
 	y.no(y.Store.Tx(y.t.Context(), func(tx *store.Tx) (err error) {
 		c.TaskID, err = tx.AddTask(ralph.Task{Title: "Change", Priority: 2, Allow: allow}, "human")
 		return err
 	}))
-	return c
+	return y.start("", c)
 }
 
 // found names what a gate has found.
@@ -204,9 +205,9 @@ func TestGateOfHistory(t *testing.T) {
 			continue
 		}
 		change := y.changed(parent, commit)
-		tried, err := y.Try(t.Context(), change, time.Hour)
+		tried, err := y.Try(t.Context(), change)
 		y.no(err)
-		y.Line.Leave(change.SessionID)
+		y.Leave(t.Context(), change.SessionID)
 		if tried.Refused != "" || tried.Conflict != "" {
 			continue
 		}
@@ -260,10 +261,10 @@ func TestTestsOfTheSameFeature(t *testing.T) {
 	// unseen is what the gate says of the one test that a change changes.
 	unseen := func(feature string, files map[string]string) (bool, ralph.Gate) {
 		t.Helper()
-		c := made(feature, files)
-		tried, err := y.Try(t.Context(), c, time.Hour)
+		c := y.start("", made(feature, files))
+		tried, err := y.Try(t.Context(), c)
 		y.no(err)
-		y.Line.Leave(c.SessionID)
+		y.Leave(t.Context(), c.SessionID)
 		g, err := y.Gate(t.Context(), c, tried.Built, tried.Checks, nil)
 		y.no(err)
 		if len(g.Weakened) != 1 || g.Weakened[0].Kind != ralph.TestChanged {

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"ralph"
-	"ralph/internal/worktree"
 	"ralph/loop/check"
+	"ralph/signals"
 	"ralph/store"
 )
 
@@ -20,98 +21,316 @@ const (
 	inA         = "main has moved, and the change conflicts in a with TASK-"
 )
 
-// TestWhatIsMergedDuringACheck is verified with the change during its session, once, if there is time to
-// spare; a failure then counts as a conflict. Else, and if more is merged, that is left to the queue, but
-// for a change that cannot be merged.
+// file is what a session writes into a file.
+func file(name string) map[string]string { return map[string]string{name: "new " + name + "\n"} }
+
+// begun is a change of a session on main that has said done.
+func (y *yard) begun(name string, files map[string]string) ralph.Change {
+	y.t.Helper()
+	return y.start(name, y.made(y.git("rev-parse", "main"), name, files))
+}
+
+// passed checks a change of a session, which passes and is not decided yet.
+func (y *yard) passed(name string, files map[string]string) ralph.Change {
+	y.t.Helper()
+	c := y.begun(name, files)
+	if a, err := y.Try(y.t.Context(), c); err != nil || a.Refused+a.Conflict != "" {
+		y.t.Fatalf("%s: %q, %q, %v", name, a.Refused, a.Conflict, err)
+	}
+	return c
+}
+
+// goesOn has a session's agent go on after its check.
+func (y *yard) goesOn(c ralph.Change) { y.Leave(y.t.Context(), c.SessionID) }
+
+// tx does something to the database.
+func (y *yard) tx(f func(tx *store.Tx) error) {
+	y.t.Helper()
+	y.no(y.Store.Tx(y.t.Context(), f))
+}
+
+// waits has something happen each time that somebody waits, and fails the test if nobody should.
+func (y *yard) waits(what ...func()) (left func() int) {
+	never := len(what) == 0
+	y.after = func(point string) {
+		switch {
+		case point != "waits":
+		case never:
+			panic("it waits")
+		case len(what) > 0: // on a server it may be woken although nothing has happened
+			what[0]()
+			what = what[1:]
+		}
+	}
+	return func() int { return len(what) }
+}
+
+// line are the tasks in the line.
+func (y *yard) line() (tasks []int64) {
+	y.t.Helper()
+	y.tx(func(tx *store.Tx) error {
+		list, err := tx.Line()
+		for _, c := range list {
+			tasks = append(tasks, c.TaskID)
+		}
+		return err
+	})
+	return tasks
+}
+
+// TestWhatPassedBesideOthersIsVerifiedOnce: each on what was ahead of it, and becomes a commit of the target as it is,
+// whoever merges it, whenever.
+func TestWhatPassedBesideOthersIsVerifiedOnce(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		squash bool
+		end    []int // in which order they are decided; those that are decided are merged
+	}{
+		{"one after the other", false, []int{0, 1, 2}},
+		{"the last one first", false, []int{2, 1, 0}},
+		{"squashed", true, []int{1, 0, 2}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			y := newYard(t, "test -s a")
+			y.Squash, y.Wait = tt.squash, time.Hour
+			var list []ralph.Change
+			for i := range 3 {
+				y.Links = &Links{} // as another process
+				list = append(list, y.passed(fmt.Sprint("Task ", i), file(fmt.Sprint("f", i))))
+			}
+			ended := 0
+			next := func() {
+				list[tt.end[ended]] = y.end("", list[tt.end[ended]])
+				ended++
+			}
+			y.Links = &Links{}
+			next()
+			y.waits(next, next, next)
+			y.merge()
+			for ended < len(list) {
+				next()
+				y.merge()
+			}
+			for _, c := range list {
+				y.merged(c)
+			}
+			if len(y.checked) != 3 {
+				t.Errorf("verified %d times", len(y.checked))
+			}
+			log := y.git("log", "--first-parent", "--format=%s", "main")
+			if want := "TASK-3: Task 2\nTASK-2: Task 1\nTASK-1: Task 0\nBegin"; log != want {
+				t.Errorf("got\n%s\nwant\n%s", log, want)
+			}
+			for i, c := range list {
+				if c = y.change(c.ID); len(c.Files) != 1 || c.Files[0].Path != fmt.Sprint("f", i) || c.To != c.Commit {
+					t.Errorf("it changed %+v, by %s of %s", c.Files, c.Commit, c.To)
+				}
+			}
+		})
+	}
+}
+
+// TestOneAheadComesToNothing: those behind it are verified together, as they are then.
+func TestOneAheadComesToNothing(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		happens func(y *yard, first ralph.Change)
+	}{
+		{"its agent goes on", func(y *yard, c ralph.Change) { y.goesOn(c) }},
+		{"its session ends without it", func(y *yard, c ralph.Change) {
+			y.tx(func(tx *store.Tx) error {
+				s, err := tx.Session(c.SessionID)
+				s.Ending = ralph.Lost
+				return errors.Join(err, tx.Apply(s, signals.Facts{}, signals.Decision{
+					Status: ralph.Pending, Mover: ralph.Verdict, StatusReason: "lost", Outcome: ralph.OutcomeFailure,
+				}))
+			})
+		}},
+		{"it is withdrawn", func(y *yard, c ralph.Change) {
+			y.end("", c)
+			y.tx(func(tx *store.Tx) error { return tx.DropChange(c.TaskID, "ann") })
+		}},
+		{"what it is for is edited", func(y *yard, c ralph.Change) {
+			y.end("", c)
+			y.tx(func(tx *store.Tx) error {
+				task, err := tx.Task(c.TaskID)
+				if err != nil {
+					return err
+				}
+				task.Acceptance = []string{"it holds"}
+				return tx.UpdateTask(task)
+			})
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			y := newYard(t, "test -s a")
+			y.Wait = time.Hour
+			first := y.passed("First", file("f1"))
+			var list []ralph.Change
+			for i := range 3 {
+				list = append(list, y.passed(fmt.Sprint("Task ", i), file(fmt.Sprint("f", 2+i))))
+			}
+			for i, c := range list {
+				list[i] = y.end("", c)
+			}
+			left := y.waits(func() { tt.happens(y, first) })
+			y.merge()
+			for _, c := range list {
+				y.merged(c)
+			}
+			if len(y.checked) != 5 || left() > 0 {
+				t.Errorf("verified %d times; it does not wait %d times", len(y.checked), left())
+			}
+			if got := y.git("log", "--first-parent", "--format=%s", "main"); got != "Merge TASK-2, TASK-3, TASK-4\nBegin" {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// TestPeopleCommitMeanwhile: what passed before that is verified with it.
+func TestPeopleCommitMeanwhile(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "! { test -e f1 && test -e theirs; }")
+	y.Wait = time.Hour
+	var list []ralph.Change
+	for i := range 3 {
+		list = append(list, y.passed(fmt.Sprint("Task ", i), file(fmt.Sprint("f", i))))
+	}
+	y.write("theirs", "x\n")
+	y.git("add", ".")
+	y.git("commit", "-q", "-m", "Theirs")
+	for i, c := range list {
+		list[i] = y.end("", c)
+	}
+	y.merge()
+	y.merged(list[0])
+	y.merged(list[2])
+	if c := y.change(list[1].ID); c.State != ralph.SentBack {
+		t.Errorf("the change is %s", c.State)
+	}
+	for _, commit := range strings.Split(y.git("rev-list", "--first-parent", "main"), "\n") {
+		if out, err := y.try(y.dir, "ls-tree", "--name-only", commit); err != nil || strings.Contains(out, "f1") && strings.Contains(out, "theirs") {
+			t.Errorf("%s is red (%v)", commit, err)
+		}
+	}
+}
+
+// TestOneThatIsCheckedForLong holds up what is behind it for a while only, and is then verified with that.
+func TestOneThatIsCheckedForLong(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "test -s a")
+	y.Wait = time.Hour
+	slow := y.begun("Slow", file("f1"))
+	y.during = func() {
+		y.Wait = 0
+		quick := y.end("", y.passed("Quick", file("f2")))
+		y.merge()
+		y.merged(quick)
+		y.Wait = time.Hour
+	}
+	if a, err := y.Try(t.Context(), slow); err != nil || a.Refused+a.Conflict != "" {
+		t.Fatalf("%q, %q, %v", a.Refused, a.Conflict, err)
+	}
+	slow = y.end("", slow)
+	y.merge()
+	y.merged(slow)
+	if len(y.checked) != 3 { // the slow one, both, and the quick one alone
+		t.Errorf("verified %d times", len(y.checked))
+	}
+}
+
+// TestWhatIsMergedDuringACheck is verified with the change while there is time; a failure then counts as a conflict.
+// Else that is left to the queue, but for a change that cannot be merged.
 func TestWhatIsMergedDuringACheck(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
-		merges   []string // files that other changes write during a verification, one each time
-		spare    time.Duration
+		merges   []string // files that people commit during a verification, one each time
+		wait     time.Duration
 		conflict string
 		checked  int
 	}{
 		{"what goes together", []string{"b"}, time.Hour, "", 2},
-		{"what fails merged", []string{"c"}, time.Hour, failsMerged, 2},
-		{"what is merged again", []string{"b", "c"}, time.Hour, "", 2},
-		{"what conflicts when it is merged again", []string{"b", "a"}, time.Hour, inA, 2},
-		{"what fails merged, without time to spare", []string{"c"}, 0, "", 1},
-		{"what conflicts, without time to spare", []string{"a"}, 0, inA, 1},
+		{"what fails merged", []string{"c"}, time.Hour, failsMerged, 3}, // and the tip
+		{"what fails when more is merged", []string{"b", "c"}, time.Hour, failsMerged, 4},
+		{"what conflicts", []string{"a"}, time.Hour, "main has moved, and the change conflicts with it in a", 1},
+		{"what fails merged, where nobody can wait", []string{"c"}, 0, "", 1},
+		{"what conflicts, where nobody can wait", []string{"a"}, 0, "main has moved, and the change conflicts with it in a", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			y := newYard(t, "! { grep -q new a && grep -q new c; }")
-			y.Wait = time.Hour
-			mine := y.work("Mine", map[string]string{"a": "new\n"})
-			y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.SetChange(mine.ID, ralph.Queued, ralph.Dropped) }))
-			var merge func()
-			merge = func() {
+			y.Wait = tt.wait
+			mine := y.begun("Mine", file("a"))
+			var commit func()
+			commit = func() {
 				if len(tt.merges) > 0 {
-					name := tt.merges[0]
+					y.write(tt.merges[0], "new, theirs\n")
+					y.git("commit", "-qam", "Theirs")
 					tt.merges = tt.merges[1:]
-					was := y.checked
-					y.work(name, map[string]string{name: "new " + name + "\n"})
-					y.merge()
-					y.checked = was
 				}
-				y.during = merge
+				y.during = commit
 			}
-			y.during = merge
-			a, err := y.Try(t.Context(), mine, tt.spare)
+			y.during = commit
+			a, err := y.Try(t.Context(), mine)
 			if err != nil || a.Refused != "" || !strings.HasPrefix(a.Conflict, tt.conflict) || (a.Conflict == "") != (tt.conflict == "") {
 				t.Errorf("%q, %q, %v", a.Conflict, a.Refused, err)
 			}
 			if len(y.checked) != tt.checked || (len(a.Merged) > 0) != (tt.conflict == failsMerged) {
 				t.Errorf("verified %d times; merged %v", len(y.checked), a.Merged)
 			}
+			if in := len(y.line()) > 0; in != (tt.conflict == "") {
+				t.Errorf("it is in the line: %t", in)
+			}
 		})
 	}
 }
 
-// goesOn has a session's agent go on after its check, of which something is noted.
-func (y *yard) goesOn(session string) {
-	y.Line.Leave(session)
-	y.no(y.Store.Tx(y.t.Context(), func(tx *store.Tx) error { return tx.SetTarget("main") }))
-}
-
-// TestWhatIsAboutToBeMerged from another session is waited for if a change conflicts with it, and if there
-// is time to spare to verify both together.
-func TestWhatIsAboutToBeMerged(t *testing.T) {
+// TestWhatIsAhead is waited for if a change conflicts with it, or fails with it, as long as that may land.
+func TestWhatIsAhead(t *testing.T) {
 	t.Parallel()
 	var y *yard
 	var before ralph.Change
-	tx := func(f func(*store.Tx) error) { y.no(y.Store.Tx(t.Context(), f)) }
-	merges := func() { y.merge() }
-	withdrawn := func() { tx(func(tx *store.Tx) error { return tx.DropChange(before.TaskID, "ann") }) }
-	goesOn := func() { y.goesOn(before.SessionID) }
-	paused := func() { tx(func(tx *store.Tx) error { return tx.PauseMerging("a person looks") }) }
+	merges := func() { y.end("", before); y.merge() }
+	withdrawn := func() {
+		y.end("", before)
+		y.tx(func(tx *store.Tx) error { return tx.DropChange(before.TaskID, "ann") })
+	}
+	goesOn := func() { y.goesOn(before) }
+	paused := func() { y.tx(func(tx *store.Tx) error { return tx.PauseMerging("a person looks") }) }
+	news := func() { y.tx(func(tx *store.Tx) error { return tx.SetTarget("main") }) }
+	late := func() { time.Sleep(20 * time.Millisecond) }
 	for _, tt := range []struct {
 		name     string
 		file     string // that the change before it is of
 		alone    int64  // the task that is to be merged before all others: 1 is that before it, 2 its own
-		spare    time.Duration
+		wait     time.Duration
 		waits    []func() // what happens each time it waits
 		conflict string
 		checked  int
 	}{
-		{"a conflict", "a", 0, 0, []func(){merges}, inA, 1},
-		{"a conflict with what is withdrawn", "a", 0, 0, []func(){withdrawn}, "", 1},
-		{"a conflict while nothing is merged", "a", 0, 0, []func(){paused}, "", 1},
-		{"a conflict with what its agent works on", "a", 0, 0, []func(){goesOn}, "", 1},
-		{"a conflict with what is merged alone", "a", 1, 0, []func(){merges}, inA, 1},
-		{"a conflict with what is merged after it, as it is merged alone", "a", 2, 0, nil, "", 1},
-		{"a conflict while another task is to be merged alone", "a", 3, 0, nil, "", 1},
-		{"other files", "b", 0, 0, nil, "", 1},
-		{"other files, which fail merged", "c", 0, time.Hour, []func(){merges}, failsMerged, 2},
-		{"other files, which are withdrawn", "c", 0, time.Hour, []func(){withdrawn}, "", 1},
+		{"a conflict", "a", 0, time.Hour, []func(){news, merges}, inA, 0},
+		{"a conflict with what is withdrawn", "a", 0, time.Hour, []func(){withdrawn}, "", 1},
+		{"a conflict while nothing is merged", "a", 0, time.Hour, []func(){paused}, "", 1},
+		{"a conflict with what its agent works on", "a", 0, time.Hour, []func(){goesOn}, "", 1},
+		{"a conflict with what takes too long", "a", 0, 10 * time.Millisecond, []func(){late}, "", 1},
+		{"a conflict that nobody waits for", "a", 0, 0, nil, "", 1},
+		{"a conflict with what is merged alone", "a", 1, time.Hour, []func(){merges}, inA, 0},
+		{"a conflict with what is merged after it, as it is merged alone", "a", 2, time.Hour, nil, "", 1},
+		{"a conflict while another task is to be merged alone", "a", 3, time.Hour, nil, "", 1},
+		{"other files", "b", 0, time.Hour, nil, "", 1},
+		{"other files, which fail merged", "c", 0, time.Hour, []func(){news, merges}, failsMerged, 3}, // both, the tip, it alone
+		{"other files, which fail merged and are withdrawn", "c", 0, time.Hour, []func(){withdrawn}, "", 3},
+		{"other files, which fail merged while nothing is merged", "c", 0, time.Hour, []func(){paused}, "", 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			y = newYard(t, "! { grep -q new a && grep -q new c; }")
 			y.Wait = time.Hour
-			base := y.git("rev-parse", "main")
-			before = y.workOn(base, "Before", map[string]string{tt.file: "new " + tt.file + "\n"})
-			mine := y.workOn(base, "Mine", map[string]string{"a": "new\n"})
-			tx(func(tx *store.Tx) error {
+			before = y.passed("Before", file(tt.file))
+			mine := y.begun("Mine", map[string]string{"a": "new, mine\n"})
+			y.tx(func(tx *store.Tx) error {
 				if _, err := tx.AddTask(ralph.Task{Title: "Third", Priority: 2}, "human"); err != nil {
 					return err
 				}
@@ -120,29 +339,59 @@ func TestWhatIsAboutToBeMerged(t *testing.T) {
 						return err
 					}
 				}
-				return tx.SetChange(mine.ID, ralph.Queued, ralph.Dropped)
+				return nil
 			})
-			if a, err := y.Try(t.Context(), before, 0); err != nil || a.Conflict != "" {
-				t.Fatalf("%q, %v", a.Conflict, err)
-			}
-			waits := tt.waits
-			y.after = func(point string) {
-				if point == "waits" && len(waits) == 0 {
-					t.Fatal("it waits")
-				} else if point == "waits" {
-					waits[0]()
-					waits = waits[1:]
-				}
-			}
-			y.checked = nil
-			a, err := y.Try(t.Context(), mine, tt.spare)
+			y.checked, y.Wait = nil, tt.wait
+			left := y.waits(tt.waits...)
+			a, err := y.Try(t.Context(), mine)
 			if err != nil || a.Refused != "" || !strings.HasPrefix(a.Conflict, tt.conflict) || (a.Conflict == "") != (tt.conflict == "") {
 				t.Errorf("%q, %q, %v", a.Conflict, a.Refused, err)
 			}
-			if len(waits) > 0 || len(y.checked) != tt.checked {
-				t.Errorf("verified %d times, and %d waits are missing", len(y.checked), len(waits))
+			if left() > 0 || len(y.checked) != tt.checked {
+				t.Errorf("verified %d times, and %d waits are missing", len(y.checked), left())
+			}
+			if tip := y.git("rev-parse", "main"); a.Target.Tip != tip {
+				t.Errorf("it was tried on %s, and main is at %s", a.Target.Tip, tip)
+			}
+			if in := slices.Contains(y.line(), mine.TaskID); in != (tt.conflict == "") {
+				t.Errorf("it is in the line: %t", in)
 			}
 		})
+	}
+}
+
+// TestWhatFailsByItselfIsRefused, whatever is ahead of it.
+func TestWhatFailsByItselfIsRefused(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "! test -e bad")
+	y.Wait = time.Hour
+	y.passed("Before", file("b"))
+	bad := y.begun("Bad", file("bad"))
+	a, err := y.Try(t.Context(), bad)
+	if err != nil || a.Refused == "" || a.Conflict != "" || len(y.checked) != 4 { // with it, alone, and the tip twice
+		t.Errorf("%q, %q, %v; verified %d times", a.Refused, a.Conflict, err, len(y.checked))
+	}
+	if got := y.line(); !slices.Equal(got, []int64{1}) {
+		t.Errorf("the line has %d", got)
+	}
+}
+
+// TestWhatIsBeingVerifiedAheadIsWaitedFor: the gate compares with its results.
+func TestWhatIsBeingVerifiedAheadIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "true")
+	y.Wait = time.Hour
+	first := y.begun("First", file("a"))
+	y.tx(func(tx *store.Tx) error { return tx.JoinLine(first) })
+	left := y.waits(func() {
+		y.after = nil
+		if _, err := y.Try(t.Context(), first); err != nil {
+			t.Error(err)
+		}
+	})
+	second := y.passed("Second", file("b"))
+	if got := y.line(); left() > 0 || len(y.checked) != 2 || !slices.Equal(got, []int64{first.TaskID, second.TaskID}) {
+		t.Errorf("verified %d times; the line has %d", len(y.checked), got)
 	}
 }
 
@@ -151,34 +400,15 @@ func TestBranchesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "true")
 	y.Branch, y.Wait = true, time.Hour
-	base := y.git("rev-parse", "main")
-	y.after = func(point string) { t.Fatalf("it %s", point) }
+	y.waits()
+	var list []ralph.Change
 	for _, task := range []string{"One", "Two"} {
-		a, err := y.Try(t.Context(), y.workOn(base, task, map[string]string{"a": task + "\n"}), time.Hour)
-		if err != nil || a.Conflict != "" || a.Refused != "" {
-			t.Errorf("%s: %+v, %v", task, a, err)
-		}
+		list = append(list, y.passed(task, map[string]string{"a": task + "\n"}))
 	}
-}
-
-// TestWhoHasNoTimeToWait is about to be merged all the same, and others see it.
-func TestWhoHasNoTimeToWait(t *testing.T) {
-	t.Parallel()
-	y := newYard(t, "true")
-	base := y.git("rev-parse", "main")
-	for i, task := range []string{"One", "Two"} {
-		waits := 0
-		y.after = func(point string) {
-			if point == "waits" {
-				waits++
-				y.goesOn(fmt.Sprintf("00000000-0000-4000-8000-%012d", 1))
-			}
-		}
-		a, err := y.Try(t.Context(), y.workOn(base, task, map[string]string{"a": task + "\n"}), time.Hour)
-		if err != nil || a.Conflict != "" || waits != i {
-			t.Errorf("%s: %q, %v; it waits %d times", task, a.Conflict, err, waits)
-		}
-		y.Wait = time.Hour
+	second := y.end("", list[1])
+	y.merge()
+	if c := y.change(second.ID); c.State != ralph.Merged || len(y.checked) != 2 {
+		t.Errorf("it is %s; verified %d times", c.State, len(y.checked))
 	}
 }
 
@@ -187,200 +417,29 @@ func TestATargetThatGoesDuringACheck(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "true")
 	y.Wait = time.Hour
-	mine := y.made(y.git("rev-parse", "main"), "Mine", map[string]string{"a": "new\n"})
-	other := y.work("Other", map[string]string{"b": "new\n"})
-	mine.TaskID = other.TaskID
+	mine := y.begun("Mine", file("a"))
 	y.during = func() {
+		y.Wait = 0
+		y.work("Other", file("b"))
 		y.merge()
+		y.Wait = time.Hour
 		y.git("update-ref", "-d", "refs/heads/main")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if a, err := y.Try(ctx, mine, 0); err != nil || ctx.Err() != nil || !a.Verified || a.Conflict != "" {
+	if a, err := y.Try(ctx, mine); err != nil || ctx.Err() != nil || a.Commit == "" || a.Conflict != "" {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
 
-// TestWhatIsBeingCheckedIsVerifiedWithWhatWaits: what has passed when that ends is merged at once. What comes to
-// nothing meanwhile holds nobody up.
-func TestWhatIsBeingCheckedIsVerifiedWithWhatWaits(t *testing.T) {
-	t.Parallel()
-	const hour = time.Hour
-	var y *yard
-	var other ralph.Change
-	passes := func() { y.end("Second", other) }
-	goesOn := func() { y.Line.Leave(other.SessionID) }
-	nothing := func() {}
-	for _, tt := range []struct {
-		name    string
-		line    inLine
-		began   time.Duration // when the other's check began, or when it passed
-		file    string        // that the other writes
-		took    time.Duration
-		wait    time.Duration
-		squash  bool
-		during  func() // what happens while both are verified
-		waits   func() // what happens when that is waited for; nil if nothing is
-		checked int
-		merges  int
-	}{
-		{"one that passes meanwhile", inLine{}, 0, "b", hour, hour, false, passes, nil, 1, 2},
-		{"one that passes later", inLine{}, 0, "b", hour, hour, false, nothing, passes, 1, 2},
-		{"one that has passed", inLine{passed: true}, 0, "b", hour, hour, false, nothing, passes, 1, 2},
-		{"one that passed long ago, and is not queued", inLine{passed: true}, -hour, "b", hour, hour, false, nil, nil, 1, 1},
-		{"one whose agent goes on meanwhile", inLine{}, 0, "b", hour, hour, false, goesOn, nil, 2, 1},
-		{"one whose agent goes on later", inLine{}, 0, "b", hour, hour, false, nothing, goesOn, 2, 1},
-		{"one that fails merged", inLine{}, 0, "c", hour, hour, false, nothing, nil, 2, 1},
-		{"one that conflicts", inLine{}, 0, "a", hour, hour, false, nothing, nil, 1, 1},
-		{"one that conflicts, and goes on meanwhile", inLine{}, 0, "a", hour, hour, false, goesOn, nil, 1, 1},
-		{"one that takes longer than the last", inLine{}, -2 * hour, "b", hour, hour, false, nil, nil, 1, 1},
-		{"one where nothing was verified yet", inLine{}, 0, "b", 0, hour, false, nil, nil, 1, 1},
-		{"one that nobody waits for", inLine{}, 0, "b", hour, 0, false, nil, nil, 1, 1},
-		{"one of those that are merged one by one", inLine{}, 0, "b", hour, hour, true, nil, nil, 1, 1},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			y = newYard(t, "! { grep -q new a && grep -q new c; }")
-			y.Squash = tt.squash
-			base := y.git("rev-parse", "main")
-			y.workOn(base, "First", map[string]string{"a": "new\n"})
-			other = y.start("Second", y.made(base, "Second", map[string]string{tt.file: "new " + tt.file + "\n"}))
-			y.Line.took, y.Wait = tt.took, tt.wait
-			tt.line.change, tt.line.since = other, time.Now().Add(tt.began)
-			y.Line.put(other.SessionID, tt.line)
-			y.during = func() {
-				if tt.during != nil {
-					tt.during()
-				} else if both, err := y.Tree.Files(t.Context(), base, y.checked[0]); err != nil || len(both) != 1 {
-					t.Errorf("%v are verified together, %v", both, err)
-				}
-			}
-			waits := tt.waits
-			y.after = func(point string) {
-				if point != "gathers" {
-					return
-				}
-				if waits == nil {
-					t.Fatal("it waits")
-				}
-				waits()
-				waits = nil
-			}
-			y.merge()
-			merged, err := store.Read(t.Context(), y.Store, (*store.Tx).Merged)
-			if y.no(err); len(merged) != tt.merges || len(y.checked) != tt.checked || waits != nil {
-				t.Errorf("%d merged; verified %d times; it is to wait: %t", len(merged), len(y.checked), waits != nil)
-			}
-		})
-	}
-}
-
-// TestWhatIsBeingCheckedIsVerifiedBeforeAnythingWaits, once for each check that begins, unless its own check
-// is about the same.
-func TestWhatIsBeingCheckedIsVerifiedBeforeAnythingWaits(t *testing.T) {
+// TestACheckThatIsStopped leaves the line.
+func TestACheckThatIsStopped(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "true")
-	base := y.git("rev-parse", "main")
-	told := 0
-	y.Line.Tell(func() { told++ })
-	y.Early, y.Line.took, y.Wait = true, time.Hour, time.Hour
-	var list []ralph.Change
-	check := func(title, file string) {
-		t.Helper()
-		c := y.start(title, y.made(base, title, map[string]string{file: "new\n"}))
-		list = append(list, c)
-		on, err := y.target(t.Context())
-		y.no(err)
-		y.Line.noteChecking(c, on)
-		if !y.Line.News() || told != len(list) {
-			t.Errorf("news: %t, told %d times", y.Line.News(), told)
-		}
-	}
-	merges := func(checked int) {
-		t.Helper()
-		y.Line.took = time.Hour
-		for range 2 {
-			y.merge()
-		}
-		if len(y.checked) != checked || y.Line.News() {
-			t.Errorf("verified %d times, news: %t", len(y.checked), y.Line.News())
-		}
-	}
-	y.after = func(point string) {
-		if point == "gathers" {
-			for _, c := range list {
-				y.end("", c)
-			}
-			list = nil
-		}
-	}
-	check("One", "a")
-	merges(0)
-	check("Two", "b")
-	merges(1)
-	merged, err := store.Read(t.Context(), y.Store, (*store.Tx).Merged)
-	if y.no(err); len(merged) != 2 || len(list) != 0 {
-		t.Errorf("%d merged", len(merged))
-	}
-}
-
-// TestWhatBeginsBeforeTheTargetMoves is verified with what has been merged since.
-func TestWhatBeginsBeforeTheTargetMoves(t *testing.T) {
-	t.Parallel()
-	y := newYard(t, "true")
-	base := y.git("rev-parse", "main")
-	y.workOn(base, "Mine", map[string]string{"a": "new\n"})
-	other := y.start("Other", y.made(base, "Other", map[string]string{"b": "new\n"}))
-	on, err := y.target(t.Context())
-	y.no(err)
-	y.Line.noteChecking(other, on) // nothing was verified yet
-	y.Early, y.Wait = true, time.Hour
-	y.after = func(point string) {
-		switch point {
-		case "moved":
-			y.Line.took = time.Hour
-		case "gathers":
-			y.end("Other", other)
-		}
-	}
-	y.merge()
-	merged, err := store.Read(t.Context(), y.Store, (*store.Tx).Merged)
-	if y.no(err); len(merged) != 2 || len(y.checked) != 2 {
-		t.Errorf("%d merged; verified %d times", len(merged), len(y.checked))
-	}
-}
-
-// TestWhoseCheckIsAboutToBegin is waited for, but not for long.
-func TestWhoseCheckIsAboutToBegin(t *testing.T) {
-	t.Parallel()
-	for _, comes := range []bool{true, false} {
-		y := newYard(t, "true")
-		base := y.git("rev-parse", "main")
-		y.workOn(base, "First", map[string]string{"a": "new\n"})
-		other := y.start("Second", y.made(base, "Second", map[string]string{"b": "new\n"}))
-		y.Line.took, y.Wait = 20*time.Millisecond, time.Hour
-		if comes {
-			y.Line.took = time.Hour
-		}
-		y.Line.Enter(other.SessionID)
-		waited := 0
-		y.after = func(point string) {
-			if point == "gathers" {
-				waited++
-				if comes {
-					y.Line.noteChecking(other, Target{})
-				}
-			}
-		}
-		y.during = func() {
-			if comes {
-				y.end("Second", other)
-			}
-		}
-		y.merge()
-		merged, err := store.Read(t.Context(), y.Store, (*store.Tx).Merged)
-		if y.no(err); comes && (waited != 1 || len(merged) != 2) || len(y.checked) != 1 || len(y.Line.coming) != 0 {
-			t.Errorf("comes: %t; waited %d times, %d merged; verified %d times", comes, waited, len(merged), len(y.checked))
-		}
+	ctx, cancel := context.WithCancel(t.Context())
+	y.during = cancel
+	if _, err := y.Try(ctx, y.begun("Mine", file("a"))); len(y.line()) > 0 {
+		t.Errorf("the line has %d (%v)", y.line(), err)
 	}
 }
 
@@ -397,114 +456,75 @@ func (s *spy) Verify(ctx context.Context, commit string, commands []string) ([]c
 	return s.yard.Verify(ctx, commit, commands)
 }
 
-// TestACheckThatHangsHoldsUpNobody for long: the verification with it is ended.
-func TestACheckThatHangsHoldsUpNobody(t *testing.T) {
+// TestOneAheadLeavesDuringACheck: a check with it is of no use any more, and begins again.
+func TestOneAheadLeavesDuringACheck(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "true")
-	base := y.git("rev-parse", "main")
-	first := y.workOn(base, "First", map[string]string{"a": "new\n"})
-	hangs := y.start("Hangs", y.made(base, "Hangs", map[string]string{"b": "new\n"}))
-	y.Line.took, y.Wait = time.Second, time.Hour
+	y.Wait = time.Hour
+	first := y.passed("First", file("a"))
+	y.checked = nil
 	y.Workspace = &spy{yard: y, do: func(ctx context.Context, n int) {
 		if n == 1 {
+			y.goesOn(first)
 			<-ctx.Done()
 		}
 	}}
-	y.Line.noteChecking(hangs, Target{})
+	second := y.passed("Second", file("b"))
+	second = y.end("", second)
 	y.merge()
-	if c := y.change(first.ID); c.State != ralph.Merged {
-		t.Errorf("the change is %s", c.State)
+	y.merged(second)
+	last := y.checked[len(y.checked)-1]
+	if out, err := y.try(y.dir, "diff", "--name-only", "main", last); err != nil || out != "" {
+		t.Errorf("main differs from what was verified in %q (%v)", out, err)
 	}
 }
 
-// A breaker fails its first merge.
-type breaker struct {
-	Git
-	failed bool
-}
-
-func (b *breaker) MergeTree(ctx context.Context, ours, theirs string) (worktree.Merge, error) {
-	if !b.failed {
-		b.failed = true
-		return worktree.Merge{}, errors.New("no space left on device")
-	}
-	return b.Git.MergeTree(ctx, ours, theirs)
-}
-
-// TestWhatCannotBeVerifiedEarlyHoldsUpNobody: what is queued is merged by itself.
-func TestWhatCannotBeVerifiedEarlyHoldsUpNobody(t *testing.T) {
+// TestOwnCommandsBehindOthers: that a task's own command failed where its session began proves the change, whatever it
+// is merged onto.
+func TestOwnCommandsBehindOthers(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "true")
+	y.Merger = y.In(y)
+	y.Wait, y.Check.Proof = time.Hour, check.ProofRequire
+	y.passed("First", file("f1"))
 	base := y.git("rev-parse", "main")
-	first := y.workOn(base, "First", map[string]string{"a": "new\n"})
-	other := y.start("Other", y.made(base, "Other", map[string]string{"b": "new\n"}))
-	y.Line.took, y.Wait = time.Hour, time.Hour
-	y.Line.noteChecking(other, Target{})
-	y.Tree = &breaker{Git: y.Tree}
-	y.merge()
-	if c := y.change(first.ID); c.State != ralph.Merged || len(y.checked) != 1 {
-		t.Errorf("the change is %s; verified %d times", c.State, len(y.checked))
+	c := y.made(base, "Second", file("f2"))
+	y.tx(func(tx *store.Tx) (err error) {
+		c.TaskID, err = tx.AddTask(ralph.Task{Title: "Second", Priority: 2, Verify: []string{"test -e f2"}}, "human")
+		return err
+	})
+	c = y.start("", c)
+	before, err := y.run(t.Context(), base, y.git("rev-parse", "main^{tree}"), []string{"test -e f2"}) // as at its start
+	if y.no(err); !failed(before) {
+		t.Fatal(before)
 	}
-}
-
-// A leaver calls a function while changes are merged.
-type leaver struct {
-	Git
-	do func()
-}
-
-func (l *leaver) Whole(ctx context.Context, commit string) (string, error) {
-	l.do()
-	return l.Git.Whole(ctx, commit)
-}
-
-// TestWhoGoesOnDuringTheMerge is not verified with the others, either.
-func TestWhoGoesOnDuringTheMerge(t *testing.T) {
-	t.Parallel()
-	y := newYard(t, "true")
-	base := y.git("rev-parse", "main")
-	first := y.workOn(base, "First", map[string]string{"a": "new\n"})
-	other := y.start("Other", y.made(base, "Other", map[string]string{"b": "new\n"}))
-	y.Line.took, y.Wait = time.Hour, time.Hour
-	y.Line.noteChecking(other, Target{})
-	y.Tree = &leaver{y.Tree, func() { y.Line.Leave(other.SessionID) }}
-	y.merge()
-	if c := y.change(first.ID); c.State != ralph.Merged || len(y.checked) != 1 {
-		t.Errorf("the change is %s; verified %d times", c.State, len(y.checked))
-	}
-}
-
-// TestWhoIsRefusedIsNotInLine, whether or not its agent can go on.
-func TestWhoIsRefusedIsNotInLine(t *testing.T) {
-	t.Parallel()
-	y := newYard(t, "! test -e bad")
-	base := y.git("rev-parse", "main")
-	for _, file := range []string{"bad", "a"} {
-		a, err := y.Try(t.Context(), y.start(file, y.made(base, file, map[string]string{file: "new\n"})), 0)
-		if err != nil || (a.Refused != "") != (file == "bad") || (len(y.Line.list) == 0) != (file == "bad") {
-			t.Errorf("%s: %q, %v; %d are in line", file, a.Refused, err, len(y.Line.list))
-		}
-	}
-}
-
-// TestWhatNeedsNoVerificationWaitsForNobody: it is merged at once.
-func TestWhatNeedsNoVerificationWaitsForNobody(t *testing.T) {
-	t.Parallel()
-	y := newYard(t, "true")
-	mine := y.work("Mine", map[string]string{"a": "new\n"})
-	if a, err := y.Try(t.Context(), mine, 0); err != nil || a.Refused+a.Conflict != "" {
+	a, err := y.Try(t.Context(), c)
+	if err != nil || a.Refused+a.Conflict != "" || a.Onto == base {
 		t.Fatalf("%q, %q, %v", a.Refused, a.Conflict, err)
 	}
-	other := y.start("Other", y.made(y.git("rev-parse", "main"), "Other", map[string]string{"b": "new\n"}))
-	y.Line.put(other.SessionID, inLine{change: other, passed: true})
-	y.Line.took, y.Wait = time.Hour, time.Hour
-	y.after = func(point string) {
-		if point == "gathers" {
-			t.Fatal("it waits")
-		}
+	if g, err := y.Gate(t.Context(), c, a.Own(), a.Checks, nil); err != nil || g.Unproved {
+		t.Errorf("%+v, %v", g, err)
+	}
+	if pairs, err := y.Tree.Pairs(t.Context(), a.Own().Target.Tip, a.Commit); err != nil || len(pairs) != 1 {
+		t.Errorf("the gate looks at %v, %v", pairs, err)
+	}
+}
+
+// TestACandidateThatGitHasRemoved is made again: no ref has it.
+func TestACandidateThatGitHasRemoved(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "true")
+	y.Wait = time.Hour
+	one, two := y.passed("One", file("f1")), y.passed("Two", file("f2"))
+	one, two = y.end("", one), y.end("", two)
+	y.git("gc", "--quiet", "--prune=now")
+	if _, err := y.Merge(t.Context()); err == nil {
+		t.Fatal("git has it still")
 	}
 	y.merge()
-	if c := y.change(mine.ID); c.State != ralph.Merged {
-		t.Errorf("the change is %s", c.State)
+	y.merged(one)
+	y.merged(two)
+	if len(y.checked) != 2 {
+		t.Errorf("verified %d times", len(y.checked))
 	}
 }

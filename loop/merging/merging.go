@@ -2,10 +2,10 @@
 // branch. It merges a change with the branch's tip, verifies exactly that
 // tree in a clean checkout, and moves the branch, once.
 //
-//	queued → building → verifying → moving → merged
+//	checking → queued → moving → merged
 //
-// [NextStep] decides on each next step. The commit point is a single ref, which alone
-// decides what has been merged; the database follows. After a kill between any two steps,
+// [Trial.Next] decides on each next step of a check, [NextStep] on those of the queue. The commit point is a single
+// ref, which alone decides what has been merged; the database follows. After a kill between any two steps,
 // the next look decides on the rest. The target never holds a commit whose tree was not
 // verified, and people's branches and checkouts are only ever moved forward.
 package merging
@@ -32,7 +32,7 @@ type Rules struct {
 	Branch      bool          // each change becomes a branch of its own, and the target is not moved
 	Squash      bool          // a merge has one parent, the target's tip
 	MaxSentBack int           // how often a task's changes are sent back before it is merged alone
-	Wait        time.Duration // how long a session waits for its merge if people have moved the target
+	Wait        time.Duration // how long a session or what has passed waits for changes ahead
 	Push        string        // the remote that the target is pushed to; "" for none
 	After       []string
 	Message     string        // template of the commit message, with {task} and so on; "" is the default
@@ -55,8 +55,7 @@ type Merger struct {
 	Check     check.Rules
 	Workspace Integration
 	Pool      *workspace.Pool // whose set-up the results are stored with
-	Line      *Line           // shared by all that work on one target
-	Early     bool            // Merge also verifies what is being checked while nothing is queued
+	Links     *Links          // shared by all that work on one target
 	Run       int64           // the run that merges; 0 for a command
 	Log       *slog.Logger
 
@@ -99,15 +98,19 @@ func PointRef(branch string) string { return targetRefs + branch }
 // Merge takes all steps with the queue that are possible now. It returns
 // what the rest of the queue waits for.
 func (m *Merger) Merge(ctx context.Context) (waits Wait, err error) {
-	var built *Built
-	var suspects []int64
-	var g gathering // of what is merged next
+	var stack *Stack
+	most := 0
 	mine := func() error { return nil }
 	var takes bool
-	defer func() { err = errors.Join(err, mine()) }()
+	defer func() {
+		if err = errors.Join(err, mine()); err != nil {
+			m.Links.forget()
+		}
+	}()
 	refused := 0 // steps in a row
 	for ctx.Err() == nil {
-		q, state, err := m.readQueue(ctx, built, suspects, &g)
+		changed := m.Store.Changed()
+		q, state, err := m.readQueue(ctx, stack, most)
 		if errors.Is(err, ralph.ErrConflict) && refused < mostRefused {
 			refused++
 			continue // the remote could not be reached, and is not tried for a while
@@ -116,65 +119,70 @@ func (m *Merger) Merge(ctx context.Context) (waits Wait, err error) {
 			return Wait{}, stuck(err)
 		}
 		step := NextStep(q)
-		if step.Do == Await || step.Do == Early {
-			if err := m.gather(ctx, step, q, &g); err != nil {
-				return Wait{}, err
-			}
+		switch {
+		case step.Do == Await:
+			m.pause(ctx, changed, step.Wait)
 			continue
-		}
-		if step.Do == Rest {
-			if m.Early && !g.tried {
-				m.Line.takeNews()
-			}
-			if err := m.Tree.Pack(ctx); err != nil && ctx.Err() == nil {
-				m.Log.Warn("cannot pack refs", "error", err)
-			}
-			waits := Wait{Why: step.Reason, Elsewhere: step.Working && m.Store.Shared()}
-			if err := m.fastForward(ctx, state); err != nil {
-				return waits, err
-			}
-			if m.Store.Shared() && !takes { // who has merged does, and has the commits
-				return waits, nil
-			}
-			gaveWay, err := m.prove(ctx)
-			if gaveWay {
+		case step.Do == Rest:
+			waits, again, err := m.rest(ctx, step, state, takes)
+			if again {
 				continue
 			}
 			return waits, err
-		}
-		if !takes && m.Store.Shared() {
+		case !takes && m.Store.Shared():
 			release, holder, err := m.Store.Lease(ctx, mergeLease, leaseWait)
 			if err != nil || holder != "" {
 				return Wait{Why: "another process is merging: " + holder, Elsewhere: true}, err
 			}
 			// What was read before may be another's work by now.
-			mine, takes, built = release, true, nil
+			mine, takes, stack = release, true, nil
 			continue
 		}
-		g = gathering{}
-		switch step.Do {
-		case Split:
-			suspects = ids(step.Changes)
-		case SendBack: // the other changes may be fine together
-			suspects = nil
-		case Move: // what was left out is next, or it would wait as long as others come
-			suspects = slices.DeleteFunc(suspects, built.has)
-			if len(suspects) == 0 && built != nil && built.Left != 0 {
-				suspects = []int64{built.Left}
-			}
-		}
-		built, err = m.do(ctx, step, q, built)
+		most = q.after(step)
+		stack, err = m.do(ctx, step, q)
 		switch {
 		case err == nil:
 			refused = 0
 		case !errors.Is(err, ralph.ErrConflict) || refused >= mostRefused:
 			return Wait{}, stuck(err, step.Changes...)
 		default:
-			built = nil // people may have withdrawn the change; the next look tells
+			stack = nil // people may have withdrawn the change; the next look tells
 			refused++
 		}
 	}
 	return Wait{}, ctx.Err()
+}
+
+// pause waits until something has changed, at most for some time.
+func (m *Merger) pause(ctx context.Context, changed <-chan struct{}, most time.Duration) {
+	m.reached("waits")
+	late := time.NewTimer(most)
+	defer late.Stop()
+	select {
+	case <-changed:
+	case <-late.C:
+	case <-ctx.Done():
+		return
+	}
+	m.reached("woken")
+}
+
+// rest does what there is time for while nothing can be merged. again is set if that gave way to a change.
+func (m *Merger) rest(
+	ctx context.Context, s Step, state store.MergeQueue, takes bool,
+) (waits Wait, again bool, err error) {
+	if err := m.Tree.Pack(ctx); err != nil && ctx.Err() == nil {
+		m.Log.Warn("cannot pack refs", "error", err)
+	}
+	waits = Wait{Why: s.Reason, Elsewhere: s.Working && m.Store.Shared()}
+	if err := m.fastForward(ctx, state); err != nil {
+		return waits, false, err
+	}
+	if s.Reason != "" || m.Store.Shared() && !takes { // who has merged does, and has the commits
+		return waits, false, nil
+	}
+	again, err = m.prove(ctx)
+	return waits, again, err
 }
 
 // mostRefused is how many steps in a row are tried again that the database refuses. People who withdraw a change
@@ -196,60 +204,43 @@ func stuck(err error, changes ...ralph.Change) error {
 }
 
 // readQueue reads everything that the next step depends on, and records the branch that changes are merged into.
-func (m *Merger) readQueue(
-	ctx context.Context, built *Built, suspects []int64, g *gathering,
-) (q Queue, state store.MergeQueue, err error) {
-	g.changed = m.Store.Changed()
+func (m *Merger) readQueue(ctx context.Context, stack *Stack, most int) (q Queue, state store.MergeQueue, err error) {
 	q = Queue{
-		Built: built, Suspects: suspects, Reached: map[int64]bool{},
-		Batch: !m.Squash && !m.Branch, // each squashed change needs a verified commit of its own
+		Stack: stack, Most: most, Branch: m.Branch, Now: m.Store.Now(), Wait: m.Wait,
+		Single: m.Squash || m.Branch, // each squashed change needs a verified commit of its own
 	}
-	m.Line.mu.Lock()
 	err = m.Store.View(ctx, func(tx *store.Tx) (err error) {
-		var alone int64
-		if q.Changes, err = tx.QueuedChanges(); err != nil {
+		if q.Line, err = tx.Line(); err != nil {
 			return err
 		}
-		if state, q.Waits, alone, err = tx.Merging(m.MaxSentBack); err != nil {
+		if state, q.Waits, q.Alone, err = tx.Merging(m.MaxSentBack); err != nil {
 			return err
-		}
-		if len(q.Changes) > 0 || m.Early {
-			q.Alone = alone
 		}
 		q.Paused = state.Paused
-		return m.Line.tidy(tx, q.Changes)
+		q.Line = inOrder(q.Line, q.Alone)
+		return nil
 	})
-	m.Line.mu.Unlock()
 	if err == nil && state.Target != m.Into {
 		err = m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTarget(m.Into) })
 	}
 	if err != nil || q.Waits {
 		return q, state, err
 	}
-	if len(q.Changes) == 0 {
-		if m.Early && q.Batch && q.Alone == 0 && len(suspects) == 0 && q.Paused == "" &&
-			(!g.since.IsZero() || m.Line.News()) {
-			q.Crowd = m.crowd(q, g)
-		}
-		return q, state, nil
-	}
-	if c := q.Changes[0]; c.State == ralph.Moving {
+	if moving := q.moving(); len(moving) > 0 {
+		last := moving[len(moving)-1]
 		// Look before the target is updated: what counts is where it stood.
-		if q.Target.Point, err = m.point(ctx, c); err == nil {
+		if q.Target.Point, err = m.point(ctx, last); err == nil {
 			// What another machine has built and not pushed is nowhere else: it is built again.
-			if q.Elsewhere = m.Travels() && !m.Tree.Has(ctx, c.To); !q.Elsewhere {
-				q.Reached[c.ID], err = m.below(ctx, c.To, q.Target.Point)
+			if q.Elsewhere = m.Travels() && !m.Tree.Has(ctx, last.To); !q.Elsewhere {
+				q.Reached, err = m.below(ctx, last.To, q.Target.Point)
 			}
 		}
 		return q, state, err
 	}
-	if q.Paused != "" {
+	if len(q.queued()) == 0 || q.Paused != "" {
 		return q, state, nil
 	}
 	q.Target, err = m.target(ctx)
-	if q.Batch && q.Alone == 0 && len(suspects) == 0 {
-		q.Crowd = m.crowd(q, g)
-	}
 	return q, state, err
 }
 
@@ -272,7 +263,7 @@ func ids(list []ralph.Change) []int64 {
 }
 
 // do takes one step. It returns what is built so far, for the next step.
-func (m *Merger) do(ctx context.Context, s Step, q Queue, built *Built) (*Built, error) {
+func (m *Merger) do(ctx context.Context, s Step, q Queue) (*Stack, error) {
 	// each calls f for all of the changes, in one transaction.
 	each := func(f func(tx *store.Tx, c ralph.Change) error) error {
 		return m.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
@@ -284,11 +275,8 @@ func (m *Merger) do(ctx context.Context, s Step, q Queue, built *Built) (*Built,
 			return nil
 		})
 	}
-	become := func(state ralph.ChangeState) error {
-		return each(func(tx *store.Tx, c ralph.Change) error { return tx.SetChange(c.ID, c.State, state) })
-	}
 	switch s.Do {
-	case Requeue, Split:
+	case Requeue:
 		return nil, each(func(tx *store.Tx, c ralph.Change) error { return tx.Requeue(c.ID, c.State) })
 	case Block:
 		return nil, each(func(tx *store.Tx, c ralph.Change) error { return tx.BlockChange(c, s.Reason) })
@@ -298,28 +286,26 @@ func (m *Merger) do(ctx context.Context, s Step, q Queue, built *Built) (*Built,
 				return nil, err
 			}
 		}
-		b, err := m.build(ctx, s.Changes, q.Target)
-		if err != nil || b.Commit == "" {
-			return b, err
+		stack, err := m.stack(ctx, s.Changes, q.Target)
+		if err == nil {
+			err = m.know(ctx, stack)
 		}
-		s.Changes = slices.DeleteFunc(slices.Clone(s.Changes), func(c ralph.Change) bool { return !b.has(c.ID) })
-		return b, become(ralph.Building)
+		return stack, err
 	case Verify:
-		if err := become(ralph.Verifying); err != nil {
+		if err := m.noteVerifying(ctx, s, q); err != nil {
 			return nil, err
 		}
-		return built, m.verify(ctx, s.Changes, built)
+		return q.Stack, m.verify(ctx, q.Stack, len(s.Changes))
 	case Move:
-		defer m.Line.changed()
-		return nil, m.move(ctx, s.Changes, built)
+		return nil, m.move(ctx, s.Changes, q.Stack)
 	case Complete:
 		return nil, m.complete(ctx, s.Changes)
 	case SendBack:
-		reason, conflicts := s.Reason, built.Conflicts
-		if built.Commit == "" {
-			reason = m.conflict(ctx, s.Changes[0], built)
+		c, reason, conflicts := s.Changes[0], s.Reason, q.Stack.Conflicts
+		if len(q.Stack.Links) == 0 {
+			reason = m.conflict(ctx, c, Built{Target: q.Target, Conflicts: conflicts})
 		}
-		since, err := m.mergedSince(ctx, s.Changes[0], q.Target.Tip)
+		since, err := m.mergedSince(ctx, c, q.Target.Tip)
 		if err != nil {
 			return nil, err
 		}
@@ -328,6 +314,25 @@ func (m *Merger) do(ctx context.Context, s Step, q Queue, built *Built) (*Built,
 		})
 	}
 	return nil, nil
+}
+
+// noteVerifying records which changes are verified now.
+func (m *Merger) noteVerifying(ctx context.Context, s Step, q Queue) error {
+	return m.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
+		for _, c := range q.queued() {
+			to := ralph.Queued
+			if slices.ContainsFunc(s.Changes, func(o ralph.Change) bool { return o.ID == c.ID }) {
+				to = ralph.Verifying
+			}
+			if to == c.State {
+				continue
+			}
+			if err := tx.SetChange(c.ID, c.State, to); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // sendBack sends a change back to its task. Once it was sent back often enough the task
@@ -396,81 +401,6 @@ func (m *Merger) forget(ctx context.Context, merged []ralph.Change) (err error) 
 	return errors.Join(err, m.drop(ctx, refs))
 }
 
-// build merges changes with a target, one on top of the other. A change that conflicts is left
-// out: the others need not wait for what becomes of it, least of all while its task is merged alone.
-// If all conflict, the result is the first one's conflict. The result has no ref yet: after a
-// kill it is built again.
-func (m *Merger) build(ctx context.Context, changes []ralph.Change, on Target) (*Built, error) {
-	b := &Built{Target: on, Changes: ids(changes[:1])}
-	base := on.Tip
-	merge := func(head string) (conflicts []string, err error) {
-		merged, err := m.Tree.MergeTree(ctx, base, head)
-		if err == nil && len(merged.Conflicts) == 0 {
-			b.Tree = merged.Tree
-		}
-		return merged.Conflicts, err
-	}
-	var err error
-	if on.Also != "" {
-		conflicts, err := merge(on.Also)
-		if err != nil {
-			return nil, err
-		}
-		if len(conflicts) == 0 {
-			base, err = m.commit(ctx, b.Tree, []string{on.Tip, on.Also}, "Merge what people have committed\n")
-		}
-		if err != nil { // else what has been merged is at fault, or people are: what is merged next is not
-			return nil, err
-		}
-	}
-	also := base != on.Tip
-	var stack []ralph.Change
-	messages := []string{}
-	for _, c := range changes {
-		conflicts, err := merge(c.Head)
-		switch {
-		case err != nil:
-			return nil, err
-		case len(conflicts) > 0:
-			if b.Left == 0 {
-				b.Left, b.Changes, b.Conflicts = c.ID, ids([]ralph.Change{c}), conflicts
-			}
-			continue
-		}
-		message, err := m.message(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		stack, messages = append(stack, c), append(messages, message)
-		own := Own{Onto: base}
-		if also || len(changes) > 1 {
-			if base, err = m.commit(ctx, b.Tree, m.parents(base, c.Head), message); err != nil {
-				return nil, err
-			}
-		}
-		own.Commit = base
-		b.Own = append(b.Own, own)
-	}
-	if len(stack) == 0 {
-		return b, nil
-	}
-	b.Changes, b.Conflicts = ids(stack), nil
-	is, err := m.Tree.Whole(ctx, on.Tip)
-	switch {
-	case err != nil:
-		return nil, err
-	case b.Tree == is && !also: // the target already has everything
-		b.Commit, b.Own = on.Tip, make([]Own, len(stack))
-		return b, nil
-	case also || len(stack) > 1:
-		b.Commit, err = m.commit(ctx, b.Tree, []string{on.Tip, base}, together(stack, messages))
-		return b, err
-	}
-	b.Commit, err = m.commit(ctx, b.Tree, m.parents(on.Tip, stack[0].Head), messages[0])
-	b.Own[0].Commit = b.Commit
-	return b, err
-}
-
 // parents are those of the commit that merges one change.
 func (m *Merger) parents(onto, head string) []string {
 	if m.Squash {
@@ -523,7 +453,7 @@ func (m *Merger) message(ctx context.Context, c ralph.Change) (string, error) {
 
 // conflict says what a change conflicts with: files, and the tasks that
 // changed them since its session looked.
-func (m *Merger) conflict(ctx context.Context, c ralph.Change, b *Built) string {
+func (m *Merger) conflict(ctx context.Context, c ralph.Change, b Built) string {
 	what := signals.FileList(b.Conflicts)
 	var with []string
 	since, err := m.mergedSince(ctx, c, b.Target.Tip)

@@ -72,7 +72,7 @@ func (y *yard) open(commands []string) {
 		Rules: Rules{
 			Into: "main", MaxSentBack: 2, Timeout: time.Minute, State: state, AfterEnv: os.Environ(), Message: "{task}: {title}",
 		},
-		Store: db, Tree: tree, Workspace: y, Line: &Line{}, Log: slog.New(slog.DiscardHandler),
+		Store: db, Tree: tree, Workspace: y, Links: &Links{}, Log: slog.New(slog.DiscardHandler),
 		Check: check.Rules{Commands: commands, Timeout: time.Minute},
 	}
 }
@@ -346,11 +346,12 @@ func TestRefsOfChangesAreBounded(t *testing.T) {
 func TestAQuietTargetIsVerifiedOnce(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "test -s a")
-	c := y.work("Edit a", map[string]string{"a": "x\n"})
-	a, err := y.Try(t.Context(), c, time.Hour)
+	c := y.start("Edit a", y.made(y.git("rev-parse", "main"), "Edit a", map[string]string{"a": "x\n"}))
+	a, err := y.Try(t.Context(), c)
 	if err != nil || a.Refused != "" || a.Conflict != "" || len(a.Checks) != 1 || len(y.checked) != 1 {
 		t.Fatalf("%+v, %v", a, err)
 	}
+	c = y.end("Edit a", c)
 	y.merge()
 	y.merged(c)
 	if len(y.checked) != 1 {
@@ -494,10 +495,15 @@ func TestSquash(t *testing.T) {
 // TestKilledWhileMerging: at whatever point the process is killed, each change is merged once.
 func TestKilledWhileMerging(t *testing.T) {
 	t.Parallel()
-	for _, point := range []string{"stored", "moved", "completed"} {
+	for n, point := range []string{"stored", "moved", "completed", "stored", "moved", "completed"} {
 		y := newYard(t, "true")
-		one := y.work("One", map[string]string{"a": "x\n"})
-		two := y.work("Two", map[string]string{"b": "x\n"})
+		var one, two ralph.Change
+		if n < 3 { // verified and merged together
+			one, two = y.work("One", map[string]string{"a": "x\n"}), y.work("Two", map[string]string{"b": "x\n"})
+		} else {
+			one, two = y.passed("One", map[string]string{"a": "x\n"}), y.passed("Two", map[string]string{"b": "x\n"})
+			one, two = y.end("", one), y.end("", two)
+		}
 		y.after = func(at string) {
 			if at == point {
 				panic("killed")
@@ -511,12 +517,54 @@ func TestKilledWhileMerging(t *testing.T) {
 			}()
 			_, _ = y.Merge(t.Context())
 		}()
-		y.after = nil
+		y.after, y.Links = nil, &Links{}
 		if why := y.merge(); why != "" {
 			t.Fatal(why)
 		}
 		y.merged(one)
 		y.merged(two)
+		if want := 1 + n/3; len(y.checked) != want {
+			t.Errorf("killed at %s: verified %d times, want %d", point, len(y.checked), want)
+		}
+	}
+}
+
+// TestARemoteThatRefuses what has passed one upon the other pauses the queue; nothing of it is merged, or lost.
+func TestARemoteThatRefuses(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "true")
+	remote := t.TempDir()
+	y.in(remote, "init", "-q", "--bare", "--initial-branch=main")
+	y.git("remote", "add", "origin", remote)
+	y.git("push", "-q", "origin", "main")
+	y.Push = "origin"
+	hook := filepath.Join(remote, "hooks", "pre-receive")
+	y.no(os.WriteFile(hook, []byte("#!/bin/sh\necho no; exit 1\n"), 0o700))
+	var list []ralph.Change
+	for i := range 3 {
+		list = append(list, y.passed(fmt.Sprint("Task ", i), file(fmt.Sprint("f", i))))
+	}
+	for i, c := range list {
+		list[i] = y.end("", c)
+	}
+	if why := y.merge(); !strings.HasPrefix(why, "merging is paused: origin refuses main: ") {
+		t.Errorf("it waits for %q", why)
+	}
+	for _, c := range list {
+		if c = y.change(c.ID); c.State != ralph.Queued || c.From+c.To+c.Commit != "" {
+			t.Errorf("the change is %+v", c)
+		}
+	}
+	y.no(os.Remove(hook))
+	y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.ResumeMerging("ann") }))
+	y.merge()
+	for _, c := range list {
+		if c = y.change(c.ID); c.State != ralph.Merged {
+			t.Errorf("the change is %s", c.State)
+		}
+	}
+	if len(y.checked) != 3 {
+		t.Errorf("verified %d times", len(y.checked))
 	}
 }
 

@@ -46,7 +46,7 @@ func (m *Merger) sawRemote(ctx context.Context, commit string) error {
 	if err := m.Tree.SetRef(ctx, m.remoteRef(), commit); err != nil {
 		return err
 	}
-	m.Line.remote.seen.Store(new(time.Now()))
+	m.Links.remote.seen.Store(new(time.Now()))
 	return nil
 }
 
@@ -86,7 +86,7 @@ type lookout struct {
 // fetched returns the commit of the remote's branch, of which no two of a process ask at once, as git refuses that: who
 // comes while another one does, which may take long, goes by what is known.
 func (m *Merger) fetched(ctx context.Context) (string, error) {
-	remote := &m.Line.remote
+	remote := &m.Links.remote
 	if !remote.fetching.TryLock() {
 		if commit, err := m.Tree.Ref(ctx, m.remoteRef()); err != nil || commit != "" {
 			return commit, err
@@ -100,7 +100,7 @@ func (m *Merger) fetched(ctx context.Context) (string, error) {
 // latest returns the commit of the remote's branch as it is, or as this process pushed or saw it a moment ago. The
 // caller holds the lock of those who fetch.
 func (m *Merger) latest(ctx context.Context) (string, error) {
-	if seen := m.Line.remote.seen.Load(); seen != nil && time.Since(*seen) < remoteFresh {
+	if seen := m.Links.remote.seen.Load(); seen != nil && time.Since(*seen) < remoteFresh {
 		return m.Tree.Ref(ctx, m.remoteRef())
 	}
 	return m.fetch(ctx)
@@ -144,7 +144,7 @@ func (m *Merger) push(ctx context.Context, c ralph.Change) (pushed bool, err err
 	case said.Stale && m.Branch:
 		said.Refused = "it has a branch of that name already"
 	case said.Stale:
-		m.Line.remote.seen.Store(nil)
+		m.Links.remote.seen.Store(nil)
 	case said.Refused == "" && !m.Branch:
 		if err := m.sawRemote(ctx, c.To); err != nil {
 			return false, err

@@ -297,8 +297,8 @@ func (t tree) passes() bool {
 	return true
 }
 
-// A fleet is workers who claim tasks of a queue and work on them for minutes, one process that
-// merges what they make, and people who do something now and then. All of it but one
+// A fleet is workers on two machines who claim tasks of a queue and work on them for minutes, two processes that
+// merge what they make, at once, and people who do something now and then. All of it but one
 // waits at any moment, and what one draws is no matter of the others: with a seed each run is the same.
 type fleet struct {
 	t     *testing.T
@@ -385,6 +385,7 @@ func (f *actor) goesOn(point string, moment time.Duration) {
 
 // Verify is the check workspace.
 func (f *actor) Verify(_ context.Context, commit string, commands []string) ([]check.Outcome, error) {
+	f.happens("verified")
 	f.wait(30 * time.Second)
 	f.mishap("verification")
 	passed := f.git.of(commit).passes()
@@ -623,7 +624,7 @@ func (f *actor) session(s ralph.Session, base string) {
 		if f.chance(5) || tries == 20 {
 			break
 		}
-		a, err := f.merger.Try(ctx, c, time.Duration(f.random.IntN(2))*time.Hour)
+		a, err := f.merger.Try(ctx, c)
 		if errors.Is(err, ralph.ErrConflict) {
 			break // it cannot be checked now: merging was paused
 		}
@@ -691,6 +692,18 @@ func (f *actor) people() {
 				}
 				return tx.DropChange(queue[f.random.IntN(len(queue))].TaskID, "ann")
 			})
+		case f.chance(30): // what a change in the line is for, whether it is checked or merged
+			f.tx(func(tx *store.Tx) error {
+				line, err := tx.Line()
+				if err != nil || len(line) == 0 {
+					return err
+				}
+				t, err := tx.Task(line[f.random.IntN(len(line))].TaskID)
+				t.Acceptance = append(t.Acceptance, fmt.Sprint("it holds ", len(t.Acceptance)))
+				return errors.Join(err, tx.UpdateTask(t))
+			})
+		case f.chance(10):
+			f.tx(func(tx *store.Tx) error { return tx.PauseMerging("ann looks") })
 		}
 		f.tx(func(tx *store.Tx) error {
 			q, err := tx.MergeQueue()
@@ -773,7 +786,7 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 			Into: "main", MaxSentBack: 2, Timeout: time.Minute, State: state, Message: "{task}",
 			Wait: time.Duration(seed%2) * 2 * time.Minute, // when who waits is woken is no matter of the seed
 		},
-		Store: db, Tree: git, Line: &Line{}, Log: slog.New(slog.DiscardHandler),
+		Store: db, Tree: git, Log: slog.New(slog.DiscardHandler),
 		Check: check.Rules{Commands: []string{"test"}, Timeout: time.Minute},
 	}
 	begin := make(tree, f.files)
@@ -806,15 +819,17 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 		return err
 	}))
 	done := make(chan struct{})
-	for i := range 2 + workers {
-		a := &actor{fleet: f, merger: merger, random: rand.New(rand.NewPCG(seed, uint64(1+i)))}
-		a.merger.Workspace = a
+	machines := [2]*Links{{}, {}}
+	git.before = (&actor{fleet: f, random: rand.New(rand.NewPCG(seed, 1))}).moves
+	for i := range 3 + workers {
+		a := &actor{fleet: f, merger: merger, random: rand.New(rand.NewPCG(seed, uint64(2+i)))}
+		a.merger.Workspace, a.merger.Links = a, machines[i%2]
 		do := func() { a.work(i) }
 		switch i {
-		case 0:
-			a.merger.after = func(point string) { a.goesOn(point, time.Microsecond/2) }
-			git.before, do = a.moves, a.merges
-		case 1:
+		case 0, 1:
+			a.merger.after = func(point string) { a.goesOn(point, time.Duration(1+i)*time.Microsecond/4) }
+			do = a.merges
+		case 2:
 			do = a.people
 		}
 		go func() {
@@ -823,11 +838,14 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 			done <- struct{}{}
 		}()
 	}
-	for range 2 + workers {
+	for range 3 + workers {
 		<-done
 	}
 	if missing, err := merger.Missing(t.Context()); err != nil || len(missing) > 0 {
 		t.Errorf("of what was merged %v is not in the target (%v)", missing, err)
+	}
+	if line, err := store.Read(t.Context(), db, (*store.Tx).Line); err != nil || len(line) > 0 {
+		t.Errorf("in the line is %+v (%v)", line, err)
 	}
 	var told strings.Builder
 	fmt.Fprintf(&told, "%d tasks by %d workers in %s\n", tasks, workers, time.Since(f.began))

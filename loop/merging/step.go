@@ -8,73 +8,43 @@ import (
 	"ralph"
 )
 
-// An Action is the next thing to do with the queue.
+// An Action is the next thing to do with the queue, or with a change that is being checked.
 type Action string
 
 // The actions.
 const (
 	Rest     Action = "rest"      // nothing can be done now
-	Await    Action = "await"     // wait for changes that are about to be queued
-	Early    Action = "early"     // verify those that are expected with what is queued, before they have passed
 	Requeue  Action = "requeue"   // a kill left changes half done: they start again
 	Build    Action = "build"     // merge the changes with the target's tip
 	Verify   Action = "verify"    // verify the commit that would be merged
-	Split    Action = "split"     // several changes were refused together: try the first half of them
 	Move     Action = "move"      // move the commit point
 	Complete Action = "complete"  // the changes are in the target: complete their tasks
-	SendBack Action = "send back" // send the change back to its task
+	SendBack Action = "send back" // send the change back to its task, or to its agent
 	Block    Action = "block"     // wait for a person
+	Await    Action = "await"     // wait for changes ahead
+	Pass     Action = "pass"      // the change has passed
+	Refuse   Action = "refuse"    // it is refused
 )
 
 // A Queue is everything that the choice of the next step depends on.
 type Queue struct {
-	Changes  []ralph.Change // in the order of [store.Tx.QueuedChanges]
-	Batch    bool           // build, verify and merge all queued changes together
-	Suspects []int64        // changes to try before the others, half of them: they were refused together, or left out
-	Paused   string         // why nothing is merged; "" if merging is not paused
-	Waits    bool           // a remote is not tried for a while
-	Alone    int64          // the task that must be merged before any other; 0 for none
+	Line   []ralph.Change // what is being checked, or in the queue, in the order of merging
+	Single bool           // each change is verified and merged by itself
+	Branch bool           // each becomes a branch of its own: none is merged upon another one
+	Most   int            // how many changes to merge together at most; 0 for all
+	Paused string         // why nothing is merged; "" if merging is not paused
+	Waits  bool           // a remote is not tried for a while
+	Alone  int64          // the task that must be merged before any other; 0 for none
 
 	Target  Target
-	Reached map[int64]bool // of changes that are being merged: whether their commit is in the target
+	Reached bool // the commit to which the target is being moved is in it
 
 	Elsewhere bool // what is being moved was built on another machine, and never pushed
 
-	Built *Built // what this process has built of the first changes; nil if nothing yet
-	Crowd *Crowd // what is expected to be queued; nil if that is not waited for
-}
+	Stack *Stack // what this process has built of the first changes; nil if nothing yet
 
-// A Crowd is what is known of changes that are checked and not queued yet, when those that are could be built.
-type Crowd struct {
-	Since   time.Duration // that they could be
-	Most    time.Duration // what a verification takes, or what the queue may wait, if that is less; 0 for not at all
-	Known   bool          // the only one that is queued has passed its own check on this target
-	Enters  bool          // checks are about to begin
-	Others  int           // changes that are being checked, or have passed, and are not late
-	Tried   bool          // they were verified together with what is queued
-	Missing bool          // which has passed, and of which not all is queued
-	Left    time.Duration // how long that is waited for
-}
-
-// The shares of the time that a verification takes for which the queue waits: for changes whose
-// checks are about to begin, and for those that it has verified, and whose own checks last longer.
-const (
-	enterShare = 4
-	earlyShare = 2
-)
-
-// next says whether others are waited for, and how long, or verified early; "" if what is queued is merged now.
-func (c *Crowd) next() (do Action, wait time.Duration) {
-	switch {
-	case c.Known || c.Most == 0:
-	case !c.Tried && c.Enters && c.Since < c.Most/enterShare:
-		return Await, c.Most/enterShare - c.Since
-	case !c.Tried && c.Others > 0:
-		return Early, 0
-	case c.Missing && c.Left > 0:
-		return Await, c.Left
-	}
-	return "", 0
+	Now  time.Time
+	Wait time.Duration // how long changes that passed wait for one ahead that is being checked
 }
 
 // A Target is the state of the commit point, and what the next merge builds on.
@@ -83,26 +53,6 @@ type Target struct {
 	Tip   string // the commit that candidates are built on
 	Also  string // people's new commits next to it, which the next candidate includes; "" for none
 	Gone  string // why nothing can be merged; "" if something can
-}
-
-// A Built is the merge of changes with a target.
-type Built struct {
-	Changes   []int64 // the merged changes; those that conflict with them wait
-	Own       []Own   // of each of them
-	Target    Target
-	Commit    string // the commit that would be merged; "" if the first change conflicts with the target
-	Tree      string
-	Conflicts []string      // the conflicting files
-	Left      int64         // the first change that conflicts; 0 for none
-	Verified  bool          // it was verified, and Refused is the result
-	Refused   string        // why it was refused; "" if it passed
-	Rewritten []ralph.Touch // protected files that the commands changed, for which it is refused
-}
-
-// An Own is the commit that merges one change alone.
-type Own struct {
-	Commit string // "" if the target has the change already
-	Onto   string // its first parent
 }
 
 // A Step is the next thing to do.
@@ -114,83 +64,130 @@ type Step struct {
 	Working bool          // of [Rest]: a session works on the task that is merged next
 }
 
-// NextStep returns the next step. Merges happen one at a time: a single
-// change, or all queued changes as a batch, whose commit passes or fails
-// as a whole. A refused batch is halved until a single change is at fault.
-// What is about to be queued is verified with the batch, if that is in time.
+// NextStep returns the next step. Changes that are verified in their present form are merged at once. Others wait for
+// changes ahead that are being checked, and are then verified and merged together. If they are refused, the first half
+// is verified, until a single change is at fault.
 func NextStep(q Queue) Step {
-	step := q.step()
-	if q.Crowd == nil || step.Do != Build && (step.Do != Rest || len(q.Changes) > 0) {
-		return step
-	}
-	if do, wait := q.Crowd.next(); do != "" {
-		return Step{Do: do, Changes: q.Changes, Wait: wait}
-	}
-	return step
-}
-
-// step is [NextStep] for what is queued alone.
-func (q Queue) step() Step {
 	switch {
-	case q.Waits && len(q.Changes) == 0:
+	case q.Waits && len(q.queued())+len(q.moving()) == 0:
 		return Step{Do: Rest}
 	case q.Waits:
 		return Step{Do: Rest, Reason: "waiting for the remote"} // only the remote knows what became of a merge
 	}
-	if moving := q.those(func(c ralph.Change) bool { return c.State == ralph.Moving }); len(moving) > 0 {
-		first := moving[0]
-		moving = slices.DeleteFunc(moving, func(c ralph.Change) bool { return c.To != first.To })
+	if moving := q.moving(); len(moving) > 0 {
+		from := moving[0].From
 		switch {
-		case q.Reached[first.ID]:
+		case q.Reached:
 			return Step{Do: Complete, Changes: moving}
 		case q.Elsewhere:
 			return Step{Do: Requeue, Changes: moving, Reason: "the machine that built it did not push it"}
-		case q.Target.Point == first.From && q.Paused == "":
+		case q.Target.Point == from && q.Paused == "":
 			return Step{Do: Move, Changes: moving}
-		case q.Target.Point == first.From:
+		case q.Target.Point == from:
 			return Step{Do: Requeue, Changes: moving, Reason: "it could not be merged"}
 		}
 		return Step{Do: Requeue, Changes: moving, Reason: "the target has moved meanwhile"}
 	}
-	half := q.those(func(c ralph.Change) bool { return c.State != ralph.Queued && !q.Built.has(c.ID) })
+	half := q.those(func(c ralph.Change) bool { return c.State == ralph.Verifying && !q.Stack.includes(c) })
+	next := q.next()
 	switch {
 	case len(half) > 0:
 		return Step{Do: Requeue, Changes: half, Reason: "an earlier run was killed"}
-	case len(q.Changes) == 0:
+	case len(q.queued()) == 0:
 		return Step{Do: Rest}
 	case q.Paused != "":
 		return Step{Do: Rest, Reason: "merging is paused: " + q.Paused}
-	}
-	next := q.next()
-	if len(next) == 0 {
+	case len(next) == 0:
 		return Step{
 			Do: Rest, Working: true,
 			Reason: fmt.Sprintf("TASK-%d is to be merged alone, and a session is working on it", q.Alone),
 		}
-	}
-	if q.Target.Gone != "" {
+	case q.Target.Gone != "":
 		return Step{Do: Block, Changes: next[:1], Reason: q.Target.Gone}
 	}
-	b, in := q.Built, q.those(func(c ralph.Change) bool { return q.Built.has(c.ID) })
-	switch {
-	case b == nil || b.Target != q.Target || len(in) != len(b.Changes),
-		q.Alone != 0 && (len(in) != 1 || in[0].TaskID != q.Alone):
-		return Step{Do: Build, Changes: next}
-	case b.Commit == "":
-		return Step{Do: SendBack, Changes: in, Reason: "it conflicts with what has been merged"}
-	case !b.Verified:
-		return Step{Do: Verify, Changes: in}
-	case b.Refused != "" && len(in) > 1:
-		return Step{Do: Split, Changes: in, Reason: b.Refused}
-	case b.Refused != "":
-		return Step{Do: SendBack, Changes: in, Reason: "merged, it is refused: " + b.Refused}
-	}
-	return Step{Do: Move, Changes: in}
+	return q.step(next)
 }
 
-// those returns the changes for which are is true.
+// step is [NextStep] for the changes that can be merged next.
+func (q Queue) step(next []ralph.Change) Step {
+	s := q.Stack
+	there := func(l Link) bool {
+		return slices.ContainsFunc(next, func(c ralph.Change) bool { return c.ID == l.Change.ID })
+	}
+	switch {
+	case s == nil || s.Target != q.Target || slices.ContainsFunc(s.Links, func(l Link) bool { return !there(l) }),
+		s.Verified == 0 && !slices.Equal(s.Of, ids(next)):
+		return Step{Do: Build, Changes: next}
+	case len(s.Links) == 0:
+		return Step{Do: SendBack, Changes: next[:1], Reason: "it conflicts with what has been merged"}
+	case s.Verified > 0 && s.Refused == "":
+		return Step{Do: Move, Changes: q.first(s.Verified)}
+	case s.Verified > 1:
+		return Step{Do: Build, Changes: q.first((s.Verified + 1) / 2), Reason: s.Refused}
+	case s.Verified == 1:
+		return Step{Do: SendBack, Changes: q.first(1), Reason: "merged, it is refused: " + s.Refused}
+	}
+	if s.Known > 0 {
+		return Step{Do: Move, Changes: q.first(s.Known)}
+	}
+	n, wait := q.free()
+	switch {
+	case wait > 0:
+		return Step{Do: Await, Wait: wait}
+	case q.Single:
+		n = 1
+	}
+	return Step{Do: Verify, Changes: q.first(n)}
+}
+
+// first returns the changes of the first links, as they are now.
+func (q Queue) first(n int) (list []ralph.Change) {
+	for _, l := range q.Stack.Links[:n] {
+		at := slices.IndexFunc(q.Line, func(c ralph.Change) bool { return c.ID == l.Change.ID })
+		list = append(list, q.Line[at])
+	}
+	return list
+}
+
+// free returns how many of the links wait for nothing, or else how long they wait for one ahead that is being checked.
+func (q Queue) free() (n int, wait time.Duration) {
+	checking := slices.IndexFunc(q.Line, func(c ralph.Change) bool { return c.State == ralph.Checking })
+	if checking < 0 || q.Branch {
+		return len(q.Stack.Links), 0
+	}
+	var since time.Time // when the first of those behind it has passed
+	for _, l := range q.Stack.Links {
+		at := slices.IndexFunc(q.Line, func(c ralph.Change) bool { return c.ID == l.Change.ID })
+		if at < checking {
+			n++
+		} else if passed := l.Change.Updated.Time; since.IsZero() || passed.Before(since) {
+			since = passed
+		}
+	}
+	if n > 0 {
+		return n, 0
+	}
+	return len(q.Stack.Links), max(0, since.Add(q.Wait).Sub(q.Now))
+}
+
+// after returns [Queue.Most] for what follows a step.
+func (q Queue) after(s Step) int {
+	switch {
+	case s.Do == Build && q.Stack != nil && q.Stack.Refused != "": // one of them is at fault
+		return len(s.Changes)
+	case s.Do == Move && q.Stack != nil && q.Stack.Left != nil && len(s.Changes) == len(q.Stack.Links):
+		return 1 // what was left out is next, or it would wait as long as others come
+	case s.Do == Move:
+		return q.Most / 2 // one of the others is
+	case s.Do == SendBack: // the other changes may be fine together
+		return 0
+	}
+	return q.Most
+}
+
+// those returns the changes in the queue for which are is true.
 func (q Queue) those(are func(ralph.Change) bool) (list []ralph.Change) {
-	for _, c := range q.Changes {
+	for _, c := range q.Line {
 		if are(c) {
 			list = append(list, c)
 		}
@@ -198,21 +195,90 @@ func (q Queue) those(are func(ralph.Change) bool) (list []ralph.Change) {
 	return list
 }
 
-// next returns the changes to be merged next; none while the task that is merged alone is being worked on.
-func (q Queue) next() []ralph.Change {
-	suspects := q.those(func(c ralph.Change) bool { return slices.Contains(q.Suspects, c.ID) })
-	switch {
-	case q.Alone != 0:
-		return q.those(func(c ralph.Change) bool { return c.TaskID == q.Alone })
-	case !q.Batch:
-		return q.Changes[:1]
-	case len(suspects) > 0:
-		return suspects[:(len(suspects)+1)/2]
+// moving returns the changes of the first move of the target that has begun.
+func (q Queue) moving() (list []ralph.Change) {
+	for _, c := range q.those(func(c ralph.Change) bool { return c.State == ralph.Moving }) {
+		if n := len(list); n == 0 || !q.Branch && (c.To == list[n-1].To || c.From == list[n-1].To) {
+			list = append(list, c)
+		}
 	}
-	return q.Changes
+	return list
 }
 
-func (b *Built) has(change int64) bool { return b != nil && slices.Contains(b.Changes, change) }
+// queued returns the changes that have passed.
+func (q Queue) queued() []ralph.Change {
+	return q.those(func(c ralph.Change) bool { return c.State == ralph.Queued || c.State == ralph.Verifying })
+}
+
+// next returns the changes to be merged next; none while the task that is merged alone is being worked on.
+func (q Queue) next() []ralph.Change {
+	queued := q.queued()
+	switch {
+	case q.Alone != 0:
+		return slices.DeleteFunc(queued, func(c ralph.Change) bool { return c.TaskID != q.Alone })
+	case q.Branch:
+		return queued[:min(1, len(queued))]
+	case q.Most > 0:
+		return queued[:min(q.Most, len(queued))]
+	}
+	return queued
+}
+
+// includes reports whether a change is one of the stack's.
+func (s *Stack) includes(c ralph.Change) bool { return s != nil && slices.Contains(s.Of, c.ID) }
+
+// A Verdict is what a verification has come to; "" before it.
+type Verdict string
+
+// The verdicts.
+const (
+	Passed  Verdict = "passed"
+	Refused Verdict = "refused"
+)
+
+// A Trial is everything that the next step of a check depends on.
+type Trial struct {
+	Conflicts bool // the change conflicts with the target
+	Clashes   bool // it conflicts with changes ahead of it
+	Behind    bool // its candidate has changes ahead of it
+	Lands     bool // those can be merged before it
+	Late      bool // nothing is waited for, or verified again, any more
+
+	Verdict Verdict // on its candidate
+	Alone   Verdict // on the change alone on the tip
+	Known   bool    // what its candidate is merged onto was verified
+	Passed  bool    // it has passed in some form
+	Moved   bool    // the target has moved since
+}
+
+// Next returns the next step of a check: [Await] for what is ahead, [Verify] (of the change alone where it clashes, or
+// where its candidate is refused), [Pass], [Refuse], or [SendBack] if the agent is to be told of a conflict.
+func (t Trial) Next() Action {
+	waits := t.Lands && !t.Late
+	switch {
+	case t.Conflicts, t.Verdict == Refused && !t.Behind && t.Passed && t.Moved:
+		return SendBack
+	case t.Clashes && waits:
+		return Await
+	case t.Clashes || t.Verdict == Refused:
+		switch {
+		case t.Alone == "" && !(t.Passed && t.Late):
+			return Verify
+		case t.Alone == Refused:
+			return Refuse
+		case waits && t.Behind:
+			return Await
+		}
+		return Pass
+	case t.Verdict == "" && t.Passed && t.Late:
+		return Pass
+	case t.Verdict == "":
+		return Verify
+	case t.Behind && !t.Known && waits:
+		return Await
+	}
+	return Pass
+}
 
 // Refs are the refs that a target is read from, each a commit id or "".
 type Refs struct {

@@ -11,21 +11,41 @@ import (
 
 func TestNextStep(t *testing.T) {
 	t.Parallel()
-	on := Target{Point: "p", Tip: "t"}
-	queued := ralph.Change{ID: 1, TaskID: 11, State: ralph.Queued}
-	other := ralph.Change{ID: 2, TaskID: 12, State: ralph.Queued}
-	building := ralph.Change{ID: 1, TaskID: 11, State: ralph.Building}
-	merging := ralph.Change{ID: 1, TaskID: 11, State: ralph.Moving, From: "p", To: "c"}
-	third := ralph.Change{ID: 3, TaskID: 13, State: ralph.Queued}
-	late := ralph.Change{ID: 2, TaskID: 12, State: ralph.Moving, From: "p", To: "c"}
-	built := func(b Built, of ...int64) *Built {
-		if b.Target = on; of == nil {
-			of = []int64{1}
-		}
-		b.Changes = of
-		return &b
+	on, now := Target{Point: "p", Tip: "t"}, time.Now()
+	change := func(id int64, state ralph.ChangeState) ralph.Change {
+		return ralph.Change{ID: id, TaskID: 10 + id, State: state, Updated: ralph.At(now)}
 	}
+	queued, other, third := change(1, ralph.Queued), change(2, ralph.Queued), change(3, ralph.Queued)
+	verifying, also := change(1, ralph.Verifying), change(2, ralph.Verifying)
+	ahead, behind := change(1, ralph.Checking), change(3, ralph.Checking)
+	patient := other
+	patient.Updated = ralph.At(now.Add(-time.Hour))
+	move := func(id int64, from, to string) ralph.Change {
+		c := change(id, ralph.Moving)
+		c.From, c.To = from, to
+		return c
+	}
+	moving := move(1, "p", "c")
 	list := func(c ...ralph.Change) []ralph.Change { return c }
+	// built is a stack of changes of which the first are known to pass.
+	built := func(known int, of ...ralph.Change) *Stack {
+		s := &Stack{Target: on, Of: ids(of), Known: known}
+		for _, c := range of {
+			s.Links = append(s.Links, Link{Change: c})
+		}
+		return s
+	}
+	verified := func(n int, refused string, of ...ralph.Change) *Stack {
+		s := built(0, of...)
+		s.Verified, s.Refused = n, refused
+		return s
+	}
+	without := func(s *Stack, n int) *Stack { // as the others conflict
+		left := s.Links[n].Change
+		s.Links, s.Left = s.Links[:n], &left
+		return s
+	}
+	const minute = time.Minute
 	for _, tt := range []struct {
 		name    string
 		q       Queue
@@ -34,33 +54,50 @@ func TestNextStep(t *testing.T) {
 		reason  string
 	}{
 		{"an empty queue", Queue{Target: on}, Rest, nil, ""},
-		{"one waits", Queue{Changes: list(queued, other), Target: on}, Build, []int64{1}, ""},
-		{"several are a batch", Queue{Changes: list(queued, other, third), Batch: true, Target: on}, Build, []int64{1, 2, 3}, ""},
-		{"a batch was refused", Queue{Changes: list(queued, other, third), Batch: true, Suspects: []int64{1, 2, 3}, Target: on}, Build, []int64{1, 2}, ""},
-		{"the half of it was merged", Queue{Changes: list(third, other), Batch: true, Suspects: []int64{1, 2}, Target: on}, Build, []int64{2}, ""},
-		{"all of it is gone", Queue{Changes: list(other, third), Batch: true, Suspects: []int64{1}, Target: on}, Build, []int64{2, 3}, ""},
-		{"one that is merged alone waits behind another one", Queue{Changes: list(queued, other), Batch: true, Target: on, Alone: 12}, Build, []int64{2}, ""},
-		{"one that is merged alone is worked on", Queue{Changes: list(queued), Target: on, Alone: 12}, Rest, nil, "TASK-12 is to be merged alone"},
-		{"it is paused", Queue{Changes: list(queued), Target: on, Paused: "why"}, Rest, nil, "merging is paused: why"},
-		{"the remote is waited for", Queue{Changes: list(merging), Waits: true}, Rest, nil, "waiting for the remote"},
-		{"the target is gone", Queue{Changes: list(queued, other), Batch: true, Target: Target{Gone: "gone"}}, Block, []int64{1}, "gone"},
-		{"a run was killed while it built", Queue{Changes: list(building, other), Target: on}, Requeue, []int64{1}, "killed"},
-		{"it is built", Queue{Changes: list(building), Target: on, Built: built(Built{Commit: "c"})}, Verify, []int64{1}, ""},
-		{"another one came meanwhile", Queue{Changes: list(other, building), Batch: true, Target: on, Built: built(Built{Commit: "c"})}, Verify, []int64{1}, ""},
-		{"another one is merged alone now", Queue{Changes: list(building, other), Target: on, Alone: 12, Built: built(Built{Commit: "c", Verified: true})}, Build, []int64{2}, ""},
-		{"it was built on another tip", Queue{Changes: list(building), Target: Target{Point: "p", Tip: "u"}, Built: built(Built{Commit: "c"})}, Build, []int64{1}, ""},
-		{"another one was built", Queue{Changes: list(other), Target: on, Built: built(Built{Commit: "c"})}, Build, []int64{2}, ""},
-		{"one of the batch was withdrawn", Queue{Changes: list(building), Batch: true, Target: on, Built: built(Built{Commit: "c", Verified: true}, 1, 2)}, Build, []int64{1}, ""},
-		{"it conflicts", Queue{Changes: list(building), Target: on, Built: built(Built{Conflicts: []string{"a"}})}, SendBack, []int64{1}, "conflicts"},
-		{"it is refused", Queue{Changes: list(building), Target: on, Built: built(Built{Commit: "c", Verified: true, Refused: "no"})}, SendBack, []int64{1}, "merged, it is refused: no"},
-		{"they are refused together", Queue{Changes: list(queued, other), Batch: true, Target: on, Built: built(Built{Commit: "c", Verified: true, Refused: "no"}, 1, 2)}, Split, []int64{1, 2}, "no"},
-		{"it holds", Queue{Changes: list(building), Target: on, Built: built(Built{Commit: "c", Verified: true})}, Move, []int64{1}, ""},
-		{"they hold together", Queue{Changes: list(queued, other, third), Batch: true, Target: on, Built: built(Built{Commit: "c", Verified: true}, 1, 2)}, Move, []int64{1, 2}, ""},
-		{"it was being merged, and merged", Queue{Changes: list(merging), Target: on, Reached: map[int64]bool{1: true}, Paused: "why"}, Complete, []int64{1}, ""},
-		{"a batch was being merged, and merged", Queue{Changes: list(merging, late, third), Target: on, Reached: map[int64]bool{1: true}}, Complete, []int64{1, 2}, ""},
-		{"it was being merged, and did not", Queue{Changes: list(merging, late), Target: on}, Move, []int64{1, 2}, ""},
-		{"it was being merged, and is paused", Queue{Changes: list(merging), Target: on, Paused: "why"}, Requeue, []int64{1}, "could not be merged"},
-		{"it was being merged, and something else was merged", Queue{Changes: list(merging), Target: Target{Point: "x"}}, Requeue, []int64{1}, "moved"},
+		{"one is being checked", Queue{Line: list(ahead), Target: on}, Rest, nil, ""},
+		{"one waits", Queue{Line: list(queued), Target: on}, Build, []int64{1}, ""},
+		{"several wait", Queue{Line: list(queued, other, third), Target: on}, Build, []int64{1, 2, 3}, ""},
+		{"each has a branch of its own", Queue{Line: list(queued, other), Branch: true, Single: true, Target: on}, Build, []int64{1}, ""},
+		{"one that is merged alone", Queue{Line: list(other, queued), Target: on, Alone: 12}, Build, []int64{2}, ""},
+		{"one that is merged alone is worked on", Queue{Line: list(queued), Target: on, Alone: 12}, Rest, nil, "TASK-12 is to be merged alone"},
+		{"one that is merged alone is being checked", Queue{Line: list(change(2, ralph.Checking), queued), Target: on, Alone: 12}, Rest, nil, "TASK-12 is to be merged alone"},
+		{"it is paused", Queue{Line: list(queued), Target: on, Paused: "why"}, Rest, nil, "merging is paused: why"},
+		{"the remote is waited for", Queue{Line: list(moving), Waits: true}, Rest, nil, "waiting for the remote"},
+		{"the remote is waited for, and nothing waits", Queue{Line: list(ahead), Waits: true}, Rest, nil, ""},
+		{"the target is gone", Queue{Line: list(queued, other), Target: Target{Gone: "gone"}}, Block, []int64{1}, "gone"},
+		{"a run was killed while it verified", Queue{Line: list(verifying, other), Target: on}, Requeue, []int64{1}, "killed"},
+
+		{"all are known to pass", Queue{Line: list(queued, other), Target: on, Stack: built(2, queued, other)}, Move, []int64{1, 2}, ""},
+		{"the first is known to pass", Queue{Line: list(queued, other), Target: on, Stack: built(1, queued, other)}, Move, []int64{1}, ""},
+		{"one that is known to pass, behind one that is being checked", Queue{Line: list(ahead, other), Target: on, Stack: built(1, other)}, Move, []int64{2}, ""},
+		{"none is known to pass", Queue{Line: list(queued, other), Target: on, Stack: built(0, queued, other)}, Verify, []int64{1, 2}, ""},
+		{"those are merged one by one", Queue{Line: list(queued, other), Single: true, Target: on, Stack: built(0, queued, other)}, Verify, []int64{1}, ""},
+		{"one that was left out is next", Queue{Line: list(queued, other), Most: 1, Target: on}, Build, []int64{1}, ""},
+		{"it waits for one ahead", Queue{Line: list(ahead, other), Wait: minute, Now: now, Target: on, Stack: built(0, other)}, Await, nil, ""},
+		{"it has waited for one ahead", Queue{Line: list(ahead, patient, third), Wait: minute, Now: now, Target: on, Stack: built(0, patient, third)}, Verify, []int64{2, 3}, ""},
+		{"it does not wait for one behind", Queue{Line: list(queued, other, behind), Wait: minute, Now: now, Target: on, Stack: built(0, queued, other)}, Verify, []int64{1, 2}, ""},
+		{"those before one that is being checked", Queue{Line: list(queued, change(4, ralph.Checking), other), Wait: minute, Now: now, Target: on, Stack: built(0, queued, other)}, Verify, []int64{1}, ""},
+		{"nobody may wait", Queue{Line: list(ahead, other), Now: now, Target: on, Stack: built(0, other)}, Verify, []int64{2}, ""},
+		{"another one came before it is verified", Queue{Line: list(queued, other), Target: on, Stack: built(0, queued)}, Build, []int64{1, 2}, ""},
+		{"another one came meanwhile", Queue{Line: list(verifying, other), Target: on, Stack: verified(1, "", verifying)}, Move, []int64{1}, ""},
+		{"another one is merged alone now", Queue{Line: list(other, verifying), Target: on, Alone: 12, Stack: verified(1, "", verifying)}, Build, []int64{2}, ""},
+		{"it was built on another tip", Queue{Line: list(verifying), Target: Target{Point: "p", Tip: "u"}, Stack: verified(1, "", verifying)}, Build, []int64{1}, ""},
+		{"another one was built", Queue{Line: list(other), Target: on, Stack: built(1, queued)}, Build, []int64{2}, ""},
+		{"one of those verified was withdrawn", Queue{Line: list(verifying), Target: on, Stack: verified(2, "", verifying, also)}, Build, []int64{1}, ""},
+		{"it conflicts", Queue{Line: list(queued), Target: on, Stack: without(built(0, queued), 0)}, SendBack, []int64{1}, "conflicts"},
+		{"another one conflicts with it", Queue{Line: list(queued, other), Target: on, Stack: without(built(0, queued, other), 1)}, Verify, []int64{1}, ""},
+		{"they hold together", Queue{Line: list(verifying, also, third), Target: on, Stack: verified(2, "", verifying, also)}, Move, []int64{1, 2}, ""},
+		{"they are refused together", Queue{Line: list(verifying, also, third), Target: on, Stack: verified(3, "no", verifying, also, third)}, Build, []int64{1, 2}, "no"},
+		{"it is refused", Queue{Line: list(verifying, other), Target: on, Stack: verified(1, "no", verifying, other)}, SendBack, []int64{1}, "merged, it is refused: no"},
+
+		{"it was being merged, and merged", Queue{Line: list(moving), Target: on, Reached: true, Paused: "why"}, Complete, []int64{1}, ""},
+		{"several were, together", Queue{Line: list(moving, move(2, "p", "c"), third), Target: on, Reached: true}, Complete, []int64{1, 2}, ""},
+		{"several were, one by one", Queue{Line: list(moving, move(2, "c", "d"), third), Target: on, Reached: true}, Complete, []int64{1, 2}, ""},
+		{"each into a branch of its own", Queue{Line: list(moving, move(2, "", "c")), Branch: true, Target: on, Reached: true}, Complete, []int64{1}, ""},
+		{"it was being merged, and did not", Queue{Line: list(moving, move(2, "c", "d")), Target: on}, Move, []int64{1, 2}, ""},
+		{"it was being merged, and is paused", Queue{Line: list(moving), Target: on, Paused: "why"}, Requeue, []int64{1}, "could not be merged"},
+		{"it was being merged, and something else was merged", Queue{Line: list(moving), Target: Target{Point: "x"}}, Requeue, []int64{1}, "moved"},
+		{"the machine that built it did not push it", Queue{Line: list(moving), Target: on, Elsewhere: true}, Requeue, []int64{1}, "did not push"},
 	} {
 		got := NextStep(tt.q)
 		if got.Do != tt.want || !slices.Equal(ids(got.Changes), tt.changes) || !strings.Contains(got.Reason, tt.reason) || (got.Reason == "") != (tt.reason == "") {
@@ -69,43 +106,46 @@ func TestNextStep(t *testing.T) {
 	}
 }
 
-// TestWhatIsExpected is waited for, or verified early, before what is queued is merged, and while nothing is.
-func TestWhatIsExpected(t *testing.T) {
+// TestTheNextStepOfACheck: a change waits for those ahead with which it conflicts or fails, as long as that may help.
+func TestTheNextStepOfACheck(t *testing.T) {
 	t.Parallel()
-	const most = 8 * time.Second
-	on, queued := Target{Point: "p", Tip: "t"}, []ralph.Change{{ID: 1, State: ralph.Queued}}
 	for _, tt := range []struct {
-		name  string
-		crowd Crowd
-		want  Action // where something is queued; nothing is awaited with the same, or else rested
-		wait  time.Duration
+		name string
+		t    Trial
+		want Action
 	}{
-		{"nothing", Crowd{Most: most}, Build, 0},
-		{"a check is about to begin", Crowd{Most: most, Enters: true}, Await, 2 * time.Second},
-		{"it has not begun for a while", Crowd{Most: most, Enters: true, Since: time.Second}, Await, time.Second},
-		{"it does not come soon", Crowd{Most: most, Enters: true, Since: 2 * time.Second}, Build, 0},
-		{"one is being checked", Crowd{Most: most, Others: 1}, Early, 0},
-		{"one is being checked, and another one about to be", Crowd{Most: most, Others: 1, Enters: true}, Await, 2 * time.Second},
-		{"what is queued is known to pass", Crowd{Most: most, Others: 1, Enters: true, Known: true}, Build, 0},
-		{"nobody may wait", Crowd{Others: 1, Enters: true, Missing: true, Left: time.Second}, Build, 0},
-		{"they did not pass together", Crowd{Most: most, Others: 1, Enters: true, Tried: true, Left: time.Second}, Build, 0},
-		{"they passed, and one is not queued yet", Crowd{Most: most, Others: 1, Tried: true, Missing: true, Left: time.Second}, Await, time.Second},
-		{"that one takes too long", Crowd{Most: most, Others: 1, Tried: true, Missing: true}, Build, 0},
+		{"nothing is ahead", Trial{}, Verify},
+		{"it passed", Trial{Verdict: Passed, Passed: true}, Pass},
+		{"it failed", Trial{Verdict: Refused, Alone: Refused}, Refuse},
+		{"it conflicts with the target", Trial{Conflicts: true}, SendBack},
+		{"it conflicts with the target, after it has passed", Trial{Conflicts: true, Passed: true, Late: true}, SendBack},
+		{"the target has moved", Trial{Passed: true, Moved: true}, Verify},
+		{"the target has moved, and it is late", Trial{Passed: true, Moved: true, Late: true}, Pass},
+		{"it fails since the target has moved", Trial{Verdict: Refused, Passed: true, Moved: true}, SendBack},
+		{"it fails since one ahead has left", Trial{Verdict: Refused, Alone: Refused, Passed: true}, Refuse},
+		{"it failed with some that have landed meanwhile", Trial{Verdict: Refused}, Verify},
+
+		{"some are ahead", Trial{Behind: true, Lands: true}, Verify},
+		{"it passed with them, before they were verified", Trial{Behind: true, Lands: true, Verdict: Passed, Passed: true}, Await},
+		{"it passed with them", Trial{Behind: true, Lands: true, Known: true, Verdict: Passed, Passed: true}, Pass},
+		{"it passed with them, and it is late", Trial{Behind: true, Lands: true, Late: true, Verdict: Passed, Passed: true}, Pass},
+		{"it passed with them, and they do not land", Trial{Behind: true, Verdict: Passed, Passed: true}, Pass},
+		{"it failed with them", Trial{Behind: true, Lands: true, Verdict: Refused}, Verify},
+		{"it failed with them, and it is late", Trial{Behind: true, Lands: true, Late: true, Verdict: Refused}, Verify},
+		{"it failed alone, too", Trial{Behind: true, Lands: true, Verdict: Refused, Alone: Refused}, Refuse},
+		{"it passed alone", Trial{Behind: true, Lands: true, Verdict: Refused, Alone: Passed, Passed: true}, Await},
+		{"it passed alone, and it is late", Trial{Behind: true, Lands: true, Late: true, Verdict: Refused, Alone: Passed, Passed: true}, Pass},
+		{"it passed alone, and they do not land", Trial{Behind: true, Verdict: Refused, Alone: Passed, Passed: true}, Pass},
+
+		{"it conflicts with one ahead", Trial{Clashes: true, Lands: true}, Await},
+		{"it conflicts with one ahead, and it is late", Trial{Clashes: true, Lands: true, Late: true}, Verify},
+		{"it conflicts with one that does not land", Trial{Clashes: true}, Verify},
+		{"… and failed alone", Trial{Clashes: true, Alone: Refused}, Refuse},
+		{"… and passed alone", Trial{Clashes: true, Alone: Passed, Passed: true}, Pass},
+		{"… and passed otherwise, and it is late", Trial{Clashes: true, Late: true, Passed: true}, Pass},
 	} {
-		crowd := tt.crowd
-		if got := NextStep(Queue{Changes: queued, Batch: true, Target: on, Crowd: &crowd}); got.Do != tt.want || got.Wait != tt.wait {
-			t.Errorf("%s: %s for %s, want %s for %s", tt.name, got.Do, got.Wait, tt.want, tt.wait)
-		}
-		idle := tt.want
-		if idle == Build {
-			idle = Rest
-		}
-		if got := NextStep(Queue{Batch: true, Crowd: &crowd}); got.Do != idle {
-			t.Errorf("%s, while nothing is queued: %s, want %s", tt.name, got.Do, idle)
-		}
-		built := &Built{Changes: []int64{1}, Target: on, Commit: "c"}
-		if got := NextStep(Queue{Changes: queued, Target: on, Built: built, Crowd: &crowd}); got.Do != Verify {
-			t.Errorf("%s, while something is built: %s", tt.name, got.Do)
+		if got := tt.t.Next(); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
 		}
 	}
 }

@@ -158,8 +158,8 @@ func (m *Merger) point(ctx context.Context, c ralph.Change) (string, error) {
 	case m.Branch:
 		return m.branchPoint(ctx, c)
 	case m.Push != "":
-		m.Line.remote.fetching.Lock()
-		defer m.Line.remote.fetching.Unlock()
+		m.Links.remote.fetching.Lock()
+		defer m.Links.remote.fetching.Unlock()
 		return m.latest(ctx)
 	}
 	return m.Tree.Ref(ctx, PointRef(m.Into))
@@ -176,15 +176,14 @@ func (m *Merger) pointRef(ctx context.Context, c ralph.Change) (string, error) {
 
 // move stores the new value of the commit point, and then moves it: steps one and
 // two of a merge. For a change that was being merged already, it repeats the same move.
-func (m *Merger) move(ctx context.Context, list []ralph.Change, b *Built) error {
-	c := list[0]
-	if c.State != ralph.Moving {
-		point, err := b.Target.Point, error(nil)
+func (m *Merger) move(ctx context.Context, list []ralph.Change, s *Stack) error {
+	if list[0].State != ralph.Moving {
+		point, err := s.Target.Point, error(nil)
 		if m.Branch {
-			point, err = m.branchPoint(ctx, c)
+			point, err = m.branchPoint(ctx, list[0])
 		}
 		if err == nil {
-			err = m.describe(ctx, list, point, b)
+			err = m.describe(ctx, list, point, s)
 		}
 		if err == nil {
 			err = m.Store.Tx(ctx, func(tx *store.Tx) error {
@@ -199,9 +198,10 @@ func (m *Merger) move(ctx context.Context, list []ralph.Change, b *Built) error 
 		if err != nil {
 			return err
 		}
-		c = list[0]
 		m.reached("stored")
 	}
+	c := list[len(list)-1]
+	c.From = list[0].From
 	// From here on the ref decides: even a run that is stopped now moves it.
 	ctx = context.WithoutCancel(ctx)
 	why := strings.Join(tasks(list), ", ")
@@ -227,16 +227,26 @@ func (m *Merger) move(ctx context.Context, list []ralph.Change, b *Built) error 
 	return nil
 }
 
-// describe fills in what becomes of changes, which are those of b, once the commit point moves away from point.
-func (m *Merger) describe(ctx context.Context, list []ralph.Change, point string, b *Built) (err error) {
+// describe fills in what becomes of changes, the first links of a stack, once the commit point moves away from point.
+// Those that were verified one by one become commits of the target one by one, others all together.
+func (m *Merger) describe(ctx context.Context, list []ralph.Change, point string, s *Stack) (err error) {
+	together := s.Commit
+	if s.Verified == 0 && s.Links[0].Onto != s.Target.Tip {
+		if together, err = m.together(ctx, s, len(list)); err != nil {
+			return err
+		}
+	}
 	for i := range list {
-		c := &list[i]
-		own := b.Own[slices.Index(b.Changes, c.ID)]
-		c.From, c.To, c.Commit = point, b.Commit, own.Commit
-		if own.Commit == "" {
+		c, l := &list[i], s.Links[i]
+		c.From, c.To, c.Commit = point, cmp.Or(together, l.Commit), ""
+		if together == "" {
+			point = c.To
+		}
+		if l.Commit == l.Onto {
 			continue
 		}
-		if c.Files, err = m.Tree.Changes(ctx, own.Onto, own.Commit); err != nil {
+		c.Commit = l.Commit
+		if c.Files, err = m.Tree.Changes(ctx, l.Onto, l.Commit); err != nil {
 			return err
 		}
 	}
@@ -292,9 +302,6 @@ func (m *Merger) complete(ctx context.Context, list []ralph.Change) error {
 		return err
 	}
 	m.reached("completed")
-	for i := range list {
-		list[i].To = c.To
-	}
 	if err := m.forget(ctx, list); err != nil { // [Merger.Forget] tries again
 		m.Log.Warn("cannot delete the ref of a change that was merged", "task", c.TaskID, "error", err)
 	}

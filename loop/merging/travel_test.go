@@ -7,21 +7,23 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"ralph"
 	"ralph/internal/pgtest"
 	"ralph/store"
 )
 
-// TestAChangeMadeAnew on one machine replaces what another machine has fetched of it before, also when it is merged there.
-func TestAChangeMadeAnew(t *testing.T) {
-	t.Parallel()
-	database, remote := pgtest.New(t), t.TempDir()
-	here := newYard(t, "true")
+// machines are two with a repository each, which share a database and a remote.
+func machines(t *testing.T) (here, there *yard, remote string) {
+	t.Helper()
+	database := pgtest.New(t)
+	remote = t.TempDir()
+	here = newYard(t, "true")
 	here.in(remote, "init", "-q", "--bare", "--initial-branch=main")
 	here.git("remote", "add", "origin", remote)
 	here.git("push", "-q", "origin", "main")
-	there := &yard{t: t, dir: t.TempDir()}
+	there = &yard{t: t, dir: t.TempDir(), n: 100}
 	there.git("clone", "-q", remote, ".")
 	there.open(here.Check.Commands)
 	for _, y := range []*yard{here, there} {
@@ -30,6 +32,54 @@ func TestAChangeMadeAnew(t *testing.T) {
 		t.Cleanup(func() { y.no(db.Close()) })
 		y.Store, y.Push = db, "origin"
 	}
+	return here, there, remote
+}
+
+// TestTwoMachinesShareTheLine: each checks on what is ahead as far as it has that, and merges what has passed on both.
+func TestTwoMachinesShareTheLine(t *testing.T) {
+	t.Parallel()
+	here, there, _ := machines(t)
+	here.Wait, there.Wait = time.Hour, time.Hour
+	end := func(y *yard, c ralph.Change) ralph.Change {
+		t.Helper()
+		y.no(y.HandOver(t.Context(), c))
+		return y.end("", c)
+	}
+	first := here.passed("First", file("f1"))
+	second := there.passed("Second", file("f2")) // the first is not there yet
+	third := here.passed("Third", file("f3"))
+	second = end(there, second)
+	there.merge() // nobody has to wait: it is verified as it is
+	merged := func(c ralph.Change, subject string) {
+		t.Helper()
+		c = here.change(c.ID)
+		here.git("fetch", "-q", "origin")
+		log := here.git("log", "--first-parent", "--format=%s", "origin/main")
+		if c.State != ralph.Merged || !strings.HasPrefix(log, subject+"\n") {
+			t.Errorf("its change is %s; the remote has\n%s", c.State, log)
+		}
+	}
+	merged(second, "TASK-2: Second")
+	first = end(here, first)
+	here.Links.remote.seen.Store(nil)
+	left := there.waits(func() { // for the first, which was handed over, to be verified with the second
+		here.merge()
+		merged(first, "TASK-1: First")
+	})
+	fourth := there.passed("Fourth", file("f4"))
+	third, fourth = end(here, third), end(there, fourth)
+	here.merge()
+	merged(third, "Merge TASK-3, TASK-4")
+	merged(fourth, "Merge TASK-3, TASK-4")
+	if len(here.checked) != 4 || len(there.checked) != 2 || left() > 0 {
+		t.Errorf("verified %d and %d times", len(here.checked), len(there.checked))
+	}
+}
+
+// TestAChangeMadeAnew on one machine replaces what another machine has fetched of it before, also when it is merged there.
+func TestAChangeMadeAnew(t *testing.T) {
+	t.Parallel()
+	here, there, remote := machines(t)
 	const one, two = "00000000-0000-4000-8000-0000000000aa", "00000000-0000-4000-8000-0000000000bb"
 	made := func(session, text string) ralph.Change {
 		t.Helper()

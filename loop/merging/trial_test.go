@@ -97,11 +97,10 @@ func TestWhatPassesWhateverItExpectsProvesNothing(t *testing.T) {
 	}
 
 	tip = y.git("rev-parse", "main")
-	next := y.made(tip, "Again", map[string]string{"p.py": "def one():\n    return 1\n\n\ndef two():\n    return one() + 1\n"})
-	next.TaskID = c.TaskID
-	tried, err := y.Try(t.Context(), next, time.Hour)
+	next := y.start("Again", y.made(tip, "Again", map[string]string{"p.py": "def one():\n    return 1\n\n\ndef two():\n    return one() + 1\n"}))
+	tried, err := y.Try(t.Context(), next)
 	y.no(err)
-	y.Line.Leave(next.SessionID)
+	y.Leave(t.Context(), next.SessionID)
 	r.ran = 0
 	g, err := y.Gate(t.Context(), next, tried.Built, tried.Checks, nil)
 	y.no(err)

@@ -22,86 +22,237 @@ type Attempt struct {
 	Merged   []ralph.Check // set if it passed, but not merged with newer merges, which is a conflict too
 }
 
-// Try merges the work of a claimed done with the target's tip and verifies it. This is the check
-// of the done: if it passes and the target does not move, nothing is verified a second time.
+// A Built is a commit that merges a change, and what came of its verification.
+type Built struct {
+	Target    Target
+	Onto      string // the commit that the change is merged onto: the target's tip, or what is ahead of it in the line
+	Commit    string // the merge; "" if the change conflicts with the target
+	Tree      string
+	Conflicts []string      // the conflicting files
+	Refused   string        // why it was refused; "" if it passed
+	Rewritten []ralph.Touch // protected files that the commands changed, for which it is refused
+}
+
+// Own returns the commit as one that is merged onto a target which has all that is ahead of the change.
+func (b Built) Own() Built {
+	b.Target.Tip = b.Onto
+	return b
+}
+
+// trying is the state of [Merger.Try].
+type trying struct {
+	*Merger
+	change ralph.Change
+	until  time.Time           // when nothing is waited for any more; zero before the first wait
+	slow   bool                // a verification took too long for another one
+	tried  map[string]*Attempt // by tree
+	passed *Attempt            // the last that passed
+}
+
+// Try checks the work of a claimed done: it gives the change its place in the line, merges it with the target's tip and
+// the changes ahead of it, and verifies that. If it passes, and those ahead are merged, nothing is verified again.
 //
-// If the target moved meanwhile, Try reports a conflict with its new state, within [Rules.Wait];
-// it waits for changes in [Line] with which this one conflicts. If the verification takes at most
-// spare, the work is verified with the new state, too, once; else the queue verifies everything together.
-func (m *Merger) Try(ctx context.Context, c ralph.Change, spare time.Duration) (a Attempt, err error) {
+// It waits for changes ahead with which this one conflicts, or with which it fails, and verifies it again where the
+// target or the line ahead has changed, both within [Rules.Wait]. Then the queue goes on with what was found.
+func (m *Merger) Try(ctx context.Context, c ralph.Change) (a Attempt, err error) {
 	defer func() {
 		if err != nil || ctx.Err() != nil || a.Refused+a.Conflict != "" {
-			m.Line.Leave(c.SessionID)
+			m.Leave(ctx, c.SessionID)
+		}
+		if err != nil {
+			m.Links.forget()
 		}
 	}()
-	var until time.Time
-	again := false // whether the work is verified once more with what is merged
+	if err := m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.JoinLine(c) }); err != nil {
+		return a, err
+	}
+	t := &trying{Merger: m, change: c, tried: map[string]*Attempt{}}
 	for {
-		on, err := m.target(ctx)
-		if err != nil {
+		if a, over, err := t.step(ctx); over || err != nil || ctx.Err() != nil {
 			return a, err
-		}
-		if on.Gone != "" { // not the session's fault: the queue tells people
-			if a.Verified {
-				return a, nil
-			}
-			on.Tip = c.Base
-		}
-		b, same := &a.Built, a.Verified && a.Target == on
-		if !same {
-			if b, err = m.build(ctx, []ralph.Change{c}, on); err != nil {
-				return a, err
-			}
-		}
-		if b.Commit == "" {
-			return Attempt{Built: *b, Conflict: m.conflict(ctx, c, b)}, nil
-		}
-		if a.Verified {
-			merges := a.Target.Point != on.Point
-			if !time.Now().Before(until) {
-				m.Line.pass(c, a.Target)
-				return a, nil
-			}
-			if same || merges && !again {
-				entered, ahead, err := m.notePassed(ctx, c, on, again)
-				if err != nil || entered {
-					return a, err
-				}
-				if len(ahead) > 0 {
-					if err := m.await(ctx, c, ahead, until); err != nil {
-						return a, err
-					}
-				}
-				continue
-			}
-			again = again && !merges
-		}
-		began := time.Now()
-		m.Line.noteChecking(c, on)
-		checks, err := m.judge(ctx, []ralph.Change{c}, b, false)
-		if ctx.Err() != nil && !a.Verified {
-			a.Checks = checks
-		}
-		if err != nil || ctx.Err() != nil {
-			return a, err
-		}
-		if until.IsZero() {
-			until, again = time.Now().Add(m.Wait), time.Since(began) <= spare
-		}
-		if why := refused(checks, b.Rewritten); a.Verified && why != "" {
-			why = fmt.Sprintf("%s has moved, and merged with it the change is refused: %s", m.Into, why)
-			b.Rewritten = nil // alone it changes none
-			return Attempt{Built: *b, Conflict: why, Checks: a.Checks, Merged: checks}, nil
-		}
-		a = Attempt{Built: *b, Checks: checks}
-		a.Verified, a.Refused = true, refused(a.Checks, a.Rewritten)
-		if a.Refused != "" || on.Gone != "" {
-			return a, nil
 		}
 	}
 }
 
-// Rejoin puts a change that has passed on a target, and left the line while it was reviewed, back into it. The
+// step looks at the target and at the line, and does what is next. over is set once a is the result.
+func (t *trying) step(ctx context.Context) (a Attempt, over bool, err error) {
+	c := t.change
+	on, err := t.target(ctx)
+	if err != nil {
+		return a, false, err
+	}
+	at := standing{}
+	if on.Gone != "" { // not the session's fault: the queue tells people
+		if t.passed != nil {
+			return *t.passed, true, nil
+		}
+		on.Tip = c.Base
+	} else if at, err = t.ahead(ctx, c); err != nil {
+		return a, false, err
+	}
+	both, err := t.stack(ctx, append(t.near(ctx, at.ahead), c), on)
+	if err != nil {
+		return a, false, err
+	}
+	alone := both
+	if refused := t.refused(both); len(both.Links) > 0 && (refused != nil || !both.has(c)) {
+		below := on
+		if refused != nil { // what was ahead may have been merged meanwhile
+			below = refused.Target
+		}
+		if alone, err = t.stack(ctx, []ralph.Change{c}, below); err != nil {
+			return a, false, err
+		}
+	}
+	trial := t.trial(both, alone)
+	trial.Lands = at.lands
+	var onto *Link
+	if trial.Behind {
+		onto = &both.Links[len(both.Links)-2]
+		if trial.Verdict == Passed {
+			if trial.Known, err = t.verified(ctx, c, *onto); err != nil {
+				return a, false, err
+			}
+		}
+	}
+	switch trial.Next() {
+	case Await:
+		if t.until.IsZero() {
+			t.until = time.Now().Add(t.Wait)
+		}
+		if trial.Verdict != Passed {
+			onto = nil
+		}
+		err := t.await(ctx, c, at, onto, t.until)
+		if t.Travels() {
+			t.Links.remote.seen.Store(nil) // another machine may have merged what was ahead
+		}
+		return a, false, err
+	case Verify:
+		s := both
+		if trial.Clashes || trial.Verdict == Refused {
+			s = alone
+		}
+		a, err := t.check(ctx, s)
+		return a, false, err
+	case Pass:
+		a = *t.passed
+		if trial.Verdict == Passed {
+			a = *t.tried[both.tree()]
+			a.Target = on
+		}
+		return a, true, t.compareOwn(ctx, a.Onto)
+	case SendBack:
+		return t.conflicts(ctx, trial, both, alone), true, nil
+	}
+	return *t.tried[alone.tree()], true, nil
+}
+
+// refused returns the attempt by which the candidate was refused; nil if it was not.
+func (t *trying) refused(s *Stack) *Attempt {
+	if s.has(t.change) {
+		if a := t.tried[s.tree()]; a != nil && a.Refused != "" {
+			return a
+		}
+	}
+	return nil
+}
+
+// trial says what is known of a candidate, and of the change alone.
+func (t *trying) trial(both, alone *Stack) Trial {
+	now := time.Now()
+	trial := Trial{
+		Clashes: !both.has(t.change), Conflicts: len(alone.Links) == 0, Behind: len(both.Links) > 1 && both.has(t.change),
+		Late: t.Wait <= 0 || t.slow || !t.until.IsZero() && !now.Before(t.until),
+	}
+	verdict := func(s *Stack) Verdict {
+		switch a := t.tried[s.tree()]; {
+		case a == nil:
+			return ""
+		case a.Refused != "":
+			return Refused
+		}
+		return Passed
+	}
+	if !trial.Clashes {
+		trial.Verdict = verdict(both)
+	}
+	if !trial.Conflicts && alone != both {
+		trial.Alone = verdict(alone)
+	}
+	if t.passed != nil {
+		trial.Passed, trial.Moved = true, t.passed.Target.Tip != both.Target.Tip
+	}
+	return trial
+}
+
+// check verifies the change as it is in a stack, the last of it.
+func (t *trying) check(ctx context.Context, s *Stack) (Attempt, error) {
+	l := s.Links[len(s.Links)-1]
+	a := &Attempt{Built: Built{Target: s.Target, Onto: l.Onto, Commit: l.Commit, Tree: l.Tree}}
+	began := time.Now()
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	if ahead := s.changes()[:len(s.Links)-1]; len(ahead) > 0 {
+		go t.abandon(work, t.change, ahead, stop)
+	}
+	var err error
+	a.Checks, err = t.judge(work, []ralph.Change{t.change}, &a.Built, false)
+	if work.Err() != nil && ctx.Err() == nil {
+		return *a, nil
+	}
+	if err != nil || ctx.Err() != nil {
+		return *a, err
+	}
+	a.Refused = refused(a.Checks, a.Rewritten)
+	t.tried[l.Tree] = a
+	if t.until.IsZero() {
+		t.until = time.Now().Add(t.Wait)
+	}
+	t.slow = t.slow || time.Since(began) > t.Wait
+	if a.Refused == "" {
+		t.passed = a
+	}
+	return *a, nil
+}
+
+// conflicts returns the attempt of a change that conflicts with what has been merged, or fails with it.
+func (t *trying) conflicts(ctx context.Context, trial Trial, both, alone *Stack) Attempt {
+	if trial.Conflicts {
+		b := Built{Target: alone.Target, Conflicts: alone.Conflicts}
+		return Attempt{Built: b, Conflict: t.conflict(ctx, t.change, b)}
+	}
+	a := t.tried[both.tree()]
+	b := a.Built
+	b.Target, b.Refused, b.Rewritten = both.Target, "", nil // alone it changes none
+	return Attempt{
+		Built: b, Checks: t.passed.Checks, Merged: a.Checks,
+		Conflict: fmt.Sprintf("%s has moved, and merged with it the change is refused: %s", t.Into, a.Refused),
+	}
+}
+
+// compareOwn has the results of the task's own commands where its session began count for the commit that the change
+// is merged onto, too: nobody runs them there.
+func (t *trying) compareOwn(ctx context.Context, onto string) error {
+	commands, _, err := t.commands(ctx, []ralph.Change{t.change})
+	if err != nil || len(commands.Own) == 0 {
+		return err
+	}
+	tree, err := t.Tree.Whole(ctx, t.change.Base)
+	if err != nil {
+		return err
+	}
+	own, _, err := t.stored(ctx, tree, commands.Own)
+	if err != nil {
+		return err
+	}
+	if tree, err = t.Tree.Whole(ctx, onto); err == nil {
+		t.outcomes.add(tree, own)
+	}
+	return err
+}
+
+// Rejoin gives a change that has passed on a target, and left the line while it was reviewed, a place in it again. The
 // attempt has a conflict instead if it cannot be merged with what was merged meanwhile.
 func (m *Merger) Rejoin(ctx context.Context, c ralph.Change, passed Target) (a Attempt, err error) {
 	on, err := m.target(ctx)
@@ -109,23 +260,28 @@ func (m *Merger) Rejoin(ctx context.Context, c ralph.Change, passed Target) (a A
 		return a, err // the queue tells people
 	}
 	if on != passed {
-		b, err := m.build(ctx, []ralph.Change{c}, on)
+		s, err := m.stack(ctx, []ralph.Change{c}, on)
 		if err != nil {
 			return a, err
 		}
-		if b.Commit == "" {
-			return Attempt{Built: *b, Conflict: m.conflict(ctx, c, b)}, nil
+		if len(s.Links) == 0 {
+			b := Built{Target: on, Conflicts: s.Conflicts}
+			return Attempt{Built: b, Conflict: m.conflict(ctx, c, b)}, nil
 		}
 	}
-	m.Line.pass(c, passed)
-	return a, nil
+	return a, m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.JoinLine(c) })
 }
 
-// verify verifies the commit that would be merged.
-func (m *Merger) verify(ctx context.Context, list []ralph.Change, b *Built) error {
-	checks, err := m.judge(ctx, list, b, len(list) == 1)
+// verify verifies the first links of a stack together.
+func (m *Merger) verify(ctx context.Context, s *Stack, n int) error {
+	commit, err := m.together(ctx, s, n)
+	if err != nil {
+		return err
+	}
+	b := &Built{Target: s.Target, Commit: commit, Tree: s.Links[n-1].Tree}
+	checks, err := m.judge(ctx, s.changes()[:n], b, n == 1)
 	if err == nil && ctx.Err() == nil {
-		b.Verified, b.Refused = true, refused(checks, b.Rewritten)
+		s.Verified, s.Commit, s.Refused = n, commit, refused(checks, b.Rewritten)
 	}
 	return err
 }
@@ -252,12 +408,10 @@ func (m *Merger) run(ctx context.Context, commit, tree string, commands []string
 	if len(commands) == 0 {
 		return nil, nil
 	}
-	began := time.Now()
 	list, err := m.Workspace.Verify(ctx, commit, commands)
 	if err != nil || ctx.Err() != nil {
 		return list, err
 	}
-	m.Line.noteTook(time.Since(began))
 	m.outcomes.add(tree, list)
 	return list, m.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, r := range list {

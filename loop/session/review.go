@@ -284,10 +284,10 @@ func (s *Session) converse(
 	if err := os.WriteFile(filepath.Join(folder, "prompt.md"), []byte(v.Prompt), 0o600); err != nil {
 		return nil, r, err
 	}
+	s.leaveLine(ctx) // nobody waits for what may take long, and may be refused
 	if r.None, err = s.begin(ctx, v, who, ws.Dir); err != nil || r.None != "" {
 		return nil, r, errors.Join(err, os.RemoveAll(folder))
 	}
-	s.Merger.Line.Leave(s.Row.ID) // nobody waits for what may take long, and may be refused
 	s.takes(v.Limits.Time)
 	end := v.Work(ctx)
 	v.take(end.Report)
@@ -338,7 +338,6 @@ func (s *Session) begin(ctx context.Context, v *Session, who order.Choice, dir s
 		if err != nil || none == "" || !waits || left <= 0 {
 			return none, err
 		}
-		s.Merger.Line.Leave(s.Row.ID)
 		s.takes(left)
 		s.checking("the review by " + who.Name + " waits for money that other sessions may leave")
 		select {

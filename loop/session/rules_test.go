@@ -96,7 +96,7 @@ func TestATurnIsNotOfTheSessionsTime(t *testing.T) {
 	}
 	s := &Session{
 		Parts: Parts{
-			Config: &order.Config{Rules: signals.Rules{Reminders: 1}}, Store: db, Merger: &merging.Merger{Line: &merging.Line{}},
+			Config: &order.Config{Rules: signals.Rules{Reminders: 1}}, Store: db, Merger: &merging.Merger{Links: &merging.Links{}},
 		},
 		clock: newClock(time.Hour, func() {}),
 	}

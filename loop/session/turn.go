@@ -28,9 +28,6 @@ func (s *Session) TurnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
 	defer s.clock.resume()
 	s.found, s.called = nil, ""
 	answer, err := s.reply(ctx, turn)
-	if !answer.Over {
-		s.Merger.Line.Leave(s.Row.ID)
-	}
 	if err != nil && ctx.Err() == nil {
 		s.Log.Warn("a done is checked only after its session", "session", s.Row.ID, "task", s.Row.TaskID, "error", err)
 	}
@@ -52,9 +49,6 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 		}
 		return s.answer(ctx, r)
 	}
-	if s.Workspace.Clone != nil {
-		s.Merger.Line.Enter(s.Row.ID)
-	}
 	w := s.await(ctx, turn)
 	defer w.over()
 	r := reply{}
@@ -74,6 +68,7 @@ func (s *Session) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 		s.found = found // if it refuses the done, the next session is told
 		return agent.Answer{Over: true}, w.kill()
 	}
+	s.leaveLine(ctx)
 	r.killed = w.killed
 	return s.answer(ctx, r)
 }

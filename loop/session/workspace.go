@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -118,32 +117,24 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	return within, func() { stop(); cancel() }
 }
 
-// spareShare is which share of a session's time another verification may take while others work beside it: as
-// much as is well spent where one in ten fails only merged, and would take another session.
-const spareShare = 10
-
 // checkMerged checks the session's candidate in another workspace, merged with what
-// has been merged into the target meanwhile. A conflict sends it back.
+// has been merged into the target meanwhile and what is about to be. A conflict sends it back.
 func (s *Session) checkMerged(ctx context.Context, f *finding, round check.Round) error {
 	merger := s.Merger.In(s.checker(round))
 	if s.late {
 		merger.Wait = 0 // no agent could be told, and who waits here may be who is to merge the others
 	}
-	spare := time.Duration(math.MaxInt64)
-	if s.Width() > 1 {
-		spare = time.Since(s.Row.StartedAt.Time) / spareShare
-	}
 	change := ralph.Change{
 		TaskID: s.Row.TaskID, SessionID: s.Row.ID, Base: f.made.Base, Head: f.made.Head, Tree: f.made.Tree,
 	}
-	tried, err := merger.Try(ctx, change, spare)
+	tried, err := merger.Try(ctx, change)
 	f.checks, f.evidence.Rewritten = append(f.checks, tried.Checks...), tried.Rewritten
 	f.conflict, f.conflicts, f.merged = tried.Conflict, tried.Conflicts, tried.Merged
 	if err == nil && ctx.Err() == nil && tried.Conflict == "" && tried.Refused == "" {
-		if err := s.hidden(ctx, f, tried.Target.Tip, tried.Built.Commit, round); err != nil {
+		if err := s.hidden(ctx, f, tried.Onto, tried.Commit, round); err != nil {
 			return err
 		}
-		if err := s.gate(ctx, f, merger, tried.Built); err != nil || ctx.Err() != nil {
+		if err := s.gate(ctx, f, merger, tried.Own()); err != nil || ctx.Err() != nil {
 			return err
 		}
 		held := len(s.Done)
@@ -164,6 +155,13 @@ func (s *Session) checkMerged(ctx context.Context, f *finding, round check.Round
 	}
 	f.moved, s.shown = !known, tried.Target.Tip
 	return s.Workspace.ShowTip(s.shown)
+}
+
+// leaveLine takes the session's change out of the line of those that are about to be merged.
+func (s *Session) leaveLine(ctx context.Context) {
+	if s.Workspace.Clone != nil {
+		s.Merger.Leave(ctx, s.Row.ID)
+	}
 }
 
 // gate finds what the change does to what decides on it. Its check has passed. People vouch for their own work.

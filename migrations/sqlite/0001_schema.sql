@@ -393,7 +393,8 @@ CREATE TABLE changes (
   head        TEXT NOT NULL,
   tree        TEXT NOT NULL,
   state       TEXT NOT NULL CHECK (state IN (
-    'held','queued','building','verifying','moving','merged','sent_back','dropped')),
+    'held','checking','queued','verifying','moving','merged','sent_back','dropped')),
+  place       INTEGER NOT NULL DEFAULT 0, -- in the line of those that are checking or in the queue; a higher one is behind
   from_commit TEXT NOT NULL DEFAULT '', -- of the commit point, when its merge began
   to_commit   TEXT NOT NULL DEFAULT '', -- that it is to become
   own_commit  TEXT NOT NULL DEFAULT '', -- that merges this change alone: to_commit, or one below it
@@ -408,7 +409,8 @@ CREATE TABLE changes (
   proof       TEXT NOT NULL DEFAULT '', -- what its own tests prove, JSON; '' until that was looked at
   after_begun INTEGER NOT NULL DEFAULT 0 -- merge.after has begun, and does not run again
 ) STRICT;
-CREATE UNIQUE INDEX changes_one_open ON changes(task_id) WHERE state NOT IN ('merged','sent_back','dropped');
+CREATE UNIQUE INDEX changes_one_open ON changes(task_id) WHERE state NOT IN ('checking','merged','sent_back','dropped');
+CREATE INDEX idx_changes_place ON changes(place);
 CREATE INDEX idx_changes_task ON changes(task_id, id);
 CREATE INDEX idx_changes_state ON changes(state, id);
 CREATE INDEX idx_changes_session ON changes(session_id, state);

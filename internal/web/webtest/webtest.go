@@ -364,12 +364,6 @@ func (n *Night) merge(task int64, proof *ralph.Proof) error {
 			return err
 		}
 		c.Files = s.Files
-		for _, to := range []ralph.ChangeState{ralph.Building, ralph.Verifying} {
-			if err := tx.SetChange(c.ID, c.State, to); err != nil {
-				return err
-			}
-			c.State = to
-		}
 		if err := tx.BeginMove(c); err != nil {
 			return err
 		}
@@ -690,10 +684,7 @@ func (n *Night) going() error {
 		list, err := tx.QueuedChanges()
 		for _, c := range list {
 			if err == nil {
-				err = tx.SetChange(c.ID, ralph.Queued, ralph.Building)
-			}
-			if err == nil {
-				err = tx.SetChange(c.ID, ralph.Building, ralph.Verifying)
+				err = tx.SetChange(c.ID, ralph.Queued, ralph.Verifying)
 			}
 		}
 		return err
