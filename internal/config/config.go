@@ -116,6 +116,7 @@ type Verify struct {
 	Commands    []string          `json:"commands" default:"[]"`
 	Timeout     time.Duration     `json:"timeout" default:"10m"`
 	Baseline    string            `json:"baseline" default:"new-failures" enum:"new-failures|strict"`
+	Retry       int               `json:"retry" default:"1" min:"0"`
 	OnRed       string            `json:"on_red" default:"stop" enum:"stop|first|go"`
 	JUnit       []string          `json:"junit" default:"[]"`
 	Protect     []string          `json:"protect" default:"[ralph.yaml]"`

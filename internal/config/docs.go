@@ -82,6 +82,8 @@ var docs = map[string]string{
 		"~/.config/ralph/config.yaml or by RALPH_VERIFY_HIDDEN: agents read ralph.yaml.",
 	"verify.hidden_files": "A folder outside of the project with what hidden checks need. It is copied over the work, " +
 		"for them alone.",
+	"verify.retry": "Whether commands and tests that refuse a done run once more on the same commit, so that a flaky " +
+		"test does not count (docs/gate.md); 0 for no second run.",
 	"verify.proof": "Whether the tests of a change are run on the old code, too, once it has been merged: where a check " +
 		"takes less than a minute (auto), always, never (off), or before it is merged, which it then needs (require).",
 

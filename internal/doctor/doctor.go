@@ -81,6 +81,7 @@ func Examine(
 	note(needs(ctx, p, db)...)
 	note(undecided(ctx, db)...)
 	note(merges(ctx, p, db)...)
+	note(flaky(ctx, db)...)
 	note(loose(ctx, p)...)
 	note(Agent(ctx, p)...)
 	note(Hooks(ctx, p)...)

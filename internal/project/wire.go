@@ -79,7 +79,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 		Rules:   p.Rules(),
 		Check: check.Rules{
 			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout, Env: p.workEnvironment(), Through: p.Mask().Reader,
-			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect,
+			Retry: c.Verify.Retry > 0, Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect,
 			Guard: p.guard(),
 			Enter: p.Confinement.Enter(checkRole), Withheld: p.withheld(),
 			Tests: c.Verify.Tests, Proof: c.Verify.Proof,

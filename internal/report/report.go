@@ -24,19 +24,20 @@ import (
 
 // A Report is the result of one or several runs.
 type Report struct {
-	Since      ralph.Time `json:"since"`
-	Until      ralph.Time `json:"until"`
-	RunID      int64      `json:"run_id"`      // 0 for all runs of the time
-	ExitStatus *int       `json:"exit_status"` // null while it runs, and for several runs
-	Reason     string     `json:"reason"`
-	Sandbox    string     `json:"sandbox"` // what confined the run's agents
-	CostUSD    float64    `json:"cost_usd"`
-	CostKnown  bool       `json:"cost_known"` // false: that of a session is an estimate, or unknown
-	Changed    Changed    `json:"changed"`
-	Figures    Figures    `json:"figures"`
-	Tasks      []Receipt  `json:"tasks"`
-	Waiting    []Waiting  `json:"waiting"`
-	Merging    []string   `json:"merging"` // messages about the merge queue
+	Since      ralph.Time    `json:"since"`
+	Until      ralph.Time    `json:"until"`
+	RunID      int64         `json:"run_id"`      // 0 for all runs of the time
+	ExitStatus *int          `json:"exit_status"` // null while it runs, and for several runs
+	Reason     string        `json:"reason"`
+	Sandbox    string        `json:"sandbox"` // what confined the run's agents
+	CostUSD    float64       `json:"cost_usd"`
+	CostKnown  bool          `json:"cost_known"` // false: that of a session is an estimate, or unknown
+	Changed    Changed       `json:"changed"`
+	Figures    Figures       `json:"figures"`
+	Tasks      []Receipt     `json:"tasks"`
+	Waiting    []Waiting     `json:"waiting"`
+	Merging    []string      `json:"merging"` // messages about the merge queue
+	Flaky      []ralph.Flaky `json:"flaky"`   // tests of the last 30 days
 	// a later run that ended without a session and a merge, and why; "" if there is none, or it had nothing to do
 	Later string `json:"later_run"`
 
@@ -117,7 +118,7 @@ func receiptOf(t ralph.Task) Receipt {
 func New(
 	sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string][]Flag, worked func(ralph.Session) bool,
 ) Report {
-	r := Report{CostKnown: true, Tasks: []Receipt{}, Waiting: []Waiting{}, Changed: nothing(), Merging: []string{}}
+	r := Report{CostKnown: true, Tasks: []Receipt{}, Waiting: []Waiting{}, Changed: nothing(), Merging: []string{}, Flaky: []ralph.Flaky{}}
 	at, of := map[int64]int{}, map[int64][]ralph.Session{}
 	for _, s := range sessions {
 		i, ok := at[s.TaskID]
@@ -235,6 +236,7 @@ func (r Report) text(w *bytes.Buffer) {
 		fmt.Fprintln(w, l)
 	}
 	r.tasks(w)
+	r.flaky(w)
 	r.waiting(w, len(r.Waiting))
 	if r.Sandbox != "" {
 		fmt.Fprintf(w, "\nsandbox: %s\n", line(r.Sandbox))
@@ -249,6 +251,7 @@ const fewWaiting = 10
 func (r Report) WriteEnd(w io.Writer) error {
 	var b bytes.Buffer
 	r.tasks(&b)
+	r.flaky(&b)
 	r.waiting(&b, fewWaiting)
 	fmt.Fprintln(&b)
 	for _, l := range r.Morning() {
@@ -293,6 +296,16 @@ func (r Report) tasks(w *bytes.Buffer) {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintln(w, line(l))
+	}
+}
+
+// flaky lists flaky tests.
+func (r Report) flaky(w *bytes.Buffer) {
+	for i, f := range r.Flaky {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "flaky: %s\n", line(f.String()))
 	}
 }
 
@@ -371,6 +384,12 @@ func (r Report) markdown(w *bytes.Buffer) {
 			fmt.Fprint(w, "\n## Merging\n\n")
 		}
 		fmt.Fprintf(w, "- %s\n", cell(l))
+	}
+	for i, f := range r.Flaky {
+		if i == 0 {
+			fmt.Fprint(w, "\n## Flaky tests\n\n")
+		}
+		fmt.Fprintf(w, "- %s\n", cell(f.String()))
 	}
 	for i, p := range r.Waiting {
 		if i == 0 {

@@ -28,6 +28,7 @@ type TaskView struct {
 	Sessions    []ralph.Session `json:"sessions"`
 	Receipt     report.Receipt  `json:"receipt"`
 	Said        string          `json:"said"`     // of its newest change, by reviewers and the author, in Markdown
+	Flaky       []ralph.Flaky   `json:"flaky"`    // tests of its last check that were flaky, with counts of all tasks
 	Reverted    string          `json:"reverted"` // that people have taken its change back; "" if they have not
 }
 
@@ -55,11 +56,27 @@ func ReadTask(tx *store.Tx, id int64) (v TaskView, err error) {
 	if v.Receipt, err = report.OfTask(tx, v.Task); err != nil {
 		return v, err
 	}
+	if v.Flaky, err = flaky(tx, v.Receipt.Verify); err != nil {
+		return v, err
+	}
 	c, ok, err := tx.ChangeOf(id)
 	if err == nil && ok {
 		v.Said, err = tx.SaidOf(c.SessionID)
 	}
 	return v, err
+}
+
+// flaky returns how often the flaky tests of some checks were flaky, over all tasks.
+func flaky(tx *store.Tx, checks []ralph.Check) ([]ralph.Flaky, error) {
+	if len(ralph.FlakyOf(checks)) == 0 {
+		return []ralph.Flaky{}, nil
+	}
+	list, err := tx.Flaky(ralph.FlakySince(tx.Now()))
+	return slices.DeleteFunc(list, func(f ralph.Flaky) bool {
+		return !slices.ContainsFunc(checks, func(c ralph.Check) bool {
+			return c.Command == f.Command && slices.Contains(c.Flaky, f.Test)
+		})
+	}), err
 }
 
 // Task writes everything that is shown of a task.
@@ -122,6 +139,9 @@ func Task(w io.Writer, v TaskView) {
 		case len(c.Excused) > 0:
 			said = fmt.Sprintf("exit %d, excused: %s failed before", c.Exit, text.Line(strings.Join(c.Excused, ", "), 200))
 		}
+		for _, flaky := range ralph.FlakyOf([]ralph.Check{c}) {
+			said += ", " + text.Line(flaky, 200)
+		}
 		line("checked", fmt.Sprintf("%s: %s (%.1f s)", text.Line(c.Command, 80), said, c.Seconds))
 		if len(c.Failures) > 0 {
 			line("", "fails: "+text.Line(strings.Join(c.Failures, ", "), 200))
@@ -131,6 +151,9 @@ func Task(w io.Writer, v TaskView) {
 				fmt.Fprintf(w, "             | %s\n", strings.TrimRight(l, "\n"))
 			}
 		}
+	}
+	for _, f := range v.Flaky {
+		line("flaky", text.Line(f.String(), 200))
 	}
 	if v.Description != "" {
 		fmt.Fprintf(w, "\n%s\n", text.Visible(v.Description))
