@@ -51,6 +51,8 @@ type Gate struct {
 	Weakened []Weakening `json:"weakened,omitempty"`
 	Files    []Blob      `json:"files,omitempty"`    // gate files of the target that it changes, moves or removes
 	Guarded  []Blob      `json:"guarded,omitempty"`  // files that a person has to approve before they are merged
+	Scope    []string    `json:"scope,omitempty"`    // globs of the task's files, if it changes others
+	Outside  []Blob      `json:"outside,omitempty"`  // changed files that no glob of Scope matches
 	Deciding []string    `json:"-"`                  // changed gate files, with new ones that run tests
 	Refused  string      `json:"refused,omitempty"`  // why no reason helps; "" if one may
 	Tried    bool        `json:"tried,omitempty"`    // the new code passes under the old gate, too
@@ -100,6 +102,8 @@ type Approval struct {
 	Weakened  []Weakening `json:"weakened,omitempty"`  // tests that refuse the change as they were
 	Says      string      `json:"says,omitempty"`      // what a reviewer says of them
 	Guarded   []Blob      `json:"guarded,omitempty"`   // files that run for people, or that steer agents or runs
+	Scope     []string    `json:"scope,omitempty"`     // globs of the task's files, if Outside has any
+	Outside   []Blob      `json:"outside,omitempty"`   // files that none of them matches
 	Protected []string    `json:"protected,omitempty"` // files that a session must not change
 	Files     []Blob      `json:"files,omitempty"`     // the gate files behind Weakened
 	Unchanged bool        `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
@@ -115,6 +119,7 @@ const (
 	ApprovalNone      = "not reviewed"
 	ApprovalTests     = "tests changed"
 	ApprovalGuarded   = "guarded files"
+	ApprovalOutside   = "outside of its files"
 	ApprovalProtected = "protected files"
 	ApprovalUnchanged = "nothing changed"
 )
@@ -128,6 +133,8 @@ func (a Approval) Kind() string {
 		return ApprovalProtected
 	case len(a.Guarded) > 0:
 		return ApprovalGuarded
+	case len(a.Outside) > 0:
+		return ApprovalOutside
 	case a.Unchanged:
 		return ApprovalUnchanged
 	case len(a.Objected) > 0:
@@ -140,7 +147,7 @@ func (a Approval) Kind() string {
 
 // Paths returns the files of the approval, each once.
 func (a Approval) Paths() (paths []string) {
-	for _, b := range slices.Concat(a.Files, a.Guarded) {
+	for _, b := range slices.Concat(a.Files, a.Guarded, a.Outside) {
 		paths = append(paths, b.Path)
 	}
 	paths = append(paths, a.Protected...)
@@ -159,7 +166,7 @@ func (a Approval) Without(approved []Approval) Approval {
 	seen := map[Blob]bool{}
 	unchanged := false
 	for _, b := range approved {
-		for _, f := range slices.Concat(b.Files, b.Guarded) {
+		for _, f := range slices.Concat(b.Files, b.Guarded, b.Outside) {
 			seen[f] = true
 		}
 		unchanged = unchanged || b.Unchanged
@@ -176,6 +183,18 @@ func (a Approval) Without(approved []Approval) Approval {
 	if !news(a.Guarded) {
 		a.Guarded = nil
 	}
+	if !news(a.Outside) {
+		a.Outside, a.Scope = nil, nil
+	}
 	a.Unchanged = a.Unchanged && !unchanged
 	return a
+}
+
+// Beyond says how many files a change has outside of the globs of its task's files.
+func Beyond(outside []Blob, scope []string) string {
+	files := "1 file"
+	if n := len(outside); n != 1 {
+		files = fmt.Sprintf("%d files", n)
+	}
+	return fmt.Sprintf("changes %s outside of %s", files, strings.Join(scope, ", "))
 }

@@ -69,6 +69,9 @@ func approval(f Facts, done Done) (r ralph.Approval) {
 	if g.Unchanged {
 		r.Reason = done.Summary
 	}
+	if f.Rules.Scope != PolicyNote {
+		r.Scope, r.Outside = g.Scope, g.Outside
+	}
 	for _, w := range g.Weakened {
 		if f.Rules.policy(w, g) != PolicyNote {
 			r.Weakened = append(r.Weakened, w)
@@ -104,6 +107,11 @@ func waitsFor(r ralph.Approval) string {
 		guarded = append(guarded, b.Path)
 	}
 	add("guarded files", guarded)
+	var outside []string
+	for _, b := range r.Outside {
+		outside = append(outside, b.Path)
+	}
+	add("files outside of the task's", outside)
 	if r.Unchanged {
 		list = append(list, "a done that changed nothing, where all commands passed before")
 	}
@@ -147,6 +155,9 @@ func gateNotes(g ralph.Gate) (list []string) {
 	}
 	if g.Tried && len(g.Weakened)+len(g.Allowed) == 0 {
 		list = append(list, "also passes the tests as they were")
+	}
+	if len(g.Outside) > 0 {
+		list = append(list, ralph.Beyond(g.Outside, g.Scope))
 	}
 	for _, command := range g.Idle {
 		list = append(list, "`"+text.FirstLine(command)+"` passed before any work: it proves nothing")

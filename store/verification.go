@@ -93,6 +93,9 @@ func approvalText(a ralph.Approval) string {
 	list("It changed files that run for people or in their CI, that steer agents or runs, or that are "+
 		"outside of the project",
 		names(a.Guarded))
+	if len(a.Outside) > 0 {
+		list("It "+ralph.Beyond(a.Outside, a.Scope), names(a.Outside))
+	}
 	var protected []string
 	for _, f := range a.Protected {
 		protected = append(protected, "`"+f+"`")

@@ -125,6 +125,7 @@ type Verify struct {
 	Tests       []string          `json:"tests" default:"[auto]"`
 	Lost        string            `json:"lost" default:"ask" enum:"ask|refuse|note"`
 	Changed     string            `json:"changed" default:"review" enum:"review|ask|note"`
+	Scope       string            `json:"scope" default:"ask" enum:"ask|note"`
 	Hidden      map[string]string `json:"hidden" default:"{}"`
 	HiddenFiles string            `json:"hidden_files"`
 	Proof       string            `json:"proof" default:"auto" enum:"auto|always|require|off"`

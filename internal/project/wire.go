@@ -407,7 +407,7 @@ func (p *Project) Rules() signals.Rules {
 		StuckLimit: config.Fixed.Stuck, VerifyFailures: config.Fixed.Refused, Attempts: c.Limits.Attempts,
 		ReviewProtect: c.Verify.ProtectMode == "review", MaxSentBack: config.Fixed.MaxSentBack,
 		Reminders: config.Fixed.Reminders, Retries: config.Fixed.Retries,
-		Lost: c.Verify.Lost, TestsChanged: c.Verify.Changed,
+		Lost: c.Verify.Lost, TestsChanged: c.Verify.Changed, Scope: c.Verify.Scope,
 	}
 	if c.Suggestions == "auto_approve" {
 		r.AutoApprove = config.Fixed.Suggested

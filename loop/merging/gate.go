@@ -71,6 +71,9 @@ func (e *examination) read(ctx context.Context, c ralph.Change, guarded []string
 		}
 	}
 	e.found.Guarded = e.guarded(e.pairs, links, guarded, e.task.Allow)
+	if e.found.Outside = e.outside(e.pairs, e.task); len(e.found.Outside) > 0 {
+		e.found.Scope = e.task.Files
+	}
 	e.results.Files = e.gateRules(commands).Changes(e.files, e.reads(ctx, e.tip))
 	if gate.Moves(e.files) {
 		names, err := e.Tree.Names(ctx, e.tip)
