@@ -48,18 +48,19 @@ type Hidden struct {
 
 // A Gate is what a change does to what decides on it (docs/gate.md).
 type Gate struct {
-	Weakened []Weakening `json:"weakened,omitempty"`
-	Files    []Blob      `json:"files,omitempty"`    // gate files of the target that it changes, moves or removes
-	Guarded  []Blob      `json:"guarded,omitempty"`  // files that a person has to approve before they are merged
-	Scope    []string    `json:"scope,omitempty"`    // globs of the task's files, if it changes others
-	Outside  []Blob      `json:"outside,omitempty"`  // changed files that no glob of Scope matches
-	Deciding []string    `json:"-"`                  // changed gate files, with new ones that run tests
-	Refused  string      `json:"refused,omitempty"`  // why no reason helps; "" if one may
-	Tried    bool        `json:"tried,omitempty"`    // the new code passes under the old gate, too
-	Reason   string      `json:"reason,omitempty"`   // tests_changed of the done
-	Unknown  string      `json:"unknown,omitempty"`  // why that is not known; "" if it is
-	Idle     []string    `json:"idle,omitempty"`     // commands of the task alone that passed before any work
-	Unproved bool        `json:"unproved,omitempty"` // a proof is required; no test of the change fails on the old code
+	Weakened []Weakening  `json:"weakened,omitempty"`
+	Files    []Blob       `json:"files,omitempty"`    // gate files of the target that it changes, moves or removes
+	Guarded  []Blob       `json:"guarded,omitempty"`  // files that a person has to approve before they are merged
+	Scope    []string     `json:"scope,omitempty"`    // globs of the task's files, if it changes others
+	Outside  []Blob       `json:"outside,omitempty"`  // changed files that no glob of Scope matches
+	Depends  []Dependency `json:"depends,omitempty"`  // dependencies that it adds, removes or changes
+	Deciding []string     `json:"-"`                  // changed gate files, with new ones that run tests
+	Refused  string       `json:"refused,omitempty"`  // why no reason helps; "" if one may
+	Tried    bool         `json:"tried,omitempty"`    // the new code passes under the old gate, too
+	Reason   string       `json:"reason,omitempty"`   // tests_changed of the done
+	Unknown  string       `json:"unknown,omitempty"`  // why that is not known; "" if it is
+	Idle     []string     `json:"idle,omitempty"`     // commands of the task alone that passed before any work
+	Unproved bool         `json:"unproved,omitempty"` // a proof is required; no test of the change fails on the old code
 
 	Says      string      `json:"says,omitempty"`      // what a reviewer says of the changed tests
 	Asks      string      `json:"asks,omitempty"`      // whether the task asks for the changed tests, as a reviewer says
@@ -97,16 +98,17 @@ func (p Proof) String() string {
 
 // An Approval is what a person has to approve before a change is merged (docs/gate.md).
 type Approval struct {
-	Change    string      `json:"change,omitempty"`    // the commit that is to be merged; "" if nothing was changed
-	Reason    string      `json:"reason,omitempty"`    // why the agent says that the task asks for it
-	Weakened  []Weakening `json:"weakened,omitempty"`  // tests that refuse the change as they were
-	Says      string      `json:"says,omitempty"`      // what a reviewer says of them
-	Guarded   []Blob      `json:"guarded,omitempty"`   // files that run for people, or that steer agents or runs
-	Scope     []string    `json:"scope,omitempty"`     // globs of the task's files, if Outside has any
-	Outside   []Blob      `json:"outside,omitempty"`   // files that none of them matches
-	Protected []string    `json:"protected,omitempty"` // files that a session must not change
-	Files     []Blob      `json:"files,omitempty"`     // the gate files behind Weakened
-	Unchanged bool        `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
+	Change    string       `json:"change,omitempty"`    // the commit that is to be merged; "" if nothing was changed
+	Reason    string       `json:"reason,omitempty"`    // why the agent says that the task asks for it
+	Weakened  []Weakening  `json:"weakened,omitempty"`  // tests that refuse the change as they were
+	Says      string       `json:"says,omitempty"`      // what a reviewer says of them
+	Guarded   []Blob       `json:"guarded,omitempty"`   // files that run for people, or that steer agents or runs
+	Depends   []Dependency `json:"depends,omitempty"`   // dependencies that it adds, removes or changes
+	Scope     []string     `json:"scope,omitempty"`     // globs of the task's files, if Outside has any
+	Outside   []Blob       `json:"outside,omitempty"`   // files that none of them matches
+	Protected []string     `json:"protected,omitempty"` // files that a session must not change
+	Files     []Blob       `json:"files,omitempty"`     // the gate files behind Weakened
+	Unchanged bool         `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
 
 	Objected   []Review `json:"objected,omitempty"`   // by which reviewers object to it still, after all rounds
 	Unreviewed []Review `json:"unreviewed,omitempty"` // that were to look at it, and did not

@@ -69,6 +69,7 @@ func approval(f Facts, done Done) (r ralph.Approval) {
 	if g.Unchanged {
 		r.Reason = done.Summary
 	}
+	r.Depends = g.Depends
 	if f.Rules.Scope != PolicyNote {
 		r.Scope, r.Outside = g.Scope, g.Outside
 	}
@@ -155,6 +156,12 @@ func gateNotes(g ralph.Gate) (list []string) {
 	}
 	if g.Tried && len(g.Weakened)+len(g.Allowed) == 0 {
 		list = append(list, "also passes the tests as they were")
+	}
+	for _, d := range g.Depends[:min(len(g.Depends), filesNamed)] {
+		list = append(list, text.Line(d.String(), whyWidth))
+	}
+	if n := len(g.Depends) - filesNamed; n > 0 {
+		list = append(list, fmt.Sprintf("%d more changed dependencies", n))
 	}
 	if len(g.Outside) > 0 {
 		list = append(list, ralph.Beyond(g.Outside, g.Scope))

@@ -71,6 +71,7 @@ func (e *examination) read(ctx context.Context, c ralph.Change, guarded []string
 		}
 	}
 	e.found.Guarded = e.guarded(e.pairs, links, guarded, e.task.Allow)
+	e.found.Depends = dependencies(e.pairs)
 	if e.found.Outside = e.outside(e.pairs, e.task); len(e.found.Outside) > 0 {
 		e.found.Scope = e.task.Files
 	}

@@ -21,3 +21,16 @@ func (m *Merger) outside(pairs []worktree.Pair, task ralph.Task) (list []ralph.B
 	}
 	return list
 }
+
+// mostDependencies is the most changed dependencies that are recorded.
+const mostDependencies = 100
+
+// dependencies returns the dependencies that a change adds, removes or changes, up to mostDependencies.
+func dependencies(pairs []worktree.Pair) []ralph.Dependency {
+	var files []gate.File
+	for _, p := range pairs {
+		files = append(files, gate.File{Path: p.Path, Was: p.Was, Is: p.Is})
+	}
+	list := gate.Dependencies(files)
+	return list[:min(len(list), mostDependencies)]
+}
