@@ -118,7 +118,10 @@ func receiptOf(t ralph.Task) Receipt {
 func New(
 	sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string][]Flag, worked func(ralph.Session) bool,
 ) Report {
-	r := Report{CostKnown: true, Tasks: []Receipt{}, Waiting: []Waiting{}, Changed: nothing(), Merging: []string{}, Flaky: []ralph.Flaky{}}
+	r := Report{
+		CostKnown: true, Tasks: []Receipt{}, Waiting: []Waiting{}, Changed: nothing(), Merging: []string{},
+		Flaky: []ralph.Flaky{},
+	}
 	at, of := map[int64]int{}, map[int64][]ralph.Session{}
 	for _, s := range sessions {
 		i, ok := at[s.TaskID]

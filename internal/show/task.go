@@ -130,19 +130,7 @@ func Task(w io.Writer, v TaskView) {
 		line("proof", p.String())
 	}
 	for _, c := range r.Verify {
-		said := "passed"
-		switch {
-		case !c.Passed && c.Error != "":
-			said = c.Error
-		case !c.Passed:
-			said = fmt.Sprintf("exit %d", c.Exit)
-		case len(c.Excused) > 0:
-			said = fmt.Sprintf("exit %d, excused: %s failed before", c.Exit, text.Line(strings.Join(c.Excused, ", "), 200))
-		}
-		for _, flaky := range ralph.FlakyOf([]ralph.Check{c}) {
-			said += ", " + text.Line(flaky, 200)
-		}
-		line("checked", fmt.Sprintf("%s: %s (%.1f s)", text.Line(c.Command, 80), said, c.Seconds))
+		line("checked", fmt.Sprintf("%s: %s (%.1f s)", text.Line(c.Command, 80), howChecked(c), c.Seconds))
 		if len(c.Failures) > 0 {
 			line("", "fails: "+text.Line(strings.Join(c.Failures, ", "), 200))
 		}
@@ -167,4 +155,21 @@ func Task(w io.Writer, v TaskView) {
 	for _, s := range slices.Backward(v.Sessions) {
 		fmt.Fprintf(w, "\nsession %.8s  %s  %s\n", s.ID, s.Ended, text.Line(s.Reason, 300))
 	}
+}
+
+// howChecked says how a check ended.
+func howChecked(c ralph.Check) string {
+	said := "passed"
+	switch {
+	case !c.Passed && c.Error != "":
+		said = c.Error
+	case !c.Passed:
+		said = fmt.Sprintf("exit %d", c.Exit)
+	case len(c.Excused) > 0:
+		said = fmt.Sprintf("exit %d, excused: %s failed before", c.Exit, text.Line(strings.Join(c.Excused, ", "), 200))
+	}
+	for _, flaky := range ralph.FlakyOf([]ralph.Check{c}) {
+		said += ", " + text.Line(flaky, 200)
+	}
+	return said
 }

@@ -11,14 +11,25 @@ import (
 	"ralph"
 )
 
+// Lines of a Gemfile: a name and its version or source.
+const (
+	gems       = `(?m)^\s*gem[\s(]+['"]([^'"]+)['"],?(.*)$`
+	gemSources = `(?m)^\s*(source|git|path|git_source)[\s(]+(.*)$`
+)
+
+// npmKeys are the objects of a package.json that have dependencies.
+var npmKeys = []string{
+	"dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "overrides", "resolutions",
+}
+
 // manifests return the direct dependencies of a manifest, with their versions or sources, by its name in lower case.
 var manifests = map[string]func(text string) map[string]string{
-	"package.json":     jsonDependencies("dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "overrides", "resolutions"),
+	"package.json":     jsonDependencies(npmKeys...),
 	"composer.json":    jsonDependencies("require", "require-dev", "repositories"),
 	"go.mod":           goDependencies,
 	"cargo.toml":       tomlDependencies(cargoSection),
 	"pyproject.toml":   pyDependencies,
-	"gemfile":          lineDependencies(`(?m)^\s*gem[\s(]+['"]([^'"]+)['"],?(.*)$`, `(?m)^\s*(source|git|path|git_source)[\s(]+(.*)$`),
+	"gemfile":          lineDependencies(gems, gemSources),
 	"pom.xml":          pomDependencies,
 	"build.gradle":     gradleDependencies,
 	"build.gradle.kts": gradleDependencies,
@@ -68,11 +79,13 @@ func risky(f File) bool {
 }
 
 // address matches a source that is no registry: a URL, a repository, a host.
-var address = regexp.MustCompile(`(?i)://|^\s*(git@|github:|gitlab:|bitbucket:|gist:)|\b(git|github|gitlab|bitbucket|gist|hg|svn)\b['"]?\s*(=>|=|:)` +
+var address = regexp.MustCompile(`(?i)://|^\s*(git@|github:|gitlab:|bitbucket:|gist:)` +
+	`|\b(git|github|gitlab|bitbucket|gist|hg|svn)\b['"]?\s*(=>|=|:)` +
 	`|\b(registry|index|source|url)\b['"]?\s*(=>|=|:)\s*['"]|^[\w.-]+/[\w.-]+(#.*)?$`)
 
 // local matches the path of a source.
-var local = regexp.MustCompile(`(?i)(?:^\s*(?:file|link|portal):|\bpath['"]?\s*(?:=>|=|:)\s*['"]|^-e\s+|^=>\s*|files\(['"])([^'"\s,}]+)|^((?:\.\.?/|/|~/)[^\s]*)`)
+var local = regexp.MustCompile(`(?i)(?:^\s*(?:file|link|portal):|\bpath['"]?\s*(?:=>|=|:)\s*['"]` +
+	`|^-e\s+|^=>\s*|files\(['"])([^'"\s,}]+)|^((?:\.\.?/|/|~/)[^\s]*)`)
 
 // foreign reports whether a source, in a file of a folder of the project, is no registry: an address, or a path outside
 // of the project.
@@ -146,7 +159,8 @@ var (
 	tomlHeader   = regexp.MustCompile(`^\s*\[+\s*([^\]]+?)\s*\]+`)
 	tomlLine     = regexp.MustCompile(`^\s*["']?([\w.-]+?)["']?\s*=\s*(.+?)\s*$`)
 	cargoSection = regexp.MustCompile(`^(?:.*\.)?(?:(?:dev-|build-)?dependencies|patch\.[^.]+|replace)(?:\.(.+))?$`)
-	poetry       = regexp.MustCompile(`^tool\.(?:poetry\.(?:group\.[^.]+\.)?(?:dev-)?dependencies|uv\.sources|poetry\.source|uv\.index)(?:\.(.+))?$`)
+	poetry       = regexp.MustCompile(`^tool\.(?:poetry\.(?:group\.[^.]+\.)?(?:dev-)?dependencies` +
+		`|uv\.sources|poetry\.source|uv\.index)(?:\.(.+))?$`)
 )
 
 // tomlDependencies reads the tables of a TOML file whose names match; the group is that of the dependency.
@@ -189,7 +203,7 @@ func pyDependencies(text string) map[string]string {
 	delete(all, "python")
 	table, parts := "", map[string]string{}
 	for line := range strings.Lines(text) {
-		if m := tomlHeader.FindStringSubmatch(line); m != nil && !strings.Contains(line, "=") && !strings.Contains(line, `"`) {
+		if m := tomlHeader.FindStringSubmatch(line); m != nil && !strings.ContainsAny(line, `="`) {
 			table = m[1]
 			continue
 		}
@@ -213,8 +227,8 @@ func pyDependencies(text string) map[string]string {
 
 // pep508 adds a dependency as pip has it.
 func pep508(all map[string]string, line string) {
-	if m := pyName.FindStringSubmatch(line); m != nil && !strings.Contains(m[1]+m[2], "://") && !strings.HasPrefix(m[3], "+") &&
-		!strings.HasPrefix(m[3], ":") {
+	m := pyName.FindStringSubmatch(line)
+	if m != nil && !strings.HasPrefix(m[3], "+") && !strings.HasPrefix(m[3], ":") {
 		all[m[1]] = strings.TrimSpace(m[3])
 	} else {
 		all[line] = line
@@ -281,7 +295,8 @@ func pomDependencies(text string) map[string]string {
 }
 
 var (
-	gradleName = regexp.MustCompile(`(?m)^\s*\w*(?i:implementation|api|compileOnly|runtimeOnly|compile|processor|kapt|ksp|classpath)[\s(]+` +
+	gradleName = regexp.MustCompile(`(?m)^\s*\w*` +
+		`(?i:implementation|api|compileOnly|runtimeOnly|compile|processor|kapt|ksp|classpath)[\s(]+` +
 		`(?:platform\()?['"]([\w.-]+:[\w.-]+):?([^'"]*)['"]`)
 	gradleURL  = regexp.MustCompile(`(?m)\burl\b[\s=(]*(?:uri\()?['"]([^'"]+)['"]|\bmaven\(\s*['"]([^'"]+)['"]`)
 	gradleFile = regexp.MustCompile(`files\(['"][^'"]+`)
