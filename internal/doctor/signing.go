@@ -13,7 +13,7 @@ func Signing(ctx context.Context, p *project.Project) []Finding {
 		return nil
 	}
 	return []Finding{{
-		"signatures", true, "git signs your commits (commit.gpgsign); it signs no commit of a session and no merge of ralph's",
+		"signatures", true, "git signs your commits (commit.gpgsign); it signs no commit and no merge of ralph's",
 		"if your remote refuses unsigned commits, leave merge.push out, and sign what you push yourself",
 	}}
 }
