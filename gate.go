@@ -48,16 +48,19 @@ type Hidden struct {
 
 // A Gate is what a change does to what decides on it (docs/gate.md).
 type Gate struct {
-	Weakened []Weakening `json:"weakened,omitempty"`
-	Files    []Blob      `json:"files,omitempty"`    // gate files of the target that it changes, moves or removes
-	Guarded  []Blob      `json:"guarded,omitempty"`  // files that a person has to approve before they are merged
-	Deciding []string    `json:"-"`                  // changed gate files, with new ones that run tests
-	Refused  string      `json:"refused,omitempty"`  // why no reason helps; "" if one may
-	Tried    bool        `json:"tried,omitempty"`    // the new code passes under the old gate, too
-	Reason   string      `json:"reason,omitempty"`   // tests_changed of the done
-	Unknown  string      `json:"unknown,omitempty"`  // why that is not known; "" if it is
-	Idle     []string    `json:"idle,omitempty"`     // commands of the task alone that passed before any work
-	Unproved bool        `json:"unproved,omitempty"` // a proof is required; no test of the change fails on the old code
+	Weakened []Weakening  `json:"weakened,omitempty"`
+	Files    []Blob       `json:"files,omitempty"`    // gate files of the target that it changes, moves or removes
+	Guarded  []Blob       `json:"guarded,omitempty"`  // files that a person has to approve before they are merged
+	Scope    []string     `json:"scope,omitempty"`    // globs of the task's files, if it changes others
+	Outside  []Blob       `json:"outside,omitempty"`  // changed files that no glob of Scope matches
+	Depends  []Dependency `json:"depends,omitempty"`  // dependencies that it adds, removes or changes
+	Deciding []string     `json:"-"`                  // changed gate files, with new ones that run tests
+	Refused  string       `json:"refused,omitempty"`  // why no reason helps; "" if one may
+	Tried    bool         `json:"tried,omitempty"`    // the new code passes under the old gate, too
+	Reason   string       `json:"reason,omitempty"`   // tests_changed of the done
+	Unknown  string       `json:"unknown,omitempty"`  // why that is not known; "" if it is
+	Idle     []string     `json:"idle,omitempty"`     // commands of the task alone that passed before any work
+	Unproved bool         `json:"unproved,omitempty"` // a proof is required; no test of the change fails on the old code
 
 	Says      string      `json:"says,omitempty"`      // what a reviewer says of the changed tests
 	Asks      string      `json:"asks,omitempty"`      // whether the task asks for the changed tests, as a reviewer says
@@ -110,14 +113,17 @@ func (p Proof) String() string {
 
 // An Approval is what a person has to approve before a change is merged (docs/gate.md).
 type Approval struct {
-	Change    string      `json:"change,omitempty"`    // the commit that is to be merged; "" if nothing was changed
-	Reason    string      `json:"reason,omitempty"`    // why the agent says that the task asks for it
-	Weakened  []Weakening `json:"weakened,omitempty"`  // tests that refuse the change as they were
-	Says      string      `json:"says,omitempty"`      // what a reviewer says of them
-	Guarded   []Blob      `json:"guarded,omitempty"`   // files that run for people, or that steer agents or runs
-	Protected []string    `json:"protected,omitempty"` // files that a session must not change
-	Files     []Blob      `json:"files,omitempty"`     // the gate files behind Weakened
-	Unchanged bool        `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
+	Change    string       `json:"change,omitempty"`    // the commit that is to be merged; "" if nothing was changed
+	Reason    string       `json:"reason,omitempty"`    // why the agent says that the task asks for it
+	Weakened  []Weakening  `json:"weakened,omitempty"`  // tests that refuse the change as they were
+	Says      string       `json:"says,omitempty"`      // what a reviewer says of them
+	Guarded   []Blob       `json:"guarded,omitempty"`   // files that run for people, or that steer agents or runs
+	Depends   []Dependency `json:"depends,omitempty"`   // dependencies that it adds, removes or changes
+	Scope     []string     `json:"scope,omitempty"`     // globs of the task's files, if Outside has any
+	Outside   []Blob       `json:"outside,omitempty"`   // files that none of them matches
+	Protected []string     `json:"protected,omitempty"` // files that a session must not change
+	Files     []Blob       `json:"files,omitempty"`     // the gate files behind Weakened
+	Unchanged bool         `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
 
 	Objected   []Review `json:"objected,omitempty"`   // by which reviewers object to it still, after all rounds
 	Unreviewed []Review `json:"unreviewed,omitempty"` // that were to look at it, and did not
@@ -130,6 +136,7 @@ const (
 	ApprovalNone      = "not reviewed"
 	ApprovalTests     = "tests changed"
 	ApprovalGuarded   = "guarded files"
+	ApprovalOutside   = "outside of its files"
 	ApprovalProtected = "protected files"
 	ApprovalUnchanged = "nothing changed"
 )
@@ -143,6 +150,8 @@ func (a Approval) Kind() string {
 		return ApprovalProtected
 	case len(a.Guarded) > 0:
 		return ApprovalGuarded
+	case len(a.Outside) > 0:
+		return ApprovalOutside
 	case a.Unchanged:
 		return ApprovalUnchanged
 	case len(a.Objected) > 0:
@@ -171,6 +180,15 @@ func (a Approval) Asks() string {
 	add("Changes tests: ", tests)
 	add("Changes protected files: ", a.Protected)
 	add("Changes ", files)
+	if len(a.Outside) > 0 {
+		beyond := Beyond(a.Outside, a.Scope)
+		list = append(list, strings.ToUpper(beyond[:1])+beyond[1:])
+	}
+	var depends []string
+	for _, d := range a.Depends {
+		depends = append(depends, d.String())
+	}
+	add("Dependencies: ", depends)
 	if a.Unchanged {
 		list = append(list, "Changed nothing, and its checks passed before. Is that right?")
 	}
@@ -189,7 +207,7 @@ func reviewers(list []Review) (names []string) {
 
 // Paths returns the files of the approval, each once.
 func (a Approval) Paths() (paths []string) {
-	for _, b := range slices.Concat(a.Files, a.Guarded) {
+	for _, b := range slices.Concat(a.Files, a.Guarded, a.Outside) {
 		paths = append(paths, b.Path)
 	}
 	paths = append(paths, a.Protected...)
@@ -208,7 +226,7 @@ func (a Approval) Without(approved []Approval) Approval {
 	seen := map[Blob]bool{}
 	unchanged := false
 	for _, b := range approved {
-		for _, f := range slices.Concat(b.Files, b.Guarded) {
+		for _, f := range slices.Concat(b.Files, b.Guarded, b.Outside) {
 			seen[f] = true
 		}
 		unchanged = unchanged || b.Unchanged
@@ -225,6 +243,18 @@ func (a Approval) Without(approved []Approval) Approval {
 	if !news(a.Guarded) {
 		a.Guarded = nil
 	}
+	if !news(a.Outside) {
+		a.Outside, a.Scope = nil, nil
+	}
 	a.Unchanged = a.Unchanged && !unchanged
 	return a
+}
+
+// Beyond says how many files a change has outside of the globs of its task's files.
+func Beyond(outside []Blob, scope []string) string {
+	files := "1 file"
+	if n := len(outside); n != 1 {
+		files = fmt.Sprintf("%d files", n)
+	}
+	return fmt.Sprintf("changes %s outside of %s", files, strings.Join(scope, ", "))
 }

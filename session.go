@@ -255,6 +255,9 @@ type Check struct {
 	// Tests by name, where the command reported them (go test -json, JUnit XML):
 	Failures []string `json:"failures,omitempty"` // fail now, but did not before the task began
 	Excused  []string `json:"excused,omitempty"`  // fail now, and did before the task began (decision 1)
+
+	// Flaky are tests that failed in one of two runs on the same commit; "" is a command that names none.
+	Flaky []string `json:"flaky,omitempty"`
 }
 
 // Green reports whether all checks passed.

@@ -135,6 +135,7 @@ type Rules struct {
 	Reminders      int    // how often an agent is asked for a missing closing signal
 	Retries        int    // refusals that an agent is told of in the same conversation
 	Lost           string // what lost and loosened tests come to: [PolicyAsk], [PolicyRefuse] or [PolicyNote]
+	Scope          string // what files outside of the task's come to: [PolicyAsk] or [PolicyNote]
 	TestsChanged   string // what changed tests come to: [PolicyAsk] or [PolicyNote]
 }
 

@@ -108,6 +108,9 @@ func (e *explanation) claim() {
 		if n := len(c.Excused); n > 0 {
 			result += fmt.Sprintf(" (failing as before: %s)", FileList(c.Excused))
 		}
+		for _, said := range ralph.FlakyOf([]ralph.Check{c}) {
+			result += " (" + said + ")"
+		}
 		e.step("2", "`%s` %s", text.FirstLine(c.Command), result)
 	}
 	if len(e.f.Verify) == 0 {

@@ -73,6 +73,10 @@ func approval(f Facts, done Done) (r ralph.Approval) {
 	if g.Unchanged {
 		r.Reason = done.Summary
 	}
+	r.Depends = g.Depends
+	if f.Rules.Scope != PolicyNote {
+		r.Scope, r.Outside = g.Scope, g.Outside
+	}
 	for _, w := range g.Weakened {
 		if f.Rules.policy(w, g) != PolicyNote {
 			r.Weakened = append(r.Weakened, w)
@@ -108,6 +112,11 @@ func waitsFor(r ralph.Approval) string {
 		guarded = append(guarded, b.Path)
 	}
 	add("guarded files", guarded)
+	var outside []string
+	for _, b := range r.Outside {
+		outside = append(outside, b.Path)
+	}
+	add("files outside of the task's", outside)
 	if r.Unchanged {
 		list = append(list, "a done that changed nothing, where all commands passed before")
 	}
@@ -161,6 +170,15 @@ func gateNotes(g ralph.Gate) (list []string) {
 	}
 	if g.Trial.Unknown != "" {
 		list = append(list, "not tried with other expectations: "+g.Trial.Unknown)
+	}
+	for _, d := range g.Depends[:min(len(g.Depends), filesNamed)] {
+		list = append(list, text.Line(d.String(), whyWidth))
+	}
+	if n := len(g.Depends) - filesNamed; n > 0 {
+		list = append(list, fmt.Sprintf("%d more changed dependencies", n))
+	}
+	if len(g.Outside) > 0 {
+		list = append(list, ralph.Beyond(g.Outside, g.Scope))
 	}
 	for _, command := range g.Idle {
 		list = append(list, "`"+text.FirstLine(command)+"` passed before any work: it proves nothing")

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 
 	"ralph"
@@ -88,4 +90,32 @@ func (tx *Tx) SpentOn(tasks []int64) (map[int64]float64, error) {
 		return none, err
 	}, `SELECT s.task_id, sum(s.cost_usd) FROM sessions s`+by.where()+` GROUP BY s.task_id`, by.args...)
 	return usd, err
+}
+
+// Flaky returns the tests that were flaky in checks of sessions that ended since a moment, the most frequent first.
+func (tx *Tx) Flaky(since ralph.Time) ([]ralph.Flaky, error) {
+	type checked struct {
+		checks []ralph.Check
+		ended  ralph.Time
+	}
+	sessions, err := all(tx, func(row scanner) (c checked, err error) {
+		return c, row.Scan(column(&c.checks), &c.ended)
+	}, `SELECT s.verify, s.completed_at FROM sessions s
+		WHERE s.completed_at >= $1 AND s.verify LIKE '%"flaky":%' ORDER BY s.completed_at`, since)
+	list := []ralph.Flaky{}
+	for _, s := range sessions {
+		for _, c := range s.checks {
+			for _, test := range c.Flaky {
+				i := slices.IndexFunc(list, func(f ralph.Flaky) bool { return f.Test == test && f.Command == c.Command })
+				if i < 0 {
+					i, list = len(list), append(list, ralph.Flaky{Test: test, Command: c.Command})
+				}
+				list[i].Times, list[i].Last = list[i].Times+1, s.ended
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b ralph.Flaky) int {
+		return cmp.Or(cmp.Compare(b.Times, a.Times), cmp.Compare(a.Name(), b.Name()))
+	})
+	return list, err
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ralph"
+	"ralph/internal/text"
 )
 
 // verificationsKept is the number of results that are kept for later baselines: some for each of
@@ -91,6 +92,14 @@ func approvalText(a ralph.Approval) string {
 	}
 	list("Changed files behind these tests", names(a.Files))
 	list("Changed files that run for people, steer agents or runs, or are outside of the project", names(a.Guarded))
+	if len(a.Outside) > 0 {
+		list("It "+ralph.Beyond(a.Outside, a.Scope), names(a.Outside))
+	}
+	var depends []string
+	for _, d := range a.Depends {
+		depends = append(depends, "`"+text.Line(d.String(), 400)+"`, in `"+d.File+"`")
+	}
+	list("It changes dependencies", depends)
 	var protected []string
 	for _, f := range a.Protected {
 		protected = append(protected, "`"+f+"`")

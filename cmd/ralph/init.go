@@ -117,7 +117,7 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 	out := doctor.Initialised{
 		Config: s.path, Written: s.written, Added: s.added, Git: p.Git, Common: p.Common, State: p.State,
 		Verify: p.Config.Verify.Commands, Checks: []ralph.Check{},
-		Looked: append(doctor.Agent(ctx, p), append(doctor.Confinement(ctx, p), doctor.Hooks(ctx, p)...)...),
+		Looked: slices.Concat(doctor.Agent(ctx, p), doctor.Confinement(ctx, p), doctor.Hooks(ctx, p), doctor.Signing(ctx, p)),
 	}
 	if s.written {
 		out.Agent, out.Agents = s.use, s.installed

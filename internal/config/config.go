@@ -116,6 +116,7 @@ type Verify struct {
 	Commands    []string          `json:"commands" default:"[]"`
 	Timeout     time.Duration     `json:"timeout" default:"10m"`
 	Baseline    string            `json:"baseline" default:"new-failures" enum:"new-failures|strict"`
+	Retry       int               `json:"retry" default:"1" min:"0"`
 	OnRed       string            `json:"on_red" default:"stop" enum:"stop|first|go"`
 	JUnit       []string          `json:"junit" default:"[]"`
 	Protect     []string          `json:"protect" default:"[ralph.yaml]"`
@@ -124,6 +125,7 @@ type Verify struct {
 	Tests       []string          `json:"tests" default:"[auto]"`
 	Lost        string            `json:"lost" default:"ask" enum:"ask|refuse|note"`
 	Changed     string            `json:"changed" default:"review" enum:"review|ask|note"`
+	Scope       string            `json:"scope" default:"ask" enum:"ask|note"`
 	Hidden      map[string]string `json:"hidden" default:"{}"`
 	HiddenFiles string            `json:"hidden_files"`
 	Trial       string            `json:"trial" default:"auto" enum:"auto|always|off"`

@@ -81,9 +81,11 @@ func Examine(
 	note(needs(ctx, p, db)...)
 	note(undecided(ctx, db)...)
 	note(merges(ctx, p, db)...)
+	note(flaky(ctx, db)...)
 	note(loose(ctx, p)...)
 	note(Agent(ctx, p)...)
 	note(Hooks(ctx, p)...)
+	note(Signing(ctx, p)...)
 	note(verification(ctx, p, db, verifying)...)
 	if template, err := p.Template(); err != nil {
 		note(Finding{"prompt", false, err.Error(), "correct the template, or start anew from `ralph prompt --template`"})

@@ -80,7 +80,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 		Rules:   p.Rules(),
 		Check: check.Rules{
 			Commands: c.Verify.Commands, Timeout: c.Verify.Timeout, Env: p.workEnvironment(), Through: p.Mask().Reader,
-			Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect,
+			Retry: c.Verify.Retry > 0, Strict: c.Verify.Baseline == "strict", JUnit: c.Verify.JUnit, Protect: c.Verify.Protect,
 			Guard: p.guard(),
 			Enter: p.Confinement.Enter(checkRole), Withheld: p.withheld(),
 			Tests: c.Verify.Tests, Trial: c.Verify.Trial, Proof: c.Verify.Proof,
@@ -417,7 +417,7 @@ func (p *Project) Rules() signals.Rules {
 		StuckLimit: config.Fixed.Stuck, VerifyFailures: config.Fixed.Refused, Attempts: c.Limits.Attempts,
 		ReviewProtect: c.Verify.ProtectMode == "review", MaxSentBack: config.Fixed.MaxSentBack,
 		Reminders: config.Fixed.Reminders, Retries: config.Fixed.Retries,
-		Lost: c.Verify.Lost, TestsChanged: c.Verify.Changed,
+		Lost: c.Verify.Lost, TestsChanged: c.Verify.Changed, Scope: c.Verify.Scope,
 	}
 	if c.Suggestions == "auto_approve" {
 		r.AutoApprove = config.Fixed.Suggested

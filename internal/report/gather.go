@@ -293,6 +293,9 @@ func WithWaiting(tx *store.Tx, r Report) (Report, error) {
 	}
 	lines, err := advice.Merging(tx)
 	r.Merging = append(r.Merging, lines...)
+	if err == nil {
+		r.Flaky, err = tx.Flaky(ralph.FlakySince(tx.Now()))
+	}
 	return r, err
 }
 

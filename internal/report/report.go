@@ -25,19 +25,20 @@ import (
 
 // A Report is the result of one or several runs.
 type Report struct {
-	Since      ralph.Time `json:"since"`
-	Until      ralph.Time `json:"until"`
-	RunID      int64      `json:"run_id"`      // 0 for all runs of the time
-	ExitStatus *int       `json:"exit_status"` // null while it runs, and for several runs
-	Reason     string     `json:"reason"`
-	Sandbox    string     `json:"sandbox"` // what confined the run's agents
-	CostUSD    float64    `json:"cost_usd"`
-	CostKnown  bool       `json:"cost_known"` // false: that of a session is an estimate, or unknown
-	Changed    Changed    `json:"changed"`
-	Figures    Figures    `json:"figures"`
-	Tasks      []Receipt  `json:"tasks"`
-	Waiting    []Waiting  `json:"waiting"`
-	Merging    []string   `json:"merging"` // messages about the merge queue
+	Since      ralph.Time    `json:"since"`
+	Until      ralph.Time    `json:"until"`
+	RunID      int64         `json:"run_id"`      // 0 for all runs of the time
+	ExitStatus *int          `json:"exit_status"` // null while it runs, and for several runs
+	Reason     string        `json:"reason"`
+	Sandbox    string        `json:"sandbox"` // what confined the run's agents
+	CostUSD    float64       `json:"cost_usd"`
+	CostKnown  bool          `json:"cost_known"` // false: that of a session is an estimate, or unknown
+	Changed    Changed       `json:"changed"`
+	Figures    Figures       `json:"figures"`
+	Tasks      []Receipt     `json:"tasks"`
+	Waiting    []Waiting     `json:"waiting"`
+	Merging    []string      `json:"merging"` // messages about the merge queue
+	Flaky      []ralph.Flaky `json:"flaky"`   // tests of the last 30 days
 	// a later run that ended without a session and a merge, and why; "" if there is none, or it had nothing to do
 	Later string `json:"later_run"`
 
@@ -125,7 +126,10 @@ func receiptOf(t ralph.Task) Receipt {
 func New(
 	sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string][]Flag, worked func(ralph.Session) bool,
 ) Report {
-	r := Report{CostKnown: true, Tasks: []Receipt{}, Waiting: []Waiting{}, Changed: nothing(), Merging: []string{}}
+	r := Report{
+		CostKnown: true, Tasks: []Receipt{}, Waiting: []Waiting{}, Changed: nothing(), Merging: []string{},
+		Flaky: []ralph.Flaky{},
+	}
 	at, of := map[int64]int{}, map[int64][]ralph.Session{}
 	for _, s := range sessions {
 		i, ok := at[s.TaskID]
@@ -242,6 +246,9 @@ func (c Receipt) took(parallel bool) string {
 func (r Report) WriteText(w io.Writer, s term.Screen, details bool) error {
 	var b bytes.Buffer
 	r.tasks(&b, s, details)
+	for _, f := range r.Flaky {
+		fmt.Fprintln(&b, s.Hang("flaky: ", line(f.String())))
+	}
 	r.waiting(&b, s)
 	if b.Len() > 0 {
 		fmt.Fprintln(&b)
@@ -469,6 +476,12 @@ func (r Report) markdown(w *bytes.Buffer) {
 			fmt.Fprint(w, "\n## Merging\n\n")
 		}
 		fmt.Fprintf(w, "- %s\n", cell(l))
+	}
+	for i, f := range r.Flaky {
+		if i == 0 {
+			fmt.Fprint(w, "\n## Flaky tests\n\n")
+		}
+		fmt.Fprintf(w, "- %s\n", cell(f.String()))
 	}
 	for i, p := range r.Waiting {
 		if i == 0 {

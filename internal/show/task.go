@@ -33,6 +33,7 @@ type TaskView struct {
 	Sessions    []ralph.Session `json:"sessions"`
 	Receipt     report.Receipt  `json:"receipt"`
 	Said        string          `json:"said"`     // of its newest change, by reviewers and the author, in Markdown
+	Flaky       []ralph.Flaky   `json:"flaky"`    // tests of its last check that were flaky, with counts of all tasks
 	Reverted    string          `json:"reverted"` // that people have taken its change back; "" if they have not
 }
 
@@ -60,11 +61,27 @@ func ReadTask(tx *store.Tx, id int64) (v TaskView, err error) {
 	if v.Receipt, err = report.OfTask(tx, v.Task); err != nil {
 		return v, err
 	}
+	if v.Flaky, err = flaky(tx, v.Receipt.Verify); err != nil {
+		return v, err
+	}
 	c, ok, err := tx.ChangeOf(id)
 	if err == nil && ok {
 		v.Said, err = tx.SaidOf(c.SessionID)
 	}
 	return v, err
+}
+
+// flaky returns how often the flaky tests of some checks were flaky, over all tasks.
+func flaky(tx *store.Tx, checks []ralph.Check) ([]ralph.Flaky, error) {
+	if len(ralph.FlakyOf(checks)) == 0 {
+		return []ralph.Flaky{}, nil
+	}
+	list, err := tx.Flaky(ralph.FlakySince(tx.Now()))
+	return slices.DeleteFunc(list, func(f ralph.Flaky) bool {
+		return !slices.ContainsFunc(checks, func(c ralph.Check) bool {
+			return c.Command == f.Command && slices.Contains(c.Flaky, f.Test)
+		})
+	}), err
 }
 
 // Task writes everything that is shown of a task.
@@ -116,6 +133,9 @@ func Task(w io.Writer, s term.Screen, v TaskView) {
 		line("proof", p.String())
 	}
 	checked(w, r.Verify, line)
+	for _, f := range v.Flaky {
+		line("flaky", text.Line(f.String(), 200))
+	}
 	if v.Description != "" {
 		fmt.Fprintln(w)
 		for l := range strings.Lines(text.Visible(v.Description)) {
@@ -140,16 +160,7 @@ func Task(w io.Writer, s term.Screen, v TaskView) {
 // checked writes how a task's commands ended.
 func checked(w io.Writer, list []ralph.Check, line func(name, value string)) {
 	for _, c := range list {
-		said := "passed"
-		switch {
-		case !c.Passed && c.Error != "":
-			said = c.Error
-		case !c.Passed:
-			said = fmt.Sprintf("exit %d", c.Exit)
-		case len(c.Excused) > 0:
-			said = fmt.Sprintf("exit %d, excused: %s failed before", c.Exit, text.Line(strings.Join(c.Excused, ", "), 200))
-		}
-		line("checked", fmt.Sprintf("%s: %s (%s)", text.Line(c.Command, 80), said, text.Span(c.Seconds)))
+		line("checked", fmt.Sprintf("%s: %s (%s)", text.Line(c.Command, 80), howChecked(c), text.Span(c.Seconds)))
 		if len(c.Failures) > 0 {
 			line("", "fails: "+text.Line(strings.Join(c.Failures, ", "), 200))
 		}
@@ -159,4 +170,21 @@ func checked(w io.Writer, list []ralph.Check, line func(name, value string)) {
 			}
 		}
 	}
+}
+
+// howChecked says how a check ended.
+func howChecked(c ralph.Check) string {
+	said := "passed"
+	switch {
+	case !c.Passed && c.Error != "":
+		said = c.Error
+	case !c.Passed:
+		said = fmt.Sprintf("exit %d", c.Exit)
+	case len(c.Excused) > 0:
+		said = fmt.Sprintf("exit %d, excused: %s failed before", c.Exit, text.Line(strings.Join(c.Excused, ", "), 200))
+	}
+	for _, flaky := range ralph.FlakyOf([]ralph.Check{c}) {
+		said += ", " + text.Line(flaky, 200)
+	}
+	return said
 }

@@ -137,6 +137,8 @@ func asksFor(a ralph.Approval) string {
 		return "Approve a change to the protected file " + several(a.Protected, "file")
 	case ralph.ApprovalGuarded:
 		return "Approve a change to " + several(paths(a.Guarded), "file")
+	case ralph.ApprovalOutside:
+		return "Approve a change to " + several(paths(a.Outside), "file") + ", outside of the task's files"
 	case ralph.ApprovalUnchanged:
 		return "Approve a done that changed nothing"
 	case ralph.ApprovalObjected:

@@ -73,6 +73,13 @@ func Begin(ctx context.Context, dir string, ignore []string) (commit string, err
 	return git("rev-parse", "HEAD")
 }
 
+// Signs reports whether git signs the commits that a person makes in a folder. It is false if git cannot tell.
+func Signs(ctx context.Context, dir string) bool {
+	out, err := runExactly(ctx, gitLimit, dir, inherited.of(os.Environ()), "",
+		[]string{"config", "--type=bool", "--get", "commit.gpgsign"})
+	return err == nil && strings.TrimSpace(string(out)) == "true"
+}
+
 // HooksPath returns the folder that core.hooksPath names, as an absolute path; "" if it names none.
 func HooksPath(ctx context.Context, dir string) string {
 	out, err := runExactly(ctx, gitLimit, dir, inherited.of(os.Environ()), "",

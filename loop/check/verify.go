@@ -28,6 +28,7 @@ type Rules struct {
 	Timeout     time.Duration             // per command
 	Env         []string                  // the environment of the commands
 	Through     func(io.Reader) io.Reader // masks secrets in their output; nil masks nothing
+	Retry       bool                      // run what is refused once more on the same commit
 	Strict      bool                      // refuse tests that failed before the task began, too
 	JUnit       []string                  // globs of the files into which commands write JUnit XML, relative to the root
 	Protect     []string                  // globs of the files that a session must not change, relative to the root

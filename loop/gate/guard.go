@@ -36,7 +36,7 @@ func Guarded(files []File, more []string) (list []File) {
 	for _, f := range files {
 		switch folded := fold(path.Base(f.Path)); {
 		case folded == ".gitattributes" && attributes(f.Was) != attributes(f.Is),
-			folded == "package.json" && installed(f.Was) != installed(f.Is):
+			folded == "package.json" && installed(f.Was) != installed(f.Is), risky(f):
 			if !Matches(taken(more), f.Path) {
 				list = append(list, f)
 			}

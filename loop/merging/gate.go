@@ -72,6 +72,10 @@ func (e *examination) read(ctx context.Context, c ralph.Change, guarded []string
 		}
 	}
 	e.found.Guarded = e.guarded(e.pairs, links, guarded, e.task.Allow)
+	e.found.Depends = dependencies(e.pairs)
+	if e.found.Outside = e.outside(e.pairs, e.task); len(e.found.Outside) > 0 {
+		e.found.Scope = e.task.Files
+	}
 	e.rules = e.gateRules(commands)
 	e.rules.Tests = slices.Concat(e.rules.Tests, e.linkedTests(links))
 	e.results.Files = e.rules.Changes(e.files, e.reads(ctx, e.tip))

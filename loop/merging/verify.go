@@ -311,7 +311,6 @@ func (m *Merger) judge(
 		}
 		return checks, nil
 	}
-	b.Rewritten = check.Rewritten(now)
 	var before []check.Outcome
 	if b.Commit == b.Target.Tip { // nothing was changed: what fails here fails on the tip
 		before = now
@@ -332,16 +331,24 @@ func (m *Merger) judge(
 		if before, err = says(ctx, b.Target.Tip, tree, commands.Shared); err != nil || ctx.Err() != nil {
 			return nil, err
 		}
+		if alone && turned(was, before) != "" {
+			if before, err = m.again(ctx, b.Target.Tip, tree, before, asIs); err != nil || ctx.Err() != nil {
+				return nil, err
+			}
+		}
 		if command := turned(was, before); alone && command != "" {
 			reason := fmt.Sprintf("`%s` fails on %s itself (%.10s), where it had passed", command, m.Into, b.Target.Tip)
 			err := m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PauseMerging(reason) })
 			return nil, errors.Join(err, ralph.Conflict("%s", reason)) // the next look finds the pause
 		}
 	}
+	compare := func(o check.Outcome) ralph.Check { return check.Compare(o, before, commands, m.Check.Strict) }
+	now, err = m.again(ctx, b.Commit, b.Tree, now, compare)
+	b.Rewritten = check.Rewritten(now)
 	for _, r := range now {
-		checks = append(checks, check.Compare(r, before, commands, m.Check.Strict))
+		checks = append(checks, compare(r))
 	}
-	return checks, nil
+	return checks, err
 }
 
 // commands returns the commands that verify changes together, and the tasks of the changes.

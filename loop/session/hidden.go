@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"ralph"
 	"ralph/loop/check"
@@ -23,7 +22,7 @@ func (s *Session) hidden(ctx context.Context, f *finding, target, commit string,
 	if len(s.Verify.Hidden) == 0 || ctx.Err() != nil || slices.ContainsFunc(f.checks, failed) {
 		return nil
 	}
-	s.takes(time.Duration(len(s.Verify.Hidden)) * s.Check.Timeout)
+	s.takes(s.Check.Longest(len(s.Verify.Hidden)))
 	round.Log, round.Slow = filepath.Join(s.folder(), workspace.HiddenLog), nil // people are shown a command that is slow
 	at := s.checker(round)
 	at.Over = s.Check.HiddenFiles
@@ -31,7 +30,7 @@ func (s *Session) hidden(ctx context.Context, f *finding, target, commit string,
 	for i, h := range s.Verify.Hidden {
 		commands[i] = h.Command
 	}
-	results, err := at.Verify(ctx, commit, commands)
+	results, err := s.verified(ctx, at, commit, commands, func(o check.Outcome) ralph.Check { return o.Check })
 	if err != nil || ctx.Err() != nil {
 		return err
 	}

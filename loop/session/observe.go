@@ -200,7 +200,7 @@ func (s *Session) checkDone(ctx context.Context) (*finding, error) {
 		f.conflict, f.conflicts = "conflict marks are left in "+signals.FileList(f.marks), f.marks
 		return f, nil
 	}
-	s.takes(time.Duration(len(s.Verify.All())) * s.Check.Timeout)
+	s.takes(s.Check.Longest(len(s.Verify.All())))
 	round := check.Round{Session: s.Row.ID, Log: filepath.Join(s.folder(), "verify.log"), Slow: s.checking}
 	defer s.checking("")
 	if s.Workspace.Clone == nil {
@@ -211,7 +211,7 @@ func (s *Session) checkDone(ctx context.Context) (*finding, error) {
 
 // CheckTime returns the longest time that checking a done may take.
 func (s *Session) CheckTime() time.Duration {
-	return time.Duration(len(s.Verify.All()))*s.Check.Timeout + s.reviewTime()
+	return s.Check.Longest(len(s.Verify.All())) + s.reviewTime()
 }
 
 // takes announces how long the next step may take.

@@ -185,7 +185,7 @@ func (s *Session) aboutChange(
 ) (about subject, err error) {
 	g := f.evidence.Gate
 	tree := s.repository()
-	whole := append(ralph.Approval{Files: g.Files, Guarded: g.Guarded}.Paths(), g.Deciding...)
+	whole := append(ralph.Approval{Files: g.Files, Guarded: g.Guarded, Outside: g.Outside}.Paths(), g.Deciding...)
 	first, rest, err := tree.Shown(ctx, from, to, nil, whole)
 	if err != nil {
 		return about, err

@@ -88,12 +88,26 @@ func (s *Session) checkAlone(ctx context.Context, f *finding, round check.Round)
 		return nil
 	}
 	at := s.checker(round)
-	results, err := at.Verify(ctx, f.made.Head, s.Verify.All())
+	compare := func(o check.Outcome) ralph.Check { return check.Compare(o, s.Before, s.Verify, s.Check.Strict) }
+	results, err := s.verified(ctx, at, f.made.Head, s.Verify.All(), compare)
 	for _, r := range results {
-		f.checks = append(f.checks, check.Compare(r, s.Before, s.Verify, s.Check.Strict))
+		f.checks = append(f.checks, compare(r))
 	}
 	f.evidence.Rewritten = check.Rewritten(results)
 	return err
+}
+
+// verified runs commands on a commit, and those that compare refuses once more.
+func (s *Session) verified(
+	ctx context.Context, at *check.Checker, commit string, commands []string, compare func(check.Outcome) ralph.Check,
+) ([]check.Outcome, error) {
+	results, err := at.Verify(ctx, commit, commands)
+	if err != nil || ctx.Err() != nil {
+		return results, err
+	}
+	return s.Check.Again(results, compare, func(again []string) ([]check.Outcome, error) {
+		return at.Verify(ctx, commit, again)
+	})
 }
 
 // checker returns what verifies the session's candidates.

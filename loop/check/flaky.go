@@ -1,0 +1,79 @@
+package check
+
+import (
+	"slices"
+	"time"
+
+	"ralph"
+	"ralph/internal/testresult"
+)
+
+// soon is how long a command without test names may take to be run a second time, in seconds.
+const soon = 60
+
+// Longest returns the longest time that running so many commands may take, with those that run once more.
+func (r Rules) Longest(commands int) time.Duration {
+	limit := r.Timeout
+	if r.Retry {
+		limit *= 2
+	}
+	return time.Duration(commands) * limit
+}
+
+// Again runs refused commands once more on the same commit by run and returns the results that count, in the order of
+// results. compare judges a result as [Compare] does. A run that was stopped leaves the first results.
+func (r Rules) Again(
+	results []Outcome, compare func(Outcome) ralph.Check, run func(commands []string) ([]Outcome, error),
+) ([]Outcome, error) {
+	if !r.Retry {
+		return results, nil
+	}
+	var commands []string
+	for _, o := range results {
+		if !compare(o).Passed && repeatable(o) {
+			commands = append(commands, o.Check.Command)
+		}
+	}
+	if len(commands) == 0 {
+		return results, nil
+	}
+	second, err := run(commands)
+	if err != nil {
+		return results, err
+	}
+	settled := slices.Clone(results)
+	for i, first := range settled {
+		for _, o := range second {
+			if o.Check.Command == first.Check.Command && slices.Contains(commands, o.Check.Command) {
+				settled[i] = settle(first, o)
+			}
+		}
+	}
+	return settled, nil
+}
+
+// repeatable reports whether a failed command may pass on the same commit: it ran, the sandbox withheld nothing from
+// it, and it names its tests or takes less than a minute.
+func repeatable(o Outcome) bool {
+	c := o.Check
+	return c.Exit != noProgram && c.Cause == "" && (o.Tests != nil && c.Error == "" || c.Seconds < soon)
+}
+
+// settle returns the second result of a command on a commit, which is the one that counts. Tests that failed in the
+// first run and pass in the second are flaky; so is a command that passes now, if no test explains it.
+func settle(first, second Outcome) Outcome {
+	second.Wrote = append(slices.Clone(first.Wrote), second.Wrote...)
+	second.Check.Flaky = nil
+	before, now := first.Names(), second.Names()
+	if before != nil {
+		for _, name := range before.Failed() {
+			if second.Check.Passed || now != nil && now.Tests[name] == testresult.Passed {
+				second.Check.Flaky = append(second.Check.Flaky, name)
+			}
+		}
+	}
+	if second.Check.Passed && len(second.Check.Flaky) == 0 {
+		second.Check.Flaky = []string{""}
+	}
+	return second
+}

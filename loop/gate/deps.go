@@ -1,0 +1,369 @@
+package gate
+
+import (
+	"encoding/json"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"ralph"
+)
+
+// Lines of a Gemfile: a name and its version or source.
+const (
+	gems       = `(?m)^\s*gem[\s(]+['"]([^'"]+)['"],?(.*)$`
+	gemSources = `(?m)^\s*(source|git|path|git_source)[\s(]+(.*)$`
+)
+
+// npmKeys are the objects of a package.json that have dependencies.
+var npmKeys = []string{
+	"dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "overrides", "resolutions",
+}
+
+// manifests return the direct dependencies of a manifest, with their versions or sources, by its name in lower case.
+var manifests = map[string]func(text string) map[string]string{
+	"package.json":     jsonDependencies(npmKeys...),
+	"composer.json":    jsonDependencies("require", "require-dev", "repositories"),
+	"go.mod":           goDependencies,
+	"cargo.toml":       tomlDependencies(cargoSection),
+	"pyproject.toml":   pyDependencies,
+	"gemfile":          lineDependencies(gems, gemSources),
+	"pom.xml":          pomDependencies,
+	"build.gradle":     gradleDependencies,
+	"build.gradle.kts": gradleDependencies,
+}
+
+// requirements matches the names of pip's files.
+var requirements = regexp.MustCompile(`^(requirements|constraints)[\w.-]*\.(txt|in)$|^requirements/[\w.-]+\.(txt|in)$`)
+
+// reader returns how the dependencies of a file are read; nil if it is no manifest.
+func reader(name string) func(text string) map[string]string {
+	folded := fold(path.Base(name))
+	if requirements.MatchString(folded) {
+		return pipDependencies
+	}
+	return manifests[folded]
+}
+
+// Dependencies returns the direct dependencies that changed files add, remove or change, and those that lock files
+// newly let run a script when they are installed or newly take from elsewhere than a registry.
+func Dependencies(files []File) (list []ralph.Dependency) {
+	for _, f := range files {
+		read := reader(f.Path)
+		if read == nil {
+			list = append(list, locked(f)...)
+			continue
+		}
+		was, is := read(string(f.Was)), read(string(f.Is))
+		all := maps.Clone(was)
+		maps.Copy(all, is)
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			before, had := was[name]
+			now, has := is[name]
+			if had != has || before != now {
+				list = append(list, ralph.Dependency{
+					Name: name, File: f.Path, Was: before, Is: now, Added: !had, Removed: !has,
+					Foreign: has && foreign(path.Dir(f.Path), now),
+				})
+			}
+		}
+	}
+	return list
+}
+
+// risky reports whether a file adds or changes a dependency that a person has to approve.
+func risky(f File) bool {
+	return slices.ContainsFunc(Dependencies([]File{f}), func(d ralph.Dependency) bool { return d.Foreign || d.Installs })
+}
+
+// address matches a source that is no registry: a URL, a repository, a host.
+var address = regexp.MustCompile(`(?i)://|^\s*(git@|github:|gitlab:|bitbucket:|gist:)` +
+	`|\b(git|github|gitlab|bitbucket|gist|hg|svn)\b['"]?\s*(=>|=|:)` +
+	`|\b(registry|index|source|url)\b['"]?\s*(=>|=|:)\s*['"]|^[\w.-]+/[\w.-]+(#.*)?$`)
+
+// local matches the path of a source.
+var local = regexp.MustCompile(`(?i)(?:^\s*(?:file|link|portal):|\bpath['"]?\s*(?:=>|=|:)\s*['"]` +
+	`|^-e\s+|^=>\s*|files\(['"])([^'"\s,}]+)|^((?:\.\.?/|/|~/)[^\s]*)`)
+
+// foreign reports whether a source, in a file of a folder of the project, is no registry: an address, or a path outside
+// of the project.
+func foreign(folder, source string) bool {
+	if address.MatchString(source) {
+		return true
+	}
+	for _, m := range local.FindAllStringSubmatch(source, -1) {
+		to := m[1] + m[2]
+		if !strings.HasPrefix(to, ".") && !strings.HasPrefix(to, "/") && !strings.HasPrefix(to, "~/") {
+			continue
+		}
+		if to = path.Join(folder, to); path.IsAbs(m[1]+m[2]) || strings.HasPrefix(m[1]+m[2], "~") || to == ".." ||
+			strings.HasPrefix(to, "../") {
+			return true
+		}
+	}
+	return false
+}
+
+// jsonDependencies reads the objects of a JSON manifest.
+func jsonDependencies(keys ...string) func(string) map[string]string {
+	return func(text string) map[string]string {
+		all := map[string]string{}
+		var manifest map[string]json.RawMessage
+		if json.Unmarshal([]byte(text), &manifest) != nil {
+			return all
+		}
+		for _, key := range keys {
+			var of map[string]json.RawMessage
+			if json.Unmarshal(manifest[key], &of) != nil {
+				if key == "repositories" && len(manifest[key]) > 2 {
+					all[key] = string(manifest[key])
+				}
+				continue
+			}
+			for name, raw := range of {
+				var version string
+				if json.Unmarshal(raw, &version) != nil {
+					version = string(raw)
+				}
+				if strings.HasPrefix(version, "npm:") {
+					version = "npm: " + strings.TrimPrefix(version, "npm:")
+				}
+				all[name] = strings.Trim(all[name]+" "+version, " ")
+			}
+		}
+		return all
+	}
+}
+
+var (
+	goRequire = regexp.MustCompile(`(?m)^\s*(?:require\s+)?([\w.~-]+\.[\w.~/-]+)\s+(v\S+)[ \t]*(//[ \t]*indirect)?`)
+	goReplace = regexp.MustCompile(`(?m)^\s*(?:replace\s+)?(\S+)(?:\s+v\S+)?\s+(=>\s*.+?)[ \t]*$`)
+)
+
+func goDependencies(text string) map[string]string {
+	all := map[string]string{}
+	for _, m := range goRequire.FindAllStringSubmatch(text, -1) {
+		if m[3] == "" {
+			all[m[1]] = m[2]
+		}
+	}
+	for _, m := range goReplace.FindAllStringSubmatch(text, -1) {
+		all[m[1]+" (replaced)"] = m[2]
+	}
+	return all
+}
+
+var (
+	tomlHeader   = regexp.MustCompile(`^\s*\[+\s*([^\]]+?)\s*\]+`)
+	tomlLine     = regexp.MustCompile(`^\s*["']?([\w.-]+?)["']?\s*=\s*(.+?)\s*$`)
+	cargoSection = regexp.MustCompile(`^(?:.*\.)?(?:(?:dev-|build-)?dependencies|patch\.[^.]+|replace)(?:\.(.+))?$`)
+	poetry       = regexp.MustCompile(`^tool\.(?:poetry\.(?:group\.[^.]+\.)?(?:dev-)?dependencies` +
+		`|uv\.sources|poetry\.source|uv\.index)(?:\.(.+))?$`)
+)
+
+// tomlDependencies reads the tables of a TOML file whose names match; the group is that of the dependency.
+func tomlDependencies(section *regexp.Regexp) func(string) map[string]string {
+	return func(text string) map[string]string {
+		all := map[string]string{}
+		name, within := "", false
+		for line := range strings.Lines(text) {
+			line, _, _ = strings.Cut(line, " #")
+			if m := tomlHeader.FindStringSubmatch(line); m != nil {
+				of := section.FindStringSubmatch(m[1])
+				if name, within = "", of != nil; within {
+					name = strings.Trim(of[1], `"'`)
+				}
+				continue
+			}
+			m := tomlLine.FindStringSubmatch(line)
+			switch {
+			case !within || m == nil:
+			case name != "":
+				all[name] = strings.TrimSpace(all[name] + " " + m[1] + " = " + m[2])
+			default:
+				all[m[1]] = strings.Trim(m[2], `"'`)
+			}
+		}
+		return all
+	}
+}
+
+var (
+	pyList   = regexp.MustCompile(`(?ms)^\s*["']?([\w.-]+)["']?\s*=\s*\[(.*?)^?\s*\]\s*(?:#.*)?$`)
+	pyString = regexp.MustCompile(`"([^"\n]*)"|'([^'\n]*)'`)
+	pyName   = regexp.MustCompile(`^\s*([A-Za-z0-9][\w.-]*)\s*(\[[^\]]*\])?\s*(.*)$`)
+	pyTables = regexp.MustCompile(`^(project|project\.optional-dependencies|dependency-groups|build-system)$`)
+)
+
+// pyDependencies reads pyproject.toml: lists of PEP 508, and the tables of Poetry and uv.
+func pyDependencies(text string) map[string]string {
+	all := tomlDependencies(poetry)(text)
+	delete(all, "python")
+	table, parts := "", map[string]string{}
+	for line := range strings.Lines(text) {
+		if m := tomlHeader.FindStringSubmatch(line); m != nil && !strings.ContainsAny(line, `="`) {
+			table = m[1]
+			continue
+		}
+		parts[table] += line
+	}
+	for name, part := range parts {
+		if !pyTables.MatchString(name) {
+			continue
+		}
+		for _, m := range pyList.FindAllStringSubmatch(part, -1) {
+			if name == "project" && m[1] != "dependencies" || name == "build-system" && m[1] != "requires" {
+				continue
+			}
+			for _, s := range pyString.FindAllStringSubmatch(m[2], -1) {
+				pep508(all, s[1]+s[2])
+			}
+		}
+	}
+	return all
+}
+
+// pep508 adds a dependency as pip has it.
+func pep508(all map[string]string, line string) {
+	m := pyName.FindStringSubmatch(line)
+	if m != nil && !strings.HasPrefix(m[3], "+") && !strings.HasPrefix(m[3], ":") {
+		all[m[1]] = strings.TrimSpace(m[3])
+	} else {
+		all[line] = line
+	}
+}
+
+func pipDependencies(text string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
+		switch {
+		case line == "" || line[0] == '#', strings.HasPrefix(line, "--hash"):
+		case line[0] == '-' || line[0] == '.' || line[0] == '/':
+			all[line] = line
+		default:
+			pep508(all, line)
+		}
+	}
+	return all
+}
+
+// lineDependencies reads lines, each of which has a name and a version or source.
+func lineDependencies(patterns ...string) func(string) map[string]string {
+	var compiled []*regexp.Regexp
+	for _, p := range patterns {
+		compiled = append(compiled, regexp.MustCompile(p))
+	}
+	return func(text string) map[string]string {
+		all := map[string]string{}
+		for _, p := range compiled {
+			for _, m := range p.FindAllStringSubmatch(text, -1) {
+				said := strings.TrimSpace(m[2])
+				if said == `'https://rubygems.org'` || said == `"https://rubygems.org"` {
+					said = "rubygems"
+				}
+				all[m[1]] = strings.TrimSpace(all[m[1]] + " " + said)
+			}
+		}
+		return all
+	}
+}
+
+var (
+	pomDependency = regexp.MustCompile(`(?s)<(?:dependency|plugin)>(.*?)</(?:dependency|plugin)>`)
+	pomURL        = regexp.MustCompile(`(?s)<(?:repository|pluginRepository)>.*?<url>\s*(.*?)\s*</url>`)
+	pomTag        = regexp.MustCompile(`(?s)<(groupId|artifactId|version|systemPath)>\s*(.*?)\s*</`)
+)
+
+func pomDependencies(text string) map[string]string {
+	all := map[string]string{}
+	for _, m := range pomDependency.FindAllStringSubmatch(text, -1) {
+		tags := map[string]string{}
+		for _, t := range pomTag.FindAllStringSubmatch(m[1], -1) {
+			if tags[t[1]] == "" {
+				tags[t[1]] = t[2]
+			}
+		}
+		all[tags["groupId"]+":"+tags["artifactId"]] = strings.TrimSpace(tags["version"] + " " + tags["systemPath"])
+	}
+	for _, m := range pomURL.FindAllStringSubmatch(text, -1) {
+		all["repository "+m[1]] = m[1]
+	}
+	return all
+}
+
+var (
+	gradleName = regexp.MustCompile(`(?m)^\s*\w*` +
+		`(?i:implementation|api|compileOnly|runtimeOnly|compile|processor|kapt|ksp|classpath)[\s(]+` +
+		`(?:platform\()?['"]([\w.-]+:[\w.-]+):?([^'"]*)['"]`)
+	gradleURL  = regexp.MustCompile(`(?m)\burl\b[\s=(]*(?:uri\()?['"]([^'"]+)['"]|\bmaven\(\s*['"]([^'"]+)['"]`)
+	gradleFile = regexp.MustCompile(`files\(['"][^'"]+`)
+)
+
+func gradleDependencies(text string) map[string]string {
+	all := map[string]string{}
+	for _, m := range gradleName.FindAllStringSubmatch(text, -1) {
+		all[m[1]] = m[2]
+	}
+	for _, m := range gradleURL.FindAllStringSubmatch(text, -1) {
+		all["repository "+m[1]+m[2]] = m[1] + m[2]
+	}
+	for _, m := range gradleFile.FindAllString(text, -1) {
+		all[m+"')"] = m
+	}
+	return all
+}
+
+// A lockEntry is a package in a lock file of npm.
+type lockEntry struct {
+	Resolved string `json:"resolved"`
+	Link     bool   `json:"link"`
+	Script   bool   `json:"hasInstallScript"`
+}
+
+// registry matches the addresses of npm's public registries.
+var registry = regexp.MustCompile(`^https://registry\.(npmjs\.org|yarnpkg\.com)/`)
+
+// locked returns what a lock file of npm newly lets run a script or takes from a host that neither is a registry nor
+// was in the file before.
+func locked(f File) (list []ralph.Dependency) {
+	if base := fold(path.Base(f.Path)); base != "package-lock.json" && base != "npm-shrinkwrap.json" {
+		return nil
+	}
+	read := func(text []byte) map[string]lockEntry {
+		var lock struct{ Packages, Dependencies map[string]lockEntry }
+		if json.Unmarshal(text, &lock) != nil {
+			return nil
+		}
+		if lock.Packages == nil {
+			return lock.Dependencies
+		}
+		return lock.Packages
+	}
+	was, is := read(f.Was), read(f.Is)
+	hosts := map[string]bool{}
+	for _, e := range was {
+		hosts[host(e.Resolved)] = true
+	}
+	for _, key := range slices.Sorted(maps.Keys(is)) {
+		e, before := is[key], was[key]
+		d := ralph.Dependency{
+			Name: strings.TrimPrefix(key, "node_modules/"), File: f.Path, Was: before.Resolved, Is: e.Resolved,
+			Installs: e.Script && (!before.Script || before.Resolved != e.Resolved),
+			Foreign:  !e.Link && e.Resolved != before.Resolved && !registry.MatchString(e.Resolved) && !hosts[host(e.Resolved)],
+		}
+		if d.Added = before == (lockEntry{}); d.Installs || d.Foreign {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// host returns the scheme and host of an address.
+func host(address string) string {
+	scheme, rest, _ := strings.Cut(address, "://")
+	of, _, _ := strings.Cut(rest, "/")
+	return scheme + "://" + of
+}

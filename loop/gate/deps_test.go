@@ -1,0 +1,80 @@
+package gate_test
+
+import (
+	"strings"
+	"testing"
+
+	"ralph/loop/gate"
+)
+
+func TestDependencies(t *testing.T) {
+	for _, c := range []struct {
+		name, file, was, is string
+		want                string // in words, separated by ";"
+		guarded             bool
+	}{
+		{"npm", "package.json", `{"dependencies": {"a": "^1", "b": "1"}}`, `{"dependencies": {"a": "^2"}, "devDependencies": {"c": "~3"}}`, "dependency a from ^1 to ^2;removed dependency b;new dependency c ~3", false},
+		{"npm, by git", "web/package.json", `{}`, `{"dependencies": {"a": "git+https://evil.example/a"}}`, "new dependency a git+https://evil.example/a (no registry)", true},
+		{"npm, of GitHub", "package.json", `{}`, `{"dependencies": {"a": "evil/a#main"}}`, "new dependency a evil/a#main (no registry)", true},
+		{"npm, a scope", "package.json", `{}`, `{"dependencies": {"@a/b": "npm:@c/d@1", "e": "workspace:*", "f": "file:./f"}}`, "new dependency @a/b npm: @c/d@1;new dependency e workspace:*;new dependency f file:./f", false},
+		{"npm, a path outside", "package.json", `{}`, `{"dependencies": {"a": "file:../a"}}`, "new dependency a file:../a (no registry)", true},
+		{"npm, a path inside", "web/package.json", `{}`, `{"dependencies": {"a": "file:../a"}}`, "new dependency a file:../a", false},
+		{"npm, nothing", "package.json", `{"name": "a"}`, `{"name": "b"}`, "", false},
+		{"npm's lock file", "package-lock.json", `{"packages": {}}`, `{"packages": {"node_modules/a": {"resolved": "https://registry.npmjs.org/a/-/a-1.tgz"}}}`, "", false},
+		{"with a script", "package-lock.json", `{"packages": {}}`, `{"packages": {"node_modules/a": {"resolved": "https://registry.npmjs.org/a.tgz", "hasInstallScript": true}}}`, "new dependency a https://registry.npmjs.org/a.tgz (runs a script when installed)", true},
+		{"with another host", "package-lock.json", `{"packages": {"node_modules/a": {"resolved": "https://registry.npmjs.org/a.tgz"}}}`, `{"packages": {"node_modules/a": {"resolved": "https://evil.example/a.tgz"}}}`, "dependency a from https://registry.npmjs.org/a.tgz to https://evil.example/a.tgz (no registry)", true},
+		{"with the host that it had", "package-lock.json", `{"packages": {"node_modules/a": {"resolved": "https://npm.corp/a.tgz"}}}`, `{"packages": {"node_modules/a": {"resolved": "https://npm.corp/a-2.tgz"}}}`, "", false},
+		{"Go", "go.mod", "module m\n\nrequire a.com/b v1.0.0\n", "module m\n\nrequire (\n\ta.com/b v1.1.0\n\tc.com/d v1.0.0\n\te.com/f v1.0.0 // indirect\n)\n", "dependency a.com/b from v1.0.0 to v1.1.0;new dependency c.com/d v1.0.0", false},
+		{"Go, a path outside", "go.mod", "module m\n", "module m\nreplace a.com/b => ../b\n", "new dependency a.com/b (replaced) => ../b (no registry)", true},
+		{"Cargo", "Cargo.toml", "[package]\nname = \"m\"\n[dependencies]\na = \"1\"\n", "[package]\nname = \"n\"\n[dependencies]\na = \"2\"\n[dev-dependencies]\nb = { version = \"1\" }\n", "dependency a from 1 to 2;new dependency b { version = \"1\" }", false},
+		{"Cargo, by git", "Cargo.toml", "", "[dependencies.a]\ngit = \"https://evil.example/a\"\n", `new dependency a git = "https://evil.example/a" (no registry)`, true},
+		{"Cargo, a path outside", "Cargo.toml", "", "[dependencies]\na = { path = \"../a\" }\n", `new dependency a { path = "../a" } (no registry)`, true},
+		{"Cargo, a path inside", "x/Cargo.toml", "", "[dependencies]\na = { path = \"../a\" }\n", `new dependency a { path = "../a" }`, false},
+		{"pyproject", "pyproject.toml", "[project]\nname = \"m\"\ndependencies = [\"a>=1\"]\n", "[project]\nname = \"m\"\ndependencies = [\n  \"a>=2\",\n  \"b[x]\",\n]\n", "dependency a from >=1 to >=2;new dependency b", false},
+		{"pyproject, by git", "pyproject.toml", "[project]\n", "[project]\ndependencies = [\"a @ git+https://evil.example/a\"]\n", "new dependency a @ git+https://evil.example/a (no registry)", true},
+		{"pyproject, of Poetry", "pyproject.toml", "", "[tool.poetry.dependencies]\npython = \"^3\"\na = \"^1\"\nb = {git = \"https://evil.example/b\"}\n", `new dependency a ^1;new dependency b {git = "https://evil.example/b"} (no registry)`, true},
+		{"pip", "requirements-dev.txt", "a==1\n", "a==2\n# x\nb\n", "dependency a from ==1 to ==2;new dependency b", false},
+		{"pip, by git", "requirements.txt", "", "git+https://evil.example/a\n", "new dependency git+https://evil.example/a git+https://evil.example/a (no registry)", true},
+		{"pip, another index", "requirements.txt", "", "--extra-index-url https://evil.example\n", "new dependency --extra-index-url https://evil.example --extra-index-url https://evil.example (no registry)", true},
+		{"pip, a path outside", "requirements.txt", "", "-e ../a\n", "new dependency -e ../a -e ../a (no registry)", true},
+		{"Gemfile", "Gemfile", "source 'https://rubygems.org'\ngem 'a'\n", "source 'https://rubygems.org'\ngem 'a', '~> 1'\ngem \"b\"\n", "dependency a from  to '~> 1';new dependency b", false},
+		{"Gemfile, by git", "Gemfile", "", "gem 'a', git: 'https://evil.example/a'\n", "new dependency a git: 'https://evil.example/a' (no registry)", true},
+		{"Gemfile, of GitHub", "Gemfile", "", "gem 'a', github: 'evil/a'\n", "new dependency a github: 'evil/a' (no registry)", true},
+		{"composer", "composer.json", `{"require": {"php": "8"}}`, `{"require": {"php": "8", "a/b": "^1"}}`, "new dependency a/b ^1", false},
+		{"composer, a repository", "composer.json", `{}`, `{"repositories": [{"type": "vcs", "url": "https://evil.example"}]}`, `new dependency repositories [{"type": "vcs", "url": "https://evil.example"}] (no registry)`, true},
+		{"Maven", "pom.xml", "<dependencies></dependencies>", "<dependencies><dependency><groupId>g</groupId><artifactId>a</artifactId><version>1</version></dependency></dependencies>", "new dependency g:a 1", false},
+		{"Maven, a repository", "pom.xml", "", "<repositories><repository><id>x</id><url>https://evil.example</url></repository></repositories>", "new dependency repository https://evil.example https://evil.example (no registry)", true},
+		{"Gradle", "app/build.gradle.kts", "", "dependencies {\n  implementation(\"g:a:1.0\")\n  testImplementation 'g:b:2'\n}\n", "new dependency g:a 1.0;new dependency g:b 2", false},
+		{"Gradle, a repository", "build.gradle", "", "repositories { maven { url 'https://evil.example' } }\n", "new dependency repository https://evil.example https://evil.example (no registry)", true},
+		{"a file of no package manager", "a.txt", "a\n", "b\n", "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := gate.File{Path: c.file, Was: []byte(c.was), Is: []byte(c.is)}
+			var said []string
+			for _, d := range gate.Dependencies([]gate.File{f}) {
+				said = append(said, d.String())
+			}
+			if got := strings.Join(said, ";"); got != c.want {
+				t.Errorf("\n%s, want\n%s", got, c.want)
+			}
+			if got := len(gate.Guarded([]gate.File{f}, nil)) > 0; got != c.guarded {
+				t.Errorf("guarded: %t", got)
+			}
+			if len(gate.Guarded([]gate.File{f}, []string{"!" + c.file})) > 0 {
+				t.Error("merge.guard does not take it out")
+			}
+		})
+	}
+}
+
+func FuzzDependencies(f *testing.F) {
+	f.Add("[a]\nb = [\"", "{")
+	f.Fuzz(func(_ *testing.T, was, is string) {
+		for _, name := range []string{
+			"package.json", "package-lock.json", "go.mod", "Cargo.toml", "pyproject.toml", "requirements.txt",
+			"Gemfile", "composer.json", "pom.xml", "build.gradle",
+		} {
+			gate.Dependencies([]gate.File{{Path: name, Was: []byte(was), Is: []byte(is)}})
+		}
+	})
+}

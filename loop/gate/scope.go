@@ -1,0 +1,16 @@
+package gate
+
+import "strings"
+
+// Within reports whether a file is one of a task's: a glob matches it, or names a folder that it is in.
+func Within(globs []string, file string) bool {
+	all := make([]string, 0, 2*len(globs))
+	for _, g := range globs {
+		g = strings.TrimPrefix(strings.TrimSuffix(g, "/"), "./")
+		if g == "." {
+			return true
+		}
+		all = append(all, g, g+"/**")
+	}
+	return Matches(all, file)
+}

@@ -1,0 +1,39 @@
+package merging
+
+import (
+	"context"
+
+	"ralph"
+	"ralph/loop/check"
+	"ralph/store"
+)
+
+// again runs the commands whose results compare refuses once more on the same commit, stores what was flaky, and
+// returns the results that count.
+func (m *Merger) again(
+	ctx context.Context, commit, tree string, list []check.Outcome, compare func(check.Outcome) ralph.Check,
+) ([]check.Outcome, error) {
+	var ran bool
+	list, err := m.Check.Again(list, compare, func(commands []string) ([]check.Outcome, error) {
+		ran = true
+		return m.run(ctx, commit, tree, commands)
+	})
+	if err != nil || !ran || ctx.Err() != nil {
+		return list, err
+	}
+	m.outcomes.add(tree, list)
+	return list, m.Store.Tx(ctx, func(tx *store.Tx) error {
+		for _, o := range list {
+			if len(o.Check.Flaky) == 0 {
+				continue
+			}
+			if err := tx.PutVerification(m.Pool.ResultKey(tree), o.Check.Command, o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// asIs returns the check of a result that is compared with nothing.
+func asIs(o check.Outcome) ralph.Check { return o.Check }
