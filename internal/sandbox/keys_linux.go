@@ -39,7 +39,8 @@ func refusesKeys() bool { return keyCalls[runtime.GOARCH] != nil }
 // keyFilter returns the program by which the kernel refuses the calls of its keyrings. The data that it reads begins
 // with the number of the call and the architecture.
 func keyFilter(archs []arch) (program []bpf.Instruction) {
-	allow, deny := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}, bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
+	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
+	deny := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
 	program = append(program, bpf.LoadAbsolute{Off: 4, Size: 4})
 	for _, a := range archs {
 		block := []bpf.Instruction{bpf.LoadAbsolute{Off: 0, Size: 4}}
@@ -53,8 +54,8 @@ func keyFilter(archs []arch) (program []bpf.Instruction) {
 	return append(program, deny)
 }
 
-// withoutKeys gives this thread, and what it executes, a session keyring of its own and refuses it all calls of keyrings:
-// the user's keys (Kerberos, fscrypt), and what one session would leave there for the next one, are out of reach.
+// withoutKeys gives this thread, and what it executes, a session keyring of its own, and refuses it all calls of
+// keyrings: they hold the user's keys (Kerberos, fscrypt), and one session could leave keys there for the next one.
 func withoutKeys() error {
 	if !refusesKeys() {
 		return nil // Cannot says so

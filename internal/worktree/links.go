@@ -58,7 +58,8 @@ func (t *Tree) Leading(ctx context.Context, from, to string) (list []ralph.Untak
 		}
 		if why := leaves(l.Path, string(target)); why != "" {
 			list = append(list, ralph.Untaken{Path: l.Path, Why: fmt.Sprintf(
-				"is a symbolic link to %q, %s: have it lead to a file of the project by a relative path, or remove it", target, why)})
+				"is a symbolic link to %q, %s: have it lead to a file of the project by a relative path, or remove it",
+				target, why)})
 		}
 	}
 	return list, nil

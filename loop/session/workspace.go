@@ -187,8 +187,8 @@ func (s *Session) gate(ctx context.Context, f *finding, merger *merging.Merger, 
 }
 
 // within finds nested repositories, such as submodules, at commits that
-// nobody else could fetch: the merged change would be of no use to others. Only known addresses are asked. So it is with
-// symbolic links that lead out of the repository.
+// nobody else could fetch: the merged change would be of no use to others. Only known addresses are asked. Symbolic
+// links that lead out of the repository are refused, too.
 func (s *Session) within(ctx context.Context, f *finding) error {
 	if s.Row.Origin != ralph.FromHuman {
 		leading, err := s.repository().Leading(ctx, f.made.Base, f.made.Head)
