@@ -48,10 +48,14 @@ var guards = []guard{
 	{"**/.envrc **/{.,}mise.toml **/{.,}mise.*.toml **/.mise/** **/mise/config*.toml **/.rtx.toml **/.autoenv* " +
 		"**/devenv.nix **/devenv.y*ml **/.config/mise{,.*}.toml **/.config/mise/**", "direnv and mise, on entering a folder"},
 	{"**/.vscode/{tasks,launch,settings,mcp}.json **/*.code-workspace", "VS Code, when it opens the folder"},
-	{"**/.idea/{runconfigurations/**,watchertasks.xml,tools/**} **/.run/*.run.xml **/.fleet/{run,settings}.json",
-		"JetBrains' editors, when they open the project"},
-	{"**/.zed/{tasks,settings,debug}.json **/.nova/** **/*.sublime-project",
-		"Zed, Nova and Sublime Text, when they open the folder"},
+	{
+		"**/.idea/{runconfigurations/**,watchertasks.xml,tools/**} **/.run/*.run.xml **/.fleet/{run,settings}.json",
+		"JetBrains' editors, when they open the project",
+	},
+	{
+		"**/.zed/{tasks,settings,debug}.json **/.nova/** **/*.sublime-project",
+		"Zed, Nova and Sublime Text, when they open the folder",
+	},
 	{
 		"**/.exrc **/.nvimrc **/.nvim.lua **/.vimrc **/.lvimrc **/.local.vimrc **/.vim/** **/.helix/**",
 		"vim, neovim and helix, when they open a file",
