@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -53,8 +54,27 @@ func slack(n Notification, u *url.URL) (*url.URL, []byte, error) {
 	return u, body, err
 }
 
+// markup matches the characters that Discord reads as Markdown.
+var markup = regexp.MustCompile("[\\\\*_~`|>#\\[\\]()<]")
+
+// plain escapes a text for Discord. A bare address keeps its underscores, which its link needs.
+func plain(s string) string {
+	return word.ReplaceAllStringFunc(s, func(w string) string {
+		if address.MatchString(w) {
+			return w
+		}
+		return markup.ReplaceAllString(w, `\$0`)
+	})
+}
+
+var (
+	word    = regexp.MustCompile(`\S+`)
+	address = regexp.MustCompile(`^https?://[\w./:?=&%+,;@-]*$`)
+)
+
 func discord(n Notification, u *url.URL) (*url.URL, []byte, error) {
 	title, rest := message(n)
+	title, rest = plain(title), plain(rest)
 	body, err := json.Marshal(map[string]any{
 		"content":          strings.TrimSpace(text.ClipBy("**"+title+"**\n"+rest, 2000, utf16.RuneLen)),
 		"allowed_mentions": map[string]any{"parse": []string{}},

@@ -147,3 +147,21 @@ func TestReceiversThatCannotWork(t *testing.T) {
 		})
 	}
 }
+
+// TestDiscordShowsNoMarkup of what agents write: a link says where it leads.
+func TestDiscordShowsNoMarkup(t *testing.T) {
+	for text, want := range map[string]string{
+		"[Approve](http://evil)":        `\[Approve\]\(http://evil\)`,
+		"**bold** ~~no~~ ||hidden||":    `\*\*bold\*\* \~\~no\~\~ \|\|hidden\|\|`,
+		"`code` __u__ > quote # head":   "\\`code\\` \\_\\_u\\_\\_ \\> quote \\# head",
+		`\[x](http://evil)`:             `\\\[x\]\(http://evil\)`,
+		"<@1> <t:0>":                    `\<@1\> \<t:0\>`,
+		"see http://host/a_b_c?d=e now": "see http://host/a_b_c?d=e now",
+		"http://[x](http://evil)":       `http://\[x\]\(http://evil\)`,
+		"plain, text - of 3 words.":     "plain, text - of 3 words.",
+	} {
+		if got := notify.Plain(text); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}

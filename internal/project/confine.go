@@ -149,6 +149,7 @@ func (c Confinement) Enter(role string) proc.Enter {
 	}
 	return func(spec *proc.Spec) (leave func(), err error) {
 		p, ws := c.project, c.project.workspaceOf(spec.Dir)
+		p.withoutKeyAgent(spec)
 		if folder, own, _, _ := claude.Folder(p.agentEnv, spec.Dir); role == agentRole && state.Exists(folder) {
 			if err := os.MkdirAll(own[0], 0o700); err != nil {
 				return nil, err
@@ -213,9 +214,6 @@ func (c Confinement) view(role, ws, dir string) (sandbox.Box, error) {
 	return box, nil
 }
 
-// private are the paths of credentials in the home directory.
-var private = []string{".ssh", ".gnupg", ".aws", ".config/gh", ".netrc", ".docker", ".kube"}
-
 // sockets belong to daemons that would do for a command what the sandbox denies it.
 var sockets = []string{
 	"/run/user", "/run/docker.sock", "/run/containerd", "/run/podman", "/run/crio", "/run/dbus", "/run/systemd/private",
@@ -252,8 +250,9 @@ func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 	if u, err := url.Parse(env("DOCKER_HOST")); err == nil && u.Scheme == "unix" {
 		policy.Add(sandbox.Hidden, u.Path)
 	}
-	for _, name := range private {
-		policy.Add(sandbox.Hidden, filepath.Join(home, name))
+	policy.Add(sandbox.Hidden, credentials(home, env)...)
+	if !p.keyAgentShown() {
+		policy.Add(sandbox.Hidden, env(keyAgent))
 	}
 	policy.Add(sandbox.Hidden, p.paths(p.Config.Sandbox.Hide, home)...)
 
@@ -299,6 +298,9 @@ func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 	}
 	policy.Add(sandbox.Writable, p.paths(p.Config.Permissions.Writable, home)...)
 	policy.Add(sandbox.ReadOnly, p.paths(p.Config.Sandbox.Show, home)...)
+	if p.keyAgentShown() {
+		policy.Add(sandbox.Writable, env(keyAgent)) // which connecting takes
+	}
 
 	policy.Replace("/tmp", "/var/tmp", os.TempDir())
 	policy.Show(filepath.SplitList(env("PATH"))...)

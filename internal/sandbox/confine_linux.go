@@ -23,7 +23,8 @@ const confineArg = "__confine"
 // An order is the argument of confine.
 type order struct {
 	Policy Policy
-	Scopes bool // restrict only abstract sockets and signals
+	Paths  bool // restrict what the policy says
+	Scopes bool // restrict abstract sockets and signals alone
 }
 
 // before returns the words to put before a command to confine it.
@@ -49,7 +50,7 @@ func init() { //nolint:gochecknoinits // before the packages that take long, as 
 	}
 }
 
-// confine applies Landlock to this process and then executes the command in the arguments. It
+// confine applies an order to this process and then executes the command in the arguments. It
 // returns if that fails.
 func confine(args []string) error {
 	if len(args) < 2 {
@@ -59,6 +60,19 @@ func confine(args []string) error {
 	if err := json.Unmarshal([]byte(args[0]), &o); err != nil {
 		return err
 	}
+	if o.Paths || o.Scopes {
+		if err := landlocked(o); err != nil {
+			return err
+		}
+	}
+	if err := withoutKeys(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", args[1], syscall.Exec(args[1], args[1:], os.Environ()))
+}
+
+// landlocked applies Landlock to this process and drops the capabilities that lead out of it.
+func landlocked(o order) error {
 	abi := landlockABI()
 	if abi == 0 {
 		return errors.New("the kernel has no Landlock any more")
@@ -82,10 +96,7 @@ func confine(args []string) error {
 	if err := config.Restrict(rules...); err != nil {
 		return err
 	}
-	if err := renounce(); err != nil {
-		return err
-	}
-	return fmt.Errorf("%s: %w", args[1], syscall.Exec(args[1], args[1:], os.Environ()))
+	return renounce()
 }
 
 // renounce drops the capabilities that lead out of the sandbox, for this thread and what it

@@ -6,12 +6,15 @@ import "errors"
 
 type order struct {
 	Policy Policy
+	Paths  bool
 	Scopes bool
 }
 
 func before(string, order) ([]string, error) { return nil, errors.ErrUnsupported }
 
 func landlockABI() int { return 0 }
+
+func refusesKeys() bool { return false }
 
 func ownFolder() (string, func(), error) { return "", nil, errors.ErrUnsupported }
 

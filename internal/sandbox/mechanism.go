@@ -105,6 +105,9 @@ func (m Mechanism) Cannot(p Policy) (list []string) {
 			list = append(list, what)
 		}
 	}
+	if m.Name != None {
+		add(!refusesKeys(), "the kernel's keyrings can be read and written to")
+	}
 	switch m.Name {
 	case Bubblewrap:
 		add(m.ABI < abiScopes && p.Network, "abstract sockets of other programs can be talked to")
@@ -199,7 +202,7 @@ func (b Box) enclose(spec *proc.Spec) (leave func(), err error) {
 		p.Add(Writable, temp)
 		p.Add(Hidden, p.Temp...)
 		spec.Env = proc.Joined(spec.Env, []string{"TMPDIR=" + temp})
-		spec.Before, err = before("/proc/self/exe", order{Policy: p})
+		spec.Before, err = before("/proc/self/exe", order{Policy: p, Paths: true})
 		return leave, err
 	}
 	if err := p.provide(own); err != nil {
@@ -209,13 +212,10 @@ func (b Box) enclose(spec *proc.Spec) (leave func(), err error) {
 		spec.Env = proc.Joined(spec.Env, []string{"TMPDIR=" + p.Temp[0]})
 	}
 	spec.Wrapper = bubblewrap(b.Mechanism.Program, p, own, os.Geteuid() == 0)
-	if b.Mechanism.ABI >= abiScopes && p.Network {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		spec.Before, err = before(self, order{Scopes: true})
-		return leave, err
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
 	}
-	return leave, nil
+	spec.Before, err = before(self, order{Scopes: b.Mechanism.ABI >= abiScopes && p.Network})
+	return leave, err
 }

@@ -3,11 +3,15 @@ package worktree
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"ralph"
 )
 
 // A Link is a nested repository, such as a submodule, at the commit that a commit of the outer one
@@ -37,12 +41,69 @@ func (t *Tree) Links(ctx context.Context, from, to string) (list []Link, err err
 	return list, err
 }
 
+// Leading returns the symbolic links that a commit adds or changes, compared with another one, and that lead out of the
+// repository's files: nobody else could follow them, and a check would see files that are not part of the change.
+func (t *Tree) Leading(ctx context.Context, from, to string) (list []ralph.Untaken, err error) {
+	if from == to {
+		return nil, nil
+	}
+	links, err := t.moved(ctx, from, to, linkMode)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range links {
+		target, err := t.run(ctx, nil, "cat-file", "blob", l.Commit)
+		if err != nil {
+			return nil, err
+		}
+		if why := leaves(l.Path, string(target)); why != "" {
+			list = append(list, ralph.Untaken{Path: l.Path, Why: fmt.Sprintf(
+				"is a symbolic link to %q, %s: have it lead to a file of the project by a relative path, or remove it",
+				target, why)})
+		}
+	}
+	return list, nil
+}
+
+// linkMode is git's mode of symbolic links.
+const linkMode = "120000"
+
+// leaves says why a symbolic link leads out of the repository's files; "" if it does not. Where each link of a
+// repository passes, they do not lead out over each other either.
+func leaves(name, target string) string {
+	if path.IsAbs(target) {
+		return "an absolute path"
+	}
+	depth, down := strings.Count(name, "/"), false
+	for part := range strings.SplitSeq(target, "/") {
+		switch {
+		case part == "" || part == ".":
+		case part == ".." && down:
+			return `which goes up by ".." after a folder that may be a link` // to anywhere else
+		case part == "..":
+			if depth--; depth < 0 {
+				return "which is outside of the project"
+			}
+		case strings.EqualFold(part, ".git"):
+			return "which is in git's own folder"
+		default:
+			down = true
+		}
+	}
+	return ""
+}
+
 // movedLinks returns the nested repositories that differ between two commits, without addresses.
-func (t *Tree) movedLinks(ctx context.Context, from, to string) (list []Link, err error) {
+func (t *Tree) movedLinks(ctx context.Context, from, to string) ([]Link, error) {
+	return t.moved(ctx, from, to, moduleMode)
+}
+
+// moved returns the paths that differ between two commits and have a mode in the second, with the ids of what they are.
+func (t *Tree) moved(ctx context.Context, from, to, mode string) (list []Link, err error) {
 	out, err := t.run(ctx, nil, "diff-tree", "-r", "--raw", "-z", "--no-abbrev", "--no-renames", from, to)
 	parts := strings.Split(string(out), "\x00")
 	for i := 0; i+1 < len(parts); i += 2 {
-		if f := strings.Fields(parts[i]); len(f) >= 4 && f[1] == "160000" {
+		if f := strings.Fields(parts[i]); len(f) >= 4 && f[1] == mode {
 			list = append(list, Link{Path: parts[i+1], Commit: f[3]})
 		}
 	}
@@ -51,12 +112,12 @@ func (t *Tree) movedLinks(ctx context.Context, from, to string) (list []Link, er
 
 // moduleURL returns the address of a submodule, from people's configuration or else from a commit's
 // .gitmodules; "" if there is none.
-func (t *Tree) moduleURL(ctx context.Context, commit, path string) (string, error) {
-	name, said, err := t.moduleSaid(ctx, commit, path)
-	if err != nil || name == "" {
+func (t *Tree) moduleURL(ctx context.Context, commit, name string) (string, error) {
+	section, said, err := t.moduleSaid(ctx, commit, name)
+	if err != nil || section == "" {
 		return "", err
 	}
-	if own, err := t.run(ctx, nil, "config", "--get", name+".url"); err == nil {
+	if own, err := t.run(ctx, nil, "config", "--get", section+".url"); err == nil {
 		return strings.TrimSpace(string(own)), nil
 	} else if !complains(err) {
 		return "", err
@@ -89,7 +150,7 @@ func relativeURL(url string) bool {
 
 // moduleSaid returns a submodule's section and address in a commit's .gitmodules; both are "" if
 // there is none.
-func (t *Tree) moduleSaid(ctx context.Context, commit, path string) (section, url string, err error) {
+func (t *Tree) moduleSaid(ctx context.Context, commit, name string) (section, url string, err error) {
 	out, err := t.run(ctx, nil, "config", "--blob", commit+":.gitmodules", "-z",
 		"--get-regexp", `^submodule\..*\.(path|url)$`)
 	if err != nil {
@@ -102,7 +163,7 @@ func (t *Tree) moduleSaid(ctx context.Context, commit, path string) (section, ur
 	for entry := range strings.SplitSeq(string(out), "\x00") {
 		key, value, _ := strings.Cut(entry, "\n")
 		module, what := strings.TrimSuffix(key, filepath.Ext(key)), filepath.Ext(key)
-		if what == ".path" && value == path {
+		if what == ".path" && value == name {
 			section = module
 		} else if what == ".url" {
 			urls[module] = value

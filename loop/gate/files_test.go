@@ -318,6 +318,32 @@ func TestGuarded(t *testing.T) {
 	}
 }
 
+// TestFilesThatOthersRunAreGuarded wherever the program that reads them finds them.
+func TestFilesThatOthersRunAreGuarded(t *testing.T) {
+	for list, want := range map[string]bool{
+		`.github/agents/a.md .github/hooks/h.json .github/prompts/p.prompt.md .github/skills/s/run.sh .github/chatmodes/c.md`: true,
+		`.travis.yml .forgejo/workflows/ci.yml .gitea/workflows/ci.yml .drone.yml .woodpecker.yml .woodpecker/build.yaml
+			bitbucket-pipelines.yml .gitlab/ci/build.yml .gitlab-ci/x.yml ci/Jenkinsfile Jenkinsfile.release appveyor.yml
+			.cirrus.yml cloudbuild.yaml buildspec.yml azure-pipelines-nightly.yml netlify.toml .semaphore/semaphore.yml`: true,
+		`.yarnrc.yml sub/.yarnrc .yarn/releases/yarn-4.cjs .pnpmfile.cjs pnpmfile.js .cargo/config.toml sub/.cargo/config
+			.mvn/extensions.xml .mvn/maven.config gradle/wrapper/gradle-wrapper.properties bunfig.toml .bazelrc .gdbinit`: true,
+		`.vscode/mcp.json sub/.vscode/tasks.json a.code-workspace .zed/tasks.json .idea/runConfigurations/a.xml .exrc .nvim.lua
+			.dir-locals.el .gitpod.yml mise.toml .mise.toml .config/mise.toml .mise/tasks/build .lefthook.yml lefthook.yml
+			lefthook-local.toml .lintstagedrc.json .simple-git-hooks.cjs .lfsconfig`: true,
+		`.roo/rules/a.md .roomodes .kiro/hooks/h.kiro.hook .junie/guidelines.md .goosehints .aider.conf.yml .continue/config.yaml
+			.clinerules .clinerules/a.md .windsurfrules .augment-guidelines .trae/rules/r.md .amazonq/rules/a.md WARP.md .mcp.json`: true,
+		`src/mise/a.go docs/travis.yml.md .github/ISSUE_TEMPLATE/bug.md .github/dependabot.yml .vscode/extensions.json .idea/misc.xml
+			src/gradle/build.kt cargo/config.toml agents/a.go drone.yml app.json hooks/use_state.js .gitignore .editorconfig
+			.prettierrc prompts/p.md README.md`: false,
+	} {
+		for _, name := range strings.Fields(list) {
+			if got := len(gate.Guarded([]gate.File{{Path: name, Is: []byte("x")}}, nil)) > 0; got != want {
+				t.Errorf("%s: %v", name, got)
+			}
+		}
+	}
+}
+
 // TestWhatGuardedLinksLeadTo is guarded, over further links and through linked folders, in the repository alone.
 func TestWhatGuardedLinksLeadTo(t *testing.T) {
 	links := map[string]string{

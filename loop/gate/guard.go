@@ -10,13 +10,87 @@ import (
 	"strings"
 )
 
-// guarded are the files that run on people's machines or in their CI. Those that steer agents are the agents' to name.
-var guarded = []string{
-	".github/workflows/**", ".github/actions/**", ".gitlab-ci.yml", ".circleci/**", "jenkinsfile", "azure-pipelines.yml",
-	".buildkite/**", ".husky/**", ".githooks/**", "**/.pre-commit-config.yaml", "**/lefthook.y*ml", "**/.envrc",
-	"**/.vscode/{tasks,launch,settings}.json", "**/.idea/runconfigurations/**",
-	"**/.devcontainer/**", "**/.devcontainer.json",
-	"**/.npmrc", "**/.gitmodules", "**/ralph.yaml",
+// A guard is a kind of file that runs on people's machines or in their CI, or steers an agent there.
+type guard struct {
+	patterns string // separated by spaces
+	why      string // which program reads it, and when
+}
+
+// guards lists the guarded files. The files that steer the configured agents are the agents' to name.
+var guards = []guard{
+	{".github/workflows/** .github/actions/**", "GitHub Actions, at each push"},
+	{
+		".github/{agents,hooks,prompts,skills,instructions,chatmodes}/** **/copilot-instructions.md",
+		"Copilot, at its start",
+	},
+	{".gitlab-ci.yml .gitlab-ci/** .gitlab/ci/** .gitlab/agents/**", "GitLab CI, at each push"},
+	{".gitea/** .forgejo/**", "Gitea and Forgejo Actions, at each push"},
+	{
+		".circleci/** .buildkite/** .teamcity/** .semaphore/** .tekton/** .builds/** .drone/** .woodpecker/**",
+		"CI services, at each push",
+	},
+	{".travis.yml .appveyor.yml appveyor.yml .cirrus.yml .cirrus.star .drone.y*ml .drone.star .drone.jsonnet " +
+		".woodpecker.y*ml .build.yml .scrutinizer.yml codefresh.yml wercker.yml", "CI services, at each push"},
+	{
+		"azure-pipelines*.yml .azure-pipelines/** bitbucket-pipelines.yml cloudbuild.y*ml buildspec.y*ml",
+		"CI of Azure, Bitbucket, Google and AWS, at each push",
+	},
+	{"**/jenkinsfile **/jenkinsfile.* **/*.jenkinsfile", "Jenkins, at each push"},
+	{
+		".netlify/** netlify.toml vercel.json render.yaml",
+		"hosting services, which build and deploy each push",
+	},
+	{
+		".husky/** .githooks/** .git-hooks/** **/.pre-commit-config.yaml **/{.,}lefthook{,-local}.{y*ml,toml,json} " +
+			"**/.overcommit.yml **/.huskyrc* **/.simple-git-hooks.* **/.lintstagedrc* **/.captain*.json",
+		"git hooks, at each commit and push",
+	},
+	{"**/.envrc **/{.,}mise.toml **/{.,}mise.*.toml **/.mise/** **/mise/config*.toml **/.rtx.toml **/.autoenv* " +
+		"**/devenv.nix **/devenv.y*ml **/.config/mise{,.*}.toml **/.config/mise/**", "direnv and mise, on entering a folder"},
+	{"**/.vscode/{tasks,launch,settings,mcp}.json **/*.code-workspace", "VS Code, when it opens the folder"},
+	{
+		"**/.idea/{runconfigurations/**,watchertasks.xml,tools/**} **/.run/*.run.xml **/.fleet/{run,settings}.json",
+		"JetBrains' editors, when they open the project",
+	},
+	{
+		"**/.zed/{tasks,settings,debug}.json **/.nova/** **/*.sublime-project",
+		"Zed, Nova and Sublime Text, when they open the folder",
+	},
+	{
+		"**/.exrc **/.nvimrc **/.nvim.lua **/.vimrc **/.lvimrc **/.local.vimrc **/.vim/** **/.helix/**",
+		"vim, neovim and helix, when they open a file",
+	},
+	{"**/.dir-locals.el **/.dir-locals-2.el", "emacs, when it opens a file"},
+	{
+		"**/.devcontainer/** **/.devcontainer.json **/.gitpod.yml **/.gitpod.dockerfile **/.ona/** **/.idx/**",
+		"development containers, when they are made",
+	},
+	{
+		"**/.npmrc **/.yarnrc **/.yarnrc.yml **/.yarn/{plugins,releases}/** **/{.,}pnpmfile.{c,m,}js **/bunfig.toml",
+		"npm, yarn, pnpm and bun, at each install and command",
+	},
+	{"**/.cargo/config **/.cargo/config.toml", "cargo, at each command"},
+	{"**/.mvn/**", "Maven, at each command"},
+	{"**/gradle/wrapper/** **/init.gradle{,.kts}", "Gradle's wrapper, at each command"},
+	{
+		"**/.bundle/config **/.bazelrc **/pip.conf **/.condarc **/.irbrc **/.pryrc **/.gdbinit **/.lldbinit",
+		"bundler, bazel, pip, conda, irb, pry, gdb and lldb, when they start in the folder",
+	},
+	{"**/.gitmodules **/.gitconfig **/.lfsconfig", "git, at fetches and updates"},
+	{
+		".roo/** .roorules* .roomodes .kiro/** .junie/** .goosehints .goose/** .aider* .continue/** .continuerc.json",
+		"Roo, Kiro, Junie, goose, aider and Continue, at their start",
+	},
+	{
+		".windsurf/** .windsurfrules .clinerules .clinerules/** .cline/** .kilocode/** .kilocodemodes .augment/** " +
+			".augment-guidelines .trae/** .zencoder/** .tabnine/** .qodo/** .crush/** crush.json .crush.json",
+		"Windsurf, Cline, Kilo Code, Augment, Trae and others, at their start",
+	},
+	{
+		".amazonq/** .amp/** .factory/** .openhands/** .rules **/warp.md **/crush.md **/.mcp.json",
+		"Amazon Q, Amp, Factory, OpenHands, Zed, Warp and others, at their start",
+	},
+	{"**/ralph.yaml", "ralph, at each run"},
 }
 
 // harmless are the attributes of a file by which git runs no program and hides no difference.
@@ -32,7 +106,11 @@ var installs = []string{"preinstall", "install", "postinstall", "prepare", "prep
 // Guarded returns the files that a person has to approve before they are merged: those that the conventions or more
 // patterns name, whatever their case. A pattern after "!" takes files out.
 func Guarded(files []File, more []string) (list []File) {
-	patterns := append(append([]string{}, guarded...), more...)
+	var patterns []string
+	for _, g := range guards {
+		patterns = append(patterns, strings.Fields(g.patterns)...)
+	}
+	patterns = append(patterns, more...)
 	for _, f := range files {
 		switch folded := fold(path.Base(f.Path)); {
 		case folded == ".gitattributes" && attributes(f.Was) != attributes(f.Is),

@@ -199,8 +199,16 @@ func (s *Session) gate(ctx context.Context, f *finding, merger *merging.Merger, 
 }
 
 // within finds nested repositories, such as submodules, at commits that
-// nobody else could fetch: the merged change would be of no use to others. Only known addresses are asked.
+// nobody else could fetch: the merged change would be of no use to others. Only known addresses are asked. Symbolic
+// links that lead out of the repository are refused, too.
 func (s *Session) within(ctx context.Context, f *finding) error {
+	if s.Row.Origin != ralph.FromHuman {
+		leading, err := s.repository().Leading(ctx, f.made.Base, f.made.Head)
+		if err != nil {
+			return err
+		}
+		f.evidence.Untaken = append(f.evidence.Untaken, leading...)
+	}
 	links, err := s.Merger.Tree.Links(ctx, f.made.Base, f.made.Head)
 	if err != nil {
 		return err

@@ -97,8 +97,8 @@ type (
 		toolCall
 		Used float64 `json:"used"`
 		Cost *struct {
-			Amount   float64 `json:"amount"`
-			Currency string  `json:"currency"`
+			Amount   json.RawMessage `json:"amount"`
+			Currency string          `json:"currency"`
 		} `json:"cost"`
 		Meta struct {
 			Usage *usage `json:"usage"`

@@ -1,6 +1,8 @@
 package acp
 
 import (
+	"encoding/json"
+
 	"ralph"
 	"ralph/internal/text"
 	"ralph/loop/agent"
@@ -30,8 +32,11 @@ func (t *tally) update(u update) bool {
 	if now.Kind != "usage_update" {
 		return used != nil
 	}
-	if c := now.Cost; c != nil && c.Currency == "USD" && c.Amount >= 0 && c.Amount < maxCost {
-		t.costUSD = &c.Amount
+	if c := now.Cost; c != nil && c.Currency == "USD" {
+		var usd *float64
+		if json.Unmarshal(c.Amount, &usd) == nil && usd != nil && *usd >= 0 && *usd < maxCost { // a text is none
+			t.costUSD = usd
+		}
 	}
 	return true
 }

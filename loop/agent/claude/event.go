@@ -48,7 +48,8 @@ type event struct {
 	Errors         []string              `json:"errors"`
 	Turns          float64               `json:"num_turns"` // of this turn of the conversation
 	Duration       float64               `json:"duration_ms"`
-	CostUSD        *float64              `json:"total_cost_usd"` // of the whole conversation
+	Cost           json.RawMessage       `json:"total_cost_usd"` // of the whole conversation
+	CostUSD        *float64              `json:"-"`              // the same; nil if it is no number
 	Usage          usage                 `json:"usage"`          // of this turn of the conversation
 	ModelUsage     map[string]modelUsage `json:"modelUsage"`
 	Denials        []denial              `json:"permission_denials"`
@@ -174,6 +175,9 @@ func parse(line []byte) (event, bool) {
 	var e event
 	if tolerant(json.Unmarshal(line, &e)) != nil {
 		return event{}, false
+	}
+	if len(e.Cost) > 0 && json.Unmarshal(e.Cost, &e.CostUSD) != nil { // which may have set it
+		e.CostUSD = nil
 	}
 	return e, true
 }

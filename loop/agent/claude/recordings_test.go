@@ -194,6 +194,17 @@ func TestEndings(t *testing.T) {
 	}
 }
 
+func TestACostThatIsNoNumberIsUnknown(t *testing.T) {
+	for cost, want := range map[string]bool{
+		`0.5`: true, `0`: true, `"free"`: false, `"0.5"`: false, `null`: false, `{}`: false, `[1]`: false, `true`: false, `-1`: false, `1e300`: false,
+	} {
+		got := read(t, initOK+work+`{"type":"result","is_error":false,"num_turns":1,"total_cost_usd":`+cost+"}\n", agent.Death{})
+		if got.CostKnown != want {
+			t.Errorf("%s: known %v, $%g", cost, got.CostKnown, got.CostUSD)
+		}
+	}
+}
+
 func TestResetTimes(t *testing.T) {
 	want := time.Unix(1795213319, 0).UTC()
 	if got := record(t, "rate_limit_subscription", agent.Death{Code: 1}).ResetAt; !got.Equal(want) {

@@ -1,0 +1,4 @@
+package notify
+
+// Plain exposes plain.
+var Plain = plain
