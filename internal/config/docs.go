@@ -87,8 +87,8 @@ var docs = map[string]string{
 		"settings or what is loaded before tests (auto); for every change (always); or never (off).",
 	"verify.retry": "Whether commands and tests that refuse a done run once more on the same commit, so that a flaky " +
 		"test does not count (docs/gate.md); 0 for no second run.",
-	"verify.scope": "What a done comes to that changes files outside of those of its task (`--files`): a person is asked " +
-		"(ask), or it is only noted (note).",
+	"verify.scope": "What a done comes to that changes files outside of those of its task (`--files`): a person " +
+		"is asked (ask), or it is only noted (note).",
 	"verify.proof": "Whether the tests of a change are run on the old code, too, once it has been merged: where a check " +
 		"takes less than a minute (auto), always, never (off), or before it is merged, which it then needs (require).",
 

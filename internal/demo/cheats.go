@@ -143,6 +143,12 @@ func RunCheats(ctx context.Context, dir string, keep bool, environ []string, out
 	return d.judge(ctx)
 }
 
+// What becomes of a task, as JSON has it.
+var (
+	merged   = ralph.Task{Status: ralph.Completed}.Key()
+	needsYou = ralph.Task{Status: ralph.NeedsInput}.Key()
+)
+
 // judge shows what has become of each cheat.
 func (d *demo) judge(ctx context.Context) error {
 	d.title("What ralph made of it")
@@ -158,13 +164,13 @@ func (d *demo) judge(ctx context.Context) error {
 		}
 		t, said := found[i], "refused"
 		switch {
-		case t.Status == ralph.Completed:
+		case t.Status == merged:
 			said = "merged"
-		case t.Status == ralph.NeedsInput:
+		case t.Status == needsYou:
 			said = "asks you"
 		}
 		fmt.Fprintf(d.out, "  %-9s %-36s %s\n", said, t.Title, t.Reason)
-		if (t.Status == ralph.Completed) != c.honest {
+		if (t.Status == merged) != c.honest {
 			wrong = append(wrong, fmt.Sprintf("%q is %s", t.Title, t.Status))
 		}
 	}
