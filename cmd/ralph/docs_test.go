@@ -282,9 +282,31 @@ func jsonType(t reflect.Type) string {
 }
 
 // statusReference is the table of moves (decision 8).
+// shownStatuses says which word people read for each status.
+func shownStatuses() string {
+	var b strings.Builder
+	b.WriteString("Commands, screens and JSON show one word for a status (with underscores in JSON). The database and the " +
+		"tools of agents have the values below.\n\n| shown | status |\n|---|---|\n")
+	for _, word := range ralph.Words {
+		var of []string
+		for _, s := range ralph.Statuses {
+			switch waits, needs := (ralph.Task{Status: s}), (ralph.Task{Status: s, Waits: ralph.Waits{Blockers: 1}}); {
+			case waits.Word() == word && needs.Word() == word:
+				of = append(of, "`"+string(s)+"`")
+			case waits.Word() == word:
+				of = append(of, "`"+string(s)+"` by other tasks alone")
+			case needs.Word() == word:
+				of = append(of, "`"+string(s)+"` by a person")
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", word, strings.Join(of, ", "))
+	}
+	return b.String() + "\n"
+}
+
 func statusReference() string {
 	var b strings.Builder
-	b.WriteString(generated + "# Statuses of a task\n\nEvery change that there is; the database refuses any other. \"Verdict\" is what the rules of [pipeline.md](pipeline.md) make of a session, " +
+	b.WriteString(generated + "# Statuses of a task\n\n" + shownStatuses() + "Every change that there is; the database refuses any other. \"Verdict\" is what the rules of [pipeline.md](pipeline.md) make of a session, " +
 		"\"derived\" what follows from open questions, blockers and dependencies.\n\n| from | to | by | when |\n|---|---|---|---|\n")
 	from := map[string][]string{} // statuses, by the rest of the row
 	var rows []string
