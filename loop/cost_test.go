@@ -99,7 +99,7 @@ func TestASessionAsksLittleOfTheDatabase(t *testing.T) {
 // few lists the tables and aliases that may be read completely: they do not
 // grow with a project's history, or are read from the newest row on.
 var few = map[string]string{
-	"agent_states": "a row an agent", "usage_windows": "about six an agent",
+	"agent_states": "a row an agent", "troubles": "three rows at most and one for each receiver", "usage_windows": "about six an agent",
 	"r": "runs, of which the newest is taken", "latest": "the comments that a prompt has room for",
 	"planned": "what waits of plans, found by indexes", "d": "one row", "own": "one row", "held": "one row", "today": "one row", "month": "one row",
 }

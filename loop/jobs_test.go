@@ -66,7 +66,7 @@ func (*roster) Salvage(string, agent.Death) (agent.Report, error) { return agent
 // enlist makes the bench's agent a roster, in so many sessions.
 func (b *bench) enlist(t *testing.T, jobs int, tasks ...ralph.Task) *roster {
 	t.Helper()
-	b.Parallel = jobs
+	b.Parallel, b.Rules.Scope = jobs, signals.PolicyNote // what files a task names is for the schedule
 	b.Limits.MaxSeconds, b.Limits.SessionSeconds, b.Limits.IdleSeconds = 1e6, 1e6, 1e6
 	r := &roster{t: t, b: b, takes: map[int64]time.Duration{}, says: map[int64][]signals.Payload{}, begun: map[int64]int{}}
 	b.Agent = r

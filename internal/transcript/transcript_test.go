@@ -132,7 +132,7 @@ func TestHowLongAToolTook(t *testing.T) {
 		{"a short one is not worth a word", []string{begin, use("Bash", `{"command":"a"}`), answer("01.900", "")}, "« begin\n→ Bash a\n"},
 		{"a long one is", []string{begin, use("Bash", `{"command":"a"}`), answer("12.000", "")}, "« begin\n→ Bash a\n  ✓ Bash (12 s)\n"},
 		{"what the agent tells is better", []string{begin, use("WebFetch", `{"url":"a"}`), answer("50.000", `,"tool_use_result":{"durationMs":2500}`)}, "« begin\n→ WebFetch a\n  ✓ WebFetch (2.5 s)\n"},
-		{"a sub-agent's words and time", []string{begin, use("Task", `{"subagent_type":"a","description":"b"}`), answer("50.000", `,"tool_use_result":{"totalDurationMs":63000,"content":[{"type":"text","text":"found"}]}`)}, "« begin\n→ Task a b\n    found\n  ✓ Task (1 min 03 s)\n"},
+		{"a sub-agent's words and time", []string{begin, use("Task", `{"subagent_type":"a","description":"b"}`), answer("50.000", `,"tool_use_result":{"totalDurationMs":63000,"content":[{"type":"text","text":"found"}]}`)}, "« begin\n→ Task a b\n    found\n  ✓ Task (1 min 3 s)\n"},
 		{"nobody knows when it began", []string{use("Bash", `{"command":"a"}`), answer("50.000", "")}, "→ Bash a\n"},
 		{"a clock that was set back", []string{answer("50.000", ""), use("Bash", `{"command":"a"}`), answer("10.000", "")}, "→ Bash a\n"},
 	} {
