@@ -328,7 +328,7 @@ func (s *scriptedProject) wantTidy(refs string) {
 		}
 	}
 	for pattern, may := range map[string]*regexp.Regexp{
-		"*": regexp.MustCompile(`^(ralph\.db.*|.+\.lock|sessions|workspaces|backups|baseline|project|kept)$`), "workspaces/*": regexp.MustCompile(`^(1(\.lock)?|check-1(\.lock)?|seen)$`),
+		"*": regexp.MustCompile(`^(ralph\.db.*|.+\.lock|sessions|workspaces|backups|baseline|project|kept|trial.key)$`), "workspaces/*": regexp.MustCompile(`^(1(\.lock)?|check-1(\.lock)?|seen)$`),
 		"workspaces/*/*": regexp.MustCompile(`^(tree|git|tmp|left|setup|caches?|empty|home)$`),
 	} {
 		found, err := filepath.Glob(filepath.Join(s.state(), pattern))
@@ -352,7 +352,7 @@ func (s *scriptedProject) retryLost() {
 		s.t.Fatal(err)
 	}
 	for _, task := range tasks {
-		if task.Status == ralph.Blocked {
+		if task.State == "needs_you" {
 			s.ralph(0, "task", "retry", strconv.FormatInt(task.ID, 10))
 		}
 	}

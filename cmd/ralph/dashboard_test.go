@@ -70,7 +70,7 @@ func TestTheDashboardInABrowser(t *testing.T) {
 	p.click(`button[formaction="/tasks/2/approve"]`)
 	p.reads(".empty", "Nothing waits for you.")
 	p.sees("no decision has loaded the page anew", `window.stays === true`)
-	if out := s.ralph(0, "task", "list"); !strings.Contains(out, "TASK-2     pending") || !strings.Contains(out, "Divide whole numbers") {
+	if out := s.ralph(0, "task", "list"); !strings.Contains(out, "TASK-2  queued") || !strings.Contains(out, "Divide whole numbers") {
 		t.Errorf("the queue is\n%s", out)
 	}
 

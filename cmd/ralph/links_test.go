@@ -228,7 +228,7 @@ var (
 	advised        = regexp.MustCompile(`^ralph [a-z][^"]*$`) // a whole text, in the packages that advise
 	advises        = regexp.MustCompile(`internal/(advice|words|inbox)/`)
 	verb           = regexp.MustCompile(`%(?:\[\d+\])?[-+# 0-9.]*([a-zA-Z])|\{[a-z_]+\}`)
-	eitherOr       = regexp.MustCompile(`, or (?:by )?`)
+	eitherOr       = regexp.MustCompile(`, or (?:by )?| · `)
 )
 
 // TestPrintedCommandsExist: every command of ralph that the program prints is one, with flags and as many arguments as

@@ -403,7 +403,7 @@ turn
 		}
 	}
 	here.ralph(0, "task", "add", "Ask")
-	wantIn(here.ralph(ralph.ExitWaiting, "run"), "waiting for you")
+	wantIn(here.ralph(ralph.ExitWaiting, "run"), "1 needs you")
 	wantIn(there.ralph(0, "inbox"), "Which colour?")
 	wantIn(there.ralph(0, "answer", "1", "red, of course"), "TASK-1")
 	wantIn(there.ralph(0, "diff", "1"), "+half")
@@ -443,7 +443,7 @@ turn
 		}
 	}
 	wait(gate)
-	wantIn(there.ralph(0, "status"), " on m1)", "on TASK-2 since ", " on m1, in workspace ")
+	wantIn(there.ralph(0, "status"), " on m1", "TASK-2 ", " on m1, in workspace ")
 	watch := there.command("watch")
 	var seen bytes.Buffer
 	watch.Stdout, watch.Stderr = &seen, &seen

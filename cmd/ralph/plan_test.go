@@ -63,7 +63,7 @@ func TestABrowserDecidesOnAPlan(t *testing.T) {
 	p.click(`#plan-2 input`)
 	p.click(`form[id^=planform] button[value=approve]:not([formaction])`)
 	p.reads(".flash, #corner", "TASK-2")
-	if list := s.ralph(0, "task", "list"); !strings.Contains(list, "TASK-2     pending") || strings.Count(list, "proposed") != 2 {
+	if list := s.ralph(0, "task", "list"); !strings.Contains(list, "TASK-2  queued") || strings.Count(list, "needs you") != 2 {
 		t.Errorf("the tasks are\n%s", list)
 	}
 }

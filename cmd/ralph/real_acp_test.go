@@ -144,7 +144,7 @@ func TestRealGeminiWithoutTools(t *testing.T) {
 		`sed -u 's,"RALPH_CHANNEL"\,"value":",&/gone,' | `+gemini+` "$@"`+"\n")
 	s.replace(gemini, wrapper)
 	s.run(0, "task", "add", "Try")
-	s.has(s.run(6, "run"), "twice in a row: Gemini CLI was not told ralph's tools", "2 sessions, ")
+	s.has(s.run(6, "run"), "twice in a row: Gemini CLI was not told ralph's tools", "2 sessions  ")
 	s.has(s.run(0, "session", "list", "--json"), `"ending": "mcp_failed"`)
 	s.has(s.run(0, "task", "list", "--all", "--json"), `"attempts": 0`)
 }

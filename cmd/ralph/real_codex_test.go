@@ -100,7 +100,7 @@ func TestRealCodexOfToday(t *testing.T) {
 	))
 	s.replace("    model: gpt-5.5\n", "")
 	s.run(0, "task", "add", "Make", "--verify", "test -f made")
-	s.has(s.run(0, "run"), "refused: `test -f made` exits 1", "mended", "1 session, ")
+	s.has(s.run(0, "run"), "refused: `test -f made` exits 1", "mended", "1 task, ")
 	r := s.api.Requests()
 	if !strings.Contains(r[0].Body, "additional_tools") {
 		t.Error("it is offered its tools as older models are")
@@ -149,7 +149,7 @@ func TestRealFallback(t *testing.T) {
 		s.configure("#test: {backoff_initial: 10s}") // of which at least half
 		s.run(0, "task", "add", "Make", "--verify", "test -f half.txt && test -f whole.txt")
 		out := s.run(0, "run")
-		s.has(out, "by "+name, "TASK-1 merged", "2 sessions, ")
+		s.has(out, "by "+name, "TASK-1 merged", "2 sessions  ")
 		if strings.Contains(out, "waiting until") {
 			t.Errorf("it waited although another agent could work:\n%s", out)
 		}

@@ -56,7 +56,7 @@ func TestRealChat(t *testing.T) {
 	for _, r := range s.api.Requests() {
 		seen = r.Text
 	}
-	s.has(seen, `"id": "TASK-1"`, "progress updated", "Command: test -f a.txt", `"source": "transcript"`, "checkpoint created", `"status": "merged"`)
+	s.has(seen, `"id": "TASK-1"`, "progress updated", "Command: test -f a.txt", `"source": "transcript"`, "checkpoint created", `"status": "completed"`)
 	s.has(s.run(0, "learning", "list"), "a.txt is what counts")
 	if folders, err := filepath.Glob(filepath.Join(s.home, ".claude", "projects", "*")); err != nil || len(folders) != 1 {
 		t.Errorf("transcripts of the chat: %q %v", folders, err)

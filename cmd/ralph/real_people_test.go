@@ -44,7 +44,7 @@ func TestRealAgentIsNoPerson(t *testing.T) {
 	s.run(0, "task", "add", "Ask")
 	s.run(0, "task", "add", "Other", "--depends-on", "1")
 	out := s.run(4, "run")
-	s.has(out, "→ needs_input", "! it tried `ralph answer 1 yes`, which only people may do", "! it tried `ralph task edit 1 --verify true`", "! it tried `ralph task cancel 2`")
+	s.has(out, "needs you", "! it tried `ralph answer 1 yes`, which only people may do", "! it tried `ralph task edit 1 --verify true`", "! it tried `ralph task cancel 2`")
 	s.has(results, "is for people, and this is session")
 	s.has(s.run(0, "inbox"), "question TASK-1")
 	s.has(s.run(0, "session", "show"), "it tried `ralph answer 1 yes`")

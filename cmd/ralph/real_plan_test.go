@@ -73,7 +73,7 @@ func TestRealPlan(t *testing.T) {
 		"TASK-2 merged", "TASK-3 merged", "TASK-4 merged")
 	s.has(s.git("show", "main:three.txt"), "three")
 	s.has(s.run(0, "task", "show", "4"), "approved by codex (gpt-5.5): read the file")
-	s.has(s.run(0, "report"), "codex (gpt-5.5): read the file", "claude "+claudeVersion, "codex "+codexVersion)
+	s.has(s.run(0, "report", "-v"), "codex (gpt-5.5): read the file", "claude "+claudeVersion, "codex "+codexVersion)
 	if asked["plan"] != 6 || strings.Count(s.run(0, "session", "list", "--json"), `"role": "work"`) != 3 {
 		t.Errorf("a plan or a task was mended in another conversation: %v\n%s", asked, s.run(0, "session", "list"))
 	}
@@ -82,7 +82,7 @@ func TestRealPlan(t *testing.T) {
 	s.run(0, "retry", "4", "once more, please")
 	s.has(s.run(0, "run", "--no-wait"), "TASK-4 merged")
 	s.has(s.git("show", "main:three.txt"), "three again")
-	s.has(s.run(0, "task", "list", "--all", "--json"), `"proposed"`)
+	s.has(s.run(0, "task", "list", "--all", "--json"), `"needs_you"`)
 }
 
 // TestRealGeminiPlans: the question of a plan that nobody attends waits in the inbox, and with its answer the plan goes on.
@@ -99,7 +99,7 @@ func TestRealGeminiPlans(t *testing.T) {
 		}
 		return turns(tools(planned("plan.ask", map[string]any{"question": question})))(n, r)
 	})
-	s.has(s.run(4, "plan", "Make a file", "--feature", "files"), "needs_input")
+	s.has(s.run(4, "plan", "Make a file", "--feature", "files"), "needs you")
 	s.has(s.run(0, "inbox"), question)
 	s.run(0, "answer", s.question(), answer)
 	s.has(s.run(0, "run"), "planned: 1 task")

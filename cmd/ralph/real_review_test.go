@@ -47,7 +47,7 @@ func TestRealReview(t *testing.T) {
 	}
 
 	s.has(s.run(0, "task", "show", "1"), "approved by codex (gpt-5.5): added 2 and 1")
-	s.has(s.run(0, "report"), "codex (gpt-5.5): added 2 and 1", "claude "+claudeVersion, "codex "+codexVersion)
+	s.has(s.run(0, "report", "-v"), "codex (gpt-5.5): added 2 and 1", "claude "+claudeVersion, "codex "+codexVersion)
 	sessions := s.run(0, "session", "list", "--json")
 	s.has(sessions, `"agent": "claude"`, `"agent": "codex"`, `"wrote": true`)
 	if n := strings.Count(sessions, `"role": "review"`); n != 2 || strings.Count(sessions, `"role": "work"`) != 1 {

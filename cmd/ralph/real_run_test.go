@@ -60,7 +60,7 @@ func TestRealSubscriptionLimit(t *testing.T) {
 	s.run(0, "task", "add", "Limited")
 	s.has(s.run(6, "run", "--no-wait"), "rate limit")
 	s.has(s.run(0, "task", "list", "--all", "--json"), `"attempts": 0`, `"stuck_count": 0`, `"status": "queued"`)
-	s.has(s.run(0, "status"), "no session of claude before")
+	s.has(s.run(0, "status"), "resting   claude until")
 	// The reset is known by its hour: the next run does not even ask.
 	asked := len(s.api.Requests())
 	s.run(6, "run", "--no-wait")
@@ -72,7 +72,7 @@ func TestRealSubscriptionLimit(t *testing.T) {
 	again.key = s.key
 	reset.Store(0)
 	again.run(0, "task", "add", "Limited")
-	again.has(again.run(0, "run"), "waiting until", "TASK-1 merged", "2 sessions, ")
+	again.has(again.run(0, "run"), "waiting until", "TASK-1 merged", "2 sessions  ")
 	again.has(again.run(0, "task", "list", "--all", "--json"), `"attempts": 1`)
 }
 
@@ -93,7 +93,7 @@ func TestRealUsageWindow(t *testing.T) {
 	s.run(0, "task", "add", "First")
 	s.run(0, "task", "add", "Second")
 	out := s.run(6, "run", "--no-wait")
-	s.has(out, "TASK-1 merged", "the window five_hour is used to 91%", "1 session, ")
+	s.has(out, "TASK-1 merged", "the window five_hour is used to 91%", "1 task, ")
 	s.has(s.run(0, "status", "--limits"), "usage five_hour      91%")
 }
 
@@ -142,7 +142,7 @@ func TestRealAgentKilled(t *testing.T) {
 		_, wait := s.start("run")
 		waitFor(t, func() bool { return len(s.api.Requests()) == 2 })
 		killAgents(t, s.workspace())
-		s.has(wait(0), "was killed by SIGKILL", "TASK-1 merging: done and verified", "2 sessions, ")
+		s.has(wait(0), "was killed by SIGKILL", "TASK-1 merging: done and verified", "2 sessions  ")
 		wantGone(t, escape)
 		sessions := s.run(0, "session", "list", "--json")
 		s.has(sessions, `"ending": "lost"`)
@@ -192,7 +192,7 @@ func TestRealPartial(t *testing.T) {
 			bash("echo y > whole.txt"), done("built"),
 		))
 		s.run(0, "task", "add", "Build")
-		s.has(s.run(0, "run"), "TASK-1 queued: partial: build the walls", "TASK-1 merged", "2 sessions, ")
+		s.has(s.run(0, "run"), "TASK-1 queued: partial: build the walls", "TASK-1 merged", "2 sessions  ")
 		s.has(s.api.Requests()[3].Text, "laid the ground", "build the walls", "half.txt")
 	}, "claude")
 }
@@ -203,7 +203,7 @@ func TestRealReminder(t *testing.T) {
 	on(t, func(t *testing.T, newStage stageMaker) {
 		s := newStage(t, turns(bash("echo x > made.txt"), finished, done("made it")))
 		s.run(0, "task", "add", "Make")
-		s.has(s.run(0, "run"), "TASK-1 merged", "1 session, ")
+		s.has(s.run(0, "run"), "TASK-1 merged", "1 task, ")
 		s.has(s.api.Requests()[2].Text, "without a closing signal")
 	}, "codex")
 }

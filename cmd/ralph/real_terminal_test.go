@@ -106,9 +106,9 @@ func TestRealChatInATerminal(t *testing.T) {
 	}
 	press("\x1b")
 	waitFor(t, func() bool { return len(s.api.Requests()) > 2 })
-	s.has(s.run(0, "task", "show", "1"), "in_progress")
+	s.has(s.run(0, "task", "show", "1"), "running")
 	press("\r")
-	waitFor(t, func() bool { return strings.Contains(s.run(0, "task", "show", "1"), "completed") })
+	waitFor(t, func() bool { return strings.Contains(s.run(0, "task", "show", "1"), "merged") })
 	for _, r := range s.api.Requests()[2:3] {
 		s.has(r.Text, "the person did not confirm that the task is done; it stays claimed")
 	}

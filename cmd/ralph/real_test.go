@@ -480,7 +480,7 @@ func TestRealSandbox(t *testing.T) {
 		if left, err := filepath.Glob(filepath.Join(s.home, ".claude", "projects", "*", "*.jsonl")); err != nil || len(left) != 1 {
 			t.Errorf("its transcripts are %v, %v", left, err)
 		}
-		s.has(s.run(0, "report"), "sandbox: "+name)
+		s.has(s.run(0, "report", "-v"), "sandbox: "+name)
 	})
 }
 
@@ -540,7 +540,7 @@ exec ` + claude + ` "${args[@]}"
 		t.Fatal(err)
 	}
 	out := s.run(6, "run")
-	s.has(out, "twice in a row", "2 sessions, ")
+	s.has(out, "twice in a row", "2 sessions  ")
 	s.has(s.run(0, "task", "list", "--all", "--json"), `"attempts": 0`)
 }
 
@@ -552,7 +552,7 @@ func TestRealPromptTooLong(t *testing.T) {
 		return messagesapi.Turn{Status: 400, Kind: "invalid_request_error", Text: "prompt is too long: 250000 tokens > 200000 maximum"}
 	})
 	s.run(0, "task", "add", "Long")
-	s.has(s.run(3, "run"), "even after its budget was halved 2 times", "3 sessions, ")
+	s.has(s.run(3, "run"), "even after its budget was halved 2 times", "3 sessions  ")
 }
 
 // wantGone fails if a process with this command line is alive. It must be of

@@ -415,7 +415,7 @@ func (b *badDay) play(t *testing.T, name string, want map[string]ralph.Ending) {
 		o := b.troubles[task.ID-1]
 		list := s.sessions(task.ID)
 		checkTrouble(t, name, o, list[0], want)
-		if task.Status != "completed" || task.Attempts > 1 {
+		if task.Status != "merged" || task.Attempts > 1 {
 			t.Errorf("%s: its task is %s after %d attempts", o.name, task.Status, task.Attempts)
 		}
 		if list[0].Ending == ralph.Finished {

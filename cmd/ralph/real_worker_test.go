@@ -52,7 +52,7 @@ func TestRealWorker(t *testing.T) {
 	s.run(0, "task", "add", "Make a.txt", "--verify", "test -f a.txt")
 	s.run(0, "task", "add", "Make b.txt")
 	s.pulls()
-	s.has(s.run(0, "task", "show", "1"), "completed")
+	s.has(s.run(0, "task", "show", "1"), "merged")
 	requests := s.api.Requests()
 	s.has(requests[1].Text, "You hold TASK-1", "## Your task: TASK-1 Make a.txt")
 	s.has(requests[2].Text, "It does not close the task yet", "Exit status: 1")

@@ -44,7 +44,7 @@ func TestABrowserUndoesWhatWasMerged(t *testing.T) {
 	p.open(d.url + "/tasks/1")
 	p.click(`details:has(form[action="/tasks/1/undo"]) summary`)
 	p.click(`form[action="/tasks/1/undo"] button`)
-	p.reads(".lead", "Completed")
+	p.reads(".lead", "Merged")
 	s.has(s.git("ls-tree", "--name-only", "HEAD"), "a.txt")
 	s.has(s.git("log", "--format=%s"), "TASK-1: undo First", "TASK-1: bring back First")
 }
