@@ -35,7 +35,7 @@ say done summary="it's done = really"
 	s.replace("agent: {", "agent: {use: mine, ")
 	s.configure("agents: {mine: {kind: command, command: [" + program + "]}}\nlimits: {session_cost_usd: 2}")
 	s.run(0, "task", "add", "Make", "--verify", "test -f whole")
-	s.has(s.run(0, "run"), "by mine", "refused: `test -f whole` exits 1", "TASK-1 merging: done and verified", "2 sessions  ", "about $0.80")
+	s.has(s.run(0, "run"), "by mine", "refused: `test -f whole` exits 1", "TASK-1 merging: done and verified", "about $0.80")
 	sessions := s.run(0, "session", "list", "--json")
 	s.has(sessions, `"agent": "mine"`, `"agent_version": "mine 1.2.3"`, `"cost_known": false`)
 	if strings.Contains(sessions, " taken") {

@@ -327,7 +327,7 @@ func TestRealRefusedDone(t *testing.T) {
 			return messagesapi.Turn{Text: "Finished."}
 		})
 		s.run(0, "task", "add", "Make", "--verify", "test -f made")
-		s.has(s.run(0, "run"), "refused: `test -f made` exits 1", "done and verified: mended", "1 session, ")
+		s.has(s.run(0, "run"), "refused: `test -f made` exits 1", "done and verified: mended", "1 task, ")
 		if r := s.api.Requests(); !strings.Contains(r[2].Text, "does not hold") {
 			t.Error("the model was not told of the refusal")
 		}
@@ -335,7 +335,7 @@ func TestRealRefusedDone(t *testing.T) {
 }
 
 // askedAs finds how the inbox has a question answered.
-var askedAs = regexp.MustCompile(`ralph answer (Q\d+) TEXT`)
+var askedAs = regexp.MustCompile(`ralph answer (Q\d+) "TEXT"`)
 
 // question names the question that waits. Its number is not sure where an agent makes the calls of one turn at once, as
 // codex does.
@@ -367,7 +367,7 @@ func TestRealAsk(t *testing.T) {
 		})
 		dir <- s.workspace()
 		s.run(0, "task", "add", "Paint")
-		s.has(s.run(4, "run"), "needs_input")
+		s.has(s.run(4, "run"), "needs you")
 		s.run(0, "answer", s.question(), "blue, of course")
 		s.has(s.run(0, "run"), "TASK-1 merged")
 		s.has(s.api.Requests()[2].Text, `ANSWER to your question "red or blue?": blue, of course`)
