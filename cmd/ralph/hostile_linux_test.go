@@ -108,7 +108,7 @@ func hostiles(address string) []hostile {
 // unheld is what no sandbox keeps from root, which is said where there is none.
 var unheld = hostile{
 	id: "Q12a", name: "`sandbox: off` as root", task: ralph.Completed,
-	sentence: "sandbox: none (sandbox: off); as root, from whom it keeps nothing: ralph's own tokens can be read (docs/sandbox.md)",
+	sentence: "sandbox: none (sandbox: off) (you are root: nothing is kept from agents, ralph's own tokens included)",
 }
 
 // TestHostileWorkspaces: whatever a session leaves in its workspace or reaches for, its task ends as docs/situations.md

@@ -201,7 +201,7 @@ func liars(escape string) []situation {
 		},
 		{
 			lie: "T7", name: "a person's secret, where the agent commits all that there is", task: "completed", exit: 0, drafts: map[string]string{".env": "TOKEN=x\n"},
-			sentence: "done and verified: made it", also: []string{"your uncommitted files, left alone: .env"}, remains: []string{".env", "made.txt"},
+			sentence: "done and verified: made it", also: []string{"not committed, so agents do not see it: .env"}, remains: []string{".env", "made.txt"},
 			script: "run echo x > made.txt; git add -A; git commit -qm all\ndone {\"summary\": \"made it\"}",
 			model:  turns(bash("echo x > made.txt; git add -A; git commit -qm all"), done("made it")),
 			after: func(s *stage) {
@@ -364,7 +364,7 @@ func liars(escape string) []situation {
 		},
 		{
 			lie: "T15", name: "a person's file, and all that was saved of it, taken away", task: "completed", exit: 0, drafts: map[string]string{"draft.txt": "mine\n"},
-			remains: []string{"draft.txt", "made.txt"}, sentence: "your uncommitted files, left alone: draft.txt",
+			remains: []string{"draft.txt", "made.txt"}, sentence: "not committed, so agents do not see it: draft.txt",
 			model: turns(bash("rm draft.txt; git for-each-ref --format='delete %(refname)' refs/ralph refs/stash | git update-ref --stdin; "+
 				"git reflog expire --expire=now --all; git gc -q --prune=now; echo x > made.txt"), done("made it")),
 		},

@@ -301,7 +301,7 @@ func (r *reader) execute(t *testing.T, p *page) {
 }
 
 // slow says that a command takes more than a second, as it does on some machines.
-var slow = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d +verifying: .*\n`)
+var slow = regexp.MustCompile(`(?m)^\d\d:\d\d +verifying: .*\n`)
 
 // printed is the output in lines.
 func (c *command) printed() []string {
@@ -356,7 +356,8 @@ var varying = []struct {
 	{regexp.MustCompile(`\bpython3?\b`), "python"},
 	{regexp.MustCompile(`\b\d+m\d+s\b|\b\d+(\.\d+)? ?(ms|s|m)\b`), "DURATION"},
 	{regexp.MustCompile(`[\d.,]+k? tokens`), "TOKENS"},
-	{regexp.MustCompile(`^(sandbox:? |ok +sandbox ).*`), "SANDBOX"},
+	{regexp.MustCompile(`(· sandbox: |^sandbox:? |ok +sandbox ).*`), "SANDBOX"},
+	{regexp.MustCompile(`\b\d+ min( \d+ s)?\b`), "DURATION"},
 	{regexp.MustCompile(`, DURATION until it was merged`), ""}, // said where the machine is busy
 	{regexp.MustCompile(`/\S*/git$`), "GIT"},
 	{regexp.MustCompile(`\d+ characters`), "SIZE"},

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"ralph"
 	"ralph/internal/state"
 	"ralph/internal/tools/messagesapi"
 	"ralph/loop/agent/claude"
@@ -458,7 +459,7 @@ func (tt situation) play(t *testing.T, mode, program string) {
 	if tt.mend != nil {
 		tt.mend(s)
 	}
-	s.has(s.run(0, "task", "show", id, "--json"), `"status": "`+tt.task+`"`)
+	s.has(s.run(0, "task", "show", id, "--json"), `"status": "`+ralph.Task{Status: ralph.Status(tt.task)}.Key()+`"`)
 	for _, name := range tt.remains {
 		if !state.Exists(filepath.Join(s.dir, name)) {
 			t.Errorf("%s was undone after it was verified\n%s", name, out)
