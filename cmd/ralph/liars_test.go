@@ -226,7 +226,7 @@ func liars(escape string) []situation {
 		},
 		{
 			lie: "T8", open: true, name: "an agent that kills itself in every session", task: "blocked", exit: 4, later: "Next",
-			sentence: "blocked: waits for a blocker to be resolved; 5 sessions in a row were lost; the last: Claude Code",
+			sentence: "needs you: waits for a blocker to be resolved; 5 sessions in a row were lost; the last: Claude Code",
 			also:     []string{"TASK-2 merged into main as"},
 			script:   "task Next\nrun echo x > next.txt\ndone {\"summary\": \"made it\"}\ntask *\nsay I am on it.\nkill",
 			model: func(n int, _ messagesapi.Request) messagesapi.Turn {

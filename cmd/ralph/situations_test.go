@@ -196,7 +196,7 @@ func situations(escape string) []situation {
 			script:   "run echo x > made.txt\ndone {\"summary\": \"made it\"}",
 			model:    turns(bash("echo x > made.txt"), done("made it")),
 			before:   takes,
-			after:    func(s *stage) { s.has(s.run(0, "task", "show", "1"), "in_progress") },
+			after:    func(s *stage) { s.has(s.run(0, "task", "show", "1"), "running") },
 		},
 		{
 			name: "an agent that leaves garbage in git's index", task: "completed", exit: 0,
@@ -459,7 +459,7 @@ func (tt situation) play(t *testing.T, mode, program string) {
 	if tt.mend != nil {
 		tt.mend(s)
 	}
-	s.has(s.run(0, "task", "show", id, "--json"), `"status": "`+ralph.Task{Status: ralph.Status(tt.task)}.Key()+`"`)
+	s.has(s.run(0, "task", "show", id, "--json"), `"status": "`+ralph.Task{Status: ralph.Status(tt.task), Waits: ralph.Waits{Blockers: 1}}.Key()+`"`)
 	for _, name := range tt.remains {
 		if !state.Exists(filepath.Join(s.dir, name)) {
 			t.Errorf("%s was undone after it was verified\n%s", name, out)

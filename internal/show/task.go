@@ -4,6 +4,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -153,7 +154,7 @@ func Task(w io.Writer, s term.Screen, v TaskView) {
 	}
 	for _, one := range slices.Backward(v.Sessions) {
 		first := fmt.Sprintf("session %.8s  %s  ", one.ID, text.When(one.StartedAt.Time, time.Now()))
-		fmt.Fprintln(w, s.Hang(first, one.Ended+": "+text.Line(one.Reason, 300)))
+		fmt.Fprintln(w, s.Hang(first, cmp.Or(one.Ended, string(one.State))+": "+text.Line(one.Reason, 300)))
 	}
 }
 
