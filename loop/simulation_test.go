@@ -170,7 +170,7 @@ func simulate(t *testing.T, b *bench, seed uint64) {
 	b.Agent, b.Parallel, b.Heart = c, 2+draw(7), nil
 	b.Limits.MaxCostUSD, b.Limits.MaxDayCostUSD, b.Limits.SessionMinUSD = float64(20+draw(60)), float64(30+draw(60)), 0.5
 	b.Limits.MaxSeconds, b.Limits.SessionCostUSD, b.Limits.Attempts = 24*3600, float64(1+draw(10)), 1000
-	b.Rules.StuckLimit, b.Rules.Attempts = 1000, 1000
+	b.Rules.StuckLimit, b.Rules.Attempts, b.Rules.Scope = 1000, 1000, signals.PolicyNote
 	b.Backoff = loop.Backoff{Initial: time.Second, Max: time.Minute, Tries: 100}
 	b.Limits.MaxSessions = 10 + draw(40)
 	err := b.Store.Tx(t.Context(), func(tx *store.Tx) error {
