@@ -303,7 +303,8 @@ func (x *experiment) group(ctx context.Context, list []part) (first trial.Round,
 	return first, nil
 }
 
-// round runs mutants on the target, and with the candidate those commands that notice.
+// round runs mutants on the target and with the candidate. The first round runs only those commands on the candidate
+// that fail on the target; later ones run all, as a test that fails there in any round looks at its expectations.
 func (x *experiment) round(ctx context.Context, list []part, n int) (r trial.Round, err error) {
 	var commands []string
 	for _, p := range x.plain {
@@ -314,7 +315,7 @@ func (x *experiment) round(ctx context.Context, list []part, n int) (r trial.Rou
 	}
 	commands = slices.DeleteFunc(commands, func(c string) bool {
 		run := gate.RunOf(r.Target, c)
-		return run == nil || run.Passed && !(run.Tests != nil && len(run.Tests.Failed()) > 0)
+		return run == nil || n == 0 && run.Passed && !(run.Tests != nil && len(run.Tests.Failed()) > 0)
 	})
 	if len(commands) > 0 {
 		r.Candidate, err = x.bounded(ctx, x.on.Commit, list, n, commands)

@@ -35,8 +35,9 @@ func (v Verdict) And(o Verdict) Verdict {
 	return v
 }
 
-// Judge compares rounds. Plain is what the commands say of the target as it is: what failed there is not judged. A
-// test all of whose mutants fail on the target, and none with the candidate, is neutralised; so is a command.
+// Judge compares rounds. Plain is the result of the commands on the target as it is: a test that failed there is not
+// judged. A test is neutralised if a mutant fails on the target and no mutant fails with the candidate; so is a command.
+// An assertion that accepts several values is not: with one of them changed it fails with the candidate that returns it.
 func Judge(plain []gate.Run, rounds []Round) (v Verdict) {
 	if len(rounds) == 0 {
 		return v
@@ -53,9 +54,8 @@ func Judge(plain []gate.Run, rounds []Round) (v Verdict) {
 			for name := range tests(target) {
 				names[name] = true
 			}
-			if was.Passed && !target.Passed {
+			if sees = sees || !candidate.Passed; was.Passed && !target.Passed {
 				blind++
-				sees = sees || !candidate.Passed
 			}
 		}
 		found := len(v.Neutralised)
@@ -85,12 +85,15 @@ func (v *Verdict) count(was *gate.Run, rounds []Round) {
 	}
 }
 
-// neutral reports whether a test fails in at least one round on the target, and passes with the candidate in all of
-// these.
+// neutral reports whether a test fails in at least one round on the target, passes with the candidate in all of these,
+// and fails with it in no other.
 func neutral(rounds []Round, command, name string) bool {
 	fails := 0
 	for _, r := range rounds {
 		if tests(find(r.Target, command))[name] != testresult.Failed {
+			if tests(find(r.Candidate, command))[name] == testresult.Failed {
+				return false
+			}
 			continue
 		}
 		if !passed(find(r.Candidate, command), name) {

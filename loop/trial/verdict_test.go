@@ -39,6 +39,8 @@ func TestJudge(t *testing.T) {
 		{"a mutant passes, another one does not", "pp:p", []string{"ff:f", "fp:f", "ff:f", "ff:f"}, "", 0},
 		{"all mutants pass", "pp:p", []string{"ff:f", "fp:f", "ff:f", "fp:f", "ff:f", "fp:f"}, "b", 0},
 		{"another mutant says nothing", "pp:p", []string{"ff:f", "fp:f", "fp:f", "fp:f"}, "b", 0},
+		{"one of two accepted values", "pp:p", []string{"ff:f", "fp:f", "fp:f", "ff:f"}, "", 0},
+		{"no names, and one of two accepted values", ":p", []string{":f", ":p", ":p", ":f"}, "", 0},
 		{"it failed as it was", "pf:f", []string{"ff:f", "fp:f"}, "", 0},
 		{"a status that cannot be told", "pp:p", []string{"ff:f", "fu:f"}, "", 0},
 		{"it does not run", "pp:p", []string{"ff:f", "f-:f"}, "", 0},
