@@ -2,7 +2,7 @@ package ralph
 
 import "regexp"
 
-// A Cause is what a command lacked that failed, as far as its output shows; "" if that shows nothing.
+// A Cause is a missing service, network or file for which a command failed, as its output shows; "" if unknown.
 type Cause string
 
 // The causes of failures that are outside of the code under test.
@@ -12,7 +12,7 @@ const (
 	NoDocker  Cause = "docker"  // Docker's socket could not be reached
 )
 
-// signs are what programs print that lack something, the most particular cause first.
+// signs are messages of programs that lack something, the most particular cause first.
 var signs = []struct {
 	cause Cause
 	said  *regexp.Regexp
@@ -32,7 +32,7 @@ var signs = []struct {
 		`permission denied.*\.sock|connect: permission denied|dial unix`)},
 }
 
-// CauseOf returns what the output of a failed command shows that it lacked. It is read once, where the command ran;
+// CauseOf reads the cause from the output of a failed command. It is read once, where the command ran;
 // everything else decides on the [Cause].
 func CauseOf(output string) Cause {
 	for _, s := range signs {
@@ -48,7 +48,7 @@ func (c Cause) Said() string {
 	return map[Cause]string{NoNetwork: "no network", NoService: "no service answered", NoDocker: "no Docker"}[c]
 }
 
-// Key returns the line of ralph.yaml that lets checks reach what they lacked; "" for none.
+// Key returns the line of ralph.yaml that gives checks access; "" for none.
 func (c Cause) Key() string {
 	return map[Cause]string{
 		NoNetwork: "verify.network: true", NoService: "verify.network: true",
@@ -56,7 +56,7 @@ func (c Cause) Key() string {
 	}[c]
 }
 
-// Advice says what lets checks reach what they lacked; "" for no cause.
+// Advice says how to give checks access; "" for no cause.
 func (c Cause) Advice() string {
 	if c == "" {
 		return ""

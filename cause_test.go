@@ -6,7 +6,7 @@ import (
 	"ralph"
 )
 
-// TestCauses reads what programs print that reach nobody.
+// TestCauses reads messages of programs that cannot connect.
 func TestCauses(t *testing.T) {
 	for output, want := range map[string]ralph.Cause{
 		"":                                   "",

@@ -21,7 +21,7 @@ type Dependency struct {
 // sourceWidth is how much of a version or source is shown, in bytes.
 const sourceWidth = 100
 
-// String says what becomes of the dependency.
+// String describes the change of the dependency.
 func (d Dependency) String() string {
 	cut := func(s string) string {
 		if len(s) > sourceWidth {

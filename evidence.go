@@ -19,7 +19,7 @@ type Evidence struct {
 	Uncontained bool      `json:"uncontained,omitempty"` // the agent was started by somebody else, outside of any sandbox
 
 	Hidden []string `json:"hidden,omitempty"` // titles of the checks that it did not see and that failed
-	Blind  []string `json:"blind,omitempty"`  // titles of those that pass whatever they expect
+	Blind  []string `json:"blind,omitempty"`  // titles of checks that pass with any expectation
 
 	Gate Gate `json:"gate,omitzero"` // what the change does to the tests and other files that decide on it
 

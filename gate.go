@@ -70,13 +70,13 @@ type Gate struct {
 	Trial Trial `json:"trial,omitzero"`
 }
 
-// A Trial is what became of the target's tests whose expectations were changed (docs/gate.md). The zero value is none.
+// A Trial is the result of the target's tests with changed expectations (docs/gate.md). The zero value is no trial.
 type Trial struct {
 	Neutralised []string `json:"neutralised,omitempty"` // tests and commands in backquotes that pass whatever they expect
 	Tests       int      `json:"tests,omitempty"`       // tests that were tried
 	Silent      int      `json:"silent,omitempty"`      // tests of these that state no literal expectation
 	Fewer       []string `json:"fewer,omitempty"`       // changed test files with fewer expectations than on the target
-	Unknown     string   `json:"unknown,omitempty"`     // what could not be tried, and why; "" for nothing
+	Unknown     string   `json:"unknown,omitempty"`     // tests that could not be tried, and why; "" for none
 }
 
 // A Proof is what the tests of a merged change prove: they were run on the code as it was before, too.
@@ -162,7 +162,7 @@ func (a Approval) Kind() string {
 	return ""
 }
 
-// Asks says in one line what a person is asked to approve, the gravest reason first.
+// Asks names in one line the reasons for the approval, the gravest first.
 func (a Approval) Asks() string {
 	var list []string
 	add := func(what string, names []string) {

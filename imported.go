@@ -13,7 +13,7 @@ type Import struct {
 
 	Lost map[string]int // keys of tasks that were not taken over, and of how many
 
-	Read   *Reading // what became of the lines of a checklist; nil for other formats
+	Read   *Reading // the counts of a checklist; nil for other formats
 	Offers []Offer  // commands that may check its tasks, in the order of the file
 }
 
@@ -32,7 +32,7 @@ func (r *Reading) Add(of Reading) {
 	}
 }
 
-// A Tally says what became of the lines of a kind: Read is the sum of the others.
+// A Tally counts the lines of a kind by their use: Read is the sum of the others.
 type Tally struct {
 	Read   int `json:"read"`
 	Made   int `json:"made"`   // a task each

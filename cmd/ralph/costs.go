@@ -27,7 +27,7 @@ type cost struct {
 	Tokens   int64   `json:"tokens"`
 }
 
-// reportCosts prints what was spent since a moment (zero: ever), or in a run, by model, agent, day or feature.
+// reportCosts prints the costs since a moment (zero: all), or of a run, by model, agent, day or feature.
 func (a *app) reportCosts(ctx context.Context, by string, from time.Time, run int64) error {
 	if err := oneOf("--by", by, "model", "agent", "day", "feature"); err != nil {
 		return err
@@ -80,7 +80,7 @@ func costsByDay(tx *store.Tx, from, to time.Time) (list []cost, err error) {
 	return list, nil
 }
 
-// sumUp adds up what has the same name.
+// sumUp adds up the costs with the same name.
 func sumUp(spent []store.Spent, name func(store.Spent) string) (list []cost) {
 	for _, s := range spent {
 		i := slices.IndexFunc(list, func(c cost) bool { return c.Of == name(s) })

@@ -30,7 +30,7 @@ type imported struct {
 	Format string `json:"format"`
 	DryRun bool   `json:"dry_run"`
 	store.ImportResult
-	Read   *ralph.Reading `json:"read,omitempty"`   // of checklists: what became of their lines
+	Read   *ralph.Reading `json:"read,omitempty"`   // the counts of a checklist
 	Offers []ralph.Offer  `json:"offers,omitempty"` // commands that the file offers as verification, and nobody has taken
 
 	unproved int // new tasks without verification commands of their own
@@ -162,7 +162,7 @@ func (a *app) takes(list []ralph.Offer) bool {
 	return err == nil && (answer == "y" || answer == "yes")
 }
 
-// note says what nothing verifies, and which commands were offered for that and not taken.
+// note names the tasks without verification, and the commands that were offered and not taken.
 func (o *imported) note() {
 	if o.unproved > 0 {
 		o.Notes = append(o.Notes, fmt.Sprintf("new tasks without a command that proves them: %d; "+

@@ -20,7 +20,7 @@ import (
 	"ralph/loop/agent/claude"
 )
 
-// A protected path is what `ralph protect --json` prints.
+// A protected path is an item of `ralph protect --json`.
 type protected struct {
 	Rule   string             `json:"rule"`
 	Tried  string             `json:"tried"`  // a file that the rule is about

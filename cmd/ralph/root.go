@@ -270,7 +270,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("there is no command `%s %s`; did you mean %s?", path, args[0], strings.Join(close, " or "))
 }
 
-// plainly says of a flag's value what it must be, without the words of Go's parser.
+// plainly explains a wrong value of a flag without the words of Go's parser.
 func plainly(err error) error {
 	var wrong *pflag.InvalidValueError
 	if !errors.As(err, &wrong) {

@@ -18,7 +18,7 @@ import (
 )
 
 // take makes the run's own task ready: it adds the task, or takes the open one that was asked for in the same words, or
-// puts one that has ended back into the queue. It says what it did, if that is more than was asked for.
+// puts one that has ended back into the queue. It returns a message if it did more than was asked for.
 func (o *runOptions) take(ctx context.Context, a *app, l *loop.Loop) (said string, err error) {
 	return said, l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		switch {
@@ -118,7 +118,7 @@ func (o *runOptions) handOver(ctx context.Context, a *app, l *loop.Loop, said st
 	return a.waitFor(ctx, l.Store, t.ID)
 }
 
-// waitFor follows a task until it has ended or needs a person. The exit status tells what became of it.
+// waitFor follows a task until it ends or needs a person. The exit status tells the result.
 func (a *app) waitFor(ctx context.Context, db *store.DB, id int64) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -153,10 +153,15 @@ func newTaskList(a *app) *cobra.Command {
 					return nil, err
 				}
 			}
-			tasks, err := tx.Tasks(f)
-			if len(statuses) > 0 { // what is blocked waits for tasks, or needs a person
-				tasks = slices.DeleteFunc(tasks, func(t ralph.Task) bool { return !slices.Contains(statuses, t.Word()) })
+			if len(statuses) > 0 {
+				tasks, err := tasksByWord(tx, f, statuses)
+				if f.Limit > 0 && len(tasks) > f.Limit {
+					l.More = len(tasks) - f.Limit
+					tasks = tasks[:f.Limit]
+				}
+				return tasks, err
 			}
+			tasks, err := tx.Tasks(f)
 			if err == nil && f.Limit > 0 && len(tasks) == f.Limit {
 				l.More, err = tx.CountTasks(f)
 				l.More -= len(tasks)
@@ -174,6 +179,14 @@ func newTaskList(a *app) *cobra.Command {
 		"only tasks of this `STATUS` (repeatable): "+strings.Join(ralph.Words, ", "))
 	cmd.Flags().StringVar(&f.Feature, "feature", "", "only tasks of this `FEATURE`")
 	return cmd
+}
+
+// tasksByWord reads all tasks with one of some words for statuses. A blocked task waits for tasks or needs a person,
+// which the database's status does not tell.
+func tasksByWord(tx *store.Tx, f store.TaskFilter, words []string) ([]ralph.Task, error) {
+	f.Limit = 0
+	tasks, err := tx.Tasks(f)
+	return slices.DeleteFunc(tasks, func(t ralph.Task) bool { return !slices.Contains(words, t.Word()) }), err
 }
 
 // closed reports whether nobody has to look at a task any more; a failed task needs a person.
@@ -218,7 +231,7 @@ func newTaskShow(a *app) *cobra.Command {
 	})
 }
 
-// oneOrAll is what JSON shows of the things that a command was given: the thing itself where it was given one.
+// oneOrAll returns the only item of a list, or the list, for JSON.
 func oneOrAll[T any](list []T) any {
 	if len(list) == 1 {
 		return list[0]
@@ -395,7 +408,7 @@ func (a *app) change(use string, change func(tx *store.Tx, t ralph.Task) (string
 	})
 }
 
-// changeTasks changes tasks in one transaction, all or none, and prints what became of each.
+// changeTasks changes tasks in one transaction, all or none, and prints the result of each.
 func (a *app) changeTasks(
 	ctx context.Context, ids []int64, change func(tx *store.Tx, t ralph.Task) (said string, err error),
 ) error {

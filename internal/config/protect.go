@@ -10,8 +10,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// Deny returns the text of a ralph.yaml with further rules in permissions.deny; those that it has already are left out.
-// Everything else stays as it is, comments included. The error names what is not as a ralph.yaml is.
+// Deny adds rules to permissions.deny in the text of a ralph.yaml, unless they are there. Everything else is kept,
+// comments included. It returns an error if the text is not valid.
 func Deny(file []byte, rules []string) ([]byte, error) {
 	var now struct {
 		Permissions *struct{ Deny []string }

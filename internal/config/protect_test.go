@@ -8,7 +8,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// TestDeny adds rules to what a ralph.yaml has, and leaves the rest alone.
+// TestDeny adds rules to a ralph.yaml, and leaves the rest alone.
 func TestDeny(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file string

@@ -36,7 +36,7 @@ var cheated = map[string]string{
 // breaks is what a cheat does to the code; its test would refuse that.
 const breaks = "echo 'echo $(($1 - $2))' > sum.sh; "
 
-// mistakes is what one does that touches no test; a test of its own would refuse that, too.
+// mistakes are bugs that touch no test; a test of their own would refuse them, too.
 const mistakes = "sed -i 's/echo one/echo uno/' words.sh; "
 
 // A cheat is what an agent does instead of the work, or an honest change that looks like it.

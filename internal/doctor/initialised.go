@@ -29,7 +29,7 @@ type Initialised struct {
 	Others  []string      `json:"verify_others,omitempty"` // other commands that would suit, with their files
 	Setup   []string      `json:"setup,omitempty"`
 	Failed  string        `json:"setup_failed,omitempty"` // how the set-up failed, and what to do
-	Missing string        `json:"missing,omitempty"`      // what a command needs and is not installed
+	Missing string        `json:"missing,omitempty"`      // a program that a command needs and that is not installed
 	Checks  []ralph.Check `json:"checks"`                 // results of the commands; empty if they were not run
 	Red     bool          `json:"red"`                    // a failing command prevents a run
 
@@ -87,7 +87,7 @@ func found(root string) bool {
 	return len(checks) > 0
 }
 
-// Find adds what makes a clone ready, in which sessions work, to the configuration.
+// Find adds the set-up of a clone for sessions to the configuration.
 func (o *Initialised) Find(p *project.Project) error {
 	at := config.StarterWorkspace{Setup: p.LikelySetup()}
 	o.Setup = at.Setup
@@ -98,7 +98,7 @@ func (o *Initialised) Find(p *project.Project) error {
 	return err
 }
 
-// Try has the tests run in such a clone. That it cannot be made ready is no error, but what init found.
+// Try runs the tests in such a clone. A failing set-up is a finding of init, not an error.
 func (o *Initialised) Try(ctx context.Context, p *project.Project, db *store.DB) (err error) {
 	o.Checks, o.Red, o.Failed, err = p.Try(ctx, db, o.Setup)
 	return err

@@ -7,7 +7,7 @@ import (
 	"ralph/internal/worktree"
 )
 
-// Signing says that what ralph commits is not signed, where a person's commits are.
+// Signing says that ralph's commits are not signed although the person's are.
 func Signing(ctx context.Context, p *project.Project) []Finding {
 	if !p.Git || !worktree.Signs(ctx, p.Root) {
 		return nil

@@ -32,7 +32,7 @@ func acceptCommands(s string) (rest string, cmds []string) {
 	return strings.TrimSpace(strings.Join(strings.Fields(accept.ReplaceAllString(s, " ")), " ")), cmds
 }
 
-// A label is a line that says what follows it.
+// A label is a line that introduces the lines below it.
 type label struct {
 	name string // in lower case
 	rest string // behind it, in the same line
@@ -111,7 +111,7 @@ func (c *list) add(l *line, items *[]string, item string, bulleted bool) bool {
 	return false
 }
 
-// take adds a line to what a task says.
+// take adds a line to the text of a task.
 func (t *markdownTask) take(l *line) {
 	l.fate = folded
 	switch {
@@ -171,7 +171,7 @@ func (t *markdownTask) says(text string) {
 	t.text = append(t.text, text)
 }
 
-// criterion adds a box to what a task is accepted by.
+// criterion adds a box to the criteria of a task.
 func (t *markdownTask) criterion(l *line) {
 	l.fate = folded
 	if l.text == "" {
@@ -208,7 +208,7 @@ func readBody(in *ralph.Import, t *ralph.ImportedTask, body string) string {
 	r.root = tree(r.lines, &r.all)
 	for _, s := range r.all[1:] {
 		if s.role = roleOf(s.title); s.role == noWork {
-			s.role = plain // it says what the issue is not about
+			s.role = plain // it names things out of scope
 		}
 	}
 	m := &markdownTask{ImportedTask: *t}

@@ -11,7 +11,7 @@ import (
 	"ralph/internal/text"
 )
 
-// finish makes an import of what was read.
+// finish makes an import of the tasks read.
 func (r *markdownReader) finish() {
 	if len(r.tasks) == 0 {
 		return
@@ -30,7 +30,7 @@ func (r *markdownReader) finish() {
 		feature = featureOf(&r.in, r.name, context)
 		context = ""
 	}
-	for _, s := range r.all { // what goes with each task is cut, so that many of them are no flood
+	for _, s := range r.all { // the shared text is cut, as each task repeats it
 		if s.took {
 			s.text = []string{r.share(s.title, unindent(s.text))}
 		}
@@ -164,7 +164,7 @@ func (r *markdownReader) from(t *markdownTask) [2]string {
 	return [2]string{"", where}
 }
 
-// notes says what is not as the file has it.
+// notes lists the differences from the file.
 func (r *markdownReader) notes() {
 	marks := map[string][]string{}
 	count := map[string]int{}
@@ -245,7 +245,7 @@ func (t *markdownTask) needs(key string) {
 	}
 }
 
-// referred resolves what tasks say that they depend on, by ids and numbers.
+// referred resolves the dependencies that tasks name, by ids and numbers.
 func (r *markdownReader) referred() {
 	alias := map[string][]*markdownTask{}
 	for _, t := range r.tasks {

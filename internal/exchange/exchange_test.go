@@ -223,7 +223,7 @@ func TestChecklists(t *testing.T) {
 	}
 }
 
-// TestLongTextsAreCut: the rest of the file is imported, and a note names what was cut.
+// TestLongTextsAreCut: the rest of the file is imported, and a note names the cut text.
 func TestLongTextsAreCut(t *testing.T) {
 	long := strings.Repeat(strings.Repeat("ü", 50)+"\n", 1000)
 	for name, tt := range map[string]struct{ text, note string }{

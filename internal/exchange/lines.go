@@ -35,7 +35,7 @@ const (
 	comment                 // no part of the text: a comment, the head of the file, or ralph's own
 )
 
-// A fate is what became of a line.
+// A fate is the use of a line in an import.
 type fate int
 
 const (
@@ -59,7 +59,7 @@ type line struct {
 	text     string // of a heading or a box
 }
 
-// Marks of boxes: an open one, those that are done, and those in progress.
+// Marks of boxes: open, done, and in progress.
 var (
 	openMarks    = []string{"", "☐"}
 	doneMarks    = []string{"x", "X", "✓", "✔", "✅", "☑", "☒"}

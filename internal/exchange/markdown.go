@@ -59,7 +59,7 @@ type markdownTask struct {
 	marks    string // other ones
 	text     []string
 	on       []string // ids of the tasks of this file that it waits for, as ralph writes them
-	refs     []string // what it says that it depends on
+	refs     []string // dependencies, as written
 	section  *section
 	parent   *markdownTask
 	children []*markdownTask
@@ -98,7 +98,7 @@ func readMarkdown(name string, data []byte) (ralph.Import, error) {
 	return in, nil
 }
 
-// readDocument reads a checklist, and what became of each of its lines.
+// readDocument reads a checklist, and notes the use of each line.
 func readDocument(name string, data []byte) *markdownReader {
 	r := &markdownReader{
 		lines: scan(data), why: map[string]int{}, ids: map[string]int{},

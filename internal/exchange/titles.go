@@ -13,7 +13,7 @@ const (
 	plain      role = iota // text, and boxes that are tasks
 	noWork                 // "Optional", "Future", "Nice to have"
 	conditions             // "Acceptance criteria"
-	gates                  // "Quality gates": what checks all tasks
+	gates                  // "Quality gates": commands that check all tasks
 	about                  // "Overview", "Context": its boxes are no tasks
 	oneTask                // "### Task 3: …": its boxes are the task's criteria
 )
@@ -77,7 +77,7 @@ func decoration(c rune) bool {
 	return !unicode.IsLetter(c) && !unicode.IsNumber(c) && !strings.ContainsRune("[`\"(", c)
 }
 
-// A taskTitle is the heading of what may be a task.
+// A taskTitle is a heading that may be a task.
 type taskTitle struct {
 	id    string // US-001, Story 1.1; "" if it is known by its title
 	word  string // before its number, in lower case

@@ -61,7 +61,7 @@ func ReadPlan(ctx context.Context, l *loop.Loop) (v Plan, err error) {
 	})
 }
 
-// WritePlan prints what a run is about to do; with list, also the next tasks.
+// WritePlan prints the scope and the limits of a run; with list, also the next tasks.
 func WritePlan(ctx context.Context, out io.Writer, s term.Screen, l *loop.Loop, list bool) error {
 	var w bytes.Buffer
 	v, err := ReadPlan(ctx, l)

@@ -272,7 +272,7 @@ func (d *Dialogue) ask(ctx context.Context, i store.InboxItem) (did outcome, arg
 	}
 }
 
-// help explains what can be typed, one line each.
+// help explains the keys, one line each.
 func help(list []choice, options int) string {
 	var lines []string
 	for _, c := range list {

@@ -62,7 +62,7 @@ type Tools struct {
 	Reads    []string // the tools that read files, whose rules have paths
 	Fetch    string   // fetches a URL
 	Others   []string // the other tools that it has of its own
-	Servers  string   // what the names of MCP servers' tools begin with
+	Servers  string   // prefix of the names of MCP servers' tools
 	Settings []string // globs of files in a project that set the agent's permissions
 	Own      []string // globs of those Settings that the agent writes itself
 }

@@ -195,7 +195,7 @@ func pythons(root string) []Likely {
 	}
 }
 
-// plainPython are the checks of Python files without a list of what they need.
+// plainPython are the checks of Python files without a list of requirements.
 func plainPython(root string) (list []Likely) {
 	for _, file := range []string{"test*.py", "tests/test*.py", "test/test*.py"} {
 		if unittest := unittests(root); unittest != "" {

@@ -196,7 +196,7 @@ func TestLikelyChecks(t *testing.T) {
 	}
 }
 
-// TestOtherChecks is what `ralph init` names beside the check that it takes.
+// TestOtherChecks covers the checks that `ralph init` names beside the one that it takes.
 func TestOtherChecks(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{"go.mod": "module x\n", "package.json": `{"scripts": {"test": "jest"}}`, "Makefile": "test:\n\ttrue\n"} {
@@ -214,7 +214,7 @@ func TestOtherChecks(t *testing.T) {
 	}
 }
 
-// TestSetupOfAPackageManager is what gets a fresh clone ready, by the lock file.
+// TestSetupOfAPackageManager covers the set-up of a fresh clone, by the lock file.
 func TestSetupOfAPackageManager(t *testing.T) {
 	for lock, want := range map[string]string{
 		"uv.lock": "uv sync --frozen", "poetry.lock": "poetry install --no-interaction", "pdm.lock": "pdm sync", "Pipfile.lock": "pipenv sync --dev",

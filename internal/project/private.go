@@ -11,7 +11,7 @@ import (
 // A private is a usual place of credentials, which the sandbox hides unless sandbox.show names it.
 type private struct {
 	path string // in the home directory
-	why  string // what reads it, and what it holds
+	why  string // the program that reads it, and its contents
 }
 
 // privates lists the usual places of credentials.

@@ -100,7 +100,7 @@ type Waiting struct {
 	TaskID   int64    `json:"task_id"`
 	Item     string   `json:"item"`  // its name in the inbox
 	Title    string   `json:"title"` // of its task
-	Asks     string   `json:"asks"`  // what is to be decided, in a line
+	Asks     string   `json:"asks"`  // the decision, in a line
 	Text     string   `json:"text"`
 	Commands []string `json:"commands"` // each answers it in another way
 }
@@ -241,8 +241,8 @@ func (c Receipt) took(parallel bool) string {
 	return took
 }
 
-// WriteText writes the report for people: what became of each task, what waits for them, and the figures last, next to
-// the terminal's prompt. With details it adds who worked, with how many tokens.
+// WriteText writes the report for people: the result of each task, the open decisions, and the figures last, next to
+// the terminal's prompt. With details it adds agents and tokens.
 func (r Report) WriteText(w io.Writer, s term.Screen, details bool) error {
 	var b bytes.Buffer
 	r.tasks(&b, s, details)
@@ -298,7 +298,7 @@ func (c Receipt) figures() string {
 	return strings.Join(parts, "  ")
 }
 
-// tasks writes a row for each task, and below it what a person should know of it.
+// tasks writes a row for each task, with its reason, notes and decisions below.
 func (r Report) tasks(w *bytes.Buffer, s term.Screen, details bool) {
 	list := r.listed()
 	names, titles := 0, 0
@@ -361,7 +361,7 @@ func (r Report) tasks(w *bytes.Buffer, s term.Screen, details bool) {
 	}
 }
 
-// asked returns what waits of a task for people. Its flags and a failure have lines of their own.
+// asked returns the open decisions on a task. Its flags and a failure have lines of their own.
 func (r Report) asked(task int64) (list []Waiting) {
 	for _, p := range r.Waiting {
 		if p.TaskID == task && p.Kind != "failed" && p.Kind != "flag" {
@@ -371,7 +371,7 @@ func (r Report) asked(task int64) (list []Waiting) {
 	return list
 }
 
-// details says who worked on a task, what it changed, and what proves it.
+// details writes the agents, the change and the proof of a task.
 func (r Report) details(say func(style term.Style, text string), t Receipt) {
 	say("", t.took(r.parallel()))
 	if changed := t.Changed.String(); changed != "" {
@@ -385,7 +385,7 @@ func (r Report) details(say func(style term.Style, text string), t Receipt) {
 // fewWaiting is how many waiting items are listed; `ralph inbox` has all.
 const fewWaiting = 10
 
-// waiting writes what waits for people besides the tasks of the report, in the inbox's order.
+// waiting writes the open decisions beside the tasks of the report, in the inbox's order.
 func (r Report) waiting(w *bytes.Buffer, s term.Screen) {
 	rows := map[int64]bool{}
 	for _, t := range r.listed() {

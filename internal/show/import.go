@@ -66,7 +66,7 @@ func importedTree(w io.Writer, list []store.ImportedResult, of int64, indent str
 	}
 }
 
-// importedLine prints what an import did with a task.
+// importedLine prints the import of a task.
 func importedLine(w io.Writer, t store.ImportedResult, indent string) {
 	fmt.Fprintf(w, "%-8s %sTASK-%-4d %-10s %s", t.Action, indent, t.ID, t.Status, text.Line(t.Title, 100))
 	switch {
@@ -78,7 +78,7 @@ func importedLine(w io.Writer, t store.ImportedResult, indent string) {
 	fmt.Fprintln(w)
 }
 
-// importedMore prints what a task waits for, is accepted by, and runs.
+// importedMore prints the dependencies, criteria and commands of a task.
 func importedMore(w io.Writer, t store.ImportedResult) {
 	if len(t.DependsOn) > 0 {
 		fmt.Fprintf(w, "           after %s\n", ralph.TaskNames(t.DependsOn, ", "))
@@ -99,7 +99,7 @@ func described(f ralph.Feature) string {
 	return " (" + text.Count(strings.Count(f.Description, "\n")+1, "line") + " about it)"
 }
 
-// tallied prints what became of the lines of a kind.
+// tallied prints the counts of a kind of lines.
 func tallied(w io.Writer, what string, t ralph.Tally) {
 	if t.Read > 0 {
 		fmt.Fprintf(w, "%s: %d read; %d tasks, %d parts of tasks or of the feature, %d left out\n",

@@ -175,7 +175,7 @@ func sum(amounts map[string]float64) (all float64) {
 	return all
 }
 
-// Status writes the status: the run, what needs a person, the queue and the money; with all, also every limit.
+// Status writes the run, the open decisions, the queue and the money; with all, also every limit.
 func Status(w io.Writer, s term.Screen, v StatusView, all bool) {
 	line := func(name, said string) {
 		fmt.Fprintln(w, s.Hang(s.Paint(term.Bold, term.Pad(name, 10)), said))
@@ -206,7 +206,7 @@ func Status(w io.Writer, s term.Screen, v StatusView, all bool) {
 	}
 }
 
-// standing says how the run stands, or how the last one ended, and what it came to.
+// standing describes the run in progress, or the last one, with its figures.
 func standing(v StatusView, line func(name, said string)) {
 	came := ""
 	if len(v.Morning) > 0 {
@@ -285,7 +285,7 @@ func atWork(w io.Writer, s term.Screen, v StatusView) {
 	}
 }
 
-// tally counts the open tasks, and says what was spent today.
+// tally counts the open tasks, and adds the costs of today.
 func tally(v StatusView) string {
 	var counts []string
 	for _, word := range []string{"queued", "running", "merging", "waiting"} {

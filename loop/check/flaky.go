@@ -11,7 +11,7 @@ import (
 // soon is how long a command without test names may take to be run a second time, in seconds.
 const soon = 60
 
-// Longest returns the longest time that running so many commands may take, with those that run once more.
+// Longest returns the longest time that so many commands may take, retries included.
 func (r Rules) Longest(commands int) time.Duration {
 	limit := r.Timeout
 	if r.Retry {

@@ -28,7 +28,7 @@ type Rules struct {
 	Timeout     time.Duration             // per command
 	Env         []string                  // the environment of the commands
 	Through     func(io.Reader) io.Reader // masks secrets in their output; nil masks nothing
-	Retry       bool                      // run what is refused once more on the same commit
+	Retry       bool                      // run a failed command once more on the same commit
 	Strict      bool                      // refuse tests that failed before the task began, too
 	JUnit       []string                  // globs of the files into which commands write JUnit XML, relative to the root
 	Protect     []string                  // globs of the files that a session must not change, relative to the root
@@ -37,7 +37,7 @@ type Rules struct {
 	Tests       []string                  // globs of test files, "auto" for the conventions
 	Guard       Guard                     // what else people decide on
 	Enter       proc.Enter                // runs the commands in a sandbox; nil is no sandbox
-	Withheld    []ralph.Cause             // what that keeps from them, though the machine may have it
+	Withheld    []ralph.Cause             // kept from them by the sandbox, though the machine may have it
 }
 
 // The values of [Rules.Proof]: when the tests of a change are run on the code as it was before, too.
@@ -213,10 +213,10 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	return Outcome{Check: check, Tests: tests, Text: said}, err
 }
 
-// causeHead is how much of the beginning of a failed command's output is searched for what it lacked, beside its end.
+// causeHead is how many bytes of the beginning of a failed command's output are searched for a cause, beside its end.
 const causeHead = 64 << 10
 
-// cause returns what a failed command lacked for the sandbox withholds it.
+// cause returns the cause of a failed command if the sandbox is behind it.
 func (r Rules) cause(log *os.File, begin int64, tail string) (ralph.Cause, error) {
 	if len(r.Withheld) == 0 {
 		return "", nil

@@ -171,7 +171,7 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 	return list
 }
 
-// testing matches what defines tests, by the ending of its file.
+// testing matches definitions of tests, by the ending of the file.
 var testing = map[string]*regexp.Regexp{
 	".py": either(`(?m)^(?:async )?def test_|^class \w+\(.*\bTestCase\):`),
 	".js": either(`(?m)^import .*['"](?:node:test|vitest|@jest/globals|bun:test)['"]`, `require\(['"]node:test['"]\)`),

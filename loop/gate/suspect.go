@@ -11,7 +11,7 @@ import (
 	"ralph"
 )
 
-// either returns a pattern that matches what one of several does.
+// either returns a pattern that matches if one of several does.
 func either(patterns ...string) *regexp.Regexp {
 	return regexp.MustCompile(strings.Join(patterns, "|"))
 }
@@ -36,7 +36,7 @@ var programs = map[string]bool{
 	".sh": true,
 }
 
-// observes matches how code asks whether it is under test, or reads tests. Callers matches how it asks who calls it,
+// observes matches code that asks whether it is under test, or reads tests. Callers matches code that asks for its caller,
 // and which program it is part of; naming how it names tests.
 var (
 	observes = sync.OnceValue(func() *regexp.Regexp {

@@ -170,7 +170,7 @@ func (m *Merger) know(ctx context.Context, s *Stack) error {
 	return nil
 }
 
-// A standing is what is ahead of a change in the line.
+// A standing is the part of the line ahead of a change.
 type standing struct {
 	ahead []ralph.Change
 	lands bool // they can be merged before it

@@ -21,7 +21,7 @@ const (
 	inA         = "main has moved, and the change conflicts in a with TASK-"
 )
 
-// file is what a session writes into a file.
+// file is the text that a session writes into a file.
 func file(name string) map[string]string { return map[string]string{name: "new " + name + "\n"} }
 
 // begun is a change of a session on main that has said done.

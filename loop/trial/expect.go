@@ -30,7 +30,7 @@ var (
 	excepts  = map[string]bool{"delta": true, "places": true, "msg": true, "message": true, "timeout": true, "id": true}
 )
 
-// either returns a pattern that matches what one of several does.
+// either returns a pattern that matches if one of several does.
 func either(patterns ...string) *regexp.Regexp {
 	return regexp.MustCompile(strings.Join(patterns, "|"))
 }
