@@ -251,7 +251,7 @@ func (o *runOptions) loop(
 		return nil, err
 	}
 	if cmd.Flags().Changed("model") && len(strings.Fields(o.model)) != 1 {
-		return nil, usage(&ralph.FieldError{Field: fmt.Sprintf("--model %q", o.model), Problem: "must be the name of a model"})
+		return nil, usage(fmt.Errorf("--model %q must be the name of a model", o.model))
 	}
 	l.Models.Flag, l.Agents.Flag, l.NoWait = o.model, o.agent, o.noWait
 	if o.bystanders, err = bystander.New(p, db); err != nil {

@@ -89,17 +89,17 @@ type Dialogue struct {
 	Change func(ctx context.Context, i store.InboxItem) error // shows the lines that are decided on, if any
 	Do     func(ctx context.Context, args []string) error     // runs a ralph command
 
-	passed map[string]bool // items that are decided, or left for later
-
 	mu      sync.Mutex
-	pending *decided // that can be taken back
+	passed  map[string]bool  // items that are decided, or left for later
+	pending *pendingDecision // the decision that can be taken back
+	decided int              // decisions, but for those that were taken back or failed
 }
 
 // regret is how long a decision can be taken back.
 const regret = 10 * time.Second
 
-// A decided item is one whose command has not run yet.
-type decided struct {
+// A pendingDecision is one whose command has not run yet.
+type pendingDecision struct {
 	item store.InboxItem
 	args []string
 	at   *time.Timer
@@ -108,55 +108,63 @@ type decided struct {
 // Run asks about every item. Decisions are carried out by the corresponding commands, once they cannot be taken back.
 func (d *Dialogue) Run(ctx context.Context) error {
 	d.passed = map[string]bool{}
-	count, later := 0, 0
+	defer d.flush(ctx) // however it ends, a decision is not lost
+	later, left := 0, 0
 	for {
 		inbox, err := d.Inbox(ctx)
 		if err != nil {
 			return err
 		}
-		item, left := d.next(inbox)
-		if item == nil {
-			held := d.held()
-			if !d.flush(ctx) {
-				count-- // it is asked about again
-			}
-			if held {
-				continue // of a plan something may be left
-			}
-			break
+		var item *store.InboxItem
+		var did outcome
+		if item, left = d.next(inbox); item != nil {
+			did, err = d.decide(ctx, *item, left)
+		} else if did = leave; d.held() {
+			did, err = d.last()
 		}
-		fmt.Fprintf(d.Out, "\n(%d left)\n", left)
-		Item(d.Out, d.Screen, *item, true)
-		if err := d.Change(ctx, *item); err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		did, args, err := d.ask(ctx, *item)
-		if err != nil {
-			return err
-		}
-		switch did {
-		case leave:
+		case did == leave:
 			d.flush(ctx)
-			_, err := fmt.Fprintf(d.Out, "\n%s, %d left for later\n", text.Count(count, "decision"), later+left)
+			_, err := fmt.Fprintf(d.Out, "\n%s, %d left for later\n", text.Count(d.decided, "decision"), later+left)
 			return err
-		case back:
-			if d.takeBack() {
-				count--
-			}
-			continue
-		case postpone:
+		case did == back:
+			d.takeBack()
+		case did == postpone:
 			later++
-		case decide:
-			if !d.flush(ctx) {
-				count--
-			}
-			count++
-			d.hold(ctx, *item, args)
+			d.pass(*item)
 		}
-		d.pass(*item)
 	}
-	_, err := fmt.Fprintf(d.Out, "\n%s, %d left for later\n", text.Count(count, "decision"), later)
-	return err
+}
+
+// decide asks about one item, the first of those that are left, and holds the decision.
+func (d *Dialogue) decide(ctx context.Context, i store.InboxItem, left int) (did outcome, err error) {
+	fmt.Fprintf(d.Out, "\n(%d left)\n", left)
+	Item(d.Out, d.Screen, i, true)
+	if err := d.Change(ctx, i); err != nil {
+		return leave, err
+	}
+	did, args, err := d.ask(ctx, i)
+	if err != nil || did != decided {
+		return did, err
+	}
+	d.flush(ctx)
+	d.hold(ctx, i, args)
+	if i.Kind == "plan" { // something may be left of it
+		d.flush(ctx)
+	}
+	return did, nil
+}
+
+// last asks whether the last decision stays. The first Enter carries it out.
+func (d *Dialogue) last() (outcome, error) {
+	fmt.Fprint(d.Out, "\nNothing else waits. Enter carries out the last decision, b takes it back > ")
+	typed, _, err := d.line()
+	if typed == "b" {
+		return back, err
+	}
+	return leave, err
 }
 
 // What a person does about an item.
@@ -164,7 +172,7 @@ type outcome int
 
 const (
 	postpone outcome = iota // leave it for later
-	decide
+	decided
 	back  // take the last decision back
 	leave // end
 )
@@ -180,40 +188,43 @@ func (d *Dialogue) pass(i store.InboxItem) {
 func (d *Dialogue) hold(ctx context.Context, i store.InboxItem, args []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pending = &decided{item: i, args: args}
+	d.pending = &pendingDecision{item: i, args: args}
 	d.pending.at = time.AfterFunc(regret, func() { d.flush(ctx) })
-	fmt.Fprintf(d.Out, "  b takes this back, for %s\n", text.Span(regret.Seconds()))
+	d.passed[keyOf(i)] = true
+	d.decided++
+	if i.Kind != "plan" {
+		fmt.Fprintf(d.Out, "  b takes this back, for %s\n", text.Span(regret.Seconds()))
+	}
 }
 
-// takeBack drops the decision that has not been carried out; false if there is none.
-func (d *Dialogue) takeBack() bool {
+// takeBack drops the decision that has not been carried out, if there is one: its item is asked about again.
+func (d *Dialogue) takeBack() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.pending == nil {
 		fmt.Fprintln(d.Out, "  nothing can be taken back any more")
-		return false
+		return
 	}
 	d.pending.at.Stop()
 	d.passed[keyOf(d.pending.item)] = false
 	d.pending = nil
-	return true
+	d.decided--
 }
 
-// flush carries out the decision that has been held; false if that failed, and its item is asked about again.
-func (d *Dialogue) flush(ctx context.Context) bool {
+// flush carries out the decision that has been held. If that fails, its item is asked about again.
+func (d *Dialogue) flush(ctx context.Context) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.pending
 	if d.pending = nil; p == nil {
-		return true
+		return
 	}
 	p.at.Stop()
 	d.passed[keyOf(p.item)] = false
-	err := d.Do(ctx, p.args)
-	if err != nil {
+	if err := d.Do(ctx, p.args); err != nil {
 		fmt.Fprintf(d.Out, "  %s: %s\n", p.item.Item, text.Line(advice.Explain(err), 500))
+		d.decided--
 	}
-	return err == nil
 }
 
 // held reports whether a decision can be taken back.
@@ -264,7 +275,7 @@ func (d *Dialogue) ask(ctx context.Context, i store.InboxItem) (did outcome, arg
 		case err == nil && (args[1] == "list" || args[0] == "inbox"): // it shows something
 			err = d.Do(ctx, args)
 		case err == nil:
-			return decide, args, nil
+			return decided, args, nil
 		}
 		if err != nil {
 			fmt.Fprintf(d.Out, "  %s\n", text.Line(advice.Explain(err), 500))

@@ -36,8 +36,8 @@ func (v Verdict) And(o Verdict) Verdict {
 }
 
 // Judge compares rounds. Plain is the result of the commands on the target as it is: a test that failed there is not
-// judged. A test is neutralised if a mutant fails on the target and no mutant fails with the candidate; so is a command.
-// An assertion that accepts several values is not: with one of them changed it fails with the candidate that returns it.
+// judged. A test or a command is neutralised if a mutant fails on the target and no mutant fails with the candidate.
+// An assertion that accepts several values is not: one of its mutants fails with the candidate.
 func Judge(plain []gate.Run, rounds []Round) (v Verdict) {
 	if len(rounds) == 0 {
 		return v

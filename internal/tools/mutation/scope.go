@@ -37,7 +37,8 @@ var scope = []target{
 	}, judges: []string{"loop", "loop/order"}},
 	{files: "loop/merging/step.go", judges: []string{"loop/merging"}}, // what is done next with what is queued
 	{files: "store/change.go", functions: []string{ // from which state to which
-		`Tx\.(SetChange|BeginMove|Requeue|BeginAfter|QueuedChanges|JoinLine|LeaveLine|AddChange|MergesAlone|withdraw|leaveQueue|readmit|dropOpen)`,
+		`Tx\.(SetChange|BeginMove|Requeue|BeginAfter|QueuedChanges|JoinLine|LeaveLine|AddChange|MergesAlone)`,
+		`Tx\.(withdraw|leaveQueue|readmit|dropOpen)`,
 	}, judges: []string{"store"}},
 	{files: "store/decide.go", judges: []string{"store"}},
 	{files: "internal/permission/guards.go", judges: []string{"internal/permission"}},
