@@ -36,7 +36,7 @@ var programs = map[string]bool{
 	".sh": true,
 }
 
-// observes matches code that asks whether it is under test, or reads tests. Callers matches code that asks who calls it,
+// observes matches code that asks whether it is tested, or reads tests. Callers matches code that asks who calls it,
 // and which program it is part of; naming how it names tests.
 var (
 	observes = sync.OnceValue(func() *regexp.Regexp {
