@@ -392,9 +392,9 @@ func (tx *Tx) CompleteChange(c ralph.Change, run int64, into, behind string) err
 	if c.Undo != "" {
 		return tx.move(t, c.Undo, ralph.Merger, c.Reason)
 	}
-	why := fmt.Sprintf("merged into %s as %.10s; %s", into, c.To, t.StatusReason)
+	why := fmt.Sprintf("merged into %s as %s; %s", into, ralph.ShortID(c.To), t.StatusReason)
 	if behind != "" {
-		why = fmt.Sprintf("passed as %.10s, not on %s at once: %s; %s", c.To, into, behind, t.StatusReason)
+		why = fmt.Sprintf("passed as %s, not on %s at once: %s; %s", ralph.ShortID(c.To), into, behind, t.StatusReason)
 	}
 	return tx.move(t, ralph.Completed, ralph.Merger, why)
 }

@@ -97,7 +97,7 @@ func (d *damagedProject) start() hanging {
 	})
 	waitFor(d.t, func() (working bool) {
 		out, _ = d.command("status").CombinedOutput() // its output says whether it has failed
-		return strings.Contains(string(out), "on TASK")
+		return strings.Contains(string(out), "working")
 	})
 	return hanging{cmd, said}
 }

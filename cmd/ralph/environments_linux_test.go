@@ -130,7 +130,7 @@ func TestOutOfReach(t *testing.T) {
 			run("ralph", "task", "add", "Try", "--verify", "test -f made.txt && ! cat ~/.ssh/id && ! cat ~/.claude/projects/-other/* && touch ~/new")
 			run("sh", "-c", "mkdir -p ~/.local/state/ralph/*/workspaces/2/tree && echo theirs > ~/.local/state/ralph/*/workspaces/2/tree/theirs")
 			said := run("ralph", "run")
-			if !regexp.MustCompile("(?m)^sandbox: "+want).MatchString(said) || !strings.Contains(said, "TASK-1 merged into main") {
+			if !regexp.MustCompile(" · sandbox: "+want).MatchString(said) || !strings.Contains(said, "TASK-1 merged into main") {
 				t.Fatalf("want the sandbox %s:\n%s", want, said)
 			}
 			text, err := os.ReadFile(filepath.Join(dir, "made.txt"))

@@ -219,13 +219,13 @@ func (e environment) playHostiles(t *testing.T, mode string, all ...hostile) {
 	if slices.ContainsFunc(all, func(h hostile) bool { return h.task == ralph.Failed }) {
 		status = 3
 	}
-	for _, want := range []string{"\nsandbox: " + e.want, fmt.Sprintf("\nstatus %d\n", status)} {
+	for _, want := range []string{" · sandbox: " + e.want, fmt.Sprintf("\nstatus %d\n", status)} {
 		if !strings.Contains("\n"+said, want) {
 			t.Errorf("%q is not in\n%s", want, said)
 		}
 	}
 	list := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^TASK-(\d+) +(\S+) `).FindAllStringSubmatch(run("ralph", "task", "list", "--all"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^TASK-(\d+) +(needs you|\S+) `).FindAllStringSubmatch(run("ralph", "task", "list", "--all"), -1) {
 		list[m[1]] = m[2]
 	}
 	files := strings.Fields(run("git", "ls-tree", "-r", "--name-only", "main"))
@@ -235,8 +235,8 @@ func (e environment) playHostiles(t *testing.T, mode string, all ...hostile) {
 		if got := h.told(said, task); !strings.Contains(got, h.sentence) {
 			t.Errorf("%s %s: want %q of it, and it says\n%s", h.id, h.name, h.sentence, got)
 		}
-		if got := list[strconv.Itoa(task)]; got != string(h.task) {
-			t.Errorf("%s %s: it is %q, want %q", h.id, h.name, got, h.task)
+		if got := list[strconv.Itoa(task)]; got != h.task.Group() {
+			t.Errorf("%s %s: it is %q, want %q", h.id, h.name, got, h.task.Group())
 		}
 		if n := strings.Count(said, fmt.Sprintf("▶ TASK-%d ", task)); n != 1 {
 			t.Errorf("%s %s: it had %d sessions", h.id, h.name, n)

@@ -51,7 +51,7 @@ func TestRealFirstTask(t *testing.T) {
 			s.has(s.run(0, "init"), "agent       "+name+" works, the only one in PATH")
 			s.has(s.run(0, "run", "Make it", "--verify", "test -f hi.txt"), "merged")
 			s.has(s.run(0, "task", "show", "1"), of.by, "cost unknown: 3750 tokens")
-			s.has(s.run(0, "report"), of.by, "cost unknown: 3750 tokens")
+			s.has(s.run(0, "report", "-v"), of.by, "cost unknown: 3750 tokens")
 			s.has(s.run(0, "report", "--json"), `"agent": "`+name+`"`, `"cost_known": false`)
 		})
 	}

@@ -142,7 +142,7 @@ func TestRealAgentKilled(t *testing.T) {
 		_, wait := s.start("run")
 		waitFor(t, func() bool { return len(s.api.Requests()) == 2 })
 		killAgents(t, s.workspace())
-		s.has(wait(0), "was killed by SIGKILL", "TASK-1 merging: done and verified", "2 sessions  ")
+		s.has(wait(0), "was killed by SIGKILL", "TASK-1 merging: done and verified", "(attempt 2")
 		wantGone(t, escape)
 		sessions := s.run(0, "session", "list", "--json")
 		s.has(sessions, `"ending": "lost"`)
@@ -216,8 +216,8 @@ func TestRealProseIsNoSignal(t *testing.T) {
 		s := newStage(t, turns(bash("echo '"+prose+"'"), messagesapi.Turn{Text: prose}))
 		s.run(0, "task", "add", "Talk")
 		out := s.run(3, "run", "--no-wait")
-		s.has(out, "stuck 3 times", "3 sessions, ")
-		if strings.Contains(out, "waiting until") || strings.Contains(out, "completed") {
+		s.has(out, "stuck 3 times", "  3 sessions  ")
+		if strings.Contains(out, "waiting until") || strings.Contains(out, "⇢") {
 			t.Errorf("prose was believed:\n%s", out)
 		}
 	}, "claude")

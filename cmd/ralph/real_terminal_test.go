@@ -181,9 +181,9 @@ func TestRealSessionGoesOnInATerminal(t *testing.T) {
 		waitFor(t, func() bool { return screen.shows("MERGED") })
 		waitFor(t, func() bool {
 			_, err := screen.WriteString("\x03") // until it has ended
-			return err != nil || screen.shows("TASK-1 is completed")
+			return err != nil || screen.shows("TASK-1 is merged")
 		})
-		s.has(s.run(0, "task", "show", "1"), "completed", "merged into main")
+		s.has(s.run(0, "task", "show", "1"), "merged into main")
 		s.has(s.git("ls-tree", "--name-only", "main"), "half.txt", "made.txt")
 	}, "claude", "codex")
 }
