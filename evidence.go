@@ -15,8 +15,10 @@ type Evidence struct {
 	// nested repositories, such as submodules, at commits that their remotes lack, and why
 	Within []string `json:"within,omitempty"`
 	// what is in no candidate, as git does not take it or ralph does not let it
-	Untaken     []Untaken `json:"untaken,omitempty"`
-	Uncontained bool      `json:"uncontained,omitempty"` // the agent was started by somebody else, outside of any sandbox
+	Untaken []Untaken `json:"untaken,omitempty"`
+	// what tools left behind and the candidate leaves out: files, and folders with a slash at the end
+	Debris      []string `json:"debris,omitempty"`
+	Uncontained bool     `json:"uncontained,omitempty"` // the agent was started by somebody else, outside of any sandbox
 
 	Hidden []string `json:"hidden,omitempty"` // titles of the checks that it did not see and that failed
 	Blind  []string `json:"blind,omitempty"`  // titles of checks that pass with any expectation

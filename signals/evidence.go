@@ -121,6 +121,9 @@ func notes(f Facts) []string {
 			list = append(list, "reviewed and "+r.String())
 		}
 	}
+	if len(e.Debris) > 0 {
+		add("left out: %s", FileList(e.Debris))
+	}
 	if len(e.Killed) > 0 {
 		add("killed: %s", commandList(e.Killed))
 	}

@@ -15,6 +15,7 @@ const (
 	ReplyAside     Reply = "aside"     // that all commits are on branches that are not verified
 	ReplyUnchanged Reply = "unchanged" // that nothing changed, and that all commands passed before
 	ReplyFlags     Reply = "flags"     // that blocking flags are open
+	ReplyDebris    Reply = "debris"    // that the change leaves out what tools left behind
 	ReplyElsewhere Reply = "elsewhere" // that nothing changed in a worker's folder
 	ReplyConfirm   Reply = "confirm"   // that nothing changed, and that no command checks it
 	ReplyComment   Reply = "comment"   // nothing of ralph's: a person's comment is on its way
@@ -72,6 +73,8 @@ func toDone(f Facts, done Done) Reply {
 		return ReplyUnchanged
 	case len(OpenFlags(f.Said, f.OpenFlags, done)) > 0 && f.told(ReplyFlags) == 0:
 		return ReplyFlags
+	case len(f.Evidence.Debris) > 0 && f.told(ReplyDebris) == 0:
+		return ReplyDebris
 	case !f.nothing() || asked:
 		return ""
 	case f.Worker && f.Cloned: // it may have worked elsewhere

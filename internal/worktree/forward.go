@@ -182,6 +182,9 @@ func (t *Tree) FastForward(ctx context.Context, commit string) (refused string, 
 		if merr == nil && !mended && !again {
 			mended, merr = t.refreshUnedited(ctx, head, files)
 		}
+		if merr == nil && !mended && !again {
+			mended, merr = t.removeDebris(ctx, head, files)
+		}
 		if merr != nil || !mended && !killed || again {
 			return refusal(err, own), merr
 		}

@@ -172,3 +172,22 @@ func TestAFastForwardThatWasLeftHalfDoneIsFinished(t *testing.T) {
 		})
 	}
 }
+
+// TestDebrisIsNotInTheWay: untracked files that a tool makes again give way to those of a commit. Others do not, nor
+// does anything beside them.
+func TestDebrisIsNotInTheWay(t *testing.T) {
+	for also, refused := range map[string]string{
+		"": "", "notes~": "you have untracked files in the way: __pycache__/a.pyc, notes~ (move or commit them first)",
+	} {
+		_, dir, _, _ := repository(t)
+		sh(t, dir, "git checkout -q -b theirs; mkdir __pycache__; echo theirs | tee __pycache__/a.pyc "+also+" >/dev/null; git add -Af; git commit -qm x; "+
+			"git checkout -q main; mkdir -p __pycache__; echo mine | tee __pycache__/a.pyc "+also+" >/dev/null")
+		got, err := open(t, dir).FastForward(t.Context(), strings.TrimSpace(sh(t, dir, "git rev-parse theirs")))
+		if err != nil || got != refused {
+			t.Errorf("refused %q, %v, want %q", got, err, refused)
+		}
+		if is, want := sh(t, dir, "cat __pycache__/*"), map[bool]string{true: "theirs\n", false: "mine\n"}[refused == ""]; is != want {
+			t.Errorf("the bytecode is %q, want %q", is, want)
+		}
+	}
+}

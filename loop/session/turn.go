@@ -154,6 +154,11 @@ func (s *Session) carries(f *finding) bool {
 	return s.Workspace.Clone != nil && f.made.Head != f.made.Base
 }
 
+// onlyDebris reports whether debris is all that is new in the workspace.
+func (s *Session) onlyDebris(f *finding) bool {
+	return len(f.evidence.Debris) > 0 && f.made.Head == s.reference.Head
+}
+
 // testLines returns the lines in which a change differs from the target in what decides on it.
 func (s *Session) testLines(ctx context.Context, f *finding) (string, error) {
 	g := f.evidence.Gate

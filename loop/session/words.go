@@ -47,6 +47,16 @@ var replies = map[signals.Reply]func(reply) string{
 			"does not hold, call the done tool again with `flags_answered`, which says how or why. Otherwise call partial: " +
 			"a person answers the flag.\n"
 	},
+	signals.ReplyDebris: func(r reply) string {
+		names := r.found.evidence.Debris
+		more := ""
+		if n := len(names) - debrisNamed; n > 0 {
+			names, more = names[:debrisNamed], fmt.Sprintf("\n- and %d more", n)
+		}
+		return "Your change passes. It leaves out these files, which tools leave behind and no commit needs:\n\n- " +
+			strings.Join(names, "\n- ") + more + "\n\nRemove them, or add them to .gitignore. Then call the done tool " +
+			"again. If the task asks for one of them, call stuck: a person can add it to the task's files."
+	},
 	signals.ReplyElsewhere: func(r reply) string {
 		return "You signalled done, but nothing has changed in your folder since this session began:\n\n" +
 			r.folder + "\n\n" +
@@ -75,6 +85,9 @@ var replies = map[signals.Reply]func(reply) string{
 			r.tools.Tool(ralph.PlanDoneTool), r.tools.Tool(ralph.PlanAskTool))
 	},
 }
+
+// debrisNamed is the most left-out files that a reply names.
+const debrisNamed = 20
 
 // words returns a reply as its agent is told it.
 func (r reply) words() string { return replies[r.kind](r) + killedBefore(r.killed) }

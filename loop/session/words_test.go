@@ -18,7 +18,8 @@ func TestWhatAgentsAreToldAtTheEndOfATurn(t *testing.T) {
 		moved: true, conflict: "main has moved",
 		merged: []ralph.Check{{Command: "make test", Exit: 2, Tail: "FAIL TestB"}},
 		evidence: ralph.Evidence{
-			Aside: []ralph.Aside{{Branch: "fix", Commits: 2}},
+			Aside:  []ralph.Aside{{Branch: "fix", Commits: 2}},
+			Debris: []string{"__pycache__/", "a.py~"},
 			Gate: ralph.Gate{
 				Weakened: []ralph.Weakening{{Test: "TestA", Command: "make test", Kind: ralph.TestLost, Why: "it is gone"}},
 				Trial:    ralph.Trial{Neutralised: []string{"TestC", "`make test`"}},

@@ -27,8 +27,8 @@ func (s *Session) candidate(ctx context.Context, f *finding) error {
 	take := func() (err error) {
 		limited, cancel := worktree.Limited(ctx)
 		defer cancel()
-		f.at, f.made, err = s.Workspace.Candidate(limited, ref, message)
-		f.evidence.Untaken = f.at.Untaken
+		f.at, f.made, err = s.Workspace.Candidate(limited, ref, message, s.Task.Files...)
+		f.evidence.Untaken, f.evidence.Debris = f.at.Untaken, f.at.Debris
 		return err
 	}
 	known := ""

@@ -26,8 +26,8 @@ func TestWhatIsTakenFromAWorkspace(t *testing.T) {
 		{"a file that is too large", "echo a > a; truncate -s 40G big.bin", "big.bin has 40.0 GiB", "rm big.bin", ".gitignore a kept"},
 		{"a large one that is ignored", "echo a > a; truncate -s 40G big.log", "", "", ".gitignore a kept"},
 		{
-			"a large one that is ignored and staged", "echo a > a; truncate -s 40G big.log; : > b.log; git add -f b.log; git update-index --index-info <<< \"100644 $(git hash-object b.log)\tbig.log\"",
-			"big.log has 40.0 GiB", "rm big.log", ".gitignore a b.log kept",
+			"a large one that is ignored and staged", "echo a > a; truncate -s 40G big.log; : > b.out; git add -f b.out; git update-index --index-info <<< \"100644 $(git hash-object b.out)\tbig.log\"",
+			"big.log has 40.0 GiB", "rm big.log", ".gitignore a b.out kept",
 		},
 		{"what has no encoding", "echo a > a; echo '*.txt working-tree-encoding=UTF-16' > .gitattributes; echo plain > plain.txt", "plain.txt is not taken by git", "rm plain.txt", ".gitattributes .gitignore a kept"},
 		{"a repository without a commit", "echo a > a; git init -q in; echo x > in/x", "in/ is not taken by git", "rm -r in", ".gitignore a kept"},

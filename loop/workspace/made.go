@@ -16,25 +16,33 @@ func (c *Clone) candidate(ctx context.Context, tree, message string) (worktree.C
 }
 
 // commit commits the scanned tree of a session's workspace on top of the base, in the person's repository under the
-// ref.
-func (w *Workspace) commit(ctx context.Context, tree, ref, message string) (worktree.Candidate, error) {
+// ref. Debris is left out, and its roots are returned.
+func (w *Workspace) commit(
+	ctx context.Context, tree, ref, message string, keep []string,
+) (made worktree.Candidate, debris []string, err error) {
 	c := w.Clone
 	if c.git.Below("") != "" { // the project is only a part of the repository
 		now, err := w.standing(ctx)
 		if err != nil {
-			return worktree.Candidate{}, err
+			return made, nil, err
 		}
 		tree = now.Content
 	}
-	tree, err := w.lifted(ctx, tree)
-	if err != nil {
-		return worktree.Candidate{}, err
+	if tree, err = w.lifted(ctx, tree); err != nil {
+		return made, nil, err
 	}
-	made, err := c.candidate(ctx, tree, message)
+	bases := []string{c.Base}
+	if tip, err := c.git.Ref(ctx, "refs/heads/"+TipBranch); err == nil && tip != "" && tip != c.Base {
+		bases = append(bases, tip) // what has been merged meanwhile is not the session's
+	}
+	if tree, debris, err = c.git.WithoutDebris(ctx, tree, c.git.Scratch(), keep, bases...); err != nil {
+		return made, nil, err
+	}
+	made, err = c.candidate(ctx, tree, message)
 	if err != nil || made.Head == c.Base {
-		return made, err
+		return made, debris, err
 	}
-	return made, c.pool.Here.Tree.Fetch(ctx, c.git, c.Base, made.Head, ref)
+	return made, debris, c.pool.Here.Tree.Fetch(ctx, c.git, c.Base, made.Head, ref)
 }
 
 // SaveLoose saves the session's commits and stashes in the workspace that are

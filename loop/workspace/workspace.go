@@ -88,9 +88,9 @@ func (w *Workspace) Mark(ctx context.Context, ref string) (began worktree.Snapsh
 
 // Candidate commits what the workspace contains now, in the person's repository under the ref: in a workspace, on top
 // of its base; in a person's folder, on HEAD, without touching folder or index. The commit does not change, whatever
-// happens in the workspace afterwards.
+// happens in the workspace afterwards. In a workspace debris is left out, unless keep names the file.
 func (w *Workspace) Candidate(
-	ctx context.Context, ref, message string,
+	ctx context.Context, ref, message string, keep ...string,
 ) (at worktree.Snapshot, made worktree.Candidate, err error) {
 	if w.Clone == nil {
 		scratch, err := os.MkdirTemp(w.State, "record-*")
@@ -108,7 +108,7 @@ func (w *Workspace) Candidate(
 	if at, err = w.Snapshot(ctx, w.Scratch("")); err != nil {
 		return at, made, err
 	}
-	made, err = w.commit(ctx, at.Content, ref, message)
+	made, at.Debris, err = w.commit(ctx, at.Content, ref, message, keep)
 	return at, made, err
 }
 

@@ -1,0 +1,44 @@
+package worktree_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"ralph/internal/worktree"
+)
+
+// TestDebris: what tools leave behind is told from what a project has, by names alone.
+func TestDebris(t *testing.T) {
+	for _, c := range []struct{ name, added, base, roots string }{
+		{"a night in Python", "a.py __pycache__/a.pyc x/__pycache__/b.pyc .pytest_cache/v/1 htmlcov/i.html .coverage a_.py.bak debug_scratch.py",
+			"setup.py", ".coverage .pytest_cache/ __pycache__/ a_.py.bak htmlcov/ x/__pycache__/"},
+		{"a night in JavaScript", "i.js node_modules/a/index.js node_modules/b/node_modules/c/x.js npm-debug.log coverage/lcov.info web/coverage/x",
+			"package.json web/index.js", "coverage/ node_modules/ npm-debug.log"},
+		{"a night in Rust", "src/a.rs target/debug/a core.1234 .DS_Store", "Cargo.toml src/main.rs", ".DS_Store core.1234 target/"},
+		{"a virtual environment", "env/pyvenv.cfg env/bin/python", "a.py", "env/"},
+		{"editors", "a.c~ .a.c.swp #a.c# a.c.orig a.c.rej", "a.c", "#a.c# .a.c.swp a.c.orig a.c.rej a.c~"},
+		{"folders of a common name", "target/x build/y coverage/z env/prod.yaml deps/a.c venv.md _build/x", "a.c", ""},
+		{"a project that keeps its dependencies", "node_modules/b/x.js", "package.json node_modules/a/x.js", ""},
+		{"a project that keeps its logs", "logs/2026.log", "logs/2025.log", ""},
+		{"inputs of tests", "testdata/a.log tests/x.bak docs/nohup.out", "a.go", ""},
+		{"names that are alike", "core.c core catalog login.logic bak node_modules.md a.pyx blog.py", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			files, roots := worktree.Debris(strings.Fields(c.added), strings.Fields(c.base))
+			if got := strings.Join(roots, " "); got != c.roots {
+				t.Errorf("the roots are %q, want %q", got, c.roots)
+			}
+			for _, f := range files {
+				if !slices.Contains(strings.Fields(c.added), f) {
+					t.Errorf("%s was not added", f)
+				}
+			}
+		})
+	}
+	for name, want := range map[string]bool{"a/__pycache__/b.pyc": true, "node_modules/x": true, "a.log": false, "a~": false, "target/x": false} {
+		if worktree.Remade(name) != want {
+			t.Errorf("%s: made again by its tool: %v, want %v", name, !want, want)
+		}
+	}
+}
