@@ -63,10 +63,8 @@ func toDone(f Facts, done Done) Reply {
 		return ReplyRefused
 	case refusal.Any():
 		return ""
-	case f.Conflict != "" && (len(f.Marks) > 0 || f.told(ReplyConflict) > 0 && !f.Moved):
-		return "" // it was told, and mended nothing: another session begins anew
 	case f.Conflict != "":
-		return ReplyConflict
+		return f.toConflict()
 	case len(f.Evidence.Aside) > 0 && f.Untouched && !asked:
 		return ReplyAside
 	case f.Evidence.Gate.Unchanged && !f.Worker && !asked:
@@ -83,6 +81,14 @@ func toDone(f Facts, done Done) Reply {
 		return ReplyConfirm
 	}
 	return ""
+}
+
+// toConflict returns the reply to a done that conflicts with what has been merged; "" for none.
+func (f Facts) toConflict() Reply {
+	if len(f.Marks) > 0 || f.told(ReplyConflict) > 0 && !f.Moved {
+		return "" // it was told, and mended nothing: another session begins anew
+	}
+	return ReplyConflict
 }
 
 // aboutTests returns the reply to a done that is refused for its tests alone.

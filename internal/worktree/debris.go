@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path"
 	"path/filepath"
@@ -29,7 +30,8 @@ var litters = slices.Concat(
 	folders([]string{"package.json"}, "coverage"),
 	folders([]string{"mix.exs"}, "_build", "deps"),
 	[]litter{
-		{file: regexp.MustCompile(`\.py[co]$|\.class$|^\.coverage(\..+)?$|^\.DS_Store$|^Thumbs\.db$|\.tsbuildinfo$|^\.eslintcache$`)},
+		{file: regexp.MustCompile(`\.py[co]$|\.class$|^\.coverage(\..+)?$|\.tsbuildinfo$|^\.eslintcache$`)},
+		{file: regexp.MustCompile(`^\.DS_Store$|^Thumbs\.db$`)},
 		{file: regexp.MustCompile(`^core\.\d+$|^vgcore\.\d+$|^hs_err_pid\d+\.log$`), remains: true},
 		{file: regexp.MustCompile(`\.bak$|~$|\.orig$|\.rej$|^\..+\.sw[a-p]$|^#.+#$`), remains: true},
 		{file: regexp.MustCompile(`\.log$|^(npm|yarn)-(debug|error)\.log.*$|^nohup\.out$`), remains: true},
@@ -45,7 +47,8 @@ func folders(beside []string, names ...string) (list []litter) {
 }
 
 // exampleFolders are folders in which a file that looks like debris is an input of tests or an example.
-var exampleFolders = regexp.MustCompile(`(?i)(^|/)(testdata|fixtures?|__fixtures__|__snapshots__|tests?|specs?|examples?|samples?|docs?|data)/`)
+var exampleFolders = regexp.MustCompile(
+	`(?i)(^|/)(testdata|_*fixtures?_*|__snapshots__|tests?|specs?|examples?|samples?|docs?|data)/`)
 
 // in returns the part of a path that is debris of the kind: the file, or the folder with a slash at its end; "" for
 // none. A file is in all if its path is there.
@@ -151,7 +154,7 @@ func (t *Tree) removeDebris(ctx context.Context, head string, files []string) (a
 	if err != nil {
 		return false, err
 	}
-	defer root.Close()
+	defer func() { err = errors.Join(err, root.Close()) }()
 	var inTheWay []string
 	for _, name := range files {
 		if _, err := root.Lstat(filepath.FromSlash(name)); err != nil || slices.Contains(there, name) {

@@ -11,10 +11,14 @@ import (
 // TestDebris: what tools leave behind is told from what a project has, by names alone.
 func TestDebris(t *testing.T) {
 	for _, c := range []struct{ name, added, base, roots string }{
-		{"a night in Python", "a.py __pycache__/a.pyc x/__pycache__/b.pyc .pytest_cache/v/1 htmlcov/i.html .coverage a_.py.bak debug_scratch.py",
-			"setup.py", ".coverage .pytest_cache/ __pycache__/ a_.py.bak htmlcov/ x/__pycache__/"},
-		{"a night in JavaScript", "i.js node_modules/a/index.js node_modules/b/node_modules/c/x.js npm-debug.log coverage/lcov.info web/coverage/x",
-			"package.json web/index.js", "coverage/ node_modules/ npm-debug.log"},
+		{
+			"a night in Python", "a.py __pycache__/a.pyc x/__pycache__/b.pyc .pytest_cache/v/1 htmlcov/i.html .coverage a_.py.bak debug_scratch.py",
+			"setup.py", ".coverage .pytest_cache/ __pycache__/ a_.py.bak htmlcov/ x/__pycache__/",
+		},
+		{
+			"a night in JavaScript", "i.js node_modules/a/index.js node_modules/b/node_modules/c/x.js npm-debug.log coverage/lcov.info web/coverage/x",
+			"package.json web/index.js", "coverage/ node_modules/ npm-debug.log",
+		},
 		{"a night in Rust", "src/a.rs target/debug/a core.1234 .DS_Store", "Cargo.toml src/main.rs", ".DS_Store core.1234 target/"},
 		{"a virtual environment", "env/pyvenv.cfg env/bin/python", "a.py", "env/"},
 		{"editors", "a.c~ .a.c.swp #a.c# a.c.orig a.c.rej", "a.c", "#a.c# .a.c.swp a.c.orig a.c.rej a.c~"},

@@ -52,7 +52,8 @@ type Snapshot struct {
 	Content string `json:"content"` // tree of the files, untracked ones included, ignored ones not
 
 	Untaken []ralph.Untaken `json:"untaken,omitempty"` // what of a clone is not in Content although git does not ignore it
-	Debris  []string        `json:"debris,omitempty"`  // what a candidate leaves out as debris: files, and folders with a slash at the end
+	// what a candidate leaves out as debris: files, and folders with a slash at the end
+	Debris []string `json:"debris,omitempty"`
 }
 
 // ownRefs are the refs of ralph itself.

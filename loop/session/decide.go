@@ -90,7 +90,8 @@ func (s *Session) facts(tx *store.Tx, saw *observation) (f signals.Facts, err er
 	}
 	f.Rules, f.Told, f.Vouched = s.Rules, s.replies, s.confirmed
 	f.Worker, f.Cloned = s.Row.Worker != "", s.Workspace.Clone != nil
-	f.Changed, f.Untouched, f.Carries = s.changed.any(), !s.changed.workTree || s.onlyDebris(&saw.finding), s.carries(&saw.finding)
+	f.Changed, f.Carries = s.changed.any(), s.carries(&saw.finding)
+	f.Untouched = !s.changed.workTree || s.onlyDebris(&saw.finding)
 	if saw.blind {
 		f.Changed, f.Untouched = true, false // do not count the unknown against it
 	}
