@@ -171,6 +171,7 @@ type Merge struct {
 	Into     string   `json:"into"`
 	Mode     string   `json:"mode" default:"merge" enum:"merge|branch"`
 	Strategy string   `json:"strategy" default:"merge" enum:"merge|squash"`
+	Sign     bool     `json:"sign" default:"false"`
 	Push     string   `json:"push"`
 	After    []string `json:"after" default:"[]"`
 	Message  string   `json:"message"`

@@ -121,6 +121,8 @@ var docs = map[string]string{
 	"merge.mode": "Whether a change goes into that branch (merge), or is left on a branch of its own, " +
 		"ralph/TASK-12-title, for a pull request (branch).",
 	"merge.strategy": "What the branch's history gets: a merge of the session's commits, or one commit (squash).",
+	"merge.sign": "Whether what ralph puts on the branch is signed as your git signs (gpg.format, user.signingkey); " +
+		"with merge.strategy: squash that is every new commit.",
 	"merge.push": "The remote to which the branch is pushed, by its name or address; what was " +
 		"merged is what it has then.",
 	"merge.after": "Shell commands for each branch of its own, such as gh pr create --fill " +

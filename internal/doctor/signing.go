@@ -7,13 +7,23 @@ import (
 	"ralph/internal/worktree"
 )
 
-// Signing says that ralph's commits are not signed although the person's are.
+// Signing says which commits that ralph puts on the branch have no signature although git signs the person's.
 func Signing(ctx context.Context, p *project.Project) []Finding {
 	if !p.Git || !worktree.Signs(ctx, p.Root) {
 		return nil
 	}
-	return []Finding{{
-		"signatures", true, "git signs your commits (commit.gpgsign); it signs no commit and no merge of ralph's",
-		"if your remote refuses unsigned commits, leave merge.push out, and sign what you push yourself",
-	}}
+	const signs = "git signs your commits (commit.gpgsign)"
+	switch c := p.Config.Merge; {
+	case !c.Sign:
+		return []Finding{{
+			"signatures", true, signs + "; ralph signs neither its merges nor the commits of sessions",
+			"set merge.sign: true, which signs what ralph puts on the branch, with your key",
+		}}
+	case c.Strategy != "squash":
+		return []Finding{{
+			"signatures", true, signs + "; ralph signs its merges, and not the commits of sessions below them",
+			"set merge.strategy: squash if your remote refuses unsigned commits",
+		}}
+	}
+	return nil
 }

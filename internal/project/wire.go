@@ -123,7 +123,7 @@ func (p *Project) Merger(ctx context.Context, db *store.DB, tree *worktree.Tree)
 	}
 	return &merging.Merger{
 		Rules: merging.Rules{
-			Into: into, Branch: c.Mode == "branch", Squash: c.Strategy == "squash",
+			Into: into, Branch: c.Mode == "branch", Squash: c.Strategy == "squash", Sign: c.Sign,
 			MaxSentBack: config.Fixed.MaxSentBack, Wait: config.Fixed.MergeWait, Push: c.Push,
 			Message: cmp.Or(c.Message, "{task}: {title}"), After: c.After,
 			AfterEnv: p.Stripped(), Timeout: p.Config.Verify.Timeout, State: p.State,

@@ -6,8 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -184,10 +186,49 @@ func (t *Tree) Exchanged(ctx context.Context, tree, from string, files []Exchang
 
 // Variant makes a commit like another one with another tree: what runs in it cannot tell them apart by their history.
 func (t *Tree) Variant(ctx context.Context, commit, tree string) (string, error) {
-	out, err := t.run(ctx, nil, "show", "--no-patch", "--format=%P%x00%B", commit)
+	parents, message, err := t.describes(ctx, commit)
 	if err != nil {
 		return "", err
 	}
-	parents, message, _ := strings.Cut(string(out), "\x00")
-	return t.CommitTree(ctx, tree, strings.Fields(parents), strings.TrimSpace(message)+"\n", t.User(ctx))
+	return t.CommitTree(ctx, tree, parents, message, t.User(ctx))
+}
+
+// describes returns the parents and the message of a commit.
+func (t *Tree) describes(ctx context.Context, commit string) (parents []string, message string, err error) {
+	out, err := t.run(ctx, nil, "show", "--no-patch", "--format=%P%x00%B", commit)
+	if err != nil {
+		return nil, "", err
+	}
+	list, message, _ := strings.Cut(string(out), "\x00")
+	return strings.Fields(list), strings.TrimSpace(message) + "\n", nil
+}
+
+// signLimit is how long a signature may take: a program that asks for a passphrase where nobody sees it never ends.
+const signLimit = 30 * time.Second
+
+// Signed makes a commit like another one, on onto as its first parent, with the person's signature: their git signs
+// it as they have configured, in the environment env.
+func (t *Tree) Signed(ctx context.Context, commit, onto string, env []string) (string, error) {
+	parents, message, err := t.describes(ctx, commit)
+	if err != nil {
+		return "", err
+	}
+	tree, err := t.Whole(ctx, commit)
+	if err != nil {
+		return "", err
+	}
+	args := []string{"commit-tree", "-S", "-F", "-"}
+	for i, parent := range parents {
+		if i == 0 {
+			parent = onto
+		}
+		args = append(args, "-p", parent)
+	}
+	user := t.User(ctx)
+	if user[0] == "" {
+		user = asRalph
+	}
+	env = slices.Concat(passedOn(env), t.here(), signed(user))
+	out, err := runExactly(ctx, signLimit, t.root, env, message, append(args, tree))
+	return strings.TrimSpace(string(out)), err
 }

@@ -37,6 +37,7 @@ type Git interface {
 	CommitTree(ctx context.Context, tree string, parents []string, message string, user [2]string) (string, error)
 	Variant(ctx context.Context, commit, tree string) (string, error)
 	User(ctx context.Context) [2]string
+	Signed(ctx context.Context, commit, onto string, env []string) (string, error)
 
 	Checkouts(ctx context.Context) ([]worktree.Checkout, error)
 	In(ctx context.Context, dir string) (*worktree.Tree, error)

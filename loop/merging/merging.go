@@ -31,12 +31,13 @@ type Rules struct {
 	Into        string        // the target branch
 	Branch      bool          // each change becomes a branch of its own, and the target is not moved
 	Squash      bool          // a merge has one parent, the target's tip
+	Sign        bool          // what the branch gets has the person's signature
 	MaxSentBack int           // how often a task's changes are sent back before it is merged alone
 	Wait        time.Duration // how long a session or what has passed waits for changes ahead
 	Push        string        // the remote that the target is pushed to; "" for none
 	After       []string
 	Message     string        // template of the commit message, with {task} and so on; "" is the default
-	AfterEnv    []string      // the environment of After and of commands that talk to a remote
+	AfterEnv    []string      // the environment of After, of signatures and of commands that talk to a remote
 	Timeout     time.Duration // of each of these commands
 	State       string        // the folder for ralph's own files
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -153,7 +154,9 @@ func (m *Merger) push(ctx context.Context, c ralph.Change) (pushed bool, err err
 	return said == (worktree.Pushed{}), m.Store.Tx(ctx, func(tx *store.Tx) error {
 		if said.Refused != "" {
 			reason := fmt.Sprintf("%s refuses %s: %s", m.Push, branch, said.Refused)
-			if !m.Branch {
+			if unsigned.MatchString(said.Refused) && !m.Sign {
+				reason += " (merge.sign: true signs what ralph merges, with your key)"
+			} else if !m.Branch {
 				reason += " (merge.mode: branch leaves a branch for each task instead)"
 			}
 			return tx.PauseMerging(reason)
@@ -161,6 +164,9 @@ func (m *Merger) push(ctx context.Context, c ralph.Change) (pushed bool, err err
 		return tx.ReachedRemote()
 	})
 }
+
+// unsigned matches what remotes say of a commit that lacks a signature.
+var unsigned = regexp.MustCompile(`(?i)\b(un)?sign(ed|atures?)\b|\bgpg\b`)
 
 // maxAfterOutput is how many bytes of a failed command's output are quoted.
 const maxAfterOutput = 2000

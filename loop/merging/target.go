@@ -182,8 +182,12 @@ func (m *Merger) move(ctx context.Context, list []ralph.Change, s *Stack) error 
 		if m.Branch {
 			point, err = m.branchPoint(ctx, list[0])
 		}
+		var unsigned string
 		if err == nil {
-			err = m.describe(ctx, list, point, s)
+			unsigned, err = m.describe(ctx, list, point, s)
+		}
+		if unsigned != "" {
+			return m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PauseMerging(unsigned) })
 		}
 		if err == nil {
 			err = m.Store.Tx(ctx, func(tx *store.Tx) error {
@@ -228,12 +232,20 @@ func (m *Merger) move(ctx context.Context, list []ralph.Change, s *Stack) error 
 }
 
 // describe fills in what becomes of changes, the first links of a stack, once the commit point moves away from point.
-// Those that were verified one by one become commits of the target one by one, others all together.
-func (m *Merger) describe(ctx context.Context, list []ralph.Change, point string, s *Stack) (err error) {
+// Those that were verified one by one become commits of the target one by one, others all together. unsigned says why
+// what the branch gets cannot be signed; "" if it is, or need not be.
+func (m *Merger) describe(
+	ctx context.Context, list []ralph.Change, point string, s *Stack,
+) (unsigned string, err error) {
 	together := s.Commit
 	if s.Verified == 0 && s.Links[0].Onto != s.Target.Tip {
 		if together, err = m.together(ctx, s, len(list)); err != nil {
-			return err
+			return "", err
+		}
+	}
+	if m.Sign {
+		if together, unsigned = m.sign(ctx, s, len(list), together); unsigned != "" {
+			return unsigned, ctx.Err()
 		}
 	}
 	for i := range list {
@@ -247,10 +259,39 @@ func (m *Merger) describe(ctx context.Context, list []ralph.Change, point string
 		}
 		c.Commit = l.Commit
 		if c.Files, err = m.Tree.Changes(ctx, l.Onto, l.Commit); err != nil {
-			return err
+			return "", err
 		}
 	}
-	return nil
+	return "", nil
+}
+
+// sign replaces the commits that the branch gets of the first n links of a stack by signed ones: the one that merges
+// all of them, if there is one, else theirs. why says what failed, and what to do; "" if nothing did.
+func (m *Merger) sign(ctx context.Context, s *Stack, n int, together string) (_, why string) {
+	commit, err := together, error(nil)
+	if together != "" && together != s.Target.Tip {
+		commit, err = m.Tree.Signed(ctx, together, s.Target.Tip, m.AfterEnv)
+		for i := range s.Links[:n] { // one of a single link is that link's
+			if s.Links[i].Commit == together {
+				s.Links[i].Commit = commit
+			}
+		}
+	}
+	onto := s.Target.Tip
+	for i := 0; i < n && together == "" && err == nil; i++ {
+		l := &s.Links[i]
+		if l.Commit != l.Onto {
+			l.Commit, err = m.Tree.Signed(ctx, l.Commit, onto, m.AfterEnv)
+		} else {
+			l.Commit = onto
+		}
+		l.Onto, onto = onto, l.Commit
+	}
+	if err != nil {
+		return "", fmt.Sprintf("what it merges cannot be signed: %s (unlock your key, or set merge.sign: false)",
+			text.Line(err.Error(), 300))
+	}
+	return commit, ""
 }
 
 // tasks names the tasks of changes.
