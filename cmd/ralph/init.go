@@ -205,7 +205,7 @@ func (a *app) check(
 	ctx context.Context, p *project.Project, db *store.DB, out *doctor.Initialised, try bool,
 ) (err error) {
 	if out.Setup = p.Config.Workspace.Setup; try {
-		if err := out.Find(p); err != nil {
+		if err := out.Find(ctx, p); err != nil {
 			return err
 		}
 	}

@@ -17,9 +17,9 @@ const None = "none"
 
 // Config is the whole configuration. The tags of a field give the key's name (json), its built-in
 // default in the form of an environment variable (default), the accepted values or their name in
-// enums (enum), the smallest number or length (min), whether a list may have empty items (blank),
-// the keys of which each map of a list has exactly one (one), and whether the value is hidden
-// because it may be a password (secret). docs has the meaning of each key.
+// enums (enum), the smallest number or length (min), whether a list may have empty items (blank) or has folders
+// within the project (local), the keys of which each map of a list has exactly one (one), and whether the value is
+// hidden because it may be a password (secret). docs has the meaning of each key.
 type Config struct {
 	Agent           Agent       `json:"agent"`
 	Agents          Agents      `json:"agents" default:"{}"`
@@ -163,6 +163,7 @@ type Permissions struct {
 type Workspace struct {
 	Setup   []string `json:"setup" default:"[]"`
 	Ports   int      `json:"ports" default:"4100" min:"1"`
+	Sparse  []string `json:"sparse" default:"[]" local:"yes"`
 	MinFree int      `json:"min_free" default:"2048" min:"0"`
 }
 

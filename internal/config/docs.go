@@ -139,6 +139,8 @@ var docs = map[string]string{
 		"of packages has changed.",
 	"workspace.ports": "The first port of the first workspace, in RALPH_PORT; each workspace has " +
 		"ten, in RALPH_PORTS as from-to.",
+	"workspace.sparse": "Folders, from the project, that workspaces and checks have, with the files beside and above " +
+		"them, where a whole checkout is too large; empty is all. An agent adds others with git sparse-checkout add.",
 	"workspace.min_free": "Workspaces that nobody uses are removed where less than so many MiB of disk are free.",
 
 	"sandbox.mode": "Whether the agent and the commands that check its work run in a sandbox: the best that works " +

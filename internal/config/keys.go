@@ -74,6 +74,7 @@ type field struct {
 	enum     []string
 	min      int
 	blank    bool
+	local    bool // a folder within the project
 	secret   bool
 	items    []field  // keys of each map in a list or map of maps
 	one      []string // the keys of which each map of a list has exactly one
@@ -113,7 +114,7 @@ func leaves(t reflect.Type, prefix string, index []int) (list []field) {
 		}
 		leaf := field{
 			name: name, index: at, typ: f.Type, fallback: f.Tag.Get("default"), doc: docs[name],
-			blank: f.Tag.Get("blank") == "ok", secret: f.Tag.Get("secret") == "yes",
+			blank: f.Tag.Get("blank") == "ok", local: f.Tag.Get("local") == "yes", secret: f.Tag.Get("secret") == "yes",
 		}
 		kind := f.Type.Kind()
 		if many := kind == reflect.Slice || kind == reflect.Map; many && f.Type != typePrices &&

@@ -231,6 +231,8 @@ func TestFlags(t *testing.T) {
 		{"limits.max_sessions", []string{"0"}, "flag --x: limits.max_sessions: must be at least 1"},
 		{"limits.max_sessions", []string{"1", "2"}, "flag --x: limits.max_sessions: takes one value, not 2"},
 		{"limits.session_timeout", []string{"45"}, `flag --x: limits.session_timeout: must be a duration such as "90s", "45m" or "1h30m", not "45"`},
+		{"workspace.sparse", []string{"../lib"}, `flag --x: workspace.sparse: must be a folder within the project, such as services/api, not "../lib"`},
+		{"workspace.sparse", []string{"."}, `flag --x: workspace.sparse: must be a folder within the project, such as services/api, not "."`},
 		{"verify.commands", []string{"make", " "}, "flag --x: verify.commands: must not have an empty item"},
 		{"limits.max_cost", []string{"1"}, "limits.max_cost is not a key of the configuration"},
 	}

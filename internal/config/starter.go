@@ -55,17 +55,28 @@ func StarterVerify(verify []string, junit ...string) string {
 }
 
 // A StarterWorkspace is the section on workspaces in the ralph.yaml that `ralph init` writes.
-type StarterWorkspace struct{ Setup []string }
+type StarterWorkspace struct {
+	Setup  []string
+	Sparse []string // folders
+}
 
 // Starter returns the section as text; none if there is nothing to set.
 func (p StarterWorkspace) Starter() []byte {
-	if len(p.Setup) == 0 {
+	if len(p.Setup)+len(p.Sparse) == 0 {
 		return nil
 	}
 	var b strings.Builder
-	b.WriteString("\n# Each session works in a clone of its own, which this makes ready.\nworkspace:\n  setup:\n")
-	for _, item := range p.Setup {
-		fmt.Fprintf(&b, "    - %s\n", flow(item))
+	b.WriteString("\n# Each session works in a clone of its own, which this makes ready.\nworkspace:\n")
+	for _, list := range []struct {
+		key   string
+		items []string
+	}{{"setup", p.Setup}, {"sparse", p.Sparse}} {
+		if len(list.items) > 0 {
+			fmt.Fprintf(&b, "  %s:\n", list.key)
+		}
+		for _, item := range list.items {
+			fmt.Fprintf(&b, "    - %s\n", flow(item))
+		}
 	}
 	return []byte(b.String())
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -184,6 +185,9 @@ func checkNumber(n float64, small bool, least string) error {
 func (f field) checkText(s string) error {
 	if f.enum != nil && !slices.Contains(f.enum, s) {
 		return fmt.Errorf("must be one of %s, not %s", strings.Join(f.enum, ", "), quoted(s))
+	}
+	if f.local && (!filepath.IsLocal(s) || filepath.Clean(s) == ".") {
+		return fmt.Errorf("must be a folder within the project, such as services/api, not %s", quoted(s))
 	}
 	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
 		return errors.New("has a control character")

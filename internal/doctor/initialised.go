@@ -28,6 +28,7 @@ type Initialised struct {
 	From    []string      `json:"verify_from,omitempty"`   // the files that the commands were derived from, if they were
 	Others  []string      `json:"verify_others,omitempty"` // other commands that would suit, with their files
 	Setup   []string      `json:"setup,omitempty"`
+	Sparse  []string      `json:"sparse,omitempty"`       // the folders of the person's sparse checkout
 	Failed  string        `json:"setup_failed,omitempty"` // how the set-up failed, and what to do
 	Missing string        `json:"missing,omitempty"`      // a program that a command needs and that is not installed
 	Checks  []ralph.Check `json:"checks"`                 // results of the commands; empty if they were not run
@@ -87,10 +88,10 @@ func found(root string) bool {
 	return len(checks) > 0
 }
 
-// Find adds the set-up of a clone for sessions to the configuration.
-func (o *Initialised) Find(p *project.Project) error {
-	at := config.StarterWorkspace{Setup: p.LikelySetup()}
-	o.Setup = at.Setup
+// Find adds the set-up of a clone for sessions, and the folders that it has, to the configuration.
+func (o *Initialised) Find(ctx context.Context, p *project.Project) error {
+	at := config.StarterWorkspace{Setup: p.LikelySetup(), Sparse: p.OwnSparse(ctx)}
+	o.Setup, o.Sparse, p.Config.Workspace.Sparse = at.Setup, at.Sparse, at.Sparse
 	text, err := os.ReadFile(o.Config)
 	if err == nil {
 		err = os.WriteFile(o.Config, append(text, at.Starter()...), 0o644)
@@ -107,6 +108,9 @@ func (o *Initialised) Try(ctx context.Context, p *project.Project, db *store.DB)
 // SayWorkspace prints what makes the clones ready in which sessions will work.
 func (o Initialised) SayWorkspace(w io.Writer) {
 	o.Say(w, "workspace", "agents work in clones of what is committed")
+	if len(o.Sparse) > 0 {
+		o.Say(w, "", "they have the folders of your sparse checkout: %s (workspace.sparse)", strings.Join(o.Sparse, ", "))
+	}
 	for _, s := range o.Setup {
 		o.Say(w, "", "to get a clone ready: %s", s)
 	}

@@ -196,6 +196,15 @@ func (p *Project) Tidy(ctx context.Context, db *store.DB) error {
 	return pool.Tidy(ctx, before, uint64(p.Config.Workspace.MinFree)<<20, dirs)
 }
 
+// OwnSparse returns the folders of the person's sparse checkout; none if it has all files, or git cannot tell.
+func (p *Project) OwnSparse(ctx context.Context) []string {
+	tree, err := worktree.Open(ctx, p.Root, p.Own()...)
+	if err != nil {
+		return nil
+	}
+	return tree.OwnSparse(ctx)
+}
+
 // LostWork lists the refs of work that was found and belongs to no task.
 func (p *Project) LostWork(ctx context.Context) ([]string, error) {
 	if !p.Git {

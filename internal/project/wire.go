@@ -173,6 +173,7 @@ func (p *Project) Reverted(ctx context.Context, db *store.DB, task int64) ([]ral
 // Pool returns the clones in which sessions work.
 func (p *Project) Pool(here *workspace.Workspace) *workspace.Pool {
 	c := p.Config.Workspace
+	here.Tree.Sparse = c.Sparse
 	return &workspace.Pool{
 		Here: here, Dir: p.File("workspaces"), Name: p.Name(),
 		Setup: c.Setup, PortsFrom: c.Ports, Ports: config.Fixed.WorkspacePorts,

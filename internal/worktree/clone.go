@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -163,7 +164,7 @@ func (c *Clone) fresh(ctx context.Context, commit string, hidden []string, user 
 	if err := os.Remove(c.atFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := c.renew(ctx, commit, hidden, user); err != nil {
+	if err := errors.Join(c.spread(), c.renew(ctx, commit, hidden, user)); err != nil {
 		return err
 	}
 	overrides, err := c.overrides(ctx)
@@ -284,7 +285,8 @@ func (c *Clone) Lay(ctx context.Context, tree string) error {
 	}
 	kept, err := os.ReadFile(c.index())
 	if err == nil {
-		_, err = c.run(ctx, overrides, "-C", c.dir, "read-tree", "--reset", "-u", tree)
+		// Of what a sparse work tree leaves out, too: the index does not tell where it differs.
+		_, err = c.run(ctx, overrides, "-C", c.dir, "-c", "core.sparseCheckout=false", "read-tree", "--reset", "-u", tree)
 	}
 	if err == nil {
 		err = replace(c.index(), kept)
@@ -442,15 +444,17 @@ func (c *Clone) Merge(ctx context.Context, commit, was, tree string) (err error)
 	if _, err := c.run(ctx, []string{"GIT_INDEX_FILE=" + index}, "read-tree", tree); err != nil {
 		return err
 	}
-	staged, err := os.ReadFile(index)
+	own, err := os.ReadFile(c.index())
 	if err != nil {
 		return err
 	}
+	absent := c.absent(own)
 	root, err := os.OpenRoot(c.dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
+	var written []string // of what the sparse work tree lacked
 	fields := strings.Split(string(out), "\x00")
 	for i := 0; i+1 < len(fields); i += 2 {
 		f := strings.Fields(strings.TrimPrefix(fields[i], ":"))
@@ -459,6 +463,10 @@ func (c *Clone) Merge(ctx context.Context, commit, was, tree string) (err error)
 		}
 		if f[0] == moduleMode || f[1] == moduleMode {
 			continue
+		}
+		if absent[fields[i+1]] {
+			delete(absent, fields[i+1])
+			written = append(written, fields[i+1])
 		}
 		var v Version
 		if strings.Trim(f[3], "0") != "" {
@@ -470,6 +478,14 @@ func (c *Clone) Merge(ctx context.Context, commit, was, tree string) (err error)
 		if err := v.Write(root, fields[i+1]); err != nil {
 			return err
 		}
+	}
+	if err := errors.Join(c.mark(ctx, c.index(), "--no-skip-worktree", written),
+		c.mark(ctx, index, "--skip-worktree", slices.Collect(maps.Keys(absent)))); err != nil {
+		return err
+	}
+	staged, err := os.ReadFile(index)
+	if err != nil {
+		return err
 	}
 	for name, content := range map[string][]byte{
 		"index": staged, mergeHead: []byte(commit + "\n"), "MERGE_MSG": []byte("Merge what has been merged\n"),

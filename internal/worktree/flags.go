@@ -11,6 +11,9 @@ import (
 // extended marks an index entry that has further flags; see gitformat-index(5).
 const extended = 1 << 14
 
+// skipWorktree marks, in the further flags, an entry whose file is left out of a sparse work tree.
+const skipWorktree = 1 << 14
+
 // gitlinkMode is the mode of an entry for a nested repository.
 const gitlinkMode = 0o160000
 
@@ -51,6 +54,11 @@ type entry struct {
 }
 
 func (e *entry) get(at int) uint16 { return binary.BigEndian.Uint16(e.index[at:]) }
+
+// skipped reports whether the entry's file is left out of a sparse work tree.
+func (e *entry) skipped() bool {
+	return e.get(e.flags)&extended != 0 && e.version >= 3 && e.get(e.flags+2)&skipWorktree != 0
+}
 
 // link returns the commit of a nested repository's entry; "" for a file.
 func (e *entry) link() string {

@@ -138,7 +138,7 @@ func (t *Tree) module(ctx context.Context, name string) (*Tree, error) {
 // would obey their configuration; their commits are recorded separately. The complaint is git's about files that
 // it did not add.
 func (t *Tree) addAll(ctx context.Context, env []string, links []gitlink, omit ...string) (complaint, err error) {
-	add := []string{"add", "-A", "--ignore-errors", "--", "."}
+	add := []string{"add", "-A", "--sparse", "--ignore-errors", "--", "."}
 	for _, e := range slices.Concat(t.exclude, omit) {
 		add = append(add, ":(exclude,literal)"+e)
 	}

@@ -91,6 +91,10 @@ func (t *Tree) renew(ctx context.Context, commit, ignored string, user [2]string
 			who += fmt.Sprintf("[filter \"lfs\"]\n\t%s = %s\n", key, value(s.value))
 		}
 	}
+	patterns := t.sparse()
+	if patterns != "" {
+		settings += sparseSettings
+	}
 	mine := "\tbare = false\n\tcommitGraph = false\n\tmultiPackIndex = false\n\tsplitIndex = false\n" +
 		"\tuntrackedCache = false\n[uploadpack]\n\tallowAnySHA1InWant = true\n"
 	alternates := []string{quoted(person), quoted(filepath.Join(theirs, "objects")), quoted(scratch)}
@@ -102,6 +106,8 @@ func (t *Tree) renew(ctx context.Context, commit, ignored string, user [2]string
 		filepath.Join(theirs, "info", "exclude"):              ignored,
 		filepath.Join(theirs, "objects/info/alternates"):      person + "\n",
 		filepath.Join(t.git, "config"):                        settings + mine,
+		filepath.Join(t.git, sparseFile):                      patterns,
+		filepath.Join(theirs, sparseFile):                     patterns,
 		filepath.Join(t.git, "info", "exclude"):               ignored,
 		filepath.Join(t.git, "objects", "info", "alternates"): strings.Join(alternates, "\n") + "\n",
 	}

@@ -52,10 +52,14 @@ func (t *Tree) staged(index string) (names []string, links string, err error) {
 	for e := range t.entries(own) {
 		has[string(e.name)] = true
 	}
+	absent := t.absent(own)
 	for _, part := range their {
 		for e := range t.entries(part) {
 			name := string(e.name)
 			rel, within := strings.CutPrefix(name, t.rootPrefix())
+			if absent[name] && !e.skipped() && within && !exists(filepath.Join(t.Top(), filepath.FromSlash(name))) {
+				names = append(names, name) // the session had it in its work tree, and has removed it
+			}
 			if has[name] || !within || t.excludes(rel) {
 				continue
 			}

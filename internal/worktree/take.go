@@ -146,7 +146,7 @@ func (t *Tree) take(
 		}
 		if adds <= maxAdds {
 			_, err := t.runInput(ctx, append(env, "GIT_LITERAL_PATHSPECS=1"), strings.Join(files, "\x00"), "-C", t.Top(),
-				"add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul")
+				"add", "-A", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
 			if err == nil {
 				return nil
 			}

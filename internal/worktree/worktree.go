@@ -29,6 +29,9 @@ type Tree struct {
 	// "" for none.
 	Marker string
 
+	// Sparse are the folders, from the root, that clones of the repository have; none for all of it.
+	Sparse []string
+
 	root    string
 	git     string // git directory of this work tree; "" without git
 	common  string // git directory shared by all work trees

@@ -120,7 +120,7 @@ func (p *Pool) ResultKey(tree string) string {
 		return kind + tree
 	}
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q\n", p.Setup)
+	fmt.Fprintf(sum, "%q %q\n", p.Setup, p.Here.Tree.Sparse)
 	if info, err := os.Stat(p.Here.Path(includeFile)); err == nil {
 		fmt.Fprintf(sum, "%d %d\n", info.Size(), info.ModTime().UnixNano())
 	}

@@ -74,6 +74,7 @@ var rows = []measurement{
 	{"gate", (*bench).gate},
 	{"crowd", (*bench).crowds},
 	{"remote", (*bench).remote},
+	{"sparse", (*bench).sparse},
 	{"warm", (*bench).warm},
 	{"idle", (*bench).idle},
 }

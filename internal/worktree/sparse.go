@@ -1,0 +1,129 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"ralph/internal/files"
+)
+
+// sparseSettings are the settings of a git directory whose work tree is sparse.
+const sparseSettings = "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n"
+
+// sparseFile has the patterns of a sparse work tree, in its git directory.
+const sparseFile = "info/sparse-checkout"
+
+// special are the characters that a pattern of git has to escape.
+var special = regexp.MustCompile(`[\\*?[]`)
+
+// cone returns git's patterns for a sparse work tree with some folders, in cone mode: files beside a folder and above
+// it are there, too. It is "" for no folders.
+func cone(folders []string) string {
+	if len(folders) == 0 {
+		return ""
+	}
+	whole, parents := map[string]bool{}, map[string]bool{}
+	for _, folder := range folders {
+		folder = path.Clean(folder)
+		whole[folder] = true
+		for up := path.Dir(folder); up != "."; up = path.Dir(up) {
+			parents[up] = true
+		}
+	}
+	within := func(folder string) bool {
+		for up := path.Dir(folder); up != "."; up = path.Dir(up) {
+			if whole[up] {
+				return true
+			}
+		}
+		return false
+	}
+	var lines []string
+	for folder := range parents {
+		if !whole[folder] && !within(folder) {
+			name := special.ReplaceAllString(folder, `\$0`)
+			lines = append(lines, "/"+name+"/\n!/"+name+"/*/\n")
+		}
+	}
+	for folder := range whole {
+		if !within(folder) {
+			lines = append(lines, "/"+special.ReplaceAllString(folder, `\$0`)+"/\n")
+		}
+	}
+	slices.Sort(lines)
+	return "/*\n!/*/\n" + strings.Join(lines, "")
+}
+
+// sparse returns the patterns of the clone's sparse work tree; "" if all files are in it.
+func (t *Tree) sparse() string {
+	if t.lender == nil || len(t.lender.Sparse) == 0 {
+		return ""
+	}
+	var folders []string
+	for _, folder := range t.lender.Sparse {
+		folders = append(folders, path.Join(t.prefix, folder))
+	}
+	return cone(folders)
+}
+
+// spread removes ralph's own index of a clone, and its files, if other folders are to be in the work tree than were.
+func (t *Tree) spread() error {
+	was, err := os.ReadFile(filepath.Join(t.git, sparseFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if string(was) == t.sparse() {
+		return nil
+	}
+	err = os.Remove(filepath.Join(t.git, "index"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // there are no files yet
+	}
+	return errors.Join(err, files.RemoveAll(t.Top()), os.MkdirAll(t.root, 0o700))
+}
+
+// absent returns the files of an index that its sparse work tree leaves out.
+func (t *Tree) absent(index []byte) map[string]bool {
+	names := map[string]bool{}
+	for e := range t.entries(index) {
+		if e.skipped() {
+			names[string(e.name)] = true
+		}
+	}
+	return names
+}
+
+// mark sets or clears, by update-index's option, the mark of an index that files are left out of the work tree.
+func (t *Tree) mark(ctx context.Context, index, option string, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	_, err := t.runInput(ctx, []string{"GIT_INDEX_FILE=" + index}, strings.Join(names, "\x00"),
+		"-C", t.Top(), "update-index", option, "-z", "--stdin")
+	return err
+}
+
+// OwnSparse returns the folders of a person's sparse checkout, from the root of the project; none if it is not sparse,
+// or not in cone mode.
+func (t *Tree) OwnSparse(ctx context.Context) []string {
+	out, err := t.run(ctx, nil, "sparse-checkout", "list")
+	list, _ := t.configured(ctx, regexp.MustCompile(`^core\.sparsecheckoutcone$`))
+	if err != nil || len(list) > 0 && list[len(list)-1].value == "false" {
+		return nil
+	}
+	var folders []string
+	for line := range strings.Lines(string(out)) {
+		folder, within := strings.CutPrefix(strings.TrimSuffix(line, "\n"), t.rootPrefix())
+		if within && folder != "" && !strings.HasPrefix(folder, "\"") {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
+}

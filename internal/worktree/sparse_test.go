@@ -1,0 +1,22 @@
+package worktree
+
+import "testing"
+
+// TestCone: the patterns are those that `git sparse-checkout set` writes.
+func TestCone(t *testing.T) {
+	for _, c := range []struct {
+		folders []string
+		want    string
+	}{
+		{nil, ""},
+		{[]string{"a"}, "/*\n!/*/\n/a/\n"},
+		{[]string{"a/b", "c/"}, "/*\n!/*/\n/a/\n!/a/*/\n/a/b/\n/c/\n"},
+		{[]string{"a/b", "a"}, "/*\n!/*/\n/a/\n"},
+		{[]string{"a/b/c", "a/b"}, "/*\n!/*/\n/a/\n!/a/*/\n/a/b/\n"},
+		{[]string{"a*[b]"}, "/*\n!/*/\n/a\\*\\[b]/\n"},
+	} {
+		if got := cone(c.folders); got != c.want {
+			t.Errorf("%q: %q, want %q", c.folders, got, c.want)
+		}
+	}
+}
