@@ -19,6 +19,7 @@ import (
 	"ralph/internal/state"
 	"ralph/loop/agent/claude"
 	"ralph/loop/agent/kinds"
+	"ralph/loop/workspace"
 )
 
 // A Confinement is what confines the agent and the commands that check its work.
@@ -137,7 +138,7 @@ func (c Confinement) Contains(files []string) bool {
 const (
 	agentRole = "agent"
 	checkRole = "check"
-	setupRole = "setup" // in a check workspace: like a check, with the network
+	setupRole = "setup" // like what works in the workspace, with the network and the person's folder
 	probeRole = ""      // leaves nothing behind
 )
 
@@ -178,7 +179,7 @@ func (c Confinement) Enter(role string) proc.Enter {
 // view returns the box of a command: the layers or folders of its role, and what it may reach. Ws is its workspace; ""
 // is the person's folder.
 func (c Confinement) view(role, ws, dir string) (sandbox.Box, error) {
-	p, checks := c.project, role == checkRole || role == setupRole
+	p, checks := c.project, role == checkRole || role == setupRole && strings.HasPrefix(ws, workspace.CheckPrefix)
 	box := sandbox.Box{Mechanism: c.Sandbox}
 	var l *layering
 	switch {
@@ -192,7 +193,7 @@ func (c Confinement) view(role, ws, dir string) (sandbox.Box, error) {
 		box.Env, box.Folders = p.caches(ws, checkRole)
 		box.Env, box.Folders = append(box.Env, p.homeless(home)...), append(box.Folders, home)
 	case ws != "" || c.Sandbox.Name != sandbox.None:
-		box.Env, box.Folders = p.caches(ws, role)
+		box.Env, box.Folders = p.caches(ws, strings.Replace(role, setupRole, agentRole, 1))
 	}
 	if l != nil {
 		if err := os.MkdirAll(l.empty, 0o700); err != nil {
@@ -207,6 +208,9 @@ func (c Confinement) view(role, ws, dir string) (sandbox.Box, error) {
 	if c.Sandbox.Name != sandbox.None {
 		// Computed for each command: only then is it known what to hide.
 		box.Policy = p.policy(dir, c.Sandbox.Name == sandbox.Landlock, checks && ws != "")
+		if ws != "" && (role == checkRole || role == agentRole) {
+			p.withhold(&box.Policy, ws, checks)
+		}
 	}
 	if l != nil && checks { // it is seen as a layer
 		box.Policy.Add(sandbox.ReadOnly, p.workspaceFolder(ws, "tree"))
@@ -304,12 +308,7 @@ func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 
 	policy.Replace("/tmp", "/var/tmp", os.TempDir())
 	policy.Show(filepath.SplitList(env("PATH"))...)
-	policy.Show(p.Config.Agent.Command[0])
-	for _, a := range p.Config.Agents {
-		if len(a.Command) > 0 {
-			policy.Show(a.Command[0])
-		}
-	}
+	policy.Show(p.agentPrograms()...)
 	if self, err := os.Executable(); err == nil {
 		policy.Show(self)
 	}
@@ -361,6 +360,17 @@ func (p *Project) agentHomes() (list []agentHome) {
 				own.data = []string{filepath.Join(dir, profile.Data[0])} // does not exist yet
 			}
 			list = append(list, own)
+		}
+	}
+	return list
+}
+
+// agentPrograms returns the programs of the configured agents.
+func (p *Project) agentPrograms() []string {
+	list := []string{p.Config.Agent.Command[0]}
+	for _, a := range p.Config.Agents {
+		if len(a.Command) > 0 {
+			list = append(list, a.Command[0])
 		}
 	}
 	return list

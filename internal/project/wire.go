@@ -178,8 +178,7 @@ func (p *Project) Pool(here *workspace.Workspace) *workspace.Pool {
 		Here: here, Dir: p.File("workspaces"), Name: p.Name(),
 		Setup: c.Setup, PortsFrom: c.Ports, Ports: config.Fixed.WorkspacePorts,
 		Env: p.workEnvironment(), Through: p.Mask().Reader,
-		Enter: p.Confinement.Enter(agentRole), EnterSetup: p.Confinement.Enter(setupRole),
-		Layers:   p.Confinement.Sandbox.Layers,
+		Enter: p.Confinement.Enter(setupRole), Layers: p.Confinement.Sandbox.Layers,
 		Steering: kinds.Steering,
 		Timeout:  p.Config.Verify.Timeout, Log: p.Log,
 	}

@@ -62,6 +62,11 @@ func bubblewrap(program string, p Policy, own string, root bool) []string {
 			args = append(args, "--ro-bind", "/dev/null", path)
 		}
 	}
+	for _, link := range p.Links {
+		if target, err := os.Readlink(link); err == nil {
+			args = append(args, "--symlink", target, link)
+		}
+	}
 	for file, dir := range p.Into {
 		if dir, err := filepath.EvalSymlinks(dir); err == nil {
 			args = append(args, "--bind-try", file, filepath.Join(dir, filepath.Base(file)))

@@ -34,6 +34,7 @@ const (
 type Policy struct {
 	Paths   map[string]Access // absolute, without symbolic links, including "/"; see [Policy.Add]
 	Temp    []string          // folders for temporary files; each command gets its own in their place
+	Links   []string          // symbolic links in hidden folders that can be followed all the same
 	Into    map[string]string // writable files that are to appear in another writable folder, too (bubblewrap)
 	Network bool              // false cuts off all hosts, including this one's loopback
 }

@@ -13,14 +13,29 @@ import (
 // IgnoredSince lists the ignored files and folders that were created or changed since a moment,
 // relative to the root; at most that many.
 func (t *Tree) IgnoredSince(ctx context.Context, since time.Time, most int) (names []string, err error) {
-	out, err := t.run(ctx, nil, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-	for name := range strings.SplitSeq(string(out), "\x00") {
+	all, err := t.ignored(ctx, t.root)
+	for _, name := range all {
 		info, err := os.Lstat(filepath.Join(t.root, name))
-		if name != "" && len(names) < most && err == nil && info.ModTime().After(since) {
+		if len(names) < most && err == nil && info.ModTime().After(since) {
 			names = append(names, name)
 		}
 	}
 	return names, err
+}
+
+// Ignored lists the paths of the whole work tree that git ignores. A folder that is ignored stands for its content.
+func (t *Tree) Ignored(ctx context.Context) ([]string, error) {
+	names, err := t.ignored(ctx, t.Top())
+	for i, name := range names {
+		names[i] = filepath.Join(t.Top(), name)
+	}
+	return names, err
+}
+
+// ignored lists what git ignores in a folder, relative to it.
+func (t *Tree) ignored(ctx context.Context, in string) ([]string, error) {
+	out, err := t.run(ctx, nil, "-C", in, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), err
 }
 
 func (t *Tree) excludes(name string) bool {

@@ -23,6 +23,8 @@ type memory struct {
 
 	modules map[string]*Tree // nested repositories, by path from the top
 
+	counted []string // commits whose paths are not too many
+
 	index   string // digest of an index; content is its tree
 	content string
 

@@ -21,19 +21,32 @@ func (t *Tree) secure(ctx context.Context) (survey, error) {
 	if found.git == "" {
 		found.git = t.unusable()
 	}
+	if found.git == "" {
+		if err := t.borrow(); err != nil {
+			return found, err
+		}
+		if found.git, err = t.crowded(ctx); err != nil {
+			return found, err
+		}
+	}
 	if found.git != "" {
 		return found, t.Renew(ctx)
 	}
-	// Git reads objects wherever this file says.
+	return found, nil
+}
+
+// borrow has the .git of a clone borrow the objects of the repository, and no others: git reads objects wherever this
+// file says.
+func (t *Tree) borrow() error {
 	path := filepath.Join(t.theirs, "objects", "info", "alternates")
 	want := filepath.Join(t.lender.common, "objects") + "\n"
 	if is, err := readSmall(path, maxHead); err == nil && string(is) == want {
-		return found, nil
+		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return found, err
+		return err
 	}
-	return found, replace(path, []byte(want))
+	return replace(path, []byte(want))
 }
 
 // Renewed says of a .git why ralph has put a new one; why is a clause whose subject is the .git.

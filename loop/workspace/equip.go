@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"ralph"
 	"ralph/internal/proc"
@@ -62,7 +63,7 @@ func (e *SetupError) Error() string {
 // ran with the same input before. It returns true if, apart from ignored
 // files, nothing changed: no file was given and no command ran.
 func (w *Workspace) equip(ctx context.Context, g given) (as bool, err error) {
-	c := w.Clone
+	c, began := w.Clone, time.Now()
 	if err := w.give(g); err != nil {
 		return false, err
 	}
@@ -81,6 +82,11 @@ func (w *Workspace) equip(ctx context.Context, g given) (as bool, err error) {
 	}
 	if err := w.commands(ctx, c.pool.Setup); err != nil {
 		return false, err
+	}
+	if len(g)+len(c.pool.Setup) > 0 {
+		if err := w.noteLinks(c.folder, c.git.Top(), c.git.Top(), g, began); err != nil {
+			return false, err
+		}
 	}
 	return as && len(c.pool.Setup) == 0 && !c.git.HasModules(), os.WriteFile(mark, []byte(key), 0o600)
 }
@@ -134,11 +140,7 @@ func (w *Workspace) commands(ctx context.Context, commands []string) error {
 			Args: []string{"/bin/sh", "-c", command}, Dir: w.Dir, Marker: marker,
 			Env: proc.Joined(p.Env, w.Environ(), []string{marker}), Through: p.Through,
 		}
-		enter := p.Enter
-		if w.Clone.Checks {
-			enter = p.EnterSetup
-		}
-		leave, err := enter.Enter(&spec)
+		leave, err := p.Enter.Enter(&spec)
 		if err != nil {
 			cancel()
 			return fmt.Errorf("set-up of workspace %s: %w", w.Clone.name(), err)

@@ -42,6 +42,9 @@ func (w *Workspace) At(ctx context.Context, commit string) error {
 	if err != nil {
 		return err
 	}
+	if err := errors.Join(c.forget(linkedFile), w.noteLinks(c.folder, "", "", given, time.Time{})); err != nil {
+		return err
+	}
 	if err := w.stand(ctx, commit, given); err != nil {
 		return err
 	}
@@ -106,7 +109,12 @@ func (w *Workspace) cold(ctx context.Context, commit string, given given) (diffe
 			return false, err
 		}
 	}
-	if err := w.commands(ctx, c.pool.Setup); err != nil {
+	began := time.Now()
+	err = w.commands(ctx, c.pool.Setup)
+	if err == nil {
+		err = errors.Join(c.forget(linkedFile), w.noteLinks(c.folder, c.git.Top(), c.git.Top(), given, began))
+	}
+	if err != nil {
 		return false, err
 	}
 	differs = w.groundFor(given) != wanted
@@ -239,7 +247,11 @@ func (w *Workspace) make(ctx context.Context, ground string) error {
 	if err := errors.Join(files.RemoveAll(made), os.MkdirAll(made, 0o700)); err != nil {
 		return err
 	}
-	if err := prune(filepath.Join(c.dropped(), "tree"), tracked); err != nil {
+	tree := filepath.Join(c.dropped(), "tree")
+	if err := prune(tree, tracked); err != nil {
+		return err
+	}
+	if err := w.noteLinks(made, tree, filepath.Join(c.pool.Dir, Seen, "tree"), nil, time.Time{}); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(c.dropped())

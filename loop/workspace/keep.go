@@ -58,7 +58,7 @@ func (p *Pool) List(ctx context.Context) (list []Listed, err error) {
 
 // parseName parses the name of a workspace.
 func parseName(name string) (number int, checks, ok bool) {
-	digits, checks := strings.CutPrefix(name, "check-")
+	digits, checks := strings.CutPrefix(name, CheckPrefix)
 	number, err := strconv.Atoi(digits)
 	return number, checks, err == nil && number > 0 && name == nameOf(number, checks)
 }

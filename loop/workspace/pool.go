@@ -39,12 +39,11 @@ type Pool struct {
 	PortsFrom, Ports int      // the first port, and the number of ports per workspace; 0 is none
 
 	// How ralph's own commands run in workspaces.
-	Env     []string
-	Through func(io.Reader) io.Reader // masks secrets in their output; nil masks nothing
-	// Enter and EnterSetup run them in the sandbox of sessions, and in that of checks with the network; nil is no sandbox.
-	Enter, EnterSetup proc.Enter
-	Layers            bool     // what the sandbox of checks runs writes to layers
-	Steering          []string // globs of files that steer agents: no session leaves one to the next
+	Env      []string
+	Through  func(io.Reader) io.Reader // masks secrets in their output; nil masks nothing
+	Enter    proc.Enter                // runs them in the sandbox of the workspace's set-up; nil is no sandbox
+	Layers   bool                      // what the sandbox of checks runs writes to layers
+	Steering []string                  // globs of files that steer agents: no session leaves one to the next
 
 	Merged  func(ctx context.Context) (string, error) // the last commit of the target; nil is any
 	Timeout time.Duration
@@ -78,10 +77,13 @@ const FirstReview = 2 * FirstWorker
 // ErrTaken says that a workspace is in use.
 var ErrTaken = errors.New("the workspace is in use")
 
+// CheckPrefix begins the names of the folders of check workspaces.
+const CheckPrefix = "check-"
+
 // nameOf returns the name of a workspace: "1", or "check-1".
 func nameOf(number int, checks bool) string {
 	if checks {
-		return "check-" + strconv.Itoa(number)
+		return CheckPrefix + strconv.Itoa(number)
 	}
 	return strconv.Itoa(number)
 }

@@ -121,7 +121,7 @@ func (w *Workspace) fresh(ctx context.Context, base, commit, lay string) (err er
 	if err := w.checkOut(ctx, base, commit, lay, given); err != nil {
 		return err
 	}
-	if err := w.latest(ctx); err != nil {
+	if err := errors.Join(w.latest(ctx), c.noteIgnored(ctx)); err != nil {
 		return err
 	}
 	as, err := w.equip(ctx, given)
