@@ -8,7 +8,7 @@ own := internal/tools/bench internal/tools/messagesapi internal/tools/mutation
 # Temporary files are in memory, where that is allowed; lint has vetted all.
 gotest := .ci/memory go test -vet=off
 
-.PHONY: help build install demo test check nightly long race lint bench storm postgres mutation dist
+.PHONY: help build install demo test check nightly long race lint pictures bench storm postgres mutation dist
 
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 10
@@ -49,6 +49,11 @@ lint: ## formatting and static checks; .golangci.yml says which, and why
 	go tool -modfile=internal/tools/go.mod golangci-lint run
 	lint=$$(go tool -n -modfile=internal/tools/go.mod golangci-lint) && for tool in $(own); do (cd $$tool && $$lint run) || exit 1; done
 	GOOS=darwin CGO_ENABLED=0 go build ./internal/proc ./internal/sandbox ./internal/pipe # what differs on macOS compiles
+
+pictures: ## every page of the dashboard in PICTURES (./pictures), in three sizes, light and dark
+	mkdir -p $(or $(PICTURES),pictures)
+	RALPH_TEST_PAGES=1 RALPH_TEST_SCREENSHOTS=$(abspath $(or $(PICTURES),pictures)) $(gotest) -count=1 -timeout 20m ./cmd/ralph \
+		-run 'TestTheMorningLooksLikeThis|TestWatchLooksLikeThis'
 
 bench: build ## ralph against what the same work costs without it; docs/benchmarks.md
 	go run -C internal/tools/bench . -C $(CURDIR) $(BENCH)

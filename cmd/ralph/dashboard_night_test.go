@@ -47,6 +47,22 @@ func serveNight(t *testing.T, n *webtest.Night) *nightSite {
 	if err := n.Fill(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
+	return serveStore(t, n, db)
+}
+
+// serveNothing serves a project in which nothing has happened.
+func serveNothing(t *testing.T) *nightSite {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveStore(t, &webtest.Night{}, db)
+}
+
+// serveStore serves a database, which it closes in the end.
+func serveStore(t *testing.T, n *webtest.Night, db *store.DB) *nightSite {
+	t.Helper()
 	const token = "a-token-of-twenty-and-more-characters"
 	undone := make(chan int64, 1)
 	server := &web.Server{
@@ -105,14 +121,14 @@ func (s *nightSite) tx(f func(tx *store.Tx) error) {
 func (s *nightSite) pages() map[string]string {
 	return map[string]string{
 		"now": "/", "inbox": "/inbox", "inbox-item": "/inbox?item=w-failed-3-0", "tasks": "/tasks", "board": "/board", "features": "/features", "plan": "/inbox?item=w-plan-0-3", "feature-plan": "/feature?name=invoices",
-		"task-merged": fmt.Sprint("/tasks/", s.Merged[len(s.Merged)-1]), "task-failed": fmt.Sprint("/tasks/", s.Failed[8]), "task-running": "/tasks/1",
+		"task-merged": fmt.Sprint("/tasks/", s.Merged[len(s.Merged)-1]), "task-failed": fmt.Sprint("/tasks/", s.Failed[8]), "task-running": "/tasks/1", "task-held": "/tasks/50", "inbox-held": "/inbox?kind=tests+changed", "inbox-many": "/inbox/many?item=TASK-3+TASK-4+Q1",
 		"session-running": "/sessions/" + s.Running[0], "session-failed": "/sessions/" + s.Ended[s.Failed[8]], "session-merged": "/sessions/" + s.Ended[s.Merged[3]],
 		"sessions": "/sessions", "runs": "/runs", "run": "/runs/2", "charts": "/charts", "learnings": "/learnings",
 	}
 }
 
-// TestTheMorningLooksLikeThis asks axe-core about each page of a rich night, and looks whether it fits a phone. With
-// RALPH_TEST_SCREENSHOTS it leaves pictures of all in that folder, on a wide screen and on a phone, light and dark.
+// TestTheMorningLooksLikeThis asks axe-core about each page of a rich night and of an empty project, and checks that no
+// page is wider than the screen. `make pictures` leaves pictures of all: wide, narrow, on a phone, light and dark.
 func TestTheMorningLooksLikeThis(t *testing.T) {
 	t.Parallel()
 	needPages(t)
@@ -124,14 +140,13 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 	look := func(name, path string) {
 		t.Run(name, func(t *testing.T) {
 			s.t = t
-			for _, width := range []int64{1440, 390} {
-				height := map[int64]int64{1440: 900, 390: 844}[width]
+			for width, height := range map[int64]int64{1440: 900, 720: 900, 390: 844} {
 				s.look(width, height, "light")
 				s.open(s.url + path)
 				s.sees("it is as wide as the screen", fmt.Sprintf("document.documentElement.scrollWidth <= %d", width))
 				for scheme, rules := range map[string][]string{"light": nil, "dark": {"color-contrast", "target-size"}} {
 					s.look(width, height, scheme)
-					s.screen(fmt.Sprintf("night-%s-%d-%s", name, width, scheme))
+					s.screen(fmt.Sprintf("%s-%d-%s", name, width, scheme))
 					if (width == 390) == (scheme == "dark") {
 						show.axe(s.tab, axe, name, fmt.Sprint(width, " ", scheme), rules...)
 					}
@@ -154,6 +169,10 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 	s.t = t
 	for _, said := range []string{"waits to use Bash", "Merging is paused: main has changes", "The run is ending: 5 different tasks", "The run has spent $9.", "of its 70 sessions", "of its 8 h", "64 % of five hour are used: the limit is 60 %"} {
 		s.reads("#band .now", said)
+	}
+	s = serveNothing(t)
+	for name, path := range map[string]string{"now": "/", "inbox": "/inbox", "tasks": "/tasks", "board": "/board", "runs": "/runs", "charts": "/charts"} {
+		look("empty-"+name, path)
 	}
 }
 
