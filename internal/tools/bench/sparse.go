@@ -11,7 +11,8 @@ import (
 	"ralph/loop/workspace"
 )
 
-// sparse is what workspace.sparse saves: a new workspace of a large repository with 2 % of its folders, and one with all.
+// sparse is what workspace.sparse saves: a new workspace with 2 % of the folders of a large repository, and one with
+// all.
 func (b *bench) sparse(ctx context.Context) []row {
 	files := b.size(manyFiles)
 	p := b.newProject(ctx, files)
