@@ -215,8 +215,7 @@ func ParseTaskID(s string) (int64, error) {
 	}
 	id, err := strconv.ParseInt(t, 10, 64)
 	if err != nil || id <= 0 {
-		return 0, &FieldError{Field: fmt.Sprintf("task id %q",
-			s), Problem: "is not a task id", Accepted: []string{"12", "#12", "TASK-12"}}
+		return 0, &FieldError{Field: strconv.Quote(s), Problem: "is not a task id", Accepted: []string{"12", "#12", "TASK-12"}}
 	}
 	return id, nil
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bmatcuk/doublestar/v4"
+
 	"ralph"
 	"ralph/signals"
 )
@@ -241,6 +243,9 @@ func checkTask(t ralph.Task) error {
 	for _, f := range slices.Concat(t.Files, t.Allow) {
 		if err := ralph.CheckText("file", f, true); err != nil {
 			return err
+		}
+		if !doublestar.ValidatePattern(f) {
+			return &ralph.FieldError{Field: fmt.Sprintf("file %q", f), Problem: "is no valid glob, such as src/**"}
 		}
 	}
 	return ralph.CheckPriority("priority", t.Priority)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -302,7 +303,15 @@ func (a *app) readInput(arg string) (name string, data []byte, err error) {
 		}
 		f, err := os.Open(path)
 		if err != nil {
-			return "", nil, usage(err)
+			var why *fs.PathError
+			if errors.As(err, &why) {
+				err = why.Err
+			}
+			hint := ""
+			if strings.Contains(arg, "://") {
+				hint = "; `ralph import` reads files: download it, or pipe it into `ralph import -`"
+			}
+			return arg, nil, usage(fmt.Errorf("%w%s", err, hint))
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
 		in, name = f, arg

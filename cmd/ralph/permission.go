@@ -68,6 +68,8 @@ func (a *app) tryPermission(ctx context.Context, tool, arg string) error {
 		if input, err = json.Marshal(map[string]string{field: arg}); err != nil {
 			return err
 		}
+	} else if err := claude.Tools.CheckDenies(tool); err != nil {
+		return usage(err)
 	} else if !json.Valid(input) {
 		return usage(&ralph.FieldError{Field: "INPUT", Problem: "must be JSON for the tool " + tool})
 	}

@@ -88,11 +88,20 @@ func newRoot(a *app) *cobra.Command {
 		panic(err) // only a bug in this package can cause it
 	}
 	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		completion.Args, completion.RunE = cobra.NoArgs, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		checkArguments(completion)
+	}
 	if topics, _, err := root.Find([]string{"help"}); err == nil {
 		show := topics.Run
 		topics.Run, topics.RunE = nil, func(cmd *cobra.Command, args []string) error {
-			if found, _, err := root.Find(args); len(args) > 0 && (err != nil || found == root) {
+			found, rest, err := root.Find(args)
+			switch {
+			case len(args) > 0 && (err != nil || found == root):
 				return usage(unknownCommand(root, args))
+			case len(rest) > 0 && found.HasSubCommands():
+				return usage(unknownCommand(found, rest))
 			}
 			show(cmd, args)
 			return nil
@@ -208,10 +217,10 @@ func checkArguments(cmd *cobra.Command) {
 			case err != nil && cmd.HasSubCommands():
 				err = unknownCommand(cmd, args)
 			case err != nil:
-				if strings.Contains(err.Error(), "arg(s)") {
-					err = fmt.Errorf("wrong number of arguments (%d)", len(args))
+				err = fmt.Errorf("wrong number of arguments (%d); it is used as: %s", len(args), cmd.UseLine())
+				if len(args) > 0 && check(cmd, nil) == nil && check(cmd, args[:1]) != nil {
+					err = fmt.Errorf("`%s` takes no arguments, and was given %q", cmd.CommandPath(), args[0])
 				}
-				err = fmt.Errorf("%w; it is used as: %s", err, cmd.UseLine())
 				if len(args) > 1 && worded.MatchString(cmd.Use) {
 					err = fmt.Errorf("%w (several words go in quotes)", err)
 				}
@@ -293,8 +302,11 @@ func plainly(err error) error {
 // didYouMean adds similar flags to the error about an unknown one.
 func didYouMean(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+	if !errors.As(err, &unknown) {
 		return err
+	}
+	if short := unknown.GetSpecifiedShortnames(); short != "" {
+		return fmt.Errorf("unknown flag: -%s; `%s --help` lists those that there are", short, cmd.CommandPath())
 	}
 	var flags []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -253,6 +253,9 @@ func (o *runOptions) loop(
 	if cmd.Flags().Changed("model") && len(strings.Fields(o.model)) != 1 {
 		return nil, usage(fmt.Errorf("--model %q must be the name of a model", o.model))
 	}
+	if cmd.Flags().Changed("agent") && o.agent == "" {
+		return nil, usage(errors.New("--agent needs the name of an agent, such as claude"))
+	}
 	l.Models.Flag, l.Agents.Flag, l.NoWait = o.model, o.agent, o.noWait
 	if o.bystanders, err = bystander.New(p, db); err != nil {
 		return nil, err

@@ -477,6 +477,12 @@ func newRetry(a *app) *cobra.Command {
 				r.how, args = args[last], args[:last]
 			}
 		}
+		for i := 1; i < len(args); i++ {
+			if _, err := ralph.ParseTaskID(args[i]); err != nil && !strings.ContainsAny(args[i], "0123456789") {
+				how := strings.Join(append(slices.Clone(args[i:]), r.how), " ")
+				return usage(fmt.Errorf("several words go in quotes: ralph retry %s %q", strings.Join(args[:i], " "), how))
+			}
+		}
 		ids, err := parseTasks(args)
 		if err != nil {
 			return err

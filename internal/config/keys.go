@@ -73,6 +73,7 @@ type field struct {
 	doc      string
 	enum     []string
 	min      int
+	max      int // 0 for none
 	blank    bool
 	local    bool // a folder within the project
 	secret   bool
@@ -132,6 +133,7 @@ func leaves(t reflect.Type, prefix string, index []int) (list []field) {
 		}
 		// The test of the tags finds one that is not a number.
 		leaf.min, _ = strconv.Atoi(f.Tag.Get("min"))
+		leaf.max, _ = strconv.Atoi(f.Tag.Get("max"))
 		list = append(list, leaf)
 	}
 	return list
@@ -211,7 +213,8 @@ func near(name string) []string {
 		if whole > part {
 			far++ // the same word in another group is less likely
 		}
-		if far/2 <= min(2, len(last(name))/2) && key != name {
+		begins := len(name) > 3 && strings.HasPrefix(key, name)
+		if (begins || far/2 <= min(2, len(last(name))/2)) && key != name {
 			found = append(found, candidate{key, far})
 		}
 	}

@@ -128,6 +128,9 @@ func quoted(value string) string { return strconv.Quote(text.Clip(value, maxQuot
 func (f field) check(v any) (index int, err error) {
 	switch v := v.(type) {
 	case int:
+		if f.max > 0 && v > f.max {
+			return -1, fmt.Errorf("must be at most %d", f.max)
+		}
 		return -1, checkNumber(float64(v), v < f.min, fmt.Sprintf("at least %d", f.min))
 	case float64:
 		return -1, checkNumber(v, v <= 0, "greater than 0")

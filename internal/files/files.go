@@ -12,16 +12,29 @@ import (
 func Write(path string, text []byte, mode fs.FileMode) error {
 	part, err := os.CreateTemp(filepath.Dir(path), ".ralph-part-*")
 	if err != nil {
-		return err
+		return about(path, err)
 	}
 	_, err = part.Write(text)
 	if err = errors.Join(err, part.Chmod(mode), part.Close()); err == nil {
 		err = os.Rename(part.Name(), path)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(part.Name()))
+		return errors.Join(about(path, err), os.Remove(part.Name()))
 	}
 	return nil
+}
+
+// about names in an error the file that is written, and not the part of it: that means nothing to people.
+func about(path string, err error) error {
+	var file *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &file):
+		err = file.Err
+	case errors.As(err, &link):
+		err = link.Err
+	}
+	return &fs.PathError{Op: "write", Path: path, Err: err}
 }
 
 // Unlock makes all folders in a folder writable for the user. It follows no link out of the folder.

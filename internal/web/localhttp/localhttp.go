@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -21,6 +22,10 @@ import (
 // interfaces must be given explicitly, all of them as 0.0.0.0 or [::]. name, a key or a flag,
 // prefixes the error.
 func Listen(ctx context.Context, name, addr string) (net.Listener, error) {
+	_, port, err := net.SplitHostPort(Address(addr))
+	if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil {
+		return nil, fmt.Errorf("%s: %q is no address with a port, such as 127.0.0.1:7474", name, addr)
+	}
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", Address(addr))
 	if err != nil {
