@@ -87,6 +87,26 @@ func newRoot(a *app) *cobra.Command {
 	if err := errors.Join(explain(root), a.complete(root)); err != nil {
 		panic(err) // only a bug in this package can cause it
 	}
+	refuseUnknown(root)
+	root.SetHelpTemplate(helpTemplate)
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		switch {
+		case cmd == root:
+			overview(a.out, root)
+		case cmd.IsAdditionalHelpTopicCommand() && cmd.Long != "":
+			fmt.Fprintf(a.out, "%s\n\n%s\n", cmd.Short, cmd.Long)
+		case cmd.IsAdditionalHelpTopicCommand() && cmd.Parent() == root:
+			topic(a.out, root, cmd)
+		default:
+			help(cmd, args)
+		}
+	})
+	return root
+}
+
+// refuseUnknown has help and completion refuse what they do not know.
+func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
@@ -107,21 +127,6 @@ func newRoot(a *app) *cobra.Command {
 			return nil
 		}
 	}
-	root.SetHelpTemplate(helpTemplate)
-	help := root.HelpFunc()
-	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		switch {
-		case cmd == root:
-			overview(a.out, root)
-		case cmd.IsAdditionalHelpTopicCommand() && cmd.Long != "":
-			fmt.Fprintf(a.out, "%s\n\n%s\n", cmd.Short, cmd.Long)
-		case cmd.IsAdditionalHelpTopicCommand() && cmd.Parent() == root:
-			topic(a.out, root, cmd)
-		default:
-			help(cmd, args)
-		}
-	})
-	return root
 }
 
 // overview prints the output of `ralph help`.

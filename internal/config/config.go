@@ -18,13 +18,13 @@ const None = "none"
 // Config is the whole configuration. The tags of a field give the key's name (json), its built-in
 // default in the form of an environment variable (default), the accepted values or their name in
 // enums (enum), the smallest number or length (min), the largest number (max), whether a list may have empty items
-// (blank) or has folders within the project (local), the keys of which each map of a list has exactly one (one), and whether the value is
-// hidden because it may be a password (secret). docs has the meaning of each key.
+// (blank) or has folders within the project (local), the keys of which each map of a list has exactly one (one), and
+// whether the value is hidden because it may be a password (secret). docs has the meaning of each key.
 type Config struct {
 	Agent           Agent       `json:"agent"`
 	Agents          Agents      `json:"agents" default:"{}"`
 	Limits          Limits      `json:"limits"`
-	Parallel        int         `json:"parallel" default:"1" min:"1" max:"64"`
+	Parallel        int         `json:"parallel" default:"1" min:"1" max:"100"`
 	Verify          Verify      `json:"verify" shorthand:"commands"`
 	EscalationModel string      `json:"escalation_model" default:"opus"`
 	Suggestions     string      `json:"suggestions" default:"review" enum:"review|auto_approve"`

@@ -76,7 +76,7 @@ func TestWithoutAnySourceAllIsDefault(t *testing.T) {
 // TestEveryVariable sets each key by its variable, and reads it back.
 func TestEveryVariable(t *testing.T) {
 	samples := map[string]string{
-		"text": "1.0", "whole number": "2001", "USD": "0.25", "duration": "1h30m", "true or false": "false", "percentages": "{five_hour: 5%}", "database": "***", "list": "[make test, \"a: b\"]", "map": "{A: ***}",
+		"text": "1.0", "parallel": "20", "whole number": "2001", "USD": "0.25", "duration": "1h30m", "true or false": "false", "percentages": "{five_hour: 5%}", "database": "***", "list": "[make test, \"a: b\"]", "map": "{A: ***}",
 		"list of maps": "[{url: ***, preset: generic}]", "review": "[{agent: a, model: m, when: {lines: 20, files: [auth/**]}, prompt: p.md}]", "map of maps": "{a: {kind: acp, prices: {m-1: [1, 0.5, 2]}, env: {A: ***}}, b: {}}",
 	}
 	for _, k := range config.Keys() {
@@ -234,7 +234,7 @@ func TestFlags(t *testing.T) {
 		{"workspace.sparse", []string{"../lib"}, `flag --x: workspace.sparse: must be a folder within the project, such as services/api, not "../lib"`},
 		{"workspace.sparse", []string{"."}, `flag --x: workspace.sparse: must be a folder within the project, such as services/api, not "."`},
 		{"verify.commands", []string{"make", " "}, "flag --x: verify.commands: must not have an empty item"},
-		{"limits.max_cost", []string{"1"}, "limits.max_cost is not a key of the configuration"},
+		{"limits.max_cost", []string{"1"}, "limits.max_cost is not a key of the configuration; did you mean limits.max_cost_usd?"},
 	}
 	for _, tt := range tests {
 		before := l.Config

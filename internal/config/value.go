@@ -128,10 +128,7 @@ func quoted(value string) string { return strconv.Quote(text.Clip(value, maxQuot
 func (f field) check(v any) (index int, err error) {
 	switch v := v.(type) {
 	case int:
-		if f.max > 0 && v > f.max {
-			return -1, fmt.Errorf("must be at most %d", f.max)
-		}
-		return -1, checkNumber(float64(v), v < f.min, fmt.Sprintf("at least %d", f.min))
+		return -1, f.checkWhole(v)
 	case float64:
 		return -1, checkNumber(v, v <= 0, "greater than 0")
 	case time.Duration:
@@ -173,6 +170,14 @@ func (f field) check(v any) (index int, err error) {
 		}
 	}
 	return -1, nil
+}
+
+// checkWhole checks a whole number.
+func (f field) checkWhole(n int) error {
+	if f.max > 0 && n > f.max {
+		return fmt.Errorf("must be at most %d", f.max)
+	}
+	return checkNumber(float64(n), n < f.min, fmt.Sprintf("at least %d", f.min))
 }
 
 func checkNumber(n float64, small bool, least string) error {
