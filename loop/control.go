@@ -42,7 +42,11 @@ func (c course) obeying(ctx context.Context, grace time.Duration) (work context.
 			}
 			switch {
 			case soon && over == nil:
-				over = time.After(grace)
+				left := grace
+				if stopping == nil {
+					left -= c.sinceStop()
+				}
+				over = time.After(left)
 			case !soon && again == nil && stopping != nil: // people want it to go on
 				over = nil
 			}

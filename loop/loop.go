@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"ralph/internal/schedule"
@@ -46,6 +47,15 @@ type Loop struct {
 	OnRed    OnRed                    // what to do if the verification fails before any work; "" is RedStop
 	Commands func() ([]string, error) // returns the project's commands as configured now; nil if they never change
 	Listen   func(words string)       // is told what sessions that plan say; nil for nobody
+
+	stopOnce sync.Once
+	stopped  time.Time // when somebody first saw that Stop is closed
+}
+
+// sinceStop returns for how long the run has known that it is to stop: what follows the session has the rest of its time.
+func (l *Loop) sinceStop() time.Duration {
+	l.stopOnce.Do(func() { l.stopped = time.Now() })
+	return time.Since(l.stopped)
 }
 
 // Backoff says how long to wait for an agent that cannot work now.

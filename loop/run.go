@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"ralph"
@@ -25,6 +26,16 @@ func (l *Loop) Run(ctx context.Context) (Result, error) {
 
 // runFrom is Run of a batch that begins at a time; zero is now.
 func (l *Loop) runFrom(ctx context.Context, begins time.Time) (Result, error) {
+	running, end := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-l.Stop:
+			l.sinceStop()
+		case <-running.Done():
+		}
+	})
+	defer func() { end(); watch.Wait() }()
 	for {
 		result, err := l.run(ctx, begins)
 		if !beginsAgain(err, l.Store.Shared()) || ctx.Err() != nil || closed(l.Stop) {

@@ -58,8 +58,8 @@ const (
 // verifyTail is how many bytes of a failed command's output are quoted.
 const verifyTail = 4 << 10
 
-// maxVerifyLog limits the log of a session's verification, in bytes.
-const maxVerifyLog = 256 << 20
+// maxOutput is how much of a command's output is kept of its beginning, and as much of its end, in bytes.
+const maxOutput = 10 << 20
 
 // Commands are the commands that check a task's done.
 type Commands struct {
@@ -154,7 +154,7 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	limited, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
 	started := time.Now()
-	whole := &bounded{to: log, left: maxVerifyLog - begin}
+	whole := &bounded{to: log, left: maxOutput}
 	marker := workspace.Marker(round.Session)
 	spec := proc.Spec{
 		Args: []string{"/bin/sh", "-c", run}, Dir: round.Dir,
@@ -174,6 +174,7 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 		}()
 	}
 	result, err := proc.Run(limited, spec, verifyTail, whole)
+	err = errors.Join(err, whole.finish())
 	leave()
 	check := ralph.Check{
 		Command: command, Exit: result.Exit.Code, Tail: result.Output,
@@ -191,7 +192,7 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 			return Outcome{}, err
 		}
 	}
-	tests, err := r.tests(cmp.Or(round.Made, round.Dir), log, begin, whole.cut, before)
+	tests, err := r.tests(cmp.Or(round.Made, round.Dir), log, begin, whole.lost > 0, before)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("tests of %s: %w", command, err)
 	}
@@ -283,22 +284,42 @@ func missing(tail string) string {
 	return "exits 127: a program that it needs is not installed, or not in PATH" + said
 }
 
-// bounded writes to a file up to a limit and drops the rest.
+// bounded writes the beginning of an output to a file as it comes, and its end once there is no more.
 type bounded struct {
 	to   *os.File
-	left int64
-	cut  bool // something was dropped
+	left int64  // bytes of the beginning
+	end  []byte // at most twice the size that is kept
+	lost int64  // bytes between the two
 }
 
+// Write keeps what there is room for.
 func (b *bounded) Write(p []byte) (int, error) {
-	part := p
-	if int64(len(p)) > b.left {
-		part, b.cut = p[:max(b.left, 0)], true
-	}
-	n, err := b.to.Write(part)
-	b.left -= int64(n)
-	if err != nil {
+	head := p[:min(int64(len(p)), b.left)]
+	n, err := b.to.Write(head)
+	if b.left -= int64(n); err != nil {
 		return n, err
 	}
+	b.end = append(b.end, p[len(head):]...)
+	if len(b.end) > 2*maxOutput {
+		b.drop()
+	}
 	return len(p), nil
+}
+
+// drop leaves out all but the size that is kept of the end.
+func (b *bounded) drop() {
+	over := max(len(b.end)-maxOutput, 0)
+	b.lost += int64(over)
+	b.end = append(b.end[:0], b.end[over:]...)
+}
+
+// finish writes the end.
+func (b *bounded) finish() (err error) {
+	if b.drop(); b.lost > 0 {
+		_, err = fmt.Fprintf(b.to, "\n[… %d bytes left out …]\n", b.lost)
+	}
+	if err == nil {
+		_, err = b.to.Write(b.end)
+	}
+	return err
 }

@@ -122,7 +122,7 @@ func refusedBy(why error) ralph.Untaken {
 
 // lastLook is how long a look may go on once the run is stopped. What it did not get to is saved from the workspace
 // before its next use.
-const lastLook = 20 * time.Second
+const lastLook = 5 * time.Second
 
 // outlast returns a context for a look that goes on for a while once ctx has ended.
 func outlast(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -20,6 +20,7 @@ var (
 	methods = either(`^(?:t|tap|assert|a|chai|self|this|expect|cy|test|[A-Z]\w*)$`)
 	boolean = either(`(?i)^(?:assert|ok|check|verify|ensure|expect|is_?true|is_?false|require|g_assert|assert_?that)!?$`,
 		`(?i)(?:true|false|truthy|falsy|null|nil|none|empty)$`)
+	ordered = either(`(?i)less|greater|above|below|least|most|within|operator|not|differ|refute|(?:^|_)n[et]$|_[lg][et]$`)
 	negated = either(`^(?:assert|ok|check|CHECK|REQUIRE|verify|ensure|g_assert|ck_assert|debug_assert)$`)
 	wanted  = either(`(?i)^(?:want|wanted|expect|expected|expectation|exp|should_?be)` +
 		`(?:s|_?(?:out|output|result|value|values))?$`)
@@ -48,7 +49,11 @@ var opposites = func() map[string]string {
 		"assertNotEqual": "assertEqual", "notEqual": "equal", "notStrictEqual": "strictEqual",
 		"assert_not_equal": "assert_equal",
 		"refute_equal":     "assert_equal", "refute": "assert",
-		"assertNotEquals": "assertEquals", "assertNotSame": "assertSame",
+		"assertLess": "assertGreaterEqual", "assertGreater": "assertLessEqual", "assertLessThan": "assertGreaterThanOrEqual",
+		"assertGreaterThan": "assertLessThanOrEqual", "isLessThan": "isGreaterThanOrEqualTo",
+		"isGreaterThan": "isLessThanOrEqualTo", "Less": "GreaterOrEqual", "Greater": "LessOrEqual",
+		"assert_operator": "refute_operator", "EXPECT_LT": "EXPECT_GE", "EXPECT_GT": "EXPECT_LE", "ASSERT_LT": "ASSERT_GE",
+		"ASSERT_GT": "ASSERT_LE", "assertNotEquals": "assertEquals", "assertNotSame": "assertSame",
 		"assert_ne": "assert_eq", "NotEqual": "Equal", "isNull": "isNotNull", "isEmpty": "isNotEmpty", "notOk": "ok",
 	}
 	all := map[string]string{}
@@ -181,7 +186,9 @@ func (r *reading) line(i int) int {
 				return i
 			}
 			i = n
-		case s == ";" || s == ")" || s == "]" || s == "}" || s == "," || s == "&&" || s == "||":
+		case s == ";" || s == ")" || s == "]" || s == "}" || s == ",":
+			return i
+		case (s == "&&" || s == "||") && r.l.name != "rb":
 			return i
 		case r.ends[i] > i:
 			i = r.ends[i]
@@ -208,6 +215,10 @@ func (r *reading) statement(i int) int {
 	if first := args[0]; (len(e.options) == 0 || !e.options[0].expected) && !r.fed(args[:1]) {
 		from, to := r.tokens[first.from].at, r.tokens[first.to-1].end
 		e.options = append([]option{{wrap: true, at: from, end: to, open: "not (", shut: ")"}}, e.options...)
+	}
+	if first := args[0]; r.several(first) {
+		from, to := r.tokens[first.from].at, r.tokens[first.to-1].end
+		e.options = append(e.options, option{wrap: true, last: true, at: from, end: to, open: "not (", shut: ")"})
 	}
 	r.keep(e)
 	return end
@@ -274,6 +285,9 @@ func (r *reading) chained(e expectation, from, to int) expectation {
 	var list, more []option
 	for i := from; i < to; i++ {
 		name := r.is(i)
+		if o := r.turned(i); o.swap {
+			more = append(more, o)
+		}
 		if r.kind(i) == word && r.is(i+1) == "(" && r.ends[i+1] > 0 && r.ends[i+1] < to {
 			if r.blocks(i+2, r.ends[i+1]) {
 				continue
@@ -289,13 +303,35 @@ func (r *reading) chained(e expectation, from, to int) expectation {
 			i = r.ends[i+1]
 			continue
 		}
-		if opposite := opposites[name]; r.kind(i) == word && opposite != "" {
+		if opposite := opposites[name]; r.kind(i) == word && opposite != "" && !r.turned(i).swap {
 			more = append(more, option{swap: true, at: r.tokens[i].at, end: r.tokens[i].end, open: opposite})
 		}
 		list = append(list, r.literals(i, i+1, true, true)...)
 	}
+	if len(list) > 0 { // what they are expected of is an input
+		for i := range e.options {
+			e.options[i].expected, e.options[i].equal = false, false
+		}
+	}
 	e.options = slices.Concat(list, more, e.options)
 	return e
+}
+
+// turned returns how a word of a chain that orders values, or takes a chain for its opposite, is turned around.
+func (r *reading) turned(i int) (o option) {
+	o = option{last: true, at: r.tokens[i].at, end: r.tokens[i].end}
+	switch name := r.is(i); {
+	case r.kind(i) != word:
+	case name == "not" && r.is(i+1) == ".":
+		o.swap, o.end = true, r.tokens[i+1].end
+	case name == "not_to" || name == "to_not":
+		o.swap, o.open = true, "to"
+	case name == "to" && r.l.name == "rb" && (r.is(i+1) == "be" || r.is(i+1) == "satisfy"):
+		o.swap, o.open = true, "not_to"
+	case r.l.name == "js" && ordered.MatchString(name) && strings.HasPrefix(name, "toBe") && r.is(i-2) != "not":
+		o.swap, o.open = true, "not."+name
+	}
+	return o
 }
 
 // blocks reports whether code stands between two tokens, in which there may be assertions.
@@ -346,10 +382,11 @@ func (r *reading) ofCall(name int, args []span) expectation {
 	t := r.tokens[name]
 	var swap []option
 	if opposite := opposites[called]; opposite != "" && !r.fed(args) {
-		swap = append(swap, option{swap: true, at: t.at, end: t.end, open: opposite})
+		last := ordered.MatchString(called) || slices.ContainsFunc(args, r.several)
+		swap = append(swap, option{swap: true, last: last, at: t.at, end: t.end, open: opposite})
 	} else if negated.MatchString(called) && len(args) > 0 && !r.message(args[0]) && !r.fed(args) {
 		from, to := r.tokens[args[0].from].at, r.tokens[args[0].to-1].end
-		swap = append(swap, option{wrap: true, at: from, end: to, open: "!(", shut: ")"})
+		swap = append(swap, option{wrap: true, last: r.several(args[0]), at: from, end: to, open: "!(", shut: ")"})
 	}
 	i := slices.IndexFunc(e.options, func(o option) bool { return !o.expected })
 	switch {
@@ -445,6 +482,38 @@ func (r *reading) sides(a span) (list []span, equal bool) {
 	}
 	list = append(list, span{begin, a.to})
 	return slices.DeleteFunc(list, func(s span) bool { return s.from >= s.to }), equal
+}
+
+// several reports whether a condition holds for more values than it names: it orders them, excludes them, or has an
+// alternative that names none.
+func (r *reading) several(a span) bool {
+	begin, either := a.from, false
+	names := func(s span) bool {
+		sides, equal := r.sides(s)
+		return len(sides) == 2 && (equal || r.l.name == "py") && (r.pure(sides[0]) || r.pure(sides[1]))
+	}
+	for i := a.from; i < a.to; i++ {
+		switch r.is(i) {
+		case "<", ">", "<=", ">=", "!=", "!==":
+			return true
+		case "or", "||":
+			either = true
+			if !names(span{begin, i}) {
+				return true
+			}
+			begin = i + 1
+		default:
+			if r.ends[i] > i && (i == a.from || r.kind(i-1) != word) && r.is(i) == "(" { // around a part of it
+				if r.several(span{i + 1, min(r.ends[i], a.to)}) {
+					return true
+				}
+			}
+			if r.ends[i] > i {
+				i = r.ends[i]
+			}
+		}
+	}
+	return either && !names(span{begin, a.to})
 }
 
 // constants are words that stand for values.

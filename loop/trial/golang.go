@@ -95,6 +95,11 @@ func (r *goReading) condition(n *ast.IfStmt) {
 	if about && len(e.options) == 0 {
 		return
 	}
+	if r.several(n.Cond) {
+		e.options = append(e.options, option{
+			wrap: true, last: true, at: r.offset(n.Cond.Pos()), end: r.offset(n.Cond.End()), open: "!(", shut: ")",
+		})
+	}
 	e.options = append(e.options, r.inputs(n.Cond, e.options)...)
 	if n.Init != nil {
 		e.options = append(e.options, r.inputs(n.Init, e.options)...)
@@ -131,6 +136,33 @@ func (r *goReading) compared(cond ast.Expr) (e expectation, about bool) {
 		return true
 	})
 	return e, about
+}
+
+// several reports whether a condition under which a test fails leaves more values than it names: it orders or excludes
+// them, or one of the parts that must all hold names none.
+func (r *goReading) several(cond ast.Expr) bool {
+	switch x := cond.(type) {
+	case *ast.ParenExpr:
+		return r.several(x.X)
+	case *ast.BinaryExpr:
+		switch x.Op {
+		case token.LSS, token.GTR, token.LEQ, token.GEQ:
+			return true
+		case token.EQL:
+			return r.pure(x.X) || r.pure(x.Y)
+		case token.LOR:
+			return r.several(x.X) || r.several(x.Y)
+		case token.LAND:
+			return r.several(x.X) || r.several(x.Y) || !r.names(x.X) || !r.names(x.Y)
+		}
+	}
+	return false
+}
+
+// names reports whether a condition is about a value that it names.
+func (r *goReading) names(cond ast.Expr) bool {
+	e, _ := r.compared(cond)
+	return len(e.options) > 0
 }
 
 // failing reports whether a test fails in a block, or a helper returns what differs.
@@ -192,7 +224,7 @@ func (r *goReading) call(n *ast.CallExpr) {
 	}
 	if opposite := opposites[name]; opposite != "" {
 		if s, ok := n.Fun.(*ast.SelectorExpr); ok && !(name == "Error" || name == "NoError") {
-			swap := option{swap: true, at: r.offset(s.Sel.Pos()), end: r.offset(s.Sel.End()), open: opposite}
+			swap := option{swap: true, last: ordered.MatchString(name), at: r.offset(s.Sel.Pos()), end: r.offset(s.Sel.End()), open: opposite}
 			if differs || name == "True" || name == "False" {
 				e.options = append([]option{swap}, e.options...)
 			} else {

@@ -25,6 +25,7 @@ type option struct {
 	at, end    int // in the text
 	token      lexeme
 	expected   bool // the value that is expected, rather than an input
+	last       bool // for the last round: more values hold than are named, and the opposite fails for all of them
 	equal      bool // an equal value is expected
 	swap, wrap bool
 	open, shut string // what stands instead, or around it
@@ -84,8 +85,14 @@ func (e Expectations) Mutant(seed string, round int, only func(i int) bool) []by
 			continue
 		}
 		draw := draws(seed, e.name, i)
-		o, variant := x.choose(draw, round)
-		edits := e.change(o, draw, variant)
+		var edits []splice
+		if round == Rounds-1 {
+			edits = e.changeAll(x, draw)
+		}
+		if len(edits) == 0 {
+			o, variant := x.choose(draw, round)
+			edits = e.change(o, draw, variant)
+		}
 		if len(edits) == 0 || edits[0].at < last {
 			continue // expectations do not overlap, unless the file is not what it seems
 		}
@@ -125,6 +132,45 @@ func (x expectation) choose(draw uint64, round int) (o option, variant int) {
 	return order[round%len(order)], round / len(order)
 }
 
+// changeAll changes all values that are expected, so that a test which accepts one of several fails, whichever it is.
+// Where a condition holds for more values than it names, its opposite takes its place. It is nil if neither can be.
+func (e Expectations) changeAll(x expectation, draw uint64) (edits []splice) {
+	var values, all []option
+	was := map[string]bool{}
+	for _, o := range x.options {
+		if o.last {
+			return e.change(o, draw, 0)
+		}
+		if !o.swap && !o.wrap {
+			all = append(all, o)
+			was[e.text[o.at:o.end]] = true
+			if o.expected {
+				values = append(values, o)
+			}
+		}
+	}
+	if len(values) == 0 {
+		values = all
+	}
+	if len(values) < 2 {
+		return nil
+	}
+	slices.SortFunc(values, func(a, b option) int { return a.at - b.at })
+	for _, o := range values {
+		for variant := range mostVariants {
+			made := e.change(o, draw, Rounds+variant)
+			if len(made) == 1 && !was[made[0].by] || o.token.kind == word {
+				edits = append(edits, made...)
+				break
+			}
+		}
+	}
+	return edits
+}
+
+// mostVariants is how many other values are tried for one that is among those which are changed.
+const mostVariants = 50
+
 // change returns how an option is changed; nil if it cannot be.
 func (e Expectations) change(o option, draw uint64, variant int) []splice {
 	switch {
@@ -143,6 +189,10 @@ func (e Expectations) change(o option, draw uint64, variant int) []splice {
 	case char:
 		by = changedChar(was)
 	case text, pattern:
+		if content := e.text[o.token.from:o.token.to]; strings.Contains(content, "|") { // perhaps a pattern: all that it matches
+			by = was[:o.token.from-o.at] + "(?:" + content + ")" + letter(draw, variant, true) + was[o.token.to-o.at:]
+			break
+		}
 		by = was[:o.token.to-o.at] + letter(draw, variant, o.token.filled || o.token.kind == pattern) + was[o.token.to-o.at:]
 	default:
 		by = changedWord(was, draw, variant)

@@ -250,7 +250,7 @@ func TestAnAgentThatTalksForeverIsStopped(t *testing.T) {
 		t.Errorf("got %s, %d lines, %v", r.Ending, r.Unreadable, err)
 	}
 	b, err := os.ReadFile(filepath.Join(task.LogDir, agent.TranscriptFile))
-	if err != nil || len(b) > 1<<20+100 || !strings.HasSuffix(string(b), "transcript_full\"}\n") {
+	if err != nil || len(b) > 1<<20+100 || !strings.Contains(string(b), "transcript_full\"}\n") || strings.HasSuffix(string(b), "transcript_full\"}\n") {
 		t.Errorf("the transcript has %d bytes, %v", len(b), err)
 	}
 }

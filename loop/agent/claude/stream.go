@@ -52,7 +52,7 @@ func (s *stream) events(e event) []agent.Event {
 		}
 	case "ralph": // see cappedLine
 		if e.Subtype == "transcript_full" {
-			return []agent.Event{{Kind: agent.Noted, Text: "the transcript is full: what came after this is not in it"}}
+			return []agent.Event{{Kind: agent.Noted, Text: "the transcript is too long: a part is left out here"}}
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ func TestWhatALineSaysInRalphsWords(t *testing.T) {
 		},
 		"a full transcript": {
 			`{"type":"ralph","subtype":"transcript_full"}`,
-			[]agent.Event{{Kind: agent.Noted, Text: "the transcript is full: what came after this is not in it"}},
+			[]agent.Event{{Kind: agent.Noted, Text: "the transcript is too long: a part is left out here"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -38,21 +39,21 @@ func openLogs(dir string, maxTranscript int64) (*logs, error) {
 		return nil, errors.Join(err, out.Close())
 	}
 	return &logs{
-		transcript: &transcript{file: out, left: maxTranscript},
+		transcript: &transcript{file: out, most: maxTranscript},
 		stderr:     &bothEnds{file: stderr},
 	}, nil
 }
 
 // openLog opens a file for appending that only its owner may read.
 func openLog(dir, name string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("session log: %w", err)
 	}
 	return f, nil
 }
 
-func (l *logs) close() error { return errors.Join(l.transcript.file.Close(), l.stderr.close()) }
+func (l *logs) close() error { return errors.Join(l.transcript.close(), l.stderr.close()) }
 
 // StderrTail returns the end of the standard error kept in a session's folder; "" if there is none.
 func StderrTail(logDir string) (string, error) {
@@ -74,32 +75,60 @@ func StderrTail(logDir string) (string, error) {
 	return strings.ToValidUTF8(string(b), "\uFFFD"), nil
 }
 
-// A transcript stores the agent's output, byte for byte, up to a size.
+// A transcript stores the beginning and the end of the agent's output as it comes, each up to half of a size.
 type transcript struct {
 	file *os.File
-	left int64 // bytes that may still be written
-	full bool
+	most int64 // the size
+	size int64 // of the file
+	head int64 // of the beginning, with the line behind it, once something was left out; else 0
 }
 
-// cappedLine ends a transcript that reached its maximum size.
+// cappedLine stands where something was left out.
 const cappedLine = "\n" + `{"type":"ralph","subtype":"transcript_full"}` + "\n"
 
-// Write stores what there is room for and drops the rest.
+// Write stores all of it, and leaves out the middle from time to time.
 func (t *transcript) Write(p []byte) (int, error) {
-	if t.full {
-		return len(p), nil
-	}
-	rest := p[:min(int64(len(p)), t.left)]
-	n, err := t.file.Write(rest)
-	t.left -= int64(n)
-	if err == nil && len(rest) < len(p) {
-		t.full = true
-		_, err = t.file.WriteString(cappedLine)
+	n, err := t.file.Write(p)
+	t.size += int64(n)
+	if err == nil && t.size > t.most+t.most/2 {
+		err = t.shorten()
 	}
 	if err != nil {
 		return n, fmt.Errorf("transcript: %w", err)
 	}
-	return len(p), nil
+	return n, nil
+}
+
+// shorten leaves out the middle. A line is kept or left out as a whole.
+func (t *transcript) shorten() error {
+	b := make([]byte, t.most/2)
+	capped := ""
+	if t.head == 0 {
+		if _, err := t.file.ReadAt(b, 0); err != nil {
+			return err
+		}
+		t.head, capped = int64(bytes.LastIndexByte(b, '\n')+1), cappedLine
+	}
+	if _, err := t.file.ReadAt(b, t.size-int64(len(b))); err != nil {
+		return err
+	}
+	end := []byte(capped)
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		end = append(end, b[i+1:]...)
+	}
+	if err := t.file.Truncate(t.head); err != nil {
+		return err
+	}
+	n, err := t.file.Write(end)
+	t.size, t.head = t.head+int64(n), t.head+int64(len(capped))
+	return err
+}
+
+func (t *transcript) close() (err error) {
+	if t.size > t.most {
+		err = t.shorten()
+	}
+	return errors.Join(err, t.file.Close())
 }
 
 // bothEnds stores the beginning of a stream in a file as it comes, and

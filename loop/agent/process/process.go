@@ -47,7 +47,7 @@ type Options struct {
 	KillGrace     time.Duration // from an interrupt to the kill; default 10 s
 	StartWait     time.Duration // time for the agent to begin its conversation; default 2 min
 	ToolsWait     time.Duration // time for ralph's tools to reach the agent in a turn; default 1 min
-	MaxTranscript int64         // size limit of the transcript in bytes; default 256 MiB
+	MaxTranscript int64         // size of the transcript in bytes: its beginning and its end; default 20 MiB
 
 	Enter proc.Enter // runs the agent in a sandbox; nil is no sandbox
 	Probe proc.Enter // the same for its version, for which it may leave nothing behind
@@ -71,7 +71,7 @@ func (o Options) WithDefaults() Options {
 		o.ToolsWait = time.Minute
 	}
 	if o.MaxTranscript == 0 {
-		o.MaxTranscript = 256 << 20
+		o.MaxTranscript = 20 << 20
 	}
 	return o
 }
