@@ -28,7 +28,7 @@ import (
 )
 
 func newInit(a *app) *cobra.Command {
-	var noCheck, own, git, mcp bool
+	var noCheck, own, git, mcp, anew bool
 	var verify []string
 	var use string
 	cmd := newCommand("init", func(cmd *cobra.Command, _ []string) error {
@@ -42,8 +42,18 @@ func newInit(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		err = a.init(cmd.Context(), root, noCheck, own, verify, use)
+		var gone *state.GoneError
+		if !errors.As(err, &gone) || !anew && !a.yes(fmt.Sprintf(
+			"Another project was here, and its queue is in %s.\nKeep that, and begin a new one? [y/N] ", gone.Folder), false) {
+			return err
+		}
+		if err := gone.Leave(); err != nil {
+			return err
+		}
 		return a.init(cmd.Context(), root, noCheck, own, verify, use)
 	})
+	cmd.Flags().BoolVar(&anew, "new", false, "begin a new queue where another project was; that one's is kept")
 	cmd.Flags().BoolVar(&git, "git", false,
 		"make a git repository and a first commit of what is here, where they are missing")
 	cmd.Flags().StringArrayVar(&verify, "verify", nil, "a `COMMAND` that must pass before any task is done (repeatable); "+
@@ -70,17 +80,8 @@ func (a *app) inGit(ctx context.Context, root string, yes bool) error {
 	if home, err := os.UserHomeDir(); err == nil && root == home || root == filepath.Dir(root) {
 		return usage(fmt.Errorf("%s is no project, and has no git repository: work in a folder of its own", root))
 	}
-	if !yes && term.Is(a.in) && term.Is(a.out) {
-		fmt.Fprintf(a.out, "Agents work in clones of what is committed, and %s lacks %s.\n"+
-			"Make it, and commit what is here but for what a .gitignore leaves out? [Y/n] ", root, lacks)
-		line, err := bufio.NewReader(a.in).ReadString('\n')
-		if err != nil {
-			return err
-		}
-		answer := strings.ToLower(strings.TrimSpace(line))
-		yes = answer == "" || answer == "y" || answer == "yes"
-	}
-	if !yes {
+	if !yes && !a.yes(fmt.Sprintf("Agents work in clones of what is committed, and %s lacks %s.\n"+
+		"Make it, and commit what is here but for what a .gitignore leaves out? [Y/n] ", root, lacks), true) {
 		return usage(fmt.Errorf("%s lacks %s, and agents work in clones of what is committed: "+
 			"`ralph init --git` makes it, with a commit of what is here", root, lacks))
 	}
@@ -89,6 +90,25 @@ func (a *app) inGit(ctx context.Context, root string, yes bool) error {
 		fmt.Fprintf(a.out, "%-11s %s, with what is here as %s\n", "made", lacks, ralph.ShortID(commit))
 	}
 	return err
+}
+
+// yes asks the person at the terminal; usual is the answer of an empty line. Where nobody is, the answer is no.
+func (a *app) yes(question string, usual bool) bool {
+	if !term.Is(a.in) || !term.Is(a.out) {
+		return false
+	}
+	fmt.Fprint(a.out, question)
+	line, err := bufio.NewReader(a.in).ReadString('\n')
+	if err != nil {
+		return false
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "":
+		return usual
+	case "y", "yes":
+		return true
+	}
+	return false
 }
 
 // A setup holds the results of `ralph init`: the files it wrote and the project it found.
@@ -117,7 +137,8 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 	out := doctor.Initialised{
 		Config: s.path, Written: s.written, Added: s.added, Git: p.Git, Common: p.Common, State: p.State,
 		Verify: p.Config.Verify.Commands, Checks: []ralph.Check{},
-		Looked: slices.Concat(doctor.Agent(ctx, p), doctor.Confinement(ctx, p), doctor.Hooks(ctx, p), doctor.Signing(ctx, p)),
+		Looked: slices.Concat(doctor.Agent(ctx, p), doctor.Commits(ctx, p), doctor.Confinement(ctx, p), doctor.Hooks(ctx, p),
+			doctor.Signing(ctx, p)),
 	}
 	if s.written {
 		out.Agent, out.Agents = s.use, s.installed
@@ -145,7 +166,11 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 	if !a.json {
 		out.SayWorkspace(a.out)
 	}
-	return a.print(out, func(w io.Writer) { out.SayNext(w, noCheck) })
+	err = a.print(out, func(w io.Writer) { out.SayNext(w, noCheck) })
+	if !out.Ready() {
+		err = errors.Join(err, &ralph.ExitError{Status: ralph.ExitFailure})
+	}
+	return err
 }
 
 // configure writes the configuration of a project, or adds the checks that it lacks.

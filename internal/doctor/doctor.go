@@ -85,6 +85,7 @@ func Examine(
 	note(loose(ctx, p)...)
 	note(Agent(ctx, p)...)
 	note(Hooks(ctx, p)...)
+	note(Commits(ctx, p)...)
 	note(Signing(ctx, p)...)
 	note(verification(ctx, p, db, verifying)...)
 	if template, err := p.Template(); err != nil {

@@ -128,10 +128,16 @@ func (o Initialised) SayWorkspace(w io.Writer) {
 			continue
 		}
 		o.Say(w, f.Check, "%s", f.Found)
-		if (!f.OK || f.Check == "hooks") && f.Mend != "" {
+		if (!f.OK || f.Check == "hooks" || f.Check == identity) && f.Mend != "" {
 			o.Say(w, "", "→ %s", f.Mend)
 		}
 	}
+}
+
+// Ready reports whether a run can begin, in the name of a person.
+func (o Initialised) Ready() bool {
+	return o.Failed == "" && !o.Red &&
+		!slices.ContainsFunc(o.Looked, func(f Finding) bool { return !f.OK || f.Check == identity })
 }
 
 // SayNext prints what to do next.
@@ -160,6 +166,10 @@ func (o Initialised) SayNext(w io.Writer, noCheck bool) {
 		return
 	case !ralph.Green(o.Checks):
 		fmt.Fprintln(w, "A run begins all the same: "+Excused+".")
+	}
+	if !o.Ready() {
+		fmt.Fprintln(w, "Mend what stands behind the arrows (→). `ralph init` looks again.")
+		return
 	}
 	fmt.Fprintf(w, "Next: %s\n", run)
 }

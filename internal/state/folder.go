@@ -317,9 +317,30 @@ func (h *Home) lost() error {
 	if err != nil || id == "" || id == h.id && !h.unmarked {
 		return err
 	}
-	return fmt.Errorf("the project that was here is gone, or has lost its id; its queue is as it was, in %s: "+
-		"bring that repository back, or go on with its queue by %s; if it was moved, `ralph status` there says so to ralph",
-		filepath.Join(h.home, id), h.remember(id))
+	return &GoneError{filepath.Join(h.home, id), h.remember(id)}
+}
+
+// A GoneError says that another project was in a folder before, whose queue is still there.
+type GoneError struct {
+	Folder string // its state
+	goOn   string // the command that goes on with its queue
+}
+
+func (e *GoneError) Error() string {
+	return "another project was here, and its queue is in " + e.Folder + ": `ralph init --new` begins a new one and keeps " +
+		"that; to go on with it, bring that repository back, or " + e.goOn +
+		"; if it was moved, `ralph status` there says so to ralph"
+}
+
+// Leave records that the project of the queue is nowhere any more, so that another one may begin where it was.
+func (e *GoneError) Leave() error {
+	old := &Home{seat: seat{base: e.Folder}}
+	r, err := old.recorded()
+	if err != nil {
+		return err
+	}
+	old.id = r.ID
+	return old.note()
 }
 
 // note writes the record.
