@@ -327,7 +327,8 @@ type GoneError struct {
 }
 
 func (e *GoneError) Error() string {
-	return "another project was here, and its queue is in " + e.Folder + ": `ralph init --new` begins a new one and keeps " +
+	return "another project was here, and its queue is in " + e.Folder + ": `ralph init --new` begins a new one and " +
+		"keeps " +
 		"that; to go on with it, bring that repository back, or " + e.goOn +
 		"; if it was moved, `ralph status` there says so to ralph"
 }
