@@ -187,6 +187,9 @@ func (c Confinement) Enter(role string) proc.Enter {
 			box.Env, box.Folders = append(box.Env, variable+"="+dir), append(box.Folders, dir)
 			box.Policy.Into = map[string]string{credentials: dir}
 		}
+		if c.temps == nil {
+			return box.Enter(spec)
+		}
 		var own string
 		box.Own = func(dir string) { own = dir; c.temps.Store(own, ws) }
 		out, err := box.Enter(spec)

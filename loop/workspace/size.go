@@ -16,8 +16,8 @@ import (
 // leastBound is the smallest default of workspace.max_size, in bytes.
 const leastBound = 5 << 30
 
-// Bound returns how many bytes a session may take of the disk of a folder: size, or if that is 0 a tenth of the disk, but
-// at least 5 GiB.
+// Bound returns how many bytes a session may take of the disk of a folder: size, or if that is 0 a tenth of the disk,
+// but at least 5 GiB.
 func Bound(dir string, size int64) int64 {
 	var s unix.Statfs_t
 	if size == 0 && unix.Statfs(dir, &s) == nil {
@@ -73,8 +73,9 @@ func room(dir string) (free, reserve int64) {
 	if unix.Statfs(dir, &s) != nil {
 		return math.MaxInt32, 0
 	}
-	size := int64(s.Bsize)                                             //nolint:unconvert // the types differ between systems
-	return int64(s.Bavail) * size, min(int64(s.Blocks)*size/20, 1<<30) //nolint:gosec // no disk is that large
+	size := int64(s.Bsize) //nolint:unconvert // the types differ between systems
+	//nolint:gosec // no disk is that large
+	return int64(s.Bavail) * size, min(int64(s.Blocks)*size/20, 1<<30)
 }
 
 // Full reports whether less of a folder's disk is free than is to be kept so.
@@ -142,7 +143,8 @@ func (w *Workspace) shedFiles(ctx context.Context, least int64) error {
 		if free, _ := room(c.folder); free > least {
 			break
 		}
-		c.pool.Log.Warn("removed a file of a session, as the disk is full", "workspace", c.name(), "file", f.path, "bytes", f.size)
+		c.pool.Log.Warn("removed a file of a session, as the disk is full",
+			"workspace", c.name(), "file", f.path, "bytes", f.size)
 		err = errors.Join(err, os.Remove(f.path))
 	}
 	return err
