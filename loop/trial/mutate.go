@@ -197,7 +197,7 @@ func (e Expectations) change(o option, draw uint64, variant int) []splice {
 	case char:
 		by = changedChar(was)
 	case text, pattern:
-		if content := e.text[o.token.from:o.token.to]; strings.Contains(content, "|") { // perhaps a pattern: all that it matches
+		if content := e.text[o.token.from:o.token.to]; strings.Contains(content, "|") { // perhaps a pattern
 			by = was[:o.token.from-o.at] + "(?:" + content + ")" + letter(draw, variant, true) + was[o.token.to-o.at:]
 			break
 		}
