@@ -175,6 +175,13 @@ func (c Confinement) Enter(role string) proc.Enter {
 		if err != nil {
 			return nil, err
 		}
+		for _, name := range spec.Fixed {
+			if box.View.Dir != "" {
+				box.View.Fixed = append(box.View.Fixed, filepath.Join(box.View.Dir, name))
+			} else if c.Sandbox.Name != sandbox.None {
+				box.Policy.Add(sandbox.ReadOnly, filepath.Join(spec.Dir, name))
+			}
+		}
 		if role == checkRole && ws != "" && !p.Config.Verify.Network {
 			if c.Sandbox.Name == sandbox.Bubblewrap {
 				box.Policy.Network = false
