@@ -77,8 +77,8 @@ func mountLayers(args []string) error {
 	return fmt.Errorf("%s: %w", args[1], syscall.Exec(args[1], args[1:], os.Environ()))
 }
 
-// fix makes files read-only. The folders that they are in become mounts, too: others could take the place of one that is
-// not.
+// fix makes files read-only. The folders that they are in become mounts, too: others could take the place of one that
+// is not.
 func (v View) fix() error {
 	mounted := map[string]bool{}
 	bind := func(path string, more uintptr) error {

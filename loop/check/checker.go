@@ -72,8 +72,8 @@ func differs(before, now map[string]string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// laid copies the folder from over the folder to, and returns the names of its files. undo removes what it laid there: the next commit that is checked
-// out there brings back what was covered.
+// laid copies the folder from over the folder to, and returns the names of its files. undo removes them: the next
+// commit that is checked out there brings back what was covered.
 func laid(from, to string) (names []string, undo func() error, err error) {
 	undo = func() (err error) {
 		for _, name := range slices.Backward(names) {
