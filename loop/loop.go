@@ -52,7 +52,7 @@ type Loop struct {
 	stopped  time.Time // when somebody first saw that Stop is closed
 }
 
-// sinceStop returns for how long the run has known that it is to stop: what follows the session has the rest of its time.
+// sinceStop returns for how long the run has known that it is to stop. What follows a session has the rest of its time.
 func (l *Loop) sinceStop() time.Duration {
 	l.stopOnce.Do(func() { l.stopped = time.Now() })
 	return time.Since(l.stopped)

@@ -30,6 +30,10 @@ type hostile struct {
 	lacks    bool         // the task's file is not merged
 }
 
+// bomb makes a tree t of two entries, each such a tree again.
+const bomb = `t=$(printf '100644 blob %s\tx\n' $(printf x | git hash-object -w --stdin) | git mktree); ` +
+	`for i in $(seq 24); do t=$(printf "040000 tree $t\ta\n040000 tree $t\tb\n" | git mktree); done`
+
 const deep = `perl -e 'for (0..399) { mkdir "folder-$_"; chdir "folder-$_" } open F, ">x"'`
 
 // hostiles are played in one run, in this order. Nobody may ask what listens at address.
@@ -98,6 +102,37 @@ func hostiles(address string) []hostile {
 			script: entry(".."), mend: "true",
 		},
 		{
+			id: "P7a", name: "a person's file, read by its absolute path in the check", task: ralph.Completed, sentence: "done and verified",
+			verify: "! cat \"$RALPH_ROOT/ralph.yaml\"",
+		},
+		{
+			id: "P7b", name: "a link to a person's file", task: ralph.Completed, sentence: "by a relative path",
+			script: `ln -s "$RALPH_ROOT/ralph.yaml" link.yaml`, mend: "rm link.yaml",
+		},
+		{
+			id: "P8a", name: "a commit of 2^24 files in 2 KB of trees", task: ralph.Completed, sentence: "has a commit of more than 1000000 files and folders",
+			script: "git add -A; git commit -qm a; " + bomb + "; git update-ref HEAD $(git commit-tree -p HEAD -m b $t)", mend: "true",
+		},
+		{
+			id: "P8b", name: "the same before a commit of few files", task: ralph.Completed, sentence: "done and verified",
+			script: "git add -A; git commit -qm a; " + bomb +
+				"; git update-ref HEAD $(git commit-tree -p $(git commit-tree -p HEAD -m b $t) -m c HEAD^{tree})",
+		},
+		{
+			id: "P9a", name: "100 MB of output of the check", task: ralph.Completed, sentence: "done and verified",
+			verify: "yes 0123456789 | head -c 100000000",
+		},
+		{
+			id: "P10a", name: "a key for the next session in the kernel's keyring", task: ralph.Completed, sentence: "done and verified",
+			script: `if perl -e 'exit(syscall(250, 0, -3, 0) >= 0 ? 0 : 1)'; then rm $made; fi`,
+			verify: `! perl -e 'exit(syscall(250, 0, -3, 0) >= 0 ? 0 : 1)'`,
+		},
+		{
+			id: "P15a", name: "a person's ignored file with a secret, and their credentials", task: ralph.Completed, sentence: "done and verified",
+			script: `if cat "$RALPH_ROOT/secret.env" || cat ~/.npmrc; then rm $made; fi 2>/dev/null`,
+			verify: `! cat "$RALPH_ROOT/secret.env" && ! cat ~/.npmrc`,
+		},
+		{
 			id: "Q11a", name: "steering files in other letters", task: ralph.NeedsInput,
 			sentence: "waits for approval of guarded files (.Claude/settings.json, AGENTS.MD, Claude.md)", lacks: true,
 			script: "mkdir .Claude; echo '{}' > .Claude/settings.json; echo x > Claude.md; echo x > AGENTS.MD",
@@ -144,7 +179,9 @@ func TestHostileWorkspaces(t *testing.T) {
 			t.Parallel()
 			all := hostiles(noAnswer(t))
 			if !kind.all && testNumber(t, "RALPH_TEST_STORM", 0) == 0 {
-				all = slices.DeleteFunc(all, func(h hostile) bool { return !slices.Contains([]string{"Q1a", "Q6a", "Q8a", "Q9a"}, h.id) })
+				all = slices.DeleteFunc(all, func(h hostile) bool {
+					return !slices.Contains([]string{"Q1a", "Q6a", "Q8a", "Q9a", "P7a", "P7b", "P10a", "P15a"}, h.id)
+				})
 			}
 			kind.playHostiles(t, "{network: false}", all...)
 		})
@@ -208,10 +245,10 @@ func (e environment) playHostiles(t *testing.T, mode string, all ...hostile) {
 		fmt.Fprintf(&queue, "%s\n", line)
 	}
 	dir, run := e.household(t, map[string]string{
-		"queue.jsonl": queue.String(), ".claude/projects/-other/a.jsonl": "theirs",
+		"queue.jsonl": queue.String(), ".claude/projects/-other/a.jsonl": "theirs", ".npmrc": "token", "project/secret.env": "secret",
 		"project/ralph.yaml": "agent: {command: [ralph, scripted-agent]}\npermissions: {guards: false}\n#test: {retries: 1, refused: 1}\n" +
 			"sandbox: " + mode + "\n",
-		"project/claude.script": script.String(), "project/.gitignore": "*.log\n",
+		"project/claude.script": script.String(), "project/.gitignore": "*.log\n*.env\n",
 	})
 	run("ralph", "import", "../queue.jsonl")
 	said := run("sh", "-c", "ralph run; echo status $?")

@@ -165,6 +165,7 @@ type Workspace struct {
 	Ports   int      `json:"ports" default:"4100" min:"1"`
 	Sparse  []string `json:"sparse" default:"[]" local:"yes"`
 	MinFree int      `json:"min_free" default:"2048" min:"0"`
+	MaxSize int      `json:"max_size" default:"0" min:"0"`
 }
 
 // Merge says how the work of a workspace gets into a branch (docs/merging.md).

@@ -141,6 +141,8 @@ var docs = map[string]string{
 		"ten, in RALPH_PORTS as from-to.",
 	"workspace.sparse": "Folders, from the project, that workspaces and checks have, with the files beside and above " +
 		"them, where a whole checkout is too large; empty is all. An agent adds others with git sparse-checkout add.",
+	"workspace.max_size": "A session ends whose workspace and temporary files grow beyond so many MiB; 0 is " +
+		"a tenth of the disk, at least 5 GiB.",
 	"workspace.min_free": "Workspaces that nobody uses are removed where less than so many MiB of disk are free.",
 
 	"sandbox.mode": "Whether the agent and the commands that check its work run in a sandbox: the best that works " +

@@ -86,6 +86,9 @@ type Spec struct {
 
 	// Reach are paths that the command may write to in addition to those of its sandbox.
 	Reach []string
+
+	// Fixed are files below Dir, relative to it, that the command can neither change nor replace in a sandbox.
+	Fixed []string
 }
 
 // Namespaces are namespaces of Linux. Without root's rights they take a user namespace, which maps

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"ralph"
@@ -29,12 +30,26 @@ type Confinement struct {
 	Unlayered string   // why commands cannot have layers; "" if they can
 
 	project *Project
+	temps   *sync.Map // the workspaces of the commands that run, by the folders with their temporary files
+}
+
+// Temps returns the folders with the temporary files of the commands that run in a workspace, by its name.
+func (c Confinement) Temps(ws string) (dirs []string) {
+	if c.temps != nil {
+		c.temps.Range(func(dir, of any) bool {
+			if of == ws {
+				dirs = append(dirs, dir.(string)) //nolint:forcetypeassert // as they are stored
+			}
+			return true
+		})
+	}
+	return dirs
 }
 
 // Confine finds out how the configured confinement can be had on this machine. If a required
 // sandbox is not available, it returns an error.
 func (p *Project) Confine(ctx context.Context) (c Confinement, err error) {
-	c.project = p
+	c.project, c.temps = p, &sync.Map{}
 	if at := p.hiddenFiles(); at != "" && within(at, p.Root) {
 		return c, ralph.Usage(fmt.Errorf("verify.hidden_files is %s, where every session sees it: "+
 			"move it out of the project", at))
@@ -160,6 +175,13 @@ func (c Confinement) Enter(role string) proc.Enter {
 		if err != nil {
 			return nil, err
 		}
+		for _, name := range spec.Fixed {
+			if box.View.Dir != "" {
+				box.View.Fixed = append(box.View.Fixed, filepath.Join(box.View.Dir, name))
+			} else if c.Sandbox.Name != sandbox.None {
+				box.Policy.Add(sandbox.ReadOnly, filepath.Join(spec.Dir, name))
+			}
+		}
 		if role == checkRole && ws != "" && !p.Config.Verify.Network {
 			if c.Sandbox.Name == sandbox.Bubblewrap {
 				box.Policy.Network = false
@@ -172,7 +194,17 @@ func (c Confinement) Enter(role string) proc.Enter {
 			box.Env, box.Folders = append(box.Env, variable+"="+dir), append(box.Folders, dir)
 			box.Policy.Into = map[string]string{credentials: dir}
 		}
-		return box.Enter(spec)
+		if c.temps == nil {
+			return box.Enter(spec)
+		}
+		var own string
+		box.Own = func(dir string) { own = dir; c.temps.Store(own, ws) }
+		out, err := box.Enter(spec)
+		if err != nil {
+			c.temps.Delete(own)
+			return nil, err
+		}
+		return func() { out(); c.temps.Delete(own) }, nil
 	}
 }
 

@@ -123,6 +123,28 @@ func (p *Project) Open(ctx context.Context) (*store.DB, error) {
 	return store.OpenEmpty(ctx, state.ErrNoQueue)
 }
 
+// Begin opens the project's database for commands that change it, and makes an empty one if there is none.
+func (p *Project) Begin(ctx context.Context) (*store.DB, error) {
+	p.makeRoom(ctx)
+	return p.Home.Begin(ctx)
+}
+
+// makeRoom removes what dead sessions have filled the disk with: nothing can be stored on one that is full.
+func (p *Project) makeRoom(ctx context.Context) {
+	if !p.Git || !workspace.Full(p.State) {
+		return
+	}
+	sandbox.Sweep()
+	tree, err := worktree.Open(ctx, p.Root, p.Own()...)
+	if err == nil {
+		pool := p.Pool(&workspace.Workspace{Dir: p.Root, Tree: tree, State: p.State})
+		err = pool.MakeRoom(ctx)
+	}
+	if err != nil {
+		p.Log.Warn("cannot remove all that sessions have filled the disk with", "error", err)
+	}
+}
+
 // Active reports whether a run of the project is active.
 func (p *Project) Active(ctx context.Context, db *store.DB) (bool, error) {
 	return store.Read(ctx, db, (*store.Tx).AnyAlive)

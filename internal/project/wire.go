@@ -179,6 +179,7 @@ func (p *Project) Pool(here *workspace.Workspace) *workspace.Pool {
 		Setup: c.Setup, PortsFrom: c.Ports, Ports: config.Fixed.WorkspacePorts,
 		Env: p.workEnvironment(), Through: p.Mask().Reader,
 		Enter: p.Confinement.Enter(setupRole), Layers: p.Confinement.Sandbox.Layers,
+		Temps: p.Confinement.Temps, MaxSize: workspace.Bound(p.File("."), int64(c.MaxSize)<<20),
 		Steering: kinds.Steering,
 		Timeout:  p.Config.Verify.Timeout, Log: p.Log,
 	}

@@ -160,22 +160,28 @@ func list(dir string) (paths []string) {
 // ownFolder creates the folder of a command. It is locked, so that folders left by a killed ralph
 // can be told from those in use, and removed.
 func ownFolder() (dir string, leave func(), err error) {
-	base := os.TempDir()
-	prefix := fmt.Sprintf("ralph-%d-", os.Getuid())
-	if left, err := filepath.Glob(filepath.Join(base, prefix+"*")); err == nil {
-		for _, old := range left {
-			if unlock := lockFolder(old); unlock != nil {
-				_ = files.RemoveAll(old) // the next command tries again
-				unlock()
-			}
-		}
-	}
+	Sweep()
+	base, prefix := os.TempDir(), fmt.Sprintf("ralph-%d-", os.Getuid())
 	for range 100 { // another ralph may remove it as a leftover before it is locked
 		if dir, leave, err = lockedFolder(base, prefix); !errors.Is(err, os.ErrNotExist) {
 			break
 		}
 	}
 	return dir, leave, err
+}
+
+// Sweep removes the folders of commands whose ralph was killed.
+func Sweep() {
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), fmt.Sprintf("ralph-%d-*", os.Getuid())))
+	if err != nil {
+		return // there are none
+	}
+	for _, old := range left {
+		if unlock := lockFolder(old); unlock != nil {
+			_ = files.RemoveAll(old) // the next command tries again
+			unlock()
+		}
+	}
 }
 
 // lockedFolder creates and locks a folder. [os.ErrNotExist] means that it was removed before it was

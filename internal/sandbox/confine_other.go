@@ -18,4 +18,7 @@ func refusesKeys() bool { return false }
 
 func ownFolder() (string, func(), error) { return "", nil, errors.ErrUnsupported }
 
+// Sweep does nothing: there are no folders of commands.
+func Sweep() {}
+
 func first(View) ([]string, error) { return nil, errors.ErrUnsupported }

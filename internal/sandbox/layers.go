@@ -27,9 +27,10 @@ type Layer struct {
 // [Mechanism.Layers].
 type View struct {
 	Layers  []Layer
-	Dir     string // the working directory in it; "" is that of the command, which may be the path of a layer
-	Network bool   // a network of its own, with nothing but a loopback interface
-	Shm     bool   // a /dev/shm of its own
+	Dir     string   // the working directory in it; "" is that of the command, which may be the path of a layer
+	Fixed   []string // files that can neither be changed nor replaced, as the command sees them
+	Network bool     // a network of its own, with nothing but a loopback interface
+	Shm     bool     // a /dev/shm of its own
 }
 
 // provided creates the folders of the layers. gone removes those that are of no use afterwards.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -53,6 +55,9 @@ func mountLayers(args []string) error {
 			return fmt.Errorf("mount the layers of %s: %w", l.At, err)
 		}
 	}
+	if err := v.fix(); err != nil {
+		return err
+	}
 	if v.Shm {
 		if err := unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil {
 			return fmt.Errorf("mount /dev/shm: %w", err)
@@ -70,6 +75,41 @@ func mountLayers(args []string) error {
 		return fmt.Errorf("give up capabilities: %w", err)
 	}
 	return fmt.Errorf("%s: %w", args[1], syscall.Exec(args[1], args[1:], os.Environ()))
+}
+
+// fix makes files read-only. The folders that they are in become mounts, too: others could take the place of one that
+// is not.
+func (v View) fix() error {
+	mounted := map[string]bool{}
+	bind := func(path string, more uintptr) error {
+		err := unix.Mount(path, path, "", unix.MS_BIND, "")
+		if err == nil && more != 0 {
+			err = unix.Mount("", path, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NODEV|more, "")
+		}
+		if err != nil {
+			return fmt.Errorf("keep %s as it is: %w", path, err)
+		}
+		return nil
+	}
+	folders := func(file string) (list []string) { // the highest first
+		for dir := filepath.Dir(file); within(dir, v.Dir) && dir != v.Dir && !mounted[dir]; dir = filepath.Dir(dir) {
+			list, mounted[dir] = append([]string{dir}, list...), true
+		}
+		return list
+	}
+	for _, file := range slices.Sorted(slices.Values(v.Fixed)) {
+		for _, dir := range folders(file) {
+			if err := bind(dir, 0); err != nil {
+				return err
+			}
+		}
+	}
+	for _, file := range v.Fixed { // a mount on a folder above would cover those of files
+		if err := bind(file, unix.MS_RDONLY); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // open replaces the layer's folders by open files.

@@ -137,9 +137,10 @@ func (m Mechanism) Cannot(p Policy) (list []string) {
 type Box struct {
 	Mechanism Mechanism
 	Policy    Policy
-	View      View     // without namespaces of its own, a command has none
-	Env       []string // added to the commands' environment
-	Folders   []string // folders to create for the commands, and writable
+	View      View             // without namespaces of its own, a command has none
+	Env       []string         // added to the commands' environment
+	Folders   []string         // folders to create for the commands, and writable
+	Own       func(dir string) // is told the folder with the temporary files of a command; nil for nobody
 }
 
 // Enter changes spec so that its command runs in the sandbox, with a temporary folder of its own,
@@ -195,6 +196,9 @@ func (b Box) enclose(spec *proc.Spec) (leave func(), err error) {
 			leave()
 		}
 	}()
+	if b.Own != nil {
+		b.Own(own)
+	}
 	p := b.Policy.clone()
 	p.Add(Writable, append(slices.Clip(spec.Reach), b.Folders...)...)
 	temp := filepath.Join(own, "tmp")

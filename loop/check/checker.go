@@ -38,15 +38,18 @@ func (c *Checker) Verify(ctx context.Context, commit string, commands []string) 
 	} else if err != nil {
 		return nil, err
 	}
+	var fixed []string
 	if c.Over != "" {
-		undo, err := laid(c.Over, at.Dir)
+		names, undo, err := laid(c.Over, at.Dir)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("verify.hidden_files: %w", err), undo())
 		}
 		defer func() { err = errors.Join(err, undo()) }()
+		fixed = names
 	}
 	before := at.Digests(c.Protect)
 	round := c.Round
+	round.fixed = fixed
 	round.Dir, round.Made, round.Env = at.Dir, at.Made(), at.Environ()
 	var wrote [][]string
 	round.Between = func() {
@@ -69,10 +72,9 @@ func differs(before, now map[string]string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// laid copies the folder from over the folder to. undo removes what it laid there: the next commit that is checked
-// out there brings back what was covered.
-func laid(from, to string) (undo func() error, err error) {
-	var names []string
+// laid copies the folder from over the folder to, and returns the names of its files. undo removes them: the next
+// commit that is checked out there brings back what was covered.
+func laid(from, to string) (names []string, undo func() error, err error) {
 	undo = func() (err error) {
 		for _, name := range slices.Backward(names) {
 			err = errors.Join(err, os.Remove(filepath.Join(to, name)))
@@ -81,7 +83,7 @@ func laid(from, to string) (undo func() error, err error) {
 	}
 	root, err := os.OpenRoot(to) // a link in the candidate leads nowhere else
 	if err != nil {
-		return undo, err
+		return nil, undo, err
 	}
 	defer root.Close() //nolint:errcheck // it was only written through
 	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
@@ -106,5 +108,5 @@ func laid(from, to string) (undo func() error, err error) {
 		names = append(names, name)
 		return root.WriteFile(name, text, info.Mode().Perm())
 	})
-	return undo, err
+	return names, undo, err
 }

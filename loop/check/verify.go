@@ -105,6 +105,7 @@ type Round struct {
 	Made    string   // where what the commands write in Dir is found; "" is there
 	Env     []string // of the workspace, in addition to the rules'
 	Log     string
+	fixed   []string             // files below Dir that the commands cannot change, where there is a sandbox
 	Between func()               // called after each command; nil for none
 	Slow    func(command string) // is told of a command that runs longer than a second; nil for nobody
 }
@@ -158,7 +159,7 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	marker := workspace.Marker(round.Session)
 	spec := proc.Spec{
 		Args: []string{"/bin/sh", "-c", run}, Dir: round.Dir,
-		Marker: marker, Env: proc.Joined(r.Env, round.Env, []string{marker}), Through: r.Through,
+		Marker: marker, Env: proc.Joined(r.Env, round.Env, []string{marker}), Through: r.Through, Fixed: round.fixed,
 	}
 	leave, err := r.Enter.Enter(&spec)
 	if err != nil {

@@ -456,7 +456,10 @@ func (m *Merger) numb(
 	if idle = named; len(changed) == 0 {
 		return nil, nil
 	}
-	for round := 0; round < trial.Rounds && len(idle) > 0; round++ {
+	for _, round := range []int{0, 1, trial.Values} {
+		if len(idle) == 0 {
+			break
+		}
 		list := s.files
 		if round > 0 {
 			list = changed

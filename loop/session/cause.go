@@ -24,6 +24,7 @@ const (
 	cancelled Cause = "cancelled"
 	contract  Cause = "contract"
 	halted    Cause = "halted"
+	filled    Cause = "filled"
 )
 
 // causes has, for each cause, the session's ending and its reason in words, with the limit
@@ -45,6 +46,9 @@ var causes = map[Cause]struct {
 	cancelled: {ralph.Interrupted, "its task was cancelled", true, nil},
 	contract:  {ralph.Interrupted, "what its task asks for was changed", true, nil},
 	halted:    {ralph.Interrupted, "a person stopped it", true, nil},
+	filled: {
+		ralph.TimedOut, "its workspace and temporary files grew beyond workspace.max_size", false, nil,
+	},
 }
 
 // requests maps people's requests to causes that stop a running session at once.

@@ -154,12 +154,13 @@ func TestWhatWasSeenIsWrittenDownAlsoAsTheSessionEnds(t *testing.T) {
 func TestOnlyThePeopleWhoStopARunCallItsChecksOff(t *testing.T) {
 	for cause, want := range map[Cause]bool{
 		timeUp: false, wasIdle: false, runLimit: false, runKilled: false, runStop: true, cancelled: true, contract: true, halted: true,
+		filled: false,
 	} {
 		if got := causes[causeOf(fmt.Errorf("so it was said: %w", cause))]; got.people != want || got.words == "" {
 			t.Errorf("%s: %+v", cause, got)
 		}
 	}
-	if len(causes) != 8 {
+	if len(causes) != 9 {
 		t.Errorf("%d causes", len(causes))
 	}
 }

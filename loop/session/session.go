@@ -125,6 +125,11 @@ func (s *Session) Work(ctx context.Context) End {
 	stop(nil)
 	<-watched
 	s.observed(ctx)
+	if causeOf(cause) == filled {
+		if err := s.Workspace.Shed(context.WithoutCancel(ctx)); err != nil {
+			s.Log.Warn("cannot remove all that a session filled the disk with", "session", s.Row.ID, "error", err)
+		}
+	}
 	if err := shut(); err != nil {
 		s.Log.Warn("cannot close a session's channel", "session", s.Row.ID, "error", err)
 	}

@@ -29,7 +29,7 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 	}
 	idles := time.NewTicker(s.idle.interval())
 	defer idles.Stop()
-	stopping := s.Stop
+	stopping, gauge := s.Stop, s.Workspace.Gauge()
 	var grace <-chan time.Time
 	drain := func() {
 		if grace == nil {
@@ -68,6 +68,9 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 			err := errors.Join(s.Workspace.Tree.Intact(), s.Store.Intact())
 			if errors.Is(err, worktree.ErrGone) || errors.Is(err, store.ErrGone) {
 				stop(err) // the session's results could not be stored
+			}
+			if gauge.Over() {
+				stop(filled)
 			}
 			s.observed(ctx)
 			s.hand(ctx, asked.comments, handed, say)

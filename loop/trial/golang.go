@@ -224,7 +224,8 @@ func (r *goReading) call(n *ast.CallExpr) {
 	}
 	if opposite := opposites[name]; opposite != "" {
 		if s, ok := n.Fun.(*ast.SelectorExpr); ok && !(name == "Error" || name == "NoError") {
-			swap := option{swap: true, last: ordered.MatchString(name), at: r.offset(s.Sel.Pos()), end: r.offset(s.Sel.End()), open: opposite}
+			swap := option{swap: true, at: r.offset(s.Sel.Pos()), end: r.offset(s.Sel.End()), open: opposite}
+			swap.last = ordered.MatchString(name)
 			if differs || name == "True" || name == "False" {
 				e.options = append([]option{swap}, e.options...)
 			} else {

@@ -16,6 +16,9 @@ import (
 // Rounds is how many mutants of a test there are at most.
 const Rounds = 3
 
+// Values is a round beside those, in which all values that are expected are changed, and nothing else.
+const Values = Rounds
+
 // An expectation is an assertion or a comparison of a test, and what of it can be changed, the best first.
 type expectation struct{ options []option }
 
@@ -86,8 +89,8 @@ func (e Expectations) Mutant(seed string, round int, only func(i int) bool) []by
 		}
 		draw := draws(seed, e.name, i)
 		var edits []splice
-		if round == Rounds-1 {
-			edits = e.changeAll(x, draw)
+		if round >= Rounds-1 {
+			edits = e.changeAll(x, draw, round < Values)
 		}
 		if len(edits) == 0 {
 			o, variant := x.choose(draw, round)
@@ -124,21 +127,26 @@ func (x expectation) choose(draw uint64, round int) (o option, variant int) {
 	if n < 0 {
 		n = len(x.options)
 	}
-	order := slices.Clone(x.options)
+	order := slices.DeleteFunc(slices.Clone(x.options), func(o option) bool { return o.last && o.wrap })
+	if len(order) == 0 {
+		order = x.options
+	}
+	n = min(n, len(order))
 	if n > 1 { // expected values are equally good
 		by := int(draw % uint64(n))
-		order = slices.Concat(x.options[by:n], x.options[:by], x.options[n:])
+		order = slices.Concat(order[by:n], order[:by], order[n:])
 	}
 	return order[round%len(order)], round / len(order)
 }
 
 // changeAll changes all values that are expected, so that a test which accepts one of several fails, whichever it is.
-// Where a condition holds for more values than it names, its opposite takes its place. It is nil if neither can be.
-func (e Expectations) changeAll(x expectation, draw uint64) (edits []splice) {
+// With opposites, where a condition holds for more values than it names, its opposite takes its place. It is nil if
+// neither can be.
+func (e Expectations) changeAll(x expectation, draw uint64, opposites bool) (edits []splice) {
 	var values, all []option
 	was := map[string]bool{}
 	for _, o := range x.options {
-		if o.last {
+		if o.last && opposites {
 			return e.change(o, draw, 0)
 		}
 		if !o.swap && !o.wrap {
@@ -189,7 +197,7 @@ func (e Expectations) change(o option, draw uint64, variant int) []splice {
 	case char:
 		by = changedChar(was)
 	case text, pattern:
-		if content := e.text[o.token.from:o.token.to]; strings.Contains(content, "|") { // perhaps a pattern: all that it matches
+		if content := e.text[o.token.from:o.token.to]; strings.Contains(content, "|") { // perhaps a pattern
 			by = was[:o.token.from-o.at] + "(?:" + content + ")" + letter(draw, variant, true) + was[o.token.to-o.at:]
 			break
 		}

@@ -45,6 +45,9 @@ type Pool struct {
 	Layers   bool                      // what the sandbox of checks runs writes to layers
 	Steering []string                  // globs of files that steer agents: no session leaves one to the next
 
+	MaxSize int64                    // bytes that a session's workspace and temporary files may take
+	Temps   func(ws string) []string // the folders of these files outside of a workspace, by its name; nil for none
+
 	Merged  func(ctx context.Context) (string, error) // the last commit of the target; nil is any
 	Timeout time.Duration
 	Log     *slog.Logger

@@ -1,0 +1,202 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// leastBound is the smallest default of workspace.max_size, in bytes.
+const leastBound = 5 << 30
+
+// Bound returns how many bytes a session may take of the disk of a folder: size, or if that is 0 a tenth of the disk,
+// but at least 5 GiB.
+func Bound(dir string, size int64) int64 {
+	var s unix.Statfs_t
+	if size == 0 && unix.Statfs(dir, &s) == nil {
+		size = int64(s.Blocks) * int64(s.Bsize) / 10 //nolint:gosec,unconvert // no disk is that large
+	}
+	if size == 0 {
+		return leastBound
+	}
+	return size
+}
+
+// A Gauge tells when a workspace takes too much of the disk. It walks through it only when so much less is free that it
+// could.
+type Gauge struct {
+	w           *Workspace
+	first, size int64 // at the first walk, and at the last one
+	free        int64 // then
+	walked      bool
+}
+
+// Gauge returns a new gauge of the workspace.
+func (w *Workspace) Gauge() *Gauge { return &Gauge{w: w} }
+
+// Over reports whether the workspace and the temporary files of its commands take more than [Pool.MaxSize], or whether
+// it is they that have filled the disk.
+func (g *Gauge) Over() bool {
+	c := g.w.Clone
+	if c == nil || c.pool.MaxSize == 0 {
+		return false
+	}
+	left, reserve := room(c.folder)
+	temp, _ := room(os.TempDir())
+	free := left + temp
+	more := max((c.pool.MaxSize-g.size)/2, c.pool.MaxSize/100)
+	if g.walked && left > reserve && g.free-free < more {
+		return false
+	}
+	dirs := []string{c.folder}
+	if c.pool.Temps != nil {
+		dirs = append(dirs, c.pool.Temps(c.name())...)
+	}
+	g.size, g.free = taken(dirs), free
+	if !g.walked {
+		g.first, g.walked = g.size, true
+	}
+	return g.size > c.pool.MaxSize || left <= reserve && g.size-g.first > reserve
+}
+
+// room returns how many bytes of a folder's disk are free, and how many are to be kept so: a twentieth, at most 1 GiB.
+// What cannot be told is plenty.
+func room(dir string) (free, reserve int64) {
+	var s unix.Statfs_t
+	if unix.Statfs(dir, &s) != nil {
+		return math.MaxInt32, 0
+	}
+	size := int64(s.Bsize) //nolint:unconvert // the types differ between systems
+	//nolint:gosec // no disk is that large
+	return int64(s.Bavail) * size, min(int64(s.Blocks)*size/20, 1<<30)
+}
+
+// Full reports whether less of a folder's disk is free than is to be kept so.
+func Full(dir string) bool {
+	free, reserve := room(dir)
+	return free <= reserve
+}
+
+// Shed removes what a session has filled the disk with: temporary files, and the largest files that git does not track,
+// until there is room. Ignored files are removed before the next use.
+func (w *Workspace) Shed(ctx context.Context) error {
+	if w.Clone == nil {
+		return nil
+	}
+	err := errors.Join(w.shedTemps(), w.Spoil())
+	_, reserve := room(w.Clone.folder)
+	return errors.Join(err, w.shedFiles(ctx, reserve))
+}
+
+// shedTemps removes the temporary files, and what a check wrote.
+func (w *Workspace) shedTemps() error {
+	c := w.Clone
+	temp := filepath.Join(c.folder, "tmp")
+	packs, err := filepath.Glob(filepath.Join(c.git.Scratch(), "objects", "pack", "tmp_*")) // of a git that was killed
+	for _, pack := range packs {
+		err = errors.Join(err, os.Remove(pack))
+	}
+	return errors.Join(err, c.discard(temp), os.MkdirAll(temp, 0o700), c.discard(c.dropped()))
+}
+
+const (
+	leastShed = 1 << 20  // bytes of the smallest file that is removed to make room
+	leastRoom = 32 << 20 // bytes without which nothing can be stored
+)
+
+// shedFiles removes the largest files that git does not track until more than least bytes are free.
+func (w *Workspace) shedFiles(ctx context.Context, least int64) error {
+	c := w.Clone
+	if free, _ := room(c.folder); free > least {
+		return nil
+	}
+	tracked, err := c.git.Tracked(ctx)
+	if err != nil {
+		return err
+	}
+	type large struct {
+		path string
+		size int64
+	}
+	var list []large
+	for _, top := range []string{c.git.Top(), filepath.Join(c.folder, "caches")} {
+		_ = filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+			var s unix.Stat_t
+			if err != nil || !e.Type().IsRegular() || unix.Lstat(path, &s) != nil || s.Blocks*512 < leastShed {
+				return nil //nolint:nilerr // what cannot be looked at is not removed
+			}
+			if rel, err := filepath.Rel(c.git.Top(), path); err == nil && !tracked[filepath.ToSlash(rel)] {
+				list = append(list, large{path, s.Blocks * 512})
+			}
+			return nil
+		})
+	}
+	slices.SortFunc(list, func(a, b large) int { return cmp.Compare(b.size, a.size) })
+	for _, f := range list {
+		if free, _ := room(c.folder); free > least {
+			break
+		}
+		c.pool.Log.Warn("removed a file of a session, as the disk is full",
+			"workspace", c.name(), "file", f.path, "bytes", f.size)
+		err = errors.Join(err, os.Remove(f.path))
+	}
+	return err
+}
+
+// MakeRoom removes from the workspaces that nobody uses what has filled the disk, if it is full: temporary files, what
+// checks wrote, and then the largest files that git does not track.
+func (p *Pool) MakeRoom(ctx context.Context) (err error) {
+	entries, rerr := os.ReadDir(p.Dir)
+	if rerr != nil {
+		return nil //nolint:nilerr // there are no workspaces
+	}
+	_, reserve := room(p.Dir)
+	for _, shed := range []struct {
+		least int64
+		what  func(*Workspace) error
+	}{
+		{reserve, (*Workspace).shedTemps},
+		{min(reserve, leastRoom), func(w *Workspace) error { return w.shedFiles(ctx, min(reserve, leastRoom)) }},
+	} {
+		for _, e := range entries {
+			if free, _ := room(p.Dir); free > shed.least {
+				break
+			}
+			w, terr := p.named(ctx, e.Name(), 0)
+			if terr != nil {
+				continue // in use, or no workspace
+			}
+			err = errors.Join(err, shed.what(w), w.Release())
+		}
+	}
+	return err
+}
+
+// entrySize is what an entry of a folder takes at least, in bytes: disks also run out of entries.
+const entrySize = 4096
+
+// taken returns how many bytes folders take. Files that vanish meanwhile, and folders that cannot be read, take none.
+func taken(dirs []string) (size int64) {
+	seen := map[uint64]bool{}
+	for _, dir := range dirs {
+		_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			var s unix.Stat_t
+			if err != nil || unix.Lstat(path, &s) != nil || s.Nlink > 1 && s.Mode&unix.S_IFMT == unix.S_IFREG && seen[s.Ino] {
+				return nil //nolint:nilerr // see above
+			}
+			if s.Nlink > 1 {
+				seen[s.Ino] = true
+			}
+			size += max(s.Blocks*512, entrySize)
+			return nil
+		})
+	}
+	return size
+}
