@@ -42,7 +42,7 @@ func TestALongTranscriptHasParts(t *testing.T) {
 			seen[i]++
 		}
 		pages++
-		m := regexp.MustCompile(`<a href="([^"#]*)#doing">Earlier</a>`).FindStringSubmatch(page)
+		m := regexp.MustCompile(`<a href="([^"#]*)#doing">(?:Earlier|\d+ earlier steps)</a>`).FindStringSubmatch(page)
 		path = ""
 		if m != nil {
 			path = strings.ReplaceAll(m[1], "&amp;", "&")
@@ -64,7 +64,7 @@ func TestASessionsPageSaysWhatCameOfIt(t *testing.T) {
 	id := s.addTask(ralph.Task{Title: "One", Verify: []string{"go test"}})
 	s.start(id, session)
 	b := s.browser()
-	has(t, b.get("/sessions/"+session), "The agent has not said anything yet.", "What the agent does", `aria-current="page">Sessions`)
+	has(t, b.get("/sessions/"+session), "The agent has not said anything yet.", "Where it is", `aria-current="page">Sessions`)
 	s.setTranscript(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"1","name":"Edit","input":{"file_path":"a.go","old_string":"old words","new_string":"new words"}}]}}` + "\n")
 	s.files[session+"/prompt"] = "# You work unattended"
 	for decision, input := range map[string]string{"allow": "ls-of-old", "deny": "push-to-main"} {
@@ -137,8 +137,8 @@ func TestARunningSessionSaysWhatItHasSpent(t *testing.T) {
 	s.setTranscript(text)
 	// 200,000 tokens at $3 a million, 20,000 at $15, 2,000 at $0.30.
 	b = s.browser() // of a server that has not shown it before
-	has(t, b.get("/"), "about $0.90")
-	has(t, b.get("/sessions/"+session), "attempt 1 · about $0.90", "200 000 in", "Context</dt><dd>111")
+	has(t, b.get("/"), "$0.90")
+	has(t, b.get("/sessions/"+session), "attempt 1", "<b>$0.90</b>", "200 000 in", "Context</dt><dd>111")
 }
 
 // TestWhatWaitsIsAnsweredInTheInbox, each kind by its form.
@@ -210,7 +210,7 @@ func TestTheRunIsControlled(t *testing.T) {
 		_, err := tx.StartRun("", ralph.Limits{MaxSessions: 9, MaxCostUSD: 5, MaxDayCostUSD: 9, MaxMonthCostUSD: 9, MaxSeconds: 60}, "")
 		return err
 	})
-	has(t, b.get("/"), "running", "0 of 9", "Pause")
+	has(t, b.get("/"), "running", "of $5.00", "Pause")
 	for path, want := range map[string]string{"/run/pause": ralph.ControlPause, "/run/stop": ralph.ControlStop, "/run/stop-now": ralph.ControlStopNow} {
 		b.done(path)
 		s.write(func(tx *store.Tx) error {
@@ -259,8 +259,8 @@ func TestTheOverviewBeginsWithTheMorning(t *testing.T) {
 		return tx.EndRun(run.ID, ralph.ExitLimit, "the limit of 9 sessions per run is reached")
 	})
 	page := s.browser().get("/")
-	has(t, unlinked(page), "1 task, ", "0 merged, 1 not finished", "ended: the limit of 9 sessions per run is reached (exit status 5)")
-	if !strings.Contains(page, "0 merged") || strings.Index(page, "0 merged") > strings.Index(page, "Spent and left") {
+	has(t, unlinked(page), "1 task, ", "0 merged, 1 not finished", "The last run ended", "the limit of 9 sessions per run is reached")
+	if !strings.Contains(page, "0 merged") || strings.Index(page, "0 merged") > strings.Index(page, `id="spent-h"`) {
 		t.Error("the morning is not first")
 	}
 }
