@@ -246,19 +246,7 @@ func (m Model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		}
 		return m, nil
 	case opened:
-		switch w := m.read(); {
-		case w == nil || name == "esc" || name == "q" || name == "enter":
-			m.mode = normal
-		case name == "a" && w.Kind == "question":
-			m.question = *w
-			return m.answer(0)
-		case (name == "A" || name == "D") && w.Kind == "permission":
-			m.mode = normal
-			return m, m.act(Action{Do: map[string]string{"A": "allow", "D": "deny"}[name], ID: w.Comment})
-		default:
-			m.scroll(name)
-		}
-		return m, nil
+		return m.openedKey(name)
 	case confirming:
 		m.mode = normal
 		if name != "y" {
@@ -271,6 +259,37 @@ func (m Model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		return m, nil
 	}
 	return m.command(name)
+}
+
+// openedKey handles a key while one thing that waits is shown whole.
+func (m Model) openedKey(name string) (tea.Model, tea.Cmd) {
+	switch w := m.read(); {
+	case w == nil || name == "esc" || name == "q" || name == "enter":
+		m.mode = normal
+	case (name == "A" || name == "D") && w.Kind == "permission":
+		m.mode = normal
+		return m, m.act(Action{Do: map[string]string{"A": "allow", "D": "deny"}[name], ID: w.Comment})
+	case (name == "a" || name == "r" || name == "d") && w.Decides != ByCommand:
+		return m.decide(name, *w)
+	default:
+		m.scroll(name)
+	}
+	return m, nil
+}
+
+// selectedKey handles a key that decides on what is selected: on a question if that is none.
+func (m Model) selectedKey(name string) (tea.Model, tea.Cmd) {
+	w := m.item()
+	switch {
+	case w != nil && w.Kind != "permission" && w.Decides != ByAnswer && w.Decides != ByCommand:
+		if !m.seen(*w) { // nothing is decided that was not seen whole
+			return m.open()
+		}
+		return m.decide(name, *w)
+	case name == "a":
+		return m.answer(0)
+	}
+	return m, nil
 }
 
 // writingKey handles a key while a text is written.
@@ -376,8 +395,8 @@ func (m Model) acting(name string) (tea.Model, tea.Cmd) {
 			return m.refuse("nothing waits for you")
 		}
 		m.mode, m.down = reading, 0
-	case "a":
-		return m.answer(0)
+	case "a", "r", "d":
+		return m.selectedKey(name)
 	case "p":
 		if !m.snapshot.Running {
 			return m.refuse("no run is active")
@@ -396,6 +415,31 @@ func (m Model) acting(name string) (tea.Model, tea.Cmd) {
 			return m.refuse("no run is active")
 		}
 		m.mode, m.wanted = confirming, Action{Do: "stop"}
+	}
+	return m, nil
+}
+
+// decide begins to decide on what waits, by one of the browser's keys.
+func (m Model) decide(name string, w Waiting) (tea.Model, tea.Cmd) {
+	m.mode = normal
+	sure := func(a Action) (tea.Model, tea.Cmd) {
+		m.mode, m.wanted = confirming, a
+		return m, nil
+	}
+	switch {
+	case name == "a" && w.Decides == ByAnswer:
+		m.question = w
+		return m.answer(0)
+	case name == "a" && w.Decides == ByWords:
+		return m.write(Action{Do: "resolve", ID: w.Comment, Item: w.Item}, m.drafts[draft{"resolve", w.Comment}])
+	case name == "a" && w.Decides == ByYesOrNo:
+		return sure(Action{Do: "approve", Item: w.Item})
+	case name == "r" && w.Decides == ByYesOrNo:
+		return m.write(Action{Do: "reject", ID: w.Comment, Item: w.Item}, m.drafts[draft{"reject", w.Comment}])
+	case name == "a" && w.Decides == ByRetry:
+		return sure(Action{Do: "retry", ID: w.TaskID})
+	case name == "d" && w.Decides == ByRetry:
+		return sure(Action{Do: "cancel", ID: w.TaskID})
 	}
 	return m, nil
 }
@@ -508,7 +552,7 @@ func (m Model) written() (tea.Model, tea.Cmd) {
 	case m.wanted.Do == "filter":
 		m.filter, m.up = text, 0
 		return m, nil
-	case text == "":
+	case text == "" && m.wanted.Do != "reject":
 		m.message, m.failed = "nothing was sent", false
 		return m, nil
 	}
