@@ -281,6 +281,17 @@ func TestTheJobsOfAMorning(t *testing.T) {
 		h.key("1")
 		h.reads("#corner", "TASK-2: yes")
 	})
+	job("approve a held change after reading it", func(h *hand) {
+		h.click(`#waits-h ~ .rows li[id^="w-tests"] a.to`)
+		h.reads("#pane .file", "src/part50.js")
+		h.key("a")
+		h.reads("#corner", "TASK-50: Approve")
+		h.key("u")
+		h.sees("it is taken back", `!document.querySelector("#corner p")`)
+		if h.times != 3 {
+			t.Errorf("two steps approve, and one takes it back: %d", h.times)
+		}
+	})
 	job("order", func(h *hand) {
 		second := eval[string](s.tab, `document.querySelector("#queue li:nth-child(2)").id`)
 		h.click("#queue li:nth-child(2) button")

@@ -82,7 +82,7 @@ type row struct {
 
 // rows returns what can be selected, from top to bottom, and which of it is.
 func (m Model) rows() (rows []row, at int) {
-	for _, l := range m.snapshot.Parallel {
+	for _, l := range m.ordered() {
 		if l.Session != nil {
 			rows = append(rows, row{number: l.Number})
 		}
@@ -95,6 +95,26 @@ func (m Model) rows() (rows []row, at int) {
 		at = max(0, min(sessions, len(rows)-1))
 	}
 	return rows, at
+}
+
+// ordered are the sessions, those that stand still first.
+func (m Model) ordered() []advice.Session {
+	list := slices.Clone(m.snapshot.Parallel)
+	first := func(l advice.Session) int {
+		if m.still(l) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b advice.Session) int { return first(a) - first(b) })
+	return list
+}
+
+// still reports whether a session stands still until a person answers.
+func (m Model) still(l advice.Session) bool {
+	return l.Session != nil && slices.ContainsFunc(m.snapshot.Waiting, func(w Waiting) bool {
+		return w.Kind == "permission" && w.TaskID == l.Task.ID
+	})
 }
 
 func rowOf(w Waiting) row { return row{kind: w.Kind, task: w.TaskID, comment: w.Comment} }

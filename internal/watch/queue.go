@@ -158,7 +158,7 @@ func decides(i store.InboxItem) Decides {
 		return ByWords
 	case form == inbox.FormRetry:
 		return ByRetry
-	case inbox.YesOrNo(i) && !inbox.Alone(i) && form != inbox.FormPlan:
+	case inbox.YesOrNo(i) && !inbox.Alone(i) && form != inbox.FormPlan && form != inbox.FormPermission:
 		return ByYesOrNo
 	}
 	return ByCommand

@@ -375,8 +375,7 @@ func (m Model) header() []string {
 func (m Model) parallel() (lines []string) {
 	selected, at := m.selected().number, 0
 	free, idle := 0, ""
-	var still []string // those first
-	for _, l := range m.snapshot.Parallel {
+	for _, l := range m.ordered() {
 		if l.Session == nil {
 			free, idle = free+1, cmp.Or(idle, l.Idle)
 			continue
@@ -384,13 +383,9 @@ func (m Model) parallel() (lines []string) {
 		line := strings.TrimRight(l.Line(m.snapshot.At, m.width)[1:], " ")
 		s := m.snapshot.Session
 		followed := s != nil && l.Session.ID == s.ID
-		stands := slices.ContainsFunc(m.snapshot.Waiting, func(w Waiting) bool {
-			return w.Kind == "permission" && w.TaskID == l.Task.ID
-		})
 		switch {
-		case stands && l.Number != selected:
-			still = append(still, yellow.Bold(true).Render("⏸"+line))
-			continue
+		case m.still(l) && l.Number != selected:
+			line = yellow.Bold(true).Render("⏸" + line)
 		case l.Number == selected:
 			line, at = "▸"+line, len(lines)
 		case followed:
@@ -403,7 +398,6 @@ func (m Model) parallel() (lines []string) {
 		}
 		lines = append(lines, line)
 	}
-	lines, at = append(still, lines...), at+len(still)
 	if most := max(1, m.height/4); len(lines) > most {
 		from := max(0, min(at-most+2, len(lines)-most+1))
 		more := fmt.Sprintf("     and %d more sessions", len(lines)-most+1)
@@ -730,10 +724,18 @@ func (m Model) keys() string {
 		return "↑↓ scroll  Esc back  c comment  / find  Tab next session  s skip  ? help  q"
 	}
 	does := "a answer"
-	if w := m.item(); w != nil && w.Decides.keys() != "" {
+	if w := m.item(); w != nil && w.Kind == "permission" {
+		does = "A allow  D deny"
+	} else if w != nil && w.Decides.keys() != "" {
 		does = w.Decides.keys()
 	}
-	return "↑↓ Enter open  c comment  " + does + "  p pause  s skip  x stop  / find  ? help  q"
+	keys := "↑↓ Enter open  c comment  " + does + "  p pause  s skip  x stop  / find  ? help  q"
+	for _, dropped := range []string{"  q", "  / find", "  x stop"} { // help has them
+		if ansi.StringWidth(keys) > m.width && m.width > 60 {
+			keys = strings.Replace(keys, dropped, "", 1)
+		}
+	}
+	return keys
 }
 
 // keys are the browser's keys that decide so.

@@ -1,8 +1,11 @@
 package web_test
 
 import (
+	"compress/gzip"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strconv"
 	"strings"
@@ -262,5 +265,41 @@ func TestTheOverviewBeginsWithTheMorning(t *testing.T) {
 	has(t, unlinked(page), "1 task, ", "0 merged, 1 not finished", "The last run ended", "the limit of 9 sessions per run is reached")
 	if !strings.Contains(page, "0 merged") || strings.Index(page, "0 merged") > strings.Index(page, `id="spent-h"`) {
 		t.Error("the morning is not first")
+	}
+}
+
+// TestAFollowedPageFetchesOnlyWhatIsNew: its transcript comes by the stream, and what is sent is compressed.
+func TestAFollowedPageFetchesOnlyWhatIsNew(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start(s.addTask(ralph.Task{Title: "One"}), session)
+	s.setTranscript(`{"type":"assistant","message":{"content":[{"type":"text","text":"first words"}]}}` + "\n")
+	get := func(header ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:7474/sessions/"+session, nil)
+		r.RemoteAddr = "127.0.0.1:5"
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		h, err := s.server.Handler()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	if page := get(); page.Header().Get("Content-Encoding") != "" || !strings.Contains(page.Body.String(), "first words") {
+		t.Errorf("the page is %v: %s", page.Header(), page.Body)
+	}
+	if page := get("X-Refresh", "yes").Body.String(); strings.Contains(page, "first words") || !strings.Contains(page, "Where it is") {
+		t.Errorf("a page that follows gets %s", page)
+	}
+	w := get("Accept-Encoding", "gzip")
+	z, err := gzip.NewReader(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page, err := io.ReadAll(z); err != nil || !strings.Contains(string(page), "first words") {
+		t.Errorf("compressed it is %s, %v", page, err)
 	}
 }
