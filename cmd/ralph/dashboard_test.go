@@ -63,7 +63,7 @@ func TestTheDashboardInABrowser(t *testing.T) {
 	p.reads(".diff .add", "Divide whole numbers")
 	eval[bool](p, `window.stays = true`)
 	p.click(`form[action="/amendments/1/decide"] button[value="approve"]`)
-	p.reads("#corner", "“Approve” is carried out in 10 seconds.")
+	p.reads("#corner", "TASK-1: Approve")
 	p.write("#pane textarea[name=text]", "it names them now")
 	p.click("#pane button.primary")
 	p.reads("#pane .item", "Test the multiplication")
@@ -116,7 +116,7 @@ func TestTheDashboardInABrowser(t *testing.T) {
 	if kept := eval[string](p, `document.querySelector("#d`+blocker+`").value`); kept != "it is sig" {
 		t.Errorf("what was being written is %q", kept)
 	}
-	p.click("#c" + blocker + " .act button")
+	p.click("#c" + blocker + " .decide button")
 	p.reads(".flash.bad", "resolved already")
 	p.sees("what was written is still there", `[...document.querySelectorAll("textarea")].some((e) => e.value === "it is sig")`)
 
@@ -162,7 +162,7 @@ turn
 	p.reads("#stream li", "mind IPv6")
 	p.reads("#stream li", "I have heard it")
 	p.reads("#stream li", "Did it, with IPv6.")
-	p.reads("h1 ~ .lead", "Merged")
+	p.reads("main .lead", "Merged")
 	d.stop(t, 130)
 	if out := s.ralph(0, "timeline", "1"); !strings.Contains(out, "the running session was told") {
 		t.Errorf("the comment was not delivered:\n%s", out)

@@ -56,7 +56,7 @@ func TestABrowserDecidesOnAPlan(t *testing.T) {
 	p.signIn(s, d)
 	p.open(d.url)
 	p.click(`#waits-h + ul a.to`)
-	p.reads("#pane h2", "Plan")
+	p.reads("#pane .crumbs", "Plan")
 	p.click(`#plan-2 summary`)
 	p.reads("#plan-2 .whole", "With a line.")
 	p.open(d.url + "/feature?name=files")

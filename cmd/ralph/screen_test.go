@@ -204,12 +204,13 @@ func TestTheScreenOfANight(t *testing.T) {
 	const up, down, enter, esc = "\x1b[A", "\x1b[B", "\r", "\x1b"
 	last := func(s string) string { return "\n" + s + "\n\x00" } // the last line
 	open := last("↑↓ Enter open  c comment  a answer  p pause  s skip  x stop  / find  ? help  q")
+	allow := last("↑↓ Enter open  c comment  A allow  D deny  p pause  s skip  x stop  ? help")
 	whole := last("↑↓ scroll  Esc back  c comment  / find  Tab next session  s skip  ? help  q")
 	steps := []struct {
 		seen []string
 		keys string // "" makes the terminal larger
 	}{
-		{[]string{"12 merged (10 proved, 2 unproved), 15 failed", "$9.23", "3  TASK-1 a long title", "▸ permission TASK-1", open}, down},
+		{[]string{"12 merged (10 proved, 2 unproved), 15 failed", "$9.23", "3  TASK-1 a long title", "▸ permission TASK-1", allow}, down},
 		{[]string{"▸ flag TASK-2"}, down},
 		{[]string{"▸ question TASK-2"}, enter},
 		{[]string{"only with --lenient", "→ ralph answer Q", last("a answer  ↑↓ scroll  Esc back")}, esc},
@@ -219,8 +220,8 @@ func TestTheScreenOfANight(t *testing.T) {
 		{[]string{"▸ 4  TASK-49"}, up},
 		{[]string{"▸ 3  TASK-1"}, enter},
 		{[]string{"I read the parser and its tests first.", "the edge cases now.", whole}, "/edge cases" + enter},
-		{[]string{"found \"edge cases\"", "the edge cases now.", whole}, ""},
-		{[]string{"found \"edge cases\"", strings.Repeat("─", 100), whole}, esc},
+		{[]string{"filter: edge cases", "the edge cases now.", whole}, ""},
+		{[]string{"filter: edge cases", strings.Repeat("─", 100), whole}, esc},
 		{[]string{"▸ 3  TASK-1", "15 failed", open}, "q"},
 	}
 	late := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() }) // what is never seen is said below

@@ -29,7 +29,7 @@ func TestABrowserUndoesWhatWasMerged(t *testing.T) {
 	p := newTab(t)
 	p.signIn(s, d)
 	p.open(d.url)
-	p.click(`#d1 a[aria-label="diff of TASK-1"]`)
+	p.click(`#d1 a[href$="#diff-h"]`)
 	p.reads("#diff-h", "What it changed")
 	p.open(d.url)
 	p.click(`#d1 a[aria-label="Undo TASK-1"]`)

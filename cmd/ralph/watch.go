@@ -59,6 +59,8 @@ func (a *app) act(ctx context.Context, what watch.Action) (string, error) {
 	args := map[string][]string{
 		"comment": {"comment", id, "--", what.Text}, "answer": {"answer", id, "--", what.Text},
 		"allow": {"approve", "P" + id}, "deny": {"reject", "P" + id},
+		"approve": {"approve", what.Item}, "reject": append([]string{"reject", what.Item}, strings.Fields(what.Text)...),
+		"retry": {"retry", id}, "cancel": {"cancel", id}, "resolve": {"resolve", id, "--", what.Text},
 		"pause": {"pause"}, "resume": {"resume"}, "skip": {"skip", "--session", what.Text}, "stop": {"stop"},
 	}[what.Do]
 	if args == nil {

@@ -15,7 +15,7 @@ import (
 func Notifier(p *project.Project, db *store.DB) (*notify.Notifier, error) {
 	c := p.Config.Notify
 	n := &notify.Notifier{
-		Store: db, Project: p.Name(), Drain: config.Fixed.NotifyDrain,
+		Store: db, Project: p.Name(), Dashboard: p.Config.Dashboard.URL, Drain: config.Fixed.NotifyDrain,
 		Tries: config.Fixed.NotifyTries, Timeout: config.Fixed.NotifyTimeout,
 		Log: plainLog(p), Mask: p.Mask().Text,
 	}

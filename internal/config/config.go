@@ -208,5 +208,6 @@ type Receiver struct {
 type Dashboard struct {
 	Addr   string   `json:"addr" default:"127.0.0.1:7474" min:"1"`
 	Hosts  []string `json:"hosts" default:"[]"`
+	URL    string   `json:"url" default:""`
 	SignIn string   `json:"sign_in" default:"always" enum:"always|changes"`
 }

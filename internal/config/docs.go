@@ -171,6 +171,9 @@ var docs = map[string]string{
 	"dashboard.sign_in": "What a browser on this machine has to sign in " +
 		"for: reading too (always), or what changes something alone (changes): then every user of the machine reads all.",
 
+	"dashboard.url": "The address under which your browsers and phone reach the dashboard, for links in " +
+		"notifications, such as https://box.example.ts.net; empty: notifications name commands.",
+
 	"database": "The postgres:// URL of the queue's database, in which {project} is the name of the project's " +
 		"folder; empty is a file in the state folder (docs/database.md). It is not shown by " +
 		"ralph, and ralph.yaml must not have it.",

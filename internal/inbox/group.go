@@ -1,7 +1,10 @@
 package inbox
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
+	"strings"
 
 	"ralph/internal/text"
 	"ralph/store"
@@ -45,3 +48,48 @@ func Cause(i store.InboxItem) string {
 	}
 	return ""
 }
+
+// A Section is a part of the inbox by how urgent its items are.
+type Section int
+
+// The sections, the most urgent first.
+const (
+	Holds   Section = iota // work cannot go on before it is decided
+	Failed                 // tasks that failed
+	CanWait                // everything else
+)
+
+// String is the section's heading.
+func (s Section) String() string { return [...]string{"Holds work back", "Failed", "Can wait"}[s] }
+
+// SectionOf returns the section of an item.
+func SectionOf(i store.InboxItem) Section {
+	switch form := kinds[i.Kind].Form; {
+	case form == FormRetry:
+		return Failed
+	case i.Holding, i.Severity == "blocking", kinds[i.Kind].holds, form == FormHeld, form == FormDependency:
+		return Holds
+	}
+	return CanWait
+}
+
+// Sorted returns groups by section. Within each the order stays.
+func Sorted(groups []Group) []Group {
+	sorted := slices.Clone(groups)
+	slices.SortStableFunc(sorted, func(a, b Group) int { return cmp.Compare(SectionOf(a[0]), SectionOf(b[0])) })
+	return sorted
+}
+
+// sameText is equal for items that say the same, with the same weight and the same choices.
+func sameText(i store.InboxItem) string {
+	return strings.Join(append([]string{i.Severity, i.Sort, i.Text}, i.Options...), "\x00")
+}
+
+// sameOfTask is equal for items of one task that say the same.
+func sameOfTask(i store.InboxItem) string { return task(i) + "\x00" + i.Text }
+
+// sameChange is equal for amendments that change the same in the same way.
+func sameChange(i store.InboxItem) string { return strings.Join(append(i.Diff, i.Text), "\x00") }
+
+// sameApproval is equal for work that is held for the same files or tests.
+func sameApproval(i store.InboxItem) string { return i.Asks }

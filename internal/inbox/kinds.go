@@ -21,6 +21,7 @@ type Kind struct {
 	commands func(i store.InboxItem) []string // that answer an item, with {id} and {task}
 	choices  func(i store.InboxItem) []choice // in a dialogue; nil for none
 	same     func(i store.InboxItem) string   // what items have in common that are one row; nil: each stands alone
+	holds    bool                             // work cannot go on before it is decided
 	gist     func(i store.InboxItem) string   // an item in a line; nil: its text
 	approve  decision                         // nil if it is not answered with yes or no
 	reject   decision
@@ -64,45 +65,53 @@ var kinds = map[string]Kind{
 		reject: func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
 			return "denied; the session goes on without it", tx.AnswerPermission(i.Ref.ID, false, words, person)
 		},
+		same: sameText, holds: true,
 	},
 	"question": {
 		Look: ralph.Look{Icon: "❓", Label: "Question", Colour: "yellow"}, Form: FormAnswer,
 		name: "Q{id}", commands: says(`ralph answer Q{id} "TEXT"`),
 		choices: func(i store.InboxItem) []choice { return []choice{does("", "your answer", "answer", id(i))} },
+		same:    sameText,
 	},
 	"merging": {
 		Look: ralph.Look{Icon: "⇢", Label: "Merging is paused", Colour: "red"}, Form: FormResume, Band: true,
 		name: "merge", commands: says("ralph resume --merging"),
+		holds: true,
 	},
 	"behind": {
 		Look: ralph.Look{Icon: "⇢", Label: "Not on your branch yet", Colour: "yellow"},
 		name: "branch", commands: func(i store.InboxItem) []string { return i.Commands },
+		holds: true,
 	},
 	"trouble": {
 		Look: ralph.Look{Icon: "⚠", Label: "Trouble", Colour: "red"}, Form: FormDecide,
 		name: "{sort}", commands: func(i store.InboxItem) []string { return append(i.Commands, "ralph approve {sort}") },
 		choices: func(i store.InboxItem) []choice { return []choice{does("s", "seen", "approve", i.Item)} },
 		approve: seen, reject: seen,
+		holds: true,
 	},
 	"blocker": {
 		Look: ralph.Look{Icon: "🚫", Label: "Blocker", Colour: "orange"}, Form: FormResolve,
 		name: "C{id}", commands: says(`ralph resolve C{id} "DECISION"`),
-		choices: resolving, same: sameReason,
+		choices: resolving, same: sameReason, holds: true,
 	},
 	"flag": {
 		Look: ralph.Look{Icon: "🚩", Label: "Flag", Colour: "red"}, Form: FormResolve,
 		name: "C{id}", commands: says(`ralph resolve C{id} "DECISION"`),
 		choices: resolving,
+		same:    sameText,
 	},
 	"tests changed": {
 		Look: ralph.Look{Icon: "🔍", Label: "Tests changed", Colour: "purple"}, Form: FormHeld,
 		name: "C{id}", commands: says("ralph approve C{id}", `ralph reject C{id} "WHY"`),
 		choices: held, approve: reviewed(true), reject: reviewed(false),
+		same: sameApproval,
 	},
 	"review": {
 		Look: ralph.Look{Icon: "🔍", Label: "Review", Colour: "purple"}, Form: FormHeld,
 		name: "C{id}", commands: says("ralph approve C{id}", `ralph reject C{id} "WHY"`),
 		choices: held, approve: reviewed(true), reject: reviewed(false),
+		same: sameApproval,
 	},
 	"nack": {
 		Look: ralph.Look{Icon: "✋", Label: "Proposal to cancel", Colour: "red"}, Form: FormNack,
@@ -112,6 +121,7 @@ var kinds = map[string]Kind{
 		},
 		gist:    func(i store.InboxItem) string { return "Cancel the task? " + i.Text },
 		approve: reviewed(true), reject: reviewed(false),
+		same: sameOfTask,
 	},
 	"dependency": {
 		Look: ralph.Look{Icon: "⛓", Label: "Dependency", Colour: "orange"}, Form: FormDependency,
@@ -172,6 +182,7 @@ var kinds = map[string]Kind{
 		reject: func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
 			return fmt.Sprintf("TASK-%d stays as it is", i.TaskID), tx.RejectAmendment(i.Ref.ID, cmp.Or(words, noReason), person)
 		},
+		same: sameChange,
 	},
 	"proposal": {
 		Look: ralph.Look{Icon: "💭", Label: "Suggested task", Colour: "teal"}, Form: FormProposal,

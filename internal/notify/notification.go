@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"ralph"
@@ -62,6 +63,7 @@ type Data struct {
 	Title     string `json:"title"`             // one line
 	Text      string `json:"text"`              // details; may be empty
 	Command   string `json:"command,omitempty"` // for a person to type
+	URL       string `json:"url,omitempty"`     // of the dashboard, where a person decides or looks
 	TaskID    int64  `json:"task_id,omitempty"`
 	TaskTitle string `json:"task_title,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
@@ -85,9 +87,19 @@ type Data struct {
 // About has details of an event that its payload lacks.
 type About struct {
 	Project   string
+	Dashboard string // its address; "" for none
 	TaskTitle string
 	Comment   string // body of the added comment
 	Morning   string // summary of a run that has ended, in lines
+}
+
+// page is the address of the dashboard's page about an event; "" without a dashboard.
+func (a About) page(e ralph.Event) string {
+	to := strings.TrimSuffix(a.Dashboard, "/")
+	if to != "" && e.TaskID != 0 {
+		to += fmt.Sprintf("/tasks/%d", e.TaskID)
+	}
+	return to
 }
 
 // From returns the notifications for an event, which may be none or several.
@@ -102,7 +114,7 @@ func From(e ralph.Event, about About) ([]Notification, error) {
 	}
 	d := Data{
 		EventID: e.ID, Project: about.Project, TaskID: e.TaskID, TaskTitle: about.TaskTitle, SessionID: e.SessionID,
-		RunID: e.RunID, Title: m.Title, Text: m.Text, Command: m.Command,
+		RunID: e.RunID, URL: about.page(e), Title: m.Title, Text: m.Text, Command: m.Command,
 	}
 	var notes []Notification
 	tell := func(t Type) { notes = append(notes, note(t, e, d)) }

@@ -35,6 +35,7 @@ type Notifier struct {
 	Store     *store.DB
 	Receivers []Receiver
 	Project   string          // name of the project in notifications
+	Dashboard string          // its address for links in notifications; "" for none
 	From      int64           // the event after which a new receiver starts
 	Over      <-chan struct{} // closed when no more events will come; nil if they always may
 	Drain     time.Duration   // time left for deliveries once Over is closed
@@ -246,7 +247,7 @@ func (l *line) read(ctx context.Context) ([]announced, error) {
 			if err != nil {
 				return err
 			}
-			about.Project = l.Project
+			about.Project, about.Dashboard = l.Project, l.Dashboard
 			notes, err := From(e, about)
 			if err != nil {
 				l.Log.Warn("cannot make notifications for an event", "event", e.ID, "type", e.Type, "error", err)

@@ -45,12 +45,22 @@ func generic(n Notification, u *url.URL) (*url.URL, []byte, error) {
 	return u, body, err
 }
 
+// slackText is the most text of a message (UTF-16 units) before it is escaped. A section takes as much.
+const slackText = 3000
+
 func slack(n Notification, u *url.URL) (*url.URL, []byte, error) {
 	escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace
 	title, rest := message(n)
 	// Slack recommends at most 4000 characters; escaping may turn one into five.
-	text := "*" + escape(title) + "*\n" + escape(text.ClipBy(rest, 3000, utf16.RuneLen))
-	body, err := json.Marshal(map[string]any{"text": strings.TrimSpace(text), "unfurl_links": false})
+	all := "*" + escape(title) + "*\n" + escape(text.ClipBy(rest, slackText, utf16.RuneLen))
+	fields := map[string]any{"text": strings.TrimSpace(all), "unfurl_links": false}
+	if n.Data.URL != "" {
+		plain := func(s string) any { return map[string]any{"type": "plain_text", "text": s, "emoji": false} }
+		section := map[string]any{"type": "section", "text": plain(text.ClipBy(title+"\n"+rest, slackText, utf16.RuneLen))}
+		open := map[string]any{"type": "button", "url": n.Data.URL, "text": plain("Open")}
+		fields["blocks"] = []any{section, map[string]any{"type": "actions", "elements": []any{open}}}
+	}
+	body, err := json.Marshal(fields)
 	return u, body, err
 }
 
@@ -126,11 +136,16 @@ func ntfy(n Notification, u *url.URL) (*url.URL, []byte, error) {
 		rest = title
 	}
 	look := ntfyLooks[n.Type]
-	body, err := json.Marshal(map[string]any{
+	fields := map[string]any{
 		// A longer message would become an attachment.
 		"topic": topic, "title": title, "message": text.ClipBy(rest, 4000, utf8.RuneLen),
 		"priority": look.priority, "tags": []string{look.tag},
-	})
+	}
+	if to := n.Data.URL; to != "" {
+		fields["click"] = to
+		fields["actions"] = []any{map[string]any{"action": "view", "label": "Open", "url": to}}
+	}
+	body, err := json.Marshal(fields)
 	return &target, body, err
 }
 
@@ -141,7 +156,10 @@ func message(n Notification) (title, rest string) {
 		title = "[" + text.Clean(n.Data.Project) + "] " + title
 	}
 	rest = strings.TrimSpace(text.Clean(n.Data.Text))
-	if n.Data.Command != "" {
+	switch {
+	case n.Data.URL != "": // a phone has no terminal
+		rest += "\n" + n.Data.URL
+	case n.Data.Command != "":
 		rest += "\n→ " + n.Data.Command
 	}
 	return title, strings.TrimSpace(rest)

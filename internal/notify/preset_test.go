@@ -73,6 +73,29 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// TestNotificationsLeadToTheDashboard by a link, and by a button where there are buttons, and name no commands then.
+func TestNotificationsLeadToTheDashboard(t *testing.T) {
+	for preset, to := range map[notify.Preset]string{
+		notify.Slack: "https://hooks.slack.com/services/T0/B0/xyz", notify.Ntfy: "https://ntfy.sh/my-topic",
+		notify.Telegram: "https://api.telegram.org/bot1:xyz/sendMessage?chat_id=-42", notify.Discord: "https://discord.com/api/webhooks/1/xyz",
+	} {
+		p := newProject(t)
+		p.ask("Which colour?")
+		r := &receiver{}
+		n := p.notifier(notify.Receiver{Preset: preset, URL: to})
+		n.Transport, n.Dashboard = r, "https://box.example/"
+		p.deliver(n)
+		p.close()
+		body := r.got()[0].body
+		if !strings.Contains(body, "https://box.example/tasks/1") || strings.Contains(body, "ralph answer") {
+			t.Errorf("%s gets %s", preset, body)
+		}
+		if button := strings.Contains(body, `"Open"`); button != (preset == notify.Slack || preset == notify.Ntfy) {
+			t.Errorf("%s has a button: %t: %s", preset, button, body)
+		}
+	}
+}
+
 func TestLongTextsFitWhatServicesTake(t *testing.T) {
 	long := strings.Repeat("ü😀", 3000)
 	utf16 := func(s string) (n int) {

@@ -121,6 +121,9 @@ type Morning struct {
 	Headline []Part   // the figures in words
 	Rest     []string // why it ended and what changed, by lines
 	Night    []Part   // the figures of the night, where that has several runs; nil otherwise
+	Changed  Changed
+	CostUSD  float64    // of the sessions that have ended
+	Since    ralph.Time // when a person looked last; zero if it is about the last run
 	// of the sessions and merges that Headline counts
 	Of store.SessionFilter
 }
@@ -170,6 +173,7 @@ func MorningOf(tx *store.Tx, since ralph.Time, spending float64) (m Morning, err
 		r.named, r.runs, night = "since "+moment(since, tx.Now()), len(runs), nil
 	}
 	m.Figures, m.Headline, m.Rest = r.Figures, r.Headline(), r.Rest()
+	m.Changed, m.CostUSD, m.Since = r.Changed, r.CostUSD, since
 	if len(night) > 1 {
 		began := night[len(night)-1].StartedAt
 		all, err := brief(tx, store.SessionFilter{Active: began, Merges: true})

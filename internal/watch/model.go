@@ -82,7 +82,7 @@ type row struct {
 
 // rows returns what can be selected, from top to bottom, and which of it is.
 func (m Model) rows() (rows []row, at int) {
-	for _, l := range m.snapshot.Parallel {
+	for _, l := range m.ordered() {
 		if l.Session != nil {
 			rows = append(rows, row{number: l.Number})
 		}
@@ -95,6 +95,26 @@ func (m Model) rows() (rows []row, at int) {
 		at = max(0, min(sessions, len(rows)-1))
 	}
 	return rows, at
+}
+
+// ordered are the sessions, those that stand still first.
+func (m Model) ordered() []advice.Session {
+	list := slices.Clone(m.snapshot.Parallel)
+	first := func(l advice.Session) int {
+		if m.still(l) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b advice.Session) int { return first(a) - first(b) })
+	return list
+}
+
+// still reports whether a session stands still until a person answers.
+func (m Model) still(l advice.Session) bool {
+	return l.Session != nil && slices.ContainsFunc(m.snapshot.Waiting, func(w Waiting) bool {
+		return w.Kind == "permission" && w.TaskID == l.Task.ID
+	})
 }
 
 func rowOf(w Waiting) row { return row{kind: w.Kind, task: w.TaskID, comment: w.Comment} }
@@ -246,19 +266,7 @@ func (m Model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		}
 		return m, nil
 	case opened:
-		switch w := m.read(); {
-		case w == nil || name == "esc" || name == "q" || name == "enter":
-			m.mode = normal
-		case name == "a" && w.Kind == "question":
-			m.question = *w
-			return m.answer(0)
-		case (name == "A" || name == "D") && w.Kind == "permission":
-			m.mode = normal
-			return m, m.act(Action{Do: map[string]string{"A": "allow", "D": "deny"}[name], ID: w.Comment})
-		default:
-			m.scroll(name)
-		}
-		return m, nil
+		return m.openedKey(name)
 	case confirming:
 		m.mode = normal
 		if name != "y" {
@@ -271,6 +279,37 @@ func (m Model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		return m, nil
 	}
 	return m.command(name)
+}
+
+// openedKey handles a key while one thing that waits is shown whole.
+func (m Model) openedKey(name string) (tea.Model, tea.Cmd) {
+	switch w := m.read(); {
+	case w == nil || name == "esc" || name == "q" || name == "enter":
+		m.mode = normal
+	case (name == "A" || name == "D") && w.Kind == "permission":
+		m.mode = normal
+		return m, m.act(Action{Do: map[string]string{"A": "allow", "D": "deny"}[name], ID: w.Comment})
+	case (name == "a" || name == "r" || name == "d") && w.Decides != ByCommand:
+		return m.decide(name, *w)
+	default:
+		m.scroll(name)
+	}
+	return m, nil
+}
+
+// selectedKey handles a key that decides on what is selected: on a question if that is none.
+func (m Model) selectedKey(name string) (tea.Model, tea.Cmd) {
+	w := m.item()
+	switch {
+	case w != nil && w.Kind != "permission" && w.Decides != ByAnswer && w.Decides != ByCommand:
+		if !m.seen(*w) { // nothing is decided that was not seen whole
+			return m.open()
+		}
+		return m.decide(name, *w)
+	case name == "a":
+		return m.answer(0)
+	}
+	return m, nil
 }
 
 // writingKey handles a key while a text is written.
@@ -376,8 +415,8 @@ func (m Model) acting(name string) (tea.Model, tea.Cmd) {
 			return m.refuse("nothing waits for you")
 		}
 		m.mode, m.down = reading, 0
-	case "a":
-		return m.answer(0)
+	case "a", "r", "d":
+		return m.selectedKey(name)
 	case "p":
 		if !m.snapshot.Running {
 			return m.refuse("no run is active")
@@ -396,6 +435,31 @@ func (m Model) acting(name string) (tea.Model, tea.Cmd) {
 			return m.refuse("no run is active")
 		}
 		m.mode, m.wanted = confirming, Action{Do: "stop"}
+	}
+	return m, nil
+}
+
+// decide begins to decide on what waits, by one of the browser's keys.
+func (m Model) decide(name string, w Waiting) (tea.Model, tea.Cmd) {
+	m.mode = normal
+	sure := func(a Action) (tea.Model, tea.Cmd) {
+		m.mode, m.wanted = confirming, a
+		return m, nil
+	}
+	switch {
+	case name == "a" && w.Decides == ByAnswer:
+		m.question = w
+		return m.answer(0)
+	case name == "a" && w.Decides == ByWords:
+		return m.write(Action{Do: "resolve", ID: w.Comment, Item: w.Item}, m.drafts[draft{"resolve", w.Comment}])
+	case name == "a" && w.Decides == ByYesOrNo:
+		return sure(Action{Do: "approve", Item: w.Item})
+	case name == "r" && w.Decides == ByYesOrNo:
+		return m.write(Action{Do: "reject", ID: w.Comment, Item: w.Item}, m.drafts[draft{"reject", w.Comment}])
+	case name == "a" && w.Decides == ByRetry:
+		return sure(Action{Do: "retry", ID: w.TaskID})
+	case name == "d" && w.Decides == ByRetry:
+		return sure(Action{Do: "cancel", ID: w.TaskID})
 	}
 	return m, nil
 }
@@ -508,7 +572,7 @@ func (m Model) written() (tea.Model, tea.Cmd) {
 	case m.wanted.Do == "filter":
 		m.filter, m.up = text, 0
 		return m, nil
-	case text == "":
+	case text == "" && m.wanted.Do != "reject":
 		m.message, m.failed = "nothing was sent", false
 		return m, nil
 	}

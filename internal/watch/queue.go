@@ -3,12 +3,14 @@ package watch
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"ralph"
@@ -127,10 +129,14 @@ func (s *Queue) snapshot(ctx context.Context) (Snapshot, error) {
 		if err != nil {
 			return err
 		}
+		slices.SortStableFunc(waits, func(a, b store.InboxItem) int {
+			return cmp.Compare(inbox.SectionOf(a), inbox.SectionOf(b))
+		})
 		for _, i := range waits {
 			v.Waiting = append(v.Waiting, Waiting{
 				Kind: i.Kind, TaskID: i.TaskID, Comment: i.Ref.ID, Text: inbox.Said(i), Command: i.Command(),
-				Title: i.Title, Options: i.Options, Diff: i.Diff, Expires: i.Expires,
+				Item: i.Item, Decides: decides(i), Holds: inbox.SectionOf(i) == inbox.Holds,
+				Title: i.Title, Options: i.Options, Preferred: i.Preferred, Diff: i.Diff, Expires: i.Expires,
 			})
 		}
 		m, err := report.MorningOf(tx, ralph.Time{}, 0)
@@ -141,6 +147,21 @@ func (s *Queue) snapshot(ctx context.Context) (Snapshot, error) {
 		return s.current(tx, &v)
 	})
 	return v, err
+}
+
+// decides is how a person decides on an item.
+func decides(i store.InboxItem) Decides {
+	switch form := inbox.KindOf(i.Kind).Form; {
+	case form == inbox.FormAnswer:
+		return ByAnswer
+	case form == inbox.FormResolve:
+		return ByWords
+	case form == inbox.FormRetry:
+		return ByRetry
+	case inbox.YesOrNo(i) && !inbox.Alone(i) && form != inbox.FormPlan && form != inbox.FormPermission:
+		return ByYesOrNo
+	}
+	return ByCommand
 }
 
 // current adds the session in progress.

@@ -67,33 +67,133 @@ func (m Model) draw() string {
 	}
 	// One line of the log and the footer are shown at any height.
 	bottom := m.footer()
-	above, side := append(m.band(), m.header()...), m.side()
-	if m.full {
-		above, side = m.band(), nil
+	above := m.band()
+	if !m.full {
+		above = append(above, m.header()...)
+		if room := m.height - len(above) - len(bottom); m.width >= twoColumns && room >= 16 {
+			return m.fit(append(append(above, m.panels(room)...), bottom...))
+		}
+		above = append(append(above, m.parallel()...), m.rule())
 	}
 	top := atMost(append(above, m.current()...), m.height-1-len(bottom))
-	switch {
-	case m.full:
-	case m.width < twoColumns:
+	if !m.full {
 		bottom = append(atMost(m.short(), m.height-1-len(bottom)-len(top)), bottom...)
-		side = nil
 	}
-	room := max(1, m.height-len(top)-len(bottom))
-	width := m.width
-	if side != nil {
-		width = m.width * 2 / 3
+	return m.fit(append(append(top, m.log(m.width-1, max(1, m.height-len(top)-len(bottom)))...), bottom...))
+}
+
+// rule is a line from edge to edge.
+func (m Model) rule() string { return dim.Render(strings.Repeat("─", m.width)) }
+
+// panels draws four panels, and what is selected of those that need a person, in a number of lines.
+func (m Model) panels(room int) []string {
+	left := m.width / 2
+	right := m.width - left
+	narrow := func(width int) Model { // the model as a panel sees it
+		m.width = width - 4
+		return m
 	}
-	body := m.log(width-1, room)
-	if side != nil {
-		for i := range body {
-			right := ""
-			if i < len(side) {
-				right = side[i]
-			}
-			body[i] = pad(body[i], width) + dim.Render("│ ") + right
+	l, r := narrow(left), narrow(right)
+	working := l.working()
+	upper, lower, next := m.heights(room)
+	busy, of := 0, len(m.snapshot.Parallel)
+	for _, s := range m.snapshot.Parallel {
+		if s.Session != nil {
+			busy++
 		}
 	}
-	return m.fit(append(append(top, body...), bottom...))
+	title, held := "nothing is followed", 0
+	if m.snapshot.Session != nil {
+		title = fmt.Sprintf("TASK-%d %s", m.snapshot.Task.ID, text.VisibleLine(m.snapshot.Task.Title))
+	}
+	for _, w := range m.snapshot.Waiting {
+		if w.Holds {
+			held++
+		}
+	}
+	var head []string
+	if len(m.snapshot.Parallel) > 0 { // else it stands above
+		head = l.current()
+		head = head[1:max(1, len(head)-1)]
+	}
+	head = atMost(head, max(0, lower-6))
+	log := append(head, l.log(left-4, max(1, lower-2-len(head)))...)
+	column := append(frame("1 working", ofAll(busy, of), working, left, upper), frame("4 "+title, "", log, left, lower)...)
+
+	detail, name := []string(nil), "nothing waits for you"
+	if w := m.item(); w != nil {
+		detail, name = r.whole(*w), ralph.Named(w.Kind, w.TaskID)
+	}
+	beside := frame("2 needs you", ofHeld(held, len(m.snapshot.Waiting)), r.needs(upper-2), right, upper)
+	beside = append(beside, frame(name, "", detail, right, lower-next)...)
+	beside = append(beside, frame("3 next", "", r.next(next-2), right, next)...)
+	for i := range column {
+		column[i] += beside[i]
+	}
+	return column
+}
+
+// seen reports whether all of what waits is on the screen while it is selected.
+func (m Model) seen(w Waiting) bool {
+	room := m.height - len(m.band()) - len(m.header()) - len(m.footer())
+	if m.full || m.width < twoColumns || room < 16 {
+		return false
+	}
+	_, lower, next := m.heights(room)
+	m.width -= m.width/2 + 4
+	return len(m.whole(w)) <= lower-next-2
+}
+
+// working is what stands in the first panel: the sessions, or the one in progress.
+func (m Model) working() []string {
+	if lines := m.parallel(); len(lines) > 0 {
+		return lines
+	}
+	if lines := m.current(); len(lines) > 0 {
+		return lines[:len(lines)-1]
+	}
+	return nil
+}
+
+// heights are those of the upper and the lower panels, and of the queue's, in so many lines.
+func (m Model) heights(room int) (upper, lower, next int) {
+	narrow := m
+	narrow.width = m.width/2 - 4
+	upper = max(min(max(len(narrow.working()), len(m.snapshot.Waiting)), room/3), 1) + 2
+	lower = room - upper
+	return upper, lower, min(len(m.snapshot.Queue), lower/4) + 3
+}
+
+// frame draws lines in a box of a size, with a title and a remark in its upper edge.
+func frame(title, remark string, lines []string, width, height int) []string {
+	title = ansi.Truncate(title, max(1, width-ansi.StringWidth(remark)-8), "…")
+	if remark != "" {
+		remark = " " + remark + " ─"
+	}
+	rest := max(0, width-ansi.StringWidth(title)-ansi.StringWidth(remark)-5)
+	box := []string{dim.Render("╭─ ") + bold.Render(title) + dim.Render(" "+strings.Repeat("─", rest)+remark+"╮")}
+	for i := range max(0, height-2) {
+		line := ""
+		if i < len(lines) {
+			line = ansi.Truncate(lines[i], width-4, "…")
+		}
+		box = append(box, dim.Render("│ ")+pad(line, width-4)+dim.Render(" │"))
+	}
+	return append(box, dim.Render("╰"+strings.Repeat("─", width-2)+"╯"))
+}
+
+func ofAll(n, all int) string {
+	if all == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d", n, all)
+}
+
+func ofHeld(held, all int) string {
+	if held == 0 {
+		return fmt.Sprint(all)
+	}
+	return fmt.Sprintf("%d of %d hold work back", held, all)
 }
 
 // atMost returns at most the first n lines.
@@ -163,11 +263,22 @@ func (m Model) whole(w Waiting) (lines []string) {
 	} else {
 		add(w.Text)
 	}
+	colours := map[byte]lipgloss.Style{'+': green, '-': red}
 	for _, d := range w.Diff {
+		from := len(lines)
 		add(d)
+		if style, ok := colours[(d + " ")[0]]; ok {
+			for i := range lines[from:] {
+				lines[from+i] = style.Render(lines[from+i])
+			}
+		}
 	}
 	for i, o := range w.Options {
-		add(fmt.Sprintf("%d  %s", i+1, o))
+		star := ""
+		if o == w.Preferred {
+			star = "  ★ preferred"
+		}
+		add(fmt.Sprintf("%d  %s%s", i+1, o, star))
 	}
 	return lines
 }
@@ -251,16 +362,20 @@ func (m Model) header() []string {
 		lines = []string{left, right}
 	}
 	if s.Running && len(s.Morning) > 0 && m.height >= 16 {
-		lines = append(lines, atMost(m.wrapped(s.Morning[0]), m.height/12)...)
+		said := m.wrapped(s.Morning[0])
+		if most := m.height / 12; len(said) > most {
+			said = append(said[:max(0, most-1)], ansi.Truncate(said[max(0, most-1)]+" …", m.width, "…"))
+		}
+		lines = append(lines, said...)
 	}
-	return append(append(lines, m.parallel()...), dim.Render(strings.Repeat("─", m.width)))
+	return lines
 }
 
 // parallel shows the sessions, if there are several, and which one is followed.
 func (m Model) parallel() (lines []string) {
 	selected, at := m.selected().number, 0
 	free, idle := 0, ""
-	for _, l := range m.snapshot.Parallel {
+	for _, l := range m.ordered() {
 		if l.Session == nil {
 			free, idle = free+1, cmp.Or(idle, l.Idle)
 			continue
@@ -269,6 +384,8 @@ func (m Model) parallel() (lines []string) {
 		s := m.snapshot.Session
 		followed := s != nil && l.Session.ID == s.ID
 		switch {
+		case m.still(l) && l.Number != selected:
+			line = yellow.Bold(true).Render("⏸" + line)
 		case l.Number == selected:
 			line, at = "▸"+line, len(lines)
 		case followed:
@@ -465,22 +582,30 @@ func (m Model) log(width, room int) []string {
 	return out
 }
 
-// side shows the queue and the inbox as a column.
-func (m Model) side() []string {
-	s := m.snapshot
-	lines := []string{bold.Render("queue")}
-	for l := range strings.SplitSeq(ansi.Wrap(counts(s), max(10, m.width/3-4), " "), "\n") {
-		lines = append(lines, "  "+l)
-	}
-	for _, t := range s.Queue {
-		lines = append(lines, fmt.Sprintf("%s %s", dim.Render(fmt.Sprintf("TASK-%-4d", t.ID)), text.VisibleLine(t.Title)))
-	}
-	lines = append(lines, "", bold.Render("waits for you")+fmt.Sprintf("  %d", len(s.Waiting)))
+// needs shows what waits for a person, a line each; the selected one is among them.
+func (m Model) needs(most int) (lines []string) {
 	selected := m.selected()
-	from, to := m.around(max(1, (m.height-len(lines)-6)/3))
-	for _, w := range s.Waiting[from:to] {
-		lines = append(lines, mark(w, selected)+ralph.Named(yellow.Render(w.Kind), w.TaskID),
-			"  "+w.line(), dim.Render("  "+w.Command))
+	from, to := m.around(max(1, most))
+	for _, w := range m.snapshot.Waiting[from:to] {
+		line := mark(w, selected) + ralph.Named(yellow.Render(w.Kind), w.TaskID) + " " + w.line()
+		if rowOf(w) == selected {
+			line = bold.Render(ansi.Truncate(line, m.width, "…"))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// next shows the queue.
+func (m Model) next(most int) []string {
+	lines := []string{counts(m.snapshot)}
+	for n, t := range m.snapshot.Queue {
+		if len(lines) == most && n < len(m.snapshot.Queue) {
+			lines[most-1] = dim.Render(fmt.Sprintf("%d more", len(m.snapshot.Queue)-n+1))
+			break
+		}
+		name := dim.Render(fmt.Sprintf("P%d TASK-%d ", t.Priority, t.ID))
+		lines = append(lines, name+text.VisibleLine(t.Title))
 	}
 	return lines
 }
@@ -501,15 +626,10 @@ func (m Model) around(most int) (from, to int) {
 	return from, min(n, from+most)
 }
 
-// short shows the queue and the inbox in a few lines.
+// short shows the inbox and the queue in a few lines.
 func (m Model) short() []string {
 	s := m.snapshot
-	lines := []string{dim.Render(strings.Repeat("─", m.width))}
-	queue := bold.Render("queue") + "  " + counts(s)
-	if len(s.Queue) > 0 {
-		queue += dim.Render("  next: ") + fmt.Sprintf("TASK-%d %s", s.Queue[0].ID, text.VisibleLine(s.Queue[0].Title))
-	}
-	lines = append(lines, queue)
+	lines := []string{m.rule()}
 	selected := m.selected()
 	from, to := m.around(max(1, m.height/8))
 	for _, w := range s.Waiting[from:to] {
@@ -519,7 +639,11 @@ func (m Model) short() []string {
 	if more := len(s.Waiting) - (to - from); more > 0 {
 		lines = append(lines, dim.Render(fmt.Sprintf("  and %d more wait for you", more)))
 	}
-	return lines
+	queue := bold.Render("queue") + "  " + counts(s)
+	if len(s.Queue) > 0 {
+		queue += dim.Render("  next: ") + fmt.Sprintf("TASK-%d %s", s.Queue[0].ID, text.VisibleLine(s.Queue[0].Title))
+	}
+	return append(lines, queue)
 }
 
 func counts(s Snapshot) string {
@@ -544,6 +668,12 @@ func (m Model) footer() (lines []string) {
 		lines = append(lines, label+m.input.View())
 	case m.mode == confirming && m.wanted.Do == "skip":
 		lines = m.styled(yellow, "stop this session and go on with another task? y/n")
+	case m.mode == confirming && m.wanted.Do != "stop":
+		what := m.wanted.Item
+		if what == "" {
+			what = fmt.Sprintf("TASK-%d", m.wanted.ID)
+		}
+		lines = m.styled(yellow, m.wanted.Do+" "+what+"? y/n")
 	case m.mode == confirming:
 		lines = m.styled(yellow, "end the run after this session? y/n")
 	case m.message != "" && m.failed:
@@ -554,7 +684,7 @@ func (m Model) footer() (lines []string) {
 	if m.mode == normal {
 		var where []string
 		if m.filter != "" {
-			where = append(where, fmt.Sprintf("found %q", text.VisibleLine(m.filter)))
+			where = append(where, fmt.Sprintf("filter: %s (/ and Enter clear it)", text.VisibleLine(m.filter)))
 		}
 		if m.up > 0 {
 			where = append(where, text.Count(m.up, "line")+" below, G the newest")
@@ -581,6 +711,8 @@ func (m Model) keys() string {
 	case opened:
 		keys := "↑↓ scroll  Esc back"
 		switch w := m.read(); {
+		case w != nil && w.Decides.keys() != "":
+			keys = w.Decides.keys() + "  " + keys
 		case w != nil && w.Kind == "question":
 			keys = "a answer  " + keys
 		case w != nil && w.Kind == "permission":
@@ -591,7 +723,24 @@ func (m Model) keys() string {
 	if m.full {
 		return "↑↓ scroll  Esc back  c comment  / find  Tab next session  s skip  ? help  q"
 	}
-	return "↑↓ Enter open  c comment  a answer  p pause  s skip  x stop  / find  ? help  q"
+	does := "a answer"
+	if w := m.item(); w != nil && w.Kind == "permission" {
+		does = "A allow  D deny"
+	} else if w != nil && w.Decides.keys() != "" {
+		does = w.Decides.keys()
+	}
+	keys := "↑↓ Enter open  c comment  " + does + "  p pause  s skip  x stop  / find  ? help  q"
+	for _, dropped := range []string{"  q", "  / find", "  x stop"} { // help has them
+		if ansi.StringWidth(keys) > m.width && m.width > 60 {
+			keys = strings.Replace(keys, dropped, "", 1)
+		}
+	}
+	return keys
+}
+
+// keys are the browser's keys that decide so.
+func (d Decides) keys() string {
+	return [...]string{"", "a answer", "a resolve", "a approve  r refuse", "a retry  d cancel"}[d]
 }
 
 // styled is all of a text that somebody decides by, in lines.
@@ -611,6 +760,10 @@ func (m Model) label() string {
 	switch m.wanted.Do {
 	case "comment":
 		label = fmt.Sprintf("comment on TASK-%d", m.wanted.ID)
+	case "resolve":
+		label = "how " + m.wanted.Item + " was resolved"
+	case "reject":
+		label = "why not " + m.wanted.Item + " (Enter: no word)"
 	case "answer":
 		label = fmt.Sprintf("answer TASK-%d: %s", m.question.TaskID, text.VisibleLine(m.question.Text))
 		if ansi.StringWidth(label) > m.width/2 { // it is shown above, in full
@@ -623,7 +776,9 @@ func (m Model) label() string {
 const help = `ralph watch
 
   c        comment on the task that is worked on; the agent hears it at once
-  a        answer a question that waits: a number chooses an option, Tab the next question
+  a        decide on what is selected: answer, approve, retry or resolve;
+           a number chooses an option, Tab the next question
+  r d      refuse what is selected; cancel a task that failed
   ↑ ↓      select a session, or what waits for you; Enter fills the screen with it, Esc goes back
   o        all that waits for you, whole
   A D      allow or deny what an agent stands still for

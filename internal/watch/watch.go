@@ -56,21 +56,40 @@ type Snapshot struct {
 
 // Waiting is one inbox item.
 type Waiting struct {
-	Kind    string
-	TaskID  int64
-	Comment int64
-	Text    string
-	Command string // that answers it
-	Title   string // of the task
-	Options []string
-	Diff    []string   // what an amendment changes
-	Expires ralph.Time // when a permission is denied automatically
+	Kind      string
+	TaskID    int64
+	Comment   int64
+	Text      string
+	Command   string // that answers it
+	Item      string // its name in commands
+	Decides   Decides
+	Holds     bool   // work cannot go on before it is decided
+	Title     string // of the task
+	Options   []string
+	Preferred string     // of the options, by the agent
+	Diff      []string   // what an amendment changes
+	Expires   ralph.Time // when a permission is denied automatically
 }
+
+// Decides is how a person decides on what waits.
+type Decides int
+
+// The ways to decide. What has none is decided by its command.
+const (
+	ByCommand Decides = iota
+	ByAnswer          // words
+	ByWords           // words that say how it was resolved
+	ByYesOrNo
+	ByRetry // again, or called off
+)
 
 // An Action is something that a person wants to do.
 type Action struct {
-	Do   string // "comment", "answer", "allow", "deny", "pause", "resume", "skip" or "stop"
-	ID   int64  // the task to comment on, the comment to answer, or the permission
+	// "comment", "answer", "allow", "deny", "approve", "reject", "retry", "cancel", "resolve", "pause", "resume", "skip"
+	// or "stop"
+	Do   string
+	ID   int64  // the task to comment on, to retry or to cancel, the comment to answer or to resolve, or the permission
+	Item string // to approve or to reject
 	Text string
 }
 

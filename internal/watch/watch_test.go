@@ -150,9 +150,9 @@ func running() *fake {
 			Counts: map[ralph.Status]int{"pending": 3, "in_progress": 1, "needs_input": 1, "completed": 12},
 			Queue:  []ralph.Task{{ID: 13, Title: "Import bookmarks"}, {ID: 15, Title: "Export bookmarks"}, {ID: 16, Title: "Show favicons"}},
 			Waiting: []watch.Waiting{
-				{Kind: "question", TaskID: 9, Comment: 31, Text: "Sync or async?", Command: "ralph answer Q31 TEXT"},
-				{Kind: "failed", TaskID: 4, Text: "stuck 3 times", Command: "ralph task retry 4, or ralph task cancel 4"},
-				{Kind: "proposal", TaskID: 17, Text: "Verify the chain", Command: "ralph approve TASK-17, or ralph reject TASK-17"},
+				{Kind: "question", TaskID: 9, Comment: 31, Text: "Sync or async?", Command: "ralph answer Q31 TEXT", Item: "Q31", Decides: watch.ByAnswer, Holds: true},
+				{Kind: "failed", TaskID: 4, Text: "stuck 3 times", Command: "ralph task retry 4, or ralph task cancel 4", Item: "TASK-4", Decides: watch.ByRetry},
+				{Kind: "proposal", TaskID: 17, Text: "Verify the chain", Command: "ralph approve TASK-17, or ralph reject TASK-17", Item: "TASK-17", Decides: watch.ByYesOrNo},
 			},
 		},
 		entries: []transcript.Entry{
@@ -230,7 +230,7 @@ func eight() *fake {
 		f.snapshot.Parallel = append(f.snapshot.Parallel[:n-1], l)
 	}
 	f.snapshot.Waiting = append([]watch.Waiting{
-		{Kind: "flag", TaskID: 2, Comment: 8, Text: "security: SSRF in fetch_title()", Command: "ralph resolve 8"},
+		{Kind: "flag", TaskID: 2, Comment: 8, Text: "security: SSRF in fetch_title()", Command: "ralph resolve 8", Item: "C8", Decides: watch.ByWords, Holds: true},
 	}, f.snapshot.Waiting...)
 	return f
 }
@@ -410,6 +410,46 @@ func TestRowsAreSelectedAndOpened(t *testing.T) {
 	})
 }
 
+// TestEveryKindIsDecidedByTheBrowsersKeys, once it is seen whole: in the panel of a wide screen, or opened.
+func TestEveryKindIsDecidedByTheBrowsersKeys(t *testing.T) {
+	for _, width := range []int{80, 120} {
+		synctest.Test(t, func(t *testing.T) {
+			f := eight()
+			s := show(t, f, width, 40)
+			open := func(key string) { // a narrow screen shows it whole first
+				s.press(key)
+				if width < 110 {
+					s.press(key)
+				}
+			}
+			open("a")
+			s.has("how C8 was resolved >")
+			s.press("known", "enter", "down", "down")
+			s.has("▸ failed TASK-4")
+			open("a")
+			s.has("retry TASK-4? y/n")
+			s.press("n")
+			open("d")
+			s.has("cancel TASK-4? y/n")
+			s.press("y", "down")
+			open("a")
+			s.has("approve TASK-17? y/n")
+			s.press("y")
+			open("r")
+			s.press("not now", "enter")
+			want := []watch.Action{
+				{Do: "resolve", ID: 8, Item: "C8", Text: "known"},
+				{Do: "cancel", ID: 4},
+				{Do: "approve", Item: "TASK-17"},
+				{Do: "reject", Item: "TASK-17", Text: "not now"},
+			}
+			if fmt.Sprint(f.acted) != fmt.Sprint(want) {
+				t.Errorf("%d columns: got %v, want %v", width, f.acted, want)
+			}
+		})
+	}
+}
+
 // TestWhatIsReadIsWhatIsDecidedOn: a request that is gone while it is read gives its place to no other.
 func TestWhatIsReadIsWhatIsDecidedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -523,7 +563,7 @@ func scrollingBackAndFiltering(t *testing.T) {
 	s.press("G", "pgup")
 	s.has("12 lines below")
 	s.press("/", "step 29", "enter")
-	s.has("→ Bash step 29", "→ Bash step 299", `found "step 29"`)
+	s.has("→ Bash step 29", "→ Bash step 299", "filter: step 29")
 	if strings.Contains(s.text(), "step 28 ") {
 		t.Error("the filter lets other lines through")
 	}

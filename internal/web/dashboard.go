@@ -141,6 +141,7 @@ func (a *app) route(mux *http.ServeMux) {
 		"/tasks/{id}":           a.task,
 		"/inbox":                a.inbox,
 		"/inbox/many":           a.many,
+		"/search":               a.search,
 	} {
 		mux.HandleFunc("GET "+path, a.show(show))
 	}

@@ -35,6 +35,7 @@ type item struct {
 	Took     report.Receipt
 	RetryUSD float64
 	Change   *shownChange // of held work
+	Member   *item        // of several that are held: the one whose change is shown
 }
 
 func newItem(i store.InboxItem) item {
@@ -83,9 +84,90 @@ func (i item) Differs(other item) bool { return i.Text != other.Text }
 // Held reports whether the item is work that waits for an approval.
 func (i item) Held() bool { return i.Form == inbox.FormHeld }
 
-// rows makes rows of inbox items, one of all that wait for the same reason.
+// Section is the part of the inbox that the item is in.
+func (i item) Section() inbox.Section { return inbox.SectionOf(i.InboxItem) }
+
+// tasksOf are the tasks of the item and of those that say the same, each once.
+func (i item) tasksOf() (ids []int64) {
+	for _, one := range append([]item{i}, i.Also...) {
+		if one.TaskID != 0 && !slices.Contains(ids, one.TaskID) {
+			ids = append(ids, one.TaskID)
+		}
+	}
+	return ids
+}
+
+// Tasks names the tasks of the item and of those that say the same.
+func (i item) Tasks() string { return taskNames(i.tasksOf()) }
+
+// namedTasks is how many tasks are named in a row.
+const namedTasks = 6
+
+// taskNames names tasks in a few words: "TASK-5, 17, 29".
+func taskNames(ids []int64) string {
+	var b strings.Builder
+	for n, id := range ids {
+		switch {
+		case n == namedTasks:
+			return b.String() + fmt.Sprintf(" and %d more", len(ids)-n)
+		case n == 0:
+			fmt.Fprintf(&b, "TASK-%d", id)
+		default:
+			fmt.Fprintf(&b, ", %d", id)
+		}
+	}
+	return b.String()
+}
+
+// relations say what a kind of item has to do with its tasks.
+var relations = map[string]string{
+	"question": "asked by", "flag": "flagged by", "amendment": "amends", "tests changed": "passed its checks:",
+	"review": "passed its checks:", "dependency": "waits:", "suggestion": "suggested by", "nack": "proposed of",
+}
+
+// Sub is the second line of the item's row: how grave it is, and which tasks it is about.
+func (i item) Sub() string {
+	var parts []string
+	if i.Label != "" {
+		parts = append(parts, strings.ReplaceAll(i.Label, "_", " "))
+	}
+	said := i.Tasks()
+	if ids := i.tasksOf(); len(ids) == 1 && i.Form != inbox.FormProposal {
+		said += " " + i.Title
+	}
+	switch relation := relations[i.Kind]; {
+	case said == "":
+	case i.Holding && !i.Held():
+		said = "holds " + said
+	case relation != "":
+		said = relation + " " + said
+	}
+	if said != "" {
+		parts = append(parts, said)
+	}
+	if i.Form == inbox.FormPlan {
+		parts = append(parts, "a plan to decide on")
+	}
+	return text.Line(strings.Join(parts, " · "), 200)
+}
+
+// Told reports whether the item's line says all of its text.
+func (i item) Told() bool { return text.Visible(i.Text) == i.Gist() && !strings.Contains(i.Text, "`") }
+
+// Shown is the item whose change is shown: one of those that are held for the same reason.
+func (i item) Shown() item {
+	if i.Member != nil {
+		return *i.Member
+	}
+	return i
+}
+
+// Members are the item and those that say the same.
+func (i item) Members() []item { return append([]item{i}, i.Also...) }
+
+// rows makes rows of inbox items, one of all that wait for the same reason, the most urgent first.
 func rows(tx *store.Tx, list []store.InboxItem) (items []item, err error) {
-	for _, g := range inbox.Groups(list) {
+	for _, g := range inbox.Sorted(inbox.Groups(list)) {
 		it := newItem(g[0])
 		if it.Held() {
 			approval, err := tx.Approval(it.Ref.ID)
@@ -152,7 +234,7 @@ func asksFor(a ralph.Approval) string {
 // whole adds what is shown of an item that is decided on.
 func (a *app) whole(tx *store.Tx, i *item) (err error) {
 	if i.Held() {
-		if i.Change, err = changeOf(tx, i.TaskID); err != nil {
+		if i.Change, err = changeOf(tx, i.Shown().TaskID); err != nil {
 			return err
 		}
 	}
@@ -167,14 +249,10 @@ func (a *app) whole(tx *store.Tx, i *item) (err error) {
 		i.Plan, err = readPlan(tx, i.Title)
 		return err
 	}
-	tasks := []int64{i.TaskID}
-	for _, a := range i.Also {
-		tasks = append(tasks, a.TaskID)
-	}
-	if i.RetryUSD, err = tx.LikelyCost(tasks...); err != nil || i.TaskID == 0 {
+	if i.RetryUSD, err = tx.LikelyCost(i.tasksOf()...); err != nil || i.TaskID == 0 {
 		return err
 	}
-	t, err := tx.Task(i.TaskID)
+	t, err := tx.Task(i.Shown().TaskID)
 	if err != nil {
 		return err
 	}
@@ -189,9 +267,53 @@ func (a *app) whole(tx *store.Tx, i *item) (err error) {
 // inboxItems is the number of items on a page of the inbox.
 const inboxItems = 200
 
+// pricedRows is the number of rows of a page that say what a retry is likely to cost.
+const pricedRows = 30
+
+// price adds what retrying failed tasks is likely to cost to rows.
+func price(tx *store.Tx, rows []item) (err error) {
+	n := 0
+	for i := range rows {
+		if failed(rows[i].InboxItem) && err == nil && n < pricedRows {
+			n++
+			rows[i].RetryUSD, err = tx.LikelyCost(rows[i].tasksOf()...)
+		}
+	}
+	return err
+}
+
+// A section is a part of the inbox that is equally urgent.
+type section struct {
+	Of    inbox.Section
+	Items []item
+}
+
+// Things counts the items of the section's rows.
+func (s section) Things() (n int) {
+	for _, i := range s.Items {
+		n += i.Times()
+	}
+	return n
+}
+
+// Class is the colour of the section.
+func (s section) Class() string { return [...]string{"orange", "red", ""}[s.Of] }
+
+// Sections are the rows by how urgent they are.
+func (v inboxView) Sections() (list []section) {
+	for _, i := range v.Items {
+		if n := len(list); n == 0 || list[n-1].Of != i.Section() {
+			list = append(list, section{Of: i.Section()})
+		}
+		list[len(list)-1].Items = append(list[len(list)-1].Items, i)
+	}
+	return list
+}
+
 // An inboxView is a page of the inbox: rows, and one of them whole.
 type inboxView struct {
 	Items  []item
+	All    int // that wait
 	Kinds  []inboxKind
 	Kind   string
 	Pager  pager
@@ -218,6 +340,9 @@ func (v *inboxView) list(tx *store.Tx, r *http.Request) (more bool, err error) {
 	}
 	list, more = paged(list, inboxItems)
 	if v.Items, err = rows(tx, withoutBand(list)); err == nil {
+		err = price(tx, v.Items)
+	}
+	if err == nil {
 		v.Chosen, err = choose(tx, v.Items, q.Get("item"))
 	}
 	return more, err
@@ -233,6 +358,7 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 	for _, kind := range store.InboxKinds() {
 		if counts[kind] > 0 && !inBand(kind) {
 			v.Kinds = append(v.Kinds, inboxKind{kind, waitLook(kind), counts[kind]})
+			v.All += counts[kind]
 		}
 	}
 	more, err := v.list(tx, r)
@@ -262,7 +388,7 @@ func withoutBand(list []store.InboxItem) []store.InboxItem {
 
 // Gist is the item in a line.
 func (i item) Gist() string {
-	return text.Line(strings.ReplaceAll(text.FirstLine(cmp.Or(i.Asks, inbox.Gist(i.InboxItem))), "`", ""), 160)
+	return text.Line(text.FirstLine(cmp.Or(i.Asks, inbox.Gist(i.InboxItem))), 160)
 }
 
 // Link is the address of an item in the list with these parameters.
@@ -302,9 +428,14 @@ func choose(tx *store.Tx, shown []item, anchor string) (*item, error) {
 
 // find returns the row with an item; nil if there is none.
 func find(rows []item, anchor string) *item {
-	for i, row := range rows {
-		if row.Anchor() == anchor || slices.ContainsFunc(row.Also, func(a item) bool { return a.Anchor() == anchor }) {
-			return &rows[i]
+	for i := range rows {
+		for n, one := range rows[i].Members() {
+			if one.Anchor() == anchor {
+				if n > 0 {
+					rows[i].Member = &one
+				}
+				return &rows[i]
+			}
 		}
 	}
 	return nil
@@ -457,7 +588,10 @@ func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 			decision, words = manyDecisions["reject"], "the same as "+list[0].Item
 		}
 		if verdict == "answer" {
-			if words = cmp.Or(written(r, "own-"+i.Item), written(r, "option-"+i.Item)); words == "" {
+			words = cmp.Or(
+				written(r, "own-"+i.Item), written(r, "option-"+i.Item), written(r, "option"), written(r, "text"),
+			)
+			if words == "" {
 				left = append(left, i.Item+" is left: it was given no answer.")
 				continue
 			}

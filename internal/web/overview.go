@@ -1,12 +1,15 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"ralph"
 	"ralph/internal/advice"
+	"ralph/internal/inbox"
 	"ralph/internal/report"
 	"ralph/internal/text"
 	"ralph/loop/agent"
@@ -23,6 +26,7 @@ type summary struct {
 	Spending  float64            // USD that sessions in progress have spent so far, about
 	Resting   []store.AgentState // agents that are unavailable
 	Sessions  []running
+	Still     int      // of them, those that stand still
 	Of        int      // how many sessions the run in progress may have at once
 	Free      int      // how many of them are not used
 	Idle      string   // why
@@ -33,12 +37,15 @@ type summary struct {
 	Queue     []ralph.Task
 	MoreQueue int // further tasks in the queue
 	Inbox     []item
-	More      bool // the inbox has more
+	Holds     int     // things that hold work back
+	Further   int     // things below those that are shown
+	Reasons   int     // why tasks failed
+	RetryUSD  float64 // what retrying all of them is likely to cost; 0 if there are more than are looked at
 	Windows   []window
 	Merged    []report.Receipt // the latest first
 	MoreDone  bool
 	Undo      bool // what was merged can be taken back
-	Empty     bool // there are no tasks
+	Empty     bool // there was neither a task nor a run
 	Startable bool // a run can be started
 }
 
@@ -78,7 +85,21 @@ type running struct {
 	Used agent.Event
 	Last shownEntry // the last thing that it said or did; zero if that is unknown
 
+	Asks  string  // what it stands still for; "" while it works
+	Since float64 // seconds that it stands still
+
 	Quiet float64 // seconds since its agent was last heard of; 0 if that is not long ago
+}
+
+// urgency is how soon a person should look at the session.
+func (r running) urgency() int {
+	switch {
+	case r.Asks != "":
+		return 2
+	case r.Quiet > 0:
+		return 1
+	}
+	return 0
 }
 
 // Cost is what an ended session cost, in words; "" for one in progress.
@@ -87,6 +108,27 @@ func (r running) Cost() string {
 		return ""
 	}
 	return text.Cost(r.CostUSD, r.CostKnown, r.Tokens.Sum())
+}
+
+// Spent is what the run in progress has spent so far (USD), or else what the sessions of a morning have.
+func (s summary) Spent(m report.Morning) float64 {
+	if s.Running && m.Since.IsZero() {
+		return s.Run.CostUSD + s.Spending
+	}
+	return m.CostUSD + s.Spending
+}
+
+// Busy is the number of sessions of the run in progress.
+func (s summary) Busy() int { return s.Of - s.Free }
+
+// Waiting is the number of tasks in the queue that cannot start yet.
+func (s summary) Waiting() (n int) {
+	for _, c := range s.Counts {
+		if c.Status == ralph.Blocked {
+			n += c.N
+		}
+	}
+	return n
 }
 
 // A count is the number of tasks with a status.
@@ -117,10 +159,10 @@ func (w window) LimitText() string {
 // sessions of which it says what they have used so far.
 const (
 	overviewUses   = recentJournals / 2
-	overviewQueue  = 6
-	overviewInbox  = 8
+	overviewQueue  = 5
+	overviewInbox  = 7
 	overviewItems  = 100 // of which rows are made
-	overviewMerged = 8
+	overviewMerged = 6
 )
 
 func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
@@ -143,29 +185,14 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 			v.Counts = append(v.Counts, count{s, counts[s]})
 		}
 	}
-	v.Empty = len(v.Counts) == 0
+	v.Empty = len(v.Counts) == 0 && v.Run == nil
 	pending := store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}, Limit: overviewQueue}
 	if v.Queue, err = tx.Tasks(pending); err != nil {
 		return view{}, err
 	}
 	v.MoreQueue = counts[ralph.Pending] - len(v.Queue)
-	inbox, err := tx.InboxPart("", overviewItems+1, 0)
-	if err != nil {
+	if err := v.addInbox(tx); err != nil {
 		return view{}, err
-	}
-	inbox, v.More = paged(inbox, overviewItems)
-	waiting, err := rows(tx, withoutBand(inbox))
-	if err != nil {
-		return view{}, err
-	}
-	list, more := paged(waiting, overviewInbox)
-	v.Inbox, v.More = list, v.More || more
-	for i := range v.Inbox {
-		if failed(v.Inbox[i].InboxItem) && len(v.Inbox[i].Also) > 0 {
-			if err := a.whole(tx, &v.Inbox[i]); err != nil {
-				return view{}, err
-			}
-		}
 	}
 	if v.Windows, err = a.windows(tx, v.Limits); err != nil {
 		return view{}, err
@@ -185,6 +212,37 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 	return view{title: "Now", name: "overview", nav: "/", live: true, body: v}, nil
 }
 
+// addInbox adds what waits for a person, the most urgent first.
+func (s *summary) addInbox(tx *store.Tx) error {
+	list, err := tx.InboxPart("", overviewItems+1, 0)
+	if err != nil {
+		return err
+	}
+	list, more := paged(list, overviewItems)
+	waiting, err := rows(tx, withoutBand(list))
+	if err != nil {
+		return err
+	}
+	if err := price(tx, waiting); err != nil {
+		return err
+	}
+	for _, i := range waiting {
+		switch i.Section() {
+		case inbox.Holds:
+			s.Holds++
+		case inbox.Failed:
+			s.Reasons++
+			s.RetryUSD += i.RetryUSD
+		}
+	}
+	if more {
+		s.RetryUSD = 0
+	}
+	s.Inbox, _ = paged(waiting, overviewInbox)
+	s.Further = len(waiting) - len(s.Inbox)
+	return nil
+}
+
 // quiet is the silence of an agent from which on it is said.
 const quiet = 5 * time.Minute
 
@@ -195,13 +253,24 @@ func (a *app) addSessions(tx *store.Tx, v *summary) error {
 	if err != nil {
 		return err
 	}
-	busy := 0
+	busy, asks := 0, map[string]store.InboxItem{}
+	asked, err := tx.InboxOf("permission")
+	if err != nil {
+		return err
+	}
+	for _, i := range asked {
+		asks[i.Session] = i
+	}
 	for _, s := range open {
 		t, err := tx.Task(s.TaskID)
 		if err != nil {
 			return err
 		}
 		one := running{Session: s, Task: t, Now: now.Sub(s.StartedAt.Time).Seconds()}
+		if i, still := asks[s.ID]; still {
+			one.Asks, one.Since = newAsked(i.Text).Input, now.Sub(i.Created.Time).Seconds()
+			v.Still++
+		}
 		if len(v.Sessions) < overviewUses {
 			h, err := a.transcripts.heard(s.ID)
 			if err != nil {
@@ -218,6 +287,7 @@ func (a *app) addSessions(tx *store.Tx, v *summary) error {
 		}
 		v.Sessions = append(v.Sessions, one)
 	}
+	slices.SortStableFunc(v.Sessions, func(a, b running) int { return cmp.Compare(b.urgency(), a.urgency()) })
 	if v.Running {
 		v.Of = max(1, v.Run.Limits.Parallel)
 		v.Free, v.Idle = max(0, v.Of-busy), v.Run.Idle

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -44,7 +45,9 @@ func parsePages() (p pages, err error) {
 		"status": statusLook, "task": taskLook, "args": args,
 		"sign": sign, "icon": icon, "asked": newAsked, "counted": counted,
 		"link": link, "tasks": tasksLike,
-		"percent": percent, "left": left, "ago": ago, "brief": brief,
+		"percent": percent, "left": left, "ago": ago, "brief": brief, "coded": coded, "proofs": proofs,
+		"figure": func(g string, of url.Values) string { return figure(report.Group(g), of) },
+		"add":    func(a, b int) int { return a + b }, "inc": func(n int) int { return n + 1 },
 	}
 	p.templates = template.New("").Funcs(funcs)
 	// Each page has its content, under its own name: a set for each page would have all the rest as often.
@@ -156,7 +159,13 @@ type frame struct {
 }
 
 // Urgent is how many things a person should look at now.
-func (f frame) Urgent() int { return len(f.Band) + len(f.Notices) }
+func (f frame) Urgent() int {
+	n := len(f.Notices)
+	for _, i := range f.Band {
+		n += i.Times()
+	}
+	return n
+}
 
 // A shower makes the view of a page from one moment of the database.
 type shower func(tx *store.Tx, r *http.Request) (view, error)
@@ -188,7 +197,7 @@ func (a *app) show(f shower) http.HandlerFunc {
 			a.fail(w, r, err)
 			return
 		}
-		a.send(w, http.StatusOK, page)
+		a.send(w, r, http.StatusOK, page)
 	}
 }
 
@@ -212,8 +221,8 @@ func (a *app) surround(tx *store.Tx, r *http.Request, fr *frame, v view) (mark s
 	if err != nil {
 		return "", err
 	}
-	for _, i := range now {
-		fr.Band = append(fr.Band, newItem(i))
+	if fr.Band, err = rows(tx, now); err != nil {
+		return "", err
 	}
 	spending, err := a.spending(tx)
 	if err != nil {
@@ -223,10 +232,12 @@ func (a *app) surround(tx *store.Tx, r *http.Request, fr *frame, v view) (mark s
 		return "", err
 	}
 	from, mark := since(a.looked(r), tx.Now().Time)
-	if fr.Morning, err = morning(tx, from, spending); err != nil {
-		return "", err
+	if v.name == "overview" {
+		if fr.Morning, err = morning(tx, from, spending); err != nil {
+			return "", err
+		}
+		fr.Of = conditionsOf(fr.Morning.Of)
 	}
-	fr.Of = conditionsOf(fr.Morning.Of)
 	q := url.Values{"after": {strconv.FormatInt(after, 10)}}
 	if v.task != 0 {
 		q.Set("task", strconv.FormatInt(v.task, 10))
@@ -247,7 +258,7 @@ func (a *app) write(w http.ResponseWriter, r *http.Request, status int, v view) 
 		http.Error(w, "This page could not be made; the log of ralph says why.", http.StatusInternalServerError)
 		return
 	}
-	a.send(w, status, page)
+	a.send(w, r, status, page)
 }
 
 func (a *app) frame(r *http.Request) frame {
@@ -271,11 +282,23 @@ func (a *app) render(f frame, v view) (string, error) {
 	return b.String(), err
 }
 
-// send writes a page.
-func (a *app) send(w http.ResponseWriter, status int, page string) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	if _, err := io.WriteString(w, page); err != nil {
+// send writes a page, compressed where the browser can read that.
+func (a *app) send(w http.ResponseWriter, r *http.Request, status int, page string) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Vary", "Accept-Encoding")
+	var err error
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		w.WriteHeader(status)
+		z := gzip.NewWriter(w)
+		_, err = io.WriteString(z, page)
+		err = errors.Join(err, z.Close())
+	} else {
+		w.WriteHeader(status)
+		_, err = io.WriteString(w, page)
+	}
+	if err != nil {
 		a.Log.Debug("page", "error", err) // the browser has gone
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +35,9 @@ type sessionView struct {
 	Seconds  float64
 	Verifies string // the check of its done in progress
 	Phases   []step
+	Shares   []segment // the time in each phase
+	Quiet    float64   // seconds since its agent was last heard of; 0 if that is not long ago
+	Edited   []changed // by the agent's tools so far
 	Stays    []ralph.Stay
 	Times    timeline // of these
 	Stood    ralph.Phase
@@ -66,6 +70,8 @@ type sessionView struct {
 type step struct {
 	Phase        ralph.Phase
 	Seen, Active bool
+	Times        int     // how often it was in it
+	Seconds      float64 // in all
 }
 
 // A changed is a changed file with its lines, or else the edits by the agent's tools.
@@ -128,7 +134,17 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 	if v.Task, err = tx.Task(s.TaskID); err != nil {
 		return view{}, err
 	}
-	v.Phases = way(s)
+	v.Phases = way(s, v.Stays)
+	v.Shares = sharesOf(v.Phases)
+	if v.Running {
+		h, err := a.transcripts.heard(s.ID)
+		if err != nil {
+			return view{}, err
+		}
+		if silent := now.Sub(h.at); !h.at.IsZero() && silent >= quiet && s.Checking == "" {
+			v.Quiet = silent.Seconds()
+		}
+	}
 	asked, err := tx.Permissions(s.ID)
 	if err != nil {
 		return view{}, err
@@ -201,20 +217,41 @@ func (v *sessionView) judge(tx *store.Tx) (err error) {
 	return nil
 }
 
-// way returns the usual phases of a session, with those of this one marked.
-func way(s ralph.Session) (list []step) {
-	seen := map[ralph.Phase]bool{}
-	for _, h := range s.History {
-		seen[h.State] = true
-	}
-	for _, p := range ralph.ReportedPhases {
-		list = append(list, step{p, seen[p], s.State == p})
-	}
+// way returns the usual phases of a session, with those of this one marked and summed up.
+func way(s ralph.Session, stays []ralph.Stay) (list []step) {
 	last := ralph.PhaseDone
 	if s.State == ralph.PhaseFailed {
 		last = ralph.PhaseFailed
 	}
-	return append(list, step{last, s.State == last, s.State == last})
+	for _, p := range append(slices.Clone(ralph.ReportedPhases), last) {
+		one := step{Phase: p, Seen: s.State == p, Active: s.State == p}
+		for _, h := range s.History {
+			one.Seen = one.Seen || h.State == p
+		}
+		for _, stay := range stays {
+			if stay.Phase == p {
+				one.Times, one.Seconds = one.Times+1, one.Seconds+stay.Seconds
+			}
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// sharesOf draws the time in each phase as parts of a bar; nil without any time.
+func sharesOf(phased []step) (bar []segment) {
+	all, at := 0.0, 0.0
+	for _, p := range phased {
+		all += p.Seconds
+	}
+	for _, p := range phased {
+		if p.Seconds > 0 {
+			look, width := phases[p.Phase], p.Seconds/all*barWidth
+			bar = append(bar, segment{round(at), round(width), look.Class, look.Label + " " + span(p.Seconds)})
+			at += width
+		}
+	}
+	return bar
 }
 
 // explain adds how the rules led to the decision.
@@ -261,12 +298,14 @@ func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 		v.Last = before - 1
 	}
 	from := max(0, v.Last-streamEntries)
-	list, err := j.part(from, v.Last-from)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, e := range list {
-		v.Entries = append(v.Entries, newEntry(e))
+	if r.Header.Get("X-Refresh") == "" || !v.Running { // a page that follows has it from its stream
+		list, err := j.part(from, v.Last-from)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, e := range list {
+			v.Entries = append(v.Entries, newEntry(e))
+		}
 	}
 	v.First = from + 1
 	path := "/sessions/" + v.Session.ID
@@ -280,6 +319,7 @@ func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 		}
 	}
 	edits := j.editsOf()
+	v.Edited = editedBy(edits)
 	differ, err := a.differences(v.Session.ID)
 	if err != nil {
 		v.Unread = err.Error()
@@ -304,6 +344,20 @@ func (a *app) addTranscript(v *sessionView, r *http.Request) error {
 	j.mu.Unlock()
 	v.Window = v.Session.Tokens.ContextWindow // 0 as long as nothing has told it
 	return nil
+}
+
+// editedBy counts the lines of the edits by the agent's tools, by file.
+func editedBy(edits map[string][]transcript.Entry) (files []changed) {
+	for _, path := range slices.Sorted(maps.Keys(edits)) {
+		one := changed{FileChange: ralph.FileChange{Path: path}}
+		for _, e := range edits[path] {
+			for _, line := range e.Diff {
+				one.count(line)
+			}
+		}
+		files = append(files, one)
+	}
+	return files
 }
 
 // newEntry converts an entry.

@@ -1,8 +1,11 @@
 package web_test
 
 import (
+	"compress/gzip"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strconv"
 	"strings"
@@ -42,7 +45,7 @@ func TestALongTranscriptHasParts(t *testing.T) {
 			seen[i]++
 		}
 		pages++
-		m := regexp.MustCompile(`<a href="([^"#]*)#doing">Earlier</a>`).FindStringSubmatch(page)
+		m := regexp.MustCompile(`<a href="([^"#]*)#doing">(?:Earlier|\d+ earlier steps)</a>`).FindStringSubmatch(page)
 		path = ""
 		if m != nil {
 			path = strings.ReplaceAll(m[1], "&amp;", "&")
@@ -64,7 +67,7 @@ func TestASessionsPageSaysWhatCameOfIt(t *testing.T) {
 	id := s.addTask(ralph.Task{Title: "One", Verify: []string{"go test"}})
 	s.start(id, session)
 	b := s.browser()
-	has(t, b.get("/sessions/"+session), "The agent has not said anything yet.", "What the agent does", `aria-current="page">Sessions`)
+	has(t, b.get("/sessions/"+session), "The agent has not said anything yet.", "Where it is", `aria-current="page">Sessions`)
 	s.setTranscript(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"1","name":"Edit","input":{"file_path":"a.go","old_string":"old words","new_string":"new words"}}]}}` + "\n")
 	s.files[session+"/prompt"] = "# You work unattended"
 	for decision, input := range map[string]string{"allow": "ls-of-old", "deny": "push-to-main"} {
@@ -137,8 +140,8 @@ func TestARunningSessionSaysWhatItHasSpent(t *testing.T) {
 	s.setTranscript(text)
 	// 200,000 tokens at $3 a million, 20,000 at $15, 2,000 at $0.30.
 	b = s.browser() // of a server that has not shown it before
-	has(t, b.get("/"), "about $0.90")
-	has(t, b.get("/sessions/"+session), "attempt 1 · about $0.90", "200 000 in", "Context</dt><dd>111")
+	has(t, b.get("/"), "$0.90")
+	has(t, b.get("/sessions/"+session), "attempt 1", "<b>$0.90</b>", "200 000 in", "Context</dt><dd>111")
 }
 
 // TestWhatWaitsIsAnsweredInTheInbox, each kind by its form.
@@ -210,7 +213,7 @@ func TestTheRunIsControlled(t *testing.T) {
 		_, err := tx.StartRun("", ralph.Limits{MaxSessions: 9, MaxCostUSD: 5, MaxDayCostUSD: 9, MaxMonthCostUSD: 9, MaxSeconds: 60}, "")
 		return err
 	})
-	has(t, b.get("/"), "running", "0 of 9", "Pause")
+	has(t, b.get("/"), "running", "of $5.00", "Pause")
 	for path, want := range map[string]string{"/run/pause": ralph.ControlPause, "/run/stop": ralph.ControlStop, "/run/stop-now": ralph.ControlStopNow} {
 		b.done(path)
 		s.write(func(tx *store.Tx) error {
@@ -259,8 +262,44 @@ func TestTheOverviewBeginsWithTheMorning(t *testing.T) {
 		return tx.EndRun(run.ID, ralph.ExitLimit, "the limit of 9 sessions per run is reached")
 	})
 	page := s.browser().get("/")
-	has(t, unlinked(page), "1 task, ", "0 merged, 1 not finished", "ended: the limit of 9 sessions per run is reached (exit status 5)")
-	if !strings.Contains(page, "0 merged") || strings.Index(page, "0 merged") > strings.Index(page, "Spent and left") {
+	has(t, unlinked(page), "1 task, ", "0 merged, 1 not finished", "The last run ended", "the limit of 9 sessions per run is reached")
+	if !strings.Contains(page, "0 merged") || strings.Index(page, "0 merged") > strings.Index(page, `id="spent-h"`) {
 		t.Error("the morning is not first")
+	}
+}
+
+// TestAFollowedPageFetchesOnlyWhatIsNew: its transcript comes by the stream, and what is sent is compressed.
+func TestAFollowedPageFetchesOnlyWhatIsNew(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start(s.addTask(ralph.Task{Title: "One"}), session)
+	s.setTranscript(`{"type":"assistant","message":{"content":[{"type":"text","text":"first words"}]}}` + "\n")
+	get := func(header ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:7474/sessions/"+session, nil)
+		r.RemoteAddr = "127.0.0.1:5"
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		h, err := s.server.Handler()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	if page := get(); page.Header().Get("Content-Encoding") != "" || !strings.Contains(page.Body.String(), "first words") {
+		t.Errorf("the page is %v: %s", page.Header(), page.Body)
+	}
+	if page := get("X-Refresh", "yes").Body.String(); strings.Contains(page, "first words") || !strings.Contains(page, "Where it is") {
+		t.Errorf("a page that follows gets %s", page)
+	}
+	w := get("Accept-Encoding", "gzip")
+	z, err := gzip.NewReader(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page, err := io.ReadAll(z); err != nil || !strings.Contains(string(page), "first words") {
+		t.Errorf("compressed it is %s, %v", page, err)
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// TestTheStyleHasAScale: three sizes of text, distances on a grid of 4 px, lines of 1 or 2 px, colours by their names
+// TestTheStyleHasAScale: four sizes of text, distances on a grid of 4 px, lines of 1 or 2 px, colours by their names
 // alone, and no rule for a class that nothing has.
 func TestTheStyleHasAScale(t *testing.T) {
 	t.Parallel()
 	style := source(t, "static/style.css")
 	_, rules, _ := strings.Cut(regexp.MustCompile(`(?s)/\*.*?\*/`).ReplaceAllString(style, ""), "}") // the first has the names
-	sizes := []string{"var(--small)", "1rem", "var(--large)", "inherit"}
+	sizes := []string{"var(--small)", "var(--size)", "var(--large)", "var(--figure)", "inherit"}
 	lengths := regexp.MustCompile(`(?:^|[\s(,-])(\d*\.?\d+)(rem|px)\b`)
 	exempt := []string{"line-height", "letter-spacing"} // of the typeface
 	for _, rule := range regexp.MustCompile(`([^{}]+)\{([^{}]*)\}`).FindAllStringSubmatch(rules, -1) {
@@ -33,7 +33,7 @@ func TestTheStyleHasAScale(t *testing.T) {
 			if strings.Contains(value, "#") || strings.Contains(value, "rgb") {
 				t.Errorf("%s: the colour %s has no name", selector, value)
 			}
-			if name == "font-size" || strings.HasPrefix(name, "stroke") {
+			if name == "font-size" || strings.HasPrefix(name, "stroke") || strings.HasPrefix(name, "--") {
 				continue
 			}
 			for _, length := range lengths.FindAllStringSubmatch(value, -1) {

@@ -290,7 +290,7 @@ func TestARunIsStartedWhereOneCanBe(t *testing.T) {
 		return "The run has begun.", nil
 	}
 	b := s.browser()
-	if page := b.get("/"); strings.Contains(page, "Start a run") {
+	if page := b.get("/"); strings.Contains(page, "/run/start") {
 		t.Error("a stranger has the button")
 	}
 	if w := b.send(http.MethodPost, "/run/start", nil); w.Code != http.StatusUnauthorized {

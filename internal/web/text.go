@@ -106,6 +106,54 @@ func counted(headline []report.Part, of url.Values) template.HTML {
 	return template.HTML(b.String()) // escaped above
 }
 
+// figure is the address of the list behind a figure; of are the conditions of the sessions that it counts.
+func figure(g report.Group, of url.Values) string {
+	to := behind[g]
+	q := url.Values{}
+	maps.Copy(q, to.q)
+	if !to.all {
+		maps.Copy(q, of)
+	}
+	return link(to.page, q)
+}
+
+// proofs says what proves merged tasks: "11 proved · 7 by your commands".
+func proofs(f report.Figures) string {
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{
+		{f.Proved, "proved"},
+		{f.ByCommands, "by your commands"},
+		{f.Unproved, "unproved"},
+		{f.Unknown, "not looked at"},
+		{f.Expectations, "with changed expectations"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprint(p.n, " ", p.what))
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+// coded is a line in which what stands between backticks is code.
+func coded(line string) template.HTML {
+	parts := strings.Split(line, "`")
+	if len(parts)%2 == 0 { // one is left over
+		return template.HTML(template.HTMLEscapeString(line)) //nolint:gosec // escaped
+	}
+	var b strings.Builder
+	for n, part := range parts {
+		part = template.HTMLEscapeString(part)
+		if n%2 == 1 {
+			part = "<code>" + part + "</code>"
+		}
+		b.WriteString(part)
+	}
+	return template.HTML(b.String()) //nolint:gosec // escaped
+}
+
 // conditionsOf are the conditions of a filter as parameters of lists.
 func conditionsOf(f store.SessionFilter) url.Values {
 	q := url.Values{}

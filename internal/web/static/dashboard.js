@@ -53,7 +53,7 @@
     const sent = {
       to: button?.hasAttribute("formaction") ? button.formAction : form.action, body: new URLSearchParams(new FormData(form, button)),
       label: [...(button || form).childNodes].map((n) => n.textContent.trim().split("\n")[0]).find((said) => said), form, drafts: names(form), tries: 0,
-      row: form.closest("article.item")?.dataset.row,
+      row: form.closest("article.item")?.dataset.row || form.closest("li[id^='w-']")?.id,
     };
     if (sent.row && !form.action.includes("/permissions/")) hold(sent); else send(sent);
   });
@@ -73,7 +73,7 @@
     p.className = bad ? "flash bad" : "undo";
     p.dataset.keep = "";
     p.setAttribute("role", bad ? "alert" : "status");
-    p.textContent = text;
+    p.append(...[text].flat());
     if (sent.form.isConnected && !sent.row) sent.form.after(p); else corner().append(p);
   }
   function corner() {
@@ -109,7 +109,11 @@
     if (answer.type !== "opaqueredirect") {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       shown(sent.row, true);
-      note(sent, page.querySelector(".flash.bad")?.textContent || "ralph refused it.", true);
+      const out = page.querySelector("a[href^='/sign-in']") && !page.querySelector("form[action='/sign-out']");
+      const way = document.createElement("a");
+      way.href = "/sign-in?next=" + encodeURIComponent(location.pathname + location.search);
+      way.textContent = "Sign in";
+      note(sent, out ? ["You are signed out. Your text is kept. ", way] : page.querySelector(".flash.bad")?.textContent || "ralph refused it.", true);
       const refusal = sent.note;
       setTimeout(() => { if (sent.row) refusal.remove(); }, 20000);
       refresh();
@@ -130,7 +134,7 @@
   const undoTime = 10000;
   const gone = new Set(); // rows that are decided on or left for later, by id
   let held = null, decided = false;
-  const rows = () => [...document.querySelectorAll("#rows > li:not([hidden])")];
+  const rows = () => [...document.querySelectorAll("#rows li:not([hidden])")];
   function shown(row, yes) {
     if (!row) return;
     if (yes) gone.delete(row); else gone.add(row);
@@ -141,14 +145,17 @@
     release();
     const next = beside(sent.row);
     shown(sent.row, false);
-    note(sent, `“${sent.label}” is carried out in ${undoTime / 1000} seconds. `);
-    const undo = document.createElement("button");
+    const undo = document.createElement("button"), key = document.createElement("kbd"), left = document.createElement("span");
     undo.type = "button";
-    undo.textContent = "Undo";
+    key.textContent = "u";
+    undo.append("Undo ", key);
     undo.addEventListener("click", takeBack);
-    sent.note.append(undo);
+    left.className = "dim";
+    left.dataset.left = undoTime / 1000;
+    note(sent, [sent.row.replace(/^w-.*-(\d+)-\d+$/, "TASK-$1: ").replace("TASK-0: ", "") + sent.label, undo, left]);
     held = { sent, timer: setTimeout(release, undoTime) };
-    go(next);
+    count();
+    if (document.getElementById("rows")) go(next);
   }
   function takeBack() {
     if (!held) return;
@@ -158,7 +165,7 @@
     note(sent, "");
     delete sent.form.dataset.sent;
     shown(sent.row, true);
-    go(document.getElementById(sent.row));
+    if (document.getElementById("rows")) go(document.getElementById(sent.row));
   }
   function release(last) {
     if (!held) return;
@@ -194,13 +201,21 @@
     refresh(true);
   }
   document.addEventListener("click", (e) => {
-    const link = e.target.closest?.("#rows a.to");
+    const link = e.target.closest?.("#rows a.to, a.member");
     if (!link || e.ctrlKey || e.metaKey || e.shiftKey || !streams) return;
     e.preventDefault();
-    go(link.closest("li"));
+    if (!link.matches(".member")) { go(link.closest("li")); return; }
+    history.replaceState(null, "", link.href); // another one of those that are alike
+    wants = current();
+    refresh(true);
   });
   let jump = 0;
   document.addEventListener("keydown", (e) => {
+    if ((e.ctrlKey || e.metaKey) && e.key === "Enter" && e.target.matches("input, textarea")) {
+      e.preventDefault();
+      e.target.form?.requestSubmit(e.target.form.querySelector("button.primary") || undefined);
+      return;
+    }
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     if (e.key === "Escape" && e.target.matches("input, textarea")) { e.target.blur(); return; }
     if (e.target.closest("input:not([type=checkbox]), textarea, select, dialog")) return;
@@ -210,10 +225,21 @@
     if (Date.now() - jump < 1500 && places[e.key]) { location.assign(places[e.key]); return; }
     jump = e.key === "g" ? Date.now() : 0;
     if (e.key === "u") { takeBack(); return; }
+    if (e.key === "n") { location.assign("/tasks?add=yes#title0"); return; }
     const pane = document.getElementById("pane");
+    if (!pane && (e.key === "j" || e.key === "k")) {
+      const all = [...document.querySelectorAll("main .rows a.to, main tbody th a")].filter((a) => a.checkVisibility());
+      const at = all.indexOf(document.activeElement.closest("li, tr")?.querySelector("a.to, th a"));
+      all[Math.max(0, Math.min(all.length - 1, at + (e.key === "j" ? 1 : -1)))]?.focus();
+    }
     if (!pane || !streams) return;
     const row = wants || current(); // keys may be faster than the page
-    const press = (button) => { if (button) { e.preventDefault(); button.click(); } };
+    const press = (button) => {
+      if (!button) return;
+      e.preventDefault();
+      const empty = button.formNoValidate ? null : button.form?.querySelector(":invalid");
+      if (empty) say("it needs a word: Enter", false); else button.click();
+    };
     if (e.key === "j") step(row, 1);
     else if (e.key === "k") step(row, -1);
     else if (e.key === "e") { const next = beside(row); shown(row, false); go(next); }
@@ -222,7 +248,7 @@
     else if ("ard".includes(e.key) && document.querySelector(".pick :checked")) press(document.querySelector("#many button"));
     else if (wants && wants !== current()) return; // nothing is decided that is not shown yet
     else if (/^[1-9]$/.test(e.key)) press(pane.querySelectorAll(".choice")[e.key - 1]);
-    else if ("ard".includes(e.key)) press(pane.querySelector(`[data-key="${e.key}"]`));
+    else if ("ardtA".includes(e.key)) press(pane.querySelector(`[data-key="${e.key}"]`));
   });
 
   const body = document.body;
@@ -333,9 +359,9 @@
         if (wants || !inUse(pane)) pane.replaceChildren(...other.cloneNode(true).childNodes);
         else other.replaceChildren(...pane.cloneNode(true).childNodes); // it is gone, and somebody writes in it
       }
-      if (pane) {
-        pane.classList.toggle("tall", pane.offsetHeight > innerHeight - 120);
-        if (wants && pane.classList.contains("tall")) scrollTo({ top: 0, behavior: "instant" });
+      if (pane && wants) {
+        pane.scrollTop = 0;
+        if (matchMedia("(max-width: 60rem)").matches) scrollTo({ top: 0, behavior: "instant" });
       }
       wants = ""; // the page is the answer to what was wanted, also if that does not wait any more
       const before = pane ? document.activeElement : null;
@@ -346,15 +372,13 @@
     }
     const above = main.getBoundingClientRect().top; // what comes and goes above what is read leaves that where it is
     if (now) morph(band, document.adoptNode(now));
-    const morning = page.getElementById("morning"), mine = document.getElementById("morning");
-    if (morning && mine) morph(mine, document.adoptNode(morning));
     if (flash) {
       document.querySelector(".said")?.remove();
       const said = page.querySelector(".said");
       if (said) main.before(document.adoptNode(said));
     }
     const moved = main.getBoundingClientRect().top - above;
-    if (moved) scrollBy({ top: moved, behavior: "instant" });
+    if (moved && getComputedStyle(body).overflow !== "hidden") scrollBy({ top: moved, behavior: "instant" });
     count();
     const waiting = page.getElementById("nav-waiting");
     if (waiting) morph(document.getElementById("nav-waiting"), document.adoptNode(waiting));
@@ -375,14 +399,34 @@
     if (!list) return;
     const follows = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
     const page = new DOMParser().parseFromString("<ol>" + html + "</ol>", "text/html");
-    const lines = list.firstElementChild;
-    for (const li of [...page.body.firstChild.children]) lines.append(document.adoptNode(li));
+    const lines = list.querySelector("ol");
+    for (const li of [...page.body.firstChild.children]) { lines.append(document.adoptNode(li)); unread++; }
     while (lines.childElementCount > most) lines.firstElementChild.remove();
     list.classList.remove("none");
     document.getElementById("stream-empty")?.remove();
-    if (follows) list.scrollTop = list.scrollHeight;
+    if (follows) newest(); else tellNew();
   }
-  if (transcript()) transcript().scrollTop = transcript().scrollHeight;
+  // Where somebody has scrolled up, a button says how much came since, and leads to it.
+  let unread = 0;
+  const newer = () => document.getElementById("newer");
+  function newest() {
+    const list = transcript();
+    if (list) list.scrollTop = list.scrollHeight;
+    unread = 0;
+    tellNew();
+  }
+  function tellNew() {
+    const button = newer();
+    if (!button) return;
+    button.hidden = !unread;
+    button.querySelector("span").textContent = unread;
+  }
+  document.addEventListener("click", (e) => { if (e.target.closest?.("#newer")) newest(); });
+  document.addEventListener("scroll", (e) => {
+    const list = transcript();
+    if (e.target === list && unread && list.scrollHeight - list.scrollTop - list.clientHeight < 40) newest();
+  }, true);
+  newest();
 
   // The stream. A page that nobody sees gives its connection back: browsers have
   // only a few for each server.
@@ -411,7 +455,16 @@
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) { source?.close(); say("paused", true); } else { connect(); refresh(); }
   });
+  // A hidden page keeps the number in its title true.
+  setInterval(async () => {
+    if (!document.hidden) return;
+    try {
+      const answer = await fetch(location.href, { credentials: "same-origin", headers: { Accept: "text/html", "X-Refresh": "yes" } });
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (answer.ok && document.hidden) document.title = page.title;
+    } catch { /* ralph is away */ }
+  }, 20000);
   if (!document.hidden) connect();
   // Times go on, and a session has things to show that are no events.
-  setInterval(() => { if (!document.hidden && source?.readyState === EventSource.OPEN) refresh(); }, document.querySelector(".running, #stream[data-keep]") ? 3000 : 30000);
+  setInterval(() => { if (!document.hidden && source?.readyState === EventSource.OPEN) refresh(); }, document.querySelector(".running") ? 10000 : 30000);
 })();
