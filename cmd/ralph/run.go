@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/forge"
 	"ralph/internal/bystander"
 	"ralph/internal/config"
 	"ralph/internal/follow"
@@ -97,6 +98,7 @@ type runOptions struct {
 	serve  bool
 
 	bystanders bystander.Bystanders
+	pulls      bool
 	daemon     bool
 	schedule   string
 	between    string
@@ -122,6 +124,7 @@ func newRun(a *app) *cobra.Command {
 	f.StringVar(&o.agent, "agent", "", "use this agent for every session, by its `NAME` in ralph.yaml")
 	f.StringVar(&o.model, "model", "", "use this `MODEL` for every session")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
+	f.BoolVar(&o.pulls, "pr", false, "push verified work on a branch of its own and open a pull request (merge.mode)")
 	f.BoolVar(&o.noWait, "no-wait", false, "end instead of waiting for the agent (rate limits)")
 	f.BoolVar(&o.daemon, "daemon", false, "wait for new tasks and answers instead of ending")
 	f.StringVar(&o.schedule, "schedule", "", "be a daemon that works in batches, which begin as this `CRON` says: "+
@@ -226,6 +229,7 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	if said != "" {
 		fmt.Fprintln(a.err, "ralph:", said)
 	}
+	o.readIssues(ctx, a)
 	return o.work(ctx, a, p, l, leaving, unlock)
 }
 
@@ -236,6 +240,11 @@ func (o *runOptions) loop(
 	ctx := cmd.Context()
 	if err := setKeys(cmd, p, limitFlags); err != nil {
 		return nil, err
+	}
+	if o.pulls {
+		if err := p.Config.Set("merge.mode", "flag", "pr"); err != nil {
+			return nil, err
+		}
 	}
 	if !o.dryRun {
 		db.Outlast()
@@ -260,6 +269,15 @@ func (o *runOptions) loop(
 	if o.bystanders, err = bystander.New(p, db); err != nil {
 		return nil, err
 	}
+	if p.Forges() && !o.dryRun {
+		if o.bystanders.Forge, err = p.Syncer(ctx, db, l.Merger); err != nil {
+			// The work goes on without it, except that there would be no pull requests.
+			if l.Merger.Pulls {
+				return nil, err
+			}
+			fmt.Fprintln(a.err, "ralph: no issue is read and nothing is posted:", err)
+		}
+	}
 	if err := o.setTimes(l); err != nil {
 		return nil, usage(err)
 	}
@@ -267,6 +285,21 @@ func (o *runOptions) loop(
 		err = db.View(ctx, func(tx *store.Tx) error { return tx.CheckTask(l.Task) })
 	}
 	return l, err
+}
+
+// issuesWait is how long a run waits for the first look at the forge, which may add its tasks.
+const issuesWait = 30 * time.Second
+
+// readIssues looks at the forge before the run begins. The run does not depend on it.
+func (o *runOptions) readIssues(ctx context.Context, a *app) {
+	if o.bystanders.Forge == nil {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, issuesWait)
+	defer cancel()
+	if err := o.bystanders.Forge.Once(limited); err != nil && !errors.Is(err, forge.ErrFollowed) && ctx.Err() == nil {
+		fmt.Fprintln(a.err, "ralph: the forge is not up to date, and the run goes on without it:", err)
+	}
 }
 
 // queuePlan leaves the planning to the run in progress.

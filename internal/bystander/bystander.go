@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"ralph/forge"
+	"ralph/internal/config"
 	"ralph/internal/notify"
 	"ralph/internal/project"
 	"ralph/store"
@@ -21,6 +23,9 @@ type Bystanders struct {
 	notifier *notify.Notifier
 
 	dashboard *Dashboard // nil if disabled
+
+	// Forge keeps the queue and the forge in step; nil if the project follows none.
+	Forge *forge.Syncer
 }
 
 // New creates the bystanders from the project's configuration. It starts nothing.
@@ -83,6 +88,9 @@ func (b Bystanders) Start(ctx context.Context, from int64, over <-chan struct{})
 		}
 	})
 	running.Go(func() { b.tidy(serving) })
+	if b.Forge != nil {
+		running.Go(func() { b.Forge.Run(ctx, over, config.Fixed.NotifyDrain) })
+	}
 	hindered := make(chan error, 1)
 	b.db.Hindered = func(err error) {
 		b.project.LogHindrance(err)
