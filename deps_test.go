@@ -159,7 +159,6 @@ var imports = map[string][]string{
 		"ralph/loop/agent/codex", "ralph/loop/agent/command", "ralph/loop/agent/process",
 	},
 	"ralph/cmd/ralph": {
-		"ralph/forge",
 		"ralph/internal/term",
 		"ralph/internal/advice",
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/mcpserver", "ralph/loop",

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
-	"ralph/forge"
 	"ralph/internal/bystander"
 	"ralph/internal/config"
 	"ralph/internal/follow"
@@ -229,7 +228,9 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	if said != "" {
 		fmt.Fprintln(a.err, "ralph:", said)
 	}
-	o.readIssues(ctx, a)
+	if err := o.bystanders.LookFirst(ctx); err != nil {
+		fmt.Fprintln(a.err, "ralph: the forge is not up to date, and the run goes on without it:", err)
+	}
 	return o.work(ctx, a, p, l, leaving, unlock)
 }
 
@@ -285,21 +286,6 @@ func (o *runOptions) loop(
 		err = db.View(ctx, func(tx *store.Tx) error { return tx.CheckTask(l.Task) })
 	}
 	return l, err
-}
-
-// issuesWait is how long a run waits for the first look at the forge, which may add its tasks.
-const issuesWait = 30 * time.Second
-
-// readIssues looks at the forge before the run begins. The run does not depend on it.
-func (o *runOptions) readIssues(ctx context.Context, a *app) {
-	if o.bystanders.Forge == nil {
-		return
-	}
-	limited, cancel := context.WithTimeout(ctx, issuesWait)
-	defer cancel()
-	if err := o.bystanders.Forge.Once(limited); err != nil && !errors.Is(err, forge.ErrFollowed) && ctx.Err() == nil {
-		fmt.Fprintln(a.err, "ralph: the forge is not up to date, and the run goes on without it:", err)
-	}
 }
 
 // queuePlan leaves the planning to the run in progress.
