@@ -106,8 +106,8 @@ var (
 	questionID  = regexp.MustCompile(`\bQ(\d{1,15})\b`)
 )
 
-// Parse reads a comment. Its first line that is no quotation begins with the command, if there is one; ok is false for a
-// command that there is not. A comment that quotes a question answers it.
+// Parse reads a comment. Its first line that is no quotation begins with the command, if there is one; ok is false for
+// an unknown command. A comment that quotes a question answers it.
 func Parse(body string) (c Command, ok bool) {
 	var quoted, rest []string
 	for line := range strings.Lines(strings.ReplaceAll(body, "\r\n", "\n")) {

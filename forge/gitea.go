@@ -243,7 +243,8 @@ func (g *giteaForge) SetLabel(ctx context.Context, issue int64, label string, wi
 		id = made.ID
 	}
 	if id != 0 && !slices.ContainsFunc(has, func(l *gitea.Label) bool { return l.ID == id }) {
-		if _, _, err = c.AddIssueLabels(g.at.Owner, g.at.Name, issue, gitea.IssueLabelsOption{Labels: []int64{id}}); err != nil {
+		add := gitea.IssueLabelsOption{Labels: []int64{id}}
+		if _, _, err = c.AddIssueLabels(g.at.Owner, g.at.Name, issue, add); err != nil {
 			return err
 		}
 	}

@@ -201,7 +201,8 @@ func (s *Syncer) trouble(ctx context.Context, st Standing) error {
 			return tx.ClearTrouble(store.TroubleForge)
 		}
 		return tx.SetTrouble(store.Trouble{
-			Kind: store.TroubleForge, What: st.Repository + ": " + st.Failed + "; tasks go on without it", Command: "ralph doctor",
+			Kind: store.TroubleForge, Command: "ralph doctor",
+			What: st.Repository + ": " + st.Failed + "; tasks go on without it",
 		})
 	})
 }

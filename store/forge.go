@@ -26,20 +26,27 @@ type ForgeIssue struct {
 
 var forgeIssues = reads("forge_issues i", func(i *ForgeIssue) []field {
 	return []field{
-		{"i.id", &i.Number}, {"i.task_id", &i.TaskID}, {"i.url", &i.URL}, {"i.wanted", &i.Wanted}, {"i.digest", &i.Digest},
-		{"i.read_to", &i.ReadTo}, {"i.status", &i.Status}, {"i.posted", &i.Posted},
+		{"i.id", &i.Number},
+		{"i.task_id", &i.TaskID},
+		{"i.url", &i.URL},
+		{"i.wanted", &i.Wanted},
+		{"i.digest", &i.Digest},
+		{"i.read_to", &i.ReadTo},
+		{"i.status", &i.Status},
+		{"i.posted", &i.Posted},
 	}
 })
 
-// ForgeSince returns the repository that is followed and the time up to which changes of its issues were read.
+// ForgeSince returns the repository that is followed and the time up to which changes of its issues were read; "" before
+// the first look.
 func (tx *Tx) ForgeSince() (repository string, since ralph.Time, err error) {
-	err = tx.row(`SELECT repository, since FROM forge WHERE id = 1`).Scan(&repository, &since)
+	_, err = found(tx.row(`SELECT repository, since FROM forge WHERE id = 1`).Scan(&repository, &since))
 	return repository, since, err
 }
 
 // SetForgeSince records what [Tx.ForgeSince] returns.
 func (tx *Tx) SetForgeSince(repository string, since ralph.Time) error {
-	return tx.set("forge", 1, cells{"repository": repository, "since": since})
+	return tx.put("forge", "id", cells{"id": 1, "repository": repository, "since": since})
 }
 
 // ForgeIssue returns the issue of a number; ok is false if it is no task.
@@ -103,8 +110,13 @@ type ForgePull struct {
 
 var forgePulls = reads("forge_pulls p", func(p *ForgePull) []field {
 	return []field{
-		{"p.id", &p.Number}, {"p.task_id", &p.TaskID}, {"p.change_id", &p.ChangeID}, {"p.branch", &p.Branch},
-		{"p.url", &p.URL}, {"p.rounds", &p.Rounds}, {"p.open", &p.Open},
+		{"p.id", &p.Number},
+		{"p.task_id", &p.TaskID},
+		{"p.change_id", &p.ChangeID},
+		{"p.branch", &p.Branch},
+		{"p.url", &p.URL},
+		{"p.rounds", &p.Rounds},
+		{"p.open", &p.Open},
 	}
 })
 
@@ -185,7 +197,8 @@ func (tx *Tx) ReviewRound(c ralph.Change, head, tree, reason, blocked string, co
 	}); err != nil {
 		return err
 	}
-	if err := tx.record(ofChange(c), ralph.ChangeSentBack{ChangeID: c.ID, Reason: reason, Conflicts: conflicts}); err != nil {
+	said := ralph.ChangeSentBack{ChangeID: c.ID, Reason: reason, Conflicts: conflicts}
+	if err := tx.record(ofChange(c), said); err != nil {
 		return err
 	}
 	return tx.leaveQueue(c.TaskID, reason, blocked)

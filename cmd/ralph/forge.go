@@ -19,8 +19,8 @@ import (
 )
 
 // errNoForge says that the project follows no forge.
-var errNoForge = ralph.Usage(errors.New("this project follows no forge: set forge.label or merge.mode: pr in ralph.yaml " +
-	"(docs/howto/forge.md)"))
+var errNoForge = ralph.Usage(errors.New("this project follows no forge: set forge.label or merge.mode: pr in " +
+	"ralph.yaml (docs/howto/forge.md)"))
 
 func newForge(a *app) *cobra.Command {
 	cmd := newCommand("forge", func(cmd *cobra.Command, _ []string) error {

@@ -119,7 +119,7 @@ type Issue struct {
 // verifyBlock is a fenced block of commands.
 var verifyBlock = regexp.MustCompile("(?ms)^```verify[ \\t]*\\r?\\n(.*?)^```[ \\t]*\\r?$")
 
-// FromIssue maps an issue to a task. Without trust it gives no commands, no rights and no files, whatever its text says.
+// FromIssue maps an issue to a task. Without trust it gives no commands, no rights and no files.
 func FromIssue(i Issue) ralph.Import {
 	in := ralph.Import{Format: "forge", Live: true}
 	v := gitHubIssue{Number: int(i.Number), Title: text.Line(i.Title, ralph.MaxTitle), Body: i.Body, URL: i.URL}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"ralph"
 	"ralph/forge"
 	"ralph/internal/files"
+	"ralph/internal/proc"
 	"ralph/internal/worktree"
 	"ralph/loop/merging"
 	"ralph/store"
@@ -61,6 +61,9 @@ func forgeVariables(kind string) []string {
 	}[kind]...)
 }
 
+// maxToken bounds what gh or glab print, in bytes.
+const maxToken = 4096
+
 // forgeToken returns the token and where it was found. It asks gh and glab last, as that takes a while.
 func (p *Project) forgeToken(ctx context.Context, kind string) (token, from string, err error) {
 	for _, name := range forgeVariables(kind) {
@@ -85,10 +88,9 @@ func (p *Project) forgeToken(ctx context.Context, kind string) (token, from stri
 	if ask != nil {
 		limited, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		cmd := exec.CommandContext(limited, ask[0], ask[1:]...)
-		cmd.Env = p.Environ
-		if out, err := cmd.Output(); err == nil && strings.TrimSpace(string(out)) != "" {
-			return strings.TrimSpace(string(out)), strings.Join(ask, " "), nil
+		r, err := proc.Run(limited, proc.Spec{Args: ask, Dir: p.Root, Env: p.Environ}, maxToken, nil)
+		if token := strings.TrimSpace(string(r.Output)); err == nil && r.Exit.Code == 0 && r.Exit.Signal == "" && token != "" {
+			return token, strings.Join(ask, " "), nil
 		}
 	}
 	return "", "", ralph.Usage(fmt.Errorf("there is no token for the forge: set %s, or name a file in forge.token_file",

@@ -520,13 +520,12 @@ CREATE TABLE event_readers (
   updated  TEXT NOT NULL
 ) STRICT;
 
--- The forge whose issues and pull requests are followed. One row.
+-- The forge whose issues are followed. One row, after the first look.
 CREATE TABLE forge (
   id         INTEGER PRIMARY KEY CHECK (id = 1),
-  repository TEXT NOT NULL DEFAULT '', -- '' before the first look
-  since      TEXT NOT NULL DEFAULT '' -- changes of issues up to this time were read
+  repository TEXT NOT NULL,
+  since      TEXT NOT NULL -- changes of issues up to this time were read
 ) STRICT;
-INSERT INTO forge (id) VALUES (1);
 
 -- Issues that became tasks.
 CREATE TABLE forge_issues (
