@@ -115,7 +115,7 @@ func New(a Address, token string, now func() time.Time) (Forge, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.Host = u.Host
+		t.Origin = u.Scheme + "://" + u.Host
 		return &giteaForge{a, t}, nil
 	}
 	return nil, fmt.Errorf("forge.kind %q is none of github, gitlab and gitea", a.Kind)

@@ -28,7 +28,7 @@ func newGitHub(at Address, t *Transport) (Forge, error) {
 			return nil, err
 		}
 	}
-	t.Host = client.BaseURL.Host
+	t.Origin = client.BaseURL.Scheme + "://" + client.BaseURL.Host
 	return &gitHubForge{at, t, client}, nil
 }
 

@@ -30,7 +30,7 @@ func newGitLab(at Address, t *Transport) (Forge, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.Host = client.BaseURL().Host
+	t.Origin = client.BaseURL().Scheme + "://" + client.BaseURL().Host
 	return &gitLabForge{at, t, client, at.Owner + "/" + at.Name}, nil
 }
 

@@ -139,10 +139,10 @@ const maxBody = 32 << 20
 // the tag of what it has seen with each GET, so that an unchanged answer costs nothing of the rate limit, and notes
 // what is left of that.
 type Transport struct {
-	Base  http.RoundTripper
-	Token func(*http.Request) // adds the token
-	Host  string              // that gets it: a redirect to another host does not
-	Now   func() time.Time
+	Base   http.RoundTripper
+	Token  func(*http.Request) // adds the token
+	Origin string              // scheme and host that get it: a redirect elsewhere does not
+	Now    func() time.Time
 
 	mu   sync.Mutex
 	seen map[string]kept
@@ -170,7 +170,7 @@ func (t *Transport) Limit() (int, bool) {
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	if r.URL.Host == t.Host {
+	if r.URL.Scheme+"://"+r.URL.Host == t.Origin {
 		t.Token(r)
 	}
 	key := r.URL.String()

@@ -207,7 +207,13 @@ func (s *Syncer) trouble(ctx context.Context, st Standing) error {
 	})
 }
 
-func (s *Syncer) step(ctx context.Context) error {
+// step is a look. The forge's clients panic at some answers of a shape that they do not expect.
+func (s *Syncer) step(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &Error{Kind: Away, Said: text.Line(fmt.Sprint("an answer that cannot be read: ", p), 300)}
+		}
+	}()
 	if s.Now().Before(s.wait) {
 		return nil
 	}
