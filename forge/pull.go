@@ -143,6 +143,11 @@ func (s *Syncer) news(ctx context.Context, p store.ForgePull, pull Pull) (n News
 		Closed: pull.Closed, Merged: pull.Merged != "", Conflict: pull.Conflict, Rounds: p.Rounds, Most: s.Rounds,
 		Auto: s.Auto,
 	}
+	if n.Conflict {
+		if n.Conflict, err = s.Git.Conflicts(ctx, p.Branch); err != nil {
+			return n, err
+		}
+	}
 	for _, c := range pull.Checks {
 		if n.Pending = n.Pending || !c.Done; c.Red {
 			n.Red = append(n.Red, c)

@@ -43,6 +43,8 @@ type Git interface {
 	// Pull fetches a branch of a pull request, on which people may have committed; the change's next session starts
 	// from there. It returns the commit and its tree; "" if there is no such branch.
 	Pull(ctx context.Context, c ralph.Change, branch string) (commit, tree string, err error)
+	// Conflicts reports whether a branch conflicts with the target.
+	Conflicts(ctx context.Context, branch string) (bool, error)
 	// Landed fetches the target and returns how a commit there differs from its first parent.
 	Landed(ctx context.Context, commit string) ([]ralph.FileChange, error)
 }

@@ -112,7 +112,9 @@ func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoin
 	}
 	for _, v := range list {
 		switch {
-		case v.Status == ralph.Merging:
+		case v.Status == ralph.Merging && waits == "":
+		fmt.Fprintf(w, "TASK-%d: the reverse of its change becomes a pull request\n", v.TaskID)
+	case v.Status == ralph.Merging:
 			return &ralph.ExitError{Status: ralph.ExitWaiting}
 		case v.Commit == "" && v.Agent == 0 && v.said == "":
 			return &ralph.ExitError{Status: ralph.ExitFailed}

@@ -51,6 +51,21 @@ func (m *Merger) Landed(ctx context.Context, commit string) ([]ralph.FileChange,
 	return m.Tree.Changes(ctx, parent, commit)
 }
 
+// Conflicts reports whether a branch of the remote conflicts with the target. A forge says so, too, while it does not
+// know yet.
+func (m *Merger) Conflicts(ctx context.Context, branch string) (bool, error) {
+	head, err := m.fetchBranch(ctx, branch)
+	if err != nil || head == "" {
+		return false, err
+	}
+	tip, err := m.Tip(ctx)
+	if err != nil {
+		return false, err
+	}
+	merged, err := m.Tree.MergeTree(ctx, tip, head)
+	return len(merged.Conflicts) > 0, err
+}
+
 // upon reports whether the commit that a branch is to become has all that is on it: people may have pushed there, and
 // that is never overwritten. If not, the change is merged with it and verified again, or its task goes on from there.
 func (m *Merger) upon(ctx context.Context, c ralph.Change, point, to string) (bool, error) {
