@@ -26,6 +26,8 @@ var imports = map[string][]string{
 		"ralph/internal/pipe", "ralph/internal/proc", "ralph/internal/show", "ralph/loop/session",
 		"ralph/internal/advice", "ralph/internal/inbox", "ralph/internal/words",
 	},
+	// The forge: beside the loop, and without it.
+	"ralph/forge":                {"ralph", "ralph/signals", "ralph/store", "ralph/internal/exchange", "ralph/internal/inbox"},
 	"ralph/internal/machine":     {},
 	"ralph/internal/pgtest":      {"ralph/store"}, // for tests
 	"ralph/internal/text":        {},
@@ -59,6 +61,7 @@ var imports = map[string][]string{
 	},
 	// Turns a project's configuration into working parts.
 	"ralph/internal/project": {
+		"ralph/forge", "ralph/internal/files",
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/kinds", "ralph/loop/agent/process",
 		"ralph/internal/config", "ralph/internal/environment", "ralph/internal/exchange", "ralph/internal/permission", "ralph/internal/proc",
 		"ralph/internal/retention", "ralph/internal/sandbox", "ralph/internal/secret", "ralph/internal/state", "ralph/internal/systemd",
@@ -78,6 +81,7 @@ var imports = map[string][]string{
 	},
 	// Packages that the work of a run does not depend on.
 	"ralph/internal/bystander": {
+		"ralph/forge",
 		"ralph", "ralph/store", "ralph/loop/agent", "ralph/loop/agent/kinds", "ralph/loop/workspace", "ralph/internal/config", "ralph/internal/web",
 		"ralph/internal/web/localhttp", "ralph/internal/notify", "ralph/internal/project",
 		"ralph/internal/retention",

@@ -11,6 +11,9 @@ type Import struct {
 	Learnings   []ImportedLearning
 	Notes       []string // what was left out or changed, one sentence each
 
+	// Live takes over changes of tasks that sessions work on as well, as an edit by a person does.
+	Live bool
+
 	Lost map[string]int // keys of tasks that were not taken over, and of how many
 
 	Read   *Reading // the counts of a checklist; nil for other formats

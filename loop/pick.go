@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"ralph"
+	"ralph/internal/text"
 	"ralph/loop/order"
 	"ralph/store"
 )
@@ -54,6 +55,17 @@ func (b inWork) fit(queue []ralph.Task) (i int, passes []int64) {
 // choose returns the task to begin beside those of the jobs.
 func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 	r.held = ""
+	if r.Merger.Pulls {
+		open, err := tx.InReview()
+		if err != nil {
+			return task, false, err
+		}
+		if len(open) >= r.Merger.MaxOpen {
+			r.held = fmt.Sprintf("%s wait for review, and no new task begins (merge.max_open)",
+				text.Count(len(open), "pull request"))
+			return task, false, nil
+		}
+	}
 	alone, err := r.mergedAlone(tx)
 	if err != nil {
 		return task, false, err

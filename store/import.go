@@ -101,7 +101,7 @@ func (tx *Tx) Import(in ralph.Import) (ImportResult, error) {
 	ids := map[string]int64{}
 	before := make([]imported, len(in.Tasks))
 	for i, t := range in.Tasks {
-		result, was, err := tx.importTask(t)
+		result, was, err := tx.importTask(t, in.Live)
 		if err != nil {
 			return r, &ImportError{t.Line, err}
 		}
@@ -187,7 +187,7 @@ func (tx *Tx) importDiscipline(d ralph.Discipline) error {
 }
 
 // importTask adds a task, or updates the one that was imported or exported before.
-func (tx *Tx) importTask(t ralph.ImportedTask) (r ImportedResult, was imported, err error) {
+func (tx *Tx) importTask(t ralph.ImportedTask, live bool) (r ImportedResult, was imported, err error) {
 	r = ImportedResult{Title: t.Title, Status: t.Status, Line: t.Line}
 	id, last, err := tx.importedBefore(t.Key)
 	if err == nil && id == 0 {
@@ -238,7 +238,7 @@ func (tx *Tx) importTask(t ralph.ImportedTask) (r ImportedResult, was imported, 
 	if r.Title = here.Title; len(r.Changes) == 0 {
 		return r, was, tx.setImported(id, now)
 	}
-	if !untouched(here) {
+	if !untouched(here) && (!live || here.Status.Ended()) {
 		r.Action = ImportKept
 		return r, was, nil
 	}

@@ -26,7 +26,7 @@ var layers = strings.Fields(`
 	task.go session.go comment.go lost.go change.go verification.go dependency.go queue.go
 	person.go prompt.go elsewhere.go machine.go state.go project.go split.go human.go amendment.go totals.go permission.go
 	legacy.go open.go move.go import.go maintenance.go lease.go undo.go inbox.go plan.go unused.go usage.go
-	decide.go review.go facts.go search.go
+	decide.go review.go facts.go search.go forge.go
 `)
 
 // upwards are the exceptions: a task that nobody wants drops its change, which is built on it.

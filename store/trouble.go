@@ -28,6 +28,11 @@ func (tx *Tx) ClearTrouble(kind string) error {
 	return tx.do(`DELETE FROM troubles WHERE kind = $1`, kind)
 }
 
+// HasTrouble reports whether there is a trouble of a kind.
+func (tx *Tx) HasTrouble(kind string) (bool, error) {
+	return value[bool](tx, `SELECT EXISTS (SELECT 1 FROM troubles WHERE kind = $1)`, kind)
+}
+
 // runTrouble is what the end of a run leaves for a person to mend; ok is false if it is nothing.
 func runTrouble(status int, reason string) (t Trouble, ok bool) {
 	t = Trouble{Kind: TroubleRun, What: "The last run ended early: " + reason}

@@ -55,7 +55,7 @@ func newRoot(a *app) *cobra.Command {
 		}},
 		{"running", "Run:", []*cobra.Command{
 			newRun(a), newStop(a), newSkip(a), newPause(a), newResume(a), newStatus(a), newWatch(a), newServe(a), newService(a),
-			newMerge(a), newWorkspace(a), newMachine(a),
+			newMerge(a), newForge(a), newWorkspace(a), newMachine(a),
 		}},
 		{"decide", "Decide:", []*cobra.Command{
 			newInbox(a), newAnswer(a), newApprove(a), newReject(a), newComment(a), newResolve(a),

@@ -97,6 +97,7 @@ type runOptions struct {
 	serve  bool
 
 	bystanders bystander.Bystanders
+	pulls      bool
 	daemon     bool
 	schedule   string
 	between    string
@@ -122,6 +123,7 @@ func newRun(a *app) *cobra.Command {
 	f.StringVar(&o.agent, "agent", "", "use this agent for every session, by its `NAME` in ralph.yaml")
 	f.StringVar(&o.model, "model", "", "use this `MODEL` for every session")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
+	f.BoolVar(&o.pulls, "pr", false, "push verified work on a branch of its own and open a pull request (merge.mode)")
 	f.BoolVar(&o.noWait, "no-wait", false, "end instead of waiting for the agent (rate limits)")
 	f.BoolVar(&o.daemon, "daemon", false, "wait for new tasks and answers instead of ending")
 	f.StringVar(&o.schedule, "schedule", "", "be a daemon that works in batches, which begin as this `CRON` says: "+
@@ -226,6 +228,9 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	if said != "" {
 		fmt.Fprintln(a.err, "ralph:", said)
 	}
+	if err := o.bystanders.LookFirst(ctx); err != nil {
+		fmt.Fprintln(a.err, "ralph: the forge is not up to date, and the run goes on without it:", err)
+	}
 	return o.work(ctx, a, p, l, leaving, unlock)
 }
 
@@ -236,6 +241,11 @@ func (o *runOptions) loop(
 	ctx := cmd.Context()
 	if err := setKeys(cmd, p, limitFlags); err != nil {
 		return nil, err
+	}
+	if o.pulls {
+		if err := p.Config.Set("merge.mode", "flag", "pr"); err != nil {
+			return nil, err
+		}
 	}
 	if !o.dryRun {
 		db.Outlast()
@@ -259,6 +269,15 @@ func (o *runOptions) loop(
 	l.Models.Flag, l.Agents.Flag, l.NoWait = o.model, o.agent, o.noWait
 	if o.bystanders, err = bystander.New(p, db); err != nil {
 		return nil, err
+	}
+	if p.Forges() && !o.dryRun {
+		if o.bystanders.Forge, err = p.Syncer(ctx, db, l.Merger); err != nil {
+			// The work goes on without it, except that there would be no pull requests.
+			if l.Merger.Pulls {
+				return nil, err
+			}
+			fmt.Fprintln(a.err, "ralph: no issue is read and nothing is posted:", err)
+		}
 	}
 	if err := o.setTimes(l); err != nil {
 		return nil, usage(err)

@@ -187,6 +187,8 @@ func (v undone) say(w io.Writer, waits string) {
 		fmt.Fprintf(w, "TASK-%d is not undone: later commits changed the same lines of %s; "+
 			"undo those first, or have an agent do it: ralph undo %d --agent\n",
 			v.TaskID, text.VisibleLine(signals.FileList(v.Conflicts)), v.TaskID)
+	case v.Status == ralph.Merging && waits == "": // it was pushed
+		fmt.Fprintf(w, "TASK-%d: the reverse of its change becomes a pull request\n", v.TaskID)
 	case v.Status == ralph.Merging:
 		fmt.Fprintf(w, "TASK-%d: the reverse of its change waits to be merged (%s)\n",
 			v.TaskID, text.VisibleLine(waits))

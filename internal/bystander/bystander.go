@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"ralph/forge"
+	"ralph/internal/config"
 	"ralph/internal/notify"
 	"ralph/internal/project"
 	"ralph/store"
@@ -21,6 +23,9 @@ type Bystanders struct {
 	notifier *notify.Notifier
 
 	dashboard *Dashboard // nil if disabled
+
+	// Forge keeps the queue and the forge in step; nil if the project follows none.
+	Forge *forge.Syncer
 }
 
 // New creates the bystanders from the project's configuration. It starts nothing.
@@ -71,6 +76,23 @@ func (b Bystanders) tidy(ctx context.Context) {
 	}
 }
 
+// firstLook is how long a run waits for the first look at the forge, which may add its tasks.
+const firstLook = 30 * time.Second
+
+// LookFirst looks at the forge before the run begins, which does not depend on it. The error says that it could not.
+func (b Bystanders) LookFirst(ctx context.Context) error {
+	if b.Forge == nil {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, firstLook)
+	defer cancel()
+	err := b.Forge.Once(limited)
+	if errors.Is(err, forge.ErrFollowed) || ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
 // Start starts the bystanders for a run whose events come after from and which ends when over is
 // closed. leave waits for them to end; their errors are logged.
 func (b Bystanders) Start(ctx context.Context, from int64, over <-chan struct{}) (leave func()) {
@@ -83,6 +105,9 @@ func (b Bystanders) Start(ctx context.Context, from int64, over <-chan struct{})
 		}
 	})
 	running.Go(func() { b.tidy(serving) })
+	if b.Forge != nil {
+		running.Go(func() { b.Forge.Run(ctx, over, config.Fixed.NotifyDrain) })
+	}
 	hindered := make(chan error, 1)
 	b.db.Hindered = func(err error) {
 		b.project.LogHindrance(err)

@@ -34,6 +34,7 @@ type Config struct {
 	Workspace       Workspace   `json:"workspace"`
 	Review          Reviews     `json:"review" default:"[]" one:"agent"`
 	Merge           Merge       `json:"merge"`
+	Forge           Forge       `json:"forge"`
 	Sandbox         Sandbox     `json:"sandbox" shorthand:"mode"`
 	Notify          Notify      `json:"notify" shorthand:"receivers"`
 	Dashboard       Dashboard   `json:"dashboard"`
@@ -108,6 +109,7 @@ type Limits struct {
 	SessionTokens      int           `json:"session_tokens" default:"0" min:"0"`
 	Attempts           int           `json:"attempts" default:"10" min:"1"`
 	StagnantSessions   int           `json:"stagnant_sessions" default:"5" min:"1"`
+	ReviewRounds       int           `json:"review_rounds" default:"3" min:"0"`
 	Usage              Percentages   `json:"usage" default:"{five_hour: 80%, seven_day: 90%}"`
 }
 
@@ -171,13 +173,24 @@ type Workspace struct {
 // Merge says how the work of a workspace gets into a branch (docs/merging.md).
 type Merge struct {
 	Into     string   `json:"into"`
-	Mode     string   `json:"mode" default:"merge" enum:"merge|branch"`
+	Mode     string   `json:"mode" default:"merge" enum:"merge|branch|pr"`
 	Strategy string   `json:"strategy" default:"merge" enum:"merge|squash"`
 	Sign     bool     `json:"sign" default:"false"`
 	Push     string   `json:"push"`
 	After    []string `json:"after" default:"[]"`
 	Message  string   `json:"message"`
 	Guard    []string `json:"guard" default:"[]"`
+	Auto     bool     `json:"auto" default:"false"`
+	MaxOpen  int      `json:"max_open" default:"4" min:"1"`
+}
+
+// Forge says whose issues become tasks (docs/howto/forge.md).
+type Forge struct {
+	Kind      string   `json:"kind" default:"auto" enum:"auto|github|gitlab|gitea"`
+	URL       string   `json:"url"`
+	Label     string   `json:"label"`
+	People    []string `json:"people" default:"[]"`
+	TokenFile string   `json:"token_file"`
 }
 
 // Prompt bounds the prompt of a session.

@@ -56,6 +56,8 @@ var docs = map[string]string{
 	"limits.session_cost_usd":  "Cost of a session in USD.",
 	"limits.attempts":          "Sessions per task, after which it fails.",
 	"limits.stagnant_sessions": "A run ends after the sessions of so many tasks in a row changed nothing.",
+	"limits.review_rounds": "How many sessions reviews and failing checks of a pull request may cause before a person " +
+		"decides.",
 	"limits.usage": "How far a subscription's usage windows may be used before no further session " +
 		"starts until they are reset. Windows that the agent does not tell of have no effect.",
 
@@ -119,7 +121,11 @@ var docs = map[string]string{
 
 	"merge.into": "The branch into which it goes; empty is the one that is checked out when the run begins.",
 	"merge.mode": "Whether a change goes into that branch (merge), or is left on a branch of its own, " +
-		"ralph/TASK-12-title, for a pull request (branch).",
+		"ralph/TASK-12-title (branch), or is pushed on such a branch and becomes a pull request, which ralph follows until " +
+		"it is merged (pr).",
+	"merge.auto": "With mode pr: whether the forge merges a pull request once its checks are green and a person " +
+		"approves it.",
+	"merge.max_open": "With mode pr: no new task begins while so many pull requests wait for review.",
 	"merge.strategy": "What the branch's history gets: a merge of the session's commits, or one commit (squash).",
 	"merge.sign": "Whether what ralph puts on the branch is signed as your git signs (gpg.format, user.signingkey); " +
 		"with merge.strategy: squash that is every new commit.",
@@ -144,6 +150,14 @@ var docs = map[string]string{
 	"workspace.max_size": "A session ends whose workspace and temporary files grow beyond so many MiB; 0 is " +
 		"a tenth of the disk, at least 5 GiB.",
 	"workspace.min_free": "Workspaces that nobody uses are removed where less than so many MiB of disk are free.",
+
+	"forge.kind":  "The forge: github, gitlab, gitea (also Forgejo), or as the remote's address says (auto).",
+	"forge.url":   "The address of a forge of one's own, such as https://git.example.org; empty is that of the remote.",
+	"forge.label": "Issues that a person gives this label become tasks; empty is none.",
+	"forge.people": "The accounts that may decide: whose labels, comments and reviews count. Empty is everyone with write " +
+		"access.",
+	"forge.token_file": "A file outside of the project with the token. Else RALPH_FORGE_TOKEN or the forge's usual " +
+		"variable has it, or gh or glab.",
 
 	"sandbox.mode": "Whether the agent and the commands that check its work run in a sandbox: the best that works " +
 		"here, bubblewrap or else Landlock (auto); or a run does not start without one that keeps all of it (require); " +

@@ -66,7 +66,7 @@ func TestWithoutAnySourceAllIsDefault(t *testing.T) {
 	// The rest is in the golden documentation.
 	want := config.Limits{
 		MaxSessions: 100, MaxTasks: 100, MaxDuration: 12 * time.Hour, MaxCostUSD: 50, MaxCostPerDayUSD: 100, MaxCostPerMonthUSD: 1000, SessionTimeout: 45 * time.Minute, IdleTimeout: 10 * time.Minute,
-		SessionTurns: 200, SessionCostUSD: 10, Attempts: 10, StagnantSessions: 5, Usage: config.Percentages{"five_hour": 80, "seven_day": 90},
+		SessionTurns: 200, SessionCostUSD: 10, Attempts: 10, StagnantSessions: 5, ReviewRounds: 3, Usage: config.Percentages{"five_hour": 80, "seven_day": 90},
 	}
 	if diff := gocmp.Diff(want, l.Limits); diff != "" {
 		t.Error(diff)

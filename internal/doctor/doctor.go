@@ -87,6 +87,7 @@ func Examine(
 	note(Hooks(ctx, p)...)
 	note(Commits(ctx, p)...)
 	note(Signing(ctx, p)...)
+	note(forge(ctx, p)...)
 	note(verification(ctx, p, db, verifying)...)
 	if template, err := p.Template(); err != nil {
 		note(Finding{"prompt", false, err.Error(), "correct the template, or start anew from `ralph prompt --template`"})

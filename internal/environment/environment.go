@@ -75,7 +75,7 @@ func Of(outer []string, added map[string]string, own *Own) []string {
 	maps.Copy(env, added)
 	list := make([]string, 0, len(env))
 	for name, value := range env {
-		if !slices.Contains(markers, name) && name != database {
+		if !slices.Contains(markers, name) && !slices.Contains(never, name) {
 			list = append(list, name+"="+value)
 		}
 	}
@@ -86,9 +86,9 @@ func Of(outer []string, added map[string]string, own *Own) []string {
 // markers identify the session of a process.
 var markers = []string{"RALPH_SESSION_ID", "RALPH_TASK_ID", "RALPH_CHANNEL", "RALPH_TICKET"}
 
-// database has the URL of the queue's database, with its password. No agent and no check has it, whatever is
-// configured.
-const database = "RALPH_DATABASE"
+// never lists variables that no agent and no check has, whatever is configured: the URL of the queue's database, with
+// its password, and the token of the forge.
+var never = []string{"RALPH_DATABASE", "RALPH_FORGE_TOKEN"}
 
 // on reports whether a switch variable is on.
 func on(value string) bool {

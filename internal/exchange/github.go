@@ -70,7 +70,11 @@ func (v gitHubIssue) repository() string {
 }
 
 func (v gitHubIssue) task(in *ralph.Import, line int) ralph.ImportedTask {
-	space := v.repository()
+	return v.taskOf(in, line, v.repository())
+}
+
+// taskOf maps an issue of a repository.
+func (v gitHubIssue) taskOf(in *ralph.Import, line int, space string) ralph.ImportedTask {
 	t := ralph.ImportedTask{
 		Line: line,
 		Key:  ralph.ExternalKey(space, strconv.Itoa(v.Number)),
@@ -98,4 +102,51 @@ func (v gitHubIssue) task(in *ralph.Import, line int) ralph.ImportedTask {
 		}
 	}
 	return t
+}
+
+// An Issue is one of a forge.
+type Issue struct {
+	Source    string // of its number: the repository
+	Number    int64
+	Title     string
+	Body      string
+	Labels    []string
+	Milestone string
+	URL       string
+	Trusted   bool // its commands verify the task; else they stay text
+}
+
+// verifyBlock is a fenced block of commands.
+var verifyBlock = regexp.MustCompile("(?ms)^```verify[ \\t]*\\r?\\n(.*?)^```[ \\t]*\\r?$")
+
+// FromIssue maps an issue to a task. Without trust it gives no commands, no rights and no files.
+func FromIssue(i Issue) ralph.Import {
+	in := ralph.Import{Format: "forge", Live: true}
+	v := gitHubIssue{Number: int(i.Number), Title: text.Line(i.Title, ralph.MaxTitle), Body: i.Body, URL: i.URL}
+	for _, l := range i.Labels {
+		v.Labels = append(v.Labels, struct{ Name string }{l})
+	}
+	var commands []string
+	if i.Trusted {
+		for _, m := range verifyBlock.FindAllStringSubmatch(v.Body, -1) {
+			commands = append(commands, strings.FieldsFunc(strings.ReplaceAll(m[1], "\r", ""), func(r rune) bool {
+				return r == '\n'
+			})...)
+		}
+		v.Body = verifyBlock.ReplaceAllString(v.Body, "")
+	}
+	t := v.taskOf(&in, 0, i.Source)
+	t.ExternalSource, t.ExternalID = i.Source, strconv.FormatInt(i.Number, 10)
+	if t.Verify = append(t.Verify, commands...); !i.Trusted {
+		t.Description = paragraphs([2]string{"", t.Description},
+			[2]string{"Suggested checks, which nobody runs", strings.Join(t.Verify, "; ")})
+		t.Verify, t.Allow, t.Files = nil, nil, nil
+	}
+	t.Description = text.Clip(t.Description, ralph.MaxText/4)
+	if i.Milestone != "" {
+		t.Feature = text.Flat(i.Milestone)
+		featureOf(&in, t.Feature, "")
+	}
+	in.Tasks, in.Offers = append(in.Tasks, t), nil
+	return in
 }

@@ -82,6 +82,8 @@ func WritePlan(ctx context.Context, out io.Writer, s term.Screen, l *loop.Loop, 
 	switch {
 	case l.Task != 0 && len(v.Tasks) == 1 && v.Tasks[0].Role == ralph.RolePlan:
 		said = fmt.Sprintf("TASK-%d makes a plan, and changes nothing", l.Task)
+	case l.Merger.Pulls:
+		said += " → a pull request for each task, into " + text.Line(l.Merger.Into, 200)
 	case l.Merger.Branch:
 		said += " → a branch for each task"
 	default:

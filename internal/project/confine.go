@@ -291,6 +291,9 @@ func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 		policy.Add(sandbox.Hidden, env(keyAgent))
 	}
 	policy.Add(sandbox.Hidden, p.paths(p.Config.Sandbox.Hide, home)...)
+	if file := p.Config.Forge.TokenFile; file != "" {
+		policy.Add(sandbox.Hidden, p.paths([]string{file}, p.Getenv("HOME"))...)
+	}
 
 	policy.Add(sandbox.Hidden, p.hiddenFiles())
 	if len(p.Config.Verify.Hidden) > 0 || p.Server != "" {

@@ -121,12 +121,17 @@ func (p *Project) Merger(ctx context.Context, db *store.DB, tree *worktree.Tree)
 	if err != nil {
 		return nil, err
 	}
+	pulls, push, env := c.Mode == modePull, c.Push, p.Stripped()
+	if pulls {
+		push, env = p.forgeRemote(), append(env, p.forgeCredentials(ctx)...)
+	}
 	return &merging.Merger{
 		Rules: merging.Rules{
-			Into: into, Branch: c.Mode == "branch", Squash: c.Strategy == "squash", Sign: c.Sign,
-			MaxSentBack: config.Fixed.MaxSentBack, Wait: config.Fixed.MergeWait, Push: c.Push,
+			Into: into, Branch: pulls || c.Mode == "branch", Pulls: pulls, MaxOpen: c.MaxOpen,
+			Squash: c.Strategy == "squash", Sign: c.Sign,
+			MaxSentBack: config.Fixed.MaxSentBack, Wait: config.Fixed.MergeWait, Push: push,
 			Message: cmp.Or(c.Message, "{task}: {title}"), After: c.After,
-			AfterEnv: p.Stripped(), Timeout: p.Config.Verify.Timeout, State: p.State,
+			AfterEnv: env, Timeout: p.Config.Verify.Timeout, State: p.State,
 		},
 		Store: db, Tree: tree, Links: &merging.Links{}, Log: p.Log,
 	}, nil
@@ -318,7 +323,7 @@ func (p *Project) agents() (map[string]agent.Agent, error) {
 	return kinds.Configured(p.Config.Config, claude.Options{
 		Options: process.Options{
 			Command: c.Command, MCPCommand: []string{self, "mcp"}, Env: maps.Clone(c.Env),
-			Environ: p.Environ, Through: p.Mask().Reader,
+			Environ: p.withoutForge(p.Environ), Through: p.Mask().Reader,
 			ExitGrace: config.Fixed.ExitGrace, KillGrace: config.Fixed.KillGrace,
 			Enter: p.Confinement.Enter(agentRole), Probe: p.Confinement.Enter(probeRole),
 		},

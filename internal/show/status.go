@@ -46,7 +46,8 @@ type StatusView struct {
 	Here     string              `json:"-"` // this machine, if there may be others
 	Ports    [2]int              `json:"-"` // the first port of the workspaces, and the number per workspace
 	Now      ralph.Time          `json:"-"`
-	Strange  string              `json:"-"` // a note on the tasks in Outside
+	Forge    string              `json:"forge,omitempty"` // how the forge stands, in a line; "" for none
+	Strange  string              `json:"-"`               // a note on the tasks in Outside
 }
 
 // Completed describes the session that completed a task.
@@ -188,6 +189,9 @@ func Status(w io.Writer, s term.Screen, v StatusView, all bool) {
 	for _, a := range v.Resting {
 		until := text.When(a.WaitUntil.Time, v.Now.Time)
 		line("resting", fmt.Sprintf("%s until %s: %s", a.Agent, until, text.Line(a.Reason, 200)))
+	}
+	if v.Forge != "" {
+		line("forge", v.Forge)
 	}
 	needsYou(w, s, v)
 	line("queue", tally(v))

@@ -233,3 +233,13 @@ func (r *Remote) Drop(ctx context.Context, refs []string) error {
 func (t *Tree) Whole(ctx context.Context, commit string) (string, error) {
 	return t.treeOf(ctx, commit, "")
 }
+
+// RemoteAddress returns the address to which a repository pushes, of a remote by its name.
+func RemoteAddress(ctx context.Context, root, name string) (string, error) {
+	out, err := runWithin(ctx, gitLimit, root, nil, "", "remote", "get-url", "--push", name)
+	if err != nil {
+		return "", fmt.Errorf("there is no remote %s: `git remote add %s ADDRESS` adds it, or name another one in merge.push",
+			name, name)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

@@ -30,6 +30,8 @@ import (
 type Rules struct {
 	Into        string        // the target branch
 	Branch      bool          // each change becomes a branch of its own, and the target is not moved
+	Pulls       bool          // with Branch: its branch is pushed, and a pull request decides; the target is the remote's
+	MaxOpen     int           // with Pulls: no task begins while so many pull requests wait
 	Squash      bool          // a merge has one parent, the target's tip
 	Sign        bool          // what the branch gets has the person's signature
 	MaxSentBack int           // how often a task's changes are sent back before it is merged alone

@@ -47,7 +47,7 @@ func (m *Merger) Begin(ctx context.Context, base, head string) (string, error) {
 // that it depends on. Branches that conflict are left out.
 func (m *Merger) Base(ctx context.Context, task int64) (string, error) {
 	base, err := m.Tip(ctx)
-	if err != nil || !m.Branch {
+	if err != nil || !m.Branch || m.Pulls { // what a pull request has merged is in the target
 		return base, err
 	}
 	before, err := store.Read(ctx, m.Store, func(tx *store.Tx) ([]ralph.Change, error) { return tx.MergedBefore(task) })
@@ -97,7 +97,7 @@ var moving sync.Mutex
 func (m *Merger) stand(ctx context.Context) (s Stand, err error) {
 	var r Refs
 	switch {
-	case m.Branch: // the branch is people's alone
+	case m.Branch && !m.Pulls: // the branch is people's alone
 	case m.Push != "":
 		r.Point, err = m.known(ctx)
 	default:
@@ -113,7 +113,7 @@ func (m *Merger) stand(ctx context.Context) (s Stand, err error) {
 	if err != nil {
 		return s, err
 	}
-	s, err = Standing(r, m.Into, m.Push != "" && !m.Branch, func(commit, of string) (bool, error) {
+	s, err = Standing(r, m.Into, m.Push != "" && (!m.Branch || m.Pulls), func(commit, of string) (bool, error) {
 		return m.Tree.Ancestor(ctx, commit, of)
 	})
 	if err != nil || s.Gone != "" || m.Branch || m.Push != "" {
@@ -183,6 +183,11 @@ func (m *Merger) move(ctx context.Context, list []ralph.Change, s *Stack) error 
 			point, err = m.branchPoint(ctx, list[0])
 		}
 		var unsigned string
+		if err == nil && m.Pulls {
+			if is, err := m.upon(ctx, list[0], point, s.Links[0].Commit); err != nil || !is {
+				return err
+			}
+		}
 		if err == nil {
 			unsigned, err = m.describe(ctx, list, point, s)
 		}
@@ -311,6 +316,9 @@ func (m *Merger) complete(ctx context.Context, list []ralph.Change) error {
 		var err error
 		if into, err = m.branchOf(ctx, c); err != nil {
 			return err
+		}
+		if m.Pulls {
+			return m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.BeginReview(c, into) })
 		}
 		if err := m.runAfter(ctx, c, into); err != nil {
 			// The branch exists, as promised.
@@ -705,7 +713,11 @@ const maxSlug = 50
 // branchOf returns the name of the branch for a change.
 func (m *Merger) branchOf(ctx context.Context, c ralph.Change) (string, error) {
 	t, err := store.Read(ctx, m.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(c.TaskID) })
-	return fmt.Sprintf("%s%d%s", ownBranch, t.ID, slug(t.Title)), err
+	undo := ""
+	if m.Pulls && c.Undo != "" { // a pull request of its own, by the number of its change
+		undo = fmt.Sprintf("-undo-%d", c.ID)
+	}
+	return fmt.Sprintf("%s%d%s%s", ownBranch, t.ID, undo, slug(t.Title)), err
 }
 
 // branchPoint returns the commit of a change's branch.

@@ -393,7 +393,7 @@ CREATE TABLE changes (
   head        TEXT NOT NULL,
   tree        TEXT NOT NULL,
   state       TEXT NOT NULL CHECK (state IN (
-    'held','checking','queued','verifying','moving','merged','sent_back','dropped')),
+    'held','checking','queued','verifying','moving','reviewing','merged','sent_back','dropped')),
   place       INTEGER NOT NULL DEFAULT 0, -- in the line of those that are checking or in the queue; a higher one is behind
   from_commit TEXT NOT NULL DEFAULT '', -- of the commit point, when its merge began
   to_commit   TEXT NOT NULL DEFAULT '', -- that it is to become
@@ -407,7 +407,8 @@ CREATE TABLE changes (
   created     TEXT NOT NULL,
   updated     TEXT NOT NULL,
   proof       TEXT NOT NULL DEFAULT '', -- what its own tests prove, JSON; '' until that was looked at
-  after_begun INTEGER NOT NULL DEFAULT 0 -- merge.after has begun, and does not run again
+  after_begun INTEGER NOT NULL DEFAULT 0, -- merge.after has begun, and does not run again
+  branch      TEXT NOT NULL DEFAULT '' -- on which it was pushed for a pull request; '' for none
 ) STRICT;
 CREATE UNIQUE INDEX changes_one_open ON changes(task_id) WHERE state NOT IN ('checking','merged','sent_back','dropped');
 CREATE INDEX idx_changes_place ON changes(place);
@@ -518,6 +519,47 @@ CREATE TABLE event_readers (
   position INTEGER NOT NULL, -- the last event that it has handled
   updated  TEXT NOT NULL
 ) STRICT;
+
+-- The forge whose issues are followed. One row, after the first look.
+CREATE TABLE forge (
+  id         INTEGER PRIMARY KEY CHECK (id = 1),
+  repository TEXT NOT NULL,
+  since      TEXT NOT NULL -- changes of issues up to this time were read
+) STRICT;
+
+-- Issues that became tasks.
+CREATE TABLE forge_issues (
+  id      INTEGER PRIMARY KEY, -- the issue's number
+  task_id INTEGER NOT NULL UNIQUE REFERENCES tasks(id) ON DELETE CASCADE,
+  url     TEXT NOT NULL,
+  wanted  INTEGER NOT NULL, -- it was open and had the label at the last look
+  digest  TEXT NOT NULL, -- of its text at the last look
+  read_to TEXT NOT NULL DEFAULT '', -- comments up to this time were read
+  status  TEXT NOT NULL DEFAULT '', -- the id of the status comment; '' before it
+  posted  TEXT NOT NULL DEFAULT '' -- the digest of that comment and of the label
+) STRICT;
+
+-- Comments and reviews that were taken, with what is to be said of them there.
+CREATE TABLE forge_comments (
+  id       TEXT PRIMARY KEY,
+  number   INTEGER NOT NULL, -- of the issue or pull request
+  reaction TEXT NOT NULL, -- '' for none
+  reply    TEXT NOT NULL, -- '' for none
+  sent     INTEGER NOT NULL -- both were sent, or given up
+) STRICT;
+CREATE INDEX idx_forge_comments_unsent ON forge_comments(sent) WHERE sent = 0;
+
+-- Pull requests.
+CREATE TABLE forge_pulls (
+  id        INTEGER PRIMARY KEY, -- its number
+  task_id   INTEGER NOT NULL REFERENCES tasks(id) ON DELETE CASCADE,
+  change_id INTEGER NOT NULL, -- the last change that was pushed to its branch
+  branch    TEXT NOT NULL,
+  url       TEXT NOT NULL,
+  rounds    INTEGER NOT NULL DEFAULT 0, -- sessions that reviews and checks have caused
+  open      INTEGER NOT NULL DEFAULT 1
+) STRICT;
+CREATE INDEX idx_forge_pulls_task ON forge_pulls(task_id);
 
 -- What the queue belongs to.
 CREATE TABLE project (

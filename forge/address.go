@@ -1,0 +1,122 @@
+package forge
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// The kinds of forges.
+const (
+	GitHub = "github"
+	GitLab = "gitlab"
+	Gitea  = "gitea" // and Forgejo
+)
+
+// An Address is where a repository is.
+type Address struct {
+	Kind        string
+	URL         string // of the forge, such as "https://git.example.org"
+	Owner, Name string // on GitLab the owner may be a path of groups
+}
+
+// String is the address for people, without a scheme.
+func (a Address) String() string {
+	_, host, _ := strings.Cut(a.URL, "://")
+	return host + "/" + a.Owner + "/" + a.Name
+}
+
+// hosts are the forges that everybody knows.
+var hosts = map[string]string{
+	"github.com": GitHub, "gitlab.com": GitLab, "gitea.com": Gitea, "codeberg.org": Gitea,
+}
+
+// Locate finds the repository of a git remote's address. kind and base override what the address says.
+func Locate(remote, kind, base string) (Address, error) {
+	remote = strings.TrimSpace(remote)
+	scheme, host, path := "https", "", ""
+	if u, err := url.Parse(remote); err == nil && u.Host != "" {
+		host, path = u.Host, u.Path
+		if u.Scheme == "http" {
+			scheme = "http"
+		} else if u.Scheme != "https" {
+			host = u.Hostname() // the port is that of another protocol
+		}
+	} else if at, rest, ok := strings.Cut(remote, ":"); ok && !strings.Contains(at, "/") {
+		host, path = at[strings.LastIndexByte(at, '@')+1:], rest
+	}
+	owner, name, ok := cutLast(strings.Trim(strings.TrimSuffix(strings.Trim(path, "/"), ".git"), "/"))
+	if host == "" || !ok {
+		return Address{}, fmt.Errorf("%q is no address of a repository on a forge", redacted(remote))
+	}
+	a := Address{Kind: kind, URL: scheme + "://" + host, Owner: owner, Name: name}
+	if a.Kind == "" {
+		a.Kind = hosts[strings.ToLower(host)]
+	}
+	if base != "" {
+		a.URL = strings.TrimRight(base, "/")
+		if u, err := url.Parse(a.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return Address{}, fmt.Errorf("forge.url %q is no address such as https://git.example.org", redacted(base))
+		} else if below := strings.Trim(u.Path, "/"); below != "" { // a forge below a path of its host
+			a.Owner = strings.TrimPrefix(a.Owner, below+"/")
+		}
+	}
+	if a.Kind == "" {
+		return a, errors.New("which forge is at " + host + "? Set forge.kind in ralph.yaml: github, gitlab or gitea")
+	}
+	return a, nil
+}
+
+// cutLast cuts a path before its last part.
+func cutLast(path string) (before, last string, ok bool) {
+	i := strings.LastIndexByte(path, '/')
+	if i <= 0 || i == len(path)-1 {
+		return "", "", false
+	}
+	return path[:i], path[i+1:], true
+}
+
+// redacted is an address without its password.
+func redacted(s string) string {
+	if u, err := url.Parse(s); err == nil {
+		return u.Redacted()
+	}
+	return "(an address)"
+}
+
+// requestLimit is the longest time of a request.
+const requestLimit = 30 * time.Second
+
+// New returns the forge of an address. It asks nothing of it.
+func New(a Address, token string, now func() time.Time) (Forge, error) {
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.ResponseHeaderTimeout = requestLimit
+	t := &Transport{Base: base, Now: now, Token: func(r *http.Request) {
+		switch {
+		case token == "":
+		case a.Kind == GitLab:
+			r.Header.Set("Private-Token", token)
+		case a.Kind == Gitea:
+			r.Header.Set("Authorization", "token "+token)
+		default:
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+	}}
+	switch a.Kind {
+	case GitHub:
+		return newGitHub(a, t)
+	case GitLab:
+		return newGitLab(a, t)
+	case Gitea:
+		u, err := url.Parse(a.URL)
+		if err != nil {
+			return nil, err
+		}
+		t.Origin = u.Scheme + "://" + u.Host
+		return &giteaForge{a, t}, nil
+	}
+	return nil, fmt.Errorf("forge.kind %q is none of github, gitlab and gitea", a.Kind)
+}

@@ -1,0 +1,203 @@
+package forge
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ralph"
+)
+
+// An Action is what follows from an issue.
+type Action string
+
+// The actions.
+const (
+	Ignore  Action = "ignore"
+	Create  Action = "create"  // a task is added
+	Propose Action = "propose" // a task is added, and a person says yes to it first
+	Change  Action = "change"  // the task is edited
+	Cancel  Action = "cancel"
+	Requeue Action = "queue again"
+)
+
+// Seen is all that the decision on an issue depends on.
+type Seen struct {
+	Label  string // that makes a task
+	Has    bool   // the issue has it
+	Closed bool
+	Acted  bool // of the last change between wanted and not wanted: a person with the right made it
+	Author bool // the author is a person with the right: so are all who may edit it
+	Late   bool // of an author without it: the issue has changed since the label was set
+
+	Known   bool         // it is a task
+	Wanted  bool         // it was open and had the label at the last look
+	Changed bool         // its text has changed since
+	Status  ralph.Status // of its task
+	Review  bool         // its task has an open pull request, which decides: merging that closes the issue
+}
+
+// wants reports whether the issue is to be a task now.
+func (s Seen) wants() bool { return s.Has && !s.Closed }
+
+// Decide says what follows from an issue. What a stranger does to it changes nothing: neither a label, nor an edit, nor
+// the end of it.
+func Decide(s Seen) Action {
+	switch {
+	case s.Label == "":
+		return Ignore
+	case !s.Known && (!s.wants() || !s.Acted):
+		return Ignore
+	case !s.Known && !s.Author && s.Late:
+		return Propose
+	case !s.Known:
+		return Create
+	case s.Wanted != s.wants() && !s.Acted, s.Review && s.Closed:
+		return Ignore
+	case s.Wanted && !s.wants() && (!s.Status.Ended() || s.Status == ralph.Failed):
+		return Cancel
+	case !s.Wanted && s.wants() && (s.Status == ralph.Cancelled || s.Status == ralph.Rejected || s.Status == ralph.Failed):
+		return Requeue
+	case s.wants() && s.Changed && s.Author && !s.Status.Ended():
+		return Change
+	}
+	return Ignore
+}
+
+// digest identifies the text of an issue.
+func digest(parts ...any) string {
+	sum := sha256.Sum256(fmt.Append(nil, parts...))
+	return hex.EncodeToString(sum[:8])
+}
+
+// A Command is what a comment asks for.
+type Command struct {
+	Verb     Verb
+	Text     string
+	Question int64 // that it answers; 0 if it names none
+}
+
+// A Verb is a kind of command.
+type Verb string
+
+// The verbs. A comment without a command is [Say].
+const (
+	Say     Verb = "comment"
+	Answer  Verb = "answer"
+	Approve Verb = "approve"
+	Reject  Verb = "reject"
+	Retry   Verb = "retry"
+	Stop    Verb = "cancel"
+)
+
+// verbs are the commands, as they are written.
+var verbs = []Verb{Answer, Approve, Reject, Retry, Stop, Say}
+
+// Commands lists the commands for people.
+const Commands = "/answer TEXT, /approve, /reject WHY, /retry HINT, /cancel, /comment TEXT"
+
+var (
+	commandLine = regexp.MustCompile(`^/([A-Za-z][A-Za-z-]*)(?:[ \t]+(.*))?$`)
+	questionID  = regexp.MustCompile(`\bQ(\d{1,15})\b`)
+)
+
+// Parse reads a comment. Its first line that is no quotation begins with the command, if there is one; ok is false for
+// an unknown command. A comment that quotes a question answers it.
+func Parse(body string) (c Command, ok bool) {
+	var quoted, rest []string
+	for line := range strings.Lines(strings.ReplaceAll(body, "\r\n", "\n")) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(line, ">") {
+			quoted = append(quoted, line)
+		} else {
+			rest = append(rest, line)
+		}
+	}
+	said := strings.TrimSpace(strings.Join(rest, "\n"))
+	if m := questionID.FindStringSubmatch(strings.Join(quoted, "\n")); m != nil {
+		// A number of at most 15 digits fits.
+		c.Question, _ = strconv.ParseInt(m[1], 10, 64)
+	}
+	first, more, _ := strings.Cut(said, "\n")
+	if m := commandLine.FindStringSubmatch(strings.TrimSpace(first)); m != nil {
+		c.Verb, c.Text = Verb(strings.ToLower(m[1])), strings.TrimSpace(m[2]+"\n"+more)
+		return c, slices.Contains(verbs, c.Verb)
+	}
+	c.Verb, c.Text = Say, said
+	if c.Question != 0 {
+		c.Verb = Answer
+	}
+	return c, true
+}
+
+// A Step is what follows from a pull request.
+type Step string
+
+// The steps.
+const (
+	Wait     Step = "wait"
+	Done     Step = "done"  // it was merged: the task is completed
+	Drop     Step = "drop"  // it was closed: the task is cancelled
+	Work     Step = "work"  // a session of the task continues on its branch
+	Ask      Step = "ask"   // the same, once a person says so: there were enough rounds
+	MergeNow Step = "merge" // the forge merges it
+)
+
+// News is all that the decision on a pull request depends on. Reviews and remarks of people without the right are no
+// part of it.
+type News struct {
+	Closed   bool
+	Merged   bool
+	Conflict bool     // with its base
+	Pending  bool     // checks have not ended
+	Red      []Check  // that failed
+	Reviews  []Review // that object, and were not taken yet
+	Remarks  []Remark // that were not taken yet
+	Objects  bool     // a reviewer requests changes
+	Approved bool
+	Rounds   int
+	Most     int
+	Auto     bool // merge.auto
+}
+
+// Follow says what follows from a pull request.
+func Follow(n News) Step {
+	asks := len(n.Reviews)+len(n.Remarks) > 0 || n.Conflict || len(n.Red) > 0 && !n.Pending
+	switch {
+	case n.Merged:
+		return Done
+	case n.Closed:
+		return Drop
+	case asks && n.Rounds >= n.Most:
+		return Ask
+	case asks:
+		return Work
+	case n.Auto && n.Approved && !n.Objects && !n.Pending:
+		return MergeNow
+	}
+	return Wait
+}
+
+// markForm matches the mark of what ralph has posted, which begins a comment.
+var markForm = regexp.MustCompile(`^<!-- ralph: ([^\n]*?) -->`)
+
+// mark is the first line of a post: it tells ralph's from a person's who has the same account, and is looked for
+// before the post is sent again.
+func mark(of string) string { return "<!-- ralph: " + of + " -->" }
+
+// Marked returns what the mark of a comment says; ok is false if it has none.
+func Marked(body string) (of string, ok bool) {
+	m := markForm.FindStringSubmatch(body)
+	if m == nil {
+		return "", false
+	}
+	return m[1], true
+}
+
+// late is how long after its label an issue may change without counting as changed: the label is a change itself.
+const late = 10 * time.Second

@@ -1,0 +1,391 @@
+package forge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"code.gitea.io/sdk/gitea"
+)
+
+// A giteaForge is a repository on Gitea or Forgejo.
+type giteaForge struct {
+	at        Address
+	transport *Transport
+}
+
+// page is the number of entries of a list that a request asks for.
+const page = 50
+
+// client returns a client whose requests end with ctx. It asks nothing of the forge.
+func (g *giteaForge) client(ctx context.Context) (*gitea.Client, error) {
+	return gitea.NewClient(g.at.URL, gitea.SetContext(ctx), gitea.SetGiteaVersion(""),
+		gitea.SetHTTPClient(&http.Client{Transport: g.transport}))
+}
+
+// pages calls next with the numbers of pages until one is not full.
+func pages[T any](next func(page int) ([]T, error)) (all []T, err error) {
+	for n := 1; ; n++ {
+		list, err := next(n)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+		if len(list) < page {
+			return all, nil
+		}
+	}
+}
+
+func (g *giteaForge) Repository() string { return g.at.String() }
+
+func (g *giteaForge) Limit() (int, bool) { return g.transport.Limit() }
+
+func (g *giteaForge) Self(ctx context.Context) (a Account, err error) {
+	c, err := g.client(ctx)
+	if err != nil {
+		return a, err
+	}
+	user, _, err := c.GetMyUserInfo()
+	if err != nil {
+		return a, err
+	}
+	repo, _, err := c.GetRepo(g.at.Owner, g.at.Name)
+	if err != nil {
+		return a, err
+	}
+	return Account{user.UserName, repo.Permissions != nil && repo.Permissions.Push}, nil
+}
+
+func (g *giteaForge) CanWrite(ctx context.Context, login string) (bool, error) {
+	c, err := g.client(ctx)
+	if err != nil {
+		return false, err
+	}
+	p, _, err := c.CollaboratorPermission(g.at.Owner, g.at.Name, login)
+	if KindOf(err) == Gone {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return slices.Contains([]string{"write", "admin", "owner"}, string(p.Permission)), nil
+}
+
+func (g *giteaForge) Issues(ctx context.Context, since time.Time) ([]Issue, error) {
+	c, err := g.client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := pages(func(n int) ([]*gitea.Issue, error) {
+		list, _, err := c.ListRepoIssues(g.at.Owner, g.at.Name, gitea.ListIssueOption{
+			ListOptions: gitea.ListOptions{Page: n, PageSize: page}, State: gitea.StateAll, Type: gitea.IssueTypeIssue,
+			Since: since,
+		})
+		return list, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	issues := make([]Issue, 0, len(list))
+	for _, i := range list {
+		issue := Issue{
+			Number: i.Index, URL: i.HTMLURL, Title: i.Title, Body: i.Body, Author: giteaUser(i.Poster),
+			Closed: i.State == gitea.StateClosed, Updated: i.Updated,
+		}
+		for _, l := range i.Labels {
+			issue.Labels = append(issue.Labels, l.Name)
+		}
+		if i.Milestone != nil {
+			issue.Milestone = i.Milestone.Title
+		}
+		issues = append(issues, issue)
+	}
+	slices.SortStableFunc(issues, func(a, b Issue) int { return a.Updated.Compare(b.Updated) })
+	return issues, nil
+}
+
+func giteaUser(u *gitea.User) string {
+	if u == nil {
+		return ""
+	}
+	return u.UserName
+}
+
+func (g *giteaForge) Last(
+	ctx context.Context, issue int64, act Act, label string,
+) (login string, at time.Time, err error) {
+	list, err := pages(func(n int) ([]giteaEvent, error) { return g.timeline(ctx, issue, n) })
+	for _, e := range list {
+		done := e.Type == map[Act]string{Closed: "close", Reopened: "reopen"}[act]
+		if e.Type == "label" && (act == Labelled && e.Body == "1" || act == Unlabelled && e.Body != "1") {
+			done = strings.EqualFold(e.Label.Name, label)
+		}
+		if done {
+			login, at = e.User.Login, e.Created
+		}
+	}
+	return login, at, err
+}
+
+// A giteaEvent is one of the history of an issue. The client expects a list of labels in it, and there is one.
+type giteaEvent struct {
+	Type    string                 `json:"type"`
+	Body    string                 `json:"body"`
+	Created time.Time              `json:"created_at"`
+	User    struct{ Login string } `json:"user"`
+	Label   struct{ Name string }  `json:"label"`
+}
+
+// timeline returns a page of the history of an issue.
+func (g *giteaForge) timeline(ctx context.Context, issue int64, n int) (list []giteaEvent, err error) {
+	address := fmt.Sprintf("%s/api/v1/repos/%s/%s/issues/%d/timeline?page=%d&limit=%d", g.at.URL,
+		url.PathEscape(g.at.Owner), url.PathEscape(g.at.Name), issue, n, page)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := g.transport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, res.Body.Close()) }()
+	return list, json.NewDecoder(res.Body).Decode(&list)
+}
+
+func (g *giteaForge) Comments(ctx context.Context, number int64, since time.Time) ([]Comment, error) {
+	c, err := g.client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// This list has no pages: the forge returns all of it.
+	list, _, err := c.ListIssueComments(g.at.Owner, g.at.Name, number, gitea.ListIssueCommentOptions{Since: since})
+	comments := make([]Comment, 0, len(list))
+	for _, l := range list {
+		comments = append(comments, Comment{strconv.FormatInt(l.ID, 10), giteaUser(l.Poster), l.Body, l.Updated})
+	}
+	return comments, err
+}
+
+func (g *giteaForge) Comment(ctx context.Context, number int64, body string) (string, error) {
+	c, err := g.client(ctx)
+	if err != nil {
+		return "", err
+	}
+	made, _, err := c.CreateIssueComment(g.at.Owner, g.at.Name, number, gitea.CreateIssueCommentOption{Body: body})
+	if err != nil {
+		return "", err
+	}
+	return strconv.FormatInt(made.ID, 10), nil
+}
+
+func (g *giteaForge) Edit(ctx context.Context, _ int64, id, body string) error {
+	c, err := g.client(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err == nil {
+		_, _, err = c.EditIssueComment(g.at.Owner, g.at.Name, n, gitea.EditIssueCommentOption{Body: body})
+	}
+	return err
+}
+
+func (g *giteaForge) React(ctx context.Context, _ int64, id string, r Reaction) error {
+	c, err := g.client(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err == nil {
+		_, _, err = c.PostIssueCommentReaction(g.at.Owner, g.at.Name, n, string(r))
+	}
+	return err
+}
+
+func (g *giteaForge) SetLabel(ctx context.Context, issue int64, label string, without []string) error {
+	c, err := g.client(ctx)
+	if err != nil {
+		return err
+	}
+	known, err := pages(func(n int) ([]*gitea.Label, error) {
+		list, _, err := c.ListRepoLabels(g.at.Owner, g.at.Name, gitea.ListLabelsOptions{
+			ListOptions: gitea.ListOptions{Page: n, PageSize: page},
+		})
+		return list, err
+	})
+	if err != nil {
+		return err
+	}
+	has, _, err := c.GetIssueLabels(g.at.Owner, g.at.Name, issue, gitea.ListLabelsOptions{})
+	if err != nil {
+		return err
+	}
+	var id int64
+	for _, l := range known {
+		if l.Name == label {
+			id = l.ID
+		}
+	}
+	if id == 0 && label != "" {
+		made, _, err := c.CreateLabel(g.at.Owner, g.at.Name, gitea.CreateLabelOption{Name: label, Color: "#6e7781"})
+		if err != nil {
+			return err
+		}
+		id = made.ID
+	}
+	if id != 0 && !slices.ContainsFunc(has, func(l *gitea.Label) bool { return l.ID == id }) {
+		add := gitea.IssueLabelsOption{Labels: []int64{id}}
+		if _, _, err = c.AddIssueLabels(g.at.Owner, g.at.Name, issue, add); err != nil {
+			return err
+		}
+	}
+	for _, l := range has {
+		if slices.Contains(without, l.Name) {
+			if _, err := c.DeleteIssueLabel(g.at.Owner, g.at.Name, issue, l.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (g *giteaForge) Pull(ctx context.Context, number int64) (p Pull, err error) {
+	c, err := g.client(ctx)
+	if err != nil {
+		return p, err
+	}
+	pr, _, err := c.GetPullRequest(g.at.Owner, g.at.Name, number)
+	if err != nil {
+		return p, err
+	}
+	p = Pull{
+		Number: number, URL: pr.HTMLURL, Closed: pr.State == gitea.StateClosed,
+		Conflict: !pr.Mergeable && pr.State == gitea.StateOpen,
+	}
+	if pr.Head != nil {
+		p.Head = pr.Head.Sha
+	}
+	if pr.HasMerged && pr.MergedCommitID != nil {
+		p.Merged = *pr.MergedCommitID
+	}
+	if p.Closed {
+		return p, nil
+	}
+	status, _, err := c.GetCombinedStatus(g.at.Owner, g.at.Name, p.Head)
+	if err != nil && KindOf(err) != Gone {
+		return p, err
+	}
+	if err == nil && status != nil {
+		for _, s := range status.Statuses {
+			p.Checks = append(p.Checks, Check{
+				Name: s.Context, Done: s.State != gitea.StatusPending, URL: s.TargetURL, Log: s.Description,
+				Red: s.State == gitea.StatusFailure || s.State == gitea.StatusError,
+			})
+		}
+	}
+	return p, g.reviews(c, number, &p)
+}
+
+// reviews adds the last review of each reviewer, and the remarks on lines.
+func (g *giteaForge) reviews(c *gitea.Client, number int64, p *Pull) error {
+	list, err := pages(func(n int) ([]*gitea.PullReview, error) {
+		list, _, err := c.ListPullReviews(g.at.Owner, g.at.Name, number, gitea.ListPullReviewsOptions{
+			ListOptions: gitea.ListOptions{Page: n, PageSize: page},
+		})
+		return list, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		if r.Dismissed || r.Reviewer == nil || r.State == gitea.ReviewStatePending {
+			continue
+		}
+		p.Reviews = append(p.Reviews, Review{
+			ID: strconv.FormatInt(r.ID, 10), Author: giteaUser(r.Reviewer), Body: r.Body, Commit: r.CommitID,
+			Approves: r.State == gitea.ReviewStateApproved, Objects: r.State == gitea.ReviewStateRequestChanges,
+		})
+		if r.CodeCommentsCount == 0 {
+			continue
+		}
+		remarks, _, err := c.ListPullReviewComments(g.at.Owner, g.at.Name, number, r.ID)
+		if err != nil {
+			return err
+		}
+		for _, m := range remarks {
+			p.Remarks = append(p.Remarks, Remark{
+				ID: strconv.FormatInt(m.ID, 10), Author: giteaUser(m.Reviewer), File: m.Path, Body: m.Body,
+				Line: int(cmp.Or(m.LineNum, m.OldLineNum)), Commit: cmp.Or(r.CommitID, m.CommitID),
+			})
+		}
+	}
+	p.Reviews = lastOf(p.Reviews)
+	return nil
+}
+
+// lastOf keeps the last review of each reviewer that approves or objects, and all that only say something.
+func lastOf(all []Review) (list []Review) {
+	for i, r := range all {
+		decides := r.Approves || r.Objects
+		later := slices.ContainsFunc(all[i+1:], func(o Review) bool {
+			return decides && o.Author == r.Author && (o.Approves || o.Objects)
+		})
+		if !later {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (g *giteaForge) PullOf(ctx context.Context, branch string) (int64, error) {
+	c, err := g.client(ctx)
+	if err != nil {
+		return 0, err
+	}
+	list, err := pages(func(n int) ([]*gitea.PullRequest, error) {
+		list, _, err := c.ListRepoPullRequests(g.at.Owner, g.at.Name, gitea.ListPullRequestsOptions{
+			ListOptions: gitea.ListOptions{Page: n, PageSize: page}, State: gitea.StateOpen,
+		})
+		return list, err
+	})
+	for _, pr := range list {
+		if pr.Head != nil && pr.Head.Ref == branch && pr.Base != nil && pr.Head.RepoID == pr.Base.RepoID {
+			return pr.Index, nil
+		}
+	}
+	return 0, err
+}
+
+func (g *giteaForge) Open(ctx context.Context, p Proposal) (int64, error) {
+	c, err := g.client(ctx)
+	if err != nil {
+		return 0, err
+	}
+	pr, _, err := c.CreatePullRequest(g.at.Owner, g.at.Name, gitea.CreatePullRequestOption{
+		Head: p.Branch, Base: p.Into, Title: p.Title, Body: p.Body,
+	})
+	if err != nil {
+		return 0, err
+	}
+	return pr.Index, nil
+}
+
+func (g *giteaForge) Merge(ctx context.Context, number int64, head string) error {
+	c, err := g.client(ctx)
+	if err != nil {
+		return err
+	}
+	_, _, err = c.MergePullRequest(g.at.Owner, g.at.Name, number, gitea.MergePullRequestOption{
+		Style: gitea.MergeStyleMerge, HeadCommitId: head,
+	})
+	return err
+}

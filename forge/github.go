@@ -1,0 +1,278 @@
+package forge
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v84/github"
+)
+
+// A gitHubForge is a repository on GitHub or GitHub Enterprise.
+type gitHubForge struct {
+	at        Address
+	transport *Transport
+	client    *github.Client
+}
+
+func newGitHub(at Address, t *Transport) (Forge, error) {
+	client := github.NewClient(&http.Client{Transport: t})
+	client.DisableRateLimitCheck = true // the transport tells of limits
+	if at.URL != "https://github.com" {
+		var err error
+		if client, err = client.WithEnterpriseURLs(at.URL, at.URL); err != nil {
+			return nil, err
+		}
+	}
+	t.Origin = client.BaseURL.Scheme + "://" + client.BaseURL.Host
+	return &gitHubForge{at, t, client}, nil
+}
+
+// gitHubPages calls next with the numbers of pages until there is no other one.
+func gitHubPages[T any](next func(o github.ListOptions) ([]T, *github.Response, error)) (all []T, err error) {
+	o := github.ListOptions{PerPage: 100}
+	for {
+		list, res, err := next(o)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, list...); res.NextPage == 0 {
+			return all, nil
+		}
+		o.Page = res.NextPage
+	}
+}
+
+func (g *gitHubForge) Repository() string { return g.at.String() }
+
+func (g *gitHubForge) Limit() (int, bool) { return g.transport.Limit() }
+
+func (g *gitHubForge) Self(ctx context.Context) (a Account, err error) {
+	repo, _, err := g.client.Repositories.Get(ctx, g.at.Owner, g.at.Name)
+	if err != nil {
+		return a, err
+	}
+	a.Write = repo.GetPermissions().GetPush() && !repo.GetArchived()
+	user, _, err := g.client.Users.Get(ctx, "")
+	if KindOf(err) == Denied && err != nil { // the token of a workflow has no user
+		a.Login, err = "github-actions[bot]", nil
+		return a, err
+	}
+	return Account{user.GetLogin(), a.Write}, err
+}
+
+func (g *gitHubForge) CanWrite(ctx context.Context, login string) (bool, error) {
+	p, _, err := g.client.Repositories.GetPermissionLevel(ctx, g.at.Owner, g.at.Name, login)
+	if err != nil && KindOf(err) == Gone { // an app, or an account that is gone
+		return false, nil
+	}
+	return slices.Contains([]string{"write", "admin"}, p.GetPermission()), err
+}
+
+func (g *gitHubForge) Issues(ctx context.Context, since time.Time) ([]Issue, error) {
+	list, err := gitHubPages(func(o github.ListOptions) ([]*github.Issue, *github.Response, error) {
+		return g.client.Issues.ListByRepo(ctx, g.at.Owner, g.at.Name, &github.IssueListByRepoOptions{
+			State: "all", Sort: "updated", Direction: "asc", Since: since, ListOptions: o,
+		})
+	})
+	issues := make([]Issue, 0, len(list))
+	for _, i := range list {
+		if i.IsPullRequest() {
+			continue
+		}
+		issue := Issue{
+			Number: int64(i.GetNumber()), URL: i.GetHTMLURL(), Title: i.GetTitle(), Body: i.GetBody(),
+			Author: i.GetUser().GetLogin(), Milestone: i.GetMilestone().GetTitle(), Closed: i.GetState() == "closed",
+			Updated: i.GetUpdatedAt().Time,
+		}
+		for _, l := range i.Labels {
+			issue.Labels = append(issue.Labels, l.GetName())
+		}
+		issues = append(issues, issue)
+	}
+	return issues, err
+}
+
+func (g *gitHubForge) Last(
+	ctx context.Context, issue int64, act Act, label string,
+) (who string, at time.Time, err error) {
+	list, err := gitHubPages(func(o github.ListOptions) ([]*github.IssueEvent, *github.Response, error) {
+		return g.client.Issues.ListIssueEvents(ctx, g.at.Owner, g.at.Name, int(issue), &o)
+	})
+	for _, e := range list {
+		about := act == Labelled || act == Unlabelled
+		if e.GetEvent() == string(act) && (!about || strings.EqualFold(e.GetLabel().GetName(), label)) {
+			who, at = e.GetActor().GetLogin(), e.GetCreatedAt().Time
+		}
+	}
+	return who, at, err
+}
+
+func (g *gitHubForge) Comments(ctx context.Context, number int64, since time.Time) ([]Comment, error) {
+	list, err := gitHubPages(func(o github.ListOptions) ([]*github.IssueComment, *github.Response, error) {
+		opts := &github.IssueListCommentsOptions{ListOptions: o}
+		if !since.IsZero() {
+			opts.Since = &since
+		}
+		return g.client.Issues.ListComments(ctx, g.at.Owner, g.at.Name, int(number), opts)
+	})
+	comments := make([]Comment, 0, len(list))
+	for _, c := range list {
+		comments = append(comments, Comment{
+			strconv.FormatInt(c.GetID(), 10), c.GetUser().GetLogin(), c.GetBody(), c.GetUpdatedAt().Time,
+		})
+	}
+	return comments, err
+}
+
+func (g *gitHubForge) Comment(ctx context.Context, number int64, body string) (string, error) {
+	c, _, err := g.client.Issues.CreateComment(ctx, g.at.Owner, g.at.Name, int(number), &github.IssueComment{Body: &body})
+	return strconv.FormatInt(c.GetID(), 10), err
+}
+
+func (g *gitHubForge) Edit(ctx context.Context, _ int64, id, body string) error {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err == nil {
+		_, _, err = g.client.Issues.EditComment(ctx, g.at.Owner, g.at.Name, n, &github.IssueComment{Body: &body})
+	}
+	return err
+}
+
+func (g *gitHubForge) React(ctx context.Context, _ int64, id string, r Reaction) error {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err == nil {
+		_, _, err = g.client.Reactions.CreateIssueCommentReaction(ctx, g.at.Owner, g.at.Name, n, string(r))
+	}
+	return err
+}
+
+func (g *gitHubForge) SetLabel(ctx context.Context, issue int64, label string, without []string) error {
+	has, _, err := g.client.Issues.ListLabelsByIssue(ctx, g.at.Owner, g.at.Name, int(issue),
+		&github.ListOptions{PerPage: 100})
+	if err == nil && label != "" {
+		has, _, err = g.client.Issues.AddLabelsToIssue(ctx, g.at.Owner, g.at.Name, int(issue), []string{label})
+	}
+	for _, l := range has {
+		if err == nil && slices.Contains(without, l.GetName()) {
+			_, err = g.client.Issues.RemoveLabelForIssue(ctx, g.at.Owner, g.at.Name, int(issue), l.GetName())
+		}
+	}
+	return err
+}
+
+func (g *gitHubForge) Pull(ctx context.Context, number int64) (p Pull, err error) {
+	pr, _, err := g.client.PullRequests.Get(ctx, g.at.Owner, g.at.Name, int(number))
+	if err != nil {
+		return p, err
+	}
+	p = Pull{
+		Number: number, URL: pr.GetHTMLURL(), Head: pr.GetHead().GetSHA(), Closed: pr.GetState() == "closed",
+		Conflict: pr.Mergeable != nil && !pr.GetMergeable(), // null while GitHub works it out
+	}
+	if pr.GetMerged() {
+		p.Merged = pr.GetMergeCommitSHA()
+	}
+	if p.Closed {
+		p.Conflict = false
+		return p, nil
+	}
+	if err := g.checks(ctx, &p); err != nil {
+		return p, err
+	}
+	return p, g.reviews(ctx, &p)
+}
+
+// checks adds the results of checks and statuses.
+func (g *gitHubForge) checks(ctx context.Context, p *Pull) error {
+	runs, err := gitHubPages(func(o github.ListOptions) ([]*github.CheckRun, *github.Response, error) {
+		list, res, err := g.client.Checks.ListCheckRunsForRef(ctx, g.at.Owner, g.at.Name, p.Head,
+			&github.ListCheckRunsOptions{ListOptions: o})
+		if err != nil {
+			return nil, res, err
+		}
+		return list.CheckRuns, res, nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
+		out := r.GetOutput()
+		p.Checks = append(p.Checks, Check{
+			Name: r.GetName(), Done: r.GetStatus() == "completed", URL: r.GetHTMLURL(),
+			Red: slices.Contains([]string{"failure", "timed_out", "startup_failure", "action_required"}, r.GetConclusion()),
+			Log: cmp.Or(out.GetText(), out.GetSummary(), out.GetTitle()),
+		})
+	}
+	status, _, err := g.client.Repositories.GetCombinedStatus(ctx, g.at.Owner, g.at.Name, p.Head,
+		&github.ListOptions{PerPage: 100})
+	if err != nil {
+		return err
+	}
+	for _, s := range status.Statuses {
+		p.Checks = append(p.Checks, Check{
+			Name: s.GetContext(), Done: s.GetState() != "pending", Red: s.GetState() == "failure" || s.GetState() == "error",
+			URL: s.GetTargetURL(), Log: s.GetDescription(),
+		})
+	}
+	return nil
+}
+
+// reviews adds the last review of each reviewer, and the remarks on lines.
+func (g *gitHubForge) reviews(ctx context.Context, p *Pull) error {
+	list, err := gitHubPages(func(o github.ListOptions) ([]*github.PullRequestReview, *github.Response, error) {
+		return g.client.PullRequests.ListReviews(ctx, g.at.Owner, g.at.Name, int(p.Number), &o)
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		if r.GetState() == "DISMISSED" || r.GetState() == "PENDING" {
+			continue
+		}
+		p.Reviews = append(p.Reviews, Review{
+			ID: strconv.FormatInt(r.GetID(), 10), Author: r.GetUser().GetLogin(), Body: r.GetBody(), Commit: r.GetCommitID(),
+			Approves: r.GetState() == "APPROVED", Objects: r.GetState() == "CHANGES_REQUESTED",
+		})
+	}
+	p.Reviews = lastOf(p.Reviews)
+	remarks, err := gitHubPages(func(o github.ListOptions) ([]*github.PullRequestComment, *github.Response, error) {
+		return g.client.PullRequests.ListComments(ctx, g.at.Owner, g.at.Name, int(p.Number),
+			&github.PullRequestListCommentsOptions{ListOptions: o})
+	})
+	for _, m := range remarks {
+		p.Remarks = append(p.Remarks, Remark{
+			ID: strconv.FormatInt(m.GetID(), 10), Author: m.GetUser().GetLogin(), File: m.GetPath(), Body: m.GetBody(),
+			Line: cmp.Or(m.GetLine(), m.GetOriginalLine()), Commit: cmp.Or(m.GetOriginalCommitID(), m.GetCommitID()),
+		})
+	}
+	return err
+}
+
+func (g *gitHubForge) PullOf(ctx context.Context, branch string) (int64, error) {
+	list, _, err := g.client.PullRequests.List(ctx, g.at.Owner, g.at.Name, &github.PullRequestListOptions{
+		State: "open", Head: g.at.Owner + ":" + branch,
+	})
+	for _, pr := range list {
+		if pr.GetHead().GetRef() == branch && pr.GetHead().GetRepo().GetID() == pr.GetBase().GetRepo().GetID() {
+			return int64(pr.GetNumber()), nil
+		}
+	}
+	return 0, err
+}
+
+func (g *gitHubForge) Open(ctx context.Context, p Proposal) (int64, error) {
+	pr, _, err := g.client.PullRequests.Create(ctx, g.at.Owner, g.at.Name, &github.NewPullRequest{
+		Title: &p.Title, Body: &p.Body, Head: &p.Branch, Base: &p.Into,
+	})
+	return int64(pr.GetNumber()), err
+}
+
+func (g *gitHubForge) Merge(ctx context.Context, number int64, head string) error {
+	_, _, err := g.client.PullRequests.Merge(ctx, g.at.Owner, g.at.Name, int(number), "",
+		&github.PullRequestOptions{SHA: head})
+	return err
+}

@@ -1,0 +1,316 @@
+package forge
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	gitlab "gitlab.com/gitlab-org/api/client-go"
+
+	"ralph/internal/text"
+)
+
+// A gitLabForge is a project on GitLab.
+type gitLabForge struct {
+	at        Address
+	transport *Transport
+	client    *gitlab.Client
+	project   string
+}
+
+func newGitLab(at Address, t *Transport) (Forge, error) {
+	// The transport adds the token; the client tries nothing again, as the syncer does.
+	client, err := gitlab.NewClient("", gitlab.WithBaseURL(at.URL), gitlab.WithHTTPClient(&http.Client{Transport: t}),
+		gitlab.WithoutRetries(), gitlab.WithCustomLimiter(unlimited{}))
+	if err != nil {
+		return nil, err
+	}
+	t.Origin = client.BaseURL().Scheme + "://" + client.BaseURL().Host
+	return &gitLabForge{at, t, client, at.Owner + "/" + at.Name}, nil
+}
+
+// unlimited has the client ask no more than it is told to.
+type unlimited struct{}
+
+func (unlimited) Wait(context.Context) error { return nil }
+
+// gitLabPages calls next with the numbers of pages until there is no other one.
+func gitLabPages[T any](next func(o gitlab.ListOptions) ([]T, *gitlab.Response, error)) (all []T, err error) {
+	o := gitlab.ListOptions{PerPage: 100}
+	for {
+		list, res, err := next(o)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, list...); res.NextPage == 0 {
+			return all, nil
+		}
+		o.Page = res.NextPage
+	}
+}
+
+func (g *gitLabForge) Repository() string { return g.at.String() }
+
+func (g *gitLabForge) Limit() (int, bool) { return g.transport.Limit() }
+
+func (g *gitLabForge) Self(ctx context.Context) (a Account, err error) {
+	user, _, err := g.client.Users.CurrentUser(gitlab.WithContext(ctx))
+	if err != nil {
+		return a, err
+	}
+	if _, _, err := g.client.Projects.GetProject(g.project, nil, gitlab.WithContext(ctx)); err != nil {
+		return a, err
+	}
+	a.Login = user.Username
+	a.Write, err = g.CanWrite(ctx, user.Username)
+	return a, err
+}
+
+func (g *gitLabForge) CanWrite(ctx context.Context, login string) (bool, error) {
+	list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.ProjectMember, *gitlab.Response, error) {
+		return g.client.ProjectMembers.ListAllProjectMembers(g.project,
+			&gitlab.ListProjectMembersOptions{ListOptions: o, Query: &login}, gitlab.WithContext(ctx))
+	})
+	return slices.ContainsFunc(list, func(m *gitlab.ProjectMember) bool {
+		return strings.EqualFold(m.Username, login) && m.State == "active" && m.AccessLevel >= gitlab.DeveloperPermissions
+	}), err
+}
+
+func (g *gitLabForge) Issues(ctx context.Context, since time.Time) ([]Issue, error) {
+	by, sort := "updated_at", "asc"
+	list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.Issue, *gitlab.Response, error) {
+		opts := &gitlab.ListProjectIssuesOptions{ListOptions: o, OrderBy: &by, Sort: &sort}
+		if !since.IsZero() {
+			opts.UpdatedAfter = &since
+		}
+		return g.client.Issues.ListProjectIssues(g.project, opts, gitlab.WithContext(ctx))
+	})
+	issues := make([]Issue, 0, len(list))
+	for _, i := range list {
+		issue := Issue{
+			Number: i.IID, URL: i.WebURL, Title: i.Title, Body: i.Description, Labels: i.Labels,
+			Closed: i.State == "closed",
+		}
+		if i.Author != nil {
+			issue.Author = i.Author.Username
+		}
+		if i.Milestone != nil {
+			issue.Milestone = i.Milestone.Title
+		}
+		if i.UpdatedAt != nil {
+			issue.Updated = *i.UpdatedAt
+		}
+		issues = append(issues, issue)
+	}
+	return issues, err
+}
+
+func (g *gitLabForge) Last(
+	ctx context.Context, issue int64, act Act, label string,
+) (who string, at time.Time, err error) {
+	if act == Closed || act == Reopened {
+		list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.StateEvent, *gitlab.Response, error) {
+			return g.client.ResourceStateEvents.ListIssueStateEvents(g.project, issue,
+				&gitlab.ListStateEventsOptions{ListOptions: o}, gitlab.WithContext(ctx))
+		})
+		for _, e := range list {
+			if string(e.State) == string(act) && e.User != nil && e.CreatedAt != nil {
+				who, at = e.User.Username, *e.CreatedAt
+			}
+		}
+		return who, at, err
+	}
+	list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.LabelEvent, *gitlab.Response, error) {
+		return g.client.ResourceLabelEvents.ListIssueLabelEvents(g.project, issue,
+			&gitlab.ListLabelEventsOptions{ListOptions: o}, gitlab.WithContext(ctx))
+	})
+	action := map[Act]string{Labelled: "add", Unlabelled: "remove"}[act]
+	for _, e := range list {
+		if e.Action == action && strings.EqualFold(e.Label.Name, label) && e.CreatedAt != nil {
+			who, at = e.User.Username, *e.CreatedAt
+		}
+	}
+	return who, at, err
+}
+
+// mergeRequest begins the ids of notes on merge requests, which GitLab keeps apart from those on issues.
+const mergeRequest = "mr"
+
+// Comments are those of an issue. GitLab numbers merge requests by themselves: their notes are [Pull]'s remarks.
+func (g *gitLabForge) Comments(ctx context.Context, number int64, since time.Time) ([]Comment, error) {
+	by, sort := "updated_at", "asc"
+	list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.Note, *gitlab.Response, error) {
+		return g.client.Notes.ListIssueNotes(g.project, number,
+			&gitlab.ListIssueNotesOptions{ListOptions: o, OrderBy: &by, Sort: &sort}, gitlab.WithContext(ctx))
+	})
+	var comments []Comment
+	for _, n := range list {
+		if n.System || n.UpdatedAt == nil || n.UpdatedAt.Before(since) {
+			continue
+		}
+		comments = append(comments, Comment{strconv.FormatInt(n.ID, 10), n.Author.Username, n.Body, *n.UpdatedAt})
+	}
+	return comments, err
+}
+
+func (g *gitLabForge) Comment(ctx context.Context, number int64, body string) (string, error) {
+	n, _, err := g.client.Notes.CreateIssueNote(g.project, number, &gitlab.CreateIssueNoteOptions{Body: &body},
+		gitlab.WithContext(ctx))
+	if err != nil {
+		return "", err
+	}
+	return strconv.FormatInt(n.ID, 10), nil
+}
+
+func (g *gitLabForge) Edit(ctx context.Context, number int64, id, body string) error {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err == nil {
+		_, _, err = g.client.Notes.UpdateIssueNote(g.project, number, n, &gitlab.UpdateIssueNoteOptions{Body: &body},
+			gitlab.WithContext(ctx))
+	}
+	return err
+}
+
+func (g *gitLabForge) React(ctx context.Context, number int64, id string, r Reaction) error {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		return err
+	}
+	name := map[Reaction]string{Taken: "thumbsup", Refused: "thumbsdown"}[r]
+	_, _, err = g.client.AwardEmoji.CreateIssuesAwardEmojiOnNote(g.project, number, n,
+		&gitlab.CreateAwardEmojiOptions{Name: name}, gitlab.WithContext(ctx))
+	return err
+}
+
+func (g *gitLabForge) SetLabel(ctx context.Context, issue int64, label string, without []string) error {
+	add, remove := gitlab.LabelOptions{label}, gitlab.LabelOptions(without)
+	opts := &gitlab.UpdateIssueOptions{AddLabels: &add, RemoveLabels: &remove}
+	if label == "" {
+		opts.AddLabels = nil
+	}
+	_, _, err := g.client.Issues.UpdateIssue(g.project, issue, opts, gitlab.WithContext(ctx))
+	return err
+}
+
+func (g *gitLabForge) Pull(ctx context.Context, number int64) (p Pull, err error) {
+	mr, _, err := g.client.MergeRequests.GetMergeRequest(g.project, number, nil, gitlab.WithContext(ctx))
+	if err != nil {
+		return p, err
+	}
+	p = Pull{
+		Number: number, URL: mr.WebURL, Head: mr.SHA, Closed: mr.State == "closed" || mr.State == "merged",
+		Conflict: mr.HasConflicts && mr.State == "opened",
+	}
+	if mr.State == "merged" {
+		p.Merged = cmp.Or(mr.MergeCommitSHA, mr.SquashCommitSHA, mr.SHA)
+	}
+	if p.Closed {
+		return p, nil
+	}
+	if mr.HeadPipeline != nil && mr.HeadPipeline.SHA == mr.SHA {
+		if err := g.jobs(ctx, mr.HeadPipeline.ID, &p); err != nil {
+			return p, err
+		}
+	}
+	return p, g.reviews(ctx, &p)
+}
+
+// jobs adds the jobs of a pipeline, with the end of the logs of those that failed.
+func (g *gitLabForge) jobs(ctx context.Context, pipeline int64, p *Pull) error {
+	list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.Job, *gitlab.Response, error) {
+		return g.client.Jobs.ListPipelineJobs(g.project, pipeline, &gitlab.ListJobsOptions{ListOptions: o},
+			gitlab.WithContext(ctx))
+	})
+	if err != nil {
+		return err
+	}
+	for _, j := range list {
+		c := Check{
+			Name: j.Name, URL: j.WebURL, Red: j.Status == "failed" && !j.AllowFailure,
+			Done: slices.Contains([]string{"success", "failed", "canceled", "skipped", "manual"}, j.Status),
+		}
+		if c.Red {
+			trace, _, err := g.client.Jobs.GetTraceFile(g.project, j.ID, gitlab.WithContext(ctx))
+			if err == nil {
+				b, rerr := io.ReadAll(trace)
+				if rerr != nil {
+					return rerr
+				}
+				c.Log = text.Tail(string(b), maxLog)
+			} else if KindOf(err).Passes() {
+				return err
+			}
+		}
+		p.Checks = append(p.Checks, c)
+	}
+	return nil
+}
+
+// maxLog bounds the end of a log that is kept, in bytes.
+const maxLog = 4000
+
+// reviews adds who approved, and the notes: those on lines are remarks, the others say something.
+func (g *gitLabForge) reviews(ctx context.Context, p *Pull) error {
+	approvals, _, err := g.client.MergeRequestApprovals.GetConfiguration(g.project, p.Number, gitlab.WithContext(ctx))
+	if err != nil {
+		return err
+	}
+	for _, a := range approvals.ApprovedBy {
+		if a.User != nil {
+			p.Reviews = append(p.Reviews, Review{
+				ID: "approval-" + a.User.Username, Author: a.User.Username, Approves: true, Commit: p.Head,
+			})
+		}
+	}
+	list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.Note, *gitlab.Response, error) {
+		return g.client.Notes.ListMergeRequestNotes(g.project, p.Number,
+			&gitlab.ListMergeRequestNotesOptions{ListOptions: o}, gitlab.WithContext(ctx))
+	})
+	for _, n := range list {
+		id := mergeRequest + strconv.FormatInt(n.ID, 10)
+		switch {
+		case n.System || n.Resolved:
+		case n.Position != nil:
+			p.Remarks = append(p.Remarks, Remark{
+				ID: id, Author: n.Author.Username, File: n.Position.NewPath, Body: n.Body,
+				Line: int(cmp.Or(n.Position.NewLine, n.Position.OldLine)), Commit: n.Position.HeadSHA,
+			})
+		default:
+			p.Reviews = append(p.Reviews, Review{ID: id, Author: n.Author.Username, Body: n.Body, Commit: p.Head})
+		}
+	}
+	return err
+}
+
+func (g *gitLabForge) PullOf(ctx context.Context, branch string) (int64, error) {
+	state := "opened"
+	list, _, err := g.client.MergeRequests.ListProjectMergeRequests(g.project,
+		&gitlab.ListProjectMergeRequestsOptions{State: &state, SourceBranch: &branch}, gitlab.WithContext(ctx))
+	for _, mr := range list {
+		if mr.SourceBranch == branch && mr.SourceProjectID == mr.TargetProjectID {
+			return mr.IID, nil
+		}
+	}
+	return 0, err
+}
+
+func (g *gitLabForge) Open(ctx context.Context, p Proposal) (int64, error) {
+	mr, _, err := g.client.MergeRequests.CreateMergeRequest(g.project, &gitlab.CreateMergeRequestOptions{
+		Title: &p.Title, Description: &p.Body, SourceBranch: &p.Branch, TargetBranch: &p.Into,
+	}, gitlab.WithContext(ctx))
+	if err != nil {
+		return 0, err
+	}
+	return mr.IID, nil
+}
+
+func (g *gitLabForge) Merge(ctx context.Context, number int64, head string) error {
+	_, _, err := g.client.MergeRequests.AcceptMergeRequest(g.project, number,
+		&gitlab.AcceptMergeRequestOptions{SHA: &head}, gitlab.WithContext(ctx))
+	return err
+}

@@ -1,0 +1,93 @@
+package forge
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"ralph"
+	"ralph/internal/inbox"
+	"ralph/store"
+)
+
+// obey does what a person's comment asks for. The error is for that person, unless it is the database's.
+func obey(tx *store.Tx, task int64, c Command, by string) error {
+	switch c.Verb {
+	case Say:
+		return say(tx, task, c.Text, by)
+	case Answer:
+		return answer(tx, task, c, by)
+	case Approve, Reject:
+		return decide(tx, task, c, by)
+	case Retry:
+		if c.Text != "" {
+			if err := say(tx, task, c.Text, by); err != nil {
+				return err
+			}
+		}
+		return tx.Retry(task, "retried by "+by)
+	case Stop:
+		_, err := tx.Cancel(task, by)
+		return err
+	}
+	return fmt.Errorf("there is no command /%s", c.Verb)
+}
+
+func say(tx *store.Tx, task int64, text, by string) error {
+	if text == "" {
+		return errors.New("the comment is empty")
+	}
+	_, err := tx.AddComment(ralph.Comment{
+		TaskID: task, Author: by, AuthorKind: ralph.ByHuman, Kind: ralph.Note, Body: text,
+	})
+	return err
+}
+
+// answer answers the question that a comment names, or the only one that is open.
+func answer(tx *store.Tx, task int64, c Command, by string) error {
+	open, err := tx.InboxOf("question")
+	if err != nil {
+		return err
+	}
+	open = slices.DeleteFunc(open, func(q store.InboxItem) bool {
+		return q.TaskID != task || c.Question != 0 && q.Ref.ID != c.Question
+	})
+	switch {
+	case len(open) == 0 && c.Question != 0:
+		return fmt.Errorf("Q%d is no open question of this task", c.Question)
+	case len(open) == 0:
+		return errors.New("this task has no open question")
+	case len(open) > 1:
+		return fmt.Errorf("this task has %d open questions: quote the one that you answer", len(open))
+	}
+	q, said := open[0], c.Text
+	n, err := strconv.Atoi(said)
+	if err == nil && n >= 1 && n <= len(q.Options) && !slices.Contains(q.Options, said) {
+		said = q.Options[n-1]
+	}
+	return tx.Answer(q.Ref.ID, said, by)
+}
+
+// decide approves or rejects what waits of a task.
+func decide(tx *store.Tx, task int64, c Command, by string) error {
+	list, err := waits(tx, task)
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(i store.InboxItem) bool { return !inbox.YesOrNo(i) || inbox.Alone(i) })
+	switch len(list) {
+	case 0:
+		return errors.New("nothing of this task waits for an approval")
+	case 1:
+		_, err = inbox.Decide(tx, list[0], c.Verb == Approve, c.Text, by)
+		return err
+	}
+	return fmt.Errorf("%d things of this task wait for an approval: decide them with `ralph inbox`", len(list))
+}
+
+// waits lists what waits of a task.
+func waits(tx *store.Tx, task int64) ([]store.InboxItem, error) {
+	list, err := inbox.All(tx)
+	return slices.DeleteFunc(list, func(i store.InboxItem) bool { return i.TaskID != task }), err
+}

@@ -1,0 +1,419 @@
+package forge
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"ralph"
+	"ralph/internal/inbox"
+	"ralph/internal/text"
+	"ralph/signals"
+	"ralph/store"
+)
+
+// The log of events is the outbox: a post is made from an event, in order, and the position moves on once it was sent.
+// What a post is about is its mark. A mark is recorded with the post; after a failure of unknown end it is looked for
+// on the forge before the post is sent again.
+
+// A post is what is to be said of an event.
+type post struct {
+	issue int64
+	mark  string // what it is about; it is said once
+	body  string
+}
+
+// posts sends what the log has after the last post, then the replies, then the status of each issue.
+func (s *Syncer) posts(ctx context.Context) error {
+	at, err := s.position(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		list, err := store.Read(ctx, s.Store, func(tx *store.Tx) ([]ralph.Event, error) { return tx.Events(at, 200) })
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			break
+		}
+		moved := false
+		for _, e := range list {
+			all, err := store.Read(ctx, s.Store, func(tx *store.Tx) ([]post, error) { return postsFor(tx, e) })
+			if err != nil {
+				return err
+			}
+			for _, p := range all {
+				if err := s.send(ctx, p); err != nil {
+					return err
+				}
+			}
+			at = e.ID
+			if moved = len(all) > 0; moved {
+				if err := s.setPosition(ctx, at); err != nil {
+					return err
+				}
+			}
+		}
+		if !moved {
+			if err := s.setPosition(ctx, at); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.replies(ctx); err != nil {
+		return err
+	}
+	if err := s.statuses(ctx); err != nil {
+		return err
+	}
+	s.sure = true
+	return nil
+}
+
+// position returns the last event that was posted. What happened before the first look is not: that sets the position.
+func (s *Syncer) position(ctx context.Context) (at int64, err error) {
+	var ok bool
+	if err := s.Store.View(ctx, func(tx *store.Tx) error {
+		at, ok, err = tx.ReaderPosition(store.ForgePoster)
+		return err
+	}); err != nil || ok {
+		return at, err
+	}
+	err = s.Store.Tx(ctx, func(tx *store.Tx) error {
+		if at, err = tx.LastEvent(); err != nil {
+			return err
+		}
+		return tx.SetReaderPosition(store.ForgePoster, at)
+	})
+	return at, err
+}
+
+func (s *Syncer) setPosition(ctx context.Context, at int64) error {
+	return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetReaderPosition(store.ForgePoster, at) })
+}
+
+// waiting counts what is to be sent.
+func (s *Syncer) waiting(ctx context.Context) (n int, err error) {
+	at, err := s.position(ctx)
+	if err != nil {
+		return 0, err
+	}
+	err = s.Store.View(ctx, func(tx *store.Tx) error {
+		replies, err := tx.ForgeReplies()
+		if err != nil {
+			return err
+		}
+		n = len(replies)
+		for {
+			list, err := tx.Events(at, 200)
+			if err != nil || len(list) == 0 {
+				return err
+			}
+			for _, e := range list {
+				posts, err := postsFor(tx, e)
+				if err != nil {
+					return err
+				}
+				n, at = n+len(posts), e.ID
+			}
+		}
+	})
+	return n, err
+}
+
+// send sends a post, unless it was sent. What the forge will never accept is given up.
+func (s *Syncer) send(ctx context.Context, p post) error {
+	key := "post " + p.mark
+	sent, err := store.Read(ctx, s.Store, func(tx *store.Tx) (bool, error) { return tx.TookForgeComment(key) })
+	if err != nil || sent {
+		return err
+	}
+	if _, err := s.say(ctx, p.issue, p.mark, p.body); err != nil {
+		if KindOf(err).Passes() {
+			return err
+		}
+		s.Log.Warn("not posted", "issue", p.issue, "about", p.mark, "error", err)
+	}
+	return s.Store.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.TakeForgeComment(store.ForgeReply{ID: key, Number: p.issue})
+		return err
+	})
+}
+
+// maxPost bounds the text of a post: the smallest limit of the forges is 65,536 characters.
+const maxPost = 60000
+
+// say adds a comment with a mark, unless an unknown end of an earlier try has left it there. It returns its id.
+func (s *Syncer) say(ctx context.Context, number int64, of, body string) (string, error) {
+	if !s.sure {
+		list, err := s.Forge.Comments(ctx, number, time.Time{})
+		if err != nil {
+			return "", err
+		}
+		for _, c := range list {
+			if has, ok := Marked(c.Body); ok && has == of && strings.EqualFold(c.Author, s.self.Login) {
+				return c.ID, nil
+			}
+		}
+	}
+	id, err := s.Forge.Comment(ctx, number, text.Clip(mark(of)+"\n"+s.Mask(body), maxPost))
+	if err != nil && KindOf(err).Passes() {
+		s.sure = false
+	}
+	return id, err
+}
+
+// replies sends what is to be said of comments.
+func (s *Syncer) replies(ctx context.Context) error {
+	list, err := store.Read(ctx, s.Store, (*store.Tx).ForgeReplies)
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		err := s.reply(ctx, r)
+		if err != nil && KindOf(err).Passes() {
+			return err
+		}
+		if err != nil {
+			s.Log.Warn("a comment was not answered", "on", r.Number, "error", err)
+		}
+		if err := s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SentForgeReply(r.ID) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Syncer) reply(ctx context.Context, r store.ForgeReply) error {
+	if id, ok := strings.CutPrefix(r.ID, "c"); ok && r.Reaction != "" {
+		if err := s.Forge.React(ctx, r.Number, id, Reaction(r.Reaction)); err != nil {
+			return err
+		}
+	}
+	if r.Text == "" {
+		return nil
+	}
+	_, err := s.say(ctx, r.Number, "reply "+r.ID, r.Text)
+	return err
+}
+
+// labelPrefix begins the labels that ralph sets.
+const labelPrefix = "ralph:"
+
+// stateLabels are the labels for the words of tasks; the others have none.
+var stateLabels = map[string]string{
+	"queued": "ralph:queued", "waiting": "ralph:queued", "running": "ralph:running", "merging": "ralph:running",
+	"needs you": "ralph:needs-you", "merged": "ralph:done", "failed": "ralph:failed",
+}
+
+// statuses brings the status comment and the label of each issue up to date.
+func (s *Syncer) statuses(ctx context.Context) error {
+	list, err := store.Read(ctx, s.Store, (*store.Tx).ForgeIssues)
+	if err != nil {
+		return err
+	}
+	for _, i := range list {
+		var body, label string
+		if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
+			body, label, err = statusOf(tx, i.TaskID)
+			return err
+		}); err != nil {
+			return err
+		}
+		is := digest(body, "\x00", label)
+		if is == i.Posted {
+			continue
+		}
+		id, err := s.status(ctx, i, body, label)
+		if err != nil && KindOf(err).Passes() {
+			return err
+		}
+		if err != nil {
+			s.Log.Warn("the status was not posted", "issue", i.Number, "error", err)
+		}
+		if err := s.Store.Tx(ctx, func(tx *store.Tx) error {
+			now, ok, err := tx.ForgeIssue(i.Number)
+			if err != nil || !ok {
+				return err
+			}
+			now.Status, now.Posted = id, is
+			return tx.PutForgeIssue(now)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// status writes the status comment of an issue, and sets its label.
+func (s *Syncer) status(ctx context.Context, i store.ForgeIssue, body, label string) (id string, err error) {
+	of := fmt.Sprintf("TASK-%d status", i.TaskID)
+	id = i.Status
+	if id != "" {
+		err = s.Forge.Edit(ctx, i.Number, id, mark(of)+"\n"+s.Mask(body))
+		if err != nil && KindOf(err) == Gone { // somebody has deleted it
+			id, err = "", nil
+		}
+	}
+	if id == "" && err == nil {
+		id, err = s.say(ctx, i.Number, of, body)
+	}
+	if err != nil {
+		return id, err
+	}
+	var without []string
+	for _, l := range stateLabels {
+		if l != label && !slices.Contains(without, l) {
+			without = append(without, l)
+		}
+	}
+	slices.Sort(without)
+	return id, s.Forge.SetLabel(ctx, i.Number, label, without)
+}
+
+// statusOf is the text of a status comment, and the label.
+func statusOf(tx *store.Tx, task int64) (body, label string, err error) {
+	t, err := tx.Task(task)
+	if err != nil {
+		return "", "", err
+	}
+	sessions, err := tx.Sessions(store.SessionFilter{Task: task})
+	if err != nil {
+		return "", "", err
+	}
+	cost := 0.0
+	for _, x := range sessions {
+		if !x.CompletedAt.IsZero() {
+			cost += x.CostUSD
+		}
+	}
+	parts := []string{fmt.Sprintf("**TASK-%d**", t.ID), t.Word()}
+	if len(sessions) > 0 {
+		parts = append(parts, text.Count(len(sessions), "session"), fmt.Sprintf("$%.2f", cost))
+	}
+	body = strings.Join(parts, " · ")
+	if p, ok, err := tx.ForgePullOf(task); err != nil {
+		return "", "", err
+	} else if ok {
+		body += fmt.Sprintf(" · pull request #%d", p.Number)
+	}
+	if t.StatusReason != "" && (t.Status.Ended() || t.NeedsPerson()) {
+		body += "\n\n" + Plain(text.Clip(t.StatusReason, 1000))
+	}
+	body += "\n\nralph keeps this comment up to date. Commands: " + Commands + "."
+	return body, stateLabels[t.Word()], nil
+}
+
+// postsFor returns what is to be said of an event: of a question, of work that waits for a yes, of a failure and of a
+// result. Events of tasks that came from no issue are not told.
+func postsFor(tx *store.Tx, e ralph.Event) (list []post, err error) {
+	p, err := e.Read()
+	if err != nil || e.TaskID == 0 {
+		return nil, err
+	}
+	link, ok, err := tx.ForgeIssueOf(e.TaskID)
+	if err != nil || !ok {
+		return nil, err
+	}
+	about := func(mark, body string) {
+		list = append(list, post{link.Number, fmt.Sprintf("TASK-%d %s", e.TaskID, mark), body})
+	}
+	switch p := p.(type) {
+	case ralph.SignalGiven:
+		if p.Verb != ralph.VerbAsk {
+			return nil, nil
+		}
+		said, err := signals.Parse(p.Verb, p.Payload)
+		if err != nil {
+			return nil, err
+		}
+		if ask, ok := said.(signals.Ask); ok {
+			about(fmt.Sprintf("Q%d", p.CommentID), question(p.CommentID, ask))
+		}
+	case ralph.TaskStatusChanged:
+		switch p.To {
+		case ralph.Failed:
+			about(fmt.Sprintf("event %d", e.ID), "**Failed:** "+Plain(p.Reason)+"\n\n`/retry HINT` has it tried again.")
+		case ralph.Completed:
+			body, err := receipt(tx, e.TaskID)
+			if err != nil {
+				return nil, err
+			}
+			about(fmt.Sprintf("event %d", e.ID), "**Done:** "+Plain(p.Reason)+"\n\n"+body)
+		case ralph.NeedsInput, ralph.Blocked:
+			items, err := waits(tx, e.TaskID)
+			if err != nil {
+				return nil, err
+			}
+			for _, i := range items {
+				if inbox.YesOrNo(i) && !inbox.Alone(i) && i.Holding {
+					about(i.Item, "**Waits for a yes:** "+Plain(i.Asks+"\n\n"+text.Clip(i.Text, 4000))+
+						"\n\n`/approve` or `/reject WHY`")
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+// question is the comment for a question. It names the question, so that a reply that quotes it answers it.
+func question(id int64, ask signals.Ask) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**Question Q%d:** %s\n", id, Plain(ask.Question))
+	for n, o := range ask.Options {
+		fmt.Fprintf(&b, "\n%d. %s", n+1, Plain(o))
+		if o == ask.Preferred {
+			b.WriteString(" (the agent would take this)")
+		}
+	}
+	how := "`/answer TEXT`"
+	if len(ask.Options) > 0 {
+		how = "`/answer NUMBER` or `/answer TEXT`"
+	}
+	b.WriteString("\n\nReply with " + how + ".")
+	return b.String()
+}
+
+// receipt says what a task's last session did, and how that was checked.
+func receipt(tx *store.Tx, task int64) (string, error) {
+	list, err := tx.Sessions(store.SessionFilter{Task: task})
+	if err != nil || len(list) == 0 {
+		return "", err
+	}
+	var b strings.Builder
+	cost := 0.0
+	for _, x := range list {
+		cost += x.CostUSD
+	}
+	last := list[0]
+	said, err := tx.SessionSignals(last.ID)
+	if err != nil {
+		return "", err
+	}
+	for _, x := range slices.Backward(said) {
+		if done, ok := x.Payload.(signals.Done); ok {
+			b.WriteString(Plain(done.Summary) + "\n\n")
+			break
+		}
+	}
+	for _, v := range last.Verify {
+		fmt.Fprintf(&b, "- passed: `%s` (%.1f s)\n", strings.ReplaceAll(v.Command, "`", "'"), v.Seconds)
+	}
+	if len(last.Verify) == 0 {
+		b.WriteString("- nothing verified it\n")
+	}
+	fmt.Fprintf(&b, "- %s, $%.2f, agent %s\n", text.Count(len(list), "session"), cost, Plain(last.Agent))
+	return b.String(), nil
+}
+
+var reference = regexp.MustCompile(`([#!@])([A-Za-z0-9_])`)
+
+// Plain is a text of an agent, for the forge: it mentions nobody, closes no issue, and looks like no mark.
+func Plain(s string) string {
+	s = reference.ReplaceAllString(text.Clean(s), "$1\u200b$2")
+	return strings.ReplaceAll(s, "<!--", "&lt;!--")
+}

@@ -1,0 +1,247 @@
+package forge
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ralph/store"
+)
+
+// A recorded answers with the documented shapes of an API, by method and path with its query.
+type recorded struct {
+	answers map[string]string
+	asked   []string
+	token   string
+	fails   int // the status of all answers; 0 for none
+	header  http.Header
+}
+
+func (r *recorded) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	body, _ := io.ReadAll(q.Body)
+	key := q.Method + " " + q.URL.EscapedPath()
+	r.token = q.Header.Get("Authorization") + q.Header.Get("Private-Token")
+	for k := range r.header {
+		w.Header().Set(k, r.header.Get(k))
+	}
+	if r.fails != 0 {
+		w.WriteHeader(r.fails)
+		_, _ = io.WriteString(w, `{"message": "no"}`)
+		return
+	}
+	if n := q.URL.Query().Get("page"); n != "" && n != "1" {
+		key += " page " + n
+	}
+	answer, ok := r.answers[key]
+	if !ok {
+		r.asked = append(r.asked, key+" ?")
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	tag := fmt.Sprintf(`"%x"`, len(answer))
+	if q.Header.Get("If-None-Match") == tag {
+		r.asked = append(r.asked, key+" unchanged")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	said := key
+	if len(body) > 0 {
+		var v any
+		_ = json.Unmarshal(body, &v)
+		b, _ := json.Marshal(v)
+		said += " " + string(b)
+	}
+	r.asked = append(r.asked, said)
+	w.Header().Set("ETag", tag)
+	w.Header().Set("Content-Type", "application/json")
+	if _, more := r.answers[key+" page 2"]; more {
+		w.Header().Set("Link", `<http://`+q.Host+q.URL.Path+`?page=2>; rel="next"`)
+		w.Header().Set("X-Next-Page", "2")
+	}
+	_, _ = io.WriteString(w, answer)
+}
+
+// at serves recorded answers as a forge.
+func at(t *testing.T, kind string, r *recorded) Forge {
+	t.Helper()
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	f, err := New(Address{Kind: kind, URL: server.URL, Owner: "octo", Name: "app"}, "secret-token", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+const gitHubAPI = " /api/v3/repos/octo/app"
+
+func gitHubAnswers() *recorded {
+	return &recorded{answers: map[string]string{
+		"GET" + gitHubAPI:                                   `{"permissions": {"push": true}}`,
+		"GET /api/v3/user":                                  `{"login": "me"}`,
+		"GET" + gitHubAPI + "/issues":                       `[{"number": 1, "title": "One", "body": "b", "state": "open", "user": {"login": "dev"}, "labels": [{"name": "ralph"}], "milestone": {"title": "m"}, "updated_at": "2026-11-01T10:00:00Z", "html_url": "u"}]`,
+		"GET" + gitHubAPI + "/issues page 2":                `[{"number": 2, "title": "A pull", "state": "open", "pull_request": {"url": "x"}}, {"number": 3, "title": "Three", "state": "closed", "user": {"login": "x"}, "updated_at": "2026-11-01T11:00:00Z"}]`,
+		"GET" + gitHubAPI + "/issues/1/events":              `[{"event": "labeled", "label": {"name": "other"}, "actor": {"login": "no"}, "created_at": "2026-11-01T10:00:00Z"}, {"event": "labeled", "label": {"name": "Ralph"}, "actor": {"login": "dev"}, "created_at": "2026-11-01T10:00:00Z"}]`,
+		"GET" + gitHubAPI + "/collaborators/dev/permission": `{"permission": "write"}`,
+		"GET" + gitHubAPI + "/collaborators/bob/permission": `{"permission": "read"}`,
+		"GET" + gitHubAPI + "/pulls":                        `[{"number": 7, "head": {"ref": "ralph/TASK-1", "repo": {"id": 2}}, "base": {"repo": {"id": 1}}}, {"number": 8, "head": {"ref": "ralph/TASK-1", "repo": {"id": 1}}, "base": {"repo": {"id": 1}}}]`,
+		"GET" + gitHubAPI + "/pulls/8":                      `{"number": 8, "state": "open", "html_url": "p", "mergeable": false, "head": {"sha": "abc"}}`,
+		"GET" + gitHubAPI + "/commits/abc/check-runs":       `{"total_count": 2, "check_runs": [{"name": "ci", "status": "completed", "conclusion": "failure", "output": {"text": "log"}}, {"name": "lint", "status": "in_progress"}]}`,
+		"GET" + gitHubAPI + "/commits/abc/status":           `{"statuses": [{"context": "old", "state": "success"}]}`,
+		"GET" + gitHubAPI + "/pulls/8/reviews":              `[{"id": 1, "state": "CHANGES_REQUESTED", "body": "no", "user": {"login": "dev"}, "commit_id": "abc"}, {"id": 2, "state": "APPROVED", "user": {"login": "dev"}, "commit_id": "abc"}]`,
+		"GET" + gitHubAPI + "/pulls/8/comments":             `[{"id": 5, "path": "a.go", "line": 3, "body": "why", "user": {"login": "dev"}, "original_commit_id": "abc"}]`,
+		"PUT" + gitHubAPI + "/pulls/8/merge":                `{"merged": true}`,
+		"POST" + gitHubAPI + "/issues/1/comments":           `{"id": 99}`,
+	}}
+}
+
+const gitLabAPI = " /api/v4/projects/octo%2Fapp"
+
+func gitLabAnswers() *recorded {
+	member := `{"username": "dev", "state": "active", "access_level": 30}`
+	return &recorded{answers: map[string]string{
+		"GET" + gitLabAPI:                                     `{"id": 1}`,
+		"GET /api/v4/user":                                    `{"username": "me"}`,
+		"GET" + gitLabAPI + "/members/all":                    `[{"username": "me", "state": "active", "access_level": 40}, {"username": "bob", "state": "active", "access_level": 20}]`,
+		"GET" + gitLabAPI + "/members/all page 2":             `[` + member + `]`,
+		"GET" + gitLabAPI + "/issues":                         `[{"id": 41, "iid": 1, "title": "One", "description": "b", "state": "opened", "author": {"username": "dev"}, "labels": ["ralph"], "milestone": {"title": "m"}, "updated_at": "2026-11-01T10:00:00Z", "web_url": "u"}]`,
+		"GET" + gitLabAPI + "/issues page 2":                  `[{"id": 43, "iid": 3, "title": "Three", "state": "closed", "author": {"username": "x"}, "updated_at": "2026-11-01T11:00:00Z"}]`,
+		"GET" + gitLabAPI + "/issues/1/resource_label_events": `[{"action": "add", "label": {"name": "ralph"}, "user": {"username": "dev"}, "created_at": "2026-11-01T10:00:00Z"}]`,
+		"GET" + gitLabAPI + "/merge_requests":                 `[{"iid": 7, "source_branch": "ralph/TASK-1", "source_project_id": 2, "target_project_id": 1}, {"iid": 8, "source_branch": "ralph/TASK-1", "source_project_id": 1, "target_project_id": 1}]`,
+		"GET" + gitLabAPI + "/merge_requests/8":               `{"iid": 8, "state": "opened", "web_url": "p", "sha": "abc", "has_conflicts": true, "head_pipeline": {"id": 4, "sha": "abc"}}`,
+		"GET" + gitLabAPI + "/pipelines/4/jobs":               `[{"id": 6, "name": "ci", "status": "failed"}, {"id": 7, "name": "lint", "status": "running"}, {"id": 8, "name": "old", "status": "success"}]`,
+		"GET" + gitLabAPI + "/jobs/6/trace":                   `log`,
+		"GET" + gitLabAPI + "/merge_requests/8/approvals":     `{"approved_by": [{"user": {"username": "dev"}}]}`,
+		"GET" + gitLabAPI + "/merge_requests/8/notes":         `[{"id": 5, "body": "why", "author": {"username": "dev"}, "position": {"new_path": "a.go", "new_line": 3, "head_sha": "abc"}}, {"id": 6, "system": true, "body": "added 1 commit", "author": {"username": "dev"}}]`,
+		"PUT" + gitLabAPI + "/merge_requests/8/merge":         `{"iid": 8}`,
+		"POST" + gitLabAPI + "/issues/1/notes":                `{"id": 99}`,
+	}}
+}
+
+func TestRecordedShapes(t *testing.T) {
+	for kind, answers := range map[string]func() *recorded{GitHub: gitHubAnswers, GitLab: gitLabAnswers} {
+		t.Run(kind, func(t *testing.T) {
+			r := answers()
+			f := at(t, kind, r)
+			ctx := t.Context()
+			self, err := f.Self(ctx)
+			if diff := cmp.Diff(Account{"me", true}, self); diff != "" || err != nil {
+				t.Error(err, diff)
+			}
+			if !strings.Contains(r.token, "secret-token") {
+				t.Errorf("the token was not sent: %q", r.token)
+			}
+			since := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
+			issues, err := f.Issues(ctx, since)
+			if len(issues) != 2 || err != nil {
+				t.Fatalf("%+v, %v: want both pages without the pull request", issues, err)
+			}
+			at := time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC)
+			if diff := cmp.Diff(Issue{1, "u", "One", "b", "dev", []string{"ralph"}, "m", false, at}, issues[0]); diff != "" {
+				t.Error(diff)
+			}
+			r.asked = nil
+			if again, err := f.Issues(ctx, since); len(again) != 2 || err != nil || len(r.asked) != 2 ||
+				!strings.HasSuffix(r.asked[0], "unchanged") || !strings.HasSuffix(r.asked[1], "unchanged") {
+				t.Errorf("%v, %v: an unchanged list is asked for by its tag", r.asked, err)
+			}
+			for login, want := range map[string]bool{"dev": true, "bob": false, "nobody": false} {
+				if got, err := f.CanWrite(ctx, login); got != want || err != nil {
+					t.Errorf("%s may write: %v, %v", login, got, err)
+				}
+			}
+			if who, when, err := f.Last(ctx, 1, Labelled, "ralph"); who != "dev" || !when.Equal(at) || err != nil {
+				t.Errorf("labelled by %s at %s, %v", who, when, err)
+			}
+			if id, err := f.Comment(ctx, 1, "hi"); id != "99" || err != nil {
+				t.Errorf("comment %s, %v", id, err)
+			}
+			if n, err := f.PullOf(ctx, "ralph/TASK-1"); n != 8 || err != nil {
+				t.Errorf("pull request %d, %v: want that of the repository, and not of a fork", n, err)
+			}
+			p, err := f.Pull(ctx, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(p.Checks) != 3 || !p.Checks[0].Red || p.Checks[0].Log != "log" || p.Checks[1].Done || p.Checks[2].Red ||
+				len(p.Reviews) != 1 || !p.Reviews[0].Approves || !p.Conflict || p.Head != "abc" {
+				t.Errorf("%+v", p)
+			}
+			if len(p.Remarks) != 1 || p.Remarks[0].File != "a.go" || p.Remarks[0].Line != 3 || p.Remarks[0].Author != "dev" {
+				t.Errorf("%+v", p.Remarks)
+			}
+			if err := f.Merge(ctx, 8, "abc"); err != nil {
+				t.Error(err)
+			}
+			if last := r.asked[len(r.asked)-1]; !strings.Contains(last, `"sha":"abc"`) {
+				t.Errorf("%s merges whatever the head is", last)
+			}
+			limits(t, f, r)
+		})
+	}
+}
+
+// limits looks at what a forge says of its limits and rights.
+func limits(t *testing.T, f Forge, r *recorded) {
+	t.Helper()
+	for _, tt := range []struct {
+		status int
+		header http.Header
+		want   Kind
+	}{
+		{403, http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"1"}}, Limited},
+		{403, http.Header{"Retry-After": {"7"}}, Limited},
+		{429, http.Header{"Retry-After": {"7"}}, Limited},
+		{401, nil, Token},
+		{403, nil, Denied},
+		{404, nil, Gone},
+		{503, nil, Away},
+	} {
+		r.fails, r.header = tt.status, tt.header
+		if _, err := f.Comment(t.Context(), 1, "x"); err == nil || KindOf(err) != tt.want {
+			t.Errorf("%d %v: %v, want %s", tt.status, tt.header, err, tt.want)
+		}
+	}
+}
+
+func TestTheTokenGoesToTheForgeAlone(t *testing.T) {
+	other := &recorded{answers: map[string]string{"GET /elsewhere": `[]`}}
+	elsewhere := httptest.NewServer(other)
+	defer elsewhere.Close()
+	here := httptest.NewServer(http.RedirectHandler(elsewhere.URL+"/elsewhere", http.StatusFound))
+	defer here.Close()
+	f, err := New(Address{Kind: GitHub, URL: here.URL, Owner: "octo", Name: "app"}, "secret-token", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Issues(t.Context(), time.Time{}); err != nil || len(other.asked) == 0 || other.token != "" {
+		t.Errorf("%v, %v: the other host got %q", err, other.asked, other.token)
+	}
+}
+
+// TestAForgeThatIsWrongEndsNothing: the client of GitLab panics at an issue without an id.
+func TestAForgeThatIsWrongEndsNothing(t *testing.T) {
+	r := gitLabAnswers()
+	r.answers["GET"+gitLabAPI+"/issues"] = `[{"iid": 1}]`
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ralph.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	s := &Syncer{
+		Forge: at(t, GitLab, r), Store: db, Label: "ralph", Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Mask: func(s string) string { return s },
+	}
+	if err := s.Once(t.Context()); KindOf(err) != Away {
+		t.Errorf("got %v", err)
+	}
+}

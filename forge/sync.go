@@ -1,0 +1,503 @@
+package forge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"ralph"
+	"ralph/internal/exchange"
+	"ralph/internal/text"
+	"ralph/store"
+)
+
+// A Syncer keeps the queue and a forge in step. Set its fields before the first call.
+type Syncer struct {
+	Forge  Forge
+	Store  *store.DB
+	Label  string   // issues with it become tasks; "" for none
+	People []string // who may decide; empty: everyone with write access
+	Into   string   // the branch that pull requests go into
+	Git    Git      // nil if no pull requests are opened
+	Auto   bool     // merge.auto
+	Rounds int      // limits.review_rounds
+	Mask   func(string) string
+	Log    *slog.Logger
+	Now    func() time.Time
+	Stands func(Standing) // is told how the forge stands after each look; nil for nobody
+
+	self   Account
+	knows  time.Time // when self was read
+	rights map[string]right
+	sure   bool // no post has an unknown end: none is looked for before it is sent
+	wait   time.Time
+}
+
+// A Git does with branches what pull requests need.
+type Git interface {
+	// Pull fetches a branch of a pull request, on which people may have committed; the change's next session starts
+	// from there. It returns the commit and its tree; "" if there is no such branch.
+	Pull(ctx context.Context, c ralph.Change, branch string) (commit, tree string, err error)
+	// Conflicts reports whether a branch conflicts with the target.
+	Conflicts(ctx context.Context, branch string) (bool, error)
+	// Landed fetches the target and returns how a commit there differs from its first parent.
+	Landed(ctx context.Context, commit string) ([]ralph.FileChange, error)
+}
+
+// A right is what is known of an account for a while.
+type right struct {
+	write bool
+	until time.Time
+}
+
+// rightLasts is how long it is known whether an account may write.
+const rightLasts = 5 * time.Minute
+
+// A Standing is how the forge stands.
+type Standing struct {
+	Repository string     `json:"repository"`
+	Looked     ralph.Time `json:"looked"`          // the last look that succeeded
+	Failed     string     `json:"failed"`          // why the last look failed; "" if it did not
+	Kind       Kind       `json:"kind,omitempty"`  // of that failure
+	Until      ralph.Time `json:"until,omitzero"`  // no look before this time
+	Posts      int        `json:"posts"`           // what waits to be sent
+	Left       *int       `json:"left,omitempty"`  // of the rate limit
+	Login      string     `json:"login,omitempty"` // the token's account
+}
+
+// interval is the time between two looks.
+const interval = time.Minute
+
+// forgeLease is the lease of who follows the forge: one process at a time.
+const forgeLease = "forge"
+
+// Run looks at once, then once a minute, and when something has happened here, until over is closed or ctx ends. It
+// then looks once more, for at most drain. While another process does that for this queue, it waits.
+func (s *Syncer) Run(ctx context.Context, over <-chan struct{}, drain time.Duration) {
+	release := s.lease(ctx, over)
+	if release == nil {
+		return
+	}
+	defer func() {
+		if err := release(); err != nil {
+			s.Log.Warn("the lease of the forge was not released", "error", err)
+		}
+	}()
+	for last := false; ; {
+		changed := s.Store.Changed()
+		limited, cancel := ctx, context.CancelFunc(func() {})
+		if last {
+			limited, cancel = context.WithTimeout(ctx, drain)
+		}
+		if err := s.look(limited); err != nil && ctx.Err() == nil {
+			s.Log.Warn("the forge is not up to date; trying again", "error", err)
+		}
+		cancel()
+		if last || ctx.Err() != nil {
+			return
+		}
+		if last = !s.rest(ctx, over, changed); last && ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// lease waits for the lease; nil if the run is over before.
+func (s *Syncer) lease(ctx context.Context, over <-chan struct{}) (release func() error) {
+	for {
+		release, holder, err := s.Store.Lease(ctx, forgeLease, time.Second)
+		if err == nil && holder == "" {
+			return release
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-over:
+			return nil
+		case <-time.After(interval):
+		}
+	}
+}
+
+// settle is how long to wait after something has happened, since more often follows.
+const settle = 2 * time.Second
+
+// rest waits for the next look; it returns false if that is the last one.
+func (s *Syncer) rest(ctx context.Context, over, changed <-chan struct{}) bool {
+	tick := time.NewTimer(max(interval, s.wait.Sub(s.Now())))
+	defer tick.Stop()
+	if s.Now().Before(s.wait) {
+		changed = nil
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-over:
+		return false
+	case <-tick.C:
+		return true
+	case <-changed:
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-over:
+		return false
+	case <-time.After(settle):
+	}
+	return true
+}
+
+// ErrFollowed says that another process follows the forge for this queue.
+var ErrFollowed = errors.New("another process follows the forge for this queue")
+
+// Once reads what is new on the forge and then posts what is new here. The error is of the forge, or of the database;
+// what was done before it stays done, and the next call goes on. It is [ErrFollowed] while another process does that.
+func (s *Syncer) Once(ctx context.Context) (err error) {
+	release, holder, err := s.Store.Lease(ctx, forgeLease, time.Second)
+	if err != nil {
+		return err
+	}
+	if holder != "" {
+		return fmt.Errorf("%w: %s", ErrFollowed, holder)
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	return s.look(ctx)
+}
+
+// look is one look, by whoever has the lease.
+func (s *Syncer) look(ctx context.Context) error {
+	err := s.step(ctx)
+	st := Standing{Repository: s.Forge.Repository(), Looked: ralph.At(s.Now()), Login: s.self.Login}
+	if left, ok := s.Forge.Limit(); ok {
+		st.Left = &left
+	}
+	if err != nil {
+		s.sure = false // a request may have arrived
+		st.Looked, st.Failed, st.Kind = ralph.Time{}, text.Line(s.Mask(err.Error()), 500), KindOf(err)
+		if e, ok := errors.AsType[*Error](err); ok && e.Kind == Limited {
+			s.wait, st.Until = e.Until, ralph.At(e.Until)
+		}
+	}
+	posts, perr := s.waiting(ctx)
+	if st.Posts = posts; s.Stands != nil {
+		s.Stands(st)
+	}
+	return errors.Join(err, perr, s.trouble(ctx, st))
+}
+
+// trouble tells a person of a token that does not work.
+func (s *Syncer) trouble(ctx context.Context, st Standing) error {
+	is := st.Kind == Token || st.Kind == Denied || st.Kind == Gone
+	has, err := store.Read(ctx, s.Store, func(tx *store.Tx) (bool, error) { return tx.HasTrouble(store.TroubleForge) })
+	if err != nil || is == has || !is && st.Failed != "" {
+		return err
+	}
+	return s.Store.Tx(ctx, func(tx *store.Tx) error {
+		if !is {
+			return tx.ClearTrouble(store.TroubleForge)
+		}
+		return tx.SetTrouble(store.Trouble{
+			Kind: store.TroubleForge, Command: "ralph doctor",
+			What: st.Repository + ": " + st.Failed + "; tasks go on without it",
+		})
+	})
+}
+
+// step is a look. The forge's clients panic at some answers of a shape that they do not expect.
+func (s *Syncer) step(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &Error{Kind: Away, Said: text.Line(fmt.Sprint("an answer that cannot be read: ", p), 300)}
+		}
+	}()
+	if s.Now().Before(s.wait) {
+		return nil
+	}
+	if s.Now().Sub(s.knows) > rightLasts {
+		self, err := s.Forge.Self(ctx)
+		if err != nil {
+			return err
+		}
+		s.self, s.knows = self, s.Now()
+	}
+	if _, err := s.position(ctx); err != nil { // before anything happens that is to be posted
+		return err
+	}
+	if err := s.pulls(ctx); err != nil {
+		return err
+	}
+	if err := s.issues(ctx); err != nil {
+		return err
+	}
+	return s.posts(ctx)
+}
+
+// person reports whether an account may decide.
+func (s *Syncer) person(ctx context.Context, login string) (bool, error) {
+	if login == "" {
+		return false, nil
+	}
+	if len(s.People) > 0 {
+		return slices.ContainsFunc(s.People, func(p string) bool { return strings.EqualFold(p, login) }), nil
+	}
+	if login == s.self.Login && s.self.Write {
+		return true, nil
+	}
+	key := strings.ToLower(login)
+	if r, ok := s.rights[key]; ok && s.Now().Before(r.until) {
+		return r.write, nil
+	}
+	write, err := s.Forge.CanWrite(ctx, login)
+	if err != nil {
+		return false, err
+	}
+	if s.rights == nil {
+		s.rights = map[string]right{}
+	}
+	s.rights[key] = right{write, s.Now().Add(rightLasts)}
+	return write, nil
+}
+
+// issues reads the issues that have changed, and their comments.
+func (s *Syncer) issues(ctx context.Context) error {
+	if s.Label == "" {
+		return nil
+	}
+	var repository string
+	var since ralph.Time
+	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
+		repository, since, err = tx.ForgeSince()
+		return err
+	}); err != nil {
+		return err
+	}
+	if is := s.Forge.Repository(); repository != "" && repository != is {
+		return fmt.Errorf("the tasks of this queue came from %s, and the remote is %s now: set the remote back, or "+
+			"leave forge.label out", repository, is)
+	}
+	list, err := s.Forge.Issues(ctx, since.Time)
+	if err != nil {
+		return err
+	}
+	for _, i := range list {
+		if err := s.issue(ctx, i); err != nil {
+			return fmt.Errorf("issue #%d: %w", i.Number, err)
+		}
+		if !i.Updated.After(since.Time) {
+			continue
+		}
+		// One by one: a first look at many issues goes on where it was interrupted.
+		since = ralph.At(i.Updated)
+		err := s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetForgeSince(s.Forge.Repository(), since) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// issue does what follows from an issue, and takes its comments.
+func (s *Syncer) issue(ctx context.Context, i Issue) error {
+	link, known, task, review, err := s.linked(ctx, i.Number)
+	if err != nil {
+		return err
+	}
+	seen := Seen{
+		Review: review,
+		Label:  s.Label, Closed: i.Closed, Known: known, Wanted: link.Wanted, Status: task.Status,
+		Has: slices.ContainsFunc(i.Labels, func(l string) bool { return strings.EqualFold(l, s.Label) }),
+	}
+	if !known && !seen.wants() {
+		return nil
+	}
+	if seen.Author, err = s.person(ctx, i.Author); err != nil {
+		return err
+	}
+	text := digest(i.Title, "\x00", i.Body, "\x00", s.labels(i), "\x00", i.Milestone)
+	seen.Changed = known && link.Digest != text
+	if !known || link.Wanted != seen.wants() {
+		act := Labelled
+		switch {
+		case known && link.Wanted && i.Closed:
+			act = Closed
+		case known && link.Wanted:
+			act = Unlabelled
+		}
+		who, at, err := s.Forge.Last(ctx, i.Number, act, s.Label)
+		if err != nil {
+			return err
+		}
+		if known && !link.Wanted { // it may have been reopened since
+			by, when, err := s.Forge.Last(ctx, i.Number, Reopened, "")
+			if err != nil {
+				return err
+			}
+			if when.After(at) {
+				who, at = by, when
+			}
+		}
+		if seen.Acted, err = s.person(ctx, who); err != nil {
+			return err
+		}
+		seen.Late = i.Updated.After(at.Add(late))
+	}
+	action := Decide(seen)
+	if action != Ignore || known && seen.Acted {
+		if link, err = s.apply(ctx, action, i, seen, link, text); err != nil {
+			return err
+		}
+		known = known || link.TaskID != 0
+	}
+	if !known {
+		return nil
+	}
+	return s.comments(ctx, link, i.Updated)
+}
+
+// labels are those of an issue that belong to its task.
+func (s *Syncer) labels(i Issue) (list []string) {
+	for _, l := range i.Labels {
+		if !strings.EqualFold(l, s.Label) && !strings.HasPrefix(l, labelPrefix) {
+			list = append(list, l)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// linked returns what is known of an issue, its task, and whether that has an open pull request.
+func (s *Syncer) linked(
+	ctx context.Context, number int64,
+) (link store.ForgeIssue, ok bool, t ralph.Task, review bool, err error) {
+	err = s.Store.View(ctx, func(tx *store.Tx) error {
+		if link, ok, err = tx.ForgeIssue(number); err != nil || !ok {
+			return err
+		}
+		p, has, err := tx.ForgePullOf(link.TaskID)
+		if err != nil {
+			return err
+		}
+		review = has && p.Open
+		t, err = tx.Task(link.TaskID)
+		return err
+	})
+	return link, ok, t, review, err
+}
+
+// apply carries an action out, in one transaction with what was seen.
+func (s *Syncer) apply(
+	ctx context.Context, do Action, i Issue, seen Seen, link store.ForgeIssue, digest string,
+) (store.ForgeIssue, error) {
+	err := s.Store.Tx(ctx, func(tx *store.Tx) (err error) {
+		link.Number, link.URL, link.Wanted = i.Number, i.URL, seen.wants()
+		if do == Create || do == Propose || do == Change || do == Requeue && seen.Author {
+			if link.TaskID, err = s.importIssue(tx, i, do, seen.Author); err != nil {
+				return err
+			}
+			link.Digest = digest
+		}
+		by := "issue #" + fmt.Sprint(i.Number)
+		switch do {
+		case Cancel:
+			_, err = tx.Cancel(link.TaskID, by)
+		case Requeue:
+			err = tx.Retry(link.TaskID, by)
+		}
+		if errors.Is(err, ralph.ErrConflict) { // a change is being merged this moment, or another person was faster
+			s.Log.Warn("an issue could not be followed", "issue", i.Number, "action", do, "error", err)
+			err = nil
+		}
+		return errors.Join(err, tx.PutForgeIssue(link))
+	})
+	return link, err
+}
+
+// importIssue adds or edits the task of an issue.
+func (s *Syncer) importIssue(tx *store.Tx, i Issue, do Action, trusted bool) (int64, error) {
+	in := exchange.FromIssue(exchange.Issue{
+		Source: s.Forge.Repository(), Number: i.Number, Title: s.Mask(i.Title), Body: s.Mask(i.Body), Labels: s.labels(i),
+		Milestone: i.Milestone, URL: i.URL, Trusted: trusted,
+	})
+	if do == Propose {
+		in.Tasks[0].Status = ralph.Proposed
+	}
+	r, err := tx.Import(in)
+	if err != nil {
+		return 0, err
+	}
+	return r.Tasks[0].ID, nil
+}
+
+// comments takes the comments of people on an issue.
+func (s *Syncer) comments(ctx context.Context, link store.ForgeIssue, updated time.Time) error {
+	list, err := s.Forge.Comments(ctx, link.Number, link.ReadTo.Time)
+	if err != nil {
+		return err
+	}
+	to := link.ReadTo.Time
+	for _, c := range list {
+		if err := s.comment(ctx, link, c); err != nil {
+			return err
+		}
+		if c.Updated.After(to) {
+			to = c.Updated
+		}
+	}
+	if !to.After(link.ReadTo.Time) {
+		return nil
+	}
+	return s.Store.Tx(ctx, func(tx *store.Tx) error {
+		now, ok, err := tx.ForgeIssue(link.Number)
+		if err != nil || !ok {
+			return err
+		}
+		now.ReadTo = ralph.At(to)
+		return tx.PutForgeIssue(now)
+	})
+}
+
+// comment takes one comment, once.
+func (s *Syncer) comment(ctx context.Context, link store.ForgeIssue, c Comment) error {
+	if _, ours := Marked(c.Body); ours && strings.EqualFold(c.Author, s.self.Login) {
+		return nil
+	}
+	command, ok := Parse(c.Body)
+	person, err := s.person(ctx, c.Author)
+	if err != nil {
+		return err
+	}
+	reply := store.ForgeReply{ID: "c" + c.ID, Number: link.Number, Reaction: string(Taken)}
+	switch {
+	case !person && command.Verb == Say && !strings.HasPrefix(strings.TrimSpace(c.Body), "/"):
+		reply.Reaction = ""
+	case !person:
+		reply.Reaction = string(Refused)
+	case !ok:
+		reply.Reaction = string(Refused)
+		reply.Text = fmt.Sprintf("There is no command /%s. There are: %s.", command.Verb, Commands)
+	}
+	obeys := person && ok
+	command.Text = s.Mask(command.Text)
+	err = s.Store.Tx(ctx, func(tx *store.Tx) error {
+		first, err := tx.TakeForgeComment(reply)
+		if err != nil || !first || !obeys {
+			return err
+		}
+		return obey(tx, link.TaskID, command, c.Author)
+	})
+	if err == nil || store.Failed(err) || ctx.Err() != nil {
+		return err
+	}
+	// It was a wish that cannot be obeyed: say why.
+	reply.Reaction, reply.Text = string(Refused), cmp.Or(text.Line(err.Error(), 500), "that is not possible")
+	return s.Store.Tx(ctx, func(tx *store.Tx) error {
+		_, err := tx.TakeForgeComment(reply)
+		return err
+	})
+}

@@ -1,0 +1,22 @@
+package doctor
+
+import (
+	"context"
+
+	"ralph/internal/project"
+)
+
+// forge tries the token of the forge.
+func forge(ctx context.Context, p *project.Project) []Finding {
+	if !p.Forges() {
+		return nil
+	}
+	said, ok, err := p.CheckForge(ctx)
+	switch {
+	case err != nil:
+		return []Finding{{"forge", false, err.Error(), "set the token, or leave forge.label and merge.mode: pr out"}}
+	case !ok:
+		return []Finding{{"forge", false, said, "give the account write access, or use another token"}}
+	}
+	return []Finding{{"forge", true, said, ""}}
+}

@@ -1,0 +1,234 @@
+package project
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"ralph"
+	"ralph/forge"
+	"ralph/internal/files"
+	"ralph/internal/proc"
+	"ralph/internal/worktree"
+	"ralph/loop/merging"
+	"ralph/store"
+)
+
+// modePull is the value of merge.mode that opens pull requests.
+const modePull = "pr"
+
+// Forges reports whether the project follows a forge: its issues, its pull requests, or both.
+func (p *Project) Forges() bool { return p.Config.Forge.Label != "" || p.Config.Merge.Mode == modePull }
+
+// forgeRemote is the remote whose address names the forge.
+func (p *Project) forgeRemote() string {
+	if p.Config.Merge.Push != "" {
+		return p.Config.Merge.Push
+	}
+	return "origin"
+}
+
+// forgeAddress finds the repository on its forge.
+func (p *Project) forgeAddress(ctx context.Context) (forge.Address, error) {
+	remote := p.forgeRemote()
+	address, err := worktree.RemoteAddress(ctx, p.Root, remote)
+	if err != nil {
+		return forge.Address{}, err
+	}
+	c := p.Config.Forge
+	if c.Kind == "auto" {
+		c.Kind = ""
+	}
+	a, err := forge.Locate(address, c.Kind, c.URL)
+	if err != nil {
+		return a, ralph.Usage(fmt.Errorf("the forge of remote %s: %w", remote, err))
+	}
+	return a, nil
+}
+
+// forgeVariables are the variables that may have the token, the first one first.
+func forgeVariables(kind string) []string {
+	return append([]string{"RALPH_FORGE_TOKEN"}, map[string][]string{
+		forge.GitHub: {"GITHUB_TOKEN", "GH_TOKEN"}, forge.GitLab: {"GITLAB_TOKEN"}, forge.Gitea: {"GITEA_TOKEN"},
+	}[kind]...)
+}
+
+// maxToken bounds what gh or glab print, in bytes.
+const maxToken = 4096
+
+// forgeToken returns the token and where it was found. It asks gh and glab last, as that takes a while.
+func (p *Project) forgeToken(ctx context.Context, kind string) (token, from string, err error) {
+	for _, name := range forgeVariables(kind) {
+		if token := p.Getenv(name); token != "" {
+			return token, name, nil
+		}
+	}
+	if name := p.Config.Forge.TokenFile; name != "" {
+		path := p.paths([]string{name}, p.Getenv("HOME"))[0]
+		if within(path, p.Root) {
+			return "", "", ralph.Usage(fmt.Errorf("forge.token_file %s is in the project, where agents read: move it", name))
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return "", "", fmt.Errorf("forge.token_file: %w", err)
+		}
+		return strings.TrimSpace(string(b)), name, nil
+	}
+	ask := map[string][]string{
+		forge.GitHub: {"gh", "auth", "token"}, forge.GitLab: {"glab", "config", "get", "token"},
+	}[kind]
+	if ask != nil {
+		limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		r, err := proc.Run(limited, proc.Spec{Args: ask, Dir: p.Root, Env: p.Environ}, maxToken, nil)
+		if token := strings.TrimSpace(string(r.Output)); err == nil && r.Exit.Code == 0 && r.Exit.Signal == "" && token != "" {
+			return token, strings.Join(ask, " "), nil
+		}
+	}
+	return "", "", ralph.Usage(fmt.Errorf("there is no token for the forge: set %s, or name a file in forge.token_file",
+		strings.Join(forgeVariables(kind), " or ")))
+}
+
+// withoutForge is an environment for agents, without the token of the forge.
+func (p *Project) withoutForge(environ []string) []string {
+	if !p.Forges() {
+		return environ
+	}
+	var tokens []string
+	for _, kind := range []string{forge.GitHub, forge.GitLab, forge.Gitea} {
+		if p.Config.Forge.Kind != "auto" && p.Config.Forge.Kind != kind {
+			continue
+		}
+		for _, name := range forgeVariables(kind) {
+			if v := p.Getenv(name); v != "" {
+				tokens = append(tokens, v)
+				break
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+		_, value, _ := strings.Cut(entry, "=")
+		return slices.Contains(tokens, value)
+	})
+}
+
+// forgeCredentials has git use the token for the forge's own address, where the remote is one by HTTP without a name.
+func (p *Project) forgeCredentials(ctx context.Context) []string {
+	a, err := p.forgeAddress(ctx)
+	if err != nil {
+		return nil
+	}
+	address, err := worktree.RemoteAddress(ctx, p.Root, p.forgeRemote())
+	if err != nil || !strings.HasPrefix(address, a.URL+"/") {
+		return nil
+	}
+	token, _, err := p.forgeToken(ctx, a.Kind)
+	if err != nil {
+		return nil
+	}
+	basic := base64.StdEncoding.EncodeToString([]byte("oauth2:" + token))
+	if a.Kind == forge.GitHub {
+		basic = base64.StdEncoding.EncodeToString([]byte("x-access-token:" + token))
+	}
+	return []string{
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=http." + a.URL + "/.extraHeader",
+		"GIT_CONFIG_VALUE_0=Authorization: Basic " + basic,
+	}
+}
+
+// Syncer makes what keeps the queue and the forge in step. Outside of a run m is nil.
+func (p *Project) Syncer(ctx context.Context, db *store.DB, m *merging.Merger) (*forge.Syncer, error) {
+	a, err := p.forgeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	token, _, err := p.forgeToken(ctx, a.Kind)
+	if err != nil {
+		return nil, err
+	}
+	f, err := forge.New(a, token, db.Now)
+	if err != nil {
+		return nil, ralph.Usage(err)
+	}
+	mask := p.Mask()
+	s := &forge.Syncer{
+		Forge: f, Store: db, Label: p.Config.Forge.Label, People: p.Config.Forge.People, Auto: p.Config.Merge.Auto,
+		Rounds: p.Config.Limits.ReviewRounds, Log: p.Log, Now: db.Now, Stands: p.noteForge,
+		Mask: func(s string) string { return mask.Text(strings.ReplaceAll(s, token, "[forge token]")) },
+	}
+	if p.Config.Merge.Mode == modePull {
+		if m == nil {
+			tree, err := worktree.Open(ctx, p.Root, p.Own()...)
+			if err != nil {
+				return nil, err
+			}
+			if m, err = p.Merger(ctx, db, tree); err != nil {
+				return nil, err
+			}
+		}
+		s.Into, s.Git = m.Into, m
+	}
+	return s, nil
+}
+
+// forgeFile has how the forge stands: it belongs to this machine, and to no decision.
+const forgeFile = "forge.json"
+
+// noteForge keeps how the forge stands.
+func (p *Project) noteForge(st forge.Standing) {
+	if last, ok, err := p.Forge(); err == nil && ok && st.Looked.IsZero() {
+		st.Looked = last.Looked
+	}
+	b, err := json.Marshal(st)
+	if err == nil {
+		err = files.Write(filepath.Join(p.State, forgeFile), b, 0o600)
+	}
+	if err != nil {
+		p.Log.Warn("cannot note how the forge stands", "error", err)
+	}
+}
+
+// Forge returns how the forge stood at the last look; ok is false before the first one.
+func (p *Project) Forge() (st forge.Standing, ok bool, err error) {
+	b, err := os.ReadFile(filepath.Join(p.State, forgeFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return st, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &st)
+	}
+	return st, err == nil, err
+}
+
+// CheckForge asks the forge who the token's account is, and what it may do. ok is false if a permission is missing.
+func (p *Project) CheckForge(ctx context.Context) (said string, ok bool, err error) {
+	a, err := p.forgeAddress(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	token, from, err := p.forgeToken(ctx, a.Kind)
+	if err != nil {
+		return "", false, err
+	}
+	f, err := forge.New(a, token, time.Now)
+	if err != nil {
+		return "", false, err
+	}
+	self, err := f.Self(ctx)
+	if err != nil {
+		return "", false, fmt.Errorf("%s (token: %s): %w", a, from, err)
+	}
+	said = fmt.Sprintf("%s as %s (token: %s)", a, self.Login, from)
+	if !self.Write {
+		return said + ", which may not write there", false, nil
+	}
+	return said, true, nil
+}
