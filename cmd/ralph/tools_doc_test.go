@@ -144,7 +144,7 @@ func profileClient(t *testing.T, profile string) *mcp.ClientSession {
 		cmd.Dir = dir
 		return cmd
 	}
-	wantStatus(t, command("init", "--git"), 0)
+	wantStatus(t, command("init", "--git"), 1) // no agent is there
 	wantStatus(t, command("task", "add", "A task"), 0)
 	server := command("mcp", "--profile", profile)
 	if profile == "loop" {
