@@ -284,6 +284,7 @@ func TestTheJobsOfAMorning(t *testing.T) {
 	job("approve a held change after reading it", func(h *hand) {
 		h.click(`#waits-h ~ .rows li[id^="w-tests"] a.to`)
 		h.reads("#pane .file", "src/part50.js")
+		h.reads("#live", "live")
 		h.key("a")
 		h.reads("#corner", "TASK-50: Approve")
 		h.key("u")

@@ -455,45 +455,76 @@ func escaped(s string) string {
 	return b.String()
 }
 
+// short is the figures in a few words: "20 merged · 15 failed · 7 need you · $88.96".
+func (r Report) short() string {
+	f := r.Figures
+	parts := []string{fmt.Sprint(f.Merged, " merged")}
+	if f.Failed > 0 {
+		parts = append(parts, fmt.Sprint(f.Failed, " failed"))
+	}
+	if n := len(r.Waiting); n > 0 {
+		parts = append(parts, fmt.Sprint(n, " ", needs(n)))
+	}
+	return strings.Join(append(parts, text.Cost(r.CostUSD, r.CostKnown, r.tokens())), " · ")
+}
+
+// code is a command as Markdown.
+func code(s string) string {
+	if s = line(s); s == "" || strings.Contains(s, "`") {
+		return cell(s)
+	}
+	return "`" + s + "`"
+}
+
+// markdown begins with the figures and with what needs a person, and folds what was merged.
 func (r Report) markdown(w *bytes.Buffer) {
-	fmt.Fprint(w, "# ralph\n")
+	fmt.Fprintf(w, "## %s\n", cell(r.short()))
+	for i, p := range r.Waiting {
+		if i == 0 {
+			fmt.Fprint(w, "\n### Needs you\n\n")
+		}
+		fmt.Fprintf(w, "- %s: %s — %s\n", ralph.Named(p.Kind, p.TaskID), cells(p.Text), code(p.Command()))
+	}
+	var merged, others []Receipt
+	for _, t := range r.listed() {
+		if t.Status == ralph.Completed {
+			merged = append(merged, t)
+		} else {
+			others = append(others, t)
+		}
+	}
+	if len(others) > 0 {
+		fmt.Fprint(w, "\n### Not merged\n")
+		r.table(w, others)
+	}
+	if len(merged) > 0 {
+		fmt.Fprintf(w, "\n<details><summary>%d merged, +%d −%d</summary>\n", len(merged), r.Changed.Added, r.Changed.Removed)
+		r.table(w, merged)
+		fmt.Fprint(w, "\n</details>\n")
+	}
 	for _, l := range r.Morning() {
 		fmt.Fprintf(w, "\n%s\n", cell(l))
 	}
 	if r.Sandbox != "" {
 		fmt.Fprintf(w, "\nsandbox: %s\n", cell(r.Sandbox))
 	}
-	if len(r.listed()) > 0 {
-		fmt.Fprint(w, "\n| task | | status | why | took |\n|---|---|---|---|---|\n")
-	}
-	for _, t := range r.listed() {
-		took := t.took(r.parallel())
-		fmt.Fprintf(w, "| %d | %s | %s | %s | %s |\n",
-			t.TaskID, cell(t.Title), strings.ReplaceAll(t.State, "_", " "), cell(t.Reason), cell(took))
-	}
 	for i, l := range r.Merging {
 		if i == 0 {
-			fmt.Fprint(w, "\n## Merging\n\n")
+			fmt.Fprint(w, "\n### Merging\n\n")
 		}
 		fmt.Fprintf(w, "- %s\n", cell(l))
 	}
 	for i, f := range r.Flaky {
 		if i == 0 {
-			fmt.Fprint(w, "\n## Flaky tests\n\n")
+			fmt.Fprint(w, "\n### Flaky tests\n\n")
 		}
 		fmt.Fprintf(w, "- %s\n", cell(f.String()))
-	}
-	for i, p := range r.Waiting {
-		if i == 0 {
-			fmt.Fprint(w, "\n## Waiting for you\n\n")
-		}
-		fmt.Fprintf(w, "- %s: %s — %s\n", ralph.Named(p.Kind, p.TaskID), cells(p.Text), cell(p.Command()))
 	}
 	noted := false
 	for _, t := range r.Tasks {
 		for _, n := range t.Notes {
 			if !noted {
-				fmt.Fprint(w, "\n## To know\n\n")
+				fmt.Fprint(w, "\n### To know\n\n")
 				noted = true
 			}
 			fmt.Fprintf(w, "- TASK-%d: %s\n", t.TaskID, cell(n))
@@ -503,7 +534,7 @@ func (r Report) markdown(w *bytes.Buffer) {
 	for _, t := range r.Tasks {
 		for _, f := range t.Flags {
 			if !begun {
-				fmt.Fprint(w, "\n## Flagged\n\n")
+				fmt.Fprint(w, "\n### Flagged\n\n")
 				begun = true
 			}
 			fmt.Fprintf(w, "- TASK-%d: %s\n", t.TaskID, cells(f.String()))
@@ -514,9 +545,18 @@ func (r Report) markdown(w *bytes.Buffer) {
 			if c.Passed {
 				continue
 			}
-			fmt.Fprintf(w, "\n## Task %d: %s\n\nexit %d %s\n\n%s\n",
+			fmt.Fprintf(w, "\n### Task %d: %s\n\nexit %d %s\n\n%s\n",
 				t.TaskID, cell(c.Command), c.Exit, cell(c.Error), quote(c.Tail))
 		}
+	}
+}
+
+// table lists tasks.
+func (r Report) table(w *bytes.Buffer, tasks []Receipt) {
+	fmt.Fprint(w, "\n| task | | status | why | took |\n|---|---|---|---|---|\n")
+	for _, t := range tasks {
+		fmt.Fprintf(w, "| %d | %s | %s | %s | %s |\n", t.TaskID, cell(t.Title), strings.ReplaceAll(t.State, "_", " "),
+			cell(t.Reason), cell(t.took(r.parallel())))
 	}
 }
 

@@ -102,7 +102,7 @@ func TestWhatPeopleDecideOnIsWhole(t *testing.T) {
 			"flagged (blocking, bug): Which one?\n            " + long + "\n\n              2. neither → ralph resolve C8",
 		},
 		"md": {
-			"- question TASK-3: Which one?<br>" + long + "<br><br>  2. neither — ralph answer Q5 \"TEXT\"\n",
+			"- question TASK-3: Which one?<br>" + long + "<br><br>  2. neither — `ralph answer Q5 \"TEXT\"`\n",
 			"bug\\): Which one?<br>" + long + "<br><br>  2. neither → ralph resolve C8",
 		},
 	} {

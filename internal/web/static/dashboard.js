@@ -126,7 +126,7 @@
       if (sent.form.contains(document.activeElement)) document.activeElement.blur(); // it may go
     }
     decided = true;
-    refresh();
+    refresh(true);
   }
 
   // In the inbox a decision can be taken back for a while. It is sent when that is over, with the next one, and when the
@@ -324,7 +324,7 @@
 
   // refresh takes the page anew, at most once in a while, and never twice at once; now is for what a person waits for.
   let wanted = false, busy = false, wake = null;
-  const pause = 700;
+  const pause = 2000;
   async function refresh(now) {
     wanted = true;
     if (now && wake) wake();
