@@ -37,8 +37,8 @@ var forgeIssues = reads("forge_issues i", func(i *ForgeIssue) []field {
 	}
 })
 
-// ForgeSince returns the repository that is followed and the time up to which changes of its issues were read; "" before
-// the first look.
+// ForgeSince returns the repository that is followed and the time up to which changes of its issues were read. Both are
+// empty before the first look.
 func (tx *Tx) ForgeSince() (repository string, since ralph.Time, err error) {
 	_, err = found(tx.row(`SELECT repository, since FROM forge WHERE id = 1`).Scan(&repository, &since))
 	return repository, since, err

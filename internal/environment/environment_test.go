@@ -26,7 +26,7 @@ func TestOf(t *testing.T) {
 		want  string
 	}{
 		{"a check has what is on the list", nil, nil, "GOFLAGS=-v HOME=/h PATH=/bin"},
-		{"never the database's URL", map[string]string{"RALPH_DATABASE": "postgres://e"}, &environment.Own{Account: []string{"RALPH_*"}}, "GOFLAGS=-v HOME=/h PATH=/bin"},
+		{"never the database's URL and the forge's token", map[string]string{"RALPH_DATABASE": "postgres://e", "RALPH_FORGE_TOKEN": "t"}, &environment.Own{Account: []string{"RALPH_*"}}, "GOFLAGS=-v HOME=/h PATH=/bin"},
 		{"and what is added", map[string]string{"DATABASE_URL": "b", "PATH": "/mine", "RALPH_X": "1", "RALPH_TASK_ID": "2"}, nil, "DATABASE_URL=b GOFLAGS=-v HOME=/h PATH=/mine RALPH_X=1"},
 		{"an agent has its account's too", nil, acme, "ACME_KEY=f GOFLAGS=-v HOME=/h PATH=/bin"},
 		{"and its cloud's", map[string]string{"ACME_CLOUD": "1"}, acme, "ACME_CLOUD=1 ACME_KEY=f CLOUD_KEY=h GOFLAGS=-v HOME=/h PATH=/bin"},

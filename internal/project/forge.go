@@ -89,7 +89,8 @@ func (p *Project) forgeToken(ctx context.Context, kind string) (token, from stri
 		limited, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		r, err := proc.Run(limited, proc.Spec{Args: ask, Dir: p.Root, Env: p.Environ}, maxToken, nil)
-		if token := strings.TrimSpace(string(r.Output)); err == nil && r.Exit.Code == 0 && r.Exit.Signal == "" && token != "" {
+		token := strings.TrimSpace(string(r.Output))
+		if err == nil && r.Exit.Code == 0 && r.Exit.Signal == "" && token != "" {
 			return token, strings.Join(ask, " "), nil
 		}
 	}
