@@ -215,7 +215,8 @@ func ParseTaskID(s string) (int64, error) {
 	}
 	id, err := strconv.ParseInt(t, 10, 64)
 	if err != nil || id <= 0 {
-		return 0, &FieldError{Field: strconv.Quote(s), Problem: "is not a task id", Accepted: []string{"12", "#12", "TASK-12"}}
+		accepted := []string{"12", "#12", "TASK-12"}
+		return 0, &FieldError{Field: strconv.Quote(s), Problem: "is not a task id", Accepted: accepted}
 	}
 	return id, nil
 }

@@ -65,8 +65,10 @@ func golden(t *testing.T, path string, got []byte) {
 
 func TestEveryKeyIsDocumented(t *testing.T) {
 	seen := map[string]string{}
-	empty := []string{"agent.model", "merge.into", "merge.message", "merge.push", "verify.hidden_files", "database", "dashboard.url", "forge.url", "forge.label",
-		"forge.token_file"}
+	empty := []string{
+		"agent.model", "merge.into", "merge.message", "merge.push", "verify.hidden_files", "database", "dashboard.url", "forge.url", "forge.label",
+		"forge.token_file",
+	}
 	for _, k := range config.Keys() {
 		if !regexp.MustCompile(`^[a-z_]+(\.[a-z_]+){0,2}$`).MatchString(k.Name) {
 			t.Errorf("key %q is not in lower case with underscores", k.Name)
