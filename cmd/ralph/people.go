@@ -50,7 +50,7 @@ var powers = map[string]string{
 	"serve":   "read with `ralph status`, `ralph inbox` and `ralph report`",
 	"service": useNothing,
 
-	"undo": useNothing,
+	"undo": useNothing, "forge": reads, "forge sync": useNothing,
 	"diff": reads, "inbox": reads, "answer": useAsk, "comment": useComment, "resolve": useAsk,
 	"approve": useNothing, "reject": useNothing,
 	"amendment list": reads, "amendment propose": useAmend,

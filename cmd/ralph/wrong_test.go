@@ -17,7 +17,7 @@ import (
 var goWords = regexp.MustCompile(`strconv|parsing|parse |unmarshal|nil pointer|panic|goroutine|invalid syntax|invalid character|` +
 	`\bEOF\b|json:|yaml:|sql:|lookup |dial |listen tcp|unknown shorthand|arg\(s\)|\.ralph-part|%!`)
 
-// TestWrongInputs: each wrong input of testdata/wrong_inputs.txt is answered in one line, with a status that is not 0
+// TestWrongInputs: each wrong input of testdata/wrong_inputs.list is answered in one line, with a status that is not 0
 // and in words for people, and changes nothing.
 func TestWrongInputs(t *testing.T) {
 	long(t)
@@ -34,7 +34,7 @@ func TestWrongInputs(t *testing.T) {
 	s.git("add", "-A")
 	s.git("commit", "-qm", "base")
 	s.ralph(0, "task", "add", "First")
-	const file = "testdata/wrong_inputs.txt"
+	const file = "testdata/wrong_inputs.list"
 	table, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

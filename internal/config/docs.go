@@ -154,9 +154,8 @@ var docs = map[string]string{
 	"forge.kind":  "The forge: github, gitlab, gitea (also Forgejo), or as the remote's address says (auto).",
 	"forge.url":   "The address of a forge of one's own, such as https://git.example.org; empty is that of the remote.",
 	"forge.label": "Issues that a person gives this label become tasks; empty is none.",
-	"forge.people": "The accounts that may decide: whose labels, comments and reviews count. Empty is everyone with " +
-		"write " +
-		"access.",
+	"forge.people": "The accounts that may decide: whose labels, comments and reviews count. " +
+		"Empty is everyone with write access.",
 	"forge.token_file": "A file outside of the project with the token. Else RALPH_FORGE_TOKEN or the forge's usual " +
 		"variable has it, or gh or glab.",
 
