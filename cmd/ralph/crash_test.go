@@ -329,7 +329,7 @@ func (s *scriptedProject) wantTidy(refs string) {
 	}
 	for pattern, may := range map[string]*regexp.Regexp{
 		"*": regexp.MustCompile(`^(ralph\.db.*|.+\.lock|sessions|workspaces|backups|baseline|project|kept|trial.key)$`), "workspaces/*": regexp.MustCompile(`^(1(\.lock)?|check-1(\.lock)?|seen)$`),
-		"workspaces/*/*": regexp.MustCompile(`^(tree|git|tmp|left|setup|caches?|empty|home)$`),
+		"workspaces/*/*": regexp.MustCompile(`^(tree|git|tmp|left|setup|caches?|empty|home|ignored|linked)$`),
 	} {
 		found, err := filepath.Glob(filepath.Join(s.state(), pattern))
 		if err != nil {

@@ -203,7 +203,7 @@ func (d *damagedProject) listed() (n int, out string) {
 var (
 	remedyRestore = regexp.MustCompile("`ralph db restore ([^`]*/backups/[^`]*)`")
 	remedyRemove  = regexp.MustCompile(`(\S+) is not as ralph wrote it: remove it`)
-	remedyNote    = regexp.MustCompile(`restore|remove|\.mark|init`)
+	remedyNote    = regexp.MustCompile(`restore|remove|\.mark|init|RALPH_STATE_DIR`)
 )
 
 func (d *damagedProject) once(name string, live bool) {

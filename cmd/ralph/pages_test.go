@@ -193,6 +193,10 @@ func newReader(t *testing.T, path string) *reader {
 	if err := errors.Join(os.MkdirAll(project, 0o700), os.MkdirAll(base+"/bin", 0o700)); err != nil {
 		t.Fatal(err)
 	}
+	const who = "[user]\n\tname = You\n\temail = you@example.com\n"
+	if err := os.WriteFile(filepath.Join(r.home, ".gitconfig"), []byte(who), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	archive, err := txtar.ParseFile(filepath.Join("testdata", "pages", pageName(path)+".txtar"))
 	if err != nil {
 		t.Fatal(err)

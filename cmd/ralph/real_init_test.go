@@ -46,6 +46,8 @@ func TestRealFirstTask(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.write(map[string]string{"Makefile": "test:\n\ttrue\n"})
+			s.git("config", "user.name", "You")
+			s.git("config", "user.email", "you@example.com")
 			s.git("add", "-A")
 			s.git("commit", "-qm", "first")
 			s.has(s.run(0, "init"), "agent       "+name+" works, the only one in PATH")
