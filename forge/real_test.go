@@ -24,7 +24,7 @@ import (
 )
 
 // giteaVersion is that of the Gitea in the cache of programs for tests: its binary, and its folders options, templates
-// and public. CONTRIBUTING.md says how it gets there.
+// and public. `make nightly` puts it there (.ci/gitea).
 const giteaVersion = "gitea-1.26.0"
 
 // A realGitea is a Gitea that listens on the loopback interface.
