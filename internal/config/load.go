@@ -34,9 +34,9 @@ var secretKeys = []string{"agent.env", "agents", "notify.receivers", hiddenKey, 
 // protocol are the variables of ralph's own processes and tests, which are not settings; a name
 // that ends in "*" stands for all that begin so.
 var protocol = []string{
-	"RALPH_FORGE_TOKEN", "RALPH_TASK_ID", "RALPH_SESSION_ID", "RALPH_CHANNEL", "RALPH_TICKET", "RALPH_SUPERVISOR", "RALPH_STATE_DIR",
+	"RALPH_TASK_ID", "RALPH_SESSION_ID", "RALPH_CHANNEL", "RALPH_TICKET", "RALPH_SUPERVISOR", "RALPH_STATE_DIR",
 	"RALPH_WORKSPACE", "RALPH_PORT", "RALPH_PORTS", "RALPH_ROOT", "RALPH_REQUIRE_CLAUDE",
-	"RALPH_REQUIRE_POSTGRES", "RALPH_MACHINE", "RALPH_TEST_*",
+	"RALPH_REQUIRE_POSTGRES", "RALPH_MACHINE", "RALPH_FORGE_TOKEN", "RALPH_TEST_*",
 }
 
 // Sources say where a configuration is read from.
