@@ -352,7 +352,7 @@ func (s *scriptedProject) retryLost() {
 		s.t.Fatal(err)
 	}
 	for _, task := range tasks {
-		if task.State == "needs_you" {
+		if task.State == "needs_you" && task.Origin == ralph.ByHuman { // a suggestion waits for something else
 			s.ralph(0, "task", "retry", strconv.FormatInt(task.ID, 10))
 		}
 	}
