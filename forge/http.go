@@ -2,11 +2,15 @@ package forge
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -73,6 +77,41 @@ const (
 	limitWait = time.Minute
 	limitMost = time.Hour
 )
+
+// away returns the failure of a request without a response, with the cause alone: the network's layers say nothing to
+// a person.
+func away(err error) *Error {
+	var dns *net.DNSError
+	var call *os.SyscallError
+	switch {
+	case errors.As(err, &dns):
+		return &Error{Kind: Away, Said: "there is no host " + dns.Name}
+	case errors.As(err, &call):
+		err = call.Err
+	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
+		return &Error{Kind: Away, Said: "it does not answer in time"}
+	}
+	return &Error{Kind: Away, Said: text.Line(err.Error(), 300)}
+}
+
+// Unaddressed returns an error without the request's method and address, which [http.Client] puts before it.
+func Unaddressed(err error) error {
+	var of *url.Error
+	if !errors.As(err, &of) {
+		return err
+	}
+	return plainError{err, strings.Replace(err.Error(), of.Error(), of.Err.Error(), 1)}
+}
+
+// A plainError is an error in other words.
+type plainError struct {
+	error
+	said string
+}
+
+func (e plainError) Error() string { return e.said }
+
+func (e plainError) Unwrap() error { return e.error }
 
 // Classify says what a response with an error means.
 func Classify(status int, h http.Header, body string, now time.Time) *Error {
@@ -183,11 +222,11 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	res, err := t.Base.RoundTrip(r)
 	if err != nil {
-		return nil, &Error{Kind: Away, Said: text.Line(err.Error(), 300)}
+		return nil, away(err)
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
 	if err = errors.Join(err, res.Body.Close()); err != nil {
-		return nil, &Error{Kind: Away, Said: text.Line(err.Error(), 300)}
+		return nil, away(err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -95,7 +95,7 @@ func (s *Syncer) Run(ctx context.Context, over <-chan struct{}, drain time.Durat
 			limited, cancel = context.WithTimeout(ctx, drain)
 		}
 		if err := s.look(limited); err != nil && ctx.Err() == nil {
-			s.Log.Warn("the forge is not up to date; trying again", "error", err)
+			s.Log.Debug("the forge is not up to date; trying again", "error", err) // `ralph status` shows it
 		}
 		cancel()
 		if last || ctx.Err() != nil {
@@ -212,6 +212,7 @@ func (s *Syncer) trouble(ctx context.Context, st Standing) error {
 // step is a look. The forge's clients panic at some answers of a shape that they do not expect.
 func (s *Syncer) step(ctx context.Context) (err error) {
 	defer func() {
+		err = Unaddressed(err)
 		if p := recover(); p != nil {
 			err = &Error{Kind: Away, Said: text.Line(fmt.Sprint("an answer that cannot be read: ", p), 300)}
 		}

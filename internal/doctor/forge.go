@@ -6,13 +6,15 @@ import (
 	"ralph/internal/project"
 )
 
-// forge tries the token of the forge.
+// forge tries the token of the forge. A forge that is away stops no run.
 func forge(ctx context.Context, p *project.Project) []Finding {
 	if !p.Forges() {
 		return nil
 	}
 	said, ok, err := p.CheckForge(ctx)
 	switch {
+	case project.ForgeAway(err):
+		return []Finding{{"forge", true, err.Error(), "a run works without it and posts later; `ralph forge` shows what waits"}}
 	case err != nil:
 		return []Finding{{"forge", false, err.Error(), "set the token, or leave forge.label and merge.mode: pr out"}}
 	case !ok:

@@ -41,7 +41,7 @@ func (p *Project) forgeAddress(ctx context.Context) (forge.Address, error) {
 	remote := p.forgeRemote()
 	address, err := worktree.RemoteAddress(ctx, p.Root, remote)
 	if err != nil {
-		return forge.Address{}, err
+		return forge.Address{}, ralph.Usage(err)
 	}
 	c := p.Config.Forge
 	if c.Kind == "auto" {
@@ -209,6 +209,12 @@ func (p *Project) Forge() (st forge.Standing, ok bool, err error) {
 	return st, err == nil, err
 }
 
+// ForgeAway reports whether an error of [Project.CheckForge] is one of the forge that passes by itself.
+func ForgeAway(err error) bool {
+	e, ok := errors.AsType[*forge.Error](err)
+	return ok && e.Kind.Passes() && e.Kind != forge.Token
+}
+
 // CheckForge asks the forge who the token's account is, and what it may do. ok is false if a permission is missing.
 func (p *Project) CheckForge(ctx context.Context) (said string, ok bool, err error) {
 	a, err := p.forgeAddress(ctx)
@@ -225,7 +231,7 @@ func (p *Project) CheckForge(ctx context.Context) (said string, ok bool, err err
 	}
 	self, err := f.Self(ctx)
 	if err != nil {
-		return "", false, fmt.Errorf("%s (token: %s): %w", a, from, err)
+		return "", false, fmt.Errorf("%s (token: %s): %w", a, from, forge.Unaddressed(err))
 	}
 	said = fmt.Sprintf("%s as %s (token: %s)", a, self.Login, from)
 	if !self.Write {
