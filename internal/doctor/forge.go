@@ -14,7 +14,7 @@ func forge(ctx context.Context, p *project.Project) []Finding {
 	said, ok, err := p.CheckForge(ctx)
 	switch {
 	case project.ForgeAway(err):
-		return []Finding{{"forge", true, err.Error(), "a run works without it and posts later; `ralph forge` shows what waits"}}
+		return []Finding{{"forge", true, err.Error(), "a run works without it and posts later; see `ralph forge`"}}
 	case err != nil:
 		return []Finding{{"forge", false, err.Error(), "set the token, or leave forge.label and merge.mode: pr out"}}
 	case !ok:
