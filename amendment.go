@@ -14,7 +14,7 @@ var ErrInvariant = errors.New("task.invariant_violated")
 // MaxOpenBlockers is the number of open blockers an author may have on one task.
 const MaxOpenBlockers = 3
 
-// A Contract is what a task's done is measured by. In a patch, a nil part stays as it is.
+// A Contract holds the terms by which a task's done is measured. In a patch, a nil part stays unchanged.
 type Contract struct {
 	Acceptance *[]string `json:"acceptance,omitempty"` // criteria in words
 	Verify     *[]string `json:"verify,omitempty"`     // commands that must exit 0
@@ -43,7 +43,7 @@ func ParsePatch(raw []byte) (Patch, error) {
 	return p, p.Check()
 }
 
-// Check returns an error that says what is wrong with the patch, or nil.
+// Check returns nil, or an error that names the wrong part of the patch.
 func (p Patch) Check() error {
 	if len(p.Keys()) == 0 {
 		return &FieldError{Field: "patch", Problem: "changes nothing; it needs one or more of", Accepted: patchFields}
@@ -161,7 +161,7 @@ const (
 	AmendmentSuperseded AmendmentStatus = "superseded"
 )
 
-// An Amendment is a proposed change to what a task asks for (discussion, "Amendments").
+// An Amendment is a proposed change to a task's terms (discussion, "Amendments").
 type Amendment struct {
 	ID         int64           `json:"id"`
 	TaskID     int64           `json:"task_id"`

@@ -56,7 +56,7 @@ type Change struct {
 	Conflicts []string     `json:"conflicts"` // files
 	// of an undo, its task's status once it is merged: cancelled (it takes work back) or completed (it brings work back)
 	Undo    Status `json:"undo"`
-	Proof   *Proof `json:"proof"` // what its tests prove; null as long as nobody has looked
+	Proof   *Proof `json:"proof"` // proof by its tests; null before they were run
 	Created Time   `json:"created"`
 	Updated Time   `json:"updated"`
 }
@@ -67,8 +67,8 @@ const ChangeRefs = "refs/ralph/changes/"
 // Ref returns the ref that keeps this change.
 func (c Change) Ref() string { return ChangeRefs + c.SessionID }
 
-// Compared returns the commits whose difference is what the change does: all that its task has changed if it was
-// merged, whatever its sessions did on the way, else what its session made. From may be written as ID^1.
+// Compared returns the commits whose difference is the change: the whole change of the task if it was merged, else the
+// change of its session. From may be written as ID^1.
 func (c Change) Compared() (from, to string) {
 	if c.State == Merged && c.Commit != "" {
 		return c.Commit + "^1", c.Commit
@@ -89,7 +89,7 @@ type Reverted struct {
 	Branch string `json:"branch"`
 }
 
-// String says so in a sentence, and what can be done.
+// String describes the revert in a sentence, with the next step.
 func (r Reverted) String() string {
 	return fmt.Sprintf("TASK-%[1]d is completed, and %[2]s took it back on %[3]s (%[4]s: %[5]s): `ralph undo %[1]d` "+
 		"calls the task off, `ralph task retry %[1]d --again` has it done once more", r.TaskID, ShortID(r.By.ID), r.Branch,

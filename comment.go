@@ -42,7 +42,7 @@ func (v Verb) Look() Look { return verbLooks[v] }
 // Closes reports whether the verb ends a session.
 func (v Verb) Closes() bool { return v == VerbDone || v == VerbPartial || v == VerbStuck }
 
-// A CommentKind says what a comment other than a signal is for (discussion, "typed comments").
+// A CommentKind is the purpose of a comment that is not a signal (discussion, "typed comments").
 type CommentKind string
 
 // The kinds of comments.

@@ -195,7 +195,7 @@ type ProvesNothing struct {
 	Commands []string `json:"commands"`
 }
 
-// ChangeProved reports what the tests of a merged change prove, which were run on the code as it was before, too.
+// ChangeProved reports the result of running a merged change's tests on the code before it, too.
 type ChangeProved struct {
 	ChangeID int64    `json:"change_id"`
 	Proved   []string `json:"proved"` // tests and commands, red before and green now
@@ -238,18 +238,18 @@ type DoneRefused struct {
 	Reason string `json:"reason"`
 }
 
-// ReviewStarted reports that an agent looks at what a session has made (docs/review.md). The event's session is the
+// ReviewStarted reports that an agent reviews a session's change (docs/review.md). The event's session is the
 // reviewer's.
 type ReviewStarted struct {
 	Agent string `json:"agent"`
 	Model string `json:"model"`
 }
 
-// ReviewEnded reports what came of that.
+// ReviewEnded reports the result of a review.
 type ReviewEnded struct {
 	Agent    string  `json:"agent"`
 	Approved bool    `json:"approved"`
-	Said     string  `json:"said"` // in a sentence: what was checked, or what it objects to
+	Said     string  `json:"said"` // a sentence: the reviewer's checks or objections
 	CostUSD  float64 `json:"cost_usd"`
 }
 
@@ -286,7 +286,7 @@ type SessionEnded struct {
 	Status       Status   `json:"status"` // of the task
 	StatusReason string   `json:"status_reason"`
 	Turns        int      `json:"turns"`
-	Waits        Waits    `json:"waits"` // what holds the task back
+	Waits        Waits    `json:"waits"` // reasons why the task waits
 }
 
 // ChangeQueued reports that a change was put into the merge queue.

@@ -2,7 +2,7 @@ package ralph
 
 import "fmt"
 
-// Evidence is what ralph saw of a session's work beside the results of the commands.
+// Evidence holds ralph's observations of a session's work, beside the results of the commands.
 type Evidence struct {
 	Aside   []Aside  `json:"aside,omitempty"`   // the session's commits that are not in its candidate
 	Stashes []string `json:"stashes,omitempty"` // messages of the stashes that the session made
@@ -14,16 +14,16 @@ type Evidence struct {
 	Killed []string `json:"killed,omitempty"` // the commands of processes that the session had left running
 	// nested repositories, such as submodules, at commits that their remotes lack, and why
 	Within []string `json:"within,omitempty"`
-	// what is in no candidate, as git does not take it or ralph does not let it
+	// paths left out of the candidate because git does not take them or ralph does not allow them
 	Untaken []Untaken `json:"untaken,omitempty"`
-	// what tools left behind and the candidate leaves out: files, and folders with a slash at the end
+	// files that tools left behind, not part of the candidate; folders end with a slash
 	Debris      []string `json:"debris,omitempty"`
 	Uncontained bool     `json:"uncontained,omitempty"` // the agent was started by somebody else, outside of any sandbox
 
 	Hidden []string `json:"hidden,omitempty"` // titles of the checks that it did not see and that failed
 	Blind  []string `json:"blind,omitempty"`  // titles of checks that pass with any expectation
 
-	Gate Gate `json:"gate,omitzero"` // what the change does to the tests and other files that decide on it
+	Gate Gate `json:"gate,omitzero"` // the change's effect on tests and other files that decide on it
 
 	// attempts of other programs than the agent to use ralph's tools in the session, refused
 	Strangers int `json:"strangers,omitempty"`

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// A WeakeningKind says what became of a test that passed on the target (docs/gate.md).
+// A WeakeningKind says how a change weakened a test that passed on the target (docs/gate.md).
 type WeakeningKind string
 
 // The kinds of weakenings.
 const (
-	TestLost     WeakeningKind = "lost"     // it does not run any more, or not by what ran it
+	TestLost     WeakeningKind = "lost"     // it does not run any more, or another runner runs it
 	TestLoosened WeakeningKind = "loosened" // it no longer tells old code from new
 	TestChanged  WeakeningKind = "changed"  // it asks for another behaviour than before
 )
@@ -42,11 +42,11 @@ type Blob struct {
 
 // A Hidden is a check of a done that no session sees (docs/gate.md).
 type Hidden struct {
-	Title   string `json:"title"`   // what it checks, in words that an agent may read
+	Title   string `json:"title"`   // its subject, in words that an agent may read
 	Command string `json:"command"` // a shell command that must exit 0
 }
 
-// A Gate is what a change does to what decides on it (docs/gate.md).
+// A Gate describes a change's effect on the tests and files that decide on it (docs/gate.md).
 type Gate struct {
 	Weakened []Weakening  `json:"weakened,omitempty"`
 	Files    []Blob       `json:"files,omitempty"`    // gate files of the target that it changes, moves or removes
@@ -62,7 +62,7 @@ type Gate struct {
 	Idle     []string     `json:"idle,omitempty"`     // commands of the task alone that passed before any work
 	Unproved bool         `json:"unproved,omitempty"` // a proof is required; no test of the change fails on the old code
 
-	Says      string      `json:"says,omitempty"`      // what a reviewer says of the changed tests
+	Says      string      `json:"says,omitempty"`      // a reviewer's words on the changed tests
 	Asks      string      `json:"asks,omitempty"`      // whether the task asks for the changed tests, as a reviewer says
 	Allowed   []Weakening `json:"allowed,omitempty"`   // weakenings that the task allows
 	Unchanged bool        `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
@@ -72,18 +72,18 @@ type Gate struct {
 
 // A Trial is the result of the target's tests with changed expectations (docs/gate.md). The zero value is no trial.
 type Trial struct {
-	Neutralised []string `json:"neutralised,omitempty"` // tests and commands in backquotes that pass whatever they expect
+	Neutralised []string `json:"neutralised,omitempty"` // tests and `commands` that pass with any expectation
 	Tests       int      `json:"tests,omitempty"`       // tests that were tried
 	Silent      int      `json:"silent,omitempty"`      // tests of these that state no literal expectation
 	Fewer       []string `json:"fewer,omitempty"`       // changed test files with fewer expectations than on the target
 	Unknown     string   `json:"unknown,omitempty"`     // tests that could not be tried, and why; "" for none
 }
 
-// A Proof is what the tests of a merged change prove: they were run on the code as it was before, too.
+// A Proof counts the tests of a merged change by their results on the code before it.
 type Proof struct {
 	Proved    []string `json:"proved,omitempty"`    // tests and commands, red before and green now
 	Idle      int      `json:"idle,omitempty"`      // new tests that pass on the old code too: they prove nothing
-	Numb      int      `json:"numb,omitempty"`      // tests of the change that pass whatever they expect
+	Numb      int      `json:"numb,omitempty"`      // tests of the change that pass with any expectation
 	Tests     bool     `json:"tests,omitempty"`     // the change has tests of its own
 	Unchecked bool     `json:"unchecked,omitempty"` // no command checked it
 	Unknown   string   `json:"unknown,omitempty"`   // why that is not known; "" if it is
@@ -92,7 +92,7 @@ type Proof struct {
 // provedNamed is the most tests that a proof names.
 const provedNamed = 5
 
-// String says what the tests of a change prove.
+// String describes the proof in a sentence.
 func (p Proof) String() string {
 	said := "unproved"
 	if n := len(p.Proved); n > 0 {
@@ -111,12 +111,12 @@ func (p Proof) String() string {
 	return said
 }
 
-// An Approval is what a person has to approve before a change is merged (docs/gate.md).
+// An Approval lists the parts of a change that a person has to approve before it is merged (docs/gate.md).
 type Approval struct {
 	Change    string       `json:"change,omitempty"`    // the commit that is to be merged; "" if nothing was changed
 	Reason    string       `json:"reason,omitempty"`    // why the agent says that the task asks for it
 	Weakened  []Weakening  `json:"weakened,omitempty"`  // tests that refuse the change as they were
-	Says      string       `json:"says,omitempty"`      // what a reviewer says of them
+	Says      string       `json:"says,omitempty"`      // a reviewer's words on them
 	Guarded   []Blob       `json:"guarded,omitempty"`   // files that run for people, or that steer agents or runs
 	Depends   []Dependency `json:"depends,omitempty"`   // dependencies that it adds, removes or changes
 	Scope     []string     `json:"scope,omitempty"`     // globs of the task's files, if Outside has any
@@ -127,7 +127,7 @@ type Approval struct {
 
 	Objected   []Review `json:"objected,omitempty"`   // by which reviewers object to it still, after all rounds
 	Unreviewed []Review `json:"unreviewed,omitempty"` // that were to look at it, and did not
-	Summary    string   `json:"summary,omitempty"`    // what the author says that it did, where reviewers object
+	Summary    string   `json:"summary,omitempty"`    // the author's summary, if reviewers object
 }
 
 // The kinds of approvals, as the inbox names them.
@@ -220,8 +220,8 @@ func (a Approval) Paths() (paths []string) {
 	return slices.Compact(paths)
 }
 
-// Without returns what is left to approve where a person has approved others of the same task. What was approved are
-// the contents that were shown: a file with other contents has to be approved again.
+// Without returns the rest of the approval after a person has approved others of the same task. An approval covers the
+// contents that were shown: a file with other contents has to be approved again.
 func (a Approval) Without(approved []Approval) Approval {
 	seen := map[Blob]bool{}
 	unchanged := false

@@ -9,7 +9,7 @@ type Import struct {
 	Disciplines []ImportedDiscipline
 	Tasks       []ImportedTask // in the order of work
 	Learnings   []ImportedLearning
-	Notes       []string // what was left out or changed, one sentence each
+	Notes       []string // parts left out or changed, one sentence each
 
 	// Live takes over changes of tasks that sessions work on as well, as an edit by a person does.
 	Live bool
@@ -84,7 +84,7 @@ type ImportedTask struct {
 	Line  int    // its line in the file, from 1
 	Key   string // see [ExternalKey]
 	Needs []Need
-	// Parent is the key of the task of which this one is a part, and which may be in another file; "" for none.
+	// Parent is the key of the parent task, which may be in another file; "" for none.
 	Parent string
 }
 

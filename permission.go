@@ -11,7 +11,7 @@ type Permission struct {
 	Input     string `json:"input"`
 	Decision  string `json:"decision"`   // "allow", "deny", or "ask" while it waits for a person
 	Rule      string `json:"rule"`       // the rule that decided; "" for the default or a person
-	Reason    string `json:"reason"`     // what the agent was told
+	Reason    string `json:"reason"`     // the reason given to the agent
 	DecidedBy string `json:"decided_by"` // a person's name; "" for the rules
 	Created   Time   `json:"created"`
 	DecidedAt Time   `json:"decided_at"` // null while it waits for a person

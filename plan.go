@@ -19,8 +19,8 @@ const (
 // its name in the plan.
 const PlanSource = "plan/"
 
-// A PlannedTask is a task as a session that plans proposes it. The name of a task that exists, or TASK-3, changes that
-// one: what is left out stays as it is.
+// A PlannedTask is a task as a planning session proposes it. Named after an existing task, or TASK-3, it changes that
+// task: fields left out stay as they are.
 type PlannedTask struct {
 	Name        string   `json:"name"` // a word, by which others wait for it
 	Title       string   `json:"title,omitempty"`
@@ -35,10 +35,10 @@ type PlannedTask struct {
 	Drop        string   `json:"drop,omitempty"`     // why the task of that name is not wanted any more
 }
 
-// A Plan is what a session that plans has said so far.
+// A Plan is the proposal of a planning session so far.
 type Plan struct {
 	Tasks  []PlannedTask       `json:"tasks,omitempty"`
-	Marks  map[string][]string `json:"marks,omitempty"`  // what people are told of a task, by its name
+	Marks  map[string][]string `json:"marks,omitempty"`  // notes on a task for people, by its name
 	Mended int                 `json:"mended,omitempty"` // how often commands were given back to the planner
 
 	// Told is the state, as a digest, of each task of the feature when the planner was last told of it, by id.
@@ -50,7 +50,7 @@ const maxPlanned = 50
 
 var planName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Check returns what is wrong with a planned task by itself, or nil.
+// Check returns nil, or an error that names the wrong field of the planned task.
 func (t PlannedTask) Check() error {
 	if !planName.MatchString(t.Name) {
 		return &FieldError{Field: "name", Problem: "must be a word of letters, digits, dots and dashes, at most 64 of them"}
@@ -94,8 +94,7 @@ func (t PlannedTask) Check() error {
 	return CheckText("description", t.Task("").Description, false) // with the estimate
 }
 
-// checkPlain is [CheckText] for what people read before anything else does: no control characters but line ends and
-// tabs.
+// checkPlain is [CheckText] for the text that people read first: no control characters but line ends and tabs.
 func checkPlain(field, s string, required bool) error {
 	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
 		return &FieldError{Field: field, Problem: "must not contain control characters, such as terminal escapes"}
@@ -103,7 +102,7 @@ func checkPlain(field, s string, required bool) error {
 	return CheckText(field, s, required)
 }
 
-// Task returns the planned task with what it says beside its fields in its description.
+// Task returns the planned task, with its extra fields added to its description.
 func (t PlannedTask) Task(feature string) Task {
 	n := Task{
 		Title: t.Title, Description: strings.TrimSpace(t.Description), Acceptance: t.Acceptance, Verify: t.Verify,

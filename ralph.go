@@ -40,8 +40,7 @@ type notFound string
 func (n notFound) Error() string { return string(n) }
 func (notFound) Unwrap() error   { return ErrNotFound }
 
-// A FieldError says which input is wrong, why, and what would be accepted.
-// Both people and models read it.
+// A FieldError names a wrong input, the reason, and the accepted values. Both people and models read it.
 type FieldError struct {
 	Field    string   // the name as the caller knows it: "severity", "--priority"
 	Problem  string   // "is required", "is not one of the accepted values"

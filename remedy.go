@@ -1,10 +1,10 @@
 package ralph
 
-// A Remedy is something that a person can do about an error. Whoever shows the error says how, in the
-// words of its surface: package internal/advice has the commands.
+// A Remedy is a step that a person can take about an error. Each surface words it for itself: package internal/advice
+// has the commands.
 type Remedy string
 
-// The remedies. The comment says what the id of a [RemedyError] is of.
+// The remedies. The comment names the thing that the id of a [RemedyError] identifies.
 const (
 	ListTasks       Remedy = "list tasks"
 	ListSessions    Remedy = "list sessions"
@@ -33,15 +33,15 @@ const (
 	RecallLearning  Remedy = "recall a learning" // the learning
 )
 
-// A RemedyError is an error that a person can do something about. Its text says only what happened.
+// A RemedyError is an error with a remedy. Its text describes only the failure.
 type RemedyError struct {
 	Err error
 	Do  Remedy
-	ID  int64 // of what is to be dealt with; 0 for none
+	ID  int64 // of the thing to deal with; 0 for none
 }
 
-// Error returns what happened.
+// Error describes the failure.
 func (e *RemedyError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what happened.
+// Unwrap returns the failure.
 func (e *RemedyError) Unwrap() error { return e.Err }

@@ -7,13 +7,13 @@ import (
 	"ralph/internal/text"
 )
 
-// A Role says what a session is for.
+// A Role is the purpose of a session.
 type Role string
 
 // The roles of sessions.
 const (
 	RoleWork   Role = "work"   // on a task
-	RoleReview Role = "review" // it looks at what another session made (docs/review.md)
+	RoleReview Role = "review" // it reviews another session's change (docs/review.md)
 	RolePlan   Role = "plan"   // it makes tasks of an idea (docs/howto/plan.md)
 	RoleUndo   Role = "undo"   // a person's undo, which is merged as a session's change is
 )
@@ -37,7 +37,7 @@ const (
 	ObjectionRemark   = "remark"   // people may want to know it
 )
 
-// An Objection is what a reviewer says against a line of a change.
+// An Objection is a reviewer's complaint about a line of a change.
 type Objection struct {
 	File     string `json:"file"`           // relative to the project
 	Line     int    `json:"line,omitempty"` // as the change leaves the file, from 1; 0 is the file as a whole
@@ -61,17 +61,17 @@ const (
 	AsksUnsure = "unsure"
 )
 
-// A Review is what came of an agent's look at a change, in a conversation of its own.
+// A Review is the result of an agent's review of a change, in a conversation of its own.
 type Review struct {
 	Session string `json:"session"`
 	Agent   string `json:"agent"`
 	Model   string `json:"model,omitempty"`
-	For     string `json:"for"`               // who is configured to review: an agent, with its model behind a slash
+	For     string `json:"for"`               // the configured reviewer: an agent, with its model behind a slash
 	Same    bool   `json:"same,omitempty"`    // its model is the author's
 	Tree    string `json:"tree"`              // of the candidate
 	None    string `json:"none,omitempty"`    // why it is no review; "" if it is one
 	Before  string `json:"before,omitempty"`  // why an earlier conversation of the same reviewer was none
-	Checked string `json:"checked,omitempty"` // what an approving reviewer says that it checked
+	Checked string `json:"checked,omitempty"` // the checks that an approving reviewer reports
 
 	Objections []Objection `json:"objections,omitempty"`
 	Asks       string      `json:"asks,omitempty"` // whether the task asks for the changed tests; "" if that was not asked
@@ -129,7 +129,7 @@ func (r Review) Answer() string {
 	return ""
 }
 
-// String says in a sentence what came of it, on one line: no reviewer writes lines that look like ralph's own.
+// String describes the result in a sentence on one line, so that no reviewer can imitate ralph's own lines.
 func (r Review) String() string { return text.VisibleLine(r.said()) }
 
 func (r Review) said() string {
@@ -168,8 +168,8 @@ func StrangersRefused(n int) string {
 	return text.Count(n, "attempt") + " of other programs to speak as the agent refused"
 }
 
-// BothSides says in Markdown what reviewers say of a change, whole, then what its author says that it did. None of
-// their lines reads as ralph's own.
+// BothSides returns, in Markdown, the reviews in full and then the author's summary. None of their lines reads as
+// ralph's own.
 func BothSides(reviews []Review, summary string) string {
 	var b strings.Builder
 	for _, r := range reviews {

@@ -53,7 +53,7 @@ type Run struct {
 	WaitUntil   Time    `json:"wait_until"` // when a wait ends; null if nothing is waited for
 	Limits      Limits  `json:"limits"`
 	Idle        string  `json:"idle"`     // why fewer sessions work than may; "" if unknown
-	Sandbox     string  `json:"sandbox"`  // what confines its agents, in words; "" if unknown
+	Sandbox     string  `json:"sandbox"`  // the sandbox of its agents, in words; "" if unknown
 	Sessions    int     `json:"sessions"` // launched so far
 	Tasks       int     `json:"tasks"`    // distinct tasks worked on so far
 	CostUSD     float64 `json:"cost_usd"`
@@ -66,8 +66,8 @@ type Run struct {
 	LeaseUntil  Time    `json:"lease_until"` // it is taken for lost after that, unless it is seen to live
 }
 
-// Doing says what a run in the given state does, why, and until when if that is known. A reason
-// either completes the state's word ("waiting for new tasks") or is a sentence of its own.
+// Doing describes the state of a run, its reason, and its end if that is known. A reason either completes the state's
+// word ("waiting for new tasks") or is a sentence of its own.
 func Doing(state, reason, until string) string {
 	if until != "" {
 		until = " until " + until

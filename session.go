@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Phase is what a session is doing, as far as ralph knows (sessions, "states").
+// A Phase is the present activity of a session, as far as ralph knows (sessions, "states").
 type Phase string
 
 // The phases. PhaseDone and PhaseFailed are set by ralph at the end, never by an agent.
@@ -76,7 +76,7 @@ var longPhase = map[Phase]time.Duration{
 type Stay struct {
 	Phase      Phase   `json:"state"`
 	Seconds    float64 `json:"seconds"`
-	Source     string  `json:"source"`         // who said that it began: "reported" or "observed"
+	Source     string  `json:"source"`         // source of its start: "reported" or "observed"
 	Long       bool    `json:"unusually_long"` // it took longer than such a phase usually takes
 	Unexpected bool    `json:"unexpected"`     // the phase before it usually leads elsewhere
 	Said       string  `json:"said,omitempty"` // the metadata that the agent last reported with it, as JSON
@@ -136,7 +136,7 @@ func Observe(last PhaseChange, seen Phase, at Time) bool {
 	return last.Source != Reported || at.Sub(last.Timestamp.Time) >= sameMoment
 }
 
-// An Ending is how a session's process ended, whatever it had signalled.
+// An Ending is the way in which a session's process ended, whatever it had signalled.
 type Ending string
 
 // The endings. Those after Lost are agent errors (pipeline, "Agent
@@ -228,14 +228,13 @@ type FileChange struct {
 	Status  string `json:"status"` // "added", "modified", "deleted" or "renamed"
 }
 
-// Differences say line by line what a session changed, and which commits it made. They are kept in a file
-// of the session.
+// Differences holds the lines that a session changed, and its commits. They are kept in a file of the session.
 type Differences struct {
 	Files   []FileDiff `json:"files"`
 	Commits []Commit   `json:"commits"`
 }
 
-// A FileDiff is what changed in a file.
+// A FileDiff is the difference of a file.
 type FileDiff struct {
 	Path string `json:"path"`
 	Diff string `json:"diff"` // hunks of a unified diff
@@ -250,7 +249,7 @@ type Check struct {
 	Passed  bool    `json:"passed"`
 	Tail    string  `json:"tail"`            // the end of its output
 	Error   string  `json:"error"`           // why it was stopped or could not be started
-	Cause   Cause   `json:"cause,omitempty"` // what it lacked in the sandbox
+	Cause   Cause   `json:"cause,omitempty"` // the thing missing in the sandbox
 
 	// Tests by name, where the command reported them (go test -json, JUnit XML):
 	Failures []string `json:"failures,omitempty"` // fail now, but did not before the task began
@@ -302,11 +301,11 @@ type Session struct {
 
 	// Strangers counts the refused attempts of other programs than its agent to use ralph's tools, at most 20.
 	Strangers int `json:"strangers,omitempty"`
-	// sentences for people: what it tried or changed that is theirs alone
+	// sentences for people: its attempts on, and changes of, things that are theirs alone
 	Notes    []string `json:"notes"`
 	RunID    int64    `json:"run_id"`
 	Decision string   `json:"-"` // the decision of the rules, as JSON
-	// who claimed the task: an agent that pulls its own work, or a person; "" for the loop
+	// the person, or the agent that pulls its own work, with the claim; "" for the loop
 	Worker        string    `json:"worker"`
 	Dir           string    `json:"dir"`            // the work tree; "" if unknown
 	Machine       string    `json:"machine"`        // the one that it worked on, which has its transcript
@@ -318,17 +317,17 @@ type Session struct {
 	Checking      string    `json:"checking"`       // the command that is checking its done now, if it takes long
 	CheckingSince Time      `json:"checking_since"` // since when; null if nothing is being checked
 
-	Review *Review `json:"review"` // what a review came to; null for other sessions
+	Review *Review `json:"review"` // result of a review; null for other sessions
 }
 
-// By is who worked in a session.
+// By identifies the agent of a session.
 type By struct {
 	Agent   string `json:"agent"`   // its name in ralph.yaml
 	Version string `json:"version"` // as its program reports it
 	Model   string `json:"model"`
 }
 
-// By returns who works in the session; it is empty for a person and for an agent that ralph did not start.
+// By returns the agent of the session; it is empty for a person and for an agent that ralph did not start.
 func (s Session) By() By {
 	if s.Worker != "" || s.Origin == FromHuman {
 		return By{}
@@ -336,7 +335,7 @@ func (s Session) By() By {
 	return By{s.Agent, s.AgentVersion, s.Model}
 }
 
-// Workers lists who worked in sessions, each once.
+// Workers lists the agents of sessions, each once.
 func Workers(sessions ...Session) []By {
 	list := []By{}
 	for _, s := range sessions {

@@ -71,7 +71,7 @@ func (t Task) Look() Look {
 // Key returns [Task.Word] with underscores, as JSON has it.
 func (t Task) Key() string { return strings.ReplaceAll(t.Word(), " ", "_") }
 
-// Group returns the word of [Words] for tasks of a status of which no more is known: those that are blocked wait.
+// Group returns the word of [Words] for tasks of a status if nothing else is known: blocked tasks wait.
 func (s Status) Group() string {
 	if s == Blocked {
 		return "waiting"
@@ -135,11 +135,11 @@ type Task struct {
 	CompletedAt  Time    `json:"completed_at"`
 
 	Role           Role     `json:"-"` // of its sessions: [RoleWork] or [RolePlan]
-	Marks          []string `json:"-"` // what was noticed about it when it was planned
+	Marks          []string `json:"-"` // notes from its planning
 	Description    string   `json:"-"`
 	Acceptance     []string `json:"-"` // criteria in words
 	Verify         []string `json:"-"` // shell commands that must exit 0
-	Allow          []string `json:"-"` // what may be changed unasked: "tests", or globs of files
+	Allow          []string `json:"-"` // kinds of changes that need no approval: "tests", or globs of files
 	Hidden         []Hidden `json:"-"` // checks that no session sees
 	Review         string   `json:"-"` // the agent that reviews it, [NoReview], or "" as configured
 	Files          []string `json:"-"` // globs of the files it may touch, a hint for scheduling; empty if unknown
@@ -191,10 +191,10 @@ func Changes(before, after Task) map[string]Edit {
 	return changes
 }
 
-// NewContract reports whether an edit to a task ends the session that works on it, because the
-// session began with other terms. An agent's session ends if what it was asked to do changed; another
-// title asks for nothing else. A person's session goes on, since people edit both, unless an amendment changed the
-// criteria or the verification: that is the outcome of a discussion, not the person's own edit.
+// NewContract reports whether an edit to a task ends its session, because the session began with other terms. An
+// agent's session ends if the task's terms changed; another title changes none. A person's session goes on, since
+// people edit both, unless an amendment changed the criteria or the verification: that is the outcome of a discussion,
+// not the person's own edit.
 func NewContract(before, after Task, person, amended bool) bool {
 	if person && !amended {
 		return false
@@ -264,7 +264,7 @@ func CheckPriority(field string, p int) error {
 	return nil
 }
 
-// A Mover is what changes a task's status.
+// A Mover changes a task's status.
 type Mover string
 
 // The movers.
@@ -365,7 +365,7 @@ func CanMove(from, to Status, by Mover) bool {
 		slices.ContainsFunc(Moves, func(m Move) bool { return m.From == from && m.To == to && m.By == by })
 }
 
-// Waits is what holds a task back.
+// Waits holds the reasons why a task waits.
 type Waits struct {
 	Questions int     `json:"questions"` // unanswered blocking questions
 	Blockers  int     `json:"blockers"`  // unresolved blockers
@@ -387,7 +387,7 @@ func (w Waits) Status() Status {
 	return Pending
 }
 
-// String says what the task waits for, such as "waits for an answer and TASK-3"; "" if nothing holds it back.
+// String lists the reasons, as in "waits for an answer and TASK-3"; "" if the task does not wait.
 func (w Waits) String() string {
 	var parts []string
 	if w.Questions > 0 {

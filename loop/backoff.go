@@ -86,8 +86,8 @@ var unusableWhy = map[ralph.Ending]string{
 	ralph.AuthFailed: "the agent's credentials were refused", ralph.Billing: "the agent's account has no credit",
 }
 
-// afterAgent records what a session says about its agent, for this run and later
-// ones. A session that began before the agent's last failure says nothing new.
+// afterAgent records the agent's health after a session, for this run and later ones. It ignores a session that began
+// before the agent's last failure.
 func (r *runner) afterAgent(ctx context.Context, s *session.Session, report agent.Report) error {
 	name := s.Row.Agent
 	known := s.Row.StartedAt.Before(r.failed[name])

@@ -53,7 +53,7 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, er
 	return &Claim{l, s}, nil
 }
 
-// openFor takes the baseline and opens a session for somebody who works on their own.
+// openFor takes the baseline and opens a session for a worker or a person.
 func (l *Loop) openFor(
 	ctx context.Context, at *workspace.Workspace, t ralph.Task, start store.Start,
 	write func(tx *store.Tx, t ralph.Task) (order.Order, error),
@@ -99,10 +99,9 @@ func (l *Loop) takeForWorker(ctx context.Context) (*workspace.Workspace, error) 
 	return nil, fmt.Errorf("%d workers have workspaces, which is the most", mostWorkers)
 }
 
-// ClaimFor claims a task for a person who works on it with a chat (human, "In
-// the terminal"). The loop leaves it alone until it is completed or released.
-// ClaimFor returns the session and the prompt for the chat. The error wraps
-// [ralph.ErrConflict] if the task cannot be claimed, and says why.
+// ClaimFor claims a task for a person working on it with a chat (human, "In the terminal"). The loop leaves the task
+// alone until it is completed or released. ClaimFor returns the session and the prompt for the chat. The error wraps
+// [ralph.ErrConflict] if the task cannot be claimed, and gives the reason.
 func (l *Loop) ClaimFor(ctx context.Context, task int64, person string) (ralph.Session, string, error) {
 	if err := l.Lapse(ctx); err != nil {
 		return ralph.Session{}, "", err
@@ -171,8 +170,7 @@ func (c course) lapse(ctx context.Context, lapsed []ralph.Session) error {
 	})
 }
 
-// Next returns the task that the loop itself would claim next. It decides on lapsed claims, and merges
-// what they have left, first.
+// Next returns the task that the loop would claim next. First it decides on expired claims, and merges their work.
 func (l *Loop) Next(ctx context.Context) (task ralph.Task, ok bool, err error) {
 	if err := l.Lapse(ctx); err != nil {
 		return task, false, err

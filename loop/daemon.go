@@ -53,7 +53,7 @@ func (r *runner) waitForWork(ctx context.Context) error {
 		r.seen = last
 		return news, err
 	}
-	// Look first at what happened since the queue was read.
+	// Look first for events since the queue was read.
 	if found, err := news(); found || err != nil {
 		return cmp.Or(err, errAgain)
 	}

@@ -49,9 +49,8 @@ func (r *runner) heed(ctx context.Context, full bool) error {
 	return nil
 }
 
-// finish waits until sessions and merges have ended, and merges what can
-// are merged, so that the run leaves nothing behind. It returns the further reasons
-// to end the run. The first failure of ralph itself cancels the rest.
+// finish waits for the sessions, then merges everything that can still be merged. It returns further reasons to end the
+// run. The first failure of ralph itself cancels the rest.
 func (r *runner) finish(ctx context.Context, cancel func()) (ends []end, failure error) {
 	for {
 		err := r.heed(ctx, r.busy())
@@ -70,8 +69,8 @@ func (r *runner) finish(ctx context.Context, cancel func()) (ends []end, failure
 // stagnantWarning is how many tasks before the limit people are told that nothing changes.
 const stagnantWarning = 2
 
-// ending says that the run has decided to end, why, what it waits for and what stays, and waits until nothing
-// is in progress. It returns true if people have asked the run to go on instead, else further reasons to end.
+// ending announces the end of the run with its reasons, and waits until nothing is in progress. It returns true if
+// people have asked the run to go on instead, else further reasons to end.
 func (r *runner) ending(ctx context.Context, e *end) (on bool, ends []end, err error) {
 	for r.busy() {
 		if ctx.Err() != nil {
@@ -115,7 +114,7 @@ func (r *runner) goesOn(ctx context.Context) (on bool, err error) {
 	return on, err
 }
 
-// endingWhy is what people are told of a run that is ending.
+// endingWhy describes a run that is ending, for people.
 func (r *runner) endingWhy(ctx context.Context, e *end) string {
 	why := e.reason
 	var tasks []int64
@@ -322,8 +321,8 @@ func (r *runner) apply(ctx context.Context, j *job, o outcome, err error) error 
 // errHeld says that no session may begin: a person has stopped or paused the run meanwhile.
 var errHeld = errors.New("the run is to begin no session now")
 
-// mayBegin returns what counts against the budget of a session, within the transaction that claims its task. It fails
-// if the run was stopped or paused.
+// mayBegin returns the spending that counts against a session's budget, within the transaction that claims its task. It
+// fails if the run was stopped or paused.
 func (j *job) mayBegin(tx *store.Tx) (s store.Spending, err error) {
 	if closed(j.Stop) {
 		return s, errHeld

@@ -30,8 +30,8 @@ func (l *Loop) refuseOthers(tx *store.Tx) error {
 	return err
 }
 
-// keepAlive renews a run's lease until release is called. The context ends with [ErrTakenForLost] if it is too late
-// for that. In a file nothing is renewed: those who use it see whether the process lives, or share the run's lock.
+// keepAlive renews a run's lease until release is called. It ends the context with [ErrTakenForLost] once the lease has
+// expired. SQLite needs no renewal: other processes on the machine see whether the run's process lives.
 func (l *Loop) keepAlive(ctx context.Context, run int64) (work context.Context, release func()) {
 	work, cancel := context.WithCancelCause(ctx)
 	if !l.Store.Shared() {

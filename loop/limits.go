@@ -12,14 +12,14 @@ import (
 	"ralph/store"
 )
 
-// spending is what a run has used of its limits.
+// spending is the part of its limits that a run has used.
 type spending struct {
 	per             string // the period of the limits: "run", or "day" in a daemon
 	sessions        int
 	stagnant        int // different tasks in a row whose sessions changed nothing
 	elapsed         time.Duration
 	run, day, month float64 // USD
-	unpriced        float64 // of what the run has spent, for tokens whose price is unknown
+	unpriced        float64 // part of the run's spending without a known price
 }
 
 // since returns the start of the period that the run's limits count for.
@@ -60,7 +60,7 @@ func (s spending) held() string {
 		"prices (agents.NAME.prices)", s.unpriced)
 }
 
-// spent returns what counts against the limits now.
+// spent returns the spending that counts against the limits now.
 func (r *runner) spent(ctx context.Context) (spending, error) {
 	total, err := store.Read(context.WithoutCancel(ctx), r.Store, func(tx *store.Tx) (store.Spending, error) {
 		return tx.Spending(r.id, order.Since(r.since(), r.Store.Now()), order.Worth)
@@ -68,7 +68,7 @@ func (r *runner) spent(ctx context.Context) (spending, error) {
 	return r.counts(total), err
 }
 
-// counts is what counts against the limits of what was spent.
+// counts returns the part of the total that counts against the limits.
 func (r *runner) counts(total store.Spending) spending {
 	return spending{
 		per: r.per(), sessions: total.Sessions, stagnant: len(r.stagnant), elapsed: time.Since(r.started),

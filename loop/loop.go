@@ -1,10 +1,9 @@
-// Package loop works through the queue. It picks a task, has an agent work on it
-// in a session, checks the agent's claims, applies the decision of
-// signals.Decide, and goes on until nothing is left to do or a limit is reached.
+// Package loop works through the queue. It picks a task, has an agent work on it in a session, checks the agent's
+// claims, applies the decision of signals.Decide, and goes on until nothing is left to do or a limit is reached.
 //
-// It knows agents only through an interface, decides nothing about tasks itself, and keeps
-// all state that matters in the database: after a kill at any moment, the next Run decides on
-// what was left open and goes on. When Run returns, no process of a session is left.
+// It knows agents only through an interface, decides nothing about tasks itself, and keeps all lasting state in the
+// database: after a kill at any moment, the next Run decides on the open sessions and goes on. Run returns only after
+// all processes of its sessions have ended.
 package loop
 
 import (
@@ -32,7 +31,7 @@ type Loop struct {
 	Merger *merging.Merger      // merges the results into the target branch
 	Log    *slog.Logger
 
-	Sandbox string // what confines agents and checks, in words
+	Sandbox string // the sandbox of agents and checks, in words
 	Backoff Backoff
 
 	Task   int64           // work on this task only, in one session at a time; 0 for the whole queue
@@ -44,15 +43,15 @@ type Loop struct {
 	Between  schedule.Between // the window in which sessions may begin
 	Heart    Heart            // nil if nobody monitors the run
 
-	OnRed    OnRed                    // what to do if the verification fails before any work; "" is RedStop
+	OnRed    OnRed                    // reaction to a verification that fails before any work; "" is RedStop
 	Commands func() ([]string, error) // returns the project's commands as configured now; nil if they never change
-	Listen   func(words string)       // is told what sessions that plan say; nil for nobody
+	Listen   func(words string)       // called with the words of planning sessions; nil for nobody
 
 	stopOnce sync.Once
 	stopped  time.Time // when somebody first saw that Stop is closed
 }
 
-// sinceStop returns for how long the run has known that it is to stop. What follows a session has the rest of its time.
+// sinceStop returns for how long the run has known that it is to stop. The steps after a session share the rest.
 func (l *Loop) sinceStop() time.Duration {
 	l.stopOnce.Do(func() { l.stopped = time.Now() })
 	return time.Since(l.stopped)
@@ -65,7 +64,7 @@ type Backoff struct {
 	Tries   int           // errors in a row after which the run ends
 }
 
-// OnRed says what a run does if the verification fails before any work.
+// OnRed is a run's reaction to a verification that fails before any work.
 type OnRed string
 
 // The values of OnRed.
@@ -78,7 +77,7 @@ const (
 // A Heart receives a run's heartbeat, so that somebody notices when the run hangs.
 type Heart interface {
 	Beat(within time.Duration) // the run is alive, and will beat again within that time
-	Status(text string)        // one line: what it is doing
+	Status(text string)        // one line: the present activity
 }
 
 // A Result says how a run ended.
@@ -123,7 +122,7 @@ const (
 	lookAnyway = time.Hour
 )
 
-// shortWait is the delay before the first look at what people ask for. Later looks follow each commit.
+// shortWait is the delay before the first look for people's requests. Later looks follow each commit.
 const shortWait = 200 * time.Millisecond
 
 // step is the longest sleep between two looks at the clock, which may jump.
@@ -141,14 +140,14 @@ type course struct {
 // outside returns a course that is no run's.
 func (l *Loop) outside() course { return course{Loop: l, Config: &l.Config, heart: l.Heart} }
 
-// parts returns what sessions of the course work with.
+// parts returns the dependencies of the course's sessions.
 func (c course) parts() session.Parts {
 	return session.Parts{
 		Config: c.Config, Store: c.Store, Pool: c.Pool, Merger: c.Merger, Log: c.Log, Stop: c.Stop, Progress: c,
 	}
 }
 
-// Sessions returns what the sessions of workers and people work with.
+// Sessions returns the dependencies of the sessions of workers and people.
 func (l *Loop) Sessions() session.Parts { return l.outside().parts() }
 
 // Busy implements [session.Progress].

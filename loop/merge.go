@@ -40,7 +40,7 @@ func (r *runner) merge(ctx context.Context) error {
 	if rests, err := r.mergeRests(ctx); err != nil || rests {
 		return err
 	}
-	// What happens from here on, it may not see any more.
+	// It may miss events from here on.
 	began, err := r.lastEvent(ctx)
 	if err != nil {
 		return err
@@ -65,8 +65,7 @@ func (r *runner) merge(ctx context.Context) error {
 // lookElsewhere is how often a run looks whether another machine merges still, which may have been lost.
 const lookElsewhere = 5 * time.Second
 
-// waitsForElsewhere reports whether another machine, which may be lost at any time, does what the merge queue waits
-// for.
+// waitsForElsewhere reports whether the merge queue waits for another machine, which may be lost at any time.
 func (r *runner) waitsForElsewhere(ctx context.Context) (bool, error) {
 	if !r.waits.Elsewhere {
 		return false, nil
@@ -86,7 +85,7 @@ func (r *runner) worksElsewhere(ctx context.Context) (s ralph.Session, ok bool, 
 	return s, ok, err
 }
 
-// waitElsewhere waits for what another machine does. When it looks again is no news, which would have others look.
+// waitElsewhere waits for another machine. The polling time is not stored: storing it would wake every watcher.
 func (r *runner) waitElsewhere(ctx context.Context, why string) error {
 	if err := r.state(ctx, "waiting", why, time.Time{}); err != nil {
 		return err
@@ -108,9 +107,9 @@ func (r *runner) mergeRests(ctx context.Context) (bool, error) {
 	return q.WaitUntil.IsZero() || q.WaitUntil.After(r.Store.Now()), err
 }
 
-// mergeNow merges what can be merged, and returns what the rest waits for. Runs and workers do that one after
-// the other, in a check workspace for what was made in another one. What fails pauses the queue, unless it is the
-// database or a full disk. Run is that of [merging.Merger].
+// mergeNow merges as much as it can, and returns the reason why the rest waits. Runs and workers take turns, and use a
+// check workspace for work from another one. A failure pauses the queue, unless the database failed or the disk is
+// full. Run is that of [merging.Merger].
 func (l *Loop) mergeNow(
 	ctx context.Context, of *workspace.Workspace, wait time.Duration, run int64,
 ) (waits merging.Wait, err error) {
@@ -138,7 +137,7 @@ func (l *Loop) mergeNow(
 		waits, err = merger.Merge(ctx)
 	}
 	if err == nil || ctx.Err() != nil || l.Store.Intact() != nil || l.Here.Tree.Intact() != nil || store.Failed(err) {
-		return waits, err // what is queued is merged with the next run, without anybody's having to resume the queue
+		return waits, err // the next run merges the queue without "merge resume"
 	}
 	// No session is to blame, and none is lost: their work waits in the queue until a person has looked.
 	reason := err.Error()
@@ -148,8 +147,7 @@ func (l *Loop) mergeNow(
 	return merging.Wait{Why: "merging is paused: " + reason}, nil
 }
 
-// mergeLeft merges what a worker's server left in the queue when it was killed. If another
-// process is merging, that one merges it.
+// mergeLeft merges the queue that a killed worker's server left behind, unless another process is merging.
 func (l *Loop) mergeLeft(ctx context.Context) {
 	list, err := store.Read(ctx, l.Store, (*store.Tx).QueuedChanges)
 	if err == nil && len(list) > 0 {
@@ -160,7 +158,7 @@ func (l *Loop) mergeLeft(ctx context.Context) {
 	}
 }
 
-// mergeFor is mergeNow for what was made in a workspace, unless what is queued is to be merged into another branch.
+// mergeFor is mergeNow for work from a workspace, unless the queue is to be merged into another branch.
 func (l *Loop) mergeFor(ctx context.Context, of *workspace.Workspace, wait time.Duration) (why string, err error) {
 	if err := l.Attached(); err != nil {
 		return "", err
@@ -211,7 +209,7 @@ const (
 	mergeLook = 20 * time.Millisecond
 )
 
-// MergeQueued merges what is queued, and returns what the rest waits for; "" if nothing is left.
+// MergeQueued merges the queue, and returns the reason why the rest waits; "" if nothing is left.
 func (l *Loop) MergeQueued(ctx context.Context) (why string, err error) {
 	return l.mergeFor(ctx, nil, mergeWait)
 }

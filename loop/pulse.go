@@ -15,7 +15,7 @@ type pulse struct {
 
 	mu    sync.Mutex
 	until map[int]time.Time // each job's promise; 0 is the scheduler
-	says  map[int]string    // what each is doing
+	says  map[int]string    // the activity of each
 }
 
 func newPulse(h Heart) *pulse {

@@ -73,7 +73,7 @@ func (c course) decideLost(ctx context.Context, reviews, lost []ralph.Session) e
 	})
 }
 
-// TakeOver decides on what runs have left that were lost, as those of other machines are while this one works.
+// TakeOver decides on the open sessions of lost runs, such as those of other machines.
 func (l *Loop) TakeOver(ctx context.Context) error { return l.outside().takeOver(ctx) }
 
 // takeOver implements [Loop.TakeOver].
@@ -105,8 +105,8 @@ func (c course) takeOver(ctx context.Context) (err error) {
 	return c.decideLost(ctx, reviews, lost)
 }
 
-// handedOver fetches what a session of another machine has handed over. If that came with a done, which its machine did
-// not live to queue, the result is a workspace with it, where the done is checked in that machine's stead; else nil.
+// handedOver fetches the work that a session of another machine handed over. If its machine was lost before it queued a
+// done, handedOver returns a workspace with that work, to check the done here; else nil.
 func (c course) handedOver(ctx context.Context, row ralph.Session) (*workspace.Workspace, error) {
 	if away, err := store.Read(ctx, c.Store, (*store.Tx).RemoteAway); err != nil || away {
 		return nil, cmp.Or(err, merging.ErrAway)
@@ -132,7 +132,7 @@ func (c course) handedOver(ctx context.Context, row ralph.Session) (*workspace.W
 	if closing.Payload == nil || closing.Payload.Verb() != ralph.VerbDone || began.Head == "" {
 		return nil, nil //nolint:nilnil // there is nothing to be checked
 	}
-	// It may have begun on what an earlier session had left, which is to be merged with its own work.
+	// The session may have begun on the commit of an earlier one, which must be merged with its own work.
 	base, err := c.Merger.Tip(ctx)
 	if err == nil {
 		base, err = c.Here.Tree.Fork(ctx, base, began.Head)

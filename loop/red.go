@@ -19,7 +19,7 @@ const redLook = 5 * time.Second
 // ready runs the verification before the first session, and returns the
 // task to work on. It may wait or end the run instead.
 func (r *runner) ready(ctx context.Context, task ralph.Task) (ralph.Task, error) {
-	if r.red.green || task.Role == ralph.RolePlan { // who plans changes nothing
+	if r.red.green || task.Role == ralph.RolePlan { // planning changes nothing
 		return task, nil
 	}
 	if r.red.waits && !r.hasNews(ctx) {
@@ -63,7 +63,7 @@ func (r *runner) readyFirst(ctx context.Context, task ralph.Task, red []ralph.Ch
 	return task, r.announce(ctx, red, fmt.Sprintf("TASK-%d works until they pass, the others wait", task.ID))
 }
 
-// stopRed ends the run; a daemon waits until a person has fixed what fails.
+// stopRed ends the run; a daemon waits until a person has fixed the failure.
 func (r *runner) stopRed(ctx context.Context, red []ralph.Check, why string) error {
 	if err := r.announce(ctx, red, ""); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (r *runner) stopRed(ctx context.Context, red []ralph.Check, why string) err
 	return cmp.Or(r.state(ctx, "waiting", reason, time.Time{}), errAgain)
 }
 
-// remedy says what to do about what fails.
+// remedy tells a person how to deal with the failing checks.
 func (c course) remedy(red []ralph.Check) string {
 	if i := slices.IndexFunc(red, func(c ralph.Check) bool { return c.Cause != "" }); i >= 0 {
 		return ". " + red[i].Cause.Advice() + "; or `ralph run --on-red go`"
@@ -93,7 +93,7 @@ func (c course) nameTests(red []ralph.Check) string {
 	return ", name what fails (`go test -json`, or JUnit XML in verify.junit)"
 }
 
-// announce records what fails, with the end of its output, once per kind of failure.
+// announce records the failing checks, with the end of their output, once per kind of failure.
 func (r *runner) announce(ctx context.Context, red []ralph.Check, consequence string) error {
 	said := signals.Refused(red, nil, ralph.Evidence{}, r.Rules).String()
 	if said+consequence == r.red.announced {
@@ -115,7 +115,7 @@ func (r *runner) hasNews(ctx context.Context) bool {
 			return false
 		}
 		if r.merges {
-			return false // what is under way is verified as it began
+			return false // sessions that run are verified against their own baseline
 		}
 		now := *r.Config
 		now.Check.Commands, r.Merger.Check.Commands = configured, configured
@@ -129,7 +129,7 @@ func (r *runner) hasNews(ctx context.Context) bool {
 	if err != nil {
 		return true
 	}
-	v, err := r.verifier(ctx, tip, nil) // what is known needs no workspace
+	v, err := r.verifier(ctx, tip, nil) // known results need no workspace
 	if err != nil {
 		return true
 	}
@@ -142,9 +142,8 @@ func (r *runner) waitForGreen(ctx context.Context) error {
 	return r.await(ctx, r.Store.Now().Add(redLook), nil)
 }
 
-// redNow runs the commands of the project and of the features with open tasks,
-// and returns those that fail without an excuse. Commands that failed before are
-// run again, as what they lacked may be outside the repository.
+// redNow runs the commands of the project and of the features with open tasks, and returns those that fail without an
+// excuse. It runs commands that failed before again, since the cause may be outside the repository.
 func (r *runner) redNow(ctx context.Context) (red []ralph.Check, err error) {
 	commands, err := r.suiteCommands(ctx)
 	if err != nil || len(commands) == 0 {

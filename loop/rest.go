@@ -41,7 +41,7 @@ func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	}
 	ends := append(judgeRest(tasks, inbox, r.worked, r.Task), undecidedEnds(undecided)...)
 	if queue.Behind != "" {
-		// The reason outlives its cause: what is in the way now, the queue says.
+		// The reason may be out of date: the queue names the present obstacle.
 		why := fmt.Sprintf("not all that passed had got onto %s", queue.Target)
 		ends = append(ends, end{ralph.ExitWaiting, why})
 	}
@@ -105,8 +105,8 @@ func named(tasks []int64) string {
 	return list
 }
 
-// judgeRest is the decision of leftOver. Tasks are those that failed, are
-// blocked or need input. If the run was for one task, only that one counts.
+// judgeRest is the decision of leftOver. Tasks are those that failed, are blocked or need input. If the run was for one
+// task, only that one counts.
 func judgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]bool, only int64) []end {
 	holds := map[int64]bool{} // failed tasks that others depend on
 	asks := map[int64]bool{}  // tasks that an inbox item holds back

@@ -118,7 +118,7 @@ func (r *runner) lookout(ctx context.Context) (seen outlook, err error) {
 	}
 	now, err := r.readOutlook(ctx)
 	if err == nil && len(now.lost) < len(seen.lost) {
-		err = errAgain // what they had handed over may have been queued
+		err = errAgain // their work may have been queued
 	}
 	return now, err
 }
@@ -158,7 +158,7 @@ func (r *runner) withoutTask(ctx context.Context, seen outlook) error {
 	return &end{ralph.ExitOK, why}
 }
 
-// start begins a session on a task, or waits for what it needs first.
+// start begins a session on a task, or waits until it can.
 func (r *runner) start(ctx context.Context, task ralph.Task, its order.Turn) (err error) {
 	if err := r.waitForDay(ctx, task.ID); err != nil {
 		return err
@@ -188,7 +188,7 @@ func (r *runner) start(ctx context.Context, task ralph.Task, its order.Turn) (er
 type outlook struct {
 	spending store.Spending
 	lapsed   []ralph.Session // claims that were not renewed in time
-	lost     []ralph.Session // what lost runs have left
+	lost     []ralph.Session // open sessions of lost runs
 	away     bool            // that may be at the remote, which cannot be reached
 	held     int             // how many tasks wait because their prompts were too long
 }

@@ -56,7 +56,7 @@ func beginsAgain(err error, shared bool) bool {
 func (l *Loop) awaitStore(ctx context.Context) {
 	for ctx.Err() == nil && !closed(l.Stop) {
 		if err := l.Store.View(ctx, func(*store.Tx) error { return nil }); !store.Passes(err) {
-			return // what else is wrong with it the next run says
+			return // the next run names further problems
 		}
 		select {
 		case <-ctx.Done():

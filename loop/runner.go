@@ -12,9 +12,8 @@ import (
 	"ralph/store"
 )
 
-// A runner schedules one run. Only its goroutine checks, waits, picks and
-// counts. Sessions and merges run in goroutines of their own, which send
-// it their results. Whatever must survive the run is in the database.
+// A runner schedules one run. Only its goroutine checks, waits, picks and counts. Sessions and merges run in goroutines
+// of their own, which send it their results. Lasting state is in the database.
 type runner struct {
 	course
 	jobsCtx context.Context                  // that of those goroutines
@@ -33,14 +32,14 @@ type runner struct {
 	stagnant []int64        // the tasks whose sessions since the last change of anything changed nothing
 	repeats  int            // how often in a row the last agent error occurred
 	last     lastEnding
-	waits    merging.Wait    // what the merge queue waits for
+	waits    merging.Wait    // reason why the merge queue waits
 	rested   int64           // the newest event before the last merge
 	tried    time.Time       // when that ended
 	looked   int64           // the newest event when a waiting run last looked for changes to merge
 	seen     int64           // the newest event when a daemon last looked for work
 	changed  <-chan struct{} // closed at the first change after the run's last look
 
-	doing      doing         // what is recorded of the run
+	doing      doing         // recorded state of the run
 	lost       int           // lost sessions in a row, of any task
 	held       string        // why no new task may begin; "" if one may
 	passes     []int64       // tasks passed over in favour of the last pick
@@ -54,8 +53,8 @@ type runner struct {
 	remoteNext time.Time // when a remote is asked again that could not be reached before a session
 }
 
-// A job takes one picked task from claim to verdict, beside the sessions
-// of other jobs. The scheduler judges what the result means for the run.
+// A job takes one picked task from claim to verdict, beside the sessions of other jobs. The scheduler judges the
+// result's meaning for the run.
 type job struct {
 	course
 	number   int
@@ -68,7 +67,7 @@ type job struct {
 	waited   bool      // it recorded a command that it waited for
 }
 
-// A suspense is what a run knows about a verification that is red before any work.
+// A suspense holds a run's knowledge of a verification that is red before any work.
 type suspense struct {
 	green     bool  // it passed, or it does not matter
 	mending   int64 // the task that is to make it pass; 0 if there is none yet
@@ -96,7 +95,7 @@ func newRunner(l *Loop, id int64) *runner {
 		r.heart = r.pulse.of(0)
 	}
 	r.slow = func(command string) {
-		r.doing = doing{} // what is recorded is another state
+		r.doing = doing{} // the recorded state differs
 		r.verifying(command)
 	}
 	return r
@@ -122,8 +121,7 @@ func (r *runner) rests() {
 	}
 }
 
-// besides waits while other sessions work, until one ends or something
-// changes. Why is what keeps another session from beginning.
+// besides waits until another session ends or something changes. Why is the reason why no other session begins.
 func (r *runner) besides(ctx context.Context, why string) error {
 	if err := r.idle(ctx, why); err != nil {
 		return err
@@ -145,7 +143,7 @@ func (r *runner) idle(ctx context.Context, why string) error {
 	return r.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.SetIdle(r.id, why) })
 }
 
-// untilChange waits for a result, or for what changes after the first moment: running sessions cause many events.
+// untilChange waits for a result, or for a change after the first moment: running sessions cause many events.
 func (r *runner) untilChange(ctx context.Context, changed <-chan struct{}) {
 	r.rests()
 	soon := time.NewTimer(shortWait)
@@ -170,7 +168,7 @@ type doing struct {
 	until         ralph.Time
 }
 
-// state records what the run is doing, if that is new.
+// state records the run's present state if it is new.
 func (r *runner) state(ctx context.Context, state, reason string, until time.Time) error {
 	is := doing{state, reason, ralph.At(until)}
 	if r.doing == is {
@@ -230,8 +228,8 @@ func (r *runner) sleep(ctx context.Context, until time.Time) {
 	}
 }
 
-// wait records what the run waits for and until when, and sleeps. A change ends the
-// sleep early, as people may have asked for something and other tasks may have come.
+// wait records the reason and the end of a wait, and sleeps. A change ends the sleep early, since people may have asked
+// for something and other tasks may have come.
 func (r *runner) wait(ctx context.Context, reason string, until time.Time) error {
 	if err := r.state(ctx, "waiting", reason, until); err != nil {
 		return err
@@ -240,9 +238,8 @@ func (r *runner) wait(ctx context.Context, reason string, until time.Time) error
 	return errAgain
 }
 
-// await waits until the given time, until people ask something of the run, or until
-// there is news (if not nil), and then starts the next round. A look costs the same
-// whatever the queue holds. The wait does not count against the run's time.
+// await waits until the given time, a person's request, or news (if not nil), and then starts the next round. A look
+// costs the same at any size of the queue. The wait does not count against the run's time.
 func (r *runner) await(ctx context.Context, until time.Time, news func() (bool, error)) error {
 	for {
 		r.changed = r.Store.Changed()
@@ -256,7 +253,7 @@ func (r *runner) await(ctx context.Context, until time.Time, news func() (bool, 
 			}
 		}
 		if queued, err := r.queuedSince(ctx); err != nil || queued {
-			return cmp.Or(err, errAgain) // what people approve is merged, whatever sessions wait for
+			return cmp.Or(err, errAgain) // approved changes are merged, even if sessions wait
 		}
 		if !r.Store.Now().Before(until) || len(r.ended) > 0 || ctx.Err() != nil || closed(r.Stop) {
 			return errAgain
@@ -282,7 +279,7 @@ func (r *runner) queuedSince(ctx context.Context) (queued bool, err error) {
 	return queued, err
 }
 
-// lastEvent returns the id of the newest event. Whatever gives the loop work is an event.
+// lastEvent returns the id of the newest event. Everything that gives the loop work is an event.
 func (r *runner) lastEvent(ctx context.Context) (int64, error) {
 	return store.Read(context.WithoutCancel(ctx), r.Store, (*store.Tx).LastEvent)
 }

@@ -40,8 +40,8 @@ func (r *runner) waitForGit(ctx context.Context) error {
 	return r.wait(ctx, r.gitReason, r.gitNext)
 }
 
-// awaitRemote schedules a retry after the remote could not be reached before a session, which needs what is there.
-// It returns any other error.
+// awaitRemote schedules a retry after the remote could not be reached before a session, which needs its commits. It
+// returns any other error.
 func (r *runner) awaitRemote(ctx context.Context, cause error) error {
 	if !errors.Is(cause, merging.ErrAway) {
 		return cause

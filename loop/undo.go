@@ -11,17 +11,17 @@ import (
 	"ralph/store"
 )
 
-// An Undoing is a person's wish to take back what of a task was merged.
+// An Undoing is a person's request to undo a task's merged changes.
 type Undoing struct {
 	By    string // the person
 	Why   string // for the task's next session, should there be one
 	Agent bool   // where later commits stand in the way, an agent is to do it
 }
 
-// Undo queues the reverse of what a task has merged; of a task that is undone, the reverse of that. It is merged like
+// Undo queues the reverse of a task's merged changes; for an undone task, the reverse of the undo. It is merged like
 // any change, with [Loop.MergeQueued] or the run in progress. Conflicts are the files in which later commits stand in
-// its way; nothing is queued then. Where people have reversed it already, the task has its status at once. The error
-// wraps [ralph.ErrConflict] if there is nothing to reverse.
+// its way; nothing is queued then. If people have reversed the changes already, the task gets its status at once. The
+// error wraps [ralph.ErrConflict] if there is nothing to reverse.
 func (l *Loop) Undo(ctx context.Context, task int64, u Undoing) (conflicts []string, err error) {
 	if err := l.Attached(); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (l *Loop) Undo(ctx context.Context, task int64, u Undoing) (conflicts []str
 	})
 }
 
-// UndoByAgent adds a task by which an agent takes back what a task has merged, where later commits stand in the way.
+// UndoByAgent adds a task in which an agent undoes a task's merged changes, if later commits stand in the way.
 func (l *Loop) UndoByAgent(ctx context.Context, task int64, conflicts []string, u Undoing) (added int64, err error) {
 	err = l.Store.Tx(ctx, func(tx *store.Tx) error {
 		t, err := tx.Task(task)
@@ -90,8 +90,8 @@ func (l *Loop) UndoByAgent(ctx context.Context, task int64, conflicts []string, 
 	return added, err
 }
 
-// AskUndo has what a task has merged taken back or brought back, and says in a sentence what comes of it. The caller
-// has that merged if no run is in progress.
+// AskUndo has a task's merged changes undone or brought back, and describes the result in a sentence. The caller has
+// the reverse merged if no run is in progress.
 func (l *Loop) AskUndo(ctx context.Context, task int64, u Undoing) (said string, err error) {
 	conflicts, err := l.Undo(ctx, task, u)
 	switch {

@@ -29,8 +29,7 @@ func (c *Claim) TaskID() int64 { return c.s.Row.TaskID }
 // Prompt returns the worker's prompt.
 func (c *Claim) Prompt() string { return c.s.Prompt }
 
-// Workspace returns the folder in which the worker has to work, and the variables for what it runs
-// there.
+// Workspace returns the folder in which the worker has to work, and the variables for its processes.
 func (c *Claim) Workspace() (dir string, env []string) {
 	return c.s.Workspace.Dir, c.s.Workspace.Environ()
 }
@@ -40,10 +39,10 @@ func (c *Claim) Workspace() (dir string, env []string) {
 type DroppedError struct {
 	Task  int64
 	Why   string
-	Where string // where what was done is, in words; "" if it is only where it was done
+	Where string // where the work is, in words; "" if it is only where it was done
 }
 
-// Error says what happened and what that means for the worker.
+// Error describes the error and its effect on the worker.
 func (e *DroppedError) Error() string {
 	return fmt.Sprintf("your claim on TASK-%d is over: %s; what you did stays%s, and nothing more is recorded",
 		e.Task, e.Why, e.Where)
@@ -100,9 +99,8 @@ func (c *Claim) Renew(ctx context.Context) error {
 	return &DroppedError{c.TaskID(), why, where}
 }
 
-// Close is called after a closing signal. It checks a done as the loop does, and
-// returns either what to tell the worker, who then goes on, or the decision on
-// the task. The lease is extended by the time that the check may take (decision
+// Close is called after a closing signal. It checks a done as the loop does, and returns either a reply to the worker,
+// who then goes on, or the decision on the task. The lease is extended by the time that the check may take (decision
 // 18). The error is a [DroppedError] if the task was amended during the check.
 func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, err error) {
 	if err := c.extend(ctx, session.Lease+c.s.CheckTime()); err != nil {
@@ -118,7 +116,7 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 	if err != nil {
 		return "", d, err
 	}
-	if request == "contract" { // what was checked is no longer what is asked for
+	if request == "contract" { // the check was made by terms that no longer hold
 		return "", d, c.Renew(ctx)
 	}
 	if d, err = c.decide(ctx, ralph.Finished, "the worker closed it"); err != nil {
@@ -127,8 +125,8 @@ func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, er
 	return "", d, c.merge(ctx, &d)
 }
 
-// merge merges the accepted work of a workspace and sets what has become of the task then. Nothing
-// is lost if it cannot be merged now: it is in the queue.
+// merge merges the accepted work of a workspace and then sets the task's result. Work that cannot be merged now stays
+// in the queue.
 func (c *Claim) merge(ctx context.Context, d *signals.Decision) error {
 	if d.Status != ralph.Merging {
 		return nil

@@ -50,8 +50,8 @@ func (l *Loop) giveBack(ws *workspace.Workspace) {
 	}
 }
 
-// kept returns what an earlier session of a task has left, and the commit from which the next one goes on: none if
-// there is nothing, or if it conflicted so often that the task begins anew.
+// kept returns the work of an earlier session of a task, and the commit from which the next one goes on: none if there
+// is nothing, or if it conflicted so often that the task begins anew.
 func (l *Loop) kept(ctx context.Context, task ralph.Task) (c ralph.Change, commit string, err error) {
 	var ok bool
 	if err := l.Store.View(ctx, func(tx *store.Tx) error {
@@ -101,8 +101,7 @@ func (c course) placeOf(ctx context.Context, row ralph.Session) (at session.Plac
 	return at, nil
 }
 
-// verifier returns a verifier of a commit, in the workspace where that is checked out; nil if only what is known
-// counts.
+// verifier returns a verifier of a commit, in the workspace where it is checked out; nil if only known results count.
 func (c course) verifier(ctx context.Context, commit string, at *workspace.Workspace) (*check.Verifier, error) {
 	tree, err := c.Here.Tree.Whole(ctx, commit)
 	return &check.Verifier{
@@ -111,7 +110,7 @@ func (c course) verifier(ctx context.Context, commit string, at *workspace.Works
 	}, err
 }
 
-// onTip runs do on the last merged commit, in a check workspace for what was made in another one, see
+// onTip runs do on the last merged commit, in a check workspace for work from another one, see
 // [workspace.Pool.TakeCheck].
 func (c course) onTip(ctx context.Context, of *workspace.Workspace, do func(v *check.Verifier) error) (err error) {
 	tip, err := c.Merger.Tip(ctx)
@@ -139,8 +138,8 @@ func (c course) onTip(ctx context.Context, of *workspace.Workspace, do func(v *c
 	return v.Workspace.KeepWarm()
 }
 
-// baseline gets the verification's results for the state on which a session of a task begins. Mostly that is what
-// merged last, whose results are known.
+// baseline gets the verification's results for the commit on which a session of a task begins. Mostly it is the last
+// merge, whose results are known.
 func (c course) baseline(ctx context.Context, task ralph.Task, at *workspace.Workspace) error {
 	if at.Clone != nil {
 		v, err := c.verifier(ctx, at.Clone.Base, nil)

@@ -2,7 +2,7 @@ package signals
 
 import "regexp"
 
-// What a learning speaks of that decides on work, and how it would have others take it.
+// Words of a learning that concern the rules of acceptance, and words that ask others to break them.
 var (
 	deciding = regexp.MustCompile(`(?i)\b(tests?|suites?|checks?|checked|verif\w+|lint\w*|ci|gates?|permissions?|` +
 		`signals?|hooks?|ralph|sandbox|done|approv\w+|guard\w*|reviews?)\b`)

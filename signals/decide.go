@@ -37,7 +37,7 @@ func (s Said) MarshalJSON() ([]byte, error) {
 	return json.Marshal(said{s.ID, s.Payload.Verb(), payload, s.Answered, s.Resolved})
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. It refuses what [Parse] refuses.
+// UnmarshalJSON implements [json.Unmarshaler]. It refuses the same input as [Parse].
 func (s *Said) UnmarshalJSON(b []byte) error {
 	var of said
 	if err := json.Unmarshal(b, &of); err != nil {
@@ -68,7 +68,7 @@ type Facts struct {
 	Verify      []ralph.Check `json:"verify,omitempty"`       // without their output
 	Protected   []string      `json:"protected,omitempty"`    // protected files that it changed
 	Void        bool          `json:"void"`                   // ended by others: no closing verb counts
-	CancelledBy string        `json:"cancelled_by,omitempty"` // who cancelled the task during the session; "" for nobody
+	CancelledBy string        `json:"cancelled_by,omitempty"` // person that cancelled the task meanwhile; "" for nobody
 	Unchecked   string        `json:"unchecked,omitempty"`    // why the done could not be checked, or ""
 	Unseen      []string      `json:"unseen,omitempty"`       // other unknowns, each with the reason
 	Merges      bool          `json:"merges,omitempty"`       // the work is in a workspace and has to be merged
@@ -79,14 +79,14 @@ type Facts struct {
 	Head        string        `json:"head,omitempty"`         // the commit that would be merged; "" if nothing was changed
 	Planned     string        `json:"planned,omitempty"`      // a complete plan, in words; "" if there is none
 
-	Approvals []ralph.Approval `json:"approvals,omitempty"`  // what people have approved of this task
+	Approvals []ralph.Approval `json:"approvals,omitempty"`  // people's approvals for this task
 	OpenFlags []int64          `json:"open_flags,omitempty"` // unanswered blocking flags of the task's earlier sessions
 
-	Evidence ralph.Evidence `json:"evidence"` // what else was seen when the done was checked
+	Evidence ralph.Evidence `json:"evidence"` // further observations when the done was checked
 
-	Waits ralph.Waits `json:"waits"` // what held the task back before this session's signals
+	Waits ralph.Waits `json:"waits"` // reasons why the task waited before this session's signals
 
-	Upstream map[int64]Upstream `json:"upstream,omitempty"` // for each blocked(upstream_task): what its text refers to
+	Upstream map[int64]Upstream `json:"upstream,omitempty"` // for each blocked(upstream_task): the task in its text
 	Known    []ralph.Learning   `json:"-"`                  // the learnings that this session may repeat
 	Titles   map[string]bool    `json:"titles,omitempty"`   // NormalTitle of the open tasks and proposals that matter here
 	Features map[string]bool    `json:"features,omitempty"` // names of existing features
@@ -117,7 +117,7 @@ func TaskOf(t ralph.Task) Task {
 	}
 }
 
-// Upstream is what the text of a blocked(upstream_task) refers to.
+// Upstream is the task named in the text of a blocked(upstream_task).
 type Upstream struct {
 	Matches   []int64 // tasks that it could mean
 	Completed bool    // the only match has already completed
@@ -134,9 +134,9 @@ type Rules struct {
 	MaxSentBack    int    // conflicts and refused merges of a task before it is merged alone
 	Reminders      int    // how often an agent is asked for a missing closing signal
 	Retries        int    // refusals that an agent is told of in the same conversation
-	Lost           string // what lost and loosened tests come to: [PolicyAsk], [PolicyRefuse] or [PolicyNote]
-	Scope          string // what files outside of the task's come to: [PolicyAsk] or [PolicyNote]
-	TestsChanged   string // what changed tests come to: [PolicyAsk] or [PolicyNote]
+	Lost           string // effect of lost and loosened tests: [PolicyAsk], [PolicyRefuse] or [PolicyNote]
+	Scope          string // effect of files outside the task's: [PolicyAsk] or [PolicyNote]
+	TestsChanged   string // effect of changed tests: [PolicyAsk] or [PolicyNote]
 }
 
 // promptTries is how often a prompt's budget is halved before its task fails.
@@ -150,8 +150,8 @@ func (d Decision) Signalled() ralph.Verb {
 	return d.Closing
 }
 
-// A Decision says what becomes of a session and its task. It is plain data: stored
-// with the session, printed by `ralph session show`, and applied in one transaction.
+// A Decision is the verdict on a session and its task. It is plain data: stored with the session, printed by `ralph
+// session show`, and applied in one transaction.
 type Decision struct {
 	Closing  ralph.Verb // the verb that was judged, even if inferred; "" if none was
 	Inferred bool       // no closing verb was given and stuck was inferred
@@ -161,7 +161,7 @@ type Decision struct {
 	Status         ralph.Status
 	Mover          ralph.Mover
 	StatusReason   string
-	Waits          ralph.Waits // what holds the task back
+	Waits          ralph.Waits // reasons why the task waits
 	Attempts       int         // the task's new counters
 	StuckCount     int
 	VerifyFailures int
@@ -172,14 +172,14 @@ type Decision struct {
 	Conflicts     []string // the conflicting files
 	TimesSentBack int      // the task's new counter if it was sent back
 
-	Blocker string // what a person has to answer before the task is tried again; "" for nothing
+	Blocker string // a question that a person has to answer before the next attempt; "" for none
 
 	Outcome string // the session's
 	Reason  string // one sentence: why the session ended this way
 
 	Stagnant  bool // the session counts, but changed nothing
 	Evidence  ralph.Evidence
-	Approval  *ralph.Approval `json:",omitempty"` // what a person has to approve before it is merged; nil for nothing
+	Approval  *ralph.Approval `json:",omitempty"` // parts to approve before the merge; nil for none
 	Answered  []int64         // the session's flags that its done says are answered
 	Holds     []Hold          // comments that now hold the task back
 	DependsOn []int64         // tasks that it now depends on
@@ -187,7 +187,7 @@ type Decision struct {
 	Propose   []Proposal      // tasks to propose
 	Announce  []int64         // ids of the blocking flags
 
-	Reply Reply `json:"-"` // what to tell the agent if it waits; "" for nothing, and it is over
+	Reply Reply `json:"-"` // reply to an agent that waits; "" if the session is over
 }
 
 // A Hold is a question or blocker that holds the task back until a person answers it.
@@ -266,8 +266,8 @@ func counts(f Facts) bool {
 		!f.Void && f.Unchecked == ""
 }
 
-// verdict applies rules 1 to 4: which verb closed the session, and what
-// that means for the task, apart from open questions and blockers.
+// verdict applies rules 1 to 4: the verb that closed the session, and its effect on the task apart from open questions
+// and blockers.
 func verdict(f Facts, d *Decision) (Payload, string) {
 	closing := Closing(f.Said).Payload
 	if f.Void || f.Unchecked != "" {
@@ -382,8 +382,8 @@ func blockedBy(d *Decision) {
 	d.StatusReason = d.Waits.String() + "; " + d.Blocker
 }
 
-// SentBackAlone returns what a person has to answer if a task that already
-// is merged alone is sent back once more; "" if that is not so.
+// SentBackAlone returns the question to a person if sending back a task that already is merged alone would pass the
+// limit; else "".
 func SentBackAlone(before, limit int, why string) string {
 	if limit <= 0 || before < limit {
 		return ""
@@ -455,7 +455,7 @@ func how(c ralph.Check) string {
 	return fmt.Sprintf("exits %d", c.Exit)
 }
 
-// stuckOnce is rule 4. It also applies to what rules 1 and 3 count as stuck.
+// stuckOnce is rule 4. Rules 1 and 3 use it too.
 func stuckOnce(f Facts, d *Decision, why string) string {
 	d.StuckCount++
 	if d.StuckCount >= f.Rules.StuckLimit {
@@ -566,8 +566,8 @@ func announcements(f Facts) []int64 {
 	return ids
 }
 
-// proposals is rule 9: new tasks, unless an open task has the same title.
-// They wait for a person, except those that are auto-approved.
+// proposals is rule 9: new tasks, unless an open task has the same title. They wait for a person unless they are
+// auto-approved.
 func proposals(f Facts) []Proposal {
 	taken := map[string]bool{}
 	room := f.Rules.AutoApprove - f.Approved

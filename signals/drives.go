@@ -9,9 +9,9 @@ import (
 	"ralph"
 )
 
-// Drives returns the changed files that a verification command itself runs or reads: those
-// that it names, and those that its programs are known to look for. A file named by a task's
-// own command is usually the subject of the task, and counts only if it looks like a check.
+// Drives returns the changed files that a verification command runs or reads: files that it names, and files that its
+// programs are known to look for. A file named by a task's own command is usually the subject of the task, and counts
+// only if it looks like a check.
 func Drives(shared, own, changed []string) []ralph.Touch {
 	var list []ralph.Touch
 	for _, c := range slices.Concat(shared, own) {
@@ -102,8 +102,8 @@ var examiners = []string{
 	"echo", "printf", "cat", "head", "tail", "jq", "git",
 }
 
-// readBy returns patterns, relative to the project's root, for the files
-// that a command names and for those that its programs look for.
+// readBy returns patterns, relative to the project's root, for the files that a command names and for the files that
+// its programs look for.
 func readBy(command string) (named, known []string) {
 	dir := ""
 	for _, segment := range strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(";&|()\n`", r) }) {

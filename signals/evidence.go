@@ -74,8 +74,8 @@ func Problems(e ralph.Evidence) []string {
 // How much is said of something that is not taken, and of its path: all of it, or how it begins.
 const whyWidth, pathWidth, pathBegin = 400, 200, 60
 
-// NotTaken says in a sentence what is not taken and why. Of a path that would fill the line alone it says how it
-// begins, and how deep it goes.
+// NotTaken says in a sentence which paths are not taken and why. It shortens a path that would fill the line to its
+// beginning and its depth.
 func NotTaken(u ralph.Untaken) string {
 	path := text.Short(u.Path, pathWidth+1)
 	if utf8.RuneCountInString(path) > pathWidth {
@@ -92,8 +92,7 @@ func one(n int, single, many string) string {
 	return many
 }
 
-// notes returns the remarks in brackets after an accepted done: which
-// state was checked, and what people should know about it.
+// notes returns the remarks in brackets after an accepted done: the commit that was checked, and warnings for people.
 func notes(f Facts) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }

@@ -17,7 +17,7 @@ const (
 	PolicyReview = "review" // an agent is asked whether the task asks for it, and a person if that does not say yes
 )
 
-// policy returns what a weakening comes to.
+// policy returns the effect of a weakening.
 func (r Rules) policy(w ralph.Weakening, g ralph.Gate) string {
 	switch {
 	case w.Kind != ralph.TestChanged:
@@ -66,7 +66,7 @@ func Weakened(g ralph.Gate, r Rules) string {
 	return ""
 }
 
-// approval returns what a person has to approve before an accepted done is merged.
+// approval lists the parts of an accepted done that a person has to approve before the merge.
 func approval(f Facts, done Done) (r ralph.Approval) {
 	g := f.Evidence.Gate
 	r.Change, r.Reason, r.Guarded, r.Protected, r.Unchanged = f.Head, g.Reason, g.Guarded, f.Protected, g.Unchanged
@@ -97,7 +97,7 @@ func approval(f Facts, done Done) (r ralph.Approval) {
 	return r
 }
 
-// waitsFor says in a status what a person has to approve.
+// waitsFor describes a needed approval in a status.
 func waitsFor(r ralph.Approval) string {
 	var list []string
 	add := func(what string, names []string) {
@@ -192,8 +192,8 @@ func gateNotes(g ralph.Gate) (list []string) {
 	return list
 }
 
-// OpenFlags returns the blocking flags beside a done that nobody has answered: those of the session, unless the done
-// says what became of them, and those of the task's earlier sessions.
+// OpenFlags returns the unanswered blocking flags beside a done: those of the task's earlier sessions, and those of the
+// session unless the done answers them.
 func OpenFlags(said []Said, earlier []int64, done Done) []int64 {
 	open := slices.Clone(earlier)
 	if done.FlagsAnswered != "" {

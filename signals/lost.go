@@ -53,7 +53,7 @@ func lost(f Facts, d *Decision) {
 	blockedBy(d)
 }
 
-// unseen adds what could not be determined to the reasons.
+// unseen adds the undetermined facts to the reasons.
 func unseen(f Facts, d *Decision) {
 	if len(f.Unseen) == 0 {
 		return

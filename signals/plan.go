@@ -17,7 +17,7 @@ const MaxPlanTasks = 50
 // PlanTries is how often a planner is given commands back that cannot tell anything.
 const PlanTries = 2
 
-// What a task of a plan is marked with.
+// Marks of a plan's tasks.
 const (
 	MarkPasses  = "passes before any work: proves nothing"
 	MarkNothing = "names no file and no check"
@@ -42,8 +42,8 @@ func (k Nameable) Open(name string) bool {
 	return ok && t.Role == ralph.RoleWork && t.Status != ralph.Merging && (!t.Status.Ended() || t.Status == ralph.Failed)
 }
 
-// Overtaken names the tasks of a plan that concern a task of its feature of which the planner knows no more than how
-// it was: now are the states of the feature's tasks, by id.
+// Overtaken names the tasks of a plan that change a task of its feature which has changed since the planner saw it. Now
+// maps the ids of the feature's tasks to their present states.
 func Overtaken(p ralph.Plan, known Nameable, now map[int64]string) (names []string) {
 	for _, t := range p.Tasks {
 		old, exists := known.Find(t.Name)
@@ -54,7 +54,7 @@ func Overtaken(p ralph.Plan, known Nameable, now map[int64]string) (names []stri
 	return names
 }
 
-// OvertakenBy says in a sentence what became of the task that a plan's task is named after.
+// OvertakenBy describes in a sentence the changed task that a plan's task is named after.
 func OvertakenBy(p ralph.Plan, name string, now ralph.Task) string {
 	if _, told := p.Told[now.ID]; told {
 		return fmt.Sprintf("%s: TASK-%d was changed by others meanwhile", name, now.ID)
@@ -162,8 +162,8 @@ func cycle(p ralph.Plan) []string {
 	return nil
 }
 
-// PlanMarks returns what people are told of each new task of a plan, by its name, as far as the plan itself shows it.
-// meet reports whether two lists of globs may match the same file.
+// PlanMarks returns the notes on each new task of a plan that follow from the plan itself, by the task's name. Meet
+// reports whether two lists of globs may match the same file.
 func PlanMarks(p ralph.Plan, meet func(a, b []string) bool) map[string][]string {
 	marks := map[string][]string{}
 	waits := reach(p)
@@ -186,7 +186,7 @@ func PlanMarks(p ralph.Plan, meet func(a, b []string) bool) map[string][]string 
 	return marks
 }
 
-// reach returns for each task those that it waits for, however indirectly.
+// reach returns the direct and indirect dependencies of each task.
 func reach(p ralph.Plan) map[string]map[string]bool {
 	all := map[string]map[string]bool{}
 	for _, t := range p.Tasks {
@@ -205,7 +205,7 @@ func reach(p ralph.Plan) map[string]map[string]bool {
 	return all
 }
 
-// broken are what commands and runners say that could not even begin, whatever work is missing.
+// broken matches the output of commands and runners that could not begin, whether or not work is missing.
 var broken = regexp.MustCompile(`(?im)^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: (?:syntax error|[^/\n]*syntax error)|` +
 	`unterminated quoted string|unexpected EOF while looking for|unexpected end of file|` +
 	`no module named ['"]?(?:pytest|unittest2|nose2?|tox|mypy|ruff|black|flake8|coverage)\b|` +
@@ -213,11 +213,11 @@ var broken = regexp.MustCompile(`(?im)^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: (?
 	`flag provided but not defined|unknown shorthand flag|unknown (?:option|flag)|unrecognized (?:option|arguments?)|` +
 	`invalid option|illegal option|no such option|npm (?:err!|error) missing script`)
 
-// notFound is what a shell says of a program that is on no path; one of the project's own may be what is to be made.
+// notFound matches a shell's message about a program on no path. A program of the project may be the missing work.
 var notFound = regexp.MustCompile(`(?m)^(?:/bin/)?(?:ba|da)?sh: (?:line )?\d+: ([^:\s/]+): (?:command )?not found`)
 
-// RedFirst says what a command's result before any work comes to: what people are told of it, "" for nothing, and
-// whether it fails for another reason than missing work, so that the planner is to mend it.
+// RedFirst judges a command's result before any work. It returns a note for people, "" for none, and whether the
+// planner has to mend the command because missing work is not the cause.
 func RedFirst(c ralph.Check, limit time.Duration) (mark string, mend bool) {
 	said := func() string { return text.Short(text.FirstLine(lastLine(c.Tail)), 160) }
 	switch {
@@ -242,8 +242,8 @@ type Broken struct {
 	Check ralph.Check
 }
 
-// PlanRed says what people are told of the commands of a plan's tasks, by their names, and which of them the planner is
-// to mend: none once it was given some back [PlanTries] times. Results are those before any work, by command.
+// PlanRed returns notes on the commands of a plan's tasks, by the tasks' names, and the commands that the planner has
+// to mend: none after [PlanTries] tries. Results are those before any work, by command.
 func PlanRed(
 	p ralph.Plan, results map[string]ralph.Check, limit time.Duration,
 ) (marks map[string][]string, mend []Broken) {
@@ -272,7 +272,7 @@ func lastLine(s string) string {
 	return lines[len(lines)-1]
 }
 
-// PlanSaid says in a line what a plan proposes.
+// PlanSaid summarises a plan in a line.
 func PlanSaid(p ralph.Plan, known Nameable) string {
 	var added, changed, dropped int
 	for _, t := range p.Tasks {

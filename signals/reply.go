@@ -10,12 +10,12 @@ const (
 	ReplyRemind    Reply = "remind"    // to call a closing verb
 	ReplyRefused   Reply = "refused"   // the reasons for the refusal
 	ReplyTests     Reply = "tests"     // that the tests as they were refuse the done
-	ReplyBlind     Reply = "blind"     // that tests pass whatever they expect
-	ReplyConflict  Reply = "conflict"  // that the work conflicts with what has been merged
+	ReplyBlind     Reply = "blind"     // tests pass with any expectation
+	ReplyConflict  Reply = "conflict"  // the work conflicts with merged work
 	ReplyAside     Reply = "aside"     // that all commits are on branches that are not verified
 	ReplyUnchanged Reply = "unchanged" // that nothing changed, and that all commands passed before
 	ReplyFlags     Reply = "flags"     // that blocking flags are open
-	ReplyDebris    Reply = "debris"    // that the change leaves out what tools left behind
+	ReplyDebris    Reply = "debris"    // the change leaves out files that tools left behind
 	ReplyElsewhere Reply = "elsewhere" // that nothing changed in a worker's folder
 	ReplyConfirm   Reply = "confirm"   // that nothing changed, and that no command checks it
 	ReplyComment   Reply = "comment"   // nothing of ralph's: a person's comment is on its way
@@ -83,7 +83,7 @@ func toDone(f Facts, done Done) Reply {
 	return ""
 }
 
-// toConflict returns the reply to a done that conflicts with what has been merged; "" for none.
+// toConflict returns the reply to a done that conflicts with merged work; "" for none.
 func (f Facts) toConflict() Reply {
 	if len(f.Marks) > 0 || f.told(ReplyConflict) > 0 && !f.Moved {
 		return "" // it was told, and mended nothing: another session begins anew

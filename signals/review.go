@@ -12,7 +12,7 @@ import (
 // ReviewRounds is after how many candidates of a task to which reviewers object a person decides.
 const ReviewRounds = 2
 
-// ReviewSeen is what a session that reviews was seen to do.
+// ReviewSeen holds ralph's observations of a reviewing session.
 type ReviewSeen struct {
 	Ending   ralph.Ending // of its agent
 	Why      string       // that the agent ended so
@@ -20,14 +20,14 @@ type ReviewSeen struct {
 	Asked    bool         // it was asked whether the task asks for the changed tests
 	Only     bool         // it was asked nothing else
 	Approved bool
-	Checked  string // what it says that it checked
+	Checked  string // its report of its checks
 	Asks     string // its answer
 	AsksWhy  string
 	Objected []ralph.Objection
 }
 
-// Weigh decides what came of a review: only who has looked at the change has reviewed it. It returns why it is none,
-// in a clause; "" if it is one.
+// Weigh decides whether a review counts: its session must have looked at the change. It returns a clause with the
+// reason why it does not count, else "".
 func Weigh(seen ReviewSeen, change Changed) (none string) {
 	blocking := slices.ContainsFunc(seen.Objected, func(o ralph.Objection) bool {
 		return o.Severity == ralph.ObjectionBlocking
@@ -58,8 +58,8 @@ func Weigh(seen ReviewSeen, change Changed) (none string) {
 	return ""
 }
 
-// Changed are the lines of a change by file, as it leaves them: those of its hunks, with what surrounds them. A file
-// of which no lines are known counts as a whole.
+// Changed maps each changed file to its lines: the hunks of the change with their context, numbered as after the
+// change. A file without known lines counts as a whole.
 type Changed map[string][]Span
 
 // A Span is a range of lines, both counted.
@@ -124,13 +124,13 @@ func Rounds(reviews []ralph.Review) int {
 	return len(trees)
 }
 
-// A Reviewer is who is configured to review changes.
+// A Reviewer is a configured reviewer of changes.
 type Reviewer struct {
 	Agent  string
 	Model  string   // "" leaves it to the agent
 	Lines  int      // changes of at least so many lines; 0 is any
 	Files  []string // changes of such files; none is any
-	Prompt string   // what it is told beside ralph's own words; "" for nothing
+	Prompt string   // instructions beside ralph's own; "" for none
 }
 
 // Name tells a reviewer from the others: its agent, with its model behind a slash.
@@ -141,9 +141,9 @@ func (r Reviewer) Name() string {
 	return r.Agent + "/" + r.Model
 }
 
-// Chosen are the reviewers of a change, in their order: those configured whose conditions hold, or the one that the
-// task or its discipline names. Those who objected to an earlier candidate come first. Match reports whether a file
-// is among the globs.
+// Chosen returns the reviewers of a change in order: the configured ones whose conditions hold, or the one named by the
+// task or its discipline. Reviewers that objected to an earlier candidate come first. Match reports whether a file is
+// among the globs.
 func Chosen(
 	configured []Reviewer, named string, files []ralph.FileChange, before []ralph.Review,
 	match func(globs []string, file string) bool,

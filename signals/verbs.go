@@ -1,8 +1,8 @@
-// Package signals defines what agents signal and what it leads to: the
-// payloads of the verbs, and Decide, the one function that judges a session.
+// Package signals defines the agents' signals and their effects: the payloads of the verbs, and Decide, the one
+// function that judges a session.
 //
-// It is pure: it never reads a clock, a file or a database. It checks its
-// input, and returns data for others to apply. No input makes it panic.
+// It is pure: it never reads a clock, a file or a database. It checks its input, and returns data for others to apply.
+// No input makes it panic.
 package signals
 
 import (
@@ -43,7 +43,7 @@ type Known struct {
 	Payload  Payload             // the type of its calls
 	Tool     string              // the description of its tool
 	When     string              // when to use it, as prompts say (docs, "Signals")
-	Fields   map[string]string   // what each field of its payload means
+	Fields   map[string]string   // meaning of each field of its payload
 	Accepted map[string][]string // the values of fields that have a fixed set
 }
 

@@ -235,7 +235,7 @@ func (tx *Tx) EndedBy(before, after ralph.Task, amended bool) (string, error) {
 	return s.ID, nil
 }
 
-// changedSince names the keys of a patch whose current values differ from those that it set.
+// changedSince names the keys of a patch whose current values differ from its own.
 func changedSince(set, now ralph.Patch) (keys []string) {
 	for _, k := range []struct {
 		name string

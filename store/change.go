@@ -61,8 +61,8 @@ func (tx *Tx) ChangesBeside(f SessionFilter) ([]ralph.Change, error) {
 		`WHERE c.task_id IN (SELECT s.task_id FROM sessions s `+by.where()+`) ORDER BY c.id DESC`, by.args...)
 }
 
-// MergedInto returns, by id, what was recorded of each merged change of the tasks of a filter's sessions. Behind stays
-// only with those that the person's branch lacks still: it has caught up with none since.
+// MergedInto returns, by change id, the merge events of the tasks of a filter's sessions. Behind is set only on those
+// that the person's branch still lacks.
 func (tx *Tx) MergedInto(f SessionFilter) (map[int64]ralph.ChangeMerged, error) {
 	caught, err := tx.caughtUp()
 	if err != nil {
@@ -86,8 +86,7 @@ func (tx *Tx) MergedInto(f SessionFilter) (map[int64]ralph.ChangeMerged, error) 
 	return on, err
 }
 
-// caughtUp returns the id of an event after which nothing that was merged is on the person's branch: of that which
-// says that the branch had caught up last.
+// caughtUp returns the id of the last event at which the person's branch caught up with the target.
 func (tx *Tx) caughtUp() (int64, error) {
 	queue, err := tx.MergeQueue()
 	if err != nil || queue.Behind == "" {
@@ -323,8 +322,8 @@ func (tx *Tx) SetChange(id int64, from, to ralph.ChangeState) error {
 	return err
 }
 
-// BeginMove records the target's current commit, the commit that it is to become, and what c alone does there: its
-// From, To, Commit and Files. From here on the change cannot be withdrawn: the ref alone decides whether it was merged.
+// BeginMove records the target's current commit, its next commit, and c's own part of the difference: its From, To,
+// Commit and Files. From here on the change cannot be withdrawn: the ref alone decides whether it was merged.
 func (tx *Tx) BeginMove(c ralph.Change) error {
 	if err := tx.SetChange(c.ID, c.State, ralph.Moving); err != nil {
 		return err
@@ -681,24 +680,23 @@ func (tx *Tx) LastMerged(task int64, limit int) ([]ralph.Change, error) {
 // tasksOfFeature selects the tasks of a feature.
 const tasksOfFeature = `SELECT t.id FROM tasks t JOIN features f ON f.id = t.feature_id WHERE f.name = $1`
 
-// MergedFor lists what sessions of the loop have merged for the tasks of a feature.
+// MergedFor lists the changes that the loop merged for the tasks of a feature.
 func (tx *Tx) MergedFor(feature string) ([]ralph.Change, error) {
 	return changes.all(tx, `JOIN sessions s ON s.id = c.session_id
 		WHERE c.task_id IN (`+tasksOfFeature+`) AND c.state = 'merged' AND s.origin <> '`+ralph.FromHuman+`'
 		ORDER BY c.id`, feature)
 }
 
-// provedWithin is how long after its merge a change is still looked at for what its tests prove.
+// provedWithin is the time after its merge in which a change may still be proved.
 const provedWithin = 24 * time.Hour
 
-// Unproved lists the changes that were merged lately and of which nobody has looked what their tests prove, oldest
-// first.
+// Unproved lists the changes merged lately that were not proved yet, oldest first.
 func (tx *Tx) Unproved() ([]ralph.Change, error) {
 	return changes.all(tx, `WHERE c.state = 'merged' AND c.proof = '' AND c.undo = '' AND c.updated >= $1 ORDER BY c.id`,
 		ralph.At(tx.Now().Add(-provedWithin)))
 }
 
-// SetProof stores what the tests of a change prove.
+// SetProof stores the proof of a change.
 func (tx *Tx) SetProof(c ralph.Change, p ralph.Proof) error {
 	if err := tx.set("changes", c.ID, cells{"proof": asJSON(p)}); err != nil || len(p.Proved) == 0 && p.Idle == 0 {
 		return err
@@ -739,8 +737,8 @@ func (tx *Tx) BeginAfter(change int64) (first bool, err error) {
 	return true, tx.set("changes", change, cells{"after_begun": true})
 }
 
-// reversed returns, of the changes that a task has merged, the newest first, those that an undo reverses now, and the
-// status that the task gets by it.
+// reversed returns, from the merged changes of a task, newest first, those that an undo reverses now, and the task's
+// next status.
 func reversed(merged []ralph.Change) (list []ralph.Change, to ralph.Status) {
 	for i, c := range merged {
 		switch c.Undo {

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// How often to check for commits of other processes. A check reads no table and takes some
-// microseconds; what costs is that it wakes several threads, all day, in an idle daemon.
+// How often to check for commits of other processes. A check reads no table and takes some microseconds, but it wakes
+// several threads, all day, in an idle daemon.
 const (
 	lookEvery    = 200 * time.Millisecond
 	looksClosely = 50 // how many in a row without a change
@@ -121,8 +121,8 @@ func (w *watcher) end() (err error) {
 	return err
 }
 
-// listen counts the server's notices of commits, until the database is closed. While nothing is heard it counts now
-// and then, so that those who wait look.
+// listen counts the server's notices of commits, until the database is closed. While the server is silent it counts now
+// and then, so that waiting readers look.
 func (db *DB) listen() {
 	w := &db.watch
 	hear := func() { w.heard.Add(1); w.committed() }

@@ -45,7 +45,7 @@ func (tx *Tx) Comment(id int64) (ralph.Comment, error) {
 // A CommentFilter narrows a timeline; the zero value selects all of a task's comments.
 type CommentFilter struct {
 	Verbs      []ralph.Verb // only these signals
-	Session    string       // only what this session said or was handed
+	Session    string       // only comments made by, or delivered to, this session
 	NoSignals  bool         // leave signals out
 	NoComments bool         // only signals
 	Open       bool         // only unresolved ones: questions, blockers, flags, proposals
@@ -452,7 +452,7 @@ func (tx *Tx) Decidable(comment int64) (bool, error) {
 	return c.Kind == ralph.Nack || approval.Kind() != "", err
 }
 
-// Approval returns what a comment asks to approve; its kind is "" for any other comment.
+// Approval returns the approval that a comment asks for; its kind is "" for any other comment.
 func (tx *Tx) Approval(comment int64) (a ralph.Approval, err error) {
 	err = tx.row(`SELECT coalesce(nullif(review, ''), '{}') FROM task_comments WHERE id = $1`, comment).Scan(column(&a))
 	if err != nil {

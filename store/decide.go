@@ -16,8 +16,8 @@ import (
 	"ralph/signals"
 )
 
-// Facts reads everything in the database that a decision on a session depends on. The caller adds
-// how its process ended, what it changed and the result of the verification.
+// Facts reads everything in the database that a decision on a session depends on. The caller adds its ending, its
+// changes and the result of the verification.
 func (tx *Tx) Facts(session string) (signals.Facts, error) {
 	f := signals.Facts{}
 	s, err := tx.Session(session)
@@ -129,8 +129,7 @@ func (tx *Tx) proposalFacts(f *signals.Facts, p signals.Suggest) error {
 	return err
 }
 
-// taskReference finds "#12", "task 12" and "TASK-12" in the text that names what an agent waits
-// for.
+// taskReference finds "#12", "task 12" and "TASK-12" in the text of a blocked signal.
 var (
 	taskReference = regexp.MustCompile(`(?i)(?:#|\btask[ -]#?)(\d+)\b`)
 	onlyReference = regexp.MustCompile(`(?i)^\s*(?:#|task[ -]#?)\d+\W*$`)
@@ -194,9 +193,8 @@ func (tx *Tx) namedTasks(on string) ([]int64, error) {
 		ORDER BY id LIMIT 9`, within, " "+name+" ")
 }
 
-// Apply carries a decision out, once: the second time the session has been decided and the error
-// wraps [ralph.ErrConflict] (rule 10). s carries what is known of its process, changes and checks;
-// the facts are stored with it for [Tx.Replayed].
+// Apply carries a decision out, once: the second time the error wraps [ralph.ErrConflict] (rule 10). s has the process,
+// changes and checks of the session; the facts are stored with it for [Tx.Replayed].
 func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error {
 	if err := tx.CheckSession(s.TaskID, s.ID); err != nil {
 		return err
@@ -371,7 +369,7 @@ func (tx *Tx) closeSession(s ralph.Session, facts string, d signals.Decision) er
 	})
 }
 
-// endSession stores how a session ended, with what its role adds to that, and adds its cost to the run's.
+// endSession stores the end of a session, with the cells of its role, and adds its cost to the run's.
 func (tx *Tx) endSession(s ralph.Session, state ralph.Phase, outcome, reason string, more cells) error {
 	row := cells{
 		"current_state":  state,
@@ -409,8 +407,8 @@ func Decided(s ralph.Session) (signals.Decision, error) {
 	return d, json.Unmarshal([]byte(s.Decision), &d)
 }
 
-// BookLate books what a session has cost that was settled for lost before its machine told so, and adds a note to it.
-// A note that it has already changes nothing.
+// BookLate books the cost of a session that was settled as lost before its machine reported, and adds a note to it. A
+// note that it already has changes nothing.
 func (tx *Tx) BookLate(id string, usd float64, known bool, tokens ralph.Tokens, note string) error {
 	s, err := tx.Session(id)
 	if err != nil || slices.Contains(s.Notes, note) {

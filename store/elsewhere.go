@@ -4,7 +4,7 @@ import (
 	"ralph"
 )
 
-// Elsewhere is what has happened in other tasks while a session works.
+// Elsewhere holds events in other tasks during a session.
 type Elsewhere struct {
 	Merged   []Merge
 	Answers  []AnsweredAsk    // to questions of tasks of the same feature
@@ -18,7 +18,7 @@ type Merge struct {
 	Files  []string
 }
 
-// Elsewhere reads what has happened in other tasks since a session began.
+// Elsewhere reads the events in other tasks since a session began.
 func (tx *Tx) Elsewhere(s ralph.Session) (e Elsewhere, err error) {
 	if e.Merged, err = all(tx, func(row scanner) (l Merge, err error) {
 		var files []ralph.FileChange

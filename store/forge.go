@@ -44,7 +44,7 @@ func (tx *Tx) ForgeSince() (repository string, since ralph.Time, err error) {
 	return repository, since, err
 }
 
-// SetForgeSince records what [Tx.ForgeSince] returns.
+// SetForgeSince sets the time that [Tx.ForgeSince] returns.
 func (tx *Tx) SetForgeSince(repository string, since ralph.Time) error {
 	return tx.put("forge", "id", cells{"id": 1, "repository": repository, "since": since})
 }
@@ -70,7 +70,7 @@ func (tx *Tx) PutForgeIssue(i ForgeIssue) error {
 	})
 }
 
-// A ForgeReply is what is to be said of a comment that was taken.
+// A ForgeReply is a reply to a comment that was taken.
 type ForgeReply struct {
 	ID       string
 	Number   int64
@@ -85,7 +85,7 @@ func (tx *Tx) TakeForgeComment(r ForgeReply) (first bool, err error) {
 	return n > 0, err
 }
 
-// ForgeReplies lists what is still to be said of comments, in their order.
+// ForgeReplies lists the replies that were not posted yet, in order.
 func (tx *Tx) ForgeReplies() ([]ForgeReply, error) {
 	return all(tx, func(row scanner) (r ForgeReply, err error) {
 		return r, row.Scan(&r.ID, &r.Number, &r.Reaction, &r.Text)
@@ -214,7 +214,7 @@ func (tx *Tx) BranchOf(change int64) (string, error) {
 	return value[string](tx, `SELECT branch FROM changes WHERE id = $1`, change)
 }
 
-// SetHead has a change in the queue be another commit, which has its work and what people have pushed.
+// SetHead replaces a queued change's commit by one that also has people's pushed commits.
 func (tx *Tx) SetHead(c ralph.Change, head, tree string) error {
 	return tx.set("changes", c.ID, cells{"head": head, "tree": tree})
 }

@@ -16,8 +16,7 @@ func (tx *Tx) LastOfPeople() (s ralph.Session, ok bool, err error) {
 	return sessions.first(tx, `WHERE s.origin = 'human' ORDER BY s.started_at DESC, s.id DESC`)
 }
 
-// ClaimOfPerson returns the open session of the person who works on a task. The error wraps
-// [ralph.ErrConflict] if nobody does.
+// ClaimOfPerson returns a person's open session on a task. The error wraps [ralph.ErrConflict] if there is none.
 func (tx *Tx) ClaimOfPerson(task int64) (ralph.Session, error) {
 	t, err := tx.Task(task)
 	if err != nil {

@@ -21,11 +21,11 @@ const (
 	ImportKept      = "kept"      // changed in the file, but already begun or ended here
 )
 
-// An ImportResult says what an import did.
+// An ImportResult lists the effects of an import.
 type ImportResult struct {
 	Tasks     []ImportedResult `json:"tasks"`     // in the order of the file
 	Learnings int              `json:"learnings"` // number added
-	Notes     []string         `json:"notes"`     // what was left out, and why
+	Notes     []string         `json:"notes"`     // parts left out, with reasons
 	Features  []ralph.Feature  `json:"features"`  // of the file, as they are then
 }
 
@@ -38,7 +38,7 @@ type ImportedResult struct {
 	Changes []string     `json:"changes,omitempty"` // fields updated, or that would have been
 	Line    int          `json:"line"`
 
-	Parent     int64    `json:"parent,omitempty"` // the task of which this one is a part in the file
+	Parent     int64    `json:"parent,omitempty"` // the parent task in the file
 	Acceptance []string `json:"acceptance,omitempty"`
 	Verify     []string `json:"verify,omitempty"` // commands of the task alone
 	DependsOn  []int64  `json:"depends_on,omitempty"`
@@ -73,9 +73,8 @@ type imported struct {
 	Needs       []string     `json:"needs"`
 }
 
-// Import takes over the contents of another tool's file. A task is recognized by its external id.
-// What has changed in the file since the last import is changed here too, as long as nobody has
-// begun the task; nothing is added twice (docs/import.md).
+// Import takes over the contents of another tool's file. It recognizes a task by its external id. Changes in the file
+// since the last import change a task that nobody has begun; nothing is added twice (docs/import.md).
 func (tx *Tx) Import(in ralph.Import) (ImportResult, error) {
 	r := ImportResult{
 		Tasks: make([]ImportedResult, 0, len(in.Tasks)), Notes: append([]string{}, in.Notes...),
@@ -349,8 +348,7 @@ func needed(needs []ralph.Need) []string {
 	return ids
 }
 
-// importNeeds adds the dependencies that are new in the file and drops those that the file no
-// longer has.
+// importNeeds adds new dependencies of the file and drops those that the file no longer has.
 func (tx *Tx) importNeeds(r *ImportResult, i int, t ralph.ImportedTask, was imported, ids map[string]int64) error {
 	result := &r.Tasks[i]
 	here, err := tx.Task(result.ID)

@@ -29,7 +29,7 @@ const (
 	OfFeature    = "feature"
 )
 
-// MarshalJSON writes the id alone: the item's kind implies what it refers to.
+// MarshalJSON writes the id alone: the item's kind implies its table.
 func (r Reference) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, r.ID, 10), nil }
 
 // An InboxItem is one thing that waits for a person.
@@ -38,12 +38,12 @@ type InboxItem struct {
 	TaskID int64  `json:"task_id"`
 	Title  string `json:"title"`
 
-	Ref      Reference `json:"ref"`                // what it is about; 0 for the task itself
+	Ref      Reference `json:"ref"`                // its subject; 0 for the task itself
 	Severity string    `json:"severity,omitempty"` // of a flag
-	Sort     string    `json:"sort,omitempty"`     // a flag's category, or what a suggestion is for
+	Sort     string    `json:"sort,omitempty"`     // a flag's category, or a suggestion's purpose
 
 	Text    string     `json:"text"`
-	Asks    string     `json:"asks,omitempty"` // of work that is held: in one line, what is to be approved
+	Asks    string     `json:"asks,omitempty"` // for held work: the needed approval in one line
 	Holding bool       `json:"holding"`        // the task cannot go on before this is decided
 	Created ralph.Time `json:"created"`
 	Item    string     `json:"item"` // its name in approve, reject and answer: Q8, A3, TASK-12, config
@@ -52,11 +52,11 @@ type InboxItem struct {
 
 	Options   []string   `json:"options,omitempty"`
 	Preferred string     `json:"preferred,omitempty"`
-	Diff      []string   `json:"diff,omitempty"`    // what an amendment changes, as [ralph.Patch.Diff] has it
+	Diff      []string   `json:"diff,omitempty"`    // changes of an amendment, as [ralph.Patch.Diff] has them
 	Session   string     `json:"session,omitempty"` // that is paused until the permission is answered
 	Expires   ralph.Time `json:"expires,omitzero"`  // when the permission is denied automatically
-	Action    string     `json:"-"`                 // what is allowed now: split, adopt, task; undo of a flag
-	// What waits of a plan: proposals, amendments and proposals to cancel a task.
+	Action    string     `json:"-"`                 // allowed action: split, adopt, task; undo of a flag
+	// Open parts of a plan: proposals, amendments and proposals to cancel a task.
 	Parts []InboxItem `json:"-"`
 }
 
@@ -75,8 +75,8 @@ const flags = `
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.signal_verb = 'flag' AND c.resolved_at = '' AND c.severity <> 'info' AND c.holding = 0`
 
-// What of a plan waits: the tasks that it adds, and what it changes and drops of those that exist. A plan is one item;
-// what a worker proposes of a feature is no part of it.
+// Open parts of a plan: new tasks, and changes and cancellations of existing ones. A plan is one item; a worker's
+// proposals for the feature are not part of it.
 const (
 	added = `
 		SELECT t.id, t.title, 0, CASE WHEN t.description = '' THEN t.status_reason ELSE t.description END, 0, t.created
@@ -96,14 +96,14 @@ const (
 	byPlanner = `SELECT 1 FROM sessions s JOIN tasks p ON p.id = s.task_id WHERE p.role = 'plan' AND s.id = `
 )
 
-// planQueries find what waits of the plan of a feature.
+// planQueries find the open parts of a feature's plan.
 var planQueries = []inboxQuery{
 	{"proposal", "", added + isAdded + ` AND t.feature_id = $1 ORDER BY t.id`, (*Tx).addMarks},
 	{"amendment", OfAmendment, amended + isAmended + ` AND t.feature_id = $1 ORDER BY m.id`, (*Tx).addDiff},
 	{"nack", OfComment, nacked + isNacked + ` AND t.feature_id = $1 ORDER BY c.id`, nil},
 }
 
-// waitingPlans are the features of which a plan waits.
+// waitingPlans selects the features with an open plan.
 const waitingPlans = `
 		SELECT 0, f.name, f.id, '', 0, min(planned.created)
 		FROM (SELECT t.feature_id, t.created FROM tasks t WHERE t.status = 'proposed' AND ` + isAdded + `
@@ -115,10 +115,9 @@ const waitingPlans = `
 		JOIN features f ON f.id = planned.feature_id GROUP BY f.id, f.name ORDER BY f.id`
 
 // inboxQueries list the kinds in display order: first a paused agent and blocking flags, then items that hold work,
-// then the rest. Each selects task, title, reference, text, holding, created. Questions and flags occur
-// twice: those that hold a task, or are blocking, and those that do not. {long} is replaced by the start time before
-// which a claim counts as long. CROSS JOIN has SQLite keep to the order that is written: from the few tasks that came
-// to nothing.
+// then the rest. Each selects task, title, reference, text, holding, created. Questions and flags occur twice: those
+// that hold a task, or are blocking, and the others. {long} is replaced by the start time before which a claim counts
+// as long. CROSS JOIN makes SQLite keep the written order: from the few tasks that came to nothing.
 var inboxQueries = []inboxQuery{
 	{"permission", OfPermission, `
 		SELECT t.id, t.title, p.id, p.tool || ' ' || p.input, 1, p.created
@@ -209,14 +208,14 @@ func InboxKinds() (kinds []string) {
 	return kinds
 }
 
-// Inbox lists everything that waits for a person; what holds work comes first.
+// Inbox lists everything that waits for a person; items that hold work come first.
 func (tx *Tx) Inbox() ([]InboxItem, error) { return tx.InboxOf("") }
 
 // InboxOf lists the inbox items of one kind.
 func (tx *Tx) InboxOf(kind string) ([]InboxItem, error) { return tx.InboxPart(kind, math.MaxInt32, 0) }
 
-// WaitsOfPlan lists what waits of the plan of a feature, which is one item of the inbox: the tasks that it adds, then
-// its changes, then what it drops.
+// WaitsOfPlan lists the open parts of a feature's plan, which is one item of the inbox: new tasks, then changes, then
+// cancellations.
 func (tx *Tx) WaitsOfPlan(feature int64) (list []InboxItem, err error) {
 	for _, q := range planQueries {
 		items, err := tx.items(q, q.query, feature)
@@ -256,7 +255,7 @@ func (tx *Tx) addTrouble(item *InboxItem) error {
 	return err
 }
 
-// addApproval adds what a person is asked to approve.
+// addApproval adds the approval that a person is asked for.
 func (tx *Tx) addApproval(item *InboxItem) error {
 	var a ralph.Approval
 	err := tx.row(`SELECT review FROM task_comments WHERE id = $1`, item.Ref.ID).Scan(column(&a))
@@ -264,7 +263,7 @@ func (tx *Tx) addApproval(item *InboxItem) error {
 	return err
 }
 
-// addMarks adds what ralph has marked of a proposed task.
+// addMarks adds ralph's notes on a proposed task.
 func (tx *Tx) addMarks(item *InboxItem) error {
 	var marks []string
 	err := tx.row(`SELECT marks FROM tasks WHERE id = $1`, item.TaskID).Scan(column(&marks))
@@ -274,15 +273,15 @@ func (tx *Tx) addMarks(item *InboxItem) error {
 	return err
 }
 
-// addCommand adds what brings a branch up to date.
+// addCommand adds the command that brings a branch up to date.
 func (tx *Tx) addCommand(item *InboxItem) error {
 	q, err := tx.MergeQueue()
 	item.Commands = []string{q.Command}
 	return err
 }
 
-// addAction adds what a suggestion is for, and what a person can do with it: a task that has ended can neither be split
-// nor adopt an alternative.
+// addAction adds a suggestion's purpose and its allowed action: a task that has ended can neither be split nor adopt an
+// alternative.
 func (tx *Tx) addAction(item *InboxItem) error {
 	var status ralph.Status
 	if err := tx.row(`SELECT c.signal_kind, t.status FROM task_comments c JOIN tasks t ON t.id = c.task_id
@@ -302,7 +301,7 @@ func (tx *Tx) addAction(item *InboxItem) error {
 	return nil
 }
 
-// addFlag adds how grave a flag is and what it is about, and whether what its task has merged can be taken back.
+// addFlag adds a flag's severity and subject, and whether its task's merged changes can be undone.
 func (tx *Tx) addFlag(item *InboxItem) error {
 	if err := tx.row(`SELECT severity, category FROM task_comments WHERE id = $1`,
 		item.Ref.ID).Scan(&item.Severity, &item.Sort); err != nil {
@@ -318,7 +317,7 @@ func (tx *Tx) addFlag(item *InboxItem) error {
 	return err
 }
 
-// addPlan says in lines what a plan adds, changes and drops, with what ralph has marked.
+// addPlan lists a plan's additions, changes and cancellations in lines, with ralph's notes.
 func (tx *Tx) addPlan(item *InboxItem) error {
 	parts, err := tx.WaitsOfPlan(item.Ref.ID)
 	if err != nil {
@@ -346,11 +345,10 @@ func (tx *Tx) addPlan(item *InboxItem) error {
 	return nil
 }
 
-// planVerbs say what a part of a plan does.
+// planVerbs has the verb for each kind of a plan's parts.
 var planVerbs = map[string]string{"proposal": "adds ", "amendment": "changes ", "nack": "drops "}
 
-// PlanLines says in a line each what parts of a plan do, with what ralph has marked of new tasks, and counts the
-// marked.
+// PlanLines describes parts of a plan in a line each, with ralph's notes on new tasks, and counts the tasks with notes.
 func (tx *Tx) PlanLines(parts []InboxItem) (lines []string, marked int, err error) {
 	for _, p := range parts {
 		line := fmt.Sprintf("%sTASK-%d %s", planVerbs[p.Kind], p.TaskID, p.Title)
@@ -371,7 +369,7 @@ func (tx *Tx) PlanLines(parts []InboxItem) (lines []string, marked int, err erro
 	return lines, marked, nil
 }
 
-// addDiff adds what an amendment changes.
+// addDiff adds the changes of an amendment.
 func (tx *Tx) addDiff(item *InboxItem) error {
 	m, err := tx.Amendment(item.Ref.ID)
 	if err != nil {

@@ -66,7 +66,7 @@ func (tx *Tx) learningsBy(f filter) ([]ralph.Learning, error) {
 	return learnings.all(tx, f.where()+learningOrder, f.args...)
 }
 
-// A Candidate has what ranking needs of a learning; there may be thousands.
+// A Candidate has the fields of a learning that ranking needs; there may be thousands.
 type Candidate struct {
 	ID    int64
 	Terms string // the stems of its words

@@ -12,8 +12,8 @@ import (
 	"ralph/internal/machine"
 )
 
-// RenewRun extends the lease of a run. It reports false if the run was taken for lost meanwhile: what it did may be
-// another one's by now.
+// RenewRun extends the lease of a run. It reports false if the lease has expired: another run may have taken over its
+// work.
 func (tx *Tx) RenewRun(id int64) (bool, error) {
 	until := ralph.At(tx.Now().Add(LeaseTime))
 	n, err := tx.exec(`UPDATE runs SET lease_until = $1 WHERE id = $2 AND ended_at = ''`, until, id)
@@ -23,8 +23,8 @@ func (tx *Tx) RenewRun(id int64) (bool, error) {
 // OtherMachine reports whether a session worked on another machine, whose folders may have the same names as here.
 func (db *DB) OtherMachine(s ralph.Session) bool { return db.Shared() && s.Machine != machine.Name() }
 
-// LostSessions lists the open sessions on tasks of runs that have ended or are lost, oldest first; with again also
-// those that could not be decided.
+// LostSessions lists the open sessions of runs that have ended or are lost, oldest first; with again also the sessions
+// whose decision failed.
 func (tx *Tx) LostSessions(again bool) ([]ralph.Session, error) {
 	return tx.lost(`s.role IN ('work', 'plan') AND ($1 = 1 OR s.undecided = '')`, again)
 }
@@ -56,8 +56,8 @@ func (tx *Tx) lost(kind string, args ...any) (lost []ralph.Session, err error) {
 	return lost, err
 }
 
-// Lease waits for what one process at a time does, and takes it until release is called. holder is "" then; else it
-// names who has it, who did not release it in time.
+// Lease acquires the named lease, waiting up to wait, and renews it until release is called. holder is "" then; else it
+// names the current holder.
 func (db *DB) Lease(
 	ctx context.Context, name string, wait time.Duration,
 ) (release func() error, holder string, err error) {
@@ -101,7 +101,7 @@ func (db *DB) Lease(
 	}, "", nil
 }
 
-// takeLease takes a lease, or returns who has it.
+// takeLease takes a lease, or returns its holder.
 func (db *DB) takeLease(ctx context.Context, name, process string) (holder string, err error) {
 	look := func(tx *Tx) (err error) {
 		var by, of string
@@ -135,8 +135,8 @@ func holderOf(name, process string) string {
 	return "a process on " + name
 }
 
-// keepLease renews a lease until ctx ends. One that could not be renewed in time is another's: what it is for has to be
-// safe then all the same.
+// keepLease renews a lease until ctx ends. A lease that could not be renewed in time may be another's: work under it
+// has to be safe even then.
 func (db *DB) keepLease(ctx context.Context, name, process string) {
 	tick := time.NewTicker(LeaseRenewal())
 	defer tick.Stop()

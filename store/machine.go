@@ -26,13 +26,13 @@ func (tx *Tx) Machine(name string) (ralph.Machine, error) {
 	return m, err
 }
 
-// standing reads what a machine is doing.
+// standing reads the present activity of a machine.
 func (tx *Tx) standing(m *ralph.Machine) error {
 	list, err := runs.all(tx, `WHERE r.machine = $1 AND (r.ended_at = '' OR r.id = (
 		SELECT max(id) FROM runs WHERE machine = $1)) ORDER BY r.id`, m.Name)
 	for _, r := range list {
 		alive := tx.Alive(r)
-		if m.Alive && !alive { // the newest of those that work, else the newest
+		if m.Alive && !alive { // the newest live run, else the newest
 			continue
 		}
 		m.Alive, m.RunID, m.SeenAt, m.LeaseUntil = alive, r.ID, r.EndedAt, ralph.Time{}
@@ -64,8 +64,8 @@ func (tx *Tx) Drain(name, by string, undo bool) error {
 	return tx.do(`UPDATE machines SET drained_at = $1, drained_by = $2 WHERE name = $3`, at, by, name)
 }
 
-// RemoveMachine forgets a machine and ends the runs that were lost there; what they left is to be decided. The error
-// wraps [ralph.ErrConflict] while one works.
+// RemoveMachine deletes a machine and ends its lost runs; their sessions wait for a decision. The error wraps
+// [ralph.ErrConflict] while one of its runs works.
 func (tx *Tx) RemoveMachine(name string) error {
 	m, err := tx.Machine(name)
 	if err == nil && m.Alive {

@@ -47,7 +47,7 @@ const callOff = "`ralph task cancel` calls one off, and `ralph task retry` has i
 type Problem struct {
 	What string   `json:"what"`
 	Rows []string `json:"rows"` // the rows that break it, in words
-	Mend string   `json:"mend"` // what to do; "" if only restoring a backup helps
+	Mend string   `json:"mend"` // remedy; "" if only restoring a backup helps
 }
 
 // Examine lists the broken invariants; none if all is well. For the integrity of the file itself

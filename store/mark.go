@@ -16,12 +16,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// SQLite takes the end of a damaged write-ahead log for the end of what was committed, and makes a
-// new database where there is none. So a mark beside the database says which database it is and how
-// far it had got. A mark is written after each commit and not synchronized: after a power cut it may
-// be behind the database, and is never ahead of it.
+// SQLite takes the end of a damaged write-ahead log for the end of the commits, and creates a new database where there
+// is none. So a mark beside the database identifies it and counts its commits. A mark is written after each commit and
+// not synchronized: after a power cut it may be behind the database, and is never ahead of it.
 
-// A Mark is what is known of a database from outside of it.
+// A Mark identifies a database from outside of it.
 type Mark struct {
 	Database string    // which one it is
 	Commits  int64     // how many transactions it had
@@ -80,12 +79,12 @@ func ReadMark(path string) (m Mark, err error) {
 	return m, fmt.Errorf("%s: %w", MarkFile(path), err)
 }
 
-// Found is what lies at the place of a database, looked at without changing it.
+// Found describes the files at the place of a database, read without changing them.
 type Found struct {
 	Size    int64  // of the database in bytes; -1 if there is none
 	Mark    Mark   // zero if there is none that can be read
 	MarkErr error  // why; nil if it was read
-	Damage  string // what is wrong with the database itself; "" for nothing that was seen
+	Damage  string // damage of the database itself; "" for none seen
 	Tables  bool   // it has ralph's tables
 	Name    string // which database it is; "" if it does not say
 	Commits int64  // how far it has got
@@ -194,8 +193,8 @@ func syncFolder(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// inspect finds out what lies at the place of the database. It reads all of it if alone and if it is not
-// as the last process closed it: a copy may have replaced it, or a process was killed.
+// inspect reads the files at the place of the database. It reads all of it if alone and if the last process did not
+// close it: a copy may have replaced it, or a process was killed.
 func (db *DB) inspect(ctx context.Context, alone bool) (f Found, err error) {
 	f.Size = -1
 	f.Mark, f.MarkErr = ReadMark(db.path) // before the database, which may only grow
@@ -225,7 +224,7 @@ func (db *DB) inspect(ctx context.Context, alone bool) (f Found, err error) {
 	return f, nil
 }
 
-// inside reads what the database says of itself.
+// inside reads the database's own identity and count.
 func (db *DB) inside(ctx context.Context, f *Found) (err error) {
 	if f.Tables, err = tableExists(ctx, db.read, "tasks"); err != nil || !f.Tables {
 		return err
@@ -255,7 +254,7 @@ func (db *DB) inside(ctx context.Context, f *Found) (err error) {
 	return err
 }
 
-// bear begins to count, and brings the mark to what the database says.
+// bear begins to count, and sets the mark to the database's own count.
 func (db *DB) bear(ctx context.Context, mustExist bool) error {
 	const count = `SELECT database, commits FROM progress`
 	var m Mark

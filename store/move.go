@@ -16,14 +16,14 @@ import (
 	"ralph"
 )
 
-// A table is what a copy of one needs to know: the columns that are stored, and those of the primary key.
+// A table has the metadata for a copy: its stored columns, and those of the primary key.
 type table struct {
 	name string
 	cols []string
 	key  []string
 }
 
-// Moved is what [Move] has copied of a table.
+// Moved summarises the copy of a table by [Move].
 type Moved struct {
 	Table  string `json:"table"`
 	Rows   int64  `json:"rows"`
@@ -46,7 +46,7 @@ func Move(ctx context.Context, from, to *DB) (moved []Moved, err error) {
 		}
 		err := errors.Join(src.takeTime(), src.atRest())
 		if err == nil && from.Shared() {
-			err = src.Touch() // who may not write does not see the ids that were given last
+			err = src.Touch() // only a writer sees the last ids
 		}
 		if err != nil {
 			return err
@@ -71,7 +71,7 @@ func Move(ctx context.Context, from, to *DB) (moved []Moved, err error) {
 		return err
 	})
 	if done {
-		err = nil // what was only read may end as it likes
+		err = nil // a read-only transaction may end in any way
 	}
 	if done && to.Shared() {
 		_, _ = to.write.ExecContext(ctx, "ANALYZE") // else the server plans for empty tables until it looks by itself
@@ -123,8 +123,8 @@ func (tx *Tx) atRest() error {
 	return err
 }
 
-// tablesOf lists what is copied: the tables that both have, as others may have made some there, too. What is referred
-// to comes first. What says how far this very database has got, and who works on it, stays.
+// tablesOf lists the tables to copy: those of both databases, since others may have created some there. Referenced
+// tables come first. Tables about this very database, its count and its live runs, stay.
 func tablesOf(src, dst *Tx) (list []table, err error) {
 	from, err := values[string](src, src.db.dialect.tables)
 	if err != nil {
@@ -153,7 +153,7 @@ func tablesOf(src, dst *Tx) (list []table, err error) {
 	return list, nil
 }
 
-// copyTables copies all rows and compares what was written with what was read.
+// copyTables copies all rows and compares the written rows with the rows read.
 func copyTables(src, dst *Tx, tables []table) (moved []Moved, err error) {
 	for _, t := range slices.Backward(tables) { // an empty queue has a few rows that every queue has
 		if _, err := dst.exec(`DELETE FROM ` + t.name); err != nil {
@@ -183,7 +183,7 @@ func copyTables(src, dst *Tx, tables []table) (moved []Moved, err error) {
 	return moved, nil
 }
 
-// copyTable copies the rows of a table, and returns what was read.
+// copyTable copies the rows of a table, and returns a summary of the rows read.
 func copyTable(src, dst *Tx, t table) (Moved, error) {
 	var d digest
 	var batch []any
@@ -229,7 +229,7 @@ func copyTable(src, dst *Tx, t table) (Moved, error) {
 	return d.of(t), err
 }
 
-// eachRow calls f for each row of a table in the order of its key, with what both databases have in the same form.
+// eachRow calls f for each row of a table in the order of its key, with values in the same form for both databases.
 func (tx *Tx) eachRow(t table, f func(row []any) error) (err error) {
 	rows, err := tx.QueryContext(tx.ctx, //nolint:gosec // names of the schema
 		`SELECT `+strings.Join(t.cols, ", ")+` FROM `+t.name+` ORDER BY `+strings.Join(t.key, ", "))
@@ -288,7 +288,7 @@ func (d *digest) add(row []any) error {
 	return err
 }
 
-// of returns what was added, as rows of a table.
+// of returns the summary of the added rows as those of a table.
 func (d *digest) of(t table) Moved {
 	m := Moved{Table: t.name, Rows: d.rows}
 	if d.sum != nil {

@@ -59,7 +59,7 @@ func (db *DB) preparePostgres(ctx context.Context, mustExist bool) error {
 	if err == nil {
 		var ms int64
 		err = db.write.QueryRowContext(ctx, `SELECT current_schema(), `+pgClock).Scan(&db.watch.schema, &ms)
-		db.toldTime(time.UnixMilli(ms)) // who only reads goes by it, too
+		db.toldTime(time.UnixMilli(ms)) // readers use it, too
 	}
 	if err != nil || len(pending) == 0 {
 		return err
@@ -87,7 +87,7 @@ type Options struct {
 	// Statement is called with every statement before it runs, with BEGIN before the first of a transaction, and with
 	// the COMMIT of one that has written; nil means nobody. Tests count and explain them.
 	Statement func(query string)
-	// Judge is asked whether what was found may be opened, before anything is changed; nil allows all.
+	// Judge decides whether the database may be opened, before anything is changed; nil allows all.
 	Judge func(Found) error
 	// Patience is how long a transaction waits for those of other processes; 0 is 30 seconds.
 	Patience time.Duration
@@ -297,7 +297,7 @@ func (db *DB) Backup(ctx context.Context, path string) (err error) {
 		err = errors.Join(f.Sync(), f.Close())
 	}
 	if err == nil && !db.Shared() { // else PostgreSQL's own program has read all of it
-		err = whole(ctx, part) // what is copied of a damaged database is no copy; its values are read when it is needed
+		err = whole(ctx, part) // a copy of a damaged database is no backup; its values are read when it is needed
 	}
 	if err == nil {
 		err = os.Rename(part, path)
@@ -320,7 +320,7 @@ func (db *DB) Check(ctx context.Context) error {
 	return db.dialect.durable(ctx, db.write)
 }
 
-// readable returns an error unless every value of what people and runs read is as ralph writes it.
+// readable returns an error unless every value that people and runs read has the form that ralph writes.
 func readable(tx *Tx) error {
 	for _, read := range []func(*Tx) error{
 		tasks.readable, sessions.readable, comments.readable, events.readable, runs.readable, changes.readable,

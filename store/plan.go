@@ -12,12 +12,12 @@ import (
 	"ralph/signals"
 )
 
-// SavePlan stores what a session has planned so far. It changes no task.
+// SavePlan stores a session's plan so far. It changes no task.
 func (tx *Tx) SavePlan(session string, p ralph.Plan) error {
 	return tx.set("sessions", session, cells{"plan": asJSON(p)})
 }
 
-// PlanOf returns what the sessions of a task have planned so far.
+// PlanOf returns the plan of a task's sessions so far.
 func (tx *Tx) PlanOf(task int64) (p ralph.Plan, err error) {
 	_, err = found(tx.row(`
 		SELECT plan FROM sessions WHERE task_id = $1 AND plan <> '' ORDER BY started_at DESC, id DESC LIMIT 1`, task).
@@ -41,8 +41,7 @@ func (tx *Tx) KnownToPlan(feature string) (signals.Nameable, error) {
 	return known, nil
 }
 
-// StatesForPlan returns the states of the tasks of a feature, as digests by id: what they say, and what of them waits
-// for a person.
+// StatesForPlan returns the states of the tasks of a feature, as digests by id: their contents and their open items.
 func (tx *Tx) StatesForPlan(feature string) (map[int64]string, error) {
 	states := map[int64]string{}
 	f, err := tx.Feature(feature)
@@ -72,8 +71,8 @@ func (tx *Tx) StatesForPlan(feature string) (map[int64]string, error) {
 	return states, nil
 }
 
-// WaitsByTask returns what a plan would have changed or dropped of the tasks of a feature and no person has decided on,
-// in lines, by task.
+// WaitsByTask returns a plan's changes and cancellations of a feature's tasks that no person has decided on, in lines,
+// by task.
 func (tx *Tx) WaitsByTask(feature string) (map[int64][]string, error) {
 	lines := map[int64][]string{}
 	f, err := tx.Feature(feature)
@@ -89,8 +88,8 @@ func (tx *Tx) WaitsByTask(feature string) (map[int64][]string, error) {
 	return lines, err
 }
 
-// ProposePlan makes what a session has planned proposals for people: its new tasks, amendments of those that exist,
-// and proposals to cancel tasks. Known are the tasks that it may name.
+// ProposePlan turns a session's plan into proposals for people: its new tasks, amendments of existing ones, and
+// proposals to cancel tasks. Known are the tasks that it may name.
 func (tx *Tx) ProposePlan(s ralph.Session, feature string, p ralph.Plan, known signals.Nameable) (err error) {
 	ids := map[string]int64{}
 	for name, t := range known {
@@ -132,7 +131,7 @@ func (tx *Tx) ProposePlan(s ralph.Session, feature string, p ralph.Plan, known s
 	return nil
 }
 
-// revision is what a planned task changes of the one that exists.
+// revision is the patch by which a planned task changes the existing one.
 func revision(t ralph.PlannedTask) (p ralph.Patch) {
 	n := t.Task("")
 	if t.Title != "" {

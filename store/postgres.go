@@ -20,7 +20,7 @@ import (
 )
 
 // On PostgreSQL one transaction at a time writes, as on SQLite: it takes an advisory lock first. So no rule has to be
-// proved twice, and events have ids in the order of their commits. Those who read take no lock.
+// proved twice, and events have ids in the order of their commits. Readers take no lock.
 
 // IsURL reports whether a database is named by the URL of a server, and not by the path of a file.
 func IsURL(name string) bool {
@@ -165,8 +165,8 @@ func durablePostgres(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// readBack finds out what became of a transaction whose COMMIT was not answered; why says so. The error is nil if it
-// was stored. stored is false if it was not, so that it may be tried again.
+// readBack finds out whether a transaction whose COMMIT was not answered was stored; why is the error of the COMMIT.
+// The error is nil if it was stored. stored is false if it was not, and can be retried.
 func (db *DB) readBack(ctx context.Context, id string, why error) (stored bool, err error) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), pgRetry)
 	defer cancel()
@@ -187,7 +187,8 @@ func (db *DB) readBack(ctx context.Context, id string, why error) (stored bool, 
 	}
 }
 
-// A serverError is an error of a server in words for people: the driver's go over several lines, and say what it tried.
+// A serverError is a server's error in words for people: the driver's errors have several lines, and repeat the
+// attempt.
 type serverError struct {
 	says string
 	err  error
@@ -196,7 +197,7 @@ type serverError struct {
 func (e *serverError) Error() string { return e.says }
 func (e *serverError) Unwrap() error { return e.err }
 
-// explainPostgres says what is wrong, and what to do, of the errors that people meet.
+// explainPostgres explains common errors of the server, with the remedy.
 func explainPostgres(err error) error {
 	if errors.As(err, new(*serverError)) {
 		return err
@@ -226,7 +227,7 @@ func explainPostgres(err error) error {
 	return &serverError{cause(err) + ": " + advice, err}
 }
 
-// cause returns what an error comes from, in a line.
+// cause returns the cause of an error, in a line.
 func cause(err error) string {
 	var said *pgconn.PgError
 	var way *net.OpError

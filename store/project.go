@@ -29,8 +29,8 @@ func (tx *Tx) SetFirstCommits(ids []string) error {
 		ON CONFLICT (id) DO UPDATE SET first_commits = excluded.first_commits`, strings.Join(ids, " "))
 }
 
-// NoteRedSuite records that verification fails before a run has begun any work. onRed is the
-// configured reaction; consequence says in a sentence what happens next, or is "".
+// NoteRedSuite records that verification fails before a run has begun any work. onRed is the configured reaction;
+// consequence describes the next step in a sentence, or is "".
 func (tx *Tx) NoteRedSuite(run int64, onRed, reason, consequence string, checks []ralph.Check) error {
 	return tx.record(ralph.Event{RunID: run},
 		ralph.BaselineRed{Reason: reason, OnRed: onRed, Consequence: consequence, Checks: checks})

@@ -64,8 +64,7 @@ func (r reader[T]) first(tx *Tx, rest string, args ...any) (v T, ok bool, err er
 	return v, ok, err
 }
 
-// one reads one row. If there is none, the error names it, says what to do ("" for nothing), and
-// wraps [ralph.ErrNotFound].
+// one reads one row. If there is none, the error names it, has the remedy ("" for none), and wraps [ralph.ErrNotFound].
 func (r reader[T]) one(tx *Tx, name string, otherwise ralph.Remedy, rest string, args ...any) (T, error) {
 	v, ok, err := r.first(tx, rest, args...)
 	if err == nil && !ok {
@@ -74,12 +73,12 @@ func (r reader[T]) one(tx *Tx, name string, otherwise ralph.Remedy, rest string,
 	return v, err
 }
 
-// missing says that there is no such thing, and what to do about it.
+// missing is the error for a row that does not exist, with its remedy.
 func missing(name string, otherwise ralph.Remedy) error {
 	return &ralph.RemedyError{Err: fmt.Errorf("%s: %w", name, ralph.ErrNotFound), Do: otherwise}
 }
 
-// refused is [ralph.Conflict] with what to do, to the thing with that id.
+// refused is [ralph.Conflict] with a remedy for the thing with that id.
 func refused(do ralph.Remedy, id int64, format string, args ...any) error {
 	return &ralph.RemedyError{Err: ralph.Conflict(format, args...), Do: do, ID: id}
 }

@@ -44,8 +44,8 @@ func (tx *Tx) AddTask(t ralph.Task, source string) (int64, error) {
 	return id, tx.Derive(id)
 }
 
-// UpdateTask changes what a person may edit: title, description, acceptance, verification, files,
-// priority, feature, discipline, model and agent.
+// UpdateTask changes the fields that a person may edit: title, description, acceptance, verification, files, priority,
+// feature, discipline, model and agent.
 func (tx *Tx) UpdateTask(t ralph.Task) error {
 	if err := checkTask(t); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (tx *Tx) UpdateTask(t ralph.Task) error {
 	}
 	changes := ralph.Changes(before, t)
 	_, verify := changes["verify"]
-	if _, files := changes["files"]; verify || files { // they were of what it was
+	if _, files := changes["files"]; verify || files { // the marks describe the old terms
 		r["marks"] = "[]"
 	}
 	if err := tx.set("tasks", t.ID, r); err != nil {
@@ -108,7 +108,7 @@ func (tx *Tx) Retry(id int64, reason string) error {
 	return tx.retry(t, reason)
 }
 
-// RetryCompleted is [Tx.Retry], and takes a completed task as well. What it has merged stays.
+// RetryCompleted is [Tx.Retry], and takes a completed task as well. Its merged changes stay.
 func (tx *Tx) RetryCompleted(id int64, reason string) error {
 	t, err := tx.Task(id)
 	if err != nil {

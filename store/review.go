@@ -8,7 +8,7 @@ import (
 	"ralph/signals"
 )
 
-// StartReview opens a session that reviews what another one has made. Its task stays that one's.
+// StartReview opens a session that reviews another one's change. Its task is the task of that session.
 func (tx *Tx) StartReview(s Start, of ralph.Session) (ralph.Session, error) {
 	if err := tx.CheckSession(of.TaskID, of.ID); err != nil {
 		return ralph.Session{}, err
@@ -34,7 +34,7 @@ func (tx *Tx) StartReview(s Start, of ralph.Session) (ralph.Session, error) {
 	return r, tx.record(during(r), ralph.ReviewStarted{Agent: s.Agent, Model: s.Model})
 }
 
-// EndReview stores what a review came to, and what its session cost. Remarks become flags of the task.
+// EndReview stores the result of a review, and the cost of its session. Remarks become flags of the task.
 func (tx *Tx) EndReview(s ralph.Session, r ralph.Review) error {
 	outcome, state := ralph.OutcomeSuccess, ralph.PhaseDone
 	if r.None != "" {
@@ -75,7 +75,7 @@ func remark(o ralph.Objection) signals.Flag {
 	return signals.Flag{What: what, Severity: "warning", Category: "bug"}
 }
 
-// NoteReviewed records that no review of what a session has made is going on.
+// NoteReviewed records that no review of a session's change is going on.
 func (tx *Tx) NoteReviewed(session string) error {
 	return tx.set("sessions", session, cells{"checking": "", "checking_since": ""})
 }
@@ -88,8 +88,8 @@ func (tx *Tx) OpenReviewsOf(task int64) ([]ralph.Session, error) {
 	return sessions.all(tx, `WHERE s.completed_at = '' AND s.role = 'review' AND s.task_id = $1`, task)
 }
 
-// ReviewsOf lists what reviews of a task have come to since a person last decided on one of its changes, oldest
-// first. Those before count no more.
+// ReviewsOf lists the reviews of a task since a person last decided on one of its changes, oldest first. Earlier ones
+// no longer count.
 func (tx *Tx) ReviewsOf(task int64) ([]ralph.Review, error) {
 	return tx.reviews(`
 		WHERE s.task_id = $1 AND s.role = 'review' AND s.review <> '' AND s.started_at > coalesce((
@@ -99,7 +99,7 @@ func (tx *Tx) ReviewsOf(task int64) ([]ralph.Review, error) {
 		ORDER BY s.started_at, s.id`, task)
 }
 
-// ReviewsSince lists what reviews of a task have come to that began after one of its signals, oldest first.
+// ReviewsSince lists the reviews of a task that began after one of its signals, oldest first.
 func (tx *Tx) ReviewsSince(task, signal int64) ([]ralph.Review, error) {
 	return tx.reviews(`
 		WHERE s.task_id = $1 AND s.role = 'review' AND s.review <> ''
@@ -115,14 +115,14 @@ func (tx *Tx) reviews(which string, args ...any) (list []ralph.Review, err error
 	return list, err
 }
 
-// TakenBack reports whether a person has taken back what a task had merged.
+// TakenBack reports whether a person has undone a merged change of a task.
 func (tx *Tx) TakenBack(task int64) (bool, error) {
 	return value[bool](tx, `SELECT EXISTS (
 		SELECT 1 FROM changes WHERE task_id = $1 AND undo <> '' AND state = 'merged')`, task)
 }
 
-// SaidOf returns what reviewers said of a session's candidates and what the session says that it did, in Markdown; ""
-// if nobody was to look at them.
+// SaidOf returns the reviews of a session's candidates and the session's own summary, in Markdown; "" if no review was
+// asked for.
 func (tx *Tx) SaidOf(session string) (string, error) {
 	s, err := tx.Session(session)
 	if err != nil {
@@ -143,7 +143,7 @@ func (tx *Tx) SaidOf(session string) (string, error) {
 		return func(o ralph.Session) bool { return o.ID == r.Session }
 	}
 	var reviews []ralph.Review
-	for _, r := range d.Evidence.Reviews { // what was said of the same candidate before
+	for _, r := range d.Evidence.Reviews { // earlier reviews of the same candidate
 		if !slices.ContainsFunc(rows, known(r)) {
 			reviews = append(reviews, r)
 		}

@@ -38,9 +38,8 @@ var runs = reads("runs r", func(r *ralph.Run) []field {
 	}
 })
 
-// StartRun opens a run of this machine, after ending those that were lost. process is the run's identity by
-// [machine.Join]. sandbox describes in words what confines the run's agents. The error wraps [ralph.ErrConflict] if the
-// machine is drained.
+// StartRun opens a run of this machine, after ending its lost runs. process is the run's identity by [machine.Join].
+// sandbox describes the sandbox of the run's agents. The error wraps [ralph.ErrConflict] if the machine is drained.
 func (tx *Tx) StartRun(process string, limits ralph.Limits, sandbox string) (ralph.Run, error) {
 	if err := tx.ClearTrouble(TroubleRun); err != nil {
 		return ralph.Run{}, err
@@ -76,7 +75,7 @@ func (tx *Tx) RunElsewhere() (r ralph.Run, ok bool, err error) {
 	return r, false, err
 }
 
-// AnyAlive reports whether a run works, on whatever machine.
+// AnyAlive reports whether a run works on any machine.
 func (tx *Tx) AnyAlive() (bool, error) {
 	open, err := runs.all(tx, `WHERE r.ended_at = ''`)
 	return slices.ContainsFunc(open, tx.Alive), err
@@ -87,8 +86,8 @@ func (tx *Tx) Run(id int64) (ralph.Run, error) {
 	return runs.one(tx, fmt.Sprintf("run %d", id), "", `WHERE r.id = $1`, id)
 }
 
-// Runs lists limit runs, newest first, after the newest skip: those that have not ended, or at or after a time; all if
-// that is zero.
+// Runs lists limit runs, newest first, after the newest skip: those that have not ended, or that ended at or after a
+// time; all if it is zero.
 func (tx *Tx) Runs(active ralph.Time, limit, skip int) ([]ralph.Run, error) {
 	var by filter
 	if !active.IsZero() {
@@ -148,7 +147,7 @@ func (tx *Tx) LastRun() (r ralph.Run, ok bool, err error) {
 	return runs.first(tx, `ORDER BY r.id DESC`)
 }
 
-// SetRunState records what a run is doing; waiting, pausing and ending are recorded as events.
+// SetRunState records a run's state; waiting, pausing and ending are recorded as events.
 func (tx *Tx) SetRunState(id int64, state, reason string, until time.Time) error {
 	err := tx.set("runs", id, cells{"state": state, "state_reason": reason, "wait_until": ralph.At(until)})
 	if err != nil || state != "waiting" && state != "paused" && state != "ending" {
@@ -178,7 +177,7 @@ type Spending struct {
 	USD, DayUSD           float64 // cost of ended sessions: of this run since its limits count; of all runs since midnight
 	MonthUSD              float64 // of all runs since the month began
 	Reserved, DayReserved float64 // limit of the cost of sessions in progress: of this run; of all runs
-	Unpriced              float64 // what is in USD for tokens whose price is unknown
+	Unpriced              float64 // part in USD for tokens without a known price
 }
 
 // Since says from when on spending counts: towards the run's limits (the zero Time is its beginning), those of the
@@ -188,7 +187,7 @@ type Since struct{ Run, Day, Month time.Time }
 // Spending reads a run's spending. Tokens whose price is unknown are worth so much per million: input, output, read
 // from a cache and written to it.
 func (tx *Tx) Spending(run int64, since Since, worth [4]float64) (s Spending, err error) {
-	// Undecided sessions are left out: their reservation is unknown. The inner queries read what has an index alone.
+	// Undecided sessions are left out: their reservation is unknown. The inner queries use indexes alone.
 	err = tx.row(`
 		SELECT own.begun, own.open, own.usd, own.unpriced, own.reserved, held.reserved,
 			today.usd + today.unpriced, month.usd + month.unpriced FROM (
@@ -265,7 +264,7 @@ func (tx *Tx) EndRun(id int64, exitStatus int, reason string) error {
 	if err != nil {
 		return err
 	}
-	if t, ok := runTrouble(exitStatus, reason); ok && id == last { // what an earlier one left, a later one has taken up
+	if t, ok := runTrouble(exitStatus, reason); ok && id == last { // a later run took up the work
 		if err := tx.SetTrouble(t); err != nil {
 			return err
 		}
@@ -286,8 +285,8 @@ func (tx *Tx) EndRun(id int64, exitStatus int, reason string) error {
 	})
 }
 
-// AgentState is what is known of an agent across runs: until when not to start sessions of it, why,
-// and its number of errors in a row.
+// AgentState is the state of an agent across runs: until when not to start sessions of it, why, and its number of
+// errors in a row.
 type AgentState struct {
 	Agent     string       `json:"agent"` // its name in the configuration
 	WaitUntil ralph.Time   `json:"wait_until"`
@@ -358,9 +357,8 @@ func (tx *Tx) enlist(name string) error {
 	return tx.do(`INSERT INTO machines (name) VALUES ($1)`, name)
 }
 
-// LeaseTime is how long a lease lasts without being renewed, in the time of the database: who works on the queue says
-// so with one. One that has lapsed is lost, and that of a process that was on this kernel as soon as it is gone; in a
-// file not before. Only tests change it, before anything else happens.
+// LeaseTime is the time after which an unrenewed lease expires, by the database's clock. A lease marks a live run. On
+// one machine a lease also ends with its process. Only tests change LeaseTime, before anything else happens.
 var LeaseTime = 5 * time.Minute
 
 // LeaseRenewal is how often a lease is renewed.

@@ -14,7 +14,7 @@ type Hit struct {
 	Ref     int64  // the number of a comment or learning
 	Session string // of a session
 	Verb    ralph.Verb
-	Text    string // the title of a task, what was said, the path of a file
+	Text    string // the title of a task, the words of a comment, the path of a file
 	At      ralph.Time
 }
 

@@ -93,14 +93,14 @@ func (tx *Tx) Sessions(f SessionFilter) ([]ralph.Session, error) {
 	return sessions.all(tx, by.where()+order+by.page(f.Limit, f.Skip), by.args...)
 }
 
-// CountSessions returns how many sessions a filter selects, and what those that have ended cost.
+// CountSessions returns the number of sessions that a filter selects, and the cost of the ended ones.
 func (tx *Tx) CountSessions(f SessionFilter) (n int, usd float64, err error) {
 	by := f.matching()
 	err = tx.row(`SELECT count(*), coalesce(sum(s.cost_usd), 0.0) FROM sessions s`+by.where(), by.args...).Scan(&n, &usd)
 	return n, usd, err
 }
 
-// outlines read of a session what it cost and changed alone.
+// outlines read only a session's cost and changes.
 var outlines = reads("sessions s", outline)
 
 func outline(s *ralph.Session) []field {
@@ -120,14 +120,14 @@ func outline(s *ralph.Session) []field {
 	}
 }
 
-// Outlines are the sessions of a filter, oldest first, with their tasks, times, what they used and
-// changed and what was decided, and nothing else.
+// Outlines are the sessions of a filter, oldest first, with their tasks, times, cost, changes and decisions, and
+// nothing else.
 func (tx *Tx) Outlines(f SessionFilter) ([]ralph.Session, error) {
 	by := f.matching()
 	return outlines.all(tx, by.where()+` ORDER BY s.started_at, s.id`, by.args...)
 }
 
-// results read of a session what [outlines] do, who worked, and what was verified and noted.
+// results read the fields of [outlines], the worker, the verification and the notes.
 var results = reads("sessions s", func(s *ralph.Session) []field {
 	return append(outline(s),
 		field{"s.origin", &s.Origin},
@@ -142,7 +142,7 @@ var results = reads("sessions s", func(s *ralph.Session) []field {
 	)
 })
 
-// Results are as [Tx.Outlines], with the agents, their numbers, what was verified and noted besides.
+// Results are as [Tx.Outlines], with the agents, their numbers, the verification and the notes.
 func (tx *Tx) Results(f SessionFilter) ([]ralph.Session, error) {
 	by := f.matching()
 	return results.all(tx, by.where()+` ORDER BY s.started_at, s.id`, by.args...)
@@ -162,7 +162,7 @@ func (tx *Tx) Histories(limit int) ([]ralph.Session, error) {
 	return histories.all(tx, `ORDER BY s.started_at DESC, s.id LIMIT $1`, limit)
 }
 
-// briefTasks read of a task its title, feature, status, what holds it back, and attempts.
+// briefTasks read a task's title, feature, status, reasons to wait, and attempts.
 var briefTasks = reads("tasks t LEFT JOIN features f ON f.id = t.feature_id", func(t *ralph.Task) []field {
 	return append(waits(&t.Waits),
 		field{"t.id", &t.ID},
@@ -217,7 +217,7 @@ func (tx *Tx) Claimable(t ralph.Task) error {
 	return refused(otherwise, t.ID, "TASK-%d cannot be claimed, %s", t.ID, why)
 }
 
-// claimant names who works on a task, and says how a person takes it from there.
+// claimant names the worker on a task, and the way for a person to take it over.
 func (tx *Tx) claimant(t ralph.Task) (name string, release ralph.Remedy, err error) {
 	var worker, origin string
 	var expires ralph.Time
@@ -443,19 +443,19 @@ func (tx *Tx) Halt(session, by string) error {
 	return err
 }
 
-// Halted returns who asked for a session to be stopped; "" for nobody.
+// Halted returns the person that asked for a session to be stopped; "" for nobody.
 func (tx *Tx) Halted(session string) (by string, err error) {
 	return value[string](tx, `SELECT halted_by FROM sessions WHERE id = $1`, session)
 }
 
-// A Wish is what people want of a session in progress.
+// A Wish holds people's requests to a session in progress.
 type Wish struct {
 	Request  string // to stop it: that of [Tx.RequestStop], "halt" for that of [Tx.Halt], or that of its run
 	Asks     bool   // somebody is asked whether it may use a tool
 	Comments bool   // there are [Tx.Undelivered] ones
 }
 
-// Wish returns what people want of a session, in one statement: it is asked for after each change.
+// Wish returns people's requests to a session, in one statement, since it is asked after each change.
 func (tx *Tx) Wish(session string) (w Wish, err error) {
 	return w, tx.row(`
 		SELECT CASE WHEN s.stop_request <> '' THEN s.stop_request WHEN s.halted_by <> '' THEN 'halt'
@@ -489,8 +489,8 @@ func (tx *Tx) RecordAttempt(s ralph.Session, command string) error {
 	return tx.record(during(s), ralph.CommandRefused{Command: command})
 }
 
-// RecordStranger records that a program of the session that is not its agent tried to use ralph's tools: what it
-// asked first.
+// RecordStranger records that another program of the session than its agent tried to use ralph's tools, with its first
+// request.
 func (tx *Tx) RecordStranger(s ralph.Session, asked string) error {
 	if _, err := tx.exec(`UPDATE sessions SET strangers = strangers + 1 WHERE id = $1`, s.ID); err != nil {
 		return err

@@ -54,7 +54,7 @@ type DB struct {
 	ahead   atomic.Int64          // how far the clock of the server was ahead of ours, in nanoseconds
 }
 
-// Now is the time by which all go who use the database: a server's, whatever the clock of this machine says.
+// Now is the time for all users of the database: the server's, whatever the clock of this machine says.
 func (db *DB) Now() time.Time {
 	if !db.clock {
 		return time.Now()
@@ -62,7 +62,7 @@ func (db *DB) Now() time.Time {
 	return time.Now().Round(0).Add(time.Duration(db.ahead.Load()))
 }
 
-// toldTime notes what a server says that the time is.
+// toldTime notes the server's time.
 func (db *DB) toldTime(now time.Time) { db.ahead.Store(int64(now.Sub(time.Now().Round(0)))) }
 
 // Path is the database's file, or its URL without secrets.
@@ -198,7 +198,7 @@ type dialect struct {
 	begin    func(*Tx) error
 	writeDSN func(path string, patience time.Duration) string
 	readDSN  func(path string, patience time.Duration) string
-	fixed    string                                      // what follows the DSN of a database that nobody can change
+	fixed    string                                      // suffix of the DSN for a read-only database
 	setUp    func(ctx context.Context, db *sql.DB) error // once, before the first migration
 	backup   func(ctx context.Context, db *sql.DB, path string) error
 	check    func(ctx context.Context, db *sql.DB) error // that all of it is readable and consistent
@@ -209,20 +209,20 @@ type dialect struct {
 	explain  func(error) error                           // adds advice to a driver's error
 	patient  string                                      // has a server wait long for a transaction
 
-	// What a copy of the database asks: its tables in the order of their creation, the columns of one that are stored,
-	// those of its primary key, and the ids that were given last. setID has the next id be the one after last, 0 for none.
+	// Queries for a copy of the database: its tables in the order of their creation, the stored columns of one, those
+	// of its primary key, and the last ids. setID makes last + 1 the next id; 0 means no row.
 	tables, columns, keys, ids string
 	setID                      func(tx *Tx, table string, last int64) error
 }
 
-// beside is a file that belongs to the open database: the write-ahead log or its index. Without
-// them, other processes do not see what this one writes.
+// beside is a file that belongs to the open database: the write-ahead log or its index. Without them, other processes
+// do not see the writes of this one.
 type beside struct {
 	path string
 	info os.FileInfo
 }
 
-// Shared reports whether other machines may use the database. Else whoever works is seen to live or to be gone.
+// Shared reports whether other machines may use the database. Else the operating system tells which processes live.
 func (db *DB) Shared() bool { return db.dialect.shared }
 
 // A bearing keeps the mark of an open database, and knows whether other processes have it open.

@@ -16,9 +16,8 @@ import (
 	"ralph/signals"
 )
 
-// acceptedReason selects why task t is completed, from what was recorded: the decision on one of
-// its sessions, a person or an import; or its row if it is older than the log. It is NULL if
-// nothing recorded explains it.
+// acceptedReason selects why task t is completed, from the records: the decision on one of its sessions, a person or an
+// import; or its row if it is older than the log. It is NULL if no record explains it.
 const acceptedReason = `
 	CASE WHEN EXISTS (
 		SELECT 1 FROM events e WHERE e.task_id = t.id AND e.type IN ('task.created', 'task.status_changed'))
@@ -32,7 +31,7 @@ const acceptedReason = `
 			(SELECT max(m.id) FROM events m WHERE m.task_id = t.id AND m.type = 'task.status_changed'))
 	ELSE t.status_reason END`
 
-// A statusOf reads a task's status, once what holds the task back has been read.
+// A statusOf reads a task's status, after the task's reasons to wait.
 type statusOf struct{ task *ralph.Task }
 
 // Scan implements sql.Scanner.
@@ -115,7 +114,7 @@ type TaskFilter struct {
 	Begins   int64          // leading digits of its number; 0 for any
 	Latest   bool           // latest change first, instead of the order of the queue
 	Of       *SessionFilter // tasks of these sessions alone; nil for any
-	Merged   bool           // completed work alone, that which was completed last first
+	Merged   bool           // completed tasks only, last completed first
 	Limit    int            // 0 is no limit
 	Skip     int            // leave out this many of the first; needs Limit
 }
@@ -181,8 +180,8 @@ func (tx *Tx) Tasks(f TaskFilter) ([]ralph.Task, error) {
 	return tasks.all(tx, matching+order, by.args...)
 }
 
-// Unaccepted lists the completed tasks that nothing recorded explains. Those that [Tx.Move] completed
-// are not looked at again, so that it costs the same however much was completed; [DB.Examine] looks at all.
+// Unaccepted lists the completed tasks that no record explains. It skips those that [Tx.Move] completed, so that its
+// cost does not grow with the queue; [DB.Examine] looks at all.
 func (tx *Tx) Unaccepted() ([]int64, error) {
 	list, err := values[int64](tx, `
 		SELECT t.id FROM tasks t WHERE t.status = 'completed' AND t.accepted = 0 AND `+acceptedReason+` IS NULL`)
@@ -354,7 +353,7 @@ func (tx *Tx) deriveDependents(id int64) error {
 	return nil
 }
 
-// waits are the expressions that select what holds task t back.
+// waits are the expressions that select the reasons why task t waits.
 func waits(w *ralph.Waits) []field {
 	return []field{
 		{"(SELECT count(*) FROM task_comments c WHERE c.task_id = t.id AND c.holding = 1 AND " + asks + ")", &w.Questions},
@@ -370,7 +369,7 @@ const asks = "(coalesce(c.signal_verb, '') = 'ask' OR c.kind = 'question')"
 
 var waiting = reads("tasks t", waits)
 
-// Waits returns what holds a task back.
+// Waits returns the reasons why a task waits.
 func (tx *Tx) Waits(id int64) (ralph.Waits, error) {
 	return waiting.one(tx, fmt.Sprintf("TASK-%d", id), ralph.ListTasks, `WHERE t.id = $1`, id)
 }
@@ -435,8 +434,8 @@ func (tx *Tx) Renew(id int64) error {
 	})
 }
 
-// Scope lists the files that work on a task may touch, as globs: those named in the task, else
-// those that its sessions have touched; none if nothing is known.
+// Scope lists the files that work on a task may touch, as globs: those named in the task, else those that its sessions
+// have touched; none if nothing is known.
 func (tx *Tx) Scope(task int64) ([]string, error) {
 	t, err := tx.Task(task)
 	if err != nil || len(t.Files) > 0 {

@@ -28,7 +28,7 @@ func (tx *Tx) Totals() ([]Totals, error) {
 		FROM sessions WHERE completed_at <> '' GROUP BY ended`)
 }
 
-// Spent is what ended sessions consumed that have something in common: what a query groups them by.
+// Spent is the total of ended sessions that share the key by which a query groups them.
 type Spent struct {
 	Agent, Model, Ended string
 	Feature             string // its name; "" for none
@@ -74,7 +74,7 @@ func (tx *Tx) SpentByTask(from, to ralph.Time, limit int) ([]Spent, error) {
 		WHERE `+ended+` GROUP BY s.task_id ORDER BY sum(s.cost_usd) DESC, s.task_id`, from, to)
 }
 
-// SpentOn returns what the sessions of some tasks have cost (USD), of those that had any.
+// SpentOn returns the cost (USD) of the sessions of some tasks, without tasks that had none.
 func (tx *Tx) SpentOn(tasks []int64) (map[int64]float64, error) {
 	usd := map[int64]float64{}
 	if len(tasks) == 0 {

@@ -152,7 +152,7 @@ func (db *DB) once(
 		db.watch.committed()
 	}
 	if err == nil && commits > 0 {
-		// It is committed, whatever becomes of the mark: one that lags only notices less.
+		// It is committed, even if the mark fails: a mark that lags only notices less.
 		_ = db.bearing.put(Mark{Database: db.bearing.name, Commits: commits})
 	}
 	return db.dialect.explain(err)

@@ -4,8 +4,8 @@ import "ralph"
 
 // A Trouble stops or spoils ralph's work until a person mends it. It is in the inbox.
 type Trouble struct {
-	Kind    string // what it is about, its name in the inbox: one of the constants below
-	What    string // what happened, one line for people
+	Kind    string // its kind, the name in the inbox: one of the constants below
+	What    string // the event, one line for people
 	Command string // that mends it; "" if none does
 }
 
@@ -33,7 +33,7 @@ func (tx *Tx) HasTrouble(kind string) (bool, error) {
 	return value[bool](tx, `SELECT EXISTS (SELECT 1 FROM troubles WHERE kind = $1)`, kind)
 }
 
-// runTrouble is what the end of a run leaves for a person to mend; ok is false if it is nothing.
+// runTrouble returns the trouble that the end of a run leaves for a person to mend; ok is false if there is none.
 func runTrouble(status int, reason string) (t Trouble, ok bool) {
 	t = Trouble{Kind: TroubleRun, What: "The last run ended early: " + reason}
 	switch status {

@@ -20,7 +20,7 @@ import (
 type Outcome struct {
 	Check ralph.Check         `json:"check"`
 	Tests *testresult.Results `json:"tests,omitempty"`
-	Text  *testresult.Results `json:"text,omitempty"`  // what its output for people says, if it has no such report
+	Text  *testresult.Results `json:"text,omitempty"`  // counts in its printed output, if it has no such report
 	Wrote []string            `json:"wrote,omitempty"` // protected files that it changed there, at most [MaxWrote]
 }
 
@@ -41,7 +41,7 @@ func Rewritten(list []Outcome) (touches []ralph.Touch) {
 type Verifier struct {
 	Rules
 	Store     *store.DB
-	Workspace *workspace.Workspace // nil if only what is known counts: a command without a result is then [ErrUnknown]
+	Workspace *workspace.Workspace // nil if only stored results count: a command without one is then [ErrUnknown]
 	Key       string               // of results on the commit, see [workspace.Pool.ResultKey]
 	State     string               // the folder for ralph's own files
 	Busy      func(time.Duration)  // is told how long the next step may take; nil for nobody
@@ -55,7 +55,7 @@ func (v *Verifier) takes(d time.Duration) {
 	}
 }
 
-// Names returns what is known of the command's tests by name or number; nil if that is nothing.
+// Names returns the results of the command's tests by name or number; nil if there are none.
 func (o Outcome) Names() *testresult.Results {
 	if o.Tests != nil {
 		return o.Tests
@@ -212,10 +212,9 @@ func (v *Verifier) put(ctx context.Context, results []Outcome) error {
 	})
 }
 
-// Compare compares a command's result with the baseline. It only ever
-// excuses a command of the project or the feature that reports its tests
-// by name, and only for tests that failed before (decision 1); never one
-// of the task's own, whatever the baseline says of it.
+// Compare compares a command's result with the baseline. It only ever excuses a command of the project or the feature
+// that reports its tests by name, and only for tests that failed before (decision 1). It never excuses a task's own
+// command.
 func Compare(now Outcome, before []Outcome, commands Commands, strict bool) ralph.Check {
 	c := now.Check
 	if now.Tests == nil || c.Passed {

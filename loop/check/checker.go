@@ -73,7 +73,7 @@ func differs(before, now map[string]string) []string {
 }
 
 // laid copies the folder from over the folder to, and returns the names of its files. undo removes them: the next
-// commit that is checked out there brings back what was covered.
+// commit checked out there restores the files below.
 func laid(from, to string) (names []string, undo func() error, err error) {
 	undo = func() (err error) {
 		for _, name := range slices.Backward(names) {

@@ -10,17 +10,17 @@ import (
 	"ralph/loop/workspace"
 )
 
-// A Guard knows the files of a project that wait for a person when a session has changed them, before its work
-// is merged: those that configure runs, and those that steer agents.
+// A Guard knows the files of a project that wait for a person when a session has changed them, before its work is
+// merged: those that configure runs, and those that steer agents.
 type Guard struct {
 	Configuration []string // files by which runs are configured, relative to the root
-	Steering      []string // globs of files that steer agents; what these import belongs to them
+	Steering      []string // globs of files that steer agents; files imported by these count, too
 	Own           []string // globs of agents' own data among them, which is not guarded
-	More          []string // globs of further files, and after "!" of those that are not guarded
+	More          []string // globs of further files, and after "!" of unguarded ones
 }
 
-// Changed returns which files differ between two commits of a repository, as far as people decide on them: those
-// that no session may change (Protect), and the guarded ones. Names are relative to the root of the project.
+// Changed returns the files that differ between two commits of a repository and that only people may change: those that
+// no session may change (Protect), and the guarded ones. Names are relative to the root of the project.
 func (r Rules) Changed(
 	ctx context.Context, tree *worktree.Tree, from, to string,
 ) (protected, guarded []string, err error) {
@@ -47,8 +47,8 @@ func (r Rules) Changed(
 	return protected, guarded, nil
 }
 
-// Lay restores the files that steer agents, as the target has them, in a workspace that has a session's commit: an
-// agent does not follow what the author of that commit wrote.
+// Lay restores agent-steering files from the target in a workspace with a session's commit, so that an agent does not
+// follow instructions of the commit's author.
 func (g Guard) Lay(ctx context.Context, ws *workspace.Workspace, target, commit string) error {
 	tree := ws.Here().Tree
 	names, err := tree.Files(ctx, target, commit)

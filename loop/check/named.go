@@ -11,13 +11,12 @@ import (
 	"strings"
 )
 
-// npmTest matches what `ralph init` takes for the tests of a package: its test script, run by a manager of packages,
-// in the root or in a folder.
+// npmTest matches the test command that `ralph init` finds for a package: its test script, run by a package manager, in
+// the root or in a folder.
 var npmTest = regexp.MustCompile(`^(?:cd ([\w.-]+) && )?(npm|pnpm|yarn|bun)(?: run)? test$`)
 
-// reporters are the options that test scripts take so that tests are reported by name, beside what is printed. To a
-// script of node that names files none is added: node takes those for the last of its options. Others must be a single
-// command.
+// reporters are options for test scripts by which they report tests by name, beside their usual output. A node script
+// that names files gets none, since node takes options only before the files. Other scripts must be a single command.
 var reporters = []reporter{
 	{
 		script: regexp.MustCompile(`^node(?: --[\w=.-]+)* --test(?: --[\w=.-]+)*$`),
@@ -43,10 +42,10 @@ var reporters = []reporter{
 	},
 }
 
-// A reporter is what a form of test scripts takes.
+// A reporter is the option of a form of test scripts.
 type reporter struct {
 	script  *regexp.Regexp
-	before  string // what is run first
+	before  string // command to run first
 	options string
 	report  string // the file with the report, relative to the package
 }
@@ -68,15 +67,15 @@ module.exports = class extends Spec {
 };
 `
 
-// own matches what test scripts have that report in a way of their own.
+// own matches test scripts with a reporter of their own.
 var own = regexp.MustCompile(`reporter| -R\b|--json|--outputFile|--watch`)
 
 // maxManifest is up to which size a package.json is read, in bytes.
 const maxManifest = 1 << 20
 
-// named returns how a command is run in dir so that it reports its tests by name, and the file into which it does so,
-// relative to dir. People read and write `npm test`, and this adds what the script needs for that; any other command
-// runs as it is, and report is "".
+// named returns a command that runs like the given one in dir and also reports its tests by name, and the report's file
+// relative to dir. People read and write `npm test`, and named adds the script's options; other commands run unchanged,
+// and report is "".
 func named(command, dir string) (run, report string) {
 	m := npmTest.FindStringSubmatch(command)
 	if m == nil {
@@ -85,12 +84,12 @@ func named(command, dir string) (run, report string) {
 	script := testScript(filepath.Join(dir, m[1], "package.json"))
 	i := slices.IndexFunc(reporters, func(r reporter) bool { return r.script.MatchString(script) })
 	if i < 0 || own.MatchString(script) {
-		return command, "" // it has what it needs, or ralph does not know it
+		return command, "" // it has its own options, or ralph does not know it
 	}
 	folder := cmp.Or(m[1], ".")
 	run = "cd " + folder + " && mkdir -p .ralph && " + reporters[i].before + m[2] + " run test "
 	if m[2] == "npm" {
-		run += "-- " // the others hand on what follows the script's name
+		run += "-- " // the others pass on options after the script's name
 	}
 	return run + reporters[i].options, filepath.Join(folder, reporters[i].report)
 }

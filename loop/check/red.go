@@ -12,8 +12,8 @@ import (
 	"ralph/store"
 )
 
-// Red runs commands and returns those that fail without an excuse. If anew is set, earlier failures are not
-// reused: what the command lacked may be outside of the repository.
+// Red runs commands and returns those that fail without an excuse. If anew is set, earlier failures are not reused: the
+// cause may have been outside the repository.
 func (v *Verifier) Red(ctx context.Context, commands []string, anew bool) (red []ralph.Check, err error) {
 	list, err := v.suite(ctx, commands, anew)
 	if err != nil || ctx.Err() != nil {
@@ -49,9 +49,9 @@ func (v *Verifier) excusable(o Outcome) bool {
 	return Compare(o, []Outcome{o}, Commands{Shared: []string{o.Check.Command}}, v.Strict).Passed
 }
 
-// Verify runs by hand what a done is checked by: for a task, or for task 0 only the project's
-// commands. It shows each command after it has run, with its whole output. Red says that a
-// failure keeps a run from starting: one that is not only of named tests, which are excused.
+// Verify runs the checks of a done by hand: those of a task, or for task 0 only the project's commands. It shows each
+// command with its whole output once it has run. Red reports a failure that keeps a run from starting: not only named
+// tests, which are excused, fail.
 func (v *Verifier) Verify(
 	ctx context.Context, task int64, show func(c ralph.Check, output io.ReadSeeker) error,
 ) (checks []ralph.Check, red bool, err error) {

@@ -1,5 +1,5 @@
-// Package check verifies what an agent claims. It runs the verification commands, compares their
-// results with those before the work, and tells which files of people's it changed.
+// Package check verifies agents' claims. It runs the verification commands, compares their results with those before
+// the work, and finds changed files that belong to people.
 package check
 
 import (
@@ -35,7 +35,7 @@ type Rules struct {
 	Proof       string                    // [ProofAuto] and so on; "" is never
 	Trial       string                    // [TrialAuto] and so on; "" is never
 	Tests       []string                  // globs of test files, "auto" for the conventions
-	Guard       Guard                     // what else people decide on
+	Guard       Guard                     // further files that people decide on
 	Enter       proc.Enter                // runs the commands in a sandbox; nil is no sandbox
 	Withheld    []ralph.Cause             // kept from them by the sandbox, though the machine may have it
 }
@@ -102,7 +102,7 @@ func Once(list, more []string) []string {
 type Round struct {
 	Dir     string
 	Session string
-	Made    string   // where what the commands write in Dir is found; "" is there
+	Made    string   // folder with the commands' files of Dir; "" is Dir
 	Env     []string // of the workspace, in addition to the rules'
 	Log     string
 	fixed   []string             // files below Dir that the commands cannot change, where there is a sandbox
@@ -246,7 +246,7 @@ func (r Rules) unended(ctx, limited context.Context, result proc.Result, err err
 	return ""
 }
 
-// output returns what a command's output for people says of its tests.
+// output returns the test counts in a command's printed output.
 func output(log *os.File, begin int64) (*testresult.Results, error) {
 	end, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -293,7 +293,7 @@ type bounded struct {
 	lost int64  // bytes between the two
 }
 
-// Write keeps what there is room for.
+// Write keeps as many bytes as there is room for.
 func (b *bounded) Write(p []byte) (int, error) {
 	head := p[:min(int64(len(p)), b.left)]
 	n, err := b.to.Write(head)

@@ -47,8 +47,8 @@ func reader(name string) func(text string) map[string]string {
 	return manifests[folded]
 }
 
-// Dependencies returns the direct dependencies that changed files add, remove or change, and those that lock files
-// newly let run a script when they are installed or newly take from elsewhere than a registry.
+// Dependencies returns the direct dependencies that changed files add, remove or change, and the packages to which lock
+// files newly allow an install script or give another source than a registry.
 func Dependencies(files []File) (list []ralph.Dependency) {
 	for _, f := range files {
 		read := reader(f.Path)
@@ -250,7 +250,7 @@ func pipDependencies(text string) map[string]string {
 	return all
 }
 
-// lineDependencies reads lines, each of which has a name and a version or source.
+// lineDependencies reads lines with a name and a version or source each.
 func lineDependencies(patterns ...string) func(string) map[string]string {
 	var compiled []*regexp.Regexp
 	for _, p := range patterns {
@@ -326,8 +326,8 @@ type lockEntry struct {
 // registry matches the addresses of npm's public registries.
 var registry = regexp.MustCompile(`^https://registry\.(npmjs\.org|yarnpkg\.com)/`)
 
-// locked returns what a lock file of npm newly lets run a script or takes from a host that neither is a registry nor
-// was in the file before.
+// locked returns the packages to which an npm lock file newly allows a script, or which it takes from a host that
+// neither is a registry nor was in the file before.
 func locked(f File) (list []ralph.Dependency) {
 	if base := fold(path.Base(f.Path)); base != "package-lock.json" && base != "npm-shrinkwrap.json" {
 		return nil

@@ -11,12 +11,12 @@ import (
 // deepest is how far scripts are followed that run scripts.
 const deepest = 3
 
-// sourcing finds what shell scripts read into themselves.
+// sourcing finds the files that shell scripts source.
 var sourcing = regexp.MustCompile(`(?:^|[\s"'(])(?:\.|source)\s+[^\s"';&|()]+`)
 
-// commandsOf returns the commands that commands run in turn: scripts of package.json, recipes of a Makefile, and
-// the lines of shell scripts; and apart from them what those scripts source, which is as often the code that is
-// tested as a helper. It follows what is plain to see, and no more.
+// commandsOf returns the commands that commands run in turn: scripts of package.json, recipes of a Makefile, and the
+// lines of shell scripts. It returns separately the files that those scripts source: they are as often the code under
+// test as helpers. It follows only plain references.
 func commandsOf(commands []string, read func(name string) []byte) (more, sourced []string) {
 	seen := map[string]bool{}
 	next := commands

@@ -1,7 +1,7 @@
-// Package gate tells whether a change weakens what decides on it (docs/gate.md).
+// Package gate tells whether a change weakens the tests and files that decide on it (docs/gate.md).
 //
-// It is pure: it knows which files decide ([Rules.Changes]), what the trees of the two trials are
-// made of ([Old], [New]), and what the results by name come to ([Judge], [Prove]).
+// It is pure: it knows the gate files ([Rules.Changes]), the contents of the trees for the two trials ([Old], [New]),
+// and the meaning of the results by name ([Judge], [Prove]).
 package gate
 
 import (
@@ -46,11 +46,11 @@ var tests = []string{
 	"**/{test,tests,Tests}/**", "**/{fixtures,snapshots,golden}/**", "**/*.golden", // all
 }
 
-// settings are the files by which runners of tests are set up, and those that they load by themselves.
+// settings are the configuration files of test runners, and files that runners load by themselves.
 var settings = []string{
 	"**/conftest.py", "**/{,.}pytest.ini", "**/tox.ini", "**/noxfile.py", "**/.coveragerc",
 	"**/{site,user}customize.py", "**/*.pth", "**/{,.}pytest.toml",
-	// What tests are written with, where a project has it of its own.
+	// Test frameworks and helpers of the project itself.
 	"**/{node_modules,site-packages,.venv,venv}/**", "**/vendor/{github.com/{stretchr/testify,onsi,google/go-cmp}," +
 		"github.com/{frankban/quicktest,matryer/is},gopkg.in/check.v1,gotest.tools}/**",
 	"**/.env.{test,ci}*", "**/tsconfig*.json",
@@ -69,7 +69,7 @@ type Kind string
 // The kinds of gate files.
 const (
 	Test    Kind = "test"    // a test, a fixture or a snapshot: adding one weakens nothing
-	Setting Kind = "setting" // what runs tests, or is run by the commands: adding one may change what they do
+	Setting Kind = "setting" // it runs tests, or commands run it: adding one may change their effect
 )
 
 // matches reports whether one of the patterns fits a file. A pattern after "!" takes files out again.
@@ -83,8 +83,7 @@ func matches(patterns []string, file string) (fits bool) {
 	return fits
 }
 
-// Matches reports whether one of the patterns fits a file whatever its case: some file systems know
-// no difference.
+// Matches reports whether one of the patterns fits a file, ignoring case, as some file systems do.
 func Matches(patterns []string, file string) bool {
 	folded := make([]string, len(patterns))
 	for i, p := range patterns {
@@ -107,9 +106,9 @@ type File struct {
 type Changed struct {
 	File
 	Kind Kind
-	Code bool // a command runs it, but nothing else tells that it is a check: it may be what is tested
-	// Of a file of which only parts decide: the candidate's with the target's parts, and the target's with
-	// the candidate's. Nil means that the whole file does.
+	Code bool // a command runs it, but nothing else marks it as a check: it may be the code under test
+	// For a file that decides only in parts: the candidate's with the target's parts, and the target's with the
+	// candidate's. Nil means that the whole file does.
 	Old, New []byte
 }
 
@@ -119,7 +118,7 @@ func (c Changed) Added() bool { return c.Was == nil }
 // Removed reports whether the candidate has no such file.
 func (c Changed) Removed() bool { return c.Is == nil }
 
-// Changes returns the gate files among those that differ. read returns a file of the target, nil if there is none.
+// Changes returns the gate files among the differing ones. read returns a file of the target, nil if there is none.
 func (r Rules) Changes(files []File, read func(name string) []byte) (list []Changed) {
 	paths := make([]string, len(files))
 	for i, f := range files {
@@ -158,7 +157,7 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 				continue
 			}
 		case slices.Contains(made(slices.Concat(r.Shared, more, r.Own)), f.Path):
-			c.Kind = Setting // a file that has the name of a target is taken for what make should make
+			c.Kind = Setting // make takes a file with a target's name as up to date
 		case auto && (hasTests(f.Path, f.Was) || f.Was == nil && hasTests(f.Path, f.Is)):
 			c.Kind = Test
 		case run[f.Path]:
@@ -178,7 +177,7 @@ var testing = map[string]*regexp.Regexp{
 	".rb": either(`(?m)^class \w+ < (?:Minitest::Test|Test::Unit::TestCase)`, `(?m)^RSpec\.`),
 }
 
-// hasTests reports whether a file defines tests, whatever its name is.
+// hasTests reports whether a file defines tests, with any name.
 func hasTests(name string, content []byte) bool {
 	re := testing[language(name)]
 	return re != nil && re.Match(content)
@@ -193,10 +192,10 @@ func (r Rules) IsTest(name string) bool {
 	return matches(patterns, name)
 }
 
-// TestFiles returns those of the files that may say what is expected of code: tests, and what commands of all run. read
-// returns the contents of a file.
+// TestFiles returns the files that may hold expectations of code: tests, and files that commands run. read returns the
+// contents of a file.
 func (r Rules) TestFiles(names []string, read func(name string) []byte) (list []string) {
-	r.Own = nil // the same files whatever the task is
+	r.Own = nil // the same files for every task
 	run, _ := r.run(names, read)
 	auto := slices.Contains(r.Tests, Auto)
 	for _, name := range names {
@@ -213,7 +212,7 @@ func (r Rules) TestFiles(names []string, read func(name string) []byte) (list []
 	return list
 }
 
-// TestParts returns what lays the tests of one text into another, of a file in which code stands, too; nil for others.
+// TestParts returns a function that puts one text's tests into another, for a file that also has code; nil for others.
 func TestParts(name string) func(text, parts []byte) []byte {
 	if of := partsOf(name); of != nil {
 		if p := of(name, nil); p.test {
@@ -255,8 +254,8 @@ func isScript(name string) bool {
 	return slices.Contains([]string{"", ".sh", ".bash", ".mk"}, path.Ext(name))
 }
 
-// takesOver reports whether a new test file may change how others run: Go and unittest run such functions by
-// themselves, and what it replaces in the code stays replaced.
+// takesOver reports whether a new test file may change how other tests run: Go and unittest run such functions by
+// themselves, and patches of the code stay in place.
 func takesOver(f File) bool {
 	switch language(f.Path) {
 	case ".go":
@@ -334,14 +333,14 @@ var (
 		`\.start\(\)|pytest_plugins|autouse\s*=\s*True`)
 	takingJS = either(`\bprocess\.(exit|on|reallyExit)\b|require\.cache`,
 		`\bglobal(This)?\.\w+\s*=[^=]|Object\.(assign|defineProperty)\(`)
-	// The names that a file imports, and those of what it may replace in them.
+	// The names that a file imports, and assignments to their members.
 	importedPython = regexp.MustCompile(`(?m)^\s*(?:import|from\s+\S+\s+import)\s+(.+)$`)
 	importedJS     = either(`(?m)^\s*(?:import|const|let|var)\s+([^=;]+?)\s*(?:from|=\s*(?:await\s+import|require)\()`)
 	wordsOf        = regexp.MustCompile(`[A-Za-z_$][\w$]*`)
 	assigning      = regexp.MustCompile(`(?m)^\s*([A-Za-z_$][\w$]*)(?:\.[\w$]+|\[[^\]\n]+\])+\s*=[^=>]`)
 )
 
-// replaces reports whether a text assigns to what is in a name that it imports.
+// replaces reports whether a text assigns to members of a name that it imports.
 func replaces(text []byte, imported *regexp.Regexp) bool {
 	names := map[string]bool{}
 	for _, m := range imported.FindAllSubmatch(text, -1) {
@@ -352,8 +351,8 @@ func replaces(text []byte, imported *regexp.Regexp) bool {
 	return slices.ContainsFunc(assigning.FindAllSubmatch(text, -1), func(m [][]byte) bool { return names[string(m[1])] })
 }
 
-// Alters reports whether a change touches what decides on the target: then new code has to pass the old gate.
-// Tests that are only added alter nothing.
+// Alters reports whether a change touches gate files of the target: then new code has to pass the old gate. Tests that
+// are only added alter nothing.
 func Alters(list []Changed) bool {
 	return slices.ContainsFunc(list, func(c Changed) bool { return !c.Added() || c.Kind == Setting })
 }
@@ -361,7 +360,7 @@ func Alters(list []Changed) bool {
 // An Edit is how a file differs in the tree of a trial: as the other side has it, or taken out where that has none.
 type Edit struct {
 	Path    string
-	Content []byte // what the file has instead of the other side's content; nil for that
+	Content []byte // the file's content in place of the other side's; nil for the other side's
 }
 
 // Old returns how the candidate's tree becomes new code under the old gate. The other side is the target.
@@ -372,8 +371,8 @@ func Old(list []Changed) (edits []Edit) {
 	return edits
 }
 
-// OldButCode is like [Old], with the candidate's files that may be what is tested: as on the target, they would
-// pass old tests whatever the candidate made of them. It is nil if that makes no other tree.
+// OldButCode is like [Old], but keeps the candidate's files that may be the code under test: the target's versions
+// would pass old tests whatever the candidate made of them. It is nil if the tree is the same.
 func OldButCode(list []Changed) []Edit {
 	sure := slices.DeleteFunc(slices.Clone(list), func(c Changed) bool { return c.Code })
 	if len(sure) == len(list) || !Alters(sure) {
@@ -390,10 +389,10 @@ func New(list []Changed) (edits []Edit) {
 	return edits
 }
 
-// AllowTests is what allows a task to weaken tests.
+// AllowTests is the word in a task's allow list for weakened tests.
 const AllowTests = "tests"
 
-// Allows reports whether what a task allows covers all files.
+// Allows reports whether a task's allow list covers all files.
 func Allows(allow, files []string) bool {
 	return !slices.ContainsFunc(files, func(f string) bool { return !Matches(allow, f) })
 }

@@ -97,14 +97,14 @@ var guards = []guard{
 var harmless = regexp.MustCompile(`^[-!]?(text|eol|crlf|whitespace|ident|encoding|working-tree-encoding|` +
 	`export-ignore|export-subst|delta|conflict-marker-size|(linguist|gitlab)-[a-z-]+)(=.*)?$`)
 
-// unread matches what stands for contents that are no text or large.
+// unread matches placeholders for contents that are large or no text.
 var unread = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
 // installs are the scripts of package.json that run when it is installed.
 var installs = []string{"preinstall", "install", "postinstall", "prepare", "prepublish", "preprepare", "postprepare"}
 
 // Guarded returns the files that a person has to approve before they are merged: those that the conventions or more
-// patterns name, whatever their case. A pattern after "!" takes files out.
+// patterns name, ignoring case. A pattern after "!" excludes files.
 func Guarded(files []File, more []string) (list []File) {
 	var patterns []string
 	for _, g := range guards {
@@ -163,8 +163,8 @@ func attributes(text []byte) (lines string) {
 	return lines
 }
 
-// Linked returns the patterns of what guarded links lead to, over further links. links are all links of a commit with
-// where they lead.
+// Linked returns patterns for the targets of guarded links, over further links. links are all links of a commit with
+// their targets.
 func Linked(links map[string]string, guarded func(name string) bool) (patterns []string) {
 	var queue []string
 	for _, name := range slices.Sorted(maps.Keys(links)) {
@@ -190,7 +190,7 @@ func Linked(links map[string]string, guarded func(name string) bool) (patterns [
 	return patterns
 }
 
-// mostLinked bounds what links lead to: they may lead around in circles that grow.
+// mostLinked bounds the number of link targets: links may form circles that grow.
 const mostLinked = 1000
 
 // installed returns the scripts of a package.json that run when it is installed.

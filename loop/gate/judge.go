@@ -18,7 +18,7 @@ type Run struct {
 	Tests   *testresult.Results // nil if it names none
 }
 
-// status returns what the command says of a test; "" if it does not name it.
+// status returns the command's result of a test; "" if it does not name it.
 func (r *Run) status(test string) testresult.Status {
 	if r == nil || r.Tests == nil {
 		return ""
@@ -35,7 +35,7 @@ func counted(was, now *Run) bool {
 	return was != nil && now != nil && was.Passed && now.Passed && testresult.AsMany(was.Tests, now.Tests)
 }
 
-// Both returns what holds in both of two verifications with the same commands.
+// Both returns the results that two verifications with the same commands share.
 func Both(a, b []Run) (list []Run) {
 	for i, r := range a {
 		if i < len(b) {
@@ -101,8 +101,8 @@ func of(list []Run, command string) *Run {
 	return &list[i]
 }
 
-// Judge compares what passed on the target with what passes now, row by row of the table in docs/gate.md. Refused
-// says why the change is refused outright; "" if it is not.
+// Judge compares the tests that passed on the target with those that pass now, row by row of the table in docs/gate.md.
+// Refused is the reason why the change is refused outright; "" if it is not.
 //
 // Whether a test whose former self fails is loosened or changed depends on [Results.New]: without it, it is changed.
 func Judge(r Results) (findings []ralph.Weakening, refused string) {
@@ -127,7 +127,7 @@ func Judge(r Results) (findings []ralph.Weakening, refused string) {
 	return findings, ""
 }
 
-// Passes reports whether the new code passes the old gate: whatever passes now, and passed on the target.
+// Passes reports whether the new code passes the old gate for all tests that pass now and passed on the target.
 func Passes(r Results) bool {
 	return len(r.Old) > 0 && !slices.ContainsFunc(r.Old, func(old Run) bool {
 		was, now := of(r.Target, old.Command), of(r.Now, old.Command)
@@ -145,7 +145,7 @@ func runs(n int) string {
 // A judgement is of one command.
 type judgement struct {
 	was, now, old, anew *Run
-	set                 bool // a setting was changed, or what the command runs
+	set                 bool // a setting was changed, or a file that the command runs
 	moved               bool // former selves cannot run where they were
 }
 
@@ -227,22 +227,21 @@ func (j judgement) sure() bool {
 	was, now := j.was.Tests, j.now.Tests
 	nameless := now.Count() - now.Named
 	if j.old == nil || was.Named > was.Count() || nameless < 0 {
-		return false // it names what is no test
+		return false // it names something other than tests
 	}
 	return j.lacks("") > nameless
 }
 
-// accounted reports whether a test whose status cannot be told has run: as many tests run as on the target, or others
-// are those that do not. Without a summary nobody knows, and nothing is said.
+// accounted reports whether a test of unknown status has run: as many tests run as on the target, or only others are
+// missing. Without a summary the answer is no.
 func (j judgement) accounted() bool {
 	fewer := j.was.count() - j.now.count()
 	return len(j.was.Tests.Counts) == 0 || counted(j.was, j.now) ||
 		fewer > 0 && j.lacks("", testresult.Skipped, testresult.Failed) >= fewer
 }
 
-// missing returns those of the tests that are gone, and whose former selves pass, for which there is no new one: of
-// the same name elsewhere, or another one in the same file; and of those that are away if there is none of the same
-// name.
+// missing returns the tests that are gone, and whose former selves pass, without a successor: a new test of the same
+// name elsewhere, or another one in the same file. A test that is away only needs one of the same name.
 func (j judgement) missing(gone, away []string) (missing []string) {
 	added := map[string]bool{}
 	for test := range j.now.Tests.Tests {
@@ -340,7 +339,7 @@ func vanished(files []Changed) (list []string) {
 	}
 	for _, f := range files {
 		if f.Kind != Test || !f.Removed() || !programs[language(f.Path)] {
-			continue // of fixtures nobody knows what they test
+			continue // a fixture may serve any test
 		}
 		all, kept := 0, 0
 		for line := range bytes.Lines(f.Was) {
@@ -361,8 +360,8 @@ func vanished(files []Changed) (list []string) {
 // named reports whether a run's tests have names.
 func named(r *Run) bool { return r.Tests != nil && len(r.Tests.Tests) > 0 }
 
-// Prove returns what the change's own tests prove: those that pass now and fail with the old code under the new gate,
-// and the new ones that do not even compile there. Idle counts the new ones that pass on both.
+// Prove returns the proving tests of a change: those that pass now and fail with the old code under the new gate, and
+// the new ones that do not even compile there. Idle counts the new ones that pass on both.
 func Prove(r Results) (proved []string, idle int) {
 	for _, now := range r.Now {
 		was, anew := of(r.Target, now.Command), of(r.New, now.Command)

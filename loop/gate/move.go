@@ -140,8 +140,8 @@ func Moved(files []File, names []string) bool {
 	return !slices.ContainsFunc(more, func(f File) bool { return !m.leads(bodyOf(f.Path, f.Is)) })
 }
 
-// pair finds which file has become which: of several that are alike, one of the same name if there is one. More are
-// those that are added besides; ok is false if one is removed that has anything in it.
+// pair matches old files with new ones: among several that are alike, it prefers the same name. More are the additional
+// files; ok is false if a file with contents was removed.
 func pair(gone, new []File) (m moves, more []File, ok bool) {
 	shape := func(file string, content []byte) string {
 		b := bodyOf(file, content)
@@ -330,7 +330,7 @@ func (m moves) fits(was, is link) bool {
 }
 
 // renames reports whether t has become u as the path p has become q. Both may lack a root that the paths have in
-// common, have the same parts behind it, which name what is in that file, and, with prefixes, the same before it.
+// common, have the same parts behind it, which name tests in that file, and, with prefixes, the same before it.
 func renames(t, u, p, q []string, prefixes bool) bool {
 	for root := 0; root <= len(p) && root <= len(q) && slices.Equal(p[:root], q[:root]); root++ {
 		p, q := p[root:], q[root:]

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// A part is what decides of a file in which other things stand, too.
+// A part is the deciding content of a file that has other content, too.
 type part struct {
-	// decides returns what decides, "" for nothing; layout and comments are left out where that is easy.
+	// decides returns the deciding content, "" for none; it omits layout and comments where that is easy.
 	decides func(text []byte) string
 	// with returns a text with the deciding parts of another; nil if only the whole file can be put back.
 	with func(text, parts []byte) []byte
@@ -141,8 +141,8 @@ func sections(names, keys string) func(string, []string) part {
 	}
 }
 
-// module tells apart what of a go.mod decides which tests there are, and what they import: that there is one, whose
-// folder is then no part of the module above, and what it replaces and ignores.
+// module separates the parts of a go.mod that decide which tests exist, and which code they import: its existence,
+// which takes its folder out of the module above, and its replace and ignore directives.
 func module(string, []string) part {
 	split := func(text []byte) (decides, rest string) {
 		in, whole := false, false // in a directive that decides, and in a block of it
@@ -190,7 +190,7 @@ func squeezed(text, comment string) string {
 	return b.String()
 }
 
-// without tells apart what a pattern does not match.
+// without separates the text that a pattern does not match.
 func without(pattern string) func(string, []string) part {
 	out := regexp.MustCompile(pattern)
 	return func(string, []string) part {
@@ -214,7 +214,7 @@ func mentions(pattern string) func(string, []string) part {
 	}
 }
 
-// testOnly matches an attribute of what is only compiled for tests, and what follows in its line.
+// testOnly matches an attribute of items compiled only for tests, with the rest of its line.
 var testOnly = regexp.MustCompile(`^\s*#\[(?:cfg\((?:test|all\(test\b[^\]]*\))\)|(?:\w+::)?test(?:\([^\]]*\))?)\](.*)`)
 
 // rust tells apart the modules that are only compiled for tests. As rustfmt has it, a module ends with a brace in
@@ -267,12 +267,12 @@ type rule struct {
 	recipe string
 }
 
-// A makefile is what is read of one.
+// A makefile is the parsed part of one.
 type makefile struct {
 	rules  map[string]*rule
 	vars   map[string]string // all assignments of a name
 	phony  []string
-	always string // assignments that count whoever refers to them: exported, or evaluated by make itself
+	always string // assignments that count everywhere: exported, or evaluated by make itself
 	first  string // the target that make takes where none is named
 	opaque bool   // it has conditions, includes or definitions, which are not read
 }
@@ -383,8 +383,8 @@ func made(commands []string) (list []string) {
 	return list
 }
 
-// targets tells apart the targets of a Makefile that the commands make, and what these need. Of the rules of files
-// only the recipes count: which sources a program has is the work itself. Who runs no make has no part in it.
+// targets separates the targets of a Makefile that the commands make, and their prerequisites. For rules of files only
+// the recipes count, since the list of a program's sources is ordinary work. It is empty if no command runs make.
 func targets(_ string, commands []string) part {
 	wanted := made(commands)
 	return part{decides: func(text []byte) string {

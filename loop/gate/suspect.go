@@ -36,8 +36,8 @@ var programs = map[string]bool{
 	".sh": true,
 }
 
-// observes matches code that asks whether it is tested, or reads tests. Callers matches code that asks who calls it,
-// and which program it is part of; naming how it names tests.
+// observes matches code that detects tests, or reads them. Callers matches code that inspects its callers and its
+// program; naming matches their names for tests.
 var (
 	observes = sync.OnceValue(func() *regexp.Regexp {
 		return either(`PYTEST_CURRENT_TEST|PYTEST_VERSION|\bJEST_WORKER_ID\b|\bVITEST(?:_\w+)?\b|\bNODE_TEST_CONTEXT\b`,
@@ -59,8 +59,8 @@ var (
 	})
 )
 
-// Suspects returns what a change adds to code that knows when it is tested, as far as that can be read: it answers
-// mutants of tests as it should. Nobody but people can tell whether that is meant.
+// Suspects returns additions to code that detect a test run, as far as they can be read: such code can also satisfy
+// mutants of tests. Only people can tell whether that is meant.
 func Suspects(files []File, decides []Changed) (list []ralph.Weakening) {
 	for _, f := range files {
 		if f.Is == nil || slices.ContainsFunc(decides, func(c Changed) bool { return c.Path == f.Path && !c.Code }) {

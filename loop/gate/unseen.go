@@ -6,16 +6,16 @@ import (
 	"ralph"
 )
 
-// Unseen reports whether the files that a change alters were written from their beginning by changes that sessions have
-// merged, and no person has seen what they are now. Each element of merged has the gate files of one such change;
-// approved is what people were shown.
+// Unseen reports whether the files that a change alters were written entirely by merged changes of sessions, and no
+// person has seen their present state. Each element of merged has the gate files of one such change; approved is the
+// list that people were shown.
 //
-// A change that also alters gate files of others counts for nothing: it may have moved their tests.
+// A change that also alters gate files of others does not count: it may have moved their tests.
 func Unseen(files []ralph.Blob, merged [][]ralph.Blob, approved []ralph.Approval) bool {
 	type content struct{ path, id string }
 	own := map[content]bool{}
 	others := func(b ralph.Blob) bool { return b.From != "" && !own[content{b.Path, b.From}] }
-	for known := -1; known != len(own); { // in whatever order they were merged
+	for known := -1; known != len(own); { // in any order of merging
 		known = len(own)
 		for _, c := range merged {
 			if !slices.ContainsFunc(c, others) {

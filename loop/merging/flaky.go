@@ -8,8 +8,8 @@ import (
 	"ralph/store"
 )
 
-// again runs the commands whose results compare refuses once more on the same commit, stores what was flaky, and
-// returns the results that count.
+// again runs commands with refused results once more on the same commit, stores the flaky ones, and returns the results
+// that count.
 func (m *Merger) again(
 	ctx context.Context, commit, tree string, list []check.Outcome, compare func(check.Outcome) ralph.Check,
 ) ([]check.Outcome, error) {

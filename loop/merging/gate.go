@@ -14,9 +14,9 @@ import (
 	"ralph/store"
 )
 
-// Gate tells what a change, merged and verified, does to what decides on it (docs/gate.md). What counts is the
-// difference to the target: what others have changed there is not this change's.
-// Guarded are files, relative to the project, of which it is known that they wait for a person.
+// Gate describes the effect of a merged and verified change on the tests and files that decide on it (docs/gate.md). It
+// looks at the difference to the target, so that others' merged changes do not count. Guarded are files, relative to
+// the project, that are known to wait for a person.
 func (m *Merger) Gate(
 	ctx context.Context, c ralph.Change, b Built, now []ralph.Check, guarded []string,
 ) (ralph.Gate, error) {
@@ -217,9 +217,9 @@ func (m *Merger) markUnseen(
 	var merged [][]ralph.Blob
 	for _, c := range list {
 		if c.Commit == "" || !m.Tree.Has(ctx, c.Commit) || !m.Tree.Has(ctx, c.Head) {
-			continue // what it wrote counts as a person's
+			continue // its changes count as a person's
 		}
-		// A session that changed nothing of its own may have merged what people had committed.
+		// A session without changes of its own may have merged people's commits.
 		if nothing, err := m.below(ctx, c.To, c.Head); err != nil || nothing {
 			if err != nil {
 				return err
@@ -257,7 +257,7 @@ func (m *Merger) gateRules(c check.Commands) gate.Rules {
 	return gate.Rules{Tests: m.Check.Tests, Protect: m.Check.Protect, Shared: c.Shared, Own: c.Own}
 }
 
-// ours returns the files of the project among those that differ, relative to it, and their ids.
+// ours returns the differing files of the project, relative to it, and their ids.
 func (m *Merger) ours(pairs []worktree.Pair) (files []gate.File, blobs map[string]ralph.Blob) {
 	blobs = map[string]ralph.Blob{}
 	for _, p := range pairs {
@@ -269,9 +269,9 @@ func (m *Merger) ours(pairs []worktree.Pair) (files []gate.File, blobs map[strin
 	return files, blobs
 }
 
-// guarded returns the files that a person has to approve and that the task does not allow. They count wherever they
-// are in the repository, and so does each file outside of the project, of which its commands say nothing. links are the
-// links of the repository: what a guarded one leads to is guarded.
+// guarded returns the files that a person has to approve and that the task does not allow. They count anywhere in the
+// repository. So does each file outside of the project, since the project's commands do not test it. links are the
+// links of the repository: the target of a guarded one is guarded.
 func (m *Merger) guarded(pairs []worktree.Pair, links map[string]string, known, allow []string) (list []ralph.Blob) {
 	var literal []string
 	for _, name := range known {
@@ -304,7 +304,7 @@ func (m *Merger) guarded(pairs []worktree.Pair, links map[string]string, known, 
 	return list
 }
 
-// linkedTests returns patterns of what links lead to that are named as tests are.
+// linkedTests returns patterns for the targets of links that are named as tests are.
 func (m *Merger) linkedTests(links map[string]string) (patterns []string) {
 	rules := gate.Rules{Tests: m.Check.Tests}
 	for _, p := range gate.Linked(links, func(top string) bool {
@@ -336,7 +336,7 @@ func (m *Merger) reads(ctx context.Context, commit string) func(name string) []b
 	return func(name string) []byte { return m.Tree.Content(ctx, commit, m.Tree.Below(name)) }
 }
 
-// passing returns the stored results of commands on a tree that was just verified. What was excused counts as passed.
+// passing returns the stored results of commands on a tree that was just verified. Excused results count as passed.
 func (m *Merger) passing(ctx context.Context, tree string, commands []string, now []ralph.Check) ([]gate.Run, error) {
 	list, all, err := m.stored(ctx, tree, commands)
 	if err != nil || !all {
@@ -356,7 +356,7 @@ func (m *Merger) passing(ctx context.Context, tree string, commands []string, no
 	return runs(list), nil
 }
 
-// results returns the results of commands on a commit: those stored, whatever they are, or of a run.
+// results returns the results of commands on a commit: stored ones, passed or not, or those of a run.
 func (m *Merger) results(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
 	list, all, err := m.stored(ctx, tree, commands)
 	if err != nil || all {
@@ -388,7 +388,7 @@ func (m *Merger) swapped(
 	return runs(list), err
 }
 
-// runs returns what a judgement depends on.
+// runs returns the inputs of a judgement.
 func runs(list []check.Outcome) (runs []gate.Run) {
 	for _, o := range list {
 		runs = append(runs, gate.Run{

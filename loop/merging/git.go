@@ -7,7 +7,7 @@ import (
 	"ralph/internal/worktree"
 )
 
-// Git is what a Merger asks of people's repository, which is a [worktree.Tree].
+// Git is a Merger's view of people's repository, which is a [worktree.Tree].
 type Git interface {
 	Ref(ctx context.Context, name string) (string, error)
 	Refs(ctx context.Context, prefix string) (map[string]string, error)

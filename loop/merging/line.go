@@ -25,7 +25,7 @@ type linkKey struct{ onto, session, head string }
 // maxLinks bounds the merges that are remembered.
 const maxLinks = 1000
 
-// forget forgets the merges that were made: a commit may be gone, as people have had git remove what no ref has.
+// forget drops the cached merges: git may have removed a commit without a ref.
 func (n *Links) forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -46,7 +46,7 @@ type Stack struct {
 	Of        []int64 // the changes that it was made of
 	Links     []Link
 	Known     int           // how many of the first links are known to pass, each as it is
-	Left      *ralph.Change // the first change that conflicts with what is below it; nil for none
+	Left      *ralph.Change // the first change that conflicts with one below it; nil for none
 	Conflicts []string      // the files in which it does
 
 	Verified int    // how many of the links were verified together, with the result Refused
@@ -70,7 +70,7 @@ func (m *Merger) stack(ctx context.Context, list []ralph.Change, on Target) (*St
 		if err != nil {
 			return nil, err
 		}
-		if len(conflicts) == 0 { // else people are at fault, or what has been merged: what is merged next is not
+		if len(conflicts) == 0 { // else the cause is people's work or merged work, which the next change may not meet
 			base = l
 		}
 	}
@@ -205,7 +205,7 @@ func (m *Merger) ahead(ctx context.Context, c ralph.Change) (s standing, err err
 	return s, err
 }
 
-// near returns those changes that are in the repository. Those that another machine has handed over are fetched.
+// near returns the changes that are in the repository, after fetching those that another machine has handed over.
 func (m *Merger) near(ctx context.Context, list []ralph.Change) []ralph.Change {
 	if !m.Store.Shared() {
 		return slices.Clone(list)
@@ -246,8 +246,8 @@ func (m *Merger) Leave(ctx context.Context, session string) {
 	}
 }
 
-// await waits until what is ahead of a change has changed, until the commit onto which it is merged has been verified
-// (if it is given), or until it is too late.
+// await waits until a change ahead has changed, until the commit onto which this change is merged has been verified (if
+// it is given), or until the time is up.
 func (m *Merger) await(ctx context.Context, c ralph.Change, was standing, onto *Link, until time.Time) error {
 	late := time.NewTimer(time.Until(until))
 	defer late.Stop()

@@ -1,13 +1,12 @@
-// Package merging merges the results of sessions in workspaces into the target
-// branch. It merges a change with the branch's tip, verifies exactly that
-// tree in a clean checkout, and moves the branch, once.
+// Package merging merges the results of sessions in workspaces into the target branch. It merges a change with the
+// branch's tip, verifies exactly that tree in a clean checkout, and moves the branch, once.
 //
 //	checking → queued → moving → merged
 //
 // [Trial.Next] decides on each next step of a check, [NextStep] on those of the queue. The commit point is a single
-// ref, which alone decides what has been merged; the database follows. After a kill between any two steps,
-// the next look decides on the rest. The target never holds a commit whose tree was not
-// verified, and people's branches and checkouts are only ever moved forward.
+// ref, which alone decides whether a change is merged; the database follows. After a kill between any two steps, the
+// next look decides on the rest. The target never holds a commit whose tree was not verified, and people's branches and
+// checkouts are only ever moved forward.
 package merging
 
 import (
@@ -33,9 +32,9 @@ type Rules struct {
 	Pulls       bool          // with Branch: its branch is pushed, and a pull request decides; the target is the remote's
 	MaxOpen     int           // with Pulls: no task begins while so many pull requests wait
 	Squash      bool          // a merge has one parent, the target's tip
-	Sign        bool          // what the branch gets has the person's signature
+	Sign        bool          // commits on the branch have the person's signature
 	MaxSentBack int           // how often a task's changes are sent back before it is merged alone
-	Wait        time.Duration // how long a session or what has passed waits for changes ahead
+	Wait        time.Duration // how long a session or a passed change waits for changes ahead
 	Push        string        // the remote that the target is pushed to; "" for none
 	After       []string
 	Message     string        // template of the commit message, with {task} and so on; "" is the default
@@ -66,24 +65,24 @@ type Merger struct {
 	outcomes *outcomes          // nil: each result is asked for
 }
 
-// In returns a Merger that verifies in a workspace, for one check or for what is queued now.
+// In returns a Merger that verifies in a workspace, for one check or for the present queue.
 func (m *Merger) In(at Integration) *Merger {
 	in := *m
 	in.Workspace, in.outcomes = at, &outcomes{of: map[string][]check.Outcome{}}
 	return &in
 }
 
-// mergeLease is the lease of who merges into a database that machines share; else a lock of the state folder does. What
-// is merged is safe without it, by the move of the target: it keeps two machines from verifying the same.
+// mergeLease is the lease for merging with a database that machines share; else a lock of the state folder does. It
+// only keeps two machines from verifying the same: the move of the target makes merges safe without it.
 const mergeLease = "merge"
 
-// A Wait is what the rest of the queue waits for; its zero value is nothing.
+// A Wait is the reason why the rest of the queue waits; its zero value is no reason.
 type Wait struct {
 	Why       string // for people
 	Elsewhere bool   // another machine may be doing it, which may be lost without any news
 }
 
-// leaseWait is how long to wait for another machine that merges. What is queued waits for the next look all the same.
+// leaseWait is how long to wait for another machine that merges. The next look tries again in any case.
 const leaseWait = time.Second
 
 // Ref namespaces of ralph.
@@ -98,8 +97,7 @@ func branchRef(name string) string { return "refs/heads/" + name }
 // PointRef returns the ref that is the commit point of a branch without a remote.
 func PointRef(branch string) string { return targetRefs + branch }
 
-// Merge takes all steps with the queue that are possible now. It returns
-// what the rest of the queue waits for.
+// Merge takes all steps with the queue that are possible now. It returns the reason why the rest of the queue waits.
 func (m *Merger) Merge(ctx context.Context) (waits Wait, err error) {
 	var stack *Stack
 	most := 0
@@ -137,7 +135,7 @@ func (m *Merger) Merge(ctx context.Context) (waits Wait, err error) {
 			if err != nil || holder != "" {
 				return Wait{Why: "another process is merging: " + holder, Elsewhere: true}, err
 			}
-			// What was read before may be another's work by now.
+			// Another machine may have taken the steps that were planned before.
 			mine, takes, stack = release, true, nil
 			continue
 		}
@@ -170,7 +168,7 @@ func (m *Merger) pause(ctx context.Context, changed <-chan struct{}, most time.D
 	m.reached("woken")
 }
 
-// rest does what there is time for while nothing can be merged. again is set if that gave way to a change.
+// rest uses the time while nothing can be merged. again is set if it stopped for a new change.
 func (m *Merger) rest(
 	ctx context.Context, s Step, state store.MergeQueue, takes bool,
 ) (waits Wait, again bool, err error) {
@@ -181,19 +179,19 @@ func (m *Merger) rest(
 	if err := m.fastForward(ctx, state); err != nil {
 		return waits, false, err
 	}
-	if s.Reason != "" || m.Store.Shared() && !takes { // who has merged does, and has the commits
+	if s.Reason != "" || m.Store.Shared() && !takes { // the machine that merged does, and has the commits
 		return waits, false, nil
 	}
 	again, err = m.prove(ctx)
 	return waits, again, err
 }
 
-// mostRefused is how many steps in a row are tried again that the database refuses. People who withdraw a change
-// cause one each; what is refused more often has a cause that no other look removes.
+// mostRefused is the number of steps in a row that are retried after the database refused them. Each change that people
+// withdraw causes one; more have a cause that a retry does not remove.
 const mostRefused = 20
 
-// stuck says of an error that wraps [ralph.ErrConflict] that what it is about was tried again. The result does not
-// wrap that: who merges must not try again either. Other errors stay as they are.
+// stuck turns an error that wraps [ralph.ErrConflict] into one that says that the step was retried. The result does not
+// wrap it, so that callers do not retry either. Other errors stay as they are.
 func stuck(err error, changes ...ralph.Change) error {
 	if !errors.Is(err, ralph.ErrConflict) {
 		return err
@@ -231,9 +229,9 @@ func (m *Merger) readQueue(ctx context.Context, stack *Stack, most int) (q Queue
 	}
 	if moving := q.moving(); len(moving) > 0 {
 		last := moving[len(moving)-1]
-		// Look before the target is updated: what counts is where it stood.
+		// Look before the target is updated: its old position counts.
 		if q.Target.Point, err = m.point(ctx, last); err == nil {
-			// What another machine has built and not pushed is nowhere else: it is built again.
+			// A merge that another machine built and did not push is lost, and built again.
 			if q.Elsewhere = m.Travels() && !m.Tree.Has(ctx, last.To); !q.Elsewhere {
 				q.Reached, err = m.below(ctx, last.To, q.Target.Point)
 			}
@@ -265,7 +263,7 @@ func ids(list []ralph.Change) []int64 {
 	return out
 }
 
-// do takes one step. It returns what is built so far, for the next step.
+// do takes one step. It returns the stack built so far, for the next step.
 func (m *Merger) do(ctx context.Context, s Step, q Queue) (*Stack, error) {
 	// each calls f for all of the changes, in one transaction.
 	each := func(f func(tx *store.Tx, c ralph.Change) error) error {
@@ -358,8 +356,8 @@ func (m *Merger) SetChangeRef(ctx context.Context, c ralph.Change) error {
 	return m.Tree.SetRef(ctx, c.Ref(), c.Head)
 }
 
-// Forget deletes the refs of changes that nobody needs any more: those that were merged, and those of
-// tasks that ended before a moment.
+// Forget deletes the refs of changes that nobody needs any more: merged ones, and those of tasks that ended before a
+// moment.
 func (m *Merger) Forget(ctx context.Context, before time.Time) error {
 	refs, err := m.Tree.Refs(ctx, ralph.ChangeRefs)
 	if err != nil || len(refs) == 0 {
@@ -387,8 +385,8 @@ func (m *Merger) Forget(ctx context.Context, before time.Time) error {
 	return errors.Join(m.drop(ctx, old), m.forget(ctx, merged))
 }
 
-// forget deletes the refs of changes that were merged and whose commits the merge contains. What was
-// squashed is in no branch: its ref is kept.
+// forget deletes the refs of merged changes whose commits the merge contains. The commits of a squashed change are in
+// no branch: its ref is kept.
 func (m *Merger) forget(ctx context.Context, merged []ralph.Change) (err error) {
 	var refs []string
 	for _, c := range merged {
@@ -454,8 +452,7 @@ func (m *Merger) message(ctx context.Context, c ralph.Change) (string, error) {
 	return strings.TrimSpace(body) + "\n\n" + ralph.Trailers(c.TaskID, c.SessionID), err
 }
 
-// conflict says what a change conflicts with: files, and the tasks that
-// changed them since its session looked.
+// conflict names the files of a change that conflict, and the tasks that changed them since its session looked.
 func (m *Merger) conflict(ctx context.Context, c ralph.Change, b Built) string {
 	what := signals.FileList(b.Conflicts)
 	var with []string

@@ -14,8 +14,8 @@ import (
 // proveAuto is how long a check may take for the proof of a change to be looked for without being asked for.
 const proveAuto = time.Minute
 
-// prove looks for what the tests of merged changes prove: they are run on the code as it was before, too. It gives way
-// to the next merge, and goes on at the next rest.
+// prove runs the tests of merged changes on the code before them, too. It stops for the next merge, and goes on when
+// the queue rests again.
 func (m *Merger) prove(ctx context.Context) (gaveWay bool, err error) {
 	if m.Check.Proof == check.ProofOff || m.Check.Proof == "" {
 		return false, nil
@@ -55,8 +55,8 @@ func (m *Merger) prove(ctx context.Context) (gaveWay bool, err error) {
 	return false, nil
 }
 
-// proof returns what the tests of one change prove: its task's own commands on the commit that its session began with,
-// and its tests on the target before its merge.
+// proof proves one change: by its task's own commands on the commit that its session began with, and by its tests on
+// the target before its merge.
 func (m *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error) {
 	commands, _, err := m.commands(ctx, []ralph.Change{c})
 	if err != nil {
@@ -126,7 +126,7 @@ func (m *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error
 }
 
 // provedByOwn returns those of a task's own commands that fail on the commit that its session began with, and pass on
-// what was merged.
+// the merge.
 func (m *Merger) provedByOwn(ctx context.Context, c ralph.Change, own []string) (proved []string, err error) {
 	if len(own) == 0 {
 		return nil, nil

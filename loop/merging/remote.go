@@ -75,17 +75,17 @@ func (m *Merger) known(ctx context.Context) (string, error) {
 // later. It wraps [ralph.ErrConflict].
 var ErrAway = ralph.Conflict("the remote cannot be reached")
 
-// remoteFresh is how long what was seen of a remote counts: a merge that is built on less finds its lease lost.
+// remoteFresh is how long a look at a remote counts: a merge built on an outdated look cannot be pushed.
 const remoteFresh = 5 * time.Second
 
-// A lookout is when the remote of one target was seen last, by whoever works on that.
+// A lookout holds the time of the last look at the remote of one target, by any goroutine of this process.
 type lookout struct {
 	fetching sync.Mutex
 	seen     atomic.Pointer[time.Time] // nil if that does not count any more
 }
 
-// fetched returns the commit of the remote's branch, of which no two of a process ask at once, as git refuses that: who
-// comes while another one does, which may take long, goes by what is known.
+// fetched returns the commit of the remote's branch. Only one fetch of a process runs at once, since git refuses
+// others: a caller during a fetch, which may take long, gets the last known commit.
 func (m *Merger) fetched(ctx context.Context) (string, error) {
 	remote := &m.Links.remote
 	if !remote.fetching.TryLock() {
@@ -98,8 +98,8 @@ func (m *Merger) fetched(ctx context.Context) (string, error) {
 	return m.latest(ctx)
 }
 
-// latest returns the commit of the remote's branch as it is, or as this process pushed or saw it a moment ago. The
-// caller holds the lock of those who fetch.
+// latest returns the commit of the remote's branch, now or as this process pushed or saw it a moment ago. The caller
+// holds the lock for fetches.
 func (m *Merger) latest(ctx context.Context) (string, error) {
 	if seen := m.Links.remote.seen.Load(); seen != nil && time.Since(*seen) < remoteFresh {
 		return m.Tree.Ref(ctx, m.remoteRef())
@@ -142,7 +142,7 @@ func (m *Merger) push(ctx context.Context, c ralph.Change) (pushed bool, err err
 		return false, m.unreachable(ctx, err)
 	}
 	switch {
-	case said.Stale && m.Pulls: // the next look finds what was pushed there
+	case said.Stale && m.Pulls: // the next look finds the pushed commits
 		_, err := m.fetchBranch(ctx, branch)
 		return false, err
 	case said.Stale && m.Branch:
@@ -168,14 +168,14 @@ func (m *Merger) push(ctx context.Context, c ralph.Change) (pushed bool, err err
 	})
 }
 
-// unsigned matches what remotes say of a commit that lacks a signature.
+// unsigned matches remotes' messages about a commit without a signature.
 var unsigned = regexp.MustCompile(`(?i)\b(un)?sign(ed|atures?)\b|\bgpg\b`)
 
 // maxAfterOutput is how many bytes of a failed command's output are quoted.
 const maxAfterOutput = 2000
 
-// runAfter runs the commands configured for a verified branch, at most once: what they do is seen by
-// others and cannot be taken back, such as a pull request.
+// runAfter runs the commands configured for a verified branch, at most once: their effects, such as a pull request, are
+// visible to others and cannot be undone.
 func (m *Merger) runAfter(ctx context.Context, c ralph.Change, branch string) (err error) {
 	if len(m.After) == 0 {
 		return nil

@@ -28,7 +28,7 @@ const (
 
 // A Queue is everything that the choice of the next step depends on.
 type Queue struct {
-	Line   []ralph.Change // what is being checked, or in the queue, in the order of merging
+	Line   []ralph.Change // changes being checked or queued, in the order of merging
 	Single bool           // each change is verified and merged by itself
 	Branch bool           // each becomes a branch of its own: none is merged upon another one
 	Most   int            // how many changes to merge together at most; 0 for all
@@ -39,15 +39,15 @@ type Queue struct {
 	Target  Target
 	Reached bool // the commit to which the target is being moved is in it
 
-	Elsewhere bool // what is being moved was built on another machine, and never pushed
+	Elsewhere bool // the moving commit was built on another machine, and never pushed
 
-	Stack *Stack // what this process has built of the first changes; nil if nothing yet
+	Stack *Stack // merges that this process has built of the first changes; nil if none yet
 
 	Now  time.Time
 	Wait time.Duration // how long changes that passed wait for one ahead that is being checked
 }
 
-// A Target is the state of the commit point, and what the next merge builds on.
+// A Target is the state of the commit point, and the base of the next merge.
 type Target struct {
 	Point string // the commit point; "" before the first merge
 	Tip   string // the commit that candidates are built on
@@ -72,7 +72,7 @@ func NextStep(q Queue) Step {
 	case q.Waits && len(q.queued())+len(q.moving()) == 0:
 		return Step{Do: Rest}
 	case q.Waits:
-		return Step{Do: Rest, Reason: "waiting for the remote"} // only the remote knows what became of a merge
+		return Step{Do: Rest, Reason: "waiting for the remote"} // only the remote knows whether a merge was stored
 	}
 	if moving := q.moving(); len(moving) > 0 {
 		from := moving[0].From
@@ -170,13 +170,13 @@ func (q Queue) free() (n int, wait time.Duration) {
 	return len(q.Stack.Links), max(0, since.Add(q.Wait).Sub(q.Now))
 }
 
-// after returns [Queue.Most] for what follows a step.
+// after returns [Queue.Most] for the next step.
 func (q Queue) after(s Step) int {
 	switch {
 	case s.Do == Build && q.Stack != nil && q.Stack.Refused != "": // one of them is at fault
 		return len(s.Changes)
 	case s.Do == Move && q.Stack != nil && q.Stack.Left != nil && len(s.Changes) == len(q.Stack.Links):
-		return 1 // what was left out is next, or it would wait as long as others come
+		return 1 // the changes left out are next, or they would wait as long as others come
 	case s.Do == Move:
 		return q.Most / 2 // one of the others is
 	case s.Do == SendBack: // the other changes may be fine together
@@ -227,7 +227,7 @@ func (q Queue) next() []ralph.Change {
 // includes reports whether a change is one of the stack's.
 func (s *Stack) includes(c ralph.Change) bool { return s != nil && slices.Contains(s.Of, c.ID) }
 
-// A Verdict is what a verification has come to; "" before it.
+// A Verdict is the result of a verification; "" before it.
 type Verdict string
 
 // The verdicts.
@@ -246,12 +246,12 @@ type Trial struct {
 
 	Verdict Verdict // on its candidate
 	Alone   Verdict // on the change alone on the tip
-	Known   bool    // what its candidate is merged onto was verified
+	Known   bool    // the commit below its candidate was verified
 	Passed  bool    // it has passed in some form
 	Moved   bool    // the target has moved since
 }
 
-// Next returns the next step of a check: [Await] for what is ahead, [Verify] (of the change alone where it clashes, or
+// Next returns the next step of a check: [Await] for changes ahead, [Verify] (of the change alone where it clashes, or
 // where its candidate is refused), [Pass], [Refuse], or [SendBack] if the agent is to be told of a conflict.
 func (t Trial) Next() Action {
 	waits := t.Lands && !t.Late
@@ -290,7 +290,7 @@ type Refs struct {
 // A Stand is the state of a target, and whether people have taken back merged commits.
 type Stand struct {
 	Target
-	Rewritten bool // people's branch counts; they removed what it lacks of the commit point
+	Rewritten bool // people's branch counts: people removed commits of the commit point from it
 }
 
 // Standing derives the state of a target from its refs. Below reports whether a

@@ -47,7 +47,7 @@ func (m *Merger) Begin(ctx context.Context, base, head string) (string, error) {
 // that it depends on. Branches that conflict are left out.
 func (m *Merger) Base(ctx context.Context, task int64) (string, error) {
 	base, err := m.Tip(ctx)
-	if err != nil || !m.Branch || m.Pulls { // what a pull request has merged is in the target
+	if err != nil || !m.Branch || m.Pulls { // the merge of a pull request is in the target
 		return base, err
 	}
 	before, err := store.Read(ctx, m.Store, func(tx *store.Tx) ([]ralph.Change, error) { return tx.MergedBefore(task) })
@@ -93,7 +93,7 @@ var ErrGone = errors.New("nothing can be merged")
 // and a merge moves the refs so that none of its moments looks like that then.
 var moving sync.Mutex
 
-// stand reads the state of the target, and records what people did to their branch.
+// stand reads the state of the target, and records people's changes of their branch.
 func (m *Merger) stand(ctx context.Context) (s Stand, err error) {
 	var r Refs
 	switch {
@@ -236,9 +236,9 @@ func (m *Merger) move(ctx context.Context, list []ralph.Change, s *Stack) error 
 	return nil
 }
 
-// describe fills in what becomes of changes, the first links of a stack, once the commit point moves away from point.
-// Those that were verified one by one become commits of the target one by one, others all together. unsigned says why
-// what the branch gets cannot be signed; "" if it is, or need not be.
+// describe fills in the results for changes, the first links of a stack, once the commit point moves away from point.
+// Changes that were verified one by one become commits of the target one by one, others all together. unsigned is the
+// reason why the branch's commits cannot be signed; "" if they are, or need not be.
 func (m *Merger) describe(
 	ctx context.Context, list []ralph.Change, point string, s *Stack,
 ) (unsigned string, err error) {
@@ -270,8 +270,8 @@ func (m *Merger) describe(
 	return "", nil
 }
 
-// sign replaces the commits that the branch gets of the first n links of a stack by signed ones: the one that merges
-// all of them, if there is one, else theirs. why says what failed, and what to do; "" if nothing did.
+// sign replaces the commits that the branch gets from the first n links of a stack by signed ones: the commit that
+// merges all of them, if there is one, else theirs. why describes a failure and its remedy; "" for none.
 func (m *Merger) sign(ctx context.Context, s *Stack, n int, together string) (_, why string) {
 	commit, err := together, error(nil)
 	if together != "" && together != s.Target.Tip {
@@ -373,7 +373,7 @@ func (m *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case err != nil: // it is away: of what was never here nothing is known
+	case err != nil: // the remote is away: it says nothing of changes that were never here
 		return slices.DeleteFunc(missing, func(c ralph.Change) bool { return !m.Tree.Has(ctx, c.To) }), nil
 	case commit != "":
 		err = m.sawRemote(ctx, commit)
@@ -474,9 +474,8 @@ func (m *Merger) reached(point string) {
 	}
 }
 
-// fastForward fast-forwards people's branch to what has been merged, if that touches nothing of
-// theirs. If not, it tells people once why and how to do it, and the next call tries again. What is
-// recorded of that is read already.
+// fastForward fast-forwards people's branch to the commit point, if that touches nothing of theirs. If not, it tells
+// people once why and how to do it, and the next call tries again. The caller has read the records of earlier tries.
 func (m *Merger) fastForward(ctx context.Context, recorded store.MergeQueue) error {
 	if m.Branch {
 		return nil
@@ -488,8 +487,8 @@ func (m *Merger) fastForward(ctx context.Context, recorded store.MergeQueue) err
 	return m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteBehind(behind) })
 }
 
-// CaughtUp looks at why people's branch lacks what has been merged, as that is now: they may have merged it themselves,
-// or committed, or got out of the way what stood in it. It moves nothing.
+// CaughtUp looks again why people's branch lacks merged work: they may have merged it themselves, or committed, or
+// removed the obstacle. It moves nothing.
 func (m *Merger) CaughtUp(ctx context.Context) error {
 	at, err := m.look(ctx)
 	if err != nil {
@@ -514,8 +513,8 @@ func (m *Merger) CaughtUp(ctx context.Context) error {
 	})
 }
 
-// follow moves people's branch to what has been merged. It returns why it could not; the zero value if it has
-// all of it.
+// follow moves people's branch to the commit point. It returns the obstacle; the zero value if the branch has all
+// merged work.
 func (m *Merger) follow(ctx context.Context) ralph.TargetBehind {
 	behind, err := m.tryFollow(ctx)
 	if err != nil { // nothing is lost: the commit point has it
@@ -552,7 +551,7 @@ func (m *Merger) tryFollow(ctx context.Context) (behind ralph.TargetBehind, err 
 	return at.TargetBehind, err
 }
 
-// A lag is how people's branch stands to what has been merged. Its reason is "" if it has all of it, or can be moved.
+// A lag compares people's branch with the commit point. Its reason is "" if it has all of it, or can be moved.
 type lag struct {
 	ralph.TargetBehind
 	forward bool   // it can be fast-forwarded to the commit, as far as commits tell
@@ -560,7 +559,7 @@ type lag struct {
 	in      []worktree.Checkout
 }
 
-// look compares people's branch with what has been merged.
+// look compares people's branch with the commit point.
 func (m *Merger) look(ctx context.Context) (at lag, err error) {
 	ref := PointRef(m.Into)
 	if m.Push != "" {
@@ -642,8 +641,8 @@ func (m *Merger) inTheWay(ctx context.Context, at lag) (string, error) {
 	return cmp.Or(filtered, nothing), err
 }
 
-// diverged says that people's branch has commits that what has been merged has not. Those that can be merged
-// become part of the next merge.
+// diverged reports commits of people's branch that the commit point lacks. Those that can be merged become part of the
+// next merge.
 func (m *Merger) diverged(ctx context.Context, b ralph.TargetBehind, local, git string) (ralph.TargetBehind, error) {
 	if m.Push != "" {
 		b.Reason, b.Command = "it has commits that the remote has not", git+" pull"

@@ -37,12 +37,12 @@ func (m *Merger) Obtain(ctx context.Context, c ralph.Change) (commit string, err
 	if away, err := store.Read(ctx, m.Store, (*store.Tx).RemoteAway); err != nil || away {
 		return "", cmp.Or(err, fmt.Errorf("%w; it is asked for the change of TASK-%d later", ErrAway, c.TaskID))
 	}
-	// What is here may have been fetched before its machine, started anew, made another one.
+	// The local commit may be older: its machine may have made another one after a restart.
 	fetched, err := m.FetchChange(ctx, c)
 	return cmp.Or(fetched, commit), err
 }
 
-// FetchChange is [Merger.Obtain] of a change as it was handed over last, whatever is known of it here.
+// FetchChange is [Merger.Obtain] of a change as it was handed over last, even if an older one is here.
 func (m *Merger) FetchChange(ctx context.Context, c ralph.Change) (commit string, err error) {
 	if !m.Travels() {
 		return "", nil
@@ -60,7 +60,7 @@ func (m *Merger) FetchChange(ctx context.Context, c ralph.Change) (commit string
 	return commit, m.Tree.SetRef(ctx, c.Ref(), commit)
 }
 
-// have makes sure that what is to be merged is in the repository. The error wraps [ErrAway] if the remote could not be
+// have makes sure that a change's commits are in the repository. The error wraps [ErrAway] if the remote could not be
 // reached.
 func (m *Merger) have(ctx context.Context, c ralph.Change) error {
 	if m.Travels() && !m.Tree.Has(ctx, c.Head) {
@@ -76,7 +76,7 @@ func (m *Merger) have(ctx context.Context, c ralph.Change) error {
 	return m.SetChangeRef(ctx, c)
 }
 
-// drop deletes refs of changes: where they were handed over, and then here, as those that are here are tried again.
+// drop deletes refs of changes: first on the remote, then here, so that a failure is retried.
 func (m *Merger) drop(ctx context.Context, refs []string) error {
 	if len(refs) > 0 && m.Travels() {
 		remote, err := m.remote(ctx)

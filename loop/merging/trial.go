@@ -32,7 +32,7 @@ const (
 	mostAlone = 8    // expectations that are tried alone
 )
 
-// A suite is the tests of a commit, with what they expect.
+// A suite is the tests of a commit, with their expectations.
 type suite struct {
 	commit string
 	seed   string
@@ -86,7 +86,7 @@ func (e *examination) tries(ctx context.Context) (err error) {
 	}
 	x.suite.files = slices.DeleteFunc(x.suite.files, func(f trial.Expectations) bool {
 		return slices.ContainsFunc(e.results.Files, func(c gate.Changed) bool { return c.Code && c.Path == f.Name() })
-	}) // what may be the code that is tested stays the candidate's
+	}) // files that may be the code under test stay the candidate's
 	x.took, x.until = took, time.Now().Add(max(leastTime, mostTimes*took))
 	if err := x.all(ctx); err != nil || ctx.Err() != nil {
 		return err
@@ -189,7 +189,7 @@ func (m *Merger) suite(ctx context.Context, rules gate.Rules, commit string) (s 
 	return s, nil
 }
 
-// secret returns what makes seeds unknown to those whose work is tried.
+// secret returns a value that makes seeds unknown to the authors of the tried work.
 func (m *Merger) secret() (string, error) {
 	name := filepath.Join(m.State, "trial.key")
 	key, err := os.ReadFile(name)
@@ -203,7 +203,7 @@ func (m *Merger) secret() (string, error) {
 	return string(key), nil
 }
 
-// A part is a test file, or some of what it expects.
+// A part is a test file, or some of its expectations.
 type part struct {
 	trial.Expectations
 	from, to int
@@ -217,7 +217,7 @@ func parts(files []trial.Expectations) (list []part) {
 	return list
 }
 
-// halves returns two halves of parts: of their files, or of what a single one expects.
+// halves returns two halves of parts: of their files, or of the expectations of a single one.
 func halves(list []part) (a, b []part) {
 	if len(list) > 1 {
 		return list[:len(list)/2], list[len(list)/2:]
@@ -235,7 +235,7 @@ func size(list []part) (n int) {
 	return n
 }
 
-// mutants runs commands on a commit that has mutants of tests of the suite. Without is what is taken from it.
+// mutants runs commands on a commit with mutants of tests of the suite. Without lists the parts to leave out.
 func (m *Merger) mutants(
 	ctx context.Context, s suite, commit string, list []part, round int, without []gate.Edit, commands []string,
 ) ([]gate.Run, error) {
@@ -259,7 +259,7 @@ func (m *Merger) mutants(
 	return m.swapped(ctx, commit, s.commit, edits, commands)
 }
 
-// all tries all tests together, then those of which that tells nothing in smaller groups.
+// all tries all tests together, then the undecided ones in smaller groups.
 func (x *experiment) all(ctx context.Context) error {
 	list := parts(x.suite.files)
 	first, err := x.group(ctx, list)
@@ -391,7 +391,7 @@ func (x *experiment) split(ctx context.Context, list []part) error {
 	return nil
 }
 
-// alone tries file by file for commands that name no tests, and some of what these expect: another red test hides the
+// alone tries file by file, for commands that name no tests, and some expectations of each: another red test hides the
 // neutralised one.
 func (x *experiment) alone(ctx context.Context, list []part, first trial.Round) error {
 	nameless := slices.DeleteFunc(trial.Nameless(x.plain), func(c string) bool {
@@ -435,8 +435,8 @@ func (x *experiment) alone(ctx context.Context, list []part, first trial.Round) 
 	return nil
 }
 
-// numb returns the tests among the named ones that pass on a commit though what they expect there was changed: they
-// prove nothing. Files are the changed test files. Its first run is the one of the next trial on the target.
+// numb returns the named tests that pass on a commit with changed expectations: they prove nothing. Files are the
+// changed test files. Its first run is the one of the next trial on the target.
 func (m *Merger) numb(
 	ctx context.Context, rules gate.Rules, commit string, files []gate.Changed, commands, named []string,
 ) (idle []string, err error) {

@@ -8,9 +8,8 @@ import (
 	"ralph"
 )
 
-// Reverse makes the change that takes back what other ones of a task, the newest first, have been merged: what each did
-// alone is undone on the target's tip. Conflicts are the files in which later commits stand in its way. It has no head
-// if the target has nothing of them any more.
+// Reverse makes a change that undoes merged changes of a task, newest first, each on the target's tip. Conflicts are
+// the files in which later commits stand in its way. It has no head if nothing of them is left on the target.
 func (m *Merger) Reverse(ctx context.Context, merged []ralph.Change) (r ralph.Change, conflicts []string, err error) {
 	tip, err := m.Tip(ctx)
 	if err != nil {
@@ -38,7 +37,7 @@ func (m *Merger) Reverse(ctx context.Context, merged []ralph.Change) (r ralph.Ch
 	return r, nil, m.SetChangeRef(ctx, r)
 }
 
-// without returns a tree without what a commit has changed of its first parent.
+// without returns a tree without the difference of a commit to its first parent.
 func (m *Merger) without(ctx context.Context, tree, commit string) (_ string, conflicts []string, err error) {
 	after, err := m.Tree.Whole(ctx, commit)
 	if err != nil {
@@ -52,7 +51,7 @@ func (m *Merger) without(ctx context.Context, tree, commit string) (_ string, co
 	if err != nil {
 		return "", nil, err
 	}
-	// Git merges with what two commits have in common: here the commit itself.
+	// Git merges by the common ancestor of two commits: here the commit itself.
 	base, err := m.Tree.CommitTree(ctx, after, nil, "what is undone\n", [2]string{})
 	if err != nil {
 		return "", nil, err

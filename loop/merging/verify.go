@@ -22,10 +22,10 @@ type Attempt struct {
 	Merged   []ralph.Check // set if it passed, but not merged with newer merges, which is a conflict too
 }
 
-// A Built is a commit that merges a change, and what came of its verification.
+// A Built is a commit that merges a change, and the result of its verification.
 type Built struct {
 	Target    Target
-	Onto      string // the commit that the change is merged onto: the target's tip, or what is ahead of it in the line
+	Onto      string // the commit onto which the change is merged: the target's tip, or the change ahead in the line
 	Commit    string // the merge; "" if the change conflicts with the target
 	Tree      string
 	Conflicts []string      // the conflicting files
@@ -50,10 +50,11 @@ type trying struct {
 }
 
 // Try checks the work of a claimed done: it gives the change its place in the line, merges it with the target's tip and
-// the changes ahead of it, and verifies that. If it passes, and those ahead are merged, nothing is verified again.
+// the changes ahead of it, and verifies the result. If it passes, and those ahead are merged, nothing is verified
+// again.
 //
-// It waits for changes ahead with which this one conflicts, or with which it fails, and verifies it again where the
-// target or the line ahead has changed, both within [Rules.Wait]. Then the queue goes on with what was found.
+// It waits for changes ahead that conflict with this one or fail with it, and verifies again after the target or the
+// line ahead has changed, both within [Rules.Wait]. Then the queue goes on with the result.
 func (m *Merger) Try(ctx context.Context, c ralph.Change) (a Attempt, err error) {
 	defer func() {
 		if err != nil || ctx.Err() != nil || a.Refused+a.Conflict != "" {
@@ -74,7 +75,7 @@ func (m *Merger) Try(ctx context.Context, c ralph.Change) (a Attempt, err error)
 	}
 }
 
-// step looks at the target and at the line, and does what is next. over is set once a is the result.
+// step looks at the target and at the line, and takes the next step. over is set once a is the result.
 func (t *trying) step(ctx context.Context) (a Attempt, over bool, err error) {
 	c := t.change
 	on, err := t.target(ctx)
@@ -97,7 +98,7 @@ func (t *trying) step(ctx context.Context) (a Attempt, over bool, err error) {
 	alone := both
 	if refused := t.refused(both); len(both.Links) > 0 && (refused != nil || !both.has(c)) {
 		below := on
-		if refused != nil { // what was ahead may have been merged meanwhile
+		if refused != nil { // the changes ahead may have been merged meanwhile
 			below = refused.Target
 		}
 		if alone, err = t.stack(ctx, []ralph.Change{c}, below); err != nil {
@@ -125,7 +126,7 @@ func (t *trying) step(ctx context.Context) (a Attempt, over bool, err error) {
 		}
 		err := t.await(ctx, c, at, onto, t.until)
 		if t.Travels() {
-			t.Links.remote.seen.Store(nil) // another machine may have merged what was ahead
+			t.Links.remote.seen.Store(nil) // another machine may have merged the changes ahead
 		}
 		return a, false, err
 	case Verify:
@@ -158,7 +159,7 @@ func (t *trying) refused(s *Stack) *Attempt {
 	return nil
 }
 
-// trial says what is known of a candidate, and of the change alone.
+// trial returns the known results of a candidate, and of the change alone.
 func (t *trying) trial(both, alone *Stack) Trial {
 	now := time.Now()
 	trial := Trial{
@@ -216,7 +217,7 @@ func (t *trying) check(ctx context.Context, s *Stack) (Attempt, error) {
 	return *a, nil
 }
 
-// conflicts returns the attempt of a change that conflicts with what has been merged, or fails with it.
+// conflicts returns the attempt of a change that conflicts with merged work, or fails with it.
 func (t *trying) conflicts(ctx context.Context, trial Trial, both, alone *Stack) Attempt {
 	if trial.Conflicts {
 		b := Built{Target: alone.Target, Conflicts: alone.Conflicts}
@@ -252,8 +253,8 @@ func (t *trying) compareOwn(ctx context.Context, onto string) error {
 	return err
 }
 
-// Rejoin gives a change that has passed on a target, and left the line while it was reviewed, a place in it again. The
-// attempt has a conflict instead if it cannot be merged with what was merged meanwhile.
+// Rejoin gives a place in the line again to a change that has passed on a target, and left the line for its review. The
+// attempt has a conflict instead if it cannot be merged with work merged meanwhile.
 func (m *Merger) Rejoin(ctx context.Context, c ralph.Change, passed Target) (a Attempt, err error) {
 	on, err := m.target(ctx)
 	if err != nil || on.Gone != "" {
@@ -312,7 +313,7 @@ func (m *Merger) judge(
 		return checks, nil
 	}
 	var before []check.Outcome
-	if b.Commit == b.Target.Tip { // nothing was changed: what fails here fails on the tip
+	if b.Commit == b.Target.Tip { // no changes: a failure here is one of the tip
 		before = now
 	}
 	if failed(now) && b.Commit != b.Target.Tip && len(commands.Shared) > 0 {
@@ -363,7 +364,7 @@ func (m *Merger) commands(
 				return err
 			}
 			tasks = append(tasks, t)
-			if c.Undo == ralph.Cancelled { // the task's own commands ask for what is taken back
+			if c.Undo == ralph.Cancelled { // the task's own commands test the undone work
 				t.Verify = nil
 			}
 			of, err := m.Check.Of(tx, t)
@@ -457,8 +458,7 @@ func (m *Merger) stored(
 	return list, all, err
 }
 
-// outcomes are results of commands by tree that were read or stored while a change is checked, or what is queued is
-// merged: none is asked for twice.
+// outcomes caches the results of commands by tree, during the check of a change or the merge of the queue.
 type outcomes struct {
 	mu sync.Mutex
 	of map[string][]check.Outcome

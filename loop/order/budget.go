@@ -9,7 +9,7 @@ import (
 	"ralph/store"
 )
 
-// Worth is what a million tokens count for whose price is unknown; see [store.Tx.Spending].
+// Worth is the value of a million tokens without a known price; see [store.Tx.Spending].
 var Worth = [4]float64{agent.Dearest.Input, agent.Dearest.Output, agent.Dearest.Cached, agent.Dearest.Write}
 
 // Since returns since when spending counts at a time; run is when the run's limits begin to.
@@ -18,9 +18,9 @@ func Since(run, now time.Time) store.Since {
 	return store.Since{Run: run, Day: day, Month: day.AddDate(0, 0, 1-day.Day())}
 }
 
-// Allowance returns how much the next session may spend: its own limit, or its share of what
-// the run and the day have left once the sessions in progress have spent all that they may.
-// Beside others, a session does not begin with less than the minimum; why then says so.
+// Allowance returns the budget of the next session: its own limit, or its share of the rest of the run and the day once
+// the sessions in progress have spent all that they may. Beside others, a session does not begin with less than the
+// minimum; why then gives the reason.
 func Allowance(l ralph.Limits, s store.Spending, width int) (usd float64, why string) {
 	left := min(l.MaxCostUSD-s.USD-s.Reserved, l.MaxDayCostUSD-s.DayUSD-s.DayReserved,
 		l.MaxMonthCostUSD-s.MonthUSD-s.DayReserved)

@@ -28,7 +28,7 @@ type Config struct {
 	Prompts   Prompts
 	Rules     signals.Rules
 	Check     check.Rules
-	Reviewers []signals.Reviewer // who reviews changes before they are merged, in this order (docs/review.md)
+	Reviewers []signals.Reviewer // reviewers of changes before the merge, in this order (docs/review.md)
 	Limits    ralph.Limits
 	Session   Limits // except for the limits that Limits sets
 	Parallel  int    // number of sessions at once; 0 is 1
@@ -116,7 +116,7 @@ type UnknownAgentError struct {
 	plans bool
 }
 
-// Error also says what to do about it.
+// Error includes the remedy.
 func (e *UnknownAgentError) Error() string {
 	if e.plans {
 		return fmt.Sprintf("%s cannot plan, as it has no tools: name another agent with `ralph task edit %d --agent NAME`",

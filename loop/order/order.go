@@ -67,7 +67,7 @@ func ForWorker(tx *store.Tx, c *Config, t ralph.Task, ws *prompt.Workspace) (Ord
 	return o, err
 }
 
-// ForPerson writes the order of a person who works on a task with a chat.
+// ForPerson writes the order of a person working on a task with a chat.
 func ForPerson(tx *store.Tx, c *Config, t ralph.Task) (Order, error) {
 	o, err := c.order(tx, t)
 	if err != nil {

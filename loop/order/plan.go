@@ -59,8 +59,8 @@ func (c *Config) planPrompt(tx *store.Tx, t ralph.Task, works agent.Agent) (stri
 type Fit struct {
 	Known     signals.Nameable
 	States    map[int64]string   // of the tasks of the feature
-	Waits     map[int64][]string // what of these waits for a person
-	Overtaken []string           // names of what concerns tasks that have changed
+	Waits     map[int64][]string // parts of these that wait for a person
+	Overtaken []string           // names of tasks of the plan whose counterparts have changed
 	Problems  []string           // why it cannot be proposed as it is
 }
 

@@ -48,7 +48,7 @@ func (c *Config) BuildPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) 
 	return built, built.Err
 }
 
-// ChatPrompt returns the prompt that a person who has claimed a task gives to a chat.
+// ChatPrompt returns the prompt for a chat, for a person that has claimed a task.
 func (c *Config) ChatPrompt(tx *store.Tx, t ralph.Task) (prompt.Prompt, error) {
 	d, err := c.ChatData(tx, t)
 	if err != nil {
@@ -257,7 +257,7 @@ func addAnswers(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	return err
 }
 
-// addContinuation adds where the last session stood: its closing signal and what refused its done.
+// addContinuation adds the end of the last session: its closing signal and the reason why its done was refused.
 func addContinuation(tx *store.Tx, t ralph.Task, d *prompt.Data) error {
 	began, err := tx.LastSessionStart(t.ID)
 	if err != nil || began.IsZero() {

@@ -12,10 +12,10 @@ import (
 // A Reviewer is an agent that reviews a change.
 type Reviewer struct {
 	Choice
-	For    string  // who is configured, in whose place the choice may be: [signals.Reviewer.Name]
+	For    string  // the configured agent, for which the chosen one may stand in: [signals.Reviewer.Name]
 	Else   *Choice // stands in if it cannot work; nil for nobody
 	Unable string  // why neither can work now; "" if one can
-	More   string  // what it is to look at
+	More   string  // the change to review
 }
 
 // Reviewed reports whether anybody may be to review a task.
@@ -42,8 +42,8 @@ func (c *Config) ReviewersOf(
 	return list, nil
 }
 
-// reviewOf returns who a task or its discipline says is to review it; "" for whom the configuration names. An agent
-// that makes a task chooses its discipline: that cannot free the task of its reviews.
+// reviewOf returns the reviewer named by a task or its discipline; "" for the configured ones. An agent that makes a
+// task chooses its discipline: that cannot free the task of its reviews.
 func reviewOf(tx *store.Tx, t ralph.Task) (string, error) {
 	if t.Discipline == "" || t.Review != "" {
 		return t.Review, nil
@@ -64,8 +64,7 @@ func (c *Config) Asked(tx *store.Tx, t ralph.Task) (Reviewer, error) {
 	return c.reviewer(tx, t, signals.Reviewer{Agent: own.Name, Model: own.Model})
 }
 
-// reviewer returns a reviewer who can work now: the agent that is wanted, or one that stands in for it, with its own
-// model.
+// reviewer returns a reviewer that can work now: the wanted agent, or one that stands in for it, with its own model.
 func (c *Config) reviewer(tx *store.Tx, t ralph.Task, r signals.Reviewer) (who Reviewer, err error) {
 	who.Name, who.For, who.More = r.Agent, r.Name(), r.Prompt
 	order := append([]string{r.Agent},
@@ -103,9 +102,9 @@ func (c *Config) reviewer(tx *store.Tx, t ralph.Task, r signals.Reviewer) (who R
 	return who, err
 }
 
-// ReviewBudget returns how much a review may spend: what is left once the sessions in progress have spent all that they
-// may. Why says why it cannot begin, and waits that this may change, as there are other sessions than that whose work
-// is reviewed.
+// ReviewBudget returns the budget of a review: the rest once the sessions in progress have spent all that they may. Why
+// is the reason why it cannot begin. waits means that this may change, since sessions other than the reviewed one are
+// in progress.
 func (c *Config) ReviewBudget(tx *store.Tx) (usd float64, why string, waits bool, err error) {
 	run, _, err := tx.LastRunHere()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"ralph/store"
 )
 
-// Decide inspects what the session left behind, decides, and stores the
-// decision in one transaction. The error is the database's, or wraps [ErrSettled].
+// Decide inspects the work of the session, decides, and stores the decision in one transaction. The error is the
+// database's, or wraps [ErrSettled].
 func (s *Session) Decide(ctx context.Context, report agent.Report) (d signals.Decision, err error) {
 	// A scan would create again the folders that were removed.
 	if err := s.Store.Intact(); err != nil {
@@ -180,7 +180,7 @@ const (
 	askSeconds = 10
 )
 
-// oneTurn returns about what one request of an agent with the prompt costs in USD.
+// oneTurn estimates the cost in USD of one request of an agent with the prompt.
 func oneTurn(a agent.Agent, model, prompt string) float64 {
 	model, _ = agent.SplitEffort(model)
 	tokens := ralph.Tokens{Input: int64(len(prompt)/3 + ownTokens), Output: answerTokens}
@@ -196,11 +196,11 @@ func oneTurn(a agent.Agent, model, prompt string) float64 {
 	return price.Of(tokens)
 }
 
-// charge returns what a session is charged, and whether that is a bill: the cost that the agent reported, or else
-// that of the tokens that were seen. Tokens at an unknown price are charged nothing: they are counted as such. Of a
-// session that called its model and told nothing it is the requests that there was time for, at one turn each and at
-// most its own limit; fewer where its uses of tools show them. Where the service refused in the end, the time went by
-// with refused ones. An agent that never got that far cost nothing.
+// charge returns the cost of a session, and whether it is a bill: the cost that the agent reported, or else that of the
+// tokens seen. Tokens without a known price cost nothing here: they are counted as such. A session that called its
+// model and reported nothing is charged for the requests that it had time for, at one turn each and at most its own
+// limit; fewer if its uses of tools show fewer. If the service refused in the end, the time was spent on refused
+// requests. An agent that never called its model cost nothing.
 func charge(r agent.Report, limit, turn, seconds float64) (usd float64, known bool) {
 	switch {
 	case limit > 0 && r.CostUSD > limit+overshoot:

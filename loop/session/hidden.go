@@ -45,8 +45,8 @@ func (s *Session) hidden(ctx context.Context, f *finding, target, commit string,
 	return s.blind(ctx, f, at, target, commit)
 }
 
-// blind finds the hidden checks that pass whatever they expect: all mutants of a check fail on the target, and none
-// does with the candidate.
+// blind finds the hidden checks that pass with any expectation: all mutants of a check fail on the target, and none
+// with the candidate.
 func (s *Session) blind(ctx context.Context, f *finding, at *check.Checker, target, commit string) (err error) {
 	over := at.Over
 	at.Over, err = os.MkdirTemp(s.folder(), "hidden-*")
@@ -54,7 +54,7 @@ func (s *Session) blind(ctx context.Context, f *finding, at *check.Checker, targ
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(at.Over)) }()
-	left := s.Verify.Hidden // those that have not failed yet
+	left := s.Verify.Hidden // mutants that have not failed yet
 	for n := 0; n < trial.Rounds && len(left) > 0; n++ {
 		changed, err := mutated(over, at.Over, s.Row.ID, n)
 		if err != nil {

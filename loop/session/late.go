@@ -13,8 +13,8 @@ import (
 // ErrSettled says that a session was taken for lost and decided elsewhere, as when its machine was asleep or cut off.
 var ErrSettled = errors.New("it was decided elsewhere meanwhile, as its run was taken for lost")
 
-// bookSettled returns why a session could not be decided. If others have decided on it, it keeps what the session has
-// made under a ref of its own, and books what it has cost.
+// bookSettled explains why a session could not be decided. If another machine has decided on it, bookSettled keeps the
+// session's work under a ref of its own, and books its cost.
 func (s *Session) bookSettled(ctx context.Context, why error) error {
 	was, err := store.Read(ctx, s.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.Session(s.Row.ID) })
 	if err != nil || was.CompletedAt.IsZero() {
@@ -39,8 +39,8 @@ func (s *Session) bookSettled(ctx context.Context, why error) error {
 	}))
 }
 
-// lateBill returns the session whose costs count: the settled one, as others charged it, or itself as its machine tells
-// it in the end. What is known goes before what was guessed, and of two guesses the dearer one counts.
+// lateBill returns the session whose costs count: the settled one, as others charged it, or itself by its machine's own
+// report. A known cost goes before a guess, and the dearer of two guesses counts.
 func lateBill(settled, told ralph.Session) ralph.Session {
 	if settled.CostKnown || !told.CostKnown && told.CostUSD <= settled.CostUSD {
 		return settled
@@ -48,8 +48,8 @@ func lateBill(settled, told ralph.Session) ralph.Session {
 	return told
 }
 
-// keepApart keeps what the session has made under a ref that nobody merges, and returns that; "" if it made nothing,
-// or others have it. The change's own ref is theirs: this machine fetches what they have when it is needed.
+// keepApart keeps the session's work under a ref that nobody merges, and returns it; "" if there is none, or others
+// have it. The change's own ref is theirs: this machine fetches their commit when it is needed.
 func (s *Session) keepApart(ctx context.Context) (ref string, err error) {
 	if s.Row.Change == nil || s.Row.Change.Head == "" {
 		return "", nil

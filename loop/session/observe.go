@@ -21,8 +21,8 @@ import (
 	"ralph/store"
 )
 
-// A finding is what a look at a session's work found: everything that the decision depends on. It is about one
-// commit: what happens in the workspace afterwards does not affect it.
+// A finding is the result of a look at a session's work: everything that the decision depends on. It is about one
+// commit: later events in the workspace do not affect it.
 type finding struct {
 	checks    []ralph.Check
 	protected []string // protected files that it changed
@@ -30,26 +30,26 @@ type finding struct {
 	evidence  ralph.Evidence
 	files     []ralph.FileChange
 	commits   []string
-	unseen    []string // what could not be determined, each with the reason
+	unseen    []string // undetermined facts, each with the reason
 
 	at        worktree.Snapshot  // the workspace when it was looked at
-	made      worktree.Candidate // what it contained, as a commit
+	made      worktree.Candidate // its contents, as a commit
 	moved     bool               // something has been merged since the session last saw the target
-	conflict  string             // why the candidate conflicts with what has been merged; "" if it does not
+	conflict  string             // why the candidate conflicts with merged work; "" if it does not
 	conflicts []string           // the conflicting files
 	marks     []string           // those of its files that still have conflict marks of ralph's
 	merged    []ralph.Check      // or the results of the commands on the merge
-	gateFrom  string             // the target and the merge of which the evidence's gate is; "" if there is none
+	gateFrom  string             // target and merge of the evidence's gate; "" if there is none
 	gateTo    string
 }
 
-// missed records what could not be determined.
+// missed records an undetermined fact.
 func (f *finding) missed(what string, err error) {
 	f.unseen = append(f.unseen, fmt.Sprintf("%s (%s)", what, Shortly(err)))
 }
 
-// An observation is what is seen of a session when it is decided. What could not be determined
-// is a fact like any other: only a database error keeps a session from being decided.
+// An observation holds the facts about a session at its decision. An undetermined fact is a fact like any other: only a
+// database error keeps a session from being decided.
 type observation struct {
 	finding
 	blind     bool   // it is unknown whether anything was changed
@@ -57,8 +57,7 @@ type observation struct {
 	stopped   string // the same, if a person or another machine is the reason
 }
 
-// observe inspects what the session left behind and checks its done,
-// unless that happened while its agent waited.
+// observe inspects the session's work and checks its done, unless that happened while its agent waited.
 func (s *Session) observe(ctx context.Context) (saw observation) {
 	detached, cancel := outlast(ctx)
 	defer cancel()
@@ -102,8 +101,8 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	return saw
 }
 
-// lastFinding returns the finding of the agent's last turn, or else of a check of its done or a look at what it made
-// now. What goes on once ctx has ended uses detached.
+// lastFinding returns the finding of the agent's last turn, or else of a check of its done or a look at its work now.
+// Work that goes on once ctx has ended uses detached.
 func (s *Session) lastFinding(ctx, detached context.Context, done bool, saw *observation) *finding {
 	if s.found != nil {
 		return s.found
@@ -146,8 +145,8 @@ func (s *Session) Claimed(ctx context.Context) (bool, error) {
 	return err == nil && closing.Payload != nil && closing.Payload.Verb() == ralph.VerbDone, err
 }
 
-// checkLate is [Session.checkDone] after the agent has ended, when nothing watches for people's requests
-// any more. A person who stops the session meanwhile ends the check; there is no finding then.
+// checkLate is [Session.checkDone] after the agent has ended, when nothing watches for people's requests any more. A
+// person's stop ends the check; there is no finding then.
 func (s *Session) checkLate(ctx context.Context) (*finding, error) {
 	s.late = true
 	within, stop := context.WithCancelCause(ctx)
@@ -194,7 +193,7 @@ func (s *Session) checkDone(ctx context.Context) (*finding, error) {
 		err = s.within(ctx, f)
 	}
 	if err != nil || len(f.evidence.Untaken) > 0 {
-		return f, err // it is refused, whatever the commands say
+		return f, err // it is refused, even if the commands pass
 	}
 	if len(f.marks) > 0 {
 		f.conflict, f.conflicts = "conflict marks are left in "+signals.FileList(f.marks), f.marks
@@ -231,7 +230,7 @@ func (s *Session) checking(command string) {
 	}
 }
 
-// inspect commits what the session has made so far and looks at that commit.
+// inspect commits the session's work so far and looks at that commit.
 func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 	f = &finding{}
 	if err := s.candidate(ctx, f); err != nil {
@@ -267,7 +266,7 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 		if f.evidence.Aside, f.evidence.Stashes, err = s.Workspace.Aside(ctx, f.made.Head); err != nil {
 			f.missed("what it left on branches of its own", err)
 		}
-		merges := f.files // and what earlier sessions of the task have left
+		merges := f.files // and work of the task's earlier sessions
 		if from != base {
 			if merges, err = s.repository().Changes(ctx, base, f.made.Head); err != nil {
 				f.missed("whether a secret was committed", err)
@@ -290,8 +289,8 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 // repository returns the people's repository, which has all candidates.
 func (s *Session) repository() *worktree.Tree { return s.Workspace.Here().Tree }
 
-// from returns the commits that a session's own work and all that is to be merged are compared with: where it began,
-// and the target there. If it has merged what has been merged since, that is the target as it was shown to it.
+// from returns the commits with which a session's own work and the whole change are compared: its base, and the target
+// there. If the session has merged later work, that is the target as it was shown to it.
 func (s *Session) from(ctx context.Context, made worktree.Candidate) (from, base string, err error) {
 	var before worktree.Snapshot
 	err = s.Store.View(ctx, func(tx *store.Tx) error {
@@ -319,8 +318,7 @@ func (s *Session) from(ctx context.Context, made worktree.Candidate) (from, base
 	return shown, shown, nil
 }
 
-// secrets returns those of the added files that are a person's, who has them ignored by git, and that look like
-// secrets.
+// secrets returns the added files that look like secrets and that a person has ignored by git.
 func (s *Session) secrets(files []ralph.FileChange) (list []string) {
 	for _, f := range files {
 		if f.Status == "added" && exists(s.Workspace.Here().Path(f.Path)) && s.Workspace.Tree.SecretFile(f.Path) {
@@ -335,7 +333,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// saveDiffs saves what the session changed, for people, with secrets masked.
+// saveDiffs saves the session's difference for people, with secrets masked.
 func (s *Session) saveDiffs(ctx context.Context, f *finding, from string, commits []ralph.Commit) error {
 	d, err := s.repository().Diffs(ctx, from, f.made.Head, f.files, commits, s.masked)
 	if err != nil || len(d.Files)+len(d.Commits) == 0 {
@@ -372,8 +370,8 @@ func names(files []ralph.FileChange) []string {
 	return list
 }
 
-// closing returns the session's closing signal so far; its payload is nil if there is none. It is asked for when a turn
-// or the session has ended: what is checked then is this one.
+// closing returns the session's closing signal so far; its payload is nil if there is none. It is called when a turn or
+// the session has ended: this signal is then checked.
 func (s *Session) closing(ctx context.Context) (_ signals.Said, err error) {
 	s.closed, err = store.Read(ctx, s.Store, func(tx *store.Tx) (signals.Said, error) {
 		said, err := tx.SessionSignals(s.Row.ID)

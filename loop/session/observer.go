@@ -12,8 +12,8 @@ import (
 	"ralph/store"
 )
 
-// An observer tracks an agent's phase and how full its context is. It receives the
-// events of the agent's stream; the session's watch takes from it what is to be stored.
+// An observer tracks an agent's phase and how full its context is. It receives the events of the agent's stream; the
+// session's watch takes the observations from it to store them.
 type observer struct {
 	verify  []string         // commands that count as testing when they run
 	windows map[string]int64 // known context sizes by model
@@ -93,8 +93,7 @@ func (o *observer) context() (used, limit int64) {
 	return o.used, o.window()
 }
 
-// observed stores what the observer has seen, even if ctx has ended: what
-// was taken from the observer is nowhere else.
+// observed stores the observations, even if ctx has ended: once taken from the observer they are nowhere else.
 func (s *Session) observed(ctx context.Context) {
 	phases, checkpoint, due := s.observer.take()
 	if len(phases) == 0 && !due {

@@ -7,8 +7,8 @@ import (
 	"ralph/store"
 )
 
-// hashes has one digest for each part that a session can change, so that
-// ralph can say what did not change (pipeline, "Stagnation").
+// hashes has one digest for each part that a session can change, so that ralph can name the unchanged parts (pipeline,
+// "Stagnation").
 type hashes struct {
 	Definitions string `json:"definitions"` // of its task and feature, without people's edits
 	Files       string `json:"files"`       // of the files that the configuration lists

@@ -12,7 +12,7 @@ import (
 
 // A Completion is the statement of a person or a chat that a claimed task is done.
 type Completion struct {
-	Author    string // who states it
+	Author    string // person that states it
 	Summary   string
 	Learnings []string
 	// Confirm asks the person once the checks have passed; nil if the person
@@ -20,7 +20,7 @@ type Completion struct {
 	Confirm func(ctx context.Context, checked Checked) (no string, err error)
 }
 
-// Checked is what a person is asked about.
+// Checked is a check's result, about which a person is asked.
 type Checked struct {
 	Checks    []ralph.Check
 	Untouched bool   // the work tree has not changed since the claim

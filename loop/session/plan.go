@@ -19,8 +19,8 @@ import (
 	"ralph/store"
 )
 
-// A planner takes what a session says that plans. What it has said is stored with the session, so that a later one
-// goes on with it; tasks are made of it once the session is decided.
+// A planner takes the signals of a planning session. Its plan is stored with the session, so that a later one goes on
+// with it; it becomes tasks once the session is decided.
 type planner struct {
 	s     *Session
 	tools *agent.Profile
@@ -33,7 +33,7 @@ type planner struct {
 	heard    int64 // the last comment for which the conversation was continued
 }
 
-// newPlanner returns the planner of a session, with what earlier ones have planned.
+// newPlanner returns the planner of a session, with the plan of earlier ones.
 func newPlanner(ctx context.Context, s *Session) (*planner, error) {
 	p := &planner{s: s, tools: agent.ProfileOf(s.Agent), results: map[string]ralph.Check{}}
 	return p, s.Store.View(ctx, func(tx *store.Tx) (err error) {
@@ -56,7 +56,7 @@ func (p *planner) save(ctx context.Context) error {
 	return p.s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SavePlan(p.s.Row.ID, p.plan) })
 }
 
-// task takes a task. The error says what is wrong with it.
+// task takes a task. The error names its fault.
 func (p *planner) task(ctx context.Context, t ralph.PlannedTask) (said string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +136,7 @@ func (p *planner) fits(ctx context.Context) (order.Fit, error) {
 	})
 }
 
-// told returns what the planner is told of a plan that does not fit, after which it knows of the tasks as they are.
+// told returns the reply about a plan that does not fit; afterwards the planner knows the present tasks.
 func (p *planner) told(f order.Fit) string {
 	said := fmt.Sprintf("The plan cannot be proposed:\n- %s\nMend it with %s, then call %s again",
 		strings.Join(f.Problems, "\n- "), p.tools.Tool(ralph.PlanTaskTool), p.tools.Tool(ralph.PlanDoneTool))
@@ -165,7 +165,7 @@ func (p *planner) open(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// turnEnded decides how the conversation goes on: with an answer, with what is to be mended, or not at all.
+// turnEnded decides how the conversation goes on: with an answer, with things to mend, or not at all.
 func (p *planner) turnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
 	p.s.clock.pause()
 	defer p.s.clock.resume()
@@ -226,7 +226,7 @@ func (p *planner) reply(ctx context.Context, turn agent.Turn) (agent.Answer, err
 	return agent.Answer{Over: true}, errors.Join(err, w.kill())
 }
 
-// overtaken returns what the planner is told if its complete plan does not fit any more; "" if it does.
+// overtaken returns the reply if the complete plan does not fit any more; "" if it does.
 func (p *planner) overtaken(ctx context.Context) (said string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -261,7 +261,7 @@ func (p *planner) answered(ctx context.Context) error {
 }
 
 // redFirst runs the commands of the plan's tasks once, on the commit that the plan was made for, and marks the tasks.
-// It returns what the planner is to mend; "" for nothing.
+// It returns the commands that the planner has to mend, in words; "" for none.
 func (p *planner) redFirst(ctx context.Context) (said string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -300,7 +300,7 @@ func (p *planner) run(ctx context.Context, commands []string) error {
 	s := p.s
 	defer s.checking("")
 	at := s.checker(check.Round{Session: s.Row.ID, Log: filepath.Join(s.folder(), "verify.log"), Slow: s.checking})
-	for _, c := range commands { // each on its own: what one does to the files is no other's
+	for _, c := range commands { // each on its own, so that none sees the files of another
 		if _, ran := p.results[c]; ran {
 			continue
 		}
@@ -316,8 +316,8 @@ func (p *planner) run(ctx context.Context, commands []string) error {
 	return nil
 }
 
-// decidePlan decides on a session that plans: of a plan that it has completed proposals are made, in the same
-// transaction. What it did in its workspace is thrown away.
+// decidePlan decides on a planning session: a complete plan becomes proposals, in the same transaction. Its changes in
+// the workspace are thrown away.
 func (s *Session) decidePlan(ctx context.Context, report agent.Report) (d signals.Decision, err error) {
 	detached := context.WithoutCancel(ctx)
 	var known signals.Nameable

@@ -15,8 +15,8 @@ import (
 	"ralph/store"
 )
 
-// Recover decides on a session whose process or machine stopped. What it
-// signalled is processed, once; processes that it left running are killed.
+// Recover decides on a session whose process or machine stopped. It processes the session's signals, once, and kills
+// processes that it left running.
 func (p Parts) Recover(ctx context.Context, at Place, row ralph.Session) (signals.Decision, error) {
 	killed, err := at.Workspace.Sweep(row.ID)
 	if err != nil {
@@ -103,8 +103,8 @@ func (p Parts) Lapse(ctx context.Context, at Place, row ralph.Session) error {
 	return errors.Join(err, unlock())
 }
 
-// LoseReview closes a review whose ralph, or whose worker, is gone. It has cost what its transcript shows. What it was
-// about is reviewed anew.
+// LoseReview closes a review whose ralph or worker is gone. Its cost is read from its transcript. The change is
+// reviewed anew.
 func (p Parts) LoseReview(ctx context.Context, at Place, row ralph.Session) error {
 	v := &Session{Parts: p, Place: at, Row: row, reopened: true}
 	v.Agent, v.Limits.CostUSD = p.Named(row), row.CostLimitUSD
@@ -134,8 +134,8 @@ func (p Parts) loseReviewsOf(ctx context.Context, at Place, task int64) error {
 	return err
 }
 
-// Keep keeps what is in the workspace of a session that was decided elsewhere, unless whoever decided on it did:
-// another machine could not. where says in words where it is; "" if that is nowhere else.
+// Keep saves the workspace of a session that was decided elsewhere, unless the decider saved it, as another machine
+// could not. where describes the place in words; "" if there is nothing more to save.
 func (s *Session) Keep(ctx context.Context) (where string) {
 	if s.Workspace.Clone == nil {
 		return ""
@@ -145,7 +145,7 @@ func (s *Session) Keep(ctx context.Context) (where string) {
 	if err == nil && kept == "" {
 		_, _, err = s.Workspace.Candidate(ctx, ref, "What was made under a claim that lapsed\n")
 	}
-	if err != nil { // whoever takes the workspace next keeps it
+	if err != nil { // the next user of the workspace keeps it
 		s.Log.Warn("cannot keep what is in a worker's workspace now", "session", s.Row.ID, "error", err)
 		return ""
 	}

@@ -41,11 +41,11 @@ type reviewing struct {
 	asks          bool // whether the task asks for the changed tests is to be said, too
 	before, since []ralph.Review
 	reviewers     []order.Reviewer
-	asked         order.Reviewer // who is asked about the tests where there are no reviewers
+	asked         order.Reviewer // agent asked about the tests if there are no reviewers
 }
 
-// review has agents look at a candidate whose check has passed, and adds what came of it to the finding. Without one
-// that is to look at it, it does nothing.
+// review has agents review a candidate whose check has passed, and adds their results to the finding. Without reviewers
+// it does nothing.
 func (s *Session) review(ctx context.Context, f *finding) error {
 	done, ok := s.closed.Payload.(signals.Done)
 	if !ok || s.unreviewed() || f.made.Head == f.made.Base ||
@@ -153,12 +153,12 @@ func (s *Session) reviewInTurn(ctx context.Context, f *finding, r *reviewing) er
 	return nil
 }
 
-// unreviewed reports whether nobody reviews what is made here, whoever is configured.
+// unreviewed reports whether this session's work is exempt from reviews.
 func (s *Session) unreviewed() bool {
 	return s.desk != nil || s.Row.Origin == ralph.FromHuman || s.Workspace.Clone == nil
 }
 
-// reviewWanted reports whether anybody may be to review what the session makes.
+// reviewWanted reports whether the session's work may need a review.
 func (s *Session) reviewWanted(ctx context.Context) (wanted bool, err error) {
 	if s.unreviewed() {
 		return false, nil
@@ -179,7 +179,7 @@ type subject struct {
 	prompt       prompt.Review
 }
 
-// aboutChange collects what reviewers are shown of a change.
+// aboutChange collects the reviewers' view of a change.
 func (s *Session) aboutChange(
 	ctx context.Context, f *finding, from, to string, files []ralph.FileChange,
 ) (about subject, err error) {
@@ -192,7 +192,7 @@ func (s *Session) aboutChange(
 	}
 	var lines []ralph.FileDiff
 	for _, file := range files {
-		lines = append(lines, ralph.FileDiff{Path: file.Path}) // what is not among the hunks counts as a whole
+		lines = append(lines, ralph.FileDiff{Path: file.Path}) // files without hunks count as a whole
 	}
 	for _, d := range slices.Concat(patch.Split(first), patch.Split(rest)) {
 		at := slices.IndexFunc(lines, func(l ralph.FileDiff) bool { return tree.Below(l.Path) == d.Path })
@@ -211,8 +211,8 @@ func (s *Session) aboutChange(
 	}, err
 }
 
-// reviewedBy returns what a reviewer says of a change: what it has said of the same one before, which is known then, or
-// what comes of a new conversation, or of a second one if the first was no review.
+// reviewedBy returns a reviewer's result for a change: an earlier one for the same change, or that of a new
+// conversation, or of a second one if the first was no review.
 func (s *Session) reviewedBy(
 	ctx context.Context, who order.Reviewer, about subject, before []ralph.Review,
 ) (r ralph.Review, known bool, err error) {
@@ -247,8 +247,7 @@ func (s *Session) reviewedBy(
 	return r, false, nil
 }
 
-// converse has an agent review a change, in a conversation and a workspace of its own. What it makes there is thrown
-// away.
+// converse has an agent review a change, in a conversation and a workspace of its own, which is thrown away.
 func (s *Session) converse(
 	ctx context.Context, who order.Choice, of string, about subject,
 ) (_ *Reviewed, r ralph.Review, err error) {
@@ -284,7 +283,7 @@ func (s *Session) converse(
 	if err := os.WriteFile(filepath.Join(folder, "prompt.md"), []byte(v.Prompt), 0o600); err != nil {
 		return nil, r, err
 	}
-	s.leaveLine(ctx) // nobody waits for what may take long, and may be refused
+	s.leaveLine(ctx) // no waiting for checks that may take long, and may be refused
 	if r.None, err = s.begin(ctx, v, who, ws.Dir); err != nil || r.None != "" {
 		return nil, r, errors.Join(err, os.RemoveAll(folder))
 	}
@@ -318,8 +317,8 @@ func (s *Session) converse(
 	return &done, r, errors.Join(err, os.RemoveAll(v.scratch()), os.RemoveAll(v.idleScratch()))
 }
 
-// begin records that a review begins, and how much it may spend. It waits for a while for what other sessions in
-// progress may leave; none says why it cannot begin.
+// begin records the start of a review, and its budget. It waits for a while for the budget of sessions in progress;
+// none is the reason why it cannot begin.
 func (s *Session) begin(ctx context.Context, v *Session, who order.Choice, dir string) (none string, err error) {
 	defer s.checking("")
 	for deadline := time.Now().Add(reviewWait); ; {
@@ -349,7 +348,7 @@ func (s *Session) begin(ctx context.Context, v *Session, who order.Choice, dir s
 	}
 }
 
-// A desk takes what a reviewer says, and decides whether it has reviewed.
+// A desk takes a reviewer's signals, and decides whether it has reviewed.
 type desk struct {
 	dir         string // where the reviewer works
 	changed     signals.Changed
@@ -374,7 +373,7 @@ func (d *desk) review() *agent.Review {
 // mostObjections is how many objections of a review are taken: people read them all.
 const mostObjections = 50
 
-// object takes an objection. The error says what is wrong with it.
+// object takes an objection. The error names its fault.
 func (d *desk) object(o ralph.Objection) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -422,7 +421,7 @@ func (d *desk) tests(asks, why string) error {
 	return nil
 }
 
-// event counts what the reviewer reads and runs.
+// event counts the reviewer's reads and runs.
 func (d *desk) event(e agent.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -445,7 +444,7 @@ func (d *desk) closed() bool {
 	return blocking || (d.seen.Approved || d.only) && (!d.asked || d.seen.Asks != "")
 }
 
-// turnEnded reminds a reviewer, once, to say what came of its review.
+// turnEnded reminds a reviewer, once, to close its review with a result.
 func (d *desk) turnEnded(_ context.Context, _ agent.Turn) agent.Answer {
 	if d.closed() || d.reminded {
 		return agent.Answer{}
@@ -461,7 +460,7 @@ func (d *desk) turnEnded(_ context.Context, _ agent.Turn) agent.Answer {
 	return agent.Say(reply{kind: kind, tools: d.tools}.words())
 }
 
-// weigh decides what came of the review.
+// weigh decides on the review's result.
 func (d *desk) weigh(report agent.Report, r *ralph.Review) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

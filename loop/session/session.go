@@ -1,11 +1,10 @@
-// Package session runs one session: an agent, a worker or a person works
-// on one task in one place, from the claim to the decision.
+// Package session runs one session: an agent, a worker or a person works on one task in one place, from the claim to
+// the decision.
 //
 //	open → work → turn ended → ended → observe → decide
 //
-// The start differs: workers and people open a session and work on their own, and
-// recovery opens nothing. The end is the same for all. What goes wrong on the way
-// becomes a fact for the decision; only the database's errors are returned.
+// The start differs: workers and people open a session and work on their own, and recovery opens nothing. The end is
+// the same for all. Problems on the way become facts for the decision; only the database's errors are returned.
 package session
 
 import (
@@ -49,7 +48,7 @@ type Progress interface {
 // A Place is where a session works.
 type Place struct {
 	Workspace *workspace.Workspace
-	// HandedOver says that the workspace has what a session of another machine handed over, which is gone.
+	// HandedOver says that the workspace has the work of a session of another machine, which is gone.
 	HandedOver bool
 }
 
@@ -58,13 +57,13 @@ type Session struct {
 	Parts
 	order.Order
 	Place
-	Row  ralph.Session // the database row, plus what is learned about the session
+	Row  ralph.Session // the database row, and facts learned about the session
 	Task ralph.Task
 
 	start     store.Start // how it is claimed
 	reference hashes      // the state that the end of the session is compared with
 	reopened  bool        // another process started it
-	late      bool        // its agent has ended: nobody can be told what a check finds
+	late      bool        // its agent has ended, and cannot be told a check's result
 
 	clock    *clock
 	idle     *idleness
@@ -87,7 +86,7 @@ type Session struct {
 
 	desk *desk      // of a session that reviews; nil for one that works
 	plan *planner   // of a session that plans; nil for others
-	Done []Reviewed // sessions that have reviewed what this one made
+	Done []Reviewed // sessions that have reviewed this one's work
 }
 
 // An End is how the work of a session ended.
@@ -96,8 +95,7 @@ type End struct {
 	Unusable error // why its agent could not be started; nil if it was
 }
 
-// Work runs the agent and returns how that ended. Whatever stops the
-// session early cancels its context with a cause.
+// Work runs the agent and returns how that ended. To stop the session early, its context is cancelled with a cause.
 func (s *Session) Work(ctx context.Context) End {
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -191,8 +189,8 @@ func (s *Session) assignment(ctx context.Context, say <-chan agent.Message) (tas
 	return task, nil
 }
 
-// servers are those that the project has for its agents, as the branch has them into which the work is to be merged:
-// what a session writes there is nobody's server before a person has approved it.
+// servers are the project's servers for its agents, as the target branch has them: a session's own additions are not
+// started before a person has approved them.
 func (s *Session) servers(ctx context.Context) ([]agent.Server, error) {
 	if s.Workspace.Clone == nil {
 		return nil, nil
@@ -231,7 +229,7 @@ func (s *Session) endingLock() (*flock.Flock, error) {
 	return flock.New(filepath.Join(s.folder(), "ending.lock")), os.MkdirAll(s.folder(), 0o700)
 }
 
-// tryEnding takes that lock. unlock is nil if somebody else has it, who is ending the session.
+// tryEnding takes that lock. unlock is nil if another goroutine has it, which is ending the session.
 func (s *Session) tryEnding() (unlock func() error, err error) {
 	lock, err := s.endingLock()
 	ok := false

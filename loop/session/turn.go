@@ -16,13 +16,12 @@ import (
 	"ralph/store"
 )
 
-// TurnEnded is called when the agent waits on its open stdin, and answers how
-// the conversation goes on: with a reminder to close, with the reason why its
-// done is refused, or not at all. The session's clock is stopped meanwhile.
+// TurnEnded is called when the agent waits on its open stdin, and answers how the conversation goes on: with a reminder
+// to close, with the reason why its done is refused, or not at all. The session's clock is stopped meanwhile.
 //
-// At a done, everything that the agent has started is killed, except its tool servers, and what it made becomes a
-// commit. That is what is checked and merged: what happens in the workspace from then on is no part of it. If it is
-// accepted, the agent is killed.
+// At a done, all processes that the agent has started are killed, except its tool servers, and its work becomes a
+// commit. That commit is checked and merged: later events in the workspace are no part of it. If it is accepted, the
+// agent is killed.
 func (s *Session) TurnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
 	s.clock.pause()
 	defer s.clock.resume()
@@ -148,8 +147,7 @@ func (s *Session) answer(ctx context.Context, r reply) (agent.Answer, error) {
 	return agent.Say(r.words()), err
 }
 
-// carries reports whether something would be merged, such as what an earlier session of the task had left in the
-// workspace.
+// carries reports whether there is something to merge, such as work of the task's earlier session in the workspace.
 func (s *Session) carries(f *finding) bool {
 	return s.Workspace.Clone != nil && f.made.Head != f.made.Base
 }
@@ -159,7 +157,7 @@ func (s *Session) onlyDebris(f *finding) bool {
 	return len(f.evidence.Debris) > 0 && f.made.Head == s.reference.Head
 }
 
-// testLines returns the lines in which a change differs from the target in what decides on it.
+// testLines returns the changed lines of the gate files.
 func (s *Session) testLines(ctx context.Context, f *finding) (string, error) {
 	g := f.evidence.Gate
 	if len(g.Files) == 0 {
@@ -229,7 +227,7 @@ type waiting struct {
 	gone bool // it was killed
 }
 
-// await kills what the agent has started, and lets it wait.
+// await kills the processes that the agent has started, and lets it wait.
 func (s *Session) await(ctx context.Context, turn agent.Turn) *waiting {
 	w := &waiting{process: turn.Process}
 	if w.process == nil {
@@ -244,7 +242,7 @@ func (s *Session) await(ctx context.Context, turn agent.Turn) *waiting {
 		w.killed = append(w.killed, k.Command)
 		s.killed = append(s.killed, fmt.Sprintf("%d: %s", k.Pid, k.Command))
 	}
-	w.timer = time.AfterFunc(waitMax, func() { _ = w.kill() }) // who asks whether it is there is told
+	w.timer = time.AfterFunc(waitMax, func() { _ = w.kill() }) // a person may ask again and be told
 	return w
 }
 

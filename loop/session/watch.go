@@ -12,8 +12,8 @@ import (
 	"ralph/store"
 )
 
-// pollSession is how often a running session is looked at: whether its place
-// still exists, what it is doing, and whether its agent takes a message now.
+// pollSession is how often a running session is looked at: whether its place still exists, its phase, and whether its
+// agent takes a message now.
 const pollSession = 200 * time.Millisecond
 
 // watch stops the session when somebody or something asks for it, and
@@ -21,7 +21,7 @@ const pollSession = 200 * time.Millisecond
 func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say chan<- agent.Message) {
 	tick := time.NewTicker(pollSession)
 	defer tick.Stop()
-	var end <-chan time.Time // nil where no run works: for workers, and for what a lost run has left
+	var end <-chan time.Time // nil without a run: for workers, and for sessions of lost runs
 	if !s.Limits.Deadline.IsZero() {
 		timer := time.NewTimer(time.Until(s.Limits.Deadline))
 		defer timer.Stop()
@@ -98,7 +98,7 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 	}
 }
 
-// A wish is what people want of a session, with the comments that no session has been handed.
+// A wish holds people's requests to a session, with the undelivered comments.
 type wish struct {
 	store.Wish
 	comments []ralph.Comment
@@ -108,7 +108,7 @@ type wish struct {
 func (s *Session) asked(ctx context.Context) (wish, error) {
 	return store.Read(ctx, s.Store, func(tx *store.Tx) (w wish, err error) {
 		w.Wish, err = tx.Wish(s.Row.ID)
-		if err == nil && w.Comments && s.desk == nil { // comments are for who works on the task
+		if err == nil && w.Comments && s.desk == nil { // comments are for the worker on the task
 			w.comments, err = tx.Undelivered(s.Row.TaskID, s.Row.StartedAt)
 		}
 		return w, err

@@ -127,8 +127,7 @@ func refused(r reply) string {
 	return b.String()
 }
 
-// sentBack tells the agent that its work conflicts with what has been merged, which ralph has merged into its
-// workspace.
+// sentBack tells the agent that its work conflicts with merged work, which ralph has merged into its workspace.
 func sentBack(r reply) string {
 	var b strings.Builder
 	f, marked := r.found, r.marked
@@ -148,7 +147,7 @@ func sentBack(r reply) string {
 	return b.String()
 }
 
-// explainRefusal lists what fails.
+// explainRefusal lists the failures.
 func explainRefusal(b *strings.Builder, refusal signals.Refusal, f *finding) {
 	if len(refusal.Protected) > 0 {
 		b.WriteString("\nThese files are protected, and a session must not change them. " +
@@ -167,7 +166,7 @@ func explainRefusal(b *strings.Builder, refusal signals.Refusal, f *finding) {
 	explainReviews(b, f.evidence.Reviews)
 }
 
-// explainReviews lists to what reviewers object.
+// explainReviews lists the reviewers' objections.
 func explainReviews(b *strings.Builder, reviews []ralph.Review) {
 	for _, r := range reviews {
 		if list := r.Blocking(); r.None == "" && len(list) > 0 {

@@ -19,9 +19,8 @@ import (
 	"ralph/store"
 )
 
-// candidate commits what the workspace contains now. This commit is what is checked, merged or continued, whatever
-// happens in the workspace afterwards. If git refuses what is in the .git of a workspace, the files count without it,
-// and the finding says so.
+// candidate commits the present contents of the workspace. This commit is checked, merged or continued, even if the
+// workspace changes later. If git refuses the workspace's .git, the files count without it, and the finding says so.
 func (s *Session) candidate(ctx context.Context, f *finding) error {
 	ref, message := ralph.Change{SessionID: s.Row.ID}.Ref(), commitMessage(s, s.closed.Payload)
 	take := func() (err error) {
@@ -82,7 +81,7 @@ func commitMessage(s *Session, closing signals.Payload) string {
 	return b.String() + ralph.Trailers(s.Task.ID, s.Row.ID)
 }
 
-// checkAlone checks the candidate of a person, who merges it themselves, as it is.
+// checkAlone checks a person's candidate as it is: they merge it themselves.
 func (s *Session) checkAlone(ctx context.Context, f *finding, round check.Round) error {
 	if len(s.Verify.All()) == 0 {
 		return nil
@@ -97,7 +96,7 @@ func (s *Session) checkAlone(ctx context.Context, f *finding, round check.Round)
 	return err
 }
 
-// verified runs commands on a commit, and those that compare refuses once more.
+// verified runs commands on a commit, and those with refused results once more.
 func (s *Session) verified(
 	ctx context.Context, at *check.Checker, commit string, commands []string, compare func(check.Outcome) ralph.Check,
 ) ([]check.Outcome, error) {
@@ -110,18 +109,18 @@ func (s *Session) verified(
 	})
 }
 
-// checker returns what verifies the session's candidates.
+// checker returns the verifier of the session's candidates.
 func (s *Session) checker(round check.Round) *check.Checker {
 	return &check.Checker{Rules: s.Check, Pool: s.Pool, Of: s.Workspace, Width: s.Width(), Round: round}
 }
 
-// refusedBy says what of a workspace's .git is refused.
+// refusedBy names the refused part of a workspace's .git.
 func refusedBy(why error) ralph.Untaken {
 	return worktree.Renewed("has what git refuses (" + Shortly(why) + ")")
 }
 
-// lastLook is how long a look may go on once the run is stopped. What it did not get to is saved from the workspace
-// before its next use.
+// lastLook is how long a look may go on once the run is stopped. The rest is saved from the workspace before its next
+// use.
 const lastLook = 5 * time.Second
 
 // outlast returns a context for a look that goes on for a while once ctx has ended.
@@ -131,12 +130,12 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	return within, func() { stop(); cancel() }
 }
 
-// checkMerged checks the session's candidate in another workspace, merged with what
-// has been merged into the target meanwhile and what is about to be. A conflict sends it back.
+// checkMerged checks the session's candidate in another workspace, merged with the work merged into the target
+// meanwhile and the changes ahead in the line. A conflict sends it back.
 func (s *Session) checkMerged(ctx context.Context, f *finding, round check.Round) error {
 	merger := s.Merger.In(s.checker(round))
 	if s.late {
-		merger.Wait = 0 // no agent could be told, and who waits here may be who is to merge the others
+		merger.Wait = 0 // no agent could be told, and this process may be the one that has to merge the others
 	}
 	change := ralph.Change{
 		TaskID: s.Row.TaskID, SessionID: s.Row.ID, Base: f.made.Base, Head: f.made.Head, Tree: f.made.Tree,
@@ -171,14 +170,14 @@ func (s *Session) checkMerged(ctx context.Context, f *finding, round check.Round
 	return s.Workspace.ShowTip(s.shown)
 }
 
-// leaveLine takes the session's change out of the line of those that are about to be merged.
+// leaveLine takes the session's change out of the merge line.
 func (s *Session) leaveLine(ctx context.Context) {
 	if s.Workspace.Clone != nil {
 		s.Merger.Leave(ctx, s.Row.ID)
 	}
 }
 
-// gate finds what the change does to what decides on it. Its check has passed. People vouch for their own work.
+// gate finds the change's effect on gate files. Its check has passed. People vouch for their own work.
 func (s *Session) gate(ctx context.Context, f *finding, merger *merging.Merger, b merging.Built) error {
 	if s.Row.Origin == ralph.FromHuman || b.Target.Gone != "" {
 		return nil
@@ -189,7 +188,7 @@ func (s *Session) gate(ctx context.Context, f *finding, merger *merging.Merger, 
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	// Without a change the target's results are those of this check: what failed before has been mended elsewhere.
+	// Without a change the target's results are those of this check: earlier failures have been mended elsewhere.
 	g.Unchanged = g.Unchanged && !slices.ContainsFunc(s.Before, func(o check.Outcome) bool { return !o.Check.Passed })
 	if done, ok := s.closed.Payload.(signals.Done); ok {
 		g.Reason = done.TestsChanged
@@ -235,8 +234,8 @@ func (s *Session) within(ctx context.Context, f *finding) error {
 	return ctx.Err()
 }
 
-// rescued sets the row's change to what was saved of the session's workspace
-// when the workspace was removed or prepared for another session.
+// rescued sets the row's change to the work saved from the session's workspace when it was removed or prepared for
+// another session.
 func (s *Session) rescued(ctx context.Context) error {
 	c := ralph.Change{TaskID: s.Row.TaskID, SessionID: s.Row.ID}
 	var err error
@@ -262,14 +261,14 @@ func (s *Session) rescued(ctx context.Context) error {
 const handOverTime = 30 * time.Second
 
 // handOver puts the session's change where other machines find it, before they are told of it. A done whose change
-// could not be handed over is not judged: its task goes back, no matter who has its work.
+// could not be handed over is not judged: its task goes back.
 func (s *Session) handOver(ctx context.Context, saw *observation) {
 	if s.Row.Change == nil || saw.blind || !s.Merger.Travels() {
 		return
 	}
 	ours := func(tx *store.Tx) error { return tx.CheckSession(s.Row.TaskID, s.Row.ID) }
 	if err := s.Store.View(ctx, ours); errors.Is(err, ralph.ErrConflict) {
-		return // others have decided on it, and may have what was handed over before
+		return // others have decided on it, and may have an earlier version
 	}
 	c := *s.Row.Change
 	c.TaskID, c.SessionID = s.Row.TaskID, s.Row.ID
@@ -292,7 +291,7 @@ func (s *Session) handOver(ctx context.Context, saw *observation) {
 	}
 }
 
-// saveMade sets the row's change to what the session leaves in its workspace.
+// saveMade sets the row's change to the session's work in its workspace.
 func (s *Session) saveMade(ctx context.Context, saw *observation) {
 	if s.Workspace.Clone == nil || saw.blind {
 		return

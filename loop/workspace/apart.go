@@ -32,7 +32,7 @@ func Linked(folder string) (targets []string) {
 	for _, dir := range []string{folder, filepath.Join(folder, Ground)} {
 		var links map[string]string
 		if err := readJSON(filepath.Join(dir, linkedFile), &links); err != nil {
-			continue // there are none; what is not known is not shown
+			continue // there are none; unknown files are not shown
 		}
 		for _, to := range links {
 			for range maxLinks {
@@ -52,7 +52,7 @@ func Linked(folder string) (targets []string) {
 // maxLinks is the greatest length of a chain of links, as in the kernel.
 const maxLinks = 40
 
-// noteIgnored records what git ignores in the person's folder. If git cannot tell, it records nothing.
+// noteIgnored records the paths that git ignores in the person's folder. If git cannot tell, it records nothing.
 func (c *Clone) noteIgnored(ctx context.Context) error {
 	if err := c.forget(ignoredFile); err != nil {
 		return err

@@ -46,10 +46,10 @@ func (p *Pool) given(ctx context.Context) (given, error) {
 // A SetupError says that a workspace's set-up failed.
 type SetupError struct {
 	Command, Said string
-	Cause         ralph.Cause // what it lacked on this machine: set-up has the network
+	Cause         ralph.Cause // the thing missing on this machine: set-up has the network
 }
 
-// Error also says what to do.
+// Error includes the remedy.
 func (e *SetupError) Error() string {
 	if e.Cause != "" {
 		return fmt.Sprintf("workspace.setup: %q failed: %s; `ralph init` tries it again: %s",
@@ -91,7 +91,7 @@ func (w *Workspace) equip(ctx context.Context, g given) (as bool, err error) {
 	return as && len(c.pool.Setup) == 0 && !c.git.HasModules(), os.WriteFile(mark, []byte(key), 0o600)
 }
 
-// manifests are the files that say what a project's packages need: when one changes, set-up runs again.
+// manifests are the files that list a project's packages: when one changes, set-up runs again.
 var manifests = []string{
 	"package.json", "package-lock.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb",
 	"go.mod", "go.sum", "Cargo.toml", "Cargo.lock", "Gemfile.lock", "composer.lock", "mix.lock",

@@ -18,17 +18,16 @@ import (
 	"ralph/internal/files"
 )
 
-// A check workspace begins each time with what nobody but people and the set-up of merged work has
-// made. Where commands can have layers, that is its ground: they write to a folder upon it, which is
-// dropped after the check. Elsewhere each check starts cold: everything that git does not track is
-// removed, and set-up runs again.
+// A check workspace begins each time with only the files of people and of the set-up of merged work. Where commands can
+// have layers, that is its ground: they write to a folder upon it, which is dropped after the check. Elsewhere each
+// check starts cold: everything that git does not track is removed, and set-up runs again.
 //
 // Names in the folder of a workspace, or of all workspaces:
 const (
 	Seen    = "seen"     // as which commands see a check workspace, whichever it is
-	Dropped = "dropped"  // what a check writes, in a workspace's folder
+	Dropped = "dropped"  // writes of a check, in a workspace's folder
 	Ground  = "ground"   // a link to the workspace's ground; for all workspaces, the folder of the grounds by their keys
-	Warm    = "warm"     // what the verification built before the first session
+	Warm    = "warm"     // the verification's build output
 	GoBuild = "go-build" // the folder of Go's build cache in them
 )
 

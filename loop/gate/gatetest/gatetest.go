@@ -1,5 +1,5 @@
-// Package gatetest has small projects, and what agents have done to their tests: cheats, and honest changes that look
-// like them. Tests play them: those of the gate without an agent, others with one.
+// Package gatetest has small projects, and agents' changes to their tests: cheats, and honest changes that look like
+// them. Tests play them: those of the gate without an agent, others with one.
 package gatetest
 
 import (
@@ -20,21 +20,21 @@ var testdata embed.FS
 
 // A Project is a small one, whose command passes.
 type Project struct {
-	Name    string // what docs/situations.md calls it
+	Name    string // its name in the list of situations
 	Needs   string // a program that it cannot do without
 	Command string
 	Files   map[string]string
-	Cases   []Case // those that cheat, and after them honest ones
+	Cases   []Case // cheats, then honest ones
 }
 
-// A Case is what a session makes of a project.
+// A Case is a session's change of a project.
 type Case struct {
 	ID, Name string // as in docs/situations.md
 	Files    map[string]string
 	Removes  []string
 	Allows   []string // by its task
 
-	Found string // a weakening, "refused" or "guarded FILE"; "" for an honest one, of which nothing is found
+	Found string // a weakening, "refused" or "guarded FILE"; "" for an honest change without findings
 	Runs  int    // of an honest one, how many trees are verified at most after its own
 }
 
@@ -54,7 +54,7 @@ func (c Case) Shell() string {
 // begin matches the name of an archive's entry with which a case begins.
 var begin = regexp.MustCompile(`^([GK]\d+): (.+)$`)
 
-// Read returns all projects of docs/situations.md, by their names. The error names the archive and what is wrong in it.
+// Read returns all projects of the situations, by their names. The error names the archive and the fault in it.
 func Read() ([]Project, error) { return readAll("testdata") }
 
 // Trials returns projects whose tests the cheats keep from failing without touching them.
@@ -82,8 +82,8 @@ func readAll(folder string) (list []Project, err error) {
 	return list, nil
 }
 
-// read reads a project: its comment has what it needs and its command. Entries before the first case are its files,
-// those after one the case's.
+// read reads a project: its comment has its requirements and its command. Entries before the first case are its files,
+// entries after a case are the case's.
 func read(name string, text []byte) (Project, error) {
 	archive := txtar.Parse(text)
 	p := Project{Name: name, Files: map[string]string{}}
