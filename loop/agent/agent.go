@@ -1,5 +1,5 @@
-// Package agent defines what all coding agents have in common: an assignment goes in,
-// events and a report come out. The packages below it implement the agents.
+// Package agent defines the interface of all coding agents: an assignment goes in, events and a report come out. The
+// packages below it implement the agents.
 package agent
 
 import (
@@ -22,8 +22,7 @@ import (
 // no permission, disk full). An agent that ran and failed is a Report.
 type Agent interface {
 	Work(ctx context.Context, a Assignment) (Report, error)
-	// Salvage reads what a session's folder says about it, whose end d was as far as that is known:
-	// what it used, its last words, and what its end comes to.
+	// Salvage reads a session's use, last words and ending from its folder; d has the known facts about its end.
 	Salvage(logDir string, d Death) (Report, error)
 }
 
@@ -32,15 +31,15 @@ type Program interface {
 	Agent
 	// Command returns the program and its first arguments.
 	Command() []string
-	// Version returns what the program, run in dir, reports as its version; "" if nothing.
+	// Version returns the version that the program, run in dir, reports; "" for none.
 	Version(ctx context.Context, dir string) (string, error)
 }
 
 // A Resumer is an agent with which a person can go on in its own terminal where a session stopped.
 type Resumer interface {
 	Program
-	// Resume returns the command for that, with its arguments, and what it needs in the environment beside
-	// the person's own. The error wraps [ralph.ErrNotFound] if the conversation is gone.
+	// Resume returns the command for that, with its arguments, and its environment beside the person's own. The error
+	// wraps [ralph.ErrNotFound] if the conversation is gone.
 	Resume(r Resumption) (command, env []string, err error)
 }
 
@@ -52,10 +51,10 @@ type Resumption struct {
 	Socket    string // on which ralph's tools answer
 	Model     string // "" leaves it to the agent
 	Effort    string // the same
-	Prompt    string // what the agent is told first
+	Prompt    string // the first message to the agent
 }
 
-// A Priced agent knows what tokens of a model cost in USD, and whether a person has said so.
+// A Priced agent knows the price of a model's tokens in USD, and whether a person has set it.
 type Priced interface {
 	Cost(model string, t ralph.Tokens) (usd float64, known bool)
 }
@@ -66,7 +65,7 @@ type Accounted interface {
 	Account() string
 }
 
-// A TimeUp is the cause of a context that ends because a session's time is up: all of it, or what it may be silent.
+// A TimeUp is the cause of a context that ends because a session's time is up: its whole time, or its time of silence.
 type TimeUp interface {
 	error
 	TimeUp() (after time.Duration, silent bool)
@@ -103,10 +102,10 @@ type Assignment struct {
 	Servers    []Server  // the project's own servers of tools, if the profile takes them
 	Project    string    // the person's folder, in which pictures are that no commit has; "" for none
 
-	// Review, of a session that reviews a change, takes what it says of it; nil for a session that works.
+	// Review takes the signals of a reviewing session; nil for a session that works.
 	Review *Review
 
-	// Plan, of a session that plans, takes what it says; nil for others.
+	// Plan takes the signals of a planning session; nil for others.
 	Plan *Plan
 
 	// Dry makes the agent start, list ralph's tools and end, without a word to its model.
@@ -124,7 +123,7 @@ type Assignment struct {
 	Seen func(Event)
 }
 
-// A Review takes what a session says that reviews a change.
+// A Review takes the signals of a reviewing session.
 type Review struct {
 	Object  func(o ralph.Objection) error
 	Approve func(checked string) error
@@ -132,7 +131,7 @@ type Review struct {
 	Only    bool                         // it is asked nothing else
 }
 
-// A Plan takes what a session says that plans. The errors tell it how to correct a call.
+// A Plan takes the signals of a planning session. The errors tell it how to correct a call.
 type Plan struct {
 	Task func(ctx context.Context, t ralph.PlannedTask) (said string, err error)
 	Ask  func(ctx context.Context, question string, options []string) (said string, err error)
@@ -212,7 +211,7 @@ type Message struct {
 	Delivered func() // called once the agent has it
 }
 
-// A Kind says what an agent was seen doing.
+// A Kind is the kind of an agent's event.
 type Kind string
 
 // The kinds of events.
@@ -238,10 +237,10 @@ type Event struct {
 	Kind   Kind
 	Depth  int    // 0 for the agent, 1 for its sub-agents, …
 	Tool   string // the tool's name for people: ralph's tools without the agent's prefix
-	Text   string // what was said or answered, or the essence of a call: the command, the file, the question
+	Text   string // the text or the answer, or the essence of a call: the command, the file, the question
 	How    string // a detail of a call: "(in the background)"
 	Edits  []Edit // the changes to a file
-	Of     Kind   // what was answered
+	Of     Kind   // the answer
 	Failed bool   // the answer is an error
 
 	// Seconds is how long a turn, a sub-agent or a web request took, as the agent reports it.
@@ -251,8 +250,8 @@ type Event struct {
 	Model   string
 	Context int64 // tokens
 
-	// Tokens and CostUSD are what the conversation has used so far, as far as the agent has told it by
-	// now; an event that tells of it is [Used]. The cost is an estimate, 0 if there is none.
+	// Tokens and CostUSD are the conversation's use so far, as far as the agent has reported it; such an event is
+	// [Used]. The cost is an estimate, 0 if there is none.
 	Tokens  ralph.Tokens
 	CostUSD float64
 }
@@ -265,8 +264,7 @@ func (e Event) Denied() bool {
 // An Edit is a part of a file before and after. In a new file, Old is empty.
 type Edit struct{ Old, New string }
 
-// A Reader converts an agent's transcript into events. It never fails on
-// an agent's output: it ignores what it does not understand.
+// A Reader converts an agent's transcript into events. It never fails on an agent's output: it ignores unknown parts.
 type Reader interface {
 	// Line reads the next line; most yield one event, many none.
 	Line(line []byte) []Event
@@ -274,8 +272,7 @@ type Reader interface {
 	Clone() Reader
 }
 
-// Metadata returns what arguments of a tool of ralph's report beside a state, as JSON behind a
-// space; "" where they report nothing.
+// Metadata returns further reports in the arguments of a tool of ralph, as JSON behind a space; "" for none.
 func Metadata(arguments map[string]any) string {
 	m, ok := arguments["metadata"].(map[string]any)
 	if arguments["state"] == nil || !ok || len(m) == 0 {
@@ -288,16 +285,16 @@ func Metadata(arguments map[string]any) string {
 	return " " + string(b)
 }
 
-// A Report is what is known about a session's process after its end.
+// A Report has the facts about a session's process after its end.
 type Report struct {
 	Ending     ralph.Ending
-	Reason     string    // one sentence for people: what happened, in the agent's words if it said so
+	Reason     string    // one sentence for people about its end, in the agent's words if it has any
 	ResetAt    time.Time // when a rate limit ends; zero if unknown
 	Exit       *int      // nil if it was killed
 	Model      string    // the model that it reports it used
 	Version    string    // the agent's version
 	CostUSD    float64
-	CostKnown  bool // false: CostUSD is an estimate, or 0 as nobody knows what Tokens cost
+	CostKnown  bool // false: CostUSD is an estimate, or 0 if the price of Tokens is unknown
 	Began      bool // it may have called its model; if not, it cost nothing
 	Tokens     ralph.Tokens
 	Turns      int

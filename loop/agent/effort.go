@@ -8,9 +8,9 @@ import (
 // Efforts are the efforts of reasoning that may stand behind a model's name. Not every model knows all of them.
 var Efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
-// SplitEffort splits what people write for a model, such as "opus@high" or just "@high", into the model's name and
-// the effort; each is "" if it is left to the agent. Other words behind an @ are a part of the name, as the dates
-// of some services are.
+// SplitEffort splits a configured model, such as "opus@high" or just "@high", into the model's name and the effort;
+// each is "" if it is left to the agent. Other words behind an @ are a part of the name, as the dates of some services
+// are.
 func SplitEffort(written string) (model, effort string) {
 	if at := strings.LastIndexByte(written, '@'); at >= 0 && slices.Contains(Efforts, written[at+1:]) {
 		return written[:at], written[at+1:]

@@ -31,8 +31,8 @@ var (
 )
 
 // Pictures returns the pictures that a text names in Markdown, as ![…](docs/wrong.png), each once. They are files of
-// the first of the folders that has them. What is no such file, too large or no picture is left out: the agent
-// still reads its name.
+// the first folder that has them. Missing files, large ones and other kinds are left out: the agent still reads the
+// name.
 func Pictures(text string, folders ...string) (list []Picture) {
 	var names []string
 	for _, m := range pictureLink.FindAllStringSubmatch(text, -1) {

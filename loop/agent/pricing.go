@@ -6,10 +6,10 @@ import (
 	"ralph"
 )
 
-// A Price is what a model costs in USD per million tokens.
+// A Price is the price of a model's tokens in USD per million.
 type Price struct{ Input, Cached, Write, Output float64 }
 
-// Of returns what tokens cost in USD.
+// Of returns the price of tokens in USD.
 func (p Price) Of(t ralph.Tokens) float64 {
 	return (float64(t.Input)*p.Input + float64(t.CacheRead)*p.Cached + float64(t.CacheCreation)*p.Write +
 		float64(t.Output)*p.Output) / 1e6
@@ -52,8 +52,8 @@ var prices = []struct {
 	{"claude-haiku", Price{1, 0.1, 1.25, 5}},
 }
 
-// PriceOf returns a model's list price. A name may have the service before it ("openai/gpt-5.5") and what is no
-// other model behind it ("gpt-5.5-2026-04-23", "claude-opus-4-8[1m]").
+// PriceOf returns a model's list price. A name may have the service before it ("openai/gpt-5.5") and a suffix that
+// names no other model ("gpt-5.5-2026-04-23", "claude-opus-4-8[1m]").
 func PriceOf(model string) (p Price, ok bool) {
 	model = model[strings.LastIndexByte(model, '/')+1:]
 	for _, known := range prices {
@@ -66,7 +66,7 @@ func PriceOf(model string) (p Price, ok bool) {
 	return Price{}, false
 }
 
-// Dearest is the highest list price of each kind of tokens. What a model may cost whose price is unknown is held by it.
+// Dearest is the highest list price of each kind of tokens. It is the price of models without a known one.
 var Dearest = func() (most Price) {
 	for _, p := range prices {
 		most.Input, most.Cached = max(most.Input, p.Input), max(most.Cached, p.Cached)

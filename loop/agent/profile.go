@@ -19,7 +19,7 @@ type Profile struct {
 	Kind    string   // its protocol, the value of kind in ralph.yaml
 	Command []string // its program with fixed arguments; empty if the user has to give it
 	Install string   // the command that installs it
-	LogIn   string   // what people do if it has no credentials
+	LogIn   string   // how people give it credentials
 	Tested  string   // the version that was tested with ralph
 
 	// ToolPrefix is the prefix of ralph's tools in the names that its model sees.
@@ -33,7 +33,7 @@ type Profile struct {
 	// Uses converts a tool use that its hook asks about into uses that permission rules know. Each
 	// must be allowed; an empty list needs no permission. If nil, the tool use is taken as it is.
 	Uses func(tool string, input json.RawMessage) []permission.Use
-	// Note is what else people should know about it, in a sentence or two.
+	// Note has further advice for people, in a sentence or two.
 	Note string
 	// RefusalEnds says that a refused permission ends its turn.
 	RefusalEnds bool
@@ -50,7 +50,7 @@ type Profile struct {
 	Windows, ResetTime bool
 	// NeedsTools says that it does not begin a session without ralph's tools.
 	NeedsTools bool
-	// ErrorWord begins what it says in the place of its model when the service fails; "" if it reports errors as such.
+	// ErrorWord begins the text in the place of its model when the service fails; "" if it reports errors as such.
 	ErrorWord string
 	// SilentRetry says that it retries without a word while its account is limited.
 	SilentRetry bool
@@ -64,11 +64,11 @@ type Profile struct {
 	// Host is the file name of another program of its own that its conversation needs.
 	Host string
 
-	// Variables are passed to it from ralph's environment, in addition to
-	// those that every process gets. Set are set for it.
+	// Variables are passed to it from ralph's environment, in addition to those that every process gets. Set are set
+	// for it.
 	Variables environment.Own
 	Set       map[string]string
-	// Credentials are variables and files ("~/…"), at least one of which it needs.
+	// Credentials are variables and files ("~/…"). It needs at least one.
 	Credentials []string
 	// AccountID is where to find the id of the account that it is logged in with: a JSON file
 	// below home and a member of it, as "~/file a.b".
@@ -136,7 +136,7 @@ func (p *Profile) Tool(name string) string {
 	return p.ToolPrefix + strings.ReplaceAll(name, ".", cmp.Or(p.Dot, "_"))
 }
 
-// Review returns the name for the agent's model of one of the tools by which a session says what came of a review.
+// Review returns the name for the agent's model of a tool that reports a review.
 func (p *Profile) Review(name string) string {
 	if p.MCP == ByChannel {
 		return "ralph signal TICKET " + strings.TrimPrefix(name, "review.")

@@ -28,8 +28,8 @@ type Server struct {
 // serverName are the names that every agent takes.
 var serverName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// Servers reads the project's servers in the order of their names. One that is called ralph is for people's own
-// chats and left out. The error says what a person has to correct in the file.
+// Servers reads the project's servers in the order of their names. One called ralph is for people's own chats and left
+// out. The error names the fault that a person has to correct in the file.
 func Servers(content []byte) (list []Server, err error) {
 	if len(bytes.TrimSpace(content)) == 0 {
 		return nil, nil
@@ -71,7 +71,7 @@ func Servers(content []byte) (list []Server, err error) {
 var serverVariable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}`)
 
 // Expand returns the server with the values of its variables. One that is not set and has no default stays as it is
-// written, and the server will say what is wrong with it.
+// written, and the server will complain.
 func (s Server) Expand(environ []string) Server {
 	value := func(text string) string {
 		return serverVariable.ReplaceAllStringFunc(text, func(found string) string {

@@ -14,14 +14,14 @@ import (
 	"ralph/internal/text"
 )
 
-// A Death says how the process of a session ended, and what ralph had to do with it.
+// A Death describes the end of a session's process, and ralph's part in it.
 type Death struct {
 	Stopped  bool          // ralph stopped it in the middle of its work
 	After    time.Duration // because its time was up after this long; 0 otherwise
 	Silent   bool          // that is how long nothing had been heard from it
 	Over     string        // ralph ended it at this limit of the session
 	Breach   string        // ralph ended it because of this, which it did without asking
-	Toolless string        // ralph's tools did not reach it; what is known about that
+	Toolless string        // why ralph's tools did not reach it, if known
 	Refusal  *Failure      // its session, or a turn, could not begin
 	Mute     bool          // ralph ended it because it had closed its output
 	Code     int           // exit status; -1 if a signal ended it or nobody knows
@@ -64,34 +64,33 @@ const (
 type Failure struct {
 	Status  int       // HTTP status; 0 if unknown
 	Code    string    // its class, in the words of the agent or of the API; "" if unknown
-	Text    string    // what it says to people
+	Text    string    // its text for people
 	ResetAt time.Time // when a limit ends; zero if unknown
 }
 
-// A Trace is what was seen of a conversation by its end.
+// A Trace has the observations of a conversation by its end.
 type Trace struct {
 	Last    Closed   // how its last turn ended
 	Open    bool     // another one is under way
 	Asking  bool     // no tool was at work when it ended, or was stopped: it waited for its model
 	Failure *Failure // the last turn's error, or the one that it is retrying after; nil if none
 	Nothing bool     // the last turn had no tool call and no tokens
-	Words   string   // what was said in the last turn, at its end
+	Words   string   // the text at the end of the last turn
 	Calls   int      // tool calls of the conversation
 	Tokens  ralph.Tokens
 	Said    bool   // the agent said something in the conversation
 	Limit   string // its own limit that the last turn reached, in its words
 }
 
-// A Verdict is what the end of an agent was.
+// A Verdict classifies the end of an agent.
 type Verdict struct {
 	Ending  ralph.Ending
 	Reason  string    // one sentence for people
 	ResetAt time.Time // when a limit ends; zero if unknown
 }
 
-// EndOf classifies the end of an agent. It is the only place that does. An agent's own report as an
-// error is classed by its structure first, and by its words only where it has none; what a model says in a
-// turn that worked decides nothing.
+// EndOf classifies the end of an agent. Nothing else does. An agent's own error is classed by its structure first, and
+// by its words only where it has none; a model's words in a turn that worked decide nothing.
 func EndOf(p *Profile, t Trace, d Death) Verdict {
 	e := end{Trace: t, Death: d, name: p.Title, last: text.LastLine(d.Stderr), failure: t.Failure}
 	if e.failure == nil && e.closed(Completed) && t.Nothing && p.Tokens != Never {
@@ -117,7 +116,7 @@ type end struct {
 	Death
 	name    string
 	last    string       // the last line of its standard error
-	failure *Failure     // what it reported, or the service said in its stead; nil if nothing
+	failure *Failure     // its error, or the service's; nil for none
 	class   ralph.Ending // of that; "" if it tells of none
 }
 
@@ -187,7 +186,7 @@ func (e *end) byItself() (v Verdict, ok bool) {
 	case e.closed(Aborted):
 		return e.as(ralph.Lost, "the agent was interrupted, and not by ralph"), true
 	case !completed && !failed && e.crashed():
-		if e.Mute { // what it said while being ended explains nothing
+		if e.Mute { // its words while being ended explain nothing
 			return e.as(ralph.Lost, e.about(e.name)), true
 		}
 		return e.as(ralph.Lost, e.about(e.name), e.last), true
@@ -203,7 +202,7 @@ func (e *end) byItself() (v Verdict, ok bool) {
 	return v, false
 }
 
-// SetEnd puts into a report what the end of the agent was.
+// SetEnd puts the end of the agent into a report.
 func (r *Report) SetEnd(p *Profile, t Trace, d Death) {
 	v := EndOf(p, t, d)
 	r.Ending, r.Reason, r.ResetAt, r.StderrTail = v.Ending, v.Reason, v.ResetAt, d.Stderr
@@ -231,7 +230,7 @@ func Sentence(parts ...string) string {
 	return text.Clip(strings.Join(all, ": "), maxReason)
 }
 
-// A class is an ending with what tells of it: codes, as letters only, HTTP statuses, and words for people.
+// A class is an ending with its marks: codes, as letters only, HTTP statuses, and words for people.
 type class struct {
 	ending   ralph.Ending
 	codes    string
@@ -315,7 +314,7 @@ const sharp = 3
 // a status, and that more than words.
 func Class(f Failure) ralph.Ending {
 	if ofFiles.MatchString(f.Text) {
-		return "" // it is about this machine, whatever it is called
+		return "" // this class is about the machine, with any code
 	}
 	in := inside(f.Text)
 	codes := append([]string{letters(f.Code)}, in.codes...)
@@ -355,7 +354,7 @@ func Class(f Failure) ralph.Ending {
 	return ""
 }
 
-// ofContent are words of a service that does not answer because of what it is asked about.
+// ofContent matches messages of a service that refuses a request for its content.
 var ofContent = regexp.MustCompile(`(?i)(usage|content).{0,20}polic(y|ies)|content.?filter|content management policy|` +
 	`blocked by .{0,20}safety|\bsafety (filter|system)|responsible ?ai|recitation|prohibited_content`)
 
@@ -389,7 +388,7 @@ func letters(code string) string {
 	}, code)
 }
 
-// An inner is what is found of an API's answer in an agent's text.
+// An inner is an API's answer found in an agent's text.
 type inner struct {
 	status int
 	codes  []string
@@ -401,7 +400,7 @@ var (
 		`(?i)(?:\b(?:error|status|code|http)\b\\?"?[ :(]{1,3}(?:code[ :]{1,2})?|^\W*|\()([45]\d\d)\b`)
 )
 
-// inside finds what an API answered in an agent's text: many quote it.
+// inside finds an API's answer in an agent's text: many quote it.
 func inside(said string) (i inner) {
 	said = text.Clip(said, 4000)
 	for _, m := range innerCode.FindAllStringSubmatch(said, 10) {
@@ -413,7 +412,7 @@ func inside(said string) (i inner) {
 	return i
 }
 
-// readable returns what an API's answer says to people, if a text is one as a whole.
+// readable returns the message for people in an API's answer, if a text is one as a whole.
 func readable(said string) string {
 	var body struct {
 		Error struct {

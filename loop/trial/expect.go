@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// asserts matches names by which tests state what they expect, and equals those that ask for an equal value. Methods
-// are names that do so behind the value that a runner hands to a test, and lines the words of Ruby and Kotlin that do
-// so behind what is tested. boolean takes one value, and perhaps a message.
+// asserts matches names by which tests state expectations, and equals those for equal values. Methods are such names
+// behind a value that a runner hands to a test, and lines the words of Ruby and Kotlin behind the tested expression.
+// boolean takes one value, and perhaps a message.
 var (
 	asserts = either(`(?i)^(?:g_|ck_|cr_|test_|xct|munit_|lib)?assert|^(?:expect|refute|ensure|check|verify|must_|should)`,
 		`(?i)^(?:same|equals?|eq|ok|is|like|want|cmp_ok)$|^is_?(?:deeply|equal|not)|^deep_?(?:equal|strict)`,
@@ -36,7 +36,7 @@ func either(patterns ...string) *regexp.Regexp {
 	return regexp.MustCompile(strings.Join(patterns, "|"))
 }
 
-// opposites are assertions by what is asserted, and the one of the same form that asserts the opposite.
+// opposites maps each assertion to the one of the same form that asserts the opposite.
 var opposites = func() map[string]string {
 	both := map[string]string{
 		"assertTrue": "assertFalse", "assertIn": "assertNotIn", "assertIsNone": "assertIsNotNone",
@@ -63,11 +63,11 @@ var opposites = func() map[string]string {
 			all[b] = a
 		}
 	}
-	delete(all, "equal") // what is equal has a literal, or its opposite says little
+	delete(all, "equal") // equality has a literal, or its opposite says little
 	return all
 }()
 
-// A reading finds what a source file expects.
+// A reading finds the expectations of a source file.
 type reading struct {
 	l      *language
 	src    string
@@ -76,7 +76,7 @@ type reading struct {
 	found  []expectation
 }
 
-// read returns what a source file expects, in the order of its lines.
+// read returns the expectations of a source file, in the order of its lines.
 func read(l *language, src string) []expectation {
 	r := &reading{l: l, src: src, tokens: scan(l, src)}
 	r.match()
@@ -224,7 +224,7 @@ func (r *reading) statement(i int) int {
 	return end
 }
 
-// assertion reads an assertion by a call, with what follows it in its chain, and returns where it ends.
+// assertion reads an assertion by a call, with the rest of its chain, and returns where it ends.
 func (r *reading) assertion(i int) int {
 	name, at := i, i+1
 	for r.is(at) == "." && r.kind(at+1) == word { // assert.strict.equal
@@ -268,7 +268,7 @@ func (r *reading) assertion(i int) int {
 	return end
 }
 
-// chains reports whether what follows an assertion goes on with it.
+// chains reports whether the next token goes on with an assertion.
 func (r *reading) chains(i int) bool {
 	for r.kind(i) == newline && i < len(r.tokens) {
 		i++
@@ -280,7 +280,7 @@ func (r *reading) chains(i int) bool {
 	return r.kind(i) != sign && (r.l.name == "rb" || r.l.name == "kt" || strings.HasPrefix(r.is(i-1), "should"))
 }
 
-// chained adds what a chain of calls expects, such as .toBe(3): that comes first.
+// chained adds the expectations of a chain of calls, such as .toBe(3), before others.
 func (r *reading) chained(e expectation, from, to int) expectation {
 	var list, more []option
 	for i := from; i < to; i++ {
@@ -308,7 +308,7 @@ func (r *reading) chained(e expectation, from, to int) expectation {
 		}
 		list = append(list, r.literals(i, i+1, true, true)...)
 	}
-	if len(list) > 0 { // what they are expected of is an input
+	if len(list) > 0 { // their subject is an input
 		for i := range e.options {
 			e.options[i].expected, e.options[i].equal = false, false
 		}
@@ -375,7 +375,7 @@ func (r *reading) split(from, to int) (list []span) {
 	return list
 }
 
-// ofCall returns what an assertion expects by its name and arguments.
+// ofCall returns the expectations of an assertion by its name and arguments.
 func (r *reading) ofCall(name int, args []span) expectation {
 	called := r.is(name)
 	e := r.ofArgs(called, args)
@@ -400,7 +400,7 @@ func (r *reading) ofCall(name int, args []span) expectation {
 	return e
 }
 
-// ofArgs returns what the literals in arguments are: expected values first, then others. Messages are none.
+// ofArgs returns the literals in arguments: expected values first, then others. Messages are left out.
 func (r *reading) ofArgs(name string, args []span) (e expectation) {
 	same := equals.MatchString(name) && !differs.MatchString(name)
 	args = r.compared(name, args)
@@ -437,7 +437,7 @@ func (r *reading) compared(name string, args []span) []span {
 	}
 	if len(args) > 2 && r.message(args[0]) && (r.pure(args[1]) || r.pure(args[2])) &&
 		(r.l.name == "java" || !r.message(args[len(args)-1])) {
-		args = args[1:] // what is compared stands behind its name
+		args = args[1:] // the compared value stands behind its name
 	}
 	if len(args) > 2 && (r.pure(args[0]) || r.pure(args[1])) {
 		args = args[:2]
@@ -521,7 +521,7 @@ var constants = either(`^(?:[Tt]rue|[Ff]alse|None|nil|null|undefined|new|not|vec
 	`Some|Ok|List|of|asList|Arrays|Err|b|u8|i32|i64|u32|u64|f64|usize|int|long|float|double|str|bool|const|BigInt|Set|` +
 	`Map|set|frozenset|dict|tuple|list|Decimal|Symbol|TRUE|FALSE|as_str|to_owned|to_vec|into)$`)
 
-// pure reports whether only literals, and what collects them, stand in a span.
+// pure reports whether a span has only literals and collections of them.
 func (r *reading) pure(s span) bool {
 	some := false
 	for i := s.from; i < s.to; i++ {

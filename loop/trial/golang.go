@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A goReading finds what a test file of Go expects.
+// A goReading finds the expectations of a Go test file.
 type goReading struct {
 	set   *token.FileSet
 	src   string
@@ -25,7 +25,7 @@ var (
 	goWithin = either(`^(?:assert|require|qt|is|c|Expect|test|td|check|t|s|suite|r|a|cmp|gc|be)$`)
 )
 
-// readGo returns what a test file of Go expects; nothing if it cannot be parsed.
+// readGo returns the expectations of a Go test file; none if it cannot be parsed.
 func readGo(src string) []expectation {
 	r := &goReading{set: token.NewFileSet(), src: src, taken: map[ast.Node]bool{}}
 	file, err := parser.ParseFile(r.set, "", src, parser.ParseComments|parser.SkipObjectResolution)
@@ -108,8 +108,8 @@ func (r *goReading) condition(n *ast.IfStmt) {
 	r.keep(e, nodes...)
 }
 
-// compared returns the literals that are expected in a condition, and whether it compares what stands elsewhere, or
-// nothing: to negate that is to use what is not there.
+// compared returns the expected literals in a condition. It also reports whether the condition compares other values,
+// or nothing: to negate it would use a value that is not there.
 func (r *goReading) compared(cond ast.Expr) (e expectation, about bool) {
 	ast.Inspect(cond, func(m ast.Node) bool {
 		switch m := m.(type) {
@@ -165,7 +165,7 @@ func (r *goReading) names(cond ast.Expr) bool {
 	return len(e.options) > 0
 }
 
-// failing reports whether a test fails in a block, or a helper returns what differs.
+// failing reports whether a test fails in a block, or a helper returns the difference.
 func failing(b *ast.BlockStmt) bool {
 	return slices.ContainsFunc(b.List, func(s ast.Stmt) bool {
 		switch x := s.(type) {
@@ -205,7 +205,7 @@ func (r *goReading) call(n *ast.CallExpr) {
 		return
 	}
 	if slices.ContainsFunc(n.Args, func(e ast.Expr) bool { _, ok := e.(*ast.FuncLit); return ok }) {
-		return // what it does is read by itself
+		return // its body is read by itself
 	}
 	var e expectation
 	args := n.Args
@@ -239,7 +239,7 @@ func (r *goReading) call(n *ast.CallExpr) {
 	r.keep(e, n)
 }
 
-// helper reads a call of a helper that may have any name: what is expected stands in a comparison, or last.
+// helper reads a call of a helper with any name: the expected value stands in a comparison, or last.
 func (r *goReading) helper(n *ast.CallExpr) {
 	var e expectation
 	for _, a := range n.Args[1:] {
@@ -260,7 +260,7 @@ func (r *goReading) helper(n *ast.CallExpr) {
 	r.keep(e, n)
 }
 
-// within reports whether a method with the name of an assertion may be one, by what it belongs to.
+// within reports whether a method with the name of an assertion may be one, by its receiver.
 func within(fun ast.Expr) bool {
 	s, ok := fun.(*ast.SelectorExpr)
 	if !ok {
@@ -300,7 +300,7 @@ func (r *goReading) pure(e ast.Expr) bool {
 	return false
 }
 
-// literals returns the literals in an expression, without keys and what is handed to calls.
+// literals returns the literals in an expression, without keys and arguments of calls.
 func (r *goReading) literals(n ast.Node, expected, equal bool) (list []option) {
 	add := func(n ast.Node, k kind) {
 		at, end := r.offset(n.Pos()), r.offset(n.End())
@@ -428,7 +428,7 @@ func (r *goReading) row(row *ast.CompositeLit, names []string) {
 	r.keep(e, row)
 }
 
-// examples reads what examples are to print.
+// examples reads the expected output of examples.
 func (r *goReading) examples(file *ast.File) {
 	for _, group := range file.Comments {
 		last := group.List[len(group.List)-1]

@@ -1,5 +1,5 @@
-// Package trial changes what tests expect, and judges what becomes of them: a test that passes whatever it expects does
-// not look at what it tests (docs/gate.md). It is pure.
+// Package trial changes the expectations of tests, and judges the results: a test that passes with any expectation does
+// not look at its subject (docs/gate.md). It is pure.
 package trial
 
 import (
@@ -19,7 +19,7 @@ const Rounds = 3
 // Values is a round beside those, in which all values that are expected are changed, and nothing else.
 const Values = Rounds
 
-// An expectation is an assertion or a comparison of a test, and what of it can be changed, the best first.
+// An expectation is an assertion or a comparison of a test, with its possible changes, the best first.
 type expectation struct{ options []option }
 
 // An option is a literal that can be changed, a name that can be swapped for its opposite, or a condition that can be
@@ -31,7 +31,7 @@ type option struct {
 	last       bool // for the last round: more values hold than are named, and the opposite fails for all of them
 	equal      bool // an equal value is expected
 	swap, wrap bool
-	open, shut string // what stands instead, or around it
+	open, shut string // the replacement, or the text around it
 }
 
 // Expectations are those of a file.

@@ -1,10 +1,9 @@
-// Package acp is every agent that speaks the Agent Client Protocol, version 1: a session of
-// it for each of ralph's, a prompt for each turn. What tells one of them from another is in
-// its [Profile], which is a literal.
+// Package acp runs agents that speak the Agent Client Protocol, version 1: one protocol session for each of ralph's, a
+// prompt for each turn. The differences between agents are in their [Profile], which is a literal.
 //
-// What they tell is read into a history, of which classify makes an ending; both go by structure,
-// never by prose, and take what they do not know as normal. Agents ask before they use a
-// tool, and cannot be told why they may not: that is told in the next prompt.
+// Messages are read into a history, from which classify derives an ending. Both go by structure, never by prose, and
+// take unknown messages as normal. Agents ask before they use a tool, but cannot be told the reason of a refusal: the
+// next prompt names it.
 package acp
 
 import (
@@ -20,14 +19,14 @@ import (
 	"ralph/loop/agent/process"
 )
 
-// serverName is what ralph's MCP server is called in an agent's session.
+// serverName is the name of ralph's MCP server in an agent's session.
 const serverName = "ralph"
 
 // Options say how an agent is run.
 type Options struct {
 	process.Options
 	Profile *Profile
-	// Cost is what tokens of a model cost; nil goes by list prices.
+	// Cost returns the price of a model's tokens; nil goes by list prices.
 	Cost agent.Pricing
 }
 
@@ -51,7 +50,7 @@ func New(o Options) *Agent {
 	return &Agent{options: o}
 }
 
-// Profile is what ralph knows of it.
+// Profile returns its profile.
 func (a *Agent) Profile() *agent.Profile { return &a.options.Profile.Profile }
 
 // Command is the program and its first arguments.
@@ -65,13 +64,12 @@ func (a *Agent) Cost(model string, t ralph.Tokens) (usd float64, known bool) {
 	return a.options.Cost(model, t)
 }
 
-// Version is what the program answers to --version; see [process.Prober].
+// Version is the program's answer to --version; see [process.Prober].
 func (a *Agent) Version(ctx context.Context, dir string) (string, error) {
 	return a.prober.Version(ctx, a.options.Options, a.Profile(), dir)
 }
 
-// authored is what is configured of an environment with who commits, where neither it nor ralph's
-// own says so.
+// authored returns a configured environment with the author of commits, where neither it nor ralph's own names one.
 func authored(configured map[string]string, environ []string, author [2]string) map[string]string {
 	env := maps.Clone(configured)
 	for i, what := range []string{"NAME", "EMAIL"} {

@@ -13,7 +13,7 @@ import (
 	"ralph/loop/agent"
 )
 
-// Bounds of what is remembered of a conversation, however long it lasts.
+// Bounds of a history, for conversations of any length.
 const (
 	maxWords   = 2000 // characters of the last words
 	maxReason  = 400  // characters of an error
@@ -22,7 +22,7 @@ const (
 	maxID      = 100  // characters of an id
 )
 
-// A history is what was seen of one conversation. It grows by the messages, in order.
+// A history has the observations of one conversation. It grows by the messages, in order.
 type history struct {
 	profile *Profile
 
@@ -34,7 +34,7 @@ type history struct {
 	chunk     string          // the last part of it that came alone
 	running   map[string]bool // ids of tool calls that have not ended
 	toolCut   bool            // there were some when the turn was called off
-	said      bool            // the last thing that was seen is a part of what it says
+	said      bool            // the last message was a part of its text
 	denials   []string
 	refused   bool // the last use of a tool was
 
@@ -44,16 +44,16 @@ type history struct {
 	at     struct {
 		calls  int
 		tokens ralph.Tokens
-	} // what had been used when it began
-	untold bool // nobody has told what one of them has used
+	} // use before it began
+	untold bool // no usage is known of one of them
 	turns  int
 	last   ended          // of the turn that has ended last
-	failed *jsonrpc.Error // why the last turn, or what came before the first, did
+	failed *jsonrpc.Error // why the last turn, or the start before the first, failed
 
 	unreadable int
 }
 
-// add takes in what the agent says.
+// add takes in a message of the agent.
 func (h *history) add(m jsonrpc.Message, ok bool) {
 	if !ok {
 		h.unreadable++
@@ -94,7 +94,7 @@ func (h *history) update(u update) {
 	h.said = false
 }
 
-// call notes a use of a tool, of which there are several messages.
+// call notes a use of a tool, which comes in several messages.
 func (h *history) call(id string) {
 	id = text.Clip(id, maxID)
 	if slices.Contains(h.calls, id) {
@@ -145,13 +145,13 @@ func (h *history) end(e ended, err error) {
 // steps are how many requests of the model there were, as far as one can see.
 func (h *history) steps() int { return max(h.requests, h.toolCalls+h.turns) }
 
-// spent is what the conversation has cost so far, as far as that is told.
+// spent is the reported cost of the conversation so far.
 func (h *history) spent(price agent.Pricing) (usd float64, known bool) {
 	usd, known = h.usd(price)
 	return usd, known && (h.costUSD != nil || !h.profile.LastOnly)
 }
 
-// cost is what it has cost in the end. Of a turn that was cut off nothing is known.
+// cost is the final cost. The use of a turn that was cut off is unknown.
 func (h *history) cost(price agent.Pricing) (usd float64, known bool) {
 	switch usd, known = h.spent(price); {
 	case !h.began():
@@ -167,7 +167,7 @@ func (h *history) began() bool {
 	return h.turns > 0 && h.failed == nil || h.open || h.active || h.turns > 1
 }
 
-// trace is what was seen of it, for the verdict.
+// trace returns the observations for the verdict.
 func (h *history) trace() agent.Trace {
 	t := agent.Trace{
 		Open: h.open, Asking: len(h.running) == 0 && !h.toolCut, Words: h.chunk, Calls: h.toolCalls, Tokens: h.tokens,
@@ -201,8 +201,8 @@ func (h *history) useless() bool {
 // authRequired is the protocol's code of an agent that has no credentials.
 const authRequired = -32000
 
-// failureOf is what an agent's error says of the service. The protocol has no word for it: agents give an
-// HTTP status as the error's code, or a class in its data, under names of their own.
+// failureOf reads the state of the service from an agent's error. The protocol has no field for it: agents give an HTTP
+// status as the error's code, or a class in its data, under names of their own.
 func failureOf(e *jsonrpc.Error) *agent.Failure {
 	var data struct {
 		Kind    string  `json:"errorKind"`
@@ -229,7 +229,7 @@ func failureOf(e *jsonrpc.Error) *agent.Failure {
 	return f
 }
 
-// report is what the conversation and its end come to.
+// report returns the result of the conversation and its end.
 func (h *history) report(d agent.Death, price agent.Pricing) agent.Report {
 	r := agent.Report{
 		Model: h.model, Version: h.version, Turns: h.steps(), ToolCalls: h.toolCalls, Tokens: h.tokens,

@@ -12,8 +12,7 @@ import (
 	"ralph/loop/agent"
 )
 
-// What of the protocol's messages ralph looks at. A field of an unexpected type counts as
-// absent.
+// The parts of the protocol's messages that ralph reads. A field of an unexpected type counts as absent.
 type (
 	initialized struct {
 		Version   int `json:"protocolVersion"`
@@ -91,7 +90,7 @@ type (
 		Update news `json:"update"`
 	}
 
-	// news is what an agent says or does in a turn.
+	// news is an agent's message or action in a turn.
 	news struct {
 		Kind string `json:"sessionUpdate"`
 		toolCall
@@ -139,7 +138,7 @@ func (c *contents) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// text is what the contents say.
+// text joins the text of the contents.
 func (c contents) text() string {
 	var b strings.Builder
 	for _, one := range c {
@@ -151,9 +150,9 @@ func (c contents) text() string {
 	return b.String()
 }
 
-// read reads what of a message is known.
+// read reads the known parts of a message.
 func read[T any](b json.RawMessage) (v T) {
-	_ = tolerant(json.Unmarshal(b, &v)) // what it is not, is absent
+	_ = tolerant(json.Unmarshal(b, &v)) // a field of another type is absent
 	return v
 }
 
@@ -165,8 +164,7 @@ func tolerant(err error) error {
 	return err
 }
 
-// tokens are a usage's. To some agents what was read from a cache is part of the input, as
-// their total shows.
+// tokens converts a usage. Some agents count tokens read from a cache as input, as their total shows.
 func (u usage) tokens() ralph.Tokens {
 	t := ralph.Tokens{
 		Input: count(u.Input), Output: count(u.Output), CacheRead: count(u.CacheRead), CacheCreation: count(u.CacheCreate),
@@ -215,8 +213,7 @@ func (p *Profile) command(c toolCall) string {
 	return c.Title
 }
 
-// uses are what a question is about, as the rules of permissions know it. ok is false if that
-// cannot be read.
+// uses converts a question into tool uses for the permission rules. ok is false if it cannot be read.
 func (p *Profile) uses(c toolCall) (uses []permission.Use, ok bool) {
 	if p.Mine != nil && p.Mine(c) {
 		return nil, true

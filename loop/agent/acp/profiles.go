@@ -9,14 +9,14 @@ import (
 	"ralph/loop/agent"
 )
 
-// A Profile is what ralph knows of one agent that speaks the protocol.
+// A Profile describes one agent that speaks the protocol.
 type Profile struct {
 	agent.Profile
 
 	// Arguments are those of a session behind the command, with ralph's MCP server as one of
 	// a file of settings has it; nil is none.
 	Arguments func(server map[string]any, a agent.Assignment) []string
-	// Environment is what is added to its environment, made of what is configured; nil is just that.
+	// Environment returns its environment, made from the configured one; nil adds nothing.
 	Environment func(configured map[string]string) map[string]string
 	// Mine tells a question about one of ralph's own tools, which needs no answer of the rules.
 	Mine func(c toolCall) bool
@@ -33,7 +33,7 @@ type Profile struct {
 	Login map[string]string
 }
 
-// Profiles are those that ralph ships. The last one is what goes for all.
+// Profiles are the agents that ralph ships. The last one fits any other.
 var Profiles = []*Profile{
 	{
 		Profile: agent.Profile{
@@ -79,7 +79,7 @@ var Profiles = []*Profile{
 		Environment: func(configured map[string]string) map[string]string {
 			const name = "OPENCODE_CONFIG_CONTENT"
 			settings := map[string]any{}
-			// What is no JSON it would refuse, too.
+			// The agent would refuse invalid JSON, too.
 			_ = json.Unmarshal([]byte(configured[name]), &settings)
 			settings["permission"] = map[string]string{
 				"bash": "ask", "edit": "ask", "webfetch": "ask", "external_directory": "ask",
@@ -170,7 +170,7 @@ var Profiles = []*Profile{
 	},
 }
 
-// kind is how ralph.yaml calls what speaks the protocol.
+// kind is the name in ralph.yaml for agents that speak the protocol.
 const kind = "acp"
 
 // providers are the variables of the services that models are at, with more.
@@ -196,7 +196,7 @@ func ours(name string) bool {
 		name == "comment_on_task" || name == "propose_task_amendment"
 }
 
-// jsonOf is JSON of texts and of what is made of them.
+// jsonOf returns JSON of texts and containers of texts.
 func jsonOf(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

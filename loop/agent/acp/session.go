@@ -26,7 +26,7 @@ type session struct {
 	id      string // of the agent's own session
 	sees    bool   // it takes pictures
 
-	mu      sync.Mutex // of what follows
+	mu      sync.Mutex // of the following messages
 	history history
 	stream  stream
 	refused []string // why uses of tools were, which the agent has not been told
@@ -39,7 +39,7 @@ func newSession(o Options, task agent.Assignment) *session {
 	}
 }
 
-// Hear takes in what the agent says.
+// Hear takes in a message of the agent.
 func (s *session) Hear(m jsonrpc.Message, ok bool) conversation.Heard {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,8 +48,7 @@ func (s *session) Hear(m jsonrpc.Message, ok bool) conversation.Heard {
 	return conversation.Heard{Events: s.stream.events(m), USD: usd, Tokens: s.history.tokens, Steps: s.history.steps()}
 }
 
-// Answer answers what the agent asks: whether it may use a tool. It has all that it needs
-// besides in its own process.
+// Answer answers the agent's request to use a tool. The agent's own process does everything else.
 func (s *session) Answer(ctx context.Context, m jsonrpc.Message, cut bool) (any, error) {
 	if m.Method != "session/request_permission" {
 		return nil, &jsonrpc.Error{Code: jsonrpc.MethodNotFound, Message: "not supported: " + m.Method}
@@ -105,7 +104,7 @@ func (s *session) Begin(ctx context.Context, conn *jsonrpc.Conn) error {
 	err := s.begin(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = errors.As(err, &s.history.failed) // which tells of what kind it is
+	_ = errors.As(err, &s.history.failed) // it names the kind of the tool
 	return err
 }
 
@@ -113,7 +112,7 @@ func (s *session) begin(ctx context.Context) error {
 	var hello initialized
 	if err := s.conn.Call(ctx, "initialize", map[string]any{
 		"protocolVersion": version, "clientInfo": map[string]string{"name": "ralph", "title": "ralph", "version": "1"},
-		// It has no files and no terminals of ralph's: what it does is done by its own processes.
+		// It uses no files and terminals of ralph: its own processes do its work.
 		"clientCapabilities": map[string]any{
 			"fs": map[string]bool{"readTextFile": false, "writeTextFile": false}, "terminal": false,
 		},
@@ -226,8 +225,8 @@ func (s *session) set(ctx context.Context, option, value string) error {
 		map[string]string{"sessionId": s.id, "configId": option, "value": value}, nil)
 }
 
-// Turn is a prompt, and its answer. With the turn's end the protocol tells what it has used:
-// one that is called off is waited for.
+// Turn sends a prompt and waits for the answer. The protocol reports usage only with the turn's end, so Turn waits for
+// a cancelled turn, too.
 func (s *session) Turn(ctx context.Context, messages []agent.Message) (completed bool, err error) {
 	blocks := s.explained(len(messages) == 0)
 	for _, m := range messages {
@@ -268,7 +267,7 @@ func (s *session) Turn(ctx context.Context, messages []agent.Message) (completed
 	return err == nil && !s.history.useless(), nil
 }
 
-// Refused says what the service told the agent, as far as it says so.
+// Refused returns the service's words in the agent's error, if it has any.
 func (s *session) Refused(err error) *agent.Failure {
 	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return failureOf(refused)
@@ -302,7 +301,7 @@ func (s *session) explained(alone bool) (blocks []map[string]string) {
 	return []map[string]string{{"type": "text", "text": why}}
 }
 
-// Report is what is known after the end.
+// Report returns the result after the end.
 func (s *session) Report(d agent.Death) agent.Report {
 	return s.history.report(d, s.options.Cost)
 }

@@ -13,7 +13,7 @@ import (
 	"ralph/loop/agent/conversation"
 )
 
-// A stream makes of the messages what the agent was seen to do.
+// A stream turns messages into events of the agent.
 type stream struct {
 	profile *Profile
 	dir     string
@@ -49,7 +49,7 @@ func (s *stream) Clone() agent.Reader {
 	return c
 }
 
-// sent are what ralph has told the agent.
+// sent returns an event for ralph's message to the agent.
 func (s *stream) sent(m jsonrpc.Message) []agent.Event {
 	switch m.Method {
 	case "session/new":
@@ -83,7 +83,7 @@ func (s *stream) sent(m jsonrpc.Message) []agent.Event {
 	return nil
 }
 
-// events are what a message to ralph says that people may see.
+// events returns the public events of a message to ralph.
 func (s *stream) events(m jsonrpc.Message) []agent.Event {
 	switch m.Method {
 	case "":
@@ -136,7 +136,7 @@ func (s *stream) answered(m jsonrpc.Message) []agent.Event {
 	return nil
 }
 
-// used is what the conversation has used so far. Costs that the agent does not tell are at list prices.
+// used returns the conversation's use so far. Unreported costs are at list prices.
 func (s *stream) used() agent.Event {
 	usd, _ := s.usd(agent.Listed)
 	return agent.Event{Kind: agent.Used, Context: s.context, Tokens: s.tokens, CostUSD: usd}
@@ -153,7 +153,7 @@ func (s *stream) update(u update) []agent.Event {
 	return s.done(now)
 }
 
-// done is what the agent says or does, without what it uses.
+// done returns the agent's words and actions, without usage.
 func (s *stream) done(now news) []agent.Event {
 	switch now.Kind {
 	case "agent_message_chunk":
@@ -170,7 +170,7 @@ func (s *stream) done(now news) []agent.Event {
 	return nil
 }
 
-// flush is what was said until now.
+// flush returns the text so far.
 func (s *stream) flush() []agent.Event {
 	said := s.words.String()
 	if s.words.Reset(); strings.TrimSpace(said) == "" {
@@ -182,8 +182,7 @@ func (s *stream) flush() []agent.Event {
 // maxOpen is how many tool calls are waited for.
 const maxOpen = 1000
 
-// started is a call that begins. Some agents tell of it several times, and only later what
-// it is about.
+// started returns the event for the start of a call. Some agents announce a call several times, its subject last.
 func (s *stream) started(c toolCall) []agent.Event {
 	e := s.event(c)
 	if _, known := s.open[text.Clip(c.ID, maxID)]; known || e.Text == "" && e.Kind != agent.Called {

@@ -8,7 +8,7 @@ import (
 	"ralph/loop/agent"
 )
 
-// A tally is what a conversation has used so far, as far as its agent has told it.
+// A tally is the reported use of a conversation so far.
 type tally struct {
 	model    string
 	requests int // of the model, where they are told
@@ -17,8 +17,7 @@ type tally struct {
 	costUSD  *float64 // of the whole session; nil if it does not tell
 }
 
-// maxCost is what no conversation costs, in USD: whoever writes to the agent's output may
-// write of costs, too.
+// maxCost is more than any conversation costs, in USD: other programs may write costs to the agent's output, too.
 const maxCost = 1e5
 
 // update takes in news of a turn, and reports whether they told of tokens or costs.
@@ -56,7 +55,7 @@ func (t *tally) end(e ended, of *Profile) {
 	}
 }
 
-// usd is what that has cost, as the agent told it, or else by prices; known is false if neither is there.
+// usd is its cost, as the agent reported it, or else by prices; known is false if neither is there.
 func (t *tally) usd(price agent.Pricing) (usd float64, known bool) {
 	switch {
 	case t.costUSD != nil:

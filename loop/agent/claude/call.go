@@ -21,7 +21,7 @@ var kinds = map[string]agent.Kind{
 	"Task": agent.Asked, "Agent": agent.Asked,
 }
 
-// MainField returns the input field that says what a tool call is about; "" if unknown.
+// MainField returns the input field with the subject of a tool call; "" if unknown.
 func MainField(tool string) string {
 	switch kind := kinds[tool]; {
 	case kind == agent.Ran:

@@ -9,8 +9,8 @@ import (
 	"ralph/loop/agent"
 )
 
-// trace is what was seen of the conversation, for the verdict. It relies on structure only: prose, and a result's
-// subtype "success", do not count.
+// trace returns the observations of the conversation for the verdict. It relies on structure only: prose, and a
+// result's subtype "success", do not count.
 func (h *history) trace() agent.Trace {
 	_, cost, _ := h.usage()
 	t := agent.Trace{
@@ -87,7 +87,7 @@ func (h *history) unreached(code int) bool {
 	return false
 }
 
-// said returns the agent's own account of what went wrong; "" if it has none.
+// said returns the agent's own words about its failure; "" for none.
 func (h *history) said() string {
 	if h.apiText != "" {
 		return h.apiText

@@ -1,23 +1,19 @@
-// Package claude is the agent that ralph ships: the `claude` CLI, run
-// headless with stream-json input and output, for one session.
+// Package claude runs the `claude` CLI headless, with stream-json input and output, for one session.
 //
-// It has two pure halves around a process. [Arguments] and [process.Environment] say
-// how the process is started. Its output is parsed line by line into a history, from
-// which classify derives the ending. Both rely on structure, never on prose, and treat
-// what they do not know as normal. Between them a session reads, writes and waits:
+// It has two pure halves around a process. [Arguments] and [process.Environment] determine the process's start. Its
+// output is parsed line by line into a history, from which classify derives the ending. Both rely on structure, never
+// on prose, and take unknown lines as normal. Between them a session reads, writes and waits:
 //
 //	prompt ─► turn ─► result ─► TurnEnded ─► end ─► stdin closed ─► end
 //	           ▲                    │
 //	           └──── message ◄──────┘  or from a person, at any time
 //
-// The agent can neither block ralph nor be blocked by it: output is read in bounded
-// memory whatever the length of a line, a goroutine of its own writes messages, and
-// after the end of the conversation the process has [Options.ExitGrace] to exit.
-// The transcript has all of its output, up to [Options.MaxTranscript]. Values of
-// the environment never get into an error, a log or a report.
+// The agent can neither block ralph nor be blocked by it: lines of any length are read in bounded memory, a goroutine
+// of its own writes messages, and after the end of the conversation the process has [Options.ExitGrace] to exit. The
+// transcript has all of its output, up to [Options.MaxTranscript]. Values of the environment never get into an error, a
+// log or a report.
 //
-// The package never decides what becomes of a task, never waits for a
-// limit to pass and never judges silence: the loop does.
+// The package never decides on a task, never waits for a limit to pass and never judges silence: the loop does.
 package claude
 
 import (

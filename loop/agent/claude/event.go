@@ -55,8 +55,7 @@ type event struct {
 	Denials        []denial              `json:"permission_denials"`
 }
 
-// An outcome is what the agent reports about a tool call apart from its
-// answer. For many tools it is a text.
+// An outcome is the agent's report about a tool call apart from its answer. For many tools it is a text.
 type outcome struct {
 	Content      content `json:"content"`
 	TotalMillis  float64 `json:"totalDurationMs"` // for a sub-agent

@@ -12,7 +12,7 @@ import (
 	"ralph/loop/agent"
 )
 
-// Limits of what is remembered of a conversation, however long it lasts.
+// Limits of a history, for conversations of any length.
 const (
 	maxWords   = 2000 // characters of the last words
 	maxReason  = 400  // characters of an error
@@ -21,8 +21,7 @@ const (
 	maxRubbish = 500 // bytes of a line that is not an event
 )
 
-// A history is what was seen of one conversation. It is built from the
-// events, in order, and is bounded.
+// A history has the observations of one conversation. It is built from the events, in order, and is bounded.
 type history struct {
 	stream stream
 	tools  []string // ralph's tools that the server must have, by the model's names
@@ -30,7 +29,7 @@ type history struct {
 	version  string
 	model    string
 	started  bool   // an init was seen
-	mcpError string // what the first init lacks
+	mcpError string // tools that the first init lacks
 
 	last      *event // the last result
 	turnOpen  bool   // something was seen since the last result
@@ -62,11 +61,11 @@ type history struct {
 	unreadable int
 	rubbish    string // the last line that was not an event
 
-	over      bool // the conversation is over: what follows its last result changes nothing
+	over      bool // the conversation is over: later events change nothing
 	overTurns bool // ralph ended it at its limit of turns
 }
 
-// add processes an event, and returns what people may see of it.
+// add processes an event, and returns its public events.
 func (h *history) add(e event) []agent.Event {
 	switch e.Type {
 	case "system":
@@ -132,7 +131,7 @@ func (h *history) addSystem(e event) {
 	}
 }
 
-// lacks says what is missing of ralph's server and its tools.
+// lacks names the missing ones of ralph's server and its tools.
 func (h *history) lacks(e event) string {
 	i := slices.IndexFunc(e.Servers, func(s mcpServer) bool { return s.Name == serverName })
 	if i < 0 {
@@ -218,10 +217,9 @@ func (e event) contextWindow(model string, before int64) int64 {
 	return window
 }
 
-// usage returns what the conversation has used so far, according to the results
-// and, for a turn without one, the streamed usage. In the latter case the cost
-// is an estimate and known is false: four bytes of the model's output count as
-// a token, since the stream only has the initial usage of each message.
+// usage returns the conversation's use so far: the results' usage and, for a turn without a result, the streamed usage.
+// In the latter case the cost is an estimate and known is false: four bytes of the model's output count as a token,
+// since the stream only has the initial usage of each message.
 func (h *history) usage() (t ralph.Tokens, costUSD float64, known bool) {
 	if h.messages == 0 {
 		return h.tokens, h.costUSD, h.last != nil && h.last.CostUSD != nil
@@ -241,7 +239,7 @@ func (h *history) began() bool {
 	return h.started && h.mcpError == "" || h.messages > 0 || h.turns > 0
 }
 
-// String returns the tool and what it was to do.
+// String returns the tool and its subject.
 func (d denial) String() string {
 	var input struct {
 		Command  string `json:"command"`

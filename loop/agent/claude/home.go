@@ -20,8 +20,8 @@ const (
 	StateTool    = ToolPrefix + "update_session_state"
 )
 
-// What a person's own chat with Claude Code needs to know: the rule that allows ralph's tools
-// without asking, the file for such a rule, and the command for the prompt of a claimed task.
+// For a person's own chat with Claude Code: the rule that allows ralph's tools without asking, the file for such a
+// rule, and the command for the prompt of a claimed task.
 const (
 	AllowTools    = "mcp__" + serverName
 	LocalSettings = ".claude/settings.local.json"

@@ -21,10 +21,9 @@ const (
 // another beginning, such a line is only read more slowly.
 var answer = []byte(`{"type":"user",`)
 
-// A lineReader splits a stream into lines in bounded memory, whatever their
-// length, and passes every byte to spool at once. It cuts strings to maxString,
-// or to maxAnswer in a tool's answer, which keeps the JSON valid. Of a line
-// that is still too long it returns the beginning, which is not valid JSON.
+// A lineReader splits a stream into lines of any length in bounded memory, and passes every byte to spool at once. It
+// cuts strings to maxString, or to maxAnswer in a tool's answer, which keeps the JSON valid. For a line that is still
+// too long it returns the beginning, which is not valid JSON.
 type lineReader struct {
 	src   *bufio.Reader
 	spool io.Writer

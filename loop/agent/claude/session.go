@@ -317,7 +317,7 @@ func (s *session) processEnded() {
 	}
 }
 
-// report returns what is known after the end.
+// report returns the result after the end.
 func (s *session) report() agent.Report {
 	d := s.death
 	d.Stopped, d.Mute, d.Code, d.Signal = s.stopped, s.mute, s.exit.Code, s.exit.Signal

@@ -28,7 +28,7 @@ type openCall struct {
 	since time.Time
 }
 
-// events returns what people may see of a line.
+// events returns the public events of a line.
 func (s *stream) events(e event) []agent.Event {
 	if at, err := time.Parse(time.RFC3339, e.Timestamp); err == nil {
 		s.last = at

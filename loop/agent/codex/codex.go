@@ -1,10 +1,9 @@
-// Package codex is OpenAI's `codex` CLI as an agent, by its app-server: a thread for each
-// session, a turn for each prompt, and what people say meanwhile in the middle of a turn.
+// Package codex runs OpenAI's `codex` CLI by its app-server: a thread for each session, a turn for each prompt, and
+// people's messages in the middle of a turn.
 //
-// What it tells is read into a history, of which classify makes an ending; both go by
-// structure, never by prose, and take what they do not know as normal. Before each use of
-// a tool a hook of its own asks the run (`ralph hook`); it is trusted for the thread alone, and
-// what is run without having been asked about ends the session.
+// Messages are read into a history, from which classify derives an ending. Both go by structure, never by prose, and
+// take unknown messages as normal. Before each use of a tool codex's hook asks the run (`ralph hook`); the hook is
+// trusted for the thread alone. A command that ran without a question ends the session.
 package codex
 
 import (
@@ -25,13 +24,13 @@ import (
 	"ralph/loop/agent/process"
 )
 
-// serverName is what ralph's MCP server is called in codex's configuration.
+// serverName is the name of ralph's MCP server in codex's configuration.
 const serverName = "ralph"
 
 // toolPrefix stands before its tools.
 const toolPrefix = "mcp__" + serverName + "__"
 
-// Profile is what ralph knows of codex.
+// Profile describes codex.
 var Profile = agent.Profile{
 	Name: "codex", Title: "Codex", Kind: "codex", Command: []string{"codex", "app-server"},
 	Install: "npm install -g @openai/codex",
@@ -60,7 +59,7 @@ type Options struct {
 	process.Options
 	// Guarded has it ask by its hook; else it asks nobody.
 	Guarded bool
-	// Cost is what tokens of a model cost; nil goes by list prices.
+	// Cost returns the price of a model's tokens; nil goes by list prices.
 	Cost agent.Pricing
 }
 
@@ -98,7 +97,7 @@ func (a *Agent) Cost(model string, t ralph.Tokens) (usd float64, known bool) {
 	return a.options.Cost(model, t)
 }
 
-// Version is what the program answers to --version; see [process.Prober].
+// Version is the program's answer to --version; see [process.Prober].
 func (a *Agent) Version(ctx context.Context, dir string) (string, error) {
 	return a.prober.Version(ctx, a.options.Options, &Profile, dir)
 }
@@ -155,7 +154,7 @@ func Arguments(o Options, a agent.Assignment) []string {
 		args = append(args, "-c", "sqlite_home="+quoted(filepath.Join(filepath.Dir(a.Channel.Socket), "codex")))
 	}
 	if o.Guarded {
-		// What is typed into a program that runs comes to no hook.
+		// Input typed into a running program reaches no hook.
 		args = append(args, "-c", "features.unified_exec_tty=false")
 		args = append(args, "-c", fmt.Sprintf(
 			`hooks.PreToolUse=[{matcher=".*",hooks=[{type="command",command=%s,timeout=3600}]}]`, quoted(hookCommand(o))))

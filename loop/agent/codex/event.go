@@ -123,10 +123,10 @@ type usage struct {
 	Sum        int64 `json:"totalTokens"`
 }
 
-// maxTokens is what no session uses: whoever writes to its output may write a number, too.
+// maxTokens is more than any session uses: other programs may write numbers to the output, too.
 const maxTokens = 1e12
 
-// tokens are as ralph counts them: what was read from the cache is no input.
+// tokens converts a usage: tokens read from the cache are no input.
 func (u usage) tokens(window int64) ralph.Tokens {
 	harmless := func(n int64) int64 { return min(max(n, 0), maxTokens) }
 	return ralph.Tokens{
@@ -163,7 +163,7 @@ func (w window) resetTime() time.Time {
 
 // parse reads a notification's parameters.
 func parse(raw json.RawMessage) (p params) {
-	_ = tolerant(json.Unmarshal(raw, &p)) // what cannot be read is absent
+	_ = tolerant(json.Unmarshal(raw, &p)) // unreadable fields are absent
 	return p
 }
 

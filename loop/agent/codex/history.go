@@ -13,7 +13,7 @@ import (
 	"ralph/loop/agent"
 )
 
-// Bounds of what is remembered of a conversation, however long it lasts.
+// Bounds of a history, for conversations of any length.
 const (
 	maxWords   = 2000 // characters of the last words
 	maxReason  = 400  // characters of a reason
@@ -23,7 +23,7 @@ const (
 	maxID      = 100  // characters of an id
 )
 
-// A history is what was seen of one conversation. It grows by the messages, in order.
+// A history has the observations of one conversation. It grows by the messages, in order.
 type history struct {
 	guarded bool
 
@@ -44,14 +44,14 @@ type history struct {
 	last     *turn // that has ended last
 	open     bool  // a turn is under way
 	retrying *turnError
-	unasked  string                     // what it did without asking first
+	unasked  string                     // actions without a question to the hook
 	running  map[string]bool            // ids of tools that are at work
 	at       struct{ calls, turns int } // when the turn began
 
 	unreadable int
 }
 
-// A spending is what a thread has used.
+// A spending is the use of a thread.
 type spending struct {
 	model  string // "" for the session's
 	tokens ralph.Tokens
@@ -112,7 +112,7 @@ func (h *history) add(m jsonrpc.Message, ok bool) {
 	}
 }
 
-// addItem notes what the agent does, and which hooks it calls for that. Own says that it is the session's own thread.
+// addItem notes an action of the agent, and the hooks that it calls. Own marks the session's own thread.
 func (h *history) addItem(method string, p params, own bool) {
 	switch method {
 	case "hook/started":
@@ -143,7 +143,7 @@ func (h *history) begin() {
 	clear(h.running)
 }
 
-// start takes in what begins.
+// start notes the start of an item.
 func (h *history) start(i item) {
 	h.began = h.began || i.Type != "userMessage"
 	switch i.Type {
@@ -171,7 +171,7 @@ func (h *history) start(i item) {
 	}
 }
 
-// addHook notes what the hook has refused.
+// addHook notes a refusal of the hook.
 func (h *history) addHook(p params) {
 	for _, e := range p.Run.Entries {
 		if p.Run.Status == "blocked" && len(h.denials) < maxDenials {
@@ -208,7 +208,7 @@ func (h *history) resetTime() (at time.Time) {
 	return at
 }
 
-// trace is what was seen of it, for the verdict.
+// trace returns the observations for the verdict.
 func (h *history) trace() agent.Trace {
 	t := agent.Trace{
 		Open: h.open, Asking: len(h.running) == 0, Calls: h.toolCalls, Words: h.lastWords,
@@ -229,10 +229,10 @@ func (h *history) trace() agent.Trace {
 	return t
 }
 
-// failure is what an error says of the service.
+// failure reads the state of the service from an error.
 func (h *history) failure(e turnError) *agent.Failure {
 	code, status := e.failure()
-	if code == "other" && h.retrying != nil { // what it was is told while it is tried again
+	if code == "other" && h.retrying != nil { // codex names the cause while it retries
 		code, status = h.retrying.failure()
 	}
 	f := &agent.Failure{Status: status, Code: code, Text: agent.Sentence(e.Message, e.Details), ResetAt: h.resetTime()}
@@ -245,7 +245,7 @@ func (h *history) failure(e turnError) *agent.Failure {
 	return f
 }
 
-// report is what the conversation and its end come to.
+// report returns the result of the conversation and its end.
 func (h *history) report(d agent.Death, price agent.Pricing) agent.Report {
 	r := agent.Report{
 		Model: h.model, Version: h.version, Turns: h.turns, ToolCalls: h.toolCalls,
@@ -272,7 +272,7 @@ func (h *history) spent() (sum ralph.Tokens) {
 	return sum
 }
 
-// cost is what the tokens come to so far. A turn that is under way may have used more.
+// cost is the price of the tokens so far. A turn in progress may have used more.
 func (h *history) cost(price agent.Pricing) (usd float64, known bool) {
 	if h.turns == 0 {
 		return 0, !h.began

@@ -20,7 +20,7 @@ type session struct {
 	thread string        // its id
 	ended  chan struct{} // has one if a turn may have
 
-	mu      sync.Mutex // of what follows
+	mu      sync.Mutex // of the following messages
 	turn    string     // the id of the one that is under way
 	history history
 	stream  stream
@@ -30,7 +30,7 @@ func newSession(o Options, task agent.Assignment) *session {
 	return &session{options: o, task: task, ended: make(chan struct{}, 1), history: history{guarded: o.Guarded}}
 }
 
-// Hear takes in what codex says.
+// Hear takes in a message of codex.
 func (s *session) Hear(m jsonrpc.Message, ok bool) conversation.Heard {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,8 +48,8 @@ func (s *session) Hear(m jsonrpc.Message, ok bool) conversation.Heard {
 	}
 }
 
-// Answer allows what the hook has allowed: codex asks a second time before commands of which it has an opinion of
-// its own, such as rm -f, and refuses them where it may not ask.
+// Answer allows commands that the hook has allowed: codex asks a second time about commands on a list of its own, such
+// as rm -f, and refuses them where it may not ask.
 func (s *session) Answer(_ context.Context, m jsonrpc.Message, _ bool) (any, error) {
 	switch m.Method {
 	case "item/commandExecution/requestApproval", "item/fileChange/requestApproval":
@@ -105,7 +105,7 @@ const instructions = "The tools whose names begin with " + toolPrefix + " are of
 	". They are always there: call them by name. If one is not among the tools that you are shown, " +
 	"find it with tool_search."
 
-// trust is what has codex ask the hook.
+// trust makes codex ask the hook.
 func (s *session) trust(ctx context.Context) (map[string]any, error) {
 	var list struct {
 		Data []struct {
@@ -129,7 +129,7 @@ func (s *session) trust(ctx context.Context) (map[string]any, error) {
 	return nil, errors.New("it does not know ralph's hook, without which it would ask nobody")
 }
 
-// input is what a turn is told.
+// input is the message of a turn.
 func (s *session) input(messages []agent.Message) map[string]any {
 	var parts []map[string]string
 	for _, m := range messages {
@@ -187,13 +187,13 @@ func (s *session) Steer(ctx context.Context, m agent.Message) bool {
 	return true
 }
 
-// Refused says what codex said.
+// Refused returns codex's words.
 func (s *session) Refused(err error) *agent.Failure { return &agent.Failure{Text: err.Error()} }
 
 // Unsaid is nothing: the hook has told it all.
 func (s *session) Unsaid() bool { return false }
 
-// Report is what is known after the end.
+// Report returns the result after the end.
 func (s *session) Report(d agent.Death) agent.Report {
 	return s.history.report(d, s.options.Cost)
 }

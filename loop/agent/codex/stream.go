@@ -11,7 +11,7 @@ import (
 	"ralph/loop/agent/conversation"
 )
 
-// A stream makes of the messages what codex was seen to do.
+// A stream turns messages into events of codex.
 type stream struct{ thread, dir, model string }
 
 // NewReader reads a transcript from its beginning.
@@ -29,7 +29,7 @@ func (s *stream) Line(line []byte) []agent.Event {
 // Clone implements [agent.Reader].
 func (s *stream) Clone() agent.Reader { c := *s; return &c }
 
-// events are what a message says that people may see.
+// events returns the public events of a message.
 func (s *stream) events(m jsonrpc.Message) []agent.Event {
 	p := parse(m.Params)
 	if p.ThreadID == "" || s.thread == "" || p.ThreadID == s.thread {
@@ -90,7 +90,7 @@ func (s *stream) own(m jsonrpc.Message, p params) []agent.Event {
 	return nil
 }
 
-// started is what begins.
+// started returns the event for the start of an item.
 func (s *stream) started(i item) []agent.Event {
 	switch i.Type {
 	case "commandExecution":
@@ -123,7 +123,7 @@ func tool(i item) string {
 	return i.Server + " " + i.Tool
 }
 
-// completed is what has come to an end.
+// completed returns the event for the end of an item.
 func (s *stream) completed(i item) []agent.Event {
 	failed := i.Status == "failed" || i.Status == "declined"
 	e := agent.Event{Kind: agent.Answered, Seconds: i.Duration / 1000, Failed: failed}
@@ -160,10 +160,10 @@ func (s *stream) relative(file string) string {
 	return file
 }
 
-// telling are the arguments of ralph's tools of which one says it all, in this order.
+// telling lists the arguments of ralph's tools that summarise a call, in order of preference.
 var telling = []string{"summary", "reason", "question", "what", "text", "on", "state", "subject", "body", "description"}
 
-// said is what matters of a tool's arguments.
+// said returns the summary of a tool's arguments.
 func said(raw json.RawMessage) string {
 	var all map[string]any
 	if json.Unmarshal(raw, &all) != nil || len(all) == 0 {

@@ -7,8 +7,8 @@ import (
 	"ralph/internal/permission"
 )
 
-// uses are what codex's hook asks about, as rules of permissions know it: its own form but
-// for patches, which edit files, and also do so where a command begins with one.
+// uses converts a question of codex's hook for the permission rules. Patches edit files, also at the beginning of a
+// command.
 func uses(tool string, input json.RawMessage) []permission.Use {
 	if strings.HasPrefix(tool, toolPrefix) {
 		return nil // ralph's own

@@ -94,13 +94,13 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 	// The end of the command is the end of the session.
 	stop := context.AfterFunc(ctx, func() {
 		if err := p.Interrupt(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			_ = p.Kill() // Wait reports what is left
+			_ = p.Kill() // Wait reports remaining processes
 		}
 	})
 	exit, undead := p.Wait()
 	stopped := !stop()
 	err = p.Drain()
-	_ = p.Stdin.Close() // nobody reads what is still being written
+	_ = p.Stdin.Close() // the rest of the output is not read
 	<-fed
 	copying := <-copied
 	<-taken
@@ -125,7 +125,7 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 // named is the profile under the name that sentences have for it.
 var named = func() agent.Profile { p := Profile; p.Title = "the command"; return p }()
 
-// trace is what the end of the command says: nothing else is known of it.
+// trace has the end of the command: nothing else is known of it.
 func trace(d *agent.Death) agent.Trace {
 	t := agent.Trace{Last: agent.Completed, Said: true, Calls: 1}
 	last := text.LastLine(d.Stderr)
@@ -172,7 +172,7 @@ func (reader) Line(line []byte) []agent.Event {
 // Clone implements [agent.Reader].
 func (r reader) Clone() agent.Reader { return r }
 
-// Salvage reads what a session's folder says about it; see [agent.Agent].
+// Salvage reads the result of a session from its folder; see [agent.Agent].
 func (a *Agent) Salvage(logDir string, d agent.Death) (agent.Report, error) {
 	b, err := os.ReadFile(filepath.Join(logDir, agent.TranscriptFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,6 +1,6 @@
-// Package conversation runs that of a session with an agent which is spoken to by JSON-RPC on
-// its standard streams: from the first turn to the end of its process and of all that this has
-// started. What is said, and what it comes to, is the agent's [Dialect].
+// Package conversation runs a session's conversation with an agent by JSON-RPC on its standard streams: from the first
+// turn to the end of its process and of all processes that it started. The messages and their meaning are the agent's
+// [Dialect].
 package conversation
 
 import (
@@ -22,10 +22,10 @@ import (
 	"ralph/loop/agent/process"
 )
 
-// Parting is how long an agent may take to say what a turn has used that ralph has called off.
+// Parting is how long an agent may take to report the use of a cancelled turn.
 const Parting = 2 * time.Second
 
-// maxName is how long what names a model or a version is, in characters.
+// maxName is the maximal length of the name of a model or a version, in characters.
 const maxName = 200
 
 // A Dialect is how one kind of agents is spoken to. Hear and Answer are called while the others
@@ -33,27 +33,25 @@ const maxName = 200
 type Dialect interface {
 	// Begin has the agent be ready for its first turn. conn is the dialect's from then on.
 	Begin(ctx context.Context, conn *jsonrpc.Conn) error
-	// Turn tells the agent what there is, which is nothing after Unsaid, and waits until it has
-	// ended its turn; with ctx it calls that off. The conversation may go on after one that is
-	// completed. The error is [jsonrpc.ErrClosed] or that of ctx if nobody has ended it, or else why
-	// it could not begin.
+	// Turn sends the given message, which is empty after Unsaid, and waits for the end of the turn; the end of ctx
+	// cancels it. The conversation may go on after a completed turn. The error is [jsonrpc.ErrClosed] or that of ctx if
+	// nobody has ended the turn, or else the reason why it could not begin.
 	Turn(ctx context.Context, messages []agent.Message) (completed bool, err error)
-	// Steer tells the agent something in the middle of its turn. What it cannot be told is told
-	// with the next one.
+	// Steer sends a message in the middle of a turn. A message that the agent does not take goes with the next turn.
 	Steer(ctx context.Context, m agent.Message) bool
-	// Refused says what the service told the agent if the error of Begin or Turn has that.
+	// Refused returns the service's words in an error of Begin or Turn, if it has any.
 	Refused(err error) *agent.Failure
-	// Unsaid tells that the agent is to be told something in another turn, whatever others say.
+	// Unsaid reports that the agent needs another turn with a message of ralph.
 	Unsaid() bool
-	// Hear takes in what the agent says; ok tells that it is a message.
+	// Hear takes in a message of the agent; ok is false for other output.
 	Hear(m jsonrpc.Message, ok bool) Heard
-	// Answer answers what the agent asks; cut tells that a part of that is missing.
+	// Answer answers a request of the agent; cut reports that a part of it is missing.
 	Answer(ctx context.Context, m jsonrpc.Message, cut bool) (any, error)
-	// Report is what is known after the end.
+	// Report returns the result after the end.
 	Report(d agent.Death) agent.Report
 }
 
-// Heard is what the conversation comes to with a message.
+// Heard is the state of the conversation after a message.
 type Heard struct {
 	Events []agent.Event
 	USD    float64      // that it has cost until now, as far as that is known
@@ -66,7 +64,7 @@ type Heard struct {
 type Options struct {
 	Profile *agent.Profile
 	Alone   time.Duration // in which the process ends by itself when its input is closed
-	Wait    time.Duration // for what a person is about to say
+	Wait    time.Duration // for a person's next message
 	Start   time.Duration // in which the first turn can begin
 	Tools   time.Duration // in which ralph's reach the agent after a turn has begun
 	Bare    bool          // messages are without the protocol's version
@@ -80,7 +78,7 @@ type session struct {
 	process *process.Process
 	conn    *jsonrpc.Conn
 
-	outbox []agent.Message // what is to be told next
+	outbox []agent.Message // next message
 	stop   func()          // the talk, now
 	death  agent.Death
 	exit   proc.Exit
@@ -106,7 +104,7 @@ func Run(
 	return r, err
 }
 
-// seen takes in what the agent says.
+// seen takes in a message of the agent.
 func (s *session) seen(m jsonrpc.Message, ok bool) {
 	heard := s.dialect.Hear(m, ok)
 	switch limit, most := s.task, agent.Dearest.Of(heard.Tokens); {
@@ -135,7 +133,7 @@ func (s *session) seen(m jsonrpc.Message, ok bool) {
 
 // run leads the conversation to its end.
 func (s *session) run(ctx context.Context) error {
-	// What is said ends with the process; what is made of a turn does not.
+	// The output ends with the process; the processing of a turn does not.
 	stopped, stop := context.WithCancel(ctx)
 	defer stop()
 	talk, hush := context.WithCancel(stopped)
@@ -167,7 +165,7 @@ func (s *session) run(ctx context.Context) error {
 		}
 	}
 	hush()
-	err := s.process.Stdin.Close() // which also ends what is being written
+	err := s.process.Stdin.Close() // which also ends pending writes
 	<-talked
 	if ctx.Err() != nil && !finished {
 		s.death.Cut(ctx)
@@ -254,8 +252,8 @@ func (s *session) missTools(why string) {
 	s.death.Toolless = agent.Sentence(s.options.Profile.Title+" was not told ralph's tools", why)
 }
 
-// turn is one of the agent's, with what people say meanwhile. It is false if the conversation
-// is over; the error is why it could not begin.
+// turn runs one turn of the agent, with people's messages meanwhile. It is false if the conversation is over; the error
+// is the reason why the turn could not begin.
 func (s *session) turn(ctx context.Context) (more bool, err error) {
 	messages := s.outbox
 	s.outbox = nil
@@ -263,7 +261,7 @@ func (s *session) turn(ctx context.Context) (more bool, err error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		defer over() // nobody is steered who has no turn
+		defer over() // only an agent in a turn can be steered
 		more, err = s.dialect.Turn(turn, messages)
 	}()
 	tools := time.NewTimer(s.options.Tools)
@@ -330,7 +328,7 @@ func (s *session) next(whole, ctx context.Context) (more, over bool) {
 	return len(s.outbox) > 0, true
 }
 
-// Told notes that the agent has been told what people said.
+// Told notes that the agent has received people's messages.
 func Told(messages ...agent.Message) {
 	for _, m := range messages {
 		if m.Delivered != nil {

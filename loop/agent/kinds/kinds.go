@@ -23,7 +23,7 @@ import (
 
 // A kind is a protocol for talking to agents.
 type kind struct {
-	profiles []*agent.Profile // those that ralph ships
+	profiles []*agent.Profile // kinds that ralph ships
 	make     func(p *agent.Profile, own process.Options, c config.NamedAgent, o claude.Options) agent.Agent
 	wrote    func(line []byte) bool // reports whether a transcript with this first line was written by such an agent
 	reader   func() agent.Reader    // reads that transcript

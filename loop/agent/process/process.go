@@ -1,8 +1,7 @@
-// Package process runs the agents that are programs. It starts them under a supervisor, in the
-// sandbox of their workspace, stores their output, and ends them with everything that they started.
+// Package process runs the agents that are programs. It starts them under a supervisor, in the sandbox of their
+// workspace, stores their output, and ends them with everything that they started.
 //
-// It knows nothing about what agents say. Values of the environment never
-// get into an error, a log or a report.
+// It does not read agents' output. Values of the environment never get into an error, a log or a report.
 package process
 
 import (
@@ -95,10 +94,10 @@ func (o Options) Added() (list []string) {
 	return list
 }
 
-// Environment returns the whole environment of an agent, sorted, each name once: the variables
-// of ralph's own that reach it, those that the profile sets, those that are configured (added),
-// which override both, and the workspace's. Of ralph's own variables it has only those that mark
-// the session's processes (unattended, "The agent's processes"), which added cannot change.
+// Environment returns the whole environment of an agent, sorted, each name once: the variables of ralph's own that
+// reach it, those that the profile sets, the configured ones (added), which override both, and the workspace's. From
+// ralph's own variables it has only those that mark the session's processes (unattended, "The agent's processes"),
+// which added cannot change.
 func Environment(p *agent.Profile, environ []string, added map[string]string, a agent.Assignment) []string {
 	more := map[string]string{}
 	maps.Copy(more, p.Set)
@@ -140,7 +139,7 @@ type Process struct {
 	leave   func()       // leaves the sandbox
 	own     map[int]bool // see FindOwn
 	servers bool         // the project's servers of tools are among its own
-	theirs  map[int]bool // what it had started for these when it was ready
+	theirs  map[int]bool // processes of these when it was ready
 }
 
 // Start launches the program for a session, with args after the command.
@@ -189,7 +188,7 @@ func (o Options) start(p *agent.Profile, task agent.Assignment, logs *logs, args
 	}, nil
 }
 
-// Unusable adds to an error what to do about a program that does not start.
+// Unusable adds the remedy to an error about a program that does not start.
 func (o Options) Unusable(p *agent.Profile, err error) error {
 	if !errors.Is(err, exec.ErrNotFound) {
 		return err
@@ -207,7 +206,7 @@ func (p *Process) Output() io.Reader { return p.through(p.Stdout) }
 // Masked returns a line without secrets, for the transcript.
 func (p *Process) Masked(line []byte) []byte {
 	masked, err := io.ReadAll(p.through(bytes.NewReader(line)))
-	if err != nil { // impossible: what is in memory can be read
+	if err != nil { // impossible: the value in memory can be read
 		return nil
 	}
 	return masked
@@ -238,10 +237,9 @@ func (p *Process) Close() error {
 	return errors.Join(p.Stdout.Close(), p.Stderr.Close(), p.logs.close())
 }
 
-// FindOwn records the agent's own processes when it is ready: its servers of ralph's
-// tools and their ancestors up to the command. All others were started by hooks and
-// the like, unless the project has servers of its own: what runs is theirs, then. Where processes cannot be
-// listed, they cannot be frozen either.
+// FindOwn records the agent's own processes when it is ready: its servers of ralph's tools and their ancestors up to
+// the command. All others were started by hooks and the like, unless the project has servers of its own: then they may
+// be theirs. Where processes cannot be listed, they cannot be frozen either.
 func (p *Process) FindOwn() {
 	members, err := p.Members()
 	if err != nil || p.own != nil {
@@ -281,9 +279,8 @@ func servers() func(proc.Member) bool {
 	}
 }
 
-// Turn returns the turn that the agent has ended, with the processes that it needs to go on:
-// those that it had when it was ready, what the project's servers started, and servers of ralph's tools that it
-// restarted since.
+// Turn returns the turn that the agent has ended, with the processes that it needs to go on: those of the time when it
+// was ready, those of the project's servers, and servers of ralph's tools that it restarted since.
 func (p *Process) Turn() agent.Turn {
 	isServer, leader := servers(), p.Pid()
 	own, theirs := map[int]bool{}, map[int]bool{}
@@ -298,8 +295,8 @@ func (p *Process) Turn() agent.Turn {
 	}}
 }
 
-// Leftovers lists the processes that outlived the agent and had to be
-// killed; undead is the error about those that could not be.
+// Leftovers lists the processes that outlived the agent and had to be killed; undead is the error about those that
+// could not be.
 func Leftovers(exit proc.Exit, undead error) (list []string) {
 	for _, l := range exit.Leftovers {
 		list = append(list, fmt.Sprintf("%d: %s", l.Pid, strings.TrimSpace(l.Command)))

@@ -10,10 +10,10 @@ import (
 	"ralph"
 )
 
-// A Script says what the agent does for which task.
+// A Script has the agent's actions for each task.
 type Script []Block
 
-// A Block says what it does if its conditions are met.
+// A Block has its actions if its conditions are met.
 type Block struct {
 	Task    string // part of the task's title; "*" is any
 	Session int    // the task's session, from 1; 0 is any
@@ -27,7 +27,7 @@ type Turn []Step
 // A Step is one thing that the agent does.
 type Step struct {
 	Verb string // as in the script; "call" for ralph's own verbs
-	Arg  string // what to say or run; the path, tool or number
+	Arg  string // the text or command; the path, tool or number
 	Text string // the content to write; the input of a tool, as JSON
 }
 
