@@ -54,7 +54,7 @@ func (a *app) answered(w http.ResponseWriter, r *http.Request, said string, err 
 	http.Redirect(w, r, local(r.PostFormValue("back")), http.StatusSeeOther)
 }
 
-// undo has what a task has merged taken back.
+// undo undoes a task's merged changes.
 func (a *app) undo(w http.ResponseWriter, r *http.Request) {
 	id, err := pathID(r)
 	why, said := written(r, "why"), ""
@@ -220,7 +220,7 @@ func lines(r *http.Request, name string) (list []string) {
 	return list
 }
 
-// textOf puts what was written of a task into it.
+// textOf copies the written fields of a task into it.
 func textOf(r *http.Request, t *ralph.Task) error {
 	t.Title, t.Description = written(r, "title"), written(r, "text")
 	t.Acceptance, t.Verify = lines(r, "accept"), lines(r, "verify")

@@ -21,8 +21,8 @@ import (
 // signedInFor is how long a browser stays signed in.
 const signedInFor = 90 * 24 * time.Hour
 
-// A key signs what browsers store. It is derived from the token, so that a restarted server accepts
-// old cookies, and a new token invalidates all of them.
+// A key signs the browsers' cookies. It is derived from the token, so that a restarted server accepts old cookies, and
+// a new token invalidates all of them.
 type key []byte
 
 func newKey(token string) key {
@@ -159,14 +159,14 @@ func (a *app) refuse(w http.ResponseWriter, status int, why string) {
 }
 
 var (
-	// errSignIn is the error for a change by a visitor who is not signed in.
+	// errSignIn is the error for a change without a sign-in.
 	errSignIn = errors.New("you are not signed in, or no longer: sign in first, and send this again")
 	// errOldForm is the error for a form of an earlier sign-in. Its fields are shown again, so that
 	// a person can send it again.
 	errOldForm = errors.New("this form is older than your sign-in: look at it, and send it again")
 )
 
-// askToSignIn redirects a browser to the sign-in form, and tells programs what is missing.
+// askToSignIn redirects a browser to the sign-in form, and tells programs that they lack the token.
 func (a *app) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	html := strings.Contains(r.Header.Get("Accept"), "text/html")
 	if html && r.Method == http.MethodPost {
@@ -217,7 +217,7 @@ func (a *app) setCookie(w http.ResponseWriter, purpose, value string, age time.D
 	})
 }
 
-// local returns a path of this server, whatever a link says; never another site.
+// local returns a path of this server for any link, never another site.
 func local(path string) string {
 	u, err := url.Parse(path)
 	if err != nil || u.IsAbs() || u.Host != "" ||

@@ -10,8 +10,7 @@ import (
 	"ralph/store"
 )
 
-// A notice is something that a person should know now, beside what agents stand still for: work has come to a stop, or
-// soon will.
+// A notice is news for the band at the top of each page, beside paused agents: work has stopped, or soon will.
 type notice struct {
 	ID      string
 	Text    string
@@ -23,7 +22,7 @@ type notice struct {
 // nearly is the part of a limit from which on it is about to be reached.
 const nearly = 0.9
 
-// notices returns what a person should know now, given what sessions in progress have spent so far (USD).
+// notices returns the notices of the moment, given the spending of sessions in progress so far (USD).
 func (a *app) notices(tx *store.Tx, spending float64) (list []notice, err error) {
 	queue, err := tx.MergeQueue()
 	if err != nil {
@@ -60,8 +59,8 @@ func (a *app) notices(tx *store.Tx, spending float64) (list []notice, err error)
 	return list, nil
 }
 
-// nearLimits says which limits of a run are about to be reached, given how long it has taken (seconds), what was spent
-// today and what sessions in progress have spent (USD).
+// nearLimits names the limits that a run is about to reach, given its time so far (seconds), the spending of today and
+// that of sessions in progress (USD).
 func nearLimits(run ralph.Run, elapsed, today, spending float64, windows []window) (said []string) {
 	l := run.Limits
 	near := func(used, limit float64) bool { return limit > 0 && used >= nearly*limit }

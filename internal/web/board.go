@@ -14,8 +14,8 @@ import (
 // columnTasks is the number of tasks of a status that the board shows.
 const columnTasks = 15
 
-// boardColumns are what people read as one, in the order of the board, with a name for those of several statuses. All
-// other statuses are over.
+// boardColumns are groups of statuses for people, in the order of the board, with a name for groups of several. All
+// other statuses are final.
 var boardColumns = []struct {
 	name     string
 	statuses []ralph.Status
@@ -26,7 +26,7 @@ var boardColumns = []struct {
 	{"", []ralph.Status{ralph.Failed}},
 }
 
-// A column has the tasks of some statuses; those that no task has are left out. Without a name it has that of its
+// A column has the tasks of some statuses; statuses without tasks are left out. Without a name it has that of its
 // status.
 type column struct {
 	Name  string
@@ -113,7 +113,7 @@ func (a *app) board(tx *store.Tx, r *http.Request) (view, error) {
 	return view{title: "Board", name: "board", nav: "/board", live: true, body: v}, nil
 }
 
-// A cardMaker makes cards from what is going on.
+// A cardMaker makes cards from the sessions and changes in progress.
 type cardMaker struct {
 	sessions map[int64]ralph.Session // in progress, by task
 	changes  map[int64]ralph.Change  // in the merge queue, by task
@@ -161,7 +161,7 @@ const listTasks = 50
 type listView struct {
 	Tasks    []ralph.Task
 	N        int        // how many are like that, if it is narrowed
-	Narrowed []narrowed // to several statuses, or to what sessions of a time or run worked on
+	Narrowed []narrowed // to several statuses, or to tasks worked on by sessions of a time or run
 	Hidden   url.Values // the parameters of the latter
 	Pager    pager
 	Status   ralph.Status

@@ -22,7 +22,7 @@ type stretch struct {
 	back func(from time.Time, n int) time.Time
 }
 
-// stretches are those that charts can show.
+// stretches are the time spans of charts.
 var stretches = []stretch{
 	{"day", func(from time.Time, n int) time.Time { return from.AddDate(0, 0, -n) }},
 	{"week", func(from time.Time, n int) time.Time { return from.AddDate(0, 0, -7*n) }},
@@ -32,7 +32,7 @@ var stretches = []stretch{
 const (
 	// columns is the most columns of a chart: on a phone each is still wide enough for a finger.
 	columns = 12
-	// partRows is the most rows of what the cost went to.
+	// partRows is the most rows of a cost table.
 	partRows = 10
 	// stateSessions is the number of sessions that the times in states are computed from.
 	stateSessions = 200
@@ -74,7 +74,7 @@ type chartsView struct {
 // PerMerged is the cost of a merged task, in words; "" if none was merged.
 func (v chartsView) PerMerged() string { return perMerged(v.CostUSD, v.Merged) }
 
-// costs are what the cost went to, divided by one thing.
+// costs divides the cost by one attribute.
 type costs struct {
 	Of   string // "model"
 	Rows []costRow
@@ -139,8 +139,8 @@ func (a *app) charts(tx *store.Tx, r *http.Request) (view, error) {
 	return view{title: "Charts", name: "charts", nav: "/charts", live: true, body: v}, err
 }
 
-// add adds what was spent by columns that begin at the starts; the last of these is the end. maxDayUSD is the limit of
-// a day, 0 for none.
+// add adds the spending in columns that begin at the starts; the last start is the end. maxDayUSD is the limit of a
+// day, 0 for none.
 func (v *chartsView) add(tx *store.Tx, spent [][]store.Spent, starts []time.Time, maxDayUSD float64) (err error) {
 	from, to := starts[0], starts[len(starts)-1]
 	v.From, v.All = from, sessionsIn(from, to)
@@ -166,7 +166,7 @@ func (v *chartsView) add(tx *store.Tx, spent [][]store.Spent, starts []time.Time
 	return err
 }
 
-// draw draws the columns and counts what they come to.
+// draw draws the columns and adds them up.
 func (v *chartsView) draw(spent [][]store.Spent, starts []time.Time) {
 	var cost, merged, ended, tokens []datum
 	for i, list := range spent {
@@ -238,8 +238,8 @@ func sessionsIn(from, to time.Time, conditions ...string) string {
 	return "/sessions?" + q.Encode()
 }
 
-// summed adds up what has the same name, the most expensive first. named returns its name, and the address of what is
-// in it.
+// summed adds up parts of the same name, the most expensive first. named returns a part's name, and the address of its
+// details.
 func summed(spent []store.Spent, named func(store.Spent) (name, to string)) (rows []costRow) {
 	for _, s := range spent {
 		name, to := named(s)

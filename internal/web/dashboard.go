@@ -1,15 +1,15 @@
 // Package web serves ralph over HTTP: the dashboard, and for programs /metrics and /healthz.
 //
-// The dashboard is ralph in a browser: what runs, what waits for a person, and everything that was
-// said and done, with forms to answer and to decide.
+// The dashboard is ralph in a browser: the work in progress, the inbox, and the whole history, with forms to answer and
+// to decide.
 //
-// Every page is HTML rendered here from one moment of the database; a small script updates it while
-// it is open, but nothing that a person has to do requires the script. Pages request nothing from
-// other hosts. Texts of agents and people are escaped, or rendered as Markdown and sanitized.
+// Every page is HTML rendered here from one moment of the database; a small script updates it while it is open, but
+// every job also works without the script. Pages request nothing from other hosts. Texts of agents and people are
+// escaped, or rendered as Markdown and sanitized.
 //
-// It contains no SQL and no rules: decisions go through the same functions of store as the
-// commands. Changes require signing in with the server's token; so does reading, unless people have
-// opened it to all users of the machine (docs/dashboard.md).
+// It contains no SQL and no rules: decisions go through the same functions of store as the commands. Changes require
+// signing in with the server's token; so does reading, unless people have opened it to all users of the machine
+// (docs/dashboard.md).
 package web
 
 import (
@@ -52,12 +52,12 @@ type Server struct {
 	// Start starts a run that outlives the server, and says in a sentence how it has begun; nil if none
 	// can be started.
 	Start func(ctx context.Context) (string, error)
-	// Settle does what follows a person's decision while no run does: it ends claims, and begins to merge what
-	// waits to be merged. nil leaves both to the next run.
+	// Settle acts on a person's decision while no run does: it ends claims, and begins to merge the queue. nil leaves
+	// both to the next run.
 	Settle func(ctx context.Context) error
-	// Undo has what a task has merged taken back or brought back, and says in a sentence what comes of it; nil if it
-	// cannot. why is for
-	// the task's next session, or the task is called off; by an agent it is done where later commits stand in the way.
+	// Undo has a task's merged changes undone or brought back, and describes the result in a sentence; nil if it
+	// cannot. why is for the task's next session, or else the task is cancelled; an agent does it if later commits
+	// stand in the way.
 	Undo func(ctx context.Context, task int64, why string, byAgent bool) (said string, err error)
 	// Patch returns how two commits of a session's change differ, as git prints it, without secrets; nil if there is no
 	// repository.

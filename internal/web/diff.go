@@ -46,7 +46,7 @@ const (
 	maxPatch    = 2 << 20
 )
 
-// A shownChange is the newest change of a task, with what it does and what a person has to approve of it.
+// A shownChange is the newest change of a task, with its difference and the approval it needs.
 type shownChange struct {
 	ralph.Change
 	Files    []changed
@@ -91,7 +91,7 @@ func (v shownChange) decided(held bool) (files []changed) {
 	return files
 }
 
-// Asks says in plain words what a person is asked.
+// Asks says in plain words which approval a change needs.
 func (v shownChange) Asks() string { return asksFor(v.Approval) }
 
 // whole reports whether a person decides on a file.
@@ -108,8 +108,8 @@ func (a *app) compare(ctx context.Context, list []*shownChange) {
 	}
 }
 
-// filesOf splits what git prints into files. The lines of a file that is too long for a page are counted all the same,
-// and it says how much is missing; a file that a person decides on is never too long.
+// filesOf splits git's output into files. A file that is too long for a page gets a count of its missing lines; a file
+// that a person decides on is never too long.
 func filesOf(unified string, whole func(path string) bool) (files []changed) {
 	for _, f := range patch.Split(unified) {
 		c := changed{FileChange: ralph.FileChange{Path: f.Path, Status: f.Status}, Guarded: whole(f.Path)}
@@ -144,7 +144,7 @@ func (c *changed) count(line string) {
 	}
 }
 
-// changedOf returns what a task has changed, as one difference over all of its sessions; unread says why its lines are
+// changedOf returns a task's change, as one difference over all of its sessions; unread is the reason why its lines are
 // not known.
 func (a *app) changedOf(ctx context.Context, v shownChange, byGit bool) (files []changed, unread string) {
 	if from, to := v.Compared(); byGit && a.Patch != nil && to != "" {
@@ -190,7 +190,7 @@ func changedBy(d ralph.FileDiff) changed {
 // maxDiffs bounds the file of a session's differences, which are limited to some megabytes.
 const maxDiffs = 32 << 20
 
-// differences returns what a session changed line by line; nothing if it was not kept.
+// differences returns a session's changes line by line; nothing if they were not kept.
 func (a *app) differences(session string) (d ralph.Differences, err error) {
 	file, err := a.Open(session, Diffs)
 	if errors.Is(err, fs.ErrNotExist) {

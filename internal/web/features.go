@@ -17,7 +17,7 @@ type featureRow struct {
 	Counts    []count
 }
 
-// newFeatureRow makes the row of a feature, of whose progress the tasks are known, and what holds them.
+// newFeatureRow makes the row of a feature, from its tasks and their reasons to wait.
 func newFeatureRow(f ralph.Feature, p store.Progress) featureRow {
 	row := featureRow{Feature: f, Progress: p}
 	row.Done = row.Progress.Tasks[ralph.Completed]

@@ -2,8 +2,8 @@ package web
 
 import "html/template"
 
-// icons are the drawings for the characters of the looks, so that no page depends on a font with emoji.
-// They are lines in a square of 24; what has the class "f" is filled.
+// icons are the drawings for the characters of the looks, so that no page depends on a font with emoji. They are lines
+// in a square of 24; shapes of class "f" are filled.
 var icons = map[string]string{
 	"?": question, "❓": question,
 	"○": circle, "●": `<circle class="f" cx="12" cy="12" r="9"/>`,

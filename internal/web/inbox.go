@@ -25,11 +25,11 @@ type item struct {
 	Label string // of a flag or suggestion: "blocking, security", "split"
 	Parts string // the form for splitting the task as suggested; "" for other items
 	Also  []item // further items that wait for the same reason
-	Asks  string // of held work: what a person is asked, in plain words
+	Asks  string // for held work: the needed approval, in plain words
 	Plan  *plan  // of a plan that is shown whole
 
-	// Of an item that is shown whole: its task (nil for none), how many tasks wait behind that, what it took so
-	// far, and what it is likely to cost to retry it with all of its reason (USD).
+	// For an item that is shown whole: its task (nil for none), how many tasks wait behind it, its cost so far, and the
+	// likely cost of a retry with all of its reason (USD).
 	Task     *ralph.Task
 	Behind   int
 	Took     report.Receipt
@@ -57,7 +57,7 @@ func (i item) Together() bool {
 	return inbox.YesOrNo(i.InboxItem) || failed(i.InboxItem) || asks(i.InboxItem) || resolvable(i.InboxItem)
 }
 
-// Names are the names of the item and of those that say the same; of a plan, those of the parts that are shown.
+// Names are the names of the item and of its equals; for a plan, those of the shown parts.
 func (i item) Names() string {
 	if i.Plan != nil {
 		return i.Plan.Items
@@ -75,7 +75,7 @@ func (i item) Itself() bool { return i.Item == fmt.Sprint("TASK-", i.TaskID) }
 // Times is how often the same was said.
 func (i item) Times() int { return 1 + len(i.Also) }
 
-// Cost is what retrying the item, and those that wait for the same reason, is likely to cost, in words.
+// Cost is the likely cost of retrying the item and its equals, in words.
 func (i item) Cost() string { return "about " + text.Money(i.RetryUSD) }
 
 // Differs reports whether an item that waits for the same reason says it in other words.
@@ -87,7 +87,7 @@ func (i item) Held() bool { return i.Form == inbox.FormHeld }
 // Section is the part of the inbox that the item is in.
 func (i item) Section() inbox.Section { return inbox.SectionOf(i.InboxItem) }
 
-// tasksOf are the tasks of the item and of those that say the same, each once.
+// tasksOf are the tasks of the item and of its equals, each once.
 func (i item) tasksOf() (ids []int64) {
 	for _, one := range append([]item{i}, i.Also...) {
 		if one.TaskID != 0 && !slices.Contains(ids, one.TaskID) {
@@ -97,7 +97,7 @@ func (i item) tasksOf() (ids []int64) {
 	return ids
 }
 
-// Tasks names the tasks of the item and of those that say the same.
+// Tasks names the tasks of the item and of its equals.
 func (i item) Tasks() string { return taskNames(i.tasksOf()) }
 
 // namedTasks is how many tasks are named in a row.
@@ -119,7 +119,7 @@ func taskNames(ids []int64) string {
 	return b.String()
 }
 
-// relations say what a kind of item has to do with its tasks.
+// relations describe the relation of a kind of item to its tasks.
 var relations = map[string]string{
 	"question": "asked by", "flag": "flagged by", "amendment": "amends", "tests changed": "passed its checks:",
 	"review": "passed its checks:", "dependency": "waits:", "suggestion": "suggested by", "nack": "proposed of",

@@ -12,14 +12,14 @@ import (
 	"ralph/store"
 )
 
-// visitGap is the time without a page after which somebody who comes back wants to know what happened meanwhile.
+// visitGap is the time without a page after which a visitor gets a summary of the time between.
 const visitGap = 30 * time.Minute
 
 // lookedFor is how long a browser keeps when it was last used here.
 const lookedFor = 90 * 24 * time.Hour
 
-// since returns the moment from which on somebody wants to know what happened, and the mark to keep, given the mark of
-// the last page: the end of the visit before this one, and the time of the page. Zero is the last night.
+// since returns the start of the visitor's summary, and the mark to keep, given the mark of the last page: the end of
+// the visit before this one, and the time of the page. Zero is the last night.
 func since(mark string, now time.Time) (from ralph.Time, next string) {
 	visit, last, _ := strings.Cut(mark, "-")
 	before, _ := strconv.ParseInt(visit, 10, 64)
@@ -44,8 +44,8 @@ func (a *app) looked(r *http.Request) string {
 	return c.Value
 }
 
-// morning returns what everything came to since a moment, or else in the last run, given what sessions in progress have
-// spent so far (USD).
+// morning returns the summary since a moment, or else of the last run, given the spending of sessions in progress so
+// far (USD).
 func morning(tx *store.Tx, from ralph.Time, spending float64) (m report.Morning, err error) {
 	if !from.IsZero() {
 		news, err := tx.Sessions(store.SessionFilter{Active: from, Merges: true, Limit: 1})
@@ -59,7 +59,7 @@ func morning(tx *store.Tx, from ralph.Time, spending float64) (m report.Morning,
 	return report.MorningOf(tx, from, spending)
 }
 
-// spending is what sessions in progress have spent so far (USD), as far as their agents have told it.
+// spending is the spending of sessions in progress so far (USD), as far as their agents have reported it.
 func (a *app) spending(tx *store.Tx) (usd float64, err error) {
 	open, err := tx.OpenSessions()
 	if err != nil {

@@ -14,12 +14,11 @@ import (
 	"ralph"
 )
 
-// Metrics serves GET /metrics for Prometheus, and GET /healthz for whatever restarts broken
-// services (unattended, "Notifications and observation").
+// Metrics serves GET /metrics for Prometheus, and GET /healthz for supervisors of services (unattended, "Notifications
+// and observation").
 //
-// It counts nothing itself: every answer is read from the database, so it agrees with ralph's
-// commands, also across restarts. It changes nothing and needs no active run. It shows no texts of
-// tasks or agents and requires no password.
+// It counts nothing itself: every answer is read from the database, so it agrees with ralph's commands, also across
+// restarts. It changes nothing and needs no active run. It shows no texts of tasks or agents and requires no password.
 func (s *Server) Metrics() http.Handler {
 	registry := prometheus.NewRegistry()
 	process := collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})
@@ -36,7 +35,7 @@ type Health struct {
 	Status    string     `json:"status"`         // "ok", or "failing" with status 503
 	Reason    string     `json:"reason"`         // why it is failing; "" otherwise
 	Run       string     `json:"run"`            // "none", "running", "waiting", "paused" or "lost"
-	RunReason string     `json:"run_reason"`     // what a waiting run waits for
+	RunReason string     `json:"run_reason"`     // the reason why a run waits
 	RunID     int64      `json:"run_id"`         // of the newest run; 0 if there was none
 	LastEvent ralph.Time `json:"last_event"`     // time of the newest event
 	Waiting   int        `json:"waiting_people"` // number of inbox items

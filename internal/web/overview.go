@@ -26,7 +26,7 @@ type summary struct {
 	Spending  float64            // USD that sessions in progress have spent so far, about
 	Resting   []store.AgentState // agents that are unavailable
 	Sessions  []running
-	Still     int      // of them, those that stand still
+	Still     int      // of them, those that are paused
 	Of        int      // how many sessions the run in progress may have at once
 	Free      int      // how many of them are not used
 	Idle      string   // why
@@ -38,13 +38,13 @@ type summary struct {
 	MoreQueue int // further tasks in the queue
 	Inbox     []item
 	Holds     int     // things that hold work back
-	Further   int     // things below those that are shown
+	Further   int     // further items below the shown ones
 	Reasons   int     // why tasks failed
-	RetryUSD  float64 // what retrying all of them is likely to cost; 0 if there are more than are looked at
+	RetryUSD  float64 // likely cost of retrying all of them; 0 if there are too many to estimate
 	Windows   []window
 	Merged    []report.Receipt // the latest first
 	MoreDone  bool
-	Undo      bool // what was merged can be taken back
+	Undo      bool // the merged changes can be undone
 	Empty     bool // there was neither a task nor a run
 	Startable bool // a run can be started
 }
@@ -69,7 +69,7 @@ func (s summary) SessionsUsed() int {
 	return percent(float64(s.Run.Sessions), float64(s.Limits.MaxSessions))
 }
 
-// About says what sessions in progress have spent besides; "" if that is nothing or unknown.
+// About describes the additional spending of sessions in progress; "" if it is zero or unknown.
 func (s summary) About() string {
 	if s.Spending == 0 {
 		return ""
@@ -85,7 +85,7 @@ type running struct {
 	Used agent.Event
 	Last shownEntry // the last thing that it said or did; zero if that is unknown
 
-	Asks  string  // what it stands still for; "" while it works
+	Asks  string  // why it is paused; "" while it works
 	Since float64 // seconds that it stands still
 
 	Quiet float64 // seconds since its agent was last heard of; 0 if that is not long ago
@@ -102,7 +102,7 @@ func (r running) urgency() int {
 	return 0
 }
 
-// Cost is what an ended session cost, in words; "" for one in progress.
+// Cost is the cost of an ended session, in words; "" for one in progress.
 func (r running) Cost() string {
 	if r.CompletedAt.IsZero() {
 		return ""
@@ -110,7 +110,7 @@ func (r running) Cost() string {
 	return text.Cost(r.CostUSD, r.CostKnown, r.Tokens.Sum())
 }
 
-// Spent is what the run in progress has spent so far (USD), or else what the sessions of a morning have.
+// Spent is the spending of the run in progress so far (USD), or else that of the sessions of a morning.
 func (s summary) Spent(m report.Morning) float64 {
 	if s.Running && m.Since.IsZero() {
 		return s.Run.CostUSD + s.Spending
@@ -155,13 +155,13 @@ func (w window) LimitText() string {
 	return ""
 }
 
-// The parts of the queue, the inbox and the merged tasks that the overview shows, and the number of
-// sessions of which it says what they have used so far.
+// The parts of the queue, the inbox and the merged tasks that the overview shows, and the number of sessions with their
+// use so far.
 const (
 	overviewUses   = recentJournals / 2
 	overviewQueue  = 5
 	overviewInbox  = 7
-	overviewItems  = 100 // of which rows are made
+	overviewItems  = 100 // shown as rows
 	overviewMerged = 6
 )
 
@@ -212,7 +212,7 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 	return view{title: "Now", name: "overview", nav: "/", live: true, body: v}, nil
 }
 
-// addInbox adds what waits for a person, the most urgent first.
+// addInbox adds the items that wait for a person, the most urgent first.
 func (s *summary) addInbox(tx *store.Tx) error {
 	list, err := tx.InboxPart("", overviewItems+1, 0)
 	if err != nil {

@@ -8,24 +8,24 @@ import (
 	"ralph/store"
 )
 
-// A plan is what an idea became, as a person decides on it.
+// A plan is the plan of an idea, as a person decides on it.
 type plan struct {
 	inbox.Plan
-	Parts   []planPart // what waits, in the order of the tasks
+	Parts   []planPart // its open parts, in the order of the tasks
 	Decided []inbox.PlanTask
 	Items   string // the names of all that waits, with spaces between
 	Marked  int    // parts that are marked
 }
 
-// A planPart is what waits of a task of a plan.
+// A planPart is an open part of a plan, about one task.
 type planPart struct {
 	inbox.PlanTask
-	Items   string // the names of what waits of it, with spaces between
+	Items   string // the names of its open items, with spaces between
 	Word    string // "new", "changed" or "dropped"
 	Diff    []string
 	Drop    string   // why it is not wanted any more
 	Waits   []string // for the tasks of the plan that it waits for, by name; for others as TASK-3
-	Special []string // what beside its text is asked for
+	Special []string // its further fields
 }
 
 // readPlan reads the plan of a feature.

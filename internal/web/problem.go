@@ -30,7 +30,7 @@ func statusOf(err error) int {
 	var large *http.MaxBytesError
 	var usage *ralph.ExitError
 	switch {
-	case store.Passes(err): // first: what a server's socket is not found for is no page that is not there
+	case store.Passes(err): // first: a missing socket of a server is no missing page
 		return http.StatusServiceUnavailable
 	case errors.Is(err, errSignIn):
 		return http.StatusUnauthorized

@@ -75,7 +75,7 @@ func parsePages() (p pages, err error) {
 	return p, err
 }
 
-// contentOf is the template of what a page has between its header and its footer.
+// contentOf is the template of a page's content between its header and its footer.
 func contentOf(page string) string { return "content of " + page }
 
 // args builds a map for a template with several values: name, value, name, value.
@@ -151,9 +151,9 @@ type frame struct {
 	Notices                                  []notice       // below it
 	Still                                    bool           // only the band is updated
 	Stream                                   string         // URL of the updates; "" for none
-	Morning                                  report.Morning // what it came to since the visitor looked
+	Morning                                  report.Morning // the summary since the visitor's last look
 	Of                                       url.Values     // the conditions of the sessions that it counts
-	Flash                                    string         // what came of the visitor's last form; "" for nothing
+	Flash                                    string         // the result of the visitor's last form; "" for none
 	Body                                     any
 	Content                                  template.HTML // the body, rendered
 }
@@ -201,7 +201,7 @@ func (a *app) show(f shower) http.HandlerFunc {
 	}
 }
 
-// surround fills in what stands around a view, and returns the mark that the visitor keeps. The id of the last event is
+// surround fills in the parts around a view, and returns the mark that the visitor keeps. The id of the last event is
 // of the same moment as the view, so that its stream continues without a gap.
 func (a *app) surround(tx *store.Tx, r *http.Request, fr *frame, v view) (mark string, err error) {
 	after, err := tx.LastEvent()
@@ -277,7 +277,7 @@ func (a *app) render(f frame, v view) (string, error) {
 	if err := a.pages.templates.ExecuteTemplate(&content, contentOf(v.name), f); err != nil {
 		return "", err
 	}
-	f.Content = template.HTML(content.String()) //nolint:gosec // what a template of ours has escaped
+	f.Content = template.HTML(content.String()) //nolint:gosec // already escaped by a template of ours
 	err := a.pages.templates.ExecuteTemplate(&b, "layout", f)
 	return b.String(), err
 }

@@ -83,8 +83,8 @@ func (a *app) runs(tx *store.Tx, r *http.Request) (view, error) {
 // A runView is a run's page.
 type runView struct {
 	runRow
-	Headline []report.Part    // what it came to
-	Rest     []string         // why it ended and what it changed
+	Headline []report.Part    // its result
+	Rest     []string         // its end and its changes
 	Of       url.Values       // the conditions of its sessions
 	Causes   []cause          // why tasks failed
 	Tasks    []report.Receipt // one page

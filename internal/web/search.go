@@ -14,7 +14,7 @@ import (
 // foundOfKind is the number of results of a kind that the search shows.
 const foundOfKind = 12
 
-// A searchView is what a search found, by kind.
+// A searchView has the results of a search, by kind.
 type searchView struct {
 	Text   string
 	Groups []foundGroup

@@ -44,7 +44,7 @@ type sessionView struct {
 	Why      []signals.Step
 	Decision string // formatted JSON
 	Files    []changed
-	Unread   string  // why what it changed cannot be read
+	Unread   string  // why its changes cannot be read
 	Commits  []field // by id, with their subjects as far as they are known
 	Asked    []ralph.Permission
 	Signals  []card
@@ -56,14 +56,14 @@ type sessionView struct {
 	Newer    string
 	Missing  string // why there is no transcript
 	Kinds    []ralph.CommentKind
-	Used     agent.Event // what it has used so far, as far as its agent has said so
+	Used     agent.Event // its use so far, as far as its agent has reported it
 	Window   int64       // of the model; 0 if that is not known
 	Prompt   bool        // it is there to be read
-	Claimed  string      // what the agent said last of its work
+	Claimed  string      // the agent's last words on its work
 	Claims   int         // how often it said something of it
-	Verdict  look        // what ralph decided; zero while it runs
+	Verdict  look        // ralph's decision; zero while it runs
 	Machine  string      // where it works or worked; "" if there is but one
-	RetryUSD float64     // what one more session of the task is likely to cost
+	RetryUSD float64     // likely cost of one more session of the task
 }
 
 // A step is a phase of a session.
@@ -80,7 +80,7 @@ type changed struct {
 	Lines   []diffLine
 	Left    string   // why its lines were not kept
 	Guarded bool     // a person decides on it
-	Notes   []string // what its lines do not say
+	Notes   []string // the note beside its lines
 	Edits   []transcript.Entry
 }
 
@@ -149,7 +149,7 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	for _, p := range asked { // what the rules allowed is no news
+	for _, p := range asked { // allowed uses are no news
 		if p.Decision != "allow" || p.DecidedBy != "" {
 			v.Asked = append(v.Asked, p)
 		}
@@ -190,7 +190,7 @@ func (a *app) session(tx *store.Tx, r *http.Request) (view, error) {
 	return w, nil
 }
 
-// judge adds what became of a session that is over.
+// judge adds the verdict on an ended session.
 func (v *sessionView) judge(tx *store.Tx) (err error) {
 	if v.Running {
 		return nil
@@ -427,7 +427,7 @@ type narrowed struct{ Name, Value, Without string }
 // conditions are the parameters that narrow the list of sessions, in the order in which they are shown.
 var conditions = []string{"ended", "task", "model", "agent", "feature", "run", "from", "to", "active", "work"}
 
-// narrowedBy are the conditions of a list at an address that its parameters set, of those that are named.
+// narrowedBy are the conditions of a list that its address sets, among the named ones.
 func narrowedBy(at string, q url.Values, names ...string) (list []narrowed) {
 	for _, name := range names {
 		if !q.Has(name) {

@@ -19,7 +19,7 @@ type segment struct {
 type timeline struct {
 	Parts  []segment
 	Ticks  []tick
-	Phases []phaseTime // in the order of their beginning, those that can be seen
+	Phases []phaseTime // in the order of their beginning, only visible ones
 }
 
 // A tick is a moment on a scale. Anchor is which end of its text stands there, as SVG says it.
@@ -116,7 +116,7 @@ type chartColumn struct {
 	Label      string // below it
 	Minor      bool   // omit the label on a small screen
 	Name       string // in the table
-	To         string // the address of what is in it
+	To         string // the address of its details
 	Total      string
 	Parts      []chartPart
 	Texts      []string // of the parts, in the table
@@ -133,14 +133,14 @@ type chartLine struct {
 	Limit bool
 }
 
-// A legendEntry names a part of each column. To is the address of what is in it, in all columns; "" for none.
+// A legendEntry names a part of each column. To is the address of its details, in all columns; "" for none.
 type legendEntry struct{ Class, Name, To string }
 
 // A datum is the data of one column.
 type datum struct {
 	Name   string    // in the table
 	Label  string    // below the column
-	To     string    // the address of what is in it
+	To     string    // the address of its details
 	Values []float64 // one per legend entry
 }
 
@@ -199,7 +199,7 @@ func newChart(title string, legend []legendEntry, data []datum, format func(floa
 	return c
 }
 
-// limit draws a limit of what the columns stand for, where it is within the chart.
+// limit draws a limit of the columns' values, if it is within the chart.
 func (c *chart) limit(at float64, words string) {
 	if c.Limit = words; !c.Empty && at <= c.top {
 		c.Lines = append(c.Lines, chartLine{round(chartHeight - chartHeight*at/c.top), "", true})

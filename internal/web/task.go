@@ -30,7 +30,7 @@ type taskView struct {
 	Sessions   []ralph.Session
 	Receipt    report.Receipt
 	Change     *shownChange // its newest; nil for none
-	RetryUSD   float64      // what one more session is likely to cost
+	RetryUSD   float64      // likely cost of one more session
 	Cards      []card
 	Pager      pager
 	Filter     filter
@@ -56,7 +56,7 @@ type filter struct {
 	Show     string     // "signals", "comments", "open", or "" for all
 	Verb     ralph.Verb // "" for all
 	Session  string
-	Counts   map[ralph.Verb]int // "" counts those that are not signals
+	Counts   map[ralph.Verb]int // "" counts comments other than signals
 	Verbs    []ralph.Verb       // that occur
 	Sessions []ralph.Session
 	Any      bool // something is filtered out
@@ -168,15 +168,15 @@ type card struct {
 	Fields  []field
 	Options []option
 	Replies []card
-	Can     string // what a person can do: "answer", "decide", "resolve", "suggestion", or ""
+	Can     string // a person's next action: "answer", "decide", "resolve", "suggestion", or ""
 	Sort    string // of a suggestion
 	Parts   string // the form for splitting the task as suggested; "" for other suggestions
-	Review  string // what a person has to approve; "" for nothing
-	Claim   bool   // it is what an agent says of its own work, which is not what ralph found
+	Review  string // the approval that is needed; "" for none
+	Claim   bool   // it is an agent's claim about its own work, as opposed to ralph's findings
 	Judged  *judgement
 }
 
-// A judgement is what ralph found when it looked at a done.
+// A judgement has ralph's findings about a done.
 type judgement struct {
 	Look   look
 	Text   string
@@ -209,8 +209,8 @@ func cards(tx *store.Tx, t ralph.Task, comments []ralph.Comment) (list []card, e
 	return list, judge(tx, list)
 }
 
-// judge adds what was found of each done. Of several of a session, the last is the one that its verdict is about: the
-// others were refused, and their agent was told.
+// judge adds the findings about each done. The verdict of a session is about its last done: the others were refused,
+// and their agent was told.
 func judge(tx *store.Tx, list []card) error {
 	sessions, last := map[string]ralph.Session{}, map[string]int64{}
 	for i, k := range list {
@@ -239,7 +239,7 @@ func judge(tx *store.Tx, list []card) error {
 	return nil
 }
 
-// judgementOf is what was found of a done, given whether it is the last of its session.
+// judgementOf returns the findings about a done, given whether it is the last of its session.
 func judgementOf(s ralph.Session, last bool) *judgement {
 	switch {
 	case !last:
@@ -279,7 +279,7 @@ func newCard(tx *store.Tx, t ralph.Task, c ralph.Comment) (k card, err error) {
 	}
 	k.say(p)
 	if k.Claim = c.Verb.Closes(); k.Claim {
-		k.Look.Class = "" // what an agent says of its own work is no state
+		k.Look.Class = "" // an agent's claim about its own work is no state
 	}
 	dead := t.Status == ralph.Cancelled || t.Status == ralph.Rejected
 	switch {
@@ -304,7 +304,7 @@ func partsOf(t ralph.Task, p signals.Suggest) string {
 	return exchange.Splitting{Task: t, Suggested: true, What: p.What, Why: p.Why}.Form()
 }
 
-// canAnswer returns what a person can do with a comment that is not a signal.
+// canAnswer returns a person's possible action on a comment that is not a signal.
 func canAnswer(c ralph.Comment, review bool) string {
 	switch {
 	case !c.ResolvedAt.IsZero() || c.ParentID != nil:
@@ -372,7 +372,7 @@ func options(list []string, preferred string) (out []option) {
 	return out
 }
 
-// SpentUSD is what the session in progress has spent so far, about.
+// SpentUSD is the approximate spending of the session in progress so far.
 func (v taskView) SpentUSD() float64 { return v.Heard.used.CostUSD }
 
 // Open reports whether the files are few enough for their lines to be read at once.

@@ -117,7 +117,7 @@ func figure(g report.Group, of url.Values) string {
 	return link(to.page, q)
 }
 
-// proofs says what proves merged tasks: "11 proved · 7 by your commands".
+// proofs counts the merged tasks by proof: "11 proved · 7 by your commands".
 func proofs(f report.Figures) string {
 	var parts []string
 	for _, p := range []struct {
@@ -137,7 +137,7 @@ func proofs(f report.Figures) string {
 	return strings.Join(parts, " · ")
 }
 
-// coded is a line in which what stands between backticks is code.
+// coded is a line with its text between backticks as code.
 func coded(line string) template.HTML {
 	parts := strings.Split(line, "`")
 	if len(parts)%2 == 0 { // one is left over

@@ -44,20 +44,20 @@ func (t *transcripts) journal(session string) *journal {
 	return j
 }
 
-// used returns what a session in progress has used so far, as far as its agent has said so.
+// used returns the use of a session in progress so far, as far as its agent has reported it.
 func (t *transcripts) used(session string) (agent.Event, error) {
 	h, err := t.heard(session)
 	return h.used, err
 }
 
-// A heard is what is known of a session in progress by its transcript.
+// A heard has the state of a session in progress from its transcript.
 type heard struct {
 	used agent.Event
 	last transcript.Entry // that says or does something
 	at   time.Time        // when its agent last said or did something; zero if that is unknown
 }
 
-// heard returns what is known of a session in progress.
+// heard returns the state of a session in progress.
 func (t *transcripts) heard(session string) (heard, error) {
 	j := t.journal(session)
 	if _, err := j.catchUp(false); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -99,8 +99,8 @@ const (
 	maxEdits    = 400
 )
 
-// catchUp reads what has been written since. When the session is over, an incomplete last line
-// counts. The error is [fs.ErrNotExist] if there is no transcript.
+// catchUp reads the new part of the transcript. After the end of the session, an incomplete last line counts. The error
+// is [fs.ErrNotExist] if there is no transcript.
 func (j *journal) catchUp(over bool) (entries int, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Lacks says what a folder lacks for work in clones of it: "a git repository", "a first commit", or
-// "" for nothing.
+// Lacks names the thing a folder lacks for work in clones of it: "a git repository", "a first commit", or "" for
+// nothing.
 func Lacks(ctx context.Context, dir string) (string, error) {
 	_, _, err := Find(ctx, dir)
 	if errors.Is(err, ErrNoRepo) {
@@ -28,9 +28,8 @@ func Lacks(ctx context.Context, dir string) (string, error) {
 	return "", err
 }
 
-// Begin makes a folder a git repository if it is in none, and makes the first commit of what is there
-// in the person's name: all but what the lines of ignore leave out, which become the .gitignore of a
-// folder that has none. It returns the commit. Hooks do not run.
+// Begin makes a folder a git repository if it is in none, and commits its files in the person's name. The lines of
+// ignore exclude files, and become the .gitignore of a folder that has none. It returns the commit. Hooks do not run.
 func Begin(ctx context.Context, dir string, ignore []string) (commit string, err error) {
 	who := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return !strings.HasPrefix(v, "GIT_AUTHOR_") && !strings.HasPrefix(v, "GIT_COMMITTER_")
@@ -52,7 +51,7 @@ func Begin(ctx context.Context, dir string, ignore []string) (commit string, err
 	if err != nil {
 		return "", err
 	}
-	dir = top // what lies above a package is committed, too
+	dir = top // files above a package are committed, too
 	path := filepath.Join(top, ".gitignore")
 	if f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644); err == nil {
 		_, err = f.WriteString(strings.Join(ignore, "\n") + "\n")

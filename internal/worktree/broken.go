@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// broken matches what git says of objects that it lacks or cannot read, as opposed to other failures.
+// broken matches git's messages about missing and unreadable objects, as opposed to other failures.
 var broken = regexp.MustCompile(`\b(missing|corrupt|broken link|unable to read|bad (\w+ )?object|garbage at end)\b`)
 
 // examined is how many of the newest commits are examined. Sessions need the tree of the newest one and
 // the history back to where unmerged work began; all of the history costs more with each merge.
 const examined = "200"
 
-// Broken says what the newest 200 commits of HEAD lack, with their trees and files; "" if they are whole, or
-// if that is not known within the limit. What a partial clone has not fetched is not lacking.
+// Broken names the first missing object of the newest 200 commits of HEAD, with their trees and files; "" if they are
+// whole, or if the limit ended the look. Objects that a partial clone has not fetched are not missing.
 func (t *Tree) Broken(ctx context.Context, limit time.Duration) string {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

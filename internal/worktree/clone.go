@@ -16,12 +16,12 @@ import (
 	"syscall"
 )
 
-// A Clone is a work tree of its own that borrows the objects of a repository. One session works in
-// it, or one commit is checked in it.
+// A Clone is a work tree of its own that borrows the objects of a repository. One session works in it, or one commit is
+// checked in it.
 //
-// Its .git belongs to whoever works there, is not trusted, and is recreated before each use. To
-// look at the work tree, ralph uses a git directory of its own, with its own index, configuration
-// and objects; from .git it reads only HEAD, the refs, their logs and objects.
+// Its .git belongs to its session, is not trusted, and is recreated before each use. To look at the work tree, ralph
+// uses a git directory of its own, with its own index, configuration and objects; from .git it reads only HEAD, the
+// refs, their logs and objects.
 type Clone struct {
 	*Tree        // the project's part
 	dir   string // top of the work tree
@@ -134,9 +134,9 @@ func (t *Tree) filteredBy(ctx context.Context, filters map[string]bool) string {
 	return ""
 }
 
-// Fresh checks out a commit, whatever the work tree contains, and recreates .git. It removes
-// untracked files, and with all also ignored ones. An error may say that git cannot remove something. hidden lists
-// further patterns for git to ignore; user is the committer's name and address.
+// Fresh checks out a commit over any contents of the work tree, and recreates .git. It removes untracked files, and
+// with all also ignored ones. An error may say that git cannot remove something. hidden lists further patterns for git
+// to ignore; user is the committer's name and address.
 func (c *Clone) Fresh(ctx context.Context, commit string, hidden []string, user [2]string, all bool) error {
 	found, err := walk(ctx, c.dir)
 	if err == nil && found.endless() != "" {
@@ -191,8 +191,7 @@ func (c *Clone) fresh(ctx context.Context, commit string, hidden []string, user 
 	return errors.Join(replace(c.atFile(), []byte(commit)), c.giveIndex())
 }
 
-// Drop removes the untracked files that match globs in any folder, whatever the case of their names, also those that
-// git ignores.
+// Drop removes the untracked files that match globs in any folder, ignoring case, also those that git ignores.
 func (c *Clone) Drop(ctx context.Context, globs []string) error {
 	if len(globs) == 0 {
 		return nil
@@ -206,7 +205,7 @@ func (c *Clone) Drop(ctx context.Context, globs []string) error {
 }
 
 // HasModules reports whether the checked out commit has submodules. [Clone.Fresh] fills them from the user's own
-// copies; those that the user has no copy of are empty.
+// copies; submodules without a copy are empty.
 func (c *Clone) HasModules() bool { return exists(filepath.Join(c.dir, ".gitmodules")) }
 
 // Tracked returns the names of the checked out files, submodules included.
@@ -285,7 +284,7 @@ func (c *Clone) Lay(ctx context.Context, tree string) error {
 	}
 	kept, err := os.ReadFile(c.index())
 	if err == nil {
-		// Of what a sparse work tree leaves out, too: the index does not tell where it differs.
+		// Also for paths outside a sparse work tree: the index does not tell where it differs.
 		_, err = c.run(ctx, overrides, "-C", c.dir, "-c", "core.sparseCheckout=false", "read-tree", "--reset", "-u", tree)
 	}
 	if err == nil {
@@ -384,9 +383,9 @@ type Candidate struct {
 	Tree string `json:"tree"`
 }
 
-// Candidate makes a commit of a tree that was written from the clone: HEAD itself if it has that
-// tree, else a new commit on HEAD. If base is not an ancestor of HEAD, it makes one commit on base.
-// In the midst of a merge, what is merged is a parent, too. user is the author.
+// Candidate makes a commit of a tree that was written from the clone: HEAD itself if it has that tree, else a new
+// commit on HEAD. If base is not an ancestor of HEAD, it makes one commit on base. In the midst of a merge, the merged
+// commit is a parent, too. user is the author.
 func (c *Clone) Candidate(
 	ctx context.Context, base, tree, message string, user [2]string,
 ) (made Candidate, err error) {
@@ -403,7 +402,7 @@ func (c *Clone) Candidate(
 	parents := []string{parent}
 	if other := c.merging(); other != "" {
 		_, err := c.run(ctx, nil, "merge-base", "--is-ancestor", other, parent)
-		var not *exitError // exit status 1; what is no commit is no parent
+		var not *exitError // exit status 1; only a commit can be a parent
 		if errors.As(err, &not) && not.ExitCode() == 1 {
 			parents = append(parents, other)
 		} else if err != nil && (!complains(err) || ctx.Err() != nil) {
@@ -454,7 +453,7 @@ func (c *Clone) Merge(ctx context.Context, commit, was, tree string) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	var written []string // of what the sparse work tree lacked
+	var written []string // of objects that the sparse work tree lacked
 	fields := strings.Split(string(out), "\x00")
 	for i := 0; i+1 < len(fields); i += 2 {
 		f := strings.Fields(strings.TrimPrefix(fields[i], ":"))

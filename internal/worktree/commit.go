@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// asRalph is who makes commits if git has no user configured.
+// asRalph is the author of commits if git has no user configured.
 var asRalph = [2]string{"ralph", "ralph@localhost"}
 
 // author is asRalph in git's environment.

@@ -14,7 +14,7 @@ import (
 // A litter is a kind of file that tools leave behind and that belongs in no commit.
 type litter struct {
 	folder  string         // the name of a folder with nothing but such files; "" for none
-	beside  []string       // names of files, one of which has to be beside the folder; empty: it needs none
+	beside  []string       // names of files, one of them required beside the folder; empty: none required
 	file    *regexp.Regexp // matches the names of such files; nil for none
 	remains bool           // nothing makes it again, so a person's own is never removed
 }
@@ -70,9 +70,9 @@ func (l litter) in(name string, all map[string]bool) string {
 	return ""
 }
 
-// Debris returns those of added files that tools left behind: bytecode, dependency folders, caches, coverage, core
-// dumps, backups of editors, logs. A kind of which the base has files is none: that project keeps them. roots names
-// the files shortly: a folder with a slash at its end stands for all that is in it.
+// Debris returns the added files that tools left behind: bytecode, dependency folders, caches, coverage, core dumps,
+// backups of editors, logs. A kind that the base has is none: that project keeps such files. roots names the files
+// shortly: a folder with a slash at its end stands for all its files.
 func Debris(added, base []string) (files, roots []string) {
 	all := map[string]bool{}
 	for _, name := range slices.Concat(added, base) {

@@ -20,9 +20,9 @@ const (
 	maxDiffs    = 2 << 20
 )
 
-// Diffs returns how files differ between two commits, line by line, and the commits between them. Where the
-// lines of a file are left out, it says why. Whole texts are masked, since a secret may have several lines. Git is
-// asked for what is no text, or large. If go-git cannot read the repository, the lines are left out.
+// Diffs returns the difference of files between two commits, line by line, and the commits between them. If the lines
+// of a file are left out, it gives the reason. Whole texts are masked, since a secret may have several lines. Git
+// compares large files and files that are no text. If go-git cannot read the repository, the lines are left out.
 func (t *Tree) Diffs(
 	ctx context.Context, from, to string, files []ralph.FileChange, commits []ralph.Commit,
 	mask func(string) (string, error),
@@ -95,7 +95,7 @@ func (t *Tree) Diffs(
 // noText says that go-git does not compare a file.
 const noText = "it is no text, or larger than 1 MiB"
 
-// opaque is how git compares a file that is no text or large: its lines, after what is said of them.
+// opaque is git's comparison of a file that is no text or large: its lines, after its headers.
 func (t *Tree) opaque(
 	ctx context.Context, was, is, path string, mask func(string) (string, error),
 ) (lines, left string, err error) {

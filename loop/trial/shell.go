@@ -24,12 +24,12 @@ func isShell(name, src string) bool {
 
 var shebang = regexp.MustCompile(`^#!.*\b(?:ba|da|k|z)?sh\b`)
 
-// A shellReading finds what a script expects.
+// A shellReading finds the expectations of a script.
 type shellReading struct {
 	src    string
 	found  []expectation
-	either []stretch // alternatives: a change may go from one to the other, so what they state may change
-	maybe  []stretch // conditions of what is run: what is there may change
+	either []stretch // alternatives: a change may replace one by the other, so their conditions may change
+	maybe  []stretch // conditions around commands: the files there may change
 }
 
 // A stretch is a part of a text.
@@ -87,7 +87,7 @@ var builtins = regexp.MustCompile(`^(?:echo|printf|cd|exit|return|set|export|loc
 	`env|eval|exec|run|plan|chmod|git|ln|read|shift|unset|true|false|:|declare|readonly|sudo|xargs|timeout|load|setup|` +
 	`skip|fail|die|fatal|error|log)$`)
 
-// readShell returns what a script expects; nothing if it cannot be parsed.
+// readShell returns the expectations of a script; none if it cannot be parsed.
 func readShell(name, src string) []expectation {
 	r := &shellReading{src: src}
 	for _, lang := range []syntax.LangVariant{syntax.LangBash, syntax.LangPOSIX} {
@@ -287,7 +287,7 @@ func (r *shellReading) helper(name string, args []*syntax.Word) (more bool) {
 		}
 		said := r.src[o.at:o.end]
 		if !strings.HasPrefix(said, "-") && !operators.MatchString(said) && !paths.MatchString(said) {
-			o.expected = len(e.options) == 0 // what stands last
+			o.expected = len(e.options) == 0 // the last part
 			o.equal = o.expected
 			e.options = append(e.options, o)
 		}
@@ -302,7 +302,7 @@ func (r *shellReading) helper(name string, args []*syntax.Word) (more bool) {
 	return false
 }
 
-// computed reports whether a command prints what stands in a word.
+// computed reports whether a command prints the text of a word.
 func computed(w *syntax.Word) (is bool) {
 	syntax.Walk(w, func(n syntax.Node) bool {
 		_, sub := n.(*syntax.CmdSubst)

@@ -12,7 +12,7 @@ type kind int
 
 const (
 	word   kind = iota // a name or a keyword
-	number             // a literal, as those that follow
+	number             // a literal, like the following kinds
 	text               // in quotes
 	char               // one character in quotes, which is no text
 	pattern
@@ -43,7 +43,7 @@ type language struct {
 
 var clike = language{name: "c", slashes: true, quotes: `"`, chars: true, triple: true}
 
-// languages are those that the tokenizer reads, by the ending of a file.
+// languages are the tokenizer's languages, by a file's extension.
 var languages = func() map[string]*language {
 	python := language{name: "py", hash: true, quotes: `"'`, triple: true}
 	script := language{name: "js", slashes: true, quotes: "\"'`", regexp: true}

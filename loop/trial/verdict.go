@@ -10,18 +10,18 @@ import (
 	"ralph/loop/gate"
 )
 
-// A Round is what the commands say of one mutant of the tests: on the target, and with the candidate's code. The runs
-// are of the same commands.
+// A Round has the results of one mutant of the tests: on the target, and with the candidate's code. Both runs use the
+// same commands.
 type Round struct{ Target, Candidate []gate.Run }
 
-// A Verdict is what rounds tell of tests.
+// A Verdict is the result of rounds for tests.
 type Verdict struct {
-	Neutralised []string // tests that pass whatever they expect, and commands in backquotes
+	Neutralised []string // tests, and commands in backquotes, that pass with any expectation
 	Tests       int      // tests by name that passed on the target
 	Silent      int      // those of them whose mutants pass on the target, too: they say nothing
 }
 
-// And returns what two trials of the same tests tell: a test is known that one of them knows.
+// And joins two trials of the same tests: a test decided by one of them is decided.
 func (v Verdict) And(o Verdict) Verdict {
 	if v.Tests == 0 && len(v.Neutralised) == 0 {
 		return o
@@ -130,8 +130,8 @@ func Sees(list []gate.Run, commands []string) bool {
 	return slices.ContainsFunc(list, func(r gate.Run) bool { return !r.Passed && slices.Contains(commands, r.Command) })
 }
 
-// Idle returns the tests among the named ones that a run names as passed, though a mutant of them was run: the files
-// are those that were changed. A test that states nothing that can be changed has no mutant.
+// Idle returns the named tests that a run reports as passed, though a mutant of them was run: the files are the changed
+// ones. A test without changeable expectations has no mutant.
 func Idle(files []Expectations, run []gate.Run, named []string) (idle []string) {
 	for _, name := range named {
 		if base := Base(name); slices.ContainsFunc(files, func(e Expectations) bool { return e.states(base, named) }) &&

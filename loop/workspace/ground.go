@@ -173,8 +173,8 @@ func skip(e fs.DirEntry) error {
 	return nil
 }
 
-// find returns the ground for the checked out commit, which it makes of what is merged if there is
-// none; "" if there is no set-up. differs says that this commit is to be set up in another way.
+// find returns the ground for the checked out commit, and makes it of merged work if there is none; "" if there is no
+// set-up. differs reports that this commit needs another set-up.
 func (w *Workspace) find(ctx context.Context, commit string, given given) (ground string, differs bool, err error) {
 	c := w.Clone
 	if len(c.pool.Setup) == 0 {
@@ -184,7 +184,7 @@ func (w *Workspace) find(ctx context.Context, commit string, given given) (groun
 	if exists(ground) {
 		return ground, false, nil
 	}
-	lock, err := c.pool.lock(ctx, Ground, c.pool.Timeout) // the others wait for what this one makes
+	lock, err := c.pool.lock(ctx, Ground, c.pool.Timeout) // the others wait for this one's result
 	if err != nil {
 		return "", false, err
 	}
@@ -215,7 +215,7 @@ func (w *Workspace) find(ctx context.Context, commit string, given given) (groun
 	return merged, merged != ground, err
 }
 
-// groundFor returns the folder for what set-up makes of the files that are checked out.
+// groundFor returns the folder for the result of set-up on the checked out files.
 func (w *Workspace) groundFor(given given) string {
 	c := w.Clone
 	sum := sha256.New()
@@ -229,7 +229,7 @@ func (w *Workspace) groundFor(given given) string {
 	return filepath.Join(c.pool.Dir, Ground, hex.EncodeToString(sum.Sum(nil))[:32])
 }
 
-// make runs the set-up on the workspace's files, which are merged work, and keeps what it made as a ground.
+// make runs the set-up on the workspace's files, which are merged work, and keeps the result as a ground.
 func (w *Workspace) make(ctx context.Context, ground string) error {
 	c := w.Clone
 	if err := w.begin(ctx, ""); err != nil {
@@ -267,7 +267,7 @@ func (w *Workspace) make(ctx context.Context, ground string) error {
 	return os.Rename(made, ground)
 }
 
-// removeGrounds removes the grounds that nobody uses. Those that stay are looked at the next time.
+// removeGrounds removes the unused grounds. It looks at the others again the next time.
 func (c *Clone) removeGrounds() {
 	entries, _ := os.ReadDir(filepath.Join(c.pool.Dir, Ground))
 	for _, e := range entries {
@@ -283,8 +283,8 @@ func (c *Clone) removeGrounds() {
 	}
 }
 
-// prune removes from what set-up wrote all that is no business of its: git's own files and those of the
-// commit, and marks of what it removed.
+// prune removes files from a set-up's layer that are none of its business: git's own files and those of the commit, and
+// marks of removed ones.
 func prune(dir string, tracked map[string]bool) error {
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || path == dir {
@@ -338,8 +338,8 @@ func (c *Clone) stepOff() error {
 	return err
 }
 
-// latest has a workspace to work in stand on the newest ground, if there is one: its set-up then finds there
-// what that of the checks has loaded.
+// latest puts a workspace on the newest ground, if there is one: its set-up then finds the downloads of the checks'
+// set-up.
 func (w *Workspace) latest(ctx context.Context) error {
 	c := w.Clone
 	if !c.pool.Layers {
@@ -365,7 +365,7 @@ func (w *Workspace) latest(ctx context.Context) error {
 
 func (c *Clone) dropped() string { return filepath.Join(c.folder, Dropped) }
 
-// drop removes what a check wrote.
+// drop removes a check's writes.
 func (w *Workspace) drop() error {
 	c := w.Clone
 	if !c.Checks || !c.pool.Layers {
@@ -374,7 +374,7 @@ func (w *Workspace) drop() error {
 	return files.RemoveAll(c.dropped())
 }
 
-// Made returns the folder with what commands wrote in the workspace, which may have more files.
+// Made returns the folder with the commands' files in the workspace, which may have more files.
 func (w *Workspace) Made() string {
 	if w.Clone != nil && w.Clone.Checks && w.Clone.pool.Layers {
 		return filepath.Join(w.Clone.dropped(), "tree", filepath.FromSlash(w.Clone.git.Below("")))
@@ -410,12 +410,11 @@ func removedIn(layer, name string) bool {
 	return false
 }
 
-// goEntry matches the files of Go's build cache, which are named by a digest of what they were made from.
+// goEntry matches the files of Go's build cache, which are named by a digest of their inputs.
 var goEntry = regexp.MustCompile(`^[0-9a-f]{2}/[0-9a-f]{64}-[ad]$`)
 
-// KeepWarm keeps what the verification has built, for all workspaces to begin with, unless there is something
-// already. It is to be called only before anything of a session's has been merged: what a session wrote
-// must not decide what another builds.
+// KeepWarm keeps the verification's build output as a start for all workspaces, unless there is one already. It must be
+// called only before any work of a session has been merged: a session's files must not decide what another builds.
 func (w *Workspace) KeepWarm() error {
 	c := w.Clone
 	warm, name := filepath.Join(c.pool.Dir, Warm), c.built()
@@ -446,8 +445,8 @@ func (w *Workspace) KeepWarm() error {
 	return nil
 }
 
-// built returns where Go's build cache is in what a check wrote: in the layer of the user's caches, in that
-// of caches that the user does not have, or in one of its own; "" if it is in none.
+// built returns the folder of Go's build cache in a check's writes: in the layer of the user's caches, in that of
+// caches that the user does not have, or in one of its own; "" if it is in none.
 func (c *Clone) built() string {
 	for _, layer := range []string{"xdg", "caches", ""} {
 		if name := filepath.Join(layer, GoBuild); exists(filepath.Join(c.dropped(), name)) {

@@ -77,7 +77,7 @@ func (p *Pool) named(ctx context.Context, name string, wait time.Duration) (*Wor
 	if err != nil {
 		return nil, err
 	}
-	if !exists(filepath.Join(p.Dir, name)) { // whoever held the lock has removed it
+	if !exists(filepath.Join(p.Dir, name)) { // the holder of the lock has removed it
 		return nil, errors.Join(none, lock.Unlock())
 	}
 	return p.taken(ctx, number, checks, lock)
@@ -104,7 +104,7 @@ func (p *Pool) Remove(ctx context.Context, name string) (err error) {
 	if err := w.rescue(ctx); err != nil {
 		return err
 	}
-	if err := w.Clone.forget(leftFile); err != nil { // what a kill leaves behind from here on is nobody's work
+	if err := w.Clone.forget(leftFile); err != nil { // files left by a kill from here on are nobody's work
 		return err
 	}
 	if err := w.Clone.discard(w.Clone.folder); err != nil {
@@ -113,9 +113,8 @@ func (p *Pool) Remove(ctx context.Context, name string) (err error) {
 	return errors.Join(p.Here.Tree.SetRef(ctx, startRefs+name, ""), p.Here.Tree.SetRef(ctx, baseRefs+name, ""))
 }
 
-// Tidy removes the workspaces that were not used since the given time or, if the
-// disk has less than minFree bytes left, all unused ones. It keeps the folders
-// in open: their sessions have no verdict yet, which needs what is in them.
+// Tidy removes the workspaces that were not used since the given time or, if the disk has less than minFree bytes left,
+// all unused ones. It keeps the folders in open: their sessions still need them for their verdict.
 func (p *Pool) Tidy(ctx context.Context, since time.Time, minFree uint64, open []string) error {
 	stuck, err := filepath.Glob(filepath.Join(p.Dir, stuckPrefix+"*"))
 	for _, folder := range stuck {
@@ -169,7 +168,7 @@ func lostSince(ref string, ended func(session string) (time.Time, error)) (time.
 	return time.Time{}, nil
 }
 
-// ForgetLost drops what was found before a moment.
+// ForgetLost drops records from before a moment.
 func (p *Pool) ForgetLost(
 	ctx context.Context, before time.Time, ended func(session string) (time.Time, error),
 ) error {

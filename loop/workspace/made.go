@@ -33,7 +33,7 @@ func (w *Workspace) commit(
 	}
 	bases := []string{c.Base}
 	if tip, err := c.git.Ref(ctx, "refs/heads/"+TipBranch); err == nil && tip != "" && tip != c.Base {
-		bases = append(bases, tip) // what has been merged meanwhile is not the session's
+		bases = append(bases, tip) // work merged meanwhile is not the session's
 	}
 	if tree, debris, err = c.git.WithoutDebris(ctx, tree, c.git.Scratch(), keep, bases...); err != nil {
 		return made, nil, err
@@ -68,7 +68,7 @@ func (w *Workspace) SaveLoose(ctx context.Context, session, head string) error {
 	return nil
 }
 
-// Aside returns what a session left in its workspace beside a commit: branches and stashes.
+// Aside returns a session's work in its workspace beside a commit: branches and stashes.
 func (w *Workspace) Aside(ctx context.Context, head string) ([]ralph.Aside, []string, error) {
 	return w.Clone.git.Aside(ctx, w.Clone.Base, head, TipBranch)
 }

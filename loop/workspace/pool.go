@@ -25,7 +25,7 @@ const (
 	lostRefs  = "refs/ralph/lost/"  // unsaved work that was found in a workspace
 )
 
-// LostRef returns the ref of what a session has made that others had settled for lost.
+// LostRef returns the ref for the work of a session that others had settled as lost.
 func LostRef(session string) string { return lostRefs + session + "/workspace" }
 
 // Pool are the workspaces of a project apart from the person's work tree: shared
@@ -42,7 +42,7 @@ type Pool struct {
 	Env      []string
 	Through  func(io.Reader) io.Reader // masks secrets in their output; nil masks nothing
 	Enter    proc.Enter                // runs them in the sandbox of the workspace's set-up; nil is no sandbox
-	Layers   bool                      // what the sandbox of checks runs writes to layers
+	Layers   bool                      // the sandbox of checks sends writes to layers
 	Steering []string                  // globs of files that steer agents: no session leaves one to the next
 
 	MaxSize int64                    // bytes that a session's workspace and temporary files may take
@@ -74,7 +74,7 @@ const firstCheck = 64
 // FirstWorker is the number of the first workspace for workers. A run's sessions have the workspaces below it.
 const FirstWorker = 2*firstCheck + 1
 
-// FirstReview is the number of the first workspace for reviews: so much above that of who made the change.
+// FirstReview is the number of the first workspace for reviews: so much above the number of the reviewed one.
 const FirstReview = 2 * FirstWorker
 
 // ErrTaken says that a workspace is in use.
@@ -128,9 +128,9 @@ func (p *Pool) taken(ctx context.Context, number int, checks bool, lock *flock.F
 	return w, nil
 }
 
-// TakeCheck takes a check workspace for what was made in another workspace; nil stands for the merge queue. A worker
-// has one of its own, so that no number of workers keeps a run from checking. The others share the check workspaces:
-// one for each of so many sessions, and one for the merge queue.
+// TakeCheck takes a check workspace for work of another workspace; nil stands for the merge queue. A worker has one of
+// its own, so that workers never keep a run from checking. The others share the check workspaces: one for each of so
+// many sessions, and one for the merge queue.
 func (p *Pool) TakeCheck(ctx context.Context, of *Workspace, sessions int) (w *Workspace, err error) {
 	if of != nil && of.Clone != nil && of.Clone.Number >= FirstWorker {
 		return p.Take(ctx, of.Clone.Number, true)
@@ -194,8 +194,8 @@ func (p *Pool) open(ctx context.Context, number int, checks bool) (*Workspace, e
 	}, nil
 }
 
-// Begun records that a session works in the workspace from now on: until [Workspace.Note],
-// what is found in it is the session's work, which belongs under the ref.
+// Begun records that a session works in the workspace from now on: until [Workspace.Note], changes in it are the
+// session's work, to be kept under the ref.
 func (w *Workspace) Begun(ref string) error {
 	if w.Clone == nil {
 		return nil

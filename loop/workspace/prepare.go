@@ -142,7 +142,7 @@ func (w *Workspace) fresh(ctx context.Context, base, commit, lay string) (err er
 // the commit that work in it is to be merged into.
 func (w *Workspace) checkOut(ctx context.Context, base, commit, lay string, given given) error {
 	c := w.Clone
-	if !c.Checks { // nobody works there: what is left in it is from commands
+	if !c.Checks { // nobody works there: commands left these files
 		if err := w.rescue(ctx); err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func (w *Workspace) Note(ctx context.Context) error {
 	return w.note(now)
 }
 
-// NoteAs is [Workspace.Note] for the state that was looked at: what has changed since is saved before the next use.
+// NoteAs is [Workspace.Note] for the state that was looked at: later changes are saved before the next use.
 func (w *Workspace) NoteAs(ctx context.Context, at worktree.Snapshot) error {
 	if at.Content == "" || w.Clone.git.Below("") != "" { // it is not of the whole work tree
 		return w.Note(ctx)
@@ -39,8 +39,8 @@ func (w *Workspace) NoteAs(ctx context.Context, at worktree.Snapshot) error {
 	return w.note(standing{at.Head, at.Content})
 }
 
-// Discard makes nothing of what is in the workspace, of which even the ignored files are removed before its next use.
-// It reports whether anything else was changed since the workspace was prepared.
+// Discard gives up the contents of the workspace, and even the ignored files are removed before its next use. It
+// reports whether other files were changed since the workspace was prepared.
 func (w *Workspace) Discard(ctx context.Context) (changed bool, err error) {
 	b, err := os.ReadFile(filepath.Join(w.Clone.folder, leftFile))
 	var was, now standing
@@ -125,8 +125,7 @@ func (w *Workspace) rescue(ctx context.Context) error {
 	return nil
 }
 
-// taking has do take what is in the workspace, once more with a .git of ralph's if git refuses what is in the
-// workspace's.
+// taking calls do to save the workspace's contents, and once more with a new .git if git refuses the workspace's own.
 func (w *Workspace) taking(ctx context.Context, do func(ctx context.Context) error) error {
 	limited, cancel := worktree.Limited(ctx)
 	err := do(limited)
@@ -142,8 +141,7 @@ func (w *Workspace) taking(ctx context.Context, do func(ctx context.Context) err
 	return do(limited)
 }
 
-// Renew puts a new .git into the workspace, as git refuses something in the present one. Why says what. The files
-// stay.
+// Renew puts a new .git into the workspace, because git refuses the present one. Why is the refusal. The files stay.
 func (w *Workspace) Renew(ctx context.Context, why error) error {
 	w.Clone.pool.Log.Warn("put a new .git into a workspace, as git refuses what was in it; the files are as they were",
 		"workspace", w.Clone.name(), "error", why)
@@ -193,7 +191,7 @@ func (w *Workspace) without(ctx context.Context, take func(path string) error) e
 	return err
 }
 
-// stuckPrefix begins the names of what could not be removed.
+// stuckPrefix begins the names of entries that could not be removed.
 const stuckPrefix = "stuck-"
 
 // discard removes a file or a folder of the workspace, or moves it away if it cannot be removed.

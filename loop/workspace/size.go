@@ -66,8 +66,8 @@ func (g *Gauge) Over() bool {
 	return g.size > c.pool.MaxSize || left <= reserve && g.size-g.first > reserve
 }
 
-// room returns how many bytes of a folder's disk are free, and how many are to be kept so: a twentieth, at most 1 GiB.
-// What cannot be told is plenty.
+// room returns how many bytes of a folder's disk are free, and how many have to stay free: a twentieth, at most 1 GiB.
+// An unknown disk has plenty.
 func room(dir string) (free, reserve int64) {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil {
@@ -84,8 +84,8 @@ func Full(dir string) bool {
 	return free <= reserve
 }
 
-// Shed removes what a session has filled the disk with: temporary files, and the largest files that git does not track,
-// until there is room. Ignored files are removed before the next use.
+// Shed frees the disk that a session has filled: it removes temporary files, and the largest files that git does not
+// track, until there is room. Ignored files are removed before the next use.
 func (w *Workspace) Shed(ctx context.Context) error {
 	if w.Clone == nil {
 		return nil
@@ -95,7 +95,7 @@ func (w *Workspace) Shed(ctx context.Context) error {
 	return errors.Join(err, w.shedFiles(ctx, reserve))
 }
 
-// shedTemps removes the temporary files, and what a check wrote.
+// shedTemps removes the temporary files, and a check's writes.
 func (w *Workspace) shedTemps() error {
 	c := w.Clone
 	temp := filepath.Join(c.folder, "tmp")
@@ -130,7 +130,7 @@ func (w *Workspace) shedFiles(ctx context.Context, least int64) error {
 		_ = filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 			var s unix.Stat_t
 			if err != nil || !e.Type().IsRegular() || unix.Lstat(path, &s) != nil || s.Blocks*512 < leastShed {
-				return nil //nolint:nilerr // what cannot be looked at is not removed
+				return nil //nolint:nilerr // unreadable entries stay
 			}
 			if rel, err := filepath.Rel(c.git.Top(), path); err == nil && !tracked[filepath.ToSlash(rel)] {
 				list = append(list, large{path, s.Blocks * 512})
@@ -150,8 +150,8 @@ func (w *Workspace) shedFiles(ctx context.Context, least int64) error {
 	return err
 }
 
-// MakeRoom removes from the workspaces that nobody uses what has filled the disk, if it is full: temporary files, what
-// checks wrote, and then the largest files that git does not track.
+// MakeRoom frees a full disk from unused workspaces: it removes temporary files, checks' writes, and then the largest
+// files that git does not track.
 func (p *Pool) MakeRoom(ctx context.Context) (err error) {
 	entries, rerr := os.ReadDir(p.Dir)
 	if rerr != nil {
@@ -179,7 +179,7 @@ func (p *Pool) MakeRoom(ctx context.Context) (err error) {
 	return err
 }
 
-// entrySize is what an entry of a folder takes at least, in bytes: disks also run out of entries.
+// entrySize is the least size of an entry of a folder, in bytes: disks also run out of entries.
 const entrySize = 4096
 
 // taken returns how many bytes folders take. Files that vanish meanwhile, and folders that cannot be read, take none.

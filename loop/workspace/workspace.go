@@ -1,6 +1,5 @@
-// Package workspace provides the folders where work is done: their work trees, what was made there as a commit,
-// and the processes of their sessions. Sessions work and are checked in workspaces, clones that belong to ralph; a
-// person works in a folder of their own.
+// Package workspace provides the folders for sessions: their work trees, their work as commits, and their processes.
+// Sessions work and are checked in workspaces, clones that belong to ralph; a person works in a folder of their own.
 package workspace
 
 import (
@@ -45,8 +44,7 @@ func (w *Workspace) Here() *Workspace {
 // Folder returns the folder of a session's transcript.
 func (w *Workspace) Folder(session string) string { return filepath.Join(w.State, "sessions", session) }
 
-// DiffsFile is the file in a session's folder that says line by line what it changed, as the JSON of
-// [ralph.Differences].
+// DiffsFile is the file in a session's folder with its changes line by line, as the JSON of [ralph.Differences].
 const DiffsFile = "changes.json"
 
 // HiddenLog is the file in a session's folder with the output of the checks that it did not see.
@@ -78,17 +76,17 @@ func (w *Workspace) Snapshot(ctx context.Context, scratch string) (worktree.Snap
 	return seen, untold(err)
 }
 
-// Mark commits what a person's folder contains before they begin to work on a task, under the ref: what they had
-// changed by then is not the task's. Where nothing is uncommitted, that is HEAD.
+// Mark commits the contents of a person's folder before they begin to work on a task, under the ref: earlier changes
+// are not the task's. Without uncommitted changes, that is HEAD.
 func (w *Workspace) Mark(ctx context.Context, ref string) (began worktree.Snapshot, err error) {
 	began, made, err := w.Candidate(ctx, ref, "What was there before the task was claimed\n")
 	began.Head = made.Head
 	return began, err
 }
 
-// Candidate commits what the workspace contains now, in the person's repository under the ref: in a workspace, on top
-// of its base; in a person's folder, on HEAD, without touching folder or index. The commit does not change, whatever
-// happens in the workspace afterwards. In a workspace debris is left out, unless keep names the file.
+// Candidate commits the present contents of the workspace, in the person's repository under the ref: in a workspace, on
+// top of its base; in a person's folder, on HEAD, without touching folder or index. Later events in the workspace do
+// not change the commit. In a workspace debris is left out, unless keep names the file.
 func (w *Workspace) Candidate(
 	ctx context.Context, ref, message string, keep ...string,
 ) (at worktree.Snapshot, made worktree.Candidate, err error) {
@@ -112,8 +110,8 @@ func (w *Workspace) Candidate(
 	return at, made, err
 }
 
-// ResultKey returns the key for verification results of a tree that was checked in a workspace: they hold with
-// what set-up adds there, and with what people give it. None of that may be known: nil.
+// ResultKey returns the key for verification results of a tree that was checked in a workspace: it includes the set-up
+// there, and people's files. It is nil if either is unknown.
 func (p *Pool) ResultKey(tree string) string {
 	const kind = "integration:"
 	if p == nil {
@@ -144,8 +142,8 @@ func (e *GitError) Unwrap() error { return e.error }
 // Marker returns the variable that marks a session's processes in their environment.
 func Marker(session string) string { return "RALPH_SESSION_ID=" + session }
 
-// CPUTime returns the CPU time that what a session's agent has started has used so far. The agent itself uses some
-// while it only waits for its model.
+// CPUTime returns the CPU time used so far by the processes that a session's agent has started. The agent itself uses
+// some while it only waits for its model.
 func (w *Workspace) CPUTime(session string) (time.Duration, error) {
 	return proc.CPUTime(Marker(session), func(command string) bool { return strings.HasSuffix(command, " mcp") })
 }

@@ -1,6 +1,5 @@
-// Package localhttp contains what ralph's HTTP servers share: they listen on this machine unless
-// told otherwise, tell its own names from others, check a token, and leave nothing behind when they
-// end.
+// Package localhttp has the common parts of ralph's HTTP servers: they listen on this machine unless told otherwise,
+// know their own names, check a token, and clean up at their end.
 //
 // It knows nothing of the content. It never logs a token, a header or a query.
 package localhttp

@@ -1,6 +1,6 @@
-// Package webtest fills a database with one rich night, for tests of what people see: fifty tasks of four sessions at
-// once, of which fifteen failed for three reasons, with flags, questions, changed tests, suggestions and a review. No
-// agent and no git takes part.
+// Package webtest fills a database with one rich night, for tests of screens: fifty tasks of four sessions at once, of
+// them fifteen failed for three reasons, with flags, questions, changed tests, suggestions and a review. No agent and
+// no git takes part.
 package webtest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"ralph/store"
 )
 
-// A Night is what was written, and the clock that it was written by.
+// A Night is the written data, and the clock it was written by.
 type Night struct {
 	Running    []string          // ids of the sessions in progress
 	Merged     []int64           // tasks
@@ -168,7 +168,7 @@ func (n *Night) queue() error {
 	})
 }
 
-// process is what works: this one, as long as it lives.
+// process is the worker: this one, as long as it lives.
 var process = sync.OnceValue(func() string {
 	identity, _ := machine.Join()
 	return identity
@@ -189,7 +189,7 @@ func (n *Night) end(status int, reason string) error {
 	return n.tx(func(tx *store.Tx) error { return tx.EndRun(n.run.ID, status, reason) })
 }
 
-// agents are who works, by turns.
+// agents are the workers, by turns.
 var agents = []struct{ name, model string }{
 	{"claude", "opus-5"},
 	{"codex", "gpt-5.5"},
@@ -216,23 +216,23 @@ func (n *Night) start(task int64) (id string, err error) {
 	return id, err
 }
 
-// file is what a session on a task changes.
+// file is the file that a session on a task changes.
 func file(i int64) (ralph.FileChange, ralph.FileDiff) {
 	name := fmt.Sprintf("src/part%02d.js", i)
 	diff := "@@ -1,4 +1,6 @@\n \"use strict\";\n-exports.limit = 10;\n+exports.limit = 2000;\n" +
 		"+exports.strict = true;\n+exports.zone = \"local\";\n \n module.exports = exports;\n"
 	return ralph.FileChange{
-		Path:    name,
-		Added:   3,
-		Removed: 1,
-		Status:  "modified",
-	}, ralph.FileDiff{
-		Path: name,
-		Diff: diff,
-	}
+			Path:    name,
+			Added:   3,
+			Removed: 1,
+			Status:  "modified",
+		}, ralph.FileDiff{
+			Path: name,
+			Diff: diff,
+		}
 }
 
-// decide ends a session with its last signal, and returns what became of it. more changes the facts.
+// decide ends a session with its last signal, and returns the decision. more changes the facts.
 func (n *Night) decide(
 	task int64,
 	id string,
@@ -296,7 +296,7 @@ func (n *Night) decide(
 	return d, err
 }
 
-// transcript is what the agent of a session on a task did.
+// transcript is the transcript of a session on a task.
 func transcript(task int64) string {
 	var b strings.Builder
 	line := func(v any) {
@@ -470,7 +470,7 @@ func (n *Night) fail(task int64, last signals.Payload) error {
 	}
 }
 
-// said is what agents and people said that waits.
+// said adds waiting questions and flags of agents and people.
 func (n *Night) said() error {
 	say := func(id string, task int64, p signals.Payload) error {
 		_, err := n.db.Say(n.ctx, task, id, "agent", p)
@@ -616,7 +616,7 @@ func (n *Night) said() error {
 	})
 }
 
-// review has another agent look at what a session made.
+// review has another agent review a session's change.
 func (n *Night) review(task int64, of string) error {
 	return n.tx(func(tx *store.Tx) error {
 		s, err := tx.Session(of)
@@ -647,7 +647,7 @@ func (n *Night) review(task int64, of string) error {
 	})
 }
 
-// going is what goes on: two sessions, of which one waits for a permission, and two changes that are being merged.
+// going adds work in progress: two sessions, one of them waiting for a permission, and two changes being merged.
 func (n *Night) going() error {
 	for i, task := range []int64{1, 49} {
 		n.set(time.Now().Add(-time.Duration(18-6*i) * time.Minute))
