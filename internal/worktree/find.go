@@ -79,9 +79,9 @@ func gitAbove(dir string) (string, error) {
 	}
 }
 
-// places asks git for the top of the work tree around dir, the git directory shared by all work
-// trees, that of this one, and for more. The work tree is the folder of the nearest .git, whatever
-// core.worktree says. The error wraps [ErrNoRepo] if there is none.
+// places asks git for the top of the work tree around dir, the git directory shared by all work trees, that of this
+// one, and for more. The work tree is the folder of the nearest .git, even if core.worktree names another. The error
+// wraps [ErrNoRepo] if there is none.
 func places(ctx context.Context, dir string, more ...string) ([]string, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {

@@ -53,7 +53,7 @@ func (t *Tree) updateRef(ctx context.Context, env []string, ref string, args ...
 type Checkout struct {
 	Dir    string
 	Branch string // full name of the branch that is checked out or being rebased; "" if detached
-	Busy   string // what git is in the middle of there, "merge" or "rebase"; "" for nothing
+	Busy   string // git's unfinished operation there, "merge" or "rebase"; "" for none
 }
 
 // Checkouts lists the repository's work trees that exist.
@@ -142,11 +142,11 @@ func (t *Tree) Filtered(ctx context.Context, commit string, files []string) (ref
 	return "a filter has to write " + strings.Join(filtered, ", "), nil
 }
 
-// FastForward moves the branch that is checked out in the work tree, with its files, to a descendant
-// commit. It refuses, and changes nothing, if a file to be updated was edited or exists as an
-// untracked or ignored file, if a merge is in progress, or if git could not move the branch. Hooks and
-// filters do not run: a file with a filter is a reason to refuse. What an earlier move has left half
-// done, it finishes. The reason is for people, with what to do first in parentheses.
+// FastForward moves the branch that is checked out in the work tree, with its files, to a descendant commit. It
+// refuses, and changes nothing, if a file to be updated was edited or exists as an untracked or ignored file, if a
+// merge is in progress, or if git could not move the branch. Hooks and filters do not run: a file with a filter is a
+// reason to refuse. It finishes an earlier move that was interrupted. The reason is for people, with their first step
+// in parentheses.
 func (t *Tree) FastForward(ctx context.Context, commit string) (refused string, err error) {
 	head, branch := t.head(ctx)
 	files, err := t.Files(ctx, head, commit)
@@ -311,8 +311,8 @@ func (t *Tree) written(
 	return own, err == nil, err
 }
 
-// inCommit returns mode and object of files of the whole repository in a commit, as for git update-index;
-// those that it does not have are left out.
+// inCommit returns mode and object of files of the whole repository in a commit, as for git update-index; files missing
+// there are left out.
 func (t *Tree) inCommit(ctx context.Context, commit string, files []string) (map[string]string, error) {
 	of := map[string]bool{}
 	for _, name := range files {
@@ -403,7 +403,7 @@ var refusals = []struct {
 	{"untracked working tree files would be removed by merge:", Untracked},
 }
 
-// Edits says that people's edits of files keep a checkout from being moved, and what to do first.
+// Edits says that people's edits of files keep a checkout from being moved, and names their first step.
 func Edits(files []string) string {
 	return fmt.Sprintf("you have edits in %s (commit them first)", strings.Join(files, ", "))
 }

@@ -184,7 +184,7 @@ func (t *Tree) Exchanged(ctx context.Context, tree, from string, files []Exchang
 	return strings.TrimSpace(string(out)), err
 }
 
-// Variant makes a commit like another one with another tree: what runs in it cannot tell them apart by their history.
+// Variant makes a commit like another one with another tree: commands in it see the same history.
 func (t *Tree) Variant(ctx context.Context, commit, tree string) (string, error) {
 	parents, message, err := t.describes(ctx, commit)
 	if err != nil {

@@ -19,15 +19,14 @@ import (
 	"ralph/internal/environment"
 )
 
-// gitLimit is the time limit of one git command. It is for those that would never end; the largest
-// work trees take a minute.
+// gitLimit is the time limit of one git command. It stops commands that hang; the largest work trees take a minute.
 const gitLimit = 10 * time.Minute
 
 // errSlow says that a git command was killed at its time limit.
 var errSlow = errors.New("was killed")
 
-// quiet are the options of every git command: the configuration must not start programs, reach the
-// network or wait for input. [Tree.overrides] adds those that depend on the configuration.
+// quiet are the options of every git command: the configuration must not start programs, reach the network or wait for
+// input. [Tree.overrides] adds those that depend on the configuration.
 var quiet = []string{
 	"--no-optional-locks", "--no-pager",
 	"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
@@ -45,8 +44,8 @@ var quiet = []string{
 	"-c", "core.bigFileThreshold=1m", "-c", "core.safecrlf=false",
 }
 
-// quietEnv does the same in the environment. No transport is allowed, whatever the configuration
-// says: a partial clone would fetch.
+// quietEnv does the same in the environment. No transport is allowed, even if the configuration allows it: a partial
+// clone would fetch.
 var quietEnv = []string{
 	"LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0",
 	"GIT_ASKPASS=false", "SSH_ASKPASS=false", "GIT_EDITOR=:", "GIT_SEQUENCE_EDITOR=:",
@@ -68,8 +67,8 @@ func (t *Tree) run(ctx context.Context, env []string, args ...string) ([]byte, e
 	return t.runInput(ctx, env, "", args...)
 }
 
-// runInput is run with standard input. Git is told explicitly where the repository and its work
-// tree are, whatever the configuration says.
+// runInput is run with standard input. Git is told explicitly where the repository and its work tree are, to override
+// the configuration.
 func (t *Tree) runInput(ctx context.Context, env []string, input string, args ...string) ([]byte, error) {
 	return runWithin(ctx, gitLimit, t.root, append(t.here(), env...), input, args...)
 }
@@ -92,7 +91,7 @@ func runWithin(
 	return runExactly(ctx, limit, dir, env, input, append(slices.Clip(quiet), args...))
 }
 
-// inherited is what git commands get of ralph's own environment.
+// inherited is the part of ralph's own environment that git commands get.
 var inherited passed
 
 // passed is the part of an environment that is passed on. It is computed once: a session starts many
@@ -103,7 +102,7 @@ type passed struct {
 	env   []string
 }
 
-// of returns that part of outer. What an agent runs beside git can read it: it has no secrets.
+// of returns that part of outer. Agents can read the environment of git: it has no secrets.
 func (p *passed) of(outer []string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +131,7 @@ func runExactly(
 	if Killed(err) && ctx.Err() == nil && reads[subcommand(args)] {
 		err = once()
 	}
-	if err != nil && (ctx.Err() != nil || errors.Is(err, errSlow)) { // what git said before it was killed is no answer
+	if err != nil && (ctx.Err() != nil || errors.Is(err, errSlow)) { // git's output before it was killed is no answer
 		return nil, err
 	}
 	return out.Bytes(), err
@@ -153,9 +152,9 @@ func Killed(err error) bool {
 	return errors.As(err, &exit) && !exit.Exited()
 }
 
-// stream runs git with exactly these arguments, input and output; in may be nil. All git commands start
-// here; all but those that contact a remote go through [runWithin] or [Tree.stream]. When ctx ends or
-// time is up, git and all that it started are killed.
+// stream runs git with exactly these arguments, input and output; in may be nil. All git commands start here; all but
+// those that contact a remote go through [runWithin] or [Tree.stream]. When ctx ends or time is up, git and all its
+// processes are killed.
 func stream(
 	ctx context.Context, limit time.Duration, dir string, env []string, in io.Reader, out io.Writer, args []string,
 ) error {
@@ -202,7 +201,7 @@ func subcommand(args []string) string {
 	return args[0]
 }
 
-// What is asked of the configuration.
+// The keys read from the configuration.
 var (
 	programs      = regexp.MustCompile(`^(filter|hook|merge)\.`)
 	filterCommand = regexp.MustCompile(`^filter\.(?s:.*)\.(clean|smudge|process)$`)
@@ -222,8 +221,7 @@ func (t *Tree) overrides(ctx context.Context) ([]string, error) {
 	return asEnv(append(disabled(keys), t.lfs(ctx)...)), err
 }
 
-// lfsFilter is what Git LFS itself configures. Of all filters it alone starts nothing that a session could have
-// written.
+// lfsFilter is the filter that Git LFS configures. No other filter is safe from running a session's files.
 var lfsFilter = map[string]string{
 	"filter.lfs.clean": "git-lfs clean -- %f", "filter.lfs.smudge": "git-lfs smudge -- %f",
 	"filter.lfs.process": "git-lfs filter-process", "filter.lfs.required": "true",
@@ -250,7 +248,7 @@ func (t *Tree) lfs(ctx context.Context) (list []setting) {
 	for _, key := range slices.Sorted(maps.Keys(lfsFilter)) {
 		list = append(list, setting{key, lfsFilter[key]})
 	}
-	// What they do not have stays a pointer, whatever address a session has put into .lfsconfig.
+	// Missing contents stay pointers, so that no address in a session's .lfsconfig is used.
 	return append(list, setting{"lfs.url", "file:///nowhere"},
 		setting{"lfs.skipdownloaderrors", "true"}, setting{"lfs.storage", filepath.Join(of.common, "lfs")})
 }

@@ -15,12 +15,11 @@ import (
 // unpackBelow is how many objects are stored one by one at most; more stay in a pack. It is git's own limit.
 const unpackBelow = 100
 
-// Fetch copies a commit of a clone, with all objects that it needs and that base lacks, into the
-// repository, and points ref at it. Git verifies them: a session may have written them. base is a commit
-// of the repository; "" for none.
+// Fetch copies a commit of a clone, with all objects that it needs and that base lacks, into the repository, and points
+// ref at it. Git verifies them: a session may have written them. base is a commit of the repository; "" for none.
 //
-// It is "git fetch" without what two folders on one machine do not need. That would also leave a pack for
-// each session.
+// Unlike "git fetch" it does no negotiation, which two folders on one machine do not need, and leaves no pack for each
+// session.
 func (t *Tree) Fetch(ctx context.Context, from *Clone, base, commit, ref string) (err error) {
 	pack, err := os.Create(filepath.Join(from.git, "pack"))
 	if err != nil {
@@ -131,8 +130,8 @@ type Merge struct {
 	Conflicts []string // files, relative to the top
 }
 
-// MergeTree merges two commits without a work tree. Of the same two it makes the same: what is verified, proved
-// and merged is one tree.
+// MergeTree merges two commits without a work tree. It is deterministic: the tree that was verified and proved is the
+// tree that is merged.
 func (t *Tree) MergeTree(ctx context.Context, ours, theirs string) (m Merge, err error) {
 	two := [2]string{ours, theirs}
 	if m, ok := t.knownMerge(two); ok {

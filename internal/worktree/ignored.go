@@ -32,7 +32,7 @@ func (t *Tree) Ignored(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// ignored lists what git ignores in a folder, relative to it.
+// ignored lists the paths that git ignores in a folder, relative to it.
 func (t *Tree) ignored(ctx context.Context, in string) ([]string, error) {
 	out, err := t.run(ctx, nil, "-C", in, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), err

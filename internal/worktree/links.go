@@ -98,7 +98,7 @@ func (t *Tree) movedLinks(ctx context.Context, from, to string) ([]Link, error) 
 	return t.moved(ctx, from, to, moduleMode)
 }
 
-// moved returns the paths that differ between two commits and have a mode in the second, with the ids of what they are.
+// moved returns the paths that differ between two commits and have a mode in the second, with their ids.
 func (t *Tree) moved(ctx context.Context, from, to, mode string) (list []Link, err error) {
 	out, err := t.run(ctx, nil, "diff-tree", "-r", "--raw", "-z", "--no-abbrev", "--no-renames", from, to)
 	parts := strings.Split(string(out), "\x00")
@@ -193,9 +193,9 @@ func withoutUser(address string) string {
 // unoffered matches a server's answer if it does not have a commit.
 var unoffered = regexp.MustCompile(`not our ref|no such remote ref|[Cc]ould ?n[o']t find remote ref`)
 
-// Offers reports whether a nested repository's commit can be fetched from its address. dir is a
-// bare repository of ralph's own for this; env is git's environment. It is for addresses that are known: one
-// that a session has chosen could carry what it knows to a host of its choice.
+// Offers reports whether a nested repository's commit can be fetched from its address. dir is a bare repository of
+// ralph's own for this; env is git's environment. It must only get known addresses: a session could choose one to send
+// its knowledge to a host of its choice.
 func Offers(ctx context.Context, dir string, l Link, env []string) (bool, error) {
 	var given []string
 	for _, entry := range env {

@@ -15,9 +15,8 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
-// A memory caches git's answers by digests of everything that they depend on. These inputs are read
-// in full each time; modification times are never trusted. So it is correct no matter who changes
-// them and how often; it only saves asking git twice.
+// A memory caches git's answers by digests of everything that they depend on. These inputs are read in full each time;
+// modification times are never trusted. So it stays correct under any change of them; it only saves asking git twice.
 type memory struct {
 	mu sync.Mutex
 
@@ -35,7 +34,7 @@ type memory struct {
 	reading sync.Mutex // held while go-git reads: its storage is not safe for concurrent use
 }
 
-// answers caches what git says of a configuration. A repository and its clones share them.
+// answers caches git's answers about a configuration. A repository and its clones share them.
 type answers struct {
 	mu   sync.Mutex
 	said map[string][]byte // by the configuration's digest and the question

@@ -9,7 +9,7 @@ import (
 	"ralph/internal/patch"
 )
 
-// shows are the options by which git shows all that differs, whatever the project and its configuration say of a file.
+// shows are the options by which git shows every difference, overriding the settings of the project for a file.
 var shows = []string{
 	"-c", "core.attributesFile=/dev/null", "-c", "diff.suppressBlankEmpty=false", "-c", "diff.orderFile=/dev/null",
 	"diff-tree", "-r", "--text", "--no-ext-diff", "--no-textconv", "--no-color", "--no-relative",
@@ -33,9 +33,9 @@ func (t *Tree) Patch(ctx context.Context, from, to string, paths []string, optio
 	return string(out), err
 }
 
-// Shown returns how two commits differ, for somebody who decides on it. The files with the paths of whole come first,
-// with all of their lines, also where they were renamed; of other files with binary contents there are the first. only
-// are the paths of all files that are shown; none means all.
+// Shown returns the difference of two commits, for somebody who decides on it. The files with the paths of whole come
+// first, with all of their lines, also where they were renamed; binary files are shown in part. only are the paths of
+// all files that are shown; none means all.
 func (t *Tree) Shown(ctx context.Context, from, to string, only, whole []string) (first, rest string, err error) {
 	is := map[string]bool{}
 	for _, path := range whole {

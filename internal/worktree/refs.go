@@ -10,8 +10,8 @@ import (
 	"ralph/internal/text"
 )
 
-// ask answers with go-git, or with native git if go-git cannot: of a clone, which is not trusted, with
-// SHA-256 and reftables, and of what is far away in a large history.
+// ask answers with go-git, or with native git where go-git cannot: in a clone, which is not trusted, with SHA-256 and
+// reftables, and deep in a large history.
 func ask[T any](t *Tree, ours func(*objects) (T, error), native func() (T, error)) (v T, err error) {
 	o, err := t.objects()
 	if err == nil {

@@ -15,9 +15,9 @@ import (
 // remoteLimit is the time limit of one command against a remote.
 const remoteLimit = 5 * time.Minute
 
-// A Remote is a repository elsewhere. Git talks to it from a bare repository of ralph's own, which
-// borrows the project's objects, in the environment of the user who runs ralph: with the user's
-// keys and credentials, and without the project's configuration except for the address.
+// A Remote is a repository elsewhere. Git talks to it from a bare repository of ralph's own, which borrows the
+// project's objects, in the environment of the user who runs ralph: with the user's keys and credentials, and without
+// the project's configuration except for the address.
 type Remote struct {
 	dir  string
 	url  string
@@ -67,7 +67,7 @@ func (r *Remote) run(ctx context.Context, args ...string) ([]byte, error) {
 	return runExactly(ctx, remoteLimit, r.dir, r.env, "", append(own, args...))
 }
 
-// complete fetches what a partial clone lacks of the files of a commit, as the person's own git would for a checkout.
+// complete fetches files of a commit that a partial clone lacks, as the person's own git would for a checkout.
 func (t *Tree) complete(ctx context.Context, commit string) error {
 	list, err := t.configured(ctx, promisor)
 	if err != nil || len(list) == 0 {
@@ -92,7 +92,7 @@ func (t *Tree) complete(ctx context.Context, commit string) error {
 		if missing.String() == lacks {
 			return fmt.Errorf("remote %s does not have all files of %.10s, which this partial clone lacks", name, commit)
 		}
-		lacks = missing.String() // what is in a folder that was missing, too, is missing then
+		lacks = missing.String() // all files below a missing folder are missing
 		if _, err := runExactly(ctx, remoteLimit, t.root, env, lacks, []string{
 			"-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "maintenance.auto=false",
 			"-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
@@ -103,7 +103,7 @@ func (t *Tree) complete(ctx context.Context, commit string) error {
 	}
 }
 
-// passedOn returns an environment for git that talks to a remote, without what selects another repository.
+// passedOn returns an environment for git with a remote, without variables that select another repository.
 func passedOn(env []string) (list []string) {
 	for _, entry := range env {
 		if key, _, _ := strings.Cut(entry, "="); !slices.Contains(repositoryEnv, key) {
@@ -135,7 +135,7 @@ const fetchTries = 10
 // FetchRef is [Remote.Fetch] of any ref of the remote, by its full name.
 func (r *Remote) FetchRef(ctx context.Context, ref string) (string, error) {
 	// A ref of its own for each: several may be fetched at once, and a change twice at once. A branch keeps its ref, so
-	// that what it has is not sent again.
+	// that its objects are not sent again.
 	branch := strings.HasPrefix(ref, "refs/heads/")
 	fetched, have := "refs/ralph/fetched/"+ref, "refs/ralph/have"
 	if !branch {
@@ -173,7 +173,7 @@ type Pushed struct {
 	Refused string // the remote's own reason for rejecting the push; "" if it accepted
 }
 
-// moved matches what git says of a ref that another push or fetch has moved meanwhile.
+// moved matches git's message about a ref that another push or fetch has moved meanwhile.
 var moved = regexp.MustCompile(`cannot lock ref '[^']*': (is at [0-9a-f]+ but expected|reference already exists)`)
 
 // Push moves a branch of the remote from one commit to another; from "" creates it. If the branch
@@ -211,7 +211,7 @@ func (r *Remote) HandOver(ctx context.Context, ref, commit string) error {
 	return err
 }
 
-// Drop deletes refs of the remote. Those that it does not have are left out.
+// Drop deletes refs of the remote. Refs missing there are left out.
 func (r *Remote) Drop(ctx context.Context, refs []string) error {
 	out, err := r.run(ctx, append([]string{"ls-remote", "--quiet", r.url}, refs...)...)
 	args := []string{"push", "--quiet", "--no-verify", r.url}
@@ -228,8 +228,7 @@ func (r *Remote) Drop(ctx context.Context, refs []string) error {
 	return err
 }
 
-// Whole returns the tree of a commit for the whole repository, of which the project may be a
-// folder.
+// Whole returns the tree of a commit for the whole repository. The project may be a folder of it.
 func (t *Tree) Whole(ctx context.Context, commit string) (string, error) {
 	return t.treeOf(ctx, commit, "")
 }

@@ -18,7 +18,7 @@ func isNotDir(err error) bool {
 	return errors.As(err, &path) && strings.Contains(path.Err.Error(), "not a directory")
 }
 
-// isBare reports whether core.bare is set. What cannot be read is left to git to judge.
+// isBare reports whether core.bare is set. An unreadable value is left to git to judge.
 func isBare(common string) bool {
 	b, err := os.ReadFile(filepath.Join(common, "config"))
 	if err != nil {

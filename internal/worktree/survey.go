@@ -11,11 +11,11 @@ import (
 	"ralph"
 )
 
-// Before git reads a clone, in which a session or a command may have left anything, ralph walks through it
-// once (walk), and a rule on what was found (survey.refused, overweight) says what git is not to take.
+// Sessions and commands may leave anything in a clone. So before git reads it, ralph walks through it once (walk), and
+// a rule on the result (survey.refused, overweight) names the paths that git must not take.
 
-// Limits of what is taken from a clone. They are far beyond what work on a repository needs, and small enough
-// for git to end within [lookLimit].
+// Limits for the contents of a clone. They are far beyond the needs of work on a repository, and small enough for git
+// to end within [lookLimit].
 const (
 	maxEntries = 3_000_000   // files and folders that are walked through
 	maxDepth   = 128         // folders in each other
@@ -30,7 +30,7 @@ const (
 // maxBytes bounds the size of all new and changed files together, and that of .git.
 var maxBytes int64 = 1 << 30
 
-// mend says what an agent can do about something that is not taken.
+// mend advises the agent on something that is not taken.
 const mend = ": remove it, or have git ignore it"
 
 // A weight is a file with its size.
@@ -39,9 +39,9 @@ type weight struct {
 	size int64
 }
 
-// A survey is what a walk through a clone found.
+// A survey is the result of a walk through a clone.
 type survey struct {
-	odd   []ralph.Untaken // what is neither file, folder nor link, outside of .git; it was removed
+	odd   []ralph.Untaken // entries outside .git that are neither file, folder nor link; they were removed
 	deep  []string        // folders that were not entered, as they are too deep
 	files int             // regular files outside of .git
 	bytes int64           // their size together
@@ -49,7 +49,7 @@ type survey struct {
 	ended ralph.Untaken   // where the walk ended early; empty if it went through everything
 }
 
-// suspects are the paths of which it matters whether git ignores them.
+// suspects are the paths that need a look at git's ignore rules.
 func (s survey) suspects() (paths []string) {
 	for _, o := range s.odd {
 		paths = append(paths, o.Path)
@@ -57,7 +57,7 @@ func (s survey) suspects() (paths []string) {
 	return append(paths, s.deep...)
 }
 
-// endless names what has no end within the limits; "" for nothing.
+// endless names a path beyond the limits; "" for none.
 func (s survey) endless() string {
 	if len(s.deep) > 0 {
 		return s.deep[0]
@@ -68,7 +68,7 @@ func (s survey) endless() string {
 // heavy reports whether git could take too much.
 func (s survey) heavy() bool { return s.files > maxFiles || s.bytes > maxBytes }
 
-// refused returns what is not taken, apart from its weight. What git ignores it does not see.
+// refused returns the untaken paths, apart from the weight. It does not see paths that git ignores.
 func (s survey) refused(ignored map[string]bool) (list []ralph.Untaken) {
 	for _, o := range s.odd {
 		if !ignored[o.Path] {
@@ -90,8 +90,8 @@ func (s survey) refused(ignored map[string]bool) (list []ralph.Untaken) {
 	return list
 }
 
-// overweight returns what is to be left out of files so that the rest is not too much: folders with more
-// files than may be taken, and the largest files.
+// overweight returns the paths to leave out so that the rest stays within the limits: folders with too many files, and
+// the largest files.
 func overweight(files []weight) (list []ralph.Untaken) {
 	for len(files) > maxFiles {
 		dir := crowded(files)

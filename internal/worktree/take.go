@@ -11,8 +11,7 @@ import (
 	"ralph"
 )
 
-// secure looks at a clone before git does, so that no git waits or fails because of what is there. A .git
-// that cannot be used is put anew.
+// secure looks at a clone before git does, so that no git hangs or fails on its contents. It replaces an unusable .git.
 func (t *Tree) secure(ctx context.Context) (survey, error) {
 	found, err := walk(ctx, t.Top())
 	if err != nil {
@@ -55,8 +54,8 @@ func Renewed(why string) ralph.Untaken {
 		"prepared. Your files are as you left them; your commits, branches and stashes are gone"}
 }
 
-// takeFrom adds what a clone has to an index, which env names too and which has what is committed there. It
-// returns what is not taken.
+// takeFrom adds a clone's contents to an index, which env names too and which has the committed state. It returns the
+// untaken paths.
 func (t *Tree) takeFrom(
 	ctx context.Context, env []string, index string, links []gitlink, found survey,
 ) ([]ralph.Untaken, error) {
@@ -72,7 +71,7 @@ func (t *Tree) takeFrom(
 	return list, t.addStaged(ctx, env, index, list)
 }
 
-// untaken returns what is not to be taken from a clone, by what was found in it.
+// untaken returns the untaken paths of a clone, from its survey.
 func (t *Tree) untaken(
 	ctx context.Context, env []string, index string, found survey,
 ) (list []ralph.Untaken, err error) {
@@ -111,7 +110,7 @@ func (t *Tree) untaken(
 	return append(list, overweight(weights)...), nil
 }
 
-// pending returns the files of which an index does not have the present state, from the top.
+// pending returns the files that differ from an index, from the top.
 func (t *Tree) pending(ctx context.Context, env []string) ([]string, error) {
 	out, err := t.run(ctx, env, "-C", t.Top(), "ls-files", "-z",
 		"--others", "--modified", "--deleted", "--exclude-standard")
@@ -121,8 +120,8 @@ func (t *Tree) pending(ctx context.Context, env []string) ([]string, error) {
 // maxAdds bounds how many git commands look for the files that git does not add.
 const maxAdds = 64
 
-// take adds the content of a clone's work tree to an index, except for what is untaken, and returns what git
-// does not add.
+// take adds the content of a clone's work tree to an index, except for untaken paths, and returns the paths that git
+// refuses.
 func (t *Tree) take(
 	ctx context.Context, env []string, links []gitlink, untaken []ralph.Untaken,
 ) (list []ralph.Untaken, err error) {
@@ -178,7 +177,7 @@ func (t *Tree) take(
 	return list, add(files, complaint)
 }
 
-// among reports whether a file is, or is in, what is not taken.
+// among reports whether a file is, or is below, an untaken path.
 func among(name string, untaken []ralph.Untaken) bool {
 	for _, u := range untaken {
 		if u.Path == "." || name == u.Path || strings.HasPrefix(name, u.Path+"/") {
@@ -188,7 +187,7 @@ func among(name string, untaken []ralph.Untaken) bool {
 	return false
 }
 
-// saidBy returns what git said in an error.
+// saidBy returns git's own message in an error.
 func saidBy(err error) string {
 	_, said, _ := strings.Cut(err.Error(), ": ")
 	return strings.TrimPrefix(strings.TrimPrefix(said, "exit status 128: "), "exit status 1: ")

@@ -25,8 +25,8 @@ type surveyor struct {
 // errEnded ends a walk at a limit.
 var errEnded = errors.New("the walk ended")
 
-// walk walks through the work tree at top. What is no file, folder or link there has no content, so it is
-// removed; so are links in .git, where git would follow them. Folders become readable and writable.
+// walk walks through the work tree at top. It removes entries without contents, which are no file, folder or link. It
+// also removes links in .git, where git would follow them. Folders become readable and writable.
 func walk(ctx context.Context, top string) (survey, error) {
 	w := &surveyor{until: time.Now().Add(walkLimit)}
 	fd, err := unix.Open(top, dirFlags, 0)
@@ -148,7 +148,7 @@ func (w *surveyor) down(ctx context.Context, in *os.File, name, path string, dep
 	fd, err := unix.Openat(int(in.Fd()), name, dirFlags, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
-		return nil // it was replaced meanwhile: what comes next is looked at the next time
+		return nil // it was replaced meanwhile: the next walk looks at it
 	case err != nil:
 		return fmt.Errorf("%s: %w", path, err)
 	}

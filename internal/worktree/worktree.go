@@ -1,9 +1,8 @@
-// Package worktree knows a project's repository: what its work tree contains, what differs between two
-// commits, its refs, and the clones in which sessions work. It also finds a project's git directories.
+// Package worktree reads and moves a project's repository: the contents of its work tree, the differences of commits,
+// its refs, and the clones in which sessions work. It also finds a project's git directories.
 //
-// Looking at a work tree never touches its index, refs or configuration. An agent can write the
-// configuration, so nothing in it that would run a program (hooks, monitors, filters, external diffs) is
-// obeyed.
+// Looking at a work tree never touches its index, refs or configuration. An agent can write the configuration, so its
+// programs (hooks, monitors, filters, external diffs) are never run.
 package worktree
 
 import (
@@ -54,8 +53,8 @@ type Snapshot struct {
 	Head    string `json:"head"`    // commit; "" before the first one
 	Content string `json:"content"` // tree of the files, untracked ones included, ignored ones not
 
-	Untaken []ralph.Untaken `json:"untaken,omitempty"` // what of a clone is not in Content although git does not ignore it
-	// what a candidate leaves out as debris: files, and folders with a slash at the end
+	Untaken []ralph.Untaken `json:"untaken,omitempty"` // paths of a clone missing in Content although git does not ignore them
+	// debris that a candidate leaves out: files, and folders with a slash at the end
 	Debris []string `json:"debris,omitempty"`
 }
 
@@ -169,8 +168,8 @@ func (t *Tree) writeTree(ctx context.Context, scratch string, s *Snapshot, found
 	return nil
 }
 
-// bases returns the commits from which the files of the work tree may be as they are: HEAD, and in a clone what it was
-// prepared at and what is being merged.
+// bases returns the commits whose versions of files may be in the work tree: HEAD, and in a clone the commit that it
+// was prepared at and the one being merged.
 func (t *Tree) bases(head string) (list []string) {
 	for _, commit := range []string{t.at, t.merging(), head} {
 		if commit != "" && !slices.Contains(list, commit) {

@@ -41,8 +41,7 @@ type Expectations struct {
 	list []expectation
 }
 
-// Read finds what a test file expects. Of a language that it does not know, and of a file that it cannot read, that is
-// nothing.
+// Read finds the expectations of a test file. In an unknown language, or an unreadable file, it finds none.
 func Read(name string, content []byte) Expectations {
 	e := Expectations{name: name, text: string(content)}
 	if len(content) == 0 || len(content) > maxText || strings.IndexByte(e.text, 0) >= 0 {
@@ -97,7 +96,7 @@ func (e Expectations) Mutant(seed string, round int, only func(i int) bool) []by
 			edits = e.change(o, draw, variant)
 		}
 		if len(edits) == 0 || edits[0].at < last {
-			continue // expectations do not overlap, unless the file is not what it seems
+			continue // expectations overlap only in a malformed file
 		}
 		list, last = append(list, edits...), edits[len(edits)-1].end
 	}

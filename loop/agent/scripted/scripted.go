@@ -17,7 +17,7 @@
 //	task TITLE      begins a block for tasks with TITLE in their title; * is any task
 //	session N       … if this is the Nth session of the task
 //	when TEXT       … if the prompt contains TEXT
-//	turn            what follows answers the next message of the same session
+//	turn            the next steps answer the next message of the same session
 //
 // The first block whose conditions are all met is played. A message for which it has no turn
 // left gets an answer without any work. If the script contains the word session, sessions
