@@ -15,11 +15,11 @@ import "time"
 // None is the value of a key for a file or a model that is not wanted.
 const None = "none"
 
-// Config is the whole configuration. The tags of a field give the key's name (json), its built-in
-// default in the form of an environment variable (default), the accepted values or their name in
-// enums (enum), the smallest number or length (min), the largest number (max), whether a list may have empty items
-// (blank) or has folders within the project (local), the keys of which each map of a list has exactly one (one), and
-// whether the value is hidden because it may be a password (secret). docs has the meaning of each key.
+// Config is the whole configuration. The tags of a field give the key's name (json), its built-in default in the form
+// of an environment variable (default), the accepted values or their name in enums (enum), the smallest number or
+// length (min), the largest number (max), whether a list may have empty items (blank) or has folders within the project
+// (local), the keys that each map of a list has exactly one of (one), and whether the value is hidden because it may be
+// a password (secret). docs has the meaning of each key.
 type Config struct {
 	Agent           Agent       `json:"agent"`
 	Agents          Agents      `json:"agents" default:"{}"`
@@ -51,7 +51,7 @@ var enums = map[string][]string{
 	},
 }
 
-// Sandbox says what the agent and the commands that check its work can reach (docs/sandbox.md).
+// Sandbox limits the reach of the agent and the commands that check its work (docs/sandbox.md).
 type Sandbox struct {
 	Mode    string   `json:"mode" default:"auto" enum:"auto|require|off"`
 	Hide    []string `json:"hide" default:"[]"`
@@ -198,12 +198,12 @@ type Prompt struct {
 	Template string `json:"template" default:"none" min:"1"`
 }
 
-// Sessions says what a session's agent must do (docs/sessions.md).
+// Sessions has the duties of a session's agent (docs/sessions.md).
 type Sessions struct {
 	Enforce bool `json:"enforce" default:"false"`
 }
 
-// Notify says who is notified of events (unattended, "Notifications and observation").
+// Notify has the receivers of events (unattended, "Notifications and observation").
 type Notify struct {
 	Receivers []Receiver `json:"receivers" default:"[]" one:"url|command"`
 }

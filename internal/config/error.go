@@ -6,13 +6,13 @@ import (
 	"unicode"
 )
 
-// An Error says what is wrong with a setting or a file, and where. Several may be joined.
+// An Error names the fault in a setting or a file, and its place. Several may be joined.
 type Error struct {
 	Source  string // "ralph.yaml", "RALPH_AGENT_MODEL", "flag --model"
 	Line    int    // from 1; 0 if the source has no lines
 	Column  int    // in characters, from 1; 0 if the source has no lines
 	Key     string // "limits.max_sessions"; empty for the source as a whole
-	Problem string // what is wrong and what would be right
+	Problem string // the fault, and accepted values
 	Text    string // the line; empty if it may hold a secret
 	Err     error  // the operating system's error, if any
 }

@@ -4,22 +4,22 @@ import "time"
 
 // Constants are values that a run needs and that have one sensible value for everybody.
 type Constants struct {
-	// A failure is told in the same conversation twice: who has not mended it by then goes round in circles, and
-	// a fresh conversation costs less.
+	// A failure is told in the same conversation twice: an agent that has not mended it by then goes round in circles,
+	// and a fresh conversation costs less.
 	Retries int `yaml:"retries"`
 	// A task fails after so many refused dones, or stuck sessions in a row: a fourth has hardly ever helped.
 	Refused int `yaml:"refused"`
 	Stuck   int `yaml:"stuck"`
 	// An agent that ends without a verdict is reminded once; more is talk at the person's expense.
 	Reminders int `yaml:"reminders"`
-	// What a change may come back before its task is merged alone.
+	// How often a change may come back before its task is merged alone.
 	MaxSentBack int `yaml:"sent_back"`
 	// With suggestions: auto_approve, so many tasks a day enter the queue: agents that feed each other must
 	// come to an end.
 	Suggested int `yaml:"suggested"`
 	// The least that a session is given: with less it cannot do anything, and would only cost.
 	SessionMinUSD float64 `yaml:"session_min_usd"`
-	// The size of a prompt in estimated tokens: what agents still read as a whole.
+	// The size of a prompt in estimated tokens that agents still read as a whole.
 	PromptTokens int `yaml:"prompt_tokens"`
 	// Percent of a model's context at which a checkpoint is made: later, agents have lost the thread.
 	CheckpointAt int `yaml:"checkpoint_at"`
@@ -28,28 +28,28 @@ type Constants struct {
 	ExitGrace     time.Duration `yaml:"exit_grace"`     // for an agent's process after its result
 	KillGrace     time.Duration `yaml:"kill_grace"`     // between SIGINT and SIGKILL
 	AskTimeout    time.Duration `yaml:"ask_timeout"`    // for a person's answer to a request for permission
-	// How long a session that is done waits for what is merged meanwhile, and a batch for what passes soon.
+	// How long a done session waits for other merges, and a batch for further changes.
 	MergeWait time.Duration `yaml:"merge_wait"`
 	// Waits for an agent that cannot work now: each is twice as long as the one before; the run ends after the last.
 	BackoffInitial time.Duration `yaml:"backoff_initial"`
 	BackoffMax     time.Duration `yaml:"backoff_max"`
 	BackoffTries   int           `yaml:"backoff_tries"`
-	// Deliveries of notifications: each try's time, how often, and what is given to them at the end of a run.
+	// Deliveries of notifications: each try's time, their number, and the time for them at the end of a run.
 	NotifyTimeout time.Duration `yaml:"notify_timeout"`
 	NotifyTries   int           `yaml:"notify_tries"`
 	NotifyDrain   time.Duration `yaml:"notify_drain"`
-	// What transcripts and logs may take of the disk, in bytes, and how long they and the refs of changes are kept;
-	// and how long a workspace that nobody uses.
+	// The size of transcripts and logs in bytes, how long they and the refs of changes are kept, and how long an unused
+	// workspace is kept.
 	Transcripts   int64         `yaml:"transcripts"`
 	Retention     time.Duration `yaml:"retention"`
 	WorkspaceDays int           `yaml:"workspace_days"`
-	// how many ports each workspace has: what a server and its debugger need
+	// ports of each workspace: for a server and its debugger
 	WorkspacePorts int `yaml:"workspace_ports"`
 
 	ChatAddr string `yaml:"chat_addr"` // of `ralph chat start`, one beside the dashboard's; any free port if it is taken
 }
 
-// Fixed holds the constants. Only tests change it, before anything else happens: they shorten what they would wait for.
+// Fixed holds the constants. Only tests change it, before anything else happens, to shorten waits.
 var Fixed = Constants{
 	Retries: 2, Refused: 3, Stuck: 3, Reminders: 1, MaxSentBack: 2, Suggested: 20,
 	SessionMinUSD: 0.5, PromptTokens: 24_000, CheckpointAt: 80,

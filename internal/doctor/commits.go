@@ -7,7 +7,7 @@ import (
 	"ralph/internal/worktree"
 )
 
-// Commits says what the commits lack that ralph makes: a branch for them, and a person's name.
+// Commits names the things that ralph's commits lack: a branch for them, and a person's name.
 func Commits(ctx context.Context, p *project.Project) (list []Finding) {
 	if !p.Git {
 		return nil

@@ -33,7 +33,7 @@ type Finding struct {
 	Check string `json:"check"`
 	OK    bool   `json:"ok"`
 	Found string `json:"found"`
-	Mend  string `json:"mend,omitempty"` // what to do; "" for nothing
+	Mend  string `json:"mend,omitempty"` // remedy; "" for none
 }
 
 // Excused says how tests that fail already are treated.
@@ -214,7 +214,7 @@ func lookForGit() Finding {
 	return Finding{"git", true, path, ""}
 }
 
-// Hooks names the hooks of the project, which do not run where agents work, and what checks the same.
+// Hooks names the hooks of the project, which do not run where agents work, and commands that check the same.
 func Hooks(ctx context.Context, p *project.Project) (findings []Finding) {
 	for _, h := range project.Hooks(ctx, p.Root, p.Common) {
 		if slices.Contains(p.Config.Verify.Commands, h.Same) {
@@ -253,7 +253,7 @@ func database(ctx context.Context, p *project.Project, db *store.DB) []Finding {
 	return findings
 }
 
-// needs checks what every run needs, as a run does.
+// needs checks the needs of every run, as a run does.
 func needs(ctx context.Context, p *project.Project, db *store.DB) (findings []Finding) {
 	if !p.Blank {
 		if err := p.Stores(ctx, db); err != nil {
@@ -363,7 +363,7 @@ func lost(ctx context.Context, p *project.Project, db *store.DB) ([]ralph.Change
 	return l.Missing(ctx)
 }
 
-// loose names what was found in workspaces and belongs to nothing.
+// loose names entries of the workspaces' folder that belong to nothing.
 func loose(ctx context.Context, p *project.Project) []Finding {
 	names, err := p.LostWork(ctx)
 	if err != nil {
@@ -426,7 +426,7 @@ var number = regexp.MustCompile(`\d+(\.\d+)+`)
 func compared(version, tried string) string {
 	numbers := func(v string) (list []int) {
 		for part := range strings.SplitSeq(number.FindString(v), ".") {
-			n, _ := strconv.Atoi(part) // digits, and what is too long is large
+			n, _ := strconv.Atoi(part) // digits; a longer number is large
 			list = append(list, n)
 		}
 		return list
@@ -526,7 +526,7 @@ func verification(ctx context.Context, p *project.Project, db *store.DB, verifyi
 	return findings
 }
 
-// Confinement describes what would confine the agents of a run.
+// Confinement describes the sandbox of a run's agents.
 func Confinement(ctx context.Context, p *project.Project) (findings []Finding) {
 	c, err := p.Confine(ctx)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"ralph/store"
 )
 
-// An Initialised is what `ralph init` did.
+// An Initialised is the result of `ralph init`.
 type Initialised struct {
 	Config  string        `json:"config"`
 	Written bool          `json:"written"` // the configuration did not exist before
-	Added   bool          `json:"-"`       // what verifies was added to it
+	Added   bool          `json:"-"`       // verification commands were added to it
 	Git     bool          `json:"git"`
 	Part    string        `json:"-"` // the repository, if the queue is only for this part of it
 	Common  string        `json:"git_common_dir"`
@@ -29,7 +29,7 @@ type Initialised struct {
 	Others  []string      `json:"verify_others,omitempty"` // other commands that would suit, with their files
 	Setup   []string      `json:"setup,omitempty"`
 	Sparse  []string      `json:"sparse,omitempty"`       // the folders of the person's sparse checkout
-	Failed  string        `json:"setup_failed,omitempty"` // how the set-up failed, and what to do
+	Failed  string        `json:"setup_failed,omitempty"` // how the set-up failed, and the remedy
 	Missing string        `json:"missing,omitempty"`      // a program that a command needs and that is not installed
 	Checks  []ralph.Check `json:"checks"`                 // results of the commands; empty if they were not run
 	Red     bool          `json:"red"`                    // a failing command prevents a run
@@ -45,7 +45,7 @@ func (o Initialised) Say(w io.Writer, name, format string, args ...any) {
 	fmt.Fprintf(w, "%-11s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-// SayFound prints what was found and written, before the commands run.
+// SayFound prints the findings and the written files, before the commands run.
 func (o Initialised) SayFound(w io.Writer) {
 	wrote := "wrote"
 	if o.Added {
@@ -105,7 +105,7 @@ func (o *Initialised) Try(ctx context.Context, p *project.Project, db *store.DB)
 	return err
 }
 
-// SayWorkspace prints what makes the clones ready in which sessions will work.
+// SayWorkspace prints the set-up of the clones for sessions.
 func (o Initialised) SayWorkspace(w io.Writer) {
 	o.Say(w, "workspace", "agents work in clones of what is committed")
 	if len(o.Sparse) > 0 {
@@ -140,7 +140,7 @@ func (o Initialised) Ready() bool {
 		!slices.ContainsFunc(o.Looked, func(f Finding) bool { return !f.OK || f.Check == identity })
 }
 
-// SayNext prints what to do next.
+// SayNext prints the next steps.
 func (o Initialised) SayNext(w io.Writer, noCheck bool) {
 	var lacks ralph.Cause
 	for _, c := range o.Checks {

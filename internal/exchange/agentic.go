@@ -13,8 +13,8 @@ var agenticStatus = map[string]ralph.Status{
 	"done": ralph.Completed, "completed": ralph.Completed,
 }
 
-// readAgentic reads backlog.yaml, in-progress.yaml and done.yaml of agentic-agent. What ralph has no place for is said
-// in the description.
+// readAgentic reads backlog.yaml, in-progress.yaml and done.yaml of agentic-agent. Fields without a place in ralph go
+// into the description.
 func readAgentic(data []byte) (in ralph.Import, err error) {
 	if err := flat(data); err != nil {
 		return in, err

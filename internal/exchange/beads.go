@@ -159,7 +159,7 @@ func learned(line int, text, kind string) ralph.ImportedLearning {
 	}}
 }
 
-// note lists what was left out, one sentence each.
+// note lists the parts left out, one sentence each.
 func note(in *ralph.Import, left map[string]int) {
 	for _, what := range slices.Sorted(maps.Keys(left)) {
 		if n := left[what]; n > 0 {

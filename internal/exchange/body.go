@@ -10,7 +10,7 @@ import (
 var (
 	accept     = regexp.MustCompile("`accept:\\s*([^`]+)`")
 	inlineCode = regexp.MustCompile("^`([^`]+)`$")
-	// labelWords is a line that names what is below it or behind it: "**Acceptance Criteria:**", "- Depends on: T1";
+	// labelWords is a line that labels the text below it or behind it: "**Acceptance Criteria:**", "- Depends on: T1";
 	// boldWords is one without a colon.
 	labelWords = regexp.MustCompile(`^\s*(?:>\s*)?(?:[-*+•]\s+)?([*_]{0,3})([^*_:：` + "`" + `]{1,60}?)` +
 		`\s*[*_]{0,3}\s*[:：]\s*[*_]{0,3}(?:\s+(.*?))?[*_]*\s*$`)

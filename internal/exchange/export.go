@@ -20,7 +20,7 @@ type Queue struct {
 	Tasks       []ralph.Task       // in the order of the queue
 	IDs         map[int64]string   // by which ralph's own import recognizes a task
 	Learnings   []ralph.Learning   // of the project and of features
-	Notes       map[int64][]string // what ralph says of a task: in Markdown, as a quotation
+	Notes       map[int64][]string // ralph's notes on a task: in Markdown, as a quotation
 }
 
 // writers are the export formats by name.
@@ -87,7 +87,7 @@ func writeJSONL(w io.Writer, q Queue) error {
 	return nil
 }
 
-// WriteChecklist writes tasks as a checklist of its own, with what it is about.
+// WriteChecklist writes tasks as a checklist of its own, with its subject.
 func WriteChecklist(b *strings.Builder, q Queue, about string) {
 	fmt.Fprintf(b, "# %s\n\n", text.Flat(q.Project))
 	if about = strings.TrimSpace(about); about != "" {
@@ -156,7 +156,7 @@ func checklistItem(b *strings.Builder, t ralph.Task, notes []string) {
 	}
 }
 
-// NoteMark begins a line of what ralph says of a checklist or a task, which is no part of it.
+// NoteMark begins a line with ralph's note on a checklist or a task. The line is no part of it.
 const NoteMark = "> ralph:"
 
 // indent indents each line, and escapes lines that look like a box or a heading.
@@ -299,5 +299,5 @@ func beadsStatusOf(s ralph.Status) string {
 	case ralph.Proposed:
 		return "deferred"
 	}
-	return "open" // its dependencies say what it waits for
+	return "open" // its dependencies are the reason
 }

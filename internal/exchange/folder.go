@@ -64,7 +64,7 @@ func Plans(folder fs.FS) (plans []Plan, err error) {
 	return plans, nil
 }
 
-// rank orders the files about a change: why before what before how.
+// rank orders the files about a change: reasons, then requirements, then design.
 func rank(name string) int {
 	order := []string{"proposal.md", "requirements.md", "spec.md", "design.md", "plan.md"}
 	if i := slices.Index(order, path.Base(name)); i >= 0 {

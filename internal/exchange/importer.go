@@ -39,7 +39,7 @@ const (
 // Linked reports whether the files of a format name each other's tasks.
 func Linked(format string) bool { return format == backlog }
 
-// An Error says which line of a file is wrong, and what is expected there.
+// An Error names the wrong line of a file, and the expected form.
 type Error struct {
 	Line    int // from 1; 0 for the file as a whole
 	Problem string
@@ -115,8 +115,7 @@ func Formats() []string {
 // [*ralph.FieldError] for an unknown format.
 func Parse(data []byte, format string) (ralph.Import, error) { return ParseNamed("", data, format) }
 
-// ParseNamed is [Parse] of a file with the name of what it is about, which a checklist is called that has no name of
-// its own.
+// ParseNamed is [Parse] of a file with a name for its subject, used for a checklist without a name of its own.
 func ParseNamed(name string, data []byte, format string) (ralph.Import, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	most := MaxFile

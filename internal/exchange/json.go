@@ -113,7 +113,7 @@ func each[T any](in *ralph.Import, l located, what string, f func(line int, v T)
 	return nil
 }
 
-// lose counts the keys of an object that are no field of what it was decoded into, so that none is lost in silence.
+// lose counts the keys of an object without a field in its decoded form, so that the import names each lost one.
 func lose(in *ralph.Import, object gjson.Result, v any) {
 	known := fieldsOf(reflect.TypeOf(v))
 	object.ForEach(func(key, value gjson.Result) bool {

@@ -20,7 +20,7 @@ type Line struct {
 	ID           string       `json:"id,omitempty"` // of a task; a later import recognizes the task by it
 	Title        string       `json:"title,omitempty"`
 	Acceptance   []string     `json:"acceptance,omitempty"`
-	Files        []string     `json:"files,omitempty"` // globs of those that the task will touch
+	Files        []string     `json:"files,omitempty"` // globs of files that the task will touch
 	Priority     *int         `json:"priority,omitempty"`
 	Status       ralph.Status `json:"status,omitempty"`
 	StatusReason string       `json:"status_reason,omitempty"`
@@ -37,8 +37,8 @@ type Line struct {
 	Pinned    bool   `json:"pinned,omitempty"`
 }
 
-// ownStatus maps the statuses in ralph's export to those of the import. Tasks that wait or are in
-// progress become pending: the file lacks what they wait for.
+// ownStatus maps the statuses in ralph's export to those of the import. Tasks that wait or are in progress become
+// pending: the file lacks their reasons to wait.
 var ownStatus = func() map[string]ralph.Status {
 	taken := map[string]ralph.Status{"": ralph.Pending}
 	for _, s := range ralph.Statuses {

@@ -81,7 +81,7 @@ type markdownReader struct {
 	done   map[string]bool // … and that a box ticks
 }
 
-// readMarkdown reads checklists. name is what a document is called that has no name of its own.
+// readMarkdown reads checklists. name is for a document without a name of its own.
 func readMarkdown(name string, data []byte) (ralph.Import, error) {
 	in := readDocument(name, data).in
 	if len(in.Tasks) > 0 {
@@ -154,7 +154,7 @@ func (s *section) each(f func(*section)) {
 	}
 }
 
-// roles finds out what each section is for, and the name of the document.
+// roles finds the role of each section, and the name of the document.
 func (r *markdownReader) roles() {
 	for _, s := range r.all[1:] {
 		s.role = roleOf(s.title)

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// A role is what a section of a document is for.
+// A role is the purpose of a section of a document.
 type role int
 
 const (
@@ -59,8 +59,8 @@ var (
 	headingBox = regexp.MustCompile(`^ {0,3}#{1,6}\s+(?:[\d.]+[.)]?\s+)?\[([ xX])\]\s+\S`)
 	boxTitle   = regexp.MustCompile(`^((?:[\d.]+[.)]?\s+)?)\[([ xX])\]\s+(\S.*)$`)
 
-	// taskIDs and taskWords begin a heading that is a task, whatever is below it; groupWords and groupIDs one
-	// that has tasks below it.
+	// taskIDs and taskWords begin a heading that is a task, with any text below it; groupWords and groupIDs one that
+	// has tasks below it.
 	taskIDs    = regexp.MustCompile(`^(US|ST|T|TASK|STORY|ISSUE|BUG|FEAT|TICKET)(-|\d)`)
 	groupIDs   = regexp.MustCompile(`^([PQHVM]\d|AC-?\d|FR-?\d|NFR-?\d)`)
 	taskWords  = regexp.MustCompile(`^((user |dev )?(task|story|issue|ticket)|iteration)$`)

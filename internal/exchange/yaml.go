@@ -70,7 +70,7 @@ func yamlError(err error) error {
 	return wrong(0, "is not valid YAML: %s", first)
 }
 
-// A record is a map of YAML from which values are taken. What nobody takes is told as it is.
+// A record is a map of YAML from which values are taken. The rest is reported unchanged.
 type record struct {
 	line   int
 	values yaml.MapSlice
@@ -164,7 +164,7 @@ func (r *record) asPriority() (int, error) {
 	return p, nil
 }
 
-// asStatus reads a status: one of those that are known.
+// asStatus reads a status: one of the known ones.
 func (r *record) asStatus(known map[string]ralph.Status, expected string) (ralph.Status, error) {
 	said := r.text("status")
 	s, ok := known[strings.ToLower(said)]

@@ -13,7 +13,7 @@ import (
 	"ralph/store"
 )
 
-// Chats follows what people's chats report.
+// Chats follows the reports of people's chats.
 type Chats struct {
 	Store *store.DB
 	Out   io.Writer
@@ -26,8 +26,8 @@ type Chats struct {
 	watched map[string]bool
 }
 
-// Follow prints what the chats report until no task is claimed any more or ctx ends. While the database's server is
-// away it waits. The error wraps [ralph.ErrConflict] if none is claimed at first.
+// Follow prints the chats' reports until no task is claimed any more or ctx ends. While the database's server is away
+// it waits. The error wraps [ralph.ErrConflict] if none is claimed at first.
 func (w *Chats) Follow(ctx context.Context) error {
 	w.watched = map[string]bool{}
 	begin := func(tx *store.Tx) (err error) {

@@ -1,5 +1,5 @@
-// Package follow prints things as they happen: events, a run's plan, progress and end, what people's
-// chats report, the transcript of a session.
+// Package follow prints things as they happen: events, a run's plan, progress and end, the reports of people's chats,
+// the transcript of a session.
 package follow
 
 import (
@@ -47,7 +47,7 @@ func (r *Events) Print(ctx context.Context) error {
 	return nil
 }
 
-// away reports whether an error is that of a database's server that is away, for which who follows waits.
+// away reports whether an error is that of a database's server that is away. Followers wait for the server.
 func away(db *store.DB, err error) bool { return db.Shared() && store.Passes(err) }
 
 // Follow prints events as they come until ctx ends, they are over, or its output is not read any more, which is not
@@ -57,7 +57,7 @@ func (r *Events) Follow(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		changed := r.Store.Changed()
-		over, err := r.over(ctx) // before what was done until then is read
+		over, err := r.over(ctx) // before the read of earlier events
 		if err == nil {
 			err = r.Print(ctx)
 		}

@@ -29,7 +29,7 @@ func WriteEnd(ctx context.Context, w io.Writer, s term.Screen, db *store.DB, res
 	return err
 }
 
-// A Plan is what a run would do, as JSON.
+// A Plan lists the planned work of a run, as JSON.
 type Plan struct {
 	Pending int          `json:"pending"` // tasks
 	Tasks   []ralph.Task `json:"tasks"`   // the first of them
@@ -38,7 +38,7 @@ type Plan struct {
 	unaccepted []int64 // tasks
 }
 
-// ReadPlan returns what a run would do.
+// ReadPlan returns the planned work of a run.
 func ReadPlan(ctx context.Context, l *loop.Loop) (v Plan, err error) {
 	v.Limits = l.Limits
 	next := store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}, Limit: 5}

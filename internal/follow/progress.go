@@ -79,8 +79,8 @@ func (p *Progress) Follow(over <-chan struct{}) error {
 	}
 }
 
-// status updates the last line of a terminal: the time left of a wait or the current activity, what was spent, and how
-// much needs a person.
+// status updates the last line of a terminal: the time left of a wait or the current activity, the spending, and the
+// number of items that need a person.
 func (p *Progress) status(now time.Time) error {
 	var parts []string
 	ago := func(since time.Time) string { return text.Span(max(0, now.Sub(since)).Truncate(time.Second).Seconds()) }

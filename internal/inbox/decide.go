@@ -25,8 +25,8 @@ func reviewed(approve bool) decision {
 	}
 }
 
-// Decide approves or rejects an item, and says in one line what came of it. Of the item, the kind, the
-// task, the reference and the action of a suggestion count. A plan is decided on by the names of its parts.
+// Decide approves or rejects an item, and describes the result in one line. It uses the item's kind, task, reference
+// and, for a suggestion, action. A plan is decided on by the names of its parts.
 func Decide(tx *store.Tx, i store.InboxItem, approve bool, words, person string) (said string, err error) {
 	i.Item, i.Commands = Of(i)
 	if !YesOrNo(i) {
@@ -50,7 +50,7 @@ func YesOrNo(i store.InboxItem) bool {
 	return k.approve != nil || k.Form == FormPlan
 }
 
-// decideAll decides on several items alike, and says in a line each what came of it.
+// decideAll decides on several items alike, and describes each result in a line.
 func decideAll(tx *store.Tx, list []store.InboxItem, approve bool, words, person string) (said []string, err error) {
 	for _, i := range list {
 		one, err := Decide(tx, i, approve, words, person)

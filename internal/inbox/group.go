@@ -10,8 +10,8 @@ import (
 	"ralph/store"
 )
 
-// A Group is what waits for the same reason, in the order in which it was found: it is shown as one row, and can be
-// decided on together.
+// A Group has items that wait for the same reason, in their order: it is shown as one row, and can be decided on
+// together.
 type Group []store.InboxItem
 
 // Groups puts items together that wait for the same reason. The order of the first of each stays.
@@ -29,7 +29,7 @@ func Groups(list []store.InboxItem) (groups []Group) {
 	return groups
 }
 
-// counted matches what differs between texts of one cause: numbers, and ids of commits and sessions.
+// counted matches the differing parts in texts of one cause: numbers, and ids of commits and sessions.
 var counted = regexp.MustCompile(`\b[0-9a-f]{7,40}(-[0-9a-f-]+)?\b|\d+`)
 
 // sameReason is equal for tasks that stopped for the same reason.
@@ -37,7 +37,7 @@ func sameReason(i store.InboxItem) string {
 	return counted.ReplaceAllString(text.FirstLine(i.Text), "#")
 }
 
-// Cause returns what items have in common that wait for the same reason; "" for an item that stands alone.
+// Cause returns the common cause of items that wait for the same reason; "" for an item that stands alone.
 func Cause(i store.InboxItem) string {
 	same := kinds[i.Kind].same
 	if same == nil {

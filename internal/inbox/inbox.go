@@ -1,4 +1,4 @@
-// Package inbox shows what waits for a person, asks about it, and decides on it.
+// Package inbox shows the items that wait for a person, asks about them, and decides on them.
 package inbox
 
 import (
@@ -71,8 +71,7 @@ type choice struct {
 	asks  string // prompt for a text appended to the arguments; "" for none
 }
 
-// choices returns what a person can do about an item. If the first has no key, any text that is
-// typed belongs to it.
+// choices returns a person's choices for an item. If the first has no key, any typed text belongs to it.
 func choices(i store.InboxItem) []choice {
 	if list := kinds[i.Kind].choices; list != nil {
 		return list(i)
@@ -92,7 +91,7 @@ type Dialogue struct {
 	mu      sync.Mutex
 	passed  map[string]bool  // items that are decided, or left for later
 	pending *pendingDecision // the decision that can be taken back
-	decided int              // decisions, but for those that were taken back or failed
+	decided int              // decisions, without undone and failed ones
 }
 
 // regret is how long a decision can be taken back.
@@ -138,7 +137,7 @@ func (d *Dialogue) Run(ctx context.Context) error {
 	}
 }
 
-// decide asks about one item, the first of those that are left, and holds the decision.
+// decide asks about one item, the first of the remaining ones, and holds the decision.
 func (d *Dialogue) decide(ctx context.Context, i store.InboxItem, left int) (did outcome, err error) {
 	fmt.Fprintf(d.Out, "\n(%d left)\n", left)
 	Item(d.Out, d.Screen, i, true)
@@ -167,7 +166,7 @@ func (d *Dialogue) last() (outcome, error) {
 	return leave, err
 }
 
-// What a person does about an item.
+// A person's actions on an item.
 type outcome int
 
 const (
@@ -300,7 +299,7 @@ func help(list []choice, options int) string {
 	return strings.Join(lines, "\n")
 }
 
-// menu lists what can be typed.
+// menu lists the possible input.
 func menu(list []choice, options int) string {
 	var parts []string
 	for _, c := range list {

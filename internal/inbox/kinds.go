@@ -20,7 +20,7 @@ type Kind struct {
 	name     string                           // of an item: {id} and {task} are filled in
 	commands func(i store.InboxItem) []string // that answer an item, with {id} and {task}
 	choices  func(i store.InboxItem) []choice // in a dialogue; nil for none
-	same     func(i store.InboxItem) string   // what items have in common that are one row; nil: each stands alone
+	same     func(i store.InboxItem) string   // the common part of items shown as one row; nil: each stands alone
 	holds    bool                             // work cannot go on before it is decided
 	gist     func(i store.InboxItem) string   // an item in a line; nil: its text
 	approve  decision                         // nil if it is not answered with yes or no
@@ -274,8 +274,8 @@ func suggested(i store.InboxItem) []choice {
 	return []choice{toTask, dismiss}
 }
 
-// sameSuggestion is equal for suggestions that say the same. What a task is to be done like is decided for that task
-// alone, and so is its splitting.
+// sameSuggestion is equal for suggestions with the same text. An alternative approach is decided for its task alone,
+// and so is a split.
 func sameSuggestion(i store.InboxItem) string {
 	switch i.Action {
 	case "task":
@@ -325,7 +325,7 @@ func Of(i store.InboxItem) (item string, commands []string) {
 	return fill.Replace(k.name), commands
 }
 
-// Label is what kind of flag or suggestion an item is, such as "blocking, security"; "" for other kinds.
+// Label is the kind of a flag or suggestion, such as "blocking, security"; "" for other kinds.
 func Label(i store.InboxItem) string {
 	if i.Severity == "" {
 		return i.Sort
@@ -355,13 +355,13 @@ func All(tx *store.Tx) ([]store.InboxItem, error) {
 	return named(list), err
 }
 
-// First is the first of what waits of a kind, as [All] has it.
+// First is the first waiting item of a kind, as [All] has it.
 func First(tx *store.Tx, kind string, limit int) ([]store.InboxItem, error) {
 	list, err := tx.InboxPart(kind, limit, 0)
 	return named(list), err
 }
 
-// WaitsOfPlan is what waits of the plan of a feature, with names and commands.
+// WaitsOfPlan returns the open parts of a feature's plan, with names and commands.
 func WaitsOfPlan(tx *store.Tx, feature int64) ([]store.InboxItem, error) {
 	parts, err := tx.WaitsOfPlan(feature)
 	return named(parts), err

@@ -15,12 +15,12 @@ import (
 	"ralph/store"
 )
 
-// A Plan is what was planned for a feature, and what of it waits for a person.
+// A Plan is a feature's plan, with its open parts.
 type Plan struct {
 	Feature ralph.Feature     `json:"feature"`
 	Tasks   []PlanTask        `json:"tasks"` // that were planned, or that it is to change; oldest first
 	Waits   []store.InboxItem `json:"waits"` // proposed tasks, amendments, and proposals to cancel a task
-	State   string            `json:"state"` // of what can be edited; `ralph plan edit --state` asks for it
+	State   string            `json:"state"` // of the editable parts; for `ralph plan edit --state`
 }
 
 // A PlanTask is a task of a plan.
@@ -31,7 +31,7 @@ type PlanTask struct {
 	Acceptance  []string `json:"acceptance"`
 	Verify      []string `json:"verify"`
 	Files       []string `json:"files"`
-	Marks       []string `json:"marks"` // what was noticed about it when it was planned
+	Marks       []string `json:"marks"` // notes from its planning
 }
 
 // ReadPlan reads the plan of a feature; "" is the one that waits.
@@ -72,7 +72,7 @@ func ReadPlan(tx *store.Tx, feature string) (p Plan, err error) {
 	return p, err
 }
 
-// waiting returns the only feature of which a plan waits.
+// waiting returns the only feature with an open plan.
 func waiting(tx *store.Tx) (string, error) {
 	plans, err := tx.InboxOf("plan")
 	if err != nil {
@@ -122,8 +122,8 @@ func (p Plan) Markdown() string {
 	return b.String()
 }
 
-// stateOf names the state of what can be edited of the tasks of a plan: it is another one once a task was added, taken
-// out or edited. Work on a task is no edit.
+// stateOf names the state of the editable parts of a plan's tasks: it changes once a task was added, taken out or
+// edited. Work on a task is no edit.
 func stateOf(tasks []PlanTask) (string, error) {
 	type content struct {
 		ID                               int64
@@ -144,9 +144,9 @@ func stateOf(tasks []PlanTask) (string, error) {
 	return hex.EncodeToString(sum[:6]), err
 }
 
-// Named returns what waits of some names, each once; all that waits without names. A name is that of an item of the
-// inbox, as A3, or of a task, in the plan or as TASK-3. What several plannings have made of one task is found by the
-// names of items alone: a person may have seen the first of them only.
+// Named returns the open parts with some names, each once; all open parts without names. A name is that of an item of
+// the inbox, as A3, or of a task, in the plan or as TASK-3. If several plannings changed one task, only the names of
+// items find its parts: a person may have seen the first of them only.
 func (p Plan) Named(names []string) (list []store.InboxItem, err error) {
 	if len(names) == 0 {
 		if len(p.Waits) == 0 {
@@ -172,7 +172,7 @@ func (p Plan) Named(names []string) (list []store.InboxItem, err error) {
 	return list, nil
 }
 
-// named returns what waits of a name.
+// named returns the open parts with a name.
 func (p Plan) named(name string) (list []store.InboxItem) {
 	for _, i := range p.Waits {
 		if strings.EqualFold(i.Item, name) {
@@ -188,7 +188,7 @@ func (p Plan) named(name string) (list []store.InboxItem) {
 	return list
 }
 
-// oneTime refuses to decide at once on what was planned at several times.
+// oneTime refuses to decide at once on parts planned at several times.
 func oneTime(feature string, list []store.InboxItem) error {
 	var times []string
 	of := map[string][]string{}
@@ -212,8 +212,8 @@ func oneTime(feature string, list []store.InboxItem) error {
 		"name what you decide on (%s)", feature, strings.Join(parts, "; ")))
 }
 
-// DecidePlan approves or rejects what waits of some tasks of a plan, and says in a line each what came of it. Without
-// names it is all that waits, unless that was planned at several times. Who was shown it decides by [Plan.Decide].
+// DecidePlan approves or rejects the open parts for some tasks of a plan, and describes each result in a line. Without
+// names it decides on all, unless they were planned at several times. [Plan.Decide] decides on a plan that was shown.
 func DecidePlan(tx *store.Tx, feature string, names []string, approve bool, words, person string) ([]string, error) {
 	p, err := ReadPlan(tx, feature)
 	if err != nil {
@@ -229,8 +229,8 @@ func DecidePlan(tx *store.Tx, feature string, names []string, approve bool, word
 	return decideAll(tx, items, approve, words, person)
 }
 
-// Decide approves or rejects what waits of some tasks of a plan as a person was shown it, or all of it without names,
-// and says in a line each what came of it. If it has changed meanwhile, nothing is decided.
+// Decide approves or rejects the open parts for some tasks of a plan as a person was shown it, or all of them without
+// names, and describes each result in a line. If the plan has changed meanwhile, nothing is decided.
 func (p Plan) Decide(tx *store.Tx, names []string, approve bool, words, person string) ([]string, error) {
 	now, err := ReadPlan(tx, p.Feature.Name)
 	if err != nil {
@@ -247,7 +247,7 @@ func (p Plan) Decide(tx *store.Tx, names []string, approve bool, words, person s
 	return decideAll(tx, items, approve, words, person)
 }
 
-// since says in a clause what became of a plan.
+// since describes the later changes of a plan in a clause.
 func (p Plan) since(now Plan) string {
 	was, is := itemNames(p.Waits), itemNames(now.Waits)
 	without := func(a, b []string) string {

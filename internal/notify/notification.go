@@ -24,10 +24,10 @@ const (
 	TaskCompleted    Type = "task.completed"    // and verified
 	PermissionAsked  Type = "permission.asked"  // an agent stands still until a person allows or denies something
 	FlagBlocking     Type = "flag.blocking"     // an agent flagged a blocking problem (pipeline rule 7)
-	RunEnded         Type = "run.ended"         // for whatever reason
+	RunEnded         Type = "run.ended"         // for any reason
 	LimitReached     Type = "limit.reached"     // the run ended at a limit, or stagnated
 	AgentUnavailable Type = "agent.unavailable" // the run ended for lack of the agent, or waits long for it
-	StorageFull      Type = "storage.full"      // a run cannot store what happens: its disk is full
+	StorageFull      Type = "storage.full"      // a run cannot store events: its disk is full
 
 	typeTest Type = "test" // `ralph notify`
 )
@@ -47,8 +47,7 @@ const (
 	maxText  = 4000
 )
 
-// A Notification is what a receiver gets: the payload of Standard Webhooks, with the id next to the
-// other fields.
+// A Notification is the payload for a receiver: that of Standard Webhooks, with the id next to the other fields.
 type Notification struct {
 	ID        string     `json:"id"` // the same for each delivery of an event to anyone
 	Type      Type       `json:"type"`

@@ -1,14 +1,12 @@
-// Package notify tells people and programs what happens while nobody watches: by webhooks, signed
-// as Standard Webhooks, in the formats of common chat services, and by a command (unattended,
-// "Notifications and observation").
+// Package notify tells people and programs of events while nobody watches: by webhooks, signed as Standard Webhooks, in
+// the formats of common chat services, and by a command (unattended, "Notifications and observation").
 //
-// It only reads the log of events and takes no part in a run: it decides nothing, and the loop
-// never waits for a receiver.
+// It only reads the log of events and takes no part in a run: it decides nothing, and the loop never waits for a
+// receiver.
 //
-// Each receiver resumes where it stopped, across restarts and crashes. It gets every event that it
-// subscribes to, in order and at least once; repeated deliveries have the same id. A notification
-// that is not accepted after a bounded number of tries is dropped and logged. URLs and secrets are
-// never logged.
+// Each receiver resumes where it stopped, across restarts and crashes. It gets every event that it subscribes to, in
+// order and at least once; repeated deliveries have the same id. A notification that is not accepted after a bounded
+// number of tries is dropped and logged. URLs and secrets are never logged.
 package notify
 
 import (
@@ -56,7 +54,7 @@ const (
 
 	firstWait = time.Second     // before the second try
 	waitGrows = 4               // factor of each further wait
-	longest   = 5 * time.Minute // between two tries, whatever the receiver asks for
+	longest   = 5 * time.Minute // between two tries, even if the receiver asks for more
 )
 
 // Run delivers until ctx ends, or until Over is closed and everything is delivered, for at most
@@ -380,7 +378,7 @@ func (n *Notifier) Full(ctx context.Context, why error, now time.Time) {
 			return nil
 		})
 	}
-	_ = g.Wait() // what failed is logged
+	_ = g.Wait() // failures are logged
 }
 
 // refersTo loads the details that an event refers to.

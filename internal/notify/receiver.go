@@ -27,8 +27,7 @@ type Receiver struct {
 	Secret  string // generic: signing key ("whsec_…"); ntfy: access token; "" for none
 }
 
-// Check reports what is wrong with a receiver, without quoting its URL or secret. The error is a
-// [ralph.FieldError].
+// Check reports a fault of a receiver, without quoting its URL or secret. The error is a [ralph.FieldError].
 func (r Receiver) Check() error {
 	format, known := presets[r.Preset]
 	if !known {

@@ -152,7 +152,7 @@ func lastOf(list []string) []string { return list[max(len(list)-1, 0):] }
 
 func from(list []string, i int) []string { return list[min(i, len(list)):] }
 
-// system are the folders whose programs can be trusted to be what their names say.
+// system are the folders whose programs can be trusted by their names.
 var system = []string{
 	"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin",
 }
@@ -196,7 +196,7 @@ func readable(list []string) []string {
 	return slices.Compact(list)
 }
 
-// plainVariables do not change what a program does in a way that matters here.
+// plainVariables do not change the relevant effects of a program.
 var plainVariables = strings.Fields(`CI DEBUG VERBOSE NO_COLOR FORCE_COLOR CLICOLOR COLUMNS LINES TERM TZ LANG LANGUAGE
 	NODE_ENV RAILS_ENV RACK_ENV APP_ENV GOOS GOARCH CGO_ENABLED RUST_BACKTRACE RUST_LOG PYTHONUNBUFFERED
 	PYTHONDONTWRITEBYTECODE`)

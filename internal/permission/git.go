@@ -66,7 +66,7 @@ func gitOptions(c command) []string { return c.args()[:len(c.args())-len(gitArgs
 // gitSettings returns the settings given by -c.
 func gitSettings(c command) []string { return optionValues(gitOptions(c), "c", "") }
 
-// plainGit reports whether git's own options do not change what its subcommands do.
+// plainGit reports whether git's own options leave the effects of its subcommands unchanged.
 func plainGit(c command) bool {
 	for _, setting := range gitSettings(c) {
 		group, _, _ := strings.Cut(setting, ".")

@@ -18,8 +18,8 @@ type guard struct {
 	hits    func(p Policy, x part) (why string)
 }
 
-// guards deny what work on a project does not need (unattended, "The agent's processes").
-// docs/permissions.md lists them.
+// guards deny actions that work on a project does not need (unattended, "The agent's processes"). docs/permissions.md
+// lists them.
 var guards = []guard{
 	{
 		"unreadable",
@@ -77,8 +77,7 @@ var guards = []guard{
 	},
 }
 
-// Guards lists the built-in rules, each with its name and what it denies, in the order in which
-// they are tried.
+// Guards lists the built-in rules, each with its name and the actions it denies, in the order in which they are tried.
 func Guards() [][2]string {
 	list := make([][2]string, len(guards))
 	for i, g := range guards {
@@ -87,8 +86,8 @@ func Guards() [][2]string {
 	return list
 }
 
-// matching is a guard against simple commands, normalized: the program's name and the words behind it, without
-// and with the program's own options. What is harmless is let pass. In why stands $1 for the first group.
+// matching is a guard against simple commands, normalized: the program's name and the words behind it, without and with
+// the program's own options. It lets harmless commands pass. In why stands $1 for the first group.
 func matching(denied, harmless, why string) func(Policy, part) string {
 	is, but := regexp.MustCompile(`(?s)`+denied), regexp.MustCompile(`(?s)`+cmp.Or(harmless, `^$`))
 	return func(_ Policy, x part) string {

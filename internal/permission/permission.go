@@ -1,16 +1,14 @@
-// Package permission answers an agent's requests to use a tool, by rules (unattended, "The agent's
-// processes").
+// Package permission answers an agent's requests to use a tool, by rules (unattended, "The agent's processes").
 //
-// It is pure: a [Policy], a tool and its input make an [Answer]. It asks no person and stores and
-// runs nothing; the caller records the answer. A shell command is parsed and split into what it
-// does: each simple command, normalized, so that commands behind "&&", in "$(…)", in "sh -c" or
-// after "timeout 5" are seen; the variables set for it; and the files that it writes and reads by
-// redirections and by its arguments. This is not a sandbox: a program can do what its name does not
-// tell.
+// It is pure: a [Policy], a tool and its input make an [Answer]. It asks no person and stores and runs nothing; the
+// caller records the answer. A shell command is parsed and split into its parts: each simple command, normalized, so
+// that commands behind "&&", in "$(…)", in "sh -c" or after "timeout 5" are seen; the variables set for it; and the
+// files that it writes and reads by redirections and by its arguments. This is not a sandbox: a program can do more
+// than its name tells.
 //
-// Each of these parts is judged by itself, in this order: deny rules, ask rules, built-in rules,
-// allow rules, the default. An allow rule beats a built-in one if its own text names what the
-// built-in one denies. The strictest answer counts. What cannot be parsed is never allowed.
+// Each of these parts is judged by itself, in this order: deny rules, ask rules, built-in rules, allow rules, the
+// default. An allow rule beats a built-in one if its own text names the action that the built-in one denies. The
+// strictest answer counts. A command that cannot be parsed is never allowed.
 package permission
 
 import (
@@ -107,7 +105,7 @@ func strictness(a Answer) int {
 	return n
 }
 
-// Denied begins what an agent is told that is not to do something.
+// Denied begins the message to an agent that must not do something.
 const Denied = "denied by ralph"
 
 const otherwise = "Do without it, or signal blocked (external) and say what you need."
@@ -154,8 +152,8 @@ func (p Policy) judge(rules []Rule, x part) Answer {
 	return Answer{Verdict: Allow, Rule: ""}
 }
 
-// names reports whether an allow rule explicitly names what a built-in rule denies: the rule's own
-// text, with any text for each "*", would be denied.
+// names reports whether an allow rule explicitly names an action that a built-in rule denies: the rule's own text, with
+// any text for each "*", would be denied.
 func (p Policy) names(r Rule, g guard) bool {
 	tool, field, anything := r.tool, "command", "x x"
 	if r.file {

@@ -183,8 +183,8 @@ func (p Policy) about(r Rule, x part) bool {
 	return wild(r.pattern, x.raw)
 }
 
-// allows reports whether a rule allows a command, or its wrapper by name: the text before the first
-// "*" in "sudo apt-get install *" names what sudo runs.
+// allows reports whether a rule allows a command, or its wrapper by name: the text before the first "*" in "sudo
+// apt-get install *" names the command behind sudo.
 func (r Rule) allows(c command) bool {
 	matches := func(text string) bool { return matchCommand(r.pattern, text) }
 	if slices.ContainsFunc(c.allowed(), matches) || r.allowsSet(c) {

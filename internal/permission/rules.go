@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Rules are a policy and how to ask a person. They are fixed when a session begins; what the agent
-// writes to ralph.yaml does not change them.
+// Rules are a policy and the way to ask a person. They are fixed when a session begins; an agent's edits of ralph.yaml
+// do not change them.
 type Rules struct {
 	Policy  Policy
 	Timeout time.Duration // how long to wait for a person

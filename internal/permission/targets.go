@@ -53,8 +53,8 @@ var outputs = map[string][2]string{
 	"strace": {"o", "output"}, "script": {"", "log-out"}, "rsync": {"", "log-file"}, "tcpdump": {"w", ""},
 }
 
-// targets returns the arguments that name what a command changes, what it removes recursively, and
-// folders in which it removes some files.
+// targets returns the arguments that name files that a command changes, those that it removes recursively, and folders
+// in which it removes some files.
 func (s *shell) targets(c command) (writes, removes, filtered []string) {
 	args := c.args()
 	names := plain(args)
@@ -108,7 +108,7 @@ func (s *shell) targets(c command) (writes, removes, filtered []string) {
 	return writes, removes, filtered
 }
 
-// copied returns where a command copies to, and what that replaces.
+// copied returns the destination of a copy, and the files that it replaces.
 func copied(c command, args, names []string) (writes, removes []string) {
 	if writes = optionValues(args, "t", "target-directory"); len(writes) == 0 || c.name() == "rsync" {
 		writes = append(writes, lastOf(names)...)
@@ -152,7 +152,7 @@ func archived(args []string) []string {
 // are files.
 var givesScript = regexp.MustCompile(`^(-[a-zA-Z]*[ef]|--expression|--file)`)
 
-// found returns the folders in which find deletes everything, or globs of what it selects.
+// found returns the folders in which find deletes everything, or globs of the files that it selects.
 func found(args []string) (removes, filtered []string) {
 	if !has(args, "-delete") {
 		return nil, nil

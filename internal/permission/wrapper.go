@@ -85,7 +85,7 @@ var wrappers = map[string]wrapper{
 
 const tmuxValued = "-c -e -f -F -n -s -t -x -y"
 
-// transparent are the programs whose own use needs no rule: only what they run is judged.
+// transparent are programs whose own use needs no rule: only the command behind them is judged.
 var transparent = []string{
 	"env", "nohup", "time", "nice", "ionice", "timeout", "gtimeout", "xargs", "command", "builtin", "exec", "stdbuf",
 	"setsid", "sh", "bash", "dash", "zsh", "ksh", "ash", "eval",
@@ -96,7 +96,7 @@ const shellValued = "-o -O --rcfile --init-file"
 
 var shells = []string{"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "csh", "tcsh", "fish", "rbash"}
 
-// inside returns what a command runs, and whether running something is its only purpose.
+// inside returns the command inside a command, and whether running it is the outer one's only purpose.
 func inside(c command) (list []inner, found bool) {
 	name, args := c.name(), c.args()
 	switch {

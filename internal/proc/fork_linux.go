@@ -18,9 +18,9 @@ func forkExec(r request, attr *syscall.ProcAttr) (pid int, err error) {
 	return syscall.ForkExec(r.Path, r.Args, attr)
 }
 
-// apart has a process start in namespaces of its own. closed, unless it is nil, is to be called when
-// it has started: who may write the map of a new process's users must be open meanwhile, see [Close].
-// A sandbox keeps what it confines from using that moment.
+// apart starts a process in namespaces of its own. closed, unless it is nil, must be called when it has started: the
+// writer of the map of a new process's users must be open meanwhile, see [Close]. A sandbox keeps its processes from
+// using that moment.
 func apart(n Namespaces, attr *syscall.SysProcAttr) (closed func() error, err error) {
 	if n.Mounts {
 		attr.Cloneflags |= syscall.CLONE_NEWNS
@@ -35,7 +35,7 @@ func apart(n Namespaces, attr *syscall.SysProcAttr) (closed func() error, err er
 	attr.Cloneflags |= syscall.CLONE_NEWUSER
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-	attr.AmbientCaps = []uintptr{ // the others are what an overlay itself works with
+	attr.AmbientCaps = []uintptr{ // an overlay itself needs the others
 		unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_FSETID,
 	}
 	return Close, unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)

@@ -150,7 +150,7 @@ func (h *hunt) leftovers() []Leftover {
 	return list
 }
 
-// endedByItself forgets what was kept for the command, which needs it no more.
+// endedByItself drops the state kept for the command, which needs it no more.
 func (h *hunt) endedByItself() { h.kept = nil }
 
 // alive lists the hunted processes that are alive.
@@ -164,7 +164,7 @@ func (h *hunt) alive() []process {
 	return list
 }
 
-// survivors describes what could not be killed, and why.
+// survivors describes the processes that could not be killed, and why.
 func (h *hunt) survivors(cause error) string {
 	var names []string
 	for _, p := range h.alive() {
@@ -194,9 +194,8 @@ func stopped(pid int) bool {
 	return err == nil && p.state == 'T'
 }
 
-// rescue kills all processes below a supervisor that does not stay awake, because one of them keeps
-// stopping it. What cannot be killed here, the supervisor cannot kill either, and it will report
-// that.
+// rescue kills all processes below a supervisor that one of them keeps stopping. The supervisor reports the processes
+// that cannot be killed here, as it cannot kill them either.
 func (p *Process) rescue() []Leftover {
 	find := func() ([]process, bool, error) {
 		all, sure, err := processes()

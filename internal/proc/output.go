@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// A clip keeps the beginning and the end of what is written to it, using about one and a half times
-// its size of memory.
+// A clip keeps the beginning and the end of its input, using about one and a half times its size of memory.
 type clip struct {
 	head, tail         []byte
 	headSize, tailSize int

@@ -1,29 +1,28 @@
-// Package proc starts a process so that all of it can be stopped: the command, its children,
-// processes in sessions of their own, and daemons that it detached.
+// Package proc starts a process so that all of it can be stopped: the command, its children, processes in sessions of
+// their own, and daemons that it detached.
 //
-// On Linux each command has a supervisor, which is this same program started with an argument by
-// which this package runs the supervisor in place of main:
+// On Linux each command has a supervisor, which is this same program started with an argument by which this package
+// runs the supervisor in place of main:
 //
 //	ralph ──orders──► supervisor ──► command ──► children, daemons, …
 //	      ◄──events──  (subreaper)
 //
-// The supervisor adopts every orphan among the command's descendants, so that none escapes it. It
-// kills what is left when the command ends, when it is told to, and when the pipe of orders closes,
-// which the kernel does whenever ralph dies. It exits when it has no child left, which the kernel
-// reports: then nothing that the command started is alive, not even as a zombie, whatever it did to
-// its name, environment, session and files. The command's standard streams are passed through and
-// never copied.
+// The supervisor adopts every orphan among the command's descendants, so that none escapes it. It kills the rest when
+// the command ends, when it is told to, and when the pipe of orders closes, which the kernel does whenever ralph dies.
+// It exits when it has no child left, which the kernel reports: then no process that the command started is alive, not
+// even as a zombie, with any name, environment, session and files. The command's standard streams are passed through
+// and never copied.
 //
-// If the supervisor itself is killed, [Process.Wait] finds the command's processes by an entry of
-// their environment, as [Sweep] does after a crash. Processes that have cleared their environment are found only
-// where a wrapper with the marker has a namespace of processes, as bubblewrap has, which ends as a whole.
+// If the supervisor itself is killed, [Process.Wait] finds the command's processes by an entry of their environment, as
+// [Sweep] does after a crash. Processes that have cleared their environment are found only where a wrapper with the
+// marker has a namespace of processes, as bubblewrap has, which ends as a whole.
 //
-// [Process.Prune] kills what the command has started, as far as it is not to be kept.
+// [Process.Prune] kills the processes that the command has started, except those to keep.
 //
-// Out of reach are processes that another daemon was asked to start (docker, systemd-run, at) and
-// those of a user whom ralph may not signal (sudo); Wait reports the latter. Other Unix systems
-// have no subreaper: there the process group is killed. Windows has job objects. The package never
-// interprets a command's output, logs nothing and does not depend on ralph's other packages.
+// Out of reach are processes that another daemon was asked to start (docker, systemd-run, at) and those of a user that
+// ralph may not signal (sudo); Wait reports the latter. Other Unix systems have no subreaper: there the process group
+// is killed. Windows has job objects. The package never interprets a command's output, logs nothing and does not depend
+// on ralph's other packages.
 package proc
 
 import (
@@ -136,8 +135,8 @@ type Leftover struct {
 	Command string // command line, at most 1 KiB
 }
 
-// resolve checks what can be checked before starting, and returns the absolute paths of the program
-// and the directory, and the arguments.
+// resolve makes all checks that are possible before the start, and returns the absolute paths of the program and the
+// directory, and the arguments.
 func (s Spec) resolve() (path, dir string, args []string, err error) {
 	if len(s.Args) == 0 || s.Args[0] == "" {
 		return "", "", nil, errors.New("no program to start")

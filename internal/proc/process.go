@@ -224,7 +224,7 @@ func (p *Process) send(o order) error {
 // all the time; a stopped supervisor does not obey.
 func (p *Process) wake() error { return p.supervisor.Process.Signal(syscall.SIGCONT) }
 
-// listen passes the supervisor's events to those who wait for them, until the supervisor ends.
+// listen passes the supervisor's events to their readers, until the supervisor ends.
 func (p *Process) listen() {
 	defer close(p.over)
 	for p.ended == nil {

@@ -6,5 +6,5 @@ type Member struct {
 	Parent  int    // the supervisor's id for the command and for orphans
 	Command string // command line, at most 1 KiB
 	Exe     string // path of its executable; "" if unreadable
-	Wrapper bool   // part of the wrapper, which Prune keeps for what it wraps
+	Wrapper bool   // part of the wrapper, which Prune keeps for the wrapped command
 }

@@ -142,7 +142,7 @@ func readOrders(decoder *gob.Decoder) <-chan order {
 	return orders
 }
 
-// run supervises until nothing is left. It describes what could not be killed.
+// run supervises until nothing is left. It describes the processes that could not be killed.
 func (s *supervisor) run() (survivors string) {
 	if s.attend() {
 		s.hunt.endedByItself()

@@ -21,8 +21,8 @@ const minDoubts = 5
 
 // Sweep kills every process whose environment, at the time it was started, has the entry marker, such as
 // "RALPH_SESSION_ID=…", and waits until all are gone. It is for processes that a crash left behind, and reaches those
-// that the current user may read and signal. The error names what could not be killed, or is about the marker: it must
-// be NAME=value, and must not be in the calling process's own environment. Elsewhere than on Linux the error is
+// that the current user may read and signal. The error names those that could not be killed, or is about the marker: it
+// must be NAME=value, and must not be in the calling process's own environment. Elsewhere than on Linux the error is
 // [errors.ErrUnsupported].
 func Sweep(marker string) ([]Leftover, error) {
 	name, value, _ := strings.Cut(marker, "=")
@@ -126,9 +126,8 @@ func (c *census) chase() (found []process) {
 	return found
 }
 
-// examine looks at some processes, many at a time, because it may have to wait for one that is
-// executing a program. It stops those that carry the marker, notes those that do not, and reports
-// whether it is sure of all.
+// examine looks at some processes, many at a time, because it may have to wait for one that is executing a program. It
+// stops those that carry the marker, notes those that do not, and reports whether it is sure of all.
 func (c *census) examine(ids []int) (found []process, sure bool) {
 	var (
 		mu    sync.Mutex // guards the results

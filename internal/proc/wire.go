@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The supervisor receives a request and then orders. It answers with a started and then events, the
-// last of which is the end. Each is one gob value: arguments and file names need not be UTF-8.
+// The supervisor receives a request and then orders. It answers with a started and then events; the last event is the
+// end. Each is one gob value: arguments and file names need not be UTF-8.
 
 // File descriptors of the supervisor, fixed by the order of exec.Cmd.ExtraFiles.
 const (
@@ -44,7 +44,7 @@ const (
 	interruptGroup
 	killAll
 	listAll    // answered with the members
-	killOthers // answered with those that were killed; none says that only the kept ones are left
+	killOthers // answered with the killed ones; none means that only the kept ones are left
 )
 
 type started struct {

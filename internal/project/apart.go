@@ -14,8 +14,9 @@ import (
 // folder is hidden as a whole.
 const maxHidden = 400
 
-// withhold hides the person's folder from commands in a workspace: in a check all of it, in a session what git ignores.
-// Targets of links that set-up made stay visible, as do programs in PATH, git's directory, and what people show.
+// withhold hides the person's folder from commands in a workspace: in a check all of it, in a session the paths that
+// git ignores. Targets of links that set-up made stay visible, as do programs in PATH, git's directory, and paths that
+// people show.
 func (p *Project) withhold(policy *sandbox.Policy, ws string, checks bool) {
 	folder, tops := p.workspaceFolder(ws), p.tops()
 	visible := func(paths []string) []string {
@@ -75,7 +76,7 @@ func (p *Project) tops() (list []string) {
 	return list
 }
 
-// programs returns the folders of the programs in PATH, each with what belongs to it beside: node_modules of
+// programs returns the folders of the programs in PATH, each with the folder it belongs to: node_modules of
 // node_modules/.bin, .venv of .venv/bin.
 func (p *Project) programs() (dirs []string) {
 	for _, dir := range filepath.SplitList(p.agentEnv("PATH")) {

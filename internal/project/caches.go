@@ -10,7 +10,7 @@ import (
 	"ralph/loop/workspace"
 )
 
-// A cache is a folder that a program uses to be faster, or loads into what it needs.
+// A cache is a folder that a program uses to be faster, or for its downloads.
 type cache struct {
 	variable string // says where it is; "" if nothing does
 	name     string // of the folder that stands for it
@@ -18,7 +18,7 @@ type cache struct {
 	only     bool   // there is none where the user has none
 }
 
-// cacheTable lists the caches of which each workspace has its own.
+// cacheTable lists the caches that each workspace has of its own.
 var cacheTable = []cache{
 	{"XDG_CACHE_HOME", "xdg", ".cache", false},
 	{"GOCACHE", workspace.GoBuild, ".cache/go-build", false},
@@ -40,8 +40,8 @@ var cacheTable = []cache{
 	{"HF_HOME", "huggingface", ".cache/huggingface", true},
 }
 
-// homeTable lists what programs look for in the home directory, which is empty for checks, and the
-// variables that tell them where it is.
+// homeTable lists folders that programs look for in the home directory, which is empty for checks, and the variables
+// that name them.
 var homeTable = []struct{ variable, theirs string }{
 	{"RUSTUP_HOME", ".rustup"},
 	{"GOENV", ".config/go/env"},
@@ -66,8 +66,8 @@ type cached struct {
 	exists bool
 }
 
-// cached lists the caches with the user's folders. The agent's environment may move them; those that it
-// moves are its own affair.
+// cached lists the caches with the user's folders. The agent's environment may move caches; ralph leaves moved ones
+// alone.
 func (p *Project) cached() (list []cached) {
 	home := p.Getenv("HOME")
 	for _, c := range cacheTable {
@@ -89,9 +89,9 @@ func (p *Project) cached() (list []cached) {
 // A layering puts the layers of caches together.
 type layering struct {
 	p      *Project
-	lower  func(name string) []string // what lies between the user's own and what is written
-	upper  string                     // folder of what is written, by name
-	mounts string                     // folder of mount points for what the user does not have
+	lower  func(name string) []string // layers between the user's own and the writes
+	upper  string                     // folder of the writes, by name
+	mounts string                     // folder of mount points for caches that the user does not have
 	empty  string                     // an empty folder
 	theirs func(cached) bool          // leaves a cache as it is
 	view   sandbox.View
@@ -149,9 +149,8 @@ func (p *Project) workspaceCaches(ws string) *layering {
 	return l
 }
 
-// checkView has a command in a check workspace see exactly what it is to check: what it writes goes to
-// a folder that is dropped. All workspaces look alike from within, so that what is built in one is of use in
-// another.
+// checkView shows a command in a check workspace exactly the commit to check: its writes go to a folder that is
+// dropped. All workspaces look alike from within, so that build output of one is of use in another.
 func (p *Project) checkView(ws, dir string) *layering {
 	seen := p.workspaceFolder(workspace.Seen)
 	tree, home, empty := filepath.Join(seen, "tree"), filepath.Join(seen, "home"), filepath.Join(seen, "empty")
@@ -189,8 +188,8 @@ func (p *Project) workspaceFolder(names ...string) string {
 	return filepath.Join(p.File("workspaces"), filepath.Join(names...))
 }
 
-// ground returns what lies below what is written in a workspace: what the set-up made of merged work, and
-// what the verification has built of what people made.
+// ground returns the layers below a workspace's writes: the result of set-up on merged work, and the verification's
+// build output of people's commits.
 func (p *Project) ground(ws string) func(name string) []string {
 	return func(name string) (list []string) {
 		for _, dir := range []string{p.workspaceFolder(ws, workspace.Ground), p.workspaceFolder(workspace.Warm)} {
@@ -202,9 +201,8 @@ func (p *Project) ground(ws string) func(name string) []string {
 	}
 }
 
-// caches returns the folders for programs' caches where there are no layers, and the variables that
-// point to them. Each workspace and each role has its own: an agent must not be able to change what its
-// work is checked with.
+// caches returns the folders for programs' caches where there are no layers, and the variables that point to them. Each
+// workspace and each role has its own: an agent must not be able to change the tools that check its work.
 func (p *Project) caches(ws, role string) (env, folders []string) {
 	own := p.File(filepath.Join("caches", role))
 	if ws != "" {
@@ -238,7 +236,7 @@ func (p *Project) goProxy(home string) string {
 	}
 	then := p.Getenv("GOPROXY")
 	if dir, err := os.UserConfigDir(); then == "" && err == nil {
-		// The variable would hide what `go env -w` has set.
+		// The variable would hide the value set by `go env -w`.
 		text, err := os.ReadFile(filepath.Join(dir, "go", "env"))
 		for line := range strings.Lines(string(text)) {
 			if value, ok := strings.CutPrefix(strings.TrimSpace(line), "GOPROXY="); ok && err == nil {

@@ -23,10 +23,10 @@ import (
 	"ralph/loop/workspace"
 )
 
-// A Confinement is what confines the agent and the commands that check its work.
+// A Confinement confines the agent and the commands that check its work.
 type Confinement struct {
 	Sandbox   sandbox.Mechanism
-	Cannot    []string // what the sandbox does not enforce, in words
+	Cannot    []string // limits that the sandbox does not enforce, in words
 	Unlayered string   // why commands cannot have layers; "" if they can
 
 	project *Project
@@ -91,7 +91,7 @@ func (p *Project) Confine(ctx context.Context) (c Confinement, err error) {
 	return c, nil
 }
 
-// withheld lists what the sandbox keeps from the commands that check work.
+// withheld lists the folders that the sandbox keeps from the commands that check work.
 func (p *Project) withheld() (list []ralph.Cause) {
 	if name := p.Confinement.Sandbox.Name; name == "" || name == sandbox.None {
 		return nil
@@ -107,7 +107,7 @@ func (p *Project) withheld() (list []ralph.Cause) {
 	return list
 }
 
-// Said describes the sandbox and what it does not enforce.
+// Said describes the sandbox and its unenforced limits.
 func (c Confinement) Said() string {
 	said := c.Sandbox.Name
 	if said == "" { // nobody has looked
@@ -153,7 +153,7 @@ func (c Confinement) Contains(files []string) bool {
 const (
 	agentRole = "agent"
 	checkRole = "check"
-	setupRole = "setup" // like what works in the workspace, with the network and the person's folder
+	setupRole = "setup" // like an agent in the workspace, with the network and the person's folder
 	probeRole = ""      // leaves nothing behind
 )
 
@@ -208,8 +208,8 @@ func (c Confinement) Enter(role string) proc.Enter {
 	}
 }
 
-// view returns the box of a command: the layers or folders of its role, and what it may reach. Ws is its workspace; ""
-// is the person's folder.
+// view returns the box of a command: the layers or folders of its role, and its reach. Ws is its workspace; "" is the
+// person's folder.
 func (c Confinement) view(role, ws, dir string) (sandbox.Box, error) {
 	p, checks := c.project, role == checkRole || role == setupRole && strings.HasPrefix(ws, workspace.CheckPrefix)
 	box := sandbox.Box{Mechanism: c.Sandbox}
@@ -238,7 +238,7 @@ func (c Confinement) view(role, ws, dir string) (sandbox.Box, error) {
 		}
 	}
 	if c.Sandbox.Name != sandbox.None {
-		// Computed for each command: only then is it known what to hide.
+		// Computed for each command: only then are the paths to hide known.
 		box.Policy = p.policy(dir, c.Sandbox.Name == sandbox.Landlock, checks && ws != "")
 		if ws != "" && (role == checkRole || role == agentRole) {
 			p.withhold(&box.Policy, ws, checks)
@@ -250,7 +250,7 @@ func (c Confinement) view(role, ws, dir string) (sandbox.Box, error) {
 	return box, nil
 }
 
-// sockets belong to daemons that would do for a command what the sandbox denies it.
+// sockets belong to daemons that would do things for a command that the sandbox denies it.
 var sockets = []string{
 	"/run/user", "/run/docker.sock", "/run/containerd", "/run/podman", "/run/crio", "/run/dbus", "/run/systemd/private",
 }
@@ -270,9 +270,8 @@ func (p *Project) workspaceOf(dir string) string {
 	return name
 }
 
-// policy returns what can be reached in the sandbox of a session's folder. plain means that a
-// folder can only be writable as a whole or not at all; checks, that agents' own folders are out of
-// reach.
+// policy returns the reach of the sandbox of a session's folder. plain means that a folder can only be writable as a
+// whole or not at all; checks, that agents' own folders are out of reach.
 func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 	env := p.agentEnv
 	home := env("HOME")
@@ -311,7 +310,7 @@ func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 	}
 
 	folder, writable, memory, refreshes := claude.Folder(env, dir)
-	others := filepath.Dir(writable[0]) // transcripts of what people and other sessions said to Claude elsewhere
+	others := filepath.Dir(writable[0]) // transcripts of other conversations with Claude
 	switch {
 	case checks:
 		policy.Add(sandbox.Hidden, folder)
@@ -350,8 +349,8 @@ func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 	return policy
 }
 
-// An agentHome is a folder of an agent's own, with the paths in it that its sessions may change
-// permanently, all of it if there are none, those of these that are made, and those of which each session has a copy.
+// An agentHome is a folder of an agent's own, with the paths in it that its sessions may change permanently, all of it
+// if there are none, those of these that ralph creates, and those that each session has a copy of.
 type agentHome struct {
 	dir                  string
 	data, kept, replaced []string
@@ -430,8 +429,8 @@ func (p *Project) paths(names []string, home string) (list []string) {
 	return list
 }
 
-// makeHome creates an agent's own folder. Where the home folder cannot be written there is none, and the
-// agent says what it lacks, if anything.
+// makeHome creates an agent's own folder. Where the home folder cannot be written there is none, and the agent reports
+// anything it lacks.
 func makeHome(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {

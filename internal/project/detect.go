@@ -51,8 +51,8 @@ func (l Likely) MakeRoom(root string) error {
 // maxPackages is the maximum number of folders whose tests are taken for the project's.
 const maxPackages = 20
 
-// LikelyChecks returns the verification that suits a project: that of its root, or else those of
-// the packages one level below, each in its folder; none if nothing suits. others are what else suits the root.
+// LikelyChecks returns a verification for a project: that of its root, or else those of the packages one level below,
+// each in its folder; none if nothing fits. others are further candidates for the root.
 func LikelyChecks(root string) (list, others []Likely) {
 	if l := candidates(root); len(l) > 0 {
 		return l[:1], l[1:]
@@ -68,7 +68,7 @@ func LikelyChecks(root string) (list, others []Likely) {
 // packageName matches a folder that may be a package of a monorepo, and that a shell takes as it is.
 var packageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
-// notPackages are folders with other people's packages, or with those that tests work on.
+// notPackages are folders with other people's packages, or with fixtures of tests.
 var notPackages = []string{
 	"node_modules", "vendor", "third_party", "testdata", "examples", "venv",
 	"target", "dist", "build",
@@ -458,8 +458,8 @@ var shellWords = []string{
 // pythonModule matches a command that runs a Python module.
 var pythonModule = regexp.MustCompile(`^(python3?) -m ([a-zA-Z0-9_]+)`)
 
-// MissingProgram returns what a command needs and is not installed, as far as its beginning tells;
-// "" if nothing seems to be missing.
+// MissingProgram returns a program that a command needs and that is not installed, as far as the command's beginning
+// tells; "" if none seems to be missing.
 func MissingProgram(ctx context.Context, command string) string {
 	command = strings.TrimSpace(command)
 	if folder, rest, ok := strings.Cut(command, " && "); ok && strings.HasPrefix(folder, "cd ") {
@@ -483,8 +483,7 @@ func MissingProgram(ctx context.Context, command string) string {
 	return ""
 }
 
-// Ignored returns the lines of a .gitignore that suits what a folder and the packages one level below it are
-// made of.
+// Ignored returns the lines of a .gitignore for the kinds of projects in a folder and the packages one level below it.
 func Ignored(root string) []string {
 	lines := []string{".env", ".env.*", "!.env.example", ".DS_Store"}
 	for _, kind := range []struct{ file, lines string }{

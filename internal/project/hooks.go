@@ -13,10 +13,10 @@ import (
 	"ralph/internal/worktree"
 )
 
-// A Hook is what the project has git run at a commit or a push. It does not run in the clones in which agents work.
+// A Hook is a git hook of the project for commits or pushes. It does not run in agents' clones.
 type Hook struct {
 	File string // where it stands, relative to the project's root where it is below
-	Runs string // its first command; "" if its tool knows what it runs
+	Runs string // its first command; "" if its tool knows the commands
 	Same string // the command that does the same by itself
 }
 

@@ -12,12 +12,11 @@ import (
 	"ralph/store"
 )
 
-// examineTime limits how long the repository is examined before a run; what is not known by then is no
-// reason against it.
+// examineTime limits the examination of the repository before a run; unknown facts after it do not keep the run from
+// starting.
 const examineTime = 3 * time.Second
 
-// Stores reports why what happens in a run could not be stored: it writes a file and a row, and looks
-// for room.
+// Stores reports why a run could not store its events: it writes a file and a row, and looks for room.
 func (p *Project) Stores(ctx context.Context, db *store.DB) error {
 	if err := state.Writable(p.State); err != nil {
 		return err
@@ -25,7 +24,7 @@ func (p *Project) Stores(ctx context.Context, db *store.DB) error {
 	return db.Tx(ctx, (*store.Tx).Touch)
 }
 
-// Whole reports what the repository lacks, as far as that can be found out within some seconds.
+// Whole names missing objects of the repository, as far as some seconds suffice to find them.
 func Whole(ctx context.Context, tree *worktree.Tree) error {
 	if lacks := tree.Broken(ctx, examineTime); lacks != "" {
 		return errors.New(lacks)
@@ -33,10 +32,10 @@ func Whole(ctx context.Context, tree *worktree.Tree) error {
 	return nil
 }
 
-// HowToMend says what to do about a repository that is broken.
+// HowToMend has the remedy for a broken repository.
 const HowToMend = "`git fsck` says what is lost; fetch it from a remote or another clone, or clone anew"
 
-// needs checks what every run needs, as `ralph doctor` does.
+// needs checks the needs of every run, as `ralph doctor` does.
 func (p *Project) needs(ctx context.Context, l *loop.Loop) error {
 	if err := p.Stores(ctx, l.Store); err != nil {
 		return fmt.Errorf("nothing that happens could be stored: %w", err)

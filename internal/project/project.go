@@ -1,8 +1,8 @@
-// Package project builds from a project's configuration the parts that do the work: the loop, the
-// agent, what confines it, the rules on its use of tools.
+// Package project builds the working parts from a project's configuration: the loop, the agent, its sandbox, its rules
+// for tools.
 //
-// Files that configure runs and that a session changed are not used before a person has approved
-// them. Nothing is started here except to try a sandbox and to read a version.
+// Files that configure runs and that a session changed are not used before a person has approved them. Nothing is
+// started here except to try a sandbox and to read a version.
 package project
 
 import (
@@ -129,7 +129,7 @@ func (p *Project) Begin(ctx context.Context) (*store.DB, error) {
 	return p.Home.Begin(ctx)
 }
 
-// makeRoom removes what dead sessions have filled the disk with: nothing can be stored on one that is full.
+// makeRoom removes files of dead sessions from a full disk, on which nothing could be stored.
 func (p *Project) makeRoom(ctx context.Context) {
 	if !p.Git || !workspace.Full(p.State) {
 		return

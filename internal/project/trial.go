@@ -13,8 +13,8 @@ import (
 // LikelySetup returns the commands that seem to prepare a fresh clone of the project.
 func (p *Project) LikelySetup() []string { return likelySetup(p.Root) }
 
-// Try makes a workspace of the project with these commands, as sessions work in, and verifies what is committed in it.
-// checks are the results; failed says how the set-up failed, which is no error but found out.
+// Try makes a workspace of the project with these commands, like those of sessions, and verifies HEAD in it. checks are
+// the results; failed describes a failed set-up, which is a result and no error.
 func (p *Project) Try(
 	ctx context.Context, db *store.DB, setup []string,
 ) (checks []ralph.Check, red bool, failed string, err error) {

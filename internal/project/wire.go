@@ -137,7 +137,7 @@ func (p *Project) Merger(ctx context.Context, db *store.DB, tree *worktree.Tree)
 	}, nil
 }
 
-// CaughtUp looks whether people have merged themselves what their branch lacked when a run looked last.
+// CaughtUp looks whether people have merged the work themselves that their branch lacked at a run's last look.
 func (p *Project) CaughtUp(ctx context.Context, db *store.DB) error {
 	queue, err := store.Read(ctx, db, (*store.Tx).MergeQueue)
 	if err != nil || queue.Behind == "" || !p.Git {
@@ -197,7 +197,7 @@ func (p *Project) configuredCommands() ([]string, error) {
 }
 
 // guard returns the files that wait for a person if a session has changed them: ralph.yaml, the prompt template, and
-// the project's programs that run outside of any sandbox, by which runs are configured; and what steers agents.
+// the project's programs that run outside of any sandbox, which configure runs; and the files that steer agents.
 func (p *Project) guard() check.Guard {
 	files := []string{state.ConfigName}
 	if file := p.templateFile(); file != "" {
@@ -397,7 +397,7 @@ func (p *Project) Permissions() (permission.Rules, error) {
 	return permission.Rules{Policy: policy, Timeout: config.Fixed.AskTimeout}, nil
 }
 
-// reviewers returns who reviews changes.
+// reviewers returns the reviewers of changes.
 func (p *Project) reviewers() (list []signals.Reviewer, err error) {
 	for _, r := range p.Config.Review {
 		if err := p.CheckReviewer(r.Agent); err != nil {
@@ -439,7 +439,7 @@ func (p *Project) hidden() (list []ralph.Hidden) {
 	return list
 }
 
-// hiddenFiles returns the folder of what hidden checks need; "" for none.
+// hiddenFiles returns the folder of files for hidden checks; "" for none.
 func (p *Project) hiddenFiles() string {
 	if p.Config.Verify.HiddenFiles == "" {
 		return ""

@@ -11,7 +11,7 @@ import (
 // A Group is the one group of a report's figures that counts a task.
 type Group string
 
-// The groups, and what else a part of the headline may be about.
+// The groups, and further subjects of a part of the headline.
 const (
 	Merged     Group = "merged"       // completed
 	Failed     Group = "failed"       // given up
@@ -79,7 +79,7 @@ func figuresOf(list []Receipt) (f Figures) {
 	return f
 }
 
-// prove counts what proves a merged task.
+// prove counts the proofs of a merged task.
 func (f *Figures) prove(c Changed) {
 	if c.Expects {
 		f.Expectations++
@@ -154,8 +154,8 @@ func needs(n int) string {
 	return "need you"
 }
 
-// proofs says what proves the merged tasks, in parentheses; "" if none of them has tests of its own, or nobody has
-// looked.
+// proofs counts the merged tasks by proof, in parentheses; "" if none of them has tests of its own, or none was proved
+// yet.
 func (f Figures) proofs() string {
 	if f.Proved+f.Unproved+f.Expectations == 0 {
 		return ""

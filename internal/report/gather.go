@@ -19,7 +19,7 @@ import (
 	"ralph/store"
 )
 
-// OfRun reports on a run, and on what waits for people; 0 is the last run that had a session or merged something.
+// OfRun reports on a run and on the inbox; 0 is the last run that had a session or merged something.
 func OfRun(tx *store.Tx, id int64) (Report, error) {
 	r, err := Worked(tx, id)
 	if err == nil && r.RunID != 0 {
@@ -28,7 +28,7 @@ func OfRun(tx *store.Tx, id int64) (Report, error) {
 	return r, err
 }
 
-// Worked is as [OfRun], without what waits for people.
+// Worked is as [OfRun], without the inbox.
 func Worked(tx *store.Tx, id int64) (Report, error) {
 	later := ""
 	if id == 0 {
@@ -65,7 +65,7 @@ func laterRun(tx *store.Tx, worked []ralph.Run) (string, error) {
 		line(last.Reason), *last.ExitStatus), nil
 }
 
-// of sets what a report says of its run.
+// of sets a report's data of its run.
 func (r *Report) of(run ralph.Run) {
 	r.RunID, r.ExitStatus, r.Reason, r.Since, r.Until = run.ID, run.ExitStatus, run.Reason, run.StartedAt, run.EndedAt
 }
@@ -100,7 +100,7 @@ const nightGap = 4 * time.Hour
 // nightRuns is the most runs of a night.
 const nightRuns = 50
 
-// Night returns, of runs that are given newest first, those of the last night: the newest, and before it those that
+// Night returns the runs of the last night, from runs that are given newest first: the newest, and before it those that
 // ended at most nightGap before the next one began.
 func Night(runs []ralph.Run) []ralph.Run {
 	for i := 1; i < len(runs); i++ {
@@ -119,7 +119,7 @@ func Night(runs []ralph.Run) []ralph.Run {
 type Morning struct {
 	Figures  Figures
 	Headline []Part   // the figures in words
-	Rest     []string // why it ended and what changed, by lines
+	Rest     []string // why it ended and its changes, by lines
 	Night    []Part   // the figures of the night, where that has several runs; nil otherwise
 	Changed  Changed
 	CostUSD  float64    // of the sessions that have ended
@@ -140,9 +140,8 @@ func (m Morning) Lines() (lines []string) {
 	return lines
 }
 
-// MorningOf sums up everything since a moment, or the last run that did something if that is zero, given what
-// sessions in progress have spent so far (USD). It reads less than a full report, for frequent use. The sum of nothing
-// is empty.
+// MorningOf sums up everything since a moment, or the last run with results if that is zero, given the spending of
+// sessions in progress so far (USD). It reads less than a full report, for frequent use. The sum of nothing is empty.
 func MorningOf(tx *store.Tx, since ralph.Time, spending float64) (m Morning, err error) {
 	runs, err := tx.RunEnds(nightRuns)
 	if err != nil {
@@ -186,7 +185,7 @@ func MorningOf(tx *store.Tx, since ralph.Time, spending float64) (m Morning, err
 	return m, nil
 }
 
-// brief gathers a report's figures, and what was changed.
+// brief gathers a report's figures, and the changes.
 func brief(tx *store.Tx, f store.SessionFilter) (Report, error) {
 	sessions, err := tx.Outlines(f)
 	if err != nil {
@@ -253,7 +252,7 @@ func (r *Report) merge(tx *store.Tx, f store.SessionFilter, sessions []ralph.Ses
 	return err
 }
 
-// change adds what sessions of a filter, oldest first, changed, given the changes of their tasks, newest first.
+// change adds the changes of a filter's sessions, oldest first, given the changes of their tasks, newest first.
 func (r *Report) change(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session, changes []ralph.Change) error {
 	changed, err := changedBy(tx, f, sessions, changes)
 	if err != nil {
@@ -283,7 +282,7 @@ func flagged(tx *store.Tx, f store.SessionFilter) (map[string][]Flag, error) {
 	return flags, err
 }
 
-// WithWaiting adds what waits for people.
+// WithWaiting adds the inbox.
 func WithWaiting(tx *store.Tx, r Report) (Report, error) {
 	waits, err := inbox.All(tx)
 	if err != nil {
