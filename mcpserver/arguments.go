@@ -14,9 +14,9 @@ import (
 	"ralph"
 )
 
-// arguments decodes a call's arguments into dest. It checks them against the tool's
-// schema: errors name the field and what is accepted, so that a model can correct the
-// call. Optional fields may be null, and missing arguments count as an empty object.
+// arguments decodes a call's arguments into dest. It checks them against the tool's schema: errors name the field and
+// the accepted values, so that a model can correct the call. Optional fields may be null, and missing arguments count
+// as an empty object.
 func arguments(schema *jsonschema.Schema, raw json.RawMessage, dest any) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = json.RawMessage("{}")

@@ -62,7 +62,7 @@ func (a *Attended) renew() {
 		case <-a.over.Done():
 			return
 		case <-tick.C:
-			_ = a.w.alive(a.over) // what has become of the claim is told by the next call
+			_ = a.w.alive(a.over) // the next call reports the state of the claim
 		}
 	}
 }
@@ -73,12 +73,12 @@ func (a *Attended) Socket() string { return a.listener.Addr().String() }
 // Held reports whether the task is still claimed: nothing has closed it.
 func (a *Attended) Held() bool { return a.w.claim.Load() != nil }
 
-// Done says for the person that the task is done, and returns what has become of it.
+// Done reports the task as done for the person, and returns the result.
 func (a *Attended) Done(ctx context.Context, summary string) (string, error) {
 	return a.w.say(ctx, signals.Done{Summary: summary})
 }
 
-// Leave stops serving, and gives the task back if it is still claimed. It returns what has become of it then.
+// Leave stops serving, and gives the task back if it is still claimed. It then returns the task's state.
 func (a *Attended) Leave(ctx context.Context) (said string, err error) {
 	a.end()
 	err = a.listener.Close()

@@ -84,8 +84,8 @@ func OpenChannel(s Session, folder string) (*Channel, error) {
 // Socket returns the path that clients connect to.
 func (c *Channel) Socket() string { return c.listener.Addr().String() }
 
-// Ticket returns the ticket that lets a connection use the tools; "" once it is spent. Whoever has
-// it first speaks for the session.
+// Ticket returns the ticket that lets a connection use the tools; "" once it is spent. The first connection with it
+// speaks for the session.
 func (c *Channel) Ticket() string {
 	c.tickets.Lock()
 	defer c.tickets.Unlock()
@@ -135,8 +135,7 @@ func (c *Channel) refuse(ctx context.Context, what string) error {
 // phase; "" if it need not.
 func (c *Channel) Unreported() string { return c.session.unreported }
 
-// Listed is closed once a client has been sent the list of tools: they
-// have reached the agent, whatever it says about them.
+// Listed is closed once a client has been sent the list of tools: they have reached the agent, even if it denies that.
 func (c *Channel) Listed() <-chan struct{} { return c.listed }
 
 // Close disconnects all clients and accepts no new ones. Calls in progress
@@ -302,8 +301,8 @@ func (c *Channel) said(ctx context.Context, params json.RawMessage) (any, error)
 // A question handles requests from the channel's clients that are not tool calls.
 type question func(ctx context.Context, params json.RawMessage) (any, error)
 
-// bounded is a transport that reads no further call while maxCalls are unanswered. It passes on
-// what the session's agent sends, and answers the questions of all.
+// bounded is a transport that reads no further call while maxCalls are unanswered. It passes on the messages of the
+// session's agent, and answers the questions of all.
 type bounded struct {
 	mcp.IOTransport
 	questions map[string]question
@@ -385,7 +384,7 @@ func (b *boundedConnection) present(ctx context.Context, r *jsonrpc.Request) err
 	return nil
 }
 
-// turnAway refuses a connection that asks for tools without a ticket. r is nil for what is no request.
+// turnAway refuses a connection that asks for tools without a ticket. r is nil for anything but a request.
 func (b *boundedConnection) turnAway(ctx context.Context, r *jsonrpc.Request) error {
 	if r == nil {
 		return b.channel.refuse(ctx, "a response")

@@ -175,7 +175,7 @@ func (c *chat) show(ctx context.Context, in onTask) (any, error) {
 				kind = string(k.Verb)
 			}
 			said := k.Body
-			if !k.Holding { // a person decides on what holds the task
+			if !k.Holding { // a person decides on the obstacle
 				said = beginning(said, shownText)
 			}
 			v.Timeline = append(v.Timeline, shownComment{k.ID, k.Author, kind, said, k.Answer, k.Created})

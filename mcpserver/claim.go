@@ -12,7 +12,7 @@ import (
 	"ralph/store"
 )
 
-// Claimed is a task that a person has claimed, with what the chat needs.
+// Claimed is a task that a person has claimed, with data for the chat.
 type Claimed struct {
 	TaskID    int64       `json:"task_id"`
 	SessionID string      `json:"session_id"`

@@ -83,8 +83,8 @@ func addDiscussion(server *mcp.Server, comment func(context.Context, CommentCall
 	}
 }
 
-// addReading adds the tools that list and resolve comments, each of which first calls
-// ready. resolve only resolves agents' comments; people's are theirs to resolve.
+// addReading adds the tools that list and resolve comments; each calls ready first. resolve only resolves agents'
+// comments; people resolve their own.
 func addReading(server *mcp.Server, db *store.DB, ready func(context.Context) error,
 	resolve func(ctx context.Context, comment int64, decision string) error,
 ) {

@@ -61,8 +61,8 @@ const humanInstructions = "A person has claimed a task in ralph and works on it 
 	"Begin with agentic_get_active_task, report with agentic_task_update_progress after each iteration, " +
 	"and finish with agentic_task_complete, which checks the work: only its answer makes the task complete."
 
-// newHuman returns a server for the chat of a person who has claimed a task (human, "MCP tools of
-// this profile"). It panics if a schema is invalid, which only a change of this package can cause.
+// newHuman returns a server for the chat of a person with a claimed task (human, "MCP tools of this profile"). It
+// panics if a schema is invalid, which is a fault of this package.
 func newHuman(c *Chats) *mcp.Server {
 	h := &chat{Chats: c, headless: claude.Headless(c.Getenv), doubted: map[int64]bool{}}
 	server := mcp.NewServer(&mcp.Implementation{Name: "ralph", Version: c.Version},
@@ -113,7 +113,7 @@ func (c *chat) completeAsked(ctx context.Context, req *mcp.CallToolRequest, in C
 	return c.complete(ctx, in, func(context.Context, string) (bool, error) { return agreed(said), nil })
 }
 
-// undoAsked takes back what a task has merged, if the person says so in the client's own way: a model cannot.
+// undoAsked undoes a task's merged changes, if the person agrees in the client's own way: a model cannot.
 func (c *chat) undoAsked(ctx context.Context, req *mcp.CallToolRequest, in UndoCall) (any, error) {
 	if err := ralph.CheckText("reason", in.Reason, false); err != nil {
 		return nil, err
@@ -143,9 +143,9 @@ func (c *chat) undoAsked(ctx context.Context, req *mcp.CallToolRequest, in UndoC
 }
 
 // agrees asks the person in the client's own way, as a model cannot say yes for them. A client that answers in a second
-// call is sent the question first, as pending, with what was asked about, which that call brings back. The error says
-// why nothing may be done: the client cannot ask, and elsewhere says how else it is done, or the person said no, and
-// stays says what remains as it is.
+// call gets the question first, as pending, and brings it back in that call. The error explains why nothing may be
+// done: the client cannot ask, and elsewhere names another way, or the person said no, and stays names the unchanged
+// things.
 func (c *chat) agrees(
 	ctx context.Context, req *mcp.CallToolRequest, question, about, elsewhere, stays string,
 ) (pending any, err error) {

@@ -9,7 +9,7 @@ import (
 	"ralph/internal/words"
 )
 
-// An Info is what `chat info` prints.
+// An Info is the output of `chat info`.
 type Info struct {
 	Mirror
 	Server     *Background `json:"server"`     // null if none runs in the background

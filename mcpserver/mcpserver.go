@@ -1,11 +1,9 @@
-// Package mcpserver serves the tools by which agents talk to ralph. There is
-// a profile for each kind of agent: those that the loop starts ([New]), those
-// that pull their own work ([ServeWorker]) and people's chats ([Chats]).
+// Package mcpserver serves the tools by which agents talk to ralph. There is a profile for each kind of agent: those
+// that the loop starts ([New]), those that pull their own work ([ServeWorker]) and people's chats ([Chats]).
 //
-// Calls are checked against their tool's schema; errors tell a model how to correct
-// the call. The package has no rules and keeps no data: package loop and the store
-// decide what calls lead to. The loop's server reads nothing to the agent, edits no
-// task and merges nothing, and whatever it has confirmed is durable.
+// Calls are checked against their tool's schema; errors tell a model how to correct the call. The package has no rules
+// and keeps no data: package loop and the store decide on the effects of calls. The loop's server reads nothing to the
+// agent, edits no task and merges nothing, and everything that it has confirmed is durable.
 package mcpserver
 
 import (
@@ -28,7 +26,7 @@ type Options struct {
 	Version string
 	// Say stores a signal durably and returns the id of its comment.
 	Say func(ctx context.Context, p signals.Payload) (int64, error)
-	// SetState records what the agent reports that it is doing. nil omits the tool.
+	// SetState records the activity that the agent reports. nil omits the tool.
 	SetState func(ctx context.Context, c StateChange) (StateReply, error)
 	// Comment and Propose record an agent's comment or amendment on a task,
 	// and return its id. nil omits the tool.

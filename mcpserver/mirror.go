@@ -34,7 +34,7 @@ type Chats struct {
 	Environ      []string
 	Getenv       func(name string) string
 	Warn         io.Writer // gets problems that stop nothing
-	// Merge begins to merge what is queued if no run does.
+	// Merge begins to merge the queue if no run does.
 	Merge func(ctx context.Context) error
 }
 
@@ -172,8 +172,8 @@ type ContextUse struct {
 // more was used than the default size, and the real size is unknown.
 const longContext = 1_000_000
 
-// A Seen is what a session's transcript says about its model's context. It
-// is read before a write transaction, for which others wait.
+// A Seen is the state of a session's context window by its transcript. It is read before a write transaction, which
+// others wait for.
 type Seen struct {
 	use    claude.Use
 	ok     bool // the transcript says something
@@ -230,8 +230,7 @@ func (c *Chats) ContextOf(tx *store.Tx, s ralph.Session, seen Seen) (u ContextUs
 	return u, nil
 }
 
-// reportedContext is what a chat has said last of its context, with its progress or with a
-// checkpoint; 0 if nothing.
+// reportedContext is a chat's last report of its context, with its progress or with a checkpoint; 0 if there is none.
 func reportedContext(tx *store.Tx, s ralph.Session) (used, limit int64, err error) {
 	var at ralph.Time
 	if p := s.Progress; p != nil {

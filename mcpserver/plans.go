@@ -27,7 +27,7 @@ type PlanCall struct {
 type shownPlan struct {
 	Feature string   `json:"feature"`
 	Plan    string   `json:"plan"`  // as Markdown
-	Waits   []string `json:"waits"` // what a person is to decide, in a line each
+	Waits   []string `json:"waits"` // a person's open decisions, in a line each
 }
 
 // planShown shows a plan.
@@ -85,7 +85,7 @@ func (c *chat) planAsked(ctx context.Context, req *mcp.CallToolRequest, in PlanC
 	return map[string][]string{"decided": said}, err
 }
 
-// planOf reads the plan that a call is about, and says in a line each what of it is to be decided.
+// planOf reads the plan that a call is about, and describes its open parts in a line each.
 func (c *chat) planOf(ctx context.Context, in PlanCall) (p inbox.Plan, lines []string, err error) {
 	err = c.Store.View(ctx, func(tx *store.Tx) error {
 		var items []store.InboxItem

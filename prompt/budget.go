@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A class says what an item is, for the budget.
+// A class is the kind of an item, for the budget.
 type class int
 
 // The classes in the order in which they are left out, each completely
@@ -130,8 +130,8 @@ func (l *layout) tokens(drop, budget int) int {
 	return (total + perToken - 1) / perToken
 }
 
-// leftOut says for people what is not shown: whole items per class, in the order
-// in which they were left out, then what was cut from the items that are shown.
+// leftOut lists the omitted parts for people: whole items per class, in the order in which they were left out, then the
+// cuts within shown items.
 func (l *layout) leftOut(drop int) []string {
 	var out [classes]int
 	cutItems, cutBytes := 0, 0
@@ -164,7 +164,7 @@ func (l *layout) leftOut(drop int) []string {
 	return said
 }
 
-// leftOutLine returns the line that tells the agent what is not shown; "" if everything is.
+// leftOutLine returns the line that tells the agent about omitted items; "" if there are none.
 func leftOutLine(out []string, budget int) string {
 	if len(out) == 0 {
 		return ""

@@ -30,7 +30,7 @@ type Data struct {
 	Verify       []string           // every command that checks a `done`: the project's, the feature's, the task's
 	Protect      []string           // globs of files that must not be changed
 	FailedBefore []FailedBefore     // commands that failed before the task began
-	Workspace    *Workspace         // nil for a person, who works in a folder of their own
+	Workspace    *Workspace         // nil for a person working in a folder of their own
 	DependsOn    []Dependency       // ascending ids
 	Answers      []Answer           // latest first; new ones are moved to the front
 	LastSession  *Continuation      // nil for a fresh task
@@ -58,7 +58,7 @@ type Dependency struct {
 	Title   string
 	Status  ralph.Status
 	Summary string     // the summary of its accepted `done`; "" if there is none
-	Author  string     // who wrote the summary: a discipline's name, or "agent"
+	Author  string     // author of the summary: a discipline's name, or "agent"
 	At      ralph.Time // when it was written
 }
 
@@ -66,14 +66,14 @@ type Dependency struct {
 type Answer struct {
 	Question string
 	Answer   string
-	Author   string // who answered
+	Author   string // the person that answered
 	At       ralph.Time
 	New      bool  // answered since the task's last session
 	Own      bool  // asked by this task; else by another task of the same feature
 	TaskID   int64 // the task that asked
 }
 
-// A Continuation is what the last session left behind.
+// A Continuation is the state left by the last session.
 type Continuation struct {
 	Attempt   int
 	Author    string     // a discipline's name, or "agent"

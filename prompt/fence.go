@@ -11,8 +11,8 @@ import (
 	"ralph/internal/text"
 )
 
-// Limits of single quotations in bytes. They do not apply to what is never
-// shortened: the task, answers and what remains.
+// Limits of single quotations in bytes. They do not apply to parts that are never shortened: the task, answers and the
+// rest of the work.
 const (
 	maxQuote = 8 << 10 // a comment, a learning, a summary, the output of a command
 	maxWord  = 300     // a file name, an author's name
@@ -24,10 +24,9 @@ const (
 	minFence  = 3
 )
 
-// fence quotes said as data, between two lines of tildes. These are longer
-// than any run of tildes in the text, so that no line of it can end the fence.
-// The label, which says who wrote it and when, is on the first line, and must
-// consist of ralph's own words and of words made by [word], on a single line.
+// fence quotes said as data, between two lines of tildes. These are longer than any run of tildes in the text, so that
+// no line of it can end the fence. The label names the author and the time, on the first line, and must consist of
+// ralph's own words and of words made by [word], on a single line.
 func fence(label, said string) string {
 	said = text.Clean(said)
 	mark := fenceMark(longestRun(said))
@@ -97,8 +96,7 @@ func NamedList(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// by returns the label of a fence: who wrote the content, when, and what
-// it is. The parts are ralph's own words.
+// by returns the label of a fence: the author of the content, the time, and its kind. The parts are ralph's own words.
 func by(author string, kind ralph.Origin, at ralph.Time, parts ...string) string {
 	who := "agent"
 	if kind == ralph.ByHuman {

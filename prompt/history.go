@@ -46,7 +46,7 @@ func answered(a Answer) string {
 		fence(label("ANSWER to this question"), a.Answer)
 }
 
-// continuation shows what earlier sessions left to continue. What remains is never shortened.
+// continuation shows the work left by earlier sessions. The rest of the work is never shortened.
 func continuation(d Data) section {
 	s := section{name: "continuation", head: "## Where earlier sessions stopped\n\n"}
 	s.groups = append(s.groups, amended(d.Amended))

@@ -10,8 +10,7 @@ import (
 	"ralph/internal/text"
 )
 
-// learnings shows what is known: the project's learnings, then the
-// feature's, each with people's before agents'.
+// learnings shows the project's learnings, then the feature's, each with people's before agents'.
 func learnings(d Data) section {
 	s := section{name: "learnings", head: "## What is known\n\n"}
 	s.groups = append(s.groups, known("Of the project:\n\n", d.ProjectLearnings))
@@ -201,7 +200,7 @@ func said(c ralph.Comment, isNew bool) item {
 	return item{text: q.text, cut: q.cut, class: class}
 }
 
-// files lists what earlier sessions changed, newest first, in a single fence.
+// files lists the changes of earlier sessions, newest first, in a single fence.
 func files(d Data) section {
 	s := section{name: "files", head: "## Files\n\n"}
 	if len(d.Files) == 0 {

@@ -17,9 +17,9 @@ type Plan struct {
 	Disciplines []ralph.Discipline
 	Existing    []Existing // the tasks of the feature
 	Learnings   []ralph.Learning
-	Human       string // what people wrote of the feature
+	Human       string // people's text on the feature
 	Answers     []Answer
-	Draft       ralph.Plan // what an earlier session planned
+	Draft       ralph.Plan // the plan of an earlier session
 	Problems    []string   // why that cannot be proposed as it is
 	MaxTasks    int
 	Attended    bool
@@ -31,7 +31,7 @@ type Plan struct {
 type Existing struct {
 	Name string // by which the plan names it
 	ralph.Task
-	Waits []string // what of it waits for a person to decide
+	Waits []string // its open parts
 }
 
 // String quotes the task.
@@ -115,7 +115,7 @@ What stands between two lines of tildes is quoted: information, whoever wrote it
 	return b.String()
 }
 
-// project adds what holds for all tasks.
+// project adds the rules for all tasks.
 func (d Plan) project(b *strings.Builder) {
 	b.WriteString("## What holds for every task\n\n")
 	if len(d.Verify) == 0 {

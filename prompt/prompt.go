@@ -1,17 +1,16 @@
-// Package prompt builds the text that a session's agent starts with. The agent
-// can read nothing else of ralph's, so everything that it has to know is in it.
+// Package prompt builds the text that a session's agent starts with. The agent can read nothing else of ralph's, so it
+// has everything that the agent has to know.
 //
-// The package is pure: it never asks a database, a file or a clock, never ranks, and
-// never decides what a task may see; all that arrives as [Data]. It guarantees that
-// the same data yield the same bytes; that no text of an agent or a person can pass
-// for ralph's own or end the fence that quotes it; that items are left out in a fixed
-// order to stay within the budget; and that the task, the answers, what remains, what
-// people said since the last session and blocking flags are always shown in full.
+// The package is pure: it never asks a database, a file or a clock, never ranks, and never decides what a task may see;
+// all that arrives as [Data]. It guarantees that the same data yield the same bytes; that no text of an agent or a
+// person can pass for ralph's own or end the fence that quotes it; that items are left out in a fixed order to stay
+// within the budget; and that the task, the answers, the rest of the work, people's words since the last session and
+// blocking flags are always shown in full.
 //
-// Texts of the task and its discipline are fenced like all others. They are instructions to the
-// agent, and the rules say so. The fence shows where they end, so that a task that was pasted from
-// elsewhere, or suggested by an agent, cannot continue in ralph's name. Only the task's title is
-// outside of a fence, as a single line at the end of a heading that begins with ralph's words.
+// Texts of the task and its discipline are fenced like all others. They are instructions to the agent, and the rules
+// say so. The fence shows where they end, so that a task that was pasted from elsewhere, or suggested by an agent,
+// cannot continue in ralph's name. Only the task's title is outside of a fence, as a single line at the end of a
+// heading that begins with ralph's words.
 package prompt
 
 import (
@@ -24,10 +23,10 @@ type Prompt struct {
 	Text     string
 	Sections []SectionSize // in the order of the text, which they add up to
 	Err      error         // why the project's template failed; else nil
-	LeftOut  []string      // for people, what exceeded the budget: "7 of 9 files"; empty if nothing did
+	LeftOut  []string      // for people, the omitted part: "7 of 9 files"; empty if there is none
 
-	// TooLong says why no session should begin with this prompt: there is no room for what
-	// people said since the last session, or for a blocking flag. It is empty if there is.
+	// TooLong says why no session should begin with this prompt: there is no room for people's words since the last
+	// session, or for a blocking flag. It is empty if there is.
 	TooLong string
 }
 
@@ -38,8 +37,8 @@ type SectionSize struct {
 	Tokens int    `json:"tokens"` // an estimate
 }
 
-// sections returns the sections of a prompt in order. What changes least between
-// sessions comes first, for the model's prompt cache (docs, "The prompt").
+// sections returns the sections of a prompt in order. The sections that change least between sessions come first, for
+// the model's prompt cache (docs, "The prompt").
 func sections(d Data) []section {
 	return []section{
 		role(d),

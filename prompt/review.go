@@ -17,14 +17,14 @@ type Review struct {
 	Whole   string // the lines of the files that decide on it or wait for a person, which are never cut
 	Patch   string // the lines of its other files
 	Checks  []ralph.Check
-	Gate    ralph.Gate // what it does to the tests that were there
+	Gate    ralph.Gate // its effect on existing tests
 
-	Summary string // what the author says that it did, and Reason why it changed tests
+	Summary string // the author's summary, and Reason its reason for changed tests
 	Reason  string
-	Earlier []ralph.Review // what others said of this candidate, and anybody of earlier ones
+	Earlier []ralph.Review // other reviews of this candidate, and all of earlier ones
 
 	Only, Asks bool   // ask whether the task asks for the changed tests: only, or too
-	More       string // what the configuration has it look at
+	More       string // the configured subjects of the review
 
 	Object, Approve, Tests string // the names of the tools
 }
@@ -106,7 +106,7 @@ afterwards, so read, build and run what you need. Do not mend anything: what you
 	return b.String()
 }
 
-// evidence adds what was found when the change was checked.
+// evidence adds the findings of the change's check.
 func (d Review) evidence(b *strings.Builder) {
 	b.WriteString("## How it was checked\n\n")
 	if len(d.Checks) == 0 {

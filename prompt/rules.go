@@ -138,7 +138,7 @@ func checks(d Data) string {
 		commands(d) + failedBefore(d) + unseen(d) + protect(d)
 }
 
-// unseen says that there are checks of which nothing more is said.
+// unseen mentions hidden checks without details.
 func unseen(d Data) string {
 	if !d.Unseen {
 		return ""
@@ -155,7 +155,7 @@ func commands(d Data) string {
 	return fence("commands, from the configuration, the feature and the task", strings.Join(lines, "\n"))
 }
 
-// failedBefore lists what the agent did not break, and says whether it has to fix it.
+// failedBefore lists earlier failures, which the agent did not cause, and says whether it has to fix them.
 func failedBefore(d Data) string {
 	var b strings.Builder
 	for _, f := range d.FailedBefore {

@@ -22,8 +22,7 @@ func discipline(d Data) section {
 	return s
 }
 
-// task shows what is to be done. It is never shortened, except for the
-// summaries of the tasks that it depends on.
+// task shows the work. It is never shortened, except for the summaries of the tasks that it depends on.
 func task(d Data) section {
 	t := d.Task
 	s := section{name: "task", head: fmt.Sprintf("## Your task: TASK-%d %s\n\n", t.ID, text.Flat(t.Title))}

@@ -19,8 +19,7 @@ type Template struct {
 	parsed *template.Template
 }
 
-// A Value is what a template can show. The sections are as ralph builds
-// them: fenced, within the budget, "" if empty.
+// A Value is a value for templates. The sections are as ralph builds them: fenced, within the budget, "" if empty.
 type Value struct {
 	Role         string // role and rules, the signals, how done is checked
 	Discipline   string // the instructions of the task's discipline
@@ -32,7 +31,7 @@ type Value struct {
 	Comments     string // of people and other agents
 	Files        string // that earlier sessions changed
 	Checkpoint   string // where the last session was cut off
-	LeftOut      string // a line on what the budget had no room for
+	LeftOut      string // a line on the parts that the budget omits
 
 	Project        string // name of the project's directory
 	TaskID         int64

@@ -118,7 +118,7 @@ func read[T any](ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (
 	return v, err
 }
 
-// look is read for what waits for people, as it is now.
+// look reads the present inbox.
 func look[T any](ctx context.Context, a *app, f func(tx *store.Tx) (T, error)) (v T, err error) {
 	err = a.looking(ctx, func(_ *project.Project, db *store.DB) error {
 		return db.View(ctx, func(tx *store.Tx) (err error) { v, err = f(tx); return err })
@@ -155,7 +155,7 @@ func (a *app) with(ctx context.Context, f func(p *project.Project, db *store.DB)
 	return errors.Join(damaged(p, f(p, db)), db.Close())
 }
 
-// looking is with for commands that show what waits: they say what is so now, and not when a run looked last.
+// looking is with for commands that show the inbox: they look again, instead of showing a run's last look.
 func (a *app) looking(ctx context.Context, f func(p *project.Project, db *store.DB) error) error {
 	return a.with(ctx, func(p *project.Project, db *store.DB) error {
 		if err := p.CaughtUp(ctx, db); err != nil { // it is shown as a run left it

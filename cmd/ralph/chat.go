@@ -16,7 +16,7 @@ import (
 	"ralph/store"
 )
 
-// newChat is for people who work on a task themselves, with their own chat.
+// newChat is for people with their own chat on a task.
 func newChat(a *app) *cobra.Command {
 	return noun("chat", newChatClaim(a), newChatComplete(a), newChatRelease(a), newChatInfo(a), newChatWatch(a),
 		newChatCheckpoint(a), newChatStart(a), newChatStop(a))

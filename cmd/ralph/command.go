@@ -124,7 +124,7 @@ func onTask(do func(ctx context.Context, id int64) error) work {
 	}
 }
 
-// onNumber makes the work of a command whose argument is a number; what names its kind.
+// onNumber returns the function of a command with a number as its argument; what names the number's kind.
 func onNumber(what string, do func(ctx context.Context, id int64) error) work {
 	return func(cmd *cobra.Command, args []string) error {
 		id, err := number(what, args[0])

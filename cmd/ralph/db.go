@@ -24,10 +24,10 @@ func newDB(a *app) *cobra.Command {
 		newDBCheck(a), newDBBackup(a), newDBRestore(a), newDBURL(a), newDBMove(a))
 }
 
-// checked is what `ralph db check` found.
+// checked is the result of `ralph db check`.
 type checked struct {
 	Database string          `json:"database"`
-	Damage   string          `json:"damage"` // what is wrong with the file itself; "" if nothing
+	Damage   string          `json:"damage"` // damage of the file itself; "" for none
 	Problems []store.Problem `json:"problems"`
 }
 
@@ -158,7 +158,7 @@ func newDBURL(a *app) *cobra.Command {
 	})
 }
 
-// toFile is what `db move` takes for the file of the state folder.
+// toFile is the argument of `db move` for the file of the state folder.
 const toFile = "file"
 
 func newDBMove(a *app) *cobra.Command {
@@ -226,10 +226,10 @@ func moveThere(ctx context.Context, home *state.Home, there *store.DB) (moved []
 	return store.Move(ctx, db, there)
 }
 
-// moveBack makes what is on a server the queue of the state folder. What was there is kept, as by `db restore`.
+// moveBack makes a server's queue the queue of the state folder. It keeps the old file, as `db restore` does.
 func moveBack(ctx context.Context, p *project.Project, there *store.DB) (moved []store.Moved, err error) {
 	dir := p.File("moving")
-	if err := os.RemoveAll(dir); err != nil { // what a move left that was killed
+	if err := os.RemoveAll(dir); err != nil { // left by a move that was killed
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()

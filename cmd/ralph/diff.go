@@ -20,7 +20,7 @@ import (
 	"ralph/store"
 )
 
-// A difference is what `ralph diff --json` prints: what a change does, or the part of it that waits for a person.
+// A difference is the output of `ralph diff --json`: a change, or the part of it that waits for a person.
 type difference struct {
 	TaskID  int64    `json:"task_id"`
 	Session string   `json:"session"`
@@ -51,7 +51,7 @@ func newDiff(a *app) *cobra.Command {
 	return cmd
 }
 
-// text is the difference, after what was said of it in lines that git apply takes for no part of it.
+// text is the difference, after comment lines that git apply ignores.
 func (d difference) text() string {
 	var b strings.Builder
 	inbox.Whole(&b, term.Screen{}, "# ", d.Said)
@@ -129,8 +129,8 @@ func (a *app) fill(ctx context.Context, d *difference, stat bool) error {
 	return nil
 }
 
-// locate finds the commits that are compared, and fetches those that another machine has made or merged. Work that is
-// not merged is compared with the newest commit of the target that it has.
+// locate finds the commits to compare, and fetches those that another machine has made or merged. It compares unmerged
+// work with the newest commit of the target that it has.
 func (a *app) locate(ctx context.Context, p *project.Project, tree *worktree.Tree, d *difference) (err error) {
 	db, err := p.Open(ctx)
 	if err != nil {

@@ -22,7 +22,7 @@ type named[T any] struct {
 	head   []string
 	cells  func(v T) []string // of a list
 	show   func(ctx context.Context, name string) error
-	check  func(ctx context.Context) error // refuses what flags say; nil for nothing
+	check  func(ctx context.Context) error // refuses values of flags; nil for none
 	get    func(tx *store.Tx, name string) (T, error)
 	put    func(tx *store.Tx, name string, v T) error
 	remove func(tx *store.Tx, name string) error

@@ -26,7 +26,7 @@ import (
 // errDryRun rolls back a transaction whose effects are only shown.
 var errDryRun = errors.New("dry run")
 
-// imported is what `ralph import --json` prints.
+// imported is the output of `ralph import --json`.
 type imported struct {
 	Format string `json:"format"`
 	DryRun bool   `json:"dry_run"`
@@ -235,8 +235,8 @@ func (a *app) taskFile(name, format string) (f taskFile, err error) {
 	return f, err
 }
 
-// taskFolder reads the plans of a folder in the order of their names: those in files called tasks.md, in it or below,
-// with what stands beside them as context; else the files *.md in it. It names those that hold no task.
+// taskFolder reads the plans of a folder in the order of their names: files called tasks.md, in it or below, with the
+// files beside them as context; else the files *.md in it. It names those without tasks.
 func (a *app) taskFolder(arg, path, format string) (list []taskFile, err error) {
 	plans, err := exchange.Plans(os.DirFS(path))
 	if err != nil {

@@ -67,8 +67,8 @@ func newInit(a *app) *cobra.Command {
 	return cmd
 }
 
-// inGit sees to it that a folder is in a git repository with a commit: agents work in clones of it. What is missing
-// is made with yes, or if the person at the terminal wants it.
+// inGit makes sure that a folder is in a git repository with a commit: agents work in clones of it. It creates a
+// missing one with yes, or if the person at the terminal agrees.
 func (a *app) inGit(ctx context.Context, root string, yes bool) error {
 	if err := state.CheckPath(root); err != nil {
 		return err
@@ -249,8 +249,8 @@ func (a *app) check(
 	return nil
 }
 
-// present lists the agents whose programs are in PATH, and sets use to that which works unless it is named: claude
-// if it is there, else the first one.
+// present lists the agents whose programs are in PATH, and sets use to a working one unless it is named: claude if it
+// is there, else the first one.
 func present(use *string) (names []string, err error) {
 	for _, p := range kinds.Present(func(program string) bool { _, err := exec.LookPath(program); return err == nil }) {
 		names = append(names, p.Name)

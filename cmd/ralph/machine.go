@@ -76,7 +76,7 @@ func newMachineDrain(a *app) *cobra.Command {
 	return cmd
 }
 
-// removeMachine forgets a machine, and decides on what was in progress there.
+// removeMachine deletes a machine, and decides on its open sessions.
 func (a *app) removeMachine(ctx context.Context, name string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -85,7 +85,7 @@ func (a *app) removeMachine(ctx context.Context, name string) error {
 			return err
 		}
 		var err error
-		if p.Confinement, err = p.Confine(ctx); err != nil { // what is done may have to be verified
+		if p.Confinement, err = p.Confine(ctx); err != nil { // a done may have to be verified
 			return err
 		}
 		l, err := p.Loop(ctx, db)

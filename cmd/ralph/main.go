@@ -57,8 +57,8 @@ func complain(a *app, err error) int {
 	return ralph.ExitFailure
 }
 
-// once returns the messages of joined errors, each once: a problem of the database, for example, is
-// reported by all who read it.
+// once returns the messages of joined errors, each once: a problem of the database, for example, is reported by all its
+// readers.
 func once(err error) string {
 	var said []string
 	for _, e := range parts(err) {

@@ -42,8 +42,8 @@ func newMerge(a *app) *cobra.Command {
 	return cmd
 }
 
-// mergeQueued merges what is queued, as a run would, and prints what comes of it. If a run is in progress, it says that
-// the run does it. task is the task whose change a person has just put into the queue; 0 for none.
+// mergeQueued merges the queue, as a run would, and prints the result. If a run is in progress, it says that the run
+// does it. task is the task whose change a person has just queued; 0 for none.
 func (a *app) mergeQueued(ctx context.Context, task int64) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -65,7 +65,7 @@ func (a *app) mergeQueued(ctx context.Context, task int64) error {
 			_, err = fmt.Fprintln(out, "the run in progress merges it next")
 			return err
 		}
-		if p.Confinement, err = p.Confine(ctx); err != nil { // what is merged is verified
+		if p.Confinement, err = p.Confine(ctx); err != nil { // a merge is verified
 			return err
 		}
 		l, err := p.Loop(ctx, db)
@@ -105,7 +105,7 @@ func (a *app) mergeQueued(ctx context.Context, task int64) error {
 	})
 }
 
-// A mergeStep says who merges what is queued.
+// A mergeStep says which process merges the queue.
 type mergeStep int
 
 const (
@@ -114,7 +114,7 @@ const (
 	mergeHere
 )
 
-// mergesNext looks who merges what is queued.
+// mergesNext finds out which process merges the queue.
 func mergesNext(ctx context.Context, p *project.Project, db *store.DB) (mergeStep, error) {
 	queued, err := store.Read(ctx, db, (*store.Tx).QueuedChanges)
 	if err != nil || len(queued) == 0 {
@@ -149,7 +149,7 @@ func mergeDetached(ctx context.Context, p *project.Project, db *store.DB) error 
 	return nil
 }
 
-// showChanges prints what became of a task's changes.
+// showChanges prints the state of a task's changes.
 func (a *app) showChanges(ctx context.Context, id int64) error {
 	return showOf(ctx, a, read, func(tx *store.Tx) ([]ralph.Change, error) {
 		if err := tx.CheckTask(id); err != nil {

@@ -72,7 +72,7 @@ var powers = map[string]string{
 	"db check": reads, "db backup": reads, "db restore": useNothing,
 	"db url": reads, "db move": useNothing,
 
-	// What ralph itself starts for a session. newMCP refuses the other profiles.
+	// Profiles that ralph itself starts for a session. newMCP refuses the other ones.
 	"mcp": reads, "hook": reads, "signal": reads, "scripted-agent": reads,
 }
 

@@ -31,7 +31,7 @@ func newPermission(a *app) *cobra.Command {
 	return cmd
 }
 
-// listPermissions prints what agents asked, and the answers.
+// listPermissions prints the agents' requests, and the answers.
 func (a *app) listPermissions(ctx context.Context, session string) error {
 	return showList(ctx, a, func(tx *store.Tx) ([]ralph.Permission, error) {
 		if session == "" {
@@ -53,7 +53,7 @@ func (a *app) listPermissions(ctx context.Context, session string) error {
 		})
 }
 
-// tryPermission prints what the rules answer to the use of a tool.
+// tryPermission prints the rules' answer to the use of a tool.
 func (a *app) tryPermission(ctx context.Context, tool, arg string) error {
 	p, err := a.project(ctx)
 	if err != nil {

@@ -73,7 +73,7 @@ type planRun struct {
 	name    func(*store.Tx) (string, error) // names it
 }
 
-// approveOwn approves what a task that plans has made, and nothing else that waits of its feature.
+// approveOwn approves the proposals of a planning task, and no others of its feature.
 func (a *app) approveOwn(ctx context.Context, feature string, task int64) error {
 	names, err := read(ctx, a, func(tx *store.Tx) (names []string, err error) {
 		t, err := tx.Task(task)
@@ -179,8 +179,8 @@ func newPlanDecide(a *app, use string, approve bool) *cobra.Command {
 	return cmd
 }
 
-// decidePlan approves or rejects what a plan proposes of the tasks named; without names all of it, which is shown first
-// on a terminal, and asked about.
+// decidePlan approves or rejects a plan's proposals for the named tasks. Without names it shows all of it on a
+// terminal, and asks about it.
 func (a *app) decidePlan(ctx context.Context, feature string, names []string, approve bool, reason string) error {
 	decide := func(tx *store.Tx) ([]string, error) {
 		return inbox.DecidePlan(tx, feature, names, approve, reason, a.person())
@@ -255,7 +255,7 @@ func (a *app) converse(ctx context.Context, db *store.DB, task int64, over <-cha
 			return
 		case answer, ok := <-answers:
 			if !ok {
-				lines = nil // the input has ended: what is asked from now on waits in the inbox
+				lines = nil // the input has ended: further questions wait in the inbox
 			}
 			id := waits
 			if waits = 0; answer == "" {

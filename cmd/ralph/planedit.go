@@ -105,7 +105,7 @@ func (a *app) editText(cmd *cobra.Command, form string) (edited, path string, er
 // unescaping matches a line of a description that the form escapes, so that it is not read as a heading or a box.
 var unescaping = regexp.MustCompile(`(?m)^(\s*)\\([#\-*+\d[☐☑☒])`)
 
-// editPlan changes the tasks of a plan as far as two texts of it differ, and says in a line each what it did.
+// editPlan changes the tasks of a plan by the differences of two texts of it, and describes each edit in a line.
 func editPlan(tx *store.Tx, p inbox.Plan, form, edited, person string) (said []string, err error) {
 	before, err := exchange.Parse([]byte(form), exchange.Checklist)
 	if err != nil {
@@ -150,7 +150,7 @@ func editPlan(tx *store.Tx, p inbox.Plan, form, edited, person string) (said []s
 	return said, nil
 }
 
-// editTask changes what differs between two texts of a task, and names it.
+// editTask applies the differences of two texts of a task, and names them.
 func editTask(tx *store.Tx, id int64, old, n ralph.ImportedTask, person string) (changed []string, err error) {
 	was, err := tx.Task(id)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"ralph/store"
 )
 
-// promptView is what `prompt --json` prints.
+// promptView is the output of `prompt --json`.
 type promptView struct {
 	Text     string               `json:"text"`
 	Sections []prompt.SectionSize `json:"sections"` // in the order of the text
-	LeftOut  []string             `json:"left_out"` // what exceeded the budget
+	LeftOut  []string             `json:"left_out"` // parts beyond the budget
 }
 
 func newPrompt(a *app) *cobra.Command {

@@ -105,7 +105,7 @@ func newRoot(a *app) *cobra.Command {
 	return root
 }
 
-// refuseUnknown has help and completion refuse what they do not know.
+// refuseUnknown makes help and completion refuse unknown arguments.
 func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -155,7 +155,7 @@ func overview(w io.Writer, root *cobra.Command) {
 	fmt.Fprint(w, "\n`ralph help COMMAND` says more about one, with examples.\n")
 }
 
-// helpTemplate prints what a command does, then the details, examples and flags.
+// helpTemplate prints the purpose of a command, then the details, examples and flags.
 const helpTemplate = `{{.Short}}.
 {{with .Long}}
 {{.}}
@@ -326,8 +326,7 @@ func didYouMean(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; did you mean --%s?", err, strings.Join(close, " or --"))
 }
 
-// similar returns, sorted, those of some words that at most so many letters tell from what was
-// typed, or that begin with it.
+// similar returns, sorted, the words that differ from the typed one by at most so many letters, or begin with it.
 func similar(words []string, typed string, distance int) []string {
 	all := &cobra.Command{SuggestionsMinimumDistance: distance} // cobra only compares names of commands
 	for _, word := range words {

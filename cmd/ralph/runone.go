@@ -85,8 +85,8 @@ func startable(tx *store.Tx, t ralph.Task) error {
 	return nil
 }
 
-// noteNotBegun puts into the inbox that a run could not begin, where nobody sees it on a terminal. What cannot be
-// stored is in no inbox; the reason is printed all the same.
+// noteNotBegun puts into the inbox that a run could not begin, unless a person sees it on a terminal. If that cannot be
+// stored, the reason is only printed.
 func (a *app) noteNotBegun(ctx context.Context, db *store.DB, why error) {
 	if term.Is(a.err) {
 		return

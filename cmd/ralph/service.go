@@ -114,8 +114,7 @@ func newUnit(ctx context.Context, a *app, o serviceOptions, args []string) (
 // off and repeated at the next start.
 const decideTime = 30 * time.Second
 
-// serviceUser returns the user that a system service runs as: the named one, or who called sudo, or
-// the current one.
+// serviceUser returns the user that a system service runs as: the named one, or the caller of sudo, or the current one.
 func serviceUser(name string) (string, error) {
 	if name == "" {
 		name = os.Getenv("SUDO_USER")
@@ -161,7 +160,7 @@ func installService(ctx context.Context, a *app, o serviceOptions, args []string
 	})
 }
 
-// warnService warns of what will keep an installed service from working.
+// warnService warns of obstacles for an installed service.
 func warnService(w io.Writer, agent string, u systemd.Unit) {
 	if _, err := exec.LookPath(agent); err != nil {
 		fmt.Fprintf(w, "warning: %s is not in the PATH that the service has; "+

@@ -220,7 +220,7 @@ func newSessionShow(a *app) *cobra.Command {
 	return cmd
 }
 
-// An explained decision is what `ralph session show --decision --json` prints.
+// An explained decision is the output of `ralph session show --decision --json`.
 type explained struct {
 	Decision signals.Decision `json:"decision"`
 	Steps    []signals.Step   `json:"steps"`

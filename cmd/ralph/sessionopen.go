@@ -95,7 +95,7 @@ func (a *app) inTerminal(
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir, cmd.Env = dir, append(append(a.environ, env...), added...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out, a.err
-	signal.Notify(make(chan os.Signal, 1), os.Interrupt) // it is the agent's, and what follows is to be completed
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt) // the rest belongs to the agent, and needs no completion
 	var exit *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) { // its status says nothing of the task
 		return err
@@ -106,7 +106,7 @@ func (a *app) inTerminal(
 	fmt.Fprintf(a.out, "Is TASK-%d done? [y/N] ", row.TaskID)
 	answer, err := bufio.NewReader(a.in).ReadString('\n')
 	if err != nil || !strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y") {
-		return nil //nolint:nilerr // who says nothing says no
+		return nil //nolint:nilerr // no answer means no
 	}
 	said, err := task.Done(ctx, a.person()+" completed it in a terminal")
 	if err == nil && task.Held() {

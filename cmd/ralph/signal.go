@@ -52,7 +52,7 @@ func newSignal(a *app) *cobra.Command {
 	return cmd
 }
 
-// signalInput parses FIELD=VALUE into a verb's input. The error says what is wrong.
+// signalInput parses FIELD=VALUE into a verb's input. The error names the fault.
 func signalInput(verb string, fields []string) (map[string]any, error) {
 	i := slices.IndexFunc(signals.Verbs, func(v signals.Known) bool { return string(v.Payload.Verb()) == verb })
 	if i < 0 {

@@ -21,8 +21,8 @@ import (
 	"ralph/store"
 )
 
-// reverted lists the completed tasks whose changes people have reverted, or that one. What cannot be looked at is a
-// warning.
+// reverted lists the completed tasks whose changes people have reverted, or that one. Facts that cannot be determined
+// become a warning.
 func reverted(ctx context.Context, p *project.Project, db *store.DB, task int64) []ralph.Reverted {
 	list, err := p.Reverted(ctx, db, task)
 	if err != nil {

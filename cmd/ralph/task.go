@@ -331,7 +331,7 @@ func (a *app) mayStop(ctx context.Context, edit func(tx *store.Tx) (before, t ra
 	fmt.Fprintf(a.out, "Session %.8s works on it, and is stopped by this. Go on? [y/N] ", session)
 	answer, err := bufio.NewReader(a.in).ReadString('\n')
 	yes := err == nil && strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y")
-	return yes, nil //nolint:nilerr // who says nothing says no
+	return yes, nil //nolint:nilerr // no answer means no
 }
 
 // added returns a copy of list with the missing elements of more.
@@ -345,14 +345,14 @@ func added(list, more []string) []string {
 	return list
 }
 
-// editedTask is what `task edit --json` prints.
+// editedTask is the output of `task edit --json`.
 type editedTask struct {
 	ralph.Task
 	Changes map[string]ralph.Edit `json:"changes"`
 	Stopped bool                  `json:"stopped"` // the session that works on it
 }
 
-// sayEdited prints what an edit changed, one line each.
+// sayEdited prints the effects of an edit, one line each.
 func sayEdited(w io.Writer, e editedTask) {
 	if len(e.Changes) == 0 {
 		fmt.Fprintf(w, "TASK-%d is as it was: it has all of that already\n", e.ID)
@@ -518,7 +518,7 @@ type retry struct {
 	fresh, asIs, again bool
 }
 
-// check refuses what cannot be combined.
+// check refuses flags that cannot be combined.
 func (r retry) check() error {
 	switch {
 	case r.fresh && r.asIs:
@@ -529,7 +529,7 @@ func (r retry) check() error {
 	return nil
 }
 
-// do has a task tried again, and says what comes of it.
+// do has a task retried, and describes the result.
 func (r retry) do(tx *store.Tx, t ralph.Task, person string) (string, error) {
 	id := t.ID
 	if r.how != "" {

@@ -23,7 +23,7 @@ import (
 	"ralph/store"
 )
 
-// An undone task is what `ralph undo --json` prints.
+// An undone task is the output of `ralph undo --json`.
 type undone struct {
 	TaskID    int64        `json:"task_id"`
 	Status    ralph.Status `json:"-"`
@@ -35,7 +35,7 @@ type undone struct {
 	Reverses  []string     `json:"reverses"`  // the commits that Commit reverses, the newest first
 	Files     int          `json:"files"`     // how many Commit changes
 
-	said string // what was merged, in a line
+	said string // the merged changes, in a line
 }
 
 func newUndo(a *app) *cobra.Command {
@@ -121,7 +121,7 @@ func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoin
 	return nil
 }
 
-// undoOne undoes a task and merges that. waits is what a change that is still queued waits for.
+// undoOne undoes a task and merges the reverse. waits is the reason why a queued change waits.
 func undoOne(ctx context.Context, l *loop.Loop, id int64, u loop.Undoing) (v undone, waits string, err error) {
 	v = undone{TaskID: id, Conflicts: []string{}, Reverses: []string{}}
 	after, err := store.Read(ctx, l.Store, (*store.Tx).LastEvent)
@@ -145,7 +145,7 @@ func undoOne(ctx context.Context, l *loop.Loop, id int64, u loop.Undoing) (v und
 	return v, waits, v.read(ctx, l.Store, after)
 }
 
-// read reads what has become of the task since an event.
+// read reads the task's state since an event.
 func (v *undone) read(ctx context.Context, db *store.DB, after int64) error {
 	if err := db.View(ctx, func(tx *store.Tx) error {
 		t, err := tx.Task(v.TaskID)
@@ -177,7 +177,7 @@ func (v *undone) read(ctx context.Context, db *store.DB, after int64) error {
 	return nil
 }
 
-// say says in a line what has become of a task.
+// say describes the task's state in a line.
 func (v undone) say(w io.Writer, waits string) {
 	switch {
 	case v.Agent != 0:

@@ -1,4 +1,4 @@
-// Package advice says what to do about errors, changes that wait to be merged, and sessions, for all that show them.
+// Package advice has the remedies for errors, waiting changes, and sessions, for all screens.
 package advice
 
 import (
@@ -11,8 +11,8 @@ import (
 	"ralph/store"
 )
 
-// Merging describes in lines the state of the finished changes: which are being merged, which wait,
-// and how far the person's branch is behind what has been merged.
+// Merging describes in lines the state of the finished changes: those being merged, those that wait, and how far the
+// person's branch is behind the merged work.
 func Merging(tx *store.Tx) ([]string, error) {
 	q, err := tx.MergeQueue()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"ralph/store"
 )
 
-// A Session is one of those that a run may work on at once, or a number that is free.
+// A Session is one of a run's simultaneous sessions, or a free number.
 type Session struct {
 	Number  int
 	Session *ralph.Session // nil if it is free
@@ -66,7 +66,7 @@ func (l Session) Line(now ralph.Time, width int) string {
 	case l.Session.CostLimitUSD <= 0:
 	case l.SpentUSD > 0:
 		more = "  " + text.Money(l.SpentUSD) + " of " + limit
-	default: // what it has spent is not known
+	default: // its spending is unknown
 		more = "  ≤" + limit
 	}
 	if l.Port > 0 {
@@ -88,5 +88,5 @@ func (l Session) Line(now ralph.Time, width int) string {
 	return head + text.Line(text.Line(doing, max(longestPhase, room-utf8.RuneCountInString(more)))+more, room)
 }
 
-// longestPhase is how much of what a session does is shown before all else.
+// longestPhase is the length of a session's activity that is shown before all else.
 const longestPhase = len(ralph.PhaseImplementing)

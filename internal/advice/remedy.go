@@ -8,7 +8,7 @@ import (
 	"ralph"
 )
 
-// remedies are what the command line says of each remedy.
+// remedies has the command line's words for each remedy.
 var remedies = map[ralph.Remedy]string{
 	ralph.ListTasks:       "`ralph task list` shows those that there are",
 	ralph.ListSessions:    "`ralph session list` shows those that there are",
@@ -37,8 +37,7 @@ var remedies = map[ralph.Remedy]string{
 	ralph.RecallLearning:  "`ralph learning forget {id} --undo` brings it back",
 }
 
-// Explain returns the text of an error for who uses the commands: what happened and, where it is
-// known, the command that helps.
+// Explain returns the text of an error for users of the commands: the failure and, if known, the command that helps.
 func Explain(err error) string {
 	var e *ralph.RemedyError
 	if !errors.As(err, &e) || remedies[e.Do] == "" {

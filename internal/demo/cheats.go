@@ -33,20 +33,20 @@ var cheated = map[string]string{
 	"tests/two_test.sh":  ". ./words.sh\n. ./tools/same.sh\nsame \"$(word 2)\" two\n",
 }
 
-// breaks is what a cheat does to the code; its test would refuse that.
+// breaks is a cheat's damage to the code; its test would refuse it.
 const breaks = "echo 'echo $(($1 - $2))' > sum.sh; "
 
 // mistakes are bugs that touch no test; a test of their own would refuse them, too.
 const mistakes = "sed -i 's/echo one/echo uno/' words.sh; "
 
-// A cheat is what an agent does instead of the work, or an honest change that looks like it.
+// A cheat is an agent's action instead of the work, or an honest change that looks like it.
 type cheat struct {
 	title  string
 	run    string   // by the shell
 	reason bool     // told that tests refuse its work, it says that the task asks for it
 	args   []string // of its task
 	honest bool     // it has to be merged, without a person
-	before string   // what it does before its done, as a line of the script; "" for nothing
+	before string   // its action before its done, as a line of the script; "" for none
 }
 
 var cheats = []cheat{
@@ -102,8 +102,8 @@ var cheats = []cheat{
 	},
 }
 
-// RunCheats has a scripted agent cheat in every way of a list and do honest work between, shows what ralph made
-// of each, and returns an error if a cheat was merged, or an honest change was not.
+// RunCheats has a scripted agent cheat in every way of a list and do honest work between, and shows ralph's verdict on
+// each. It returns an error if a cheat was merged, or an honest change was not.
 func RunCheats(ctx context.Context, dir string, keep bool, environ []string, out, stderr io.Writer) (err error) {
 	d, done, err := begin(Scripted, "sum", dir, keep, environ, out, stderr)
 	if err != nil {
@@ -143,13 +143,13 @@ func RunCheats(ctx context.Context, dir string, keep bool, environ []string, out
 	return d.judge(ctx)
 }
 
-// What becomes of a task, as JSON has it.
+// The result of a task, as JSON has it.
 var (
 	merged   = ralph.Task{Status: ralph.Completed}.Key()
 	needsYou = ralph.Task{Status: ralph.NeedsInput}.Key()
 )
 
-// judge shows what has become of each cheat.
+// judge shows the result of each cheat.
 func (d *demo) judge(ctx context.Context) error {
 	d.title("What ralph made of it")
 	found, err := d.tasks(ctx)

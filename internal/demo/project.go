@@ -62,7 +62,7 @@ var tasks = []struct {
 // second session.
 const answer = "Write an error to stderr and exit with status 3."
 
-// Files of the project, and what the scripted agent does in it.
+// Files of the project, and the script of its agent.
 //
 //go:embed calc.sh test.sh agent.script
 var files embed.FS

@@ -1,8 +1,8 @@
-// Package environment decides which variables of ralph's own environment reach the processes that
-// work for a project: the agent, and the commands that check its work. It is pure.
+// Package environment selects the variables of ralph's own environment for the processes that work for a project: the
+// agent, and the commands that check its work. It is pure.
 //
-// One list applies to all of them, plus what is configured. Credentials of an agent's own account,
-// and of the cloud that it is configured for, reach only the agent.
+// One list applies to all of them, plus the configured ones. Credentials of an agent's own account, and of the cloud
+// that it is configured for, reach only the agent.
 package environment
 
 import (
@@ -86,8 +86,8 @@ func Of(outer []string, added map[string]string, own *Own) []string {
 // markers identify the session of a process.
 var markers = []string{"RALPH_SESSION_ID", "RALPH_TASK_ID", "RALPH_CHANNEL", "RALPH_TICKET"}
 
-// never lists variables that no agent and no check has, whatever is configured: the URL of the queue's database, with
-// its password, and the token of the forge.
+// never lists variables that no agent and no check gets, even if configured: the URL of the queue's database, with its
+// password, and the token of the forge.
 var never = []string{"RALPH_DATABASE", "RALPH_FORGE_TOKEN"}
 
 // on reports whether a switch variable is on.

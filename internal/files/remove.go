@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RemoveAll removes a file or a folder with everything in it, whatever the modes of its folders and
-// however deep they are. It works through handles of folders, so that it follows no link, waits for
-// no pipe and needs no path that is too long. An error names the first entry that stays. A path that names no
-// entry of a folder, such as "" or ".", is an error, and nothing is removed.
+// RemoveAll removes a file or a folder with everything in it, for folders of any mode and depth. It works through
+// handles of folders, so that it follows no link, waits for no pipe and needs no path that is too long. An error names
+// the first entry that stays. A path that names no entry of a folder, such as "" or ".", is an error, and nothing is
+// removed.
 func RemoveAll(path string) error {
 	if base := filepath.Base(path); path == "" || base == "." || base == ".." || base == string(filepath.Separator) {
 		return &fs.PathError{Op: "remove", Path: path, Err: fs.ErrInvalid}
@@ -38,7 +38,7 @@ func RemoveAll(path string) error {
 	return nil
 }
 
-// maxOpen bounds the folders that are open at once. What is deeper is moved up first.
+// maxOpen bounds the folders that are open at once. Deeper ones are moved up first.
 const maxOpen = 64
 
 // A removal removes one entry of the folder top.

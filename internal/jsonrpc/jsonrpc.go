@@ -74,7 +74,7 @@ type Options struct {
 	// Transcript receives every message of both directions, as a [Line]. An error of it ends the
 	// connection. An incoming line that is not a message is recorded as {"to":"client","raw":"…"}.
 	Transcript io.Writer
-	// Masked returns what the transcript receives of a line that is sent; nil changes nothing.
+	// Masked returns the transcript's version of a line that is sent; nil changes nothing.
 	Masked func(line []byte) []byte
 	// Seen is called for every incoming line, in order, before it is processed; ok reports whether
 	// it is a message. It must not block.
@@ -225,7 +225,7 @@ func (c *Conn) Serve(ctx context.Context) error {
 		select {
 		case room <- struct{}{}:
 			answers.Go(func() { c.answer(ctx, m, cut); <-room })
-		default: // who asks so much reads no answers
+		default: // a peer with so many requests reads no answers
 		}
 	})
 	c.mu.Lock()

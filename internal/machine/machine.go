@@ -1,4 +1,4 @@
-// Package machine says which machine and process this is, and what can be told at once of another process.
+// Package machine identifies this machine and process, and tells at once whether another process lives, where possible.
 //
 // Several machines may work on one database. A process that takes part in that leaves its identity there, with a lease
 // that it renews. The identity is only a hint: on the kernel where the process ran, its end is seen at once; elsewhere
@@ -30,7 +30,7 @@ var Name = sync.OnceValue(func() string {
 	return name
 })
 
-// Evidence is what this machine can tell of a process without its lease.
+// Evidence is this machine's knowledge of a process without its lease.
 type Evidence int
 
 // The evidence that there may be.
@@ -40,7 +40,7 @@ const (
 	Gone
 )
 
-// here are the tokens of what runs in this process.
+// here are the tokens of runs in this process.
 var here sync.Map
 
 // Join returns the identity of something that runs in this process until leave is called.
@@ -50,7 +50,7 @@ func Join() (identity string, leave func()) {
 	return fmt.Sprintf("%s %d %s %s", kernel(), os.Getpid(), started(os.Getpid()), token), func() { here.Delete(token) }
 }
 
-// Look returns the evidence on what [Join] has returned to some process.
+// Look returns the evidence on a process by its identity from [Join].
 func Look(identity string) Evidence {
 	part := strings.Fields(identity)
 	if len(part) != 4 || part[0] != kernel() || part[0] == unknown {
@@ -69,5 +69,5 @@ func Look(identity string) Evidence {
 	return evidenceOn(pid, part[2])
 }
 
-// unknown stands for what cannot be found out.
+// unknown stands for undetermined facts.
 const unknown = "-"

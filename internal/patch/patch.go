@@ -1,4 +1,4 @@
-// Package patch reads differences as git prints them, and prepares them for somebody who decides on them.
+// Package patch reads git's differences, and prepares them for somebody who decides on them.
 package patch
 
 import (
@@ -21,7 +21,7 @@ type File struct {
 	Opaque bool   // git shows no lines, since it takes the contents for binary
 }
 
-// Split divides what git prints into files. Lines before the first file are left out.
+// Split divides git's output into files. Lines before the first file are left out.
 func Split(patch string) (files []File) {
 	notes, in := "", false         // in is whether the last line was one of a hunk
 	var head, body strings.Builder // of the last file, which may be large
@@ -57,7 +57,7 @@ func Split(patch string) (files []File) {
 // String is the difference as it was read.
 func (f File) String() string { return f.Notes + f.Head + f.Body }
 
-// header takes what a line before the first hunk says of the file.
+// header reads a line before the first hunk of the file.
 func (f *File) header(line string) {
 	switch {
 	case strings.HasPrefix(line, "new file mode "):
@@ -77,7 +77,7 @@ func (f *File) header(line string) {
 	}
 }
 
-// Modes says in sentences what the new mode of the file means.
+// Modes explains the new mode of the file in sentences.
 func (f File) Modes() []string {
 	switch f.Mode {
 	case "100755":
@@ -149,10 +149,10 @@ type Line struct {
 	Text     string // with its sign
 }
 
-// A Kind says what becomes of a line.
+// A Kind says whether a line is added, removed or kept.
 type Kind string
 
-// The kinds of lines. What is none of them, such as the remark that the last line does not end, is "".
+// The kinds of lines. Other lines, such as the remark that the last line does not end, have the kind "".
 const (
 	Head    Kind = "hunk"
 	Added   Kind = "add"

@@ -65,8 +65,8 @@ func Path(t testing.TB, path string) string {
 	return known[path]
 }
 
-// Raw opens a test's database as another program would, of which nothing checks what it writes. name is what [Path]
-// takes or returns.
+// Raw opens a test's database as another program would, without checks of its writes. name is the one that [Path] takes
+// or returns.
 func Raw(t testing.TB, name string) *sql.DB {
 	t.Helper()
 	driver, name, unchecked := "sqlite3", Path(t, name), ""
@@ -90,7 +90,7 @@ func Raw(t testing.TB, name string) *sql.DB {
 	return raw
 }
 
-// Refuse has a database refuse what changes a table, as a full disk would: an event such as "INSERT" or "UPDATE OF
+// Refuse makes a database refuse writes to a table, as a full disk would: an event such as "INSERT" or "UPDATE OF
 // status" where a condition holds, which may name the row NEW. allow ends that.
 func Refuse(t testing.TB, raw *sql.DB, event, table, condition, why string) (allow func()) {
 	t.Helper()
@@ -242,8 +242,7 @@ type Server struct {
 	held io.WriteCloser // the standard input of the script
 }
 
-// Restart kills the server, and starts it anew after a while. What was committed is there then; who is connected is cut
-// off.
+// Restart kills the server, and starts it anew after a while. It cuts off all connections, and keeps committed data.
 func (s *Server) Restart(after time.Duration) error {
 	_, err := fmt.Fprintln(s.held, after.Seconds())
 	return err

@@ -21,7 +21,7 @@ const (
 
 // An Answer answers a signal.
 type Answer struct {
-	Said    string // what was recorded; "" if nothing was
+	Said    string // the recorded answer; "" if there is none
 	Refused string // why not
 	Ticket  string // for the next signal; "" if the ticket was not the session's
 }

@@ -49,7 +49,7 @@ func Run(ctx context.Context, socket, ticket string, in io.Reader, out io.Writer
 	ended := make(chan error, 2)
 	go func() {
 		if _, err := io.Copy(conn, in); err != nil {
-			ended <- fmt.Errorf("the run has gone: %w", err) // what was not sent yet is lost
+			ended <- fmt.Errorf("the run has gone: %w", err) // unsent data is lost
 			return
 		}
 		if err := conn.CloseWrite(); err != nil && !errors.Is(err, net.ErrClosed) {

@@ -21,9 +21,9 @@ type Leaving struct {
 	Err     io.Writer // is told of a report that could not be written
 }
 
-// Of runs drive, which executes a run, and writes its reports. One that cannot be written is told to Err and
-// changes neither the status nor the error. Meanwhile it keeps GitHub Actions
-// from interpreting what agents write to out as commands.
+// Of runs drive, which executes a run, and writes its reports. A report that cannot be written is mentioned on Err and
+// changes neither the status nor the error. Meanwhile Of keeps GitHub Actions from interpreting agents' output as
+// commands.
 func (l Leaving) Of(ctx context.Context, db *store.DB, out io.Writer, drive func() (int, error)) (int, error) {
 	before, err := LastRun(ctx, db)
 	if err != nil {

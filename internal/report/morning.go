@@ -12,9 +12,9 @@ import (
 	"ralph/store"
 )
 
-// Changed is what a task, or all tasks of a report, changed in the project.
+// Changed holds the changes in the project by a task, or by all tasks of a report.
 type Changed struct {
-	Proof *ralph.Proof `json:"proof,omitempty"` // what its own tests prove; of a task alone
+	Proof *ralph.Proof `json:"proof,omitempty"` // the proof by its own tests; of a task alone
 	// tests of it expect another behaviour than before, which a reviewer says that its task asks for; of a task alone
 	Expects   bool     `json:"changed_expectations,omitempty"`
 	Branch    string   `json:"branch"`     // that has the last of the commits; "" if none or unknown
@@ -22,8 +22,8 @@ type Changed struct {
 	Commits   []string `json:"commits"`    // ids, oldest first
 	Lacking   int      `json:"lacking"`    // how many of these have passed, and are not on their branch yet
 	Files     int      `json:"files"`      // changed files
-	Added     int      `json:"added"`      // lines, summed over what was merged
-	Removed   int      `json:"removed"`    // lines, summed over what was merged
+	Added     int      `json:"added"`      // lines, summed over merged changes
+	Removed   int      `json:"removed"`    // lines, summed over merged changes
 	KeptFiles int      `json:"kept_files"` // changed files that are not merged
 	Kept      []string `json:"kept"`       // refs of work in workspaces that is not merged
 
@@ -33,7 +33,7 @@ type Changed struct {
 // fewCommits is how many commits, and branches, are named.
 const fewCommits = 3
 
-// String describes the changes in one line: commits, diffstat, what is left; "" for nothing.
+// String describes the changes in one line: commits, diffstat, the rest; "" for nothing.
 func (c Changed) String() string {
 	var parts []string
 	if n := len(c.Commits); n > 0 {
@@ -81,9 +81,9 @@ func (c *Changed) on(branch string) {
 	}
 }
 
-// add adds a session's changes; change is the change that contains its work if it worked in a workspace,
-// and branch where that was merged; lacking is set while it is not there yet. What was merged is what the merge
-// changed, whatever sessions did on the way.
+// add adds a session's changes; change is the change that contains its work if it worked in a workspace, and branch its
+// target; lacking is set while the branch lacks it. Merged changes are counted as the merges changed the branch,
+// without detours of sessions.
 func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string, lacking bool) {
 	files := s.Files
 	switch {
@@ -144,7 +144,7 @@ func (c *Changed) merge(o Changed) {
 	c.Added, c.Removed = c.Added+o.Added, c.Removed+o.Removed
 }
 
-// changedBy returns what a filter's sessions, given oldest first, changed, by task, given the changes of these, newest
+// changedBy returns the changes of a filter's sessions, given oldest first, by task, given the changes of these, newest
 // first.
 func changedBy(
 	tx *store.Tx, f store.SessionFilter, sessions []ralph.Session, changes []ralph.Change,
@@ -193,8 +193,8 @@ func (r Report) ending() string {
 	return fmt.Sprintf("ended: %s (exit status %d)", line(r.Reason), *r.ExitStatus)
 }
 
-// Morning is what a person wants to know first: the figures, why the run ended, and what changed. It is the same
-// wherever it is shown, one line each.
+// Morning is the summary for a person: the figures, why the run ended, and the changes. It is the same on every screen,
+// one line each.
 func (r Report) Morning() []string {
 	return append([]string{joined(r.Headline())}, r.Rest()...)
 }

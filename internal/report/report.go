@@ -1,9 +1,8 @@
-// Package report reports the results of runs: for people as text and Markdown, for programs as JSON
-// and JUnit XML, for GitHub Actions as annotations.
+// Package report reports the results of runs: for people as text and Markdown, for programs as JSON and JUnit XML, for
+// GitHub Actions as annotations.
 //
-// A report is read at one moment of the database ([OfRun], [Since]). No text of an agent or a
-// person can pass for the report's own: whatever it contains, the XML stays well-formed, a Markdown
-// cell stays a cell and an annotation stays one.
+// A report is read at one moment of the database ([OfRun], [Since]). No text of an agent or a person can pass for the
+// report's own: any text leaves the XML well-formed, a Markdown cell a cell and an annotation one.
 package report
 
 import (
@@ -30,7 +29,7 @@ type Report struct {
 	RunID      int64         `json:"run_id"`      // 0 for all runs of the time
 	ExitStatus *int          `json:"exit_status"` // null while it runs, and for several runs
 	Reason     string        `json:"reason"`
-	Sandbox    string        `json:"sandbox"` // what confined the run's agents
+	Sandbox    string        `json:"sandbox"` // the sandbox of the run's agents
 	CostUSD    float64       `json:"cost_usd"`
 	CostKnown  bool          `json:"cost_known"` // false: that of a session is an estimate, or unknown
 	Changed    Changed       `json:"changed"`
@@ -62,16 +61,16 @@ type Receipt struct {
 	CostUSD  float64      `json:"cost_usd"`
 	// false: that of a session is an estimate, or 0 as the price of its tokens is unknown
 	CostKnown bool          `json:"cost_known"`
-	Agents    []ralph.By    `json:"agents"` // who worked on it, each once
+	Agents    []ralph.By    `json:"agents"` // its workers, each once
 	Tokens    ralph.Tokens  `json:"tokens"`
 	Verify    []ralph.Check `json:"verify"` // of the last session
 	// Unresolved warnings and blocking problems that its sessions reported.
 	Flags []Flag   `json:"flags"`
-	Notes []string `json:"notes"` // what people should know of its sessions
+	Notes []string `json:"notes"` // notes on its sessions for people
 	// Strangers counts the refused attempts of other programs than its agents to use ralph's tools.
 	Strangers int `json:"strangers,omitempty"`
 
-	Numbers       []int   `json:"numbers"`         // of its sessions, among those that the run had at once
+	Numbers       []int   `json:"numbers"`         // of its sessions, among the simultaneous ones of the run
 	MergeSeconds  float64 `json:"merge_seconds"`   // how long its done work waited to be merged
 	TimesSentBack int     `json:"times_sent_back"` // how often its work could not be merged
 
@@ -214,7 +213,7 @@ func (r Report) parallel() bool {
 	return slices.ContainsFunc(r.Tasks, func(c Receipt) bool { return len(c.Numbers) > 0 && slices.Max(c.Numbers) > 1 })
 }
 
-// took says what the task took; parallel says to name its sessions' numbers.
+// took describes the task's attempts, cost and time; parallel adds the numbers of its sessions.
 func (c Receipt) took(parallel bool) string {
 	spent := text.Span(c.Seconds)
 	cost := text.Cost(c.CostUSD, c.CostKnown, c.Tokens.Sum())
@@ -266,7 +265,7 @@ func (r Report) WriteText(w io.Writer, s term.Screen, details bool) error {
 	return err
 }
 
-// listed returns the tasks without those that a person has cancelled or undone: of these a report has the number.
+// listed returns the tasks without cancelled or undone ones: a report only counts those.
 func (r Report) listed() []Receipt {
 	return slices.DeleteFunc(slices.Clone(r.Tasks), func(t Receipt) bool {
 		return GroupOf(ralph.Task{Status: t.Status}) == Undone
@@ -476,7 +475,7 @@ func code(s string) string {
 	return "`" + s + "`"
 }
 
-// markdown begins with the figures and with what needs a person, and folds what was merged.
+// markdown begins with the figures and the items that need a person, and folds the merged tasks.
 func (r Report) markdown(w *bytes.Buffer) {
 	fmt.Fprintf(w, "## %s\n", cell(r.short()))
 	for i, p := range r.Waiting {
@@ -598,9 +597,9 @@ type junitText struct {
 	Text    string `xml:",chardata"`
 }
 
-// junit writes a test case for each task: a completed one passed, a failed one failed, any other is
-// skipped and says what it waits for. If ralph or the agent failed, a case with an error is added:
-// a suite without cases would count as a success.
+// junit writes a test case for each task: a completed one passed, a failed one failed, any other is skipped with its
+// reason to wait. If ralph or the agent failed, a case with an error is added: a suite without cases would count as a
+// success.
 func (r Report) junit(w *bytes.Buffer) error {
 	suite := junitSuite{Name: "ralph", Cases: []junitCase{}}
 	var total float64
@@ -689,7 +688,7 @@ func Mute(w io.Writer, token string) error {
 	return err
 }
 
-// Unmute ends what [Mute] began.
+// Unmute ends the effect of [Mute].
 func Unmute(w io.Writer, token string) error {
 	_, err := fmt.Fprintf(w, "::%s::\n", token)
 	return err

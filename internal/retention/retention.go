@@ -44,15 +44,15 @@ type File struct {
 	Size int64
 }
 
-// A Cleanup is what to compress and what to delete.
+// A Cleanup lists the files to compress and to delete.
 type Cleanup struct {
 	Compress []string // files, as "session/file"
 	Drop     []string // sessions, oldest first
 }
 
-// Decide says what to clean up: it deletes sessions that are too old, compresses the files of those that
-// are not in use, and, if nothing can be compressed any more, deletes the oldest until the rest
-// fits. The effect of compression is not estimated: it counts the next time.
+// Decide plans a cleanup: it deletes sessions that are too old, compresses the files of unused ones, and, if nothing is
+// left to compress, deletes the oldest until the rest fits. The effect of compression is not estimated: it counts the
+// next time.
 func Decide(sessions []Session, l Limits, now time.Time) (c Cleanup) {
 	list := slices.SortedFunc(slices.Values(sessions), func(a, b Session) int { return a.Last.Compare(b.Last) })
 	var total int64
@@ -88,7 +88,7 @@ func (s Session) compressible(f File, now time.Time) bool {
 // Apply keeps the folder of all sessions within the limits. It leaves sessions in progress alone.
 // It continues after a file that fails, and names it.
 func Apply(ctx context.Context, dir string, inProgress map[string]bool, l Limits, now time.Time) error {
-	// What to delete for size is only known after compressing.
+	// The size after compressing decides how many to delete.
 	for range 2 {
 		sessions, err := sessionsIn(dir, inProgress)
 		if err != nil {

@@ -9,16 +9,15 @@ import (
 	"strings"
 )
 
-// kept are the capabilities that root keeps in the sandbox: what builds and tests need, without
-// those that lead out of it (mounting, other processes' memory, devices, files by handle).
+// kept are the capabilities that root keeps in the sandbox: those that builds and tests need, without those that lead
+// out of it (mounting, other processes' memory, devices, files by handle).
 var kept = []string{
 	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_NET_BIND_SERVICE",
 	"CAP_SETGID", "CAP_SETUID",
 }
 
-// bubblewrap returns the arguments of bwrap before the command. own is the command's folder.
-// --die-with-parent is not used: killing what is left when the command or ralph ends is up to the
-// supervisor, which also reports it.
+// bubblewrap returns the arguments of bwrap before the command. own is the command's folder. --die-with-parent is not
+// used: the supervisor kills the remaining processes when the command or ralph ends, and reports them.
 func bubblewrap(program string, p Policy, own string, root bool) []string {
 	args := []string{program, "--ro-bind", "/", "/", "--dev", "/dev", "--unshare-pid", "--unshare-ipc", "--proc", "/proc"}
 	if !p.Network {
@@ -75,9 +74,8 @@ func bubblewrap(program string, p Policy, own string, root bool) []string {
 	return append(append(args, closed...), "--")
 }
 
-// kernel lists what is not of processes in a /proc and can be written to: the settings and switches of the
-// kernel. Of root it asks for no capability, and some of them name a program that it runs as root outside of
-// every sandbox.
+// kernel lists writable entries of /proc other than processes: the settings and switches of the kernel. Root may write
+// them without a capability, and some of them name a program that the kernel runs as root outside of every sandbox.
 func kernel(proc string) (paths []string) {
 	entries, err := os.ReadDir(proc)
 	if err != nil {
@@ -98,10 +96,9 @@ func isTemp(p Policy, path string) bool {
 	return slices.Contains(p.Temp, path)
 }
 
-// scratch mounts a folder in which new entries can be made: a folder of the command's own, with the
-// entries of the real one mounted read-only, except those that are copied. Mounted entries cannot be
-// replaced either. An entry that is removed meanwhile, such as another program's temporary file, is
-// left out.
+// scratch mounts a folder that can get new entries: a folder of the command's own, with the entries of the real one
+// mounted read-only, except the copied ones. Mounted entries cannot be replaced either. An entry that is removed
+// meanwhile, such as another program's temporary file, is left out.
 func scratch(p Policy, dir, own string) (args []string) {
 	args = []string{"--bind", scratchIn(own, dir), dir}
 	entries, err := os.ReadDir(dir)
@@ -141,8 +138,8 @@ func (p Policy) copied(path string, mode fs.FileMode) bool {
 	return is && a == Scratch && mode.IsRegular() && p.Paths[filepath.Dir(path)] == Scratch
 }
 
-// provide creates what a command with the folder own gets of its own: a folder for each that is
-// [Scratch], and the copies in it. What is removed meanwhile is left out.
+// provide creates a command's own copies in the folder own: a folder for each that is [Scratch], and the copies in it.
+// Files removed meanwhile are left out.
 func (p Policy) provide(own string) error {
 	for _, path := range p.sorted() { // a folder before its files
 		if p.Paths[path] != Scratch {

@@ -23,7 +23,7 @@ const confineArg = "__confine"
 // An order is the argument of confine.
 type order struct {
 	Policy Policy
-	Paths  bool // restrict what the policy says
+	Paths  bool // apply the policy
 	Scopes bool // restrict abstract sockets and signals alone
 }
 
@@ -77,7 +77,7 @@ func landlocked(o order) error {
 	if abi == 0 {
 		return errors.New("the kernel has no Landlock any more")
 	}
-	// As much as the kernel supports; Cannot derives from the ABI version what that is.
+	// As much as the kernel supports; Cannot derives that from the ABI version.
 	config := landlock.V11.BestEffort()
 	var rules []landlock.Rule
 	if o.Scopes {
@@ -99,8 +99,8 @@ func landlocked(o order) error {
 	return renounce()
 }
 
-// renounce drops the capabilities that lead out of the sandbox, for this thread and what it
-// executes: Landlock does not cover most of them.
+// renounce drops the capabilities that lead out of the sandbox, for this thread and its programs: Landlock does not
+// cover most of them.
 func renounce() error {
 	runtime.LockOSThread()
 	for c := range uintptr(unix.CAP_LAST_CAP + 1) {

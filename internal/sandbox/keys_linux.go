@@ -19,7 +19,8 @@ type arch struct {
 // x32 marks the calls of a second table on amd64.
 const x32 = 0x40000000
 
-// keyCalls lists, by Go's architectures, those that the same kernel runs. A process of any other can call nothing.
+// keyCalls lists, by Go's architectures, those that the same kernel runs. A process of any other cannot make system
+// calls.
 var keyCalls = map[string][]arch{
 	"amd64": {
 		{unix.AUDIT_ARCH_X86_64, []uint32{248, 249, 250, x32 | 248, x32 | 249, x32 | 250}},
@@ -54,8 +55,8 @@ func keyFilter(archs []arch) (program []bpf.Instruction) {
 	return append(program, deny)
 }
 
-// withoutKeys gives this thread, and what it executes, a session keyring of its own, and refuses it all calls of
-// keyrings: they hold the user's keys (Kerberos, fscrypt), and one session could leave keys there for the next one.
+// withoutKeys gives this thread and its programs a session keyring of its own, and refuses them all keyring calls: the
+// keyrings hold the user's keys (Kerberos, fscrypt), and one session could leave keys there for the next one.
 func withoutKeys() error {
 	if !refusesKeys() {
 		return nil // Cannot says so

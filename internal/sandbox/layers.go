@@ -14,17 +14,16 @@ import (
 	"ralph/internal/proc"
 )
 
-// A Layer is a folder that a command sees, and may write to, without anything being written to what
-// lies below: its changes go to a folder of their own.
+// A Layer is a folder that a command sees, and may write to, while the folders below stay unchanged: its changes go to
+// a folder of their own.
 type Layer struct {
 	At    string   // where the command sees it; an existing folder
-	Lower []string // what is in it, the uppermost first: existing folders
+	Lower []string // its contents, the uppermost first: existing folders
 	Upper string   // where changes go, in overlayfs's form; it is created
 	Work  string   // next to Upper; set by [Box.Enter]
 }
 
-// A View is what a command has of its own beside what its [Policy] says. It takes namespaces, see
-// [Mechanism.Layers].
+// A View has a command's own layers and folders, beside its [Policy]. It takes namespaces, see [Mechanism.Layers].
 type View struct {
 	Layers  []Layer
 	Dir     string   // the working directory in it; "" is that of the command, which may be the path of a layer
@@ -33,14 +32,14 @@ type View struct {
 	Shm     bool     // a /dev/shm of its own
 }
 
-// provided creates the folders of the layers. gone removes those that are of no use afterwards.
+// provided creates the folders of the layers. gone removes those that are useless afterwards.
 func (v View) provided() (made View, gone func(), err error) {
 	made = v
 	made.Layers = slices.Clone(v.Layers)
 	var works []string
 	gone = func() {
 		for _, dir := range works {
-			_ = files.RemoveAll(dir) // what is left is removed with the upper layers
+			_ = files.RemoveAll(dir) // the rest is removed with the upper layers
 		}
 	}
 	for i := range made.Layers {
@@ -56,14 +55,14 @@ func (v View) provided() (made View, gone func(), err error) {
 	return made, gone, nil
 }
 
-// options returns the layer in the words of mount(8). Nothing is written through to the disk before
-// the command ends: what a crash of the machine leaves is dropped with the upper layer.
+// options returns the layer in the words of mount(8). Nothing is written through to the disk before the command ends:
+// after a crash of the machine the upper layer is dropped.
 func (l Layer) options() string {
 	return "userxattr,volatile,lowerdir=" + strings.Join(l.Lower, ":") + ",upperdir=" + l.Upper + ",workdir=" + l.Work
 }
 
-// TryLayers finds out whether commands can have a [View], with uppermost layers in a folder. If not,
-// why says what is missing.
+// TryLayers finds out whether commands can have a [View], with uppermost layers in a folder. If not, why names the
+// missing part.
 func (m *Mechanism) TryLayers(ctx context.Context, in string) (why string) {
 	m.Layers = true
 	if err := m.tryLayers(ctx, in); err != nil {
@@ -76,7 +75,7 @@ func (m *Mechanism) TryLayers(ctx context.Context, in string) (why string) {
 // trialName begins the names of the folders of trials; the id of the process that tries follows.
 const trialName = ".layers-"
 
-// removeTrials removes what processes that were killed left of their trials.
+// removeTrials removes the leftovers of trials by killed processes.
 func removeTrials(in string) error {
 	left, err := filepath.Glob(filepath.Join(in, trialName+"*"))
 	for _, dir := range left {

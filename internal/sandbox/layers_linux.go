@@ -45,7 +45,7 @@ func mountLayers(args []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("keep mounts to itself: %w", err)
 	}
-	for i := range v.Layers { // all of them before any is mounted: a layer may be in what is below another
+	for i := range v.Layers { // all of them before any is mounted: a layer may lie below another
 		if err := v.Layers[i].open(); err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func Find(ctx context.Context, path string, p Policy) Mechanism {
 	return m
 }
 
-// try checks that bwrap works. The error says what to do.
+// try checks that bwrap works. The error has the remedy.
 func (m *Mechanism) try(ctx context.Context, path string, p Policy) (err error) {
 	if m.Program = bwrapIn(path); m.Program == "" {
 		return errors.New("bwrap is not installed: install bubblewrap (apt install bubblewrap, dnf install bubblewrap)")
@@ -98,7 +98,7 @@ func (m Mechanism) RefusesSockets() bool {
 	return m.Name == Bubblewrap || m.Name == Landlock && m.ABI >= abiUnix
 }
 
-// Cannot lists what of a policy the mechanism does not enforce.
+// Cannot lists the parts of a policy that the mechanism does not enforce.
 func (m Mechanism) Cannot(p Policy) (list []string) {
 	add := func(when bool, what string) {
 		if when {

@@ -1,13 +1,11 @@
-// Package sandbox restricts what a command can reach of the file system, of other processes'
-// sockets and of the network.
+// Package sandbox restricts a command's reach in the file system, to other processes' sockets and in the network.
 //
-// A [Policy] says what that is, path by path; the most specific path counts. A [Mechanism] of the
-// machine enforces it: bubblewrap, which gives the command a file system of its own, or Landlock,
-// with which the kernel checks each file that is opened. [Mechanism.Cannot] lists what a mechanism
-// cannot enforce.
+// A [Policy] sets the reach path by path; the most specific path counts. A [Mechanism] of the machine enforces it:
+// bubblewrap, which gives the command a file system of its own, or Landlock, with which the kernel checks each file
+// that is opened. [Mechanism.Cannot] lists the parts that a mechanism cannot enforce.
 //
-// This package starts no commands; [Box.Enter] prepares them for [ralph/internal/proc]. Landlock is
-// applied by this same program, which then executes the command.
+// This package starts no commands; [Box.Enter] prepares them for [ralph/internal/proc]. Landlock is applied by this
+// same program, which then executes the command.
 package sandbox
 
 import (
@@ -30,7 +28,7 @@ const (
 	Writable
 )
 
-// A Policy says what a command can reach.
+// A Policy sets the reach of a command.
 type Policy struct {
 	Paths   map[string]Access // absolute, without symbolic links, including "/"; see [Policy.Add]
 	Temp    []string          // folders for temporary files; each command gets its own in their place

@@ -1,9 +1,8 @@
 // Package schedule decides when a run may work: within a daily window, and from which batch on.
 //
-// It is pure: it never reads the clock, waits, or reads a file except the machine's zone
-// information, and that only to parse the name of a zone. Times are compared by the wall clock of a
-// zone, so that 22:00 is 22:00 in summer and in winter; [Between] and [Cron] say what happens when
-// clocks change.
+// It is pure: it never reads the clock, waits, or reads a file except the machine's zone information, and that only to
+// parse the name of a zone. Times are compared by the wall clock of a zone, so that 22:00 is 22:00 in summer and in
+// winter; [Between] and [Cron] describe the effect of clock changes.
 package schedule
 
 import (
@@ -26,8 +25,8 @@ type Between struct {
 
 const day = 24 * 60 * 60
 
-// ParseBetween parses "22:00-06:00" or "22:00-06:00 Europe/Berlin". A window whose end is not after
-// its beginning spans midnight. Without a zone it is in local. The error says what is accepted.
+// ParseBetween parses "22:00-06:00" or "22:00-06:00 Europe/Berlin". A window whose end is not after its beginning spans
+// midnight. Without a zone it is in local. The error names the accepted forms.
 func ParseBetween(s string, local *time.Location) (Between, error) {
 	times, name, explicit := strings.Cut(strings.TrimSpace(s), " ")
 	b := Between{zone: local}

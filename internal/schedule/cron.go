@@ -24,9 +24,8 @@ type Cron struct {
 // shorthands are the words for five fields.
 var shorthands = []string{"@hourly", "@daily", "@weekly", "@monthly", "@yearly", "@annually"}
 
-// ParseCron parses "0 22 * * 1-5", "@daily" or, with a zone, "CRON_TZ=Europe/Berlin 0 22 * * 1-5".
-// Without a zone it is in local. A schedule that never occurs, such as the 30th of February, is
-// refused. The error says what is accepted.
+// ParseCron parses "0 22 * * 1-5", "@daily" or, with a zone, "CRON_TZ=Europe/Berlin 0 22 * * 1-5". Without a zone it is
+// in local. A schedule that never occurs, such as the 30th of February, is refused. The error names the accepted forms.
 func ParseCron(s string, local *time.Location) (Cron, error) {
 	fields := strings.Fields(s)
 	c := Cron{zone: local, text: strings.Join(fields, " ")}

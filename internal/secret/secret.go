@@ -1,5 +1,4 @@
-// Package secret masks values that look like secrets in what is stored, shown or sent to a model.
-// It is pure.
+// Package secret masks values that look like secrets before they are stored, shown or sent to a model. It is pure.
 package secret
 
 import (
@@ -26,9 +25,8 @@ const (
 	longestWord = 20
 )
 
-// New finds the secrets among variables, NAME=value. names lists further secret variables, whatever
-// their names look like. isFile reports whether a value is the path of a file, which is not a
-// secret.
+// New finds the secrets among variables, NAME=value. names lists further secret variables with any names. isFile
+// reports whether a value is the path of a file, which is not a secret.
 func New(environ, names []string, isFile func(path string) bool) *Mask {
 	m := &Mask{}
 	shown := map[string]bool{}
@@ -147,7 +145,7 @@ type reader struct {
 	err     error
 }
 
-// Read withholds what may be the start of a secret until more arrives, or the end.
+// Read holds back a possible start of a secret until more arrives, or the end.
 func (r *reader) Read(p []byte) (int, error) {
 	for len(r.ready) == 0 {
 		if r.err != nil {

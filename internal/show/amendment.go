@@ -10,7 +10,7 @@ import (
 	"ralph/internal/text"
 )
 
-// Amendment writes what an amendment changes in its task.
+// Amendment writes an amendment's changes to its task.
 func Amendment(w io.Writer, m ralph.Amendment, t ralph.Task, s term.Screen) {
 	fmt.Fprintf(w, "amendment %d of TASK-%d %s\n", m.ID, t.ID, text.Line(t.Title, ralph.MaxTitle))
 	fmt.Fprintf(w, "%s, proposed by %s on %s\n", m.Status, text.Line(m.Author, 40), text.When(m.Created.Time, time.Now()))

@@ -10,7 +10,7 @@ import (
 	"ralph/store"
 )
 
-// A FeatureView is what `feature NAME --json` prints.
+// A FeatureView is the output of `feature NAME --json`.
 type FeatureView struct {
 	ralph.Feature
 	Progress store.Progress `json:"progress"`

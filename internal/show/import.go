@@ -55,7 +55,7 @@ func Import(w io.Writer, format string, dry bool, r store.ImportResult, read *ra
 	}
 }
 
-// importedTree prints the tasks that are parts of one, and what they are made of; 0 are those that are no part.
+// importedTree prints the tasks that are parts of one, with their sources; 0 stands for top-level tasks.
 func importedTree(w io.Writer, list []store.ImportedResult, of int64, indent string) {
 	for _, t := range list {
 		if t.Parent == of {

@@ -10,7 +10,7 @@ import (
 	"ralph/store"
 )
 
-// A MergesView is what `ralph merge --json` prints.
+// A MergesView is the output of `ralph merge --json`.
 type MergesView struct {
 	store.MergeQueue
 	Changes []ralph.Change   `json:"changes"`

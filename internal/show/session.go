@@ -14,19 +14,19 @@ import (
 	"ralph/store"
 )
 
-// A SessionView is a session with what is derived from its history.
+// A SessionView is a session with values derived from its history.
 type SessionView struct {
 	ralph.Session
 	Stood ralph.Phase  `json:"stood_at"` // the last phase before its end
 	Stays []ralph.Stay `json:"time_in_state"`
 
-	Evidence ralph.Evidence `json:"evidence"` // what was observed when it was decided, apart from the commands' results
+	Evidence ralph.Evidence `json:"evidence"` // observations at its decision, apart from the commands' results
 
-	// what all sessions of its task have changed, as it was merged; null in lists
+	// changes of all sessions of its task, as merged; null in lists
 	Task *report.Changed `json:"task_changed,omitempty"`
 }
 
-// ViewSession adds what is derived from a session's history.
+// ViewSession adds the values derived from a session's history.
 func ViewSession(s ralph.Session, now ralph.Time) SessionView {
 	v := SessionView{Session: s, Stood: s.Stood(), Stays: s.Stays(now)}
 	if d, err := store.Decided(s); err == nil { // otherwise it is not decided
@@ -35,7 +35,7 @@ func ViewSession(s ralph.Session, now ralph.Time) SessionView {
 	return v
 }
 
-// sayEvidence prints what was observed of a session when it was decided.
+// sayEvidence prints the observations of a session at its decision.
 func sayEvidence(w io.Writer, e ralph.Evidence) {
 	line := func(name, value string) { fmt.Fprintf(w, "%-9s %s\n", name, text.Line(value, 300)) }
 	for _, a := range e.Aside {

@@ -20,7 +20,7 @@ import (
 	"ralph/store"
 )
 
-// A StatusView is what `ralph status --json` prints.
+// A StatusView is the output of `ralph status --json`.
 type StatusView struct {
 	Running  bool                `json:"running"`
 	Run      *ralph.Run          `json:"run"`            // in progress, or the last that did something; null for none
@@ -100,10 +100,9 @@ func (v *StatusView) waits(tx *store.Tx) (err error) {
 	return err
 }
 
-// ReadStatus reads the status, with the summary of everything since a moment (zero: of the last night), given what
-// sessions in progress have spent so far (USD, by id). The caller adds what the database does not know: whether a run
-// is
-// active, and the limits and hours of the next one.
+// ReadStatus reads the status, with the summary of everything since a moment (zero: of the last night), given the
+// spending of sessions in progress so far (USD, by id). The caller adds facts from outside the database: whether a run
+// is active, and the limits and hours of the next one.
 func ReadStatus(
 	tx *store.Tx, midnight func(time.Time) time.Time, since ralph.Time, spent map[string]float64,
 ) (v StatusView, err error) {
@@ -369,7 +368,7 @@ func needsYou(w io.Writer, s term.Screen, v StatusView) {
 	}
 }
 
-// limits writes each limit with what is used of it.
+// limits writes each limit with its use.
 func limits(w io.Writer, v StatusView) {
 	l, now := v.Limits, v.Now
 	var r ralph.Run

@@ -18,7 +18,7 @@ import (
 	"ralph/store"
 )
 
-// A TaskView is what `task show --json` prints.
+// A TaskView is the output of `task show --json`.
 type TaskView struct {
 	ralph.Task
 	Description string          `json:"description"`

@@ -9,7 +9,7 @@ import (
 	"ralph/internal/text"
 )
 
-// A TaskList is what `task list` prints in addition to its tasks.
+// A TaskList has the output of `task list` in addition to its tasks.
 type TaskList struct {
 	Screen term.Screen
 	More   int // tasks beyond the limit

@@ -30,7 +30,7 @@ type Printer struct {
 	spoken bool // something has been printed
 }
 
-// NewPrinter prints for a screen; raw prints what the agent printed.
+// NewPrinter prints for a screen; raw prints the agent's output unchanged.
 func NewPrinter(out io.Writer, s term.Screen, raw, json bool) Printer {
 	if raw && s.Columns > 0 {
 		// Lines that are not JSON may contain control characters.
@@ -39,7 +39,7 @@ func NewPrinter(out io.Writer, s term.Screen, raw, json bool) Printer {
 	return Printer{out: out, raw: raw, json: json, screen: s, reader: transcript.NewReader(kinds.NewReader())}
 }
 
-// Spent returns what sessions in progress have spent so far (USD), by id, as far as their agents have told it in
+// Spent returns the spending of sessions in progress so far (USD), by id, as far as their agents have reported it in
 // their transcripts, which open opens.
 func Spent(sessions []ralph.Session, open func(session string) (io.ReadCloser, error)) (map[string]float64, error) {
 	spent := map[string]float64{}

@@ -24,12 +24,12 @@ const (
 // due reports whether a queue of so many bytes is copied again after so long.
 func due(size int64, since time.Duration) bool { return size <= smallQueue || since >= copyAge }
 
-// Backup copies the queue into the folder of backups unless that has a copy of it as it is, and
-// removes all but the newest copies that it has made. A large queue it leaves alone while there is a copy of the
-// last hour: what a run costs must not grow with what was done.
+// Backup copies the queue into the folder of backups unless that has a copy of its present state, and removes all but
+// the newest of its copies. It skips a large queue if there is a copy of the last hour: the cost of a run must not grow
+// with the history.
 func (h *Home) Backup(ctx context.Context, db *store.DB) error {
 	if h.Server != "" {
-		return nil // it is for those who run that to have copies
+		return nil // the server's administrators make backups
 	}
 	_, at, err := h.newestBackup(func(string) bool { return true })
 	if err != nil {

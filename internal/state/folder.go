@@ -23,11 +23,11 @@ import (
 	"ralph/internal/worktree"
 )
 
-// A project's state is outside of the project, in the user's folder for state, out of reach of what
-// happens to the repository. The project has an id, in the repository's own git configuration, which names that
-// folder: a project that is moved takes its id along, and a clone has none. A record in the folder says where the
-// project was last. A queue never appears empty, and never is another project's: if a project has lost its id, or is
-// a copy, that is an error.
+// A project's state is outside of the project, in the user's state folder, so that it survives damage to the
+// repository. The project has an id, in the repository's own git configuration, which names that folder: a project that
+// is moved takes its id along, and a clone has none. A record in the folder has the last location of the project. A
+// queue never appears empty, and never is another project's: if a project has lost its id, or is a copy, that is an
+// error.
 
 // DirVariable names the folder explicitly.
 const DirVariable = "RALPH_STATE_DIR"
@@ -37,7 +37,7 @@ const (
 	recordName = "project" // in a state folder: the project that it belongs to
 )
 
-// A seat is the location of a state, and what it belongs to.
+// A seat is the location of a state, and its owner.
 type seat struct {
 	home     string // the folder of all projects' states; "" if the folder is named by [DirVariable]
 	base     string // the folder; with packages, of all queues of the repository

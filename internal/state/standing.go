@@ -12,27 +12,27 @@ import (
 	"ralph/store"
 )
 
-// A Standing says what a state folder is.
+// A Standing is the condition of a state folder.
 type Standing string
 
-// What a state folder is.
+// Conditions of a state folder.
 const (
 	New     Standing = "new"     // no queue has begun in it
 	Sound   Standing = "sound"   // its queue is as ralph left it
-	Lost    Standing = "lost"    // there was a queue, and what lies there is not it, or is only a part of it
+	Lost    Standing = "lost"    // the queue of the folder is missing, replaced, or incomplete
 	Damaged Standing = "damaged" // its database is there and cannot be trusted
 )
 
-// A Folder is what lies in a state folder.
+// A Folder has the contents of a state folder.
 type Folder struct {
-	Note      string   // what a run wrote when it had lost its database; "" if none did
+	Note      string   // a run's note about the loss of its database; "" if there is none
 	Traces    []string // files that show that a queue had begun
 	Beginning bool     // the making of the queue was not completed
 	store.Found
 }
 
-// Standing says what the folder is, and why if it is lost or damaged. No command uses a queue that is
-// neither new nor sound.
+// Standing returns the folder's condition, and the reason if it is lost or damaged. Commands use only queues that are
+// new or sound.
 func (f Folder) Standing() (standing Standing, why string) {
 	began := "what it belongs to is there (" + strings.Join(f.Traces, ", ") + ")"
 	marked := f.MarkErr == nil

@@ -1,8 +1,7 @@
-// Package state finds a project and its state: the project's root, the folder of its queue, whether
-// the queue exists, is lost or belongs to another project, and whether this process belongs to one
-// of its sessions.
+// Package state finds a project and its state: the project's root, the folder of its queue, whether the queue exists,
+// is lost or belongs to another project, and whether this process belongs to one of its sessions.
 //
-// Looking never creates a queue, and what cannot be read is never taken for absent.
+// Looking never creates a queue, and an unreadable file is never taken for absent.
 package state
 
 import (
@@ -266,15 +265,15 @@ func (h *Home) HasQueue() (bool, error) {
 		return false, err
 	}
 	if size > 0 && f.Note == "" {
-		return true, nil // what is in it is looked at when it is opened
+		return true, nil // its contents are checked when it is opened
 	}
 	f.Found.Size = size
 	f.Found.Mark, f.Found.MarkErr = store.ReadMark(h.File(Database))
 	return false, h.judge(f)
 }
 
-// Reopen opens the database of the state folder after a look at what lies there; see
-// [Folder.Standing]. With asIs it is not migrated.
+// Reopen opens the database of the state folder after a check of the folder; see [Folder.Standing]. With asIs it is not
+// migrated.
 func (h *Home) Reopen(ctx context.Context, asIs bool) (*store.DB, error) {
 	if h.Server != "" {
 		return store.Open(ctx, h.Server, store.Options{MustExist: asIs})
@@ -287,13 +286,13 @@ func (h *Home) Reopen(ctx context.Context, asIs bool) (*store.DB, error) {
 		f.Found = found
 		return h.judge(f)
 	}})
-	if store.Corrupt(err) { // in what the look did not need
+	if store.Corrupt(err) { // in parts that the check did not read
 		err = fmt.Errorf("the queue is damaged: %w; %s", err, h.HowToRestore())
 	}
 	return db, err
 }
 
-// judge returns an error that says what to do unless a queue may be used, or begun, in the folder.
+// judge returns an error with the remedy unless a queue may be used, or begun, in the folder.
 func (h *Home) judge(f Folder) error {
 	standing, why := f.Standing()
 	switch standing {
@@ -325,7 +324,7 @@ func (h *Home) newestBackup(usable func(path string) bool) (path string, at time
 	return path, at, nil
 }
 
-// HowToRestore says how to restore the database from the newest copy, and what is lost by that.
+// HowToRestore explains how to restore the database from the newest copy, and names the losses.
 func (h *Home) HowToRestore() string {
 	newest, at, err := h.newestBackup(func(path string) bool { return store.Sound(context.Background(), path) == nil })
 	if err != nil {

@@ -28,7 +28,7 @@ const firstBeat = 5 * time.Minute
 // maxStatus bounds a status text, in characters: it is shown on one line.
 const maxStatus = 200
 
-// New reads from the environment what systemd expects. The error is for an invalid WATCHDOG_USEC.
+// New reads systemd's settings from the environment. The error is for an invalid WATCHDOG_USEC.
 func New(log *slog.Logger) (*Notifier, error) {
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
@@ -43,8 +43,7 @@ func (n *Notifier) Ready() { n.send(daemon.SdNotifyReady) }
 // Stopping reports that the daemon is ending.
 func (n *Notifier) Stopping() { n.send(daemon.SdNotifyStopping) }
 
-// Status reports in one line what the daemon is doing, for `systemctl status`. A repeated text is
-// not sent again.
+// Status reports the daemon's activity in one line, for `systemctl status`. A repeated text is not sent again.
 func (n *Notifier) Status(said string) {
 	said = text.Short(said, maxStatus)
 	n.mu.Lock()

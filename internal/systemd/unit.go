@@ -1,10 +1,10 @@
-// Package systemd runs `ralph run --daemon` for a project as a systemd service: it writes the unit
-// and calls systemctl. It also notifies systemd of the daemon's state: ready, what it is doing,
-// ending and, as long as its work makes progress, alive (sd_notify(3)).
+// Package systemd runs `ralph run --daemon` for a project as a systemd service: it writes the unit and calls systemctl.
+// It also notifies systemd of the daemon's state: ready, its activity, ending and, as long as its work makes progress,
+// alive (sd_notify(3)).
 //
-// It knows only ralph's command line, decides nothing, starts only systemctl, and never touches
-// another project's unit. Notifying never blocks the daemon: failures are logged, and without
-// systemd (NOTIFY_SOCKET is not set) nothing is sent.
+// It knows only ralph's command line, decides nothing, starts only systemctl, and never touches another project's unit.
+// Notifying never blocks the daemon: failures are logged, and without systemd (NOTIFY_SOCKET is not set) nothing is
+// sent.
 package systemd
 
 import (

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A jestReport is what jest writes with --json.
+// A jestReport is the output of jest with --json.
 type jestReport struct {
 	Failed int `json:"numFailedTests"`
 	Files  []struct {

@@ -26,9 +26,9 @@ type Results struct {
 	Tests  map[string]Status `json:"tests"`            // by name, such as "example.org/pkg.TestName"
 	Broken string            `json:"broken,omitempty"` // why the report cannot be trusted; "" if it can
 
-	Text   bool             `json:"text,omitempty"`   // read from text for people: what tests print may hide a name
+	Text   bool             `json:"text,omitempty"`   // read from text for people: output of tests may hide a name
 	Named  int              `json:"named,omitempty"`  // how many times text names a test that may have passed
-	Counts map[string]Count `json:"counts,omitempty"` // what summaries in text say, by runner
+	Counts map[string]Count `json:"counts,omitempty"` // counts of summaries in text, by runner
 }
 
 // A Count is the sum of a runner's summaries.

@@ -31,8 +31,8 @@ func (p pattern) find(line string) (groups []string, end int) {
 	return groups, end
 }
 
-// A form is how a runner prints a test and its status in one line, written at once. What the tests print without a
-// newline stands before it. Name and status are numbers of groups; without a status, all lines of that form have is.
+// A form is a runner's line with a test and its status, written at once. Output of the tests without a newline stands
+// before it. Name and status are numbers of groups; without a status, all lines of that form have is.
 type form struct {
 	line         pattern
 	name, status int
@@ -59,8 +59,8 @@ var forms = []form{
 	{like("\xe2", `^.*[✓✔√] (.+)$`), 1, 0, Passed},
 }
 
-// A start is how a runner prints a test when it begins. The status follows behind what the test prints, in that line
-// or a later one, and ends its line.
+// A start is a runner's line for the beginning of a test. The status follows behind the test's output, in that line or
+// a later one, and ends its line.
 type start struct {
 	line   pattern
 	status *regexp.Regexp
@@ -116,7 +116,7 @@ func status(word string) Status {
 var counts = []struct {
 	runner string
 	line   pattern
-	all    bool // those that were skipped are counted, too
+	all    bool // skipped ones are counted, too
 }{
 	{"unittest", like("Ran ", `Ran (\d+) tests? in `), true}, // [unpassed] follows
 	{"cargo", like("test result", `test result: \w+\. (\d+) passed; `), false},
@@ -161,13 +161,13 @@ var (
 	suiteType = like("suite", `^\s*type: 'suite'$`)                               // of node, behind its name
 )
 
-// separator is what unittest prints behind its tests; pytest's is of another sign.
+// separator is unittest's line behind its tests; pytest's is of another sign.
 const separator = "----------------------------------------------------------------------"
 
 // ParseText parses the output of a command for people, as far as it names its tests or counts them. It returns nil if
-// it does neither. Such names tell what ran, and excuse nothing. The error is the reader's.
+// it does neither. Such names tell which tests ran, and excuse nothing. The error is the reader's.
 //
-// A runner prints a name, then whatever the test prints, then the status. So a name whose status cannot be told is
+// A runner prints a name, then the test prints its output, then comes the status. So a name without a clear status is
 // [Unknown], and a test that prints much may have no name at all: [AsMany] compares counts.
 func ParseText(r io.Reader) (*Results, error) {
 	p := reader{Results: &Results{Text: true}, suites: map[string]bool{}}
@@ -201,7 +201,7 @@ func (p *reader) line(line string) {
 	}
 	if p.count(line) || strings.HasPrefix(line, separator) || strings.HasPrefix(line, "=====") {
 		p.end()
-	} else if strings.HasPrefix(strings.TrimSpace(line), "#") { // TAP: what was printed
+	} else if strings.HasPrefix(strings.TrimSpace(line), "#") { // TAP: the test's output
 		return
 	}
 	for i, s := range starts {

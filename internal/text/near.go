@@ -26,7 +26,7 @@ func Distance(a, b string) int {
 	return row[len(b)]
 }
 
-// Near returns the known word that a mistyped one means: at most two letters differ, whatever their case; "" for none.
+// Near returns the known word closest to a mistyped one: at most two letters differ, ignoring case; "" for none.
 func Near(typed string, known []string) (word string) {
 	best := 3
 	for _, k := range known {

@@ -7,8 +7,8 @@ import (
 )
 
 // Asked reads an agent's request to use a tool as it is stored, "TOOL INPUT" with the input in JSON. The input is
-// returned by its fields in their order, a command alone if there is nothing else; nothing of it is left out. What is
-// no object of JSON is returned as it is, without a tool.
+// returned by its fields in their order, a command alone if there is nothing else; nothing of it is left out. Text that
+// is no object of JSON is returned as it is, without a tool.
 func Asked(stored string) (tool, input string) {
 	tool, object, ok := strings.Cut(stored, " ")
 	if !ok {
@@ -47,7 +47,7 @@ func Asked(stored string) (tool, input string) {
 	return tool, strings.Join(lines, "\n")
 }
 
-// Request is what [Asked] returns as one text: "Bash: npm test", or the tool and further lines.
+// Request joins the results of [Asked] in one text: "Bash: npm test", or the tool and further lines.
 func Request(stored string) string {
 	switch tool, input := Asked(stored); {
 	case tool == "":
@@ -59,8 +59,8 @@ func Request(stored string) string {
 	}
 }
 
-// RequestLine is [Request] for where there is one line: what has several is as it is stored, as their ends would be
-// lost.
+// RequestLine is [Request] on one line: a request of several lines stays as it is stored, so that the line ends remain
+// visible.
 func RequestLine(stored string) string {
 	if said := Request(stored); !strings.Contains(said, "\n") {
 		return VisibleLine(said)

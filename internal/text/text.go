@@ -1,8 +1,8 @@
-// Package text prepares texts of agents, programs and people for display: on a terminal, in a
-// prompt, on a page, in a message.
+// Package text prepares texts of agents, programs and people for display: on a terminal, in a prompt, on a page, in a
+// message.
 //
-// [Clean] removes invisible characters, [Visible] shows them by number: the former is for the
-// output of programs and for prompts, the latter for what people decide on.
+// [Clean] removes invisible characters, [Visible] shows them by number: the former is for the output of programs and
+// for prompts, the latter for texts that people decide on.
 package text
 
 import (
@@ -116,8 +116,8 @@ func FirstLine(s string) string {
 	return ""
 }
 
-// LastLine returns the last line that is neither blank nor a place in JavaScript's call stack,
-// which is what stands below an error; "" if there is none.
+// LastLine returns the last line that is neither blank nor a place in JavaScript's call stack, which stands below an
+// error; "" if there is none.
 func LastLine(s string) string {
 	for _, line := range slices.Backward(strings.Split(s, "\n")) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "at ") {
@@ -141,8 +141,8 @@ func Plural(n int, noun string) string {
 // Money formats an amount.
 func Money(usd float64) string { return fmt.Sprintf("$%.2f", usd) }
 
-// Cost formats an amount of which it is said whether it is a bill, and what was used for it: an estimate is "about" so
-// much, and what has no known price is "unknown".
+// Cost formats an amount for some use, given whether it is a bill: an estimate is "about" so much, and use without a
+// known price is "unknown".
 func Cost(usd float64, known bool, tokens int64) string {
 	switch {
 	case known || usd == 0 && tokens == 0:

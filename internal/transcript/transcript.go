@@ -71,8 +71,7 @@ func (r *Reader) Clone() Reader {
 // while unknown.
 func (r *Reader) Context() (tokens int64, model string) { return r.used.Context, r.model }
 
-// Used returns the last event that says what the conversation has used so far; its kind is "" while
-// there was none.
+// Used returns the last event with the conversation's use so far; its kind is "" while there was none.
 func (r *Reader) Used() agent.Event { return r.used }
 
 // Feed continues with the stream; p may end anywhere in a line.
@@ -139,8 +138,7 @@ func (r *Reader) entry(seen agent.Event) (e Entry, ok bool) {
 	return e, true
 }
 
-// told returns a text that was said to the agent. The first one is the prompt, of which only the
-// beginning is shown.
+// told returns a message to the agent. The first one is the prompt, which is cut to its beginning.
 func (r *Reader) told(s string) string {
 	first := !r.asked
 	r.asked = true

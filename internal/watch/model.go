@@ -27,7 +27,7 @@ const (
 	writing         // a comment, an answer or a filter
 	confirming      // of an irreversible action
 	reading         // everything that waits, in full
-	opened          // of what waits, the selected one in full
+	opened          // of the items, the selected one in full
 	helping
 )
 
@@ -37,7 +37,7 @@ type line struct {
 	text string
 }
 
-// A draft is what was begun to be written, by what it was for.
+// A draft is a text in progress, by its purpose.
 type draft struct {
 	do string
 	id int64
@@ -62,25 +62,25 @@ type Model struct {
 	full    bool // the session's transcript fills the screen
 	down    int  // lines of the text above the screen
 	filter  string
-	chosen  row // selected; what is gone selects the first that waits
+	chosen  row // selected; if it is gone, the first item is
 
 	mode     mode
 	input    textinput.Model
-	wanted   Action  // what is being written or confirmed
+	wanted   Action  // text being written or confirmed
 	question Waiting // that is being answered
 	drafts   map[draft]string
-	message  string // what came of the last action
+	message  string // result of the last action
 	failed   bool
 }
 
-// A row is what can be selected: a session by its number, or what waits.
+// A row can be selected: a session by its number, or an item.
 type row struct {
 	number        int
 	kind          string
 	task, comment int64
 }
 
-// rows returns what can be selected, from top to bottom, and which of it is.
+// rows returns the rows from top to bottom, and the index of the selected one.
 func (m Model) rows() (rows []row, at int) {
 	for _, l := range m.ordered() {
 		if l.Session != nil {
@@ -97,7 +97,7 @@ func (m Model) rows() (rows []row, at int) {
 	return rows, at
 }
 
-// ordered are the sessions, those that stand still first.
+// ordered are the sessions, paused ones first.
 func (m Model) ordered() []advice.Session {
 	list := slices.Clone(m.snapshot.Parallel)
 	first := func(l advice.Session) int {
@@ -127,7 +127,7 @@ func (m Model) selected() row {
 	return row{}
 }
 
-// item returns what waits and is selected; nil for none.
+// item returns the selected item; nil for none.
 func (m Model) item() *Waiting {
 	selected := m.selected()
 	for i, w := range m.snapshot.Waiting {
@@ -138,7 +138,7 @@ func (m Model) item() *Waiting {
 	return nil
 }
 
-// read returns what was opened; nil if it does not wait any more.
+// read returns the opened item; nil if it does not wait any more.
 func (m Model) read() *Waiting {
 	if w := m.item(); w != nil && rowOf(*w) == m.chosen {
 		return w
@@ -246,7 +246,7 @@ func (m Model) visible() []line {
 func (m Model) key(k tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	name := k.String()
 	if name == "ctrl+c" && m.mode == writing {
-		name = "esc" // what was written is not to be lost by a key
+		name = "esc" // a key must not discard a text
 	}
 	if name == "ctrl+c" {
 		return m, tea.Quit
@@ -297,7 +297,7 @@ func (m Model) openedKey(name string) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// selectedKey handles a key that decides on what is selected: on a question if that is none.
+// selectedKey handles a key that decides on the selected item: on a question if none is selected.
 func (m Model) selectedKey(name string) (tea.Model, tea.Cmd) {
 	w := m.item()
 	switch {
@@ -439,7 +439,7 @@ func (m Model) acting(name string) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// decide begins to decide on what waits, by one of the browser's keys.
+// decide begins to decide on an item, by one of the browser's keys.
 func (m Model) decide(name string, w Waiting) (tea.Model, tea.Cmd) {
 	m.mode = normal
 	sure := func(a Action) (tea.Model, tea.Cmd) {
@@ -464,7 +464,7 @@ func (m Model) decide(name string, w Waiting) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// open shows what is selected whole: a session's transcript, or what waits.
+// open shows the selection whole: a session's transcript, or an item.
 func (m Model) open() (tea.Model, tea.Cmd) {
 	selected := m.selected()
 	switch {
@@ -474,7 +474,7 @@ func (m Model) open() (tea.Model, tea.Cmd) {
 		m.number, m.full = selected.number, true
 		return m, m.look(false)
 	}
-	// What is read stays, even if something more urgent comes.
+	// The opened item stays, even if something more urgent comes.
 	m.mode, m.down, m.chosen = opened, 0, selected
 	return m, nil
 }
@@ -544,7 +544,7 @@ func (m Model) answer(further int) (tea.Model, tea.Cmd) {
 	return m.write(Action{Do: "answer", ID: m.question.Comment}, m.drafts[draft{"answer", m.question.Comment}])
 }
 
-// saveDraft saves what is being written until it is gone on with.
+// saveDraft saves the text in progress until it is continued.
 func (m *Model) saveDraft() {
 	if m.wanted.Do == "filter" {
 		return

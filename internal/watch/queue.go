@@ -34,7 +34,7 @@ type Queue struct {
 	Limits  ralph.Limits // of the next run
 	Do      func(ctx context.Context, a Action) (said string, err error)
 
-	last    Snapshot // what was last read from the database
+	last    Snapshot // last read from the database
 	changed <-chan struct{}
 	number  int              // followed
 	process string           // of the run

@@ -85,7 +85,7 @@ func (m Model) draw() string {
 // rule is a line from edge to edge.
 func (m Model) rule() string { return dim.Render(strings.Repeat("─", m.width)) }
 
-// panels draws four panels, and what is selected of those that need a person, in a number of lines.
+// panels draws four panels, and the selected one of the items that need a person, in a number of lines.
 func (m Model) panels(room int) []string {
 	left := m.width / 2
 	right := m.width - left
@@ -133,7 +133,7 @@ func (m Model) panels(room int) []string {
 	return column
 }
 
-// seen reports whether all of what waits is on the screen while it is selected.
+// seen reports whether all of the selected item is on the screen.
 func (m Model) seen(w Waiting) bool {
 	room := m.height - len(m.band()) - len(m.header()) - len(m.footer())
 	if m.full || m.width < twoColumns || room < 16 {
@@ -144,7 +144,7 @@ func (m Model) seen(w Waiting) bool {
 	return len(m.whole(w)) <= lower-next-2
 }
 
-// working is what stands in the first panel: the sessions, or the one in progress.
+// working fills the first panel: the sessions, or the one in progress.
 func (m Model) working() []string {
 	if lines := m.parallel(); len(lines) > 0 {
 		return lines
@@ -217,7 +217,7 @@ func pad(s string, width int) string {
 // bandKeys is the number of lines of the band besides the request itself.
 const bandKeys = 2
 
-// band shows what a paused agent waits for, at the top, with its keys.
+// band shows a paused agent's reason at the top, with its keys.
 func (m Model) band() []string {
 	p := m.asked()
 	if p == nil {
@@ -231,7 +231,7 @@ func (m Model) band() []string {
 	head = yellow.Bold(true).Render(head) + yellow.Render(left)
 	text := m.whole(*p)
 	keys := "A allow  D deny"
-	// Whatever stands below, a line of the log and at most three of the footer, all of the band is seen.
+	// All of the band is visible, above a line of the log and at most three of the footer.
 	if most := max(0, min(m.height/3, m.height-bandKeys-4)); len(text) > most {
 		keys = fmt.Sprintf("Enter shows all %d lines of it, where A allows and D denies", len(text))
 		text = text[:most]
@@ -240,7 +240,7 @@ func (m Model) band() []string {
 	return append(lines, yellow.Render("  "+keys))
 }
 
-// line is what an inbox item says, on one line.
+// line describes an inbox item in one line.
 func (w Waiting) line() string {
 	if w.Kind == "permission" {
 		return text.RequestLine(w.Text)
@@ -283,8 +283,7 @@ func (m Model) whole(w Waiting) (lines []string) {
 	return lines
 }
 
-// text returns what fills the screen to be read in full: a question while it is answered, or
-// everything that waits; nil for nothing.
+// text returns a text to read in full: a question while it is answered, or a whole item; nil for none.
 func (m Model) text() (lines []string) {
 	switch {
 	case m.mode == writing && m.wanted.Do == "answer":
@@ -311,7 +310,7 @@ func (m Model) text() (lines []string) {
 	return lines
 }
 
-// page returns all of what waits, with the command that decides on it.
+// page returns a whole item, with the command that decides on it.
 func (m Model) page(w Waiting) []string {
 	head := ralph.Named(yellow.Render(w.Kind), w.TaskID) + " " + text.VisibleLine(w.Title)
 	return append(append([]string{head}, m.whole(w)...), dim.Render("  → "+w.Command), "")
@@ -470,7 +469,7 @@ func (m Model) idle() []string {
 	return append(append(lines, m.merging()...), dim.Render(strings.Repeat("─", m.width)))
 }
 
-// uses shows what the session in progress has used, and how full the accounts' windows are.
+// uses shows the use of the session in progress, and how full the accounts' windows are.
 func (s Snapshot) uses() []string {
 	var use []string
 	switch {
@@ -582,7 +581,7 @@ func (m Model) log(width, room int) []string {
 	return out
 }
 
-// needs shows what waits for a person, a line each; the selected one is among them.
+// needs shows the items, a line each; the selected one is among them.
 func (m Model) needs(most int) (lines []string) {
 	selected := m.selected()
 	from, to := m.around(max(1, most))
@@ -618,7 +617,7 @@ func mark(w Waiting, selected row) string {
 	return "  "
 }
 
-// around returns the part of what waits that is shown if so many rows are: the selected one is in it.
+// around returns the visible part of the items for so many rows: the selected one is in it.
 func (m Model) around(most int) (from, to int) {
 	n := len(m.snapshot.Waiting)
 	at := max(0, slices.IndexFunc(m.snapshot.Waiting, func(w Waiting) bool { return rowOf(w) == m.selected() }))
@@ -656,8 +655,8 @@ func counts(s Snapshot) string {
 	return cmp.Or(strings.Join(parts, ", "), "empty")
 }
 
-// footer shows the keys in the last line; above it stands what is being written, what is to be confirmed, or what came
-// of an action.
+// footer shows the keys in the last line; above it stands the text in progress, a confirmation, or the result of an
+// action.
 func (m Model) footer() (lines []string) {
 	switch {
 	case m.mode == writing:
@@ -751,7 +750,7 @@ func (m Model) styled(style lipgloss.Style, all string) (lines []string) {
 	return lines
 }
 
-// narrow reports whether what is written has to stand below its label.
+// narrow reports whether a text has to stand below its label.
 func (m Model) narrow() bool { return m.width-ansi.StringWidth(m.label()) < 10 }
 
 // label returns the prompt of an input.

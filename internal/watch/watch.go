@@ -17,7 +17,7 @@ import (
 	"ralph/internal/transcript"
 )
 
-// A Snapshot is what a screen shows at one moment.
+// A Snapshot is the content of a screen at one moment.
 type Snapshot struct {
 	At      ralph.Time
 	Project string
@@ -39,7 +39,7 @@ type Snapshot struct {
 	Session     *ralph.Session   // the followed session in progress; nil for none
 	Task        ralph.Task       // of the session
 	SessionUSD  float64          // cost limit
-	SpentUSD    float64          // what it has spent so far, an estimate; 0 if unknown
+	SpentUSD    float64          // its spending so far, an estimate; 0 if unknown
 	ContextUsed int64            // tokens of its context; 0 if unknown
 	ContextSize int64
 
@@ -67,14 +67,14 @@ type Waiting struct {
 	Title     string // of the task
 	Options   []string
 	Preferred string     // of the options, by the agent
-	Diff      []string   // what an amendment changes
+	Diff      []string   // changes of an amendment
 	Expires   ralph.Time // when a permission is denied automatically
 }
 
-// Decides is how a person decides on what waits.
+// Decides is a way for a person to decide on an item.
 type Decides int
 
-// The ways to decide. What has none is decided by its command.
+// The ways to decide. Items without one are decided by their command.
 const (
 	ByCommand Decides = iota
 	ByAnswer          // words
@@ -93,20 +93,19 @@ type Action struct {
 	Text string
 }
 
-// A Source provides what a screen shows. Each method is called by one goroutine at a time, not by
-// the one that draws.
+// A Source provides the content of a screen. Each method is called by one goroutine at a time, other than the drawing
+// one.
 type Source interface {
-	// Snapshot returns what is shown; of several sessions it follows that of a session, or the first one with
-	// 0.
+	// Snapshot returns the content; among several sessions it follows the given one, or the first one with 0.
 	Snapshot(ctx context.Context, number int) (Snapshot, error)
-	// Read returns what the session has done since the last call for it.
+	// Read returns the session's events since the last call for it.
 	Read(ctx context.Context, session string) ([]transcript.Entry, error)
 	// Act carries out an action and returns the result in one line.
 	Act(ctx context.Context, a Action) (string, error)
 }
 
-// Refresh is the shortest time between two looks for changes, and that between all of them while something moves.
-// Rest is the longest, while nothing does: for what is told in minutes.
+// Refresh is the shortest time between two looks for changes, and the time between looks while something moves. Rest is
+// the longest, while nothing does: for times shown in minutes.
 const (
 	Refresh = 500 * time.Millisecond
 	Rest    = 10 * time.Second
@@ -126,8 +125,8 @@ type (
 	}
 )
 
-// look calls the source in the background. With again it is one of the looks that follow each other as long as there
-// is a screen; else it is one more, for what a person waits for.
+// look calls the source in the background. With again it is one of the regular looks as long as there is a screen; else
+// it is an additional one, for an answer that a person waits for.
 func (m Model) look(again bool) tea.Cmd {
 	ctx, s, number, one := m.ctx, m.source, m.number, m.looks
 	return func() tea.Msg {
