@@ -70,7 +70,7 @@ func (b *bench) commands(ctx context.Context) []row {
 	})
 }
 
-// imported is a project with so many tasks of a file, of which each has such a line.
+// imported is a project with so many tasks imported from a file, one of each such line.
 func (b *bench) imported(ctx context.Context, tasks int, line string) project {
 	p := b.newProject(ctx, 1)
 	var text strings.Builder
@@ -106,7 +106,7 @@ func (p project) used(ctx context.Context, args []string) (cpu time.Duration, me
 	return p.bench.used(ctx, p.command(ctx, p.ralph, args...))
 }
 
-// used runs a command by the program of that name, which says what [project.used] returns.
+// used runs a command by the program of that name, which prints the values for [project.used].
 func (b *bench) used(ctx context.Context, cmd *exec.Cmd) (cpu time.Duration, memory float64) {
 	program := b.program(ctx, "used")
 	cmd.Args, cmd.Path = append([]string{program, cmd.Path}, cmd.Args[1:]...), program

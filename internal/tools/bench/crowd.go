@@ -17,7 +17,7 @@ import (
 //go:embed testdata/crowd
 var crowdFiles embed.FS
 
-// What the agent of a crowd waits, and the verification.
+// The agent's waits in a crowd, and the verification.
 const (
 	agentWaits  = 2.0 // seconds
 	verifyWaits = 0.5
@@ -33,7 +33,7 @@ type crowd struct {
 // merged, and six that have nothing to do with each other.
 var twelve = []string{"ant", "bee", "cat", "dog", "rename", "call", "own0", "own1", "own2", "own3", "own4", "own5"}
 
-// newCrowd makes a project with a task of each name, which says what agent.sh does for it.
+// newCrowd makes a project with a task of each name, which names the part of agent.sh for it.
 func (b *bench) newCrowd(ctx context.Context, names []string, verify string) crowd {
 	c := crowd{b.newProject(ctx, 0), names}
 	write := func(name, text string) { check(os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o600)) }

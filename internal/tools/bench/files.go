@@ -15,7 +15,7 @@ const manyFiles = 100_000
 
 const aSecond = 1100 * time.Millisecond
 
-// files compares how ralph finds what a session changed with `git status`.
+// files compares ralph's search for a session's changes with `git status`.
 func (b *bench) files(ctx context.Context) []row {
 	p := b.newProject(ctx, b.size(manyFiles))
 	tree := must(worktree.Open(ctx, p.dir))

@@ -17,7 +17,7 @@ task Change
   done {"summary": "It was done."}
 `
 
-// gate counts how often a change is verified before it is merged: once, and once more where it touches what decides.
+// gate counts the verifications of a change before its merge: one, and another one if it touches gate files.
 func (b *bench) gate(ctx context.Context) (rows []row) {
 	p := b.newProject(ctx, 1)
 	ran := filepath.Join(must(os.MkdirTemp(b.dir, "ran-*")), "ran")
@@ -39,7 +39,7 @@ func (b *bench) gate(ctx context.Context) (rows []row) {
 		return float64(strings.Count(string(must(os.ReadFile(ran))), "\n") - before)
 	}
 	check(os.WriteFile(ran, nil, 0o600))
-	verified("Add") // what is there is verified, too
+	verified("Add") // the present state is verified, too
 	var adds, changes samples
 	for range b.rounds {
 		adds.add(verified("Add"))

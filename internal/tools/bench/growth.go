@@ -13,13 +13,13 @@ import (
 	"ralph/store"
 )
 
-// inOneRun are the tasks of a run of which a session's share is measured.
+// inOneRun is the number of tasks in a run for a session's average.
 const inOneRun = 5
 
 // nights are runs that are made up: how many tasks each has merged, and how many hours after the one before it began.
 type nights struct{ tasks, hours int }
 
-// growth is what commands and sessions cost by how much has been merged.
+// growth is the cost of commands and sessions by the number of merged tasks.
 func (b *bench) growth(ctx context.Context) (rows []row) {
 	commands := [][]string{{"status"}, {"task", "show", "1"}, {"inbox"}}
 	mergedTasks := []int{0, b.size(500), b.size(5_000)} // the first is the floor
@@ -112,7 +112,7 @@ func (b *bench) merged(ctx context.Context, n int) project {
 	return p
 }
 
-// copy repeats what the only task left, for n tasks from a number on, each in its run.
+// copy repeats the rows of the only task, for n tasks from a number on, each in its run.
 func (o nights) copy(ctx context.Context, tx *sql.Tx, first, n int) {
 	for _, table := range []string{
 		"runs", "tasks", "sessions", "changes", "events", "verifications", "baselines", "task_comments",
@@ -179,7 +179,7 @@ func (p project) commits(ctx context.Context, n int) (list [][3]string) {
 		if i == 0 {
 			base = "refs/heads/main^0"
 		}
-		// Files that are there already: what is measured is how much has been merged, not how large the project is.
+		// Existing files: growth measures the number of merges, not the size of the project.
 		file := fmt.Sprintf("M 100644 inline src/0000/file%02d.go\n%s", i%100, data(fmt.Sprintf("package p\n\n// %d\n", i)))
 		fmt.Fprintf(&in, "commit refs/heads/made\nmark :%d\n%s%sfrom %s\n%s", 2*i+1, who, data("It was done."), base, file)
 		fmt.Fprintf(&in, "commit refs/heads/main\nmark :%d\n%s%sfrom %s\nmerge :%d\n%s",

@@ -43,7 +43,7 @@ func (b *bench) idle(ctx context.Context) []row {
 	return list
 }
 
-// idles is what a command takes that has nothing to do for so long, in a terminal or not.
+// idles is the CPU time of a command with nothing to do for so long, in a terminal or not.
 func (p project) idles(ctx context.Context, what string, args []string, terminal bool, span time.Duration) []row {
 	cmd := p.command(ctx, p.ralph, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
@@ -104,7 +104,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// cpuTime is what a process has used of the processors so far, in steps of 10 ms.
+// cpuTime is the CPU time of a process so far, in steps of 10 ms.
 func cpuTime(pid int) time.Duration {
 	text := must(os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat")))
 	_, rest, _ := strings.Cut(string(text), ") ") // the name may hold anything

@@ -1,13 +1,11 @@
-// Command bench measures ralph against a floor: what the same work costs without
-// ralph, on the same machine, in the same run, turn about. It prints a table in
-// Markdown; docs/benchmarks.md explains each row and has the last results.
+// Command bench measures ralph against a floor: the cost of the same work without ralph, on the same machine, in the
+// same run, turn about. It prints a table in Markdown; docs/benchmarks.md explains each row and has the last results.
 //
-// Nothing it says is absolute: a row has medians, their spread (the quartiles)
-// and a ratio or a difference, and an aim for that. It is a program and no test,
-// because time is nothing to fail by; what must not get worse is counted in tests.
+// No figure is absolute: a row has medians, their spread (the quartiles) and a ratio or a difference, and an aim for
+// that. It is a program and no test, because times vary; tests count operations instead.
 //
-// It starts processes itself and without a supervisor, which would be measured
-// too; each ends before its measurement does.
+// It starts processes itself and without a supervisor, which would be measured too; each ends before its measurement
+// does.
 package main
 
 import (
@@ -25,11 +23,11 @@ import (
 	"time"
 )
 
-// A bench is what the measurements share.
+// A bench has the common state of the measurements.
 type bench struct {
 	ralph  string // the binary that is measured
 	dir    string // for all that is made, removed at the end
-	module string // the root of the module, for what is built
+	module string // the root of the module, for builds
 	small  bool   // everything at its smallest: whether it works, not how fast
 	rounds int    // of each measurement
 	log    io.Writer

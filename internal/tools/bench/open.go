@@ -17,7 +17,7 @@ import (
 // openPages is how many browsers have a page open at once.
 const openPages = 10
 
-// open is what a change costs while many browsers show a page, each of which takes it anew, and their memory.
+// open is the cost of a change while many browsers show a page, each of which reloads it, and their memory.
 func (p project) open(ctx context.Context, with string) []row {
 	s := p.serve(ctx)
 	defer s.end()
@@ -39,7 +39,7 @@ func (p project) changes(ctx context.Context, s serving, browsers int) (cpu, mem
 	memory.unit = "MB"
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: browsers}}
 	defer client.CloseIdleConnections()
-	var all sync.WaitGroup // those who have not taken the page since the change
+	var all sync.WaitGroup // browsers that have not reloaded the page since the change
 	change := func() {
 		all.Add(browsers)
 		p.fill(ctx, func(tx *store.Tx) { must(tx.AddTask(ralph.Task{Title: "One more"}, "human")) })
@@ -72,7 +72,7 @@ func (p project) changes(ctx context.Context, s serving, browsers int) (cpu, mem
 			}
 		}()
 	}
-	change() // what is read for the first time is not measured
+	change() // first reads are not measured
 	for range p.rounds {
 		before := cpuTime(s.cmd.Process.Pid)
 		change()

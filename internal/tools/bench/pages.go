@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Years of work, which pages and commands are measured on: so many tasks, of which three in five have been merged in
-// nights of aNight each, and ten comments and events a task.
+// Years of work, the base for measuring pages and commands: so many tasks, three in five of them merged in nights of
+// aNight each, and ten comments and events a task.
 const (
 	aNight     = 500
 	perTask    = 10
@@ -50,14 +50,14 @@ func (b *bench) years(ctx context.Context, tasks int) project {
 	do(`UPDATE tasks SET feature_id = 1 + id % $1`, inFeatures)
 	do(`INSERT INTO task_dependencies (task_id, depends_on, source, created)
 		SELECT id, id - 1, 'human', '2026-01-01T00:00:00.000Z' FROM tasks WHERE id % 8 <> 0 AND id > 1`)
-	// SQLite numbers parameters in the order in which they first appear, whatever their names.
+	// SQLite numbers parameters in the order in which they first appear, ignoring their names.
 	do(`INSERT INTO task_comments (task_id, author, author_kind, kind, body, resolved_at)
 		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
 		SELECT CASE WHEN i % 100 = 0 THEN $2 ELSE 1 + i % $3 END, 'somebody', 'human',
 			CASE WHEN i % 10 = 0 THEN 'question' ELSE 'note' END, 'A word on it, the ' || i || 'th.',
 			CASE WHEN i % 10000 <> 0 THEN '2026-01-01T00:00:00.000Z' ELSE '' END
 		FROM n`, (perTask-2)*tasks, chattyTask, tasks)
-	// What agents said: flags, questions and suggestions, of which one in a thousand is open.
+	// Agents' flags, questions and suggestions; one in a thousand is open.
 	do(`INSERT INTO task_comments (task_id, session_id, author, author_kind, signal_verb, signal_payload, signal_answered,
 			body, resolved_at)
 		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
@@ -129,13 +129,13 @@ func (s serving) ask(ctx context.Context, path string) time.Duration {
 	return (cpuTime(s.cmd.Process.Pid) - before) / asks
 }
 
-// paths are the pages that people look at, and what programs ask for.
+// paths are the pages that people look at, and those that programs request.
 var paths = []string{
 	"/", "/inbox", "/tasks", "/tasks?q=999", "/board", "/tasks/1", "/features", "/runs/2", "/runs", "/sessions",
 	"/sessions/00000000-0000-4000-8000-000000000002", "/charts", "/learnings", "/metrics", "/healthz",
 }
 
-// pages are what pages and commands cost after years of work.
+// pages is the cost of pages and commands after years of work.
 func (b *bench) pages(ctx context.Context) (list []row) {
 	const small, most = 100, 50.0
 	large := b.size(100_000)
@@ -150,7 +150,7 @@ func (b *bench) pages(ctx context.Context) (list []row) {
 	}
 	for _, path := range paths {
 		var took, floor samples
-		one.ask(ctx, path) // what is read for the first time is not measured
+		one.ask(ctx, path) // first reads are not measured
 		for range b.rounds {
 			took.took(one.ask(ctx, path))
 			floor.took(other.ask(ctx, path))

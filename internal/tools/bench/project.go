@@ -64,7 +64,7 @@ func (p project) time(ctx context.Context, name string, args ...string) time.Dur
 	return output(p.command(ctx, name, args...))
 }
 
-// output runs a command, of which only a failure's output is of interest.
+// output runs a command, and shows its output only if it fails.
 func output(cmd *exec.Cmd) time.Duration {
 	begin := time.Now()
 	out, err := cmd.CombinedOutput()

@@ -56,7 +56,7 @@ func (b *bench) sandboxes(ctx context.Context) (rows []row) {
 // layers compares a command that has as many layers, and the network, that a check has with the same
 // without them.
 func (b *bench) layers(ctx context.Context, without string) (rows []row) {
-	const count = 6 // of the tree, HOME, ~/.cache, Go's modules, npm's packages, and what the user does not have
+	const count = 6 // of the tree, HOME, ~/.cache, Go's modules, npm's packages, and folders that the user does not have
 	for _, path := range []string{os.Getenv("PATH"), without} {
 		policy := sandbox.Policy{Network: true}
 		policy.Add(sandbox.ReadOnly, "/")

@@ -23,10 +23,10 @@ import (
 // commentsEach is how many comments a task has.
 const commentsEach = 5
 
-// steps are what the loop does with the database for each session.
+// steps are the loop's operations on the database for each session.
 var steps = []string{"picking", "building a prompt", "deciding"}
 
-// scale compares what a session costs in the database by how much is in it.
+// scale compares a session's cost in the database by the database's size.
 func (b *bench) scale(ctx context.Context) []row {
 	sizes := []int{b.size(1_000), b.size(10_000), b.size(100_000)} // the first is the floor
 	var projects []queue
@@ -83,8 +83,7 @@ func (b *bench) newQueue(ctx context.Context, tasks, comments int) (q queue) {
 	return q
 }
 
-// fillByHand writes rows without the store, which would take hours: what is measured
-// is how they are read.
+// fillByHand writes rows without the store, which would take hours: only reads are measured.
 func fillByHand(ctx context.Context, path string, tasks, comments int) {
 	db := must(sql.Open("sqlite3", "file:"+path+"?_synchronous=OFF&_foreign_keys=1&_txlock=immediate"))
 	defer func() { check(db.Close()) }()
@@ -111,7 +110,7 @@ func fillByHand(ctx context.Context, path string, tasks, comments int) {
 	}
 }
 
-// session is what the loop does for one, without the agent: its task is put back.
+// session makes the loop's operations for one session, without the agent: its task is put back.
 func (q queue) session(ctx context.Context, took []samples) {
 	begin := time.Now()
 	task, ok, err := q.Next(ctx)

@@ -75,7 +75,7 @@ func (p project) serverOf(ctx context.Context, a agent.Assignment) server {
 	return dial(ctx, cmd)
 }
 
-// overHTTP serves a session on loopback, with a token: what `ralph mcp` is compared with.
+// overHTTP serves a session on loopback, with a token: the floor for `ralph mcp`.
 func (p project) overHTTP(ctx context.Context, a agent.Assignment) (dial func() server, shut func()) {
 	db := must(store.Open(ctx, p.database(), store.Options{}))
 	s := mcpserver.Session{Store: db, TaskID: a.TaskID, SessionID: a.SessionID}
@@ -164,7 +164,7 @@ func (p project) signalOnce(
 	defer web.close()
 	idle := dial(ctx, p.command(ctx, floor))
 	defer idle.close()
-	// As the store opens it; SQL is the store's alone, but this is what it is compared with.
+	// As the store opens it. Only the store has SQL elsewhere; this is the floor for it.
 	db := must(sql.Open("sqlite3",
 		"file:"+p.database()+"?_txlock=immediate&_synchronous=FULL&_foreign_keys=1&_busy_timeout=30000"))
 	defer func() { check(db.Close()) }()
@@ -179,7 +179,7 @@ func (p project) signalOnce(
 			`{"text":"`+learnedText+`","kind":"discovery","scope":"project"}`, learnedText, ralph.At(begin).String()))
 		alone := time.Since(begin)
 		if i < 5 {
-			continue // the first ones open what the others find open
+			continue // the first ones open the files for the others
 		}
 		signal.took(took)
 		overHTTP.took(onWeb)
@@ -223,8 +223,8 @@ func (b *bench) writers(ctx context.Context) []row {
 	}
 }
 
-// signalling has so many servers send signals at once, while a daemon runs. Beside
-// several a writer in this process does what a running loop does.
+// signalling has so many servers send signals at once, while a daemon runs. Beside several a writer in this process
+// writes like a running loop.
 func (b *bench) signalling(ctx context.Context, n, each int) (took time.Duration, all samples) {
 	p, list := b.withSessions(ctx, 10, n)
 	list, shut := p.channels(ctx, list)

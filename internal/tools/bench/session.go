@@ -114,7 +114,7 @@ func (p project) channels(ctx context.Context, list []agent.Assignment) (served 
 		check(os.Mkdir(folder, 0o700))
 		c := must(mcpserver.OpenChannel(mcpserver.Session{Store: db, TaskID: a.TaskID, SessionID: a.SessionID}, folder))
 		a.Channel.Socket = c.Socket()
-		a.Env = []string{pipe.Ticket + "=" + c.Ticket()} // of its server, without what else an agent does for it
+		a.Env = []string{pipe.Ticket + "=" + c.Ticket()} // of its server, without the agent's further work
 		open, served = append(open, c), append(served, a)
 	}
 	return served, func() {

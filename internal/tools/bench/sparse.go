@@ -11,7 +11,7 @@ import (
 	"ralph/loop/workspace"
 )
 
-// sparse is what workspace.sparse saves: a new workspace with 2 % of the folders of a large repository, and one with
+// sparse is the gain of workspace.sparse: a new workspace with 2 % of the folders of a large repository, and one with
 // all.
 func (b *bench) sparse(ctx context.Context) []row {
 	files := b.size(manyFiles)

@@ -100,7 +100,7 @@ func recorded(dir string) []byte {
 	var b bytes.Buffer
 	for _, name := range files {
 		b.Write(must(os.ReadFile(name)))
-		// The recordings are of short tasks; most of a real stream is what tools answer.
+		// The recordings are of short tasks; most of a real stream is answers of tools.
 		fmt.Fprintf(&b, `{"type":"user","message":{"role":"user","content":[`+
 			`{"tool_use_id":"toolu_1","type":"tool_result","content":%q}]}}`+"\n",
 			strings.Repeat("func main() {\n\tfmt.Println(\"a line of a file\")\n}\n", 300))

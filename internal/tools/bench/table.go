@@ -107,7 +107,7 @@ func lines(rows []row) string {
 	return b.String()
 }
 
-// machine says on what was measured, without its name.
+// machine describes the measured machine, without its name.
 func machine() string {
 	parts := []string{time.Now().UTC().Format("2006-01-02"), fmt.Sprintf("%d cores", runtime.NumCPU())}
 	if kib, err := strconv.Atoi(field("/proc/meminfo", "MemTotal")); err == nil {

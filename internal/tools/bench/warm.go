@@ -33,7 +33,7 @@ func main() {
 // A build is a project with that program, and a task that adds a file.
 type build struct {
 	project
-	took string   // the file in which each build of it says who built, and in how many milliseconds
+	took string   // the file in which each of its builds writes its author, and its milliseconds
 	env  []string // of the person's caches
 }
 
@@ -74,8 +74,8 @@ func (p build) work(ctx context.Context, name string, args ...string) time.Durat
 	return output(cmd)
 }
 
-// first returns how long the first build of a label took after a session has begun: what comes before verifies the
-// project as it was.
+// first returns how long the first build of a label took after a session has begun: earlier ones verify the project's
+// old state.
 func (p build) first(label string) time.Duration {
 	begun := false
 	for line := range strings.Lines(string(must(os.ReadFile(p.took)))) {
@@ -88,7 +88,7 @@ func (p build) first(label string) time.Duration {
 	return 0
 }
 
-// warm is what it costs that each session works in a workspace of its own, where a build from nothing takes a minute.
+// warm is the cost of a workspace of its own for each session, in a project with a cold build of a minute.
 func (b *bench) warm(ctx context.Context) []row {
 	modules := strings.TrimSpace(string(must(exec.CommandContext(ctx, "go", "env", "GOMODCACHE").Output())))
 	env := []string{"GOMODCACHE=" + modules, "GOCACHE=" + filepath.Join(must(os.MkdirTemp(b.dir, "theirs-*")), "go-build")}
@@ -114,7 +114,7 @@ func (b *bench) warm(ctx context.Context) []row {
 	}
 }
 
-// remote is what a slow remote costs where what is merged is pushed: eight tasks, four sessions at once.
+// remote is the cost of pushing merges to a slow remote: eight tasks, four sessions at once.
 func (b *bench) remote(ctx context.Context) []row {
 	names := []string{"own0", "own1", "own2", "own3", "own4", "own5", "own6", "own7"}
 	measure := func(delay float64) (took, calls samples) {

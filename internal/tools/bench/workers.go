@@ -128,7 +128,7 @@ func workOn(ctx context.Context, db *store.DB, dir string, d time.Duration) (cla
 	return claims, each
 }
 
-// oneSession is what the database does for a session, without its agent and its check. It returns the time of the
+// oneSession makes the database's operations for a session, without its agent and its check. It returns the time of the
 // claim.
 func oneSession(ctx context.Context, db *store.DB, run int64, dir string) (claim time.Duration, err error) {
 	id, task, begin := uuid.NewString(), int64(0), time.Now()

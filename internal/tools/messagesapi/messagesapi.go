@@ -1,11 +1,11 @@
-// Package messagesapi is a scripted Messages API on loopback, for driving the real `claude` CLI in
-// tests without an account. It also speaks OpenAI's Responses for codex, chat completions for other
-// agents, and Gemini's API. Scripts always use Claude's names of tools.
+// Package messagesapi is a scripted Messages API on loopback, for driving the real `claude` CLI in tests without an
+// account. It also speaks OpenAI's Responses for codex, chat completions for other agents, and Gemini's API. Scripts
+// always use Claude's names of tools.
 //
-// A test provides a function that answers each of the model's turns; the server wraps the answers
-// in the API's server-sent events and keeps every request, so that a test can see what the model
-// was shown. Side calls of the CLI (titles, summaries: requests without tools) are not kept, and answered by the
-// server itself unless the test says how. It listens on 127.0.0.1 only.
+// A test provides a function that answers each of the model's turns; the server wraps the answers in the API's
+// server-sent events and keeps every request, so that a test can see the model's input. Side calls of the CLI (titles,
+// summaries: requests without tools) are not kept, and answered by the server itself unless the test handles them. It
+// listens on 127.0.0.1 only.
 package messagesapi
 
 import (

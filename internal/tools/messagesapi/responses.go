@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// responses is OpenAI's Responses API as used by codex. The tools of an MCP server have a
-// namespace, and the shell does what Bash and Write do. Newer models get one tool that runs
-// JavaScript, in which all others are functions.
+// responses is OpenAI's Responses API as used by codex. The tools of an MCP server have a namespace, and the shell
+// replaces Bash and Write. Newer models get one tool that runs JavaScript, with all others as functions in it.
 type responses struct {
 	Tools []offered
 	Input []struct {

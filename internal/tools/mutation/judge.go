@@ -138,8 +138,8 @@ func (b *bench) look(ctx context.Context, binary string, t test) error {
 	return err
 }
 
-// partsOf returns the subtests of a test that has run, by the first element of their names: this is
-// what -test.run chooses by. A test may print something before the line, so it need not begin there.
+// partsOf returns the subtests of a test that has run, by the first element of their names: -test.run chooses by these.
+// A test may print something before the line, so it need not begin there.
 func partsOf(said string) (parts []string) {
 	for _, m := range begun.FindAllStringSubmatch(said, -1) {
 		if !slices.Contains(parts, m[1]) {
@@ -154,8 +154,8 @@ var begun = regexp.MustCompile(`=== RUN   \w+/([^/\s]+)`)
 // profiled matches a line of a coverage profile for a file of this module.
 var profiled = regexp.MustCompile(`(?m)^ralph/(\S+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$`)
 
-// covering returns the tests that cover a mutant; if it is in no block, those that cover its
-// function; outside of functions, all.
+// covering returns the tests that cover a mutant; if it is in no block, those that cover its function; outside of
+// functions, all.
 func (b *bench) covering(s suspect) (list []test) {
 	is := func(b block) bool { return before(b.from, s.at) && before(s.at, b.to) }
 	if !slices.ContainsFunc(b.blocks[s.file], is) {
@@ -369,12 +369,11 @@ var packageName = regexp.MustCompile(`(?m)^package (\w+)`)
 // checked.
 const sitting = time.Second
 
-// guesses is the number of tests, of those that found earlier mutants of the function, that run
-// first.
+// guesses is the number of tests, among those that found earlier mutants of the function, that run first.
 const guesses = 3
 
-// judge runs tests on one mutant of a function until one finds it: first those that found others
-// there, then the fastest.
+// judge runs tests on one mutant of a function until one finds it: first those that found others there, then the
+// fastest.
 func (b *bench) judge(ctx context.Context, c court, number int, function string, tests []test) (verdict, error) {
 	b.mu.Lock()
 	tests = slices.Concat(b.killers[function][:min(guesses, len(b.killers[function]))], tests)
@@ -437,7 +436,7 @@ func (b *bench) note(function string, tests []test, said string) {
 	}
 }
 
-// limit returns after what time tests are taken to hang.
+// limit returns the time after which tests count as hanging.
 func (b *bench) limit(tests []test) time.Duration {
 	limit := 3 * time.Second
 	for _, t := range tests {

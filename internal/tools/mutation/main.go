@@ -1,13 +1,12 @@
-// Command mutation breaks the rules, one small change at a time, and lists the
-// changes that no test notices. `make mutation` runs it; CONTRIBUTING.md says when.
+// Command mutation breaks the rules, one small change at a time, and lists the changes that no test notices. `make
+// mutation` runs it; CONTRIBUTING.md says when.
 //
-// The table scope says what is changed, and whose tests must notice. A change that no test can
-// notice is listed in accepted.txt with the reason; an entry that is not needed any more is an
-// error, too.
+// The table scope lists the code to change, and the packages whose tests must notice. A change that no test can notice
+// is listed in accepted.txt with the reason; an entry that is not needed any more is an error, too.
 //
-// go-gremlins v0.6.0 was tried first. It skips the conditions of `case`, which it considers
-// uncovered, counts mutants that do not compile as killed, drops no statements or cases, runs only
-// a package's own tests, and has no list of accepted survivors.
+// go-gremlins v0.6.0 was tried first. It skips the conditions of `case`, which it considers uncovered, counts mutants
+// that do not compile as killed, drops no statements or cases, runs only a package's own tests, and has no list of
+// accepted survivors.
 package main
 
 import (

@@ -1,14 +1,14 @@
 package main
 
-// scope lists what is changed, and the packages whose tests must notice. Of their tests, those that
-// cover the mutant run, fastest first.
+// scope lists the code to change, and the packages whose tests must notice. Of their tests, those that cover the mutant
+// run, fastest first.
 //
-// Functions of loop that require real processes or the command line are left out: freezing, and
-// people's messages to a working agent. The stories of cmd/ralph cover them.
+// Functions of loop that require real processes or the command line are left out: freezing, and people's messages to a
+// working agent. The stories of cmd/ralph cover them.
 var scope = []target{
 	{files: "signals/*.go", judges: []string{"signals"}},
 	{files: "loop/gate/*.go", judges: []string{"loop/gate"}},
-	{files: "loop/**/*.go", functions: []string{ // limits, clocks, models, costs, what a session changed
+	{files: "loop/**/*.go", functions: []string{ // limits, clocks, models, costs, changes of a session
 		"reached", "Allowance", "Midnight", "usedUp", "usageLimit", "charge", "afterError",
 		`Models\.choose`, "withCause",
 		"causeOf", `newClock|clock\..*`, `idleness\..*`, `hashes\.differ`, `parts\..*`, "judgeRest", "Shortly",
@@ -16,7 +16,7 @@ var scope = []target{
 	{files: "loop/**/*.go", functions: []string{ // protected files and baselines
 		`Workspace\.Files`, "Digests?", "digest(Matches|One|File)", "below", "Compare", `Verifier\.excusable`,
 	}, judges: []string{"loop", "loop/check", "loop/workspace"}},
-	{files: "loop/**/*.go", functions: []string{ // the check of a done, and what its agent is told
+	{files: "loop/**/*.go", functions: []string{ // the check of a done, and the replies to its agent
 		`finding\..*`, `Session\.(checkDone|inspect|since|watchProtected|spare|own|drift|closing)`, "names",
 		`Session\.(TurnEnded|reply|objection)`, `course\.obeying`, "obeyed",
 	}, judges: []string{"loop", "loop/session"}},
@@ -30,12 +30,12 @@ var scope = []target{
 		`runner\.(ready|readyFirst|stopRed|announce|hasNews|redNow|suiteCommands)`,
 		`course\.nameTests`, `Verifier\.(Red|KnownRed)`,
 	}, judges: []string{"loop"}},
-	{files: "loop/**/*.go", functions: []string{ // what a run counts, waits for and ends with
+	{files: "loop/**/*.go", functions: []string{ // a run's counts, waits and ends
 		`runner\.(bounded|waitForLost|missed|tasksReached|waitForDay|ofDays|per|limit)`,
 		`runner\.(afterAgent|waitForAgent|heed|finish|begin|apply|room)`, `job\..*`,
 		`Loop\.pick`, `runner\.choose`, `inWork\.fit`, "Meet", "undecidedEnds", "Outside",
 	}, judges: []string{"loop", "loop/order"}},
-	{files: "loop/merging/step.go", judges: []string{"loop/merging"}}, // what is done next with what is queued
+	{files: "loop/merging/step.go", judges: []string{"loop/merging"}}, // the next step with the queue
 	{files: "store/change.go", functions: []string{ // from which state to which
 		`Tx\.(SetChange|BeginMove|Requeue|BeginAfter|QueuedChanges|JoinLine|LeaveLine|AddChange|MergesAlone)`,
 		`Tx\.(withdraw|leaveQueue|readmit|dropOpen)`,

@@ -1,5 +1,5 @@
-// Command used runs a command and prints what it used: nanoseconds of the processors, and its largest
-// resident memory in bytes. It is this small because a process begins with its parent's memory as its peak.
+// Command used runs a command and prints its use: nanoseconds of the processors, and its largest resident memory in
+// bytes. It is this small because a process begins with its parent's memory as its peak.
 package main
 
 import (
