@@ -42,7 +42,7 @@ func TestConformance(t *testing.T) {
 	// Neither program can send a token: this stands in front and adds it.
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
-		r.Out.Host = r.In.Host // what is checked
+		r.Out.Host = r.In.Host // its subject
 		r.Out.Header.Set("Authorization", "Bearer secret")
 	}, FlushInterval: -1})
 	defer proxy.Close()

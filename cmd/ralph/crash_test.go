@@ -358,11 +358,11 @@ func (s *scriptedProject) retryLost() {
 	}
 }
 
-// finish works through what is left.
+// finish works through the rest.
 func (s *scriptedProject) finish() {
 	s.t.Helper()
 	if s.command("run").Run() != nil {
-		s.retryLost() // the last of those that were lost is found lost by this run
+		s.retryLost() // this run finds the last lost one
 		s.ralph(0, "run")
 	}
 }
@@ -438,9 +438,8 @@ func wantStatus(t *testing.T, cmd *exec.Cmd, status int) (output string) {
 // acknowledged is what an agent is told once its signal is durable.
 var acknowledged = regexp.MustCompile(`Recorded (\w+) as comment (\d+)`)
 
-// sound checks what is true of a queue whose runs and workers have ended: none of
-// its tasks is lost, and each was done once. It returns how to look for more that
-// must not be in its database.
+// sound checks a queue after the end of its runs and workers: no task is lost, and each was done once. It returns a
+// function that looks for further faults in its database.
 func (s *scriptedProject) sound(tasks int) (none func(what, query string, args ...any)) {
 	t := s.t
 	t.Helper()
@@ -480,8 +479,7 @@ func (s *scriptedProject) sound(tasks int) (none func(what, query string, args .
 	return none
 }
 
-// recovered checks what is true of the project of the storm of kills once a run has
-// ended by itself.
+// recovered checks the project of the storm of kills once a run has ended by itself.
 func (s *scriptedProject) recovered() {
 	t := s.t
 	t.Helper()

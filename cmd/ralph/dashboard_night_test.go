@@ -176,7 +176,7 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 	}
 }
 
-// screen leaves a picture of what is seen first, if pictures are asked for.
+// screen saves a picture of the first screen, if pictures are asked for.
 func (s *nightSite) screen(name string) {
 	s.t.Helper()
 	folder := os.Getenv("RALPH_TEST_SCREENSHOTS")
@@ -192,8 +192,8 @@ func (s *nightSite) screen(name string) {
 	}
 }
 
-// TestTheJobsOfAMorning does what people come for, each from the page that is open first, with at most four clicks and
-// keys. What is typed as an answer is one.
+// TestTheJobsOfAMorning does a person's jobs, each from the page that is open first, with at most four clicks and keys.
+// A typed answer counts as one.
 func TestTheJobsOfAMorning(t *testing.T) {
 	t.Parallel()
 	s := newNightSite(t)
@@ -357,7 +357,7 @@ func TestTenAreAnsweredByKeys(t *testing.T) {
 		t.Error("what was taken back is answered")
 	}
 	s.sees("its row is there again", fmt.Sprintf("!document.getElementById(%q).hidden", question))
-	// the connection breaks once: what is decided is sent later, and is not lost
+	// the connection breaks once: the decision is sent later, and is not lost
 	eval[bool](s.tab, `(() => {
 		const real = window.fetch;
 		window.fetch = (to, how) => how?.method !== "POST" ? real(to, how) : (window.fetch = real, Promise.reject(new TypeError("broken")));

@@ -58,7 +58,7 @@ func TestWhatNeedsYouNowInABrowser(t *testing.T) {
 		p.sees("the band is gone", `!document.querySelector("#band .now") && !document.title.startsWith("(")`)
 	}
 
-	// After a comment the transcript stays where it is, and what is written stays too.
+	// After a comment the transcript stays where it is, and a text in progress stays too.
 	p.open(d.url + "/sessions/" + s.running)
 	p.write("main textarea[name=text]", "the first")
 	p.click("main form[action$='/comment'] button")

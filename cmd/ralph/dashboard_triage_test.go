@@ -12,8 +12,8 @@ import (
 	"ralph/store"
 )
 
-// walk opens rows of the inbox that is open, by a step in the page, and returns what is wrong. The pane has to show
-// that very item, its forms have to be about it, and the list has to stay as it was.
+// walk opens rows of the open inbox, by a step in the page, and returns the faults. The pane has to show that very
+// item, its forms have to be about it, and the list has to stay as it was.
 const walk = `(async (how) => {
 	const params = (to) => { const q = new URL(to, location.href).searchParams; q.delete("item"); return String(q); };
 	const list = params(location.href), wrong = [];
@@ -69,8 +69,8 @@ type triaged struct {
 	Count int
 }
 
-// TestEachItemOpensUnderEachFilterAndPage, by a click, by keys and without JavaScript; and what is decided there is
-// decided on that very item.
+// TestEachItemOpensUnderEachFilterAndPage, by a click, by keys and without JavaScript; and a decision there is about
+// that very item.
 func TestEachItemOpensUnderEachFilterAndPage(t *testing.T) {
 	long(t)
 	t.Parallel()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestDemoOfCheats: nothing that a cheat made has been merged, and what is honest has. The demo itself says so.
+// TestDemoOfCheats: no cheat was merged, and all honest work was. The demo itself says so.
 func TestDemoOfCheats(t *testing.T) {
 	long(t)
 	t.Parallel()

@@ -53,7 +53,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 }
 
-// TestAReadOnlyDatabase: one clear line, and nothing is begun; what is there can be looked at.
+// TestAReadOnlyDatabase: one clear line, and nothing is begun; commands that only read work.
 func TestAReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "task *\n  done {\"summary\": \"made\"}\n", "")

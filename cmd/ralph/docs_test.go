@@ -109,7 +109,7 @@ func TestHelpNamesWhatAFlagTakes(t *testing.T) {
 	look(newRoot(&app{out: io.Discard, err: io.Discard}))
 }
 
-// TestCommandsStayFew, groups counted: a further one needs a person who cannot do without.
+// TestCommandsStayFew, groups counted: a further one needs a person with no other way.
 func TestCommandsStayFew(t *testing.T) {
 	n := 0
 	var count func(c *cobra.Command)
@@ -166,8 +166,8 @@ func listCommand(b *strings.Builder, c *cobra.Command) {
 	}
 }
 
-// objects are what commands print with --json. One that the code keeps to itself has
-// a name for people; it has the fields of what is embedded in it too.
+// objects are the commands' outputs with --json. An unexported type gets a name for people; embedded fields count as
+// its own.
 var objects = []struct {
 	value any
 	where string
@@ -214,7 +214,7 @@ var objects = []struct {
 	{ralph.Event{}, "`events`, `watch` and `run --format json`, a line each", ""},
 }
 
-// objectReference names the fields of what is printed as JSON.
+// objectReference names the fields of the JSON output.
 func objectReference() string {
 	var b strings.Builder
 	b.WriteString("\n## JSON\n\nWhat `--json` prints has these fields, behind their types. Their names are stable; further ones may be added; `?` is absent where there is none. " +

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWhatEachSessionStartsWaitsForNoCommand: ralph as a part of a session is done before the packages
-// of its commands are initialized, most of which wait for regexp. A package that it imports can undo that.
+// TestWhatEachSessionStartsWaitsForNoCommand: ralph as a part of a session is done before the packages of its commands
+// are initialized. Most of these wait for regexp. A package that it imports can undo that.
 func TestWhatEachSessionStartsWaitsForNoCommand(t *testing.T) {
 	t.Parallel()
 	initialized := regexp.MustCompile(`(?m)^init regexp `)

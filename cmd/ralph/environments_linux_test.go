@@ -22,7 +22,7 @@ type environment struct {
 	want   string   // the sandbox that is taken; "" for the best that the machine has
 }
 
-// environments are those that a sandbox must be had in.
+// environments are the environments that need a sandbox.
 var environments = []environment{
 	{name: "an unprivileged user", user: true, prefix: []string{"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"}},
 	{name: "root without user namespaces", want: sandbox.Landlock, prefix: []string{
@@ -101,7 +101,7 @@ func (e environment) household(t *testing.T, files map[string]string) (dir strin
 	return dir, run
 }
 
-// tries has a session in a workspace try what is out of its reach, in a file.
+// tries has a session in a workspace try things out of its reach, in a file.
 const tries = `for it in 'cat $PWD/../../../ralph.db' 'cat ~/.ssh/id' 'cat $PWD/../../2/tree/theirs' 'ls $PWD/../../../sessions' 'echo x > ~/new'` +
 	` 'echo x > ~/project/new' 'echo x > ~/.bashrc' 'echo x > $PWD/../../2/tree/new' 'echo x >> $PWD/../../../ralph.db' 'rm ~/.ssh/id'` +
 	` 'touch /usr/new' 'cat ~/.claude/projects/-other/*' 'echo x >> ~/.claude/projects/-other/a.jsonl' 'true >> /proc/sys/kernel/core_pattern'` +
@@ -150,8 +150,8 @@ func TestOutOfReach(t *testing.T) {
 	}
 }
 
-// TestTheRunIsClosedToOthers of its user's programs, where no sandbox is: they read neither
-// its environment nor its memory, and so not those of who supervises.
+// TestTheRunIsClosedToOthers of its user's programs, where no sandbox is: they read neither its environment nor its
+// memory, and so not those of its supervisors.
 func TestTheRunIsClosedToOthers(t *testing.T) {
 	t.Parallel()
 	_, run := environments[0].household(t, map[string]string{

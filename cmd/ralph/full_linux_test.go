@@ -56,7 +56,7 @@ func TestADiskThatFillsUp(t *testing.T) {
 			go func() { ended <- run.Wait() }()
 			waitFor(t, func() bool { return strings.Contains(out.String(), "▶") })
 			pause := time.NewTimer(time.Duration(i) * 2 * time.Second / time.Duration(moments))
-			<-pause.C // the moment itself is what is tried
+			<-pause.C // the moment itself is tested
 			filler := filepath.Join(disk, "filler")
 			if err := os.WriteFile(filler, make([]byte, 64<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
 				t.Fatal(err)

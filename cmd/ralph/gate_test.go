@@ -17,11 +17,13 @@ import (
 	"ralph/loop/gate/gatetest"
 )
 
-// TestGateWithAgents: what agents do to the tests of small projects comes to what docs/situations.md says: each change is a
-// task of one run of a project. Told that tests refuse its work, the agent says that the task asks for that.
+// TestGateWithAgents: agents' changes of the tests of small projects have the results of the list of situations. Each
+// change is a task of one run of a project. Told that tests refuse its work, the agent says that the task asks for
+// that.
 //
 // RALPH_TEST_CHEATS=all (`make storm`) has all of them played by the scripted agent, the real claude and codex. Else
-// the scripted one plays a project: what is found is the same without an agent (TestGateOfRealProjects in loop/merging).
+// the scripted one plays a project: the findings are the same without an agent (TestGateOfRealProjects in
+// loop/merging).
 func TestGateWithAgents(t *testing.T) {
 	long(t)
 	t.Parallel()

@@ -272,8 +272,8 @@ func printed(command string) string {
 	})
 }
 
-// textsOfTheProgram are the constant texts of all packages that are part of ralph, by file. What is added to a text at
-// run time is "x".
+// textsOfTheProgram are the constant texts of all packages that are part of ralph, by file. Parts added at run time are
+// "x".
 func textsOfTheProgram(t *testing.T) map[string][]string {
 	t.Helper()
 	texts := map[string][]string{}

@@ -84,14 +84,14 @@ func (f *fleet) count(query string) (n int) {
 // databaseClock is the time as the database stores it.
 const databaseClock = `to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
-// wantDone checks that each task was completed once, and that what is on the remote was verified.
+// wantDone checks that each task was completed once, and that every commit on the remote was verified.
 func (f *fleet) wantDone() {
 	f.t.Helper()
 	for what, query := range map[string]string{
 		"tasks that are not completed":  `SELECT count(*) FROM tasks WHERE status <> 'completed'`,
 		"sessions without an end":       `SELECT count(*) FROM sessions WHERE completed_at = ''`,
 		"runs without an end":           `SELECT count(*) FROM runs WHERE ended_at = ''`,
-		"leases that are held":          `SELECT count(*) FROM leases WHERE until > ` + databaseClock, // else of who was killed
+		"leases that are held":          `SELECT count(*) FROM leases WHERE until > ` + databaseClock, // else of the killed process
 		"tasks that were merged twice":  `SELECT count(*) FROM (SELECT 1 FROM changes WHERE state = 'merged' GROUP BY task_id HAVING count(*) > 1) AS t`,
 		"completed tasks without merge": `SELECT count(*) FROM tasks t WHERE NOT EXISTS (SELECT 1 FROM changes c WHERE c.task_id = t.id AND c.state = 'merged')`,
 	} {
@@ -408,7 +408,7 @@ turn
 	wantIn(there.ralph(0, "answer", "1", "red, of course"), "TASK-1")
 	wantIn(there.ralph(0, "diff", "1"), "+half")
 	there.ralph(0, "run")          // goes on from what the other one has kept
-	for _, m := range f.machines { // also that which has not fetched what the other one has merged
+	for _, m := range f.machines { // also the one that has not fetched the other one's merges
 		out, err := m.command("doctor").Output() // the tests' server fails it
 		if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) || strings.Contains(string(out), "TASK-1") {
 			t.Errorf("%v\n%s", err, out)

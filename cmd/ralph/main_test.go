@@ -30,8 +30,8 @@ func long(t *testing.T) {
 	}
 }
 
-// quicken changes what is fixed, and how long leases last, as the variable RALPH_TEST_FIXED and a line
-// "#test: {stuck: 1, lease: 5s}" of ralph.yaml say. It is called in a process of its own alone, before all else.
+// quicken changes fixed constants, and the time of leases, as the variable RALPH_TEST_FIXED and a line "#test: {stuck:
+// 1, lease: 5s}" of ralph.yaml say. It is called in a process of its own alone, before all else.
 func quicken() {
 	lines := []string{os.Getenv("RALPH_TEST_FIXED")}
 	if text, err := os.ReadFile("ralph.yaml"); err == nil {
@@ -55,7 +55,7 @@ func quicken() {
 	}
 }
 
-// away are tests whose projects' states are not those of who runs them.
+// away are tests with project states other than those of the user.
 type away struct{ *testing.M }
 
 func (a away) Run() int {

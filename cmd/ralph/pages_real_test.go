@@ -13,9 +13,8 @@ import (
 	"ralph/loop/agent/scripted"
 )
 
-// TestRealPages: who follows the README letter by letter gets to a verified task with
-// the real CLI. The model does what the page's script says; the other pages are left to
-// the scripted agent.
+// TestRealPages: a reader of the README gets to a verified task with the real CLI, letter by letter. The model follows
+// the page's script; the other pages are left to the scripted agent.
 func TestRealPages(t *testing.T) {
 	t.Parallel()
 	claude := realClaude(t)

@@ -19,21 +19,21 @@ import (
 	"ralph/loop/agent/scripted"
 )
 
-// The pages that a person follows command by command. What they tell is run as it
-// stands there, in order, by one shell for each page:
+// The pages that a person follows command by command. Their commands are run as they stand there, in order, by one
+// shell for each page:
 //
 //   - ```console: lines that begin with "$ " are commands ("> " continues one), the
-//     others what they print. A line "..." stands for any lines.
-//   - ```sh: commands, whatever they print.
-//   - <!-- file: NAME --> before a block: the block is what is in that file.
+//     others their output. A line "..." stands for any lines.
+//   - ```sh: commands, with any output.
+//   - <!-- file: NAME --> before a block: the block is the content of that file.
 //   - <!-- append: NAME --> before a block: the block is added to that file.
 //   - <!-- not run: REASON --> before a block: it is not run, and the test says why.
 //
 // Every command has to succeed, unless the next one is "echo $?".
 //
-// testdata/pages/NAME.txtar has what the agent does (agent.script), and what is
-// there before the first command: the files of ~/my-app, setup.sh, which is run
-// there, environ, and the programs that the page needs. The how-to guides begin in ~/my-app, the others in ~.
+// testdata/pages/NAME.txtar has the agent's script (agent.script), and the state before the first command: the files of
+// ~/my-app, setup.sh, which is run there, environ, and the programs that the page needs. The how-to guides begin in
+// ~/my-app, the others in ~.
 
 // testedPages are the pages, relative to the root of the repository.
 func testedPages(t *testing.T) []string {
@@ -45,7 +45,7 @@ func testedPages(t *testing.T) []string {
 	return append([]string{"../../README.md", "../../docs/tutorial.md"}, pages...)
 }
 
-// TestPagesDoWhatTheySay: whoever follows a page, letter by letter, sees what it shows.
+// TestPagesDoWhatTheySay: a reader of a page sees the output that it shows, letter by letter.
 func TestPagesDoWhatTheySay(t *testing.T) {
 	long(t)
 	t.Parallel()
@@ -87,7 +87,7 @@ type block struct {
 // A command is one that a person types.
 type command struct {
 	line   int      // from 1
-	text   string   // what is typed
+	text   string   // typed commands
 	shown  []string // what the page says that it prints; nil if it says nothing
 	silent bool     // of a block that shows no output
 	output string   // what it printed
@@ -325,7 +325,7 @@ func (c *command) compare(t *testing.T, path string) {
 	}
 }
 
-// matches tells whether lines are those that are shown; "..." is any lines.
+// matches tells whether lines match the shown ones; "..." is any lines.
 func matches(shown, lines []string) bool {
 	if len(shown) == 0 {
 		return len(lines) == 0

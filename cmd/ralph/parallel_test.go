@@ -18,8 +18,8 @@ import (
 	"ralph/internal/tools/messagesapi"
 )
 
-// A crowd is a project of twelve tasks, of which four insert at the same place of one file
-// and two pass alone and fail when both are merged: one renames what the other one calls.
+// A crowd is a project of twelve tasks. Four of them insert at the same place of one file, and two pass alone and fail
+// when both are merged: one renames a function that the other one calls.
 type crowd struct {
 	*scriptedProject
 	tasks int // that were added
@@ -117,8 +117,8 @@ func (c *crowd) red() (list []string) {
 	return list
 }
 
-// TestACrowdOfSessionsBesideAPerson: all that they do is merged although it conflicts, what is
-// on the target was always verified, and the person keeps all that is theirs.
+// TestACrowdOfSessionsBesideAPerson: all their work is merged although it conflicts, every state of the target was
+// verified, and the person keeps all that is theirs.
 func TestACrowdOfSessionsBesideAPerson(t *testing.T) {
 	long(t)
 	t.Parallel()

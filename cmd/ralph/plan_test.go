@@ -46,7 +46,7 @@ func TestAChatDecidesOnAPlan(t *testing.T) {
 	c.want("agentic_plan_decide", `{"verdict":"approve"}`, "no plan waits for you", true)
 }
 
-// TestABrowserDecidesOnAPlan: it opens to all that a task says, and what is chosen is approved, and nothing else.
+// TestABrowserDecidesOnAPlan: it shows all of a task, and approves the chosen parts, and nothing else.
 func TestABrowserDecidesOnAPlan(t *testing.T) {
 	t.Parallel()
 	needChromium(t)

@@ -26,7 +26,7 @@ func TestRealWithoutState(t *testing.T) {
 	done; echo "files:" $(ls $(printf %%s '%[1]s' | tr -d '[]'))`
 	s := newStage(t, func(n int, _ messagesapi.Request) messagesapi.Turn {
 		switch n {
-		case 0, 2: // a script, for a command that names what is ralph's is denied
+		case 0, 2: // a script, since a command that names ralph's files is denied
 			return tools(messagesapi.Tool{Name: "Write", Input: map[string]any{"file_path": <-files, "content": <-script}})
 		case 1:
 			return tools(messagesapi.Tool{Name: claude.StateTool, Input: map[string]any{"state": "implementing"}})

@@ -252,7 +252,7 @@ func (s *stage) moduleProxy() {
 	if out, err := tidy.CombinedOutput(); err != nil {
 		s.t.Fatalf("%v: %s", err, out)
 	}
-	// What is in the module cache is read-only, so that the folder could not be removed.
+	// The module cache is read-only, so that the folder could not be removed.
 	s.t.Cleanup(func() {
 		clean := exec.Command("go", "clean", "-modcache")
 		clean.Dir, clean.Env = s.dir, s.command().Env

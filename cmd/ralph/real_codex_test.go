@@ -75,7 +75,7 @@ stream_max_retries = 0
 `)
 }
 
-// replace changes what is in ralph.yaml.
+// replace edits ralph.yaml.
 func (s *stage) replace(old, now string) {
 	s.t.Helper()
 	path := filepath.Join(s.dir, "ralph.yaml")
@@ -146,7 +146,7 @@ func TestRealFallback(t *testing.T) {
 			return turns(bash("echo z > next.txt"), done("went on"))(first-3, r)
 		})
 		s.replace("use: "+name+", ", "use: "+name+", fallback: [claude], ")
-		s.configure("#test: {backoff_initial: 10s}") // of which at least half
+		s.configure("#test: {backoff_initial: 10s}") // at least half of them
 		s.run(0, "task", "add", "Make", "--verify", "test -f half.txt && test -f whole.txt")
 		out := s.run(0, "run")
 		s.has(out, "by "+name, "TASK-1 merged")
@@ -187,8 +187,8 @@ func TestRealCodexDone(t *testing.T) {
 	}
 }
 
-// TestRealCodexTyped: codex has no hook for what is typed into a program that runs. It is told
-// that it has no terminal; one that types all the same is stopped.
+// TestRealCodexTyped: codex has no hook for input typed into a running program. It is told that it has no terminal; one
+// that types all the same is stopped.
 func TestRealCodexTyped(t *testing.T) {
 	t.Parallel()
 	use := func(name string, in map[string]any) messagesapi.Turn {

@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// TestRealHiddenCheck: an agent that special-cases what it sees is refused by a check that it does not see, and nothing of that
-// is anywhere but in the database and what people alone can read: neither the command nor its files or output are in what the agent is
-// sent and finds when it searches, in transcripts, commits, reports, notifications or what is left of workspaces.
+// TestRealHiddenCheck: a hidden check refuses an agent that special-cases the visible ones. The hidden check is only in
+// the database and in files that people alone can read. Its command, files and output are not in the agent's input, in
+// files that it can search, in transcripts, commits, reports, notifications or old workspaces.
 func TestRealHiddenCheck(t *testing.T) {
 	t.Parallel()
-	// What is secret, each once as it is and never so in what the agent or this project says.
+	// The secrets, each once as it is and never so in the texts of the agent or this project.
 	secrets := []string{"zq-command", "zq-file", "zq-inside", "zq-output"}
 	const search = `grep -rIl 'z[q]-' . ~ /tmp "$TMPDIR" 2>/dev/null | sed 's/^/found /'; ls -R . ~ 2>/dev/null | grep 'z[q]-' | sed 's/^/listed /'; ` +
 		`cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | grep 'z[q]-' | sed 's/^/runs /'; echo searched`

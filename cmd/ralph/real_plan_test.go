@@ -23,8 +23,8 @@ func plannedFile(name, verify string, after ...string) messagesapi.Tool {
 	})
 }
 
-// TestRealPlan: claude plans six tasks, some of which a person approves; two are worked on at once, codex reviews and objects
-// to one, and what was merged is undone and made again.
+// TestRealPlan: claude plans six tasks. A person approves some; two are worked on at once, codex reviews and objects to
+// one, and a merged change is undone and made again.
 func TestRealPlan(t *testing.T) {
 	t.Parallel()
 	summary := planned("plan.done", map[string]any{"summary": "six files"})

@@ -29,7 +29,7 @@ type tokens struct {
 	second chan struct{} // is closed by the second renewal
 }
 
-// renew answers who renews credentials.
+// renew answers requests to renew credentials.
 func (k *tokens) renew(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	k.mu.Lock()
@@ -146,8 +146,8 @@ func (s *stage) signedIn(k *tokens) (renewed func()) {
 	}
 }
 
-// TestRealRenewalOfSeveral: sessions that work at once renew credentials one after the other,
-// though each is in a sandbox of its own: who uses a refresh token a second time is signed out.
+// TestRealRenewalOfSeveral: sessions that work at once renew credentials one after the other, though each is in a
+// sandbox of its own: the second use of a refresh token signs the user out.
 func TestRealRenewalOfSeveral(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, func(_ int, r messagesapi.Request) messagesapi.Turn {

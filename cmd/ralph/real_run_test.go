@@ -256,8 +256,8 @@ func TestRealGit(t *testing.T) {
 	}, "codex")
 }
 
-// TestRealStopped: a second run says who holds the project; signals and `ralph
-// stop` end a run with 130, put its task back and leave nothing alive.
+// TestRealStopped: a second run names the holder of the project; signals and `ralph stop` end a run with 130, put its
+// task back and leave nothing alive.
 func TestRealStopped(t *testing.T) {
 	onEach(t, func(t *testing.T, newStage stageMaker) {
 		for name, stop := range map[string]func(s *stage, ralph *os.Process) error{

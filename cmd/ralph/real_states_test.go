@@ -35,7 +35,7 @@ func TestRealStates(t *testing.T) {
 		bash("cat a.txt"), write("b.txt", "x\n"), bash("cat b.txt"), bash("go test ./... || true"), write("b.txt", "xx\n"), bash("go test ./... || true"),
 		bash("git add b.txt && git commit -qm b"), done("made it"), finished,
 
-		// Long enough after the report that what is seen is of another moment.
+		// Long enough after the report for another state.
 		bash("cat a.txt"), reportsPhase("implementing"), bash("sleep 1.5; sed -i s/x/y/ a.txt"), bash("go test ./... || true"), done("made it"), finished,
 	))
 	for _, task := range []struct {

@@ -185,7 +185,7 @@ func (s *stage) file(path, text string) {
 	}
 }
 
-// commit commits all that is in the project: agents work on what is committed.
+// commit commits the whole project: agents work on commits.
 func (s *stage) commit() {
 	s.t.Helper()
 	s.git("add", "-A")
@@ -445,8 +445,8 @@ func onEachSandbox(t *testing.T, try func(t *testing.T, name, first string)) {
 	}
 }
 
-// TestRealSandbox: the agent works in each sandbox, reaches neither ralph's state nor
-// what is people's alone, and nothing gets out.
+// TestRealSandbox: the agent works in each sandbox, reaches neither ralph's state nor people's own files, and nothing
+// gets out.
 func TestRealSandbox(t *testing.T) {
 	t.Parallel()
 	onEachSandbox(t, func(t *testing.T, name, first string) {

@@ -108,15 +108,14 @@ func (o trouble) body(path string) (status int, body string) {
 	return o.status, fmt.Sprintf(`{"error":{"message":%q,"type":%[2]q,"param":null,"code":%[2]q}}`, o.openai.text, o.openai.kind)
 }
 
-// answers makes the model one that has the trouble. The agent's processes are those that have where as
-// their home.
+// answers makes the model one that has the trouble. The agent's processes are those with where as their home.
 func (o trouble) answers(home func() string) func(int, messagesapi.Request) messagesapi.Turn {
 	work := turns(bash("echo hi > hi-$RALPH_TASK_ID.txt"), bash("echo ho > ho-$RALPH_TASK_ID.txt"), done("did it"))
 	failed := 0
 	return func(n int, r messagesapi.Request) messagesapi.Turn {
 		now := !o.late || n > 0
 		switch {
-		case o.does == "logout": // who needs no key for the model has it refused
+		case o.does == "logout": // an agent that needs no key for the model has it refused
 			return messagesapi.Turn{Status: 401, Body: `{"error":{"message":"Missing bearer authentication in header","type":"invalid_request_error"}}`}
 		case now && o.does == "hang":
 			return messagesapi.Turn{Hang: true}
@@ -134,7 +133,7 @@ func (o trouble) answers(home func() string) func(int, messagesapi.Request) mess
 	}
 }
 
-// side answers what an agent asks its model beside the conversation, such as to shorten what is too large.
+// side answers an agent's side calls to its model, such as to shorten a long text.
 func (o trouble) side(r messagesapi.Request) messagesapi.Turn {
 	if o.status == 0 || o.once || o.late && !strings.Contains(r.Body, "echo hi") {
 		return messagesapi.Turn{Text: "A title"}
@@ -185,8 +184,8 @@ func (s *stage) logOut() {
 	s.key = "NOBODY=1"
 }
 
-// dailyTroubles are the troubles of each agent that `make test` plays: those that its program sees at once. RALPH_TEST_TROUBLES
-// plays all of them.
+// dailyTroubles are the troubles of each agent that `make check` plays: those that its program sees at once.
+// RALPH_TEST_TROUBLES plays all of them.
 var dailyTroubles = map[string]string{
 	"claude":  "401 402 403 429-once 429 429-later 500 529 too-large too-large-later no-model no-credit killed garbage refused logged-out",
 	"codex":   "401 402 403 429 429-later 500 529 too-large too-large-later no-model no-credit killed hangs garbage logged-out",
@@ -250,7 +249,7 @@ type badTask struct {
 	over   bool
 }
 
-// of is what is known of the task that a request is about; nil if it is about none.
+// of is the state of the task that a request is about; nil if it is about none.
 func (b *badDay) of(r messagesapi.Request) *badTask {
 	m := taskOf.FindStringSubmatch(r.Text)
 	if m == nil {

@@ -78,8 +78,8 @@ task One
 	}
 }
 
-// TestAnAuthorIsKilledWhileItMends what a reviewer objects to: the objection reaches its next session with the work, it
-// is made once, and what is mended is reviewed before it is merged.
+// TestAnAuthorIsKilledWhileItMends a reviewer's objection: the objection reaches its next session with the work, it is
+// made once, and the mended work is reviewed before it is merged.
 func TestAnAuthorIsKilledWhileItMends(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, `task review of One
@@ -162,7 +162,7 @@ task review
 	c.want("ralph_signal_done", `{"summary":"mended it"}`, "TASK-1 is completed", false)
 	s.has(s.ralph(0, "task", "show", "1"), "approved by critic", "read it")
 
-	// After the last round a person decides, who is shown both sides' words, whole, in the chat, too.
+	// After the last round a person decides, with both sides' words, whole, in the chat, too.
 	s.ralph(0, "task", "add", "Insist")
 	dir = c.takes(`{}`, "You hold TASK-2")
 	write("echo one\n")

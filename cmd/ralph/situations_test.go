@@ -22,9 +22,9 @@ import (
 	"ralph/loop/agent/claude"
 )
 
-// A situation is one in which loops that match text or exit statuses are wrong.
-// Each is played by the scripted agent, which does what the real one's model says unless it has a script of its own;
-// those that depend on an agent's own stream, end, files or processes are played by the real one.
+// A situation is one in which loops that match text or exit statuses are wrong. Each is played by the scripted agent,
+// which acts like the real one's model unless it has a script of its own; those that depend on an agent's own stream,
+// end, files or processes are played by the real one.
 type situation struct {
 	id       string // in docs/situations.md
 	name     string
@@ -57,7 +57,7 @@ type situation struct {
 	before  func(*stage) // what happens before the run
 	mend    func(*stage) // what people do before they look at the task
 	after   func(*stage) // what holds then
-	also    []string     // what is printed besides
+	also    []string     // further output
 }
 
 const gate = "test -f made.txt"
@@ -80,7 +80,7 @@ const wanders = "echo x > aside.txt && git checkout -qb aside && git add -A && g
 	" && echo x > stashed.txt && git add -A && git stash -q && echo x > taken-back.txt && git add -A && git commit -qm back" +
 	" && git reset -q --hard HEAD~2 && git gc -q && git checkout -qb mine && echo x > made.txt"
 
-// reaches tries what is none of a session's, and says in made.txt how that went.
+// reaches tries things that are none of a session's, and writes the results to made.txt.
 const reaches = `for it in 'echo x > $RALPH_ROOT/broken-in.txt' 'git -C $RALPH_ROOT branch evil' 'git push -q $RALPH_ROOT HEAD:refs/heads/evil'` +
 	` 'git -C $RALPH_ROOT stash -u' 'git -C $RALPH_ROOT update-ref refs/ralph/target/main HEAD~1' 'touch $PWD/../../2 $PWD/../git/x $PWD/../../check-1/tree/x';` +
 	` do if sh -c "$it" >/dev/null 2>&1; then echo "did $it"; else printf "refused "; fi; done > made.txt`

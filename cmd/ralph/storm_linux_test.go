@@ -338,7 +338,7 @@ func (s *cluster) busy(what string, first int) (found *node) {
 	return found
 }
 
-// of narrows a query to what is the machine's.
+// of narrows a query to the machine's rows.
 func (n *node) of(query string) string { return fmt.Sprintf("%smachine = 'm%d'", query, n.number) }
 
 // lost waits until the lease of a machine has lapsed and the others have decided on its sessions, or have ended.
@@ -497,7 +497,7 @@ func TestHeldTwice(t *testing.T) {
 	}
 }
 
-// weathered checks what is true after a storm.
+// weathered checks the state after a storm.
 func (s *cluster) weathered() {
 	s.t.Helper()
 	s.wantDone()

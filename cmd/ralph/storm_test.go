@@ -195,8 +195,7 @@ func (s *storm) work(dir, name string, life time.Duration) {
 	s.work(dir, name+"-again", 0)
 }
 
-// step takes a task and closes it; false if there is nothing more to do, or nobody
-// who could.
+// step takes a task and closes it; false if there is nothing more to do, or no worker for it.
 func (s *storm) step(ctx context.Context, client *mcp.ClientSession, dir, name string, claimed func()) bool {
 	call := func(tool, args string) (text string, refused, ok bool) {
 		r, err := client.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(args)})

@@ -13,8 +13,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// TestTheLastLineOfARun says on a terminal how long a wait lasts, or what is worked
-// on, and nothing of it is left in the lines that stay.
+// TestTheLastLineOfARun shows on a terminal how long a wait lasts, or the task in progress, and disappears from the
+// lines that stay.
 func TestTheLastLineOfARun(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, script, want string }{
@@ -66,7 +66,7 @@ func TestTheLastLineOfARun(t *testing.T) {
 	}
 }
 
-// TestApproveShowsTheDifference: who approves on a terminal is shown what they approve.
+// TestApproveShowsTheDifference: a person on a terminal sees the difference before they approve.
 func TestApproveShowsTheDifference(t *testing.T) {
 	t.Parallel()
 	s := newScriptedProject(t, "task *\n  write .envrc \"export A=1\\n\"\n  write a.txt \"x\\n\"\n  done {\"summary\": \"made it\"}\n", "")

@@ -171,7 +171,7 @@ func TestAWeekAddsUp(t *testing.T) {
 	w.ralph(0, "run")
 	w.says("a run with nothing to do", second)
 
-	// Undone stays undone, and what is on the branch is what is counted.
+	// Undone stays undone, and the counts match the branch.
 	if list := w.git("ls-files", "own0.txt", "own1.txt"); list != "" {
 		t.Errorf("undone work is on the branch again: %s", list)
 	}
@@ -185,7 +185,7 @@ func TestAWeekAddsUp(t *testing.T) {
 	}
 }
 
-// TestApprovedInTheDashboardItIsMerged without a run, as in a terminal; so is what is undone there.
+// TestApprovedInTheDashboardItIsMerged without a run, as in a terminal; so is an undo there.
 func TestApprovedInTheDashboardItIsMerged(t *testing.T) {
 	t.Parallel()
 	w := &week{scriptedProject: newScriptedProject(t, weekScript("none"), "sandbox: off\npermissions: {guards: false}\n")}

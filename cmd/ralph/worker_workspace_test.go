@@ -156,8 +156,8 @@ func (s *scriptedProject) lapses(name string) {
 	}
 }
 
-// TestAWorkersWorkspaceOutlivesItsServer: what was made there is kept for the next session, nobody
-// else gets the workspace before, and a done that was said is judged by whoever finds it.
+// TestAWorkersWorkspaceOutlivesItsServer: its work is kept for the next session, nobody else gets the workspace before,
+// and the finder of a signalled done judges it.
 func TestAWorkersWorkspaceOutlivesItsServer(t *testing.T) {
 	t.Parallel()
 	between := t.TempDir()

@@ -10,7 +10,7 @@ import (
 	"ralph/store"
 )
 
-// TestWhatIsSaidOfTheQueue: batch, those that wait, and why nothing goes on, in lines.
+// TestWhatIsSaidOfTheQueue: batch, waiting changes, and why nothing goes on, in lines.
 func TestWhatIsSaidOfTheQueue(t *testing.T) {
 	now := time.Now()
 	change := func(task int64, s ralph.ChangeState) ralph.Change {

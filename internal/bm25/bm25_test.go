@@ -8,8 +8,7 @@ import (
 	"ralph/internal/bm25"
 )
 
-// labelled are tasks and the learnings that somebody who works on them should
-// read first, out of all of the learnings below.
+// labelled are tasks and the learnings that a worker on them should read first, out of all of the learnings below.
 var labelled = []struct {
 	task string
 	best []int

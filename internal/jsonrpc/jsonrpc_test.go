@@ -136,7 +136,7 @@ func mustJSON(t *testing.T, v any) string {
 func TestTheEndOfAConnection(t *testing.T) {
 	waits := make(chan error, 1)
 	c, p, ended := connect(t, jsonrpc.Options{Answer: func(ctx context.Context, _ jsonrpc.Message, _ bool) (any, error) {
-		<-ctx.Done() // a person who is asked, say
+		<-ctx.Done() // such as a person's answer
 		waits <- ctx.Err()
 		return nil, ctx.Err()
 	}})

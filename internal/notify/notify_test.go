@@ -354,7 +354,7 @@ func TestADeadReceiverHoldsUpNobody(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- n.Run(context.Background()) }()
 		<-dead.hear(p, "zero")
-		// The dead one is being waited for. Whoever works writes on, in no time at all.
+		// The dead one is being waited for. A writer goes on at once.
 		before := time.Now()
 		want := []string{"zero"}
 		for _, q := range []string{"one", "two", "three"} {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestASupervisorIsClosed looks at it as what it has started does, as a user who is not
-// root, whom nothing is closed to.
+// TestASupervisorIsClosed looks at it as its descendants do, as a user other than root. Nothing is closed to root.
 func TestASupervisorIsClosed(t *testing.T) {
 	ralph := exec.CommandContext(t.Context(), "/proc/self/exe", "helper", "run",
 		`cat /proc/$PPID/environ || echo no environment; ls /proc/$PPID/fd || echo no files; ls /proc/self/fd >&2 && echo its own`)
@@ -23,7 +22,7 @@ func TestASupervisorIsClosed(t *testing.T) {
 	}
 }
 
-// TestASupervisorHasNoSecrets looks as root, who sees all.
+// TestASupervisorHasNoSecrets looks as root, which sees all.
 func TestASupervisorHasNoSecrets(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("takes root")

@@ -10,7 +10,7 @@ import (
 	"ralph/internal/proc"
 )
 
-// TestWhoHoldsALock is not who has its file open, or only looks whether somebody holds it.
+// TestWhoHoldsALock is not confused by processes with the file open, or that only look at the lock.
 func TestWhoHoldsALock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.lock")
 	self := proc.Lineage()[0]

@@ -145,7 +145,7 @@ func (s *session) wait() (proc.Exit, error) {
 	}
 }
 
-// rest reads what is printed until no process holds the output open.
+// rest reads the output until no process holds it open.
 func (s *session) rest() string {
 	s.t.Helper()
 	text, err := io.ReadAll(s.stdout)

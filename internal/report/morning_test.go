@@ -9,8 +9,8 @@ import (
 	"ralph"
 )
 
-// TestWhatWasChanged: commits are named where they were merged, or where the session worked;
-// what is not merged is not counted among them.
+// TestWhatWasChanged: commits are named where they were merged, or where the session worked; unmerged ones do not count
+// as merged.
 func TestWhatWasChanged(t *testing.T) {
 	const id = "0123456789012345678901234567890123456789"
 	files := []ralph.FileChange{{Path: "a.go", Added: 3, Removed: 1}, {Path: "b.go", Added: 2}}
@@ -59,7 +59,7 @@ func TestWhatWasChanged(t *testing.T) {
 	}
 }
 
-// TestTheSumOfWhatWasChanged counts what is not merged apart, and a file of two tasks once.
+// TestTheSumOfWhatWasChanged counts unmerged changes apart, and a file of two tasks once.
 func TestTheSumOfWhatWasChanged(t *testing.T) {
 	at := func(paths ...string) (files []ralph.FileChange) {
 		for _, p := range paths {
@@ -145,7 +145,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestTheMorning has the figures first, then why it ended, then what is different.
+// TestTheMorning has the figures first, then why it ended, then the changes.
 func TestTheMorning(t *testing.T) {
 	at := func(s int) ralph.Time { return ralph.At(time.Date(2026, 6, 1, 6, 0, s, 0, time.UTC)) }
 	status := 3
@@ -214,7 +214,7 @@ func TestNight(t *testing.T) {
 	}
 }
 
-// TestTheMorningOfSeveralRuns names their time and number, and what is being spent.
+// TestTheMorningOfSeveralRuns names their time and number, and the spending of sessions in progress.
 func TestTheMorningOfSeveralRuns(t *testing.T) {
 	r := New([]ralph.Session{
 		{TaskID: 1, CostUSD: 1, CostKnown: true, CompletedAt: ralph.At(time.Now())},

@@ -131,7 +131,7 @@ func brokenBwrap(t *testing.T) string {
 	return dir
 }
 
-// mechanisms are those that work here.
+// mechanisms are those that work on this machine.
 func mechanisms(t *testing.T) (list []sandbox.Mechanism) {
 	t.Helper()
 	for _, path := range []string{os.Getenv("PATH"), brokenBwrap(t) + ":" + os.Getenv("PATH")} {
@@ -370,8 +370,8 @@ func TestAScratchFolderKeepsWhatItHas(t *testing.T) {
 	}
 }
 
-// TestACopyInAScratchFolder: a program can change and replace the copy of a file, and cannot replace
-// what is read-only, whether it is a file, a folder or a link. Nothing of it lasts.
+// TestACopyInAScratchFolder: a program can change and replace the copy of a file, and cannot replace read-only files,
+// folders or links. Nothing of it lasts.
 func TestACopyInAScratchFolder(t *testing.T) {
 	dir, own, other := t.TempDir(), t.TempDir(), t.TempDir()
 	registry, settings := filepath.Join(own, "registry.json"), write(t, filepath.Join(other, "settings.json"), "theirs\n")
@@ -415,8 +415,8 @@ func TestProcessesOutsideAreOutOfSight(t *testing.T) {
 	}
 }
 
-// TestTheKernelIsLeftAlone: root needs no capability for most of what is in /proc, and what some of it names the
-// kernel runs outside of every sandbox. Nothing is written here: a file is opened for it, as it is.
+// TestTheKernelIsLeftAlone: root needs no capability for most files in /proc, and the kernel runs programs named in
+// some of them outside of every sandbox. Nothing is written here: a file is opened for it, as it is.
 func TestTheKernelIsLeftAlone(t *testing.T) {
 	const script = `for f in $(find /proc/sys /proc/sysrq-trigger /proc/irq /proc/bus /proc/fs /proc/mtrr -type f 2>/dev/null); do ` +
 		`{ true >> $f; } 2>/dev/null && echo $f; done; mount -o remount,rw /proc/sys 2>/dev/null && echo mounted; umount /proc/sys 2>/dev/null && echo gone; ` +

@@ -9,8 +9,7 @@ import (
 	"ralph/internal/term"
 )
 
-// TestTaskList: a header and colours, where there is something to look at, and a word of
-// what is left out.
+// TestTaskList: a header and colours, where there is something to look at, and a note on omitted tasks.
 func TestTaskList(t *testing.T) {
 	tasks := []ralph.Task{
 		{ID: 3, Status: ralph.Failed, Priority: 2, Title: "Back off"},

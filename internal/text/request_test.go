@@ -6,7 +6,7 @@ import (
 	"ralph/internal/text"
 )
 
-// TestWhatAnAgentAsksForIsReadWhole: by its fields, of which none can pose as another, and nothing is left out.
+// TestWhatAnAgentAsksForIsReadWhole: by its fields. None can pose as another, and nothing is left out.
 func TestWhatAnAgentAsksForIsReadWhole(t *testing.T) {
 	for stored, want := range map[string]struct{ tool, input, request, line string }{
 		`Bash {"command":"npm publish --tag next"}`: {

@@ -163,8 +163,7 @@ func TestWhatIsShownIsShort(t *testing.T) {
 	}
 }
 
-// FuzzReader: whatever an agent writes, what is shown of it steers no terminal and
-// is not long.
+// FuzzReader: the display of any agent's output steers no terminal and is not long.
 func FuzzReader(f *testing.F) {
 	work, err := os.ReadFile(filepath.Join("testdata", "work.jsonl"))
 	if err != nil {

@@ -199,7 +199,7 @@ func long() *fake {
 	return f
 }
 
-// parallel are four, of which the second is followed and the last is free.
+// parallel are four sessions: the second is followed and the last is free.
 func parallel() *fake {
 	f := running()
 	of := func(n int, id int64, title string, state ralph.Phase, since ralph.Time) advice.Session {
@@ -218,7 +218,7 @@ func parallel() *fake {
 	return f
 }
 
-// eight are as many, of which three are free, and a flag that blocks.
+// eight are as many, three of them free, and a flag that blocks.
 func eight() *fake {
 	f := parallel()
 	for n := 4; n <= 8; n++ {
@@ -504,7 +504,7 @@ func keys(t *testing.T) {
 	s.press("s", "y", "x", "y")
 	s.press("c", "never sent", "esc", "c")
 	s.has("comment on TASK-12 > never sent")
-	s.send(tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}) // leaves what is written, and not the screen
+	s.send(tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}) // leaves the input, and not the screen
 	s.press("c")
 	s.has("comment on TASK-12 > never sent")
 	s.send(tea.KeyPressMsg{Code: 'u', Mod: tea.ModCtrl})
@@ -590,7 +590,7 @@ func whatIsWrittenIsSeenOnTheSmallestScreen(t *testing.T) {
 	}
 }
 
-// TestNothingIsDecidedUnseen on a small screen: a permission is read first, and what is confirmed stands there whole.
+// TestNothingIsDecidedUnseen on a small screen: a permission is read first, and a confirmation shows its subject whole.
 func TestNothingIsDecidedUnseen(t *testing.T) { synctest.Test(t, nothingIsDecidedUnseen) }
 
 func nothingIsDecidedUnseen(t *testing.T) {

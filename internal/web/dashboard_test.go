@@ -229,7 +229,7 @@ func has(t *testing.T, page string, want ...string) {
 	}
 }
 
-// unlinked is a page without its links, of which the numbers of the summary are made.
+// unlinked is a page without its links, which surround the numbers of the summary.
 func unlinked(page string) string { return links.ReplaceAllString(page, "") }
 
 var links = regexp.MustCompile(`</?a( [^>]*)?>`)

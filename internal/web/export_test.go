@@ -31,7 +31,7 @@ func Looks() (list []string) {
 // Since is since when somebody has not looked, and the mark to keep.
 func Since(mark string, now time.Time) (ralph.Time, string) { return since(mark, now) }
 
-// FilesOf are the files of a patch, of which a person decides on some.
+// FilesOf are the files of a patch, some of them for a person to decide on.
 func FilesOf(patch string, whole func(path string) bool) []Changed { return filesOf(patch, whole) }
 
 // A Changed is a changed file as pages show it.

@@ -13,8 +13,8 @@ import (
 	"ralph/store"
 )
 
-// TestSeveralAreDecidedOnTogether: what is chosen is shown whole before it is decided on, and all of
-// it is decided or nothing.
+// TestSeveralAreDecidedOnTogether: the chosen items are shown whole before the decision, and all of them are decided or
+// none.
 func TestSeveralAreDecidedOnTogether(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -63,8 +63,8 @@ func TestSeveralAreDecidedOnTogether(t *testing.T) {
 	}
 }
 
-// TestASplitIsLeftWhenSeveralAreApproved: its parts are a person's to write. The others are approved,
-// and it is said what is left.
+// TestASplitIsLeftWhenSeveralAreApproved: its parts are a person's to write. The others are approved, and the message
+// names the rest.
 func TestASplitIsLeftWhenSeveralAreApproved(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -92,7 +92,7 @@ func TestASplitIsLeftWhenSeveralAreApproved(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaidThriceIsOneRow, of which one task is made.
+// TestWhatIsSaidThriceIsOneRow, and one task is made of it.
 func TestWhatIsSaidThriceIsOneRow(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

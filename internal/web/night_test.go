@@ -96,7 +96,7 @@ func TestANumbersListIsWhatItCounts(t *testing.T) {
 func (b *browser) rows(path, want string) string {
 	b.t.Helper()
 	one := regexp.MustCompile(map[string]string{
-		"/runs": `<tr id="r`, "/tasks": `<tr id="t`, "/sessions": `<tr id="s`, "/inbox": `<li id="w-|<article class="now" id="n\d`, // what is decided in the band is no row
+		"/runs": `<tr id="r`, "/tasks": `<tr id="t`, "/sessions": `<tr id="s`, "/inbox": `<li id="w-|<article class="now" id="n\d`, // an item of the band is no row
 	}[strings.Split(path, "?")[0]])
 	n := 0
 	for path != "" {
@@ -159,8 +159,7 @@ func TestSinceYouLooked(t *testing.T) {
 	}
 }
 
-// TestTheBoardSaysWhatATaskWaitsFor, since when, what it has cost, and which session works on it; what is over is a
-// number.
+// TestTheBoardSaysWhatATaskWaitsFor, since when, its cost, and its session; ended tasks are only counted.
 func TestTheBoardSaysWhatATaskWaitsFor(t *testing.T) {
 	t.Parallel()
 	s, n := newNight(t)

@@ -48,8 +48,8 @@ func (s *site) plan(feature string) {
 	})
 }
 
-// TestAPlanIsOneItem: however many tasks it has, a plan is one row, which opens to all of it, and what is approved is
-// what was shown.
+// TestAPlanIsOneItem: a plan of any size is one row, which opens to all of it, and the approved tasks are the shown
+// ones.
 func TestAPlanIsOneItem(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

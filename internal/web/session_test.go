@@ -246,8 +246,7 @@ func TestFeaturesShowHowFarTheyAre(t *testing.T) {
 	has(t, b.get(strings.ReplaceAll(board[1], "&amp;", "&")), "TASK-1")
 }
 
-// TestTheOverviewBeginsWithTheMorning as the run, the report and status say it, before
-// what is spent and queued.
+// TestTheOverviewBeginsWithTheMorning as the run, the report and status show it, before the spending and the queue.
 func TestTheOverviewBeginsWithTheMorning(t *testing.T) {
 	s := newSite(t)
 	id := s.addTask(ralph.Task{Title: "One"})
@@ -268,7 +267,7 @@ func TestTheOverviewBeginsWithTheMorning(t *testing.T) {
 	}
 }
 
-// TestAFollowedPageFetchesOnlyWhatIsNew: its transcript comes by the stream, and what is sent is compressed.
+// TestAFollowedPageFetchesOnlyWhatIsNew: its transcript comes by the stream, compressed.
 func TestAFollowedPageFetchesOnlyWhatIsNew(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -79,8 +79,8 @@ func (s *site) serve(t *testing.T) *httptest.Server {
 	return server
 }
 
-// TestAStreamGoesOnWhereItWas: nothing is lost and nothing comes twice, whoever
-// wrote it and wherever the connection broke.
+// TestAStreamGoesOnWhereItWas: nothing is lost and nothing comes twice, for events of all writers and wherever the
+// connection broke.
 func TestAStreamGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

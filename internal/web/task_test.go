@@ -275,7 +275,7 @@ func TestAFeatureIsAddedAndEdited(t *testing.T) {
 	}
 }
 
-// TestARunIsStartedWhereOneCanBe, and by nobody who has not signed in.
+// TestARunIsStartedWhereOneCanBe, and never without a sign-in.
 func TestARunIsStartedWhereOneCanBe(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

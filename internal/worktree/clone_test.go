@@ -313,8 +313,8 @@ func TestASubmoduleBesideTheRepository(t *testing.T) {
 	}
 }
 
-// TestSubmodulesComeFromTheUsersCopies: with those that they have themselves, and with nothing of the network. What
-// the user has no copy of is empty.
+// TestSubmodulesComeFromTheUsersCopies: with those that they have themselves, and with nothing of the network.
+// Submodules without a copy are empty.
 func TestSubmodulesComeFromTheUsersCopies(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, script, want string }{
@@ -387,7 +387,7 @@ func TestNoCloneOfWhatAFilterWrites(t *testing.T) {
 	}
 }
 
-// TestRefsOfAClone: after a snapshot, git does not hang on a session's refs, and reads those that are valid.
+// TestRefsOfAClone: after a snapshot, git does not hang on a session's refs, and reads the valid ones.
 func TestRefsOfAClone(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// bomb commits a tree of two entries, each of which is such a tree again, that many times: 2^depth paths.
+// bomb commits a tree of two entries, each again such a tree, that many times: 2^depth paths.
 const bomb = `b=$(printf x | git hash-object -w --stdin); t=$(printf "100644 blob $b\tx\n" | git mktree)
 for i in $(seq %d); do t=$(printf "040000 tree $t\ta\n040000 tree $t\tb\n" | git mktree); done
 c=$(git commit-tree -p HEAD -m bomb $t); %s`
 
-// TestCrowdedCommits: a .git whose commits stand for more paths than an index holds is put anew, at HEAD or being merged; what
-// is in the folder counts.
+// TestCrowdedCommits: a .git with commits of more paths than an index holds is replaced, at HEAD or being merged; the
+// files in the folder count.
 func TestCrowdedCommits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -45,7 +45,7 @@ end
 	}
 }
 
-// TestWhatChangedIsSavedLineByLine: also what no commit has, and of what is left out, the reason.
+// TestWhatChangedIsSavedLineByLine: also uncommitted lines, and the reason for lines left out.
 func TestWhatChangedIsSavedLineByLine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -8,7 +8,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// TestManyLooseObjectsArePacked: and few are not, nothing is lost, and what is unreachable stays.
+// TestManyLooseObjectsArePacked: and few are not, nothing is lost, and unreachable objects stay.
 func TestManyLooseObjectsArePacked(t *testing.T) {
 	dir := t.TempDir()
 	sh(t, dir, `git init -q -b main; git commit -q --allow-empty -m x

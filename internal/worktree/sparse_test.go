@@ -2,7 +2,7 @@ package worktree
 
 import "testing"
 
-// TestCone: the patterns are those that `git sparse-checkout set` writes.
+// TestCone: the patterns equal those of `git sparse-checkout set`.
 func TestCone(t *testing.T) {
 	for _, c := range []struct {
 		folders []string

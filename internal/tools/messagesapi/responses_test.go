@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAToolAsTheModelOfItsAPIWritesIt: scripts name tools as Claude does, whoever asks.
+// TestAToolAsTheModelOfItsAPIWritesIt: scripts name tools as Claude does, for every agent.
 func TestAToolAsTheModelOfItsAPIWritesIt(t *testing.T) {
 	older := responses{Tools: []offered{{Name: "exec_command"}}}
 	for _, tt := range []struct {

@@ -94,8 +94,8 @@ func TestThePartsOfATest(t *testing.T) {
 	}
 }
 
-// TestMutantsOfOneBinary: what is built for all mutants has each of them once, and as
-// many lines before what follows as the original.
+// TestMutantsOfOneBinary: the file for all mutants has each of them once, and as many lines before the following code
+// as the original.
 func TestMutantsOfOneBinary(t *testing.T) {
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "p.go"), []byte(sample), 0o600); err != nil {
