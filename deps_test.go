@@ -135,7 +135,7 @@ var imports = map[string][]string{
 	"ralph/loop/agent/process": {
 		"ralph/loop/agent", "ralph/internal/environment", "ralph/internal/pipe", "ralph/internal/proc",
 	},
-	// The same for those that speak JSON-RPC.
+	// The same for agents that speak JSON-RPC.
 	"ralph/loop/agent/conversation": {
 		"ralph", "ralph/loop/agent", "ralph/loop/agent/process", "ralph/internal/jsonrpc", "ralph/internal/proc",
 	},

@@ -24,8 +24,7 @@ func TestAPatchIsShownAsWhatItChanges(t *testing.T) {
 	}
 }
 
-// TestTwoTextsWithoutAnythingInCommonAreShownAsAWhole: an agent's patch
-// must not use up the memory of whoever views it.
+// TestTwoTextsWithoutAnythingInCommonAreShownAsAWhole: an agent's patch must not use up the memory of its viewer.
 func TestTwoTextsWithoutAnythingInCommonAreShownAsAWhole(t *testing.T) {
 	t.Parallel()
 	task := ralph.Task{Description: "same\n" + strings.Repeat("a\n", 30_000) + "end"}

@@ -651,7 +651,7 @@ func TestADoneThatIsCheckedAtTheReleaseIsJudgedThere(t *testing.T) {
 	}
 }
 
-// TestALapsedClaimIsDecidedOnce: who finds that somebody decides on it already leaves it alone.
+// TestALapsedClaimIsDecidedOnce: a process leaves a claim alone that another one is deciding on.
 func TestALapsedClaimIsDecidedOnce(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)

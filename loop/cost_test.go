@@ -59,9 +59,8 @@ func statements(t *testing.T, tasks int) (list []string, db *store.DB) {
 	return slices.Clone(list), db
 }
 
-// TestASessionAsksLittleOfTheDatabase counts statements, transactions and commits
-// instead of measuring time, so that an additional one is a decision, not
-// an accident. The agent gives four signals, each of which is a commit.
+// TestASessionAsksLittleOfTheDatabase counts statements, transactions and commits instead of measuring time, so that an
+// additional one is a decision, not an accident. The agent gives four signals; each is a commit.
 func TestASessionAsksLittleOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	type cost struct{ statements, transactions, commits int }
@@ -85,8 +84,8 @@ func TestASessionAsksLittleOfTheDatabase(t *testing.T) {
 	each := cost{
 		(all.statements - first.statements) / 5, (all.transactions - first.transactions) / 5, (all.commits - first.commits) / 5,
 	}
-	// A look after each change, of which two or three are while the check runs, is a statement. A merge has a commit for
-	// each of building, verifying, moving and merged. The other commits are the claim, the signals and the verdict.
+	// A look after each change is a statement; two or three happen during the check. A merge has a commit for each of
+	// building, verifying, moving and merged. The other commits are the claim, the signals and the verdict.
 	most := cost{statements: 140, transactions: 40, commits: 10}
 	if pgtest.Used() { // where a merge takes the lease of the merge queue, and gives it back
 		most.statements, most.commits = most.statements+8, most.commits+2

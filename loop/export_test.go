@@ -38,8 +38,8 @@ func AfterError(r agent.Report, failures, repeats int, others, noWait bool, b Ba
 	return p.until, p.reason, ends
 }
 
-// Heed calls heed of a run to which so many results have come, of which one fails. It returns which
-// were applied, and how many are left.
+// Heed calls heed of a run with so many results, one of them failed. It returns the applied ones, and the number of the
+// rest.
 func Heed(ctx context.Context, full bool, results, fails int) (applied []int, left int, err error) {
 	r := &runner{over: make(chan func(context.Context) error, results)}
 	for i := range results {
@@ -92,7 +92,7 @@ func LapseOne(ctx context.Context, l *Loop, row ralph.Session) error {
 	return l.outside().lapse(ctx, []ralph.Session{row})
 }
 
-// ClaimBefore claims a task for a worker who does not queue up behind others.
+// ClaimBefore claims a task for a worker without queueing up behind others.
 func ClaimBefore(ctx context.Context, l *Loop, task int64, worker string) error {
 	_, err := l.outside().open(ctx, l.Here, store.Start{Worker: worker, Lease: time.Hour}, task,
 		func(tx *store.Tx, t ralph.Task) (order.Order, error) { return order.ForWorker(tx, &l.Config, t, nil) })

@@ -24,8 +24,8 @@ import (
 // newYear is when a bubble begins.
 var newYear = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// A roster is an agent that takes as long over each task as is planned for it, and closes its
-// sessions on it with what is planned, the last of these again and again.
+// A roster is an agent with a planned time for each task. It closes its sessions on it with the planned signals, the
+// last of these again and again.
 type roster struct {
 	t     *testing.T
 	b     *bench
@@ -232,7 +232,7 @@ func TestATaskThatFitsIsFoundFarDownTheQueue(t *testing.T) {
 	}
 }
 
-// TestASessionThatDoesNotGetReadyIsNoticed by who watches over the daemon, whatever the other sessions do.
+// TestASessionThatDoesNotGetReadyIsNoticed by the daemon's watchdog, beside any other sessions.
 func TestASessionThatDoesNotGetReadyIsNoticed(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, b *bench) {

@@ -116,7 +116,7 @@ func TestWhenASessionMayBegin(t *testing.T) {
 	}
 }
 
-// TestWhetherThereIsRoomForAnotherSession beside those of the sessions, of which one has begun and may spend $7.
+// TestWhetherThereIsRoomForAnotherSession beside the others, one of which has begun and may spend $7.
 func TestWhetherThereIsRoomForAnotherSession(t *testing.T) {
 	t.Parallel()
 	db, run, raw := openStore(t, 1)

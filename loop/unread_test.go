@@ -126,7 +126,7 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 	for _, scene := range []struct {
 		name  string
 		least int    // minimum number of statements that are made to fail
-		of    string // only those that a function of this file asked for
+		of    string // only statements of a function of this file
 		play  func(b *workshop, l *loop.Loop, begin func()) error
 	}{
 		{"a run", 40, "", func(b *workshop, l *loop.Loop, begin func()) error {
@@ -211,7 +211,7 @@ func TestNoFailureOfTheDatabaseIsReadAsAnAbsence(t *testing.T) {
 	}
 }
 
-// watch plays a scene in which one statement is refused, and returns what is reported about it.
+// watch plays a scene with one refused statement, and returns the reports about it.
 func (s *saboteur) watch(
 	t *testing.T, saboteurs *sync.Map, fails string, play func(*workshop, *loop.Loop, func()) error,
 ) (told string) {
@@ -247,7 +247,7 @@ func (s *saboteur) watch(
 	return strings.Join(lines, "\n")
 }
 
-// TestARunWhoseAgentFailsSaysWhatItCannotRead: who stands in for the agent depends on it.
+// TestARunWhoseAgentFailsSaysWhatItCannotRead: the choice of another agent depends on it.
 func TestARunWhoseAgentFailsSaysWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	b := newWorkshop(t)

@@ -100,7 +100,7 @@ func (c *Claim) Renew(ctx context.Context) error {
 }
 
 // Close is called after a closing signal. It checks a done as the loop does, and returns either a reply to the worker,
-// who then goes on, or the decision on the task. The lease is extended by the time that the check may take (decision
+// which then goes on, or the decision on the task. The lease is extended by the time that the check may take (decision
 // 18). The error is a [DroppedError] if the task was amended during the check.
 func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, err error) {
 	if err := c.extend(ctx, session.Lease+c.s.CheckTime()); err != nil {

@@ -56,7 +56,7 @@ func TestAHostileWorkspace(t *testing.T) {
 	for _, tt := range []struct {
 		name, script, told string // told is "over" if it is accepted at once
 		mend               string // before it says done again
-		files              string // what is merged
+		files              string // merged files
 	}{
 		{"a pipe for a file of git's rules", "echo a > a; rm -f .gitignore; mkfifo .gitignore", ".gitignore is a named pipe", "git checkout -q .gitignore", ".gitignore a kept"},
 		{"folders without end that stay", "echo a > a; " + deep, "is deeper than", "", ""},

@@ -12,7 +12,7 @@ import (
 	"ralph/store"
 )
 
-// TestAChangeThatIsInAnotherState is not taken by who read it before: two who merge cannot both have it.
+// TestAChangeThatIsInAnotherState is not taken by a process that read it before: two mergers cannot both have it.
 func TestAChangeThatIsInAnotherState(t *testing.T) {
 	db, s := working(t)
 	var id int64
@@ -170,7 +170,7 @@ func TestWhatPeopleDoToAChange(t *testing.T) {
 	}
 }
 
-// TestTheStepsOfAMerge: what is recorded of a change while it is merged, and taken back when that is begun anew.
+// TestTheStepsOfAMerge: the records of a change while it is merged, and their reversal when that is begun anew.
 func TestTheStepsOfAMerge(t *testing.T) {
 	db, c := passed(t)
 	look := func(state ralph.ChangeState, from, to, own string, files int) {
@@ -208,7 +208,7 @@ func TestTheStepsOfAMerge(t *testing.T) {
 	}
 }
 
-// TestTheLine: a change keeps the place that it has got when its check began, unless its session goes on. What is
+// TestTheLine: a change keeps its place from the beginning of its check, unless its session goes on. A change that is
 // queued again goes behind all others.
 func TestTheLine(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))

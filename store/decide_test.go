@@ -116,8 +116,7 @@ func TestFactsAreWhatTheDatabaseKnows(t *testing.T) {
 	}
 }
 
-// TestAStopIsAFact: a done of a session whose task was changed does not count, and one whose task was called off names
-// who did.
+// TestAStopIsAFact: a done does not count after its task was changed, and one of a cancelled task names the person.
 func TestAStopIsAFact(t *testing.T) {
 	for _, tt := range []struct {
 		request string
@@ -239,7 +238,7 @@ func TestWhatIsKnownOfASuggestion(t *testing.T) {
 	}
 }
 
-// TestWhatALearningIsComparedWith: what is known of its scope, and of the task itself.
+// TestWhatALearningIsComparedWith: the learnings of its scope, and of the task itself.
 func TestWhatALearningIsComparedWith(t *testing.T) {
 	db, s := working(t)
 	write(t, db, func(tx *store.Tx) error {

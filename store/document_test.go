@@ -277,7 +277,7 @@ func columnRows(t *testing.T, tx *store.Tx, b *strings.Builder, table string, us
 	if err := tx.QueryRowContext(t.Context(), `SELECT sql FROM sqlite_master WHERE name = $1`, table).Scan(&ddl); err != nil {
 		return err
 	}
-	var more []string // columns of which there is nothing to say here
+	var more []string // columns without a text here
 	columns, err := texts(t, tx, `SELECT name || ' ' || type FROM pragma_table_xinfo($1)`, table)
 	if err != nil {
 		return err

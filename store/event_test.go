@@ -182,8 +182,8 @@ func TestAReaderResumesWhereItStood(t *testing.T) {
 	})
 }
 
-// TestNoEventAppearsBehindOneThatWasRead: events of several writers, some of which roll back, have
-// ids in the order in which they become visible. So a reader that continues after its last id misses none.
+// TestNoEventAppearsBehindOneThatWasRead: events of several writers, with rollbacks among them, have ids in the order
+// in which they become visible. So a reader that continues after its last id misses none.
 func TestNoEventAppearsBehindOneThatWasRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ralph.db")
 	db := open(t, path)

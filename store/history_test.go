@@ -45,8 +45,8 @@ func (h *history) add(who int, k kind, what string) {
 	h.list = append(h.list, moment{who, what, k})
 }
 
-// wrong returns what must not be in a history: what two have at once, a task that is claimed a second time, and an event
-// that a reader who goes on after the last one that it has seen was never told of.
+// wrong returns the faults of a history: two holders at once, a task that is claimed a second time, and an event that a
+// reader missed although it went on after its last one.
 func wrong(list []moment) (found []string) {
 	has, claimed, read := map[string]int{}, map[string]bool{}, map[string]bool{}
 	for _, m := range list {
@@ -110,7 +110,7 @@ func handle(t *testing.T, name string, opts store.Options) *store.DB {
 	return db
 }
 
-// readAll adds all events that somebody sees who begins after an id, and returns the last one.
+// readAll adds all events that a reader sees from an id on, and returns the last one.
 func (h *history) readAll(ctx context.Context, db *store.DB, after int64) (int64, error) {
 	for e, err := range db.EventsAfter(ctx, after) {
 		if err != nil {

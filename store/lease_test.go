@@ -11,7 +11,7 @@ import (
 	"ralph/store"
 )
 
-// TestLeasesOfMachinesThatAreOutOfSight: their time alone decides; what is seen to live or to be gone decides at once.
+// TestLeasesOfMachinesThatAreOutOfSight: their time alone decides; a process in sight decides at once, alive or gone.
 func TestLeasesOfMachinesThatAreOutOfSight(t *testing.T) {
 	lives, leave := machine.Join()
 	defer leave()

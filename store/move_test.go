@@ -39,7 +39,7 @@ func TestADatabaseIsMovedAndBack(t *testing.T) {
 	if err := errors.Join(night.Fill(t.Context(), file), night.Plan()); err != nil {
 		t.Fatal(err)
 	}
-	write(t, file, func(tx *store.Tx) error { // what is open there ends
+	write(t, file, func(tx *store.Tx) error { // open sessions there end
 		_, err := tx.ExecContext(t.Context(), `UPDATE runs SET ended_at = started_at`)
 		if err == nil {
 			_, err = tx.ExecContext(t.Context(), `UPDATE sessions SET completed_at = updated_at WHERE completed_at = ''`)

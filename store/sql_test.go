@@ -127,8 +127,8 @@ func notShared(query string) string {
 	return ""
 }
 
-// TestErrorsNameNoCommand: an error of the store says what happened, and what to do as a
-// [ralph.Remedy]; only who shows it knows whether that is a command, a button or a tool.
+// TestErrorsNameNoCommand: an error of the store names the failure, and its [ralph.Remedy]; each surface knows whether
+// that is a command, a button or a tool.
 func TestErrorsNameNoCommand(t *testing.T) {
 	makers := []string{"Conflict", "NotFound", "Errorf", "New", "refused", "missing"}
 	seen := 0

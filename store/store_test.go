@@ -204,7 +204,7 @@ func TestANewerDatabaseIsRefusedAndAMigrationIsBackedUp(t *testing.T) {
 		t.Errorf("got %v, want ErrTooNew", err)
 	}
 	if pgtest.Used() {
-		return // a copy of a server is for those who run it
+		return // administrators copy a server
 	}
 
 	older := filepath.Join(t.TempDir(), "ralph.db")
@@ -251,7 +251,7 @@ func TestADatabaseRemovedWhileItIsOpenedIsNotMadeAnew(t *testing.T) {
 	}
 }
 
-// TestAValueThatNobodyWroteIsDamage: who reads it is told so, and so is who checks the database or a copy of it.
+// TestAValueThatNobodyWroteIsDamage: readers get an error, and so do checks of the database or a copy of it.
 func TestAValueThatNobodyWroteIsDamage(t *testing.T) {
 	t.Parallel()
 	for _, change := range []string{
@@ -507,7 +507,7 @@ func TestALongLogIsTakenIn(t *testing.T) {
 	if log() < 8<<20 {
 		t.Fatalf("the log has %d bytes", log())
 	}
-	// Who reads meanwhile is not waited for.
+	// Readers are not waited for.
 	if err := other.View(t.Context(), func(tx *store.Tx) error {
 		if _, err := tx.Counts(); err != nil {
 			return err

@@ -11,9 +11,9 @@ import (
 // longer was stopped in the middle of a transaction, and SQLite reports that.
 const patience = 10 * time.Second
 
-// turns serializes the writers of all processes. SQLite lets waiting writers sleep and poll at
-// growing intervals: of many writers, some would wait a hundred times as long as most. The kernel
-// instead wakes those who wait for a file lock in the order in which they came.
+// turns serializes the writers of all processes. SQLite lets waiting writers sleep and poll at growing intervals: with
+// many writers, some would wait a hundred times as long as most. The kernel instead wakes waiters for a file lock in
+// their order.
 //
 // It is for fairness only: transactions exclude each other without it.
 type turns struct {

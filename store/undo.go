@@ -75,7 +75,7 @@ func (tx *Tx) Undo(u Undo) error {
 	return err
 }
 
-// said says who undid it, and why.
+// said names the person that undid it, and the reason.
 func (u Undo) said() string {
 	said := "undone by " + u.By
 	if u.Change.Undo == ralph.Completed {

@@ -145,8 +145,8 @@ func (tx *Tx) approved(which string, of any) ([]ralph.Approval, error) {
 		WHERE `+which+` AND c.review <> '' AND c.resolved_by <> '' AND c.decision LIKE 'approved%' ORDER BY c.id`, of)
 }
 
-// Approve approves what a change waits for and queues it for merging, or completes the task if there is no
-// change. What is approved is the change that was shown.
+// Approve approves the open parts of a change and queues it for merging, or completes the task if there is no change.
+// It approves the change that was shown.
 func (tx *Tx) Approve(comment int64, decision, by string) error {
 	c, a, err := tx.openApproval(comment)
 	if err != nil {

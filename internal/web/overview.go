@@ -26,7 +26,7 @@ type summary struct {
 	Spending  float64            // USD that sessions in progress have spent so far, about
 	Resting   []store.AgentState // agents that are unavailable
 	Sessions  []running
-	Still     int      // of them, those that are paused
+	Still     int      // number of paused ones
 	Of        int      // how many sessions the run in progress may have at once
 	Free      int      // how many of them are not used
 	Idle      string   // why

@@ -250,8 +250,8 @@ func details(e ralph.Event) string {
 	return string(e.Payload)
 }
 
-// Chat describes an event of a person's session in one line, for those who follow the chat; "" for
-// events that do not matter.
+// Chat describes an event of a person's session in one line, for followers of the chat; "" for events that do not
+// matter.
 func Chat(e ralph.Event, now time.Time) string {
 	told, err := e.Read()
 	if err != nil {

@@ -14,7 +14,7 @@ func TestOwn(t *testing.T) {
 		{"~/.codex", "CODEX_HOME", "", "", "~/.codex/auth.json", "~/.codex/auth.json"},
 		{"~/.codex", "CODEX_HOME", "CODEX_HOME", "/c", "~/.codex/auth.json", "/c/auth.json"},
 		{"~/.codex", "CODEX_HOME", "CODEX_HOME", "/c", "~/.codex", "/c"},
-		{"~/.codex", "CODEX_HOME", "CODEX_HOME", "c", "~/.codex", "~/.codex"}, // of which folder, nobody knows
+		{"~/.codex", "CODEX_HOME", "CODEX_HOME", "c", "~/.codex", "~/.codex"}, // of an unknown folder
 		{"~/.gemini", "G/.gemini", "G", "/g", "~/.gemini/tmp", "/g/.gemini/tmp"},
 		{"~/.local/share/opencode", "", "XDG_DATA_HOME", "/d", "~/.local/share/opencode/auth.json", "/d/opencode/auth.json"},
 		{"~/.local/share/opencode", "", "XDG_STATE_HOME", "/s", "~/.local/state/opencode", "/s/opencode"},

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestNamed is what is added to a command so that it reports its tests by name.
+// TestNamed: the options added to a command so that it reports its tests by name.
 func TestNamed(t *testing.T) {
 	const node, vitest = `{"scripts": {"test": " node --test "}}`, `{"scripts": {"test": "vitest run"}}`
 	for _, tt := range []struct {

@@ -36,7 +36,7 @@ func TestGateFiles(t *testing.T) {
 	}
 }
 
-// TestNewFilesInTheWay: what is found in the place of code decides as a setting does.
+// TestNewFilesInTheWay: a new file in the place of code decides as a setting does.
 func TestNewFilesInTheWay(t *testing.T) {
 	for _, c := range []struct {
 		name, text, code, is string // the new file; code that a Go file beside it had, and has
@@ -114,7 +114,7 @@ func TestWhatCommandsRun(t *testing.T) {
 	}
 	for command, want := range map[string]string{
 		"npm test":  "run.js scripts/pre.sh",
-		"make test": "helpers.sh runner.py scripts/all.sh scripts/inner.sh unit", // lib.sh and deploy.sh may be what is tested
+		"make test": "helpers.sh runner.py scripts/all.sh scripts/inner.sh unit", // lib.sh and deploy.sh may be the code under test
 		"make":      "",
 		"make lint": "scripts/lint.sh",
 	} {

@@ -406,7 +406,7 @@ func TestARemote(t *testing.T) {
 	})
 }
 
-// TestWhyABranchLacksWhatWasMerged: what is said of it is so at each moment, also while nothing runs, and looking moves
+// TestWhyABranchLacksWhatWasMerged: the reason is up to date at each moment, also while nothing runs, and looking moves
 // nothing.
 func TestWhyABranchLacksWhatWasMerged(t *testing.T) {
 	t.Parallel()

@@ -55,8 +55,8 @@ func (r *runner) Verify(ctx context.Context, commit string, commands []string) (
 	return list, nil
 }
 
-// TestGateOfRealProjects plays changes of real projects: those that cheat, and honest ones, which must come to nothing.
-// What is lost, loosened, changed, refused or guarded waits for a person, or is refused (signals.TestWhatAGateComesTo).
+// TestGateOfRealProjects plays changes of real projects: cheats, and honest ones without findings. Lost, loosened,
+// changed, refused or guarded tests wait for a person, or are refused (signals.TestWhatAGateComesTo).
 func TestGateOfRealProjects(t *testing.T) {
 	t.Parallel()
 	projects, err := gatetest.Read()
@@ -170,10 +170,10 @@ func found(g ralph.Gate) (list []string) {
 	return list
 }
 
-// TestGateOfHistory replays the last commits of a project as changes of sessions without a reason, those that are green and
-// whose parents are, and says what is found of each: the false alarms of docs/gate.md. RALPH_TEST_HISTORY is a repository,
-// RALPH_TEST_HISTORY_CHECK the command that verifies it, with what it needs to be set up, and RALPH_TEST_HISTORY_CHANGES
-// how many are wanted.
+// TestGateOfHistory replays the last commits of a project as changes of sessions without a reason, if they and their
+// parents are green, and lists the findings: the false alarms of docs/gate.md. RALPH_TEST_HISTORY is a repository,
+// RALPH_TEST_HISTORY_CHECK the command that verifies it, with its set-up, and RALPH_TEST_HISTORY_CHANGES the number of
+// commits.
 func TestGateOfHistory(t *testing.T) {
 	t.Parallel()
 	history, command := os.Getenv("RALPH_TEST_HISTORY"), os.Getenv("RALPH_TEST_HISTORY_CHECK")

@@ -31,7 +31,7 @@ type yard struct {
 	n       int
 }
 
-// TestMain hides the configuration of the user who runs the tests.
+// TestMain hides the user's own configuration.
 func TestMain(m *testing.M) {
 	for _, name := range []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"} {
 		if err := os.Setenv(name, os.DevNull); err != nil {
@@ -465,8 +465,8 @@ func TestOneOfABatchIsWithdrawn(t *testing.T) {
 	}
 }
 
-// TestAStepThatIsAlwaysRefused ends with an error that says of which task: its task has another status than its change
-// says, which no look at the queue mends.
+// TestAStepThatIsAlwaysRefused ends with an error that names the task: its status does not fit its change, and no look
+// at the queue mends that.
 func TestAStepThatIsAlwaysRefused(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)
@@ -763,7 +763,7 @@ func TestABranchForEachTask(t *testing.T) {
 	}
 }
 
-// TestTheOthersAreMergedBeforeOneThatIsToBeMergedAlone: what is done and fits does not wait for its next session.
+// TestTheOthersAreMergedBeforeOneThatIsToBeMergedAlone: finished changes that fit do not wait for its next session.
 func TestTheOthersAreMergedBeforeOneThatIsToBeMergedAlone(t *testing.T) {
 	t.Parallel()
 	y := newYard(t)

@@ -15,7 +15,7 @@ import (
 type language struct {
 	name, needs, command string
 
-	code, test string            // the files, of which code has two functions that return 1
+	code, test string            // the files; code has two functions that return 1
 	prints     map[string]string // statements that print, by their kinds
 	files      func(l language, x source) map[string]string
 	lost       string // the name of the first test

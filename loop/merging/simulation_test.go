@@ -53,7 +53,7 @@ type model struct {
 	Git                                    // of what no simulated merge asks
 	before func(ref, from, to string) bool // whether a ref can be moved, when it is about to be
 
-	mu      sync.Mutex // of the maps: what is in them never changes
+	mu      sync.Mutex // of the maps: their entries never change
 	refs    map[string]string
 	commits map[string]node
 	trees   map[string]tree
@@ -297,9 +297,9 @@ func (t tree) passes() bool {
 	return true
 }
 
-// A fleet is workers on two machines who claim tasks of a queue and work on them for minutes, two processes that
-// merge what they make, at once, and people who do something now and then. All of it but one
-// waits at any moment, and what one draws is no matter of the others: with a seed each run is the same.
+// A fleet has workers on two machines that claim tasks of a queue and work on them for minutes, two processes that
+// merge their work, at once, and people that act now and then. All of it but one waits at any moment, and random draws
+// are independent: with a seed each run is the same.
 type fleet struct {
 	t     *testing.T
 	db    *store.DB
@@ -643,8 +643,8 @@ func (f *actor) session(s ralph.Session, base string) {
 	f.tx(func(tx *store.Tx) error { return tx.Apply(s, signals.Facts{}, decided) })
 }
 
-// merges is the process that merges what is done, and begins anew when it was killed. Where
-// nothing has happened since the queue came to rest, it seldom looks.
+// merges is the process that merges finished work, and begins anew after a kill. It seldom looks if nothing has
+// happened since the queue came to rest.
 func (f *actor) merges() {
 	rested, rests, since := int64(-1), "", time.Now()
 	for !f.over() {
@@ -728,11 +728,10 @@ func (f *actor) people() {
 	}
 }
 
-// TestSimulatedFleet has a fleet work through its tasks on a model of git, with processes that
-// are killed or stand still between any two steps, a verification that fails now and then for
-// nothing, and people who commit and change their minds. What must always be true is looked
-// at after every step. RALPH_TEST_SEED is the first of RALPH_TEST_STORM seeds;
-// RALPH_TEST_WORKERS and RALPH_TEST_TASKS are how many there are.
+// TestSimulatedFleet has a fleet work through its tasks on a model of git, with processes that are killed or stand
+// still between any two steps, a verification that fails now and then for no reason, and people that commit and change
+// their minds. It checks the invariants after every step. RALPH_TEST_SEED is the first of RALPH_TEST_STORM seeds;
+// RALPH_TEST_WORKERS and RALPH_TEST_TASKS are the numbers of workers and tasks.
 func TestSimulatedFleet(t *testing.T) {
 	pgtest.Timeless(t)
 	t.Parallel()
@@ -784,7 +783,7 @@ func simulate(t *testing.T, seed uint64, workers, tasks int) string {
 	merger := Merger{
 		Rules: Rules{
 			Into: "main", MaxSentBack: 2, Timeout: time.Minute, State: state, Message: "{task}",
-			Wait: time.Duration(seed%2) * 2 * time.Minute, // when who waits is woken is no matter of the seed
+			Wait: time.Duration(seed%2) * 2 * time.Minute, // the seed does not decide when waiters wake
 		},
 		Store: db, Tree: git, Log: slog.New(slog.DiscardHandler),
 		Check: check.Rules{Commands: []string{"test"}, Timeout: time.Minute},

@@ -27,7 +27,7 @@ func TestNextStep(t *testing.T) {
 	}
 	moving := move(1, "p", "c")
 	list := func(c ...ralph.Change) []ralph.Change { return c }
-	// built is a stack of changes of which the first are known to pass.
+	// built is a stack of changes; the first ones are known to pass.
 	built := func(known int, of ...ralph.Change) *Stack {
 		s := &Stack{Target: on, Of: ids(of), Known: known}
 		for _, c := range of {

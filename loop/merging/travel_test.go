@@ -35,7 +35,7 @@ func machines(t *testing.T) (here, there *yard, remote string) {
 	return here, there, remote
 }
 
-// TestTwoMachinesShareTheLine: each checks on what is ahead as far as it has that, and merges what has passed on both.
+// TestTwoMachinesShareTheLine: each checks on the known changes ahead, and merges the passed ones of both.
 func TestTwoMachinesShareTheLine(t *testing.T) {
 	t.Parallel()
 	here, there, _ := machines(t)
@@ -99,7 +99,7 @@ func TestAChangeMadeAnew(t *testing.T) {
 		t.Errorf("got %q, want %q", got, first.Head)
 	}
 	second := made(one, "second\n")
-	// Whoever does not know the commit has what is known here: the remote is not asked again.
+	// Without a known commit the local one counts: the remote is not asked again.
 	if got := obtain(ralph.Change{SessionID: second.SessionID}); got != first.Head {
 		t.Errorf("of any commit: got %q, want %q", got, first.Head)
 	}

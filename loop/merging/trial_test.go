@@ -61,8 +61,8 @@ func TestWhenThereIsATrial(t *testing.T) {
 	}
 }
 
-// TestWhatPassesWhateverItExpectsProvesNothing: of two new tests that fail on the old code one has no expectation that matters.
-// The trial of what is merged next needs no run of its own on the target.
+// TestWhatPassesWhateverItExpectsProvesNothing: two new tests fail on the old code, and the expectation of one does not
+// matter. The trial of the next merge needs no run of its own on the target.
 func TestWhatPassesWhateverItExpectsProvesNothing(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {

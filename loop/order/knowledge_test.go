@@ -33,8 +33,8 @@ var needed = []struct {
 	}},
 }
 
-// TestAPromptHasTheLearningsThatItsTaskNeeds, even if many times as many are known
-// as fit: those that match the task come before those that were seen more often.
+// TestAPromptHasTheLearningsThatItsTaskNeeds, even if many times as many are known as fit: matches for the task come
+// before learnings that were seen more often.
 func TestAPromptHasTheLearningsThatItsTaskNeeds(t *testing.T) {
 	t.Parallel()
 	db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{})

@@ -22,7 +22,7 @@ func (somebody) Work(context.Context, agent.Assignment) (agent.Report, error) {
 
 func (somebody) Salvage(string, agent.Death) (agent.Report, error) { return agent.Report{}, nil }
 
-// TestTheOrderOfASession: who it is for decides on its agent, its prompt and its budget; its commands are the task's.
+// TestTheOrderOfASession: its recipient decides on its agent, its prompt and its budget; its commands are the task's.
 func TestTheOrderOfASession(t *testing.T) {
 	t.Parallel()
 	db, err := store.Open(t.Context(), pgtest.Path(t, t.TempDir()+"/ralph.db"), store.Options{})

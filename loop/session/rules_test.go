@@ -197,7 +197,7 @@ func TestWhatASessionIsCharged(t *testing.T) {
 	}
 }
 
-// TestAMuteSession: who tells nothing is charged by the time that it took, and never more than its limit.
+// TestAMuteSession: an agent without reports is charged by its time, and never more than its limit.
 func TestAMuteSession(t *testing.T) {
 	refused := agent.Report{Began: true, Ending: ralph.RateLimited, ToolCalls: 2}
 	killed := agent.Report{Began: true, Ending: ralph.Lost, ToolCalls: 1}

@@ -14,8 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDigestsOfProtectedFiles: whatever a session does to a protected
-// file, or to what is read in its place, changes its digest.
+// TestDigestsOfProtectedFiles: every change of a protected file, or of a file read in its place, changes its digest.
 func TestDigestsOfProtectedFiles(t *testing.T) {
 	t.Parallel()
 	const base = "mkdir -p tests/sub lib cache; echo a > tests/a; echo b > tests/sub/b; echo c > lib/c; ln -s ../lib/c tests/link; " +

@@ -406,7 +406,7 @@ func TestAMergeIntoAWorkspace(t *testing.T) {
 	if parents := sh(t, s.Here.Dir, "git rev-parse "+mended.Head+"^2"); parents != at+"\n" {
 		t.Errorf("its second parent is %s", parents)
 	}
-	// What was left with its marks is known to have them by whoever goes on with it.
+	// The next user of a workspace knows whether its marks were left in place.
 	if err := p.Note(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func TestGauge(t *testing.T) {
 	}
 }
 
-// TestLinksOfSetUp: links are known that set-up made, with those that they lead to, and no others.
+// TestLinksOfSetUp: the links that set-up made are known, with their targets, and no others.
 func TestLinksOfSetUp(t *testing.T) {
 	folder, person := t.TempDir(), t.TempDir()
 	tree := filepath.Join(folder, "tree")

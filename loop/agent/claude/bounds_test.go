@@ -33,8 +33,7 @@ func TestWhetherAnAgentBegan(t *testing.T) {
 	}
 }
 
-// The report says who ended an agent. An end that ralph did not ask for is
-// a lost session, which is counted.
+// The report names the cause of an agent's end. An end that ralph did not ask for is a lost session, which is counted.
 func TestWhoEndedAnAgent(t *testing.T) {
 	aborted := `{"type":"result","is_error":true,"terminal_reason":"aborted_tools"}` + "\n"
 	for _, tt := range []struct {

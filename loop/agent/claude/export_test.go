@@ -29,7 +29,7 @@ func IsEvent(line []byte) bool {
 	return ok
 }
 
-// UserMessage returns what is written to the agent's stdin.
+// UserMessage returns a message for the agent's stdin.
 func UserMessage(texts ...string) string {
 	return string(userMessage(texts, func(string) []agent.Picture { return nil }))
 }

@@ -91,8 +91,7 @@ func note(t *testing.T, method, params string) jsonrpc.Message {
 
 const turnStarted = `{"turn":{"id":"1"}}`
 
-// TestClasses: codex's errors as it was seen to send them, and those that its schema has
-// besides.
+// TestClasses: codex's errors as recorded, and further ones of its schema.
 func TestClasses(t *testing.T) {
 	full := `{"rateLimits":{"primary":{"usedPercent":100,"windowDurationMins":300,"resetsAt":2000000000},"secondary":{"usedPercent":40,"windowDurationMins":10080,"resetsAt":2100000000}}}`
 	for _, tt := range []struct {
