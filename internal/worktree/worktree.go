@@ -53,7 +53,7 @@ type Snapshot struct {
 	Head    string `json:"head"`    // commit; "" before the first one
 	Content string `json:"content"` // tree of the files, untracked ones included, ignored ones not
 
-	Untaken []ralph.Untaken `json:"untaken,omitempty"` // paths of a clone missing in Content although git does not ignore them
+	Untaken []ralph.Untaken `json:"untaken,omitempty"` // paths missing in Content although git does not ignore them
 	// debris that a candidate leaves out: files, and folders with a slash at the end
 	Debris []string `json:"debris,omitempty"`
 }
