@@ -20,6 +20,9 @@ type Evidence struct {
 	Debris      []string `json:"debris,omitempty"`
 	Uncontained bool     `json:"uncontained,omitempty"` // the agent was started by somebody else, outside of any sandbox
 
+	// the session's commits with an author, a date or words of others
+	Commits []CommitNote `json:"commits,omitempty"`
+
 	Hidden []string `json:"hidden,omitempty"` // titles of the checks that it did not see and that failed
 	Blind  []string `json:"blind,omitempty"`  // titles of checks that pass with any expectation
 
@@ -68,4 +71,12 @@ func (c Commit) String() string {
 		return ShortID(c.ID) + " (its object is gone)"
 	}
 	return fmt.Sprintf("%s %q by %s", ShortID(c.ID), c.Subject, c.Author)
+}
+
+// A CommitNote describes a session's commit whose author, date or words are not the agent's own.
+type CommitNote struct {
+	ID     string   `json:"id"`
+	Author string   `json:"author,omitempty"` // name and address, if neither the configured user nor ralph
+	Date   Time     `json:"date,omitzero"`    // if outside of the session
+	Words  []string `json:"words,omitempty"`  // trailers, and words that make hosts skip checks or close issues
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"ralph"
@@ -123,6 +124,12 @@ func notes(f Facts) []string {
 	if len(e.Debris) > 0 {
 		add("left out: %s", FileList(e.Debris))
 	}
+	for _, c := range e.Commits[:min(len(e.Commits), filesNamed)] {
+		add("%s", commitNote(c))
+	}
+	if n := len(e.Commits) - filesNamed; n > 0 {
+		add("%s more with an author, date or words of others", text.Count(n, "commit"))
+	}
 	if len(e.Killed) > 0 {
 		add("killed: %s", commandList(e.Killed))
 	}
@@ -133,6 +140,21 @@ func notes(f Facts) []string {
 		add("agent not contained")
 	}
 	return list
+}
+
+// commitNote names the author, the date and the words of a commit that are not the agent's own.
+func commitNote(c ralph.CommitNote) string {
+	var list []string
+	if c.Author != "" {
+		list = append(list, "is by "+text.VisibleLine(c.Author))
+	}
+	if !c.Date.IsZero() {
+		list = append(list, "is dated "+c.Date.Format(time.DateOnly))
+	}
+	if len(c.Words) > 0 {
+		list = append(list, "says "+text.VisibleLine(FileList(c.Words)))
+	}
+	return "commit " + ralph.ShortID(c.ID) + " " + strings.Join(list, ", ")
 }
 
 // commandWidth is how much of a command a reason quotes.

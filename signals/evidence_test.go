@@ -3,6 +3,7 @@ package signals_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"ralph"
 	"ralph/signals"
@@ -26,6 +27,15 @@ func TestVerdictOfADone(t *testing.T) {
 		}}, "done and verified (no changes; 1 commit on feature-x is not part of the work, so it was not verified; " +
 			"2 commits on y are not part of the work, so they were not verified; stashed and not verified: WIP on main; " +
 			"changed Makefile, x.mk, which `make test` runs; killed: sleep 100; agent not contained): it works"},
+		{
+			"commits in the name of others",
+			signals.Facts{Verify: green, Evidence: ralph.Evidence{Commits: []ralph.CommitNote{
+				{ID: "0123456789", Author: "Ada <ada@x>", Words: []string{"[skip ci]", "Closes #7"}},
+				{ID: "abcdefabcd", Date: ralph.At(time.Unix(0, 0))},
+			}}},
+			"done and verified (commit 0123456 is by Ada <ada@x>, says [skip ci], Closes #7; " +
+				"commit abcdefa is dated 1970-01-01): it works",
+		},
 		{
 			"long and many commands are cut",
 			signals.Facts{Verify: green, Evidence: ralph.Evidence{Killed: []string{

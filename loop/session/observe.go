@@ -266,6 +266,9 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 		if f.evidence.Aside, f.evidence.Stashes, err = s.Workspace.Aside(ctx, f.made.Head); err != nil {
 			f.missed("what it left on branches of its own", err)
 		}
+		if f.evidence.Commits, err = s.commitNotes(ctx, f.made.Head, from); err != nil {
+			f.missed("the authors, dates and words of its commits", err)
+		}
 		merges := f.files // and work of the task's earlier sessions
 		if from != base {
 			if merges, err = s.repository().Changes(ctx, base, f.made.Head); err != nil {
@@ -284,6 +287,22 @@ func (s *Session) inspect(ctx context.Context) (f *finding, err error) {
 	f.evidence.Drives = signals.Drives(s.Verify.Shared, s.Verify.Own, names(f.files))
 	f.evidence.Drives = f.evidence.Drives[:min(len(f.evidence.Drives), maxEvidence)]
 	return f, nil
+}
+
+// commitNotes lists the session's commits with an author, a date or words of others, with secrets masked.
+func (s *Session) commitNotes(ctx context.Context, head, from string) ([]ralph.CommitNote, error) {
+	list, err := s.repository().CommitNotes(ctx, head, from, s.Row.StartedAt.Time,
+		ralph.Trailers(s.Row.TaskID, s.Row.ID))
+	list = list[:min(len(list), maxEvidence)]
+	for i := range list {
+		list[i].Words = list[i].Words[:min(len(list[i].Words), maxEvidence)]
+		for j, w := range list[i].Words {
+			if list[i].Words[j], err = s.masked(w); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return list, err
 }
 
 // repository returns the people's repository, which has all candidates.

@@ -221,15 +221,7 @@ func file(i int64) (ralph.FileChange, ralph.FileDiff) {
 	name := fmt.Sprintf("src/part%02d.js", i)
 	diff := "@@ -1,4 +1,6 @@\n \"use strict\";\n-exports.limit = 10;\n+exports.limit = 2000;\n" +
 		"+exports.strict = true;\n+exports.zone = \"local\";\n \n module.exports = exports;\n"
-	return ralph.FileChange{
-		Path:    name,
-		Added:   3,
-		Removed: 1,
-		Status:  "modified",
-	}, ralph.FileDiff{
-		Path: name,
-		Diff: diff,
-	}
+	return ralph.FileChange{Path: name, Added: 3, Removed: 1, Status: "modified"}, ralph.FileDiff{Path: name, Diff: diff}
 }
 
 // decide ends a session with its last signal, and returns the decision. more changes the facts.
