@@ -106,7 +106,7 @@ func (p Proof) String() string {
 		said += fmt.Sprintf("; of its new tests %d pass on the old code too", p.Idle)
 	}
 	if p.Numb > 0 {
-		said += fmt.Sprintf("; %d of its tests pass whatever they expect", p.Numb)
+		said += fmt.Sprintf("; %d of its tests pass with any expectation", p.Numb)
 	}
 	return said
 }

@@ -248,7 +248,7 @@ func CheckText(field, s string, required bool) error {
 	case strings.ContainsRune(s, 0):
 		return &FieldError{Field: field, Problem: "must not contain a NUL byte"}
 	case len(s) > MaxText:
-		return &FieldError{Field: field, Problem: fmt.Sprintf("is longer than %d KiB; keep to what matters", MaxText>>10)}
+		return &FieldError{Field: field, Problem: fmt.Sprintf("is longer than %d KiB; shorten it", MaxText>>10)}
 	case required && strings.TrimSpace(s) == "":
 		return &FieldError{Field: field, Problem: "is required and must not be blank"}
 	}
@@ -316,7 +316,7 @@ var Moves = []Move{
 	{Merging, Pending, Merger, "the change conflicts, or is refused once merged: it is sent back"},
 	{Merging, NeedsInput, Merger, "merged, it changes protected files"},
 	{Merging, Blocked, Merger, "the target branch is gone, or it was sent back too often"},
-	{Merging, Pending, Person, "what the task asks for was changed, or `ralph task retry --fresh`"},
+	{Merging, Pending, Person, "the task was changed, or `ralph task retry --fresh`"},
 	{Completed, Merging, Person, "`ralph undo`: the reverse of its change waits to be merged"},
 	{Failed, Merging, Person, "the same, of work that was merged before the task was tried once more"},
 	{Cancelled, Merging, Person, "`ralph undo` of work that was merged before, or of an undo"},

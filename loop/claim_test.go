@@ -388,14 +388,14 @@ func TestADoneThatIsCheckedWhileTheTaskIsAmendedDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	var dropped *loop.DroppedError
-	if err := <-closed; !errors.As(err, &dropped) || dropped.Why != "eve changed what the task asks for" {
+	if err := <-closed; !errors.As(err, &dropped) || dropped.Why != "eve changed the task" {
 		t.Errorf("got %v", err)
 	}
 	var s ralph.Session
 	if err := b.db.View(t.Context(), func(tx *store.Tx) (err error) { s, err = tx.Session(c.SessionID()); return err }); err != nil {
 		t.Fatal(err)
 	}
-	if task := b.task(id); task.Status != ralph.Pending || task.Attempts != 0 || s.Ending != ralph.Interrupted || s.Reason != "interrupted: eve changed what the task asks for" {
+	if task := b.task(id); task.Status != ralph.Pending || task.Attempts != 0 || s.Ending != ralph.Interrupted || s.Reason != "interrupted: eve changed the task" {
 		t.Errorf("got %s, %d attempts, %s: %s", task.Status, task.Attempts, s.Ending, s.Reason)
 	}
 }

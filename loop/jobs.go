@@ -126,7 +126,7 @@ func (r *runner) endingWhy(ctx context.Context, e *end) string {
 	case len(tasks) > 0:
 		why += "; it waits for " + named(tasks)
 	case r.merges:
-		why += "; it waits for what is being merged"
+		why += "; it waits for a merge in progress"
 	}
 	stays, err := store.Read(context.WithoutCancel(ctx), r.Store, func(tx *store.Tx) (int, error) {
 		return tx.CountTasks(store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}})
@@ -244,7 +244,7 @@ func (j *job) decide(ctx context.Context, o outcome) (outcome, error) {
 	o.d = d
 	switch {
 	case errors.Is(err, session.ErrSettled):
-		j.Log.Warn("a session was taken for lost; what it made and cost is noted with it, see `ralph session show`",
+		j.Log.Warn("a session counted as lost; its work and cost are noted with it, see `ralph session show`",
 			"session", s.Row.ID, "task", s.Row.TaskID, "error", err)
 		return o, nil
 	case err != nil:

@@ -31,7 +31,7 @@ func TestAClaimIsOverOnceAPersonSaysSo(t *testing.T) {
 	}{
 		{"nobody says anything", func(*store.Tx, string) error { return nil }, ""},
 		{"the task is called off", func(tx *store.Tx, s string) error { return tx.RequestStop(s, "cancel", "eve") }, "eve cancelled the task"},
-		{"it is changed", func(tx *store.Tx, s string) error { return tx.RequestStop(s, "contract", "eve") }, "eve changed what the task asks for"},
+		{"it is changed", func(tx *store.Tx, s string) error { return tx.RequestStop(s, "contract", "eve") }, "eve changed the task"},
 		{"the session is stopped", func(tx *store.Tx, s string) error { return tx.Halt(s, "eve") }, "eve stopped it"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -90,7 +90,7 @@ func (c course) nameTests(red []ralph.Check) string {
 	if c.Check.Strict || !slices.ContainsFunc(red, unnamed) {
 		return ""
 	}
-	return ", name what fails (`go test -json`, or JUnit XML in verify.junit)"
+	return ", name the failing tests (`go test -json`, or JUnit XML in verify.junit)"
 }
 
 // announce records the failing checks, with the end of their output, once per kind of failure.

@@ -85,7 +85,7 @@ func undecidedEnds(list []store.UndecidedSession) (ends []end) {
 
 // Outside says that tasks are completed without a recorded reason.
 func Outside(tasks []int64) string {
-	return fmt.Sprintf("%s: %s; look at what is there, and have it done once more with `ralph retry ID --again`",
+	return fmt.Sprintf("%s: %s; look at the branch, and run `ralph retry ID --again` to have it done once more",
 		store.Unaccepted, named(tasks))
 }
 

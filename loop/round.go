@@ -62,7 +62,7 @@ func (r *runner) round(ctx context.Context) error {
 	}
 	r.beat(stepTime)
 	if err := r.Here.Tree.Intact(); err != nil {
-		return fmt.Errorf("%w; restore it, or find out what happened to it, before the next run", err)
+		return fmt.Errorf("%w; restore it, or find the cause, before the next run", err)
 	}
 	seen, err := r.lookout(ctx)
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *runner) withoutTask(ctx context.Context, seen outlook) error {
 	case r.held != "":
 		return &end{ralph.ExitWaiting, r.held}
 	case seen.away:
-		return &end{ralph.ExitWaiting, "the remote cannot be reached, and may have what a lost machine handed over"}
+		return &end{ralph.ExitWaiting, "the remote cannot be reached, and may have the work of a lost machine"}
 	}
 	if s, ok, err := r.worksElsewhere(ctx); err != nil || ok {
 		return cmp.Or(err, r.waitElsewhere(ctx, fmt.Sprintf("for TASK-%d, on which %s works", s.TaskID, s.Machine)))
@@ -223,7 +223,7 @@ func (r *runner) tidy(ctx context.Context, seen outlook) error {
 	}
 	if len(seen.lost) > 0 && !seen.away {
 		if err := r.takeOver(ctx); err != nil {
-			return fmt.Errorf("decide on what lost runs left: %w", err)
+			return fmt.Errorf("decide on the sessions of lost runs: %w", err)
 		}
 	}
 	return r.release(ctx)

@@ -69,7 +69,7 @@ func (l *Loop) awaitStore(ctx context.Context) {
 // run is one run.
 func (l *Loop) run(ctx context.Context, begins time.Time) (Result, error) {
 	if err := l.outside().recover(ctx); err != nil {
-		return Result{Status: ralph.ExitFailure}, fmt.Errorf("recover what an earlier run left: %w", err)
+		return Result{Status: ralph.ExitFailure}, fmt.Errorf("recover the work of an earlier run: %w", err)
 	}
 	process, leave := machine.Join()
 	defer leave()

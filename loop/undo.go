@@ -70,8 +70,8 @@ func (l *Loop) UndoByAgent(ctx context.Context, task int64, conflicts []string, 
 		for _, c := range merged {
 			commits = append(commits, c.Commit)
 		}
-		why := fmt.Sprintf("Take back what TASK-%d (%s) changed: commit %s. Later commits changed the same lines of %s; "+
-			"keep what they did.", t.ID, t.Title, strings.Join(commits, ", "), strings.Join(conflicts, ", "))
+		why := fmt.Sprintf("Undo the changes of TASK-%d (%s): commit %s. Later commits changed the same lines of %s; "+
+			"keep theirs.", t.ID, t.Title, strings.Join(commits, ", "), strings.Join(conflicts, ", "))
 		if u.Why != "" {
 			why += "\n\nWhy: " + u.Why
 		}
@@ -82,7 +82,7 @@ func (l *Loop) UndoByAgent(ctx context.Context, task int64, conflicts []string, 
 		if err == nil {
 			_, err = tx.AddComment(ralph.Comment{
 				TaskID: task, Author: u.By, AuthorKind: ralph.ByHuman, Kind: ralph.Reference,
-				Body: fmt.Sprintf("TASK-%d is for an agent to take back what this task has merged.", added),
+				Body: fmt.Sprintf("TASK-%d has an agent undo this task's merged changes.", added),
 			})
 		}
 		return err

@@ -44,7 +44,7 @@ type DroppedError struct {
 
 // Error describes the error and its effect on the worker.
 func (e *DroppedError) Error() string {
-	return fmt.Sprintf("your claim on TASK-%d is over: %s; what you did stays%s, and nothing more is recorded",
+	return fmt.Sprintf("your claim on TASK-%d is over: %s; your work stays%s, and nothing more is recorded",
 		e.Task, e.Why, e.Where)
 }
 
@@ -75,7 +75,7 @@ func (c *Claim) Renew(ctx context.Context) error {
 		case request == "cancel":
 			why = by + " cancelled the task"
 		case request == "contract":
-			why = by + " changed what the task asks for"
+			why = by + " changed the task"
 		case halted != "":
 			why = halted + " stopped it"
 		default:

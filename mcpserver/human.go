@@ -125,7 +125,7 @@ func (c *chat) undoAsked(ctx context.Context, req *mcp.CallToolRequest, in UndoC
 	if err != nil {
 		return nil, err
 	}
-	question := fmt.Sprintf("Take back what TASK-%d has merged, and cancel the task?", in.TaskID)
+	question := fmt.Sprintf("Undo the merged changes of TASK-%d, and cancel the task?", in.TaskID)
 	if to == ralph.Completed {
 		question = fmt.Sprintf("Bring back the work of TASK-%d, which was undone?", in.TaskID)
 	}

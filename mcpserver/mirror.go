@@ -224,8 +224,8 @@ func (c *Chats) ContextOf(tx *store.Tx, s ralph.Session, seen Seen) (u ContextUs
 	u.Used, u.Limit, u.Percent = &used, &limit, &percent
 	u.Advice = "go on"
 	if at := c.CheckpointAt; percent >= float64(at) {
-		u.Advice = fmt.Sprintf("the context is more than %d %% full: call agentic_create_checkpoint with what is done "+
-			"and what remains, then go on in a new chat", at)
+		u.Advice = fmt.Sprintf("the context is more than %d %% full: call agentic_create_checkpoint with the finished work "+
+			"and the rest, then go on in a new chat", at)
 	}
 	return u, nil
 }

@@ -10,7 +10,7 @@ import (
 	"ralph/loop/agent"
 )
 
-const reviewInstructions = "These tools are how you say what comes of your review. Nothing else that you write is read."
+const reviewInstructions = "Report your review with these tools. Nothing else that you write is read."
 
 // newReview returns the server of a session that reviews.
 func newReview(version string, r agent.Review) *mcp.Server {

@@ -127,7 +127,7 @@ func whereabouts(dir string, env []string) string {
 	if dir == "" {
 		return ""
 	}
-	return fmt.Sprintf("Work in this folder, and set these variables for what you run there: what you change "+
+	return fmt.Sprintf("Work in this folder, and set these variables for the commands you run there: changes "+
 		"elsewhere is not part of your work, and is neither checked nor merged.\n\n%s\n\n%s\n\n",
 		dir, strings.Join(env, "\n"))
 }

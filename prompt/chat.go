@@ -54,14 +54,14 @@ func readFirst(d Data) string {
 	if len(files) == 0 {
 		return "Read the files that matter"
 	}
-	return "Read first what the description names, as far as it is there: `" + strings.Join(files, "`, `") + "`"
+	return "Read first the files that the description names: `" + strings.Join(files, "`, `") + "`"
 }
 
 // chatChecks names the commands that must pass before the task is completed.
 func chatChecks(d Data) string {
 	if len(d.Verify) == 0 {
 		return "## How it is checked\n\nralph has no command to check it with. " +
-			"Show me what you ran and what came of it before you complete it.\n\n" +
+			"Show me your commands and their results before you complete it.\n\n" +
 			protect(d)
 	}
 	return "## How it is checked\n\n" +

@@ -30,7 +30,7 @@ func checkpoint(d Data) section {
 		line += fmt.Sprintf(" Its context was %d %% full (%d of %d tokens).",
 			c.TokensUsed*100/c.TokensLimit, c.TokensUsed, c.TokensLimit)
 	}
-	line += " Nobody has checked what it left: look at the work tree first, then go on from there.\n\n"
+	line += " Nobody has checked its work: look at the work tree first, then go on from there.\n\n"
 	g := group{items: []item{{text: line}}}
 	add := func(q quotation, rank int) {
 		g.items = append(g.items, item{text: q.text, cut: q.cut, class: lastSummary, rank: rank})

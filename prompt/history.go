@@ -60,7 +60,7 @@ func continuation(d Data) section {
 // amended shows that the task was changed since the last session. It is never shortened.
 func amended(all []ralph.Amendment) group {
 	g := group{head: "A person has approved changes of this task since its last session. " +
-		"The task above is as it is now; look at what was done before in this light.\n\n"}
+		"The task above is its present state; read the earlier work in this light.\n\n"}
 	for _, m := range all {
 		label := by(m.Author, m.AuthorKind, m.DecidedAt, "amendment of "+strings.Join(m.Patch.Keys(), ", "))
 		g.items = append(g.items, item{text: fence(label, m.Rationale)})
@@ -81,7 +81,7 @@ func lastSession(c Continuation, stuck []StuckSession) group {
 	}
 	add(quote(label("summary"), c.Summary), 0)
 	if text.Clean(c.Remaining) != "" {
-		g.items = append(g.items, item{text: "Go on from what it says remains:\n\n" + fence(label("remaining"), c.Remaining)})
+		g.items = append(g.items, item{text: "Go on with the rest, in its words:\n\n" + fence(label("remaining"), c.Remaining)})
 	}
 	return g
 }
@@ -105,7 +105,7 @@ func ended(c Continuation) string {
 	}
 	line := fmt.Sprintf("The last session (attempt %d) %s, %s.", c.Attempt, how, verb)
 	if c.Ending != ralph.Finished {
-		line += " Look at what it left in the work tree before you go on."
+		line += " Look at its work in the work tree before you go on."
 	}
 	return line + "\n\n"
 }
@@ -137,10 +137,10 @@ func refused(failed []ralph.Check) group {
 
 func stuck(all []StuckSession) group {
 	g := group{head: "Sessions before this one got stuck, for these reasons. " +
-		"Do not repeat what they tried: take a *different* approach.\n\n"}
+		"Do not repeat their attempts: take a *different* approach.\n\n"}
 	if len(all) == 1 {
 		g.head = "A session before this one got stuck, for this reason. " +
-			"Do not repeat what it tried: take a *different* approach.\n\n"
+			"Do not repeat its attempt: take a *different* approach.\n\n"
 	}
 	for i, s := range all {
 		q := quote(by(s.Author, ralph.ByAgent, s.At, fmt.Sprintf("stuck in attempt %d", s.Attempt)), s.Reason)

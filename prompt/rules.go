@@ -127,7 +127,7 @@ func phases(d Data) string {
 func checks(d Data) string {
 	if len(d.Verify) == 0 {
 		return "## How `done` is checked\n\nralph has no command to check a `done` with. " +
-			"Check the work yourself, and say in its summary what you ran and what came of it.\n\n" +
+			"Check the work yourself, and name your commands and their results in its summary.\n\n" +
 			unseen(d) + protect(d)
 	}
 	return "## How `done` is checked\n\nralph checks `done` by running the commands below; " +
@@ -143,7 +143,7 @@ func unseen(d Data) string {
 	if !d.Unseen {
 		return ""
 	}
-	return "There are more checks, which you do not see: do what the task asks for, not what the commands need.\n\n"
+	return "There are more checks, which you do not see: do the task, instead of satisfying the commands.\n\n"
 }
 
 // commands quotes the verification commands.

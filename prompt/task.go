@@ -32,7 +32,7 @@ func task(d Data) section {
 		add("An agent suggested this task.\n\n")
 	}
 	if text.Clean(t.Description) == "" {
-		add("It has no description: its title is what is to be done.\n\n")
+		add("It has no description: its title is the whole task.\n\n")
 	} else {
 		add(fence("description", t.Description))
 	}
@@ -69,7 +69,7 @@ func workspace(s Workspace) string {
 		said += "It was done, and could not be merged. Mend that, and call done again:\n\n" +
 			fence("why", text.Flat(s.SentBack))
 	case s.SentBack != "":
-		said += "Earlier sessions did it, and what they made could not be merged, so that you begin anew, without " +
+		said += "Earlier sessions did it, and their work could not be merged, so that you begin anew, without " +
 			"their work:\n\n" + fence("why", text.Flat(s.SentBack))
 	}
 	if len(s.Conflicts) == 0 {
@@ -79,7 +79,7 @@ func workspace(s Workspace) string {
 	for i, f := range s.Conflicts {
 		lines[i] = text.Flat(f)
 	}
-	return said + "It conflicts with what has come into " + target + " since. Both are in these files, with conflict " +
+	return said + "It conflicts with commits that came into " + target + " since. Both are in these files, with conflict " +
 		"marks: resolve them first.\n\n" + fence("files with conflicts", strings.Join(lines, "\n"))
 }
 

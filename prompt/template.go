@@ -68,7 +68,7 @@ func ParseTemplate(name, text, toolPrefix string) (*Template, error) {
 		return nil, templateError(name, err)
 	}
 	if !strings.Contains(out, mark+"Task"+mark) {
-		return nil, fmt.Errorf("%s: it does not show {{.Task}}, so that the agent would not know what to do", name)
+		return nil, fmt.Errorf("%s: it does not show {{.Task}}, so that the agent would not know its task", name)
 	}
 	for _, verb := range []ralph.Verb{ralph.VerbDone, ralph.VerbPartial, ralph.VerbStuck} {
 		if !strings.Contains(out, mark+"Role"+mark) && !strings.Contains(out, toolPrefix+string(verb)) {

@@ -57,10 +57,10 @@ func Problems(e ralph.Evidence) []string {
 		list = append(list, "a check that you do not see failed: "+text.FirstLine(title))
 	}
 	for _, title := range e.Blind {
-		list = append(list, "a check that you do not see passes whatever it expects: "+text.FirstLine(title))
+		list = append(list, "a check that you do not see passes with any expectation: "+text.FirstLine(title))
 	}
 	if n := len(e.Within); n > 0 {
-		list = append(list, fmt.Sprintf("%s, so that nobody else could have what is merged: push %s there, "+
+		list = append(list, fmt.Sprintf("%s, so that nobody else could fetch the merged work: push %s there, "+
 			"or have the files "+
 			"be the project's own", strings.Join(e.Within, ", "), one(n, "that commit", "those commits")))
 	}

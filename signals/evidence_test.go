@@ -75,7 +75,7 @@ func TestVerdictOfADone(t *testing.T) {
 		}, "done was refused: tests/check.sh is protected and was changed while `sh build.sh` ran"},
 		{"commits of repositories within that nobody else could get", signals.Facts{
 			Verify: green, Evidence: ralph.Evidence{Within: []string{"sub is at aaa", "lib is at bbb"}},
-		}, "done was refused: sub is at aaa, lib is at bbb, so that nobody else could have what is merged: push those commits there, " +
+		}, "done was refused: sub is at aaa, lib is at bbb, so that nobody else could fetch the merged work: push those commits there, " +
 			"or have the files be the project's own"},
 		{"red and with a secret", signals.Facts{
 			Verify: []ralph.Check{{Command: "make test", Exit: 2}}, Evidence: ralph.Evidence{Secrets: []string{".env"}},

@@ -74,7 +74,7 @@ func (e *explanation) closing() {
 	}
 	switch {
 	case (e.f.Void || e.f.Unchecked != "") && len(verbs) > 0:
-		e.step("1", "what closed it does not count: %s", strings.Join(verbs, ", "))
+		e.step("1", "its closing signal does not count: %s", strings.Join(verbs, ", "))
 	case e.d.Inferred:
 		e.step("1", "no closing verb: stuck is inferred")
 	case len(verbs) == 0:
@@ -158,7 +158,7 @@ func (e *explanation) counters() {
 	case is < was:
 		e.step(rule, "the stuck count returns from %d to %d", was, is)
 	case e.d.Closing == ralph.VerbPartial:
-		e.step(rule, "progress: what remains goes into the next prompt")
+		e.step(rule, "progress: the rest of the work goes into the next prompt")
 	}
 }
 

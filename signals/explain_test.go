@@ -111,7 +111,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 		}},
 		{"a void claim of a cancelled task", signals.Facts{Ending: ralph.Interrupted, Void: true, Said: say(done), CancelledBy: "ann"}, []string{
 			"1: the session ended as interrupted",
-			"1: what closed it does not count: done (comment 1)",
+			"1: its closing signal does not count: done (comment 1)",
 			"attempts: 0 before, 0 after",
 			"result: a person cancelled the task meanwhile, which has the last word",
 			"result: cancelled: cancelled by ann while it was worked on",
@@ -141,7 +141,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 		}, []string{
 			"1: the session ended as finished",
 			"1: closed by partial (comment 6)",
-			"3: progress: what remains goes into the next prompt",
+			"3: progress: the rest of the work goes into the next prompt",
 			"5: comment 1 (question: red or blue?) holds the task back",
 			"6: comment 2 (question: nice?) holds nothing back",
 			"5: comment 3 (blocked on a password) holds the task back: waits for something outside",
@@ -154,7 +154,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 		{"the third of several closing verbs", signals.Facts{Ending: ralph.Finished, EndingWhy: "\n it ended\nwell", Changed: true, Said: say(done, stuck, partial)}, []string{
 			"1: the session ended as finished: it ended",
 			"1: closed by partial (comment 3), the last one; superseded: done (comment 1), stuck (comment 2)",
-			"3: progress: what remains goes into the next prompt",
+			"3: progress: the rest of the work goes into the next prompt",
 			"attempts: 0 before, 1 after",
 			"result: pending: partial: the rest",
 		}},
@@ -196,7 +196,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 		}, []string{
 			"1: the session ended as finished",
 			"1: closed by partial (comment 4)",
-			"3: progress: what remains goes into the next prompt",
+			"3: progress: the rest of the work goes into the next prompt",
 			"8: new learning for the project: the cache lives in /var",
 			"8: new learning for the project: Deploys happen on Fridays",
 			"attempts: 0 before, 1 after",
@@ -208,7 +208,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 		}, []string{
 			"1: the session ended as finished",
 			"1: closed by partial (comment 4)",
-			"3: progress: what remains goes into the next prompt",
+			"3: progress: the rest of the work goes into the next prompt",
 			"7: comment 2 (info: a) goes into the task's next prompt",
 			"7: comment 3 (warning: c) is shown to people and goes into the feature's prompts",
 			`9: comment 1: the task "A" enters the queue at once`,
@@ -230,7 +230,7 @@ func TestExplainNamesEveryRuleThatHadASay(t *testing.T) {
 		}, []string{
 			"1: the session ended as finished",
 			"1: closed by partial (comment 5)",
-			"3: progress: what remains goes into the next prompt",
+			"3: progress: the rest of the work goes into the next prompt",
 			"7: comment 1 (blocking: fire) is announced and comes first in the next prompt",
 			`9: comment 2: the task "A" waits for approval`,
 			`9: comment 3: an open task has the title "B" already`,

@@ -121,7 +121,7 @@ func waitsFor(r ralph.Approval) string {
 		list = append(list, "a done that changed nothing, where all commands passed before")
 	}
 	for _, seen := range r.Objected {
-		list = append(list, fmt.Sprintf("what a reviewer objects to still (%s)", seen))
+		list = append(list, fmt.Sprintf("a reviewer's open objections (%s)", seen))
 	}
 	for _, seen := range r.Unreviewed {
 		list = append(list, fmt.Sprintf("a change that was not reviewed (%s)", seen))

@@ -60,7 +60,7 @@ func OvertakenBy(p ralph.Plan, name string, now ralph.Task) string {
 		return fmt.Sprintf("%s: TASK-%d was changed by others meanwhile", name, now.ID)
 	}
 	return fmt.Sprintf("%s: TASK-%d, which was added meanwhile, has that name: as it is, yours would change that one. "+
-		"Drop yours, which leaves TASK-%[2]d as it is, and plan by another name what is still missing", name, now.ID)
+		"Drop yours, which leaves TASK-%[2]d as it is, and plan the missing rest by another name", name, now.ID)
 }
 
 // PlanProblems returns why a plan cannot be proposed as it is, one sentence each; none if it can.
@@ -116,7 +116,7 @@ func unrevisable(t ralph.PlannedTask, old ralph.Task) string {
 	case old.Role == ralph.RolePlan:
 		return fmt.Sprintf("TASK-%d is a plan itself", old.ID)
 	case old.Status == ralph.Completed || old.Status == ralph.Merging:
-		return fmt.Sprintf("TASK-%d is done, and stays: plan what is to be different as a new task", old.ID)
+		return fmt.Sprintf("TASK-%d is done, and stays: plan the difference as a new task", old.ID)
 	case old.Status == ralph.Cancelled || old.Status == ralph.Rejected:
 		return fmt.Sprintf("TASK-%d is %s: plan it anew, by another name", old.ID, old.Status)
 	case len(t.DependsOn)+len(t.Files)+len(t.Allow) > 0 || t.Discipline != "":

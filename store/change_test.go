@@ -120,7 +120,7 @@ func TestWhatPeopleDoToAChange(t *testing.T) {
 		events []string
 	}{
 		{
-			"an edit, queued", nil, edit, false, ralph.Held, "what the task asks for was changed before its change was merged", ralph.Pending,
+			"an edit, queued", nil, edit, false, ralph.Held, "the task was changed before its change was merged", ralph.Pending,
 			[]string{ralph.EventType(ralph.TaskUpdated{}), status},
 		},
 		{"an edit, moving", moved, edit, true, ralph.Moving, "", ralph.Merging, nil},

@@ -113,7 +113,7 @@ func explainSQLite(err error) error {
 		sqlite3.ErrCorrupt:  "the database is damaged" + restore,
 		sqlite3.ErrNotADB:   "the file is not a database" + restore,
 		sqlite3.ErrIoErr:    "the disk reported an error; check that it is not full or failing",
-		sqlite3.ErrBusy:     "another process kept the database for too long; see who uses it and try again",
+		sqlite3.ErrBusy:     "another process kept the database for too long; find it and try again",
 	}[e.Code]
 	if advice == "" {
 		return err

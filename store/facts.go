@@ -24,7 +24,7 @@ func (tx *Tx) DecidedFrom(s ralph.Session) (signals.Facts, signals.Decision, err
 	}
 	var f signals.Facts
 	if err := json.Unmarshal([]byte(facts), &f); err != nil {
-		return f, d, fmt.Errorf("session %s: what it was decided from cannot be read: %w", s.ID, err)
+		return f, d, fmt.Errorf("session %s: the facts of its decision cannot be read: %w", s.ID, err)
 	}
 	return f, d, nil
 }

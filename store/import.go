@@ -225,7 +225,7 @@ func (tx *Tx) importTask(t ralph.ImportedTask, live bool) (r ImportedResult, was
 	if last == "" {
 		was = now // made here and exported, never imported
 	} else if err := json.Unmarshal([]byte(last), &was); err != nil {
-		return r, was, fmt.Errorf("what was imported before of TASK-%d: %w", id, err)
+		return r, was, fmt.Errorf("the earlier import of TASK-%d: %w", id, err)
 	}
 	if was.Key != "" && was.Key != t.Key {
 		// It was imported from another file; this one was exported from here.

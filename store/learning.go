@@ -249,7 +249,7 @@ func checkLearning(l ralph.Learning) error {
 			l.Scope), Problem: "is not one of the accepted values", Accepted: []string{ralph.ScopeProject, ralph.ScopeFeature}}
 	}
 	if l.Scope == ralph.ScopeFeature && l.Feature == "" {
-		return &ralph.FieldError{Field: "feature", Problem: "is required for what is known of a feature"}
+		return &ralph.FieldError{Field: "feature", Problem: "is required for a feature's learnings"}
 	}
 	return ralph.CheckText("rationale", l.Rationale, false)
 }

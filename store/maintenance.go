@@ -19,7 +19,7 @@ var invariants = []struct{ what, mend, query string }{
 		SELECT DISTINCT 'TASK-' || e.task_id FROM events e
 		WHERE e.type = 'task.created' AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = e.task_id) ORDER BY 1`,
 	},
-	{"sessions in progress on a task that is not", "`ralph run` decides on what an earlier run left", `
+	{"sessions in progress on a task that is not", "`ralph run` decides on the work of an earlier run", `
 		SELECT 'session ' || substr(s.id, 1, 8) || ' on TASK-' || t.id
 		FROM sessions s JOIN tasks t ON t.id = s.task_id
 		WHERE s.completed_at = '' AND t.status <> 'in_progress' ORDER BY t.id`},
@@ -37,7 +37,7 @@ var invariants = []struct{ what, mend, query string }{
 		SELECT 'TASK-' || t.id FROM tasks t WHERE t.status = 'needs_input'
 			AND NOT EXISTS (SELECT 1 FROM task_comments c
 				WHERE c.task_id = t.id AND c.holding = 1 AND (c.signal_verb = 'ask' OR c.kind = 'question')) ORDER BY t.id`},
-	{"tasks " + Unaccepted, "look at what they ask for; `ralph retry ID --again` has one done once more", `
+	{"tasks " + Unaccepted, "read them; `ralph retry ID --again` has one done once more", `
 		SELECT 'TASK-' || t.id FROM tasks t WHERE t.status = 'completed' AND ` + acceptedReason + ` IS NULL ORDER BY t.id`},
 }
 

@@ -96,7 +96,7 @@ func (tx *Tx) AnswerPermission(id int64, allow bool, reason, by string) error {
 		return tx.DecidePermission(id, "allow", reason, by)
 	}
 	if reason == "" {
-		reason = "denied by " + by + ". Do without it, or signal blocked (external) and say what you need."
+		reason = "denied by " + by + ". Do without it, or signal blocked (external) and say why you need it."
 	}
 	return tx.DecidePermission(id, "deny", reason, by)
 }

@@ -52,7 +52,7 @@ func Masked(name string) string {
 // readURL reads the URL of a database. An error names no part of it: where the driver sees its parts elsewhere than
 // [Masked] does, they may be those of a password.
 func readURL(name string) (*pgx.ConnConfig, error) {
-	unclear := errors.New("its URL cannot be read: in a password, write what is no letter or digit as % and two " +
+	unclear := errors.New("its URL cannot be read: in a password, write each character but letters and digits as % and two " +
 		"hexadecimal digits, such as %40 for @")
 	u, err := url.Parse(name)
 	if err != nil {
@@ -159,7 +159,7 @@ func durablePostgres(ctx context.Context, db *sql.DB) error {
 			return err
 		}
 		if is == "off" {
-			return fmt.Errorf("%s is off on the server: what is stored does not survive a crash", setting)
+			return fmt.Errorf("%s is off on the server: stored data does not survive a crash", setting)
 		}
 	}
 	return nil
@@ -214,8 +214,8 @@ func explainPostgres(err error) error {
 		"42723":    "something else is in that database; give ralph one of its own",
 		"42501":    "give the user that right, or ralph a user that has it",
 		"53100":    "the disk of the server is full; free some space, nothing that was stored is lost",
-		"53300":    "raise max_connections of the server, or end what holds them",
-		"55P03":    "another process kept the database for too long; see who uses it and try again",
+		"53300":    "raise max_connections of the server, or end the connections that hold them",
+		"55P03":    "another process kept the database for too long; find it and try again",
 	}[pgCode(err)]
 	if advice == "" && cutOff(err) {
 		advice = "the server does not answer, or has ended the connection; start it, or mend the way to it, and try again: " +

@@ -78,7 +78,7 @@ func (tx *Tx) UpdateTask(t ralph.Task) error {
 		return nil
 	}
 	// The change was verified against an earlier definition.
-	const why = "what the task asks for was changed before its change was merged"
+	const why = "the task was changed before its change was merged"
 	if err := tx.withdraw(t.ID, true, why); err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func (tx *Tx) Split(id int64, parts []ralph.Part, by string) ([]int64, error) {
 		part := ralph.Task{
 			Title: p.Title, Feature: t.Feature, Discipline: t.Discipline, Priority: t.Priority, Model: t.Model, Agent: t.Agent,
 			Review: t.Review, Origin: t.Origin, DependsOn: t.DependsOn,
-			Description: strings.TrimSpace(p.Description + fmt.Sprintf("\n\nPart %d of %d of what was TASK-%d, %s.\n\n",
+			Description: strings.TrimSpace(p.Description + fmt.Sprintf("\n\nPart %d of %d of TASK-%d, %s.\n\n",
 				i+1, len(parts), t.ID, t.Title) + t.Description),
 		}
 		if i == len(parts)-1 {

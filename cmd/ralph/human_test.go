@@ -136,7 +136,7 @@ func TestAPersonAndAChatWorkOnATask(t *testing.T) {
 	c.want("agentic_get_token_status", `{}`, `"error": "No active session"`, false)
 	c.want("agentic_task_update_progress", `{"task_id":"1","iteration":1}`, `"error": "TASK-1 is pending and not claimed by a person; claim it with `+"`ralph chat claim 1`", true)
 
-	s.has(s.ralph(0, "chat", "claim", "TASK-1"), "Claimed task TASK-1 on branch ", "3. Read first what the description names, as far as it is there: `docs/spec.md`, ", "agentic_task_complete", "1. it is there", "$ test -f a.txt", "TIP: `ralph init --mcp`")
+	s.has(s.ralph(0, "chat", "claim", "TASK-1"), "Claimed task TASK-1 on branch ", "3. Read first the files that the description names: `docs/spec.md`, ", "agentic_task_complete", "1. it is there", "$ test -f a.txt", "TIP: `ralph init --mcp`")
 	s.has(s.ralph(2, "chat", "claim", "1"), "who claimed it")
 	c.want("agentic_get_active_task", `{}`, `"id": "TASK-1"`, false)
 	text, _ := c.call("agentic_get_active_task", `{}`)

@@ -82,7 +82,7 @@ func (a *app) inGit(ctx context.Context, root string, yes bool) error {
 	}
 	if !yes && !a.yes(fmt.Sprintf("Agents work in clones of what is committed, and %s lacks %s.\n"+
 		"Make it, and commit what is here but for what a .gitignore leaves out? [Y/n] ", root, lacks), true) {
-		return usage(fmt.Errorf("%s lacks %s, and agents work in clones of what is committed: "+
+		return usage(fmt.Errorf("%s lacks %s, and agents work in clones of your last commit: "+
 			"`ralph init --git` makes it, with a commit of what is here", root, lacks))
 	}
 	commit, err := worktree.Begin(ctx, root, project.Ignored(root))

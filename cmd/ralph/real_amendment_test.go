@@ -32,7 +32,7 @@ func TestRealAmendment(t *testing.T) {
 	waitFor(t, func() bool { return state.Exists(filepath.Join(s.workspace(), "half.txt")) })
 	s.run(0, "approve", "A1")
 	out := wait(0)
-	s.has(out, "interrupted: what its task asks for was changed", "TASK-1 merging: done and verified")
+	s.has(out, "interrupted: its task was changed", "TASK-1 merging: done and verified")
 	if requests := s.api.Requests(); len(requests) < 2 || !strings.Contains(requests[1].Text, "it is called b.txt") {
 		t.Error("the amendment is not in the next prompt")
 	}

@@ -10,13 +10,13 @@ import (
 
 // remedies has the command line's words for each remedy.
 var remedies = map[ralph.Remedy]string{
-	ralph.ListTasks:       "`ralph task list` shows those that there are",
-	ralph.ListSessions:    "`ralph session list` shows those that there are",
-	ralph.ListLearnings:   "`ralph learning list` shows those that there are",
-	ralph.ListComments:    "`ralph inbox` and `ralph timeline` show those that there are",
-	ralph.ListAmendments:  "`ralph amendment list` shows those that there are",
-	ralph.ListPermissions: "`ralph permission` shows those that there are",
-	ralph.ListMachines:    "`ralph machine list` shows those that there are",
+	ralph.ListTasks:       "`ralph task list` lists them",
+	ralph.ListSessions:    "`ralph session list` lists them",
+	ralph.ListLearnings:   "`ralph learning list` lists them",
+	ralph.ListComments:    "`ralph inbox` and `ralph timeline` list them",
+	ralph.ListAmendments:  "`ralph amendment list` lists them",
+	ralph.ListPermissions: "`ralph permission` lists them",
+	ralph.ListMachines:    "`ralph machine list` lists them",
 	ralph.DrainMachine:    "`ralph machine drain NAME` lets it end",
 	ralph.AllowMachine:    "`ralph machine drain NAME --undo` allows it again",
 	ralph.AddFeature:      "add it with `ralph feature NAME`",

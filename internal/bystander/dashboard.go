@@ -87,7 +87,7 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 	if public && !secure && !o.Insecure {
 		err := fmt.Errorf("%s can be reached from other machines: serve it by `ralph serve` with "+
 			"--tls-cert and --tls-key, or "+
-			"with --insecure if whoever is on the way may read along (or reach 127.0.0.1 through ssh, "+
+			"with --insecure if others on the network may read along (or reach 127.0.0.1 through ssh, "+
 			"docs/dashboard.md)", d.listener.Addr())
 		return nil, errors.Join(ralph.Usage(err), d.listener.Close())
 	}

@@ -57,7 +57,7 @@ func Examine(
 		return append(findings, Finding{"project", false, err.Error(), mend})
 	}
 	if !p.Git && findings[0].OK {
-		findings[0].Found += ", but this folder is in no repository: what a session changes will not be known"
+		findings[0].Found += ", but this folder is in no repository: a session's changes will not be known"
 		findings[0].Mend = "git init"
 	}
 	if path := p.Path(state.ConfigName); state.Exists(path) {
@@ -72,7 +72,7 @@ func Examine(
 	if err != nil {
 		mend := "do as it says"
 		if p.Server == "" {
-			mend += "; `ralph db restore` keeps what is there now"
+			mend += "; `ralph db restore` keeps the present file"
 		}
 		return append(findings, Finding{"database", false, err.Error(), mend})
 	}
@@ -156,23 +156,23 @@ func standing(p *project.Project, what string, a project.ConfiguredAgent) (findi
 	} else {
 		confined := p.Confinement.Sandbox.Name != sandbox.None || a.Config.Unguarded
 		findings = append(findings, Finding{
-			what, confined, "it asks nobody what it may do; what holds it is " + p.Confinement.Said(),
+			what, confined, "it asks nobody before it uses tools; its only bound is " + p.Confinement.Said(),
 			"set sandbox.mode to require, or agents." + a.Name + ".unguarded to true",
 		})
 	}
 	switch {
 	case profile.Cost != agent.Never:
 	case len(a.Config.Prices) == 0 || profile.Tokens == agent.Never:
-		found := "it does not tell what it costs: a session is charged by its time, at most limits.session_cost_usd"
+		found := "it reports no cost: a session is charged by its time, at most limits.session_cost_usd"
 		if profile.Tokens != agent.Never {
-			found = "it does not tell what it costs: its tokens count at list prices (of " + agent.PricesOf +
+			found = "it reports no cost: its tokens count at list prices (of " + agent.PricesOf +
 				`), said as "about"`
 			mend = "set agents." + a.Name + ".prices: {MODEL: [input, cached input, output]}"
 		}
 		findings = append(findings, Finding{what, true, found, mend})
 	default:
 		models := strings.Join(slices.Sorted(maps.Keys(a.Config.Prices)), ", ")
-		findings = append(findings, Finding{what, true, "what it costs is known by the prices of " + models, ""})
+		findings = append(findings, Finding{what, true, "its cost is known by the prices of " + models, ""})
 	}
 	return findings
 }
@@ -185,7 +185,7 @@ func begins(ctx context.Context, p *project.Project, what string, a project.Conf
 	if err := p.Begins(ctx, a.Agent); err != nil {
 		return Finding{
 			what, false, "ralph's tools do not reach it: " + err.Error(),
-			"run it by hand and see what it says; log in to it",
+			"run it by hand, read its output, and log in to it",
 		}
 	}
 	return Finding{what, true, "it begins a session, and ralph's tools reach it", ""}
@@ -226,7 +226,7 @@ func Hooks(ctx context.Context, p *project.Project) (findings []Finding) {
 		}
 		findings = append(findings, Finding{
 			"hooks", true, h.File + runs + " does not run in the clones in which agents work",
-			"what it checks can check every done: add `" + h.Same + "` to verify in ralph.yaml",
+			"its check can check every done: add `" + h.Same + "` to verify in ralph.yaml",
 		})
 	}
 	return findings
@@ -247,7 +247,7 @@ func database(ctx context.Context, p *project.Project, db *store.DB) []Finding {
 		findings = append(findings, Finding{"verdicts", false, err.Error(), "`ralph db check` says more"})
 	case len(unaccepted) > 0:
 		findings = append(findings, Finding{
-			"verdicts", false, loop.Outside(unaccepted), "`ralph db check` names what contradicts itself",
+			"verdicts", false, loop.Outside(unaccepted), "`ralph db check` names the contradictions",
 		})
 	}
 	return findings
@@ -320,7 +320,7 @@ func merges(ctx context.Context, p *project.Project, db *store.DB) (findings []F
 	}
 	if err == nil && queue.Behind != "" {
 		findings = append(findings, Finding{
-			"merging", false, fmt.Sprintf("what passed is not on %s yet: %s", queue.Target, queue.Behind), queue.Command,
+			"merging", false, fmt.Sprintf("passed work is not on %s yet: %s", queue.Target, queue.Behind), queue.Command,
 		})
 	}
 	if err == nil && queue.Target != "" {
@@ -375,7 +375,7 @@ func loose(ctx context.Context, p *project.Project) []Finding {
 	return []Finding{{
 		"lost work", true, text.Count(len(names), "commit") + " that no task has: " +
 			text.Line(strings.Join(names, ", "), 300),
-		"`git show REF` shows one; what you do not want `git update-ref -d REF` drops",
+		"`git show REF` shows one, `git update-ref -d REF` drops it",
 	}}
 }
 
@@ -476,8 +476,8 @@ func permissions(p *project.Project) Finding {
 	}
 	if file := claude.AllowsByItself(p.Root); file != "" {
 		return Finding{
-			"permissions", true, mode + ": the agent asks ralph, but not about what " + file + " allows",
-			"remove permissions.allow there, or mind what it allows",
+			"permissions", true, mode + ": the agent asks ralph, but not about rules in " + file + " allows",
+			"remove permissions.allow there, or check its rules",
 		}
 	}
 	return Finding{"permissions", true, mode + ": the agent asks ralph, which answers by the rules of permissions", ""}
@@ -489,7 +489,7 @@ func verification(ctx context.Context, p *project.Project, db *store.DB, verifyi
 	if len(commands) == 0 {
 		return []Finding{{
 			"verification", true, "no command checks every task",
-			"set verify in ralph.yaml, and --verify for each task: what nothing checks is taken at its word",
+			"set verify in ralph.yaml, and --verify for each task: a done that nothing checks is taken at its word",
 		}}
 	}
 	for _, c := range commands {

@@ -107,7 +107,7 @@ func (o *Initialised) Try(ctx context.Context, p *project.Project, db *store.DB)
 
 // SayWorkspace prints the set-up of the clones for sessions.
 func (o Initialised) SayWorkspace(w io.Writer) {
-	o.Say(w, "workspace", "agents work in clones of what is committed")
+	o.Say(w, "workspace", "agents work in clones of your last commit")
 	if len(o.Sparse) > 0 {
 		o.Say(w, "", "they have the folders of your sparse checkout: %s (workspace.sparse)", strings.Join(o.Sparse, ", "))
 	}
@@ -168,7 +168,7 @@ func (o Initialised) SayNext(w io.Writer, noCheck bool) {
 		fmt.Fprintln(w, "A run begins all the same: "+Excused+".")
 	}
 	if !o.Ready() {
-		fmt.Fprintln(w, "Mend what stands behind the arrows (→). `ralph init` looks again.")
+		fmt.Fprintln(w, "Follow the arrows (→), then run `ralph init` again.")
 		return
 	}
 	fmt.Fprintf(w, "Next: %s\n", run)

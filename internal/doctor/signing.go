@@ -17,7 +17,7 @@ func Signing(ctx context.Context, p *project.Project) []Finding {
 	case !c.Sign:
 		return []Finding{{
 			"signatures", true, signs + "; ralph signs neither its merges nor the commits of sessions",
-			"set merge.sign: true, which signs what ralph puts on the branch, with your key",
+			"set merge.sign: true: ralph signs its commits on the branch with your key",
 		}}
 	case c.Strategy != "squash":
 		return []Finding{{

@@ -73,7 +73,7 @@ func (s Splitting) Form() string {
 		}
 		b.WriteString("#\n")
 	}
-	b.WriteString("# A part begins with \"- \" and its title; what is indented below it is its description.\n" +
+	b.WriteString("# A part begins with \"- \" and its title; the indented lines below it are its description.\n" +
 		"# The last part waits for the others. Lines that begin with # are left out; without\n" +
 		"# parts nothing is changed.\n\n")
 	for _, title := range suggestedParts(s.What) {

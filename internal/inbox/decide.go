@@ -117,7 +117,7 @@ func waitingAs(inbox []store.InboxItem, name string) (found store.InboxItem, err
 	case len(close) > 0:
 		return found, ralph.Usage(fmt.Errorf("nothing waits as %q; did you mean %s?", name, strings.Join(close, " or ")))
 	}
-	return found, ralph.NotFound("nothing waits as %q; `ralph inbox` shows what does", name)
+	return found, ralph.NotFound("no item is called %q; `ralph inbox` lists them", name)
 }
 
 // Becomes describes a task's status after a decision.

@@ -157,7 +157,7 @@ func (p Plan) Named(names []string) (list []store.InboxItem, err error) {
 	for _, name := range names {
 		found := p.named(name)
 		if len(found) == 0 {
-			return nil, ralph.NotFound("nothing waits of %q in the plan of %s; `ralph plan show` shows what does",
+			return nil, ralph.NotFound("%q has no open part in the plan of %s; `ralph plan show` lists them",
 				name, p.Feature.Name)
 		}
 		if err := oneTime(p.Feature.Name, found); err != nil {

@@ -191,7 +191,7 @@ func (l *line) run(ctx context.Context) {
 		case <-l.unlessClosed(over):
 		}
 	}
-	l.Log.Warn("notifications were cut short; the next run delivers what is left", "receiver", l.name, "after_event", l.at)
+	l.Log.Warn("notifications were cut short; the next run delivers the rest", "receiver", l.name, "after_event", l.at)
 	l.save(ctx)
 }
 

@@ -378,7 +378,7 @@ func TestADeadReceiverHoldsUpNobody(t *testing.T) {
 		if took := time.Since(before); took != n.Drain {
 			t.Errorf("the end took %s, want %s", took, n.Drain)
 		}
-		if !strings.Contains(p.logged(), "the next run delivers what is left") {
+		if !strings.Contains(p.logged(), "the next run delivers the rest") {
 			t.Errorf("logged: %s", p.logged())
 		}
 		// The next run does.

@@ -23,14 +23,14 @@ type guard struct {
 var guards = []guard{
 	{
 		"unreadable",
-		"what cannot be read: a program whose name is computed, a script from a pipe or of eval",
+		"unreadable commands: a program whose name is computed, a script from a pipe or of eval",
 		"Write it more simply: each program by its name, a script as a file.",
 		func(_ Policy, x part) string { return x.unread },
 	},
 	{
 		"root",
 		"root rights: sudo, su, doas, pkexec, run0",
-		"Work without root rights, or signal blocked (external) and say what is missing.",
+		"Work without root rights, or signal blocked (external) and name the missing thing.",
 		matching(`^(sudo|su|doas|pkexec|run0|sudoedit)( |$)`, ``, "a session works without root rights"),
 	},
 	{
@@ -47,7 +47,7 @@ var guards = []guard{
 	},
 	{
 		"force-push",
-		"rewriting or deleting what is on a remote: git push with --force, --mirror, --delete, a leading + or :",
+		"rewriting or deleting commits on a remote: git push with --force, --mirror, --delete, a leading + or :",
 		"Push without force, or leave it to people.",
 		func(p Policy, x part) string { return cmp.Or(pushesWithForce(p, x), pushesBySetting(p, x)) },
 	},
@@ -158,10 +158,10 @@ func (p Policy) touches(x part, globs ...string) string {
 
 var (
 	pushesWithForce = matching(`^git (?:push|send-pack) (?:.* )?`+
-		`(-[a-zA-Z]*[fd][a-zA-Z]*|--(?:for|m|de|pru)\S*|[+:]\S+)(?: |$)`, ``, "git push $1 rewrites what others may have")
+		`(-[a-zA-Z]*[fd][a-zA-Z]*|--(?:for|m|de|pru)\S*|[+:]\S+)(?: |$)`, ``, "git push $1 rewrites commits that others may have")
 	pushesBySetting = matching(
 		`(?i)^git (?:-.* )?-c ?(\S+\.(?:push=[+:]\S*|mirror\S*)) (?:.* )?(?:push|send-pack)(?: |$)`, ``,
-		"git push with $1 rewrites what others may have")
+		"git push with $1 rewrites commits that others may have")
 
 	changesConfig = matching(`^git config `,
 		`^git config (?:.* )?(?:--get|--get-all|--get-regexp|--get-urlmatch|-l|--list|--get-color|`+
@@ -232,7 +232,7 @@ func (p Policy) ownState(path string) bool {
 func guardSettings(p Policy, x part) string {
 	if rel := p.touches(x, p.Tools.Settings...); rel != "" &&
 		!slices.ContainsFunc(p.Tools.Own, func(own string) bool { return doublestar.MatchUnvalidated(own, rel) }) {
-		return rel + " says what the agent may do"
+		return rel + " sets the agent's rules"
 	}
 	return ""
 }

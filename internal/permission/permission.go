@@ -108,7 +108,7 @@ func strictness(a Answer) int {
 // Denied begins the message to an agent that must not do something.
 const Denied = "denied by ralph"
 
-const otherwise = "Do without it, or signal blocked (external) and say what you need."
+const otherwise = "Do without it, or signal blocked (external) and say why you need it."
 
 // judge answers for one part.
 func (p Policy) judge(rules []Rule, x part) Answer {

@@ -325,7 +325,7 @@ func (s *shell) add(c command, depth int) {
 		return
 	}
 	if args := gitArgs(c); len(args) > 0 && strings.Contains(args[0], unknown) {
-		s.give("what git is to do is computed when the command runs")
+		s.give("git's command is computed when it runs")
 		return
 	}
 	inner, found := inside(c)

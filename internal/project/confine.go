@@ -85,7 +85,7 @@ func (p *Project) Confine(ctx context.Context) (c Confinement, err error) {
 		}
 	}
 	if mode != "auto" && !c.Sandbox.RefusesSockets() {
-		return c, ralph.Usage(fmt.Errorf("sandbox: %s; or set sandbox: auto, which takes what there is (%s), or off",
+		return c, ralph.Usage(fmt.Errorf("sandbox: %s; or set sandbox: auto, which takes the best there is (%s), or off",
 			strings.Join(c.Sandbox.Why, "; "), c.Sandbox.Name))
 	}
 	return c, nil

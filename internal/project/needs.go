@@ -33,7 +33,7 @@ func Whole(ctx context.Context, tree *worktree.Tree) error {
 }
 
 // HowToMend has the remedy for a broken repository.
-const HowToMend = "`git fsck` says what is lost; fetch it from a remote or another clone, or clone anew"
+const HowToMend = "`git fsck` names the lost objects; fetch them from a remote or another clone, or clone anew"
 
 // needs checks the needs of every run, as `ralph doctor` does.
 func (p *Project) needs(ctx context.Context, l *loop.Loop) error {

@@ -42,7 +42,7 @@ func (p *Project) Loop(ctx context.Context, db *store.DB) (*loop.Loop, error) {
 	tree, err := worktree.Open(ctx, p.Root, p.Own()...)
 	if errors.Is(err, worktree.ErrNoRepo) {
 		return nil, ralph.Usage(fmt.Errorf("%w, and sessions work in clones of one: `ralph init --git` makes it, "+
-			"with a first commit of what is here", err))
+			"with a first commit of this folder", err))
 	}
 	if err != nil {
 		return nil, ralph.Usage(err)

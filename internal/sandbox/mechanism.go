@@ -113,7 +113,7 @@ func (m Mechanism) Cannot(p Policy) (list []string) {
 		add(m.ABI < abiScopes && p.Network, "abstract sockets of other programs can be talked to")
 		return list
 	case None:
-		return []string{"the agent reads and writes what you can"}
+		return []string{"the agent reads and writes all your files"}
 	}
 	open := map[bool][]string{} // by whether the paths are hidden
 	for _, path := range p.sorted() {

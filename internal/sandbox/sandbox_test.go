@@ -96,7 +96,7 @@ func TestWhatAMechanismDoesNotEnforceIsSaid(t *testing.T) {
 		{sandbox.Mechanism{Name: sandbox.Landlock, ABI: 1}, false, []string{
 			env, hooks, modes, sockets, scopes, "files that can be read can be emptied", "files cannot be moved to another folder",
 		}},
-		{sandbox.Mechanism{Name: sandbox.None}, false, []string{"the agent reads and writes what you can"}},
+		{sandbox.Mechanism{Name: sandbox.None}, false, []string{"the agent reads and writes all your files"}},
 	}
 	for _, test := range tests {
 		if diff := cmp.Diff(test.want, test.mechanism.Cannot(policy)); diff != "" || test.mechanism.RefusesSockets() != test.refuses {

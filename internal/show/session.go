@@ -81,7 +81,7 @@ func Session(w io.Writer, v SessionView, dir string) {
 	s := v.Session
 	cost := text.Cost(s.CostUSD, s.CostKnown, s.Tokens.Sum())
 	if !s.CostKnown && s.Tokens.Sum() == 0 && s.CostUSD > 0 {
-		cost += " (it told nothing: this is what it had time for)"
+		cost += " (it reported none: this is an estimate by its time)"
 	}
 	whose := ""
 	if s.Worker != "" {

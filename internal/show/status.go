@@ -241,7 +241,7 @@ func standing(v StatusView, line func(name, said string)) {
 		line("running", said+" · "+came)
 	case v.Run.EndedAt.IsZero():
 		on := v.on(v.Run.Machine)
-		line("lost", fmt.Sprintf("the last run%s did not end by itself: `ralph run` takes up what it left", on))
+		line("lost", fmt.Sprintf("the last run%s did not end by itself: `ralph run` takes up its work", on))
 		line("last run", came)
 	default:
 		if !v.Summed {

@@ -331,10 +331,10 @@ func (h *Home) HowToRestore() string {
 		return "the copies cannot be listed: " + err.Error()
 	}
 	advice := "ralph has made no copy of it; " +
-		"if you have one, bring it back with `ralph db restore FILE`, which keeps what is there now"
+		"if you have one, bring it back with `ralph db restore FILE`, which keeps the present file"
 	if newest != "" {
 		advice = fmt.Sprintf("bring the newest copy back, of %s, with `ralph db restore %s`, "+
-			"which lacks all that happened since and keeps what is there now",
+			"which lacks everything since then, and keeps the present file",
 			at.Local().Format("Jan 2 2006 15:04:05"), newest)
 	}
 	if size, err := sizeOf(h.File(Database)); err == nil && size > 0 {

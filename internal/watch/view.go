@@ -293,7 +293,7 @@ func (m Model) text() (lines []string) {
 		if len(m.question.Options) > 0 {
 			lines = append(lines, "", dim.Render("a number chooses"))
 		}
-		lines = append(lines, dim.Render("Tab the next question  Esc keeps what you wrote"))
+		lines = append(lines, dim.Render("Tab the next question  Esc keeps the draft"))
 	case m.mode == opened:
 		if w := m.read(); w != nil {
 			return m.page(*w)
@@ -571,7 +571,7 @@ func (m Model) log(width, room int) []string {
 		case m.filter != "" && len(m.lines) > 0:
 			out[0] = dim.Render(fmt.Sprintf("nothing has %q in it (/ and Enter show all)", m.filter))
 		case m.snapshot.Session != nil && m.snapshot.Session.Worker != "":
-			out[0] = dim.Render("a worker's words are not seen here, only what it reports and signals (`ralph timeline`)")
+			out[0] = dim.Render("a worker's words are not seen here, only its reports and signals (`ralph timeline`)")
 		case m.snapshot.Session != nil:
 			out[0] = dim.Render("the agent has not said anything yet")
 		case len(m.snapshot.Queue) == 0 && len(m.snapshot.Waiting) == 0 && len(m.snapshot.Counts) == 0:

@@ -563,7 +563,7 @@ func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 		return "", err
 	}
 	if len(list) == 0 {
-		return "", &ralph.FieldError{Field: "item", Problem: "names nothing: choose what you decide on; nothing was decided"}
+		return "", &ralph.FieldError{Field: "item", Problem: "names nothing: choose at least one item; nothing was decided"}
 	}
 	verdict, words := r.PostFormValue("verdict"), written(r, "text")
 	one := verdict == "one"

@@ -75,7 +75,7 @@ func (s *Server) examine(ctx context.Context) Health {
 		h.Run, h.RunReason = seen.run.State, seen.run.StateReason
 	case seen.run.EndedAt.IsZero():
 		h.Status, h.Run = "failing", "lost"
-		h.Reason = fmt.Sprintf("run %d (process %d) was lost; `ralph run` takes up what it left", seen.run.ID, seen.run.PID)
+		h.Reason = fmt.Sprintf("run %d (process %d) was lost; `ralph run` takes up its work", seen.run.ID, seen.run.PID)
 	}
 	return h
 }

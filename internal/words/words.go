@@ -100,7 +100,7 @@ func ofChange(e ralph.Event, told any) string {
 	case ralph.QueuePaused:
 		return "! nothing is merged until `ralph resume --merging`: " + text.Line(d.Reason, 400)
 	case ralph.TargetRewritten:
-		return fmt.Sprintf("! %s was taken back behind what had been merged, which is out: %s keeps it; "+
+		return fmt.Sprintf("! %s was moved back behind merged work, which is no longer on it: %s keeps it; "+
 			"`ralph doctor` names its tasks", text.Line(d.Branch, 100), text.Line(d.Kept, 200))
 	case ralph.TargetBehind:
 		if d.Reason == "" {

@@ -85,7 +85,7 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		{ralph.QueueResumed{By: "eve"}, "", "queue.resumed TASK-7 by eve", ""},
 		{
 			ralph.TargetRewritten{Branch: "main", Kept: "refs/ralph/lost/x"},
-			"! main was taken back behind what had been merged, which is out: refs/ralph/lost/x keeps it; `ralph doctor` names its tasks", "=", "",
+			"! main was moved back behind merged work, which is no longer on it: refs/ralph/lost/x keeps it; `ralph doctor` names its tasks", "=", "",
 		},
 		{
 			ralph.TargetBehind{Branch: "main", Reason: "your edits in a", Command: "git merge x"},

@@ -102,7 +102,7 @@ func (t *Tree) Uncloned(ctx context.Context) string {
 		return fmt.Sprintf("git is older than %d.%d, or does not report a version", gitFor[0], gitFor[1])
 	}
 	if head, _ := t.head(ctx); head == "" {
-		return "the repository has no commit yet: `ralph init --git` makes one of what is here"
+		return "the repository has no commit yet: `ralph init --git` makes one of this folder"
 	}
 	list, _ := t.configured(ctx, filterCommand)
 	names := map[string]bool{}
@@ -487,7 +487,7 @@ func (c *Clone) Merge(ctx context.Context, commit, was, tree string) (err error)
 		return err
 	}
 	for name, content := range map[string][]byte{
-		"index": staged, mergeHead: []byte(commit + "\n"), "MERGE_MSG": []byte("Merge what has been merged\n"),
+		"index": staged, mergeHead: []byte(commit + "\n"), "MERGE_MSG": []byte("Merge the target\n"),
 	} {
 		if err := (Version{"100644", content}).Write(root, ".git/"+name); err != nil {
 			return err

@@ -98,7 +98,7 @@ func (t *Tree) complete(ctx context.Context, commit string) error {
 			"-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
 			"--no-recurse-submodules", "--filter=blob:none", "--stdin", name,
 		}); err != nil {
-			return fmt.Errorf("fetch what this partial clone lacks: %w", err)
+			return fmt.Errorf("fetch objects that this partial clone lacks: %w", err)
 		}
 	}
 }

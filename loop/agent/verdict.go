@@ -166,7 +166,7 @@ func (e *end) byService() (v Verdict, ok bool) {
 	switch {
 	case e.failure != nil && e.class == "" && ofContent.MatchString(e.failure.Text):
 		// Another session, agent or account meets the same task: it is the task's end, and others go on.
-		return e.as(ralph.Finished, "the service refuses what the task is about", readable(e.failure.Text)), true
+		return e.as(ralph.Finished, "the service refuses the task's content", readable(e.failure.Text)), true
 	case e.class != "":
 		return e.said(), true
 	case e.Toolless != "" && !(e.Refusal != nil && ofFiles.MatchString(e.Refusal.Text)):

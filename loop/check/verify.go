@@ -189,7 +189,7 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 		check.Error = missing(check.Tail)
 	}
 	for _, l := range result.Exit.Leftovers {
-		if _, err := fmt.Fprintf(log, "killed what it left running: %d %s\n", l.Pid, l.Command); err != nil {
+		if _, err := fmt.Fprintf(log, "killed a process that it left running: %d %s\n", l.Pid, l.Command); err != nil {
 			return Outcome{}, err
 		}
 	}

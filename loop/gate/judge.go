@@ -182,7 +182,7 @@ func (j judgement) byName() (found []ralph.Weakening) {
 			add(ralph.TestLost, test, "does not run any more")
 		case j.old == nil || formerly || j.moved:
 		case j.set:
-			add(ralph.TestLost, test, "fails with what ran it on the target")
+			add(ralph.TestLost, test, "fails with the target's commands")
 		case j.ran(j.anew, test):
 			add(ralph.TestLoosened, test, "passes on the old code too, while its former self fails with the new code")
 		default:
@@ -301,12 +301,12 @@ func (j judgement) byCommand(removed bool, vanished []string) []ralph.Weakening 
 	}
 	switch {
 	case len(vanished) > 0 && j.was.Passed && j.old != nil && (j.was.Tests == nil || j.was.names() == 0):
-		w.Kind, w.Why = ralph.TestLost, shown(vanished)+" removed, and no other file has what it tested"
+		w.Kind, w.Why = ralph.TestLost, shown(vanished)+" removed, and no other file has its tests"
 		return []ralph.Weakening{w}
 	case j.old == nil || j.old.Passed || !j.was.Passed || j.moved && (!removed || named(j.was)):
 		return nil
 	case j.set:
-		w.Kind, w.Why = ralph.TestLost, "fails with what it ran on the target"
+		w.Kind, w.Why = ralph.TestLost, "fails with the tests it ran on the target"
 	case removed:
 		w.Kind, w.Why = ralph.TestLost, "fails with the tests that were removed"
 	case j.anew != nil && j.anew.Passed:

@@ -102,7 +102,7 @@ func (m *Merger) link(ctx context.Context, below Link, c ralph.Change) (l Link, 
 	l = Link{Change: c, Onto: below.Commit, Commit: below.Commit, Tree: merged.Tree}
 	switch {
 	case c.SessionID == "":
-		l.Commit, err = m.commit(ctx, l.Tree, []string{l.Onto, c.Head}, "Merge what people have committed\n")
+		l.Commit, err = m.commit(ctx, l.Tree, []string{l.Onto, c.Head}, "Merge people's commits\n")
 	case l.Tree != below.Tree:
 		message, merr := m.message(ctx, c)
 		if merr != nil {

@@ -200,7 +200,7 @@ func stuck(err error, changes ...ralph.Change) error {
 	if len(changes) > 0 {
 		of = strings.Join(tasks(changes), ", ")
 	}
-	return fmt.Errorf("cannot merge %s, tried %d times: %v; `ralph task show` says what it waits for, and "+
+	return fmt.Errorf("cannot merge %s, tried %d times: %v; `ralph task show` gives the reason, and "+
 		"`ralph task cancel` takes it out of the queue", of, mostRefused+1, err)
 }
 

@@ -45,7 +45,7 @@ func (m *Merger) prove(ctx context.Context) (gaveWay bool, err error) {
 			return ctx.Err() == nil, ctx.Err()
 		}
 		if err != nil {
-			m.Log.Warn("cannot tell what the tests of a change prove", "task", c.TaskID, "error", err)
+			m.Log.Warn("cannot prove the tests of a change", "task", c.TaskID, "error", err)
 			p = &ralph.Proof{Unknown: err.Error()}
 		}
 		if err := m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetProof(c, *p) }); err != nil {

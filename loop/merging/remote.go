@@ -158,7 +158,7 @@ func (m *Merger) push(ctx context.Context, c ralph.Change) (pushed bool, err err
 		if said.Refused != "" {
 			reason := fmt.Sprintf("%s refuses %s: %s", m.Push, branch, said.Refused)
 			if unsigned.MatchString(said.Refused) && !m.Sign {
-				reason += " (merge.sign: true signs what ralph merges, with your key)"
+				reason += " (merge.sign: true signs ralph's merges with your key)"
 			} else if !m.Branch {
 				reason += " (merge.mode: branch leaves a branch for each task instead)"
 			}
@@ -188,7 +188,7 @@ func (m *Merger) runAfter(ctx context.Context, c ralph.Change, branch string) (e
 		return err
 	}
 	if !first {
-		return errors.New("ralph was killed after it had begun; it is not run a second time, look at what it did")
+		return errors.New("ralph was killed after it had begun; it is not run a second time; check its effects")
 	}
 	receipt, err := os.CreateTemp(m.State, "receipt-*.md")
 	if err != nil {

@@ -82,7 +82,7 @@ func (m *Merger) upon(ctx context.Context, c ralph.Change, point, to string) (bo
 			return false, err
 		}
 		reason := fmt.Sprintf("somebody has pushed to its branch, and the work of the last session, commit %s, conflicts "+
-			"with that: do it once more on what is there now", ralph.ShortID(c.Head))
+			"with that: do it once more on the present branch", ralph.ShortID(c.Head))
 		if err := m.Tree.SetRef(ctx, c.Ref(), point); err != nil {
 			return false, err
 		}

@@ -119,7 +119,7 @@ func (q Queue) step(next []ralph.Change) Step {
 		s.Verified == 0 && !slices.Equal(s.Of, ids(next)):
 		return Step{Do: Build, Changes: next}
 	case len(s.Links) == 0:
-		return Step{Do: SendBack, Changes: next[:1], Reason: "it conflicts with what has been merged"}
+		return Step{Do: SendBack, Changes: next[:1], Reason: "it conflicts with merged work"}
 	case s.Verified > 0 && s.Refused == "":
 		return Step{Do: Move, Changes: q.first(s.Verified)}
 	case s.Verified > 1:

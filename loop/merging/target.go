@@ -293,7 +293,7 @@ func (m *Merger) sign(ctx context.Context, s *Stack, n int, together string) (_,
 		l.Onto, onto = onto, l.Commit
 	}
 	if err != nil {
-		return "", fmt.Sprintf("what it merges cannot be signed: %s (unlock your key, or set merge.sign: false)",
+		return "", fmt.Sprintf("the merge cannot be signed: %s (unlock your key, or set merge.sign: false)",
 			text.Line(err.Error(), 300))
 	}
 	return commit, ""
@@ -527,7 +527,7 @@ func (m *Merger) follow(ctx context.Context) ralph.TargetBehind {
 		return behind
 	}
 	if behind.Ahead, err = m.Tree.Count(ctx, branchRef(m.Into), behind.Commit); err != nil {
-		m.Log.Warn("cannot count what the branch lacks", "branch", m.Into, "error", err)
+		m.Log.Warn("cannot count the commits that the branch lacks", "branch", m.Into, "error", err)
 	}
 	return behind
 }

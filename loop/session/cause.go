@@ -44,7 +44,7 @@ var causes = map[Cause]struct {
 	runStop:   {ralph.Interrupted, "the run was stopped", true, nil},
 	runKilled: {ralph.Interrupted, "the run was stopped at once", false, nil},
 	cancelled: {ralph.Interrupted, "its task was cancelled", true, nil},
-	contract:  {ralph.Interrupted, "what its task asks for was changed", true, nil},
+	contract:  {ralph.Interrupted, "its task was changed", true, nil},
 	halted:    {ralph.Interrupted, "a person stopped it", true, nil},
 	filled: {
 		ralph.TimedOut, "its workspace and temporary files grew beyond workspace.max_size", false, nil,

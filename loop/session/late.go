@@ -24,10 +24,10 @@ func (s *Session) bookSettled(ctx context.Context, why error) error {
 	if s.reopened { // it was not this process that worked
 		return settled
 	}
-	note := fmt.Sprintf("%s came back late, and told what this had cost", s.Row.Machine)
+	note := fmt.Sprintf("%s came back late, and reported the cost", s.Row.Machine)
 	kept, err := s.keepApart(ctx)
 	if kept != "" {
-		note += "; what it had made is kept there as " + kept
+		note += "; its work is kept there as " + kept
 	}
 	return errors.Join(settled, err, s.Store.Tx(ctx, func(tx *store.Tx) error {
 		now, err := tx.Session(s.Row.ID)

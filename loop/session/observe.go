@@ -63,7 +63,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	defer cancel()
 	done, err := s.Claimed(detached)
 	if err != nil {
-		saw.unchecked = "what the session signalled cannot be read: " + Shortly(err)
+		saw.unchecked = "the session's signals cannot be read: " + Shortly(err)
 	}
 	if s.HandedOver {
 		s.Row.Notes = append(s.Row.Notes, s.Row.Machine+

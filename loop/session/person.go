@@ -109,7 +109,7 @@ func (p Parts) openClaim(ctx context.Context, task int64) (s *Session, unlock fu
 func failing(f *finding, refusal signals.Refusal) string {
 	var b strings.Builder
 	b.WriteString("ralph checked the work, and it does not hold; the task stays claimed. " +
-		"Mend what fails, then complete it again.\n")
+		"Mend the failures, then complete it again.\n")
 	explainRefusal(&b, refusal, f)
 	return b.String()
 }

@@ -119,7 +119,7 @@ func (s *Session) decideReply(ctx context.Context, found *finding, hears bool) (
 		r.ignored = s.ignored(ctx)
 	case signals.ReplyConflict:
 		if r.marked, err = s.Workspace.Merge(ctx, s.shown, found.made); err != nil {
-			err = fmt.Errorf("merge what has been merged into the workspace: %w", err)
+			err = fmt.Errorf("merge the target into the workspace: %w", err)
 		}
 	}
 	return r, err

@@ -113,15 +113,15 @@ func onOtherBranches(r reply) string {
 // refused tells the agent why its done was refused.
 func refused(r reply) string {
 	var b strings.Builder
-	b.WriteString("ralph checked your `done`, and it does not hold. Mend what fails, then call the done tool again; " +
+	b.WriteString("ralph checked your `done`, and it does not hold. Mend the failures, then call the done tool again; " +
 		"if you cannot, call partial or stuck instead.\n")
 	explainRefusal(&b, r.refusal, r.found)
 	if r.found.moved {
-		b.WriteString("\nIt was checked together with what has been merged since you began: that is the branch " +
+		b.WriteString("\nIt was checked together with the work merged since you began: that is the branch " +
 			workspace.TipBranch + " here.\n")
 	}
 	if len(r.ignored) > 0 {
-		b.WriteString("\nGit ignores these files of yours, so that they are not in what was checked:\n- " +
+		b.WriteString("\nGit ignores these files of yours, so that they were not checked:\n- " +
 			strings.Join(r.ignored, "\n- ") + "\n")
 	}
 	return b.String()
@@ -131,14 +131,14 @@ func refused(r reply) string {
 func sentBack(r reply) string {
 	var b strings.Builder
 	f, marked := r.found, r.marked
-	fmt.Fprintf(&b, "Your `done` cannot be merged yet, which is not held against you: %s. ralph has merged what has come "+
+	fmt.Fprintf(&b, "Your `done` cannot be merged yet, which is not held against you: %s. ralph has merged the commits that came "+
 		"(the branch %s here) into your folder", f.conflict, workspace.TipBranch)
 	if len(marked) > 0 {
 		fmt.Fprintf(&b, ". These files changed on both sides:\n\n- %s\n\nBetween the marks <<<<<<<, ======= and >>>>>>> "+
 			"stands first what has come, then yours; a file without marks is as it has come. Edit each so that both changes "+
 			"hold and no mark is left", strings.Join(marked, "\n- "))
 	} else {
-		b.WriteString("; mend what fails")
+		b.WriteString("; mend the failures")
 	}
 	b.WriteString(". See that your work still does what it was to do, and call the done tool again. " +
 		"You need no git for it; " +
@@ -160,7 +160,7 @@ func explainRefusal(b *strings.Builder, refusal signals.Refusal, f *finding) {
 		fmt.Fprintf(b, "\n%s.\n", p)
 	}
 	if list := f.evidence.Gate.Trial.Neutralised; len(list) > 0 {
-		fmt.Fprintf(b, "\nThese tests pass whatever they expect: %s.\n", prompt.NamedList(list))
+		fmt.Fprintf(b, "\nThese tests pass with any expectation: %s.\n", prompt.NamedList(list))
 	}
 	explainChecks(b, refusal.Failed)
 	explainReviews(b, f.evidence.Reviews)
@@ -197,7 +197,7 @@ func killedBefore(killed []string) string {
 	if len(killed) == 0 {
 		return ""
 	}
-	return "\nBefore it checked, ralph killed what you had left running; a check that needs a server starts it itself:" +
+	return "\nBefore its check, ralph killed the processes that you had left running; a check that needs a server starts it itself:" +
 		"\n- " + strings.Join(killed, "\n- ") + "\n"
 }
 
@@ -212,7 +212,7 @@ func blind(r reply) string {
 	return "ralph checked your `done`: its commands pass. But ralph also ran the target's tests with other expected " +
 		"values, and these still pass, so they no longer test your code: " +
 		prompt.NamedList(r.found.evidence.Gate.Trial.Neutralised) + ".\n" +
-		"On the target they fail. Find what in your change keeps them from failing, such as a hook, a setting, an exit, " +
+		"On the target they fail. Find the part of your change that keeps them from failing, such as a hook, a setting, an exit, " +
 		"a replaced assertion or a value that is equal to everything, and remove it. Then call the done tool again. " +
 		"No reason helps here; if you cannot do that, call partial or stuck.\n"
 }

@@ -41,7 +41,7 @@ func (s *Session) candidate(ctx context.Context, f *finding) error {
 	if why == nil {
 		return s.same(ctx, f, ref, known)
 	}
-	why = fmt.Errorf("cannot commit what the session made: %w", why)
+	why = fmt.Errorf("cannot commit the session's work: %w", why)
 	if s.Workspace.Clone == nil || ctx.Err() != nil || !worktree.Refused(why) {
 		return why
 	}
@@ -116,7 +116,7 @@ func (s *Session) checker(round check.Round) *check.Checker {
 
 // refusedBy names the refused part of a workspace's .git.
 func refusedBy(why error) ralph.Untaken {
-	return worktree.Renewed("has what git refuses (" + Shortly(why) + ")")
+	return worktree.Renewed("has something that git refuses (" + Shortly(why) + ")")
 }
 
 // lastLook is how long a look may go on once the run is stopped. The rest is saved from the workspace before its next

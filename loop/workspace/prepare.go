@@ -24,7 +24,7 @@ func (w *Workspace) Begin(ctx context.Context, base, kept string, marked ...stri
 	start, lay := base, ""
 	if kept != "" {
 		if start, lay, conflicts, err = w.Clone.merged(ctx, base, kept); err != nil {
-			return nil, fmt.Errorf("merge what an earlier session of the task left: %w", err)
+			return nil, fmt.Errorf("merge the work of an earlier session of the task: %w", err)
 		}
 		for _, name := range w.Clone.marks(ctx, kept, marked) {
 			if !slices.Contains(conflicts, name) {
@@ -99,7 +99,7 @@ func (c *Clone) merged(ctx context.Context, base, kept string) (start, lay strin
 	if len(m.Conflicts) > 0 {
 		return base, m.Tree, m.Conflicts, nil
 	}
-	message := "Merge what an earlier session left\n"
+	message := "Merge the work of an earlier session\n"
 	start, err = tree.CommitTree(ctx, m.Tree, []string{base, kept}, message, c.user)
 	return start, "", nil, err
 }

@@ -143,7 +143,7 @@ func (w *Workspace) taking(ctx context.Context, do func(ctx context.Context) err
 
 // Renew puts a new .git into the workspace, because git refuses the present one. Why is the refusal. The files stay.
 func (w *Workspace) Renew(ctx context.Context, why error) error {
-	w.Clone.pool.Log.Warn("put a new .git into a workspace, as git refuses what was in it; the files are as they were",
+	w.Clone.pool.Log.Warn("put a new .git into a workspace, because git refuses the old one; the files are unchanged",
 		"workspace", w.Clone.name(), "error", why)
 	return w.Clone.git.Renew(ctx)
 }
@@ -160,7 +160,7 @@ func (w *Workspace) putAway(ctx context.Context, why error) error {
 	return w.without(ctx, func(path string) error {
 		folder, err := w.Clone.aside("lost-", path)
 		if err == nil {
-			w.Clone.pool.Log.Warn("moved aside a workspace's files, of which nothing can be taken",
+			w.Clone.pool.Log.Warn("moved aside a workspace's files: none of them can be taken",
 				"workspace", w.Clone.name(), "folder", folder, "error", why)
 		}
 		return err

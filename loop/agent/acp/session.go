@@ -88,7 +88,7 @@ func (s *session) permit(ctx context.Context, c toolCall, cut bool) (why string,
 	uses, ok := s.options.Profile.uses(c)
 	switch {
 	case !ok || cut:
-		return "denied by ralph: what it is to do cannot be read. Do it in another way.", nil
+		return "denied by ralph: the request cannot be read. Do it in another way.", nil
 	case s.task.Channel.Permit == nil || len(uses) == 0:
 		return "", nil
 	}
