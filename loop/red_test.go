@@ -91,7 +91,7 @@ func TestARunThatBeginsRed(t *testing.T) {
 			if result.Status != tt.status || !strings.Contains(strings.Join(result.Reasons, "\n"), tt.reason) || !slices.Equal(tasks, tt.tasks) {
 				t.Errorf("exit status %d after sessions on %v: %q", result.Status, tasks, result.Reasons)
 			}
-			if hint := strings.Contains(strings.Join(result.Reasons, "\n"), "name what fails"); hint != tt.hint {
+			if hint := strings.Contains(strings.Join(result.Reasons, "\n"), "name the failing tests"); hint != tt.hint {
 				t.Errorf("it is hinted %t at tests with names: %q", hint, result.Reasons)
 			}
 			if noted := b.red(); len(noted) != tt.noted {

@@ -63,8 +63,8 @@ func TestAHostileWorkspace(t *testing.T) {
 		{"a kept one", "echo a > a; truncate -s 40G kept", "kept has 40.0 GiB", "echo kept > kept", ".gitignore a kept"},
 		{"nothing but that", "echo '*.txt working-tree-encoding=UTF-16' > .git/info/attributes; echo '*.txt working-tree-encoding=UTF-16' > .gitattributes; echo plain > plain.txt", "plain.txt is not taken by git", "", ""},
 		{"no .git", "echo a > a; rm -rf .git", ".git was removed", "true", ".gitignore a kept"},
-		{"refs that are none", "echo a > a; echo x > .git/refs/heads/x; echo y > .git/packed-refs", ".git has what git refuses", "true", ".gitignore a kept"},
-		{"a damaged object", "echo a > a; f=$(git hash-object -w a); f=.git/objects/${f:0:2}/${f:2}; chmod u+w $f; echo x > $f; cp a b; rm a; mv b a", ".git has what git refuses", "true", ".gitignore a kept"},
+		{"refs that are none", "echo a > a; echo x > .git/refs/heads/x; echo y > .git/packed-refs", ".git has something that git refuses", "true", ".gitignore a kept"},
+		{"a damaged object", "echo a > a; f=$(git hash-object -w a); f=.git/objects/${f:0:2}/${f:2}; chmod u+w $f; echo x > $f; cp a b; rm a; mv b a", ".git has something that git refuses", "true", ".gitignore a kept"},
 		{
 			"a repository at an address of its own", "echo a > a; git init -q in; git -C in -c user.name=a -c user.email=a commit -q --allow-empty -m x; " +
 				"git config -f .gitmodules submodule.in.path in; git config -f .gitmodules submodule.in.url https://secret.invalid/x",
@@ -72,7 +72,7 @@ func TestAHostileWorkspace(t *testing.T) {
 		},
 		{
 			"a commit with a .git", "echo a > a; git add a; git commit -qm a; t=$(printf '040000 tree %s\t.git\n' $(git rev-parse HEAD:) | git mktree); git reset -q --soft $(git commit-tree -p HEAD -m evil $t)",
-			".git has what git refuses", "true", ".gitignore a kept",
+			".git has something that git refuses", "true", ".gitignore a kept",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

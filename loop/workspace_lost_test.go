@@ -241,7 +241,7 @@ func TestWhatIsLeftInAWorkspaceIsNotLost(t *testing.T) {
 	}))
 	b.tx(func(tx *store.Tx) error {
 		c, kept, err := tx.ChangeOf(odd)
-		if why := b.task(odd).StatusReason; !strings.Contains(why, ".git has what git refuses") || !kept {
+		if why := b.task(odd).StatusReason; !strings.Contains(why, ".git has something that git refuses") || !kept {
 			t.Errorf("it is %s; kept is %+v", why, c)
 		}
 		return err

@@ -262,7 +262,7 @@ func TestWhatFailsOnlyMergedIsToldSo(t *testing.T) {
 	b := newWorkshop(t)
 	l := b.tree("! { test -f theirs && test -f mine; }")
 	b.add(ralph.Task{Title: "A"})
-	const merged = "together with what has been merged since you began: that is the branch ralph/main here"
+	const merged = "together with the work merged since you began: that is the branch ralph/main here"
 	var told []bool
 	b.once(l, deed(func(ctx context.Context, a agent.Assignment) (agent.Report, error) {
 		write(t, filepath.Join(a.Dir, "mine"), "")

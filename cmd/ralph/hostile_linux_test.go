@@ -89,16 +89,16 @@ func hostiles(address string) []hostile {
 			script: "rm -rf .git", mend: "true",
 		},
 		{
-			id: "Q10b", name: "an object of its commit damaged", task: ralph.Completed, sentence: ".git has what git refuses",
+			id: "Q10b", name: "an object of its commit damaged", task: ralph.Completed, sentence: ".git has something that git refuses",
 			script: "echo y > old; git add old; git commit -qm a; f=$(git rev-parse :old); git rm -q old; git commit -qm b; " + object +
 				"chmod u+w $f; echo x > $f", mend: "true",
 		},
 		{
-			id: "Q10c", name: "a commit whose tree has an entry .git", task: ralph.Completed, sentence: ".git has what git refuses",
+			id: "Q10c", name: "a commit whose tree has an entry .git", task: ralph.Completed, sentence: ".git has something that git refuses",
 			script: entry(".git"), mend: "true",
 		},
 		{
-			id: "Q10d", name: "a commit whose tree has an entry ..", task: ralph.Completed, sentence: ".git has what git refuses",
+			id: "Q10d", name: "a commit whose tree has an entry ..", task: ralph.Completed, sentence: ".git has something that git refuses",
 			script: entry(".."), mend: "true",
 		},
 		{
