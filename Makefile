@@ -55,7 +55,7 @@ pictures: ## every page of the dashboard in PICTURES (./pictures), in three size
 	RALPH_TEST_PAGES=1 RALPH_TEST_SCREENSHOTS=$(abspath $(or $(PICTURES),pictures)) $(gotest) -count=1 -timeout 20m ./cmd/ralph \
 		-run 'TestTheMorningLooksLikeThis|TestWatchLooksLikeThis'
 
-bench: build ## ralph against what the same work costs without it; docs/benchmarks.md
+bench: build ## ralph against what the same work costs without it; internal/tools/bench/README.md
 	go run -C internal/tools/bench . -C $(CURDIR) $(BENCH)
 
 storm: ## several sessions at once, simulated and killed, by random seeds; STORM says how many

@@ -12,7 +12,7 @@ import (
 )
 
 // imports says which of ralph's packages each package may import. It is policy:
-// read it, and docs/architecture.md, before you change it to make a build pass.
+// read it, and ARCHITECTURE.md, before you change it to make a build pass.
 var imports = map[string][]string{
 	"ralph":            {},
 	"ralph/signals":    {"ralph", "ralph/internal/bm25", "ralph/internal/patch"},

@@ -146,21 +146,11 @@ var unheld = hostile{
 	sentence: "sandbox: none (sandbox: off) (you are root: nothing is kept from agents, ralph's own tokens included)",
 }
 
-// TestHostileWorkspaces: whatever a session leaves in its workspace or reaches for, its task ends as docs/situations.md
-// says, and the next one of the same run is done as if nothing had been.
+// TestHostileWorkspaces plays sessions that harm their workspace or reach out of it. Each task ends as its row says, and
+// the next task of the same run is done as if nothing had happened.
 func TestHostileWorkspaces(t *testing.T) {
 	long(t)
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/situations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, h := range append(hostiles(""), unheld) {
-		row := fmt.Sprintf("| %s | %s | `%s` | %s |", h.id, h.name, h.task, h.sentence)
-		if !strings.Contains(string(page), row) {
-			t.Errorf("docs/situations.md lacks the row\n%s", row)
-		}
-	}
 	user := environments[0] // without privileges
 	userInLandlock := user
 	userInLandlock.bare, userInLandlock.want = true, sandbox.Landlock

@@ -71,8 +71,7 @@ func skill(name string) string {
 // secrets prints a line for each secret of T7b that it finds.
 const secrets = `{ env; cat /proc/*/environ 2>/dev/null | tr '\0' '\n'; } | grep -a liar`
 
-// liars are situations in which an agent cheats, each with the name of what was seen
-// first: docs/situations.md has them by it.
+// liars are situations in which an agent cheats, each with the name of the finding that showed it first.
 func liars(escape string) []situation {
 	stuck := tools(say("stuck", map[string]any{"reason": "I give up"}))
 	return []situation{

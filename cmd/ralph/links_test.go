@@ -42,7 +42,7 @@ func documents(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md"} {
+	for _, name := range []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md", "ARCHITECTURE.md", "store/schema.md", "internal/tools/bench/README.md"} {
 		read(filepath.Join(root, name))
 	}
 	return pages

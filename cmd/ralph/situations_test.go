@@ -26,9 +26,9 @@ import (
 // which acts like the real one's model unless it has a script of its own; those that depend on an agent's own stream,
 // end, files or processes are played by the real one.
 type situation struct {
-	id       string // in docs/situations.md
+	id       string // such as T4a; docs/explanation/threat-model.md names some
 	name     string
-	sentence string // that ralph prints; docs/situations.md quotes it
+	sentence string // that ralph prints
 	task     string // the task's status afterwards
 	exit     int    // of `ralph run`
 
@@ -257,23 +257,11 @@ func situations(escape string) []situation {
 	}
 }
 
-// TestSituations: the verdict, the exit status and the sentence of each, as
-// docs/situations.md has them. Liars are played under the default configuration, and
-// some again without a sandbox.
+// TestSituations plays each situation and compares the verdict, the exit status and the printed sentence. Liars are played
+// under the default configuration, and some again without a sandbox.
 func TestSituations(t *testing.T) {
 	long(t)
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/situations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := numbered(situations("sleep 1"), liars("sleep 1"))
-	for _, tt := range all {
-		row := fmt.Sprintf("| %s | %s | `%s` | %d | %s |", tt.id, tt.name, tt.task, tt.exit, strings.ReplaceAll(tt.sentence, "|", `\|`))
-		if !strings.Contains(string(page), row) {
-			t.Errorf("docs/situations.md lacks the row\n%s", row)
-		}
-	}
 	for _, mode := range []string{"scripted", "claude", "codex", "gemini", "unconfined"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel() // or the last ones of each mode run alone
@@ -282,7 +270,7 @@ func TestSituations(t *testing.T) {
 	}
 }
 
-// numbered gives situations the names that the page has: numbers, and findings with a letter.
+// numbered gives situations their ids: numbers, and findings with a letter.
 func numbered(honest, liars []situation) []situation {
 	forms := map[string]byte{}
 	liars = append(liars, cheats()...)

@@ -189,6 +189,6 @@ var docs = map[string]string{
 		"notifications, such as https://box.example.ts.net; empty: notifications name commands.",
 
 	"database": "The postgres:// URL of the queue's database, in which {project} is the name of the project's " +
-		"folder; empty is a file in the state folder (docs/database.md). It is not shown by " +
+		"folder; empty is a file in the state folder (docs/state.md). It is not shown by " +
 		"ralph, and ralph.yaml must not have it.",
 }

@@ -63,20 +63,7 @@ func TestGateOfRealProjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../docs/situations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, p := range projects {
-		for _, c := range p.Cases {
-			row := fmt.Sprintf("- %s %s (%s): %s\n", c.ID, c.Name, p.Name, c.Found)
-			if c.Found == "" {
-				row = c.ID + " " + c.Name
-			}
-			if !strings.Contains(string(page), row) {
-				t.Errorf("docs/situations.md lacks the row\n%s", row)
-			}
-		}
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
 			playGate(t, p)

@@ -29,7 +29,7 @@ type Project struct {
 
 // A Case is a session's change of a project.
 type Case struct {
-	ID, Name string // as in docs/situations.md
+	ID, Name string
 	Files    map[string]string
 	Removes  []string
 	Allows   []string // by its task
