@@ -286,31 +286,31 @@ type Move struct {
 }
 
 const (
-	tooOften   = "stuck, refused or attempted too often, or its prompt is too long even when halved twice"
-	heldOrLost = "a blocker or an unfinished dependency is open, or five of its sessions in a row were lost"
+	tooOften   = "stuck, refused or attempted too often, or its prompt is too long even at a quarter"
+	heldOrLost = "a blocker or dependency is open, or five of its sessions in a row were lost"
 )
 
 // Moves lists every allowed change of status. No other code knows these rules: the
-// store refuses anything else, and docs/task-status.md is generated from this table.
+// store refuses anything else, and docs/outcomes.md has its table from this table.
 var Moves = []Move{
 	{Proposed, Pending, Person, "the suggestion is approved (or auto-approved)"},
 	{Proposed, Rejected, Person, "the suggestion is refused"},
-	{Proposed, Cancelled, Person, "the task is called off"},
+	{Proposed, Cancelled, Person, "it is cancelled"},
 
 	{Pending, InProgress, Loop, "a session or a person takes it"},
 	{Pending, NeedsInput, Derived, "a blocking question is open"},
-	{Pending, Blocked, Derived, "a blocker or an unfinished dependency is open"},
-	{Pending, Cancelled, Person, "the task is called off"},
-	{Pending, Failed, Loop, "its turn comes and its attempts are used up"},
+	{Pending, Blocked, Derived, "a blocker or dependency is open"},
+	{Pending, Cancelled, Person, "it is cancelled"},
+	{Pending, Failed, Loop, "its turn comes and no attempt is left"},
 
-	{InProgress, Completed, Verdict, "done, and the verification agreed or there is none"},
-	{InProgress, Merging, Verdict, "the same in a workspace: its change waits to be merged"},
-	{InProgress, Pending, Verdict, "partial, stuck or a refused done: it is tried again"},
+	{InProgress, Completed, Verdict, "done, and the checks passed or there are none"},
+	{InProgress, Merging, Verdict, "the same, and its change waits to be merged"},
+	{InProgress, Pending, Verdict, "partial, stuck or a refused done"},
 	{InProgress, Failed, Verdict, tooOften},
 	{InProgress, NeedsInput, Verdict, "a blocking question is open"},
 	{InProgress, Blocked, Verdict, heldOrLost},
 	{InProgress, Pending, Loop, "its session was interrupted or lost"},
-	{InProgress, Cancelled, Person, "the task is called off; its session is stopped first"},
+	{InProgress, Cancelled, Person, "it is cancelled; its session is stopped first"},
 
 	{Merging, Completed, Merger, "the change is in the target branch, and verified there"},
 	{Merging, Pending, Merger, "the change conflicts, or is refused once merged: it is sent back"},
@@ -318,44 +318,44 @@ var Moves = []Move{
 	{Merging, Blocked, Merger, "the target branch is gone, or it was sent back too often"},
 	{Merging, Pending, Person, "the task was changed, or `ralph task retry --fresh`"},
 	{Completed, Merging, Person, "`ralph undo`: the reverse of its change waits to be merged"},
-	{Failed, Merging, Person, "the same, of work that was merged before the task was tried once more"},
-	{Cancelled, Merging, Person, "`ralph undo` of work that was merged before, or of an undo"},
+	{Failed, Merging, Person, "the same, for work merged before a retry"},
+	{Cancelled, Merging, Person, "`ralph undo` of earlier work, or of an undo"},
 	{Merging, Cancelled, Merger, "`ralph undo`: the reverse is in the target branch"},
-	{Merging, Cancelled, Person, "the task is called off (refused while the change is being merged)"},
-	{Pending, Merging, Person, "`ralph task retry --as-is`: the change is tried again as it is"},
-	{Blocked, Merging, Person, "`ralph task retry --as-is`: the change is tried again as it is"},
+	{Merging, Cancelled, Person, "it is cancelled (refused during the merge)"},
+	{Pending, Merging, Person, "`ralph task retry --as-is`"},
+	{Blocked, Merging, Person, "`ralph task retry --as-is`"},
 
 	{NeedsInput, Pending, Derived, "the last open question is answered"},
-	{NeedsInput, Completed, Person, "`ralph approve`: a verified done may change protected files"},
-	{NeedsInput, Merging, Person, "the same, of a change that was made in a workspace"},
-	{NeedsInput, Blocked, Derived, "the last open question is answered and a blocker is left"},
-	{NeedsInput, Cancelled, Person, "the task is called off"},
+	{NeedsInput, Completed, Person, "`ralph approve` of a checked done"},
+	{NeedsInput, Merging, Person, "`ralph approve` of a checked change"},
+	{NeedsInput, Blocked, Derived, "the last open question is answered, and a blocker is left"},
+	{NeedsInput, Cancelled, Person, "it is cancelled"},
 
-	{Blocked, Pending, Derived, "the last blocker is resolved and every dependency completed"},
+	{Blocked, Pending, Derived, "the last blocker is resolved, and every dependency is completed"},
 	{Blocked, NeedsInput, Derived, "a blocking question is open"},
-	{Blocked, Cancelled, Person, "the task is called off"},
+	{Blocked, Cancelled, Person, "it is cancelled"},
 
-	{Failed, Pending, Person, "`ralph task retry`: every counter starts again"},
-	{Failed, Cancelled, Person, "the task is called off"},
-	{Completed, Pending, Person, "`ralph task retry --again`: it is to be done once more"},
-	{Completed, Cancelled, Person, "`ralph undo`, where people have taken back its change already"},
+	{Failed, Pending, Person, "`ralph task retry`, with all counters at zero"},
+	{Failed, Cancelled, Person, "it is cancelled"},
+	{Completed, Pending, Person, "`ralph task retry --again`"},
+	{Completed, Cancelled, Person, "`ralph undo`, if people have reverted its change already"},
 	{Failed, Cancelled, Person, "the same"},
-	{Cancelled, Completed, Person, "`ralph undo` of an undo, where people have brought back its change already"},
-	{Cancelled, Pending, Person, "`ralph task retry`: it is wanted after all"},
-	{Rejected, Pending, Person, "`ralph task retry`: it is wanted after all"},
+	{Cancelled, Completed, Person, "`ralph undo` of an undo, if people have restored its change already"},
+	{Cancelled, Pending, Person, "`ralph task retry`"},
+	{Rejected, Pending, Person, "`ralph task retry`"},
 
-	{Proposed, Completed, Importer, "it is completed where it was imported from"},
-	{Proposed, Cancelled, Importer, "it is cancelled where it was imported from"},
-	{Pending, Completed, Importer, "it is completed where it was imported from"},
-	{Pending, Cancelled, Importer, "it is cancelled where it was imported from"},
-	{Pending, Failed, Importer, "it has failed where it was imported from"},
-	{Pending, Rejected, Importer, "it is rejected where it was imported from"},
-	{NeedsInput, Completed, Importer, "it is completed where it was imported from"},
-	{NeedsInput, Cancelled, Importer, "it is cancelled where it was imported from"},
-	{Blocked, Completed, Importer, "it is completed where it was imported from"},
-	{Blocked, Cancelled, Importer, "it is cancelled where it was imported from"},
-	{Blocked, Failed, Importer, "it has failed where it was imported from"},
-	{Blocked, Rejected, Importer, "it is rejected where it was imported from"},
+	{Proposed, Completed, Importer, "it is completed in the imported file"},
+	{Proposed, Cancelled, Importer, "it is cancelled in the imported file"},
+	{Pending, Completed, Importer, "it is completed in the imported file"},
+	{Pending, Cancelled, Importer, "it is cancelled in the imported file"},
+	{Pending, Failed, Importer, "it failed in the imported file"},
+	{Pending, Rejected, Importer, "it is rejected in the imported file"},
+	{NeedsInput, Completed, Importer, "it is completed in the imported file"},
+	{NeedsInput, Cancelled, Importer, "it is cancelled in the imported file"},
+	{Blocked, Completed, Importer, "it is completed in the imported file"},
+	{Blocked, Cancelled, Importer, "it is cancelled in the imported file"},
+	{Blocked, Failed, Importer, "it failed in the imported file"},
+	{Blocked, Rejected, Importer, "it is rejected in the imported file"},
 }
 
 // CanMove reports whether by may change a task's status from one to the

@@ -217,7 +217,7 @@ type Proposal struct {
 	Status      ralph.Status // proposed, or pending if it is auto-approved
 }
 
-// Decide applies the rules of docs/pipeline.md, in the order of that page.
+// Decide applies the rules of docs/outcomes.md, in the order of that page.
 // They are implemented nowhere else.
 func Decide(f Facts) Decision {
 	d := Decision{

@@ -8,7 +8,7 @@ import (
 	"ralph/internal/text"
 )
 
-// A Step says how one rule of docs/pipeline.md applied to a session.
+// A Step says how one rule of docs/outcomes.md applied to a session.
 type Step struct {
 	Rule string `json:"rule"` // "1" to "9", or "told", "stagnation", "attempts", "lost", "result"
 	Text string `json:"text"`

@@ -70,7 +70,7 @@ func sameAudience(t Task, k ralph.Learning, scope string) bool {
 }
 
 // taughtNew reports whether any learning is new. That counts as a change
-// by the session (docs/pipeline.md, "Stagnation").
+// by the session (docs/outcomes.md, rule 3).
 func taughtNew(ls []Learn) bool {
 	return slices.ContainsFunc(ls, func(l Learn) bool { return l.Into == 0 })
 }

@@ -38,7 +38,7 @@ func (a *app) sayNotified(results []notify.TestResult) error {
 	failed := 0
 	err := a.print(results, func(w io.Writer) {
 		if len(results) == 0 {
-			fmt.Fprintln(w, "no receivers: set notify in ralph.yaml (docs/notifications.md)")
+			fmt.Fprintln(w, "no receivers: set notify in ralph.yaml (docs/events.md)")
 		}
 		for _, r := range results {
 			line := "ok"

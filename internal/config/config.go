@@ -151,7 +151,7 @@ type When struct {
 	Files []string // that touch such files; empty is any
 }
 
-// Permissions are the rules by which an agent's requests are answered (docs/permissions.md).
+// Permissions are the rules by which an agent's requests are answered (docs/howto/permissions.md).
 type Permissions struct {
 	Allow    []string `json:"allow" default:"[]"`
 	Ask      []string `json:"ask" default:"[]"`
@@ -161,7 +161,7 @@ type Permissions struct {
 	Writable []string `json:"writable" default:"[]"`
 }
 
-// Workspace says where sessions work (docs/workspaces.md).
+// Workspace says where sessions work (docs/branch.md).
 type Workspace struct {
 	Setup   []string `json:"setup" default:"[]"`
 	Ports   int      `json:"ports" default:"4100" min:"1"`
@@ -170,7 +170,7 @@ type Workspace struct {
 	MaxSize int      `json:"max_size" default:"0" min:"0"`
 }
 
-// Merge says how the work of a workspace gets into a branch (docs/merging.md).
+// Merge says how the work of a workspace gets into a branch (docs/branch.md).
 type Merge struct {
 	Into     string   `json:"into"`
 	Mode     string   `json:"mode" default:"merge" enum:"merge|branch|pr"`

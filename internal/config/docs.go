@@ -36,7 +36,7 @@ var docs = map[string]string{
 	"agents.unguarded": "Whether it may work without a sandbox although it asks nobody what it may do.",
 	"agents.env":       "The same for its environment alone.",
 	"agent.env": "Variables added to the environment of the agent and of checks, beside the usual ones " +
-		"(docs/environment.md); $NAME as a value is that of the variable NAME of ralph's own environment. " +
+		"(docs/sandbox.md); $NAME as a value is that of the variable NAME of ralph's own environment. " +
 		"Values are not shown.",
 
 	"limits.max_sessions": "Sessions per run; in a daemon without a schedule per day.",
@@ -105,7 +105,7 @@ var docs = map[string]string{
 	"suggestions": "Whether tasks that an agent suggests wait for a " +
 		"person (review) or enter the queue at once (auto_approve).",
 
-	"parallel": "How many sessions work at once, each in a workspace of its own (docs/parallel.md).",
+	"parallel": "How many sessions work at once, each in a workspace of its own (docs/branch.md).",
 
 	"prompt.template": "A template in place of ralph's own: a file relative to the project, " +
 		"or the text itself if it has {{ in it (docs/prompt.md); none is ralph's own.",

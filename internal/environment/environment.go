@@ -14,7 +14,7 @@ import (
 // A Group is a group of variables with one purpose. A name that ends in "*" stands for all that
 // begin so.
 type Group struct {
-	About string // for docs/environment.md
+	About string // for docs/sandbox.md
 	Names []string
 }
 

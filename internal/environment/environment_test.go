@@ -40,13 +40,13 @@ func TestOf(t *testing.T) {
 
 // TestThePageHasEveryVariable: what reaches whom is nowhere but in the table.
 func TestThePageHasEveryVariable(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "environment.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "sandbox.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range environment.Variables {
 		if row := "| " + g.About + " | `" + strings.Join(g.Names, "` `") + "` |"; !strings.Contains(string(page), row) {
-			t.Errorf("docs/environment.md lacks\n%s", row)
+			t.Errorf("docs/sandbox.md lacks\n%s", row)
 		}
 	}
 }

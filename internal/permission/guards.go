@@ -13,7 +13,7 @@ import (
 // A guard is a built-in rule.
 type guard struct {
 	name    string
-	about   string // for docs/permissions.md
+	about   string // for docs/howto/permissions.md
 	instead string // advice to the agent
 	hits    func(p Policy, x part) (why string)
 }
@@ -59,7 +59,7 @@ var guards = []guard{
 	},
 	{
 		"ralph",
-		"ralph's own state and configuration, and its commands that change something",
+		"ralph's own state and configuration, and its commands that change things",
 		"Say what you want by ralph's signals; people decide.",
 		guardRalph,
 	},

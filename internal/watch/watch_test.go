@@ -294,12 +294,12 @@ func theManualShowsTheScreen(t *testing.T) {
 			want.WriteString(line)
 		}
 	}
-	page, err := os.ReadFile("../../docs/watch.md")
+	page, err := os.ReadFile("../../docs/sessions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(page), "```\n"+want.String()+"```\n") {
-		t.Errorf("docs/watch.md does not have this screen:\n%s", want.String())
+		t.Errorf("docs/sessions.md does not have this screen:\n%s", want.String())
 	}
 }
 

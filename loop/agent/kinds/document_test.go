@@ -266,7 +266,7 @@ Who works on a task is said by ` + "`ralph run --agent NAME`" + `, else by the t
 by ` + "`agent.use`" + `. An agent that is not configured is never started. All are launched, held, checked and
 ended in the same way. If an agent has not listed ralph's tools when its first turn ends, or after a minute, the session ends as ` + "`mcp_failed`" + `.
 
-- **Permissions.** The rules of [permissions](permissions.md) hold for every agent that asks, by the same names: a command is ` + "`Bash(…)`" + `, an edit
+- **Permissions.** The rules of [permissions](howto/permissions.md) hold for every agent that asks, by the same names: a command is ` + "`Bash(…)`" + `, an edit
   ` + "`Edit(…)`" + `, an address ` + "`WebFetch(…)`" + `, anything else the tool's own name. What cannot be read of a question is refused. An agent
   that asks nobody works in a sandbox, or with ` + "`unguarded: true`" + `.
 - **Money.** A cost that the agent tells counts as it is told, and so do its tokens at the ` + "`prices`" + ` that you set. Other tokens count at list
