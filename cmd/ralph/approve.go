@@ -30,7 +30,7 @@ func newApprove(a *app) *cobra.Command {
 		}
 		return a.decide(cmd.Context(), args, true, asTask)
 	})
-	cmd.Flags().BoolVar(&asTask, "task", false, "of a suggestion: make a task of it; else its own task is done that way")
+	cmd.Flags().BoolVar(&asTask, "task", false, "make a task of a suggestion, instead of telling its own task")
 	cmd.PostRunE = a.endClaims
 	return cmd
 }

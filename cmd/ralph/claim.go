@@ -31,7 +31,7 @@ func newChatClaim(a *app) *cobra.Command {
 			return a.print(v, func(w io.Writer) { sayClaimed(w, v, chats.Registered()) })
 		})
 	}))
-	cmd.Flags().BoolVar(&withMCP, "with-mcp", false, "make ralph's tools reachable for the chat")
+	cmd.Flags().BoolVar(&withMCP, "with-mcp", false, "give the chat ralph's tools")
 	return cmd
 }
 

@@ -56,6 +56,6 @@ func newConfig(a *app) *cobra.Command {
 			}
 		})
 	})
-	cmd.Flags().BoolVar(&every, "all", false, "show every key, not only those that people set")
+	cmd.Flags().BoolVar(&every, "all", false, "show every key")
 	return cmd
 }

@@ -25,7 +25,7 @@ func newDemo(a *app) *cobra.Command {
 	})
 	f := cmd.Flags()
 	f.StringVar(&agent, "agent", "scripted", "`NAME`: scripted, or claude or codex, which cost money")
-	f.BoolVar(&cheats, "cheats", false, "an agent that cheats instead: nothing of it may be merged")
+	f.BoolVar(&cheats, "cheats", false, "play an agent that cheats; ralph must merge none of its work")
 	f.StringVar(&dir, "dir", "", "make the project in `DIR`, which must be new or empty, and keep it")
 	f.BoolVar(&keep, "keep", false, "keep the project")
 	return cmd

@@ -148,9 +148,8 @@ func TestCommandsStayFew(t *testing.T) {
 // commandReference lists every command that people use; what its --help says is said there.
 func commandReference(root *cobra.Command) string {
 	var b strings.Builder
-	b.WriteString(generated + "# Command line\n\n" + root.Long + "\n\nEvery command takes `--directory DIR` (`-C`), the folder to work in, and `--json`. " +
-		"`--help` behind a command says what it does, what each flag means, and shows it at work. " +
-		"[Exit statuses](outcomes.md#exit-statuses) have their own table.\n")
+	b.WriteString(generated + "# Command line\n\n" + root.Long + "\n\nEvery command takes `--directory DIR` (`-C`), the folder to work in, and `--json`. `--help` explains a command and its " +
+		"flags, with examples. See also the [exit statuses](outcomes.md#exit-statuses).\n\nShort forms: " + shortForms() + ".\n")
 	for _, group := range root.Groups() {
 		fmt.Fprintf(&b, "\n## %s\n\n| command | | flags |\n|---|---|---|\n", strings.TrimSuffix(group.Title, ":"))
 		for _, c := range root.Commands() {
@@ -162,15 +161,23 @@ func commandReference(root *cobra.Command) string {
 	return b.String()
 }
 
+// shortForms lists the commands that have a shorter name.
+func shortForms() string {
+	var list []string
+	for _, short := range slices.Sorted(maps.Keys(shortcuts)) {
+		list = append(list, "`ralph "+short+"` is `ralph "+shortcuts[short]+"`")
+	}
+	return strings.Join(list, ", ")
+}
+
 func listCommand(b *strings.Builder, c *cobra.Command) {
-	if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
+	if _, short := shortcuts[strings.TrimPrefix(c.CommandPath(), "ralph ")]; short || c.Hidden || c.Name() == "help" || c.Name() == "completion" {
 		return
 	}
 	var flags []string
 	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden && f.Name != "help" {
-			value, _ := pflag.UnquoteUsage(f)
-			flags = append(flags, "`"+strings.TrimSpace("--"+f.Name+" "+value)+"`")
+			flags = append(flags, "`--"+f.Name+"`")
 		}
 	})
 	use := strings.ReplaceAll(strings.TrimSuffix(c.UseLine(), " [flags]"), "|", "\\|")
@@ -190,51 +197,51 @@ var objects = []struct {
 	name  string
 }{
 	{ralph.Task{}, "`task list`, `task show`, `feature`", ""},
-	{show.TaskView{}, "`task show`, beside those of a task", "TaskView"},
+	{show.TaskView{}, "`task show`, with those of Task", "TaskView"},
 	{store.InboxItem{}, "`inbox`", ""},
 	{ralph.Comment{}, "`timeline`, `task show`", ""},
 	{ralph.Machine{}, "`machine list`, `machine drain`", ""},
 	{ralph.Session{}, "`session list`, `session show`, `task show`", ""},
-	{ralph.Stay{}, "`time_in_state`, which `session list` and `session show` add beside `stood_at`, the last state before the end", ""},
+	{ralph.Stay{}, "`time_in_state` of `session list` and `session show`, beside `stood_at`, the last state", ""},
 	{ralph.Check{}, "`verify` of a session", ""},
 	{ralph.FileChange{}, "`files` of a session", ""},
 	{ralph.Tokens{}, "`tokens` of a session", ""},
 	{ralph.StateTime{}, "`session list --states`", ""},
 	{signals.Step{}, "`steps` of `session show --decision`", ""},
 	{ralph.Amendment{}, "`amendment list`", ""},
-	{ralph.Patch{}, "`patch` and `applied_snapshot` of an amendment; what is left out stays", ""},
-	{ralph.Contract{}, "`contracts` of a patch; what is left out stays", ""},
+	{ralph.Patch{}, "`patch`, `applied_snapshot` of an amendment; missing fields stay", ""},
+	{ralph.Contract{}, "`contracts` of a patch", ""},
 	{ralph.Permission{}, "`permission`", ""},
 	{ralph.Learning{}, "`learning`", ""},
 	{promptView{}, "`prompt`", "Prompt"},
 	{prompt.SectionSize{}, "`sections` of `prompt`", ""},
 	{ralph.Feature{}, "`feature`", ""},
-	{show.FeatureView{}, "`feature NAME`, beside those of a feature", "FeatureView"},
+	{show.FeatureView{}, "`feature NAME`, with those of Feature", "FeatureView"},
 	{store.Progress{}, "`progress` of `feature NAME`", "FeatureProgress"},
-	{imported{}, "`import`, beside those of an import's result", "Import"},
+	{imported{}, "`import`, with those of ImportResult", "Import"},
 	{store.ImportResult{}, "`import`", ""},
 	{store.ImportedResult{}, "`tasks` of `import`", ""},
 	{ralph.Reading{}, "`read` of `import`", ""},
-	{ralph.Tally{}, "`boxes`, `headings` and `lines` of `read`", ""},
+	{ralph.Tally{}, "`boxes`, `headings`, `lines` of `read`", ""},
 	{ralph.Offer{}, "`offers` of `import`", ""},
 	{follow.Plan{}, "`run --dry-run`", "Plan"},
 	{report.Report{}, "`report`", ""},
 	{report.Receipt{}, "`tasks` of `report`, `receipt` of `task show`", ""},
 	{report.Flag{}, "`flags` of `report`", ""},
 	{report.Waiting{}, "`waiting` of `report`", ""},
-	{report.Changed{}, "`changed` of `report`, of its `tasks`, and of a receipt", ""},
+	{report.Changed{}, "`changed` of `report`, its `tasks`, and receipts", ""},
 	{ralph.Discipline{}, "`discipline`", ""},
 	{ralph.Run{}, "`status`", ""},
 	{ralph.Limits{}, "`limits` of a run", ""},
 	{ralph.UsageWindow{}, "`status`", ""},
-	{ralph.Event{}, "`events`, `watch` and `run --format json`, a line each", ""},
+	{ralph.Event{}, "`events`, `watch`, `run --format json`, one a line", ""},
 }
 
 // objectReference names the fields of the JSON output.
 func objectReference() string {
 	var b strings.Builder
-	b.WriteString("\n## JSON\n\nWhat `--json` prints has these fields, behind their types. Their names are stable; further ones may be added; `?` is absent where there is none. " +
-		"Times are RFC 3339 in UTC, null where there is none.\n\n| object | of | fields |\n|---|---|---|\n")
+	b.WriteString("\n## JSON\n\n`--json` prints these fields. Names are stable, and more may be added. A field with `?` may be absent. " +
+		"Times are RFC 3339 in UTC, or null.\n\n| object | of | fields |\n|---|---|---|\n")
 	for _, o := range objects {
 		typ := reflect.TypeOf(o.value)
 		fields := map[string][]string{} // by their types

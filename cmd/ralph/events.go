@@ -56,7 +56,7 @@ func newEvents(a *app) *cobra.Command {
 			return r.Follow(ctx)
 		})
 	})
-	cmd.Flags().BoolVarP(&on, "follow", "f", false, "go on with those that are to come")
+	cmd.Flags().BoolVarP(&on, "follow", "f", false, "go on with new events")
 	cmd.Flags().Int64Var(&since, "since", 0, "only those after the event with this `ID`")
 	cmd.Flags().StringArrayVar(&types, "type", nil, "only events of this `TYPE` (repeatable)")
 	cmd.Flags().StringVar(&task, "task", "", "only those of `TASK`")

@@ -115,11 +115,11 @@ func newImport(a *app) *cobra.Command {
 		return a.print(out, func(w io.Writer) { show.Import(w, out.Format, dry, out.ImportResult, out.Read) })
 	})
 	cmd.Flags().StringVar(&format, "format", "", "read it as this `FORMAT`: "+strings.Join(exchange.Formats(), ", "))
-	cmd.Flags().StringVar(&feature, "feature", "", "put all tasks into this `FEATURE`, which is made if there is none")
+	cmd.Flags().StringVar(&feature, "feature", "", "put all tasks into this `FEATURE`; a missing one is created")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be added and changed")
-	cmd.Flags().BoolVar(&gates, "gates", false, "verify the tasks with the commands that the file offers for it")
+	cmd.Flags().BoolVar(&gates, "gates", false, "accept the file's commands as checks of its tasks")
 	cmd.Flags().BoolVar(&ordered, "in-order", false, "have each task wait for the one before it in its file")
-	cmd.Flags().BoolVar(&sync, "sync", false, "afterwards tick the boxes of tasks that are completed here, in the file")
+	cmd.Flags().BoolVar(&sync, "sync", false, "then tick the boxes of completed tasks in the file")
 	return cmd
 }
 

@@ -53,16 +53,16 @@ func newInit(a *app) *cobra.Command {
 		}
 		return a.init(cmd.Context(), root, noCheck, own, verify, use)
 	})
-	cmd.Flags().BoolVar(&anew, "new", false, "begin a new queue where another project was; that one's is kept")
+	cmd.Flags().BoolVar(&anew, "new", false, "start a new queue in the place of another project's, and keep that")
 	cmd.Flags().BoolVar(&git, "git", false,
-		"make a git repository and a first commit of what is here, where they are missing")
+		"make a missing git repository or first commit")
 	cmd.Flags().StringArrayVar(&verify, "verify", nil, "a `COMMAND` that must pass before any task is done (repeatable); "+
 		"without it, the one that ralph finds")
 	cmd.Flags().StringVar(&use, "agent", "",
 		"the `AGENT` that works; without it, claude or the first one that ralph finds")
 	cmd.Flags().BoolVar(&noCheck, "no-check", false, "do not run the verification commands")
 	cmd.Flags().BoolVar(&own, "package", false,
-		"make this part of a repository a project of its own, with its own queue, in which agents and commands work")
+		"make this folder of a repository a project with its own queue")
 	cmd.Flags().BoolVar(&mcp, "mcp", false, "only give chats in this project ralph's tools, in its .mcp.json")
 	return cmd
 }

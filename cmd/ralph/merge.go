@@ -37,7 +37,7 @@ func newMerge(a *app) *cobra.Command {
 			return show.ReadMerges(tx, all)
 		}, show.Merges)
 	})
-	cmd.Flags().BoolVar(&all, "all", false, "those that are not in the queue, too, the newest first")
+	cmd.Flags().BoolVar(&all, "all", false, "show all changes, newest first")
 	cmd.Flags().BoolVar(&now, "now", false, "merge what is queued, without starting a run")
 	return cmd
 }

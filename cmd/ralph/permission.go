@@ -27,7 +27,7 @@ func newPermission(a *app) *cobra.Command {
 		}
 		return a.tryPermission(cmd.Context(), args[0], args[1])
 	})
-	cmd.Flags().StringVar(&session, "session", "", "all that this session asked, by the beginning of its `ID`")
+	cmd.Flags().StringVar(&session, "session", "", "all questions of this session, by the beginning of its `ID`")
 	return cmd
 }
 

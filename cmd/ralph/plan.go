@@ -47,7 +47,7 @@ func newPlan(a *app) *cobra.Command {
 		}
 		return a.showPlan(cmd.Context(), o.plan.feature)
 	})
-	cmd.Flags().StringVar(&file, "file", "", "what is wanted, in this `FILE`, or - for standard input")
+	cmd.Flags().StringVar(&file, "file", "", "read the idea from `FILE`, or - for standard input")
 	cmd.Flags().StringVar(&o.add.Feature, "feature", "", "plan this `FEATURE`; one that exists is revised")
 	cmd.Flags().StringVar(&o.add.Agent, "agent", "", "have this agent plan, by its `NAME` in ralph.yaml")
 	cmd.Flags().BoolVar(&o.plan.yes, "yes", false, "approve all of it at once")

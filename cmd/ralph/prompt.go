@@ -61,7 +61,7 @@ func newPrompt(a *app) *cobra.Command {
 		sayPrompt(a.err, built)
 		return nil
 	})
-	cmd.Flags().BoolVar(&chat, "chat", false, "what ralph chat claim gives to a chat, with the latest checkpoint")
+	cmd.Flags().BoolVar(&chat, "chat", false, "print the text for a chat, with the latest checkpoint")
 	cmd.Flags().BoolVar(&template, "template", false,
 		"print ralph's own prompt as a template to start from (prompt.template, docs/prompt.md)")
 	return cmd

@@ -66,10 +66,10 @@ func newReport(a *app) *cobra.Command {
 	})
 	f := cmd.Flags()
 	f.StringVar(&since, "since", "", "of all runs since this "+sinceUsage)
-	f.StringVar(&by, "by", "", "sum up what was spent by `WHAT`: model, agent, day or feature")
+	f.StringVar(&by, "by", "", "sum up costs by `WHAT`: model, agent, day or feature")
 	f.Int64Var(&run, "run", 0, "of the run of this `NUMBER`; the last one if it is not given")
 	f.StringVar(&format, "format", "text", "`FORMAT`: text, md, json or junit")
-	f.BoolVarP(&verbose, "verbose", "v", false, "add who worked, with how many tokens, and what proves it")
+	f.BoolVarP(&verbose, "verbose", "v", false, "add agents, tokens and proofs")
 	f.StringVarP(&output, "output", "o", "", "write to `FILE` instead of printing; its ending chooses the format")
 	return cmd
 }

@@ -123,10 +123,10 @@ func newRun(a *app) *cobra.Command {
 	f.StringVar(&o.agent, "agent", "", "use this agent for every session, by its `NAME` in ralph.yaml")
 	f.StringVar(&o.model, "model", "", "use this `MODEL` for every session")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
-	f.BoolVar(&o.pulls, "pr", false, "push verified work on a branch of its own and open a pull request (merge.mode)")
+	f.BoolVar(&o.pulls, "pr", false, "push checked work on its own branch and open a pull request (merge.mode)")
 	f.BoolVar(&o.noWait, "no-wait", false, "end instead of waiting for the agent (rate limits)")
 	f.BoolVar(&o.daemon, "daemon", false, "wait for new tasks and answers instead of ending")
-	f.StringVar(&o.schedule, "schedule", "", "be a daemon that works in batches, which begin as this `CRON` says: "+
+	f.StringVar(&o.schedule, "schedule", "", "be a daemon that works in batches at the times of `CRON`: "+
 		"'0 22 * * 1-5', @daily, or 'CRON_TZ=Europe/Berlin 0 22 * * *'")
 	f.StringVar(&o.between, "between", "",
 		"begin sessions only within this `WINDOW` of the day: 22:00-06:00, or '22:00-06:00 Europe/Berlin'")
@@ -134,7 +134,7 @@ func newRun(a *app) *cobra.Command {
 	f.StringVar(&o.format, "format", "text",
 		"`FORMAT`: text, json (one event a line) or github (annotations and a summary of the step)")
 	f.StringVar(&o.report, "report", "",
-		"leave a report in `FILE`: JUnit XML, Markdown or JSON, by its ending (.xml, .md, .json)")
+		"write a report to `FILE`: JUnit XML, Markdown or JSON, by its ending (.xml, .md, .json)")
 	return cmd
 }
 

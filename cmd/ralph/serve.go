@@ -60,7 +60,7 @@ func newServe(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&o.TLSCert, "tls-cert", "", "a `FILE` with the certificate for HTTPS")
 	cmd.Flags().StringVar(&o.TLSKey, "tls-key", "", "the `FILE` with its key")
 	cmd.Flags().BoolVar(&o.Insecure, "insecure", false, "serve other machines without TLS")
-	cmd.Flags().BoolVar(&link, "link", false, "only print the address with which a browser signs in")
+	cmd.Flags().BoolVar(&link, "link", false, "only print the address that signs a browser in")
 	return cmd
 }
 

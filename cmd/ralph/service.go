@@ -51,7 +51,7 @@ func newService(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&o.system, "system", false, "a service of the system, not of your user")
 	f.StringVar(&o.name, "name", "", "call it ralph-`NAME` (default: the project's directory)")
-	f.StringVar(&o.user, "user", "", "with --system: run as this `USER` (default: who called sudo)")
+	f.StringVar(&o.user, "user", "", "with --system: run as this `USER` (default: the caller of sudo)")
 	return cmd
 }
 

@@ -86,7 +86,7 @@ func newSessionList(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&task, "task", "", "only those of `TASK`")
 	cmd.Flags().StringVar(&f.Ended, "ended", "", "only those that ended in this `WAY`: "+strings.Join(ralph.Ended, ", "))
 	cmd.Flags().IntVar(&f.Limit, "limit", 50, "at most `N`")
-	cmd.Flags().BoolVar(&states, "states", false, "the time in each state over all of them instead, of the latest 1000")
+	cmd.Flags().BoolVar(&states, "states", false, "show the time in each state instead, over the latest 1000")
 	return cmd
 }
 
@@ -215,7 +215,7 @@ func newSessionShow(a *app) *cobra.Command {
 		return a.print(v, func(w io.Writer) { show.Session(w, v, dir) })
 	})
 	cmd.Flags().BoolVar(&prompt, "prompt", false, "print the prompt that it got")
-	cmd.Flags().BoolVar(&hidden, "hidden", false, "print what the checks said that it did not see")
+	cmd.Flags().BoolVar(&hidden, "hidden", false, "print the output of hidden checks")
 	cmd.Flags().BoolVar(&decision, "decision", false, "explain the decision on it, rule by rule")
 	return cmd
 }

@@ -48,7 +48,7 @@ func newSessionLog(a *app) *cobra.Command {
 		}
 		return errors.Join(err, l.End(s))
 	})
-	cmd.Flags().BoolVar(&raw, "raw", false, "as the agent printed it")
+	cmd.Flags().BoolVar(&raw, "raw", false, "print the agent's own output")
 	cmd.Flags().BoolVarP(&on, "follow", "f", false, "go on until the session ends")
 	return cmd
 }

@@ -85,6 +85,6 @@ func newStatus(a *app) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&since, "since", "",
 		"sum up all runs since this "+sinceUsage)
-	cmd.Flags().BoolVar(&all, "limits", false, "show every limit, and how far it is used")
+	cmd.Flags().BoolVar(&all, "limits", false, "show every limit and its use")
 	return cmd
 }

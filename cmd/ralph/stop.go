@@ -37,7 +37,7 @@ func newStop(a *app) *cobra.Command {
 func newSkip(a *app) *cobra.Command {
 	var session string
 	cmd := newCommand("skip", func(cmd *cobra.Command, _ []string) error { return a.halt(cmd.Context(), session, true) })
-	cmd.Flags().StringVar(&session, "session", "", "the `SESSION`, where several are running")
+	cmd.Flags().StringVar(&session, "session", "", "the `SESSION`, if several are running")
 	return cmd
 }
 
@@ -71,7 +71,7 @@ func newPause(a *app) *cobra.Command {
 		}
 		return a.control(cmd.Context(), ralph.ControlPause)
 	})
-	cmd.Flags().BoolVar(&merging, "merging", false, "work on, and merge nothing")
+	cmd.Flags().BoolVar(&merging, "merging", false, "stop merging only; sessions go on")
 	cmd.Flags().StringVar(&reason, "reason", "", "with --merging: why, a `TEXT`")
 	return cmd
 }
@@ -84,7 +84,7 @@ func newResume(a *app) *cobra.Command {
 		}
 		return a.control(cmd.Context(), ralph.ControlNone)
 	})
-	cmd.Flags().BoolVar(&merging, "merging", false, "merge again, after a pause of yours or of ralph's")
+	cmd.Flags().BoolVar(&merging, "merging", false, "resume merging")
 	return cmd
 }
 

@@ -30,14 +30,14 @@ func taskFlags(cmd *cobra.Command, t *ralph.Task) {
 	f := cmd.Flags()
 	f.StringVarP(&t.Description, "description", "d", "", "`TEXT`, @FILE, or - for standard input")
 	f.StringVar(&t.Feature, "feature", "", "the feature it belongs to, by its `NAME`")
-	f.StringVar(&t.Discipline, "discipline", "", "how it is to be worked on: `NAME` of a discipline")
+	f.StringVar(&t.Discipline, "discipline", "", "the discipline, by its `NAME`")
 	f.IntVar(&t.Priority, "priority", ralph.DefaultPriority, "`N` from 0 (highest) to 4 (lowest)")
 	f.StringArrayVar(&t.Acceptance, "accept", nil, "an acceptance `CRITERION` (repeatable)")
 	f.StringArrayVar(&t.Verify, "verify", nil, "a shell `COMMAND` that must pass (repeatable)")
 	f.StringArrayVar(&t.Files, "files", nil,
 		"a `GLOB` of files that it may touch (repeatable): tasks whose files overlap are not worked on at the same time")
 	f.StringArrayVar(&t.Allow, "allow", nil,
-		"`WHAT` it may change without anybody being asked: tests, or a pattern of files (repeatable)")
+		"`WHAT` it may change without your approval: tests, or a pattern of files (repeatable)")
 	f.StringVar(&t.Model, "model", "", "the `MODEL` to use")
 	f.StringVar(&t.Agent, "agent", "", "the agent to use, by its `NAME` in ralph.yaml")
 	f.StringVar(&t.Review, "review", "",
@@ -307,9 +307,9 @@ func newTaskEdit(a *app) *cobra.Command {
 	taskFlags(cmd, &n)
 	cmd.Flags().StringVar(&title, "title", "", "the `TITLE`")
 	cmd.Flags().BoolVar(&clearAccept, "clear-accept", false,
-		"drop the acceptance criteria that it has; --accept then begins a new list")
+		"drop the acceptance criteria; --accept then starts a new list")
 	cmd.Flags().BoolVar(&clearVerify, "clear-verify", false,
-		"drop the verification commands that it has; --verify then begins a new list")
+		"drop the verification commands; --verify then starts a new list")
 	return cmd
 }
 
@@ -506,9 +506,9 @@ func newRetry(a *app) *cobra.Command {
 		return nil
 	})
 	cmd.Flags().BoolVar(&r.fresh, "fresh", false,
-		"begin without what earlier sessions left in their workspaces, also if that waits to be merged")
+		"start without the work of earlier sessions, even if it waits for its merge")
 	cmd.Flags().BoolVar(&r.asIs, "as-is", false, "merge the change of its last session again, as it is")
-	cmd.Flags().BoolVar(&r.again, "again", false, "do a completed task once more; what it has merged stays")
+	cmd.Flags().BoolVar(&r.again, "again", false, "do a completed task once more; its merged work stays")
 	return cmd
 }
 

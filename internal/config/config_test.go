@@ -185,10 +185,9 @@ const configurationPage = `# Configuration
 4. ` + "`~/.config/ralph/config.yaml`" + ` (the system's directory for configuration),
 5. the built-in default.
 
-What is set replaces the value below as a whole, lists and maps too. ` + "`ralph config`" + ` shows the keys that people set and whatever is set, with
-` + "`--all`" + ` every value, and where each came from.
+A value replaces the one below as a whole, lists and maps too. ` + "`ralph config`" + ` shows the main keys, every changed one, and their sources; ` + "`--all`" + ` shows all.
 
-## The keys that people set
+## The main keys
 
 ` + "```yaml" + `
 verify: [make test]              # must pass before a task counts as done
@@ -196,25 +195,25 @@ limits: {max_cost_usd: 20}       # a run ends there
 notify: [{url: $SLACK_URL, preset: slack}]
 ` + "```" + `
 
-Behind each key stand its type and its default.
+Each key has its type and default in parentheses.
 
 %s
 ## How values are written
 
 - A duration is a number with a unit, or several: ` + "`90s`, `45m`, `1h30m`" + `; from 1ms to 8784h.
-- A list may be written as a single text, for a list of one. In a variable it is ` + "`[a, b]`" + ` or a single text.
+- A list of one may be a single text. In a variable a list is ` + "`[a, b]`" + ` or a single text.
 - A map in a variable is ` + "`{NAME: value}`" + `, a list of maps ` + "`[{key: value}, {key: value}]`" + `.
-- A variable that is empty counts as unset. ` + "`[]`" + ` is an empty list.
-- Numbers are at most 1000000000; those in USD, and all limits, are greater than 0: nothing is unlimited.
+- An empty variable counts as unset. ` + "`[]`" + ` is an empty list.
+- Numbers are at most 1000000000. Amounts and limits are greater than 0: nothing is unlimited.
 - ` + "`verify:`" + ` with a list is short for ` + "`verify.commands`" + `, ` + "`notify:`" + ` with a list for ` + "`notify.receivers`" + `.
 - The file is at most 64 KiB of UTF-8. Anchors and aliases work; merge keys and tags do not.
 
-Unknown keys, wrong types and values out of bounds are refused with line and column; a variable that begins with ` + "`RALPH_`" + ` and sets
-nothing is warned of. [ralph.schema.json](ralph.schema.json) is the JSON Schema of the file.
+ralph refuses unknown keys, wrong types and values out of bounds, with line and column. It warns of unknown ` + "`RALPH_`" + ` variables.
+[ralph.schema.json](ralph.schema.json) is the file's JSON Schema.
 
 ## Every other key
 
-The default is right for most projects.
+The defaults suit most projects.
 
 %s%s`
 

@@ -12,183 +12,174 @@ var Common = []string{
 
 // docs explains each key in a sentence or two; for a list of maps, also each of the maps' keys.
 var docs = map[string]string{
-	"agent.command":    "The agent's program, with first arguments if it needs any.",
-	"agent.extra_args": "Arguments appended to those that ralph gives.",
-	"agent.model": "The model of sessions for which neither task nor discipline names one; " +
-		"empty leaves it to the agent. An effort may stand behind it: `opus@high`, or `@high` alone.",
-	"agent.mcp": "Which servers of tools agents have beside ralph's: `approved` is those of the project's `.mcp.json`, " +
-		"as it is on the branch into which the work is merged.",
-	"agent.permission_mode": "The agent's own permission mode. In default " +
-		"it asks ralph, which answers by the rules of permissions.",
-	"agent.use": "The agent that works where `--agent`, the task and its discipline name none: " +
-		"claude, or a name below agents.",
-	"agent.fallback": "Names of agents that work in its place, in this order, while it is limited, overloaded, or " +
-		"its account cannot be used; never on a failed check.",
-	"agents": "The coding agents that may be started, by name (docs/agents.md); claude is always there, and what is " +
-		"set in agent is what it is launched with. No other is ever started.",
-	"agents.kind": "What it is: the name of an agent in docs/agents.md, such as gemini, or of how it " +
-		"is spoken to: claude, codex, acp, " +
-		"command. Without it as its own name says.",
-	"agents.command": "Its program, with first arguments; without it that of its kind.",
-	"agents.model":   "The model of its sessions for which neither task nor discipline names one.",
-	"agents.prices": "Prices of models in USD per million tokens, as {NAME: [input, cached input, output]}, " +
-		"for an agent that tells tokens and no cost.",
-	"agents.unguarded": "Whether it may work without a sandbox although it asks nobody what it may do.",
-	"agents.env":       "The same for its environment alone.",
-	"agent.env": "Variables added to the environment of the agent and of checks, beside the usual ones " +
-		"(docs/sandbox.md); $NAME as a value is that of the variable NAME of ralph's own environment. " +
-		"Values are not shown.",
+	"agent.command":    "The agent's program, with its first arguments.",
+	"agent.extra_args": "Arguments after those that ralph gives.",
+	"agent.model": "The model, unless the task or its discipline names one; empty is the agent's own. An effort " +
+		"may follow: " +
+		"`opus@high`, or `@high` alone.",
+	"agent.mcp":             "MCP servers beside ralph's: `approved` are those of `.mcp.json` on the target branch.",
+	"agent.permission_mode": "The agent's own permission mode. In default it asks ralph, which answers by permissions.",
+	"agent.use": "The agent, unless `--agent`, the task or its discipline names one: claude, or a name " +
+		"below agents.",
+	"agent.fallback": "Agents that work instead, in this order, while it is limited, overloaded, or its " +
+		"account does not work.",
+	"agents": "The other coding agents that ralph may start, by name (docs/agents.md). Keys of " +
+		"agent apply to claude.",
+	"agents.kind": "The name of an agent in docs/agents.md, or its protocol: claude, codex, acp, " +
+		"command. Default: its own name.",
+	"agents.command": "Its program, with first arguments; default: that of its kind.",
+	"agents.model":   "Its model, unless the task or its discipline names one.",
+	"agents.prices": "Prices in USD per million tokens, as {MODEL: [input, cached input, output]}, if it " +
+		"reports tokens and no cost.",
+	"agents.unguarded": "It may work without a sandbox although it asks no permissions.",
+	"agents.env":       "Variables for this agent alone.",
+	"agent.env": "Variables for the agent and checks, beside the usual ones (docs/sandbox.md); $NAME is a variable " +
+		"of ralph's " +
+		"environment. ralph does not show the values.",
 
-	"limits.max_sessions": "Sessions per run; in a daemon without a schedule per day.",
-	"limits.max_tasks":    "Tasks per run; in a daemon without a schedule per day.",
-	"limits.max_duration": "Wall time of a run; in a daemon without a schedule of a day.",
-	"limits.max_cost_usd": "Cost of a run in USD; in a daemon without a schedule of a day.",
-	"limits.max_cost_per_day_usd": "Cost of a day, from midnight to " +
-		"midnight, over all runs, in USD. A daemon then waits for midnight.",
-	"limits.max_cost_per_month_usd": "Cost of a month, from its first day on, over all runs, in USD. A daemon then " +
-		"waits for the next month.",
-	"limits.session_tokens": "Tokens of a session, of every kind. 0: as many as `session_cost_usd` pays for, at the " +
-		"dearest price that ralph knows where the model's own is unknown.",
+	"limits.max_sessions": "Sessions of a run; in a daemon without a schedule, of a day.",
+	"limits.max_tasks":    "Tasks of a run; in a daemon without a schedule, of a day.",
+	"limits.max_duration": "Wall time of a run; in a daemon without a schedule, of a day.",
+	"limits.max_cost_usd": "Cost of a run; in a daemon without a schedule, of a day.",
+	"limits.max_cost_per_day_usd": "Cost of a day, from midnight to midnight, over all runs. A daemon then waits for " +
+		"midnight.",
+	"limits.max_cost_per_month_usd": "Cost of a calendar month over all runs. A daemon then waits for the next month.",
+	"limits.session_tokens": "Tokens of a session, of all kinds. 0: as many as `session_cost_usd` pays for, for an " +
+		"unknown " +
+		"model at the dearest known price.",
 	"limits.session_timeout": "Wall time of a session.",
-	"limits.idle_timeout": "A session is stopped after this time without an " +
-		"event, a signal, CPU use of what it started or a change in the work tree.",
+	"limits.idle_timeout": "A session stops after this time without an event, a signal, CPU use or a change " +
+		"in its work tree.",
 	"limits.session_turns":     "Turns of a session.",
-	"limits.session_cost_usd":  "Cost of a session in USD.",
-	"limits.attempts":          "Sessions per task, after which it fails.",
-	"limits.stagnant_sessions": "A run ends after the sessions of so many tasks in a row changed nothing.",
-	"limits.review_rounds": "How many sessions reviews and failing checks of a pull request may cause before a person " +
-		"decides.",
-	"limits.usage": "How far a subscription's usage windows may be used before no further session " +
-		"starts until they are reset. Windows that the agent does not tell of have no effect.",
+	"limits.session_cost_usd":  "Cost of a session.",
+	"limits.attempts":          "Sessions of a task, after which it fails.",
+	"limits.stagnant_sessions": "A run ends after the sessions of this many tasks in a row changed nothing.",
+	"limits.review_rounds": "Sessions that reviews and failing checks of a pull request may cause before you " +
+		"decide.",
+	"limits.usage": "Use of a subscription's windows at which no further session starts before their reset. " +
+		"Unreported " +
+		"windows have no effect.",
 
 	"verify.commands": "Shell commands that must all pass before a task counts as done.",
-	"verify.timeout":  "What each command is given.",
-	"verify.baseline": "Whether named tests of the project's and the feature's commands that " +
-		"failed before a task was begun are excused (new-failures) or refused too (strict).",
-	"verify.on_red": "What a run makes of commands that fail before its first session, with " +
-		"no named test to excuse: it ends, a daemon waits (stop); one task works until they " +
-		"pass and the others wait, for projects that begin empty (first); or it goes on (go).",
-	"verify.junit": "Files, relative to the project, into which commands write their tests as " +
-		"JUnit XML; globs, ** for any folders. The output of go test -json is understood without.",
-	"verify.protect": "Files, relative to the project, that a session must not change; globs, ** for any folders.",
-	"verify.protect_mode": "What a done with changed protected files comes " +
-		"to: it is refused, or it waits for a person's approval (review).",
-	"verify.network": "The commands that check work have the machine's network; else a loopback interface of their own.",
-	"verify.tests": "Files that are tests, their fixtures or their snapshots, relative to the project: globs, with ! " +
-		"before one that takes files out; auto stands for the conventions of the languages that ralph knows (docs/gate.md).",
-	"verify.lost": "What a done comes to by which tests of the target run no more, or no longer tell old code from new: " +
-		"a person is asked, it is refused, or it is noted.",
-	"verify.changed": "What a done comes to by which tests of the target expect another behaviour: an agent is asked " +
-		"whether the task asks for that, and a person unless it says yes (review); a person is asked; or it is noted.",
-	"verify.hidden": "Checks that no session sees (docs/gate.md): what each checks in words, and its command. Set it in " +
+	"verify.timeout":  "Time limit of each command.",
+	"verify.baseline": "Named tests that failed before the task are excused (new-failures) or refused (strict).",
+	"verify.on_red": "If commands fail before the first session, without named tests to excuse: the run ends and a " +
+		"daemon " +
+		"waits (stop); one task works until they pass (first); or the run goes on (go).",
+	"verify.junit": "Files with JUnit XML from the commands, relative to the project; globs, ** for any folders. " +
+		"go test -json needs none.",
+	"verify.protect":      "Files, relative to the project, that a session must not change; globs, ** for any folders.",
+	"verify.protect_mode": "A done with changed protected files is refused, or waits for your approval (review).",
+	"verify.network":      "Checks use the machine's network; else a localhost of their own.",
+	"verify.tests": "Files that are tests, fixtures or snapshots: globs, with ! to take files out; auto stands for " +
+		"the " +
+		"conventions of known languages (docs/gate.md).",
+	"verify.lost": "Lost or loosened tests: you are asked, the done is refused, or it is noted.",
+	"verify.changed": "Tests that expect another behaviour: an agent is asked whether the task wants that, and you " +
+		"unless it " +
+		"says yes (review); you are asked; or it is noted.",
+	"verify.hidden": "Checks that no session sees, as {description: command} (docs/gate.md). Set it in " +
 		"~/.config/ralph/config.yaml or by RALPH_VERIFY_HIDDEN: agents read ralph.yaml.",
-	"verify.hidden_files": "A folder outside of the project with what hidden checks need. It is copied over the work, " +
-		"for them alone.",
-	"verify.trial": "Whether the target's tests are run on a change with other expected values before it is merged, " +
-		"which they must notice (docs/gate.md): where a check takes less than a minute, and where the change alters tests, " +
-		"settings or what is loaded before tests (auto); for every change (always); or never (off).",
-	"verify.retry": "Whether commands and tests that refuse a done run once more on the same commit, so that a flaky " +
-		"test does not count (docs/gate.md); 0 for no second run.",
-	"verify.scope": "What a done comes to that changes files outside of those of its task (`--files`): a person " +
-		"is asked (ask), or it is only noted (note).",
-	"verify.proof": "Whether the tests of a change are run on the old code, too, once it has been merged: where a check " +
-		"takes less than a minute (auto), always, never (off), or before it is merged, which it then needs (require).",
+	"verify.hidden_files": "A folder outside of the project whose files are copied over the work for hidden checks.",
+	"verify.trial": "The target's tests run with changed expected values, and must fail (docs/gate.md): if a check " +
+		"takes less " +
+		"than a minute, or the change touches gate files (auto); for every change (always); or never (off).",
+	"verify.retry": "Refusing commands and tests run once more on the same commit, so that flaky tests do not " +
+		"count; 0 is never.",
+	"verify.scope": "Changes outside of the task's `--files`: you are asked (ask), or they are noted (note).",
+	"verify.proof": "A change's tests run on the old code after the merge: if a check takes less than a minute " +
+		"(auto), " +
+		"always, never (off), or before the merge, which needs it (require).",
 
-	"review":       "The agents that review a change before it is merged, in this order (docs/review.md).",
+	"review":       "Agents that review a change before it is merged, in this order (docs/review.md).",
 	"review.agent": "The agent, by its name below agents.",
 	"review.model": "Its model, if not the agent's own.",
-	"review.when": "Which changes it reviews: always, or a map with lines (that add and remove at least so many), files " +
-		"(that touch such; globs), or both, which must hold together.",
-	"review.prompt": "A file, relative to the project, with what it is to look at beside what ralph asks of it.",
+	"review.when": "The changes that it reviews: always, or a map with lines (at least this many), files (globs), " +
+		"or both, " +
+		"which must both hold.",
+	"review.prompt": "A file, relative to the project, with further instructions.",
 
 	"escalation_model": "The model for a task that was stuck twice; none switches it off.",
-	"suggestions": "Whether tasks that an agent suggests wait for a " +
-		"person (review) or enter the queue at once (auto_approve).",
+	"suggestions":      "Tasks that agents suggest wait for you (review) or enter the queue at once (auto_approve).",
 
-	"parallel": "How many sessions work at once, each in a workspace of its own (docs/branch.md).",
+	"parallel": "How many sessions work at once (docs/branch.md).",
 
-	"prompt.template": "A template in place of ralph's own: a file relative to the project, " +
-		"or the text itself if it has {{ in it (docs/prompt.md); none is ralph's own.",
+	"prompt.template": "A prompt template: a file relative to the project, or the text itself if it contains {{ " +
+		"(docs/prompt.md); none is ralph's own.",
 
-	"sessions.enforce": "Whether an agent may change files only after it has reported a phase; by a hook of Claude's.",
+	"sessions.enforce": "An agent may change files only after it has reported a state; a hook of Claude Code's.",
 
 	"permissions.allow":    "What an agent may do although a built-in rule denies it, such as Bash(sudo apt-get *).",
-	"permissions.ask":      "What waits for a person's word.",
+	"permissions.ask":      "What needs your approval.",
 	"permissions.deny":     "What is denied.",
 	"permissions.default":  "The answer where no rule matches.",
-	"permissions.guards":   "Whether the built-in rules deny what a project's work does not need.",
-	"permissions.writable": "Folders beside the project and the temporary directory that an agent may write to.",
+	"permissions.guards":   "Built-in rules deny what a project's work does not need.",
+	"permissions.writable": "Folders outside of the project that an agent may write to.",
 
-	"merge.into": "The branch into which it goes; empty is the one that is checked out when the run begins.",
-	"merge.mode": "Whether a change goes into that branch (merge), or is left on a branch of its own, " +
-		"ralph/TASK-12-title (branch), or is pushed on such a branch and becomes a pull request, which ralph follows until " +
-		"it is merged (pr).",
-	"merge.auto": "With mode pr: whether the forge merges a pull request once its checks are green and a person " +
+	"merge.into": "The target branch; empty is the branch that is checked out when the run begins.",
+	"merge.mode": "A change goes into the target branch (merge), stays on its own branch ralph/TASK-12-title " +
+		"(branch), or " +
+		"becomes a pull request that ralph follows until it is merged (pr).",
+	"merge.auto": "With mode pr: the forge merges a pull request once its checks are green and a person " +
 		"approves it.",
-	"merge.max_open": "With mode pr: no new task begins while so many pull requests wait for review.",
-	"merge.strategy": "What the branch's history gets: a merge of the session's commits, or one commit (squash).",
-	"merge.sign": "Whether what ralph puts on the branch is signed as your git signs (gpg.format, user.signingkey); " +
-		"with merge.strategy: squash that is every new commit.",
-	"merge.push": "The remote to which the branch is pushed, by its name or address; what was " +
-		"merged is what it has then.",
-	"merge.after": "Shell commands for each branch of its own, such as gh pr create --fill " +
-		"--body-file \"$RALPH_RECEIPT\"; they run with your environment, outside of the sandbox, and are given " +
-		"RALPH_BRANCH and RALPH_TASK too.",
-	"merge.message": "The message of the commit; {task}, {title}, {summary} and {session} stand for what they say, " +
-		"trailers follow it, and empty is {task}: {title}.",
-	"merge.guard": "Globs of further files that wait for a person before they are merged, beside those " +
-		"of docs/gate.md; with " +
-		"! before one that is merged unasked.",
+	"merge.max_open": "With mode pr: no new task begins while this many pull requests wait for review.",
+	"merge.strategy": "A merge of the session's commits, or a single commit (squash).",
+	"merge.sign":     "Commits on the branch are signed as your git signs (gpg.format, user.signingkey).",
+	"merge.push":     "The remote to which ralph pushes the branch, by name or address; it then decides what is merged.",
+	"merge.after": "With mode branch: shell commands for each branch, with RALPH_BRANCH, RALPH_TASK and " +
+		"RALPH_RECEIPT. They run " +
+		"in your environment, outside of the sandbox.",
+	"merge.message": "The commit message, with {task}, {title}, {summary} and {session}; trailers follow. Empty is " +
+		"{task}: {title}.",
+	"merge.guard": "Globs of more files that wait for you before a merge, beside those of docs/gate.md; ! takes " +
+		"files out.",
 
-	"workspace.setup": "Commands that make a new workspace ready for work. They run again when a lock " +
-		"file or a manifest " +
-		"of packages has changed.",
-	"workspace.ports": "The first port of the first workspace, in RALPH_PORT; each workspace has " +
-		"ten, in RALPH_PORTS as from-to.",
-	"workspace.sparse": "Folders, from the project, that workspaces and checks have, with the files beside and above " +
-		"them, where a whole checkout is too large; empty is all. An agent adds others with git sparse-checkout add.",
-	"workspace.max_size": "A session ends whose workspace and temporary files grow beyond so many MiB; 0 is " +
-		"a tenth of the disk, at least 5 GiB.",
-	"workspace.min_free": "Workspaces that nobody uses are removed where less than so many MiB of disk are free.",
+	"workspace.setup": "Commands that prepare a new workspace. They run again if a lock file or package manifest " +
+		"changes.",
+	"workspace.ports": "The first port of the first workspace, in RALPH_PORT; each workspace has ten, in RALPH_PORTS.",
+	"workspace.sparse": "Folders that workspaces and checks contain, with the files beside and above them; empty " +
+		"is all. An agent " +
+		"adds others with git sparse-checkout add.",
+	"workspace.max_size": "A session ends if its workspace and temporary files exceed this many MiB; 0 is a tenth " +
+		"of the " +
+		"disk, at least 5 GiB.",
+	"workspace.min_free": "Below this many free MiB of disk, ralph removes unused workspaces.",
 
-	"forge.kind":  "The forge: github, gitlab, gitea (also Forgejo), or as the remote's address says (auto).",
-	"forge.url":   "The address of a forge of one's own, such as https://git.example.org; empty is that of the remote.",
-	"forge.label": "Issues that a person gives this label become tasks; empty is none.",
-	"forge.people": "The accounts that may decide: whose labels, comments and reviews count. " +
-		"Empty is everyone with write access.",
-	"forge.token_file": "A file outside of the project with the token. Else RALPH_FORGE_TOKEN or the forge's usual " +
-		"variable has it, or gh or glab.",
+	"forge.kind":   "The forge: github, gitlab, gitea (also Forgejo), or by the remote's address (auto).",
+	"forge.url":    "The address of your forge, such as https://git.example.org; empty is that of the remote.",
+	"forge.label":  "Issues with this label become tasks; empty is none.",
+	"forge.people": "Accounts whose labels, comments and reviews count. Empty is everyone with write access.",
+	"forge.token_file": "A file outside of the project with the token, instead of RALPH_FORGE_TOKEN, the forge's " +
+		"variable, gh or glab.",
 
-	"sandbox.mode": "Whether the agent and the commands that check its work run in a sandbox: the best that works " +
-		"here, bubblewrap or else Landlock (auto); or a run does not start without one that keeps all of it (require); " +
-		"or none (off).",
-	"sandbox.hide": "Files and folders that the sandbox hides beside ralph's state and the usual places of credentials " +
-		"(docs/sandbox.md); ~ is the home directory.",
-	"sandbox.show":    "Files and folders that it does not hide, and that can be read in it.",
-	"sandbox.network": "Whether the sandbox has a network. An agent that reaches its model by one cannot work without.",
+	"sandbox.mode": "Agents and checks run in the best sandbox that works here (auto); a run needs bubblewrap or a " +
+		"full " +
+		"Landlock (require); or none (off).",
+	"sandbox.hide": "Files and folders to hide beside the usual places of credentials (docs/sandbox.md); ~ is " +
+		"your home.",
+	"sandbox.show":    "Hidden files and folders to make readable.",
+	"sandbox.network": "The sandbox has a network. Agents usually need it to reach their model.",
 
-	"notify.receivers": "Who is told of events: a list of maps with " +
-		"the keys below, each with either url or command.",
-	"notify.receivers.url": "Where to send events by POST; $NAME is the value of the variable NAME. It " +
-		"is not shown by ralph.",
-	"notify.receivers.command": "A program with its arguments; it gets " +
-		"the event as JSON on standard input and its type in RALPH_EVENT.",
-	"notify.receivers.preset": "The form of what is sent; generic is Standard Webhooks.",
-	"notify.receivers.events": "The events to tell of; all if it is absent.",
-	"notify.receivers.secret_env": "The environment variable that " +
-		"holds the signing secret (whsec_…), for ntfy the access token.",
+	"notify.receivers": "Receivers of events, each with either url or command.",
+	"notify.receivers.url": "Where to POST events; $NAME is the value of the variable NAME. ralph does not " +
+		"show it.",
+	"notify.receivers.command": "A program with arguments; it gets the event as JSON on standard input and its " +
+		"type in RALPH_EVENT.",
+	"notify.receivers.preset":     "The format; generic is Standard Webhooks.",
+	"notify.receivers.events":     "The events to send; default: all.",
+	"notify.receivers.secret_env": "The variable with the signing secret (whsec_…), for ntfy the access token.",
 
-	"dashboard.addr": "Address of the dashboard; one without a host is on " +
-		"the loopback interface. Any other is for `ralph serve`, with TLS or --insecure.",
-	"dashboard.hosts": "Names under which browsers reach the dashboard, " +
-		"beside those of this machine. Under them reading takes a sign-in too.",
-	"dashboard.sign_in": "What a browser on this machine has to sign in " +
-		"for: reading too (always), or what changes something alone (changes): then every user of the machine reads all.",
+	"dashboard.addr": "Address of the dashboard; without a host on the loopback interface. Others need `ralph " +
+		"serve` with TLS " +
+		"or --insecure.",
+	"dashboard.hosts": "Further host names of the dashboard. Reading under them needs a sign-in.",
+	"dashboard.sign_in": "Browsers on this machine sign in for everything (always), or only to change something " +
+		"(changes): then every user of the machine can read.",
+	"dashboard.url": "The address in links of notifications, such as https://box.example.ts.net; empty: " +
+		"notifications name " +
+		"commands.",
 
-	"dashboard.url": "The address under which your browsers and phone reach the dashboard, for links in " +
-		"notifications, such as https://box.example.ts.net; empty: notifications name commands.",
-
-	"database": "The postgres:// URL of the queue's database, in which {project} is the name of the project's " +
-		"folder; empty is a file in the state folder (docs/state.md). It is not shown by " +
-		"ralph, and ralph.yaml must not have it.",
+	"database": "The queue's postgres:// URL, in which {project} is the folder's name; empty is a file in the " +
+		"state folder " +
+		"(docs/state.md). ralph does not show it, and refuses it in ralph.yaml.",
 }

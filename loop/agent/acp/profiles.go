@@ -72,8 +72,8 @@ var Profiles = []*Profile{
 			Credentials: strings.Fields("OPENCODE_API_KEY ANTHROPIC_API_KEY OPENAI_API_KEY ~/.local/share/opencode/auth.json"),
 			Home:        []string{"~/.local/share/opencode", "~/.local/state/opencode", "~/.cache/opencode"},
 			Settings:    []string{"~/.config/opencode"},
-			Note: "It asks nobody before it uses a tool of a server of the project's. The tokens that it tells are those of a " +
-				"turn's last request; its cost is whole.",
+			Note: "It does not ask before it uses tools of the project's MCP servers. It reports the tokens of a turn's last " +
+				"request, and the whole cost.",
 		},
 		// It asks nobody unless it is told to.
 		Environment: func(configured map[string]string) map[string]string {
@@ -135,7 +135,7 @@ var Profiles = []*Profile{
 			Credentials: strings.Fields("OPENAI_API_KEY DASHSCOPE_API_KEY ~/.qwen/oauth_creds.json"),
 			Home:        []string{"~/.qwen"}, HomeVariable: "QWEN_HOME",
 			Data:      strings.Fields("tmp projects debug history oauth_creds.json"),
-			NoServers: "it asks about the tools of all servers in the same words, so that no rule could hold for one",
+			NoServers: "its questions do not name the server, so no rule could",
 		},
 		ModelByFlag: true,
 		// Without that tool it shows its model all of ralph's at once.

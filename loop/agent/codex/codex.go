@@ -37,8 +37,8 @@ var Profile = agent.Profile{
 	LogIn:   "log in with `codex login`, or set OPENAI_API_KEY and log in with `codex login --with-api-key`",
 	Tested:  "0.169.0", ToolPrefix: toolPrefix, MCP: agent.ByFlag, Guard: agent.Hook, Uses: uses,
 	Steered: true, NeedsTools: true, Effort: true,
-	Note: "What is typed into a program that runs comes to no hook: terminals are off, and a session that types " +
-		"all the same is stopped as `mcp_failed`.",
+	Note: "No hook sees input to a running program, so terminals are off; a session that types into one ends as " +
+		"`mcp_failed`.",
 	Cost: agent.Never, Tokens: agent.WithRequest, Windows: true, ResetTime: true, EndsAlone: true,
 	// Newer models' programs run in it. It is started when it is needed.
 	Host: "codex-code-mode-host",

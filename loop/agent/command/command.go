@@ -22,9 +22,9 @@ import (
 // Profile is the profile of such programs.
 var Profile = agent.Profile{
 	Name: "command", Title: "any command", Kind: "command", MCP: agent.ByChannel, Guard: agent.None,
-	Cost: agent.Never, Tokens: agent.Never, EndsAlone: true, NoServers: "it is no client of servers",
-	Note: "Where it takes servers of tools (MCP) by settings of its own, `ralph mcp` is ralph's there. It needs the " +
-		"variable `RALPH_TICKET`, with the ticket of the prompt, in place of `ralph signal`.",
+	Cost: agent.Never, Tokens: agent.Never, EndsAlone: true, NoServers: "it is no MCP client",
+	Note: "An agent with its own MCP settings can use `ralph mcp`, with the prompt's ticket in `RALPH_TICKET`, instead of " +
+		"`ralph signal`.",
 }
 
 // maxWords is how many bytes of its last words are kept.

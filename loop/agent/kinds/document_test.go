@@ -30,9 +30,9 @@ func TestDocumentOfAgents(t *testing.T) {
 		{"kind", func(p *agent.Profile) string { return p.Kind }},
 		{"tried with", func(p *agent.Profile) string { return p.Tested }},
 		{"command", func(p *agent.Profile) string { return code(strings.Join(p.Command, " ")) }},
-		{"asks what it may do", func(p *agent.Profile) string {
+		{"asks permission", func(p *agent.Profile) string {
 			return map[agent.Guard]string{
-				agent.Hook: "yes, and is told why not", agent.Question: "yes; why not it is told in its next prompt",
+				agent.Hook: "yes, with reasons", agent.Question: "yes; reasons in the next prompt",
 				agent.None: "no: a sandbox, or `unguarded: true`",
 			}[p.Guard]
 		}},
@@ -43,11 +43,11 @@ func TestDocumentOfAgents(t *testing.T) {
 			case p.Steered:
 				return "at once"
 			}
-			return "when its turn ends"
+			return "after its turn"
 		}},
-		{"tells its cost", func(p *agent.Profile) string { return string(p.Cost) }},
-		{"tells its tokens", func(p *agent.Profile) string { return string(p.Tokens) }},
-		{"knows limits", limits},
+		{"reports cost", func(p *agent.Profile) string { return string(p.Cost) }},
+		{"reports tokens", func(p *agent.Profile) string { return string(p.Tokens) }},
+		{"reports limits", limits},
 	}
 	row := func(cell func(i int) string) {
 		for i := range columns {
@@ -71,20 +71,20 @@ func TestDocumentOfAgents(t *testing.T) {
 		}
 		item("Install", code(p.Install))
 		item("Credentials", p.LogIn)
-		item("Sees ralph's tools as", code(p.Signal(ralph.VerbDone))+", by "+string(p.MCP))
-		item("Variables of ralph's environment that reach it", accounts(p, last)...)
-		item("Its own folders", codes(p.Home)...)
-		item("Another place for its folder", code(elsewhere(p)))
-		item("Of these it may change", codes(p.Data)...)
-		item("Each session has a copy of", codes(p.Replaced)...)
+		item("ralph's tools", code(p.Signal(ralph.VerbDone))+", by "+string(p.MCP))
+		item("Its variables", accounts(p, last)...)
+		item("Folders", codes(p.Home)...)
+		item("Moves its folder", code(elsewhere(p)))
+		item("Writable", codes(p.Data)...)
+		item("Copied for each session", codes(p.Replaced)...)
 		if p.Note != "" {
 			fmt.Fprintf(&b, "- %s\n", p.Note)
 		}
 		if p.NoServers != "" {
-			fmt.Fprintf(&b, "- It has no other servers of tools than ralph's: %s.\n", p.NoServers)
+			fmt.Fprintf(&b, "- No MCP servers beside ralph's: %s.\n", p.NoServers)
 		}
 		if p.RefusalEnds && p.Guard != agent.None {
-			b.WriteString("- A refused permission ends its turn; ralph tells it why and has it go on.\n")
+			b.WriteString("- A refused permission ends its turn; ralph gives the reason and continues.\n")
 		}
 	}
 	path := filepath.Join("..", "..", "..", "docs", "agents.md")
@@ -108,9 +108,9 @@ func limits(p *agent.Profile) string {
 		is   bool
 		text string
 	}{
-		{p.SilentRetry, "no: it tries again without a word, until it is idle"},
-		{p.Windows, "how far they are used"},
-		{p.ResetTime, "when they end"},
+		{p.SilentRetry, "no: it retries silently until idle"},
+		{p.Windows, "use"},
+		{p.ResetTime, "reset"},
 	} {
 		if f.is {
 			said = append(said, f.text)
@@ -120,7 +120,7 @@ func limits(p *agent.Profile) string {
 		return "no"
 	}
 	if said == nil {
-		return "that one is reached"
+		return "when reached"
 	}
 	return strings.Join(said, ", ")
 }
@@ -133,7 +133,7 @@ func accounts(p, last *agent.Profile) []string {
 	if p == last || len(p.Variables.Account)-len(rest) < len(last.Variables.Account) {
 		return codes(p.Variables.Account)
 	}
-	return append(codes(rest), "those of [any other agent](#any-other-agent-of-the-protocol)")
+	return append(codes(rest), "and [any other agent's](#any-other-agent-of-the-protocol)")
 }
 
 // elsewhere is the variable that moves an agent's folder, as a path.
@@ -217,15 +217,14 @@ func badDays(t *testing.T) string {
 const badDay = `
 ## On a bad day
 
-What the end of an agent was is decided by one rule, whichever agent it is. The table is tested with recordings of the real ones, and with
-the real ones against scripted APIs. None of these is an attempt at the task, or costs more than the tokens that were seen (at least one
-request, where it was cut off in one). In the report, the run's lines and ` + "`ralph task show`" + ` stand the agent's own words.
+One rule decides how a session of any agent ended. Recordings of the real agents, and scripted APIs, test it. None of these endings is an attempt at
+the task, or costs more than the tokens that ralph saw (at least one request). Reports have the agent's own words.
 
-| it was | a stand-in works | without one |
+| ending | a stand-in works | without one |
 |---|---|---|
 %s
-` + "`429 once`" + ` is a request that is refused once, ` + "`later`" + ` is after work was done. codex was told to try nothing again. Silence for
-` + "`limits.idle_timeout`" + ` while the model was to answer is a limit: qwen tries again for longer without a word. So end claude, codex, gemini, copilot, opencode and qwen:
+Endings of claude, codex, gemini, copilot, opencode and qwen by the service's answer (` + "`429 once`" + ` is one refused request, ` + "`later`" + ` follows
+finished work, ` + "`hangs`" + ` is silence for ` + "`limits.idle_timeout`" + `):
 
 `
 
@@ -236,52 +235,48 @@ var follows = []struct {
 }{
 	{ralph.AuthFailed, "the run ends with status 6"},
 	{ralph.Billing, "the run ends with status 6"},
-	{ralph.NoWork, "it is tried once more, then the run ends with status 6: the model is unknown, or it was not ready after two minutes"},
-	{ralph.RateLimited, "the run waits, until the limit's end where that is told"},
+	{ralph.NoWork, "one retry, then the run ends with status 6: an unknown model, or not ready after two minutes"},
+	{ralph.RateLimited, "the run waits, until the reset if it is known"},
 	{ralph.Overloaded, "the run waits"},
 	{ralph.Network, "the run waits"},
-	{ralph.PromptTooLong, "the task is tried with half the prompt, then a quarter, and then waits for you as failed"},
-	{ralph.Lost, "the task is tried again, later each time"},
+	{ralph.PromptTooLong, "half the prompt, then a quarter, then the task fails"},
+	{ralph.Lost, "a retry, later each time"},
 }
 
 const intro = `# Agents
 
 <!-- Generated from the profiles in loop/agent by "go test ./loop/agent/kinds -update". Do not edit. -->
 
-Claude Code is built in, and what is set in ` + "`agent`" + ` is its own. Others work when they are named:
+Claude Code is built in; the keys of ` + "`agent`" + ` are its own. Name others to use them:
 
 ` + "```yaml" + `
 agents:
   gemini: {}                                  # a name of the table below is enough
   codex: {model: gpt-5.5, prices: {gpt-5.5: [5, 0.5, 30]}}   # USD per million: input, cached, output
   local: {kind: opencode, model: ollama/qwen3}
-  goose: {kind: acp, command: [goose, acp]}   # whatever speaks the Agent Client Protocol
+  goose: {kind: acp, command: [goose, acp]}   # any agent of the Agent Client Protocol
   other: {kind: command, command: [my-agent, --stdin], unguarded: false}
 agent:
-  use: gemini                                 # where nothing else is said
+  use: gemini
   fallback: [codex, claude]                   # while its account is limited
 ` + "```" + `
 
-Who works on a task is said by ` + "`ralph run --agent NAME`" + `, else by the task (` + "`ralph task add --agent NAME`" + `), else by its discipline, else
-by ` + "`agent.use`" + `. An agent that is not configured is never started. All are launched, held, checked and
-ended in the same way. If an agent has not listed ralph's tools when its first turn ends, or after a minute, the session ends as ` + "`mcp_failed`" + `.
+The first of these names the agent: ` + "`ralph run --agent NAME`" + `, the task (` + "`ralph task add --agent NAME`" + `), its discipline, ` + "`agent.use`" + `.
+ralph never starts an agent that is not configured. If an agent has not listed ralph's tools after its first turn, or after a minute, the session ends as
+` + "`mcp_failed`" + `.
 
-- **Permissions.** The rules of [permissions](howto/permissions.md) hold for every agent that asks, by the same names: a command is ` + "`Bash(…)`" + `, an edit
-  ` + "`Edit(…)`" + `, an address ` + "`WebFetch(…)`" + `, anything else the tool's own name. What cannot be read of a question is refused. An agent
-  that asks nobody works in a sandbox, or with ` + "`unguarded: true`" + `.
-- **Money.** A cost that the agent tells counts as it is told, and so do its tokens at the ` + "`prices`" + ` that you set. Other tokens count at list
-  prices (of ` + agent.PricesOf + `), which is said as "about". A model of which ralph knows no price has an unknown cost: its tokens are
-  counted, and held by ` + "`limits.session_tokens`" + ` or, without it, by the money's limits at the dearest list price. Of a session that called
-  its model and told nothing, a request each ten seconds is charged, or those that its uses of tools show. ralph ends a session that passes its limit.
-- **Limits.** What is known of them is the account's: with another login or key the next run asks anew.
-- **Models.** ` + "`model`" + ` of an agent goes for its sessions; one that stands in for another knows no model but its own.
-- **Effort.** Behind each name of a model, of an agent, a task, a discipline, a reviewer or ` + "`--model`" + `, may stand how much it is to
-  reason: ` + "`opus@high`, or `@low`" + ` for the agent's own model. It is one of ` + "`none`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max`" + `,
-  of which a model may know a few.
-- **Servers of tools.** With ` + "`agent.mcp: approved`" + ` agents have the servers of the project's ` + "`.mcp.json`" + ` beside ralph's, in their own sandbox.
-  What counts is the file on the branch into which the work is merged. ` + "`${NAME}` and `${NAME:-default}`" + ` are variables of the agent's environment. The rules of permissions hold for their tools as
-  ` + "`mcp__SERVER__TOOL`" + ` or as the agent names them.
-- **Pictures.** What a task's description, a comment or a message names as a Markdown image (its path) is shown to an agent whose protocol takes
-  pictures: up to eight files of the project, committed or in your folder alone, of at most 4 MiB each. Others read the name.
+- **Permissions.** [Rules](howto/permissions.md) hold for every agent that asks: ` + "`Bash(…)`" + ` for commands, ` + "`Edit(…)`" + ` for edits,
+  ` + "`WebFetch(…)`" + ` for addresses, else the tool's own name. ralph refuses unreadable questions. An agent that does not ask needs a sandbox, or
+  ` + "`unguarded: true`" + `.
+- **Money.** A reported cost counts as reported, tokens at your ` + "`prices`" + `, else at list prices (of ` + agent.PricesOf + `), shown as "about". For an
+  unknown model the cost is unknown: ` + "`limits.session_tokens`" + `, or the money's limits at the dearest list price, bound its tokens. A session that
+  reports nothing is charged a request each ten seconds, or by its tool calls. ralph ends a session that passes its limit.
+- **Models.** An agent's ` + "`model`" + ` applies to its sessions. A stand-in uses its own model.
+- **Effort.** ` + "`@none`, `@minimal`, `@low`, `@medium`, `@high`, `@xhigh` or `@max`" + ` may follow any model's name: ` + "`opus@high`" + `, or
+  ` + "`@low`" + ` for the agent's own model. Not every model knows all of them.
+- **MCP servers.** With ` + "`agent.mcp: approved`" + ` agents also get the servers of ` + "`.mcp.json`" + ` on the target branch, in their own sandbox.
+  ` + "`${NAME}` and `${NAME:-default}`" + ` are variables of the agent's environment. Permissions name their tools ` + "`mcp__SERVER__TOOL`" + `.
+- **Pictures.** A Markdown image in a description, comment or message goes to agents whose protocol takes pictures: up to eight of the project's files,
+  4 MiB each. Others read the name.
 
 `
