@@ -22,9 +22,9 @@ import (
 
 // aboutProfiles says what each profile of `ralph mcp` is for.
 var aboutProfiles = map[string]string{
-	"loop":   "What `ralph run` serves to each session of the agent. The tool `ralph.permission` is for the agent's program, not for the model.",
-	"chat":   "For people who work on tasks themselves, with an agent of their own beside them.",
-	"worker": "For agents that pull work by themselves ([workers.md](workers.md)). `--scopes tasks:read` leaves out what changes something; `--tool-names` chooses the form of the signals' names.",
+	"loop":   "Tools of each session of `ralph run`. The agent's program uses `ralph.permission`, not the model.",
+	"chat":   "For [people who work on tasks](human.md) with a chat.",
+	"worker": "For [agents that pull tasks](workers.md). With `--scopes tasks:read` the tools that change something are missing; `--tool-names` chooses the form of signals' names.",
 }
 
 // toolReference describes what each profile of `ralph mcp` serves, as a client sees it.
@@ -33,18 +33,14 @@ func toolReference(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(generated + `# MCP tools
 
-What agents can call. ` + "`ralph mcp --profile NAME`" + ` serves a profile on stdio or HTTP. A call that is not as described here is refused with a
-sentence that says what is wrong; nothing is recorded then. Names and fields are stable; optional fields may be added. A field without words
-means what it means in the tools above.
+` + "`ralph mcp --profile NAME`" + ` serves a profile on stdio or HTTP. ralph refuses a wrong call with an explanation, and records nothing. Names and
+fields are stable; optional fields may be added. Fields behind "also" are described above.
 `)
 	said := map[string]bool{}    // what was said of fields, and which tool to choose
 	known := map[string]string{} // the profile in which a tool was described, by what was said of it
 	for _, profile := range profiles(t) {
 		fmt.Fprintf(&b, "\n## Profile %s\n\n%s\n", profile, aboutProfiles[profile])
 		client := profileClient(t, profile)
-		if text := client.InitializeResult().Instructions; text != "" {
-			fmt.Fprintf(&b, "\nEvery client is told:\n\n> %s\n", strings.ReplaceAll(text, "\n", "\n> "))
-		}
 		tools, err := client.ListTools(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -61,16 +57,25 @@ means what it means in the tools above.
 			if found && !said[choice] {
 				words, said[choice] = tool.Description, true
 			}
-			fmt.Fprintf(&b, "\n### `%s`\n\n%s\n", tool.Name, words)
+			fmt.Fprintf(&b, "\n### `%s`\n\n%s\n\n", tool.Name, words)
+			var also []string
 			for line := range strings.Lines(strings.TrimPrefix(description, tool.Description+"\n")) {
-				field, meaning, _ := strings.Cut(line, ": ")
-				name, _, _ := strings.Cut(field, "` ")
-				if key := name + meaning; meaning != "" && said[key] {
-					line = field + "\n"
-				} else {
-					said[key] = true
+				field, meaning, _ := strings.Cut(strings.TrimSpace(line), ": ")
+				name, _, _ := strings.Cut(strings.TrimPrefix(field, "- "), " ")
+				switch key := name + meaning; {
+				case field == "":
+				case said[key] || meaning == "" && said[name]:
+					if strings.HasSuffix(field, ", optional") {
+						name += " (optional)"
+					}
+					also = append(also, name)
+				default:
+					said[key], said[name] = true, true
+					b.WriteString(line)
 				}
-				b.WriteString(line)
+			}
+			if also != nil {
+				fmt.Fprintf(&b, "- also %s\n", strings.Join(also, ", "))
 			}
 		}
 		for _, elsewhere := range slices.Sorted(maps.Keys(same)) {
