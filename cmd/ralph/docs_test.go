@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -33,8 +34,9 @@ var update = flag.Bool("update", false, "write the generated documents anew")
 func TestGeneratedDocuments(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"cli.md":       commandReference(newRoot(&app{out: io.Discard, err: io.Discard})) + objectReference(),
-		"mcp-tools.md": toolReference(t),
+		"cli.md":             commandReference(newRoot(&app{out: io.Discard, err: io.Discard})) + jsonReference,
+		"output.schema.json": outputSchema(t),
+		"mcp-tools.md":       toolReference(t),
 	} {
 		compareDocument(t, name, text)
 	}
@@ -231,9 +233,9 @@ var objects = []struct {
 	{report.Waiting{}, "`waiting` of `report`", ""},
 	{report.Changed{}, "`changed` of `report`, its `tasks`, and receipts", ""},
 	{ralph.Discipline{}, "`discipline`", ""},
-	{ralph.Run{}, "`status`", ""},
+	{ralph.Run{}, "`run` of `status`", ""},
 	{ralph.Limits{}, "`limits` of a run", ""},
-	{ralph.UsageWindow{}, "`status`", ""},
+	{ralph.UsageWindow{}, "`usage` of `status`", ""},
 	{ralph.Event{}, "`events`, `watch`, `run --format json`, one a line", ""},
 }
 
@@ -244,64 +246,70 @@ func objectReference() string {
 		"Times are RFC 3339 in UTC, or null.\n\n| object | of | fields |\n|---|---|---|\n")
 	for _, o := range objects {
 		typ := reflect.TypeOf(o.value)
-		fields := map[string][]string{} // by their types
-		for f := range typ.Fields() {
-			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if name == "" || name == "-" {
-				continue
-			}
-			kind := jsonType(f.Type)
-			if options == "omitempty" {
-				kind = strings.TrimSuffix(kind, " or null") + "?"
-			}
-			fields[kind] = append(fields[kind], "`"+name+"`")
-		}
-		var list []string
-		for _, kind := range slices.SortedFunc(maps.Keys(fields), byType) {
-			list = append(list, kind+": "+strings.Join(fields[kind], ", "))
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", cmp.Or(o.name, typ.Name()), o.where, strings.Join(list, "; "))
+		def := fieldsOf(typ)
+		def["description"] = strings.ReplaceAll(o.where, "`", "")
+		defs[cmp.Or(o.name, typ.Name())] = def
 	}
-	return b.String()
+	text, err := json.MarshalIndent(map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": defs}, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text) + "\n"
 }
 
-// byType orders the types of fields: what most are first.
-func byType(a, b string) int {
-	most := []string{"time", "bool", "number", "text"}
-	return cmp.Or(slices.Index(most, b)-slices.Index(most, a), cmp.Compare(a, b))
+// fieldsOf returns the schema of a struct.
+func fieldsOf(typ reflect.Type) map[string]any {
+	properties, required, embedded := map[string]any{}, []string{}, []any{}
+	for f := range typ.Fields() {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "":
+			embedded = append(embedded, schemaOf(f.Type))
+		case name != "" && name != "-":
+			properties[name] = schemaOf(f.Type)
+			if !strings.HasPrefix(options, "omit") {
+				required = append(required, name)
+			}
+		}
+	}
+	def := map[string]any{"type": "object", "properties": properties, "required": required}
+	if len(embedded) > 0 {
+		def["allOf"] = embedded
+	}
+	return def
 }
 
-// jsonType is a type as JSON has it.
-func jsonType(t reflect.Type) string {
+// schemaOf returns the schema of a type's JSON.
+func schemaOf(t reflect.Type) map[string]any {
 	switch t {
 	case reflect.TypeFor[ralph.Time]():
-		return "time"
+		return map[string]any{"type": []string{"string", "null"}, "format": "date-time"}
 	case reflect.TypeFor[store.Reference]():
-		return "number"
+		return map[string]any{"type": "number"}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return jsonType(t.Elem()) + " or null"
+		return map[string]any{"anyOf": []any{schemaOf(t.Elem()), map[string]any{"type": "null"}}}
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
-			return "any"
+			return map[string]any{}
 		}
-		return "[]" + jsonType(t.Elem())
+		return map[string]any{"type": "array", "items": schemaOf(t.Elem())}
 	case reflect.Struct:
 		for _, o := range objects {
 			if reflect.TypeOf(o.value) == t {
-				return cmp.Or(o.name, t.Name())
+				return map[string]any{"$ref": "#/$defs/" + cmp.Or(o.name, t.Name())}
 			}
 		}
-		return t.Name()
+		return fieldsOf(t)
 	case reflect.Map:
-		return "object"
+		return map[string]any{"type": "object"}
 	case reflect.String:
-		return "text"
+		return map[string]any{"type": "string"}
 	case reflect.Bool:
-		return "bool"
+		return map[string]any{"type": "boolean"}
 	}
-	return "number"
+	return map[string]any{"type": "number"}
 }
 
 // shownStatuses says which word people read for each status.
