@@ -235,7 +235,8 @@ var objects = []struct {
 	{ralph.Discipline{}, "`discipline`", ""},
 	{ralph.Run{}, "`run` of `status`", ""},
 	{ralph.Limits{}, "`limits` of a run", ""},
-	{ralph.UsageWindow{}, "`usage` of `status`", ""},
+	{ralph.UsageWindow{}, "`usage_windows` of `status`", ""},
+	{show.StatusView{}, "`status`", ""},
 	{ralph.Event{}, "`events`, `watch`, `run --format json`, one a line", ""},
 }
 
