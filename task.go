@@ -295,12 +295,12 @@ const (
 var Moves = []Move{
 	{Proposed, Pending, Person, "the suggestion is approved (or auto-approved)"},
 	{Proposed, Rejected, Person, "the suggestion is refused"},
-	{Proposed, Cancelled, Person, "it is cancelled"},
+	{Proposed, Cancelled, Person, "a person cancels it"},
 
 	{Pending, InProgress, Loop, "a session or a person takes it"},
 	{Pending, NeedsInput, Derived, "a blocking question is open"},
 	{Pending, Blocked, Derived, "a blocker or dependency is open"},
-	{Pending, Cancelled, Person, "it is cancelled"},
+	{Pending, Cancelled, Person, "a person cancels it"},
 	{Pending, Failed, Loop, "its turn comes and no attempt is left"},
 
 	{InProgress, Completed, Verdict, "done, and the checks passed or there are none"},
@@ -310,7 +310,7 @@ var Moves = []Move{
 	{InProgress, NeedsInput, Verdict, "a blocking question is open"},
 	{InProgress, Blocked, Verdict, heldOrLost},
 	{InProgress, Pending, Loop, "its session was interrupted or lost"},
-	{InProgress, Cancelled, Person, "it is cancelled; its session is stopped first"},
+	{InProgress, Cancelled, Person, "a person cancels it; its session stops first"},
 
 	{Merging, Completed, Merger, "the change is in the target branch, and verified there"},
 	{Merging, Pending, Merger, "the change conflicts, or is refused once merged: it is sent back"},
@@ -321,7 +321,7 @@ var Moves = []Move{
 	{Failed, Merging, Person, "the same, for work merged before a retry"},
 	{Cancelled, Merging, Person, "`ralph undo` of earlier work, or of an undo"},
 	{Merging, Cancelled, Merger, "`ralph undo`: the reverse is in the target branch"},
-	{Merging, Cancelled, Person, "it is cancelled (refused during the merge)"},
+	{Merging, Cancelled, Person, "a person cancels it (refused during the merge)"},
 	{Pending, Merging, Person, "`ralph task retry --as-is`"},
 	{Blocked, Merging, Person, "`ralph task retry --as-is`"},
 
@@ -329,14 +329,14 @@ var Moves = []Move{
 	{NeedsInput, Completed, Person, "`ralph approve` of a checked done"},
 	{NeedsInput, Merging, Person, "`ralph approve` of a checked change"},
 	{NeedsInput, Blocked, Derived, "the last open question is answered, and a blocker is left"},
-	{NeedsInput, Cancelled, Person, "it is cancelled"},
+	{NeedsInput, Cancelled, Person, "a person cancels it"},
 
 	{Blocked, Pending, Derived, "the last blocker is resolved, and every dependency is completed"},
 	{Blocked, NeedsInput, Derived, "a blocking question is open"},
-	{Blocked, Cancelled, Person, "it is cancelled"},
+	{Blocked, Cancelled, Person, "a person cancels it"},
 
 	{Failed, Pending, Person, "`ralph task retry`, with all counters at zero"},
-	{Failed, Cancelled, Person, "it is cancelled"},
+	{Failed, Cancelled, Person, "a person cancels it"},
 	{Completed, Pending, Person, "`ralph task retry --again`"},
 	{Completed, Cancelled, Person, "`ralph undo`, if people have reverted its change already"},
 	{Failed, Cancelled, Person, "the same"},

@@ -153,7 +153,7 @@ func commandReference(root *cobra.Command) string {
 	b.WriteString(generated + "# Command line\n\n" + root.Long + "\n\nEvery command takes `--directory DIR` (`-C`), the folder to work in, and `--json`. `--help` explains a command and its " +
 		"flags, with examples. See also the [exit statuses](outcomes.md#exit-statuses).\n\nShort forms: " + shortForms() + ".\n")
 	for _, group := range root.Groups() {
-		fmt.Fprintf(&b, "\n## %s\n\n| command | | flags |\n|---|---|---|\n", strings.TrimSuffix(group.Title, ":"))
+		fmt.Fprintf(&b, "\n## %s\n\n", strings.TrimSuffix(group.Title, ":"))
 		for _, c := range root.Commands() {
 			if c.GroupID == group.ID {
 				listCommand(&b, c)
@@ -182,9 +182,8 @@ func listCommand(b *strings.Builder, c *cobra.Command) {
 			flags = append(flags, "`--"+f.Name+"`")
 		}
 	})
-	use := strings.ReplaceAll(strings.TrimSuffix(c.UseLine(), " [flags]"), "|", "\\|")
 	if c.Runnable() {
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", use, c.Short, strings.Join(flags, ", "))
+		fmt.Fprintf(b, "- `%s`: %s\n", strings.TrimSuffix(c.UseLine(), " [flags]"), strings.Join(append([]string{strings.TrimSuffix(c.Short, ", …") + "."}, flags...), " "))
 	}
 	for _, sub := range c.Commands() {
 		listCommand(b, sub)
@@ -338,19 +337,19 @@ func shownStatuses() string {
 // statusReference returns the tables of statuses and moves.
 func statusReference() string {
 	var b strings.Builder
-	b.WriteString(shownStatuses() + "The database refuses every change that is not in this table. \"Verdict\" is the decision on a session. " +
-		"\"Derived\" follows from open questions, blockers and dependencies.\n\n| from | to | by | when |\n|---|---|---|---|\n")
+	b.WriteString(shownStatuses() + "The database refuses every other change of a status. \"Verdict\" is the decision on a session. " +
+		"\"Derived\" follows from open questions, blockers and dependencies.\n\n")
 	from := map[string][]string{} // statuses, by the rest of the row
 	var rows []string
 	for _, m := range ralph.Moves {
-		row := fmt.Sprintf("`%s` | %s | %s |", m.To, m.By, m.When)
+		row := fmt.Sprintf("`%s` (%s): %s", m.To, m.By, m.When)
 		if from[row] == nil {
 			rows = append(rows, row)
 		}
 		from[row] = append(from[row], "`"+string(m.From)+"`")
 	}
 	for _, row := range rows {
-		fmt.Fprintf(&b, "| %s | %s\n", strings.Join(from[row], ", "), row)
+		fmt.Fprintf(&b, "- %s → %s\n", strings.Join(from[row], ", "), row)
 	}
 	return b.String()
 }

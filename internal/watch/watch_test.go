@@ -289,7 +289,7 @@ func TestTheManualShowsTheScreen(t *testing.T) { synctest.Test(t, theManualShows
 
 func theManualShowsTheScreen(t *testing.T) {
 	var want strings.Builder
-	for line := range strings.Lines(show(t, running(), 120, 40).text()) {
+	for line := range strings.Lines(show(t, running(), 80, 30).text()) {
 		if strings.Trim(line, " │\n") != "" {
 			want.WriteString(line)
 		}
