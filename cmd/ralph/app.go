@@ -73,7 +73,7 @@ func (a *app) project(ctx context.Context) (*project.Project, error) {
 	}
 	p, err := project.Open(ctx, dir, a.environ, a.err)
 	if err == nil {
-		p.Version = version()
+		p.Version = release
 	}
 	return p, err
 }
@@ -221,7 +221,7 @@ func (a *app) withLoop(ctx context.Context, f func(p *project.Project, l *loop.L
 func (a *app) chats(p *project.Project, db *store.DB, l *loop.Loop) *mcpserver.Chats {
 	return &mcpserver.Chats{
 		Store: db, Loop: l, Root: p.Root, State: p.State, File: p.File(mcpserver.MirrorFile),
-		CheckpointAt: config.Fixed.CheckpointAt, Addr: config.Fixed.ChatAddr, Version: version(),
+		CheckpointAt: config.Fixed.CheckpointAt, Addr: config.Fixed.ChatAddr, Version: release,
 		Person: a.person(), Environ: a.environ, Getenv: a.getenv, Warn: a.err,
 		Merge: func(ctx context.Context) error { return mergeDetached(ctx, p, db) },
 	}

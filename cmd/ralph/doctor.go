@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"ralph"
 	"ralph/internal/doctor"
+	"ralph/internal/project"
 	"ralph/internal/term"
 )
 
@@ -25,6 +27,15 @@ func newDoctor(a *app) *cobra.Command {
 			verifying = nil
 		}
 		findings := doctor.Examine(cmd.Context(), a.project, verifying)
+		if a.json {
+			p, err := a.project(cmd.Context())
+			if err != nil {
+				p = &project.Project{Environ: a.environ} // findings say why it cannot be opened
+			}
+			findings = append([]doctor.Finding{{
+				Check: "ralph", OK: true, Found: fmt.Sprintf("%s, %s, %s/%s", built(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
+			}}, doctor.Public(findings, p.Mask(), a.getenv("HOME"))...)
+		}
 		err := a.print(findings, func(w io.Writer) {
 			for _, f := range findings {
 				sayFinding(w, a.screen(), f)

@@ -27,7 +27,7 @@ func newMan(a *app) *cobra.Command {
 		}
 		root := cmd.Root()
 		root.DisableAutoGenTag = true
-		header := &doc.GenManHeader{Section: "1", Date: &date, Source: "ralph " + version(), Manual: "ralph"}
+		header := &doc.GenManHeader{Section: "1", Date: &date, Source: "ralph " + release, Manual: "ralph"}
 		if err := doc.GenManTree(root, header, args[0]); err != nil {
 			return fmt.Errorf("manual pages: %w", err)
 		}

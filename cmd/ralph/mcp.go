@@ -20,7 +20,7 @@ import (
 
 func newMCP(a *app) *cobra.Command {
 	var profile, names, scopes string
-	w := mcpserver.WorkerOptions{Version: version(), Token: a.getenv(mcpserver.TokenVariable), Tell: a.err}
+	w := mcpserver.WorkerOptions{Version: release, Token: a.getenv(mcpserver.TokenVariable), Tell: a.err}
 	cmd := newCommand("mcp", func(cmd *cobra.Command, _ []string) error {
 		if err := oneOf("--tool-names", names, "", "dotted", "underscore"); err != nil {
 			return err

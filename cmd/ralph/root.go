@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -31,9 +30,9 @@ var shortcuts = map[string]string{
 
 func newRoot(a *app) *cobra.Command {
 	root := noun("ralph")
-	root.Version = version()
+	root.Version = built()
 	root.Flags().Bool("version", false, "print the version")
-	root.SetVersionTemplate("ralph {{.Version}} (" + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH + ")\n")
+	root.SetVersionTemplate("ralph {{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetOut(a.out)
 	root.SetErr(a.err)

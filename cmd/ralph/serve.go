@@ -69,7 +69,7 @@ func newServe(a *app) *cobra.Command {
 func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.DB, o bystander.Options) (
 	*bystander.Dashboard, error,
 ) {
-	o.Person, o.Version = a.person(), version()
+	o.Person, o.Version = a.person(), release
 	o.Settle = func(ctx context.Context) error {
 		return errors.Join(a.decideClaims(ctx, p, db), mergeDetached(ctx, p, db))
 	}

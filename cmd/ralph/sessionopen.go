@@ -54,7 +54,7 @@ func (a *app) goOn(ctx context.Context, p *project.Project, l *loop.Loop, row ra
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	o := mcpserver.WorkerOptions{Version: version(), Name: a.person(), Dotted: true, Scopes: mcpserver.Scopes}
+	o := mcpserver.WorkerOptions{Version: release, Name: a.person(), Dotted: true, Scopes: mcpserver.Scopes}
 	task, err := mcpserver.Attend(ctx, o, l, row.TaskID, folder)
 	if err != nil {
 		return err
