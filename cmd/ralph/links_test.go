@@ -42,7 +42,10 @@ func documents(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md", "ARCHITECTURE.md", "store/schema.md", "internal/tools/bench/README.md"} {
+	for _, name := range []string{
+		"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "AGENTS.md", "ARCHITECTURE.md", "SECURITY.md", "store/schema.md",
+		"internal/tools/bench/README.md",
+	} {
 		read(filepath.Join(root, name))
 	}
 	return pages
