@@ -10,8 +10,8 @@ import (
 
 // Plan adds a feature whose plan waits for a person: five new tasks, a change of one that is open, and one to drop.
 func (n *Night) Plan() error {
-	n.set(time.Now().Add(-8 * time.Minute))
-	defer n.set(time.Time{})
+	n.set(n.Morning.Add(-8 * time.Minute))
+	defer n.set(n.after)
 	var task int64
 	err := n.tx(func(tx *store.Tx) (err error) {
 		err = tx.PutFeature(ralph.Feature{Name: "invoices", Description: "Let people pay by invoice."})

@@ -26,6 +26,7 @@ type Night struct {
 	Ended      map[int64]string  // the last session that ended, by task
 	Permission int64             // that a paused agent waits for
 	Limits     *ralph.Limits     // of its runs; nil for limits that are far
+	Morning    time.Time         // its end, where the clock stops; zero for the time of Fill, after which it goes on
 	Files      map[string]string // of sessions, by "SESSION/transcript", "SESSION/prompt" and "SESSION/diffs"
 
 	db    *store.DB
@@ -34,12 +35,13 @@ type Night struct {
 	tasks int
 	count int // of sessions
 
-	mu sync.Mutex
-	at time.Time // the clock; zero is the real one
+	mu    sync.Mutex
+	at    time.Time // the clock; zero is the real one
+	after time.Time // at once Fill has ended
 }
 
-// Now is the clock for [store.Options] of the database that is filled: while it is filled, that of the night, and the
-// real one afterwards.
+// Now is the clock for [store.Options] of the database. Fill moves it; afterwards it stands at Morning, or is the
+// real one.
 func (n *Night) Now() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -98,16 +100,19 @@ func commit(of string, n int) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, of, n)))[:40]
 }
 
-// Fill writes the night that ends now into a database that was opened with [Night.Now].
+// Fill writes the night into a database that was opened with [Night.Now].
 func (n *Night) Fill(ctx context.Context, db *store.DB) error {
+	if n.after = n.Morning; n.after.IsZero() {
+		n.Morning = time.Now()
+	}
 	n.ctx, n.db, n.Files, n.Ended = ctx, db, map[string]string{}, map[int64]string{}
-	n.set(time.Now().Add(-9 * time.Hour))
+	n.set(n.Morning.Add(-9 * time.Hour))
 	for _, step := range []func() error{n.queue, n.first, n.second, n.said, n.going} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	n.set(time.Time{})
+	n.set(n.after)
 	return n.tx(func(tx *store.Tx) error {
 		_, err := tx.RenewRun(n.run.ID) // it has done so all the time
 		return err
@@ -602,7 +607,7 @@ func (n *Night) said() error {
 				Agent:       "claude",
 				Name:        "five_hour",
 				Utilization: 0.64,
-				ResetsAt:    ralph.At(time.Now().Add(2 * time.Hour)),
+				ResetsAt:    ralph.At(n.Morning.Add(2 * time.Hour)),
 			},
 		)
 	})
@@ -642,7 +647,7 @@ func (n *Night) review(task int64, of string) error {
 // going adds work in progress: two sessions, one of them waiting for a permission, and two changes being merged.
 func (n *Night) going() error {
 	for i, task := range []int64{1, 49} {
-		n.set(time.Now().Add(-time.Duration(18-6*i) * time.Minute))
+		n.set(n.Morning.Add(-time.Duration(18-6*i) * time.Minute))
 		id, err := n.start(task)
 		if err != nil {
 			return err
@@ -657,7 +662,7 @@ func (n *Night) going() error {
 			return err
 		}
 	}
-	n.set(time.Now().Add(-9 * time.Minute))
+	n.set(n.Morning.Add(-9 * time.Minute))
 	for _, title := range []string{"Pictures for links without one", "A favicon for each folder"} {
 		t, err := n.add(title)
 		if err != nil {
@@ -671,7 +676,7 @@ func (n *Night) going() error {
 			return err
 		}
 	}
-	n.set(time.Now().Add(-41 * time.Second))
+	n.set(n.Morning.Add(-41 * time.Second))
 	if err := n.tx(func(tx *store.Tx) error {
 		list, err := tx.QueuedChanges()
 		for _, c := range list {
@@ -688,11 +693,11 @@ func (n *Night) going() error {
 			return err
 		}
 	}
-	n.set(time.Now().Add(-2 * time.Minute))
+	n.set(n.Morning.Add(-2 * time.Minute))
 	id, err := n.db.AddPermission(n.ctx, ralph.Permission{
 		TaskID: 1, SessionID: n.Running[0], Tool: "Bash", Input: `{"command":"npm publish --tag next"}`,
 		Decision: "ask",
-		Expires:  ralph.At(time.Now().Add(27 * time.Minute)),
+		Expires:  ralph.At(n.Morning.Add(27 * time.Minute)),
 	})
 	n.Permission = id
 	return err
