@@ -50,10 +50,11 @@ lint: ## formatting and static checks; .golangci.yml says which, and why
 	lint=$$(go tool -n -modfile=internal/tools/go.mod golangci-lint) && for tool in $(own); do (cd $$tool && $$lint run) || exit 1; done
 	GOOS=darwin CGO_ENABLED=0 go build ./internal/proc ./internal/sandbox ./internal/pipe # what differs on macOS compiles
 
-pictures: ## every page of the dashboard in PICTURES (./pictures), in three sizes, light and dark
+pictures: ## docs/pictures, of every page and screen in PICTURES (./pictures): sizes, light and dark
 	mkdir -p $(or $(PICTURES),pictures)
-	RALPH_TEST_PAGES=1 RALPH_TEST_SCREENSHOTS=$(abspath $(or $(PICTURES),pictures)) $(gotest) -count=1 -timeout 20m ./cmd/ralph \
-		-run 'TestTheMorningLooksLikeThis|TestWatchLooksLikeThis'
+	TZ=UTC RALPH_TEST_PAGES=1 RALPH_TEST_SCREENSHOTS=$(abspath $(or $(PICTURES),pictures)) $(gotest) -count=1 -timeout 20m \
+		./cmd/ralph ./internal/watch -run LooksLikeThis
+	cd $(or $(PICTURES),pictures) && install -m 644 demo.svg watch.svg inbox.svg report.svg morning-light.png morning-dark.png $(CURDIR)/docs/pictures
 
 bench: build ## ralph against what the same work costs without it; internal/tools/bench/README.md
 	go run -C internal/tools/bench . -C $(CURDIR) $(BENCH)

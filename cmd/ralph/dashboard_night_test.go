@@ -34,6 +34,9 @@ type nightSite struct {
 	undone chan int64 // the tasks that are undone
 }
 
+// morning is when the nights of pictures end.
+var morning = time.Date(2026, 11, 28, 7, 0, 0, 0, time.UTC)
+
 // newNightSite serves a rich night from this process.
 func newNightSite(t *testing.T) *nightSite { return serveNight(t, &webtest.Night{}) }
 
@@ -128,11 +131,12 @@ func (s *nightSite) pages() map[string]string {
 }
 
 // TestTheMorningLooksLikeThis asks axe-core about each page of a rich night and of an empty project, and checks that no
-// page is wider than the screen. `make pictures` leaves pictures of all: wide, narrow, on a phone, light and dark.
+// page is wider than the screen. `make pictures` leaves pictures of all: wide, narrow, on a phone, light and dark. The
+// documentation has some of them.
 func TestTheMorningLooksLikeThis(t *testing.T) {
 	t.Parallel()
 	needPages(t)
-	axe, s := axeSource(t), newNightSite(t)
+	axe, s := axeSource(t), serveNight(t, &webtest.Night{Morning: morning})
 	if err := s.Plan(); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +161,13 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 	for name, path := range s.pages() {
 		look(name, path)
 	}
-	s = serveNight(t, &webtest.Night{Limits: webtest.Near()})
+	s.t = t
+	for _, scheme := range []string{"light", "dark"} { // for the README
+		s.look(1200, 750, scheme)
+		s.open(s.url + "/")
+		s.screen("morning-" + scheme)
+	}
+	s = serveNight(t, &webtest.Night{Limits: webtest.Near(), Morning: morning})
 	s.tx(func(tx *store.Tx) error {
 		run, _, err := tx.LastRun()
 		if err == nil {

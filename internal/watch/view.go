@@ -439,7 +439,7 @@ func (m Model) current() []string {
 		way = append(way, purple.Render(text.VisibleLine(verifies)))
 	}
 	lines = append(lines, m.tail(way, dim.Render(" → ")))
-	lines = append(lines, strings.Join(s.uses(), dim.Render(" · ")))
+	lines = append(lines, m.joined(s.uses())...)
 	return append(append(lines, m.merging()...), dim.Render(strings.Repeat("─", m.width)))
 }
 
@@ -475,7 +475,7 @@ func (s Snapshot) uses() []string {
 	switch {
 	case s.Session.Worker != "":
 	case s.SpentUSD > 0:
-		use = append(use, fmt.Sprintf("about %s of %s", text.Money(s.SpentUSD), text.Money(s.SessionUSD)))
+		use = append(use, fmt.Sprintf("~%s of %s", text.Money(s.SpentUSD), text.Money(s.SessionUSD)))
 	default:
 		use = append(use, "session limit "+text.Money(s.SessionUSD))
 	}
@@ -502,6 +502,18 @@ func (s Snapshot) uses() []string {
 		use = append(use, used)
 	}
 	return use
+}
+
+// joined returns parts in lines as wide as the screen, or in one line on a low screen.
+func (m Model) joined(parts []string) (lines []string) {
+	for _, p := range parts {
+		if n := len(lines) - 1; n >= 0 && (m.height < 16 || ansi.StringWidth(lines[n])+ansi.StringWidth(p)+3 <= m.width) {
+			lines[n] += dim.Render(" · ") + p
+		} else {
+			lines = append(lines, p)
+		}
+	}
+	return lines
 }
 
 // wrapped returns a text in lines as wide as the screen.
@@ -719,17 +731,17 @@ func (m Model) keys() string {
 		}
 		return keys
 	}
-	if m.full {
-		return "↑↓ scroll  Esc back  c comment  / find  Tab next session  s skip  ? help  q"
-	}
 	does := "a answer"
 	if w := m.item(); w != nil && w.Kind == "permission" {
 		does = "A allow  D deny"
 	} else if w != nil && w.Decides.keys() != "" {
 		does = w.Decides.keys()
 	}
-	keys := "↑↓ Enter open  c comment  " + does + "  p pause  s skip  x stop  / find  ? help  q"
-	for _, dropped := range []string{"  q", "  / find", "  x stop"} { // help has them
+	keys := "↑↓ Enter open  c comment  " + does + "  p pause  s skip  x stop  / find  ? help  q quit"
+	if m.full {
+		keys = "↑↓ scroll  Esc back  c comment  / find  Tab next session  s skip  ? help  q quit"
+	}
+	for _, dropped := range []string{" quit", "  q", "  / find", "  x stop"} { // help has them
 		if ansi.StringWidth(keys) > m.width && m.width > 60 {
 			keys = strings.Replace(keys, dropped, "", 1)
 		}

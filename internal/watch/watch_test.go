@@ -284,25 +284,6 @@ func eachStateHasItsIconAndColour(t *testing.T) {
 	}
 }
 
-// TestTheManualShowsTheScreen as it is, less the empty lines.
-func TestTheManualShowsTheScreen(t *testing.T) { synctest.Test(t, theManualShowsTheScreen) }
-
-func theManualShowsTheScreen(t *testing.T) {
-	var want strings.Builder
-	for line := range strings.Lines(show(t, running(), 80, 30).text()) {
-		if strings.Trim(line, " │\n") != "" {
-			want.WriteString(line)
-		}
-	}
-	page, err := os.ReadFile("../../docs/sessions.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(page), "```\n"+want.String()+"```\n") {
-		t.Errorf("docs/sessions.md does not have this screen:\n%s", want.String())
-	}
-}
-
 func (s *screen) has(texts ...string) {
 	s.t.Helper()
 	for _, want := range texts {
