@@ -141,6 +141,7 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 		t.Fatal(err)
 	}
 	show := &showcase{}
+	s.stopClocks()
 	look := func(name, path string) {
 		t.Run(name, func(t *testing.T) {
 			s.t = t
@@ -165,6 +166,7 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} { // for the README
 		s.look(1200, 750, scheme)
 		s.open(s.url + "/")
+		s.reads("#live", "live")
 		s.screen("morning-" + scheme)
 	}
 	s = serveNight(t, &webtest.Night{Limits: webtest.Near(), Morning: morning})
