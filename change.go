@@ -51,7 +51,9 @@ type Change struct {
 	To        string      `json:"to"`   // the commit point after the merge
 	// the commit that merged it alone: To, or one below it if it was merged with others; "" if the target had it already
 	Commit    string       `json:"commit"`
-	Files     []FileChange `json:"files"` // how that commit differs from its first parent; empty until it is being merged
+	// the commit below what Commit has of the change; "" for its first parent: a forge may have rebased several commits
+	Onto      string       `json:"onto,omitempty"`
+	Files     []FileChange `json:"files"` // how Commit differs from that one; empty until it is being merged
 	Reason    string       `json:"reason"`
 	Conflicts []string     `json:"conflicts"` // files
 	// of an undo, its task's status once it is merged: cancelled (it takes work back) or completed (it brings work back)
@@ -71,9 +73,17 @@ func (c Change) Ref() string { return ChangeRefs + c.SessionID }
 // change of its session. From may be written as ID^1.
 func (c Change) Compared() (from, to string) {
 	if c.State == Merged && c.Commit != "" {
-		return c.Commit + "^1", c.Commit
+		return c.Before(), c.Commit
 	}
 	return c.Base, c.Head
+}
+
+// Before returns the commit below a merged change, written as ID^1 or ID^0.
+func (c Change) Before() string {
+	if c.Onto != "" {
+		return c.Onto + "^0"
+	}
+	return c.Commit + "^1"
 }
 
 // Trailers names a task and its session at the end of the message of a commit that ralph makes,

@@ -135,44 +135,56 @@ func Parse(body string) (c Command, ok bool) {
 	return c, true
 }
 
-// A Step is what follows from a pull request.
+// A Step is the next step with a pull request.
 type Step string
 
 // The steps.
 const (
 	Wait     Step = "wait"
-	Done     Step = "done"  // it was merged: the task is completed
-	Drop     Step = "drop"  // it was closed: the task is cancelled
-	Work     Step = "work"  // a session of the task continues on its branch
-	Ask      Step = "ask"   // the same, once a person says so: there were enough rounds
-	MergeNow Step = "merge" // the forge merges it
+	Done     Step = "done"     // it was merged: complete the task
+	Drop     Step = "drop"     // it was closed: cancel the task
+	Resume   Step = "resume"   // it was reopened: go on with the task
+	Withdraw Step = "withdraw" // the task was cancelled: close it
+	Work     Step = "work"     // have a session of the task continue on its branch
+	Ask      Step = "ask"      // the same, after a person agrees: limits.review_rounds is reached
+	MergeNow Step = "merge"    // have the forge merge it
 )
 
-// News is all that the decision on a pull request depends on. Reviews and remarks of people without the right are no
-// part of it.
+// News are the facts that decide on a pull request. Reviews and remarks of people without the right are left out.
 type News struct {
-	Closed   bool
-	Merged   bool
-	Conflict bool     // with its base
-	Pending  bool     // checks have not ended
-	Red      []Check  // that failed
-	Reviews  []Review // that object, and were not taken yet
-	Remarks  []Remark // that were not taken yet
-	Objects  bool     // a reviewer requests changes
-	Approved bool
-	Rounds   int
-	Most     int
-	Auto     bool // merge.auto
+	Open      bool // ralph takes it for open
+	Closed    bool // on the forge
+	Merged    bool
+	Unwanted  bool // its task was cancelled
+	Reviewing bool // its change waits for it; else a session works, or will
+	Conflict  bool // with its base
+	Pending   bool // checks have not ended
+	Red       []Check
+	Reviews   []Review // that object, and were not taken yet
+	Remarks   []Remark // that were not taken yet
+	Objects   bool     // a reviewer requests changes
+	Approved  bool
+	Rounds    int // sessions that it has caused
+	Most      int // limits.review_rounds
+	Auto      bool
 }
 
-// Follow says what follows from a pull request.
+// Follow returns the next step with a pull request.
 func Follow(n News) Step {
 	asks := len(n.Reviews)+len(n.Remarks) > 0 || n.Conflict || len(n.Red) > 0 && !n.Pending
 	switch {
-	case n.Merged:
+	case n.Merged && n.Open:
 		return Done
-	case n.Closed:
+	case n.Closed && n.Open:
 		return Drop
+	case n.Closed:
+		return Wait
+	case !n.Open:
+		return Resume
+	case n.Unwanted:
+		return Withdraw
+	case !n.Reviewing:
+		return Wait
 	case asks && n.Rounds >= n.Most:
 		return Ask
 	case asks:

@@ -81,25 +81,47 @@ func TestFollow(t *testing.T) {
 		news News
 		want Step
 	}{
-		{"nothing", News{Most: 3}, Wait},
-		{"merged", News{Merged: true, Closed: true, Most: 3}, Done},
-		{"closed", News{Closed: true, Most: 3}, Drop},
-		{"red", News{Red: red, Most: 3}, Work},
-		{"red while others run", News{Red: red, Pending: true, Most: 3}, Wait},
-		{"a review", News{Reviews: said, Pending: true, Most: 3}, Work},
-		{"a remark", News{Remarks: []Remark{{Body: "x"}}, Most: 3}, Work},
-		{"a conflict", News{Conflict: true, Most: 3}, Work},
-		{"too often", News{Reviews: said, Rounds: 3, Most: 3}, Ask},
-		{"merged in spite of it", News{Reviews: said, Merged: true, Rounds: 3, Most: 3}, Done},
-		{"approved", News{Approved: true, Most: 3}, Wait},
-		{"approved, and auto", News{Approved: true, Auto: true, Most: 3}, MergeNow},
-		{"auto without approval", News{Auto: true, Most: 3}, Wait},
-		{"auto while checks run", News{Approved: true, Auto: true, Pending: true, Most: 3}, Wait},
-		{"auto while another objects", News{Approved: true, Objects: true, Auto: true, Most: 3}, Wait},
-		{"auto and red", News{Approved: true, Red: red, Auto: true, Most: 3}, Work},
+		{"nothing", News{}, Wait},
+		{"merged", News{Merged: true, Closed: true}, Done},
+		{"closed", News{Closed: true}, Drop},
+		{"red", News{Red: red}, Work},
+		{"red while others run", News{Red: red, Pending: true}, Wait},
+		{"a review", News{Reviews: said, Pending: true}, Work},
+		{"a remark", News{Remarks: []Remark{{Body: "x"}}}, Work},
+		{"a conflict", News{Conflict: true}, Work},
+		{"too often", News{Reviews: said, Rounds: 3}, Ask},
+		{"far too often", News{Reviews: said, Rounds: 9}, Ask},
+		{"merged in spite of it", News{Reviews: said, Merged: true, Rounds: 3}, Done},
+		{"approved", News{Approved: true}, Wait},
+		{"approved, and auto", News{Approved: true, Auto: true}, MergeNow},
+		{"auto without approval", News{Auto: true}, Wait},
+		{"auto while checks run", News{Approved: true, Auto: true, Pending: true}, Wait},
+		{"auto while another objects", News{Approved: true, Objects: true, Auto: true}, Wait},
+		{"auto and red", News{Approved: true, Red: red, Auto: true}, Work},
+		{"auto and a conflict", News{Approved: true, Conflict: true, Auto: true}, Work},
+		{"its task was cancelled", News{Unwanted: true, Reviews: said}, Withdraw},
+		{"its task was cancelled, and it was merged", News{Unwanted: true, Merged: true, Closed: true}, Done},
 	} {
+		tt.news.Open, tt.news.Reviewing, tt.news.Most = true, true, 3
 		if got := Follow(tt.news); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+	for name, tt := range map[string]struct {
+		news News
+		want Step
+	}{
+		"a session works":               {News{Open: true, Reviews: said, Red: red, Conflict: true, Most: 3}, Wait},
+		"a session works, and merged":   {News{Open: true, Merged: true, Closed: true}, Done},
+		"it was closed before":          {News{Closed: true}, Wait},
+		"it was merged before":          {News{Closed: true, Merged: true}, Wait},
+		"it was reopened":               {News{Reviewing: true}, Resume},
+		"it was reopened, not wanted":   {News{Unwanted: true}, Resume},
+		"no round is allowed":           {News{Open: true, Reviewing: true, Reviews: said}, Ask},
+		"no round is allowed, and none": {News{Open: true, Reviewing: true}, Wait},
+	} {
+		if got := Follow(tt.news); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
 }

@@ -1,10 +1,10 @@
 // Package forge keeps the queue and a forge in step: issues become tasks, and their progress, questions and pull
 // requests are posted there.
 //
-// The queue is the truth, and the forge decides nothing: what it says is read as a person's wish, if that person may
-// write to the repository, and else as nothing. A forge that is slow, limited, away or wrong delays posts and pulls;
-// it stops no session. What follows from an issue, a comment or a pull request is decided by pure functions
-// ([Decide], [Parse], [Follow]); [Syncer] carries it out.
+// The queue is the truth, and the forge decides nothing. Issues, comments and reviews are wishes of people with write
+// access; those of others change nothing. A forge that is slow, limited, away or wrong delays posts and pulls, and
+// stops no session. Pure functions ([Decide], [Parse], [Follow]) decide on issues, comments and pull requests; [Syncer]
+// carries their decisions out.
 package forge
 
 import (
@@ -14,44 +14,53 @@ import (
 
 // A Forge is one repository on GitHub, GitLab, Gitea or Forgejo. Errors about a request wrap [*Error].
 type Forge interface {
-	// Repository is the repository's address for people, such as "github.com/octo/app".
+	// Repository returns the repository's address for people, such as "github.com/octo/app".
 	Repository() string
-	// Self returns the account of the token, and what it may do.
+	// Self returns the account of the token and its right to write.
 	Self(ctx context.Context) (Account, error)
 	// CanWrite reports whether an account may push to the repository.
 	CanWrite(ctx context.Context, login string) (bool, error)
-	// Issues lists the issues that have changed since a moment, the oldest change first; zero lists all.
-	Issues(ctx context.Context, since time.Time) ([]Issue, error)
-	// Last returns who did something to an issue last, and when; label is that of [Labelled] and [Unlabelled].
+	// Issues lists a page of the issues that have changed since a moment, the oldest change first, and reports whether
+	// there are more. Pages begin at 1. The zero time lists all issues.
+	Issues(ctx context.Context, since time.Time, page int) (list []Issue, more bool, err error)
+	// Last returns the account that did something to an issue last, and when. [Labelled] and [Unlabelled] need the label.
 	Last(ctx context.Context, issue int64, act Act, label string) (login string, at time.Time, err error)
-	// Comments lists the comments on an issue or a pull request that were written or edited since a moment.
-	Comments(ctx context.Context, number int64, since time.Time) ([]Comment, error)
-	// Comment adds a comment and returns its id; Edit replaces the text of one.
-	Comment(ctx context.Context, number int64, body string) (id string, err error)
-	Edit(ctx context.Context, number int64, id, body string) error
+	// Comments lists the comments on an issue that were written or edited since a moment.
+	Comments(ctx context.Context, issue int64, since time.Time) ([]Comment, error)
+	// Comment adds a comment to an issue and returns its id; Edit replaces the text of one.
+	Comment(ctx context.Context, issue int64, body string) (id string, err error)
+	Edit(ctx context.Context, issue int64, id, body string) error
 	// React adds a reaction to a comment: [Taken] or [Refused].
-	React(ctx context.Context, number int64, id string, reaction Reaction) error
-	// SetLabel gives an issue a label ("" for none), and takes the others of a list away.
+	React(ctx context.Context, issue int64, id string, reaction Reaction) error
+	// SetLabel gives an issue a label ("" for none), and removes the labels in without.
 	SetLabel(ctx context.Context, issue int64, label string, without []string) error
-	// Pull returns a pull request with its checks and reviews.
+	// Changed lists the pull requests that have changed since a moment, by one request unless there are many.
+	Changed(ctx context.Context, since time.Time) ([]Changed, error)
+	// Pull returns a pull request; an open one has its checks and reviews.
 	Pull(ctx context.Context, number int64) (Pull, error)
+	// Said lists the comments on a pull request, in its conversation and in its threads.
+	Said(ctx context.Context, pull int64) ([]Comment, error)
+	// Say adds a comment to a pull request: to a thread of [Remark], or to the conversation if that is "".
+	Say(ctx context.Context, pull int64, thread, body string) error
+	// Close closes a pull request without merging it.
+	Close(ctx context.Context, pull int64) error
 	// PullOf returns the number of the open pull request of a branch; 0 if there is none.
 	PullOf(ctx context.Context, branch string) (int64, error)
 	// Open opens a pull request.
 	Open(ctx context.Context, p Proposal) (int64, error)
 	// Merge merges a pull request, if its branch is still at head.
 	Merge(ctx context.Context, number int64, head string) error
-	// Limit returns how much of the rate limit is left; ok is false if the forge has not said.
+	// Limit returns the requests left of the rate limit; ok is false until a response has named them.
 	Limit() (left int, ok bool)
 }
 
-// An Account is the token's.
+// An Account is the account of the token.
 type Account struct {
 	Login string
-	Write bool // it may push to the repository
+	Write bool // whether it may push to the repository
 }
 
-// An Issue is one as the forge has it.
+// An Issue is an issue of the repository.
 type Issue struct {
 	Number    int64
 	URL       string
@@ -64,7 +73,7 @@ type Issue struct {
 	Updated   time.Time
 }
 
-// A Comment is one on an issue or a pull request.
+// A Comment is a comment on an issue or a pull request.
 type Comment struct {
 	ID      string
 	Author  string
@@ -72,7 +81,7 @@ type Comment struct {
 	Updated time.Time
 }
 
-// An Act is something done to an issue.
+// An Act is an event of an issue.
 type Act string
 
 // The acts.
@@ -83,7 +92,7 @@ const (
 	Reopened   Act = "reopened"
 )
 
-// A Reaction says that a comment was read.
+// A Reaction shows that a comment was read.
 type Reaction string
 
 // The reactions.
@@ -97,29 +106,36 @@ type Proposal struct {
 	Title, Body, Branch, Into string
 }
 
-// A Pull is a pull request as the forge has it.
-type Pull struct {
-	Number   int64
-	URL      string
-	Head     string // the commit of its branch
-	Closed   bool   // also if it was merged
-	Merged   string // the commit on the target; "" if it was not merged
-	Conflict bool   // it cannot be merged with its base
-	Checks   []Check
-	Reviews  []Review
-	Remarks  []Remark
+// A Changed is a pull request in a list.
+type Changed struct {
+	Number  int64
+	Open    bool
+	Updated time.Time
 }
 
-// A Check is one result of continuous integration for the head.
+// A Pull is a pull request.
+type Pull struct {
+	Number  int64
+	URL     string
+	Head    string // the commit of its branch
+	Closed  bool   // also after its merge
+	Merged  string // the last commit of its merge on the target; "" before
+	Updated time.Time
+	Checks  []Check
+	Reviews []Review
+	Remarks []Remark
+}
+
+// A Check is a result of continuous integration for the head.
 type Check struct {
 	Name string
 	Done bool
 	Red  bool
 	URL  string
-	Log  string // the end of it, or its summary; "" if the forge does not say
+	Log  string // the end of its log, or its summary; "" if the forge has neither
 }
 
-// A Review is the last word of one reviewer.
+// A Review is the latest review of a reviewer.
 type Review struct {
 	ID       string
 	Author   string
@@ -132,9 +148,10 @@ type Review struct {
 // A Remark is a comment of a review on a line.
 type Remark struct {
 	ID     string
+	Thread string // for [Forge.Say]; "" on a forge without threads
 	Author string
 	File   string
 	Line   int
 	Body   string
-	Commit string // that it is about
+	Commit string // the commented commit
 }

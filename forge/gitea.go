@@ -80,10 +80,11 @@ func (g *giteaForge) CanWrite(ctx context.Context, login string) (bool, error) {
 	return slices.Contains([]string{"write", "admin", "owner"}, string(p.Permission)), nil
 }
 
-func (g *giteaForge) Issues(ctx context.Context, since time.Time) ([]Issue, error) {
+// Issues returns all of them as one page: this list cannot be ordered by the time of the change.
+func (g *giteaForge) Issues(ctx context.Context, since time.Time, _ int) (issues []Issue, more bool, err error) {
 	c, err := g.client(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	list, err := pages(func(n int) ([]*gitea.Issue, error) {
 		list, _, err := c.ListRepoIssues(g.at.Owner, g.at.Name, gitea.ListIssueOption{
@@ -93,9 +94,8 @@ func (g *giteaForge) Issues(ctx context.Context, since time.Time) ([]Issue, erro
 		return list, err
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	issues := make([]Issue, 0, len(list))
 	for _, i := range list {
 		issue := Issue{
 			Number: i.Index, URL: i.HTMLURL, Title: i.Title, Body: i.Body, Author: giteaUser(i.Poster),
@@ -110,7 +110,7 @@ func (g *giteaForge) Issues(ctx context.Context, since time.Time) ([]Issue, erro
 		issues = append(issues, issue)
 	}
 	slices.SortStableFunc(issues, func(a, b Issue) int { return a.Updated.Compare(b.Updated) })
-	return issues, nil
+	return issues, false, nil
 }
 
 func giteaUser(u *gitea.User) string {
@@ -258,6 +258,50 @@ func (g *giteaForge) SetLabel(ctx context.Context, issue int64, label string, wi
 	return nil
 }
 
+func (g *giteaForge) Changed(ctx context.Context, since time.Time) (all []Changed, err error) {
+	c, err := g.client(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for n := 1; ; n++ {
+		list, _, err := c.ListRepoPullRequests(g.at.Owner, g.at.Name, gitea.ListPullRequestsOptions{
+			ListOptions: gitea.ListOptions{Page: n, PageSize: page}, State: gitea.StateAll, Sort: "recentupdate",
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, pr := range list {
+			if pr.Updated == nil || pr.Updated.Before(since) {
+				return all, nil
+			}
+			all = append(all, Changed{pr.Index, pr.State == gitea.StateOpen, *pr.Updated})
+		}
+		if len(list) < page {
+			return all, nil
+		}
+	}
+}
+
+func (g *giteaForge) Said(ctx context.Context, pull int64) ([]Comment, error) {
+	return g.Comments(ctx, pull, time.Time{})
+}
+
+// Say ignores the thread: the forge has no request for a reply.
+func (g *giteaForge) Say(ctx context.Context, pull int64, _, body string) error {
+	_, err := g.Comment(ctx, pull, body)
+	return err
+}
+
+func (g *giteaForge) Close(ctx context.Context, pull int64) error {
+	c, err := g.client(ctx)
+	if err != nil {
+		return err
+	}
+	closed := gitea.StateClosed
+	_, _, err = c.EditPullRequest(g.at.Owner, g.at.Name, pull, gitea.EditPullRequestOption{State: &closed})
+	return err
+}
+
 func (g *giteaForge) Pull(ctx context.Context, number int64) (p Pull, err error) {
 	c, err := g.client(ctx)
 	if err != nil {
@@ -269,7 +313,9 @@ func (g *giteaForge) Pull(ctx context.Context, number int64) (p Pull, err error)
 	}
 	p = Pull{
 		Number: number, URL: pr.HTMLURL, Closed: pr.State == gitea.StateClosed,
-		Conflict: !pr.Mergeable && pr.State == gitea.StateOpen,
+	}
+	if pr.Updated != nil {
+		p.Updated = *pr.Updated
 	}
 	if pr.Head != nil {
 		p.Head = pr.Head.Sha

@@ -73,14 +73,15 @@ func (g *gitHubForge) CanWrite(ctx context.Context, login string) (bool, error) 
 	return slices.Contains([]string{"write", "admin"}, p.GetPermission()), err
 }
 
-func (g *gitHubForge) Issues(ctx context.Context, since time.Time) ([]Issue, error) {
-	list, err := gitHubPages(func(o github.ListOptions) ([]*github.Issue, *github.Response, error) {
-		return g.client.Issues.ListByRepo(ctx, g.at.Owner, g.at.Name, &github.IssueListByRepoOptions{
-			State: "all", Sort: "updated", Direction: "asc", Since: since, ListOptions: o,
-		})
+func (g *gitHubForge) Issues(ctx context.Context, since time.Time, page int) (list []Issue, more bool, err error) {
+	all, res, err := g.client.Issues.ListByRepo(ctx, g.at.Owner, g.at.Name, &github.IssueListByRepoOptions{
+		State: "all", Sort: "updated", Direction: "asc", Since: since,
+		ListOptions: github.ListOptions{PerPage: 100, Page: page},
 	})
-	issues := make([]Issue, 0, len(list))
-	for _, i := range list {
+	if err != nil {
+		return nil, false, err
+	}
+	for _, i := range all {
 		if i.IsPullRequest() {
 			continue
 		}
@@ -92,9 +93,9 @@ func (g *gitHubForge) Issues(ctx context.Context, since time.Time) ([]Issue, err
 		for _, l := range i.Labels {
 			issue.Labels = append(issue.Labels, l.GetName())
 		}
-		issues = append(issues, issue)
+		list = append(list, issue)
 	}
-	return issues, err
+	return list, res.NextPage != 0, nil
 }
 
 func (g *gitHubForge) Last(
@@ -159,8 +160,61 @@ func (g *gitHubForge) SetLabel(ctx context.Context, issue int64, label string, w
 	for _, l := range has {
 		if err == nil && slices.Contains(without, l.GetName()) {
 			_, err = g.client.Issues.RemoveLabelForIssue(ctx, g.at.Owner, g.at.Name, int(issue), l.GetName())
+			if err != nil && KindOf(err) == Gone { // somebody has removed it
+				err = nil
+			}
 		}
 	}
+	return err
+}
+
+func (g *gitHubForge) Changed(ctx context.Context, since time.Time) (all []Changed, err error) {
+	o := &github.PullRequestListOptions{
+		State: "all", Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: 100},
+	}
+	for {
+		list, res, err := g.client.PullRequests.List(ctx, g.at.Owner, g.at.Name, o)
+		if err != nil {
+			return nil, err
+		}
+		for _, pr := range list {
+			if pr.GetUpdatedAt().Before(since) {
+				return all, nil
+			}
+			all = append(all, Changed{int64(pr.GetNumber()), pr.GetState() == "open", pr.GetUpdatedAt().Time})
+		}
+		if o.Page = res.NextPage; o.Page == 0 {
+			return all, nil
+		}
+	}
+}
+
+func (g *gitHubForge) Said(ctx context.Context, pull int64) (list []Comment, err error) {
+	if list, err = g.Comments(ctx, pull, time.Time{}); err != nil {
+		return nil, err
+	}
+	remarks, err := g.remarks(ctx, pull)
+	for _, m := range remarks {
+		list = append(list, Comment{m.ID, m.Author, m.Body, time.Time{}})
+	}
+	return list, err
+}
+
+func (g *gitHubForge) Say(ctx context.Context, pull int64, thread, body string) error {
+	if thread == "" {
+		_, err := g.Comment(ctx, pull, body)
+		return err
+	}
+	n, err := strconv.ParseInt(thread, 10, 64)
+	if err == nil {
+		_, _, err = g.client.PullRequests.CreateCommentInReplyTo(ctx, g.at.Owner, g.at.Name, int(pull), body, n)
+	}
+	return err
+}
+
+func (g *gitHubForge) Close(ctx context.Context, pull int64) error {
+	closed := "closed"
+	_, _, err := g.client.PullRequests.Edit(ctx, g.at.Owner, g.at.Name, int(pull), &github.PullRequest{State: &closed})
 	return err
 }
 
@@ -171,13 +225,12 @@ func (g *gitHubForge) Pull(ctx context.Context, number int64) (p Pull, err error
 	}
 	p = Pull{
 		Number: number, URL: pr.GetHTMLURL(), Head: pr.GetHead().GetSHA(), Closed: pr.GetState() == "closed",
-		Conflict: pr.Mergeable != nil && !pr.GetMergeable(), // null while GitHub works it out
+		Updated: pr.GetUpdatedAt().Time,
 	}
 	if pr.GetMerged() {
 		p.Merged = pr.GetMergeCommitSHA()
 	}
 	if p.Closed {
-		p.Conflict = false
 		return p, nil
 	}
 	if err := g.checks(ctx, &p); err != nil {
@@ -239,17 +292,24 @@ func (g *gitHubForge) reviews(ctx context.Context, p *Pull) error {
 		})
 	}
 	p.Reviews = lastOf(p.Reviews)
-	remarks, err := gitHubPages(func(o github.ListOptions) ([]*github.PullRequestComment, *github.Response, error) {
-		return g.client.PullRequests.ListComments(ctx, g.at.Owner, g.at.Name, int(p.Number),
+	p.Remarks, err = g.remarks(ctx, p.Number)
+	return err
+}
+
+// remarks lists the comments on lines of a pull request.
+func (g *gitHubForge) remarks(ctx context.Context, pull int64) (all []Remark, err error) {
+	list, err := gitHubPages(func(o github.ListOptions) ([]*github.PullRequestComment, *github.Response, error) {
+		return g.client.PullRequests.ListComments(ctx, g.at.Owner, g.at.Name, int(pull),
 			&github.PullRequestListCommentsOptions{ListOptions: o})
 	})
-	for _, m := range remarks {
-		p.Remarks = append(p.Remarks, Remark{
-			ID: strconv.FormatInt(m.GetID(), 10), Author: m.GetUser().GetLogin(), File: m.GetPath(), Body: m.GetBody(),
+	for _, m := range list {
+		all = append(all, Remark{
+			ID: strconv.FormatInt(m.GetID(), 10), Thread: strconv.FormatInt(cmp.Or(m.GetInReplyTo(), m.GetID()), 10),
+			Author: m.GetUser().GetLogin(), File: m.GetPath(), Body: m.GetBody(),
 			Line: cmp.Or(m.GetLine(), m.GetOriginalLine()), Commit: cmp.Or(m.GetOriginalCommitID(), m.GetCommitID()),
 		})
 	}
-	return err
+	return all, err
 }
 
 func (g *gitHubForge) PullOf(ctx context.Context, branch string) (int64, error) {

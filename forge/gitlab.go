@@ -34,7 +34,7 @@ func newGitLab(at Address, t *Transport) (Forge, error) {
 	return &gitLabForge{at, t, client, at.Owner + "/" + at.Name}, nil
 }
 
-// unlimited has the client ask no more than it is told to.
+// unlimited is no limit: the syncer keeps to the forge's.
 type unlimited struct{}
 
 func (unlimited) Wait(context.Context) error { return nil }
@@ -81,17 +81,19 @@ func (g *gitLabForge) CanWrite(ctx context.Context, login string) (bool, error) 
 	}), err
 }
 
-func (g *gitLabForge) Issues(ctx context.Context, since time.Time) ([]Issue, error) {
+func (g *gitLabForge) Issues(ctx context.Context, since time.Time, page int) (list []Issue, more bool, err error) {
 	by, sort := "updated_at", "asc"
-	list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.Issue, *gitlab.Response, error) {
-		opts := &gitlab.ListProjectIssuesOptions{ListOptions: o, OrderBy: &by, Sort: &sort}
-		if !since.IsZero() {
-			opts.UpdatedAfter = &since
-		}
-		return g.client.Issues.ListProjectIssues(g.project, opts, gitlab.WithContext(ctx))
-	})
-	issues := make([]Issue, 0, len(list))
-	for _, i := range list {
+	opts := &gitlab.ListProjectIssuesOptions{
+		ListOptions: gitlab.ListOptions{PerPage: 100, Page: int64(page)}, OrderBy: &by, Sort: &sort,
+	}
+	if !since.IsZero() {
+		opts.UpdatedAfter = &since
+	}
+	all, res, err := g.client.Issues.ListProjectIssues(g.project, opts, gitlab.WithContext(ctx))
+	if err != nil {
+		return nil, false, err
+	}
+	for _, i := range all {
 		issue := Issue{
 			Number: i.IID, URL: i.WebURL, Title: i.Title, Body: i.Description, Labels: i.Labels,
 			Closed: i.State == "closed",
@@ -105,9 +107,9 @@ func (g *gitLabForge) Issues(ctx context.Context, since time.Time) ([]Issue, err
 		if i.UpdatedAt != nil {
 			issue.Updated = *i.UpdatedAt
 		}
-		issues = append(issues, issue)
+		list = append(list, issue)
 	}
-	return issues, err
+	return list, res.NextPage != 0, nil
 }
 
 func (g *gitLabForge) Last(
@@ -141,7 +143,7 @@ func (g *gitLabForge) Last(
 // mergeRequest begins the ids of notes on merge requests, which GitLab keeps apart from those on issues.
 const mergeRequest = "mr"
 
-// Comments are those of an issue. GitLab numbers merge requests by themselves: their notes are [Pull]'s remarks.
+// GitLab numbers merge requests apart from issues.
 func (g *gitLabForge) Comments(ctx context.Context, number int64, since time.Time) ([]Comment, error) {
 	by, sort := "updated_at", "asc"
 	list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.Note, *gitlab.Response, error) {
@@ -197,6 +199,53 @@ func (g *gitLabForge) SetLabel(ctx context.Context, issue int64, label string, w
 	return err
 }
 
+func (g *gitLabForge) Changed(ctx context.Context, since time.Time) (all []Changed, err error) {
+	state, by := "all", "updated_at"
+	list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.BasicMergeRequest, *gitlab.Response, error) {
+		return g.client.MergeRequests.ListProjectMergeRequests(g.project, &gitlab.ListProjectMergeRequestsOptions{
+			ListOptions: o, State: &state, OrderBy: &by, UpdatedAfter: &since,
+		}, gitlab.WithContext(ctx))
+	})
+	for _, mr := range list {
+		if mr.UpdatedAt != nil {
+			all = append(all, Changed{mr.IID, mr.State == "opened", *mr.UpdatedAt})
+		}
+	}
+	return all, err
+}
+
+func (g *gitLabForge) Said(ctx context.Context, pull int64) (all []Comment, err error) {
+	by, sort := "created_at", "asc"
+	list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.Note, *gitlab.Response, error) {
+		return g.client.Notes.ListMergeRequestNotes(g.project, pull,
+			&gitlab.ListMergeRequestNotesOptions{ListOptions: o, OrderBy: &by, Sort: &sort}, gitlab.WithContext(ctx))
+	})
+	for _, n := range list {
+		if !n.System {
+			all = append(all, Comment{ID: strconv.FormatInt(n.ID, 10), Author: n.Author.Username, Body: n.Body})
+		}
+	}
+	return all, err
+}
+
+func (g *gitLabForge) Say(ctx context.Context, pull int64, thread, body string) (err error) {
+	if thread == "" {
+		_, _, err = g.client.Notes.CreateMergeRequestNote(g.project, pull,
+			&gitlab.CreateMergeRequestNoteOptions{Body: &body}, gitlab.WithContext(ctx))
+		return err
+	}
+	_, _, err = g.client.Discussions.AddMergeRequestDiscussionNote(g.project, pull, thread,
+		&gitlab.AddMergeRequestDiscussionNoteOptions{Body: &body}, gitlab.WithContext(ctx))
+	return err
+}
+
+func (g *gitLabForge) Close(ctx context.Context, pull int64) error {
+	event := "close"
+	_, _, err := g.client.MergeRequests.UpdateMergeRequest(g.project, pull,
+		&gitlab.UpdateMergeRequestOptions{StateEvent: &event}, gitlab.WithContext(ctx))
+	return err
+}
+
 func (g *gitLabForge) Pull(ctx context.Context, number int64) (p Pull, err error) {
 	mr, _, err := g.client.MergeRequests.GetMergeRequest(g.project, number, nil, gitlab.WithContext(ctx))
 	if err != nil {
@@ -204,7 +253,9 @@ func (g *gitLabForge) Pull(ctx context.Context, number int64) (p Pull, err error
 	}
 	p = Pull{
 		Number: number, URL: mr.WebURL, Head: mr.SHA, Closed: mr.State == "closed" || mr.State == "merged",
-		Conflict: mr.HasConflicts && mr.State == "opened",
+	}
+	if mr.UpdatedAt != nil {
+		p.Updated = *mr.UpdatedAt
 	}
 	if mr.State == "merged" {
 		p.Merged = cmp.Or(mr.MergeCommitSHA, mr.SquashCommitSHA, mr.SHA)
@@ -254,7 +305,7 @@ func (g *gitLabForge) jobs(ctx context.Context, pipeline int64, p *Pull) error {
 // maxLog bounds the end of a log that is kept, in bytes.
 const maxLog = 4000
 
-// reviews adds who approved, and the notes: those on lines are remarks, the others say something.
+// reviews adds approvals and notes. Notes on lines are remarks, the others are reviews.
 func (g *gitLabForge) reviews(ctx context.Context, p *Pull) error {
 	approvals, _, err := g.client.MergeRequestApprovals.GetConfiguration(g.project, p.Number, gitlab.WithContext(ctx))
 	if err != nil {
@@ -267,21 +318,23 @@ func (g *gitLabForge) reviews(ctx context.Context, p *Pull) error {
 			})
 		}
 	}
-	list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.Note, *gitlab.Response, error) {
-		return g.client.Notes.ListMergeRequestNotes(g.project, p.Number,
-			&gitlab.ListMergeRequestNotesOptions{ListOptions: o}, gitlab.WithContext(ctx))
+	list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.Discussion, *gitlab.Response, error) {
+		return g.client.Discussions.ListMergeRequestDiscussions(g.project, p.Number,
+			&gitlab.ListMergeRequestDiscussionsOptions{ListOptions: o}, gitlab.WithContext(ctx))
 	})
-	for _, n := range list {
-		id := mergeRequest + strconv.FormatInt(n.ID, 10)
-		switch {
-		case n.System || n.Resolved:
-		case n.Position != nil:
-			p.Remarks = append(p.Remarks, Remark{
-				ID: id, Author: n.Author.Username, File: n.Position.NewPath, Body: n.Body,
-				Line: int(cmp.Or(n.Position.NewLine, n.Position.OldLine)), Commit: n.Position.HeadSHA,
-			})
-		default:
-			p.Reviews = append(p.Reviews, Review{ID: id, Author: n.Author.Username, Body: n.Body, Commit: p.Head})
+	for _, d := range list {
+		for _, n := range d.Notes {
+			id := mergeRequest + strconv.FormatInt(n.ID, 10)
+			switch {
+			case n.System || n.Resolved:
+			case n.Position != nil:
+				p.Remarks = append(p.Remarks, Remark{
+					ID: id, Thread: d.ID, Author: n.Author.Username, File: n.Position.NewPath, Body: n.Body,
+					Line: int(cmp.Or(n.Position.NewLine, n.Position.OldLine)), Commit: n.Position.HeadSHA,
+				})
+			default:
+				p.Reviews = append(p.Reviews, Review{ID: id, Author: n.Author.Username, Body: n.Body, Commit: p.Head})
+			}
 		}
 	}
 	return err

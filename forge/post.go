@@ -3,6 +3,7 @@ package forge
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,6 +52,7 @@ func (s *Syncer) posts(ctx context.Context) error {
 					return err
 				}
 			}
+			s.touch(e.TaskID)
 			at = e.ID
 			if moved = len(all) > 0; moved {
 				if err := s.setPosition(ctx, at); err != nil {
@@ -136,7 +138,7 @@ func (s *Syncer) send(ctx context.Context, p post) error {
 		if KindOf(err).Passes() {
 			return err
 		}
-		s.Log.Warn("not posted", "issue", p.issue, "about", p.mark, "error", err)
+		s.refuse(fmt.Sprintf("#%d", p.issue), err)
 	}
 	return s.Store.Tx(ctx, func(tx *store.Tx) error {
 		_, err := tx.TakeForgeComment(store.ForgeReply{ID: key, Number: p.issue})
@@ -147,27 +149,55 @@ func (s *Syncer) send(ctx context.Context, p post) error {
 // maxPost bounds the text of a post: the smallest limit of the forges is 65,536 characters.
 const maxPost = 60000
 
-// say adds a comment with a mark, unless an unknown end of an earlier try has left it there. It returns its id.
-func (s *Syncer) say(ctx context.Context, number int64, of, body string) (string, error) {
+// refuse notes that a post was given up.
+func (s *Syncer) refuse(on string, err error) {
+	s.refused = on + ": " + text.Line(s.Mask(err.Error()), 300)
+	s.Log.Warn("a post was given up", "on", on, "error", err)
+}
+
+// touch notes that the status of a task may have changed.
+func (s *Syncer) touch(task int64) {
+	if s.dirty != nil {
+		s.dirty[task] = true
+	}
+}
+
+// say adds a comment with a mark to an issue, and returns its id.
+func (s *Syncer) say(ctx context.Context, issue int64, of, body string) (string, error) {
+	return s.once(of, body, func() ([]Comment, error) { return s.Forge.Comments(ctx, issue, time.Time{}) },
+		func(body string) (string, error) { return s.Forge.Comment(ctx, issue, body) })
+}
+
+// tell adds a comment with a mark to a pull request: to a thread, unless that is "".
+func (s *Syncer) tell(ctx context.Context, pull int64, thread, of, body string) error {
+	_, err := s.once(of, body, func() ([]Comment, error) { return s.Forge.Said(ctx, pull) },
+		func(body string) (string, error) { return "", s.Forge.Say(ctx, pull, thread, body) })
+	return err
+}
+
+// once adds a comment with a mark. If the end of an earlier try may be unknown, it looks for the mark first.
+func (s *Syncer) once(
+	of, body string, list func() ([]Comment, error), add func(body string) (string, error),
+) (string, error) {
 	if !s.sure {
-		list, err := s.Forge.Comments(ctx, number, time.Time{})
+		all, err := list()
 		if err != nil {
 			return "", err
 		}
-		for _, c := range list {
+		for _, c := range all {
 			if has, ok := Marked(c.Body); ok && has == of && strings.EqualFold(c.Author, s.self.Login) {
 				return c.ID, nil
 			}
 		}
 	}
-	id, err := s.Forge.Comment(ctx, number, text.Clip(mark(of)+"\n"+s.Mask(body), maxPost))
+	id, err := add(text.Clip(mark(of)+"\n"+s.Mask(body), maxPost))
 	if err != nil && KindOf(err).Passes() {
 		s.sure = false
 	}
 	return id, err
 }
 
-// replies sends what is to be said of comments.
+// replies sends the reactions and answers to comments that were taken.
 func (s *Syncer) replies(ctx context.Context) error {
 	list, err := store.Read(ctx, s.Store, (*store.Tx).ForgeReplies)
 	if err != nil {
@@ -179,7 +209,7 @@ func (s *Syncer) replies(ctx context.Context) error {
 			return err
 		}
 		if err != nil {
-			s.Log.Warn("a comment was not answered", "on", r.Number, "error", err)
+			s.refuse(fmt.Sprintf("#%d", r.Number), err)
 		}
 		if err := s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SentForgeReply(r.ID) }); err != nil {
 			return err
@@ -189,16 +219,24 @@ func (s *Syncer) replies(ctx context.Context) error {
 }
 
 func (s *Syncer) reply(ctx context.Context, r store.ForgeReply) error {
-	if id, ok := strings.CutPrefix(r.ID, "c"); ok && r.Reaction != "" {
+	id, issue := strings.CutPrefix(r.ID, "c")
+	if issue && r.Reaction != "" {
 		if err := s.Forge.React(ctx, r.Number, id, Reaction(r.Reaction)); err != nil {
 			return err
 		}
 	}
-	if r.Text == "" {
+	switch {
+	case r.Text == "":
 		return nil
+	case issue:
+		_, err := s.say(ctx, r.Number, "reply "+r.ID, r.Text)
+		return err
 	}
-	_, err := s.say(ctx, r.Number, "reply "+r.ID, r.Text)
-	return err
+	thread, _, _ := strings.Cut(strings.TrimPrefix(r.ID, "m"), "/")
+	if r.ID[0] == 'r' {
+		thread = ""
+	}
+	return s.tell(ctx, r.Number, thread, "reply "+r.ID, r.Text)
 }
 
 // labelPrefix begins the labels that ralph sets.
@@ -212,7 +250,12 @@ var stateLabels = map[string]string{
 
 // statuses brings the status comment and the label of each issue up to date.
 func (s *Syncer) statuses(ctx context.Context) error {
-	list, err := store.Read(ctx, s.Store, (*store.Tx).ForgeIssues)
+	list, err := store.Read(ctx, s.Store, func(tx *store.Tx) ([]store.ForgeIssue, error) {
+		if s.dirty == nil {
+			return tx.ForgeIssues()
+		}
+		return tx.ForgeIssuesOf(slices.Sorted(maps.Keys(s.dirty)))
+	})
 	if err != nil {
 		return err
 	}
@@ -233,7 +276,7 @@ func (s *Syncer) statuses(ctx context.Context) error {
 			return err
 		}
 		if err != nil {
-			s.Log.Warn("the status was not posted", "issue", i.Number, "error", err)
+			s.refuse(fmt.Sprintf("#%d", i.Number), err)
 		}
 		if err := s.Store.Tx(ctx, func(tx *store.Tx) error {
 			now, ok, err := tx.ForgeIssue(i.Number)
@@ -246,6 +289,7 @@ func (s *Syncer) statuses(ctx context.Context) error {
 			return err
 		}
 	}
+	s.dirty = map[int64]bool{}
 	return nil
 }
 

@@ -6,41 +6,135 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"ralph"
 	"ralph/internal/text"
 	"ralph/store"
 )
 
-// pulls opens a pull request for each change whose branch was pushed, and follows those that are open.
-func (s *Syncer) pulls(ctx context.Context) error {
+// A pull request is read when its time of change differs from that of the last time, and while something is pending:
+// a check that runs, or checks that may not have begun. A forge's times are of seconds, so one that has just changed is
+// read once more. The pauses between two reads grow with the time since the change: a check may never end.
+const (
+	quiet       = 30 * time.Second
+	checksBegin = 10 * time.Minute
+	pauseShare  = 10 // of the time since the last change
+)
+
+// pulls opens a pull request for each change whose branch was pushed, and follows those that are open. It reads them
+// from the forge only if read is set.
+func (s *Syncer) pulls(ctx context.Context, read bool) error {
 	if s.Git == nil {
 		return nil
 	}
-	list, err := store.Read(ctx, s.Store, (*store.Tx).InReview)
-	if err != nil {
-		return err
-	}
-	for _, c := range list {
-		p, ok, err := s.pullFor(ctx, c)
-		if err == nil && ok {
-			err = s.follow(ctx, c, p)
-		}
-		if e, ok := errors.AsType[*Error](err); ok && e.Kind.Passes() || store.Failed(err) || ctx.Err() != nil {
+	if read {
+		if err := s.changed(ctx); err != nil {
 			return err
 		}
-		if err != nil {
-			s.Log.Warn("a pull request is not followed", "task", c.TaskID, "error", err)
+	}
+	var review []ralph.Change
+	var list []store.ForgePull
+	status := map[int64]ralph.Status{}
+	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
+		review, err = tx.InReview()
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, c := range review {
+		if err := s.tolerate(ctx, c.TaskID, s.propose(ctx, c)); err != nil {
+			return err
+		}
+	}
+	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
+		list, err = tx.ForgePulls()
+		for _, p := range list {
+			t, terr := tx.Task(p.TaskID)
+			status[p.TaskID], err = t.Status, errors.Join(err, terr)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, p := range list {
+		due := read && p.Settled.IsZero() && !s.Now().Before(s.due[p.Number])
+		if !due && (!p.Open || status[p.TaskID] != ralph.Cancelled) {
+			continue
+		}
+		if err := s.tolerate(ctx, p.TaskID, s.follow(ctx, p)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// pullFor returns the pull request of a change; it opens one if there is none. ok is false if it was opened just now.
-func (s *Syncer) pullFor(ctx context.Context, c ralph.Change) (p store.ForgePull, ok bool, err error) {
+// tolerate returns an error that ends the look, and logs one about a single pull request.
+func (s *Syncer) tolerate(ctx context.Context, task int64, err error) error {
+	if e, ok := errors.AsType[*Error](err); ok && e.Kind.Passes() || store.Failed(err) || ctx.Err() != nil {
+		return err
+	}
+	if err != nil {
+		s.Log.Warn("a pull request is not followed", "task", task, "error", err)
+	}
+	return nil
+}
+
+// changed marks the pull requests to read again: by one request those that have changed on the forge, and without one
+// those that conflict with a target that has moved.
+func (s *Syncer) changed(ctx context.Context) error {
+	var since ralph.Time
+	var known []store.ForgePull
+	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
+		if since, err = tx.ForgeSettled(); err == nil {
+			known, err = tx.ForgePulls()
+		}
+		return err
+	}); err != nil || since.IsZero() { // all are read anyway
+		return err
+	}
+	list, err := s.Forge.Changed(ctx, since.Time)
+	if err != nil {
+		return err
+	}
+	var again []int64
+	if tip, err := s.Git.Tip(ctx); err != nil {
+		s.Log.Debug("the target is not known", "error", err) // the remote is away: the merge queue says so
+	} else if tip != s.tip {
+		for _, p := range known {
+			if conflicts, err := s.Git.Conflicts(ctx, p.Branch, false); err == nil && conflicts && p.Open {
+				again = append(again, p.Number)
+			}
+		}
+		s.tip = tip
+	}
+	return s.Store.Tx(ctx, func(tx *store.Tx) error {
+		for _, n := range list {
+			p, ok, err := tx.ForgePull(n.Number)
+			switch {
+			case err != nil:
+				return err
+			case !ok || !n.Updated.After(p.Settled.Time):
+				continue
+			case p.Open || n.Open:
+				again = append(again, n.Number)
+				continue
+			}
+			p.Settled = ralph.At(n.Updated)
+			if err := tx.PutForgePull(p); err != nil {
+				return err
+			}
+		}
+		return tx.UnsettleForge(again)
+	})
+}
+
+// propose opens the pull request of a change, or notes that the change was pushed to one that is open.
+func (s *Syncer) propose(ctx context.Context, c ralph.Change) error {
 	var t ralph.Task
+	var p store.ForgePull
 	var issue store.ForgeIssue
-	var has bool
+	var ok, has bool
 	var body, branch string
 	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
 		if t, err = tx.Task(c.TaskID); err != nil {
@@ -58,14 +152,17 @@ func (s *Syncer) pullFor(ctx context.Context, c ralph.Change) (p store.ForgePull
 		body, err = receipt(tx, t.ID)
 		return err
 	}); err != nil {
-		return p, false, err
+		return err
 	}
 	if ok && p.Open && p.Branch == branch {
-		if p.ChangeID != c.ID {
-			p.ChangeID = c.ID
-			err = s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PutForgePull(p) })
+		if p.ChangeID == c.ID {
+			return nil
 		}
-		return p, true, err
+		p.ChangeID, p.Settled = c.ID, ralph.Time{}
+		s.touch(t.ID)
+		return s.Store.Tx(ctx, func(tx *store.Tx) error {
+			return errors.Join(tx.PutForgePull(p), tx.AnswerRemarks(p.Number, "Commit "+ralph.ShortID(c.To)+" answers this."))
+		})
 	}
 	title := text.Clip(Plain(t.Title), 200)
 	if c.Undo == ralph.Cancelled {
@@ -75,78 +172,150 @@ func (s *Syncer) pullFor(ctx context.Context, c ralph.Change) (p store.ForgePull
 		body += fmt.Sprintf("\nCloses #%d\n", issue.Number)
 	}
 	body = fmt.Sprintf("%s\n**TASK-%d.** %s", mark(fmt.Sprintf("TASK-%d pull", t.ID)), t.ID, body)
-	// A try that has arrived although nobody heard of it has left one.
+	// A request whose answer was lost may have opened it.
 	number, err := s.Forge.PullOf(ctx, branch)
 	if err == nil && number == 0 {
-		number, err = s.Forge.Open(ctx, Proposal{Title: s.Mask(title), Body: s.Mask(body), Branch: branch, Into: s.Into})
+		number, err = s.Forge.Open(ctx, Proposal{
+			Title: s.Mask(title), Body: text.Clip(s.Mask(body), maxPost), Branch: branch, Into: s.Into,
+		})
 	}
 	if err != nil {
-		return p, false, err
+		return err
 	}
 	pull, err := s.Forge.Pull(ctx, number)
 	if err != nil {
-		return p, false, err
+		return err
 	}
+	s.touch(t.ID)
 	p = store.ForgePull{Number: number, TaskID: t.ID, ChangeID: c.ID, Branch: branch, URL: pull.URL, Open: true}
-	return p, false, s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PutForgePull(p) })
+	return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PutForgePull(p) })
 }
 
-// follow does what follows from a pull request.
-func (s *Syncer) follow(ctx context.Context, c ralph.Change, p store.ForgePull) error {
+// follow reads a pull request and does the next step.
+func (s *Syncer) follow(ctx context.Context, p store.ForgePull) error {
 	pull, err := s.Forge.Pull(ctx, p.Number)
 	if err != nil {
 		return err
 	}
-	news, err := s.news(ctx, p, pull)
+	var t ralph.Task
+	var c ralph.Change
+	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
+		if t, err = tx.Task(p.TaskID); err == nil {
+			c, err = tx.Change(p.ChangeID)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	news, err := s.news(ctx, t, c, p, pull)
 	if err != nil {
 		return err
 	}
+	since := s.Now().Sub(pull.Updated)
+	s.due = with(s.due, p.Number, s.Now().Add(since/pauseShare))
+	before := p.Settled
+	p.Settled = ralph.Time{}
+	if pull.Closed || !news.Pending && since > quiet && (len(pull.Checks) > 0 || since > checksBegin) {
+		p.Settled = ralph.At(pull.Updated)
+	}
+	s.touch(t.ID)
+	put := func(tx *store.Tx) error { return tx.PutForgePull(p) }
 	switch Follow(news) {
 	case Done:
-		files, err := s.Git.Landed(ctx, pull.Merged)
+		return s.merged(ctx, t, p, pull)
+	case Drop:
+		why, err := s.closed(ctx, p)
 		if err != nil {
 			return err
 		}
-		return s.Store.Tx(ctx, func(tx *store.Tx) error {
-			if p.Open = false; c.State != ralph.Reviewing {
-				return nil
-			}
-			return first(tx.PutForgePull(p), func() error { return tx.ReviewMerged(c, pull.Merged, s.Into, files) })
-		})
-	case Drop:
-		return s.Store.Tx(ctx, func(tx *store.Tx) error {
-			p.Open = false
-			return first(tx.PutForgePull(p), func() error {
-				_, err := tx.Cancel(p.TaskID, fmt.Sprintf("pull request #%d, which was closed", p.Number))
-				return err
-			})
-		})
+		return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ReviewClosed(p, why) })
+	case Resume:
+		return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ReviewReopened(p) })
+	case Withdraw:
+		return s.withdraw(ctx, t, p, pull)
 	case Work, Ask:
 		return s.round(ctx, c, p, news)
 	case MergeNow:
+		p.Settled = ralph.Time{}
+		if err := s.Store.Tx(ctx, put); err != nil {
+			return err
+		}
 		return s.Forge.Merge(ctx, p.Number, pull.Head)
 	}
-	return nil
+	if before == p.Settled {
+		return nil
+	}
+	return s.Store.Tx(ctx, put)
 }
 
-// first returns an error, or else that of the next step.
-func first(err error, next func() error) error {
+// with returns a map with one more entry.
+func with[K comparable, V any](m map[K]V, key K, value V) map[K]V {
+	if m == nil {
+		m = map[K]V{}
+	}
+	m[key] = value
+	return m
+}
+
+// merged completes the task of a merged pull request, and deletes its branch.
+func (s *Syncer) merged(ctx context.Context, t ralph.Task, p store.ForgePull, pull Pull) error {
+	base, files, err := s.Git.Landed(ctx, p.Branch, pull.Merged, pull.Head)
 	if err != nil {
 		return err
 	}
-	return next()
+	if t.Status != ralph.InProgress {
+		if err := s.Git.DropBranch(ctx, p.Branch, pull.Head); err != nil {
+			s.Log.Warn("the branch of a merged pull request stays", "branch", p.Branch, "error", err)
+		}
+	}
+	return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ReviewMerged(p, pull.Merged, base, s.Into, files) })
 }
 
-// news is what a pull request has that the decision depends on: of people with the right, and not taken yet.
-func (s *Syncer) news(ctx context.Context, p store.ForgePull, pull Pull) (n News, err error) {
-	n = News{
-		Closed: pull.Closed, Merged: pull.Merged != "", Conflict: pull.Conflict, Rounds: p.Rounds, Most: s.Rounds,
-		Auto: s.Auto,
+// closed says why a pull request was closed: by the last comment of a person.
+func (s *Syncer) closed(ctx context.Context, p store.ForgePull) (string, error) {
+	why := fmt.Sprintf("pull request #%d, which was closed", p.Number)
+	list, err := s.Forge.Said(ctx, p.Number)
+	if err != nil {
+		return "", err
 	}
-	if n.Conflict {
-		if n.Conflict, err = s.Git.Conflicts(ctx, p.Branch); err != nil {
-			return n, err
+	for _, c := range slices.Backward(list) {
+		if _, ours := Marked(c.Body); ours {
+			continue
 		}
+		if ok, err := s.person(ctx, c.Author); err != nil {
+			return "", err
+		} else if ok {
+			return why + ": " + text.Line(s.Mask(c.Body), 300), nil
+		}
+	}
+	return why, nil
+}
+
+// withdraw closes the pull request of a task that is not wanted any more, with a comment.
+func (s *Syncer) withdraw(ctx context.Context, t ralph.Task, p store.ForgePull, pull Pull) error {
+	why := "Closed: " + Plain(text.Clip(t.StatusReason, 1000))
+	if err := s.tell(ctx, p.Number, "", fmt.Sprintf("TASK-%d closed", t.ID), why); err != nil {
+		return err
+	}
+	if err := s.Forge.Close(ctx, p.Number); err != nil && KindOf(err) != Gone {
+		return err
+	}
+	p.Open, p.Settled = false, ralph.At(pull.Updated)
+	return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PutForgePull(p) })
+}
+
+// news gathers the facts about a pull request: of reviews and remarks those by people with the right, not taken yet.
+func (s *Syncer) news(ctx context.Context, t ralph.Task, c ralph.Change, p store.ForgePull, pull Pull) (n News, err error) {
+	n = News{
+		Open: p.Open, Closed: pull.Closed, Merged: pull.Merged != "", Reviewing: c.State == ralph.Reviewing,
+		Unwanted: t.Status == ralph.Cancelled || c.Undo != "" && c.State == ralph.Dropped,
+		Rounds:   p.Rounds, Most: s.Rounds, Auto: s.Auto,
+	}
+	if n.Closed || n.Unwanted || !n.Reviewing {
+		return n, nil
+	}
+	if n.Conflict, err = s.Git.Conflicts(ctx, p.Branch, true); err != nil {
+		return n, err
 	}
 	for _, c := range pull.Checks {
 		if n.Pending = n.Pending || !c.Done; c.Red {
@@ -176,7 +345,10 @@ func (s *Syncer) news(ctx context.Context, p store.ForgePull, pull Pull) (n News
 		}
 	}
 	for _, m := range pull.Remarks {
-		if fresh, err := counts("m"+m.ID, m.Author); err != nil {
+		if _, ours := Marked(m.Body); ours {
+			continue
+		}
+		if fresh, err := counts(m.key(), m.Author); err != nil {
 			return n, err
 		} else if fresh {
 			n.Remarks = append(n.Remarks, m)
@@ -185,7 +357,10 @@ func (s *Syncer) news(ctx context.Context, p store.ForgePull, pull Pull) (n News
 	return n, nil
 }
 
-// round has a session of the task go on, on the branch as it is now, with what people and checks say.
+// key names a remark in the database.
+func (m Remark) key() string { return "m" + m.Thread + "/" + m.ID }
+
+// round sends the task to a session on the branch as it is now, with the words of people and checks.
 func (s *Syncer) round(ctx context.Context, c ralph.Change, p store.ForgePull, n News) error {
 	head, tree, err := s.Git.Pull(ctx, c, p.Branch)
 	if err != nil {
@@ -199,7 +374,9 @@ func (s *Syncer) round(ctx context.Context, c ralph.Change, p store.ForgePull, n
 		blocked = fmt.Sprintf("%s; that was after %s, the most (limits.review_rounds): resolve this to have "+
 			"another session work on it", text.Line(reason, 300), text.Count(p.Rounds, "round"))
 	}
-	p.Rounds++
+	if p.Rounds++; c.Undo != "" { // the undo is over, and its pull request is closed next
+		p.Settled = ralph.Time{}
+	}
 	return s.Store.Tx(ctx, func(tx *store.Tx) error {
 		if err := tx.PutForgePull(p); err != nil {
 			return err
@@ -215,7 +392,7 @@ func (s *Syncer) round(ctx context.Context, c ralph.Change, p store.ForgePull, n
 		}
 		for _, m := range n.Remarks {
 			said := fmt.Sprintf("On %s, line %d: %s", m.File, m.Line, m.Body)
-			if err := s.take(tx, p, "m"+m.ID, m.Author, said); err != nil {
+			if err := s.take(tx, p, m.key(), m.Author, said); err != nil {
 				return err
 			}
 		}

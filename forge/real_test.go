@@ -3,6 +3,7 @@ package forge
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -262,7 +263,7 @@ func TestARealGitea(t *testing.T) {
 	if err := db.Tx(t.Context(), func(tx *store.Tx) error {
 		i, _, err := tx.ForgeIssue(1)
 		i.Status, i.Posted = "", ""
-		return first(err, func() error { return tx.PutForgeIssue(i) })
+		return errors.Join(err, tx.PutForgeIssue(i))
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +288,7 @@ func TestARealGitea(t *testing.T) {
 
 	// A forge that is away or refuses the token is said to be so, and stops nothing.
 	s.Forge = g.forge("0123456789012345678901234567890123456789")
-	s.knows = time.Time{}
+	s.self = Account{}
 	if err := s.Once(t.Context()); KindOf(err) != Token {
 		t.Errorf("a revoked token: %v", err)
 	}
@@ -331,7 +332,7 @@ func (g *realGitea) pullRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(p.Reviews) != 1 || !p.Reviews[0].Objects || len(p.Remarks) != 1 || p.Remarks[0].File != "new.txt" ||
-		len(p.Checks) != 1 || !p.Checks[0].Red || p.Closed || p.Conflict {
+		len(p.Checks) != 1 || !p.Checks[0].Red || p.Closed {
 		t.Errorf("%+v", p)
 	}
 	g.call("dev", "POST", path+"/reviews", `{"event": "APPROVED", "body": "fine"}`)

@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -82,6 +83,16 @@ func at(t *testing.T, kind string, r *recorded) Forge {
 	return f
 }
 
+// allIssues reads all pages.
+func allIssues(ctx context.Context, f Forge, since time.Time) (all []Issue, err error) {
+	for page := 1; ; page++ {
+		list, more, err := f.Issues(ctx, since, page)
+		if all = append(all, list...); err != nil || !more {
+			return all, err
+		}
+	}
+}
+
 const gitHubAPI = " /api/v3/repos/octo/app"
 
 func gitHubAnswers() *recorded {
@@ -121,7 +132,7 @@ func gitLabAnswers() *recorded {
 		"GET" + gitLabAPI + "/pipelines/4/jobs":               `[{"id": 6, "name": "ci", "status": "failed"}, {"id": 7, "name": "lint", "status": "running"}, {"id": 8, "name": "old", "status": "success"}]`,
 		"GET" + gitLabAPI + "/jobs/6/trace":                   `log`,
 		"GET" + gitLabAPI + "/merge_requests/8/approvals":     `{"approved_by": [{"user": {"username": "dev"}}]}`,
-		"GET" + gitLabAPI + "/merge_requests/8/notes":         `[{"id": 5, "body": "why", "author": {"username": "dev"}, "position": {"new_path": "a.go", "new_line": 3, "head_sha": "abc"}}, {"id": 6, "system": true, "body": "added 1 commit", "author": {"username": "dev"}}]`,
+		"GET" + gitLabAPI + "/merge_requests/8/discussions":   `[{"id": "d1", "notes": [{"id": 5, "body": "why", "author": {"username": "dev"}, "position": {"new_path": "a.go", "new_line": 3, "head_sha": "abc"}}, {"id": 6, "system": true, "body": "added 1 commit", "author": {"username": "dev"}}]}]`,
 		"PUT" + gitLabAPI + "/merge_requests/8/merge":         `{"iid": 8}`,
 		"POST" + gitLabAPI + "/issues/1/notes":                `{"id": 99}`,
 	}}
@@ -141,7 +152,7 @@ func TestRecordedShapes(t *testing.T) {
 				t.Errorf("the token was not sent: %q", r.token)
 			}
 			since := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
-			issues, err := f.Issues(ctx, since)
+			issues, err := allIssues(ctx, f, since)
 			if len(issues) != 2 || err != nil {
 				t.Fatalf("%+v, %v: want both pages without the pull request", issues, err)
 			}
@@ -150,7 +161,7 @@ func TestRecordedShapes(t *testing.T) {
 				t.Error(diff)
 			}
 			r.asked = nil
-			if again, err := f.Issues(ctx, since); len(again) != 2 || err != nil || len(r.asked) != 2 ||
+			if again, err := allIssues(ctx, f, since); len(again) != 2 || err != nil || len(r.asked) != 2 ||
 				!strings.HasSuffix(r.asked[0], "unchanged") || !strings.HasSuffix(r.asked[1], "unchanged") {
 				t.Errorf("%v, %v: an unchanged list is asked for by its tag", r.asked, err)
 			}
@@ -173,7 +184,7 @@ func TestRecordedShapes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(p.Checks) != 3 || !p.Checks[0].Red || p.Checks[0].Log != "log" || p.Checks[1].Done || p.Checks[2].Red ||
-				len(p.Reviews) != 1 || !p.Reviews[0].Approves || !p.Conflict || p.Head != "abc" {
+				len(p.Reviews) != 1 || !p.Reviews[0].Approves || p.Head != "abc" {
 				t.Errorf("%+v", p)
 			}
 			if len(p.Remarks) != 1 || p.Remarks[0].File != "a.go" || p.Remarks[0].Line != 3 || p.Remarks[0].Author != "dev" {
@@ -223,7 +234,7 @@ func TestTheTokenGoesToTheForgeAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Issues(t.Context(), time.Time{}); err != nil || len(other.asked) == 0 || other.token != "" {
+	if _, err := allIssues(t.Context(), f, time.Time{}); err != nil || len(other.asked) == 0 || other.token != "" {
 		t.Errorf("%v, %v: the other host got %q", err, other.asked, other.token)
 	}
 }

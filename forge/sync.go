@@ -31,53 +31,67 @@ type Syncer struct {
 	Now    func() time.Time
 	Stands func(Standing) // is told how the forge stands after each look; nil for nobody
 
-	self   Account
-	knows  time.Time // when self was read
+	self   Account // of the token; asked for once, and again after a failure
 	rights map[string]right
-	sure   bool // no post has an unknown end: none is looked for before it is sent
-	wait   time.Time
+	sure   bool      // every post has a known end; else look for a post before sending it
+	wait   time.Time // no look before this time
+	failed bool      // the last look failed
+	asked  time.Time // when the forge was read last
+
+	edge    map[int64]int       // of the issues that changed last: how often each was read
+	due     map[int64]time.Time // of pull requests: no read before this time
+	tip     string              // of the target at the last look
+	refused string              // the last post of this look that the forge refuses
+	dirty   map[int64]bool      // tasks whose status may have changed since it was posted; nil: all
 }
 
-// A Git does with branches what pull requests need.
+// A Git works on the branches of pull requests.
 type Git interface {
-	// Pull fetches a branch of a pull request, on which people may have committed; the change's next session starts
-	// from there. It returns the commit and its tree; "" if there is no such branch.
+	// Tip returns the commit of the target.
+	Tip(ctx context.Context) (string, error)
+	// Pull fetches the branch of a pull request, with people's commits; the change's next session starts from there. It
+	// returns the commit and its tree; "" if there is no such branch.
 	Pull(ctx context.Context, c ralph.Change, branch string) (commit, tree string, err error)
-	// Conflicts reports whether a branch conflicts with the target.
-	Conflicts(ctx context.Context, branch string) (bool, error)
-	// Landed fetches the target and returns how a commit there differs from its first parent.
-	Landed(ctx context.Context, commit string) ([]ralph.FileChange, error)
+	// Conflicts reports whether a branch conflicts with the target: as it is on the remote, or as it was fetched last.
+	Conflicts(ctx context.Context, branch string, fetch bool) (bool, error)
+	// Landed fetches the target and returns what a merge changed there: the commit below it ("" for the first parent of
+	// commit) and the files. head is the tip of the branch.
+	Landed(ctx context.Context, branch, commit, head string) (base string, files []ralph.FileChange, err error)
+	// DropBranch deletes a merged branch, unless it has commits beyond head.
+	DropBranch(ctx context.Context, branch, head string) error
 }
 
-// A right is what is known of an account for a while.
+// A right is the cached right of an account.
 type right struct {
 	write bool
 	until time.Time
 }
 
-// rightLasts is how long it is known whether an account may write.
+// rightLasts is how long a right is cached.
 const rightLasts = 5 * time.Minute
 
-// A Standing is how the forge stands.
+// A Standing is the state of the connection to the forge.
 type Standing struct {
 	Repository string     `json:"repository"`
-	Looked     ralph.Time `json:"looked"`          // the last look that succeeded
-	Failed     string     `json:"failed"`          // why the last look failed; "" if it did not
-	Kind       Kind       `json:"kind,omitempty"`  // of that failure
-	Until      ralph.Time `json:"until,omitzero"`  // no look before this time
-	Posts      int        `json:"posts"`           // what waits to be sent
-	Left       *int       `json:"left,omitempty"`  // of the rate limit
-	Login      string     `json:"login,omitempty"` // the token's account
+	Looked     ralph.Time `json:"looked"`            // the last look that succeeded
+	Failed     string     `json:"failed"`            // why the last look failed; "" if it did not
+	Kind       Kind       `json:"kind,omitempty"`    // of that failure
+	Until      ralph.Time `json:"until,omitzero"`    // no look before this time
+	Posts      int        `json:"posts"`             // posts that wait to be sent
+	Left       *int       `json:"left,omitempty"`    // requests left of the rate limit
+	Login      string     `json:"login,omitempty"`   // the token's account
+	Refused    string     `json:"refused,omitempty"` // the last post that the forge refused for good
+	RefusedAt  ralph.Time `json:"refused_at,omitzero"`
 }
 
 // interval is the time between two looks.
 const interval = time.Minute
 
-// forgeLease is the lease of who follows the forge: one process at a time.
+// forgeLease lets one process at a time follow the forge.
 const forgeLease = "forge"
 
-// Run looks at once, then once a minute, and when something has happened here, until over is closed or ctx ends. It
-// then looks once more, for at most drain. While another process does that for this queue, it waits.
+// Run looks at once, then once a minute and after a webhook, until over is closed or ctx ends. In between it posts what
+// happens in the queue. It then looks once more, for at most drain. While another process follows the forge, it waits.
 func (s *Syncer) Run(ctx context.Context, over <-chan struct{}, drain time.Duration) {
 	release := s.lease(ctx, over)
 	if release == nil {
@@ -94,7 +108,7 @@ func (s *Syncer) Run(ctx context.Context, over <-chan struct{}, drain time.Durat
 		if last {
 			limited, cancel = context.WithTimeout(ctx, drain)
 		}
-		if err := s.look(limited); err != nil && ctx.Err() == nil {
+		if err := s.look(limited, last); err != nil && ctx.Err() == nil {
 			s.Log.Debug("the forge is not up to date; trying again", "error", err) // `ralph status` shows it
 		}
 		cancel()
@@ -111,7 +125,7 @@ func (s *Syncer) Run(ctx context.Context, over <-chan struct{}, drain time.Durat
 func (s *Syncer) lease(ctx context.Context, over <-chan struct{}) (release func() error) {
 	for {
 		release, holder, err := s.Store.Lease(ctx, forgeLease, time.Second)
-		if err == nil && holder == "" {
+		if s.dirty = nil; err == nil && holder == "" {
 			return release
 		}
 		select {
@@ -129,9 +143,9 @@ const settle = 2 * time.Second
 
 // rest waits for the next look; it returns false if that is the last one.
 func (s *Syncer) rest(ctx context.Context, over, changed <-chan struct{}) bool {
-	tick := time.NewTimer(max(interval, s.wait.Sub(s.Now())))
+	tick := time.NewTimer(max(interval-s.Now().Sub(s.asked), s.wait.Sub(s.Now()), settle))
 	defer tick.Stop()
-	if s.Now().Before(s.wait) {
+	if s.failed || s.Now().Before(s.wait) {
 		changed = nil
 	}
 	select {
@@ -163,28 +177,48 @@ func (s *Syncer) Once(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.dirty = nil // another process may have posted
 	if holder != "" {
 		return fmt.Errorf("%w: %s", ErrFollowed, holder)
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	return s.look(ctx)
+	return s.look(ctx, true)
 }
 
-// look is one look, by whoever has the lease.
-func (s *Syncer) look(ctx context.Context) error {
-	err := s.step(ctx)
+// look is one look, by the holder of the lease. It reads the forge if that is due or all is set, and posts.
+func (s *Syncer) look(ctx context.Context, all bool) error {
+	if s.Now().Before(s.wait) {
+		return nil
+	}
+	woken, err := store.Read(ctx, s.Store, (*store.Tx).ForgeWoken)
+	if err != nil {
+		return err
+	}
+	read := all || s.Now().Sub(s.asked) >= interval || woken.After(s.asked)
+	if read {
+		s.asked = s.Now()
+	}
+	s.refused = ""
+	err = s.step(ctx, read)
+	s.failed = err != nil
 	st := Standing{Repository: s.Forge.Repository(), Looked: ralph.At(s.Now()), Login: s.self.Login}
 	if left, ok := s.Forge.Limit(); ok {
 		st.Left = &left
 	}
 	if err != nil {
 		s.sure = false // a request may have arrived
+		if k := KindOf(err); k == Token || k == Denied {
+			s.self = Account{}
+		}
 		st.Looked, st.Failed, st.Kind = ralph.Time{}, text.Line(s.Mask(err.Error()), 500), KindOf(err)
 		if e, ok := errors.AsType[*Error](err); ok && e.Kind == Limited {
 			s.wait, st.Until = e.Until, ralph.At(e.Until)
 		}
 	}
 	posts, perr := s.waiting(ctx)
+	if s.refused != "" {
+		st.Refused, st.RefusedAt = s.refused, ralph.At(s.Now())
+	}
 	if st.Posts = posts; s.Stands != nil {
 		s.Stands(st)
 	}
@@ -209,32 +243,29 @@ func (s *Syncer) trouble(ctx context.Context, st Standing) error {
 	})
 }
 
-// step is a look. The forge's clients panic at some answers of a shape that they do not expect.
-func (s *Syncer) step(ctx context.Context) (err error) {
+// step does the work of a look. The forges' clients panic at some answers of a shape that they do not expect.
+func (s *Syncer) step(ctx context.Context, read bool) (err error) {
 	defer func() {
 		err = Unaddressed(err)
 		if p := recover(); p != nil {
 			err = &Error{Kind: Away, Said: text.Line(fmt.Sprint("an answer that cannot be read: ", p), 300)}
 		}
 	}()
-	if s.Now().Before(s.wait) {
-		return nil
-	}
-	if s.Now().Sub(s.knows) > rightLasts {
-		self, err := s.Forge.Self(ctx)
-		if err != nil {
+	if s.self.Login == "" {
+		if s.self, err = s.Forge.Self(ctx); err != nil {
 			return err
 		}
-		s.self, s.knows = self, s.Now()
 	}
 	if _, err := s.position(ctx); err != nil { // before anything happens that is to be posted
 		return err
 	}
-	if err := s.pulls(ctx); err != nil {
+	if err := s.pulls(ctx, read); err != nil {
 		return err
 	}
-	if err := s.issues(ctx); err != nil {
-		return err
+	if read {
+		if err := s.issues(ctx); err != nil {
+			return err
+		}
 	}
 	return s.posts(ctx)
 }
@@ -282,36 +313,63 @@ func (s *Syncer) issues(ctx context.Context) error {
 		return fmt.Errorf("the tasks of this queue came from %s, and the remote is %s now: set the remote back, or "+
 			"leave forge.label out", repository, is)
 	}
-	list, err := s.Forge.Issues(ctx, since.Time)
-	if err != nil {
-		return err
-	}
-	for _, i := range list {
-		if err := s.issue(ctx, i); err != nil {
-			return fmt.Errorf("issue #%d: %w", i.Number, err)
-		}
-		if !i.Updated.After(since.Time) {
-			continue
-		}
-		// One by one: a first look at many issues goes on where it was interrupted.
-		since = ralph.At(i.Updated)
-		err := s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetForgeSince(s.Forge.Repository(), since) })
+	// The oldest change comes first, and each page begins at the last change of the one before: a first look at many
+	// issues goes on where it was interrupted, and issues that change meanwhile are not skipped.
+	for page := 1; ; {
+		list, more, err := s.Forge.Issues(ctx, since.Time, page)
 		if err != nil {
 			return err
 		}
+		from := since
+		if since, err = s.walk(ctx, list, since); err != nil || !more {
+			return err
+		}
+		if page++; since.After(from.Time) {
+			page = 1
+		}
 	}
-	return nil
+}
+
+// noted is how many issues are read before the position is stored.
+const noted = 100
+
+// walk reads issues in the order of their changes, and stores how far it has got. A forge's times are of seconds: the
+// issues of the last second are returned again, and read twice.
+func (s *Syncer) walk(ctx context.Context, list []Issue, since ralph.Time) (ralph.Time, error) {
+	from := since
+	note := func() error {
+		return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetForgeSince(s.Forge.Repository(), since) })
+	}
+	for n, i := range list {
+		if i.Updated.After(since.Time) {
+			s.edge, since = nil, ralph.At(i.Updated)
+		}
+		if s.edge[i.Number] < 2 {
+			if err := s.issue(ctx, i); err != nil {
+				return since, fmt.Errorf("issue #%d: %w", i.Number, err)
+			}
+			s.edge = with(s.edge, i.Number, s.edge[i.Number]+1)
+		}
+		if n%noted == noted-1 {
+			if err := note(); err != nil {
+				return since, err
+			}
+		}
+	}
+	if since == from {
+		return since, nil
+	}
+	return since, note()
 }
 
 // issue does what follows from an issue, and takes its comments.
 func (s *Syncer) issue(ctx context.Context, i Issue) error {
-	link, known, task, review, err := s.linked(ctx, i.Number)
+	link, known, task, pull, err := s.linked(ctx, i.Number)
 	if err != nil {
 		return err
 	}
 	seen := Seen{
-		Review: review,
-		Label:  s.Label, Closed: i.Closed, Known: known, Wanted: link.Wanted, Status: task.Status,
+		Label: s.Label, Closed: i.Closed, Known: known, Wanted: link.Wanted, Status: task.Status,
 		Has: slices.ContainsFunc(i.Labels, func(l string) bool { return strings.EqualFold(l, s.Label) }),
 	}
 	if !known && !seen.wants() {
@@ -319,6 +377,13 @@ func (s *Syncer) issue(ctx context.Context, i Issue) error {
 	}
 	if seen.Author, err = s.person(ctx, i.Author); err != nil {
 		return err
+	}
+	if i.Closed && link.Wanted && pull.Open { // a merge closes it, too, and is read with the pull requests
+		p, err := s.Forge.Pull(ctx, pull.Number)
+		if err != nil {
+			return err
+		}
+		seen.Review = p.Closed
 	}
 	text := digest(i.Title, "\x00", i.Body, "\x00", s.labels(i), "\x00", i.Milestone)
 	seen.Changed = known && link.Digest != text
@@ -372,23 +437,21 @@ func (s *Syncer) labels(i Issue) (list []string) {
 	return list
 }
 
-// linked returns what is known of an issue, its task, and whether that has an open pull request.
+// linked returns the task of an issue, and its newest pull request if it has one.
 func (s *Syncer) linked(
 	ctx context.Context, number int64,
-) (link store.ForgeIssue, ok bool, t ralph.Task, review bool, err error) {
+) (link store.ForgeIssue, ok bool, t ralph.Task, p store.ForgePull, err error) {
 	err = s.Store.View(ctx, func(tx *store.Tx) error {
 		if link, ok, err = tx.ForgeIssue(number); err != nil || !ok {
 			return err
 		}
-		p, has, err := tx.ForgePullOf(link.TaskID)
-		if err != nil {
+		if p, _, err = tx.ForgePullOf(link.TaskID); err != nil {
 			return err
 		}
-		review = has && p.Open
 		t, err = tx.Task(link.TaskID)
 		return err
 	})
-	return link, ok, t, review, err
+	return link, ok, t, p, err
 }
 
 // apply carries an action out, in one transaction with what was seen.
@@ -463,6 +526,9 @@ func (s *Syncer) comments(ctx context.Context, link store.ForgeIssue, updated ti
 	})
 }
 
+// maxShown bounds the comment of a stranger that is kept for the dashboard, in bytes.
+const maxShown = 4000
+
 // comment takes one comment, once.
 func (s *Syncer) comment(ctx context.Context, link store.ForgeIssue, c Comment) error {
 	if _, ours := Marked(c.Body); ours && strings.EqualFold(c.Author, s.self.Login) {
@@ -475,10 +541,11 @@ func (s *Syncer) comment(ctx context.Context, link store.ForgeIssue, c Comment) 
 	}
 	reply := store.ForgeReply{ID: "c" + c.ID, Number: link.Number, Reaction: string(Taken)}
 	switch {
-	case !person && command.Verb == Say && !strings.HasPrefix(strings.TrimSpace(c.Body), "/"):
-		reply.Reaction = ""
 	case !person:
-		reply.Reaction = string(Refused)
+		reply.Author, reply.Body, reply.Created = c.Author, text.Clip(s.Mask(c.Body), maxShown), ralph.At(c.Updated)
+		if reply.Reaction = ""; command.Verb != Say || strings.HasPrefix(strings.TrimSpace(c.Body), "/") {
+			reply.Reaction = string(Refused)
+		}
 	case !ok:
 		reply.Reaction = string(Refused)
 		reply.Text = fmt.Sprintf("There is no command /%s. There are: %s.", command.Verb, Commands)

@@ -24,6 +24,7 @@ var changes = reads("changes c", func(c *ralph.Change) []field {
 		{"c.from_commit", &c.From},
 		{"c.to_commit", &c.To},
 		{"c.own_commit", &c.Commit},
+		{"c.own_base", &c.Onto},
 		{"c.files", column(&c.Files)},
 		{"c.reason", &c.Reason},
 		{"c.conflicts", column(&c.Conflicts)},
@@ -334,7 +335,7 @@ func (tx *Tx) BeginMove(c ralph.Change) error {
 }
 
 // unmoved are the cells of a change that is not being merged any more.
-var unmoved = cells{"from_commit": "", "to_commit": "", "own_commit": "", "files": "[]"}
+var unmoved = cells{"from_commit": "", "to_commit": "", "own_commit": "", "own_base": "", "files": "[]"}
 
 // Requeue sends a change back to the start of the merge queue.
 func (tx *Tx) Requeue(id int64, from ralph.ChangeState) error {

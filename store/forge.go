@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"strings"
 
 	"ralph"
 )
@@ -11,6 +12,15 @@ const TroubleForge = "forge"
 
 // ForgePoster is the reader of the event log that posts to the forge: the log is its outbox.
 const ForgePoster = "forge"
+
+// WakeForge notes that a webhook of the forge arrived, which wakes the reader. Before the first look it does nothing.
+func (tx *Tx) WakeForge() error { return tx.do(`UPDATE forge SET woken = $1 WHERE id = 1`, tx.Now()) }
+
+// ForgeWoken returns when the last webhook arrived; zero if none did.
+func (tx *Tx) ForgeWoken() (at ralph.Time, err error) {
+	_, err = found(tx.row(`SELECT woken FROM forge WHERE id = 1`).Scan(&at))
+	return at, err
+}
 
 // A ForgeIssue is an issue that became a task.
 type ForgeIssue struct {
@@ -62,6 +72,20 @@ func (tx *Tx) ForgeIssueOf(task int64) (i ForgeIssue, ok bool, err error) {
 // ForgeIssues lists the issues that became tasks, by number.
 func (tx *Tx) ForgeIssues() ([]ForgeIssue, error) { return forgeIssues.all(tx, `ORDER BY i.id`) }
 
+// ForgeIssuesOf lists the issues of tasks.
+func (tx *Tx) ForgeIssuesOf(tasks []int64) (list []ForgeIssue, err error) {
+	for _, id := range tasks {
+		i, ok, err := tx.ForgeIssueOf(id)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			list = append(list, i)
+		}
+	}
+	return list, nil
+}
+
 // PutForgeIssue adds or replaces an issue.
 func (tx *Tx) PutForgeIssue(i ForgeIssue) error {
 	return tx.put("forge_issues", "id", cells{
@@ -76,13 +100,47 @@ type ForgeReply struct {
 	Number   int64
 	Reaction string
 	Text     string
+
+	// Of a comment by a person without the right: the dashboard shows it, and no prompt has it.
+	Author, Body string
+	Created      ralph.Time
 }
 
 // TakeForgeComment records that a comment was taken, in the transaction that obeys it; first is false if it was before.
 func (tx *Tx) TakeForgeComment(r ForgeReply) (first bool, err error) {
-	n, err := tx.exec(`INSERT INTO forge_comments (id, number, reaction, reply, sent) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (id) DO NOTHING`, r.ID, r.Number, r.Reaction, r.Text, r.Reaction == "" && r.Text == "")
+	n, err := tx.exec(`INSERT INTO forge_comments (id, number, reaction, reply, sent, author, body, created)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING`, r.ID, r.Number, r.Reaction, r.Text,
+		r.Reaction == "" && r.Text == "", r.Author, r.Body, r.Created)
 	return n > 0, err
+}
+
+// ForgeStrangers lists the comments on a task's issue by people without the right, oldest first, at most limit ones.
+func (tx *Tx) ForgeStrangers(task int64, limit int) ([]ForgeReply, error) {
+	return all(tx, func(row scanner) (r ForgeReply, err error) {
+		return r, row.Scan(&r.ID, &r.Author, &r.Body, &r.Created)
+	}, `SELECT c.id, c.author, c.body, c.created FROM forge_comments c JOIN forge_issues i ON i.id = c.number
+		WHERE i.task_id = $1 AND c.body <> '' ORDER BY c.created DESC, c.id LIMIT $2`, task, limit)
+}
+
+// AnswerRemarks has the reviews and remarks of a pull request that were taken since the last answer be answered: each
+// thread, and those without a thread together. A remark's id is m, its thread, / and its own id.
+func (tx *Tx) AnswerRemarks(number int64, text string) error {
+	ids, err := values[string](tx, `SELECT id FROM forge_comments
+		WHERE number = $1 AND (id LIKE 'm%' OR id LIKE 'r%') AND reply = '' ORDER BY id`, number)
+	if err != nil {
+		return err
+	}
+	together := false
+	for _, id := range ids {
+		sent := id[0] == 'r' || strings.HasPrefix(id, "m/")
+		if sent && !together {
+			together, sent = true, false
+		}
+		if err := tx.do(`UPDATE forge_comments SET reply = $1, sent = $2 WHERE id = $3`, text, sent, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ForgeReplies lists the replies that were not posted yet, in order.
@@ -104,8 +162,9 @@ type ForgePull struct {
 	ChangeID int64 // the last change that was pushed to its branch
 	Branch   string
 	URL      string
-	Rounds   int // sessions that reviews and checks have caused
-	Open     bool
+	Rounds   int        // sessions caused by reviews and checks
+	Open     bool       // as the forge said last, or as ralph left it
+	Settled  ralph.Time // the time of its last change when it was read; zero: read it again
 }
 
 var forgePulls = reads("forge_pulls p", func(p *ForgePull) []field {
@@ -117,12 +176,33 @@ var forgePulls = reads("forge_pulls p", func(p *ForgePull) []field {
 		{"p.url", &p.URL},
 		{"p.rounds", &p.Rounds},
 		{"p.open", &p.Open},
+		{"p.settled", &p.Settled},
 	}
 })
 
-// ForgePulls lists the open pull requests, by number.
+// ForgePulls lists the pull requests that are open or have to be read again, by number.
 func (tx *Tx) ForgePulls() ([]ForgePull, error) {
-	return forgePulls.all(tx, `WHERE p.open = 1 ORDER BY p.id`)
+	return forgePulls.all(tx, `WHERE p.open = 1 OR p.settled = '' ORDER BY p.id`)
+}
+
+// ForgePull returns the pull request of a number; ok is false if it belongs to no task.
+func (tx *Tx) ForgePull(number int64) (p ForgePull, ok bool, err error) {
+	return forgePulls.first(tx, `WHERE p.id = $1`, number)
+}
+
+// UnsettleForge has pull requests be read again.
+func (tx *Tx) UnsettleForge(numbers []int64) error {
+	for _, n := range numbers {
+		if err := tx.do(`UPDATE forge_pulls SET settled = '' WHERE id = $1`, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ForgeSettled returns the newest change of all pull requests that were read; zero if none was.
+func (tx *Tx) ForgeSettled() (at ralph.Time, err error) {
+	return at, tx.row(`SELECT coalesce(max(settled), '') FROM forge_pulls`).Scan(&at)
 }
 
 // ForgePullOf returns a task's newest pull request; ok is false if it has none.
@@ -130,11 +210,17 @@ func (tx *Tx) ForgePullOf(task int64) (p ForgePull, ok bool, err error) {
 	return forgePulls.first(tx, `WHERE p.task_id = $1 ORDER BY p.id DESC`, task)
 }
 
+// EndedPulls counts the pull requests of a task that are closed or merged, without those of an undo.
+func (tx *Tx) EndedPulls(task int64) (int, error) {
+	return value[int](tx, `SELECT count(*) FROM forge_pulls p JOIN changes c ON c.id = p.change_id
+		WHERE p.task_id = $1 AND p.open = 0 AND c.undo = ''`, task)
+}
+
 // PutForgePull adds or replaces a pull request.
 func (tx *Tx) PutForgePull(p ForgePull) error {
 	if err := tx.put("forge_pulls", "id", cells{
 		"id": p.Number, "task_id": p.TaskID, "change_id": p.ChangeID, "branch": p.Branch, "url": p.URL, "rounds": p.Rounds,
-		"open": p.Open,
+		"open": p.Open, "settled": p.Settled,
 	}); err != nil || !p.Open {
 		return err
 	}
@@ -161,26 +247,104 @@ func (tx *Tx) BeginReview(c ralph.Change, branch string) error {
 	return tx.set("tasks", c.TaskID, cells{"status_reason": "pushed as " + branch + "; the pull request is being opened"})
 }
 
-// ReviewMerged records that the forge has merged a change as a commit of a branch. files is how that commit differs
-// from its first parent.
-func (tx *Tx) ReviewMerged(c ralph.Change, commit, into string, files []ralph.FileChange) error {
+// ReviewMerged records that the forge has merged a pull request: as commit, which has its changes since base ("" is the
+// first parent). files is how the two differ. A task that waits for its next session is completed, too; a session in
+// progress goes on, and its change becomes another pull request.
+func (tx *Tx) ReviewMerged(p ForgePull, commit, base, into string, files []ralph.FileChange) error {
+	p.Open = false
+	if err := tx.PutForgePull(p); err != nil {
+		return err
+	}
+	t, err := tx.Task(p.TaskID)
+	if err != nil {
+		return err
+	}
+	c, err := tx.Change(p.ChangeID)
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.State == ralph.Reviewing:
+	case c.Undo == "" && (c.State == ralph.SentBack || c.State == ralph.Dropped) &&
+		ralph.CanMove(t.Status, ralph.Merging, ralph.Person) && t.Status != ralph.Completed:
+		if err := tx.reviewAgain(t, c, fmt.Sprintf("pull request #%d was merged", p.Number)); err != nil {
+			return err
+		}
+	default:
+		return nil
+	}
 	if err := tx.SetChange(c.ID, ralph.Reviewing, ralph.Moving); err != nil {
 		return err
 	}
 	if err := tx.set("changes", c.ID, cells{
-		"to_commit": commit, "own_commit": commit, "files": asJSON(files),
+		"to_commit": commit, "own_commit": commit, "own_base": base, "files": asJSON(files),
 	}); err != nil {
-		return err
-	}
-	p, _, err := tx.ForgePullOf(c.TaskID)
-	if err != nil {
 		return err
 	}
 	if err := tx.set("tasks", c.TaskID, cells{"status_reason": fmt.Sprintf("pull request #%d", p.Number)}); err != nil {
 		return err
 	}
-	c.To, c.Commit, c.Files = commit, commit, files
+	c.To, c.Commit, c.Onto, c.Files = commit, commit, base, files
 	return tx.CompleteChange(c, 0, into, "")
+}
+
+// reviewAgain puts a change that has left its pull request back into review, with its task.
+func (tx *Tx) reviewAgain(t ralph.Task, c ralph.Change, why string) error {
+	if err := tx.dropBlockers(t.ID, why); err != nil {
+		return err
+	}
+	if err := tx.dropOpen(t.ID, why); err != nil {
+		return err
+	}
+	if err := tx.SetChange(c.ID, c.State, ralph.Reviewing); err != nil {
+		return err
+	}
+	return tx.Move(t.ID, ralph.Merging, ralph.Person, why)
+}
+
+// ReviewReopened records that a closed pull request is open again. A task that was cancelled with it goes on.
+func (tx *Tx) ReviewReopened(p ForgePull) error {
+	t, err := tx.Task(p.TaskID)
+	if err != nil {
+		return err
+	}
+	c, err := tx.Change(p.ChangeID)
+	if err != nil {
+		return err
+	}
+	if t.Status != ralph.Cancelled || c.State != ralph.Dropped || c.Undo != "" {
+		return tx.PutForgePull(p) // the task has gone another way
+	}
+	if err := tx.reviewAgain(t, c, fmt.Sprintf("pull request #%d was reopened", p.Number)); err != nil {
+		return err
+	}
+	p.Open, p.Settled = true, ralph.Time{}
+	return tx.PutForgePull(p)
+}
+
+// ReviewClosed records that a pull request was closed without a merge: by cancels its task, unless that has ended. A
+// closed undo leaves the task as it was.
+func (tx *Tx) ReviewClosed(p ForgePull, by string) error {
+	p.Open = false
+	if err := tx.PutForgePull(p); err != nil {
+		return err
+	}
+	t, err := tx.Task(p.TaskID)
+	if err != nil || t.Status.Ended() && t.Status != ralph.Failed {
+		return err
+	}
+	c, err := tx.Change(p.ChangeID)
+	if err != nil {
+		return err
+	}
+	if c.Undo != "" {
+		if c.State != ralph.Reviewing {
+			return nil
+		}
+		return tx.notUndone(c, by, true)
+	}
+	_, err = tx.Cancel(p.TaskID, by)
+	return err
 }
 
 // ReviewRound sends a change in review back to its task: the next session starts from head, the tip of its branch. If

@@ -155,7 +155,7 @@ func (a *app) locate(ctx context.Context, p *project.Project, tree *worktree.Tre
 	if err != nil {
 		return err
 	}
-	merged := strings.HasSuffix(d.From, "^1")
+	merged := strings.Contains(d.From, "^") // as [ralph.Change.Before] writes it
 	if !tree.Has(ctx, d.To) && onAnotherMachine(s) {
 		if merged {
 			_, err = m.Tip(ctx)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -100,6 +101,33 @@ func (t *Tree) Ancestor(ctx context.Context, commit, of string) (bool, error) {
 func (t *Tree) Fork(ctx context.Context, one, other string) (string, error) {
 	out, err := t.run(ctx, nil, "merge-base", one, other)
 	return strings.TrimSpace(string(out)), err
+}
+
+// Replayed returns the commit below those of merged that a rebase made from the commits of head: they have the same
+// authors, times and subjects. It is "" if merged is not the last of several such commits.
+func (t *Tree) Replayed(ctx context.Context, head, merged string) (string, error) {
+	fork, err := t.Fork(ctx, head, merged)
+	if err != nil {
+		return "", err
+	}
+	log := func(of string, args ...string) ([]string, error) {
+		out, err := t.run(ctx, nil, append([]string{"log", "--no-show-signature", "--no-decorate", "--no-patch",
+			"--max-count=" + strconv.Itoa(maxCommits), "--format=%an%x1f%ae%x1f%at%x1f%s", fork + ".." + of}, args...)...)
+		return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), err
+	}
+	work, err := log(head, "--no-merges")
+	if err != nil {
+		return "", err
+	}
+	landed, err := log(merged, "--first-parent")
+	n := 0
+	for n < len(landed) && slices.Contains(work, landed[n]) {
+		n++
+	}
+	if err != nil || n < 2 {
+		return "", err
+	}
+	return t.Ref(ctx, fmt.Sprintf("%s~%d", merged, n))
 }
 
 // History returns the given commits and all their ancestors, but for those of commits after a "^".

@@ -226,7 +226,7 @@ func (m *Merger) markUnseen(
 			}
 			continue
 		}
-		before, err := m.Tree.Ref(ctx, c.Commit+"^1")
+		before, err := m.Tree.Ref(ctx, c.Before())
 		if err != nil {
 			return err
 		}

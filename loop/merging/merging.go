@@ -465,7 +465,7 @@ func (m *Merger) conflict(ctx context.Context, c ralph.Change, b Built) string {
 			continue
 		}
 		var files []string
-		before, err := m.Tree.Ref(ctx, other.Commit+"^1")
+		before, err := m.Tree.Ref(ctx, other.Before())
 		if err == nil {
 			files, err = m.Tree.Files(ctx, before, other.Commit)
 		}

@@ -75,7 +75,7 @@ func (m *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error
 	if p.Proved, err = m.provedByOwn(ctx, c, commands.Own); err != nil || ctx.Err() != nil {
 		return nil, err
 	}
-	before, err := m.Tree.Ref(ctx, c.Commit+"^1")
+	before, err := m.Tree.Ref(ctx, c.Before())
 	if err != nil {
 		return nil, err
 	}

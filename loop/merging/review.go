@@ -1,10 +1,13 @@
 package merging
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"ralph"
+	"ralph/internal/worktree"
 	"ralph/store"
 )
 
@@ -32,29 +35,65 @@ func (m *Merger) fetchBranch(ctx context.Context, branch string) (commit string,
 	return commit, m.Tree.SetRef(ctx, branchRef(branch), commit)
 }
 
-// Landed fetches the target and returns how a commit of it differs from its first parent.
-func (m *Merger) Landed(ctx context.Context, commit string) ([]ralph.FileChange, error) {
+// Landed fetches the target and returns how a merged pull request changed it: the commit below its changes ("" for the
+// first parent of commit) and the files. commit is the last one that the merge made, head the tip of the branch.
+func (m *Merger) Landed(
+	ctx context.Context, branch, commit, head string,
+) (base string, files []ralph.FileChange, err error) {
+	if !m.Tree.Has(ctx, head) { // people have pushed
+		if _, err := m.fetchBranch(ctx, branch); err != nil {
+			return "", nil, err
+		}
+	}
 	m.Links.remote.fetching.Lock()
 	defer m.Links.remote.fetching.Unlock()
+	seen, err := m.Tree.Ref(ctx, m.remoteRef())
+	if err != nil {
+		return "", nil, err
+	}
 	tip, err := m.fetch(ctx)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	if has, err := m.below(ctx, commit, tip); err != nil || !has {
-		return nil, fmt.Errorf("the forge says that %s is merged, and it is not in %s yet: %w", ralph.ShortID(commit),
+		return "", nil, fmt.Errorf("the forge says that %s is merged, and it is not in %s yet: %w", ralph.ShortID(commit),
 			m.Into, err)
 	}
-	parent, err := m.Tree.Ref(ctx, commit+"^1")
-	if err != nil || parent == "" {
-		return nil, err
+	if m.Tree.Has(ctx, head) {
+		if base, err = m.beneath(ctx, seen, commit, head); err != nil {
+			return "", nil, err
+		}
 	}
-	return m.Tree.Changes(ctx, parent, commit)
+	parent, err := m.Tree.Ref(ctx, cmp.Or(base, commit+"^1"))
+	if err != nil || parent == "" {
+		return "", nil, err
+	}
+	files, err = m.Tree.Changes(ctx, parent, commit)
+	return base, files, err
 }
 
-// Conflicts reports whether a branch of the remote conflicts with the target. A forge says so, too, while it does not
-// know yet.
-func (m *Merger) Conflicts(ctx context.Context, branch string) (bool, error) {
-	head, err := m.fetchBranch(ctx, branch)
+// beneath returns the commit below the changes of a pull request: where the target was if it was fast-forwarded, the
+// commit below the first rebased one, or "" for the first parent of commit.
+func (m *Merger) beneath(ctx context.Context, seen, commit, head string) (string, error) {
+	forwarded, err := m.below(ctx, commit, head)
+	if err != nil || !forwarded {
+		if err == nil {
+			return m.Tree.Replayed(ctx, head, commit)
+		}
+		return "", err
+	}
+	if is, err := m.below(ctx, seen, commit); err != nil || !is || seen == commit {
+		return "", err
+	}
+	return seen, nil
+}
+
+// Conflicts reports whether a branch conflicts with the target: as it is on the remote, or as it was fetched last.
+func (m *Merger) Conflicts(ctx context.Context, branch string, fetch bool) (bool, error) {
+	head, err := m.Tree.Ref(ctx, branchRef(branch))
+	if fetch && err == nil {
+		head, err = m.fetchBranch(ctx, branch)
+	}
 	if err != nil || head == "" {
 		return false, err
 	}
@@ -64,6 +103,30 @@ func (m *Merger) Conflicts(ctx context.Context, branch string) (bool, error) {
 	}
 	merged, err := m.Tree.MergeTree(ctx, tip, head)
 	return len(merged.Conflicts) > 0, err
+}
+
+// DropBranch deletes the branch of a merged pull request here and on the remote, unless it has commits beyond head or
+// is checked out.
+func (m *Merger) DropBranch(ctx context.Context, branch, head string) error {
+	remote, err := m.remote(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := remote.Push(ctx, branch, head, ""); err != nil {
+		return err
+	}
+	local, err := m.Tree.Ref(ctx, branchRef(branch))
+	if err != nil || local == "" {
+		return err
+	}
+	if has, err := m.below(ctx, local, head); err != nil || !has {
+		return err
+	}
+	in, err := m.Tree.Checkouts(ctx)
+	if err != nil || slices.ContainsFunc(in, func(c worktree.Checkout) bool { return c.Branch == branchRef(branch) }) {
+		return err
+	}
+	return m.Tree.SetRef(ctx, branchRef(branch), "")
 }
 
 // upon reports whether the commit that a branch is to become has all that is on it: people may have pushed there, and

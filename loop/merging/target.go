@@ -709,14 +709,30 @@ func slug(title string) string {
 // maxSlug keeps branch names short.
 const maxSlug = 50
 
-// branchOf returns the name of the branch for a change.
-func (m *Merger) branchOf(ctx context.Context, c ralph.Change) (string, error) {
-	t, err := store.Read(ctx, m.Store, func(tx *store.Tx) (ralph.Task, error) { return tx.Task(c.TaskID) })
-	undo := ""
-	if m.Pulls && c.Undo != "" { // a pull request of its own, by the number of its change
-		undo = fmt.Sprintf("-undo-%d", c.ID)
-	}
-	return fmt.Sprintf("%s%d%s%s", ownBranch, t.ID, undo, slug(t.Title)), err
+// branchOf returns the name of the branch for a change. An undo and the next try after a closed pull request get a
+// branch of their own, as no push is forced.
+func (m *Merger) branchOf(ctx context.Context, c ralph.Change) (name string, err error) {
+	return name, m.Store.View(ctx, func(tx *store.Tx) error {
+		t, err := tx.Task(c.TaskID)
+		if err != nil {
+			return err
+		}
+		name = fmt.Sprintf("%s%d", ownBranch, t.ID)
+		if m.Pulls {
+			ended, err := tx.EndedPulls(t.ID)
+			if err != nil {
+				return err
+			}
+			switch {
+			case c.Undo != "":
+				name += fmt.Sprintf("-undo-%d", c.ID)
+			case ended > 0:
+				name += fmt.Sprintf("-%d", ended+1)
+			}
+		}
+		name += slug(t.Title)
+		return nil
+	})
 }
 
 // branchPoint returns the commit of a change's branch.

@@ -21,7 +21,7 @@ func (m *Merger) Reverse(ctx context.Context, merged []ralph.Change) (r ralph.Ch
 	}
 	tree := is
 	for _, c := range merged {
-		if tree, conflicts, err = m.without(ctx, tree, c.Commit); err != nil || len(conflicts) > 0 {
+		if tree, conflicts, err = m.without(ctx, tree, c); err != nil || len(conflicts) > 0 {
 			return r, conflicts, err
 		}
 	}
@@ -37,13 +37,13 @@ func (m *Merger) Reverse(ctx context.Context, merged []ralph.Change) (r ralph.Ch
 	return r, nil, m.SetChangeRef(ctx, r)
 }
 
-// without returns a tree without the difference of a commit to its first parent.
-func (m *Merger) without(ctx context.Context, tree, commit string) (_ string, conflicts []string, err error) {
-	after, err := m.Tree.Whole(ctx, commit)
+// without returns a tree without a merged change.
+func (m *Merger) without(ctx context.Context, tree string, c ralph.Change) (_ string, conflicts []string, err error) {
+	after, err := m.Tree.Whole(ctx, c.Commit)
 	if err != nil {
 		return "", nil, err
 	}
-	parent, err := m.Tree.Ref(ctx, commit+"^1")
+	parent, err := m.Tree.Ref(ctx, c.Before())
 	if err != nil {
 		return "", nil, err
 	}

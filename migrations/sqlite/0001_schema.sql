@@ -398,7 +398,8 @@ CREATE TABLE changes (
   from_commit TEXT NOT NULL DEFAULT '', -- of the commit point, when its merge began
   to_commit   TEXT NOT NULL DEFAULT '', -- that it is to become
   own_commit  TEXT NOT NULL DEFAULT '', -- that merges this change alone: to_commit, or one below it
-  files       TEXT NOT NULL DEFAULT '[]', -- how own_commit differs from its first parent, JSON
+  own_base    TEXT NOT NULL DEFAULT '', -- the commit below that change: '' for the first parent of own_commit
+  files       TEXT NOT NULL DEFAULT '[]', -- how own_commit differs from own_base, JSON
   reason      TEXT NOT NULL DEFAULT '',
   conflicts   TEXT NOT NULL DEFAULT '[]', -- files, JSON
   undo        TEXT NOT NULL DEFAULT '' CHECK (undo IN ('', 'cancelled', 'completed')), -- its task's status once it has undone work, or brought it back
@@ -524,7 +525,8 @@ CREATE TABLE event_readers (
 CREATE TABLE forge (
   id         INTEGER PRIMARY KEY CHECK (id = 1),
   repository TEXT NOT NULL,
-  since      TEXT NOT NULL -- changes of issues up to this time were read
+  since      TEXT NOT NULL, -- changes of issues up to this time were read
+  woken      TEXT NOT NULL DEFAULT '' -- when the last webhook arrived
 ) STRICT;
 
 -- Issues that became tasks.
@@ -545,7 +547,10 @@ CREATE TABLE forge_comments (
   number   INTEGER NOT NULL, -- of the issue or pull request
   reaction TEXT NOT NULL, -- '' for none
   reply    TEXT NOT NULL, -- '' for none
-  sent     INTEGER NOT NULL -- both were sent, or given up
+  sent     INTEGER NOT NULL, -- both were sent, or given up
+  author   TEXT NOT NULL DEFAULT '', -- of a comment by a person without the right
+  body     TEXT NOT NULL DEFAULT '', -- of such a comment: shown, and never in a prompt
+  created  TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX idx_forge_comments_unsent ON forge_comments(sent) WHERE sent = 0;
 
@@ -557,7 +562,8 @@ CREATE TABLE forge_pulls (
   branch    TEXT NOT NULL,
   url       TEXT NOT NULL,
   rounds    INTEGER NOT NULL DEFAULT 0, -- sessions that reviews and checks have caused
-  open      INTEGER NOT NULL DEFAULT 1
+  open      INTEGER NOT NULL DEFAULT 1,
+  settled   TEXT NOT NULL DEFAULT '' -- its time of change when it was last read; '' if it has to be read again
 ) STRICT;
 CREATE INDEX idx_forge_pulls_task ON forge_pulls(task_id);
 

@@ -1,0 +1,268 @@
+package merging
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ralph"
+	"ralph/store"
+)
+
+// A forgeYard is a yard whose changes become pull requests of a bare remote.
+type forgeYard struct {
+	*yard
+	remote string
+}
+
+func newForgeYard(t *testing.T) *forgeYard {
+	t.Helper()
+	y := &forgeYard{newYard(t, "true"), t.TempDir()}
+	y.in(y.remote, "init", "-q", "--bare", "--initial-branch=main")
+	y.git("remote", "add", "origin", y.remote)
+	y.git("push", "-q", "origin", "main")
+	y.Push, y.Branch, y.Pulls = "origin", true, true
+	return y
+}
+
+// person is a clone of the remote by somebody else, at a branch.
+func (y *forgeYard) person(branch string) (dir string) {
+	dir = y.t.TempDir()
+	y.in(dir, "clone", "-q", "-b", branch, y.remote, ".")
+	y.in(dir, "config", "user.name", "Bob")
+	y.in(dir, "config", "user.email", "bob@example.org")
+	return dir
+}
+
+// put writes files in a clone, and stages them.
+func (y *forgeYard) put(dir string, files map[string]string) {
+	y.t.Helper()
+	for name, text := range files {
+		y.no(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	y.in(dir, "add", "-A")
+}
+
+// TestPullRequestBranches: what is pushed, and what people push meanwhile.
+func TestPullRequestBranches(t *testing.T) {
+	for name, tt := range map[string]struct {
+		people map[string]string // files that a person has pushed to the branch meanwhile
+		again  map[string]string // files of the next session, which began before that
+		state  ralph.ChangeState
+		status ralph.Status
+		has    map[string]string // files of the branch then
+	}{
+		"nobody pushes": {nil, map[string]string{"b": "2\n"}, ralph.Reviewing, ralph.Merging, map[string]string{"a": "1\n", "b": "2\n"}},
+		"a person pushes another file": {
+			map[string]string{"c": "theirs\n"}, map[string]string{"b": "2\n"}, ralph.Reviewing, ralph.Merging,
+			map[string]string{"a": "1\n", "b": "2\n", "c": "theirs\n"},
+		},
+		"a person pushes the same line": {
+			map[string]string{"b": "theirs\n"}, map[string]string{"b": "2\n"}, ralph.SentBack, ralph.Pending,
+			map[string]string{"a": "1\n", "b": "theirs\n"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := newForgeYard(t)
+			c := y.work("Edit a", map[string]string{"a": "1\n"})
+			y.merge()
+			branch := fmt.Sprintf("ralph/TASK-%d-edit-a", c.TaskID)
+			if c = y.change(c.ID); c.State != ralph.Reviewing || y.in(y.remote, "rev-parse", branch) != c.To {
+				t.Fatalf("the change is %s (%s)", c.State, c.Reason)
+			}
+			if y.in(y.remote, "log", "--format=%s", "main") != "Begin" {
+				t.Error("the target has moved")
+			}
+			y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error {
+				return tx.ReviewRound(c, c.To, c.Tree, "a review", "", nil)
+			}))
+			next := y.made(c.To, "Again", tt.again)
+			if tt.people != nil {
+				y.pushes(branch, tt.people)
+			}
+			next.TaskID = c.TaskID
+			next = y.queue("", next)
+			theirs := y.in(y.remote, "rev-parse", branch)
+			y.merge()
+			if next = y.change(next.ID); next.State != tt.state {
+				t.Errorf("the change is %s (%s), want %s", next.State, next.Reason, tt.state)
+			}
+			if is := y.task(c.TaskID); is.Status != tt.status {
+				t.Errorf("the task is %s: %s", is.Status, is.StatusReason)
+			}
+			y.in(y.remote, "merge-base", "--is-ancestor", theirs, branch) // nothing is overwritten
+			for file, want := range tt.has {
+				if got := y.in(y.remote, "show", branch+":"+file) + "\n"; got != want {
+					t.Errorf("%s is %q, want %q", file, got, want)
+				}
+			}
+		})
+	}
+}
+
+// pushes has a person commit files to a branch of the remote.
+func (y *forgeYard) pushes(branch string, files map[string]string) {
+	y.t.Helper()
+	y.in(y.remote, "update-ref", "refs/heads/"+branch, y.onto(y.in(y.remote, "rev-parse", branch), "Theirs", files))
+}
+
+// onto makes a commit of a person upon one of the remote, and returns it.
+func (y *forgeYard) onto(base, subject string, files map[string]string) string {
+	y.t.Helper()
+	dir := y.t.TempDir()
+	y.in(dir, "clone", "-q", "--no-checkout", y.remote, ".")
+	y.in(dir, "checkout", "-q", "--detach", base)
+	y.put(dir, files)
+	y.in(dir, "-c", "user.name=Bob", "-c", "user.email=bob@example.org", "commit", "-qm", subject)
+	y.in(dir, "push", "-q", "origin", "HEAD:refs/theirs/x", "--force")
+	return y.in(dir, "rev-parse", "HEAD")
+}
+
+// TestLandedPullRequests: whatever way a forge merges, all of the change is known, undone and shown, and its branch goes.
+func TestLandedPullRequests(t *testing.T) {
+	two := map[string]string{"a": "1\n", "b": "2\n"}
+	for name, tt := range map[string]struct {
+		merges func(y *forgeYard, dir, branch string) // in a clone at main
+		files  []string
+	}{
+		"merged": {func(y *forgeYard, dir, branch string) {
+			y.in(dir, "merge", "-q", "--no-ff", "-m", "Merge", "origin/"+branch)
+		}, []string{"a", "b"}},
+		"squashed": {func(y *forgeYard, dir, branch string) {
+			y.in(dir, "merge", "-q", "--squash", "origin/"+branch)
+			y.in(dir, "commit", "-qm", "Squashed (#3)")
+		}, []string{"a", "b"}},
+		"rebased": {func(y *forgeYard, dir, branch string) {
+			y.in(dir, "cherry-pick", y.in(dir, "rev-parse", "origin/"+branch+"~1"), y.in(dir, "rev-parse", "origin/"+branch))
+		}, []string{"a", "b"}},
+		"fast-forwarded": {func(y *forgeYard, dir, branch string) {
+			y.in(dir, "checkout", "-q", "-B", "main", "origin/"+branch)
+		}, []string{"a", "b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			y := newForgeYard(t)
+			y.Squash = true // a rebase of the forge leaves merge commits out
+			c := y.work("Edit a", map[string]string{"a": "1\n"})
+			y.merge()
+			c = y.change(c.ID)
+			branch := y.branchName(c)
+			y.pushes(branch, map[string]string{"b": two["b"]}) // a person's commit is part of it
+			dir := y.person("main")
+			if name != "fast-forwarded" {
+				y.put(dir, map[string]string{"c": "meanwhile\n"})
+				y.in(dir, "commit", "-qm", "Meanwhile")
+			}
+			tt.merges(y, dir, branch)
+			y.in(dir, "push", "-q", "origin", "main")
+			merged, head := y.in(dir, "rev-parse", "main"), y.in(y.remote, "rev-parse", branch)
+			base, files, err := y.Landed(t.Context(), branch, merged, head)
+			y.no(err)
+			var names []string
+			for _, f := range files {
+				names = append(names, f.Path)
+			}
+			if !slices.Equal(names, tt.files) {
+				t.Errorf("it has changed %q, want %q (base %q)", names, tt.files, base)
+			}
+			y.no(y.DropBranch(t.Context(), branch, head))
+			y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error {
+				p := store.ForgePull{Number: 3, TaskID: c.TaskID, ChangeID: c.ID, Branch: branch, Open: true}
+				return tx.ReviewMerged(p, merged, base, "main", files)
+			}))
+			if left := y.in(y.remote, "branch", "--list", branch) + y.git("branch", "--list", branch); left != "" {
+				t.Errorf("%s stays", left)
+			}
+			from, to := y.change(c.ID).Compared()
+			if got := y.git("diff", "--name-only", from, to); got != strings.Join(tt.files, "\n") {
+				t.Errorf("ralph diff shows %q", got)
+			}
+			undo, conflicts, err := y.Reverse(t.Context(), []ralph.Change{y.change(c.ID)})
+			y.no(err)
+			if len(conflicts) > 0 || y.git("show", undo.Head+":a") != strings.TrimSpace(lines("a")) ||
+				y.git("show", undo.Head+":b") != strings.TrimSpace(lines("b")) {
+				t.Errorf("the undo leaves something, conflicts %q", conflicts)
+			}
+		})
+	}
+}
+
+// TestABranchThatIsKept has commits that the merge has not, or is checked out.
+func TestABranchThatIsKept(t *testing.T) {
+	t.Parallel()
+	y := newForgeYard(t)
+	c := y.work("Edit a", map[string]string{"a": "1\n"})
+	y.merge()
+	c = y.change(c.ID)
+	branch := y.branchName(c)
+	y.pushes(branch, map[string]string{"b": "late\n"})
+	y.git("checkout", "-q", branch)
+	y.no(y.DropBranch(t.Context(), branch, c.To))
+	if y.in(y.remote, "branch", "--list", branch) == "" || y.git("branch", "--list", branch) == "" {
+		t.Error("it is gone")
+	}
+}
+
+// TestTheNextBranchOfATask whose pull request was closed is another one: no push is forced.
+func TestTheNextBranchOfATask(t *testing.T) {
+	t.Parallel()
+	y := newForgeYard(t)
+	c := y.work("Edit a", map[string]string{"a": "1\n"})
+	y.merge()
+	c = y.change(c.ID)
+	y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error {
+		p := store.ForgePull{Number: 3, TaskID: c.TaskID, ChangeID: c.ID, Branch: y.branchName(c), Open: true}
+		if err := tx.PutForgePull(p); err != nil {
+			return err
+		}
+		if err := tx.ReviewClosed(p, "ann"); err != nil {
+			return err
+		}
+		return tx.Retry(c.TaskID, "ann")
+	}))
+	next := y.change(y.again(c.TaskID, map[string]string{"a": "another\n"}).ID)
+	y.merge()
+	if next = y.change(next.ID); next.State != ralph.Reviewing {
+		t.Fatalf("the change is %s (%s)", next.State, next.Reason)
+	}
+	if got := y.in(y.remote, "log", "--format=%s", "main.."+y.branchName(next)); strings.Contains(got, "Edit a\nEdit a") || y.branchName(next) == y.branchName(c) {
+		t.Errorf("%s has %q", y.branchName(next), got)
+	}
+}
+
+// TestConflictsOfABranch are seen as the remote has it, or as it was fetched last.
+func TestConflictsOfABranch(t *testing.T) {
+	t.Parallel()
+	y := newForgeYard(t)
+	c := y.work("Edit a", map[string]string{"a": "1\n"})
+	y.merge()
+	branch := y.branchName(y.change(c.ID))
+	conflicts := func(fetch bool) bool {
+		y.Links.remote.seen.Store(nil)
+		is, err := y.Conflicts(t.Context(), branch, fetch)
+		y.no(err)
+		return is
+	}
+	if conflicts(true) || conflicts(false) {
+		t.Error("it conflicts with nothing")
+	}
+	y.pushes("main", map[string]string{"a": "theirs\n"})
+	if !conflicts(false) || !conflicts(true) {
+		t.Error("it conflicts with the target")
+	}
+	y.pushes(branch, map[string]string{"a": "theirs\n"})
+	if !conflicts(false) || conflicts(true) {
+		t.Error("a person has resolved that")
+	}
+}
+
+// branchName is the branch of a change in review.
+func (y *forgeYard) branchName(c ralph.Change) (name string) {
+	y.t.Helper()
+	y.no(y.Store.View(y.t.Context(), func(tx *store.Tx) (err error) { name, err = tx.BranchOf(c.ID); return err }))
+	return name
+}
