@@ -66,6 +66,7 @@ storm: ## several sessions at once, simulated and killed, by random seeds; STORM
 	RALPH_TEST_SEED=$$(date +%s) RALPH_TEST_DAMAGES=$(or $(STORM),100) RALPH_TEST_MOMENTS=20 go test -count=1 -timeout 2h -v ./cmd/ralph -run "TestDamagedState|TestADiskThatFillsUp"
 	RALPH_TEST_STORM=1 go test -count=1 -timeout 2h -v ./cmd/ralph -run TestHostileWorkspaces
 	RALPH_TEST_KILLS=$(or $(STORM),100) go test -count=1 -timeout 2h -v ./cmd/ralph -run 'TestACrowdThatIsKilled|TestKilledAtAnyMoment|TestAMoveThatIsKilled'
+	RALPH_TEST_SEED=$$(date +%s) RALPH_TEST_KILLS=$(or $(STORM),200) go test -count=1 -timeout 2h -v ./forge -run TestKilledAtEachStep
 	RALPH_TEST_STORMS=$(or $(STORM),10) go test -count=1 -timeout 2h -v ./cmd/ralph -run TestStormOfMachines
 	RALPH_TEST_REAL_KILLS=$(or $(STORM),20) go test -count=1 -timeout 2h -v ./cmd/ralph -run 'TestRealKilledAtAnyMoment|TestRealACrowdThatIsKilled'
 	RALPH_TEST_CHEATS=all go test -count=1 -timeout 2h -v ./cmd/ralph -run 'TestGateWithAgents|TestRealChecksAreThrownAway|TestSituations/.*/G'
