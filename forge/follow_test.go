@@ -138,9 +138,9 @@ func TestPullRequests(t *testing.T) {
 			return nil
 		}},
 		"merged while its task waits for a session": {objects, status(ralph.Pending), merged, status(ralph.Completed), open(false)},
-		"merged while a session works": {objects, starts, merged, status(ralph.InProgress), open(false)},
-		"merged after its task was cancelled": {func(s *situation) { cancel(s); merged(s) }, status(ralph.Completed), open(false)},
-		"closed": {shut, status(ralph.Cancelled), open(false)},
+		"merged while a session works":              {objects, starts, merged, status(ralph.InProgress), open(false)},
+		"merged after its task was cancelled":       {func(s *situation) { cancel(s); merged(s) }, status(ralph.Completed), open(false)},
+		"closed":                                    {shut, status(ralph.Cancelled), open(false)},
 		"closed with a reason": {func(s *situation) {
 			s.says(guest, s.n, "nonsense")
 			s.says(dev, s.n, "we do this by hand")
@@ -171,7 +171,7 @@ func TestPullRequests(t *testing.T) {
 			return nil
 		}},
 		"its task is cancelled in a round": {objects, status(ralph.Pending), cancel, open(false)},
-		"a review": {objects, status(ralph.Pending), open(true), func(s *situation) { s.works(s.id) }, status(ralph.Merging), open(true)},
+		"a review":                         {objects, status(ralph.Pending), open(true), func(s *situation) { s.works(s.id) }, status(ralph.Merging), open(true)},
 		"a review by a stranger": {func(s *situation) {
 			pull(s, func(p *fakePull) { p.Reviews = []Review{{ID: "1", Author: guest, Objects: true, Body: "no"}} })
 		}, status(ralph.Merging)},

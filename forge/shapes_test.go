@@ -104,7 +104,9 @@ func gitHubAnswers() *recorded {
 		"GET" + gitHubAPI + "/issues/1/events":              `[{"event": "labeled", "label": {"name": "other"}, "actor": {"login": "no"}, "created_at": "2026-11-01T10:00:00Z"}, {"event": "labeled", "label": {"name": "Ralph"}, "actor": {"login": "dev"}, "created_at": "2026-11-01T10:00:00Z"}]`,
 		"GET" + gitHubAPI + "/collaborators/dev/permission": `{"permission": "write"}`,
 		"GET" + gitHubAPI + "/collaborators/bob/permission": `{"permission": "read"}`,
-		"GET" + gitHubAPI + "/pulls":                        `[{"number": 7, "head": {"ref": "ralph/TASK-1", "repo": {"id": 2}}, "base": {"repo": {"id": 1}}}, {"number": 8, "head": {"ref": "ralph/TASK-1", "repo": {"id": 1}}, "base": {"repo": {"id": 1}}}]`,
+		"GET" + gitHubAPI + "/pulls":                        `[{"number": 7, "state": "closed", "updated_at": "2026-11-01T10:00:00Z", "head": {"ref": "ralph/TASK-1", "repo": {"id": 2}}, "base": {"repo": {"id": 1}}}, {"number": 8, "state": "open", "updated_at": "2026-11-01T10:00:00Z", "head": {"ref": "ralph/TASK-1", "repo": {"id": 1}}, "base": {"repo": {"id": 1}}}, {"number": 6, "state": "open", "updated_at": "2026-09-01T10:00:00Z"}]`,
+		"POST" + gitHubAPI + "/pulls/8/comments":            `{"id": 6}`,
+		"PATCH" + gitHubAPI + "/pulls/8":                    `{"number": 8}`,
 		"GET" + gitHubAPI + "/pulls/8":                      `{"number": 8, "state": "open", "html_url": "p", "mergeable": false, "head": {"sha": "abc"}}`,
 		"GET" + gitHubAPI + "/commits/abc/check-runs":       `{"total_count": 2, "check_runs": [{"name": "ci", "status": "completed", "conclusion": "failure", "output": {"text": "log"}}, {"name": "lint", "status": "in_progress"}]}`,
 		"GET" + gitHubAPI + "/commits/abc/status":           `{"statuses": [{"context": "old", "state": "success"}]}`,
@@ -120,21 +122,23 @@ const gitLabAPI = " /api/v4/projects/octo%2Fapp"
 func gitLabAnswers() *recorded {
 	member := `{"username": "dev", "state": "active", "access_level": 30}`
 	return &recorded{answers: map[string]string{
-		"GET" + gitLabAPI:                                     `{"id": 1}`,
-		"GET /api/v4/user":                                    `{"username": "me"}`,
-		"GET" + gitLabAPI + "/members/all":                    `[{"username": "me", "state": "active", "access_level": 40}, {"username": "bob", "state": "active", "access_level": 20}]`,
-		"GET" + gitLabAPI + "/members/all page 2":             `[` + member + `]`,
-		"GET" + gitLabAPI + "/issues":                         `[{"id": 41, "iid": 1, "title": "One", "description": "b", "state": "opened", "author": {"username": "dev"}, "labels": ["ralph"], "milestone": {"title": "m"}, "updated_at": "2026-11-01T10:00:00Z", "web_url": "u"}]`,
-		"GET" + gitLabAPI + "/issues page 2":                  `[{"id": 43, "iid": 3, "title": "Three", "state": "closed", "author": {"username": "x"}, "updated_at": "2026-11-01T11:00:00Z"}]`,
-		"GET" + gitLabAPI + "/issues/1/resource_label_events": `[{"action": "add", "label": {"name": "ralph"}, "user": {"username": "dev"}, "created_at": "2026-11-01T10:00:00Z"}]`,
-		"GET" + gitLabAPI + "/merge_requests":                 `[{"iid": 7, "source_branch": "ralph/TASK-1", "source_project_id": 2, "target_project_id": 1}, {"iid": 8, "source_branch": "ralph/TASK-1", "source_project_id": 1, "target_project_id": 1}]`,
-		"GET" + gitLabAPI + "/merge_requests/8":               `{"iid": 8, "state": "opened", "web_url": "p", "sha": "abc", "has_conflicts": true, "head_pipeline": {"id": 4, "sha": "abc"}}`,
-		"GET" + gitLabAPI + "/pipelines/4/jobs":               `[{"id": 6, "name": "ci", "status": "failed"}, {"id": 7, "name": "lint", "status": "running"}, {"id": 8, "name": "old", "status": "success"}]`,
-		"GET" + gitLabAPI + "/jobs/6/trace":                   `log`,
-		"GET" + gitLabAPI + "/merge_requests/8/approvals":     `{"approved_by": [{"user": {"username": "dev"}}]}`,
-		"GET" + gitLabAPI + "/merge_requests/8/discussions":   `[{"id": "d1", "notes": [{"id": 5, "body": "why", "author": {"username": "dev"}, "position": {"new_path": "a.go", "new_line": 3, "head_sha": "abc"}}, {"id": 6, "system": true, "body": "added 1 commit", "author": {"username": "dev"}}]}]`,
-		"PUT" + gitLabAPI + "/merge_requests/8/merge":         `{"iid": 8}`,
-		"POST" + gitLabAPI + "/issues/1/notes":                `{"id": 99}`,
+		"GET" + gitLabAPI:                                             `{"id": 1}`,
+		"GET /api/v4/user":                                            `{"username": "me"}`,
+		"GET" + gitLabAPI + "/members/all":                            `[{"username": "me", "state": "active", "access_level": 40}, {"username": "bob", "state": "active", "access_level": 20}]`,
+		"GET" + gitLabAPI + "/members/all page 2":                     `[` + member + `]`,
+		"GET" + gitLabAPI + "/issues":                                 `[{"id": 41, "iid": 1, "title": "One", "description": "b", "state": "opened", "author": {"username": "dev"}, "labels": ["ralph"], "milestone": {"title": "m"}, "updated_at": "2026-11-01T10:00:00Z", "web_url": "u"}]`,
+		"GET" + gitLabAPI + "/issues page 2":                          `[{"id": 43, "iid": 3, "title": "Three", "state": "closed", "author": {"username": "x"}, "updated_at": "2026-11-01T11:00:00Z"}]`,
+		"GET" + gitLabAPI + "/issues/1/resource_label_events":         `[{"action": "add", "label": {"name": "ralph"}, "user": {"username": "dev"}, "created_at": "2026-11-01T10:00:00Z"}]`,
+		"GET" + gitLabAPI + "/merge_requests":                         `[{"iid": 7, "state": "closed", "updated_at": "2026-11-01T10:00:00Z", "source_branch": "ralph/TASK-1", "source_project_id": 2, "target_project_id": 1}, {"iid": 8, "state": "opened", "updated_at": "2026-11-01T10:00:00Z", "source_branch": "ralph/TASK-1", "source_project_id": 1, "target_project_id": 1}]`,
+		"GET" + gitLabAPI + "/merge_requests/8":                       `{"iid": 8, "state": "opened", "web_url": "p", "sha": "abc", "has_conflicts": true, "head_pipeline": {"id": 4, "sha": "abc"}}`,
+		"GET" + gitLabAPI + "/pipelines/4/jobs":                       `[{"id": 6, "name": "ci", "status": "failed"}, {"id": 7, "name": "lint", "status": "running"}, {"id": 8, "name": "old", "status": "success"}]`,
+		"GET" + gitLabAPI + "/jobs/6/trace":                           `log`,
+		"GET" + gitLabAPI + "/merge_requests/8/approvals":             `{"approved_by": [{"user": {"username": "dev"}}]}`,
+		"GET" + gitLabAPI + "/merge_requests/8/discussions":           `[{"id": "d1", "notes": [{"id": 5, "body": "why", "author": {"username": "dev"}, "position": {"new_path": "a.go", "new_line": 3, "head_sha": "abc"}}, {"id": 6, "system": true, "body": "added 1 commit", "author": {"username": "dev"}}]}]`,
+		"POST" + gitLabAPI + "/merge_requests/8/discussions/d1/notes": `{"id": 6}`,
+		"PUT" + gitLabAPI + "/merge_requests/8":                       `{"iid": 8}`,
+		"PUT" + gitLabAPI + "/merge_requests/8/merge":                 `{"iid": 8}`,
+		"POST" + gitLabAPI + "/issues/1/notes":                        `{"id": 99}`,
 	}}
 }
 
@@ -190,6 +194,22 @@ func TestRecordedShapes(t *testing.T) {
 			if len(p.Remarks) != 1 || p.Remarks[0].File != "a.go" || p.Remarks[0].Line != 3 || p.Remarks[0].Author != "dev" {
 				t.Errorf("%+v", p.Remarks)
 			}
+			changed, err := f.Changed(ctx, since)
+			if diff := cmp.Diff([]Changed{{7, false, at}, {8, true, at}}, changed); diff != "" || err != nil {
+				t.Error(err, diff)
+			}
+			if err := f.Say(ctx, 8, p.Remarks[0].Thread, "done"); err != nil {
+				t.Error(err)
+			}
+			if last := r.asked[len(r.asked)-1]; !strings.Contains(last, `"in_reply_to":5`) && !strings.Contains(last, "discussions/d1/notes") {
+				t.Errorf("%s is no answer to the thread", last)
+			}
+			if err := f.Close(ctx, 8); err != nil {
+				t.Error(err)
+			}
+			if last := r.asked[len(r.asked)-1]; !strings.Contains(last, `"state":"closed"`) && !strings.Contains(last, `"state_event":"close"`) {
+				t.Errorf("%s closes nothing", last)
+			}
 			if err := f.Merge(ctx, 8, "abc"); err != nil {
 				t.Error(err)
 			}
@@ -221,6 +241,29 @@ func limits(t *testing.T, f Forge, r *recorded) {
 		if _, err := f.Comment(t.Context(), 1, "x"); err == nil || KindOf(err) != tt.want {
 			t.Errorf("%d %v: %v, want %s", tt.status, tt.header, err, tt.want)
 		}
+	}
+}
+
+// TestARenamedRepository is found by the redirects of its forge.
+func TestARenamedRepository(t *testing.T) {
+	r := gitHubAnswers()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if old, ok := strings.CutPrefix(q.URL.Path, "/api/v3/repos/octo/old"); ok {
+			http.Redirect(w, q, "/api/v3/repos/octo/app"+old+"?"+q.URL.RawQuery, http.StatusTemporaryRedirect)
+			return
+		}
+		r.ServeHTTP(w, q)
+	}))
+	defer server.Close()
+	f, err := New(Address{Kind: GitHub, URL: server.URL, Owner: "octo", Name: "old"}, "secret-token", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := allIssues(t.Context(), f, time.Time{}); err != nil || len(list) == 0 || !strings.Contains(r.token, "secret-token") {
+		t.Errorf("%v, %v", list, err)
+	}
+	if id, err := f.Comment(t.Context(), 1, "hi"); err != nil || id != "99" {
+		t.Errorf("%s, %v", id, err)
 	}
 }
 

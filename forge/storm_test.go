@@ -87,7 +87,11 @@ var night = []func(w *world){
 	func(w *world) { w.works(w.taskOf(1)) },
 	func(w *world) { w.fails(w.taskOf(3)) },
 	func(w *world) { w.asks(w.taskOf(5)) },
-	func(w *world) { w.says(dev, 3, "/retry use the other one"); w.says(dev, 5, "/answer 2"); w.says(dev, 5, "/answer 2") },
+	func(w *world) {
+		w.says(dev, 3, "/retry use the other one")
+		w.says(dev, 5, "/answer 2")
+		w.says(dev, 5, "/answer 2")
+	},
 	func(w *world) { w.works(w.taskOf(3)) },
 	func(w *world) {
 		w.tx(func(tx *store.Tx) error { _, err := tx.Cancel(w.taskIn(tx, 3), "ann"); return err })

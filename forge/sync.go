@@ -38,7 +38,7 @@ type Syncer struct {
 	failed bool      // the last look failed
 	asked  time.Time // when the forge was read last
 
-	edge    map[int64]int       // of the issues that changed last: how often each was read
+	edge    map[int64]bool      // issues of the last second of changes that were read when it was over
 	due     map[int64]time.Time // of pull requests: no read before this time
 	tip     string              // of the target at the last look
 	refused string              // the last post of this look that the forge refuses
@@ -315,7 +315,10 @@ func (s *Syncer) issues(ctx context.Context) error {
 	}
 	// The oldest change comes first, and each page begins at the last change of the one before: a first look at many
 	// issues goes on where it was interrupted, and issues that change meanwhile are not skipped.
-	for page := 1; ; {
+	for page, asked := 1, 0; ; asked++ {
+		if asked == maxPages {
+			return &Error{Kind: Away, Said: "its list of issues has no end"}
+		}
 		list, more, err := s.Forge.Issues(ctx, since.Time, page)
 		if err != nil {
 			return err
@@ -330,11 +333,14 @@ func (s *Syncer) issues(ctx context.Context) error {
 	}
 }
 
+// maxPages bounds the pages of issues that a look reads.
+const maxPages = 10_000
+
 // noted is how many issues are read before the position is stored.
 const noted = 100
 
 // walk reads issues in the order of their changes, and stores how far it has got. A forge's times are of seconds: the
-// issues of the last second are returned again, and read twice.
+// issues of the last second are returned again, and read again until they are quiet.
 func (s *Syncer) walk(ctx context.Context, list []Issue, since ralph.Time) (ralph.Time, error) {
 	from := since
 	note := func() error {
@@ -344,11 +350,11 @@ func (s *Syncer) walk(ctx context.Context, list []Issue, since ralph.Time) (ralp
 		if i.Updated.After(since.Time) {
 			s.edge, since = nil, ralph.At(i.Updated)
 		}
-		if s.edge[i.Number] < 2 {
+		if !s.edge[i.Number] {
 			if err := s.issue(ctx, i); err != nil {
 				return since, fmt.Errorf("issue #%d: %w", i.Number, err)
 			}
-			s.edge = with(s.edge, i.Number, s.edge[i.Number]+1)
+			s.edge = with(s.edge, i.Number, s.Now().Sub(i.Updated) > quiet)
 		}
 		if n%noted == noted-1 {
 			if err := note(); err != nil {

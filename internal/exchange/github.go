@@ -119,7 +119,10 @@ type Issue struct {
 // verifyBlock is a fenced block of commands.
 var verifyBlock = regexp.MustCompile("(?ms)^```verify[ \\t]*\\r?\\n(.*?)^```[ \\t]*\\r?$")
 
-// FromIssue maps an issue to a task. Without trust it gives no commands, no rights and no files.
+// unseen matches text of an issue that a browser does not show: nobody has agreed to it by a label.
+var unseen = regexp.MustCompile(`(?s)<!--.*?(-->|\z)`)
+
+// FromIssue maps an issue to a task. Without trust it gives no commands, no rights, no files and no hidden text.
 func FromIssue(i Issue) ralph.Import {
 	in := ralph.Import{Format: "forge", Live: true}
 	v := gitHubIssue{Number: int(i.Number), Title: text.Line(i.Title, ralph.MaxTitle), Body: i.Body, URL: i.URL}
@@ -127,7 +130,9 @@ func FromIssue(i Issue) ralph.Import {
 		v.Labels = append(v.Labels, struct{ Name string }{l})
 	}
 	var commands []string
-	if i.Trusted {
+	if !i.Trusted {
+		v.Body = unseen.ReplaceAllString(v.Body, "")
+	} else {
 		for _, m := range verifyBlock.FindAllStringSubmatch(v.Body, -1) {
 			commands = append(commands, strings.FieldsFunc(strings.ReplaceAll(m[1], "\r", ""), func(r rune) bool {
 				return r == '\n'
