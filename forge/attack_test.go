@@ -200,8 +200,10 @@ func TestTroubles(t *testing.T) {
 		"a transferred issue":       {"comment", errGone, false, "#1: the forge does not have it, or the token does not see it: Not Found (404)", true, false},
 		"a deleted issue":           {"comment", &Error{Kind: Gone, Status: 410, Said: "Gone"}, false, "#1: the forge does not have it, or the token does not see it: Gone (410)", true, false},
 		"a label that cannot be":    {"label", &Error{Kind: Invalid, Status: 422, Said: "label"}, false, "#1: the forge does not accept it: label (422)", false, false},
-		"a comment that is too large": {"comment", &Error{Kind: Invalid, Status: 422, Said: "body is too long"}, false,
-			"#1: the forge does not accept it: body is too long (422)", true, false},
+		"a comment that is too large": {
+			"comment", &Error{Kind: Invalid, Status: 422, Said: "body is too long"}, false,
+			"#1: the forge does not accept it: body is too long (422)", true, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -211,5 +211,5 @@ func Marked(body string) (of string, ok bool) {
 	return m[1], true
 }
 
-// late is how long after its label an issue may change without counting as changed: the label is a change itself.
-const late = 10 * time.Second
+// lateAfter is how long after its label an issue may change without counting as changed: the label is a change, too.
+const lateAfter = 10 * time.Second

@@ -190,8 +190,11 @@ func TestPullRequests(t *testing.T) {
 		}, status(ralph.Pending)},
 		"remarks": {func(s *situation) {
 			pull(s, func(p *fakePull) {
-				p.Remarks = []Remark{{ID: "1", Thread: "7", Author: dev, Body: "why?"}, {ID: "2", Thread: "8", Author: dev, Body: "no"},
-					{ID: "3", Thread: "9", Author: guest, Body: "evil"}}
+				p.Remarks = []Remark{
+					{ID: "1", Thread: "7", Author: dev, Body: "why?"},
+					{ID: "2", Thread: "8", Author: dev, Body: "no"},
+					{ID: "3", Thread: "9", Author: guest, Body: "evil"},
+				}
 			})
 		}, status(ralph.Pending), func(s *situation) { s.works(s.id) }, status(ralph.Merging), func(s *situation) error {
 			for thread, want := range map[string]int{"7": 1, "8": 1, "9": 0} {

@@ -322,6 +322,11 @@ func (s *Syncer) news(ctx context.Context, t ralph.Task, c ralph.Change, p store
 			n.Red = append(n.Red, c)
 		}
 	}
+	return n, s.opinions(ctx, pull, &n)
+}
+
+// opinions adds the reviews and remarks that count.
+func (s *Syncer) opinions(ctx context.Context, pull Pull, n *News) error {
 	counts := func(id, author string) (bool, error) {
 		if ok, err := s.person(ctx, author); err != nil || !ok {
 			return false, err
@@ -335,11 +340,11 @@ func (s *Syncer) news(ctx context.Context, t ralph.Task, c ralph.Change, p store
 		}
 		ok, err := s.person(ctx, r.Author)
 		if err != nil {
-			return n, err
+			return err
 		}
 		n.Approved, n.Objects = n.Approved || ok && r.Approves, n.Objects || ok && r.Objects
 		if fresh, err := counts("r"+r.ID, r.Author); err != nil {
-			return n, err
+			return err
 		} else if fresh && !r.Approves && (r.Objects || strings.TrimSpace(r.Body) != "") {
 			n.Reviews = append(n.Reviews, r)
 		}
@@ -349,12 +354,12 @@ func (s *Syncer) news(ctx context.Context, t ralph.Task, c ralph.Change, p store
 			continue
 		}
 		if fresh, err := counts(m.key(), m.Author); err != nil {
-			return n, err
+			return err
 		} else if fresh {
 			n.Remarks = append(n.Remarks, m)
 		}
 	}
-	return n, nil
+	return nil
 }
 
 // key names a remark in the database.

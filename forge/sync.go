@@ -394,30 +394,9 @@ func (s *Syncer) issue(ctx context.Context, i Issue) error {
 	text := digest(i.Title, "\x00", i.Body, "\x00", s.labels(i), "\x00", i.Milestone)
 	seen.Changed = known && link.Digest != text
 	if !known || link.Wanted != seen.wants() {
-		act := Labelled
-		switch {
-		case known && link.Wanted && i.Closed:
-			act = Closed
-		case known && link.Wanted:
-			act = Unlabelled
-		}
-		who, at, err := s.Forge.Last(ctx, i.Number, act, s.Label)
-		if err != nil {
+		if seen.Acted, seen.Late, err = s.acted(ctx, i, known, link.Wanted); err != nil {
 			return err
 		}
-		if known && !link.Wanted { // it may have been reopened since
-			by, when, err := s.Forge.Last(ctx, i.Number, Reopened, "")
-			if err != nil {
-				return err
-			}
-			if when.After(at) {
-				who, at = by, when
-			}
-		}
-		if seen.Acted, err = s.person(ctx, who); err != nil {
-			return err
-		}
-		seen.Late = i.Updated.After(at.Add(late))
 	}
 	action := Decide(seen)
 	if action != Ignore || known && seen.Acted {
@@ -430,6 +409,33 @@ func (s *Syncer) issue(ctx context.Context, i Issue) error {
 		return nil
 	}
 	return s.comments(ctx, link, i.Updated)
+}
+
+// acted reports whether a person with the right made an issue wanted, or not wanted any more, and whether the issue has
+// changed since.
+func (s *Syncer) acted(ctx context.Context, i Issue, known, wanted bool) (person, late bool, err error) {
+	act := Labelled
+	switch {
+	case known && wanted && i.Closed:
+		act = Closed
+	case known && wanted:
+		act = Unlabelled
+	}
+	who, at, err := s.Forge.Last(ctx, i.Number, act, s.Label)
+	if err != nil {
+		return false, false, err
+	}
+	if known && !wanted { // it may have been reopened since
+		by, when, err := s.Forge.Last(ctx, i.Number, Reopened, "")
+		if err != nil {
+			return false, false, err
+		}
+		if when.After(at) {
+			who, at = by, when
+		}
+	}
+	person, err = s.person(ctx, who)
+	return person, i.Updated.After(at.Add(lateAfter)), err
 }
 
 // labels are those of an issue that belong to its task.

@@ -57,11 +57,15 @@ func TestPullRequestBranches(t *testing.T) {
 	}{
 		"nobody pushes": {nil, map[string]string{"b": "2\n"}, ralph.Reviewing, ralph.Merging, map[string]string{"a": "1\n", "b": "2\n"}},
 		"a person pushes another file": {
-			map[string]string{"c": "theirs\n"}, map[string]string{"b": "2\n"}, ralph.Reviewing, ralph.Merging,
+			map[string]string{"c": "theirs\n"},
+			map[string]string{"b": "2\n"},
+			ralph.Reviewing, ralph.Merging,
 			map[string]string{"a": "1\n", "b": "2\n", "c": "theirs\n"},
 		},
 		"a person pushes the same line": {
-			map[string]string{"b": "theirs\n"}, map[string]string{"b": "2\n"}, ralph.SentBack, ralph.Pending,
+			map[string]string{"b": "theirs\n"},
+			map[string]string{"b": "2\n"},
+			ralph.SentBack, ralph.Pending,
 			map[string]string{"a": "1\n", "b": "theirs\n"},
 		},
 	} {
