@@ -105,7 +105,7 @@ var exitStatuses = []struct {
 	{ralph.ExitFailure, "ralph itself failed"},
 	{ralph.ExitUsage, "usage or configuration error"},
 	{ralph.ExitFailed, "`ralph run` ended with failed tasks"},
-	{ralph.ExitWaiting, "what is left waits for people: answers, blockers, approvals"},
+	{ralph.ExitWaiting, "tasks wait for people: answers, blockers, approvals"},
 	{ralph.ExitLimit, "work is left: a limit of the run was reached, or it changed nothing for too long"},
 	{ralph.ExitAgent, "the agent cannot be used: credentials, billing, a rate limit with --no-wait, not installed"},
 	{ralph.ExitStopped, "stopped by a signal or by `ralph stop`"},
@@ -239,11 +239,14 @@ var objects = []struct {
 	{ralph.Event{}, "`events`, `watch`, `run --format json`, one a line", ""},
 }
 
-// objectReference names the fields of the JSON output.
-func objectReference() string {
-	var b strings.Builder
-	b.WriteString("\n## JSON\n\n`--json` prints these fields. Names are stable, and more may be added. A field with `?` may be absent. " +
-		"Times are RFC 3339 in UTC, or null.\n\n| object | of | fields |\n|---|---|---|\n")
+// jsonReference says where the fields of JSON are.
+const jsonReference = "\n## JSON\n\n`--json` prints objects of [a JSON Schema](output.schema.json), whose descriptions name the commands. " +
+	"Names are stable, and more may be added. Times are RFC 3339 in UTC, or null.\n"
+
+// outputSchema returns the JSON Schema of what is printed as JSON.
+func outputSchema(t *testing.T) string {
+	t.Helper()
+	defs := map[string]any{}
 	for _, o := range objects {
 		typ := reflect.TypeOf(o.value)
 		def := fieldsOf(typ)
