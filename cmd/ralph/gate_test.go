@@ -17,7 +17,7 @@ import (
 	"ralph/loop/gate/gatetest"
 )
 
-// TestGateWithAgents: agents' changes of the tests of small projects have the results of the list of situations. Each
+// TestGateWithAgents: agents' changes of the tests of small projects have the results that gatetest lists. Each
 // change is a task of one run of a project. Told that tests refuse its work, the agent says that the task asks for
 // that.
 //

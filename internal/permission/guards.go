@@ -18,8 +18,8 @@ type guard struct {
 	hits    func(p Policy, x part) (why string)
 }
 
-// guards deny actions that work on a project does not need (unattended, "The agent's processes"). docs/permissions.md
-// lists them.
+// guards deny actions that work on a project does not need (unattended, "The agent's processes").
+// docs/howto/permissions.md lists them.
 var guards = []guard{
 	{
 		"unreadable",

@@ -20,7 +20,7 @@ var testdata embed.FS
 
 // A Project is a small one, whose command passes.
 type Project struct {
-	Name    string // its name in the list of situations
+	Name    string
 	Needs   string // a program that it cannot do without
 	Command string
 	Files   map[string]string
