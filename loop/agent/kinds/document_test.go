@@ -223,8 +223,8 @@ the task, or costs more than the tokens that ralph saw (at least one request). R
 | ending | a stand-in works | without one |
 |---|---|---|
 %s
-Endings of claude, codex, gemini, copilot, opencode and qwen by the service's answer (` + "`429 once`" + ` is one refused request, ` + "`later`" + ` follows
-finished work, ` + "`hangs`" + ` is silence for ` + "`limits.idle_timeout`" + `):
+These answers of the service end claude, codex, gemini, copilot, opencode and qwen so. ` + "`429 once`" + ` is one refused request, ` + "`later`" + ` follows
+finished work, ` + "`hangs`" + ` is silence for ` + "`limits.idle_timeout`" + `:
 
 `
 
@@ -276,7 +276,7 @@ ralph never starts an agent that is not configured. If an agent has not listed r
   ` + "`@low`" + ` for the agent's own model. Not every model knows all of them.
 - **MCP servers.** With ` + "`agent.mcp: approved`" + ` agents also get the servers of ` + "`.mcp.json`" + ` on the target branch, in their own sandbox.
   ` + "`${NAME}` and `${NAME:-default}`" + ` are variables of the agent's environment. Permissions name their tools ` + "`mcp__SERVER__TOOL`" + `.
-- **Pictures.** A Markdown image in a description, comment or message goes to agents whose protocol takes pictures: up to eight of the project's files,
+- **Pictures.** A Markdown image in a description, comment or message goes to agents with a protocol for pictures: up to eight of the project's files,
   4 MiB each. Others read the name.
 
 `
