@@ -305,7 +305,9 @@ func (s *Syncer) withdraw(ctx context.Context, t ralph.Task, p store.ForgePull, 
 }
 
 // news gathers the facts about a pull request: of reviews and remarks those by people with the right, not taken yet.
-func (s *Syncer) news(ctx context.Context, t ralph.Task, c ralph.Change, p store.ForgePull, pull Pull) (n News, err error) {
+func (s *Syncer) news(
+	ctx context.Context, t ralph.Task, c ralph.Change, p store.ForgePull, pull Pull,
+) (n News, err error) {
 	n = News{
 		Open: p.Open, Closed: pull.Closed, Merged: pull.Merged != "", Reviewing: c.State == ralph.Reviewing,
 		Unwanted: t.Status == ralph.Cancelled || c.Undo != "" && c.State == ralph.Dropped,

@@ -111,7 +111,8 @@ func awaitPermission(ctx context.Context, db *store.DB, id int64, limit time.Dur
 		case <-changed:
 			continue
 		case <-late.C:
-			reason = fmt.Sprintf("nobody answered within %s. Do without it, or signal blocked (external) and say why you need it.",
+			reason = fmt.Sprintf("nobody answered within %s. Do without it, or signal blocked (external) and say "+
+				"why you need it.",
 				config.FormatDuration(limit))
 		case <-ctx.Done():
 			reason = "the agent did not wait for the answer"

@@ -81,7 +81,8 @@ func lastSession(c Continuation, stuck []StuckSession) group {
 	}
 	add(quote(label("summary"), c.Summary), 0)
 	if text.Clean(c.Remaining) != "" {
-		g.items = append(g.items, item{text: "Go on with the rest, in its words:\n\n" + fence(label("remaining"), c.Remaining)})
+		g.items = append(g.items, item{text: "Go on with the rest, in its " +
+			"words:\n\n" + fence(label("remaining"), c.Remaining)})
 	}
 	return g
 }

@@ -56,7 +56,8 @@ func (d Plan) Build() string {
 	if d.Project != "" {
 		where = "the project " + word(d.Project, nameMarks)
 	}
-	when := "You work unattended: a question of yours waits until a person has time, so ask only if you cannot decide yourself."
+	when := "You work unattended: a question of yours waits until a person has time, so ask only if you cannot " +
+		"decide yourself."
 	if d.Attended {
 		when = "A person reads along and answers your questions."
 	}

@@ -79,7 +79,8 @@ func workspace(s Workspace) string {
 	for i, f := range s.Conflicts {
 		lines[i] = text.Flat(f)
 	}
-	return said + "It conflicts with commits that came into " + target + " since. Both are in these files, with conflict " +
+	return said + "It conflicts with commits that came into " + target + " since. Both are in these files, with " +
+		"conflict " +
 		"marks: resolve them first.\n\n" + fence("files with conflicts", strings.Join(lines, "\n"))
 }
 

@@ -52,7 +52,8 @@ func Masked(name string) string {
 // readURL reads the URL of a database. An error names no part of it: where the driver sees its parts elsewhere than
 // [Masked] does, they may be those of a password.
 func readURL(name string) (*pgx.ConnConfig, error) {
-	unclear := errors.New("its URL cannot be read: in a password, write each character but letters and digits as % and two " +
+	unclear := errors.New("its URL cannot be read: in a password, write each character but letters and digits as " +
+		"% and two " +
 		"hexadecimal digits, such as %40 for @")
 	u, err := url.Parse(name)
 	if err != nil {

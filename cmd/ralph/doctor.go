@@ -33,7 +33,8 @@ func newDoctor(a *app) *cobra.Command {
 				p = &project.Project{Environ: a.environ} // findings say why it cannot be opened
 			}
 			findings = append([]doctor.Finding{{
-				Check: "ralph", OK: true, Found: fmt.Sprintf("%s, %s, %s/%s", built(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
+				Check: "ralph", OK: true, Found: fmt.Sprintf("%s, %s, "+
+					"%s/%s", built(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
 			}}, doctor.Public(findings, p.Mask(), a.getenv("HOME"))...)
 		}
 		err := a.print(findings, func(w io.Writer) {

@@ -115,7 +115,7 @@ func waitingAs(inbox []store.InboxItem, name string) (found store.InboxItem, err
 	case len(of) == 1: // the only thing that waits there
 		return of[0], nil
 	case len(close) > 0:
-		return found, ralph.Usage(fmt.Errorf("nothing waits as %q; did you mean %s?", name, strings.Join(close, " or ")))
+		return found, ralph.Usage(fmt.Errorf("no item is called %q; did you mean %s?", name, strings.Join(close, " or ")))
 	}
 	return found, ralph.NotFound("no item is called %q; `ralph inbox` lists them", name)
 }

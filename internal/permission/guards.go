@@ -158,7 +158,8 @@ func (p Policy) touches(x part, globs ...string) string {
 
 var (
 	pushesWithForce = matching(`^git (?:push|send-pack) (?:.* )?`+
-		`(-[a-zA-Z]*[fd][a-zA-Z]*|--(?:for|m|de|pru)\S*|[+:]\S+)(?: |$)`, ``, "git push $1 rewrites commits that others may have")
+		`(-[a-zA-Z]*[fd][a-zA-Z]*|--(?:for|m|de|pru)\S*|[+:]\S+)(?: |$)`, ``, "git push $1 rewrites commits that "+
+		"others may have")
 	pushesBySetting = matching(
 		`(?i)^git (?:-.* )?-c ?(\S+\.(?:push=[+:]\S*|mirror\S*)) (?:.* )?(?:push|send-pack)(?: |$)`, ``,
 		"git push with $1 rewrites commits that others may have")

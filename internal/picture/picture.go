@@ -144,7 +144,8 @@ func (p Picture) style() string {
 	} else {
 		b.WriteString(variables(p.Scheme))
 	}
-	b.WriteString("text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre;" +
+	b.WriteString("text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans " +
+		"Mono',monospace;white-space:pre;" +
 		"fill:var(--c1)}.s1{font-weight:bold}.s2{opacity:.65}")
 	for i := range 8 {
 		fmt.Fprintf(&b, ".s%d{fill:var(--c%d)}", 30+i, 2+i)
@@ -207,12 +208,14 @@ func (p Picture) SVG() string {
 	style := p.style()
 	if p.Moves {
 		style += "@keyframes on{from{opacity:0}}@keyframes up{0%{transform:none}" + steps.String() + "}" +
-			fmt.Sprintf("@media(prefers-reduced-motion:no-preference){.all{animation:up %.2fs step-end}.all g{animation:on .01s backwards}}", at)
+			fmt.Sprintf("@media(prefers-reduced-motion:no-preference){.all{animation:up %.2fs step-end}.all "+
+				"g{animation:on .01s backwards}}", at)
 	}
 	width, height := number(float64(p.Columns)*column), p.Rows*row
 	whole := func(inner float64) string { return number(inner + 2*edge) }
 	w, h := whole(float64(p.Columns)*column), whole(float64(height))
-	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" role="img">
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" role="img"
+ width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s">
 <title>%[3]s</title><style>%[4]s</style>
 <rect x=".5" y=".5" width="%[5]s" height="%[6]s" rx="8" fill="var(--c0)" stroke="#8885"/>
 <svg x="%[7]d" y="%[7]d" width="%[8]s" height="%[9]d"><g class="all" transform="translate(0,-%[10]d)">

@@ -111,8 +111,10 @@ func (t *Tree) Replayed(ctx context.Context, head, merged string) (string, error
 		return "", err
 	}
 	log := func(of string, args ...string) ([]string, error) {
-		out, err := t.run(ctx, nil, append([]string{"log", "--no-show-signature", "--no-decorate", "--no-patch",
-			"--max-count=" + strconv.Itoa(maxCommits), "--format=%an%x1f%ae%x1f%at%x1f%s", fork + ".." + of}, args...)...)
+		out, err := t.run(ctx, nil, append([]string{
+			"log", "--no-show-signature", "--no-decorate", "--no-patch",
+			"--max-count=" + strconv.Itoa(maxCommits), "--format=%an%x1f%ae%x1f%at%x1f%s", fork + ".." + of,
+		}, args...)...)
 		return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), err
 	}
 	work, err := log(head, "--no-merges")

@@ -131,7 +131,8 @@ func refused(r reply) string {
 func sentBack(r reply) string {
 	var b strings.Builder
 	f, marked := r.found, r.marked
-	fmt.Fprintf(&b, "Your `done` cannot be merged yet, which is not held against you: %s. ralph has merged the commits that came "+
+	fmt.Fprintf(&b, "Your `done` cannot be merged yet, which is not held against you: %s. ralph has merged the "+
+		"commits that came "+
 		"(the branch %s here) into your folder", f.conflict, workspace.TipBranch)
 	if len(marked) > 0 {
 		fmt.Fprintf(&b, ". These files changed on both sides:\n\n- %s\n\nBetween the marks <<<<<<<, ======= and >>>>>>> "+
@@ -197,7 +198,8 @@ func killedBefore(killed []string) string {
 	if len(killed) == 0 {
 		return ""
 	}
-	return "\nBefore its check, ralph killed the processes that you had left running; a check that needs a server starts it itself:" +
+	return "\nBefore its check, ralph killed the processes that you had left running; a check that needs a " +
+		"server starts it itself:" +
 		"\n- " + strings.Join(killed, "\n- ") + "\n"
 }
 

@@ -23,7 +23,8 @@ import (
 var Profile = agent.Profile{
 	Name: "command", Title: "any command", Kind: "command", MCP: agent.ByChannel, Guard: agent.None,
 	Cost: agent.Never, Tokens: agent.Never, EndsAlone: true, NoServers: "it is no MCP client",
-	Note: "An agent with its own MCP settings can use `ralph mcp`, with the prompt's ticket in `RALPH_TICKET`, instead of " +
+	Note: "An agent with its own MCP settings can use `ralph mcp`, with the prompt's ticket in `RALPH_TICKET`, " +
+		"instead of " +
 		"`ralph signal`.",
 }
 
