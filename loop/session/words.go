@@ -214,7 +214,8 @@ func blind(r reply) string {
 	return "ralph checked your `done`: its commands pass. But ralph also ran the target's tests with other expected " +
 		"values, and these still pass, so they no longer test your code: " +
 		prompt.NamedList(r.found.evidence.Gate.Trial.Neutralised) + ".\n" +
-		"On the target they fail. Find the part of your change that keeps them from failing, such as a hook, a setting, an exit, " +
+		"On the target they fail. Find the part of your change that keeps them from failing, such as a hook, a " +
+		"setting, an exit, " +
 		"a replaced assertion or a value that is equal to everything, and remove it. Then call the done tool again. " +
 		"No reason helps here; if you cannot do that, call partial or stuck.\n"
 }
