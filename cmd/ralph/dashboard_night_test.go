@@ -170,6 +170,7 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 		s.screen("morning-" + scheme)
 	}
 	s = serveNight(t, &webtest.Night{Limits: webtest.Near(), Morning: morning})
+	s.stopClocks()
 	s.tx(func(tx *store.Tx) error {
 		run, _, err := tx.LastRun()
 		if err == nil {

@@ -205,7 +205,7 @@ func TestTheScreenOfANight(t *testing.T) {
 	last := func(s string) string { return "\n" + s + "\n\x00" } // the last line
 	open := last("↑↓ Enter open  c comment  a answer  p pause  s skip  x stop  / find  ? help  q")
 	allow := last("↑↓ Enter open  c comment  A allow  D deny  p pause  s skip  x stop  ? help")
-	whole := last("↑↓ scroll  Esc back  c comment  / find  Tab next session  s skip  ? help  q")
+	whole := last("↑↓ scroll  Esc back  c comment  / find  Tab next session  s skip  ? help  q quit")
 	steps := []struct {
 		seen []string
 		keys string // "" makes the terminal larger
@@ -222,7 +222,7 @@ func TestTheScreenOfANight(t *testing.T) {
 		{[]string{"I read the parser and its tests first.", "the edge cases now.", whole}, "/edge cases" + enter},
 		{[]string{"filter: edge cases", "the edge cases now.", whole}, ""},
 		{[]string{"filter: edge cases", strings.Repeat("─", 100), whole}, esc},
-		{[]string{"▸ 3  TASK-1", "15 failed", open}, "q"},
+		{[]string{"▸ 3  TASK-1", "15 failed", "? help  q quit\n\x00"}, "q"},
 	}
 	late := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() }) // what is never seen is said below
 	defer late.Stop()
