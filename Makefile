@@ -78,7 +78,7 @@ postgres: ## the tests and stories on PostgreSQL, not on files
 
 nightly: storm postgres mutation ## hours: storms, all agents, every page, the protocol's own suite, a release
 	RALPH_TEST_AGENTS=all go test -count=1 -timeout 2h ./cmd/ralph -run TestReal
-	RALPH_TEST_PAGES=1 RALPH_TEST_DIST=1 RALPH_TEST_WAIT=20 go test -count=1 -timeout 2h -v ./cmd/ralph -run 'Page|Hostile|Dist|TestMachinesAddUp'
+	RALPH_TEST_PAGES=1 RALPH_TEST_DIST=1 RALPH_TEST_WAIT=20 go test -count=1 -timeout 2h -v ./cmd/ralph -run 'Page|Hostile|Dist|Installed|TestMachinesAddUp'
 	.ci/gitea
 	.ci/suites
 

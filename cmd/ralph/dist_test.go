@@ -15,7 +15,10 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/tools/txtar"
+
 	"ralph/internal/state"
+	"ralph/loop/agent/scripted"
 )
 
 // TestDist builds a release twice with separate build caches and compares every byte. The binaries are static, and the
@@ -56,6 +59,57 @@ func TestDist(t *testing.T) {
 		}
 		if strings.Contains(name, runtime.GOARCH) {
 			wantStatus(t, exec.CommandContext(t.Context(), binary, "demo"), 0)
+		}
+	}
+}
+
+// TestInstalled installs the Debian package in an empty Debian, and follows the README there as an ordinary user.
+func TestInstalled(t *testing.T) {
+	if os.Getenv("RALPH_TEST_DIST") == "" {
+		t.Skip("skipped: RALPH_TEST_DIST is not set")
+	}
+	if _, err := exec.LookPath("mmdebstrap"); err != nil || os.Getuid() != 0 {
+		t.Skip("skipped: an empty Debian takes mmdebstrap, and root")
+	}
+	commit := strings.TrimSpace(wantStatus(t, exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD"), 0))
+	archive, err := txtar.ParseFile(filepath.Join("testdata", "pages", "README.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := "set -e\ncd\n"
+	for _, b := range readPage(t, filepath.Join("..", "..", "README.md")).blocks {
+		for _, c := range b.commands {
+			script += c.text + "\n"
+		}
+	}
+	dir := t.TempDir()
+	name := "ralph_" + release + "_" + runtime.GOARCH + ".deb"
+	for file, text := range map[string][]byte{
+		name: buildDist(t, commit)[name], "README.sh": []byte(script), "agent.script": archive.Files[0].Data,
+		"claude": []byte("#!/bin/sh\n[ \"$*\" = --version ] && { echo '" + scripted.Version + "'; exit; }\n" +
+			"RALPH_SCRIPT=/usr/local/bin/agent.script exec ralph scripted-agent \"$@\"\n"),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), text, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := filepath.Join(t.TempDir(), "root")
+	wantStatus(t, exec.CommandContext(t.Context(), "mmdebstrap", "--variant=minbase", "--include=make",
+		"--customize-hook=copy-in "+filepath.Join(dir, name)+" /var/tmp",
+		`--customize-hook=chroot "$1" apt-get install -y /var/tmp/`+name,
+		`--customize-hook=chroot "$1" useradd -m ada`,
+		"--customize-hook=copy-in "+filepath.Join(dir, "claude")+" "+filepath.Join(dir, "agent.script")+" "+filepath.Join(dir, "README.sh")+" /usr/local/bin",
+		"bookworm", root), 0)
+	// Not chroot: bubblewrap makes no namespace in one.
+	const enter = `mount --rbind "$1" "$1" && cd "$1" && mkdir old && pivot_root . old && mount -t proc proc /proc &&
+		mount -t tmpfs -o mode=1777 tmpfs /tmp && mount --rbind /old/dev /dev && umount -l /old &&
+		exec setpriv --reuid=ada --regid=ada --init-groups env -i HOME=/home/ada PATH=/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 \
+		ANTHROPIC_API_KEY=fake GIT_AUTHOR_NAME=Ada GIT_AUTHOR_EMAIL=ada@example.com GIT_COMMITTER_NAME=Ada GIT_COMMITTER_EMAIL=ada@example.com \
+		sh /usr/local/bin/README.sh`
+	out := wantStatus(t, exec.CommandContext(t.Context(), "unshare", "-m", "-p", "-f", "sh", "-c", enter, "sh", root), 0)
+	for _, want := range []string{"sandbox     bubblewrap\n", "  failed      Add square root", "TASK-1 merged into main", "1 merged (1 proved)"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not print %q:\n%s", want, out)
 		}
 	}
 }
