@@ -98,7 +98,7 @@ func TestInstalled(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "root")
 	wantStatus(t, exec.CommandContext(t.Context(), "mmdebstrap", "--variant=minbase", "--include=make",
 		"--customize-hook=copy-in "+filepath.Join(dir, name)+" /var/tmp",
-		`--customize-hook=chroot "$1" apt-get install -y /var/tmp/`+name,
+		`--customize-hook=chroot "$1" apt-get install -y --install-recommends /var/tmp/`+name,
 		`--customize-hook=chroot "$1" useradd -m ada`,
 		"--customize-hook=copy-in "+filepath.Join(dir, "claude")+" "+filepath.Join(dir, "agent.script")+" "+filepath.Join(dir, "README.sh")+" /usr/local/bin",
 		"bookworm", root), 0)
