@@ -340,7 +340,7 @@ func shownStatuses() string {
 // statusReference returns the tables of statuses and moves.
 func statusReference() string {
 	var b strings.Builder
-	b.WriteString(shownStatuses() + "The database refuses every other change of a status. \"Verdict\" is the decision on a session. " +
+	b.WriteString(shownStatuses() + "A status changes only in these ways; the database refuses others. \"Verdict\" is the decision on a session. " +
 		"\"Derived\" follows from open questions, blockers and dependencies.\n\n")
 	from := map[string][]string{} // statuses, by the rest of the row
 	var rows []string
