@@ -194,8 +194,8 @@ func addResources(server *mcp.Server, h *chat) {
 		read                func(context.Context, int64) (string, error)
 	}{
 		{"task", "A task with its description, criteria, dependencies and learnings", "", h.taskText},
-		{"timeline", "What was said on a task, oldest first", "/timeline", h.timelineText},
-		{"prompt", "What to tell a chat that works on the task", "/prompt", h.promptText},
+		{"timeline", "A task's comments and signals, oldest first", "/timeline", h.timelineText},
+		{"prompt", "The prompt for a chat that works on the task", "/prompt", h.promptText},
 	} {
 		read := func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 			id, err := resourceTask(req.Params.URI, r.suffix)

@@ -240,7 +240,7 @@ var objects = []struct {
 }
 
 // jsonReference says where the fields of JSON are.
-const jsonReference = "\n## JSON\n\n`--json` prints objects of [a JSON Schema](output.schema.json), whose descriptions name the commands. " +
+const jsonReference = "\n## JSON\n\n`--json` prints objects of [a JSON Schema](output.schema.json). Its descriptions name the commands. " +
 	"Names are stable, and more may be added. Times are RFC 3339 in UTC, or null.\n"
 
 // outputSchema returns the JSON Schema of what is printed as JSON.

@@ -23,7 +23,7 @@ import (
 // aboutProfiles says what each profile of `ralph mcp` is for.
 var aboutProfiles = map[string]string{
 	"loop":   "Tools of each session of `ralph run`. The agent's program uses `ralph.permission`, not the model.",
-	"chat":   "For [people who work on tasks](human.md) with a chat.",
+	"chat":   "For [people's own work](human.md) with a chat.",
 	"worker": "For [agents that pull tasks](workers.md). With `--scopes tasks:read` the tools that change something are missing; `--tool-names` chooses the form of signals' names.",
 }
 

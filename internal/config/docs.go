@@ -13,7 +13,7 @@ var Common = []string{
 // docs explains each key in a sentence or two; for a list of maps, also each of the maps' keys.
 var docs = map[string]string{
 	"agent.command":    "The agent's program, with its first arguments.",
-	"agent.extra_args": "Arguments after those that ralph gives.",
+	"agent.extra_args": "Arguments after ralph's own.",
 	"agent.model": "The model, unless the task or its discipline names one; empty is the agent's own. An effort " +
 		"may follow: " +
 		"`opus@high`, or `@high` alone.",
@@ -80,7 +80,7 @@ var docs = map[string]string{
 		"says yes (review); you are asked; or it is noted.",
 	"verify.hidden": "Checks that no session sees, as {description: command} (docs/gate.md). Set it in " +
 		"~/.config/ralph/config.yaml or by RALPH_VERIFY_HIDDEN: agents read ralph.yaml.",
-	"verify.hidden_files": "A folder outside of the project whose files are copied over the work for hidden checks.",
+	"verify.hidden_files": "A folder outside of the project. Hidden checks see its files in the work.",
 	"verify.trial": "The target's tests run with changed expected values, and must fail (docs/gate.md): if a check " +
 		"takes less " +
 		"than a minute, or the change touches gate files (auto); for every change (always); or never (off).",
@@ -109,23 +109,22 @@ var docs = map[string]string{
 
 	"sessions.enforce": "An agent may change files only after it has reported a state; a hook of Claude Code's.",
 
-	"permissions.allow":    "What an agent may do although a built-in rule denies it, such as Bash(sudo apt-get *).",
-	"permissions.ask":      "What needs your approval.",
-	"permissions.deny":     "What is denied.",
+	"permissions.allow":    "Exceptions from built-in rules, such as Bash(sudo apt-get *).",
+	"permissions.ask":      "Requests that need your approval.",
+	"permissions.deny":     "Requests that are denied.",
 	"permissions.default":  "The answer where no rule matches.",
-	"permissions.guards":   "Built-in rules deny what a project's work does not need.",
+	"permissions.guards":   "Built-in rules deny requests that a project's work does not need.",
 	"permissions.writable": "Folders outside of the project that an agent may write to.",
 
 	"merge.into": "The target branch; empty is the branch that is checked out when the run begins.",
-	"merge.mode": "A change goes into the target branch (merge), stays on its own branch ralph/TASK-12-title " +
-		"(branch), or " +
-		"becomes a pull request that ralph follows until it is merged (pr).",
+	"merge.mode": "A change goes into the target branch (merge), or stays on its own branch ralph/TASK-12-title (branch). " +
+		"Or it becomes a pull request, which ralph follows (pr).",
 	"merge.auto": "With mode pr: the forge merges a pull request once its checks are green and a person " +
 		"approves it.",
 	"merge.max_open": "With mode pr: no new task begins while this many pull requests wait for review.",
 	"merge.strategy": "A merge of the session's commits, or a single commit (squash).",
 	"merge.sign":     "Commits on the branch are signed as your git signs (gpg.format, user.signingkey).",
-	"merge.push":     "The remote to which ralph pushes the branch, by name or address; it then decides what is merged.",
+	"merge.push":     "The remote to which ralph pushes the branch, by name or address. Its branch then decides.",
 	"merge.after": "With mode branch: shell commands for each branch, with RALPH_BRANCH, RALPH_TASK and " +
 		"RALPH_RECEIPT. They run " +
 		"in your environment, outside of the sandbox.",
@@ -148,7 +147,7 @@ var docs = map[string]string{
 	"forge.kind":   "The forge: github, gitlab, gitea (also Forgejo), or by the remote's address (auto).",
 	"forge.url":    "The address of your forge, such as https://git.example.org; empty is that of the remote.",
 	"forge.label":  "Issues with this label become tasks; empty is none.",
-	"forge.people": "Accounts whose labels, comments and reviews count. Empty is everyone with write access.",
+	"forge.people": "Accounts that may decide by labels, comments and reviews. Empty is everyone with write access.",
 	"forge.token_file": "A file outside of the project with the token, instead of RALPH_FORGE_TOKEN, the forge's " +
 		"variable, gh or glab.",
 
