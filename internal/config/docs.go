@@ -109,7 +109,7 @@ var docs = map[string]string{
 
 	"sessions.enforce": "An agent may change files only after it has reported a state; a hook of Claude Code's.",
 
-	"permissions.allow":    "Exceptions from built-in rules, such as Bash(sudo apt-get *).",
+	"permissions.allow":    "Allowed requests, also exceptions from built-in rules, such as Bash(sudo apt-get *).",
 	"permissions.ask":      "Requests that need your approval.",
 	"permissions.deny":     "Requests that are denied.",
 	"permissions.default":  "The answer where no rule matches.",
