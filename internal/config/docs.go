@@ -117,8 +117,8 @@ var docs = map[string]string{
 	"permissions.writable": "Folders outside of the project that an agent may write to.",
 
 	"merge.into": "The target branch; empty is the branch that is checked out when the run begins.",
-	"merge.mode": "A change goes into the target branch (merge), or stays on its own branch ralph/TASK-12-title (branch). " +
-		"Or it becomes a pull request, which ralph follows (pr).",
+	"merge.mode": "A change goes into the target branch (merge), or stays on its own branch, ralph/TASK-12-title " +
+		"(branch). Or it becomes a pull request, which ralph follows (pr).",
 	"merge.auto": "With mode pr: the forge merges a pull request once its checks are green and a person " +
 		"approves it.",
 	"merge.max_open": "With mode pr: no new task begins while this many pull requests wait for review.",
