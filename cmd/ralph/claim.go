@@ -94,8 +94,8 @@ func newChatComplete(a *app) *cobra.Command {
 				text.Count(v.Learnings, "learning"), text.Count(len(v.Commits), "commit"), text.Count(len(v.Files), "file"))
 		})
 	}))
-	cmd.Flags().StringArrayVar(&c.Learnings, "learning", nil, "what helps on other tasks, a `TEXT` (repeatable)")
-	cmd.Flags().StringVar(&c.Summary, "summary", "", "what was done, a `TEXT`")
+	cmd.Flags().StringArrayVar(&c.Learnings, "learning", nil, "a hint for other tasks, a `TEXT` (repeatable)")
+	cmd.Flags().StringVar(&c.Summary, "summary", "", "the finished work, a `TEXT`")
 	return cmd
 }
 

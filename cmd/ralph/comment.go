@@ -73,13 +73,13 @@ func newAnswer(a *app) *cobra.Command {
 			open = slices.DeleteFunc(open, func(q store.InboxItem) bool { return q.Ref.ID != id && q.TaskID != task })
 			switch {
 			case task != 0 && len(open) == 0:
-				return usage(fmt.Errorf("TASK-%d has no open question; `ralph inbox` shows what waits", task))
+				return usage(fmt.Errorf("TASK-%d has no open question; `ralph inbox` lists them", task))
 			case task != 0 && len(open) > 1:
 				return usage(fmt.Errorf("TASK-%d has %d open questions: name one of them as `ralph inbox` does, such as Q%d",
 					task, len(open), open[0].Ref.ID))
 			}
 			if _, err := tx.Comment(id); task == 0 && errors.Is(err, ralph.ErrNotFound) {
-				return ralph.NotFound("there is no question Q%d; `ralph inbox` shows what waits", id)
+				return ralph.NotFound("there is no question Q%d; `ralph inbox` lists them", id)
 			}
 			said := strings.TrimSpace(answer)
 			for _, q := range open {

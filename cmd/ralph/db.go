@@ -127,7 +127,7 @@ func newDBRestore(a *app) *cobra.Command {
 		}
 		said := ""
 		if r.Kept != "" {
-			said = "; what was there is kept as " + r.Kept
+			said = "; the old file is kept as " + r.Kept
 		}
 		if r.Lacks > 0 {
 			said += ", with " + text.Count(int(r.Lacks), "change") + " that this copy lacks"

@@ -34,7 +34,7 @@ func newFeature(a *app) *cobra.Command {
 		},
 	}).command(a)
 	cmd.Flags().StringVarP(&n.Description, "description", "d", "", "`TEXT`, @FILE, or - for standard input")
-	cmd.Flags().StringVar(&n.Learnings, "learnings", "", "what its tasks should know: `TEXT`, @FILE or -")
+	cmd.Flags().StringVar(&n.Learnings, "learnings", "", "notes for its tasks: `TEXT`, @FILE or -")
 	cmd.Flags().StringArrayVar(&n.Verify, "verify", nil, "a shell `COMMAND` that must pass for its tasks (repeatable)")
 	return cmd
 }

@@ -116,7 +116,7 @@ func newImport(a *app) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&format, "format", "", "read it as this `FORMAT`: "+strings.Join(exchange.Formats(), ", "))
 	cmd.Flags().StringVar(&feature, "feature", "", "put all tasks into this `FEATURE`; a missing one is created")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be added and changed")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show the additions and changes")
 	cmd.Flags().BoolVar(&gates, "gates", false, "accept the file's commands as checks of its tasks")
 	cmd.Flags().BoolVar(&ordered, "in-order", false, "have each task wait for the one before it in its file")
 	cmd.Flags().BoolVar(&sync, "sync", false, "then tick the boxes of completed tasks in the file")

@@ -80,14 +80,14 @@ func (a *app) inGit(ctx context.Context, root string, yes bool) error {
 	if home, err := os.UserHomeDir(); err == nil && root == home || root == filepath.Dir(root) {
 		return usage(fmt.Errorf("%s is no project, and has no git repository: work in a folder of its own", root))
 	}
-	if !yes && !a.yes(fmt.Sprintf("Agents work in clones of what is committed, and %s lacks %s.\n"+
-		"Make it, and commit what is here but for what a .gitignore leaves out? [Y/n] ", root, lacks), true) {
+	if !yes && !a.yes(fmt.Sprintf("Agents work in clones of your commits, and %s lacks %s.\n"+
+		"Make it, and commit this folder without ignored files? [Y/n] ", root, lacks), true) {
 		return usage(fmt.Errorf("%s lacks %s, and agents work in clones of your last commit: "+
-			"`ralph init --git` makes it, with a commit of what is here", root, lacks))
+			"`ralph init --git` makes it, with a commit of this folder", root, lacks))
 	}
 	commit, err := worktree.Begin(ctx, root, project.Ignored(root))
 	if err == nil && !a.json {
-		fmt.Fprintf(a.out, "%-11s %s, with what is here as %s\n", "made", lacks, ralph.ShortID(commit))
+		fmt.Fprintf(a.out, "%-11s %s, with this folder as %s\n", "made", lacks, ralph.ShortID(commit))
 	}
 	return err
 }
@@ -235,7 +235,7 @@ func (a *app) check(
 		}
 	}
 	if !a.json && term.Is(a.out) {
-		out.Say(a.out, "trying", "these in a clone of what is committed; that may take minutes")
+		out.Say(a.out, "trying", "these in a clone of your last commit; that may take minutes")
 	}
 	if err := out.Try(ctx, p, db); err != nil {
 		return err

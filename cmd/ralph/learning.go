@@ -57,7 +57,7 @@ func newLearningList(a *app) *cobra.Command {
 	})
 	cmd.Flags().StringVar(&f.Scope, "scope", "", "only of `SCOPE`: project, feature or task")
 	cmd.Flags().StringVar(&f.Feature, "feature", "", "only this `FEATURE`'s")
-	cmd.Flags().BoolVar(&f.Forgotten, "forgotten", false, "those that were forgotten too")
+	cmd.Flags().BoolVar(&f.Forgotten, "forgotten", false, "include forgotten ones")
 	return cmd
 }
 
@@ -143,7 +143,7 @@ func newLearningEdit(a *app) *cobra.Command {
 			return id, tx.ChangeLearning(l)
 		})
 	}))
-	cmd.Flags().StringVar(&text, "text", "", "what is known, a `TEXT`")
+	cmd.Flags().StringVar(&text, "text", "", "the learning, a `TEXT`")
 	cmd.Flags().StringVar(&rationale, "rationale", "", "why it is so, a `TEXT`")
 	cmd.Flags().BoolVar(&pin, "pin", false, "show it before all others of its scope")
 	cmd.Flags().BoolVar(&unpin, "unpin", false, "show it where it fits again")

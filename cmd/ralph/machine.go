@@ -67,7 +67,7 @@ func newMachineDrain(a *app) *cobra.Command {
 		case undo:
 			said = "runs may begin on " + m.Name
 		case m.Alive:
-			said = fmt.Sprintf("run %d on %s takes no further task, and ends with what is in progress (%s); ",
+			said = fmt.Sprintf("run %d on %s takes no further task, and ends after its sessions in progress (%s); ",
 				m.RunID, m.Name, text.Count(m.Sessions, "session")) + said
 		}
 		return a.say(m, "%s", said)
@@ -92,24 +92,24 @@ func (a *app) removeMachine(ctx context.Context, name string) error {
 		if err == nil {
 			err = l.TakeOver(ctx)
 		}
-		is := "is decided"
+		is := "are decided"
 		if err == nil {
 			err = db.View(ctx, func(tx *store.Tx) error {
 				left, err := tx.LostSessions(true)
 				if err != nil || !slices.ContainsFunc(left, func(s ralph.Session) bool { return s.Machine == name }) {
 					return err
 				}
-				is = "is being decided by another machine"
+				is = "are being decided by another machine"
 				away, err := tx.RemoteAway()
 				if err == nil && away {
-					err = ralph.Conflict("the remote, which may have what it handed over, cannot be reached")
+					err = ralph.Conflict("the remote, which may have its work, cannot be reached")
 				}
 				return err
 			})
 		}
 		if err != nil {
-			return fmt.Errorf("%s is forgotten; the next run decides on what was in progress there: %w", name, err)
+			return fmt.Errorf("%s is removed; the next run decides on its sessions: %w", name, err)
 		}
-		return a.say(map[string]string{"machine": name}, "%s is forgotten, and what was in progress there %s", name, is)
+		return a.say(map[string]string{"machine": name}, "%s is removed, and its open sessions %s", name, is)
 	})
 }

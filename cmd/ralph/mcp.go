@@ -52,7 +52,7 @@ func newMCP(a *app) *cobra.Command {
 	f.StringVar(&names, "tool-names", "", "the `STYLE` in which the profile worker names signals: "+
 		"dotted (ralph.signal.done) or underscore (ralph_signal_done), for clients that refuse dots")
 	f.StringVar(&w.Name, "name", "worker", "the worker's `NAME`, under which it signals and comments")
-	f.StringVar(&scopes, "scopes", "tasks:read,tasks:write", "what the worker may do: `SCOPES`, separated by commas")
+	f.StringVar(&scopes, "scopes", "tasks:read,tasks:write", "rights of the worker: `SCOPES`, separated by commas")
 	f.IntVar(&w.PerMinute, "calls-per-minute", 0, fmt.Sprintf("`N` calls that a client may make in a minute "+
 		"(default %d, or %d where it may only read)", mcpserver.CallsPerMinute, mcpserver.CallsPerMinuteReading))
 	f.StringVar(&w.Address, "http", "", "serve on this loopback `ADDRESS` instead of stdio")

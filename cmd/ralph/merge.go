@@ -38,7 +38,7 @@ func newMerge(a *app) *cobra.Command {
 		}, show.Merges)
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "show all changes, newest first")
-	cmd.Flags().BoolVar(&now, "now", false, "merge what is queued, without starting a run")
+	cmd.Flags().BoolVar(&now, "now", false, "merge the queue, without starting a run")
 	return cmd
 }
 

@@ -21,8 +21,8 @@ const (
 	useClose   = "close the session with the tool ralph_signal_done, partial or stuck"
 	useSuggest = "suggest a task with the tool ralph_signal_suggest, and a person decides"
 	useAmend   = "propose the change with the tool propose_task_amendment, and a person decides"
-	useLearned = "tell what you learned with the tool ralph_signal_learned"
-	useBlocked = "say what is in the way with the tool ralph_signal_blocked"
+	useLearned = "report a learning with the tool ralph_signal_learned"
+	useBlocked = "report the obstacle with the tool ralph_signal_blocked"
 	useNothing = "if the task needs it, " + useAsk
 )
 
@@ -56,7 +56,7 @@ var powers = map[string]string{
 	"amendment list": reads, "amendment propose": useAmend,
 	"amendment rollback": useNothing, "permission": reads, "protect": useNothing,
 
-	"verify":   "run the commands themselves: what `ralph verify` finds is kept as ralph's own",
+	"verify":   "run the commands themselves: ralph keeps the results of `ralph verify`",
 	"timeline": reads, "prompt": reads, "report": reads, "events": reads,
 	"session list": reads, "session show": reads, "session log": reads,
 	"session open": useNothing,

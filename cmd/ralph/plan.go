@@ -27,7 +27,7 @@ func newPlan(a *app) *cobra.Command {
 	cmd := newCommand("plan [IDEA]", func(cmd *cobra.Command, args []string) error {
 		if file == "" && len(args) == 0 {
 			return usage(errors.New("a plan needs an idea: ralph plan \"IDEA\", or --file with one; " +
-				"`ralph plan show` shows what is planned"))
+				"`ralph plan show` shows it"))
 		}
 		if err := a.checkAgent(cmd.Context(), o.add.Agent); err != nil {
 			return err

@@ -53,7 +53,7 @@ func newPlanEdit(a *app) *cobra.Command {
 			}
 			if now.State != state {
 				return nil, ralph.Conflict("the plan of %s was changed meanwhile, and nothing of yours is taken: "+
-					"`ralph plan show` has what it is now, and its state", shown.Feature.Name)
+					"`ralph plan show` shows its present form and state", shown.Feature.Name)
 			}
 			return editPlan(tx, now, now.Markdown(), edited, a.person())
 		})

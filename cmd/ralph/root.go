@@ -275,7 +275,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 		if len(close) > 0 {
 			return fmt.Errorf("there is no command `%s %s`; did you mean %s?", path, args[0], strings.Join(close, " or "))
 		}
-		return fmt.Errorf("there is no command `%s %s`; `%s --help` lists those that there are", path, args[0], path)
+		return fmt.Errorf("there is no command `%s %s`; `%s --help` lists them", path, args[0], path)
 	}
 	for i, name := range close {
 		close[i] = fmt.Sprintf("`%s %s`", path, name)
@@ -310,7 +310,7 @@ func didYouMean(cmd *cobra.Command, err error) error {
 		return err
 	}
 	if short := unknown.GetSpecifiedShortnames(); short != "" {
-		return fmt.Errorf("unknown flag: -%s; `%s --help` lists those that there are", short, cmd.CommandPath())
+		return fmt.Errorf("unknown flag: -%s; `%s --help` lists them", short, cmd.CommandPath())
 	}
 	var flags []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -320,7 +320,7 @@ func didYouMean(cmd *cobra.Command, err error) error {
 	})
 	close := similar(flags, unknown.GetSpecifiedName(), 2)
 	if len(close) == 0 {
-		return fmt.Errorf("%w; `%s --help` lists those that there are", err, cmd.CommandPath())
+		return fmt.Errorf("%w; `%s --help` lists them", err, cmd.CommandPath())
 	}
 	return fmt.Errorf("%w; did you mean --%s?", err, strings.Join(close, " or --"))
 }

@@ -75,7 +75,7 @@ var limitFlags = []keyFlag{
 	{"session-idle", "limits.idle_timeout", "stop a session after this `TIME` without a sign of life"},
 	{"session-turns", "limits.session_turns", "end a session after `N` turns"},
 	{"session-cost", "limits.session_cost_usd", "end a session when it has spent this much, in `USD`"},
-	{"on-red", "verify.on_red", "what to do when your tests fail already, `HOW`: stop, first or go"},
+	{"on-red", "verify.on_red", "reaction if your tests fail already, `HOW`: stop, first or go"},
 }
 
 // formatGitHub is the output format for GitHub Actions.
@@ -122,7 +122,7 @@ func newRun(a *app) *cobra.Command {
 	f.BoolVar(&o.wait, "wait", false, "with TITLE or TASK, while a run is in progress: follow the task until it ends")
 	f.StringVar(&o.agent, "agent", "", "use this agent for every session, by its `NAME` in ralph.yaml")
 	f.StringVar(&o.model, "model", "", "use this `MODEL` for every session")
-	f.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only show the plan")
 	f.BoolVar(&o.pulls, "pr", false, "push checked work on its own branch and open a pull request (merge.mode)")
 	f.BoolVar(&o.noWait, "no-wait", false, "end instead of waiting for the agent (rate limits)")
 	f.BoolVar(&o.daemon, "daemon", false, "wait for new tasks and answers instead of ending")

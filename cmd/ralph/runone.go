@@ -79,7 +79,7 @@ func startable(tx *store.Tx, t ralph.Task) error {
 	case t.NeedsPerson():
 		return ralph.Conflict("TASK-%d needs you first: `ralph inbox` (%s)", t.ID, text.Line(t.StatusReason, 200))
 	case t.Status == ralph.Blocked:
-		return ralph.Conflict("TASK-%d %s; `ralph task unblock %d` drops what it waits for",
+		return ralph.Conflict("TASK-%d %s; `ralph task unblock %d` drops its reasons to wait",
 			t.ID, text.Line(t.StatusReason, 200), t.ID)
 	}
 	return nil

@@ -96,7 +96,7 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 	}
 	fmt.Fprintf(a.err, "dashboard on %s\n", d.URL)
 	if o.Insecure && strings.HasPrefix(d.URL, "http:") {
-		fmt.Fprintln(a.err, "warning: without TLS whoever can listen on the way reads what is shown, and the token")
+		fmt.Fprintln(a.err, "warning: without TLS others on the network can read the pages and the token")
 	}
 	if term.Is(a.err) {
 		fmt.Fprintf(a.err, "sign in: %s\n", d.Link)

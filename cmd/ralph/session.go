@@ -84,7 +84,7 @@ func newSessionList(a *app) *cobra.Command {
 		})
 	})
 	cmd.Flags().StringVar(&task, "task", "", "only those of `TASK`")
-	cmd.Flags().StringVar(&f.Ended, "ended", "", "only those that ended in this `WAY`: "+strings.Join(ralph.Ended, ", "))
+	cmd.Flags().StringVar(&f.Ended, "ended", "", "only sessions with this `ENDING`: "+strings.Join(ralph.Ended, ", "))
 	cmd.Flags().IntVar(&f.Limit, "limit", 50, "at most `N`")
 	cmd.Flags().BoolVar(&states, "states", false, "show the time in each state instead, over the latest 1000")
 	return cmd

@@ -24,7 +24,7 @@ func newSessionLog(a *app) *cobra.Command {
 	cmd := newCommand("log [SESSION]", func(cmd *cobra.Command, args []string) error {
 		if raw && a.json {
 			return usage(errors.New("--raw and --json exclude each other: " +
-				"--raw is what the agent printed, --json what ralph reads in it"))
+				"--raw prints the agent's own output, --json ralph's reading of it"))
 		}
 		s, dir, err := a.sessionOf(cmd, args)
 		if err != nil {

@@ -85,7 +85,7 @@ func (a *app) inTerminal(
 		SessionID: row.ID, LogDir: p.Session(row.ID), From: row.Dir, Dir: dir, Socket: task.Socket(),
 		Model: model, Effort: effort,
 		Prompt: fmt.Sprintf("A person goes on with you from here, in this terminal. Your folder is now %s: "+
-			"it has what you left, on the newest commit. Say in a sentence or two where you stopped, and wait. "+
+			"it has your work, on the newest commit. Say in a sentence or two where you stopped, and wait. "+
 			"When the person says that it is done, call ralph's tool for done again.", dir),
 	})
 	if err != nil {

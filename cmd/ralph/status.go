@@ -26,7 +26,7 @@ import (
 func reverted(ctx context.Context, p *project.Project, db *store.DB, task int64) []ralph.Reverted {
 	list, err := p.Reverted(ctx, db, task)
 	if err != nil {
-		p.Log.Warn("cannot look whether people have reverted what was merged", "error", err)
+		p.Log.Warn("cannot look whether people have reverted merged changes", "error", err)
 	}
 	return list
 }
@@ -71,7 +71,7 @@ func newStatus(a *app) *cobra.Command {
 			v.Forge = forgeLine(p, v.Now.Time)
 			v.Strange = loop.Outside(v.Outside)
 			if full := state.Full(p.State); full != "" {
-				fmt.Fprintf(a.err, "ralph: %s: a run cannot store what happens\n", full)
+				fmt.Fprintf(a.err, "ralph: %s: a run cannot store its events\n", full)
 			}
 			if v.Limits = p.Limits(); v.Running {
 				v.Limits = v.Run.Limits

@@ -109,7 +109,7 @@ func newTaskAdd(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&hidden.Command, "hidden-verify", "",
 		"a shell `COMMAND` that must pass and that no session sees")
 	cmd.Flags().StringVar(&hidden.Title, "title", "",
-		"with --hidden-verify: what it checks, in `WORDS` that an agent may read")
+		"with --hidden-verify: its subject, in `WORDS` that an agent may read")
 	cmd.Flags().StringArrayVar(&depends, "depends-on", nil, "a task `ID` that must be completed first (repeatable)")
 	return cmd
 }
@@ -360,7 +360,7 @@ func sayEdited(w io.Writer, e editedTask) {
 	}
 	stopped := ""
 	if e.Stopped {
-		stopped = "; the session that works on it is stopped, and the next one begins with what it asks for now"
+		stopped = "; the session that works on it is stopped, and the next one begins with the new terms"
 	}
 	fmt.Fprintf(w, "TASK-%d changed%s\n", e.ID, stopped)
 	line := func(sign, name, value string) {
@@ -543,14 +543,14 @@ func (r retry) do(tx *store.Tx, t ralph.Task, person string) (string, error) {
 	case r.asIs:
 		return "is in the merge queue again, with its change as it is", tx.RetryChange(id, person)
 	case r.fresh && t.Status == ralph.Merging:
-		return "is out of the merge queue; its next session begins without what was done", tx.DropChange(id, person)
+		return "is out of the merge queue; its next session begins without the work so far", tx.DropChange(id, person)
 	}
 	if r.fresh {
 		if err := tx.ForgetChange(id, "begun anew by "+person); err != nil {
 			return "", err
 		}
 		if t.Status == ralph.Pending {
-			return "begins without what earlier sessions left", nil
+			return "begins without the work of earlier sessions", nil
 		}
 	}
 	if r.again {

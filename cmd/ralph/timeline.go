@@ -50,6 +50,6 @@ func newTimeline(a *app) *cobra.Command {
 	cmd.Flags().StringArrayVar(&verbs, "verb", nil, "only signals of this `VERB` (repeatable)")
 	cmd.Flags().StringVar(&f.Session, "session", "", "only those of `SESSION`")
 	cmd.Flags().BoolVar(&f.Open, "open", false,
-		"only what waits for a person: open questions, blockers, flags, suggestions, proposals to cancel")
+		"only items that wait for a person: open questions, blockers, flags, suggestions, proposals to cancel")
 	return cmd
 }

@@ -80,7 +80,7 @@ func newChatCheckpoint(a *app) *cobra.Command {
 		return a.say(made, "checkpoint %d of %s: %s", made.Checkpoint, made.Task, made.Resume)
 	}))
 	cmd.Flags().IntVar(&k.Iteration, "iteration", 0, "iteration `N` of the work")
-	cmd.Flags().StringArrayVar(&k.Completed, "completed", nil, "what is done, a `TEXT` (repeatable)")
-	cmd.Flags().StringArrayVar(&k.Remaining, "remaining", nil, "what is left to do, a `TEXT` (repeatable)")
+	cmd.Flags().StringArrayVar(&k.Completed, "completed", nil, "a finished part, a `TEXT` (repeatable)")
+	cmd.Flags().StringArrayVar(&k.Remaining, "remaining", nil, "a remaining part, a `TEXT` (repeatable)")
 	return cmd
 }

@@ -126,7 +126,7 @@ func (r *reader) decode(f field, node ast.Node) (v any, items []ast.Node, bad mi
 			text, ok := plainText(r.resolve(item))
 			if !ok {
 				return nil, nil, misfit{item, errors.New(
-					"must be a list of texts; put what YAML takes for something else in quotes")}
+					"must be a list of texts; put values with another meaning in YAML in quotes")}
 			}
 			texts[i] = text
 		}
