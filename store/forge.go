@@ -13,8 +13,11 @@ const TroubleForge = "forge"
 // ForgePoster is the reader of the event log that posts to the forge: the log is its outbox.
 const ForgePoster = "forge"
 
-// WakeForge notes that a webhook of the forge arrived, which wakes the reader. Before the first look it does nothing.
-func (tx *Tx) WakeForge() error { return tx.do(`UPDATE forge SET woken = $1 WHERE id = 1`, tx.Now()) }
+// WakeForge notes that a webhook of the forge arrived, which wakes the reader.
+func (tx *Tx) WakeForge() error {
+	return tx.do(`INSERT INTO forge (id, repository, since, woken) VALUES (1, '', '', $1)
+		ON CONFLICT (id) DO UPDATE SET woken = excluded.woken`, tx.Now())
+}
 
 // ForgeWoken returns when the last webhook arrived; zero if none did.
 func (tx *Tx) ForgeWoken() (at ralph.Time, err error) {

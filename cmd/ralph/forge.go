@@ -14,7 +14,6 @@ import (
 	"ralph"
 	"ralph/internal/config"
 	"ralph/internal/project"
-	"ralph/internal/text"
 	"ralph/store"
 )
 
@@ -32,7 +31,7 @@ func newForge(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(st, func(w io.Writer) { fmt.Fprintln(w, forgeLine(p, time.Now())) })
+			return a.print(st, func(w io.Writer) { fmt.Fprintln(w, p.ForgeLine(time.Now())) })
 		})
 	})
 	cmd.AddCommand(newForgeSync(a))
@@ -63,37 +62,9 @@ func newForgeSync(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(st, func(w io.Writer) { fmt.Fprintln(w, forgeLine(p, time.Now())) })
+			return a.print(st, func(w io.Writer) { fmt.Fprintln(w, p.ForgeLine(time.Now())) })
 		})
 	})
 	cmd.Flags().BoolVar(&once, "once", false, "look once and end, instead of once a minute")
 	return cmd
-}
-
-// forgeLine says how the forge stands; "" if the project follows none.
-func forgeLine(p *project.Project, now time.Time) string {
-	if !p.Forges() {
-		return ""
-	}
-	st, ok, err := p.Forge()
-	switch {
-	case err != nil:
-		return "unknown: " + text.Line(err.Error(), 200)
-	case !ok:
-		return "not looked at yet: `ralph run` does, or `ralph forge sync --once`"
-	}
-	said := text.Line(st.Repository, 100)
-	if !st.Looked.IsZero() {
-		said += ", read " + text.When(st.Looked.Time, now)
-	}
-	if st.Posts > 0 {
-		said += ", " + text.Count(st.Posts, "post") + " to send"
-	}
-	if st.Left != nil {
-		said += fmt.Sprintf(", %d requests left", *st.Left)
-	}
-	if st.Failed != "" {
-		said += ": " + text.Line(st.Failed, 300)
-	}
-	return said
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ralph/internal/project"
 	"ralph/internal/report"
 	"ralph/store"
 )
@@ -43,13 +44,18 @@ func newReport(a *app) *cobra.Command {
 		if a.json && output == "" {
 			format = "json"
 		}
-		r, err := read(cmd.Context(), a, func(tx *store.Tx) (report.Report, error) {
-			if f.Changed("since") {
-				return report.Since(tx, from)
-			}
-			return report.OfRun(tx, run)
-		})
-		if err != nil {
+		var r report.Report
+		if err := a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			return db.View(cmd.Context(), func(tx *store.Tx) (err error) {
+				if f.Changed("since") {
+					r, err = report.Since(tx, from)
+				} else {
+					r, err = report.OfRun(tx, run)
+				}
+				r.Forge = p.ForgeLine(time.Now())
+				return err
+			})
+		}); err != nil {
 			return err
 		}
 		if output == "" && format == "text" {

@@ -68,7 +68,7 @@ func newStatus(a *app) *cobra.Command {
 				v.Here = machine.Name()
 			}
 			v.Ports = [2]int{p.Config.Workspace.Ports, config.Fixed.WorkspacePorts}
-			v.Forge = forgeLine(p, v.Now.Time)
+			v.Forge = p.ForgeLine(v.Now.Time)
 			v.Strange = loop.Outside(v.Outside)
 			if full := state.Full(p.State); full != "" {
 				fmt.Fprintf(a.err, "ralph: %s: a run cannot store its events\n", full)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,10 @@ func newWatch(a *app) *cobra.Command {
 			if err := a.refuseInSession(cmd.Context(), "read with `ralph status` and `ralph timeline`"); err != nil {
 				return err
 			}
-			s := &watch.Queue{Store: db, Project: p.Name(), State: p.State, Limits: p.Limits(), Do: a.act}
+			s := &watch.Queue{
+				Store: db, Project: p.Name(), State: p.State, Limits: p.Limits(), Do: a.act,
+				Forge: func() string { return p.ForgeLine(time.Now()) },
+			}
 			err := watch.Run(cmd.Context(), s, a.in.(*os.File), a.out.(*os.File), a.environ)
 			return errors.Join(err, s.Close())
 		})

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"ralph"
 	"ralph/internal/project"
@@ -97,7 +98,8 @@ func Open(ctx context.Context, p *project.Project, db *store.DB, o Options) (*Da
 		Store: db, Project: p.Name(), Person: o.Person, Version: o.Version, Limits: p.Limits(), Log: p.Log,
 		Token: token, Hosts: c.Hosts, Public: public, TLS: secure, Always: c.SignIn == "always",
 		Control: func(ctx context.Context, what string) error { return p.Control(ctx, db, what) },
-		Settle:  o.Settle, Start: o.Start, Undo: o.Undo, Patch: o.Patch,
+		Forge:   func() string { return p.ForgeLine(time.Now()) }, Hook: p.Hook(db),
+		Settle: o.Settle, Start: o.Start, Undo: o.Undo, Patch: o.Patch,
 		Open: func(session string, file web.SessionFile) (io.ReadCloser, error) {
 			name := agent.TranscriptFile
 			switch file {

@@ -36,7 +36,7 @@ var secretKeys = []string{"agent.env", "agents", "notify.receivers", hiddenKey, 
 var protocol = []string{
 	"RALPH_TASK_ID", "RALPH_SESSION_ID", "RALPH_CHANNEL", "RALPH_TICKET", "RALPH_SUPERVISOR", "RALPH_STATE_DIR",
 	"RALPH_WORKSPACE", "RALPH_PORT", "RALPH_PORTS", "RALPH_ROOT", "RALPH_REQUIRE_CLAUDE",
-	"RALPH_REQUIRE_POSTGRES", "RALPH_MACHINE", "RALPH_FORGE_TOKEN", "RALPH_TEST_*",
+	"RALPH_REQUIRE_POSTGRES", "RALPH_MACHINE", "RALPH_FORGE_TOKEN", "RALPH_FORGE_HOOK_SECRET", "RALPH_TEST_*",
 }
 
 // Sources say where a configuration is read from.

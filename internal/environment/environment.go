@@ -88,7 +88,7 @@ var markers = []string{"RALPH_SESSION_ID", "RALPH_TASK_ID", "RALPH_CHANNEL", "RA
 
 // never lists variables that no agent and no check gets, even if configured: the URL of the queue's database, with its
 // password, and the token of the forge.
-var never = []string{"RALPH_DATABASE", "RALPH_FORGE_TOKEN"}
+var never = []string{"RALPH_DATABASE", "RALPH_FORGE_TOKEN", "RALPH_FORGE_HOOK_SECRET"}
 
 // on reports whether a switch variable is on.
 func on(value string) bool {

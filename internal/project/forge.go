@@ -17,6 +17,7 @@ import (
 	"ralph/forge"
 	"ralph/internal/files"
 	"ralph/internal/proc"
+	"ralph/internal/text"
 	"ralph/internal/worktree"
 	"ralph/loop/merging"
 	"ralph/store"
@@ -54,17 +55,17 @@ func (p *Project) forgeAddress(ctx context.Context) (forge.Address, error) {
 	return a, nil
 }
 
-// forgeVariables are the variables that may have the token, the first one first.
+// forgeVariables are the variables for the token, by precedence.
 func forgeVariables(kind string) []string {
 	return append([]string{"RALPH_FORGE_TOKEN"}, map[string][]string{
 		forge.GitHub: {"GITHUB_TOKEN", "GH_TOKEN"}, forge.GitLab: {"GITLAB_TOKEN"}, forge.Gitea: {"GITEA_TOKEN"},
 	}[kind]...)
 }
 
-// maxToken bounds what gh or glab print, in bytes.
+// maxToken bounds the output of gh and glab, in bytes.
 const maxToken = 4096
 
-// forgeToken returns the token and where it was found. It asks gh and glab last, as that takes a while.
+// forgeToken returns the token and its source. It asks gh and glab last, since they are slow.
 func (p *Project) forgeToken(ctx context.Context, kind string) (token, from string, err error) {
 	for _, name := range forgeVariables(kind) {
 		if token := p.Getenv(name); token != "" {
@@ -98,7 +99,7 @@ func (p *Project) forgeToken(ctx context.Context, kind string) (token, from stri
 		strings.Join(forgeVariables(kind), " or ")))
 }
 
-// withoutForge is an environment for agents, without the token of the forge.
+// withoutForge returns an environment without the forge's token, for agents.
 func (p *Project) withoutForge(environ []string) []string {
 	if !p.Forges() {
 		return environ
@@ -121,7 +122,8 @@ func (p *Project) withoutForge(environ []string) []string {
 	})
 }
 
-// forgeCredentials has git use the token for the forge's own address, where the remote is one by HTTP without a name.
+// forgeCredentials are variables that have git use the token for the forge's address, if the remote is an HTTP address
+// without a user.
 func (p *Project) forgeCredentials(ctx context.Context) []string {
 	a, err := p.forgeAddress(ctx)
 	if err != nil {
@@ -145,7 +147,7 @@ func (p *Project) forgeCredentials(ctx context.Context) []string {
 	}
 }
 
-// Syncer makes what keeps the queue and the forge in step. Outside of a run m is nil.
+// Syncer returns the syncer of the queue and the forge. Outside of a run m is nil.
 func (p *Project) Syncer(ctx context.Context, db *store.DB, m *merging.Merger) (*forge.Syncer, error) {
 	a, err := p.forgeAddress(ctx)
 	if err != nil {
@@ -180,13 +182,18 @@ func (p *Project) Syncer(ctx context.Context, db *store.DB, m *merging.Merger) (
 	return s, nil
 }
 
-// forgeFile has how the forge stands: it belongs to this machine, and to no decision.
+// forgeFile has the state of the forge, for people: it decides nothing.
 const forgeFile = "forge.json"
 
-// noteForge keeps how the forge stands.
+// noteForge stores the state of the forge.
 func (p *Project) noteForge(st forge.Standing) {
-	if last, ok, err := p.Forge(); err == nil && ok && st.Looked.IsZero() {
-		st.Looked = last.Looked
+	if last, ok, err := p.Forge(); err == nil && ok {
+		if st.Looked.IsZero() {
+			st.Looked = last.Looked
+		}
+		if st.Refused == "" && time.Since(last.RefusedAt.Time) < refusedShown {
+			st.Refused, st.RefusedAt = last.Refused, last.RefusedAt
+		}
 	}
 	b, err := json.Marshal(st)
 	if err == nil {
@@ -197,7 +204,7 @@ func (p *Project) noteForge(st forge.Standing) {
 	}
 }
 
-// Forge returns how the forge stood at the last look; ok is false before the first one.
+// Forge returns the state of the forge at the last look; ok is false before the first one.
 func (p *Project) Forge() (st forge.Standing, ok bool, err error) {
 	b, err := os.ReadFile(filepath.Join(p.State, forgeFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -209,13 +216,48 @@ func (p *Project) Forge() (st forge.Standing, ok bool, err error) {
 	return st, err == nil, err
 }
 
-// ForgeAway reports whether an error of [Project.CheckForge] is one of the forge that passes by itself.
+// refusedShown is how long a refused post is shown.
+const refusedShown = 24 * time.Hour
+
+// ForgeLine returns the state of the forge in one line: the last look, posts to send, requests left and troubles. It is
+// "" if the project follows none.
+func (p *Project) ForgeLine(now time.Time) string {
+	if !p.Forges() {
+		return ""
+	}
+	st, ok, err := p.Forge()
+	switch {
+	case err != nil:
+		return "unknown: " + text.Line(err.Error(), 200)
+	case !ok:
+		return "not read yet: `ralph run` does, or `ralph forge sync --once`"
+	}
+	said := text.Line(st.Repository, 100)
+	if !st.Looked.IsZero() {
+		said += ", read " + text.When(st.Looked.Time, now)
+	}
+	if st.Posts > 0 {
+		said += ", " + text.Count(st.Posts, "post") + " to send"
+	}
+	if st.Left != nil {
+		said += fmt.Sprintf(", %d requests left", *st.Left)
+	}
+	if st.Failed != "" {
+		said += ": " + text.Line(st.Failed, 300)
+	}
+	if st.Refused != "" {
+		said += "; a post was refused on " + text.Line(st.Refused, 300)
+	}
+	return said
+}
+
+// ForgeAway reports whether an error of [Project.CheckForge] passes by itself.
 func ForgeAway(err error) bool {
 	e, ok := errors.AsType[*forge.Error](err)
 	return ok && e.Kind.Passes() && e.Kind != forge.Token
 }
 
-// CheckForge asks the forge who the token's account is, and what it may do. ok is false if a permission is missing.
+// CheckForge tries the token, and names its account. ok is false if that may not write.
 func (p *Project) CheckForge(ctx context.Context) (said string, ok bool, err error) {
 	a, err := p.forgeAddress(ctx)
 	if err != nil {

@@ -36,8 +36,9 @@ type Report struct {
 	Figures    Figures       `json:"figures"`
 	Tasks      []Receipt     `json:"tasks"`
 	Waiting    []Waiting     `json:"waiting"`
-	Merging    []string      `json:"merging"` // messages about the merge queue
-	Flaky      []ralph.Flaky `json:"flaky"`   // tests of the last 30 days
+	Merging    []string      `json:"merging"`         // messages about the merge queue
+	Flaky      []ralph.Flaky `json:"flaky"`           // tests of the last 30 days
+	Forge      string        `json:"forge,omitempty"` // its state in a line; "" for none
 	// a later run that ended without a session and a merge, and why; "" if there is none, or it had nothing to do
 	Later string `json:"later_run"`
 
@@ -247,6 +248,9 @@ func (r Report) WriteText(w io.Writer, s term.Screen, details bool) error {
 	r.tasks(&b, s, details)
 	for _, f := range r.Flaky {
 		fmt.Fprintln(&b, s.Hang("flaky: ", line(f.String())))
+	}
+	if r.Forge != "" {
+		fmt.Fprintln(&b, s.Hang("forge: ", line(r.Forge)))
 	}
 	r.waiting(&b, s)
 	if b.Len() > 0 {

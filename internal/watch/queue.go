@@ -29,9 +29,10 @@ import (
 // A Queue is the [Source] of a project.
 type Queue struct {
 	Store   *store.DB
-	Project string       // its name
-	State   string       // state folder
-	Limits  ralph.Limits // of the next run
+	Project string        // its name
+	State   string        // state folder
+	Forge   func() string // its state in a line; "" for none
+	Limits  ralph.Limits  // of the next run
 	Do      func(ctx context.Context, a Action) (said string, err error)
 
 	last    Snapshot // last read from the database
@@ -87,6 +88,9 @@ func (s *Queue) unchanged(now ralph.Time) bool {
 // snapshot reads a snapshot from the database.
 func (s *Queue) snapshot(ctx context.Context) (Snapshot, error) {
 	v := Snapshot{Project: s.Project}
+	if s.Forge != nil {
+		v.Forge = s.Forge()
+	}
 	l := s.Limits
 	err := s.Store.View(ctx, func(tx *store.Tx) error {
 		v.At = tx.Now()

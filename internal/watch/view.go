@@ -367,6 +367,9 @@ func (m Model) header() []string {
 		}
 		lines = append(lines, said...)
 	}
+	if s.Forge != "" && m.height >= 16 {
+		lines = append(lines, dim.Render(ansi.Truncate("forge: "+text.VisibleLine(s.Forge), m.width, "…")))
+	}
 	return lines
 }
 

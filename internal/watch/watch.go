@@ -21,6 +21,7 @@ import (
 type Snapshot struct {
 	At      ralph.Time
 	Project string
+	Forge   string // its state in a line; "" for none
 
 	Running bool     // a run is active
 	State   string   // of the run: "running", "waiting", "paused"; of the last one: "ended"

@@ -59,6 +59,10 @@ type Server struct {
 	// cannot. why is for the task's next session, or else the task is cancelled; an agent does it if later commits
 	// stand in the way.
 	Undo func(ctx context.Context, task int64, why string, byAgent bool) (said string, err error)
+	// Forge returns the state of the forge in a line, "" for none; nil is none.
+	Forge func() string
+	// Hook checks the request of a webhook, and wakes the reader of the forge; nil if there is no secret for it.
+	Hook http.Handler
 	// Patch returns how two commits of a session's change differ, as git prints it, without secrets; nil if there is no
 	// repository.
 	Patch func(ctx context.Context, session, from, to string) (string, error)
@@ -102,6 +106,9 @@ func (s *Server) serve(ctx context.Context, l net.Listener, srv *http.Server) er
 	return localhttp.Serve(ctx, srv, l)
 }
 
+// hookPath takes the webhooks of the forge, which sign their requests.
+const hookPath = "/hooks/forge"
+
 // An app is a server with its state.
 type app struct {
 	*Server
@@ -121,7 +128,13 @@ func (s *Server) Handler() (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	a.route(mux)
-	return a.guard(mux), nil
+	if s.Hook == nil {
+		return a.guard(mux), nil
+	}
+	outer := http.NewServeMux() // a webhook has no session, and its body is signed as it is
+	outer.Handle("/", a.guard(mux))
+	outer.Handle("POST "+hookPath, s.Hook)
+	return outer, nil
 }
 
 // route registers all paths. A POST changes something.

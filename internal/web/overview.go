@@ -23,6 +23,7 @@ type summary struct {
 	Limits    ralph.Limits       // of the run in progress, or else of the next one
 	Elapsed   float64            // seconds since the run began
 	Today     float64            // USD since midnight
+	Forge     string             // its state in a line; "" for none
 	Spending  float64            // USD that sessions in progress have spent so far, about
 	Resting   []store.AgentState // agents that are unavailable
 	Sessions  []running
@@ -167,6 +168,9 @@ const (
 
 func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 	v := summary{Limits: a.Limits, Startable: a.Start != nil, Undo: a.Undo != nil}
+	if a.Forge != nil {
+		v.Forge = a.Forge()
+	}
 	if err := a.addRun(tx, &v); err != nil {
 		return view{}, err
 	}

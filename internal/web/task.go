@@ -21,6 +21,7 @@ const taskSessions = 20
 
 // A taskView is a task's page.
 type taskView struct {
+	Strangers  []store.ForgeReply // comments on its issue by people without the right, newest first
 	Task       ralph.Task
 	DependsOn  []ralph.Task
 	Session    *ralph.Session // in progress
@@ -111,6 +112,9 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 	if v.Amendments, err = amendmentsOf(tx, v.Task); err != nil {
 		return view{}, err
 	}
+	if v.Strangers, err = tx.ForgeStrangers(id, strangersShown); err != nil {
+		return view{}, err
+	}
 	if err := v.addTimeline(tx, r); err != nil {
 		return view{}, err
 	}
@@ -119,6 +123,9 @@ func (a *app) task(tx *store.Tx, r *http.Request) (view, error) {
 		task: id, live: true, changes: []*shownChange{v.Change}, body: v,
 	}, nil
 }
+
+// strangersShown is the most comments by strangers on a page.
+const strangersShown = 50
 
 // addTimeline adds the requested page of the timeline.
 func (v *taskView) addTimeline(tx *store.Tx, r *http.Request) (err error) {
