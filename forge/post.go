@@ -450,6 +450,9 @@ func receipt(tx *store.Tx, task int64) (string, error) {
 	if len(last.Verify) == 0 {
 		b.WriteString("- nothing verified it\n")
 	}
+	if last.Reason != "" {
+		b.WriteString("- " + Plain(text.Line(last.Reason, 1000)) + "\n")
+	}
 	fmt.Fprintf(&b, "- %s, $%.2f, agent %s\n", text.Count(len(list), "session"), cost, Plain(last.Agent))
 	return b.String(), nil
 }

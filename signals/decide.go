@@ -137,6 +137,7 @@ type Rules struct {
 	Lost           string // effect of lost and loosened tests: [PolicyAsk], [PolicyRefuse] or [PolicyNote]
 	Scope          string // effect of files outside the task's: [PolicyAsk] or [PolicyNote]
 	TestsChanged   string // effect of changed tests: [PolicyAsk] or [PolicyNote]
+	InPull         bool   // the pull request asks people for approvals, not the inbox
 }
 
 // promptTries is how often a prompt's budget is halved before its task fails.
@@ -410,8 +411,12 @@ func accept(f Facts, d *Decision, c Done) string {
 		d.Status = ralph.Merging
 	}
 	if r := approval(f, c); r.Kind() != "" {
-		d.Status, d.Approval = ralph.NeedsInput, &r
-		why = waitsFor(r) + "; " + why
+		if f.Rules.InPull && f.Merges && !r.Unchanged {
+			why = "its pull request asks for approval of " + asked(r) + "; " + why
+		} else {
+			d.Status, d.Approval = ralph.NeedsInput, &r
+			why = "waits for approval of " + asked(r) + "; " + why
+		}
 	}
 	if c.FlagsAnswered != "" {
 		for _, s := range f.Said {

@@ -131,7 +131,7 @@ func (e *explanation) claim() {
 	}
 	switch {
 	case e.d.Approval != nil:
-		e.step("2", "the claim %s", waitsFor(*e.d.Approval))
+		e.step("2", "the claim waits for approval of %s", asked(*e.d.Approval))
 	case e.d.Accepted:
 		e.step("2", "the claim is accepted")
 	case e.d.SentBack != "":

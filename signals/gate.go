@@ -97,8 +97,8 @@ func approval(f Facts, done Done) (r ralph.Approval) {
 	return r
 }
 
-// waitsFor describes a needed approval in a status.
-func waitsFor(r ralph.Approval) string {
+// asked lists the things that a person has to approve, for a status.
+func asked(r ralph.Approval) string {
 	var list []string
 	add := func(what string, names []string) {
 		if len(names) > 0 {
@@ -126,7 +126,7 @@ func waitsFor(r ralph.Approval) string {
 	for _, seen := range r.Unreviewed {
 		list = append(list, fmt.Sprintf("a change that was not reviewed (%s)", seen))
 	}
-	return "waits for approval of " + strings.Join(list, ", ")
+	return strings.Join(list, ", ")
 }
 
 // weakenings names weakenings with their kinds.

@@ -52,6 +52,8 @@ func TestWhatAGateComesTo(t *testing.T) {
 		{"approved", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{lost}, Files: []ralph.Blob{was}}, signals.Rules{}, approved(was, lost), ralph.Merging, ""},
 		{"another content than was approved", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{lost}, Files: []ralph.Blob{is}}, signals.Rules{}, approved(was, lost), ralph.NeedsInput, ""},
 		{"another test than was approved", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{lost, changed}, Files: []ralph.Blob{was}}, signals.Rules{}, approved(was, lost), ralph.NeedsInput, "(TestB changed)"},
+		{"a guarded file, with the pull request to approve it", ralph.Gate{Guarded: []ralph.Blob{ci}}, signals.Rules{InPull: true}, nil, ralph.Merging, "its pull request asks for approval of guarded files (.github/workflows/ci.yml)"},
+		{"nothing changed, with no pull request to approve it", ralph.Gate{Unchanged: true}, signals.Rules{InPull: true}, nil, ralph.NeedsInput, "waits for approval of a done that changed nothing"},
 		{"a guarded file that was approved", ralph.Gate{Guarded: []ralph.Blob{ci}}, signals.Rules{}, []ralph.Approval{{Guarded: []ralph.Blob{ci}}}, ralph.Merging, ""},
 	} {
 		c.rules.StuckLimit, c.rules.VerifyFailures, c.rules.Attempts = 3, 3, 10

@@ -713,6 +713,18 @@ func (tx *Tx) MergedBefore(task int64) ([]ralph.Change, error) {
 		ORDER BY c.id`, task)
 }
 
+// Restacked records that the branch of a merged change was rebuilt as to, since the target has the change it stands on.
+func (tx *Tx) Restacked(c, on ralph.Change, into, to string) error {
+	if err := tx.set("changes", c.ID, cells{"to_commit": to}); err != nil {
+		return err
+	}
+	_, err := tx.AddComment(ralph.Comment{
+		TaskID: c.TaskID, Author: "ralph", AuthorKind: ralph.ByAgent, Kind: ralph.Note,
+		Body: fmt.Sprintf("Its branch was rebuilt as %s, since %s has TASK-%d.", ralph.ShortID(to), into, on.TaskID),
+	})
+	return err
+}
+
 // ChangeBy returns the change of a session, and when its task ended: zero if it has not. ok is
 // false if the session has none.
 func (tx *Tx) ChangeBy(session string) (c ralph.Change, ended ralph.Time, ok bool, err error) {

@@ -14,6 +14,8 @@ const (
 	TroubleRun    = "run"           // the last run ended early, or could not begin
 	TroubleNotify = "notifications" // the last notification was dropped; "notifications-2" is of the second receiver
 	TroubleAfter  = "merge.after"   // the last command after a merge failed
+	// TroubleRestack: branches are not rebuilt on a target that has their dependency (merge.mode: branch).
+	TroubleRestack = "merge.restack"
 )
 
 // SetTrouble records a trouble in the place of an earlier one of its kind.

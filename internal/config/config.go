@@ -128,6 +128,7 @@ type Verify struct {
 	Lost        string            `json:"lost" default:"ask" enum:"ask|refuse|note"`
 	Changed     string            `json:"changed" default:"review" enum:"review|ask|note"`
 	Scope       string            `json:"scope" default:"ask" enum:"ask|note"`
+	Guard       string            `json:"guard" default:"ask" enum:"ask|pr"`
 	Hidden      map[string]string `json:"hidden" default:"{}"`
 	HiddenFiles string            `json:"hidden_files"`
 	Trial       string            `json:"trial" default:"auto" enum:"auto|always|off"`

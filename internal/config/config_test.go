@@ -167,7 +167,7 @@ func documentation(t *testing.T) []byte {
 			fmt.Fprintf(&maps, "- `%s` (%s): %s\n", item.Name, kind, meaningOf(item.Description, item.Accepted))
 		}
 	}
-	if count > 80 { // those of lists' maps apart
+	if count > 81 { // those of lists' maps apart
 		t.Errorf("%d keys are too many: what has one sensible value is a constant (fixed.go)", count)
 	}
 	return fmt.Appendf(nil, configurationPage, common.Bytes(), others.Bytes(), maps.Bytes())

@@ -424,6 +424,7 @@ func (p *Project) Rules() signals.Rules {
 		ReviewProtect: c.Verify.ProtectMode == "review", MaxSentBack: config.Fixed.MaxSentBack,
 		Reminders: config.Fixed.Reminders, Retries: config.Fixed.Retries,
 		Lost: c.Verify.Lost, TestsChanged: c.Verify.Changed, Scope: c.Verify.Scope,
+		InPull: c.Verify.Guard == modePull && c.Merge.Mode == modePull,
 	}
 	if c.Suggestions == "auto_approve" {
 		r.AutoApprove = config.Fixed.Suggested

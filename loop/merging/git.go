@@ -21,6 +21,7 @@ type Git interface {
 	History(ctx context.Context, tips []string) (map[string]bool, error)
 	Reverts(ctx context.Context, tips []string, lacks string) ([]worktree.Revert, error)
 	Count(ctx context.Context, lacks, of string) (int, error)
+	Commits(ctx context.Context, of, lacks string) ([]ralph.Commit, error)
 	Replayed(ctx context.Context, head, merged string) (string, error)
 	Has(ctx context.Context, commit string) bool
 	Whole(ctx context.Context, commit string) (string, error)

@@ -13,7 +13,8 @@ import (
 // Links are the merges that a process has made of changes, so that each is made once, and when it saw the remote.
 // The zero Links has none.
 type Links struct {
-	remote lookout
+	remote    lookout
+	restacked string // the target and the newest change for which [Merger.restack] has looked
 
 	mu   sync.Mutex
 	made map[linkKey]Link

@@ -182,6 +182,9 @@ func (m *Merger) rest(
 	if s.Reason != "" || m.Store.Shared() && !takes { // the machine that merged does, and has the commits
 		return waits, false, nil
 	}
+	if err := m.restack(ctx); err != nil {
+		return waits, false, err
+	}
 	again, err = m.prove(ctx)
 	return waits, again, err
 }

@@ -61,6 +61,9 @@ func (m *Merger) Base(ctx context.Context, task int64) (string, error) {
 			}
 			continue
 		}
+		if landed, err := m.landed(ctx, c.To, base); err == nil && landed != "" { // squashed or rebased
+			continue
+		}
 		merged, err := m.Tree.MergeTree(ctx, base, c.To)
 		switch {
 		case err != nil:
