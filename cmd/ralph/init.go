@@ -165,12 +165,37 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 	}
 	if !a.json {
 		out.SayWorkspace(a.out)
+		if err := a.offerForge(ctx, p, s.path); err != nil {
+			return err
+		}
 	}
 	err = a.print(out, func(w io.Writer) { out.SayNext(w, noCheck) })
 	if !out.Ready() {
 		err = errors.Join(err, &ralph.ExitError{Status: ralph.ExitFailure})
 	}
 	return err
+}
+
+// offerForge asks the person at the terminal whether issues become tasks, if the project has a remote on a known forge
+// and there is a token for it. It changes nothing without a yes.
+func (a *app) offerForge(ctx context.Context, p *project.Project, path string) error {
+	if !term.Is(a.in) || !term.Is(a.out) || p.Forges() {
+		return nil
+	}
+	at, from, ok := p.FoundForge(ctx)
+	if !ok || !a.yes(fmt.Sprintf("The remote is %s, and there is a token for it (%s).\n"+
+		"Make tasks of issues with the label `ralph`, and post their progress there? [y/N] ", at, from), false) {
+		return nil
+	}
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, append(b, "\nforge:\n  label: ralph # issues with this label become tasks\n"...), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("add forge.label: %w", err)
+	}
+	fmt.Fprintf(a.out, "%-11s forge.label: ralph in %s\n", "added", filepath.Base(path))
+	return nil
 }
 
 // configure writes the configuration of a project, or adds the checks that it lacks.

@@ -55,6 +55,16 @@ func (p *Project) forgeAddress(ctx context.Context) (forge.Address, error) {
 	return a, nil
 }
 
+// FoundForge returns the repository on its forge and the source of a token; ok is false unless both are there.
+func (p *Project) FoundForge(ctx context.Context) (at, from string, ok bool) {
+	a, err := p.forgeAddress(ctx)
+	if err != nil {
+		return "", "", false
+	}
+	_, from, err = p.forgeToken(ctx, a.Kind)
+	return a.String(), from, err == nil
+}
+
 // forgeVariables are the variables for the token, by precedence.
 func forgeVariables(kind string) []string {
 	return append([]string{"RALPH_FORGE_TOKEN"}, map[string][]string{
