@@ -129,13 +129,28 @@ func (m *Merger) DropBranch(ctx context.Context, branch, head string) error {
 	return m.Tree.SetRef(ctx, branchRef(branch), "")
 }
 
+// follows reports whether a branch is where an earlier change of the task has left it, or where a session was sent on:
+// the later change replaces its content. It began there, with the conflicts with the target marked.
+func (m *Merger) follows(ctx context.Context, c ralph.Change, point string) (bool, error) {
+	list, err := store.Read(ctx, m.Store, func(tx *store.Tx) ([]ralph.Change, error) {
+		return tx.Changes(c.TaskID, 0)
+	})
+	return slices.ContainsFunc(list, func(o ralph.Change) bool {
+		return o.ID < c.ID && (o.Head == point || o.To == point)
+	}), err
+}
+
 // upon reports whether the commit that a branch is to become has all that is on it: people may have pushed there, and
 // that is never overwritten. If not, the change is merged with it and verified again, or its task goes on from there.
 func (m *Merger) upon(ctx context.Context, c ralph.Change, point, to string) (bool, error) {
 	if has, err := m.below(ctx, point, to); point == "" || err != nil || has {
 		return err == nil, err
 	}
-	merged, err := m.Tree.MergeTree(ctx, point, c.Head)
+	merged := worktree.Merge{Tree: c.Tree}
+	known, err := m.follows(ctx, c, point)
+	if err == nil && !known {
+		merged, err = m.Tree.MergeTree(ctx, point, c.Head)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -156,7 +171,7 @@ func (m *Merger) upon(ctx context.Context, c ralph.Change, point, to string) (bo
 			return tx.SendBack(c, reason, nil, "")
 		})
 	}
-	head, err := m.commit(ctx, merged.Tree, []string{point, c.Head}, "Merge what was pushed to the branch\n\n"+
+	head, err := m.commit(ctx, merged.Tree, []string{point, c.Head}, "Continue the branch\n\n"+
 		ralph.Trailers(c.TaskID, c.SessionID))
 	if err != nil {
 		return false, err

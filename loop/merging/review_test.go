@@ -108,6 +108,31 @@ func TestPullRequestBranches(t *testing.T) {
 	}
 }
 
+// TestAConflictWithTheBase is resolved by a session that begins at the target: the branch is continued, and merges.
+func TestAConflictWithTheBase(t *testing.T) {
+	t.Parallel()
+	y := newForgeYard(t)
+	c := y.work("Edit a", map[string]string{"a": "ours\n"})
+	y.merge()
+	c = y.change(c.ID)
+	branch := y.branchName(c)
+	y.pushes("main", map[string]string{"a": "theirs\n"})
+	head, tree, err := y.Pull(t.Context(), c, branch)
+	y.no(err)
+	y.no(y.Store.Tx(t.Context(), func(tx *store.Tx) error { return tx.ReviewRound(c, head, tree, "a conflict", "", nil) }))
+	y.Links.remote.seen.Store(nil)
+	next := y.change(y.again(c.TaskID, map[string]string{"a": "both\n"}).ID)
+	y.merge()
+	if next = y.change(next.ID); next.State != ralph.Reviewing {
+		t.Fatalf("the change is %s (%s)", next.State, next.Reason)
+	}
+	y.in(y.remote, "merge-base", "--is-ancestor", head, branch)
+	y.in(y.remote, "merge-base", "--is-ancestor", "main", branch)
+	if got := y.in(y.remote, "show", branch+":a"); got != "both" {
+		t.Errorf("a is %q", got)
+	}
+}
+
 // pushes has a person commit files to a branch of the remote.
 func (y *forgeYard) pushes(branch string, files map[string]string) {
 	y.t.Helper()
