@@ -90,6 +90,11 @@ func (a *app) mergeQueued(ctx context.Context, task int64) error {
 				fmt.Fprintln(out, said)
 			}
 		}
+		if err == nil && l.Merger.Pulls {
+			if ferr := p.OpenPulls(ctx, db, l.Merger); ferr != nil {
+				fmt.Fprintln(a.err, "ralph: the next run opens the pull request:", ferr)
+			}
+		}
 		if err == nil && waits != "" {
 			fmt.Fprintf(out, "not merged yet: %s\n", text.VisibleLine(waits))
 			err = &ralph.ExitError{Status: ralph.ExitWaiting}

@@ -192,6 +192,18 @@ func (p *Project) Syncer(ctx context.Context, db *store.DB, m *merging.Merger) (
 	return s, nil
 }
 
+// OpenPulls opens the pull requests of branches that were pushed, unless another process follows the forge.
+func (p *Project) OpenPulls(ctx context.Context, db *store.DB, m *merging.Merger) error {
+	s, err := p.Syncer(ctx, db, m)
+	if err == nil {
+		err = s.Once(ctx)
+	}
+	if errors.Is(err, forge.ErrFollowed) {
+		return nil
+	}
+	return err
+}
+
 // forgeFile has the state of the forge, for people: it decides nothing.
 const forgeFile = "forge.json"
 
