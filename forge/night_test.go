@@ -195,8 +195,18 @@ func TestANightOnARealGitea(t *testing.T) {
 	n := newNight(t)
 	label := fmt.Sprintf(`{"labels": [%v]}`, n.call(boss, "POST", "/repos/boss/app/labels", `{"name": "ralph", "color": "#00f"}`)["id"])
 	for _, i := range []struct{ as, title string }{
-		{dev, "Alpha"}, {dev, "Beta"}, {boss, "Gamma"}, {boss, "Delta"}, {dev, "Colour"}, {boss, "Size"}, {dev, "Workflow"},
-		{boss, "Hook"}, {dev, "Fails"}, {guest, "Theirs"}, {guest, "Unwanted"}, {dev, "Closed"},
+		{dev, "Alpha"},
+		{dev, "Beta"},
+		{boss, "Gamma"},
+		{boss, "Delta"},
+		{dev, "Colour"},
+		{boss, "Size"},
+		{dev, "Workflow"},
+		{boss, "Hook"},
+		{dev, "Fails"},
+		{guest, "Theirs"},
+		{guest, "Unwanted"},
+		{dev, "Closed"},
 	} {
 		path := n.issue(i.as, i.title, "Please do it.")
 		if _, err := fmt.Sscanf(path, "/repos/boss/app/issues/%d", new(int64)); err != nil {

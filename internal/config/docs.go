@@ -86,8 +86,8 @@ var docs = map[string]string{
 		"than a minute, or the change touches gate files (auto); for every change (always); or never (off).",
 	"verify.retry": "Refusing commands and tests run once more on the same commit, so that flaky tests do not " +
 		"count; 0 is never.",
-	"verify.guard": "Changes that need an approval: they wait in the inbox (ask), or with merge.mode pr their pull request " +
-		"names them (pr).",
+	"verify.guard": "Changes that need an approval: they wait in the inbox (ask), or with merge.mode pr their pull " +
+		"request names them (pr).",
 	"verify.scope": "Changes outside of the task's `--files`: you are asked (ask), or they are noted (note).",
 	"verify.proof": "A change's tests run on the old code after the merge: if a check takes less than a minute " +
 		"(auto), " +

@@ -39,8 +39,8 @@ func (p *Project) Hook(db *store.DB) http.Handler {
 	})
 }
 
-// signed reports whether a webhook has the secret's signature: HMAC-SHA256 of the body on GitHub, Gitea and Forgejo, the
-// secret itself on GitLab.
+// signed reports whether a webhook has the secret's signature: HMAC-SHA256 of the body on GitHub, Gitea and Forgejo,
+// the secret itself on GitLab.
 func signed(h http.Header, body []byte, secret string) bool {
 	if token := h.Get("X-Gitlab-Token"); token != "" {
 		return subtle.ConstantTimeCompare([]byte(token), []byte(secret)) == 1

@@ -41,8 +41,7 @@ func (m *Merger) has(ctx context.Context, commit, branch string) (bool, error) {
 }
 
 // restack rebuilds the branches of completed tasks on the target, if people have merged, squashed or rebased the branch
-// of a dependency there. It adds a merge commit that was verified: no push is forced. It looks once at each commit of the
-// target.
+// of a dependency there. It adds a verified merge commit: no push is forced. It looks once at each tip of the target.
 func (m *Merger) restack(ctx context.Context) error {
 	if !m.Branch || m.Pulls {
 		return nil
@@ -91,7 +90,9 @@ func (m *Merger) rebuild(ctx context.Context, c ralph.Change, tip string) (why s
 	if err != nil || head == "" {
 		return "", err
 	}
-	before, err := store.Read(ctx, m.Store, func(tx *store.Tx) ([]ralph.Change, error) { return tx.MergedBefore(c.TaskID) })
+	before, err := store.Read(ctx, m.Store, func(tx *store.Tx) ([]ralph.Change, error) {
+		return tx.MergedBefore(c.TaskID)
+	})
 	if err != nil {
 		return "", err
 	}
@@ -160,7 +161,8 @@ func (m *Merger) upgrade(ctx context.Context, c, d ralph.Change, name, head stri
 			return fmt.Sprintf("%s does not take %s", m.Push, name), err
 		}
 	}
-	if _, err := m.Tree.Move(ctx, branchRef(name), head, to, fmt.Sprintf("TASK-%d is on %s", d.TaskID, m.Into)); err != nil {
+	why = fmt.Sprintf("TASK-%d is on %s", d.TaskID, m.Into)
+	if _, err := m.Tree.Move(ctx, branchRef(name), head, to, why); err != nil {
 		return "", err
 	}
 	return "", m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.Restacked(c, d, m.Into, to) })
