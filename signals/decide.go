@@ -411,7 +411,7 @@ func accept(f Facts, d *Decision, c Done) string {
 		d.Status = ralph.Merging
 	}
 	if r := approval(f, c); r.Kind() != "" {
-		if f.Rules.InPull && f.Merges && !r.Unchanged {
+		if f.Rules.InPull && f.Merges && !r.Unchanged && len(r.Protected) == 0 {
 			why = "its pull request asks for approval of " + asked(r) + "; " + why
 		} else {
 			d.Status, d.Approval = ralph.NeedsInput, &r
