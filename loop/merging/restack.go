@@ -122,7 +122,7 @@ func (m *Merger) rebuild(ctx context.Context, c ralph.Change, tip string) (why s
 	return "", nil
 }
 
-// upgrade merges the target into the branch of a change, of which the target has the part of d.
+// upgrade merges the target, which has the change d, into the branch of a change that stands on d.
 func (m *Merger) upgrade(ctx context.Context, c, d ralph.Change, name, head string) (why string, err error) {
 	onto, err := m.Base(ctx, c.TaskID)
 	if err != nil {
