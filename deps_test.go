@@ -36,6 +36,7 @@ var imports = map[string][]string{
 	"ralph/internal/pipe":        {},
 	"ralph/internal/sandbox":     {"ralph/internal/proc", "ralph/internal/files"},
 	"ralph/internal/patch":       {},
+	"ralph/internal/picture":     {}, // for tests
 	"ralph/internal/worktree":    {"ralph", "ralph/internal/environment", "ralph/internal/files", "ralph/internal/patch"},
 	"ralph/internal/schedule":    {},
 	"ralph/internal/systemd":     {"ralph/internal/proc"},
@@ -71,7 +72,7 @@ var imports = map[string][]string{
 	"ralph/internal/doctor": {
 		"ralph", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude", "ralph/internal/config",
 		"ralph/internal/project", "ralph/internal/sandbox", "ralph/internal/show", "ralph/internal/state",
-		"ralph/internal/words", "ralph/internal/worktree",
+		"ralph/internal/words", "ralph/internal/worktree", "ralph/internal/secret",
 	},
 	// Prints what happens as it happens.
 	"ralph/internal/follow": {
