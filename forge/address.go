@@ -34,7 +34,7 @@ var hosts = map[string]string{
 	"github.com": GitHub, "gitlab.com": GitLab, "gitea.com": Gitea, "codeberg.org": Gitea,
 }
 
-// Locate finds the repository of a git remote's address. kind and base override what the address says.
+// Locate finds the repository of a git remote's address. kind and base override the address.
 func Locate(remote, kind, base string) (Address, error) {
 	remote = strings.TrimSpace(remote)
 	scheme, host, path := "https", "", ""

@@ -13,7 +13,7 @@ import (
 	"ralph"
 )
 
-// An Action is what follows from an issue.
+// An Action is ralph's reaction to an issue.
 type Action string
 
 // The actions.
@@ -32,7 +32,7 @@ type Seen struct {
 	Has    bool   // the issue has it
 	Closed bool
 	Acted  bool // of the last change between wanted and not wanted: a person with the right made it
-	Author bool // the author is a person with the right: so are all who may edit it
+	Author bool // the author has write access, like everyone else with the right to edit it
 	Late   bool // of an author without it: the issue has changed since the label was set
 
 	Known   bool         // it is a task
@@ -45,8 +45,7 @@ type Seen struct {
 // wants reports whether the issue is to be a task now.
 func (s Seen) wants() bool { return s.Has && !s.Closed }
 
-// Decide says what follows from an issue. What a stranger does to it changes nothing: neither a label, nor an edit, nor
-// the end of it.
+// Decide returns the reaction to an issue. A stranger's label, edit or close changes nothing.
 func Decide(s Seen) Action {
 	switch {
 	case s.Label == "":
@@ -75,7 +74,7 @@ func digest(parts ...any) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// A Command is what a comment asks for.
+// A Command is a person's command in a comment.
 type Command struct {
 	Verb     Verb
 	Text     string
@@ -195,14 +194,14 @@ func Follow(n News) Step {
 	return Wait
 }
 
-// markForm matches the mark of what ralph has posted, which begins a comment.
+// markForm matches the mark at the beginning of ralph's own comments.
 var markForm = regexp.MustCompile(`^<!-- ralph: ([^\n]*?) -->`)
 
-// mark is the first line of a post: it tells ralph's from a person's who has the same account, and is looked for
-// before the post is sent again.
+// mark is the first line of a post. It separates ralph's comments from those of a person with the same account, and
+// ralph looks for it before it sends the post again.
 func mark(of string) string { return "<!-- ralph: " + of + " -->" }
 
-// Marked returns what the mark of a comment says; ok is false if it has none.
+// Marked returns the subject in a comment's mark; ok is false if it has none.
 func Marked(body string) (of string, ok bool) {
 	m := markForm.FindStringSubmatch(body)
 	if m == nil {

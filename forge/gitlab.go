@@ -271,7 +271,7 @@ func (g *gitLabForge) Pull(ctx context.Context, number int64) (p Pull, err error
 	return p, g.reviews(ctx, &p)
 }
 
-// jobs adds the jobs of a pipeline, with the end of the logs of those that failed.
+// jobs adds the jobs of a pipeline, with the end of the logs of failed ones.
 func (g *gitLabForge) jobs(ctx context.Context, pipeline int64, p *Pull) error {
 	list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.Job, *gitlab.Response, error) {
 		return g.client.Jobs.ListPipelineJobs(g.project, pipeline, &gitlab.ListJobsOptions{ListOptions: o},

@@ -19,7 +19,7 @@ import (
 	"ralph/internal/text"
 )
 
-// A Kind says what follows from a failed request.
+// A Kind classifies a failed request by its remedy.
 type Kind string
 
 // The kinds of failures.
@@ -29,7 +29,7 @@ const (
 	Token   Kind = "token"   // the token is missing, revoked or expired: a person mends it
 	Denied  Kind = "denied"  // this request is not allowed: no right, locked, archived
 	Gone    Kind = "gone"    // there is no such thing, or the token does not see it
-	Invalid Kind = "invalid" // the forge does not accept what was sent
+	Invalid Kind = "invalid" // the forge refuses the content
 )
 
 // Passes reports whether the same request may succeed later. A post that failed otherwise is given up.
@@ -43,7 +43,7 @@ type Error struct {
 	Until  time.Time // of [Limited]: when to try again
 }
 
-// Error says what failed.
+// Error describes the failure.
 func (e *Error) Error() string {
 	said := e.Said
 	if e.Status != 0 {
@@ -113,7 +113,7 @@ func (e plainError) Error() string { return e.said }
 
 func (e plainError) Unwrap() error { return e.error }
 
-// Classify says what a response with an error means.
+// Classify classifies a response with an error.
 func Classify(status int, h http.Header, body string, now time.Time) *Error {
 	e := &Error{Kind: Invalid, Status: status, Said: said(status, body)}
 	spent := h.Get("X-RateLimit-Remaining") == "0" || h.Get("RateLimit-Remaining") == "0"
@@ -174,9 +174,9 @@ func said(status int, body string) string {
 // maxBody bounds a response: forges page their lists.
 const maxBody = 32 << 20
 
-// Transport is what all clients have in common. It makes an [*Error] of each response that is none of success, sends
-// the tag of what it has seen with each GET, so that an unchanged answer costs nothing of the rate limit, and notes
-// what is left of that.
+// Transport is the HTTP transport of all clients. It turns each unsuccessful response into an [*Error], and notes the
+// rest of the rate limit. With each GET it sends the tag of the last answer, so that an unchanged answer costs nothing
+// of the limit.
 type Transport struct {
 	Base   http.RoundTripper
 	Token  func(*http.Request) // adds the token

@@ -11,7 +11,7 @@ import (
 	"ralph/store"
 )
 
-// obey does what a person's comment asks for. The error is for that person, unless it is the database's.
+// obey carries out the command of a person's comment. The error is for that person, unless it is the database's.
 func obey(tx *store.Tx, task int64, c Command, by string) error {
 	switch c.Verb {
 	case Say:
@@ -69,7 +69,7 @@ func answer(tx *store.Tx, task int64, c Command, by string) error {
 	return tx.Answer(q.Ref.ID, said, by)
 }
 
-// decide approves or rejects what waits of a task.
+// decide approves or rejects the open items of a task.
 func decide(tx *store.Tx, task int64, c Command, by string) error {
 	list, err := waits(tx, task)
 	if err != nil {
@@ -86,7 +86,7 @@ func decide(tx *store.Tx, task int64, c Command, by string) error {
 	return fmt.Errorf("%d things of this task wait for an approval: decide them with `ralph inbox`", len(list))
 }
 
-// waits lists what waits of a task.
+// waits lists the open items of a task.
 func waits(tx *store.Tx, task int64) ([]store.InboxItem, error) {
 	list, err := inbox.All(tx)
 	return slices.DeleteFunc(list, func(i store.InboxItem) bool { return i.TaskID != task }), err

@@ -17,17 +17,17 @@ import (
 )
 
 // The log of events is the outbox: a post is made from an event, in order, and the position moves on once it was sent.
-// What a post is about is its mark. A mark is recorded with the post; after a failure of unknown end it is looked for
-// on the forge before the post is sent again.
+// Each post has a mark, recorded with it. After a failure of unknown outcome, ralph looks for the mark on the forge
+// before it sends the post again.
 
-// A post is what is to be said of an event.
+// A post is a comment about an event.
 type post struct {
 	issue int64
-	mark  string // what it is about; it is said once
+	mark  string // its subject; each is posted once
 	body  string
 }
 
-// posts sends what the log has after the last post, then the replies, then the status of each issue.
+// posts sends the events after the last post, then the replies, then the status of each issue.
 func (s *Syncer) posts(ctx context.Context) error {
 	at, err := s.position(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Syncer) posts(ctx context.Context) error {
 	return nil
 }
 
-// position returns the last event that was posted. What happened before the first look is not: that sets the position.
+// position returns the last posted event. The first look sets the position: earlier events are not posted.
 func (s *Syncer) position(ctx context.Context) (at int64, err error) {
 	var ok bool
 	if err := s.Store.View(ctx, func(tx *store.Tx) error {
@@ -98,7 +98,7 @@ func (s *Syncer) setPosition(ctx context.Context, at int64) error {
 	return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetReaderPosition(store.ForgePoster, at) })
 }
 
-// waiting counts what is to be sent.
+// waiting counts the unsent posts.
 func (s *Syncer) waiting(ctx context.Context) (n int, err error) {
 	at, err := s.position(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Syncer) waiting(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// send sends a post, unless it was sent. What the forge will never accept is given up.
+// send sends a post, unless it was sent. It gives up a post that the forge will never accept.
 func (s *Syncer) send(ctx context.Context, p post) error {
 	key := "post " + p.mark
 	sent, err := store.Read(ctx, s.Store, func(tx *store.Tx) (bool, error) { return tx.TookForgeComment(key) })
@@ -352,8 +352,8 @@ func statusOf(tx *store.Tx, task int64) (body, label string, err error) {
 	return body, stateLabels[t.Word()], nil
 }
 
-// postsFor returns what is to be said of an event: of a question, of work that waits for a yes, of a failure and of a
-// result. Events of tasks that came from no issue are not told.
+// postsFor returns the posts about an event: a question, work that waits for approval, a failure or a result. Tasks
+// without an issue have none.
 func postsFor(tx *store.Tx, e ralph.Event) (list []post, err error) {
 	p, err := e.Read()
 	if err != nil || e.TaskID == 0 {
@@ -422,7 +422,7 @@ func question(id int64, ask signals.Ask) string {
 	return b.String()
 }
 
-// receipt says what a task's last session did, and how that was checked.
+// receipt describes a task's last session and its checks.
 func receipt(tx *store.Tx, task int64) (string, error) {
 	list, err := tx.Sessions(store.SessionFilter{Task: task})
 	if err != nil || len(list) == 0 {

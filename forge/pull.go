@@ -22,8 +22,8 @@ const (
 	pauseShare  = 10 // of the time since the last change
 )
 
-// pulls opens a pull request for each change whose branch was pushed, and follows those that are open. It reads them
-// from the forge only if read is set.
+// pulls opens a pull request for each change whose branch was pushed, and follows the open ones. It reads them from the
+// forge only if read is set.
 func (s *Syncer) pulls(ctx context.Context, read bool) error {
 	if s.Git == nil {
 		return nil
@@ -80,7 +80,7 @@ func (s *Syncer) tolerate(ctx context.Context, task int64, err error) error {
 	return nil
 }
 
-// changed marks the pull requests to read again: by one request those that have changed on the forge, and without one
+// changed marks the pull requests to read again: those that one request reports as changed, and, without a request,
 // those that conflict with a target that has moved.
 func (s *Syncer) changed(ctx context.Context) error {
 	var since ralph.Time
@@ -416,7 +416,7 @@ func (s *Syncer) take(tx *store.Tx, p store.ForgePull, id, by, said string) erro
 	return say(tx, p.TaskID, fmt.Sprintf("Review of pull request #%d. %s", p.Number, s.Mask(text.Clip(said, 16000))), by)
 }
 
-// why says in words what a round is for.
+// why describes the purpose of a round.
 func why(number int64, n News) string {
 	var parts []string
 	if len(n.Reviews)+len(n.Remarks) > 0 {

@@ -21,7 +21,7 @@ type Syncer struct {
 	Forge  Forge
 	Store  *store.DB
 	Label  string   // issues with it become tasks; "" for none
-	People []string // who may decide; empty: everyone with write access
+	People []string // accounts that may decide; empty: everyone with write access
 	Into   string   // the branch that pull requests go into
 	Git    Git      // nil if no pull requests are opened
 	Auto   bool     // merge.auto
@@ -54,8 +54,8 @@ type Git interface {
 	Pull(ctx context.Context, c ralph.Change, branch string) (commit, tree string, err error)
 	// Conflicts reports whether a branch conflicts with the target: as it is on the remote, or as it was fetched last.
 	Conflicts(ctx context.Context, branch string, fetch bool) (bool, error)
-	// Landed fetches the target and returns what a merge changed there: the commit below it ("" for the first parent of
-	// commit) and the files. head is the tip of the branch.
+	// Landed fetches the target and returns the effect of a merge there: the commit below it ("" for the first parent
+	// of commit) and the changed files. head is the tip of the branch.
 	Landed(ctx context.Context, branch, commit, head string) (base string, files []ralph.FileChange, err error)
 	// DropBranch deletes a merged branch, unless it has commits beyond head.
 	DropBranch(ctx context.Context, branch, head string) error
@@ -90,8 +90,8 @@ const interval = time.Minute
 // forgeLease lets one process at a time follow the forge.
 const forgeLease = "forge"
 
-// Run looks at once, then once a minute and after a webhook, until over is closed or ctx ends. In between it posts what
-// happens in the queue. It then looks once more, for at most drain. While another process follows the forge, it waits.
+// Run looks at once, then once a minute and after a webhook, until over is closed or ctx ends. In between it posts the
+// queue's events. It then looks once more, for at most drain. While another process follows the forge, it waits.
 func (s *Syncer) Run(ctx context.Context, over <-chan struct{}, drain time.Duration) {
 	release := s.lease(ctx, over)
 	if release == nil {
@@ -170,8 +170,8 @@ func (s *Syncer) rest(ctx context.Context, over, changed <-chan struct{}) bool {
 // ErrFollowed says that another process follows the forge for this queue.
 var ErrFollowed = errors.New("another process follows the forge for this queue")
 
-// Once reads what is new on the forge and then posts what is new here. The error is of the forge, or of the database;
-// what was done before it stays done, and the next call goes on. It is [ErrFollowed] while another process does that.
+// Once reads the forge's news and then posts the queue's. The error is of the forge, or of the database; earlier steps
+// stay done, and the next call goes on. It is [ErrFollowed] while another process does that.
 func (s *Syncer) Once(ctx context.Context) (err error) {
 	release, holder, err := s.Store.Lease(ctx, forgeLease, time.Second)
 	if err != nil {
@@ -368,7 +368,7 @@ func (s *Syncer) walk(ctx context.Context, list []Issue, since ralph.Time) (ralp
 	return since, note()
 }
 
-// issue does what follows from an issue, and takes its comments.
+// issue reacts to an issue, and takes its comments.
 func (s *Syncer) issue(ctx context.Context, i Issue) error {
 	link, known, task, pull, err := s.linked(ctx, i.Number)
 	if err != nil {
@@ -466,7 +466,7 @@ func (s *Syncer) linked(
 	return link, ok, t, p, err
 }
 
-// apply carries an action out, in one transaction with what was seen.
+// apply carries an action out, in one transaction with the record of the issue.
 func (s *Syncer) apply(
 	ctx context.Context, do Action, i Issue, seen Seen, link store.ForgeIssue, digest string,
 ) (store.ForgeIssue, error) {

@@ -15,7 +15,7 @@ import (
 type Picture struct {
 	Text          string
 	Columns, Rows int
-	Title         string // for readers who do not see it
+	Title         string // for readers without a view of it
 	Scheme        string // "dark" or "light"; "" follows the viewer's
 	Moves         bool   // lines appear one after the other; else the last Rows lines are shown
 }
