@@ -327,9 +327,14 @@ type lockEntry struct {
 var registry = regexp.MustCompile(`^https://registry\.(npmjs\.org|yarnpkg\.com)/`)
 
 // locked returns the packages to which an npm lock file newly allows a script, or which it takes from a host that
-// neither is a registry nor was in the file before.
+// neither is a registry nor was in the file before. For lock files of others it returns such sources.
 func locked(f File) (list []ralph.Dependency) {
-	if base := fold(path.Base(f.Path)); base != "package-lock.json" && base != "npm-shrinkwrap.json" {
+	switch fold(path.Base(f.Path)) {
+	case "package-lock.json", "npm-shrinkwrap.json":
+	case "yarn.lock", "pnpm-lock.yaml", "bun.lock", "poetry.lock", "uv.lock", "pipfile.lock", "cargo.lock", "gemfile.lock",
+		"deno.lock":
+		return lockedSources(f)
+	default:
 		return nil
 	}
 	read := func(text []byte) map[string]lockEntry {
@@ -356,6 +361,41 @@ func locked(f File) (list []ralph.Dependency) {
 		}
 		if d.Added = before == (lockEntry{}); d.Installs || d.Foreign {
 			list = append(list, d)
+		}
+	}
+	return list
+}
+
+var (
+	// lockSource matches a source in a lock file, index those of public registries.
+	lockSource = regexp.MustCompile(`(?i)(?:[a-z+]+://|\bgit@|\b(?:github|gitlab|bitbucket|gist):)[^\s"'<>,{}()#?]+`)
+	index      = regexp.MustCompile(`^(?:[a-z]+\+)?https://(?:registry\.(?:npmjs\.org|yarnpkg\.com)|pypi\.org|` +
+		`files\.pythonhosted\.org|(?:index\.|static\.)?crates\.io|github\.com/rust-lang/crates\.io-index|rubygems\.org|` +
+		`jsr\.io|npm\.jsr\.io)(?:/|$)`)
+	// shared matches a host of repositories by anybody: there a source is a repository.
+	shared = regexp.MustCompile(`^(?:(?:[a-z+]+://(?:[^/@]*@)?|git@)(?:[\w-]+\.)*(?:github|gitlab|bitbucket|codeberg|sr)` +
+		`\.(?:com|org|ht)[/:]|(?:github|gitlab|bitbucket|gist):)[^/]+(?:/[^/@]+)?`)
+)
+
+// lockedSources returns the sources of a lock file that neither are a registry nor were in the file before.
+func lockedSources(f File) (list []ralph.Dependency) {
+	read := func(text []byte) map[string]bool {
+		all := map[string]bool{}
+		for _, address := range lockSource.FindAllString(string(text), -1) {
+			switch {
+			case index.MatchString(address):
+			case shared.MatchString(address):
+				all[strings.TrimSuffix(shared.FindString(address), ".git")] = true
+			default:
+				all[host(address)] = true
+			}
+		}
+		return all
+	}
+	was := read(f.Was)
+	for _, source := range slices.Sorted(maps.Keys(read(f.Is))) {
+		if !was[source] {
+			list = append(list, ralph.Dependency{Name: source, File: f.Path, Is: source, Added: true, Foreign: true})
 		}
 	}
 	return list

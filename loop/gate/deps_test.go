@@ -24,6 +24,21 @@ func TestDependencies(t *testing.T) {
 		{"with a script", "package-lock.json", `{"packages": {}}`, `{"packages": {"node_modules/a": {"resolved": "https://registry.npmjs.org/a.tgz", "hasInstallScript": true}}}`, "new dependency a https://registry.npmjs.org/a.tgz (runs a script when installed)", true},
 		{"with another host", "package-lock.json", `{"packages": {"node_modules/a": {"resolved": "https://registry.npmjs.org/a.tgz"}}}`, `{"packages": {"node_modules/a": {"resolved": "https://evil.example/a.tgz"}}}`, "dependency a from https://registry.npmjs.org/a.tgz to https://evil.example/a.tgz (no registry)", true},
 		{"with the host that it had", "package-lock.json", `{"packages": {"node_modules/a": {"resolved": "https://npm.corp/a.tgz"}}}`, `{"packages": {"node_modules/a": {"resolved": "https://npm.corp/a-2.tgz"}}}`, "", false},
+		{"yarn's lock file", "yarn.lock", "", "a@^1:\n  resolved \"https://registry.yarnpkg.com/a/-/a-1.tgz#x\"\n", "", false},
+		{"yarn, by git", "yarn.lock", "", "a@evil/a:\n  resolved \"https://codeload.github.com/evil/a/tar.gz/0a1b\"\n", "new dependency https://codeload.github.com/evil/a https://codeload.github.com/evil/a (no registry)", true},
+		{"yarn, a newer commit", "yarn.lock", "resolved \"git+ssh://git@github.com/us/a.git#1\"", "resolved \"git+ssh://git@github.com/us/a.git#2\"", "", false},
+		{"pnpm, a tarball", "web/pnpm-lock.yaml", "lockfileVersion: '9.0'\n", "  a@https://evil.example/a.tgz:\n    resolution: {tarball: https://evil.example/a.tgz}\n", "new dependency https://evil.example https://evil.example (no registry)", true},
+		{"pnpm, the company's registry", "pnpm-lock.yaml", "tarball: https://npm.corp/a/a-1.tgz", "tarball: https://npm.corp/a/a-1.tgz\ntarball: https://npm.corp/b/b-1.tgz", "", false},
+		{"bun, of GitHub", "bun.lock", "{}", `{"packages": {"a": ["a@github:evil/a#0a1b", {}]}}`, "new dependency github:evil/a github:evil/a (no registry)", true},
+		{"Poetry, by git", "poetry.lock", "", "[package.source]\ntype = \"git\"\nurl = \"https://github.com/evil/a.git\"\n", "new dependency https://github.com/evil/a https://github.com/evil/a (no registry)", true},
+		{"uv's registry", "uv.lock", "", "source = { registry = \"https://pypi.org/simple\" }\nurl = \"https://files.pythonhosted.org/packages/a.whl\"\n", "", false},
+		{"uv, another index", "uv.lock", "", "source = { registry = \"https://evil.example/simple\" }\n", "new dependency https://evil.example https://evil.example (no registry)", true},
+		{"Pipenv, by ssh", "Pipfile.lock", "{}", `{"a": {"git": "git@github.com:evil/a.git"}}`, "new dependency git@github.com:evil/a git@github.com:evil/a (no registry)", true},
+		{"Cargo's registry", "Cargo.lock", "", "source = \"registry+https://github.com/rust-lang/crates.io-index\"\n", "", false},
+		{"Cargo's lock file, by git", "Cargo.lock", "", "source = \"git+https://github.com/evil/a?branch=main#0a1b\"\n", "new dependency git+https://github.com/evil/a git+https://github.com/evil/a (no registry)", true},
+		{"Bundler's registry", "Gemfile.lock", "", "GEM\n  remote: https://rubygems.org/\n", "", false},
+		{"Bundler, by git", "Gemfile.lock", "", "GIT\n  remote: https://gitlab.com/evil/a.git\n", "new dependency https://gitlab.com/evil/a https://gitlab.com/evil/a (no registry)", true},
+		{"a lookalike of a registry", "uv.lock", "", "url = \"https://pypi.org.evil.example/a\"\n", "new dependency https://pypi.org.evil.example https://pypi.org.evil.example (no registry)", true},
 		{"Go", "go.mod", "module m\n\nrequire a.com/b v1.0.0\n", "module m\n\nrequire (\n\ta.com/b v1.1.0\n\tc.com/d v1.0.0\n\te.com/f v1.0.0 // indirect\n)\n", "dependency a.com/b from v1.0.0 to v1.1.0;new dependency c.com/d v1.0.0", false},
 		{"Go, a path outside", "go.mod", "module m\n", "module m\nreplace a.com/b => ../b\n", "new dependency a.com/b (replaced) => ../b (no registry)", true},
 		{"Cargo", "Cargo.toml", "[package]\nname = \"m\"\n[dependencies]\na = \"1\"\n", "[package]\nname = \"n\"\n[dependencies]\na = \"2\"\n[dev-dependencies]\nb = { version = \"1\" }\n", "dependency a from 1 to 2;new dependency b { version = \"1\" }", false},
@@ -72,7 +87,7 @@ func FuzzDependencies(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, was, is string) {
 		for _, name := range []string{
 			"package.json", "package-lock.json", "go.mod", "Cargo.toml", "pyproject.toml", "requirements.txt",
-			"Gemfile", "composer.json", "pom.xml", "build.gradle",
+			"Gemfile", "composer.json", "pom.xml", "build.gradle", "yarn.lock",
 		} {
 			gate.Dependencies([]gate.File{{Path: name, Was: []byte(was), Is: []byte(is)}})
 		}
