@@ -57,7 +57,7 @@ func TestAChatUndoesWhatAPersonSays(t *testing.T) {
 	p := &person{answer: "decline"}
 	c := s.chat(p)
 	c.want("agentic_task_undo", `{"task_id":1}`, "the person did not confirm it: TASK-1 stays as it is", true)
-	if want := []string{"Take back what TASK-1 has merged, and cancel the task?"}; !slices.Equal(p.asked, want) {
+	if want := []string{"Undo the merged changes of TASK-1, and cancel the task?"}; !slices.Equal(p.asked, want) {
 		t.Errorf("the person was asked %q, want %q", p.asked, want)
 	}
 	p.answer = "accept"

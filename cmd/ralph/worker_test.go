@@ -172,7 +172,7 @@ func TestAWorkersClaimIsDecidedByTheSameRules(t *testing.T) {
 	c.want("list_task_comments", `{"task_id":3,"open_only":true}`, "[]", false)
 	c.want("claim_task", `{"task_id":3}`, "You hold TASK-3", false)
 	s.ralph(0, "task", "cancel", "3")
-	c.want("ralph_signal_flag", `{"what":"x","severity":"info","category":"bug"}`, "cancelled the task; what you did stays", true)
+	c.want("ralph_signal_flag", `{"what":"x","severity":"info","category":"bug"}`, "cancelled the task; your work stays", true)
 	s.ralph(0, "task", "add", "Stopped")
 	c.want("claim_task", `{"task_id":4}`, "You hold TASK-4", false)
 	s.ralph(0, "task", "cancel", "4")

@@ -120,7 +120,7 @@ func TestAWorkerInAWorkspaceOfItsOwn(t *testing.T) {
 	add("Cancelled")
 	dir = c.takes(`{}`, "You hold TASK-5")
 	s.ralph(0, "task", "cancel", "5")
-	c.want("ralph_signal_done", done, "cancelled the task; what you did stays", true)
+	c.want("ralph_signal_done", done, "cancelled the task; your work stays", true)
 
 	add("Removed")
 	if again := c.takes(`{}`, "You hold TASK-6"); again != dir {
