@@ -176,7 +176,7 @@ func TestRequiredWithoutBubblewrap(t *testing.T) {
 	})
 	run("ralph", "task", "add", "Try", "--verify", "test -f made.txt")
 	m := sandbox.Find(t.Context(), "", sandbox.Policy{})
-	want := []string{"bwrap is not installed: install bubblewrap", "set sandbox: auto, which takes what there is (" + m.Name + ")", "status 2"}
+	want := []string{"bwrap is not installed: install bubblewrap", "set sandbox: auto, which takes the best there is (" + m.Name + ")", "status 2"}
 	if m.RefusesSockets() {
 		want = []string{"sandbox: Landlock", "TASK-1 merged into main", "status 0"}
 	}

@@ -580,7 +580,7 @@ func TestAWorkersClaimLapsesOnAnotherMachine(t *testing.T) {
 	there.ralph(0, "run")
 	const done = `{"summary": "made it"}`
 	text, refused := worker.call("ralph_signal_done", done)
-	kept := regexp.MustCompile(`your claim on TASK-1 is over: it has lapsed.*; what you did stays as (refs/ralph/changes/\S+), and`).FindStringSubmatch(text)
+	kept := regexp.MustCompile(`your claim on TASK-1 is over: it has lapsed.*; your work stays as (refs/ralph/changes/\S+), and`).FindStringSubmatch(text)
 	if !refused || kept == nil {
 		t.Fatalf("got %t %s", refused, text)
 	}

@@ -39,7 +39,7 @@ func TestAChatDecidesOnAPlan(t *testing.T) {
 	c.want("agentic_plan_decide", `{"verdict":"approve"}`, "was changed", true)
 	p.slow = nil
 	c.want("agentic_plan_decide", `{"verdict":"maybe"}`, "verdict", true)
-	c.want("agentic_plan_decide", `{"verdict":"approve","names":["four"]}`, "nothing waits of", true)
+	c.want("agentic_plan_decide", `{"verdict":"approve","names":["four"]}`, "has no open part", true)
 	c.want("agentic_plan_decide", `{"verdict":"approve","names":["one"],"feature":"files"}`, "approved TASK-2: it is in the queue", false)
 	c.want("agentic_plan_decide", `{"verdict":"reject","reason":"not now"}`, "rejected TASK-4", false)
 	s.has(s.ralph(0, "task", "show", "4"), "rejected", "not now")
