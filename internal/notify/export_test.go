@@ -1,4 +1,7 @@
 package notify
 
-// Plain exposes plain.
-var Plain = plain
+// Plain and Digests expose the functions.
+var (
+	Plain   = plain
+	Digests = digests
+)

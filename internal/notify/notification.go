@@ -29,7 +29,8 @@ const (
 	AgentUnavailable Type = "agent.unavailable" // the run ended for lack of the agent, or waits long for it
 	StorageFull      Type = "storage.full"      // a run cannot store events: its disk is full
 
-	typeTest Type = "test" // `ralph notify`
+	typeTest   Type = "test"   // `ralph notify`
+	typeDigest Type = "digest" // of several types, each of which the receiver wants
 )
 
 // Types lists the types that a receiver can subscribe to.
@@ -81,6 +82,8 @@ type Data struct {
 	Tasks      int         `json:"tasks,omitempty"`
 	CostUSD    float64     `json:"cost_usd,omitempty"`
 	Until      *ralph.Time `json:"until,omitempty"` // of a wait; when a request answers itself with deny
+
+	Digest []Notification `json:"digest,omitempty"` // the notifications in whose place this one is sent
 }
 
 // About has details of an event that its payload lacks.
@@ -90,6 +93,7 @@ type About struct {
 	TaskTitle string
 	Comment   string // body of the added comment
 	Morning   string // summary of a run that has ended, in lines
+	Figures   string // its outcomes after a colon, such as ": 3 failed"; "" for none
 }
 
 // page is the address of the dashboard's page about an event; "" without a dashboard.
@@ -154,10 +158,11 @@ func From(e ralph.Event, about About) ([]Notification, error) {
 		}
 	case ralph.RunEnded:
 		d.Reason, d.ExitStatus, d.Sessions, d.Tasks, d.CostUSD = p.Reason, &p.ExitStatus, p.Sessions, p.Tasks, p.CostUSD
+		d.Title += about.Figures
 		tell(RunEnded)
 		switch p.ExitStatus {
 		case ralph.ExitLimit:
-			d.Title = fmt.Sprintf("Run %d reached a limit", e.RunID)
+			d.Title = fmt.Sprintf("Run %d reached a limit", e.RunID) + about.Figures
 			tell(LimitReached)
 		case ralph.ExitAgent:
 			d.Title = "The agent cannot be used"

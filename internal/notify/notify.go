@@ -5,7 +5,9 @@
 // receiver.
 //
 // Each receiver resumes where it stopped, across restarts and crashes. It gets every event that it subscribes to, in
-// order and at least once; repeated deliveries have the same id. A notification that is not accepted after a bounded
+// order and at least once; repeated deliveries have the same id. Questions and permissions that hold work are sent at
+// once. All other news are digested, with a minute between two digests and no wait once no more events will come.
+// A notification that is not accepted after a bounded
 // number of tries is dropped and logged. URLs and secrets are never logged.
 package notify
 
@@ -16,7 +18,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -99,17 +100,20 @@ func (n *Notifier) expire(ctx context.Context, cancel func()) {
 	}
 }
 
-// A line delivers to one receiver.
+// A line delivers to one receiver: urgent notifications at once, or digests of all others.
 type line struct {
 	*Notifier
 	to     Receiver
 	name   string // for people
 	reader string // key of its stored position
 	client *http.Client
-	at     int64 // the last event handled
-	stored int64 // the last position stored
+	urgent bool
+	next   time.Time // the next digest is not sent earlier
+	at     int64     // the last event handled
+	stored int64     // the last position stored
 
 	trouble string // the kind under which a failure is recorded
+	sent    bool   // whether any notification was delivered or dropped
 	failed  string // why the last notification was dropped; "" if it was delivered
 }
 
@@ -119,6 +123,11 @@ func (n *Notifier) begin(ctx context.Context) ([]*line, error) {
 	lines, err := n.lines()
 	if err != nil {
 		return nil, err
+	}
+	for _, l := range lines {
+		now := *l
+		now.urgent, now.reader = true, l.reader+":now"
+		lines = append(lines, &now)
 	}
 	return lines, n.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, l := range lines {
@@ -165,18 +174,22 @@ func troubleOf(i int) string {
 // run delivers to one receiver until ctx ends or everything is delivered.
 func (l *line) run(ctx context.Context) {
 	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			continue
+		case <-l.Over:
+		case <-time.After(time.Until(l.next)):
+		}
 		// Checked before reading, so that all events recorded by then are read.
 		over := closed(l.Over)
 		var pause <-chan time.Time
 		changed := l.Store.Changed()
-		told, more, err := l.once(ctx)
+		told, err := l.once(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
 			l.Log.Warn("cannot read events for notifications", "receiver", l.name, "error", err)
 			changed, pause = nil, time.After(afterError)
-		case more:
-			continue
 		case over:
 			l.save(ctx)
 			return
@@ -203,27 +216,47 @@ func (l *line) unlessClosed(over bool) <-chan struct{} {
 	return l.Over
 }
 
-// once reads and delivers a batch of events. told reports whether anything was delivered, more
-// whether there may be further events.
-func (l *line) once(ctx context.Context) (told, more bool, err error) {
-	events, err := l.read(ctx)
-	if err != nil {
-		return false, false, err
+// once reads all events so far and delivers their notifications. told reports whether there were any.
+func (l *line) once(ctx context.Context) (told bool, err error) {
+	var waiting []announced
+	for at, full := l.at, true; full; {
+		events, err := l.read(ctx, at)
+		if err != nil {
+			return false, err
+		}
+		if full = len(events) == batch; len(events) > 0 {
+			at = events[len(events)-1].id
+		}
+		waiting = append(waiting, events...)
 	}
-	for _, e := range events {
-		wanted := slices.DeleteFunc(e.notes, func(note Notification) bool { return !l.to.wants(note.Type) })
-		for _, note := range wanted {
-			if !l.deliver(ctx, note) {
-				return told, false, ctx.Err()
+	if len(waiting) == 0 {
+		return false, nil
+	}
+	var late []Notification
+	for _, e := range waiting {
+		for _, note := range e.notes {
+			switch {
+			case !l.to.wants(note.Type) || urgent(note) != l.urgent:
+			case !l.urgent:
+				late = append(late, note)
+			case !l.deliver(ctx, note):
+				return told, ctx.Err()
+			default:
+				told, l.at = true, e.id
+				l.save(ctx)
 			}
 		}
-		l.at = e.id
-		if len(wanted) > 0 {
-			told = true
-			l.save(ctx)
-		}
 	}
-	return told, len(events) == batch, nil
+	for _, note := range digests(late, l.Dashboard) {
+		if !l.deliver(ctx, note) {
+			return told, ctx.Err()
+		}
+		told, l.next = true, time.Now().Add(apart)
+	}
+	if l.at = waiting[len(waiting)-1].id; told {
+		l.save(ctx)
+	}
+	return told, nil
 }
 
 // An announced event has its notifications, possibly none.
@@ -232,11 +265,11 @@ type announced struct {
 	notes []Notification
 }
 
-// read reads the next events from the log, with the details that they refer to.
-func (l *line) read(ctx context.Context) ([]announced, error) {
+// read reads the next events after at from the log, with the details that they refer to.
+func (l *line) read(ctx context.Context, at int64) ([]announced, error) {
 	var list []announced
 	err := l.Store.View(ctx, func(tx *store.Tx) error {
-		events, err := tx.Events(l.at, batch)
+		events, err := tx.Events(at, batch)
 		if err != nil {
 			return err
 		}
@@ -281,13 +314,13 @@ func (l *line) deliver(ctx context.Context, note Notification) bool {
 		return struct{}{}, l.send(ctx, note)
 	}, backoff.WithBackOff(waits), backoff.WithMaxTries(uint(l.Tries)), backoff.WithMaxElapsedTime(0))
 	if err == nil {
-		l.failed = ""
+		l.sent, l.failed = true, ""
 		return true
 	}
 	if ctx.Err() != nil {
 		return false
 	}
-	l.failed = fmt.Sprintf("The last notification to %s was dropped: %v", l.name, err)
+	l.sent, l.failed = true, fmt.Sprintf("The last notification to %s was dropped: %v", l.name, err)
 	l.Log.Warn("a notification was dropped",
 		"receiver", l.name, "type", string(note.Type), "event", note.Data.EventID, "error", err)
 	return true
@@ -299,8 +332,11 @@ func (l *line) save(ctx context.Context) {
 		return
 	}
 	err := l.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
-		err := tx.ClearTrouble(l.trouble)
-		if l.failed != "" {
+		var err error
+		switch {
+		case l.failed == "" && l.sent:
+			err = tx.ClearTrouble(l.trouble)
+		case l.failed != "":
 			err = tx.SetTrouble(store.Trouble{Kind: l.trouble, What: l.failed, Command: "ralph notify"})
 		}
 		return errors.Join(err, tx.SetReaderPosition(l.reader, l.at))
@@ -403,6 +439,9 @@ func refersTo(tx *store.Tx, e ralph.Event) (about About, err error) {
 			return about, err
 		}
 		about.Morning = strings.Join(r.Morning(), "\n")
+		if figures := r.Outcomes(); figures != "" {
+			about.Figures = ": " + figures
+		}
 	}
 	return about, nil
 }

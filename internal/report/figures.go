@@ -147,6 +147,17 @@ func (r Report) Headline() (parts []Part) {
 	return parts
 }
 
+// Outcomes are the figures in a few words, such as "4 merged, 3 failed, 2 need you"; "" if there are none.
+func (r Report) Outcomes() string {
+	var parts []string
+	for _, p := range r.Headline() {
+		if p.Group == Failed || p.Group == NeedsYou || p.Group == Merged && r.Figures.Merged > 0 {
+			parts = append(parts, p.Text)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
 func needs(n int) string {
 	if n == 1 {
 		return "needs you"
