@@ -57,6 +57,7 @@ var events = []struct {
 	{"queue.resumed", QueueResumed{}},
 	{"target.behind", TargetBehind{}},
 	{"target.rewritten", TargetRewritten{}},
+	{"trouble.found", TroubleFound{}},
 	{"permission.asked", PermissionAsked{}},
 	{"permission.decided", PermissionDecided{}},
 	{"run.started", RunStarted{}},
@@ -350,6 +351,13 @@ type TargetBehind struct {
 	Ahead   int    `json:"ahead"` // commits on its first-parent line
 	Command string `json:"command"`
 	Reason  string `json:"reason"`
+}
+
+// TroubleFound reports a problem that a person must fix. It is not repeated while one of its kind is open.
+type TroubleFound struct {
+	Kind    string `json:"kind"`
+	What    string `json:"what"`
+	Command string `json:"command"` // that mends it; "" if none does
 }
 
 // PermissionAsked reports that an agent waits for a person's permission.

@@ -26,3 +26,14 @@ func Usage(err error) error {
 	}
 	return &ExitError{ExitUsage, err}
 }
+
+// ExitRemedy returns the command for a person after a run that ended early with a status; "" if it did not.
+func ExitRemedy(status int) string {
+	switch status {
+	case ExitLimit:
+		return "ralph run"
+	case ExitAgent, ExitUsage, ExitFailure:
+		return "ralph doctor"
+	}
+	return ""
+}

@@ -265,7 +265,7 @@ func (tx *Tx) EndRun(id int64, exitStatus int, reason string) error {
 		return err
 	}
 	if t, ok := runTrouble(exitStatus, reason); ok && id == last { // a later run took up the work
-		if err := tx.SetTrouble(t); err != nil {
+		if err := tx.putTrouble(t); err != nil { // RunEnded tells of it
 			return err
 		}
 	}

@@ -18,8 +18,19 @@ const (
 	TroubleRestack = "merge.restack"
 )
 
-// SetTrouble records a trouble in the place of an earlier one of its kind.
+// SetTrouble records a trouble in the place of an earlier one of its kind. Without an earlier one it records an event.
 func (tx *Tx) SetTrouble(t Trouble) error {
+	has, err := tx.HasTrouble(t.Kind)
+	if err == nil && !has {
+		err = tx.record(ralph.Event{}, ralph.TroubleFound{Kind: t.Kind, What: t.What, Command: t.Command})
+	}
+	if err != nil {
+		return err
+	}
+	return tx.putTrouble(t)
+}
+
+func (tx *Tx) putTrouble(t Trouble) error {
 	return tx.put("troubles", "kind", cells{
 		"kind": t.Kind, "what": t.What, "command": t.Command, "created": tx.Now(),
 	})
@@ -37,14 +48,6 @@ func (tx *Tx) HasTrouble(kind string) (bool, error) {
 
 // runTrouble returns the trouble that the end of a run leaves for a person to mend; ok is false if there is none.
 func runTrouble(status int, reason string) (t Trouble, ok bool) {
-	t = Trouble{Kind: TroubleRun, What: "The last run ended early: " + reason}
-	switch status {
-	case ralph.ExitLimit:
-		t.Command = "ralph run"
-	case ralph.ExitAgent, ralph.ExitUsage, ralph.ExitFailure:
-		t.Command = "ralph doctor"
-	default:
-		return t, false
-	}
-	return t, true
+	t = Trouble{Kind: TroubleRun, What: "The last run ended early: " + reason, Command: ralph.ExitRemedy(status)}
+	return t, t.Command != ""
 }

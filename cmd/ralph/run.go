@@ -205,7 +205,7 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 		return follow.WritePlan(ctx, a.out, a.screen(), l, true)
 	}
 	if err := p.Preflight(ctx, l); err != nil {
-		a.noteNotBegun(ctx, db, err)
+		a.noteNotBegun(ctx, p, db, err)
 		return leaving.NotBegun(ctx, db, err)
 	}
 	unlock, err := state.Lock(p.State)

@@ -10,7 +10,9 @@ import (
 	"syscall"
 
 	"ralph"
+	"ralph/internal/bystander"
 	"ralph/internal/follow"
+	"ralph/internal/project"
 	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/loop"
@@ -85,17 +87,34 @@ func startable(tx *store.Tx, t ralph.Task) error {
 	return nil
 }
 
-// noteNotBegun puts into the inbox that a run could not begin, unless a person sees it on a terminal. If that cannot be
-// stored, the reason is only printed.
-func (a *app) noteNotBegun(ctx context.Context, db *store.DB, why error) {
+// noteNotBegun puts into the inbox that a run could not begin, and notifies people, unless a person sees it on a
+// terminal. If that cannot be stored, the reason is only printed.
+func (a *app) noteNotBegun(ctx context.Context, p *project.Project, db *store.DB, why error) {
 	if term.Is(a.err) {
 		return
 	}
-	_ = db.Tx(ctx, func(tx *store.Tx) error {
+	var from int64
+	err := db.Tx(ctx, func(tx *store.Tx) (err error) {
+		if from, err = tx.LastEvent(); err != nil {
+			return err
+		}
 		return tx.SetTrouble(store.Trouble{
 			Kind: store.TroubleRun, What: "A run could not begin: " + text.Line(why.Error(), 500), Command: "ralph doctor",
 		})
 	})
+	if err != nil {
+		return
+	}
+	n, err := bystander.Notifier(p, db)
+	if err == nil {
+		over := make(chan struct{})
+		close(over)
+		n.From, n.Over = from, over
+		err = n.Run(ctx)
+	}
+	if err != nil {
+		p.Log.Warn("nobody is notified", "error", err)
+	}
 }
 
 // handOver leaves a task to the run in progress, and follows it with --wait.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"path/filepath"
 
@@ -14,7 +13,6 @@ import (
 	"ralph/internal/project"
 	"ralph/internal/retention"
 	"ralph/internal/show"
-	"ralph/internal/state"
 	"ralph/loop"
 	"ralph/loop/agent"
 	"ralph/loop/order"
@@ -70,9 +68,6 @@ func newStatus(a *app) *cobra.Command {
 			v.Ports = [2]int{p.Config.Workspace.Ports, config.Fixed.WorkspacePorts}
 			v.Forge = p.ForgeLine(v.Now.Time)
 			v.Strange = loop.Outside(v.Outside)
-			if full := state.Full(p.State); full != "" {
-				fmt.Fprintf(a.err, "ralph: %s: a run cannot store its events\n", full)
-			}
 			if v.Limits = p.Limits(); v.Running {
 				v.Limits = v.Run.Limits
 			}

@@ -47,7 +47,7 @@ var enums = map[string][]string{
 	"events": {
 		"question.asked", "permission.asked", "task.failed", "task.blocked", "task.completed",
 		"flag.blocking", "run.ended", "limit.reached", "agent.unavailable",
-		"storage.full",
+		"storage.full", "trouble.found",
 	},
 }
 

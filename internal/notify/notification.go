@@ -28,6 +28,7 @@ const (
 	LimitReached     Type = "limit.reached"     // the run ended at a limit, or stagnated
 	AgentUnavailable Type = "agent.unavailable" // the run ended for lack of the agent, or waits long for it
 	StorageFull      Type = "storage.full"      // a run cannot store events: its disk is full
+	TroubleFound     Type = "trouble.found"     // a person must fix something besides tasks
 
 	typeTest   Type = "test"   // `ralph notify`
 	typeDigest Type = "digest" // of several types, each of which the receiver wants
@@ -36,7 +37,7 @@ const (
 // Types lists the types that a receiver can subscribe to.
 var Types = []Type{
 	QuestionAsked, PermissionAsked, TaskFailed, TaskBlocked, TaskCompleted, FlagBlocking, RunEnded, LimitReached,
-	AgentUnavailable, StorageFull,
+	AgentUnavailable, StorageFull, TroubleFound,
 }
 
 // longWait is how long a wait for the agent must be to cause a notification.
@@ -75,6 +76,7 @@ type Data struct {
 	Preferred string   `json:"preferred,omitempty"`
 	Blocking  *bool    `json:"blocking,omitempty"` // of a question
 	Category  string   `json:"category,omitempty"` // of a flag
+	Trouble   string   `json:"trouble,omitempty"`  // the kind of a trouble
 
 	Reason     string      `json:"reason,omitempty"`
 	ExitStatus *int        `json:"exit_status,omitempty"` // of a run
@@ -151,6 +153,16 @@ func From(e ralph.Event, about About) ([]Notification, error) {
 		// A task that waits only for other tasks is no news for people.
 		if t := changed[p.To]; t != "" && (t != TaskBlocked || p.Waits != nil && p.Waits.People() > 0) {
 			tell(t)
+		}
+	case ralph.TroubleFound:
+		d.Trouble = p.Kind
+		tell(TroubleFound)
+	case ralph.QueuePaused:
+		d.Trouble = "merging"
+		tell(TroubleFound)
+	case ralph.TargetBehind:
+		if d.Trouble = "behind"; p.Reason != "" { // else it has caught up
+			tell(TroubleFound)
 		}
 	case ralph.RunWaiting:
 		if d.Reason, d.Until = p.Reason, &p.Until; p.Agent && p.Until.Sub(e.Created.Time) >= longWait {

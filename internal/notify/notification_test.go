@@ -77,12 +77,25 @@ func TestWhatIsToldOfEachEvent(t *testing.T) {
 		},
 		{
 			"a limit", event(ralph.EventType(ralph.RunEnded{}), `{"exit_status":5,"reason":"r","sessions":4,"tasks":3,"cost_usd":1.5}`),
-			[]string{"run.ended: Run 2 ended | r\n4 sessions on 3 tasks, $1.50, exit status 5 | ralph inbox", "limit.reached: Run 2 reached a limit | r\n4 sessions on 3 tasks, $1.50, exit status 5 | ralph inbox"},
+			[]string{"run.ended: Run 2 ended | r\n4 sessions on 3 tasks, $1.50, exit status 5 | ralph run", "limit.reached: Run 2 reached a limit | r\n4 sessions on 3 tasks, $1.50, exit status 5 | ralph run"},
 		},
 		{
 			"no agent", event(ralph.EventType(ralph.RunEnded{}), `{"exit_status":6,"reason":"r"}`),
-			[]string{"run.ended: Run 2 ended | r\n0 sessions on 0 tasks, $0.00, exit status 6 | ralph inbox", "agent.unavailable: The agent cannot be used | r\n0 sessions on 0 tasks, $0.00, exit status 6 | ralph inbox"},
+			[]string{"run.ended: Run 2 ended | r\n0 sessions on 0 tasks, $0.00, exit status 6 | ralph doctor", "agent.unavailable: The agent cannot be used | r\n0 sessions on 0 tasks, $0.00, exit status 6 | ralph doctor"},
 		},
+		{
+			"a trouble", event(ralph.EventType(ralph.TroubleFound{}), `{"kind":"merge.after","what":"make deploy failed","command":"ralph show 7"}`),
+			[]string{"trouble.found: Trouble: make deploy failed | make deploy failed | ralph show 7"},
+		},
+		{
+			"merging that is paused", event(ralph.EventType(ralph.QueuePaused{}), `{"reason":"the merged result fails"}`),
+			[]string{"trouble.found: Merging is paused | the merged result fails | ralph resume --merging"},
+		},
+		{
+			"a branch that lacks merged work", event(ralph.EventType(ralph.TargetBehind{}), `{"branch":"main","reason":"your edits in a","command":"git merge x"}`),
+			[]string{"trouble.found: Not on main yet | your edits in a | git merge x"},
+		},
+		{"a branch that has caught up", event(ralph.EventType(ralph.TargetBehind{}), `{"branch":"main","reason":""}`), nil},
 		{"an event of no interest", event(ralph.EventType(ralph.SessionStarted{}), `{"reason":5}`), nil},
 	}
 	for _, tt := range tests {

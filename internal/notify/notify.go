@@ -236,7 +236,7 @@ func (l *line) once(ctx context.Context) (told bool, err error) {
 	for _, e := range waiting {
 		for _, note := range e.notes {
 			switch {
-			case !l.to.wants(note.Type) || urgent(note) != l.urgent:
+			case !l.wants(note):
 			case !l.urgent:
 				late = append(late, note)
 			case !l.deliver(ctx, note):
@@ -257,6 +257,11 @@ func (l *line) once(ctx context.Context) (told bool, err error) {
 		l.save(ctx)
 	}
 	return told, nil
+}
+
+// wants reports whether the line sends a notification. A receiver is not told that it failed itself.
+func (l *line) wants(note Notification) bool {
+	return l.to.wants(note.Type) && urgent(note) == l.urgent && note.Data.Trouble != l.trouble
 }
 
 // An announced event has its notifications, possibly none.

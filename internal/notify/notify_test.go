@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -485,12 +486,13 @@ func TestAReceiverGetsOnlyWhatItWants(t *testing.T) {
 			}
 			list = append(list, string(n.Type))
 		}
+		slices.Sort(list) // what is sent at once does not wait for the rest, nor the rest for it
 		return list
 	}
 	if diff := cmp.Diff([]string{"limit.reached"}, types(wanted)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"question.asked", "run.ended", "limit.reached"}, types(all)); diff != "" {
+	if diff := cmp.Diff([]string{"limit.reached", "question.asked", "run.ended"}, types(all)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -119,7 +119,7 @@ var ntfyLooks = map[Type]struct {
 	TaskCompleted: {3, "white_check_mark"},
 	FlagBlocking:  {4, "triangular_flag_on_post"}, RunEnded: {3, "checkered_flag"}, LimitReached: {4, "hourglass"},
 	AgentUnavailable: {4, "warning"}, typeTest: {3, "test_tube"},
-	typeDigest: {4, "bell"}, PermissionAsked: {4, "question"}, StorageFull: {5, "warning"},
+	typeDigest: {4, "bell"}, PermissionAsked: {4, "question"}, StorageFull: {5, "warning"}, TroubleFound: {4, "warning"},
 }
 
 func ntfy(n Notification, u *url.URL) (*url.URL, []byte, error) {

@@ -358,6 +358,8 @@ func needsYou(w io.Writer, s term.Screen, v StatusView) {
 				said += fmt.Sprintf(" (denied in %s unless you say: %s)", text.Span(left), i.Command())
 			}
 			fmt.Fprintln(w, s.Hang(head, text.VisibleLine(said)))
+		} else if i.Kind == "trouble" || i.Kind == "merging" || i.Kind == "behind" { // name no task, whose page has the rest
+			fmt.Fprintln(w, s.Hang(head, text.Line(said, 400)+": "+text.VisibleLine(i.Command())))
 		} else {
 			fmt.Fprintln(w, head+s.Clip(text.Line(said, 200), s.Columns-term.Width(head)))
 		}

@@ -1,6 +1,7 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
 
 	"ralph"
@@ -47,11 +48,17 @@ func Long(e ralph.Event, told ralph.EventPayload, title, body string) (m Message
 		case ralph.Blocked:
 			m.Title, m.Command = of("is blocked"), "ralph inbox"
 		}
+	case ralph.TroubleFound:
+		return Message{"Trouble: " + text.Short(p.What, 100), p.What, p.Command}
+	case ralph.TargetBehind:
+		return Message{"Not on " + p.Branch + " yet", p.Reason, p.Command}
+	case ralph.QueuePaused:
+		return Message{"Merging is paused", p.Reason, "ralph resume --merging"}
 	case ralph.RunWaiting:
 		m.Title = "The agent is unavailable"
 		m.Text = fmt.Sprintf("%s\nThe run waits until %s.", p.Reason, p.Until)
 	case ralph.RunEnded:
-		m.Title, m.Command = fmt.Sprintf("Run %d ended", e.RunID), "ralph inbox"
+		m.Title, m.Command = fmt.Sprintf("Run %d ended", e.RunID), cmp.Or(ralph.ExitRemedy(p.ExitStatus), "ralph inbox")
 		m.Text = fmt.Sprintf("%s\n%d sessions on %d tasks, $%.2f, exit status %d",
 			p.Reason, p.Sessions, p.Tasks, p.CostUSD, p.ExitStatus)
 	}

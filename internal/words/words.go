@@ -102,6 +102,8 @@ func ofChange(e ralph.Event, told any) string {
 	case ralph.TargetRewritten:
 		return fmt.Sprintf("! %s was moved back behind merged work, which is no longer on it: %s keeps it; "+
 			"`ralph doctor` names its tasks", text.Line(d.Branch, 100), text.Line(d.Kept, 200))
+	case ralph.TroubleFound:
+		return fmt.Sprintf("! %s: `%s`", text.Line(d.What, 400), text.Line(d.Command, 200))
 	case ralph.TargetBehind:
 		if d.Reason == "" {
 			return fmt.Sprintf("⇢ %s has all that passed", text.Line(d.Branch, 100))

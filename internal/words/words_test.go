@@ -81,7 +81,7 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		{ralph.ChangeSentBack{Reason: "r"}, "    conflicts, and its agent is told: r", "TASK-7 conflicts, and its agent is told: r", ""},
 		{ralph.ChangeSentBack{ChangeID: 3, Reason: "r"}, "↩ TASK-7 was sent back from the merge queue: r", "=", ""},
 		{ralph.ChangeDropped{Reason: "by eve"}, "", "change.dropped TASK-7 by eve", ""},
-		{ralph.QueuePaused{Reason: "r"}, "! nothing is merged until `ralph resume --merging`: r", "=", ""},
+		{ralph.QueuePaused{Reason: "r"}, "! nothing is merged until `ralph resume --merging`: r", "=", "Merging is paused"},
 		{ralph.QueueResumed{By: "eve"}, "", "queue.resumed TASK-7 by eve", ""},
 		{
 			ralph.TargetRewritten{Branch: "main", Kept: "refs/ralph/lost/x"},
@@ -89,7 +89,11 @@ func TestEveryTypeOfEventHasItsWords(t *testing.T) {
 		},
 		{
 			ralph.TargetBehind{Branch: "main", Reason: "your edits in a", Command: "git merge x"},
-			"! passed, not on main yet: your edits in a: `git merge x`", "=", "",
+			"! passed, not on main yet: your edits in a: `git merge x`", "=", "Not on main yet",
+		},
+		{
+			ralph.TroubleFound{Kind: "merge.after", What: "make deploy failed", Command: "ralph show 7"},
+			"! make deploy failed: `ralph show 7`", "=", "Trouble: make deploy failed",
 		},
 		{
 			ralph.PermissionAsked{Tool: "Bash", Input: "rm\x1b", PermissionID: 6},
