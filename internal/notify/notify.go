@@ -108,6 +108,7 @@ type line struct {
 	reader string // key of its stored position
 	client *http.Client
 	urgent bool
+	one    chan struct{} // holds the receiver's delivery in progress: it gets one at a time
 	next   time.Time // the next digest is not sent earlier
 	at     int64     // the last event handled
 	stored int64     // the last position stored
@@ -158,7 +159,8 @@ func (n *Notifier) lines() ([]*line, error) {
 			reader = fmt.Sprintf("%s#%d", reader, taken[reader])
 		}
 		name := fmt.Sprintf("%d (%s)", i+1, r.label())
-		lines = append(lines, &line{Notifier: n, to: r, name: name, reader: reader, client: client, trouble: troubleOf(i)})
+		lines = append(lines, &line{Notifier: n, to: r, name: name, reader: reader, client: client, trouble: troubleOf(i),
+			one: make(chan struct{}, 1)})
 	}
 	return lines, nil
 }

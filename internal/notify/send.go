@@ -47,6 +47,12 @@ func (n *Notifier) client() *http.Client {
 // send makes one delivery attempt. Errors do not contain the URL or the secret; they wrap package
 // backoff's errors if a retry is pointless or should wait.
 func (l *line) send(ctx context.Context, note Notification) error {
+	select {
+	case l.one <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-l.one }()
 	ctx, cancel := context.WithTimeoutCause(ctx, l.Timeout, errTimeout(l.Timeout))
 	defer cancel()
 	if len(l.to.Command) > 0 {
