@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,8 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"ralph"
+	"ralph/internal/config"
+	"ralph/internal/exchange"
 	"ralph/internal/inbox"
+	"ralph/internal/report"
 	"ralph/internal/text"
+	"ralph/mcpserver"
 	"ralph/store"
 )
 
@@ -19,6 +24,30 @@ import (
 var completions = map[string]func(tx *store.Tx, start string) ([]string, error){
 	"ID":   completeTasks,
 	"TASK": completeTasks,
+	"ITEM": func(tx *store.Tx, _ string) ([]string, error) {
+		waits, err := inbox.All(tx)
+		return collect(waits, err, func(i store.InboxItem) string {
+			return i.Item + "\t" + ralph.Named(i.Kind, i.TaskID) + ": " + text.Line(inbox.Said(i), 60)
+		})
+	},
+	"RUN": func(tx *store.Tx, _ string) ([]string, error) {
+		last, ok, err := tx.LastRun()
+		var list []string
+		for id := last.ID; ok && id > max(0, last.ID-offered); id-- {
+			list = append(list, strconv.FormatInt(id, 10))
+		}
+		return list, err
+	},
+	"MODEL": func(tx *store.Tx, _ string) ([]string, error) {
+		list, err := tx.Sessions(store.SessionFilter{Limit: offered})
+		models := []string{}
+		for _, s := range list {
+			if s.Model != "" && !slices.Contains(models, s.Model) {
+				models = append(models, s.Model)
+			}
+		}
+		return models, err
+	},
 	"FEATURE": func(tx *store.Tx, _ string) ([]string, error) {
 		list, err := tx.Features()
 		return collect(list, err, func(f ralph.Feature) string { return f.Name + "\t" + text.Line(f.Description, 60) })
@@ -40,6 +69,19 @@ var completions = map[string]func(tx *store.Tx, start string) ([]string, error){
 			return fmt.Sprintf("%d\t%s: %s", i.Ref.ID, ralph.Named(i.Kind, i.TaskID), text.Line(inbox.Said(i), 60))
 		})
 	},
+}
+
+// settings suggests the keys of the configuration, after the word for what to do with them.
+func settings(_ *cobra.Command, args []string, start string) (names []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return []string{"show", "get", "schema"}, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, k := range config.Keys() {
+		if strings.HasPrefix(k.Name, start) {
+			names = append(names, k.Name+"\t"+text.Line(k.Description, 60))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // offered is the number of tasks suggested at once.
@@ -78,20 +120,49 @@ var flagValues = map[string][]string{
 	"verb":   texts(ralph.Verbs),
 	"kind":   texts(ralph.CommentKinds),
 	"ended":  ralph.Ended,
+
+	"priority": {"0\thighest", "1", "2\tdefault", "3", "4\tlowest"},
+	"by":       {"model", "agent", "day", "feature"},
+	"on-red":   {"stop", "first", "go"},
+	"sign-in":  {"always", "changes"},
+	"type":     ralph.EventTypes,
+	"allow":    {"tests"},
+	"usage":    {"{five_hour: 80%}", "{seven_day: 90%}"},
+
+	"profile":    {"loop", "worker", "chat"},
+	"scopes":     append([]string{strings.Join(mcpserver.Scopes, ",")}, mcpserver.Scopes...),
+	"tool-names": {"dotted", "underscore"},
+	"add scope":  {ralph.ScopeProject, ralph.ScopeFeature},
+	"list scope": {ralph.ScopeProject, ralph.ScopeFeature, ralph.ScopeTask},
+
+	"report format": report.Formats, "import format": exchange.Formats(), "export format": exchange.ExportFormats(),
+	"graph format": {"text", "dot", "mermaid"}, "run format": {"text", "json", formatGitHub},
 }
 
 // flagKinds are the flags that take names from completions, by name.
 var flagKinds = map[string]string{
 	"task": "TASK", "depends-on": "TASK", "before": "TASK", "after": "TASK", "on": "TASK",
-	"feature": "FEATURE", "discipline": "DISCIPLINE", "session": "SESSION",
+	"feature": "FEATURE", "discipline": "DISCIPLINE", "session": "SESSION", "reply-to": "COMMENT", "run": "RUN",
+	"model": "MODEL",
+}
+
+// agents suggests the configured agents. A project that cannot be read has none.
+func (a *app) agents(cmd *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	if p, err := a.project(cmd.Context()); err == nil {
+		names = slices.Concat([]string{ralph.DefaultAgent}, slices.Sorted(maps.Keys(p.Config.Agents)))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // complete sets up completion of ids and names for every command.
 func (a *app) complete(cmd *cobra.Command) error {
 	if words := strings.Fields(cmd.Use); len(words) > 1 && cmd.ValidArgsFunction == nil {
-		kind := strings.Trim(words[1], "[].…")
+		kind, _, _ := strings.Cut(strings.Trim(words[1], "[].…"), "|")
 		if kind == "NAME" && cmd.Parent() != nil && cmd.Name() != "add" {
 			kind = strings.ToUpper(cmd.Parent().Name())
+		}
+		if words[0] == "config" {
+			cmd.ValidArgsFunction = settings
 		}
 		if completions[kind] != nil {
 			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, start string) (
@@ -110,7 +181,19 @@ func (a *app) complete(cmd *cobra.Command) error {
 		}
 		return cmd.RegisterFlagCompletionFunc(flag, offered)
 	}
+	for _, name := range []string{"agent", "review"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Value.Type() != "bool" {
+			if err := register(name, a.agents); err != nil {
+				return err
+			}
+		}
+	}
 	for name, values := range flagValues {
+		if of, flag, found := strings.Cut(name, " "); found {
+			if name = flag; of != cmd.Name() {
+				continue
+			}
+		}
 		if err := register(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ func newEvents(a *app) *cobra.Command {
 		})
 	})
 	cmd.Flags().BoolVarP(&on, "follow", "f", false, "go on with new events")
-	cmd.Flags().Int64Var(&since, "since", 0, "only those after the event with this `ID`")
+	cmd.Flags().Int64Var(&since, "since", 0, "only those after the event of this `NUMBER`")
 	cmd.Flags().StringArrayVar(&types, "type", nil, "only events of this `TYPE` (repeatable)")
 	cmd.Flags().StringVar(&task, "task", "", "only those of `TASK`")
 	return cmd
