@@ -21,6 +21,7 @@ import (
 	"ralph/internal/project"
 	"ralph/internal/state"
 	"ralph/internal/term"
+	"ralph/internal/text"
 	"ralph/internal/words"
 	"ralph/internal/worktree"
 	"ralph/loop/agent/kinds"
@@ -94,10 +95,10 @@ func (a *app) inGit(ctx context.Context, root string, yes bool) error {
 
 // yes asks the person at the terminal; usual is the answer of an empty line. Where nobody is, the answer is no.
 func (a *app) yes(question string, usual bool) bool {
-	if !term.Is(a.in) || !term.Is(a.out) {
+	if a.json || !term.Is(a.in) {
 		return false
 	}
-	fmt.Fprint(a.out, question)
+	fmt.Fprint(a.err, question)
 	line, err := bufio.NewReader(a.in).ReadString('\n')
 	if err != nil {
 		return false
@@ -109,6 +110,24 @@ func (a *app) yes(question string, usual bool) bool {
 		return true
 	}
 	return false
+}
+
+// offerCommit commits a new ralph.yaml if the person at the terminal agrees: agents do not see uncommitted files. Where
+// nobody is, it prints the command.
+func (a *app) offerCommit(ctx context.Context, root string) {
+	const message = "Add ralph.yaml"
+	commit, err := "", error(nil)
+	if a.yes("Commit ralph.yaml? Agents do not see uncommitted files. [Y/n] ", true) {
+		commit, err = worktree.Commit(ctx, root, state.ConfigName, message)
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintf(a.out, "%-11s %s: %s\n", "uncommitted", state.ConfigName, text.Line(err.Error(), 300))
+	case commit != "":
+		fmt.Fprintf(a.out, "%-11s %s as %s\n", "committed", state.ConfigName, ralph.ShortID(commit))
+	default:
+		fmt.Fprintf(a.out, "%-11s git add %[2]s && git commit -m %[3]q %[2]s\n", "to commit", state.ConfigName, message)
+	}
 }
 
 // A setup holds the results of `ralph init`: the files it wrote and the project it found.
@@ -168,6 +187,9 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 		if err := a.offerForge(ctx, p, s.path); err != nil {
 			return err
 		}
+	}
+	if s.written && !a.json {
+		a.offerCommit(ctx, root)
 	}
 	err = a.print(out, func(w io.Writer) { out.SayNext(w, noCheck) })
 	if !out.Ready() {

@@ -72,6 +72,23 @@ func Begin(ctx context.Context, dir string, ignore []string) (commit string, err
 	return git("rev-parse", "HEAD")
 }
 
+// Commit commits one file of a folder in the person's name. Other staged files stay staged. It returns the commit.
+// Hooks do not run.
+func Commit(ctx context.Context, dir, file, message string) (commit string, err error) {
+	for _, args := range [][]string{
+		{"add", "--", file},
+		{"commit", "--quiet", "--no-verify", "--message", message, "--only", "--", file},
+		{"rev-parse", "HEAD"},
+	} {
+		out, err := runWithin(ctx, gitLimit, dir, nil, "", args...)
+		if err != nil {
+			return "", err
+		}
+		commit = strings.TrimSpace(string(out))
+	}
+	return commit, nil
+}
+
 // Signs reports whether git signs the commits that a person makes in a folder. It is false if git cannot tell.
 func Signs(ctx context.Context, dir string) bool {
 	out, err := runExactly(ctx, gitLimit, dir, inherited.of(os.Environ()), "",
