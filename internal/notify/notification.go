@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -114,15 +115,15 @@ func From(e ralph.Event, about About) ([]Notification, error) {
 		return nil, err
 	}
 	m := words.Long(e, told, about.TaskTitle, about.Comment)
-	if _, ended := told.(ralph.RunEnded); ended && about.Morning != "" {
-		m.Text = about.Morning
-	}
 	d := Data{
 		EventID: e.ID, Project: about.Project, TaskID: e.TaskID, TaskTitle: about.TaskTitle, SessionID: e.SessionID,
-		RunID: e.RunID, URL: about.page(e), Title: m.Title, Text: m.Text, Command: m.Command,
+		RunID: e.RunID, URL: about.page(e), Title: m.Title, Text: cmp.Or(about.Morning, m.Text), Command: m.Command,
 	}
 	var notes []Notification
 	tell := func(t Type) { notes = append(notes, note(t, e, d)) }
+	if d.Trouble = troubleIn(told); d.Trouble != "" {
+		tell(TroubleFound)
+	}
 	switch p := told.(type) {
 	case ralph.SignalGiven:
 		said, err := words.Read(p)
@@ -154,16 +155,6 @@ func From(e ralph.Event, about About) ([]Notification, error) {
 		if t := changed[p.To]; t != "" && (t != TaskBlocked || p.Waits != nil && p.Waits.People() > 0) {
 			tell(t)
 		}
-	case ralph.TroubleFound:
-		d.Trouble = p.Kind
-		tell(TroubleFound)
-	case ralph.QueuePaused:
-		d.Trouble = "merging"
-		tell(TroubleFound)
-	case ralph.TargetBehind:
-		if d.Trouble = "behind"; p.Reason != "" { // else it has caught up
-			tell(TroubleFound)
-		}
 	case ralph.RunWaiting:
 		if d.Reason, d.Until = p.Reason, &p.Until; p.Agent && p.Until.Sub(e.Created.Time) >= longWait {
 			tell(AgentUnavailable)
@@ -182,6 +173,21 @@ func From(e ralph.Event, about About) ([]Notification, error) {
 		}
 	}
 	return notes, nil
+}
+
+// troubleIn returns the kind of the trouble that an event reports; "" for none.
+func troubleIn(told ralph.EventPayload) string {
+	switch p := told.(type) {
+	case ralph.TroubleFound:
+		return p.Kind
+	case ralph.QueuePaused:
+		return "merging"
+	case ralph.TargetBehind:
+		if p.Reason != "" { // else it has caught up
+			return "behind"
+		}
+	}
+	return ""
 }
 
 // changed maps the statuses that cause notifications.

@@ -109,9 +109,9 @@ type line struct {
 	client *http.Client
 	urgent bool
 	one    chan struct{} // holds the receiver's delivery in progress: it gets one at a time
-	next   time.Time // the next digest is not sent earlier
-	at     int64     // the last event handled
-	stored int64     // the last position stored
+	next   time.Time     // the next digest is not sent earlier
+	at     int64         // the last event handled
+	stored int64         // the last position stored
 
 	trouble string // the kind under which a failure is recorded
 	sent    bool   // whether any notification was delivered or dropped
@@ -159,8 +159,10 @@ func (n *Notifier) lines() ([]*line, error) {
 			reader = fmt.Sprintf("%s#%d", reader, taken[reader])
 		}
 		name := fmt.Sprintf("%d (%s)", i+1, r.label())
-		lines = append(lines, &line{Notifier: n, to: r, name: name, reader: reader, client: client, trouble: troubleOf(i),
-			one: make(chan struct{}, 1)})
+		lines = append(lines, &line{
+			Notifier: n, to: r, name: name, reader: reader, client: client, trouble: troubleOf(i),
+			one: make(chan struct{}, 1),
+		})
 	}
 	return lines, nil
 }
