@@ -135,6 +135,8 @@ var flagValues = map[string][]string{
 	"add scope":  {ralph.ScopeProject, ralph.ScopeFeature},
 	"list scope": {ralph.ScopeProject, ralph.ScopeFeature, ralph.ScopeTask},
 
+	"amendment status": {"proposed", "approved", "rejected", "superseded"},
+
 	"report format": report.Formats, "import format": exchange.Formats(), "export format": exchange.ExportFormats(),
 	"graph format": {"text", "dot", "mermaid"}, "run format": {"text", "json", formatGitHub},
 }
@@ -152,6 +154,21 @@ func (a *app) agents(cmd *cobra.Command, _ []string, _ string) (names []string, 
 		names = slices.Concat([]string{ralph.DefaultAgent}, slices.Sorted(maps.Keys(p.Config.Agents)))
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// valuesOf returns the values of a command's flags: those for it or its group, else those for any command.
+func valuesOf(cmd *cobra.Command) map[string][]string {
+	values := map[string][]string{}
+	for name, list := range flagValues {
+		of, flag, specific := strings.Cut(name, " ")
+		switch {
+		case !specific && values[name] == nil:
+			values[name] = list
+		case specific && (of == cmd.Name() || cmd.HasParent() && of == cmd.Parent().Name()):
+			values[flag] = list
+		}
+	}
+	return values
 }
 
 // complete sets up completion of ids and names for every command.
@@ -188,12 +205,7 @@ func (a *app) complete(cmd *cobra.Command) error {
 			}
 		}
 	}
-	for name, values := range flagValues {
-		if of, flag, found := strings.Cut(name, " "); found {
-			if name = flag; of != cmd.Name() {
-				continue
-			}
-		}
+	for name, values := range valuesOf(cmd) {
 		if err := register(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			return err
 		}

@@ -95,7 +95,11 @@ func Task(w io.Writer, s term.Screen, v TaskView) {
 		}
 	}
 	fmt.Fprintln(w, s.Hang(fmt.Sprintf("TASK-%d  ", v.ID), s.Paint(term.Bold, text.Line(v.Title, ralph.MaxTitle))))
-	line("status", v.Word()+": "+v.StatusReason)
+	said := v.Word() + ": " + v.StatusReason
+	if strings.HasPrefix(v.StatusReason, v.Word()+" ") { // "merged into main"
+		said = v.StatusReason
+	}
+	line("status", said)
 	line("reverted", v.Reverted)
 	if v.ExternalID != "" {
 		line("imported", text.Line(v.ExternalID+" of "+v.Source, 200))
