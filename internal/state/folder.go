@@ -228,7 +228,7 @@ func (s seat) recorded() (r record, err error) {
 	if err != nil || text == "" {
 		return r, err
 	}
-	if json.Unmarshal([]byte(text), &r) != nil || r.ID == "" {
+	if json.Unmarshal([]byte(text), &r) != nil || r.ID == "" || !s.outright() && r.ID != filepath.Base(s.base) {
 		return record{}, fmt.Errorf("%s is not as ralph wrote it: remove it, and it is made anew", s.record())
 	}
 	return r, nil

@@ -196,6 +196,13 @@ func TestWhichQueueIsWhose(t *testing.T) {
 	run("mv", "elsewhere", ".local/state/ralph/"+app.id)
 	same("moved", app)
 
+	record := ".local/state/ralph/" + app.id + "/" + recordName // damaged: it names another project
+	run("cp", record, "record")
+	run("sed", "-i", "s/"+app.id+"/x"+app.id+"/", record)
+	fails("moved", "is not as ralph wrote it: remove it")
+	run("mv", "record", record)
+	same("moved", app)
+
 	environ = append(environ, DirVariable+"="+filepath.Join(dir, "ci")) // outlives the checkouts that use it
 	run("git", "clone", "-q", "moved", "one")
 	ci := begin("one")
