@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"ralph/internal/text"
 	"ralph/loop/agent"
@@ -77,6 +78,7 @@ func StderrTail(logDir string) (string, error) {
 
 // A transcript stores the beginning and the end of the agent's output as it comes, each up to half of a size.
 type transcript struct {
+	mu   sync.Mutex // a late message to the agent may be written while the transcript is closed
 	file *os.File
 	most int64 // the size
 	size int64 // of the file
@@ -88,6 +90,8 @@ const cappedLine = "\n" + `{"type":"ralph","subtype":"transcript_full"}` + "\n"
 
 // Write stores all of it, and leaves out the middle from time to time.
 func (t *transcript) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	n, err := t.file.Write(p)
 	t.size += int64(n)
 	if err == nil && t.size > t.most+t.most/2 {
@@ -125,6 +129,8 @@ func (t *transcript) shorten() error {
 }
 
 func (t *transcript) close() (err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.size > t.most {
 		err = t.shorten()
 	}
