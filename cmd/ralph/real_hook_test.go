@@ -35,7 +35,7 @@ func TestRealHooksBeforeReady(t *testing.T) {
 			s.run(0, "task", "add", "Make", "--verify", "! flock -n made.txt true")
 			s.has(s.run(3, "run"), "refused: `! flock -n made.txt true` exits 1")
 			s.has(s.run(0, "session", "show"), escape)
-			s.has(s.api.Requests()[3].Text, "ralph killed what you had left running", escape)
+			s.has(s.api.Requests()[3].Text, "ralph killed the processes that you had left running", escape)
 			wantGone(t, escape)
 		})
 	}
