@@ -51,7 +51,7 @@ type Change struct {
 	To        string      `json:"to"`   // the commit point after the merge
 	// the commit that merged it alone: To, or one below it if it was merged with others; "" if the target had it already
 	Commit string `json:"commit"`
-	// the commit below what Commit has of the change; "" for its first parent: a forge may have rebased several commits
+	// the commit below the change on the branch; "" for the first parent of Commit: a forge may rebase several commits
 	Onto      string       `json:"onto,omitempty"`
 	Files     []FileChange `json:"files"` // how Commit differs from that one; empty until it is being merged
 	Reason    string       `json:"reason"`

@@ -21,7 +21,7 @@ const (
 // exitOrder is the precedence of statuses if several apply (decision 6).
 var exitOrder = []int{ExitFailure, ExitStopped, ExitAgent, ExitUsage, ExitLimit, ExitFailed, ExitWaiting, ExitOK}
 
-// ExitStatus returns the status that takes precedence among those that apply to a run.
+// ExitStatus returns the status that takes precedence among the statuses that apply to a run.
 func ExitStatus(applying ...int) int {
 	for _, s := range exitOrder {
 		if slices.Contains(applying, s) {

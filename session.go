@@ -136,7 +136,7 @@ func Observe(last PhaseChange, seen Phase, at Time) bool {
 	return last.Source != Reported || at.Sub(last.Timestamp.Time) >= sameMoment
 }
 
-// An Ending is the way in which a session's process ended, whatever it had signalled.
+// An Ending is the way in which a session's process ended, after any signal.
 type Ending string
 
 // The endings. Those after Lost are agent errors (pipeline, "Agent

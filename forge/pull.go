@@ -80,8 +80,8 @@ func (s *Syncer) tolerate(ctx context.Context, task int64, err error) error {
 	return nil
 }
 
-// changed marks the pull requests to read again: those that one request reports as changed, and, without a request,
-// those that conflict with a target that has moved.
+// changed marks the pull requests to read again: with a request all that the forge reports as changed, and without one
+// all that conflict with a target that has moved.
 func (s *Syncer) changed(ctx context.Context) error {
 	var since ralph.Time
 	var known []store.ForgePull

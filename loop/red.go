@@ -142,8 +142,8 @@ func (r *runner) waitForGreen(ctx context.Context) error {
 	return r.await(ctx, r.Store.Now().Add(redLook), nil)
 }
 
-// redNow runs the commands of the project and of the features with open tasks, and returns those that fail without an
-// excuse. It runs commands that failed before again, since the cause may be outside the repository.
+// redNow runs the commands of the project and of the features with open tasks, and returns the unexcused failures. It
+// runs commands that failed before again, since the cause may be outside the repository.
 func (r *runner) redNow(ctx context.Context) (red []ralph.Check, err error) {
 	commands, err := r.suiteCommands(ctx)
 	if err != nil || len(commands) == 0 {

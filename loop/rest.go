@@ -105,8 +105,8 @@ func named(tasks []int64) string {
 	return list
 }
 
-// judgeRest is the decision of leftOver. Tasks are those that failed, are blocked or need input. If the run was for one
-// task, only that one counts.
+// judgeRest is the decision of leftOver. Tasks are the failed and blocked ones, and the ones that need input. If the
+// run was for one task, only that one counts.
 func judgeRest(tasks []ralph.Task, inbox []store.InboxItem, worked map[int64]bool, only int64) []end {
 	holds := map[int64]bool{} // failed tasks that others depend on
 	asks := map[int64]bool{}  // tasks that an inbox item holds back

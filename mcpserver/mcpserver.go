@@ -1,5 +1,5 @@
-// Package mcpserver serves the tools by which agents talk to ralph. There is a profile for each kind of agent: those
-// that the loop starts ([New]), those that pull their own work ([ServeWorker]) and people's chats ([Chats]).
+// Package mcpserver serves the tools by which agents talk to ralph. There is a profile for each kind of agent: the
+// loop's own ([New]), workers that pull their work ([ServeWorker]) and people's chats ([Chats]).
 //
 // Calls are checked against their tool's schema; errors tell a model how to correct the call. The package has no rules
 // and keeps no data: package loop and the store decide on the effects of calls. The loop's server reads nothing to the

@@ -62,7 +62,7 @@ func (tx *Tx) ChangesBeside(f SessionFilter) ([]ralph.Change, error) {
 		`WHERE c.task_id IN (SELECT s.task_id FROM sessions s `+by.where()+`) ORDER BY c.id DESC`, by.args...)
 }
 
-// MergedInto returns, by change id, the merge events of the tasks of a filter's sessions. Behind is set only on those
+// MergedInto returns, by change id, the merge events of the tasks of a filter's sessions. Behind is set only on changes
 // that the person's branch still lacks.
 func (tx *Tx) MergedInto(f SessionFilter) (map[int64]ralph.ChangeMerged, error) {
 	caught, err := tx.caughtUp()
@@ -750,7 +750,7 @@ func (tx *Tx) BeginAfter(change int64) (first bool, err error) {
 	return true, tx.set("changes", change, cells{"after_begun": true})
 }
 
-// reversed returns, from the merged changes of a task, newest first, those that an undo reverses now, and the task's
+// reversed returns, from the merged changes of a task, newest first, the ones that an undo reverses now, and the task's
 // next status.
 func reversed(merged []ralph.Change) (list []ralph.Change, to ralph.Status) {
 	for i, c := range merged {

@@ -348,7 +348,7 @@ func needed(needs []ralph.Need) []string {
 	return ids
 }
 
-// importNeeds adds new dependencies of the file and drops those that the file no longer has.
+// importNeeds adds new dependencies of the file and drops the ones that the file no longer has.
 func (tx *Tx) importNeeds(r *ImportResult, i int, t ralph.ImportedTask, was imported, ids map[string]int64) error {
 	result := &r.Tasks[i]
 	here, err := tx.Task(result.ID)

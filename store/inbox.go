@@ -115,7 +115,7 @@ const waitingPlans = `
 		JOIN features f ON f.id = planned.feature_id GROUP BY f.id, f.name ORDER BY f.id`
 
 // inboxQueries list the kinds in display order: first a paused agent and blocking flags, then items that hold work,
-// then the rest. Each selects task, title, reference, text, holding, created. Questions and flags occur twice: those
+// then the rest. Each selects task, title, reference, text, holding, created. Questions and flags occur twice: the ones
 // that hold a task, or are blocking, and the others. {long} is replaced by the start time before which a claim counts
 // as long. CROSS JOIN makes SQLite keep the written order: from the few tasks that came to nothing.
 var inboxQueries = []inboxQuery{

@@ -86,7 +86,7 @@ func (tx *Tx) Run(id int64) (ralph.Run, error) {
 	return runs.one(tx, fmt.Sprintf("run %d", id), "", `WHERE r.id = $1`, id)
 }
 
-// Runs lists limit runs, newest first, after the newest skip: those that have not ended, or that ended at or after a
+// Runs lists limit runs, newest first, after the newest skip: runs that have not ended, or that ended at or after a
 // time; all if it is zero.
 func (tx *Tx) Runs(active ralph.Time, limit, skip int) ([]ralph.Run, error) {
 	var by filter

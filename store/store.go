@@ -54,7 +54,7 @@ type DB struct {
 	ahead   atomic.Int64          // how far the clock of the server was ahead of ours, in nanoseconds
 }
 
-// Now is the time for all users of the database: the server's, whatever the clock of this machine says.
+// Now is the time for all users of the database: the server's clock overrides the machine's.
 func (db *DB) Now() time.Time {
 	if !db.clock {
 		return time.Now()

@@ -180,7 +180,7 @@ func (tx *Tx) Tasks(f TaskFilter) ([]ralph.Task, error) {
 	return tasks.all(tx, matching+order, by.args...)
 }
 
-// Unaccepted lists the completed tasks that no record explains. It skips those that [Tx.Move] completed, so that its
+// Unaccepted lists the completed tasks that no record explains. It skips tasks that [Tx.Move] completed, so that its
 // cost does not grow with the queue; [DB.Examine] looks at all.
 func (tx *Tx) Unaccepted() ([]int64, error) {
 	list, err := values[int64](tx, `
@@ -434,8 +434,8 @@ func (tx *Tx) Renew(id int64) error {
 	})
 }
 
-// Scope lists the files that work on a task may touch, as globs: those named in the task, else those that its sessions
-// have touched; none if nothing is known.
+// Scope lists the files that work on a task may touch, as globs: the files named in the task, else the ones that its
+// sessions have touched; none if nothing is known.
 func (tx *Tx) Scope(task int64) ([]string, error) {
 	t, err := tx.Task(task)
 	if err != nil || len(t.Files) > 0 {

@@ -11,10 +11,10 @@ type Undo struct {
 	Why    string       // for the task's next session; may be ""
 }
 
-// Undoable returns the merged changes of a task that an undo reverses, the newest first, and the status that the
-// task gets by it: [ralph.Cancelled] if that takes its work back, [ralph.Completed] if it reverses an undo and so
-// brings the work back. It goes by what was merged, whatever has become of the task since. The error wraps
-// [ralph.ErrConflict] if there is nothing to reverse, or if the task is being worked on or merged.
+// Undoable returns the merged changes of a task that an undo reverses, newest first, and the task's next status:
+// [ralph.Cancelled] if its work is undone, [ralph.Completed] if an undo is reversed and the work comes back. It goes by
+// the merges alone, not by the task's status. The error wraps [ralph.ErrConflict] if there is nothing to reverse, or if
+// the task is being worked on or merged.
 func (tx *Tx) Undoable(task int64) (list []ralph.Change, to ralph.Status, err error) {
 	t, err := tx.Task(task)
 	if err != nil {

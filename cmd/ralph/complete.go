@@ -71,7 +71,7 @@ var completions = map[string]func(tx *store.Tx, start string) ([]string, error){
 	},
 }
 
-// settings suggests the keys of the configuration, after the word for what to do with them.
+// settings suggests the keys of the configuration, after the subcommand.
 func settings(_ *cobra.Command, args []string, start string) (names []string, _ cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return []string{"show", "get", "schema"}, cobra.ShellCompDirectiveNoFileComp

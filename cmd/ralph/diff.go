@@ -77,9 +77,10 @@ func changeNamed(tx *store.Tx, name string) (d difference, err error) {
 			d.TaskID = s.TaskID
 		}
 	}
+	var wrong *ralph.FieldError
 	switch {
-	case errors.Is(err, ralph.ErrNotFound):
-		return d, ralph.NotFound("%q is no task, no session and nothing that waits in the inbox", name)
+	case errors.Is(err, ralph.ErrNotFound), errors.As(err, &wrong):
+		return d, ralph.NotFound("%q is no task, no session and no item of the inbox; `ralph inbox` lists the items", name)
 	case err != nil:
 		return d, err
 	case !ok:
@@ -129,8 +130,8 @@ func (a *app) fill(ctx context.Context, d *difference, stat bool) error {
 	return nil
 }
 
-// locate finds the commits to compare, and fetches those that another machine has made or merged. It compares unmerged
-// work with the newest commit of the target that it has.
+// locate finds the commits to compare, and fetches the commits of another machine. It compares unmerged work with the
+// newest commit of the target that it has.
 func (a *app) locate(ctx context.Context, p *project.Project, tree *worktree.Tree, d *difference) (err error) {
 	db, err := p.Open(ctx)
 	if err != nil {

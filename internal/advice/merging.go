@@ -11,8 +11,8 @@ import (
 	"ralph/store"
 )
 
-// Merging describes in lines the state of the finished changes: those being merged, those that wait, and how far the
-// person's branch is behind the merged work.
+// Merging describes in lines the state of the finished changes: merges in progress, the queue, and how far the person's
+// branch is behind the merged work.
 func Merging(tx *store.Tx) ([]string, error) {
 	q, err := tx.MergeQueue()
 	if err != nil {

@@ -29,8 +29,8 @@ func isBacklog(data []byte) bool {
 	return strings.Contains(head, "\nid:") && strings.Contains(head, "\ntitle:") && strings.Contains(head, "\nstatus:")
 }
 
-// readBacklog reads a task file of Backlog.md: one task. Its criteria are those that are not ticked; fields without a
-// place in ralph go into the description. A person decides on a status of a project's own.
+// readBacklog reads a task file of Backlog.md: one task. Its criteria are the unticked boxes; fields without a place in
+// ralph go into the description. A person decides on a status of a project's own.
 func readBacklog(data []byte) (in ralph.Import, err error) {
 	m := frontMatter.FindSubmatch(data)
 	if m == nil {

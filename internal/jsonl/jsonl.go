@@ -1,8 +1,8 @@
-// Package jsonl splits lines of JSON in bounded memory, whatever their length: files and images
-// occur as strings of many megabytes in an agent's stream.
+// Package jsonl splits lines of JSON of any length in bounded memory: files and images occur as strings of many
+// megabytes in an agent's stream.
 //
-// Of JSON it knows only the syntax of strings. It cuts long strings, so that a line stays valid; of
-// a line that is still too long it keeps the beginning, which is not valid.
+// It knows only JSON's syntax of strings. It cuts long strings, so that a line stays valid. It cuts a line that is
+// still too long to its beginning, which is not valid.
 package jsonl
 
 import (

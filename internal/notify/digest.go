@@ -29,7 +29,7 @@ func urgent(n Notification) bool {
 	return n.Type == PermissionAsked || n.Type == QuestionAsked && n.Data.Blocking != nil && *n.Data.Blocking
 }
 
-// digests returns the notifications to send for those that wait, in their order. News of tasks become one, and so do
+// digests returns the notifications to send for the waiting ones, in their order. News of tasks become one, and so do
 // several notifications of any other type. dashboard is its address; "" for none.
 func digests(waiting []Notification, dashboard string) (list []Notification) {
 	about := func(n Notification) any {

@@ -32,7 +32,7 @@ const (
 	TroubleFound     Type = "trouble.found"     // a person must fix something besides tasks
 
 	typeTest   Type = "test"   // `ralph notify`
-	typeDigest Type = "digest" // of several types, each of which the receiver wants
+	typeDigest Type = "digest" // of several types, all wanted by the receiver
 )
 
 // Types lists the types that a receiver can subscribe to.

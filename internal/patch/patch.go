@@ -1,4 +1,4 @@
-// Package patch reads git's differences, and prepares them for somebody who decides on them.
+// Package patch reads git's differences, and prepares them for a person's decision.
 package patch
 
 import (

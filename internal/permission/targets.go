@@ -53,8 +53,8 @@ var outputs = map[string][2]string{
 	"strace": {"o", "output"}, "script": {"", "log-out"}, "rsync": {"", "log-file"}, "tcpdump": {"w", ""},
 }
 
-// targets returns the arguments that name files that a command changes, those that it removes recursively, and folders
-// in which it removes some files.
+// targets returns the arguments for files that a command changes, files that it removes recursively, and folders in
+// which it removes some files.
 func (s *shell) targets(c command) (writes, removes, filtered []string) {
 	args := c.args()
 	names := plain(args)

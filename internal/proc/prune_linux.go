@@ -27,10 +27,10 @@ func (p *Process) Members() ([]Member, error) {
 	return e.Members, nil
 }
 
-// Prune kills the processes of the command that keep refuses, and those that start meanwhile, until a look finds none.
-// A process that starts others all the time may get away; it is killed when the command ends. The error says that ctx
-// ended, or that some are still there after 10 seconds; with [os.ErrProcessDone], that the command has ended. Elsewhere
-// than on Linux it is [errors.ErrUnsupported].
+// Prune kills the processes of the command that keep refuses, until a look finds none. It also kills processes that
+// start meanwhile. A process that starts others all the time may get away; it is killed when the command ends. The
+// error says that ctx ended, or that some are still there after 10 seconds; with [os.ErrProcessDone], that the command
+// has ended. Elsewhere than on Linux it is [errors.ErrUnsupported].
 func (p *Process) Prune(ctx context.Context, keep func(Member) bool) (killed []Leftover, err error) {
 	defer func() {
 		if err != nil {

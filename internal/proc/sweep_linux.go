@@ -20,9 +20,9 @@ const doubt = time.Second
 const minDoubts = 5
 
 // Sweep kills every process whose environment, at the time it was started, has the entry marker, such as
-// "RALPH_SESSION_ID=…", and waits until all are gone. It is for processes that a crash left behind, and reaches those
-// that the current user may read and signal. The error names those that could not be killed, or is about the marker: it
-// must be NAME=value, and must not be in the calling process's own environment. Elsewhere than on Linux the error is
+// "RALPH_SESSION_ID=…", and waits until all are gone. It cleans up after a crash, and reaches processes that the
+// current user may read and signal. The error names the remaining processes, or is about the marker: it must be
+// NAME=value, and must not be in the calling process's own environment. Elsewhere than on Linux the error is
 // [errors.ErrUnsupported].
 func Sweep(marker string) ([]Leftover, error) {
 	name, value, _ := strings.Cut(marker, "=")
@@ -127,7 +127,7 @@ func (c *census) chase() (found []process) {
 }
 
 // examine looks at some processes, many at a time, because it may have to wait for one that is executing a program. It
-// stops those that carry the marker, notes those that do not, and reports whether it is sure of all.
+// stops the processes that carry the marker, notes the others, and reports whether it is sure of all.
 func (c *census) examine(ids []int) (found []process, sure bool) {
 	var (
 		mu    sync.Mutex // guards the results

@@ -9,8 +9,7 @@ import (
 	"ralph/store"
 )
 
-// AfterRun checks that the repository and the database are still those that the run began with, and cleans up; err is
-// the run's error.
+// AfterRun checks that the run has kept its repository and its database, and cleans up; err is the run's error.
 func (p *Project) AfterRun(ctx context.Context, db *store.DB, l *loop.Loop, err error) error {
 	if lost := state.After(err, l.Here.Tree.Intact); lost != nil {
 		err = lost

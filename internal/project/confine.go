@@ -349,8 +349,8 @@ func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 	return policy
 }
 
-// An agentHome is a folder of an agent's own, with the paths in it that its sessions may change permanently, all of it
-// if there are none, those of these that ralph creates, and those that each session has a copy of.
+// An agentHome is a folder of an agent's own. It lists the paths in it that its sessions may change permanently (all if
+// none is listed), the ones among them that ralph creates, and the paths that each session has a copy of.
 type agentHome struct {
 	dir                  string
 	data, kept, replaced []string

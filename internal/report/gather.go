@@ -100,8 +100,8 @@ const nightGap = 4 * time.Hour
 // nightRuns is the most runs of a night.
 const nightRuns = 50
 
-// Night returns the runs of the last night, from runs that are given newest first: the newest, and before it those that
-// ended at most nightGap before the next one began.
+// Night returns the runs of the last night, from runs that are given newest first: the newest, and before it each run
+// that ended at most nightGap before the next one began.
 func Night(runs []ralph.Run) []ralph.Run {
 	for i := 1; i < len(runs); i++ {
 		ended := runs[i].EndedAt

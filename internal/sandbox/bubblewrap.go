@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// kept are the capabilities that root keeps in the sandbox: those that builds and tests need, without those that lead
-// out of it (mounting, other processes' memory, devices, files by handle).
+// kept are the capabilities that root keeps in the sandbox, for builds and tests. Capabilities that lead out of the
+// sandbox (mounting, other processes' memory, devices, files by handle) are dropped.
 var kept = []string{
 	"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_KILL", "CAP_NET_BIND_SERVICE",
 	"CAP_SETGID", "CAP_SETUID",

@@ -19,8 +19,7 @@ type arch struct {
 // x32 marks the calls of a second table on amd64.
 const x32 = 0x40000000
 
-// keyCalls lists, by Go's architectures, those that the same kernel runs. A process of any other cannot make system
-// calls.
+// keyCalls lists the architectures of the same kernel, by Go's names. A process of any other cannot make system calls.
 var keyCalls = map[string][]arch{
 	"amd64": {
 		{unix.AUDIT_ARCH_X86_64, []uint32{248, 249, 250, x32 | 248, x32 | 249, x32 | 250}},

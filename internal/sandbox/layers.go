@@ -32,7 +32,7 @@ type View struct {
 	Shm     bool     // a /dev/shm of its own
 }
 
-// provided creates the folders of the layers. gone removes those that are useless afterwards.
+// provided creates the folders of the layers. gone removes the ones that are useless afterwards.
 func (v View) provided() (made View, gone func(), err error) {
 	made = v
 	made.Layers = slices.Clone(v.Layers)

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Visible returns a text for somebody who decides on it: nothing is removed; characters that are invisible, control a
-// terminal or reorder text are shown by number, as in <U+202E>. Line breaks and tabs stay.
+// Visible returns a text for a person's decision: nothing is removed; characters that are invisible, control a terminal
+// or reorder text are shown by number, as in <U+202E>. Line breaks and tabs stay.
 func Visible(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	if !strings.ContainsFunc(s, odd) {

@@ -8,7 +8,7 @@ import (
 	"ralph/internal/text"
 )
 
-// A Message describes an event for people who are elsewhere.
+// A Message describes an event for people elsewhere.
 type Message struct {
 	Title   string
 	Text    string

@@ -191,7 +191,7 @@ func (c *Clone) fresh(ctx context.Context, commit string, hidden []string, user 
 	return errors.Join(replace(c.atFile(), []byte(commit)), c.giveIndex())
 }
 
-// Drop removes the untracked files that match globs in any folder, ignoring case, also those that git ignores.
+// Drop removes the untracked files that match globs in any folder, ignoring case. It also removes ignored ones.
 func (c *Clone) Drop(ctx context.Context, globs []string) error {
 	if len(globs) == 0 {
 		return nil

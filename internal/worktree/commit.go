@@ -101,7 +101,7 @@ func (t *Tree) Converted(ctx context.Context) (files []string, err error) {
 	return files, err
 }
 
-// uncommitted lists the files that git calls changed, and apart from them those that it would only convert.
+// uncommitted lists the files that git calls changed, and separately the files that git would only convert.
 func (t *Tree) uncommitted(ctx context.Context) (files, converted []string, err error) {
 	overrides, err := t.overrides(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ const gitLimit = 10 * time.Minute
 var errSlow = errors.New("was killed")
 
 // quiet are the options of every git command: the configuration must not start programs, reach the network or wait for
-// input. [Tree.overrides] adds those that depend on the configuration.
+// input. [Tree.overrides] adds options that depend on the configuration.
 var quiet = []string{
 	"--no-optional-locks", "--no-pager",
 	"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
@@ -153,8 +153,8 @@ func Killed(err error) bool {
 }
 
 // stream runs git with exactly these arguments, input and output; in may be nil. All git commands start here; all but
-// those that contact a remote go through [runWithin] or [Tree.stream]. When ctx ends or time is up, git and all its
-// processes are killed.
+// the ones for a remote go through [runWithin] or [Tree.stream]. When ctx ends or time is up, git and all its processes
+// are killed.
 func stream(
 	ctx context.Context, limit time.Duration, dir string, env []string, in io.Reader, out io.Writer, args []string,
 ) error {

@@ -21,7 +21,7 @@ var acted = regexp.MustCompile(`(?i)\[(?:skip[ -]\w+|no ci|\w+[ -]skip)\]|\*\*\*
 const slack = time.Hour
 
 // CommitNotes lists the commits that a commit has and another one lacks with an author, a date or words that are not
-// the agent's own, newest first. since is the beginning of their session, and trailers are those that ralph writes.
+// the agent's own, newest first. since is the beginning of their session, and trailers are ralph's own.
 func (t *Tree) CommitNotes(
 	ctx context.Context, of, lacks string, since time.Time, trailers string,
 ) (list []ralph.CommitNote, err error) {

@@ -33,9 +33,9 @@ func (t *Tree) Patch(ctx context.Context, from, to string, paths []string, optio
 	return string(out), err
 }
 
-// Shown returns the difference of two commits, for somebody who decides on it. The files with the paths of whole come
-// first, with all of their lines, also where they were renamed; binary files are shown in part. only are the paths of
-// all files that are shown; none means all.
+// Shown returns the difference of two commits for a person's decision. The files with the paths of whole come first,
+// with all of their lines, also where they were renamed; binary files are shown in part. only are the paths of all
+// files that are shown; none means all.
 func (t *Tree) Shown(ctx context.Context, from, to string, only, whole []string) (first, rest string, err error) {
 	is := map[string]bool{}
 	for _, path := range whole {

@@ -16,8 +16,8 @@ import (
 const remoteLimit = 5 * time.Minute
 
 // A Remote is a repository elsewhere. Git talks to it from a bare repository of ralph's own, which borrows the
-// project's objects, in the environment of the user who runs ralph: with the user's keys and credentials, and without
-// the project's configuration except for the address.
+// project's objects, in ralph's environment: with the user's keys and credentials, and without the project's
+// configuration except for the address.
 type Remote struct {
 	dir  string
 	url  string

@@ -64,8 +64,8 @@ type Profile struct {
 	// Host is the file name of another program of its own that its conversation needs.
 	Host string
 
-	// Variables are passed to it from ralph's environment, in addition to those that every process gets. Set are set
-	// for it.
+	// Variables are passed to it from ralph's environment, in addition to the ones for every process. Set are set for
+	// it.
 	Variables environment.Own
 	Set       map[string]string
 	// Credentials are variables and files ("~/…"). It needs at least one.

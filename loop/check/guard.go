@@ -11,7 +11,7 @@ import (
 )
 
 // A Guard knows the files of a project that wait for a person when a session has changed them, before its work is
-// merged: those that configure runs, and those that steer agents.
+// merged: files that configure runs, and files that steer agents.
 type Guard struct {
 	Configuration []string // files by which runs are configured, relative to the root
 	Steering      []string // globs of files that steer agents; files imported by these count, too
@@ -19,8 +19,8 @@ type Guard struct {
 	More          []string // globs of further files, and after "!" of unguarded ones
 }
 
-// Changed returns the files that differ between two commits of a repository and that only people may change: those that
-// no session may change (Protect), and the guarded ones. Names are relative to the root of the project.
+// Changed returns the files that differ between two commits of a repository and that only people may change: the
+// protected ones (Protect), and the guarded ones. Names are relative to the root of the project.
 func (r Rules) Changed(
 	ctx context.Context, tree *worktree.Tree, from, to string,
 ) (protected, guarded []string, err error) {

@@ -12,8 +12,8 @@ import (
 	"ralph/store"
 )
 
-// Red runs commands and returns those that fail without an excuse. If anew is set, earlier failures are not reused: the
-// cause may have been outside the repository.
+// Red runs commands and returns the unexcused failures. If anew is set, earlier failures are not reused: the cause may
+// have been outside the repository.
 func (v *Verifier) Red(ctx context.Context, commands []string, anew bool) (red []ralph.Check, err error) {
 	list, err := v.suite(ctx, commands, anew)
 	if err != nil || ctx.Err() != nil {

@@ -372,7 +372,7 @@ func Old(list []Changed) (edits []Edit) {
 }
 
 // OldButCode is like [Old], but keeps the candidate's files that may be the code under test: the target's versions
-// would pass old tests whatever the candidate made of them. It is nil if the tree is the same.
+// would pass old tests for any candidate. It is nil if the tree is the same.
 func OldButCode(list []Changed) []Edit {
 	sure := slices.DeleteFunc(slices.Clone(list), func(c Changed) bool { return c.Code })
 	if len(sure) == len(list) || !Alters(sure) {

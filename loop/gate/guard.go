@@ -103,8 +103,8 @@ var unread = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 // installs are the scripts of package.json that run when it is installed.
 var installs = []string{"preinstall", "install", "postinstall", "prepare", "prepublish", "preprepare", "postprepare"}
 
-// Guarded returns the files that a person has to approve before they are merged: those that the conventions or more
-// patterns name, ignoring case. A pattern after "!" excludes files.
+// Guarded returns the files that a person has to approve before they are merged, by the conventions and by more
+// patterns, ignoring case. A pattern after "!" excludes files.
 func Guarded(files []File, more []string) (list []File) {
 	var patterns []string
 	for _, g := range guards {

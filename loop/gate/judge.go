@@ -101,7 +101,7 @@ func of(list []Run, command string) *Run {
 	return &list[i]
 }
 
-// Judge compares the tests that passed on the target with those that pass now, row by row of the table in docs/gate.md.
+// Judge compares the passing tests of the target with the passing ones now, row by row of the table in docs/gate.md.
 // Refused is the reason why the change is refused outright; "" if it is not.
 //
 // Whether a test whose former self fails is loosened or changed depends on [Results.New]: without it, it is changed.
@@ -360,8 +360,8 @@ func vanished(files []Changed) (list []string) {
 // named reports whether a run's tests have names.
 func named(r *Run) bool { return r.Tests != nil && len(r.Tests.Tests) > 0 }
 
-// Prove returns the proving tests of a change: those that pass now and fail with the old code under the new gate, and
-// the new ones that do not even compile there. Idle counts the new ones that pass on both.
+// Prove returns the proving tests of a change: tests that pass now and fail with the old code under the new gate, and
+// new ones that do not even compile there. Idle counts the new ones that pass on both.
 func Prove(r Results) (proved []string, idle int) {
 	for _, now := range r.Now {
 		was, anew := of(r.Target, now.Command), of(r.New, now.Command)

@@ -206,7 +206,7 @@ func (m *Merger) ahead(ctx context.Context, c ralph.Change) (s standing, err err
 	return s, err
 }
 
-// near returns the changes that are in the repository, after fetching those that another machine has handed over.
+// near returns the changes that are in the repository, after fetching the work of other machines.
 func (m *Merger) near(ctx context.Context, list []ralph.Change) []ralph.Change {
 	if !m.Store.Shared() {
 		return slices.Clone(list)

@@ -644,8 +644,8 @@ func (m *Merger) inTheWay(ctx context.Context, at lag) (string, error) {
 	return cmp.Or(filtered, nothing), err
 }
 
-// diverged reports commits of people's branch that the commit point lacks. Those that can be merged become part of the
-// next merge.
+// diverged reports commits of people's branch that the commit point lacks. Mergeable ones become part of the next
+// merge.
 func (m *Merger) diverged(ctx context.Context, b ralph.TargetBehind, local, git string) (ralph.TargetBehind, error) {
 	if m.Push != "" {
 		b.Reason, b.Command = "it has commits that the remote has not", git+" pull"

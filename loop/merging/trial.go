@@ -283,7 +283,7 @@ func (x *experiment) all(ctx context.Context) error {
 	return x.alone(ctx, list, first)
 }
 
-// group tries some tests, and those that pass with other mutants.
+// group tries some tests, and then the passing ones with other mutants.
 func (x *experiment) group(ctx context.Context, list []part) (first trial.Round, err error) {
 	var rounds []trial.Round
 	for n := range trial.Rounds {

@@ -16,7 +16,7 @@ type goReading struct {
 	taken map[ast.Node]bool // literals that belong to an expectation
 }
 
-// fails matches the methods and functions by which a test of Go fails; goAsserts those that compare.
+// fails matches the methods and functions by which a test of Go fails; goAsserts the ones that compare.
 var (
 	fails     = either(`^(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow|panic|Exit|Panic|Panicf)$`)
 	goAsserts = either(`^(?:Assert|Check|Require|Expect|Eventually|(?:assert|require|check|expect|verify|must)\w*)$`,

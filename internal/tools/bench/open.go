@@ -17,7 +17,7 @@ import (
 // openPages is how many browsers have a page open at once.
 const openPages = 10
 
-// open is the cost of a change while many browsers show a page, each of which reloads it, and their memory.
+// open is the cost of a change, and the memory, while many browsers show a page and reload it.
 func (p project) open(ctx context.Context, with string) []row {
 	s := p.serve(ctx)
 	defer s.end()

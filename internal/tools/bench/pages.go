@@ -129,7 +129,7 @@ func (s serving) ask(ctx context.Context, path string) time.Duration {
 	return (cpuTime(s.cmd.Process.Pid) - before) / asks
 }
 
-// paths are the pages that people look at, and those that programs request.
+// paths are the pages for people, and the ones for programs.
 var paths = []string{
 	"/", "/inbox", "/tasks", "/tasks?q=999", "/board", "/tasks/1", "/features", "/runs/2", "/runs", "/sessions",
 	"/sessions/00000000-0000-4000-8000-000000000002", "/charts", "/learnings", "/metrics", "/healthz",

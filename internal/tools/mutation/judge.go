@@ -154,7 +154,7 @@ var begun = regexp.MustCompile(`=== RUN   \w+/([^/\s]+)`)
 // profiled matches a line of a coverage profile for a file of this module.
 var profiled = regexp.MustCompile(`(?m)^ralph/(\S+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$`)
 
-// covering returns the tests that cover a mutant; if it is in no block, those that cover its function; outside of
+// covering returns the tests that cover a mutant; if it is in no block, the tests that cover its function; outside of
 // functions, all.
 func (b *bench) covering(s suspect) (list []test) {
 	is := func(b block) bool { return before(b.from, s.at) && before(s.at, b.to) }
@@ -369,10 +369,10 @@ var packageName = regexp.MustCompile(`(?m)^package (\w+)`)
 // checked.
 const sitting = time.Second
 
-// guesses is the number of tests, among those that found earlier mutants of the function, that run first.
+// guesses is the number of tests that run first, taken from the finders of earlier mutants of the function.
 const guesses = 3
 
-// judge runs tests on one mutant of a function until one finds it: first those that found others there, then the
+// judge runs tests on one mutant of a function until one finds it: first the finders of other mutants there, then the
 // fastest.
 func (b *bench) judge(ctx context.Context, c court, number int, function string, tests []test) (verdict, error) {
 	b.mu.Lock()

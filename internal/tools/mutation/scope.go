@@ -1,7 +1,7 @@
 package main
 
-// scope lists the code to change, and the packages whose tests must notice. Of their tests, those that cover the mutant
-// run, fastest first.
+// scope lists the code to change, and the packages whose tests must notice. Of their tests, only those covering the
+// mutant run, fastest first.
 //
 // Functions of loop that require real processes or the command line are left out: freezing, and people's messages to a
 // working agent. The stories of cmd/ralph cover them.

@@ -94,10 +94,9 @@ func (o Options) Added() (list []string) {
 	return list
 }
 
-// Environment returns the whole environment of an agent, sorted, each name once: the variables of ralph's own that
-// reach it, those that the profile sets, the configured ones (added), which override both, and the workspace's. From
-// ralph's own variables it has only those that mark the session's processes (unattended, "The agent's processes"),
-// which added cannot change.
+// Environment returns the whole environment of an agent, sorted, each name once: ralph's variables for agents, the
+// profile's, the configured ones (added), which override both, and the workspace's. Variables named RALPH_… only mark
+// the session's processes (unattended, "The agent's processes"), and added cannot change them.
 func Environment(p *agent.Profile, environ []string, added map[string]string, a agent.Assignment) []string {
 	more := map[string]string{}
 	maps.Copy(more, p.Set)
@@ -295,7 +294,7 @@ func (p *Process) Turn() agent.Turn {
 	}}
 }
 
-// Leftovers lists the processes that outlived the agent and had to be killed; undead is the error about those that
+// Leftovers lists the processes that outlived the agent and had to be killed; undead is the error about processes that
 // could not be.
 func Leftovers(exit proc.Exit, undead error) (list []string) {
 	for _, l := range exit.Leftovers {
