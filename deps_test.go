@@ -65,7 +65,7 @@ var imports = map[string][]string{
 		"ralph/forge", "ralph/internal/files",
 		"ralph", "ralph/signals", "ralph/prompt", "ralph/store", "ralph/loop", "ralph/loop/agent", "ralph/loop/agent/claude", "ralph/loop/agent/kinds", "ralph/loop/agent/process",
 		"ralph/internal/config", "ralph/internal/environment", "ralph/internal/exchange", "ralph/internal/permission", "ralph/internal/proc",
-		"ralph/internal/retention", "ralph/internal/sandbox", "ralph/internal/secret", "ralph/internal/state", "ralph/internal/systemd",
+		"ralph/internal/retention", "ralph/internal/sandbox", "ralph/internal/secret", "ralph/internal/state", "ralph/internal/systemd", "ralph/internal/term",
 		"ralph/internal/worktree", "ralph/loop/check", "ralph/loop/merging", "ralph/loop/order", "ralph/loop/workspace",
 		"ralph/mcpserver",
 	},

@@ -2,7 +2,6 @@ package bystander
 
 import (
 	"fmt"
-	"log/slog"
 
 	"ralph"
 	"ralph/internal/config"
@@ -17,7 +16,7 @@ func Notifier(p *project.Project, db *store.DB) (*notify.Notifier, error) {
 	n := &notify.Notifier{
 		Store: db, Project: p.Name(), Dashboard: p.Config.Dashboard.URL, Drain: config.Fixed.NotifyDrain,
 		Tries: config.Fixed.NotifyTries, Timeout: config.Fixed.NotifyTimeout,
-		Log: plainLog(p), Mask: p.Mask().Text,
+		Log: p.Log, Mask: p.Mask().Text,
 	}
 	for i, r := range c.Receivers {
 		receiver, err := newReceiver(p, r)
@@ -59,6 +58,3 @@ func variable(p *project.Project, key, name string) (string, error) {
 	problem := fmt.Sprintf("names the environment variable %s, which is not set", name)
 	return "", &ralph.FieldError{Field: key, Problem: problem}
 }
-
-// plainLog returns a log for people, even where others write for systemd's journal.
-func plainLog(p *project.Project) *slog.Logger { return slog.New(slog.NewTextHandler(p.Warn, nil)) }

@@ -49,7 +49,7 @@ func (p *Project) needs(ctx context.Context, l *loop.Loop) error {
 // LogHindrance logs that changes cannot be stored, or nil that they can again.
 func (p *Project) LogHindrance(err error) {
 	if err == nil {
-		p.Log.Info("changes can be stored again")
+		p.Log.Warn("changes can be stored again")
 		return
 	}
 	p.Log.Error("nothing can be stored now; sessions that need it end", "state", p.State, "error", err)

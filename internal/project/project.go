@@ -26,6 +26,7 @@ import (
 	"ralph/internal/sandbox"
 	"ralph/internal/state"
 	"ralph/internal/systemd"
+	"ralph/internal/term"
 	"ralph/internal/worktree"
 	"ralph/loop"
 	"ralph/loop/agent"
@@ -80,7 +81,7 @@ func newLog(w io.Writer) *slog.Logger {
 	if systemd.Journalled(w) {
 		return slog.New(systemd.NewHandler(w))
 	}
-	return slog.New(slog.NewTextHandler(w, nil))
+	return term.Log(w)
 }
 
 // load reads the configuration.
