@@ -210,7 +210,7 @@ func (a *app) taskFiles(arg, format string) (list []taskFile, err error) {
 	}
 	f, err := a.taskFile(arg, format)
 	if err != nil {
-		return nil, usage(inFile(f.name, err))
+		return nil, usage(err)
 	}
 	if arg != "-" {
 		f.path = path
@@ -231,7 +231,9 @@ func (a *app) taskFile(name, format string) (f taskFile, err error) {
 		}
 		of = filepath.Base(filepath.Dir(path))
 	}
-	f.in, err = exchange.ParseNamed(of, f.data, format)
+	if f.in, err = exchange.ParseNamed(of, f.data, format); err != nil {
+		err = inFile(f.name, err)
+	}
 	return f, err
 }
 
@@ -251,7 +253,7 @@ func (a *app) taskFolder(arg, path, format string) (list []taskFile, err error) 
 			continue
 		}
 		if err != nil {
-			return nil, usage(inFile(f.name, err))
+			return nil, usage(err)
 		}
 		f.path = filepath.Join(path, plan.File)
 		for _, t := range f.in.Tasks {
@@ -311,7 +313,7 @@ func (a *app) readInput(arg string) (name string, data []byte, err error) {
 			if strings.Contains(arg, "://") {
 				hint = "; `ralph import` reads files: download it, or pipe it into `ralph import -`"
 			}
-			return arg, nil, usage(fmt.Errorf("%w%s", err, hint))
+			return arg, nil, usage(fmt.Errorf("%s: %w%s", arg, err, hint))
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
 		in, name = f, arg
