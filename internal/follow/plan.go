@@ -91,6 +91,9 @@ func WritePlan(ctx context.Context, out io.Writer, s term.Screen, l *loop.Loop, 
 	}
 	said += fmt.Sprintf(" · at most %s, %s, %s", text.Money(lim.MaxCostUSD),
 		text.Span(lim.MaxSeconds), text.Count(lim.MaxSessions, "session"))
+	if !l.Between.IsZero() {
+		said += " · only " + l.Between.String()
+	}
 	fmt.Fprintln(&w, s.Hang("", said))
 	if list {
 		for _, t := range v.Tasks {
