@@ -185,7 +185,7 @@ func TestWhatBecomesOfASession(t *testing.T) {
 		{"one that passed before shows nothing: a person decides on its reason", []string{"true"}, []turn{
 			{say: finish, answer: "all commands that check the task passed before your session: they prove nothing"},
 			{say: finish, answer: "over"},
-		}, ralph.NeedsInput, "waits for approval of a done that changed nothing", "", 0, true},
+		}, ralph.NeedsInput, "waits for approval of an empty change", "", 0, true},
 		{"what was changed before a check, and taken back after it, was a change", []string{"false"}, []turn{
 			{write: []string{"made"}, say: finish, answer: "does not hold"},
 			{remove: []string{"made"}, say: halt},

@@ -118,7 +118,7 @@ func asked(r ralph.Approval) string {
 	}
 	add("files outside of the task's", outside)
 	if r.Unchanged {
-		list = append(list, "a done that changed nothing, where all commands passed before")
+		list = append(list, "an empty change, whose checks passed before")
 	}
 	for _, seen := range r.Objected {
 		list = append(list, fmt.Sprintf("a reviewer's open objections (%s)", seen))

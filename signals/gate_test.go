@@ -48,12 +48,12 @@ func TestWhatAGateComesTo(t *testing.T) {
 		{"are noted", ralph.Gate{Scope: []string{"src/**"}, Outside: []ralph.Blob{ci, was}}, signals.Rules{Scope: signals.PolicyNote}, nil, ralph.Merging, "done and verified (changes 2 files outside of src/**)"},
 		{"were approved", ralph.Gate{Scope: []string{"src/**"}, Outside: []ralph.Blob{ci}}, signals.Rules{}, []ralph.Approval{{Outside: []ralph.Blob{ci}}}, ralph.Merging, ""},
 		{"were approved with other contents", ralph.Gate{Scope: []string{"src/**"}, Outside: []ralph.Blob{was}}, signals.Rules{}, []ralph.Approval{{Outside: []ralph.Blob{is}}}, ralph.NeedsInput, ""},
-		{"nothing changed", ralph.Gate{Unchanged: true}, signals.Rules{}, nil, ralph.NeedsInput, "a done that changed nothing"},
+		{"nothing changed", ralph.Gate{Unchanged: true}, signals.Rules{}, nil, ralph.NeedsInput, "an empty change"},
 		{"approved", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{lost}, Files: []ralph.Blob{was}}, signals.Rules{}, approved(was, lost), ralph.Merging, ""},
 		{"another content than was approved", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{lost}, Files: []ralph.Blob{is}}, signals.Rules{}, approved(was, lost), ralph.NeedsInput, ""},
 		{"another test than was approved", ralph.Gate{Reason: "x", Weakened: []ralph.Weakening{lost, changed}, Files: []ralph.Blob{was}}, signals.Rules{}, approved(was, lost), ralph.NeedsInput, "(TestB changed)"},
 		{"a guarded file, with the pull request to approve it", ralph.Gate{Guarded: []ralph.Blob{ci}}, signals.Rules{InPull: true}, nil, ralph.Merging, "its pull request asks for approval of guarded files (.github/workflows/ci.yml)"},
-		{"nothing changed, with no pull request to approve it", ralph.Gate{Unchanged: true}, signals.Rules{InPull: true}, nil, ralph.NeedsInput, "waits for approval of a done that changed nothing"},
+		{"nothing changed, with no pull request to approve it", ralph.Gate{Unchanged: true}, signals.Rules{InPull: true}, nil, ralph.NeedsInput, "waits for approval of an empty change"},
 		{"a guarded file that was approved", ralph.Gate{Guarded: []ralph.Blob{ci}}, signals.Rules{}, []ralph.Approval{{Guarded: []ralph.Blob{ci}}}, ralph.Merging, ""},
 	} {
 		c.rules.StuckLimit, c.rules.VerifyFailures, c.rules.Attempts = 3, 3, 10

@@ -240,7 +240,12 @@ func (a *app) decideClaims(ctx context.Context, p *project.Project, db *store.DB
 }
 
 // print writes v as JSON with --json, and as human text otherwise.
-func (a *app) print(v any, human func(w io.Writer)) error {
+func (a *app) print(v any, human func(w io.Writer)) error { return a.put(v, human, a.screen()) }
+
+// verbatim is print for text whose lines are not wrapped: differences, prompts, graphs.
+func (a *app) verbatim(v any, human func(w io.Writer)) error { return a.put(v, human, term.Screen{}) }
+
+func (a *app) put(v any, human func(w io.Writer), s term.Screen) error {
 	var b bytes.Buffer
 	if a.json {
 		enc := json.NewEncoder(text.Escaping(&b))
@@ -256,7 +261,11 @@ func (a *app) print(v any, human func(w io.Writer)) error {
 		_, err := fmt.Fprintln(a.err, "nothing to list")
 		return err
 	}
-	_, err := a.out.Write(b.Bytes())
+	said := b.String()
+	if !a.json {
+		said = s.Fit(said)
+	}
+	_, err := io.WriteString(a.out, said)
 	return err
 }
 

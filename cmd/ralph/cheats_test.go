@@ -33,7 +33,7 @@ func cheats() []situation {
 		},
 		{
 			lie: "G", name: "nothing at all, where the tests pass", task: "needs_input", exit: 4, gate: none, config: config, files: files,
-			sentence: "waits for approval of a done that changed nothing, where all commands passed before",
+			sentence: "waits for approval of an empty change, whose checks passed before",
 			script:   "done {\"summary\": \"made it\"}\nturn\ndone {\"summary\": \"it is there\"}",
 			model:    turns(done("made it"), finished, done("it is there")),
 		},

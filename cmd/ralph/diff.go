@@ -43,7 +43,7 @@ func newDiff(a *app) *cobra.Command {
 			return err
 		}
 		if a.json || !term.Is(a.out) {
-			return a.print(d, func(w io.Writer) { fmt.Fprint(w, d.text()) })
+			return a.verbatim(d, func(w io.Writer) { fmt.Fprint(w, d.text()) })
 		}
 		return a.page(cmd.Context(), paintDiff(a.screen(), d.text()))
 	})

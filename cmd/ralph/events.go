@@ -21,7 +21,7 @@ func newEvents(a *app) *cobra.Command {
 	var types []string
 	var task string
 	cmd := newCommand("events", func(cmd *cobra.Command, _ []string) (err error) {
-		r := follow.Events{After: since, Types: types, JSON: a.json, Out: a.out}
+		r := follow.Events{After: since, Types: types, JSON: a.json, Out: a.out, Screen: a.screen()}
 		if r.Task, err = optionalTask(task); err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func newTaskGraph(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.print(tasks, func(w io.Writer) { drawGraph(w, tasks, format) })
+		return a.verbatim(tasks, func(w io.Writer) { drawGraph(w, tasks, format) })
 	})
 	cmd.Flags().StringVar(&format, "format", "text", "`FORMAT`: text, dot or mermaid")
 	return cmd

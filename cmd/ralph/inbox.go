@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -50,8 +51,9 @@ func newInbox(a *app) *cobra.Command {
 func (a *app) showItem(w io.Writer, i store.InboxItem) {
 	s := a.screen()
 	inbox.Item(w, s, i, false)
-	for _, c := range i.Commands {
-		fmt.Fprintf(w, "          %s\n", s.Paint(term.Dim, c))
+	if len(i.Commands) > 0 {
+		const before = "          "
+		fmt.Fprintln(w, s.Hang(before, s.Paint(term.Dim, strings.Join(i.Commands, " · "))))
 	}
 }
 

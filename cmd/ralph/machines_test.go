@@ -418,7 +418,7 @@ turn
 	list := here.ralph(0, "session", "list")
 	wantIn(list, "on m1: ", "on m2: ")
 	theirs, _, _ := strings.Cut(list, " ") // the newest
-	wantIn(here.ralph(0, "session", "show", theirs), ", on m2")
+	wantIn(here.ralph(0, "session", "show", "-v", theirs), ", on m2")
 	for _, args := range [][]string{{"log"}, {"log", "-f"}, {"show", "--prompt"}, {"show", "--hidden"}} {
 		wantIn(here.ralph(ralph.ExitUsage, slices.Concat([]string{"session"}, args, []string{theirs})...), "is on m2: look at it there")
 	}

@@ -18,6 +18,7 @@ import (
 	"ralph/internal/config"
 	"ralph/internal/state"
 	"ralph/internal/systemd"
+	"ralph/internal/term"
 )
 
 func main() { os.Exit(run()) }
@@ -39,13 +40,15 @@ func complain(a *app, err error) int {
 	if systemd.Journalled(a.err) {
 		name = systemd.Prefix(slog.LevelError) + name
 	}
+	screen := term.Of(a.err, a.getenv)
+	say := func(err error) { fmt.Fprintln(a.err, screen.Fit(name+" "+once(err))) }
 	if status, ok := errors.AsType[*ralph.ExitError](err); ok {
 		if status.Err != nil {
-			fmt.Fprintln(a.err, name, once(status.Err))
+			say(status.Err)
 		}
 		return status.Status
 	}
-	fmt.Fprintln(a.err, name, once(err))
+	say(err)
 	var field *ralph.FieldError
 	var bad *config.Error
 	switch {

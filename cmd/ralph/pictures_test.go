@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -39,7 +40,7 @@ func TestTheTerminalLooksLikeThis(t *testing.T) {
 		}
 	}
 	draw("demo", picture.Picture{
-		Text: "$ ralph demo\n" + steady(record(t, columns, "demo")), Rows: 30, Moves: true,
+		Text: "$ ralph demo\n" + steady(newScriptedProject(t, "", "").record(columns, "demo")), Rows: 30, Moves: true,
 		Title: "ralph demo: five tasks, of which four are merged after their checks passed, and one that lies fails",
 	})
 	night := &webtest.Night{Morning: morning}
@@ -75,17 +76,46 @@ func TestTheTerminalLooksLikeThis(t *testing.T) {
 	draw("report", picture.Picture{Text: "$ ralph report\n" + summed.String(), Rows: 46, Title: "ralph report: a night with its costs"})
 }
 
-// record returns what ralph prints on a terminal.
-func record(t *testing.T, columns uint16, args ...string) string {
-	t.Helper()
-	s := newScriptedProject(t, "", "")
-	tty, err := pty.StartWithSize(s.command(args...), &pty.Winsize{Rows: 40, Cols: columns})
+// TestEveryCommandLooksLikeThis draws the output of each command that prints more than a line, 80 columns wide, after a
+// night in which everything happened.
+func TestEveryCommandLooksLikeThis(t *testing.T) {
+	t.Parallel()
+	folder := os.Getenv("RALPH_TEST_SCREENSHOTS")
+	if folder == "" {
+		t.Skip("skipped: RALPH_TEST_SCREENSHOTS is not set")
+	}
+	s := newScriptedProject(t, printedScript, "sandbox: off\npermissions: {guards: false}\nlimits: {attempts: 2}\n")
+	s.sh(`ralph add Good --verify 'test -f good.txt' && ralph add Asks && ralph add Held && ralph add Stands &&
+		ralph add Idle --verify true && ralph add Bad --verify false && ralph add Behind --depends-on 6`)
+	for _, command := range []string{
+		"run", "status", "status --limits", "inbox", "inbox C9", "report", "report --by model", "list --all", "show 1", "show 6", "diff 1", "diff C9",
+		"log 6", "session list", "session show", "session show --decision", "timeline 1", "learning list", "events", "task graph", "prompt 7", "plan show",
+		"config", "doctor --no-check", "merge", "workspace list", "machine list", "notify", "forge", "run --dry-run", "verify 6", "permission Bash 'rm -rf /'",
+		"undo 1", "retry 6 'use sed'", "approve C9", "reject C14 'do more'", "answer Q6 red", "cancel 7", "feature api -d x", "discipline web", "help",
+		"help run", "help gate", "task list --help", "service print", "db check", "export --format markdown", "run Another --verify false",
+	} {
+		text := steady(strings.ReplaceAll(s.record(80, command), s.dir, "/home/ann/app"))
+		p := picture.Picture{Text: "$ ralph " + command + "\n" + text, Columns: 80, Rows: 60, Title: "ralph " + command}
+		name := "command-" + strings.Trim(regexp.MustCompile(`\W+`).ReplaceAllString(command, "-"), "-") + ".svg"
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(p.SVG()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// record returns what a command of ralph prints on a terminal.
+func (s *scriptedProject) record(columns uint16, command string) string {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), "sh", "-c", "ralph "+command)
+	cmd.Dir, cmd.Env = s.dir, s.env
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: columns})
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	defer tty.Close()
 	var text bytes.Buffer
 	_, _ = io.Copy(&text, tty) // a terminal ends with an error
+	_ = cmd.Wait()             // also commands that fail are drawn
 	return text.String()
 }
 
@@ -102,16 +132,20 @@ var unsteady = []struct {
 	{regexp.MustCompile(`(sandbox: \w+)\s+\(.*?\)`), "$1"},
 }
 
-// steady replaces them. Commits get the same names in the same order.
+// hexName matches the short name of a commit or a session, behind the end of a colour.
+var hexName = regexp.MustCompile(`\b(\d+m)?[0-9a-f]{7,8}\b`)
+
+// steady replaces them. Commits and sessions get the same names in the same order.
 func steady(text string) string {
 	for _, u := range unsteady {
 		text = u.what.ReplaceAllString(text, u.as)
 	}
 	names := map[string]string{}
-	return regexp.MustCompile(`\b(\d+m)?[0-9a-f]{7}\b`).ReplaceAllStringFunc(text, func(id string) string {
-		colour, id := id[:len(id)-7], id[len(id)-7:]
+	return hexName.ReplaceAllStringFunc(text, func(id string) string {
+		at := strings.IndexByte(id, 'm') + 1
+		colour, id := id[:at], id[at:]
 		if names[id] == "" {
-			names[id] = fmt.Sprintf("%x", sha256.Sum256([]byte{byte(len(names))}))[:7]
+			names[id] = fmt.Sprintf("%x", sha256.Sum256([]byte{byte(len(names))}))[:len(id)]
 		}
 		return colour + names[id]
 	})

@@ -123,6 +123,22 @@ func TestExamplesOfHelpRun(t *testing.T) {
 	}
 }
 
+// TestHelpFitsATerminal: the help of commands and of topics has at most 80 columns, and a topic at most 40 lines.
+func TestHelpFitsATerminal(t *testing.T) {
+	for file, texts := range map[string]string{"help.txt": helpText, "topics.txt": topicsText} {
+		for n, line := range strings.Split(texts, "\n") {
+			if len([]rune(line)) > 80 && !strings.HasPrefix(line, "$ ") {
+				t.Errorf("%s:%d has %d columns", file, n+1, len([]rune(line)))
+			}
+		}
+	}
+	for _, topic := range topicPages() {
+		if lines := strings.Count(topic.page, "\n") + 3; lines > 40 {
+			t.Errorf("the topic %s has %d lines", topic.name, lines)
+		}
+	}
+}
+
 // helpExamples returns the commands below "Examples:" in the help of all commands.
 func helpExamples(t *testing.T) (examples []string) {
 	t.Helper()

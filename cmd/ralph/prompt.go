@@ -55,7 +55,7 @@ func newPrompt(a *app) *cobra.Command {
 			return err
 		}
 		v := promptView{built.Text, built.Sections, append([]string{}, built.LeftOut...)}
-		if err := a.print(v, func(w io.Writer) { fmt.Fprint(w, built.Text) }); err != nil || a.json {
+		if err := a.verbatim(v, func(w io.Writer) { fmt.Fprint(w, built.Text) }); err != nil || a.json {
 			return err
 		}
 		sayPrompt(a.err, built)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	_ "embed" // topics.txt
 	"errors"
 	"fmt"
@@ -90,16 +91,20 @@ func newRoot(a *app) *cobra.Command {
 	root.SetHelpTemplate(helpTemplate)
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		var page bytes.Buffer
 		switch {
 		case cmd == root:
-			overview(a.out, root)
+			overview(&page, root)
 		case cmd.IsAdditionalHelpTopicCommand() && cmd.Long != "":
-			fmt.Fprintf(a.out, "%s\n\n%s\n", cmd.Short, cmd.Long)
+			fmt.Fprintf(&page, "%s\n\n%s\n", cmd.Short, cmd.Long)
 		case cmd.IsAdditionalHelpTopicCommand() && cmd.Parent() == root:
-			topic(a.out, root, cmd)
+			topic(&page, root, cmd)
 		default:
+			cmd.SetOut(&page)
 			help(cmd, args)
+			cmd.SetOut(nil)
 		}
+		fmt.Fprint(a.out, a.screen().Fit(page.String()))
 	})
 	return root
 }

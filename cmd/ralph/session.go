@@ -168,7 +168,7 @@ func isThere(s ralph.Session, what string) error {
 }
 
 func newSessionShow(a *app) *cobra.Command {
-	var prompt, decision, hidden bool
+	var prompt, decision, hidden, verbose bool
 	cmd := newCommand("show [SESSION]", func(cmd *cobra.Command, args []string) error {
 		s, dir, err := a.sessionOf(cmd, args)
 		if err != nil {
@@ -212,8 +212,9 @@ func newSessionShow(a *app) *cobra.Command {
 		if onAnotherMachine(s) {
 			dir += ", on " + text.Line(s.Machine, 100)
 		}
-		return a.print(v, func(w io.Writer) { show.Session(w, v, dir) })
+		return a.print(v, func(w io.Writer) { show.Session(w, v, dir, verbose) })
 	})
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "add the full id, the time in each state and the folder")
 	cmd.Flags().BoolVar(&prompt, "prompt", false, "print the prompt that it got")
 	cmd.Flags().BoolVar(&hidden, "hidden", false, "print the output of hidden checks")
 	cmd.Flags().BoolVar(&decision, "decision", false, "explain the decision on it, rule by rule")

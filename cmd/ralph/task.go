@@ -594,7 +594,7 @@ func newTaskBlock(a *app) *cobra.Command {
 		id, err := tx.AddComment(ralph.Comment{
 			TaskID: t.ID, Author: a.person(), AuthorKind: ralph.ByHuman, Kind: ralph.Blocker, Body: reason, Rationale: reason,
 		})
-		return fmt.Sprintf("is blocked; resolve it with `ralph resolve C%d DECISION`", id), err
+		return fmt.Sprintf("is blocked; resolve it with `ralph resolve C%d \"DECISION\"`", id), err
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "why it must wait, a `TEXT`")
 	cmd.Flags().StringVar(&on, "on", "", "the task `ID` that it waits for")

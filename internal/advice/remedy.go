@@ -30,7 +30,7 @@ var remedies = map[ralph.Remedy]string{
 	ralph.DropChange:      "stop that with `ralph task retry {id} --fresh`",
 	ralph.AnswerQuestion:  "answer it with `ralph answer Q{id} TEXT`",
 	ralph.ReplyToTask:     "reply to it with `ralph comment {id} TEXT`",
-	ralph.ResolveComment:  "answer it with `ralph resolve C{id} DECISION`",
+	ralph.ResolveComment:  "answer it with `ralph resolve C{id} \"DECISION\"`",
 	ralph.DecideProposal:  "decide on it with `ralph approve TASK-{id}` or `ralph reject TASK-{id}`",
 	ralph.MakeTask:        "`ralph approve C{id} --task` makes a task of it",
 	ralph.ChangeLearning:  "`ralph learning edit {id}` changes its words, `ralph learning edit {id} --pin` puts it first",

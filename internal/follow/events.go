@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/internal/term"
 	"ralph/internal/text"
 	"ralph/internal/words"
 	"ralph/store"
@@ -22,12 +23,13 @@ const poll = 200 * time.Millisecond
 
 // Events prints events, one line each.
 type Events struct {
-	Store *store.DB
-	Out   io.Writer
-	JSON  bool
-	After int64    // the last event seen
-	Types []string // only these types; all if empty
-	Task  int64    // only this task; 0 for all
+	Store  *store.DB
+	Out    io.Writer
+	Screen term.Screen // Out's
+	JSON   bool
+	After  int64    // the last event seen
+	Types  []string // only these types; all if empty
+	Task   int64    // only this task; 0 for all
 
 	// Over reports whether nothing more is to come; nil is never.
 	Over func(ctx context.Context) (bool, error)
@@ -103,6 +105,6 @@ func (r *Events) one(e ralph.Event) error {
 		return json.NewEncoder(text.Escaping(r.Out)).Encode(e)
 	}
 	at := e.Created.Local().Format("2006-01-02 15:04:05")
-	_, err := fmt.Fprintf(r.Out, "%6d  %s  %s\n", e.ID, at, words.Listed(e, time.Now()))
+	_, err := fmt.Fprintln(r.Out, r.Screen.Fit(fmt.Sprintf("%6d  %s  %s", e.ID, at, words.Listed(e, time.Now()))))
 	return err
 }

@@ -36,6 +36,9 @@ func Item(w io.Writer, s term.Screen, i store.InboxItem, numbered bool) {
 	if i.Kind == "permission" {
 		said = text.Request(said)
 	}
+	if rest, repeats := strings.CutPrefix(said, i.Title+"\n"); repeats { // the head has the title
+		said = strings.TrimSpace(rest)
+	}
 	Whole(w, s, before, said)
 	for _, l := range i.Diff {
 		fmt.Fprintln(w, s.Hang(before, text.Visible(l)))

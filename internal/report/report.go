@@ -343,7 +343,7 @@ func (r Report) tasks(w *bytes.Buffer, s term.Screen, details bool) {
 			r.details(say, t)
 		}
 		for _, c := range t.Verify {
-			if !c.Passed && (group != Merged || details) {
+			if !c.Passed && (group != Merged && group != Failed || details) {
 				say("", fmt.Sprintf("failed: %s (exit %d)", line(c.Command), c.Exit))
 			}
 		}
@@ -351,9 +351,10 @@ func (r Report) tasks(w *bytes.Buffer, s term.Screen, details bool) {
 			say(term.Yellow, "! "+line(n))
 		}
 		for _, f := range t.Flags {
-			for l := range strings.Lines(whole(f.String(), "  ")) {
+			for l := range strings.Lines(whole(f.Flagged(), "  ")) {
 				say(term.Yellow, strings.TrimRight(l, "\n"))
 			}
+			say(term.Dim, f.Command())
 		}
 		if group == Failed {
 			say(term.Dim, fmt.Sprintf(`ralph diff %d · ralph retry %d "HOW"`, t.TaskID, t.TaskID))
@@ -413,11 +414,16 @@ func (r Report) waiting(w *bytes.Buffer, s term.Screen) {
 	}
 }
 
-// String is the flag in its agent's words, with the command that resolves it.
-func (f Flag) String() string {
-	return fmt.Sprintf("flagged (%s, %s): %s → ralph resolve C%d DECISION",
-		f.Severity, f.Category, strings.TrimSpace(f.What), f.Comment)
+// Flagged is the flag in its agent's words.
+func (f Flag) Flagged() string {
+	return fmt.Sprintf("flagged (%s, %s): %s", f.Severity, f.Category, strings.TrimSpace(f.What))
 }
+
+// Command resolves the flag.
+func (f Flag) Command() string { return fmt.Sprintf(`ralph resolve C%d "DECISION"`, f.Comment) }
+
+// String is the flag with the command that resolves it.
+func (f Flag) String() string { return f.Flagged() + " → " + f.Command() }
 
 // whole is the full text of something that people decide on; its further lines are indented by
 // blanks.

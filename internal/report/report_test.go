@@ -99,7 +99,7 @@ func TestWhatPeopleDecideOnIsWhole(t *testing.T) {
 	for format, want := range map[string][]string{
 		"text": {
 			" Which one?\n          " + long + "\n\n            2. neither\n          ralph answer Q5 \"TEXT\"\n",
-			"flagged (blocking, bug): Which one?\n            " + long + "\n\n              2. neither → ralph resolve C8",
+			"flagged (blocking, bug): Which one?\n            " + long + "\n\n              2. neither\n          ralph resolve C8 \"DECISION\"",
 		},
 		"md": {
 			"- question TASK-3: Which one?<br>" + long + "<br><br>  2. neither — `ralph answer Q5 \"TEXT\"`\n",

@@ -36,8 +36,8 @@ func ViewSession(s ralph.Session, now ralph.Time) SessionView {
 }
 
 // sayEvidence prints the observations of a session at its decision.
-func sayEvidence(w io.Writer, e ralph.Evidence) {
-	line := func(name, value string) { fmt.Fprintf(w, "%-9s %s\n", name, text.Line(value, 300)) }
+func sayEvidence(say func(name, value string), e ralph.Evidence) {
+	line := func(name, value string) { say(name, text.Line(value, 300)) }
 	for _, a := range e.Aside {
 		line("aside", fmt.Sprintf("commits on %s, which were not verified: %d", a.Branch, a.Commits))
 	}
@@ -76,13 +76,10 @@ func Thousands(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// Session writes everything that is known of a session; dir is the folder of its files.
-func Session(w io.Writer, v SessionView, dir string) {
-	s := v.Session
-	cost := text.Cost(s.CostUSD, s.CostKnown, s.Tokens.Sum())
-	if !s.CostKnown && s.Tokens.Sum() == 0 && s.CostUSD > 0 {
-		cost += " (it reported none: this is an estimate by its time)"
-	}
+// Session writes the session for a person. With all it also writes the full id, the time in each state, unchanged
+// files and dir, the folder of its files.
+func Session(w io.Writer, v SessionView, dir string, all bool) {
+	s, now := v.Session, time.Now()
 	whose := ""
 	if s.Worker != "" {
 		whose = ", by the worker "
@@ -91,23 +88,86 @@ func Session(w io.Writer, v SessionView, dir string) {
 		}
 		whose += text.Line(s.Worker, 100)
 	}
-	fmt.Fprintf(w, "session %s on TASK-%d, attempt %d%s\n", s.ID, s.TaskID, s.Attempt, whose)
+	line := func(name, value string) { fmt.Fprintf(w, "%-11s%s\n", name, value) }
+	id := s.ID[:min(len(s.ID), 8)]
+	if all {
+		id = s.ID
+	}
+	line("session", fmt.Sprintf("%s on TASK-%d, attempt %d%s", id, s.TaskID, s.Attempt, whose))
 	if s.CompletedAt.IsZero() {
-		fmt.Fprintf(w, "%s, running since %s\n", s.State, s.StartedAt)
+		line(string(s.State), "since "+text.When(s.StartedAt.Time, now))
 	} else {
-		why := text.Line(s.Reason, 500)
-		if !strings.HasPrefix(why, string(s.Ending)+": ") {
-			why = string(s.Ending) + ": " + why
-		}
-		fmt.Fprintf(w, "%s, %s\n", s.State, why)
-		fmt.Fprintf(w, "from %s to %s\n", s.StartedAt, s.CompletedAt)
-		if s.Worker == "" { // a worker's use is unknown
-			t := s.Tokens
-			fmt.Fprintf(w, "%s, %d turns, %s tokens (%s in, %s out, cache: %s read, %s written), %s, model %s\n", cost, s.Turns,
-				Thousands(t.Sum()), Thousands(t.Input), Thousands(t.Output), Thousands(t.CacheRead), Thousands(t.CacheCreation),
-				cmp.Or(strings.TrimSpace(s.Agent+" "+s.AgentVersion), "an unknown agent"), cmp.Or(s.Model, "unknown"))
+		sayEnded(line, s, now)
+	}
+	if all {
+		sayStays(w, s)
+	}
+	if s.Outcome != "" && s.Outcome != ralph.OutcomeSuccess {
+		line("stood at", string(s.Stood()))
+	}
+	for _, c := range s.Verify {
+		ran := fmt.Sprintf("%s: exit %d in %.1f s %s", text.Line(c.Command, 100), c.Exit, c.Seconds, c.Error)
+		line("checked", strings.TrimSpace(ran))
+		if !c.Passed {
+			fmt.Fprintln(w, text.Clean(c.Tail))
 		}
 	}
+	sayEvidence(line, v.Evidence)
+	for _, f := range s.Files {
+		line(f.Status, fmt.Sprintf("%s +%d −%d", text.Line(f.Path, 200), f.Added, f.Removed))
+	}
+	unchanged := s.Unchanged
+	if !all {
+		unchanged = nil
+	}
+	for _, list := range []struct {
+		name  string
+		items []string
+	}{{"commit", s.Commits}, {"refused", s.Denials}, {"killed", s.Leftovers}, {"unchanged", unchanged}, {"!", s.Notes}} {
+		for _, i := range list.items {
+			line(list.name, text.Line(i, 200))
+		}
+	}
+	if changed := v.Task.String(); changed != "" {
+		line("task", changed)
+	}
+	if s.LastWords != "" {
+		line("last words", text.Line(s.LastWords, 500))
+	}
+	if s.StderrTail != "" {
+		line("stderr", text.Clean(s.StderrTail))
+	}
+	if all {
+		line("files", dir)
+	}
+}
+
+// sayEnded writes the result of a session and its cost.
+func sayEnded(line func(name, value string), s ralph.Session, now time.Time) {
+	why := text.Line(s.Reason, 500)
+	if !strings.HasPrefix(why, string(s.Ending)+": ") {
+		why = string(s.Ending) + ": " + why
+	}
+	line(string(s.State), why)
+	line("time", fmt.Sprintf("%s to %s (%s)", text.When(s.StartedAt.Time, now), text.When(s.CompletedAt.Time, now),
+		text.Span(s.CompletedAt.Sub(s.StartedAt.Time).Seconds())))
+	if s.Worker != "" {
+		return // its use is unknown
+	}
+	cost := text.Cost(s.CostUSD, s.CostKnown, s.Tokens.Sum())
+	if !s.CostKnown && s.Tokens.Sum() == 0 && s.CostUSD > 0 {
+		cost += " (it reported none: this is an estimate by its time)"
+	}
+	t := s.Tokens
+	line("cost", fmt.Sprintf("%s, %s, %s tokens (%s in, %s out, cache: %s read, %s written)",
+		cost, text.Count(s.Turns, "turn"), Thousands(t.Sum()), Thousands(t.Input), Thousands(t.Output),
+		Thousands(t.CacheRead), Thousands(t.CacheCreation)))
+	line("agent", fmt.Sprintf("%s, model %s",
+		cmp.Or(strings.TrimSpace(s.Agent+" "+s.AgentVersion), "unknown"), cmp.Or(s.Model, "unknown")))
+}
+
+// sayStays writes the time in each state.
+func sayStays(w io.Writer, s ralph.Session) {
 	for _, stay := range s.Stays(ralph.At(time.Now())) {
 		mark := ""
 		if stay.Unexpected {
@@ -119,52 +179,6 @@ func Session(w io.Writer, v SessionView, dir string) {
 		if stay.Said != "" {
 			mark += "  " + text.VisibleLine(stay.Said)
 		}
-		fmt.Fprintf(w, "%-13s %8s  %s%s\n", stay.Phase, Seconds(stay.Seconds), stay.Source, mark)
+		fmt.Fprintf(w, "%-13s %8s  %s%s\n", stay.Phase, text.Span(stay.Seconds), stay.Source, mark)
 	}
-	if s.Outcome != "" && s.Outcome != ralph.OutcomeSuccess {
-		fmt.Fprintf(w, "it stood at %s\n", s.Stood())
-	}
-	for _, c := range s.Verify {
-		fmt.Fprintf(w, "checked  %s: exit %d in %.1f s %s\n", text.Line(c.Command, 100), c.Exit, c.Seconds, c.Error)
-		if !c.Passed {
-			fmt.Fprintln(w, text.Clean(c.Tail))
-		}
-	}
-	sayEvidence(w, v.Evidence)
-	for _, f := range s.Files {
-		fmt.Fprintf(w, "%-8s %s +%d -%d\n", f.Status, text.Line(f.Path, 200), f.Added, f.Removed)
-	}
-	for _, list := range []struct {
-		name  string
-		items []string
-	}{
-		{"commit", s.Commits},
-		{"refused", s.Denials},
-		{"killed", s.Leftovers},
-		{"unchanged", s.Unchanged},
-		{"!", s.Notes},
-	} {
-		for _, i := range list.items {
-			fmt.Fprintf(w, "%-9s %s\n", list.name, text.Line(i, 200))
-		}
-	}
-	if changed := v.Task.String(); changed != "" {
-		fmt.Fprintf(w, "TASK-%d changed: %s\n", s.TaskID, changed)
-	}
-	if s.LastWords != "" {
-		fmt.Fprintf(w, "last words: %s\n", text.Line(s.LastWords, 500))
-	}
-	if s.StderrTail != "" {
-		fmt.Fprintf(w, "stderr: %s\n", text.Clean(s.StderrTail))
-	}
-	fmt.Fprintf(w, "transcript: %s\n", dir)
-}
-
-// Seconds formats a duration.
-func Seconds(s float64) string {
-	d := time.Duration(s * float64(time.Second))
-	if d >= time.Minute {
-		return d.Round(time.Second).String()
-	}
-	return d.Round(100 * time.Millisecond).String()
 }

@@ -5,6 +5,7 @@ package term
 import (
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -65,6 +66,9 @@ func (s Screen) Paint(style Style, text string) string {
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
+// gaps matches the blanks between columns, and those that begin a line.
+var gaps = regexp.MustCompile(`^ +| {2,}`)
+
 // Width returns the columns that a text takes.
 func Width(text string) int { return ansi.StringWidth(text) }
 
@@ -89,6 +93,30 @@ func (s Screen) Wrap(line string, before int) []string {
 func (s Screen) Hang(first, text string) string {
 	before := Width(first)
 	return first + strings.Join(s.Wrap(text, before), "\n"+strings.Repeat(" ", before))
+}
+
+// Fit wraps the lines of a text that are wider than the screen. Their further lines begin below the last column, which
+// two blanks separate, of their first half.
+func (s Screen) Fit(lines string) string {
+	if s.Columns == 0 {
+		return lines
+	}
+	var fit strings.Builder
+	for line := range strings.Lines(lines) {
+		line, end := strings.CutSuffix(line, "\n")
+		plain, from := ansi.Strip(line), 0
+		for _, gap := range gaps.FindAllStringIndex(plain, -1) {
+			if at := Width(plain[:gap[1]]); at <= s.Columns/2 {
+				from = at
+			}
+		}
+		first, rest := ansi.Cut(line, 0, from), ansi.Cut(line, from, Width(line))
+		fit.WriteString(s.Hang(first, rest))
+		if end {
+			fit.WriteByte('\n')
+		}
+	}
+	return fit.String()
 }
 
 // Clip cuts a text to that many columns, with "…" at its end, where the output is a terminal.

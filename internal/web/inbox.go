@@ -222,7 +222,7 @@ func asksFor(a ralph.Approval) string {
 	case ralph.ApprovalOutside:
 		return "Approve a change to " + several(paths(a.Outside), "file") + ", outside of the task's files"
 	case ralph.ApprovalUnchanged:
-		return "Approve a done that changed nothing"
+		return "Approve an empty change"
 	case ralph.ApprovalObjected:
 		return "Decide on the objections of " + several(agents(a.Objected), "reviewer")
 	case ralph.ApprovalNone:
