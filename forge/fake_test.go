@@ -20,20 +20,22 @@ import (
 
 // A fake is a forge in memory, with the repository octo/app. Boss is ralph's account, dev may write, others may not.
 type fake struct {
-	now      time.Time
-	issues   map[int64]*fakeIssue
-	pulls    map[int64]*fakePull
-	last     int64 // number of an issue, a pull request or a comment
-	requests int
-	before   func(op string) error // fails the request, which does nothing
-	after    func(op string) error // the answer is lost
+	now       time.Time
+	clock     func() time.Time // nil: each change is a second after the one before
+	apart     bool             // pull requests have numbers of their own
+	reactions map[string]int   // by comment and reaction
+	issues    map[int64]*fakeIssue
+	pulls     map[int64]*fakePull
+	last      int64 // number of an issue, a pull request or a comment
+	requests  int
+	before    func(op string) error // fails the request, which does nothing
+	after     func(op string) error // the answer is lost
 }
 
 type fakeIssue struct {
 	Issue
-	acts      []fakeAct
-	comments  []Comment
-	reactions []string
+	acts     []fakeAct
+	comments []Comment
 }
 
 type fakeAct struct {
@@ -48,6 +50,7 @@ type fakePull struct {
 	Proposal
 	comments []Comment
 	threads  map[string][]string
+	style    string // of its merge
 }
 
 const boss, dev, guest = "boss", "dev", "guest"
@@ -55,11 +58,21 @@ const boss, dev, guest = "boss", "dev", "guest"
 func newFake() *fake {
 	return &fake{
 		now: time.Date(2026, 11, 1, 22, 0, 0, 0, time.UTC), issues: map[int64]*fakeIssue{}, pulls: map[int64]*fakePull{},
+		reactions: map[string]int{},
 	}
 }
 
 // id returns a new number, a second later.
-func (f *fake) id() int64 { f.last++; f.now = f.now.Add(time.Second); return f.last }
+func (f *fake) id() int64 {
+	if f.now = f.now.Add(time.Second); f.clock != nil {
+		f.now = f.clock()
+	}
+	f.last++
+	return f.last
+}
+
+// reacts adds a reaction to a comment, once.
+func (f *fake) reacts(id, reaction string) { f.reactions[id+" "+reaction] = 1 }
 
 // issue opens an issue.
 func (f *fake) issue(as, title, body string) int64 {
@@ -94,12 +107,18 @@ func (f *fake) act(as string, n int64, act Act, label string) {
 
 // says comments on an issue or a pull request.
 func (f *fake) says(as string, n int64, body string) string {
-	c := Comment{strconv.FormatInt(f.id(), 10), as, body, f.now}
 	if i, ok := f.issues[n]; ok {
+		c := Comment{strconv.FormatInt(f.id(), 10), as, body, f.now}
 		i.comments, i.Updated = append(i.comments, c), f.now
-	} else {
-		f.pulls[n].comments, f.pulls[n].Updated = append(f.pulls[n].comments, c), f.now
+		return c.ID
 	}
+	return f.saysOn(as, n, body)
+}
+
+// saysOn comments on a pull request.
+func (f *fake) saysOn(as string, n int64, body string) string {
+	c := Comment{strconv.FormatInt(f.id(), 10), as, body, f.now}
+	f.pulls[n].comments, f.pulls[n].Updated = append(f.pulls[n].comments, c), f.now
 	return c.ID
 }
 
@@ -221,13 +240,8 @@ func (f *fake) Edit(ctx context.Context, n int64, id, body string) error {
 	})
 }
 
-func (f *fake) React(ctx context.Context, n int64, id string, r Reaction) error {
-	return f.on(ctx, "react", n, func(i *fakeIssue) error {
-		if said := id + " " + string(r); !slices.Contains(i.reactions, said) { // as forges do
-			i.reactions = append(i.reactions, said)
-		}
-		return nil
-	})
+func (f *fake) React(ctx context.Context, _ int64, id string, r Reaction) error {
+	return f.request(ctx, "react", func() error { f.reacts(id, string(r)); return nil })
 }
 
 func (f *fake) SetLabel(ctx context.Context, n int64, label string, without []string) error {
@@ -257,7 +271,12 @@ func (f *fake) Changed(ctx context.Context, since time.Time) (list []Changed, er
 }
 
 func (f *fake) Pull(ctx context.Context, n int64) (pull Pull, err error) {
-	return pull, f.of(ctx, "pull", n, func(p *fakePull) error { pull = p.Pull; return nil })
+	return pull, f.of(ctx, "pull", n, func(p *fakePull) error {
+		if pull = p.Pull; !pull.Closed {
+			pull.Comments = slices.Clone(p.comments)
+		}
+		return nil
+	})
 }
 
 func (f *fake) PullOf(ctx context.Context, branch string) (n int64, err error) {
@@ -273,7 +292,9 @@ func (f *fake) PullOf(ctx context.Context, branch string) (n int64, err error) {
 
 func (f *fake) Open(ctx context.Context, o Proposal) (n int64, err error) {
 	return n, f.request(ctx, "open", func() error {
-		n = f.id()
+		if n = f.id(); f.apart {
+			n = int64(len(f.pulls) + 1)
+		}
 		f.pulls[n] = &fakePull{
 			Pull: Pull{Number: n, URL: fmt.Sprint("u", n), Head: "head", Updated: f.now}, Proposal: o, threads: map[string][]string{},
 		}
@@ -281,8 +302,8 @@ func (f *fake) Open(ctx context.Context, o Proposal) (n int64, err error) {
 	})
 }
 
-func (f *fake) Merge(ctx context.Context, n int64, head string) error {
-	return f.of(ctx, "merge", n, func(p *fakePull) error {
+func (f *fake) Merge(ctx context.Context, n int64, head string) (queued bool, err error) {
+	return false, f.of(ctx, "merge", n, func(p *fakePull) error {
 		if p.Head != head {
 			return &Error{Kind: Invalid, Status: 409, Said: "Head branch was modified"}
 		}
@@ -306,7 +327,7 @@ func (f *fake) Said(ctx context.Context, n int64) (list []Comment, err error) {
 func (f *fake) Say(ctx context.Context, n int64, thread, body string) error {
 	return f.of(ctx, "say", n, func(p *fakePull) error {
 		if thread == "" {
-			f.says(boss, n, body)
+			f.saysOn(boss, n, body)
 		} else {
 			p.threads[thread] = append(p.threads[thread], body)
 		}

@@ -30,13 +30,13 @@ type Forge interface {
 	// Comment adds a comment to an issue and returns its id; Edit replaces the text of one.
 	Comment(ctx context.Context, issue int64, body string) (id string, err error)
 	Edit(ctx context.Context, issue int64, id, body string) error
-	// React adds a reaction to a comment: [Taken] or [Refused].
-	React(ctx context.Context, issue int64, id string, reaction Reaction) error
+	// React adds a reaction to a comment on an issue or a pull request: [Taken] or [Refused].
+	React(ctx context.Context, number int64, id string, reaction Reaction) error
 	// SetLabel gives an issue a label ("" for none), and removes the labels in without.
 	SetLabel(ctx context.Context, issue int64, label string, without []string) error
 	// Changed lists the pull requests that have changed since a moment, by one request unless there are many.
 	Changed(ctx context.Context, since time.Time) ([]Changed, error)
-	// Pull returns a pull request; an open one has its checks and reviews.
+	// Pull returns a pull request; an open one has its checks, reviews and comments.
 	Pull(ctx context.Context, number int64) (Pull, error)
 	// Said lists the comments on a pull request, in its conversation and in its threads.
 	Said(ctx context.Context, pull int64) ([]Comment, error)
@@ -48,8 +48,9 @@ type Forge interface {
 	PullOf(ctx context.Context, branch string) (int64, error)
 	// Open opens a pull request.
 	Open(ctx context.Context, p Proposal) (int64, error)
-	// Merge merges a pull request, if its branch is still at head.
-	Merge(ctx context.Context, number int64, head string) error
+	// Merge merges a pull request, if its branch is still at head. If the target has a merge queue, it puts the pull
+	// request there, and queued is true.
+	Merge(ctx context.Context, number int64, head string) (queued bool, err error)
 	// Limit returns the requests left of the rate limit; ok is false until a response has named them.
 	Limit() (left int, ok bool)
 }
@@ -115,15 +116,16 @@ type Changed struct {
 
 // A Pull is a pull request.
 type Pull struct {
-	Number  int64
-	URL     string
-	Head    string // the commit of its branch
-	Closed  bool   // also after its merge
-	Merged  string // the last commit of its merge on the target; "" before
-	Updated time.Time
-	Checks  []Check
-	Reviews []Review
-	Remarks []Remark
+	Number   int64
+	URL      string
+	Head     string // the commit of its branch
+	Closed   bool   // also after its merge
+	Merged   string // the last commit of its merge on the target; "" before
+	Updated  time.Time
+	Checks   []Check
+	Reviews  []Review
+	Remarks  []Remark
+	Comments []Comment // in its conversation
 }
 
 // A Check is a result of continuous integration for the head.
@@ -145,12 +147,12 @@ type Review struct {
 	Commit   string
 }
 
-// A Remark is a comment of a review on a line.
+// A Remark is a comment of a review, on a line or in a thread.
 type Remark struct {
 	ID     string
 	Thread string // for [Forge.Say]; "" on a forge without threads
 	Author string
-	File   string
+	File   string // "" if it is on no line
 	Line   int
 	Body   string
 	Commit string // the commented commit

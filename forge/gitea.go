@@ -326,6 +326,9 @@ func (g *giteaForge) Pull(ctx context.Context, number int64) (p Pull, err error)
 	if p.Closed {
 		return p, nil
 	}
+	if p.Comments, err = g.Comments(ctx, number, time.Time{}); err != nil {
+		return p, err
+	}
 	status, _, err := c.GetCombinedStatus(g.at.Owner, g.at.Name, p.Head)
 	if err != nil && KindOf(err) != Gone {
 		return p, err
@@ -425,13 +428,14 @@ func (g *giteaForge) Open(ctx context.Context, p Proposal) (int64, error) {
 	return pr.Index, nil
 }
 
-func (g *giteaForge) Merge(ctx context.Context, number int64, head string) error {
+// Merge merges at once: these forges have no merge queue.
+func (g *giteaForge) Merge(ctx context.Context, number int64, head string) (queued bool, err error) {
 	c, err := g.client(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	_, _, err = c.MergePullRequest(g.at.Owner, g.at.Name, number, gitea.MergePullRequestOption{
 		Style: gitea.MergeStyleMerge, HeadCommitId: head,
 	})
-	return err
+	return false, err
 }

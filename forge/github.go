@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-github/v84/github"
+
+	"ralph/internal/text"
 )
 
 // A gitHubForge is a repository on GitHub or GitHub Enterprise.
@@ -233,6 +235,9 @@ func (g *gitHubForge) Pull(ctx context.Context, number int64) (p Pull, err error
 	if p.Closed {
 		return p, nil
 	}
+	if p.Comments, err = g.Comments(ctx, number, time.Time{}); err != nil {
+		return p, err
+	}
 	if err := g.checks(ctx, &p); err != nil {
 		return p, err
 	}
@@ -331,8 +336,52 @@ func (g *gitHubForge) Open(ctx context.Context, p Proposal) (int64, error) {
 	return int64(pr.GetNumber()), err
 }
 
-func (g *gitHubForge) Merge(ctx context.Context, number int64, head string) error {
-	_, _, err := g.client.PullRequests.Merge(ctx, g.at.Owner, g.at.Name, int(number), "",
-		&github.PullRequestOptions{SHA: head})
+// graphQL asks the API for merge queues, which REST has not.
+func (g *gitHubForge) graphQL(ctx context.Context, query string, variables map[string]any, data any) error {
+	out := struct {
+		Data   any
+		Errors []struct{ Message string }
+	}{Data: data}
+	r, err := g.client.NewRequest(http.MethodPost, "../graphql", map[string]any{"query": query, "variables": variables})
+	if err == nil {
+		_, err = g.client.Do(ctx, r, &out)
+	}
+	if err == nil && len(out.Errors) > 0 {
+		err = &Error{Kind: Invalid, Said: text.Line(out.Errors[0].Message, 300)}
+	}
 	return err
+}
+
+// The query finds the merge queue of a pull request's target, and the mutation puts the pull request there.
+const (
+	queueQuery = `query($owner: String!, $name: String!, $number: Int!) { repository(owner: $owner, name: $name) {
+		pullRequest(number: $number) { id isInMergeQueue isMergeQueueEnabled } } }`
+	queueMutation = `mutation($id: ID!, $head: GitObjectID!) {
+		enqueuePullRequest(input: {pullRequestId: $id, expectedHeadOid: $head}) { clientMutationId } }`
+)
+
+// Merge merges at once if GraphQL fails: an older server knows no merge queue.
+func (g *gitHubForge) Merge(ctx context.Context, number int64, head string) (queued bool, err error) {
+	var at struct {
+		Repository struct {
+			PullRequest struct {
+				ID                                  string
+				IsInMergeQueue, IsMergeQueueEnabled bool
+			}
+		}
+	}
+	err = g.graphQL(ctx, queueQuery, map[string]any{"owner": g.at.Owner, "name": g.at.Name, "number": number}, &at)
+	pr := at.Repository.PullRequest
+	switch {
+	case err != nil && KindOf(err).Passes():
+	case err == nil && pr.IsInMergeQueue:
+		return true, nil
+	case err == nil && pr.IsMergeQueueEnabled:
+		err = g.graphQL(ctx, queueMutation, map[string]any{"id": pr.ID, "head": head}, &struct{}{})
+		return err == nil, err
+	default:
+		_, _, err = g.client.PullRequests.Merge(ctx, g.at.Owner, g.at.Name, int(number), "",
+			&github.PullRequestOptions{SHA: head})
+	}
+	return false, err
 }

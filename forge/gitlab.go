@@ -179,13 +179,17 @@ func (g *gitLabForge) Edit(ctx context.Context, number int64, id, body string) e
 }
 
 func (g *gitLabForge) React(ctx context.Context, number int64, id string, r Reaction) error {
+	id, pull := strings.CutPrefix(id, mergeRequest)
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
 		return err
 	}
+	add := g.client.AwardEmoji.CreateIssuesAwardEmojiOnNote
+	if pull {
+		add = g.client.AwardEmoji.CreateMergeRequestAwardEmojiOnNote
+	}
 	name := map[Reaction]string{Taken: "thumbsup", Refused: "thumbsdown"}[r]
-	_, _, err = g.client.AwardEmoji.CreateIssuesAwardEmojiOnNote(g.project, number, n,
-		&gitlab.CreateAwardEmojiOptions{Name: name}, gitlab.WithContext(ctx))
+	_, _, err = add(g.project, number, n, &gitlab.CreateAwardEmojiOptions{Name: name}, gitlab.WithContext(ctx))
 	return err
 }
 
@@ -305,7 +309,7 @@ func (g *gitLabForge) jobs(ctx context.Context, pipeline int64, p *Pull) error {
 // maxLog bounds the end of a log that is kept, in bytes.
 const maxLog = 4000
 
-// reviews adds approvals and notes. Notes on lines are remarks, the others are reviews.
+// reviews adds approvals, requests for changes and notes. Notes in threads are remarks, the others are comments.
 func (g *gitLabForge) reviews(ctx context.Context, p *Pull) error {
 	approvals, _, err := g.client.MergeRequestApprovals.GetConfiguration(g.project, p.Number, gitlab.WithContext(ctx))
 	if err != nil {
@@ -318,6 +322,17 @@ func (g *gitLabForge) reviews(ctx context.Context, p *Pull) error {
 			})
 		}
 	}
+	reviewers, _, err := g.client.MergeRequests.GetMergeRequestReviewers(g.project, p.Number, gitlab.WithContext(ctx))
+	if err != nil {
+		return err
+	}
+	for _, r := range reviewers {
+		if r.User != nil && r.State == "requested_changes" {
+			p.Reviews = append(p.Reviews, Review{
+				ID: "requested-" + r.User.Username, Author: r.User.Username, Objects: true, Commit: p.Head,
+			})
+		}
+	}
 	list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.Discussion, *gitlab.Response, error) {
 		return g.client.Discussions.ListMergeRequestDiscussions(g.project, p.Number,
 			&gitlab.ListMergeRequestDiscussionsOptions{ListOptions: o}, gitlab.WithContext(ctx))
@@ -325,15 +340,15 @@ func (g *gitLabForge) reviews(ctx context.Context, p *Pull) error {
 	for _, d := range list {
 		for _, n := range d.Notes {
 			id := mergeRequest + strconv.FormatInt(n.ID, 10)
-			switch {
+			switch at := cmp.Or(n.Position, &gitlab.NotePosition{}); {
 			case n.System || n.Resolved:
-			case n.Position != nil:
+			case n.Position != nil || n.Resolvable:
 				p.Remarks = append(p.Remarks, Remark{
-					ID: id, Thread: d.ID, Author: n.Author.Username, File: n.Position.NewPath, Body: n.Body,
-					Line: int(cmp.Or(n.Position.NewLine, n.Position.OldLine)), Commit: n.Position.HeadSHA,
+					ID: id, Thread: d.ID, Author: n.Author.Username, File: at.NewPath, Body: n.Body,
+					Line: int(cmp.Or(at.NewLine, at.OldLine)), Commit: at.HeadSHA,
 				})
 			default:
-				p.Reviews = append(p.Reviews, Review{ID: id, Author: n.Author.Username, Body: n.Body, Commit: p.Head})
+				p.Comments = append(p.Comments, Comment{ID: id, Author: n.Author.Username, Body: n.Body})
 			}
 		}
 	}
@@ -362,8 +377,21 @@ func (g *gitLabForge) Open(ctx context.Context, p Proposal) (int64, error) {
 	return mr.IID, nil
 }
 
-func (g *gitLabForge) Merge(ctx context.Context, number int64, head string) error {
-	_, _, err := g.client.MergeRequests.AcceptMergeRequest(g.project, number,
-		&gitlab.AcceptMergeRequestOptions{SHA: &head}, gitlab.WithContext(ctx))
-	return err
+// Merge puts the merge request on the merge train, if the project has them.
+func (g *gitLabForge) Merge(ctx context.Context, number int64, head string) (queued bool, err error) {
+	project, _, err := g.client.Projects.GetProject(g.project, nil, gitlab.WithContext(ctx))
+	switch {
+	case err != nil:
+	case project.MergeTrainsEnabled:
+		_, _, err = g.client.MergeTrains.GetMergeRequestOnAMergeTrain(g.project, number, gitlab.WithContext(ctx))
+		if err != nil && KindOf(err) == Gone {
+			_, _, err = g.client.MergeTrains.AddMergeRequestToMergeTrain(g.project, number,
+				&gitlab.AddMergeRequestToMergeTrainOptions{AutoMerge: new(true), SHA: &head}, gitlab.WithContext(ctx))
+		}
+		queued = err == nil
+	default:
+		_, _, err = g.client.MergeRequests.AcceptMergeRequest(g.project, number,
+			&gitlab.AcceptMergeRequestOptions{SHA: &head}, gitlab.WithContext(ctx))
+	}
+	return queued, err
 }

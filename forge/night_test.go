@@ -2,7 +2,6 @@ package forge
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,16 +70,51 @@ task Theirs
   done {"summary": "as the stranger asked"}
 `
 
-// A realNight is a project that ralph works on, beside a real Gitea.
+// A site is a forge on which people work beside ralph, with the repository boss/app.
+type site interface {
+	// at returns the kind, the address and boss's token.
+	at() (kind, url, token string)
+	newIssue(as, title string) (number int64)
+	setLabel(as string, issue int64) // ralph
+	shut(as string, issue int64)
+	comment(as string, issue int64, body string)
+	commentPull(as string, pull int64, body string)
+	redden(pull int64, log string) // its check ci fails
+	object(as string, pull int64, body, file, remark string)
+	commit(as string, pull int64, file, content string) // to its branch; to main if it is 0
+	mergePull(as string, pull int64, style string)
+	halt()
+	resume()
+	seen(issue int64) seenIssue
+	pulls() []seenPull
+}
+
+// A seenIssue is an issue as people see it.
+type seenIssue struct {
+	labels, comments []string
+	closed           bool
+}
+
+// A seenPull is a pull request as people see it.
+type seenPull struct {
+	number         int64
+	title          string
+	closed, merged bool
+	comments       []string
+}
+
+// A realNight is a project that ralph works on, beside a forge.
 type realNight struct {
-	*realGitea
+	site
+	t        *testing.T
 	dir, bin string
 	env      []string
+	remote   string           // the address of the repository, with the token
 	numbers  map[string]int64 // of issues, by title
 }
 
 // ralph runs a command until it ends, or kills it after a while (0 is never).
-func (n *realNight) ralph(kill time.Duration, args ...string) string {
+func (n *realNight) ralph(kill time.Duration, args ...string) (ok bool) {
 	n.t.Helper()
 	ctx, cancel := context.WithTimeout(n.t.Context(), 2*time.Minute)
 	defer cancel()
@@ -96,67 +130,38 @@ func (n *realNight) ralph(kill time.Duration, args ...string) string {
 		n.t.Fatalf("ralph %q does not end: %s", args, out)
 	}
 	n.t.Logf("ralph %q: %v\n%s", args, err, out)
-	return string(out)
+	return err == nil
 }
 
-// git runs git in a folder.
-func (n *realNight) git(dir string, args ...string) string {
+// sync has ralph read and post until that succeeds: the forge may limit requests and lose answers.
+func (n *realNight) sync() {
 	n.t.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		n.t.Fatalf("git %q: %v: %s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-// pull returns the open pull request of an issue's task: its path and number.
-func (n *realNight) pull(title string) (path string, number int64) {
-	n.t.Helper()
-	list, _ := n.call(boss, "GET", "/repos/boss/app/pulls?state=open&limit=50", "")["list"].([]any)
-	for _, p := range list {
-		m := p.(map[string]any)
-		if strings.HasPrefix(fmt.Sprint(m["title"]), title) {
-			number = int64(m["number"].(float64))
-			return fmt.Sprintf("/repos/boss/app/pulls/%d", number), number
-		}
-	}
-	n.t.Fatalf("there is no pull request for %s among %d", title, len(list))
-	return "", 0
-}
-
-// head returns the commit of a pull request.
-func (n *realNight) head(path string) string {
-	head, _ := n.call(boss, "GET", path, "")["head"].(map[string]any)
-	return fmt.Sprint(head["sha"])
-}
-
-// merge has a person merge a pull request.
-func (n *realNight) merge(title, style string) {
-	n.t.Helper()
-	path, _ := n.pull(title)
-	for range 100 { // Gitea works out whether it conflicts, and says nothing until then
-		said, failed := n.call(dev, "POST", path+"/merge", fmt.Sprintf(`{"Do": %q}`, style))["message"]
-		if !failed {
+	for range 10 {
+		if n.ralph(0, "forge", "sync", "--once") {
 			return
 		}
-		if !strings.Contains(fmt.Sprint(said), "try again later") {
-			n.t.Fatalf("%s cannot be merged: %v", title, said)
-		}
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(time.Second) // the limit of a hub
 	}
-	n.t.Fatalf("%s is not merged", title)
+	n.t.Fatal("ralph cannot read the forge")
 }
 
-// comment has somebody comment on the issue of a title.
-func (n *realNight) comment(as, title, body string) {
-	n.call(as, "POST", fmt.Sprintf("/repos/boss/app/issues/%d/comments", n.numbers[title]), fmt.Sprintf(`{"body": %q}`, body))
+// pull returns the open pull request of an issue's task.
+func (n *realNight) pull(title string) int64 {
+	n.t.Helper()
+	list := n.pulls()
+	for _, p := range list {
+		if !p.closed && strings.HasPrefix(p.title, title) {
+			return p.number
+		}
+	}
+	n.t.Fatalf("there is no pull request for %s among %+v", title, list)
+	return 0
 }
 
-// newNight makes the project, as it is on the Gitea, and the binary of ralph.
-func newNight(t *testing.T) *realNight {
-	n := &realNight{realGitea: startGitea(t), dir: t.TempDir(), bin: t.TempDir(), numbers: map[string]int64{}}
+// newNight makes the project, as it is on the forge, and the binary of ralph.
+func newNight(t *testing.T, on site) *realNight {
+	n := &realNight{site: on, t: t, dir: t.TempDir(), bin: t.TempDir(), numbers: map[string]int64{}}
+	kind, url, token := on.at()
 	build := exec.Command("go", "build", "-o", filepath.Join(n.bin, "ralph"), "ralph/cmd/ralph")
 	build.Env = append(os.Environ(), "CGO_CFLAGS=-O1")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -164,15 +169,15 @@ func newNight(t *testing.T) *realNight {
 	}
 	home := t.TempDir()
 	n.env = []string{
-		"HOME=" + home, "PATH=" + n.bin + ":" + os.Getenv("PATH"), "GITEA_TOKEN=" + n.token[boss], "LANG=C.UTF-8",
+		"HOME=" + home, "PATH=" + n.bin + ":" + os.Getenv("PATH"), "RALPH_FORGE_TOKEN=" + token, "LANG=C.UTF-8",
 		"TMPDIR=" + os.TempDir(),
 	}
-	address := strings.Replace(n.url, "http://", "http://boss:"+n.token[boss]+"@", 1) + "/boss/app.git"
-	n.git(n.dir, "clone", "-q", address, ".")
-	n.git(n.dir, "remote", "set-url", "origin", n.url+"/boss/app.git")
+	n.remote = strings.Replace(url, "http://", "http://boss:"+token+"@", 1) + "/boss/app.git"
+	git(t, n.dir, "clone", "-q", n.remote, ".")
+	git(t, n.dir, "remote", "set-url", "origin", url+"/boss/app.git")
 	for name, text := range map[string]string{
 		"ralph.yaml": "agent: {command: [ralph, scripted-agent]}\nverify: [\"sh check.sh\"]\npermissions: {guards: false}\n" +
-			"sandbox: {mode: \"off\"}\nlimits: {attempts: 3}\nforge: {kind: gitea, label: ralph}\nmerge: {mode: pr, max_open: 20}\n",
+			"sandbox: {mode: \"off\"}\nlimits: {attempts: 3}\nforge: {kind: " + kind + ", label: ralph}\nmerge: {mode: pr, max_open: 20}\n",
 		"check.sh": "test ! -e bad\n", "claude.script": nightScript, ".gitignore": "claude.script.sessions\n",
 		"shared.txt": "shared\n",
 	} {
@@ -180,20 +185,37 @@ func newNight(t *testing.T) *realNight {
 			t.Fatal(err)
 		}
 	}
-	n.git(n.dir, "config", "user.name", "Boss")
-	n.git(n.dir, "config", "user.email", "boss@example.test")
-	n.git(n.dir, "add", "-A")
-	n.git(n.dir, "commit", "-qm", "A project")
-	n.git(n.dir, "push", "-q", address, "HEAD:main")
+	git(t, n.dir, "config", "user.name", "Boss")
+	git(t, n.dir, "config", "user.email", "boss@example.test")
+	git(t, n.dir, "add", "-A")
+	git(t, n.dir, "commit", "-qm", "A project")
+	git(t, n.dir, "push", "-q", n.remote, "HEAD:main")
 	return n
 }
 
-// TestANightOnARealGitea: twelve issues by three people, one without rights; red checks, requested changes, a conflict
-// and a push by a person; two questions, an approval and a rejection; the forge away for a while, and ralph killed three
-// times. In the end each issue and pull request says the truth, and nothing was posted twice.
-func TestANightOnARealGitea(t *testing.T) {
-	n := newNight(t)
-	label := fmt.Sprintf(`{"labels": [%v]}`, n.call(boss, "POST", "/repos/boss/app/labels", `{"name": "ralph", "color": "#00f"}`)["id"])
+// TestANight: twelve issues by three people, one without rights; red checks, requested changes, a conflict and a push by
+// a person; two questions, an approval and a rejection; the forge away for a while, and ralph killed three times. In the
+// end each issue and pull request says the truth, and nothing was posted twice.
+func TestANight(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a night lasts a minute")
+	}
+	t.Run("a real Gitea", func(t *testing.T) { newNight(t, &giteaSite{startGitea(t)}).passes() })
+	for _, kind := range []string{GitHub, GitLab} {
+		t.Run(kind, func(t *testing.T) {
+			h := newHub(t, kind)
+			h.lossy = true
+			newNight(t, &hubSite{h}).passes()
+			if len(h.unknown) > 0 {
+				t.Errorf("unknown requests: %q", h.unknown)
+			}
+			t.Logf("%d requests", h.count)
+		})
+	}
+}
+
+// passes lets the night pass.
+func (n *realNight) passes() {
 	for _, i := range []struct{ as, title string }{
 		{dev, "Alpha"},
 		{dev, "Beta"},
@@ -208,63 +230,50 @@ func TestANightOnARealGitea(t *testing.T) {
 		{guest, "Unwanted"},
 		{dev, "Closed"},
 	} {
-		path := n.issue(i.as, i.title, "Please do it.")
-		if _, err := fmt.Sscanf(path, "/repos/boss/app/issues/%d", new(int64)); err != nil {
-			t.Fatal(err)
-		}
-		var number int64
-		_, _ = fmt.Sscanf(path[strings.LastIndexByte(path, '/')+1:], "%d", &number)
-		n.numbers[i.title] = number
-		if i.title != "Unwanted" {
-			n.call(dev, "POST", path+"/labels", label)
-		} else {
-			n.call(guest, "POST", path+"/labels", label)
-		}
+		n.numbers[i.title] = n.newIssue(i.as, i.title)
+		n.setLabel(map[bool]string{true: guest, false: dev}[i.title == "Unwanted"], n.numbers[i.title])
 	}
-	n.call(dev, "PATCH", fmt.Sprintf("/repos/boss/app/issues/%d", n.numbers["Closed"]), `{"state": "closed"}`)
-	n.comment(guest, "Alpha", "/cancel")
+	n.shut(dev, n.numbers["Closed"])
+	n.comment(guest, n.numbers["Alpha"], "/cancel")
 
 	n.ralph(4*time.Second, "run") // killed in the middle
 	n.ralph(0, "run")
-	n.stop() // the forge is away: the night goes on
+	n.halt() // the forge is away: the night goes on
 	n.ralph(0, "forge", "sync", "--once")
-	n.start()
-	n.comment(dev, "Colour", "/answer 2")
-	n.comment(dev, "Size", "> **Question:** Which size?\n\n/answer large")
-	n.comment(dev, "Workflow", "/approve")
-	n.comment(boss, "Hook", "/reject not like this")
+	n.resume()
+	n.comment(dev, n.numbers["Colour"], "/answer 2")
+	n.comment(dev, n.numbers["Size"], "> **Question:** Which size?\n\n/answer large")
+	n.comment(dev, n.numbers["Workflow"], "/approve")
+	n.comment(boss, n.numbers["Hook"], "/reject not like this")
 	n.ralph(3*time.Second, "run")
 	n.ralph(0, "run")
-	n.ralph(0, "forge", "sync", "--once")
+	n.sync()
 
 	// People look at the pull requests.
-	alpha, _ := n.pull("Alpha")
-	n.call(dev, "POST", "/repos/boss/app/statuses/"+n.head(alpha), `{"state": "failure", "context": "ci", "description": "alpha is wrong"}`)
-	beta, _ := n.pull("Beta")
-	n.call(dev, "POST", beta+"/reviews", `{"event": "REQUEST_CHANGES", "body": "use a better word",
-		"comments": [{"path": "beta.txt", "body": "this one", "new_position": 1}]}`)
-	n.call(guest, "POST", beta+"/reviews", `{"event": "REQUEST_CHANGES", "body": "evil"}`)
-	n.call(dev, "PUT", "/repos/boss/app/contents/shared.txt", fmt.Sprintf(`{"content": "dGhlaXJzCg==", "message": "Theirs", "branch": "main", "sha": %q}`,
-		n.call(dev, "GET", "/repos/boss/app/contents/shared.txt", "")["sha"]))
-	delta, _ := n.pull("Delta")
-	branch, _ := n.call(dev, "GET", delta, "")["head"].(map[string]any)
-	n.call(dev, "POST", "/repos/boss/app/contents/person.txt", fmt.Sprintf(`{"content": "YQo=", "message": "Mine", "branch": %q}`, branch["ref"]))
+	alpha, beta, delta := n.pull("Alpha"), n.pull("Beta"), n.pull("Delta")
+	n.redden(alpha, "alpha is wrong")
+	n.commentPull(guest, alpha, "/cancel")
+	n.object(dev, beta, "use a better word", "beta.txt", "this one")
+	n.object(guest, beta, "evil", "beta.txt", "evil")
+	n.commit(dev, 0, "shared.txt", "theirs\n")
+	n.commit(dev, delta, "person.txt", "a\n")
+	n.commentPull(dev, delta, "/nonsense")
 	n.ralph(2*time.Second, "run")
 	n.ralph(0, "run")
 	n.ralph(0, "run")
-	n.ralph(0, "forge", "sync", "--once")
+	n.sync()
 
-	if p, _ := n.pull("Alpha"); p != alpha {
-		t.Errorf("Alpha has another pull request")
+	if n.pull("Alpha") != alpha {
+		n.t.Errorf("Alpha has another pull request")
 	}
 	for title, style := range map[string]string{
 		"Alpha": "merge", "Beta": "squash", "Gamma": "merge", "Delta": "rebase", "Colour": "merge", "Size": "squash",
 		"Workflow": "merge", "Hook": "merge", "Theirs": "rebase",
 	} {
-		n.merge(title, style)
+		n.mergePull(dev, n.pull(title), style)
 	}
 	for range 3 {
-		n.ralph(0, "forge", "sync", "--once")
+		n.sync()
 	}
 	n.truth()
 }
@@ -273,68 +282,69 @@ func TestANightOnARealGitea(t *testing.T) {
 func (n *realNight) truth() {
 	t := n.t
 	t.Helper()
+	once := func(on string, comments []string) map[string]int {
+		count := map[string]int{}
+		for _, c := range comments {
+			if of, ok := Marked(c); ok {
+				if count[of]++; count[of] > 1 {
+					t.Errorf("%s: %q was posted %d times", on, of, count[of])
+				}
+			}
+		}
+		return count
+	}
 	for title, want := range map[string]string{
 		"Alpha": "ralph:done", "Beta": "ralph:done", "Gamma": "ralph:done", "Delta": "ralph:done", "Colour": "ralph:done",
 		"Size": "ralph:done", "Workflow": "ralph:done", "Hook": "ralph:done", "Theirs": "ralph:done", "Fails": "ralph:failed",
 		"Unwanted": "", "Closed": "",
 	} {
-		path := fmt.Sprintf("/repos/boss/app/issues/%d", n.numbers[title])
-		var labels []string
-		list, _ := n.call(boss, "GET", path+"/labels", "")["list"].([]any)
-		for _, l := range list {
-			if name := fmt.Sprint(l.(map[string]any)["name"]); strings.HasPrefix(name, "ralph:") {
-				labels = append(labels, name)
-			}
-		}
+		is := n.seen(n.numbers[title])
+		labels := slices.DeleteFunc(is.labels, func(l string) bool { return !strings.HasPrefix(l, "ralph:") })
 		if got := strings.Join(labels, " "); got != want {
 			t.Errorf("%s has the labels %q, want %q", title, got, want)
 		}
-		if state := n.call(boss, "GET", path, "")["state"]; (state == "closed") != (want == "ralph:done" || title == "Closed") {
-			t.Errorf("%s is %v", title, state)
+		if is.closed != (want == "ralph:done" || title == "Closed") {
+			t.Errorf("%s is closed: %v", title, is.closed)
 		}
-		count := map[string]int{}
-		for _, c := range n.comments(path) {
-			if of, ok := Marked(c); ok {
-				if count[of]++; count[of] > 1 {
-					t.Errorf("%s: %q was posted %d times", title, of, count[of])
-				}
-				if want == "ralph:done" && strings.HasSuffix(of, " status") && !strings.Contains(c, "· merged ·") {
-					t.Errorf("%s: the status says %q", title, c)
-				}
+		count := once(title, is.comments)
+		for _, c := range is.comments {
+			if of, ok := Marked(c); ok && want == "ralph:done" && strings.HasSuffix(of, " status") && !strings.Contains(c, "· merged ·") {
+				t.Errorf("%s: the status says %q", title, c)
 			}
 		}
 		if want != "" && len(count) < 2 {
 			t.Errorf("%s was told %v", title, count)
 		}
 	}
-	list, _ := n.call(boss, "GET", "/repos/boss/app/pulls?state=all&limit=50", "")["list"].([]any)
 	var titles []string
-	for _, p := range list {
-		m := p.(map[string]any)
-		titles = append(titles, fmt.Sprint(m["title"]))
-		if m["merged"] != true {
-			t.Errorf("the pull request %v is %v", m["title"], m["state"])
+	for _, p := range n.pulls() {
+		titles = append(titles, p.title)
+		if !p.merged {
+			t.Errorf("the pull request %+v is not merged", p)
+		}
+		once(p.title, p.comments)
+		if told := strings.Contains(strings.Join(p.comments, "\n"), "There is no command /nonsense"); told != (p.title == "Delta") {
+			t.Errorf("the command on %s was answered: %v, %q", p.title, told, p.comments)
 		}
 	}
 	if slices.Sort(titles); len(slices.Compact(titles)) != 9 || len(titles) != 9 {
 		t.Errorf("the pull requests are %q", titles)
 	}
-	files := n.git(n.dir, "fetch", "-q", strings.Replace(n.url, "http://", "http://boss:"+n.token[boss]+"@", 1)+"/boss/app.git", "main") +
-		n.git(n.dir, "ls-tree", "-r", "--name-only", "FETCH_HEAD")
+	git(t, n.dir, "fetch", "-q", n.remote, "main")
+	files := git(t, n.dir, "ls-tree", "-r", "--name-only", "FETCH_HEAD")
 	for _, name := range []string{"alpha.txt", "beta.txt", "delta.txt", "person.txt", "colour.txt", "size.txt", "hook.txt", "theirs.txt"} {
 		if !strings.Contains(files, name) {
 			t.Errorf("main has no %s: %s", name, files)
 		}
 	}
 	for name, want := range map[string]string{"alpha.txt": "right", "beta.txt": "better", "shared.txt": "theirs and ours"} {
-		if got := n.git(n.dir, "show", "FETCH_HEAD:"+name); got != want {
+		if got := git(t, n.dir, "show", "FETCH_HEAD:"+name); got != want {
 			t.Errorf("%s has %q, want %q", name, got, want)
 		}
 	}
-	branches, _ := n.call(boss, "GET", "/repos/boss/app/branches", "")["list"].([]any)
-	for _, b := range branches {
-		if name := fmt.Sprint(b.(map[string]any)["name"]); strings.HasPrefix(name, "ralph/") {
-			t.Errorf("the branch %s stays", name)
+	for b := range strings.Lines(git(t, n.dir, "ls-remote", "--heads", n.remote)) {
+		if strings.Contains(b, "refs/heads/ralph/") {
+			t.Errorf("a branch stays: %s", b)
 		}
 	}
 }

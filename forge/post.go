@@ -219,8 +219,8 @@ func (s *Syncer) replies(ctx context.Context) error {
 }
 
 func (s *Syncer) reply(ctx context.Context, r store.ForgeReply) error {
-	id, issue := strings.CutPrefix(r.ID, "c")
-	if issue && r.Reaction != "" {
+	kind, id, thread := r.ID[:1], r.ID[1:], ""
+	if r.Reaction != "" {
 		if err := s.Forge.React(ctx, r.Number, id, Reaction(r.Reaction)); err != nil {
 			return err
 		}
@@ -228,13 +228,11 @@ func (s *Syncer) reply(ctx context.Context, r store.ForgeReply) error {
 	switch {
 	case r.Text == "":
 		return nil
-	case issue:
+	case kind == onIssue:
 		_, err := s.say(ctx, r.Number, "reply "+r.ID, r.Text)
 		return err
-	}
-	thread, _, _ := strings.Cut(strings.TrimPrefix(r.ID, "m"), "/")
-	if r.ID[0] == 'r' {
-		thread = ""
+	case kind == onThread:
+		thread, _, _ = strings.Cut(id, "/")
 	}
 	return s.tell(ctx, r.Number, thread, "reply "+r.ID, r.Text)
 }

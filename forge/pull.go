@@ -197,6 +197,11 @@ func (s *Syncer) follow(ctx context.Context, p store.ForgePull) error {
 	if err != nil {
 		return err
 	}
+	for _, c := range pull.Comments {
+		if err := s.comment(ctx, p.TaskID, store.ForgeReply{ID: conversation + c.ID, Number: p.Number}, c); err != nil {
+			return err
+		}
+	}
 	var t ralph.Task
 	var c ralph.Change
 	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
@@ -240,13 +245,23 @@ func (s *Syncer) follow(ctx context.Context, p store.ForgePull) error {
 		if err := s.Store.Tx(ctx, put); err != nil {
 			return err
 		}
-		return s.Forge.Merge(ctx, p.Number, pull.Head)
+		queued, err := s.Forge.Merge(ctx, p.Number, pull.Head)
+		if err != nil || !queued {
+			return err
+		}
+		return s.Store.Tx(ctx, func(tx *store.Tx) error {
+			_, err := tx.TakeForgeComment(store.ForgeReply{ID: inQueue(pull), Number: p.Number})
+			return err
+		})
 	}
 	if before == p.Settled {
 		return nil
 	}
 	return s.Store.Tx(ctx, put)
 }
+
+// inQueue records that a commit was put into the merge queue. If the queue drops it, a person decides.
+func inQueue(p Pull) string { return fmt.Sprintf("queue %d %s", p.Number, p.Head) }
 
 // with returns a map with one more entry.
 func with[K comparable, V any](m map[K]V, key K, value V) map[K]V {
@@ -316,6 +331,11 @@ func (s *Syncer) news(
 	if n.Closed || n.Unwanted || !n.Reviewing {
 		return n, nil
 	}
+	queued, err := store.Read(ctx, s.Store, func(tx *store.Tx) (bool, error) { return tx.TookForgeComment(inQueue(pull)) })
+	if err != nil {
+		return n, err
+	}
+	n.Auto = n.Auto && !queued
 	if n.Conflict, err = s.Git.Conflicts(ctx, p.Branch, true); err != nil {
 		return n, err
 	}
@@ -345,7 +365,7 @@ func (s *Syncer) opinions(ctx context.Context, pull Pull, n *News) error {
 			return err
 		}
 		n.Approved, n.Objects = n.Approved || ok && r.Approves, n.Objects || ok && r.Objects
-		if fresh, err := counts("r"+r.ID, r.Author); err != nil {
+		if fresh, err := counts(onReview+r.ID, r.Author); err != nil {
 			return err
 		} else if fresh && !r.Approves && (r.Objects || strings.TrimSpace(r.Body) != "") {
 			n.Reviews = append(n.Reviews, r)
@@ -365,7 +385,7 @@ func (s *Syncer) opinions(ctx context.Context, pull Pull, n *News) error {
 }
 
 // key names a remark in the database.
-func (m Remark) key() string { return "m" + m.Thread + "/" + m.ID }
+func (m Remark) key() string { return onThread + m.Thread + "/" + m.ID }
 
 // round sends the task to a session on the branch as it is now, with the words of people and checks.
 func (s *Syncer) round(ctx context.Context, c ralph.Change, p store.ForgePull, n News) error {
@@ -393,12 +413,15 @@ func (s *Syncer) round(ctx context.Context, c ralph.Change, p store.ForgePull, n
 			if strings.TrimSpace(said) == "" {
 				said = "requests changes, without words"
 			}
-			if err := s.take(tx, p, "r"+r.ID, r.Author, said); err != nil {
+			if err := s.take(tx, p, onReview+r.ID, r.Author, said); err != nil {
 				return err
 			}
 		}
 		for _, m := range n.Remarks {
-			said := fmt.Sprintf("On %s, line %d: %s", m.File, m.Line, m.Body)
+			said := m.Body
+			if m.File != "" {
+				said = fmt.Sprintf("On %s, line %d: %s", m.File, m.Line, m.Body)
+			}
 			if err := s.take(tx, p, m.key(), m.Author, said); err != nil {
 				return err
 			}

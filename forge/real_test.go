@@ -33,6 +33,7 @@ type realGitea struct {
 	t     *testing.T
 	url   string
 	token map[string]string // by user
+	label string            // the request that adds ralph's; "" before the first
 	stop  func()
 	start func()
 }
@@ -339,7 +340,7 @@ func (g *realGitea) pullRequest(t *testing.T) {
 	if p, err = f.Pull(t.Context(), n); err != nil || len(p.Reviews) != 1 || !p.Reviews[0].Approves {
 		t.Errorf("%+v, %v", p.Reviews, err)
 	}
-	if err := f.Merge(t.Context(), n, p.Head); err != nil {
+	if _, err := f.Merge(t.Context(), n, p.Head); err != nil {
 		t.Fatal(err)
 	}
 	if p, err = f.Pull(t.Context(), n); err != nil || p.Merged == "" || !p.Closed {

@@ -105,6 +105,7 @@ func gitHubAnswers() *recorded {
 		"GET" + gitHubAPI + "/collaborators/dev/permission": `{"permission": "write"}`,
 		"GET" + gitHubAPI + "/collaborators/bob/permission": `{"permission": "read"}`,
 		"GET" + gitHubAPI + "/pulls":                        `[{"number": 7, "state": "closed", "updated_at": "2026-11-01T10:00:00Z", "head": {"ref": "ralph/TASK-1", "repo": {"id": 2}}, "base": {"repo": {"id": 1}}}, {"number": 8, "state": "open", "updated_at": "2026-11-01T10:00:00Z", "head": {"ref": "ralph/TASK-1", "repo": {"id": 1}}, "base": {"repo": {"id": 1}}}, {"number": 6, "state": "open", "updated_at": "2026-09-01T10:00:00Z"}]`,
+		"GET" + gitHubAPI + "/issues/8/comments":            `[{"id": 3, "body": "hi", "user": {"login": "dev"}}]`,
 		"POST" + gitHubAPI + "/pulls/8/comments":            `{"id": 6}`,
 		"PATCH" + gitHubAPI + "/pulls/8":                    `{"number": 8}`,
 		"GET" + gitHubAPI + "/pulls/8":                      `{"number": 8, "state": "open", "html_url": "p", "mergeable": false, "head": {"sha": "abc"}}`,
@@ -134,7 +135,8 @@ func gitLabAnswers() *recorded {
 		"GET" + gitLabAPI + "/pipelines/4/jobs":                       `[{"id": 6, "name": "ci", "status": "failed"}, {"id": 7, "name": "lint", "status": "running"}, {"id": 8, "name": "old", "status": "success"}]`,
 		"GET" + gitLabAPI + "/jobs/6/trace":                           `log`,
 		"GET" + gitLabAPI + "/merge_requests/8/approvals":             `{"approved_by": [{"user": {"username": "dev"}}]}`,
-		"GET" + gitLabAPI + "/merge_requests/8/discussions":           `[{"id": "d1", "notes": [{"id": 5, "body": "why", "author": {"username": "dev"}, "position": {"new_path": "a.go", "new_line": 3, "head_sha": "abc"}}, {"id": 6, "system": true, "body": "added 1 commit", "author": {"username": "dev"}}]}]`,
+		"GET" + gitLabAPI + "/merge_requests/8/reviewers":             `[{"user": {"username": "bob"}, "state": "unreviewed"}]`,
+		"GET" + gitLabAPI + "/merge_requests/8/discussions":           `[{"id": "d1", "notes": [{"id": 5, "body": "why", "author": {"username": "dev"}, "position": {"new_path": "a.go", "new_line": 3, "head_sha": "abc"}}, {"id": 6, "system": true, "body": "added 1 commit", "author": {"username": "dev"}}]}, {"id": "d2", "individual_note": true, "notes": [{"id": 3, "body": "hi", "author": {"username": "dev"}}]}]`,
 		"POST" + gitLabAPI + "/merge_requests/8/discussions/d1/notes": `{"id": 6}`,
 		"PUT" + gitLabAPI + "/merge_requests/8":                       `{"iid": 8}`,
 		"PUT" + gitLabAPI + "/merge_requests/8/merge":                 `{"iid": 8}`,
@@ -194,6 +196,9 @@ func TestRecordedShapes(t *testing.T) {
 			if len(p.Remarks) != 1 || p.Remarks[0].File != "a.go" || p.Remarks[0].Line != 3 || p.Remarks[0].Author != "dev" {
 				t.Errorf("%+v", p.Remarks)
 			}
+			if len(p.Comments) != 1 || p.Comments[0].Body != "hi" || p.Comments[0].Author != "dev" {
+				t.Errorf("%+v", p.Comments)
+			}
 			changed, err := f.Changed(ctx, since)
 			if diff := cmp.Diff([]Changed{{7, false, at}, {8, true, at}}, changed); diff != "" || err != nil {
 				t.Error(err, diff)
@@ -210,7 +215,7 @@ func TestRecordedShapes(t *testing.T) {
 			if last := r.asked[len(r.asked)-1]; !strings.Contains(last, `"state":"closed"`) && !strings.Contains(last, `"state_event":"close"`) {
 				t.Errorf("%s closes nothing", last)
 			}
-			if err := f.Merge(ctx, 8, "abc"); err != nil {
+			if queued, err := f.Merge(ctx, 8, "abc"); err != nil || queued {
 				t.Error(err)
 			}
 			if last := r.asked[len(r.asked)-1]; !strings.Contains(last, `"sha":"abc"`) {

@@ -133,7 +133,11 @@ func (w *world) left() string {
 				fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(body, "\n", " "))
 			}
 		}
-		fmt.Fprintf(&b, "  reactions %d\n", len(i.reactions))
+		reactions := 0
+		for _, c := range i.comments {
+			reactions += w.reactions[c.ID+" "+string(Taken)] + w.reactions[c.ID+" "+string(Refused)]
+		}
+		fmt.Fprintf(&b, "  reactions %d\n", reactions)
 		notes := 0
 		w.tx(func(tx *store.Tx) error {
 			list, err := tx.Timeline(is.ID, store.CommentFilter{})

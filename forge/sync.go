@@ -518,7 +518,7 @@ func (s *Syncer) comments(ctx context.Context, link store.ForgeIssue, updated ti
 	}
 	to := link.ReadTo.Time
 	for _, c := range list {
-		if err := s.comment(ctx, link, c); err != nil {
+		if err := s.comment(ctx, link.TaskID, store.ForgeReply{ID: onIssue + c.ID, Number: link.Number}, c); err != nil {
 			return err
 		}
 		if c.Updated.After(to) {
@@ -541,17 +541,30 @@ func (s *Syncer) comments(ctx context.Context, link store.ForgeIssue, updated ti
 // maxShown bounds the comment of a stranger that is kept for the dashboard, in bytes.
 const maxShown = 4000
 
-// comment takes one comment, once.
-func (s *Syncer) comment(ctx context.Context, link store.ForgeIssue, c Comment) error {
+// The first letter of a [store.ForgeReply]'s id: a comment on an issue or in the conversation of a pull request, a remark
+// and a review.
+const (
+	onIssue      = "c"
+	conversation = "d"
+	onThread     = "m"
+	onReview     = "r"
+)
+
+// comment takes one comment about a task, once.
+func (s *Syncer) comment(ctx context.Context, task int64, reply store.ForgeReply, c Comment) error {
 	if _, ours := Marked(c.Body); ours && strings.EqualFold(c.Author, s.self.Login) {
 		return nil
+	}
+	took, err := store.Read(ctx, s.Store, func(tx *store.Tx) (bool, error) { return tx.TookForgeComment(reply.ID) })
+	if err != nil || took {
+		return err
 	}
 	command, ok := Parse(c.Body)
 	person, err := s.person(ctx, c.Author)
 	if err != nil {
 		return err
 	}
-	reply := store.ForgeReply{ID: "c" + c.ID, Number: link.Number, Reaction: string(Taken)}
+	reply.Reaction = string(Taken)
 	switch {
 	case !person:
 		reply.Author, reply.Body, reply.Created = c.Author, text.Clip(s.Mask(c.Body), maxShown), ralph.At(c.Updated)
@@ -569,7 +582,7 @@ func (s *Syncer) comment(ctx context.Context, link store.ForgeIssue, c Comment) 
 		if err != nil || !first || !obeys {
 			return err
 		}
-		return obey(tx, link.TaskID, command, c.Author)
+		return obey(tx, task, command, c.Author)
 	})
 	if err == nil || store.Failed(err) || ctx.Err() != nil {
 		return err
