@@ -108,7 +108,9 @@ type realNight struct {
 	site
 	t        *testing.T
 	dir, bin string
+	home     string
 	env      []string
+	out      string           // of ralph's last command
 	remote   string           // the address of the repository, with the token
 	numbers  map[string]int64 // of issues, by title
 }
@@ -129,6 +131,7 @@ func (n *realNight) ralph(kill time.Duration, args ...string) (ok bool) {
 	if ctx.Err() != nil {
 		n.t.Fatalf("ralph %q does not end: %s", args, out)
 	}
+	n.out = string(out)
 	n.t.Logf("ralph %q: %v\n%s", args, err, out)
 	return err == nil
 }
@@ -167,9 +170,9 @@ func newNight(t *testing.T, on site) *realNight {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	home := t.TempDir()
+	n.home = t.TempDir()
 	n.env = []string{
-		"HOME=" + home, "PATH=" + n.bin + ":" + os.Getenv("PATH"), "RALPH_FORGE_TOKEN=" + token, "LANG=C.UTF-8",
+		"HOME=" + n.home, "PATH=" + n.bin + ":" + os.Getenv("PATH"), "RALPH_FORGE_TOKEN=" + token, "LANG=C.UTF-8",
 		"TMPDIR=" + os.TempDir(),
 	}
 	n.remote = strings.Replace(url, "http://", "http://boss:"+token+"@", 1) + "/boss/app.git"
@@ -346,5 +349,74 @@ func (n *realNight) truth() {
 		if strings.Contains(b, "refs/heads/ralph/") {
 			t.Errorf("a branch stays: %s", b)
 		}
+	}
+}
+
+// script writes the agent's script and what ralph is configured with.
+func (n *realNight) script(config, script string) {
+	n.t.Helper()
+	for name, text := range map[string]string{"ralph.yaml": config, "claude.script": script} {
+		if err := os.WriteFile(filepath.Join(n.dir, name), []byte(text), 0o600); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	git(n.t, n.dir, "add", "-A")
+	git(n.t, n.dir, "-c", "user.name=B", "-c", "user.email=b@example.test", "commit", "-qm", "Configure")
+	git(n.t, n.dir, "push", "-q", n.remote, "HEAD:main")
+}
+
+// TestRunWithPullRequests: after `ralph run --pr`, `ralph approve` of a held change opens its pull request, too. No task
+// begins while merge.max_open wait. The branch and the workspace of a merged one go.
+func TestRunWithPullRequests(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds ralph")
+	}
+	h := newHub(t, GitHub)
+	n := newNight(t, &hubSite{h})
+	n.script("agent: {command: [ralph, scripted-agent]}\nverify: [\"sh check.sh\"]\npermissions: {guards: false}\n"+
+		"sandbox: {mode: \"off\"}\nforge: {kind: github}\nmerge: {max_open: 2}\n", `task Flow
+  run mkdir -p .github/workflows; echo "on: push" > .github/workflows/ci.yml
+  done {"summary": "a workflow"}
+task *
+  run echo $RALPH_TASK_ID > $RALPH_TASK_ID.txt
+  done {"summary": "made it"}
+`)
+	main := h.tip("main")
+	for _, title := range []string{"Flow", "One", "Two", "Three"} {
+		n.ralph(0, "task", "add", title)
+	}
+	if n.ralph(0, "run", "--pr"); !strings.Contains(n.out, "ended: no new task begins until one of 2 open pull requests is merged or closed (merge.max_open)") {
+		t.Error("the run does not say why it ends")
+	}
+	if list := n.pulls(); len(list) != 2 {
+		t.Fatalf("the pull requests are %+v", list)
+	}
+	if !n.ralph(0, "approve", "C2") {
+		t.Error("the change is not approved")
+	}
+	flow := n.pull("Flow")
+	if h.tip("main") != main || git(t, n.dir, "rev-parse", "main") != main {
+		t.Error("the approved change was merged without review")
+	}
+	n.mergePull(dev, flow, "squash")
+	n.mergePull(dev, n.pull("One"), "merge")
+	n.sync()
+	for _, title := range []string{"Flow", "One"} {
+		for _, dir := range []string{h.dir, n.dir} {
+			if is := git(t, dir, "branch", "--list", "*"+strings.ToLower(title)); is != "" {
+				t.Errorf("the branch stays in %s: %s", dir, is)
+			}
+		}
+	}
+	for _, id := range []string{"1", "2"} {
+		if n.ralph(0, "show", id); !strings.Contains(n.out, "merged") {
+			t.Errorf("TASK-%s is not merged: %s", id, n.out)
+		}
+	}
+	n.ralph(0, "run", "--pr")
+	n.pull("Three")
+	// One workspace serves all sessions, and one all checks.
+	if list, _ := filepath.Glob(filepath.Join(n.home, ".local", "state", "ralph", "*", "workspaces", "*")); len(list) > 2 {
+		t.Errorf("these workspaces stay: %q", list)
 	}
 }

@@ -31,7 +31,7 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, er
 		if err := l.sameTarget(tx); err != nil {
 			return err
 		}
-		return tx.SetTarget(l.Merger.Into)
+		return tx.SetTarget(l.Merger.Into, l.Merger.Pulls)
 	}); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"ralph"
 	"ralph/internal/text"
@@ -56,14 +58,10 @@ func (b inWork) fit(queue []ralph.Task) (i int, passes []int64) {
 func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 	r.held = ""
 	if r.Merger.Pulls {
-		open, err := tx.InReview()
-		if err != nil {
+		if open, err := tx.TasksInReview(); err != nil {
 			return task, false, err
-		}
-		if len(open) >= r.Merger.MaxOpen {
-			r.held = fmt.Sprintf("%s wait for review, and no new task begins (merge.max_open)",
-				text.Count(len(open), "pull request"))
-			return task, false, nil
+		} else if len(open) >= r.Merger.MaxOpen {
+			return r.amongOpen(tx, open)
 		}
 	}
 	alone, err := r.mergedAlone(tx)
@@ -107,6 +105,21 @@ func (r *runner) choose(tx *store.Tx) (task ralph.Task, ok bool, err error) {
 	}
 	r.passes = passes
 	return queue[i], true, nil
+}
+
+// amongOpen returns the first task of the queue that has an open pull request: merge.max_open keeps the others back.
+func (r *runner) amongOpen(tx *store.Tx, open []int64) (task ralph.Task, ok bool, err error) {
+	queue, err := tx.Queue(math.MaxInt)
+	for _, t := range queue {
+		if slices.Contains(open, t.ID) {
+			return t, true, nil
+		}
+	}
+	if len(queue) > 0 {
+		r.held = fmt.Sprintf("no new task begins until one of %s is merged or closed (merge.max_open)",
+			text.Count(len(open), "open pull request"))
+	}
+	return task, false, err
 }
 
 // mergedAlone returns the task that is to be merged before all others, if it waits for a session: until it has

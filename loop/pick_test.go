@@ -2,6 +2,7 @@ package loop
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"ralph"
 	"ralph/internal/pgtest"
+	"ralph/loop/merging"
 	"ralph/loop/order"
 	"ralph/signals"
 	"ralph/store"
@@ -110,6 +112,91 @@ func TestATaskThatIsMissedTwiceIsLeftAMoment(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestMaxOpen: no new task begins while merge.max_open pull requests are open. A task of one that was sent back does.
+func TestMaxOpen(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name                   string
+		pulls                  bool
+		most, reviewing, again int // pull requests that wait, and those whose task is to go on
+		queued                 int
+		want                   int64 // the task, of which the pull requests have the first ones; 0 for none
+		held                   string
+	}{
+		{"merged without", false, 1, 3, 0, 1, 4, ""},
+		{"none open", true, 1, 0, 0, 1, 1, ""},
+		{"fewer than that", true, 2, 1, 0, 1, 2, ""},
+		{"so many", true, 2, 2, 0, 1, 0, "no new task begins until one of 2 open pull requests is merged or closed (merge.max_open)"},
+		{"one, and one may be", true, 1, 1, 0, 9, 0, "no new task begins until one of 1 open pull request is merged or closed (merge.max_open)"},
+		{"so many, and nothing is queued", true, 2, 2, 0, 0, 0, ""},
+		{"one was sent back", true, 2, 1, 1, 40, 2, ""},
+		{"more than that, and all were sent back", true, 1, 0, 3, 2, 1, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			db, err := store.Open(t.Context(), pgtest.Path(t, filepath.Join(t.TempDir(), "ralph.db")), store.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			r := &runner{course: courseOf(&Loop{Store: db, Merger: &merging.Merger{
+				Rules: merging.Rules{Pulls: tt.pulls, MaxOpen: tt.most},
+			}}, 0)}
+			if err := db.Tx(t.Context(), func(tx *store.Tx) error {
+				for n := range tt.reviewing + tt.again + tt.queued {
+					id, err := tx.AddTask(ralph.Task{Title: fmt.Sprint("Task ", n), Priority: 2}, "human")
+					if err != nil {
+						return err
+					}
+					if n < tt.reviewing+tt.again {
+						if err := inReview(tx, id, n >= tt.reviewing); err != nil {
+							return err
+						}
+					}
+				}
+				task, ok, err := r.choose(tx)
+				if ok != (tt.want != 0) || task.ID != tt.want || r.held != tt.held {
+					t.Errorf("it begins TASK-%d: %v; held %q", task.ID, ok, r.held)
+				}
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// inReview has a task wait for its pull request; with again, that was reviewed, and the task goes on.
+func inReview(tx *store.Tx, id int64, again bool) error {
+	session := fmt.Sprintf("00000000-0000-4000-8000-%012d", id)
+	if _, err := tx.StartSession(store.Start{ID: session, Task: id, Origin: ralph.FromLoop}); err != nil {
+		return err
+	}
+	s, err := tx.Session(session)
+	if err != nil {
+		return err
+	}
+	s.Change, s.Ending = &ralph.Change{Base: "base", Head: fmt.Sprintf("%040d", id), Tree: "tree"}, ralph.Finished
+	if err := tx.Apply(s, signals.Facts{}, signals.Decision{
+		Accepted: true, Status: ralph.Merging, Mover: ralph.Verdict, StatusReason: "done", Attempts: 1, Outcome: ralph.OutcomeSuccess,
+	}); err != nil {
+		return err
+	}
+	c, _, err := tx.ChangeOf(id)
+	if err != nil {
+		return err
+	}
+	c.To = c.Head
+	if err := errors.Join(tx.BeginMove(c), tx.BeginReview(c, "b")); err != nil {
+		return err
+	}
+	if c, _, err = tx.ChangeOf(id); err != nil || !again {
+		return err
+	}
+	return errors.Join(tx.PutForgePull(store.ForgePull{Number: id, TaskID: id, ChangeID: c.ID, Branch: "b", Open: true}),
+		tx.ReviewRound(c, c.Head, c.Tree, "a review", "", nil))
 }
 
 // TestATaskThatIsGoneIsNoError; anything else that is not found is one.

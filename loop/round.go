@@ -138,7 +138,7 @@ func (r *runner) withoutTask(ctx context.Context, seen outlook) error {
 	case r.waits.Why != "":
 		return &end{ralph.ExitWaiting, "done work is not merged: " + r.waits.Why}
 	case r.held != "":
-		return &end{ralph.ExitWaiting, r.held}
+		return &end{ralph.ExitLimit, r.held}
 	case seen.away:
 		return &end{ralph.ExitWaiting, "the remote cannot be reached, and may have the work of a lost machine"}
 	}

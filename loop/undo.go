@@ -40,7 +40,7 @@ func (l *Loop) Undo(ctx context.Context, task int64, u Undoing) (conflicts []str
 	}
 	c.Undo = to
 	return nil, l.Store.Tx(ctx, func(tx *store.Tx) error {
-		if err := tx.SetTarget(l.Merger.Into); err != nil {
+		if err := tx.SetTarget(l.Merger.Into, l.Merger.Pulls); err != nil {
 			return err
 		}
 		undo := store.Undo{Change: c, By: u.By, Why: u.Why}

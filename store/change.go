@@ -540,13 +540,14 @@ type MergeQueue struct {
 	Behind    string     `json:"behind"`     // why the person's branch could not follow; "" if it did
 	Ahead     int        `json:"ahead"`      // number of merges that the branch lacks
 	Command   string     `json:"command"`    // that updates the branch
+	Pulls     bool       `json:"-"`          // changes become pull requests
 }
 
 // MergeQueue returns the state of the merge queue.
 func (tx *Tx) MergeQueue() (q MergeQueue, err error) {
-	return q, tx.row(`SELECT target, paused, wait_until, waits, failures, behind, ahead, command
+	return q, tx.row(`SELECT target, paused, wait_until, waits, failures, behind, ahead, command, pulls
 		FROM merge_queue WHERE id = 1`).
-		Scan(&q.Target, &q.Paused, &q.WaitUntil, &q.Waits, &q.Failures, &q.Behind, &q.Ahead, &q.Command)
+		Scan(&q.Target, &q.Paused, &q.WaitUntil, &q.Waits, &q.Failures, &q.Behind, &q.Ahead, &q.Command, &q.Pulls)
 }
 
 // RemoteAway reports whether the remote is left alone for a while, since this machine could not reach it.
@@ -561,9 +562,9 @@ func (q MergeQueue) away(tx *Tx) bool {
 
 // Merging returns the state of the merge queue with [Tx.RemoteAway] and [Tx.MergesAlone].
 func (tx *Tx) Merging(timesSentBack int) (q MergeQueue, away bool, alone int64, err error) {
-	err = tx.row(`SELECT (`+mergesAlone+`), target, paused, wait_until, waits, failures, behind, ahead, command
+	err = tx.row(`SELECT (`+mergesAlone+`), target, paused, wait_until, waits, failures, behind, ahead, command, pulls
 		FROM merge_queue WHERE id = 1`, timesSentBack).
-		Scan(&alone, &q.Target, &q.Paused, &q.WaitUntil, &q.Waits, &q.Failures, &q.Behind, &q.Ahead, &q.Command)
+		Scan(&alone, &q.Target, &q.Paused, &q.WaitUntil, &q.Waits, &q.Failures, &q.Behind, &q.Ahead, &q.Command, &q.Pulls)
 	return q, q.away(tx), alone, err
 }
 
@@ -581,13 +582,13 @@ func (tx *Tx) Target(wanted string) (string, error) {
 	return wanted, err
 }
 
-// SetTarget records the branch that queued changes are merged into.
-func (tx *Tx) SetTarget(branch string) error {
+// SetTarget records the branch that queued changes are merged into, and whether they become pull requests.
+func (tx *Tx) SetTarget(branch string, pulls bool) error {
 	q, err := tx.MergeQueue()
-	if err != nil || q.Target == branch {
+	if err != nil || q.Target == branch && q.Pulls == pulls {
 		return err
 	}
-	return tx.set("merge_queue", 1, cells{"target": branch})
+	return tx.set("merge_queue", 1, cells{"target": branch, "pulls": pulls})
 }
 
 // PauseMerging stops all merging until a person resumes it.

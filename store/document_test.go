@@ -162,7 +162,7 @@ var meanings = map[string]string{
 	"changes.undo":       "of an undo, what its task becomes: cancelled (work is taken back) or completed (work is brought back); empty for other changes",
 	"changes.merged_run": "the run in which it was merged; 0 for none", "changes.merged_at": "empty until it is merged",
 	"changes.conflicts": "files, as JSON", "merge_queue.id": "1", "merge_queue.target": "the branch into which the queue goes", "merge_queue.paused": "why nothing is merged; empty if changes are",
-	"merge_queue.wait_until": "when a remote is asked again", "merge_queue.waits": "the machine that waits for it; others need not", "merge_queue.failures": "of the remote, in a row", "merge_queue.behind": "why the target branch could not follow", "merge_queue.ahead": "by how many merges it has not", "merge_queue.command": "with which it follows",
+	"merge_queue.wait_until": "when a remote is asked again", "merge_queue.waits": "the machine that waits for it; others need not", "merge_queue.failures": "of the remote, in a row", "merge_queue.behind": "why the target branch could not follow", "merge_queue.ahead": "by how many merges it has not", "merge_queue.command": "with which it follows", "merge_queue.pulls": "1 if its changes become pull requests",
 	"usage_windows.agent": "whose, by its name in ralph.yaml", "usage_windows.utilization": "0 to 1", "usage_windows.resets_at": "", "usage_windows.seen": "when the agent told",
 	"agent_accounts.agent": "its name", "agent_accounts.account": own + "digest that tells it from others",
 	"agent_states.agent": "its name", "agent_states.wait_until": "no session of it starts before", "agent_states.reason": "",

@@ -240,6 +240,12 @@ func (tx *Tx) InReview() ([]ralph.Change, error) {
 	return changes.all(tx, `WHERE c.state = 'reviewing' ORDER BY c.id`)
 }
 
+// TasksInReview lists the tasks with an open pull request, or one that is about to be opened.
+func (tx *Tx) TasksInReview() ([]int64, error) {
+	return values[int64](tx, `SELECT task_id FROM forge_pulls WHERE open = 1
+		UNION SELECT task_id FROM changes WHERE state = 'reviewing'`)
+}
+
 // BeginReview records that the branch of a change is pushed: from now on its pull request decides.
 func (tx *Tx) BeginReview(c ralph.Change, branch string) error {
 	if err := tx.SetChange(c.ID, ralph.Moving, ralph.Reviewing); err != nil {

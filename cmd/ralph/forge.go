@@ -23,7 +23,10 @@ var errNoForge = ralph.Usage(errors.New("this project follows no forge: set forg
 
 func newForge(a *app) *cobra.Command {
 	cmd := newCommand("forge", func(cmd *cobra.Command, _ []string) error {
-		return a.with(cmd.Context(), func(p *project.Project, _ *store.DB) error {
+		return a.with(cmd.Context(), func(p *project.Project, db *store.DB) error {
+			if err := p.KeepMode(cmd.Context(), db); err != nil {
+				return err
+			}
 			if !p.Forges() {
 				return errNoForge
 			}
@@ -44,6 +47,9 @@ func newForgeSync(a *app) *cobra.Command {
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		return a.begin(ctx, func(p *project.Project, db *store.DB) error {
+			if err := p.KeepMode(ctx, db); err != nil {
+				return err
+			}
 			if !p.Forges() {
 				return errNoForge
 			}

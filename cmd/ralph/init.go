@@ -201,7 +201,7 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 // offerForge asks the person at the terminal whether issues become tasks, if the project has a remote on a known forge
 // and there is a token for it. It changes nothing without a yes.
 func (a *app) offerForge(ctx context.Context, p *project.Project, path string) error {
-	if !term.Is(a.in) || !term.Is(a.out) || p.Forges() {
+	if !term.Is(a.in) || p.Forges() {
 		return nil
 	}
 	at, from, ok := p.FoundForge(ctx)

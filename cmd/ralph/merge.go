@@ -68,6 +68,9 @@ func (a *app) mergeQueued(ctx context.Context, task int64) error {
 		if p.Confinement, err = p.Confine(ctx); err != nil { // a merge is verified
 			return err
 		}
+		if err := p.KeepMode(ctx, db); err != nil {
+			return err
+		}
 		l, err := p.Loop(ctx, db)
 		if err != nil {
 			return err

@@ -58,6 +58,9 @@ func newUndo(a *app) *cobra.Command {
 			if p.Confinement, err = p.Confine(ctx); err != nil { // the reverse is verified
 				return err
 			}
+			if err := p.KeepMode(ctx, db); err != nil {
+				return err
+			}
 			l, err := p.Loop(ctx, db)
 			if err != nil {
 				return err

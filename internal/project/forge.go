@@ -29,6 +29,15 @@ const modePull = "pr"
 // Forges reports whether the project follows a forge: its issues, its pull requests, or both.
 func (p *Project) Forges() bool { return p.Config.Forge.Label != "" || p.Config.Merge.Mode == modePull }
 
+// KeepMode has a command go on as the last run did: with pull requests after `ralph run --pr`.
+func (p *Project) KeepMode(ctx context.Context, db *store.DB) error {
+	q, err := store.Read(ctx, db, (*store.Tx).MergeQueue)
+	if err != nil || !q.Pulls {
+		return err
+	}
+	return p.Config.Set("merge.mode", "queue", modePull)
+}
+
 // forgeRemote is the remote whose address names the forge.
 func (p *Project) forgeRemote() string {
 	if p.Config.Merge.Push != "" {

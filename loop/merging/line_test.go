@@ -300,7 +300,7 @@ func TestWhatIsAhead(t *testing.T) {
 	}
 	goesOn := func() { y.goesOn(before) }
 	paused := func() { y.tx(func(tx *store.Tx) error { return tx.PauseMerging("a person looks") }) }
-	news := func() { y.tx(func(tx *store.Tx) error { return tx.SetTarget("main") }) }
+	news := func() { y.tx(func(tx *store.Tx) error { return tx.SetTarget("main", false) }) }
 	late := func() { time.Sleep(20 * time.Millisecond) }
 	for _, tt := range []struct {
 		name     string

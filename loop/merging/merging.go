@@ -224,8 +224,8 @@ func (m *Merger) readQueue(ctx context.Context, stack *Stack, most int) (q Queue
 		q.Line = inOrder(q.Line, q.Alone)
 		return nil
 	})
-	if err == nil && state.Target != m.Into {
-		err = m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTarget(m.Into) })
+	if err == nil && (state.Target != m.Into || state.Pulls != m.Pulls) {
+		err = m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.SetTarget(m.Into, m.Pulls) })
 	}
 	if err != nil || q.Waits {
 		return q, state, err

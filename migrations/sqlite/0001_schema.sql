@@ -429,7 +429,8 @@ CREATE TABLE merge_queue (
   failures   INTEGER NOT NULL DEFAULT 0,
   behind     TEXT NOT NULL DEFAULT '', -- why the target branch could not follow; '' if it has
   ahead      INTEGER NOT NULL DEFAULT 0, -- commits that the person's branch lacks
-  command    TEXT NOT NULL DEFAULT '' -- that updates it
+  command    TEXT NOT NULL DEFAULT '', -- that updates it
+  pulls      INTEGER NOT NULL DEFAULT 0 -- 1 if its changes become pull requests
 ) STRICT;
 INSERT INTO merge_queue (id) VALUES (1);
 

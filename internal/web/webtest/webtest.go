@@ -396,7 +396,7 @@ func (n *Night) first() error {
 	if err := n.begin(); err != nil {
 		return err
 	}
-	if err := n.tx(func(tx *store.Tx) error { return tx.SetTarget("main") }); err != nil {
+	if err := n.tx(func(tx *store.Tx) error { return tx.SetTarget("main", false) }); err != nil {
 		return err
 	}
 	for task := int64(17); task <= 33; task++ {
