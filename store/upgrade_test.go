@@ -29,7 +29,7 @@ var present = map[string]int{
 	"task blocked": 2, "task cancelled": 1, "task completed": 30, "task failed": 15, "task in_progress": 2, "task merging": 2,
 	"task needs_input": 2, "task pending": 14, "task proposed": 8, "task rejected": 1,
 	"change dropped": 10, "change held": 7, "change merged": 29, "change verifying": 2,
-	"session ": 2, "session failure": 45, "session success": 35, "sessions": 82, "runs": 2, "events": 863,
+	"session ": 2, "session failure": 45, "session success": 35, "sessions": 82, "runs": 2, "events": 864,
 	"ask": 1, "done": 48, "flag": 6, "learned": 1, "nack": 2, "note": 1, "partial": 1, "stuck": 21, "suggest": 3,
 	"question": 3, "question with an answer": 1, "inbox": 35, "permissions": 1, "amendments": 2,
 	"features": 3, "disciplines": 1, "learnings": 2, "issues": 1, "pull requests": 1,
