@@ -21,7 +21,7 @@ type Forge interface {
 	// CanWrite reports whether an account may push to the repository.
 	CanWrite(ctx context.Context, login string) (bool, error)
 	// Issues lists a page of the issues that have changed since a moment, the oldest change first, and reports whether
-	// there are more. Pages begin at 1. The zero time lists all issues.
+	// there are more. Pages begin at 1. The zero time lists all issues. A pull request may be among them, without labels.
 	Issues(ctx context.Context, since time.Time, page int) (list []Issue, more bool, err error)
 	// Last returns the account that did something to an issue last, and when. [Labelled] and [Unlabelled] need the label.
 	Last(ctx context.Context, issue int64, act Act, label string) (login string, at time.Time, err error)

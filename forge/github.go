@@ -84,7 +84,8 @@ func (g *gitHubForge) Issues(ctx context.Context, since time.Time, page int) (li
 		return nil, false, err
 	}
 	for _, i := range all {
-		if i.IsPullRequest() {
+		if i.IsPullRequest() { // only the time counts: the next look begins there
+			list = append(list, Issue{Number: int64(i.GetNumber()), Updated: i.GetUpdatedAt().Time})
 			continue
 		}
 		issue := Issue{

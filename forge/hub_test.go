@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -22,9 +23,6 @@ import (
 	"time"
 )
 
-// hubPage is the longest page of a hub's lists: short, so that a night has several.
-const hubPage = 5
-
 // A lossy hub answers every limitedEvery-th request with a rate limit, and loses the answer to every lostEvery-th write,
 // which it carries out.
 const (
@@ -36,20 +34,22 @@ const (
 // limits and rights. People act on the fake itself, ralph by requests with boss's token.
 type hub struct {
 	*fake
-	t       *testing.T
-	kindOf  string
-	dir     string // of the bare repository boss/app.git
-	url     string
-	mu      sync.Mutex // one request or act at a time
-	count   int        // of requests that cost something
-	writes  int
-	lossy   bool     // lose some answers and limit some requests
-	queue   bool     // the target has a merge queue
-	queued  []string // what was put into it, as number and head
-	asked   []string // requests that were not answered from a tag
-	unknown []string // requests that it does not know
-	server  *http.Server
-	api     *http.ServeMux
+	t         *testing.T
+	kindOf    string
+	dir       string // of the bare repository boss/app.git
+	url       string
+	page      int        // the longest page of a list: short, so that a night has several
+	mu        sync.Mutex // one request or act at a time
+	count     int        // of requests that cost something
+	writes    int
+	requested int
+	lossy     bool     // lose some answers and limit some requests
+	queue     bool     // the target has a merge queue
+	queued    []string // what was put into it, as number and head
+	asked     []string // requests that were not answered from a tag
+	unknown   []string // requests that it does not know
+	server    *http.Server
+	api       *http.ServeMux
 }
 
 const hubToken = "hub-token-of-boss"
@@ -57,7 +57,7 @@ const hubToken = "hub-token-of-boss"
 // newHub starts a hub of a kind. Its repository has a commit on main.
 func newHub(t *testing.T, kind string) *hub {
 	t.Helper()
-	h := &hub{fake: newFake(), t: t, kindOf: kind, dir: filepath.Join(t.TempDir(), "boss", "app.git"), api: http.NewServeMux()}
+	h := &hub{fake: newFake(), t: t, kindOf: kind, page: 5, dir: filepath.Join(t.TempDir(), "boss", "app.git"), api: http.NewServeMux()}
 	h.apart = kind == GitLab
 	h.clock = func() time.Time {
 		return time.Now().Truncate(map[string]time.Duration{GitHub: time.Second, GitLab: time.Millisecond}[kind])
@@ -216,6 +216,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.answer(w, status, m{"message": "You have exceeded a secondary rate limit."})
 		return
 	}
+	h.requested++
 	body := httptest.NewRecorder()
 	h.api.ServeHTTP(body, r)
 	if r.Method != http.MethodGet {
@@ -263,7 +264,7 @@ func (h *hub) list(w http.ResponseWriter, r *http.Request, all []any) {
 	q := r.URL.Query()
 	page, _ := strconv.Atoi(q.Get("page"))
 	page = max(page, 1)
-	from, to := min(len(all), (page-1)*hubPage), min(len(all), page*hubPage)
+	from, to := min(len(all), (page-1)*h.page), min(len(all), page*h.page)
 	if to < len(all) {
 		q.Set("page", strconv.Itoa(page+1))
 		w.Header().Set("Link", fmt.Sprintf(`<%s%s?%s>; rel="next"`, h.url, r.URL.EscapedPath(), q.Encode()))
@@ -309,12 +310,16 @@ func str(in m, name string) string { s, _ := in[name].(string); return s }
 // sorted lists the issues or the pull requests that changed since a moment, by the time of their change.
 func sorted[T any](all map[int64]T, at func(T) time.Time, since string) (list []T) {
 	from, _ := time.Parse(time.RFC3339, since)
-	for _, n := range slices.Sorted(maps.Keys(all)) {
-		if !at(all[n]).Before(from) {
-			list = append(list, all[n])
+	var numbers []int64
+	for n, v := range all {
+		if !at(v).Before(from) {
+			numbers = append(numbers, n)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b T) int { return at(a).Compare(at(b)) })
+	slices.SortFunc(numbers, func(a, b int64) int { return cmp.Or(at(all[a]).Compare(at(all[b])), cmp.Compare(a, b)) })
+	for _, n := range numbers {
+		list = append(list, all[n])
+	}
 	return list
 }
 
@@ -567,7 +572,7 @@ func (h *hub) opens(p Proposal) (int64, error) {
 		return 0, &Error{Status: 422, Said: "Validation Failed"}
 	}
 	n, err := h.Open(context.Background(), p)
-	h.pushed()
+	h.pulls[n].Head = h.tip(p.Branch)
 	return n, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,7 +101,7 @@ func gitHubAnswers() *recorded {
 		"GET" + gitHubAPI:                                   `{"permissions": {"push": true}}`,
 		"GET /api/v3/user":                                  `{"login": "me"}`,
 		"GET" + gitHubAPI + "/issues":                       `[{"number": 1, "title": "One", "body": "b", "state": "open", "user": {"login": "dev"}, "labels": [{"name": "ralph"}], "milestone": {"title": "m"}, "updated_at": "2026-11-01T10:00:00Z", "html_url": "u"}]`,
-		"GET" + gitHubAPI + "/issues page 2":                `[{"number": 2, "title": "A pull", "state": "open", "pull_request": {"url": "x"}}, {"number": 3, "title": "Three", "state": "closed", "user": {"login": "x"}, "updated_at": "2026-11-01T11:00:00Z"}]`,
+		"GET" + gitHubAPI + "/issues page 2":                `[{"number": 2, "title": "A pull", "state": "open", "labels": [{"name": "ralph"}], "updated_at": "2026-11-01T10:30:00Z", "pull_request": {"url": "x"}}, {"number": 3, "title": "Three", "state": "closed", "user": {"login": "x"}, "updated_at": "2026-11-01T11:00:00Z"}]`,
 		"GET" + gitHubAPI + "/issues/1/events":              `[{"event": "labeled", "label": {"name": "other"}, "actor": {"login": "no"}, "created_at": "2026-11-01T10:00:00Z"}, {"event": "labeled", "label": {"name": "Ralph"}, "actor": {"login": "dev"}, "created_at": "2026-11-01T10:00:00Z"}]`,
 		"GET" + gitHubAPI + "/collaborators/dev/permission": `{"permission": "write"}`,
 		"GET" + gitHubAPI + "/collaborators/bob/permission": `{"permission": "read"}`,
@@ -159,15 +160,16 @@ func TestRecordedShapes(t *testing.T) {
 			}
 			since := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
 			issues, err := allIssues(ctx, f, since)
+			issues = slices.DeleteFunc(issues, func(i Issue) bool { return i.Number == 2 && i.Labels == nil && i.Title == "" })
 			if len(issues) != 2 || err != nil {
-				t.Fatalf("%+v, %v: want both pages without the pull request", issues, err)
+				t.Fatalf("%+v, %v: want both pages, and of the pull request nothing but its time", issues, err)
 			}
 			at := time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC)
 			if diff := cmp.Diff(Issue{1, "u", "One", "b", "dev", []string{"ralph"}, "m", false, at}, issues[0]); diff != "" {
 				t.Error(diff)
 			}
 			r.asked = nil
-			if again, err := allIssues(ctx, f, since); len(again) != 2 || err != nil || len(r.asked) != 2 ||
+			if again, err := allIssues(ctx, f, since); len(again) < 2 || err != nil || len(r.asked) != 2 ||
 				!strings.HasSuffix(r.asked[0], "unchanged") || !strings.HasSuffix(r.asked[1], "unchanged") {
 				t.Errorf("%v, %v: an unchanged list is asked for by its tag", r.asked, err)
 			}

@@ -3,9 +3,11 @@ package forge
 import (
 	"encoding/base64"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -351,4 +353,61 @@ func TestTheConversation(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheCostOfALook at 10,000 issues and 100 open pull requests without news: two requests, which the forge answers
+// from their tags. The log has the CPU time, that of the hub included.
+func TestTheCostOfALook(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a first look at 10,000 issues")
+	}
+	for _, kind := range []string{GitHub, GitLab} {
+		t.Run(kind, func(t *testing.T) {
+			h := newHub(t, kind)
+			h.page = 100
+			w := h.beside(t)
+			h.clock = nil
+			for n := range 10_000 {
+				h.issue(guest, fmt.Sprint("Issue ", n), "x")
+			}
+			var refs strings.Builder
+			for range 100 {
+				id, _ := w.works(0)
+				fmt.Fprintf(&refs, "create refs/heads/ralph/TASK-%d-1 %s\n", id, h.tip("main"))
+			}
+			cmd := exec.Command("git", "-C", h.dir, "update-ref", "--stdin")
+			cmd.Stdin = strings.NewReader(refs.String())
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			w.again()
+			for _, p := range h.pulls {
+				h.changes(p.Number, func(p *fakePull) { p.Checks = []Check{{Name: "ci", Done: true}} })
+			}
+			if w.again(); len(h.pulls) != 100 {
+				t.Fatalf("there are %d pull requests", len(h.pulls))
+			}
+			w.again()
+			const looks = 20
+			before, began, spent := h.count, h.requested, cpu(t)
+			for range looks {
+				w.look()
+			}
+			each := (cpu(t) - spent) / looks
+			if n := h.requested - began; n > 2*looks || h.count != before {
+				t.Errorf("%d looks cost %d requests, %d of which counted", looks, n, h.count-before)
+			}
+			t.Logf("a look without news took %s of CPU", each)
+		})
+	}
+}
+
+// cpu returns the CPU time of the process.
+func cpu(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
