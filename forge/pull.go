@@ -37,7 +37,7 @@ func (s *Syncer) pulls(ctx context.Context, read bool) error {
 	var list []store.ForgePull
 	status := map[int64]ralph.Status{}
 	if err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
-		review, err = tx.InReview()
+		review, err = tx.ToPropose()
 		return err
 	}); err != nil {
 		return err
@@ -155,9 +155,6 @@ func (s *Syncer) propose(ctx context.Context, c ralph.Change) error {
 		return err
 	}
 	if ok && p.Open && p.Branch == branch {
-		if p.ChangeID == c.ID {
-			return nil
-		}
 		p.ChangeID, p.Settled = c.ID, ralph.Time{}
 		s.touch(t.ID)
 		return s.Store.Tx(ctx, func(tx *store.Tx) error {

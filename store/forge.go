@@ -235,9 +235,10 @@ func (tx *Tx) PutForgePull(p ForgePull) error {
 	return tx.set("tasks", t.ID, cells{"status_reason": fmt.Sprintf("in review: #%d, %s", p.Number, p.URL)})
 }
 
-// InReview lists the changes whose branches wait for a pull request to be merged.
-func (tx *Tx) InReview() ([]ralph.Change, error) {
-	return changes.all(tx, `WHERE c.state = 'reviewing' ORDER BY c.id`)
+// ToPropose lists the changes whose branches were pushed for review, and whose pull requests do not have them yet.
+func (tx *Tx) ToPropose() ([]ralph.Change, error) {
+	return changes.all(tx, `WHERE c.state = 'reviewing' AND NOT EXISTS (SELECT 1 FROM forge_pulls p
+		WHERE p.change_id = c.id AND p.branch = c.branch AND p.open = 1) ORDER BY c.id`)
 }
 
 // TasksInReview lists the tasks with an open pull request, or one that is about to be opened.
