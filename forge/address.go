@@ -87,6 +87,16 @@ func redacted(s string) string {
 	return "(an address)"
 }
 
+// A repository is the part of a [Forge] that all forges share.
+type repository struct {
+	at        Address
+	transport *Transport
+}
+
+func (r *repository) Repository() string { return r.at.String() }
+
+func (r *repository) Limit() (int, bool) { return r.transport.Limit() }
+
 // requestLimit is the longest time of a request.
 const requestLimit = 30 * time.Second
 
@@ -111,12 +121,7 @@ func New(a Address, token string, now func() time.Time) (Forge, error) {
 	case GitLab:
 		return newGitLab(a, t)
 	case Gitea:
-		u, err := url.Parse(a.URL)
-		if err != nil {
-			return nil, err
-		}
-		t.Origin = u.Scheme + "://" + u.Host
-		return &giteaForge{a, t}, nil
+		return newGitea(a, t)
 	}
 	return nil, fmt.Errorf("forge.kind %q is none of github, gitlab and gitea", a.Kind)
 }

@@ -18,17 +18,31 @@ import (
 
 // A giteaForge is a repository on Gitea or Forgejo.
 type giteaForge struct {
-	at        Address
-	transport *Transport
+	repository
+	client *gitea.Client
+}
+
+func newGitea(at Address, t *Transport) (Forge, error) {
+	// Without a version the client asks for none.
+	client, err := gitea.NewClient(at.URL, gitea.SetGiteaVersion(""), gitea.SetHTTPClient(&http.Client{Transport: t}))
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(at.URL)
+	if err != nil {
+		return nil, err
+	}
+	t.Origin = u.Scheme + "://" + u.Host
+	return &giteaForge{repository{at, t}, client}, nil
 }
 
 // page is the number of entries of a list that a request asks for.
 const page = 50
 
-// client returns a client whose requests end with ctx. It asks nothing of the forge.
-func (g *giteaForge) client(ctx context.Context) (*gitea.Client, error) {
-	return gitea.NewClient(g.at.URL, gitea.SetContext(ctx), gitea.SetGiteaVersion(""),
-		gitea.SetHTTPClient(&http.Client{Transport: g.transport}))
+// with returns the client, whose next requests end with ctx.
+func (g *giteaForge) with(ctx context.Context) *gitea.Client {
+	g.client.SetContext(ctx)
+	return g.client
 }
 
 // pages calls next with the numbers of pages until one is not full.
@@ -45,15 +59,8 @@ func pages[T any](next func(page int) ([]T, error)) (all []T, err error) {
 	}
 }
 
-func (g *giteaForge) Repository() string { return g.at.String() }
-
-func (g *giteaForge) Limit() (int, bool) { return g.transport.Limit() }
-
 func (g *giteaForge) Self(ctx context.Context) (a Account, err error) {
-	c, err := g.client(ctx)
-	if err != nil {
-		return a, err
-	}
+	c := g.with(ctx)
 	user, _, err := c.GetMyUserInfo()
 	if err != nil {
 		return a, err
@@ -66,11 +73,7 @@ func (g *giteaForge) Self(ctx context.Context) (a Account, err error) {
 }
 
 func (g *giteaForge) CanWrite(ctx context.Context, login string) (bool, error) {
-	c, err := g.client(ctx)
-	if err != nil {
-		return false, err
-	}
-	p, _, err := c.CollaboratorPermission(g.at.Owner, g.at.Name, login)
+	p, _, err := g.with(ctx).CollaboratorPermission(g.at.Owner, g.at.Name, login)
 	if KindOf(err) == Gone {
 		return false, nil
 	}
@@ -82,12 +85,8 @@ func (g *giteaForge) CanWrite(ctx context.Context, login string) (bool, error) {
 
 // Issues returns all of them as one page: this list cannot be ordered by the time of the change.
 func (g *giteaForge) Issues(ctx context.Context, since time.Time, _ int) (issues []Issue, more bool, err error) {
-	c, err := g.client(ctx)
-	if err != nil {
-		return nil, false, err
-	}
 	list, err := pages(func(n int) ([]*gitea.Issue, error) {
-		list, _, err := c.ListRepoIssues(g.at.Owner, g.at.Name, gitea.ListIssueOption{
+		list, _, err := g.with(ctx).ListRepoIssues(g.at.Owner, g.at.Name, gitea.ListIssueOption{
 			ListOptions: gitea.ListOptions{Page: n, PageSize: page}, State: gitea.StateAll, Type: gitea.IssueTypeIssue,
 			Since: since,
 		})
@@ -162,12 +161,9 @@ func (g *giteaForge) timeline(ctx context.Context, issue int64, n int) (list []g
 }
 
 func (g *giteaForge) Comments(ctx context.Context, number int64, since time.Time) ([]Comment, error) {
-	c, err := g.client(ctx)
-	if err != nil {
-		return nil, err
-	}
 	// This list has no pages: the forge returns all of it.
-	list, _, err := c.ListIssueComments(g.at.Owner, g.at.Name, number, gitea.ListIssueCommentOptions{Since: since})
+	list, _, err := g.with(ctx).ListIssueComments(g.at.Owner, g.at.Name, number,
+		gitea.ListIssueCommentOptions{Since: since})
 	comments := make([]Comment, 0, len(list))
 	for _, l := range list {
 		comments = append(comments, Comment{strconv.FormatInt(l.ID, 10), giteaUser(l.Poster), l.Body, l.Updated})
@@ -176,11 +172,8 @@ func (g *giteaForge) Comments(ctx context.Context, number int64, since time.Time
 }
 
 func (g *giteaForge) Comment(ctx context.Context, number int64, body string) (string, error) {
-	c, err := g.client(ctx)
-	if err != nil {
-		return "", err
-	}
-	made, _, err := c.CreateIssueComment(g.at.Owner, g.at.Name, number, gitea.CreateIssueCommentOption{Body: body})
+	made, _, err := g.with(ctx).CreateIssueComment(g.at.Owner, g.at.Name, number,
+		gitea.CreateIssueCommentOption{Body: body})
 	if err != nil {
 		return "", err
 	}
@@ -188,34 +181,23 @@ func (g *giteaForge) Comment(ctx context.Context, number int64, body string) (st
 }
 
 func (g *giteaForge) Edit(ctx context.Context, _ int64, id, body string) error {
-	c, err := g.client(ctx)
-	if err != nil {
-		return err
-	}
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err == nil {
-		_, _, err = c.EditIssueComment(g.at.Owner, g.at.Name, n, gitea.EditIssueCommentOption{Body: body})
+		_, _, err = g.with(ctx).EditIssueComment(g.at.Owner, g.at.Name, n, gitea.EditIssueCommentOption{Body: body})
 	}
 	return err
 }
 
 func (g *giteaForge) React(ctx context.Context, _ int64, id string, r Reaction) error {
-	c, err := g.client(ctx)
-	if err != nil {
-		return err
-	}
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err == nil {
-		_, _, err = c.PostIssueCommentReaction(g.at.Owner, g.at.Name, n, string(r))
+		_, _, err = g.with(ctx).PostIssueCommentReaction(g.at.Owner, g.at.Name, n, string(r))
 	}
 	return err
 }
 
 func (g *giteaForge) SetLabel(ctx context.Context, issue int64, label string, without []string) error {
-	c, err := g.client(ctx)
-	if err != nil {
-		return err
-	}
+	c := g.with(ctx)
 	known, err := pages(func(n int) ([]*gitea.Label, error) {
 		list, _, err := c.ListRepoLabels(g.at.Owner, g.at.Name, gitea.ListLabelsOptions{
 			ListOptions: gitea.ListOptions{Page: n, PageSize: page},
@@ -259,12 +241,8 @@ func (g *giteaForge) SetLabel(ctx context.Context, issue int64, label string, wi
 }
 
 func (g *giteaForge) Changed(ctx context.Context, since time.Time) (all []Changed, err error) {
-	c, err := g.client(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for n := 1; ; n++ {
-		list, _, err := c.ListRepoPullRequests(g.at.Owner, g.at.Name, gitea.ListPullRequestsOptions{
+		list, _, err := g.with(ctx).ListRepoPullRequests(g.at.Owner, g.at.Name, gitea.ListPullRequestsOptions{
 			ListOptions: gitea.ListOptions{Page: n, PageSize: page}, State: gitea.StateAll, Sort: "recentupdate",
 		})
 		if err != nil {
@@ -293,20 +271,13 @@ func (g *giteaForge) Say(ctx context.Context, pull int64, _, body string) error 
 }
 
 func (g *giteaForge) Close(ctx context.Context, pull int64) error {
-	c, err := g.client(ctx)
-	if err != nil {
-		return err
-	}
-	closed := gitea.StateClosed
-	_, _, err = c.EditPullRequest(g.at.Owner, g.at.Name, pull, gitea.EditPullRequestOption{State: &closed})
+	_, _, err := g.with(ctx).EditPullRequest(g.at.Owner, g.at.Name, pull,
+		gitea.EditPullRequestOption{State: new(gitea.StateClosed)})
 	return err
 }
 
 func (g *giteaForge) Pull(ctx context.Context, number int64) (p Pull, err error) {
-	c, err := g.client(ctx)
-	if err != nil {
-		return p, err
-	}
+	c := g.with(ctx)
 	pr, _, err := c.GetPullRequest(g.at.Owner, g.at.Name, number)
 	if err != nil {
 		return p, err
@@ -396,12 +367,8 @@ func lastOf(all []Review) (list []Review) {
 }
 
 func (g *giteaForge) PullOf(ctx context.Context, branch string) (int64, error) {
-	c, err := g.client(ctx)
-	if err != nil {
-		return 0, err
-	}
 	list, err := pages(func(n int) ([]*gitea.PullRequest, error) {
-		list, _, err := c.ListRepoPullRequests(g.at.Owner, g.at.Name, gitea.ListPullRequestsOptions{
+		list, _, err := g.with(ctx).ListRepoPullRequests(g.at.Owner, g.at.Name, gitea.ListPullRequestsOptions{
 			ListOptions: gitea.ListOptions{Page: n, PageSize: page}, State: gitea.StateOpen,
 		})
 		return list, err
@@ -415,11 +382,7 @@ func (g *giteaForge) PullOf(ctx context.Context, branch string) (int64, error) {
 }
 
 func (g *giteaForge) Open(ctx context.Context, p Proposal) (int64, error) {
-	c, err := g.client(ctx)
-	if err != nil {
-		return 0, err
-	}
-	pr, _, err := c.CreatePullRequest(g.at.Owner, g.at.Name, gitea.CreatePullRequestOption{
+	pr, _, err := g.with(ctx).CreatePullRequest(g.at.Owner, g.at.Name, gitea.CreatePullRequestOption{
 		Head: p.Branch, Base: p.Into, Title: p.Title, Body: p.Body,
 	})
 	if err != nil {
@@ -430,11 +393,7 @@ func (g *giteaForge) Open(ctx context.Context, p Proposal) (int64, error) {
 
 // Merge merges at once: these forges have no merge queue.
 func (g *giteaForge) Merge(ctx context.Context, number int64, head string) (queued bool, err error) {
-	c, err := g.client(ctx)
-	if err != nil {
-		return false, err
-	}
-	_, _, err = c.MergePullRequest(g.at.Owner, g.at.Name, number, gitea.MergePullRequestOption{
+	_, _, err = g.with(ctx).MergePullRequest(g.at.Owner, g.at.Name, number, gitea.MergePullRequestOption{
 		Style: gitea.MergeStyleMerge, HeadCommitId: head,
 	})
 	return false, err

@@ -16,9 +16,8 @@ import (
 
 // A gitHubForge is a repository on GitHub or GitHub Enterprise.
 type gitHubForge struct {
-	at        Address
-	transport *Transport
-	client    *github.Client
+	repository
+	client *github.Client
 }
 
 func newGitHub(at Address, t *Transport) (Forge, error) {
@@ -31,7 +30,7 @@ func newGitHub(at Address, t *Transport) (Forge, error) {
 		}
 	}
 	t.Origin = client.BaseURL.Scheme + "://" + client.BaseURL.Host
-	return &gitHubForge{at, t, client}, nil
+	return &gitHubForge{repository{at, t}, client}, nil
 }
 
 // gitHubPages calls next with the numbers of pages until there is no other one.
@@ -48,10 +47,6 @@ func gitHubPages[T any](next func(o github.ListOptions) ([]T, *github.Response, 
 		o.Page = res.NextPage
 	}
 }
-
-func (g *gitHubForge) Repository() string { return g.at.String() }
-
-func (g *gitHubForge) Limit() (int, bool) { return g.transport.Limit() }
 
 func (g *gitHubForge) Self(ctx context.Context) (a Account, err error) {
 	repo, _, err := g.client.Repositories.Get(ctx, g.at.Owner, g.at.Name)

@@ -17,10 +17,9 @@ import (
 
 // A gitLabForge is a project on GitLab.
 type gitLabForge struct {
-	at        Address
-	transport *Transport
-	client    *gitlab.Client
-	project   string
+	repository
+	client  *gitlab.Client
+	project string
 }
 
 func newGitLab(at Address, t *Transport) (Forge, error) {
@@ -31,7 +30,7 @@ func newGitLab(at Address, t *Transport) (Forge, error) {
 		return nil, err
 	}
 	t.Origin = client.BaseURL().Scheme + "://" + client.BaseURL().Host
-	return &gitLabForge{at, t, client, at.Owner + "/" + at.Name}, nil
+	return &gitLabForge{repository{at, t}, client, at.Owner + "/" + at.Name}, nil
 }
 
 // unlimited is no limit: the syncer keeps to the forge's.
@@ -53,10 +52,6 @@ func gitLabPages[T any](next func(o gitlab.ListOptions) ([]T, *gitlab.Response, 
 		o.Page = res.NextPage
 	}
 }
-
-func (g *gitLabForge) Repository() string { return g.at.String() }
-
-func (g *gitLabForge) Limit() (int, bool) { return g.transport.Limit() }
 
 func (g *gitLabForge) Self(ctx context.Context) (a Account, err error) {
 	user, _, err := g.client.Users.CurrentUser(gitlab.WithContext(ctx))

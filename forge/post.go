@@ -29,41 +29,34 @@ type post struct {
 
 // posts sends the events after the last post, then the replies, then the status of each issue.
 func (s *Syncer) posts(ctx context.Context) error {
-	at, err := s.position(ctx)
+	from, err := s.position(ctx)
 	if err != nil {
 		return err
 	}
-	for {
-		list, err := store.Read(ctx, s.Store, func(tx *store.Tx) ([]ralph.Event, error) { return tx.Events(at, 200) })
+	at := from
+	for e, err := range s.Store.EventsAfter(ctx, from) {
 		if err != nil {
 			return err
 		}
-		if len(list) == 0 {
-			break
+		all, err := s.about(ctx, e)
+		if err != nil {
+			return err
 		}
-		moved := false
-		for _, e := range list {
-			all, err := store.Read(ctx, s.Store, func(tx *store.Tx) ([]post, error) { return postsFor(tx, e) })
-			if err != nil {
+		for _, p := range all {
+			if err := s.send(ctx, p); err != nil {
 				return err
 			}
-			for _, p := range all {
-				if err := s.send(ctx, p); err != nil {
-					return err
-				}
-			}
-			s.touch(e.TaskID)
-			at = e.ID
-			if moved = len(all) > 0; moved {
-				if err := s.setPosition(ctx, at); err != nil {
-					return err
-				}
-			}
 		}
-		if !moved {
+		s.touch(e.TaskID)
+		if at = e.ID; len(all) > 0 {
 			if err := s.setPosition(ctx, at); err != nil {
 				return err
 			}
+		}
+	}
+	if at != from {
+		if err := s.setPosition(ctx, at); err != nil {
+			return err
 		}
 	}
 	if err := s.replies(ctx); err != nil {
@@ -104,27 +97,26 @@ func (s *Syncer) waiting(ctx context.Context) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	err = s.Store.View(ctx, func(tx *store.Tx) error {
-		replies, err := tx.ForgeReplies()
+	replies, err := store.Read(ctx, s.Store, (*store.Tx).ForgeReplies)
+	if err != nil {
+		return 0, err
+	}
+	n = len(replies)
+	for e, err := range s.Store.EventsAfter(ctx, at) {
 		if err != nil {
-			return err
+			return n, err
 		}
-		n = len(replies)
-		for {
-			list, err := tx.Events(at, 200)
-			if err != nil || len(list) == 0 {
-				return err
-			}
-			for _, e := range list {
-				posts, err := postsFor(tx, e)
-				if err != nil {
-					return err
-				}
-				n, at = n+len(posts), e.ID
-			}
+		posts, err := s.about(ctx, e)
+		if n += len(posts); err != nil {
+			return n, err
 		}
-	})
-	return n, err
+	}
+	return n, nil
+}
+
+// about returns the posts about an event.
+func (s *Syncer) about(ctx context.Context, e ralph.Event) ([]post, error) {
+	return store.Read(ctx, s.Store, func(tx *store.Tx) ([]post, error) { return postsFor(tx, e) })
 }
 
 // send sends a post, unless it was sent. It gives up a post that the forge will never accept.

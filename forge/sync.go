@@ -541,8 +541,8 @@ func (s *Syncer) comments(ctx context.Context, link store.ForgeIssue, updated ti
 // maxShown bounds the comment of a stranger that is kept for the dashboard, in bytes.
 const maxShown = 4000
 
-// The first letter of a [store.ForgeReply]'s id: a comment on an issue or in the conversation of a pull request, a remark
-// and a review.
+// The first letter of a [store.ForgeReply]'s id is the kind of comment: on an issue, in the conversation of a pull
+// request, in a thread of a review, or a review.
 const (
 	onIssue      = "c"
 	conversation = "d"

@@ -166,19 +166,27 @@ func (p *Project) forgeCredentials(ctx context.Context) []string {
 	}
 }
 
+// connect returns the forge, its address, the token and the token's source. It asks nothing of the forge.
+func (p *Project) connect(ctx context.Context, now func() time.Time) (
+	f forge.Forge, a forge.Address, token, from string, err error,
+) {
+	if a, err = p.forgeAddress(ctx); err != nil {
+		return nil, a, "", "", err
+	}
+	if token, from, err = p.forgeToken(ctx, a.Kind); err != nil {
+		return nil, a, "", "", err
+	}
+	if f, err = forge.New(a, token, now); err != nil {
+		err = ralph.Usage(err)
+	}
+	return f, a, token, from, err
+}
+
 // Syncer returns the syncer of the queue and the forge. Outside of a run m is nil.
 func (p *Project) Syncer(ctx context.Context, db *store.DB, m *merging.Merger) (*forge.Syncer, error) {
-	a, err := p.forgeAddress(ctx)
+	f, _, token, _, err := p.connect(ctx, db.Now)
 	if err != nil {
 		return nil, err
-	}
-	token, _, err := p.forgeToken(ctx, a.Kind)
-	if err != nil {
-		return nil, err
-	}
-	f, err := forge.New(a, token, db.Now)
-	if err != nil {
-		return nil, ralph.Usage(err)
 	}
 	mask := p.Mask()
 	s := &forge.Syncer{
@@ -290,15 +298,7 @@ func ForgeAway(err error) bool {
 
 // CheckForge tries the token, and names its account. ok is false if that may not write.
 func (p *Project) CheckForge(ctx context.Context) (said string, ok bool, err error) {
-	a, err := p.forgeAddress(ctx)
-	if err != nil {
-		return "", false, err
-	}
-	token, from, err := p.forgeToken(ctx, a.Kind)
-	if err != nil {
-		return "", false, err
-	}
-	f, err := forge.New(a, token, time.Now)
+	f, a, _, from, err := p.connect(ctx, time.Now)
 	if err != nil {
 		return "", false, err
 	}
