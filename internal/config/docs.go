@@ -123,7 +123,7 @@ var docs = map[string]string{
 		"(branch). Or it becomes a pull request, which ralph follows (pr).",
 	"merge.auto": "With mode pr: the forge merges a pull request once its checks are green and a person " +
 		"approves it.",
-	"merge.max_open": "With mode pr: no new task begins while this many pull requests wait for review.",
+	"merge.max_open": "With mode pr: no new task begins while this many pull requests are open.",
 	"merge.strategy": "A merge of the session's commits, or a single commit (squash).",
 	"merge.sign":     "Commits on the branch are signed as your git signs (gpg.format, user.signingkey).",
 	"merge.push":     "The remote to which ralph pushes the branch, by name or address. Its branch then decides.",
