@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -253,7 +254,7 @@ func (h *hub) answer(w http.ResponseWriter, status int, v any) {
 
 // failed answers with the failure of the fake.
 func (h *hub) failed(w http.ResponseWriter, err error) bool {
-	if e, ok := err.(*Error); ok {
+	if e, ok := errors.AsType[*Error](err); ok {
 		h.answer(w, e.Status, m{"message": e.Said})
 	}
 	return err != nil

@@ -117,13 +117,15 @@ func (tx *Tx) TakeForgeComment(r ForgeReply) (first bool, err error) {
 	return n > 0, err
 }
 
-// ForgeStrangers lists the comments on a task's issue and pull requests by people without the right, oldest first, at most limit ones.
+// ForgeStrangers lists the newest comments on a task's issue and pull requests by people without the right, at most
+// limit ones.
 func (tx *Tx) ForgeStrangers(task int64, limit int) ([]ForgeReply, error) {
 	return all(tx, func(row scanner) (r ForgeReply, err error) {
 		return r, row.Scan(&r.ID, &r.Author, &r.Body, &r.Created)
 	}, `SELECT c.id, c.author, c.body, c.created FROM forge_comments c WHERE c.body <> '' AND (
 		c.id LIKE 'c%' AND c.number IN (SELECT id FROM forge_issues WHERE task_id = $1) OR
-		c.id LIKE 'd%' AND c.number IN (SELECT id FROM forge_pulls WHERE task_id = $1)) ORDER BY c.created DESC, c.id LIMIT $2`, task, limit)
+		c.id LIKE 'd%' AND c.number IN (SELECT id FROM forge_pulls WHERE task_id = $1))
+		ORDER BY c.created DESC, c.id LIMIT $2`, task, limit)
 }
 
 // AnswerRemarks has the reviews and remarks of a pull request that were taken since the last answer be answered: each

@@ -19,6 +19,7 @@ import (
 	"ralph/internal/show"
 	"ralph/internal/text"
 	"ralph/internal/words"
+	"ralph/loop"
 	"ralph/store"
 )
 
@@ -65,13 +66,7 @@ func (a *app) mergeQueued(ctx context.Context, task int64) error {
 			_, err = fmt.Fprintln(out, "the run in progress merges it next")
 			return err
 		}
-		if p.Confinement, err = p.Confine(ctx); err != nil { // a merge is verified
-			return err
-		}
-		if err := p.KeepMode(ctx, db); err != nil {
-			return err
-		}
-		l, err := p.Loop(ctx, db)
+		l, err := mergeLoop(ctx, p, db)
 		if err != nil {
 			return err
 		}
@@ -121,6 +116,17 @@ const (
 	theRunMerges
 	mergeHere
 )
+
+// mergeLoop returns a loop that merges as the last run did. Checks run in the sandbox.
+func mergeLoop(ctx context.Context, p *project.Project, db *store.DB) (l *loop.Loop, err error) {
+	if p.Confinement, err = p.Confine(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.KeepMode(ctx, db); err != nil {
+		return nil, err
+	}
+	return p.Loop(ctx, db)
+}
 
 // mergesNext finds out which process merges the queue.
 func mergesNext(ctx context.Context, p *project.Project, db *store.DB) (mergeStep, error) {

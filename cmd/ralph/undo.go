@@ -55,13 +55,7 @@ func newUndo(a *app) *cobra.Command {
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		return a.with(ctx, func(p *project.Project, db *store.DB) error {
-			if p.Confinement, err = p.Confine(ctx); err != nil { // the reverse is verified
-				return err
-			}
-			if err := p.KeepMode(ctx, db); err != nil {
-				return err
-			}
-			l, err := p.Loop(ctx, db)
+			l, err := mergeLoop(ctx, p, db)
 			if err != nil {
 				return err
 			}
