@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -323,13 +324,16 @@ func (tx *Tx) note(task int64, body, by string, parent *int64) error {
 	return err
 }
 
-// Resolve answers a blocker, a question or a suggestion with a person's decision.
+// Resolve answers a blocker, a flag, a question or a suggestion with a person's decision. Without words, a flag is seen.
 func (tx *Tx) Resolve(comment int64, decision, by string) error {
-	if err := ralph.CheckText("decision", decision, true); err != nil {
-		return err
-	}
 	c, err := tx.Comment(comment)
 	if err != nil {
+		return err
+	}
+	if c.Verb == ralph.VerbFlag {
+		decision = cmp.Or(decision, "seen")
+	}
+	if err := ralph.CheckText("decision", decision, true); err != nil {
 		return err
 	}
 	switch {

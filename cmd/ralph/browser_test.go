@@ -117,18 +117,31 @@ func (p *tab) click(selector string) {
 	p.do("click "+selector, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
-// press sends a key to what has the focus. Key and text are one event, as from a keyboard: a page that takes the key has
+// press sends keys to the element in focus. Key and text are one event, as from a keyboard: a page that takes the key has
 // no text typed into what it gives the focus to.
 func (p *tab) press(key string) {
+	p.t.Helper()
+	p.pressWith(0, key)
+}
+
+// control is the Ctrl key among the modifiers of [tab.pressWith].
+const control = 2
+
+// pressWith is press with modifiers held, which let no text through.
+func (p *tab) pressWith(modifiers int64, key string) {
 	p.t.Helper()
 	p.do("press a key", chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		for _, r := range key {
 			events := kb.Encode(r)
+			if modifiers != 0 {
+				events = slices.DeleteFunc(events, func(e *input.DispatchKeyEventParams) bool { return e.Type == "char" })
+			}
 			if len(events) == 3 {
 				events[0].Text, events[0].UnmodifiedText = events[1].Text, events[1].UnmodifiedText
 				events = slices.Delete(events, 1, 2)
 			}
 			for _, e := range events {
+				e.Modifiers |= modifiers
 				if _, err := cdp.Call(ctx, t, input.DispatchKeyEvent, *e); err != nil {
 					return err
 				}

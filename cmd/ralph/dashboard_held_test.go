@@ -12,7 +12,7 @@ func TestHeldWorkIsDecidedWhereItIsSeen(t *testing.T) {
 	needChromium(t)
 	s := newNightSite(t)
 	s.Files[s.Ended[50]+"/diffs"] = `{"files":[{"path":"src/dates.js","diff":"@@ -1 +1,2 @@\n a\n+b\n"},` +
-		`{"path":"test/dates.test.js","diff":"@@ -1 +1 @@\n-utc <b>\n+local\u0000 <b>\n"}]}`
+		`{"path":"test/part50.test.js","diff":"@@ -1 +1 @@\n-utc <b>\n+local\u0000 <b>\n"}]}`
 	inSight := func(selector string) string {
 		return fmt.Sprintf(`[...document.querySelectorAll(%q)].length && [...document.querySelectorAll(%q)].every((e) => { const at = e.getBoundingClientRect(); return at.height > 0 && at.top >= 0 && at.bottom <= innerHeight })`, selector, selector)
 	}

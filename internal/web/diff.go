@@ -76,19 +76,9 @@ func order(c changed) int {
 	return 1
 }
 
-// Held are the files on which a person decides.
-func (v shownChange) Held() (files []changed) { return v.decided(true) }
-
-// Others are the files on which nobody has to decide.
-func (v shownChange) Others() (files []changed) { return v.decided(false) }
-
-func (v shownChange) decided(held bool) (files []changed) {
-	for _, f := range v.Files {
-		if f.Guarded == held {
-			files = append(files, f)
-		}
-	}
-	return files
+// Guards reports whether a person decides on some of the files.
+func (v shownChange) Guards() bool {
+	return slices.ContainsFunc(v.Files, func(f changed) bool { return f.Guarded })
 }
 
 // Asks says in plain words which approval a change needs.

@@ -34,8 +34,9 @@ type item struct {
 	Behind   int
 	Took     report.Receipt
 	RetryUSD float64
-	Change   *shownChange // of held work
-	Member   *item        // of several that are held: the one whose change is shown
+	Last     *ralph.Session // of a failed task; nil if it had none
+	Change   *shownChange   // of held work
+	Member   *item          // of several that are held: the one whose change is shown
 }
 
 func newItem(i store.InboxItem) item {
@@ -260,7 +261,13 @@ func (a *app) whole(tx *store.Tx, i *item) (err error) {
 	if i.Behind, err = tx.Behind(t.ID); err != nil {
 		return err
 	}
-	i.Took, err = report.OfTask(tx, t)
+	if i.Took, err = report.OfTask(tx, t); err != nil || !failed(i.InboxItem) {
+		return err
+	}
+	last, err := tx.Sessions(store.SessionFilter{Task: t.ID, Limit: 1})
+	if err == nil && len(last) > 0 {
+		i.Last = &last[0]
+	}
 	return err
 }
 

@@ -196,7 +196,7 @@ func TestFailuresOfOneReasonAreRetriedTogether(t *testing.T) {
 	}
 }
 
-// TestFlagsAreResolvedTogether, with a word that is required.
+// TestFlagsAreResolvedTogether, with a word or as seen. A blocker needs words.
 func TestFlagsAreResolvedTogether(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -207,8 +207,13 @@ func TestFlagsAreResolvedTogether(t *testing.T) {
 	all := fmt.Sprintf("C%d C%d", one, two)
 	b := s.browser().signIn()
 	has(t, b.get("/inbox/many?item="+url.QueryEscape(all)), "Resolve all 2")
-	if w := b.post("/inbox/many", "item", all, "verdict", "resolve"); w.Code != http.StatusUnprocessableEntity {
-		t.Errorf("without a word: %d", w.Code)
+	b.done(fmt.Sprintf("/comments/%d/resolve", s.say(id, session, signals.Flag{What: "so", Severity: "warning", Category: "bug"})))
+	if c := s.commentNow(two + 1); c.Decision != "seen" {
+		t.Errorf("without a word it is resolved by %q", c.Decision)
+	}
+	b.done(fmt.Sprintf("/tasks/%d/comment", id), "kind", "blocker", "text", "wait", "rationale", "so")
+	if w := b.post(fmt.Sprintf("/comments/%d/resolve", two+2)); w.Code != http.StatusUnprocessableEntity {
+		t.Errorf("a blocker without a word: %d", w.Code)
 	}
 	b.done("/inbox/many", "item", all, "verdict", "resolve", "text", "both are known")
 	if c := s.commentNow(two); c.Decision != "both are known" {

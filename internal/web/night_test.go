@@ -129,7 +129,7 @@ func TestARunSaysFirstWhatItCameTo(t *testing.T) {
 	has(t, first, `<a href="/tasks?run=2&amp;status=failed">15 failed</a>`)
 	has(t, unlinked(first), "Run 2: 33 tasks, $9.23: 12 merged (10 proved, 2 unproved), 15 failed, 2 need you, 4 not finished")
 	has(t, page, "changed: 12 commits on main, 24 files (&#43;72 −12)", "×7", "×5", "×3", "63 of 120 sessions", "$9.23 of $20.00")
-	has(t, unlinked(s.browser().get("/runs/1")), "Run 1: 17 tasks", "17 merged", "ended: the limit of $1.80 per run is reached")
+	has(t, unlinked(s.browser().get("/runs/1")), "Run 1: 17 tasks", "17 merged", "ended: the limit of $2.60 per run is reached ($2.65 spent)", "$2.65 of $2.60")
 }
 
 // TestSinceYouLooked: a mark of the browser says when the visit before this one ended.

@@ -209,6 +209,25 @@
     wants = current();
     refresh(true);
   });
+  // What is typed into a search is found while it is typed; Enter opens the page of it.
+  let typed = null;
+  document.addEventListener("input", (e) => {
+    const list = document.getElementById(e.target.dataset.finds), words = e.target.value;
+    if (!list) return;
+    clearTimeout(typed);
+    typed = setTimeout(async () => {
+      try {
+        const answer = await fetch("/search?q=" + encodeURIComponent(words), { credentials: "same-origin", headers: { "X-Refresh": "yes" } });
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        if (e.target.value === words) list.replaceChildren(...(page.getElementById("results")?.childNodes || []));
+      } catch { /* ralph is away */ }
+    }, 150);
+  });
+  // The field that an address names has the focus, and else that of a followed session. A phone would open its keyboard.
+  if (matchMedia("(min-width: 40rem)").matches) {
+    const field = document.getElementById(location.hash.slice(1) || "say-text");
+    if (field?.matches(location.hash ? "input, textarea" : ".tell textarea")) field.focus({ preventScroll: !location.hash });
+  }
   let jump = 0;
   document.addEventListener("keydown", (e) => {
     if ((e.ctrlKey || e.metaKey) && e.key === "Enter" && e.target.matches("input, textarea")) {

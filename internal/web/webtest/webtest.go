@@ -4,6 +4,7 @@
 package webtest
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -179,12 +180,14 @@ var process = sync.OnceValue(func() string {
 	return identity
 })
 
-func (n *Night) begin() error {
+// begin starts a run; usd is its limit, or 0 for the usual one.
+func (n *Night) begin(usd float64) error {
 	return n.tx(func(tx *store.Tx) (err error) {
 		of := limits
 		if n.Limits != nil {
 			of = *n.Limits
 		}
+		of.MaxCostUSD = cmp.Or(usd, of.MaxCostUSD)
 		n.run, err = tx.StartRun(process(), of, "bubblewrap")
 		return err
 	})
@@ -391,9 +394,9 @@ func (n *Night) work(task int64) error {
 	return n.merge(task, proof)
 }
 
-// first is the run of the evening: it ended by itself.
+// first is the run of the evening: it reached its limit.
 func (n *Night) first() error {
-	if err := n.begin(); err != nil {
+	if err := n.begin(2.60); err != nil {
 		return err
 	}
 	if err := n.tx(func(tx *store.Tx) error { return tx.SetTarget("main", false) }); err != nil {
@@ -405,13 +408,13 @@ func (n *Night) first() error {
 		}
 	}
 	n.pass(time.Minute)
-	return n.end(ralph.ExitLimit, "the limit of $1.80 per run is reached")
+	return n.end(ralph.ExitLimit, "the limit of $2.60 per run is reached ($2.65 spent)")
 }
 
 // second is the run of the night: fifteen tasks fail for three reasons, and twelve are merged.
 func (n *Night) second() error {
 	n.pass(10 * time.Minute)
-	if err := n.begin(); err != nil {
+	if err := n.begin(0); err != nil {
 		return err
 	}
 	task := int64(3)
@@ -552,7 +555,7 @@ func (n *Night) said() error {
 				Why: "it expects UTC, and the change prints local dates",
 			}},
 			Files: []ralph.Blob{{
-				Path: "test/dates.test.js", From: strings.Repeat("a", 40),
+				Path: "test/part50.test.js", From: strings.Repeat("a", 40),
 				To: strings.Repeat("b", 40),
 			}}, Tried: true, Reason: "the task asks for local dates",
 		}
