@@ -99,8 +99,8 @@ var imports = map[string][]string{
 	"ralph/internal/web/localhttp": {},
 	"ralph/internal/web": {
 		"ralph", "ralph/signals", "ralph/store", "ralph/internal/web/localhttp", "ralph/internal/transcript",
-		"ralph/internal/report", "ralph/loop/agent", "ralph/internal/advice", "ralph/internal/inbox", "ralph/internal/exchange",
-		"ralph/internal/patch",
+		"ralph/internal/report", "ralph/loop/agent", "ralph/loop/order", "ralph/internal/advice", "ralph/internal/inbox",
+		"ralph/internal/exchange", "ralph/internal/patch",
 	},
 	"ralph/internal/words":       {"ralph"},
 	"ralph/internal/web/webtest": {"ralph", "ralph/internal/machine", "ralph/signals", "ralph/store"}, // a fixture of tests

@@ -97,6 +97,7 @@ type Machine struct {
 // Limits are the bounds of a run and its sessions. Durations are in seconds. Every
 // limit has a finite default; only Parallel and SessionTokens give zero a meaning of its own.
 type Limits struct {
+	Daily           bool    `json:"daily,omitempty"` // those of a run count from midnight: it does not end
 	MaxSessions     int     `json:"max_sessions"`
 	MaxTasks        int     `json:"max_tasks"`
 	MaxSeconds      float64 `json:"max_seconds"`

@@ -90,7 +90,7 @@ func (r *runner) limit(total store.Spending) error {
 
 // ofDays reports whether the limits count per day: in a daemon without a
 // schedule, whose run does not end.
-func (r *runner) ofDays() bool { return r.Daemon && r.Schedule.IsZero() }
+func (l *Loop) ofDays() bool { return l.Daemon && l.Schedule.IsZero() }
 
 // per names the period of the run's limits.
 func (r *runner) per() string {

@@ -84,7 +84,9 @@ func (l *Loop) run(ctx context.Context, begins time.Time) (Result, error) {
 		if err := l.refuseOthers(tx); err != nil {
 			return err
 		}
-		run, err = tx.StartRun(process, l.Limits, l.Sandbox)
+		limits := l.Limits
+		limits.Daily = l.ofDays()
+		run, err = tx.StartRun(process, limits, l.Sandbox)
 		return err
 	})
 	if err != nil {

@@ -324,7 +324,8 @@ func (tx *Tx) note(task int64, body, by string, parent *int64) error {
 	return err
 }
 
-// Resolve answers a blocker, a flag, a question or a suggestion with a person's decision. Without words, a flag is seen.
+// Resolve answers a blocker, a flag, a question or a suggestion with a person's decision. Without words, a flag is
+// noted as seen.
 func (tx *Tx) Resolve(comment int64, decision, by string) error {
 	c, err := tx.Comment(comment)
 	if err != nil {

@@ -174,13 +174,13 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 	s.tx(func(tx *store.Tx) error {
 		run, _, err := tx.LastRun()
 		if err == nil {
-			err = tx.SetRunState(run.ID, "ending", "5 different tasks changed nothing", time.Time{})
+			err = errors.Join(tx.SetIdle(run.ID, "money"), tx.SetRunState(run.ID, "ending", "5 different tasks changed nothing", time.Time{}))
 		}
 		return errors.Join(err, tx.PauseMerging("main has changes that are not committed"))
 	})
 	look("notices", "/")
 	s.t = t
-	for _, said := range []string{"1 session stands still", "Merging is paused: main has changes", "The run is ending: 5 different tasks", "The run has spent $9.", "of its 70 sessions", "of its 8 h", "64 % of five hour are used: the limit is 60 %"} {
+	for _, said := range []string{"1 session stands still", "Merging is paused: main has changes", "The run is ending: 5 different tasks", "The run has spent $9.", "of its 70 sessions", "of its 8 h", "64 % of five hour are used: the limit is 60 %", "Money holds back 2 of 4 sessions: $9.92 of $10.00"} {
 		s.reads("#band .now", said)
 	}
 	s = serveNothing(t)

@@ -2,11 +2,13 @@ package web
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
 	"ralph"
 	"ralph/internal/text"
+	"ralph/loop/order"
 	"ralph/store"
 )
 
@@ -17,6 +19,7 @@ type notice struct {
 	To      string // where a button posts to; "" for none
 	Label   string // of the button, or else of the link
 	Further string // a page that says more; "" for none
+	Remedy  string // in a sentence, with commands in backticks; "" for none
 }
 
 // nearly is the part of a limit from which on it is about to be reached.
@@ -43,15 +46,22 @@ func (a *app) notices(tx *store.Tx, spending float64) (list []notice, err error)
 		})
 	}
 	now := tx.Now()
-	today, err := tx.CostSince(midnight(now.Time))
+	var from time.Time
+	if run.Limits.Daily {
+		from = midnight(now.Time)
+	}
+	spent, err := tx.Spending(run.ID, order.Since(from, now.Time), order.Worth)
 	if err != nil {
 		return nil, err
+	}
+	if money, ok := moneyHolds(run, spent); ok {
+		list = append(list, money)
 	}
 	windows, err := a.windows(tx, run.Limits)
 	if err != nil {
 		return nil, err
 	}
-	if near := nearLimits(run, now.Sub(run.StartedAt.Time).Seconds(), today, spending, windows); len(near) > 0 {
+	if near := nearLimits(run, now.Sub(run.StartedAt.Time).Seconds(), spent, spending, windows); len(near) > 0 {
 		list = append(list, notice{
 			ID: "limits", Text: strings.Join(near, " · "), Label: "what is left", Further: "/#spent-h",
 		})
@@ -59,15 +69,50 @@ func (a *app) notices(tx *store.Tx, spending float64) (list []notice, err error)
 	return list, nil
 }
 
-// nearLimits names the limits that a run is about to reach, given its time so far (seconds), the spending of today and
-// that of sessions in progress (USD).
-func nearLimits(run ralph.Run, elapsed, today, spending float64, windows []window) (said []string) {
+// raises are the ways to raise the limits of the settings.
+var raises = map[string]string{
+	"limits.max_cost_usd":           "`ralph run --max-cost %.0f`",
+	"limits.max_cost_per_day_usd":   "`ralph run --max-cost-per-day %.0f`",
+	"limits.max_cost_per_month_usd": "`limits.max_cost_per_month_usd: %.0f` in ralph.yaml",
+}
+
+// moneyHolds returns the notice that the budgets of sessions in progress leave too little money for others that the run
+// may have, with the remedies; ok is false if they leave enough.
+func moneyHolds(run ralph.Run, s store.Spending) (n notice, ok bool) {
+	l, width := run.Limits, max(1, run.Limits.Parallel)
+	_, why := order.Allowance(l, s, width)
+	if why == "" || run.Idle == "" || s.Open >= width {
+		return n, false
+	}
+	left, setting := order.Left(l, s)
+	limit, reserved := l.MaxCostUSD, s.Reserved
+	switch setting {
+	case "limits.max_cost_per_day_usd":
+		limit, reserved = l.MaxDayCostUSD, s.DayReserved
+	case "limits.max_cost_per_month_usd":
+		limit, reserved = l.MaxMonthCostUSD, s.DayReserved
+	}
+	free := width - s.Open
+	more := math.Ceil(limit + float64(free)*l.SessionCostUSD - left)
+	return notice{
+		ID: "money",
+		Text: fmt.Sprintf("Money holds back %d of %d sessions: %s of %s is reserved by %s in progress", free, width,
+			text.Money(reserved), text.Money(limit), text.Count(s.Open, "session")),
+		Remedy: fmt.Sprintf("After `ralph stop`, raise the limit: "+raises[setting]+", or reserve less for each session: "+
+			"`ralph run --session-cost %.2f`. Or wait: a session returns the money that it did not spend.",
+			more, max(l.SessionMinUSD, (left+reserved)/float64(width))),
+	}, true
+}
+
+// nearLimits names the limits that a run is about to reach, given its time so far (seconds), the spending that counts
+// towards them and that of sessions in progress (USD).
+func nearLimits(run ralph.Run, elapsed float64, s store.Spending, spending float64, windows []window) (said []string) {
 	l := run.Limits
 	near := func(used, limit float64) bool { return limit > 0 && used >= nearly*limit }
-	if used := run.CostUSD + spending; near(used, l.MaxCostUSD) {
+	if used := s.USD + spending; near(used, l.MaxCostUSD) {
 		said = append(said, fmt.Sprintf("The run has spent %s of its %s", text.Money(used), text.Money(l.MaxCostUSD)))
 	}
-	if used := today + spending; near(used, l.MaxDayCostUSD) {
+	if used := s.DayUSD + spending; near(used, l.MaxDayCostUSD) {
 		said = append(said, fmt.Sprintf("%s of the day’s %s are spent", text.Money(used), text.Money(l.MaxDayCostUSD)))
 	}
 	if near(float64(run.Sessions), float64(l.MaxSessions)) {

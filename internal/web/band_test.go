@@ -35,6 +35,50 @@ func TestALimitThatIsAboutToBeReachedIsSaid(t *testing.T) {
 	}
 }
 
+// TestMoneyThatHoldsSessionsBackIsSaid with its remedies, and only while the run wants another session.
+func TestMoneyThatHoldsSessionsBackIsSaid(t *testing.T) {
+	t.Parallel()
+	limits := ralph.Limits{MaxCostUSD: 30, MaxDayCostUSD: 100, MaxMonthCostUSD: 400, SessionCostUSD: 10, SessionMinUSD: 1, Parallel: 4}
+	spent := store.Spending{Open: 2, USD: 9.56, DayUSD: 9.56, MonthUSD: 9.56, Reserved: 20, DayReserved: 20}
+	change := func(f func(l *ralph.Limits, s *store.Spending)) (ralph.Limits, store.Spending) {
+		l, s := limits, spent
+		f(&l, &s)
+		return l, s
+	}
+	for name, tt := range map[string]struct {
+		change       func(l *ralph.Limits, s *store.Spending)
+		idle         string
+		said, remedy string
+	}{
+		"of the run": {
+			idle: "waits", said: "Money holds back 2 of 4 sessions: $20.00 of $30.00 is reserved by 2 sessions in progress",
+			remedy: "raise the limit: `ralph run --max-cost 50`, or reserve less for each session: `ralph run --session-cost 5.11`",
+		},
+		"of the day, with those of other runs": {
+			change: func(_ *ralph.Limits, s *store.Spending) { s.USD, s.DayReserved, s.DayUSD = 0, 50, 49.5 },
+			idle:   "waits", said: "$50.00 of $100.00 is reserved by 2 sessions", remedy: "`ralph run --max-cost-per-day 120`",
+		},
+		"of the month": {
+			change: func(l *ralph.Limits, s *store.Spending) { l.MaxCostUSD, s.MonthUSD = 400, 379.5 },
+			idle:   "waits", said: "$20.00 of $400.00", remedy: "`limits.max_cost_per_month_usd: 420` in ralph.yaml",
+		},
+		"one session":         {change: func(_ *ralph.Limits, s *store.Spending) { s.Open = 1 }, idle: "waits", said: "holds back 3 of 4 sessions", remedy: "ralph run"},
+		"nothing is to begin": {},
+		"all work":            {change: func(_ *ralph.Limits, s *store.Spending) { s.Open = 4 }, idle: "waits"},
+		"enough is left":      {change: func(_ *ralph.Limits, s *store.Spending) { s.USD = 5 }, idle: "waits"},
+		"none works":          {change: func(_ *ralph.Limits, s *store.Spending) { s.Open = 0 }, idle: "waits"},
+	} {
+		l, s := limits, spent
+		if tt.change != nil {
+			l, s = change(tt.change)
+		}
+		said, remedy := web.MoneyHolds(ralph.Run{Limits: l, Idle: tt.idle}, s)
+		if (said == "") != (tt.said == "") || !strings.Contains(said, tt.said) || !strings.Contains(remedy, tt.remedy) {
+			t.Errorf("%s: %q, %q", name, said, remedy)
+		}
+	}
+}
+
 // TestAStoppedQueueStandsAboveEveryPage, with what has it go on, and in the title; it is decided on there alone.
 func TestAStoppedQueueStandsAboveEveryPage(t *testing.T) {
 	t.Parallel()

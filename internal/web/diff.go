@@ -69,7 +69,7 @@ func changeOf(tx *store.Tx, task int64) (*shownChange, error) {
 	return v, err
 }
 
-func order(c changed) int {
+func rank(c changed) int {
 	if c.Guarded {
 		return 0
 	}
@@ -94,7 +94,7 @@ func (a *app) compare(ctx context.Context, list []*shownChange) {
 			continue
 		}
 		v.Files, v.Unread = a.changedOf(ctx, *v, n < maxCompared)
-		slices.SortStableFunc(v.Files, func(a, b changed) int { return cmp.Compare(order(a), order(b)) })
+		slices.SortStableFunc(v.Files, func(a, b changed) int { return cmp.Compare(rank(a), rank(b)) })
 	}
 }
 

@@ -52,5 +52,11 @@ func Starts(by string, now time.Time) []time.Time {
 
 // NearLimits are the limits of a run that are about to be reached.
 func NearLimits(run ralph.Run, elapsed, today, spending float64) []string {
-	return nearLimits(run, elapsed, today, spending, nil)
+	return nearLimits(run, elapsed, store.Spending{USD: run.CostUSD, DayUSD: today}, spending, nil)
+}
+
+// MoneyHolds is the notice that reserved money holds sessions back, and its remedy.
+func MoneyHolds(run ralph.Run, s store.Spending) (said, remedy string) {
+	n, _ := moneyHolds(run, s)
+	return n.Text, n.Remedy
 }

@@ -22,8 +22,7 @@ func Since(run, now time.Time) store.Since {
 // the sessions in progress have spent all that they may. Beside others, a session does not begin with less than the
 // minimum; why then gives the reason.
 func Allowance(l ralph.Limits, s store.Spending, width int) (usd float64, why string) {
-	left := min(l.MaxCostUSD-s.USD-s.Reserved, l.MaxDayCostUSD-s.DayUSD-s.DayReserved,
-		l.MaxMonthCostUSD-s.MonthUSD-s.DayReserved)
+	left, _ := Left(l, s)
 	least := min(l.SessionMinUSD, l.SessionCostUSD)
 	if s.Open > 0 && left < least {
 		return 0, fmt.Sprintf("sessions in progress may spend all but $%.2f, and another one needs "+
@@ -31,6 +30,19 @@ func Allowance(l ralph.Limits, s store.Spending, width int) (usd float64, why st
 	}
 	share := max(left/float64(max(width-s.Open, 1)), least)
 	return min(l.SessionCostUSD, share, left), ""
+}
+
+// Left returns the part of the budget that no session in progress may spend (USD), and the setting of the limit that
+// leaves the least.
+func Left(l ralph.Limits, s store.Spending) (usd float64, setting string) {
+	usd, setting = l.MaxCostUSD-s.USD-s.Reserved, "limits.max_cost_usd"
+	if day := l.MaxDayCostUSD - s.DayUSD - s.DayReserved; day < usd {
+		usd, setting = day, "limits.max_cost_per_day_usd"
+	}
+	if month := l.MaxMonthCostUSD - s.MonthUSD - s.DayReserved; month < usd {
+		usd, setting = month, "limits.max_cost_per_month_usd"
+	}
+	return usd, setting
 }
 
 // Midnight returns the start of the day in the local time zone.
