@@ -203,8 +203,8 @@ func TestTheScreenOfANight(t *testing.T) {
 	defer tty.Close()
 	const up, down, enter, esc = "\x1b[A", "\x1b[B", "\r", "\x1b"
 	last := func(s string) string { return "\n" + s + "\n\x00" } // the last line
-	open := last("↑↓ Enter open  c comment  a answer  p pause  s skip  x stop  / find  ? help  q")
-	allow := last("↑↓ Enter open  c comment  A allow  D deny  p pause  s skip  x stop  ? help")
+	open := last("1-3 choose  a answer  ↑↓ Enter open  c comment  p pause  s skip  x stop  ? help")
+	allow := last("a allow  r deny  ↑↓ Enter open  c comment  p pause  s skip  x stop  ? help")
 	whole := last("↑↓ scroll  Esc back  c comment  / find  Tab next session  s skip  ? help  q quit")
 	steps := []struct {
 		seen []string
@@ -213,7 +213,7 @@ func TestTheScreenOfANight(t *testing.T) {
 		{[]string{"12 merged (10 proved, 2 unproved), 15 failed", "$9.23", "3  TASK-1 a long title", "▸ permission TASK-1", allow}, down},
 		{[]string{"▸ flag TASK-2"}, down},
 		{[]string{"▸ question TASK-2"}, enter},
-		{[]string{"only with --lenient", "→ ralph answer Q", last("a answer  ↑↓ scroll  Esc back")}, esc},
+		{[]string{"only with --lenient", "→ ralph answer Q", last("1-3 choose  a answer  ↑↓ scroll  Esc back")}, esc},
 		{[]string{"▸ question TASK-2", open}, up},
 		{[]string{"▸ flag"}, up},
 		{[]string{"▸ permission"}, up},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"strconv"
@@ -33,6 +32,13 @@ func newWatch(a *app) *cobra.Command {
 			s := &watch.Queue{
 				Store: db, Project: p.Name(), State: p.State, Limits: p.Limits(), Do: a.act,
 				Forge: func() string { return p.ForgeLine(time.Now()) },
+				Lines: func(ctx context.Context, i store.InboxItem) (string, error) {
+					var lines strings.Builder
+					plain := *a
+					plain.out = &lines
+					err := plain.showReviewed(ctx, &lines, i)
+					return lines.String(), err
+				},
 			}
 			err := watch.Run(cmd.Context(), s, a.in.(*os.File), a.out.(*os.File), a.environ)
 			return errors.Join(err, s.Close())
@@ -59,20 +65,22 @@ func (a *app) watchLines(cmd *cobra.Command, db *store.DB) error {
 
 // act runs the command that corresponds to a person's action on the screen.
 func (a *app) act(ctx context.Context, what watch.Action) (string, error) {
-	id := strconv.FormatInt(what.ID, 10)
-	args := map[string][]string{
-		"comment": {"comment", id, "--", what.Text}, "answer": {"answer", id, "--", what.Text},
-		"allow": {"approve", "P" + id}, "deny": {"reject", "P" + id},
-		"approve": {"approve", what.Item}, "reject": append([]string{"reject", what.Item}, strings.Fields(what.Text)...),
-		"retry": {"retry", id}, "cancel": {"cancel", id}, "resolve": {"resolve", id, "--", what.Text},
-		"pause": {"pause"}, "resume": {"resume"}, "skip": {"skip", "--session", what.Text}, "stop": {"stop"},
-	}[what.Do]
-	if args == nil {
-		return "", fmt.Errorf("%q is nothing that can be done", what.Do)
+	commands := what.Commands
+	switch what.Do {
+	case "comment":
+		commands = [][]string{{"comment", strconv.FormatInt(what.ID, 10), "--", what.Text}}
+	case "skip":
+		commands = [][]string{{"skip", "--session", what.Text}}
+	case "pause", "resume", "stop":
+		commands = [][]string{{what.Do}}
 	}
 	var said bytes.Buffer
 	quiet := *a
 	quiet.out, quiet.err = &said, &said
-	err := quiet.again(ctx, args)
-	return strings.TrimSpace(said.String()), err
+	for _, args := range commands {
+		if err := quiet.again(ctx, args); err != nil {
+			return "", err
+		}
+	}
+	return strings.TrimSpace(said.String()), nil
 }

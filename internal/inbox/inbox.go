@@ -65,21 +65,40 @@ func Whole(w io.Writer, s term.Screen, before, said string) {
 	}
 }
 
-// A choice is something that a person can do about an inbox item, with the arguments of the
-// command.
-type choice struct {
-	key   string
-	label string
-	args  []string
-	asks  string // prompt for a text appended to the arguments; "" for none
+// A Choice is a person's decision on an inbox item, by the dashboard's key.
+type Choice struct {
+	Key   string // "" if any words are it
+	Label string
+	Args  []string // of the command
+	Asks  string   // prompt for words that the command takes; "" for none
+	Free  bool     // it may have no words
 }
 
-// choices returns a person's choices for an item. If the first has no key, any typed text belongs to it.
-func choices(i store.InboxItem) []choice {
+// Choices returns a person's choices for an item. If the first has no key, any typed text belongs to it.
+func Choices(i store.InboxItem) []Choice {
 	if list := kinds[i.Kind].choices; list != nil {
 		return list(i)
 	}
 	return nil
+}
+
+// Command returns the arguments of the command that carries a choice out, with a person's words; "" for none.
+func (c Choice) Command(i store.InboxItem, words string) []string {
+	args := slices.Clone(c.Args)
+	switch {
+	case i.Kind == "plan" && c.Key == "c":
+		return append(append(args, "--"), strings.Fields(words)...)
+	case i.Kind == "plan" && c.Asks != "":
+		if words != "" {
+			args = append(args, "--reason="+words)
+		}
+		return append(append(args, "--"), itemNames(i.Parts)...)
+	case words == "":
+		return args
+	case strings.HasPrefix(args[len(args)-1], "--"):
+		return append(args, words)
+	}
+	return append(args, "--", words)
 }
 
 // A Dialogue asks a person about inbox items, one after the other.
@@ -243,7 +262,7 @@ func (d *Dialogue) next(inbox []store.InboxItem) (item *store.InboxItem, left in
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range inbox {
-		if d.passed[keyOf(inbox[i])] || len(choices(inbox[i])) == 0 {
+		if d.passed[keyOf(inbox[i])] || len(Choices(inbox[i])) == 0 {
 			continue
 		}
 		if left++; item == nil {
@@ -255,7 +274,7 @@ func (d *Dialogue) next(inbox []store.InboxItem) (item *store.InboxItem, left in
 
 // ask asks about one item until it is decided or passed, or the person leaves.
 func (d *Dialogue) ask(ctx context.Context, i store.InboxItem) (did outcome, args []string, err error) {
-	list := choices(i)
+	list := Choices(i)
 	for {
 		fmt.Fprint(d.Out, "  "+menu(list, len(i.Options))+" > ")
 		typed, ok, err := d.line()
@@ -274,7 +293,7 @@ func (d *Dialogue) ask(ctx context.Context, i store.InboxItem) (did outcome, arg
 		switch {
 		case err == nil && args == nil:
 			continue
-		case err == nil && (args[1] == "list" || args[0] == "inbox"): // it shows something
+		case err == nil && args[0] == "inbox": // it shows something
 			err = d.Do(ctx, args)
 		case err == nil:
 			return decided, args, nil
@@ -286,16 +305,16 @@ func (d *Dialogue) ask(ctx context.Context, i store.InboxItem) (did outcome, arg
 }
 
 // help explains the keys, one line each.
-func help(list []choice, options int) string {
+func help(list []Choice, options int) string {
 	var lines []string
 	for _, c := range list {
 		switch {
-		case c.key != "":
-			lines = append(lines, c.key+"      "+c.label)
+		case c.Key != "":
+			lines = append(lines, c.Key+"      "+c.Label)
 		case options > 0:
-			lines = append(lines, fmt.Sprintf("1-%d    one of the options", options), "words  "+c.label)
+			lines = append(lines, fmt.Sprintf("1-%d    one of the options", options), "words  "+c.Asks)
 		default:
-			lines = append(lines, "words  "+c.label)
+			lines = append(lines, "words  "+c.Asks)
 		}
 	}
 	lines = append(lines, "b      take the last decision back", "Enter  leave it for later", "q      end")
@@ -303,25 +322,25 @@ func help(list []choice, options int) string {
 }
 
 // menu lists the possible input.
-func menu(list []choice, options int) string {
+func menu(list []Choice, options int) string {
 	var parts []string
 	for _, c := range list {
 		switch {
-		case c.key != "":
-			parts = append(parts, c.key+": "+c.label)
+		case c.Key != "":
+			parts = append(parts, c.Key+": "+c.Label)
 		case options > 0:
-			parts = append(parts, fmt.Sprintf("%s, or 1-%d", c.label, options))
+			parts = append(parts, fmt.Sprintf("%s, or 1-%d", c.Asks, options))
 		default:
-			parts = append(parts, c.label)
+			parts = append(parts, c.Asks)
 		}
 	}
 	return strings.Join(append(parts, "b: take back", "?: help", "Enter: later", "q: leave"), ", ")
 }
 
 // chosen returns the command for the typed text; nil for none.
-func (d *Dialogue) chosen(list []choice, i store.InboxItem, typed string) ([]string, error) {
-	short := slices.ContainsFunc(list, func(c choice) bool { return c.key == typed })
-	if list[0].key == "" && !short {
+func (d *Dialogue) chosen(list []Choice, i store.InboxItem, typed string) ([]string, error) {
+	short := slices.ContainsFunc(list, func(c Choice) bool { return c.Key == typed })
+	if list[0].Key == "" && !short {
 		n, err := strconv.Atoi(typed)
 		switch {
 		case err == nil && n >= 1 && n <= len(i.Options):
@@ -329,29 +348,22 @@ func (d *Dialogue) chosen(list []choice, i store.InboxItem, typed string) ([]str
 		case utf8.RuneCountInString(typed) == 1:
 			return nil, fmt.Errorf("%q is too short for an answer, and none of the keys: ? lists them", typed)
 		}
-		return append(list[0].args, "--", typed), nil
+		return list[0].Command(i, typed), nil
 	}
 	for _, c := range list {
-		if c.key != typed {
+		if c.Key != typed {
 			continue
 		}
-		if c.asks == "" {
-			return c.args, nil
+		if c.Asks == "" {
+			return c.Args, nil
 		}
-		fmt.Fprintf(d.Out, "  %s > ", c.asks)
+		none := map[bool]string{true: " (Enter: none)"}[c.Free]
+		fmt.Fprintf(d.Out, "  %s%s > ", c.Asks, none)
 		said, ok, err := d.line()
-		if !ok || err != nil || said == "" {
+		if !ok || err != nil || said == "" && !c.Free {
 			return nil, err
 		}
-		switch last := c.args[len(c.args)-1]; {
-		case i.Kind == "plan" && c.key == "c":
-			return append(append(c.args, "--"), strings.Fields(said)...), nil
-		case i.Kind == "plan":
-			return append(append(c.args, "--reason="+said, "--"), itemNames(i.Parts)...), nil
-		case strings.HasPrefix(last, "--"):
-			return append(c.args, said), nil
-		}
-		return append(c.args, "--", said), nil
+		return c.Command(i, said), nil
 	}
 	return nil, fmt.Errorf("%q is none of the keys: ? lists them", typed)
 }

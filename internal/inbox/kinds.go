@@ -19,7 +19,7 @@ type Kind struct {
 
 	name     string                           // of an item: {id} and {task} are filled in
 	commands func(i store.InboxItem) []string // that answer an item, with {id} and {task}
-	choices  func(i store.InboxItem) []choice // in a dialogue; nil for none
+	choices  func(i store.InboxItem) []Choice // in a dialogue; nil for none
 	same     func(i store.InboxItem) string   // the common part of items shown as one row; nil: each stands alone
 	holds    bool                             // work cannot go on before it is decided
 	gist     func(i store.InboxItem) string   // an item in a line; nil: its text
@@ -56,8 +56,8 @@ var kinds = map[string]Kind{
 	"permission": {
 		Look: ralph.Look{Icon: "🔑", Label: "Permission", Colour: "purple"}, Form: FormPermission, Band: true,
 		name: "P{id}", commands: says("ralph approve P{id}", "ralph reject P{id}"),
-		choices: func(i store.InboxItem) []choice {
-			return []choice{does("a", "allow", "approve", i.Item), does("d", "deny", "reject", i.Item)}
+		choices: func(i store.InboxItem) []Choice {
+			return []Choice{does("a", "allow", "approve", i.Item), why("deny", i)}
 		},
 		approve: func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
 			return "allowed; the session goes on", tx.AnswerPermission(i.Ref.ID, true, words, person)
@@ -70,13 +70,16 @@ var kinds = map[string]Kind{
 	"question": {
 		Look: ralph.Look{Icon: "❓", Label: "Question", Colour: "yellow"}, Form: FormAnswer,
 		name: "Q{id}", commands: says(`ralph answer Q{id} "TEXT"`),
-		choices: func(i store.InboxItem) []choice { return []choice{does("", "your answer", "answer", id(i))} },
-		same:    sameText,
+		choices: func(i store.InboxItem) []Choice {
+			return []Choice{asking("", "answer", "your answer", "answer", id(i))}
+		},
+		same: sameText,
 	},
 	"merging": {
 		Look: ralph.Look{Icon: "⇢", Label: "Merging is paused", Colour: "red"}, Form: FormResume, Band: true,
 		name: "merge", commands: says("ralph resume --merging"),
-		holds: true,
+		choices: func(store.InboxItem) []Choice { return []Choice{does("a", "resume merging", "resume", "--merging")} },
+		holds:   true,
 	},
 	"behind": {
 		Look: ralph.Look{Icon: "⇢", Label: "Not on your branch yet", Colour: "yellow"},
@@ -86,7 +89,7 @@ var kinds = map[string]Kind{
 	"trouble": {
 		Look: ralph.Look{Icon: "⚠", Label: "Trouble", Colour: "red"}, Form: FormDecide,
 		name: "{sort}", commands: func(i store.InboxItem) []string { return append(i.Commands, "ralph approve {sort}") },
-		choices: func(i store.InboxItem) []choice { return []choice{does("s", "seen", "approve", i.Item)} },
+		choices: func(i store.InboxItem) []Choice { return []Choice{does("a", "seen", "approve", i.Item)} },
 		approve: seen, reject: seen,
 		holds: true,
 	},
@@ -116,8 +119,8 @@ var kinds = map[string]Kind{
 	"nack": {
 		Look: ralph.Look{Icon: "✋", Label: "Proposal to cancel", Colour: "red"}, Form: FormNack,
 		name: "C{id}", commands: says("ralph approve C{id}", `ralph reject C{id} "WHY"`),
-		choices: func(i store.InboxItem) []choice {
-			return []choice{does("a", "approve", "approve", i.Item), does("r", "reject", "reject", i.Item)}
+		choices: func(i store.InboxItem) []Choice {
+			return []Choice{does("a", "cancel TASK-"+task(i), "approve", i.Item), why("keep it", i)}
 		},
 		gist:    func(i store.InboxItem) string { return "Cancel the task? " + i.Text },
 		approve: reviewed(true), reject: reviewed(false),
@@ -126,10 +129,10 @@ var kinds = map[string]Kind{
 	"dependency": {
 		Look: ralph.Look{Icon: "⛓", Label: "Dependency", Colour: "orange"}, Form: FormDependency,
 		name: "TASK-{task}", commands: says("ralph retry {id}", "ralph task unblock {task} --on {id}"),
-		choices: func(i store.InboxItem) []choice {
-			return []choice{
-				does("r", "retry TASK-"+id(i), "task", "retry", id(i)),
-				does("u", "wait for it no longer", "task", "unblock", task(i), "--on", id(i)),
+		choices: func(i store.InboxItem) []Choice {
+			return []Choice{
+				does("a", "retry TASK-"+id(i), "task", "retry", id(i)),
+				does("d", "wait for it no longer", "task", "unblock", task(i), "--on", id(i)),
 			}
 		},
 		same: id,
@@ -137,29 +140,29 @@ var kinds = map[string]Kind{
 	"failed": {
 		Look: ralph.Look{Icon: "✕", Label: "Failed", Colour: "red"}, Form: FormRetry,
 		name: "TASK-{task}", commands: says(`ralph retry {task} "HOW"`, "ralph cancel {task}"),
-		choices: func(i store.InboxItem) []choice {
-			return []choice{does("r", "retry", "task", "retry", task(i)), does("c", "cancel", "task", "cancel", task(i))}
+		choices: func(i store.InboxItem) []Choice {
+			return []Choice{does("a", "retry", "task", "retry", task(i)), does("d", "cancel", "task", "cancel", task(i))}
 		},
 		same: sameReason,
 	},
 	"claim": {
 		Look: ralph.Look{Icon: "👤", Label: "Claimed for long", Colour: "blue"},
 		name: "TASK-{task}", commands: says("ralph chat complete {task}", "ralph chat release {task}"),
-		choices: func(i store.InboxItem) []choice {
-			return []choice{
-				does("c", "complete", "chat", "complete", task(i)), does("r", "release", "chat", "release", task(i)),
+		choices: func(i store.InboxItem) []Choice {
+			return []Choice{
+				does("a", "complete", "chat", "complete", task(i)), does("d", "release", "chat", "release", task(i)),
 			}
 		},
 	},
 	"plan": { // decided on by the names of its parts
 		Look: ralph.Look{Icon: "☰", Label: "Plan", Colour: "blue"}, Form: FormPlan,
 		name: "PLAN-{id}", commands: says("ralph inbox PLAN-{id}", "ralph approve PLAN-{id}", "ralph reject PLAN-{id}"),
-		choices: func(i store.InboxItem) []choice { // decide only on the parts that were shown
+		choices: func(i store.InboxItem) []Choice { // decide only on the parts that were shown
 			of, all := "--feature="+i.Title, append([]string{"--"}, itemNames(i.Parts)...)
-			return []choice{
+			return []Choice{
 				does("a", "approve all", append([]string{"plan", "approve", of}, all...)...),
 				asking("c", "approve some", "their names, with spaces between", "plan", "approve", of),
-				asking("r", "reject", "reason", "plan", "reject", of),
+				{"r", "reject", []string{"plan", "reject", of}, "reason", true},
 				does("s", "show it whole", "inbox", i.Item),
 			}
 		},
@@ -168,9 +171,7 @@ var kinds = map[string]Kind{
 	"amendment": {
 		Look: ralph.Look{Icon: "✎", Label: "Amendment", Colour: "blue"}, Form: FormAmendment,
 		name: "A{id}", commands: says("ralph approve A{id}", "ralph reject A{id}"),
-		choices: func(i store.InboxItem) []choice {
-			return append(held(i), does("d", "show what it changes", "amendment", "list", id(i)))
-		},
+		choices: held,
 		approve: func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
 			dropped, err := tx.ApproveAmendment(i.Ref.ID, words, person)
 			said := fmt.Sprintf("TASK-%d is changed", i.TaskID)
@@ -187,11 +188,11 @@ var kinds = map[string]Kind{
 	"proposal": {
 		Look: ralph.Look{Icon: "💭", Label: "Suggested task", Colour: "teal"}, Form: FormProposal,
 		name: "TASK-{task}", commands: says("ralph approve TASK-{task}", "ralph reject TASK-{task}"),
-		choices: func(i store.InboxItem) []choice {
-			return []choice{
+		choices: func(i store.InboxItem) []Choice {
+			return []Choice{
 				does("a", "approve", "approve", i.Item),
 				asking("e", "edit its title", "title", "task", "edit", task(i), "--title"),
-				asking("r", "reject", "reason", "reject", i.Item),
+				why("reject", i),
 			}
 		},
 		same: func(i store.InboxItem) string { return i.Title + "\x00" + i.Text },
@@ -219,8 +220,8 @@ var kinds = map[string]Kind{
 	"learning": {
 		Look: ralph.Look{Icon: "💡", Label: "A claim about checks", Colour: "yellow"}, Form: FormDecide,
 		name: "L{id}", commands: says("ralph approve L{id}", "ralph reject L{id}"),
-		choices: func(i store.InboxItem) []choice {
-			return []choice{does("a", "it holds", "approve", i.Item), does("f", "forget it", "reject", i.Item)}
+		choices: func(i store.InboxItem) []Choice {
+			return []Choice{does("a", "it holds", "approve", i.Item), does("r", "forget it", "reject", i.Item)}
 		},
 		approve: learned("it holds", func(l *ralph.Learning) { l.Claim = false }),
 		reject:  learned("it is forgotten", func(l *ralph.Learning) { l.Status = ralph.Forgotten }),
@@ -242,36 +243,44 @@ func id(i store.InboxItem) string { return strconv.FormatInt(i.Ref.ID, 10) }
 func task(i store.InboxItem) string { return strconv.FormatInt(i.TaskID, 10) }
 
 // does makes a choice with a complete command.
-func does(key, label string, args ...string) choice { return choice{key, label, args, ""} }
+func does(key, label string, args ...string) Choice {
+	return Choice{Key: key, Label: label, Args: args}
+}
 
 // asking makes a choice whose last argument is asked for.
-func asking(key, label, asks string, args ...string) choice { return choice{key, label, args, asks} }
+func asking(key, label, asks string, args ...string) Choice {
+	return Choice{Key: key, Label: label, Args: args, Asks: asks}
+}
+
+// why makes the choice that rejects an item, with a reason or without one.
+func why(label string, i store.InboxItem) Choice {
+	return Choice{"r", label, []string{"reject", i.Item}, "reason", true}
+}
 
 // resolving are the choices where a person says how something was resolved.
-func resolving(i store.InboxItem) []choice {
-	list := []choice{does("", "how it was resolved", "resolve", id(i))}
+func resolving(i store.InboxItem) []Choice {
+	list := []Choice{{"", "resolve", []string{"resolve", id(i)}, "how it was resolved", i.Kind == "flag"}}
 	if i.Action == "undo" {
-		list = append(list, does("u", "undo TASK-"+task(i), "undo", task(i)))
+		list = append(list, does("d", "undo TASK-"+task(i), "undo", task(i)))
 	}
 	return list
 }
 
 // held are the choices where a rejection takes a reason.
-func held(i store.InboxItem) []choice {
-	return []choice{does("a", "approve", "approve", i.Item), asking("r", "reject", "reason", "reject", i.Item)}
+func held(i store.InboxItem) []Choice {
+	return []Choice{does("a", "approve", "approve", i.Item), why("reject", i)}
 }
 
 // suggested are the choices on a suggestion.
-func suggested(i store.InboxItem) []choice {
-	dismiss := asking("x", "dismiss", "decision", "resolve", id(i))
-	toTask := does("t", "make a task of it", "approve", i.Item, "--task")
+func suggested(i store.InboxItem) []Choice {
+	dismiss, toTask := why("dismiss", i), []string{"approve", i.Item, "--task"}
 	switch i.Action {
 	case "split":
-		return []choice{does("s", "split in an editor", "task", "split", id(i)), dismiss}
+		return []Choice{does("s", "split in an editor", "task", "split", id(i)), dismiss}
 	case "adopt":
-		return []choice{does("o", "adopt", "approve", i.Item), toTask, dismiss}
+		return []Choice{does("a", "adopt", "approve", i.Item), does("t", "make a task of it", toTask...), dismiss}
 	}
-	return []choice{toTask, dismiss}
+	return []Choice{does("a", "make a task of it", toTask...), dismiss}
 }
 
 // sameSuggestion is equal for suggestions with the same text. An alternative approach is decided for its task alone,

@@ -3,14 +3,12 @@ package watch
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"ralph"
@@ -34,6 +32,7 @@ type Queue struct {
 	Forge   func() string // its state in a line; "" for none
 	Limits  ralph.Limits  // of the next run
 	Do      func(ctx context.Context, a Action) (said string, err error)
+	Lines   func(ctx context.Context, i store.InboxItem) (string, error) // of a held change
 
 	last    Snapshot // last read from the database
 	changed <-chan struct{}
@@ -133,15 +132,8 @@ func (s *Queue) snapshot(ctx context.Context) (Snapshot, error) {
 		if err != nil {
 			return err
 		}
-		slices.SortStableFunc(waits, func(a, b store.InboxItem) int {
-			return cmp.Compare(inbox.SectionOf(a), inbox.SectionOf(b))
-		})
-		for _, i := range waits {
-			v.Waiting = append(v.Waiting, Waiting{
-				Kind: i.Kind, TaskID: i.TaskID, Comment: i.Ref.ID, Text: inbox.Said(i), Command: i.Command(),
-				Item: i.Item, Decides: decides(i), Holds: inbox.SectionOf(i) == inbox.Holds,
-				Title: i.Title, Options: i.Options, Preferred: i.Preferred, Diff: i.Diff, Expires: i.Expires,
-			})
+		for _, g := range inbox.Sorted(inbox.Groups(waits)) {
+			v.Waiting = append(v.Waiting, Waiting{g[0], g[1:]})
 		}
 		m, err := report.MorningOf(tx, ralph.Time{}, 0)
 		if err != nil {
@@ -151,21 +143,6 @@ func (s *Queue) snapshot(ctx context.Context) (Snapshot, error) {
 		return s.current(tx, &v)
 	})
 	return v, err
-}
-
-// decides is how a person decides on an item.
-func decides(i store.InboxItem) Decides {
-	switch form := inbox.KindOf(i.Kind).Form; {
-	case form == inbox.FormAnswer:
-		return ByAnswer
-	case form == inbox.FormResolve:
-		return ByWords
-	case form == inbox.FormRetry:
-		return ByRetry
-	case inbox.YesOrNo(i) && !inbox.Alone(i) && form != inbox.FormPlan && form != inbox.FormPermission:
-		return ByYesOrNo
-	}
-	return ByCommand
 }
 
 // current adds the session in progress.
@@ -264,6 +241,11 @@ func (s *Queue) Close() error {
 	err := s.file.Close()
 	s.file = nil
 	return err
+}
+
+// Change implements [Source].
+func (s *Queue) Change(ctx context.Context, i store.InboxItem) (string, error) {
+	return s.Lines(ctx, i)
 }
 
 // Act implements [Source].

@@ -41,8 +41,11 @@ func Run(ctx context.Context, s Source, in, out *os.File, environ []string) erro
 	m := New(shown, s)
 	defer m.works.Wait() // after stop, so that a signal ends a wait that takes too long
 	defer stop()
-	_, err := tea.NewProgram(m, tea.WithContext(shown), tea.WithoutSignalHandler(), tea.WithFPS(frames),
+	last, err := tea.NewProgram(m, tea.WithContext(shown), tea.WithoutSignalHandler(), tea.WithFPS(frames),
 		tea.WithInput(keys{in, end}), tea.WithOutput(out), tea.WithEnvironment(environ)).Run()
+	if left, ok := last.(Model); ok {
+		_, _ = left.flush() // a decision is not lost, however the screen ends
+	}
 	switch cause := context.Cause(shown); {
 	case errors.Is(cause, errGone):
 		return cause

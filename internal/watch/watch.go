@@ -6,15 +6,19 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"ralph"
 	"ralph/internal/advice"
+	"ralph/internal/inbox"
 	"ralph/internal/transcript"
+	"ralph/store"
 )
 
 // A Snapshot is the content of a screen at one moment.
@@ -55,50 +59,74 @@ type Snapshot struct {
 	Waiting []Waiting
 }
 
-// Waiting is one inbox item.
+// Waiting is an inbox item, with further ones that wait for the same reason.
 type Waiting struct {
-	Kind      string
-	TaskID    int64
-	Comment   int64
-	Text      string
-	Command   string // that answers it
-	Item      string // its name in commands
-	Decides   Decides
-	Holds     bool   // work cannot go on before it is decided
-	Title     string // of the task
-	Options   []string
-	Preferred string     // of the options, by the agent
-	Diff      []string   // changes of an amendment
-	Expires   ralph.Time // when a permission is denied automatically
+	store.InboxItem
+	Also []store.InboxItem
 }
 
-// Decides is a way for a person to decide on an item.
-type Decides int
+// Text is the item's text, with its label.
+func (w Waiting) Text() string { return inbox.Said(w.InboxItem) }
 
-// The ways to decide. Items without one are decided by their command.
-const (
-	ByCommand Decides = iota
-	ByAnswer          // words
-	ByWords           // words that say how it was resolved
-	ByYesOrNo
-	ByRetry // again, or called off
-)
+// Holds reports whether work cannot go on before the item is decided.
+func (w Waiting) Holds() bool { return inbox.SectionOf(w.InboxItem) == inbox.Holds }
+
+// Held reports whether the item is a change that waits for an approval.
+func (w Waiting) Held() bool { return inbox.KindOf(w.Kind).Form == inbox.FormHeld }
+
+// deciding are the browser's keys that decide on items here. Others of a dialogue need a terminal of their own.
+const deciding = "ardt"
+
+// choices are the decisions on the item, each with its key.
+func (w Waiting) choices() (list []inbox.Choice) {
+	for _, c := range inbox.Choices(w.InboxItem) {
+		if c.Key = cmp.Or(c.Key, "a"); strings.Contains(deciding, c.Key) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// choice returns the decision with a key.
+func (w Waiting) choice(key string) (c inbox.Choice, ok bool) {
+	at := slices.IndexFunc(w.choices(), func(c inbox.Choice) bool { return c.Key == key })
+	if at < 0 {
+		return c, false
+	}
+	return w.choices()[at], true
+}
+
+// commands decide on the item and on its equals. Of equal proposals, one is taken up and the others are rejected as its
+// doubles.
+func (w Waiting) commands(key, words string) (list [][]string) {
+	form := inbox.KindOf(w.Kind).Form
+	for n, i := range append([]store.InboxItem{w.InboxItem}, w.Also...) {
+		k, said := key, words
+		if n > 0 && key == "a" && (form == inbox.FormProposal || form == inbox.FormSuggestion) {
+			k, said = "r", "the same as "+w.Item
+		}
+		if c, ok := (Waiting{InboxItem: i}).choice(k); ok {
+			list = append(list, c.Command(i, said))
+		}
+	}
+	return list
+}
 
 // An Action is something that a person wants to do.
 type Action struct {
-	// "comment", "answer", "allow", "deny", "approve", "reject", "retry", "cancel", "resolve", "pause", "resume", "skip"
-	// or "stop"
-	Do   string
-	ID   int64  // the task to comment on, to retry or to cancel, the comment to answer or to resolve, or the permission
-	Item string // to approve or to reject
-	Text string
+	Do       string     // "comment", "decide", "pause", "resume", "skip" or "stop"
+	ID       int64      // the task to comment on
+	Text     string     // the comment, or the session to skip
+	Commands [][]string // that decide
 }
 
-// A Source provides the content of a screen. Each method is called by one goroutine at a time, other than the drawing
-// one.
+// A Source provides the content of a screen. Snapshot and Read are called by one goroutine at a time, other than the
+// drawing one; Change and Act by several.
 type Source interface {
 	// Snapshot returns the content; among several sessions it follows the given one, or the first one with 0.
 	Snapshot(ctx context.Context, number int) (Snapshot, error)
+	// Change returns the difference of a change that waits for an approval, as `ralph inbox ITEM` shows it.
+	Change(ctx context.Context, i store.InboxItem) (string, error)
 	// Read returns the session's events since the last call for it.
 	Read(ctx context.Context, session string) ([]transcript.Entry, error)
 	// Act carries out an action and returns the result in one line.
@@ -121,9 +149,15 @@ type (
 		again    bool // more looks follow it
 	}
 	acted struct {
+		row  row // that was decided on; zero for none
 		said string
 		err  error
 	}
+	changed struct {
+		row   row
+		lines []string
+	}
+	released struct{ held *held }
 )
 
 // look calls the source in the background. With again it is one of the regular looks as long as there is a screen; else
@@ -170,12 +204,13 @@ func (s Snapshot) rests() bool {
 	return s.Changed != nil && s.Session == nil && s.Until.IsZero() && !slices.ContainsFunc(s.Waiting, counted)
 }
 
-// act begins an action at once, so that it is carried out also if the person leaves before the next message.
-func (m Model) act(a Action) tea.Cmd {
+// act begins an action at once, so that it is carried out also if the person leaves before the next message; of is the
+// row that it decides on.
+func (m Model) act(a Action, of row) tea.Cmd {
 	ctx, result := context.WithoutCancel(m.ctx), make(chan acted, 1)
 	m.works.Go(func() {
 		said, err := m.source.Act(ctx, a)
-		result <- acted{said, err}
+		result <- acted{of, said, err}
 	})
 	return func() tea.Msg { return <-result }
 }

@@ -17,8 +17,10 @@ import (
 
 	"ralph"
 	"ralph/internal/advice"
+	"ralph/internal/inbox"
 	"ralph/internal/transcript"
 	"ralph/internal/watch"
+	"ralph/store"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -28,7 +30,8 @@ type fake struct {
 	snapshot watch.Snapshot
 	entries  []transcript.Entry
 	acted    []watch.Action
-	number   int // last followed
+	change   string // lines of held changes
+	number   int    // last followed
 	looks    int
 	err      error
 }
@@ -45,9 +48,11 @@ func (f *fake) Read(context.Context, string) ([]transcript.Entry, error) {
 	return e, nil
 }
 
+func (f *fake) Change(context.Context, store.InboxItem) (string, error) { return f.change, nil }
+
 func (f *fake) Act(_ context.Context, a watch.Action) (string, error) {
 	f.acted = append(f.acted, a)
-	if a.Text == "refuse" {
+	if a.Text == "refuse" || strings.HasSuffix(fmt.Sprint(a.Commands), "refuse]]") {
 		return "", errors.New("it is answered already")
 	}
 	return "done: " + a.Do, nil
@@ -58,6 +63,7 @@ type screen struct {
 	t     *testing.T
 	model tea.Model
 	quit  bool
+	later []chan tea.Msg
 }
 
 func show(t *testing.T, f *fake, width, height int) *screen {
@@ -75,8 +81,8 @@ func (s *screen) send(msg tea.Msg) {
 	s.do(cmd)
 }
 
-// do carries out what a model wants, but for what only lets time pass. The tests have
-// a time of their own, which passes when there is nothing else to do.
+// do carries out a command of the model. The message of a timer comes later, by pass. The tests have a time of their own,
+// which passes when there is nothing else to do.
 func (s *screen) do(cmd tea.Cmd) {
 	if cmd == nil {
 		return
@@ -85,14 +91,38 @@ func (s *screen) do(cmd tea.Cmd) {
 	go func() { out <- cmd() }()
 	select {
 	case msg := <-out:
-		if _, quit := msg.(tea.QuitMsg); quit {
-			s.quit = true
-			return
-		}
-		if msg != nil {
-			s.send(msg)
-		}
+		s.take(msg)
 	case <-time.After(time.Millisecond): // a tick, or the blinking of a cursor
+		s.later = append(s.later, out)
+	}
+}
+
+func (s *screen) take(msg tea.Msg) {
+	switch msg := msg.(type) {
+	case tea.QuitMsg:
+		s.quit = true
+	case tea.BatchMsg:
+		for _, cmd := range msg {
+			s.do(cmd)
+		}
+	case nil:
+	default:
+		s.send(msg)
+	}
+}
+
+// pass lets time pass, and handles the messages of timers.
+func (s *screen) pass(d time.Duration) {
+	time.Sleep(d)
+	later := s.later
+	s.later = nil
+	for _, out := range later {
+		select {
+		case msg := <-out:
+			s.take(msg)
+		default:
+			s.later = append(s.later, out)
+		}
 	}
 }
 
@@ -112,6 +142,8 @@ func (s *screen) press(keys ...string) {
 			s.send(tea.KeyPressMsg{Code: tea.KeyUp})
 		case "down":
 			s.send(tea.KeyPressMsg{Code: tea.KeyDown})
+		case "pgdown":
+			s.send(tea.KeyPressMsg{Code: tea.KeyPgDown})
 		case "pgup":
 			s.send(tea.KeyPressMsg{Code: tea.KeyPgUp})
 		default:
@@ -134,6 +166,20 @@ func at(minute, second int) ralph.Time {
 	return ralph.At(time.Date(2026, 3, 1, 22, minute, second, 0, time.UTC))
 }
 
+// item is an item that waits.
+func item(i store.InboxItem) watch.Waiting {
+	i.Item, i.Commands = inbox.Of(i)
+	return watch.Waiting{InboxItem: i}
+}
+
+// decide is the action of a command.
+func decide(command ...string) watch.Action {
+	return watch.Action{Do: "decide", Commands: [][]string{command}}
+}
+
+// of is a reference.
+func of(id int64) store.Reference { return store.Reference{ID: id} }
+
 // running is a run in the middle of a session.
 func running() *fake {
 	exit := 3
@@ -150,9 +196,9 @@ func running() *fake {
 			Counts: map[ralph.Status]int{"pending": 3, "in_progress": 1, "needs_input": 1, "completed": 12},
 			Queue:  []ralph.Task{{ID: 13, Title: "Import bookmarks"}, {ID: 15, Title: "Export bookmarks"}, {ID: 16, Title: "Show favicons"}},
 			Waiting: []watch.Waiting{
-				{Kind: "question", TaskID: 9, Comment: 31, Text: "Sync or async?", Command: "ralph answer Q31 TEXT", Item: "Q31", Decides: watch.ByAnswer, Holds: true},
-				{Kind: "failed", TaskID: 4, Text: "stuck 3 times", Command: "ralph task retry 4, or ralph task cancel 4", Item: "TASK-4", Decides: watch.ByRetry},
-				{Kind: "proposal", TaskID: 17, Text: "Verify the chain", Command: "ralph approve TASK-17, or ralph reject TASK-17", Item: "TASK-17", Decides: watch.ByYesOrNo},
+				item(store.InboxItem{Kind: "question", TaskID: 9, Ref: of(31), Text: "Sync or async?", Holding: true}),
+				item(store.InboxItem{Kind: "failed", TaskID: 4, Text: "stuck 3 times"}),
+				item(store.InboxItem{Kind: "proposal", TaskID: 17, Title: "Verify the chain", Text: "Verify the chain"}),
 			},
 		},
 		entries: []transcript.Entry{
@@ -176,7 +222,7 @@ func failed() *fake {
 		Morning: []string{"11 done, 1 failed, 2 waiting for you: 14 sessions on 12 tasks, $4.50, 49m0s", "ended: failed: TASK-5 (exit status 3)", "changed: 11 commits on main, 30 files (+900 -120)"}, Since: at(1, 0),
 		Counts:  map[ralph.Status]int{"failed": 1, "completed": 2},
 		Merging: []string{"merging: TASK-3 + TASK-6 on main, verifying for 41s", "TASK-7 Rename it waits for its merge (3 of 4)", "TASK-8 Move it waits for its merge (4 of 4)", "main is 2 commits ahead of your checkout (your edits in app.go): git merge --ff-only refs/ralph/target/main"},
-		Waiting: []watch.Waiting{{Kind: "failed", TaskID: 5, Text: "done was refused: `make test` exits 2; refused 3 times", Command: "ralph task retry 5, or ralph task cancel 5"}},
+		Waiting: []watch.Waiting{item(store.InboxItem{Kind: "failed", TaskID: 5, Text: "done was refused: `make test` exits 2; refused 3 times"})},
 	}}
 }
 
@@ -191,7 +237,7 @@ func waiting() *fake {
 func long() *fake {
 	f := running()
 	f.snapshot.Task.Title = "\x1b[2J\u202eHostile " + strings.Repeat("title ", 60)
-	f.snapshot.Waiting[0].Text = strings.Repeat("漢字", 80) + "\n\x07"
+	f.snapshot.Waiting[0].InboxItem.Text = strings.Repeat("漢字", 80) + "\n\x07"
 	for i := range 300 {
 		f.entries = append(f.entries, transcript.Entry{Kind: transcript.Tool, Tool: "Bash", Text: fmt.Sprintf("step %d", i)})
 	}
@@ -230,7 +276,7 @@ func eight() *fake {
 		f.snapshot.Parallel = append(f.snapshot.Parallel[:n-1], l)
 	}
 	f.snapshot.Waiting = append([]watch.Waiting{
-		{Kind: "flag", TaskID: 2, Comment: 8, Text: "security: SSRF in fetch_title()", Command: "ralph resolve 8", Item: "C8", Decides: watch.ByWords, Holds: true},
+		item(store.InboxItem{Kind: "flag", TaskID: 2, Ref: of(8), Severity: "blocking", Sort: "security", Text: "SSRF in fetch_title()"}),
 	}, f.snapshot.Waiting...)
 	return f
 }
@@ -297,7 +343,7 @@ func (s *screen) has(texts ...string) {
 func TestWhatAnAgentStandsStillFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := running()
-		ask := watch.Waiting{Kind: "permission", TaskID: 12, Comment: 7, Text: "Bash {\"command\":\"npm publish \u202e\"}", Expires: ralph.At(f.snapshot.At.Add(27 * time.Minute))}
+		ask := item(store.InboxItem{Kind: "permission", TaskID: 12, Ref: of(7), Text: "Bash {\"command\":\"npm publish \u202e\"}", Expires: ralph.At(f.snapshot.At.Add(27 * time.Minute))})
 		others := f.snapshot.Waiting
 		f.snapshot.Waiting = append([]watch.Waiting{ask}, others...)
 		s := show(t, f, 80, 24)
@@ -305,36 +351,33 @@ func TestWhatAnAgentStandsStillFor(t *testing.T) {
 			t.Errorf("it is not the first:\n%s", s.text())
 		}
 		s.press("D")
-		ask.Text = "Bash " + strings.Repeat("word ", 200) + "and the end"
+		ask.InboxItem.Text = "Bash " + strings.Repeat("word ", 200) + "and the end"
 		f.snapshot.Waiting = append([]watch.Waiting{ask}, others...)
 		s = show(t, f, 80, 24)
 		s.has("Enter shows all 14 lines of it")
 		s.press("A") // which shows it first
 		s.has("and the end", "A allow  D deny")
 		s.press("A")
-		if want := []watch.Action{{Do: "deny", ID: 7}, {Do: "allow", ID: 7}}; fmt.Sprint(f.acted) != fmt.Sprint(want) {
+		if want := []watch.Action{decide("reject", "P7"), decide("approve", "P7")}; fmt.Sprint(f.acted) != fmt.Sprint(want) {
 			t.Errorf("got %v, want %v", f.acted, want)
 		}
 	})
 }
 
-// TestAnyQuestionCanBeAnswered, and what was written on another one is kept.
-func TestAnyQuestionCanBeAnswered(t *testing.T) {
+// TestADraftIsKept for the item that it is about.
+func TestADraftIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := running()
-		other := f.snapshot.Waiting[0]
-		other.Comment, other.Text = 32, "Which port?"
-		f.snapshot.Waiting = append(f.snapshot.Waiting, other)
-		s := show(t, f, 80, 24)
-		s.press("a", "perhaps")
-		s.send(tea.KeyPressMsg{Code: tea.KeyTab})
+		f.snapshot.Waiting = append(f.snapshot.Waiting[:1], item(store.InboxItem{Kind: "question", TaskID: 9, Ref: of(32), Text: "Which port?"}))
+		s := show(t, f, 120, 40)
+		s.press("a", "perhaps", "esc", "down", "a")
 		s.has("Which port?")
-		s.press("6379", "enter", "a")
-		s.send(tea.KeyPressMsg{Code: tea.KeyTab})
-		s.has("Sync or async?", "> perhaps")
-		if fmt.Sprint(f.acted) != fmt.Sprint([]watch.Action{{Do: "answer", ID: 32, Text: "6379"}}) {
+		s.press("6379", "enter", "q")
+		if fmt.Sprint(f.acted) != fmt.Sprint([]watch.Action{decide("answer", "32", "--", "6379")}) {
 			t.Errorf("got %v", f.acted)
 		}
+		s.press("up", "a")
+		s.has("Sync or async?", "> perhaps")
 	})
 }
 
@@ -342,15 +385,15 @@ func TestAnyQuestionCanBeAnswered(t *testing.T) {
 func TestAQuestionIsAnsweredWhereItIsSeenWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := running()
-		f.snapshot.Waiting[0].Text = strings.Repeat("word ", 100) + "and the end?"
+		f.snapshot.Waiting[0].InboxItem.Text = strings.Repeat("word ", 100) + "and the end?"
 		f.snapshot.Waiting[0].Options = []string{"red", "blue " + strings.Repeat("sky ", 40) + "above"}
 		s := show(t, f, 80, 24)
 		s.press("o")
 		s.has("and the end?", "above", "stuck 3 times", "Verify the chain")
-		s.press("esc", "a")
-		s.has("and the end?", "1  red", "above", "a number chooses")
-		s.press("1", "enter")
-		if fmt.Sprint(f.acted) != fmt.Sprint([]watch.Action{{Do: "answer", ID: 31, Text: "red"}}) {
+		s.press("esc", "1") // which shows it first
+		s.has("and the end?", "1  red", "above", "1-2 choose")
+		s.press("1", "q")
+		if fmt.Sprint(f.acted) != fmt.Sprint([]watch.Action{decide("answer", "31", "--", "red")}) {
 			t.Errorf("got %v", f.acted)
 		}
 	})
@@ -360,17 +403,13 @@ func TestAQuestionIsAnsweredWhereItIsSeenWhole(t *testing.T) {
 func TestRowsAreSelectedAndOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := eight()
-		f.snapshot.Waiting[0].Text = "security: " + strings.Repeat("word ", 60) + "and the end"
+		f.snapshot.Waiting[0].InboxItem.Text = strings.Repeat("word ", 60) + "and the end"
 		s := show(t, f, 80, 24)
 		s.has("▸ flag TASK-2", "     3 free")
 		s.press("enter")
-		s.has("and the end", "→ ralph resolve 8")
+		s.has("and the end", "→ ralph resolve C8")
 		s.press("esc", "down")
 		s.has("▸ question TASK-9")
-		s.press("enter", "a", "async", "enter")
-		if want := []watch.Action{{Do: "answer", ID: 31, Text: "async"}}; fmt.Sprint(f.acted) != fmt.Sprint(want) {
-			t.Errorf("got %v, want %v", f.acted, want)
-		}
 		s.press("down", "down", "down", "down")
 		s.has("▸ proposal TASK-17")
 		for range 7 {
@@ -393,41 +432,167 @@ func TestRowsAreSelectedAndOpened(t *testing.T) {
 
 // TestEveryKindIsDecidedByTheBrowsersKeys, once it is seen whole: in the panel of a wide screen, or opened.
 func TestEveryKindIsDecidedByTheBrowsersKeys(t *testing.T) {
-	for _, width := range []int{80, 120} {
-		synctest.Test(t, func(t *testing.T) {
-			f := eight()
-			s := show(t, f, width, 40)
-			open := func(key string) { // a narrow screen shows it whole first
-				s.press(key)
-				if width < 110 {
-					s.press(key)
-				}
+	words := func(key string) []string { return []string{key, "so", "enter"} }
+	decided := map[string]map[string]struct { // the command of keys, by kind and action
+		keys []string
+		want string
+	}{
+		"permission":    {"": {[]string{"a"}, "approve P9"}, "no": {[]string{"r"}, "reject P9"}},
+		"question":      {"": {words("a"), "answer 9 -- so"}, "option": {[]string{"2"}, "answer 9 -- blue"}},
+		"merging":       {"": {[]string{"a"}, "resume --merging"}},
+		"trouble":       {"": {[]string{"a"}, "approve run"}},
+		"blocker":       {"": {words("a"), "resolve 9 -- so"}, "undo": {[]string{"d"}, "undo 7"}},
+		"flag":          {"": {words("a"), "resolve 9 -- so"}, "seen": {[]string{"a", "enter"}, "resolve 9"}},
+		"tests changed": {"": {[]string{"a"}, "approve C9"}, "no": {words("r"), "reject C9 -- so"}},
+		"review":        {"": {[]string{"a"}, "approve C9"}, "no": {[]string{"r", "enter"}, "reject C9"}},
+		"nack":          {"": {[]string{"a"}, "approve C9"}, "no": {words("r"), "reject C9 -- so"}},
+		"dependency":    {"": {[]string{"a"}, "task retry 9"}, "no": {[]string{"d"}, "task unblock 7 --on 9"}},
+		"failed":        {"": {[]string{"a"}, "task retry 7"}, "no": {[]string{"d"}, "task cancel 7"}},
+		"claim":         {"": {[]string{"a"}, "chat complete 7"}, "no": {[]string{"d"}, "chat release 7"}},
+		"plan":          {"": {[]string{"a"}, "plan approve --feature=T -- A3"}, "no": {words("r"), "plan reject --feature=T --reason=so -- A3"}},
+		"amendment":     {"": {[]string{"a"}, "approve A9"}, "no": {words("r"), "reject A9 -- so"}},
+		"proposal":      {"": {[]string{"a"}, "approve TASK-7"}, "no": {words("r"), "reject TASK-7 -- so"}},
+		"suggestion": {
+			"task": {[]string{"a"}, "approve C9 --task"}, "adopt": {[]string{"a"}, "approve C9"}, "": {words("r"), "reject C9 -- so"},
+			"split": {words("r"), "reject C9 -- so"},
+		},
+		"learning": {"": {[]string{"a"}, "approve L9"}, "no": {[]string{"r"}, "reject L9"}},
+		"behind":   {"": {[]string{"a"}, ""}}, // by git, in a terminal
+	}
+	for _, kind := range store.InboxKinds() {
+		if decided[kind] == nil {
+			t.Errorf("nothing says how %q is decided", kind)
+		}
+		for action, tt := range decided[kind] {
+			for _, width := range []int{80, 120} {
+				synctest.Test(t, func(t *testing.T) {
+					f := running()
+					i := store.InboxItem{
+						Kind: kind, TaskID: 7, Ref: of(9), Sort: "run", Title: "T", Text: "so it is", Action: action, Commands: []string{"git merge --ff-only x"},
+						Parts: []store.InboxItem{{Item: "A3"}},
+					}
+					if kind == "question" {
+						i.Options = []string{"red", "blue"}
+					}
+					f.snapshot.Waiting = []watch.Waiting{item(i)}
+					s := show(t, f, width, 40)
+					s.has("▸ " + kind)
+					if width < 110 { // a narrow screen shows it whole first
+						s.press("enter")
+					}
+					s.press(tt.keys...)
+					if kind == "behind" {
+						s.press("esc", "a")
+						s.has("in a terminal: git merge")
+					}
+					s.press("q")
+					got := ""
+					for _, a := range f.acted {
+						got += strings.Join(a.Commands[0], " ")
+					}
+					if got != tt.want {
+						t.Errorf("%s %s, %d columns: %q, want %q\n%s", kind, action, width, got, tt.want, s.text())
+					}
+				})
 			}
-			open("a")
-			s.has("how C8 was resolved >")
-			s.press("known", "enter", "down", "down")
-			s.has("▸ failed TASK-4")
-			open("a")
-			s.has("retry TASK-4? y/n")
-			s.press("n")
-			open("d")
-			s.has("cancel TASK-4? y/n")
-			s.press("y", "down")
-			open("a")
-			s.has("approve TASK-17? y/n")
-			s.press("y")
-			open("r")
-			s.press("not now", "enter")
-			want := []watch.Action{
-				{Do: "resolve", ID: 8, Item: "C8", Text: "known"},
-				{Do: "cancel", ID: 4},
-				{Do: "approve", Item: "TASK-17"},
-				{Do: "reject", Item: "TASK-17", Text: "not now"},
-			}
-			if fmt.Sprint(f.acted) != fmt.Sprint(want) {
-				t.Errorf("%d columns: got %v, want %v", width, f.acted, want)
+		}
+	}
+}
+
+// TestADecisionCanBeTakenBack for ten seconds, or until the next one; it is carried out when the screen is left.
+func TestADecisionCanBeTakenBack(t *testing.T) {
+	retry := decide("task", "retry", "4")
+	for name, tt := range map[string]struct {
+		keys []string
+		wait time.Duration
+		want []watch.Action
+	}{
+		"not yet":             {nil, 9 * time.Second, nil},
+		"after ten seconds":   {nil, 11 * time.Second, []watch.Action{retry}},
+		"taken back":          {[]string{"u"}, 11 * time.Second, nil},
+		"and decided again":   {[]string{"u", "d"}, 11 * time.Second, []watch.Action{decide("task", "cancel", "4")}},
+		"the next one":        {[]string{"a"}, 0, []watch.Action{retry}}, // of the proposal below it
+		"left":                {[]string{"q"}, 0, []watch.Action{retry}},
+		"taken back too late": {[]string{"a", "u", "u"}, 11 * time.Second, []watch.Action{retry}},
+	} {
+		inTime(t, name, func(t *testing.T) {
+			f := running()
+			f.snapshot.Waiting = f.snapshot.Waiting[1:]
+			s := show(t, f, 120, 40)
+			s.press("a")
+			s.has("TASK-4: retry; u takes it back", "▸ proposal TASK-17", "u undo")
+			s.press(tt.keys...)
+			s.pass(tt.wait)
+			if fmt.Sprint(f.acted) != fmt.Sprint(tt.want) {
+				t.Errorf("got %v, want %v", f.acted, tt.want)
 			}
 		})
+	}
+}
+
+// TestEqualItemsAreOneRow, decided together; of equal proposals one is taken up.
+func TestEqualItemsAreOneRow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := running()
+		failed := item(store.InboxItem{Kind: "failed", TaskID: 4, Text: "stuck"})
+		failed.Also = []store.InboxItem{item(store.InboxItem{Kind: "failed", TaskID: 5, Text: "stuck"}).InboxItem}
+		same := item(store.InboxItem{Kind: "proposal", TaskID: 17, Title: "Verify"})
+		same.Also = []store.InboxItem{item(store.InboxItem{Kind: "proposal", TaskID: 18, Title: "Verify"}).InboxItem}
+		f.snapshot.Waiting = []watch.Waiting{failed, same}
+		s := show(t, f, 120, 40)
+		s.has("×2", "of TASK-4, 5")
+		s.press("a", "a", "q")
+		want := []watch.Action{
+			{Do: "decide", Commands: [][]string{{"task", "retry", "4"}, {"task", "retry", "5"}}},
+			{Do: "decide", Commands: [][]string{{"approve", "TASK-17"}, {"reject", "TASK-18", "--", "the same as TASK-17"}}},
+		}
+		if fmt.Sprint(f.acted) != fmt.Sprint(want) {
+			t.Errorf("got %v, want %v", f.acted, want)
+		}
+	})
+}
+
+// TestAHeldChangeIsSeenBesideItsDecision, and whole before it is decided on.
+func TestAHeldChangeIsSeenBesideItsDecision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := running()
+		f.change = "ci.yml\n+on: push\n-on: tag\n"
+		f.snapshot.Waiting = []watch.Waiting{item(store.InboxItem{Kind: "review", TaskID: 4, Ref: of(3), Text: "It changes your CI."})}
+		s := show(t, f, 120, 40)
+		s.has("It changes your CI.", "+on: push", "a approve")
+		if !strings.Contains(s.model.View().Content, "\x1b[32m  +on: push") {
+			t.Error("what is added is not green")
+		}
+		f.change = strings.Repeat("+more\n", 60) + "+and the end"
+		s = show(t, f, 120, 40)
+		s.has("lines more: Enter")
+		s.press("a") // which shows it whole
+		s.press("pgdown", "pgdown")
+		s.has("+and the end")
+		s.press("a", "q")
+		if fmt.Sprint(f.acted) != fmt.Sprint([]watch.Action{decide("approve", "C3")}) {
+			t.Errorf("got %v", f.acted)
+		}
+	})
+}
+
+// TestWhatNeedsYouIsAlwaysInView: the selected item is on the screen and its keys are in the last line, wherever one goes.
+func TestWhatNeedsYouIsAlwaysInView(t *testing.T) {
+	for name, data := range map[string]func() *fake{"1": running, "4": parallel, "8": eight} {
+		for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 60}} {
+			inTime(t, fmt.Sprintf("%s sessions %dx%d", name, size[0], size[1]), func(t *testing.T) {
+				f := data()
+				for n := range int64(30) {
+					f.snapshot.Waiting = append(f.snapshot.Waiting, item(store.InboxItem{Kind: "failed", TaskID: 100 + n, Text: "stuck"}))
+				}
+				s := show(t, f, size[0], size[1])
+				for n := range f.snapshot.Waiting {
+					w := f.snapshot.Waiting[n]
+					s.has(fmt.Sprintf("▸ %s TASK-%d ", w.Kind, w.TaskID), "a ")
+					s.press("down")
+				}
+			})
+		}
 	}
 }
 
@@ -435,12 +600,12 @@ func TestEveryKindIsDecidedByTheBrowsersKeys(t *testing.T) {
 func TestWhatIsReadIsWhatIsDecidedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := running()
-		ask := watch.Waiting{Kind: "permission", TaskID: 12, Comment: 7, Text: "npm publish"}
-		other := watch.Waiting{Kind: "permission", TaskID: 13, Comment: 8, Text: "rm -r build"}
+		ask := item(store.InboxItem{Kind: "permission", TaskID: 12, Ref: of(7), Text: "npm publish"})
+		other := item(store.InboxItem{Kind: "permission", TaskID: 13, Ref: of(8), Text: "rm -r build"})
 		f.snapshot.Waiting = []watch.Waiting{ask, other}
 		s := show(t, f, 80, 24)
 		s.press("enter")
-		s.has("npm publish", "A allow  D deny")
+		s.has("npm publish", "a allow  r deny")
 		f.snapshot.Waiting = []watch.Waiting{other}
 		s.do(s.model.Init())
 		s.has("it does not wait for you any more")
@@ -474,11 +639,12 @@ func keys(t *testing.T) {
 	s.has("\ncomment on TASK-12 >")
 	s.press("mind IPv6", "enter")
 	s.has("done: comment")
-	s.press("a")
-	s.has("\nanswer TASK-9: Sync or async? >")
-	s.press("refuse", "enter")
-	s.has("it is answered already")
-	s.press("p", "s")
+	s.press("enter", "a")
+	s.has("Sync or async?", "Q31: your answer >")
+	s.press("refuse", "enter", "p")
+	s.pass(11 * time.Second)
+	s.has("it is answered already", "question TASK-9")
+	s.press("s")
 	s.has("stop this session and go on with another task? y/n")
 	s.press("n")
 	s.has("nothing was done")
@@ -492,7 +658,7 @@ func keys(t *testing.T) {
 	s.press("enter")
 	s.has("nothing was sent")
 	want := []watch.Action{
-		{Do: "comment", ID: 12, Text: "mind IPv6"}, {Do: "answer", ID: 31, Text: "refuse"}, {Do: "pause"}, {Do: "skip", Text: "s"}, {Do: "stop"},
+		{Do: "comment", ID: 12, Text: "mind IPv6"}, {Do: "pause"}, decide("answer", "31", "--", "refuse"), {Do: "skip", Text: "s"}, {Do: "stop"},
 	}
 	if fmt.Sprint(f.acted) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", f.acted, want)
@@ -577,7 +743,7 @@ func TestNothingIsDecidedUnseen(t *testing.T) { synctest.Test(t, nothingIsDecide
 func nothingIsDecidedUnseen(t *testing.T) {
 	for height := 3; height <= 16; height++ {
 		f := running()
-		f.snapshot.Waiting = []watch.Waiting{{Kind: "permission", TaskID: 12, Comment: 7, Text: "run x"}}
+		f.snapshot.Waiting = []watch.Waiting{item(store.InboxItem{Kind: "permission", TaskID: 12, Ref: of(7), Text: "run x"})}
 		s := show(t, f, 20, height)
 		if seen := strings.Contains(s.text(), "run x"); !seen {
 			s.press("A")
@@ -597,7 +763,7 @@ func TestWithoutARunKeysSayWhy(t *testing.T) { synctest.Test(t, withoutARunKeysS
 
 func withoutARunKeysSayWhy(t *testing.T) {
 	s := show(t, empty(), 80, 24)
-	for key, want := range map[string]string{"c": "no session is running", "a": "no question waits", "p": "no run is active", "s": "no session is running", "x": "no run is active"} {
+	for key, want := range map[string]string{"c": "no session is running", "a": "nothing waits for you", "p": "no run is active", "s": "no session is running", "x": "no run is active"} {
 		s.press(key)
 		s.has(want)
 	}
@@ -621,7 +787,7 @@ func TestHowOftenAScreenLooks(t *testing.T) {
 		{"something changes", watch.Snapshot{}, true, 0, 8},
 		{"a session works", watch.Snapshot{Session: session}, false, 0, 123},
 		{"a run waits for a time", watch.Snapshot{Until: ralph.At(time.Now())}, false, 0, 123},
-		{"a permission is denied soon", watch.Snapshot{Waiting: []watch.Waiting{{Expires: ralph.At(time.Now())}}}, false, 0, 123},
+		{"a permission is denied soon", watch.Snapshot{Waiting: []watch.Waiting{{InboxItem: store.InboxItem{Expires: ralph.At(time.Now())}}}}, false, 0, 123},
 		{"somebody goes from session to session", watch.Snapshot{Session: session, Parallel: sessions}, false, 20, 143},
 	} {
 		inTime(t, tt.name, func(t *testing.T) {

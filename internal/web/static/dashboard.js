@@ -209,7 +209,7 @@
     wants = current();
     refresh(true);
   });
-  // What is typed into a search is found while it is typed; Enter opens the page of it.
+  // A search shows its results while a person types; Enter opens their page.
   let typed = null;
   document.addEventListener("input", (e) => {
     const list = document.getElementById(e.target.dataset.finds), words = e.target.value;
