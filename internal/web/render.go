@@ -150,6 +150,7 @@ type frame struct {
 	Band                                     []item         // permissions that paused agents wait for
 	Notices                                  []notice       // below it
 	Still                                    bool           // only the band is updated
+	Refresh                                  bool           // for an open page, which has the rest
 	Stream                                   string         // URL of the updates; "" for none
 	Morning                                  report.Morning // the summary since the visitor's last look
 	Of                                       url.Values     // the conditions of the sessions that it counts
@@ -186,6 +187,7 @@ func (a *app) show(f shower) http.HandlerFunc {
 		}
 		a.compare(r.Context(), v.changes)
 		refresh := r.Header.Get("X-Refresh")
+		fr.Refresh = refresh != ""
 		if refresh == "" { // a page that brings itself up to date does not look
 			a.setCookie(w, "looked", mark, lookedFor)
 		}
