@@ -218,25 +218,8 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 		}
 		s.Notes, t.Status = append(s.Notes, why), ralph.InProgress
 	}
-	for _, h := range d.Holds {
-		if err := tx.set("task_comments", h.Comment, cells{"holding": true, "hold_reason": h.Why}); err != nil {
-			return err
-		}
-	}
-	for _, on := range d.DependsOn {
-		if err := tx.AddDependency(t.ID, on, "signal"); err != nil {
-			return err
-		}
-	}
-	for _, l := range d.Learn {
-		if err := tx.learn(t, s, author, l); err != nil {
-			return err
-		}
-	}
-	for _, p := range d.Propose {
-		if err := tx.proposeTask(p); err != nil {
-			return err
-		}
+	if err := tx.heed(t, s, author, d); err != nil {
+		return err
 	}
 	if err := tx.set("tasks", t.ID, cells{
 		"attempts":        d.Attempts,
@@ -280,6 +263,32 @@ func (tx *Tx) Apply(s ralph.Session, f signals.Facts, d signals.Decision) error 
 		return err
 	}
 	return tx.closeSession(s, string(facts), d)
+}
+
+// heed stores the parts of a decision that come from the session's signals: held comments, dependencies, learnings and
+// proposed tasks.
+func (tx *Tx) heed(t ralph.Task, s ralph.Session, author string, d signals.Decision) error {
+	for _, h := range d.Holds {
+		if err := tx.set("task_comments", h.Comment, cells{"holding": true, "hold_reason": h.Why}); err != nil {
+			return err
+		}
+	}
+	for _, on := range d.DependsOn {
+		if err := tx.AddDependency(t.ID, on, "signal"); err != nil {
+			return err
+		}
+	}
+	for _, l := range d.Learn {
+		if err := tx.learn(t, s, author, l); err != nil {
+			return err
+		}
+	}
+	for _, p := range d.Propose {
+		if err := tx.proposeTask(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // putBack makes a task in progress again whose session has not been decided: ralph never moves it
