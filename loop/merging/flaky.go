@@ -21,7 +21,6 @@ func (m *Merger) again(
 	if err != nil || !ran || ctx.Err() != nil {
 		return list, err
 	}
-	m.outcomes.add(tree, list)
 	return list, m.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, o := range list {
 			if len(o.Check.Flaky) == 0 {

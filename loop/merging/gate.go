@@ -20,9 +20,9 @@ import (
 func (m *Merger) Gate(
 	ctx context.Context, c ralph.Change, b Built, now []ralph.Check, guarded []string,
 ) (ralph.Gate, error) {
-	e := &examination{Merger: m, on: b, tip: b.Target.Tip}
+	e := &examination{Merger: m, change: c, on: b, tip: b.Target.Tip}
 	for _, step := range []func(context.Context) error{
-		func(ctx context.Context) error { return e.read(ctx, c, guarded) },
+		func(ctx context.Context) error { return e.read(ctx, guarded) },
 		func(ctx context.Context) error { return e.ran(ctx, now) },
 		e.weigh, e.tries, e.proves, e.allow,
 	} {
@@ -36,6 +36,7 @@ func (m *Merger) Gate(
 // An examination compares a change with the tests and settings that decide on it.
 type examination struct {
 	*Merger
+	change   ralph.Change
 	on       Built
 	tip      string // of the target
 	task     ralph.Task
@@ -44,7 +45,7 @@ type examination struct {
 	pairs    []worktree.Pair
 	files    []gate.File // of the project
 	blobs    map[string]ralph.Blob
-	own      []check.Outcome // of the task's own commands on the target
+	own      []check.Outcome // of the task's own commands where its session began
 	results  gate.Results
 	found    ralph.Gate
 }
@@ -55,11 +56,11 @@ func (e *examination) swapped(ctx context.Context, commit, from string, edits []
 }
 
 // read reads the change, and finds the changed files that decide on it.
-func (e *examination) read(ctx context.Context, c ralph.Change, guarded []string) (err error) {
+func (e *examination) read(ctx context.Context, guarded []string) (err error) {
 	if e.pairs, err = e.Tree.Pairs(ctx, e.tip, e.on.Commit); err != nil {
 		return err
 	}
-	commands, of, err := e.Merger.commands(ctx, []ralph.Change{c})
+	commands, of, err := e.Merger.commands(ctx, []ralph.Change{e.change})
 	if err != nil {
 		return err
 	}
@@ -89,16 +90,20 @@ func (e *examination) read(ctx context.Context, c ralph.Change, guarded []string
 	return nil
 }
 
-// ran reads how the commands ended on the change and on the target.
+// ran reads how the commands ended on the change and on the target. The task's own commands ran where its session
+// began, not on a target that has moved since.
 func (e *examination) ran(ctx context.Context, now []ralph.Check) (err error) {
 	if e.results.Now, err = e.passing(ctx, e.on.Tree, e.commands.All(), now); err != nil {
 		return err
 	}
-	tree, err := e.Tree.Whole(ctx, e.tip)
+	tree, err := e.Tree.Whole(ctx, e.change.Base)
 	if err != nil {
 		return err
 	}
 	if e.own, _, err = e.stored(ctx, tree, e.commands.Own); err != nil {
+		return err
+	}
+	if tree, err = e.Tree.Whole(ctx, e.tip); err != nil {
 		return err
 	}
 	for _, o := range e.own {

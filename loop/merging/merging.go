@@ -61,14 +61,13 @@ type Merger struct {
 	Run       int64           // the run that merges; 0 for a command
 	Log       *slog.Logger
 
-	after    func(point string) // tests kill it here
-	outcomes *outcomes          // nil: each result is asked for
+	after func(point string) // tests kill it here
 }
 
 // In returns a Merger that verifies in a workspace, for one check or for the present queue.
 func (m *Merger) In(at Integration) *Merger {
 	in := *m
-	in.Workspace, in.outcomes = at, &outcomes{of: map[string][]check.Outcome{}}
+	in.Workspace = at
 	return &in
 }
 

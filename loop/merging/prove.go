@@ -187,13 +187,3 @@ func (m *Merger) tooLong(list []check.Outcome) bool {
 	}
 	return m.Check.Proof == check.ProofAuto && took >= proveAuto.Seconds()
 }
-
-// of returns the result of a command; nil if there is none.
-func of(list []check.Outcome, command string) *check.Outcome {
-	for i := range list {
-		if list[i].Check.Command == command {
-			return &list[i]
-		}
-	}
-	return nil
-}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"ralph"
@@ -142,7 +141,7 @@ func (t *trying) step(ctx context.Context) (a Attempt, over bool, err error) {
 			a = *t.tried[both.tree()]
 			a.Target = on
 		}
-		return a, true, t.compareOwn(ctx, a.Onto)
+		return a, true, nil
 	case SendBack:
 		return t.conflicts(ctx, trial, both, alone), true, nil
 	}
@@ -230,27 +229,6 @@ func (t *trying) conflicts(ctx context.Context, trial Trial, both, alone *Stack)
 		Built: b, Checks: t.passed.Checks, Merged: a.Checks,
 		Conflict: fmt.Sprintf("%s has moved, and merged with it the change is refused: %s", t.Into, a.Refused),
 	}
-}
-
-// compareOwn has the results of the task's own commands where its session began count for the commit that the change
-// is merged onto, too: nobody runs them there.
-func (t *trying) compareOwn(ctx context.Context, onto string) error {
-	commands, _, err := t.commands(ctx, []ralph.Change{t.change})
-	if err != nil || len(commands.Own) == 0 {
-		return err
-	}
-	tree, err := t.Tree.Whole(ctx, t.change.Base)
-	if err != nil {
-		return err
-	}
-	own, _, err := t.stored(ctx, tree, commands.Own)
-	if err != nil {
-		return err
-	}
-	if tree, err = t.Tree.Whole(ctx, onto); err == nil {
-		t.outcomes.add(tree, own)
-	}
-	return err
 }
 
 // Rejoin gives a place in the line again to a change that has passed on a target, and left the line for its review. The
@@ -420,7 +398,6 @@ func (m *Merger) run(ctx context.Context, commit, tree string, commands []string
 	if err != nil || ctx.Err() != nil {
 		return list, err
 	}
-	m.outcomes.add(tree, list)
 	return list, m.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, r := range list {
 			if err := tx.PutVerification(m.Pool.ResultKey(tree), r.Check.Command, r); err != nil {
@@ -435,9 +412,6 @@ func (m *Merger) run(ctx context.Context, commit, tree string, commands []string
 func (m *Merger) stored(
 	ctx context.Context, tree string, commands []string,
 ) (list []check.Outcome, all bool, err error) {
-	if list, all = m.outcomes.all(tree, commands); all {
-		return list, true, nil
-	}
 	err = m.Store.View(ctx, func(tx *store.Tx) error {
 		list, all = nil, true
 		for _, command := range commands {
@@ -452,44 +426,5 @@ func (m *Merger) stored(
 		}
 		return nil
 	})
-	if err == nil {
-		m.outcomes.add(tree, list)
-	}
 	return list, all, err
-}
-
-// outcomes caches the results of commands by tree, during the check of a change or the merge of the queue.
-type outcomes struct {
-	mu sync.Mutex
-	of map[string][]check.Outcome
-}
-
-// all returns the results of commands on a tree; ok is false if they are not all known.
-func (k *outcomes) all(tree string, commands []string) (list []check.Outcome, ok bool) {
-	if k == nil {
-		return nil, len(commands) == 0
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, command := range commands {
-		o := of(k.of[tree], command)
-		if o == nil {
-			return nil, false
-		}
-		list = append(list, *o)
-	}
-	return list, true
-}
-
-// add adds results, in place of those of the same commands.
-func (k *outcomes) add(tree string, list []check.Outcome) {
-	if k == nil {
-		return
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, o := range list {
-		others := slices.DeleteFunc(k.of[tree], func(p check.Outcome) bool { return p.Check.Command == o.Check.Command })
-		k.of[tree] = append(others, o)
-	}
 }
