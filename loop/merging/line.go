@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ralph"
+	"ralph/loop/check"
 	"ralph/store"
 )
 
@@ -163,7 +164,7 @@ func (m *Merger) know(ctx context.Context, s *Stack) error {
 			return err
 		}
 		list, all, err := m.stored(ctx, l.Tree, commands.All())
-		if err != nil || !all || failed(list) {
+		if err != nil || !all || failed(list) || len(check.Rewritten(list)) > 0 {
 			return err
 		}
 		s.Known++

@@ -484,7 +484,6 @@ func TestOneAheadLeavesDuringACheck(t *testing.T) {
 func TestOwnCommandsBehindOthers(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, "true")
-	y.Merger = y.In(y)
 	y.Wait, y.Check.Proof = time.Hour, check.ProofRequire
 	y.passed("First", file("f1"))
 	base := y.git("rev-parse", "main")
@@ -526,5 +525,32 @@ func TestACandidateThatGitHasRemoved(t *testing.T) {
 	y.merged(two)
 	if len(y.checked) != 2 {
 		t.Errorf("verified %d times", len(y.checked))
+	}
+}
+
+// rewriting is a yard whose check changes a protected file where both f1 and f2 are.
+type rewriting struct{ *yard }
+
+func (r rewriting) Verify(ctx context.Context, commit string, commands []string) ([]check.Outcome, error) {
+	list, err := r.yard.Verify(ctx, commit, commands)
+	if names := r.git("ls-tree", "--name-only", commit); strings.Contains(names, "f1\nf2") {
+		list[0].Wrote = []string{"a"}
+	}
+	return list, err
+}
+
+// TestAProtectedFileThatChangesWithOneAhead refuses the candidate, although its commands pass: the queue does not take
+// their results for a pass.
+func TestAProtectedFileThatChangesWithOneAhead(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "true")
+	y.Workspace = rewriting{y}
+	first := y.passed("First", file("f1"))
+	second := y.passed("Second", file("f2")) // alone
+	first, second = y.end("", first), y.end("", second)
+	y.merge()
+	y.merged(first)
+	if c := y.change(second.ID); c.State != ralph.SentBack || !strings.Contains(c.Reason, "refused") {
+		t.Errorf("the change is %s: %q", c.State, c.Reason)
 	}
 }
