@@ -1,6 +1,7 @@
 package merging
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -248,62 +249,67 @@ func (m *Merger) Leave(ctx context.Context, session string) {
 	}
 }
 
-// await waits until a change ahead has changed, until the commit onto which this change is merged has been verified (if
-// it is given), or until the time is up.
-func (m *Merger) await(ctx context.Context, c ralph.Change, was standing, onto *Link, until time.Time) error {
-	late := time.NewTimer(time.Until(until))
-	defer late.Stop()
+// watch asks whether something is over, now and after each change of the database, until it is, until late, or until
+// ctx ends.
+func (m *Merger) watch(ctx context.Context, late <-chan time.Time, over func() bool) {
 	for {
 		changed := m.Store.Changed()
-		now, err := m.ahead(ctx, c)
-		if err != nil || !now.same(was) {
-			return err
+		if over() {
+			return
 		}
-		if onto != nil {
-			if verified, err := m.verified(ctx, c, *onto); err != nil || verified {
-				return err
-			}
-		}
-		m.reached("waits")
 		select {
 		case <-changed:
-		case <-late.C:
-			return nil
+		case <-late:
+			return
 		case <-ctx.Done():
-			return ctx.Err()
+			return
 		}
-		m.reached("woken")
 	}
 }
 
-// abandon calls stop once a change ahead of another one has left the line without having been merged: a check of both
-// is of no use then.
-func (m *Merger) abandon(ctx context.Context, c ralph.Change, was []ralph.Change, stop func()) {
-	for ctx.Err() == nil {
-		changed := m.Store.Changed()
-		now, err := m.ahead(ctx, c)
-		if err != nil {
-			return // the check goes on, and its result is looked at as any
+// await waits until a change ahead has changed, until the commit onto which this change is merged has been verified (if
+// it is given), or until the time is up.
+func (m *Merger) await(ctx context.Context, c ralph.Change, was standing, onto *Link, until time.Time) (err error) {
+	late := time.NewTimer(time.Until(until))
+	defer late.Stop()
+	waited := false
+	m.watch(ctx, late.C, func() bool {
+		if waited {
+			m.reached("woken")
 		}
-		for _, o := range was {
-			stays := func(p ralph.Change) bool { return p.SessionID == o.SessionID && p.Head == o.Head }
-			if slices.ContainsFunc(now.ahead, stays) {
-				continue
+		now, over := standing{}, false
+		if now, err = m.ahead(ctx, c); err == nil && now.same(was) && onto != nil {
+			over, err = m.verified(ctx, c, *onto)
+		}
+		if over || err != nil || !now.same(was) {
+			return true
+		}
+		m.reached("waits")
+		waited = true
+		return false
+	})
+	return cmp.Or(err, ctx.Err())
+}
+
+// abandon calls stop once one of the changes ahead of another one has left the line without having been merged: a check
+// of both is of no use then.
+func (m *Merger) abandon(ctx context.Context, was []ralph.Change, stop func()) {
+	m.watch(ctx, nil, func() bool {
+		left, err := store.Read(ctx, m.Store, func(tx *store.Tx) (bool, error) {
+			for _, o := range was {
+				c, _, _, err := tx.ChangeBy(o.SessionID)
+				stays := c.State == ralph.Checking || c.State.Waits() || c.State == ralph.Merged
+				if err != nil || !stays || c.Head != o.Head {
+					return err == nil, err
+				}
 			}
-			last, err := store.Read(ctx, m.Store, func(tx *store.Tx) (ralph.Change, error) {
-				last, _, _, err := tx.ChangeBy(o.SessionID)
-				return last, err
-			})
-			if err == nil && last.State != ralph.Merged {
-				stop()
-				return
-			}
+			return false, nil
+		})
+		if left {
+			stop()
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-	}
+		return left || err != nil // without an answer the check goes on, and its result is looked at as any
+	})
 }
 
 // verified reports whether the shared commands of a change have results on the commit onto which it is merged.

@@ -26,19 +26,13 @@ func (m *Merger) prove(ctx context.Context) (gaveWay bool, err error) {
 	}
 	within, stop := context.WithCancel(ctx)
 	defer stop()
-	go func() {
-		for within.Err() == nil {
-			changed := m.Store.Changed()
-			queued, err := store.Read(within, m.Store, (*store.Tx).QueuedChanges)
-			if err == nil && len(queued) > 0 {
-				stop()
-			}
-			select {
-			case <-changed:
-			case <-within.Done():
-			}
+	go m.watch(within, nil, func() bool {
+		queued, err := store.Read(within, m.Store, (*store.Tx).QueuedChanges)
+		if err == nil && len(queued) > 0 {
+			stop()
 		}
-	}()
+		return false
+	})
 	for _, c := range list {
 		p, err := m.proof(within, c)
 		if within.Err() != nil {

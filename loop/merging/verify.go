@@ -194,7 +194,7 @@ func (t *trying) check(ctx context.Context, s *Stack) (Attempt, error) {
 	work, stop := context.WithCancel(ctx)
 	defer stop()
 	if ahead := s.changes()[:len(s.Links)-1]; len(ahead) > 0 {
-		go t.abandon(work, t.change, ahead, stop)
+		go t.abandon(work, ahead, stop)
 	}
 	var err error
 	a.Checks, err = t.judge(work, []ralph.Change{t.change}, &a.Built, false)
