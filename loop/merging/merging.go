@@ -178,11 +178,14 @@ func (m *Merger) rest(
 	if err := m.fastForward(ctx, state); err != nil {
 		return waits, false, err
 	}
-	if s.Reason != "" || m.Store.Shared() && !takes { // the machine that merged does, and has the commits
+	if s.Reason != "" {
 		return waits, false, nil
 	}
 	if err := m.restack(ctx); err != nil {
 		return waits, false, err
+	}
+	if m.Store.Shared() && !takes { // the machine that merged does, and has the commits
+		return waits, false, nil
 	}
 	again, err = m.prove(ctx)
 	return waits, again, err

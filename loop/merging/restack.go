@@ -50,6 +50,10 @@ func (m *Merger) restack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	own, err := m.Tree.Refs(ctx, branchRef("ralph"))
+	if err != nil || len(own) == 0 {
+		return err // another machine has the branches
+	}
 	list, err := store.Read(ctx, m.Store, (*store.Tx).Merged)
 	if err != nil || len(list) == 0 {
 		return err
@@ -97,6 +101,9 @@ func (m *Merger) rebuild(ctx context.Context, c ralph.Change, tip string) (why s
 		return "", err
 	}
 	for _, d := range before {
+		if !m.Tree.Has(ctx, d.To) {
+			continue // it was merged on another machine
+		}
 		stands, err := m.below(ctx, d.To, head)
 		if err != nil {
 			return "", err
