@@ -298,11 +298,10 @@ type Stand struct {
 // the remote's branch, and people's local branch does not count until they push it.
 func Standing(r Refs, branch string, remote bool, below func(commit, of string) (bool, error)) (s Stand, err error) {
 	is := func(commit, of string) bool {
-		if err != nil || commit == "" || of == "" {
-			return false
+		yes := false
+		if err == nil {
+			yes, err = below(commit, of)
 		}
-		var yes bool
-		yes, err = below(commit, of)
 		return yes
 	}
 	s.Point = r.Point

@@ -63,6 +63,7 @@ func TestNextStep(t *testing.T) {
 		{"one that is merged alone is being checked", Queue{Line: list(change(2, ralph.Checking), queued), Target: on, Alone: 12}, Rest, nil, "TASK-12 is to be merged alone"},
 		{"it is paused", Queue{Line: list(queued), Target: on, Paused: "why"}, Rest, nil, "merging is paused: why"},
 		{"the remote is waited for", Queue{Line: list(moving), Waits: true}, Rest, nil, "waiting for the remote"},
+		{"the remote is waited for, and others wait", Queue{Line: list(moving, other), Waits: true}, Rest, nil, "waiting for the remote"},
 		{"the remote is waited for, and nothing waits", Queue{Line: list(ahead), Waits: true}, Rest, nil, ""},
 		{"the target is gone", Queue{Line: list(queued, other), Target: Target{Gone: "gone"}}, Block, []int64{1}, "gone"},
 		{"a run was killed while it verified", Queue{Line: list(verifying, other), Target: on}, Requeue, []int64{1}, "killed"},
@@ -77,6 +78,7 @@ func TestNextStep(t *testing.T) {
 		{"it has waited for one ahead", Queue{Line: list(ahead, patient, third), Wait: minute, Now: now, Target: on, Stack: built(0, patient, third)}, Verify, []int64{2, 3}, ""},
 		{"it does not wait for one behind", Queue{Line: list(queued, other, behind), Wait: minute, Now: now, Target: on, Stack: built(0, queued, other)}, Verify, []int64{1, 2}, ""},
 		{"those before one that is being checked", Queue{Line: list(queued, change(4, ralph.Checking), other), Wait: minute, Now: now, Target: on, Stack: built(0, queued, other)}, Verify, []int64{1}, ""},
+		{"two before one that is being checked", Queue{Line: list(queued, other, change(4, ralph.Checking), third), Wait: minute, Now: now, Target: on, Stack: built(0, queued, other, third)}, Verify, []int64{1, 2}, ""},
 		{"nobody may wait", Queue{Line: list(ahead, other), Now: now, Target: on, Stack: built(0, other)}, Verify, []int64{2}, ""},
 		{"another one came before it is verified", Queue{Line: list(queued, other), Target: on, Stack: built(0, queued)}, Build, []int64{1, 2}, ""},
 		{"another one came meanwhile", Queue{Line: list(verifying, other), Target: on, Stack: verified(1, "", verifying)}, Move, []int64{1}, ""},
@@ -88,6 +90,7 @@ func TestNextStep(t *testing.T) {
 		{"another one conflicts with it", Queue{Line: list(queued, other), Target: on, Stack: without(built(0, queued, other), 1)}, Verify, []int64{1}, ""},
 		{"they hold together", Queue{Line: list(verifying, also, third), Target: on, Stack: verified(2, "", verifying, also)}, Move, []int64{1, 2}, ""},
 		{"they are refused together", Queue{Line: list(verifying, also, third), Target: on, Stack: verified(3, "no", verifying, also, third)}, Build, []int64{1, 2}, "no"},
+		{"two are refused together", Queue{Line: list(verifying, also), Target: on, Stack: verified(2, "no", verifying, also)}, Build, []int64{1}, "no"},
 		{"it is refused", Queue{Line: list(verifying, other), Target: on, Stack: verified(1, "no", verifying, other)}, SendBack, []int64{1}, "merged, it is refused: no"},
 
 		{"it was being merged, and merged", Queue{Line: list(moving), Target: on, Reached: true, Paused: "why"}, Complete, []int64{1}, ""},
@@ -102,6 +105,35 @@ func TestNextStep(t *testing.T) {
 		got := NextStep(tt.q)
 		if got.Do != tt.want || !slices.Equal(ids(got.Changes), tt.changes) || !strings.Contains(got.Reason, tt.reason) || (got.Reason == "") != (tt.reason == "") {
 			t.Errorf("%s: got %s of %v (%s), want %s of %v (%s)", tt.name, got.Do, ids(got.Changes), got.Reason, tt.want, tt.changes, tt.reason)
+		}
+	}
+}
+
+// TestHowManyAreMergedNext: fewer while one of them is at fault, and one that was left out by itself.
+func TestHowManyAreMergedNext(t *testing.T) {
+	t.Parallel()
+	two := make([]ralph.Change, 2)
+	refused, whole := &Stack{Refused: "no", Links: make([]Link, 4)}, &Stack{Links: make([]Link, 2)}
+	left := &Stack{Links: make([]Link, 2), Left: &ralph.Change{}}
+	for _, tt := range []struct {
+		name  string
+		do    Action
+		stack *Stack
+		most  int
+		want  int
+	}{
+		{"they are built for the first time", Build, nil, 8, 8},
+		{"they are built anew", Build, whole, 8, 8},
+		{"half of those that are refused are built", Build, refused, 8, 2},
+		{"they are verified", Verify, whole, 8, 8},
+		{"they are merged", Move, whole, 8, 4},
+		{"a move is repeated after a kill", Move, nil, 8, 4},
+		{"they are merged, and one is left out", Move, left, 8, 1},
+		{"some of them are merged, and one is left out", Move, &Stack{Links: make([]Link, 3), Left: left.Left}, 8, 4},
+		{"one is sent back", SendBack, refused, 8, 0},
+	} {
+		if got := (Queue{Most: tt.most, Stack: tt.stack}).after(Step{Do: tt.do, Changes: two}); got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
 	}
 }
@@ -181,8 +213,14 @@ func TestStanding(t *testing.T) {
 			t.Errorf("%s: got %+v, %v\nwant %+v", tt.name, got, err, tt.want)
 		}
 	}
-	failing := func(string, string) (bool, error) { return false, ralph.ErrNotFound }
-	if _, err := Standing(Refs{Point: "ab", Local: "a"}, "main", false, failing); err == nil {
-		t.Error("what cannot be looked at is no answer")
+	asked := 0
+	failing := func(string, string) (bool, error) { // the first time
+		if asked++; asked > 1 {
+			return true, nil
+		}
+		return false, ralph.ErrNotFound
+	}
+	if _, err := Standing(Refs{Point: "ab", Local: "a", Seen: "a"}, "main", false, failing); err == nil {
+		t.Error("a failure was taken for an answer")
 	}
 }
