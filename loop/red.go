@@ -40,7 +40,11 @@ func (r *runner) ready(ctx context.Context, task ralph.Task) (ralph.Task, error)
 	if r.OnRed == RedFirst {
 		return r.readyFirst(ctx, task, red, said)
 	}
-	return task, r.stopRed(ctx, red, "your tests fail already; nothing was spent: "+said)
+	why := "your tests fail already"
+	if slices.ContainsFunc(red, lacksProgram) {
+		why = "your tests cannot run here"
+	}
+	return task, r.stopRed(ctx, red, why+"; nothing was spent: "+said)
 }
 
 // readyFirst has one task at a time work until the verification passes.
@@ -76,10 +80,16 @@ func (r *runner) stopRed(ctx context.Context, red []ralph.Check, why string) err
 	return cmp.Or(r.state(ctx, "waiting", reason, time.Time{}), errAgain)
 }
 
+// lacksProgram reports whether a check failed because a program is not installed.
+func lacksProgram(c ralph.Check) bool { return c.Exit == check.NoProgram }
+
 // remedy tells a person how to deal with the failing checks.
 func (c course) remedy(red []ralph.Check) string {
 	if i := slices.IndexFunc(red, func(c ralph.Check) bool { return c.Cause != "" }); i >= 0 {
 		return ". " + red[i].Cause.Advice() + "; or `ralph run --on-red go`"
+	}
+	if slices.ContainsFunc(red, lacksProgram) {
+		return ". Install it, or change verify in ralph.yaml"
 	}
 	return ". Fix them" + c.nameTests(red) + ", or `ralph run --on-red first`"
 }

@@ -43,6 +43,7 @@ func TestARunThatBeginsRed(t *testing.T) {
 		{name: "green", verify: []string{"true"}, onRed: loop.RedStop, tasks: []int64{1, 2}},
 		{name: "nothing verifies", onRed: loop.RedStop, tasks: []int64{1, 2}},
 		{name: "red", verify: []string{"true", green}, onRed: loop.RedStop, mends: 1, status: ralph.ExitUsage, reason: "your tests fail already; nothing was spent: `test -e made1` exits 1", hint: true, noted: 1},
+		{name: "a program is missing", verify: []string{"no-such-program-of-ours"}, onRed: loop.RedStop, status: ralph.ExitUsage, reason: "your tests cannot run here; nothing was spent: `no-such-program-of-ours` exits 127", noted: 1},
 		{name: "red, where nobody has chosen", verify: []string{green}, mends: 1, status: ralph.ExitUsage, reason: "nothing was spent", hint: true, noted: 1},
 		{name: "red for it takes too long", verify: []string{"sleep 600"}, onRed: loop.RedStop, timeout: 10 * time.Millisecond, status: ralph.ExitUsage, reason: "nothing was spent", noted: 1},
 		{name: "red by one that has no names, strictly", verify: []string{green}, onRed: loop.RedStop, strict: true, status: ralph.ExitUsage, reason: "nothing was spent", noted: 1},

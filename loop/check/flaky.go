@@ -56,7 +56,7 @@ func (r Rules) Again(
 // it, and it names its tests or takes less than a minute.
 func repeatable(o Outcome) bool {
 	c := o.Check
-	return c.Exit != noProgram && c.Cause == "" && (o.Tests != nil && c.Error == "" || c.Seconds < soon)
+	return c.Exit != NoProgram && c.Cause == "" && (o.Tests != nil && c.Error == "" || c.Seconds < soon)
 }
 
 // settle returns the second result of a command on a commit, which is the one that counts. Tests that failed in the

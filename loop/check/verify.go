@@ -185,7 +185,7 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 		check.Exit, check.Error = -1, why
 	}
 	check.Passed = check.Exit == 0
-	if check.Exit == noProgram {
+	if check.Exit == NoProgram {
 		check.Error = missing(check.Tail)
 	}
 	for _, l := range result.Exit.Leftovers {
@@ -269,8 +269,8 @@ func readable(log *os.File, begin int64, tail string) (string, error) {
 	return text, nil
 }
 
-// noProgram is a shell's exit status for a missing program.
-const noProgram = 127
+// NoProgram is the exit status of a shell that does not find a program.
+const NoProgram = 127
 
 // missing says which program is missing, based on the shell's last message about it.
 func missing(tail string) string {
