@@ -196,6 +196,9 @@ func (s *nightSite) screen(name string) {
 	if folder == "" {
 		return
 	}
+	if eval[bool](s.tab, `!!document.body.dataset.stream && !!document.getElementById("live")`) {
+		s.reads("#live", "live") // the line appears after the page
+	}
 	shot, err := chromedp.Run(s.ctx, chromedp.CaptureScreenshot())
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder, name+".png"), shot, 0o600)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +51,7 @@ func newInbox(a *app) *cobra.Command {
 // showItem writes an item of the inbox, and the commands that answer it.
 func (a *app) showItem(w io.Writer, i store.InboxItem) {
 	s := a.screen()
-	inbox.Item(w, s, i, false)
+	inbox.Item(w, s, i, false, time.Now())
 	if len(i.Commands) > 0 {
 		const before = "          "
 		fmt.Fprintln(w, s.Hang(before, s.Paint(term.Dim, strings.Join(i.Commands, " · "))))

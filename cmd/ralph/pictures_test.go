@@ -60,7 +60,7 @@ func TestTheTerminalLooksLikeThis(t *testing.T) {
 			return err
 		}
 		for _, i := range items {
-			inbox.Item(&listed, screen, i, false)
+			inbox.Item(&listed, screen, i, false, night.Now())
 			for _, c := range i.Commands {
 				fmt.Fprintf(&listed, "          %s\n", screen.Paint(term.Dim, c))
 			}
@@ -125,7 +125,10 @@ var unsteady = []struct {
 	as   string
 }{
 	{regexp.MustCompile(`\d\d:\d\d +verifying: .*\r?\n`), ""},
-	{regexp.MustCompile(`\d\d:\d\d\b`), "23:40"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d`), "2026-11-28"},
+	{regexp.MustCompile(`\d\d:\d\d(:\d\d)?\b`), "23:40"},
+	{regexp.MustCompile(`/tmp/ralph-states-\d+/ralph/001-[0-9a-f]{12}`), "/home/ann/.local/state/ralph/app"},
+	{regexp.MustCompile(`/tmp/Test\w+/\d+`), "/home/ann"},
 	{regexp.MustCompile(`(tasks?), [\d.]+ s`), "$1, 4.2 s"},
 	{regexp.MustCompile(`\b[\d.]+ s\b`), "0.4 s"},
 	{regexp.MustCompile(`\S*/ralph scripted-agent`), "ralph scripted-agent"},

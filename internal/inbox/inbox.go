@@ -21,7 +21,7 @@ import (
 )
 
 // Item writes an item whole, with numbered options if one is to be chosen.
-func Item(w io.Writer, s term.Screen, i store.InboxItem, numbered bool) {
+func Item(w io.Writer, s term.Screen, i store.InboxItem, numbered bool, now time.Time) {
 	const before = "          "
 	what := i.Kind
 	if !strings.HasPrefix(i.Item, "TASK-") {
@@ -44,7 +44,7 @@ func Item(w io.Writer, s term.Screen, i store.InboxItem, numbered bool) {
 		fmt.Fprintln(w, s.Hang(before, text.Visible(l)))
 	}
 	if !i.Expires.IsZero() {
-		fmt.Fprintf(w, "%sdenied at %s unless you say\n", before, text.When(i.Expires.Time, time.Now()))
+		fmt.Fprintf(w, "%sdenied at %s unless you say\n", before, text.When(i.Expires.Time, now))
 	}
 	for n, o := range i.Options {
 		mark := " "
@@ -162,7 +162,7 @@ func (d *Dialogue) Run(ctx context.Context) error {
 // decide asks about one item, the first of the remaining ones, and holds the decision.
 func (d *Dialogue) decide(ctx context.Context, i store.InboxItem, left int) (did outcome, err error) {
 	fmt.Fprintf(d.Out, "\n(%d left)\n", left)
-	Item(d.Out, d.Screen, i, true)
+	Item(d.Out, d.Screen, i, true, time.Now())
 	if err := d.Change(ctx, i); err != nil {
 		return leave, err
 	}
