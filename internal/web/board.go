@@ -137,11 +137,7 @@ func newCards(tx *store.Tx) (cardMaker, error) {
 
 // of makes cards of tasks.
 func (m cardMaker) of(tx *store.Tx, tasks []ralph.Task) (list []taskCard, err error) {
-	ids := make([]int64, len(tasks))
-	for i, t := range tasks {
-		ids[i] = t.ID
-	}
-	usd, err := tx.SpentOn(ids)
+	usd, err := tx.SpentOn(idsOf(tasks))
 	for _, t := range tasks {
 		card := taskCard{Task: t, CostUSD: usd[t.ID]}
 		if s, ok := m.sessions[t.ID]; ok {
@@ -154,6 +150,14 @@ func (m cardMaker) of(tx *store.Tx, tasks []ralph.Task) (list []taskCard, err er
 	return list, err
 }
 
+func idsOf(tasks []ralph.Task) []int64 {
+	ids := make([]int64, len(tasks))
+	for i, t := range tasks {
+		ids[i] = t.ID
+	}
+	return ids
+}
+
 // listTasks is the number of tasks on a page of the list.
 const listTasks = 50
 
@@ -163,6 +167,7 @@ type listView struct {
 	N        int        // how many are like that, if it is narrowed
 	Narrowed []narrowed // to several statuses, or to tasks worked on by sessions of a time or run
 	Hidden   url.Values // the parameters of the latter
+	Spent    map[int64]float64 // USD, by task
 	Pager    pager
 	Status   ralph.Status
 	Feature  string
@@ -239,5 +244,6 @@ func (a *app) taskList(tx *store.Tx, r *http.Request) (view, error) {
 		v.Tasks, more = paged(list, listTasks)
 	}
 	v.Pager = newPager(r, more)
-	return view{title: "Tasks", name: "tasks", nav: "/tasks", live: true, body: v}, nil
+	v.Spent, err = tx.SpentOn(idsOf(v.Tasks))
+	return view{title: "Tasks", name: "tasks", nav: "/tasks", live: true, body: v}, err
 }

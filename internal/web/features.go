@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 
 	"ralph"
 	"ralph/internal/text"
@@ -58,10 +59,14 @@ func (a *app) features(tx *store.Tx, _ *http.Request) (view, error) {
 	return view{title: "Features", name: "features", nav: "/features", live: true, body: v}, nil
 }
 
+// featureTasks is the most open tasks, and the most ended ones, on a feature's page.
+const featureTasks = 30
+
 // A featureView is a feature's page.
 type featureView struct {
 	featureRow
-	Plan  *plan // nil if nothing of it waits
+	Plan  *plan        // nil if nothing of it waits
+	Tasks []ralph.Task // open ones in the order of the queue, then ended ones, the latest first
 	Known []ralph.Learning
 	More  bool
 }
@@ -77,6 +82,16 @@ func (a *app) feature(tx *store.Tx, r *http.Request) (view, error) {
 		return view{}, err
 	}
 	v.featureRow = newFeatureRow(f, progress)
+	for _, ended := range []bool{false, true} {
+		list, err := tx.Tasks(store.TaskFilter{
+			Feature: f.Name, Limit: featureTasks, Latest: ended,
+			Statuses: slices.DeleteFunc(slices.Clone(ralph.Statuses), func(s ralph.Status) bool { return s.Ended() != ended }),
+		})
+		if err != nil {
+			return view{}, err
+		}
+		v.Tasks = append(v.Tasks, list...)
+	}
 	waits, err := tx.WaitsOfPlan(f.ID)
 	if err == nil && len(waits) > 0 {
 		v.Plan, err = readPlan(tx, f.Name)

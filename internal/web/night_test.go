@@ -189,7 +189,7 @@ func TestAClaimIsNoVerdict(t *testing.T) {
 	b := s.browser().signIn()
 	refused, merged := n.Failed[8], n.Merged[3]
 	page := b.get(fmt.Sprint("/tasks/", refused))
-	has(t, page, `<div class="claim"><div class="md"><p>all green here</p>`, "Not accepted</span> done was refused: `npm run lint` exits 1")
+	has(t, page, `<div class="claim"><div class="md"><p>all green here</p>`, "Not accepted</span> done was refused: <code>npm run lint</code> exits 1")
 	if strings.Contains(page, `card signal green`) {
 		t.Error("a done that was refused is green")
 	}

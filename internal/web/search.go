@@ -68,6 +68,9 @@ func rowOf(f store.Hit, asked string) foundRow {
 	switch f.Kind {
 	case "comment":
 		row.Look = verbLook(f.Verb)
+		if _, said, ok := strings.Cut(f.Text, ":** "); ok && f.Verb != "" { // the row shows the verb
+			row.Line = text.Line(strings.ReplaceAll(said, "**", ""), 160)
+		}
 		row.To += fmt.Sprintf("#c%d", f.Ref)
 	case "learning":
 		row.To, row.Look = fmt.Sprintf("/learnings#l%d", f.Ref), look{Icon: "💡"}

@@ -209,6 +209,8 @@
     wants = current();
     refresh(true);
   });
+  // A filter acts at once.
+  document.addEventListener("change", (e) => { if (e.target.matches("form.filters select, form.filters [type=checkbox]")) e.target.form.requestSubmit(); });
   // A search shows its results while a person types; Enter opens their page.
   let typed = null;
   document.addEventListener("input", (e) => {
@@ -449,7 +451,7 @@
 
   // The stream. A page that nobody sees gives its connection back: browsers have
   // only a few for each server.
-  let source = null, last = "", failures = 0;
+  let source = null, last = "", failures = 0, fresh = Date.now();
   function connect() {
     const to = new URL(body.dataset.stream, location.href);
     if (last) {
@@ -458,9 +460,12 @@
       if (to.searchParams.has("entry")) to.searchParams.set("entry", line);
     }
     source = new EventSource(to);
-    source.onopen = () => { if (failures) refresh(); failures = 0; say("live", false); };
+    source.onopen = () => { if (failures) refresh(); failures = 0; fresh = Date.now(); body.classList.remove("old"); say("live", false); };
     source.onerror = () => {
-      say("reconnecting", true);
+      if (!failures) fresh = Date.now();
+      const old = Date.now() - fresh > 10000; // the figures on the page are not of now
+      say(old ? "as of " + new Date(fresh).toTimeString().slice(0, 5) : "reconnecting", true);
+      body.classList.toggle("old", old);
       failures++;
       // Some browsers give up where nobody listens; it may be started anew.
       if (source.readyState === EventSource.CLOSED && !document.hidden) {
