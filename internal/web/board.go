@@ -164,9 +164,9 @@ const listTasks = 50
 // A listView is a page of the list of tasks.
 type listView struct {
 	Tasks    []ralph.Task
-	N        int        // how many are like that, if it is narrowed
-	Narrowed []narrowed // to several statuses, or to tasks worked on by sessions of a time or run
-	Hidden   url.Values // the parameters of the latter
+	N        int               // how many are like that, if it is narrowed
+	Narrowed []narrowed        // to several statuses, or to tasks worked on by sessions of a time or run
+	Hidden   url.Values        // the parameters of the latter
 	Spent    map[int64]float64 // USD, by task
 	Pager    pager
 	Status   ralph.Status

@@ -1,7 +1,6 @@
 package web_test
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -22,7 +21,7 @@ func TestBytesOfAnOpenPage(t *testing.T) {
 	b.header = http.Header{"Accept-Encoding": {"gzip"}, "X-Refresh": {"yes"}}
 	for page, most := range map[string]float64{"/": 8.6, "/sessions/" + followed: 13.2} {
 		mb := float64(len(b.get(page))) * 1800 / 1e6
-		t.Log(fmt.Sprintf("%s: %.1f MB an hour, of %.1f", page, mb, most))
+		t.Logf("%s: %.1f MB an hour, of %.1f", page, mb, most)
 		if mb > most {
 			t.Errorf("%s takes %.1f MB an hour, want at most %.1f", page, mb, most)
 		}
