@@ -56,9 +56,8 @@ var docs = map[string]string{
 	"limits.stagnant_sessions": "A run ends after the sessions of this many tasks in a row changed nothing.",
 	"limits.review_rounds": "Sessions that reviews and failing checks of a pull request may cause before you " +
 		"decide.",
-	"limits.usage": "Use of a subscription's windows at which no further session starts before their reset. " +
-		"Unreported " +
-		"windows have no effect.",
+	"limits.usage": "Use of a subscription, as the agent reported it last, at which no session starts until the " +
+		"reset. Unreported values have no effect.",
 
 	"verify.commands": "Shell commands that must all pass before a task counts as done.",
 	"verify.timeout":  "Time limit of each command.",

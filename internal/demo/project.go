@@ -22,7 +22,7 @@ var tasks = []struct {
 			"-d", "Write MANUAL with a line for each operation, multiplication too: it must exist first.",
 			"--verify", "grep mul MANUAL",
 		},
-		ralph.Completed, "waited for multiplication, and went on by itself",
+		ralph.Completed, "waited for multiplication, then started",
 	},
 	{
 		"Add multiplication",
@@ -38,7 +38,7 @@ var tasks = []struct {
 			"-d", "calc.sh sub A B prints the difference.",
 			"--verify", `test "$(sh calc.sh sub 9 2)" = 7`,
 		},
-		ralph.Completed, "refused by its test, and mended in the same session",
+		ralph.Completed, "failed its test, then fixed in the same session",
 	},
 	{
 		"Add division",
@@ -46,7 +46,7 @@ var tasks = []struct {
 			"-d", "calc.sh div A B prints the quotient. Ask what division by zero shall do.",
 			"--verify", `test "$(sh calc.sh div 8 2)" = 4`,
 		},
-		ralph.Completed, "asked, was parked while others went on, and had your answer",
+		ralph.Completed, "asked a question, and used your answer",
 	},
 	{
 		"Add square root",
@@ -54,7 +54,7 @@ var tasks = []struct {
 			"-d", "calc.sh sqrt A prints the square root.",
 			"--verify", `test "$(sh calc.sh sqrt 9)" = 3`,
 		},
-		ralph.Failed, "said in three sessions that it was done, and was not",
+		ralph.Failed, "claimed to be done in three sessions, and was not",
 	},
 }
 

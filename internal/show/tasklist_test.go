@@ -27,7 +27,7 @@ func TestTaskList(t *testing.T) {
 		{"open ones", show.TaskList{}, tasks, rows},
 		{
 			"more, and some that are over", show.TaskList{More: 7, Closed: 4}, tasks, rows +
-				"… and 7 more: --limit 0 shows all, --status and --feature fewer\n4 merged or cancelled: ralph list --all\n",
+				"… and 7 more: --limit 0 shows all, --status and --feature fewer\n4 more, merged or cancelled: ralph list --all\n",
 		},
 		{
 			"colours",
