@@ -186,26 +186,29 @@ func (s standing) same(as standing) bool {
 	})
 }
 
+// before returns the part of a line ahead of a session's change. Nothing lands while merging rests, or while a task that
+// is to be merged alone is not ahead.
+func before(line []ralph.Change, session string, alone int64, rests bool) (s standing) {
+	line = inOrder(line, alone)
+	own := slices.IndexFunc(line, func(c ralph.Change) bool { return c.SessionID == session })
+	s.ahead = line[:max(own, 0)]
+	s.lands = !rests && (alone == 0 || own > 0 && line[0].TaskID == alone)
+	return s
+}
+
 // ahead returns the changes ahead of one that is being checked.
 func (m *Merger) ahead(ctx context.Context, c ralph.Change) (s standing, err error) {
 	if m.Branch { // none of them moves the target
 		return s, nil
 	}
-	err = m.Store.View(ctx, func(tx *store.Tx) error {
-		s = standing{}
+	return store.Read(ctx, m.Store, func(tx *store.Tx) (s standing, err error) {
 		line, err := tx.Line()
 		if err != nil {
-			return err
+			return s, err
 		}
 		state, away, alone, err := tx.Merging(m.MaxSentBack)
-		line = inOrder(line, alone)
-		own := slices.IndexFunc(line, func(o ralph.Change) bool { return o.SessionID == c.SessionID })
-		s.ahead = line[:max(own, 0)]
-		s.lands = !away && state.Paused == "" &&
-			(alone == 0 || slices.ContainsFunc(s.ahead, func(o ralph.Change) bool { return o.TaskID == alone }))
-		return err
+		return before(line, c.SessionID, alone, away || state.Paused != ""), err
 	})
-	return s, err
 }
 
 // near returns the changes that are in the repository, after fetching the work of other machines.
@@ -229,15 +232,13 @@ func (m *Merger) near(ctx context.Context, list []ralph.Change) []ralph.Change {
 
 // inOrder returns the line in the order of merging: that of a task that is merged alone comes first.
 func inOrder(line []ralph.Change, alone int64) []ralph.Change {
-	slices.SortStableFunc(line, func(a, b ralph.Change) int {
-		switch {
-		case alone == 0 || (a.TaskID == alone) == (b.TaskID == alone):
+	behind := func(c ralph.Change) int {
+		if c.TaskID == alone {
 			return 0
-		case a.TaskID == alone:
-			return -1
 		}
 		return 1
-	})
+	}
+	slices.SortStableFunc(line, func(a, b ralph.Change) int { return behind(a) - behind(b) })
 	return line
 }
 

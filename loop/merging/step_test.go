@@ -1,6 +1,7 @@
 package merging
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -134,6 +135,38 @@ func TestHowManyAreMergedNext(t *testing.T) {
 	} {
 		if got := (Queue{Most: tt.most, Stack: tt.stack}).after(Step{Do: tt.do, Changes: two}); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestTheLineAhead of a change: by place, with the task first that is merged alone, and whether it can be merged.
+func TestTheLineAhead(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		tasks []int64 // of the line, by place; 5 is the change's own
+		alone int64
+		rests bool
+		ahead []int64
+		lands bool
+	}{
+		{"it is the first", []int64{5, 1, 2}, 0, false, nil, true},
+		{"two are ahead", []int64{2, 1, 5, 3}, 0, false, []int64{2, 1}, true},
+		{"two are ahead, and merging rests", []int64{2, 1, 5, 3}, 0, true, []int64{2, 1}, false},
+		{"it has left the line", []int64{1, 2}, 0, false, nil, true},
+		{"it is merged alone", []int64{2, 1, 5, 3}, 5, false, nil, false},
+		{"one ahead is merged alone", []int64{2, 1, 5, 3}, 1, false, []int64{1, 2}, true},
+		{"one behind is merged alone", []int64{2, 1, 5, 3}, 3, false, []int64{3, 2, 1}, true},
+		{"one that is worked on is merged alone", []int64{2, 1, 5, 3}, 4, false, []int64{2, 1}, false},
+		{"one is merged alone, and it has left the line", []int64{1, 2}, 1, false, nil, false},
+	} {
+		var line []ralph.Change
+		for _, id := range tt.tasks {
+			line = append(line, ralph.Change{ID: id, TaskID: id, SessionID: fmt.Sprint(id)})
+		}
+		got := before(line, "5", tt.alone, tt.rests)
+		if !slices.Equal(ids(got.ahead), tt.ahead) || got.lands != tt.lands {
+			t.Errorf("%s: ahead are %v, landing: %t; want %v, %t", tt.name, ids(got.ahead), got.lands, tt.ahead, tt.lands)
 		}
 	}
 }
