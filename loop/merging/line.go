@@ -186,10 +186,10 @@ func (s standing) same(as standing) bool {
 	})
 }
 
-// before returns the part of a line ahead of a session's change. Nothing lands while merging rests, or while a task that
-// is to be merged alone is not ahead.
+// before returns the part of a line ahead of a session's change. Nothing lands while merging rests, or while a task
+// that is to be merged alone is not ahead.
 func before(line []ralph.Change, session string, alone int64, rests bool) (s standing) {
-	line = inOrder(line, alone)
+	inOrder(line, alone)
 	own := slices.IndexFunc(line, func(c ralph.Change) bool { return c.SessionID == session })
 	s.ahead = line[:max(own, 0)]
 	s.lands = !rests && (alone == 0 || own > 0 && line[0].TaskID == alone)
@@ -230,8 +230,8 @@ func (m *Merger) near(ctx context.Context, list []ralph.Change) []ralph.Change {
 	return near
 }
 
-// inOrder returns the line in the order of merging: that of a task that is merged alone comes first.
-func inOrder(line []ralph.Change, alone int64) []ralph.Change {
+// inOrder sorts a line, which is by place, in the order of merging: that of a task that is merged alone comes first.
+func inOrder(line []ralph.Change, alone int64) {
 	behind := func(c ralph.Change) int {
 		if c.TaskID == alone {
 			return 0
@@ -239,7 +239,6 @@ func inOrder(line []ralph.Change, alone int64) []ralph.Change {
 		return 1
 	}
 	slices.SortStableFunc(line, func(a, b ralph.Change) int { return behind(a) - behind(b) })
-	return line
 }
 
 // Leave takes a session's change out of the line: its agent goes on working, or it is reviewed.
@@ -278,12 +277,15 @@ func (m *Merger) await(ctx context.Context, c ralph.Change, was standing, onto *
 		if waited {
 			m.reached("woken")
 		}
-		now, over := standing{}, false
-		if now, err = m.ahead(ctx, c); err == nil && now.same(was) && onto != nil {
-			over, err = m.verified(ctx, c, *onto)
-		}
-		if over || err != nil || !now.same(was) {
+		var now standing
+		if now, err = m.ahead(ctx, c); err != nil || !now.same(was) {
 			return true
+		}
+		if onto != nil {
+			var over bool
+			if over, err = m.verified(ctx, c, *onto); over || err != nil {
+				return true
+			}
 		}
 		m.reached("waits")
 		waited = true

@@ -223,7 +223,7 @@ func (m *Merger) readQueue(ctx context.Context, stack *Stack, most int) (q Queue
 			return err
 		}
 		q.Paused = state.Paused
-		q.Line = inOrder(q.Line, q.Alone)
+		inOrder(q.Line, q.Alone)
 		return nil
 	})
 	if err == nil && (state.Target != m.Into || state.Pulls != m.Pulls) {

@@ -171,6 +171,38 @@ func TestTheLineAhead(t *testing.T) {
 	}
 }
 
+// TestTheLineAheadHasChanged once one of it is another one, or has other work, or none of it can be merged any more.
+func TestTheLineAheadHasChanged(t *testing.T) {
+	t.Parallel()
+	line := func(lands bool, names ...string) (s standing) {
+		for _, name := range names {
+			s.ahead = append(s.ahead, ralph.Change{SessionID: name[:1], Head: name[1:], State: ralph.ChangeState(name)})
+		}
+		s.lands = lands
+		return s
+	}
+	was := line(true, "a1", "b1")
+	queued := line(true, "a1", "b1")
+	queued.ahead[0].State = ralph.Queued
+	for _, tt := range []struct {
+		name string
+		now  standing
+		same bool
+	}{
+		{"nothing has changed", was, true},
+		{"one is queued now", queued, true},
+		{"one has other work", line(true, "a1", "b2"), false},
+		{"another one has the same work", line(true, "c1", "b1"), false},
+		{"one has left", line(true, "b1"), false},
+		{"they have changed places", line(true, "b1", "a1"), false},
+		{"merging is paused", line(false, "a1", "b1"), false},
+	} {
+		if got := was.same(tt.now); got != tt.same {
+			t.Errorf("%s: it is the same: %t", tt.name, got)
+		}
+	}
+}
+
 // TestTheNextStepOfACheck: a change waits for those ahead with which it conflicts or fails, as long as that may help.
 func TestTheNextStepOfACheck(t *testing.T) {
 	t.Parallel()

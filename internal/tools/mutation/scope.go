@@ -36,6 +36,9 @@ var scope = []target{
 		`Loop\.pick`, `runner\.choose`, `inWork\.fit`, "Meet", "undecidedEnds", "Outside",
 	}, judges: []string{"loop", "loop/order"}},
 	{files: "loop/merging/step.go", judges: []string{"loop/merging"}}, // the next step with the queue
+	{files: "loop/merging/line.go", functions: []string{ // the line ahead of a change
+		"before", "inOrder", `standing\.same`,
+	}, judges: []string{"loop/merging"}},
 	{files: "store/change.go", functions: []string{ // from which state to which
 		`Tx\.(SetChange|BeginMove|Requeue|BeginAfter|QueuedChanges|JoinLine|LeaveLine|AddChange|MergesAlone)`,
 		`Tx\.(withdraw|leaveQueue|readmit|dropOpen)`,
