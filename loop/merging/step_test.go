@@ -125,7 +125,7 @@ func TestHowManyAreMergedNext(t *testing.T) {
 	}{
 		{"they are built for the first time", Build, nil, 8, 8},
 		{"they are built anew", Build, whole, 8, 8},
-		{"half of those that are refused are built", Build, refused, 8, 2},
+		{"refused together, they are halved", Build, refused, 8, 2},
 		{"they are verified", Verify, whole, 8, 8},
 		{"they are merged", Move, whole, 8, 4},
 		{"a move is repeated after a kill", Move, nil, 8, 4},
