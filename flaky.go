@@ -28,7 +28,7 @@ func (f Flaky) String() string {
 	return fmt.Sprintf("%s: %s in %d days", f.Name(), times, FlakyDays)
 }
 
-// FlakySince returns the time from which flaky tests are listed at a moment.
+// FlakySince returns the beginning of the [FlakyDays] before now.
 func FlakySince(now Time) Time { return At(now.Add(-FlakyDays * 24 * time.Hour)) }
 
 // FlakyOf says of each flaky test of checks that it failed once of two times.

@@ -19,6 +19,6 @@ type Permission struct {
 	Expires Time `json:"expires"`
 }
 
-// MaxPermissionInput is how many bytes of a tool's input are kept if the
-// rules decided. If a person decides, the input is kept whole.
+// MaxPermissionInput is the size in bytes up to which a tool's input is
+// stored if a rule decided. Input that a person decides on is stored whole.
 const MaxPermissionInput = 2 << 10

@@ -185,7 +185,7 @@ func (e Ending) StandsIn() bool {
 // Rests reports whether the same agent could do nothing now after this ending.
 func (e Ending) Rests() bool { return e == RateLimited || e.NeedsPerson() }
 
-// NeedsPerson reports whether only a person can have the agent work again after this ending.
+// NeedsPerson reports whether a person must mend the agent's login or billing before it can work again.
 func (e Ending) NeedsPerson() bool { return e == Billing || e == AuthFailed }
 
 // Ended lists how a session is said to have ended: its agent was done with it, its done was refused, ralph or a
@@ -369,8 +369,8 @@ func (b By) String() string {
 	return name
 }
 
-// Verifies names the command that is checking the session's done, and for
-// how long; "" if no command is known to take long.
+// Verifies describes the check that is in progress, with its running time;
+// "" if no slow check runs.
 func (s Session) Verifies(now Time) string {
 	if s.Checking == "" || !s.CompletedAt.IsZero() {
 		return ""

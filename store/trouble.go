@@ -41,7 +41,7 @@ func (tx *Tx) ClearTrouble(kind string) error {
 	return tx.do(`DELETE FROM troubles WHERE kind = $1`, kind)
 }
 
-// HasTrouble reports whether there is a trouble of a kind.
+// HasTrouble reports whether a trouble of the given kind is recorded.
 func (tx *Tx) HasTrouble(kind string) (bool, error) {
 	return value[bool](tx, `SELECT EXISTS (SELECT 1 FROM troubles WHERE kind = $1)`, kind)
 }

@@ -113,7 +113,7 @@ type Limits struct {
 	Usage              Percentages   `json:"usage" default:"{five_hour: 80%, seven_day: 90%}"`
 }
 
-// Verify says how the claim that a task is done is checked (pipeline, "Verification").
+// Verify configures the checks of a done (pipeline, "Verification").
 type Verify struct {
 	Commands    []string          `json:"commands" default:"[]"`
 	Timeout     time.Duration     `json:"timeout" default:"10m"`

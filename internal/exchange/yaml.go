@@ -70,7 +70,7 @@ func yamlError(err error) error {
 	return wrong(0, "is not valid YAML: %s", first)
 }
 
-// A record is a map of YAML from which values are taken. The rest is reported unchanged.
+// A record is a YAML map. Readers take the known keys from it; the rest is reported unchanged.
 type record struct {
 	line   int
 	values yaml.MapSlice

@@ -10,11 +10,10 @@ import (
 	"ralph/store"
 )
 
-// A Group has items that wait for the same reason, in their order: it is shown as one row, and can be decided on
-// together.
+// A Group holds items with the same cause, in their order. The inbox shows it as one row with one decision.
 type Group []store.InboxItem
 
-// Groups puts items together that wait for the same reason. The order of the first of each stays.
+// Groups groups items by their cause, in the order of the first item of each group.
 func Groups(list []store.InboxItem) (groups []Group) {
 	at := map[string]int{}
 	for _, i := range list {

@@ -43,7 +43,7 @@ const (
 // here are the tokens of runs in this process.
 var here sync.Map
 
-// Join returns the identity of something that runs in this process until leave is called.
+// Join registers a run of this process and returns its identity. The run counts as alive until leave is called.
 func Join() (identity string, leave func()) {
 	token := uuid.NewString()
 	here.Store(token, true)

@@ -54,7 +54,7 @@ func Split(patch string) (files []File) {
 	return files
 }
 
-// String is the difference as it was read.
+// String returns the file's part of the patch, unchanged.
 func (f File) String() string { return f.Notes + f.Head + f.Body }
 
 // header reads a line before the first hunk of the file.

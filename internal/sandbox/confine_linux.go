@@ -20,7 +20,7 @@ import (
 // confineArg is the first argument that selects [confine].
 const confineArg = "__confine"
 
-// An order is the argument of confine.
+// An order tells the helper that confines a process how to do so, as JSON.
 type order struct {
 	Policy Policy
 	Paths  bool // apply the policy

@@ -47,7 +47,7 @@ func Asked(stored string) (tool, input string) {
 	return tool, strings.Join(lines, "\n")
 }
 
-// Request joins the results of [Asked] in one text: "Bash: npm test", or the tool and further lines.
+// Request formats a stored request as "Bash: npm test". Input of several lines is indented below the tool.
 func Request(stored string) string {
 	switch tool, input := Asked(stored); {
 	case tool == "":

@@ -289,7 +289,7 @@ func price(tx *store.Tx, rows []item) (err error) {
 	return err
 }
 
-// A section is a part of the inbox that is equally urgent.
+// A section groups items of the same urgency.
 type section struct {
 	Of    inbox.Section
 	Items []item

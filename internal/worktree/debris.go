@@ -107,8 +107,8 @@ func Remade(name string) bool {
 	})
 }
 
-// WithoutDebris returns a tree of the whole repository without the files that it adds to the bases and that are
-// [Debris], and the roots of these. Files named in keep stay. State is a folder for the temporary index.
+// WithoutDebris removes [Debris] that none of the bases has from a tree of the whole repository. It returns the new
+// tree and the roots of the removed files. Files named in keep stay. State is a folder for the temporary index.
 func (t *Tree) WithoutDebris(
 	ctx context.Context, tree, state string, keep []string, bases ...string,
 ) (_ string, roots []string, err error) {

@@ -102,10 +102,10 @@ type Assignment struct {
 	Servers    []Server  // the project's own servers of tools, if the profile takes them
 	Project    string    // the person's folder, in which pictures are that no commit has; "" for none
 
-	// Review takes the signals of a reviewing session; nil for a session that works.
+	// Review receives the signals of a reviewing session; nil for other sessions.
 	Review *Review
 
-	// Plan takes the signals of a planning session; nil for others.
+	// Plan receives the signals of a planning session; nil for other sessions.
 	Plan *Plan
 
 	// Dry makes the agent start, list ralph's tools and end, without a word to its model.

@@ -97,7 +97,7 @@ const (
 	ByChannel Handing = "`ralph signal`" // it has no tools, and runs a command instead
 )
 
-// A Guard is how an agent asks before it uses a tool.
+// A Guard is an agent's way of asking for permission.
 type Guard string
 
 // The values of Guard.

@@ -360,8 +360,8 @@ func vanished(files []Changed) (list []string) {
 // named reports whether a run's tests have names.
 func named(r *Run) bool { return r.Tests != nil && len(r.Tests.Tests) > 0 }
 
-// Prove returns the proving tests of a change: tests that pass now and fail with the old code under the new gate, and
-// new ones that do not even compile there. Idle counts the new ones that pass on both.
+// Prove returns the tests that prove a change. They pass now. With the old code under the new gate they fail, or do not
+// compile if they are new. Idle counts new tests that pass with the old code, too.
 func Prove(r Results) (proved []string, idle int) {
 	for _, now := range r.Now {
 		was, anew := of(r.Target, now.Command), of(r.New, now.Command)

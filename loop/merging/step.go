@@ -315,7 +315,7 @@ func Standing(r Refs, branch string, remote bool, below func(commit, of string) 
 	case r.Point == "" || is(r.Point, r.Local):
 		s.Tip = r.Local
 	case r.Seen != "" && !is(r.Seen, r.Local) && (is(r.Point, r.Seen) || is(r.Local, r.Point)):
-		// Merged commits that people could not have removed stay, for example during a rebase.
+		// People have seen the merged commits and removed them. Otherwise, as during a rebase, they stay.
 		s.Tip, s.Point, s.Rewritten = r.Local, r.Local, true
 	case is(r.Local, r.Point):
 		s.Tip = r.Point

@@ -40,7 +40,8 @@ type suite struct {
 	lay    map[string]func(text, parts []byte) []byte // of files in which code stands, too
 }
 
-// An experiment compares a candidate with the target by tests whose expectations are changed.
+// An experiment runs the target's tests with changed expectations on the candidate and on the target, and compares
+// the results.
 type experiment struct {
 	*examination
 	suite    suite
