@@ -32,6 +32,9 @@ func TestAFullDisk(t *testing.T) {
 		if !strings.Contains(out, "disk is full") && !strings.Contains(out, "no space left on device") {
 			t.Errorf("with %d bytes of room it does not say why:\n%s", room, out)
 		}
+		if said := s.sh("ralph doctor --no-check || true"); room == 0 && !strings.Contains(said, "the disk of "+s.state()) {
+			t.Errorf("doctor does not name the disk:\n%s", said)
+		}
 		if n := strings.Count(out, "▶"); n > 3 {
 			t.Errorf("with %d bytes of room it began %d sessions", room, n)
 		}

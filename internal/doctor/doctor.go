@@ -71,7 +71,10 @@ func Examine(
 	db, err := p.Open(ctx)
 	if err != nil {
 		mend := "do as it says"
-		if p.Server == "" {
+		switch {
+		case store.NoRoom(err):
+			mend = "free some space on the disk of " + p.State
+		case p.Server == "":
 			mend += "; `ralph db restore` keeps the present file"
 		}
 		return append(findings, Finding{"database", false, err.Error(), mend})
