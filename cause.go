@@ -1,6 +1,10 @@
 package ralph
 
-import "regexp"
+import (
+	"fmt"
+	"regexp"
+	"slices"
+)
 
 // A Cause is a missing service, network or file for which a command failed, as its output shows; "" if unknown.
 type Cause string
@@ -67,4 +71,28 @@ func (c Cause) Advice() string {
 	}
 	return c.Said() + " in the sandbox: `" + c.Key() + "` in ralph.yaml lets checks reach " + reach +
 		" (docs/howto/services.md)"
+}
+
+// A Copied is a folder of the person's that was copied into workspaces, because a set-up command failed.
+type Copied struct {
+	Folder  string `json:"folder"`  // relative to the project's root
+	Command string `json:"command"` // the command that failed
+	Cause   Cause  `json:"cause"`
+}
+
+// String names the folder and the failed command.
+func (c Copied) String() string {
+	return fmt.Sprintf("%s is a copy of yours: `%s` failed (%s)", c.Folder, c.Command, c.Cause.Said())
+}
+
+// CopiedOf describes the copies with which checks ran, each once.
+func CopiedOf(checks []Check) (list []string) {
+	for _, c := range checks {
+		for _, copied := range c.Copied {
+			if said := copied.String(); !slices.Contains(list, said) {
+				list = append(list, said)
+			}
+		}
+	}
+	return list
 }

@@ -257,6 +257,8 @@ type Check struct {
 
 	// Flaky are tests that failed in one of two runs on the same commit; "" is a command that names none.
 	Flaky []string `json:"flaky,omitempty"`
+
+	Copied []Copied `json:"copied,omitempty"` // folders of the person's with which it ran, because set-up failed
 }
 
 // Green reports whether all checks passed.

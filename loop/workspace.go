@@ -153,10 +153,13 @@ func (c course) baseline(ctx context.Context, task ralph.Task, at *workspace.Wor
 	return c.onTip(ctx, at, func(v *check.Verifier) error { return v.Baseline(ctx, task) })
 }
 
-// Verify calls [check.Verifier.Verify] on the tip, see onTip.
+// Verify calls [check.Verifier.Verify] on the tip, see onTip. Set-up that failed before is tried again.
 func (l *Loop) Verify(
 	ctx context.Context, task int64, show func(c ralph.Check, output io.ReadSeeker) error,
 ) (checks []ralph.Check, red bool, err error) {
+	if err := l.Pool.Again(); err != nil {
+		return nil, false, err
+	}
 	err = l.outside().onTip(ctx, nil, func(v *check.Verifier) (err error) {
 		checks, red, err = v.Verify(ctx, task, show)
 		return err

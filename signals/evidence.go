@@ -105,6 +105,7 @@ func notes(f Facts) []string {
 		add("%s %s as before", text.Count(n, "test"), one(n, "fails", "fail"))
 	}
 	list = append(list, ralph.FlakyOf(f.Verify)...)
+	list = append(list, ralph.CopiedOf(f.Verify)...)
 	for _, a := range e.Aside[:min(len(e.Aside), filesNamed)] {
 		add("%s on %s %s not part of the work, so %s %s not verified", text.Count(a.Commits, "commit"), a.Branch,
 			one(a.Commits, "is", "are"), one(a.Commits, "it", "they"), one(a.Commits, "was", "were"))

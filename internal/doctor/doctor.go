@@ -92,6 +92,7 @@ func Examine(
 	note(Signing(ctx, p)...)
 	note(forge(ctx, p)...)
 	note(verification(ctx, p, db, verifying)...)
+	note(copied(p)...)
 	if template, err := p.Template(); err != nil {
 		note(Finding{"prompt", false, err.Error(), "correct the template, or start anew from `ralph prompt --template`"})
 	} else if template != nil {
@@ -525,6 +526,18 @@ func verification(ctx context.Context, p *project.Project, db *store.DB, verifyi
 				"and one task works until it passes"
 		}
 		findings = append(findings, f)
+	}
+	return findings
+}
+
+// copied lists the copies of the person's folders in workspaces.
+func copied(p *project.Project) (findings []Finding) {
+	list, err := p.Copied()
+	if err != nil {
+		return []Finding{{"workspace.setup", false, err.Error(), ""}}
+	}
+	for _, c := range list {
+		findings = append(findings, Finding{"workspace.setup", true, c.String(), "`ralph doctor` tries it again"})
 	}
 	return findings
 }

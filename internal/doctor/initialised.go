@@ -114,6 +114,9 @@ func (o Initialised) SayWorkspace(w io.Writer) {
 	for _, s := range o.Setup {
 		o.Say(w, "", "to get a clone ready: %s", s)
 	}
+	for _, c := range ralph.CopiedOf(o.Checks) {
+		o.Say(w, "", "%s", c)
+	}
 	others := slices.DeleteFunc(slices.Clone(o.Agents), func(n string) bool { return n == o.Agent })
 	const change = "another one: agent.use in ralph.yaml, and its name below agents"
 	switch {

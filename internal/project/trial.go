@@ -26,3 +26,8 @@ func (p *Project) Try(
 	}
 	return checks, red, "", err
 }
+
+// Copied returns the copies of the person's folders that replace the results of failed set-up commands.
+func (p *Project) Copied() ([]ralph.Copied, error) {
+	return (&workspace.Pool{Dir: p.File("workspaces"), Setup: p.Config.Workspace.Setup}).Copied()
+}

@@ -138,6 +138,9 @@ func Task(w io.Writer, s term.Screen, v TaskView) {
 		line("proof", p.String())
 	}
 	checked(w, r.Verify, line)
+	for _, c := range ralph.CopiedOf(r.Verify) {
+		line("set-up", text.Line(c, 300))
+	}
 	for _, f := range v.Flaky {
 		line("flaky", text.Line(f.String(), 200))
 	}

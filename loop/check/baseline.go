@@ -184,7 +184,11 @@ func (v *Verifier) known(ctx context.Context, command, dir string, anew bool) (r
 		return result, ErrUnknown
 	}
 	v.takes(v.Timeout)
-	results, err := v.Run(ctx, v.round(dir), []string{command})
+	round, err := v.round(dir)
+	if err != nil {
+		return result, err
+	}
+	results, err := v.Run(ctx, round, []string{command})
 	if err != nil || ctx.Err() != nil {
 		return result, err
 	}
@@ -192,12 +196,13 @@ func (v *Verifier) known(ctx context.Context, command, dir string, anew bool) (r
 }
 
 // round returns the round for commands outside of a session.
-func (v *Verifier) round(dir string) Round {
+func (v *Verifier) round(dir string) (Round, error) {
+	copied, err := v.Workspace.Copied()
 	return Round{
 		Dir: v.Workspace.Dir, Made: v.Workspace.Made(), Env: v.Workspace.Environ(),
 		Session: "baseline-" + filepath.Base(dir) + "-" + v.State,
-		Log:     filepath.Join(dir, "verify.log"), Slow: v.Slow,
-	}
+		Log:     filepath.Join(dir, "verify.log"), Slow: v.Slow, copied: copied,
+	}, err
 }
 
 // put stores the results of commands.

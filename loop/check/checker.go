@@ -51,6 +51,9 @@ func (c *Checker) Verify(ctx context.Context, commit string, commands []string) 
 	round := c.Round
 	round.fixed = fixed
 	round.Dir, round.Made, round.Env = at.Dir, at.Made(), at.Environ()
+	if round.copied, err = at.Copied(); err != nil {
+		return nil, err
+	}
 	var wrote [][]string
 	round.Between = func() {
 		now := at.Digests(c.Protect)

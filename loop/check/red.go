@@ -78,7 +78,10 @@ func (v *Verifier) Verify(
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	for i, command := range c.All() {
-		round := v.round(dir)
+		round, err := v.round(dir)
+		if err != nil {
+			return checks, false, err
+		}
 		round.Log = filepath.Join(dir, fmt.Sprintf("verify-%d.log", i))
 		results, err := v.Run(ctx, round, []string{command})
 		if err != nil {

@@ -105,6 +105,7 @@ type Round struct {
 	Made    string   // folder with the commands' files of Dir; "" is Dir
 	Env     []string // of the workspace, in addition to the rules'
 	Log     string
+	copied  []ralph.Copied       // folders of the person's in it
 	fixed   []string             // files below Dir that the commands cannot change, where there is a sandbox
 	Between func()               // called after each command; nil for none
 	Slow    func(command string) // is told of a command that runs longer than a second; nil for nobody
@@ -178,7 +179,7 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	err = errors.Join(err, whole.finish())
 	leave()
 	check := ralph.Check{
-		Command: command, Exit: result.Exit.Code, Tail: result.Output,
+		Command: command, Exit: result.Exit.Code, Tail: result.Output, Copied: round.copied,
 		Seconds: time.Since(started).Round(time.Millisecond).Seconds(),
 	}
 	if why := r.unended(ctx, limited, result, err); why != "" {

@@ -47,13 +47,17 @@ func (p *Pool) given(ctx context.Context) (given, error) {
 type SetupError struct {
 	Command, Said string
 	Cause         ralph.Cause // the thing missing on this machine: set-up has the network
+	Spare         string      // why no copy of the person's own folder replaces it; "" if none could
 }
 
 // Error includes the remedy.
 func (e *SetupError) Error() string {
 	if e.Cause != "" {
-		return fmt.Sprintf("workspace.setup: %q failed: %s; `ralph init` tries it again: %s",
-			e.Command, e.Cause.Said(), e.Said)
+		why := e.Cause.Said()
+		if e.Spare != "" {
+			why += ", and " + e.Spare
+		}
+		return fmt.Sprintf("workspace.setup: %q failed: %s; `ralph init` tries it again: %s", e.Command, why, e.Said)
 	}
 	return fmt.Sprintf("workspace.setup: %q fails in a workspace; fix it in ralph.yaml: %s",
 		e.Command, e.Said)
@@ -68,11 +72,11 @@ func (w *Workspace) equip(ctx context.Context, g given) (as bool, err error) {
 		return false, err
 	}
 	as = len(g) == 0
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%q\n", c.pool.Setup)
-	w.addManifests(sum)
 	mark := filepath.Join(c.folder, setupFile)
-	key := hex.EncodeToString(sum.Sum(nil))
+	key, err := w.setupKey()
+	if err != nil {
+		return false, err
+	}
 	done, err := os.ReadFile(mark)
 	if err == nil && string(done) == key && !c.git.HasModules() { // submodules are empty each time
 		return as, nil
@@ -88,7 +92,25 @@ func (w *Workspace) equip(ctx context.Context, g given) (as bool, err error) {
 			return false, err
 		}
 	}
+	if key, err = w.setupKey(); err != nil { // a command may have been replaced
+		return false, err
+	}
 	return as && len(c.pool.Setup) == 0 && !c.git.HasModules(), os.WriteFile(mark, []byte(key), 0o600)
+}
+
+// setupKey returns a digest of the set-up's input, and of the copies that replace its commands.
+func (w *Workspace) setupKey() (string, error) {
+	sum := sha256.New()
+	err := w.addSetup(sum)
+	return hex.EncodeToString(sum.Sum(nil)), err
+}
+
+// addSetup adds the set-up's input, and the copies that replace its commands.
+func (w *Workspace) addSetup(sum hash.Hash) error {
+	copied, err := w.Copied()
+	fmt.Fprintf(sum, "%q\n%s", w.Clone.pool.Setup, copied)
+	w.addManifests(sum)
+	return err
 }
 
 // manifests are the files that list a project's packages: when one changes, set-up runs again.
@@ -130,39 +152,52 @@ func (w *Workspace) give(g given) error {
 // setupTail is how many bytes of a failed command's output are quoted.
 const setupTail = 2000
 
-// commands runs the person's set-up commands in the workspace.
+// commands runs the person's set-up commands in the workspace, or copies what they would install.
 func (w *Workspace) commands(ctx context.Context, commands []string) error {
-	p := w.Clone.pool
 	for _, command := range commands {
-		limited, cancel := context.WithTimeout(ctx, p.Timeout)
-		marker := Marker("workspace-" + w.Clone.name() + "-" + w.State)
-		spec := proc.Spec{
-			Args: []string{"/bin/sh", "-c", command}, Dir: w.Dir, Marker: marker,
-			Env: proc.Joined(p.Env, w.Environ(), []string{marker}), Through: p.Through,
+		err := w.command(ctx, command)
+		if failed, ok := errors.AsType[*SetupError](err); ok {
+			err = w.borrow(ctx, failed)
+		} else if err == nil {
+			err = w.Clone.pool.copied(command, nil)
 		}
-		leave, err := p.Enter.Enter(&spec)
 		if err != nil {
-			cancel()
-			return fmt.Errorf("set-up of workspace %s: %w", w.Clone.name(), err)
-		}
-		result, err := proc.Run(limited, spec, setupTail, nil)
-		leave()
-		over := limited.Err()
-		cancel()
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil:
-			return &SetupError{Command: command, Said: err.Error()}
-		case over != nil:
-			said := fmt.Sprintf("it took longer than %s", p.Timeout)
-			return &SetupError{command, said, ralph.CauseOf(result.Output)}
-		case result.Exit.Code != 0:
-			said := fmt.Sprintf("exit status %d: %s", result.Exit.Code, strings.TrimSpace(result.Output))
-			return &SetupError{command, said, ralph.CauseOf(result.Output)}
+			return err
 		}
 	}
 	return nil
+}
+
+// command runs a set-up command. The error is a [SetupError] if it fails.
+func (w *Workspace) command(ctx context.Context, command string) error {
+	p := w.Clone.pool
+	limited, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	marker := Marker("workspace-" + w.Clone.name() + "-" + w.State)
+	spec := proc.Spec{
+		Args: []string{"/bin/sh", "-c", command}, Dir: w.Dir, Marker: marker,
+		Env: proc.Joined(p.Env, w.Environ(), []string{marker}), Through: p.Through,
+	}
+	leave, err := p.Enter.Enter(&spec)
+	if err != nil {
+		return fmt.Errorf("set-up of workspace %s: %w", w.Clone.name(), err)
+	}
+	result, err := proc.Run(limited, spec, setupTail, nil)
+	leave()
+	said := ""
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return &SetupError{Command: command, Said: err.Error()}
+	case limited.Err() != nil:
+		said = fmt.Sprintf("it took longer than %s", p.Timeout)
+	case result.Exit.Code != 0:
+		said = fmt.Sprintf("exit status %d: %s", result.Exit.Code, strings.TrimSpace(result.Output))
+	default:
+		return nil
+	}
+	return &SetupError{Command: command, Said: said, Cause: ralph.CauseOf(result.Output)}
 }
 
 // composeName returns a valid Docker Compose project name.

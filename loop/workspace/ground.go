@@ -205,22 +205,23 @@ func (w *Workspace) find(ctx context.Context, commit string, given given) (groun
 	}
 	merged := w.groundFor(given)
 	if !exists(merged) {
-		if err := w.make(ctx, merged); err != nil {
+		if merged, err = w.make(ctx, given); err != nil {
 			return "", false, err
 		}
 	}
 	if tip != commit {
 		err = w.stand(ctx, commit, given)
 	}
-	return merged, merged != ground, err
+	return merged, merged != w.groundFor(given), err
 }
 
 // groundFor returns the folder for the result of set-up on the checked out files.
 func (w *Workspace) groundFor(given given) string {
 	c := w.Clone
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q\n", c.pool.Setup)
-	w.addManifests(sum)
+	if err := w.addSetup(sum); err != nil {
+		fmt.Fprintf(sum, "%s\n", reason(err)) // the check that follows says so
+	}
 	for _, name := range given {
 		if info, err := os.Stat(w.Here().Path(name)); err == nil {
 			fmt.Fprintf(sum, "%q %d %d\n", name, info.Size(), info.ModTime().UnixNano())
@@ -230,41 +231,44 @@ func (w *Workspace) groundFor(given given) string {
 }
 
 // make runs the set-up on the workspace's files, which are merged work, and keeps the result as a ground.
-func (w *Workspace) make(ctx context.Context, ground string) error {
+func (w *Workspace) make(ctx context.Context, given given) (ground string, err error) {
 	c := w.Clone
 	if err := w.begin(ctx, ""); err != nil {
-		return err
+		return "", err
 	}
 	if err := w.commands(ctx, c.pool.Setup); err != nil {
-		return errors.Join(err, w.drop())
+		return "", errors.Join(err, w.drop())
+	}
+	if ground = w.groundFor(given); exists(ground) { // with a copy that replaces a command, as before
+		return ground, w.drop()
 	}
 	tracked, err := c.git.Tracked(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	made := ground + ".new"
 	if err := errors.Join(files.RemoveAll(made), os.MkdirAll(made, 0o700)); err != nil {
-		return err
+		return "", err
 	}
 	tree := filepath.Join(c.dropped(), "tree")
 	if err := prune(tree, tracked); err != nil {
-		return err
+		return "", err
 	}
 	if err := w.noteLinks(made, tree, filepath.Join(c.pool.Dir, Seen, "tree"), nil, time.Time{}); err != nil {
-		return err
+		return "", err
 	}
 	entries, err := os.ReadDir(c.dropped())
 	for _, e := range entries {
 		err = errors.Join(err, os.Rename(filepath.Join(c.dropped(), e.Name()), filepath.Join(made, e.Name())))
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := w.drop(); err != nil {
-		return err
+		return "", err
 	}
 	c.removeGrounds()
-	return os.Rename(made, ground)
+	return ground, os.Rename(made, ground)
 }
 
 // removeGrounds removes the unused grounds. It looks at the others again the next time.
