@@ -327,6 +327,31 @@ func (tx *Tx) NoteRefusal(session, reason string) error {
 	return tx.record(during(s), ralph.DoneRefused{Reason: reason})
 }
 
+// NoteFlaky adds the flaky tests of checks in the merge queue to those of the session whose change they checked.
+func (tx *Tx) NoteFlaky(session string, checks []ralph.Check) error {
+	s, err := tx.Session(session)
+	if err != nil {
+		return err
+	}
+	added := false
+	for _, c := range checks {
+		i := slices.IndexFunc(s.Verify, func(o ralph.Check) bool { return o.Command == c.Command })
+		if i < 0 && len(c.Flaky) > 0 {
+			i, s.Verify = len(s.Verify), append(s.Verify, c)
+			added = true
+		}
+		for _, test := range c.Flaky {
+			if !slices.Contains(s.Verify[i].Flaky, test) {
+				s.Verify[i].Flaky, added = append(s.Verify[i].Flaky, test), true
+			}
+		}
+	}
+	if !added {
+		return nil
+	}
+	return tx.set("sessions", session, cells{"verify": asJSON(s.Verify)})
+}
+
 // StartSession claims a pending task and opens a session on it in one step. The error wraps
 // [ralph.ErrConflict] if the task is not pending any more.
 func (tx *Tx) StartSession(s Start) (ralph.Session, error) {

@@ -36,3 +36,20 @@ func (m *Merger) again(
 
 // asIs returns the check of a result that is compared with nothing.
 func asIs(o check.Outcome) ralph.Check { return o.Check }
+
+// asChecks returns the checks of results that are compared with nothing.
+func asChecks(list []check.Outcome) (checks []ralph.Check) {
+	for _, o := range list {
+		checks = append(checks, o.Check)
+	}
+	return checks
+}
+
+// noteFlaky records tests that were flaky in the queue with the session of the first change that they checked, so that
+// they are counted and listed as those of its done.
+func (m *Merger) noteFlaky(ctx context.Context, c ralph.Change, checks []ralph.Check) error {
+	if c.SessionID == "" || len(ralph.FlakyOf(checks)) == 0 {
+		return nil
+	}
+	return m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.NoteFlaky(c.SessionID, checks) })
+}

@@ -803,3 +803,42 @@ func TestTwoThatAreMergedAlone(t *testing.T) {
 	y.merge()
 	y.merged(third)
 }
+
+// TestATestIsFlakyInTheQueue: a command that fails and then passes on the commit that is merged, or on the tip, counts
+// as flaky, as one of a session's done does.
+func TestATestIsFlakyInTheQueue(t *testing.T) {
+	for _, tt := range []struct {
+		name, fails string
+		becomes     ralph.Status
+	}{
+		{"on the merge", "1", ralph.Completed},
+		{"on the tip", "2 3 5", ralph.Pending}, // which passed before; the merge fails twice
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			runs := filepath.Join(t.TempDir(), "runs")
+			command := fmt.Sprintf("echo x >> %s; n=$(($(wc -l < %s))); case ' %s ' in *\" $n \"*) exit 1;; esac", runs, runs, tt.fails)
+			y := newYard(t, command)
+			y.Check.Retry = true
+			if tt.name == "on the tip" {
+				y.work("First", map[string]string{"a": "first\n"})
+				y.merge()
+			}
+			c := y.work("Second", map[string]string{"b": "second\n"})
+			y.merge()
+			if got := y.task(c.TaskID).Status; got != tt.becomes {
+				t.Errorf("the task is %s", got)
+			}
+			y.no(y.Store.View(t.Context(), func(tx *store.Tx) error {
+				list, err := tx.Flaky(ralph.Time{})
+				if err == nil && (len(list) != 1 || list[0].Command != command || list[0].Times != 1) {
+					t.Errorf("flaky tests: %v", list)
+				}
+				s, err := tx.Session(c.SessionID)
+				if len(ralph.FlakyOf(s.Verify)) != 1 {
+					t.Errorf("its receipt says %v", s.Verify)
+				}
+				return err
+			}))
+		})
+	}
+}

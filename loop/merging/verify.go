@@ -258,8 +258,10 @@ func (m *Merger) verify(ctx context.Context, s *Stack, n int) error {
 		return err
 	}
 	b := &Built{Target: s.Target, Commit: commit, Tree: s.Links[n-1].Tree}
-	checks, err := m.judge(ctx, s.changes()[:n], b, n == 1)
+	list := s.changes()[:n]
+	checks, err := m.judge(ctx, list, b, n == 1)
 	if err == nil && ctx.Err() == nil {
+		err = m.noteFlaky(ctx, list[0], checks)
 		s.Verified, s.Commit, s.Refused = n, commit, refused(checks, b.Rewritten)
 	}
 	return err
@@ -285,10 +287,7 @@ func (m *Merger) judge(
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		for _, o := range now {
-			checks = append(checks, o.Check)
-		}
-		return checks, nil
+		return asChecks(now), nil
 	}
 	var before []check.Outcome
 	if b.Commit == b.Target.Tip { // no changes: a failure here is one of the tip
@@ -312,6 +311,9 @@ func (m *Merger) judge(
 		}
 		if alone && turned(was, before) != "" {
 			if before, err = m.again(ctx, b.Target.Tip, tree, before, asIs); err != nil || ctx.Err() != nil {
+				return nil, err
+			}
+			if err := m.noteFlaky(ctx, list[0], asChecks(before)); err != nil {
 				return nil, err
 			}
 		}
