@@ -272,7 +272,7 @@ func TestRealDoctorOfAgents(t *testing.T) {
 	s.configure("  mine: {kind: command, command: [" + program + "]}\nsandbox: off")
 	said := s.run(1, "doctor", "--no-check")
 	s.has(said, "codex-cli "+codexVersion, "no credentials can be seen", "it asks ralph before it uses a tool, and is told why it may not",
-		"by the prices of gpt-5.5", "started a session, with ralph's tools",
+		"by the prices of gpt-5.5", "a test session started, and could use ralph's tools",
 		"agent claude", "2.1.197", "agent mine", "it asks nobody before it uses tools", "agents.mine.unguarded",
 		"codex is to stand in for itself: agent.use and agent.fallback are codex, claude, codex")
 	if strings.Contains(said, "do not reach it") || strings.Count(said, "ralph's tools reach it") != 2 {

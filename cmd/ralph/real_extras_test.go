@@ -69,7 +69,7 @@ func TestRealExtras(t *testing.T) {
 			if effort[name] != "" {
 				add = append(add, "--model", model[name]+"@high")
 			}
-			s.has(s.run(0, "doctor"), "started a session, with ralph's tools")
+			s.has(s.run(0, "doctor"), "a test session started, and could use ralph's tools")
 			s.run(0, add...)
 			s.run(0, "task", "add", "Another", "--verify", "test -f other.txt")
 			s.run(4, "run")

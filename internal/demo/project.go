@@ -22,7 +22,7 @@ var tasks = []struct {
 			"-d", "Write MANUAL with a line for each operation, multiplication too: it must exist first.",
 			"--verify", "grep mul MANUAL",
 		},
-		ralph.Completed, "waited for multiplication, then started",
+		ralph.Completed, "waited for multiplication, then passed",
 	},
 	{
 		"Add multiplication",
@@ -54,7 +54,7 @@ var tasks = []struct {
 			"-d", "calc.sh sqrt A prints the square root.",
 			"--verify", `test "$(sh calc.sh sqrt 9)" = 3`,
 		},
-		ralph.Failed, "claimed to be done in three sessions, and was not",
+		ralph.Failed, "the agent said \"done\" in three sessions; its check failed",
 	},
 }
 

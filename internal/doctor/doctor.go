@@ -192,7 +192,7 @@ func begins(ctx context.Context, p *project.Project, what string, a project.Conf
 			"run it by hand, read its output, and log in to it",
 		}
 	}
-	return Finding{what, true, "started a session, with ralph's tools", ""}
+	return Finding{what, true, "a test session started, and could use ralph's tools", ""}
 }
 
 // fallbacks finds mistakes in the order of fallback agents.
