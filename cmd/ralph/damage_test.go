@@ -55,7 +55,7 @@ type damagedProject struct {
 
 func newDamaged(t *testing.T, tasks int, killed bool) *damagedProject {
 	t.Helper()
-	s := newScriptedProject(t, "task 1\n  run echo x > made.txt\n  done {\"summary\": \"made\"}\ntask *\n  learned {\"text\": \"x\", \"kind\": \"discovery\"}\n  hang\n",
+	s := newScriptedProject(t, "task task 0\n  run echo x > made.txt\n  done {\"summary\": \"made\"}\ntask *\n  learned {\"text\": \"x\", \"kind\": \"discovery\"}\n  hang\n",
 		"sandbox: off\nverify: {on_red: go}\nlimits: {max_sessions: 1}\n")
 	d := &damagedProject{scriptedProject: s, tasks: tasks, saved: filepath.Join(t.TempDir(), "saved")}
 	var list strings.Builder

@@ -275,7 +275,7 @@ func TestRealDoctorOfAgents(t *testing.T) {
 		"by the prices of gpt-5.5", "a test session started, and could use ralph's tools",
 		"agent claude", "2.1.197", "agent mine", "it asks nobody before it uses tools", "agents.mine.unguarded",
 		"codex is to stand in for itself: agent.use and agent.fallback are codex, claude, codex")
-	if strings.Contains(said, "do not reach it") || strings.Count(said, "ralph's tools reach it") != 2 {
+	if strings.Count(said, "a test session started") != 2 {
 		t.Errorf("claude or codex begins no session:\n%s", said)
 	}
 	if n := len(s.api.Requests()); n != 0 {
