@@ -174,7 +174,7 @@ func situations(escape string) []situation {
 		{
 			name: "children that setsid", task: "completed", exit: 0,
 			sentence: "done and verified (killed: " + escape + "): made it",
-			script:   "spawn exec " + escape + "\nrun echo x > made.txt\ndone {\"summary\": \"made it\"}",
+			script:   "spawn exec " + escape + "\nrun until pgrep -xf '" + escape + "' >&2; do :; done; echo x > made.txt\ndone {\"summary\": \"made it\"}",
 			model:    turns(bash(escaping(escape)+"echo x > made.txt"), done("made it")),
 		},
 		{
