@@ -66,7 +66,7 @@ func (s Screen) Paint(style Style, text string) string {
 	return "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 }
 
-// gaps matches the blanks between columns, and those that begin a line.
+// gaps matches the indentation of a line, and the blanks between columns.
 var gaps = regexp.MustCompile(`^ +| {2,}`)
 
 // Width returns the columns that a text takes.

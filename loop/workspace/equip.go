@@ -152,7 +152,7 @@ func (w *Workspace) give(g given) error {
 // setupTail is how many bytes of a failed command's output are quoted.
 const setupTail = 2000
 
-// commands runs the person's set-up commands in the workspace, or copies what they would install.
+// commands runs the person's set-up commands in the workspace. The person's own packages may replace a failed one.
 func (w *Workspace) commands(ctx context.Context, commands []string) error {
 	for _, command := range commands {
 		err := w.command(ctx, command)

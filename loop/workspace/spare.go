@@ -68,8 +68,8 @@ var spares = []spare{
 	},
 }
 
-// borrow copies the person's own packages into the workspace if that does what a failed set-up command would have
-// done. It returns the command's error if nothing can replace it.
+// borrow copies the person's own packages into the workspace in place of a failed command that installs packages. It
+// returns the command's error if the copy is not possible.
 func (w *Workspace) borrow(ctx context.Context, failed *SetupError) error {
 	if failed.Cause == "" {
 		return failed
@@ -102,10 +102,15 @@ func (w *Workspace) borrow(ctx context.Context, failed *SetupError) error {
 	return failed
 }
 
-// unfit returns why the person's folders cannot replace those that set-up makes in the folder in; "" if they can.
-// They were installed after the lock files were written, which the workspace has, too.
+// unfit returns a reason against copying the person's folders; "" for none. The workspace must have the same lock files
+// in the folder in, and the packages must be newer than these.
 func (w *Workspace) unfit(ctx context.Context, s spare, in string, folders []string) (why string) {
 	here, name := w.Here(), folders[0]
+	for _, folder := range folders {
+		if !filepath.IsLocal(folder) || folder == "." {
+			return folder + " is no folder below the project"
+		}
+	}
 	if strings.ContainsAny(here.Dir, `|&\[]*^$"`) {
 		return "a copy of your " + name + " would not work: the path of your folder has special characters"
 	}
