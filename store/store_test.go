@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -123,6 +124,24 @@ func TestASessionIsDecidedOnce(t *testing.T) {
 		}
 		return errors.Join(err, lerr)
 	})
+}
+
+// TestNoteFlaky: a test that is flaky in the queue is noted once with its command; other commands are not added.
+func TestNoteFlaky(t *testing.T) {
+	db, s := working(t)
+	for _, checks := range [][]ralph.Check{
+		{{Command: "a", Flaky: []string{"x"}}},
+		{{Command: "a", Flaky: []string{"x", "y"}}, {Command: "b"}},
+	} {
+		write(t, db, func(tx *store.Tx) error { return tx.NoteFlaky(s.ID, checks) })
+	}
+	write(t, db, func(tx *store.Tx) (err error) {
+		s, err = tx.Session(s.ID)
+		return err
+	})
+	if want := []ralph.Check{{Command: "a", Flaky: []string{"x", "y"}}}; !reflect.DeepEqual(s.Verify, want) {
+		t.Errorf("the session has %v, want %v", s.Verify, want)
+	}
 }
 
 func TestABlockerThatWasResolvedMeanwhileHoldsNothing(t *testing.T) {

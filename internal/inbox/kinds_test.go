@@ -4,7 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"ralph/internal/term"
 	"ralph/store"
 )
 
@@ -59,5 +61,14 @@ func TestWhatAnItemSays(t *testing.T) {
 		if Label(tt.item) != tt.label || Said(tt.item) != tt.said || name != tt.name {
 			t.Errorf("%s: %q, %q, %q", tt.item.Kind, Label(tt.item), Said(tt.item), name)
 		}
+	}
+}
+
+// TestATitleIsWrittenOnce: an item whose text begins with its title has that in its head alone.
+func TestATitleIsWrittenOnce(t *testing.T) {
+	var b strings.Builder
+	Item(&b, term.Screen{}, store.InboxItem{Kind: "proposal", Item: "TASK-8", Title: "Cache it", Text: "Cache it\n\nWhy: slow"}, false, time.Now())
+	if got, want := b.String(), "TASK-8    proposal Cache it\n          Why: slow\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
