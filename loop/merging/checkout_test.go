@@ -218,6 +218,7 @@ func TestPeoplesCommits(t *testing.T) {
 			one := y.work("One", map[string]string{"a": "x\n"})
 			y.merge()
 			y.merged(one)
+			before := y.made(y.git("rev-parse", "main"), "Three", map[string]string{"c": "x\n"})
 			y.git(rewrite...)
 			mine := y.git("rev-parse", "main")
 			y.merge() // nobody follows
@@ -229,6 +230,12 @@ func TestPeoplesCommits(t *testing.T) {
 			y.merged(two)
 			if y.git("rev-parse", "main^1") != mine {
 				t.Errorf("the merge is not upon what people left:\n%s", y.git("log", "--graph", "--oneline", "--all"))
+			}
+			three := y.queue("Three", before)
+			y.merge()
+			y.merged(three)
+			if files := y.git("diff", "--name-only", mine, "main"); files != "b\nc" {
+				t.Errorf("a session that began before brought back what people removed: %s", files)
 			}
 			missing, err := y.Missing(t.Context())
 			if err != nil || len(missing) != 1 || missing[0].TaskID != one.TaskID {

@@ -98,7 +98,16 @@ func (m *Merger) link(ctx context.Context, below Link, c ralph.Change) (l Link, 
 		l.Change = c
 		return l, nil, nil
 	}
-	merged, err := m.Tree.MergeTree(ctx, below.Commit, c.Head)
+	ours, theirs, parents := below.Commit, c.Head, m.parents(below.Commit, c.Head)
+	gone, err := m.baseGone(ctx, below.Commit, c)
+	if gone && err == nil {
+		parents = parents[:1]
+		ours, theirs, err = m.uponBase(ctx, below, c)
+	}
+	if err != nil {
+		return l, nil, err
+	}
+	merged, err := m.Tree.MergeTree(ctx, ours, theirs)
 	if err != nil || len(merged.Conflicts) > 0 {
 		return l, merged.Conflicts, err
 	}
@@ -111,7 +120,7 @@ func (m *Merger) link(ctx context.Context, below Link, c ralph.Change) (l Link, 
 		if merr != nil {
 			return l, nil, merr
 		}
-		l.Commit, err = m.commit(ctx, l.Tree, m.parents(l.Onto, c.Head), message)
+		l.Commit, err = m.commit(ctx, l.Tree, parents, message)
 	}
 	if err != nil {
 		return l, nil, err
@@ -121,6 +130,33 @@ func (m *Merger) link(ctx context.Context, below Link, c ralph.Change) (l Link, 
 	}
 	m.Links.made[key] = l
 	return l, nil, nil
+}
+
+// baseGone reports whether people removed the commit that a session started from, as by a reset of the branch. A merge of
+// the session's commits would bring back what they removed. Branches of tasks may start elsewhere.
+func (m *Merger) baseGone(ctx context.Context, onto string, c ralph.Change) (bool, error) {
+	if c.SessionID == "" || c.Base == "" || m.Branch {
+		return false, nil
+	}
+	below, err := m.below(ctx, c.Base, onto)
+	return !below && err == nil, err
+}
+
+// uponBase returns two commits with nothing but a change's base below them, so that their merge has only the session's own
+// change: the link, and the change.
+func (m *Merger) uponBase(ctx context.Context, onto Link, c ralph.Change) (ours, theirs string, err error) {
+	tree, err := m.Tree.Whole(ctx, c.Base)
+	if err != nil {
+		return "", "", err
+	}
+	base, err := m.commit(ctx, tree, nil, "base\n")
+	if err != nil {
+		return "", "", err
+	}
+	if ours, err = m.commit(ctx, onto.Tree, []string{base}, "ours\n"); err == nil {
+		theirs, err = m.commit(ctx, c.Tree, []string{base}, "theirs\n")
+	}
+	return ours, theirs, err
 }
 
 // together returns the commit that merges the first links of a stack: their own, or one above them.
