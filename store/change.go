@@ -444,7 +444,7 @@ func (tx *Tx) BlockChange(c ralph.Change, why string) error {
 	if err := tx.set("changes", c.ID, cells{"reason": why}); err != nil {
 		return err
 	}
-	return tx.leaveQueue(c.TaskID, why, why+"; `ralph task retry --as-is` puts the change into the queue again as it is")
+	return tx.leaveQueue(c.TaskID, why, why)
 }
 
 // RetryChange puts a task's newest change back into the queue as it is, on behalf of a person.

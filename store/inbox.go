@@ -55,7 +55,7 @@ type InboxItem struct {
 	Diff      []string   `json:"diff,omitempty"`    // changes of an amendment, as [ralph.Patch.Diff] has them
 	Session   string     `json:"session,omitempty"` // that is paused until the permission is answered
 	Expires   ralph.Time `json:"expires,omitzero"`  // when the permission is denied automatically
-	Action    string     `json:"-"`                 // allowed action: split, adopt, task; undo of a flag
+	Action    string     `json:"-"`                 // allowed action: split, adopt, task; undo of a flag; retry, as is
 	// Open parts of a plan: proposals, amendments and proposals to cancel a task.
 	Parts []InboxItem `json:"-"`
 }
@@ -146,7 +146,7 @@ var inboxQueries = []inboxQuery{
 			|| CASE WHEN c.hold_reason = '' THEN '' ELSE ' (' || c.hold_reason || ')' END` + because + `, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
 		WHERE c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = ''
-			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`, nil},
+			AND t.status NOT IN ('cancelled', 'rejected') ORDER BY c.id`, (*Tx).addRetry},
 	{"tests changed", OfComment, `
 		SELECT t.id, t.title, c.id, c.body, 1, c.created
 		FROM task_comments c JOIN tasks t ON t.id = c.task_id
@@ -253,6 +253,14 @@ func (tx *Tx) addTrouble(item *InboxItem) error {
 		item.Commands = []string{command}
 	}
 	return err
+}
+
+// addRetry allows a retry where that releases a blocker of ralph's own: as is if a change is held.
+func (tx *Tx) addRetry(item *InboxItem) error {
+	return tx.row(`SELECT CASE WHEN c.released_by <> 'retry' THEN '' WHEN EXISTS (
+			SELECT 1 FROM changes h JOIN sessions s ON s.id = h.session_id
+			WHERE h.task_id = c.task_id AND h.state = 'held' AND s.accepted = 1) THEN 'as is' ELSE 'retry' END
+		FROM task_comments c WHERE c.id = $1`, item.Ref.ID).Scan(&item.Action)
 }
 
 // addApproval adds the approval that a person is asked for.

@@ -84,8 +84,7 @@ func (tx *Tx) TryNow(task int64) error {
 func (tx *Tx) addBlocker(task int64, body string) error {
 	return tx.ownComment(task, "", ralph.Blocker, cells{
 		"body":        body,
-		"rationale":   "no further session is paid for until somebody has looked",
-		"hold_reason": "resolving it, or `ralph task retry`, has the task tried again",
+		"rationale":   "no more sessions until you decide",
 		"released_by": "retry",
 	})
 }

@@ -95,7 +95,7 @@ var kinds = map[string]Kind{
 	},
 	"blocker": {
 		Look: ralph.Look{Icon: "🚫", Label: "Blocker", Colour: "orange"}, Form: FormResolve,
-		name: "C{id}", commands: says(`ralph resolve C{id} "DECISION"`),
+		name: "C{id}", commands: released,
 		choices: resolving, same: sameReason, holds: true,
 	},
 	"flag": {
@@ -260,10 +260,25 @@ func why(label string, i store.InboxItem) Choice {
 // resolving are the choices where a person says how something was resolved.
 func resolving(i store.InboxItem) []Choice {
 	list := []Choice{{"", "resolve", []string{"resolve", id(i)}, "how it was resolved", i.Kind == "flag"}}
-	if i.Action == "undo" {
+	switch i.Action {
+	case "undo":
 		list = append(list, does("d", "undo TASK-"+task(i), "undo", task(i)))
+	case "as is":
+		list = append(list, does("m", "merge it as it is", "retry", task(i), "--as-is"))
 	}
 	return list
+}
+
+// released are the commands for a blocker.
+func released(i store.InboxItem) []string {
+	again := "ralph retry {task} \"HOW\""
+	switch i.Action {
+	case "as is":
+		return []string{"ralph retry {task} --as-is", again}
+	case "retry":
+		return []string{again}
+	}
+	return []string{`ralph resolve C{id} "DECISION"`}
 }
 
 // held are the choices where a rejection takes a reason.
