@@ -24,7 +24,7 @@ func (c course) enter(
 	}
 	tip, err := c.Merger.Base(ctx, task.ID)
 	if err != nil {
-		return nil, nil, fmt.Errorf("find the commit to start from: %w", err)
+		return nil, nil, fmt.Errorf("cannot start a session: %w", err)
 	}
 	if ws, err = take(ctx); err != nil {
 		return nil, nil, err

@@ -260,7 +260,9 @@ func (r *Report) change(tx *store.Tx, f store.SessionFilter, sessions []ralph.Se
 	}
 	for i, t := range r.Tasks {
 		r.Tasks[i].Changed = *changed[t.TaskID]
-		r.Changed.merge(*changed[t.TaskID])
+		if GroupOf(ralph.Task{Status: t.Status}) != Undone { // like the list and the count of merged tasks
+			r.Changed.merge(*changed[t.TaskID])
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package merging
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -293,6 +294,15 @@ type Stand struct {
 	Rewritten bool // people's branch counts: people removed commits of the commit point from it
 }
 
+// gone says that people's branch does not exist, and what to do; last is its last known commit, or "".
+func gone(branch, last string) string {
+	again := ""
+	if last != "" {
+		again = fmt.Sprintf(": create it again (`git branch %s %s`), or", branch, ralph.ShortID(last))
+	}
+	return fmt.Sprintf("the branch %s is gone%s set merge.into to the branch that has its work", branch, cmp.Or(again, ":"))
+}
+
 // Standing derives the state of a target from its refs. Below reports whether a
 // commit equals another one or is its ancestor. With a remote, the commit point is
 // the remote's branch, and people's local branch does not count until they push it.
@@ -311,7 +321,7 @@ func Standing(r Refs, branch string, remote bool, below func(commit, of string) 
 	case remote:
 		s.Tip = r.Point
 	case r.Local == "":
-		s.Gone = "the branch " + branch + " is gone"
+		s.Gone = gone(branch, cmp.Or(r.Point, r.Seen))
 	case r.Point == "" || is(r.Point, r.Local):
 		s.Tip = r.Local
 	case r.Seen != "" && !is(r.Seen, r.Local) && (is(r.Point, r.Seen) || is(r.Local, r.Point)):

@@ -31,7 +31,7 @@ func (m *Merger) Name() string { return m.Into }
 func (m *Merger) Tip(ctx context.Context) (string, error) {
 	s, err := m.stand(ctx)
 	if err == nil && s.Gone != "" {
-		err = fmt.Errorf("%s: %w", s.Gone, ErrGone)
+		err = errors.New(s.Gone)
 	}
 	return s.Tip, err
 }
@@ -86,9 +86,6 @@ func (m *Merger) Base(ctx context.Context, task int64) (string, error) {
 	}
 	return base, nil
 }
-
-// ErrGone says that the target branch does not exist.
-var ErrGone = errors.New("nothing can be merged")
 
 // moving protects moves of refs that others must see completely or not at all: sessions
 // read the target while another change is merged, and must not take that for people's doing.
@@ -521,6 +518,7 @@ func (m *Merger) CaughtUp(ctx context.Context) error {
 func (m *Merger) follow(ctx context.Context) ralph.TargetBehind {
 	behind, err := m.tryFollow(ctx)
 	if err != nil { // nothing is lost: the commit point has it
+		behind.Branch, behind.Command = m.Into, cmp.Or(behind.Command, "ralph doctor")
 		behind.Reason = fmt.Sprintf("%s could not be moved: %v", m.Into, err)
 	}
 	if behind.Reason == "" {

@@ -96,7 +96,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 	}
 	for _, what := range saw.unseen {
 		s.Log.Warn("deciding on a session although something about it is unknown",
-			"session", s.Row.ID, "task", s.Row.TaskID, "what", what)
+			"session", s.Row.ID, "task", s.Row.TaskID, "unknown", what)
 	}
 	return saw
 }
