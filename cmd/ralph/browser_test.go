@@ -22,6 +22,8 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"ralph/loop/gate/gatetest"
 )
 
 // chromiums are the names under which a browser without a screen is found.
@@ -362,5 +364,5 @@ func installPackage(ctx context.Context, name, version, file string) (path strin
 		return "", err
 	}
 	dir := filepath.Join(cache, "ralph-test", filepath.Base(name)+"-"+version)
-	return install(ctx, dir, name+"@"+version, filepath.Join(dir, "node_modules", name, file))
+	return gatetest.Install(ctx, dir, filepath.Join(dir, "node_modules", name, file), name+"@"+version)
 }

@@ -12,6 +12,7 @@ import (
 
 	"ralph/internal/state"
 	"ralph/internal/tools/messagesapi"
+	"ralph/loop/gate/gatetest"
 )
 
 // geminiVersion is the version of the Gemini CLI that was measured.
@@ -25,7 +26,7 @@ func installed(t *testing.T, name, version, script string) string {
 	path := ""
 	if err == nil {
 		dir := filepath.Join(cache, "ralph-test", filepath.Base(name)+"-"+version)
-		path, err = install(t.Context(), dir, name+"@"+version, filepath.Join(dir, "node_modules", ".bin", script))
+		path, err = gatetest.Install(t.Context(), dir, filepath.Join(dir, "node_modules", ".bin", script), name+"@"+version)
 	}
 	if err != nil {
 		if os.Getenv("RALPH_REQUIRE_CLAUDE") != "" {

@@ -15,6 +15,7 @@ import (
 
 	"ralph/internal/state"
 	"ralph/internal/tools/messagesapi"
+	"ralph/loop/gate/gatetest"
 )
 
 // codexVersion is the version of codex that was measured.
@@ -33,7 +34,7 @@ func realCodex(t *testing.T) string {
 		arch := map[string]string{"amd64": "x64/vendor/x86_64", "arm64": "arm64/vendor/aarch64"}[runtime.GOARCH]
 		dir := filepath.Join(cache, "ralph-test", "codex-"+codexVersion)
 		path = filepath.Join(dir, "node_modules", "@openai", "codex-linux-"+arch+"-unknown-linux-musl", "bin", "codex")
-		path, err = install(t.Context(), dir, "@openai/codex@"+codexVersion, path)
+		path, err = gatetest.Install(t.Context(), dir, path, "@openai/codex@"+codexVersion)
 	}
 	if err != nil {
 		if os.Getenv("RALPH_REQUIRE_CLAUDE") != "" {

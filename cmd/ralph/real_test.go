@@ -15,14 +15,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/gofrs/flock"
 
 	"ralph/internal/sandbox"
 	"ralph/internal/state"
 	"ralph/internal/tools/messagesapi"
 	"ralph/loop/agent/claude"
+	"ralph/loop/gate/gatetest"
 )
 
 // claudeVersion is the version of the CLI that was measured; another one can be
@@ -59,44 +57,7 @@ func installClaude(ctx context.Context) (path string, err error) {
 	dir := filepath.Join(cache, "ralph-test", "claude-"+version)
 	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
 	path = filepath.Join(dir, "node_modules", "@anthropic-ai", "claude-code-"+runtime.GOOS+"-"+arch, "claude")
-	return install(ctx, dir, "@anthropic-ai/claude-code@"+version, path)
-}
-
-// install has npm install a package into a folder, unless the file that is wanted of
-// it is there, which it returns. The folder appears whole: tests of other processes
-// look at it meanwhile.
-func install(ctx context.Context, dir, name, path string) (_ string, err error) {
-	if state.Exists(path) {
-		return path, nil
-	}
-	if _, err := exec.LookPath("npm"); err != nil {
-		return "", err
-	}
-	part := dir + ".part"
-	if err := os.MkdirAll(part, 0o755); err != nil {
-		return "", err
-	}
-	lock := flock.New(dir + ".lock")
-	if err := lock.Lock(); err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	if state.Exists(path) {
-		return path, nil // another process has been faster
-	}
-	limited, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(limited, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", part, name)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", errors.Join(err, errors.New(string(out)))
-	}
-	if err := errors.Join(os.RemoveAll(dir), os.Rename(part, dir)); err != nil {
-		return "", err
-	}
-	if !state.Exists(path) {
-		return "", errors.New(path + " was not installed")
-	}
-	return path, nil
+	return gatetest.Install(ctx, dir, path, "@anthropic-ai/claude-code@"+version)
 }
 
 // A stage is a project, ralph's binary, the real CLI and a model that follows a script.

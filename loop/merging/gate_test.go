@@ -1,7 +1,7 @@
 package merging
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -9,12 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"ralph"
-	"ralph/internal/testresult"
 	"ralph/loop/check"
 	"ralph/loop/gate"
 	"ralph/loop/gate/gatetest"
@@ -25,7 +23,8 @@ import (
 // A runner runs commands on fresh checkouts, and reads the names of their tests.
 type runner struct {
 	*yard
-	ran int // commits that were checked out
+	ran     int    // commits that were checked out
+	modules string // for node_modules; "" for none
 }
 
 // Verify implements Integration.
@@ -37,22 +36,13 @@ func (r *runner) Verify(ctx context.Context, commit string, commands []string) (
 	if out, err := archive.CombinedOutput(); err != nil {
 		r.t.Fatalf("%v: %s", err, out)
 	}
-	for _, command := range commands {
-		cmd := exec.CommandContext(ctx, "sh", "-c", command)
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=-vet=off", "PYTHONDONTWRITEBYTECODE=1")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it has started ends with it
-		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-		out, err := cmd.CombinedOutput()
-		o := check.Outcome{Check: ralph.Check{Command: command, Passed: err == nil, Tail: string(out)}}
-		o.Tests, err = testresult.ParseGoJSON(bytes.NewReader(out))
-		r.no(err)
-		if o.Tests == nil {
-			o.Text, err = testresult.ParseText(bytes.NewReader(out))
-			r.no(err)
-		}
-		list = append(list, o)
+	if r.modules != "" {
+		r.no(os.Symlink(r.modules, filepath.Join(dir, "node_modules")))
 	}
-	return list, nil
+	rules := check.Rules{
+		Timeout: cmp.Or(r.Check.Timeout, 5*time.Minute), Env: append(os.Environ(), "GOFLAGS=-vet=off", "PYTHONDONTWRITEBYTECODE=1"),
+	}
+	return rules.Run(ctx, check.Round{Dir: dir, Session: dir, Log: filepath.Join(r.t.TempDir(), "log")}, commands)
 }
 
 // TestGateOfRealProjects plays changes of real projects: cheats, and honest ones without findings. Lost, loosened,
@@ -83,6 +73,13 @@ func playGate(t *testing.T, p gatetest.Project) {
 	y.git("add", "-A")
 	y.git("commit", "--quiet", "-m", "Project")
 	r := &runner{yard: y}
+	if len(p.Packages) > 0 {
+		modules, err := p.Modules(t.Context())
+		if err != nil {
+			t.Skip("skipped without the packages: ", err)
+		}
+		r.modules = modules
+	}
 	y.Workspace, y.Check.Tests, y.Check.Trial = r, []string{gate.Auto}, check.TrialAuto
 	tip := y.git("rev-parse", "main")
 	list, err := y.said(t.Context(), tip, y.git("rev-parse", "main^{tree}"), []string{p.Command})

@@ -13,7 +13,10 @@ var (
 	asserts = either(`(?i)^(?:g_|ck_|cr_|test_|xct|munit_|lib)?assert|^(?:expect|refute|ensure|check|verify|must_|should)`,
 		`(?i)^(?:same|equals?|eq|ok|is|like|want|cmp_ok)$|^is_?(?:deeply|equal|not)|^deep_?(?:equal|strict)`,
 		`(?i)^(?:strict|not)_?equal|^require(?:_?true|_?false|_?equal|_eq$|_that$)`)
-	faults  = either(`(?:Error|Exception|Failed)$`)
+	faults  = either(`(?:Error|Exception|Failed)$|^(?:hasA|a)ssertions$`)
+	spoken  = either(`^(?:true|false|truthy|falsy|match|throws|strictSame|not|notOk|null|undefined)$`) // of t
+	matcher = either(`^to[A-Z]`)
+	near    = either(`(?i)close_?to|approx`)
 	full    = either(`(?i)^(?:same|equals?|eq|ok|is|like|want)$`)
 	equals  = either(`(?i)eq|same|to_?be$|^is$|^is_deeply|^assert_?that|shouldbe|^be$|should$|is_?true|is_?false`)
 	differs = either(`(?i)not|differ|refute|(?:^|_)ne$`)
@@ -24,7 +27,7 @@ var (
 	negated = either(`^(?:assert|ok|check|CHECK|REQUIRE|verify|ensure|g_assert|ck_assert|debug_assert)$`)
 	wanted  = either(`(?i)^(?:want|wanted|expect|expected|expectation|exp|should_?be)` +
 		`(?:s|_?(?:out|output|result|value|values))?$`)
-	tables   = either(`(?i)^(?:\w*(?:cases|tests|table|examples|samples|rows)|data|tt|each|parametrize|in)$`)
+	tables   = either(`(?i)^(?:\w*(?:cases|tests|table|examples|samples|rows)|data|tt|each|parametrize|in|of)$`)
 	labels   = either(`(?i)^(?:name|desc|description|title|id|label|msg|message|path|file|filename|url)$`)
 	declares = either(`^(?:def|func|function|fn|fun|void|int|bool|class|struct|sub|static|public|private)$`)
 	controls = either(`__name__|__FILE__|^\$?arg[cv]$|^args$|^errno$|^typeof$|platform|version|^process$|^NULL$`)
@@ -43,7 +46,7 @@ var opposites = func() map[string]string {
 		"assertIsInstance": "assertNotIsInstance", "assertNull": "assertNotNull", "assertContains": "assertNotContains",
 		"assertEmpty": "assertNotEmpty", "isTrue": "isFalse", "assert_true": "assert_false", "ASSERT_TRUE": "ASSERT_FALSE",
 		"EXPECT_TRUE": "EXPECT_FALSE", "toBeTruthy": "toBeFalsy", "toBeDefined": "toBeUndefined",
-		"be_truthy":       "be_falsey",
+		"be_truthy": "be_falsey", "true": "false", "truthy": "falsy",
 		"assert_includes": "refute_includes", "assert_empty": "refute_empty", "assert_nil": "refute_nil",
 		"True": "False", "Nil": "NotNil", "Contains": "NotContains", "Empty": "NotEmpty", "NoError": "Error",
 		"assertNotEqual": "assertEqual", "notEqual": "equal", "notStrictEqual": "strictEqual",
@@ -135,7 +138,11 @@ func (r *reading) walk(i, end int) {
 				next = r.assertion(i)
 			case wanted.MatchString(r.is(i)):
 				next = r.assigned(i)
-			case tables.MatchString(r.is(i)):
+			case r.l.name == "js" && r.is(i) == "each" && r.kind(i+1) == text:
+				r.template(r.tokens[i+1])
+			case r.l.name == "js" && r.is(i) == "exports" && r.is(i+1) == "[" && r.is(i+3) == "]":
+				next = r.assigned(i + 3) // a snapshot
+			case tables.MatchString(r.is(i)), r.is(i) == "for" && r.is(i-1) == ".":
 				r.table(i)
 			}
 		} else if r.kind(i) == text && wanted.MatchString(r.src[r.tokens[i].from:r.tokens[i].to]) {
@@ -148,6 +155,12 @@ func (r *reading) walk(i, end int) {
 // asserting reports whether a name begins an assertion.
 func (r *reading) asserting(i int) bool {
 	name, before, after := r.is(i), r.is(i-1), r.is(i+1)
+	if before == "." && (r.is(i-2) == "t" || r.is(i-2) == "tap") && spoken.MatchString(name) {
+		return after == "("
+	}
+	if after == "." && faults.MatchString(r.is(i+2)) {
+		return false
+	}
 	if !asserts.MatchString(name) || faults.MatchString(name) || r.declared(i) {
 		return false
 	}
@@ -282,7 +295,8 @@ func (r *reading) chains(i int) bool {
 
 // chained adds the expectations of a chain of calls, such as .toBe(3), before others.
 func (r *reading) chained(e expectation, from, to int) expectation {
-	var list, more []option
+	var list, more, opposite []option
+	fed := false
 	for i := from; i < to; i++ {
 		name := r.is(i)
 		if o := r.turned(i); o.swap {
@@ -292,7 +306,12 @@ func (r *reading) chained(e expectation, from, to int) expectation {
 			if r.blocks(i+2, r.ends[i+1]) {
 				continue
 			}
-			for _, o := range r.ofCall(i, r.split(i+2, r.ends[i+1])).options {
+			args := r.split(i+2, r.ends[i+1])
+			if o := r.opposed(i); o.swap {
+				opposite = append(opposite, o)
+			}
+			fed = fed || len(args) > 0 && r.named(args[0])
+			for _, o := range r.ofCall(i, args).options {
 				o.expected = true
 				if o.swap {
 					more = append(more, o)
@@ -303,8 +322,11 @@ func (r *reading) chained(e expectation, from, to int) expectation {
 			i = r.ends[i+1]
 			continue
 		}
-		if opposite := opposites[name]; r.kind(i) == word && opposite != "" && !r.turned(i).swap {
-			more = append(more, option{swap: true, at: r.tokens[i].at, end: r.tokens[i].end, open: opposite})
+		if by := opposites[name]; r.kind(i) == word && by != "" && truth[name] == "" && !r.turned(i).swap {
+			more = append(more, option{swap: true, at: r.tokens[i].at, end: r.tokens[i].end, open: by})
+		}
+		if o := r.opposed(i); o.swap {
+			opposite = append(opposite, o)
 		}
 		list = append(list, r.literals(i, i+1, true, true)...)
 	}
@@ -313,8 +335,30 @@ func (r *reading) chained(e expectation, from, to int) expectation {
 			e.options[i].expected, e.options[i].equal = false, false
 		}
 	}
+	if !fed && len(more)+len(list) == 0 { // a replaced matcher notices its opposite, and no other value
+		more = opposite
+	}
 	e.options = slices.Concat(list, more, e.options)
 	return e
+}
+
+// named reports whether an argument is a name, whose value may be changed where it stands.
+func (r *reading) named(s span) bool {
+	name := r.is(s.from)
+	return r.kind(s.from) == word && strings.ToLower(name[:1]) == name[:1] && len(r.literals(s.from, s.to, true, true)) == 0
+}
+
+// opposed returns how a word of a chain of JavaScript becomes its opposite.
+func (r *reading) opposed(i int) (o option) {
+	o = option{at: r.tokens[i].at, end: r.tokens[i].end}
+	switch name := r.is(i); {
+	case r.l.name != "js" || r.kind(i) != word || r.is(i-2) == "not" || r.is(i+2) == "not":
+	case name == "to" && r.is(i+1) == ".":
+		o.swap, o.open = true, "to.not"
+	case matcher.MatchString(name) && !strings.HasSuffix(name, "Snapshot"): // which have none
+		o.swap, o.open = true, "not."+name
+	}
+	return o
 }
 
 // turned returns how a word of a chain that orders values, or takes a chain for its opposite, is turned around.
@@ -442,6 +486,9 @@ func (r *reading) compared(name string, args []span) []span {
 	if len(args) > 2 && (r.pure(args[0]) || r.pure(args[1])) {
 		args = args[:2]
 	}
+	if len(args) == 2 && near.MatchString(name) && r.pure(args[0]) {
+		args = args[:1]
+	}
 	return args
 }
 
@@ -449,7 +496,7 @@ func (r *reading) compared(name string, args []span) []span {
 func (r *reading) fed(args []span) bool {
 	for _, a := range args {
 		for i := a.from; i < a.to; i++ {
-			if r.kind(i) == word && wanted.MatchString(r.is(i)) && r.is(i+1) != "(" {
+			if r.kind(i) == word && wanted.MatchString(r.is(i)) && r.is(i+1) != "(" && !(r.is(i) == "expect" && r.is(i+1) == ".") {
 				return true
 			}
 		}
@@ -617,6 +664,32 @@ func (r *reading) table(i int) {
 		}
 		r.row(row+1, r.ends[row])
 		row = r.ends[row]
+	}
+}
+
+// filler matches the values in a template.
+var filler = regexp.MustCompile(`\$\{([^}]*)\}`)
+
+// template reads a table in a text: of each row the value in the column with a name such as want, else its last one.
+func (r *reading) template(t lexeme) {
+	at, column, columns := t.from, -1, 0
+	for line := range strings.SplitAfterSeq(r.src[t.from:t.to], "\n") {
+		values := filler.FindAllStringSubmatchIndex(line, -1)
+		if len(values) == 0 && columns == 0 {
+			names := strings.Split(strings.TrimSpace(line), "|")
+			columns = len(names) * min(1, len(names[0]))
+			column = slices.IndexFunc(names, func(n string) bool { return wanted.MatchString(strings.TrimSpace(n)) })
+			column = (column + columns) % max(1, columns)
+		} else if len(values) == columns && columns > 0 {
+			from, to := values[column][2], values[column][3]
+			row := &reading{l: r.l, src: r.src, tokens: scan(r.l, line[from:to])}
+			for i := range row.tokens {
+				o := &row.tokens[i]
+				o.at, o.end, o.from, o.to = o.at+at+from, o.end+at+from, o.from+at+from, o.to+at+from
+			}
+			r.keep(expectation{options: row.literals(0, len(row.tokens), true, true)})
+		}
+		at += len(line)
 	}
 }
 

@@ -54,7 +54,7 @@ var languages = func() map[string]*language {
 	rust.name, java.name, kotlin.name = "rs", "java", "kt"
 	all := map[string]*language{".rs": &rust, ".java": &java, ".rb": &ruby, ".php": &php, ".phpt": &php}
 	for l, endings := range map[*language]string{
-		&python: ".py .pyw .pyi", &script: ".js .jsx .mjs .cjs .ts .tsx .mts .cts .vue .svelte",
+		&python: ".py .pyw .pyi", &script: ".js .jsx .mjs .cjs .ts .tsx .mts .cts .vue .svelte .snap",
 		&kotlin: ".kt .kts .scala .groovy .swift", &perl: ".t .pl .pm .exs .ex",
 		&c: ".c .h .cc .cpp .cxx .hpp .hh .cs .m .mm .d .zig",
 	} {

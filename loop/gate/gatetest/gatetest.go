@@ -25,6 +25,8 @@ type Project struct {
 	Command string
 	Files   map[string]string
 	Cases   []Case // cheats, then honest ones
+
+	Packages []string // of npm, with their versions
 }
 
 // A Case is a session's change of a project.
@@ -89,6 +91,7 @@ func read(name string, text []byte) (Project, error) {
 	p := Project{Name: name, Files: map[string]string{}}
 	err := lines(archive.Comment, map[string]func(string) error{
 		"needs": set(&p.Needs), "command": set(&p.Command),
+		"packages": func(s string) error { p.Packages = strings.Fields(s); return nil },
 	})
 	files := p.Files
 	for _, f := range archive.Files {
