@@ -155,17 +155,16 @@ func (r *reading) walk(i, end int) {
 // asserting reports whether a name begins an assertion.
 func (r *reading) asserting(i int) bool {
 	name, before, after := r.is(i), r.is(i-1), r.is(i+1)
-	if before == "." && (r.is(i-2) == "t" || r.is(i-2) == "tap") && spoken.MatchString(name) {
+	if r.of(i) == "t" && spoken.MatchString(name) {
 		return after == "("
-	}
-	if after == "." && faults.MatchString(r.is(i+2)) {
-		return false
 	}
 	if !asserts.MatchString(name) || faults.MatchString(name) || r.declared(i) {
 		return false
 	}
 	lower := strings.ToLower(name)
 	switch {
+	case after == "." && faults.MatchString(r.is(i+2)):
+		return false
 	case full.MatchString(name) && (before == "." || before == "->"):
 		return methods.MatchString(r.is(i-2)) && after == "("
 	case full.MatchString(name) && after != "(" && !strings.Contains(lower, "eq") && lower != "same":
@@ -177,6 +176,14 @@ func (r *reading) asserting(i int) bool {
 	}
 	return (r.l.name == "rb" || r.l.name == "pl") && r.kind(i+1) != newline &&
 		after != "=" && after != "," && after != ")" && !strings.HasPrefix(lower, "check")
+}
+
+// of returns the name before a name's dot.
+func (r *reading) of(i int) string {
+	if r.is(i-1) != "." {
+		return ""
+	}
+	return r.is(i - 2)
 }
 
 // declared reports whether a name is declared, behind a keyword or a type.
@@ -344,8 +351,8 @@ func (r *reading) chained(e expectation, from, to int) expectation {
 
 // named reports whether an argument is a name, whose value may be changed where it stands.
 func (r *reading) named(s span) bool {
-	name := r.is(s.from)
-	return r.kind(s.from) == word && strings.ToLower(name[:1]) == name[:1] && len(r.literals(s.from, s.to, true, true)) == 0
+	c := r.is(s.from)[:1]
+	return r.kind(s.from) == word && strings.ToLower(c) == c && len(r.literals(s.from, s.to, true, true)) == 0
 }
 
 // opposed returns how a word of a chain of JavaScript becomes its opposite.
@@ -496,7 +503,8 @@ func (r *reading) compared(name string, args []span) []span {
 func (r *reading) fed(args []span) bool {
 	for _, a := range args {
 		for i := a.from; i < a.to; i++ {
-			if r.kind(i) == word && wanted.MatchString(r.is(i)) && r.is(i+1) != "(" && !(r.is(i) == "expect" && r.is(i+1) == ".") {
+			calls := r.is(i+1) == "(" || r.is(i) == "expect" && r.is(i+1) == "."
+			if r.kind(i) == word && wanted.MatchString(r.is(i)) && !calls {
 				return true
 			}
 		}

@@ -40,7 +40,7 @@ func Install(ctx context.Context, dir, path string, packages ...string) (_ strin
 	limited, cancel := context.WithTimeout(ctx, installTime)
 	defer cancel()
 	args := []string{"install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", part}
-	cmd := exec.CommandContext(limited, "npm", append(args, packages...)...)
+	cmd := exec.CommandContext(limited, "npm", append(args, packages...)...) //nolint:forbidigo // it is for tests
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("npm install: %w: %s", err, out)
 	}
