@@ -169,14 +169,15 @@ func (r *reading) asserting(i int) bool {
 		return methods.MatchString(r.is(i-2)) && after == "("
 	case full.MatchString(name) && after != "(" && !strings.Contains(lower, "eq") && lower != "same":
 		return false
-	case after == "(", after == "!" && r.is(i+2) == "(", after == "." && lower != "check" && lower != "verify":
-		return true
-	case strings.HasPrefix(lower, "should") || strings.HasPrefix(lower, "must_"):
+	case after == "(", after == "!" && r.is(i+2) == "(", after == "." && lower != "check" && lower != "verify",
+		strings.HasPrefix(lower, "should"), strings.HasPrefix(lower, "must_"):
 		return true
 	}
-	return (r.l.name == "rb" || r.l.name == "pl") && r.kind(i+1) != newline &&
-		after != "=" && after != "," && after != ")" && !strings.HasPrefix(lower, "check")
+	return r.bare() && r.kind(i+1) != newline && !strings.Contains("=,)", after) && !strings.HasPrefix(lower, "check")
 }
+
+// bare reports whether calls have no brackets.
+func (r *reading) bare() bool { return r.l.name == "rb" || r.l.name == "pl" }
 
 // of returns the name before a name's dot.
 func (r *reading) of(i int) string {
@@ -267,7 +268,7 @@ func (r *reading) assertion(i int) int {
 	case r.is(at) == "{" && r.ends[at] > at && r.l.name == "rb":
 		r.walk(at+1, r.ends[at])
 		end = r.ends[at] + 1
-	case r.kind(at) != newline && (r.l.name == "rb" || r.l.name == "pl"):
+	case r.kind(at) != newline && r.bare():
 		end = r.line(at)
 		stop := end
 		for r.is(stop) == "," { // the line goes on
