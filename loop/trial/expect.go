@@ -27,11 +27,12 @@ var (
 	negated = either(`^(?:assert|ok|check|CHECK|REQUIRE|verify|ensure|g_assert|ck_assert|debug_assert)$`)
 	wanted  = either(`(?i)^(?:want|wanted|expect|expected|expectation|exp|should_?be)` +
 		`(?:s|_?(?:out|output|result|value|values))?$`)
-	tables   = either(`(?i)^(?:\w*(?:cases|tests|table|examples|samples|rows)|data|tt|each|parametrize|in|of)$`)
-	labels   = either(`(?i)^(?:name|desc|description|title|id|label|msg|message|path|file|filename|url)$`)
-	declares = either(`^(?:def|func|function|fn|fun|void|int|bool|class|struct|sub|static|public|private)$`)
-	controls = either(`__name__|__FILE__|^\$?arg[cv]$|^args$|^errno$|^typeof$|platform|version|^process$|^NULL$`)
-	excepts  = map[string]bool{"delta": true, "places": true, "msg": true, "message": true, "timeout": true, "id": true}
+	tables     = either(`(?i)^(?:\w*(?:cases|tests|table|examples|samples|rows)|data|tt|each|parametrize|in|of)$`)
+	attributes = either(`^(?:InlineData|TestCase|DataRow)$`)
+	labels     = either(`(?i)^(?:name|desc|description|title|id|label|msg|message|path|file|filename|url)$`)
+	declares   = either(`^(?:def|func|function|fn|fun|void|int|bool|class|struct|sub|static|public|private)$`)
+	controls   = either(`__name__|__FILE__|^\$?arg[cv]$|^args$|^errno$|^typeof$|platform|version|^process$|^NULL$`)
+	excepts    = map[string]bool{"delta": true, "places": true, "msg": true, "message": true, "timeout": true, "id": true}
 )
 
 // either returns a pattern that matches if one of several does.
@@ -142,7 +143,10 @@ func (r *reading) walk(i, end int) {
 				r.template(r.tokens[i+1])
 			case r.l.name == "js" && r.is(i) == "exports" && r.is(i+1) == "[" && r.is(i+3) == "]":
 				next = r.assigned(i + 3) // a snapshot
-			case tables.MatchString(r.is(i)), r.is(i) == "for" && r.is(i-1) == ".":
+			case r.l.name == "c" && attributes.MatchString(r.is(i)) && r.is(i+1) == "(":
+				r.row(i+2, r.ends[i+1])
+			case tables.MatchString(r.is(i)), r.is(i) == "for" && r.is(i-1) == ".",
+				r.is(i) == "return" && r.l.name == "php": // of a data provider
 				r.table(i)
 			}
 		} else if r.kind(i) == text && wanted.MatchString(r.src[r.tokens[i].from:r.tokens[i].to]) {
@@ -390,8 +394,12 @@ func (r *reading) turned(i int) (o option) {
 func (r *reading) blocks(from, to int) bool {
 	for i := from; i < to; i++ {
 		switch r.is(i) {
-		case "=>", "function", "lambda", "do", "|", ";", "fn":
+		case "function", "lambda", "do", "|", ";", "fn":
 			return true
+		case "=>":
+			if !r.bare() && r.l.name != "php" { // where it stands behind keys
+				return true
+			}
 		}
 	}
 	return false

@@ -127,6 +127,9 @@ func (x expectation) choose(draw uint64, round int) (o option, variant int) {
 		n = len(x.options)
 	}
 	order := slices.DeleteFunc(slices.Clone(x.options), func(o option) bool { return o.last && o.wrap })
+	if len(order) > 0 && order[0].equal && !slices.ContainsFunc(order, func(o option) bool { return o.last }) {
+		order = slices.DeleteFunc(order, func(o option) bool { return !o.equal }) // another input may make code fail
+	}
 	if len(order) == 0 {
 		order = x.options
 	}
