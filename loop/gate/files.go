@@ -61,6 +61,27 @@ var settings = []string{
 	"**/.cargo/config*", "**/.config/nextest.toml", "**/go.work",
 	"**/.rspec", "**/{spec,rails,test}_helper.{rb,exs}", "**/phpunit*.xml*", "**/*.runsettings",
 	"**/junit-platform.properties", "**/testng.xml",
+	// Linters, type checkers and build tools.
+	"**/{eslint,stylelint,commitlint,stryker}.{config,conf}.*", "**/{biome,turbo,nx,lerna,pyrightconfig}.json{,c}",
+	"**/{mypy,pylint,checkmake}.ini", "**/{pylintrc,bunfig.toml,ruff.toml,clippy.toml,deny.toml,gradle.properties}",
+	"**/{phpstan,phpcs,psalm,checkstyle,detekt,pmd}*.{neon,neon.dist,xml,xml.dist,yml}", "**/config/test.exs",
+	"**/{buildSrc,.mvn,.config}/**",
+}
+
+// ordinary are files that begin with a dot, or are named like a setting, and are none of what decides on tests.
+var ordinary = []string{
+	"**/.{git*,mailmap,editorconfig,prettier*,dockerignore,npmignore,keep,nojekyll,DS_Store,browserslistrc,vscodeignore}",
+	"**/.{env.example,env.sample,nvmrc,node-version,python-version,ruby-version,tool-versions,mcp.json,swcrc,htaccess}",
+	"**/.{github,gitlab,vscode,idea,husky,devcontainer}/**", "**/{tailwind,postcss,next,nuxt,svelte,astro}.config.*",
+}
+
+// likeSetting matches the names of settings. Those with a known reader are in [settings].
+var likeSetting = either(`(?i)(?:^|/)(?:\.[^/]+|[\w-]+(?:rc|\.config|\.conf)\.(?:[cm]?[jt]s|json5?|ya?ml|toml))$`)
+
+// seemsSetting reports whether a file that is new, or that begins with a dot, is named as settings are.
+func seemsSetting(f File) bool {
+	dot := strings.HasPrefix(path.Base(f.Path), ".") && path.Base(f.Path) != ".env"
+	return (f.Was == nil || dot) && likeSetting.MatchString(f.Path) && !Matches(ordinary, f.Path)
 }
 
 // A Kind says how a gate file decides.
@@ -129,20 +150,12 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 	if auto {
 		patterns = slices.Concat(tests, patterns)
 	}
-	loading := sync.OnceValue(func() (texts [][]byte) {
-		for _, name := range runnersSettings {
-			text := read(name)
-			if name == "package.json" {
-				text = []byte(partsOf(name)(name, nil).decides(text))
-			}
-			texts = append(texts, text)
-		}
-		return texts
-	})
+	loading := sync.OnceValue(func() [][]byte { return loadingFiles(read) })
 	for _, f := range files {
 		c := Changed{File: f}
 		switch {
-		case auto && matches(settings, f.Path), matches(r.Protect, f.Path):
+		case auto && (matches(settings, f.Path) || seemsSetting(f) && !matches(patterns, f.Path)),
+			matches(r.Protect, f.Path):
 			c.Kind = Setting
 		case matches(patterns, f.Path):
 			c.Kind = Test
@@ -275,6 +288,18 @@ var runnersSettings = slices.Concat(
 	variants(".mocharc", "js", "cjs", "json", "yml", "yaml"), variants("jest.config", "js", "ts", "mjs", "cjs", "json"),
 	variants("vitest.config", "js", "ts", "mjs", "mts"), variants("vite.config", "js", "ts", "mjs", "mts"),
 	variants("playwright.config", "js", "ts"))
+
+// loadingFiles returns the texts of [runnersSettings], as far as they decide on tests.
+func loadingFiles(read func(name string) []byte) (texts [][]byte) {
+	for _, name := range runnersSettings {
+		text := read(name)
+		if name == "package.json" {
+			text = []byte(partsOf(name)(name, nil).decides(text))
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
 
 func variants(base string, endings ...string) (names []string) {
 	for _, e := range endings {

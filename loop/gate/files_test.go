@@ -36,6 +36,33 @@ func TestGateFiles(t *testing.T) {
 	}
 }
 
+// TestSettingsOfLintersAndRunners: a file that says what they do is a setting, whether it is new or changed, and a file
+// with a name like that where it is new.
+func TestSettingsOfLintersAndRunners(t *testing.T) {
+	rules := gate.Rules{Tests: []string{gate.Auto}}
+	setting := func(f gate.File) bool {
+		list := rules.Changes([]gate.File{f}, func(string) []byte { return nil })
+		return len(list) == 1 && list[0].Kind == gate.Setting
+	}
+	for list, want := range map[string][2]bool{ // new, changed
+		`.eslintignore .eslintrc.json eslint.config.mjs .c8rc.json .nycrc .mvn/maven.config bunfig.toml .yarnrc.yml turbo.json
+			nx.json phpstan.neon phpstan.neon.dist .flake8 .pylintrc pylintrc .proverc config/test.exs mypy.ini ruff.toml .ruff.toml
+			.golangci.yml .rubocop.yml .shellcheckrc .stylelintrc .luacheckrc .clang-tidy .swiftlint.yml .credo.exs detekt.yml
+			checkstyle.xml pyrightconfig.json biome.json stryker.conf.json buildSrc/src/main/kotlin/quiet.kts gradle.properties
+			.config/nextest.toml web/.eslintignore psalm.xml .yamllint .hadolint.yaml .markdownlint.json`: {true, true},
+		`.env tools/quiet.config.ts lintrc.json custom.conf.js`: {true, false},
+		`.gitignore .editorconfig .prettierrc .nvmrc .github/dependabot.yml .env.example src/main.ts src/config.ts app/settings.py
+			next.config.js docs/a.toml config.json .dockerignore src/rc.ts data/config.yml`: {false, false},
+	} {
+		for name := range strings.FieldsSeq(list) {
+			got := [2]bool{setting(gate.File{Path: name, Is: []byte("b")}), setting(gate.File{Path: name, Was: []byte("a"), Is: []byte("b")})}
+			if got != want {
+				t.Errorf("%s: new and changed %v, want %v", name, got, want)
+			}
+		}
+	}
+}
+
 // TestNewFilesInTheWay: a new file in the place of code decides as a setting does.
 func TestNewFilesInTheWay(t *testing.T) {
 	for _, c := range []struct {
@@ -172,6 +199,24 @@ func TestParts(t *testing.T) {
 			"dependencies {\n  a\n  b\n}\ntest {\n  useJUnit()\n}\n", false, "",
 		},
 		{"a Gradle test task", "build.gradle.kts", "gradle test", "test {\n  useJUnit()\n}\n", "test {\n  enabled = false\n}\n", true, ""},
+		{"Gradle tests among dependencies", "build.gradle", "gradle test", "dependencies {\n}\n", "dependencies { tasks.test.enabled=false }\n", true, ""},
+		{"Gradle tests among dependencies, in lines", "build.gradle", "gradle test", "plugins {\n}\n", "plugins {\n  tasks.test.enabled = false\n}\n", true, ""},
+		{"a version of Gradle's that runs code", "build.gradle", "gradle test", "version = '1'\n", "version = ({ test.enabled = false; 1 })()\n", true, ""},
+		{"another version", "build.gradle", "gradle test", "version = '1'\n", "version = '2'\n", false, ""},
+		{"a Gradle plugin", "build.gradle", "gradle test", "plugins {\n  id 'a'\n}\n", "plugins {\n  id 'a'\n  id 'b' version '1'\n}\n", false, ""},
+		{"assertions off by CMake", "CMakeLists.txt", "ctest", "project(a)\n", "project(a)\nadd_definitions(-DNDEBUG)\n", true, ""},
+		{"an include of CMake", "CMakeLists.txt", "ctest", "project(a)\n", "project(a)\ninclude(quiet.cmake)\n", true, ""},
+		{"another folder of headers", "CMakeLists.txt", "ctest", "project(a)\n", "project(a)\ntarget_include_directories(a PUBLIC inc)\n", false, ""},
+		{"files that .NET leaves out", "a.csproj", "dotnet test", "<Project/>\n", "<Compile Remove=\"A.cs\" />\n", true, ""},
+		{"ESLint's own", "package.json", "npm run lint", "{}", `{"eslintConfig":{"rules":{}}}`, true, "{}\n"},
+		{"packages in place of others", "package.json", "npm test", "{}", `{"overrides":{"jest":"npm:quiet@1"}}`, true, "{}\n"},
+		{"mypy's options", "pyproject.toml", "mypy .", "", "[tool.mypy]\nignore_errors = true\n", true, ""},
+		{"ruff's options", "pyproject.toml", "ruff check", "", "[tool.ruff.lint]\nselect = []\n", true, ""},
+		{"flake8's options", "setup.cfg", "flake8", "[metadata]\n", "[metadata]\n[flake8]\nexclude = *\n", true, "[metadata]\n\n"},
+		{"a crate in place of another", "Cargo.toml", "cargo test", "", "[patch.crates-io]\na = {path = 'a'}\n", true, ""},
+		{"a crate without tests, indented", "Cargo.toml", "cargo test", "[package]\n", "[package]\n  autotests = false\n", true, ""},
+		{"where make looks", "Makefile", "make test", "test:\n\tsh t.sh\n", "VPATH = quiet\ntest:\n\tsh t.sh\n", true, ""},
+		{"another compiler", "Makefile", "make test", "test: a\n\t./a\n", "CC = ./quiet\ntest: a\n\t./a\n", true, ""},
 		{
 			"a Maven dependency", "pom.xml", "mvn test", "<project><dependencies><a/></dependencies></project>",
 			"<project><dependencies><b/></dependencies></project>", false, "",

@@ -24,29 +24,35 @@ func partsOf(name string) func(name string, commands []string) part {
 	switch base := path.Base(name); {
 	case base == "package.json":
 		return keys("scripts", "jest", "vitest", "mocha", "ava", "tap", "nyc", "c8", "babel", "wireit", "nx", "workspaces",
-			"config", "lint-staged", "pre-commit", "husky")
+			"config", "lint-staged", "pre-commit", "husky", "eslintConfig", "stylelint", "xo",
+			"overrides", "resolutions", "pnpm")
 	case base == "composer.json":
 		return keys("scripts", "autoload-dev", "config")
 	case base == "deno.json" || base == "deno.jsonc":
 		return keys("tasks", "test", "exclude", "workspace")
 	case base == "pyproject.toml":
-		return sections(`^tool\.(pytest|tox|coverage|nox|hatch\.envs?|poe|taskipy|(pdm|rye)\.scripts|pixi\.tasks)\b`, "")
+		return sections(`^tool\.(pytest|tox|coverage|nox|hatch\.envs?|poe|taskipy|(pdm|rye)\.scripts|`+
+			`pixi\.tasks|mypy|ruff|pylint|flake8|(based)?pyright|bandit|pyrefly|ty)\b`, "")
 	case base == "setup.cfg":
-		return sections(`^(tool:pytest|pytest|aliases|coverage.*)$`, "")
+		return sections(`^(tool:.*|pytest|aliases|coverage.*|flake8.*|mypy.*|pylint.*|pycodestyle|`+
+			`options\.entry_points)$`, "")
 	case base == "Cargo.toml":
-		return sections(`^(test|lib|bin|bench|example|workspace|profile\.test.*)$`, `^(autotests|autobins|build|workspace)\b`)
+		return sections(`^(test|lib|bin|bench|example|workspace|profile\.(test|dev).*|patch.*|replace|lints.*)$`,
+			`^\s*(autotests|autobins|build|workspace)\b`)
 	case base == "go.mod":
 		return module
 	case slices.Contains([]string{"Makefile", "makefile", "GNUmakefile"}, base):
 		return targets
 	case strings.HasPrefix(base, "build.gradle"):
-		return without(`(?ms)^[ \t]*(dependencies|plugins|repositories)\s*\{.*?^[ \t]*\}|` +
-			`^(version|group|description)\s*=.*?$`)
+		const line = `[ \t]*(?:[A-Za-z]+(?:[ (:][^=\n]*)?)?`
+		return without(`(?m)^[ \t]*(?:dependencies|plugins|repositories)\s*\{(?:` + line + `\n)*?` + line + `\}|` +
+			`^(?:version|group|description)\s*=\s*['"][^'"$]*['"]\s*$`)
 	case base == "pom.xml":
 		return without(`(?s)<dependenc(y|ies|yManagement)>.*?</dependenc(ies|yManagement)>|<version>[^<]*</version>`)
-	case slices.Contains([]string{"mix.exs", "Package.swift", "CMakeLists.txt", "BUILD", "BUILD.bazel"}, base),
+	case slices.Contains(strings.Fields("mix.exs Package.swift CMakeLists.txt meson.build BUILD BUILD.bazel"), base),
 		path.Ext(base) == ".csproj":
-		return mentions(`(?i)test|spec|check|exclude|filter|skip`)
+		return mentions(`(?i)test|spec|check|exclude|filter|skip|NDEBUG|_FLAGS|execute_process|^\s*include\s*\(|` +
+			`\bRemove=|<Using|DefineConstants`)
 	case path.Ext(base) == ".rs" && base != "build.rs":
 		return rust
 	}
@@ -397,7 +403,10 @@ func targets(_ string, commands []string) part {
 		}
 		var b strings.Builder
 		b.WriteString(m.always)
-		for _, name := range []string{"SHELL", ".SHELLFLAGS", "MAKEFLAGS", ".RECIPEPREFIX", ".DEFAULT_GOAL", "PATH"} {
+		for _, name := range []string{
+			"SHELL", ".SHELLFLAGS", "MAKEFLAGS", ".RECIPEPREFIX", ".DEFAULT_GOAL",
+			"PATH", "CC", "CXX", "VPATH", "GPATH", ".EXTRA_PREREQS",
+		} {
 			b.WriteString(m.vars[name])
 		}
 		for _, name := range slices.Sorted(maps.Keys(m.rules)) {
