@@ -377,6 +377,8 @@ func TestFilesThatOthersRunAreGuarded(t *testing.T) {
 			lefthook-local.toml .lintstagedrc.json .simple-git-hooks.cjs .lfsconfig`: true,
 		`.roo/rules/a.md .roomodes .kiro/hooks/h.kiro.hook .junie/guidelines.md .goosehints .aider.conf.yml .continue/config.yaml
 			.clinerules .clinerules/a.md .windsurfrules .augment-guidelines .trae/rules/r.md .amazonq/rules/a.md WARP.md .mcp.json`: true,
+		`.github/CODEOWNERS docs/CODEOWNERS .mergify.yml .github/settings.yml bors.toml .pnp.cjs rust-toolchain.toml rust-toolchain
+			gradlew sub/mvnw.cmd NuGet.config .Rprofile .ghci .iex.exs .pdbrc .dir-locals.el .gitlab/ci/a.yml .goosehints`: true,
 		`src/mise/a.go docs/travis.yml.md .github/ISSUE_TEMPLATE/bug.md .github/dependabot.yml .vscode/extensions.json .idea/misc.xml
 			src/gradle/build.kt cargo/config.toml agents/a.go drone.yml app.json hooks/use_state.js .gitignore .editorconfig
 			.prettierrc prompts/p.md README.md`: false,

@@ -66,15 +66,25 @@ var guards = []guard{
 		"development containers, when they are made",
 	},
 	{
-		"**/.npmrc **/.yarnrc **/.yarnrc.yml **/.yarn/{plugins,releases}/** **/{.,}pnpmfile.{c,m,}js **/bunfig.toml",
+		"**/.npmrc **/.yarnrc **/.yarnrc.yml **/.yarn/{plugins,releases}/** **/{.,}pnpmfile.{c,m,}js **/bunfig.toml " +
+			"**/.pnp.{cjs,loader.mjs}",
 		"npm, yarn, pnpm and bun, at each install and command",
 	},
-	{"**/.cargo/config **/.cargo/config.toml", "cargo, at each command"},
+	{"**/.cargo/config **/.cargo/config.toml **/rust-toolchain{,.toml}", "cargo and rustup, at each command"},
 	{"**/.mvn/**", "Maven, at each command"},
-	{"**/gradle/wrapper/** **/init.gradle{,.kts}", "Gradle's wrapper, at each command"},
 	{
-		"**/.bundle/config **/.bazelrc **/pip.conf **/.condarc **/.irbrc **/.pryrc **/.gdbinit **/.lldbinit",
-		"bundler, bazel, pip, conda, irb, pry, gdb and lldb, when they start in the folder",
+		"**/gradle/wrapper/** **/init.gradle{,.kts} **/{gradlew,mvnw}{,.bat,.cmd}",
+		"wrappers of Gradle and Maven, at each command",
+	},
+	{"**/nuget.config", "NuGet, at each restore"},
+	{
+		"**/codeowners .github/{settings,mergify}.yml .mergify.yml .mergify/** .kodiak.toml bors.toml",
+		"forges and their bots, at each pull request: who approves, and what is merged",
+	},
+	{
+		"**/.bundle/config **/.bazelrc **/pip.conf **/.condarc **/.irbrc **/.pryrc **/.gdbinit **/.lldbinit " +
+			"**/.rprofile **/.ghci **/.iex.exs **/.pdbrc{,.py} **/.byebugrc **/.octaverc",
+		"bundler, bazel, pip, conda, debuggers and interactive shells of languages, when they start in the folder",
 	},
 	{"**/.gitmodules **/.gitconfig **/.lfsconfig", "git, at fetches and updates"},
 	{
