@@ -43,15 +43,24 @@ func (db *DB) Tx(ctx context.Context, f func(tx *Tx) error) error {
 		}
 	}
 	err := db.run(ctx, db.write, nil, f)
-	if NoRoom(err) {
-		if db.full.Swap(&err) == nil {
-			db.tell(err)
+	if NoRoom(err) && db.full.Swap(&err) == nil {
+		db.tell(err)
+		for until := time.Now().Add(roomTime); NoRoom(err) && time.Now().Before(until) && ctx.Err() == nil; {
+			time.Sleep(roomLook)
+			err = db.run(ctx, db.write, nil, f)
 		}
-	} else if err == nil && db.full.Load() != nil && db.full.Swap(nil) != nil {
+	}
+	if err == nil && db.full.Load() != nil && db.full.Swap(nil) != nil {
 		db.tell(nil)
 	}
 	return err
 }
+
+// A change waits so long for room on the disk, once, and looks so often: whatever has filled it is ended meanwhile.
+const (
+	roomTime = 3 * time.Second
+	roomLook = 100 * time.Millisecond
+)
 
 // stall is the time after which a change that waits is said to.
 const stall = 10 * time.Second

@@ -56,6 +56,36 @@ func TestAFullDisk(t *testing.T) {
 	}
 }
 
+// TestWhatFillsTheDiskAlone: that task fails, and the next one of the same run is done.
+func TestWhatFillsTheDiskAlone(t *testing.T) {
+	long(t)
+	t.Parallel()
+	for name, c := range map[string]struct{ run, fills, config, said string }{
+		"files of a check":              {"true", "cat /dev/zero > filler", "", "`sh fill.sh` exits 1"},
+		"files of a check, held open":   {"true", "cat /dev/zero > filler; sleep 1000", "", "grew beyond workspace.max_size, or filled the disk"},
+		"files of a check, no sandbox":  {"true", "cat /dev/zero > filler", "sandbox: off\n", "`sh fill.sh` exits 1"},
+		"files of a session, held open": {"cat /dev/zero > filler; sleep 1000", "true", "", "grew beyond workspace.max_size"},
+		"files of a session":            {"cat /dev/zero > filler; true", "false", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScriptedProject(t, "task Fill\n  run echo '"+c.fills+"' > fill.sh; echo x > made.txt; "+c.run+"\n  done {\"summary\": \"made\"}\n"+
+				"task *\n  run echo y > made.txt\n  done {\"summary\": \"made\"}\n",
+				"#test: {retries: 0, refused: 1}\nverify: {commands: ['test -f made.txt'], on_red: go}\n"+c.config)
+			smallDisk(t, s)
+			s.ralph(0, "task", "add", "Fill", "--verify", "sh fill.sh")
+			s.ralph(0, "task", "add", "Make")
+			out := s.sh("ralph run; echo status $?")
+			for _, want := range []string{"TASK-1 failed: ", c.said, "TASK-2 merged into master", "status 3"} {
+				if !strings.Contains(out, want) {
+					t.Errorf("%q is not in\n%s", want, out)
+				}
+			}
+			s.ralph(0, "db", "check")
+		})
+	}
+}
+
 // TestAReadOnlyDatabase: one clear line, and nothing is begun; commands that only read work.
 func TestAReadOnlyDatabase(t *testing.T) {
 	t.Parallel()

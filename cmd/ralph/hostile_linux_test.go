@@ -123,6 +123,16 @@ func hostiles(address string) []hostile {
 			verify: "yes 0123456789 | head -c 100000000",
 		},
 		{
+			id: "P9b", name: "100 MB of files of the check, and it stays with that", task: ralph.Failed, lacks: true,
+			sentence: "its files grew beyond workspace.max_size", mend: "true",
+			verify: "head -c 100000000 /dev/zero > big.log && sleep 1000",
+		},
+		{
+			id: "P9c", name: "100 MB of temporary files of the check", task: ralph.Failed, lacks: true,
+			sentence: "its files grew beyond workspace.max_size", mend: "true",
+			verify: "head -c 100000000 /dev/zero > ${TMPDIR:-/tmp}/big && sleep 1000",
+		},
+		{
 			id: "P10a", name: "a key for the next session in the kernel's keyring", task: ralph.Completed, sentence: "done and verified",
 			script: `if perl -e 'exit(syscall(250, 0, -3, 0) >= 0 ? 0 : 1)'; then rm $made; fi`,
 			verify: `! perl -e 'exit(syscall(250, 0, -3, 0) >= 0 ? 0 : 1)'`,
@@ -237,7 +247,7 @@ func (e environment) playHostiles(t *testing.T, mode string, all ...hostile) {
 	dir, run := e.household(t, map[string]string{
 		"queue.jsonl": queue.String(), ".claude/projects/-other/a.jsonl": "theirs", ".npmrc": "token", "project/secret.env": "secret",
 		"project/ralph.yaml": "agent: {command: [ralph, scripted-agent]}\npermissions: {guards: false}\n#test: {retries: 1, refused: 1}\n" +
-			"sandbox: " + mode + "\n",
+			"sandbox: " + mode + "\nworkspace: {max_size: 64}\n",
 		"project/claude.script": script.String(), "project/.gitignore": "*.log\n*.env\n",
 	})
 	run("ralph", "import", "../queue.jsonl")

@@ -201,7 +201,7 @@ func (v *Verifier) round(dir string) (Round, error) {
 	return Round{
 		Dir: v.Workspace.Dir, Made: v.Workspace.Made(), Env: v.Workspace.Environ(),
 		Session: "baseline-" + filepath.Base(dir) + "-" + v.State,
-		Log:     filepath.Join(dir, "verify.log"), Slow: v.Slow, copied: copied,
+		Log:     filepath.Join(dir, "verify.log"), Slow: v.Slow, copied: copied, at: v.Workspace,
 	}, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"ralph"
 	"ralph/loop/workspace"
@@ -49,7 +50,7 @@ func (c *Checker) Verify(ctx context.Context, commit string, commands []string) 
 	}
 	before := at.Digests(c.Protect)
 	round := c.Round
-	round.fixed = fixed
+	round.fixed, round.at = fixed, at
 	round.Dir, round.Made, round.Env = at.Dir, at.Made(), at.Environ()
 	if round.copied, err = at.Copied(); err != nil {
 		return nil, err
@@ -65,6 +66,39 @@ func (c *Checker) Verify(ctx context.Context, commit string, commands []string) 
 		list[i].Wrote = wrote[i]
 	}
 	return list, err
+}
+
+// errFilled stops commands that fill the disk.
+var errFilled = errors.New("was stopped: its files grew beyond workspace.max_size, or filled the disk")
+
+// lookTime is how often a check workspace is looked at.
+const lookTime = time.Second
+
+// watched stops commands once their workspace takes too much of the disk. ended ends the watch, and reports whether it
+// has stopped them.
+func watched(ctx context.Context, at *workspace.Workspace) (within context.Context, ended func() bool) {
+	within, stop := context.WithCancelCause(ctx)
+	gauge, over := at.Gauge(), make(chan struct{})
+	gauge.Over() // what was there before
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(lookTime)
+		defer tick.Stop()
+		for within.Err() == nil {
+			select {
+			case <-within.Done():
+			case <-tick.C:
+				if gauge.Over() {
+					stop(errFilled)
+				}
+			}
+		}
+	}()
+	return within, func() bool {
+		stop(nil)
+		<-over
+		return errors.Is(context.Cause(within), errFilled)
+	}
 }
 
 // differs returns the names with different digests.

@@ -106,6 +106,7 @@ type Round struct {
 	Env     []string // of the workspace, in addition to the rules'
 	Log     string
 	copied  []ralph.Copied       // folders of the person's in it
+	at      *workspace.Workspace // is kept from filling the disk; nil for none
 	fixed   []string             // files below Dir that the commands cannot change, where there is a sandbox
 	Between func()               // called after each command; nil for none
 	Slow    func(command string) // is told of a command that runs longer than a second; nil for nobody
@@ -123,6 +124,16 @@ func (r Rules) Run(ctx context.Context, round Round, commands []string) (results
 		return nil, fmt.Errorf("log of the verification: %w", err)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
+	if round.at != nil {
+		whole := ctx
+		var ended func() bool
+		ctx, ended = watched(ctx, round.at)
+		defer func() {
+			if ended() || workspace.Full(round.at.Dir) {
+				err = errors.Join(err, round.at.Shed(context.WithoutCancel(whole)))
+			}
+		}()
+	}
 	for _, command := range commands {
 		result, err := r.one(ctx, round, command, log)
 		if err != nil {
@@ -235,6 +246,8 @@ func (r Rules) cause(log *os.File, begin int64, tail string) (ralph.Cause, error
 // unended returns why a command did not end by itself; "" if it did. Limited is ctx with the command's time limit.
 func (r Rules) unended(ctx, limited context.Context, result proc.Result, err error) string {
 	switch {
+	case errors.Is(context.Cause(ctx), errFilled):
+		return errFilled.Error()
 	case ctx.Err() != nil:
 		return "was stopped with the run"
 	case limited.Err() != nil:
