@@ -108,14 +108,19 @@ func (e *examination) tries(ctx context.Context) (err error) {
 	return nil
 }
 
-// fewer finds the changed test files that state fewer expectations than on the target.
+// fewer finds the changed test files that state fewer expectations than on the target, or expect fewer values.
 func (e *examination) fewer() {
 	for _, c := range e.results.Files {
 		if c.Was == nil || c.Is == nil || c.Kind != gate.Test && !c.Code {
 			continue
 		}
-		if was, is := trial.Read(c.Path, c.Was).Len(), trial.Read(c.Path, c.Is).Len(); is < was {
-			e.found.Trial.Fewer = append(e.found.Trial.Fewer, fmt.Sprintf("%s (%d, %d before)", c.Path, is, was))
+		was, is := trial.Read(c.Path, c.Was), trial.Read(c.Path, c.Is)
+		switch {
+		case is.Len() < was.Len():
+			e.found.Trial.Fewer = append(e.found.Trial.Fewer, fmt.Sprintf("%s (%d, %d before)", c.Path, is.Len(), was.Len()))
+		case is.Firm() < was.Firm():
+			e.found.Trial.Fewer = append(e.found.Trial.Fewer,
+				fmt.Sprintf("%s (%d with a value, %d before)", c.Path, is.Firm(), was.Firm()))
 		}
 	}
 }

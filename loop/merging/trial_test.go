@@ -61,6 +61,29 @@ func TestWhenThereIsATrial(t *testing.T) {
 	}
 }
 
+// TestFewerExpectations: a test file that expects less than before is named, whether or not its tests pass.
+func TestFewerExpectations(t *testing.T) {
+	const was = "def test_a():\n    assert f(1) == 2\n    assert f(2) == 3\n"
+	for is, want := range map[string]string{
+		was + "    assert f(3)\n":                               "",
+		"def test_a():\n    assert f(1) == 2\n":                 "test_a.py (1, 2 before)",
+		"def test_a():\n    pass\n":                             "test_a.py (0, 2 before)",
+		strings.ReplaceAll(was, "assert f(2)", "# assert f(2)"): "test_a.py (1, 2 before)",
+		strings.ReplaceAll(was, "== 3", "is not x"):             "test_a.py (1 with a value, 2 before)",
+		strings.ReplaceAll(was, "f(2) == 3", "f(2)"):            "test_a.py (1 with a value, 2 before)",
+		strings.ReplaceAll(was, "== 3", "== f(2)"):              "test_a.py (1 with a value, 2 before)",
+		strings.ReplaceAll(was, "test_a", "test_b"):             "",
+		"import pytest\n@pytest.mark.parametrize('a,b', [(1, 2), (2, 3)])\ndef test_a(a, b):\n    assert f(a) == b\n": "",
+	} {
+		e := examination{results: gate.Results{Files: []gate.Changed{
+			{File: gate.File{Path: "test_a.py", Was: []byte(was), Is: []byte(is)}, Kind: gate.Test},
+		}}}
+		if e.fewer(); strings.Join(e.found.Trial.Fewer, " ") != want {
+			t.Errorf("%s: %q, want %q", is, e.found.Trial.Fewer, want)
+		}
+	}
+}
+
 // TestWhatPassesWhateverItExpectsProvesNothing: two new tests fail on the old code, and the expectation of one does not
 // matter. The trial of the next merge needs no run of its own on the target.
 func TestWhatPassesWhateverItExpectsProvesNothing(t *testing.T) {

@@ -71,6 +71,16 @@ func (e Expectations) Rank(seed string) uint64 { return draws(seed, e.name, -1) 
 // Len returns how many expectations there are.
 func (e Expectations) Len() int { return len(e.list) }
 
+// Firm returns how many of them name the value that is expected.
+func (e Expectations) Firm() (n int) {
+	for _, x := range e.list {
+		if slices.ContainsFunc(x.options, func(o option) bool { return o.expected && !o.swap }) {
+			n++
+		}
+	}
+	return n
+}
+
 // A splice replaces a part of a text.
 type splice struct {
 	at, end int
