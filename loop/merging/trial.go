@@ -115,12 +115,12 @@ func (e *examination) fewer() {
 			continue
 		}
 		was, is := trial.Read(c.Path, c.Was), trial.Read(c.Path, c.Is)
-		switch {
-		case is.Len() < was.Len():
-			e.found.Trial.Fewer = append(e.found.Trial.Fewer, fmt.Sprintf("%s (%d, %d before)", c.Path, is.Len(), was.Len()))
-		case is.Firm() < was.Firm():
-			e.found.Trial.Fewer = append(e.found.Trial.Fewer,
-				fmt.Sprintf("%s (%d with a value, %d before)", c.Path, is.Firm(), was.Firm()))
+		now, before, what := is.Len(), was.Len(), ""
+		if now >= before {
+			now, before, what = is.Firm(), was.Firm(), " with a value"
+		}
+		if now < before {
+			e.found.Trial.Fewer = append(e.found.Trial.Fewer, fmt.Sprintf("%s (%d%s, %d before)", c.Path, now, what, before))
 		}
 	}
 }
