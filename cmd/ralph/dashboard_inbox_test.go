@@ -57,7 +57,7 @@ func TestFourSessionsAreReadOnAPhone(t *testing.T) {
 	p.look(390, 844, "light")
 	p.open(d.url)
 	p.sees("all are there", `document.querySelectorAll("li.running").length === 4`)
-	p.reads("main", "1 of 4 free")
+	p.reads("#sessions-h", "3 of 4")
 	p.sees("it is as wide as the screen", "document.documentElement.scrollWidth <= 390")
 	s.picture(p, "parallel-phone")
 }

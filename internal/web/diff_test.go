@@ -70,7 +70,7 @@ func TestATaskShowsOneDifference(t *testing.T) {
 		return "diff --git a/b.go b/b.go\n@@ -1 +1 @@\n-old <b>\n+new <b>\n", nil
 	}
 	path := "/tasks/17"
-	has(t, s.browser().get(path), "new &lt;b&gt;", "red before, green now", "as it was merged")
+	has(t, s.browser().get(path), "new &lt;b&gt;", "red before, green now")
 	s.server.Patch = func(context.Context, string, string, string) (string, error) { return "", errors.New("no such commit") }
 	delete(n.Files, n.Ended[17]+"/diffs")
 	has(t, s.browser().get(path), "git cannot compare its commits")

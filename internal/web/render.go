@@ -275,6 +275,9 @@ func (a *app) frame(r *http.Request) frame {
 func (a *app) render(f frame, v view) (string, error) {
 	f.Title, f.Name, f.Body = v.title, v.name, v.body
 	f.Nav, f.Group = menu(v.nav)
+	if v.nav != "/"+v.name { // a page of one thing leads back to its list itself
+		f.Group = nil
+	}
 	var content, b strings.Builder
 	if err := a.pages.templates.ExecuteTemplate(&content, contentOf(v.name), f); err != nil {
 		return "", err

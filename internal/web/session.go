@@ -66,6 +66,11 @@ type sessionView struct {
 	RetryUSD float64     // likely cost of one more session of the task
 }
 
+// Settled are the decided permissions; those of a session in progress that nobody has decided stand elsewhere.
+func (v sessionView) Settled() []ralph.Permission {
+	return slices.DeleteFunc(slices.Clone(v.Asked), func(p ralph.Permission) bool { return v.Running && p.Decision == "ask" })
+}
+
 // A step is a phase of a session.
 type step struct {
 	Phase        ralph.Phase

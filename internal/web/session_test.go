@@ -67,7 +67,7 @@ func TestASessionsPageSaysWhatCameOfIt(t *testing.T) {
 	id := s.addTask(ralph.Task{Title: "One", Verify: []string{"go test"}})
 	s.start(id, session)
 	b := s.browser()
-	has(t, b.get("/sessions/"+session), "The agent has not said anything yet.", "Where it is", `aria-current="page">Sessions`)
+	has(t, b.get("/sessions/"+session), "The agent has not said anything yet.", "Where it is", `aria-current="page">`)
 	s.setTranscript(`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"1","name":"Edit","input":{"file_path":"a.go","old_string":"old words","new_string":"new words"}}]}}` + "\n")
 	s.files[session+"/prompt"] = "# You work unattended"
 	for decision, input := range map[string]string{"allow": "ls-of-old", "deny": "push-to-main"} {
