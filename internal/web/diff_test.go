@@ -49,14 +49,14 @@ func TestFilesOf(t *testing.T) {
 	}
 }
 
-// TestWhatIsShownOfAChangeIsWhatItCounts: a task's files, where git is not asked, are those of its receipt, line by line.
+// TestWhatIsShownOfAChangeIsWhatItCounts: a task's files, where git is not asked, are counted line by line.
 func TestWhatIsShownOfAChangeIsWhatItCounts(t *testing.T) {
 	t.Parallel()
 	s, n := newNight(t)
 	page := s.browser().get(fmt.Sprint("/tasks/", n.Merged[0]))
 	has(t, page, `<span class="badge blue">modified</span>`, `<span class="badge green">added</span>`,
 		`<span class="plus">+3</span> <span class="minus">−1</span>`, `<span class="plus">+3</span> <span class="minus">−0</span>`,
-		"2 files (&#43;6 −1)")
+		`Change <span class="plus">+6</span> <span class="minus">−1</span>`)
 }
 
 // TestATaskShowsOneDifference over all of its sessions: that of the commit that merged it.
