@@ -74,7 +74,7 @@ func (m Model) keys() string {
 	if m.full {
 		keys = "↑↓ scroll  Esc back  c comment  / find  Tab next session  s skip  ? help  q quit"
 	}
-	for _, dropped := range []string{" quit", "  q", "  / find", "  x stop"} { // help has them
+	for _, dropped := range []string{"  / find", "  x stop", "  q quit"} { // help has them
 		if ansi.StringWidth(keys) > m.width && m.width > 60 {
 			keys = strings.Replace(keys, dropped, "", 1)
 		}

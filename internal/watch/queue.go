@@ -139,7 +139,7 @@ func (s *Queue) snapshot(ctx context.Context) (Snapshot, error) {
 		if err != nil {
 			return err
 		}
-		v.Morning = m.Lines()
+		v.Morning, v.Merged, v.Failed = m.Lines(), m.Figures.Merged, m.Figures.Failed
 		return s.current(tx, &v)
 	})
 	return v, err

@@ -18,7 +18,10 @@ import (
 // header shows the run.
 func (m Model) header() []string {
 	s := m.snapshot
-	left := bold.Render("ralph") + " " + text.VisibleLine(s.Project)
+	left := bold.Render("ralph") + " " + ansi.Truncate(text.VisibleLine(s.Project), max(8, m.width-46), "…")
+	if s.Running {
+		left += m.figures()
+	}
 	right := "looking …"
 	switch {
 	case m.problem != "":
@@ -59,17 +62,28 @@ func (m Model) header() []string {
 	if gap < 2 {
 		lines = []string{left, right}
 	}
-	if s.Running && len(s.Morning) > 0 && m.height >= 16 {
-		said := m.wrapped(s.Morning[0])
-		if most := m.height / 12; len(said) > most {
-			said = append(said[:max(0, most-1)], ansi.Truncate(said[max(0, most-1)]+" …", m.width, "…"))
-		}
-		lines = append(lines, said...)
-	}
 	if s.Forge != "" && m.height >= 16 {
 		lines = append(lines, dim.Render(ansi.Truncate("forge: "+text.VisibleLine(s.Forge), m.width, "…")))
 	}
 	return lines
+}
+
+// figures counts the tasks of the night, and the items that need a person.
+func (m Model) figures() (said string) {
+	waits := 0
+	for _, w := range m.waiting() {
+		waits += 1 + len(w.Also)
+	}
+	for _, f := range []struct {
+		n     int
+		word  string
+		style lipgloss.Style
+	}{{m.snapshot.Merged, "merged", green}, {m.snapshot.Failed, "failed", red}, {waits, "need you", yellow.Bold(true)}} {
+		if f.n > 0 {
+			said += "  " + f.style.Render(fmt.Sprint(f.n, " ", f.word))
+		}
+	}
+	return said
 }
 
 // parallel shows the sessions, if there are several, and which one is followed.

@@ -31,7 +31,9 @@ type Snapshot struct {
 	State   string   // of the run: "running", "waiting", "paused"; of the last one: "ended"
 	Control string   // a person's request, as in ralph.Run
 	Reason  string   // why it waits, or why it ended
-	Morning []string // summary of the last night, as `ralph status` has it; its first line is the headline
+	Morning []string // summary of the last night, as `ralph status` has it
+	Merged  int      // tasks of the night
+	Failed  int      // tasks of the night
 	Until   ralph.Time
 	Since   ralph.Time
 	Exit    *int // of the last run, if none is active

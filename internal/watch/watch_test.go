@@ -191,7 +191,7 @@ func running() *fake {
 			Session: &ralph.Session{ID: "s", Attempt: 2, State: "testing", History: []ralph.PhaseChange{
 				{State: "idle", Timestamp: at(30, 0)}, {State: "analyzing", Timestamp: at(30, 2)}, {State: "implementing", Timestamp: at(33, 0)}, {State: "testing", Timestamp: at(41, 20)},
 			}},
-			Morning: []string{"16 tasks, 41 min 12 s, $1.20: 12 merged (11 proved, 1 by your commands alone), 3 need you, 1 not finished"},
+			Merged: 12, Failed: 1,
 			Windows: []ralph.UsageWindow{{Name: "five_hour", Utilization: 0.45}, {Name: "seven_day", Utilization: 0.83}}, MaxWindow: map[string]int{"five_hour": 80},
 			Counts: map[ralph.Status]int{"pending": 3, "in_progress": 1, "needs_input": 1, "completed": 12},
 			Queue:  []ralph.Task{{ID: 13, Title: "Import bookmarks"}, {ID: 15, Title: "Export bookmarks"}, {ID: 16, Title: "Show favicons"}},
