@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -127,7 +128,7 @@ func (tx *Tx) proposedAmendment(id int64) (ralph.Amendment, ralph.Task, error) {
 		return m, ralph.Task{}, err
 	}
 	if m.Status != ralph.AmendmentProposed {
-		return m, ralph.Task{}, fmt.Errorf("amendment %d is %s: %w", id, m.Status, ralph.ErrConflict)
+		return m, ralph.Task{}, ralph.Conflict("amendment %d is %s already by %s", id, m.Status, cmp.Or(m.DecidedBy, "ralph"))
 	}
 	t, err := tx.Task(m.TaskID)
 	return m, t, err

@@ -324,6 +324,11 @@ func (tx *Tx) note(task int64, body, by string, parent *int64) error {
 	return err
 }
 
+// resolvedAlready is the error for a second decision on a comment.
+func resolvedAlready(c ralph.Comment) error {
+	return ralph.Conflict("comment %d is resolved already by %s: %q", c.ID, cmp.Or(c.ResolvedBy, "ralph"), c.Decision)
+}
+
 // Resolve answers a blocker, a flag, a question or a suggestion with a person's decision. Without words, a flag is
 // noted as seen.
 func (tx *Tx) Resolve(comment int64, decision, by string) error {
@@ -341,7 +346,7 @@ func (tx *Tx) Resolve(comment int64, decision, by string) error {
 	case c.Verb == ralph.VerbAsk:
 		return refused(ralph.AnswerQuestion, comment, "comment %d is a question of an agent", comment)
 	case !c.ResolvedAt.IsZero():
-		return ralph.Conflict("comment %d is resolved already (%q)", comment, c.Decision)
+		return resolvedAlready(c)
 	}
 	if err := tx.answerComment(c, decision, by); err != nil {
 		return err

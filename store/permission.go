@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -78,7 +79,7 @@ func (tx *Tx) DecidePermission(id int64, decision, reason, by string) error {
 		return err
 	}
 	if !p.DecidedAt.IsZero() {
-		return ralph.Conflict("permission %d is decided already (%s)", id, p.Decision)
+		return ralph.Conflict("permission %d is decided already by %s: %s", id, cmp.Or(p.DecidedBy, "ralph"), p.Decision)
 	}
 	if err := tx.set("permission_requests", id, cells{
 		"decision": decision, "reason": reason, "decided_by": by, "decided_at": tx.Now(),

@@ -2,12 +2,14 @@ package web
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"ralph"
@@ -324,9 +326,10 @@ type inboxView struct {
 	Kinds  []inboxKind
 	Kind   string
 	Pager  pager
-	Chosen *item      // shown whole; nil for none
-	Asked  bool       // the address names it
-	Query  url.Values // of this list
+	Chosen *item       // shown whole; nil for none
+	Asked  bool        // the address names it
+	Gone   *ralph.Task // of an item that the address names, and that does not wait; nil for none
+	Query  url.Values  // of this list
 }
 
 // An inboxKind is the number of items of a kind.
@@ -369,8 +372,11 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 		}
 	}
 	more, err := v.list(tx, r)
-	if err == nil && v.Chosen != nil {
+	switch {
+	case err == nil && v.Chosen != nil:
 		err = a.whole(tx, v.Chosen)
+	case err == nil && v.Asked:
+		v.Gone, err = gone(tx, q.Get("item"))
 	}
 	if err != nil {
 		return view{}, err
@@ -431,6 +437,20 @@ func choose(tx *store.Tx, shown []item, anchor string) (*item, error) {
 		}
 	}
 	return nil, nil
+}
+
+// gone returns the task of an item that does not wait any more; nil if there is none.
+func gone(tx *store.Tx, anchor string) (*ralph.Task, error) {
+	parts := strings.Split(anchor, "-")
+	id, err := strconv.ParseInt(parts[max(0, len(parts)-2)], 10, 64)
+	if err != nil || id <= 0 {
+		return nil, nil //nolint:nilerr // the address names no task
+	}
+	t, err := tx.Task(id)
+	if errors.Is(err, ralph.ErrNotFound) {
+		return nil, nil
+	}
+	return &t, err
 }
 
 // find returns the row with an item; nil if there is none.
@@ -566,6 +586,9 @@ func deciding(approve bool) func(*store.Tx, store.InboxItem, string, string) (st
 // named. With the verdict "one", they say the same: the first is approved, and the others are rejected as its doubles.
 func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 	list, err := chosen(tx, r)
+	if errors.Is(err, ralph.ErrNotFound) {
+		return "", ralph.Conflict("some of these do not wait any more, so nothing was decided: look at the inbox again")
+	}
 	if err != nil {
 		return "", err
 	}

@@ -43,7 +43,7 @@ func TestSeveralAreDecidedOnTogether(t *testing.T) {
 	}{
 		{strings.Join(names, " "), "", http.StatusUnprocessableEntity},
 		{strings.Join(names, " "), "one", http.StatusConflict},
-		{names[0] + " C99", "reject", http.StatusNotFound},
+		{names[0] + " C99", "reject", http.StatusConflict},
 		{names[0][1:], "reject", http.StatusUnprocessableEntity},
 		{strings.Repeat("C1 C2 ", 60), "", http.StatusUnprocessableEntity},
 	} {

@@ -78,7 +78,7 @@ func TestAPlanIsOneItem(t *testing.T) {
 		t.Errorf("the first is %s, and the second, which alone was approved, %s", first, second)
 	}
 	// What the page showed is not all there any more: nothing is decided, and the person sees why.
-	if w := b.post("/inbox/many"+all, "verdict", "approve"); w.Code != http.StatusNotFound {
+	if w := b.post("/inbox/many"+all, "verdict", "approve"); w.Code != http.StatusConflict {
 		t.Errorf("what is decided already: %d", w.Code)
 	}
 	if got := s.taskNow(3).Status; got != ralph.Proposed {
