@@ -132,7 +132,8 @@ func (l *Loop) mergeNow(
 		Session: "merging-" + l.Here.State, Log: filepath.Join(dir, "verify.log"),
 	}})
 	merger.Run = run
-	if waits, err = merger.Merge(ctx); err != nil && ctx.Err() == nil && l.Store.Intact() == nil {
+	waits, err = merger.Merge(ctx)
+	if err != nil && !errors.Is(err, merging.ErrUnsigned) && ctx.Err() == nil && l.Store.Intact() == nil {
 		l.Log.Warn("merging failed; trying once more", "error", err)
 		waits, err = merger.Merge(ctx)
 	}

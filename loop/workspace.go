@@ -8,6 +8,7 @@ import (
 
 	"ralph"
 	"ralph/loop/check"
+	"ralph/loop/merging"
 	"ralph/loop/session"
 	"ralph/loop/workspace"
 	"ralph/prompt"
@@ -23,6 +24,9 @@ func (c course) enter(
 		return nil, nil, err
 	}
 	tip, err := c.Merger.Base(ctx, task.ID)
+	if errors.Is(err, merging.ErrUnsigned) {
+		return nil, nil, unequipped{err}
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot start a session: %w", err)
 	}
@@ -75,7 +79,7 @@ func unready(err error) error {
 	return err
 }
 
-// An unequipped is a failed set-up, which ends a run.
+// An unequipped is a failed set-up or a locked key, which ends a run.
 type unequipped struct{ error }
 
 // Unwrap is the set-up's error, and the end of a run.

@@ -80,7 +80,7 @@ func (m *Merger) Base(ctx context.Context, task int64) (string, error) {
 			continue
 		}
 		message := fmt.Sprintf("Merge TASK-%d\n", c.TaskID)
-		if base, err = m.commit(ctx, merged.Tree, []string{base, c.To}, message); err != nil {
+		if base, err = m.signedCommit(ctx, merged.Tree, []string{base, c.To}, message); err != nil {
 			return "", err
 		}
 	}
@@ -182,17 +182,13 @@ func (m *Merger) move(ctx context.Context, list []ralph.Change, s *Stack) error 
 		if m.Branch {
 			point, err = m.branchPoint(ctx, list[0])
 		}
-		var unsigned string
 		if err == nil && m.Pulls {
 			if is, err := m.upon(ctx, list[0], point, s.Links[0].Commit); err != nil || !is {
 				return err
 			}
 		}
 		if err == nil {
-			unsigned, err = m.describe(ctx, list, point, s)
-		}
-		if unsigned != "" {
-			return m.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PauseMerging(unsigned) })
+			err = m.describe(ctx, list, point, s)
 		}
 		if err == nil {
 			err = m.Store.Tx(ctx, func(tx *store.Tx) error {
@@ -237,20 +233,17 @@ func (m *Merger) move(ctx context.Context, list []ralph.Change, s *Stack) error 
 }
 
 // describe fills in the results for changes, the first links of a stack, once the commit point moves away from point.
-// Changes that were verified one by one become commits of the target one by one, others all together. unsigned is the
-// reason why the branch's commits cannot be signed; "" if they are, or need not be.
-func (m *Merger) describe(
-	ctx context.Context, list []ralph.Change, point string, s *Stack,
-) (unsigned string, err error) {
+// Changes that were verified one by one become commits of the target one by one, others all together.
+func (m *Merger) describe(ctx context.Context, list []ralph.Change, point string, s *Stack) (err error) {
 	together := s.Commit
 	if s.Verified == 0 && s.Links[0].Onto != s.Target.Tip {
 		if together, err = m.together(ctx, s, len(list)); err != nil {
-			return "", err
+			return err
 		}
 	}
 	if m.Sign {
-		if together, unsigned = m.sign(ctx, s, len(list), together); unsigned != "" {
-			return unsigned, ctx.Err()
+		if together, err = m.sign(ctx, s, len(list), together); err != nil {
+			return err
 		}
 	}
 	for i := range list {
@@ -264,18 +257,40 @@ func (m *Merger) describe(
 		}
 		c.Commit = l.Commit
 		if c.Files, err = m.Tree.Changes(ctx, l.Onto, l.Commit); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return "", nil
+	return nil
+}
+
+// ErrUnsigned says that a commit cannot be signed until a person unlocks the key.
+var ErrUnsigned = errors.New("cannot be signed")
+
+// signed makes a commit like another one, on onto, with the person's signature. The error wraps [ErrUnsigned].
+func (m *Merger) signed(ctx context.Context, commit, onto string) (string, error) {
+	made, err := m.Tree.Signed(ctx, commit, onto, m.AfterEnv)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("the merge %w: %s (unlock your key, or set merge.sign: false)",
+			ErrUnsigned, text.Line(err.Error(), 300))
+	}
+	return made, err
+}
+
+// signedCommit creates a merge commit in people's name, signed if merges are.
+func (m *Merger) signedCommit(ctx context.Context, tree string, parents []string, message string) (string, error) {
+	commit, err := m.commit(ctx, tree, parents, message)
+	if err == nil && m.Sign {
+		commit, err = m.signed(ctx, commit, parents[0])
+	}
+	return commit, err
 }
 
 // sign replaces the commits that the branch gets from the first n links of a stack by signed ones: the commit that
-// merges all of them, if there is one, else theirs. why describes a failure and its remedy; "" for none.
-func (m *Merger) sign(ctx context.Context, s *Stack, n int, together string) (_, why string) {
-	commit, err := together, error(nil)
+// merges all of them, if there is one, else theirs.
+func (m *Merger) sign(ctx context.Context, s *Stack, n int, together string) (commit string, err error) {
+	commit = together
 	if together != "" && together != s.Target.Tip {
-		commit, err = m.Tree.Signed(ctx, together, s.Target.Tip, m.AfterEnv)
+		commit, err = m.signed(ctx, together, s.Target.Tip)
 		for i := range s.Links[:n] { // one of a single link is that link's
 			if s.Links[i].Commit == together {
 				s.Links[i].Commit = commit
@@ -286,17 +301,13 @@ func (m *Merger) sign(ctx context.Context, s *Stack, n int, together string) (_,
 	for i := 0; i < n && together == "" && err == nil; i++ {
 		l := &s.Links[i]
 		if l.Commit != l.Onto {
-			l.Commit, err = m.Tree.Signed(ctx, l.Commit, onto, m.AfterEnv)
+			l.Commit, err = m.signed(ctx, l.Commit, onto)
 		} else {
 			l.Commit = onto
 		}
 		l.Onto, onto = onto, l.Commit
 	}
-	if err != nil {
-		return "", fmt.Sprintf("the merge cannot be signed: %s (unlock your key, or set merge.sign: false)",
-			text.Line(err.Error(), 300))
-	}
-	return commit, ""
+	return commit, err
 }
 
 // tasks names the tasks of changes.
