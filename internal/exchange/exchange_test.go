@@ -60,11 +60,11 @@ func dump(in ralph.Import) string {
 
 func TestFilesOfOtherToolsAreRead(t *testing.T) {
 	for name, format := range map[string]string{
-		"snarktank.json": "prd.json", "ralph-tui.json": "prd.json", "iannuttall.json": "stories",
+		"snarktank.json": "prd.json", "features.json": "prd.json", "tasks-that-pass.json": "prd.json", "ralph-tui.json": "prd.json", "iannuttall.json": "stories",
 		"taskmaster.json": "taskmaster", "taskmaster-flat.json": "taskmaster", "beads.jsonl": "beads", "github.json": "github",
 		"checklist.md": "markdown", "plan.md": "markdown",
 		"backlog.md": "backlog.md", "agentic.yaml": "agentic-agent", "spec-kit.md": "markdown",
-		"kiro.md": "markdown", "stories.md": "markdown", "epics.md": "markdown", "aufgaben.md": "markdown", "steps.md": "markdown", "todo.md": "markdown",
+		"kiro.md": "markdown", "stories.md": "markdown", "epics.md": "markdown", "aufgaben.md": "markdown", "steps.md": "markdown", "todo.md": "markdown", "tables.md": "markdown",
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, err := os.ReadFile(filepath.Join("testdata", name))
@@ -111,9 +111,9 @@ func TestMistakesNameTheirLine(t *testing.T) {
 		{"JSON that is broken", "{\"userStories\": [\n {\"id\": \"a\"\n \"title\": 1}]}", "prd.json", 3, "is not valid JSON"},
 		{"something behind the JSON", "{\"userStories\": []}\nx", "prd.json", 2, "something stands after the end of the JSON"},
 		{"JSON of no known kind", `{"a": 1}`, "", 1, "none of the known formats"},
-		{"a text where a list is expected", "{\"userStories\": [\n {\"id\": \"a\", \"title\": \"t\",\n \"acceptanceCriteria\": \"x\"}]}", "", 3, "\"acceptanceCriteria\" holds a string, where a list is expected"},
+		{"a text where a list is expected", "{\"userStories\": [\n {\"id\": \"a\", \"title\": \"t\",\n \"labels\": \"x\"}]}", "", 3, "\"labels\" holds a string, where a list is expected"},
 		{"an object where the list of stories is expected", "{\n\"userStories\": {}}", "", 2, `"userStories" must be a list`},
-		{"a story without an id", "{\"userStories\": [\n{\"title\": \"t\"}]}", "", 2, `a story has no "id"`},
+		{"a story with a priority of its own", "{\"userStories\": [\n{\"title\": \"t\", \"priority\": \"soon\"}]}", "", 2, `the priority "soon" is not known`},
 		{"a story without a title", "{\"userStories\": [\n{\"id\": \"a\"}]}", "", 2, "a task has no title"},
 		{"an id twice", "{\"userStories\": [\n{\"id\": \"a\", \"title\": \"t\"},\n{\"id\": \"a\", \"title\": \"u\"}]}", "", 3, "the id a is in line 2 already"},
 		{"an unknown status", "{\"stories\": [\n{\"id\": 1, \"title\": \"t\", \"status\": \"maybe\"}]}", "", 2, `the status "maybe" is not known (accepted: done, in_progress, open)`},

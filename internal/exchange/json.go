@@ -183,6 +183,8 @@ func eachLine[T any](in *ralph.Import, data []byte, f func(line int, v T) error)
 type looks struct {
 	object, array, lines, yaml, backlog bool
 
+	passes bool // it is a list of things that pass or not, or has one
+
 	keys map[string]bool // of the object, the first element, or the first line
 }
 
@@ -206,6 +208,7 @@ func look(data []byte) looks {
 		l.array = len(rest) > 0 && rest[0] == '{'
 		if l.array {
 			l.keys = keys(gjson.GetBytes(trimmed, "0"))
+			l.passes = l.has("passes")
 		}
 	case '{':
 		first, _, more := bytes.Cut(trimmed, []byte("\n"))
@@ -213,7 +216,7 @@ func look(data []byte) looks {
 			l.lines = true
 			trimmed = first
 		} else {
-			l.object = true
+			l.object, l.passes = true, passing(gjson.ParseBytes(trimmed)) != ""
 		}
 		l.keys = keys(gjson.ParseBytes(trimmed))
 	default:

@@ -20,6 +20,9 @@ var (
 	bullet    = regexp.MustCompile(`^(\s*)(?:[-*+•]|\d+[.)])\s+(\S.*)$`)
 	anyBullet = regexp.MustCompile(`(?m)` + bullet.String())
 	fenceLine = regexp.MustCompile("^\\s*(```+|~~~+)\\s*(.*?)\\s*$")
+	cellBox   = regexp.MustCompile(`^(?:\[[ xX/~-]?\]|[☐☑☒])$`)
+	rowBox    = regexp.MustCompile(`\|\s*(\[[ xX/~-]?\]|[☐☑☒])\s*(?:\||$)`)
+	cellID    = regexp.MustCompile("^[*`]*(?:[A-Za-z][\\w.]*-?)*\\d+(?:\\.\\d+)*[a-z]?[*`]*$")
 	headLines = regexp.MustCompile(`\A(?:[\w-]+:.*\n|[ #-].*\n|\n)*\z`) // of YAML
 )
 
@@ -57,6 +60,8 @@ type line struct {
 	at       [2]int // where the mark stands in raw
 	optional bool   // a box of Kiro's: "- [ ]* …"
 	text     string // of a heading or a box
+	id       string // of a row in a table
+	needs    string // … and the tasks that it waits for
 }
 
 // Marks of boxes: open, done, and in progress.
@@ -139,6 +144,9 @@ func (l *line) look(lines []*line) {
 		}
 		return
 	}
+	if strings.HasPrefix(strings.TrimSpace(l.raw), "|") && l.row(lines) {
+		return
+	}
 	if !strings.ContainsFunc(l.raw, func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }) {
 		l.kind = blank
 		n := len(lines) - 2
@@ -152,6 +160,55 @@ func (l *line) look(lines []*line) {
 			lines[n].level = 2
 		}
 	}
+}
+
+// cells returns the cells of a row of a table, without the bars at its ends.
+func cells(row string) (list []string) {
+	row = strings.TrimPrefix(strings.TrimSpace(row), "|")
+	for c := range strings.SplitSeq(strings.TrimSuffix(row, "|"), "|") {
+		list = append(list, strings.TrimSpace(c))
+	}
+	return list
+}
+
+// row makes a box of a row with a single one: its id and title, then its other cells. It reports whether it did.
+func (l *line) row(lines []*line) bool {
+	first := len(lines) - 1
+	for first > 0 && strings.HasPrefix(strings.TrimSpace(lines[first-1].raw), "|") {
+		first--
+	}
+	head, boxes := cells(lines[first].raw), 0
+	var title, needs string
+	var more []string
+	for i, c := range cells(l.raw) {
+		waits := i < len(head) && waitsTitle.MatchString(strings.ToLower(strings.Trim(head[i], "* ")))
+		switch {
+		case c == "":
+		case cellBox.MatchString(c):
+			boxes++
+		case waits:
+			needs, more = c, append(more, head[i]+": "+c)
+		case l.id == "" && title == "" && cellID.MatchString(c):
+			l.id = strings.Trim(c, "*`")
+		case title == "":
+			title = c
+		default:
+			more = append(more, c)
+		}
+	}
+	if boxes != 1 || title == "" || first == len(lines)-1 {
+		return false
+	}
+	at := rowBox.FindStringSubmatchIndex(l.raw)
+	l.kind, l.at, l.needs = boxed, [2]int{at[2], at[3]}, needs
+	if l.raw[at[2]] == '[' {
+		l.at = [2]int{at[2] + 1, at[3] - 1}
+	}
+	l.mark = strings.TrimSpace(l.raw[l.at[0]:l.at[1]])
+	if l.text = strings.Join(append([]string{title}, more...), " · "); l.id != "" {
+		l.text = l.id + ": " + l.text
+	}
+	return true
 }
 
 // item returns the text of a bullet, or of a line without one.

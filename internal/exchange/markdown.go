@@ -77,6 +77,7 @@ type markdownReader struct {
 	loose  bool    // boxes are tasks outside of headings that are
 	why    map[string]int
 	ids    map[string]int  // that are taken, with how often
+	titled map[string]int  // titles of headings that are tasks, with how often
 	headed map[string]bool // ids of tasks that are headings
 	done   map[string]bool // … and that a box ticks
 }
@@ -102,7 +103,7 @@ func readMarkdown(name string, data []byte) (ralph.Import, error) {
 func readDocument(name string, data []byte) *markdownReader {
 	r := &markdownReader{
 		lines: scan(data), why: map[string]int{}, ids: map[string]int{},
-		headed: map[string]bool{}, done: map[string]bool{},
+		titled: map[string]int{}, headed: map[string]bool{}, done: map[string]bool{},
 	}
 	r.root = tree(r.lines, &r.all)
 	r.roles()
@@ -212,8 +213,11 @@ func (r *markdownReader) stories() {
 func (r *markdownReader) count() {
 	in, out := 0, 0 // boxes below headings that are tasks, and elsewhere
 	for _, s := range r.all {
-		if s.role == oneTask && s.task.id != "" {
-			r.headed[s.task.id] = true
+		if s.role == oneTask {
+			r.titled[cmp.Or(s.task.title, s.title)]++
+			if s.task.id != "" {
+				r.headed[s.task.id] = true
+			}
 		}
 		for up := s.up; up != nil && s.role == oneTask; up = up.up {
 			up.has = true
@@ -379,6 +383,9 @@ func offers(s *section, task string) (list []ralph.Offer) {
 func (r *markdownReader) heading(s *section) {
 	t := &markdownTask{ImportedTask: ralph.ImportedTask{Line: s.head.n}, at: s.head, mark: s.task.mark, section: s.up}
 	t.Title = cmp.Or(s.task.title, s.title)
+	if r.titled[t.Title] > 1 { // "Task 3 checklist" and "Task 4 checklist"
+		t.Title = s.title
+	}
 	if s.task.boxed && t.mark == "" {
 		t.mark = " "
 	}
@@ -567,9 +574,18 @@ func (r *markdownReader) box(s *section, l *line, above []*markdownTask) *markdo
 		}
 		t.Key, t.named, t.own = r.key(id), true, ownID.MatchString(m[1])
 		t.alias = append(t.alias, id)
+		if strings.Count(rest, "**")%2 == 1 { // "**BG-6: Title** (note)"
+			rest = strings.Replace(rest, "**", "", 1)
+		}
 		title = strings.TrimSpace(strings.Trim(rest, "*"))
 	} else if m := boxNumber.FindStringSubmatch(strings.Trim(title, "*")); m != nil {
 		t.alias = append(t.alias, m[1])
+	}
+	if l.id != "" {
+		t.alias = append(t.alias, l.id)
+	}
+	if l.needs != "" {
+		t.refs = append(t.refs, l.needs)
 	}
 	t.Title = cmp.Or(strings.TrimSpace(title), l.text)
 	if !t.named {

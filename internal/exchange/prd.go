@@ -8,42 +8,54 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"ralph"
 	"ralph/internal/text"
 )
 
 // readPRD reads prd.json of snarktank/ralph and ralph-tui: user stories with an order and a flag
-// that says whether they pass.
+// that says whether they pass. The list may have another name, as in feature_list.json, or be the whole document.
 func readPRD(data []byte) (in ralph.Import, err error) {
 	var head struct{ Project, Name, BranchName, Description string }
-	stories, err := within(data, &head, "userStories")
-	if err != nil {
+	if err := whole(data); err != nil {
 		return in, err
 	}
-	name := cmp.Or(head.Name, strings.TrimPrefix(head.BranchName, "ralph/"), head.Project)
-	feature := featureOf(&in, name, head.Description)
+	doc := located{data, 1}
+	name, list := cmp.Or(passing(gjson.ParseBytes(data)), "userStories"), doc
+	if !gjson.ParseBytes(data).IsArray() {
+		if err := doc.decode(&head); err != nil {
+			return in, err
+		}
+		list = doc.child(gjson.GetBytes(data, name))
+	}
+	feature := featureOf(&in, cmp.Or(head.Name, strings.TrimPrefix(head.BranchName, "ralph/"), head.Project), head.Description)
 	space := sourceOf("prd.json", cmp.Or(head.BranchName, head.Name, head.Project))
 	type ordered struct {
 		task     ralph.ImportedTask
 		priority float64
 	}
 	type story struct {
-		ID                        ident
-		Title, Description, Notes string
-		AcceptanceCriteria        []string
-		Priority                  *float64
-		Passes                    bool
-		Labels                    []string
-		DependsOn                 []ident
+		ID                                  ident
+		Title, Description, Notes, Category string
+		AcceptanceCriteria, Steps           entries
+		Criteria                            entries `json:"acceptance_criteria"`
+		Priority                            *urgency
+		Passes                              bool
+		Labels                              []string
+		DependsOn, Dependencies             []ident
 	}
-	var list []ordered
-	err = each(&in, stories, `"userStories"`, func(line int, v story) error {
+	var stories []ordered
+	err = each(&in, list, fmt.Sprintf("%q", name), func(line int, v story) error {
+		if v.Title == "" {
+			v.Title, v.Description = v.Description, ""
+		}
 		if v.ID == "" {
-			return wrong(line, `a story has no "id"`)
+			v.ID = ident(titleKey(v.Title))
 		}
 		o := ordered{priority: ralph.DefaultPriority}
 		if v.Priority != nil {
-			o.priority = *v.Priority
+			o.priority = float64(*v.Priority)
 		}
 		status := ralph.Pending
 		if v.Passes {
@@ -52,26 +64,68 @@ func readPRD(data []byte) (in ralph.Import, err error) {
 		o.task = ralph.ImportedTask{
 			Line:  line,
 			Key:   ralph.ExternalKey(space, string(v.ID)),
-			Needs: needs(space, v.DependsOn),
+			Needs: needs(space, slices.Concat(v.DependsOn, v.Dependencies)),
 			Task: ralph.Task{
 				Title:    v.Title,
 				Feature:  feature,
 				Status:   status,
 				Priority: clamp(o.priority),
 				Description: paragraphs([2]string{"", v.Description}, [2]string{"Notes", v.Notes},
-					[2]string{"Labels", strings.Join(v.Labels, ", ")}),
+					[2]string{"Category", v.Category}, [2]string{"Labels", strings.Join(v.Labels, ", ")}),
 			},
 		}
-		o.task.Acceptance, o.task.Verify = criteria(v.AcceptanceCriteria)
-		list = append(list, o)
+		o.task.Acceptance, o.task.Verify = criteria(slices.Concat(v.AcceptanceCriteria, v.Criteria, v.Steps))
+		stories = append(stories, o)
 		return nil
 	})
 	// The lowest number goes first, also beyond ralph's lowest priority.
-	slices.SortStableFunc(list, func(a, b ordered) int { return cmp.Compare(a.priority, b.priority) })
-	for _, o := range list {
+	slices.SortStableFunc(stories, func(a, b ordered) int { return cmp.Compare(a.priority, b.priority) })
+	for _, o := range stories {
 		in.Tasks = append(in.Tasks, o.task)
 	}
 	return in, err
+}
+
+// passing returns the name of the list in a document whose items say whether they pass; "" if none is.
+func passing(doc gjson.Result) (name string) {
+	doc.ForEach(func(key, list gjson.Result) bool {
+		if list.IsArray() && list.Get("0.passes").IsBool() {
+			name = key.Str
+		}
+		return name == ""
+	})
+	return name
+}
+
+// entries are the items of a list, or the lines of a text.
+type entries []string
+
+// UnmarshalJSON accepts a list or a string.
+func (t *entries) UnmarshalJSON(b []byte) error {
+	var s string
+	if json.Unmarshal(b, &s) != nil {
+		return json.Unmarshal(b, (*[]string)(t))
+	}
+	for l := range strings.Lines(s) {
+		*t = append(*t, strings.TrimLeft(l, "-*• "))
+	}
+	return nil
+}
+
+// An urgency is the priority of a story, a number or a word.
+type urgency float64
+
+// UnmarshalJSON accepts a number, or critical, high, medium or low.
+func (r *urgency) UnmarshalJSON(b []byte) error {
+	var s string
+	if json.Unmarshal(b, &s) != nil {
+		return json.Unmarshal(b, (*float64)(r))
+	}
+	p, ok := masterPriority[strings.ToLower(strings.TrimSpace(s))]
+	if *r = urgency(p); !ok {
+		return fmt.Errorf("the priority %q is not known (accepted: a number, critical, high, medium, low)", s)
+	}
+	return nil
 }
 
 // clamp limits the number of a story to ralph's priorities.

@@ -67,7 +67,7 @@ func TestNothingIsDroppedSilently(t *testing.T) {
 		"## Future", "### Optional", "## Quality Gates", "## Validation Commands", "## Definition of Done", "**Acceptance Criteria:**", "Acceptance criteria:",
 		"  - Acceptance criteria:", "**Depends on:** US-%d %s", "**%s:**", "- [ ] %s", "- [x] %s", "- [X] %s", "- [/] %s", "- [-] %s", "- [~] %s", "- [!] %s",
 		"- [>] %s", "- [?] %s", "- [] %s", "- [ ]* %d.1 %s", "* [ ] %s", "1. [ ] %s", "[ ] %s", "- ☐ %s", "  - [ ] %s", "    - [x] %s", "\t- [ ] %s", "- [ ] T0%d [P] %s",
-		"- [ ] [bd-%d] %s", "- [ ] US-%d: %s", "- %s", "  - %s", "    %s", "1. %s", "%s", "%s", "> %s", "", "", "---", "| %s | b |", "```\n%s\n```", "  ```sh\n  %s\n  ```",
+		"- [ ] [bd-%d] %s", "- [ ] US-%d: %s", "- %s", "  - %s", "    %s", "1. %s", "%s", "%s", "> %s", "", "", "---", "| %s | b |", "| A%d | %s | [ ] |", "| [x] | %s | | |", "| %s | [ ] | [x] |", "| # | Depends on | Task | ok |\n|---|:-:|---|---|\n| %d | A1 | %s | ☐ |", "```\n%s\n```", "  ```sh\n  %s\n  ```",
 		"<!-- %s -->", "<!--\n- [ ] %s\n-->", "- `make %s`", "- `go vet ./%s` - checks", "- Verify: make %s", "  - Verify: make %s", "- [ ] `accept: make %s`",
 		"**Given** %s", "**When** %s", "- GIVEN %s", "  - THEN %s",
 	}

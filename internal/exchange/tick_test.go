@@ -1,6 +1,7 @@
 package exchange_test
 
 import (
+	"strings"
 	"testing"
 
 	"ralph"
@@ -10,6 +11,7 @@ import (
 func TestTickChangesNothingElse(t *testing.T) {
 	const text = "# Plan\r\n- [ ] a `[ ]`\r\n  * [/] b\n```\n- [ ] code\n```\n" +
 		"### Task 3: c\n- [ ] one\n- [X] two\n## d\n1. [ ] e"
+	const table = "| # | Work | ok |\n|---|---|---|\n| 1 | a | [ ] |\n| 2 | b | ☐ |\n| 3 | [ ] | [ ] |\n"
 	for _, tt := range []struct {
 		name string
 		done []int
@@ -26,13 +28,21 @@ func TestTickChangesNothingElse(t *testing.T) {
 			"the criteria of a heading", []int{7}, "# Plan\r\n- [ ] a `[ ]`\r\n  * [/] b\n```\n- [ ] code\n```\n" +
 				"### Task 3: c\n- [x] one\n- [X] two\n## d\n1. [ ] e", 1,
 		},
+		{
+			"rows of a table", []int{2, 3, 4, 5},
+			"| # | Work | ok |\n|---|---|---|\n| 1 | a | [x] |\n| 2 | b | ☑ |\n| 3 | [ ] | [ ] |\n", 2,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			done := map[int]bool{}
 			for _, line := range tt.done {
 				done[line] = true
 			}
-			got, n := exchange.Tick([]byte(text), done)
+			in := text
+			if strings.HasPrefix(tt.want, "|") {
+				in = table
+			}
+			got, n := exchange.Tick([]byte(in), done)
 			if string(got) != tt.want || n != tt.n {
 				t.Errorf("%d ticked, want %d:\n%q", n, tt.n, got)
 			}
