@@ -117,6 +117,8 @@ func (r *markdownReader) add(t *markdownTask, feature, context string) {
 	switch {
 	case done || t.named && r.done[strings.TrimPrefix(t.Key, r.key(""))]:
 		t.Status = ralph.Completed
+	case t.struck:
+		t.Status = ralph.Cancelled
 	case t.optional:
 		t.Status = ralph.Proposed
 	}
@@ -174,6 +176,9 @@ func (r *markdownReader) notes() {
 			count["boxes in progress there, and queued here"]++
 		case t.mark != "" && t.mark != " " && !slices.Contains(openMarks, t.mark) && !slices.Contains(doneMarks, t.mark):
 			marks[t.mark] = append(marks[t.mark], fmt.Sprintf("%q (line %d)", text.Line(t.Title, 60), t.Line))
+		}
+		if t.Status == ralph.Cancelled {
+			count["boxes struck through there, and cancelled here"]++
 		}
 		if t.Status == ralph.Proposed {
 			count["boxes optional there, and proposed here: `ralph approve TASK-ID` queues one"]++
@@ -258,7 +263,9 @@ func (r *markdownReader) referred() {
 			for _, id := range references(ref) {
 				list := alias[strings.ToLower(id)]
 				if len(list) > 1 { // numbers may begin anew in each section
-					list = slices.DeleteFunc(slices.Clone(list), func(o *markdownTask) bool { return o.section != t.section })
+					list = slices.DeleteFunc(slices.Clone(list), func(o *markdownTask) bool {
+						return o.section != t.section || o.parent != t.parent
+					})
 				}
 				switch {
 				case len(list) == 1:

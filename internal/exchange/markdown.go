@@ -18,8 +18,10 @@ var (
 	specID     = regexp.MustCompile(`^T\d{3,}[a-z]?$`)
 	ownID      = regexp.MustCompile(`^TASK-\d+$`)
 	marks      = regexp.MustCompile(`^((?:\[[^\]]*\]\s*)*)(\S.*)$`) // of Spec Kit: "[P] [US1] …"
-	needsWords = regexp.MustCompile(`(?i)\((?:depends on|blocked by|after|requires) ([^)]*)\)`)
-	reference  = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*-\d+(?:\.\d+)*[a-z]?|` +
+	needsWords = regexp.MustCompile(`(?i)\((?:depends on|blocked by|after|requires|needs) ([^)]*)\)|` +
+		`\b(?:depends on|blocked by):? ((?-i:[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*-?\d+[a-z]?(?:\s*(?:,|&|and|[-–])\s*)?)+)`)
+	struck    = regexp.MustCompile(`^~~(.+?)~~(.*)$`)
+	reference = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*-\d+(?:\.\d+)*[a-z]?|` +
 		`[A-Z]+\d+[a-z]?|\d+(?:\.\d+)*`)
 	boxNumber = regexp.MustCompile(`^(\d+(?:\.\d+)*)[.)]?\s`)
 	ownName   = regexp.MustCompile(`^(implementation (plan|tasks)|tasks?( list)?|to-?dos?|plan|task breakdown)$`)
@@ -47,6 +49,7 @@ type markdownTask struct {
 	at       *line
 	mark     string // of its box
 	optional bool
+	struck   bool  // the file has struck it through
 	boxes    int   // criteria with a box
 	ticked   []int // which of them are ticked
 	list     list
@@ -397,9 +400,7 @@ func (r *markdownReader) heading(s *section) {
 	} else {
 		t.Key = r.key(r.path(t))
 	}
-	if m := needsWords.FindStringSubmatch(s.title); m != nil {
-		t.refs = append(t.refs, m[1])
-	}
+	t.refers(s.title)
 	s.head.fate = made
 	r.tasks = append(r.tasks, t)
 	r.fill(t, s)
@@ -525,6 +526,13 @@ func (r *markdownReader) around(s *section, l *line, c *list) {
 	}
 }
 
+// refers notes the dependencies that a title names.
+func (t *markdownTask) refers(title string) {
+	for _, m := range needsWords.FindAllStringSubmatch(title, -1) {
+		t.refs = append(t.refs, m[1]+m[2])
+	}
+}
+
 // works reports whether a box of a section is a task.
 func (r *markdownReader) works(s *section, l *line) bool {
 	return !s.within(conditions) && !s.within(about) && !s.within(gates) && (r.loose || boxID.MatchString(l.text))
@@ -558,7 +566,7 @@ func (r *markdownReader) box(s *section, l *line, above []*markdownTask) *markdo
 	title, cmds := acceptCommands(l.text)
 	t := &markdownTask{ImportedTask: ralph.ImportedTask{Line: l.n}, at: l, mark: l.mark, optional: l.optional, section: s}
 	t.Verify = cmds
-	if t.mark == "" || t.mark == "☐" {
+	if slices.Contains(openMarks, t.mark) {
 		t.mark = " "
 	}
 	if len(above) > 0 {
@@ -580,6 +588,8 @@ func (r *markdownReader) box(s *section, l *line, above []*markdownTask) *markdo
 		title = strings.TrimSpace(strings.Trim(rest, "*"))
 	} else if m := boxNumber.FindStringSubmatch(strings.Trim(title, "*")); m != nil {
 		t.alias = append(t.alias, m[1])
+	} else if m := boxNumber.FindStringSubmatch(strings.TrimSpace(l.raw)); m != nil {
+		t.alias = append(t.alias, m[1])
 	}
 	if l.id != "" {
 		t.alias = append(t.alias, l.id)
@@ -587,13 +597,14 @@ func (r *markdownReader) box(s *section, l *line, above []*markdownTask) *markdo
 	if l.needs != "" {
 		t.refs = append(t.refs, l.needs)
 	}
+	if m := struck.FindStringSubmatch(title); m != nil {
+		t.struck, title = true, m[1]+m[2]
+	}
 	t.Title = cmp.Or(strings.TrimSpace(title), l.text)
 	if !t.named {
 		t.Key = r.key(r.path(t))
 	}
-	if m := needsWords.FindStringSubmatch(l.text); m != nil {
-		t.refs = append(t.refs, m[1])
-	}
+	t.refers(l.text)
 	if t.parent != nil {
 		t.parent.children = append(t.parent.children, t)
 	}

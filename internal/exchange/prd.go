@@ -29,7 +29,8 @@ func readPRD(data []byte) (in ralph.Import, err error) {
 		}
 		list = doc.child(gjson.GetBytes(data, name))
 	}
-	feature := featureOf(&in, cmp.Or(head.Name, strings.TrimPrefix(head.BranchName, "ralph/"), head.Project), head.Description)
+	called := cmp.Or(head.Name, strings.TrimPrefix(head.BranchName, "ralph/"), head.Project)
+	feature := featureOf(&in, called, head.Description)
 	space := sourceOf("prd.json", cmp.Or(head.BranchName, head.Name, head.Project))
 	type ordered struct {
 		task     ralph.ImportedTask

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"slices"
 	"strings"
 
 	"ralph"
@@ -28,7 +29,7 @@ func Tick(data []byte, done map[int]bool) (ticked []byte, n int) {
 		}
 		if l.kind == boxed && (done[l.n] || below > 0) && !l.done() {
 			mark := "x"
-			if l.mark == "☐" {
+			if l.mark != "" && slices.Contains(openMarks, l.mark) {
 				mark = "☑"
 			}
 			text = text[:l.at[0]] + mark + text[l.at[1]:]

@@ -29,7 +29,8 @@ func TestTickChangesNothingElse(t *testing.T) {
 				"### Task 3: c\n- [x] one\n- [X] two\n## d\n1. [ ] e", 1,
 		},
 		{
-			"rows of a table", []int{2, 3, 4, 5},
+			"rows of a table",
+			[]int{2, 3, 4, 5},
 			"| # | Work | ok |\n|---|---|---|\n| 1 | a | [x] |\n| 2 | b | ☑ |\n| 3 | [ ] | [ ] |\n", 2,
 		},
 	} {

@@ -146,8 +146,8 @@ func (m *Merger) upgrade(ctx context.Context, c, d ralph.Change, name, head stri
 	if slices.ContainsFunc(in, func(o worktree.Checkout) bool { return o.Branch == branchRef(name) }) {
 		return name + " is checked out", nil
 	}
-	to, err := m.signedCommit(ctx, tree, []string{head, onto}, fmt.Sprintf("Merge %s, which has TASK-%d\n\n%s", m.Into, d.TaskID,
-		ralph.Trailers(c.TaskID, c.SessionID)))
+	message := fmt.Sprintf("Merge %s, which has TASK-%d\n\n%s", m.Into, d.TaskID, ralph.Trailers(c.TaskID, c.SessionID))
+	to, err := m.signedCommit(ctx, tree, []string{head, onto}, message)
 	if err != nil {
 		return "", err
 	}
