@@ -91,7 +91,7 @@ func packages(root string) (folders []string) {
 // candidates returns the verifications that suit a directory, the best one first. Commands that would fail in any
 // case, such as the placeholder of npm init, are left out.
 func candidates(root string) (list []Likely) {
-	for _, l := range slices.Concat(languages(root), pythons(root), runners, plainPython(root)) {
+	for _, l := range slices.Concat(languages(root), pythons(root), runners, plainPython(root), scripts(root)) {
 		files, err := filepath.Glob(filepath.Join(root, l.File))
 		if err != nil || len(files) == 0 {
 			continue
@@ -120,7 +120,10 @@ func languages(root string) []Likely {
 		return func([]byte) bool { return exists(root, pattern) }
 	}
 	bun := func(text []byte) bool { return js == "bun run" && !testScript(text) && jsTests(root) }
-	gradle, maven := "gradle", "mvn"
+	gradle, maven, bundle := "gradle", "mvn", ""
+	if exists(root, "Gemfile") {
+		bundle = "bundle exec "
+	}
 	if exists(root, "gradlew") {
 		gradle = "./gradlew"
 	}
@@ -144,10 +147,10 @@ func languages(root string) []Likely {
 		{"pom.xml", maven + " -q test", mavenReports, nil, ""},
 		{"build.sbt", "sbt test", nil, nil, ""},
 		{"mix.exs", "mix test", nil, nil, ""},
-		{".rspec", "bundle exec rspec", nil, nil, ""},
-		{"spec/*_helper.rb", "bundle exec rspec", nil, nil, ""},
+		{".rspec", bundle + "rspec", nil, nil, ""},
+		{"spec/*_helper.rb", bundle + "rspec", nil, nil, ""},
 		{"bin/rails", "bin/rails test", nil, has("test"), ""},
-		{"Rakefile", "bundle exec rake test", nil, rakeTest.Match, ""},
+		{"Rakefile", bundle + "rake test", nil, rakeTest.Match, ""},
 		{"composer.json", "composer test", nil, composerTest.Match, ""},
 		{"phpunit.xml*", "vendor/bin/phpunit --log-junit " + report, []string{report}, nil, ""},
 		{"*.sln*", "dotnet test", nil, nil, ""},
@@ -161,6 +164,12 @@ func languages(root string) []Likely {
 				"ctest --test-dir build --output-on-failure --no-tests=error",
 			nil, ctest.Match, "",
 		},
+		{"meson.build", "(test -d build || meson setup build) && meson test -C build", nil, mesonTest.Match, ""},
+		{"stack.yaml", "stack test", nil, nil, ""},
+		{"*.cabal", "cabal test", nil, has("test*"), ""},
+		{"dune-project", "dune test", nil, nil, ""},
+		{"project.clj", "lein test", nil, nil, ""},
+		{"rebar.config", "rebar3 eunit", nil, nil, ""},
 		{"MODULE.bazel", "bazel test //...", nil, nil, ""},
 		{"WORKSPACE*", "bazel test //...", nil, nil, ""},
 	}
@@ -226,6 +235,34 @@ var runners = []Likely{
 	{"[mM]akefile", "make test", nil, testTarget.Match, ""},
 	{"GNUmakefile", "make test", nil, testTarget.Match, ""},
 	{"[mM]akefile", "make check", nil, checkTarget.Match, ""},
+	{"t/*.t", "prove -lr t", nil, nil, ""},
+	{"tests/*.bats", "bats tests", nil, nil, ""},
+	{"test/*.bats", "bats test", nil, nil, ""},
+}
+
+// scripts are the checks by the usual names of a script that runs all tests, each started by the shell it names.
+func scripts(root string) (list []Likely) {
+	for _, file := range []string{
+		"test.sh", "tests.sh", "run_tests.sh", "run-tests.sh", "runtests.sh", "bin/test", "script/test", "scripts/test",
+		"scripts/test.sh", "tests/run.sh", "tests/run_tests.sh", "tests/run-tests.sh", "test/run.sh",
+	} {
+		path := filepath.Join(root, file)
+		text, err := os.ReadFile(path)
+		info, ierr := os.Stat(path)
+		first, _, _ := bytes.Cut(text, []byte("\n"))
+		shebang := bytes.HasPrefix(first, []byte("#!"))
+		command := "sh " + file
+		switch {
+		case err != nil || ierr != nil || !shebang && !strings.HasSuffix(file, ".sh"):
+			continue
+		case shebang && info.Mode()&0o111 != 0:
+			command = "./" + file
+		case bytes.Contains(first, []byte("bash")):
+			command = "bash " + file
+		}
+		list = append(list, Likely{file, command, nil, nil, ""})
+	}
+	return list
 }
 
 // exists reports whether a folder has a file that matches a pattern.
@@ -253,6 +290,7 @@ var (
 	flutter     = regexp.MustCompile(`(?m)^\s+sdk:\s*flutter`)
 	zigTest     = regexp.MustCompile(`step\("test"`)
 	ctest       = regexp.MustCompile(`(?im)^\s*(enable_testing\s*\(|include\s*\(\s*CTest)`)
+	mesonTest   = regexp.MustCompile(`(?m)^\s*test\s*\(`)
 	miseTest    = regexp.MustCompile(`(?m)^\[tasks\.["']?test["']?\]|^\[tasks\](.*\n)*?test\s*=`)
 	taskTest    = regexp.MustCompile(`(?m)^tasks:(.*\n)*?\s+["']?test["']?:`)
 	checkTarget = regexp.MustCompile(`(?m)^check([ \t][^:=#\n]*)?:([^=]|$)`)

@@ -96,7 +96,7 @@ func TestLikelyChecks(t *testing.T) {
 		{"gradle", map[string]string{"gradlew": ""}, "./gradlew test"},
 		{"maven", map[string]string{"pom.xml": ""}, "mvn -q test"},
 		{"mix", map[string]string{"mix.exs": ""}, "mix test"},
-		{"rspec", map[string]string{".rspec": ""}, "bundle exec rspec"},
+		{"rspec", map[string]string{".rspec": "", "Gemfile": ""}, "bundle exec rspec"},
 		{"composer", map[string]string{"composer.json": `{"scripts": {"lint": "x", "test": "phpunit"}}`}, "composer test"},
 		{"composer without", map[string]string{"composer.json": `{"scripts": {}, "require": {"test": "1"}}`}, ""},
 		{"just", map[string]string{"justfile": "build:\n\ttrue\n\ntest:\n\ttrue\n"}, "just test"},
@@ -133,9 +133,25 @@ func TestLikelyChecks(t *testing.T) {
 		{"bun without a test", map[string]string{"package.json": "{}", "bun.lock": "", "node_modules/x/a.test.js": ""}, ""},
 		{"deno with a task", map[string]string{"deno.jsonc": `{"tasks": {"dev": "x", "test": "deno test -A"}}`}, "deno task test"},
 		{"rails", map[string]string{"bin/rails": "", "Gemfile": "", "test/a_test.rb": ""}, "bin/rails test"},
-		{"rails with rspec", map[string]string{"bin/rails": "", "spec/rails_helper.rb": "", "test/a_test.rb": ""}, "bundle exec rspec"},
-		{"rspec without its file", map[string]string{"spec/spec_helper.rb": ""}, "bundle exec rspec"},
-		{"rake", map[string]string{"Rakefile": "Rake::TestTask.new(:test)\n"}, "bundle exec rake test"},
+		{"rails with rspec", map[string]string{"bin/rails": "", "Gemfile": "", "spec/rails_helper.rb": "", "test/a_test.rb": ""}, "bundle exec rspec"},
+		{"rspec without its file", map[string]string{"spec/spec_helper.rb": ""}, "rspec"},
+		{"rake", map[string]string{"Rakefile": "Rake::TestTask.new(:test)\n", "Gemfile": ""}, "bundle exec rake test"},
+		{"rake without bundler", map[string]string{"Rakefile": "Rake::TestTask.new(:test)\n"}, "rake test"},
+		{"meson", map[string]string{"meson.build": "project('a', 'c')\ntest('a', exe)\n"}, "(test -d build || meson setup build) && meson test -C build"},
+		{"meson without tests", map[string]string{"meson.build": "project('a', 'c')\n"}, ""},
+		{"stack", map[string]string{"stack.yaml": "", "a.cabal": "", "test/a.hs": ""}, "stack test"},
+		{"cabal", map[string]string{"a.cabal": "", "test/a.hs": ""}, "cabal test"},
+		{"dune", map[string]string{"dune-project": ""}, "dune test"},
+		{"leiningen", map[string]string{"project.clj": ""}, "lein test"},
+		{"rebar", map[string]string{"rebar.config": ""}, "rebar3 eunit"},
+		{"perl", map[string]string{"t/a.t": ""}, "prove -lr t"},
+		{"bats", map[string]string{"tests/a.bats": ""}, "bats tests"},
+		{"a script for all tests", map[string]string{"test.sh": "#!/bin/sh -e\n"}, "sh test.sh"},
+		{"a script of bash", map[string]string{"tests/run.sh": "#!/usr/bin/env bash\n"}, "bash tests/run.sh"},
+		{"a script without a shell", map[string]string{"run_tests.sh": "echo\n"}, "sh run_tests.sh"},
+		{"an executable script", map[string]string{"bin/test": "#!/usr/bin/env python3\n", "scripts/test.sh": "echo\n"}, "./bin/test"},
+		{"a program by the name of a script", map[string]string{"bin/test": "\x7fELF"}, ""},
+		{"a script beside a package's own tests", map[string]string{"test.sh": "", "go.mod": ""}, "go test -json ./..."},
 		{"rake without tests", map[string]string{"Rakefile": "task :build\n"}, ""},
 		{".NET by its solution", map[string]string{"A.sln": "", "src/A.csproj": ""}, "dotnet test"},
 		{".NET by its project", map[string]string{"A.csproj": ""}, "dotnet test"},
@@ -180,7 +196,11 @@ func TestLikelyChecks(t *testing.T) {
 				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				mode := os.FileMode(0o600)
+				if strings.HasPrefix(name, "bin/") {
+					mode = 0o700
+				}
+				if err := os.WriteFile(path, []byte(text), mode); err != nil {
 					t.Fatal(err)
 				}
 			}
