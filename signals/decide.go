@@ -439,13 +439,8 @@ func excused(checks []ralph.Check) (n int) {
 // filesNamed is the most files that a reason names.
 const filesNamed = 5
 
-// FileList lists files, or other short names, up to filesNamed, and counts the rest.
-func FileList(files []string) string {
-	if n := len(files) - filesNamed; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(files[:filesNamed], ", "), n)
-	}
-	return strings.Join(files, ", ")
-}
+// FileList lists files, or other short names, up to filesNamed, and counts the rest. See [text.Names].
+func FileList(files []string) string { return text.Names(files, filesNamed) }
 
 // how says in a few words how a check failed.
 func how(c ralph.Check) string {

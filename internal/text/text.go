@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -125,6 +126,22 @@ func LastLine(s string) string {
 		}
 	}
 	return ""
+}
+
+// Names lists file names in a line, the first most of them if there are more (0: all), and counts the rest. A name with
+// control characters or without UTF-8 is quoted as a Go string.
+func Names(files []string, most int) string {
+	rest := ""
+	if n := len(files) - most; most > 0 && n > 0 {
+		files, rest = files[:most], fmt.Sprintf(" and %d more", n)
+	}
+	shown := make([]string, len(files))
+	for i, f := range files {
+		if shown[i] = f; !utf8.ValidString(f) || strings.ContainsFunc(f, unicode.IsControl) {
+			shown[i] = strconv.Quote(f)
+		}
+	}
+	return strings.Join(shown, ", ") + rest
 }
 
 // Count formats a number of things: "1 session", "2 sessions".

@@ -74,6 +74,24 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+func TestNames(t *testing.T) {
+	for _, tt := range []struct {
+		files []string
+		most  int
+		want  string
+	}{
+		{nil, 0, ""},
+		{[]string{"a b.txt", "ünï.txt"}, 0, "a b.txt, ünï.txt"},
+		{[]string{"a", "b", "c"}, 3, "a, b, c"},
+		{[]string{"a", "b", "c"}, 2, "a, b and 1 more"},
+		{[]string{"new\nline", "lat\xe9in", "tab\t"}, 5, `"new\nline", "lat\xe9in", "tab\t"`},
+	} {
+		if got := text.Names(tt.files, tt.most); got != tt.want {
+			t.Errorf("%q: got %s, want %s", tt.files, got, tt.want)
+		}
+	}
+}
+
 func TestClean(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"ralph/internal/text"
 )
 
 // Move moves a ref from one commit to another one; from "" creates the ref. If the ref is not at
@@ -405,12 +407,12 @@ var refusals = []struct {
 
 // Edits says that people's edits of files keep a checkout from being moved, and names their first step.
 func Edits(files []string) string {
-	return fmt.Sprintf("you have edits in %s (commit them first)", strings.Join(files, ", "))
+	return fmt.Sprintf("you have edits in %s (commit them first)", text.Names(files, 0))
 }
 
 // Untracked says the same of files that people's commit does not have.
 func Untracked(files []string) string {
-	return fmt.Sprintf("you have untracked files in the way: %s (move or commit them first)", strings.Join(files, ", "))
+	return fmt.Sprintf("you have untracked files in the way: %s (move or commit them first)", text.Names(files, 0))
 }
 
 // refusal says in one line why git did not move a checkout. Own are files that it names and that are ralph's.
