@@ -1,8 +1,11 @@
 package forge
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -65,9 +68,51 @@ func Locate(remote, kind, base string) (Address, error) {
 		}
 	}
 	if a.Kind == "" {
-		return a, errors.New("which forge is at " + host + "? Set forge.kind in ralph.yaml: github, gitlab or gitea")
+		return a, unknownHost(host)
 	}
 	return a, nil
+}
+
+// An unknownHost is a host that does not tell the forge's kind by its name.
+type unknownHost string
+
+func (h unknownHost) Error() string {
+	return "which forge is at " + string(h) + "? Set forge.kind in ralph.yaml: github, gitlab or gitea"
+}
+
+// askLimit is the longest time of [Recognize].
+const askLimit = 2 * time.Second
+
+// Recognize completes the address of [Locate] for an unknown host by the kind that the forge's API shows there. It
+// sends no token. It returns err as it is for other errors, and if the host does not answer in time as a forge does.
+func Recognize(ctx context.Context, a Address, err error) (Address, error) {
+	if host := unknownHost(""); !errors.As(err, &host) {
+		return a, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer client.CloseIdleConnections()
+	for _, api := range []struct{ kind, path, header string }{
+		{Gitea, "/api/v1/version", ""}, {GitLab, "/api/v4/version", ""}, {GitHub, "/api/v3/meta", "X-Github-Request-Id"},
+	} {
+		r, rerr := http.NewRequestWithContext(ctx, http.MethodGet, a.URL+api.path, nil)
+		if rerr != nil {
+			return a, err
+		}
+		res, rerr := client.Do(r)
+		if rerr != nil {
+			return a, err // it is away
+		}
+		var said struct{ Version, Message string }
+		rerr = json.NewDecoder(io.LimitReader(res.Body, maxBody)).Decode(&said)
+		known := rerr == nil && (said.Version != "" || api.kind == GitLab && res.StatusCode == http.StatusUnauthorized)
+		if rerr = res.Body.Close(); rerr == nil && (known && api.header == "" || res.Header.Get(api.header) != "") {
+			a.Kind = api.kind
+			return a, nil
+		}
+	}
+	return a, err
 }
 
 // cutLast cuts a path before its last part.

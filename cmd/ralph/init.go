@@ -198,20 +198,24 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 	return err
 }
 
-// offerForge asks the person at the terminal whether issues become tasks, if the project has a remote on a known forge
-// and there is a token for it. It changes nothing without a yes.
+// offerForge asks the person at the terminal whether issues become tasks, if the project has a remote on a forge and
+// there is a token for it. It changes nothing without a yes.
 func (a *app) offerForge(ctx context.Context, p *project.Project, path string) error {
 	if !term.Is(a.in) || p.Forges() {
 		return nil
 	}
-	at, from, ok := p.FoundForge(ctx)
+	at, from, asked, ok := p.FoundForge(ctx)
 	if !ok || !a.yes(fmt.Sprintf("The remote is %s, and there is a token for it (%s).\n"+
 		"Make tasks of issues with the label `ralph`, and post their progress there? [y/N] ", at, from), false) {
 		return nil
 	}
+	keys := "\nforge:\n  label: ralph # issues with this label become tasks\n"
+	if asked {
+		keys += "  kind: " + at.Kind + "\n"
+	}
 	b, err := os.ReadFile(path)
 	if err == nil {
-		err = os.WriteFile(path, append(b, "\nforge:\n  label: ralph # issues with this label become tasks\n"...), 0o644)
+		err = os.WriteFile(path, append(b, keys...), 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("add forge.label: %w", err)

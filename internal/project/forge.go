@@ -64,14 +64,18 @@ func (p *Project) forgeAddress(ctx context.Context) (forge.Address, error) {
 	return a, nil
 }
 
-// FoundForge returns the repository on its forge and the source of a token; ok is false unless both are there.
-func (p *Project) FoundForge(ctx context.Context) (at, from string, ok bool) {
+// FoundForge returns the repository on its forge and the source of a token; ok is false unless both are there. asked
+// is set if the host's name does not tell the forge's kind, but its API does.
+func (p *Project) FoundForge(ctx context.Context) (a forge.Address, from string, asked, ok bool) {
 	a, err := p.forgeAddress(ctx)
 	if err != nil {
-		return "", "", false
+		if a, err = forge.Recognize(ctx, a, err); err != nil {
+			return a, "", false, false
+		}
+		asked = true
 	}
 	_, from, err = p.forgeToken(ctx, a.Kind)
-	return a.String(), from, err == nil
+	return a, from, asked, err == nil
 }
 
 // forgeVariables are the variables for the token, by precedence.
