@@ -132,8 +132,8 @@ func (m *Merger) link(ctx context.Context, below Link, c ralph.Change) (l Link, 
 	return l, nil, nil
 }
 
-// baseGone reports whether people removed the commit that a session started from, as by a reset of the branch. A merge of
-// the session's commits would bring back what they removed. Branches of tasks may start elsewhere.
+// baseGone reports whether people removed the commit that a session started from, as by a reset of the branch. A merge
+// of the session's commits would bring the removed work back. Branches of tasks may start elsewhere.
 func (m *Merger) baseGone(ctx context.Context, onto string, c ralph.Change) (bool, error) {
 	if c.SessionID == "" || c.Base == "" || m.Branch {
 		return false, nil
@@ -142,8 +142,8 @@ func (m *Merger) baseGone(ctx context.Context, onto string, c ralph.Change) (boo
 	return !below && err == nil, err
 }
 
-// uponBase returns two commits with nothing but a change's base below them, so that their merge has only the session's own
-// change: the link, and the change.
+// uponBase returns two commits with nothing but a change's base below them: the link, and the change. So their
+// merge has only the session's own change.
 func (m *Merger) uponBase(ctx context.Context, onto Link, c ralph.Change) (ours, theirs string, err error) {
 	tree, err := m.Tree.Whole(ctx, c.Base)
 	if err != nil {

@@ -300,7 +300,7 @@ func gone(branch, last string) string {
 	if last != "" {
 		again = fmt.Sprintf(": create it again (`git branch %s %s`), or", branch, ralph.ShortID(last))
 	}
-	return fmt.Sprintf("the branch %s is gone%s set merge.into to the branch that has its work", branch, cmp.Or(again, ":"))
+	return fmt.Sprintf("the branch %s is gone%s set merge.into to the branch with its work", branch, cmp.Or(again, ":"))
 }
 
 // Standing derives the state of a target from its refs. Below reports whether a

@@ -268,7 +268,7 @@ func TestStanding(t *testing.T) {
 		{"people amended it", Refs{Point: "ab", Local: "ac", Seen: "ab"}, false, Stand{Target: Target{Point: "ac", Tip: "ac"}, Rewritten: true}},
 		{"people rebased what it was merged into before it could follow", Refs{Point: "abL", Local: "ac", Seen: "ab"}, false, Stand{Target: Target{Point: "abL", Tip: "abL", Also: "ac"}}},
 		{"people went back behind that", Refs{Point: "abL", Local: "a", Seen: "ab"}, false, Stand{Target: Target{Point: "a", Tip: "a"}, Rewritten: true}},
-		{"the branch is gone", Refs{Point: "ab", Seen: "ab"}, false, Stand{Target: Target{Point: "ab", Gone: "the branch main is gone: create it again (`git branch main ab`), or set merge.into to the branch that has its work"}}},
+		{"the branch is gone", Refs{Point: "ab", Seen: "ab"}, false, Stand{Target: Target{Point: "ab", Gone: "the branch main is gone: create it again (`git branch main ab`), or set merge.into to the branch with its work"}}},
 		{"a remote", Refs{Point: "ab", Local: "ac"}, true, Stand{Target: Target{Point: "ab", Tip: "ab"}}},
 		{"a remote that is ahead", Refs{Point: "ab", Local: "a"}, true, Stand{Target: Target{Point: "ab", Tip: "ab"}}},
 		{"a remote without the branch", Refs{Local: "a"}, true, Stand{Target: Target{Gone: "the remote has no branch main"}}},
