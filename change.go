@@ -92,16 +92,22 @@ func Trailers(task int64, session string) string {
 	return fmt.Sprintf("Task: TASK-%d\nSession: %s\n", task, session)
 }
 
-// A Reverted is a completed task whose change people have taken back on the target by `git revert`.
+// A Reverted is a completed task whose change people have taken back on the target: by `git revert`, or by removing its
+// commit.
 type Reverted struct {
 	TaskID int64  `json:"task_id"`
-	By     Commit `json:"by"`
+	By     Commit `json:"by"`               // the revert; zero if the commit was removed
+	Commit string `json:"commit,omitempty"` // that was removed
 	Branch string `json:"branch"`
 }
 
 // String describes the revert in a sentence, with the next step.
 func (r Reverted) String() string {
+	if r.Commit != "" {
+		return fmt.Sprintf("TASK-%[1]d is completed, and its commit %[2]s is no longer on %[3]s: "+
+			"`ralph retry %[1]d --again` has it done once more", r.TaskID, ShortID(r.Commit), r.Branch)
+	}
 	return fmt.Sprintf("TASK-%[1]d is completed, and %[2]s took it back on %[3]s (%[4]s: %[5]s): `ralph undo %[1]d` "+
-		"calls the task off, `ralph task retry %[1]d --again` has it done once more", r.TaskID, ShortID(r.By.ID), r.Branch,
+		"calls the task off, `ralph retry %[1]d --again` has it done once more", r.TaskID, ShortID(r.By.ID), r.Branch,
 		r.By.Author, r.By.Subject)
 }

@@ -342,7 +342,9 @@ func merges(ctx context.Context, p *project.Project, db *store.DB) (findings []F
 		findings = append(findings, Finding{"merging", false, err.Error(), ""})
 	}
 	for _, r := range reverted {
-		findings = append(findings, Finding{"merging", true, r.String(), ""})
+		if r.Commit == "" { // missing has the removed ones, with those of other machines
+			findings = append(findings, Finding{"merging", true, r.String(), ""})
+		}
 	}
 	for _, c := range missing {
 		findings = append(findings, Finding{

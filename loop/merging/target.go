@@ -372,7 +372,11 @@ func (m *Merger) complete(ctx context.Context, list []ralph.Change) error {
 // in the target or on a branch of their own. Branches that were pushed are not
 // checked: the remote has them, and a squashed pull request contains no such commit.
 func (m *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error) {
-	if missing, err = m.missing(ctx); err != nil || len(missing) == 0 || !m.Travels() {
+	list, err := store.Read(ctx, m.Store, (*store.Tx).Merged)
+	if err != nil {
+		return nil, err
+	}
+	if missing, err = m.missing(ctx, list); err != nil || len(missing) == 0 || !m.Travels() {
 		return missing, err
 	}
 	// Another machine may have merged them, and nothing has fetched that yet.
@@ -392,20 +396,31 @@ func (m *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error
 	if err != nil {
 		return nil, err
 	}
-	return m.missing(ctx)
+	return m.missing(ctx, list)
 }
 
-// missing is [Merger.Missing], as far as is known here.
-func (m *Merger) missing(ctx context.Context) (missing []ralph.Change, err error) {
-	list, err := store.Read(ctx, m.Store, (*store.Tx).Merged)
-	if err != nil || len(list) == 0 || m.Branch && m.Push != "" {
-		return nil, err
+// missing is [Merger.Missing] for some changes, the newest first, as far as is known here.
+func (m *Merger) missing(ctx context.Context, list []ralph.Change) (missing []ralph.Change, err error) {
+	if len(list) == 0 || m.Branch && m.Push != "" {
+		return nil, nil
 	}
 	tips, err := m.tips(ctx)
 	if err != nil {
 		return nil, err
 	}
-	there, err := m.Tree.History(ctx, tips)
+	newer := slices.Clone(tips)
+	if since := list[len(list)-1].From; since != "" && m.Tree.Has(ctx, since) {
+		newer = append(newer, "^"+since)
+	}
+	there, err := m.Tree.History(ctx, newer)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range list { // one that was merged before an older one may lie below that one
+		for i := 0; i < len(tips) && !there[c.To] && err == nil; i++ {
+			there[c.To], err = m.below(ctx, c.To, tips[i])
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -420,7 +435,7 @@ func (m *Merger) missing(ctx context.Context) (missing []ralph.Change, err error
 			kept[task] = true
 		}
 	}
-	return slices.DeleteFunc(list, func(c ralph.Change) bool { return there[c.To] || kept[c.TaskID] }), nil
+	return slices.DeleteFunc(slices.Clone(list), func(c ralph.Change) bool { return there[c.To] || kept[c.TaskID] }), nil
 }
 
 // tips returns where the target stands: here, in ralph's ref and on the remote.
@@ -437,7 +452,8 @@ func (m *Merger) tips(ctx context.Context) (tips []string, err error) {
 	return tips, nil
 }
 
-// Reverted tells which of some changes, the newest first, people have taken back.
+// Reverted tells which of some changes, the newest first, people have taken back, as far as is known here. With a
+// remote, a missing commit may be another machine's.
 func (m *Merger) Reverted(ctx context.Context, list []ralph.Change) (reverted []ralph.Reverted, err error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -445,6 +461,15 @@ func (m *Merger) Reverted(ctx context.Context, list []ralph.Change) (reverted []
 	tips, err := m.tips(ctx)
 	if err != nil || len(tips) == 0 {
 		return nil, err
+	}
+	var missing []ralph.Change
+	if !m.Travels() {
+		if missing, err = m.missing(ctx, list); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range missing {
+		reverted = append(reverted, ralph.Reverted{TaskID: c.TaskID, Commit: c.To, Branch: m.Into})
 	}
 	all, err := m.Tree.Reverts(ctx, tips, list[len(list)-1].From)
 	for _, c := range list {
