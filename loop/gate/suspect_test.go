@@ -14,6 +14,8 @@ func TestSuspects(t *testing.T) {
 	}{
 		{"a.py", "", "import os\nif 'PYTEST_CURRENT_TEST' in os.environ:\n    pass\n", true},
 		{"a.go", "", "func Sum() int { if testing.Testing() { return 3 }; return 0 }\n", true},
+		{"a.py", "", "if os.getcwd().endswith('/seen/tree'):\n    pass\n", true},
+		{"a.js", "", "const list = glob('workspaces/*/package.json')\n", false},
 		{"a.py", "", "T = open(os.path.join(os.path.dirname(__file__), 'tests/test_a.py')).read()\n", true},
 		{"a.ts", "", "const t = readFileSync('./sum.test.ts')\n", true},
 		{"a.ts", "", "if (process.env.NODE_ENV === 'production') start()\n", false},
