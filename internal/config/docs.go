@@ -140,9 +140,8 @@ var docs = map[string]string{
 	"workspace.sparse": "Folders that workspaces and checks contain, with the files beside and above them; empty " +
 		"is all. An agent " +
 		"adds others with git sparse-checkout add.",
-	"workspace.max_size": "A session or a check ends if its workspace and temporary files exceed this many MiB; 0 is a tenth " +
-		"of the " +
-		"disk, at least 5 GiB.",
+	"workspace.max_size": "A session or a check ends if its workspace and temporary files exceed this many MiB; " +
+		"0 is a tenth of the disk, at least 5 GiB.",
 	"workspace.min_free": "Below this many free MiB of disk, ralph removes unused workspaces.",
 
 	"forge.kind":   "The forge: github, gitlab, gitea (also Forgejo), or by the remote's address (auto).",
