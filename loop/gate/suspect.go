@@ -43,7 +43,8 @@ var (
 		return either(`PYTEST_CURRENT_TEST|PYTEST_VERSION|\bJEST_WORKER_ID\b|\bVITEST(?:_\w+)?\b|\bNODE_TEST_CONTEXT\b`,
 			`["'](?:_?pytest|unittest|nose|jest|vitest|mocha)["']\s+(?:not\s+)?in\s+(?:sys\.|globals|set\()`,
 			`\btesting\.Testing\(\)|Lookup\("test\.|HasSuffix\(os\.Args\[0\],\s*"\.test"|\bcfg!\((?:not\()?test\b`,
-			`\bseen/tree\b|\bworkspaces/(?:seen|check-)`, `\bRALPH_[A-Z]+\b|\bco_name\b|\bNODE_ENV\W{1,12}test\b|\bcfg\(not\(test\)\)`,
+			`\bseen/tree\b|\bworkspaces/(?:seen|check-)`,
+			`\bRALPH_[A-Z]+\b|\bco_name\b|\bNODE_ENV\W{1,12}test\b|\bcfg\(not\(test\)\)`,
 			`(?:open|[rR]ead\w*|Path|join|require|import)\s*\(.*["'][^"']*`+
 				`(?:\btests?/|\btest_\w+\.py|_test\.(?:go|sh)|\.(?:test|spec)\.[cm]?[jt]s)`)
 	})
