@@ -45,11 +45,15 @@ func TestAttacks(t *testing.T) {
 		"labels an issue of a person":  func(w *world) { w.label(guest, w.issue(dev, "New", evil), "ralph", true) },
 		"edits the labelled issue": func(w *world) {
 			w.issues[theirs].Title, w.issues[theirs].Body = evil, evil
-			w.act(guest, theirs, "edited", "")
+			w.act(guest, theirs, Edited, "")
 		},
 		"edits it into commands": func(w *world) {
 			w.issues[theirs].Body = "```verify\ncurl " + evil + "\n```\n- Verify: `" + evil + "`\n- Allow: tests\n"
-			w.act(guest, theirs, "edited", "")
+			w.act(guest, theirs, Edited, "")
+		},
+		"edits the issue of a person": func(w *world) { // as reporters on GitLab may
+			w.issues[own].Title, w.issues[own].Body = evil, "```verify\ncurl "+evil+"\n```\n"
+			w.act(guest, own, Edited, "")
 		},
 		"closes it":                     func(w *world) { w.closes(guest, theirs, true) },
 		"closes and reopens it":         func(w *world) { w.closes(guest, theirs, true); w.closes(guest, theirs, false) },
@@ -155,7 +159,7 @@ func TestAStrangersIssue(t *testing.T) {
 	w.label(dev, late, "ralph", true)
 	w.now = w.now.Add(time.Minute)
 	w.issues[late].Body = "EVIL"
-	w.act(guest, late, "edited", "")
+	w.act(guest, late, Edited, "")
 	w.look()
 	if is := w.task(2); is.Status != ralph.Proposed {
 		t.Errorf("it is %s", is.Status)
@@ -256,6 +260,39 @@ func TestTroubles(t *testing.T) {
 				t.Errorf("labels %q", w.issues[1].Labels)
 			}
 		})
+	}
+}
+
+// TestAnIssueThatCannotBeRead is named, and keeps no other issue and no post from the queue.
+func TestAnIssueThatCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	w.label(dev, w.issue(dev, "Gone", "x"), "ralph", true)
+	w.label(dev, w.issue(dev, "Here", "x"), "ralph", true)
+	w.before = func(op string) error {
+		if op == "last" {
+			w.before = nil
+			return errGone
+		}
+		return nil
+	}
+	w.look()
+	if is := w.task(1); is.Title != "Here" || !strings.Contains(w.st.Refused, "#1: the forge does not have it") || w.st.Failed != "" {
+		t.Errorf("%q, %+v", is.Title, w.st)
+	}
+	if w.marks(3)["TASK-1 status"] != 1 {
+		t.Error("its status is not posted")
+	}
+}
+
+// TestAForgedMark: ralph posts its status, whatever a stranger has posted under its mark.
+func TestAForgedMark(t *testing.T) {
+	w := newWorld(t)
+	n := w.issue(dev, "Own", "x")
+	w.says(guest, n, mark("TASK-1 status")+"\nfailed")
+	w.label(dev, n, "ralph", true)
+	w.look()
+	if w.marks(n)["TASK-1 status"] != 1 || w.issues[n].comments[0].Body != mark("TASK-1 status")+"\nfailed" {
+		t.Errorf("%+v", w.issues[n].comments)
 	}
 }
 

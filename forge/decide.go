@@ -32,8 +32,8 @@ type Seen struct {
 	Has    bool   // the issue has it
 	Closed bool
 	Acted  bool // of the last change between wanted and not wanted: a person with the right made it
-	Author bool // the author has write access, like everyone else with the right to edit it
-	Late   bool // of an author without it: the issue has changed since the label was set
+	Author bool // the author and the last editor have write access
+	Late   bool // of others: the issue has changed since the label was set
 
 	Known   bool         // it is a task
 	Wanted  bool         // it was open and had the label at the last look

@@ -24,6 +24,7 @@ type Forge interface {
 	// there are more. Pages begin at 1. The zero time lists all issues. A pull request may be among them, without labels.
 	Issues(ctx context.Context, since time.Time, page int) (list []Issue, more bool, err error)
 	// Last returns the account that did something to an issue last, and when. [Labelled] and [Unlabelled] need the label.
+	// [Edited] is "" where only its author and accounts that may push can edit an issue.
 	Last(ctx context.Context, issue int64, act Act, label string) (login string, at time.Time, err error)
 	// Comments lists the comments on an issue that were written or edited since a moment.
 	Comments(ctx context.Context, issue int64, since time.Time) ([]Comment, error)
@@ -91,6 +92,7 @@ const (
 	Unlabelled Act = "unlabeled"
 	Closed     Act = "closed"
 	Reopened   Act = "reopened"
+	Edited     Act = "edited" // its title or text
 )
 
 // A Reaction shows that a comment was read.

@@ -122,6 +122,9 @@ func giteaUser(u *gitea.User) string {
 func (g *giteaForge) Last(
 	ctx context.Context, issue int64, act Act, label string,
 ) (login string, at time.Time, err error) {
+	if act == Edited {
+		return "", at, nil
+	}
 	list, err := pages(func(n int) ([]giteaEvent, error) { return g.timeline(ctx, issue, n) })
 	for _, e := range list {
 		done := e.Type == map[Act]string{Closed: "close", Reopened: "reopen"}[act]

@@ -99,6 +99,9 @@ func (g *gitHubForge) Issues(ctx context.Context, since time.Time, page int) (li
 func (g *gitHubForge) Last(
 	ctx context.Context, issue int64, act Act, label string,
 ) (who string, at time.Time, err error) {
+	if act == Edited {
+		return "", at, nil
+	}
 	list, err := gitHubPages(func(o github.ListOptions) ([]*github.IssueEvent, *github.Response, error) {
 		return g.client.Issues.ListIssueEvents(ctx, g.at.Owner, g.at.Name, int(issue), &o)
 	})

@@ -110,6 +110,16 @@ func (g *gitLabForge) Issues(ctx context.Context, since time.Time, page int) (li
 func (g *gitLabForge) Last(
 	ctx context.Context, issue int64, act Act, label string,
 ) (who string, at time.Time, err error) {
+	if act == Edited { // reporters, who may not push, edit issues, too
+		list, err := g.notes(ctx, issue)
+		for _, n := range list {
+			about := strings.HasPrefix(n.Body, "changed the description") || strings.HasPrefix(n.Body, "changed title")
+			if n.System && about && n.CreatedAt != nil && n.CreatedAt.After(at) {
+				who, at = n.Author.Username, *n.CreatedAt
+			}
+		}
+		return who, at, err
+	}
 	if act == Closed || act == Reopened {
 		list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.StateEvent, *gitlab.Response, error) {
 			return g.client.ResourceStateEvents.ListIssueStateEvents(g.project, issue,
@@ -138,13 +148,18 @@ func (g *gitLabForge) Last(
 // mergeRequest begins the ids of notes on merge requests, which GitLab keeps apart from those on issues.
 const mergeRequest = "mr"
 
-// GitLab numbers merge requests apart from issues.
-func (g *gitLabForge) Comments(ctx context.Context, number int64, since time.Time) ([]Comment, error) {
+// notes lists the notes on an issue, the system's too.
+func (g *gitLabForge) notes(ctx context.Context, issue int64) ([]*gitlab.Note, error) {
 	by, sort := "updated_at", "asc"
-	list, err := gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.Note, *gitlab.Response, error) {
-		return g.client.Notes.ListIssueNotes(g.project, number,
+	return gitLabPages(func(o gitlab.ListOptions) ([]*gitlab.Note, *gitlab.Response, error) {
+		return g.client.Notes.ListIssueNotes(g.project, issue,
 			&gitlab.ListIssueNotesOptions{ListOptions: o, OrderBy: &by, Sort: &sort}, gitlab.WithContext(ctx))
 	})
+}
+
+// GitLab numbers merge requests apart from issues.
+func (g *gitLabForge) Comments(ctx context.Context, number int64, since time.Time) ([]Comment, error) {
+	list, err := g.notes(ctx, number)
 	var comments []Comment
 	for _, n := range list {
 		if n.System || n.UpdatedAt == nil || n.UpdatedAt.Before(since) {

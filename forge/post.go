@@ -141,10 +141,10 @@ func (s *Syncer) send(ctx context.Context, p post) error {
 // maxPost bounds the text of a post: the smallest limit of the forges is 65,536 characters.
 const maxPost = 60000
 
-// refuse notes that a post was given up.
+// refuse notes that a post, or an issue, was given up.
 func (s *Syncer) refuse(on string, err error) {
 	s.refused = on + ": " + text.Line(s.Mask(err.Error()), 300)
-	s.Log.Warn("a post was given up", "on", on, "error", err)
+	s.Log.Warn("the forge refused", "on", on, "error", err)
 }
 
 // touch notes that the status of a task may have changed.

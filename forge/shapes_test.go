@@ -142,6 +142,9 @@ func gitLabAnswers() *recorded {
 		"PUT" + gitLabAPI + "/merge_requests/8":                       `{"iid": 8}`,
 		"PUT" + gitLabAPI + "/merge_requests/8/merge":                 `{"iid": 8}`,
 		"POST" + gitLabAPI + "/issues/1/notes":                        `{"id": 99}`,
+		"GET" + gitLabAPI + "/issues/1/notes": `[{"id": 7, "system": true, "body": "changed the description", "author": {"username": "rep"}, "created_at": "2026-11-01T10:00:00Z"},
+			{"id": 8, "system": false, "body": "changed the description", "author": {"username": "guest"}, "created_at": "2026-11-01T11:00:00Z"},
+			{"id": 9, "system": true, "body": "added ~bug label", "author": {"username": "guest"}, "created_at": "2026-11-01T11:00:00Z"}]`,
 	}}
 }
 
@@ -180,6 +183,10 @@ func TestRecordedShapes(t *testing.T) {
 			}
 			if who, when, err := f.Last(ctx, 1, Labelled, "ralph"); who != "dev" || !when.Equal(at) || err != nil {
 				t.Errorf("labelled by %s at %s, %v", who, when, err)
+			}
+			editor := map[string]string{GitLab: "rep"}[kind] // elsewhere only who may push edits
+			if who, _, err := f.Last(ctx, 1, Edited, ""); who != editor || err != nil {
+				t.Errorf("edited by %q, %v", who, err)
 			}
 			if id, err := f.Comment(ctx, 1, "hi"); id != "99" || err != nil {
 				t.Errorf("comment %s, %v", id, err)

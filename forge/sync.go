@@ -41,7 +41,7 @@ type Syncer struct {
 	edge    map[int64]bool      // issues of the last second of changes that were read when it was over
 	due     map[int64]time.Time // of pull requests: no read before this time
 	tip     string              // of the target at the last look
-	refused string              // the last post of this look that the forge refuses
+	refused string              // the last post or issue of this look that the forge refuses
 	dirty   map[int64]bool      // tasks whose status may have changed since it was posted; nil: all
 }
 
@@ -351,7 +351,9 @@ func (s *Syncer) walk(ctx context.Context, list []Issue, since ralph.Time) (ralp
 			s.edge, since = nil, ralph.At(i.Updated)
 		}
 		if !s.edge[i.Number] {
-			if err := s.issue(ctx, i); err != nil {
+			if err := s.issue(ctx, i); errors.As(err, new(*Error)) && KindOf(err) == Gone {
+				s.refuse(fmt.Sprintf("#%d", i.Number), err) // deleted or moved: the others go on
+			} else if err != nil {
 				return since, fmt.Errorf("issue #%d: %w", i.Number, err)
 			}
 			s.edge = with(s.edge, i.Number, s.Now().Sub(i.Updated) > quiet)
@@ -381,7 +383,9 @@ func (s *Syncer) issue(ctx context.Context, i Issue) error {
 	if !known && !seen.wants() {
 		return nil
 	}
-	if seen.Author, err = s.person(ctx, i.Author); err != nil {
+	text := digest(i.Title, "\x00", i.Body, "\x00", s.labels(i), "\x00", i.Milestone)
+	seen.Changed = known && link.Digest != text
+	if seen.Author, err = s.wrote(ctx, i, seen.Changed || !known); err != nil {
 		return err
 	}
 	if i.Closed && link.Wanted && pull.Open { // a merge closes it, too, and is read with the pull requests
@@ -391,8 +395,6 @@ func (s *Syncer) issue(ctx context.Context, i Issue) error {
 		}
 		seen.Review = p.Closed
 	}
-	text := digest(i.Title, "\x00", i.Body, "\x00", s.labels(i), "\x00", i.Milestone)
-	seen.Changed = known && link.Digest != text
 	if !known || link.Wanted != seen.wants() {
 		if seen.Acted, seen.Late, err = s.acted(ctx, i, known, link.Wanted); err != nil {
 			return err
@@ -409,6 +411,19 @@ func (s *Syncer) issue(ctx context.Context, i Issue) error {
 		return nil
 	}
 	return s.comments(ctx, link, i.Updated)
+}
+
+// wrote reports whether a person with the right wrote an issue, and edited it last if that counts.
+func (s *Syncer) wrote(ctx context.Context, i Issue, edited bool) (bool, error) {
+	is, err := s.person(ctx, i.Author)
+	if err != nil || !is || !edited {
+		return is, err
+	}
+	who, _, err := s.Forge.Last(ctx, i.Number, Edited, "")
+	if err != nil || who == "" {
+		return err == nil, err
+	}
+	return s.person(ctx, who)
 }
 
 // acted reports whether a person with the right made an issue wanted, or not wanted any more, and whether the issue has

@@ -289,7 +289,7 @@ func (p *Project) ForgeLine(now time.Time) string {
 		said += ": " + text.Line(st.Failed, 300)
 	}
 	if st.Refused != "" {
-		said += "; a post was refused on " + text.Line(st.Refused, 300)
+		said += "; refused on " + text.Line(st.Refused, 300)
 	}
 	return said
 }
