@@ -296,6 +296,31 @@ func TestAForgedMark(t *testing.T) {
 	}
 }
 
+// TestOldCommands: a new queue posts under marks of its own, and obeys no command from before its task. Other comments
+// are part of the discussion.
+func TestOldCommands(t *testing.T) {
+	w := newWorld(t)
+	n := w.issue(dev, "Own", "x")
+	w.says(boss, n, mark("TASK-1 event 3")+"\n**Failed:**")
+	for _, c := range []string{"/cancel", "/retry harder", "/unknown", "> Q7\n\nred"} {
+		w.says(dev, n, c)
+	}
+	w.says(dev, n, "mind the tests")
+	w.label(dev, n, "ralph", true)
+	w.look()
+	if is := w.prompt(1); w.task(1).Status != ralph.Pending || strings.Contains(is, "harder") || !strings.Contains(is, "mind the tests") {
+		t.Error(is)
+	}
+	if len(w.reactions) != 1 {
+		t.Errorf("%v", w.reactions)
+	}
+	w.says(dev, n, "/cancel")
+	w.look()
+	if is := w.task(1).Status; is != ralph.Cancelled {
+		t.Errorf("it is %s", is)
+	}
+}
+
 // TestAPostThatIsLong is cut to what all forges take.
 func TestAPostThatIsLong(t *testing.T) {
 	w := newWorld(t)

@@ -356,6 +356,7 @@ func postsFor(tx *store.Tx, e ralph.Event) (list []post, err error) {
 	about := func(mark, body string) {
 		list = append(list, post{link.Number, fmt.Sprintf("TASK-%d %s", e.TaskID, mark), body})
 	}
+	event := fmt.Sprintf("event %d %d", e.ID, e.Created.Unix()) // a new queue counts from 1 again
 	switch p := p.(type) {
 	case ralph.SignalGiven:
 		if p.Verb != ralph.VerbAsk {
@@ -366,18 +367,18 @@ func postsFor(tx *store.Tx, e ralph.Event) (list []post, err error) {
 			return nil, err
 		}
 		if ask, ok := said.(signals.Ask); ok {
-			about(fmt.Sprintf("Q%d", p.CommentID), question(p.CommentID, ask))
+			about(fmt.Sprintf("Q%d %d", p.CommentID, e.Created.Unix()), question(p.CommentID, ask))
 		}
 	case ralph.TaskStatusChanged:
 		switch p.To {
 		case ralph.Failed:
-			about(fmt.Sprintf("event %d", e.ID), "**Failed:** "+Plain(p.Reason)+"\n\n`/retry HINT` has it tried again.")
+			about(event, "**Failed:** "+Plain(p.Reason)+"\n\n`/retry HINT` has it tried again.")
 		case ralph.Completed:
 			body, err := receipt(tx, e.TaskID)
 			if err != nil {
 				return nil, err
 			}
-			about(fmt.Sprintf("event %d", e.ID), "**Done:** "+Plain(p.Reason)+"\n\n"+body)
+			about(event, "**Done:** "+Plain(p.Reason)+"\n\n"+body)
 		case ralph.NeedsInput, ralph.Blocked:
 			items, err := waits(tx, e.TaskID)
 			if err != nil {

@@ -410,7 +410,7 @@ func (s *Syncer) issue(ctx context.Context, i Issue) error {
 	if !known {
 		return nil
 	}
-	return s.comments(ctx, link, i.Updated)
+	return s.comments(ctx, link, seen.Known)
 }
 
 // wrote reports whether a person with the right wrote an issue, and edited it last if that counts.
@@ -525,15 +525,25 @@ func (s *Syncer) importIssue(tx *store.Tx, i Issue, do Action, trusted bool) (in
 	return r.Tasks[0].ID, nil
 }
 
-// comments takes the comments of people on an issue.
-func (s *Syncer) comments(ctx context.Context, link store.ForgeIssue, updated time.Time) error {
+// comments takes the comments of people on an issue. Commands from before its task were for nobody, or for a queue that
+// is gone: obey tells whether the task was known before.
+func (s *Syncer) comments(ctx context.Context, link store.ForgeIssue, obey bool) error {
 	list, err := s.Forge.Comments(ctx, link.Number, link.ReadTo.Time)
 	if err != nil {
 		return err
 	}
 	to := link.ReadTo.Time
 	for _, c := range list {
-		if err := s.comment(ctx, link.TaskID, store.ForgeReply{ID: onIssue + c.ID, Number: link.Number}, c); err != nil {
+		reply := store.ForgeReply{ID: onIssue + c.ID, Number: link.Number}
+		if command, ok := Parse(c.Body); !obey && (!ok || command.Verb != Say) {
+			err = s.Store.Tx(ctx, func(tx *store.Tx) error {
+				_, err := tx.TakeForgeComment(reply)
+				return err
+			})
+		} else {
+			err = s.comment(ctx, link.TaskID, reply, c)
+		}
+		if err != nil {
 			return err
 		}
 		if c.Updated.After(to) {
