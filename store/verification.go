@@ -121,8 +121,8 @@ func (tx *Tx) ApprovalOf(task int64) (comment int64, a ralph.Approval, open bool
 	}
 	list, err := all(tx, func(row scanner) (one asked, err error) {
 		return one, row.Scan(&one.comment, column(&one.a), &one.by)
-	}, `SELECT c.id, c.review, c.resolved_by FROM task_comments c WHERE c.task_id = $1 AND c.review <> ''
-		ORDER BY c.id DESC LIMIT 1`, task)
+	}, `SELECT c.id, c.review, c.resolved_by FROM task_comments c
+		WHERE c.task_id = $1 AND c.kind = 'question' AND c.review <> '' ORDER BY c.id DESC LIMIT 1`, task)
 	if err != nil || len(list) == 0 {
 		return 0, a, false, err
 	}

@@ -148,7 +148,7 @@ CREATE INDEX idx_task_comments_asks ON task_comments(task_id, id) WHERE signal_v
 -- With two columns in front, so that SQLite, which has no statistics here, does not take idx_task_comments_verb.
 CREATE INDEX idx_task_comments_suggest ON task_comments(signal_verb, resolved_at, id) WHERE signal_verb = 'suggest' AND resolved_at = '';
 CREATE INDEX idx_task_comments_nack ON task_comments(id) WHERE kind = 'nack' AND resolved_at = '';
-CREATE INDEX idx_task_comments_review ON task_comments(id) WHERE holding = 1 AND review <> '';
+CREATE INDEX idx_task_comments_review ON task_comments(task_id, kind, id) WHERE review <> '';
 -- For the limit of three open blockers of an author on a task.
 CREATE INDEX task_comments_open_blockers_idx ON task_comments(task_id, author)
   WHERE kind = 'blocker' AND resolved_at = '';
