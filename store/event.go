@@ -52,6 +52,12 @@ func (tx *Tx) Events(after int64, limit int) ([]ralph.Event, error) {
 	return events.all(tx, `WHERE e.id > $1 ORDER BY e.id LIMIT $2`, after, limit)
 }
 
+// RefusedDones lists the refusals of dones in a session that went on, oldest first.
+func (tx *Tx) RefusedDones(s ralph.Session) ([]ralph.Event, error) {
+	return events.all(tx, `WHERE e.task_id = $1 AND e.session_id = $2 AND e.type = $3 ORDER BY e.id`,
+		s.TaskID, s.ID, ralph.EventType(ralph.DoneRefused{}))
+}
+
 // eventPage is how many events are read at a time, to bound memory.
 const eventPage = 500
 

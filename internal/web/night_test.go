@@ -13,6 +13,7 @@ import (
 	"ralph/internal/pgtest"
 	"ralph/internal/web"
 	"ralph/internal/web/webtest"
+	"ralph/signals"
 	"ralph/store"
 )
 
@@ -199,5 +200,11 @@ func TestAClaimIsNoVerdict(t *testing.T) {
 	if strings.Contains(page, "**Done") {
 		t.Error("the claim is shown as Markdown's source")
 	}
+	// Of two dones of a session, the first was refused, and its agent was told why.
+	running := n.Running[1]
+	s.say(49, running, signals.Done{Summary: "the first"})
+	s.write(func(tx *store.Tx) error { return tx.NoteRefusal(running, "`npm test` exits 2") })
+	s.say(49, running, signals.Done{Summary: "the second"})
+	has(t, b.get("/tasks/49"), "Refused</span> <code>npm test</code> exits 2; its agent was told", "Not checked yet</span>")
 	has(t, b.get("/sessions/"+n.Ended[merged]), "Merged</span> done and verified")
 }

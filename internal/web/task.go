@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -219,7 +220,7 @@ func cards(tx *store.Tx, t ralph.Task, comments []ralph.Comment) (list []card, e
 // judge adds the findings about each done. The verdict of a session is about its last done: the others were refused,
 // and their agent was told.
 func judge(tx *store.Tx, list []card) error {
-	sessions, last := map[string]ralph.Session{}, map[string]int64{}
+	sessions, last, refused := map[string]ralph.Session{}, map[string]int64{}, map[string][]ralph.Event{}
 	for i, k := range list {
 		if k.Verb != ralph.VerbDone || k.SessionID == "" {
 			continue
@@ -239,11 +240,27 @@ func judge(tx *store.Tx, list []card) error {
 			for _, c := range said {
 				last[s.ID] = c.ID
 			}
+			if refused[s.ID], err = tx.RefusedDones(s); err != nil {
+				return err
+			}
 			sessions[s.ID] = s
 		}
-		list[i].Judged = judgementOf(s, k.ID == last[s.ID])
+		if list[i].Judged = judgementOf(s, k.ID == last[s.ID]); k.ID != last[s.ID] {
+			list[i].Judged.Text = refusalOf(k.Created, refused[s.ID]) + list[i].Judged.Text
+		}
 	}
 	return nil
+}
+
+// refusalOf is the reason of the first refusal since a done, before further words; "" if it is not known.
+func refusalOf(said ralph.Time, refused []ralph.Event) string {
+	for _, e := range refused {
+		var r ralph.DoneRefused
+		if !e.Created.Before(said.Time) && json.Unmarshal(e.Payload, &r) == nil && r.Reason != "" {
+			return r.Reason + "; "
+		}
+	}
+	return ""
 }
 
 // judgementOf returns the findings about a done, given whether it is the last of its session.
