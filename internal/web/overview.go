@@ -70,14 +70,6 @@ func (s summary) SessionsUsed() int {
 	return percent(float64(s.Run.Sessions), float64(s.Limits.MaxSessions))
 }
 
-// About describes the additional spending of sessions in progress; "" if it is zero or unknown.
-func (s summary) About() string {
-	if s.Spending == 0 {
-		return ""
-	}
-	return " and about " + text.Money(s.Spending) + " in progress"
-}
-
 // A running is a session in progress with its task.
 type running struct {
 	ralph.Session
