@@ -78,6 +78,15 @@ func room(dir string) (free, reserve int64) {
 	return int64(s.Bavail) * size, min(int64(s.Blocks)*size/20, 1<<30)
 }
 
+// Tight reports whether the workspace could fill the disk before it is too large.
+func (w *Workspace) Tight() bool {
+	if w.Clone == nil {
+		return false
+	}
+	free, reserve := room(w.Clone.folder)
+	return free-reserve <= w.Clone.pool.MaxSize
+}
+
 // Full reports whether less of a folder's disk is free than is to be kept so.
 func Full(dir string) bool {
 	free, reserve := room(dir)
