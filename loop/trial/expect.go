@@ -558,7 +558,7 @@ func (r *reading) several(a span) bool {
 	}
 	for i := a.from; i < a.to; i++ {
 		switch r.is(i) {
-		case "<", ">", "<=", ">=", "!=", "!==":
+		case "<", ">", "<=", ">=", "!=", "!==", "not":
 			return true
 		case "or", "||":
 			either = true
@@ -750,7 +750,7 @@ func (r *reading) row(from, to int) {
 		}
 	}
 	for i := range last {
-		last[i].expected, last[i].equal = i == 0, i == 0
+		last[i].expected, last[i].equal = i == 0, false // it may be an input, too
 	}
 	r.keep(expectation{options: last})
 }
@@ -770,6 +770,9 @@ func (r *reading) plain() {
 			}
 			if len(e.options) > 0 && (s == "<" || s == ">") && !r.conditional(i) {
 				continue
+			}
+			if t := r.tokens[i]; s[0] == '=' && len(e.options) > 0 && r.conditional(i) { // what must not be
+				e.options = append(e.options, option{swap: true, last: true, at: t.at, end: t.end, open: "!" + s[1:]})
 			}
 			r.keep(e)
 		case s == "(" && r.kind(i-1) == word && r.ends[i] > i && r.begins(i-1):

@@ -51,6 +51,7 @@ def refute_operator(a, o, b) = refute(a.send(o, b))
 fn n() -> i32 { f().parse().unwrap() }
 fn main() { let _ = (f(), n as fn() -> i32);
 `, []string{"sh", "-c", "rustc -A warnings -o f f_test.rs 2>/dev/null && ./f", "sh"}},
+	"sh": {"test_f.sh", "f() { echo \"$V\"; }\n", []string{"sh"}},
 	"php": {"fTest.php", `<?php function f() { return getenv("V"); } function n() { return (int) f(); }
 `, []string{"php", "-d", "zend.assertions=1", "-d", "assert.exception=1"}},
 }
@@ -71,6 +72,25 @@ func TestHonestAlternatives(t *testing.T) {
 		{"python", `assert n() != 3`, "2", "7"},
 		{"python", `assert re.match("a+|b+|c", f())`, "a", "bb"},
 		{"python", `assert (f() == "a") or (len(f()) > 3 and f() != "word")`, "a", "words"},
+		{"python", `assert f().startswith(("a", "b"))`, "ax", "bx"},
+		{"python", `assert not f() == "c"`, "a", "b"},
+		{"python", `assert n() % 2 == 0 or n() == 7`, "2", "7"},
+		{"python", `assert [x for x in (1, 2, 3) if x == n()]`, "1", "3"},
+		{"python", "if n() == 3:\n    raise SystemExit(1)", "4", "5"},
+		{"python", "if n() != 3 and n() != 4:\n    raise SystemExit(1)", "4", "3"},
+		{"sh", `[ "$(f)" != 3 ]`, "4", "5"},
+		{"sh", `test "$(f)" -ne 3`, "2", "4"},
+		{"sh", `if [ "$(f)" = 3 ]; then exit 1; fi`, "4", "5"},
+		{"sh", `! [ "$(f)" = 3 ] || exit 1`, "4", "5"},
+		{"sh", `[ "$(f)" = 3 ] && exit 1; true`, "4", "5"},
+		{"sh", `if [ "$(f)" != 3 ]; then :; else exit 1; fi`, "4", "5"},
+		{"sh", `[ "$(f)" -le 5 ]`, "5", "0"},
+		{"sh", `[ "$(f)" = a ] || [ "$(f)" = b ]`, "a", "b"},
+		{"sh", `f | grep -qE '^(a|b)$'`, "a", "b"},
+		{"sh", `f | grep -q "[0-9]"`, "1", "7"},
+		{"sh", `case "$(f)" in a|b|c) ;; *) exit 1 ;; esac`, "a", "c"},
+		{"node", `assert.notEqual(n(), 3)`, "4", "2"},
+		{"node", `assert.notStrictEqual(f(), 'c')`, "a", "b"},
 		{"node", `expect(["a", "b", "c", "d"]).toContain(f())`, "a", "c"},
 		{"node", `expect(f()).toMatch(/^a$|^b$/)`, "a", "b"},
 		{"node", `expect(n()).toBeLessThan(9)`, "8", "1"},
@@ -127,6 +147,9 @@ func TestHonestAlternatives(t *testing.T) {
 				t.Fatalf("it does not pass as it is:\n%s", text)
 			}
 			seeds := 6
+			if c.language == "python" { // slower to start
+				seeds = 3
+			}
 			if end != "\n" { // compiled
 				seeds = 2
 			}

@@ -30,6 +30,7 @@ type shellReading struct {
 	found  []expectation
 	either []stretch // alternatives: a change may replace one by the other, so their conditions may change
 	maybe  []stretch // conditions around commands: the files there may change
+	denied []stretch // what must not hold
 }
 
 // A stretch is a part of a text.
@@ -59,6 +60,10 @@ func (r *shellReading) choices(file syntax.Node) {
 		case *syntax.WhileClause:
 			for _, c := range n.Cond {
 				r.maybe = append(r.maybe, of(c))
+			}
+		case *syntax.Stmt:
+			if n.Negated {
+				r.denied = append(r.denied, of(n))
 			}
 		}
 		return true
@@ -115,7 +120,7 @@ func readShell(name, src string) []expectation {
 				r.compared(n.X, n.Y, n.Op.String())
 			case *syntax.BinaryArithm:
 				switch n.Op {
-				case syntax.Eql, syntax.Neq:
+				case syntax.Eql:
 					r.compared(n.X, n.Y, n.Op.String())
 				default:
 				}
@@ -127,8 +132,11 @@ func readShell(name, src string) []expectation {
 	return r.found
 }
 
-// keep adds an expectation that can be changed.
+// keep adds an expectation that can be changed. One whose opposite may be expected names no equal value.
 func (r *shellReading) keep(e expectation) {
+	for i, o := range e.options {
+		e.options[i].equal = o.equal && !inAny(r.maybe, o.at) && !inAny(r.denied, o.at)
+	}
 	if len(e.options) > 0 && !inAny(r.either, e.options[0].at) {
 		r.found = append(r.found, e)
 	}
@@ -184,10 +192,26 @@ func (r *shellReading) compared(x, y syntax.Node, op string) {
 			e.options = append(e.options, o)
 		}
 	}
+	if by, from := contrary[op], int(x.End().Offset()); by != "" && from <= int(y.Pos().Offset()) && len(e.options) > 0 {
+		at := from + strings.Index(r.src[from:int(y.Pos().Offset())], op)
+		o := option{swap: true, last: true, at: at, end: at + len(op), open: by}
+		switch conditional := inAny(r.maybe, at) || inAny(r.denied, at); {
+		case at < from:
+		case conditional:
+			e.options = append(e.options, o)
+		case !slices.Contains([]string{"=", "==", "-eq"}, op):
+			e.options = []option{o} // it holds for more values than it names
+		}
+	}
 	for _, side := range []syntax.Node{y, x} {
 		e.options = append(e.options, r.inputs(side)...)
 	}
 	r.keep(e)
+}
+
+// contrary maps operators to those of the opposite.
+var contrary = map[string]string{
+	"=": "!=", "==": "!=", "!=": "=", "-eq": "-ne", "-ne": "-eq", "-lt": "-ge", "-ge": "-lt", "-gt": "-le", "-le": "-gt",
 }
 
 // literal returns a word that is a literal alone; ok is false for others.
