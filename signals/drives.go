@@ -68,7 +68,14 @@ var drivers = map[string][]string{
 	"rspec":          {".rspec", "**/spec_helper.rb", "**/rails_helper.rb"},
 	"mvn":            {"**/pom.xml"},
 	"gradle":         {"**/build.gradle*", "settings.gradle*", "gradle.properties"},
-	"cmake":          {"**/CMakeLists.txt"},
+	"cmake":          {"**/CMakeLists.txt", "**/*.cmake"},
+	"ant":            {"build.xml"},
+	"invoke":         {"tasks.py"},
+	"dart":           {"dart_test.yaml"},
+	"codecept":       {"codeception*.yml"},
+	"behat":          {"behat.y*ml"},
+	"cucumber":       {"cucumber.y*ml"},
+	"robot":          {"robot.toml"},
 	"dotnet":         {"**/*.csproj", "**/*.sln", "Directory.Build.*"},
 	"mix":            {"mix.exs"},
 	"composer":       {"composer.json"},
@@ -84,6 +91,7 @@ var sameAs = map[string]string{
 	"gmake": "make", "bmake": "make",
 	"pnpm": "npm", "yarn": "npm", "bun": "npm", "npx": "npm", "bunx": "npm", "pnpx": "npm",
 	"py.test": "pytest", "gradlew": "gradle", "mvnw": "mvn", "ctest": "cmake", "bundle": "rake", "bazelisk": "bazel",
+	"inv": "invoke", "flutter": "dart",
 }
 
 // prefixes are programs that run the program named after them.
