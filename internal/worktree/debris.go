@@ -23,12 +23,15 @@ type litter struct {
 var litters = slices.Concat(
 	folders(nil, "__pycache__", "node_modules", "bower_components", "htmlcov", ".pytest_cache", ".mypy_cache",
 		".ruff_cache", ".hypothesis", ".tox", ".nox", ".ipynb_checkpoints", ".nyc_output", ".gradle", ".parcel-cache",
-		".turbo", ".sass-cache", ".eggs", ".dart_tool", ".stack-work", "elm-stuff", ".terraform", ".phpunit.cache"),
+		".turbo", ".sass-cache", ".eggs", ".dart_tool", ".stack-work", "elm-stuff", ".terraform", ".phpunit.cache",
+		".next", ".nuxt", ".svelte-kit", ".vite", ".zig-cache", ".direnv", "__pypackages__"),
 	folders([]string{"pyvenv.cfg"}, ".venv", "venv", "env"),
 	folders([]string{"Cargo.toml", "pom.xml", "build.sbt"}, "target"),
 	folders([]string{"build.gradle", "build.gradle.kts"}, "build"),
 	folders([]string{"package.json"}, "coverage"),
 	folders([]string{"mix.exs"}, "_build", "deps"),
+	folders([]string{"Package.swift"}, ".build"),
+	folders([]string{"dune-project"}, "_build"),
 	[]litter{
 		{file: regexp.MustCompile(`\.py[co]$|\.class$|^\.coverage(\..+)?$|\.tsbuildinfo$|^\.eslintcache$`)},
 		{file: regexp.MustCompile(`^\.DS_Store$|^Thumbs\.db$`)},

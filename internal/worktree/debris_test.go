@@ -20,6 +20,8 @@ func TestDebris(t *testing.T) {
 			"package.json web/index.js", "coverage/ node_modules/ npm-debug.log",
 		},
 		{"a night in Rust", "src/a.rs target/debug/a core.1234 .DS_Store", "Cargo.toml src/main.rs", ".DS_Store core.1234 target/"},
+		{"builds of the web", "web/.next/x .nuxt/a .svelte-kit/b .vite/c", "web/a.js", ".nuxt/ .svelte-kit/ .vite/ web/.next/"},
+		{"builds beside their files", "a/.build/x _build/log b/_build/y", "a/Package.swift dune-project b/c", "_build/ a/.build/"},
 		{"a virtual environment", "env/pyvenv.cfg env/bin/python", "a.py", "env/"},
 		{"editors", "a.c~ .a.c.swp #a.c# a.c.orig a.c.rej", "a.c", "#a.c# .a.c.swp a.c.orig a.c.rej a.c~"},
 		{"folders of a common name", "target/x build/y coverage/z env/prod.yaml deps/a.c venv.md _build/x", "a.c", ""},
