@@ -24,13 +24,15 @@ var signs = []struct {
 	{NoDocker, regexp.MustCompile(`(?i)cannot connect to the docker daemon|docker\.sock|` +
 		`valid docker environment|` +
 		`rootless docker not found|working container runtime|` +
-		`docker daemon is not running|failed to connect to the docker API`)},
+		`docker daemon is not running|failed to connect to the docker API|podman\.sock|connect to podman`)},
 	{NoNetwork, regexp.MustCompile(`(?i)network is unreachable|no route to host|` +
 		`could not resolve|couldn't resolve|cannot resolve|` +
 		`name resolution|name or service not known|nodename nor servname|failed to lookup address|no such host|` +
-		`UnknownHostException|getaddrinfo|ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|ENETDOWN|ERR_INTERNET_DISCONNECTED`)},
-	{NoService, regexp.MustCompile(`(?i)connection ?refused|ECONNREFUSED|actively refused|` +
-		`could not connect to server|` +
+		`UnknownHostException|getaddrinfo|ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|ENETDOWN|ERR_INTERNET_DISCONNECTED|` +
+		`ERR_NAME_NOT_RESOLVED|failure resolving|network unreachable`)},
+	{NoService, regexp.MustCompile(`(?i)connection[ _]?refused|connection to \S+ refused|ECONNREFUSED|actively refused|` +
+		`could not connect to server|failed to connect to '?\[?[\w.:-]+\]?:\d+|all connection attempts failed|` +
+		`communications link failure|NoBrokersAvailable|ServerSelectionTimeout|` +
 		`can't connect to (local )?(mysql|server)|` +
 		`connection to server (at|on) .* failed|\.s\.PGSQL|mysqld?\.sock|redis\.sock|` +
 		`permission denied.*\.sock|connect: permission denied|dial unix`)},
