@@ -9,6 +9,7 @@ import (
 
 	"ralph"
 	"ralph/internal/text"
+	"ralph/signals"
 )
 
 // finish makes an import of the tasks read.
@@ -99,7 +100,6 @@ func (r *markdownReader) add(t *markdownTask, feature, context string) {
 		// Two boxes with the same words in the same place are two tasks.
 		t.Key = once(r.ids, t.Key)
 	}
-	r.ids[t.Key] = max(r.ids[t.Key], 1)
 	if t.parent != nil {
 		t.Parent = t.parent.Key
 	}
@@ -183,6 +183,10 @@ func (r *markdownReader) notes() {
 		if t.Status == ralph.Proposed {
 			count["boxes optional there, and proposed here: `ralph approve TASK-ID` queues one"]++
 		}
+	}
+	if len(r.twice) > 0 {
+		r.in.Notes = append(r.in.Notes, "ids that are in the file already, and have a number here: "+
+			signals.FileList(r.twice))
 	}
 	for _, what := range slices.Sorted(maps.Keys(count)) {
 		r.in.Notes = append(r.in.Notes, fmt.Sprintf("%s: %d", what, count[what]))

@@ -129,7 +129,6 @@ func TestMistakesNameTheirLine(t *testing.T) {
 		{"YAML with tasks that are no list", "tasks:\n  a: b\n", "", 1, `"tasks" must be a list`},
 		{"a YAML task without a title", "tasks:\n  - id: 1\n    title: a\n    priority: low\n  - id: 2\n", "", 5, `a task has no "id" or no "title"`},
 		{"YAML full of brackets", "tasks: " + strings.Repeat("[", 1000), "agentic-agent", 1, "too many brackets"},
-		{"the same id in two boxes", "- [ ] US-001: a\n- [ ] US-001: b\n", "", 2, "the id US-001 is in line 1 already"},
 		{"a line of no kind", "{\"ralph\":\"dance\"}\n", "", 1, `"ralph" is "dance" (accepted: feature, discipline, task, learning)`},
 		{"a command that is too long", "{\"stories\": [{\"id\": 1, \"title\": \"t\", \"acceptanceCriteria\": [\"`accept: " + strings.Repeat("x", ralph.MaxText+1) + "`\"]}]}", "", 1, "a text of 1 is longer than 64 KiB"},
 		{"a NUL", "{\"stories\": [{\"id\": 1, \"title\": \"t\", \"description\": \"a\\u0000b\"}]}", "", 1, "must not contain a NUL byte"},
@@ -163,6 +162,10 @@ func TestChecklists(t *testing.T) {
 		{"tabs indent too", "- [ ] a\n\t- [ ] b\n", []string{"line 2: b", "| Part of:", "| a", "line 1: a", "needs markdown#a/b"}},
 		{"numbered boxes", "1. [ ] a\n2) [x] b\n", []string{"line 1: a", "pending", "line 2: b", "completed"}},
 		{"the same words twice", "- [ ] test\n- [ ] test\n", []string{"id test of markdown\n", "id test (2) of markdown\n"}},
+		{
+			"the same id in two boxes", "- [ ] T001 a\n- [ ] T002 b\n- [ ] T001 c\n- [ ] T003 d\n",
+			[]string{"id T001 of", "id T001 (2) of", "line 4: d", "needs markdown#T001 (2)", "ids that are in the file already, and have a number here: T001 (line 3)"},
+		},
 		{"a box below a paragraph of a section", "# P\n## Parse\nFast.\n- [ ] a\n", []string{"From the section Parse:", "| Fast."}},
 		{"sections that only begin like one that is no work", "## Optional chaining\n- [ ] a\n## Context menu\n- [ ] b\n", []string{"line 2: a", "line 4: b"}},
 		{"criteria of a document with one task", "- [ ] a\n## Success criteria\n- [ ] fast\n", []string{"line 1: a", "accept: fast"}},

@@ -80,6 +80,7 @@ type markdownReader struct {
 	loose  bool    // boxes are tasks outside of headings that are
 	why    map[string]int
 	ids    map[string]int  // that are taken, with how often
+	twice  []string        // … more than once
 	titled map[string]int  // titles of headings that are tasks, with how often
 	headed map[string]bool // ids of tasks that are headings
 	done   map[string]bool // … and that a box ticks
@@ -396,7 +397,7 @@ func (r *markdownReader) heading(s *section) {
 		t.alias = append(t.alias, s.task.alias)
 	}
 	if s.task.id != "" {
-		t.Key, t.named = r.key(s.task.id), true
+		r.call(t, s.task.id)
 	} else {
 		t.Key = r.key(r.path(t))
 	}
@@ -452,6 +453,14 @@ func (r *markdownReader) fill(t *markdownTask, s *section) {
 // key is the key of a task of this document.
 func (r *markdownReader) key(id string) string {
 	return ralph.ExternalKey(sourceOf("markdown", r.name), id)
+}
+
+// call gives a task its id of the file. Of an id that is there again each further task has a number of its own.
+func (r *markdownReader) call(t *markdownTask, id string) {
+	t.Key, t.named = once(r.ids, r.key(id)), true
+	if t.Key != r.key(id) {
+		r.twice = append(r.twice, fmt.Sprintf("%s (line %d)", id, t.Line))
+	}
 }
 
 // path is the id of a task that has none: where it is, and its title.
@@ -580,7 +589,8 @@ func (r *markdownReader) box(s *section, l *line, above []*markdownTask) *markdo
 			t.beside, rest = strings.Contains(of[1], "[P]"), of[2]
 			t.marks = strings.TrimSpace(strings.ReplaceAll(of[1], "[P]", ""))
 		}
-		t.Key, t.named, t.own = r.key(id), true, ownID.MatchString(m[1])
+		r.call(t, id)
+		t.own = ownID.MatchString(m[1])
 		t.alias = append(t.alias, id)
 		if strings.Count(rest, "**")%2 == 1 { // "**BG-6: Title** (note)"
 			rest = strings.Replace(rest, "**", "", 1)
