@@ -26,11 +26,20 @@ type hand struct {
 // TestTheJobsOfAMorning does a person's jobs, each from Now, with few clicks and keys, and again by the keyboard alone.
 func TestTheJobsOfAMorning(t *testing.T) {
 	t.Parallel()
-	for name, mouse := range map[string]bool{"by hand": true, "by the keyboard alone": false} {
+	for _, name := range []string{"usual, by hand", "usual, by the keyboard alone", "others, by hand", "others, by the keyboard alone"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			which, how, _ := strings.Cut(name, ", ")
+			mouse := how == "by hand"
 			s := newNightSite(t)
-			for _, j := range jobs(s) {
+			all := jobs(s)
+			if which == "others" {
+				if err := s.Plan(); err != nil {
+					t.Fatal(err)
+				}
+				all = rarer()
+			}
+			for _, j := range all {
 				s.look(1280, 900, "light")
 				if j.phone {
 					s.look(390, 844, "light")
@@ -65,10 +74,6 @@ func inSight(selector string) string {
 func jobs(s *nightSite) []job {
 	failed := func(n int) string { return fmt.Sprintf("w-failed-%d-0", s.Failed[n]) }
 	held := `#waits-h ~ .rows li[id^="w-tests"] a.to`
-	takenBack := func(h *hand) {
-		h.press("u")
-		h.sees("it is taken back", `!document.querySelector("#corner p")`)
-	}
 	reading := []job{
 		{"what happened tonight", 0, false, func(h *hand) {
 			for _, want := range []string{"12 merged", "10 proved · 2 unproved", "15 failed", "12 commits on main"} {
@@ -214,6 +219,58 @@ func jobs(s *nightSite) []job {
 	return append(reading, deciding...)
 }
 
+// takenBack undoes the decision that a job has made.
+func takenBack(h *hand) {
+	h.press("u")
+	h.sees("it is taken back", `!document.querySelector("#corner p")`)
+}
+
+// rarer are jobs of a night with a plan.
+func rarer() []job {
+	return []job{
+		{"change what a task asks for", 4, false, func(h *hand) {
+			h.click("#queue li:first-child a.to")
+			h.click(`[aria-labelledby=text-h] details.reply:first-child > summary`)
+			h.sees("it can be written", `document.querySelector("main form[action$='/edit']").checkVisibility()`)
+			h.click(`main form[action$="/edit"] [name=title]`)
+			h.types(" at once")
+			h.pressWith(control, "\r")
+			h.reads(".flash", "is changed")
+		}, nil},
+		{"add what one knows", 5, false, func(h *hand) {
+			h.key("g")
+			h.key("h")
+			h.click(`.beside a[href="/learnings"]`)
+			h.click("#l-text")
+			h.types("Mind the clock")
+			h.pressWith(control, "\r")
+			h.reads("article .body", "Mind the clock")
+		}, nil},
+		{"approve a part of a plan", 4, false, func(h *hand) {
+			h.click(`#waits-h ~ .rows li[id^="w-plan"] a.to`)
+			h.reads("#live", "live")
+			h.click(".plan li:nth-child(3) .take input")
+			h.click("#pane button[value=approve]:not([formaction])")
+			h.reads("#corner", "Approve chosen")
+		}, takenBack},
+		{"the failures alone, and cancel one reason", 4, false, func(h *hand) {
+			h.key("g")
+			h.key("i")
+			h.inbox()
+			h.click(`.kinds a[href="/inbox?kind=failed"]`)
+			h.reads("#live", "live")
+			h.sees("failures alone", `[...document.querySelectorAll("#rows li")].every((li) => li.id.startsWith("w-failed"))`)
+			h.key("d")
+			h.reads("#corner", "Cancel")
+		}, takenBack},
+		{"pause and resume", 2, false, func(h *hand) {
+			h.click(`form[action="/run/pause"] button`)
+			h.click(`form[action="/run/resume"] button`)
+			h.reads("main", "Pause")
+		}, nil},
+	}
+}
+
 // Expressions about the inbox: the row of the item that is shown, and the number of rows.
 const (
 	shownRow    = `document.querySelector("#pane article.item")?.dataset.row`
@@ -240,7 +297,12 @@ func (h *hand) click(selector string) {
 	h.t.Helper()
 	if !h.mouse {
 		h.walk(selector)
-		h.key("\r")
+		switch {
+		case eval[bool](h.tab, `document.activeElement.matches("[type=checkbox]")`):
+			h.key(" ")
+		case !eval[bool](h.tab, `document.activeElement.matches("input, textarea")`): // there it is written
+			h.key("\r")
+		}
 		return
 	}
 	h.times++
