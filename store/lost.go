@@ -84,7 +84,7 @@ func (tx *Tx) TryNow(task int64) error {
 func (tx *Tx) addBlocker(task int64, body string) error {
 	return tx.ownComment(task, "", ralph.Blocker, cells{
 		"body":        body,
-		"rationale":   "no more sessions until you decide",
+		"rationale":   body,
 		"released_by": "retry",
 	})
 }
