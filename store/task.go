@@ -365,7 +365,7 @@ func waits(w *ralph.Waits) []field {
 }
 
 // asks is the condition that comment c is a question.
-const asks = "(coalesce(c.signal_verb, '') = 'ask' OR c.kind = 'question')"
+const asks = "(coalesce(c.signal_verb, '') = 'ask' OR coalesce(c.kind, '') = 'question')"
 
 var waiting = reads("tasks t", waits)
 

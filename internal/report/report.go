@@ -329,7 +329,7 @@ func (r Report) tasks(w *bytes.Buffer, s term.Screen, details bool) {
 				fmt.Fprintln(w, strings.TrimRight(indent+s.Paint(style, l), " "))
 			}
 		}
-		asked := r.asked(t.TaskID)
+		asked := r.asked(t)
 		if group != Merged && len(asked) == 0 || details {
 			say("", line(t.Reason))
 		}
@@ -365,10 +365,11 @@ func (r Report) tasks(w *bytes.Buffer, s term.Screen, details bool) {
 	}
 }
 
-// asked returns the open decisions on a task. Its flags and a failure have lines of their own.
-func (r Report) asked(task int64) (list []Waiting) {
+// asked returns the open decisions on a task. Its flags, with those that hold it, and a failure have lines of their own.
+func (r Report) asked(t Receipt) (list []Waiting) {
 	for _, p := range r.Waiting {
-		if p.TaskID == task && p.Kind != "failed" && p.Kind != "flag" {
+		flagged := slices.ContainsFunc(t.Flags, func(f Flag) bool { return p.Item == fmt.Sprintf("C%d", f.Comment) })
+		if p.TaskID == t.TaskID && p.Kind != "failed" && p.Kind != "flag" && !flagged {
 			list = append(list, p)
 		}
 	}
