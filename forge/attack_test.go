@@ -337,3 +337,54 @@ func TestAPostThatIsLong(t *testing.T) {
 		t.Errorf("%d comments", len(w.issues[1].comments))
 	}
 }
+
+// TestTwoQueues of one account on one repository: neither answers the other for ever.
+func TestTwoQueues(t *testing.T) {
+	w, other := newWorld(t), newWorld(t)
+	other.fake = w.fake
+	other.restart()
+	n := w.issue(dev, "Own", "x")
+	w.label(dev, n, "ralph", true)
+	for range 4 {
+		w.look()
+		other.look()
+	}
+	w.fails(1)
+	for range 4 {
+		w.look()
+		other.look()
+	}
+	was, comments := w.issues[n].Updated, len(w.issues[n].comments)
+	for range 4 {
+		w.look()
+		other.look()
+	}
+	if !w.issues[n].Updated.Equal(was) || len(w.issues[n].comments) != comments || comments > 3 {
+		t.Errorf("%d comments, then %d", comments, len(w.issues[n].comments))
+	}
+}
+
+// TestClockSkew: a clock that differs from the forge's loses no label, comment or command.
+func TestClockSkew(t *testing.T) {
+	for _, skew := range []time.Duration{-24 * time.Hour, -time.Hour, -3 * time.Second, 3 * time.Second, time.Hour, 24 * time.Hour} {
+		w := newWorld(t)
+		w.s.Now = func() time.Time { return w.now.Add(skew) }
+		w.look()
+		n := w.issue(dev, "Own", "x")
+		w.label(dev, n, "ralph", true)
+		w.look()
+		w.says(dev, n, "mind the tests")
+		w.look()
+		w.now = w.now.Add(-time.Minute) // in the second of the last look
+		w.says(dev, n, "and the docs")
+		w.look()
+		if is := w.prompt(1); !strings.Contains(is, "mind the tests") || !strings.Contains(is, "and the docs") {
+			t.Errorf("%s: %s", skew, is)
+		}
+		w.says(dev, n, "/cancel")
+		w.look()
+		if is := w.task(1).Status; is != ralph.Cancelled {
+			t.Errorf("%s: it is %s", skew, is)
+		}
+	}
+}
