@@ -12,8 +12,8 @@ import (
 // The lines of Markdown with a meaning. They are matched as lines, not as a CommonMark tree: people and models indent
 // boxes as they like, even where CommonMark would see code.
 var (
-	box = regexp.MustCompile(`^(\s*)(?:(?:[-*+]\s*|\d+[.)]\s+)\[(\s*(?:[^\s\d\[\]A-WYZ]\x{fe0f}?)?\s*)\]|` +
-		`\[([ xX])\]|(?:[-*+]\s+)?([☐☑☒⬜🔲◻□▢])\x{fe0f}?)(\\?\*)?(?:\s+(.*?))?\s*$`)
+	box = regexp.MustCompile(`^(\s*)(?:(?:[-*+]|\d+[.)])\s+\[(\s*(?:[^\s\d\[\]A-WYZ]\x{fe0f}?)?\s*)\]|` +
+		`[-*+]?\[([ xX])\]|(?:[-*+]\s+)?([☐☑☒⬜🔲◻□▢])\x{fe0f}?)(\\?\*)?(?:\s+(.*?))?\s*$`)
 	anyBox    = regexp.MustCompile(`(?m)` + box.String())
 	heading   = regexp.MustCompile(`^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$`)
 	underline = regexp.MustCompile(`^ {0,3}(=+|-{3,})\s*$`)
