@@ -164,9 +164,9 @@ func (l *line) look(lines []*line) {
 
 // cells returns the cells of a row of a table, without the bars at its ends.
 func cells(row string) (list []string) {
-	row = strings.TrimPrefix(strings.TrimSpace(row), "|")
+	row = strings.TrimPrefix(strings.TrimSpace(strings.ReplaceAll(row, `\|`, "\x00")), "|")
 	for c := range strings.SplitSeq(strings.TrimSuffix(row, "|"), "|") {
-		list = append(list, strings.TrimSpace(c))
+		list = append(list, strings.TrimSpace(strings.ReplaceAll(c, "\x00", "|")))
 	}
 	return list
 }
