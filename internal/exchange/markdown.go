@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"ralph"
 	"ralph/signals"
@@ -573,6 +574,9 @@ func (r *markdownReader) listed(l *line) bool {
 // box makes a task of a box.
 func (r *markdownReader) box(s *section, l *line, above []*markdownTask) *markdownTask {
 	title, cmds := acceptCommands(l.text)
+	if l.id != "" {
+		title = strings.TrimPrefix(title, l.id+": ")
+	}
 	t := &markdownTask{ImportedTask: ralph.ImportedTask{Line: l.n}, at: l, mark: l.mark, optional: l.optional, section: s}
 	t.Verify = cmds
 	if slices.Contains(openMarks, t.mark) {
@@ -602,7 +606,9 @@ func (r *markdownReader) box(s *section, l *line, above []*markdownTask) *markdo
 		t.alias = append(t.alias, m[1])
 	}
 	if l.id != "" {
-		t.alias = append(t.alias, l.id)
+		if t.alias = append(t.alias, l.id); strings.ContainsFunc(l.id, unicode.IsLetter) {
+			r.call(t, l.id)
+		}
 	}
 	if l.needs != "" {
 		t.refs = append(t.refs, l.needs)
