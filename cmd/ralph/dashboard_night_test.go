@@ -198,6 +198,7 @@ func (s *nightSite) screen(name string) {
 	if eval[bool](s.tab, `!!document.body.dataset.stream && !!document.getElementById("live")`) {
 		s.reads("#live", "live") // the line appears after the page
 	}
+	eval[bool](s.tab, `document.activeElement?.style.setProperty("caret-color", "transparent"), true`) // it blinks
 	shot, err := chromedp.Run(s.ctx, chromedp.CaptureScreenshot())
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder, name+".png"), shot, 0o600)

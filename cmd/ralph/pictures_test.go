@@ -85,6 +85,16 @@ func TestEveryCommandLooksLikeThis(t *testing.T) {
 		t.Skip("skipped: RALPH_TEST_SCREENSHOTS is not set")
 	}
 	s := newScriptedProject(t, printedScript, "sandbox: off\npermissions: {guards: false}\nlimits: {attempts: 2}\n")
+	// Lines are wrapped by the length of paths, so that these are the same each time.
+	const home = "/tmp/ralph-pictures"
+	program, err := exec.LookPath("ralph")
+	err = errors.Join(err, os.RemoveAll(home), os.MkdirAll(home+"/bin", 0o700), os.CopyFS(home+"/app", os.DirFS(s.dir)),
+		os.Symlink(program, home+"/bin/ralph"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(home)
+	s.dir, s.env = home+"/app", append(s.env, "HOME="+home, "XDG_STATE_HOME="+home+"/.local/state", "PATH="+home+"/bin:/usr/local/bin:/usr/bin:/bin")
 	s.sh(`ralph add Good --verify 'test -f good.txt' && ralph add Asks && ralph add Held && ralph add Stands &&
 		ralph add Idle --verify true && ralph add Bad --verify false && ralph add Behind --depends-on 6`)
 	for _, command := range []string{
@@ -94,7 +104,7 @@ func TestEveryCommandLooksLikeThis(t *testing.T) {
 		"undo 1", "retry 6 'use sed'", "approve C9", "reject C14 'do more'", "answer Q6 red", "cancel 7", "feature api -d x", "discipline web", "help",
 		"help run", "help gate", "task list --help", "service print", "db check", "export --format markdown", "run Another --verify false",
 	} {
-		text := steady(strings.ReplaceAll(s.record(80, command), s.dir, "/home/ann/app"))
+		text := steady(strings.ReplaceAll(s.record(80, command), home, "/home/ann"))
 		p := picture.Picture{Text: "$ ralph " + command + "\n" + text, Columns: 80, Rows: 60, Title: "ralph " + command}
 		name := "command-" + strings.Trim(regexp.MustCompile(`\W+`).ReplaceAllString(command, "-"), "-") + ".svg"
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(p.SVG()), 0o600); err != nil {
