@@ -68,7 +68,8 @@ type sessionView struct {
 
 // Settled are the decided permissions; those of a session in progress that nobody has decided stand elsewhere.
 func (v sessionView) Settled() []ralph.Permission {
-	return slices.DeleteFunc(slices.Clone(v.Asked), func(p ralph.Permission) bool { return v.Running && p.Decision == "ask" })
+	open := func(p ralph.Permission) bool { return v.Running && p.Decision == "ask" }
+	return slices.DeleteFunc(slices.Clone(v.Asked), open)
 }
 
 // A step is a phase of a session.
