@@ -76,9 +76,24 @@ func TestWhatATaskWaitsForChanges(t *testing.T) {
 			t.Errorf("%v, %s, needs a person: %t, %q", err, task.Status, task.NeedsPerson(), task.StatusReason)
 		}
 	}
+	tally := func(want string) {
+		t.Helper()
+		if got, err := store.Read(t.Context(), db, (*store.Tx).Tally); err != nil || fmt.Sprint(got) != want {
+			t.Errorf("%v: %v, not %s", err, got, want)
+		}
+	}
 	is(true, "waits for a blocker to be resolved and TASK-1")
+	tally("map[needs_you:1 queued:1]")
 	write(t, db, func(tx *store.Tx) error { return tx.Resolve(blocker, "done", "ann") })
 	is(false, "waits for TASK-1")
+	tally("map[queued:1 waiting:1]")
+	write(t, db, func(tx *store.Tx) error {
+		_, err := tx.AddComment(ralph.Comment{
+			TaskID: 1, Author: "x", AuthorKind: ralph.ByAgent, Kind: ralph.Question, Body: "q", Rationale: "r",
+		})
+		return err
+	})
+	tally("map[needs_you:1 waiting:1]")
 }
 
 func TestTheEventOfAWaitSaysWhetherItIsForTheAgent(t *testing.T) {

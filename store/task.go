@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -189,10 +190,21 @@ func (tx *Tx) Unaccepted() ([]int64, error) {
 	return list, err
 }
 
-// CountBlocked counts the tasks that wait for other tasks alone.
-func (tx *Tx) CountBlocked() (int, error) {
-	return value[int](tx, `SELECT count(*) FROM tasks WHERE status = 'blocked' AND NOT EXISTS (
+// Tally returns the numbers of tasks by [ralph.Task.Key], without zeros.
+func (tx *Tx) Tally() (map[string]int, error) {
+	counts, err := tx.Counts()
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := value[int](tx, `SELECT count(*) FROM tasks WHERE status = 'blocked' AND NOT EXISTS (
 		SELECT 1 FROM task_comments c WHERE c.task_id = tasks.id AND c.holding = 1)`)
+	counts[ralph.Blocked] -= waiting
+	tally := map[string]int{ralph.Task{Status: ralph.Blocked}.Key(): waiting}
+	for status, n := range counts { // the other blocked ones need a person
+		tally[ralph.Task{Status: status, Waits: ralph.Waits{Blockers: 1}}.Key()] += n
+	}
+	maps.DeleteFunc(tally, func(_ string, n int) bool { return n == 0 })
+	return tally, err
 }
 
 // Counts returns the numbers of tasks by status. Most tasks of an old project are completed, and only the others are

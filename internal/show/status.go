@@ -42,7 +42,6 @@ type StatusView struct {
 	Today    float64             `json:"cost_today_usd"` // since midnight, over all runs
 	Windows  []ralph.UsageWindow `json:"usage_windows"`
 	Summed   bool                `json:"-"` // the summary is of all runs since a moment
-	Blocked  int                 `json:"-"` // tasks that wait for other tasks alone
 	Here     string              `json:"-"` // this machine, if there may be others
 	Ports    [2]int              `json:"-"` // the first port of the workspaces, and the number per workspace
 	Now      ralph.Time          `json:"-"`
@@ -93,9 +92,6 @@ func (v *StatusView) waits(tx *store.Tx) (err error) {
 	for _, n := range v.Kinds {
 		v.Waiting += n
 	}
-	if v.Blocked, err = tx.CountBlocked(); err != nil {
-		return err
-	}
 	v.Inbox, err = inbox.First(tx, "", namedInStatus+v.Kinds["permission"])
 	return err
 }
@@ -134,17 +130,8 @@ func ReadStatus(
 	if v.Sessions, err = tx.OpenSessions(); err != nil {
 		return v, err
 	}
-	counts, err := tx.Counts()
-	if err != nil {
+	if v.Counts, err = tx.Tally(); err != nil {
 		return v, err
-	}
-	v.Counts = map[string]int{}
-	for status, n := range counts {
-		v.Counts[ralph.Task{Status: status}.Key()] += n
-	}
-	if v.Blocked > 0 { // the others of the blocked need a person
-		v.Counts["needs_you"] -= counts[ralph.Blocked]
-		v.Counts["waiting"], v.Counts["needs_you"] = v.Blocked, v.Counts["needs_you"]+counts[ralph.Blocked]-v.Blocked
 	}
 	if v.Last, err = lastCompleted(tx); err != nil {
 		return v, err

@@ -45,7 +45,7 @@ func TestAScreenOutlastsTheDatabase(t *testing.T) {
 	if err := db.Tx(t.Context(), add); err != nil {
 		t.Fatal(err)
 	}
-	for v.Counts[ralph.Pending] != 1 {
+	for v.Counts["queued"] != 1 {
 		<-v.Changed
 		if v, err = s.Snapshot(t.Context(), 0); err != nil {
 			t.Fatal(err)

@@ -115,7 +115,7 @@ func (s *Queue) snapshot(ctx context.Context) (Snapshot, error) {
 		if v.DayUSD, err = tx.CostSince(order.Midnight(v.At.Time)); err != nil {
 			return err
 		}
-		if v.Counts, err = tx.Counts(); err != nil {
+		if v.Counts, err = tx.Tally(); err != nil {
 			return err
 		}
 		next := store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}, Limit: watchedTasks}

@@ -410,9 +410,9 @@ func (m Model) short() []string {
 
 func counts(s Snapshot) string {
 	var parts []string
-	for _, status := range ralph.Statuses {
-		if n := s.Counts[status]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ToLower(status.Look().Label)))
+	for _, word := range ralph.Words {
+		if n := s.Counts[strings.ReplaceAll(word, " ", "_")]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, word))
 		}
 	}
 	return cmp.Or(strings.Join(parts, ", "), "empty")

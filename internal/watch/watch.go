@@ -52,7 +52,7 @@ type Snapshot struct {
 
 	Windows   []ralph.UsageWindow
 	MaxWindow map[string]int // limit of a window by its name, in percent
-	Counts    map[ralph.Status]int
+	Counts    map[string]int // see [store.Tx.Tally]
 
 	Changed <-chan struct{} // closed when there may be something new; nil if that is not known
 

@@ -193,7 +193,7 @@ func running() *fake {
 			}},
 			Merged: 12, Failed: 1,
 			Windows: []ralph.UsageWindow{{Name: "five_hour", Utilization: 0.45}, {Name: "seven_day", Utilization: 0.83}}, MaxWindow: map[string]int{"five_hour": 80},
-			Counts: map[ralph.Status]int{"pending": 3, "in_progress": 1, "needs_input": 1, "completed": 12},
+			Counts: map[string]int{"queued": 3, "running": 1, "needs_you": 1, "merged": 12},
 			Queue:  []ralph.Task{{ID: 13, Title: "Import bookmarks"}, {ID: 15, Title: "Export bookmarks"}, {ID: 16, Title: "Show favicons"}},
 			Waiting: []watch.Waiting{
 				item(store.InboxItem{Kind: "question", TaskID: 9, Ref: of(31), Text: "Sync or async?", Holding: true}),
@@ -220,7 +220,7 @@ func failed() *fake {
 	return &fake{snapshot: watch.Snapshot{
 		At: at(50, 0), Project: "shop", State: "ended", Reason: "failed: TASK-5", Exit: &exit,
 		Morning: []string{"11 done, 1 failed, 2 waiting for you: 14 sessions on 12 tasks, $4.50, 49m0s", "ended: failed: TASK-5 (exit status 3)", "changed: 11 commits on main, 30 files (+900 -120)"}, Since: at(1, 0),
-		Counts:  map[ralph.Status]int{"failed": 1, "completed": 2},
+		Counts:  map[string]int{"failed": 1, "merged": 2},
 		Merging: []string{"merging: TASK-3 + TASK-6 on main, verifying for 41s", "TASK-7 Rename it waits for its merge (3 of 4)", "TASK-8 Move it waits for its merge (4 of 4)", "main is 2 commits ahead of your checkout (your edits in app.go): git merge --ff-only refs/ralph/target/main"},
 		Waiting: []watch.Waiting{item(store.InboxItem{Kind: "failed", TaskID: 5, Text: "done was refused: `make test` exits 2; refused 3 times"})},
 	}}
@@ -229,7 +229,7 @@ func failed() *fake {
 func waiting() *fake {
 	return &fake{snapshot: watch.Snapshot{
 		At: at(10, 0), Project: "shop", Running: true, State: "waiting", Reason: "rate limited: the usage window five_hour is used up", Until: at(55, 30), Since: at(1, 0),
-		Sessions: 2, MaxSessions: 10, CostUSD: 0.4, MaxCostUSD: 5, Counts: map[ralph.Status]int{"pending": 2}, Queue: []ralph.Task{{ID: 1, Title: "One"}},
+		Sessions: 2, MaxSessions: 10, CostUSD: 0.4, MaxCostUSD: 5, Counts: map[string]int{"queued": 2}, Queue: []ralph.Task{{ID: 1, Title: "One"}},
 	}}
 }
 

@@ -27,14 +27,14 @@ type summary struct {
 	Spending  float64            // USD that sessions in progress have spent so far, about
 	Resting   []store.AgentState // agents that are unavailable
 	Sessions  []running
-	Still     int      // number of paused ones
-	Of        int      // how many sessions the run in progress may have at once
-	Free      int      // how many of them are not used
-	Idle      string   // why
-	Merging   []merge  // the merge queue, in order
-	Held      []string // why nothing is merged, and how far the branch is behind
-	Target    string   // the branch that is merged into
-	Counts    []count
+	Still     int            // number of paused ones
+	Of        int            // how many sessions the run in progress may have at once
+	Free      int            // how many of them are not used
+	Idle      string         // why
+	Merging   []merge        // the merge queue, in order
+	Held      []string       // why nothing is merged, and how far the branch is behind
+	Target    string         // the branch that is merged into
+	Counts    map[string]int // see [store.Tx.Tally]
 	Queue     []ralph.Task
 	MoreQueue int // further tasks in the queue
 	Inbox     []item
@@ -115,14 +115,7 @@ func (s summary) Spent(m report.Morning) float64 {
 func (s summary) Busy() int { return s.Of - s.Free }
 
 // Waiting is the number of tasks in the queue that cannot start yet.
-func (s summary) Waiting() (n int) {
-	for _, c := range s.Counts {
-		if c.Status == ralph.Blocked {
-			n += c.N
-		}
-	}
-	return n
-}
+func (s summary) Waiting() int { return s.Counts["waiting"] }
 
 // A count is the number of tasks with a status.
 type count struct {
@@ -172,21 +165,16 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 	if err := v.addMerging(tx); err != nil {
 		return view{}, err
 	}
-	counts, err := tx.Counts()
-	if err != nil {
+	var err error
+	if v.Counts, err = tx.Tally(); err != nil {
 		return view{}, err
-	}
-	for _, s := range ralph.Statuses {
-		if counts[s] > 0 {
-			v.Counts = append(v.Counts, count{s, counts[s]})
-		}
 	}
 	v.Empty = len(v.Counts) == 0 && v.Run == nil
 	pending := store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}, Limit: overviewQueue}
 	if v.Queue, err = tx.Tasks(pending); err != nil {
 		return view{}, err
 	}
-	v.MoreQueue = counts[ralph.Pending] - len(v.Queue)
+	v.MoreQueue = v.Counts["queued"] - len(v.Queue)
 	if err := v.addInbox(tx); err != nil {
 		return view{}, err
 	}
