@@ -68,7 +68,7 @@ var settings = []string{
 	"**/{buildSrc,.mvn,.config}/**",
 }
 
-// ordinary are files that begin with a dot, or are named like a setting, and are none of what decides on tests.
+// ordinary files begin with a dot or are named like a setting, and decide on no test.
 var ordinary = []string{
 	"**/.{git*,mailmap,editorconfig,prettier*,dockerignore,npmignore,keep,nojekyll,DS_Store,browserslistrc,vscodeignore}",
 	"**/.{env.example,env.sample,nvmrc,node-version,python-version,ruby-version,tool-versions,mcp.json,swcrc,htaccess}",

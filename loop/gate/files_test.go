@@ -36,8 +36,8 @@ func TestGateFiles(t *testing.T) {
 	}
 }
 
-// TestSettingsOfLintersAndRunners: a file that says what they do is a setting, whether it is new or changed, and a file
-// with a name like that where it is new.
+// TestSettingsOfLintersAndRunners: their files are settings, whether new or changed, and so is a new file
+// with a name like theirs.
 func TestSettingsOfLintersAndRunners(t *testing.T) {
 	rules := gate.Rules{Tests: []string{gate.Auto}}
 	setting := func(f gate.File) bool {

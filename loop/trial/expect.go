@@ -771,7 +771,7 @@ func (r *reading) plain() {
 			if len(e.options) > 0 && (s == "<" || s == ">") && !r.conditional(i) {
 				continue
 			}
-			if t := r.tokens[i]; s[0] == '=' && len(e.options) > 0 && r.conditional(i) { // what must not be
+			if t := r.tokens[i]; s[0] == '=' && len(e.options) > 0 && r.conditional(i) { // it excludes the value
 				e.options = append(e.options, option{swap: true, last: true, at: t.at, end: t.end, open: "!" + s[1:]})
 			}
 			r.keep(e)

@@ -30,7 +30,7 @@ type shellReading struct {
 	found  []expectation
 	either []stretch // alternatives: a change may replace one by the other, so their conditions may change
 	maybe  []stretch // conditions around commands: the files there may change
-	denied []stretch // what must not hold
+	denied []stretch // negated commands
 }
 
 // A stretch is a part of a text.
