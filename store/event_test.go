@@ -89,7 +89,7 @@ func TestWhatATaskWaitsForChanges(t *testing.T) {
 	tally("map[queued:1 waiting:1]")
 	write(t, db, func(tx *store.Tx) error {
 		_, err := tx.AddComment(ralph.Comment{
-			TaskID: 1, Author: "x", AuthorKind: ralph.ByAgent, Kind: ralph.Question, Body: "q", Rationale: "r",
+			TaskID: 1, Author: "x", AuthorKind: ralph.ByAgent, Kind: ralph.Blocker, Body: "b", Rationale: "r",
 		})
 		return err
 	})

@@ -365,7 +365,7 @@ func (r Report) tasks(w *bytes.Buffer, s term.Screen, details bool) {
 	}
 }
 
-// asked returns the open decisions on a task. Its flags, with those that hold it, and a failure have lines of their own.
+// asked returns the open decisions on a task. Its flags, even those that hold it, and a failure have their own lines.
 func (r Report) asked(t Receipt) (list []Waiting) {
 	for _, p := range r.Waiting {
 		flagged := slices.ContainsFunc(t.Flags, func(f Flag) bool { return p.Item == fmt.Sprintf("C%d", f.Comment) })
