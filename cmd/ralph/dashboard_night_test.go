@@ -7,9 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -145,7 +147,8 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 	look := func(name, path string) {
 		t.Run(name, func(t *testing.T) {
 			s.t = t
-			for width, height := range map[int64]int64{1440: 900, 720: 900, 390: 844} {
+			for _, size := range [][2]int64{{1440, 900}, {720, 900}, {390, 844}} {
+				width, height := size[0], size[1]
 				s.look(width, height, "light")
 				s.open(s.url + path)
 				s.sees("it is no error", `!document.body.matches(".page-problem")`)
@@ -158,8 +161,9 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 			}
 		})
 	}
-	for name, path := range s.pages() {
-		look(name, path)
+	pages := s.pages()
+	for _, name := range slices.Sorted(maps.Keys(pages)) {
+		look(name, pages[name])
 	}
 	s.t = t
 	for _, scheme := range []string{"light", "dark"} { // for the README
@@ -183,8 +187,8 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 		s.reads("#band .now", said)
 	}
 	s = serveNothing(t)
-	for name, path := range map[string]string{"now": "/", "inbox": "/inbox", "tasks": "/tasks", "board": "/board", "runs": "/runs", "charts": "/charts"} {
-		look("empty-"+name, path)
+	for _, name := range []string{"now", "inbox", "tasks", "board", "runs", "charts"} {
+		look("empty-"+name, "/"+strings.TrimPrefix(name, "now"))
 	}
 }
 
@@ -199,6 +203,7 @@ func (s *nightSite) screen(name string) {
 		s.reads("#live", "live") // the line appears after the page
 	}
 	eval[bool](s.tab, `document.activeElement?.style.setProperty("caret-color", "transparent"), true`) // it blinks
+	eval[bool](s.tab, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
 	shot, err := chromedp.Run(s.ctx, chromedp.CaptureScreenshot())
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder, name+".png"), shot, 0o600)
