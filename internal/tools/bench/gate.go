@@ -54,8 +54,10 @@ func (b *bench) gate(ctx context.Context) (rows []row) {
 		title, what string
 		off, on     float64 // aims
 	}{
-		{"Code", "of code alone", 1, 3}, {"Add", "that only adds tests", 1, 3},
-		{"Change", "of a test and code", 2, 4}, {"Set", "of a setting and code", 2, 4},
+		{"Code", "of code alone", 1, 3},
+		{"Add", "that only adds tests", 1, 3},
+		{"Change", "of a test and code", 2, 4},
+		{"Set", "of a setting and code", 2, 4},
 	} {
 		var on, off samples
 		for range b.rounds {
