@@ -328,8 +328,8 @@ func (s *scriptedProject) wantTidy(refs string) {
 		}
 	}
 	for pattern, may := range map[string]*regexp.Regexp{
-		"*": regexp.MustCompile(`^(ralph\.db.*|.+\.lock|sessions|workspaces|backups|baseline|project|kept|trial.key)$`), "workspaces/*": regexp.MustCompile(`^(1(\.lock)?|check-1(\.lock)?|seen)$`),
-		"workspaces/*/*": regexp.MustCompile(`^(tree|git|tmp|left|setup|caches?|empty|home|ignored|linked)$`),
+		"*": regexp.MustCompile(`^(ralph\.db.*|.+\.lock|sessions|workspaces|backups|baseline|project|kept|trial.key)$`), "workspaces/*": regexp.MustCompile(`^(1(\.lock)?|check-1(\.lock)?|seen|warm)$`),
+		"workspaces/*/*": regexp.MustCompile(`^(tree|git|tmp|left|setup|caches?|empty|home|ignored|linked|go-build)$`),
 	} {
 		found, err := filepath.Glob(filepath.Join(s.state(), pattern))
 		if err != nil {

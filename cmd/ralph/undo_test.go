@@ -30,7 +30,7 @@ func TestABrowserUndoesWhatWasMerged(t *testing.T) {
 	p.signIn(s, d)
 	p.open(d.url)
 	p.click(`#d1 a[href$="#diff-h"]`)
-	p.reads("#diff-h", "What it changed")
+	p.reads("#diff-h", "The change")
 	p.open(d.url)
 	p.click(`#d1 a[aria-label="Undo TASK-1"]`)
 	p.write("#undo-why", "in capitals, please")

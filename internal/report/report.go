@@ -365,7 +365,8 @@ func (r Report) tasks(w *bytes.Buffer, s term.Screen, details bool) {
 	}
 }
 
-// asked returns the open decisions on a task. Its flags, even those that hold it, and a failure have their own lines.
+// asked returns the open decisions on a task, without its flags and its failure: tasks writes these in lines of their
+// own.
 func (r Report) asked(t Receipt) (list []Waiting) {
 	for _, p := range r.Waiting {
 		flagged := slices.ContainsFunc(t.Flags, func(f Flag) bool { return p.Item == fmt.Sprintf("C%d", f.Comment) })

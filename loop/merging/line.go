@@ -153,8 +153,11 @@ func (m *Merger) uponBase(ctx context.Context, onto Link, c ralph.Change) (ours,
 	if err != nil {
 		return "", "", err
 	}
-	if ours, err = m.commit(ctx, onto.Tree, []string{base}, "ours\n"); err == nil {
-		theirs, err = m.commit(ctx, c.Tree, []string{base}, "theirs\n")
+	if ours, err = m.commit(ctx, onto.Tree, []string{base}, "ours\n"); err != nil {
+		return "", "", err
+	}
+	if tree, err = m.Tree.Whole(ctx, c.Head); err == nil {
+		theirs, err = m.commit(ctx, tree, []string{base}, "theirs\n")
 	}
 	return ours, theirs, err
 }

@@ -26,7 +26,7 @@ func Install(ctx context.Context, dir, path string, packages ...string) (_ strin
 		return "", err
 	}
 	part := dir + ".part"
-	if err := os.MkdirAll(part, 0o755); err != nil { //nolint:gosec // like those that npm makes in it
+	if err := os.MkdirAll(part, 0o755); err != nil { //nolint:gosec // npm makes such folders, too
 		return "", err
 	}
 	lock := flock.New(dir + ".lock")
