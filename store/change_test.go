@@ -316,3 +316,44 @@ func TestWhatIsMergedAlone(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatReleasesABlocker: the inbox item of a blocker allows the retry that releases it, and its task needs a person.
+func TestWhatReleasesABlocker(t *testing.T) {
+	for _, tt := range []struct {
+		name, action string
+		accepted     bool
+		decision     signals.Decision
+	}{
+		{"a change that cannot be merged", "as is", true, signals.Decision{Status: ralph.Merging}},
+		{"a session that was lost", "retry", false, signals.Decision{Status: ralph.Blocked, Blocker: "look at it"}},
+		{"a flag that holds the task", "", false, signals.Decision{Status: ralph.Blocked, Holds: []signals.Hold{{Why: "a done waits for it"}}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			db, s := working(t)
+			s.Change = &ralph.Change{Base: "base", Head: "head", Tree: "tree"}
+			tt.decision.Accepted = tt.accepted
+			if len(tt.decision.Holds) > 0 {
+				tt.decision.Holds[0].Comment = says(t, db, s, signals.Flag{What: "it leaks", Severity: "blocking", Category: "bug"})[0]
+			}
+			write(t, db, func(tx *store.Tx) error {
+				err := apply(tx, s, tt.decision)
+				c, _, cerr := tx.ChangeOf(s.TaskID)
+				if err = errors.Join(err, cerr); err == nil && tt.accepted {
+					err = tx.BlockChange(c, "the branch is gone")
+				}
+				return err
+			})
+			write(t, db, func(tx *store.Tx) error {
+				items, err := tx.InboxOf("blocker")
+				if len(items) != 1 || items[0].Action != tt.action {
+					t.Errorf("got %+v", items)
+				}
+				task, terr := tx.Task(s.TaskID)
+				if task.Waits.Blockers != 1 || !task.NeedsPerson() {
+					t.Errorf("the task waits for %+v", task.Waits)
+				}
+				return errors.Join(err, terr)
+			})
+		})
+	}
+}

@@ -72,3 +72,21 @@ func TestATitleIsWrittenOnce(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestABlockerNamesTheRetryThatReleasesIt: as it is only where there is a change to merge.
+func TestABlockerNamesTheRetryThatReleasesIt(t *testing.T) {
+	for action, want := range map[string]string{
+		"":      `ralph resolve C3 "DECISION"`,
+		"retry": `ralph retry 7 "HOW"`,
+		"as is": `ralph retry 7 --as-is, ralph retry 7 "HOW"`,
+	} {
+		item := store.InboxItem{Kind: "blocker", TaskID: 7, Ref: store.Reference{ID: 3}, Action: action}
+		if _, commands := Of(item); strings.Join(commands, ", ") != want {
+			t.Errorf("%q: %q", action, commands)
+		}
+		merges := slices.ContainsFunc(kinds["blocker"].choices(item), func(c Choice) bool { return slices.Contains(c.Args, "--as-is") })
+		if merges != (action == "as is") {
+			t.Errorf("%q: merges as it is: %t", action, merges)
+		}
+	}
+}

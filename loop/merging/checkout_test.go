@@ -153,7 +153,7 @@ func TestPeoplesCommits(t *testing.T) {
 	t.Parallel()
 	t.Run("upon what was merged", func(t *testing.T) {
 		y := newYard(t)
-		y.work("One", map[string]string{"a": "x\n"})
+		one := y.work("One", map[string]string{"a": "x\n"})
 		y.merge()
 		y.write("b", "mine\n")
 		y.git("commit", "-qam", "Mine")
@@ -162,6 +162,10 @@ func TestPeoplesCommits(t *testing.T) {
 		y.merged(two)
 		if y.read("b") != "mine\n" || y.read("c") != "x\n" {
 			t.Error(y.git("log", "--graph", "--oneline", "--all"))
+		}
+		// The order of changes need not be that of their merges.
+		if gone, err := y.Reverted(t.Context(), []ralph.Change{y.change(one.ID), y.change(two.ID)}); err != nil || len(gone) > 0 {
+			t.Errorf("taken back: %+v, %v", gone, err)
 		}
 	})
 	t.Run("beside what was merged", func(t *testing.T) {
