@@ -79,9 +79,6 @@ const lookTime = time.Second
 func watched(ctx context.Context, at *workspace.Workspace) (within context.Context, ended func() bool) {
 	within, stop := context.WithCancelCause(ctx)
 	gauge, over := at.Gauge(), make(chan struct{})
-	if at.Tight() { // else the first walk can wait until a command is slow
-		gauge.Over()
-	}
 	go func() {
 		defer close(over)
 		tick := time.NewTicker(lookTime)

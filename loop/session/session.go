@@ -113,17 +113,18 @@ func (s *Session) Work(ctx context.Context) End {
 	if err != nil {
 		return End{Ended(ralph.NoWork, err.Error()), err}
 	}
-	watched := make(chan struct{})
+	watched, gauge := make(chan struct{}), s.Workspace.Gauge()
 	go func() {
 		defer close(watched)
-		s.watch(work, stop, say)
+		s.watch(work, stop, say, gauge)
 	}()
 	report, err := s.Agent.Work(work, task)
 	cause := context.Cause(work)
 	stop(nil)
 	<-watched
 	s.observed(ctx)
-	if causeOf(cause) == filled {
+	over := causeOf(cause) == filled || gauge.Over()
+	if over {
 		if err := s.Workspace.Shed(context.WithoutCancel(ctx)); err != nil {
 			s.Log.Warn("cannot remove all that a session filled the disk with", "session", s.Row.ID, "error", err)
 		}
@@ -134,6 +135,9 @@ func (s *Session) Work(ctx context.Context) End {
 	switch {
 	case err == nil:
 		return End{Report: withCause(s.Limits, report, cause)}
+	case report.Ending != "" && over: // what the agent said had no room either
+		report.Ending = ralph.Interrupted
+		return End{Report: withCause(s.Limits, report, filled)}
 	case report.Ending != "": // it was started: only this session failed, and the next one may succeed
 		report.Ending, report.Reason = ralph.Lost, "lost: ralph could not hold it: "+Shortly(err)
 		s.Log.Error("lost control of a session", "session", s.Row.ID, "task", s.Row.TaskID, "error", err)

@@ -9,6 +9,7 @@ import (
 	"ralph"
 	"ralph/internal/worktree"
 	"ralph/loop/agent"
+	"ralph/loop/workspace"
 	"ralph/store"
 )
 
@@ -18,7 +19,9 @@ const pollSession = 200 * time.Millisecond
 
 // watch stops the session when somebody or something asks for it, and
 // hands people's comments to the agent. It returns when ctx ends.
-func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say chan<- agent.Message) {
+func (s *Session) watch(
+	ctx context.Context, stop context.CancelCauseFunc, say chan<- agent.Message, gauge *workspace.Gauge,
+) {
 	tick := time.NewTicker(pollSession)
 	defer tick.Stop()
 	var end <-chan time.Time // nil without a run: for workers, and for sessions of lost runs
@@ -29,7 +32,7 @@ func (s *Session) watch(ctx context.Context, stop context.CancelCauseFunc, say c
 	}
 	idles := time.NewTicker(s.idle.interval())
 	defer idles.Stop()
-	stopping, gauge := s.Stop, s.Workspace.Gauge()
+	stopping := s.Stop
 	var grace <-chan time.Time
 	drain := func() {
 		if grace == nil {

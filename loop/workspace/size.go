@@ -38,8 +38,17 @@ type Gauge struct {
 	walked      bool
 }
 
-// Gauge returns a new gauge of the workspace.
-func (w *Workspace) Gauge() *Gauge { return &Gauge{w: w} }
+// Gauge returns a new gauge of the workspace, which knows its present size if it could fill the disk before it is too
+// large. Else the first walk can wait.
+func (w *Workspace) Gauge() *Gauge {
+	g := &Gauge{w: w}
+	if w.Clone != nil {
+		if free, reserve := room(w.Clone.folder); free-reserve <= w.Clone.pool.MaxSize {
+			g.Over()
+		}
+	}
+	return g
+}
 
 // Over reports whether the workspace and the temporary files of its commands take more than [Pool.MaxSize], or whether
 // it is they that have filled the disk.
@@ -53,7 +62,7 @@ func (g *Gauge) Over() bool {
 	free := left + temp
 	more := max((c.pool.MaxSize-g.size)/2, c.pool.MaxSize/100)
 	if g.walked && left > reserve && g.free-free < more {
-		return false
+		return g.size > c.pool.MaxSize
 	}
 	dirs := []string{c.folder}
 	if c.pool.Temps != nil {
@@ -76,15 +85,6 @@ func room(dir string) (free, reserve int64) {
 	size := int64(s.Bsize) //nolint:unconvert // the types differ between systems
 	//nolint:gosec // no disk is that large
 	return int64(s.Bavail) * size, min(int64(s.Blocks)*size/20, 1<<30)
-}
-
-// Tight reports whether the workspace could fill the disk before it is too large.
-func (w *Workspace) Tight() bool {
-	if w.Clone == nil {
-		return false
-	}
-	free, reserve := room(w.Clone.folder)
-	return free-reserve <= w.Clone.pool.MaxSize
 }
 
 // Full reports whether less of a folder's disk is free than is to be kept so.
