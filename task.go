@@ -55,28 +55,39 @@ var statusLooks = map[Status]Look{
 }
 
 // Words lists the words that people read for statuses, in the order in which tasks are shown.
-var Words = []string{"needs you", "running", "merging", "queued", "waiting", "failed", "merged", "cancelled"}
+var Words = []string{
+	"needs you", "running", "merging", "in review", "queued", "waiting", "failed", "merged", "cancelled",
+}
 
 // Look returns how tasks with this status are shown.
 func (s Status) Look() Look { return statusLooks[s] }
 
-// Look returns how the task is shown: as its status, unless it is blocked by another task alone, which needs no person.
+// Look returns how the task is shown: as its status, unless it is blocked by another task alone, which needs no person,
+// or its change is a pull request, which is not merged by ralph.
 func (t Task) Look() Look {
-	if t.Status == Blocked && !t.NeedsPerson() {
+	switch {
+	case t.Status == Blocked && !t.NeedsPerson():
 		return Look{"○", "Waiting", "gray"}
+	case t.Status == Merging && t.InReview:
+		return Look{"⊙", "In review", "purple"}
 	}
 	return t.Status.Look()
 }
 
-// Key returns [Task.Word] with underscores, as JSON has it.
-func (t Task) Key() string { return strings.ReplaceAll(t.Word(), " ", "_") }
+// Key returns [KeyOf] the task's word.
+func (t Task) Key() string { return KeyOf(t.Word()) }
 
-// Group returns the word of [Words] for tasks of a status if nothing else is known: blocked tasks wait.
-func (s Status) Group() string {
-	if s == Blocked {
-		return "waiting"
+// KeyOf returns a word of [Words] with underscores, as JSON and addresses have it.
+func KeyOf(word string) string { return strings.ReplaceAll(word, " ", "_") }
+
+// WordLook returns the look of all tasks with a word of [Words].
+func WordLook(word string) Look {
+	looks := []Look{Task{Status: Blocked}.Look(), Task{Status: Merging, InReview: true}.Look(), NeedsInput.Look()}
+	for _, s := range Statuses {
+		looks = append(looks, s.Look())
 	}
-	return Task{Status: s, Waits: Waits{Blockers: 1}}.Word()
+	i := slices.IndexFunc(looks, func(l Look) bool { return strings.EqualFold(l.Label, word) })
+	return looks[max(i, 0)]
 }
 
 // Word returns the word of [Words] for the task's status.
@@ -128,6 +139,7 @@ type Task struct {
 	Origin       Origin  `json:"origin"`
 	DependsOn    []int64 `json:"depends_on"` // ids, ascending
 	Waits        Waits   `json:"waits"`
+	InReview     bool    `json:"-"`        // a person merges its change: it is a pull request, or is about to be one
 	Attempts     int     `json:"attempts"` // sessions that counted: agent errors, interruptions and losses do not
 	StuckCount   int     `json:"stuck_count"`
 	Created      Time    `json:"created"`

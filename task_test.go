@@ -1,6 +1,8 @@
 package ralph_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"ralph"
@@ -31,6 +33,34 @@ func TestWhichChangesEndASession(t *testing.T) {
 			if got, want := ralph.NewContract(before, after, true, amended), tt.people && amended; got != want {
 				t.Errorf("%s (amended: %t): ends a person's session: %t, want %t", tt.name, amended, got, want)
 			}
+		}
+	}
+}
+
+// TestOneWordForEachTask: people read it on every screen.
+func TestOneWordForEachTask(t *testing.T) {
+	blocked := ralph.Waits{Blockers: 1}
+	for _, tt := range []struct {
+		task ralph.Task
+		word string
+	}{
+		{ralph.Task{Status: ralph.Proposed}, "needs you"},
+		{ralph.Task{Status: ralph.Pending}, "queued"},
+		{ralph.Task{Status: ralph.InProgress}, "running"},
+		{ralph.Task{Status: ralph.Merging}, "merging"},
+		{ralph.Task{Status: ralph.Merging, InReview: true}, "in review"},
+		{ralph.Task{Status: ralph.NeedsInput}, "needs you"},
+		{ralph.Task{Status: ralph.Blocked}, "waiting"},
+		{ralph.Task{Status: ralph.Blocked, Waits: blocked}, "needs you"},
+		{ralph.Task{Status: ralph.Blocked, Waits: blocked, InReview: true}, "needs you"},
+		{ralph.Task{Status: ralph.Completed, InReview: true}, "merged"},
+		{ralph.Task{Status: ralph.Failed}, "failed"},
+		{ralph.Task{Status: ralph.Rejected}, "cancelled"},
+		{ralph.Task{Status: ralph.Cancelled}, "cancelled"},
+	} {
+		look := ralph.WordLook(tt.word).Label
+		if got := tt.task.Word(); got != tt.word || !slices.Contains(ralph.Words, got) || !strings.EqualFold(look, got) {
+			t.Errorf("%s, in review: %t: %q, shown as %q, want %q", tt.task.Status, tt.task.InReview, got, look, tt.word)
 		}
 	}
 }

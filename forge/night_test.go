@@ -391,6 +391,18 @@ task *
 	if list := n.pulls(); len(list) != 2 {
 		t.Fatalf("the pull requests are %+v", list)
 	}
+	for _, said := range []struct{ command, has string }{
+		{"list --status in_review --json", `"status": "in_review"`},
+		{"list", "TASK-2  in review"},
+		{"show 2", "status       in review as pull request #"},
+		{"status", "1 queued, 2 in review"},
+		{"status --json", `"in_review": 2`},
+		{"report", "in review as pull request #"},
+	} {
+		if n.ralph(0, strings.Fields(said.command)...); !strings.Contains(n.out, said.has) {
+			t.Errorf("ralph %s does not say %q", said.command, said.has)
+		}
+	}
 	if !n.ralph(0, "approve", "C2") {
 		t.Error("the change is not approved")
 	}

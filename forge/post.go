@@ -235,6 +235,7 @@ const labelPrefix = "ralph:"
 // stateLabels are the labels for the words of tasks; the others have none.
 var stateLabels = map[string]string{
 	"queued": "ralph:queued", "waiting": "ralph:queued", "running": "ralph:running", "merging": "ralph:running",
+	"in review": "ralph:in-review",
 	"needs you": "ralph:needs-you", "merged": "ralph:done", "failed": "ralph:failed",
 }
 

@@ -159,7 +159,7 @@ func (w *world) left() string {
 }
 
 // pullNumber matches the number of a pull request, which depends on what came before it.
-var pullNumber = regexp.MustCompile(`(pull request #\x{200b}?|in review: #|, u)\d+`)
+var pullNumber = regexp.MustCompile(`(pull request #\x{200b}?|, u)\d+`)
 
 // kindOfMark is a mark without its numbers.
 func kindOfMark(of string) string {

@@ -161,17 +161,20 @@ func (tx *Tx) nameTaken(table, what, name string, id int64) error {
 
 // Progress is the progress of a feature.
 type Progress struct {
-	Tasks     map[ralph.Status]int `json:"tasks"`
-	Sessions  int                  `json:"sessions"`
-	CostUSD   float64              `json:"cost_usd"`
-	Open      int                  `json:"open"`      // questions and blockers that hold tasks
-	Learnings int                  `json:"learnings"` // active learnings of the feature
+	Tasks     map[string]int `json:"tasks"` // by [ralph.Task.Key]
+	Sessions  int            `json:"sessions"`
+	CostUSD   float64        `json:"cost_usd"`
+	Open      int            `json:"open"`      // questions and blockers that hold tasks
+	Learnings int            `json:"learnings"` // active learnings of the feature
 }
 
-// FeatureTasks counts the tasks of a feature by status, and the questions and blockers that hold some of them.
-func (tx *Tx) FeatureTasks(id int64) (tasks map[ralph.Status]int, open int, err error) {
-	tasks, err = counts[ralph.Status](tx, `
+// FeatureTasks counts the tasks of a feature by [ralph.Task.Key], and the questions and blockers that hold them.
+func (tx *Tx) FeatureTasks(id int64) (tasks map[string]int, open int, err error) {
+	byStatus, err := counts[ralph.Status](tx, `
 		SELECT status, count(*) FROM tasks WHERE feature_id = $1 GROUP BY status`, id)
+	if err == nil {
+		tasks, err = tx.tally(byStatus, " AND t.feature_id = $1", id)
+	}
 	if err == nil {
 		open, err = value[int](tx, `SELECT count(*) FROM task_comments c JOIN tasks t ON t.id = c.task_id
 			WHERE c.holding = 1 AND t.feature_id = $1`, id)

@@ -1,6 +1,12 @@
 package store
 
-import "ralph"
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"ralph"
+)
 
 // A SessionFilter narrows a list of sessions; the zero value selects all.
 type SessionFilter struct {
@@ -78,4 +84,58 @@ func (f SessionFilter) period(by *filter) {
 func (f SessionFilter) Worked(s ralph.Session) bool {
 	return (f.Run == 0 || s.RunID == f.Run) &&
 		(f.Active.IsZero() || s.CompletedAt.IsZero() || !s.CompletedAt.Before(f.Active.Time))
+}
+
+// inReview is the condition that a pull request has the change of task t, or is about to.
+const inReview = `(t.status = 'merging' AND EXISTS (
+	SELECT 1 FROM changes c WHERE c.task_id = t.id AND c.state = 'reviewing'))`
+
+// besides are the tasks with another word than most of their status, and the condition for one.
+var besides = []struct {
+	ralph.Task
+	is string
+}{
+	{ralph.Task{Status: ralph.Blocked, Waits: ralph.Waits{Blockers: 1}}, `(t.status = 'blocked' AND EXISTS (
+		SELECT 1 FROM task_comments c WHERE c.task_id = t.id AND c.holding = 1))`},
+	{ralph.Task{Status: ralph.Merging, InReview: true}, inReview},
+}
+
+// worded returns the condition that the word of task t is one of some words of [ralph.Words].
+func worded(words []string) string {
+	var any []string
+	for _, s := range ralph.Statuses {
+		is := "t.status = '" + string(s) + "'"
+		for _, b := range besides {
+			if b.Status == s && slices.Contains(words, b.Word()) {
+				any = append(any, b.is)
+			} else if b.Status == s {
+				is += " AND NOT " + b.is
+			}
+		}
+		if slices.Contains(words, ralph.Task{Status: s}.Word()) {
+			any = append(any, is)
+		}
+	}
+	return "(" + strings.Join(any, " OR ") + ")"
+}
+
+// tally tells numbers of tasks by status apart by [ralph.Task.Key]; of is a further condition for task t.
+func (tx *Tx) tally(counts map[ralph.Status]int, of string, args ...any) (map[string]int, error) {
+	tally := map[string]int{}
+	for _, b := range besides {
+		if counts[b.Status] == 0 {
+			continue
+		}
+		n, err := value[int](tx, "SELECT count(*) FROM tasks t WHERE "+b.is+of, args...)
+		if err != nil {
+			return nil, err
+		}
+		counts[b.Status] -= n
+		tally[b.Key()] += n
+	}
+	for status, n := range counts {
+		tally[ralph.Task{Status: status}.Key()] += n
+	}
+	maps.DeleteFunc(tally, func(_ string, n int) bool { return n == 0 })
+	return tally, nil
 }

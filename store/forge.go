@@ -234,7 +234,7 @@ func (tx *Tx) PutForgePull(p ForgePull) error {
 	if err != nil || t.Status != ralph.Merging {
 		return err
 	}
-	return tx.set("tasks", t.ID, cells{"status_reason": fmt.Sprintf("in review: #%d, %s", p.Number, p.URL)})
+	return tx.set("tasks", t.ID, cells{"status_reason": fmt.Sprintf("in review as pull request #%d, %s", p.Number, p.URL)})
 }
 
 // ToPropose lists the changes whose branches were pushed for review, and whose pull requests do not have them yet.

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -66,6 +67,81 @@ func TestTasksAreFoundAndListedInParts(t *testing.T) {
 			return err
 		})
 	}
+}
+
+// TestWordsAreFilteredAndCountedAsTheyAreShown: the database knows the rule of [ralph.Task.Word].
+func TestWordsAreFilteredAndCountedAsTheyAreShown(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "ralph.db"))
+	want := map[string][]int64{
+		"queued": {1}, "waiting": {2}, "needs you": {3, 6}, "merging": {4}, "in review": {5}, "cancelled": {7},
+	}
+	write(t, db, func(tx *store.Tx) error {
+		if err := tx.PutFeature(ralph.Feature{Name: "F"}); err != nil {
+			return err
+		}
+		for range 7 {
+			if _, err := tx.AddTask(ralph.Task{Title: "A", Feature: "F"}, "human"); err != nil {
+				return err
+			}
+		}
+		for id := int64(3); id <= 6; id += 3 { // one of them depends on another task, too
+			c := ralph.Comment{TaskID: id, Author: "a", AuthorKind: ralph.ByHuman, Kind: ralph.Blocker, Body: "b", Rationale: "r"}
+			if _, err := tx.AddComment(c); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Cancel(7, "ann")
+		return errors.Join(err, tx.AddDependency(2, 1, "human"), tx.AddDependency(6, 1, "human"), merges(tx, 4), merges(tx, 5))
+	})
+	write(t, db, func(tx *store.Tx) error {
+		c, _, err := tx.ChangeOf(5)
+		c.To = c.Head
+		return errors.Join(err, tx.BeginMove(c), tx.BeginReview(c, "b"))
+	})
+	err := db.View(t.Context(), func(tx *store.Tx) error {
+		tally, err := tx.Tally()
+		of, ferr := tx.Progress("F")
+		for _, word := range ralph.Words {
+			list, lerr := tx.Tasks(store.TaskFilter{Words: []string{word}})
+			var got []int64
+			for _, task := range list {
+				if got = append(got, task.ID); task.Word() != word || task.State != ralph.KeyOf(word) {
+					t.Errorf("TASK-%d is %s (%s), not %s", task.ID, task.Word(), task.State, word)
+				}
+			}
+			slices.Sort(got)
+			n := len(want[word])
+			if !slices.Equal(got, want[word]) || tally[ralph.KeyOf(word)] != n || of.Tasks[ralph.KeyOf(word)] != n {
+				t.Errorf("%s: %v, %d of all, %d of the feature, want %v", word, got, tally[word], of.Tasks[word], want[word])
+			}
+			err = errors.Join(err, lerr)
+		}
+		n, cerr := tx.CountTasks(store.TaskFilter{Words: []string{"in review", "needs you", "queued"}})
+		if n != 4 {
+			t.Errorf("%d tasks with one of three words, want 4", n)
+		}
+		return errors.Join(err, ferr, cerr)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// merges has a session of a task end with an accepted change.
+func merges(tx *store.Tx, task int64) error {
+	id := fmt.Sprintf("00000000-0000-4000-8000-%012d", task)
+	if _, err := tx.StartSession(store.Start{ID: id, Task: task, Origin: ralph.FromLoop}); err != nil {
+		return err
+	}
+	s, err := tx.Session(id)
+	if err != nil {
+		return err
+	}
+	s.Change, s.Ending = &ralph.Change{Base: "base", Head: fmt.Sprintf("%040d", task), Tree: "tree"}, ralph.Finished
+	return tx.Apply(s, signals.Facts{}, signals.Decision{
+		Accepted: true, Status: ralph.Merging, Mover: ralph.Verdict, StatusReason: "done", Attempts: 1,
+		Outcome: ralph.OutcomeSuccess,
+	})
 }
 
 // TestAPartOfATimelineIsItsEnd: a part of a timeline is its end, in chronological order.

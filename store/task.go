@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -32,7 +31,7 @@ const acceptedReason = `
 			(SELECT max(m.id) FROM events m WHERE m.task_id = t.id AND m.type = 'task.status_changed'))
 	ELSE t.status_reason END`
 
-// A statusOf reads a task's status, after the task's reasons to wait.
+// A statusOf reads a task's status, after the other fields that [ralph.Task.Key] looks at.
 type statusOf struct{ task *ralph.Task }
 
 // Scan implements sql.Scanner.
@@ -53,6 +52,7 @@ var tasks = reads("tasks t", func(t *ralph.Task) []field {
 	return append(waits(&t.Waits), []field{
 		{"t.id", &t.ID},
 		{"t.title", &t.Title},
+		{inReview, &t.InReview},
 		{"t.status", statusOf{t}},
 		{
 			"CASE WHEN t.status = 'completed' THEN coalesce(" + acceptedReason + ", '" + Unaccepted + `')
@@ -110,6 +110,7 @@ func (tx *Tx) CheckTask(id int64) error {
 // A TaskFilter narrows a list of tasks; the zero value selects all.
 type TaskFilter struct {
 	Statuses []ralph.Status
+	Words    []string // of [ralph.Words]
 	Feature  string
 	Text     string         // in the title, ignoring case
 	Begins   int64          // leading digits of its number; 0 for any
@@ -130,6 +131,9 @@ const queueOrder = `t.priority, t.rank, CASE WHEN t.attempts > 0 THEN 0 ELSE 1 E
 // matching returns the condition of the filter.
 func (f TaskFilter) matching() (by filter) {
 	in(&by, "t.status", f.Statuses)
+	if len(f.Words) > 0 {
+		by.and(worded(f.Words))
+	}
 	if f.Merged {
 		by.and("t.status = 'completed' AND t.role = 'work'")
 	}
@@ -196,15 +200,7 @@ func (tx *Tx) Tally() (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	waiting, err := value[int](tx, `SELECT count(*) FROM tasks WHERE status = 'blocked' AND NOT EXISTS (
-		SELECT 1 FROM task_comments c WHERE c.task_id = tasks.id AND c.holding = 1)`)
-	counts[ralph.Blocked] -= waiting
-	tally := map[string]int{ralph.Task{Status: ralph.Blocked}.Key(): waiting}
-	for status, n := range counts { // the other blocked ones need a person
-		tally[ralph.Task{Status: status, Waits: ralph.Waits{Blockers: 1}}.Key()] += n
-	}
-	maps.DeleteFunc(tally, func(_ string, n int) bool { return n == 0 })
-	return tally, err
+	return tx.tally(counts, "")
 }
 
 // Counts returns the numbers of tasks by status. Most tasks of an old project are completed, and only the others are

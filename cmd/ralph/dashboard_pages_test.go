@@ -181,7 +181,7 @@ func (s *showcase) transcribe(t *testing.T, session string, said []string, comma
 // pages are all that there are.
 func (s *showcase) pages() map[string]string {
 	return map[string]string{
-		"overview": "/", "board": "/board", "tasks": "/tasks?status=pending", "task": "/tasks/1", "task-blocked": "/tasks/2", "task-proposed": "/tasks/3", "inbox": "/inbox",
+		"overview": "/", "board": "/board", "tasks": "/tasks?status=queued", "task": "/tasks/1", "task-blocked": "/tasks/2", "task-proposed": "/tasks/3", "inbox": "/inbox",
 		"sessions": "/sessions", "session-running": "/sessions/" + s.running, "session-ended": "/sessions/" + s.ended, "prompt": "/sessions/" + s.ended + "/prompt",
 		"learnings": "/learnings", "features": "/features", "feature": "/feature?name=" + url.QueryEscape(s.feature), "runs": "/runs", "run": "/runs/1", "charts": "/charts", "missing": "/tasks/99",
 	}

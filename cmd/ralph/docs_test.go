@@ -318,8 +318,8 @@ func schemaOf(t reflect.Type) map[string]any {
 // shownStatuses says which word people read for each status.
 func shownStatuses() string {
 	var b strings.Builder
-	b.WriteString("Commands, screens and JSON show one word (in JSON with underscores). The database and the agents' tools use the " +
-		"values beside it.\n\n| shown | status |\n|---|---|\n")
+	b.WriteString("Commands, screens and JSON (with underscores) show one word. The database and the agents' tools use the " +
+		"others.\n\n| shown | status |\n|---|---|\n")
 	for _, word := range ralph.Words {
 		var of []string
 		for _, s := range ralph.Statuses {
@@ -331,6 +331,9 @@ func shownStatuses() string {
 			case needs.Word() == word:
 				of = append(of, "`"+string(s)+"` by a person")
 			}
+		}
+		if (ralph.Task{Status: ralph.Merging, InReview: true}).Word() == word {
+			of = append(of, "`merging` with a pull request")
 		}
 		fmt.Fprintf(&b, "| %s | %s |\n", word, strings.Join(of, ", "))
 	}

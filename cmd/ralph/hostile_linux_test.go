@@ -272,8 +272,8 @@ func (e environment) playHostiles(t *testing.T, mode string, all ...hostile) {
 		if got := h.told(said, task); !strings.Contains(got, h.sentence) {
 			t.Errorf("%s %s: want %q of it, and it says\n%s", h.id, h.name, h.sentence, got)
 		}
-		if got := list[strconv.Itoa(task)]; got != h.task.Group() {
-			t.Errorf("%s %s: it is %q, want %q", h.id, h.name, got, h.task.Group())
+		if got, want := list[strconv.Itoa(task)], (ralph.Task{Status: h.task}).Word(); got != want {
+			t.Errorf("%s %s: it is %q, want %q", h.id, h.name, got, want)
 		}
 		if n := strings.Count(said, fmt.Sprintf("▶ TASK-%d ", task)); n != 1 {
 			t.Errorf("%s %s: it had %d sessions", h.id, h.name, n)

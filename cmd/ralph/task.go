@@ -119,21 +119,13 @@ func sayAdded(w io.Writer, t ralph.Task) {
 }
 
 func newTaskList(a *app) *cobra.Command {
-	var statuses []string
 	var f store.TaskFilter
 	var every bool
 	cmd := newCommand("list", func(cmd *cobra.Command, _ []string) error {
-		for i, word := range statuses {
-			statuses[i] = strings.ReplaceAll(word, "_", " ")
-			if err := oneOf("--status", statuses[i], ralph.Words...); err != nil {
+		for i, word := range f.Words {
+			f.Words[i] = strings.ReplaceAll(word, "_", " ")
+			if err := oneOf("--status", f.Words[i], ralph.Words...); err != nil {
 				return err
-			}
-		}
-		for _, status := range ralph.Statuses {
-			waits := ralph.Task{Status: status}
-			needs := ralph.Task{Status: status, Waits: ralph.Waits{Blockers: 1}}
-			if slices.Contains(statuses, waits.Word()) || slices.Contains(statuses, needs.Word()) {
-				f.Statuses = append(f.Statuses, status)
 			}
 		}
 		if f.Limit < 0 {
@@ -142,7 +134,7 @@ func newTaskList(a *app) *cobra.Command {
 		if a.json && !cmd.Flags().Changed("limit") {
 			f.Limit = 0 // programs get the whole list
 		}
-		open := !every && len(f.Statuses) == 0
+		open := !every && len(f.Words) == 0
 		if open {
 			f.Statuses = slices.DeleteFunc(slices.Clone(ralph.Statuses), closed)
 		}
@@ -152,14 +144,6 @@ func newTaskList(a *app) *cobra.Command {
 				if _, err := tx.Feature(f.Feature); err != nil {
 					return nil, err
 				}
-			}
-			if len(statuses) > 0 {
-				tasks, err := tasksByWord(tx, f, statuses)
-				if f.Limit > 0 && len(tasks) > f.Limit {
-					l.More = len(tasks) - f.Limit
-					tasks = tasks[:f.Limit]
-				}
-				return tasks, err
 			}
 			tasks, err := tx.Tasks(f)
 			if err == nil && f.Limit > 0 && len(tasks) == f.Limit {
@@ -175,18 +159,10 @@ func newTaskList(a *app) *cobra.Command {
 	})
 	cmd.Flags().BoolVar(&every, "all", false, "merged and cancelled tasks too")
 	cmd.Flags().IntVar(&f.Limit, "limit", 100, "show `N` tasks at most; 0 for all, as with --json")
-	cmd.Flags().StringArrayVar(&statuses, "status", nil,
+	cmd.Flags().StringArrayVar(&f.Words, "status", nil,
 		"only tasks of this `STATUS` (repeatable): "+strings.Join(ralph.Words, ", "))
 	cmd.Flags().StringVar(&f.Feature, "feature", "", "only tasks of this `FEATURE`")
 	return cmd
-}
-
-// tasksByWord reads all tasks with one of some words for statuses. A blocked task waits for tasks or needs a person,
-// which the database's status does not tell.
-func tasksByWord(tx *store.Tx, f store.TaskFilter, words []string) ([]ralph.Task, error) {
-	f.Limit = 0
-	tasks, err := tx.Tasks(f)
-	return slices.DeleteFunc(tasks, func(t ralph.Task) bool { return !slices.Contains(words, t.Word()) }), err
 }
 
 // closed reports whether nobody has to look at a task any more; a failed task needs a person.

@@ -53,18 +53,18 @@ func progress(w io.Writer, f ralph.Feature, p store.Progress) {
 	}
 	wanted := 0
 	var counts []string
-	for _, s := range ralph.Statuses {
-		n := p.Tasks[s]
+	for _, word := range ralph.Words {
+		n := p.Tasks[ralph.KeyOf(word)]
 		if n == 0 {
 			continue
 		}
-		counts = append(counts, fmt.Sprintf("%d %s", n, s.Group()))
-		if s != ralph.Proposed && s != ralph.Rejected && s != ralph.Cancelled {
+		counts = append(counts, fmt.Sprintf("%d %s", n, word))
+		if word != "cancelled" {
 			wanted += n
 		}
 	}
 	if wanted > 0 {
-		done := p.Tasks[ralph.Completed]
+		done := p.Tasks["merged"]
 		full := barWidth * done / wanted
 		fmt.Fprintf(w, "progress [%s%s] %d of %d tasks, %d %%\n",
 			strings.Repeat("#", full), strings.Repeat("-", barWidth-full), done, wanted, 100*done/wanted)

@@ -278,8 +278,8 @@ func atWork(w io.Writer, s term.Screen, v StatusView) {
 // tally counts the open tasks, and adds the costs of today.
 func tally(v StatusView) string {
 	var counts []string
-	for _, word := range []string{"queued", "running", "merging", "waiting"} {
-		if n := v.Counts[word]; n > 0 || word == "queued" {
+	for _, word := range []string{"queued", "running", "merging", "in review", "waiting"} {
+		if n := v.Counts[ralph.KeyOf(word)]; n > 0 || word == "queued" {
 			counts = append(counts, fmt.Sprintf("%d %s", n, word))
 		}
 	}

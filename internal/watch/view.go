@@ -411,7 +411,7 @@ func (m Model) short() []string {
 func counts(s Snapshot) string {
 	var parts []string
 	for _, word := range ralph.Words {
-		if n := s.Counts[strings.ReplaceAll(word, " ", "_")]; n > 0 {
+		if n := s.Counts[ralph.KeyOf(word)]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, word))
 		}
 	}

@@ -11,33 +11,32 @@ import (
 	"ralph/store"
 )
 
-// columnTasks is the number of tasks of a status that the board shows.
+// columnTasks is the number of tasks of a word that the board shows.
 const columnTasks = 15
 
-// boardColumns are groups of statuses for people, in the order of the board, with a name for groups of several. All
-// other statuses are final.
+// boardColumns are groups of [ralph.Words], in the order of the board, with a name for groups of several. Tasks with
+// the other words are over.
 var boardColumns = []struct {
-	name     string
-	statuses []ralph.Status
+	name  string
+	words []string
 }{
-	{"To decide", []ralph.Status{ralph.NeedsInput, ralph.Proposed}},
-	{"Waiting", []ralph.Status{ralph.Pending, ralph.Blocked}},
-	{"At work", []ralph.Status{ralph.InProgress, ralph.Merging}},
-	{"", []ralph.Status{ralph.Failed}},
+	{"", []string{"needs you"}},
+	{"Next", []string{"queued", "waiting"}},
+	{"At work", []string{"running", "merging", "in review"}},
+	{"", []string{"failed"}},
 }
 
-// A column has the tasks of some statuses; statuses without tasks are left out. Without a name it has that of its
-// status.
+// A column has the tasks with some words; words without tasks are left out. Without a name it has that of its word.
 type column struct {
 	Name  string
 	Parts []part
 }
 
-// A part has the tasks of one status.
+// A part has the tasks with one word.
 type part struct {
-	Status ralph.Status
-	N      int // total number
-	Cards  []taskCard
+	Word  string
+	N     int // total number
+	Cards []taskCard
 }
 
 // A taskCard is a task on the board.
@@ -69,7 +68,7 @@ func (a *app) board(tx *store.Tx, r *http.Request) (view, error) {
 	if v.Features, err = tx.Features(); err != nil {
 		return view{}, err
 	}
-	counts, err := tx.Counts()
+	counts, err := tx.Tally()
 	if v.Feature != "" && err == nil {
 		var p store.Progress
 		p, err = tx.Progress(v.Feature)
@@ -82,20 +81,23 @@ func (a *app) board(tx *store.Tx, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	shown := map[ralph.Status]bool{}
+	shown := map[string]bool{}
 	for _, c := range boardColumns {
 		one := column{Name: c.name}
-		for _, s := range c.statuses {
-			shown[s] = true
-			if counts[s] == 0 {
+		for _, word := range c.words {
+			shown[word] = true
+			n := counts[ralph.KeyOf(word)]
+			if n == 0 {
 				continue
 			}
-			f := store.TaskFilter{Statuses: []ralph.Status{s}, Feature: v.Feature, Limit: columnTasks, Latest: s.Ended()}
+			f := store.TaskFilter{
+				Words: []string{word}, Feature: v.Feature, Limit: columnTasks, Latest: word == "failed" || word == "in review",
+			}
 			list, err := tx.Tasks(f)
 			if err != nil {
 				return view{}, err
 			}
-			p := part{Status: s, N: counts[s]}
+			p := part{Word: word, N: n}
 			if p.Cards, err = cards.of(tx, list); err != nil {
 				return view{}, err
 			}
@@ -105,9 +107,9 @@ func (a *app) board(tx *store.Tx, r *http.Request) (view, error) {
 			v.Columns = append(v.Columns, one)
 		}
 	}
-	for _, s := range ralph.Statuses {
-		if !shown[s] && counts[s] > 0 {
-			v.Over = append(v.Over, part{Status: s, N: counts[s]})
+	for _, word := range ralph.Words {
+		if n := counts[ralph.KeyOf(word)]; !shown[word] && n > 0 {
+			v.Over = append(v.Over, part{Word: word, N: n})
 		}
 	}
 	return view{title: "Board", name: "board", nav: "/board", live: true, body: v}, nil
@@ -165,14 +167,14 @@ const listTasks = 50
 type listView struct {
 	Tasks    []ralph.Task
 	N        int               // how many are like that, if it is narrowed
-	Narrowed []narrowed        // to several statuses, or to tasks worked on by sessions of a time or run
+	Narrowed []narrowed        // to several words, or to tasks worked on by sessions of a time or run
 	Hidden   url.Values        // the parameters of the latter
 	Spent    map[int64]float64 // USD, by task
 	Pager    pager
-	Status   ralph.Status
+	Word     string // of [ralph.Words]; "" for any
 	Feature  string
 	Text     string
-	Statuses []ralph.Status
+	Words    []string
 	Features []ralph.Feature
 	New      ralph.Task // the fields of one that is added
 	Add      bool       // somebody came to add one
@@ -181,11 +183,11 @@ type listView struct {
 func (a *app) taskList(tx *store.Tx, r *http.Request) (view, error) {
 	q := r.URL.Query()
 	v := listView{
-		Feature:  q.Get("feature"),
-		Text:     text.Line(q.Get("q"), ralph.MaxTitle),
-		Statuses: ralph.Statuses,
-		Add:      q.Has("add"),
-		New:      ralph.Task{Priority: ralph.DefaultPriority},
+		Feature: q.Get("feature"),
+		Text:    text.Line(q.Get("q"), ralph.MaxTitle),
+		Words:   ralph.Words,
+		Add:     q.Has("add"),
+		New:     ralph.Task{Priority: ralph.DefaultPriority},
 	}
 	// A number means a task, in any notation.
 	if id, err := ralph.ParseTaskID(v.Text); err == nil {
@@ -199,17 +201,19 @@ func (a *app) taskList(tx *store.Tx, r *http.Request) (view, error) {
 		Limit:   listTasks + 1,
 		Skip:    (pageOf(r) - 1) * listTasks,
 	}
-	for _, s := range ralph.Statuses {
-		if slices.Contains(q["status"], string(s)) {
-			f.Statuses = append(f.Statuses, s)
+	for _, word := range ralph.Words {
+		if slices.Contains(q["status"], ralph.KeyOf(word)) {
+			f.Words = append(f.Words, word)
 		}
 	}
-	if len(f.Statuses) == 1 {
-		v.Status = f.Statuses[0]
+	if len(f.Words) == 1 {
+		v.Word = f.Words[0]
 	}
-	f.Latest = !slices.ContainsFunc(f.Statuses, func(s ralph.Status) bool { return !s.Ended() })
+	f.Latest = !slices.ContainsFunc(f.Words, func(word string) bool {
+		return !slices.Contains([]string{"failed", "merged", "cancelled"}, word)
+	})
 	narrowing := []string{"run", "active"}
-	if len(f.Statuses) > 1 {
+	if len(f.Words) > 1 {
 		narrowing = append(narrowing, "status")
 	}
 	var err error

@@ -69,8 +69,8 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 	}
 	gauge(buildInfo, 1, c.Version, runtime.Version())
-	for _, status := range ralph.Statuses {
-		gauge(tasks, float64(s.counts[status]), string(status))
+	for _, word := range ralph.Words {
+		gauge(tasks, float64(s.counts[ralph.KeyOf(word)]), ralph.KeyOf(word))
 	}
 	for _, kind := range store.InboxKinds() {
 		gauge(waiting, float64(s.inbox[kind]), kind)
@@ -112,7 +112,7 @@ type state struct {
 	run       *ralph.Run // newest; nil if there was none
 	running   bool
 	active    int
-	counts    map[ralph.Status]int
+	counts    map[string]int // see [store.Tx.Tally]
 	inbox     map[string]int
 	totals    map[string]store.Totals // by how they ended; for metrics alone
 	agents    []store.AgentState      // unavailable ones
@@ -123,7 +123,7 @@ func (s *Server) readState(ctx context.Context) (state, error) {
 	var seen state
 	err := s.Store.View(ctx, func(tx *store.Tx) (err error) {
 		seen.now = tx.Now()
-		if seen.counts, err = tx.Counts(); err != nil {
+		if seen.counts, err = tx.Tally(); err != nil {
 			return err
 		}
 		if seen.inbox, err = tx.InboxCounts(); err != nil {

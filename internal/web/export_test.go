@@ -16,9 +16,10 @@ func Looks() (list []string) {
 	for _, v := range ralph.Verbs {
 		list = append(list, verbLook(v).Icon)
 	}
-	for _, s := range ralph.Statuses {
-		list = append(list, statusLook(s).Icon)
+	for _, word := range ralph.Words {
+		list = append(list, wordLook(word).Icon)
 	}
+	list = append(list, taskLook(ralph.Task{Status: ralph.Proposed}).Icon, taskLook(ralph.Task{Status: ralph.NeedsInput}).Icon)
 	for _, l := range phases {
 		list = append(list, l.Icon)
 	}

@@ -21,16 +21,16 @@ type featureRow struct {
 // newFeatureRow makes the row of a feature, from its tasks and their reasons to wait.
 func newFeatureRow(f ralph.Feature, p store.Progress) featureRow {
 	row := featureRow{Feature: f, Progress: p}
-	row.Done = row.Progress.Tasks[ralph.Completed]
+	row.Done = row.Progress.Tasks["merged"]
 	for _, n := range row.Progress.Tasks {
 		row.All += n
 	}
 	x := 0.0
-	for _, s := range ralph.Statuses {
-		if n := row.Progress.Tasks[s]; n > 0 {
+	for _, word := range ralph.Words {
+		if n := row.Progress.Tasks[ralph.KeyOf(word)]; n > 0 {
 			w := float64(n) * barWidth / float64(row.All)
-			row.Counts = append(row.Counts, count{s, n})
-			row.Bar = append(row.Bar, segment{round(x), round(w), statusLook(s).Class, plural(n, statusLook(s).Label+" task")})
+			row.Counts = append(row.Counts, count{word, n})
+			row.Bar = append(row.Bar, segment{round(x), round(w), wordLook(word).Class, plural(n, wordLook(word).Label+" task")})
 			x += w
 		}
 	}

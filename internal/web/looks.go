@@ -35,9 +35,9 @@ func taskLook(t ralph.Task) look {
 	return look{l.Icon, l.Label, l.Colour}
 }
 
-// statusLook returns the look of all tasks of a status.
-func statusLook(s ralph.Status) look {
-	l := s.Look()
+// wordLook returns the look of all tasks with a word of [ralph.Words].
+func wordLook(word string) look {
+	l := ralph.WordLook(word)
 	return look{l.Icon, l.Label, l.Colour}
 }
 

@@ -180,7 +180,7 @@ func TestTheBoardSaysWhatATaskWaitsFor(t *testing.T) {
 	if strings.Contains(page, fmt.Sprintf(`id="t%d"`, n.Merged[0])) {
 		t.Error("what is completed has cards")
 	}
-	has(t, page, "/tasks?status=completed", `<span class="n">29</span>`)
+	has(t, page, "/tasks?status=merged", `<span class="n">29</span>`)
 }
 
 // TestAClaimIsNoVerdict: what an agent says of its own work is set apart from what ralph found, and has no colour.

@@ -104,7 +104,7 @@ func TestMetricsSayWhatTheDatabaseSays(t *testing.T) {
 		`ralph_sessions_active 1`,
 		`ralph_sessions_total{ended="lost"} 1`,
 		`ralph_tasks{status="failed"} 1`,
-		`ralph_tasks{status="in_progress"} 1`,
+		`ralph_tasks{status="running"} 1`,
 		`ralph_tokens_total{kind="cache_creation"} 40`,
 		`ralph_tokens_total{kind="cache_read"} 30`,
 		`ralph_tokens_total{kind="input"} 10`,
@@ -122,7 +122,7 @@ func TestEverySeriesIsThereFromTheStart(t *testing.T) {
 		t.Fatal(status, body)
 	}
 	for _, want := range []string{
-		`ralph_build_info{goversion="go`, `version="v1"} 1`, `ralph_tasks{status="needs_input"} 0`, `ralph_waiting_for_people{kind="question"} 0`,
+		`ralph_build_info{goversion="go`, `version="v1"} 1`, `ralph_tasks{status="needs_you"} 0`, `ralph_waiting_for_people{kind="question"} 0`,
 		`ralph_sessions_total{ended="stopped"} 0`, `ralph_last_event_timestamp_seconds 0`, `ralph_agent_wait_seconds 0`, `go_goroutines `,
 	} {
 		if !strings.Contains(body, want) {

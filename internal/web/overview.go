@@ -119,8 +119,8 @@ func (s summary) Waiting() int { return s.Counts["waiting"] }
 
 // A count is the number of tasks with a status.
 type count struct {
-	Status ralph.Status
-	N      int
+	Word string
+	N    int
 }
 
 // A window is an account's usage window and the configured limit.

@@ -17,9 +17,9 @@ func link(page string, q url.Values) string {
 	return page + "?" + q.Encode()
 }
 
-// tasksLike is the list of the tasks of a status and a feature; "" is every feature.
-func tasksLike(status ralph.Status, feature string) string {
-	q := url.Values{"status": {string(status)}}
+// tasksLike is the list of the tasks with a word of [ralph.Words] and a feature; "" is every feature.
+func tasksLike(word, feature string) string {
+	q := url.Values{"status": {ralph.KeyOf(word)}}
 	if feature != "" {
 		q.Set("feature", feature)
 	}

@@ -74,8 +74,8 @@ var behind = map[report.Group]struct {
 }{
 	report.Runs:     {page: "/runs"},
 	report.Tasks:    {page: "/tasks"},
-	report.Merged:   {page: "/tasks", q: url.Values{"status": {string(ralph.Completed)}}},
-	report.Failed:   {page: "/tasks", q: url.Values{"status": {string(ralph.Failed)}}},
+	report.Merged:   {page: "/tasks", q: url.Values{"status": {"merged"}}},
+	report.Failed:   {page: "/tasks", q: url.Values{"status": {"failed"}}},
 	report.NeedsYou: {page: "/inbox", all: true},
 	report.Costs:    {page: "/sessions", q: url.Values{"sort": {"cost"}}},
 }
