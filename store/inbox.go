@@ -55,7 +55,8 @@ type InboxItem struct {
 	Diff      []string   `json:"diff,omitempty"`    // changes of an amendment, as [ralph.Patch.Diff] has them
 	Session   string     `json:"session,omitempty"` // that is paused until the permission is answered
 	Expires   ralph.Time `json:"expires,omitzero"`  // when the permission is denied automatically
-	Action    string     `json:"-"`                 // allowed action: split, adopt, task; undo of a flag; retry, as is
+	// The allowed action: split, adopt, task; undo of a flag; retry, as is. "mend" is a trouble that lasts until then.
+	Action string `json:"-"`
 	// Open parts of a plan: proposals, amendments and proposals to cancel a task.
 	Parts []InboxItem `json:"-"`
 }
@@ -139,7 +140,7 @@ var inboxQueries = []inboxQuery{
 			coalesce((SELECT e.created FROM events e
 				WHERE e.task_id IS NULL AND e.type = 'target.behind' ORDER BY e.id DESC LIMIT 1), '')
 		FROM merge_queue q WHERE q.id = 1 AND q.behind <> ''`, (*Tx).addCommand},
-	{"trouble", "", `SELECT 0, kind, 0, what, 0, created FROM troubles ORDER BY created, kind`, (*Tx).addTrouble},
+	{"trouble", "", `SELECT 0, kind, 0, what, 0, created FROM {troubles} ORDER BY created, kind`, (*Tx).addTrouble},
 	{"blocker", OfComment, `
 		SELECT t.id, t.title, c.id, coalesce(c.waits_for, c.what, c.body)
 			|| CASE WHEN coalesce(c.detail, '') = '' THEN '' ELSE ': ' || c.detail END
@@ -247,12 +248,35 @@ func (tx *Tx) addPermission(item *InboxItem) error {
 
 // addTrouble adds the command that mends a trouble.
 func (tx *Tx) addTrouble(item *InboxItem) error {
-	var command string
-	err := tx.row(`SELECT command FROM troubles WHERE kind = $1`, item.Title).Scan(&command)
-	if item.Sort = item.Title; command != "" {
+	list, err := tx.seenTroubles()
+	item.Sort = item.Title
+	for _, t := range list {
+		if t.Kind == item.Sort {
+			item.Commands, item.Action = []string{t.Command}, "mend"
+		}
+	}
+	if err != nil || item.Action != "" {
+		return err
+	}
+	command, err := value[string](tx, `SELECT command FROM troubles WHERE kind = $1`, item.Sort)
+	if command != "" {
 		item.Commands = []string{command}
 	}
 	return err
+}
+
+// seenTroubles returns the troubles that exist at this moment and that nothing has stored.
+func (tx *Tx) seenTroubles() (list []Trouble, err error) {
+	if tx.db.NoRoom != nil {
+		if full := tx.db.NoRoom(); full != "" {
+			list = append(list, Trouble{troubleDisk, "Nothing can be stored: " + full, "ralph doctor"})
+		}
+	}
+	open, err := runs.all(tx, `WHERE r.ended_at = ''`)
+	if slices.ContainsFunc(open, func(r ralph.Run) bool { return !tx.Alive(r) }) {
+		list = append(list, Trouble{troubleLost, "The last run did not end by itself: it was killed", "ralph run"})
+	}
+	return list, err
 }
 
 // addRetry allows a retry where that releases a blocker of ralph's own: as is if a change is held.
@@ -410,7 +434,11 @@ func (tx *Tx) InboxPart(kind string, limit, skip int) ([]InboxItem, error) {
 		if len(inbox) >= limit {
 			break
 		}
-		items, err := tx.items(q, tx.inboxQuery(q)+` LIMIT $1 OFFSET $2`, limit-len(inbox), gone)
+		query, err := tx.inboxQuery(q)
+		if err != nil {
+			return nil, err
+		}
+		items, err := tx.items(q, query+` LIMIT $1 OFFSET $2`, limit-len(inbox), gone)
 		if err != nil {
 			return nil, err
 		}
@@ -433,7 +461,11 @@ func (tx *Tx) InboxCounts() (map[string]int, error) {
 }
 
 func (tx *Tx) inboxCount(q inboxQuery) (n int, err error) {
-	return value[int](tx, `SELECT count(*) FROM (`+tx.inboxQuery(q)+`) waiting`)
+	query, err := tx.inboxQuery(q)
+	if err != nil {
+		return 0, err
+	}
+	return value[int](tx, `SELECT count(*) FROM (`+query+`) waiting`)
 }
 
 // scan reads an item of this query's kind.
@@ -460,7 +492,16 @@ func (tx *Tx) addOptions(item *InboxItem) error {
 	return nil
 }
 
-// inboxQuery fills in the current time.
-func (tx *Tx) inboxQuery(q inboxQuery) string {
-	return strings.ReplaceAll(q.query, "{long}", "'"+ralph.At(tx.Now().Add(-longClaim)).String()+"'")
+// inboxQuery fills in the current time, and the troubles with those of this moment.
+func (tx *Tx) inboxQuery(q inboxQuery) (string, error) {
+	query := strings.ReplaceAll(q.query, "{long}", "'"+ralph.At(tx.Now().Add(-longClaim)).String()+"'")
+	if !strings.Contains(query, "{troubles}") {
+		return query, nil
+	}
+	list, err := tx.seenTroubles()
+	troubles := "SELECT kind, what, created FROM troubles"
+	for _, t := range list {
+		troubles += fmt.Sprintf(" UNION ALL SELECT '%s', '%s', '%s'", t.Kind, strings.ReplaceAll(t.What, "'", "''"), tx.Now())
+	}
+	return strings.ReplaceAll(query, "{troubles}", "("+troubles+") t"), err
 }

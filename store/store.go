@@ -33,6 +33,9 @@ type DB struct {
 	// Hindered is called when changes begin to fail because the disk is full, or when one has waited for
 	// [stall], and with nil once they are stored again; nil tells nobody. It is set before work begins.
 	Hindered func(error)
+	// NoRoom says that the disk of the queue is full, in a line, or "". It is asked when the inbox is read, since a full
+	// disk stores no trouble; nil is never full. It is set before work begins.
+	NoRoom func() string
 
 	path    string  // or its URL, masked
 	url     string  // "" for a file

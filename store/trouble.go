@@ -16,6 +16,10 @@ const (
 	TroubleAfter  = "merge.after"   // the last command after a merge failed
 	// TroubleRestack: branches are not rebuilt on a target that has their dependency (merge.mode: branch).
 	TroubleRestack = "merge.restack"
+
+	// Troubles that the inbox sees when it is read. They are not stored, and last until they are mended.
+	troubleDisk = "disk"     // it is full
+	troubleLost = "lost run" // the last run did not end by itself
 )
 
 // SetTrouble records a trouble in the place of an earlier one of its kind. Without an earlier one it records an event.

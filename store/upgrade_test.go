@@ -31,7 +31,7 @@ var present = map[string]int{
 	"change dropped": 10, "change held": 7, "change merged": 29, "change verifying": 2,
 	"session ": 2, "session failure": 45, "session success": 35, "sessions": 82, "runs": 2, "events": 864,
 	"ask": 1, "done": 48, "flag": 6, "learned": 1, "nack": 2, "note": 1, "partial": 1, "stuck": 21, "suggest": 3,
-	"question": 3, "question with an answer": 1, "inbox": 35, "permissions": 1, "amendments": 2,
+	"question": 3, "question with an answer": 1, "inbox": 36, "permissions": 1, "amendments": 2,
 	"features": 3, "disciplines": 1, "learnings": 2, "issues": 1, "pull requests": 1,
 }
 

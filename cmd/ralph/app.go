@@ -161,9 +161,6 @@ func (a *app) looking(ctx context.Context, f func(p *project.Project, db *store.
 		if err := p.CaughtUp(ctx, db); err != nil { // it is shown as a run left it
 			p.Log.Warn("cannot look at the branch", "error", err)
 		}
-		if full := state.Full(p.State); full != "" { // the queue cannot hold it
-			fmt.Fprintf(a.err, "ralph: %s: a run cannot store its events; see `ralph doctor`\n", full)
-		}
 		return f(p, db)
 	})
 }

@@ -43,7 +43,8 @@ func TestADiskThatFillsUp(t *testing.T) {
 			t.Parallel()
 			s := newScriptedProject(t, "task *\n  learned {\"text\": \"the first thing\", \"kind\": \"discovery\"}\n  run date +%N > made.txt; sleep 0.5\n"+
 				"  learned {\"text\": \"another one, later\", \"kind\": \"discovery\"}\n  run sleep 0.5\n  done {\"summary\": \"made\"}\n",
-				"sandbox: off\nverify: {commands: ['test -f made.txt'], on_red: go}\n")
+				"sandbox: off\nverify: {commands: ['test -f made.txt'], on_red: go}\n"+
+					"notify: [{command: [sh, -c, cat >> ../told], events: [storage.full]}]\n")
 			disk := smallDisk(t, s)
 			s.ralph(0, "task", "add", "Make")
 			s.ralph(0, "task", "add", "Make more")
@@ -74,9 +75,13 @@ func TestADiskThatFillsUp(t *testing.T) {
 				t.Errorf("nothing was said within 15 s:\n%s", out)
 			}
 			said, _ := s.command("status").CombinedOutput()
-			if !strings.Contains(string(said), "full") {
+			if !strings.Contains(string(said), "Nothing can be stored") || !strings.Contains(string(said), "ralph doctor") {
 				t.Errorf("status: %s", said)
 			}
+			if said, _ := s.command("inbox").CombinedOutput(); !strings.Contains(string(said), "Nothing can be stored") {
+				t.Errorf("inbox: %s", said)
+			}
+			waitFor(t, func() bool { return over || strings.Contains(s.sh("cat ../told || true"), "ralph doctor") })
 			if err := os.Remove(filler); err != nil {
 				t.Fatal(err)
 			}
@@ -89,6 +94,9 @@ func TestADiskThatFillsUp(t *testing.T) {
 			}
 			t.Logf("%v after the first session began: said %v, status %d", time.Duration(i)*2*time.Second/time.Duration(moments), says(out.String()), status)
 			s.ralph(0, "run")
+			if said := s.ralph(0, "inbox"); strings.Contains(said, "Nothing can be stored") {
+				t.Errorf("it stays in the inbox: %s", said)
+			}
 			s.ralph(0, "db", "check")
 			if list := s.ralph(0, "task", "list", "--all", "--json"); strings.Count(list, `"status": "merged"`) != 2 {
 				t.Errorf("a task is not done: %s\nthe run: %s", list, out)

@@ -8,6 +8,7 @@ import (
 
 	"ralph"
 	"ralph/internal/inbox"
+	"ralph/internal/machine"
 	"ralph/internal/notify"
 	"ralph/internal/show"
 	"ralph/internal/term"
@@ -33,11 +34,18 @@ func TestEachTroubleIsInInboxStatusAndNotification(t *testing.T) {
 			return tx.EndRun(r.ID, status, "it failed at night")
 		}
 	}
+	stopped, leave := machine.Join()
+	leave()
 	for name, c := range map[string]struct {
 		happens func(tx *store.Tx) error
 		command string
-		told    notify.Type
+		told    notify.Type // "" if nothing that is stored can tell of it
 	}{
+		"a full disk": {func(*store.Tx) error { return nil }, "ralph doctor", ""},
+		"a machine that stopped": {func(tx *store.Tx) error {
+			_, err := tx.StartRun(stopped, ralph.Limits{}, "")
+			return err
+		}, "ralph run", ""},
 		"merge.after":             {set(store.TroubleAfter, "ralph show 7"), "ralph show 7", notify.TroubleFound},
 		"a receiver":              {set(store.TroubleNotify, "ralph notify"), "ralph notify", notify.TroubleFound},
 		"the second receiver":     {set(store.TroubleNotify+"-2", "ralph notify"), "ralph notify", notify.TroubleFound},
@@ -59,6 +67,13 @@ func TestEachTroubleIsInInboxStatusAndNotification(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
+			says := "it failed at night"
+			switch name {
+			case "a full disk":
+				db.NoRoom = func() string { return "it failed at night: o'clock" }
+			case "a machine that stopped":
+				says = "did not end by itself"
+			}
 			var items []store.InboxItem
 			var status show.StatusView
 			var events []ralph.Event
@@ -83,8 +98,11 @@ func TestEachTroubleIsInInboxStatusAndNotification(t *testing.T) {
 			}
 			var out bytes.Buffer
 			show.Status(&out, term.Screen{Columns: 80}, status, false)
-			if said := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(said, "it failed at night") || !strings.Contains(said, c.command) {
+			if said := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(said, says) || !strings.Contains(said, c.command) {
 				t.Errorf("status says:\n%s", &out)
+			}
+			if c.told == "" {
+				return
 			}
 			told := map[notify.Type]string{}
 			for _, e := range events {

@@ -88,8 +88,18 @@ var kinds = map[string]Kind{
 	},
 	"trouble": {
 		Look: ralph.Look{Icon: "⚠", Label: "Trouble", Colour: "red"}, Form: FormDecide,
-		name: "{sort}", commands: func(i store.InboxItem) []string { return append(i.Commands, "ralph approve {sort}") },
-		choices: func(i store.InboxItem) []Choice { return []Choice{does("a", "seen", "approve", i.Item)} },
+		name: "{sort}", commands: func(i store.InboxItem) []string {
+			if lasts(i) {
+				return i.Commands
+			}
+			return append(i.Commands, "ralph approve {sort}")
+		},
+		choices: func(i store.InboxItem) []Choice {
+			if lasts(i) {
+				return nil
+			}
+			return []Choice{does("a", "seen", "approve", i.Item)}
+		},
 		approve: seen, reject: seen,
 		holds: true,
 	},
@@ -228,8 +238,22 @@ var kinds = map[string]Kind{
 	},
 }
 
+// lasts reports whether a trouble stays on the list until it is mended.
+func lasts(i store.InboxItem) bool { return i.Action == "mend" }
+
+// FormOf returns how the dashboard has a person decide on an item.
+func FormOf(i store.InboxItem) Form {
+	if lasts(i) {
+		return FormNone
+	}
+	return kinds[i.Kind].Form
+}
+
 // seen takes a trouble off the list; it comes back if it happens again.
 func seen(tx *store.Tx, i store.InboxItem, _, _ string) (string, error) {
+	if lasts(i) {
+		return "", ralph.Conflict("%s goes off the list once it is mended: `%s`", i.Sort, i.Command())
+	}
 	return "off the list until it happens again", tx.ClearTrouble(i.Sort)
 }
 

@@ -274,7 +274,12 @@ func (h *Home) HasQueue() (bool, error) {
 
 // Reopen opens the database of the state folder after a check of the folder; see [Folder.Standing]. With asIs it is not
 // migrated.
-func (h *Home) Reopen(ctx context.Context, asIs bool) (*store.DB, error) {
+func (h *Home) Reopen(ctx context.Context, asIs bool) (db *store.DB, err error) {
+	defer func() {
+		if err == nil {
+			db.NoRoom = func() string { return Full(h.State) }
+		}
+	}()
 	if h.Server != "" {
 		return store.Open(ctx, h.Server, store.Options{MustExist: asIs})
 	}
@@ -282,7 +287,7 @@ func (h *Home) Reopen(ctx context.Context, asIs bool) (*store.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := store.Open(ctx, h.File(Database), store.Options{MustExist: asIs, Judge: func(found store.Found) error {
+	db, err = store.Open(ctx, h.File(Database), store.Options{MustExist: asIs, Judge: func(found store.Found) error {
 		f.Found = found
 		return h.judge(f)
 	}})

@@ -43,7 +43,7 @@ type item struct {
 
 func newItem(i store.InboxItem) item {
 	i.Item, i.Commands = inbox.Of(i)
-	return item{InboxItem: i, Look: waitLook(i.Kind), Form: inbox.KindOf(i.Kind).Form, Label: inbox.Label(i)}
+	return item{InboxItem: i, Look: waitLook(i.Kind), Form: inbox.FormOf(i), Label: inbox.Label(i)}
 }
 
 // left returns the seconds until something expires.

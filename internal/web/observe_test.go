@@ -161,7 +161,7 @@ func TestHealth(t *testing.T) {
 		{"a run is active", func(t *testing.T, s *web.Server) { work(t, s.Store, true) }, 200, web.Health{Status: "ok", Run: "running", RunID: 1, Waiting: 1}},
 		{
 			"a run was lost", func(t *testing.T, s *web.Server) { work(t, s.Store, false) }, 503,
-			web.Health{Status: "failing", Reason: "run 1 (process PID) was lost; `ralph run` takes up its work", Run: "lost", RunID: 1, Waiting: 1},
+			web.Health{Status: "failing", Reason: "run 1 (process PID) was lost; `ralph run` takes up its work", Run: "lost", RunID: 1, Waiting: 2},
 		},
 		{"a run has ended", func(t *testing.T, s *web.Server) {
 			run := work(t, s.Store, true)
