@@ -115,7 +115,7 @@ type line struct {
 
 	trouble string // the kind under which a failure is recorded
 	sent    bool   // whether any notification was delivered or dropped
-	failed  string // why the last notification was dropped; "" if it was delivered
+	failed  string // why the last notification was not delivered; "" if it was
 }
 
 // begin checks the receivers and loads their positions. The position of a new receiver is stored at
@@ -319,14 +319,22 @@ func (l *line) masked(notes []Notification) (list []Notification, err error) {
 func (l *line) deliver(ctx context.Context, note Notification) bool {
 	waits := backoff.NewExponentialBackOff()
 	waits.InitialInterval, waits.Multiplier, waits.MaxInterval = firstWait, waitGrows, longest
+	var fails error
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
-		return struct{}{}, l.send(ctx, note)
+		err := l.send(ctx, note)
+		if ctx.Err() == nil {
+			fails = err
+		}
+		return struct{}{}, err
 	}, backoff.WithBackOff(waits), backoff.WithMaxTries(uint(l.Tries)), backoff.WithMaxElapsedTime(0))
 	if err == nil {
 		l.sent, l.failed = true, ""
 		return true
 	}
 	if ctx.Err() != nil {
+		if fails != nil { // a run that ends soon never gives up
+			l.failed = fmt.Sprintf("The last notification to %s could not be delivered yet: %v", l.name, fails)
+		}
 		return false
 	}
 	l.sent, l.failed = true, fmt.Sprintf("The last notification to %s was dropped: %v", l.name, err)
@@ -337,7 +345,7 @@ func (l *line) deliver(ctx context.Context, note Notification) bool {
 
 // save stores the receiver's position, even if ctx has ended.
 func (l *line) save(ctx context.Context) {
-	if l.at == l.stored {
+	if l.at == l.stored && l.failed == "" {
 		return
 	}
 	err := l.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {

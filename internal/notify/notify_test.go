@@ -282,6 +282,30 @@ func TestADeliveryIsGivenUpAfterItsTries(t *testing.T) {
 	}
 }
 
+// TestAFailureThatARunHasNoTimeToRepeatIsATrouble until a later run delivers.
+func TestAFailureThatARunHasNoTimeToRepeatIsATrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProject(t)
+		defer p.close()
+		p.ask("one")
+		r := &receiver{statuses: []int{500}}
+		n := p.notifier(notify.Receiver{URL: "https://example.com/", Preset: notify.Generic})
+		n.Transport, n.Drain = r, time.Second
+		p.deliver(n)
+		troubled := func(want bool) {
+			t.Helper()
+			has, err := store.Read(t.Context(), p.db, func(tx *store.Tx) (bool, error) { return tx.HasTrouble(store.TroubleNotify) })
+			if err != nil || has != want {
+				t.Errorf("a trouble: %t, %v", has, err)
+			}
+		}
+		troubled(true)
+		r.statuses = []int{200}
+		p.deliver(n)
+		troubled(false)
+	})
+}
+
 func TestAReceiverSaysWhenToComeBack(t *testing.T) {
 	for _, tt := range []struct {
 		name, header string
