@@ -137,6 +137,9 @@ func (r *runner) afterAgent(ctx context.Context, s *session.Session, report agen
 		}
 		others := order.StandIns(agents, name, states, now)
 		p = afterError(report, state.Failures+1, r.repeats, others, r.NoWait, r.Backoff, now, rand.Float64())
+		if how := agent.ProfileOf(s.Agent).LogIn; p.end != nil && report.Ending == ralph.AuthFailed && how != "" {
+			p.end.reason += "; " + how + ", then `ralph run`"
+		}
 		if p.until.IsZero() {
 			return nil
 		}

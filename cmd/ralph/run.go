@@ -195,6 +195,9 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	defer db.Close()
 	l, err := o.loop(cmd, a, p, db)
 	if err != nil {
+		if !o.dryRun {
+			a.noteNotBegun(ctx, p, db, err)
+		}
 		return err
 	}
 	if o.dryRun {

@@ -146,7 +146,7 @@ func standing(p *project.Project, what string, a project.ConfiguredAgent) (findi
 	profile := agent.ProfileOf(a.Agent)
 	seen, mend := p.Credentials(a), ""
 	if seen == "" && len(profile.Credentials) > 0 {
-		seen, mend = "no credentials can be seen", profile.LogIn
+		seen, mend = "no credentials can be seen (a keychain cannot be looked into)", profile.LogIn
 	}
 	if seen != "" {
 		findings = append(findings, Finding{what, true, seen, mend})

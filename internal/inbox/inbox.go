@@ -27,8 +27,10 @@ func Item(w io.Writer, s term.Screen, i store.InboxItem, numbered bool, now time
 	if !strings.HasPrefix(i.Item, "TASK-") {
 		what = ralph.Named(what, i.TaskID)
 	}
-	head := s.Paint(term.Yellow, term.Pad(i.Item, len(before)))
-	fmt.Fprintln(w, s.Hang(head, what+" "+s.Paint(term.Bold, text.VisibleLine(i.Title))))
+	if i.Title != i.Item {
+		what += " " + s.Paint(term.Bold, text.VisibleLine(i.Title))
+	}
+	fmt.Fprintln(w, s.Hang(s.Paint(term.Yellow, term.Pad(i.Item+" ", len(before))), what))
 	if i.Asks != "" {
 		fmt.Fprintln(w, s.Hang(before, text.VisibleLine(i.Asks)))
 	}

@@ -383,7 +383,7 @@ func Label(i store.InboxItem) string {
 
 // Said returns an item's text, with its [Label].
 func Said(i store.InboxItem) string {
-	if label := Label(i); label != "" {
+	if label := Label(i); label != "" && label != i.Item {
 		return label + ": " + i.Text
 	}
 	return i.Text

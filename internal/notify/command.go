@@ -62,7 +62,11 @@ func (l *line) runCommand(ctx context.Context, note Notification) (err error) {
 	case result.Exit.Signal != "":
 		return fmt.Errorf("was ended by %s", result.Exit.Signal)
 	case result.Exit.Code != 0:
-		return fmt.Errorf("exited with %d: %s", result.Exit.Code, text.Short(result.Output, maxShown))
+		err := fmt.Errorf("exited with %d", result.Exit.Code)
+		if said := text.Short(result.Output, maxShown); said != "" {
+			err = fmt.Errorf("%w: %s", err, said)
+		}
+		return err
 	}
 	return nil
 }

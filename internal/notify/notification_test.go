@@ -66,7 +66,8 @@ func TestWhatIsToldOfEachEvent(t *testing.T) {
 		{"a task that is queued again", event(ralph.EventType(ralph.TaskStatusChanged{}), `{"from":"blocked","to":"pending","reason":""}`), nil},
 		{
 			"a long wait for the agent", event(ralph.EventType(ralph.RunWaiting{}), `{"reason":"rate limit: x","until":"2026-11-20T15:00:00.000Z","agent":true}`),
-			[]string{"agent.unavailable: The agent is unavailable | rate limit: x\nThe run waits until 2026-11-20T15:00:00.000Z. | "},
+			[]string{"agent.unavailable: The agent is unavailable | rate limit: x\nThe run waits until " +
+				time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC).Local().Format("15:04") + ", and goes on by itself. | ralph status"},
 		},
 		{"a short wait for the agent", event(ralph.EventType(ralph.RunWaiting{}), `{"reason":"x","until":"2026-11-20T12:04:59.000Z","agent":true}`), nil},
 		{"a wait for the evening", event(ralph.EventType(ralph.RunWaiting{}), `{"reason":"x","until":"2026-11-20T22:00:00.000Z","agent":false}`), nil},

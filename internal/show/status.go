@@ -335,8 +335,8 @@ func needsYou(w io.Writer, s term.Screen, v StatusView) {
 		if i.Item == task {
 			task = strings.ReplaceAll(i.Kind, "_", " ")
 		}
-		item := s.Paint(term.Yellow, term.Pad(i.Item, 6))
-		head := s.Paint(term.Bold, term.Pad(name, 10)) + item + "  " + term.Pad(task, 8) + "  "
+		about := term.Pad("  "+task, 10-max(0, term.Width(i.Item)-6)) + "  "
+		head := s.Paint(term.Bold, term.Pad(name, 10)) + s.Paint(term.Yellow, term.Pad(i.Item, 6)) + about
 		said := inbox.Gist(i)
 		if i.Kind == "permission" {
 			said = text.Request(said)
@@ -346,7 +346,7 @@ func needsYou(w io.Writer, s term.Screen, v StatusView) {
 			}
 			fmt.Fprintln(w, s.Hang(head, text.VisibleLine(said)))
 		} else if i.Kind == "trouble" || i.Kind == "merging" || i.Kind == "behind" { // name no task, whose page has the rest
-			fmt.Fprintln(w, s.Hang(head, text.Line(said, 400)+": "+text.VisibleLine(i.Command())))
+			fmt.Fprintln(w, s.Hang(head, text.Line(said, 400)+" → "+text.VisibleLine(i.Command())))
 		} else {
 			fmt.Fprintln(w, head+s.Clip(text.Line(said, 200), s.Columns-term.Width(head)))
 		}

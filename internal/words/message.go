@@ -55,8 +55,9 @@ func Long(e ralph.Event, told ralph.EventPayload, title, body string) (m Message
 	case ralph.QueuePaused:
 		return Message{"Merging is paused", p.Reason, "ralph resume --merging"}
 	case ralph.RunWaiting:
-		m.Title = "The agent is unavailable"
-		m.Text = fmt.Sprintf("%s\nThe run waits until %s.", p.Reason, p.Until)
+		m.Title, m.Command = "The agent is unavailable", "ralph status"
+		m.Text = fmt.Sprintf("%s\nThe run waits until %s, and goes on by itself.", p.Reason,
+			text.When(p.Until.Time, e.Created.Time))
 	case ralph.RunEnded:
 		m.Title, m.Command = fmt.Sprintf("Run %d ended", e.RunID), cmp.Or(ralph.ExitRemedy(p.ExitStatus), "ralph inbox")
 		m.Text = fmt.Sprintf("%s\n%d sessions on %d tasks, $%.2f, exit status %d",

@@ -32,7 +32,7 @@ const (
 var Profile = agent.Profile{
 	Name: "claude", Title: "Claude Code", Kind: "claude", Command: []string{"claude"},
 	Install: "npm install -g @anthropic-ai/claude-code",
-	LogIn:   "log in with `claude`, or set ANTHROPIC_API_KEY (a keychain cannot be seen from here)",
+	LogIn:   "log in with `claude`, or set ANTHROPIC_API_KEY",
 	Tested:  "2.1.197", ToolPrefix: ToolPrefix, MCP: agent.ByFlag, Guard: agent.Hook, Steered: true,
 	Cost: agent.AtTurnsEnd, Tokens: agent.WithRequest, Windows: true, ResetTime: true, EndsAlone: true, Escalates: true,
 	Effort:    true,
