@@ -276,7 +276,7 @@ func TestADaemonHasItsLimitsEachDay(t *testing.T) {
 	}{
 		{"cost", func(l *ralph.Limits) { l.MaxCostUSD = 2 }, "the limit of $2.00 per day is reached ($2.00 spent)", []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
 		{"cost of a day over all runs", func(l *ralph.Limits) { l.MaxDayCostUSD = 2 }, "the limit of $2.00 per day is reached ($2.00 spent since midnight, over all runs)", []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
-		{"sessions", func(l *ralph.Limits) { l.MaxSessions = 1 }, "the limit of 1 sessions per day is reached", []string{"01 23:57", "02 00:00"}},
+		{"sessions", func(l *ralph.Limits) { l.MaxSessions = 1 }, "the limit of 1 session per day is reached", []string{"01 23:57", "02 00:00"}},
 		{"tasks", func(l *ralph.Limits) { l.MaxTasks = 2 }, "the limit of 2 tasks per day is reached", []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
 		{"time", func(l *ralph.Limits) { l.MaxSeconds = 100 }, "the limit of 1m40s per day is reached", []string{"01 23:57", "01 23:58", "02 00:00", "02 00:01"}},
 	} {

@@ -341,8 +341,8 @@ func (j *job) mayBegin(tx *store.Tx) (s store.Spending, err error) {
 func (r *runner) room(s store.Spending) (why string) {
 	s.Sessions, s.Open = s.Sessions-s.Open+len(r.jobs), len(r.jobs)
 	if s.Sessions >= r.Limits.MaxSessions {
-		return fmt.Sprintf("the limit of %d sessions per %s is reached with those in progress",
-			r.Limits.MaxSessions, r.per())
+		return fmt.Sprintf("the limit of %s per %s is reached with those in progress",
+			text.Count(r.Limits.MaxSessions, "session"), r.per())
 	}
 	_, why = order.Allowance(r.Limits, s, r.Width())
 	return why

@@ -34,7 +34,7 @@ func (r *runner) since() time.Time {
 func reached(l ralph.Limits, s spending) string {
 	switch {
 	case s.sessions >= l.MaxSessions:
-		return fmt.Sprintf("the limit of %d sessions per %s is reached", l.MaxSessions, s.per)
+		return fmt.Sprintf("the limit of %s per %s is reached", text.Count(l.MaxSessions, "session"), s.per)
 	case s.elapsed >= order.Seconds(l.MaxSeconds):
 		return fmt.Sprintf("the limit of %s per %s is reached", order.Seconds(l.MaxSeconds), s.per)
 	case s.run >= l.MaxCostUSD:

@@ -153,15 +153,15 @@ func (o Initialised) SayNext(w io.Writer, noCheck bool) {
 	fmt.Fprintln(w)
 	switch {
 	case o.Failed != "":
-		fmt.Fprintln(w, "A run does not begin before the set-up works. It is in ralph.yaml; `ralph init` tries it again.")
+		fmt.Fprintln(w, "No run begins before the set-up works. It is in ralph.yaml; `ralph init` tries it again.")
 		return
 	case len(o.Verify) > 0 && noCheck:
 		fmt.Fprintln(w, "The tests were not run: `ralph verify` does. A run does not begin while they fail.")
 	case o.Red && o.Missing != "":
-		fmt.Fprintf(w, "A run does not begin before %s is installed, or verify in ralph.yaml is changed.\n", o.Missing)
+		fmt.Fprintf(w, "Install %s, or change verify in ralph.yaml: no run begins before that.\n", o.Missing)
 		return
 	case o.Red && lacks != "":
-		fmt.Fprintf(w, "A run does not begin before your tests pass: %s.\n", lacks.Advice())
+		fmt.Fprintf(w, "No run begins before your tests pass: %s.\n", lacks.Advice())
 		return
 	case o.Red:
 		fmt.Fprintln(w, "Your tests fail already. Fix them, or `ralph run --on-red first`: "+

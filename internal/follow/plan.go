@@ -113,7 +113,7 @@ func WritePlan(ctx context.Context, out io.Writer, s term.Screen, l *loop.Loop, 
 	fmt.Fprintln(&w, s.Hang("", agent))
 	verification := strings.Join(l.Check.Commands, "; ")
 	if verification == "" {
-		verification = "nothing checks every task: `ralph init` finds your tests, or set verify in ralph.yaml"
+		verification = "only a task's own; `ralph init` finds your tests, or set verify in ralph.yaml"
 	}
 	fmt.Fprintln(&w, s.Hang("checks: ", verification))
 	sayWorkspace(ctx, &w, s, l)

@@ -401,7 +401,10 @@ func (r Report) waiting(w *bytes.Buffer, s term.Screen) {
 	if len(list) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s\n", s.Paint(term.Bold, "Also needs you"))
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w, s.Paint(term.Bold, "Also needs you"))
 	for _, p := range list[:min(fewWaiting, len(list))] {
 		name := ""
 		if p.TaskID != 0 && p.Item != fmt.Sprintf("TASK-%d", p.TaskID) {

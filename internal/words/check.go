@@ -31,7 +31,7 @@ func Check(c ralph.Check, tail int) string {
 	if c.Passed || tail == 0 {
 		return b.String()
 	}
-	lines := strings.Split(strings.TrimRight(text.Visible(c.Tail), "\n"), "\n")
+	lines := strings.Split(text.Visible(text.Clean(c.Tail)), "\n") // without colours
 	if n := len(lines) - tail; n > 0 {
 		fmt.Fprintf(&b, "\n  | … %s before (all of it: ralph verify -v)", text.Count(n, "line"))
 		lines = lines[n:]

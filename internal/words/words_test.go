@@ -155,7 +155,7 @@ func TestWhatHasSeveralForms(t *testing.T) {
 		{"a chat's signal", words.Chat(event(t, ralph.DoneRefused{Reason: "x"}), now), "refused: x"},
 		{"a check that is excused", words.Check(ralph.Check{Command: "make", Passed: true, Excused: []string{"T"}}, 0), "make: 1 test failed as before the task: T (0.0 s)"},
 		{
-			"a check with a long output", words.Check(ralph.Check{Command: "make", Error: "timed out", Tail: "a\nb\nc", Failures: []string{"T"}}, 2),
+			"a check with a long output, in colours", words.Check(ralph.Check{Command: "make", Error: "timed out", Tail: "a\nb\n\x1b[1;31mc\x1b[m\n", Failures: []string{"T"}}, 2),
 			"make: FAILED: timed out: T (0.0 s)\n  | … 1 line before (all of it: ralph verify -v)\n  | b\n  | c",
 		},
 	} {
