@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -203,24 +204,30 @@ func (tx *Tx) Tally() (map[string]int, error) {
 	return tx.tally(counts, "")
 }
 
-// Counts returns the numbers of tasks by status. Most tasks of an old project are completed, and only the others are
-// counted one by one: databases count a whole table faster.
+// Waiting returns the number of tasks that wait for others. The other blocked ones need a person.
+func (tx *Tx) Waiting() (int, error) {
+	return value[int](tx, `SELECT count(*) FROM tasks WHERE status = 'blocked' AND NOT EXISTS (
+		SELECT 1 FROM task_comments c WHERE c.task_id = tasks.id AND c.holding = 1)`)
+}
+
+// Counts returns the numbers of tasks by status, without zeros. Databases count one status, or the whole table, faster
+// than groups; most tasks of an old project are completed, so these are the rest of the table.
 func (tx *Tx) Counts() (map[ralph.Status]int, error) {
-	const all = ""
-	var by filter
-	in(&by, "status", slices.DeleteFunc(slices.Clone(ralph.Statuses), func(s ralph.Status) bool {
-		return s == ralph.Completed
-	}))
-	n, err := counts[ralph.Status](tx, `SELECT status, count(*) FROM tasks`+by.where()+` GROUP BY status
-		UNION ALL SELECT '`+all+`', count(*) FROM tasks`, by.args...)
-	completed := n[all]
-	delete(n, all)
-	for _, others := range n {
-		completed -= others
+	const all ralph.Status = ""
+	query := `SELECT '', count(*) FROM tasks`
+	for _, s := range ralph.Statuses {
+		if s != ralph.Completed {
+			query += fmt.Sprintf(` UNION ALL SELECT '%[1]s', count(*) FROM tasks WHERE status = '%[1]s'`, s)
+		}
 	}
-	if completed > 0 {
-		n[ralph.Completed] = completed
+	n, err := counts[ralph.Status](tx, query)
+	n[ralph.Completed] = n[all]
+	for s, others := range n {
+		if s != all && s != ralph.Completed {
+			n[ralph.Completed] -= others
+		}
 	}
+	maps.DeleteFunc(n, func(s ralph.Status, of int) bool { return s == all || of == 0 })
 	return n, err
 }
 

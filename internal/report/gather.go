@@ -191,7 +191,11 @@ func brief(tx *store.Tx, f store.SessionFilter) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	return assemble(tx, f, sessions, nil)
+	changes, err := tx.ChangesBeside(f)
+	if err != nil {
+		return Report{}, err
+	}
+	return assemble(tx, f, sessions, changes, nil)
 }
 
 // moment names a time, without the date if it is of the last hours.
@@ -206,25 +210,26 @@ func gather(tx *store.Tx, f store.SessionFilter) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	return assemble(tx, f, sessions, flags)
+	changes, err := tx.ChangesBeside(f)
+	if err != nil {
+		return Report{}, err
+	}
+	r, err := assemble(tx, f, sessions, changes, flags)
+	if err != nil {
+		return Report{}, err
+	}
+	return r, r.merge(tx, f, sessions, changes)
 }
 
-// assemble makes the report of a filter's sessions.
+// assemble makes the report of a filter's sessions, given the changes of their tasks.
 func assemble(
-	tx *store.Tx, f store.SessionFilter, sessions []ralph.Session, flags map[string][]Flag,
+	tx *store.Tx, f store.SessionFilter, sessions []ralph.Session, changes []ralph.Change, flags map[string][]Flag,
 ) (Report, error) {
 	tasks, err := tx.TasksOf(f)
 	if err != nil {
 		return Report{}, err
 	}
-	changes, err := tx.ChangesBeside(f)
-	if err != nil {
-		return Report{}, err
-	}
 	r := New(sessions, tasks, flags, f.Worked)
-	if err := r.merge(tx, f, sessions, changes); err != nil {
-		return Report{}, err
-	}
 	if err := r.change(tx, f, sessions, changes); err != nil {
 		return Report{}, err
 	}

@@ -27,14 +27,14 @@ type summary struct {
 	Spending  float64            // USD that sessions in progress have spent so far, about
 	Resting   []store.AgentState // agents that are unavailable
 	Sessions  []running
-	Still     int            // number of paused ones
-	Of        int            // how many sessions the run in progress may have at once
-	Free      int            // how many of them are not used
-	Idle      string         // why
-	Merging   []merge        // the merge queue, in order
-	Held      []string       // why nothing is merged, and how far the branch is behind
-	Target    string         // the branch that is merged into
-	Counts    map[string]int // see [store.Tx.Tally]
+	Still     int      // number of paused ones
+	Of        int      // how many sessions the run in progress may have at once
+	Free      int      // how many of them are not used
+	Idle      string   // why
+	Merging   []merge  // the merge queue, in order
+	Held      []string // why nothing is merged, and how far the branch is behind
+	Target    string   // the branch that is merged into
+	Waiting   int      // tasks that wait for others
 	Queue     []ralph.Task
 	MoreQueue int // further tasks in the queue
 	Inbox     []item
@@ -114,9 +114,6 @@ func (s summary) Spent(m report.Morning) float64 {
 // Busy is the number of sessions of the run in progress.
 func (s summary) Busy() int { return s.Of - s.Free }
 
-// Waiting is the number of tasks in the queue that cannot start yet.
-func (s summary) Waiting() int { return s.Counts["waiting"] }
-
 // A count is the number of tasks with a status.
 type count struct {
 	Word string
@@ -165,19 +162,13 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 	if err := v.addMerging(tx); err != nil {
 		return view{}, err
 	}
-	var err error
-	if v.Counts, err = tx.Tally(); err != nil {
+	if err := v.addQueue(tx); err != nil {
 		return view{}, err
 	}
-	v.Empty = len(v.Counts) == 0 && v.Run == nil
-	pending := store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}, Limit: overviewQueue}
-	if v.Queue, err = tx.Tasks(pending); err != nil {
-		return view{}, err
-	}
-	v.MoreQueue = v.Counts["queued"] - len(v.Queue)
 	if err := v.addInbox(tx); err != nil {
 		return view{}, err
 	}
+	var err error
 	if v.Windows, err = a.windows(tx, v.Limits); err != nil {
 		return view{}, err
 	}
@@ -194,6 +185,26 @@ func (a *app) overview(tx *store.Tx, _ *http.Request) (view, error) {
 		v.Merged = append(v.Merged, receipt)
 	}
 	return view{title: "Now", name: "overview", nav: "/", live: true, body: v}, nil
+}
+
+// addQueue adds the first tasks of the queue, and counts the others.
+func (s *summary) addQueue(tx *store.Tx) error {
+	any, err := tx.Tasks(store.TaskFilter{Latest: true, Limit: 1})
+	if err != nil {
+		return err
+	}
+	s.Empty = len(any) == 0 && s.Run == nil
+	pending := store.TaskFilter{Statuses: []ralph.Status{ralph.Pending}, Limit: overviewQueue}
+	if s.Queue, err = tx.Tasks(pending); err != nil {
+		return err
+	}
+	n, err := tx.CountTasks(pending)
+	if err != nil {
+		return err
+	}
+	s.MoreQueue = n - len(s.Queue)
+	s.Waiting, err = tx.Waiting()
+	return err
 }
 
 // addInbox adds the items that wait for a person, the most urgent first.

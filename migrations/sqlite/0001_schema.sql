@@ -87,7 +87,7 @@ CREATE TABLE task_dependencies (
   PRIMARY KEY (task_id, depends_on),
   CHECK (task_id <> depends_on)
 ) STRICT;
-CREATE INDEX idx_task_dependencies_upstream ON task_dependencies(depends_on);
+CREATE INDEX idx_task_dependencies_upstream ON task_dependencies(depends_on, task_id);
 
 CREATE TABLE task_comments (
   id              INTEGER PRIMARY KEY AUTOINCREMENT,
