@@ -204,6 +204,18 @@ func (tx *Tx) Tally() (map[string]int, error) {
 	return tx.tally(counts, "")
 }
 
+// Same returns the first wanted task with the title, the description and the commands of t; ok is false if there is none.
+func (tx *Tx) Same(t ralph.Task) (same ralph.Task, ok bool, err error) {
+	list, err := tasks.all(tx, `WHERE t.normal_title = $1 ORDER BY t.id`, signals.NormalTitle(t.Title))
+	for _, other := range list {
+		if other.Status.Wanted() && other.Title == t.Title && other.Description == t.Description &&
+			slices.Equal(other.Verify, t.Verify) {
+			return other, true, nil
+		}
+	}
+	return same, false, err
+}
+
 // Waiting returns the number of tasks that wait for others. The other blocked ones need a person.
 func (tx *Tx) Waiting() (int, error) {
 	return value[int](tx, `SELECT count(*) FROM tasks WHERE status = 'blocked' AND NOT EXISTS (

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 
 	"ralph"
@@ -43,16 +42,12 @@ func (o *runOptions) adding(tx *store.Tx) (task int64, said string, err error) {
 		o.plan.task, o.plan.feature = task, add.Feature
 		return task, "", err
 	}
-	open, err := tx.Tasks(store.TaskFilter{
-		Statuses: slices.DeleteFunc(slices.Clone(ralph.Statuses), func(s ralph.Status) bool { return !s.Wanted() }),
-	})
+	t, found, err := tx.Same(add)
 	if err != nil {
 		return 0, "", err
 	}
-	for _, t := range open {
-		if t.Title == add.Title && t.Description == add.Description && slices.Equal(t.Verify, add.Verify) {
-			return t.ID, fmt.Sprintf("TASK-%d has this title and is %s: working on it", t.ID, t.Word()), startable(tx, t)
-		}
+	if found {
+		return t.ID, fmt.Sprintf("TASK-%d has this title and is %s: working on it", t.ID, t.Word()), startable(tx, t)
 	}
 	task, err = tx.AddTask(add, "human")
 	return task, "", err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -289,6 +290,10 @@ func (a *app) addTask(tx *store.Tx, r *http.Request) (string, error) {
 	t := ralph.Task{Feature: written(r, "feature")}
 	if err := textOf(r, &t); err != nil {
 		return "", err
+	}
+	same, found, err := tx.Same(t)
+	if err != nil || found && slices.Equal(same.Acceptance, t.Acceptance) { // the form was sent twice
+		return fmt.Sprintf("TASK-%d has this title and is %s.", same.ID, same.Word()), err
 	}
 	id, err := tx.AddTask(t, "human")
 	return fmt.Sprintf("TASK-%d is in the queue.", id), err

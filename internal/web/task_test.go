@@ -181,6 +181,14 @@ func TestATaskIsAddedAndEdited(t *testing.T) {
 	b := s.browser().signIn()
 	fields := []string{"title", "Parse <Tabs>", "text", "Read docs/spec.md", "accept", "tabs parse\n\nspaces too", "verify", "make test", "priority", "1"}
 	b.done("/tasks", fields...)
+	b.done("/tasks", fields...) // a second click adds no second task, and other words do
+	b.done("/tasks", slices.Replace(slices.Clone(fields), 5, 6, "tabs fail")...)
+	s.write(func(tx *store.Tx) error {
+		if n, err := tx.CountTasks(store.TaskFilter{}); err != nil || n != 2 {
+			t.Errorf("%d tasks, %v; want 2", n, err)
+		}
+		return nil
+	})
 	task := s.taskNow(1)
 	if task.Title != "Parse <Tabs>" || task.Description != "Read docs/spec.md" || task.Priority != 1 ||
 		!slices.Equal(task.Acceptance, []string{"tabs parse", "spaces too"}) || !slices.Equal(task.Verify, []string{"make test"}) {
