@@ -210,10 +210,12 @@ func InboxKinds() (kinds []string) {
 }
 
 // Inbox lists everything that waits for a person; items that hold work come first.
-func (tx *Tx) Inbox() ([]InboxItem, error) { return tx.InboxOf("") }
+func (tx *Tx) Inbox() ([]InboxItem, error) { return tx.InboxPart(nil, math.MaxInt32, 0) }
 
 // InboxOf lists the inbox items of one kind.
-func (tx *Tx) InboxOf(kind string) ([]InboxItem, error) { return tx.InboxPart(kind, math.MaxInt32, 0) }
+func (tx *Tx) InboxOf(kind string) ([]InboxItem, error) {
+	return tx.InboxPart([]string{kind}, math.MaxInt32, 0)
+}
 
 // WaitsOfPlan lists the open parts of a feature's plan, which is one item of the inbox: new tasks, then changes, then
 // cancellations.
@@ -412,12 +414,12 @@ func (tx *Tx) addDiff(item *InboxItem) error {
 	return err
 }
 
-// InboxPart is a page of [Tx.Inbox], of one kind if kind is not "": at most limit items after the
-// first skip.
-func (tx *Tx) InboxPart(kind string, limit, skip int) ([]InboxItem, error) {
+// InboxPart is a page of [Tx.Inbox], of some kinds, or of all if kinds is empty: at most limit items after the first
+// skip.
+func (tx *Tx) InboxPart(kinds []string, limit, skip int) ([]InboxItem, error) {
 	inbox := []InboxItem{}
 	for _, q := range inboxQueries {
-		if kind != "" && kind != q.kind {
+		if len(kinds) > 0 && !slices.Contains(kinds, q.kind) {
 			continue
 		}
 		gone := 0

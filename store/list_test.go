@@ -199,7 +199,7 @@ func TestTheInboxIsReadInParts(t *testing.T) {
 		for limit := 1; limit <= 6; limit++ {
 			var parts []store.InboxItem
 			for skip := 0; skip <= len(inbox); skip += limit {
-				part, err := tx.InboxPart("", limit, skip)
+				part, err := tx.InboxPart(nil, limit, skip)
 				if err != nil {
 					return err
 				}
@@ -209,7 +209,7 @@ func TestTheInboxIsReadInParts(t *testing.T) {
 				t.Errorf("in parts of %d: %s", limit, d)
 			}
 		}
-		one, err := tx.InboxPart("proposal", 9, 1)
+		one, err := tx.InboxPart([]string{"proposal"}, 9, 1)
 		if len(one) != 1 || one[0].Title != "C" {
 			t.Errorf("the second proposal is %+v", one)
 		}

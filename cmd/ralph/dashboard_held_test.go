@@ -18,7 +18,7 @@ func TestHeldWorkIsDecidedWhereItIsSeen(t *testing.T) {
 	}
 	for _, width := range []int64{1440, 390} {
 		s.look(width, map[int64]int64{1440: 900, 390: 844}[width], "light")
-		s.open(s.url + "/inbox?kind=tests+changed")
+		s.open(s.url + "/inbox?show=decide")
 		s.reads("#rows .gist", "Approve changed tests: dates are UTC")
 		s.click("#rows a.to")
 		s.reads("#pane .file[open] .add", "+local<U+0000> <b>")

@@ -257,7 +257,7 @@ func rarer() []job {
 			h.key("g")
 			h.key("i")
 			h.inbox()
-			h.click(`.kinds a[href="/inbox?kind=failed"]`)
+			h.click(`.kinds a[href="/inbox?show=failed"]`)
 			h.reads("#live", "live")
 			h.sees("failures alone", `[...document.querySelectorAll("#rows li")].every((li) => li.id.startsWith("w-failed"))`)
 			h.key("d")

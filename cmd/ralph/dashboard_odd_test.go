@@ -67,7 +67,7 @@ func TestALargeInbox(t *testing.T) {
 	})
 	s.open(s.url + "/")
 	s.reads("#morning", "need you")
-	s.open(s.url + "/inbox?kind=proposal&page=10")
+	s.open(s.url + "/inbox?show=decide&page=10")
 	s.reads("#live", "live")
 	rows := eval[int](s.tab, waitingRows)
 	if rows != 200 {

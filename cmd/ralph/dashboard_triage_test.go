@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ralph"
+	"ralph/internal/inbox"
 	"ralph/signals"
 	"ralph/store"
 )
@@ -97,21 +98,12 @@ func TestEachItemOpensUnderEachFilterAndPage(t *testing.T) {
 		})
 		return n
 	}
-	lists := []string{""}
-	for _, kind := range store.InboxKinds() {
-		if count(kind) > 0 && kind != "permission" {
-			lists = append(lists, kind)
-		}
-	}
-	if len(lists) < 9 {
-		t.Fatalf("the state is not rich: %q", lists)
-	}
-	seen := map[string]int{}
-	for _, kind := range lists {
+	seen := map[inbox.Filter]int{}
+	for _, filter := range inbox.Filters {
 		for page := 1; ; page++ {
 			q := url.Values{}
-			if kind != "" {
-				q.Set("kind", kind)
+			if filter != inbox.FilterAll {
+				q.Set("show", string(filter))
 			}
 			if page > 1 {
 				q.Set("page", fmt.Sprint(page))
@@ -123,12 +115,13 @@ func TestEachItemOpensUnderEachFilterAndPage(t *testing.T) {
 				}
 				s.open(address)
 				s.reads("#live", "live")
+				s.reads(".kinds [aria-current]", fmt.Sprint(filter.Label(), " ", count(filter.Kinds()...)))
 				got := eval[triaged](s.tab, walk+fmt.Sprintf("(%q)", how))
 				if len(got.Wrong) > 0 {
 					t.Errorf("%s, by %s, %d of %d: %.2000q", q.Encode(), how, len(got.Wrong), got.Count, got.Wrong)
 				}
 				if how == "fetch0" {
-					seen[kind] += got.Count
+					seen[filter] += got.Count
 				}
 			}
 			if !eval[bool](s.tab, `!!document.querySelector(".pager [rel=next]")`) {
@@ -136,8 +129,11 @@ func TestEachItemOpensUnderEachFilterAndPage(t *testing.T) {
 			}
 		}
 	}
-	if seen["flag"] < many || seen[""] <= seen["flag"] {
-		t.Errorf("rows by filter: %v", seen)
+	for _, filter := range inbox.Filters[1:] {
+		seen[inbox.FilterAll] -= seen[filter]
+	}
+	if seen[inbox.FilterAll] != 0 || seen[inbox.FilterRead] < many || seen[inbox.FilterDecide] < 4 || seen[inbox.FilterQuestions] == 0 || seen[inbox.FilterFailed] == 0 {
+		t.Errorf("rows by filter, and of all those that are under none: %v", seen)
 	}
 	s.decidesOnPageThree(t)
 }
@@ -147,7 +143,7 @@ func TestEachItemOpensUnderEachFilterAndPage(t *testing.T) {
 func (s *nightSite) decidesOnPageThree(t *testing.T) {
 	t.Helper()
 	const third = `document.querySelectorAll("#rows li")[2]`
-	address := s.url + "/inbox?kind=flag&page=3"
+	address := s.url + "/inbox?show=read&page=3"
 	resolved := func() (ids []int64) {
 		s.tx(func(tx *store.Tx) error {
 			said, err := tx.Timeline(1, store.CommentFilter{Verbs: []ralph.Verb{ralph.VerbFlag}, Limit: 1000})

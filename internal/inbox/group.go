@@ -72,6 +72,51 @@ func SectionOf(i store.InboxItem) Section {
 	return CanWait
 }
 
+// A Filter narrows the inbox to the kinds of items that ask the same of a person.
+type Filter string
+
+// The filters.
+const (
+	FilterAll       Filter = ""
+	FilterDecide    Filter = "decide"    // yes or no, or one of two ways
+	FilterFailed    Filter = "failed"    // tasks that failed
+	FilterQuestions Filter = "questions" // words
+	FilterRead      Filter = "read"      // nothing but to be read
+)
+
+// Filters are all filters, in the order in which they stand above the inbox.
+var Filters = []Filter{FilterAll, FilterDecide, FilterFailed, FilterQuestions, FilterRead}
+
+// Label is the filter's name for people.
+func (f Filter) Label() string {
+	return map[Filter]string{
+		FilterAll: "All", FilterDecide: "Decide", FilterFailed: "Failed", FilterQuestions: "Questions", FilterRead: "Read",
+	}[f]
+}
+
+// Kinds returns the kinds of a filter's items, in the order of [store.InboxKinds]. Those above every page are in none.
+func (f Filter) Kinds() (list []string) {
+	for _, kind := range store.InboxKinds() {
+		if k := kinds[kind]; !k.Band && (f == FilterAll || f == k.filter()) {
+			list = append(list, kind)
+		}
+	}
+	return list
+}
+
+// filter is the one filter, other than all, that the items of a kind are under.
+func (k Kind) filter() Filter {
+	switch {
+	case k.Form == FormRetry:
+		return FilterFailed
+	case k.Form == FormAnswer:
+		return FilterQuestions
+	case k.news:
+		return FilterRead
+	}
+	return FilterDecide
+}
+
 // Sorted returns groups by section. Within each the order stays.
 func Sorted(groups []Group) []Group {
 	sorted := slices.Clone(groups)

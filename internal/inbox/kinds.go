@@ -22,6 +22,7 @@ type Kind struct {
 	choices  func(i store.InboxItem) []Choice // in a dialogue; nil for none
 	same     func(i store.InboxItem) string   // the common part of items shown as one row; nil: each stands alone
 	holds    bool                             // work cannot go on before it is decided
+	news     bool                             // it asks for nothing but to be read
 	gist     func(i store.InboxItem) string   // an item in a line; nil: its text
 	approve  decision                         // nil if it is not answered with yes or no
 	reject   decision
@@ -101,7 +102,7 @@ var kinds = map[string]Kind{
 			return []Choice{does("a", "seen", "approve", i.Item)}
 		},
 		approve: seen, reject: seen,
-		holds: true,
+		holds: true, news: true,
 	},
 	"blocker": {
 		Look: ralph.Look{Icon: "🚫", Label: "Blocker", Colour: "orange"}, Form: FormResolve,
@@ -112,7 +113,7 @@ var kinds = map[string]Kind{
 		Look: ralph.Look{Icon: "🚩", Label: "Flag", Colour: "red"}, Form: FormResolve,
 		name: "C{id}", commands: says(`ralph resolve C{id} "DECISION"`),
 		choices: resolving,
-		same:    sameText,
+		same:    sameText, news: true,
 	},
 	"tests changed": {
 		Look: ralph.Look{Icon: "🔍", Label: "Tests changed", Colour: "purple"}, Form: FormHeld,
@@ -222,7 +223,7 @@ var kinds = map[string]Kind{
 			}
 			return []string{"ralph approve C{id}", "ralph reject C{id}"}
 		},
-		choices: suggested, same: sameSuggestion, approve: takeUp,
+		choices: suggested, same: sameSuggestion, approve: takeUp, news: true,
 		reject: func(tx *store.Tx, i store.InboxItem, words, person string) (string, error) {
 			return "nothing is done about it", tx.Resolve(i.Ref.ID, cmp.Or(words, noReason), person)
 		},
@@ -403,9 +404,9 @@ func All(tx *store.Tx) ([]store.InboxItem, error) {
 	return named(list), err
 }
 
-// First is the first waiting item of a kind, as [All] has it.
-func First(tx *store.Tx, kind string, limit int) ([]store.InboxItem, error) {
-	list, err := tx.InboxPart(kind, limit, 0)
+// First returns the first items of [All].
+func First(tx *store.Tx, limit int) ([]store.InboxItem, error) {
+	list, err := tx.InboxPart(nil, limit, 0)
 	return named(list), err
 }
 

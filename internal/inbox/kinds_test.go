@@ -35,6 +35,13 @@ func TestEveryKindIsKnown(t *testing.T) {
 			t.Errorf("%s has a form that nothing answers", kind)
 		}
 	}
+	for _, f := range Filters[1:] {
+		all = slices.DeleteFunc(all, func(kind string) bool { return slices.Contains(f.Kinds(), kind) })
+	}
+	if want := []string{"permission", "merging"}; !slices.Equal(all, want) {
+		t.Errorf("under no filter are %q, want %q", all, want)
+	}
+	all = store.InboxKinds()
 	for kind := range kinds {
 		if !slices.Contains(all, kind) {
 			t.Errorf("nothing finds items of %q", kind)

@@ -92,7 +92,7 @@ func (v *StatusView) waits(tx *store.Tx) (err error) {
 	for _, n := range v.Kinds {
 		v.Waiting += n
 	}
-	v.Inbox, err = inbox.First(tx, "", namedInStatus+v.Kinds["permission"])
+	v.Inbox, err = inbox.First(tx, namedInStatus+v.Kinds["permission"])
 	return err
 }
 

@@ -15,7 +15,7 @@ func TestADecisionIsMadeOnce(t *testing.T) {
 	s, n := newNight(t)
 	ids := map[string]int64{}
 	s.write(func(tx *store.Tx) error {
-		list, err := tx.InboxPart("", 200, 0)
+		list, err := tx.InboxPart(nil, 200, 0)
 		for _, i := range list {
 			ids[i.Kind] = i.Ref.ID
 		}

@@ -322,9 +322,8 @@ func (v inboxView) Sections() (list []section) {
 // An inboxView is a page of the inbox: rows, and one of them whole.
 type inboxView struct {
 	Items  []item
-	All    int // that wait
-	Kinds  []inboxKind
-	Kind   string
+	Tabs   []inboxTab
+	Filter inbox.Filter
 	Pager  pager
 	Chosen *item       // shown whole; nil for none
 	Asked  bool        // the address names it
@@ -332,24 +331,34 @@ type inboxView struct {
 	Query  url.Values  // of this list
 }
 
-// An inboxKind is the number of items of a kind.
-type inboxKind struct {
-	Kind string
-	Look look
-	N    int
+// An inboxTab is a filter with the number of its items.
+type inboxTab struct {
+	inbox.Filter
+	N int
+}
+
+// To is the address of the inbox under the filter.
+func (t inboxTab) To() string {
+	if t.Filter == inbox.FilterAll {
+		return "/inbox"
+	}
+	return link("/inbox", url.Values{"show": {string(t.Filter)}})
 }
 
 // list reads the rows that a request asks for, and the one of them that is shown whole; more reports whether there is a
 // next page.
 func (v *inboxView) list(tx *store.Tx, r *http.Request) (more bool, err error) {
 	q := r.URL.Query()
-	v.Kind, v.Asked = q.Get("kind"), q.Has("item")
-	list, err := tx.InboxPart(v.Kind, inboxItems+1, (pageOf(r)-1)*inboxItems)
+	v.Filter, v.Asked = inbox.Filter(q.Get("show")), q.Has("item")
+	if !slices.Contains(inbox.Filters, v.Filter) {
+		return false, &ralph.FieldError{Field: "show", Problem: fmt.Sprintf("is no filter of the inbox: %q", v.Filter)}
+	}
+	list, err := tx.InboxPart(v.Filter.Kinds(), inboxItems+1, (pageOf(r)-1)*inboxItems)
 	if err != nil {
 		return false, err
 	}
 	list, more = paged(list, inboxItems)
-	if v.Items, err = rows(tx, withoutBand(list)); err == nil {
+	if v.Items, err = rows(tx, list); err == nil {
 		err = price(tx, v.Items)
 	}
 	if err == nil {
@@ -365,11 +374,12 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	for _, kind := range store.InboxKinds() {
-		if counts[kind] > 0 && !inBand(kind) {
-			v.Kinds = append(v.Kinds, inboxKind{kind, waitLook(kind), counts[kind]})
-			v.All += counts[kind]
+	for _, f := range inbox.Filters {
+		tab := inboxTab{Filter: f}
+		for _, kind := range f.Kinds() {
+			tab.N += counts[kind]
 		}
+		v.Tabs = append(v.Tabs, tab)
 	}
 	more, err := v.list(tx, r)
 	switch {
@@ -389,14 +399,6 @@ func (a *app) inbox(tx *store.Tx, r *http.Request) (view, error) {
 		page.changes = append(page.changes, v.Chosen.Change)
 	}
 	return page, nil
-}
-
-// inBand reports whether items of a kind stand above every page.
-func inBand(kind string) bool { return inbox.KindOf(kind).Band }
-
-// withoutBand leaves out what stands above every page, and is decided on there.
-func withoutBand(list []store.InboxItem) []store.InboxItem {
-	return slices.DeleteFunc(list, func(i store.InboxItem) bool { return inBand(i.Kind) })
 }
 
 // Gist is the item in a line.
@@ -423,8 +425,8 @@ func choose(tx *store.Tx, shown []item, anchor string) (*item, error) {
 	if found := find(shown, anchor); found != nil {
 		return found, nil
 	}
-	for _, kind := range store.InboxKinds() {
-		if !strings.HasPrefix(anchor, "w-"+kind+"-") || inBand(kind) {
+	for _, kind := range inbox.FilterAll.Kinds() {
+		if !strings.HasPrefix(anchor, "w-"+kind+"-") {
 			continue
 		}
 		list, err := tx.InboxOf(kind)

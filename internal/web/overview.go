@@ -209,12 +209,12 @@ func (s *summary) addQueue(tx *store.Tx) error {
 
 // addInbox adds the items that wait for a person, the most urgent first.
 func (s *summary) addInbox(tx *store.Tx) error {
-	list, err := tx.InboxPart("", overviewItems+1, 0)
+	list, err := tx.InboxPart(inbox.FilterAll.Kinds(), overviewItems+1, 0)
 	if err != nil {
 		return err
 	}
 	list, more := paged(list, overviewItems)
-	waiting, err := rows(tx, withoutBand(list))
+	waiting, err := rows(tx, list)
 	if err != nil {
 		return err
 	}
