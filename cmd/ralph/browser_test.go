@@ -224,9 +224,16 @@ func (p *tab) text() string {
 // look sets the width of the screen, and light or dark.
 func (p *tab) look(width, height int64, scheme string) {
 	p.t.Helper()
-	p.do("look", chromedp.EmulateViewport(width, height), chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+	p.do("look", chromedp.EmulateViewport(width, height))
+	p.prefers(scheme, "reduce")
+}
+
+// prefers sets a person's preferences: light or dark, and "reduce" or "no-preference" for motion.
+func (p *tab) prefers(scheme, motion string) {
+	p.t.Helper()
+	p.do("prefer", chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: motion},
 		}})
 		return err
 	}))

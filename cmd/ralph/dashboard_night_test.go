@@ -126,7 +126,7 @@ func (s *nightSite) tx(f func(tx *store.Tx) error) {
 func (s *nightSite) pages() map[string]string {
 	return map[string]string{
 		"now": "/", "inbox": "/inbox", "inbox-item": "/inbox?item=w-failed-3-0", "tasks": "/tasks", "board": "/board", "features": "/features", "plan": "/inbox?item=w-plan-0-3", "feature-plan": "/feature?name=invoices",
-		"task-merged": fmt.Sprint("/tasks/", s.Merged[len(s.Merged)-1]), "task-failed": fmt.Sprint("/tasks/", s.Failed[8]), "task-running": "/tasks/1", "task-held": "/tasks/50", "inbox-held": "/inbox?kind=tests+changed", "inbox-many": fmt.Sprint("/inbox/many?item=TASK-3+TASK-4+Q", s.question(2).ID),
+		"task-merged": fmt.Sprint("/tasks/", s.Merged[len(s.Merged)-1]), "task-failed": fmt.Sprint("/tasks/", s.Failed[8]), "task-running": "/tasks/1", "task-held": "/tasks/50", "inbox-held": "/inbox?show=decide", "inbox-many": fmt.Sprint("/inbox/many?item=TASK-3+TASK-4+Q", s.question(2).ID),
 		"session-running": "/sessions/" + s.Running[0], "session-failed": "/sessions/" + s.Ended[s.Failed[8]], "session-merged": "/sessions/" + s.Ended[s.Merged[3]],
 		"sessions": "/sessions", "runs": "/runs", "run": "/runs/2", "charts": "/charts", "search": "/search?q=links", "learnings": "/learnings",
 	}
@@ -189,6 +189,36 @@ func TestTheMorningLooksLikeThis(t *testing.T) {
 	s = serveNothing(t)
 	for _, name := range []string{"now", "inbox", "tasks", "board", "runs", "charts"} {
 		look("empty-"+name, "/"+strings.TrimPrefix(name, "now"))
+	}
+}
+
+// moving is what moves in a page by its stylesheet, with every element as fresh as after an update.
+const moving = `(() => {
+	const all = [...document.querySelectorAll("*")], fresh = all.filter((e) => !e.classList.contains("fresh"));
+	for (const e of fresh) e.classList.add("fresh");
+	const found = document.getAnimations().map((a) => a.animationName ?? a.transitionProperty);
+	for (const e of all) {
+		const s = getComputedStyle(e);
+		if (s.transitionDuration !== "0s" || s.scrollBehavior !== "auto") found.push(e.outerHTML.slice(0, 80));
+	}
+	for (const e of fresh) e.classList.remove("fresh");
+	return [...new Set(found)];
+})()`
+
+// TestNoMotionIfReduced: nothing moves on any page for a person who prefers that; updates are marked by a short motion for everybody else.
+func TestNoMotionIfReduced(t *testing.T) {
+	t.Parallel()
+	s := newNightSite(t)
+	for name, path := range s.pages() {
+		s.open(s.url + path)
+		s.prefers("light", "reduce")
+		if got := eval[[]string](s.tab, moving); len(got) > 0 {
+			t.Errorf("%s: %q move", name, got)
+		}
+		s.prefers("light", "no-preference")
+		if got := eval[[]string](s.tab, moving); !slices.Equal(got, []string{"fresh"}) {
+			t.Errorf("%s, for others: %q move", name, got)
+		}
 	}
 }
 
