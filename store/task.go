@@ -204,7 +204,7 @@ func (tx *Tx) Tally() (map[string]int, error) {
 	return tx.tally(counts, "")
 }
 
-// Same returns the first wanted task with the title, the description and the commands of t; ok is false if there is none.
+// Same returns the first wanted task with the title, the description and the commands of t; ok is false if none has.
 func (tx *Tx) Same(t ralph.Task) (same ralph.Task, ok bool, err error) {
 	list, err := tasks.all(tx, `WHERE t.normal_title = $1 ORDER BY t.id`, signals.NormalTitle(t.Title))
 	for _, other := range list {

@@ -305,6 +305,18 @@ func (s section) Things() (n int) {
 	return n
 }
 
+// Counted says how many things there are: rows, and the items in them.
+func (s section) Counted() string {
+	switch n, rows := s.Things(), len(s.Items); {
+	case s.Of == inbox.Failed:
+		return text.Count(n, "task") + ", " + text.Count(rows, "reason")
+	case n != rows:
+		return text.Count(rows, "thing") + ", " + text.Count(n, "item")
+	default:
+		return text.Count(rows, "thing")
+	}
+}
+
 // Class is the colour of the section.
 func (s section) Class() string { return [...]string{"orange", "red", ""}[s.Of] }
 

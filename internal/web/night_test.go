@@ -174,7 +174,11 @@ func TestTheBoardSaysWhatATaskWaitsFor(t *testing.T) {
 		return card
 	}
 	has(t, card(2), "waits for an answer", "4 h", "$0.23", "1 attempt")
-	has(t, card(1), `<span class="lane">`, "Implementing", "18 min")
+	has(t, card(1), `<span class="lane">`, "Stands still", "18 min")
+	has(t, card(49), `<span class="lane">`, "Implementing", "12 min")
+	for _, path := range []string{"/tasks/1", "/sessions", "/sessions/" + n.Running[0]} {
+		has(t, s.browser().get(path), `</svg> Stands still</span>`)
+	}
 	has(t, card(55), "verifying", "$0.")
 	has(t, card(n.Failed[0]), "the fixture server on :8080 does not answer")
 	if strings.Contains(page, fmt.Sprintf(`id="t%d"`, n.Merged[0])) {

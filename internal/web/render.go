@@ -168,6 +168,18 @@ func (f frame) Urgent() int {
 	return n
 }
 
+// Doing is how a session's state is shown. A session that waits for a permission stands still.
+func (f frame) Doing(session string, state ralph.Phase) look {
+	for _, i := range f.Band {
+		for _, asks := range i.Members() {
+			if asks.Session == session {
+				return look{"⏸", "Stands still", "orange"}
+			}
+		}
+	}
+	return phases[state]
+}
+
 // A shower makes the view of a page from one moment of the database.
 type shower func(tx *store.Tx, r *http.Request) (view, error)
 
