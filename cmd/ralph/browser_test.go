@@ -242,9 +242,15 @@ func (p *tab) prefers(scheme, motion string) {
 // stopClocks has pages loaded from now on count no seconds.
 func (p *tab) stopClocks() {
 	p.t.Helper()
-	p.do("stop clocks", chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+	p.begins("performance.now = () => 0")
+}
+
+// begins has pages loaded from now on begin with a script.
+func (p *tab) begins(script string) {
+	p.t.Helper()
+	p.do("begin with a script", chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, cdppage.AddScriptToEvaluateOnNewDocument,
-			cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: "performance.now = () => 0"})
+			cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: script})
 		return err
 	}))
 }

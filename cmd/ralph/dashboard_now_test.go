@@ -122,3 +122,34 @@ func TestNothingIsDecidedOnBehindAScrollBar(t *testing.T) {
 		}
 	}
 }
+
+// TestAHiddenTabKeepsItsTitleTrue, without a stream; it is brought up to date when it is seen again.
+func TestAHiddenTabKeepsItsTitleTrue(t *testing.T) {
+	t.Parallel()
+	s := newNightSite(t)
+	s.begins(`(() => {
+		const real = setInterval;
+		setInterval = (f, ms) => real(f, ms === 20000 ? 50 : ms);
+		let hidden = false;
+		Object.defineProperty(document, "hidden", { get: () => hidden });
+		document.hide = (is) => { hidden = is; document.dispatchEvent(new Event("visibilitychange")); };
+	})()`)
+	s.open(s.url + "/")
+	s.reads("#live", "live")
+	s.sees("the title has the session that stands still", `document.title.startsWith("(1) ralph")`)
+	eval[bool](s.tab, "document.hide(true), true")
+	s.reads("#live", "paused")
+	s.tx(func(tx *store.Tx) error {
+		asked, err := tx.InboxOf("permission")
+		if err == nil {
+			err = tx.AnswerPermission(asked[0].Ref.ID, false, "", "bob")
+		}
+		return err
+	})
+	s.sees("the title has it no longer", `!document.title.startsWith("(1)")`)
+	if !eval[bool](s.tab, `!!document.querySelector("#band .now")`) {
+		t.Error("a hidden page is brought up to date")
+	}
+	eval[bool](s.tab, "document.hide(false), true")
+	s.sees("the band is up to date", `!document.querySelector("#band .now")`)
+}
