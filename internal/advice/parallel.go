@@ -1,7 +1,9 @@
 package advice
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -18,6 +20,7 @@ type Session struct {
 	Task    ralph.Task     // of the session
 	Idle    string         // why it is free, if known
 	Port    int            // the first port of the session; 0 for none
+	Still   bool           // it stands still until a person answers a permission
 
 	SpentUSD float64 // so far, about; 0 if unknown
 }
@@ -32,6 +35,10 @@ func Sessions(tx *store.Tx, run ralph.Run) ([]Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	asked, err := tx.InboxOf("permission")
+	if err != nil {
+		return nil, err
+	}
 	list := make([]Session, run.Limits.Parallel)
 	for i := range list {
 		list[i].Number, list[i].Idle = i+1, run.Idle
@@ -40,6 +47,7 @@ func Sessions(tx *store.Tx, run ralph.Run) ([]Session, error) {
 				continue
 			}
 			list[i].Session = &s
+			list[i].Still = slices.ContainsFunc(asked, func(i store.InboxItem) bool { return i.Session == s.ID })
 			if list[i].Task, err = tx.Task(s.TaskID); err != nil {
 				return nil, err
 			}
@@ -57,9 +65,9 @@ func (l Session) Line(now ralph.Time, width int) string {
 		}
 		return line
 	}
-	doing := string(l.Session.State)
-	if verifies := l.Session.Verifies(now); verifies != "" {
-		doing = verifies
+	doing := cmp.Or(l.Session.Verifies(now), string(l.Session.State))
+	if l.Still {
+		doing = "stands still"
 	}
 	more := ""
 	switch limit := text.Money(l.Session.CostLimitUSD); {

@@ -114,20 +114,13 @@ func (m Model) rows() (rows []row, at int) {
 func (m Model) ordered() []advice.Session {
 	list := slices.Clone(m.snapshot.Parallel)
 	first := func(l advice.Session) int {
-		if m.still(l) {
+		if l.Still {
 			return 0
 		}
 		return 1
 	}
 	slices.SortStableFunc(list, func(a, b advice.Session) int { return first(a) - first(b) })
 	return list
-}
-
-// still reports whether a session stands still until a person answers.
-func (m Model) still(l advice.Session) bool {
-	return l.Session != nil && slices.ContainsFunc(m.snapshot.Waiting, func(w Waiting) bool {
-		return w.Kind == "permission" && w.TaskID == l.Task.ID
-	})
 }
 
 func rowOf(w Waiting) row { return row{kind: w.Kind, task: w.TaskID, ref: w.Ref.ID} }

@@ -99,7 +99,7 @@ func (m Model) parallel() (lines []string) {
 		s := m.snapshot.Session
 		followed := s != nil && l.Session.ID == s.ID
 		switch {
-		case m.still(l) && l.Number != selected:
+		case l.Still && l.Number != selected:
 			line = yellow.Bold(true).Render("⏸" + line)
 		case l.Number == selected:
 			line, at = "▸"+line, len(lines)

@@ -264,18 +264,17 @@ func parallel() *fake {
 	return f
 }
 
-// eight are as many, three of them free, and a flag that blocks.
+// eight are as many at work, the last of which stands still, and a flag that blocks.
 func eight() *fake {
 	f := parallel()
 	for n := 4; n <= 8; n++ {
-		l := f.snapshot.Parallel[0]
-		l.Number, l.Task.ID = n, int64(50+n)
-		if n > 5 {
-			l = advice.Session{Number: n}
-		}
+		l, s := f.snapshot.Parallel[0], *f.snapshot.Parallel[0].Session
+		s.ID, s.Number = fmt.Sprint("s", n), n
+		l.Number, l.Task.ID, l.Session, l.Still = n, int64(50+n), &s, n == 8
 		f.snapshot.Parallel = append(f.snapshot.Parallel[:n-1], l)
 	}
 	f.snapshot.Waiting = append([]watch.Waiting{
+		item(store.InboxItem{Kind: "permission", TaskID: 58, Ref: of(7), Session: "s8", Text: `Bash {"command":"npm publish"}`}),
 		item(store.InboxItem{Kind: "flag", TaskID: 2, Ref: of(8), Severity: "blocking", Sort: "security", Text: "SSRF in fetch_title()"}),
 	}, f.snapshot.Waiting...)
 	return f
@@ -403,16 +402,17 @@ func TestAQuestionIsAnsweredWhereItIsSeenWhole(t *testing.T) {
 func TestRowsAreSelectedAndOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := eight()
+		f.snapshot.Waiting = f.snapshot.Waiting[1:]
 		f.snapshot.Waiting[0].InboxItem.Text = strings.Repeat("word ", 60) + "and the end"
 		s := show(t, f, 80, 24)
-		s.has("▸ flag TASK-2", "     3 free")
+		s.has("▸ flag TASK-2", "⏸ 8  TASK-58 ", "stands still", "     and 3 more sessions")
 		s.press("enter")
 		s.has("and the end", "→ ralph resolve C8")
 		s.press("esc", "down")
 		s.has("▸ question TASK-9")
 		s.press("down", "down", "down", "down")
 		s.has("▸ proposal TASK-17")
-		for range 7 {
+		for range 9 {
 			s.press("up")
 		}
 		s.press("enter")
