@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,7 +33,7 @@ const (
 // A suite is the tests of a commit, with their expectations.
 type suite struct {
 	commit string
-	seed   string
+	seed   string // stays the same, so that the run of a merged candidate is the one of the new target
 	files  []trial.Expectations
 	lay    map[string]func(text, parts []byte) []byte // of files in which code stands, too
 }
@@ -170,16 +168,10 @@ func (m *Merger) suite(ctx context.Context, rules gate.Rules, commit string) (s 
 	if err != nil {
 		return s, err
 	}
-	tree, err := m.Tree.Whole(ctx, commit)
-	if err != nil {
+	s.commit = commit
+	if s.seed, err = m.seed(); err != nil {
 		return s, err
 	}
-	secret, err := m.secret()
-	if err != nil {
-		return s, err
-	}
-	sum := sha256.Sum256([]byte(secret + tree))
-	s.commit, s.seed = commit, hex.EncodeToString(sum[:])
 	read := m.reads(ctx, commit)
 	s.lay = map[string]func(text, parts []byte) []byte{}
 	for _, name := range rules.TestFiles(names, read) {
@@ -195,8 +187,8 @@ func (m *Merger) suite(ctx context.Context, rules gate.Rules, commit string) (s 
 	return s, nil
 }
 
-// secret returns a value that makes seeds unknown to the authors of the tried work.
-func (m *Merger) secret() (string, error) {
+// seed returns a secret value: the authors of the tried work must not know what is changed.
+func (m *Merger) seed() (string, error) {
 	name := filepath.Join(m.State, "trial.key")
 	key, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -309,36 +301,32 @@ func (x *experiment) group(ctx context.Context, list []part) (first trial.Round,
 	return first, nil
 }
 
-// round runs mutants on the target and with the candidate. The first round runs only those commands on the candidate
-// that fail on the target; later ones run all, as a test that fails there in any round looks at its expectations.
+// round runs mutants on the target and, if a command notices them there, with the candidate. All commands run, in their
+// order: one may need what another has built.
 func (x *experiment) round(ctx context.Context, list []part, n int) (r trial.Round, err error) {
-	var commands []string
-	for _, p := range x.plain {
-		commands = append(commands, p.Command)
-	}
-	if r.Target, err = x.bounded(ctx, x.tip, list, n, commands); err != nil || r.Target == nil {
+	if r.Target, err = x.bounded(ctx, x.tip, list, n); err != nil || r.Target == nil {
 		return r, err
 	}
-	commands = slices.DeleteFunc(commands, func(c string) bool {
-		run := gate.RunOf(r.Target, c)
-		return run == nil || n == 0 && run.Passed && !(run.Tests != nil && len(run.Tests.Failed()) > 0)
-	})
-	if len(commands) > 0 {
-		r.Candidate, err = x.bounded(ctx, x.on.Commit, list, n, commands)
+	if n > 0 || slices.ContainsFunc(r.Target, func(run gate.Run) bool {
+		return !run.Passed || run.Tests != nil && len(run.Tests.Failed()) > 0
+	}) {
+		r.Candidate, err = x.bounded(ctx, x.on.Commit, list, n)
 	}
 	return r, err
 }
 
 // bounded runs mutants within the time that a run is given. If that ends, the result has the tests that had ended.
-func (x *experiment) bounded(
-	ctx context.Context, commit string, list []part, n int, commands []string,
-) ([]gate.Run, error) {
+func (x *experiment) bounded(ctx context.Context, commit string, list []part, n int) ([]gate.Run, error) {
 	x.runs++
 	within, stop := context.WithTimeout(ctx, mostTook*x.took+leastTime/mostTook)
 	defer stop()
 	var without []gate.Edit
 	if x.unloaded && commit != x.tip {
 		without = x.tests()
+	}
+	var commands []string
+	for _, p := range x.plain {
+		commands = append(commands, p.Command)
 	}
 	runs, err := x.mutants(within, x.suite, commit, list, n, without, commands)
 	if within.Err() == nil || ctx.Err() != nil {
@@ -422,7 +410,7 @@ func (x *experiment) alone(ctx context.Context, list []part, first trial.Round) 
 			x.left += max(0, files-i)
 			return ctx.Err()
 		}
-		now, err := x.bounded(ctx, x.on.Commit, []part{p}, 0, nameless)
+		now, err := x.bounded(ctx, x.on.Commit, []part{p}, 0)
 		if err != nil || ctx.Err() != nil {
 			return err
 		}

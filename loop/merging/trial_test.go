@@ -34,6 +34,52 @@ func TestTrialOfRealProjects(t *testing.T) {
 	}
 }
 
+// TestTrialOfSeveralCommands: a command may need what the one before it has built, and the run of a candidate that was
+// merged is the one of the new target.
+func TestTrialOfSeveralCommands(t *testing.T) {
+	t.Parallel()
+	commands := []string{"mkdir -p built && cp sum.sh built/", "sh -e tests/sum.sh"}
+	y := newYard(t, commands...)
+	y.write("sum.sh", "sum() { echo $(($1 + $2)); }\n")
+	y.write("tests/sum.sh", ". built/sum.sh\ntest \"$(sum 1 2)\" = 3\ntest \"$(sum 2 2)\" = 4\n")
+	y.git("add", "-A")
+	y.git("commit", "--quiet", "-m", "Project")
+	r := &runner{yard: y}
+	y.Workspace, y.Check.Tests, y.Check.Trial = r, []string{gate.Auto}, check.TrialAuto
+	list, err := y.said(t.Context(), y.git("rev-parse", "main"), y.git("rev-parse", "main^{tree}"), commands)
+	if err != nil || failed(list) {
+		t.Fatal(err, list)
+	}
+	for _, c := range []struct {
+		name, text string
+		found      []string
+		runs       int // beside its own: of its tests together, and of each expectation
+	}{
+		{"a cheat", "sum() { echo 9; }\ntest() { :; }\n", []string{"refused"}, 9},
+		{"the first honest change", "sum() { expr $1 + $2; }\n", nil, 3},
+		{"the next one", "sum() { echo \"$(($1 + $2))\"; }\n", nil, 3},
+	} {
+		tip := y.git("rev-parse", "main")
+		y.write("sum.sh", c.text)
+		y.git("commit", "--quiet", "-am", c.name)
+		head := y.git("rev-parse", "main")
+		y.git("reset", "--quiet", "--hard", tip)
+		change := y.changed(tip, head)
+		tried, err := y.Try(t.Context(), change)
+		y.no(err)
+		y.Leave(t.Context(), change.SessionID)
+		r.ran = 0
+		g, err := y.Gate(t.Context(), change, tried.Built, tried.Checks, nil)
+		y.no(err)
+		if !slices.Equal(found(g), c.found) || r.ran > c.runs {
+			t.Errorf("%s: %q, want %q; %d commits verified, want at most %d", c.name, found(g), c.found, r.ran, c.runs)
+		}
+		if c.found == nil {
+			y.git("reset", "--quiet", "--hard", tried.Built.Commit)
+		}
+	}
+}
+
 // TestWhenThereIsATrial: of each change where that is quick, else where it touches what decides.
 func TestWhenThereIsATrial(t *testing.T) {
 	test := gate.Changed{File: gate.File{Path: "a_test.go", Was: []byte("1"), Is: []byte("2")}, Kind: gate.Test}

@@ -66,7 +66,7 @@ const maxText = 1 << 20
 func (e Expectations) Name() string { return e.name }
 
 // Rank returns a number by which files are ordered that a seed determines.
-func (e Expectations) Rank(seed string) uint64 { return draws(seed, e.name, -1) }
+func (e Expectations) Rank(seed string) uint64 { return draws(seed+"\x00"+e.name, -1) }
 
 // Len returns how many expectations there are.
 func (e Expectations) Len() int { return len(e.list) }
@@ -88,15 +88,16 @@ type splice struct {
 }
 
 // Mutant returns the file with one literal changed in each of the expectations that only names, all of them if it is
-// nil. Seed and round choose which, and how: the same ones for the same seed. It is nil if nothing can be changed.
+// nil. The seed, the file and the round choose which, and how. It is nil if nothing can be changed.
 func (e Expectations) Mutant(seed string, round int, only func(i int) bool) []byte {
 	var list []splice
+	own := fmt.Sprintf("%s\x00%s\x00%x", seed, e.name, sha256.Sum256([]byte(e.text)))
 	last := 0
 	for i, x := range e.list {
 		if only != nil && !only(i) {
 			continue
 		}
-		draw := draws(seed, e.name, i)
+		draw := draws(own, i)
 		var edits []splice
 		if round >= Rounds-1 {
 			edits = e.changeAll(x, draw, round < Values)
@@ -123,9 +124,9 @@ func (e Expectations) Mutant(seed string, round int, only func(i int) bool) []by
 	return []byte(b.String())
 }
 
-// draws returns a number that a seed, a file and a place in it determine.
-func draws(seed, name string, i int) uint64 {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", seed, name, i))
+// draws returns a number that a seed and a place determine.
+func draws(seed string, i int) uint64 {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d", seed, i))
 	return binary.BigEndian.Uint64(sum[:])
 }
 
