@@ -67,33 +67,31 @@ func (o Outcome) Names() *testresult.Results {
 // (pipeline, "Verification"). For a task that was worked on before, it runs only new commands. Those of the task alone
 // that pass already prove nothing, which is said.
 func (v *Verifier) Baseline(ctx context.Context, task ralph.Task) error {
-	var shared, own []string
+	var c Commands
 	var before []Outcome
-	err := v.Store.View(ctx, func(tx *store.Tx) error {
-		c, err := v.Of(tx, task)
-		if err != nil {
+	err := v.Store.View(ctx, func(tx *store.Tx) (err error) {
+		if c, err = v.Of(tx, task); err != nil {
 			return err
 		}
-		if _, err := tx.Baseline(task.ID, &before); err != nil {
-			return err
-		}
-		known := func(command string) bool { return knows(before, command) }
-		shared, own = slices.DeleteFunc(c.Shared, known), slices.DeleteFunc(c.Own, known)
-		return nil
+		_, err = tx.Baseline(task.ID, &before)
+		return err
 	})
-	if err != nil || len(shared)+len(own) == 0 {
+	known := func(command string) bool { return knows(before, command) }
+	if err != nil || !slices.ContainsFunc(c.All(), func(command string) bool { return !known(command) }) {
 		return err
 	}
-	results, err := v.suite(ctx, slices.Concat(shared, own), false)
+	results, err := v.suite(ctx, c.All(), false)
 	if err != nil || ctx.Err() != nil {
 		return err // a stopped command says nothing
 	}
 	var red []ralph.Check
 	var idle []string
 	for i, r := range results {
-		if i < len(shared) {
-			red = append(red, Compare(r, []Outcome{r}, Commands{Shared: shared}, v.Strict))
-		} else if r.Check.Passed {
+		switch {
+		case known(r.Check.Command):
+		case i < len(c.Shared):
+			red = append(red, Compare(r, []Outcome{r}, c, v.Strict))
+		case r.Check.Passed:
 			idle = append(idle, r.Check.Command)
 		}
 	}
@@ -129,19 +127,58 @@ func knows(outcomes []Outcome, command string) bool {
 // ErrUnknown says that a command has no result yet for a state.
 var ErrUnknown = errors.New("the command has not been run on this state")
 
-// suite runs commands, or reuses their results. If anew is set, earlier failures are not reused.
+// suite runs commands, or reuses their results. If anew is set, earlier failures are not reused. The commands before one
+// that runs run again, since it may need what they built, unless they passed and take a minute.
 func (v *Verifier) suite(ctx context.Context, commands []string, anew bool) (list []Outcome, err error) {
+	list, last, before := make([]Outcome, len(commands)), -1, 0.0
+	due := make([]bool, len(commands))
+	err = v.Store.View(ctx, func(tx *store.Tx) error {
+		for i, command := range commands {
+			ok, err := tx.Verification(v.Key, command, &list[i])
+			if err != nil {
+				return err
+			}
+			if due[i] = !ok || anew && !v.excusable(list[i]); due[i] {
+				last = i
+			}
+		}
+		return nil
+	})
+	if err != nil || last < 0 {
+		return list, err
+	}
+	if v.Workspace == nil {
+		return nil, ErrUnknown
+	}
+	for i, o := range list[:last] {
+		if !due[i] {
+			before += o.Check.Seconds
+		}
+	}
 	dir, err := Folder(v.State)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	for _, command := range commands {
-		result, err := v.known(ctx, command, dir, anew)
+	for i, command := range commands[:last+1] {
+		if !due[i] && !anew && before >= soon {
+			continue
+		}
+		v.takes(v.Timeout)
+		round, err := v.round(dir)
+		if err != nil {
+			return nil, err
+		}
+		results, err := v.Run(ctx, round, []string{command})
 		if err != nil || ctx.Err() != nil {
 			return nil, err
 		}
-		list = append(list, result)
+		if due[i] {
+			if err := v.put(ctx, results); err != nil {
+				return nil, err
+			}
+			list[i] = results[0]
+		}
 	}
 	return list, nil
 }
@@ -169,30 +206,6 @@ func Folder(state string) (string, error) {
 		}
 	}
 	return os.MkdirTemp(parent, "")
-}
-
-// known returns a command's result, from an earlier run if there was one. If anew is set, an earlier failure is
-// not reused.
-func (v *Verifier) known(ctx context.Context, command, dir string, anew bool) (result Outcome, err error) {
-	ok, err := store.Read(ctx, v.Store, func(tx *store.Tx) (bool, error) {
-		return tx.Verification(v.Key, command, &result)
-	})
-	if err != nil || ok && (!anew || v.excusable(result)) {
-		return result, err
-	}
-	if v.Workspace == nil {
-		return result, ErrUnknown
-	}
-	v.takes(v.Timeout)
-	round, err := v.round(dir)
-	if err != nil {
-		return result, err
-	}
-	results, err := v.Run(ctx, round, []string{command})
-	if err != nil || ctx.Err() != nil {
-		return result, err
-	}
-	return results[0], v.put(ctx, results)
 }
 
 // round returns the round for commands outside of a session.

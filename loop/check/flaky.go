@@ -20,24 +20,27 @@ func (r Rules) Longest(commands int) time.Duration {
 	return time.Duration(commands) * limit
 }
 
-// Again runs refused commands once more on the same commit by run and returns the results that count, in the order of
-// results. compare judges a result as [Compare] does. A run that was stopped leaves the first results.
+// Again runs refused commands once more on the same commit by run, after those before them, which may build what they
+// need, and returns the results that count, in the order of results. compare judges a result as [Compare] does. A run
+// that was stopped leaves the first results.
 func (r Rules) Again(
 	results []Outcome, compare func(Outcome) ralph.Check, run func(commands []string) ([]Outcome, error),
 ) ([]Outcome, error) {
 	if !r.Retry {
 		return results, nil
 	}
-	var commands []string
+	var commands, all []string
+	last := 0
 	for _, o := range results {
+		all = append(all, o.Check.Command)
 		if !compare(o).Passed && repeatable(o) {
-			commands = append(commands, o.Check.Command)
+			commands, last = append(commands, o.Check.Command), len(all)
 		}
 	}
-	if len(commands) == 0 {
+	if last == 0 {
 		return results, nil
 	}
-	second, err := run(commands)
+	second, err := run(all[:last])
 	if err != nil {
 		return results, err
 	}

@@ -70,18 +70,18 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestAgainRunsOnlyWhatIsRefused: commands that are excused are not run again, and an error of the second run is not
-// read as a result.
-func TestAgainRunsOnlyWhatIsRefused(t *testing.T) {
-	a, b := ended(1, nil), ended(1, nil)
-	a.Check.Command = "a"
+// TestAgainRunsWhatIsRefusedAndWhatItMayNeed: an excused command behind the last refused one is not run again, and an
+// error of the second run is not read as a result.
+func TestAgainRunsWhatIsRefusedAndWhatItMayNeed(t *testing.T) {
+	a, b, c := ended(1, nil), ended(1, nil), ended(1, nil)
+	a.Check.Command, c.Check.Command = "a", "c"
 	compare := func(o check.Outcome) ralph.Check {
-		o.Check.Passed = o.Check.Command == "a"
+		o.Check.Passed = o.Check.Command != "t"
 		return o.Check
 	}
 	broken := errors.New("no disk")
-	list, err := check.Rules{Retry: true}.Again([]check.Outcome{a, b}, compare, func(commands []string) ([]check.Outcome, error) {
-		if !slices.Equal(commands, []string{"t"}) {
+	list, err := check.Rules{Retry: true}.Again([]check.Outcome{a, b, c}, compare, func(commands []string) ([]check.Outcome, error) {
+		if !slices.Equal(commands, []string{"a", "t"}) {
 			t.Errorf("runs %q", commands)
 		}
 		return nil, broken

@@ -8,8 +8,7 @@ import (
 	"ralph/store"
 )
 
-// again runs commands with refused results once more on the same commit, stores the flaky ones, and returns the results
-// that count.
+// again runs commands with refused results once more on the same commit, and stores and returns the results that count.
 func (m *Merger) again(
 	ctx context.Context, commit, tree string, list []check.Outcome, compare func(check.Outcome) ralph.Check,
 ) ([]check.Outcome, error) {
@@ -23,9 +22,6 @@ func (m *Merger) again(
 	}
 	return list, m.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, o := range list {
-			if len(o.Check.Flaky) == 0 {
-				continue
-			}
 			if err := tx.PutVerification(m.Pool.ResultKey(tree), o.Check.Command, o); err != nil {
 				return err
 			}

@@ -66,7 +66,7 @@ func (m *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error
 		return &ralph.Proof{Unknown: "the target had its change already"}, nil
 	}
 	p := &ralph.Proof{}
-	if p.Proved, err = m.provedByOwn(ctx, c, commands.Own); err != nil || ctx.Err() != nil {
+	if p.Proved, err = m.provedByOwn(ctx, c, commands); err != nil || ctx.Err() != nil {
 		return nil, err
 	}
 	before, err := m.Tree.Ref(ctx, c.Before())
@@ -121,8 +121,8 @@ func (m *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error
 
 // provedByOwn returns those of a task's own commands that fail on the commit that its session began with, and pass on
 // the merge.
-func (m *Merger) provedByOwn(ctx context.Context, c ralph.Change, own []string) (proved []string, err error) {
-	if len(own) == 0 {
+func (m *Merger) provedByOwn(ctx context.Context, c ralph.Change, commands check.Commands) (proved []string, err error) {
+	if len(commands.Own) == 0 {
 		return nil, nil
 	}
 	after, err := m.Tree.Whole(ctx, c.To)
@@ -133,7 +133,7 @@ func (m *Merger) provedByOwn(ctx context.Context, c ralph.Change, own []string) 
 	if err != nil {
 		return nil, err
 	}
-	for _, command := range own {
+	for _, command := range commands.Own {
 		now, passed, err := m.stored(ctx, after, []string{command})
 		if err != nil {
 			return nil, err
@@ -143,7 +143,9 @@ func (m *Merger) provedByOwn(ctx context.Context, c ralph.Change, own []string) 
 		}
 		was, known, err := m.stored(ctx, base, []string{command})
 		if err == nil && !known && !m.tooLong(now) {
-			was, err = m.run(ctx, c.Base, base, []string{command})
+			if was, err = m.run(ctx, c.Base, base, commands.All()); err == nil {
+				was, _, err = m.stored(ctx, base, []string{command})
+			}
 		}
 		if err != nil || ctx.Err() != nil {
 			return nil, err
