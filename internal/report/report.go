@@ -20,6 +20,7 @@ import (
 	"ralph"
 	"ralph/internal/term"
 	"ralph/internal/text"
+	"ralph/store"
 )
 
 // A Report is the result of one or several runs.
@@ -397,7 +398,9 @@ func (r Report) waiting(w *bytes.Buffer, s term.Screen) {
 	for _, t := range r.listed() {
 		rows[t.TaskID] = true
 	}
-	list := slices.DeleteFunc(slices.Clone(r.Waiting), func(p Waiting) bool { return rows[p.TaskID] })
+	list := slices.DeleteFunc(slices.Clone(r.Waiting), func(p Waiting) bool {
+		return rows[p.TaskID] || p.Item == store.TroubleRun && r.ExitStatus != nil && !r.explained() // said below
+	})
 	if len(list) == 0 {
 		return
 	}
