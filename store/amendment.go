@@ -10,7 +10,7 @@ import (
 	"ralph"
 )
 
-var amendments = reads("task_amendments m", func(m *ralph.Amendment) []field {
+var amendmentRows = reads("task_amendments m", func(m *ralph.Amendment) []field {
 	return []field{
 		{"m.id", &m.ID},
 		{"m.task_id", &m.TaskID},
@@ -67,7 +67,7 @@ func (s taskSnapshot) task() ralph.Task {
 
 // Amendment returns one amendment. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Amendment(id int64) (ralph.Amendment, error) {
-	return amendments.one(tx, fmt.Sprintf("amendment %d", id), ralph.ListAmendments, `WHERE m.id = $1`, id)
+	return amendmentRows.one(tx, fmt.Sprintf("amendment %d", id), ralph.ListAmendments, `WHERE m.id = $1`, id)
 }
 
 // An AmendmentFilter narrows a list of amendments; the zero value selects all.
@@ -85,7 +85,7 @@ func (tx *Tx) Amendments(f AmendmentFilter) ([]ralph.Amendment, error) {
 	if f.Status != "" {
 		by.and("m.status = ?", f.Status)
 	}
-	return amendments.all(tx, by.where()+" ORDER BY m.id", by.args...)
+	return amendmentRows.all(tx, by.where()+" ORDER BY m.id", by.args...)
 }
 
 // Propose adds an amendment. Earlier proposals for the same task become superseded.
@@ -269,7 +269,7 @@ func sameContract(a, b *ralph.Contract) bool {
 
 // AmendedSince lists a task's amendments that were approved since a moment, oldest first.
 func (tx *Tx) AmendedSince(task int64, since ralph.Time) ([]ralph.Amendment, error) {
-	return amendments.all(tx, `
+	return amendmentRows.all(tx, `
 		WHERE m.task_id = $1 AND m.status = 'approved' AND m.rolled_back_at = '' AND m.decided_at >= $2
 		ORDER BY m.id LIMIT $3`, task, since, promptRows)
 }

@@ -12,7 +12,7 @@ import (
 	"ralph/signals"
 )
 
-var changes = reads("changes c", func(c *ralph.Change) []field {
+var changeRows = reads("changes c", func(c *ralph.Change) []field {
 	return []field{
 		{"c.id", &c.ID},
 		{"c.task_id", &c.TaskID},
@@ -43,7 +43,7 @@ const inQueue = `c.state IN ('queued', 'verifying', 'moving')`
 
 // Change returns one change. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Change(id int64) (ralph.Change, error) {
-	return changes.one(tx, fmt.Sprintf("change %d", id), "", `WHERE c.id = $1`, id)
+	return changeRows.one(tx, fmt.Sprintf("change %d", id), "", `WHERE c.id = $1`, id)
 }
 
 // Changes lists changes, newest first; task 0 means all tasks, limit 0 means all changes.
@@ -52,13 +52,13 @@ func (tx *Tx) Changes(task int64, limit int) ([]ralph.Change, error) {
 	if task != 0 {
 		by.and("c.task_id = ?", task)
 	}
-	return changes.all(tx, by.where()+` ORDER BY c.id DESC`+by.page(limit, 0), by.args...)
+	return changeRows.all(tx, by.where()+` ORDER BY c.id DESC`+by.page(limit, 0), by.args...)
 }
 
 // ChangesBeside are all changes, the newest first, of the tasks of the sessions of a filter.
 func (tx *Tx) ChangesBeside(f SessionFilter) ([]ralph.Change, error) {
 	by := f.matching()
-	return changes.all(tx,
+	return changeRows.all(tx,
 		`WHERE c.task_id IN (SELECT s.task_id FROM sessions s `+by.where()+`) ORDER BY c.id DESC`, by.args...)
 }
 
@@ -132,22 +132,22 @@ func (tx *Tx) SentBack(f SessionFilter) (map[int64]int, error) {
 
 // ChangeOf returns the newest change that a task's sessions have left; ok is false if there is none.
 func (tx *Tx) ChangeOf(task int64) (c ralph.Change, ok bool, err error) {
-	return changes.first(tx, `WHERE c.task_id = $1 AND c.state <> 'checking' ORDER BY c.id DESC`, task)
+	return changeRows.first(tx, `WHERE c.task_id = $1 AND c.state <> 'checking' ORDER BY c.id DESC`, task)
 }
 
 // OpenChange returns the task's change that is not in a final state; ok is false if it has none.
 func (tx *Tx) OpenChange(task int64) (c ralph.Change, ok bool, err error) {
-	return changes.first(tx, `WHERE c.task_id = $1 AND `+unsettled, task)
+	return changeRows.first(tx, `WHERE c.task_id = $1 AND `+unsettled, task)
 }
 
 // QueuedChanges lists the changes in the merge queue by place.
 func (tx *Tx) QueuedChanges() ([]ralph.Change, error) {
-	return changes.all(tx, `WHERE `+inQueue+` ORDER BY c.place, c.id`)
+	return changeRows.all(tx, `WHERE `+inQueue+` ORDER BY c.place, c.id`)
 }
 
 // Line lists the changes that are being checked or in the merge queue by place.
 func (tx *Tx) Line() ([]ralph.Change, error) {
-	return changes.all(tx, `WHERE (`+inQueue+` OR c.state = 'checking') ORDER BY c.place, c.id`)
+	return changeRows.all(tx, `WHERE (`+inQueue+` OR c.state = 'checking') ORDER BY c.place, c.id`)
 }
 
 // nextPlace is the place in the line behind all others.
@@ -369,7 +369,7 @@ func (tx *Tx) CompleteChange(c ralph.Change, run int64, into, behind string) err
 	merged := ralph.ChangeMerged{ChangeID: c.ID, Commit: c.To, Into: into, Behind: behind, Undo: c.Undo}
 	if c.Undo != "" {
 		merged.Commit, merged.Files = cmp.Or(c.Commit, c.To), len(c.Files)
-		all, err := changes.all(tx, `WHERE c.task_id = $1 AND c.state = 'merged' AND c.own_commit <> '' AND c.id < $2
+		all, err := changeRows.all(tx, `WHERE c.task_id = $1 AND c.state = 'merged' AND c.own_commit <> '' AND c.id < $2
 			ORDER BY c.id DESC`, c.TaskID, c.ID)
 		if err != nil {
 			return err
@@ -675,7 +675,7 @@ func (tx *Tx) LastMerged(task int64, limit int) ([]ralph.Change, error) {
 	}
 	by.and("t.status = 'completed' AND c.state = 'merged' " +
 		"AND c.id = (SELECT max(n.id) FROM changes n WHERE n.task_id = c.task_id AND n.state = 'merged')")
-	return changes.all(tx,
+	return changeRows.all(tx,
 		`JOIN tasks t ON t.id = c.task_id `+by.where()+` ORDER BY c.id DESC`+by.page(limit, 0), by.args...)
 }
 
@@ -684,7 +684,7 @@ const tasksOfFeature = `SELECT t.id FROM tasks t JOIN features f ON f.id = t.fea
 
 // MergedFor lists the changes that the loop merged for the tasks of a feature.
 func (tx *Tx) MergedFor(feature string) ([]ralph.Change, error) {
-	return changes.all(tx, `JOIN sessions s ON s.id = c.session_id
+	return changeRows.all(tx, `JOIN sessions s ON s.id = c.session_id
 		WHERE c.task_id IN (`+tasksOfFeature+`) AND c.state = 'merged' AND s.origin <> '`+ralph.FromHuman+`'
 		ORDER BY c.id`, feature)
 }
@@ -694,7 +694,8 @@ const provedWithin = 24 * time.Hour
 
 // Unproved lists the changes merged lately that were not proved yet, oldest first.
 func (tx *Tx) Unproved() ([]ralph.Change, error) {
-	return changes.all(tx, `WHERE c.state = 'merged' AND c.proof = '' AND c.undo = '' AND c.updated >= $1 ORDER BY c.id`,
+	return changeRows.all(tx, `
+		WHERE c.state = 'merged' AND c.proof = '' AND c.undo = '' AND c.updated >= $1 ORDER BY c.id`,
 		ralph.At(tx.Now().Add(-provedWithin)))
 }
 
@@ -708,7 +709,7 @@ func (tx *Tx) SetProof(c ralph.Change, p ralph.Proof) error {
 
 // MergedBefore lists the merged changes of the completed tasks that a task directly depends on.
 func (tx *Tx) MergedBefore(task int64) ([]ralph.Change, error) {
-	return changes.all(tx, `JOIN task_dependencies d ON d.depends_on = c.task_id JOIN tasks t ON t.id = c.task_id
+	return changeRows.all(tx, `JOIN task_dependencies d ON d.depends_on = c.task_id JOIN tasks t ON t.id = c.task_id
 		WHERE d.task_id = $1 AND t.status = 'completed' AND c.state = 'merged'
 			AND c.id = (SELECT max(n.id) FROM changes n WHERE n.task_id = c.task_id AND n.state = 'merged')
 		ORDER BY c.id`, task)
@@ -729,7 +730,7 @@ func (tx *Tx) Restacked(c, on ralph.Change, into, to string) error {
 // ChangeBy returns the change of a session, and when its task ended: zero if it has not. ok is
 // false if the session has none.
 func (tx *Tx) ChangeBy(session string) (c ralph.Change, ended ralph.Time, ok bool, err error) {
-	c, ok, err = changes.first(tx, `JOIN sessions s ON s.task_id = c.task_id
+	c, ok, err = changeRows.first(tx, `JOIN sessions s ON s.task_id = c.task_id
 		WHERE s.id = $1 AND c.session_id = s.id ORDER BY c.id DESC`, session)
 	if err != nil || !ok {
 		return c, ended, ok, err

@@ -13,7 +13,7 @@ import (
 	"ralph/signals"
 )
 
-var comments = reads("task_comments c", func(c *ralph.Comment) []field {
+var commentRows = reads("task_comments c", func(c *ralph.Comment) []field {
 	return []field{
 		{"c.id", &c.ID},
 		{"c.task_id", &c.TaskID},
@@ -40,7 +40,7 @@ var comments = reads("task_comments c", func(c *ralph.Comment) []field {
 
 // Comment returns one comment or signal.
 func (tx *Tx) Comment(id int64) (ralph.Comment, error) {
-	return comments.one(tx, fmt.Sprintf("comment %d", id), ralph.ListComments, `WHERE c.id = $1`, id)
+	return commentRows.one(tx, fmt.Sprintf("comment %d", id), ralph.ListComments, `WHERE c.id = $1`, id)
 }
 
 // A CommentFilter narrows a timeline; the zero value selects all of a task's comments.
@@ -75,10 +75,10 @@ func (tx *Tx) Timeline(task int64, f CommentFilter) ([]ralph.Comment, error) {
 	}
 	where := by.where()
 	if f.Limit == 0 {
-		return comments.all(tx, where+` ORDER BY c.created, c.id`, by.args...)
+		return commentRows.all(tx, where+` ORDER BY c.created, c.id`, by.args...)
 	}
 	page := by.page(f.Limit, f.Skip)
-	latest, err := comments.all(tx, where+` ORDER BY c.created DESC, c.id DESC`+page, by.args...)
+	latest, err := commentRows.all(tx, where+` ORDER BY c.created DESC, c.id DESC`+page, by.args...)
 	slices.Reverse(latest)
 	return latest, err
 }
@@ -172,7 +172,7 @@ func (tx *Tx) CheckSession(task int64, session string) error {
 
 // SessionSignals lists a session's signals in the order in which they were given.
 func (tx *Tx) SessionSignals(session string) ([]signals.Said, error) {
-	comments, err := comments.all(tx, `
+	comments, err := commentRows.all(tx, `
 		WHERE c.session_id = $1 AND c.signal_verb IS NOT NULL ORDER BY c.created, c.id`, session)
 	if err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (tx *Tx) SessionSignals(session string) ([]signals.Said, error) {
 // OpenFlags lists the unresolved flags of a filter's sessions, oldest first.
 func (tx *Tx) OpenFlags(f SessionFilter) ([]ralph.Comment, error) {
 	by := f.matching()
-	return comments.all(tx, `WHERE c.signal_verb = 'flag' AND c.resolved_at = ''
+	return commentRows.all(tx, `WHERE c.signal_verb = 'flag' AND c.resolved_at = ''
 		AND c.session_id IN (SELECT s.id FROM sessions s `+by.where()+`) ORDER BY c.created, c.id`, by.args...)
 }
 
@@ -388,7 +388,7 @@ func (tx *Tx) HoldForPrompt(task int64, why string) error {
 
 // HeldForPrompt lists the open blockers of [Tx.HoldForPrompt].
 func (tx *Tx) HeldForPrompt() ([]ralph.Comment, error) {
-	return comments.all(tx, `WHERE c.holding = 1 AND c.released_by = 'prompt' ORDER BY c.id`)
+	return commentRows.all(tx, `WHERE c.holding = 1 AND c.released_by = 'prompt' ORDER BY c.id`)
 }
 
 // BeginsLong reports whether, since the task's last session began, a person has allowed a session
@@ -433,7 +433,7 @@ func (tx *Tx) ResolveAsAgent(comment int64, decision, by string) error {
 
 // Blockers lists the open blockers of a task.
 func (tx *Tx) Blockers(task int64) ([]ralph.Comment, error) {
-	return comments.all(tx, `
+	return commentRows.all(tx, `
 		WHERE c.task_id = $1 AND c.holding = 1 AND coalesce(c.signal_verb, '') <> 'ask' AND c.review = ''
 		ORDER BY c.id`, task)
 }
@@ -441,7 +441,7 @@ func (tx *Tx) Blockers(task int64) ([]ralph.Comment, error) {
 // Undelivered lists people's comments on a task since a moment that no session has been handed yet,
 // oldest first.
 func (tx *Tx) Undelivered(task int64, since ralph.Time) ([]ralph.Comment, error) {
-	return comments.all(tx, `
+	return commentRows.all(tx, `
 		WHERE c.task_id = $1 AND c.created >= $2 AND `+undelivered+`
 		ORDER BY c.id`, task, since)
 }

@@ -88,7 +88,7 @@ func (tx *Tx) Graph() ([]ralph.Task, error) {
 // Dead lists the dependencies of a task that will not complete by themselves: failed, cancelled or
 // rejected ones.
 func (tx *Tx) Dead(id int64) ([]ralph.Task, error) {
-	return tasks.all(tx, `JOIN task_dependencies td ON td.depends_on = t.id
+	return taskRows.all(tx, `JOIN task_dependencies td ON td.depends_on = t.id
 		WHERE td.task_id = $1 AND t.status IN ('failed', 'cancelled', 'rejected') ORDER BY t.id`, id)
 }
 

@@ -15,8 +15,8 @@ import (
 // milliseconds; only a stalled disk reaches this.
 const busyTimeout = 30 * time.Second
 
-// shared returns the parameters common to all connections.
-func shared(patience time.Duration) string {
+// parameters returns the parameters common to all connections.
+func parameters(patience time.Duration) string {
 	return fmt.Sprintf("&_foreign_keys=1&_stmt_cache_size=64&_busy_timeout=%d", patience.Milliseconds())
 }
 
@@ -29,10 +29,10 @@ var sqlite = dialect{
 	// IMMEDIATE: a transaction that reads and then writes never has to give up half way. FULL:
 	// committed data survives a power cut; the driver's default does not ensure that.
 	writeDSN: func(path string, patience time.Duration) string {
-		return uri(path) + "?_txlock=immediate&_synchronous=FULL" + shared(patience)
+		return uri(path) + "?_txlock=immediate&_synchronous=FULL" + parameters(patience)
 	},
 	readDSN: func(path string, patience time.Duration) string {
-		return uri(path) + "?mode=ro&_query_only=1" + shared(patience)
+		return uri(path) + "?mode=ro&_query_only=1" + parameters(patience)
 	},
 	fixed: "&immutable=1", // SQLite cannot make the log and its index, without which it reads nothing else
 	setUp: func(ctx context.Context, db *sql.DB) error {

@@ -56,7 +56,7 @@ func (tx *Tx) Elsewhere(s ralph.Session) (e Elsewhere, err error) {
 	if err != nil {
 		return e, err
 	}
-	e.Blocking, err = comments.all(tx, `
+	e.Blocking, err = commentRows.all(tx, `
 		WHERE c.signal_verb = 'flag' AND c.severity = 'blocking' AND c.resolved_at = ''
 			AND c.created >= $1 AND c.task_id <> $2
 		ORDER BY c.id`, s.StartedAt, s.TaskID)

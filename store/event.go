@@ -13,7 +13,7 @@ import (
 // must first take one lock per project (pg_advisory_xact_lock), or readers must stop below the
 // oldest open transaction.
 
-var events = reads("events e", func(e *ralph.Event) []field {
+var eventRows = reads("events e", func(e *ralph.Event) []field {
 	return []field{
 		{"e.id", &e.ID},
 		{"e.type", &e.Type},
@@ -49,12 +49,12 @@ func during(s ralph.Session) ralph.Event {
 
 // Events lists at most limit events after an id, oldest first.
 func (tx *Tx) Events(after int64, limit int) ([]ralph.Event, error) {
-	return events.all(tx, `WHERE e.id > $1 ORDER BY e.id LIMIT $2`, after, limit)
+	return eventRows.all(tx, `WHERE e.id > $1 ORDER BY e.id LIMIT $2`, after, limit)
 }
 
 // RefusedDones lists the refusals of dones in a session that went on, oldest first.
 func (tx *Tx) RefusedDones(s ralph.Session) ([]ralph.Event, error) {
-	return events.all(tx, `WHERE e.task_id = $1 AND e.session_id = $2 AND e.type = $3 ORDER BY e.id`,
+	return eventRows.all(tx, `WHERE e.task_id = $1 AND e.session_id = $2 AND e.type = $3 ORDER BY e.id`,
 		s.TaskID, s.ID, ralph.EventType(ralph.DoneRefused{}))
 }
 

@@ -7,7 +7,7 @@ import (
 	"ralph"
 )
 
-var features = reads("features", func(f *ralph.Feature) []field {
+var featureRows = reads("features", func(f *ralph.Feature) []field {
 	return []field{
 		{"id", &f.ID},
 		{"name", &f.Name},
@@ -19,7 +19,7 @@ var features = reads("features", func(f *ralph.Feature) []field {
 	}
 })
 
-var disciplines = reads("disciplines", func(d *ralph.Discipline) []field {
+var disciplineRows = reads("disciplines", func(d *ralph.Discipline) []field {
 	return []field{
 		{"id", &d.ID},
 		{"name", &d.Name},
@@ -35,7 +35,7 @@ var disciplines = reads("disciplines", func(d *ralph.Discipline) []field {
 
 // Feature returns the feature of that name. The error wraps [ralph.ErrNotFound].
 func (tx *Tx) Feature(name string) (ralph.Feature, error) {
-	f, ok, err := features.first(tx, `WHERE name = $1`, name)
+	f, ok, err := featureRows.first(tx, `WHERE name = $1`, name)
 	if err == nil && !ok {
 		err = missing(fmt.Sprintf("feature %q", name), ralph.AddFeature)
 	}
@@ -44,13 +44,13 @@ func (tx *Tx) Feature(name string) (ralph.Feature, error) {
 
 // Features lists the features by name.
 func (tx *Tx) Features() ([]ralph.Feature, error) {
-	return features.all(tx, `ORDER BY name`)
+	return featureRows.all(tx, `ORDER BY name`)
 }
 
 // FeaturesWithWork lists the features that have pending tasks, by name. If task is not 0, it lists
 // only the feature of that pending task.
 func (tx *Tx) FeaturesWithWork(task int64) ([]ralph.Feature, error) {
-	return features.all(tx, `WHERE id IN (SELECT feature_id FROM tasks WHERE status = 'pending' AND (id = $1 OR $1 = 0))
+	return featureRows.all(tx, `WHERE id IN (SELECT feature_id FROM tasks WHERE status = 'pending' AND (id = $1 OR $1 = 0))
 		ORDER BY name`, task)
 }
 
@@ -91,7 +91,7 @@ func (tx *Tx) PutFeature(f ralph.Feature) error {
 
 // Discipline returns the discipline of that name. The error wraps [ralph.ErrNotFound].
 func (tx *Tx) Discipline(name string) (ralph.Discipline, error) {
-	d, ok, err := disciplines.first(tx, `WHERE name = $1`, name)
+	d, ok, err := disciplineRows.first(tx, `WHERE name = $1`, name)
 	if err == nil && !ok {
 		err = missing(fmt.Sprintf("discipline %q", name), ralph.AddDiscipline)
 	}
@@ -100,7 +100,7 @@ func (tx *Tx) Discipline(name string) (ralph.Discipline, error) {
 
 // Disciplines lists the disciplines by name.
 func (tx *Tx) Disciplines() ([]ralph.Discipline, error) {
-	return disciplines.all(tx, `ORDER BY name`)
+	return disciplineRows.all(tx, `ORDER BY name`)
 }
 
 // PutDiscipline adds a discipline, or changes it if its id is set.

@@ -37,7 +37,7 @@ type ForgeIssue struct {
 	Posted string     // the digest of that comment and of the label
 }
 
-var forgeIssues = reads("forge_issues i", func(i *ForgeIssue) []field {
+var forgeIssueRows = reads("forge_issues i", func(i *ForgeIssue) []field {
 	return []field{
 		{"i.id", &i.Number},
 		{"i.task_id", &i.TaskID},
@@ -64,16 +64,16 @@ func (tx *Tx) SetForgeSince(repository string, since ralph.Time) error {
 
 // ForgeIssue returns the issue of a number; ok is false if it is no task.
 func (tx *Tx) ForgeIssue(number int64) (i ForgeIssue, ok bool, err error) {
-	return forgeIssues.first(tx, `WHERE i.id = $1`, number)
+	return forgeIssueRows.first(tx, `WHERE i.id = $1`, number)
 }
 
 // ForgeIssueOf returns the issue of a task; ok is false if it came from none.
 func (tx *Tx) ForgeIssueOf(task int64) (i ForgeIssue, ok bool, err error) {
-	return forgeIssues.first(tx, `WHERE i.task_id = $1`, task)
+	return forgeIssueRows.first(tx, `WHERE i.task_id = $1`, task)
 }
 
 // ForgeIssues lists the issues that became tasks, by number.
-func (tx *Tx) ForgeIssues() ([]ForgeIssue, error) { return forgeIssues.all(tx, `ORDER BY i.id`) }
+func (tx *Tx) ForgeIssues() ([]ForgeIssue, error) { return forgeIssueRows.all(tx, `ORDER BY i.id`) }
 
 // ForgeIssuesOf lists the issues of tasks.
 func (tx *Tx) ForgeIssuesOf(tasks []int64) (list []ForgeIssue, err error) {
@@ -173,7 +173,7 @@ type ForgePull struct {
 	Settled  ralph.Time // the time of its last change when it was read; zero: read it again
 }
 
-var forgePulls = reads("forge_pulls p", func(p *ForgePull) []field {
+var forgePullRows = reads("forge_pulls p", func(p *ForgePull) []field {
 	return []field{
 		{"p.id", &p.Number},
 		{"p.task_id", &p.TaskID},
@@ -188,12 +188,12 @@ var forgePulls = reads("forge_pulls p", func(p *ForgePull) []field {
 
 // ForgePulls lists the pull requests that are open or have to be read again, by number.
 func (tx *Tx) ForgePulls() ([]ForgePull, error) {
-	return forgePulls.all(tx, `WHERE p.open = 1 OR p.settled = '' ORDER BY p.id`)
+	return forgePullRows.all(tx, `WHERE p.open = 1 OR p.settled = '' ORDER BY p.id`)
 }
 
 // ForgePull returns the pull request of a number; ok is false if it belongs to no task.
 func (tx *Tx) ForgePull(number int64) (p ForgePull, ok bool, err error) {
-	return forgePulls.first(tx, `WHERE p.id = $1`, number)
+	return forgePullRows.first(tx, `WHERE p.id = $1`, number)
 }
 
 // UnsettleForge has pull requests be read again.
@@ -213,7 +213,7 @@ func (tx *Tx) ForgeSettled() (at ralph.Time, err error) {
 
 // ForgePullOf returns a task's newest pull request; ok is false if it has none.
 func (tx *Tx) ForgePullOf(task int64) (p ForgePull, ok bool, err error) {
-	return forgePulls.first(tx, `WHERE p.task_id = $1 ORDER BY p.id DESC`, task)
+	return forgePullRows.first(tx, `WHERE p.task_id = $1 ORDER BY p.id DESC`, task)
 }
 
 // EndedPulls counts the pull requests of a task that are closed or merged, without those of an undo.
@@ -239,7 +239,7 @@ func (tx *Tx) PutForgePull(p ForgePull) error {
 
 // ToPropose lists the changes whose branches were pushed for review, and whose pull requests do not have them yet.
 func (tx *Tx) ToPropose() ([]ralph.Change, error) {
-	return changes.all(tx, `WHERE c.state = 'reviewing' AND NOT EXISTS (SELECT 1 FROM forge_pulls p
+	return changeRows.all(tx, `WHERE c.state = 'reviewing' AND NOT EXISTS (SELECT 1 FROM forge_pulls p
 		WHERE p.change_id = c.id AND p.branch = c.branch AND p.open = 1) ORDER BY c.id`)
 }
 

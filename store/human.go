@@ -8,12 +8,12 @@ import (
 
 // ClaimsOfPeople lists the open sessions of people, newest first.
 func (tx *Tx) ClaimsOfPeople() ([]ralph.Session, error) {
-	return sessions.all(tx, `WHERE s.origin = 'human' AND s.completed_at = '' ORDER BY s.started_at DESC, s.id DESC`)
+	return sessionRows.all(tx, `WHERE s.origin = 'human' AND s.completed_at = '' ORDER BY s.started_at DESC, s.id DESC`)
 }
 
 // LastOfPeople returns the newest session that a person began; ok is false if there is none.
 func (tx *Tx) LastOfPeople() (s ralph.Session, ok bool, err error) {
-	return sessions.first(tx, `WHERE s.origin = 'human' ORDER BY s.started_at DESC, s.id DESC`)
+	return sessionRows.first(tx, `WHERE s.origin = 'human' ORDER BY s.started_at DESC, s.id DESC`)
 }
 
 // ClaimOfPerson returns a person's open session on a task. The error wraps [ralph.ErrConflict] if there is none.

@@ -274,7 +274,7 @@ func (tx *Tx) seenTroubles() (list []Trouble, err error) {
 			list = append(list, Trouble{troubleDisk, "Nothing can be stored: " + full, "ralph doctor"})
 		}
 	}
-	open, err := runs.all(tx, `WHERE r.ended_at = ''`)
+	open, err := runRows.all(tx, `WHERE r.ended_at = ''`)
 	if slices.ContainsFunc(open, func(r ralph.Run) bool { return !tx.Alive(r) }) {
 		list = append(list, Trouble{troubleLost, "The last run did not end by itself: it was killed", "ralph run"})
 	}

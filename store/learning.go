@@ -10,7 +10,7 @@ import (
 	"ralph/signals"
 )
 
-var learnings = reads("learnings l", func(l *ralph.Learning) []field {
+var learningRows = reads("learnings l", func(l *ralph.Learning) []field {
 	return []field{
 		{"l.id", &l.ID},
 		{"l.text", &l.Text},
@@ -63,7 +63,7 @@ func (tx *Tx) LearningsFor(t ralph.Task, scope string) ([]ralph.Learning, error)
 }
 
 func (tx *Tx) learningsBy(f filter) ([]ralph.Learning, error) {
-	return learnings.all(tx, f.where()+learningOrder, f.args...)
+	return learningRows.all(tx, f.where()+learningOrder, f.args...)
 }
 
 // A Candidate has the fields of a learning that ranking needs; there may be thousands.
@@ -201,7 +201,7 @@ func (tx *Tx) Learnings(f LearningFilter) ([]ralph.Learning, error) {
 
 // Learning returns one learning.
 func (tx *Tx) Learning(id int64) (ralph.Learning, error) {
-	return learnings.one(tx, fmt.Sprintf("learning %d", id), ralph.ListLearnings, `WHERE l.id = $1`, id)
+	return learningRows.one(tx, fmt.Sprintf("learning %d", id), ralph.ListLearnings, `WHERE l.id = $1`, id)
 }
 
 // AddLearning adds a learning that no session made: an imported one, or one that [Tx.Teach] found

@@ -31,19 +31,19 @@ func (tx *Tx) LostSessions(again bool) ([]ralph.Session, error) {
 
 // WorksElsewhere returns a session in progress of another run than the given one; ok is false if there is none.
 func (tx *Tx) WorksElsewhere(run int64) (s ralph.Session, ok bool, err error) {
-	return sessions.first(tx, `WHERE s.completed_at = '' AND s.origin = 'loop' AND s.worker = ''
+	return sessionRows.first(tx, `WHERE s.completed_at = '' AND s.origin = 'loop' AND s.worker = ''
 		AND s.role IN ('work', 'plan')
 		AND s.undecided = '' AND s.run_id <> $1 ORDER BY s.started_at`, run)
 }
 
 // lost lists the open sessions of a kind whose run has ended or is lost, oldest first. Workers' sessions have claims.
 func (tx *Tx) lost(kind string, args ...any) (lost []ralph.Session, err error) {
-	open, err := sessions.all(tx, `WHERE s.completed_at = '' AND s.origin = 'loop' AND s.worker = '' AND `+kind+`
+	open, err := sessionRows.all(tx, `WHERE s.completed_at = '' AND s.origin = 'loop' AND s.worker = '' AND `+kind+`
 		ORDER BY s.started_at`, args...)
 	if err != nil || len(open) == 0 {
 		return nil, err
 	}
-	list, err := runs.all(tx, `WHERE r.ended_at = ''`)
+	list, err := runRows.all(tx, `WHERE r.ended_at = ''`)
 	works := map[int64]bool{}
 	for _, r := range list {
 		works[r.ID] = tx.Alive(r)

@@ -8,7 +8,7 @@ import (
 // NextLost returns the next pending task to retry after lost sessions, whether it is due yet or
 // not; ok is false if there is none.
 func (tx *Tx) NextLost() (t ralph.Task, ok bool, err error) {
-	return tasks.first(tx, `WHERE t.status = 'pending' AND t.lost_count > 0 ORDER BY t.not_before, t.id`)
+	return taskRows.first(tx, `WHERE t.status = 'pending' AND t.lost_count > 0 ORDER BY t.not_before, t.id`)
 }
 
 // setLost stores how many sessions of a task were lost in a row. Each further loss delays the next
@@ -103,7 +103,7 @@ func (tx *Tx) ownComment(task int64, session string, kind ralph.CommentKind, r c
 
 // dropBlockers resolves the blockers of [Tx.addBlocker] on a task.
 func (tx *Tx) dropBlockers(task int64, reason string) error {
-	blockers, err := comments.all(tx, `
+	blockers, err := commentRows.all(tx, `
 		WHERE c.task_id = $1 AND c.holding = 1 AND c.released_by = 'retry' ORDER BY c.id`, task)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 
 // Machines lists the machines on which runs work or have worked, by name.
 func (tx *Tx) Machines() ([]ralph.Machine, error) {
-	list, err := machines.all(tx, `ORDER BY m.name`)
+	list, err := machineRows.all(tx, `ORDER BY m.name`)
 	for i := range list {
 		if err == nil {
 			err = tx.standing(&list[i])
@@ -19,7 +19,7 @@ func (tx *Tx) Machines() ([]ralph.Machine, error) {
 
 // Machine returns one machine.
 func (tx *Tx) Machine(name string) (ralph.Machine, error) {
-	m, err := machines.one(tx, fmt.Sprintf("machine %q", name), ralph.ListMachines, `WHERE m.name = $1`, name)
+	m, err := machineRows.one(tx, fmt.Sprintf("machine %q", name), ralph.ListMachines, `WHERE m.name = $1`, name)
 	if err == nil {
 		err = tx.standing(&m)
 	}
@@ -28,7 +28,7 @@ func (tx *Tx) Machine(name string) (ralph.Machine, error) {
 
 // standing reads the present activity of a machine.
 func (tx *Tx) standing(m *ralph.Machine) error {
-	list, err := runs.all(tx, `WHERE r.machine = $1 AND (r.ended_at = '' OR r.id = (
+	list, err := runRows.all(tx, `WHERE r.machine = $1 AND (r.ended_at = '' OR r.id = (
 		SELECT max(id) FROM runs WHERE machine = $1)) ORDER BY r.id`, m.Name)
 	for _, r := range list {
 		alive := tx.Alive(r)

@@ -43,8 +43,8 @@ var invariants = []struct{ what, mend, query string }{
 
 const callOff = "`ralph task cancel` calls one off, and `ralph task retry` has it done again"
 
-// A Problem is a broken invariant.
-type Problem struct {
+// A Violation is a broken invariant.
+type Violation struct {
 	What string   `json:"what"`
 	Rows []string `json:"rows"` // the rows that break it, in words
 	Mend string   `json:"mend"` // remedy; "" if only restoring a backup helps
@@ -52,7 +52,7 @@ type Problem struct {
 
 // Examine lists the broken invariants; none if all is well. For the integrity of the file itself
 // see [DB.Check].
-func (db *DB) Examine(ctx context.Context) (problems []Problem, err error) {
+func (db *DB) Examine(ctx context.Context) (problems []Violation, err error) {
 	err = db.View(ctx, func(tx *Tx) error {
 		if tx.db.dialect.dangling != "" {
 			rows, err := values[string](tx, tx.db.dialect.dangling)
@@ -60,7 +60,7 @@ func (db *DB) Examine(ctx context.Context) (problems []Problem, err error) {
 				return fmt.Errorf("references that point nowhere: %w", err)
 			}
 			if len(rows) > 0 {
-				problems = append(problems, Problem{What: "references that point nowhere", Rows: rows})
+				problems = append(problems, Violation{What: "references that point nowhere", Rows: rows})
 			}
 		}
 		for _, i := range invariants {
@@ -69,7 +69,7 @@ func (db *DB) Examine(ctx context.Context) (problems []Problem, err error) {
 				return fmt.Errorf("%s: %w", i.what, err)
 			}
 			if len(rows) > 0 {
-				problems = append(problems, Problem{i.what, rows, i.mend})
+				problems = append(problems, Violation{i.what, rows, i.mend})
 			}
 		}
 		return nil

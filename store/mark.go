@@ -125,8 +125,8 @@ func enter(ctx context.Context, path string, create bool) (b *bearing, alone boo
 	return b, false, err
 }
 
-// fixed reports whether a database is closed in a folder that cannot be written.
-func fixed(path string) bool {
+// immutable reports whether a database is closed in a folder that cannot be written.
+func immutable(path string) bool {
 	f, err := os.OpenFile(MarkFile(path), os.O_RDWR, 0)
 	if err == nil {
 		return f.Close() != nil
@@ -147,9 +147,9 @@ func (b *bearing) share() {
 	}
 }
 
-// last reports whether nobody else has the database open; nobody can open it then before
+// isLast reports whether nobody else has the database open; nobody can open it then before
 // [bearing.leave].
-func (b *bearing) last() bool {
+func (b *bearing) isLast() bool {
 	if b.lock == nil {
 		return false
 	}

@@ -16,8 +16,8 @@ import (
 	"ralph"
 )
 
-// A table has the metadata for a copy: its stored columns, and those of the primary key.
-type table struct {
+// A copied table has the metadata for a copy: its stored columns, and those of the primary key.
+type copied struct {
 	name string
 	cols []string
 	key  []string
@@ -89,7 +89,7 @@ func (tx *Tx) takeTime() error {
 }
 
 // isEmpty returns an error that wraps [ralph.ErrConflict] if a table has rows that not every queue has.
-func (tx *Tx) isEmpty(tables []table) error {
+func (tx *Tx) isEmpty(tables []copied) error {
 	for _, t := range tables {
 		if slices.Contains([]string{"merge_queue", "project"}, t.name) {
 			continue
@@ -107,7 +107,7 @@ func (tx *Tx) isEmpty(tables []table) error {
 
 // atRest returns an error that wraps [ralph.ErrConflict] if a run or a session works on the database.
 func (tx *Tx) atRest() error {
-	open, err := runs.all(tx, `WHERE r.ended_at = '' ORDER BY r.id`)
+	open, err := runRows.all(tx, `WHERE r.ended_at = '' ORDER BY r.id`)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (tx *Tx) atRest() error {
 			return ralph.Conflict("run %d works on %s: stop it first", r.ID, cmp.Or(r.Machine, "this queue"))
 		}
 	}
-	s, ok, err := sessions.first(tx, `WHERE s.completed_at = '' ORDER BY s.started_at`)
+	s, ok, err := sessionRows.first(tx, `WHERE s.completed_at = '' ORDER BY s.started_at`)
 	if err == nil && ok {
 		err = ralph.Conflict("a session of TASK-%d is open: it has to be decided first", s.TaskID)
 	}
@@ -125,7 +125,7 @@ func (tx *Tx) atRest() error {
 
 // tablesOf lists the tables to copy: those of both databases, since others may have created some there. Referenced
 // tables come first. Tables about this very database, its count and its live runs, stay.
-func tablesOf(src, dst *Tx) (list []table, err error) {
+func tablesOf(src, dst *Tx) (list []copied, err error) {
 	from, err := values[string](src, src.db.dialect.tables)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func tablesOf(src, dst *Tx) (list []table, err error) {
 		if !slices.Contains(to, name) || slices.Contains([]string{"schema_migrations", "progress", "leases"}, name) {
 			continue
 		}
-		t := table{name: name}
+		t := copied{name: name}
 		if t.cols, err = values[string](src, src.db.dialect.columns, name); err != nil {
 			return nil, err
 		}
@@ -154,7 +154,7 @@ func tablesOf(src, dst *Tx) (list []table, err error) {
 }
 
 // copyTables copies all rows and compares the written rows with the rows read.
-func copyTables(src, dst *Tx, tables []table) (moved []Moved, err error) {
+func copyTables(src, dst *Tx, tables []copied) (moved []Moved, err error) {
 	for _, t := range slices.Backward(tables) { // an empty queue has a few rows that every queue has
 		if _, err := dst.exec(`DELETE FROM ` + t.name); err != nil {
 			return nil, err
@@ -184,7 +184,7 @@ func copyTables(src, dst *Tx, tables []table) (moved []Moved, err error) {
 }
 
 // copyTable copies the rows of a table, and returns a summary of the rows read.
-func copyTable(src, dst *Tx, t table) (Moved, error) {
+func copyTable(src, dst *Tx, t copied) (Moved, error) {
 	var d digest
 	var batch []any
 	size := 0
@@ -230,7 +230,7 @@ func copyTable(src, dst *Tx, t table) (Moved, error) {
 }
 
 // eachRow calls f for each row of a table in the order of its key, with values in the same form for both databases.
-func (tx *Tx) eachRow(t table, f func(row []any) error) (err error) {
+func (tx *Tx) eachRow(t copied, f func(row []any) error) (err error) {
 	rows, err := tx.QueryContext(tx.ctx, //nolint:gosec // names of the schema
 		`SELECT `+strings.Join(t.cols, ", ")+` FROM `+t.name+` ORDER BY `+strings.Join(t.key, ", "))
 	if err != nil {
@@ -289,7 +289,7 @@ func (d *digest) add(row []any) error {
 }
 
 // of returns the summary of the added rows as those of a table.
-func (d *digest) of(t table) Moved {
+func (d *digest) of(t copied) Moved {
 	m := Moved{Table: t.name, Rows: d.rows}
 	if d.sum != nil {
 		m.Digest = fmt.Sprintf("%x", d.sum.Sum(nil))

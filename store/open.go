@@ -118,7 +118,7 @@ func Open(ctx context.Context, path string, opts Options) (*DB, error) {
 	db.watch.ctx, db.watch.close = context.WithCancel(context.Background())
 	var err error
 	patience, more := cmp.Or(opts.Patience, busyTimeout), ""
-	if fixed(path) {
+	if immutable(path) {
 		more = db.dialect.fixed
 	}
 	if db.write, err = sql.Open(db.dialect.driver, db.dialect.writeDSN(path, patience)+existing+more); err != nil {
@@ -175,7 +175,7 @@ func (db *DB) open(ctx context.Context, opts Options) (err error) {
 func (db *DB) Close() error {
 	err := db.watch.end()
 	err = errors.Join(err, db.read.Close())
-	last := db.bearing != nil && db.bearing.last()
+	last := db.bearing != nil && db.bearing.isLast()
 	err = errors.Join(err, db.write.Close()) // SQLite merges the log with the last connection, if that may write
 	if last {
 		err = errors.Join(err, db.stamp())
@@ -323,9 +323,10 @@ func (db *DB) Check(ctx context.Context) error {
 // readable returns an error unless every value that people and runs read has the form that ralph writes.
 func readable(tx *Tx) error {
 	for _, read := range []func(*Tx) error{
-		tasks.readable, sessions.readable, comments.readable, events.readable, runs.readable, changes.readable,
-		amendments.readable, learnings.readable, features.readable, disciplines.readable, permissions.readable,
-		checkpoints.readable,
+		taskRows.readable, sessionRows.readable, commentRows.readable, eventRows.readable, runRows.readable,
+		changeRows.readable,
+		amendmentRows.readable, learningRows.readable, featureRows.readable, disciplineRows.readable, permissionRows.readable,
+		checkpointRows.readable,
 	} {
 		if err := read(tx); err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 	"ralph"
 )
 
-var permissions = reads("permission_requests", func(p *ralph.Permission) []field {
+var permissionRows = reads("permission_requests", func(p *ralph.Permission) []field {
 	return []field{
 		{"id", &p.ID},
 		{"task_id", &p.TaskID},
@@ -59,16 +59,16 @@ func (db *DB) AddPermission(ctx context.Context, p ralph.Permission) (id int64, 
 
 // Permission returns one request.
 func (tx *Tx) Permission(id int64) (ralph.Permission, error) {
-	return permissions.one(tx, fmt.Sprintf("permission %d", id), ralph.ListPermissions, `WHERE id = $1`, id)
+	return permissionRows.one(tx, fmt.Sprintf("permission %d", id), ralph.ListPermissions, `WHERE id = $1`, id)
 }
 
 // Permissions lists a session's requests, oldest first; with session "" it lists the open requests
 // of all sessions.
 func (tx *Tx) Permissions(session string) ([]ralph.Permission, error) {
 	if session == "" {
-		return permissions.all(tx, `WHERE decided_at = '' ORDER BY id`)
+		return permissionRows.all(tx, `WHERE decided_at = '' ORDER BY id`)
 	}
-	return permissions.all(tx, `WHERE session_id = $1 ORDER BY id`, session)
+	return permissionRows.all(tx, `WHERE session_id = $1 ORDER BY id`, session)
 }
 
 // DecidePermission answers an open request with "allow" or "deny". By is a person's name, or "" for

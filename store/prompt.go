@@ -44,7 +44,7 @@ func (tx *Tx) Flags(t ralph.Task) ([]ralph.Comment, error) {
 		same = `EXISTS (SELECT 1 FROM tasks o WHERE o.id = c.task_id AND o.feature_id IS NULL)`
 	}
 	flags := func(severity string, limit int) ([]ralph.Comment, error) {
-		return comments.all(tx, strings.NewReplacer("{severity}", severity, "{same}", same).Replace(`
+		return commentRows.all(tx, strings.NewReplacer("{severity}", severity, "{same}", same).Replace(`
 			WHERE c.signal_verb = 'flag' AND c.resolved_at = '' AND c.severity {severity}
 				AND (c.task_id = $1 OR c.severity <> 'info' AND {same})
 			ORDER BY c.created DESC, c.id DESC LIMIT $2`), t.ID, limit)
@@ -60,7 +60,7 @@ func (tx *Tx) Flags(t ralph.Task) ([]ralph.Comment, error) {
 // Discussion lists the comments on a task, oldest first, without answers: the latest that a prompt has room for,
 // all that a person wrote or decided since a moment, and of the signals the flags and blockers decided on since then.
 func (tx *Tx) Discussion(task int64, since ralph.Time) ([]ralph.Comment, error) {
-	return comments.all(tx, `LEFT JOIN task_comments p ON p.id = c.parent_id
+	return commentRows.all(tx, `LEFT JOIN task_comments p ON p.id = c.parent_id
 		WHERE c.task_id = $1 AND coalesce(p.signal_verb, '') <> 'ask' AND (c.released_by <> 'prompt' OR c.resolved_by <> '')
 			AND (c.kind IS NOT NULL OR c.signal_verb IN ('flag', 'blocked') AND c.decision <> '' AND c.resolved_at >= $2)
 			AND (c.author_kind = 'human' AND c.created >= $2 OR c.resolved_at <> '' AND c.resolved_at >= $2 OR c.id IN (
@@ -73,7 +73,7 @@ func (tx *Tx) Discussion(task int64, since ralph.Time) ([]ralph.Comment, error) 
 // LastJudged returns the task's latest session that said or did something to continue from; it
 // skips silent agent errors, interruptions and losses.
 func (tx *Tx) LastJudged(task int64) (s ralph.Session, ok bool, err error) {
-	return sessions.first(tx, `
+	return sessionRows.first(tx, `
 		WHERE s.task_id = $1 AND s.role IN ('work', 'plan') AND s.completed_at <> ''
 			AND (s.closing_verb IS NOT NULL OR s.ending IN ('finished', 'timed_out'))
 		ORDER BY s.started_at DESC, s.id`, task)
@@ -81,7 +81,7 @@ func (tx *Tx) LastJudged(task int64) (s ralph.Session, ok bool, err error) {
 
 // StuckSessions lists the latest n sessions of a task that were stuck, oldest first.
 func (tx *Tx) StuckSessions(task int64, n int) ([]ralph.Session, error) {
-	list, err := sessions.all(tx, `
+	list, err := sessionRows.all(tx, `
 		WHERE s.task_id = $1 AND s.role IN ('work', 'plan') AND s.outcome <> 'success'
 			AND (s.closing_verb IN ('stuck', 'partial')
 			OR s.closing_verb IS NULL AND s.ending IN ('finished', 'timed_out'))

@@ -148,7 +148,7 @@ func (tx *Tx) startOver(id int64, reason string) error {
 // Next returns the first task of the queue; ok is false if there is none. Tasks whose last session
 // was lost come after the others, once they are due.
 func (tx *Tx) Next() (t ralph.Task, ok bool, err error) {
-	t, ok, err = tasks.first(tx, `WHERE t.status = 'pending' AND t.lost_count = 0 ORDER BY `+queueOrder)
+	t, ok, err = taskRows.first(tx, `WHERE t.status = 'pending' AND t.lost_count = 0 ORDER BY `+queueOrder)
 	if err == nil && !ok {
 		t, ok, err = tx.NextLost()
 		ok = ok && !t.NotBefore.After(tx.Now().Time)
@@ -158,11 +158,12 @@ func (tx *Tx) Next() (t ralph.Task, ok bool, err error) {
 
 // Queue lists at most limit tasks that could be claimed now, in the order of [Tx.Next].
 func (tx *Tx) Queue(limit int) ([]ralph.Task, error) {
-	list, err := tasks.all(tx, `WHERE t.status = 'pending' AND t.lost_count = 0 ORDER BY `+queueOrder+` LIMIT $1`, limit)
+	list, err := taskRows.all(tx, `
+		WHERE t.status = 'pending' AND t.lost_count = 0 ORDER BY `+queueOrder+` LIMIT $1`, limit)
 	if err != nil || len(list) == limit {
 		return list, err
 	}
-	lost, err := tasks.all(tx, `WHERE t.status = 'pending' AND t.lost_count > 0 AND t.not_before <= $1
+	lost, err := taskRows.all(tx, `WHERE t.status = 'pending' AND t.lost_count > 0 AND t.not_before <= $1
 		ORDER BY t.not_before, t.id LIMIT $2`, tx.Now(), limit-len(list))
 	return append(list, lost...), err
 }

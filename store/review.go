@@ -85,7 +85,7 @@ func (tx *Tx) LostReviews() ([]ralph.Session, error) { return tx.lost(`s.role = 
 
 // OpenReviewsOf lists the open reviews of a task.
 func (tx *Tx) OpenReviewsOf(task int64) ([]ralph.Session, error) {
-	return sessions.all(tx, `WHERE s.completed_at = '' AND s.role = 'review' AND s.task_id = $1`, task)
+	return sessionRows.all(tx, `WHERE s.completed_at = '' AND s.role = 'review' AND s.task_id = $1`, task)
 }
 
 // ReviewsOf lists the reviews of a task since a person last decided on one of its changes, oldest first. Earlier ones
@@ -108,7 +108,7 @@ func (tx *Tx) ReviewsSince(task, signal int64) ([]ralph.Review, error) {
 }
 
 func (tx *Tx) reviews(which string, args ...any) (list []ralph.Review, err error) {
-	rows, err := sessions.all(tx, which, args...)
+	rows, err := sessionRows.all(tx, which, args...)
 	for _, s := range rows {
 		list = append(list, *s.Review)
 	}
@@ -128,7 +128,7 @@ func (tx *Tx) SaidOf(session string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	rows, err := sessions.all(tx, `
+	rows, err := sessionRows.all(tx, `
 		WHERE s.task_id = $1 AND s.role = 'review' AND s.review <> '' AND s.started_at >= $2
 			AND ($3 = '' OR s.started_at <= $3)
 		ORDER BY s.started_at, s.id`, s.TaskID, s.StartedAt, s.CompletedAt)

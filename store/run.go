@@ -10,7 +10,7 @@ import (
 	"ralph/internal/machine"
 )
 
-var runs = reads("runs r", func(r *ralph.Run) []field {
+var runRows = reads("runs r", func(r *ralph.Run) []field {
 	return []field{
 		{"r.id", &r.ID},
 		{"r.pid", &r.PID},
@@ -66,7 +66,7 @@ func (tx *Tx) StartRun(process string, limits ralph.Limits, sandbox string) (ral
 
 // RunElsewhere returns a run that works on another machine; ok is false if there is none.
 func (tx *Tx) RunElsewhere() (r ralph.Run, ok bool, err error) {
-	list, err := runs.all(tx, `WHERE r.ended_at = '' AND r.machine <> $1 ORDER BY r.id`, machine.Name())
+	list, err := runRows.all(tx, `WHERE r.ended_at = '' AND r.machine <> $1 ORDER BY r.id`, machine.Name())
 	for _, r := range list {
 		if tx.Alive(r) {
 			return r, true, err
@@ -77,13 +77,13 @@ func (tx *Tx) RunElsewhere() (r ralph.Run, ok bool, err error) {
 
 // AnyAlive reports whether a run works on any machine.
 func (tx *Tx) AnyAlive() (bool, error) {
-	open, err := runs.all(tx, `WHERE r.ended_at = ''`)
+	open, err := runRows.all(tx, `WHERE r.ended_at = ''`)
 	return slices.ContainsFunc(open, tx.Alive), err
 }
 
 // Run returns one run.
 func (tx *Tx) Run(id int64) (ralph.Run, error) {
-	return runs.one(tx, fmt.Sprintf("run %d", id), "", `WHERE r.id = $1`, id)
+	return runRows.one(tx, fmt.Sprintf("run %d", id), "", `WHERE r.id = $1`, id)
 }
 
 // Runs lists limit runs, newest first, after the newest skip: runs that have not ended, or that ended at or after a
@@ -93,12 +93,12 @@ func (tx *Tx) Runs(active ralph.Time, limit, skip int) ([]ralph.Run, error) {
 	if !active.IsZero() {
 		by.and("(r.ended_at = '' OR r.ended_at >= ?)", active)
 	}
-	return runs.all(tx, by.where()+` ORDER BY r.id DESC`+by.page(limit, skip), by.args...)
+	return runRows.all(tx, by.where()+` ORDER BY r.id DESC`+by.page(limit, skip), by.args...)
 }
 
 // LastRunHere returns the newest run of this machine; ok is false if there was none.
 func (tx *Tx) LastRunHere() (r ralph.Run, ok bool, err error) {
-	return runs.first(tx, `WHERE r.machine = $1 ORDER BY r.id DESC`, machine.Name())
+	return runRows.first(tx, `WHERE r.machine = $1 ORDER BY r.id DESC`, machine.Name())
 }
 
 // ends read of a run when it worked and how it ended alone: no sum over its sessions.
@@ -137,14 +137,14 @@ func (tx *Tx) LastWorkedRun() (r ralph.Run, ok bool, err error) {
 // LastRun returns the newest run that works, else the newest one that has not ended, else the newest one; ok is false
 // if there was none.
 func (tx *Tx) LastRun() (r ralph.Run, ok bool, err error) {
-	open, err := runs.all(tx, `WHERE r.ended_at = '' ORDER BY r.id DESC`)
+	open, err := runRows.all(tx, `WHERE r.ended_at = '' ORDER BY r.id DESC`)
 	if i := slices.IndexFunc(open, tx.Alive); i >= 0 {
 		return open[i], true, err
 	}
 	if err != nil || len(open) > 0 {
 		return append(open, r)[0], len(open) > 0, err
 	}
-	return runs.first(tx, `ORDER BY r.id DESC`)
+	return runRows.first(tx, `ORDER BY r.id DESC`)
 }
 
 // SetRunState records a run's state; waiting, pausing and ending are recorded as events.
@@ -332,7 +332,7 @@ func (tx *Tx) SetAgentState(a AgentState) error {
 
 // EndLostRuns ends the runs that are lost.
 func (tx *Tx) EndLostRuns() error {
-	open, err := runs.all(tx, `WHERE r.ended_at = '' ORDER BY r.id`)
+	open, err := runRows.all(tx, `WHERE r.ended_at = '' ORDER BY r.id`)
 	for _, r := range open {
 		if err == nil && !tx.Alive(r) {
 			err = tx.EndRun(r.ID, ralph.ExitFailure, "its process was lost")
@@ -341,13 +341,13 @@ func (tx *Tx) EndLostRuns() error {
 	return err
 }
 
-var machines = reads("machines m", func(m *ralph.Machine) []field {
+var machineRows = reads("machines m", func(m *ralph.Machine) []field {
 	return []field{{"m.name", &m.Name}, {"m.drained_at", &m.DrainedAt}, {"m.drained_by", &m.DrainedBy}}
 })
 
 // enlist notes that a run begins on a machine. The error wraps [ralph.ErrConflict] if it is drained.
 func (tx *Tx) enlist(name string) error {
-	m, ok, err := machines.first(tx, `WHERE m.name = $1`, name)
+	m, ok, err := machineRows.first(tx, `WHERE m.name = $1`, name)
 	if err == nil && ok && !m.DrainedAt.IsZero() {
 		err = refused(ralph.AllowMachine, 0, "no run may begin on %s, which %s drained at %s", name, m.DrainedBy, m.DrainedAt)
 	}

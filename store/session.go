@@ -13,7 +13,7 @@ import (
 	"ralph/internal/machine"
 )
 
-var sessions = reads("sessions s", func(s *ralph.Session) []field {
+var sessionRows = reads("sessions s", func(s *ralph.Session) []field {
 	return []field{
 		{"s.id", &s.ID},
 		{"s.task_id", &s.TaskID},
@@ -71,7 +71,7 @@ func (tx *Tx) Session(id string) (ralph.Session, error) {
 	}
 	// The ids with this prefix sort between it and the prefix followed by "~".
 	from := strings.ToLower(id)
-	list, err := sessions.all(tx, `WHERE s.id >= $1 AND s.id < $2 ORDER BY s.id LIMIT 2`, from, from+"~")
+	list, err := sessionRows.all(tx, `WHERE s.id >= $1 AND s.id < $2 ORDER BY s.id LIMIT 2`, from, from+"~")
 	switch {
 	case err != nil:
 		return ralph.Session{}, err
@@ -90,7 +90,7 @@ func (tx *Tx) Sessions(f SessionFilter) ([]ralph.Session, error) {
 	if f.ByCost {
 		order = " ORDER BY s.cost_usd DESC, s.started_at DESC, s.id"
 	}
-	return sessions.all(tx, by.where()+order+by.page(f.Limit, f.Skip), by.args...)
+	return sessionRows.all(tx, by.where()+order+by.page(f.Limit, f.Skip), by.args...)
 }
 
 // CountSessions returns the number of sessions that a filter selects, and the cost of the ended ones.
@@ -188,12 +188,12 @@ func (tx *Tx) TasksOf(f SessionFilter) (map[int64]ralph.Task, error) {
 
 // OpenSessions lists the sessions on tasks that have not been decided, oldest first.
 func (tx *Tx) OpenSessions() ([]ralph.Session, error) {
-	return sessions.all(tx, `WHERE s.completed_at = '' AND s.role IN ('work', 'plan') ORDER BY s.started_at`)
+	return sessionRows.all(tx, `WHERE s.completed_at = '' AND s.role IN ('work', 'plan') ORDER BY s.started_at`)
 }
 
 // LastCompleted is the session that completed a task last; ok is false if none has.
 func (tx *Tx) LastCompleted() (s ralph.Session, ok bool, err error) {
-	return sessions.first(tx, `WHERE s.accepted = 1 AND s.completed_at <> ''
+	return sessionRows.first(tx, `WHERE s.accepted = 1 AND s.completed_at <> ''
 		AND EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.task_id AND t.status = 'completed') ORDER BY s.completed_at DESC`)
 }
 
@@ -240,7 +240,7 @@ func (tx *Tx) claimant(t ralph.Task) (name string, release ralph.Remedy, err err
 // LapsedClaims lists the open sessions of workers whose lease has expired, and those of people
 // whose task was cancelled or amended. Nobody else would decide on these.
 func (tx *Tx) LapsedClaims() ([]ralph.Session, error) {
-	return sessions.all(tx, `JOIN tasks t ON t.id = s.task_id
+	return sessionRows.all(tx, `JOIN tasks t ON t.id = s.task_id
 		WHERE s.completed_at = '' AND s.worker <> '' AND t.claimed_by = s.id
 			AND (t.claim_expires <> '' AND t.claim_expires < $1 OR s.origin = 'human' AND s.stop_request <> '')
 		ORDER BY s.started_at`, tx.Now())

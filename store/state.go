@@ -124,7 +124,7 @@ func (tx *Tx) AddCheckpoint(c ralph.Checkpoint) (id int64, err error) {
 	})
 }
 
-var checkpoints = reads("checkpoints", func(c *ralph.Checkpoint) []field {
+var checkpointRows = reads("checkpoints", func(c *ralph.Checkpoint) []field {
 	return []field{
 		{"id", &c.ID},
 		{"session_id", &c.SessionID},
@@ -142,13 +142,13 @@ var checkpoints = reads("checkpoints", func(c *ralph.Checkpoint) []field {
 
 // Checkpoints lists a session's checkpoints, oldest first.
 func (tx *Tx) Checkpoints(session string) ([]ralph.Checkpoint, error) {
-	return checkpoints.all(tx, `WHERE session_id = $1 ORDER BY id`, session)
+	return checkpointRows.all(tx, `WHERE session_id = $1 ORDER BY id`, session)
 }
 
 // Interrupted returns the latest session of a task, if it did not finish, with its latest
 // checkpoint; ok is false if it finished or left no checkpoint.
 func (tx *Tx) Interrupted(task int64) (s ralph.Session, c ralph.Checkpoint, ok bool, err error) {
-	s, ok, err = sessions.first(tx, `WHERE s.task_id = $1
+	s, ok, err = sessionRows.first(tx, `WHERE s.task_id = $1
 		AND s.role IN ('work', 'plan') AND s.completed_at <> '' ORDER BY s.started_at DESC, s.id`, task)
 	if err != nil || !ok || s.Ending == ralph.Finished {
 		return s, c, false, err

@@ -49,7 +49,7 @@ const Unaccepted = "completed without an accepted session (changed outside of ra
 
 // The reason of a completed task comes from the recorded decision, not from its row, which anybody
 // with access to the file can write.
-var tasks = reads("tasks t", func(t *ralph.Task) []field {
+var taskRows = reads("tasks t", func(t *ralph.Task) []field {
 	return append(waits(&t.Waits), []field{
 		{"t.id", &t.ID},
 		{"t.title", &t.Title},
@@ -95,7 +95,7 @@ var tasks = reads("tasks t", func(t *ralph.Task) []field {
 
 // Task returns one task. The error wraps [ralph.ErrNotFound] if there is none.
 func (tx *Tx) Task(id int64) (t ralph.Task, err error) {
-	return tasks.one(tx, fmt.Sprintf("TASK-%d", id), ralph.ListTasks, `WHERE t.id = $1`, id)
+	return taskRows.one(tx, fmt.Sprintf("TASK-%d", id), ralph.ListTasks, `WHERE t.id = $1`, id)
 }
 
 // CheckTask returns an error that wraps [ralph.ErrNotFound] if there is no such task. 0 stands for
@@ -183,7 +183,7 @@ func (tx *Tx) Tasks(f TaskFilter) ([]ralph.Task, error) {
 		// Only the tasks of the page are read in full.
 		matching = "WHERE t.id IN (SELECT t.id FROM tasks t" + matching + order + by.page(f.Limit, f.Skip) + ")"
 	}
-	return tasks.all(tx, matching+order, by.args...)
+	return taskRows.all(tx, matching+order, by.args...)
 }
 
 // Unaccepted lists the completed tasks that no record explains. It skips tasks that [Tx.Move] completed, so that its
@@ -206,7 +206,7 @@ func (tx *Tx) Tally() (map[string]int, error) {
 
 // Same returns the first wanted task with the title, the description and the commands of t; ok is false if none has.
 func (tx *Tx) Same(t ralph.Task) (same ralph.Task, ok bool, err error) {
-	list, err := tasks.all(tx, `WHERE t.normal_title = $1 ORDER BY t.id`, signals.NormalTitle(t.Title))
+	list, err := taskRows.all(tx, `WHERE t.normal_title = $1 ORDER BY t.id`, signals.NormalTitle(t.Title))
 	for _, other := range list {
 		if other.Status.Wanted() && other.Title == t.Title && other.Description == t.Description &&
 			slices.Equal(other.Verify, t.Verify) {

@@ -26,8 +26,8 @@ func (tx *Tx) Undoable(task int64) (list []ralph.Change, to ralph.Status, err er
 	case ralph.Merging:
 		return nil, "", ralph.Conflict("a change of TASK-%d is being merged; try again when it has been", task)
 	}
-	merged, err := changes.all(tx, `WHERE c.task_id = $1 AND c.state = 'merged' AND c.own_commit <> '' ORDER BY c.id DESC`,
-		task)
+	merged, err := changeRows.all(tx, `WHERE c.task_id = $1 AND c.state = 'merged' AND c.own_commit <> ''
+		ORDER BY c.id DESC`, task)
 	if err != nil {
 		return nil, "", err
 	}

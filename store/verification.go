@@ -171,7 +171,7 @@ func (tx *Tx) Approve(comment int64, decision, by string) error {
 	if err := tx.Move(c.TaskID, to, ralph.Person, why); err != nil {
 		return err
 	}
-	return tx.Resolve(comment, words("approved", decision), by)
+	return tx.Resolve(comment, verdictText("approved", decision), by)
 }
 
 // Refuse refuses what a change waits for and sends the task back with the person's words.
@@ -192,10 +192,10 @@ func (tx *Tx) Refuse(comment int64, decision, by string) error {
 	if err := tx.note(c.TaskID, body, by, &comment); err != nil {
 		return err
 	}
-	return tx.Resolve(comment, words("refused", decision), by)
+	return tx.Resolve(comment, verdictText("refused", decision), by)
 }
 
-func words(verdict, decision string) string {
+func verdictText(verdict, decision string) string {
 	if decision == "" {
 		return verdict
 	}

@@ -28,12 +28,12 @@ func newDB(a *app) *cobra.Command {
 type checked struct {
 	Database string          `json:"database"`
 	Damage   string          `json:"damage"` // damage of the file itself; "" for none
-	Problems []store.Problem `json:"problems"`
+	Problems []store.Violation `json:"problems"`
 }
 
 func newDBCheck(a *app) *cobra.Command {
 	return newCommand("check", func(cmd *cobra.Command, _ []string) error {
-		v := checked{Problems: []store.Problem{}}
+		v := checked{Problems: []store.Violation{}}
 		var advice string
 		err := a.queued(cmd.Context(), func(p *project.Project, db *store.DB) error {
 			v.Database = db.Path()
