@@ -74,7 +74,7 @@ func readBacklog(data []byte) (in ralph.Import, err error) {
 	if milestone := r.text("milestone"); milestone != "" {
 		t.Feature = featureOf(&in, milestone, "")
 	}
-	about := readBody(&in, &t, string(data[len(m[0]):]))
+	about, _ := readBody(&in, &t, string(data[len(m[0]):]))
 	about = strings.TrimSpace(strings.TrimPrefix(about, "## Description\n"))
 	for i, c := range t.Acceptance {
 		t.Acceptance[i] = criterion.ReplaceAllString(c, "")

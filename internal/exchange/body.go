@@ -16,7 +16,8 @@ var (
 		`\s*[*_]{0,3}\s*[:：]\s*[*_]{0,3}(?:\s+(.*?))?[*_]*\s*$`)
 	boldWords  = regexp.MustCompile(`^\s*(?:[-*+•]\s+)?(\*\*|__)([^*_]{1,60})(?:\*\*|__)\s*$`)
 	waitsTitle = regexp.MustCompile(`^(depends( on)?|dependenc(y|ies)|blocked by|` +
-		`зависит от|зависимости|hängt ab von|abhängigkeiten|依赖|依存)$`)
+		`зависит от|зависимости|hängt ab von|abhängig von|abhängigkeiten|blockiert (von|durch)|dépend de|dépendances|` +
+		`bloqué par|depende de|dependencias|dependências|bloquead[oa] por|依赖|依赖于|依存)$`)
 	// criterionLabel numbers a criterion: "AC 1:".
 	criterionLabel = regexp.MustCompile(`^ac[ -]?\d+(\.\d+)*$`)
 	given          = regexp.MustCompile(`(?i)^[*_]*(given|scenario|gegeben|étant donné|dado|дано)\b`)
@@ -125,6 +126,12 @@ func (t *markdownTask) take(l *line) {
 		}
 		t.text = append(t.text, l.raw)
 		return
+	case l.listed() && (t.waits == below || t.waits == behind && !(l.kind == boxed && t.list.gap)):
+		text, _ := l.item()
+		t.list.gap = false
+		t.refs = append(t.refs, waitsFor{text, true})
+		t.says(l.raw)
+		return
 	case l.kind == boxed:
 		t.criterion(l)
 		return
@@ -134,21 +141,8 @@ func (t *markdownTask) take(l *line) {
 	case t.label(l.raw):
 		return
 	}
-	if head := labelOf(l); !t.own && head.name != "" {
-		switch {
-		case roleOf(head.name) == conditions || criterionLabel.MatchString(head.name):
-			t.list.begin(l)
-			if head.rest != "" {
-				t.accepts(head.rest)
-				t.list.empty = false
-			}
-			return
-		case waitsTitle.MatchString(head.name):
-			t.refs = append(t.refs, head.rest)
-		}
-		if head.bold && !given.MatchString(head.name) && !follows.MatchString(head.name) && l.indent <= t.list.least {
-			t.list.on = false
-		}
+	if t.begins(l) {
+		return
 	}
 	text, bulleted := l.item()
 	text, cmds := acceptCommands(text)
@@ -160,6 +154,32 @@ func (t *markdownTask) take(l *line) {
 		text = l.raw
 	}
 	t.says(text)
+}
+
+// begins notes the list that a label begins or ends. It reports whether the line is used up: a label of criteria.
+func (t *markdownTask) begins(l *line) bool {
+	if t.waits == behind {
+		t.waits = ""
+	}
+	if head := labelOf(l); !t.own && head.name != "" {
+		switch {
+		case roleOf(head.name) == conditions || criterionLabel.MatchString(head.name):
+			t.list.begin(l)
+			if head.rest != "" {
+				t.accepts(head.rest)
+				t.list.empty = false
+			}
+			return true
+		case waitsTitle.MatchString(head.name):
+			if t.refs = append(t.refs, waitsFor{head.rest, true}); head.rest == "" {
+				t.waits = behind
+			}
+		}
+		if head.bold && !given.MatchString(head.name) && !follows.MatchString(head.name) && l.indent <= t.list.least {
+			t.list.on = false
+		}
+	}
+	return false
 }
 
 // says adds a line to the description of a task, below the box that it follows.
@@ -202,8 +222,8 @@ func (t *markdownTask) accepts(text string) {
 }
 
 // readBody reads the text of an issue into its task: boxes, and what is below "Acceptance Criteria", are its criteria.
-// It returns the rest.
-func readBody(in *ralph.Import, t *ralph.ImportedTask, body string) string {
+// It returns the rest, and the dependencies as written.
+func readBody(in *ralph.Import, t *ralph.ImportedTask, body string) (rest string, refs []waitsFor) {
 	r := &markdownReader{lines: scan([]byte(body)), why: map[string]int{}}
 	r.root = tree(r.lines, &r.all)
 	for _, s := range r.all[1:] {
@@ -216,5 +236,5 @@ func readBody(in *ralph.Import, t *ralph.ImportedTask, body string) string {
 	m.tick()
 	*t = m.ImportedTask
 	in.Offers = append(in.Offers, r.in.Offers...)
-	return unindent(m.text)
+	return unindent(m.text), m.refs
 }

@@ -188,6 +188,10 @@ func (r *markdownReader) notes() {
 		r.in.Notes = append(r.in.Notes, "ids that are in the file already, and have a number here: "+
 			signals.FileList(r.twice))
 	}
+	if len(r.unmet) > 0 {
+		r.in.Notes = append(r.in.Notes, "dependencies that name no other task of the file, or several: "+
+			signals.FileList(r.unmet))
+	}
 	for _, what := range slices.Sorted(maps.Keys(count)) {
 		r.in.Notes = append(r.in.Notes, fmt.Sprintf("%s: %d", what, count[what]))
 	}
@@ -195,17 +199,21 @@ func (r *markdownReader) notes() {
 		r.in.Notes = append(r.in.Notes, fmt.Sprintf("marked [%s] there, and pending here: %s",
 			mark, strings.Join(marks[mark], ", ")))
 	}
-	if n := len(r.aside); n > 0 {
-		var lines []string
-		for _, l := range r.aside {
-			lines = append(lines, strconv.Itoa(l.n))
-		}
+	if len(r.aside) > 0 {
 		where := "the feature's description"
 		if r.name == "" {
 			where = "the description of each task"
 		}
-		r.in.Notes = append(r.in.Notes, fmt.Sprintf("boxes that are no tasks, now in %s: %d (line %s)",
-			where, n, strings.Join(lines, ", ")))
+		r.in.Notes = append(r.in.Notes, fmt.Sprintf("boxes that are no tasks, now in %s: %s", where, atLines(r.aside)))
+	}
+	var odd []*line
+	for _, l := range r.lines {
+		if l.kind == words && oddBox.MatchString(l.raw) {
+			odd = append(odd, l)
+		}
+	}
+	if len(odd) > 0 {
+		r.in.Notes = append(r.in.Notes, "marks that make no box: "+atLines(odd))
 	}
 	for _, l := range r.lines {
 		switch {
@@ -217,6 +225,15 @@ func (r *markdownReader) notes() {
 		}
 	}
 	note(&r.in, r.why)
+}
+
+// atLines counts lines, and names them.
+func atLines(lines []*line) string {
+	var at []string
+	for _, l := range lines {
+		at = append(at, strconv.Itoa(l.n))
+	}
+	return fmt.Sprintf("%d (line %s)", len(lines), strings.Join(at, ", "))
 }
 
 // phases has tasks of Spec Kit wait for those before them: one marked [P] may be done beside those before and after it
@@ -254,31 +271,47 @@ func (t *markdownTask) needs(key string) {
 	}
 }
 
-// referred resolves the dependencies that tasks name, by ids and numbers.
+// referred resolves the dependencies that tasks name, by ids, numbers and titles.
 func (r *markdownReader) referred() {
 	alias := map[string][]*markdownTask{}
 	for _, t := range r.tasks {
-		for _, a := range t.alias {
+		for _, a := range append(t.alias, t.Title) {
 			alias[strings.ToLower(a)] = append(alias[strings.ToLower(a)], t)
 		}
 	}
 	for _, t := range r.tasks {
 		for _, ref := range t.refs {
-			for _, id := range references(ref) {
-				list := alias[strings.ToLower(id)]
-				if len(list) > 1 { // numbers may begin anew in each section
-					list = slices.DeleteFunc(slices.Clone(list), func(o *markdownTask) bool {
-						return o.section != t.section || o.parent != t.parent
-					})
+			for part := range strings.FieldsFuncSeq(ref.text, func(c rune) bool { return strings.ContainsRune(",;、，", c) }) {
+				ids := []string{strings.Trim(part, " .*`")}
+				if alias[strings.ToLower(ids[0])] == nil {
+					ids = references(part)
 				}
-				switch {
-				case len(list) == 1:
-					t.needs(list[0].Key)
-				case len(list) == 0 && strings.Contains(id, "-"):
-					t.needs(r.key(id)) // an import before may have brought it
+				for _, id := range ids {
+					r.refer(t, id, ref.sure, alias[strings.ToLower(id)])
 				}
 			}
 		}
+	}
+}
+
+// refer makes a task wait for those that an id stands for. sure is false if the id may be another number.
+func (r *markdownReader) refer(t *markdownTask, id string, sure bool, list []*markdownTask) {
+	near := slices.DeleteFunc(slices.Clone(list), func(o *markdownTask) bool {
+		return o.section != t.section || o.parent != t.parent
+	})
+	if len(list) > 1 { // numbers may begin anew in each section
+		list = near
+	}
+	list = slices.DeleteFunc(slices.Clone(list), func(o *markdownTask) bool { return o == t })
+	for _, o := range list {
+		t.needs(o.Key)
+	}
+	switch {
+	case len(list) > 0:
+	case len(near) == 0 && strings.Contains(id, "-"):
+		t.needs(r.key(id)) // an import before may have brought it
+	case sure:
+		r.unmet = append(r.unmet, fmt.Sprintf("%s (line %d)", id, t.Line))
 	}
 }
 

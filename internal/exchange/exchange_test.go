@@ -206,6 +206,16 @@ func TestChecklists(t *testing.T) {
 		{"a number before the id", "### 3.1 US-001: A\n- [ ] a\n### 2. Task 4: B\n- [ ] b\n", []string{"line 1: A", "id US-001 of", "line 3: B", "accept: b"}},
 		{"a heading that waits", "### Task 1: A\n### Task 2: B (depends on Task 1)\n", []string{"line 2: B (depends on Task 1)", "needs markdown#a (optional: true)"}},
 		{"citations are no boxes", "- [ ] a\n- [P] = parallel\n- [1] Smith\n", []string{"line 1: a", "boxes {Read:1 "}},
+		{"boxes in a quote", "> [!todo] Now\n> - [ ] a\n>   - [x] b\n> - [ ] c\n", []string{"line 3: b", "line 2: a", "line 4: c", "boxes {Read:3 "}},
+		{"no blank behind a box", "- [ ]a\n- [x]b\n- [x](b.md) link\n- []string\n", []string{"line 1: a", "line 2: b", "completed", "boxes {Read:2 "}},
+		{"marks that make no box", "- [ ] a\n- [D] b\n- [WIP] c\n", []string{"| - [D] b", "marks that make no box: 2 (line 2, 3)"}},
+		{"a word with a number of two parts", "### Sub 3.1\n- [ ] a\n- [ ] b\n", []string{"line 2: a", "line 3: b"}},
+		{"four digits", "### Task 1000: A\n- [ ] a\n### March 2026: B\n- [ ] b\n- [ ] c\n", []string{"line 1: A", "line 4: b", "line 5: c"}},
+		{"scripts with marks, without blanks, with digits of their own", "### タスク1：A\n- [ ] a\n### कार्य 5: B\n- [ ] b\n### مهمة ٦: C\n- [ ] c\n", []string{"line 1: A", "line 3: B", "line 5: C"}},
+		{"dependencies in a list", "### US-1: A\n### US-2: B\n**Depends on:**\n- US-1\n\n- [ ] x\n### US-3: C\n#### Dependencies\n- US-1\n- [ ] US-2\n#### Acceptance Criteria\n- y\n", []string{"line 2: B", "accept: x", "needs markdown#US-1 (", "line 7: C", "| - US-1", "accept: y", "needs markdown#US-1 (", "needs markdown#US-2 ("}},
+		{"dependencies by title", "- [ ] Add OAuth 2\n- [ ] 2. b\n- [ ] c\n  Blocked by: add OAuth 2, `2. b`\n", []string{"line 3: c", "needs markdown#add oauth 2 (", "needs markdown#2 b ("}},
+		{"dependencies that name none", "### T1: A\nDepends on: T1, T9\n### T2: B (depends on 7.1)\n### T3: C (requires Python 3)\n", []string{"line 4: C", "of the file, or several: T1 (line 1), T9 (line 1), 7.1 (line 3)\n"}},
+		{"an id of two tasks", "- [ ] T-1: a\n- [ ] T-1: b\n- [ ] T-2: c\n  Depends on: T-1\n", []string{"line 3: c", "needs markdown#T-1 (", "needs markdown#T-1 (2) ("}},
 		{"a title of several kilobytes", "- [ ] " + strings.Repeat("long ", 200) + "\n", []string{"…", "| long long"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -223,6 +233,34 @@ func TestChecklists(t *testing.T) {
 				rest = after
 			}
 		})
+	}
+}
+
+// TestIssuesWait: the words of an issue name others of its repository.
+func TestIssuesWait(t *testing.T) {
+	for body, want := range map[string]string{
+		"Depends on #1 and #2.":                             "1 2",
+		"Depends on:\n\n- #1\n- #2\n\n- [ ] x #3\n":         "1 2",
+		"## Blocked by\n- #1: the base\n## Notes\n#2":       "1",
+		"Blocked by https://github.com/o/r/issues/1, o/r#2": "1 2",
+		"Blocked by other/r#1":                              "",
+		"Blocked by #4":                                     "",
+	} {
+		text := fmt.Sprintf(`[{"number": 4, "title": "a", "body": %q, "url": "https://github.com/o/r/issues/4"}]`, body)
+		in, err := exchange.Parse([]byte(text), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, n := range in.Tasks[0].Needs {
+			got = append(got, strings.TrimPrefix(n.Key, "github/github.com/o/r#"))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q waits for %q, want %q", body, got, want)
+		}
+		if other := strings.Contains(body, "other"); other != (len(in.Notes) > 0) {
+			t.Errorf("%q: notes %q", body, in.Notes)
+		}
 	}
 }
 

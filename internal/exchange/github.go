@@ -22,8 +22,9 @@ type gitHubIssue struct {
 
 var (
 	gitHubPriority = regexp.MustCompile(`(?i)^(?:priority[:/ ]*)?p([0-9])$`)
-	gitHubNeeds    = regexp.MustCompile(`(?i)\b(?:depends on|blocked by)[\s:*_]+((?:#\d+(?:\s*(?:,|and|&)\s*)?)+)`)
-	gitHubNumber   = regexp.MustCompile(`#(\d+)`)
+	gitHubNumber   = regexp.MustCompile(`(?:https://)?((?:[\w.-]+/)+[\w.-]+)?(?:#|/(?:-/)?issues/)(\d+)`)
+	gitHubNeeds    = regexp.MustCompile(`(?i)\b(?:depends on|blocked by)[\s:*_]+((?:` + gitHubNumber.String() +
+		`(?:\s*(?:,|and|&)\s*)*)+)`)
 )
 
 // readGitHub reads the output of `gh issue list --json
@@ -88,13 +89,21 @@ func (v gitHubIssue) taskOf(in *ralph.Import, line int, space string) ralph.Impo
 		}
 		labels = append(labels, label.Name)
 	}
-	body := readBody(in, &t, v.Body)
+	body, refs := readBody(in, &t, v.Body)
 	t.Description = paragraphs([2]string{"", body}, [2]string{"Labels", strings.Join(labels, ", ")},
 		[2]string{"", cmp.Or(v.URL, fmt.Sprintf("issue #%d", v.Number))})
 	seen := map[string]bool{}
 	for _, m := range gitHubNeeds.FindAllStringSubmatch(v.Body, -1) {
-		for _, n := range gitHubNumber.FindAllStringSubmatch(m[1], -1) {
-			id := ralph.ExternalKey(space, n[1])
+		refs = append(refs, waitsFor{text: m[1]})
+	}
+	for _, ref := range refs {
+		for _, n := range gitHubNumber.FindAllStringSubmatch(ref.text, -1) {
+			id := ralph.ExternalKey(space, n[2])
+			if n[1] != "" && !strings.HasSuffix(space, "/"+n[1]) {
+				in.Notes = append(in.Notes, fmt.Sprintf("#%d waits for %s, which is in another repository: left out",
+					v.Number, text.Line(n[0], 80)))
+				continue
+			}
 			if id != t.Key && !seen[id] {
 				seen[id] = true
 				t.Needs = append(t.Needs, ralph.Need{Key: id, Optional: true})

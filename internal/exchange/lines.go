@@ -12,8 +12,11 @@ import (
 // The lines of Markdown with a meaning. They are matched as lines, not as a CommonMark tree: people and models indent
 // boxes as they like, even where CommonMark would see code.
 var (
-	box = regexp.MustCompile(`^(\s*)(?:(?:[-*+]|\d+[.)])\s+\[(\s*(?:[^\s\d\[\]A-WYZ]\x{fe0f}?)?\s*)\]|` +
+	box = regexp.MustCompile(`^((?:\s*>)*\s*)(?:(?:[-*+]|\d+[.)])\s+\[(\s*(?:[^\s\d\[\]A-WYZ]\x{fe0f}?)?\s*)\]|` +
 		`[-*+]?\[([ xX])\]|(?:[-*+]\s+)?([☐☑☒⬜🔲◻□▢])\x{fe0f}?)(\\?\*)?(?:\s+(.*?))?\s*$`)
+	// gluedBox is a box without a blank behind it; "[x](…)" is a link.
+	gluedBox  = regexp.MustCompile(`^((?:\s*>)*\s*(?:[-*+]|\d+[.)])\s+\[[ xX]\])([^\s(\[:*\\].*)$`)
+	oddBox    = regexp.MustCompile(`^\s*(?:[-*+]|\d+[.)])\s+\[(?:[A-Z\d]|[A-Z]{2,5})\]\s+\S`) // "[D] …", "[WIP] …"
 	anyBox    = regexp.MustCompile(`(?m)` + box.String())
 	heading   = regexp.MustCompile(`^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$`)
 	underline = regexp.MustCompile(`^ {0,3}(=+|-{3,})\s*$`)
@@ -131,8 +134,9 @@ func (l *line) look(lines []*line) {
 		l.kind, l.level, l.text = titled, len(m[1]), m[2]
 		return
 	}
-	if m := box.FindStringSubmatchIndex(l.raw); m != nil {
-		l.kind, l.optional = boxed, m[10] >= 0
+	raw := gluedBox.ReplaceAllString(l.raw, "$1 $2")
+	if m := box.FindStringSubmatchIndex(raw); m != nil {
+		l.kind, l.optional, l.indent = boxed, m[10] >= 0, indentOf(strings.ReplaceAll(raw[:m[3]], ">", " "))
 		for _, mark := range []int{4, 6, 8} {
 			if m[mark] >= 0 {
 				l.at = [2]int{m[mark], m[mark+1]}
@@ -140,7 +144,7 @@ func (l *line) look(lines []*line) {
 		}
 		l.mark = strings.Trim(l.raw[l.at[0]:l.at[1]], " \t\ufe0f")
 		if m[12] >= 0 {
-			l.text = l.raw[m[12]:m[13]]
+			l.text = raw[m[12]:m[13]]
 		}
 		return
 	}
@@ -217,6 +221,12 @@ func (l *line) item() (text string, bulleted bool) {
 		return strings.TrimSpace(m[2]), true
 	}
 	return strings.TrimSpace(l.raw), false
+}
+
+// listed reports whether the line is an item of a list.
+func (l *line) listed() bool {
+	_, bulleted := l.item()
+	return l.kind == boxed || l.kind == words && bulleted
 }
 
 // counted adds the line to the count of its kind.

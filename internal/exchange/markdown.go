@@ -21,6 +21,7 @@ var (
 	marks      = regexp.MustCompile(`^((?:\[[^\]]*\]\s*)*)(\S.*)$`) // of Spec Kit: "[P] [US1] …"
 	needsWords = regexp.MustCompile(`(?i)\((?:depends on|blocked by|after|requires|needs) ([^)]*)\)|` +
 		`\b(?:depends on|blocked by):? ((?-i:[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*-?\d+[a-z]?(?:\s*(?:,|&|and|[-–])\s*)?)+)`)
+	depends   = regexp.MustCompile(`(?i)^\(?(?:depends on|blocked by)`)
 	struck    = regexp.MustCompile(`^~~(.+?)~~(.*)$`)
 	reference = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*-\d+(?:\.\d+)*[a-z]?|` +
 		`[A-Z]+\d+[a-z]?|\d+(?:\.\d+)*`)
@@ -63,10 +64,23 @@ type markdownTask struct {
 	marks    string // other ones
 	text     []string
 	on       []string // ids of the tasks of this file that it waits for, as ralph writes them
-	refs     []string // dependencies, as written
+	refs     []waitsFor
+	waits    string // the items of a list are dependencies: behind a label or below a heading
 	section  *section
 	parent   *markdownTask
 	children []*markdownTask
+}
+
+// Places of lists of dependencies.
+const (
+	behind = "behind"
+	below  = "below"
+)
+
+// A waitsFor is the text of a dependency, as written.
+type waitsFor struct {
+	text string
+	sure bool // it names nothing but tasks
 }
 
 type markdownReader struct {
@@ -77,8 +91,9 @@ type markdownReader struct {
 	title  *section // whose heading names the document; nil for none
 	name   string
 	tasks  []*markdownTask
-	aside  []*line // boxes that are neither tasks nor below one
-	loose  bool    // boxes are tasks outside of headings that are
+	aside  []*line  // boxes that are neither tasks nor below one
+	unmet  []string // dependencies that name no other task
+	loose  bool     // boxes are tasks outside of headings that are
 	why    map[string]int
 	ids    map[string]int  // that are taken, with how often
 	twice  []string        // … more than once
@@ -416,10 +431,13 @@ func (r *markdownReader) tells(t *markdownTask, s *section) {
 	if s.within(conditions) || s.role == gates {
 		t.list.begin(nil)
 	}
+	if waitsTitle.MatchString(strings.ToLower(s.title)) {
+		t.waits = below
+	}
 	for _, l := range s.lines {
 		t.take(l)
 	}
-	t.list, t.step = list{}, ""
+	t.list, t.step, t.waits = list{}, "", ""
 }
 
 // fill reads what is below the heading of a task, or the text of an issue.
@@ -539,7 +557,7 @@ func (r *markdownReader) around(s *section, l *line, c *list) {
 // refers notes the dependencies that a title names.
 func (t *markdownTask) refers(title string) {
 	for _, m := range needsWords.FindAllStringSubmatch(title, -1) {
-		t.refs = append(t.refs, m[1]+m[2])
+		t.refs = append(t.refs, waitsFor{m[1] + m[2], depends.MatchString(m[0])})
 	}
 }
 
@@ -611,7 +629,7 @@ func (r *markdownReader) box(s *section, l *line, above []*markdownTask) *markdo
 		}
 	}
 	if l.needs != "" {
-		t.refs = append(t.refs, l.needs)
+		t.refs = append(t.refs, waitsFor{l.needs, true})
 	}
 	if m := struck.FindStringSubmatch(title); m != nil {
 		t.struck, title = true, m[1]+m[2]

@@ -65,7 +65,7 @@ func TestNothingIsDroppedSilently(t *testing.T) {
 		"# %s", "## %s", "### %s", "#### %s", "## Phase 2: %s", "### Task %d: %s", "### Задача %d: %s", "### US-%d: %s", "### Story %d.1: %s",
 		"### T%d: %s", "## %d. %s", "### [ ] %s", "%s\n=====", "## Acceptance Criteria", "### Success criteria", "## Overview", "## Context (from discovery)",
 		"## Future", "### Optional", "## Quality Gates", "## Validation Commands", "## Definition of Done", "**Acceptance Criteria:**", "Acceptance criteria:",
-		"  - Acceptance criteria:", "**Depends on:** US-%d %s", "**%s:**", "- [ ] %s", "- [x] %s", "- [X] %s", "- [/] %s", "- [-] %s", "- [~] %s", "- [!] %s",
+		"  - Acceptance criteria:", "**Depends on:** US-%d %s", "**%s:**", "- [ ] %s", "- [ ]%s", "> - [ ] %s", "> - [x]%s", "- [D] %s", "**Depends on:**", "#### Dependencies", "- [x] %s", "- [X] %s", "- [/] %s", "- [-] %s", "- [~] %s", "- [!] %s",
 		"- [>] %s", "- [?] %s", "- [] %s", "- [ ]* %d.1 %s", "* [ ] %s", "1. [ ] %s", "[ ] %s", "- ☐ %s", "  - [ ] %s", "    - [x] %s", "\t- [ ] %s", "- [ ] T0%d [P] %s",
 		"- [ ] [bd-%d] %s", "- [ ] US-%d: %s", "- %s", "  - %s", "    %s", "1. %s", "%s", "%s", "> %s", "", "", "---", "| %s | b |", "| A%d | %s | [ ] |", "| [x] | %s | | |", "| %s | [ ] | [x] |", "| # | Depends on | Task | ok |\n|---|:-:|---|---|\n| %d | A1 | %s | ☐ |", "```\n%s\n```", "  ```sh\n  %s\n  ```",
 		"<!-- %s -->", "<!--\n- [ ] %s\n-->", "- `make %s`", "- `go vet ./%s` - checks", "- Verify: make %s", "  - Verify: make %s", "- [ ] `accept: make %s`",

@@ -53,9 +53,10 @@ var (
 	idHeading = regexp.MustCompile(`^\[?([A-Z][A-Z0-9]*(?:-[A-Z0-9]+)*?-?\d+(?:\.\d+)*[a-z]?)` +
 		`(\]?[*_]*\s*(?:[:：.)–—]|\s-\s|\s))[*_]*\s*(\S.*)$`)
 	// numbered is "Task 1: …", "User Story 1.2 - …", "任务1：…".
-	numbered = regexp.MustCompile(`^(\p{L}+(?: \p{L}+){0,2}?\s+#?|\p{Han}+\s*)(\d{1,3}(?:\.\d+)*[a-z]?)` +
-		`[*_]*\s*(?:[:：.)–—]|\s-\s|-\s)[*_]*\s*(.*)$`)
-	tasked     = regexp.MustCompile(`^(\p{L}+(?: \p{L}+)?)\s+#?(\d{1,3}(?:\.\d+)*[a-z]?)(?:\s+(.*))?$`)
+	numbered = regexp.MustCompile(`^([\p{L}\p{M}]+(?: [\p{L}\p{M}]+){0,2}?\s+#?|` +
+		`[\p{Han}\p{Katakana}\p{Hiragana}ー\p{Hangul}\p{Thai}]+\s*)(\p{Nd}{1,5}(?:\.\p{Nd}+)*[a-z]?)[*_]*\s*(?:[:：)–—]|\.(?:\s|$)|\s-\s|-\s)[*_]*\s*(.*)$`)
+	tasked     = regexp.MustCompile(`^(\p{L}+(?: \p{L}+)?)\s+#?(\d{1,5}(?:\.\d+)*[a-z]?)(?:\s+(.*))?$`)
+	year       = regexp.MustCompile(`^(19|20)\d\d$`)
 	headingBox = regexp.MustCompile(`^ {0,3}#{1,6}\s+(?:[\d.]+[.)]?\s+)?\[([ xX])\]\s+\S`)
 	boxTitle   = regexp.MustCompile(`^((?:[\d.]+[.)]?\s+)?)\[([ xX])\]\s+(\S.*)$`)
 
@@ -129,6 +130,9 @@ func taskTitleOf(text string) (t taskTitle, ok bool) {
 	}
 	if m != nil {
 		m[1] = strings.TrimRight(m[1], " #")
+		if year.MatchString(m[2]) && !taskWords.MatchString(strings.ToLower(m[1])) {
+			return t, false // "March 2026: …"
+		}
 		t.word, t.alias, t.title = strings.ToLower(m[1]), m[2], strings.TrimSpace(m[3])
 		t.sure, t.group = taskWords.MatchString(t.word), groupWords.MatchString(t.word)
 		if strings.Contains(m[2], ".") && t.sure {
