@@ -62,21 +62,37 @@ func repeatable(o Outcome) bool {
 	return c.Exit != NoProgram && c.Cause == "" && (o.Tests != nil && c.Error == "" || c.Seconds < soon)
 }
 
-// settle returns the second result of a command on a commit, which is the one that counts. Tests that failed in the
-// first run and pass in the second are flaky; so is a command that passes now, if no test explains it.
+// settle returns the second result of a command on a commit, which is the one that counts.
 func settle(first, second Outcome) Outcome {
 	second.Wrote = append(slices.Clone(first.Wrote), second.Wrote...)
-	second.Check.Flaky = nil
+	second.Check.Flaky = flips(first, second)
+	return second
+}
+
+// Flips notes in results which tests failed before on the same commit, at an earlier done, and pass now.
+func Flips(before, now []Outcome) {
+	for i, o := range now {
+		for _, b := range before {
+			if b.Check.Command == o.Check.Command && b.Check.Error == "" && b.Check.Cause == "" && b.Check.Exit != NoProgram {
+				now[i].Check.Flaky = flips(b, o)
+			}
+		}
+	}
+}
+
+// flips returns the tests that failed in a first run on a commit and pass in a second; "" stands for a command that
+// passes only then, if no test explains it.
+func flips(first, second Outcome) (flaky []string) {
 	before, now := first.Names(), second.Names()
 	if before != nil {
 		for _, name := range before.Failed() {
 			if second.Check.Passed || now != nil && now.Tests[name] == testresult.Passed {
-				second.Check.Flaky = append(second.Check.Flaky, name)
+				flaky = append(flaky, name)
 			}
 		}
 	}
-	if second.Check.Passed && len(second.Check.Flaky) == 0 {
-		second.Check.Flaky = []string{""}
+	if second.Check.Passed && !first.Check.Passed && len(flaky) == 0 {
+		flaky = []string{""}
 	}
-	return second
+	return flaky
 }

@@ -15,7 +15,7 @@ import (
 // Red runs commands and returns the unexcused failures. If anew is set, earlier failures are not reused: the cause may
 // have been outside the repository.
 func (v *Verifier) Red(ctx context.Context, commands []string, anew bool) (red []ralph.Check, err error) {
-	list, err := v.suite(ctx, commands, anew)
+	list, err := v.suite(ctx, Commands{Shared: commands}, anew)
 	if err != nil || ctx.Err() != nil {
 		return nil, err
 	}

@@ -391,14 +391,22 @@ func (m *Merger) said(ctx context.Context, commit, tree string, commands []strin
 	return m.run(ctx, commit, tree, commands)
 }
 
-// run runs the commands and stores their results, unless ctx ends: stopped commands say nothing of the tree.
+// run runs the commands and stores their results, with what is flaky by earlier results on the tree, unless ctx ends:
+// stopped commands say nothing of it.
 func (m *Merger) run(ctx context.Context, commit, tree string, commands []string) ([]check.Outcome, error) {
 	if len(commands) == 0 {
 		return nil, nil
 	}
+	before, _, err := m.stored(ctx, tree, commands)
+	if err != nil {
+		return nil, err
+	}
 	list, err := m.Workspace.Verify(ctx, commit, commands)
 	if err != nil || ctx.Err() != nil {
 		return list, err
+	}
+	if m.Check.Retry {
+		check.Flips(before, list)
 	}
 	return list, m.Store.Tx(ctx, func(tx *store.Tx) error {
 		for _, r := range list {
