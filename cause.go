@@ -26,15 +26,25 @@ var signs = []struct {
 		`rootless docker not found|working container runtime|` +
 		`docker daemon is not running|failed to connect to the docker API|podman\.sock|connect to podman`)},
 	{NoNetwork, regexp.MustCompile(`(?i)network is unreachable|no route to host|` +
-		`could not resolve|couldn't resolve|cannot resolve|` +
-		`name resolution|name or service not known|nodename nor servname|failed to lookup address|no such host|` +
+		`(could(n't| not)|cannot|can't|unable to|failed to) resolve (the )?(host|proxy|server|address|domain)|` +
+		`failure in name resolution|name or service not known|name does not resolve|nodename nor servname|` +
+		`server misbehaving|` +
+		`failed to lookup address|no such host|unknown[ _]host|bad address '|nxdomain|dns resolution failed|` +
 		`UnknownHostException|getaddrinfo|ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|ENETDOWN|ERR_INTERNET_DISCONNECTED|` +
-		`ERR_NAME_NOT_RESOLVED|failure resolving|network unreachable`)},
-	{NoService, regexp.MustCompile(`(?i)connection[ _]?refused|connection to \S+ refused|ECONNREFUSED|actively refused|` +
-		`could not connect to server|failed to connect to '?\[?[\w.:-]+\]?:\d+|all connection attempts failed|` +
-		`communications link failure|NoBrokersAvailable|ServerSelectionTimeout|` +
-		`can't connect to (local )?(mysql|server)|` +
-		`connection to server (at|on) .* failed|\.s\.PGSQL|mysqld?\.sock|redis\.sock|` +
+		`ERR_NAME_NOT_RESOLVED|failure resolving|network unreachable|able to access the url\?|` +
+		`unable to load the service index`)},
+	// A test may be called test_connection_refused.
+	{NoService, regexp.MustCompile(`(?i)connection refused|(?-i:\bConnectionRefused|CONNECTION_REFUSED)|` +
+		`connection to (the server )?\S+ (was )?refused|ECONNREFUSED|actively refused|connect call failed|` +
+		`could(n't| not) connect to server|failed to connect to '?\[?[\w.:-]+\]?(:| port )\d+|` +
+		`all connection attempts failed|cannot assign requested address|dial tcp.*: i/o timeout|` +
+		`can't reach database server|network-related or instance-specific|tcp/ip connection to the host|` +
+		`communications link failure|NoBrokersAvailable|ServerSelectionTimeout|no suitable servers found|` +
+		`run out of available brokers|broker transport failure|BrokerUnreachable|AMQPConnectionError|` +
+		`no servers available for connection|TNS:no listener|RedisConnectionException|connect to the redis server|` +
+		`unable to connect to (any of the specified mysql|localhost|127\.0\.0\.1|\[?::1)|- no response|` +
+		`can't connect to (local )?(mysql|server)|SQLSTATE\[HY000\] \[2002\]|could not connect to ryuk|` +
+		`connection to server (at|on) .* failed|\.s\.PGSQL|mysqld?\.sock|redis\.sock|failed to verify that your server|` +
 		`permission denied.*\.sock|connect: permission denied|dial unix`)},
 }
 
