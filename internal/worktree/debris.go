@@ -13,8 +13,8 @@ import (
 
 // A litter is a kind of file that tools leave behind and that belongs in no commit.
 type litter struct {
-	folder  string         // the name of a folder with nothing but such files; "" for none
-	beside  []string       // names of files, one of them required beside the folder; empty: none required
+	folder  string         // the name of a folder with nothing but such files, or "*" and its end; "" for none
+	beside  []string       // names of files, one of them required beside or in the folder, as folder; empty: none required
 	file    *regexp.Regexp // matches the names of such files; nil for none
 	remains bool           // nothing makes it again, so a person's own is never removed
 }
@@ -24,20 +24,33 @@ var litters = slices.Concat(
 	folders(nil, "__pycache__", "node_modules", "bower_components", "htmlcov", ".pytest_cache", ".mypy_cache",
 		".ruff_cache", ".hypothesis", ".tox", ".nox", ".ipynb_checkpoints", ".nyc_output", ".gradle", ".parcel-cache",
 		".turbo", ".sass-cache", ".eggs", ".dart_tool", ".stack-work", "elm-stuff", ".terraform", ".phpunit.cache",
-		".next", ".nuxt", ".svelte-kit", ".vite", ".zig-cache", ".direnv", "__pypackages__"),
+		".next", ".nuxt", ".svelte-kit", ".vite", ".zig-cache", ".direnv", "__pypackages__", "*.egg-info", ".cache",
+		".pytype", ".pyre", ".pnpm-store", ".angular", ".expo", ".serverless", ".aws-sam", ".docusaurus", ".bloop",
+		".metals", ".bsp", ".scannerwork", "CMakeFiles", "dist-newstyle", "DerivedData", "xcuserdata"),
 	folders([]string{"pyvenv.cfg"}, ".venv", "venv", "env"),
 	folders([]string{"Cargo.toml", "pom.xml", "build.sbt"}, "target"),
 	folders([]string{"build.gradle", "build.gradle.kts"}, "build"),
-	folders([]string{"package.json"}, "coverage"),
+	folders([]string{"package.json", "Gemfile", "composer.json", "pubspec.yaml"}, "coverage"),
+	folders([]string{"playwright.config.ts", "playwright.config.js"}, "test-results", "playwright-report"),
+	folders([]string{"*.csproj", "*.fsproj", "*.vbproj"}, "bin", "obj", "TestResults"),
+	folders([]string{"CMakeCache.txt"}, "build", "*-build", "cmake-build-debug", "cmake-build-release"),
 	folders([]string{"mix.exs"}, "_build", "deps"),
+	folders([]string{"rebar.config"}, "_build"),
 	folders([]string{"Package.swift"}, ".build"),
 	folders([]string{"dune-project"}, "_build"),
 	[]litter{
-		{file: regexp.MustCompile(`\.py[co]$|\.class$|^\.coverage(\..+)?$|\.tsbuildinfo$|^\.eslintcache$`)},
-		{file: regexp.MustCompile(`^\.DS_Store$|^Thumbs\.db$`)},
-		{file: regexp.MustCompile(`^core\.\d+$|^vgcore\.\d+$|^hs_err_pid\d+\.log$`), remains: true},
-		{file: regexp.MustCompile(`\.bak$|~$|\.orig$|\.rej$|^\..+\.sw[a-p]$|^#.+#$`), remains: true},
-		{file: regexp.MustCompile(`\.log$|^(npm|yarn)-(debug|error)\.log.*$|^nohup\.out$`), remains: true},
+		{file: regexp.MustCompile(`\.py[co]$|\.class$|\.tsbuildinfo$|\.gc(da|no)$|\.prof(raw|data)$|^jacoco\.exec$`)},
+		{file: regexp.MustCompile(`^\.coverage(\..+)?$|^cover(age)?\.out$|^lcov\.info$`)},
+		{file: regexp.MustCompile(`^\.(eslint|stylelint|prettier)cache$|^\.(phpunit\.result|php-cs-fixer)\.cache$|` +
+			`^\.rspec_status$`)},
+		{file: regexp.MustCompile(`^\.DS_Store$|^\._.+|^(eh)?[Tt]humbs\.db$|^desktop\.ini$`)},
+		{file: regexp.MustCompile(`^core\.\d+$|^vgcore\.\d+$|^hs_err_pid\d+\.log$|\.hprof$|\.stackdump$|` +
+			`^__debug_bin\w*$`), remains: true},
+		{file: regexp.MustCompile(`\.bak$|~$|\.orig$|\.rej$|^\..+\.sw[a-p]$|^#.+#$|^\.#.+|^~\$.+|` +
+			`\.kate-swp$`), remains: true},
+		{file: regexp.MustCompile(`\.log(\.\d+)?$|^(npm|yarn)-(debug|error)\.log.*$|^nohup\.out$|` +
+			`^\.(fuse_hidden|nfs)[0-9a-f]+$`), remains: true},
+		{file: regexp.MustCompile(`^\.aider\.(chat\.history\.md|input\.history)$`), remains: true},
 	},
 )
 
@@ -62,15 +75,41 @@ func (l litter) in(name string, all map[string]bool) string {
 		}
 		return ""
 	}
-	at := strings.Index("/"+name, "/"+l.folder+"/")
-	if at < 0 {
-		return ""
+	parent := ""
+	for rest := name; ; {
+		part, after, ok := strings.Cut(rest, "/")
+		if !ok {
+			return ""
+		}
+		folder := parent + part + "/"
+		if named(l.folder, part) && (len(l.beside) == 0 || l.stands(all, parent, folder)) {
+			return folder
+		}
+		parent, rest = folder, after
 	}
-	parent, folder := name[:at], name[:at+len(l.folder)+1]
-	if len(l.beside) == 0 || slices.ContainsFunc(l.beside, func(f string) bool { return all[parent+f] || all[folder+f] }) {
-		return folder
+}
+
+// named reports whether a name is one, or ends with it behind a "*".
+func named(want, name string) bool {
+	end, open := strings.CutPrefix(want, "*")
+	return name == want || open && len(name) > len(end) && strings.HasSuffix(name, end)
+}
+
+// stands reports whether a required file is in one of the folders.
+func (l litter) stands(all map[string]bool, folders ...string) bool {
+	for _, want := range l.beside {
+		for _, folder := range folders {
+			if all[folder+want] {
+				return true
+			}
+			for name := range all {
+				if want[0] == '*' && path.Dir(name) == path.Clean(folder) && named(want, path.Base(name)) {
+					return true
+				}
+			}
+		}
 	}
-	return ""
+	return false
 }
 
 // Debris returns the added files that tools left behind: bytecode, dependency folders, caches, coverage, core dumps,

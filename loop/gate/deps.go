@@ -2,6 +2,7 @@ package gate
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"path"
 	"regexp"
@@ -17,6 +18,9 @@ const (
 	gemSources = `(?m)^\s*(source|git|path|git_source)[\s(]+(.*)$`
 )
 
+// continued matches the end of a line that the next one continues.
+var continued = regexp.MustCompile(`,[ \t]*(?:#.*)?\n\s*`)
+
 // npmKeys are the objects of a package.json that have dependencies.
 var npmKeys = []string{
 	"dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "overrides", "resolutions",
@@ -24,7 +28,7 @@ var npmKeys = []string{
 
 // manifests return the direct dependencies of a manifest, with their versions or sources, by its name in lower case.
 var manifests = map[string]func(text string) map[string]string{
-	"package.json":     jsonDependencies(npmKeys...),
+	"package.json":     npmDependencies,
 	"composer.json":    jsonDependencies("require", "require-dev", "repositories"),
 	"go.mod":           goDependencies,
 	"cargo.toml":       tomlDependencies(cargoSection),
@@ -33,18 +37,25 @@ var manifests = map[string]func(text string) map[string]string{
 	"pom.xml":          pomDependencies,
 	"build.gradle":     gradleDependencies,
 	"build.gradle.kts": gradleDependencies,
+
+	"go.work":             goDependencies,
+	"gems.rb":             lineDependencies(gems, gemSources),
+	"extensions.xml":      pomDependencies,
+	"settings.gradle":     gradleDependencies,
+	"settings.gradle.kts": gradleDependencies,
+	"libs.versions.toml":  tomlDependencies(catalog),
 }
 
 // requirements matches the names of pip's files.
-var requirements = regexp.MustCompile(`^(requirements|constraints)[\w.-]*\.(txt|in)$|^requirements/[\w.-]+\.(txt|in)$`)
+var requirements = regexp.MustCompile(`(^|/)[\w.-]*(requirements|constraints)[\w.-]*\.(txt|in)$|` +
+	`(^|/)requirements/[\w.-]+\.(txt|in)$`)
 
 // reader returns how the dependencies of a file are read; nil if it is no manifest.
 func reader(name string) func(text string) map[string]string {
-	folded := fold(path.Base(name))
-	if requirements.MatchString(folded) {
+	if requirements.MatchString(fold(name)) {
 		return pipDependencies
 	}
-	return manifests[folded]
+	return manifests[fold(path.Base(name))]
 }
 
 // Dependencies returns the direct dependencies that changed files add, remove or change, and the packages to which lock
@@ -69,6 +80,9 @@ func Dependencies(files []File) (list []ralph.Dependency) {
 				})
 			}
 		}
+		if fold(path.Base(f.Path)) == "package.json" {
+			list = append(list, allowed(f)...)
+		}
 	}
 	return list
 }
@@ -85,7 +99,8 @@ var address = regexp.MustCompile(`(?i)://|^\s*(git@|github:|gitlab:|bitbucket:|g
 
 // local matches the path of a source.
 var local = regexp.MustCompile(`(?i)(?:^\s*(?:file|link|portal):|\bpath['"]?\s*(?:=>|=|:)\s*['"]` +
-	`|^-e\s+|^=>\s*|files\(['"])([^'"\s,}]+)|^((?:\.\.?/|/|~/)[^\s]*)`)
+	`|^(?:-[ercf]|--(?:editable|requirement|constraint|find-links))[\s=]\s*|^=>\s*|files\(['"])([^'"\s,}]+)` +
+	`|^((?:\.\.?/|/|~/)[^\s]*)`)
 
 // foreign reports whether a source, in a file of a folder of the project, is no registry: an address, or a path outside
 // of the project.
@@ -104,6 +119,39 @@ func foreign(folder, source string) bool {
 		}
 	}
 	return false
+}
+
+// npmDependencies reads a package.json.
+func npmDependencies(text string) map[string]string {
+	all := jsonDependencies(npmKeys...)(text)
+	var manifest struct{ Pnpm json.RawMessage }
+	if json.Unmarshal([]byte(text), &manifest) == nil {
+		maps.Copy(all, jsonDependencies("overrides")(string(manifest.Pnpm)))
+	}
+	return all
+}
+
+// allowed returns the packages that a package.json newly allows to run scripts when they are installed.
+func allowed(f File) (list []ralph.Dependency) {
+	read := func(text []byte) []string {
+		var manifest struct {
+			Trusted []string `json:"trustedDependencies"`
+			Pnpm    struct {
+				Built []string `json:"onlyBuiltDependencies"`
+			}
+		}
+		if json.Unmarshal(text, &manifest) != nil {
+			return nil
+		}
+		return append(manifest.Trusted, manifest.Pnpm.Built...)
+	}
+	was := read(f.Was)
+	for _, name := range read(f.Is) {
+		if !slices.Contains(was, name) {
+			list = append(list, ralph.Dependency{Name: name, File: f.Path, Added: true, Installs: true})
+		}
+	}
+	return list
 }
 
 // jsonDependencies reads the objects of a JSON manifest.
@@ -158,9 +206,11 @@ func goDependencies(text string) map[string]string {
 var (
 	tomlHeader   = regexp.MustCompile(`^\s*\[+\s*([^\]]+?)\s*\]+`)
 	tomlLine     = regexp.MustCompile(`^\s*["']?([\w.-]+?)["']?\s*=\s*(.+?)\s*$`)
-	cargoSection = regexp.MustCompile(`^(?:.*\.)?(?:(?:dev-|build-)?dependencies|patch\.[^.]+|replace)(?:\.(.+))?$`)
-	poetry       = regexp.MustCompile(`^tool\.(?:poetry\.(?:group\.[^.]+\.)?(?:dev-)?dependencies` +
-		`|uv\.sources|poetry\.source|uv\.index)(?:\.(.+))?$`)
+	cargoSection = regexp.MustCompile(`^(?:.*\.)?(?:(?:dev-|build-)?dependencies|` +
+		`patch\.(?:"[^"]*"|'[^']*'|[^.]+)|replace)(?:\.(.+))?$`)
+	catalog = regexp.MustCompile(`^(?:libraries|plugins)(?:\.(.+))?$`)
+	poetry  = regexp.MustCompile(`^tool\.(?:poetry\.(?:group\.[^.]+\.)?(?:dev-)?dependencies` +
+		`|uv\.sources|poetry\.source|uv\.index|pdm\.source)(?:\.(.+))?$`)
 )
 
 // tomlDependencies reads the tables of a TOML file whose names match; the group is that of the dependency.
@@ -194,7 +244,11 @@ var (
 	pyList   = regexp.MustCompile(`(?ms)^\s*["']?([\w.-]+)["']?\s*=\s*\[(.*?)^?\s*\]\s*(?:#.*)?$`)
 	pyString = regexp.MustCompile(`"([^"\n]*)"|'([^'\n]*)'`)
 	pyName   = regexp.MustCompile(`^\s*([A-Za-z0-9][\w.-]*)\s*(\[[^\]]*\])?\s*(.*)$`)
-	pyTables = regexp.MustCompile(`^(project|project\.optional-dependencies|dependency-groups|build-system)$`)
+	pyTables = regexp.MustCompile(`^(project\.optional-dependencies|dependency-groups|tool\.pdm\.dev-dependencies)$`)
+	// pyKeys are lists in tables that have other ones, too.
+	pyKeys = regexp.MustCompile(`^(project dependencies|build-system requires|` +
+		`tool\.uv (dev|override|constraint|build-constraint)-dependencies|` +
+		`tool\.hatch\.envs\.[\w.-]+ (extra-)?dependencies)$`)
 )
 
 // pyDependencies reads pyproject.toml: lists of PEP 508, and the tables of Poetry and uv.
@@ -210,11 +264,8 @@ func pyDependencies(text string) map[string]string {
 		parts[table] += line
 	}
 	for name, part := range parts {
-		if !pyTables.MatchString(name) {
-			continue
-		}
 		for _, m := range pyList.FindAllStringSubmatch(part, -1) {
-			if name == "project" && m[1] != "dependencies" || name == "build-system" && m[1] != "requires" {
+			if !pyTables.MatchString(name) && !pyKeys.MatchString(name+" "+m[1]) {
 				continue
 			}
 			for _, s := range pyString.FindAllStringSubmatch(m[2], -1) {
@@ -258,6 +309,7 @@ func lineDependencies(patterns ...string) func(string) map[string]string {
 	}
 	return func(text string) map[string]string {
 		all := map[string]string{}
+		text = continued.ReplaceAllString(text, ", ")
 		for _, p := range compiled {
 			for _, m := range p.FindAllStringSubmatch(text, -1) {
 				said := strings.TrimSpace(m[2])
@@ -272,7 +324,8 @@ func lineDependencies(patterns ...string) func(string) map[string]string {
 }
 
 var (
-	pomDependency = regexp.MustCompile(`(?s)<(?:dependency|plugin)>(.*?)</(?:dependency|plugin)>`)
+	pomDependency = regexp.MustCompile(`(?s)<(?:dependency|plugin|extension)>(.*?)</(?:dependency|plugin|extension)>`)
+	pomFolder     = regexp.MustCompile(`^\$\{(?:project\.)?basedir\}`)
 	pomURL        = regexp.MustCompile(`(?s)<(?:repository|pluginRepository)>.*?<url>\s*(.*?)\s*</url>`)
 	pomTag        = regexp.MustCompile(`(?s)<(groupId|artifactId|version|systemPath)>\s*(.*?)\s*</`)
 )
@@ -286,7 +339,11 @@ func pomDependencies(text string) map[string]string {
 				tags[t[1]] = t[2]
 			}
 		}
-		all[tags["groupId"]+":"+tags["artifactId"]] = strings.TrimSpace(tags["version"] + " " + tags["systemPath"])
+		said := tags["version"]
+		if at := tags["systemPath"]; at != "" {
+			said += fmt.Sprintf(" path = '%s'", pomFolder.ReplaceAllString(at, "."))
+		}
+		all[tags["groupId"]+":"+tags["artifactId"]] = strings.TrimSpace(said)
 	}
 	for _, m := range pomURL.FindAllStringSubmatch(text, -1) {
 		all["repository "+m[1]] = m[1]
@@ -299,7 +356,11 @@ var (
 		`(?i:implementation|api|compileOnly|runtimeOnly|compile|processor|kapt|ksp|classpath)[\s(]+` +
 		`(?:platform\()?['"]([\w.-]+:[\w.-]+):?([^'"]*)['"]`)
 	gradleURL  = regexp.MustCompile(`(?m)\burl\b[\s=(]*(?:uri\()?['"]([^'"]+)['"]|\bmaven\(\s*['"]([^'"]+)['"]`)
-	gradleFile = regexp.MustCompile(`files\(['"][^'"]+`)
+	gradleFile = regexp.MustCompile(`files\(['"][^'"]+|(?:fileTree\((?:dir\s*[:=]\s*)?|includeBuild[\s(]+)['"][^'"]+`)
+	// gradleNamed is a dependency in parts: "group: 'g', name: 'a', version: '1'".
+	gradleNamed = regexp.MustCompile(`\bgroup\s*[:=]\s*['"]([^'"]+)['"],\s*name\s*[:=]\s*['"]([^'"]+)['"]` +
+		`(?:,\s*version\s*[:=]\s*['"]([^'"]+)['"])?`)
+	gradlePlugin = regexp.MustCompile(`\bid[\s(]+['"]([\w.-]+)['"]\)?\s+version\s*\(?['"]([^'"]+)['"]`)
 )
 
 func gradleDependencies(text string) map[string]string {
@@ -307,11 +368,17 @@ func gradleDependencies(text string) map[string]string {
 	for _, m := range gradleName.FindAllStringSubmatch(text, -1) {
 		all[m[1]] = m[2]
 	}
+	for _, m := range gradleNamed.FindAllStringSubmatch(text, -1) {
+		all[m[1]+":"+m[2]] = m[3]
+	}
+	for _, m := range gradlePlugin.FindAllStringSubmatch(text, -1) {
+		all["plugin "+m[1]] = m[2]
+	}
 	for _, m := range gradleURL.FindAllStringSubmatch(text, -1) {
 		all["repository "+m[1]+m[2]] = m[1] + m[2]
 	}
 	for _, m := range gradleFile.FindAllString(text, -1) {
-		all[m+"')"] = m
+		all[m+"')"] = "files(" + m[strings.IndexAny(m, `'"`):]
 	}
 	return all
 }
@@ -331,7 +398,11 @@ var registry = regexp.MustCompile(`^https://registry\.(npmjs\.org|yarnpkg\.com)/
 func locked(f File) (list []ralph.Dependency) {
 	switch fold(path.Base(f.Path)) {
 	case "package-lock.json", "npm-shrinkwrap.json":
-	case "yarn.lock", "pnpm-lock.yaml", "bun.lock", "poetry.lock", "uv.lock", "pipfile.lock", "cargo.lock", "gemfile.lock",
+	case "composer.lock":
+		return scripted(f, pluginsOf(f.Was), pluginsOf(f.Is))
+	case "pnpm-lock.yaml":
+		return append(scripted(f, buildsOf(f.Was), buildsOf(f.Is)), lockedSources(f)...)
+	case "yarn.lock", "bun.lock", "poetry.lock", "uv.lock", "pipfile.lock", "cargo.lock", "gemfile.lock",
 		"deno.lock":
 		return lockedSources(f)
 	default:
@@ -364,6 +435,49 @@ func locked(f File) (list []ralph.Dependency) {
 		}
 	}
 	return list
+}
+
+// scripted returns the packages of a lock file that newly run code when they are installed.
+func scripted(f File, was, is map[string]bool) (list []ralph.Dependency) {
+	for _, name := range slices.Sorted(maps.Keys(is)) {
+		if !was[name] {
+			list = append(list, ralph.Dependency{Name: name, File: f.Path, Added: true, Installs: true})
+		}
+	}
+	return list
+}
+
+// pluginsOf returns the plugins of Composer in its lock file.
+func pluginsOf(text []byte) map[string]bool {
+	type pack struct{ Name, Type string }
+	var lock struct {
+		Packages []pack
+		Dev      []pack `json:"packages-dev"`
+	}
+	all := map[string]bool{}
+	if json.Unmarshal(text, &lock) == nil {
+		for _, p := range append(lock.Packages, lock.Dev...) {
+			if p.Type == "composer-plugin" {
+				all[p.Name] = true
+			}
+		}
+	}
+	return all
+}
+
+var pnpmKey = regexp.MustCompile(`^  '?/?((?:@[^/]+/)?[^@/'():]+)\S*:\s*$`)
+
+// buildsOf returns the packages that run scripts when pnpm installs them.
+func buildsOf(text []byte) map[string]bool {
+	all, name := map[string]bool{}, ""
+	for line := range strings.Lines(string(text)) {
+		if m := pnpmKey.FindStringSubmatch(line); m != nil {
+			name = m[1]
+		} else if strings.TrimSpace(line) == "requiresBuild: true" {
+			all[name] = true
+		}
+	}
+	return all
 }
 
 var (
