@@ -157,15 +157,25 @@ func (m *Merger) push(ctx context.Context, c ralph.Change) (pushed bool, err err
 	return said == (worktree.Pushed{}), m.Store.Tx(ctx, func(tx *store.Tx) error {
 		if said.Refused != "" {
 			reason := fmt.Sprintf("%s refuses %s: %s", m.Push, branch, said.Refused)
-			if unsigned.MatchString(said.Refused) && !m.Sign {
-				reason += " (merge.sign: true signs ralph's merges with your key)"
-			} else if !m.Branch {
-				reason += " (merge.mode: branch leaves a branch for each task instead)"
-			}
-			return tx.PauseMerging(reason)
+			return tx.PauseMerging(reason + m.mended(said.Refused))
 		}
 		return tx.ReachedRemote()
 	})
+}
+
+// mended returns the key by which a remote may take what it has refused.
+func (m *Merger) mended(refused string) string {
+	switch of := unsigned.MatchString(refused); {
+	case of && !m.Sign && m.Squash:
+		return " (merge.sign: true signs ralph's merges with your key)"
+	case of && !m.Sign:
+		return " (merge.sign: true and merge.strategy: squash sign with your key what ralph puts there)"
+	case of && !m.Squash:
+		return " (merge.strategy: squash leaves no commits of sessions, which are not signed)"
+	case !m.Branch:
+		return " (merge.mode: branch leaves a branch for each task instead)"
+	}
+	return ""
 }
 
 // unsigned matches remotes' messages about a commit without a signature.
