@@ -30,7 +30,8 @@ var signs = []struct {
 		`failure in name resolution|name or service not known|name does not resolve|nodename nor servname|` +
 		`server misbehaving|` +
 		`failed to lookup address|no such host|unknown[ _]host|bad address '|nxdomain|dns resolution failed|` +
-		`UnknownHostException|getaddrinfo|ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|ENETDOWN|ERR_INTERNET_DISCONNECTED|` +
+		`UnknownHostException|getaddrinfo|(?-i:\b(ENETUNREACH|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|ENETDOWN)\b)|` +
+		`ERR_INTERNET_DISCONNECTED|` +
 		`ERR_NAME_NOT_RESOLVED|failure resolving|network unreachable|able to access the url\?|` +
 		`unable to load the service index`)},
 	// A test may be called test_connection_refused.

@@ -12,6 +12,8 @@ func TestCauses(t *testing.T) {
 		"":                                   "",
 		"AssertionError: 1 != 2":             "",
 		"the network of streets is complete": "",
+		"ModuleNotFoundError: No module named 'django'":                                                        "",
+		"FileNotFoundError: [Errno 2] No such file or directory: 'a'":                                          "",
 		"dial tcp 127.0.0.1:5432: connect: connection refused":                                                 ralph.NoService,
 		"Error: connect ECONNREFUSED 127.0.0.1:6379":                                                           ralph.NoService,
 		"ConnectionRefusedError: [Errno 111] Connection refused":                                               ralph.NoService,
