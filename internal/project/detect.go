@@ -51,18 +51,40 @@ func (l Likely) MakeRoom(root string) error {
 // maxPackages is the maximum number of folders whose tests are taken for the project's.
 const maxPackages = 20
 
-// LikelyChecks returns a verification for a project: that of its root, or else those of the packages one level below,
-// each in its folder; none if nothing fits. others are further candidates for the root.
+// LikelyChecks returns a verification for a project: that of its root, or else those of the packages one or two levels
+// below, each in its folder; none if nothing fits. others are further candidates: for the root, and of packages of
+// another kind.
 func LikelyChecks(root string) (list, others []Likely) {
 	if l := candidates(root); len(l) > 0 {
-		return l[:1], l[1:]
+		list, others = l[:1], l[1:]
+		for _, p := range below(root, packages(root)) {
+			if !slices.ContainsFunc(l, func(c Likely) bool { return filepath.Base(c.File) == filepath.Base(p.File) }) {
+				others = append(others, p)
+			}
+		}
+		return list, others
 	}
-	for _, folder := range packages(root) {
+	folders := packages(root)
+	if list = below(root, folders); len(list) > 0 {
+		return list, nil
+	}
+	var deeper []string
+	for _, folder := range folders {
+		for _, inner := range packages(filepath.Join(root, folder)) {
+			deeper = append(deeper, folder+"/"+inner)
+		}
+	}
+	return below(root, deeper), nil
+}
+
+// below returns the best checks of folders of a project.
+func below(root string, folders []string) (list []Likely) {
+	for _, folder := range folders {
 		if l := candidates(filepath.Join(root, folder)); len(l) > 0 && len(list) < maxPackages {
 			list = append(list, l[0].within(folder))
 		}
 	}
-	return list, nil
+	return list
 }
 
 // packageName matches a folder that may be a package of a monorepo, and that a shell takes as it is.
@@ -71,7 +93,7 @@ var packageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 // notPackages are folders with other people's packages, or with fixtures of tests.
 var notPackages = []string{
 	"node_modules", "vendor", "third_party", "testdata", "examples", "venv",
-	"target", "dist", "build",
+	"target", "dist", "build", "fixtures",
 }
 
 // packages returns the folders one level below a project's root that may be packages, by name.
@@ -132,7 +154,7 @@ func languages(root string) []Likely {
 	}
 	gradleReports := []string{"**/build/test-results/test/*.xml"}
 	mavenReports := []string{"**/target/surefire-reports/*.xml"}
-	return []Likely{
+	return append(cmakePresets(root), []Likely{
 		{"go.work", "go list -f '{{.Dir}}/...' -m | xargs go test -json", nil, nil, ""},
 		{"go.mod", "go test -json ./...", nil, nil, ""},
 		{"Cargo.toml", "cargo test", nil, nil, ""},
@@ -172,7 +194,37 @@ func languages(root string) []Likely {
 		{"rebar.config", "rebar3 eunit", nil, nil, ""},
 		{"MODULE.bazel", "bazel test //...", nil, nil, ""},
 		{"WORKSPACE*", "bazel test //...", nil, nil, ""},
+	}...)
+}
+
+// cmakePresets returns the check by the presets of a CMake project: the first for tests, with those that it needs.
+func cmakePresets(root string) []Likely {
+	type preset struct {
+		Name, ConfigurePreset string
+		Hidden                bool
 	}
+	var presets struct {
+		Test  []preset `json:"testPresets"`
+		Build []preset `json:"buildPresets"`
+	}
+	text, err := os.ReadFile(filepath.Join(root, "CMakePresets.json"))
+	if err != nil || json.Unmarshal(text, &presets) != nil {
+		return nil
+	}
+	for _, t := range presets.Test {
+		for _, b := range presets.Build {
+			names := []string{t.Name, b.Name, t.ConfigurePreset}
+			if t.Hidden || b.Hidden || b.ConfigurePreset != t.ConfigurePreset ||
+				slices.ContainsFunc(names, func(n string) bool { return !packageName.MatchString(n) }) {
+				continue
+			}
+			return []Likely{{
+				"CMakePresets.json", "cmake --preset " + t.ConfigurePreset + " && cmake --build --preset " + b.Name +
+					" && ctest --preset " + t.Name + " --output-on-failure --no-tests=error", nil, nil, "",
+			}}
+		}
+	}
+	return nil
 }
 
 // pythons are the checks of a Python project: by its own environment, its package manager, or the machine's Python.
@@ -195,6 +247,9 @@ func pythons(root string) []Likely {
 		{"pyproject.toml", run + " -m " + unittest, nil, is, ""},
 		{"requirements.txt", run + " -m " + unittest, nil, is, ""},
 		{"tox.ini", "tox -q", nil, nil, ""},
+		{"tox.toml", "tox -q", nil, nil, ""},
+		{"pyproject.toml", "hatch run test", nil, hatchScript.Match, ""},
+		{"pyproject.toml", "hatch test", nil, hatch.Match, ""},
 		{"noxfile.py", "nox", nil, nil, ""},
 		with("pyproject.toml", nil),
 		with("requirements.txt", tests),
@@ -229,8 +284,10 @@ var pythonManagers = []struct{ lock, program, setup string }{
 var runners = []Likely{
 	{"mise.toml", "mise run test", nil, miseTest.Match, ""},
 	{".mise.toml", "mise run test", nil, miseTest.Match, ""},
-	{"Taskfile*.y*ml", "task test", nil, taskTest.Match, ""},
-	{"[jJ]ustfile", "just test", nil, testTarget.Match, ""},
+	{".config/mise.toml", "mise run test", nil, miseTest.Match, ""},
+	{".mise/config.toml", "mise run test", nil, miseTest.Match, ""},
+	{"[tT]askfile*.y*ml", "task test", nil, taskTest.Match, ""},
+	{"[jJ][uU][sS][tT][fF][iI][lL][eE]", "just test", nil, testTarget.Match, ""},
 	{".justfile", "just test", nil, testTarget.Match, ""},
 	{"[mM]akefile", "make test", nil, testTarget.Match, ""},
 	{"GNUmakefile", "make test", nil, testTarget.Match, ""},
@@ -285,6 +342,8 @@ func jsTests(root string) bool {
 }
 
 var (
+	hatch       = regexp.MustCompile(`(?m)^\[tool\.hatch\.envs\.(hatch-test|default)\b`)
+	hatchScript = regexp.MustCompile(`(?m)^\[tool\.hatch\.envs\.default\.scripts\]\n(?:[^\[\n].*\n|\n)*?test\s*=`)
 	denoTask    = regexp.MustCompile(`"tasks"\s*:\s*\{[^}]*"test"\s*:`)
 	rakeTest    = regexp.MustCompile(`TestTask|task\s+:?["']?test\b`)
 	flutter     = regexp.MustCompile(`(?m)^\s+sdk:\s*flutter`)
@@ -302,8 +361,18 @@ var workspaces = regexp.MustCompile(`"workspaces"\s*:`)
 // composerTest matches a composer.json with a test script.
 var composerTest = regexp.MustCompile(`"scripts"\s*:[^}]*"test"\s*:`)
 
-// manager returns the program that runs the scripts of package.json, according to its lock file.
+// manager returns the program that runs the scripts of package.json, according to that file, or to its lock file.
 func manager(root string) string {
+	text, err := os.ReadFile(filepath.Join(root, "package.json"))
+	var manifest struct{ PackageManager string }
+	if err == nil && json.Unmarshal(text, &manifest) == nil {
+		switch name, _, _ := strings.Cut(manifest.PackageManager, "@"); name {
+		case "npm", "pnpm", "yarn":
+			return name
+		case "bun":
+			return "bun run"
+		}
+	}
 	for _, m := range [][2]string{
 		{"pnpm-lock.yaml", "pnpm"}, {"yarn.lock", "yarn"}, {"bun.lock", "bun run"}, {"bun.lockb", "bun run"},
 	} {
@@ -316,7 +385,7 @@ func manager(root string) string {
 
 // testTarget matches a target or recipe "test" of make or just, possibly with parameters, but not a
 // variable.
-var testTarget = regexp.MustCompile(`(?m)^test([ \t][^:=#\n]*)?:([^=]|$)`)
+var testTarget = regexp.MustCompile(`(?m)^@?test([ \t][^:=#\n]*)?:([^=]|$)`)
 
 // testScript reports whether a package.json has a test script.
 func testScript(text []byte) bool {
@@ -423,12 +492,12 @@ func likelySetup(root string) []string {
 // setupOf is [likelySetup] for one folder.
 func setupOf(root string) (commands []string) {
 	has := func(name string) bool { return state.Exists(filepath.Join(root, name)) }
-	switch {
-	case has("pnpm-lock.yaml"):
+	switch js := manager(root); {
+	case js == "pnpm" && has("pnpm-lock.yaml"):
 		commands = append(commands, "pnpm install --frozen-lockfile")
-	case has("bun.lock") || has("bun.lockb"):
+	case js == "bun run" && (has("bun.lock") || has("bun.lockb")):
 		commands = append(commands, "bun install --frozen-lockfile")
-	case has("yarn.lock"):
+	case js == "yarn" && has("yarn.lock"):
 		commands = append(commands, "yarn install --frozen-lockfile")
 	case has("package-lock.json"):
 		commands = append(commands, "npm ci --no-audit --no-fund")

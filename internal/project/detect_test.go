@@ -184,6 +184,27 @@ func TestLikelyChecks(t *testing.T) {
 			"cd a && go test -json ./...; cd b && npm test",
 		},
 		{
+			"packages two levels below",
+			map[string]string{"services/a/go.mod": "module a\n", "services/b/package.json": script, "docs/x.md": "", "fixtures/x/go.mod": "module x\n"},
+			"cd services/a && go test -json ./...; cd services/b && npm test",
+		},
+		{"another manager than a lock file says", map[string]string{"package.json": `{"packageManager": "yarn@4.1.0", "scripts": {"test": "jest"}}`, "pnpm-lock.yaml": "", "yarn.lock": ""}, "yarn test"},
+		{"hatch, with a script", map[string]string{"pyproject.toml": "[tool.hatch.envs.default.scripts]\ncov = \"x\"\ntest = \"pytest\"\n", "tests/test_a.py": ""}, "hatch run test"},
+		{"hatch", map[string]string{"pyproject.toml": "[tool.hatch.envs.default]\ndependencies = [\"pytest\"]\n[tool.hatch.envs.docs.scripts]\ntest = \"x\"\n"}, "hatch test"},
+		{"tox.toml", map[string]string{"tox.toml": "env_list = []\n"}, "tox -q"},
+		{"a lower-case Taskfile", map[string]string{"taskfile.yaml": "tasks:\n  test:\n    cmds: [x]\n"}, "task test"},
+		{"mise in its folder", map[string]string{".config/mise.toml": "[tasks.test]\nrun = \"x\"\n"}, "mise run test"},
+		{"a justfile in capitals, and quiet", map[string]string{"JUSTFILE": "@test:\n  x\n"}, "just test"},
+		{
+			"presets of CMake",
+			map[string]string{
+				"CMakeLists.txt":    "enable_testing()\n",
+				"CMakePresets.json": `{"testPresets": [{"name": "base", "hidden": true, "configurePreset": "ci"}, {"name": "unit", "configurePreset": "ci"}], "buildPresets": [{"name": "rel", "configurePreset": "rel"}, {"name": "all", "configurePreset": "ci"}]}`,
+			},
+			"cmake --preset ci && cmake --build --preset all && ctest --preset unit --output-on-failure --no-tests=error",
+		},
+		{"presets of CMake without tests", map[string]string{"CMakeLists.txt": "enable_testing()\n", "CMakePresets.json": "{}"}, "cmake -B build && cmake --build build && ctest --test-dir build --output-on-failure --no-tests=error"},
+		{
 			"the root's tests are those of its packages, too",
 			map[string]string{"Makefile": "test:\n\tmake -C a test\n", "a/go.mod": "module a\n"},
 			"make test",
@@ -269,5 +290,24 @@ func TestLikelySetup(t *testing.T) {
 	commands := likelySetup(root)
 	if want := []string{"cd a && go mod download", "cd b && npm ci --no-audit --no-fund"}; !slices.Equal(commands, want) {
 		t.Errorf("commands: %q, want %q", commands, want)
+	}
+}
+
+// TestOtherPackagesAreNamed: a package in another language than the root's is a further candidate.
+func TestOtherPackagesAreNamed(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"package.json": `{"scripts": {"test": "jest"}}`, "web/package.json": `{"scripts": {"test": "jest"}}`, "api/go.mod": "module a\n",
+	} {
+		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, others := LikelyChecks(root)
+	if len(list) != 1 || list[0].Command != "npm test" || len(others) != 1 || others[0].Command != "cd api && go test -json ./..." {
+		t.Errorf("%+v, %+v", list, others)
 	}
 }
