@@ -110,6 +110,95 @@ func (t *Tree) mark(ctx context.Context, index, option string, names []string) e
 	return err
 }
 
+// A leftOut is what a session's index says of files that are not in its work tree.
+type leftOut struct {
+	files   map[string]bool
+	folders []string // with a slash at their ends: one entry stands for all their files
+}
+
+func (l leftOut) has(name string) bool {
+	return l.files[name] || slices.ContainsFunc(l.folders, func(f string) bool { return strings.HasPrefix(name, f) })
+}
+
+// leftOut returns the files that the parts of a session's index leave out of its work tree.
+func (t *Tree) leftOut(their [][]byte) (l leftOut) {
+	l.files = map[string]bool{}
+	for _, part := range their {
+		for e := range t.entries(part) {
+			switch name := string(e.name); {
+			case !e.skipped():
+			case strings.HasSuffix(name, "/"):
+				l.folders = append(l.folders, name)
+			default:
+				l.files[name] = true
+			}
+		}
+	}
+	return l
+}
+
+// keepLeftOut marks the files in an index of ralph's own that a session has left out of its work tree, by
+// `git sparse-checkout set`: it has not removed them.
+func (t *Tree) keepLeftOut(ctx context.Context, index string) error {
+	their, err := t.theirIndex()
+	if err != nil {
+		return err
+	}
+	l := t.leftOut(their)
+	if len(l.files)+len(l.folders) == 0 {
+		return nil
+	}
+	own, err := os.ReadFile(index)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for e := range t.entries(own) {
+		if name := string(e.name); !e.skipped() && l.has(name) && !exists(filepath.Join(t.Top(), filepath.FromSlash(name))) {
+			names = append(names, name)
+		}
+	}
+	return t.mark(ctx, index, "--skip-worktree", names)
+}
+
+// removed returns the files that ralph's work tree leaves out and that a session has removed from its index, after it
+// had them in its work tree: its folders are not those that it was given.
+func (t *Tree) removed(absent map[string]bool, their [][]byte) (names []string, err error) {
+	if len(absent) == 0 || len(their) == 0 {
+		return nil, nil
+	}
+	patterns, err := readSmall(filepath.Join(t.theirs, sparseFile), maxIndex)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	same := string(patterns) == t.sparse()
+	for _, file := range []string{"config", "config.worktree"} {
+		text, err := readSmall(filepath.Join(t.theirs, file), maxIndex)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		same = same && !notSparse.Match(text)
+	}
+	if same {
+		return nil, nil
+	}
+	l, has := t.leftOut(their), map[string]bool{}
+	for _, part := range their {
+		for e := range t.entries(part) {
+			has[string(e.name)] = true
+		}
+	}
+	for name := range absent {
+		if len(has) > 0 && !has[name] && !l.has(name) && !exists(filepath.Join(t.Top(), filepath.FromSlash(name))) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// notSparse matches the setting of `git sparse-checkout disable`.
+var notSparse = regexp.MustCompile(`(?i)\bsparseCheckout\s*=\s*false`)
+
 // OwnSparse returns the folders of a person's sparse checkout, from the root of the project; none if it is not sparse,
 // or not in cone mode.
 func (t *Tree) OwnSparse(ctx context.Context) []string {

@@ -53,6 +53,15 @@ func (t *Tree) staged(index string) (names []string, links string, err error) {
 		has[string(e.name)] = true
 	}
 	absent := t.absent(own)
+	gone, err := t.removed(absent, their)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, name := range gone {
+		if strings.HasPrefix(name, t.rootPrefix()) {
+			names = append(names, name)
+		}
+	}
 	for _, part := range their {
 		for e := range t.entries(part) {
 			name := string(e.name)

@@ -59,6 +59,9 @@ func Renewed(why string) ralph.Untaken {
 func (t *Tree) takeFrom(
 	ctx context.Context, env []string, index string, links []gitlink, found survey,
 ) ([]ralph.Untaken, error) {
+	if err := t.keepLeftOut(ctx, index); err != nil {
+		return nil, err
+	}
 	list, err := t.untaken(ctx, env, index, found)
 	if err != nil {
 		return nil, err
