@@ -13,7 +13,8 @@ type Evidence struct {
 	Drives []Touch  `json:"drives,omitempty"`
 	Killed []string `json:"killed,omitempty"` // the commands of processes that the session had left running
 	// nested repositories, such as submodules, at commits that their remotes lack, and why
-	Within []string `json:"within,omitempty"`
+	Within  []string `json:"within,omitempty"`
+	Modules []string `json:"modules,omitempty"` // submodules that the change moves to other commits
 	// paths left out of the candidate because git does not take them or ralph does not allow them
 	Untaken []Untaken `json:"untaken,omitempty"`
 	// files that tools left behind, not part of the candidate; folders end with a slash

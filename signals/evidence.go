@@ -122,6 +122,9 @@ func notes(f Facts) []string {
 			list = append(list, "reviewed and "+r.String())
 		}
 	}
+	if len(e.Modules) > 0 {
+		add("once merged, `git submodule update` brings %s to your checkout", FileList(e.Modules))
+	}
 	if len(e.Debris) > 0 {
 		add("left out: %s", FileList(e.Debris))
 	}

@@ -229,6 +229,8 @@ func (s *Session) within(ctx context.Context, f *finding) error {
 			f.missed(fmt.Sprintf("whether the remote of %s has its commit", l.Path), err)
 		} else if !has {
 			f.evidence.Within = append(f.evidence.Within, at+"which its remote lacks ("+l.URL+")")
+		} else {
+			f.evidence.Modules = append(f.evidence.Modules, l.Path)
 		}
 	}
 	return ctx.Err()
