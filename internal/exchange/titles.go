@@ -54,7 +54,8 @@ var (
 		`(\]?[*_]*\s*(?:[:：.)–—]|\s-\s|\s))[*_]*\s*(\S.*)$`)
 	// numbered is "Task 1: …", "User Story 1.2 - …", "任务1：…".
 	numbered = regexp.MustCompile(`^([\p{L}\p{M}]+(?: [\p{L}\p{M}]+){0,2}?\s+#?|` +
-		`[\p{Han}\p{Katakana}\p{Hiragana}ー\p{Hangul}\p{Thai}]+\s*)(\p{Nd}{1,5}(?:\.\p{Nd}+)*[a-z]?)[*_]*\s*(?:[:：)–—]|\.(?:\s|$)|\s-\s|-\s)[*_]*\s*(.*)$`)
+		`[\p{Han}\p{Katakana}\p{Hiragana}ー\p{Hangul}\p{Thai}]+\s*)` +
+		`(\p{Nd}{1,5}(?:\.\p{Nd}+)*[a-z]?)[*_]*\s*(?:[:：)–—]|\.(?:\s|$)|\s-\s|-\s)[*_]*\s*(.*)$`)
 	tasked     = regexp.MustCompile(`^(\p{L}+(?: \p{L}+)?)\s+#?(\d{1,5}(?:\.\d+)*[a-z]?)(?:\s+(.*))?$`)
 	year       = regexp.MustCompile(`^(19|20)\d\d$`)
 	headingBox = regexp.MustCompile(`^ {0,3}#{1,6}\s+(?:[\d.]+[.)]?\s+)?\[([ xX])\]\s+\S`)

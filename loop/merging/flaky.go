@@ -12,7 +12,9 @@ import (
 func (m *Merger) again(
 	ctx context.Context, commit, tree string, list []check.Outcome, compare func(check.Outcome) ralph.Check,
 ) ([]check.Outcome, error) {
-	return m.Check.Again(list, compare, func(commands []string) ([]check.Outcome, error) {
+	var ran bool
+	list, err := m.Check.Again(list, compare, func(commands []string) ([]check.Outcome, error) {
+		ran = true
 		return m.run(ctx, commit, tree, commands)
 	})
 	if err != nil || !ran || ctx.Err() != nil {
