@@ -1,6 +1,7 @@
 package check
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -33,7 +34,7 @@ func (r Rules) Again(
 	last := 0
 	for _, o := range results {
 		all = append(all, o.Check.Command)
-		if !compare(o).Passed && repeatable(o) {
+		if !compare(o).Passed && Repeatable(o) {
 			commands, last = append(commands, o.Check.Command), len(all)
 		}
 	}
@@ -55,9 +56,9 @@ func (r Rules) Again(
 	return settled, nil
 }
 
-// repeatable reports whether a failed command may pass on the same commit: it ran, the sandbox withheld nothing from
+// Repeatable reports whether a failed command may pass on the same commit: it ran, the sandbox withheld nothing from
 // it, and it names its tests or takes less than a minute.
-func repeatable(o Outcome) bool {
+func Repeatable(o Outcome) bool {
 	c := o.Check
 	return c.Exit != NoProgram && c.Cause == "" && (o.Tests != nil && c.Error == "" || c.Seconds < soon)
 }
@@ -66,6 +67,30 @@ func repeatable(o Outcome) bool {
 func settle(first, second Outcome) Outcome {
 	second.Wrote = append(slices.Clone(first.Wrote), second.Wrote...)
 	second.Check.Flaky = flips(first, second)
+	return second
+}
+
+// Either joins two results of a command on a commit: a test that passes in one of them has passed.
+func Either(first, second Outcome) Outcome {
+	before, now := first.Names(), second.Names()
+	if first.Check.Passed || second.Check.Passed || before == nil || now == nil {
+		if first.Check.Passed {
+			return first
+		}
+		return second
+	}
+	joined := *now
+	joined.Tests = maps.Clone(now.Tests)
+	for name, status := range before.Tests {
+		if status == testresult.Passed {
+			joined.Tests[name] = status
+		}
+	}
+	if second.Tests != nil {
+		second.Tests = &joined
+	} else {
+		second.Text = &joined
+	}
 	return second
 }
 

@@ -90,3 +90,29 @@ func TestAgainRunsWhatIsRefusedAndWhatItMayNeed(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 }
+
+// TestEither: a test that passes in one of two runs on a commit has passed.
+func TestEither(t *testing.T) {
+	type tests = map[string]testresult.Status
+	const red, green = testresult.Failed, testresult.Passed
+	for _, c := range []struct {
+		name          string
+		first, second check.Outcome
+		passed        bool
+		failed        []string
+	}{
+		{"flaky in each run", ended(1, tests{"A": red, "B": green, "C": red}), ended(1, tests{"A": green, "B": red, "C": red}), false, []string{"C"}},
+		{"the command passes then", ended(1, tests{"A": red}), ended(0, tests{"A": green}), true, nil},
+		{"without names", ended(1, nil), ended(1, nil), false, nil},
+		{"the second stops early", ended(1, tests{"A": red, "B": green}), ended(1, nil), false, nil},
+	} {
+		got := check.Either(c.first, c.second)
+		var failed []string
+		if names := got.Names(); names != nil {
+			failed = names.Failed()
+		}
+		if got.Check.Passed != c.passed || !slices.Equal(failed, c.failed) {
+			t.Errorf("%s: passed %t, failed %q", c.name, got.Check.Passed, failed)
+		}
+	}
+}

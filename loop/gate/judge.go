@@ -59,6 +59,17 @@ func Both(a, b []Run) (list []Run) {
 	return list
 }
 
+// Doubtful reports whether a failed run has a failure that may be a flaky test's: what failed passed in was.
+func Doubtful(was *Run, now Run) bool {
+	switch {
+	case now.Passed || was == nil:
+		return false
+	case now.Tests == nil:
+		return was.Passed
+	}
+	return slices.ContainsFunc(now.Tests.Failed(), was.passed)
+}
+
 // count returns how many tests passed: as summaries in text say, else by their names.
 func (r *Run) count() int {
 	switch {

@@ -188,3 +188,35 @@ func TestProve(t *testing.T) {
 		}
 	}
 }
+
+// TestDoubtful: only failures of what passed on the target may be those of flaky tests.
+func TestDoubtful(t *testing.T) {
+	run := func(passed bool, tests map[string]testresult.Status) gate.Run {
+		r := gate.Run{Command: "t", Passed: passed}
+		if tests != nil {
+			r.Tests = &testresult.Results{Tests: tests}
+		}
+		return r
+	}
+	type tests = map[string]testresult.Status
+	const red, green = testresult.Failed, testresult.Passed
+	for _, c := range []struct {
+		name     string
+		was, now gate.Run
+		want     bool
+	}{
+		{"a test that passed", run(true, tests{"A": green}), run(false, tests{"A": red}), true},
+		{"a new test", run(true, tests{"A": green}), run(false, tests{"A": green, "B": red}), false},
+		{"one that failed before", run(false, tests{"A": red}), run(false, tests{"A": red}), false},
+		{"a command", run(true, nil), run(false, nil), true},
+		{"one that failed before, too", run(false, nil), run(false, nil), false},
+		{"a run that passes", run(true, nil), run(true, nil), false},
+	} {
+		if got := gate.Doubtful(&c.was, c.now); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+	if gate.Doubtful(nil, run(false, nil)) {
+		t.Error("a command that did not run before")
+	}
+}

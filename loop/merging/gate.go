@@ -52,7 +52,7 @@ type examination struct {
 
 // swapped runs the commands on a commit with files as in another one.
 func (e *examination) swapped(ctx context.Context, commit, from string, edits []gate.Edit) ([]gate.Run, error) {
-	return e.Merger.swapped(ctx, commit, from, edits, e.commands.All())
+	return e.Merger.swapped(ctx, commit, from, edits, e.commands.All(), e.results.Target)
 }
 
 // read reads the change, and finds the changed files that decide on it.
@@ -370,9 +370,10 @@ func (m *Merger) results(ctx context.Context, commit, tree string, commands []st
 	return m.run(ctx, commit, tree, commands)
 }
 
-// swapped verifies a commit in which some files are as in another one. Its results are stored as all are.
+// swapped verifies a commit in which some files are as in another one. Its results are stored as all are. Commands run
+// twice if they fail with tests that passed in was, so that a flaky one neither weakens nor proves a change.
 func (m *Merger) swapped(
-	ctx context.Context, commit, from string, edits []gate.Edit, commands []string,
+	ctx context.Context, commit, from string, edits []gate.Edit, commands []string, was []gate.Run,
 ) ([]gate.Run, error) {
 	var files []worktree.Exchange
 	for _, e := range edits {
@@ -388,6 +389,9 @@ func (m *Merger) swapped(
 		made, err = m.Tree.Variant(ctx, commit, tree)
 		if err == nil {
 			list, err = m.run(ctx, made, tree, commands)
+		}
+		if err == nil && ctx.Err() == nil && m.Check.Retry {
+			list, err = m.twice(ctx, made, tree, list, was)
 		}
 	}
 	return runs(list), err

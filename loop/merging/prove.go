@@ -105,7 +105,7 @@ func (m *Merger) proof(ctx context.Context, c ralph.Change) (*ralph.Proof, error
 		return nil, err
 	}
 	r.Now, r.Target = runs(now), runs(was)
-	if r.New, err = m.swapped(ctx, before, c.Commit, gate.New(r.Files), commands.Shared); err != nil || ctx.Err() != nil {
+	if r.New, err = m.swapped(ctx, before, c.Commit, gate.New(r.Files), commands.Shared, r.Target); err != nil || ctx.Err() != nil {
 		return nil, err
 	}
 	proved, idle := gate.Prove(r)

@@ -254,7 +254,7 @@ func (m *Merger) mutants(
 		edits = slices.DeleteFunc(edits, func(e gate.Edit) bool { return e.Path == p.Name() })
 		edits = append(edits, gate.Edit{Path: p.Name(), Content: content})
 	}
-	return m.swapped(ctx, commit, s.commit, edits, commands)
+	return m.swapped(ctx, commit, s.commit, edits, commands, nil)
 }
 
 // all tries all tests together, then the undecided ones in smaller groups.
