@@ -32,17 +32,20 @@ func (m *Merger) again(
 	})
 }
 
-// twice runs those commands once more that failed with tests which passed in was, and stores what both runs say.
+// twice runs commands that failed with tests which passed in was once more, after those before them, and stores the
+// joined results.
 func (m *Merger) twice(
 	ctx context.Context, commit, tree string, list []check.Outcome, was []gate.Run,
 ) ([]check.Outcome, error) {
 	var commands []string
+	last := 0
 	for _, o := range list {
+		commands = append(commands, o.Check.Command)
 		if check.Repeatable(o) && gate.Doubtful(gate.RunOf(was, o.Check.Command), runs([]check.Outcome{o})[0]) {
-			commands = append(commands, o.Check.Command)
+			last = len(commands)
 		}
 	}
-	second, err := m.run(ctx, commit, tree, commands)
+	second, err := m.run(ctx, commit, tree, commands[:last])
 	if err != nil || ctx.Err() != nil {
 		return list, err
 	}
