@@ -150,7 +150,7 @@ func (p Patch) Of(t Task) Patch {
 	return q
 }
 
-// An AmendmentStatus says where an amendment stands.
+// An AmendmentStatus is the state of an amendment.
 type AmendmentStatus string
 
 // The statuses of amendments. Rejected and superseded ones are kept as history.

@@ -73,7 +73,7 @@ func (c Cause) Key() string {
 	}[c]
 }
 
-// Advice says how to give checks access; "" for no cause.
+// Advice tells how to give checks access; "" for no cause.
 func (c Cause) Advice() string {
 	if c == "" {
 		return ""

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// A ChangeState says where a change stands on its way into the target branch.
+// A ChangeState is the state of a change on its way into the target branch.
 type ChangeState string
 
-// The states of a change. Only Moving is a point of no return.
+// The states of a change. Only a change in Moving can no longer be stopped.
 const (
 	Held      ChangeState = "held"      // kept, but not queued: the next session starts from it, or a person decides
 	Checking  ChangeState = "checking"  // has its place in the line while its session is being checked
@@ -56,7 +56,8 @@ type Change struct {
 	Files     []FileChange `json:"files"` // how Commit differs from that one; empty until it is being merged
 	Reason    string       `json:"reason"`
 	Conflicts []string     `json:"conflicts"` // files
-	// of an undo, its task's status once it is merged: cancelled (it takes work back) or completed (it brings work back)
+	// for an undo: its task's status after the merge: cancelled (it takes work back) or completed
+	// (it brings work back)
 	Undo    Status `json:"undo"`
 	Proof   *Proof `json:"proof"` // proof by its tests; null before they were run
 	Created Time   `json:"created"`
@@ -86,8 +87,8 @@ func (c Change) Before() string {
 	return c.Commit + "^1"
 }
 
-// Trailers names a task and its session at the end of the message of a commit that ralph makes,
-// where programs find them.
+// Trailers are the lines at the end of ralph's commit messages that name a task and its session
+// for programs.
 func Trailers(task int64, session string) string {
 	return fmt.Sprintf("Task: TASK-%d\nSession: %s\n", task, session)
 }

@@ -36,7 +36,7 @@ var verbLooks = map[Verb]Look{
 	VerbBlocked: {"🚫", "Blocked", "orange"},
 }
 
-// Look returns how signals with this verb are shown.
+// Look returns the look of signals with this verb.
 func (v Verb) Look() Look { return verbLooks[v] }
 
 // Closes reports whether the verb ends a session.
@@ -48,7 +48,7 @@ type CommentKind string
 // The kinds of comments.
 const (
 	Note      CommentKind = "note"      // something useful; a person's plain comment
-	Question  CommentKind = "question"  // a requirement is unclear; holds nothing back
+	Question  CommentKind = "question"  // a requirement is unclear; blocks nothing
 	Blocker   CommentKind = "blocker"   // holds the task back while open; needs a rationale
 	Reference CommentKind = "reference" // a link to a task, a document, a path
 	Nack      CommentKind = "nack"      // proposes to cancel the task; needs a rationale

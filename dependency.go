@@ -18,7 +18,7 @@ type Dependency struct {
 	Installs bool   `json:"installs,omitempty"` // it newly runs a script when it is installed
 }
 
-// sourceWidth is how much of a version or source is shown, in bytes.
+// sourceWidth is the number of bytes of a version or source that are shown.
 const sourceWidth = 100
 
 // String describes the change of the dependency.

@@ -124,7 +124,7 @@ type TaskCreated struct {
 // others (Skipped), or a task moved in the queue (Priority and Moved).
 type TaskUpdated struct {
 	Changes  map[string]Edit `json:"changes,omitzero"`
-	Moved    int64           `json:"moved,omitempty"` // the task next to which it now stands
+	Moved    int64           `json:"moved,omitempty"` // the task that it was moved next to
 	Priority *int            `json:"priority,omitempty"`
 	Skipped  bool            `json:"skipped,omitempty"`
 	Title    string          `json:"title,omitempty"`
@@ -191,7 +191,7 @@ type BaselineRed struct {
 	Reason      string  `json:"reason"`
 }
 
-// ProvesNothing reports that commands by which a task alone is checked pass before any work on it.
+// ProvesNothing reports that a task's own commands pass before any work on it.
 type ProvesNothing struct {
 	Commands []string `json:"commands"`
 }
@@ -209,8 +209,8 @@ type SessionStarted struct {
 	Agent   string `json:"agent"` // its name in ralph.yaml
 	Model   string `json:"model"`
 	Title   string `json:"title"`            // of the task
-	Number  int    `json:"number,omitempty"` // among those of a run that works on several at once, from 1
-	Of      int    `json:"of,omitempty"`     // how many such a run may work on at once
+	Number  int    `json:"number,omitempty"` // the session's number in a run with several at once, from 1
+	Of      int    `json:"of,omitempty"`     // the maximum number of sessions at once in such a run
 }
 
 // SessionMoved reports a session's new phase.
@@ -302,8 +302,8 @@ type ChangeMerged struct {
 	Commit   string `json:"commit"`
 	Into     string `json:"into"`   // the branch
 	Behind   string `json:"behind"` // why the branch that people have does not have it yet; "" if it does
-	// Of an undo: the task's status by it (cancelled: its work was taken back; completed: brought back), how many files
-	// that changed, and the commits that it reverses.
+	// For an undo: the task's status after it (cancelled: its work was taken back; completed: brought back), the
+	// number of changed files, and the reversed commits.
 	Undo     Status   `json:"undo,omitempty"`
 	Files    int      `json:"files,omitempty"`
 	Reverses []string `json:"reverses,omitempty"`
@@ -311,10 +311,10 @@ type ChangeMerged struct {
 
 // ChangeSentBack reports that a change left the queue unmerged, and why.
 type ChangeSentBack struct {
-	ChangeID  int64    `json:"change_id"` // 0 if its session goes on with it
+	ChangeID  int64    `json:"change_id"` // 0 if its session continues with it
 	Conflicts []string `json:"conflicts"` // files
 	Reason    string   `json:"reason"`
-	Times     int      `json:"times"` // how often the task's changes have been sent back
+	Times     int      `json:"times"` // the number of times that the task's changes were sent back
 }
 
 // ChangeDropped reports that a change is no longer wanted.

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// A WeakeningKind says how a change weakened a test that passed on the target (docs/gate.md).
+// A WeakeningKind is a way in which a change weakened a test that passed on the target
+// (docs/gate.md).
 type WeakeningKind string
 
 // The kinds of weakenings.
@@ -113,8 +114,8 @@ func (p Proof) String() string {
 
 // An Approval lists the parts of a change that a person has to approve before it is merged (docs/gate.md).
 type Approval struct {
-	Change    string       `json:"change,omitempty"`    // the commit that is to be merged; "" if nothing was changed
-	Reason    string       `json:"reason,omitempty"`    // why the agent says that the task asks for it
+	Change    string       `json:"change,omitempty"`    // the commit to merge; "" if nothing was changed
+	Reason    string       `json:"reason,omitempty"`    // the agent's reason why the task requires it
 	Weakened  []Weakening  `json:"weakened,omitempty"`  // tests that refuse the change as they were
 	Says      string       `json:"says,omitempty"`      // a reviewer's words on them
 	Guarded   []Blob       `json:"guarded,omitempty"`   // files that run for people, or that steer agents or runs
@@ -125,7 +126,7 @@ type Approval struct {
 	Files     []Blob       `json:"files,omitempty"`     // the gate files behind Weakened
 	Unchanged bool         `json:"unchanged,omitempty"` // nothing was changed, and all commands passed before
 
-	Objected   []Review `json:"objected,omitempty"`   // by which reviewers object to it still, after all rounds
+	Objected   []Review `json:"objected,omitempty"`   // the reviews that still object after all rounds
 	Unreviewed []Review `json:"unreviewed,omitempty"` // that were to look at it, and did not
 	Summary    string   `json:"summary,omitempty"`    // the author's summary, if reviewers object
 }
@@ -220,8 +221,8 @@ func (a Approval) Paths() (paths []string) {
 	return slices.Compact(paths)
 }
 
-// Without returns the rest of the approval after a person has approved others of the same task. An approval covers the
-// contents that were shown: a file with other contents has to be approved again.
+// Without returns the rest of the approval after a person has approved other approvals of the same task. An approval
+// covers only the contents that were shown: a file with other contents needs another approval.
 func (a Approval) Without(approved []Approval) Approval {
 	seen := map[Blob]bool{}
 	unchanged := false
@@ -250,7 +251,7 @@ func (a Approval) Without(approved []Approval) Approval {
 	return a
 }
 
-// Beyond says how many files a change has outside of the globs of its task's files.
+// Beyond describes the number of changed files outside of the globs of the task's files.
 func Beyond(outside []Blob, scope []string) string {
 	files := "1 file"
 	if n := len(outside); n != 1 {

@@ -20,7 +20,8 @@ type Import struct {
 	Offers []Offer  // commands that may check its tasks, in the order of the file
 }
 
-// A Reading counts the boxes, headings and other lines of a checklist; those without a letter or a digit do not count.
+// A Reading counts the boxes, headings and other lines of a checklist. Lines without a letter or a
+// digit do not count.
 type Reading struct {
 	Boxes    Tally `json:"boxes"`
 	Headings Tally `json:"headings"`

@@ -42,9 +42,9 @@ type Learning struct {
 // learning that was seen only once sinks.
 const longUnused = 180 * 24 * time.Hour
 
-// Stale says why a learning ranks below the others of its scope; "" if it does
-// not. Newest is when any learning was last seen, so that the result depends on
-// data alone. Gone is a file that the learning names and that no longer exists.
+// Stale explains why a learning ranks below the others of its scope; "" if it does not.
+// Newest is the last time that any learning was seen, so that the result depends on data
+// alone. Gone is a file that the learning names and that no longer exists.
 func (l Learning) Stale(newest Time, gone string) string {
 	switch {
 	case l.Pinned:

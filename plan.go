@@ -22,7 +22,7 @@ const PlanSource = "plan/"
 // A PlannedTask is a task as a planning session proposes it. Named after an existing task, or TASK-3, it changes that
 // task: fields left out stay as they are.
 type PlannedTask struct {
-	Name        string   `json:"name"` // a word, by which others wait for it
+	Name        string   `json:"name"` // one word, which other tasks use to wait for it
 	Title       string   `json:"title,omitempty"`
 	Description string   `json:"description,omitempty"`
 	Acceptance  []string `json:"acceptance,omitempty"`

@@ -19,8 +19,8 @@ import (
 var (
 	// ErrNotFound says that the named thing does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict says that the thing exists but its present state forbids the
-	// request, such as answering a question twice.
+	// ErrConflict means that the present state of an existing thing forbids the request,
+	// such as answering a question twice.
 	ErrConflict = errors.New("not possible now")
 )
 
@@ -70,7 +70,7 @@ func At(t time.Time) Time {
 	return Time{t.UTC().Truncate(time.Millisecond)}
 }
 
-// String returns the text form, which the database holds too.
+// String returns the text form, which the database also holds.
 func (t Time) String() string {
 	if t.IsZero() {
 		return ""

@@ -1,7 +1,7 @@
 package ralph
 
-// A Remedy is a step that a person can take about an error. Each surface words it for itself: package internal/advice
-// has the commands.
+// A Remedy is a step that a person can take after an error. Each surface has its own words for it: package
+// internal/advice has the commands.
 type Remedy string
 
 // The remedies. The comment names the thing that the id of a [RemedyError] identifies.

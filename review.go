@@ -61,7 +61,7 @@ const (
 	AsksUnsure = "unsure"
 )
 
-// A Review is the result of an agent's review of a change, in a conversation of its own.
+// A Review is the result of an agent's review of a change, in a separate conversation.
 type Review struct {
 	Session string `json:"session"`
 	Agent   string `json:"agent"`
@@ -163,7 +163,8 @@ func (r Review) said() string {
 	return said
 }
 
-// StrangersRefused says how often ralph's tools were refused to programs that are not the agent; n is at least 1.
+// StrangersRefused tells how often ralph's tools were refused to programs that are not the agent; n
+// is at least 1.
 func StrangersRefused(n int) string {
 	return text.Count(n, "attempt") + " of other programs to speak as the agent refused"
 }
@@ -189,8 +190,8 @@ func BothSides(reviews []Review, summary string) string {
 	return strings.Trim(b.String(), "\n")
 }
 
-// Quoted returns an agent's words, whole, to stand in a sentence of Markdown. Its further lines, indented, are a
-// quotation: none of them reads as ralph's own.
+// Quoted returns an agent's complete words for a sentence of Markdown. Further lines are indented as a
+// quotation, so that none reads as ralph's own.
 func Quoted(said, indent string) string {
 	return strings.ReplaceAll(text.Visible(strings.TrimSpace(said)), "\n", "\n"+indent+"> ")
 }

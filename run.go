@@ -66,8 +66,8 @@ type Run struct {
 	LeaseUntil  Time    `json:"lease_until"` // it is taken for lost after that, unless it is seen to live
 }
 
-// Doing describes the state of a run, its reason, and its end if that is known. A reason either completes the state's
-// word ("waiting for new tasks") or is a sentence of its own.
+// Doing describes the state of a run, its reason, and its end if known. A reason either completes the state's word
+// ("waiting for new tasks") or is a separate sentence.
 func Doing(state, reason, until string) string {
 	if until != "" {
 		until = " until " + until
@@ -94,10 +94,10 @@ type Machine struct {
 	SeenAt     Time   `json:"seen_at"` // when a run there was last known to work
 }
 
-// Limits are the bounds of a run and its sessions. Durations are in seconds. Every
-// limit has a finite default; only Parallel and SessionTokens give zero a meaning of its own.
+// Limits are the bounds of a run and its sessions. Durations are in seconds. Every limit has
+// a finite default; zero has a special meaning only in Parallel and SessionTokens.
 type Limits struct {
-	Daily           bool    `json:"daily,omitempty"` // those of a run count from midnight: it does not end
+	Daily           bool    `json:"daily,omitempty"` // a run's limits count from midnight, and it does not end at them
 	MaxSessions     int     `json:"max_sessions"`
 	MaxTasks        int     `json:"max_tasks"`
 	MaxSeconds      float64 `json:"max_seconds"`
@@ -117,8 +117,8 @@ type Limits struct {
 	Usage map[string]int `json:"usage"` // percent of a subscription's usage window, by name
 }
 
-// A UsageWindow is how much of an account's allowance for a span of time
-// is used, as the agent last reported it.
+// A UsageWindow is the used part of an account's allowance for a span of time, as the
+// agent last reported it.
 type UsageWindow struct {
 	Agent       string  `json:"agent"`       // its name in ralph.yaml
 	Name        string  `json:"name"`        // "five_hour", "seven_day", "seven_day_opus", …

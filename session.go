@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Phase is the present activity of a session, as far as ralph knows (sessions, "states").
+// A Phase is the present activity of a session, if ralph knows it (sessions, "states").
 type Phase string
 
 // The phases. PhaseDone and PhaseFailed are set by ralph at the end, never by an agent.
@@ -77,7 +77,7 @@ type Stay struct {
 	Phase      Phase   `json:"state"`
 	Seconds    float64 `json:"seconds"`
 	Source     string  `json:"source"`         // source of its start: "reported" or "observed"
-	Long       bool    `json:"unusually_long"` // it took longer than such a phase usually takes
+	Long       bool    `json:"unusually_long"` // longer than such a phase usually takes
 	Unexpected bool    `json:"unexpected"`     // the phase before it usually leads elsewhere
 	Said       string  `json:"said,omitempty"` // the metadata that the agent last reported with it, as JSON
 }
@@ -172,8 +172,8 @@ func (e Ending) AgentError() bool {
 	return false
 }
 
-// StandsIn reports whether another agent may take a task over after this ending. Work that is refused or beyond an
-// agent is no reason.
+// StandsIn reports whether another agent may take a task over after this ending. Refused work, or work beyond an
+// agent, is no reason.
 func (e Ending) StandsIn() bool {
 	switch e {
 	case RateLimited, Overloaded, Billing, AuthFailed, NoWork:
@@ -188,8 +188,8 @@ func (e Ending) Rests() bool { return e == RateLimited || e.NeedsPerson() }
 // NeedsPerson reports whether a person must mend the agent's login or billing before it can work again.
 func (e Ending) NeedsPerson() bool { return e == Billing || e == AuthFailed }
 
-// Ended lists how a session is said to have ended: its agent was done with it, its done was refused, ralph or a
-// person stopped it, or it was lost with its process or to an error of the agent's.
+// Ended lists the ways in which a session ends: its agent finished, its done was refused, ralph or a person
+// stopped it, or it was lost with its process or to an agent error.
 var Ended = []string{"finished", "refused", "stopped", "lost"}
 
 // Outcomes of a session, as the designs have them.
@@ -310,7 +310,7 @@ type Session struct {
 	// the person, or the agent that pulls its own work, with the claim; "" for the loop
 	Worker        string    `json:"worker"`
 	Dir           string    `json:"dir"`            // the work tree; "" if unknown
-	Machine       string    `json:"machine"`        // the one that it worked on, which has its transcript
+	Machine       string    `json:"machine"`        // the machine that it worked on, which has its transcript
 	Number        int       `json:"number"`         // in the run, from 1; 0 if unknown or not started by the loop
 	CostLimitUSD  float64   `json:"cost_limit_usd"` // the most that it may spend
 	Change        *Change   `json:"-"`              // the change that it left in a workspace, while it is being decided

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Status says where a task stands (data model, "Task status").
+// A Status is the state of a task (data model, "Task status").
 type Status string
 
 // The statuses. NeedsInput and Blocked are derived from open questions,
@@ -59,11 +59,11 @@ var Words = []string{
 	"needs you", "running", "merging", "in review", "queued", "waiting", "failed", "merged", "cancelled",
 }
 
-// Look returns how tasks with this status are shown.
+// Look returns the look of tasks with this status.
 func (s Status) Look() Look { return statusLooks[s] }
 
-// Look returns how the task is shown: as its status, unless it is blocked by another task alone, which needs no person,
-// or its change is a pull request, which is not merged by ralph.
+// Look returns the look of the task: its status's, unless it is blocked only by another task, which needs no person,
+// or its change is a pull request, which ralph does not merge.
 func (t Task) Look() Look {
 	switch {
 	case t.Status == Blocked && !t.NeedsPerson():
@@ -93,7 +93,7 @@ func WordLook(word string) Look {
 // Word returns the word of [Words] for the task's status.
 func (t Task) Word() string { return strings.ToLower(t.Look().Label) }
 
-// NeedsPerson reports whether the task goes on once a person has said or done something, and not by itself.
+// NeedsPerson reports whether the task waits for a person's words or action.
 func (t Task) NeedsPerson() bool {
 	return t.Status == NeedsInput || t.Status == Blocked && t.Waits.People() > 0
 }
@@ -204,9 +204,9 @@ func Changes(before, after Task) map[string]Edit {
 }
 
 // NewContract reports whether an edit to a task ends its session, because the session began with other terms. An
-// agent's session ends if the task's terms changed; another title changes none. A person's session goes on, since
-// people edit both, unless an amendment changed the criteria or the verification: that is the outcome of a discussion,
-// not the person's own edit.
+// agent's session ends if the task's terms changed; its title is not one of them. A person's session continues,
+// because people edit both, unless an amendment changed the criteria or the verification: that is the outcome of a
+// discussion, not the person's own edit.
 func NewContract(before, after Task, person, amended bool) bool {
 	if person && !amended {
 		return false

@@ -46,7 +46,7 @@ func Locate(remote, kind, base string) (Address, error) {
 		if u.Scheme == "http" {
 			scheme = "http"
 		} else if u.Scheme != "https" {
-			host = u.Hostname() // the port is that of another protocol
+			host = u.Hostname() // the port belongs to another protocol
 		}
 	} else if at, rest, ok := strings.Cut(remote, ":"); ok && !strings.Contains(at, "/") {
 		host, path = at[strings.LastIndexByte(at, '@')+1:], rest
@@ -145,7 +145,7 @@ func (r *repository) Limit() (int, bool) { return r.transport.Limit() }
 // requestLimit is the longest time of a request.
 const requestLimit = 30 * time.Second
 
-// New returns the forge of an address. It asks nothing of it.
+// New returns the forge of an address. It makes no request.
 func New(a Address, token string, now func() time.Time) (Forge, error) {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.ResponseHeaderTimeout = requestLimit

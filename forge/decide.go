@@ -20,7 +20,7 @@ type Action string
 const (
 	Ignore  Action = "ignore"
 	Create  Action = "create"  // a task is added
-	Propose Action = "propose" // a task is added, and a person says yes to it first
+	Propose Action = "propose" // add a task that a person has to approve first
 	Change  Action = "change"  // the task is edited
 	Cancel  Action = "cancel"
 	Requeue Action = "queue again"
@@ -155,7 +155,7 @@ type News struct {
 	Closed    bool // on the forge
 	Merged    bool
 	Unwanted  bool // its task was cancelled
-	Reviewing bool // its change waits for it; else a session works, or will
+	Reviewing bool // its change waits for the task; otherwise a session works, or will
 	Conflict  bool // with its base
 	Pending   bool // checks have not ended
 	Red       []Check
@@ -197,8 +197,8 @@ func Follow(n News) Step {
 // markForm matches the mark at the beginning of ralph's own comments.
 var markForm = regexp.MustCompile(`^<!-- ralph: ([^\n]*?) -->`)
 
-// mark is the first line of a post. It separates ralph's comments from those of a person with the same account, and
-// ralph looks for it before it sends the post again.
+// mark is the first line of a post. It separates ralph's comments from those of a person with the same account.
+// ralph searches for it before it sends a post again.
 func mark(of string) string { return "<!-- ralph: " + of + " -->" }
 
 // Marked returns the subject in a comment's mark; ok is false if it has none.

@@ -1,9 +1,9 @@
 // Package forge keeps the queue and a forge in step: issues become tasks, and their progress, questions and pull
 // requests are posted there.
 //
-// The queue is the truth, and the forge decides nothing. Issues, comments and reviews are wishes of people with write
-// access; those of others change nothing. A forge that is slow, limited, away or wrong delays posts and pulls, and
-// stops no session. Pure functions ([Decide], [Parse], [Follow]) decide on issues, comments and pull requests; [Syncer]
+// Only the queue decides, never the forge. Issues, comments and reviews are wishes of people with write access;
+// everybody else's change nothing. A slow, limited, absent or faulty forge delays posts and pulls, and stops no
+// session. Pure functions ([Decide], [Parse], [Follow]) decide on issues, comments and pull requests; [Syncer]
 // carries their decisions out.
 package forge
 

@@ -138,7 +138,8 @@ func (g *giteaForge) Last(
 	return login, at, err
 }
 
-// A giteaEvent is one of the history of an issue. The client expects a list of labels in it, and there is one.
+// A giteaEvent is one event in the history of an issue. The client expects a list of labels in it,
+// but there is only one.
 type giteaEvent struct {
 	Type    string                 `json:"type"`
 	Body    string                 `json:"body"`

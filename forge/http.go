@@ -78,8 +78,8 @@ const (
 	limitMost = time.Hour
 )
 
-// away returns the failure of a request without a response, with the cause alone: the network's layers say nothing to
-// a person.
+// away returns the failure of a request without a response. It keeps only the cause: people do not need the network's
+// layers.
 func away(err error) *Error {
 	var dns *net.DNSError
 	var call *os.SyscallError
@@ -134,7 +134,8 @@ func Classify(status int, h http.Header, body string, now time.Time) *Error {
 	return e
 }
 
-// until returns when a limit ends, as the response says: at once at the earliest, in an hour at the latest.
+// until returns when a limit ends, according to the response: now at the earliest, in an hour at
+// the latest.
 func until(h http.Header, now time.Time) time.Time {
 	at := now.Add(limitWait)
 	if s, err := strconv.Atoi(h.Get("Retry-After")); err == nil {
@@ -156,7 +157,7 @@ func until(h http.Header, now time.Time) time.Time {
 	return at
 }
 
-// said is the message of a response, in a line.
+// said is the message of a response, in one line.
 func said(status int, body string) string {
 	var m struct{ Message, Error any }
 	words := http.StatusText(status)
@@ -175,8 +176,8 @@ func said(status int, body string) string {
 const maxBody = 32 << 20
 
 // Transport is the HTTP transport of all clients. It turns each unsuccessful response into an [*Error], and notes the
-// rest of the rate limit. With each GET it sends the tag of the last answer, so that an unchanged answer costs nothing
-// of the limit.
+// rest of the rate limit. With each GET it sends the tag of the last answer, because an unchanged answer does not
+// count against the limit.
 type Transport struct {
 	Base   http.RoundTripper
 	Token  func(*http.Request) // adds the token
@@ -199,7 +200,7 @@ type kept struct {
 // maxSeen bounds the number of answers that are kept.
 const maxSeen = 500
 
-// Limit returns how much of the rate limit is left, as the last response said.
+// Limit returns the rest of the rate limit, from the last response.
 func (t *Transport) Limit() (int, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

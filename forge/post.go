@@ -16,9 +16,9 @@ import (
 	"ralph/store"
 )
 
-// The log of events is the outbox: a post is made from an event, in order, and the position moves on once it was sent.
-// Each post has a mark, recorded with it. After a failure of unknown outcome, ralph looks for the mark on the forge
-// before it sends the post again.
+// The log of events is the outbox: ralph makes each post from an event, in order, and moves its position on after
+// sending. Each post has a recorded mark. If a failure leaves the outcome unknown, ralph searches the forge for the
+// mark before it sends the post again.
 
 // A post is a comment about an event.
 type post struct {
@@ -451,7 +451,8 @@ func receipt(tx *store.Tx, task int64) (string, error) {
 
 var reference = regexp.MustCompile(`([#!@])([A-Za-z0-9_])`)
 
-// Plain is a text of an agent, for the forge: it mentions nobody, closes no issue, and looks like no mark.
+// Plain returns an agent's text in a form that is safe on the forge: it mentions nobody, closes no
+// issue, and does not resemble a mark.
 func Plain(s string) string {
 	s = reference.ReplaceAllString(text.Clean(s), "$1\u200b$2")
 	return strings.ReplaceAll(s, "<!--", "&lt;!--")

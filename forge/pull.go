@@ -13,9 +13,9 @@ import (
 	"ralph/store"
 )
 
-// A pull request is read when its time of change differs from that of the last time, and while something is pending:
-// a check that runs, or checks that may not have begun. A forge's times are of seconds, so one that has just changed is
-// read once more. The pauses between two reads grow with the time since the change: a check may never end.
+// A pull request is read if its modification time changed, and while a check runs or may still begin. A forge's times
+// have a resolution of seconds, so a pull request that has just changed is read once more. The pauses between two
+// reads grow with the time since the change, because some checks never end.
 const (
 	quiet       = 30 * time.Second
 	checksBegin = 10 * time.Minute
@@ -129,7 +129,7 @@ func (s *Syncer) changed(ctx context.Context) error {
 	})
 }
 
-// propose opens the pull request of a change, or notes that the change was pushed to one that is open.
+// propose opens the pull request of a change, or notes that the change was pushed to an open one.
 func (s *Syncer) propose(ctx context.Context, c ralph.Change) error {
 	var t ralph.Task
 	var p store.ForgePull
@@ -283,7 +283,7 @@ func (s *Syncer) merged(ctx context.Context, t ralph.Task, p store.ForgePull, pu
 	return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.ReviewMerged(p, pull.Merged, base, s.Into, files) })
 }
 
-// closed says why a pull request was closed: by the last comment of a person.
+// closed returns why a pull request was closed: the last comment of a person.
 func (s *Syncer) closed(ctx context.Context, p store.ForgePull) (string, error) {
 	why := fmt.Sprintf("pull request #%d, which was closed", p.Number)
 	list, err := s.Forge.Said(ctx, p.Number)
@@ -316,7 +316,8 @@ func (s *Syncer) withdraw(ctx context.Context, t ralph.Task, p store.ForgePull, 
 	return s.Store.Tx(ctx, func(tx *store.Tx) error { return tx.PutForgePull(p) })
 }
 
-// news gathers the facts about a pull request: of reviews and remarks those by people with the right, not taken yet.
+// news gathers the facts about a pull request. From reviews and remarks it takes the new ones by
+// people with the right to write.
 func (s *Syncer) news(
 	ctx context.Context, t ralph.Task, c ralph.Change, p store.ForgePull, pull Pull,
 ) (n News, err error) {
@@ -427,7 +428,8 @@ func (s *Syncer) round(ctx context.Context, c ralph.Change, p store.ForgePull, n
 	})
 }
 
-// take makes a review or a remark a comment of its author on the task, which the next session is told.
+// take turns a review or a remark into a comment of its author on the task. The next session's
+// prompt has it.
 func (s *Syncer) take(tx *store.Tx, p store.ForgePull, id, by, said string) error {
 	taken, err := tx.TakeForgeComment(store.ForgeReply{ID: id, Number: p.Number})
 	if err != nil || !taken {

@@ -29,18 +29,18 @@ type Syncer struct {
 	Mask   func(string) string
 	Log    *slog.Logger
 	Now    func() time.Time
-	Stands func(Standing) // is told how the forge stands after each look; nil for nobody
+	Stands func(Standing) // called with the forge's state after each look; may be nil
 
 	self   Account // of the token; asked for once, and again after a failure
 	rights map[string]right
-	sure   bool      // every post has a known end; else look for a post before sending it
+	sure   bool      // every post has a known end; if not, search for a post before sending it
 	wait   time.Time // no look before this time
 	failed bool      // the last look failed
 	asked  time.Time // when the forge was read last
 
 	edge    map[int64]bool      // issues of the last second of changes that were read when it was over
 	due     map[int64]time.Time // of pull requests: no read before this time
-	tip     string              // of the target at the last look
+	tip     string              // commit of the target at the last look
 	refused string              // the last post or issue of this look that the forge refuses
 	dirty   map[int64]bool      // tasks whose status may have changed since it was posted; nil: all
 }
@@ -49,10 +49,11 @@ type Syncer struct {
 type Git interface {
 	// Tip returns the commit of the target.
 	Tip(ctx context.Context) (string, error)
-	// Pull fetches the branch of a pull request, with people's commits; the change's next session starts from there. It
-	// returns the commit and its tree; "" if there is no such branch.
+	// Pull fetches the branch of a pull request, with people's commits; the change's next session starts from there.
+	// It returns the commit and its tree; "" if the branch does not exist.
 	Pull(ctx context.Context, c ralph.Change, branch string) (commit, tree string, err error)
-	// Conflicts reports whether a branch conflicts with the target: as it is on the remote, or as it was fetched last.
+	// Conflicts reports whether a branch conflicts with the target, both as they are on the remote
+	// or were fetched last.
 	Conflicts(ctx context.Context, branch string, fetch bool) (bool, error)
 	// Landed fetches the target and returns the effect of a merge there: the commit below it ("" for the first parent
 	// of commit) and the changed files. head is the tip of the branch.
@@ -167,11 +168,11 @@ func (s *Syncer) rest(ctx context.Context, over, changed <-chan struct{}) bool {
 	return true
 }
 
-// ErrFollowed says that another process follows the forge for this queue.
+// ErrFollowed means that another process follows the forge for this queue.
 var ErrFollowed = errors.New("another process follows the forge for this queue")
 
-// Once reads the forge's news and then posts the queue's. The error is of the forge, or of the database; earlier steps
-// stay done, and the next call goes on. It is [ErrFollowed] while another process does that.
+// Once reads the forge's news and then posts the queue's. The error is the forge's or the database's; completed steps
+// stay done, and the next call continues. The error is [ErrFollowed] while another process follows the forge.
 func (s *Syncer) Once(ctx context.Context) (err error) {
 	release, holder, err := s.Store.Lease(ctx, forgeLease, time.Second)
 	if err != nil {
@@ -185,7 +186,8 @@ func (s *Syncer) Once(ctx context.Context) (err error) {
 	return s.look(ctx, true)
 }
 
-// look is one look, by the holder of the lease. It reads the forge if that is due or all is set, and posts.
+// look performs one look, for the holder of the lease. It reads the forge if a look is due or all
+// is set, and posts.
 func (s *Syncer) look(ctx context.Context, all bool) error {
 	if s.Now().Before(s.wait) {
 		return nil
@@ -243,7 +245,8 @@ func (s *Syncer) trouble(ctx context.Context, st Standing) error {
 	})
 }
 
-// step does the work of a look. The forges' clients panic at some answers of a shape that they do not expect.
+// step does the work of a look. It recovers panics of the forges' clients, which some unexpected
+// answers cause.
 func (s *Syncer) step(ctx context.Context, read bool) (err error) {
 	defer func() {
 		err = Unaddressed(err)
@@ -313,8 +316,8 @@ func (s *Syncer) issues(ctx context.Context) error {
 		return fmt.Errorf("the tasks of this queue came from %s, and the remote is %s now: set the remote back, or "+
 			"leave forge.label out", repository, is)
 	}
-	// The oldest change comes first, and each page begins at the last change of the one before: a first look at many
-	// issues goes on where it was interrupted, and issues that change meanwhile are not skipped.
+	// The oldest change comes first, and each page begins at the last change of the previous one. An interrupted
+	// first look at many issues can continue, and skips no issue that changes during the look.
 	for page, asked := 1, 0; ; asked++ {
 		if asked == maxPages {
 			return &Error{Kind: Away, Said: "its list of issues has no end"}
@@ -453,7 +456,7 @@ func (s *Syncer) acted(ctx context.Context, i Issue, known, wanted bool) (person
 	return person, i.Updated.After(at.Add(lateAfter)), err
 }
 
-// labels are those of an issue that belong to its task.
+// labels returns the labels of an issue that are about its task.
 func (s *Syncer) labels(i Issue) (list []string) {
 	for _, l := range i.Labels {
 		if !strings.EqualFold(l, s.Label) && !strings.HasPrefix(l, labelPrefix) {
@@ -525,8 +528,8 @@ func (s *Syncer) importIssue(tx *store.Tx, i Issue, do Action, trusted bool) (in
 	return r.Tasks[0].ID, nil
 }
 
-// comments takes the comments of people on an issue. Commands from before its task were for nobody, or for a queue that
-// is gone: obey tells whether the task was known before.
+// comments takes people's comments on an issue. It ignores commands from before its task, which were for nobody or
+// for a former queue: obey tells whether the task existed before.
 func (s *Syncer) comments(ctx context.Context, link store.ForgeIssue, obey bool) error {
 	list, err := s.Forge.Comments(ctx, link.Number, link.ReadTo.Time)
 	if err != nil {

@@ -26,8 +26,9 @@ type pause struct {
 }
 
 // afterError decides the consequence of an agent error (pipeline, "Agent errors"). Failures
-// is the number of agent errors in a row, this one included, repeats the number of those
-// with this ending. Others says that another agent may stand in. Jitter is between 0 and 1.
+// is the number of agent errors in a row, including this one; repeats is the number of
+// those with this ending. Others means that another agent may stand in. Jitter is between 0
+// and 1.
 func afterError(
 	report agent.Report, failures, repeats int, others, noWait bool, b Backoff, now time.Time, jitter float64,
 ) pause {

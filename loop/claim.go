@@ -35,7 +35,7 @@ func (l *Loop) Claim(ctx context.Context, task int64, worker string) (*Claim, er
 	}); err != nil {
 		return nil, err
 	}
-	defer l.queueUp(ctx)() // nobody prepares a workspace for a task that another worker gets
+	defer l.queueUp(ctx)() // nobody prepares a workspace for a task that another worker claims
 	t, err := l.claimable(ctx, task)
 	if err != nil {
 		return nil, err
@@ -76,8 +76,8 @@ func (l *Loop) openFor(
 // mostWorkers is how many workers can have workspaces at once.
 const mostWorkers = 64
 
-// takeForWorker takes the first workspace for workers that is free. The workspace of an open session is not,
-// though its server may have been killed: its agent may still work there.
+// takeForWorker takes the first free workspace for workers. The workspace of an open session is not free,
+// even if its server was killed: its agent may still work there.
 func (l *Loop) takeForWorker(ctx context.Context) (*workspace.Workspace, error) {
 	for number := workspace.FirstWorker; number < workspace.FirstWorker+mostWorkers; number++ {
 		p, err := l.Pool.TakeNow(ctx, number)
@@ -132,9 +132,9 @@ func (l *Loop) claimable(ctx context.Context, task int64) (ralph.Task, error) {
 // queueTime is the longest time a worker waits for the workers before it.
 const queueTime = 20 * time.Second
 
-// queueUp waits while another worker claims. All of them would scan their
-// work trees for the same first task, which takes long, and only one would
-// get it. This only saves work: after queueTime they go on side by side.
+// queueUp waits while another worker claims. All of them would scan their work trees for
+// the same first task, which takes long, and only one would get it. It only saves work:
+// after queueTime they continue in parallel.
 func (l *Loop) queueUp(ctx context.Context) (unlock func()) {
 	limited, cancel := context.WithTimeout(ctx, queueTime)
 	defer cancel()

@@ -83,7 +83,7 @@ func (r *runner) lapses(ctx context.Context, now time.Time) (until time.Time, er
 }
 
 // mergesAgain returns until, or an earlier time if the merge queue needs a look that no event
-// causes: to ask a remote again, or to fast-forward a branch of people's that is behind.
+// causes: to ask a remote again, or to fast-forward people's branch.
 func (r *runner) mergesAgain(ctx context.Context, until, now time.Time) (time.Time, error) {
 	if r.Merger == nil {
 		return until, nil

@@ -19,15 +19,15 @@ import (
 	"ralph/store"
 )
 
-// An outcome is the result of a job. Without a session and an
-// error, no session was to begin.
+// An outcome is the result of a job. Without a session and an error, no session could
+// begin.
 type outcome struct {
 	s       *session.Session // nil if none was opened
 	end     session.End
 	d       signals.Decision
 	decided bool
 	refused error // why no session could be opened
-	held    bool  // the task itself is the reason, and a person has to see to it
+	held    bool  // the task itself is the reason, and a person has to fix it
 }
 
 // heed applies the results that have come in. If full, it first waits for one.
@@ -49,8 +49,8 @@ func (r *runner) heed(ctx context.Context, full bool) error {
 	return nil
 }
 
-// finish waits for the sessions, then merges everything that can still be merged. It returns further reasons to end the
-// run. The first failure of ralph itself cancels the rest.
+// finish waits for the sessions, then merges all that it can. It returns further reasons to end the run. The first
+// failure of ralph itself cancels the rest.
 func (r *runner) finish(ctx context.Context, cancel func()) (ends []end, failure error) {
 	for {
 		err := r.heed(ctx, r.busy())
@@ -66,7 +66,8 @@ func (r *runner) finish(ctx context.Context, cancel func()) (ends []end, failure
 	}
 }
 
-// stagnantWarning is how many tasks before the limit people are told that nothing changes.
+// stagnantWarning is the number of tasks before the limit at which people are told that nothing
+// changes.
 const stagnantWarning = 2
 
 // ending announces the end of the run with its reasons, and waits until nothing is in progress. It returns true if
@@ -95,7 +96,7 @@ func (r *runner) ending(ctx context.Context, e *end) (on bool, ends []end, err e
 	return on, ends, err
 }
 
-// goesOn reports whether people have asked a run that is ending to go on, which it then does.
+// goesOn reports whether people have asked an ending run to continue, which it then does.
 func (r *runner) goesOn(ctx context.Context) (on bool, err error) {
 	control, err := r.control(ctx)
 	if err != nil || control != ralph.ControlGoOn {
@@ -185,7 +186,7 @@ func (r *runner) begin(ctx context.Context, task ralph.Task) error {
 func (j *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) {
 	take := func(ctx context.Context) (*workspace.Workspace, error) { return j.Pool.Take(ctx, j.number, false) }
 	ws, about, err := j.enter(ctx, task, take)
-	if errors.Is(err, merging.ErrAway) { // without it, nothing that is made could be handed over either
+	if errors.Is(err, merging.ErrAway) { // without it, no result could be handed over either
 		o.refused = err
 		return o, nil
 	}
@@ -220,8 +221,8 @@ func (j *job) work(ctx context.Context, task ralph.Task) (o outcome, err error) 
 	return j.decide(ctx, o)
 }
 
-// baselineFirst takes the baseline of a session, unless the run is stopped meanwhile. Of one that plans, nothing is
-// merged.
+// baselineFirst takes the baseline of a session, unless the run is stopped during it. A planning session merges
+// nothing, and needs none.
 func (j *job) baselineFirst(ctx context.Context, task ralph.Task, ws *workspace.Workspace) (stopped bool, err error) {
 	if task.Role == ralph.RolePlan {
 		return false, nil
@@ -318,7 +319,7 @@ func (r *runner) apply(ctx context.Context, j *job, o outcome, err error) error 
 	return r.afterAgent(ctx, o.s, o.end.Report)
 }
 
-// errHeld says that no session may begin: a person has stopped or paused the run meanwhile.
+// errHeld means that no session may begin: a person has stopped or paused the run in between.
 var errHeld = errors.New("the run is to begin no session now")
 
 // mayBegin returns the spending that counts against a session's budget, within the transaction that claims its task. It

@@ -14,10 +14,12 @@ import (
 var ErrTakenForLost = errors.New(
 	"this run was taken for lost: it could not tell the database for minutes that it works")
 
-// giveUp is how long a run works without having renewed its lease: a bit less than the lease lasts.
+// giveUp is the time that a run works without having renewed its lease: a bit less than the lease
+// lasts.
 func giveUp() time.Duration { return store.LeaseTime / 5 * 4 }
 
-// refuseOthers refuses a run beside one of another machine if their changes cannot travel between them.
+// refuseOthers refuses to run beside a run on another machine if their changes cannot travel
+// between them.
 func (l *Loop) refuseOthers(tx *store.Tx) error {
 	if !l.Store.Shared() || l.Merger.Travels() {
 		return nil
@@ -65,8 +67,8 @@ func (l *Loop) keepAlive(ctx context.Context, run int64) (work context.Context, 
 	return work, func() { cancel(nil); <-ended }
 }
 
-// gone reports whether a run has to stop its agents after it tried to renew its lease: others have it, or nobody has
-// acknowledged a renewal for too long, by either clock.
+// gone reports whether a run has to stop its agents after it tried to renew its lease: others have it, or no renewal
+// was acknowledged for too long, by either clock.
 func gone(err error, holds bool, monotonic, wall time.Duration) bool {
 	return err == nil && !holds || err != nil && max(monotonic, wall) >= giveUp()
 }

@@ -51,7 +51,7 @@ func reached(l ralph.Limits, s spending) string {
 	return ""
 }
 
-// held says how much of the spending is no cost, but tokens of models whose price is unknown.
+// held tells how much of the spending has no cost: tokens of models with an unknown price.
 func (s spending) held() string {
 	if s.unpriced == 0 {
 		return ""

@@ -1,9 +1,10 @@
-// Package loop works through the queue. It picks a task, has an agent work on it in a session, checks the agent's
-// claims, applies the decision of signals.Decide, and goes on until nothing is left to do or a limit is reached.
+// Package loop works through the queue. It picks a task, starts an agent on it in a session, checks the agent's
+// claims, applies the decision of signals.Decide, and continues until nothing is left to do or a limit is
+// reached.
 //
 // It knows agents only through an interface, decides nothing about tasks itself, and keeps all lasting state in the
-// database: after a kill at any moment, the next Run decides on the open sessions and goes on. Run returns only after
-// all processes of its sessions have ended.
+// database: after a kill at any moment, the next Run decides on the open sessions and continues. Run returns only
+// after all processes of its sessions have ended.
 package loop
 
 import (
@@ -80,7 +81,7 @@ type Heart interface {
 	Status(text string)        // one line: the present activity
 }
 
-// A Result says how a run ended.
+// A Result describes how a run ended.
 type Result struct {
 	RunID   int64
 	Status  int      // exit status
@@ -114,11 +115,11 @@ const (
 	// its own, such as a snapshot of the work tree.
 	stepTime = 5 * time.Minute
 
-	// lookAgain is how often a paused run checks its limits, and how often a
-	// daemon retries an expired claim that it could not decide.
+	// lookAgain is the interval at which a paused run checks its limits, and at which a
+	// daemon retries an undecided expired claim.
 	lookAgain = time.Minute
 
-	// lookAnyway is how often a daemon looks for work even though nothing has happened.
+	// lookAnyway is the interval at which a daemon looks for work without an event.
 	lookAnyway = time.Hour
 )
 
@@ -134,7 +135,7 @@ type course struct {
 	*order.Config // as configured now
 	id            int64
 	heart         Heart                // nil if nobody monitors it
-	slow          func(command string) // is told the command that runs outside of a session; nil for nobody
+	slow          func(command string) // called with each command that runs outside of a session; may be nil
 }
 
 // outside returns a course that is no run's.
@@ -160,7 +161,7 @@ func (c course) Said(words string) {
 	}
 }
 
-// beat says that the course goes on and will beat again within d.
+// beat reports that the course is alive and will beat again within d.
 func (c course) beat(d time.Duration) {
 	if c.heart != nil {
 		c.heart.Beat(d)

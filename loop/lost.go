@@ -68,7 +68,7 @@ func (r *runner) missed(ctx context.Context, task int64, err error) error {
 	case errors.Is(err, merging.ErrAway):
 		return r.awaitRemote(ctx, err)
 	case errors.Is(err, ralph.ErrNotFound):
-		// It may be the task that is gone, which is fine.
+		// The task itself may be gone, which is fine.
 		return r.Store.View(ctx, func(tx *store.Tx) error {
 			if _, gone := tx.Task(task); errors.Is(gone, ralph.ErrNotFound) {
 				return nil

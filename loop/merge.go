@@ -62,7 +62,8 @@ func (r *runner) merge(ctx context.Context) error {
 	return nil
 }
 
-// lookElsewhere is how often a run looks whether another machine merges still, which may have been lost.
+// lookElsewhere is the interval at which a run checks whether another machine still merges, which
+// may have been lost.
 const lookElsewhere = 5 * time.Second
 
 // waitsForElsewhere reports whether the merge queue waits for another machine, which may be lost at any time.
@@ -107,9 +108,9 @@ func (r *runner) mergeRests(ctx context.Context) (bool, error) {
 	return q.WaitUntil.IsZero() || q.WaitUntil.After(r.Store.Now()), err
 }
 
-// mergeNow merges as much as it can, and returns the reason why the rest waits. Runs and workers take turns, and use a
-// check workspace for work from another one. A failure pauses the queue, unless the database failed or the disk is
-// full. Run is that of [merging.Merger].
+// mergeNow merges as much as it can, and returns the reason why the rest waits. Runs and workers take turns, and use
+// a check workspace for work from another one. A failure pauses the queue, unless the database failed or the disk is
+// full. Run is the parameter of [merging.Merger].
 func (l *Loop) mergeNow(
 	ctx context.Context, of *workspace.Workspace, wait time.Duration, run int64,
 ) (waits merging.Wait, err error) {
@@ -180,8 +181,8 @@ func (l *Loop) Attached() error {
 		"merge.into"))
 }
 
-// sameTarget refuses a worker whose work is to be merged into another branch than that of the run or the
-// sessions in progress, or of the changes that wait: there is one queue, which merges into one branch.
+// sameTarget refuses a worker whose work goes to another branch than that of the run, of sessions in
+// progress, or of waiting changes: there is one queue, which merges into one branch.
 func (l *Loop) sameTarget(tx *store.Tx) error {
 	q, err := tx.MergeQueue()
 	if err != nil || q.Target == "" || q.Target == l.Merger.Into {
@@ -204,7 +205,8 @@ func (l *Loop) sameTarget(tx *store.Tx) error {
 		"start it again, with the same branch checked out or in merge.into", q.Target, l.Merger.Into)
 }
 
-// How long to wait while another process merges, which is shorter than stepTime, and how often to look.
+// How long to wait while another process merges, which is shorter than stepTime, and the polling
+// interval.
 const (
 	mergeWait = 4 * time.Minute
 	mergeLook = 20 * time.Millisecond

@@ -11,8 +11,8 @@ import (
 	"ralph/store"
 )
 
-// open opens a session on a task in a workspace. In the transaction that claims the task, write writes its order. The
-// error wraps [ralph.ErrConflict] if the task cannot be claimed, and says why.
+// open opens a session on a task in a workspace. write writes the session's order in the transaction that claims the
+// task. The error wraps [ralph.ErrConflict] if the task cannot be claimed, and explains why.
 func (c course) open(
 	ctx context.Context, at *workspace.Workspace, start store.Start, task int64,
 	write func(tx *store.Tx, t ralph.Task) (order.Order, error),
@@ -37,7 +37,7 @@ func (c course) open(
 	}))
 }
 
-// holdBack holds the task back if err says that the task itself is why no session could be opened.
+// holdBack holds the task back if err means that the task itself prevented its session.
 func (l *Loop) holdBack(ctx context.Context, task int64, err error) (bool, error) {
 	if unknown, ok := errors.AsType[*order.UnknownAgentError](err); ok { // no other agent stands in
 		return true, l.Store.Tx(ctx, func(tx *store.Tx) error {

@@ -14,8 +14,9 @@ import (
 	"ralph/store"
 )
 
-// scopeLook is how far down the queue to look for a task that fits beside
-// those in progress, and maxPasses how often a task may be passed over.
+// scopeLook is the number of tasks in the queue that are searched for one that fits
+// beside those in progress. maxPasses is the number of times that a task may be passed
+// over.
 const (
 	scopeLook = 20
 	maxPasses = 5
@@ -24,8 +25,8 @@ const (
 // inWork describes the work in progress that a new task should fit beside.
 type inWork struct {
 	tasks  map[int64]bool            // the tasks of the jobs
-	kinds  map[string]int            // how many of them each discipline has
-	most   map[string]int            // how many each discipline may have; one that is not listed has no limit
+	kinds  map[string]int            // their number by discipline
+	most   map[string]int            // maximum number by discipline; an unlisted discipline has no limit
 	files  []string                  // globs of the files that those tasks, and the changes in the merge queue, may touch
 	scopes func(task int64) []string // the globs of a task; nil if unknown
 	passed map[int64]int             // how often each task was passed over
@@ -122,8 +123,8 @@ func (r *runner) amongOpen(tx *store.Tx, open []int64) (task ralph.Task, ok bool
 	return task, false, err
 }
 
-// mergedAlone returns the task that is to be merged before all others, if it waits for a session: until it has
-// had one nothing is merged.
+// mergedAlone returns the task that is merged before all others, if it waits for a session. Until it had one,
+// nothing is merged.
 func (r *runner) mergedAlone(tx *store.Tx) (list []ralph.Task, err error) {
 	id, err := tx.MergesAlone(r.Merger.MaxSentBack)
 	if err != nil || id == 0 {

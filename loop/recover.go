@@ -105,8 +105,8 @@ func (c course) takeOver(ctx context.Context) (err error) {
 	return c.decideLost(ctx, reviews, lost)
 }
 
-// handedOver fetches the work that a session of another machine handed over. If its machine was lost before it queued a
-// done, handedOver returns a workspace with that work, to check the done here; else nil.
+// handedOver fetches the work that a session of another machine handed over. If its machine was lost before it queued
+// a done, handedOver returns a workspace with that work, to check the done here; otherwise nil.
 func (c course) handedOver(ctx context.Context, row ralph.Session) (*workspace.Workspace, error) {
 	if away, err := store.Read(ctx, c.Store, (*store.Tx).RemoteAway); err != nil || away {
 		return nil, cmp.Or(err, merging.ErrAway)

@@ -10,9 +10,9 @@ import (
 	"ralph/store"
 )
 
-// leftOver returns why the run ends with work left: tasks that failed in
-// this run or hold back its queue, and tasks that wait for people (decision
-// 6). Proposals, and questions that hold nothing back, do not count.
+// leftOver returns why the run ends with work left: tasks that failed in this run or hold
+// back its queue, and tasks that wait for people (decision 6). Proposals, and questions
+// that block nothing, do not count.
 func (r *runner) leftOver(ctx context.Context) ([]end, error) {
 	var tasks []ralph.Task
 	var inbox []store.InboxItem

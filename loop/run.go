@@ -107,7 +107,8 @@ func (l *Loop) run(ctx context.Context, begins time.Time) (Result, error) {
 	if errors.Is(err, store.ErrGone) {
 		return result, err // there is nothing left to record it in
 	}
-	// Record the end of the run even if ctx has ended, and that of those whose machines were lost without leaving work.
+	// Record the end of the run even if ctx has ended, and the end of runs whose machines were lost
+	// without leaving work.
 	closing := l.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 		if err := tx.EndRun(run.ID, result.Status, result.Reasons[0]); err != nil {
 			return err
@@ -136,8 +137,8 @@ func resultOf(run int64, ends []end) Result {
 }
 
 // Serve works like [Loop.Run]; with a schedule it runs one batch after another. Each batch is a
-// run with limits of its own that waits for its time and ends when nothing is left to do. Serve
-// ends with the batch that is stopped, finds the agent unusable, or fails in ralph itself.
+// run with its own limits that waits for its time and ends when nothing is left to do. Serve
+// ends with a batch that is stopped, finds the agent unusable, or fails in ralph itself.
 func (l *Loop) Serve(ctx context.Context) (Result, error) {
 	if l.Schedule.IsZero() {
 		return l.Run(ctx)

@@ -67,7 +67,7 @@ type job struct {
 	waited   bool      // it recorded a command that it waited for
 }
 
-// A suspense holds a run's knowledge of a verification that is red before any work.
+// A suspense holds a run's knowledge of a verification that fails before any work.
 type suspense struct {
 	green     bool  // it passed, or it does not matter
 	mending   int64 // the task that is to make it pass; 0 if there is none yet
@@ -134,8 +134,8 @@ func (r *runner) besides(ctx context.Context, why string) error {
 	return errAgain
 }
 
-// besidesLook is how often the run checks whether another session may
-// begin although nothing has happened: a task's wait may be over.
+// besidesLook is the interval at which the run checks, without an event, whether another
+// session may begin: a task's wait may be over.
 const besidesLook = 5 * time.Second
 
 // idle records for people why no further session begins.
@@ -228,8 +228,8 @@ func (r *runner) sleep(ctx context.Context, until time.Time) {
 	}
 }
 
-// wait records the reason and the end of a wait, and sleeps. A change ends the sleep early, since people may have asked
-// for something and other tasks may have come.
+// wait records the reason and the end of a wait, and sleeps. A change ends the sleep early, because people may have
+// asked for something and there may be new tasks.
 func (r *runner) wait(ctx context.Context, reason string, until time.Time) error {
 	if err := r.state(ctx, "waiting", reason, until); err != nil {
 		return err

@@ -15,9 +15,10 @@ import (
 const gitTries = 3
 
 // awaitGit schedules a retry after git failed before a session began. Another git may be
-// writing just then, or the machine may be short of something. It returns false for any other
-// error, if waiting is no use, or if git keeps failing. All tasks need the same work tree, so
-// a run then ends with the reason, which only people can fix; a daemon keeps waiting.
+// writing just then, or the machine may be short of a resource. It returns false for any
+// other error, if waiting does not help, or if git keeps failing. All tasks need the same
+// work tree, so a run then ends with the reason, which only people can fix; a daemon keeps
+// waiting.
 func (r *runner) awaitGit(cause error) (ok bool) {
 	var trouble *workspace.GitError
 	if !errors.As(cause, &trouble) || errors.Is(cause, worktree.ErrGone) {

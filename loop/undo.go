@@ -18,10 +18,10 @@ type Undoing struct {
 	Agent bool   // where later commits stand in the way, an agent is to do it
 }
 
-// Undo queues the reverse of a task's merged changes; for an undone task, the reverse of the undo. It is merged like
-// any change, with [Loop.MergeQueued] or the run in progress. Conflicts are the files in which later commits stand in
-// its way; nothing is queued then. If people have reversed the changes already, the task gets its status at once. The
-// error wraps [ralph.ErrConflict] if there is nothing to reverse.
+// Undo queues the reverse of a task's merged changes; for an undone task, the reverse of the undo. [Loop.MergeQueued]
+// or the run in progress merges it like any change. Conflicts are the files that later commits have changed; then
+// nothing is queued. If people have already reversed the changes, the task gets its status at once. The error wraps
+// [ralph.ErrConflict] if there is nothing to reverse.
 func (l *Loop) Undo(ctx context.Context, task int64, u Undoing) (conflicts []string, err error) {
 	if err := l.Attached(); err != nil {
 		return nil, err
@@ -55,7 +55,8 @@ func (l *Loop) Undo(ctx context.Context, task int64, u Undoing) (conflicts []str
 	})
 }
 
-// UndoByAgent adds a task in which an agent undoes a task's merged changes, if later commits stand in the way.
+// UndoByAgent adds a task in which an agent undoes a task's merged changes that conflict with later
+// commits.
 func (l *Loop) UndoByAgent(ctx context.Context, task int64, conflicts []string, u Undoing) (added int64, err error) {
 	err = l.Store.Tx(ctx, func(tx *store.Tx) error {
 		t, err := tx.Task(task)

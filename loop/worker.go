@@ -99,9 +99,9 @@ func (c *Claim) Renew(ctx context.Context) error {
 	return &DroppedError{c.TaskID(), why, where}
 }
 
-// Close is called after a closing signal. It checks a done as the loop does, and returns either a reply to the worker,
-// which then goes on, or the decision on the task. The lease is extended by the time that the check may take (decision
-// 18). The error is a [DroppedError] if the task was amended during the check.
+// Close is called after a closing signal. It checks a done as the loop does, and returns either a reply to the
+// worker, which then continues, or the decision on the task. The lease is extended by the maximum time of the check
+// (decision 18). The error is a [DroppedError] if the task was amended during the check.
 func (c *Claim) Close(ctx context.Context) (again string, d signals.Decision, err error) {
 	if err := c.extend(ctx, session.Lease+c.s.CheckTime()); err != nil {
 		return "", d, err

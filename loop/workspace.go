@@ -15,7 +15,7 @@ import (
 	"ralph/store"
 )
 
-// enter prepares a workspace that take takes for a session. About describes it for the prompt.
+// enter prepares a workspace, from take, for a session. About describes it for the prompt.
 func (c course) enter(
 	ctx context.Context, task ralph.Task, take func(context.Context) (*workspace.Workspace, error),
 ) (ws *workspace.Workspace, about *prompt.Workspace, err error) {
@@ -54,8 +54,8 @@ func (l *Loop) giveBack(ws *workspace.Workspace) {
 	}
 }
 
-// kept returns the work of an earlier session of a task, and the commit from which the next one goes on: none if there
-// is nothing, or if it conflicted so often that the task begins anew.
+// kept returns the work of an earlier session of a task, and the commit from which the next one continues. It is ""
+// if there is none, or if the work conflicted so often that the task begins anew.
 func (l *Loop) kept(ctx context.Context, task ralph.Task) (c ralph.Change, commit string, err error) {
 	var ok bool
 	if err := l.Store.View(ctx, func(tx *store.Tx) error {
@@ -91,7 +91,7 @@ func (c course) placeOf(ctx context.Context, row ralph.Session) (at session.Plac
 	if at.Workspace, err = c.Pool.Of(ctx, row.Dir, ralph.Change{SessionID: row.ID}.Ref()); err != nil {
 		return at, err
 	}
-	// Another machine may have the same name, and another clone on this one has it.
+	// Another machine may have the same name, and another clone on this machine has it.
 	foreign := c.Store.OtherMachine(row) || c.Store.Shared() && !c.Here.Has(row.Dir)
 	if at.Workspace == nil && row.Role != ralph.RoleReview && foreign {
 		if at.Workspace, err = c.handedOver(ctx, row); err != nil {
@@ -142,8 +142,8 @@ func (c course) onTip(ctx context.Context, of *workspace.Workspace, do func(v *c
 	return v.Workspace.KeepWarm()
 }
 
-// baseline gets the verification's results for the commit on which a session of a task begins. Mostly it is the last
-// merge, whose results are known.
+// baseline gets the verification's results for the commit that a session of a task begins with. Usually that is the
+// last merge, with known results.
 func (c course) baseline(ctx context.Context, task ralph.Task, at *workspace.Workspace) error {
 	if at.Clone != nil {
 		v, err := c.verifier(ctx, at.Clone.Base, nil)

@@ -32,11 +32,10 @@ const (
 	maxMessage = 4 << 20 // bytes, more than any model writes; a client that sends more is disconnected
 )
 
-// A Channel lets the agent of one session call the run's tools, through a Unix socket
-// in a folder that only this session can see. One connection may use the tools: the one
-// that presents the session's ticket, which is spent by that. All other programs of the session
-// can ask whether a tool may be used, and report commands for people. There are no clients after
-// [Channel.Close].
+// A Channel lets the agent of one session call the run's tools, through a Unix socket in a
+// folder that only this session can see. One connection may use the tools: the one that presents
+// the session's ticket, which is valid once. All other programs of the session can ask whether a
+// tool may be used, and report commands for people. There are no clients after [Channel.Close].
 type Channel struct {
 	listener net.Listener
 	session  Session
@@ -84,8 +83,8 @@ func OpenChannel(s Session, folder string) (*Channel, error) {
 // Socket returns the path that clients connect to.
 func (c *Channel) Socket() string { return c.listener.Addr().String() }
 
-// Ticket returns the ticket that lets a connection use the tools; "" once it is spent. The first connection with it
-// speaks for the session.
+// Ticket returns the ticket that lets a connection use the tools; "" once it is spent. The first connection to
+// present it speaks for the session.
 func (c *Channel) Ticket() string {
 	c.tickets.Lock()
 	defer c.tickets.Unlock()
@@ -107,7 +106,7 @@ func (c *Channel) spend(ticket, next string) bool {
 var errStranger = errors.New("refused: only the program that ralph started as this session's agent uses these tools, " +
 	"over one connection. The attempt was recorded")
 
-// maxStrangers is how many refused attempts of a session are recorded.
+// maxStrangers is the maximum number of recorded refused attempts of a session.
 const maxStrangers = 20
 
 // refuse records that a program that is not the agent tried to use a tool.
@@ -264,8 +263,8 @@ func (c *Channel) Permit(ctx context.Context, uses []permission.Use) (why string
 	return "", nil
 }
 
-// said records a signal of an agent without tools, which uses a command
-// line; see [pipe.Signal]. Its ticket is spent, and the answer has the next one.
+// said records a signal of an agent without tools, which uses a command line; see
+// [pipe.Signal]. It spends the ticket, and the answer has the next one.
 func (c *Channel) said(ctx context.Context, params json.RawMessage) (any, error) {
 	var q struct {
 		Ticket string
@@ -374,7 +373,7 @@ func (b *boundedConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// present takes the ticket of a connection. The error says that it is not the session's.
+// present accepts the ticket of a connection. The error means that it is not the session's.
 func (b *boundedConnection) present(ctx context.Context, r *jsonrpc.Request) error {
 	var p struct{ Ticket string }
 	if err := json.Unmarshal(r.Params, &p); err != nil || !b.channel.spend(p.Ticket, "") {

@@ -33,8 +33,9 @@ type chat struct {
 
 var errNoClaim = errors.New("No active session")
 
-// claim returns the session of a claimed task. For task 0 it is that of the connection's
-// own task: the first one it used, or else the last one claimed in this work tree.
+// claim returns the session of a claimed task. For task 0 it returns the session of the
+// connection's own task: the first one it used, or else the last one claimed in this work
+// tree.
 func (c *chat) claim(tx *store.Tx, task int64) (ralph.Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +110,7 @@ func (c *chat) active(ctx context.Context, in onTask) (any, error) {
 // Limits of agentic_task_show's answer.
 const (
 	shownComments = 100     // the latest comments of the timeline
-	shownText     = 4 << 10 // bytes of each comment that holds nothing
+	shownText     = 4 << 10 // bytes of each comment that blocks nothing
 	shownLearned  = 30
 )
 
@@ -136,7 +137,7 @@ type shownComment struct {
 	Created ralph.Time `json:"created"`
 }
 
-// show works for any task, as it changes nothing.
+// show works for any task, because it changes nothing.
 func (c *chat) show(ctx context.Context, in onTask) (any, error) {
 	v := shownTask{Verify: []string{}, DependsOn: []ChatTask{}, Timeline: []shownComment{}, Learnings: []string{}}
 	err := c.Store.View(ctx, func(tx *store.Tx) error {

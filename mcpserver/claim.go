@@ -25,7 +25,7 @@ type Claimed struct {
 // Claim claims a task for a person. If tools is set, it also makes ralph's tools
 // available to the chat. Failures apart from the claim itself are only warnings.
 func (c *Chats) Claim(ctx context.Context, id int64, person string, tools bool) (v Claimed, err error) {
-	if err := c.Loop.Lapse(ctx); err != nil { // the task may be that of a worker that is gone
+	if err := c.Loop.Lapse(ctx); err != nil { // the task may belong to a worker that has gone
 		return v, err
 	}
 	err = c.Store.View(ctx, func(tx *store.Tx) error {

@@ -142,10 +142,10 @@ func (c *chat) undoAsked(ctx context.Context, req *mcp.CallToolRequest, in UndoC
 	return map[string]string{"result": said}, err
 }
 
-// agrees asks the person in the client's own way, as a model cannot say yes for them. A client that answers in a second
-// call gets the question first, as pending, and brings it back in that call. The error explains why nothing may be
-// done: the client cannot ask, and elsewhere names another way, or the person said no, and stays names the unchanged
-// things.
+// agrees asks the person in the client's own way, because a model cannot agree for them. A client that answers in a
+// second call gets the question first, as pending, and returns it in that call. The error explains why nothing may be
+// done. Either the client cannot ask, and elsewhere names another way; or the person refused, and stays names the
+// unchanged things.
 func (c *chat) agrees(
 	ctx context.Context, req *mcp.CallToolRequest, question, about, elsewhere, stays string,
 ) (pending any, err error) {

@@ -57,8 +57,8 @@ func New(o Options) *mcp.Server {
 	return server
 }
 
-// Schema returns the input schema of a verb's tool: every field with its
-// description and the accepted values, and nothing else.
+// Schema returns the input schema of a verb's tool: exactly its fields, with descriptions
+// and accepted values.
 func Schema(v signals.Known) (*jsonschema.Schema, error) {
 	p := v.Payload
 	schema, err := jsonschema.ForType(reflect.TypeOf(p), &jsonschema.ForOptions{})
@@ -67,7 +67,7 @@ func Schema(v signals.Known) (*jsonschema.Schema, error) {
 	}
 	for name, field := range schema.Properties {
 		field.Description = v.Fields[name]
-		// Pointers and slices come out as "null or …", which would invite null.
+		// Pointers and slices get "null or …" by default, which would invite null.
 		if len(field.Types) == 2 {
 			field.Type, field.Types = field.Types[1], nil
 		}

@@ -22,12 +22,12 @@ const MirrorFile = "session.json"
 // Chats serves the chats that people run with their own clients in one project.
 type Chats struct {
 	Store *store.DB
-	Loop  *loop.Loop // nil if nothing is to be claimed, completed or said
+	Loop  *loop.Loop // nil if the server claims, completes and signals nothing
 	Root  string     // of the project
 	State string     // the project's state folder
 	File  string     // session.json
 
-	CheckpointAt int    // percent of a context from which a new chat is advised
+	CheckpointAt int    // percentage of a context from which ralph recommends a new chat
 	Addr         string // of the background server
 	Version      string // of ralph
 	Person       string // whose chats these are
@@ -156,7 +156,7 @@ type TokenStatus struct {
 	ContextUse
 }
 
-// A ContextUse says how full the context of a session's model is.
+// A ContextUse tells how full the context of a session's model is.
 type ContextUse struct {
 	Used    *int64   `json:"used"` // tokens; null if unknown
 	Limit   *int64   `json:"limit"`
@@ -172,8 +172,8 @@ type ContextUse struct {
 // more was used than the default size, and the real size is unknown.
 const longContext = 1_000_000
 
-// A Seen is the state of a session's context window by its transcript. It is read before a write transaction, which
-// others wait for.
+// A Seen is the state of a session's context window according to its transcript. It is read before a write
+// transaction, which others wait for.
 type Seen struct {
 	use    claude.Use
 	ok     bool // the transcript says something
@@ -194,7 +194,7 @@ func (c *Chats) See(s ralph.Session) (seen Seen) {
 	return seen
 }
 
-// ContextOf determines how full the context of a session's model is.
+// ContextOf finds how full the context of a session's model is.
 func (c *Chats) ContextOf(tx *store.Tx, s ralph.Session, seen Seen) (u ContextUse, err error) {
 	u.Source, u.Advice = "unknown", "ralph cannot see how full the context is; watch it in the client"
 	var used, limit int64

@@ -48,8 +48,8 @@ func (c *chat) planShown(ctx context.Context, in struct {
 	return v, err
 }
 
-// planAsked approves or rejects a plan, or parts of it, if the person says so in the client's own way. They are asked
-// with all that it is about, and nothing is decided if the plan has changed meanwhile.
+// planAsked approves or rejects a plan, or parts of it, if the person agrees in the client's own way. They see
+// everything that it is about, and nothing is decided if the plan has changed in between.
 func (c *chat) planAsked(ctx context.Context, req *mcp.CallToolRequest, in PlanCall) (any, error) {
 	if err := ralph.CheckText("reason", in.Reason, false); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (c *chat) planAsked(ctx context.Context, req *mcp.CallToolRequest, in PlanC
 		lapsed, err = tx.LapsedClaims()
 		return err
 	})
-	if err == nil && len(lapsed) > 0 { // a change of a task ends the claim of it
+	if err == nil && len(lapsed) > 0 { // changing a task ends its claim
 		err = c.Loop.Lapse(ctx)
 	}
 	return map[string][]string{"decided": said}, err

@@ -25,8 +25,8 @@ type Session struct {
 	Discipline string            // "" if the task has none
 	Rules      *permission.Rules // permission rules for its tools; nil if nobody asks
 	NoTool     bool              // its program asks for permissions by other means than a tool
-	// Uses converts a tool use that the agent's hook asks about for the rules;
-	// nil takes it as it is.
+	// Uses converts a tool use that the agent's hook asks about for the rules; nil keeps
+	// it unchanged.
 	Uses       func(tool string, input json.RawMessage) []permission.Use
 	Enforce    bool   // it must report a phase before it may change files
 	State, Dir string // the project's state, and the folder in which the session works
@@ -112,7 +112,7 @@ const (
 	tryAfter = 100 * time.Millisecond // doubled each time, up to
 	tryEvery = 5 * time.Second
 
-	// On a full disk: it seldom passes by itself, and the session is over if it does not.
+	// On a full disk, which seldom recovers by itself, and which ends the session.
 	tryForRoom = 8 * time.Second
 )
 

@@ -57,7 +57,7 @@ func setState(ctx context.Context, db *store.DB, session string, c StateChange) 
 	return reply, err
 }
 
-// otherSession says why the phase of another session cannot be reported.
+// otherSession explains why the phase of another session cannot be reported.
 func otherSession(ctx context.Context, db *store.DB, id, own string) error {
 	if err := db.View(ctx, func(tx *store.Tx) error { return tx.OpenSession(id) }); err != nil {
 		return err

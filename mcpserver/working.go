@@ -39,7 +39,8 @@ func (w *worker) leave(ctx context.Context) error {
 	return err
 }
 
-// renewed returns the claim after renewing it; the error says why it is gone. The caller holds the lock.
+// renewed returns the claim after renewing it; the error explains its loss. The caller holds the
+// lock.
 func (w *worker) renewed(ctx context.Context) (*loop.Claim, error) {
 	claim := w.claim.Load()
 	if claim == nil {
@@ -48,7 +49,7 @@ func (w *worker) renewed(ctx context.Context) (*loop.Claim, error) {
 	return claim, w.over(claim.Renew(ctx))
 }
 
-// over drops the claim if the error says that it is gone.
+// over drops the claim if the error means that it has gone.
 func (w *worker) over(err error) error {
 	if _, ok := errors.AsType[*loop.DroppedError](err); ok {
 		w.claim.Store(nil)
@@ -56,7 +57,7 @@ func (w *worker) over(err error) error {
 	return err
 }
 
-// alive renews the claim, as any call does. The error says why it is gone.
+// alive renews the claim, as any call does. The error explains its loss.
 func (w *worker) alive(ctx context.Context) error {
 	if !w.mu.TryLock() {
 		return nil // another call is in progress and has renewed it
@@ -85,8 +86,8 @@ func (w *worker) next(ctx context.Context, _ struct{}) (any, error) {
 		t.ID, t.Title, t.Priority, t.Description), nil
 }
 
-// take claims a task, or the next one for 0. If somebody else takes the
-// next one first, it tries the one after it.
+// take claims a task, or the next one for 0. If somebody else claims the next task first,
+// it tries the one after it.
 func (w *worker) take(ctx context.Context, in onTask) (any, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,9 +1,9 @@
 // Package migrations updates the schema of a database.
 //
-// Each database has a folder of SQL files: the first makes the schema, later ones change it; they are applied in the
-// order of their names, each recorded when applied. The common part of both databases is written once, for SQLite, and
-// translated. The package never opens, locks or backs up a database; store does that. Either all pending migrations are
-// applied or none.
+// Each database has a folder of SQL files: the first makes the schema, later ones change it. They are applied in the
+// order of their names, and each is recorded. The common part of both databases is written once, for SQLite, and
+// translated. The package never opens, locks or backs up a database; store does that. Either all pending migrations
+// are applied or none.
 package migrations
 
 import (

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// translated is the line of a migration for PostgreSQL that stands for the one of the same name for SQLite.
+// translated is the line of a PostgreSQL migration that stands for the SQLite migration of the same
+// name.
 const translated = "-- The schema for SQLite, translated.\n"
 
 // read returns a migration.

@@ -9,8 +9,8 @@ import (
 // A class is the kind of an item, for the budget.
 type class int
 
-// The classes in the order in which they are left out, each completely
-// before the next. Those up to blockingFlags are never left out.
+// The classes in the order of omission, each completely before the next. Those up to
+// blockingFlags are never left out.
 const (
 	kept class = iota
 	newComments
@@ -53,7 +53,7 @@ const (
 	perToken    = 7
 )
 
-// EstimateTokens estimates how many tokens a model makes of s. It counts one for every
+// EstimateTokens estimates the number of tokens of s. It counts one for every
 // 3.5 characters of ASCII, which is Anthropic's figure for English and somewhat more
 // than code needs, and one for every other character, which is more than most scripts
 // need. The estimate is on the safe side; tokenizers differ and none is public.
@@ -130,8 +130,8 @@ func (l *layout) tokens(drop, budget int) int {
 	return (total + perToken - 1) / perToken
 }
 
-// leftOut lists the omitted parts for people: whole items per class, in the order in which they were left out, then the
-// cuts within shown items.
+// leftOut lists the omitted parts for people: whole items per class, in the order of omission, then the cuts within
+// shown items.
 func (l *layout) leftOut(drop int) []string {
 	var out [classes]int
 	cutItems, cutBytes := 0, 0

@@ -2,8 +2,8 @@ package prompt
 
 import "ralph"
 
-// Data is everything that a prompt may show. It arrives ranked and complete. Slices
-// are in the order in which they are shown, unless the section sorts them itself.
+// Data is everything that a prompt may show. It is already ranked and complete. Slices
+// are in display order, unless the section sorts them itself.
 type Data struct {
 	Chat bool // for a person's chat with the tools agentic_…, not for a session of the loop
 
@@ -49,7 +49,7 @@ type Data struct {
 type FailedBefore struct {
 	Command string
 	Tests   []string // names, if the command reports them
-	Excused bool     // those tests may keep failing; else the whole command must pass
+	Excused bool     // those tests may keep failing; otherwise the whole command must pass
 }
 
 // A Dependency is a task that this one depends on, and how it ended.
@@ -69,7 +69,7 @@ type Answer struct {
 	Author   string // the person that answered
 	At       ralph.Time
 	New      bool  // answered since the task's last session
-	Own      bool  // asked by this task; else by another task of the same feature
+	Own      bool  // asked by this task; otherwise by another task of the same feature
 	TaskID   int64 // the task that asked
 }
 

@@ -61,9 +61,9 @@ func indent(fenced string) string {
 	return "  " + strings.Join(lines, "\n  ") + "\n\n"
 }
 
-// word returns a name for use in one of ralph's own lines. A name of
-// letters, digits and the allowed marks is returned as it is, any other in
-// double quotes, with unusual characters escaped as in Go.
+// word returns a name for use in one of ralph's own lines. It keeps names of letters,
+// digits and the allowed marks. It puts all others in double quotes, with unusual
+// characters escaped as in Go.
 func word(name, marks string) string {
 	usual := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(marks, r) }
 	shown := text.Head(name, maxWord)
@@ -83,8 +83,8 @@ const (
 	pathMarks = "-_./+@=#"
 )
 
-// Named returns the name of a test or a file as a prompt has it: quoted if it is more than a usual name, so that it
-// does not read as ralph's own words, and cut if it is long.
+// Named returns the name of a test or a file for a prompt. It quotes unusual names, so that they do not read as
+// ralph's own words, and cuts long ones.
 func Named(name string) string { return word(name, pathMarks+":[]$") }
 
 // NamedList returns names, each as [Named] does.

@@ -28,9 +28,9 @@ func answers(d Data) section {
 	return s
 }
 
-// answered shows one answer. The line `ANSWER to your question "…": …` has the
-// exact words of both. This requires a question in which nothing looks like
-// its end; any other question is fenced separately, as the agent's words.
+// answered shows one answer. The line `ANSWER to your question "…": …` has the exact
+// words of both. This requires a question that contains nothing like its end; any other
+// question is fenced separately, as the agent's words.
 func answered(a Answer) string {
 	other := ""
 	if !a.Own {

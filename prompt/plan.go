@@ -29,7 +29,7 @@ type Plan struct {
 
 // An Existing is a task of the feature that exists.
 type Existing struct {
-	Name string // by which the plan names it
+	Name string // its name in the plan
 	ralph.Task
 	Waits []string // its open parts
 }

@@ -7,8 +7,8 @@
 // within the budget; and that the task, the answers, the rest of the work, people's words since the last session and
 // blocking flags are always shown in full.
 //
-// Texts of the task and its discipline are fenced like all others. They are instructions to the agent, and the rules
-// say so. The fence shows where they end, so that a task that was pasted from elsewhere, or suggested by an agent,
+// Texts of the task and its discipline are fenced like all others. The rules tell the agent that they are
+// instructions. The fence shows their end, so that a task that was pasted from elsewhere, or suggested by an agent,
 // cannot continue in ralph's name. Only the task's title is outside of a fence, as a single line at the end of a
 // heading that begins with ralph's words.
 package prompt
@@ -55,7 +55,8 @@ func sections(d Data) []section {
 }
 
 // Build builds the prompt of a task's next session. It omits empty sections. Parts that
-// are never shortened are kept even if they alone exceed the budget; LeftOut then says so.
+// are never shortened are kept even if they alone exceed the budget; LeftOut then reports
+// that.
 func Build(d Data) Prompt {
 	l := newLayout(sections(d))
 	l.beyond = d.LearningsBeyond
@@ -119,8 +120,8 @@ func (l *layout) render(drop, budget int) Prompt {
 	return built
 }
 
-// write emits the visible pieces of the section with their weights.
-// Without a visible item it emits nothing, not even the heading.
+// write prints the visible pieces of the section with their weights. Without a visible
+// item it prints nothing, not even the heading.
 func (s *section) write(drop int, emit func(text string, weight int)) {
 	headed := false
 	for gi := range s.groups {

@@ -29,10 +29,11 @@ type Review struct {
 	Object, Approve, Tests string // the names of the tools
 }
 
-// shownPatch is how much of a change a reviewer's prompt shows, in bytes; the workspace has all of it.
+// shownPatch is the number of bytes of a change that a reviewer's prompt shows; the workspace has
+// all of it.
 const shownPatch = 60 << 10
 
-// shownWhy is how much it shows of why a test fails, in characters.
+// shownWhy is the number of characters that it shows of a test's failure.
 const shownWhy = 300
 
 // Build returns the prompt.

@@ -155,7 +155,8 @@ func commands(d Data) string {
 	return fence("commands, from the configuration, the feature and the task", strings.Join(lines, "\n"))
 }
 
-// failedBefore lists earlier failures, which the agent did not cause, and says whether it has to fix them.
+// failedBefore lists earlier failures, which the agent did not cause, and tells whether it has to
+// fix them.
 func failedBefore(d Data) string {
 	var b strings.Builder
 	for _, f := range d.FailedBefore {

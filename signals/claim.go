@@ -14,6 +14,6 @@ var (
 		`(delete|remove|rewrite|loosen) (the |failing |old )*(tests?|checks?))\b`)
 )
 
-// Claims reports whether a text speaks of checks, permissions or signals in a way that would have a session treat them
-// otherwise. A person has to confirm such a learning; until then it is a claim.
+// Claims reports whether a text is about checks, permissions or signals in a way that would change a session's
+// behaviour. A person has to confirm such a learning; until then it is a claim.
 func Claims(text string) bool { return deciding.MatchString(text) && steering.MatchString(text) }

@@ -68,7 +68,7 @@ type Facts struct {
 	Verify      []ralph.Check `json:"verify,omitempty"`       // without their output
 	Protected   []string      `json:"protected,omitempty"`    // protected files that it changed
 	Void        bool          `json:"void"`                   // ended by others: no closing verb counts
-	CancelledBy string        `json:"cancelled_by,omitempty"` // person that cancelled the task meanwhile; "" for nobody
+	CancelledBy string        `json:"cancelled_by,omitempty"` // person that cancelled the task; "" for nobody
 	Unchecked   string        `json:"unchecked,omitempty"`    // why the done could not be checked, or ""
 	Unseen      []string      `json:"unseen,omitempty"`       // other unknowns, each with the reason
 	Merges      bool          `json:"merges,omitempty"`       // the work is in a workspace and has to be merged
@@ -194,7 +194,7 @@ type Decision struct {
 // A Hold is a question or blocker that holds the task back until a person answers it.
 type Hold struct {
 	Comment int64
-	Why     string // for a blocker that names no single task: why not; else ""
+	Why     string // for a blocker that names no single task: the reason; otherwise ""
 }
 
 // A Learn is a learning to store. Into is the known learning that it repeats, or 0.
@@ -359,8 +359,8 @@ func judgeDone(f Facts, d *Decision, c Done) string {
 	return why
 }
 
-// sentBack counts how often a task's changes have been sent back. A task that
-// is sent back although nothing else was merged waits for a person.
+// sentBack counts how often a task's changes were sent back. A task that is sent back
+// although nothing else was merged waits for a person.
 func sentBack(f Facts, d *Decision) {
 	if d.SentBack == "" {
 		return
@@ -383,8 +383,8 @@ func blockedBy(d *Decision) {
 	d.StatusReason = d.Waits.String() + "; " + d.Blocker
 }
 
-// SentBackAlone returns the question to a person if sending back a task that already is merged alone would pass the
-// limit; else "".
+// SentBackAlone returns the question to a person if sending back a task that is already merged alone would exceed
+// the limit; otherwise "".
 func SentBackAlone(before, limit int, why string) string {
 	if limit <= 0 || before < limit {
 		return ""
@@ -442,7 +442,7 @@ const filesNamed = 5
 // FileList lists files, or other short names, up to filesNamed, and counts the rest. See [text.Names].
 func FileList(files []string) string { return text.Names(files, filesNamed) }
 
-// how says in a few words how a check failed.
+// how describes in a few words how a check failed.
 func how(c ralph.Check) string {
 	switch {
 	case c.Error != "":
@@ -484,7 +484,7 @@ func holdBack(f Facts, d *Decision) {
 			task, why := upstream(f, s.ID, p)
 			switch {
 			case task == 0 && why == "":
-				// It names a task that has been completed: nothing is left to wait for.
+				// It names a completed task, so there is nothing left to wait for.
 			case task != 0:
 				d.DependsOn = append(d.DependsOn, task)
 				waits.Tasks = append(waits.Tasks, task)

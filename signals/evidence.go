@@ -40,8 +40,8 @@ func (r Refusal) String() string {
 	return strings.Join(list, ", ")
 }
 
-// Problems returns the evidence for which a done is refused, one sentence each,
-// which says how to fix it. Evidence that is for people to judge is left out.
+// Problems returns the evidence for which a done is refused, one sentence each, with the
+// fix. It leaves out evidence for people to judge.
 func Problems(e ralph.Evidence) []string {
 	var list []string
 	for _, t := range e.Rewritten[:min(len(e.Rewritten), filesNamed)] {
@@ -72,11 +72,12 @@ func Problems(e ralph.Evidence) []string {
 	return list
 }
 
-// How much is said of something that is not taken, and of its path: all of it, or how it begins.
+// Maximum lengths of a reason for something not taken, and of its path. Longer ones are cut at the
+// end.
 const whyWidth, pathWidth, pathBegin = 400, 200, 60
 
-// NotTaken says in a sentence which paths are not taken and why. It shortens a path that would fill the line to its
-// beginning and its depth.
+// NotTaken returns a sentence about the paths that are not taken, and why. It shortens a path that would fill the
+// line to its beginning and its depth.
 func NotTaken(u ralph.Untaken) string {
 	path := text.Short(u.Path, pathWidth+1)
 	if utf8.RuneCountInString(path) > pathWidth {
@@ -161,7 +162,7 @@ func commitNote(c ralph.CommitNote) string {
 	return "commit " + ralph.ShortID(c.ID) + " " + strings.Join(list, ", ")
 }
 
-// commandWidth is how much of a command a reason quotes.
+// commandWidth is the length of the part of a command that a reason quotes.
 const commandWidth = 60
 
 func commandList(commands []string) string {

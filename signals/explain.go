@@ -8,14 +8,14 @@ import (
 	"ralph/internal/text"
 )
 
-// A Step says how one rule of docs/outcomes.md applied to a session.
+// A Step explains how one rule of docs/outcomes.md applied to a session.
 type Step struct {
 	Rule string `json:"rule"` // "1" to "9", or "told", "stagnation", "attempts", "lost", "result"
 	Text string `json:"text"`
 }
 
-// Explain says, in the order of the rules, how the facts led to the
-// decision. It decides nothing itself.
+// Explain explains, in the order of the rules, how the facts led to the decision. It
+// decides nothing itself.
 func Explain(f Facts, d Decision) []Step {
 	e := explanation{f: f, d: d}
 	for _, n := range f.Told {

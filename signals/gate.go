@@ -33,8 +33,8 @@ func (r Rules) Asks(g ralph.Gate) bool {
 	return slices.ContainsFunc(g.Weakened, func(w ralph.Weakening) bool { return r.policy(w, g) == PolicyReview })
 }
 
-// Weakened says why a done is refused that weakens the tests which decide on it; "" if it does not, or with a reason
-// may.
+// Weakened explains why a done is refused that weakens the tests which decide on it; "" if it does not, or has a
+// permitted reason.
 func Weakened(g ralph.Gate, r Rules) string {
 	if g.Refused != "" {
 		return g.Refused
@@ -192,7 +192,7 @@ func gateNotes(g ralph.Gate) (list []string) {
 	return list
 }
 
-// OpenFlags returns the unanswered blocking flags beside a done: those of the task's earlier sessions, and those of the
+// OpenFlags returns the unanswered blocking flags at a done: those of the task's earlier sessions, and those of the
 // session unless the done answers them.
 func OpenFlags(said []Said, earlier []int64, done Done) []int64 {
 	open := slices.Clone(earlier)

@@ -35,8 +35,8 @@ func Lost(f Facts, accepted bool) bool {
 	return !accepted && f.CancelledBy == "" && (f.Ending == ralph.Lost || f.Unchecked != "" && !f.Void)
 }
 
-// lost counts the lost sessions of a task in a row. An interruption, or an
-// agent that could not work, says nothing about the next session.
+// lost counts the lost sessions of a task in a row. Interruptions, and agents that could
+// not work, do not count.
 func lost(f Facts, d *Decision) {
 	switch {
 	case Lost(f, d.Accepted):

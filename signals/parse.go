@@ -14,9 +14,9 @@ import (
 	"ralph"
 )
 
-// Parse decodes the payload of a verb strictly. For a field that is unknown, missing,
-// of the wrong type or with a value that is not accepted, it returns a
-// [ralph.FieldError] that names the field. A blank optional text counts as not given.
+// Parse decodes the payload of a verb strictly. For a field that is unknown, missing, of
+// the wrong type or with an invalid value, it returns a [ralph.FieldError] that names the
+// field. A blank optional text counts as not given.
 func Parse(verb ralph.Verb, raw []byte) (Payload, error) {
 	if !utf8.Valid(raw) {
 		return nil, &ralph.FieldError{Field: "arguments", Problem: "are not valid UTF-8"}

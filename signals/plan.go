@@ -243,7 +243,7 @@ type Broken struct {
 }
 
 // PlanRed returns notes on the commands of a plan's tasks, by the tasks' names, and the commands that the planner has
-// to mend: none after [PlanTries] tries. Results are those before any work, by command.
+// to fix: none after [PlanTries] tries. Results are those before any work, by command.
 func PlanRed(
 	p ralph.Plan, results map[string]ralph.Check, limit time.Duration,
 ) (marks map[string][]string, mend []Broken) {

@@ -86,7 +86,7 @@ func toDone(f Facts, done Done) Reply {
 // toConflict returns the reply to a done that conflicts with merged work; "" for none.
 func (f Facts) toConflict() Reply {
 	if len(f.Marks) > 0 || f.told(ReplyConflict) > 0 && !f.Moved {
-		return "" // it was told, and mended nothing: another session begins anew
+		return "" // it was told, and fixed nothing: another session begins anew
 	}
 	return ReplyConflict
 }

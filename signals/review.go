@@ -9,7 +9,7 @@ import (
 	"ralph/internal/patch"
 )
 
-// ReviewRounds is after how many candidates of a task to which reviewers object a person decides.
+// ReviewRounds is the number of rejected candidates of a task after which a person decides.
 const ReviewRounds = 2
 
 // ReviewSeen holds ralph's observations of a reviewing session.
@@ -80,7 +80,8 @@ func ChangedLines(files []ralph.FileDiff) Changed {
 	return changed
 }
 
-// Lacks says in a clause why an objection is about nothing that the change has; "" if it is.
+// Lacks explains in a clause why an objection is about nothing in the change; "" if it is about the
+// change.
 func (c Changed) Lacks(o ralph.Objection) string {
 	spans, ok := c[o.File]
 	switch {

@@ -83,8 +83,9 @@ func fuller(old, new string) string {
 	return old
 }
 
-// Same reports whether two texts say the same: they have the same words in the same order, or one goes on after a
-// pause where the other ends. In any language one more word can reverse a sentence, so nothing less is the same.
+// Same reports whether two texts mean the same: they have the same words in the same order, or one continues
+// after a pause where the other ends. In any language one more word can reverse a sentence, so anything less
+// similar counts as different.
 func Same(a, b string) bool { return same(wordsOf(a), wordsOf(b)) }
 
 func same(a, b []word) bool {
@@ -96,7 +97,7 @@ func same(a, b []word) bool {
 		(len(b) == n || b[n-1].pauses)
 }
 
-// A word of a text, as it is compared.
+// A word of a text, in its form for comparison.
 type word struct {
 	text   string
 	pauses bool // a punctuation mark follows
@@ -111,8 +112,8 @@ const (
 // spaced separates the sentences of scripts that put no blank between them, and removes Markdown's emphasis.
 var spaced = strings.NewReplacer("**", "", "。", "。 ", "，", "， ", "、", "、 ", "；", "； ", "：", "： ", "！", "！ ", "？", "？ ")
 
-// wordsOf splits a text into words without the punctuation and quotes around them. Words of letters alone are in lower
-// case; case tells others apart, such as flags and names in code.
+// wordsOf splits a text into words without the punctuation and quotes around them. Words of letters alone are
+// lower-cased; case distinguishes others, such as flags and names in code.
 func wordsOf(text string) (list []word) {
 	for field := range strings.FieldsSeq(spaced.Replace(text)) {
 		core := strings.TrimRight(strings.TrimLeft(field, opening), closing)

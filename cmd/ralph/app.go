@@ -155,7 +155,8 @@ func (a *app) with(ctx context.Context, f func(p *project.Project, db *store.DB)
 	return errors.Join(damaged(p, f(p, db)), db.Close())
 }
 
-// looking is with for commands that show the inbox: they look again, instead of showing a run's last look.
+// looking is with for commands that show the inbox: they read the current state, not the one from a
+// run's last look.
 func (a *app) looking(ctx context.Context, f func(p *project.Project, db *store.DB) error) error {
 	return a.with(ctx, func(p *project.Project, db *store.DB) error {
 		if err := p.CaughtUp(ctx, db); err != nil { // it is shown as a run left it
@@ -165,7 +166,7 @@ func (a *app) looking(ctx context.Context, f func(p *project.Project, db *store.
 	})
 }
 
-// damaged adds to an error of a damaged database how it is brought back.
+// damaged adds the way to restore a damaged database to an error.
 func damaged(p *project.Project, err error) error {
 	if store.Corrupt(err) {
 		err = fmt.Errorf("the queue is damaged: %w; %s", err, p.HowToRestore())

@@ -95,7 +95,7 @@ func showOf[T any](ctx context.Context, a *app,
 	return a.print(v, func(w io.Writer) { human(w, v) })
 }
 
-// after runs a change and then reads the changed thing.
+// after runs a change and then reads the changed object.
 func after[T any](change func(tx *store.Tx) (id int64, err error), read func(tx *store.Tx, id int64) (T, error),
 ) func(tx *store.Tx) (T, error) {
 	return func(tx *store.Tx) (v T, err error) {
@@ -113,7 +113,7 @@ func each[T any](w io.Writer, list []T, line func(w io.Writer, v T)) {
 	}
 }
 
-// onTask makes the work of a command whose argument is a task.
+// onTask returns the function of a command with a task as its argument.
 func onTask(do func(ctx context.Context, id int64) error) work {
 	return func(cmd *cobra.Command, args []string) error {
 		id, err := ralph.ParseTaskID(args[0])
@@ -124,7 +124,8 @@ func onTask(do func(ctx context.Context, id int64) error) work {
 	}
 }
 
-// onNumber returns the function of a command with a number as its argument; what names the number's kind.
+// onNumber returns the function of a command with a number as its argument; what is the kind of
+// number, for errors.
 func onNumber(what string, do func(ctx context.Context, id int64) error) work {
 	return func(cmd *cobra.Command, args []string) error {
 		id, err := number(what, args[0])

@@ -156,7 +156,7 @@ func (a *app) agents(cmd *cobra.Command, _ []string, _ string) (names []string, 
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// valuesOf returns the values of a command's flags: those for it or its group, else those for any command.
+// valuesOf returns the values of a command's flags: its own or its group's, else the general ones.
 func valuesOf(cmd *cobra.Command) map[string][]string {
 	values := map[string][]string{}
 	for name, list := range flagValues {

@@ -65,7 +65,8 @@ func (a *app) reportCosts(ctx context.Context, by string, from time.Time, run in
 	return a.print(append([]cost{}, list...), func(w io.Writer) { costTable(w, a.screen(), by, list) })
 }
 
-// costsByDay sums up days from a moment on (zero: of the last 30 days), those without a session left out.
+// costsByDay sums up the costs of each day since a moment (zero: the last 30 days). It omits days
+// without a session.
 func costsByDay(tx *store.Tx, from, to time.Time) (list []cost, err error) {
 	if from.IsZero() {
 		from = to.AddDate(0, 0, -30)

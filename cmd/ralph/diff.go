@@ -27,7 +27,7 @@ type difference struct {
 	From    string   `json:"from"`  // the first parent of to if that is merged, else the newest commit of the target in to
 	To      string   `json:"to"`    // the commit with the work
 	Files   []string `json:"files"` // the files that wait for a person, from the top of the repository; empty for all
-	Said    string   `json:"said"`  // by reviewers and by the author, in Markdown; empty if nobody was to review it
+	Said    string   `json:"said"`  // by reviewers and by the author, in Markdown; empty without a review
 	Diff    string   `json:"diff"`  // as git prints it; secrets are masked
 	whole   []string // the files that a person has approved or is to: they come first, with all of their lines
 }
@@ -62,7 +62,7 @@ func (d difference) text() string {
 func changeNamed(tx *store.Tx, name string) (d difference, err error) {
 	var c ralph.Change
 	ok := false
-	if id, perr := ralph.ParseTaskID(name); perr == nil { // all of a task's change, also where a part of it waits
+	if id, perr := ralph.ParseTaskID(name); perr == nil { // the whole change of a task, including the part that waits
 		if err := tx.CheckTask(id); err != nil {
 			return d, err
 		}
@@ -92,7 +92,7 @@ func changeNamed(tx *store.Tx, name string) (d difference, err error) {
 	return d, err
 }
 
-// reviewed returns the part of a change on which a person is to decide.
+// reviewed returns the part of a change that a person has to decide on.
 func reviewed(tx *store.Tx, i store.InboxItem) (d difference, err error) {
 	r, err := tx.Approval(i.Ref.ID)
 	if err != nil {
@@ -215,7 +215,8 @@ func (a *app) page(ctx context.Context, said string) error {
 	return proc.Foreground(ctx, pager, a.environ, strings.NewReader(said))
 }
 
-// showReviewed prints the part of a change on which a person is to decide, if the item has one, or the whole plan.
+// showReviewed prints the part of a change that a person has to decide on, if the item has one, or
+// the whole plan.
 func (a *app) showReviewed(ctx context.Context, w io.Writer, i store.InboxItem) error {
 	if i.Ref.Of == store.OfFeature {
 		fmt.Fprintln(w)

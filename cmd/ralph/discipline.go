@@ -30,8 +30,8 @@ type named[T any] struct {
 	set    map[string]func(*T) // setters by flag
 }
 
-// command lists all of them; with a NAME it shows one, with flags makes or changes it, or removes it. The caller adds
-// the flags that set something.
+// command lists the disciplines. With a NAME it shows one; with flags it creates, changes or removes it. The caller
+// adds the flags that set something.
 func (s *named[T]) command(a *app) *cobra.Command {
 	var gone bool
 	cmd := newCommand(s.noun+" [NAME]", func(cmd *cobra.Command, args []string) (err error) {

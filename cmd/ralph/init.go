@@ -68,8 +68,8 @@ func newInit(a *app) *cobra.Command {
 	return cmd
 }
 
-// inGit makes sure that a folder is in a git repository with a commit: agents work in clones of it. It creates a
-// missing one with yes, or if the person at the terminal agrees.
+// inGit makes sure that a folder is in a git repository with a commit, because agents work in clones of it. It
+// creates a missing repository if yes is set, or if the person at the terminal agrees.
 func (a *app) inGit(ctx context.Context, root string, yes bool) error {
 	if err := state.CheckPath(root); err != nil {
 		return err
@@ -198,8 +198,8 @@ func (a *app) init(ctx context.Context, root string, noCheck, own bool, verify [
 	return err
 }
 
-// offerForge asks the person at the terminal whether issues become tasks, if the project has a remote on a forge and
-// there is a token for it. It changes nothing without a yes.
+// offerForge asks the person at the terminal whether issues should become tasks, if the project has a remote on a
+// forge and a token for it. It changes nothing without a yes.
 func (a *app) offerForge(ctx context.Context, p *project.Project, path string) error {
 	if !term.Is(a.in) || p.Forges() {
 		return nil
@@ -224,7 +224,7 @@ func (a *app) offerForge(ctx context.Context, p *project.Project, path string) e
 	return nil
 }
 
-// configure writes the configuration of a project, or adds the checks that it lacks.
+// configure writes the configuration of a project, or adds missing checks to it.
 func (a *app) configure(
 	ctx context.Context, root string, own bool, verify []string, use string,
 ) (s setup, err error) {
@@ -261,7 +261,7 @@ func (a *app) configure(
 	case s.written:
 		s.text = string(config.Starter(s.use, commands, reports...))
 	case len(commands) == 0:
-		return s, nil // which is said
+		return s, nil // printed
 	default:
 		s.text, s.added = s.text+"\n"+config.StarterVerify(commands, reports...), true
 	}

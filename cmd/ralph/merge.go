@@ -108,7 +108,7 @@ func (a *app) mergeQueued(ctx context.Context, task int64) error {
 	})
 }
 
-// A mergeStep says which process merges the queue.
+// A mergeStep names the process that merges the queue.
 type mergeStep int
 
 const (

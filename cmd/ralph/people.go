@@ -72,7 +72,7 @@ var powers = map[string]string{
 	"db check": reads, "db backup": reads, "db restore": useNothing,
 	"db url": reads, "db move": useNothing,
 
-	// Profiles that ralph itself starts for a session. newMCP refuses the other ones.
+	// Profiles for sessions that ralph starts itself. newMCP refuses all others.
 	"mcp": reads, "hook": reads, "signal": reads, "scripted-agent": reads,
 }
 

@@ -67,7 +67,7 @@ func newPlan(a *app) *cobra.Command {
 type planRun struct {
 	yes    bool // approve all of it
 	task   int64
-	queued bool // for another run, which is in progress
+	queued bool // for another run in progress
 
 	feature string                          // that is planned
 	name    func(*store.Tx) (string, error) // names it
@@ -94,7 +94,7 @@ func (a *app) approveOwn(ctx context.Context, feature string, task int64) error 
 	return a.decidePlan(ctx, feature, names, true, "")
 }
 
-// idea makes the task of a plan.
+// idea makes the planning task for an idea.
 func (a *app) idea(o *runOptions, idea, file string) error {
 	title, more, _ := strings.Cut(strings.TrimSpace(idea), "\n")
 	description := strings.TrimSpace(more)
@@ -126,7 +126,7 @@ func (a *app) idea(o *runOptions, idea, file string) error {
 	if own {
 		o.add.Feature = featureName(title)
 	}
-	// Of a feature that the idea alone names, there is none yet.
+	// A feature that only the idea names does not exist yet.
 	feature := o.add.Feature
 	o.plan.name = func(tx *store.Tx) (string, error) {
 		for n := 1; ; n++ {
@@ -179,8 +179,8 @@ func newPlanDecide(a *app, use string, approve bool) *cobra.Command {
 	return cmd
 }
 
-// decidePlan approves or rejects a plan's proposals for the named tasks. Without names it shows all of it on a
-// terminal, and asks about it.
+// decidePlan approves or rejects a plan's proposals for the named tasks. Without names it shows the whole plan
+// on a terminal, and asks about it.
 func (a *app) decidePlan(ctx context.Context, feature string, names []string, approve bool, reason string) error {
 	decide := func(tx *store.Tx) ([]string, error) {
 		return inbox.DecidePlan(tx, feature, names, approve, reason, a.person())
@@ -278,8 +278,8 @@ func (a *app) ask(q store.InboxItem) {
 	fmt.Fprint(a.out, "> ")
 }
 
-// typed returns the lines that a person types, without the space around them; it is closed at the end of the input.
-// Nothing interrupts a read of a terminal: the last one ends with the process.
+// typed returns the lines that a person types, trimmed. The channel is closed at the end of the input. A read of a
+// terminal cannot be interrupted: the last one ends with the process.
 func (a *app) typed(over <-chan struct{}) <-chan string {
 	lines := make(chan string)
 	go func() {

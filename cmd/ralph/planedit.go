@@ -77,7 +77,7 @@ func newPlanEdit(a *app) *cobra.Command {
 	return cmd
 }
 
-// editText lets a person edit a text, which stays in a file.
+// editText opens a text in a person's editor. The text stays in a file.
 func (a *app) editText(cmd *cobra.Command, form string) (edited, path string, err error) {
 	if !term.Is(a.out) {
 		return "", "", usage(errors.New("there is no terminal for an editor; give the plan with --file FILE"))
@@ -105,7 +105,8 @@ func (a *app) editText(cmd *cobra.Command, form string) (edited, path string, er
 // unescaping matches a line of a description that the form escapes, so that it is not read as a heading or a box.
 var unescaping = regexp.MustCompile(`(?m)^(\s*)\\([#\-*+\d[☐☑☒])`)
 
-// editPlan changes the tasks of a plan by the differences of two texts of it, and describes each edit in a line.
+// editPlan applies the differences between two texts of a plan to its tasks, and describes each
+// edit in a line.
 func editPlan(tx *store.Tx, p inbox.Plan, form, edited, person string) (said []string, err error) {
 	before, err := exchange.Parse([]byte(form), exchange.Checklist)
 	if err != nil {

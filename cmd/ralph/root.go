@@ -214,7 +214,7 @@ func topic(w io.Writer, root, of *cobra.Command) {
 	fmt.Fprint(w, "\n`ralph help COMMAND` says more about one, with examples.\n")
 }
 
-// worded matches the use of a command that takes a text.
+// worded matches the usage line of a command that takes a text.
 var worded = regexp.MustCompile(`\b(TITLE|TEXT|DECISION|REASON)\b`)
 
 // checkArguments makes wrong numbers of arguments and unknown subcommands usage errors.
@@ -330,7 +330,8 @@ func didYouMean(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; did you mean --%s?", err, strings.Join(close, " or --"))
 }
 
-// similar returns, sorted, the words that differ from the typed one by at most so many letters, or begin with it.
+// similar returns, sorted, the words that begin with the typed one, or differ from it by at most
+// that number of letters.
 func similar(words []string, typed string, distance int) []string {
 	all := &cobra.Command{SuggestionsMinimumDistance: distance} // cobra only compares names of commands
 	for _, word := range words {

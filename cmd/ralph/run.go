@@ -237,7 +237,7 @@ func runQueue(cmd *cobra.Command, a *app, o runOptions) error {
 	return o.work(ctx, a, p, l, leaving, unlock)
 }
 
-// loop makes the loop of a run, as its flags say.
+// loop creates the loop of a run from its flags.
 func (o *runOptions) loop(
 	cmd *cobra.Command, a *app, p *project.Project, db *store.DB,
 ) (l *loop.Loop, err error) {
@@ -340,7 +340,7 @@ func (o *runOptions) work(
 	return nil
 }
 
-// setTimes sets when the loop works, and whether it ends by itself.
+// setTimes sets when the loop works, and whether the run ends by itself.
 func (o runOptions) setTimes(l *loop.Loop) (err error) {
 	l.Daemon = o.daemon || o.schedule != ""
 	if o.schedule != "" {
@@ -397,9 +397,9 @@ func drive(ctx context.Context, a *app, o runOptions, l *loop.Loop, out io.Write
 	over := make(chan struct{})
 	stopping := func() {}
 	if l.Daemon {
-		// After a panic or an abort by systemd's watchdog, Go exits with status 2, which would pass
-		// for a wrong configuration and prevent a restart. With "crash" it dies of a signal, after
-		// the same report.
+		// After a panic or an abort by systemd's watchdog, Go exits with status 2, which looks like
+		// a wrong configuration and prevents a restart. With "crash" the process prints the same
+		// report and dies of a signal.
 		debug.SetTraceback("crash")
 		systemd, err := systemd.New(l.Log)
 		if err != nil {

@@ -18,8 +18,8 @@ import (
 	"ralph/store"
 )
 
-// take makes the run's own task ready: it adds the task, or takes the open one that was asked for in the same words, or
-// puts one that has ended back into the queue. It returns a message if it did more than was asked for.
+// take makes the run's own task ready: it adds the task, or uses an open one with the same words, or queues an ended
+// one again. It returns a message if it did more than that.
 func (o *runOptions) take(ctx context.Context, a *app, l *loop.Loop) (said string, err error) {
 	return said, l.Store.Tx(ctx, func(tx *store.Tx) (err error) {
 		switch {

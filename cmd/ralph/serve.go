@@ -106,7 +106,7 @@ func (a *app) openDashboard(ctx context.Context, p *project.Project, db *store.D
 	return d, nil
 }
 
-// How long a run that the dashboard starts may take to begin, and how often it is looked at.
+// How long a run that the dashboard starts may take to begin, and how often ralph checks.
 const (
 	runBegins = time.Minute
 	runPoll   = 20 * time.Millisecond
@@ -115,7 +115,7 @@ const (
 // runLog is the file with the output of the latest run that the dashboard started.
 const runLog = "run.log"
 
-// startRun starts `ralph run` as a process of its own, which outlives the dashboard, and waits until
+// startRun starts `ralph run` as a separate process, which outlives the dashboard, and waits until
 // it has begun.
 func startRun(ctx context.Context, p *project.Project, db *store.DB) (string, error) {
 	active, err := p.Active(ctx, db)

@@ -133,8 +133,8 @@ func (a *app) sessionOf(cmd *cobra.Command, args []string) (s ralph.Session, dir
 	return s, dir, err
 }
 
-// sessionNamed returns the session that an argument names by its id, or the newest one of a task. Without an argument
-// it is the newest of an agent.
+// sessionNamed returns the session with the id in an argument, or the newest one of a task. Without an argument it
+// returns an agent's newest session.
 func sessionNamed(tx *store.Tx, args []string) (ralph.Session, error) {
 	f := store.SessionFilter{Work: true, Limit: 50}
 	none := "there has been no session yet"
@@ -156,13 +156,15 @@ func sessionNamed(tx *store.Tx, args []string) (ralph.Session, error) {
 	return list[max(0, agents)], nil
 }
 
-// shortSession is how many digits of a session's id people see. A shorter number names a task.
+// shortSession is the number of digits that people see of a session's id. A shorter number names a
+// task.
 const shortSession = 8
 
 // onAnotherMachine reports whether another machine has the files of a session, such as its transcript.
 func onAnotherMachine(s ralph.Session) bool { return s.Machine != "" && s.Machine != machine.Name() }
 
-// isThere says that a file of a session is on the machine where it works or worked.
+// isThere returns an error if a file of a session is missing, or on the machine where the session
+// works or worked.
 func isThere(s ralph.Session, what string) error {
 	return fmt.Errorf("the %s of session %.8s is on %s: look at it there: %w", what, s.ID, s.Machine, ralph.ErrNotFound)
 }

@@ -75,7 +75,8 @@ func (a *app) goOn(ctx context.Context, p *project.Project, l *loop.Loop, row ra
 		"%s", text.Line(said, 400))
 }
 
-// inTerminal runs the agent until the person leaves it, and asks then whether the task is done unless that was said.
+// inTerminal runs the agent until the person leaves it. Then it asks whether the task is done,
+// unless the agent has said so.
 func (a *app) inTerminal(
 	ctx context.Context, p *project.Project, resumer agent.Resumer, row ralph.Session, task *mcpserver.Attended,
 ) error {
@@ -97,7 +98,7 @@ func (a *app) inTerminal(
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out, a.err
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt) // the rest belongs to the agent, and needs no completion
 	var exit *exec.ExitError
-	if err := cmd.Run(); err != nil && !errors.As(err, &exit) { // its status says nothing of the task
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) { // its status tells nothing about the task
 		return err
 	}
 	if !task.Held() || !term.Is(a.in) {

@@ -165,7 +165,7 @@ func newTaskList(a *app) *cobra.Command {
 	return cmd
 }
 
-// closed reports whether nobody has to look at a task any more; a failed task needs a person.
+// closed reports whether a task needs nobody's attention any more; a failed task needs a person.
 func closed(s ralph.Status) bool { return s.Ended() && s != ralph.Failed }
 
 func newTaskShow(a *app) *cobra.Command {

@@ -29,7 +29,7 @@ type undone struct {
 	Status    ralph.Status `json:"-"`
 	State     string       `json:"status"`
 	Reason    string       `json:"status_reason"`
-	Conflicts []string     `json:"conflicts"` // files in which later commits stand in the way; empty if it is undone
+	Conflicts []string     `json:"conflicts"` // files changed by later commits; empty if it is undone
 	Agent     int64        `json:"agent"`     // the task by which an agent undoes it; 0 if none was added
 	Commit    string       `json:"commit"`    // that undoes it, or brings it back; "" if there is none (yet)
 	Reverses  []string     `json:"reverses"`  // the commits that Commit reverses, the newest first
@@ -68,8 +68,8 @@ func newUndo(a *app) *cobra.Command {
 	return cmd
 }
 
-// undo undoes tasks, one after the other, and merges that: the change that was merged last first, since others may
-// build on the earlier ones. If one of them has nothing to undo, none is undone.
+// undo undoes tasks one after the other, and merges the result. It begins with the change that was merged last,
+// since others may build on earlier ones. If it cannot undo one of them, it undoes none.
 func (a *app) undo(ctx context.Context, l *loop.Loop, ids []int64, u loop.Undoing) error {
 	newest := map[int64]int64{} // by task: its latest change
 	if err := l.Store.View(ctx, func(tx *store.Tx) error {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// release is ralph's version. make dist takes the names of its files from it.
+// release is ralph's version. make dist takes its file names from it.
 const release = "0.1.0"
 
 // version returns the version with the commit and its date, such as "0.1.0 (9080eb50cd12, 2026-11-28)".

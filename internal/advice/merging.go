@@ -67,7 +67,7 @@ func MergingLines(q store.MergeQueue, list []ralph.Change, titles map[int64]stri
 	return append(lines, Queue(q, now)...)
 }
 
-// Queue says in lines why nothing is merged, and how far the person's branch is behind.
+// Queue returns lines about why nothing is merged, and how far the person's branch is behind.
 func Queue(q store.MergeQueue, now time.Time) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if q.Paused != "" {

@@ -76,10 +76,10 @@ func (b Bystanders) tidy(ctx context.Context) {
 	}
 }
 
-// firstLook is how long a run waits for the first look at the forge, which may add its tasks.
+// firstLook is the time that a run waits for its first look at the forge, which may add tasks.
 const firstLook = 30 * time.Second
 
-// LookFirst looks at the forge before the run begins, which does not depend on it. The error says that it could not.
+// LookFirst looks at the forge before the run begins. A failure does not prevent the run.
 func (b Bystanders) LookFirst(ctx context.Context) error {
 	if b.Forge == nil {
 		return nil
@@ -93,8 +93,8 @@ func (b Bystanders) LookFirst(ctx context.Context) error {
 	return err
 }
 
-// Start starts the bystanders for a run whose events come after from and which ends when over is
-// closed. leave waits for them to end; their errors are logged.
+// Start starts the bystanders of a run with events after from, until over is closed. leave waits
+// for them to end; their errors are logged.
 func (b Bystanders) Start(ctx context.Context, from int64, over <-chan struct{}) (leave func()) {
 	serving, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup

@@ -41,9 +41,10 @@ type Options struct {
 	Insecure        bool
 	// Settle does what follows a person's decision while no run does.
 	Settle func(ctx context.Context) error
-	// Patch returns how two commits of a session's change differ, as git prints it; nil if that cannot be seen.
+	// Patch returns the difference between two commits of a session's change, as git prints it; nil
+	// if it cannot be read.
 	Patch func(ctx context.Context, session, from, to string) (string, error)
-	// Start starts a run, and says how it has begun; nil if none can be started.
+	// Start starts a run, and describes how it began; nil if no run can be started.
 	Start func(ctx context.Context) (string, error)
 	// Undo has what a task has merged taken back or brought back.
 	Undo func(ctx context.Context, task int64, why string, byAgent bool) (string, error)
@@ -121,7 +122,7 @@ const promptFile = "prompt.md"
 // signIn is the sign-in page with the token in the fragment, which browsers do not send.
 const signIn = "/sign-in#"
 
-// Link returns the URL with which a browser signs in; it serves nothing.
+// Link returns the URL that signs a browser in. It starts no server.
 func Link(p *project.Project, o Options) (string, error) {
 	token, err := Token(p)
 	return address(p, o, localhttp.Address(p.Config.Dashboard.Addr)) + signIn + token, err
@@ -144,8 +145,8 @@ func address(p *project.Project, o Options, addr string) string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// Token returns the dashboard's token: that of the variable, or of a file that only this user can
-// read and that is created when needed.
+// Token returns the dashboard's token, from the variable or from a file. It creates a missing
+// file, which only this user can read.
 func Token(p *project.Project) (string, error) {
 	if chosen := p.Getenv(TokenVariable); chosen != "" {
 		if len(chosen) < minToken {

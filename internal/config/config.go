@@ -2,7 +2,7 @@
 // environment, into one plain struct (unattended, "Crash safety").
 //
 // It never writes, starts nothing, and does not read the environment of the process: [Sources]
-// names everything that it reads. It knows of a key only its type and its bounds.
+// names all of its inputs. It knows only the type and the bounds of a key.
 //
 // A [Loaded] without an error is complete and valid, and no limit in it is absent, zero or
 // negative. Every problem is reported with file, line and column. A key is documented by the tags
@@ -62,7 +62,7 @@ type Sandbox struct {
 // Percentages are whole numbers from 0 to 100 by name.
 type Percentages map[string]int
 
-// Agent says how the coding agent is launched (unattended, "Launching the agent").
+// Agent configures how the coding agent is launched (unattended, "Launching the agent").
 type Agent struct {
 	Command        []string          `json:"command" default:"[claude]" min:"1"`
 	ExtraArgs      []string          `json:"extra_args" default:"[]" blank:"ok"`
@@ -77,8 +77,8 @@ type Agent struct {
 // Agents are the coding agents that may be started, by the user's names.
 type Agents map[string]NamedAgent
 
-// A NamedAgent says how one agent is launched (docs/agents.md). Empty fields default by its name or
-// its profile.
+// A NamedAgent configures how one agent is launched (docs/agents.md). Empty fields get defaults
+// from its name or its profile.
 type NamedAgent struct {
 	Kind      string            `json:"kind" min:"1"`
 	Command   []string          `json:"command" min:"1"`
@@ -146,7 +146,7 @@ type Review struct {
 	Prompt string `json:"prompt" min:"1"`
 }
 
-// When says which changes are reviewed: those for which all of it holds.
+// When selects the changes to review: those that match all of its conditions.
 type When struct {
 	Lines int      // that add and remove at least so many lines; 0 is any
 	Files []string // that touch such files; empty is any
@@ -171,7 +171,7 @@ type Workspace struct {
 	MaxSize int      `json:"max_size" default:"0" min:"0"`
 }
 
-// Merge says how the work of a workspace gets into a branch (docs/branch.md).
+// Merge configures how the work of a workspace gets into a branch (docs/branch.md).
 type Merge struct {
 	Into     string   `json:"into"`
 	Mode     string   `json:"mode" default:"merge" enum:"merge|branch|pr"`

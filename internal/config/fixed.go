@@ -4,24 +4,25 @@ import "time"
 
 // Constants are values that a run needs and that have one sensible value for everybody.
 type Constants struct {
-	// A failure is told in the same conversation twice: an agent that has not mended it by then goes round in circles,
-	// and a fresh conversation costs less.
+	// A conversation is told a failure twice. An agent that has not fixed it by then repeats itself, and a fresh
+	// conversation costs less.
 	Retries int `yaml:"retries"`
 	// A task fails after so many refused dones, or stuck sessions in a row: a fourth has hardly ever helped.
 	Refused int `yaml:"refused"`
 	Stuck   int `yaml:"stuck"`
 	// An agent that ends without a verdict is reminded once; more is talk at the person's expense.
 	Reminders int `yaml:"reminders"`
-	// How often a change may come back before its task is merged alone.
+	// The number of times that a change may come back before its task is merged alone.
 	MaxSentBack int `yaml:"sent_back"`
-	// With suggestions: auto_approve, so many tasks a day enter the queue: agents that feed each other must
-	// come to an end.
+	// With suggestions: auto_approve, the maximum number of tasks that enter the queue in a day: it ends
+	// loops of agents that feed each other.
 	Suggested int `yaml:"suggested"`
 	// The least that a session is given: with less it cannot do anything, and would only cost.
 	SessionMinUSD float64 `yaml:"session_min_usd"`
 	// The size of a prompt in estimated tokens that agents still read as a whole.
 	PromptTokens int `yaml:"prompt_tokens"`
-	// Percent of a model's context at which a checkpoint is made: later, agents have lost the thread.
+	// Percentage of a model's context at which a checkpoint is made. Later, agents lose track of
+	// their work.
 	CheckpointAt int `yaml:"checkpoint_at"`
 
 	ShutdownGrace time.Duration `yaml:"shutdown_grace"` // for the session in progress, when ralph is told to stop
@@ -61,6 +62,6 @@ var Fixed = Constants{
 	ChatAddr: "127.0.0.1:7475",
 }
 
-// Notes are files, relative to the project, in which agents keep notes: a change of one is a change even where git
-// ignores it.
+// Notes are files, relative to the project, in which agents keep notes. Edits to them count as changes even if git
+// ignores the files.
 var Notes = []string{"progress.txt", "learnings.txt"}

@@ -31,8 +31,8 @@ const databaseKey = "database"
 // secretKeys are the keys whose values are never quoted.
 var secretKeys = []string{"agent.env", "agents", "notify.receivers", hiddenKey, databaseKey}
 
-// protocol are the variables of ralph's own processes and tests, which are not settings; a name
-// that ends in "*" stands for all that begin so.
+// protocol lists the variables of ralph's own processes and tests, which are not settings. A
+// name that ends in "*" is a prefix.
 var protocol = []string{
 	"RALPH_TASK_ID", "RALPH_SESSION_ID", "RALPH_CHANNEL", "RALPH_TICKET", "RALPH_SUPERVISOR", "RALPH_STATE_DIR",
 	"RALPH_WORKSPACE", "RALPH_PORT", "RALPH_PORTS", "RALPH_ROOT", "RALPH_REQUIRE_CLAUDE",
@@ -124,7 +124,8 @@ func Variable(value string) string {
 	return ""
 }
 
-// expand returns variables with those of ralph's environment that they stand for; one that is not set is left out.
+// expand replaces references to ralph's environment in variables. It omits variables whose
+// reference is not set.
 func expand(vars map[string]string, environ []string) map[string]string {
 	all := map[string]string{}
 	for _, entry := range environ {

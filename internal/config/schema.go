@@ -50,7 +50,7 @@ func Schema() ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// object returns the schema of a mapping with no keys but those added.
+// object returns the schema of a mapping that has only the added keys.
 func object(description string) *jsonschema.Schema {
 	return &jsonschema.Schema{
 		Type: "object", Description: description,
@@ -141,7 +141,7 @@ func (f field) valueSchema() *jsonschema.Schema {
 	return text
 }
 
-// mapOf returns the schema of a mapping from any name to such values.
+// mapOf returns the schema of a mapping from any name to values of the type.
 func mapOf(value *jsonschema.Schema) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "object", AdditionalProperties: value}
 }

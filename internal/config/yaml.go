@@ -275,7 +275,7 @@ func number(node ast.Node) (float64, error) {
 	return float64(n), nil
 }
 
-// start returns the first token of a node; for a mapping, that of its first key.
+// start returns the first token of a node. For a mapping, it is the first key's.
 func start(node ast.Node) *token.Token {
 	switch n := node.(type) {
 	case *ast.MappingNode:
@@ -292,8 +292,8 @@ func (r *reader) problem(key string, at *token.Token, text string) {
 	r.problems = append(r.problems, r.locate(&Error{Key: key, Problem: text}, at.Position.Line, at.Position.Column))
 }
 
-// secretLine matches a line on which a secret may begin: variables of the agent, the URL of a
-// receiver.
+// secretLine matches a line that may hold the start of a secret: the agent's variables, or a
+// receiver's URL.
 var secretLine = regexp.MustCompile(`(^|[\s{,"'])(env|url|database)["']?\s*:`)
 
 // locate sets the position of an error, clamped to the file, and the line itself unless it may hold

@@ -50,7 +50,8 @@ func Run(ctx context.Context, agent, dir string, keep bool, environ []string, ou
 	return d.summarize(ctx)
 }
 
-// begin makes the folder of a demo with a project by that name. done removes it, unless it is to be kept.
+// begin creates the folder of a demo with a project of that name. done removes it, unless it should
+// be kept.
 func begin(
 	agent, name, dir string, keep bool, environ []string, out, stderr io.Writer,
 ) (d *demo, done func(error) error, err error) {

@@ -67,8 +67,8 @@ const answer = "Write an error to stderr and exit with status 3."
 //go:embed calc.sh test.sh agent.script
 var files embed.FS
 
-// configuration returns the ralph.yaml of a demo, whose work is verified by a command, in so many sessions a
-// task. JSON strings are valid YAML strings.
+// configuration returns the ralph.yaml of a demo with a verification command and a maximum number of
+// sessions for each task. JSON strings are valid YAML strings.
 func configuration(d *demo, verify string, attempts int) string {
 	agent := fmt.Sprintf("agent: {use: %[1]s}\nagents: {%[1]s: {}}\n", d.agent)
 	if d.agent == Scripted {

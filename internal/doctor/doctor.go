@@ -36,7 +36,7 @@ type Finding struct {
 	Mend  string `json:"mend,omitempty"` // remedy; "" for none
 }
 
-// Excused says how tests that fail already are treated.
+// Excused describes how ralph treats tests that already fail.
 const Excused = "tests that failed before are ignored; new failures are not"
 
 // Examine checks everything that a run needs. It calls verifying before it runs the project's
@@ -140,8 +140,8 @@ func Agent(ctx context.Context, p *project.Project) (findings []Finding) {
 	return append(findings, fallbacks(p)...)
 }
 
-// standing checks an agent without starting it: its credentials, its permissions, and how its cost
-// is known.
+// standing checks an agent without starting it: its credentials, its permissions, and the source
+// of its cost.
 func standing(p *project.Project, what string, a project.ConfiguredAgent) (findings []Finding) {
 	profile := agent.ProfileOf(a.Agent)
 	seen, mend := p.Credentials(a), ""
@@ -308,8 +308,8 @@ func undecided(ctx context.Context, db *store.DB) (findings []Finding) {
 	return findings
 }
 
-// merges lists the completed tasks whose commits are no longer in the target branch, and says why
-// nothing is merged.
+// merges lists the completed tasks whose commits are no longer in the target branch, and the
+// reason why nothing is merged.
 func merges(ctx context.Context, p *project.Project, db *store.DB) (findings []Finding) {
 	if !p.Git {
 		return nil
@@ -356,7 +356,7 @@ func merges(ctx context.Context, p *project.Project, db *store.DB) (findings []F
 	return findings
 }
 
-// lost returns the changes whose commits are gone from the branch into which they were merged.
+// lost returns the changes whose commits have disappeared from their target branch.
 func lost(ctx context.Context, p *project.Project, db *store.DB) ([]ralph.Change, error) {
 	tree, err := worktree.Open(ctx, p.Root)
 	if err != nil {
@@ -415,7 +415,7 @@ func version(ctx context.Context, p *project.Project, what string, works agent.P
 	}
 	switch {
 	case err != nil:
-		said, _, _ := strings.Cut(err.Error(), ": install ") // which mend says
+		said, _, _ := strings.Cut(err.Error(), ": install ") // mend has this part
 		return Finding{what, false, said, mend}
 	case version == "" && profile.Kind != "command":
 		return Finding{what, true, command + ", which does not tell its version", ""}
@@ -428,7 +428,7 @@ func version(ctx context.Context, p *project.Project, what string, works agent.P
 // number is a version in a line.
 var number = regexp.MustCompile(`\d+(\.\d+)+`)
 
-// compared says where a version differs from the one that was tried, which is no error.
+// compared describes a difference between a version and the tested one. It is not an error.
 func compared(version, tried string) string {
 	numbers := func(v string) (list []int) {
 		for part := range strings.SplitSeq(number.FindString(v), ".") {

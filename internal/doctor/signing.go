@@ -7,7 +7,8 @@ import (
 	"ralph/internal/worktree"
 )
 
-// Signing says which commits that ralph puts on the branch have no signature although git signs the person's.
+// Signing describes the unsigned kinds of commits that ralph puts on the branch, if git signs the
+// person's.
 func Signing(ctx context.Context, p *project.Project) []Finding {
 	if !p.Git || !worktree.Signs(ctx, p.Root) {
 		return nil

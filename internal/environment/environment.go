@@ -47,9 +47,9 @@ type Own struct {
 	Left    []string            // set by the agent for its children, and never passed
 }
 
-// Of returns the environment of an agent, or with own nil that of a command that checks its work:
-// the listed variables of outer, overridden by added. It is sorted and has each name once. Ralph's
-// own variables are not passed, and added cannot change the markers of a session's processes.
+// Of returns the environment of an agent, or with own nil that of a verification command: the
+// listed variables of outer, overridden by added. It is sorted and has each name once. Ralph's own
+// variables are not passed, and added cannot change the markers of a session's processes.
 func Of(outer []string, added map[string]string, own *Own) []string {
 	env, all := map[string]string{}, map[string]string{}
 	for _, entry := range outer {

@@ -148,7 +148,8 @@ func (t *markdownTask) tick() {
 	}
 }
 
-// from says in which section a task stands, with the text there if the section's boxes are tasks.
+// from sets the section of a task. It adds the section's text if all of the section's boxes are
+// tasks.
 func (r *markdownReader) from(t *markdownTask) [2]string {
 	var path []string
 	for s := t.section; s != nil; s = s.up {

@@ -10,7 +10,7 @@ import (
 // TasksFile is the checklist in a folder that is about one change: of OpenSpec, Kiro or Spec Kit.
 const TasksFile = "tasks.md"
 
-// A Plan is a file of a folder that may hold tasks, with the files that are about it.
+// A Plan is a file of a folder that may hold tasks, with the context files about it.
 type Plan struct {
 	File    string
 	Context []string
@@ -64,7 +64,7 @@ func Plans(folder fs.FS) (plans []Plan, err error) {
 	return plans, nil
 }
 
-// rank orders the files about a change: reasons, then requirements, then design.
+// rank orders the files about a change: reasons first, then requirements, then design.
 func rank(name string) int {
 	order := []string{"proposal.md", "requirements.md", "spec.md", "design.md", "plan.md"}
 	if i := slices.Index(order, path.Base(name)); i >= 0 {

@@ -128,7 +128,8 @@ type Issue struct {
 // verifyBlock is a fenced block of commands.
 var verifyBlock = regexp.MustCompile("(?ms)^```verify[ \\t]*\\r?\\n(.*?)^```[ \\t]*\\r?$")
 
-// unseen matches text of an issue that a browser does not show: nobody has agreed to it by a label.
+// unseen matches text of an issue that a browser does not show. A person who adds a label has not
+// seen it.
 var unseen = regexp.MustCompile(`(?s)<!--.*?(-->|\z)`)
 
 // FromIssue maps an issue to a task. Without trust it gives no commands, no rights, no files and no hidden text.

@@ -20,8 +20,9 @@ import (
 	"ralph/signals"
 )
 
-// MaxFile and MaxOwn are the maximum sizes in bytes of files to read: those of other tools, and
-// ralph's own exports, which have a line for each of perhaps 100,000 tasks.
+// MaxFile and MaxOwn are the maximum sizes of files in bytes. MaxFile is for other tools'
+// files; MaxOwn is for ralph's own exports, which have a line for each of perhaps 100,000
+// tasks.
 const (
 	MaxFile = 16 << 20
 	MaxOwn  = 512 << 20
@@ -115,7 +116,8 @@ func Formats() []string {
 // [*ralph.FieldError] for an unknown format.
 func Parse(data []byte, format string) (ralph.Import, error) { return ParseNamed("", data, format) }
 
-// ParseNamed is [Parse] of a file with a name for its subject, used for a checklist without a name of its own.
+// ParseNamed is [Parse] for a file with a name for its subject, which a checklist without a title
+// gets.
 func ParseNamed(name string, data []byte, format string) (ralph.Import, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	most := MaxFile

@@ -93,7 +93,7 @@ func (l located) child(v gjson.Result) located {
 	return located{json.RawMessage(v.Raw), l.line + lineAt(l.raw, v.Index) - 1}
 }
 
-// each decodes the elements of a list and calls f for each; what names the list in errors.
+// each decodes the elements of a list and calls f for each; what is the list's name in errors.
 func each[T any](in *ralph.Import, l located, what string, f func(line int, v T) error) error {
 	list := gjson.ParseBytes(l.raw)
 	if !list.IsArray() {
@@ -138,7 +138,7 @@ func fieldsOf(t reflect.Type) map[string]bool {
 	return names
 }
 
-// within decodes a document's head and returns the value of a name in it.
+// within reads a document's first keys and returns the value of a name.
 func within(data []byte, head any, name string) (located, error) {
 	doc := located{data, 1}
 	if err := whole(data); err != nil {
@@ -179,7 +179,7 @@ func eachLine[T any](in *ralph.Import, data []byte, f func(line int, v T) error)
 	return nil
 }
 
-// looks are the features by which a format is recognized.
+// looks are the features that identify a format.
 type looks struct {
 	object, array, lines, yaml, backlog bool
 
@@ -197,7 +197,7 @@ func (l looks) has(keys ...string) bool {
 	return true
 }
 
-// look examines a text, which need not be valid.
+// look examines a text. The text may be invalid.
 func look(data []byte) looks {
 	l := looks{keys: map[string]bool{}}
 	trimmed := bytes.TrimSpace(data)

@@ -37,8 +37,8 @@ type Line struct {
 	Pinned    bool   `json:"pinned,omitempty"`
 }
 
-// ownStatus maps the statuses in ralph's export to those of the import. Tasks that wait or are in progress become
-// pending: the file lacks their reasons to wait.
+// ownStatus maps the statuses in ralph's export to those of the import. Waiting tasks and tasks in progress
+// become pending, because the file does not have their reasons to wait.
 var ownStatus = func() map[string]ralph.Status {
 	taken := map[string]ralph.Status{"": ralph.Pending}
 	for _, s := range ralph.Statuses {

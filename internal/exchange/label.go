@@ -8,7 +8,7 @@ import (
 	"ralph"
 )
 
-// labels are the lists of a task that a checklist has in lines of their own: "- Verify: make test".
+// labels are the lists of a task that have their own lines in a checklist: "- Verify: make test".
 var labels = []struct {
 	name string
 	of   func(t *ralph.Task) *[]string
@@ -19,12 +19,13 @@ var labels = []struct {
 	{"Allow", func(t *ralph.Task) *[]string { return &t.Allow }},
 }
 
-// dependsLabel begins the line of a task that another one waits for.
+// dependsLabel is the label of a line that names a task to wait for.
 const dependsLabel = "Depends on"
 
 var labelLine = regexp.MustCompile(`^\s*[-*+]\s+(Acceptance|Verify|Files|Allow|Depends on):\s+(\S.*?)\s*$`)
 
-// labelled is a value as a line has it: a text of several lines, or one that would be read as quoted, in quotes.
+// labelled returns a value for a labelled line. It quotes values with several lines, and values
+// that would be read as quoted.
 func labelled(v string) string {
 	if strings.ContainsAny(v, "\n\r`") || strings.TrimSpace(v) != v || strings.HasPrefix(v, `"`) {
 		return strconv.Quote(v)
@@ -32,7 +33,7 @@ func labelled(v string) string {
 	return v
 }
 
-// label takes a labelled line of a task, and reports whether it is one.
+// label reads a labelled line of a task, and reports whether it is one.
 func (t *markdownTask) label(line string) bool {
 	m := labelLine.FindStringSubmatch(line)
 	if m == nil {

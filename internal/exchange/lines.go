@@ -128,7 +128,7 @@ func scan(data []byte) (lines []*line) {
 	return lines
 }
 
-// look sets what kind of line it is: the last of lines, outside of code.
+// look sets the kind of the last line, which is not in code.
 func (l *line) look(lines []*line) {
 	if m := heading.FindStringSubmatch(l.raw); m != nil {
 		l.kind, l.level, l.text = titled, len(m[1]), m[2]
@@ -175,7 +175,8 @@ func cells(row string) (list []string) {
 	return list
 }
 
-// row makes a box of a row with a single one: its id and title, then its other cells. It reports whether it did.
+// row turns a table row with a single box into a box: its id and title, then its other cells. It
+// reports whether it did.
 func (l *line) row(lines []*line) bool {
 	first := len(lines) - 1
 	for first > 0 && strings.HasPrefix(strings.TrimSpace(lines[first-1].raw), "|") {

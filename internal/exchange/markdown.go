@@ -39,7 +39,7 @@ type section struct {
 	up    *section
 	below []*section
 	lines []*line
-	took  bool     // a task is made of boxes in it, which have its text
+	took  bool     // a task was made from boxes in it, and has their text
 	ours  bool     // … by ralph, which have not
 	has   bool     // a task is below it
 	text  []string // between its boxes
@@ -282,13 +282,14 @@ func (r *markdownReader) headings(s *section) {
 	}
 }
 
-// loose reports whether boxes stand in the section itself, and not below a label such as "Acceptance Criteria".
+// loose reports whether the section itself has boxes that are not below a label such as "Acceptance
+// Criteria".
 func (s *section) loose() bool {
 	_, loose := s.boxes()
 	return loose
 }
 
-// boxes reports whether lines of the section are criteria, and whether other boxes stand in it.
+// boxes reports whether lines of the section are criteria, and whether it has other boxes.
 func (s *section) boxes() (has, loose bool) {
 	var c list
 	for _, l := range s.lines {
@@ -314,7 +315,7 @@ func (s *section) conditions() bool {
 	return has && !loose
 }
 
-// checked reports whether boxes or criteria stand below a heading, and no box with an id of a task.
+// checked reports whether a heading has boxes or criteria below it, but no box with a task's id.
 func (s *section) checked() bool {
 	has := false
 	task := false
@@ -375,7 +376,7 @@ func (r *markdownReader) leave(s *section) {
 var commandWords = regexp.MustCompile("^(?:[-*+•] |\\d+[.)] )?`(?:\\$ )?" +
 	"((?:[A-Z_]+=\\S+ )*(?:\\./)?[a-z][\\w./-]*(?: [^`]+)?)`")
 
-// offers are the commands of a section such as "Quality Gates".
+// offers are the commands from a section such as "Quality Gates".
 func offers(s *section, task string) (list []ralph.Offer) {
 	add := func(l *line, command string) {
 		list = append(list, ralph.Offer{Command: command, Section: s.title, Line: l.n, Task: task})
@@ -423,7 +424,7 @@ func (r *markdownReader) heading(s *section) {
 	r.fill(t, s)
 }
 
-// tells reads the lines of a section that belongs to a task.
+// tells reads the lines of a section about a task.
 func (r *markdownReader) tells(t *markdownTask, s *section) {
 	if s.role == gates {
 		r.in.Offers = append(r.in.Offers, offers(s, t.Key)...)
@@ -440,7 +441,7 @@ func (r *markdownReader) tells(t *markdownTask, s *section) {
 	t.list, t.step, t.waits = list{}, "", ""
 }
 
-// fill reads what is below the heading of a task, or the text of an issue.
+// fill reads the lines below the heading of a task, or the text of an issue.
 func (r *markdownReader) fill(t *markdownTask, s *section) {
 	r.tells(t, s)
 	for _, b := range s.below {
@@ -474,7 +475,7 @@ func (r *markdownReader) key(id string) string {
 	return ralph.ExternalKey(sourceOf("markdown", r.name), id)
 }
 
-// call gives a task its id of the file. Of an id that is there again each further task has a number of its own.
+// call gives a task its id from the file. It numbers further tasks with the same id.
 func (r *markdownReader) call(t *markdownTask, id string) {
 	t.Key, t.named = once(r.ids, r.key(id)), true
 	if t.Key != r.key(id) {
@@ -496,7 +497,8 @@ func (r *markdownReader) path(t *markdownTask) string {
 	return strings.Join(append(path, titleKey(t.Title)), "/")
 }
 
-// boxes reads the lines of a section that is no task: boxes and what belongs to them, and its own text.
+// boxes reads the lines of a section that is not a task: its boxes with their lines, and its own
+// text.
 func (r *markdownReader) boxes(s *section) {
 	var stack []*markdownTask
 	var c list
@@ -579,7 +581,7 @@ func idOf(title string) string {
 	return id
 }
 
-// listed reports whether a box only lists the task of a heading, which it may tick.
+// listed reports whether a box only repeats the task of a heading, which it may tick.
 func (r *markdownReader) listed(l *line) bool {
 	id := idOf(l.text)
 	if !r.headed[id] {
@@ -589,7 +591,7 @@ func (r *markdownReader) listed(l *line) bool {
 	return true
 }
 
-// box makes a task of a box.
+// box turns a box into a task.
 func (r *markdownReader) box(s *section, l *line, above []*markdownTask) *markdownTask {
 	title, cmds := acceptCommands(l.text)
 	if l.id != "" {

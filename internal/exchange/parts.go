@@ -29,7 +29,8 @@ func Into(in *ralph.Import, feature string) {
 	}
 }
 
-// Take has the commands that a file offers verify its tasks: by their feature, or each by itself where they have none.
+// Take makes a file's commands verify its tasks, either through their feature or, without one, task
+// by task.
 func Take(in *ralph.Import) {
 	for _, o := range in.Offers {
 		for i := range in.Features {

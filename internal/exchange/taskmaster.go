@@ -97,7 +97,7 @@ func notSiblings(space string, tasks []ralph.ImportedTask) {
 	}
 }
 
-// addMaster adds a task and its subtasks. A subtask comes before its task, which waits for it.
+// addMaster adds a task and its subtasks. The task waits for its subtasks, which come first.
 func addMaster(in *ralph.Import, line int, space, feature string, above []string, v masterTask) error {
 	if v.ID == "" {
 		return wrong(line, `a task has no "id"`)

@@ -40,7 +40,7 @@ func Tick(data []byte, done map[int]bool) (ticked []byte, n int) {
 	return []byte(b.String()), n
 }
 
-// InOrder makes each task wait for the one before it, unless that would close a circle with the
+// InOrder makes each task wait for the previous one, unless that would close a cycle with the
 // file's own dependencies.
 func InOrder(tasks []ralph.ImportedTask) {
 	for i := 1; i < len(tasks); i++ {

@@ -70,7 +70,7 @@ func yamlError(err error) error {
 	return wrong(0, "is not valid YAML: %s", first)
 }
 
-// A record is a YAML map. Readers take the known keys from it; the rest is reported unchanged.
+// A record is a YAML map. Readers take the known keys out of it; the rest is reported unchanged.
 type record struct {
 	line   int
 	values yaml.MapSlice
@@ -88,7 +88,7 @@ func recordOf(node ast.Node) (r *record, err error) {
 	return r, nil
 }
 
-// from takes the values of a map.
+// from reads the values of a map.
 func (r *record) from(v any) error {
 	switch v := v.(type) {
 	case yaml.MapSlice:
@@ -164,7 +164,7 @@ func (r *record) asPriority() (int, error) {
 	return p, nil
 }
 
-// asStatus reads a status: one of the known ones.
+// asStatus reads one of the known statuses.
 func (r *record) asStatus(known map[string]ralph.Status, expected string) (ralph.Status, error) {
 	said := r.text("status")
 	s, ok := known[strings.ToLower(said)]

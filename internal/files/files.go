@@ -24,7 +24,8 @@ func Write(path string, text []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// about names in an error the file that is written, and not the part of it: that means nothing to people.
+// about puts the name of the target file into an error, in place of its temporary part, which
+// people do not know.
 func about(path string, err error) error {
 	var file *fs.PathError
 	var link *os.LinkError

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RemoveAll removes a file or a folder with everything in it, for folders of any mode and depth. It works through
-// handles of folders, so that it follows no link, waits for no pipe and needs no path that is too long. An error names
-// the first entry that stays. A path that names no entry of a folder, such as "" or ".", is an error, and nothing is
-// removed.
+// RemoveAll removes a file, or a folder with everything in it, for folders of any mode and depth. It works with
+// handles of folders, so it follows no link, does not block on pipes, and can remove paths of any length. An error
+// names the first entry that it could not remove. A path that names no entry of a folder, such as "" or ".", is an
+// error, and nothing is removed.
 func RemoveAll(path string) error {
 	if base := filepath.Base(path); path == "" || base == "." || base == ".." || base == string(filepath.Separator) {
 		return &fs.PathError{Op: "remove", Path: path, Err: fs.ErrInvalid}
@@ -46,7 +46,7 @@ type removal struct {
 	top   *os.File
 	name  string
 	moved []string // folders in top that were moved up, and are removed next
-	count int      // of those so far
+	count int      // number so far
 }
 
 // remove removes an entry of a folder.

@@ -31,7 +31,7 @@ type Events struct {
 	Types  []string // only these types; all if empty
 	Task   int64    // only this task; 0 for all
 
-	// Over reports whether nothing more is to come; nil is never.
+	// Over reports whether no more events follow; nil means never.
 	Over func(ctx context.Context) (bool, error)
 }
 
@@ -52,8 +52,8 @@ func (r *Events) Print(ctx context.Context) error {
 // away reports whether an error is that of a database's server that is away. Followers wait for the server.
 func away(db *store.DB, err error) bool { return db.Shared() && store.Passes(err) }
 
-// Follow prints events as they come until ctx ends, they are over, or its output is not read any more, which is not
-// an error. While the database's server is away it waits.
+// Follow prints events as they come. It returns when ctx ends, when the events are over, or when its output's
+// reader has gone, which is not an error. While the database's server is away it waits.
 func (r *Events) Follow(ctx context.Context) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()

@@ -31,7 +31,7 @@ type Progress struct {
 
 	numbers  map[string]int       // the numbers of sessions, if there are several
 	working  map[string]time.Time // the run's sessions in progress, with the time when each began its phase
-	task     int64                // of the newest of them
+	task     int64                // newest of them
 	phase    ralph.Phase
 	spent    float64   // USD, by sessions that have ended
 	needs    int       // items of the inbox

@@ -62,8 +62,8 @@ func decideAll(tx *store.Tx, list []store.InboxItem, approve bool, words, person
 	return said, nil
 }
 
-// Alone reports whether more than a yes is needed to approve an item, so that it is not approved
-// together with others: a person writes the parts of a task that is split.
+// Alone reports whether approving an item needs more than a yes, so that it cannot be approved
+// together with others: to split a task, a person writes its parts.
 func Alone(i store.InboxItem) bool { return i.Action == "split" }
 
 // Named returns the inbox items of some names, in their order. Of several items of a task, it takes
@@ -92,7 +92,7 @@ func Named(tx *store.Tx, names []string) (list []store.InboxItem, err error) {
 	return list, nil
 }
 
-// waitingAs finds the item of a name, which may be the name of a task where one thing waits.
+// waitingAs finds the item with a name. The name may be a task's if only one thing waits there.
 func waitingAs(inbox []store.InboxItem, name string) (found store.InboxItem, err error) {
 	var close []string // items with the same number
 	var of []store.InboxItem

@@ -36,7 +36,7 @@ func sameReason(i store.InboxItem) string {
 	return counted.ReplaceAllString(text.FirstLine(i.Text), "#")
 }
 
-// Cause returns the common cause of items that wait for the same reason; "" for an item that stands alone.
+// Cause returns the reason that an item shares with others; "" for an item without one.
 func Cause(i store.InboxItem) string {
 	same := kinds[i.Kind].same
 	if same == nil {
@@ -94,7 +94,8 @@ func (f Filter) Label() string {
 	}[f]
 }
 
-// Kinds returns the kinds of a filter's items, in the order of [store.InboxKinds]. Those above every page are in none.
+// Kinds returns the kinds of a filter's items, in the order of [store.InboxKinds]. The kinds above
+// every page are in no filter.
 func (f Filter) Kinds() (list []string) {
 	for _, kind := range store.InboxKinds() {
 		if k := kinds[kind]; !k.Band && (f == FilterAll || f == k.filter()) {
@@ -104,7 +105,7 @@ func (f Filter) Kinds() (list []string) {
 	return list
 }
 
-// filter is the one filter, other than all, that the items of a kind are under.
+// filter returns the only filter, apart from all, with a kind of item.
 func (k Kind) filter() Filter {
 	switch {
 	case k.Form == FormRetry:

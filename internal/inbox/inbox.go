@@ -76,7 +76,7 @@ type Choice struct {
 	Free  bool     // it may have no words
 }
 
-// Choices returns a person's choices for an item. If the first has no key, any typed text belongs to it.
+// Choices returns a person's choices for an item. If the first has no key, it takes any typed text.
 func Choices(i store.InboxItem) []Choice {
 	if list := kinds[i.Kind].choices; list != nil {
 		return list(i)
@@ -161,7 +161,7 @@ func (d *Dialogue) Run(ctx context.Context) error {
 	}
 }
 
-// decide asks about one item, the first of the remaining ones, and holds the decision.
+// decide asks about the first of the remaining items, and holds the decision.
 func (d *Dialogue) decide(ctx context.Context, i store.InboxItem, left int) (did outcome, err error) {
 	fmt.Fprintf(d.Out, "\n(%d left)\n", left)
 	Item(d.Out, d.Screen, i, true, time.Now())

@@ -10,8 +10,8 @@ import (
 	"ralph/store"
 )
 
-// A Kind is how the items of one kind are named, shown, asked about and decided on. A new kind is a row of [kinds], and
-// a query in package store that finds its items.
+// A Kind defines how the items of one kind are named, shown, asked about and decided on. A new kind needs a row of
+// [kinds], and a query in package store that finds its items.
 type Kind struct {
 	Look ralph.Look
 	Form Form
@@ -20,7 +20,7 @@ type Kind struct {
 	name     string                           // of an item: {id} and {task} are filled in
 	commands func(i store.InboxItem) []string // that answer an item, with {id} and {task}
 	choices  func(i store.InboxItem) []Choice // in a dialogue; nil for none
-	same     func(i store.InboxItem) string   // the common part of items shown as one row; nil: each stands alone
+	same     func(i store.InboxItem) string   // the common part of items that share a row; nil: each has its own
 	holds    bool                             // work cannot go on before it is decided
 	news     bool                             // it asks for nothing but to be read
 	gist     func(i store.InboxItem) string   // an item in a line; nil: its text
@@ -250,7 +250,7 @@ func FormOf(i store.InboxItem) Form {
 	return kinds[i.Kind].Form
 }
 
-// seen takes a trouble off the list; it comes back if it happens again.
+// seen takes a trouble off the list; it returns if it happens again.
 func seen(tx *store.Tx, i store.InboxItem, _, _ string) (string, error) {
 	if lasts(i) {
 		return "", ralph.Conflict("%s goes off the list once it is mended: `%s`", i.Sort, i.Command())
@@ -258,7 +258,7 @@ func seen(tx *store.Tx, i store.InboxItem, _, _ string) (string, error) {
 	return "off the list until it happens again", tx.ClearTrouble(i.Sort)
 }
 
-// says returns the same commands for all items of a kind.
+// says returns a function with the same commands for all items of a kind.
 func says(commands ...string) func(store.InboxItem) []string {
 	return func(store.InboxItem) []string { return commands }
 }
@@ -282,7 +282,7 @@ func why(label string, i store.InboxItem) Choice {
 	return Choice{"r", label, []string{"reject", i.Item}, "reason", true}
 }
 
-// resolving are the choices where a person says how something was resolved.
+// resolving are the choices for which a person describes the resolution.
 func resolving(i store.InboxItem) []Choice {
 	list := []Choice{{"", "resolve", []string{"resolve", id(i)}, "how it was resolved", i.Kind == "flag"}}
 	switch i.Action {

@@ -34,7 +34,7 @@ type PlanTask struct {
 	Marks       []string `json:"marks"` // notes from its planning
 }
 
-// ReadPlan reads the plan of a feature; "" is the one that waits.
+// ReadPlan reads the plan of a feature; "" for the waiting one.
 func ReadPlan(tx *store.Tx, feature string) (p Plan, err error) {
 	if feature == "" {
 		if feature, err = waiting(tx); err != nil {
@@ -212,8 +212,9 @@ func oneTime(feature string, list []store.InboxItem) error {
 		"name what you decide on (%s)", feature, strings.Join(parts, "; ")))
 }
 
-// DecidePlan approves or rejects the open parts for some tasks of a plan, and describes each result in a line. Without
-// names it decides on all, unless they were planned at several times. [Plan.Decide] decides on a plan that was shown.
+// DecidePlan approves or rejects the open parts of a plan for some tasks, and describes each result in a line.
+// Without names it decides on all parts, unless several plannings made them. [Plan.Decide] decides on a plan that was
+// shown.
 func DecidePlan(tx *store.Tx, feature string, names []string, approve bool, words, person string) ([]string, error) {
 	p, err := ReadPlan(tx, feature)
 	if err != nil {
@@ -229,8 +230,8 @@ func DecidePlan(tx *store.Tx, feature string, names []string, approve bool, word
 	return decideAll(tx, items, approve, words, person)
 }
 
-// Decide approves or rejects the open parts for some tasks of a plan as a person was shown it, or all of them without
-// names, and describes each result in a line. If the plan has changed meanwhile, nothing is decided.
+// Decide approves or rejects the open parts of a shown plan for some tasks, or all of them without names, and
+// describes each result in a line. If the plan has changed since, nothing is decided.
 func (p Plan) Decide(tx *store.Tx, names []string, approve bool, words, person string) ([]string, error) {
 	now, err := ReadPlan(tx, p.Feature.Name)
 	if err != nil {

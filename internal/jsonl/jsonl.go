@@ -1,8 +1,8 @@
 // Package jsonl splits lines of JSON of any length in bounded memory: files and images occur as strings of many
 // megabytes in an agent's stream.
 //
-// It knows only JSON's syntax of strings. It cuts long strings, so that a line stays valid. It cuts a line that is
-// still too long to its beginning, which is not valid.
+// It parses only JSON strings. It shortens long strings, so that a line stays valid. It truncates lines that are
+// still too long, which makes them invalid.
 package jsonl
 
 import (

@@ -74,15 +74,14 @@ type Options struct {
 	// Transcript receives every message of both directions, as a [Line]. An error of it ends the
 	// connection. An incoming line that is not a message is recorded as {"to":"client","raw":"…"}.
 	Transcript io.Writer
-	// Masked returns the transcript's version of a line that is sent; nil changes nothing.
+	// Masked returns a sent line for the transcript; nil keeps the line.
 	Masked func(line []byte) []byte
 	// Seen is called for every incoming line, in order, before it is processed; ok reports whether
 	// it is a message. It must not block.
 	Seen func(m Message, ok bool)
-	// Answer is called for each request of the other end, each in a goroutine of its own; cut
-	// reports whether a part is missing because it was too long. An error is sent to the other end,
-	// as it is if it is an [Error]. Without Answer, every request is answered with
-	// [MethodNotFound].
+	// Answer is called for each request of the other end, each in its own goroutine; cut reports
+	// whether a part is missing because it was too long. Errors are sent to the other end; an
+	// [Error] is sent unchanged. Without Answer, every request gets [MethodNotFound].
 	Answer func(ctx context.Context, m Message, cut bool) (result any, err error)
 	// Bare omits the member "jsonrpc", as codex does.
 	Bare bool
@@ -214,9 +213,9 @@ func (c *Conn) send(m Message, content any) error {
 	return err
 }
 
-// Serve reads incoming messages until the other end closes, and returns when the other end's
-// requests are answered or given up: the context of their answers ends with it, or with ctx. The
-// error is that of reading (not io.EOF) or of the transcript.
+// Serve reads incoming messages until the other end closes. It returns when all of the other
+// end's requests are answered or cancelled: their context ends with the input or with ctx. The
+// error is from reading (not io.EOF) or from the transcript.
 func (c *Conn) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var answers sync.WaitGroup
@@ -249,8 +248,8 @@ func (c *Conn) read(asked func(m Message, cut bool)) error {
 	})
 }
 
-// lines passes on the input: each part as it comes, and each line, trimmed and with its strings
-// cut. cut reports whether a part of the line is missing.
+// lines passes on the input: each part on arrival, and each line, trimmed and with shortened
+// strings. cut reports whether a part of the line is missing.
 func lines(in io.Reader, came func(part []byte) error, ended func(line []byte, cut bool) error) error {
 	parts := bufio.NewReaderSize(in, 64<<10)
 	squeezed := jsonl.Squeezer{MaxString: maxString, MaxLine: maxLine}

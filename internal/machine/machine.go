@@ -1,8 +1,8 @@
 // Package machine identifies this machine and process, and tells at once whether another process lives, where possible.
 //
-// Several machines may work on one database. A process that takes part in that leaves its identity there, with a lease
-// that it renews. The identity is only a hint: on the kernel where the process ran, its end is seen at once; elsewhere
-// the lease alone tells.
+// Several machines may work on one database. Each process that does so stores its identity there, with a lease that
+// it renews. The identity is only a hint: the kernel of the process sees its end at once; other machines have only
+// the lease.
 package machine
 
 import (

@@ -18,8 +18,8 @@ var kernel = sync.OnceValue(func() string {
 // started is unknown here.
 func started(int) string { return unknown }
 
-// evidenceOn returns the evidence on a process of this kernel: that there is one of its number says nothing, as numbers are
-// given again.
+// evidenceOn returns the evidence on a process of this kernel. The process number alone proves nothing, because
+// numbers are reused.
 func evidenceOn(pid int, _ string) Evidence {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return Gone

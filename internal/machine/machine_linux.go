@@ -21,8 +21,8 @@ var kernel = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(boot)) + "/" + namespace
 })
 
-// started says when a process began, in ticks since the boot, by which a number that was given again is told; unknown
-// if it cannot be read.
+// started returns when a process began, in ticks since the boot, which tells a reused number apart; unknown if it
+// cannot be read.
 func started(pid int) string {
 	at, _, err := stat(pid)
 	if err != nil {

@@ -24,7 +24,8 @@ var figures = map[Type]int{TaskFailed: 0, TaskBlocked: 1, FlagBlocking: 1, Quest
 // counts are the words of the counts, for one task and for several.
 var counts = [...][2]string{{"failed", "failed"}, {"needs you", "need you"}, {"merged", "merged"}}
 
-// urgent reports whether a notification is sent at once and alone: work stands still until a person decides.
+// urgent reports whether a notification is sent alone and without delay, because work waits for a
+// person.
 func urgent(n Notification) bool {
 	return n.Type == PermissionAsked || n.Type == QuestionAsked && n.Data.Blocking != nil && *n.Data.Blocking
 }
@@ -77,7 +78,7 @@ func digest(list []Notification, dashboard string) Notification {
 	return n
 }
 
-// title counts the tasks of a digest, each once a word; other notifications are counted as such.
+// title counts the tasks of a digest, each once per word, and the other notifications.
 func title(list []Notification) string {
 	tasks := [len(counts)]map[int64]bool{}
 	for _, n := range list {

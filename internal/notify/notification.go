@@ -27,7 +27,7 @@ const (
 	FlagBlocking     Type = "flag.blocking"     // an agent flagged a blocking problem (pipeline rule 7)
 	RunEnded         Type = "run.ended"         // for any reason
 	LimitReached     Type = "limit.reached"     // the run ended at a limit, or stagnated
-	AgentUnavailable Type = "agent.unavailable" // the run ended for lack of the agent, or waits long for it
+	AgentUnavailable Type = "agent.unavailable" // no agent: the run ended or waits long for it
 	StorageFull      Type = "storage.full"      // a run cannot store events: its disk is full
 	TroubleFound     Type = "trouble.found"     // a person must fix something besides tasks
 
@@ -65,7 +65,7 @@ type Data struct {
 	Title     string `json:"title"`             // one line
 	Text      string `json:"text"`              // details; may be empty
 	Command   string `json:"command,omitempty"` // for a person to type
-	URL       string `json:"url,omitempty"`     // of the dashboard, where a person decides or looks
+	URL       string `json:"url,omitempty"`     // page of the dashboard on which a person decides or looks
 	TaskID    int64  `json:"task_id,omitempty"`
 	TaskTitle string `json:"task_title,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
@@ -84,7 +84,7 @@ type Data struct {
 	Sessions   int         `json:"sessions,omitempty"`
 	Tasks      int         `json:"tasks,omitempty"`
 	CostUSD    float64     `json:"cost_usd,omitempty"`
-	Until      *ralph.Time `json:"until,omitempty"` // of a wait; when a request answers itself with deny
+	Until      *ralph.Time `json:"until,omitempty"` // end of a wait; time at which a request is denied
 
 	Digest []Notification `json:"digest,omitempty"` // the notifications in whose place this one is sent
 }
@@ -108,7 +108,7 @@ func (a About) page(e ralph.Event) string {
 	return to
 }
 
-// From returns the notifications for an event, which may be none or several.
+// From returns the notifications for an event: none, one or several.
 func From(e ralph.Event, about About) ([]Notification, error) {
 	told, err := e.Read()
 	if err != nil {
@@ -213,7 +213,7 @@ func note(t Type, e ralph.Event, d Data) Notification {
 	return Notification{ID: "msg_" + hex.EncodeToString(h.Sum(nil)[:16]), Type: t, Timestamp: e.Created, Data: d}
 }
 
-// fullNote returns the notification of a disk that is full, which no event can tell of.
+// fullNote returns the notification of a full disk, on which no event can be stored.
 func fullNote(project string, why error, now time.Time) Notification {
 	d := Data{
 		Project: project, Title: "the disk of the queue is full", Text: "No progress is stored before there is room.",

@@ -5,10 +5,10 @@
 // receiver.
 //
 // Each receiver resumes where it stopped, across restarts and crashes. It gets every event that it subscribes to, in
-// order and at least once; repeated deliveries have the same id. Questions and permissions that hold work are sent at
-// once. All other news are digested, with a minute between two digests and no wait once no more events will come.
-// A notification that is not accepted after a bounded
-// number of tries is dropped and logged. URLs and secrets are never logged.
+// order and at least once; repeated deliveries have the same id. Questions and permissions that block work are sent
+// at once. Other news go into digests, at least a minute apart; the last digest is sent as soon as no more events
+// follow. A notification that is still not accepted after a bounded number of tries is dropped and logged. URLs and
+// secrets are never logged.
 package notify
 
 import (

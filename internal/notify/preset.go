@@ -26,8 +26,8 @@ const (
 	Ntfy     Preset = "ntfy"     // a topic of ntfy.sh or of another server
 )
 
-// A form makes the body of a request and its address. Every text in it was written by an agent or
-// on its behalf: it must not mention people (@channel) or act as markup.
+// A form builds the body of a request and its address. Every text in it was written by an agent
+// or on its behalf: it must not mention people (@channel) or act as markup.
 type form func(n Notification, u *url.URL) (target *url.URL, body []byte, err error)
 
 var presets = map[Preset]form{Generic: generic, Slack: slack, Discord: discord, Telegram: telegram, Ntfy: ntfy}
@@ -45,7 +45,8 @@ func generic(n Notification, u *url.URL) (*url.URL, []byte, error) {
 	return u, body, err
 }
 
-// slackText is the most text of a message (UTF-16 units) before it is escaped. A section takes as much.
+// slackText is the maximum length of a message's text (UTF-16 units) before escaping. A section has
+// the same maximum.
 const slackText = 3000
 
 func slack(n Notification, u *url.URL) (*url.URL, []byte, error) {

@@ -22,7 +22,7 @@ import (
 	"ralph/internal/text"
 )
 
-// Bounds of an answer, in bytes: how much is read, and how much of an error is shown.
+// Bounds of an answer, in bytes: the part that is read, and the part of an error that is shown.
 const (
 	maxAnswer = 4 << 10
 	maxShown  = 200

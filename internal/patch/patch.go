@@ -23,7 +23,7 @@ type File struct {
 
 // Split divides git's output into files. Lines before the first file are left out.
 func Split(patch string) (files []File) {
-	notes, in := "", false         // in is whether the last line was one of a hunk
+	notes, in := "", false         // in is whether the last line was part of a hunk
 	var head, body strings.Builder // of the last file, which may be large
 	end := func() {
 		if last := len(files) - 1; last >= 0 {
@@ -94,8 +94,8 @@ func (f File) Modes() []string {
 	return nil
 }
 
-// named returns the file of the first line of a difference. The names of both sides are the same, if git says no other
-// in the lines that follow.
+// named returns the file named in the first line of a difference. Both sides have the same name, unless later lines
+// name another.
 func named(line string) string {
 	both := strings.TrimRight(strings.TrimPrefix(line, "diff --git "), "\r\n")
 	if at := strings.Index(both, `" "b/`); at > 0 && strings.HasPrefix(both, `"`) {
@@ -121,8 +121,8 @@ func unquoted(name string) string {
 	return name
 }
 
-// A Hunk is the head of a hunk: the first line of either side, and how many there are. Of a side without lines, From is
-// the line before.
+// A Hunk is the head of a hunk: the first line and the number of lines on either side. From is the line before on a
+// side without lines.
 type Hunk struct{ OldFrom, OldLines, NewFrom, NewLines int }
 
 // hunk matches the head of a hunk. Git leaves a count of 1 out.
@@ -193,14 +193,14 @@ func Lines(hunks string) (lines []Line) {
 	return lines
 }
 
-// Bounds of binary contents that nobody has to decide on: lines, and bytes of each.
+// Bounds of binary contents that nobody has to decide on: lines, and bytes of each line.
 const (
 	binaryLines = 3
 	binaryBytes = 200
 )
 
-// Prepare says of files with binary contents that they have such. Of a file that whole reports it keeps all lines, of
-// another one the first, and says how much is missing. Other files stay as they are.
+// Prepare marks files with binary contents. It keeps all lines of a file that whole reports. For other binary files
+// it keeps the first lines, and says how much is missing. Other files stay as they are.
 func Prepare(patch string, whole func(path string) bool) string {
 	var b strings.Builder
 	for _, f := range Split(patch) {

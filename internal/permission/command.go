@@ -15,7 +15,7 @@ type command struct {
 	stdin *string  // a here-document with readable text
 
 	outer *command // the command that runs this one, as timeout does
-	// through says that the command only runs another one, which is judged instead.
+	// through means that the command only runs another one, which is judged instead.
 	through bool
 	// real says that this is the previous command under the name of the file that its program links
 	// to.
@@ -201,8 +201,9 @@ var plainVariables = strings.Fields(`CI DEBUG VERBOSE NO_COLOR FORCE_COLOR CLICO
 	NODE_ENV RAILS_ENV RACK_ENV APP_ENV GOOS GOARCH CGO_ENABLED RUST_BACKTRACE RUST_LOG PYTHONUNBUFFERED
 	PYTHONDONTWRITEBYTECODE`)
 
-// harmless reports whether setting a variable needs no rule: for a command, only variables known to
-// be harmless; in the shell itself also those in small letters, which no program reads.
+// harmless reports whether setting a variable needs no rule. For a command, only variables known to
+// be harmless qualify. In the shell itself, lower-case variables qualify too, because no program
+// reads them.
 func harmless(set string, shell bool) bool {
 	name, _, _ := strings.Cut(set, "=")
 	return slices.Contains(plainVariables, name) || strings.HasPrefix(name, "LC_") ||

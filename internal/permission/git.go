@@ -149,7 +149,7 @@ func (s *shell) gitDirs(c command) (dirs []string) {
 		return nil
 	}
 	if args[0] == "config" && has(args, "--global", "--system") || args[0] == "branch" && len(args) == 1 {
-		return nil // for another guard, or read-only
+		return nil // belongs to another guard, or read-only
 	}
 	dir := c.dirs[0]
 	for _, to := range optionValues(gitOptions(c), "C", "") {

@@ -86,8 +86,8 @@ func Guards() [][2]string {
 	return list
 }
 
-// matching is a guard against simple commands, normalized: the program's name and the words behind it, without and with
-// the program's own options. It lets harmless commands pass. In why stands $1 for the first group.
+// matching is a guard for simple commands, normalized: the program's name and its arguments, with and without the
+// program's own options. It ignores harmless commands. In why, $1 is the first group.
 func matching(denied, harmless, why string) func(Policy, part) string {
 	is, but := regexp.MustCompile(`(?s)`+denied), regexp.MustCompile(`(?s)`+cmp.Or(harmless, `^$`))
 	return func(_ Policy, x part) string {
@@ -189,7 +189,7 @@ var harmlessVerbs = []string{
 	"permission", "config",
 }
 
-// looks are the subcommands of the commands in looked that change nothing either.
+// looks are the subcommands of the commands in looked that also change nothing.
 var (
 	looks  = []string{"list", "show", "log", "graph", "info", "get"}
 	looked = strings.Fields(`amendment learning session task workspace`)

@@ -1,10 +1,10 @@
 // Package permission answers an agent's requests to use a tool, by rules (unattended, "The agent's processes").
 //
-// It is pure: a [Policy], a tool and its input make an [Answer]. It asks no person and stores and runs nothing; the
-// caller records the answer. A shell command is parsed and split into its parts: each simple command, normalized, so
-// that commands behind "&&", in "$(…)", in "sh -c" or after "timeout 5" are seen; the variables set for it; and the
-// files that it writes and reads by redirections and by its arguments. This is not a sandbox: a program can do more
-// than its name tells.
+// It is pure: a [Policy], a tool and its input give an [Answer]. It asks no person and stores and runs nothing; the
+// caller records the answer. A shell command is parsed and split into its parts. The parts are each simple command,
+// normalized, so that commands behind "&&", in "$(…)", in "sh -c" or after "timeout 5" are seen; the variables set
+// for it; and the files that it writes and reads through redirections and arguments. This is not a sandbox: a
+// program can do more than its name suggests.
 //
 // Each of these parts is judged by itself, in this order: deny rules, ask rules, built-in rules, allow rules, the
 // default. An allow rule beats a built-in one if its own text names the action that the built-in one denies. The
@@ -175,8 +175,8 @@ func (p Policy) names(r Rule, g guard) bool {
 	})
 }
 
-// A part is judged by itself: a use of a tool or, of a shell command, a simple command, an
-// assignment or a file. The field for its kind is set.
+// A part is judged separately: a use of a tool or, in a shell command, a simple command,
+// an assignment or a file. The field for its kind is set.
 type part struct {
 	tool string
 

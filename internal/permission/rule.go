@@ -58,8 +58,8 @@ func (t Tools) ParseRule(text string) (Rule, error) {
 	return r, nil
 }
 
-// CheckDenies refuses a rule of deny or ask that can hold nothing back: one with the name of no tool, or a pattern that
-// no use of its tool matches. The error is a [ralph.FieldError].
+// CheckDenies refuses a deny or ask rule without effect: its name is no tool's, or no use of its tool matches its
+// pattern. The error is a [ralph.FieldError].
 func (t Tools) CheckDenies(rule string) error {
 	r, err := t.ParseRule(rule)
 	if err != nil {
@@ -91,8 +91,8 @@ func (t Tools) CheckDenies(rule string) error {
 
 func quoted(s string) string { return `"` + s + `"` }
 
-// rules returns the configured rules. Invalid ones, which reading the configuration has refused,
-// are skipped.
+// rules returns the configured rules. It skips invalid ones, which loading the configuration has
+// already refused.
 func (p Policy) rules() (list []Rule) {
 	for _, of := range []struct {
 		verdict Verdict
@@ -207,7 +207,8 @@ func (r Rule) allowsSet(c command) bool {
 		matchCommand(r.pattern, readable([]string{strings.Join(append(slices.Clone(c.sets), c.words...), " ")})[0])
 }
 
-// matchCommand also accepts the form "git push:*", which stands for every command that begins so.
+// matchCommand also accepts the form "git push:*", which matches every command that begins with
+// "git push".
 func matchCommand(pattern, text string) bool {
 	if prefix, ok := strings.CutSuffix(pattern, ":*"); ok {
 		return text == prefix || strings.HasPrefix(text, prefix+" ")

@@ -400,8 +400,8 @@ func (s *shell) realName(c command) string {
 	return real
 }
 
-// parts returns what a shell command does, each part to be judged by itself; a comment does
-// nothing.
+// parts returns the parts of a shell command that are judged separately; a comment has no
+// effect.
 func (s *shell) parts() (list []part) {
 	if s.unread != "" {
 		list = append(list, part{unread: s.unread})

@@ -47,8 +47,8 @@ var (
 	known = map[string]string{} // URLs by path
 )
 
-// Path returns the name of a test's database for [store.Open]: the path itself, or the URL of a database that is new
-// for each path and test, beside the folder of that path. A URL is one already.
+// Path returns a test's database for [store.Open]: the path itself, or the URL of a new database for each path and
+// test, named after the folder of that path. It returns URLs unchanged.
 func Path(t testing.TB, path string) string {
 	t.Helper()
 	if !Used() || store.IsURL(path) {
@@ -65,8 +65,8 @@ func Path(t testing.TB, path string) string {
 	return known[path]
 }
 
-// Raw opens a test's database as another program would, without checks of its writes. name is the one that [Path] takes
-// or returns.
+// Raw opens a test's database as another program would, without ralph's checks of its writes. name is the argument or
+// the result of [Path].
 func Raw(t testing.TB, name string) *sql.DB {
 	t.Helper()
 	driver, name, unchecked := "sqlite3", Path(t, name), ""
@@ -90,8 +90,8 @@ func Raw(t testing.TB, name string) *sql.DB {
 	return raw
 }
 
-// Refuse makes a database refuse writes to a table, as a full disk would: an event such as "INSERT" or "UPDATE OF
-// status" where a condition holds, which may name the row NEW. allow ends that.
+// Refuse makes a database refuse writes to a table, as a full disk would. event is, for example, "INSERT" or
+// "UPDATE OF status"; the condition may name the row NEW. allow ends that.
 func Refuse(t testing.TB, raw *sql.DB, event, table, condition, why string) (allow func()) {
 	t.Helper()
 	begin := fmt.Sprintf(`CREATE TRIGGER refused BEFORE %s ON %s WHEN %s BEGIN SELECT RAISE(ABORT, '%s'); END`,
@@ -216,8 +216,9 @@ func program(name string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// script starts a server. For each line of its standard input it kills it, and starts it anew after so many seconds, or
-// after those of the next line. It ends and removes it when the test's process, which holds the input, has ended.
+// script starts a server. For each line of its standard input it kills the server, and starts a new one after that
+// number of seconds, or of the next line's. It stops and removes the server when the test's process, which holds the
+// input, has ended.
 const script = `"$1" -D "$3/d" -A trust -U ralph --no-sync --no-instructions -E UTF8 --locale=C >/dev/null || exit
 echo host all all samenet trust >>"$3/d/pg_hba.conf"
 start() {
@@ -248,7 +249,7 @@ func (s *Server) Restart(after time.Duration) error {
 	return err
 }
 
-// Stop kills the server, which [Server.Restart] starts anew, and waits until it is gone.
+// Stop kills the server and waits for its end. [Server.Restart] starts a new one.
 func (s *Server) Stop() error {
 	_, err := fmt.Fprintln(s.held, "stop")
 	for err == nil && execute(s.URL, "SELECT") == nil {
@@ -286,8 +287,7 @@ var server = sync.OnceValues(func() (base string, err error) {
 	return s.URL, err
 })
 
-// held are the standard inputs of servers' scripts, which are open as long as this process is: a file that nothing
-// refers to is closed.
+// held are the standard inputs of servers' scripts. The reference keeps them open as long as this process lives.
 var held []io.WriteCloser
 
 // start starts a server with a database "ralph". ended waits for its end.

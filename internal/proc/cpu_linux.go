@@ -12,9 +12,9 @@ import (
 // every Linux.
 const clockTick = 10 * time.Millisecond
 
-// CPUTime returns the CPU time used so far by the descendants of the commands that this process started with a
-// [Spec.Marker], ended ones included. It does not count the commands' own processes: those whose command line own
-// accepts, and their ancestors. If it accepts none, or is nil, all count.
+// CPUTime returns the CPU time so far of the descendants of commands that this process started with a
+// [Spec.Marker], including ended ones. It excludes the commands' own processes: those whose command line own
+// accepts, and their ancestors. If own is nil or accepts none, all count.
 func CPUTime(marker string, own func(command string) bool) (time.Duration, error) {
 	all, _, err := processes()
 	if err != nil {

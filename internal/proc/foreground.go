@@ -7,8 +7,9 @@ import (
 	"os/exec"
 )
 
-// Foreground runs an interactive program, such as an editor, on this terminal, and waits for it to
-// end. It reads in, or the terminal if that is nil. It is neither supervised nor limited.
+// Foreground runs an interactive program, such as an editor, on this terminal, and waits for its
+// end. The program reads from in, or from the terminal if in is nil. It is neither supervised nor
+// limited.
 func Foreground(ctx context.Context, argv, env []string, in io.Reader) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = env

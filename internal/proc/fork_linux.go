@@ -18,9 +18,9 @@ func forkExec(r request, attr *syscall.ProcAttr) (pid int, err error) {
 	return syscall.ForkExec(r.Path, r.Args, attr)
 }
 
-// apart starts a process in namespaces of its own. closed, unless it is nil, must be called when it has started: the
-// writer of the map of a new process's users must be open meanwhile, see [Close]. A sandbox keeps its processes from
-// using that moment.
+// apart starts a process in its own namespaces. closed, unless it is nil, must be called after the start: the writer
+// of the new process's user map must stay open until then, see [Close]. A sandbox prevents its processes from using
+// that moment.
 func apart(n Namespaces, attr *syscall.SysProcAttr) (closed func() error, err error) {
 	if n.Mounts {
 		attr.Cloneflags |= syscall.CLONE_NEWNS

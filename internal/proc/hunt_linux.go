@@ -23,7 +23,7 @@ type hunt struct {
 	wrapper string // name of wrapper processes, which are not leftovers either; "" for none
 	seen    map[identity]bool
 	prey    []process
-	kept    map[identity]bool // by the last Prune: if it is killed then, they are not leftovers either
+	kept    map[identity]bool // the last Prune's: if it is killed before its end, they are not leftovers either
 }
 
 // newHunt hunts all descendants of this process, a supervisor. wrapper is the file name of the program that the leader
@@ -93,9 +93,9 @@ func (h *hunt) strike() error {
 	return err
 }
 
-// kill stops the processes that it finds, but for those to keep, looks again until nothing new turns up, and
-// then kills all of them: a stopped process cannot start or restart another. It returns them, with their command
-// lines as far as these can be read.
+// kill stops the processes that it finds, except those to keep, until it finds no new ones. Then it kills all of
+// them: a stopped process cannot start or restart another. It returns them with their command lines where
+// readable.
 func (h *hunt) kill(keep []int) (caught []process, err error) {
 	stopped := map[identity]bool{}
 	for begin := time.Now(); time.Since(begin) < patience; {
@@ -207,8 +207,8 @@ func (p *Process) rescue() []Leftover {
 }
 
 // supervisorAttr returns the attributes of a supervisor process. The kernel wakes it when ralph
-// dies, in case the agent has stopped it. (It also does so when the thread that started it ends,
-// which is harmless.)
+// dies, in case the agent has stopped it. The kernel also wakes it when the starting thread
+// ends, which is harmless.
 func supervisorAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT}
 }

@@ -12,7 +12,7 @@ import (
 // adoptsOrphans says that there is no subreaper here.
 const adoptsOrphans = false
 
-// A hunt kills the command's process group, for lack of a subreaper.
+// A hunt kills the command's process group, because there is no subreaper.
 type hunt struct{ group int }
 
 func newHunt(leader int, _ string) *hunt { return &hunt{leader} }

@@ -17,8 +17,8 @@ type Kin struct {
 	Environ []string // at the time it executed its program; nil if unreadable
 }
 
-// Lineage returns this process and its ancestors, itself first. Everything that a supervisor has
-// started descends from it: it adopts orphans.
+// Lineage returns this process and its ancestors, itself first. All processes that a supervisor
+// has started descend from it, because it adopts orphans.
 func Lineage() []Kin {
 	var kin []Kin
 	seen := map[int]bool{}
@@ -38,7 +38,7 @@ func Lineage() []Kin {
 	return kin
 }
 
-// HasOpen reports whether the process has the file open. It is false if that cannot be seen: for
+// HasOpen reports whether the process has the file open. It is false if ralph cannot see that:
 // another user's process, or a missing file.
 func (k Kin) HasOpen(path string) bool {
 	file, err := os.Stat(path)
@@ -61,8 +61,8 @@ func (k Kin) HasOpen(path string) bool {
 	return false
 }
 
-// Holds reports whether the process holds a file's lock against all others. One that only looks whether somebody
-// does has it open too, and shares the lock for an instant.
+// Holds reports whether the process holds an exclusive lock on a file. A process that only checks the lock also
+// has the file open, and shares the lock for an instant.
 func (k Kin) Holds(path string) bool {
 	file, err := os.Stat(path)
 	return err == nil && k.hasLocked(file, "WRITE")

@@ -1,16 +1,16 @@
 // Package proc starts a process so that all of it can be stopped: the command, its children, processes in sessions of
 // their own, and daemons that it detached.
 //
-// On Linux each command has a supervisor, which is this same program started with an argument by which this package
-// runs the supervisor in place of main:
+// On Linux each command has a supervisor. It is this same program, with an argument that makes this package run the
+// supervisor instead of main:
 //
 //	ralph ──orders──► supervisor ──► command ──► children, daemons, …
 //	      ◄──events──  (subreaper)
 //
 // The supervisor adopts every orphan among the command's descendants, so that none escapes it. It kills the rest when
-// the command ends, when it is told to, and when the pipe of orders closes, which the kernel does whenever ralph dies.
-// It exits when it has no child left, which the kernel reports: then no process that the command started is alive, not
-// even as a zombie, with any name, environment, session and files. The command's standard streams are passed through
+// the command ends, when ralph tells it to, and when the pipe of orders closes, as it does whenever ralph dies. It
+// exits when the kernel reports that it has no child left. At that point no process of the command is alive, not even
+// as a zombie, whatever its name, environment, session or files. The command's standard streams are passed through
 // and never copied.
 //
 // If the supervisor itself is killed, [Process.Wait] finds the command's processes by an entry of their environment, as
@@ -19,10 +19,10 @@
 //
 // [Process.Prune] kills the processes that the command has started, except those to keep.
 //
-// Out of reach are processes that another daemon was asked to start (docker, systemd-run, at) and those of a user that
-// ralph may not signal (sudo); Wait reports the latter. Other Unix systems have no subreaper: there the process group
-// is killed. Windows has job objects. The package never interprets a command's output, logs nothing and does not depend
-// on ralph's other packages.
+// Two kinds of processes are out of reach: those that the command asked another daemon to start (docker, systemd-run,
+// at), and those of a user that ralph may not signal (sudo). Wait reports the latter. Other Unix systems have no
+// subreaper: there the process group is killed. Windows has job objects. The package never interprets a command's
+// output, logs nothing and does not depend on ralph's other packages.
 package proc
 
 import (
@@ -42,8 +42,8 @@ import (
 // superviseArg is the first argument of a supervisor.
 const superviseArg = "__supervise"
 
-// ErrSupervisorLost is returned by [Start] and [Process.Wait] when the supervisor
-// was killed: how the command ended, or whether it was started, is unknown.
+// ErrSupervisorLost is returned by [Start] and [Process.Wait] when the supervisor was
+// killed. It is then unknown how the command ended, or whether it was started.
 var ErrSupervisorLost = errors.New("the supervisor was killed")
 
 // A Spec describes a command to start.
@@ -69,17 +69,17 @@ type Spec struct {
 	Marker string
 
 	// Wrapper is a program with arguments, put before Args, that starts the command as its child,
-	// like a sandbox; nil for none. Interrupts skip it, and it is not a leftover. How it reports
-	// the end of the command is up to it.
+	// like a sandbox; nil for none. Interrupts skip it, and it is not a leftover. The wrapper
+	// decides how it reports the end of the command.
 	Wrapper []string
 
 	// Before is a program with arguments, put before Args, that becomes the command, like env or
 	// nice; nil for none. With a Wrapper, the wrapper starts it.
 	Before []string
 
-	// Apart are the kernel's namespaces that the command has for itself, and First is a program with
-	// arguments, put before all the others, that prepares them and then becomes the rest. In a user's
-	// own namespaces First has the capabilities that mounting takes, and passes none on.
+	// Apart are the kernel's namespaces that the command gets for itself. First is a program with
+	// arguments, put before all others, that prepares them and then executes the rest. In a user's
+	// own namespaces First has the capabilities for mounting, and passes none on.
 	Apart Namespaces
 	First []string
 
@@ -121,7 +121,7 @@ func Joined(lists ...[]string) (env []string) {
 	return env
 }
 
-// An Exit says how a command ended.
+// An Exit describes how a command ended.
 type Exit struct {
 	Code      int    // exit status; -1 if a signal ended it or it is unknown
 	Signal    string // the signal that ended it, such as "SIGKILL"; "" if it exited

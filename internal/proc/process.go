@@ -146,7 +146,7 @@ func (p *Process) supervise(files []*os.File) error {
 		Args:        []string{os.Args[0], superviseArg, p.mark}, // visible to everybody, also when closed
 		Dir:         "/",                                        // keep no work tree busy
 		Env:         append(runtimeEnviron(), p.mark),           // ralph's own environment has secrets
-		Stderr:      os.Stderr,                                  // for the trace of a crash; it prints nothing else
+		Stderr:      os.Stderr,                                  // for a crash's stack trace; nothing else is printed
 		SysProcAttr: supervisorAttr(),
 	}
 	for _, f := range files {
@@ -187,7 +187,7 @@ func refusal(path string, errno syscall.Errno) error {
 	return err
 }
 
-// Pid returns the process id of the command, which is also that of its group.
+// Pid returns the process id of the command, which is also its group's id.
 func (p *Process) Pid() int { return p.pid }
 
 // Interrupt sends SIGINT to the command, but not to its children, so that it can end by itself;
@@ -241,10 +241,10 @@ func (p *Process) listen() {
 	}
 }
 
-// Wait returns when the command, and everything that it started, is gone. The error is
+// Wait returns when the command, and every process that it started, has ended. The error is
 // [ErrSupervisorLost] if the supervisor was killed: then the processes were found by Spec.Marker,
-// or may still run if there is none. Any other error names processes that could not be killed; Exit
-// is valid nevertheless.
+// or may still run without one. Any other error names processes that could not be killed; Exit is
+// valid nevertheless.
 func (p *Process) Wait() (Exit, error) {
 	again := time.NewTicker(nudge)
 	defer again.Stop()
@@ -257,7 +257,7 @@ func (p *Process) Wait() (Exit, error) {
 			if !p.ordered.Load() {
 				continue
 			}
-			// It may look awake at each look, and yet come to nothing.
+			// It may be awake at each look, and still do no work.
 			if p.killing.Load() || stopped(p.supervisor.Process.Pid) {
 				if stuck++; stuck%10 == 0 {
 					rescued = append(rescued, p.rescue()...)

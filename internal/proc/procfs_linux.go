@@ -39,7 +39,7 @@ func (p process) String() string { return fmt.Sprintf("%d (%s)", p.pid, p.comman
 func (p process) dead() bool { return p.ended() && p.threads <= 1 }
 
 // headless reports whether the main thread has ended while others run: the process looks like a
-// zombie, but has to be killed like any other.
+// zombie, but needs to be killed.
 func (p process) headless() bool { return p.ended() && p.threads > 1 }
 
 // alive reports whether the process has not ended yet.
@@ -110,8 +110,8 @@ func readProcess(pid int) (process, error) {
 	return readStat("/proc/" + strconv.Itoa(pid) + "/stat")
 }
 
-// readStat reads the stat file of a process or thread. A look at all processes reads hundreds, and
-// package os needs more than twice as many system calls for each.
+// readStat reads the stat file of a process or thread. A search of all processes reads hundreds,
+// and package os needs more than twice as many system calls for each.
 func readStat(path string) (process, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -210,8 +210,8 @@ func commandLine(pid int) string {
 	return strings.ToValidUTF8(string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})), "�")
 }
 
-// isThread reports whether an id belongs to a thread other than a process's first. /proc does not
-// list such ids, but shows them.
+// isThread reports whether an id belongs to a secondary thread. /proc does not list such ids, but
+// has their folders.
 func isThread(id int) bool {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(id) + "/status")
 	return err == nil && !bytes.Contains(status, []byte("\nTgid:\t"+strconv.Itoa(id)+"\n"))

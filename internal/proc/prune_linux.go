@@ -27,10 +27,10 @@ func (p *Process) Members() ([]Member, error) {
 	return e.Members, nil
 }
 
-// Prune kills the processes of the command that keep refuses, until a look finds none. It also kills processes that
-// start meanwhile. A process that starts others all the time may get away; it is killed when the command ends. The
-// error says that ctx ended, or that some are still there after 10 seconds; with [os.ErrProcessDone], that the command
-// has ended. Elsewhere than on Linux it is [errors.ErrUnsupported].
+// Prune kills the processes of the command that keep refuses, until it finds none. It also kills processes that start
+// during the search. A process that constantly starts others may escape until the command ends. The error means that
+// ctx ended, or that some processes are still there after 10 seconds; with [os.ErrProcessDone], that the command has
+// ended. On other systems than Linux it is [errors.ErrUnsupported].
 func (p *Process) Prune(ctx context.Context, keep func(Member) bool) (killed []Leftover, err error) {
 	defer func() {
 		if err != nil {
@@ -48,13 +48,13 @@ func (p *Process) Prune(ctx context.Context, keep func(Member) bool) (killed []L
 		if err != nil || len(again.Killed) == 0 {
 			return killed, err
 		}
-		for _, k := range again.Killed { // one that takes its time to die is found again
+		for _, k := range again.Killed { // a process that dies slowly is found again
 			i := slices.IndexFunc(killed, func(l Leftover) bool { return l.Pid == k.Pid })
-			switch dying := strings.HasPrefix(k.Command, "["); { // its arguments are gone by then
+			switch dying := strings.HasPrefix(k.Command, "["); { // its arguments have gone
 			case i < 0:
 				killed = append(killed, k)
 			case !dying:
-				killed[i] = k // it has become another program meanwhile
+				killed[i] = k // it has executed another program since
 			}
 		}
 	}

@@ -11,18 +11,18 @@ import (
 
 // A Result is the outcome of a command that was [Run].
 type Result struct {
-	// Output is standard output and standard error in the order in which they were written: all of
-	// it, or its beginning and end, separated by a line that says how much was left out.
+	// Output is standard output and standard error in the order of writing: all of it, or its
+	// beginning and end, separated by a line that says how much was left out.
 	Output  string
 	Cut     int64 // bytes missing from Output
 	Exit    Exit
 	Stopped bool // ctx ended before the command did
 }
 
-// Run runs a command, such as one that verifies a task, to its end. When ctx ends, its process
-// group is interrupted, and killed after spec.KillGrace. maxOutput is the size of Result.Output in
-// bytes, not counting the line about left out text; all output also goes to whole, unless that is
-// nil. Spec.Stdout and Spec.Stderr are not used.
+// Run runs a command, such as a verification, to its end. When ctx ends, its process group is
+// interrupted, and killed after spec.KillGrace. maxOutput is the size of Result.Output in bytes,
+// not counting the line about omitted text; all output also goes to whole, unless that is nil.
+// Spec.Stdout and Spec.Stderr are not used.
 //
 // A command that fails, or that ctx ends, is not an error. Errors are those of [Start], of
 // [Process.Wait] and of writing to whole; the Result is valid in any case, as far as known.

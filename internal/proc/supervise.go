@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// lingerTime is the time for children to end by themselves after the command did, such as
-	// servers whose standard input has just been closed.
+	// lingerTime is the time for children to end by themselves after the command, such as
+	// servers whose standard input has just closed.
 	lingerTime = 250 * time.Millisecond
 
 	// patience is how long a process may take to die of SIGKILL.
@@ -36,13 +36,13 @@ type supervisor struct {
 	hunt     *hunt
 	tell     func(event) // sends to ralph
 	exit     Exit
-	ended    bool // the leader has ended; exit says how
+	ended    bool // the leader has ended; exit describes how
 	deserted bool // no child is left
 }
 
-// A command waits for its supervisor, and ralph takes several milliseconds to initialize the
-// packages of all its commands. Go initializes packages in the order of their paths as soon as
-// their imports are: this one is early because nothing that it imports is late, as net/url would be.
+// A command waits for its supervisor, and ralph needs several milliseconds to initialize the
+// packages of all its commands. Go initializes packages in the order of their paths, as soon as
+// their imports are ready. This package is early because it imports no late one, such as net/url.
 func init() { //nolint:gochecknoinits // before the packages that take long
 	if len(os.Args) < 2 || os.Args[1] != superviseArg {
 		return
@@ -102,8 +102,8 @@ func supervise() error {
 	return told
 }
 
-// start starts the command in a process group of its own, and closes its streams here: only the
-// command's processes may hold them.
+// start starts the command in its own process group, and closes its streams here, so that only
+// the command's processes hold them.
 func start(r request) (int, error) {
 	pid, err := forkExec(r, &syscall.ProcAttr{
 		Dir:   r.Dir,
@@ -176,7 +176,7 @@ func (s *supervisor) run() (survivors string) {
 		if s.reap() {
 			last = time.Now()
 		}
-		if s.deserted { // all that was killed has ended, which saves another look
+		if s.deserted { // all killed processes have ended, which saves another search
 			break
 		}
 	}
@@ -240,8 +240,8 @@ func (s *supervisor) linger() {
 	}
 }
 
-// reap reaps the children that have ended, adopted ones too, and returns whether there was one.
-// Where orphans are adopted, having no child proves that there is no descendant either.
+// reap reaps the ended children, including adopted ones, and reports whether there was one. If
+// orphans are adopted, a process without a child has no descendant either.
 func (s *supervisor) reap() (any bool) {
 	for {
 		var status syscall.WaitStatus

@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// doubt is how long Sweep keeps looking for escaped processes on a machine where others come and go
+// doubt is how long Sweep searches for escaped processes on a machine where processes come and go
 // too fast for it to be sure.
 const doubt = time.Second
 
 // minDoubts is the minimum number of looks in that time: a loaded machine may allow only one.
 const minDoubts = 5
 
-// Sweep kills every process whose environment, at the time it was started, has the entry marker, such as
+// Sweep kills every process that was started with the entry marker in its environment, such as
 // "RALPH_SESSION_ID=…", and waits until all are gone. It cleans up after a crash, and reaches processes that the
 // current user may read and signal. The error names the remaining processes, or is about the marker: it must be
-// NAME=value, and must not be in the calling process's own environment. Elsewhere than on Linux the error is
+// NAME=value, and must not be in the calling process's own environment. On other systems than Linux the error is
 // [errors.ErrUnsupported].
 func Sweep(marker string) ([]Leftover, error) {
 	name, value, _ := strings.Cut(marker, "=")
@@ -66,17 +66,17 @@ func Sweep(marker string) ([]Leftover, error) {
 	return h.leftovers(), nil
 }
 
-// A census finds the processes that carry a marker. Between the listing and the look at a process,
-// that process may have passed the marker on to a child and ended. So a look is sure only if every
-// listed process could be examined. To keep looks short, it skips processes known from the last
-// one.
+// A census finds the processes that carry a marker. Between the listing and the examination of a
+// process, that process may have passed the marker on to a child and ended. So a search is sure
+// only if it could examine every listed process. To stay short, it skips processes known from the
+// last one.
 type census struct {
 	marker string
 	others map[int]bool // processes known not to carry it
 }
 
-// take lists the processes that carry the marker, and stops each as soon as it is found: otherwise
-// it might be replaced by a child.
+// take lists the processes that carry the marker, and stops each as soon as it is found. Otherwise
+// a child might replace it.
 func (c *census) take() (found []process, sure bool, err error) {
 	found = c.chase()
 	ids, err := pids()
@@ -165,7 +165,7 @@ func (c *census) examine(ids []int) (found []process, sure bool) {
 	return found, sure
 }
 
-// A kind says how a process relates to a marker.
+// A kind is the relation of a process to a marker.
 type kind int
 
 const (

@@ -10,8 +10,8 @@ import (
 	"ralph/loop/workspace"
 )
 
-// maxHidden is how many paths in the person's folder are hidden one by one. Each takes a mount. If there are more, the
-// folder is hidden as a whole.
+// maxHidden is the maximum number of paths in the person's folder that are hidden one by one. Each needs a mount. If
+// there are more, the whole folder is hidden.
 const maxHidden = 400
 
 // withhold hides the person's folder from commands in a workspace: in a check all of it, in a session the paths that

@@ -12,8 +12,8 @@ import (
 
 // A cache is a folder that a program uses to be faster, or for its downloads.
 type cache struct {
-	variable string // says where it is; "" if nothing does
-	name     string // of the folder that stands for it
+	variable string // names it; "" if no variable does
+	name     string // name of its stand-in folder
 	theirs   string // the user's own, in the home directory
 	only     bool   // there is none where the user has none
 }
@@ -66,8 +66,7 @@ type cached struct {
 	exists bool
 }
 
-// cached lists the caches with the user's folders. The agent's environment may move caches; ralph leaves moved ones
-// alone.
+// cached lists the caches with the user's folders. If the agent's environment moves a cache, ralph leaves it alone.
 func (p *Project) cached() (list []cached) {
 	home := p.Getenv("HOME")
 	for _, c := range cacheTable {
@@ -149,8 +148,8 @@ func (p *Project) workspaceCaches(ws string) *layering {
 	return l
 }
 
-// checkView shows a command in a check workspace exactly the commit to check: its writes go to a folder that is
-// dropped. All workspaces look alike from within, so that build output of one is of use in another.
+// checkView shows a command in a check workspace exactly the commit to check. Its writes go to a folder that is
+// dropped. All workspaces have the same path inside, so that one can use another's build output.
 func (p *Project) checkView(ws, dir string) *layering {
 	seen := p.workspaceFolder(workspace.Seen)
 	tree, home, empty := filepath.Join(seen, "tree"), filepath.Join(seen, "home"), filepath.Join(seen, "empty")
@@ -171,7 +170,7 @@ func (p *Project) checkView(ws, dir string) *layering {
 	return l
 }
 
-// homeless returns the environment of a command with a home directory of its own.
+// homeless returns the environment of a command with its own home directory.
 func (p *Project) homeless(home string) []string {
 	env := []string{"HOME=" + home}
 	for _, h := range homeTable {

@@ -157,8 +157,8 @@ const (
 	probeRole = ""      // leaves nothing behind
 )
 
-// Enter returns a function that puts a command into the sandbox of the workspace where it starts: here,
-// or a workspace. The commands of a role have their own caches there; in a workspace even without a sandbox.
+// Enter returns a function that puts a command into the sandbox of its workspace: here, or another one. The
+// commands of a role have their own caches there; in a workspace even without a sandbox.
 func (c Confinement) Enter(role string) proc.Enter {
 	if c.project == nil {
 		return nil
@@ -270,8 +270,8 @@ func (p *Project) workspaceOf(dir string) string {
 	return name
 }
 
-// policy returns the reach of the sandbox of a session's folder. plain means that a folder can only be writable as a
-// whole or not at all; checks, that agents' own folders are out of reach.
+// policy returns the reach of the sandbox of a session's folder. With plain, a folder can only be writable as a
+// whole or not at all. With checks, agents' own folders are out of reach.
 func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 	env := p.agentEnv
 	home := env("HOME")
@@ -337,7 +337,7 @@ func (p *Project) policy(dir string, plain, checks bool) sandbox.Policy {
 	policy.Add(sandbox.Writable, p.paths(p.Config.Permissions.Writable, home)...)
 	policy.Add(sandbox.ReadOnly, p.paths(p.Config.Sandbox.Show, home)...)
 	if p.keyAgentShown() {
-		policy.Add(sandbox.Writable, env(keyAgent)) // which connecting takes
+		policy.Add(sandbox.Writable, env(keyAgent)) // needed for connecting
 	}
 
 	policy.Replace("/tmp", "/var/tmp", os.TempDir())
@@ -386,7 +386,7 @@ func (p *Project) agentHomes() (list []agentHome) {
 				}
 				found, err := filepath.Glob(filepath.Join(dir, glob))
 				if err != nil {
-					continue // the folder's name is not a valid glob: nothing in it is writable
+					continue // the folder's name is not a valid glob, so nothing in it is writable
 				}
 				own.data = append(own.data, found...)
 			}

@@ -25,7 +25,7 @@ type Likely struct {
 	folder  string // of the project, in which it is run; "" for its root
 }
 
-// within returns the check of a folder of the project, as it is started from the project's root.
+// within returns the check of a folder, as a command that starts in the project's root.
 func (l Likely) within(folder string) Likely {
 	l.File, l.folder = folder+"/"+l.File, folder
 	l.Command = "cd " + folder + " && " + l.Command
@@ -87,7 +87,7 @@ func below(root string, folders []string) (list []Likely) {
 	return list
 }
 
-// packageName matches a folder that may be a package of a monorepo, and that a shell takes as it is.
+// packageName matches a folder that may be a package of a monorepo and needs no quotes in a shell.
 var packageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // notPackages are folders with other people's packages, or with fixtures of tests.
@@ -100,7 +100,7 @@ var notPackages = []string{
 func packages(root string) (folders []string) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
-		return nil // then there is nothing to be found, and people name their command
+		return nil // nothing can be found, and people name their command
 	}
 	for _, e := range entries {
 		if e.IsDir() && packageName.MatchString(e.Name()) && !slices.Contains(notPackages, e.Name()) {
@@ -408,8 +408,8 @@ func virtual(root string) string {
 	return ""
 }
 
-// python returns how to start Python: from the project's own environment, or else as python, which
-// is not everywhere a Python 3.
+// python returns the command that starts Python: from the project's own environment, or else
+// python. On some machines that is not a Python 3.
 func python(root string) string {
 	if own := virtual(root); own != "" {
 		return own + "/bin/python"
@@ -472,8 +472,8 @@ func unittests(root string) string {
 	return ""
 }
 
-// likelySetup returns the commands that prepare a fresh clone of a project for verification: those of its root, and
-// of the packages below that [LikelyChecks] finds.
+// likelySetup returns the commands that prepare a fresh clone of a project for verification: the root's, and those
+// of packages that [LikelyChecks] finds.
 func likelySetup(root string) []string {
 	commands := setupOf(root)
 	checks, _ := LikelyChecks(root)

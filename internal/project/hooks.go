@@ -31,8 +31,8 @@ var hookTools = []struct{ file, same string }{
 	{".lefthook.yml", "lefthook run pre-commit --all-files"},
 }
 
-// Hooks lists the hooks that a project installs, by their files: those of husky, lefthook, pre-commit, and those
-// in git's own folder of hooks.
+// Hooks lists a project's hooks by their files: those of husky, lefthook, pre-commit, and those in git's own
+// folder of hooks.
 func Hooks(ctx context.Context, root, common string) (list []Hook) {
 	for _, tool := range hookTools {
 		if state.Exists(filepath.Join(root, tool.file)) {
@@ -63,8 +63,8 @@ func Hooks(ctx context.Context, root, common string) (list []Hook) {
 	return list
 }
 
-// generated reports whether a hook is the one by which a tool starts its own, which its file names already, or that of
-// Git LFS, which checks nothing.
+// generated reports whether a hook only starts a tool's own hook, which the tool's file already names, or is Git
+// LFS's, which checks nothing.
 func generated(script []byte) bool {
 	return slices.ContainsFunc([]string{"lefthook", "pre-commit.com", "git lfs"}, func(s string) bool {
 		return bytes.Contains(script, []byte(s))

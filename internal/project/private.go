@@ -169,8 +169,8 @@ func credentials(home string, env func(string) string) (paths []string) {
 // keyAgent is the variable that names the socket of ssh's agent, which signs with the person's keys.
 const keyAgent = "SSH_AUTH_SOCK"
 
-// showsKeys reports whether people show the socket of ssh's agent to commands: by its path or that of a folder around
-// it, by the folder of its keys, or by a key in there. shown are absolute paths.
+// showsKeys reports whether people show the socket of ssh's agent to commands: through its path, a folder around it,
+// the folder of its keys, or a key in there. shown are absolute paths.
 func showsKeys(shown []string, socket, home string) bool {
 	keys := filepath.Join(home, ".ssh")
 	return slices.ContainsFunc(shown, func(path string) bool {

@@ -130,7 +130,7 @@ func (p *Project) Begin(ctx context.Context) (*store.DB, error) {
 	return p.Home.Begin(ctx)
 }
 
-// makeRoom removes files of dead sessions from a full disk, on which nothing could be stored.
+// makeRoom removes files of dead sessions from a full disk, which could store nothing else.
 func (p *Project) makeRoom(ctx context.Context) {
 	if !p.Git || !workspace.Full(p.State) {
 		return

@@ -13,8 +13,8 @@ import (
 // LikelySetup returns the commands that seem to prepare a fresh clone of the project.
 func (p *Project) LikelySetup() []string { return likelySetup(p.Root) }
 
-// Try makes a workspace of the project with these commands, like those of sessions, and verifies HEAD in it. checks are
-// the results; failed describes a failed set-up, which is a result and no error.
+// Try makes a workspace of the project with these commands, like a session's, and verifies HEAD in it. checks are the
+// results. failed describes a failed set-up, which is a result, not an error.
 func (p *Project) Try(
 	ctx context.Context, db *store.DB, setup []string,
 ) (checks []ralph.Check, red bool, failed string, err error) {

@@ -137,7 +137,7 @@ func (p *Project) Merger(ctx context.Context, db *store.DB, tree *worktree.Tree)
 	}, nil
 }
 
-// CaughtUp looks whether people have merged the work themselves that their branch lacked at a run's last look.
+// CaughtUp looks whether people have merged the work that their branch lacked at a run's last look.
 func (p *Project) CaughtUp(ctx context.Context, db *store.DB) error {
 	queue, err := store.Read(ctx, db, (*store.Tx).MergeQueue)
 	if err != nil || queue.Behind == "" || !p.Git {
@@ -158,7 +158,8 @@ func (p *Project) CaughtUp(ctx context.Context, db *store.DB) error {
 // lookedAt is how many of the changes that were merged last are looked at for reverts.
 const lookedAt = 200
 
-// Reverted lists the completed tasks whose changes people have reverted: of the newest ones, or of a task alone.
+// Reverted lists the completed tasks whose changes people have reverted: among the newest ones, or
+// only one task.
 func (p *Project) Reverted(ctx context.Context, db *store.DB, task int64) ([]ralph.Reverted, error) {
 	list, err := store.Read(ctx, db, func(tx *store.Tx) ([]ralph.Change, error) { return tx.LastMerged(task, lookedAt) })
 	if err != nil || len(list) == 0 || !p.Git {
@@ -474,8 +475,9 @@ func (p *Project) Mask() *secret.Mask {
 }
 
 // Stripped returns ralph's environment for other programs; agents and checks get a selection of it.
-// It lacks the secrets of notifications, ralph's own variables and systemd's: a verification that
-// runs ralph must not pass for a session, and one that starts a server not for the service.
+// It omits the secrets of notifications, ralph's own variables and systemd's. A verification that
+// runs ralph must not look like a session, and one that starts a server must not look like the
+// service.
 func (p *Project) Stripped() []string {
 	return slices.DeleteFunc(slices.Clone(p.Environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
@@ -487,8 +489,8 @@ func (p *Project) Stripped() []string {
 }
 
 // Verify runs the commands of a task, or with 0 those of the project, as they check a session's
-// done; an interrupt stops them with everything that they started. red reports whether a failure
-// keeps a run from starting.
+// done. An interrupt stops them and every process that they started. red reports whether a
+// failure prevents the start of a run.
 func (p *Project) Verify(ctx context.Context, db *store.DB, task int64,
 	show func(c ralph.Check, output io.ReadSeeker) error,
 ) (checks []ralph.Check, red bool, err error) {

@@ -8,7 +8,7 @@ import (
 	"ralph/internal/text"
 )
 
-// A Group is the one group of a report's figures that counts a task.
+// A Group is the only group of a report's figures that counts a task.
 type Group string
 
 // The groups, and further subjects of a part of the headline.
@@ -17,7 +17,7 @@ const (
 	Failed     Group = "failed"       // given up
 	NeedsYou   Group = "needs_you"    // goes on once a person has decided something
 	Undone     Group = "undone"       // undone, cancelled or rejected by a person
-	Unfinished Group = "not_finished" // queued, worked on, or waiting for something that comes by itself
+	Unfinished Group = "not_finished" // queued, worked on, or waiting for something that needs nobody
 
 	Runs  Group = "runs"
 	Tasks Group = "tasks"
@@ -165,8 +165,7 @@ func needs(n int) string {
 	return "need you"
 }
 
-// proofs counts the merged tasks by proof, in parentheses; "" if none of them has tests of its own, or none was proved
-// yet.
+// proofs counts the merged tasks by proof, in parentheses; "" if none has its own tests, or none was proved yet.
 func (f Figures) proofs() string {
 	if f.Proved+f.Unproved+f.Expectations == 0 {
 		return ""

@@ -53,8 +53,8 @@ func Worked(tx *store.Tx, id int64) (Report, error) {
 	return r, err
 }
 
-// laterRun says of the last run, if it did nothing although it had something to do, when that was and why. worked is
-// the last run that did something, if there is one.
+// laterRun describes the last run, if it did nothing although it had work: when it was, and why. worked is the last
+// run that did something, if there is one.
 func laterRun(tx *store.Tx, worked []ralph.Run) (string, error) {
 	last, ok, err := tx.LastRun()
 	if err != nil || !ok || last.ExitStatus == nil || *last.ExitStatus == ralph.ExitOK ||
@@ -237,8 +237,8 @@ func assemble(
 	return r, nil
 }
 
-// merge adds how long the work of a filter's sessions waited to be merged, and how often it was sent back. changes are
-// those of the sessions' tasks.
+// merge adds how long the work of a filter's sessions waited for its merge, and how often it was sent back. changes
+// are those of the sessions' tasks.
 func (r *Report) merge(tx *store.Tx, f store.SessionFilter, sessions []ralph.Session, changes []ralph.Change) error {
 	timesSentBack, err := tx.SentBack(f)
 	own := map[string]bool{}

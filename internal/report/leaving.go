@@ -11,8 +11,8 @@ import (
 	"ralph/store"
 )
 
-// A Leaving says where the report of a run is written, besides its end on the screen; the zero
-// value is nowhere.
+// A Leaving names the destinations of a run's report, besides the screen; the zero value has
+// none.
 type Leaving struct {
 	File    string    // its ending chooses the format; "" for none
 	Actions bool      // annotations and the summary of the step, for GitHub Actions
@@ -21,8 +21,8 @@ type Leaving struct {
 	Err     io.Writer // is told of a report that could not be written
 }
 
-// Of runs drive, which executes a run, and writes its reports. A report that cannot be written is mentioned on Err and
-// changes neither the status nor the error. Meanwhile Of keeps GitHub Actions from interpreting agents' output as
+// Of runs drive, which executes a run, and writes its reports. If a report cannot be written, Err gets a message;
+// status and error stay the same. During the run Of prevents GitHub Actions from interpreting agents' output as
 // commands.
 func (l Leaving) Of(ctx context.Context, db *store.DB, out io.Writer, drive func() (int, error)) (int, error) {
 	before, err := LastRun(ctx, db)

@@ -12,10 +12,11 @@ import (
 	"ralph/store"
 )
 
-// Changed holds the changes in the project by a task, or by all tasks of a report.
+// Changed holds the changes that a task, or all tasks of a report, made to the project.
 type Changed struct {
-	Proof *ralph.Proof `json:"proof,omitempty"` // the proof by its own tests; of a task alone
-	// tests of it expect another behaviour than before, which a reviewer says that its task asks for; of a task alone
+	Proof *ralph.Proof `json:"proof,omitempty"` // the proof by its own tests; only for a single task
+	// its tests expect another behaviour than before, and a reviewer says that the task requires
+	// it; only for a single task
 	Expects   bool     `json:"changed_expectations,omitempty"`
 	Branch    string   `json:"branch"`     // that has the last of the commits; "" if none or unknown
 	Branches  []string `json:"branches"`   // all that have commits, oldest first
@@ -92,7 +93,7 @@ func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string, lack
 	case change.State == ralph.Merged:
 		c.Proof, c.Expects = change.Proof, expects(s)
 		if change.Commit == "" || slices.Contains(c.Commits, change.Commit) {
-			return // the branch had it already, or another session of the task is part of it
+			return // the branch had it already, or another session of the task contains it
 		}
 		c.on(branch)
 		c.Commits, files = append(c.Commits, change.Commit), change.Files
@@ -116,8 +117,8 @@ func (c *Changed) add(s ralph.Session, change *ralph.Change, branch string, lack
 	}
 }
 
-// expects reports whether tests of a session's change expect another behaviour than before, as its task asks for. Few
-// decisions say so, and the others are not decoded: a page reads hundreds.
+// expects reports whether tests of a session's change expect another behaviour than before, as its task requires. Few
+// decisions contain that; the others are not decoded, because a page reads hundreds.
 func expects(s ralph.Session) bool {
 	if !strings.Contains(s.Decision, `"asks":"`+ralph.AsksYes) {
 		return false

@@ -72,7 +72,7 @@ type Receipt struct {
 	// Strangers counts the refused attempts of other programs than its agents to use ralph's tools.
 	Strangers int `json:"strangers,omitempty"`
 
-	Numbers       []int   `json:"numbers"`         // of its sessions, among the simultaneous ones of the run
+	Numbers       []int   `json:"numbers"`         // of its sessions, among the run's simultaneous ones
 	MergeSeconds  float64 `json:"merge_seconds"`   // how long its done work waited to be merged
 	TimesSentBack int     `json:"times_sent_back"` // how often its work could not be merged
 
@@ -109,7 +109,7 @@ type Waiting struct {
 // Command returns the commands in one line.
 func (w Waiting) Command() string { return strings.Join(w.Commands, " · ") }
 
-// nothing is the change of a task that has none.
+// nothing is the change of a task without one.
 func nothing() Changed { return Changed{Branches: []string{}, Commits: []string{}, Kept: []string{}} }
 
 // receiptOf returns the receipt of a task without sessions.
@@ -122,8 +122,8 @@ func receiptOf(t ralph.Task) Receipt {
 	}
 }
 
-// New sums up sessions, oldest first, by task, with the flags of each session. Of a session for which worked is false,
-// only the task counts: its change was merged in the time of the report, and it worked before.
+// New sums up sessions, oldest first, by task, with the flags of each session. If worked is false for a session, only
+// its task counts: it worked earlier, and its change was merged in the time of the report.
 func New(
 	sessions []ralph.Session, tasks map[int64]ralph.Task, flags map[string][]Flag, worked func(ralph.Session) bool,
 ) Report {
@@ -270,7 +270,7 @@ func (r Report) WriteText(w io.Writer, s term.Screen, details bool) error {
 	return err
 }
 
-// listed returns the tasks without cancelled or undone ones: a report only counts those.
+// listed returns the tasks except cancelled and undone ones, which a report only counts.
 func (r Report) listed() []Receipt {
 	return slices.DeleteFunc(slices.Clone(r.Tasks), func(t Receipt) bool {
 		return GroupOf(ralph.Task{Status: t.Status}) == Undone

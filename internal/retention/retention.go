@@ -50,9 +50,9 @@ type Cleanup struct {
 	Drop     []string // sessions, oldest first
 }
 
-// Decide plans a cleanup: it deletes sessions that are too old, compresses the files of unused ones, and, if nothing is
-// left to compress, deletes the oldest until the rest fits. The effect of compression is not estimated: it counts the
-// next time.
+// Decide plans a cleanup. It deletes sessions that are too old and compresses the files of unused ones. If nothing is
+// left to compress, it deletes the oldest until the rest fits. The effect of compression is not estimated: it counts
+// the next time.
 func Decide(sessions []Session, l Limits, now time.Time) (c Cleanup) {
 	list := slices.SortedFunc(slices.Values(sessions), func(a, b Session) int { return a.Last.Compare(b.Last) })
 	var total int64

@@ -96,14 +96,14 @@ func isTemp(p Policy, path string) bool {
 	return slices.Contains(p.Temp, path)
 }
 
-// scratch mounts a folder that can get new entries: a folder of the command's own, with the entries of the real one
-// mounted read-only, except the copied ones. Mounted entries cannot be replaced either. An entry that is removed
-// meanwhile, such as another program's temporary file, is left out.
+// scratch mounts a folder that accepts new entries: an empty folder of the command, with the entries of the real
+// one mounted read-only, except the copied ones. Mounted entries cannot be replaced either. An entry that is
+// removed during the set-up, such as another program's temporary file, is left out.
 func scratch(p Policy, dir, own string) (args []string) {
 	args = []string{"--bind", scratchIn(own, dir), dir}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return args // then nobody can read it
+		return args // nobody can read it then
 	}
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
@@ -131,15 +131,14 @@ func (p Policy) linksToReadOnly(link string) bool {
 	return a == ReadOnly || a == Scratch && by != real && !isTemp(p, by)
 }
 
-// copied reports whether a command gets a copy of a path: of a file that is [Scratch], in a folder
-// that is.
+// copied reports whether a command gets a copy of a path: a [Scratch] file in a [Scratch] folder.
 func (p Policy) copied(path string, mode fs.FileMode) bool {
 	a, is := p.Paths[path]
 	return is && a == Scratch && mode.IsRegular() && p.Paths[filepath.Dir(path)] == Scratch
 }
 
-// provide creates a command's own copies in the folder own: a folder for each that is [Scratch], and the copies in it.
-// Files removed meanwhile are left out.
+// provide creates a command's own copies in the folder own: a folder for each [Scratch] folder, and the copies in it.
+// It omits files that are removed during this.
 func (p Policy) provide(own string) error {
 	for _, path := range p.sorted() { // a folder before its files
 		if p.Paths[path] != Scratch {
@@ -168,7 +167,7 @@ func (p Policy) provide(own string) error {
 	return nil
 }
 
-// scratchIn returns the folder that stands for one that is [Scratch], in a command's own folder.
+// scratchIn returns the stand-in of a [Scratch] folder in a command's own folder.
 func scratchIn(own, dir string) string {
 	return filepath.Join(own, "scratch", strings.ReplaceAll(dir, "/", "_"))
 }

@@ -157,8 +157,8 @@ func list(dir string) (paths []string) {
 	return paths
 }
 
-// ownFolder creates the folder of a command. It is locked, so that folders left by a killed ralph
-// can be told from those in use, and removed.
+// ownFolder creates the folder of a command. It is locked, which distinguishes folders in use
+// from those left by a killed ralph, and removed.
 func ownFolder() (dir string, leave func(), err error) {
 	Sweep()
 	base, prefix := os.TempDir(), fmt.Sprintf("ralph-%d-", os.Getuid())

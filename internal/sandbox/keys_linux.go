@@ -54,7 +54,7 @@ func keyFilter(archs []arch) (program []bpf.Instruction) {
 	return append(program, deny)
 }
 
-// withoutKeys gives this thread and its programs a session keyring of its own, and refuses them all keyring calls: the
+// withoutKeys gives this thread and its programs an empty session keyring, and refuses them all keyring calls: the
 // keyrings hold the user's keys (Kerberos, fscrypt), and one session could leave keys there for the next one.
 func withoutKeys() error {
 	if !refusesKeys() {

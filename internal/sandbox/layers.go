@@ -28,11 +28,11 @@ type View struct {
 	Layers  []Layer
 	Dir     string   // the working directory in it; "" is that of the command, which may be the path of a layer
 	Fixed   []string // files that can neither be changed nor replaced, as the command sees them
-	Network bool     // a network of its own, with nothing but a loopback interface
+	Network bool     // its own network, which has only a loopback interface
 	Shm     bool     // a /dev/shm of its own
 }
 
-// provided creates the folders of the layers. gone removes the ones that are useless afterwards.
+// provided creates the folders of the layers. gone removes the temporary ones.
 func (v View) provided() (made View, gone func(), err error) {
 	made = v
 	made.Layers = slices.Clone(v.Layers)
@@ -55,8 +55,8 @@ func (v View) provided() (made View, gone func(), err error) {
 	return made, gone, nil
 }
 
-// options returns the layer in the words of mount(8). Nothing is written through to the disk before the command ends:
-// after a crash of the machine the upper layer is dropped.
+// options returns the layer as options of mount(8). Writes are not flushed to the disk before the command ends: a
+// crash of the machine drops the upper layer anyway.
 func (l Layer) options() string {
 	return "userxattr,volatile,lowerdir=" + strings.Join(l.Lower, ":") + ",upperdir=" + l.Upper + ",workdir=" + l.Work
 }

@@ -30,8 +30,8 @@ func init() { //nolint:gochecknoinits // before the packages that take long, as 
 	}
 }
 
-// mountLayers makes the view in the argument in this process's own namespaces, and then executes the
-// command in the others. It returns if that fails.
+// mountLayers makes the view from the argument in this process's own namespaces, and then executes
+// the command in the others. It returns only on failure.
 func mountLayers(args []string) error {
 	if len(args) < 2 {
 		return errors.New(layersArg + " is for ralph's own use")
@@ -45,7 +45,7 @@ func mountLayers(args []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("keep mounts to itself: %w", err)
 	}
-	for i := range v.Layers { // all of them before any is mounted: a layer may lie below another
+	for i := range v.Layers { // all of them before the first mount: a layer may lie below another
 		if err := v.Layers[i].open(); err != nil {
 			return err
 		}
@@ -77,8 +77,7 @@ func mountLayers(args []string) error {
 	return fmt.Errorf("%s: %w", args[1], syscall.Exec(args[1], args[1:], os.Environ()))
 }
 
-// fix makes files read-only. The folders that they are in become mounts, too: others could take the place of one that
-// is not.
+// fix makes files read-only. Their folders become mounts too, because a folder that is no mount could be replaced.
 func (v View) fix() error {
 	mounted := map[string]bool{}
 	bind := func(path string, more uintptr) error {

@@ -29,8 +29,8 @@ type Mechanism struct {
 	Layers  bool     // commands can have a [View]; see [Mechanism.TryLayers]
 }
 
-// trial is how long bwrap may take to run an empty command. It is long, so that a busy machine does
-// not get a weaker sandbox.
+// trial is the time for bwrap to run an empty command. It is long, so that a busy machine does not
+// get a weaker sandbox.
 const trial = 2 * time.Minute
 
 // Find returns the best mechanism for a policy on this machine, for this user. path is the PATH in
@@ -137,13 +137,13 @@ func (m Mechanism) Cannot(p Policy) (list []string) {
 type Box struct {
 	Mechanism Mechanism
 	Policy    Policy
-	View      View             // without namespaces of its own, a command has none
+	View      View             // without its own namespaces, a command has none
 	Env       []string         // added to the commands' environment
 	Folders   []string         // folders to create for the commands, and writable
-	Own       func(dir string) // is told the folder with the temporary files of a command; nil for nobody
+	Own       func(dir string) // called with the folder of a command's temporary files; may be nil
 }
 
-// Enter changes spec so that its command runs in the sandbox, with a temporary folder of its own,
+// Enter changes spec so that its command runs in the sandbox, with its own temporary folder,
 // which leave removes.
 func (b Box) Enter(spec *proc.Spec) (leave func(), err error) {
 	for _, dir := range b.Folders {

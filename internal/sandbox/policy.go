@@ -1,8 +1,8 @@
 // Package sandbox restricts a command's reach in the file system, to other processes' sockets and in the network.
 //
 // A [Policy] sets the reach path by path; the most specific path counts. A [Mechanism] of the machine enforces it:
-// bubblewrap, which gives the command a file system of its own, or Landlock, with which the kernel checks each file
-// that is opened. [Mechanism.Cannot] lists the parts that a mechanism cannot enforce.
+// bubblewrap gives the command its own file system, and Landlock makes the kernel check each opened file.
+// [Mechanism.Cannot] lists the parts that a mechanism cannot enforce.
 //
 // This package starts no commands; [Box.Enter] prepares them for [ralph/internal/proc]. Landlock is applied by this
 // same program, which then executes the command.
@@ -18,9 +18,9 @@ import (
 // An Access is the access to a path and everything below it.
 type Access int
 
-// The accesses, the least first. With Scratch, a folder is read-only except that new entries can be
-// made. A file in such a folder for which Scratch is set itself can be changed and replaced: the
-// command has a copy. Both end with the command.
+// The accesses, the smallest first. With Scratch, a folder is read-only except that new entries can
+// be made. A Scratch file in such a folder can be changed and replaced, because the command has a
+// copy. Both end with the command.
 const (
 	Hidden   Access = iota // no access
 	ReadOnly               // read and execute

@@ -1,8 +1,8 @@
 // Package schedule decides when a run may work: within a daily window, and from which batch on.
 //
-// It is pure: it never reads the clock, waits, or reads a file except the machine's zone information, and that only to
-// parse the name of a zone. Times are compared by the wall clock of a zone, so that 22:00 is 22:00 in summer and in
-// winter; [Between] and [Cron] describe the effect of clock changes.
+// It is pure: it never waits or reads the clock, and the only file that it reads is the machine's zone information,
+// to parse the name of a zone. Times are compared by the wall clock of a zone, so that 22:00 is 22:00 in summer and
+// in winter; [Between] and [Cron] describe the effect of clock changes.
 package schedule
 
 import (

@@ -10,8 +10,8 @@ import (
 // evening is the hour at which a night begins.
 const evening = 18
 
-// ParseSince reads the moment at which a time that ends now began: a span (2h, 90m, 7d), a time of the day (22:00, the
-// last one), a day (today, yesterday, monday, 2026-11-20), "tonight" or "last night", which begin at 18:00.
+// ParseSince reads the start of a period that ends now: a span (2h, 90m, 7d), a time of the day (22:00, the last
+// one), a day (today, yesterday, monday, 2026-11-20), "tonight" or "last night", which begin at 18:00.
 func ParseSince(text string, now time.Time) (time.Time, error) {
 	word := strings.ToLower(strings.TrimSpace(text))
 	y, m, d := now.Date()

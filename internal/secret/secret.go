@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A Mask knows values that must not be shown; nil knows none.
+// A Mask knows the values to hide; nil knows none.
 type Mask struct {
 	values []value // longest first
 }
@@ -25,8 +25,8 @@ const (
 	longestWord = 20
 )
 
-// New finds the secrets among variables, NAME=value. names lists further secret variables with any names. isFile
-// reports whether a value is the path of a file, which is not a secret.
+// New finds the secrets among variables, NAME=value. names lists further secret variables. isFile reports
+// whether a value is the path of a file, which is not a secret.
 func New(environ, names []string, isFile func(path string) bool) *Mask {
 	m := &Mask{}
 	shown := map[string]bool{}
@@ -115,7 +115,7 @@ func (m *Mask) bytes(b []byte) []byte {
 	return b
 }
 
-// open returns how many bytes at the end of b may be the start of a secret.
+// open returns the number of bytes at the end of b that may be the start of a secret.
 func (m *Mask) open(b []byte) int {
 	longest := 0
 	for _, v := range m.values {
@@ -145,7 +145,7 @@ type reader struct {
 	err     error
 }
 
-// Read holds back a possible start of a secret until more arrives, or the end.
+// Read holds back a possible start of a secret until it has more bytes or the end.
 func (r *reader) Read(p []byte) (int, error) {
 	for len(r.ready) == 0 {
 		if r.err != nil {

@@ -55,7 +55,8 @@ func Import(w io.Writer, format string, dry bool, r store.ImportResult, read *ra
 	}
 }
 
-// importedTree prints the tasks that are parts of one, with their sources; 0 stands for top-level tasks.
+// importedTree prints the tasks whose parent is one task, with their sources; 0 stands for
+// top-level tasks.
 func importedTree(w io.Writer, list []store.ImportedResult, of int64, indent string) {
 	for _, t := range list {
 		if t.Parent == of {
@@ -91,7 +92,7 @@ func importedMore(w io.Writer, t store.ImportedResult) {
 	}
 }
 
-// described says how much is said of a feature.
+// described tells the length of a feature's description.
 func described(f ralph.Feature) string {
 	if f.Description == "" {
 		return ""

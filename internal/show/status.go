@@ -45,7 +45,7 @@ type StatusView struct {
 	Here     string              `json:"-"` // this machine, if there may be others
 	Ports    [2]int              `json:"-"` // the first port of the workspaces, and the number per workspace
 	Now      ralph.Time          `json:"-"`
-	Forge    string              `json:"forge,omitempty"` // how the forge stands, in a line; "" for none
+	Forge    string              `json:"forge,omitempty"` // state of the forge, in a line; "" for none
 	Strange  string              `json:"-"`               // a note on the tasks in Outside
 }
 
@@ -295,7 +295,7 @@ func tally(v StatusView) string {
 // workspaces matches the folder of a session in a workspace, with the workspace's number.
 var workspaces = regexp.MustCompile(`/workspaces/(\d+)/tree(?:/|$)`)
 
-// workspace says in which workspace a session works, and with which port; "" for none.
+// workspace describes a session's workspace, and its port; "" for none.
 func workspace(s ralph.Session, ports [2]int) string {
 	m := workspaces.FindStringSubmatch(filepath.ToSlash(s.Dir))
 	if m == nil {

@@ -46,7 +46,8 @@ func Suggested(t ralph.Task) string {
 	return ""
 }
 
-// ReadTask reads everything that is shown of a task, but for its comments, which a text does not have.
+// ReadTask reads everything that is shown of a task except its comments, which the text form does
+// not have.
 func ReadTask(tx *store.Tx, id int64) (v TaskView, err error) {
 	if v.Task, err = tx.Task(id); err != nil {
 		return v, err
@@ -180,7 +181,7 @@ func checked(w io.Writer, list []ralph.Check, line func(name, value string)) {
 	}
 }
 
-// howChecked says how a check ended.
+// howChecked describes how a check ended.
 func howChecked(c ralph.Check) string {
 	said := "passed"
 	switch {

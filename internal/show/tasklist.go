@@ -16,7 +16,7 @@ type TaskList struct {
 	Closed int // closed tasks that are not listed
 }
 
-// Write writes a header and a line for each task, and says how to see the rest.
+// Write writes a header and a line for each task, and the command for the rest.
 func (l TaskList) Write(w io.Writer, tasks []ralph.Task) {
 	t := term.Table{Head: []string{"TASK", "STATUS", "PRI", "TITLE"}, Flex: 3}
 	for _, task := range tasks {

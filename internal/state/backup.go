@@ -15,7 +15,7 @@ import (
 
 const (
 	copyName   = "queue-"  // begins the names of the copies that runs make
-	copiesKept = 3         // of those
+	copiesKept = 3         // number of them
 	smallQueue = 32 << 20  // bytes of a database that is copied in a moment
 	copyAge    = time.Hour // after which a larger one is copied again
 	spareRoom  = 16 << 20  // bytes that a copy has to leave free

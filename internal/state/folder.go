@@ -24,10 +24,9 @@ import (
 )
 
 // A project's state is outside of the project, in the user's state folder, so that it survives damage to the
-// repository. The project has an id, in the repository's own git configuration, which names that folder: a project that
-// is moved takes its id along, and a clone has none. A record in the folder has the last location of the project. A
-// queue never appears empty, and never is another project's: if a project has lost its id, or is a copy, that is an
-// error.
+// repository. The project has an id in the repository's own git configuration, which names that folder. A moved
+// project keeps its id, and a clone has none. A record in the folder has the last location of the project. A queue
+// never appears empty, and never is another project's: if a project has lost its id, or is a copy, that is an error.
 
 // DirVariable names the folder explicitly.
 const DirVariable = "RALPH_STATE_DIR"
@@ -87,7 +86,7 @@ func (s seat) forget() string {
 	return "`rm " + filepath.Join(s.desk(), idName) + "`"
 }
 
-// remember is the command by which a project goes on with a queue.
+// remember is the command that makes a project continue with a queue.
 func (s seat) remember(id string) string {
 	if isGitDir(s.place) {
 		return "`git config --local ralph.id " + id + "`"
@@ -134,7 +133,7 @@ func newSeat(ctx context.Context, environ []string, place string) (s seat, err e
 
 func validID(id string) bool { return safeID.MatchString(id) && filepath.IsLocal(id) && id != "." }
 
-// maxName is how much of a folder's name is in an id.
+// maxName is the maximum length of a folder's name in an id, in bytes.
 const maxName = 100
 
 // mint makes an id for the project at a place.
@@ -296,7 +295,7 @@ func (h *Home) known(ctx context.Context) error {
 		return fmt.Errorf("this is a copy of %s, which has the queue in %s: %s here, and the copy begins a queue of its own",
 			state.Place, h.base, h.forget())
 	}
-	if h.unmarked { // of a folder that was named outright, from a project that is gone
+	if h.unmarked { // an explicitly named folder, of a project that no longer exists
 		return nil
 	}
 	return h.note()
@@ -320,7 +319,7 @@ func (h *Home) lost() error {
 	return &GoneError{filepath.Join(h.home, id), h.remember(id)}
 }
 
-// A GoneError says that another project was in a folder before, whose queue is still there.
+// A GoneError means that another project was in a folder before, whose queue is still there.
 type GoneError struct {
 	Folder string // its state
 	goOn   string // the command that goes on with its queue
@@ -389,7 +388,7 @@ func (h *Home) Make(ctx context.Context) (err error) {
 	return h.mark(ctx)
 }
 
-// mark gives the project its id. That of one which began without git becomes its repository's.
+// mark gives the project its id. If the project began without git, its id becomes the repository's.
 func (h *Home) mark(ctx context.Context) error {
 	file := filepath.Join(h.desk(), idName)
 	if h.Git && !h.beside {

@@ -17,9 +17,9 @@ import (
 )
 
 // Inside returns the session of the project that this process belongs to, and records there that it
-// tried a command for people only; "" if it belongs to none. Sessions of other projects do not
-// count: ralph's own tests run in sessions, too. If a sandbox hides the queue, the run is asked
-// over the session's channel. The error means that it is unknown.
+// tried a command for people only; "" if there is none. Sessions of other projects do not count:
+// ralph's own tests run in sessions, too. If a sandbox hides the queue, the run is asked through
+// the session's channel. The error means that it is unknown.
 func (h *Home) Inside(ctx context.Context, environ []string, dir, command string) (session string, err error) {
 	markers, channels, within := h.enclosing(environ)
 	if len(markers) == 0 && !within {
@@ -81,9 +81,9 @@ func (h *Home) Inside(ctx context.Context, environ []string, dir, command string
 	return session, err
 }
 
-// enclosing looks for signs of a session: its variables, here or in an ancestor, or an
-// ancestor that is the run itself. A run is recognized by the lock that it holds; another ralph
-// that verifies, by its open database.
+// enclosing looks for signs of a session: its variables, here or in an ancestor, or an ancestor
+// that is the run itself. A run is recognized by its lock; another ralph that verifies, by its
+// open database.
 func (h *Home) enclosing(environ []string) (markers, channels []string, within bool) {
 	add := func(list *[]string, id string) {
 		if id != "" && !slices.Contains(*list, id) {

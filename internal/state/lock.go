@@ -12,11 +12,11 @@ import (
 // lockName is the file that a run locks.
 const lockName = "run.lock"
 
-// ErrLocked says that another run is active with the same state folder.
+// ErrLocked means that another run is active with the same state folder.
 var ErrLocked = errors.New("another run is active in this project")
 
-// Lock locks a state folder, with the workspaces in it, for one run. The lock dies with its owner; the error wraps
-// [ErrLocked] and names the owner. It says nothing of runs with other folders: the database does.
+// Lock locks a state folder, with the workspaces in it, for one run. The lock ends with its owner; the error wraps
+// [ErrLocked] and names the owner. It does not exclude runs with other folders: the database does.
 func Lock(folder string) (unlock func() error, err error) {
 	path := filepath.Join(folder, lockName)
 	lock := flock.New(path)

@@ -73,8 +73,8 @@ func (h *Home) Part() string {
 	return ""
 }
 
-// belongs checks that the queue is the project's, and records the root of a queue whose root is
-// unknown. fresh means that the queue was just created.
+// belongs checks that the queue is the project's, and records its root if it is unknown. fresh
+// means that the queue was just created.
 func (h *Home) belongs(ctx context.Context, db *store.DB, fresh bool) error {
 	if !h.Git || h.plain() {
 		return nil // it is identified by its root
@@ -92,7 +92,7 @@ func (h *Home) belongs(ctx context.Context, db *store.DB, fresh bool) error {
 	there := filepath.Join(h.Top, filepath.FromSlash(root))
 	switch {
 	case root == "" && !configured && !fresh:
-		return nil // a database of an older design; a look from elsewhere proves nothing
+		return nil // a database of an older design; nothing can be concluded from it
 	case root == "":
 	case configured && root != "." && !Exists(filepath.Join(there, ConfigName)):
 		fmt.Fprintf(h.Warn, "ralph: the queue was that of %s, which has no %s any more; it is that of %s from now on\n",
@@ -113,9 +113,8 @@ func (h *Home) belongs(ctx context.Context, db *store.DB, fresh bool) error {
 	return db.Tx(ctx, func(tx *store.Tx) error { return tx.SetRoot(here) })
 }
 
-// sharesHistory checks that a server's queue which this project has not used yet is that of its repository, and records
-// the repository of one that is nobody's yet. Of a shallow clone, and before the first commit, there is nothing to
-// compare.
+// sharesHistory checks that a server's queue which this project has not used yet is that of its repository, and
+// records the repository if the queue has none. It cannot compare a shallow clone, or a repository without a commit.
 func (h *Home) sharesHistory(ctx context.Context, db *store.DB) error {
 	used, err := os.ReadFile(h.File(onServer))
 	if err == nil && strings.TrimSpace(string(used)) == store.Masked(h.Server) {
@@ -144,7 +143,7 @@ func (h *Home) sharesHistory(ctx context.Context, db *store.DB) error {
 // ErrProject says that there is a project already where one should begin.
 var ErrProject = errors.New("this is a project")
 
-// Prepare checks that a project may begin in a folder: there is none around it, and the
+// Prepare checks that a project may begin in a folder: no project is around it, and the
 // repository's queue is not another folder's. With own it becomes a package, whose state folder is
 // created. The configuration may exist already, as in a new clone, if the queue has not begun.
 // Nothing is written before all checks are done.
@@ -221,7 +220,7 @@ func isRoot(dir string) bool {
 }
 
 // rootOfQueue returns the root of the repository's queue; "" if there is no queue or its root is
-// unknown, as of one on a server: [Home.Begin] looks at that.
+// unknown. It is unknown for a queue on a server, which [Home.Begin] checks.
 func (h *Home) rootOfQueue(ctx context.Context) (root string, err error) {
 	all := *h
 	all.State = all.base

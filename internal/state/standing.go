@@ -57,7 +57,7 @@ func (f Folder) Standing() (standing Standing, why string) {
 	return f.history(began)
 }
 
-// history says whether a database that can be read is the one that was there, as far as it had got.
+// history tells whether a readable database is the former one, in its latest state.
 func (f Folder) history(began string) (standing Standing, why string) {
 	marked := f.MarkErr == nil
 	switch {

@@ -123,7 +123,7 @@ func lostAbove(dir string, environ []string) (string, error) {
 	}
 }
 
-// sit determines the seat of the project's state; with own that of a package.
+// sit determines the location of the project's state; with own, of a package's state.
 func (h *Home) sit(ctx context.Context, environ []string, own bool) error {
 	own = h.Git && (own || h.repository.hasPackage(h.Top, h.Root))
 	began, err := readFile(filepath.Join(h.Root, PlainName, idName)) // without git
@@ -380,8 +380,8 @@ func (h *Home) Begin(ctx context.Context) (*store.DB, error) {
 	return db, nil
 }
 
-// After looks for damage after a run has ended. If the run ended with an error, it looks for a
-// while: a removal may be in progress.
+// After looks for damage after a run has ended. If the run ended with an error, it keeps
+// looking for a while: a removal may be in progress.
 func After(err error, look func() error) error {
 	const looks, every = 10, 100 * time.Millisecond
 	for range looks {

@@ -39,8 +39,8 @@ func Prefix(level slog.Level) string {
 	return "<7>"
 }
 
-// NewHandler writes log records for the journal, one line each: it prefixes the priority and omits
-// time and level, which the journal adds itself.
+// NewHandler writes log records for the journal, one line each: it adds the priority in front, and
+// omits time and level, which the journal adds itself.
 func NewHandler(w io.Writer) slog.Handler {
 	out := &prefixed{w: w}
 	return handler{slog.NewTextHandler(out, &slog.HandlerOptions{ReplaceAttr: withoutTime}), out}

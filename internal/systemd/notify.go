@@ -55,8 +55,8 @@ func (n *Notifier) Status(said string) {
 	}
 }
 
-// Beat is called by the work itself whenever it makes progress, and promises the next beat within
-// d. Until then, systemd's watchdog is fed.
+// Beat is called by the work itself whenever it makes progress. It promises the next beat within
+// d, and feeds systemd's watchdog until then.
 func (n *Notifier) Beat(d time.Duration) {
 	n.mu.Lock()
 	n.promised = time.Now().Add(d)

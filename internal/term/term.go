@@ -28,7 +28,7 @@ const (
 	Cyan   Style = "36"
 )
 
-// Looks has the style for each colour of a look.
+// Looks maps the colour of each look to its style.
 var Looks = map[string]Style{
 	"green": Green, "red": Red, "yellow": Yellow, "orange": Yellow, "blue": Blue, "purple": Purple, "gray": Dim,
 	"teal": Cyan,
@@ -46,7 +46,7 @@ func Is(v any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Of examines an output. NO_COLOR and TERM=dumb take its colours away.
+// Of examines an output. NO_COLOR and TERM=dumb switch colours off.
 func Of(out io.Writer, getenv func(string) string) Screen {
 	if !Is(out) {
 		return Screen{}
@@ -95,8 +95,8 @@ func (s Screen) Hang(first, text string) string {
 	return first + strings.Join(s.Wrap(text, before), "\n"+strings.Repeat(" ", before))
 }
 
-// Fit wraps the lines of a text that are wider than the screen. Their further lines begin below the last column, which
-// two blanks separate, of their first half.
+// Fit wraps the lines of a text that are wider than the screen. It aligns continuation lines with the last column in
+// the line's first half. Columns are separated by two blanks.
 func (s Screen) Fit(lines string) string {
 	if s.Columns == 0 {
 		return lines

@@ -85,8 +85,8 @@ func ParseJUnit(r io.Reader) (*Results, error) {
 	return results, nil
 }
 
-// isReading distinguishes an error of the reader from one of the decoder, which has no type for
-// unknown encodings.
+// isReading distinguishes an error of the reader from one of the decoder, which returns no
+// typed error for unknown encodings.
 func isReading(err error) bool { return !strings.HasPrefix(err.Error(), "xml: ") }
 
 // A testcase is a <testcase>.

@@ -1,8 +1,8 @@
 // Package testresult parses a command's report of its tests by name, as `go test -json` or as JUnit
 // XML, and compares two reports (pipeline, "Verification").
 //
-// It is pure and trusts reports as little as possible: one that is truncated, miscounts, or reports
-// a package without its tests is marked as broken, and excuses nothing.
+// It is pure and trusts reports as little as possible. A report is marked as broken, and excuses
+// nothing, if it is truncated, miscounts, or has a package without its tests.
 package testresult
 
 import (
@@ -46,7 +46,7 @@ func (r *Results) Count() (sum int) {
 	return sum
 }
 
-// skipped returns how many tests were skipped according to summaries, and how many by name.
+// skipped returns the number of skipped tests according to summaries, and the number of named ones.
 func (r *Results) skipped() (counted, named int) {
 	for _, c := range r.Counts {
 		counted += c.Skipped

@@ -31,8 +31,8 @@ func (p pattern) find(line string) (groups []string, end int) {
 	return groups, end
 }
 
-// A form is a runner's line with a test and its status, written at once. Output of the tests without a newline stands
-// before it. Name and status are numbers of groups; without a status, all lines of that form have is.
+// A form is a runner's line with a test and its status, written at once. Test output without a newline may precede it
+// on the line. Name and status are numbers of groups; without a status, all lines of that form have is.
 type form struct {
 	line         pattern
 	name, status int
@@ -89,7 +89,8 @@ var starts = []start{
 
 func first(groups []string) string { return groups[1] }
 
-// method returns the name of a test of Python. Up to 3.10 its class stands behind it, from 3.11 on all of its name.
+// method returns the name of a Python test. Up to Python 3.10 its class follows it, from 3.11 on
+// its full name.
 func method(groups []string) string {
 	if i := strings.LastIndexByte(groups[2], '.'); strings.HasSuffix(groups[1], groups[2][i+1:]) {
 		return groups[2]
@@ -132,7 +133,8 @@ var counts = []struct {
 	{"node", like(" pass ", `^(?:#|ℹ) pass (\d+)$`), false},
 }
 
-// unpassed matches how many of the tests of such a line have not passed. Some runners say so in a line of its own.
+// unpassed matches the number of tests of such a line that have not passed. Some runners have a
+// separate line for it.
 var (
 	unpassed = regexp.MustCompile(`\b(?:[Ss]kipped|Incomplete|expected failures)[=:] ?(\d+)|` +
 		`\b(\d+) (?:pending|skipped|skips|excluded|ignored|xfailed|todo)\b`)
@@ -141,7 +143,7 @@ var (
 	node     = like("d", `^(?:#|ℹ) (?:skipped|todo) (\d+)$`)
 )
 
-// less returns how many tests a line says have not passed.
+// less returns the number of tests that a line reports as not passed.
 func less(line string) (sum int) {
 	for _, m := range unpassed.FindAllStringSubmatch(line, -1) {
 		if n, err := strconv.Atoi(m[1] + m[2]); err == nil {
@@ -164,11 +166,11 @@ var (
 // separator is unittest's line behind its tests; pytest's is of another sign.
 const separator = "----------------------------------------------------------------------"
 
-// ParseText parses the output of a command for people, as far as it names its tests or counts them. It returns nil if
-// it does neither. Such names tell which tests ran, and excuse nothing. The error is the reader's.
+// ParseText parses the output of a command for people, if it names its tests or counts them; otherwise it returns
+// nil. Such names show which tests ran, and excuse nothing. The error is the reader's.
 //
 // A runner prints a name, then the test prints its output, then comes the status. So a name without a clear status is
-// [Unknown], and a test that prints much may have no name at all: [AsMany] compares counts.
+// [Unknown], and a test with much output may have no name at all: [AsMany] compares counts.
 func ParseText(r io.Reader) (*Results, error) {
 	p := reader{Results: &Results{Text: true}, suites: map[string]bool{}}
 	err := eachLine(r, func(raw []byte) { p.line(colour.ReplaceAllString(string(raw), "")) })
@@ -262,7 +264,7 @@ func (p *reader) whole(line string) {
 	}
 }
 
-// take adds a name that stands for tests.
+// take adds the name of one or more tests.
 func (p *reader) take(name string, s Status, tests int) {
 	p.seen = p.seen || s != Unknown
 	p.add(name, s)

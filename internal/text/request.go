@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Asked reads an agent's request to use a tool as it is stored, "TOOL INPUT" with the input in JSON. The input is
-// returned by its fields in their order, a command alone if there is nothing else; nothing of it is left out. Text that
-// is no object of JSON is returned as it is, without a tool.
+// Asked reads an agent's stored request to use a tool, "TOOL INPUT" with the input in JSON. It returns the complete
+// input, field by field; a lone command without its field's name. If the text is not a JSON object, it is returned
+// unchanged, without a tool.
 func Asked(stored string) (tool, input string) {
 	tool, object, ok := strings.Cut(stored, " ")
 	if !ok {

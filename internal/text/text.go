@@ -73,7 +73,7 @@ func ClipEnd(s string, n int) string {
 	return s
 }
 
-// ClipBy is [Clip] with another measure of a character's size.
+// ClipBy is [Clip] with another measure for the size of a character.
 func ClipBy(s string, limit int, size func(rune) int) string {
 	used, room := 0, 0 // room is the last position where the mark fits
 	for i, r := range s {
@@ -117,7 +117,7 @@ func FirstLine(s string) string {
 	return ""
 }
 
-// LastLine returns the last line that is neither blank nor a place in JavaScript's call stack, which stands below an
+// LastLine returns the last line that is neither blank nor a line of JavaScript's call stack, which follows an
 // error; "" if there is none.
 func LastLine(s string) string {
 	for _, line := range slices.Backward(strings.Split(s, "\n")) {
@@ -158,8 +158,8 @@ func Plural(n int, noun string) string {
 // Money formats an amount.
 func Money(usd float64) string { return fmt.Sprintf("$%.2f", usd) }
 
-// Cost formats an amount for some use, given whether it is a bill: an estimate is "about" so much, and use without a
-// known price is "unknown".
+// Cost formats an amount for a use. Bills are exact, estimates begin with "about", and use without a known price is
+// "unknown".
 func Cost(usd float64, known bool, tokens int64) string {
 	switch {
 	case known || usd == 0 && tokens == 0:
@@ -192,8 +192,8 @@ func Span(seconds float64) string {
 	return two(int(d.Hours()), "h", int(d.Minutes())%60, "min")
 }
 
-// When formats a moment as people read it at another one: "23:43" of the last or the next 12 hours, else
-// "Nov 27 23:43", and with the year if it is another one.
+// When formats a moment for people, relative to another one: "23:43" within 12 hours of it, else "Nov 27
+// 23:43", and with the year if it differs.
 func When(at, now time.Time) string {
 	at, now = at.Local(), now.Local()
 	switch apart := now.Sub(at).Abs(); {

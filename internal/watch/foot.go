@@ -102,7 +102,7 @@ func (m Model) styled(style lipgloss.Style, all string) (lines []string) {
 	return lines
 }
 
-// narrow reports whether a text has to stand below its label.
+// narrow reports whether a text goes below its label instead of beside it.
 func (m Model) narrow() bool { return m.width-ansi.StringWidth(m.label()) < 10 }
 
 // label returns the prompt of an input.

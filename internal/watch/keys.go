@@ -224,7 +224,7 @@ func (m Model) control(name string) (Model, tea.Cmd) {
 	return m, m.act(Action{Do: "pause"}, row{})
 }
 
-// undecided says why a key decides on nothing.
+// undecided explains why a key decides on nothing.
 func (m Model) undecided() (Model, tea.Cmd) {
 	w := m.item()
 	switch {

@@ -241,7 +241,7 @@ func (m Model) handle(msg tea.Msg) (Model, tea.Cmd) {
 
 type tick struct{}
 
-// take handles the result of a look.
+// take handles the result of a look at the source.
 func (m *Model) take(l looked) {
 	if l.err != nil {
 		m.problem = l.err.Error()

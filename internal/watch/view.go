@@ -111,7 +111,7 @@ func (m Model) panels(room int) []string {
 		}
 	}
 	var head []string
-	if len(m.snapshot.Parallel) > 0 { // else it stands above
+	if len(m.snapshot.Parallel) > 0 { // otherwise it is above
 		head = l.current()
 		head = head[1:max(1, len(head)-1)]
 	}
@@ -157,7 +157,7 @@ func (m Model) working() []string {
 	return nil
 }
 
-// heights are those of the upper and the lower panels, and of the queue's, in so many lines.
+// heights are the heights in lines of the upper and the lower panels, and of the queue's.
 func (m Model) heights(room int) (upper, lower, next int) {
 	narrow := m
 	narrow.width = m.width/2 - 4
@@ -381,7 +381,8 @@ func mark(w Waiting, selected row) string {
 	return "  "
 }
 
-// around returns the visible part of the items for so many rows: the selected one is in it.
+// around returns the visible part of the items, including the selected one, for that number of
+// rows.
 func (m Model) around(most int) (from, to int) {
 	n := len(m.waiting())
 	at := max(0, slices.IndexFunc(m.waiting(), func(w Waiting) bool { return rowOf(w) == m.selected() }))

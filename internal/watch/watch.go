@@ -135,8 +135,8 @@ type Source interface {
 	Act(ctx context.Context, a Action) (string, error)
 }
 
-// Refresh is the shortest time between two looks for changes, and the time between looks while something moves. Rest is
-// the longest, while nothing does: for times shown in minutes.
+// Refresh is the shortest time between two looks for changes, and the interval while something moves. Rest is the
+// longest interval, while nothing moves: it suits times shown in minutes.
 const (
 	Refresh = 500 * time.Millisecond
 	Rest    = 10 * time.Second
@@ -162,8 +162,8 @@ type (
 	released struct{ held *held }
 )
 
-// look calls the source in the background. With again it is one of the regular looks as long as there is a screen; else
-// it is an additional one, for an answer that a person waits for.
+// look calls the source in the background. With again it is one of the regular looks, which repeat as long as there
+// is a screen. Otherwise it is an additional one, for an answer that a person waits for.
 func (m Model) look(again bool) tea.Cmd {
 	ctx, s, number, one := m.ctx, m.source, m.number, m.looks
 	return func() tea.Msg {
@@ -200,7 +200,8 @@ func wait(ctx context.Context, changed <-chan struct{}, d time.Duration) {
 	}
 }
 
-// rests reports whether nothing on the screen moves by itself: no session works and nothing is counted down.
+// rests reports whether nothing on the screen moves by itself: no session works and no countdown
+// runs.
 func (s Snapshot) rests() bool {
 	counted := func(w Waiting) bool { return !w.Expires.IsZero() }
 	return s.Changed != nil && s.Session == nil && s.Until.IsZero() && !slices.ContainsFunc(s.Waiting, counted)

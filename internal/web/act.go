@@ -160,7 +160,7 @@ func (a *app) decided(tx *store.Tx, r *http.Request, i store.InboxItem, approve 
 	return sentence(said), err
 }
 
-// sentence makes a sentence of a line of a command.
+// sentence turns a line of a command's output into a sentence.
 func sentence(said string) string {
 	return strings.ToUpper(said[:min(len(said), 1)]) + said[min(len(said), 1):] + "."
 }
@@ -191,8 +191,8 @@ func (a *app) cancel(tx *store.Tx, _ *http.Request, id int64) (string, error) {
 	return fmt.Sprintf("TASK-%d is cancelled.", id), err
 }
 
-// unblock resolves everything that holds a task; with a number in "on" it only drops the dependency
-// on that task.
+// unblock resolves everything that blocks a task. With a number in "on" it only removes the
+// dependency on that task.
 func (a *app) unblock(tx *store.Tx, r *http.Request, id int64) (string, error) {
 	if on := r.PostFormValue("on"); on != "" {
 		other, err := ralph.ParseTaskID(on)

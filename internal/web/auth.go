@@ -88,7 +88,7 @@ func proxied(r *http.Request) bool {
 		func(name string) bool { return r.Header.Get(name) != "" })
 }
 
-// csrf is the token in the forms of a browser's session, which no other page can know.
+// csrf is the token in the forms of a browser's session, which no other page knows.
 func (a *app) csrf(v visitor) string {
 	if v.session == "" {
 		return ""
@@ -146,8 +146,8 @@ func (a *app) guard(next http.Handler) http.Handler {
 	})
 }
 
-// knows reports whether a Host belongs to the server. Any IP address is accepted if the server can
-// be reached from outside, since a name server cannot redirect it.
+// knows reports whether a Host belongs to the server. If the server listens for other machines it
+// accepts any IP address, because DNS cannot redirect one.
 func (a *app) knows(host string) bool {
 	name := localhttp.Name(host)
 	named := func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, host) }

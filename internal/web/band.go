@@ -22,7 +22,7 @@ type notice struct {
 	Remedy  string // in a sentence, with commands in backticks; "" for none
 }
 
-// nearly is the part of a limit from which on it is about to be reached.
+// nearly is the share of a limit from which it counts as almost reached.
 const nearly = 0.9
 
 // notices returns the notices of the moment, given the spending of sessions in progress so far (USD).
@@ -40,7 +40,7 @@ func (a *app) notices(tx *store.Tx, spending float64) (list []notice, err error)
 	if err != nil || !ok || !tx.Alive(run) {
 		return list, err
 	}
-	if run.State == "ending" && run.Control == ralph.ControlNone { // nobody asked for it
+	if run.State == "ending" && run.Control == ralph.ControlNone { // nobody asked
 		list = append(list, notice{
 			ID: "ending", Text: "The run is ending: " + run.StateReason, To: "/run/resume", Label: "Go on", Further: "/",
 		})

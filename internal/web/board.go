@@ -26,7 +26,8 @@ var boardColumns = []struct {
 	{"", []string{"failed"}},
 }
 
-// A column has the tasks with some words; words without tasks are left out. Without a name it has that of its word.
+// A column has the tasks with some words. It omits words without tasks. A column without a name
+// uses its word's.
 type column struct {
 	Name  string
 	Parts []part
@@ -54,7 +55,7 @@ func (p part) Total() int64 { return int64(p.N) }
 // A boardView is the board, of one feature if Feature is not "".
 type boardView struct {
 	Columns  []column
-	Over     []part // that nothing is left to do in: without cards
+	Over     []part // nothing is left to do there; shown without cards
 	Feature  string
 	Features []ralph.Feature
 }
@@ -137,7 +138,7 @@ func newCards(tx *store.Tx) (cardMaker, error) {
 	return m, err
 }
 
-// of makes cards of tasks.
+// of makes cards from tasks.
 func (m cardMaker) of(tx *store.Tx, tasks []ralph.Task) (list []taskCard, err error) {
 	usd, err := tx.SpentOn(idsOf(tasks))
 	for _, t := range tasks {
@@ -167,7 +168,7 @@ const listTasks = 50
 type listView struct {
 	Tasks    []ralph.Task
 	N        int               // how many are like that, if it is narrowed
-	Narrowed []narrowed        // to several words, or to tasks worked on by sessions of a time or run
+	Narrowed []narrowed        // to several words, or to the tasks of a run's sessions or a period's
 	Hidden   url.Values        // the parameters of the latter
 	Spent    map[int64]float64 // USD, by task
 	Pager    pager

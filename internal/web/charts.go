@@ -16,7 +16,7 @@ import (
 	"ralph/store"
 )
 
-// A stretch is how long a column of a chart is.
+// A stretch is the time that one column of a chart covers.
 type stretch struct {
 	Name string // "day"; in addresses, too
 	back func(from time.Time, n int) time.Time
@@ -30,7 +30,8 @@ var stretches = []stretch{
 }
 
 const (
-	// columns is the most columns of a chart: on a phone each is still wide enough for a finger.
+	// columns is the maximum number of columns of a chart: on a phone each is still wide enough for
+	// a finger.
 	columns = 12
 	// partRows is the most rows of a cost table.
 	partRows = 10

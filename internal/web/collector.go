@@ -114,7 +114,7 @@ type state struct {
 	active    int
 	counts    map[string]int // see [store.Tx.Tally]
 	inbox     map[string]int
-	totals    map[string]store.Totals // by how they ended; for metrics alone
+	totals    map[string]store.Totals // by ending; only for metrics
 	agents    []store.AgentState      // unavailable ones
 	lastEvent ralph.Time
 }

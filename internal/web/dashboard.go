@@ -42,15 +42,15 @@ type Server struct {
 	Log     *slog.Logger
 
 	Token  string   // required for changes; never empty
-	Hosts  []string // names of the server besides those of this machine
+	Hosts  []string // names of the server in addition to this machine's
 	Public bool     // reachable from other machines
 	TLS    bool     // served by HTTPS
 	Always bool     // reading requires the token on this machine, too
 
 	// Control sends a request to the run: one of ralph.Control….
 	Control func(ctx context.Context, control string) error
-	// Start starts a run that outlives the server, and says in a sentence how it has begun; nil if none
-	// can be started.
+	// Start starts a run that outlives the server, and describes in a sentence how it began; nil if no
+	// run can be started.
 	Start func(ctx context.Context) (string, error)
 	// Settle acts on a person's decision while no run does: it ends claims, and begins to merge the queue. nil leaves
 	// both to the next run.
@@ -63,8 +63,8 @@ type Server struct {
 	Forge func() string
 	// Hook checks the request of a webhook, and wakes the reader of the forge; nil if there is no secret for it.
 	Hook http.Handler
-	// Patch returns how two commits of a session's change differ, as git prints it, without secrets; nil if there is no
-	// repository.
+	// Patch returns the difference between two commits of a session's change, as git prints it, without secrets; nil
+	// if there is no repository.
 	Patch func(ctx context.Context, session, from, to string) (string, error)
 	// Open opens a file of a session. The error is [fs.ErrNotExist] if it does not exist (yet).
 	Open func(session string, file SessionFile) (io.ReadCloser, error)
@@ -106,7 +106,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, srv *http.Server) er
 	return localhttp.Serve(ctx, srv, l)
 }
 
-// hookPath takes the webhooks of the forge, which sign their requests.
+// hookPath receives the forge's webhooks, which have signed requests.
 const hookPath = "/hooks/forge"
 
 // An app is a server with its state.

@@ -81,13 +81,14 @@ func (v shownChange) Guards() bool {
 	return slices.ContainsFunc(v.Files, func(f changed) bool { return f.Guarded })
 }
 
-// Asks says in plain words which approval a change needs.
+// Asks describes in plain words which approval a change needs.
 func (v shownChange) Asks() string { return asksFor(v.Approval) }
 
 // whole reports whether a person decides on a file.
 func (v shownChange) whole(path string) bool { return slices.Contains(v.Approval.Paths(), path) }
 
-// compare adds the files of changes, those first on which a person decides; a change may be nil.
+// compare adds the files of changes; files that a person decides on come first. A change may be
+// nil.
 func (a *app) compare(ctx context.Context, list []*shownChange) {
 	for n, v := range list {
 		if v == nil {
@@ -161,7 +162,7 @@ func (a *app) changedOf(ctx context.Context, v shownChange, byGit bool) (files [
 	return files, ""
 }
 
-// changedBy is a file by its kept difference, which has the lines alone.
+// changedBy makes a file from its stored difference, which has only the lines.
 func changedBy(d ralph.FileDiff) changed {
 	c := changed{FileChange: ralph.FileChange{Path: d.Path, Status: "modified"}, Lines: numbered(d.Diff), Left: d.Left}
 	head, _, _ := strings.Cut(d.Diff, "\n")

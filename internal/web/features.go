@@ -50,7 +50,7 @@ func (a *app) features(tx *store.Tx, _ *http.Request) (view, error) {
 	}
 	var v featuresView
 	for _, f := range list {
-		var p store.Progress // without sessions and cost: those of all features are too many to sum up for a list
+		var p store.Progress // features without sessions and cost: there are too many to sum up for a list
 		if p.Tasks, p.Open, err = tx.FeatureTasks(f.ID); err != nil {
 			return view{}, err
 		}
@@ -65,8 +65,8 @@ const featureTasks = 30
 // A featureView is a feature's page.
 type featureView struct {
 	featureRow
-	Plan  *plan        // nil if nothing of it waits
-	Tasks []ralph.Task // open ones in the order of the queue, then ended ones, the latest first
+	Plan  *plan        // nil if no part of it waits
+	Tasks []ralph.Task // open ones in the order of the queue, then ended ones, the newest first
 	Known []ralph.Learning
 	More  bool
 }

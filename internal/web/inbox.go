@@ -30,15 +30,15 @@ type item struct {
 	Asks  string // for held work: the needed approval, in plain words
 	Plan  *plan  // of a plan that is shown whole
 
-	// For an item that is shown whole: its task (nil for none), how many tasks wait behind it, its cost so far, and the
-	// likely cost of a retry with all of its reason (USD).
+	// For the selected item: its task (nil for none), the number of tasks that wait for it, its cost so far, and the
+	// likely cost of a retry with all items of its reason (USD).
 	Task     *ralph.Task
 	Behind   int
 	Took     report.Receipt
 	RetryUSD float64
 	Last     *ralph.Session // of a failed task; nil if it had none
 	Change   *shownChange   // of held work
-	Member   *item          // of several that are held: the one whose change is shown
+	Member   *item          // of several held items: the one whose change is shown
 }
 
 func newItem(i store.InboxItem) item {
@@ -60,7 +60,7 @@ func (i item) Together() bool {
 	return inbox.YesOrNo(i.InboxItem) || failed(i.InboxItem) || asks(i.InboxItem) || resolvable(i.InboxItem)
 }
 
-// Names are the names of the item and of its equals; for a plan, those of the shown parts.
+// Names are the names of the item and of its equals; for a plan, the shown parts.
 func (i item) Names() string {
 	if i.Plan != nil {
 		return i.Plan.Items
@@ -75,7 +75,7 @@ func (i item) Names() string {
 // Itself reports whether the item has the name of its task.
 func (i item) Itself() bool { return i.Item == fmt.Sprint("TASK-", i.TaskID) }
 
-// Times is how often the same was said.
+// Times is the number of equal statements.
 func (i item) Times() int { return 1 + len(i.Also) }
 
 // Cost is the likely cost of retrying the item and its equals, in words.
@@ -128,7 +128,7 @@ var relations = map[string]string{
 	"review": "passed its checks:", "dependency": "waits:", "suggestion": "suggested by", "nack": "proposed of",
 }
 
-// Sub is the second line of the item's row: how grave it is, and which tasks it is about.
+// Sub is the second line of the item's row: its severity and its tasks.
 func (i item) Sub() string {
 	var parts []string
 	if i.Label != "" {
@@ -157,7 +157,7 @@ func (i item) Sub() string {
 // Told reports whether the item's line says all of its text.
 func (i item) Told() bool { return text.Visible(i.Text) == i.Gist() && !strings.Contains(i.Text, "`") }
 
-// Shown is the item whose change is shown: one of those that are held for the same reason.
+// Shown is the item whose change is shown, among those held for the same reason.
 func (i item) Shown() item {
 	if i.Member != nil {
 		return *i.Member
@@ -168,7 +168,7 @@ func (i item) Shown() item {
 // Members are the item and those that say the same.
 func (i item) Members() []item { return append([]item{i}, i.Also...) }
 
-// rows makes rows of inbox items, one of all that wait for the same reason, the most urgent first.
+// rows makes rows from inbox items, one for all with the same reason, the most urgent first.
 func rows(tx *store.Tx, list []store.InboxItem) (items []item, err error) {
 	for _, g := range inbox.Sorted(inbox.Groups(list)) {
 		it := newItem(g[0])
@@ -187,7 +187,7 @@ func rows(tx *store.Tx, list []store.InboxItem) (items []item, err error) {
 	return items, nil
 }
 
-// asksFor says in plain words what a person is asked.
+// asksFor describes in plain words the question to a person.
 func asksFor(a ralph.Approval) string {
 	several := func(names []string, noun string) string {
 		said := "nothing"
@@ -276,7 +276,7 @@ func (a *app) whole(tx *store.Tx, i *item) (err error) {
 // inboxItems is the number of items on a page of the inbox.
 const inboxItems = 200
 
-// pricedRows is the number of rows of a page that say what a retry is likely to cost.
+// pricedRows is the number of rows of a page that show the likely cost of a retry.
 const pricedRows = 30
 
 // price adds what retrying failed tasks is likely to cost to rows.
@@ -305,7 +305,7 @@ func (s section) Things() (n int) {
 	return n
 }
 
-// Counted says how many things there are: rows, and the items in them.
+// Counted tells the number of rows, and of the items in them.
 func (s section) Counted() string {
 	switch n, rows := s.Things(), len(s.Items); {
 	case s.Of == inbox.Failed:
@@ -357,8 +357,7 @@ func (t inboxTab) To() string {
 	return link("/inbox", url.Values{"show": {string(t.Filter)}})
 }
 
-// list reads the rows that a request asks for, and the one of them that is shown whole; more reports whether there is a
-// next page.
+// list reads the requested rows, and the selected one; more reports whether there is a next page.
 func (v *inboxView) list(tx *store.Tx, r *http.Request) (more bool, err error) {
 	q := r.URL.Query()
 	v.Filter, v.Asked = inbox.Filter(q.Get("show")), q.Has("item")
@@ -425,8 +424,8 @@ func (i item) Link(q url.Values) string {
 	return link("/inbox", of)
 }
 
-// choose returns the row that is shown whole: the one with an item, also if that is on another page by now, or the
-// first if none is asked for. It is nil if the item does not wait, and never another one.
+// choose returns the selected row: the one with an item, even if it has moved to another page, or the first if no
+// item is requested. It returns nil, never another row, if the item no longer waits.
 func choose(tx *store.Tx, shown []item, anchor string) (*item, error) {
 	if anchor == "" {
 		if len(shown) == 0 {
@@ -499,7 +498,7 @@ func chosen(tx *store.Tx, r *http.Request) ([]store.InboxItem, error) {
 // A manyView has the items that are to be decided on together, whole.
 type manyView struct {
 	Items []item
-	Cost  string // of retrying what has failed, in words
+	Cost  string // cost of retrying failed tasks, in words
 
 	YesOrNo, Resolvable, Failed, Questions int // how many a verdict fits
 }
@@ -543,7 +542,7 @@ func (a *app) many(tx *store.Tx, r *http.Request) (view, error) {
 	return view{title: "Decide on several", name: "many", nav: "/inbox", changes: changes, body: v}, err
 }
 
-// A manyDecision is what a verdict does to one of several items.
+// A manyDecision applies a verdict to one of several items.
 type manyDecision struct {
 	fits func(i store.InboxItem) bool
 	why  string // it fits no other
@@ -596,8 +595,9 @@ func deciding(approve bool) func(*store.Tx, store.InboxItem, string, string) (st
 	}
 }
 
-// decideMany carries one verdict out on all items that are named, or on none; those that it does not fit are left, and
-// named. With the verdict "one", they say the same: the first is approved, and the others are rejected as its doubles.
+// decideMany applies one verdict to all named items, or to none. It leaves the items that the verdict does not fit,
+// and names them. With the verdict "one", the items are equal: the first is approved, and the others are rejected as
+// duplicates.
 func (a *app) decideMany(tx *store.Tx, r *http.Request) (string, error) {
 	list, err := chosen(tx, r)
 	if errors.Is(err, ralph.ErrNotFound) {

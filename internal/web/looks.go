@@ -7,8 +7,8 @@ import (
 	"ralph/internal/inbox"
 )
 
-// A look is how a thing is shown: by its icon, its word and its colour, so that nothing depends on
-// the colour alone.
+// A look is the icon, the word and the colour of a thing, so that nothing depends on the colour
+// alone.
 type look struct{ Icon, Label, Class string }
 
 // verbLook returns the look of a signal.

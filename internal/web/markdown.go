@@ -18,14 +18,14 @@ import (
 	"ralph/internal/text"
 )
 
-// A markdown renders texts of agents and people on which nobody decides. A text that is decided on is shown as it is
-// written: Markdown may leave something out.
+// A markdown renders texts of agents and people that nobody decides on. A text to decide on is shown as written,
+// because Markdown can hide parts.
 type markdown struct {
 	known  goldmark.Markdown
 	policy *bluemonday.Policy
 }
 
-// Priorities of goldmark's parsers of HTML, which is shown as it is written.
+// Priorities of goldmark's parsers of HTML. HTML is shown as written.
 const (
 	htmlBlocks = 900
 	htmlInline = 400
@@ -75,8 +75,8 @@ var asParagraphs = func() *strings.Replacer {
 	return strings.NewReplacer(list...)
 }()
 
-// Limits of rendering. Beyond them a text is shown as it is written: some Markdown of 64 KiB takes
-// minutes, and some tables gigabytes.
+// Limits of rendering. Longer texts are shown as written: some Markdown of 64 KiB takes minutes,
+// and some tables need gigabytes.
 const (
 	maxMarkdown = 16 << 10 // bytes
 	maxQuotes   = 50       // ">" on a line

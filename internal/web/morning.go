@@ -52,7 +52,7 @@ func morning(tx *store.Tx, from ralph.Time, spending float64) (m report.Morning,
 		if err != nil {
 			return m, err
 		}
-		if len(news) == 0 { // nothing happened since: the last run is more than nothing
+		if len(news) == 0 { // nothing happened since; show the last run instead
 			from = ralph.Time{}
 		}
 	}

@@ -32,7 +32,7 @@ type summary struct {
 	Free      int      // how many of them are not used
 	Idle      string   // why
 	Merging   []merge  // the merge queue, in order
-	Held      []string // why nothing is merged, and how far the branch is behind
+	Held      []string // reason why nothing is merged, and how far the branch is behind
 	Target    string   // the branch that is merged into
 	Waiting   int      // tasks that wait for others
 	Queue     []ralph.Task
@@ -57,7 +57,7 @@ type merge struct {
 	Seconds float64 // in its state
 }
 
-// Before returns the task that one of the queue goes before when it is moved up; 0 for the first.
+// Before returns the task that a task passes when it moves up; 0 for the first.
 func (s summary) Before(n int) int64 {
 	if n == 0 {
 		return 0
@@ -65,7 +65,7 @@ func (s summary) Before(n int) int64 {
 	return s.Queue[n-1].ID
 }
 
-// SessionsUsed returns the percentage of a run's maximum number of sessions that has been used.
+// SessionsUsed returns the used percentage of a run's maximum number of sessions.
 func (s summary) SessionsUsed() int {
 	return percent(float64(s.Run.Sessions), float64(s.Limits.MaxSessions))
 }
@@ -238,7 +238,7 @@ func (s *summary) addInbox(tx *store.Tx) error {
 	return nil
 }
 
-// quiet is the silence of an agent from which on it is said.
+// quiet is the silence of an agent from which on the page mentions it.
 const quiet = 5 * time.Minute
 
 // addSessions adds the sessions in progress.

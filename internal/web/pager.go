@@ -8,8 +8,8 @@ import (
 	"ralph"
 )
 
-// link is the address of a page with parameters. Templates need whole addresses: they would escape their own text after
-// a question mark as the value of one parameter.
+// link is the address of a page with parameters. Templates need complete addresses: they would escape text after
+// their own question mark as the value of one parameter.
 func link(page string, q url.Values) string {
 	if len(q) == 0 {
 		return page

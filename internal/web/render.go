@@ -150,7 +150,7 @@ type frame struct {
 	Band                                     []item         // permissions that paused agents wait for
 	Notices                                  []notice       // below it
 	Still                                    bool           // only the band is updated
-	Refresh                                  bool           // for an open page, which has the rest
+	Refresh                                  bool           // for an open page, which already has the rest
 	Stream                                   string         // URL of the updates; "" for none
 	Morning                                  report.Morning // the summary since the visitor's last look
 	Of                                       url.Values     // the conditions of the sessions that it counts
@@ -159,7 +159,7 @@ type frame struct {
 	Content                                  template.HTML // the body, rendered
 }
 
-// Urgent is how many things a person should look at now.
+// Urgent is the number of things that a person should look at now.
 func (f frame) Urgent() int {
 	n := len(f.Notices)
 	for _, i := range f.Band {
@@ -168,7 +168,7 @@ func (f frame) Urgent() int {
 	return n
 }
 
-// Doing is how a session's state is shown. A session that waits for a permission stands still.
+// Doing is the shown state of a session. A session that waits for a permission stands still.
 func (f frame) Doing(session string, state ralph.Phase) look {
 	for _, i := range f.Band {
 		for _, asks := range i.Members() {
@@ -180,7 +180,7 @@ func (f frame) Doing(session string, state ralph.Phase) look {
 	return phases[state]
 }
 
-// A shower makes the view of a page from one moment of the database.
+// A shower makes the view of a page from one snapshot of the database.
 type shower func(tx *store.Tx, r *http.Request) (view, error)
 
 // show serves a page.
@@ -200,7 +200,7 @@ func (a *app) show(f shower) http.HandlerFunc {
 		a.compare(r.Context(), v.changes)
 		refresh := r.Header.Get("X-Refresh")
 		fr.Refresh = refresh != ""
-		if refresh == "" { // a page that brings itself up to date does not look
+		if refresh == "" { // a page that updates itself does not look
 			a.setCookie(w, "looked", mark, lookedFor)
 		}
 		if refresh != "yes" { // the word is for the page that the form led to, or stands on
@@ -287,7 +287,7 @@ func (a *app) frame(r *http.Request) frame {
 func (a *app) render(f frame, v view) (string, error) {
 	f.Title, f.Name, f.Body = v.title, v.name, v.body
 	f.Nav, f.Group = menu(v.nav)
-	if v.nav != "/"+v.name { // a page of one thing leads back to its list itself
+	if v.nav != "/"+v.name { // a page about one thing has its own link back to its list
 		f.Group = nil
 	}
 	var content, b strings.Builder

@@ -62,7 +62,7 @@ func (a *app) search(tx *store.Tx, r *http.Request) (view, error) {
 	return page, err
 }
 
-// rowOf makes a row of a result.
+// rowOf makes a row from a result.
 func rowOf(f store.Hit, asked string) foundRow {
 	row := foundRow{Hit: f, To: fmt.Sprintf("/tasks/%d", f.TaskID), Line: text.Line(f.Text, 160), Look: look{Icon: "☰"}}
 	switch f.Kind {
@@ -87,7 +87,7 @@ func rowOf(f store.Hit, asked string) foundRow {
 	return row
 }
 
-// fileIn returns the first file of a list, as JSON, whose path has a text in it.
+// fileIn returns the first file of a JSON list whose path contains a text.
 func fileIn(list, asked string) string {
 	var files []ralph.FileChange
 	if json.Unmarshal([]byte(list), &files) == nil {

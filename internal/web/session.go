@@ -45,7 +45,7 @@ type sessionView struct {
 	Decision string // formatted JSON
 	Files    []changed
 	Unread   string  // why its changes cannot be read
-	Commits  []field // by id, with their subjects as far as they are known
+	Commits  []field // by id, with their subjects where known
 	Asked    []ralph.Permission
 	Signals  []card
 	Entries  []shownEntry
@@ -60,13 +60,14 @@ type sessionView struct {
 	Window   int64       // of the model; 0 if that is not known
 	Prompt   bool        // it is there to be read
 	Claimed  string      // the agent's last words on its work
-	Claims   int         // how often it said something of it
+	Claims   int         // number of its claims about the command
 	Verdict  look        // ralph's decision; zero while it runs
 	Machine  string      // where it works or worked; "" if there is but one
 	RetryUSD float64     // likely cost of one more session of the task
 }
 
-// Settled are the decided permissions; those of a session in progress that nobody has decided stand elsewhere.
+// Settled are the decided permissions. Undecided ones of a session in progress are listed
+// elsewhere.
 func (v sessionView) Settled() []ralph.Permission {
 	open := func(p ralph.Permission) bool { return v.Running && p.Decision == "ask" }
 	return slices.DeleteFunc(slices.Clone(v.Asked), open)
@@ -76,7 +77,7 @@ func (v sessionView) Settled() []ralph.Permission {
 type step struct {
 	Phase        ralph.Phase
 	Seen, Active bool
-	Times        int     // how often it was in it
+	Times        int     // number of times that it was in the phase
 	Seconds      float64 // in all
 }
 
@@ -223,7 +224,7 @@ func (v *sessionView) judge(tx *store.Tx) (err error) {
 	return nil
 }
 
-// way returns the usual phases of a session, with those of this one marked and summed up.
+// way returns the usual phases of a session, with this session's phases marked and summed up.
 func way(s ralph.Session, stays []ralph.Stay) (list []step) {
 	last := ralph.PhaseDone
 	if s.State == ralph.PhaseFailed {
@@ -376,7 +377,7 @@ func newEntry(e transcript.Entry) shownEntry {
 	return s
 }
 
-// signalOf returns the verb of a call of one of ralph's own tools.
+// signalOf returns the verb of a call to one of ralph's own tools.
 func signalOf(e transcript.Entry) (ralph.Verb, bool) {
 	for _, v := range ralph.Verbs {
 		if e.Kind == transcript.Tool && e.Tool == "signal_"+string(v) {
@@ -423,7 +424,7 @@ type sessionsView struct {
 	Narrowed []narrowed
 	Ended    []string
 	N        int     // of all that are like that
-	CostUSD  float64 // of them, as far as they have ended
+	CostUSD  float64 // of those that have ended
 	Pager    pager
 }
 
@@ -433,7 +434,7 @@ type narrowed struct{ Name, Value, Without string }
 // conditions are the parameters that narrow the list of sessions, in the order in which they are shown.
 var conditions = []string{"ended", "task", "model", "agent", "feature", "run", "from", "to", "active", "work"}
 
-// narrowedBy are the conditions of a list that its address sets, among the named ones.
+// narrowedBy returns the conditions of a list that its address sets, among the named ones.
 func narrowedBy(at string, q url.Values, names ...string) (list []narrowed) {
 	for _, name := range names {
 		if !q.Has(name) {

@@ -52,7 +52,7 @@ func (a *app) events(ctx context.Context, after int64) (list []news, err error) 
 }
 
 // A position is the progress of a stream. Its text is the id of a message, which the browser sends
-// back when it reconnects.
+// when it reconnects.
 type position struct{ event, entry int64 }
 
 func (p position) String() string { return fmt.Sprintf("%d.%d", p.event, p.entry) }
@@ -168,7 +168,7 @@ func (s *subscription) run(ctx context.Context) error {
 // news sends all new events, and returns a channel that is closed when there may be more.
 func (s *subscription) news(ctx context.Context) (<-chan struct{}, error) {
 	for {
-		changed := s.app.Store.Changed() // taken before the look, so that nothing is missed
+		changed := s.app.Store.Changed() // taken before the look, so that no change is missed
 		list, err := s.app.events(ctx, s.at.event)
 		if err != nil {
 			return nil, err

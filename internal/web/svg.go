@@ -19,10 +19,11 @@ type segment struct {
 type timeline struct {
 	Parts  []segment
 	Ticks  []tick
-	Phases []phaseTime // in the order of their beginning, only visible ones
+	Phases []phaseTime // in order of their start, only visible ones
 }
 
-// A tick is a moment on a scale. Anchor is which end of its text stands there, as SVG says it.
+// A tick is a moment on a scale. Anchor is the end of its text that is placed there, in SVG's
+// words.
 type tick struct {
 	X            float64
 	Text, Anchor string
@@ -71,7 +72,7 @@ func newTimeline(stays []ralph.Stay) (l timeline) {
 		step = steps[i]
 	}
 	l.Ticks = append(l.Ticks, tick{0, "0", "start"})
-	for t := step; t < all*0.7; t += step { // on a phone the last would stand in the way of the end
+	for t := step; t < all*0.7; t += step { // on a phone the last one would overlap the end
 		l.Ticks = append(l.Ticks, tick{round(t / all * 100), unit(t), "middle"})
 	}
 	l.Ticks = append(l.Ticks, tick{100, span(all), "end"})

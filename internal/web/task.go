@@ -42,10 +42,10 @@ type taskView struct {
 	UndoTo     ralph.Status // cancelled: its work can be taken back; completed: brought back; "" for neither
 }
 
-// A diffstat is how much files changed, in lines.
+// A diffstat is the size of changes to files, in lines.
 type diffstat struct{ Files, Added, Removed int }
 
-// Sum is how much its files changed.
+// Sum is the size of the changes to all of its files.
 func (v shownChange) Sum() (d diffstat) {
 	for _, f := range v.Files {
 		d.Files, d.Added, d.Removed = d.Files+1, d.Added+f.Added, d.Removed+f.Removed

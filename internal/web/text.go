@@ -46,7 +46,7 @@ func plural(n int, one string) string {
 	return number(int64(n)) + " " + text.Plural(n, one)
 }
 
-// ago formats how long ago a time is, in its largest unit; of a time to come, how far it is away.
+// ago formats how long ago a time is, in its largest unit; for a future time, how far away it is.
 func ago(t, now ralph.Time) string {
 	d := now.Sub(t.Time)
 	in := ""
@@ -80,8 +80,8 @@ var behind = map[report.Group]struct {
 	report.Costs:    {page: "/sessions", q: url.Values{"sort": {"cost"}}},
 }
 
-// counted is a headline, each of its figures a link to the list behind it. of are the conditions of the sessions that
-// it counts; without them it has no links.
+// counted is a headline whose figures link to the lists behind them. of are the conditions of the counted sessions;
+// without them it has no links.
 func counted(headline []report.Part, of url.Values) template.HTML {
 	var b strings.Builder
 	for _, p := range headline {

@@ -140,7 +140,7 @@ func ofRun(e ralph.Event, told any, now time.Time) string {
 	return ""
 }
 
-// Undone says which commit took back a task's work or brought it back.
+// Undone names the commit that took back a task's work or brought it back.
 func Undone(task int64, d ralph.ChangeMerged) string {
 	did, reverses := "undone", "takes back"
 	if d.Undo == ralph.Completed {

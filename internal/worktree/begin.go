@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Lacks names the thing a folder lacks for work in clones of it: "a git repository", "a first commit", or "" for
-// nothing.
+// Lacks names the missing requirement for working in clones of a folder: "a git repository", "a first commit",
+// or "" for none.
 func Lacks(ctx context.Context, dir string) (string, error) {
 	_, _, err := Find(ctx, dir)
 	if errors.Is(err, ErrNoRepo) {
@@ -29,7 +29,7 @@ func Lacks(ctx context.Context, dir string) (string, error) {
 }
 
 // Begin makes a folder a git repository if it is in none, and commits its files in the person's name. The lines of
-// ignore exclude files, and become the .gitignore of a folder that has none. It returns the commit. Hooks do not run.
+// ignore exclude files; a folder without a .gitignore gets one with them. It returns the commit. Hooks do not run.
 func Begin(ctx context.Context, dir string, ignore []string) (commit string, err error) {
 	who := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return !strings.HasPrefix(v, "GIT_AUTHOR_") && !strings.HasPrefix(v, "GIT_COMMITTER_")

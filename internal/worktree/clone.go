@@ -16,18 +16,18 @@ import (
 	"syscall"
 )
 
-// A Clone is a work tree of its own that borrows the objects of a repository. One session works in it, or one commit is
+// A Clone is a separate work tree that borrows the objects of a repository. One session works in it, or one commit is
 // checked in it.
 //
 // Its .git belongs to its session, is not trusted, and is recreated before each use. To look at the work tree, ralph
-// uses a git directory of its own, with its own index, configuration and objects; from .git it reads only HEAD, the
-// refs, their logs and objects.
+// uses its own git directory, with its own index, configuration and objects. From .git it reads only HEAD, the refs,
+// their logs and objects.
 type Clone struct {
 	*Tree        // the project's part
 	dir   string // top of the work tree
 }
 
-// borrowed matches the settings of a repository that say how its files are written.
+// borrowed matches the settings of a repository that decide how its files are written.
 var borrowed = regexp.MustCompile(`^core\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode|longpaths)$`)
 
 // Clone opens the clone in a folder, and creates it if it does not exist. Its work tree is in
@@ -114,7 +114,7 @@ func (t *Tree) Uncloned(ctx context.Context) string {
 	return t.filteredBy(ctx, names)
 }
 
-// filteredBy says which of the given filters applies to files of the repository, so that only the
+// filteredBy returns the given filter that applies to files of the repository, so that only the
 // user's own git can write them; "" if none does.
 func (t *Tree) filteredBy(ctx context.Context, filters map[string]bool) string {
 	if len(filters) == 0 {
@@ -219,8 +219,8 @@ func (c *Clone) Tracked(ctx context.Context) (map[string]bool, error) {
 }
 
 // fillModules checks out the submodules anew: their repositories went with the .git folder, and an earlier
-// session's files must not stay. The clone has no remote, so it configures the addresses of those
-// with relative ones.
+// session's files must not stay. The clone has no remote, so it configures absolute addresses for
+// submodules with relative ones.
 func (c *Clone) fillModules(ctx context.Context, commit string, env []string) error {
 	if !c.HasModules() {
 		return nil
@@ -251,8 +251,8 @@ func (c *Clone) fillModules(ctx context.Context, commit string, env []string) er
 	return errors.Join(err, root.Close())
 }
 
-// moduleAddress returns the configuration of a submodule whose address is relative to that of the
-// repository; "" for others.
+// moduleAddress returns the configuration of a submodule with an address relative to the
+// repository's; "" for others.
 func (c *Clone) moduleAddress(ctx context.Context, commit, path string) (string, error) {
 	section, said, err := c.lender.moduleSaid(ctx, commit, path)
 	if err != nil || !relativeURL(said) || strings.Contains(section, "\n") {
@@ -383,9 +383,9 @@ type Candidate struct {
 	Tree string `json:"tree"`
 }
 
-// Candidate makes a commit of a tree that was written from the clone: HEAD itself if it has that tree, else a new
-// commit on HEAD. If base is not an ancestor of HEAD, it makes one commit on base. In the midst of a merge, the merged
-// commit is a parent, too. user is the author.
+// Candidate makes a commit from a tree that was written in the clone. If HEAD has that tree, it returns HEAD, else a
+// new commit on HEAD. If base is not an ancestor of HEAD, it makes one commit on base. During a merge, the merged
+// commit becomes a parent, too. user is the author.
 func (c *Clone) Candidate(
 	ctx context.Context, base, tree, message string, user [2]string,
 ) (made Candidate, err error) {
@@ -417,7 +417,7 @@ func (c *Clone) Candidate(
 	return made, err
 }
 
-// mergeHead is the file of a .git that names the commit which is being merged.
+// mergeHead is the file of a .git that names the commit being merged.
 const mergeHead = "MERGE_HEAD"
 
 // merging returns the commit that is being merged in the clone; "" for none.
@@ -432,8 +432,8 @@ func (t *Tree) merging() string {
 	return ""
 }
 
-// Merge leaves the clone in the midst of a merge with a commit: it has the files of a tree, the result of that merge,
-// where they differ from the tree was, which it has now. It follows no links that a session has made.
+// Merge leaves the clone in the middle of a merge with a commit. It writes the files of the result's tree that differ
+// from was, the clone's present tree. It follows no links that a session has made.
 func (c *Clone) Merge(ctx context.Context, commit, was, tree string) (err error) {
 	out, err := c.lender.run(ctx, nil, "diff-tree", "-r", "-z", "--raw", "--no-renames", was, tree)
 	if err != nil {

@@ -62,9 +62,9 @@ func (t *Tree) CommitTree(
 	return strings.TrimSpace(string(out)), err
 }
 
-// Record makes a commit of the whole work tree as it is, untracked files included and ignored ones not, on HEAD,
-// and points ref at it. It touches neither the work tree nor the index. If nothing is uncommitted, made.Head is HEAD.
-// The index for that is made in the folder scratch, outside of the work tree, which the caller removes.
+// Record makes a commit of the whole work tree as it is, with untracked and without ignored files, on HEAD, and
+// points ref at it. It changes neither the work tree nor the index. If nothing is uncommitted, made.Head is HEAD. Its
+// temporary index is in the folder scratch, outside of the work tree, which the caller removes.
 func (t *Tree) Record(ctx context.Context, scratch, ref, message string) (made Candidate, err error) {
 	whole := &Tree{
 		Marker: t.Marker, root: t.Top(), git: t.git, common: t.common, longIDs: t.longIDs, asked: t.asked,

@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// A tree can name another one many times, so a few kilobytes of objects can stand for more paths than any index holds.
-// The paths are counted in the objects before git makes an index of them.
+// A tree can name another one many times, so a few kilobytes of objects can stand for more paths than any index
+// holds. The paths are counted in the objects before git creates an index from them.
 const (
-	maxPaths   = 1_000_000 // of a commit of a session, if ten times those it began with are not more
+	maxPaths   = 1_000_000 // of a session's commit, or ten times the initial number, if that is more
 	pathLength = 256       // bytes of a path, on average at most
 )
 
@@ -33,7 +33,7 @@ func (c *crowd) Write(b []byte) (int, error) {
 
 func (c *crowd) over() bool { return c.paths > c.most || c.bytes/pathLength > c.most }
 
-// paths counts the files and folders of a commit. Over says that there are more than most.
+// paths counts the files and folders of a commit. Over means that there are more than most.
 func (t *Tree) paths(ctx context.Context, commit string, most int) (n int, over bool, err error) {
 	c := &crowd{most: most}
 	err = t.stream(ctx, nil, c, "ls-tree", "--full-tree", "-rtz", "--name-only", commit) // git log would queue them all
@@ -43,8 +43,8 @@ func (t *Tree) paths(ctx context.Context, commit string, most int) (n int, over 
 	return c.paths, c.over(), err
 }
 
-// crowded says that the commit in a clone, or one that is being merged there, has too many files and folders; "" if
-// it has not, or if git cannot tell, which it says itself when it reads them.
+// crowded explains that the commit in a clone, or one being merged there, has too many files and folders. It is ""
+// if the number is fine or git cannot count them: git reports the error later, when it reads them.
 func (t *Tree) crowded(ctx context.Context) (why string, err error) {
 	var tips []string
 	head, _ := t.head(ctx)

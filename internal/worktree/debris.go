@@ -16,7 +16,7 @@ type litter struct {
 	folder  string         // the name of a folder with nothing but such files, or "*" and its end; "" for none
 	beside  []string       // names of files, one of them required beside or in the folder, as folder; empty: none required
 	file    *regexp.Regexp // matches the names of such files; nil for none
-	remains bool           // nothing makes it again, so a person's own is never removed
+	remains bool           // no tool makes it again, so a person's own is never removed
 }
 
 // litters are the kinds that are known.
@@ -62,12 +62,13 @@ func folders(beside []string, names ...string) (list []litter) {
 	return list
 }
 
-// exampleFolders are folders in which a file that looks like debris is an input of tests or an example.
+// exampleFolders are folders in which a file that looks like debris is a test's input or an
+// example.
 var exampleFolders = regexp.MustCompile(
 	`(?i)(^|/)(testdata|_*fixtures?_*|__snapshots__|tests?|specs?|examples?|samples?|docs?|data)/`)
 
 // in returns the part of a path that is debris of the kind: the file, or the folder with a slash at its end; "" for
-// none. A file is in all if its path is there.
+// none. all contains the paths of all files.
 func (l litter) in(name string, all map[string]bool) string {
 	if l.file != nil {
 		if l.file.MatchString(path.Base(name)) && !(l.remains && exampleFolders.MatchString(name)) {
@@ -113,8 +114,8 @@ func (l litter) stands(all map[string]bool, folders ...string) bool {
 }
 
 // Debris returns the added files that tools left behind: bytecode, dependency folders, caches, coverage, core dumps,
-// backups of editors, logs. A kind that the base has is none: that project keeps such files. roots names the files
-// shortly: a folder with a slash at its end stands for all its files.
+// backups of editors, logs. A kind that base contains does not count, because that project keeps such files. roots
+// is a shorter list: a folder with a slash at its end stands for all its files.
 func Debris(added, base []string) (files, roots []string) {
 	all := map[string]bool{}
 	for _, name := range slices.Concat(added, base) {
@@ -142,7 +143,7 @@ func Debris(added, base []string) (files, roots []string) {
 	})
 }
 
-// Remade reports whether a file is debris that its tool makes again, by its name alone.
+// Remade reports whether a file is debris that its tool recreates, judged by its name.
 func Remade(name string) bool {
 	return slices.ContainsFunc(litters, func(l litter) bool {
 		return !l.remains && len(l.beside) == 0 && l.in(name, nil) != ""
@@ -185,8 +186,8 @@ func (t *Tree) WithoutDebris(
 	return tree, roots, err
 }
 
-// removeDebris removes the untracked files of a person that keep their checkout from moving from head to a commit
-// that changes files, if their tools make all of them again. any reports that some were removed.
+// removeDebris removes a person's untracked files that prevent their checkout from moving from head to a commit,
+// if tools recreate all of them. any reports that some were removed.
 func (t *Tree) removeDebris(ctx context.Context, head string, files []string) (any bool, err error) {
 	there, err := t.Names(ctx, head)
 	if err != nil {

@@ -112,7 +112,7 @@ func (t *Tree) opaque(
 	return lines, left, err
 }
 
-// diff compares the two sides of a file; left says why there is nothing to show.
+// diff compares the two sides of a file; left explains why no difference is shown.
 func (o *objects) diff(d delta, mask func(string) (string, error)) (lines, left string, err error) {
 	var texts, sides [2]string
 	for i, e := range []object.TreeEntry{d.was, d.is} {

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// ErrNoRepo says that a directory is not in a git work tree: git says so, and there is no .git in
-// it or above it.
+// ErrNoRepo means that a directory is not in a git work tree: git reports it, and there is no
+// .git in it or above it.
 var ErrNoRepo = errors.New("not in a git repository")
 
 // ErrNoWorkTree says that a directory is in a git repository without a work tree, or in a git
@@ -79,9 +79,9 @@ func gitAbove(dir string) (string, error) {
 	}
 }
 
-// places asks git for the top of the work tree around dir, the git directory shared by all work trees, that of this
-// one, and for more. The work tree is the folder of the nearest .git, even if core.worktree names another. The error
-// wraps [ErrNoRepo] if there is none.
+// places asks git for the top of the work tree around dir, the git directory shared by all work trees, this work
+// tree's own one, and more. The work tree is the folder of the nearest .git, even if core.worktree names another.
+// The error wraps [ErrNoRepo] if there is none.
 func places(ctx context.Context, dir string, more ...string) ([]string, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -123,7 +123,7 @@ func places(ctx context.Context, dir string, more ...string) ([]string, error) {
 		return nil, noWorkTree(dir)
 	}
 	if nearest, err := gitDirOf(at); err != nil || !sameFile(nearest, lines[2]) {
-		// Git skips a .git that it does not understand and takes a repository further up, which is
+		// Git skips a .git that it does not understand and uses a repository further up, which is
 		// another project's.
 		return nil, unreadable(dir, fmt.Errorf("%s exists (move it away if it is not a repository),  "+
 			"but git skips it and uses the repository of %s", at, lines[2]))

@@ -15,8 +15,8 @@ import (
 	"ralph/internal/text"
 )
 
-// Move moves a ref from one commit to another one; from "" creates the ref. If the ref is not at
-// from any more, moved is false and nothing has changed.
+// Move moves a ref from one commit to another; from "" creates the ref. If the ref is no longer
+// at from, moved is false and nothing has changed.
 func (t *Tree) Move(ctx context.Context, ref, from, to, why string) (moved bool, err error) {
 	was := from
 	if was == "" {
@@ -45,7 +45,7 @@ func (t *Tree) updateRef(ctx context.Context, env []string, ref string, args ...
 	}
 	killed := Killed(err)
 	removed, uerr := t.unlockRef(ref, killed)
-	if uerr == nil && (killed || removed) { // it may have been updated all the same: the second time changes nothing
+	if uerr == nil && (killed || removed) { // it may have been updated nevertheless: the second time changes nothing
 		_, err = t.run(ctx, env, args...)
 	}
 	return errors.Join(err, uerr)
@@ -135,7 +135,8 @@ func (t *Tree) In(ctx context.Context, dir string) (*Tree, error) {
 	return in, err
 }
 
-// Filtered says which of a commit's files only a filter can write, as [FastForward] does; "" for none.
+// Filtered names the first file of a commit that only a filter can write, as [FastForward] does; ""
+// for none.
 func (t *Tree) Filtered(ctx context.Context, commit string, files []string) (refused string, err error) {
 	filtered, err := t.smudged(ctx, commit, files)
 	if err != nil || len(filtered) == 0 {
@@ -193,7 +194,7 @@ func (t *Tree) FastForward(ctx context.Context, commit string) (refused string, 
 	}
 }
 
-// lockOn says which lock keeps a work tree and its branch from being moved; "" for none.
+// lockOn names the lock that prevents moving a work tree and its branch; "" for none.
 func (t *Tree) lockOn(branch string) (why string, err error) {
 	lock, err := t.Locked(branch)
 	for _, name := range []string{"index.lock", "HEAD.lock"} {
@@ -224,10 +225,10 @@ func (t *Tree) unlockKilled(branch string) error {
 // mostPassed is how many merges back a move that was left half done is looked for.
 const mostPassed = 20
 
-// finish finishes a fast-forward that was left half done: files were written, and the branch was not moved.
-// If the index is the tree of a commit on the way, the branch moves there; if nothing stands in the way but
-// files that are as the commit has them, they are added to the index. mended reports that something was done;
-// own are the files that are no edits of people's.
+// finish completes an interrupted fast-forward: files were written, but the branch was not moved. If the
+// index is the tree of a commit on the way, it moves the branch there. If only files identical to the
+// commit's are in the way, it adds them to the index. mended reports that it did something; own are the files
+// that people have not edited.
 func (t *Tree) finish(
 	ctx context.Context, overrides []string, head, branch, commit string, files []string,
 ) (own []string, mended bool, err error) {

@@ -117,15 +117,14 @@ func (t *Tree) Content(ctx context.Context, commit, name string) []byte {
 	return content
 }
 
-// An Exchange is a file of a tree that is to be as in another commit, relative to the top, or to have a content of its
-// own where that commit has the file.
+// An Exchange is a file of a tree that gets its content from another commit, or a given content where that commit has
+// the file. Its path is relative to the top.
 type Exchange struct {
 	Path    string
 	Content []byte
 }
 
-// Exchanged returns a tree of the whole repository in which files are as in another commit. State is a folder for the
-// temporary index.
+// Exchanged returns a tree of the whole repository with files exchanged. State is a folder for the temporary index.
 func (t *Tree) Exchanged(ctx context.Context, tree, from string, files []Exchange, state string) (_ string, err error) {
 	scratch, err := os.MkdirTemp(state, "index-*")
 	if err != nil {
@@ -184,7 +183,7 @@ func (t *Tree) Exchanged(ctx context.Context, tree, from string, files []Exchang
 	return strings.TrimSpace(string(out)), err
 }
 
-// Variant makes a commit like another one with another tree: commands in it see the same history.
+// Variant makes a copy of a commit with another tree, so that commands in it see the same history.
 func (t *Tree) Variant(ctx context.Context, commit, tree string) (string, error) {
 	parents, message, err := t.describes(ctx, commit)
 	if err != nil {
@@ -203,11 +202,12 @@ func (t *Tree) describes(ctx context.Context, commit string) (parents []string, 
 	return strings.Fields(list), strings.TrimSpace(message) + "\n", nil
 }
 
-// signLimit is how long a signature may take: a program that asks for a passphrase where nobody sees it never ends.
+// signLimit is the time limit of a signature: a program that asks for an invisible passphrase never
+// ends.
 const signLimit = 30 * time.Second
 
-// Signed makes a commit like another one, on onto as its first parent, with the person's signature: their git signs
-// it as they have configured, in the environment env.
+// Signed makes a copy of a commit with the person's signature and onto as its first parent. The person's git signs
+// it as configured, in the environment env.
 func (t *Tree) Signed(ctx context.Context, commit, onto string, env []string) (string, error) {
 	parents, message, err := t.describes(ctx, commit)
 	if err != nil {

@@ -152,9 +152,9 @@ func Killed(err error) bool {
 	return errors.As(err, &exit) && !exit.Exited()
 }
 
-// stream runs git with exactly these arguments, input and output; in may be nil. All git commands start here; all but
-// the ones for a remote go through [runWithin] or [Tree.stream]. When ctx ends or time is up, git and all its processes
-// are killed.
+// stream runs git with exactly these arguments, input and output; in may be nil. All git commands start here; except
+// for commands to a remote, they come through [runWithin] or [Tree.stream]. When ctx ends or time is up, git and all
+// its processes are killed.
 func stream(
 	ctx context.Context, limit time.Duration, dir string, env []string, in io.Reader, out io.Writer, args []string,
 ) error {
@@ -164,7 +164,7 @@ func stream(
 	cmd := exec.CommandContext(within, "git", args...)
 	cmd.Dir, cmd.Env = dir, env
 	asGroup(cmd)
-	// A process that left the group may keep the output open for ever; on a loaded machine, reading
+	// A process that left the group may keep the output open forever; on a loaded machine, reading
 	// it takes a while.
 	cmd.WaitDelay = 30 * time.Second
 	var errs bytes.Buffer

@@ -16,8 +16,8 @@ import (
 // unpackBelow is how many objects are stored one by one at most; more stay in a pack. It is git's own limit.
 const unpackBelow = 100
 
-// Fetch copies a commit of a clone, with all objects that it needs and that base lacks, into the repository, and points
-// ref at it. Git verifies them: a session may have written them. base is a commit of the repository; "" for none.
+// Fetch copies a commit of a clone into the repository, with all needed objects that base lacks, and points ref at
+// it. Git verifies them, because a session may have written them. base is a commit of the repository; "" for none.
 //
 // Unlike "git fetch" it does no negotiation, which two folders on one machine do not need, and leaves no pack for each
 // session.
@@ -84,7 +84,7 @@ func (t *Tree) SetRef(ctx context.Context, name, commit string) error {
 	return t.updateRef(ctx, nil, name, name, commit)
 }
 
-// Ancestor reports whether a commit is an ancestor of another one, or that one itself.
+// Ancestor reports whether a commit is an ancestor of another, or the same.
 func (t *Tree) Ancestor(ctx context.Context, commit, of string) (bool, error) {
 	if commit == of {
 		return true, nil
@@ -145,7 +145,7 @@ func (t *Tree) History(ctx context.Context, tips []string) (map[string]bool, err
 	return all, err
 }
 
-// Count returns how many commits of the first-parent line of one commit another one lacks.
+// Count returns the number of commits on the first-parent line of one commit that another lacks.
 func (t *Tree) Count(ctx context.Context, lacks, of string) (int, error) {
 	out, err := t.run(ctx, nil, "rev-list", "--count", "--first-parent", lacks+".."+of)
 	if err != nil {
@@ -177,7 +177,7 @@ func (t *Tree) MergeTree(ctx context.Context, ours, theirs string) (m Merge, err
 		return m, err
 	}
 	parts := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
-	if !isID(parts[0]) { // status 1 says that they conflict, but also that one of them is not here
+	if !isID(parts[0]) { // status 1 means that they conflict, or that one of them is not here
 		return m, errors.Join(fmt.Errorf("git merge-tree of %.12s and %.12s named no tree", ours, theirs), err)
 	}
 	m.Tree, m.Conflicts = parts[0], parts[1:]

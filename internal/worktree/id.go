@@ -16,7 +16,7 @@ const idKey = "ralph.id"
 func ID(ctx context.Context, common string) (string, error) {
 	out, err := runWithin(ctx, gitLimit, "/", nil, "", "config", "--file", filepath.Join(common, "config"), "--get", idKey)
 	var exit *exitError
-	if errors.As(err, &exit) && exit.ExitCode() == 1 { // there is no such key, or no such file
+	if errors.As(err, &exit) && exit.ExitCode() == 1 { // the key or the file does not exist
 		return "", nil
 	}
 	if err != nil {

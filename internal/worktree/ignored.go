@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// IgnoredSince lists the ignored files and folders that were created or changed since a moment,
-// relative to the root; at most that many.
+// IgnoredSince lists at most that number of ignored files and folders that were created or
+// changed since a moment, relative to the root.
 func (t *Tree) IgnoredSince(ctx context.Context, since time.Time, most int) (names []string, err error) {
 	all, err := t.ignored(ctx, t.root)
 	for _, name := range all {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// ErrGone says that the repository of a work tree is no longer the one that was opened.
+// ErrGone means that the repository of a work tree is no longer the opened one.
 var ErrGone = errors.New("the git repository was removed or replaced")
 
 // A pinned is a folder known by its identity. It stays open, so that no other folder can get that

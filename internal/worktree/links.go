@@ -41,8 +41,8 @@ func (t *Tree) Links(ctx context.Context, from, to string) (list []Link, err err
 	return list, err
 }
 
-// Leading returns the symbolic links that a commit adds or changes, compared with another one, and that lead out of the
-// repository's files: nobody else could follow them, and a check would see files that are not part of the change.
+// Leading returns the symbolic links that a commit adds or changes, compared with another, and that lead out of the
+// repository's files. Nobody else could follow them, and a check would see files outside of the change.
 func (t *Tree) Leading(ctx context.Context, from, to string) (list []ralph.Untaken, err error) {
 	if from == to {
 		return nil, nil
@@ -68,8 +68,8 @@ func (t *Tree) Leading(ctx context.Context, from, to string) (list []ralph.Untak
 // linkMode is git's mode of symbolic links.
 const linkMode = "120000"
 
-// leaves says why a symbolic link leads out of the repository's files; "" if it does not. Where each link of a
-// repository passes, they do not lead out over each other either.
+// leaves explains why a symbolic link leads out of the repository's files; "" if it does not. If each link of
+// a repository passes, no chain of them leads out either.
 func leaves(name, target string) string {
 	if path.IsAbs(target) {
 		return "an absolute path"
@@ -154,7 +154,7 @@ func (t *Tree) moduleSaid(ctx context.Context, commit, name string) (section, ur
 	out, err := t.run(ctx, nil, "config", "--blob", commit+":.gitmodules", "-z",
 		"--get-regexp", `^submodule\..*\.(path|url)$`)
 	if err != nil {
-		if complains(err) && ctx.Err() == nil { // no such file, or no such keys in it
+		if complains(err) && ctx.Err() == nil { // the file or the keys in it do not exist
 			err = nil
 		}
 		return "", "", err

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Unlock removes an index lock left by a killed git, on which every later `git add` and `git
-// commit` would fail. removed is its path; "" if there is none or a process may hold it.
+// Unlock removes an index lock left by a killed git, which would make every later `git add`
+// and `git commit` fail. removed is its path; "" if there is none or a process may hold it.
 func (t *Tree) Unlock() (removed string, err error) {
 	return removeStale(filepath.Join(t.git, "index.lock"), t.Top())
 }
 
-// refLockAge is how old a ref's lock is when no git that is at work can have left it: git holds one for
-// milliseconds, and has it closed for a part of them.
+// refLockAge is the age from which a ref's lock is considered abandoned: git holds one for
+// milliseconds, and closes its file for a part of them.
 const refLockAge = 5 * time.Second
 
-// unlockRef removes the lock of one of ralph's own refs that was left by a killed git, or by a power cut.
-// Ours says that it was left by a git of this process, so that it may be new.
+// unlockRef removes a lock of one of ralph's own refs that a killed git or a power cut left. Ours means
+// that a git of this process left it, so that it may be new.
 func (t *Tree) unlockRef(ref string, ours bool) (removed bool, err error) {
 	if !strings.HasPrefix(ref, ownRefs) {
 		return false, nil

@@ -7,8 +7,8 @@ import (
 )
 
 // inUse reports whether a process may hold a lock: it has the lock open, or it is a git that runs in the
-// work tree at top, since git closes the lock of an index while a person writes a message; there may be no
-// such work tree (""). Of another user's process, only its name is visible.
+// work tree at top. (Git closes the lock of an index while a person writes a message.) top may be "" for
+// none. Only the name of another user's process is visible.
 func inUse(lock, top string) bool {
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
@@ -19,7 +19,7 @@ func inUse(lock, top string) bool {
 			continue
 		}
 		dir := filepath.Join("/proc", p.Name())
-		// A process that has ended meanwhile holds nothing.
+		// An ended process holds nothing.
 		name, err := os.ReadFile(filepath.Join(dir, "comm"))
 		if err != nil {
 			continue

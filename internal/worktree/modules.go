@@ -47,9 +47,9 @@ func (t *Tree) moduleOf(ctx context.Context, commit, path string) (string, error
 	return "", nil
 }
 
-// lendModule makes a repository of a submodule in an empty folder and checks its commit out there, with the submodules
-// that it has itself. It reads objects and the address of origin from the user's copy and writes nothing to it, and
-// asks no network. The folder stays empty if there is no copy, or if it lacks the commit.
+// lendModule makes a repository of a submodule in an empty folder and checks its commit out there, with its own
+// submodules. It reads objects and the address of origin from the user's copy, writes nothing to it, and uses no
+// network. The folder stays empty if there is no copy, or if it lacks the commit.
 func (t *Tree) lendModule(ctx context.Context, commit string, link gitlink, dir string, env []string) error {
 	from, err := t.moduleOf(ctx, commit, link.name)
 	if err != nil || from == "" {
@@ -145,7 +145,7 @@ func (t *Tree) addAll(ctx context.Context, env []string, links []gitlink, omit .
 	var moved strings.Builder
 	for _, link := range links {
 		if !t.populated(link.name) {
-			continue // git itself sees that it is gone or replaced
+			continue // git itself notices a missing or replaced one
 		}
 		add = append(add, ":(exclude,top,literal)"+link.name)
 		m, err := t.module(ctx, link.name)

@@ -117,7 +117,7 @@ func (n *names) start(t *Tree) error {
 	return nil
 }
 
-// end ends the git, which does so when it is asked nothing more.
+// end ends the git process, which exits at the end of its input.
 func (n *names) end() {
 	if n.cmd == nil {
 		return

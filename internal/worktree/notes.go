@@ -13,14 +13,15 @@ import (
 	"ralph/internal/text"
 )
 
-// acted matches words of a message by which hosts skip checks or close issues.
+// acted matches words in a message that make hosts skip checks or close issues.
 var acted = regexp.MustCompile(`(?i)\[(?:skip[ -]\w+|no ci|\w+[ -]skip)\]|\*\*\*no_ci\*\*\*|` +
 	`\b(?:close|fix|resolve)(?:s|d|es|ed)?:? +(?:[\w./-]*#\d+|https?://\S+/issues/\d+)`)
 
-// slack is how far clocks may differ, and how long before its beginning a session's commit may be dated.
+// slack is the tolerance for clocks that differ, and for dates of a session's commits before its
+// beginning.
 const slack = time.Hour
 
-// CommitNotes lists the commits that a commit has and another one lacks with an author, a date or words that are not
+// CommitNotes lists the commits that one commit has and another lacks with an author, a date or words that are not
 // the agent's own, newest first. since is the beginning of their session, and trailers are ralph's own.
 func (t *Tree) CommitNotes(
 	ctx context.Context, of, lacks string, since time.Time, trailers string,

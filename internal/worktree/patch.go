@@ -16,9 +16,10 @@ var shows = []string{
 	"--ignore-submodules=none", "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/",
 }
 
-// Patch returns how two commits differ, as git shows it, in the files with the given paths, relative to the top; none
-// means all. Nothing is taken for binary, and no attributes of the project count: without a work tree and an index git
-// finds none. Options are those of git diff-tree; without any there are the lines, and renames are found.
+// Patch returns the difference between two commits, as git shows it, in the files with the given paths, relative to
+// the top; none means all. No file counts as binary, and the project's attributes have no effect: without a work tree
+// and an index git finds none. Options are those of git diff-tree; without options it prints lines, and finds
+// renames.
 func (t *Tree) Patch(ctx context.Context, from, to string, paths []string, options ...string) (string, error) {
 	if len(options) == 0 {
 		options = []string{"--unified=3", "--find-renames"}
@@ -47,7 +48,7 @@ func (t *Tree) Shown(ctx context.Context, from, to string, only, whole []string)
 		}
 	}
 	var options []string
-	if len(whole) > 0 { // a file that was renamed to one of them is removed, which must not be hidden
+	if len(whole) > 0 { // it shows a file that was renamed to one of them as removed, not hidden
 		options = []string{"--unified=3", "--no-renames"}
 	}
 	all, err := t.Patch(ctx, from, to, only, options...)
@@ -64,8 +65,8 @@ func (t *Tree) Shown(ctx context.Context, from, to string, only, whole []string)
 	return first, patch.Prepare(b.String(), func(string) bool { return false }), nil
 }
 
-// Begin returns the commit with which the work that ends at head is compared: base, or the newest commit of the targets
-// that the work has merged since, which is not its own. Work that the targets have is compared with base.
+// Begin returns the commit to compare the work that ends at head with: base, or the newest commit of the targets that
+// the work has merged since, which is not its own. Work that the targets contain is compared with base.
 func (t *Tree) Begin(ctx context.Context, base, head string, targets ...string) (string, error) {
 	args := []string{"merge-base", head, base}
 	for _, target := range targets {

@@ -86,10 +86,10 @@ func (t *Tree) namesOfDiff(ctx context.Context, env []string, from, to string) (
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), err
 }
 
-// maxCommits bounds how many commits of a session are listed.
+// maxCommits is the maximum number of listed commits of a session.
 const maxCommits = 1000
 
-// Commits returns the commits that a commit has and another one lacks, newest first.
+// Commits returns the commits that one commit has and another lacks, newest first.
 func (t *Tree) Commits(ctx context.Context, of, lacks string) (list []ralph.Commit, err error) {
 	if of == lacks {
 		return nil, nil

@@ -15,7 +15,7 @@ import (
 // remoteLimit is the time limit of one command against a remote.
 const remoteLimit = 5 * time.Minute
 
-// A Remote is a repository elsewhere. Git talks to it from a bare repository of ralph's own, which borrows the
+// A Remote is a repository elsewhere. Git talks to it from ralph's own bare repository, which borrows the
 // project's objects, in ralph's environment: with the user's keys and credentials, and without the project's
 // configuration except for the address.
 type Remote struct {
@@ -67,7 +67,8 @@ func (r *Remote) run(ctx context.Context, args ...string) ([]byte, error) {
 	return runExactly(ctx, remoteLimit, r.dir, r.env, "", append(own, args...))
 }
 
-// complete fetches files of a commit that a partial clone lacks, as the person's own git would for a checkout.
+// complete fetches files of a commit that are missing in a partial clone, as the person's own git
+// would for a checkout.
 func (t *Tree) complete(ctx context.Context, commit string) error {
 	list, err := t.configured(ctx, promisor)
 	if err != nil || len(list) == 0 {
@@ -129,7 +130,8 @@ func (r *Remote) Fetch(ctx context.Context, branch string) (string, error) {
 
 var fetches atomic.Int64 // of this process
 
-// fetchTries is how often a fetch is tried if another process fetches the same branch: git refuses one of the two.
+// fetchTries is the number of tries of a fetch while another process fetches the same branch: git
+// refuses one of the two.
 const fetchTries = 10
 
 // FetchRef is [Remote.Fetch] of any ref of the remote, by its full name.
@@ -173,7 +175,7 @@ type Pushed struct {
 	Refused string // the remote's own reason for rejecting the push; "" if it accepted
 }
 
-// moved matches git's message about a ref that another push or fetch has moved meanwhile.
+// moved matches git's message about a ref that another push or fetch has just moved.
 var moved = regexp.MustCompile(`cannot lock ref '[^']*': (is at [0-9a-f]+ but expected|reference already exists)`)
 
 // Push moves a branch of the remote from one commit to another; from "" creates it. If the branch
@@ -204,7 +206,7 @@ func (r *Remote) Push(ctx context.Context, branch, from, to string) (p Pushed, e
 	return p, err
 }
 
-// HandOver sets a ref of the remote that nobody else moves, such as that of a session's change, to a commit.
+// HandOver sets a ref of the remote that nobody else moves, such as a change's ref, to a commit.
 func (r *Remote) HandOver(ctx context.Context, ref, commit string) error {
 	_, err := r.run(ctx, "push", "--quiet", "--no-verify", "--no-follow-tags", "--recurse-submodules=no",
 		r.url, "+"+commit+":"+ref)
@@ -233,7 +235,7 @@ func (t *Tree) Whole(ctx context.Context, commit string) (string, error) {
 	return t.treeOf(ctx, commit, "")
 }
 
-// RemoteAddress returns the address to which a repository pushes, of a remote by its name.
+// RemoteAddress returns the address that a repository pushes to, for a remote's name.
 func RemoteAddress(ctx context.Context, root, name string) (string, error) {
 	out, err := runWithin(ctx, gitLimit, root, nil, "", "remote", "get-url", "--push", name)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"ralph/internal/files"
 )
 
-// unusable says why git cannot use the .git of a clone; "" if it can. Git itself reports faults in its files.
+// unusable explains why git cannot use the .git of a clone; "" if it can. Git itself reports faults
+// in its files.
 func (t *Tree) unusable() string {
 	if info, err := os.Lstat(t.theirs); err != nil || !info.IsDir() {
 		return "was removed, or something else put in its place"

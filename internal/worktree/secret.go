@@ -8,7 +8,7 @@ import (
 )
 
 // Secret reports whether a file looks like it holds a secret, by its name, or by its content if the
-// name is ambiguous. It is for untracked files; somebody has decided on a committed one.
+// name is ambiguous. It is for untracked files: somebody has already decided on committed ones.
 func Secret(name string, content func() []byte) bool {
 	base := strings.ToLower(path.Base(name))
 	if isExample(base) {
@@ -24,7 +24,7 @@ func Secret(name string, content func() []byte) bool {
 		text := bytes.ToLower(content())
 		return slices.ContainsFunc(tokenWords, func(w string) bool { return bytes.Contains(text, []byte(w)) })
 	}
-	// Files with such words in their names count if they hold data: not credentials.go.
+	// Files with such words in their names count if they hold data, unlike credentials.go.
 	return slices.Contains(dataExtensions, ext) &&
 		slices.ContainsFunc(dataWords, func(w string) bool { return strings.Contains(base, w) }) ||
 		slices.Contains(dataExtensions, ext) && slices.Contains([]string{"secret", "secrets"}, strings.TrimSuffix(base, ext))

@@ -12,7 +12,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 )
 
-// isNotDir reports whether an error says that a part of a path is a file.
+// isNotDir reports whether an error means that a part of a path is a file.
 func isNotDir(err error) bool {
 	var path *fs.PathError
 	return errors.As(err, &path) && strings.Contains(path.Err.Error(), "not a directory")

@@ -73,7 +73,8 @@ func (t *Tree) sparse() string {
 	return cone(folders)
 }
 
-// spread removes ralph's own index of a clone, and its files, if other folders are to be in the work tree than were.
+// spread removes ralph's own index of a clone, and its files, if the set of folders in the work
+// tree changes.
 func (t *Tree) spread() error {
 	was, err := os.ReadFile(filepath.Join(t.git, sparseFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -18,9 +18,9 @@ import (
 // maxIndex exceeds the size of the index of a million files, in bytes.
 const maxIndex = 256 << 20
 
-// addStaged adds to ralph's own index the files that a session has staged although git ignores them, except for untaken
-// ones: they are meant to be committed. Only names are read from the session's index; the contents are those of the
-// work tree.
+// addStaged adds to ralph's own index the files that a session has staged although git ignores them, except for
+// untaken ones: they are meant to be committed. It reads only names from the session's index, and the contents from
+// the work tree.
 func (t *Tree) addStaged(ctx context.Context, env []string, index string, untaken []ralph.Untaken) error {
 	names, links, err := t.staged(index)
 	if err != nil {

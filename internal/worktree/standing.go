@@ -44,7 +44,7 @@ func (c *Clone) Aside(ctx context.Context, base, head, but string) (list []ralph
 	return list, stashes, err
 }
 
-// maxSecretRead bounds how many bytes of a file are searched for secrets.
+// maxSecretRead is the maximum number of bytes of a file that are searched for secrets.
 const maxSecretRead = 64 << 10
 
 // SecretFile reports whether a file, relative to the root, looks like a secret; see [Secret].

@@ -22,8 +22,8 @@ const (
 	maxPath    = 2048        // bytes of a path in the clone; git does not go beyond 4096
 	maxFiles   = 100_000     // new and changed files
 	walkLimit  = time.Minute // of the walk
-	// lookLimit is how long a whole look may take, all of its git commands included. A large work tree takes
-	// a minute.
+	// lookLimit is the time limit of a whole look, including all of its git commands. A large work tree
+	// takes a minute.
 	lookLimit = 5 * time.Minute
 )
 
@@ -65,7 +65,7 @@ func (s survey) endless() string {
 	return s.ended.Path
 }
 
-// heavy reports whether git could take too much.
+// heavy reports whether the files may be too much for git.
 func (s survey) heavy() bool { return s.files > maxFiles || s.bytes > maxBytes }
 
 // refused returns the untaken paths, apart from the weight. It does not see paths that git ignores.

@@ -34,8 +34,8 @@ func (t *Tree) secure(ctx context.Context) (survey, error) {
 	return found, nil
 }
 
-// borrow has the .git of a clone borrow the objects of the repository, and no others: git reads objects wherever this
-// file says.
+// borrow makes the .git of a clone borrow the objects of the repository, and no others: git reads objects from every
+// place in this file.
 func (t *Tree) borrow() error {
 	path := filepath.Join(t.theirs, "objects", "info", "alternates")
 	want := filepath.Join(t.lender.common, "objects") + "\n"
@@ -48,7 +48,7 @@ func (t *Tree) borrow() error {
 	return replace(path, []byte(want))
 }
 
-// Renewed says of a .git why ralph has put a new one; why is a clause whose subject is the .git.
+// Renewed explains why ralph replaced a .git; why is a clause with the .git as its subject.
 func Renewed(why string) ralph.Untaken {
 	return ralph.Untaken{Path: ".git", Why: why + ": ralph has put a new one, at the commit at which this folder was " +
 		"prepared. Your files are as you left them; your commits, branches and stashes are gone"}
@@ -120,7 +120,7 @@ func (t *Tree) pending(ctx context.Context, env []string) ([]string, error) {
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), err
 }
 
-// maxAdds bounds how many git commands look for the files that git does not add.
+// maxAdds is the maximum number of git commands that look for files that git does not add.
 const maxAdds = 64
 
 // take adds the content of a clone's work tree to an index, except for untaken paths, and returns the paths that git

@@ -20,8 +20,8 @@ import (
 // regular are git's modes of files.
 var regular = []string{"100644", "100755"}
 
-// keepUnedited gives each file in the index that env names its blob in a commit, if the bytes in the work tree are that
-// blob's. Git adds a file by its attributes and settings, and so changes line endings, or the output of a filter, in
+// keepUnedited gives each file in the index that env names its blob in a commit, if the work tree has the blob's
+// bytes. Git adds a file by its attributes and settings, and so changes line endings, or the output of a filter, in
 // files that nobody has edited.
 func (t *Tree) keepUnedited(ctx context.Context, env []string, commit string) error {
 	out, err := t.run(ctx, env, "-C", t.Top(),

@@ -14,7 +14,8 @@ import (
 	"ralph"
 )
 
-// A surveyor makes a survey. It opens folders by their names in open ones, follows no link and waits for no pipe.
+// A surveyor makes a survey. It opens folders by their names in open ones, follows no link and does
+// not block on pipes.
 type surveyor struct {
 	until   time.Time
 	entries int
@@ -46,7 +47,7 @@ func walk(ctx context.Context, top string) (survey, error) {
 
 const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 
-// folder walks through an open folder; git says that it is .git or in it.
+// folder walks through an open folder; git means that it is .git or in it.
 func (w *surveyor) folder(ctx context.Context, dir *os.File, name string, depth int, git bool) error {
 	for {
 		names, err := dir.Readdirnames(1024)
@@ -73,7 +74,7 @@ func (w *surveyor) folder(ctx context.Context, dir *os.File, name string, depth 
 	}
 }
 
-// over says why the walk ends here; "" if it goes on.
+// over explains why the walk ends here; "" if it continues.
 func (w *surveyor) over(ctx context.Context) string {
 	switch {
 	case ctx.Err() != nil:
@@ -148,7 +149,7 @@ func (w *surveyor) down(ctx context.Context, in *os.File, name, path string, dep
 	fd, err := unix.Openat(int(in.Fd()), name, dirFlags, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
-		return nil // it was replaced meanwhile: the next walk looks at it
+		return nil // it was just replaced: the next walk looks at it
 	case err != nil:
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -24,8 +24,8 @@ import (
 
 // A Tree is a project's work tree.
 type Tree struct {
-	// Marker is an environment entry for git processes, by which those of a killed ralph are found;
-	// "" for none.
+	// Marker is an environment entry for git processes that identifies those of a killed ralph; ""
+	// for none.
 	Marker string
 
 	// Sparse are the folders, from the root, that clones of the repository have; none for all of it.
@@ -51,7 +51,7 @@ type Tree struct {
 // A Snapshot is the state of a work tree at one moment.
 type Snapshot struct {
 	Head    string `json:"head"`    // commit; "" before the first one
-	Content string `json:"content"` // tree of the files, untracked ones included, ignored ones not
+	Content string `json:"content"` // tree of the files, including untracked and without ignored ones
 
 	Untaken []ralph.Untaken `json:"untaken,omitempty"` // paths missing in Content although git does not ignore them
 	// debris that a candidate leaves out: files, and folders with a slash at the end
@@ -64,9 +64,9 @@ const ownRefs = "refs/ralph/"
 // emptyTree is the id of git's empty tree.
 const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
-// Open opens the work tree of a project. Paths in exclude, relative to the root, are ignored: files
-// that ralph itself keeps there. The error wraps [ErrNoRepo] outside of a repository, and [ErrNoGit]
-// without a git program.
+// Open opens the work tree of a project. It ignores paths in exclude, relative to the root, because
+// ralph itself keeps files there. The error wraps [ErrNoRepo] outside of a repository, and
+// [ErrNoGit] without a git program.
 func Open(ctx context.Context, root string, exclude ...string) (*Tree, error) {
 	t := &Tree{root: root, exclude: exclude, asked: &answers{said: map[string][]byte{}}}
 	// The prefix comes last: only it may be empty.
@@ -147,7 +147,7 @@ func (t *Tree) writeTree(ctx context.Context, scratch string, s *Snapshot, found
 	}
 	for _, commit := range t.bases(s.Head) {
 		if err := t.keepUnedited(ctx, env, commit); err != nil && (!complains(err) || ctx.Err() != nil) {
-			return err // of a commit that is none, nothing is kept
+			return err // if there is no such commit, nothing is kept
 		}
 	}
 	digest := ""

@@ -48,13 +48,13 @@ type Resumption struct {
 	SessionID string // of the session that it was
 	LogDir    string // with that session's transcript
 	From, Dir string // where it worked, and where it works from now on
-	Socket    string // on which ralph's tools answer
+	Socket    string // where ralph's tools answer
 	Model     string // "" leaves it to the agent
 	Effort    string // the same
 	Prompt    string // the first message to the agent
 }
 
-// A Priced agent knows the price of a model's tokens in USD, and whether a person has set it.
+// A Priced agent knows the price of a model's tokens in USD, and whether a person set it.
 type Priced interface {
 	Cost(model string, t ralph.Tokens) (usd float64, known bool)
 }
@@ -114,16 +114,16 @@ type Assignment struct {
 	// Say delivers people's messages while the agent works. It is never
 	// closed; the agent stops reading when it ends.
 	Say <-chan Message
-	// TurnEnded is called when the agent has ended its turn and waits on its
-	// open stdin. It returns how the conversation goes on. It may take
-	// minutes, as it may run the verification while the agent is frozen.
+	// TurnEnded is called when the agent has ended its turn and waits on its open stdin.
+	// It returns how the conversation continues. It may take minutes, because it may run
+	// the verification while the agent is frozen.
 	TurnEnded func(ctx context.Context, t Turn) Answer
 	// Seen is called for everything that the agent is seen to do, one call at
 	// a time. It must not block.
 	Seen func(Event)
 }
 
-// A Review takes the signals of a reviewing session.
+// A Review receives the signals of a reviewing session.
 type Review struct {
 	Object  func(o ralph.Objection) error
 	Approve func(checked string) error
@@ -131,15 +131,15 @@ type Review struct {
 	Only    bool                         // it is asked nothing else
 }
 
-// A Plan takes the signals of a planning session. The errors tell it how to correct a call.
+// A Plan receives the signals of a planning session. The errors tell it how to correct a call.
 type Plan struct {
 	Task func(ctx context.Context, t ralph.PlannedTask) (said string, err error)
 	Ask  func(ctx context.Context, question string, options []string) (said string, err error)
 	Done func(ctx context.Context, summary string) error
 }
 
-// Own returns the names of the tools by which a session speaks to ralph, as ralph names them; none for one that works
-// on a task, which signals.
+// Own returns the names of the tools for signals to ralph, in ralph's own form; none for a session that works on a
+// task, which uses the usual ones.
 func (a Assignment) Own() []string {
 	switch {
 	case a.Review != nil:
@@ -190,12 +190,12 @@ type Serve func(a Assignment, folder string) (c Channel, shut func() error, err 
 type Turn struct {
 	// Process is the agent's process; nil if ralph did not start it.
 	Process *proc.Process
-	// Keep reports whether the agent needs a process to go on: itself or one
-	// of its tool servers. All other processes are left over from its turn.
+	// Keep reports whether the agent needs a process to continue: itself or one of its
+	// tool servers. All other processes are leftovers of its turn.
 	Keep func(proc.Member) bool
 }
 
-// An Answer says how a conversation goes on after a turn. The zero value ends it.
+// An Answer decides how a conversation continues after a turn. The zero value ends it.
 type Answer struct {
 	Text string // a message for the agent
 	Wait bool   // a person's message is on its way to the agent
@@ -256,7 +256,7 @@ type Event struct {
 	CostUSD float64
 }
 
-// Denied reports whether the event says that ralph did not let the agent do something.
+// Denied reports whether the event means that ralph refused something to the agent.
 func (e Event) Denied() bool {
 	return e.Kind == Answered && e.Failed && strings.Contains(e.Text, permission.Denied)
 }

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Efforts are the efforts of reasoning that may stand behind a model's name. Not every model knows all of them.
+// Efforts are the reasoning efforts that may follow a model's name. Some models do not know all of
+// them.
 var Efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
 // SplitEffort splits a configured model, such as "opus@high" or just "@high", into the model's name and the effort;

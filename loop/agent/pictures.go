@@ -16,7 +16,7 @@ const (
 	maxPicture  = 4 << 20 // bytes of a file; services refuse larger ones
 )
 
-// A Picture is one that a message names, for an agent whose protocol takes pictures.
+// A Picture is a picture that a message names, for an agent whose protocol accepts pictures.
 type Picture struct {
 	Type string // "image/png"
 	Data string // of the file, as base64
@@ -51,7 +51,7 @@ func Pictures(text string, folders ...string) (list []Picture) {
 	return list
 }
 
-// picture reads a file of a folder, and follows no link out of it.
+// picture reads a file of a folder. It follows no link out of the folder.
 func picture(folder, name string) (p Picture, ok bool) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

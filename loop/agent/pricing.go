@@ -18,7 +18,7 @@ func (p Price) Of(t ralph.Tokens) float64 {
 // PricesOf is the month of the list prices that ralph ships.
 const PricesOf = "June 2026"
 
-// prices are list prices by model. A longer name comes before one that it begins with.
+// prices are list prices by model. A longer name comes before its own prefix.
 var prices = []struct {
 	model string
 	Price
@@ -75,8 +75,8 @@ var Dearest = func() (most Price) {
 	return most
 }()
 
-// A Pricing returns the cost of a model's tokens in USD. It is known if a person has set the model's price; that of
-// the list makes it an estimate. Without any it is 0, and not known.
+// A Pricing returns the cost of a model's tokens in USD. The cost is known if a person set the model's price; a
+// list price makes it an estimate. Without a price it is 0, and unknown.
 type Pricing func(model string, t ralph.Tokens) (usd float64, known bool)
 
 // Listed is the Pricing by list prices alone.

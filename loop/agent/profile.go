@@ -12,7 +12,7 @@ import (
 )
 
 // A Profile is everything that ralph knows about one coding agent. No other code
-// tells agents of one kind apart. docs/agents.md is generated from the profiles.
+// distinguishes agents of one kind. docs/agents.md is generated from the profiles.
 type Profile struct {
 	Name    string   // its name in ralph.yaml
 	Title   string   // its name for people
@@ -28,7 +28,7 @@ type Profile struct {
 	Dot string
 	// MCP is how it learns of ralph's tools.
 	MCP Handing
-	// Guard says whether it asks for permissions, and how it learns of a refusal.
+	// Guard tells whether it asks for permissions, and how it learns of a refusal.
 	Guard Guard
 	// Uses converts a tool use that its hook asks about into uses that permission rules know. Each
 	// must be allowed; an empty list needs no permission. If nil, the tool use is taken as it is.
@@ -39,9 +39,9 @@ type Profile struct {
 	RefusalEnds bool
 	// NoServers says why it is not given the project's own servers of tools; "" if it is.
 	NoServers string
-	// Effort says that it can be told how much to reason.
+	// Effort means that its reasoning effort can be set.
 	Effort bool
-	// Steered says that it reads messages in the middle of a turn.
+	// Steered means that it reads messages during a turn.
 	Steered bool
 	// Cost and Tokens say when it reports its use.
 	Cost, Tokens Telling
@@ -54,14 +54,14 @@ type Profile struct {
 	ErrorWord string
 	// SilentRetry says that it retries without a word while its account is limited.
 	SilentRetry bool
-	// Escalates says that escalation_model names one of its models.
+	// Escalates means that escalation_model names one of its models.
 	Escalates bool
-	// NoIdentity says that git does not know the user in the commands that it
-	// runs, so that the name and address for commits are set for it.
+	// NoIdentity means that git does not know the user in the commands that it runs, so
+	// that ralph sets the name and address for commits.
 	NoIdentity bool
 	// EndsAlone says that it ends when its input is closed; others are interrupted.
 	EndsAlone bool
-	// Host is the file name of another program of its own that its conversation needs.
+	// Host is the file name of its own helper program that its conversation needs.
 	Host string
 
 	// Variables are passed to it from ralph's environment, in addition to the ones for every process. Set are set for
@@ -73,11 +73,10 @@ type Profile struct {
 	// AccountID is where to find the id of the account that it is logged in with: a JSON file
 	// below home and a member of it, as "~/file a.b".
 	AccountID string
-	// Home lists its own folders, as "~/…"; HomeVariable names a variable for another
-	// location, with the path below that if there is one: "VARIABLE/path". It may write
-	// there. If Data is set, with globs of files and folders in Home, only those changes
-	// last: the rest is a person's settings. A folder that ends in "/" is made. Replaced are files in Home that are
-	// neither, and that it cannot work without replacing: each session has copies of its own.
+	// Home lists its own folders, as "~/…"; HomeVariable names a variable for another location, with an optional
+	// path below it: "VARIABLE/path". It may write there. If Data is set, with globs of files and folders in Home,
+	// only those changes are kept: the rest is a person's settings. A folder that ends in "/" is created. Replaced
+	// are other files in Home that it must be able to replace: each session has its own copies.
 	Home         []string
 	HomeVariable string
 	Replaced     []string
@@ -144,8 +143,8 @@ func (p *Profile) Review(name string) string {
 	return "`" + p.Tool(name) + "`"
 }
 
-// Own returns a path in one of the agent's own folders, which a variable may have moved: that of
-// HomeVariable the first of them, those of the XDG base directories the others.
+// Own returns a path in one of the agent's own folders, which a variable may have moved:
+// HomeVariable moves the first of them, the XDG base directories the others.
 func (p *Profile) Own(path string, getenv func(string) string) string {
 	moves := [][2]string{
 		{"~/.local/share", "XDG_DATA_HOME"}, {"~/.local/state", "XDG_STATE_HOME"}, {"~/.config", "XDG_CONFIG_HOME"},

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ServersFile is where a project says which servers of tools (MCP) of its own agents have.
+// ServersFile is the file in which a project lists tool servers (MCP) for its agents.
 const ServersFile = ".mcp.json"
 
 // A Server is one of the project's own servers of tools. ${NAME} and ${NAME:-default} in its values are variables
@@ -70,8 +70,8 @@ func Servers(content []byte) (list []Server, err error) {
 // serverVariable is a variable in a server's values.
 var serverVariable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}`)
 
-// Expand returns the server with the values of its variables. One that is not set and has no default stays as it is
-// written, and the server will complain.
+// Expand returns the server with the values of its variables. A variable without a value and a default stays as
+// written, and the server reports it.
 func (s Server) Expand(environ []string) Server {
 	value := func(text string) string {
 		return serverVariable.ReplaceAllStringFunc(text, func(found string) string {

@@ -18,13 +18,13 @@ import (
 type Death struct {
 	Stopped  bool          // ralph stopped it in the middle of its work
 	After    time.Duration // because its time was up after this long; 0 otherwise
-	Silent   bool          // that is how long nothing had been heard from it
+	Silent   bool          // it ended because nothing was heard from it for that time
 	Over     string        // ralph ended it at this limit of the session
 	Breach   string        // ralph ended it because of this, which it did without asking
 	Toolless string        // why ralph's tools did not reach it, if known
 	Refusal  *Failure      // its session, or a turn, could not begin
 	Mute     bool          // ralph ended it because it had closed its output
-	Code     int           // exit status; -1 if a signal ended it or nobody knows
+	Code     int           // exit status; -1 after a signal, or if unknown
 	Signal   string        // the signal that ended it, such as "SIGKILL"
 	Stderr   string        // the end of its standard error
 }
@@ -35,7 +35,7 @@ var Unseen = Death{Code: -1}
 // crashed reports whether it did not exit by itself.
 func (d Death) crashed() bool { return d.Mute || d.Signal != "" || d.Code > 128 || d.Code < 0 }
 
-// about says how the process of an agent ended.
+// about describes the end of an agent's process.
 func (d Death) about(name string) string {
 	switch {
 	case d.Mute:
@@ -48,7 +48,7 @@ func (d Death) about(name string) string {
 	return fmt.Sprintf("%s exited with status %d", name, d.Code)
 }
 
-// A Closed is how a turn of a conversation ended.
+// A Closed is the way in which a turn of a conversation ended.
 type Closed string
 
 // The ways in which a turn ends.
@@ -89,8 +89,8 @@ type Verdict struct {
 	ResetAt time.Time // when a limit ends; zero if unknown
 }
 
-// EndOf classifies the end of an agent. Nothing else does. An agent's own error is classed by its structure first, and
-// by its words only where it has none; a model's words in a turn that worked decide nothing.
+// EndOf classifies the end of an agent. No other function does. An agent's own error is classified by its structure
+// first, and by its words only without one; a model's words in a turn that worked have no effect.
 func EndOf(p *Profile, t Trace, d Death) Verdict {
 	e := end{Trace: t, Death: d, name: p.Title, last: text.LastLine(d.Stderr), failure: t.Failure}
 	if e.failure == nil && e.closed(Completed) && t.Nothing && p.Tokens != Never {
@@ -212,8 +212,8 @@ func (r *Report) SetEnd(p *Profile, t Trace, d Death) {
 	}
 }
 
-// NoAnswer is the code of a [Failure] of an agent that tries again, and says nothing but that: the network, or a limit
-// if it is silent for long.
+// NoAnswer is the code of a [Failure] of an agent that keeps retrying without a reason: the network, or a limit if it
+// is silent for long.
 const NoAnswer = "noanswer"
 
 // maxReason is the length of a sentence in characters.
@@ -348,7 +348,7 @@ func Class(f Failure) ralph.Ending {
 	case worded >= 0:
 		return classes[worded].ending
 	}
-	if bare := bareStatus.FindString(f.Text); status == 0 && bare != "" { // in a language that ralph does not know
+	if bare := bareStatus.FindString(f.Text); status == 0 && bare != "" { // in a language unknown to ralph
 		return Class(Failure{Text: "HTTP " + bare})
 	}
 	return ""
@@ -366,16 +366,17 @@ var ofFiles = regexp.MustCompile(`(?i)\(os error (1|2|5|13|17|20|21|23|24|28|30|
 	`\b(EACCES|EPERM|ENOENT|EROFS|ENOSPC|EMFILE|EIO)\b|no such file or directory|` +
 	`read-only file system|no space left on device|too many open files`)
 
-// googles are words of Google's API, which says "check your plan and billing details" of any limit.
+// googles are words of Google's API, which prints "check your plan and billing details" for any
+// limit.
 var googles = regexp.MustCompile(`ai\.google\.dev|googleapis\.com`)
 
-// unreached are words that only an agent says which had no whole answer.
+// unreached are words that agents print only without a complete answer.
 var unreached = regexp.MustCompile(`(?i)\bfetch failed|\bE(CONN\w+|NOTFOUND|TIMEDOUT)\b|incomplete json`)
 
-// creditsGone are words that are said of credit alone.
+// creditsGone are words that appear only in messages about credit.
 var creditsGone = regexp.MustCompile(`(?i)credit`)
 
-// letters returns a code in a form in which all spellings of it are one.
+// letters returns a code in one form for all of its spellings.
 func letters(code string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -44,7 +44,7 @@ type Verifier struct {
 	Workspace *workspace.Workspace // nil if only stored results count: a command without one is then [ErrUnknown]
 	Key       string               // of results on the commit, see [workspace.Pool.ResultKey]
 	State     string               // the folder for ralph's own files
-	Busy      func(time.Duration)  // is told how long the next step may take; nil for nobody
+	Busy      func(time.Duration)  // called with the maximum time of the next step; may be nil
 	Slow      func(command string) // is told of a command outside of sessions that runs longer than a second
 }
 
@@ -64,8 +64,8 @@ func (o Outcome) Names() *testresult.Results {
 }
 
 // Baseline runs the commands of a task before its first session, or reuses their results for the same commit
-// (pipeline, "Verification"). For a task that was worked on before, it runs only new commands. Those of the task alone
-// that pass already prove nothing, which is said.
+// (pipeline, "Verification"). For a task with earlier sessions, it runs only new commands. If the task's own commands
+// already pass, they prove nothing, and an event reports that.
 func (v *Verifier) Baseline(ctx context.Context, task ralph.Task) error {
 	var c Commands
 	var before []Outcome
@@ -82,7 +82,7 @@ func (v *Verifier) Baseline(ctx context.Context, task ralph.Task) error {
 	}
 	results, err := v.suite(ctx, c, false)
 	if err != nil || ctx.Err() != nil {
-		return err // a stopped command says nothing
+		return err // a stopped command has no result
 	}
 	var red []ralph.Check
 	var idle []string
@@ -199,8 +199,8 @@ func (v *Verifier) judged(o Outcome) ralph.Check {
 // over from a killed process, as each command has a time limit.
 const staleBaseline = 24 * time.Hour
 
-// Folder creates a folder in the project's state for a verification
-// outside of a session, and removes those of killed processes.
+// Folder creates a folder in the project's state for a verification outside of a session,
+// and removes folders of killed processes.
 func Folder(state string) (string, error) {
 	parent := filepath.Join(state, "baseline")
 	if err := os.MkdirAll(parent, 0o700); err != nil {

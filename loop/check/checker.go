@@ -74,8 +74,8 @@ var errFilled = errors.New("was stopped: its files grew beyond workspace.max_siz
 // lookTime is how often a check workspace is looked at.
 const lookTime = time.Second
 
-// watched stops commands once their workspace takes too much of the disk. ended ends the watch, and reports whether it
-// has stopped them.
+// watched stops commands once their workspace takes too much of the disk. ended ends the watch, and reports whether
+// it stopped them.
 func watched(ctx context.Context, at *workspace.Workspace) (within context.Context, ended func() bool) {
 	within, stop := context.WithCancelCause(ctx)
 	gauge, over := at.Gauge(), make(chan struct{})

@@ -9,10 +9,10 @@ import (
 	"ralph/internal/testresult"
 )
 
-// soon is how long a command without test names may take to be run a second time, in seconds.
+// soon is the maximum time of a command without test names for a second run, in seconds.
 const soon = 60
 
-// Longest returns the longest time that so many commands may take, retries included.
+// Longest returns the maximum time for that number of commands, including retries.
 func (r Rules) Longest(commands int) time.Duration {
 	limit := r.Timeout
 	if r.Retry {

@@ -10,8 +10,8 @@ import (
 	"ralph/loop/workspace"
 )
 
-// A Guard knows the files of a project that wait for a person when a session has changed them, before its work is
-// merged: files that configure runs, and files that steer agents.
+// A Guard knows the files of a project that need a person's approval if a session changed them: files that
+// configure runs, and files that steer agents.
 type Guard struct {
 	Configuration []string // files by which runs are configured, relative to the root
 	Steering      []string // globs of files that steer agents; files imported by these count, too
@@ -61,8 +61,8 @@ func (g Guard) Lay(ctx context.Context, ws *workspace.Workspace, target, commit 
 	return ws.Lay(ctx, target, names)
 }
 
-// steering returns those of the names, relative to the top, that steer agents: by their name, or because a text at
-// a commit that does imports them.
+// steering returns the names, relative to the top, that steer agents: by their name, or because a steering text at
+// a commit imports them.
 func (g Guard) steering(
 	ctx context.Context, tree *worktree.Tree, at string, names []string,
 ) (list []string, err error) {

@@ -15,8 +15,9 @@ import (
 // the root or in a folder.
 var npmTest = regexp.MustCompile(`^(?:cd ([\w.-]+) && )?(npm|pnpm|yarn|bun)(?: run)? test$`)
 
-// reporters are options for test scripts by which they report tests by name, beside their usual output. A node script
-// that names files gets none, since node takes options only before the files. Other scripts must be a single command.
+// reporters are options for test scripts that make them report tests by name, in addition to their usual output. A
+// node script that names files gets none, because node accepts options only before the files. Other scripts must be a
+// single command.
 var reporters = []reporter{
 	{
 		script: regexp.MustCompile(`^node(?: --[\w=.-]+)* --test(?: --[\w=.-]+)*$`),
@@ -56,7 +57,7 @@ const (
 	jestReport = ".ralph/jest.json"
 )
 
-// mochaReporter has mocha, which takes one reporter, print as usual and write JUnit XML.
+// mochaReporter makes mocha, which accepts one reporter, print as usual and write JUnit XML.
 const mochaReporter = `const {Spec, XUnit} = require("mocha").reporters;
 module.exports = class extends Spec {
   constructor(runner, options) {

@@ -44,14 +44,14 @@ func (v *Verifier) KnownRed(ctx context.Context, commands []string) (red bool, e
 	return red, err
 }
 
-// excusable reports whether a command's result before any work does not stand in the way of a done.
+// excusable reports whether a command's result before any work permits a done.
 func (v *Verifier) excusable(o Outcome) bool {
 	return Compare(o, []Outcome{o}, Commands{Shared: []string{o.Check.Command}}, v.Strict).Passed
 }
 
-// Verify runs the checks of a done by hand: those of a task, or for task 0 only the project's commands. It shows each
-// command with its whole output once it has run. Red reports a failure that keeps a run from starting: not only named
-// tests, which are excused, fail.
+// Verify runs the checks of a done by hand: a task's, or for task 0 only the project's commands. It shows each
+// command with its complete output after the run. Red reports a failure that prevents the start of a run: one that is
+// not only of named tests, which are excused.
 func (v *Verifier) Verify(
 	ctx context.Context, task int64, show func(c ralph.Check, output io.ReadSeeker) error,
 ) (checks []ralph.Check, red bool, err error) {

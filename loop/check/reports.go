@@ -36,7 +36,7 @@ func (r Rules) tests(
 	files, err := r.reports(dir)
 	for _, f := range slices.Sorted(maps.Keys(files)) {
 		if untouched(before[f], files[f]) {
-			continue // it belongs to another command or another run
+			continue // it belongs to another command or run
 		}
 		found, err := readReport(f)
 		if err != nil {

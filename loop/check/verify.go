@@ -40,10 +40,10 @@ type Rules struct {
 	Withheld    []ralph.Cause             // kept from them by the sandbox, though the machine may have it
 }
 
-// The values of [Rules.Proof]: when the tests of a change are run on the code as it was before, too.
+// The values of [Rules.Proof]: when the tests of a change also run on the former code.
 const (
-	ProofAuto    = "auto"    // after it has been merged, where a check takes less than a minute
-	ProofAlways  = "always"  // after it has been merged
+	ProofAuto    = "auto"    // after the merge, if a check takes less than a minute
+	ProofAlways  = "always"  // after the merge
 	ProofRequire = "require" // before it is merged: a done without a proof needs a reason
 	ProofOff     = "off"
 )
@@ -55,10 +55,11 @@ const (
 	TrialOff    = "off"
 )
 
-// verifyTail is how many bytes of a failed command's output are quoted.
+// verifyTail is the number of bytes of a failed command's output that are quoted.
 const verifyTail = 4 << 10
 
-// maxOutput is how much of a command's output is kept of its beginning, and as much of its end, in bytes.
+// maxOutput is the number of bytes of a command's output that are kept from its beginning, and from
+// its end.
 const maxOutput = 10 << 20
 
 // Commands are the commands that check a task's done.
@@ -109,15 +110,15 @@ type Round struct {
 	at      *workspace.Workspace // is kept from filling the disk; nil for none
 	fixed   []string             // files below Dir that the commands cannot change, where there is a sandbox
 	Between func()               // called after each command; nil for none
-	Slow    func(command string) // is told of a command that runs longer than a second; nil for nobody
+	Slow    func(command string) // called with a command that runs longer than a second; may be nil
 }
 
-// slow is the time from which people are told which command is running.
+// slow is the time after which people see the running command.
 const slow = time.Second
 
-// Run runs every command, so that the agent sees all failures at once.
-// Their output goes into the round's log, up to its limit. Nothing that a
-// command started survives it. Commands that ctx stopped count as failed.
+// Run runs every command, so that the agent sees all failures at once. Their output goes
+// into the round's log, up to its limit. No process of a command survives it. Commands
+// that ctx stopped count as failed.
 func (r Rules) Run(ctx context.Context, round Round, commands []string) (results []Outcome, err error) {
 	log, err := os.OpenFile(round.Log, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -227,7 +228,8 @@ func (r Rules) one(ctx context.Context, round Round, command string, log *os.Fil
 	return Outcome{Check: check, Tests: tests, Text: said}, err
 }
 
-// causeHead is how many bytes of the beginning of a failed command's output are searched for a cause, beside its end.
+// causeHead is the number of bytes from the beginning of a failed command's output that are
+// searched for a cause, besides its end.
 const causeHead = 64 << 10
 
 // cause returns the cause of a failed command if the sandbox is behind it.
@@ -269,8 +271,8 @@ func output(log *os.File, begin int64) (*testresult.Results, error) {
 	return testresult.ParseText(io.NewSectionReader(log, begin, end-begin))
 }
 
-// readable returns the end of a command's output, which is in the log from
-// begin on. Output of `go test -json` is converted to plain text.
+// readable returns the end of a command's output, which starts at begin in the log.
+// Output of `go test -json` is converted to plain text.
 func readable(log *os.File, begin int64, tail string) (string, error) {
 	end, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -286,7 +288,7 @@ func readable(log *os.File, begin int64, tail string) (string, error) {
 // NoProgram is the exit status of a shell that does not find a program.
 const NoProgram = 127
 
-// missing says which program is missing, based on the shell's last message about it.
+// missing names the missing program, according to the shell's last message about it.
 func missing(tail string) string {
 	lines := strings.Split(strings.TrimSpace(tail), "\n")
 	said := ""
@@ -299,7 +301,8 @@ func missing(tail string) string {
 	return "exits 127: a program that it needs is not installed, or not in PATH" + said
 }
 
-// bounded writes the beginning of an output to a file as it comes, and its end once there is no more.
+// bounded writes the beginning of an output to a file as it arrives, and its end when it is
+// complete.
 type bounded struct {
 	to   *os.File
 	left int64  // bytes of the beginning

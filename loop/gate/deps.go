@@ -50,7 +50,7 @@ var manifests = map[string]func(text string) map[string]string{
 var requirements = regexp.MustCompile(`(^|/)[\w.-]*(requirements|constraints)[\w.-]*\.(txt|in)$|` +
 	`(^|/)requirements/[\w.-]+\.(txt|in)$`)
 
-// reader returns how the dependencies of a file are read; nil if it is no manifest.
+// reader returns the function that reads the dependencies of a file; nil if it is no manifest.
 func reader(name string) func(text string) map[string]string {
 	if requirements.MatchString(fold(name)) {
 		return pipDependencies
@@ -393,8 +393,8 @@ type lockEntry struct {
 // registry matches the addresses of npm's public registries.
 var registry = regexp.MustCompile(`^https://registry\.(npmjs\.org|yarnpkg\.com)/`)
 
-// locked returns the packages to which an npm lock file newly allows a script, or which it takes from a host that
-// neither is a registry nor was in the file before. For lock files of others it returns such sources.
+// locked returns the packages that an npm lock file newly allows a script, or takes from a host that neither is a
+// registry nor was in the file before. For other lock files it returns such sources.
 func locked(f File) (list []ralph.Dependency) {
 	switch fold(path.Base(f.Path)) {
 	case "package-lock.json", "npm-shrinkwrap.json":

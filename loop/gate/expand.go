@@ -15,8 +15,8 @@ const deepest = 3
 var sourcing = regexp.MustCompile(`(?:^|[\s"'(])(?:\.|source)\s+[^\s"';&|()]+`)
 
 // commandsOf returns the commands that commands run in turn: scripts of package.json, recipes of a Makefile, and the
-// lines of shell scripts. It returns separately the files that those scripts source: they are as often the code under
-// test as helpers. It follows only plain references.
+// lines of shell scripts. It returns separately the files that those scripts source, which may be code under test as
+// well as helpers. It follows only plain references.
 func commandsOf(commands []string, read func(name string) []byte) (more, sourced []string) {
 	seen := map[string]bool{}
 	next := commands
@@ -33,7 +33,7 @@ func commandsOf(commands []string, read func(name string) []byte) (more, sourced
 	return more, sourced
 }
 
-// recipes returns the commands of the make targets that a command makes, each target once.
+// recipes returns the commands of the make targets that a command builds, each target once.
 func recipes(command string, read func(name string) []byte, once func(what string) bool) (list []string) {
 	names := made([]string{command})
 	if len(names) == 0 {

@@ -20,7 +20,7 @@ import (
 // Auto is the pattern that stands for the conventions of the languages that ralph knows.
 const Auto = "auto"
 
-// Rules say which files of a project are gate files. Patterns are globs relative to the project.
+// Rules define which files of a project are gate files. Patterns are globs relative to the project.
 type Rules struct {
 	Tests   []string // test files; [Auto] among them adds the conventions
 	Protect []string
@@ -84,7 +84,7 @@ func seemsSetting(f File) bool {
 	return (f.Was == nil || dot) && likeSetting.MatchString(f.Path) && !Matches(ordinary, f.Path)
 }
 
-// A Kind says how a gate file decides.
+// A Kind is the way in which a gate file decides.
 type Kind string
 
 // The kinds of gate files.
@@ -170,7 +170,7 @@ func (r Rules) Changes(files []File, read func(name string) []byte) (list []Chan
 				continue
 			}
 		case slices.Contains(made(slices.Concat(r.Shared, more, r.Own)), f.Path):
-			c.Kind = Setting // make takes a file with a target's name as up to date
+			c.Kind = Setting // make treats a file with a target's name as up to date
 		case auto && (hasTests(f.Path, f.Was) || f.Was == nil && hasTests(f.Path, f.Is)):
 			c.Kind = Test
 		case run[f.Path]:
@@ -235,8 +235,8 @@ func TestParts(name string) func(text, parts []byte) []byte {
 	return nil
 }
 
-// inParts returns the change of a file that decides in parts, which commands run; decides is false if these parts are
-// equal.
+// inParts returns the change of a file that decides in parts and that commands run; decides is false if these parts
+// are equal.
 func inParts(f File, commands []string) (c Changed, decides bool) {
 	p := partsOf(f.Path)(f.Path, commands)
 	if p.decides(f.Was) == p.decides(f.Is) {
@@ -308,7 +308,8 @@ func variants(base string, endings ...string) (names []string) {
 	return names
 }
 
-// setUp reports whether the settings of a runner have it load a file before tests, or to read or report them.
+// setUp reports whether a runner's settings make it load a file before tests, or make it read or
+// report tests.
 func setUp(name string, settings func() [][]byte) bool {
 	ext := path.Ext(name)
 	if language(name) != ".js" && ext != ".py" && ext != ".rb" && ext != ".php" {
@@ -376,13 +377,14 @@ func replaces(text []byte, imported *regexp.Regexp) bool {
 	return slices.ContainsFunc(assigning.FindAllSubmatch(text, -1), func(m [][]byte) bool { return names[string(m[1])] })
 }
 
-// Alters reports whether a change touches gate files of the target: then new code has to pass the old gate. Tests that
-// are only added alter nothing.
+// Alters reports whether a change touches gate files of the target: then new code also has to pass the old gate.
+// Added tests alone alter nothing.
 func Alters(list []Changed) bool {
 	return slices.ContainsFunc(list, func(c Changed) bool { return !c.Added() || c.Kind == Setting })
 }
 
-// An Edit is how a file differs in the tree of a trial: as the other side has it, or taken out where that has none.
+// An Edit is the difference of a file in the tree of a trial: the other side's version, or removed
+// if that side has none.
 type Edit struct {
 	Path    string
 	Content []byte // the file's content in place of the other side's; nil for the other side's

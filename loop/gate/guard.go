@@ -103,7 +103,7 @@ var guards = []guard{
 	{"**/ralph.yaml", "ralph, at each run"},
 }
 
-// harmless are the attributes of a file by which git runs no program and hides no difference.
+// harmless are the attributes of a file that make git run no program and hide no difference.
 var harmless = regexp.MustCompile(`^[-!]?(text|eol|crlf|whitespace|ident|encoding|working-tree-encoding|` +
 	`export-ignore|export-subst|delta|conflict-marker-size|(linguist|gitlab)-[a-z-]+)(=.*)?$`)
 
@@ -186,7 +186,7 @@ func Linked(links map[string]string, guarded func(name string) bool) (patterns [
 	for len(queue) > 0 && len(seen) < mostLinked {
 		name := queue[0]
 		queue = queue[1:]
-		for at := name; at != "." && at != "/"; at = path.Dir(at) { // the file itself, or a folder in which it is, is a link
+		for at := name; at != "." && at != "/"; at = path.Dir(at) { // the file itself, or a folder around it, is a link
 			to, ok := links[at]
 			target := path.Join(path.Dir(at), to, strings.TrimPrefix(name, at))
 			if !ok || path.IsAbs(to) || target == "." || strings.HasPrefix(target, "../") || seen[target] {

@@ -206,7 +206,8 @@ func (j judgement) byName() (found []ralph.Weakening) {
 	return found
 }
 
-// ran reports whether a test that passed on the target has passed in another run. Without a status the command tells.
+// ran reports whether a test that passed on the target has passed in another run. For a test
+// without a status, the command's status counts.
 func (j judgement) ran(r *Run, test string) bool {
 	switch r.status(test) {
 	case testresult.Passed:
@@ -219,7 +220,8 @@ func (j judgement) ran(r *Run, test string) bool {
 	return false
 }
 
-// lacks returns how many tests that passed on the target have one of the statuses in the candidate; "" is no name.
+// lacks returns the number of tests that passed on the target and have one of the statuses in the
+// candidate; "" is no name.
 func (j judgement) lacks(statuses ...testresult.Status) (n int) {
 	for test := range j.was.Tests.Tests {
 		if j.was.passed(test) && slices.Contains(statuses, j.now.status(test)) {
@@ -229,8 +231,8 @@ func (j judgement) lacks(statuses ...testresult.Status) (n int) {
 	return n
 }
 
-// sure reports whether a test that the candidate does not name is gone. Text is not sure of it where as many tests run
-// as on the target. Where test files are changed, it is sure if other names have taken their places.
+// sure reports whether a test that the candidate does not name is gone. Text output leaves doubt if as many tests run
+// as on the target. If test files were changed, it is sure if other names replaced them.
 func (j judgement) sure() bool {
 	if !counted(j.was, j.now) {
 		return true
@@ -251,8 +253,9 @@ func (j judgement) accounted() bool {
 		fewer > 0 && j.lacks("", testresult.Skipped, testresult.Failed) >= fewer
 }
 
-// missing returns the tests that are gone, and whose former selves pass, without a successor: a new test of the same
-// name elsewhere, or another one in the same file. A test that is away only needs one of the same name.
+// missing returns the tests that have disappeared without a successor, and whose former versions pass. A successor
+// is a new test of the same name elsewhere, or another new one in the same file. A test that is only absent needs a
+// successor of the same name.
 func (j judgement) missing(gone, away []string) (missing []string) {
 	added := map[string]bool{}
 	for test := range j.now.Tests.Tests {
@@ -292,7 +295,7 @@ func split(test string) (suite, name string) {
 			return test[:i], test[i+len(sep):]
 		}
 	}
-	if strings.ContainsAny(test, " \t") { // a title, in which a dot means nothing
+	if strings.ContainsAny(test, " \t") { // a title, in which a dot has no meaning
 		if i := strings.IndexAny(test, ". "); i >= 0 && test[i] == '.' {
 			return test[:i], test[i+1:]
 		}

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// imports are the lines of languages that say where other files are, as whole lines. The group is the target. Around
-// it such a line stays as it is when files are moved.
+// imports are the lines of languages that refer to other files, as whole lines. The group is the target. When files
+// are moved, the rest of such a line stays the same.
 var imports = sync.OnceValue(func() map[string][]*regexp.Regexp {
 	list := map[string][]string{
 		".py": {`^from ([\w.]+) import [^;#]*$`, `^import ([\w.]+)(?: as \w+)?$`},
@@ -46,7 +46,7 @@ var alike = map[string]string{
 	".h": ".c", ".cc": ".c", ".cpp": ".c", ".cxx": ".c", ".hpp": ".c", ".hh": ".c",
 }
 
-// A link is a line that says where another file is.
+// A link is a line that refers to another file.
 type link struct {
 	line   string
 	around string // the line without its target
@@ -65,7 +65,7 @@ func linkOf(file, line string) (r link, ok bool) {
 	return r, false
 }
 
-// A body is a file's lines without blank ones. Between others stand references, in any order.
+// A body is a file's lines without blank ones. References between other lines may be in any order.
 type body struct {
 	lines []string // others
 	refs  [][]link // before each of the lines, and behind the last one
@@ -102,9 +102,9 @@ func Moves(files []File) bool {
 		slices.ContainsFunc(files, func(f File) bool { return f.Is == nil })
 }
 
-// Moved reports whether a change does nothing but move files: each file that it adds is one that it removes, and else
-// it changes references to them, as whole lines. Code that is moved cannot be tried with its tests where they were.
-// Names are the files of the target.
+// Moved reports whether a change only moves files: each added file equals a removed one, and other lines change only
+// in references to them, as whole lines. Moved code cannot be tried with its tests in their old place. Names are the
+// files of the target.
 func Moved(files []File, names []string) bool {
 	var gone, new, stay []File
 	for _, f := range files {
@@ -184,7 +184,8 @@ func pair(gone, new []File) (m moves, more []File, ok bool) {
 	return m, left, ok
 }
 
-// stem returns how a path is referred to: without its ending, as its folder if it stands for that.
+// stem returns the form in which a path is referred to: without its ending, or as its folder if it
+// stands for that.
 func stem(file string) string {
 	s := strings.TrimSuffix(file, path.Ext(file))
 	switch path.Base(s) {
@@ -194,7 +195,8 @@ func stem(file string) string {
 	return s
 }
 
-// hidden reports whether another file of the target, or one of its folders, is referred to as a moved one is or was.
+// hidden reports whether another file of the target, or one of its folders, has the same reference
+// as a moved one, before or after.
 func (m moves) hidden(names []string) bool {
 	stems := map[string]bool{}
 	for was, is := range m {
@@ -267,7 +269,7 @@ func (m moves) leads(b body) bool {
 	return true
 }
 
-// at returns the path that a link which is relative to its file leads to.
+// at returns the path that a link leads to, relative to its file.
 func (r link) at() (file string, relative bool) {
 	dir, ending := path.Dir(r.from), language(r.from)
 	switch {
@@ -291,8 +293,7 @@ func (r link) at() (file string, relative bool) {
 // separators are between the parts of targets.
 var separators = regexp.MustCompile(`[/\\.:]+`)
 
-// fits reports whether a link has become another one because files were moved: that file itself, or the one that
-// it leads to.
+// fits reports whether a link changed because files were moved: its own file, or its target.
 func (m moves) fits(was, is link) bool {
 	before, relative := was.at()
 	after, also := is.at()
@@ -316,7 +317,7 @@ func (m moves) fits(was, is link) bool {
 			}
 			continue
 		case declares && (was.from != from || is.from != to):
-			continue // a file says so of itself
+			continue // a file's reference to itself
 		}
 		p, q := strings.Split(stem(from), "/"), strings.Split(stem(to), "/")
 		if declares || language(from) == ".go" {
@@ -329,8 +330,8 @@ func (m moves) fits(was, is link) bool {
 	return false
 }
 
-// renames reports whether t has become u as the path p has become q. Both may lack a root that the paths have in
-// common, have the same parts behind it, which name tests in that file, and, with prefixes, the same before it.
+// renames reports whether t has become u as the path p has become q. Both may lack the common root of the paths,
+// have the same suffix, which names tests in that file, and, with prefixes, the same prefix.
 func renames(t, u, p, q []string, prefixes bool) bool {
 	for root := 0; root <= len(p) && root <= len(q) && slices.Equal(p[:root], q[:root]); root++ {
 		p, q := p[root:], q[root:]

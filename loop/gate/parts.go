@@ -14,12 +14,14 @@ import (
 type part struct {
 	// decides returns the deciding content, "" for none; it omits layout and comments where that is easy.
 	decides func(text []byte) string
-	// with returns a text with the deciding parts of another; nil if only the whole file can be put back.
+	// with returns a text with the deciding parts of another; nil if only the whole file can be
+	// restored.
 	with func(text, parts []byte) []byte
 	test bool // the parts are tests
 }
 
-// partsOf returns how a file is told apart; nil if all of it decides or nothing.
+// partsOf returns the function that separates the parts of a file; nil if all of it decides or
+// nothing.
 func partsOf(name string) func(name string, commands []string) part {
 	switch base := path.Base(name); {
 	case base == "package.json":
@@ -279,7 +281,7 @@ type makefile struct {
 	vars   map[string]string // all assignments of a name
 	phony  []string
 	always string // assignments that count everywhere: exported, or evaluated by make itself
-	first  string // the target that make takes where none is named
+	first  string // the target that make builds by default
 	opaque bool   // it has conditions, includes or definitions, which are not read
 }
 
@@ -361,7 +363,7 @@ func (m *makefile) expanded(text string) string {
 	return text
 }
 
-// made returns the targets that commands have make make: "" stands for the first.
+// made returns the targets that commands build with make: "" stands for the first.
 func made(commands []string) (list []string) {
 	for _, c := range commands {
 		for _, segment := range strings.FieldsFunc(c, func(r rune) bool { return strings.ContainsRune(";&|()\n", r) }) {
@@ -389,8 +391,9 @@ func made(commands []string) (list []string) {
 	return list
 }
 
-// targets separates the targets of a Makefile that the commands make, and their prerequisites. For rules of files only
-// the recipes count, since the list of a program's sources is ordinary work. It is empty if no command runs make.
+// targets separates the targets of a Makefile that the commands build, and their prerequisites. For rules of files
+// only the recipes count, because the list of a program's sources is ordinary work. It is empty if no command runs
+// make.
 func targets(_ string, commands []string) part {
 	wanted := made(commands)
 	return part{decides: func(text []byte) string {

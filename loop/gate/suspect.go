@@ -16,7 +16,7 @@ func either(patterns ...string) *regexp.Regexp {
 	return regexp.MustCompile(strings.Join(patterns, "|"))
 }
 
-// languages maps endings to the one that stands for a language.
+// languages maps file endings to the ending that stands for the language.
 var languages = map[string]string{
 	".jsx": ".js", ".mjs": ".js", ".cjs": ".js", ".ts": ".js", ".tsx": ".js", ".mts": ".js", ".cts": ".js", ".vue": ".js",
 	".svelte": ".js", ".bash": ".sh", ".pyi": ".py", ".pyw": ".py",
@@ -60,8 +60,8 @@ var (
 	})
 )
 
-// Suspects returns additions to code that detect a test run, as far as they can be read: such code can also satisfy
-// mutants of tests. Only people can tell whether that is meant.
+// Suspects returns additions to code that detect a test run, if they are readable: such code can also satisfy
+// mutants of tests. Only people can tell whether that is intended.
 func Suspects(files []File, decides []Changed) (list []ralph.Weakening) {
 	for _, f := range files {
 		if f.Is == nil || slices.ContainsFunc(decides, func(c Changed) bool { return c.Path == f.Path && !c.Code }) {

@@ -6,9 +6,9 @@ import (
 	"ralph"
 )
 
-// Unseen reports whether the files that a change alters were written entirely by merged changes of sessions, and no
-// person has seen their present state. Each element of merged has the gate files of one such change; approved is the
-// list that people were shown.
+// Unseen reports whether merged changes of sessions wrote all of the files that a change alters, and no person has
+// seen their present state. Each element of merged has the gate files of one such change; approved is the list that
+// people were shown.
 //
 // A change that also alters gate files of others does not count: it may have moved their tests.
 func Unseen(files []ralph.Blob, merged [][]ralph.Blob, approved []ralph.Approval) bool {

@@ -14,8 +14,8 @@ import (
 	"ralph/store"
 )
 
-// Gate describes the effect of a merged and verified change on the tests and files that decide on it (docs/gate.md). It
-// looks at the difference to the target, so that others' merged changes do not count. Guarded are files, relative to
+// Gate describes the effect of a merged and verified change on the tests and files that decide on it (docs/gate.md).
+// It uses the difference to the target, so that others' merged changes do not count. Guarded are files, relative to
 // the project, that are known to wait for a person.
 func (m *Merger) Gate(
 	ctx context.Context, c ralph.Change, b Built, now []ralph.Check, guarded []string,
@@ -275,7 +275,7 @@ func (m *Merger) ours(pairs []worktree.Pair) (files []gate.File, blobs map[strin
 }
 
 // guarded returns the files that a person has to approve and that the task does not allow. They count anywhere in the
-// repository. So does each file outside of the project, since the project's commands do not test it. links are the
+// repository. Files outside of the project also count, because the project's commands do not test them. links are the
 // links of the repository: the target of a guarded one is guarded.
 func (m *Merger) guarded(pairs []worktree.Pair, links map[string]string, known, allow []string) (list []ralph.Blob) {
 	var literal []string

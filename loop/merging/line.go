@@ -48,7 +48,7 @@ type Stack struct {
 	Target    Target
 	Of        []int64 // the changes that it was made of
 	Links     []Link
-	Known     int           // how many of the first links are known to pass, each as it is
+	Known     int           // number of first links that are known to pass, each on its own
 	Left      *ralph.Change // the first change that conflicts with one below it; nil for none
 	Conflicts []string      // the files in which it does
 
@@ -57,8 +57,8 @@ type Stack struct {
 	Refused  string // why it was refused; "" if it passed
 }
 
-// stack merges changes with a target, one upon the other. A change that conflicts is left out. The result has no ref
-// yet: after a kill it is made again.
+// stack merges changes with a target, one after the other. It leaves out changes that conflict. The result has no
+// ref yet: after a kill it is made again.
 func (m *Merger) stack(ctx context.Context, list []ralph.Change, on Target) (*Stack, error) {
 	m.Links.mu.Lock()
 	defer m.Links.mu.Unlock()
@@ -73,7 +73,7 @@ func (m *Merger) stack(ctx context.Context, list []ralph.Change, on Target) (*St
 		if err != nil {
 			return nil, err
 		}
-		if len(conflicts) == 0 { // else the cause is people's work or merged work, which the next change may not meet
+		if len(conflicts) == 0 { // otherwise people's work or merged work is the cause, which the next change may avoid
 			base = l
 		}
 	}
@@ -196,7 +196,7 @@ func (s *Stack) changes() (list []ralph.Change) {
 	return list
 }
 
-// know finds out how many of the first links are known to pass.
+// know finds the number of first links that are known to pass.
 func (m *Merger) know(ctx context.Context, s *Stack) error {
 	for _, l := range s.Links {
 		commands, _, err := m.commands(ctx, []ralph.Change{l.Change})
@@ -225,8 +225,8 @@ func (s standing) same(as standing) bool {
 	})
 }
 
-// before returns the part of a line ahead of a session's change. Nothing lands while merging rests, or while a task
-// that is to be merged alone is not ahead.
+// before returns the part of a line ahead of a session's change. Nothing is merged while merging is paused, or
+// while a task that is merged alone is not ahead.
 func before(line []ralph.Change, session string, alone int64, rests bool) (s standing) {
 	inOrder(line, alone)
 	own := slices.IndexFunc(line, func(c ralph.Change) bool { return c.SessionID == session })
@@ -269,7 +269,8 @@ func (m *Merger) near(ctx context.Context, list []ralph.Change) []ralph.Change {
 	return near
 }
 
-// inOrder sorts a line, which is by place, in the order of merging: that of a task that is merged alone comes first.
+// inOrder sorts a line, which is by place, in the order of merging: a task that is merged alone
+// comes first.
 func inOrder(line []ralph.Change, alone int64) {
 	behind := func(c ralph.Change) int {
 		if c.TaskID == alone {
@@ -280,7 +281,7 @@ func inOrder(line []ralph.Change, alone int64) {
 	slices.SortStableFunc(line, func(a, b ralph.Change) int { return behind(a) - behind(b) })
 }
 
-// Leave takes a session's change out of the line: its agent goes on working, or it is reviewed.
+// Leave takes a session's change out of the line, because its agent continues, or it is reviewed.
 func (m *Merger) Leave(ctx context.Context, session string) {
 	err := m.Store.Tx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.LeaveLine(session) })
 	if err != nil { // the session's decision takes it out
@@ -306,8 +307,8 @@ func (m *Merger) watch(ctx context.Context, late <-chan time.Time, over func() b
 	}
 }
 
-// await waits until a change ahead has changed, until the commit onto which this change is merged has been verified (if
-// it is given), or until the time is up.
+// await waits until a change ahead has changed, until the commit that this change is merged onto has been verified
+// (if given), or until the time is up.
 func (m *Merger) await(ctx context.Context, c ralph.Change, was standing, onto *Link, until time.Time) (err error) {
 	late := time.NewTimer(time.Until(until))
 	defer late.Stop()
@@ -333,8 +334,8 @@ func (m *Merger) await(ctx context.Context, c ralph.Change, was standing, onto *
 	return cmp.Or(err, ctx.Err())
 }
 
-// abandon calls stop once one of the changes ahead of another one has left the line without having been merged: a check
-// of both is of no use then.
+// abandon calls stop once a change ahead of another one has left the line unmerged: the check of both has become
+// useless.
 func (m *Merger) abandon(ctx context.Context, was []ralph.Change, stop func()) {
 	m.watch(ctx, nil, func() bool {
 		left, err := store.Read(ctx, m.Store, func(tx *store.Tx) (bool, error) {
@@ -350,11 +351,12 @@ func (m *Merger) abandon(ctx context.Context, was []ralph.Change, stop func()) {
 		if left {
 			stop()
 		}
-		return left || err != nil // without an answer the check goes on, and its result is looked at as any
+		return left || err != nil // without an answer the check continues, and its result counts as usual
 	})
 }
 
-// verified reports whether the shared commands of a change have results on the commit onto which it is merged.
+// verified reports whether the shared commands of a change have results on the commit that it is
+// merged onto.
 func (m *Merger) verified(ctx context.Context, c ralph.Change, onto Link) (bool, error) {
 	commands, _, err := m.commands(ctx, []ralph.Change{c})
 	if err != nil {

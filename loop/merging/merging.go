@@ -3,10 +3,10 @@
 //
 //	checking → queued → moving → merged
 //
-// [Trial.Next] decides on each next step of a check, [NextStep] on those of the queue. The commit point is a single
-// ref, which alone decides whether a change is merged; the database follows. After a kill between any two steps, the
-// next look decides on the rest. The target never holds a commit whose tree was not verified, and people's branches and
-// checkouts are only ever moved forward.
+// [Trial.Next] decides on each next step of a check, [NextStep] on the queue's. The commit point is a single ref,
+// which alone decides whether a change is merged; the database follows. After a kill between any two steps, the next
+// look decides on the rest. The target never holds a commit whose tree was not verified, and people's branches and
+// checkouts only ever move forward.
 package merging
 
 import (
@@ -30,10 +30,10 @@ type Rules struct {
 	Into        string        // the target branch
 	Branch      bool          // each change becomes a branch of its own, and the target is not moved
 	Pulls       bool          // with Branch: its branch is pushed, and a pull request decides; the target is the remote's
-	MaxOpen     int           // with Pulls: no task begins while so many pull requests wait
+	MaxOpen     int           // with Pulls: the number of waiting pull requests at which no task begins
 	Squash      bool          // a merge has one parent, the target's tip
 	Sign        bool          // commits on the branch have the person's signature
-	MaxSentBack int           // how often a task's changes are sent back before it is merged alone
+	MaxSentBack int           // number of times that a task's changes are sent back before it is merged alone
 	Wait        time.Duration // how long a session or a passed change waits for changes ahead
 	Push        string        // the remote that the target is pushed to; "" for none
 	After       []string
@@ -71,14 +71,14 @@ func (m *Merger) In(at Integration) *Merger {
 	return &in
 }
 
-// mergeLease is the lease for merging with a database that machines share; else a lock of the state folder does. It
-// only keeps two machines from verifying the same: the move of the target makes merges safe without it.
+// mergeLease is the lease for merging with a database that machines share; otherwise a lock of the state folder has
+// that role. It only prevents two machines from verifying the same commit: moving the target is safe without it.
 const mergeLease = "merge"
 
 // A Wait is the reason why the rest of the queue waits; its zero value is no reason.
 type Wait struct {
 	Why       string // for people
-	Elsewhere bool   // another machine may be doing it, which may be lost without any news
+	Elsewhere bool   // another machine may be merging, and may be lost without any news
 }
 
 // leaseWait is how long to wait for another machine that merges. The next look tries again in any case.
@@ -195,8 +195,8 @@ func (m *Merger) rest(
 // withdraw causes one; more have a cause that a retry does not remove.
 const mostRefused = 20
 
-// stuck turns an error that wraps [ralph.ErrConflict] into one that says that the step was retried. The result does not
-// wrap it, so that callers do not retry either. Other errors stay as they are.
+// stuck turns an error that wraps [ralph.ErrConflict] into one that says that the step was retried. The result does
+// not wrap it, so that callers do not retry too. Other errors stay as they are.
 func stuck(err error, changes ...ralph.Change) error {
 	if !errors.Is(err, ralph.ErrConflict) {
 		return err
@@ -341,9 +341,9 @@ func (m *Merger) noteVerifying(ctx context.Context, s Step, q Queue) error {
 	})
 }
 
-// sendBack sends a change back to its task. Once it was sent back often enough the task
-// is merged alone; if it is sent back even then, a person has to look. Others may have been
-// merged since its session looked: then it was not sent back alone.
+// sendBack sends a change back to its task. After several times the task is merged alone;
+// if it is sent back even then, a person has to look. If others were merged since its
+// session looked, it was not sent back alone.
 func (m *Merger) sendBack(tx *store.Tx, c ralph.Change, reason string, conflicts []string, others bool) error {
 	t, err := tx.Task(c.TaskID)
 	if err != nil {
@@ -361,8 +361,8 @@ func (m *Merger) SetChangeRef(ctx context.Context, c ralph.Change) error {
 	return m.Tree.SetRef(ctx, c.Ref(), c.Head)
 }
 
-// Forget deletes the refs of changes that nobody needs any more: merged ones, and those of tasks that ended before a
-// moment.
+// Forget deletes the refs of changes that nobody needs any more: merged ones, and changes of tasks that ended before
+// a moment.
 func (m *Merger) Forget(ctx context.Context, before time.Time) error {
 	refs, err := m.Tree.Refs(ctx, ralph.ChangeRefs)
 	if err != nil || len(refs) == 0 {

@@ -11,7 +11,7 @@ import (
 	"ralph/store"
 )
 
-// proveAuto is how long a check may take for the proof of a change to be looked for without being asked for.
+// proveAuto is the maximum time of a check for an automatic search for a proof.
 const proveAuto = time.Minute
 
 // prove runs the tests of merged changes on the code before them, too. It stops for the next merge, and goes on when
@@ -157,8 +157,8 @@ func (m *Merger) provedByOwn(ctx context.Context, c ralph.Change, commands check
 	return proved, nil
 }
 
-// checked returns the results of commands on the commit that merged a change alone: the stored ones, or, where the
-// change was verified together with others, those of another check. They are nil if that would take too long.
+// checked returns the results of commands on the commit that merged a change alone: stored ones or, if the change
+// was verified together with others, results of a new check. They are nil if that would take too long.
 func (m *Merger) checked(ctx context.Context, c ralph.Change, tree string, commands []string) ([]check.Outcome, error) {
 	list, all, err := m.stored(ctx, tree, commands)
 	if err != nil || all {
@@ -175,7 +175,7 @@ func (m *Merger) checked(ctx context.Context, c ralph.Change, tree string, comma
 	return m.run(ctx, c.Commit, tree, commands)
 }
 
-// tooLong reports whether a check takes too long to be run once more for a proof that nobody has asked for.
+// tooLong reports whether a check takes too long to be repeated for an optional proof.
 func (m *Merger) tooLong(list []check.Outcome) bool {
 	var took float64
 	for _, o := range list {

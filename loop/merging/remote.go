@@ -71,11 +71,12 @@ func (m *Merger) known(ctx context.Context) (string, error) {
 	return commit, err
 }
 
-// ErrAway says that something is not known since the remote, which may have it, cannot be reached: it is asked again
-// later. It wraps [ralph.ErrConflict].
+// ErrAway means that only the remote may know something, and cannot be reached: ralph asks again later. It wraps
+// [ralph.ErrConflict].
 var ErrAway = ralph.Conflict("the remote cannot be reached")
 
-// remoteFresh is how long a look at a remote counts: a merge built on an outdated look cannot be pushed.
+// remoteFresh is the time for which a look at a remote is valid: a merge built on an outdated look
+// cannot be pushed.
 const remoteFresh = 5 * time.Second
 
 // A lookout holds the time of the last look at the remote of one target, by any goroutine of this process.
@@ -84,7 +85,7 @@ type lookout struct {
 	seen     atomic.Pointer[time.Time] // nil if that does not count any more
 }
 
-// fetched returns the commit of the remote's branch. Only one fetch of a process runs at once, since git refuses
+// fetched returns the commit of the remote's branch. A process runs only one fetch at once, because git refuses
 // others: a caller during a fetch, which may take long, gets the last known commit.
 func (m *Merger) fetched(ctx context.Context) (string, error) {
 	remote := &m.Links.remote
@@ -113,8 +114,8 @@ const (
 	waitMost  = 10 * time.Minute
 )
 
-// unreachable schedules the next try of the remote. The error wraps
-// [ErrAway]: the next look at the queue finds that it has to wait.
+// unreachable schedules the next try of the remote. The error wraps [ErrAway]: the next
+// look at the queue notices that it has to wait.
 func (m *Merger) unreachable(ctx context.Context, why error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -181,7 +182,7 @@ func (m *Merger) mended(refused string) string {
 // unsigned matches remotes' messages about a commit without a signature.
 var unsigned = regexp.MustCompile(`(?i)\b(un)?sign(ed|atures?)\b|\bgpg\b`)
 
-// maxAfterOutput is how many bytes of a failed command's output are quoted.
+// maxAfterOutput is the number of bytes of a failed command's output that are quoted.
 const maxAfterOutput = 2000
 
 // runAfter runs the commands configured for a verified branch, at most once: their effects, such as a pull request, are

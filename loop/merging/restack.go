@@ -30,7 +30,7 @@ func (m *Merger) landed(ctx context.Context, branch, tip string) (string, error)
 	return "", nil
 }
 
-// has reports whether a merge of a branch would change nothing of a commit.
+// has reports whether merging a branch would not change a commit.
 func (m *Merger) has(ctx context.Context, commit, branch string) (bool, error) {
 	merged, err := m.Tree.MergeTree(ctx, commit, branch)
 	if err != nil || len(merged.Conflicts) > 0 {
@@ -84,7 +84,8 @@ func (m *Merger) restack(ctx context.Context) error {
 	})
 }
 
-// rebuild rebuilds the branch of a change on the target, if a dependency has landed there. why says why it could not.
+// rebuild rebuilds the branch of a change on the target, if a dependency has been merged there. why
+// explains a failure.
 func (m *Merger) rebuild(ctx context.Context, c ralph.Change, tip string) (why string, err error) {
 	name, err := m.branchOf(ctx, c)
 	if err != nil {
@@ -129,7 +130,7 @@ func (m *Merger) rebuild(ctx context.Context, c ralph.Change, tip string) (why s
 	return "", nil
 }
 
-// upgrade merges the target, which has the change d, into the branch of a change that stands on d.
+// upgrade merges the target, which has the change d, into the branch of a change based on d.
 func (m *Merger) upgrade(ctx context.Context, c, d ralph.Change, name, head string) (why string, err error) {
 	onto, err := m.Base(ctx, c.TaskID)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"ralph/store"
 )
 
-// Pull fetches the branch of a pull request, on which people may have committed, and has the change's next session
+// Pull fetches the branch of a pull request, which may have people's commits, and makes the change's next session
 // start from there. It returns the branch's commit and tree; "" if the remote has no such branch.
 func (m *Merger) Pull(ctx context.Context, c ralph.Change, branch string) (commit, tree string, err error) {
 	if commit, err = m.fetchBranch(ctx, branch); err != nil || commit == "" {
@@ -88,7 +88,8 @@ func (m *Merger) beneath(ctx context.Context, seen, commit, head string) (string
 	return seen, nil
 }
 
-// Conflicts reports whether a branch conflicts with the target: as it is on the remote, or as it was fetched last.
+// Conflicts reports whether a branch conflicts with the target, both as they are on the remote or
+// were fetched last.
 func (m *Merger) Conflicts(ctx context.Context, branch string, fetch bool) (bool, error) {
 	head, err := m.Tree.Ref(ctx, branchRef(branch))
 	if fetch && err == nil {
@@ -140,8 +141,9 @@ func (m *Merger) follows(ctx context.Context, c ralph.Change, point string) (boo
 	}), err
 }
 
-// upon reports whether the commit that a branch is to become has all that is on it: people may have pushed there, and
-// that is never overwritten. If not, the change is merged with it and verified again, or its task goes on from there.
+// upon reports whether the new commit of a branch contains everything on the branch: people may have pushed there,
+// and ralph never overwrites that. If not, the change is merged with it and verified again, or its task continues
+// from there.
 func (m *Merger) upon(ctx context.Context, c ralph.Change, point, to string) (bool, error) {
 	if has, err := m.below(ctx, point, to); point == "" || err != nil || has {
 		return err == nil, err

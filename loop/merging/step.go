@@ -31,14 +31,14 @@ const (
 type Queue struct {
 	Line   []ralph.Change // changes being checked or queued, in the order of merging
 	Single bool           // each change is verified and merged by itself
-	Branch bool           // each becomes a branch of its own: none is merged upon another one
+	Branch bool           // each gets its own branch: none is merged onto another
 	Most   int            // how many changes to merge together at most; 0 for all
 	Paused string         // why nothing is merged; "" if merging is not paused
 	Waits  bool           // a remote is not tried for a while
 	Alone  int64          // the task that must be merged before any other; 0 for none
 
 	Target  Target
-	Reached bool // the commit to which the target is being moved is in it
+	Reached bool // it contains the commit that the target is being moved to
 
 	Elsewhere bool // the moving commit was built on another machine, and never pushed
 
@@ -150,7 +150,8 @@ func (q Queue) first(n int) (list []ralph.Change) {
 	return list
 }
 
-// free returns how many of the links wait for nothing, or else how long they wait for one ahead that is being checked.
+// free returns the number of links that wait for nothing, or else how long they wait for a link
+// ahead that is being checked.
 func (q Queue) free() (n int, wait time.Duration) {
 	checking := slices.IndexFunc(q.Line, func(c ralph.Change) bool { return c.State == ralph.Checking })
 	if checking < 0 || q.Branch {
@@ -186,7 +187,7 @@ func (q Queue) after(s Step) int {
 	return q.Most
 }
 
-// those returns the changes in the queue for which are is true.
+// those returns the changes in the queue that are accepts.
 func (q Queue) those(are func(ralph.Change) bool) (list []ralph.Change) {
 	for _, c := range q.Line {
 		if are(c) {
@@ -252,8 +253,8 @@ type Trial struct {
 	Moved   bool    // the target has moved since
 }
 
-// Next returns the next step of a check: [Await] for changes ahead, [Verify] (of the change alone where it clashes, or
-// where its candidate is refused), [Pass], [Refuse], or [SendBack] if the agent is to be told of a conflict.
+// Next returns the next step of a check: [Await] for changes ahead, [Verify] (only the change if it clashes or its
+// candidate is refused), [Pass], [Refuse], or [SendBack] if the agent should be told of a conflict.
 func (t Trial) Next() Action {
 	waits := t.Lands && !t.Late
 	switch {
@@ -288,13 +289,14 @@ type Refs struct {
 	Seen  string // people's branch at the last look
 }
 
-// A Stand is the state of a target, and whether people have taken back merged commits.
+// A Stand is the state of a target, including whether people have taken back merged commits.
 type Stand struct {
 	Target
 	Rewritten bool // people's branch counts: people removed commits of the commit point from it
 }
 
-// gone says that people's branch does not exist, and what to do; last is its last known commit, or "".
+// gone explains that people's branch does not exist, and how to fix that; last is its last known
+// commit, or "".
 func gone(branch, last string) string {
 	again := ""
 	if last != "" {

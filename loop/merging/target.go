@@ -42,9 +42,9 @@ func (m *Merger) Begin(ctx context.Context, base, head string) (string, error) {
 	return m.Tree.Begin(ctx, base, head, PointRef(m.Into), branchRef(m.Into), m.remoteRef())
 }
 
-// Base returns the commit that a session of a task starts from: the tip
-// and, if each task gets a branch of its own, the branches of the tasks
-// that it depends on. Branches that conflict are left out.
+// Base returns the commit that a session of a task starts from: the tip and, if each task
+// gets its own branch, the branches of its dependencies. Branches that conflict are left
+// out.
 func (m *Merger) Base(ctx context.Context, task int64) (string, error) {
 	base, err := m.Tip(ctx)
 	if err != nil || !m.Branch || m.Pulls { // the merge of a pull request is in the target
@@ -87,10 +87,10 @@ func (m *Merger) Base(ctx context.Context, task int64) (string, error) {
 	return base, nil
 }
 
-// moving protects moves of refs that others must see completely or not at all: sessions
-// read the target while another change is merged, and must not take that for people's doing.
-// It does not hold other processes: they read the commit point first and people's branch last,
-// and a merge moves the refs so that none of its moments looks like that then.
+// moving protects moves of refs that others must see completely or not at all: sessions read
+// the target while another change is merged, and must not mistake that for people's work. It
+// does not block other processes. They read the commit point first and people's branch last,
+// and refs move in an order in which no intermediate state looks like a rewrite.
 var moving sync.Mutex
 
 // stand reads the state of the target, and records people's changes of their branch.
@@ -174,8 +174,8 @@ func (m *Merger) pointRef(ctx context.Context, c ralph.Change) (string, error) {
 	return PointRef(m.Into), nil
 }
 
-// move stores the new value of the commit point, and then moves it: steps one and
-// two of a merge. For a change that was being merged already, it repeats the same move.
+// move stores the new value of the commit point, and then moves it: steps one and two of
+// a merge. If a merge was interrupted, it repeats the same move.
 func (m *Merger) move(ctx context.Context, list []ralph.Change, s *Stack) error {
 	if list[0].State != ralph.Moving {
 		point, err := s.Target.Point, error(nil)
@@ -220,7 +220,7 @@ func (m *Merger) move(ctx context.Context, list []ralph.Change, s *Stack) error 
 		if err != nil {
 			return err
 		}
-		// The next look finds out whether it moved.
+		// The next look checks whether it moved.
 		moving.Lock()
 		_, err = m.Tree.Move(ctx, ref, c.From, c.To, why)
 		moving.Unlock()
@@ -266,7 +266,8 @@ func (m *Merger) describe(ctx context.Context, list []ralph.Change, point string
 // ErrUnsigned says that a commit cannot be signed until a person unlocks the key.
 var ErrUnsigned = errors.New("cannot be signed")
 
-// signed makes a commit like another one, on onto, with the person's signature. The error wraps [ErrUnsigned].
+// signed makes a copy of a commit, on onto, with the person's signature. The error wraps
+// [ErrUnsigned].
 func (m *Merger) signed(ctx context.Context, commit, onto string) (string, error) {
 	made, err := m.Tree.Signed(ctx, commit, onto, m.AfterEnv)
 	if err != nil && ctx.Err() == nil {
@@ -285,8 +286,8 @@ func (m *Merger) signedCommit(ctx context.Context, tree string, parents []string
 	return commit, err
 }
 
-// sign replaces the commits that the branch gets from the first n links of a stack by signed ones: the commit that
-// merges all of them, if there is one, else theirs.
+// sign replaces the commits that the branch gets from the first n links of a stack with signed ones: the commit
+// that merges all of them, if there is one, else the links' own.
 func (m *Merger) sign(ctx context.Context, s *Stack, n int, together string) (commit string, err error) {
 	commit = together
 	if together != "" && together != s.Target.Tip {
@@ -379,7 +380,7 @@ func (m *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error
 	if missing, err = m.missing(ctx, list); err != nil || len(missing) == 0 || !m.Travels() {
 		return missing, err
 	}
-	// Another machine may have merged them, and nothing has fetched that yet.
+	// Another machine may have merged them, and they have not been fetched yet.
 	remote, err := m.remote(ctx)
 	if err != nil {
 		return nil, err
@@ -388,7 +389,7 @@ func (m *Merger) Missing(ctx context.Context) (missing []ralph.Change, err error
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case err != nil: // the remote is away: it says nothing of changes that were never here
+	case err != nil: // the remote is away: nothing is known about changes that were never here
 		return slices.DeleteFunc(missing, func(c ralph.Change) bool { return !m.Tree.Has(ctx, c.To) }), nil
 	case commit != "":
 		err = m.sawRemote(ctx, commit)
@@ -452,8 +453,8 @@ func (m *Merger) tips(ctx context.Context) (tips []string, err error) {
 	return tips, nil
 }
 
-// Reverted tells which of some changes, the newest first, people have taken back, as far as is known here. With a
-// remote, a missing commit may be another machine's.
+// Reverted returns which of some changes, the newest first, people have taken back, as far as this machine knows.
+// With a remote, a missing commit may be another machine's.
 func (m *Merger) Reverted(ctx context.Context, list []ralph.Change) (reverted []ralph.Reverted, err error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -478,7 +479,7 @@ func (m *Merger) Reverted(ctx context.Context, list []ralph.Change) (reverted []
 			by, ok = takenBack(all, c.To)
 		}
 		if !ok {
-			if by, ok = takenBack(all, c.Head); ok { // the work is in it alone
+			if by, ok = takenBack(all, c.Head); ok { // only this commit has the work
 				before, err := m.Tree.Ref(ctx, c.Head+"^1")
 				ok = err == nil && before == c.Base
 			}
@@ -490,7 +491,8 @@ func (m *Merger) Reverted(ctx context.Context, list []ralph.Change) (reverted []
 	return reverted, err
 }
 
-// takenBack returns the last of some reverts, oldest first, that takes a commit back and is not taken back itself.
+// takenBack returns the last of some reverts, oldest first, that takes a commit back and is not
+// itself reverted.
 func takenBack(all []worktree.Revert, commit string) (by ralph.Commit, ok bool) {
 	for i, r := range all {
 		if !slices.Contains(r.Of, commit) {
@@ -510,8 +512,9 @@ func (m *Merger) reached(point string) {
 	}
 }
 
-// fastForward fast-forwards people's branch to the commit point, if that touches nothing of theirs. If not, it tells
-// people once why and how to do it, and the next call tries again. The caller has read the records of earlier tries.
+// fastForward fast-forwards people's branch to the commit point, if that touches none of their work. Otherwise it
+// tells people once why and how to do it, and the next call tries again. The caller has read the records of earlier
+// tries.
 func (m *Merger) fastForward(ctx context.Context, recorded store.MergeQueue) error {
 	if m.Branch {
 		return nil
@@ -638,7 +641,7 @@ func (m *Merger) look(ctx context.Context) (at lag, err error) {
 	return at, err
 }
 
-// inTheWay says which of people's uncommitted files keep their branch from being moved.
+// inTheWay names people's uncommitted files that prevent their branch from moving.
 func (m *Merger) inTheWay(ctx context.Context, at lag) (string, error) {
 	const nothing = "nothing is in its way any more"
 	if len(at.in) == 0 {
@@ -708,8 +711,8 @@ func quoted(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// moveLocal moves people's branch, which is checked out in the given work trees. If it is refused, refused
-// says why, and nothing has changed.
+// moveLocal moves people's branch, which is checked out in the given work trees. If git refuses, refused
+// explains why, and nothing has changed.
 func (m *Merger) moveLocal(ctx context.Context, in []worktree.Checkout, from, to string) (refused string, err error) {
 	switch {
 	case len(in) == 0:

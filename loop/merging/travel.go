@@ -27,7 +27,7 @@ func (m *Merger) HandOver(ctx context.Context, c ralph.Change) error {
 	return nil
 }
 
-// Obtain returns the commit of a change, which is fetched if another machine has made it; "" if nobody has handed it
+// Obtain returns the commit of a change. It fetches the commit if another machine made it; "" if it was never handed
 // over. The error wraps [ErrAway] if the remote cannot be reached.
 func (m *Merger) Obtain(ctx context.Context, c ralph.Change) (commit string, err error) {
 	commit, err = m.Tree.Ref(ctx, c.Ref())
@@ -42,7 +42,8 @@ func (m *Merger) Obtain(ctx context.Context, c ralph.Change) (commit string, err
 	return cmp.Or(fetched, commit), err
 }
 
-// FetchChange is [Merger.Obtain] of a change as it was handed over last, even if an older one is here.
+// FetchChange is [Merger.Obtain] for the last handed-over version of a change, even if an older one
+// is here.
 func (m *Merger) FetchChange(ctx context.Context, c ralph.Change) (commit string, err error) {
 	if !m.Travels() {
 		return "", nil

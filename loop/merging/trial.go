@@ -19,7 +19,7 @@ import (
 	"ralph/loop/trial"
 )
 
-// The bounds of a trial beyond its first run: how many more runs there are, and how long they may take, in
+// The bounds of a trial after its first run: the number of further runs, and their total time in
 // verifications.
 const (
 	mostRuns  = 14
@@ -33,9 +33,9 @@ const (
 // A suite is the tests of a commit, with their expectations.
 type suite struct {
 	commit string
-	seed   string // stays the same, so that the run of a merged candidate is the one of the new target
+	seed   string // stays the same, so that the run of a merged candidate also serves for the new target
 	files  []trial.Expectations
-	lay    map[string]func(text, parts []byte) []byte // of files in which code stands, too
+	lay    map[string]func(text, parts []byte) []byte // for files that also contain code
 }
 
 // An experiment runs the target's tests with changed expectations on the candidate and on the target, and compares
@@ -43,7 +43,7 @@ type suite struct {
 type experiment struct {
 	*examination
 	suite    suite
-	plain    []gate.Run // of the target as it is
+	plain    []gate.Run // of the unchanged target
 	took     time.Duration
 	runs     int
 	until    time.Time
@@ -123,8 +123,8 @@ func (e *examination) fewer() {
 	}
 }
 
-// took returns how long the verification of the candidate took, and of the target, if that is known and less: a
-// candidate that is slow is tried all the same.
+// took returns how long the verification of the candidate took, or that of the target if it is known and
+// shorter: a slow candidate is tried nevertheless.
 func (e *examination) took(ctx context.Context) (quick, took time.Duration, err error) {
 	tree, err := e.Tree.Whole(ctx, e.tip)
 	if err != nil {
@@ -148,7 +148,7 @@ func (e *examination) took(ctx context.Context) (quick, took time.Duration, err 
 	return quick, took, err
 }
 
-// tried reports whether there is a trial, by verify.trial and how long a verification takes.
+// tried reports whether there is a trial, according to verify.trial and the time of a verification.
 func (e *examination) tried(took time.Duration) bool {
 	switch e.Check.Trial {
 	case check.TrialAlways:
@@ -159,7 +159,7 @@ func (e *examination) tried(took time.Duration) bool {
 	return false
 }
 
-// trialAuto is how long a verification may take for a trial of every change.
+// trialAuto is the maximum time of a verification for a trial of every change.
 const trialAuto = time.Minute
 
 // suite reads the tests of a commit.
@@ -187,7 +187,7 @@ func (m *Merger) suite(ctx context.Context, rules gate.Rules, commit string) (s 
 	return s, nil
 }
 
-// seed returns a secret value: the authors of the tried work must not know what is changed.
+// seed returns a secret value: the authors of the tried work must not know which values change.
 func (m *Merger) seed() (string, error) {
 	name := filepath.Join(m.State, "trial.key")
 	key, err := os.ReadFile(name)
@@ -225,7 +225,7 @@ func halves(list []part) (a, b []part) {
 	return []part{{p.Expectations, p.from, middle}}, []part{{p.Expectations, middle, p.to}}
 }
 
-// size returns how much parts expect.
+// size returns the number of expectations in parts.
 func size(list []part) (n int) {
 	for _, p := range list {
 		n += p.to - p.from
@@ -257,7 +257,7 @@ func (m *Merger) mutants(
 	return m.swapped(ctx, commit, s.commit, edits, commands, nil)
 }
 
-// all tries all tests together, then the undecided ones in smaller groups.
+// all tries all tests together, then the undecided tests in smaller groups.
 func (x *experiment) all(ctx context.Context) error {
 	list := parts(x.suite.files)
 	first, err := x.group(ctx, list)
@@ -301,8 +301,8 @@ func (x *experiment) group(ctx context.Context, list []part) (first trial.Round,
 	return first, nil
 }
 
-// round runs mutants on the target and, if a command notices them there, with the candidate. All commands run, in their
-// order: one may need what another has built.
+// round runs mutants on the target and, if a command notices them there, with the candidate. It runs all commands in
+// their order, because one may need another's output.
 func (x *experiment) round(ctx context.Context, list []part, n int) (r trial.Round, err error) {
 	if r.Target, err = x.bounded(ctx, x.tip, list, n); err != nil || r.Target == nil {
 		return r, err
@@ -334,7 +334,7 @@ func (x *experiment) bounded(ctx context.Context, commit string, list []part, n 
 	}
 	x.late = true // a mutant may wait for ever; the tests before it have ended
 	for i := range runs {
-		runs[i].Passed = commit == x.tip // of the command itself the target says nothing
+		runs[i].Passed = commit == x.tip // for the command itself the target has no result
 	}
 	return runs, nil
 }
@@ -345,14 +345,14 @@ func (x *experiment) tests() []gate.Edit {
 	return gate.Old(slices.DeleteFunc(slices.Clone(x.results.Files), setting))
 }
 
-// hides reports whether a round names fewer tests than there are: some mutants do not load, or keep others from
-// running. Where the target's tests refuse the candidate as they were, that is known.
+// hides reports whether a round names fewer tests than exist: some mutants do not load, or prevent others from
+// running. If the target's former tests refuse the candidate, that is already known.
 func (x *experiment) hides(r trial.Round) bool {
 	return trial.Missing(x.plain, r.Target) ||
 		len(x.examination.found.Weakened) == 0 && trial.Missing(r.Target, r.Candidate)
 }
 
-// clash reports whether the candidate has tests of its own, beside which the target's may not load.
+// clash reports whether the candidate has its own tests that may prevent the target's from loading.
 func (x *experiment) clash() bool { return len(x.tests()) > 0 }
 
 // spent reports whether no further run is to begin.
@@ -385,7 +385,7 @@ func (x *experiment) split(ctx context.Context, list []part) error {
 	return nil
 }
 
-// alone tries file by file, for commands that name no tests, and some expectations of each: another red test hides the
+// alone tries file by file, for commands that name no tests, and some expectations of each: another red test hides a
 // neutralised one.
 func (x *experiment) alone(ctx context.Context, list []part, first trial.Round) error {
 	nameless := slices.DeleteFunc(trial.Nameless(x.plain), func(c string) bool {
@@ -430,7 +430,7 @@ func (x *experiment) alone(ctx context.Context, list []part, first trial.Round) 
 }
 
 // numb returns the named tests that pass on a commit with changed expectations: they prove nothing. Files are the
-// changed test files. Its first run is the one of the next trial on the target.
+// changed test files. The next trial on the target reuses its first run.
 func (m *Merger) numb(
 	ctx context.Context, rules gate.Rules, commit string, files []gate.Changed, commands, named []string,
 ) (idle []string, err error) {

@@ -9,7 +9,7 @@ import (
 )
 
 // Reverse makes a change that undoes merged changes of a task, newest first, each on the target's tip. Conflicts are
-// the files in which later commits stand in its way. It has no head if nothing of them is left on the target.
+// the files that later commits have changed. It has no head if the target has nothing of them left.
 func (m *Merger) Reverse(ctx context.Context, merged []ralph.Change) (r ralph.Change, conflicts []string, err error) {
 	tip, err := m.Tip(ctx)
 	if err != nil {

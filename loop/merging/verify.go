@@ -32,7 +32,8 @@ type Built struct {
 	Rewritten []ralph.Touch // protected files that the commands changed, for which it is refused
 }
 
-// Own returns the commit as one that is merged onto a target which has all that is ahead of the change.
+// Own returns the commit of the change alone, merged onto a target that contains all changes ahead
+// of it.
 func (b Built) Own() Built {
 	b.Target.Tip = b.Onto
 	return b
@@ -48,9 +49,9 @@ type trying struct {
 	passed *Attempt            // the last that passed
 }
 
-// Try checks the work of a claimed done: it gives the change its place in the line, merges it with the target's tip and
-// the changes ahead of it, and verifies the result. If it passes, and those ahead are merged, nothing is verified
-// again.
+// Try checks the work of a claimed done. It gives the change its place in the line, merges it with the target's tip
+// and the changes ahead of it, and verifies the result. If it passes, and the changes ahead are merged, no second
+// verification follows.
 //
 // It waits for changes ahead that conflict with this one or fail with it, and verifies again after the target or the
 // line ahead has changed, both within [Rules.Wait]. Then the queue goes on with the result.
@@ -74,7 +75,8 @@ func (m *Merger) Try(ctx context.Context, c ralph.Change) (a Attempt, err error)
 	}
 }
 
-// step looks at the target and at the line, and takes the next step. over is set once a is the result.
+// step looks at the target and at the line, and performs the next step. over is set once a is the
+// result.
 func (t *trying) step(ctx context.Context) (a Attempt, over bool, err error) {
 	c := t.change
 	on, err := t.target(ctx)
@@ -97,7 +99,7 @@ func (t *trying) step(ctx context.Context) (a Attempt, over bool, err error) {
 	alone := both
 	if refused := t.refused(both); len(both.Links) > 0 && (refused != nil || !both.has(c)) {
 		below := on
-		if refused != nil { // the changes ahead may have been merged meanwhile
+		if refused != nil { // the changes ahead may have just been merged
 			below = refused.Target
 		}
 		if alone, err = t.stack(ctx, []ralph.Change{c}, below); err != nil {
@@ -271,10 +273,10 @@ func refused(checks []ralph.Check, rewritten []ralph.Touch) string {
 	return signals.Refused(checks, nil, ralph.Evidence{Rewritten: rewritten}, signals.Rules{}).String()
 }
 
-// judge compares the commands' results on the commit that would be merged with those on the tip. If
-// a single change in the queue fails, the tip is verified again: if it now fails although it
-// passed when it was merged, nobody is at fault, and the queue is paused until a person has looked. If ctx ends, the
-// checks are those of the commands that have begun.
+// judge compares the commands' results on the commit to merge with those on the tip. If a single change in the queue
+// fails, the tip is verified again. If the tip now fails although it passed when it was merged, nobody is at fault,
+// and the queue is paused until a person has looked. If ctx ends, the checks are those of the commands that have
+// begun.
 func (m *Merger) judge(
 	ctx context.Context, list []ralph.Change, b *Built, alone bool,
 ) (checks []ralph.Check, err error) {

@@ -15,8 +15,8 @@ import (
 	"ralph/store"
 )
 
-// A Config is the part of a project's configuration that decides on its sessions. Nothing changes it once sessions
-// work by it.
+// A Config is the part of a project's configuration that affects its sessions. It never changes after the first
+// session has used it.
 type Config struct {
 	Dir    string      // the person's folder
 	Agent  agent.Agent // the default agent
@@ -50,7 +50,7 @@ type Limits struct {
 	CostUSD      float64       // the session's budget
 	Tokens       int64         // of every kind; 0 leaves it to CostUSD
 	Grace        time.Duration // grace period when the run is stopped
-	CheckpointAt int           // percent of the model's context at which a checkpoint is made; 0 is never
+	CheckpointAt int           // percentage of the model's context at which a checkpoint is made; 0 means never
 }
 
 // limits returns the limits of a session, its budget apart.
@@ -108,8 +108,8 @@ func (a Agents) Accounts() map[string]string {
 	return accounts
 }
 
-// An UnknownAgentError says that a task asks for an agent that is not
-// configured, or that has no tools to plan with. Such a task is never started.
+// An UnknownAgentError means that a task names an agent that is not configured, or that
+// has no tools to plan with. Such a task is never started.
 type UnknownAgentError struct {
 	task  int64
 	name  string

@@ -37,8 +37,8 @@ func (e *TooLongError) Error() string { return "no session begins: " + e.why }
 func (*TooLongError) Unwrap() error { return ralph.ErrConflict }
 
 // For writes the order of a session on a task, within the budget left by spending and reservations. The workspace
-// describes where it works. The error is [ErrSpent], a [TooLongError] unless a person said to begin all the same, or
-// an [UnknownAgentError].
+// describes where it works. The error is [ErrSpent], a [TooLongError] unless a person approved it, or an
+// [UnknownAgentError].
 func For(tx *store.Tx, c *Config, t ralph.Task, ws *prompt.Workspace, s store.Spending) (Order, error) {
 	o, err := c.order(tx, t)
 	if err != nil {
@@ -78,8 +78,8 @@ func ForPerson(tx *store.Tx, c *Config, t ralph.Task) (Order, error) {
 	return o, err
 }
 
-// Of reads the order of a session that another process has begun, without its prompt. Its agent is the default one if
-// it is no longer configured, to read the session's files.
+// Of reads the order of a session that another process has begun, without its prompt. If its agent is no longer
+// configured, the order has the default one, to read the session's files.
 func Of(tx *store.Tx, c *Config, t ralph.Task, row ralph.Session) (Order, error) {
 	o, err := c.order(tx, t)
 	o.Agent, o.Limits.CostUSD = c.Named(row), row.CostLimitUSD

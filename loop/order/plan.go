@@ -55,7 +55,7 @@ func (c *Config) planPrompt(tx *store.Tx, t ralph.Task, works agent.Agent) (stri
 	return d.Build(), err
 }
 
-// A Fit is how a plan fits the tasks that there are.
+// A Fit describes how well a plan fits the present tasks.
 type Fit struct {
 	Known     signals.Nameable
 	States    map[int64]string   // of the tasks of the feature
@@ -64,7 +64,7 @@ type Fit struct {
 	Problems  []string           // why it cannot be proposed as it is
 }
 
-// FitOf reads how a plan of a feature fits the tasks as they are now.
+// FitOf returns how a plan of a feature fits the present tasks.
 func FitOf(tx *store.Tx, feature string, p ralph.Plan) (f Fit, err error) {
 	if f.Known, err = tx.KnownToPlan(feature); err != nil {
 		return f, err

@@ -152,7 +152,7 @@ func (c *Config) addKnowledge(tx *store.Tx, t ralph.Task, d *prompt.Data) (err e
 // learningsShown is the most learnings of a scope in a prompt, more than any budget has room for.
 const learningsShown = 1000
 
-// fitting returns the learnings of a scope that fit the task best, stale ones last.
+// fitting returns the learnings of a scope that fit the task best. Stale learnings come last.
 func (c *Config) fitting(tx *store.Tx, t ralph.Task, scope string, d *prompt.Data) ([]ralph.Learning, error) {
 	all, err := tx.Candidates(t, scope)
 	if err != nil {
@@ -170,8 +170,8 @@ func (c *Config) fitting(tx *store.Tx, t ralph.Task, scope string, d *prompt.Dat
 	return c.sink(list), nil
 }
 
-// rank puts learnings that are pinned or written by people first, then orders
-// by fit. Equal ones keep their order: seen often, then seen recently.
+// rank puts learnings that are pinned or written by people first, then orders by fit.
+// Equal learnings keep their order: seen often, then seen recently.
 func rank(t ralph.Task, all []store.Candidate) []int64 {
 	terms := make([]string, len(all))
 	for i, c := range all {
@@ -361,8 +361,8 @@ func addTimeline(tx *store.Tx, t ralph.Task, d *prompt.Data) (err error) {
 	return err
 }
 
-// newTo reports whether a person wrote or resolved the comment without the task's last session
-// being told. Sessions that did nothing, such as crashed ones, do not count as the last.
+// newTo reports whether a person wrote or resolved the comment after the start of the task's
+// last session. Sessions that did nothing, such as crashed ones, do not count as the last.
 func newTo(last ralph.Session, c ralph.Comment) bool {
 	since := func(t ralph.Time) bool { return !t.IsZero() && !t.Before(last.StartedAt.Time) }
 	told := !c.Delivered.IsZero() && !c.Delivered.After(last.CompletedAt.Time)

@@ -12,8 +12,8 @@ import (
 // A Reviewer is an agent that reviews a change.
 type Reviewer struct {
 	Choice
-	For    string  // the configured agent, for which the chosen one may stand in: [signals.Reviewer.Name]
-	Else   *Choice // stands in if it cannot work; nil for nobody
+	For    string  // the configured agent, which the chosen one may replace: [signals.Reviewer.Name]
+	Else   *Choice // stands in if it cannot work; may be nil
 	Unable string  // why neither can work now; "" if one can
 	More   string  // the change to review
 }
@@ -64,7 +64,8 @@ func (c *Config) Asked(tx *store.Tx, t ralph.Task) (Reviewer, error) {
 	return c.reviewer(tx, t, signals.Reviewer{Agent: own.Name, Model: own.Model})
 }
 
-// reviewer returns a reviewer that can work now: the wanted agent, or one that stands in for it, with its own model.
+// reviewer returns a reviewer that can work now: the wanted agent, or a stand-in, with its own
+// model.
 func (c *Config) reviewer(tx *store.Tx, t ralph.Task, r signals.Reviewer) (who Reviewer, err error) {
 	who.Name, who.For, who.More = r.Agent, r.Name(), r.Prompt
 	order := append([]string{r.Agent},

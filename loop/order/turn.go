@@ -10,18 +10,18 @@ import (
 	"ralph/store"
 )
 
-// A Turn says which agent works now. If none can, Name is "", and Until says when one can again.
+// A Turn names the agent that works now. If none can, Name is "", and Until is when one can again.
 type Turn struct {
 	Name  string
 	Until time.Time
 	Why   string
 }
 
-// firstAble returns the first agent that may work now. The wanted agent comes first,
-// then its stand-ins. An agent rests until the time recorded with its last error,
-// and while a usage window of its account is over the limit. If an agent rests
-// after an error that allows no stand-in, firstAble waits for it. It does not wait
-// for an agent that people have to fix, if another one will be available.
+// firstAble returns the first agent that may work now. The wanted agent comes first, then
+// its stand-ins. An agent rests until the time recorded with its last error, and while a
+// usage window of its account is over the limit. firstAble waits for an agent after an
+// error that permits no stand-in. It does not wait for an agent that people have to fix,
+// if another one will be available.
 func firstAble(
 	agents []string, states []store.AgentState, windows []ralph.UsageWindow, limits map[string]int, now time.Time,
 ) Turn {
@@ -124,8 +124,8 @@ func usedUp(windows []ralph.UsageWindow, limits map[string]int, now time.Time) (
 	return until, why
 }
 
-// usageLimit returns the limit of a window. A limit for seven_day also
-// holds for seven_day_opus and the like, unless that has its own.
+// usageLimit returns the limit of a window. A limit for seven_day also applies to
+// seven_day_opus and the like, unless they have their own.
 func usageLimit(window string, limits map[string]int) (percent int, ok bool) {
 	for name := window; name != ""; {
 		if percent, ok = limits[name]; ok {

@@ -196,11 +196,11 @@ func oneTurn(a agent.Agent, model, prompt string) float64 {
 	return price.Of(tokens)
 }
 
-// charge returns the cost of a session, and whether it is a bill: the cost that the agent reported, or else that of the
-// tokens seen. Tokens without a known price cost nothing here: they are counted as such. A session that called its
-// model and reported nothing is charged for the requests that it had time for, at one turn each and at most its own
-// limit; fewer if its uses of tools show fewer. If the service refused in the end, the time was spent on refused
-// requests. An agent that never called its model cost nothing.
+// charge returns the cost of a session, and whether it is a bill. The cost is the one that the agent reported, or
+// else that of the tokens seen. Tokens without a known price cost nothing here: they are counted separately. A
+// session that called its model and reported nothing is charged for the requests that its time allowed, at one turn
+// each and at most its own limit; fewer if its uses of tools show fewer. If the service refused in the end, the time
+// was spent on refused requests. An agent that never called its model cost nothing.
 func charge(r agent.Report, limit, turn, seconds float64) (usd float64, known bool) {
 	switch {
 	case limit > 0 && r.CostUSD > limit+overshoot:

@@ -60,7 +60,7 @@ func (s *Session) blind(ctx context.Context, f *finding, at *check.Checker, targ
 		if err != nil {
 			return err
 		}
-		commands := map[string]string{} // as they are, and with another expectation
+		commands := map[string]string{} // unchanged, and with another expectation
 		var run []string
 		for _, h := range left {
 			c := trial.Read("command.sh", []byte(h.Command)).Mutant(s.Row.ID, n, nil)

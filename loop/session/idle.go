@@ -34,11 +34,11 @@ func newIdleness(
 // event records a sign of life. It may be called from any goroutine.
 func (i *idleness) event() { i.seen.Store(time.Now().UnixNano()) }
 
-// interval returns how often to look.
+// interval returns the time between two looks.
 func (i *idleness) interval() time.Duration { return max(i.limit/20, 20*time.Millisecond) }
 
-// over looks once, and reports whether the limit is used up. Busy says
-// that ralph itself is at work, which counts as life.
+// over looks once, and reports whether the limit is used up. Busy means that ralph itself
+// is at work, which counts as life.
 func (i *idleness) over(ctx context.Context, now time.Time, busy bool) (bool, error) {
 	used, err := i.cpu()
 	working := err == nil && float64(used-i.used) > busyShare*float64(now.Sub(i.last))

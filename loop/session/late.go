@@ -13,8 +13,8 @@ import (
 // ErrSettled says that a session was taken for lost and decided elsewhere, as when its machine was asleep or cut off.
 var ErrSettled = errors.New("it was decided elsewhere meanwhile, as its run was taken for lost")
 
-// bookSettled explains why a session could not be decided. If another machine has decided on it, bookSettled keeps the
-// session's work under a ref of its own, and books its cost.
+// bookSettled explains why a session could not be decided. If another machine has decided on it, bookSettled keeps
+// the session's work under a separate ref, and books its cost.
 func (s *Session) bookSettled(ctx context.Context, why error) error {
 	was, err := store.Read(ctx, s.Store, func(tx *store.Tx) (ralph.Session, error) { return tx.Session(s.Row.ID) })
 	if err != nil || was.CompletedAt.IsZero() {
@@ -39,8 +39,8 @@ func (s *Session) bookSettled(ctx context.Context, why error) error {
 	}))
 }
 
-// lateBill returns the session whose costs count: the settled one, as others charged it, or itself by its machine's own
-// report. A known cost goes before a guess, and the dearer of two guesses counts.
+// lateBill returns the session whose costs count: the settled one, as others charged it, or its machine's own report.
+// A known cost takes precedence over a guess, and the higher of two guesses counts.
 func lateBill(settled, told ralph.Session) ralph.Session {
 	if settled.CostKnown || !told.CostKnown && told.CostUSD <= settled.CostUSD {
 		return settled

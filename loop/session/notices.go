@@ -108,7 +108,7 @@ func notices(e store.Elsewhere, touched []string, target string) (list []notice)
 	return list
 }
 
-// tell gives the agent its notices, as far as it takes them now.
+// tell gives the agent its notices, if it accepts them now.
 func (s *Session) tell(ctx context.Context, say chan<- agent.Message) {
 	if s.Width() == 1 || s.desk != nil || time.Since(s.noticedAt) < noticeEvery {
 		return

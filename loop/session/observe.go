@@ -21,8 +21,8 @@ import (
 	"ralph/store"
 )
 
-// A finding is the result of a look at a session's work: everything that the decision depends on. It is about one
-// commit: later events in the workspace do not affect it.
+// A finding is the result of a look at a session's work, with all facts for the decision. It is about one commit:
+// later events in the workspace do not affect it.
 type finding struct {
 	checks    []ralph.Check
 	protected []string // protected files that it changed
@@ -102,7 +102,7 @@ func (s *Session) observe(ctx context.Context) (saw observation) {
 }
 
 // lastFinding returns the finding of the agent's last turn, or else of a check of its done or a look at its work now.
-// Work that goes on once ctx has ended uses detached.
+// Work that continues after ctx has ended uses detached.
 func (s *Session) lastFinding(ctx, detached context.Context, done bool, saw *observation) *finding {
 	if s.found != nil {
 		return s.found
@@ -182,8 +182,8 @@ func (s *Session) obeyHalt(ctx context.Context, stop context.CancelCauseFunc) (c
 	return changed
 }
 
-// checkDone inspects the session's work and then runs the verification on that commit, in a workspace in which nobody
-// works.
+// checkDone inspects the session's work and then runs the verification on that commit, in a workspace that nobody
+// works in.
 func (s *Session) checkDone(ctx context.Context) (*finding, error) {
 	f, err := s.inspect(ctx)
 	if err != nil {
@@ -308,8 +308,8 @@ func (s *Session) commitNotes(ctx context.Context, head, from string) ([]ralph.C
 // repository returns the people's repository, which has all candidates.
 func (s *Session) repository() *worktree.Tree { return s.Workspace.Here().Tree }
 
-// from returns the commits with which a session's own work and the whole change are compared: its base, and the target
-// there. If the session has merged later work, that is the target as it was shown to it.
+// from returns the commits to compare a session's own work and the whole change with: its base, and the target there.
+// If the session has merged later work, it is the target that the session saw.
 func (s *Session) from(ctx context.Context, made worktree.Candidate) (from, base string, err error) {
 	var before worktree.Snapshot
 	err = s.Store.View(ctx, func(tx *store.Tx) error {

@@ -12,13 +12,13 @@ import (
 	"ralph/store"
 )
 
-// An observer tracks an agent's phase and how full its context is. It receives the events of the agent's stream; the
-// session's watch takes the observations from it to store them.
+// An observer tracks an agent's phase and how full its context is. It receives the events of the agent's stream. The
+// session's watch takes the observations from it and stores them.
 type observer struct {
 	verify  []string         // commands that count as testing when they run
 	windows map[string]int64 // known context sizes by model
-	percent int              // percent of the context at which a checkpoint is made; 0 is never
-	news    chan struct{}    // holds one value if there is something to take
+	percent int              // percentage of the context at which a checkpoint is made; 0 means never
+	news    chan struct{}    // holds one value if there are new observations
 
 	mu     sync.Mutex
 	phases []seenPhase
@@ -151,7 +151,7 @@ func changesFiles(command string) bool {
 	return false
 }
 
-// phaseOf returns the phase that an event belongs to; "" if it belongs to none.
+// phaseOf returns the phase that an event belongs to; "" for none.
 func phaseOf(e agent.Event, verify []string) ralph.Phase {
 	switch e.Kind {
 	case agent.Read, agent.Asked:

@@ -15,8 +15,8 @@ import (
 	"ralph/store"
 )
 
-// Open readies a session on a task: it makes its folder and scans the work tree, which takes seconds. Start names the
-// claimant. The caller then claims the task with [Session.Claim], and calls [Session.Begun].
+// Open prepares a session on a task: it makes its folder and scans the work tree, which takes seconds. Start names
+// the claimant. The caller then claims the task with [Session.Claim], and calls [Session.Begun].
 func (p Parts) Open(ctx context.Context, at *workspace.Workspace, start store.Start, task int64) (*Session, error) {
 	s := &Session{
 		Parts: p, Place: Place{Workspace: at}, Row: ralph.Session{ID: uuid.NewString(), TaskID: task}, start: start,

@@ -16,7 +16,7 @@ type hashes struct {
 	WorkTree    string `json:"work_tree"` // content, with uncommitted and untracked files, without ignored ones
 }
 
-// parts says which digests differ.
+// parts names the digests that differ.
 type parts struct{ definitions, files, head, workTree bool }
 
 func (h hashes) differ(from hashes) parts {

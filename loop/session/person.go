@@ -27,9 +27,9 @@ type Checked struct {
 	Tree      string // the id of the tree that was checked
 }
 
-// Complete handles a claimed task like a done: it runs the verification and
-// applies the same rules (human, "MCP tools of this profile"). If the work is
-// refused, refused says why, nothing is recorded, and the task stays claimed.
+// Complete handles a claimed task like a done: it runs the verification and applies the
+// same rules (human, "MCP tools of this profile"). If the work is refused, refused
+// explains why, nothing is recorded, and the task stays claimed.
 func (p Parts) Complete(ctx context.Context, task int64, c Completion) (refused string, d signals.Decision, err error) {
 	s, unlock, err := p.openClaim(ctx, task)
 	if err != nil {

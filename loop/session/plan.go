@@ -19,8 +19,8 @@ import (
 	"ralph/store"
 )
 
-// A planner takes the signals of a planning session. Its plan is stored with the session, so that a later one goes on
-// with it; it becomes tasks once the session is decided.
+// A planner receives the signals of a planning session. Its plan is stored with the session, so that a later one can
+// continue it. It becomes tasks once the session is decided.
 type planner struct {
 	s     *Session
 	tools *agent.Profile
@@ -28,7 +28,7 @@ type planner struct {
 	mu       sync.Mutex
 	plan     ralph.Plan
 	done     string                 // its summary; "" if the plan is not complete
-	results  map[string]ralph.Check // of the commands that were run, which are run once
+	results  map[string]ralph.Check // results of commands, which run only once
 	reminded bool
 	heard    int64 // the last comment for which the conversation was continued
 }
@@ -104,7 +104,7 @@ func (p *planner) ask(ctx context.Context, question string, options []string) (s
 	return "Asked. End your turn now: you go on once it is answered.", nil
 }
 
-// finish takes that the plan is complete. The error says why it is not.
+// finish checks that the plan is complete. The error explains why it is not.
 func (p *planner) finish(ctx context.Context, summary string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +165,8 @@ func (p *planner) open(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// turnEnded decides how the conversation goes on: with an answer, with things to mend, or not at all.
+// turnEnded decides how the conversation continues: with an answer, with things to fix, or not at
+// all.
 func (p *planner) turnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
 	p.s.clock.pause()
 	defer p.s.clock.resume()

@@ -31,7 +31,7 @@ func (p Parts) Recover(ctx context.Context, at Place, row ralph.Session) (signal
 	}
 	report, err := s.salvage()
 	if err != nil {
-		if !p.Store.OtherMachine(row) { // which has it
+		if !p.Store.OtherMachine(row) { // the other machine has it
 			p.Log.Warn("cannot read the transcript of a lost session", "session", row.ID, "error", err)
 		}
 		report.Began = true // its cost is unknown, which is not zero
@@ -88,8 +88,8 @@ func (p Parts) Lapse(ctx context.Context, at Place, row ralph.Session) error {
 	if unlock == nil {
 		return err
 	}
-	// Its worker may have ended it before the lock was taken. Its workspace may be another session's then,
-	// whose files are not to be judged as this one's.
+	// Its worker may have ended it before the lock was taken. Then another session may have its workspace,
+	// whose files must not be judged as this session's.
 	err = s.Store.View(ctx, func(tx *store.Tx) error { return tx.CheckLapsed(row.ID) })
 	if err == nil {
 		err = p.loseReviewsOf(ctx, at, row.TaskID)
@@ -125,7 +125,7 @@ func (p Parts) LoseReview(ctx context.Context, at Place, row ralph.Session) erro
 	})
 }
 
-// loseReviewsOf closes the open reviews of a task whose worker is gone.
+// loseReviewsOf closes the open reviews of a task whose worker has gone.
 func (p Parts) loseReviewsOf(ctx context.Context, at Place, task int64) error {
 	open, err := store.Read(ctx, p.Store, func(tx *store.Tx) ([]ralph.Session, error) { return tx.OpenReviewsOf(task) })
 	for _, row := range open {
@@ -134,7 +134,7 @@ func (p Parts) loseReviewsOf(ctx context.Context, at Place, task int64) error {
 	return err
 }
 
-// Keep saves the workspace of a session that was decided elsewhere, unless the decider saved it, as another machine
+// Keep saves the workspace of a session that was decided elsewhere, unless the decider saved it; another machine
 // could not. where describes the place in words; "" if there is nothing more to save.
 func (s *Session) Keep(ctx context.Context) (where string) {
 	if s.Workspace.Clone == nil {
@@ -152,8 +152,8 @@ func (s *Session) Keep(ctx context.Context) (where string) {
 	return " as " + ref
 }
 
-// GiveBack gives the workspace of a worker's session back, once nobody decides on it any more. The claim is
-// over, whether that succeeds or not.
+// GiveBack returns the workspace of a worker's session, once nobody decides on it any more. The claim is
+// over, even if that fails.
 func (s *Session) GiveBack() {
 	lock, err := s.endingLock()
 	if err == nil {

@@ -32,20 +32,20 @@ type Reviewed struct {
 // reviewWait is how long a review waits for money that other sessions in progress may spend.
 const reviewWait = 10 * time.Minute
 
-// reviewTries is how many conversations a reviewer has to review a change.
+// reviewTries is the number of conversations that a reviewer gets to review a change.
 const reviewTries = 2
 
 // A reviewing is the review of a candidate.
 type reviewing struct {
 	about         subject
-	asks          bool // whether the task asks for the changed tests is to be said, too
+	asks          bool // the reviewer must also tell whether the task requires the changed tests
 	before, since []ralph.Review
 	reviewers     []order.Reviewer
 	asked         order.Reviewer // agent asked about the tests if there are no reviewers
 }
 
-// review has agents review a candidate whose check has passed, and adds their results to the finding. Without reviewers
-// it does nothing.
+// review runs agents' reviews of a candidate whose check has passed, and adds their results to the finding. Without
+// reviewers it does nothing.
 func (s *Session) review(ctx context.Context, f *finding) error {
 	done, ok := s.closed.Payload.(signals.Done)
 	if !ok || s.unreviewed() || f.made.Head == f.made.Base ||
@@ -128,7 +128,8 @@ func (s *Session) readReviewing(tx *store.Tx, r *reviewing, files []ralph.FileCh
 	return err
 }
 
-// reviewInTurn has the reviewers look at the candidate, one after the other, until none came of one.
+// reviewInTurn gives the candidate to the reviewers, one after the other, until one fails to review
+// it.
 func (s *Session) reviewInTurn(ctx context.Context, f *finding, r *reviewing) error {
 	insists := false
 	for _, who := range r.reviewers {
@@ -211,8 +212,8 @@ func (s *Session) aboutChange(
 	}, err
 }
 
-// reviewedBy returns a reviewer's result for a change: an earlier one for the same change, or that of a new
-// conversation, or of a second one if the first was no review.
+// reviewedBy returns a reviewer's result for a change: an earlier one for the same change, or the result of
+// a new conversation, or of a second one if the first produced no review.
 func (s *Session) reviewedBy(
 	ctx context.Context, who order.Reviewer, about subject, before []ralph.Review,
 ) (r ralph.Review, known bool, err error) {
@@ -247,7 +248,7 @@ func (s *Session) reviewedBy(
 	return r, false, nil
 }
 
-// converse has an agent review a change, in a conversation and a workspace of its own, which is thrown away.
+// converse lets an agent review a change, in a separate conversation and a temporary workspace.
 func (s *Session) converse(
 	ctx context.Context, who order.Choice, of string, about subject,
 ) (_ *Reviewed, r ralph.Review, err error) {
@@ -348,7 +349,7 @@ func (s *Session) begin(ctx context.Context, v *Session, who order.Choice, dir s
 	}
 }
 
-// A desk takes a reviewer's signals, and decides whether it has reviewed.
+// A desk receives a reviewer's signals, and decides whether the review is complete.
 type desk struct {
 	dir         string // where the reviewer works
 	changed     signals.Changed
@@ -370,7 +371,7 @@ func (d *desk) review() *agent.Review {
 	return r
 }
 
-// mostObjections is how many objections of a review are taken: people read them all.
+// mostObjections is the maximum number of accepted objections of a review: people read them all.
 const mostObjections = 50
 
 // object takes an objection. The error names its fault.

@@ -39,7 +39,7 @@ type Parts struct {
 	Progress Progress
 }
 
-// A Progress is told how a session goes on.
+// A Progress is told how a session proceeds.
 type Progress interface {
 	Busy(within time.Duration) // its next step may take so long
 	Said(words string)         // by an agent that plans
@@ -48,7 +48,7 @@ type Progress interface {
 // A Place is where a session works.
 type Place struct {
 	Workspace *workspace.Workspace
-	// HandedOver says that the workspace has the work of a session of another machine, which is gone.
+	// HandedOver means that the workspace has the work of a session from a lost machine.
 	HandedOver bool
 }
 
@@ -89,13 +89,14 @@ type Session struct {
 	Done []Reviewed // sessions that have reviewed this one's work
 }
 
-// An End is how the work of a session ended.
+// An End describes how the work of a session ended.
 type End struct {
 	agent.Report
 	Unusable error // why its agent could not be started; nil if it was
 }
 
-// Work runs the agent and returns how that ended. To stop the session early, its context is cancelled with a cause.
+// Work runs the agent and returns how it ended. Cancel its context with a cause to stop the session
+// early.
 func (s *Session) Work(ctx context.Context) End {
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -135,7 +136,7 @@ func (s *Session) Work(ctx context.Context) End {
 	switch {
 	case err == nil:
 		return End{Report: withCause(s.Limits, report, cause)}
-	case report.Ending != "" && over: // what the agent said had no room either
+	case report.Ending != "" && over: // there was no room for the agent's words either
 		report.Ending = ralph.Interrupted
 		return End{Report: withCause(s.Limits, report, filled)}
 	case report.Ending != "": // it was started: only this session failed, and the next one may succeed
@@ -219,8 +220,8 @@ func (s *Session) open(a *agent.Assignment) (shut func() error, err error) {
 	return func() error { return errors.Join(closed(), os.RemoveAll(folder)) }, nil
 }
 
-// Ended returns the report of a session for which ralph started no agent,
-// and which therefore cost nothing.
+// Ended returns the report of a session for which ralph started no agent, which cost
+// nothing.
 func Ended(how ralph.Ending, why string) agent.Report {
 	return agent.Report{Ending: how, Reason: why, CostKnown: true}
 }
@@ -228,12 +229,12 @@ func Ended(how ralph.Ending, why string) agent.Report {
 // folder returns the folder of the session's transcript.
 func (s *Session) folder() string { return s.Workspace.Folder(s.Row.ID) }
 
-// endingLock returns the lock under which another process than the agent's ends the session.
+// endingLock returns the lock for a process other than the agent's that ends the session.
 func (s *Session) endingLock() (*flock.Flock, error) {
 	return flock.New(filepath.Join(s.folder(), "ending.lock")), os.MkdirAll(s.folder(), 0o700)
 }
 
-// tryEnding takes that lock. unlock is nil if another goroutine has it, which is ending the session.
+// tryEnding takes that lock. unlock is nil if another goroutine has it and is ending the session.
 func (s *Session) tryEnding() (unlock func() error, err error) {
 	lock, err := s.endingLock()
 	ok := false

@@ -16,11 +16,12 @@ import (
 	"ralph/store"
 )
 
-// TurnEnded is called when the agent waits on its open stdin, and answers how the conversation goes on: with a reminder
-// to close, with the reason why its done is refused, or not at all. The session's clock is stopped meanwhile.
+// TurnEnded is called when the agent waits on its open stdin, and answers how the conversation continues: with a
+// reminder to close, with the reason why its done is refused, or not at all. The session's clock is stopped during
+// the call.
 //
 // At a done, all processes that the agent has started are killed, except its tool servers, and its work becomes a
-// commit. That commit is checked and merged: later events in the workspace are no part of it. If it is accepted, the
+// commit. That commit is checked and merged: later events in the workspace do not change it. If it is accepted, the
 // agent is killed.
 func (s *Session) TurnEnded(ctx context.Context, turn agent.Turn) agent.Answer {
 	s.clock.pause()
@@ -77,7 +78,7 @@ type reply struct {
 	kind    signals.Reply
 	comment int64 // the done that it answers, or the person's comment
 	tools   *agent.Profile
-	folder  string          // in which it works
+	folder  string          // its workspace
 	found   *finding        // of the check of its done
 	refusal signals.Refusal // of the done
 	flags   []int64         // blocking flags that are open
@@ -176,7 +177,7 @@ func (s *Session) testLines(ctx context.Context, f *finding) (string, error) {
 // shownLines bounds the difference of tests that an agent is shown, in bytes.
 const shownLines = 6000
 
-// openFlags returns the blocking flags of the task that nobody has answered, and that the done says nothing of.
+// openFlags returns the blocking flags of the task that nobody has answered, not even the done.
 func (s *Session) openFlags(ctx context.Context, closing signals.Said) ([]int64, error) {
 	done, ok := closing.Payload.(signals.Done)
 	if !ok {
@@ -204,7 +205,7 @@ func (s *Session) ignored(ctx context.Context) []string {
 	return names
 }
 
-// unheard returns the latest comment of a person that the agent has not been told; 0 for none.
+// unheard returns the latest comment of a person that the agent has not seen; 0 for none.
 func (s *Session) unheard(tx *store.Tx) (latest int64, err error) {
 	comments, err := tx.Undelivered(s.Row.TaskID, s.Row.StartedAt)
 	for _, c := range comments {
@@ -213,8 +214,8 @@ func (s *Session) unheard(tx *store.Tx) (latest int64, err error) {
 	return latest, err
 }
 
-// waitMax is how long an agent may wait for the check of its done. Then it is killed: its context in the service's
-// cache is gone, and a new session costs no more.
+// waitMax is the maximum time that an agent waits for the check of its done. Then it is killed: the service no
+// longer caches its context, and a new session costs no more.
 const waitMax = 10 * time.Minute
 
 // A waiting is an agent that waits for the check of its done.

@@ -13,8 +13,8 @@ import (
 	"ralph/store"
 )
 
-// pollSession is how often a running session is looked at: whether its place still exists, its phase, and whether its
-// agent takes a message now.
+// pollSession is the interval at which a running session is checked: whether its place still exists, its phase, and
+// whether its agent accepts a message now.
 const pollSession = 200 * time.Millisecond
 
 // watch stops the session when somebody or something asks for it, and
@@ -154,9 +154,8 @@ func (s *Session) waitsForPermission(asked bool) {
 	s.asking = asked
 }
 
-// A clock counts a session's time down, except while ralph itself is at work
-// (decision 18). Pauses nest: it runs again once each has been resumed. Nil counts nothing: a worker's time is limited
-// by its lease.
+// A clock counts a session's time down, except while ralph itself is at work (decision 18). Pauses nest: the clock
+// runs again after each has been resumed. Nil counts nothing: a worker's time is limited by its lease.
 type clock struct {
 	mu     sync.Mutex
 	left   time.Duration

@@ -209,7 +209,7 @@ func steering(c ralph.Comment) string {
 		c.Author, c.Body)
 }
 
-// blind tells the agent which tests do not look at its work.
+// blind tells the agent which tests do not examine its work.
 func blind(r reply) string {
 	return "ralph checked your `done`: its commands pass. But ralph also ran the target's tests with other expected " +
 		"values, and these still pass, so they no longer test your code: " +
@@ -220,7 +220,7 @@ func blind(r reply) string {
 		"No reason helps here; if you cannot do that, call partial or stuck.\n"
 }
 
-// weakened tells the agent which tests refuse its work as they were, with the lines of their difference.
+// weakened tells the agent which former tests refuse its work, with the lines of their difference.
 func weakened(r reply) string {
 	var b strings.Builder
 	g, lines := r.found.evidence.Gate, r.lines

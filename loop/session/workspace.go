@@ -31,7 +31,7 @@ func (s *Session) candidate(ctx context.Context, f *finding) error {
 		return err
 	}
 	known := ""
-	if s.reopened && s.Workspace.Clone != nil { // of a person's own folder it is how they left that before
+	if s.reopened && s.Workspace.Clone != nil { // in a person's own folder, this is the state that they left
 		var err error
 		if known, err = s.Merger.Tree.Ref(ctx, ref); err != nil {
 			return err
@@ -53,8 +53,8 @@ func (s *Session) candidate(ctx context.Context, f *finding) error {
 	return err
 }
 
-// same has a candidate with the content of an earlier one of the session be that one: it may have been handed over
-// before its ralph was lost, and another machine may be checking it.
+// same reuses the session's earlier commit if the content is equal: it may have been handed over before its ralph
+// was lost, and another machine may be checking it.
 func (s *Session) same(ctx context.Context, f *finding, ref, known string) error {
 	if known == "" || known == f.made.Head || f.made.Head == f.made.Base {
 		return nil
@@ -81,7 +81,7 @@ func commitMessage(s *Session, closing signals.Payload) string {
 	return b.String() + ralph.Trailers(s.Task.ID, s.Row.ID)
 }
 
-// checkAlone checks a person's candidate as it is: they merge it themselves.
+// checkAlone checks a person's candidate unmerged: they merge it themselves.
 func (s *Session) checkAlone(ctx context.Context, f *finding, round check.Round) error {
 	if len(s.Verify.All()) == 0 {
 		return nil
@@ -119,23 +119,23 @@ func refusedBy(why error) ralph.Untaken {
 	return worktree.Renewed("has something that git refuses (" + Shortly(why) + ")")
 }
 
-// lastLook is how long a look may go on once the run is stopped. The rest is saved from the workspace before its next
+// lastLook is the time limit of a look after the run is stopped. The rest is saved from the workspace before its next
 // use.
 const lastLook = 5 * time.Second
 
-// outlast returns a context for a look that goes on for a while once ctx has ended.
+// outlast returns a context for a look that continues for a while after ctx has ended.
 func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	within, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastLook, cancel) })
 	return within, func() { stop(); cancel() }
 }
 
-// checkMerged checks the session's candidate in another workspace, merged with the work merged into the target
-// meanwhile and the changes ahead in the line. A conflict sends it back.
+// checkMerged checks the session's candidate in another workspace, merged with newly merged work and the
+// changes ahead in the line. A conflict sends it back.
 func (s *Session) checkMerged(ctx context.Context, f *finding, round check.Round) error {
 	merger := s.Merger.In(s.checker(round))
 	if s.late {
-		merger.Wait = 0 // no agent could be told, and this process may be the one that has to merge the others
+		merger.Wait = 0 // no agent could be told, and the other changes may have to be merged by this process
 	}
 	change := ralph.Change{
 		TaskID: s.Row.TaskID, SessionID: s.Row.ID, Base: f.made.Base, Head: f.made.Head, Tree: f.made.Tree,
@@ -188,7 +188,8 @@ func (s *Session) gate(ctx context.Context, f *finding, merger *merging.Merger, 
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	// Without a change the target's results are those of this check: earlier failures have been mended elsewhere.
+	// Without a change, this check's results become the target's: earlier failures have been fixed
+	// elsewhere.
 	g.Unchanged = g.Unchanged && !slices.ContainsFunc(s.Before, func(o check.Outcome) bool { return !o.Check.Passed })
 	if done, ok := s.closed.Payload.(signals.Done); ok {
 		g.Reason = done.TestsChanged
@@ -197,9 +198,9 @@ func (s *Session) gate(ctx context.Context, f *finding, merger *merging.Merger, 
 	return nil
 }
 
-// within finds nested repositories, such as submodules, at commits that
-// nobody else could fetch: the merged change would be of no use to others. Only known addresses are asked. Symbolic
-// links that lead out of the repository are refused, too.
+// within finds nested repositories, such as submodules, at commits that nobody else could fetch, which would make
+// the merged change useless to others. It asks only known addresses. It also refuses symbolic links that lead out
+// of the repository.
 func (s *Session) within(ctx context.Context, f *finding) error {
 	if s.Row.Origin != ralph.FromHuman {
 		leading, err := s.repository().Leading(ctx, f.made.Base, f.made.Head)
@@ -262,8 +263,8 @@ func (s *Session) rescued(ctx context.Context) error {
 // handOverTime is how long a change is tried to be handed over.
 const handOverTime = 30 * time.Second
 
-// handOver puts the session's change where other machines find it, before they are told of it. A done whose change
-// could not be handed over is not judged: its task goes back.
+// handOver puts the session's change where other machines find it, before they are told of it. A done is not
+// judged if its change could not be handed over: its task goes back.
 func (s *Session) handOver(ctx context.Context, saw *observation) {
 	if s.Row.Change == nil || saw.blind || !s.Merger.Travels() {
 		return

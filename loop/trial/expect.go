@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// asserts matches names by which tests state expectations, and equals those for equal values. Methods are such names
-// behind a value that a runner hands to a test, and lines the words of Ruby and Kotlin behind the tested expression.
-// boolean takes one value, and perhaps a message.
+// asserts matches names that tests use to state expectations; equals matches those for equal values. Methods are
+// such names after a value that a runner gives to a test. Lines are the words of Ruby and Kotlin after the tested
+// expression. boolean takes one value, and an optional message.
 var (
 	asserts = either(`(?i)^(?:g_|ck_|cr_|test_|xct|munit_|lib)?assert|^(?:expect|refute|ensure|check|verify|must_|should)`,
 		`(?i)^(?:same|equals?|eq|ok|is|like|want|cmp_ok)$|^is_?(?:deeply|equal|not)|^deep_?(?:equal|strict)`,
@@ -76,7 +76,7 @@ type reading struct {
 	l      *language
 	src    string
 	tokens []lexeme
-	ends   []int // of a bracket, the index of the one that closes it; else 0
+	ends   []int // for a bracket, the index of the closing one; else 0
 	found  []expectation
 }
 
@@ -198,7 +198,8 @@ func (r *reading) declared(i int) bool {
 		r.l.name == "c" && r.is(i+1) == "(" && before != "return" && before != "else")
 }
 
-// line returns the end of a statement: of its line, unless the next one goes on with a dot.
+// line returns the end of a statement: the end of its line, unless the next line continues with a
+// dot.
 func (r *reading) line(i int) int {
 	for i < len(r.tokens) {
 		switch s := r.is(i); {
@@ -305,7 +306,7 @@ func (r *reading) chains(i int) bool {
 	return r.kind(i) != sign && (r.l.name == "rb" || r.l.name == "kt" || strings.HasPrefix(r.is(i-1), "should"))
 }
 
-// chained adds the expectations of a chain of calls, such as .toBe(3), before others.
+// chained puts the expectations of a chain of calls, such as .toBe(3), before others.
 func (r *reading) chained(e expectation, from, to int) expectation {
 	var list, more, opposite []option
 	fed := false
@@ -360,7 +361,7 @@ func (r *reading) named(s span) bool {
 	return r.kind(s.from) == word && strings.ToLower(c) == c && len(r.literals(s.from, s.to, true, true)) == 0
 }
 
-// opposed returns how a word of a chain of JavaScript becomes its opposite.
+// opposed returns the opposite of a word in a JavaScript chain.
 func (r *reading) opposed(i int) (o option) {
 	o = option{at: r.tokens[i].at, end: r.tokens[i].end}
 	switch name := r.is(i); {
@@ -373,7 +374,7 @@ func (r *reading) opposed(i int) (o option) {
 	return o
 }
 
-// turned returns how a word of a chain that orders values, or takes a chain for its opposite, is turned around.
+// turned returns the opposite of a chain's word that orders values or negates the chain.
 func (r *reading) turned(i int) (o option) {
 	o = option{last: true, at: r.tokens[i].at, end: r.tokens[i].end}
 	switch name := r.is(i); {
@@ -390,7 +391,7 @@ func (r *reading) turned(i int) (o option) {
 	return o
 }
 
-// blocks reports whether code stands between two tokens, in which there may be assertions.
+// blocks reports whether there is code between two tokens, which may contain assertions.
 func (r *reading) blocks(from, to int) bool {
 	for i := from; i < to; i++ {
 		switch r.is(i) {
@@ -450,7 +451,7 @@ func (r *reading) ofCall(name int, args []span) expectation {
 	}
 	i := slices.IndexFunc(e.options, func(o option) bool { return !o.expected })
 	switch {
-	case differs.MatchString(called): // to expect another difference says little
+	case differs.MatchString(called): // another difference would prove little
 		e.options = append(swap, e.options...)
 	case i < 0:
 		e.options = append(e.options, swap...)
@@ -508,7 +509,7 @@ func (r *reading) compared(name string, args []span) []span {
 	return args
 }
 
-// fed reports whether values that stand elsewhere are compared: those are changed there.
+// fed reports whether the compared values are elsewhere, where they are changed.
 func (r *reading) fed(args []span) bool {
 	for _, a := range args {
 		for i := a.from; i < a.to; i++ {
@@ -660,7 +661,8 @@ func (r *reading) assigned(i int) int {
 	return at
 }
 
-// table reads rows of values behind a name: of each the value that has a name such as want, else its last one.
+// table reads rows of values after a name. From each it takes the value with a name such as want,
+// else the last one.
 func (r *reading) table(i int) {
 	at := i + 1
 	for ; at < len(r.tokens) && at < i+12 && r.kind(at) != newline; at++ {
@@ -687,7 +689,8 @@ func (r *reading) table(i int) {
 // filler matches the values in a template.
 var filler = regexp.MustCompile(`\$\{([^}]*)\}`)
 
-// template reads a table in a text: of each row the value in the column with a name such as want, else its last one.
+// template reads a table in a text. From each row it takes the value in the column with a name such
+// as want, else the last one.
 func (r *reading) template(t lexeme) {
 	at, column, columns := t.from, -1, 0
 	for line := range strings.SplitAfterSeq(r.src[t.from:t.to], "\n") {
@@ -781,7 +784,7 @@ func (r *reading) plain() {
 	}
 }
 
-// begins reports whether a name, with what stands before its dots, begins a statement.
+// begins reports whether a name, with the parts before its dots, begins a statement.
 func (r *reading) begins(i int) bool {
 	for r.is(i-1) == "." && r.kind(i-2) == word {
 		i -= 2
@@ -810,7 +813,7 @@ func (r *reading) conditional(i int) bool {
 	return false
 }
 
-// helper reads a call of a statement that compares a literal with what another call returns.
+// helper reads a call in a statement that compares a literal with the result of another call.
 func (r *reading) helper(i int) {
 	if name := r.is(i - 1); declares.MatchString(name) || name == "print" || name == "echo" || r.is(r.ends[i]+1) == "{" {
 		return

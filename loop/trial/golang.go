@@ -16,7 +16,8 @@ type goReading struct {
 	taken map[ast.Node]bool // literals that belong to an expectation
 }
 
-// fails matches the methods and functions by which a test of Go fails; goAsserts the ones that compare.
+// fails matches the methods and functions with which a Go test fails; goAsserts the ones that
+// compare.
 var (
 	fails     = either(`^(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow|panic|Exit|Panic|Panicf)$`)
 	goAsserts = either(`^(?:Assert|Check|Require|Expect|Eventually|(?:assert|require|check|expect|verify|must)\w*)$`,
@@ -109,7 +110,7 @@ func (r *goReading) condition(n *ast.IfStmt) {
 }
 
 // compared returns the expected literals in a condition. It also reports whether the condition compares other values,
-// or nothing: to negate it would use a value that is not there.
+// or nothing: negating it would use a value that does not exist.
 func (r *goReading) compared(cond ast.Expr) (e expectation, about bool) {
 	ast.Inspect(cond, func(m ast.Node) bool {
 		switch m := m.(type) {
@@ -138,8 +139,8 @@ func (r *goReading) compared(cond ast.Expr) (e expectation, about bool) {
 	return e, about
 }
 
-// several reports whether a condition under which a test fails leaves more values than it names: it orders or excludes
-// them, or one of the parts that must all hold names none.
+// several reports whether a condition for a failing test permits more values than it names: it orders or excludes
+// them, or one of its required parts names none.
 func (r *goReading) several(cond ast.Expr) bool {
 	switch x := cond.(type) {
 	case *ast.ParenExpr:
@@ -239,7 +240,7 @@ func (r *goReading) call(n *ast.CallExpr) {
 	r.keep(e, n)
 }
 
-// helper reads a call of a helper with any name: the expected value stands in a comparison, or last.
+// helper reads a call of a helper with any name: the expected value is in a comparison, or last.
 func (r *goReading) helper(n *ast.CallExpr) {
 	var e expectation
 	for _, a := range n.Args[1:] {
@@ -279,7 +280,7 @@ func isT(e ast.Expr) bool {
 	return ok && (id.Name == "t" || id.Name == "tb" || id.Name == "b" || id.Name == "c")
 }
 
-// pure reports whether an expression is made of literals alone.
+// pure reports whether an expression consists of literals.
 func (r *goReading) pure(e ast.Expr) bool {
 	switch x := e.(type) {
 	case *ast.BasicLit:
@@ -352,7 +353,8 @@ func (r *goReading) inputs(n ast.Node, but []option) (list []option) {
 	return list
 }
 
-// table reads the rows of a table: of each the value that has a name such as want, else its last one.
+// table reads the rows of a table. From each it takes the value with a name such as want, else the
+// last one.
 func (r *goReading) table(n *ast.CompositeLit) {
 	var element ast.Expr
 	switch t := n.Type.(type) {
@@ -384,7 +386,7 @@ func (r *goReading) table(n *ast.CompositeLit) {
 
 func (r *goReading) composite(e ast.Expr) bool { _, ok := e.(*ast.CompositeLit); return ok }
 
-// fields returns the names of a struct's fields, if its type stands there.
+// fields returns the names of a struct's fields, if its type is there.
 func fields(t ast.Expr) (names []string) {
 	if s, ok := t.(*ast.StructType); ok {
 		for _, f := range s.Fields.List {

@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// Rounds is how many mutants of a test there are at most.
+// Rounds is the maximum number of mutants of a test.
 const Rounds = 3
 
-// Values is a round beside those, in which all values that are expected are changed, and nothing else.
+// Values is an additional round, in which all expected values are changed, and nothing else.
 const Values = Rounds
 
 // An expectation is an assertion or a comparison of a test, with its possible changes, the best first.
@@ -28,13 +28,13 @@ type option struct {
 	at, end    int // in the text
 	token      lexeme
 	expected   bool // the value that is expected, rather than an input
-	last       bool // for the last round: more values hold than are named, and the opposite fails for all of them
+	last       bool // for the last round: more values are valid than are named, and the opposite fails for all of them
 	equal      bool // an equal value is expected
 	swap, wrap bool
 	open, shut string // the replacement, or the text around it
 }
 
-// Expectations are those of a file.
+// Expectations are the expectations of one file.
 type Expectations struct {
 	name string
 	text string
@@ -71,7 +71,7 @@ func (e Expectations) Rank(seed string) uint64 { return draws(seed+"\x00"+e.name
 // Len returns how many expectations there are.
 func (e Expectations) Len() int { return len(e.list) }
 
-// Firm returns how many of them name the value that is expected.
+// Firm returns the number of expectations that name the expected value.
 func (e Expectations) Firm() (n int) {
 	for _, x := range e.list {
 		if slices.ContainsFunc(x.options, func(o option) bool { return o.expected && !o.swap }) {
@@ -87,8 +87,8 @@ type splice struct {
 	by      string
 }
 
-// Mutant returns the file with one literal changed in each of the expectations that only names, all of them if it is
-// nil. The seed, the file and the round choose which, and how. It is nil if nothing can be changed.
+// Mutant returns the file with one literal changed in each of the expectations in only, or in all of them if only is
+// nil. The seed, the file and the round determine which, and how. It is nil if nothing can be changed.
 func (e Expectations) Mutant(seed string, round int, only func(i int) bool) []byte {
 	var list []splice
 	own := fmt.Sprintf("%s\x00%s\x00%x", seed, e.name, sha256.Sum256([]byte(e.text)))
@@ -130,8 +130,8 @@ func draws(seed string, i int) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// choose returns the option of a round, and how often it was taken before. The first is an expected value, if there is
-// one.
+// choose returns the option of a round, and how often it was chosen before. The first is an expected value, if there
+// is one.
 func (x expectation) choose(draw uint64, round int) (o option, variant int) {
 	n := slices.IndexFunc(x.options, func(o option) bool { return !o.expected })
 	if n < 0 {
@@ -139,7 +139,7 @@ func (x expectation) choose(draw uint64, round int) (o option, variant int) {
 	}
 	order := slices.DeleteFunc(slices.Clone(x.options), func(o option) bool { return o.last && o.wrap })
 	if len(order) > 0 && order[0].equal && !slices.ContainsFunc(order, func(o option) bool { return o.last }) {
-		order = slices.DeleteFunc(order, func(o option) bool { return !o.equal }) // another input may make code fail
+		order = slices.DeleteFunc(order, func(o option) bool { return !o.equal }) // another input may break code
 	}
 	if len(order) == 0 {
 		order = x.options
@@ -152,9 +152,9 @@ func (x expectation) choose(draw uint64, round int) (o option, variant int) {
 	return order[round%len(order)], round / len(order)
 }
 
-// changeAll changes all values that are expected, so that a test which accepts one of several fails, whichever it is.
-// With opposites, where a condition holds for more values than it names, its opposite takes its place. It is nil if
-// neither can be.
+// changeAll changes all expected values, so that a test which accepts one of several fails in any case. With
+// opposites, a condition that permits more values than it names is replaced by its opposite. It is nil if neither is
+// possible.
 func (e Expectations) changeAll(x expectation, draw uint64, opposites bool) (edits []splice) {
 	var values, all []option
 	was := map[string]bool{}
@@ -189,7 +189,8 @@ func (e Expectations) changeAll(x expectation, draw uint64, opposites bool) (edi
 	return edits
 }
 
-// mostVariants is how many other values are tried for one that is among those which are changed.
+// mostVariants is the maximum number of other values that are tried while they equal one of the
+// changed ones.
 const mostVariants = 50
 
 // change returns how an option is changed; nil if it cannot be.
@@ -224,8 +225,8 @@ func (e Expectations) change(o option, draw uint64, variant int) []splice {
 	return []splice{{o.at, o.end, by}}
 }
 
-// letter returns a character that is added to a text: another kind of one in each variant. Behind values that a text is
-// filled with it is no letter, which would belong to the value's name.
+// letter returns a character to add to a text: another kind in each variant. After a placeholder it is not a letter,
+// which would extend the placeholder's name.
 func letter(draw uint64, variant int, filled bool) string {
 	kinds := []string{"qxzjk", "7394", "~;_"}
 	if filled {
@@ -238,7 +239,8 @@ func letter(draw uint64, variant int, filled bool) string {
 // digits matches a number up to its fraction, exponent or suffix.
 var digits = regexp.MustCompile(`^(\d[\d_]*)(.*)$`)
 
-// changedNumber returns another number of the same form: by one more or less, in later variants by several.
+// changedNumber returns another number of the same form: larger or smaller by one, in later
+// variants by more.
 func changedNumber(was string, draw uint64, variant int) string {
 	if len(was) > 1 && was[0] == '0' && strings.IndexByte("xXbBoO0123456789", was[1]) >= 0 {
 		i := strings.LastIndexAny(was, "0123456789abcdefABCDEF") // another last digit
@@ -284,7 +286,8 @@ func changedChar(was string) string {
 	return "'q'"
 }
 
-// changedWord returns another word of a shell, as it stands there: a number, or a text with or without quotes.
+// changedWord returns another word of a shell, in the same form: a number, or a text with or
+// without quotes.
 func changedWord(was string, draw uint64, variant int) string {
 	if digits.MatchString(was) && strings.Trim(was, "0123456789.") == "" {
 		return changedNumber(was, draw, variant)

@@ -172,7 +172,7 @@ func lines(src string, from, to int) iter.Seq2[int, string] {
 	}
 }
 
-// row reads values that stand together, such as a line that a loop reads: the last one is expected.
+// row reads a row of values, such as a line that a loop reads: the last one is expected.
 func (r *shellReading) row(at, end int) {
 	said := strings.TrimRight(r.src[at:end], "'\"\n")
 	if last := strings.LastIndexAny(said, " \t:,|"); last > 0 && last+1 < len(said) {

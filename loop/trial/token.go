@@ -30,7 +30,7 @@ type lexeme struct {
 	filled  bool // a text has values in it
 }
 
-// A language says how a tokenizer reads source text.
+// A language tells the tokenizer how to read source text.
 type language struct {
 	name    string
 	hash    bool   // # begins a comment
@@ -65,7 +65,7 @@ var languages = func() map[string]*language {
 	return all
 }()
 
-// languageOf returns how a file is read; nil if nobody knows.
+// languageOf returns the language of a file; nil if it is unknown.
 func languageOf(name string, source string) *language {
 	if l := languages[strings.ToLower(path.Ext(name))]; l != nil {
 		return l
@@ -89,7 +89,7 @@ var signs = []string{
 	"<<", ">>",
 }
 
-// A scanner makes tokens of a source file.
+// A scanner splits a source file into tokens.
 type scanner struct {
 	*language
 	src    string
@@ -97,7 +97,7 @@ type scanner struct {
 	tokens []lexeme
 }
 
-// scan returns the tokens of a source file. Whatever it is, it ends, and never panics.
+// scan returns the tokens of a source file. For any input it ends, and never panics.
 func scan(l *language, src string) []lexeme {
 	s := &scanner{language: l, src: src}
 	if l.name == "php" {
@@ -230,11 +230,11 @@ func (s *scanner) line() {
 // prefixes stand before the quotes of texts.
 const prefixes = "rRbBuUfFL$@"
 
-// prefixed returns where the quote may stand of a text that begins here.
+// prefixed returns the possible place of the quote in a text that begins here.
 func (s *scanner) prefixed() int {
 	i := s.at
 	if s.name == "rb" || s.name == "php" || s.name == "pl" || s.name == "js" {
-		return i // there nothing stands before quotes
+		return i // the language has no prefixes before quotes
 	}
 	for i < len(s.src) && i < s.at+3 && strings.IndexByte(prefixes, s.src[i]) >= 0 {
 		i++
@@ -320,7 +320,7 @@ func (s *scanner) closed(from, begin int, quote byte, raw bool) (ok bool) {
 	return false
 }
 
-// character reads one character in quotes; what looks like one may be a lifetime.
+// character reads one character in quotes. A lifetime may look like one.
 func (s *scanner) character(from int) (ok bool) {
 	i := from + 1
 	if i < len(s.src) && s.src[i] == '\\' {

@@ -17,7 +17,7 @@ type Round struct{ Target, Candidate []gate.Run }
 // A Verdict is the result of rounds for tests.
 type Verdict struct {
 	Neutralised []string // tests, and commands in backquotes, that pass with any expectation
-	Tests       int      // tests by name that passed on the target
+	Tests       int      // of which the mutants also pass on the target: they have no say
 	Silent      int      // those of them whose mutants pass on the target, too: they say nothing
 }
 
@@ -35,9 +35,10 @@ func (v Verdict) And(o Verdict) Verdict {
 	return v
 }
 
-// Judge compares rounds. Plain is the result of the commands on the target as it is: a test that failed there is not
-// judged. A test or a command is neutralised if a mutant fails on the target and no mutant fails with the candidate.
-// An assertion that accepts several values is not: one of its mutants fails with the candidate.
+// Judge compares rounds. Plain is the result of the commands on the unchanged target: a test that failed there is
+// not judged. A test or a command is neutralised if a mutant fails on the target and no mutant fails with the
+// candidate. An assertion that accepts several values is not neutralised: one of its mutants fails with the
+// candidate.
 func Judge(plain []gate.Run, rounds []Round) (v Verdict) {
 	if len(rounds) == 0 {
 		return v
@@ -130,8 +131,8 @@ func Sees(list []gate.Run, commands []string) bool {
 	return slices.ContainsFunc(list, func(r gate.Run) bool { return !r.Passed && slices.Contains(commands, r.Command) })
 }
 
-// Idle returns the named tests that a run reports as passed, though a mutant of them was run: the files are the changed
-// ones. A test without changeable expectations has no mutant.
+// Idle returns the named tests that a run reports as passed, although one of their mutants was run. The files are the
+// changed ones. A test without changeable expectations has no mutant.
 func Idle(files []Expectations, run []gate.Run, named []string) (idle []string) {
 	for _, name := range named {
 		if base := Base(name); slices.ContainsFunc(files, func(e Expectations) bool { return e.states(base, named) }) &&
@@ -158,7 +159,8 @@ func Base(name string) string {
 	return base
 }
 
-// states reports whether an expectation stands behind a name in the file, and before any other one of the named.
+// states reports whether the file has an expectation after a name, and before any other of the
+// named.
 func (e Expectations) states(base string, named []string) bool {
 	at := place(e.text, base)
 	if at < 0 {

@@ -64,7 +64,7 @@ func (c *Clone) noteIgnored(ctx context.Context) error {
 	return writeJSON(filepath.Join(c.folder, ignoredFile), paths)
 }
 
-// coarse is how much older the kernel's times of files may be than the clock's.
+// coarse is the maximum lag of the kernel's file times behind the clock.
 const coarse = 20 * time.Millisecond
 
 // noteLinks records in a folder the links that set-up made in dir since a moment, and those recorded before that are

@@ -121,7 +121,7 @@ func digestMatches(dir, base string, patterns, but []string, digests, unseen map
 		name := below(dir, path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
-			return nil // by such a path nothing can be read
+			return nil // no file has such a path
 		case err != nil:
 			unseen[name] = reason(err)
 			return nil
@@ -200,7 +200,7 @@ func digestFile(path string, entry fs.DirEntry) (string, error) {
 	return fmt.Sprintf("%s%t %s", link, info.Mode()&0o111 != 0, hex.EncodeToString(sum.Sum(nil))), nil
 }
 
-// gone treats a file that vanished meanwhile as one that does not exist.
+// gone treats a file that has just vanished like one that does not exist.
 func gone(err error) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil

@@ -123,7 +123,7 @@ var manifests = []string{
 // addManifests adds the project's manifests, and those of the packages one level below.
 func (w *Workspace) addManifests(sum hash.Hash) {
 	folders := []string{"."}
-	entries, _ := os.ReadDir(w.Dir) // a folder that cannot be read makes set-up fail, which says so
+	entries, _ := os.ReadDir(w.Dir) // if a folder cannot be read, set-up fails and reports it
 	for _, e := range entries {
 		if e.IsDir() {
 			folders = append(folders, e.Name())
@@ -149,7 +149,7 @@ func (w *Workspace) give(g given) error {
 	return nil
 }
 
-// setupTail is how many bytes of a failed command's output are quoted.
+// setupTail is the number of bytes of a failed command's output that are quoted.
 const setupTail = 2000
 
 // commands runs the person's set-up commands in the workspace. The person's own packages may replace a failed one.

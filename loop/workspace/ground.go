@@ -31,7 +31,8 @@ const (
 	GoBuild = "go-build" // the folder of Go's build cache in them
 )
 
-// At prepares a workspace for checking a commit: its files exactly, and ignored ones as set-up made them.
+// At prepares a workspace for checking a commit: exactly its files, and the ignored ones from
+// set-up.
 func (w *Workspace) At(ctx context.Context, commit string) error {
 	c := w.Clone
 	if err := w.drop(); err != nil {
@@ -173,7 +174,7 @@ func skip(e fs.DirEntry) error {
 	return nil
 }
 
-// find returns the ground for the checked out commit, and makes it of merged work if there is none; "" if there is no
+// find returns the ground for the checked out commit. It makes a missing one from merged work; "" if there is no
 // set-up. differs reports that this commit needs another set-up.
 func (w *Workspace) find(ctx context.Context, commit string, given given) (ground string, differs bool, err error) {
 	c := w.Clone
@@ -287,8 +288,7 @@ func (c *Clone) removeGrounds() {
 	}
 }
 
-// prune removes files from a set-up's layer that are none of its business: git's own files and those of the commit, and
-// marks of removed ones.
+// prune removes foreign files from a set-up's layer: git's own files, the commit's files, and marks of removed ones.
 func prune(dir string, tracked map[string]bool) error {
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || path == dir {
@@ -313,7 +313,7 @@ func prune(dir string, tracked map[string]bool) error {
 	return err
 }
 
-// begin has the workspace stand on a ground, "" for none, with nothing upon it.
+// begin puts the workspace on a ground, "" for none, with nothing on top.
 func (w *Workspace) begin(ctx context.Context, ground string) error {
 	c := w.Clone
 	if err := c.stepOff(); err != nil {
@@ -403,8 +403,8 @@ func (w *Workspace) Digests(patterns []string) map[string]string {
 	return digests
 }
 
-// removedIn reports whether a layer says that a file is no longer there: a device stands for it or for a
-// folder that it was in.
+// removedIn reports whether a layer marks a file as removed: it has a device in place of the file or of
+// a folder around it.
 func removedIn(layer, name string) bool {
 	for ; name != "."; name = filepath.Dir(name) {
 		if info, err := os.Lstat(filepath.Join(layer, name)); err == nil && info.Mode()&fs.ModeCharDevice != 0 {
@@ -417,8 +417,8 @@ func removedIn(layer, name string) bool {
 // goEntry matches the files of Go's build cache, which are named by a digest of their inputs.
 var goEntry = regexp.MustCompile(`^[0-9a-f]{2}/[0-9a-f]{64}-[ad]$`)
 
-// KeepWarm keeps the verification's build output as a start for all workspaces, unless there is one already. It must be
-// called only before any work of a session has been merged: a session's files must not decide what another builds.
+// KeepWarm keeps the verification's build output as a start for all workspaces, unless there is one already. It must
+// be called only before any work of a session has been merged: a session's files must not influence others' builds.
 func (w *Workspace) KeepWarm() error {
 	c := w.Clone
 	warm, name := filepath.Join(c.pool.Dir, Warm), c.built()
@@ -450,7 +450,7 @@ func (w *Workspace) KeepWarm() error {
 }
 
 // built returns the folder of Go's build cache in a check's writes: in the layer of the user's caches, in that of
-// caches that the user does not have, or in one of its own; "" if it is in none.
+// caches that the user does not have, or in its own layer; "" if it is in none.
 func (c *Clone) built() string {
 	for _, layer := range []string{"xdg", "caches", ""} {
 		if name := filepath.Join(layer, GoBuild); exists(filepath.Join(c.dropped(), name)) {

@@ -147,7 +147,7 @@ func (p *Pool) Tidy(ctx context.Context, since time.Time, minFree uint64, open [
 	return nil
 }
 
-// Lost returns the refs of work that belongs to nothing, and their commits.
+// Lost returns the refs of work without an owner, and their commits.
 func (p *Pool) Lost(ctx context.Context) (map[string]string, error) {
 	return p.Here.Tree.Refs(ctx, lostRefs)
 }

@@ -68,7 +68,7 @@ type Clone struct {
 	standsOn *flock.Flock // its ground, which stays while it is used
 }
 
-// firstCheck is the number from which the check workspaces take their ports.
+// firstCheck is the first number for the ports of check workspaces.
 const firstCheck = 64
 
 // FirstWorker is the number of the first workspace for workers. A run's sessions have the workspaces below it.
@@ -97,13 +97,13 @@ func (p *Pool) Take(ctx context.Context, number int, checks bool) (*Workspace, e
 	return p.take(ctx, number, checks, takeWait)
 }
 
-// TakeNow is like [Pool.Take] for a workspace to work in, but does not wait for it.
+// TakeNow is like [Pool.Take] for a workspace to work in, but does not wait.
 func (p *Pool) TakeNow(ctx context.Context, number int) (*Workspace, error) {
 	return p.take(ctx, number, false, 0)
 }
 
-// takeWait is how long to wait for a workspace to work in. Another process may
-// be removing it, which includes its teardown.
+// takeWait is the time to wait for a workspace to work in. Another process may be
+// removing it, which includes its teardown.
 const takeWait = 4 * time.Minute
 
 func (p *Pool) take(ctx context.Context, number int, checks bool, wait time.Duration) (*Workspace, error) {
@@ -128,9 +128,9 @@ func (p *Pool) taken(ctx context.Context, number int, checks bool, lock *flock.F
 	return w, nil
 }
 
-// TakeCheck takes a check workspace for work of another workspace; nil stands for the merge queue. A worker has one of
-// its own, so that workers never keep a run from checking. The others share the check workspaces: one for each of so
-// many sessions, and one for the merge queue.
+// TakeCheck takes a check workspace for work of another workspace; nil stands for the merge queue. A worker has its
+// own, so that workers never prevent a run from checking. The others share the check workspaces: one for each
+// possible session, and one for the merge queue.
 func (p *Pool) TakeCheck(ctx context.Context, of *Workspace, sessions int) (w *Workspace, err error) {
 	if of != nil && of.Clone != nil && of.Clone.Number >= FirstWorker {
 		return p.Take(ctx, of.Clone.Number, true)
@@ -148,14 +148,14 @@ func (p *Pool) TakeCheck(ctx context.Context, of *Workspace, sessions int) (w *W
 	}
 }
 
-// How long to wait for a free workspace, and how often to look.
+// The time to wait for a free workspace, and the polling interval.
 const (
 	freeWait = time.Minute
 	freeLook = 20 * time.Millisecond
 )
 
-// lockWait is how long to wait for a workspace that is only to be changed: a
-// mere look at it holds the lock for an instant.
+// lockWait is the time to wait for a workspace that only needs changes: a mere look at it
+// holds the lock for an instant.
 const lockWait = time.Second
 
 // lock locks a workspace for this process, at most until the process ends.
@@ -203,9 +203,9 @@ func (w *Workspace) Begun(ref string) error {
 	return os.WriteFile(filepath.Join(w.Clone.folder, ownerFile), []byte(ref), 0o600)
 }
 
-// Of takes the workspace in which a session worked. It returns nil if there was
-// none, or if it was removed or prepared for another use since. A workspace that its
-// worker still holds is returned without its lock: nobody else can take it then.
+// Of takes the workspace in which a session worked. It returns nil if there was none, or
+// if it was removed or prepared for another use since. If its worker still holds the
+// workspace, it is returned without its lock: nobody else can take it then.
 func (p *Pool) Of(ctx context.Context, dir, ref string) (*Workspace, error) {
 	rel, err := filepath.Rel(p.Dir, dir)
 	if err != nil || !filepath.IsLocal(rel) {
@@ -235,7 +235,7 @@ func (p *Pool) Of(ctx context.Context, dir, ref string) (*Workspace, error) {
 	return w, nil
 }
 
-// owner returns the ref under which the workspace's content is to be saved; "" if it is nobody's work.
+// owner returns the ref for saving the workspace's content; "" if it is nobody's work.
 func (c *Clone) owner() (string, error) {
 	b, err := os.ReadFile(filepath.Join(c.folder, ownerFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,10 +16,10 @@ import (
 	"ralph/internal/worktree"
 )
 
-// Begin prepares the workspace for a session: at the base, with the commit that
-// an earlier session of the task left merged onto it, if kept is not "".
-// Marked are files of that commit in which ralph had put conflict marks.
-// Conflicts are the files that have such marks now.
+// Begin prepares the workspace for a session: at the base, with the commit from an
+// earlier session of the task merged onto it, unless kept is "". Marked are files of that
+// commit in which ralph had put conflict marks. Conflicts are the files that have such
+// marks now.
 func (w *Workspace) Begin(ctx context.Context, base, kept string, marked ...string) (conflicts []string, err error) {
 	start, lay := base, ""
 	if kept != "" {
@@ -57,7 +57,7 @@ func (c *Clone) mark(names []string) error {
 	return os.WriteFile(filepath.Join(c.folder, marksFile), b, 0o600)
 }
 
-// Marks returns those of the files in which ralph has put conflict marks that a candidate still has with one.
+// Marks returns the files in which ralph put conflict marks and a candidate still has one.
 func (w *Workspace) Marks(ctx context.Context, head string) ([]string, error) {
 	b, err := os.ReadFile(filepath.Join(w.Clone.folder, marksFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -138,8 +138,8 @@ func (w *Workspace) fresh(ctx context.Context, base, commit, lay string) (err er
 	return w.Note(ctx)
 }
 
-// checkOut checks out a commit in the workspace, with the files of the tree lay over it unless that is "". Base is
-// the commit that work in it is to be merged into.
+// checkOut checks out a commit in the workspace, and then the files of the tree lay unless that is "". Base is the
+// commit that work in it will be merged into.
 func (w *Workspace) checkOut(ctx context.Context, base, commit, lay string, given given) error {
 	c := w.Clone
 	if !c.Checks { // nobody works there: commands left these files
@@ -159,7 +159,7 @@ func (w *Workspace) checkOut(ctx context.Context, base, commit, lay string, give
 		}
 	}
 	c.Base = base
-	spoiled := exists(filepath.Join(c.folder, spoiledFile)) || c.Checks && c.pool.Layers // nothing is of use there
+	spoiled := exists(filepath.Join(c.folder, spoiledFile)) || c.Checks && c.pool.Layers // nothing there is usable
 	if spoiled {
 		if err := c.forget(setupFile); err != nil {
 			return err
@@ -196,7 +196,7 @@ func (w *Workspace) checkOut(ctx context.Context, base, commit, lay string, give
 
 // Files of a workspace next to its work tree.
 const (
-	leftFile    = "left"    // the state in which nothing in it needed saving
+	leftFile    = "left"    // the state in which the workspace had nothing to save
 	setupFile   = "setup"   // a digest of the set-up's input
 	spoiledFile = "spoiled" // its ignored files are left from a refused change
 	laidFile    = "laid"    // files that differ on purpose from the session's first commit
@@ -224,8 +224,8 @@ type laid struct {
 	Files  map[string]string // digests by name, after the replacement
 }
 
-// Lay gives files of the workspace the content that a commit has, without those being changes of the session: unless
-// somebody changes them, a candidate contains them as they were.
+// Lay gives files of the workspace the content from a commit, without counting them as changes of the session:
+// unless somebody edits them, a candidate contains their former content.
 func (w *Workspace) Lay(ctx context.Context, commit string, names []string) error {
 	if len(names) == 0 {
 		return nil

@@ -148,8 +148,8 @@ func (w *Workspace) Renew(ctx context.Context, why error) error {
 	return w.Clone.git.Renew(ctx)
 }
 
-// putAway moves a workspace's files aside for people, as nothing can be taken from them. A git that was killed from
-// outside says nothing of them: that is returned, to be tried again.
+// putAway moves a workspace's files aside for people, because nothing can be taken from them. A git that was killed
+// from outside proves nothing about them: that error is returned, and tried again.
 func (w *Workspace) putAway(ctx context.Context, why error) error {
 	if worktree.Killed(why) {
 		return untold(why)
@@ -167,7 +167,7 @@ func (w *Workspace) putAway(ctx context.Context, why error) error {
 	})
 }
 
-// scrap removes a workspace's files, which git could not clean, ignored ones included.
+// scrap removes a workspace's files, including ignored ones, which git could not clean.
 func (w *Workspace) scrap(ctx context.Context, why error) error {
 	w.Clone.pool.Log.Warn("made a workspace anew, as git could not clean it", "workspace", w.Clone.name(), "error", why)
 	if err := w.Clone.forget(setupFile); err != nil {
@@ -176,7 +176,8 @@ func (w *Workspace) scrap(ctx context.Context, why error) error {
 	return w.without(ctx, w.Clone.discard)
 }
 
-// without has the workspace's files taken away, or all of the workspace if that fails, and makes an empty workspace.
+// without removes the workspace's files, or the whole workspace if that fails, and makes an empty
+// workspace.
 func (w *Workspace) without(ctx context.Context, take func(path string) error) error {
 	c := w.Clone
 	err := take(c.git.Top())

@@ -16,8 +16,8 @@ import (
 // leastBound is the smallest default of workspace.max_size, in bytes.
 const leastBound = 5 << 30
 
-// Bound returns how many bytes a session may take of the disk of a folder: size, or if that is 0 a tenth of the disk,
-// but at least 5 GiB.
+// Bound returns the maximum number of bytes that a session may take of a folder's disk: size, or if that is 0 a tenth
+// of the disk, but at least 5 GiB.
 func Bound(dir string, size int64) int64 {
 	var s unix.Statfs_t
 	if size == 0 && unix.Statfs(dir, &s) == nil {
@@ -29,8 +29,8 @@ func Bound(dir string, size int64) int64 {
 	return size
 }
 
-// A Gauge tells when a workspace takes too much of the disk. It walks through it only when so much less is free that it
-// could.
+// A Gauge tells when a workspace takes too much of the disk. It walks through the workspace only if the loss of free
+// space makes that possible.
 type Gauge struct {
 	w           *Workspace
 	first, size int64 // at the first walk, and at the last one
@@ -38,8 +38,8 @@ type Gauge struct {
 	walked      bool
 }
 
-// Gauge returns a new gauge of the workspace, which knows its present size if it could fill the disk before it is too
-// large. Else the first walk can wait.
+// Gauge returns a new gauge of the workspace. It measures the workspace now if it could fill the disk before reaching
+// its maximum. Otherwise the first walk can wait.
 func (w *Workspace) Gauge() *Gauge {
 	g := &Gauge{w: w}
 	if w.Clone != nil {
@@ -50,8 +50,8 @@ func (w *Workspace) Gauge() *Gauge {
 	return g
 }
 
-// Over reports whether the workspace and the temporary files of its commands take more than [Pool.MaxSize], or whether
-// it is they that have filled the disk.
+// Over reports whether the workspace and the temporary files of its commands take more than [Pool.MaxSize], or have
+// filled the disk.
 func (g *Gauge) Over() bool {
 	c := g.w.Clone
 	if c == nil || c.pool.MaxSize == 0 {
@@ -75,8 +75,8 @@ func (g *Gauge) Over() bool {
 	return g.size > c.pool.MaxSize || left <= reserve && g.size-g.first > reserve
 }
 
-// room returns how many bytes of a folder's disk are free, and how many have to stay free: a twentieth, at most 1 GiB.
-// An unknown disk has plenty.
+// room returns the number of free bytes on a folder's disk, and the number that must stay free: a twentieth, at most
+// 1 GiB. An unknown disk has plenty.
 func room(dir string) (free, reserve int64) {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil {
@@ -87,7 +87,7 @@ func room(dir string) (free, reserve int64) {
 	return int64(s.Bavail) * size, min(int64(s.Blocks)*size/20, 1<<30)
 }
 
-// Full reports whether less of a folder's disk is free than is to be kept so.
+// Full reports whether a folder's disk has less free space than must stay free.
 func Full(dir string) bool {
 	free, reserve := room(dir)
 	return free <= reserve
@@ -117,7 +117,7 @@ func (w *Workspace) shedTemps() error {
 
 const (
 	leastShed = 1 << 20  // bytes of the smallest file that is removed to make room
-	leastRoom = 32 << 20 // bytes without which nothing can be stored
+	leastRoom = 32 << 20 // minimum number of bytes for storing anything
 )
 
 // shedFiles removes the largest files that git does not track until more than least bytes are free.
@@ -191,7 +191,8 @@ func (p *Pool) MakeRoom(ctx context.Context) (err error) {
 // entrySize is the least size of an entry of a folder, in bytes: disks also run out of entries.
 const entrySize = 4096
 
-// taken returns how many bytes folders take. Files that vanish meanwhile, and folders that cannot be read, take none.
+// taken returns the number of bytes that folders take. Files that vanish during the walk, and
+// unreadable folders, count as nothing.
 func taken(dirs []string) (size int64) {
 	seen := map[uint64]bool{}
 	for _, dir := range dirs {

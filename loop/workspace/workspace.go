@@ -59,8 +59,8 @@ func (w *Workspace) Scratch(session string) string {
 	return filepath.Join(w.Folder(session), "objects")
 }
 
-// Channel returns the folder through which a session's agent reaches the run,
-// outside of ralph's state. It is short enough for the path of a socket.
+// Channel returns the folder through which a session's agent reaches the run, outside of
+// ralph's state. Its path is short enough for a socket's.
 func Channel(session string) string {
 	const most = 100 // of 104 bytes on some systems, with "/mcp"
 	name := "ralph-" + session
@@ -77,16 +77,16 @@ func (w *Workspace) Snapshot(ctx context.Context, scratch string) (worktree.Snap
 }
 
 // Mark commits the contents of a person's folder before they begin to work on a task, under the ref: earlier changes
-// are not the task's. Without uncommitted changes, that is HEAD.
+// are not the task's. Without uncommitted changes, it returns HEAD.
 func (w *Workspace) Mark(ctx context.Context, ref string) (began worktree.Snapshot, err error) {
 	began, made, err := w.Candidate(ctx, ref, "What was there before the task was claimed\n")
 	began.Head = made.Head
 	return began, err
 }
 
-// Candidate commits the present contents of the workspace, in the person's repository under the ref: in a workspace, on
-// top of its base; in a person's folder, on HEAD, without touching folder or index. Later events in the workspace do
-// not change the commit. In a workspace debris is left out, unless keep names the file.
+// Candidate commits the present contents of the workspace, in the person's repository under the ref: in a workspace,
+// on top of its base; in a person's folder, on HEAD, without changing folder or index. Later events in the workspace
+// do not change the commit. In a workspace debris is left out, unless keep names the file.
 func (w *Workspace) Candidate(
 	ctx context.Context, ref, message string, keep ...string,
 ) (at worktree.Snapshot, made worktree.Candidate, err error) {
@@ -125,7 +125,8 @@ func (p *Pool) ResultKey(tree string) string {
 	return kind + tree + ":" + hex.EncodeToString(sum.Sum(nil))[:16]
 }
 
-// untold wraps an error of git about the state of the work tree, and says how people see the cause.
+// untold wraps an error of git about the state of the work tree, and tells how people can see the
+// cause.
 func untold(err error) error {
 	if err == nil {
 		return nil

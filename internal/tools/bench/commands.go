@@ -13,8 +13,9 @@ import (
 	"ralph/store"
 )
 
-// manyTasks is the queue on which commands are measured, fewTasks that of the floor;
-// manyFailed are tasks that failed, which all wait for a person; manySessions are those of one night.
+// manyTasks is the size of the queue on which commands are measured, fewTasks that of the floor.
+// manyFailed is the number of failed tasks, which all wait for a person. manySessions is the number
+// of sessions in one night.
 const (
 	manyTasks    = 100_000
 	manyFailed   = 10_000
@@ -70,7 +71,7 @@ func (b *bench) commands(ctx context.Context) []row {
 	})
 }
 
-// imported is a project with so many tasks imported from a file, one of each such line.
+// imported is a project with n tasks from a file with that line for each.
 func (b *bench) imported(ctx context.Context, tasks int, line string) project {
 	p := b.newProject(ctx, 1)
 	var text strings.Builder
@@ -83,7 +84,7 @@ func (b *bench) imported(ctx context.Context, tasks int, line string) project {
 	return p
 }
 
-// works gives the queue a night in which so many sessions each completed a task.
+// works gives the queue a night with n sessions that each completed a task.
 func (p project) works(ctx context.Context, sessions int) {
 	p.fill(ctx, func(tx *store.Tx) {
 		run := must(tx.StartRun("", ralph.Limits{}, "")).ID

@@ -33,7 +33,7 @@ type crowd struct {
 // merged, and six that have nothing to do with each other.
 var twelve = []string{"ant", "bee", "cat", "dog", "rename", "call", "own0", "own1", "own2", "own3", "own4", "own5"}
 
-// newCrowd makes a project with a task of each name, which names the part of agent.sh for it.
+// newCrowd makes a project with a task for each name, which selects its part of agent.sh.
 func (b *bench) newCrowd(ctx context.Context, names []string, verify string) crowd {
 	c := crowd{b.newProject(ctx, 0), names}
 	write := func(name, text string) { check(os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o600)) }
@@ -79,7 +79,7 @@ func (c crowd) red(ctx context.Context) (n int) {
 	return strings.Count(string(out), "\n")
 }
 
-// crowds are how much faster several sessions are than one, and than a shell loop.
+// crowds measures how much faster several sessions are than one, and than a shell loop.
 func (b *bench) crowds(ctx context.Context) (rows []row) {
 	tasks := 32
 	if b.small {

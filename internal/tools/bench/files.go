@@ -22,8 +22,8 @@ func (b *bench) files(ctx context.Context) []row {
 	var before, after, status samples
 	for i := range b.rounds {
 		p.time(ctx, "git", "checkout", "-q", ".")
-		// Files that were changed in the second in which an index is written are read
-		// each time. A session takes longer.
+		// Files changed in the same second as the index are read each time. A session
+		// takes longer.
 		pause(ctx, aSecond)
 		p.time(ctx, "git", "status") // which writes that down
 		scratch := must(os.MkdirTemp(b.dir, "scratch-*"))

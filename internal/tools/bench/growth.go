@@ -16,7 +16,7 @@ import (
 // inOneRun is the number of tasks in a run for a session's average.
 const inOneRun = 5
 
-// nights are runs that are made up: how many tasks each has merged, and how many hours after the one before it began.
+// nights are invented runs, with the number of merged tasks and the hours since the run before.
 type nights struct{ tasks, hours int }
 
 // growth is the cost of commands and sessions by the number of merged tasks.
@@ -81,8 +81,8 @@ func (p project) tasks(ctx context.Context, n int) {
 	})
 }
 
-// merged is a project in which a task was worked on and merged, and so many more that left the
-// same: rows, commits on the branch, a file and the refs as they are after a merge.
+// merged is a project with one real merged task, and n more with the same traces: rows,
+// commits on the branch, a file and the refs after a merge.
 func (b *bench) merged(ctx context.Context, n int) project {
 	p := b.newProject(ctx, 100)
 	write := func(name, text string) { check(os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600)) }

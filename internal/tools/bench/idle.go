@@ -43,7 +43,7 @@ func (b *bench) idle(ctx context.Context) []row {
 	return list
 }
 
-// idles is the CPU time of a command with nothing to do for so long, in a terminal or not.
+// idles is the CPU time of an idle command in the given time, in a terminal or not.
 func (p project) idles(ctx context.Context, what string, args []string, terminal bool, span time.Duration) []row {
 	cmd := p.command(ctx, p.ralph, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
@@ -112,7 +112,7 @@ func cpuTime(pid int) time.Duration {
 	if len(fields) < 13 {
 		check(fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields)))
 	}
-	used := must(strconv.Atoi(fields[11])) + must(strconv.Atoi(fields[12])) // by itself, and by the system for it
+	used := must(strconv.Atoi(fields[11])) + must(strconv.Atoi(fields[12])) // its own, and the system's for it
 	return time.Duration(used) * 10 * time.Millisecond
 }
 

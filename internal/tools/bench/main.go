@@ -4,8 +4,8 @@
 // No figure is absolute: a row has medians, their spread (the quartiles) and a ratio or a difference, and an aim for
 // that. It is a program and no test, because times vary; tests count operations instead.
 //
-// It starts processes itself and without a supervisor, which would be measured too; each ends before its measurement
-// does.
+// It starts processes itself, without a supervisor, because a supervisor's time would count too. Each ends before
+// its measurement does.
 package main
 
 import (
@@ -26,9 +26,9 @@ import (
 // A bench has the common state of the measurements.
 type bench struct {
 	ralph  string // the binary that is measured
-	dir    string // for all that is made, removed at the end
+	dir    string // for all created files, removed at the end
 	module string // the root of the module, for builds
-	small  bool   // everything at its smallest: whether it works, not how fast
+	small  bool   // everything as small as possible: to check that it works, not its speed
 	rounds int    // of each measurement
 	log    io.Writer
 }
@@ -184,7 +184,7 @@ func choose(only string) (chosen []measurement, err error) {
 	return chosen, nil
 }
 
-// measure makes one measurement, in a folder of its own. Its failure is no other's.
+// measure makes one measurement, in its own folder. Its failure does not stop the others.
 func (b *bench) measure(ctx context.Context, m measurement) (list []row, err error) {
 	if b.dir, err = os.MkdirTemp("", "ralph-bench-*"); err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Years of work, the base for measuring pages and commands: so many tasks, three in five of them merged in nights of
-// aNight each, and ten comments and events a task.
+// Years of work, the base for measuring pages and commands: the number of tasks, three in five of them merged in
+// nights of aNight each, and ten comments and events a task.
 const (
 	aNight     = 500
 	perTask    = 10
@@ -110,7 +110,8 @@ func (s serving) end() {
 	}
 }
 
-// ask is the processor's time of a request. Each is for another address, so that its page is rendered anew.
+// ask is the CPU time of a request. Each request has another address, so that its page is rendered
+// again.
 func (s serving) ask(ctx context.Context, path string) time.Duration {
 	before := cpuTime(s.cmd.Process.Pid)
 	for range asks {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// An agent that signals done at once. Nothing checks it and nothing has changed, so
-// ralph asks once more, and it says so once more.
+// An agent that signals done at once. It has no checks and changes nothing, so ralph asks
+// once more, and it answers done again.
 const doneAtOnce = `task *
   done {"summary": "It was done already: go test ./... passes."}
 turn
@@ -24,7 +24,7 @@ type project struct {
 	dir string
 }
 
-// newProject makes a repository with so many committed files, in folders of 100.
+// newProject makes a repository with n committed files, in folders of 100.
 func (b *bench) newProject(ctx context.Context, files int) project {
 	p := project{bench: b, dir: must(os.MkdirTemp(b.dir, "project-*"))}
 	for name, text := range map[string]string{
@@ -59,7 +59,7 @@ func (p project) command(ctx context.Context, name string, args ...string) *exec
 	return cmd
 }
 
-// time runs a command to its end and says how long it took.
+// time runs a command to its end and returns how long it took.
 func (p project) time(ctx context.Context, name string, args ...string) time.Duration {
 	return output(p.command(ctx, name, args...))
 }

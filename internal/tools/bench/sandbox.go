@@ -12,11 +12,10 @@ import (
 	"ralph/internal/sandbox"
 )
 
-// verifications is how often each is made in a round.
+// verifications is the number of runs of each in a round.
 const verifications = 10
 
-// sandboxes compares `ralph verify` of a command that does nothing in each sandbox with the
-// same without one.
+// sandboxes compares `ralph verify` with an empty command in each sandbox and without one.
 func (b *bench) sandboxes(ctx context.Context) (rows []row) {
 	p := b.newProject(ctx, 1)
 	text := must(os.ReadFile(filepath.Join(p.dir, "ralph.yaml")))

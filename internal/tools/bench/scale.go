@@ -56,7 +56,7 @@ func (b *bench) scale(ctx context.Context) []row {
 	return rows
 }
 
-// A queue is a loop that nobody runs, with much in its database.
+// A queue is a loop without a run, and with much data in its database.
 type queue struct {
 	*loop.Loop
 	run int64
@@ -83,7 +83,8 @@ func (b *bench) newQueue(ctx context.Context, tasks, comments int) (q queue) {
 	return q
 }
 
-// fillByHand writes rows without the store, which would take hours: only reads are measured.
+// fillByHand writes rows without the store, which would take hours: the benchmark measures only
+// reads.
 func fillByHand(ctx context.Context, path string, tasks, comments int) {
 	db := must(sql.Open("sqlite3", "file:"+path+"?_synchronous=OFF&_foreign_keys=1&_txlock=immediate"))
 	defer func() { check(db.Close()) }()

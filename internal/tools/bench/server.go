@@ -57,7 +57,7 @@ func dial(ctx context.Context, cmd *exec.Cmd) server {
 
 func (s server) close() { check(s.Close()) }
 
-// call calls a tool and says how long that took.
+// call calls a tool and returns how long that took.
 func (s server) call(ctx context.Context, tool string, arguments map[string]any) (time.Duration, error) {
 	begin := time.Now()
 	result, err := s.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})

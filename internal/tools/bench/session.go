@@ -23,8 +23,8 @@ import (
 	"ralph/store"
 )
 
-// inARow are the sessions of one measurement, over which the start of a run and of
-// a shell is spread.
+// inARow is the number of sessions in one measurement, which share the cost of starting a
+// run and a shell.
 const inARow = 20
 
 // sessions compares `ralph run` with its agent in a shell loop, which gets the
@@ -54,7 +54,7 @@ func (b *bench) runSessions(ctx context.Context) time.Duration {
 	return p.time(ctx, b.ralph, "run")
 }
 
-// fill makes the project's database and writes to it.
+// fill creates the project's database and fills it.
 func (p project) fill(ctx context.Context, f func(tx *store.Tx)) {
 	db := must(store.Open(ctx, p.database(), store.Options{}))
 	check(errors.Join(db.Tx(ctx, func(tx *store.Tx) (err error) {
@@ -90,7 +90,7 @@ func (b *bench) agentAlone(ctx context.Context) time.Duration {
 	return p.time(ctx, "/bin/sh", "-c", script.String())
 }
 
-// withSessions is a project of so many files with so many sessions in progress.
+// withSessions is a project with that number of files and of sessions in progress.
 func (b *bench) withSessions(ctx context.Context, files, sessions int) (p project, list []agent.Assignment) {
 	p = b.newProject(ctx, files)
 	p.fill(ctx, func(tx *store.Tx) {

@@ -15,7 +15,7 @@ import (
 	"ralph/loop/agent/claude"
 )
 
-// streamBytes is about how much a recorded stream is long, and longLine a line.
+// streamBytes is the approximate length of a recorded stream, and longLine of a line.
 const (
 	streamBytes = 1 << 30
 	longLine    = 200 << 20
@@ -76,7 +76,7 @@ func (b *bench) readStream(ctx context.Context, what, dir string) []row {
 	}
 }
 
-// transcript makes a folder with a transcript, in which a piece stands until it is so long.
+// transcript makes a folder with a transcript, which repeats a piece up to the given length.
 func (b *bench) transcript(name, begin string, piece []byte, length int, end string) (dir string) {
 	dir = filepath.Join(b.dir, name)
 	check(os.Mkdir(dir, 0o700))
@@ -90,8 +90,8 @@ func (b *bench) transcript(name, begin string, piece []byte, length int, end str
 	return dir
 }
 
-// recorded is one conversation with every kind of event that was recorded, about as
-// often as it comes: an assistant's words and calls, and files as answers to them.
+// recorded is one conversation with every kind of recorded event, about as often as in
+// reality: an assistant's words and calls, and files as answers to them.
 func recorded(dir string) []byte {
 	files := must(filepath.Glob(filepath.Join(dir, "*.jsonl")))
 	if len(files) == 0 {

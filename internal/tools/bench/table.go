@@ -74,7 +74,7 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', 2, 64)
 }
 
-// ratio compares the medians of two things: at most so many times the floor.
+// ratio compares the medians of two measurements, and limits their ratio.
 func ratio(what string, product, floor samples, most float64) row {
 	r := product.median() / floor.median()
 	return row{what, product, floor, number(r) + "×", fmt.Sprintf("≤ %s×", number(most)), r <= most}

@@ -14,7 +14,8 @@ import (
 	"ralph/store"
 )
 
-// compiledC is a program whose build takes a minute from nothing, since SQLite is compiled, from one file of C.
+// compiledC is a program that takes a minute to build from scratch, because it compiles SQLite,
+// which is a single C file.
 const compiledC = `package main
 
 import (
@@ -74,8 +75,8 @@ func (p build) work(ctx context.Context, name string, args ...string) time.Durat
 	return output(cmd)
 }
 
-// first returns how long the first build of a label took after a session has begun: earlier ones verify the project's
-// old state.
+// first returns the duration of the first build with a label after the start of a session. Earlier builds verify the
+// project's old state.
 func (p build) first(label string) time.Duration {
 	begun := false
 	for line := range strings.Lines(string(must(os.ReadFile(p.took)))) {
@@ -88,7 +89,7 @@ func (p build) first(label string) time.Duration {
 	return 0
 }
 
-// warm is the cost of a workspace of its own for each session, in a project with a cold build of a minute.
+// warm is the cost of separate workspaces for sessions, in a project with a cold build of a minute.
 func (b *bench) warm(ctx context.Context) []row {
 	modules := strings.TrimSpace(string(must(exec.CommandContext(ctx, "go", "env", "GOMODCACHE").Output())))
 	env := []string{"GOMODCACHE=" + modules, "GOCACHE=" + filepath.Join(must(os.MkdirTemp(b.dir, "theirs-*")), "go-build")}

@@ -23,7 +23,7 @@ import (
 type Turn struct {
 	Text  string
 	Tools []Tool
-	Hang  bool // send nothing until the client goes away
+	Hang  bool // send nothing until the client disconnects
 
 	Status  int               // an HTTP error instead of an answer
 	Body    string            // its whole body, which clients may retry; "" for one made of the fields below

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// named returns the offered name of a tool that a script names as Claude does, and its input: other
-// agents have other names for their own tools and for those of an MCP server.
+// named returns the offered name and the input of a tool that a script calls by Claude's name.
+// Other agents have other names for their own tools and for those of an MCP server.
 func named(t Tool, offered []string) (string, map[string]any) {
 	in, _ := t.Input.(map[string]any)
 	if in == nil {

@@ -39,7 +39,8 @@ func (r *responses) text(b *strings.Builder) {
 	}
 }
 
-// direct reports whether newer models are offered a tool besides the one that runs JavaScript.
+// direct reports whether newer models are offered further tools besides the one that runs
+// JavaScript.
 func (r *responses) direct(name string) bool {
 	for _, item := range r.Input {
 		for _, o := range item.Tools {

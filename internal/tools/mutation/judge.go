@@ -96,7 +96,7 @@ func (b *bench) measure(ctx context.Context, list []suspect) error {
 	return errors.Join(err, c.dissolve())
 }
 
-// long is the duration from which a test's subtests are run by themselves.
+// long is the duration from which a test's subtests run separately.
 const long = 300 * time.Millisecond
 
 // look runs one test, or a part of it, without a mutant.
@@ -245,7 +245,7 @@ func (b *bench) agree(ctx context.Context, c court, list []suspect) error {
 	return nil
 }
 
-// alone judges a mutant in a binary of its own.
+// alone judges a mutant in its own binary.
 func (b *bench) alone(ctx context.Context, s suspect) (verdict, error) {
 	source, err := os.ReadFile(filepath.Join(b.root, s.file))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command mutation breaks the rules, one small change at a time, and lists the changes that no test notices. `make
-// mutation` runs it; CONTRIBUTING.md says when.
+// Command mutation makes one small change at a time to the rules, and lists the changes that no test notices.
+// `make mutation` runs it; CONTRIBUTING.md says when.
 //
 // The table scope lists the code to change, and the packages whose tests must notice. A change that no test can notice
 // is listed in accepted.txt with the reason; an entry that is not needed any more is an error, too.

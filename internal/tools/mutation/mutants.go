@@ -134,7 +134,7 @@ func returnsTruth(t *ast.FuncType) bool {
 	return ok && name.Name == "bool"
 }
 
-// node adds the mutants of a node itself, not of its children.
+// node adds the mutants of a node, not of its children.
 func (f *finder) node(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.GenDecl:

@@ -1,6 +1,6 @@
-// Package webtest fills a database with one rich night, for tests of screens: fifty tasks of four sessions at once, of
-// them fifteen failed for three reasons, with flags, questions, changed tests, suggestions and a review. No agent and
-// no git takes part.
+// Package webtest fills a database with one rich night, for tests of screens: fifty tasks of four sessions at once,
+// fifteen of which failed for three reasons, with flags, questions, changed tests, suggestions and a review. It uses
+// neither an agent nor git.
 package webtest
 
 import (
@@ -27,7 +27,7 @@ type Night struct {
 	Ended      map[int64]string  // the last session that ended, by task
 	Permission int64             // that a paused agent waits for
 	Limits     *ralph.Limits     // of its runs; nil for limits that are far
-	Morning    time.Time         // its end, where the clock stops; zero for the time of Fill, after which it goes on
+	Morning    time.Time         // its end, where the clock stops; zero for the time of Fill, from which the clock runs
 	Files      map[string]string // of sessions, by "SESSION/transcript", "SESSION/prompt" and "SESSION/diffs"
 
 	db    *store.DB

@@ -1,9 +1,9 @@
 // Package acp runs agents that speak the Agent Client Protocol, version 1: one protocol session for each of ralph's, a
 // prompt for each turn. The differences between agents are in their [Profile], which is a literal.
 //
-// Messages are read into a history, from which classify derives an ending. Both go by structure, never by prose, and
-// take unknown messages as normal. Agents ask before they use a tool, but cannot be told the reason of a refusal: the
-// next prompt names it.
+// Messages are read into a history, and classify derives the ending from it. Both use structure, never prose, and
+// accept unknown messages. Agents ask before they use a tool, but the protocol cannot tell them the reason of a
+// refusal: the next prompt has it.
 package acp
 
 import (
@@ -26,7 +26,7 @@ const serverName = "ralph"
 type Options struct {
 	process.Options
 	Profile *Profile
-	// Cost returns the price of a model's tokens; nil goes by list prices.
+	// Cost returns the price of a model's tokens; nil uses list prices.
 	Cost agent.Pricing
 }
 

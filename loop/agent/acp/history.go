@@ -31,7 +31,7 @@ type history struct {
 	calls     []string
 	toolCalls int
 	lastWords string
-	chunk     string          // the last part of it that came alone
+	chunk     string          // the last part of it that came separately
 	running   map[string]bool // ids of tool calls that have not ended
 	toolCut   bool            // there were some when the turn was called off
 	said      bool            // the last message was a part of its text
@@ -45,7 +45,7 @@ type history struct {
 		calls  int
 		tokens ralph.Tokens
 	} // use before it began
-	untold bool // no usage is known of one of them
+	untold bool // the use of one of them is unknown
 	turns  int
 	last   ended          // of the turn that has ended last
 	failed *jsonrpc.Error // why the last turn, or the start before the first, failed
@@ -94,7 +94,7 @@ func (h *history) update(u update) {
 	h.said = false
 }
 
-// call notes a use of a tool, which comes in several messages.
+// call notes a use of a tool, which arrives in several messages.
 func (h *history) call(id string) {
 	id = text.Clip(id, maxID)
 	if slices.Contains(h.calls, id) {

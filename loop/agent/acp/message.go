@@ -113,7 +113,8 @@ type (
 	}
 )
 
-// model is the model that a session begins with; option says that it is one of the session's options.
+// model is the model that a session begins with; option means that it is one of the session's
+// options.
 func (b began) model() (name string, option bool) {
 	name = b.Models.Current
 	for _, o := range b.Options {
@@ -124,10 +125,10 @@ func (b began) model() (name string, option bool) {
 	return name, option
 }
 
-// contents are a list, or one that stands for it.
+// contents are a list of blocks, or a single one.
 type contents []content
 
-// UnmarshalJSON takes both forms and makes nothing of any other.
+// UnmarshalJSON accepts both forms and ignores any other.
 func (c *contents) UnmarshalJSON(b []byte) error {
 	var one content
 	if *c = nil; tolerant(json.Unmarshal(b, (*[]content)(c))) != nil || *c == nil {
@@ -178,7 +179,7 @@ func (u usage) tokens() ralph.Tokens {
 // count is a number of the agent's, made harmless.
 func count(f float64) int64 { return int64(min(max(f, 0), 1e12)) }
 
-// input are the fields of a tool's input that matter. Each agent has names of its own.
+// input are the relevant fields of a tool's input. Each agent has its own names for them.
 type input struct {
 	Command  string `json:"command"`
 	FilePath string `json:"file_path"`

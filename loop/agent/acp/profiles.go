@@ -13,18 +13,18 @@ import (
 type Profile struct {
 	agent.Profile
 
-	// Arguments are those of a session behind the command, with ralph's MCP server as one of
-	// a file of settings has it; nil is none.
+	// Arguments returns a session's arguments after the command, with ralph's MCP server in
+	// the form of a settings file; nil for none.
 	Arguments func(server map[string]any, a agent.Assignment) []string
 	// Environment returns its environment, made from the configured one; nil adds nothing.
 	Environment func(configured map[string]string) map[string]string
-	// Mine tells a question about one of ralph's own tools, which needs no answer of the rules.
+	// Mine recognizes a question about one of ralph's own tools, which the rules need not answer.
 	Mine func(c toolCall) bool
 	// CommandInTitle tells that the whole command that it asks about is the title of its
 	// question, and nowhere else.
 	CommandInTitle bool
-	// Total tells that the tokens at the end of a turn are those of its whole session, and
-	// LastOnly that they are those of its last request alone.
+	// Total means that the token counts at the end of a turn are for the whole session.
+	// LastOnly means that they are for its last request only.
 	Total, LastOnly bool
 	// ModelByFlag tells that the arguments name the model.
 	ModelByFlag bool
@@ -143,7 +143,7 @@ var Profiles = []*Profile{
 			args := []string{"--exclude-tools", "tool_search", "--allowed-mcp-server-names", serverName}
 			return append(args, modelFlag("-m")(server, a)...)
 		},
-		// It has no other server, and says of a server's tools nothing but their arguments.
+		// It has no other server, and describes only the arguments of a server's tools.
 		Mine: func(c toolCall) bool { return c.Kind == "other" && strings.HasPrefix(c.Title, "{") },
 	},
 	{
@@ -189,7 +189,7 @@ func modelFlag(flag string) func(map[string]any, agent.Assignment) []string {
 	}
 }
 
-// ours tells the name of one of ralph's tools, with or without that of its server before it.
+// ours recognizes the name of one of ralph's tools, with or without the server's name before it.
 func ours(name string) bool {
 	name = strings.TrimPrefix(strings.NewReplacer(".", "_", "-", "_").Replace(name), "ralph_")
 	return strings.HasPrefix(strings.TrimPrefix(name, "ralph_"), "signal_") || name == "update_session_state" ||

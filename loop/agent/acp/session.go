@@ -29,7 +29,7 @@ type session struct {
 	mu      sync.Mutex // of the following messages
 	history history
 	stream  stream
-	refused []string // why uses of tools were, which the agent has not been told
+	refused []string // reasons for refused uses of tools, which the agent has not been told
 }
 
 func newSession(o Options, task agent.Assignment) *session {
@@ -159,7 +159,7 @@ func (s *session) newSession() map[string]any {
 	return map[string]any{"cwd": s.task.Dir, "mcpServers": servers}
 }
 
-// entry is one of the project's servers, as a session of the protocol has it.
+// entry is one of the project's servers, in the form of the protocol.
 func entry(s agent.Server) map[string]any {
 	pairs := func(m map[string]string) []map[string]string {
 		list := []map[string]string{}
@@ -275,7 +275,7 @@ func (s *session) Refused(err error) *agent.Failure {
 	return &agent.Failure{Text: err.Error()}
 }
 
-// Steer tells nothing: the protocol has no word for it.
+// Steer does nothing: the protocol has no such message.
 func (s *session) Steer(context.Context, agent.Message) bool { return false }
 
 // Unsaid reports that a refusal has ended the turn.

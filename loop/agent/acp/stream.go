@@ -17,14 +17,14 @@ import (
 type stream struct {
 	profile *Profile
 	dir     string
-	words   strings.Builder // of a message that comes in parts
+	words   strings.Builder // of a message that arrives in parts
 	open    map[string]agent.Event
 	prompts map[string]bool // ids of ralph's prompts that have no answer
 	tally
 	context int64 // tokens of it that are used
 }
 
-// NewReader reads a transcript from its beginning. Which agent wrote it, that says itself.
+// NewReader reads a transcript from its beginning. The transcript itself names its agent.
 func NewReader() agent.Reader { return &stream{profile: Profiles[len(Profiles)-1]} }
 
 // Line implements [agent.Reader].
@@ -249,7 +249,7 @@ func (s *stream) event(c toolCall) agent.Event {
 	return agent.Event{Kind: agent.Called, Tool: name, Text: telling(c.RawInput)}
 }
 
-// telling is the argument of a tool of ralph's that says most.
+// telling is the most informative argument of a ralph tool.
 func telling(raw json.RawMessage) string {
 	fields := read[map[string]any](raw)
 	for _, name := range []string{"summary", "reason", "question", "what", "text", "on", "state", "body"} {
@@ -271,7 +271,7 @@ func (a *Agent) Salvage(logDir string, d agent.Death) (agent.Report, error) {
 	return h.report(d, a.options.Cost), nil
 }
 
-// read takes in a line of a transcript; prompts are the ids of ralph's that have no answer.
+// read reads a line of a transcript; prompts are the ids of ralph's unanswered prompts.
 func (h *history) read(l jsonrpc.Line, prompts map[string]bool) {
 	switch id := string(l.Message.ID); {
 	case l.To == jsonrpc.ToAgent:

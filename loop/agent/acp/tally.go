@@ -20,7 +20,7 @@ type tally struct {
 // maxCost is more than any conversation costs, in USD: other programs may write costs to the agent's output, too.
 const maxCost = 1e5
 
-// update takes in news of a turn, and reports whether they told of tokens or costs.
+// update reads news of a turn, and reports whether they had tokens or costs.
 func (t *tally) update(u update) bool {
 	now := u.Update
 	used := now.Meta.Usage
@@ -40,7 +40,7 @@ func (t *tally) update(u update) bool {
 	return true
 }
 
-// end takes in the end of a turn.
+// end reads the end of a turn.
 func (t *tally) end(e ended, of *Profile) {
 	for _, m := range e.Meta.Quota.Models {
 		t.model = text.Clip(m.Model, maxID)

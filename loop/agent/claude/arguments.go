@@ -146,13 +146,13 @@ func serversArgument(o Options, a agent.Assignment) string {
 	return serversFile(a)
 }
 
-// serversFile returns the file from which the agent reads, once, which servers it has.
+// serversFile returns the file with the list of servers, which the agent reads once.
 func serversFile(a agent.Assignment) string {
 	return filepath.Join(filepath.Dir(a.Channel.Socket), "servers.json")
 }
 
-// mcpConfig returns the configuration that makes the agent connect to
-// ralph's MCP server for this session, and wait for it before it begins.
+// mcpConfig returns the configuration that makes the agent connect to ralph's MCP server
+// for this session, and wait for the server before it begins.
 func mcpConfig(o Options, a agent.Assignment) string {
 	type server struct {
 		Type       string            `json:"type"`

@@ -1,8 +1,8 @@
 // Package claude runs the `claude` CLI headless, with stream-json input and output, for one session.
 //
 // It has two pure halves around a process. [Arguments] and [process.Environment] determine the process's start. Its
-// output is parsed line by line into a history, from which classify derives the ending. Both rely on structure, never
-// on prose, and take unknown lines as normal. Between them a session reads, writes and waits:
+// output is parsed line by line into a history, and classify derives the ending from it. Both use structure, never
+// prose, and accept unknown lines. Between them a session reads, writes and waits:
 //
 //	prompt ─► turn ─► result ─► TurnEnded ─► end ─► stdin closed ─► end
 //	           ▲                    │
@@ -29,7 +29,7 @@ type Options struct {
 	process.Options
 	ExtraArgs      []string // appended to the arguments (agent.extra_args)
 	PermissionMode string   // default "acceptEdits"
-	AsksRalph      bool     // it asks ralph for permissions; else it asks nobody
+	AsksRalph      bool     // it asks ralph for permissions; otherwise it asks nobody
 }
 
 // withDefaults returns the options with defaults for zero fields.

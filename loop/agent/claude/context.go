@@ -19,13 +19,13 @@ type Use struct {
 	Model  string
 }
 
-// windows are how many bytes of a transcript's end are read, one after the
-// other. The first is usually enough.
+// windows are the numbers of bytes to read from a transcript's end, one after the other.
+// The first is usually enough.
 var windows = []int64{256 << 10, 8 << 20, 64 << 20}
 
-// LastUse reads the end of a transcript, of a session or of a chat as Claude
-// Code stores it. ok is false if there is no transcript, or the agent reported
-// nothing. Sub-agents do not count, as they have contexts of their own.
+// LastUse reads the end of a transcript, of a session or of a chat in Claude Code's own
+// format. ok is false if there is no transcript, or the agent reported nothing.
+// Sub-agents do not count, because they have separate contexts.
 func LastUse(path string) (use Use, ok bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +83,7 @@ func OfChat(config, home, dir string, since time.Time) string {
 	folder := filepath.Join(config, "projects", notInName.ReplaceAllString(dir, "-"))
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return "" // another client, or one that does not write here
+		return "" // another client, or one that writes elsewhere
 	}
 	last, newest := "", since
 	for _, e := range entries {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// An event is a line of the agent's stream-json output, with the fields that
-// ralph uses. Which of them are set depends on Type. Unknown types, subtypes and
-// fields are normal, and a field of an unexpected JSON type counts as absent.
+// An event is a line of the agent's stream-json output, with the fields that ralph uses.
+// Type determines which of them are set. Unknown types, subtypes and fields are normal,
+// and a field of an unexpected JSON type counts as absent.
 type event struct {
 	Type    string `json:"type"`
 	Subtype string `json:"subtype"`

@@ -131,7 +131,7 @@ func (h *history) addSystem(e event) {
 	}
 }
 
-// lacks names the missing ones of ralph's server and its tools.
+// lacks names the missing parts of ralph's server and its tools.
 func (h *history) lacks(e event) string {
 	i := slices.IndexFunc(e.Servers, func(s mcpServer) bool { return s.Name == serverName })
 	if i < 0 {

@@ -109,11 +109,11 @@ var data = []string{
 
 const credentialsFile = ".credentials.json"
 
-// Folder returns Claude's own folder, and the paths in it that its sessions in dir
-// may write to, which are no settings of a person's. The first is the folder of their
-// transcripts; no other in its parent is theirs. Memory are folders in it that are
-// read alone. refreshes says that it renews its credentials in its own folder, for which
-// it creates files there.
+// Folder returns Claude's own folder, and the paths in it that its sessions in dir may
+// write to, which are not a person's settings. The first is the folder of their
+// transcripts; no other in its parent is theirs. Memory are read-only folders in it.
+// refreshes means that it renews its credentials in its own folder, where it creates
+// files for that.
 func Folder(getenv func(string) string, dir string) (own string, writable, memory []string, refreshes bool) {
 	if own = getenv("CLAUDE_CONFIG_DIR"); own == "" {
 		own = filepath.Join(getenv("HOME"), ".claude")
@@ -127,10 +127,10 @@ func Folder(getenv func(string) string, dir string) (own string, writable, memor
 	return own, writable, []string{filepath.Join(transcripts, "memory")}, err == nil
 }
 
-// Locks returns a folder for the locks under which Claude renews its credentials. Sandboxes
-// share only these locks, so that the renewals do not overlap. Variable names the folder to
-// Claude, which then looks for its credentials file there, too. dir is "" if no credentials
-// are renewed.
+// Locks returns a folder for the locks that Claude holds while it renews its credentials.
+// Sandboxes share only these locks, so that the renewals do not overlap. Variable names the
+// folder to Claude, which then looks for its credentials file there, too. dir is "" if no
+// credentials are renewed.
 func Locks(getenv func(string) string) (dir, credentials, variable string) {
 	variable = "CLAUDE_SECURESTORAGE_CONFIG_DIR"
 	own, _, _, refreshes := Folder(getenv, "")
@@ -140,8 +140,8 @@ func Locks(getenv func(string) string) (dir, credentials, variable string) {
 	return filepath.Join(own, "ralph"), filepath.Join(own, credentialsFile), variable
 }
 
-// Credentials says which of Claude's credentials exist; "" if none do.
-// Only a session can tell whether they are valid.
+// Credentials names Claude's existing credentials; "" if there are none. Only a session
+// can tell whether they are valid.
 func Credentials(getenv func(string) string) string {
 	for _, name := range Profile.Credentials {
 		if name[0] != '~' && getenv(name) != "" {
@@ -173,8 +173,8 @@ func AllowsByItself(root string) string {
 	return ""
 }
 
-// ForeignLoop returns the file of another loop in a project, which would
-// keep the agent from ending; "" if there is none.
+// ForeignLoop returns the file of another loop in a project, which would prevent the
+// agent from ending; "" if there is none.
 func ForeignLoop(root string) string {
 	path := filepath.Join(root, ".claude", "ralph-loop.local.md")
 	if _, err := os.Stat(path); err != nil {

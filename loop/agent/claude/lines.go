@@ -9,16 +9,16 @@ import (
 	"ralph/internal/jsonl"
 )
 
-// How much of a line is kept in memory. Files and images come as strings
-// of many megabytes; nothing that ralph looks at is that long.
+// The part of a line that is kept in memory. Files and images come as strings of many
+// megabytes; ralph needs nothing that long.
 const (
 	maxString = 64 << 10 // bytes of each JSON string
 	maxAnswer = 1 << 10  // bytes of each JSON string in tools' answers, which are most of a stream
 	maxLine   = 4 << 20  // bytes of a line, with its strings cut
 )
 
-// answer is the usual beginning of a line with a tool's answer. With
-// another beginning, such a line is only read more slowly.
+// answer is the usual beginning of a line with a tool's answer. Lines with another
+// beginning are only read more slowly.
 var answer = []byte(`{"type":"user",`)
 
 // A lineReader splits a stream into lines of any length in bounded memory, and passes every byte to spool at once. It

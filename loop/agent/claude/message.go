@@ -7,8 +7,8 @@ import (
 	"ralph/loop/agent"
 )
 
-// userMessage returns a line of stream-json input: one message with a block per text, each with its pictures
-// behind it. A text that begins with "/" gets a newline before it, or the CLI would take it for one of its commands.
+// userMessage returns a line of stream-json input: one message with a block per text, each followed by its pictures.
+// A text that begins with "/" gets a newline before it, or the CLI would treat it as one of its commands.
 func userMessage(texts []string, pictures func(text string) []agent.Picture) []byte {
 	type source struct {
 		Type  string `json:"type"`

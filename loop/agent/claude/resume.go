@@ -15,8 +15,8 @@ import (
 
 var _ agent.Resumer = (*Agent)(nil)
 
-// Resume implements [agent.Resumer]. Claude looks for a conversation among those of the folder where it is
-// started, so it is copied to there.
+// Resume implements [agent.Resumer]. Claude looks for a conversation in the folder where it starts, so the
+// conversation is copied there.
 func (a *Agent) Resume(r agent.Resumption) (command, env []string, err error) {
 	own, _, _, _ := Folder(a.options.Getenv, r.Dir)
 	transcript := func(dir string) string {

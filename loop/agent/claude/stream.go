@@ -142,7 +142,7 @@ var endings = map[string]string{
 	"error_during_execution": "the turn was cut off",
 }
 
-// ending says how a turn ended.
+// ending classifies the end of a turn.
 func ending(e event) string {
 	said := endings[e.Subtype]
 	switch {

@@ -40,8 +40,8 @@ func (s *session) read(lines chan<- reading) {
 	}
 }
 
-// write writes messages to the agent, which may take any time to read
-// them. Closing stdin makes a write return.
+// write writes messages to the agent, which may read them late. Closing stdin makes a
+// write return.
 func (s *session) write(feed <-chan []byte, fed chan<- error) {
 	for line := range feed {
 		_, err := s.process.Stdin.Write(line)

@@ -1,9 +1,9 @@
 // Package codex runs OpenAI's `codex` CLI by its app-server: a thread for each session, a turn for each prompt, and
 // people's messages in the middle of a turn.
 //
-// Messages are read into a history, from which classify derives an ending. Both go by structure, never by prose, and
-// take unknown messages as normal. Before each use of a tool codex's hook asks the run (`ralph hook`); the hook is
-// trusted for the thread alone. A command that ran without a question ends the session.
+// Messages are read into a history, and classify derives the ending from it. Both use structure, never prose, and
+// accept unknown messages. Before each use of a tool codex's hook asks the run (`ralph hook`); only this thread
+// trusts the hook. A command that ran without a question ends the session.
 package codex
 
 import (
@@ -57,9 +57,9 @@ var Profile = agent.Profile{
 // Options say how codex is run.
 type Options struct {
 	process.Options
-	// Guarded has it ask by its hook; else it asks nobody.
+	// Guarded makes it ask through its hook; otherwise it asks nobody.
 	Guarded bool
-	// Cost returns the price of a model's tokens; nil goes by list prices.
+	// Cost returns the price of a model's tokens; nil uses list prices.
 	Cost agent.Pricing
 }
 
@@ -149,8 +149,8 @@ func tools(o Options, a agent.Assignment) []string {
 func Arguments(o Options, a agent.Assignment) []string {
 	args := tools(o, a)
 	if a.Channel.Socket != "" {
-		// Its databases are a session's: several would share those in its home folder, which may be
-		// written to in part alone.
+		// Each session has its own databases. Several sessions would share the ones in its home
+		// folder, which is only partly writable.
 		args = append(args, "-c", "sqlite_home="+quoted(filepath.Join(filepath.Dir(a.Channel.Socket), "codex")))
 	}
 	if o.Guarded {
@@ -176,7 +176,7 @@ func table(m map[string]string) string {
 	return "{" + strings.Join(entries, ",") + "}"
 }
 
-// quoted is a text, or a list of them, as TOML has it, which is JSON's form too.
+// quoted returns a text, or a list of texts, in TOML's form, which is also JSON's.
 func quoted(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"ralph"
 )
 
-// params are those of codex's notifications, as far as ralph looks at them. A member of an
+// params are the fields of codex's notifications that ralph uses. A member of an
 // unexpected type counts as absent.
 type params struct {
 	ThreadID string `json:"threadId"`
@@ -112,7 +112,7 @@ type item struct {
 	Model     string `json:"model"`
 }
 
-// asksFirst reports whether it is something before which the hook is asked.
+// asksFirst reports whether the hook is asked before this kind of item.
 func (i item) asksFirst() bool { return i.Type == "commandExecution" || i.Type == "fileChange" }
 
 type usage struct {

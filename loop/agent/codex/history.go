@@ -55,7 +55,7 @@ type history struct {
 type spending struct {
 	model  string // "" for the session's
 	tokens ralph.Tokens
-	open   bool // a turn of it is under way, which may have used more
+	open   bool // one of its turns is in progress, which may have used more
 }
 
 // of is a thread's spending.

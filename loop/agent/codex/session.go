@@ -48,8 +48,8 @@ func (s *session) Hear(m jsonrpc.Message, ok bool) conversation.Heard {
 	}
 }
 
-// Answer allows commands that the hook has allowed: codex asks a second time about commands on a list of its own, such
-// as rm -f, and refuses them where it may not ask.
+// Answer allows commands that the hook has allowed. Codex asks a second time about commands on its own list, such as
+// rm -f, and refuses them where it may not ask.
 func (s *session) Answer(_ context.Context, m jsonrpc.Message, _ bool) (any, error) {
 	switch m.Method {
 	case "item/commandExecution/requestApproval", "item/fileChange/requestApproval":
@@ -58,7 +58,7 @@ func (s *session) Answer(_ context.Context, m jsonrpc.Message, _ bool) (any, err
 	return nil, &jsonrpc.Error{Code: jsonrpc.MethodNotFound, Message: "not supported: " + m.Method}
 }
 
-// Begin has a thread begin, with the hook trusted for it alone.
+// Begin starts a thread. Only this thread trusts the hook.
 func (s *session) Begin(ctx context.Context, conn *jsonrpc.Conn) error {
 	s.conn = conn
 	info := map[string]any{"clientInfo": map[string]string{"name": "ralph", "title": "ralph", "version": "1"}}
@@ -99,8 +99,8 @@ func (s *session) Begin(ctx context.Context, conn *jsonrpc.Conn) error {
 	return nil
 }
 
-// instructions say where ralph's tools are: some models are not shown those of servers, and
-// have to look for them.
+// instructions tell where ralph's tools are: codex hides servers' tools from some models,
+// which have to look for them.
 const instructions = "The tools whose names begin with " + toolPrefix + " are of the MCP server " + serverName +
 	". They are always there: call them by name. If one is not among the tools that you are shown, " +
 	"find it with tool_search."

@@ -115,7 +115,7 @@ func (s *stream) started(i item) []agent.Event {
 	return nil
 }
 
-// tool is one of a server as people know it.
+// tool returns a server's tool by the name that people know.
 func tool(i item) string {
 	if i.Server == serverName {
 		return strings.TrimPrefix(i.Tool, "ralph_")
@@ -163,7 +163,7 @@ func (s *stream) relative(file string) string {
 // telling lists the arguments of ralph's tools that summarise a call, in order of preference.
 var telling = []string{"summary", "reason", "question", "what", "text", "on", "state", "subject", "body", "description"}
 
-// said returns the summary of a tool's arguments.
+// said returns a summary of a tool's arguments.
 func said(raw json.RawMessage) string {
 	var all map[string]any
 	if json.Unmarshal(raw, &all) != nil || len(all) == 0 {

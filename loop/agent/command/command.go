@@ -1,6 +1,6 @@
-// Package command runs any program that takes its instructions from standard input, as
-// a last resort. Such a program reaches ralph only through the command `ralph signal`,
-// does not report its cost, asks for no permissions, and cannot receive messages.
+// Package command runs any program that reads its instructions from standard input, as a
+// last resort. Such a program reaches ralph only through the command `ralph signal`, does
+// not report its cost, asks for no permissions, and cannot receive messages.
 package command
 
 import (
@@ -126,7 +126,7 @@ func (a *Agent) Work(ctx context.Context, task agent.Assignment) (agent.Report, 
 // named is the profile under the name that sentences have for it.
 var named = func() agent.Profile { p := Profile; p.Title = "the command"; return p }()
 
-// trace has the end of the command: nothing else is known of it.
+// trace has the end of the command: ralph knows nothing else about it.
 func trace(d *agent.Death) agent.Trace {
 	t := agent.Trace{Last: agent.Completed, Said: true, Calls: 1}
 	last := text.LastLine(d.Stderr)
@@ -160,7 +160,7 @@ func (w *words) Write(b []byte) (int, error) {
 
 func (w *words) tail() string { return strings.ToValidUTF8(strings.TrimSpace(string(w.end)), "\uFFFD") }
 
-// NewReader returns a reader of a transcript, in which each line is something said.
+// NewReader returns a reader of a transcript in which each line is one of the agent's texts.
 func NewReader() agent.Reader { return reader{} }
 
 type reader struct{}

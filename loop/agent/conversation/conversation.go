@@ -22,22 +22,23 @@ import (
 	"ralph/loop/agent/process"
 )
 
-// Parting is how long an agent may take to report the use of a cancelled turn.
+// Parting is the time for an agent to report the use of a cancelled turn.
 const Parting = 2 * time.Second
 
 // maxName is the maximal length of the name of a model or a version, in characters.
 const maxName = 200
 
-// A Dialect is how one kind of agents is spoken to. Hear and Answer are called while the others
-// are; of these one is called at a time, but for Steer, which is called in the middle of Turn.
+// A Dialect is the protocol of one kind of agents. Hear and Answer may be called at any time.
+// The other methods are called one at a time, except for Steer, which is called during Turn.
 type Dialect interface {
 	// Begin has the agent be ready for its first turn. conn is the dialect's from then on.
 	Begin(ctx context.Context, conn *jsonrpc.Conn) error
 	// Turn sends the given message, which is empty after Unsaid, and waits for the end of the turn; the end of ctx
-	// cancels it. The conversation may go on after a completed turn. The error is [jsonrpc.ErrClosed] or that of ctx if
+	// cancels it. The conversation may continue after a completed turn. The error is [jsonrpc.ErrClosed] or ctx's if
 	// nobody has ended the turn, or else the reason why it could not begin.
 	Turn(ctx context.Context, messages []agent.Message) (completed bool, err error)
-	// Steer sends a message in the middle of a turn. A message that the agent does not take goes with the next turn.
+	// Steer sends a message during a turn. If the agent does not accept it, the message goes with
+	// the next turn.
 	Steer(ctx context.Context, m agent.Message) bool
 	// Refused returns the service's words in an error of Begin or Turn, if it has any.
 	Refused(err error) *agent.Failure
@@ -63,10 +64,10 @@ type Heard struct {
 // Options say how a conversation is run.
 type Options struct {
 	Profile *agent.Profile
-	Alone   time.Duration // in which the process ends by itself when its input is closed
+	Alone   time.Duration // for the process to end by itself after its input is closed
 	Wait    time.Duration // for a person's next message
-	Start   time.Duration // in which the first turn can begin
-	Tools   time.Duration // in which ralph's reach the agent after a turn has begun
+	Start   time.Duration // for the first turn to begin
+	Tools   time.Duration // for ralph's tools to reach the agent after a turn has begun
 	Bare    bool          // messages are without the protocol's version
 }
 
@@ -179,7 +180,7 @@ func (s *session) run(ctx context.Context) error {
 	return errors.Join(err, served, drained, s.process.Close())
 }
 
-// end has the process end, whose input is closed: by itself, or asked, or killed.
+// end ends the process after closing its input: by itself, then interrupted, then killed.
 func (s *session) end(stopped context.Context, exited <-chan struct{}) error {
 	grace := time.NewTimer(s.options.Alone)
 	defer grace.Stop()
@@ -190,7 +191,7 @@ func (s *session) end(stopped context.Context, exited <-chan struct{}) error {
 	case <-grace.C:
 	}
 	if err := s.process.Interrupt(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		// Without its supervisor there is nobody to interrupt it: Wait will clean up.
+		// Without its supervisor nobody can interrupt it: Wait will clean up.
 		return errors.Join(fmt.Errorf("interrupt the agent: %w", err), s.process.Kill())
 	}
 	return nil
@@ -225,7 +226,7 @@ func (s *session) talk(whole, ctx context.Context) bool {
 		}
 	}
 	if ctx.Err() != nil || errors.Is(err, jsonrpc.ErrClosed) || errors.Is(err, syscall.EPIPE) {
-		return false // it is gone, and its end says why
+		return false // it has gone, and its end gives the reason
 	}
 	if s.death.Refusal = s.dialect.Refused(err); late {
 		s.death.Refusal = &agent.Failure{Text: fmt.Sprintf("it was not ready after %s", s.options.Start)}
@@ -296,8 +297,8 @@ func (s *session) turn(ctx context.Context) (more bool, err error) {
 	}
 }
 
-// next says how the conversation goes on after a turn: whether it does, and else whether it
-// has come to its end.
+// next decides how the conversation continues after a turn: whether it does, and if not,
+// whether it is complete.
 func (s *session) next(whole, ctx context.Context) (more, over bool) {
 	if len(s.outbox) > 0 || s.dialect.Unsaid() {
 		return true, false // somebody's words were too late for the turn

@@ -149,8 +149,8 @@ func withSelf(o process.Options) string {
 	return filepath.Dir(o.MCPCommand[0]) + string(filepath.ListSeparator) + path
 }
 
-// ProfileOf returns the profile for an agent's name and configuration: that of its kind, which names a profile or a
-// protocol, or else of its own name.
+// ProfileOf returns the profile for an agent's name and configuration: its kind's, which names a profile or a
+// protocol, or else its own name's.
 func ProfileOf(name string, c config.NamedAgent) (*agent.Profile, error) {
 	kind := cmp.Or(c.Kind, name)
 	var known []string

@@ -6,8 +6,8 @@ import (
 	"ralph/loop/agent/claude"
 )
 
-// Steering are globs of a project's files that steer agents: they affect the
-// next session, or a person's session with another agent, so they are people's
+// Steering are globs of a project's files that steer agents. They affect the next
+// session, or a person's session with another agent, so only people may change them
 // (trust, 5). They include texts in any folder that an agent works in.
 var Steering = slices.Concat(claude.Steering, claude.Tools.Settings, []string{
 	"AGENTS.md", "AGENTS.override.md", ".agents/**", ".codex/**", "GEMINI.md", ".gemini/**",

@@ -8,9 +8,8 @@ import (
 	"syscall"
 )
 
-// HandOver makes a named pipe at path, from which one reader gets a text, once. The name is gone
-// as soon as there is a reader, so that nobody reads it after the agent. withdraw removes it if there
-// was none.
+// HandOver makes a named pipe at path that gives a text to one reader, once. The name disappears when
+// the reader opens it, so that nobody can read it after the agent. withdraw removes an unused pipe.
 func HandOver(path, text string) (withdraw func(), err error) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		return nil, fmt.Errorf("hand over the agent's servers at %s: %w", path, err)
@@ -22,7 +21,7 @@ func HandOver(path, text string) (withdraw func(), err error) {
 			return // it was withdrawn, and the agent says that the file is missing
 		}
 		_ = os.Remove(path)
-		_, _ = io.WriteString(w, text) // a reader that has ended says so itself
+		_, _ = io.WriteString(w, text) // a reader that has ended reports that itself
 		_ = w.Close()
 	})
 	return func() {

@@ -18,7 +18,7 @@ import (
 // StderrFile is the file in a session's folder with the agent's standard error.
 const StderrFile = "stderr.log"
 
-// How much of the standard error is kept.
+// The part of standard error that is kept.
 const (
 	maxStderr = 1 << 20 // bytes at the beginning of the file
 	maxTail   = 8 << 10 // bytes at its end, and in the report
@@ -76,13 +76,14 @@ func StderrTail(logDir string) (string, error) {
 	return strings.ToValidUTF8(string(b), "\uFFFD"), nil
 }
 
-// A transcript stores the beginning and the end of the agent's output as it comes, each up to half of a size.
+// A transcript stores the beginning and the end of the agent's output as it arrives, each up to
+// half of a size.
 type transcript struct {
 	mu   sync.Mutex // a late message to the agent may be written while the transcript is closed
 	file *os.File
 	most int64 // the size
 	size int64 // of the file
-	head int64 // of the beginning, with the line behind it, once something was left out; else 0
+	head int64 // size of the beginning, with the line after it, if something was left out; else 0
 }
 
 // cappedLine stands where something was left out.
@@ -137,8 +138,8 @@ func (t *transcript) close() (err error) {
 	return errors.Join(err, t.file.Close())
 }
 
-// bothEnds stores the beginning of a stream in a file as it comes, and
-// adds the end on close, in bounded space.
+// bothEnds stores the beginning of a stream in a file as it arrives, and adds the end on
+// close, in bounded space.
 type bothEnds struct {
 	file *os.File
 	size int64

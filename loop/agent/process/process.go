@@ -29,8 +29,8 @@ import (
 	"ralph/loop/agent"
 )
 
-// DrainWait is how long output is still read after the process ended, in
-// case something that could not be killed holds it open.
+// DrainWait is the time for reading output after the process ended, in case an unkillable
+// process holds it open.
 const DrainWait = 2 * time.Second
 
 // Options configure how an agent's program is run. A zero field means its default.
@@ -49,7 +49,7 @@ type Options struct {
 	MaxTranscript int64         // size of the transcript in bytes: its beginning and its end; default 20 MiB
 
 	Enter proc.Enter // runs the agent in a sandbox; nil is no sandbox
-	Probe proc.Enter // the same for its version, for which it may leave nothing behind
+	Probe proc.Enter // the same for its version, when it must leave nothing behind
 }
 
 // WithDefaults returns the options with defaults for zero fields.
@@ -75,7 +75,7 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
-// Getenv returns a variable as it is configured for agents, or else as it is in ralph's environment.
+// Getenv returns a variable's value as configured for agents, or else from ralph's environment.
 func (o Options) Getenv(name string) string {
 	for _, entry := range slices.Backward(slices.Concat(o.Environ, o.Added())) {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {
@@ -237,8 +237,8 @@ func (p *Process) Close() error {
 }
 
 // FindOwn records the agent's own processes when it is ready: its servers of ralph's tools and their ancestors up to
-// the command. All others were started by hooks and the like, unless the project has servers of its own: then they may
-// be theirs. Where processes cannot be listed, they cannot be frozen either.
+// the command. All others were started by hooks and the like, unless the project has its own servers. If processes
+// cannot be listed, they cannot be frozen either.
 func (p *Process) FindOwn() {
 	members, err := p.Members()
 	if err != nil || p.own != nil {
@@ -278,8 +278,8 @@ func servers() func(proc.Member) bool {
 	}
 }
 
-// Turn returns the turn that the agent has ended, with the processes that it needs to go on: those of the time when it
-// was ready, those of the project's servers, and servers of ralph's tools that it restarted since.
+// Turn returns the turn that the agent has ended, with the processes that it needs to continue: the ones from when it
+// was ready, the project's servers, and servers of ralph's tools that it restarted since.
 func (p *Process) Turn() agent.Turn {
 	isServer, leader := servers(), p.Pid()
 	own, theirs := map[int]bool{}, map[int]bool{}

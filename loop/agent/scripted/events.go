@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// The cost of a step: made up, but of a realistic size.
+// The cost of a step: invented, but of a realistic size.
 const (
 	stepInput   = 1200 // tokens
 	stepOutput  = 50   // tokens
@@ -33,7 +33,7 @@ type events struct {
 	turns   int       // in the session
 	said    string    // last text in the turn
 	denials []object  // refused permissions of the session
-	err     error     // the first error, after which nothing is printed
+	err     error     // the first error; nothing is printed after it
 }
 
 // print prints an event of the session.

@@ -3,15 +3,16 @@
 //
 // It speaks the protocol of version 2.1.197: it reads one user message per line from stdin, starts
 // the MCP servers of --mcp-config, prints the events of its session, and exits with status 0 when
-// stdin ends. On SIGINT it prints a result that says so, and exits. It ignores unknown flags.
+// stdin ends. On SIGINT it prints a result about the interruption, and exits. It ignores unknown
+// flags.
 //
 // It never uses a network, and claims to cost a cent a turn. Its tool calls are
 // real: files are written, commands run, and signals reach ralph's MCP server.
 //
 // # Scripts
 //
-// The script is the file named by the variable RALPH_SCRIPT, or claude.script in
-// the working directory. Without one, the agent says that it did nothing. Each line
+// The script is the file named by the variable RALPH_SCRIPT, or claude.script in the
+// working directory. Without a script, the agent replies that it did nothing. Each line
 // is a step or a condition; empty lines and lines that begin with # are skipped.
 //
 //	task TITLE      begins a block for tasks with TITLE in their title; * is any task
@@ -19,9 +20,10 @@
 //	when TEXT       … if the prompt contains TEXT
 //	turn            the next steps answer the next message of the same session
 //
-// The first block whose conditions are all met is played. A message for which it has no turn
-// left gets an answer without any work. If the script contains the word session, sessions
-// are counted in a file next to it, with the same name plus ".sessions". Steps are:
+// The agent plays the first block whose conditions are all true. It answers a message
+// without a remaining turn, and does no work for it. If the script contains the word
+// session, sessions are counted in a file next to it, with the same name plus ".sessions".
+// Steps are:
 //
 //	say TEXT              say something
 //	write PATH "CONTENT"  write a file; the content is a Go string literal

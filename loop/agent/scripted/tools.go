@@ -141,8 +141,8 @@ func (a *agent) write(ctx context.Context, path, content string) error {
 	return nil
 }
 
-// modelTime is the least time that a model takes for its first word. By
-// then, ralph has listed the agent's own processes.
+// modelTime is the minimum time for a model's first word. By then, ralph has listed the
+// agent's own processes.
 const modelTime = 100 * time.Millisecond
 
 // spawn leaves a process behind.
@@ -156,5 +156,5 @@ func (a *agent) spawn(command string) error {
 		return nil
 	}
 	a.events.toolResult(id, fmt.Sprintf("started as process %d", cmd.Process.Pid), false)
-	return cmd.Process.Release() // nobody waits for it, as it is to outlive this process
+	return cmd.Process.Release() // nobody waits for it, because it outlives this process
 }

@@ -1,5 +1,5 @@
-// Package gatetest has small projects, and agents' changes to their tests: cheats, and honest changes that look like
-// them. Tests play them: those of the gate without an agent, others with one.
+// Package gatetest has small projects, and agents' changes to their tests: cheats, and honest changes that resemble
+// them. Tests play them, in the gate without an agent, elsewhere with one.
 package gatetest
 
 import (
@@ -37,10 +37,10 @@ type Case struct {
 	Allows   []string // by its task
 
 	Found string // a weakening, "refused" or "guarded FILE"; "" for an honest change without findings
-	Runs  int    // of an honest one, how many trees are verified at most after its own
+	Runs  int    // for an honest one, the maximum number of verified trees after its own
 }
 
-// Shell returns a command of one line that makes the case of a checkout of the project.
+// Shell returns a one-line command that turns a checkout of the project into the case.
 func (c Case) Shell() string {
 	var b strings.Builder
 	escapes := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\t", `\t`, `'`, `'\''`)

@@ -15,8 +15,8 @@ import (
 // installTime bounds an installation.
 const installTime = 5 * time.Minute
 
-// Install has npm install packages into a folder, unless its file path exists, and returns path. The folder appears
-// whole, since tests of other processes look at it meanwhile.
+// Install installs npm packages into a folder, unless its file path exists, and returns path. The folder appears in
+// one step, because tests of other processes look at it at the same time.
 func Install(ctx context.Context, dir, path string, packages ...string) (_ string, err error) {
 	exists := func() bool { _, err := os.Stat(path); return err == nil }
 	if exists() {
